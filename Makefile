@@ -141,6 +141,7 @@ $(PY)/have: python/tests/requirements.txt
 	@rm -rf $(filter-out $(PY),$(wildcard $(CURDIR)/.tools/python-*))
 	$(call new-venv,$(PY))
 	$(PY)/bin/python -m pip install -q --disable-pip-version-check -r python/tests/requirements.txt
+	@$(PY)/bin/python -c 'import lightgbm' || { echo "$@ needs the library libgomp, which gcc has (Debian: apt-get install libgomp1)"; exit 1; }
 	$(PY)/bin/python -m pip install -q --disable-pip-version-check --no-deps --target $(PY)/oldest gymnasium==$(PY_OLDEST)
 	touch $@
 

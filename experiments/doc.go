@@ -7,6 +7,7 @@
 //	run, sweep                                gymctl train; gymctl sweep
 //	bench                                     gymctl bench
 //	topdrl, dally, worlrtgs, metascheduler    one paper each, with its README, settings and expected figures
+//	estimates                                 what schedulers lose by not knowing run times, likewise
 //	papers                                    the list of them
 //
 // study runs a reproduction cell by cell; catalog fetches public traces; htmlpage draws schedules; statistic, texttable

@@ -41,6 +41,9 @@ type Job struct {
 	// that sets Work of such a job must set Deadline too.
 	SLO    float64
 	Status Status
+	// Assumed says that Estimate is no requested time: the reader has set it to Work, for orders and back-filling that need
+	// one. Predictors of run times must not look at it.
+	Assumed bool
 
 	Profile *Profile // of the model; nil = not known
 	Graph   *Graph   // of jobs that are task graphs; nil for others

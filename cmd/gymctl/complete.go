@@ -58,6 +58,22 @@ func completeBy(c *cobra.Command, flag string, of cobra.CompletionFunc) {
 	}
 }
 
+// estimateNames are the values that --estimates and env.estimates begin with, none first.
+func estimateNames() []string {
+	return []string{"none", "trace", "history", "gbdt", "gbdt:", "exact", "noisy:"}
+}
+
+// estimateValues completes --estimates: names, and the shell's files for the model behind gbdt:.
+func estimateValues(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if strings.HasPrefix(typed, "gbdt:") {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	if strings.HasPrefix(typed, "no") && !strings.HasPrefix("none", typed) { // what follows is a number
+		return estimateNames(), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	return estimateNames(), cobra.ShellCompDirectiveNoFileComp
+}
+
 // completeList completes each of several values that are joined by commas. of returns the values that may stand in the place
 // of word.
 func completeList(c *cobra.Command, flag string, of func(c *cobra.Command, word string) []string) {
@@ -180,7 +196,9 @@ func valuesOf(key string) []string {
 	case "placement":
 		return heuristic.PlacementNames()
 	case "estimates":
-		return []string{"exact", "trace", "noisy:"}
+		return estimateNames()
+	case "forecast":
+		return []string{"auto", "on", "off"}
 	case "admission":
 		return heuristic.Admissions()
 	case "backfill":
@@ -199,8 +217,6 @@ func valuesOf(key string) []string {
 		return config.AgentNames()
 	case "kernels":
 		return config.KernelSets()
-	case "forecast":
-		return []string{"auto", "on", "off"}
 	}
 	return nil
 }

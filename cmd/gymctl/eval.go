@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/env/bridge/server"
+	"clustergym/env/sched"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
@@ -34,6 +35,7 @@ func evalVerb(a *app) *cobra.Command {
 		asJSON  bool
 		html    string
 		atEOF   bool
+		onRungs []string
 
 		door     = newDoor("")
 		external arena.External
@@ -57,6 +59,11 @@ is random. A folder of train --seeds counts as all runs in it.
 Policies on windows are ` + config.PolicyForms + `.
 An order without an admission uses strict, or skip if it preempts.
 
+--rungs plays everything once with each of several estimates of run times (none, trace, history, gbdt, gbdt:FILE, exact,
+noisy:SIGMA) on the same windows, and prints one table: what each policy reaches by what is known of run times, and how much it
+loses against itself with exact ones, or else with the last that are named. Policies that rank by run times are absent where
+there are none. Observations of checkpoints keep their shape. The run over the whole test part is left out.
+
 --html writes a page: how the checkpoints' runs learned beside their rivals, paired differences with their intervals, and
 the schedules of a test window under the first checkpoint and SJF.
 
@@ -69,6 +76,7 @@ the exit code is 1.`,
   gymctl eval --policies fifo,sjf+skip,srtf --windows 8 --json
   gymctl eval --checkpoint runs/mine --trace other.csv --cluster topdrl-2x4x4
   gymctl eval --policies sjf@slots --serve 127.0.0.1:8765 --external sb3 --external tianshou
+  gymctl eval --checkpoint runs/mine --rungs none,history,exact
   gymctl eval --checkpoint runs/cartpole --policies random --episodes 1000`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -97,8 +105,16 @@ the exit code is 1.`,
 			if noWhole {
 				cfg.Eval.Whole = false
 			}
+			rungs, err := rungsOf(c, onRungs, &cfg)
+			if err != nil {
+				return err
+			}
 			if err := cfg.Validate(); err != nil {
-				return evalFaults(c, err, map[string]string{"eval.policies": "policies", "eval.windows": "windows", "eval.seeds": "seeds", "eval.episodes": "episodes", "eval.whole": "no-whole"})
+				flags := map[string]string{"eval.policies": "policies", "eval.windows": "windows", "eval.seeds": "seeds", "eval.episodes": "episodes", "eval.whole": "no-whole", "env.estimates": "estimates"}
+				if rungs != nil {
+					flags["env.estimates"] = "rungs"
+				}
+				return evalFaults(c, err, flags)
 			}
 			if err := join(a, c, door, &external, &opt); err != nil {
 				return err
@@ -120,13 +136,18 @@ the exit code is 1.`,
 				ctx, stop = untilEnd(ctx, os.Stdin)
 				defer stop()
 			}
-			r, err := arena.Compare(ctx, cfg, opt)
+			var r arena.Comparison
+			if rungs == nil {
+				r, err = arena.Compare(ctx, cfg, opt)
+			} else {
+				r, err = arena.CompareRungs(ctx, cfg, rungs, opt)
+			}
 			ui.close()
 			if err != nil {
 				return err
 			}
-			if w, ok := r.(*report.Report); ok && w.LeftOut != nil {
-				chosen = append(chosen, workload.LeftOut(w.LeftOut, cfg.Cluster, "env.max_gpus")...)
+			if left := leftOut(r); left != nil {
+				chosen = append(chosen, workload.LeftOut(left, cfg.Cluster, "env.max_gpus")...)
 			}
 			for _, line := range chosen {
 				a.notef("%s", line)
@@ -138,7 +159,7 @@ the exit code is 1.`,
 			}
 			if err == nil && html != "" {
 				err = a.writePage(ctx, html, &runpage.Page{
-					Config: cfg, Evaluated: opt, Runs: runsIn(opt.Checkpoints), Sheets: r.Sheets(), Results: []runpage.Result{{Comparison: r}},
+					Config: cfg, Evaluated: opt, Runs: runsIn(opt.Checkpoints), Sheets: r.Sheets(), Results: runpage.ResultsOf(r, cfg.Estimates()),
 				})
 			}
 			if err != nil {
@@ -155,6 +176,7 @@ the exit code is 1.`,
 	f.IntVar(&seeds, "seeds", 1, "play random policies `N` times")
 	f.BoolVar(&noWhole, "no-whole", false, "skip the run over the whole test part")
 	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed")
+	f.StringSliceVar(&onRungs, "rungs", nil, "compare with each of these estimates of run times, joined by commas: `ESTIMATES`, as none,history,exact")
 	htmlFlag(f, &html)
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	f.BoolVar(&atEOF, "until-eof", false, "end when standard input ends, for a program that starts this one and may be killed")
@@ -162,9 +184,40 @@ the exit code is 1.`,
 	door.flags(c)
 	f.StringArrayVar(&external.Names, "external", nil, "wait for a policy called `NAME` to play through --serve (repeatable)")
 	completeList(c, "policies", rivalNames)
+	completeList(c, "rungs", func(*cobra.Command, string) []string { return estimateNames() })
 	completeDir(c, "checkpoint")
 	f.DurationVar(&external.Timeout, "external-timeout", 10*time.Minute, "give up on policies of --external when none of them has finished a window for this long")
 	return c
+}
+
+// rungsOf reads --rungs, nil if it is not given, and sets cfg to the estimates with which it is checked.
+func rungsOf(c *cobra.Command, list []string, cfg *config.Config) (arena.Rungs, error) {
+	if !c.Flags().Changed("rungs") {
+		return nil, nil
+	}
+	if c.Flags().Changed("serve") {
+		return nil, mistake("--rungs does not go with --serve: other programs play on one rung")
+	}
+	if c.Flags().Changed("estimates") {
+		return nil, mistake("--rungs does not go with --estimates: it names them")
+	}
+	rungs, err := arena.ParseRungs(list)
+	if err != nil {
+		return nil, mistake("--rungs: %w", err)
+	}
+	*cfg, err = rungs.Base(*cfg)
+	return rungs, err
+}
+
+// leftOut returns the jobs that are in no window of a comparison, nil for none.
+func leftOut(c arena.Comparison) *sched.LeftOut {
+	switch r := c.(type) {
+	case *report.Report:
+		return r.LeftOut
+	case *report.Ladder:
+		return r.LeftOut
+	}
+	return nil
 }
 
 // absent returns an error that names the policies of --external which did not play all windows.

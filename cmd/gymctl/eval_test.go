@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"math"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,6 +38,20 @@ func TestEvalRefusesBadInputInOneSentence(t *testing.T) {
 		{"--checkpoint run --set env.load=1000", "gymctl: env.load: got 1000"},
 		{"--checkpoint run --set eval.windows=0", "gymctl: eval.windows: got 0"},
 		{"--checkpoint run --set env.estimates=none --set eval.policies=[sjf@slots]", "sjf|hides"},
+		{"--checkpoint run --rungs exact", "--rungs: want two or more estimates"},
+		{"--checkpoint run --rungs=", "--rungs: want two or more estimates"},
+		{"--checkpoint run --rungs none,exactly", `--rungs: estimates "exactly"|did you mean exact?`},
+		{"--checkpoint run --rungs noisy:0.5,exact,noisy:.5", "--rungs: estimates noisy:0.5 are named twice"},
+		{"--checkpoint run --rungs trace,exact", "--rungs trace: job |has no requested time"},
+		{"--checkpoint run --rungs none,gbdt:none.bin", "model none.bin: |no such file"},
+		{"--checkpoint run --rungs none,exact --estimates none", "--rungs does not go with --estimates"},
+		{"--checkpoint run --rungs none,exact --serve 127.0.0.1:0 --external x", "--rungs does not go with --serve"},
+		{"--checkpoint run --rungs none,exact --policies fifo,sjff", `--policies: got "sjff"`},
+		{"--checkpoint run --rungs none,exact --policies fifo,fifo+strict", "fifo+strict is named twice"},
+		{"-c cartpole-ppo --rungs none,exact", "--rungs: CartPole-v1 has no run times to know"},
+		{"-c policymix-ppo --rungs none,exact", `--rungs: got "none", want estimates`},
+		{"--checkpoint run --estimates exactly", `--estimates: got "exactly"`},
+		{"-c cartpole-ppo --estimates exact", "--estimates: CartPole-v1 has no run times to know"},
 		{"-c tiny.yaml --policies=", "nothing to evaluate"},
 		{"-c tiny.yaml --set trace.synth.jobs=300", "too few jobs|test"},
 		{"-c tiny.yaml --set env.lode=1", "lode|load"},
@@ -112,6 +130,94 @@ func TestEvalForPeople(t *testing.T) {
 	}
 	if out := must(t, "eval", "-c", "tiny.yaml"); strings.Contains(out, "agent vs it") {
 		t.Errorf("without an agent the table compares with one: %q", out)
+	}
+}
+
+// A table over rungs has the figures of the tables of each, and the same bytes for any number of workers.
+func TestEvalOnRungs(t *testing.T) {
+	inRoom(t, true)
+	args := strings.Fields("eval --checkpoint run --policies fifo+skip,sjf+skip,random@slots --seeds 2 --windows 4 --rungs none,history,exact")
+	out := must(t, args...)
+	header, rest, _ := strings.Cut(out, "\n\n")
+	if header != "run times: none, history (causal), exact" {
+		t.Errorf("the header is %q", header)
+	}
+	table, below, _ := strings.Cut(rest, "\n\n")
+	var rows []string
+	for line := range strings.Lines(table) {
+		rows = append(rows, strings.Join(strings.Fields(line), " "))
+	}
+	if len(rows) != 6 || rows[0] != "policy none history (causal) exact lost on none lost on history" {
+		t.Fatalf("the table is\n%s", table)
+	}
+	for i, want := range []string{"ppo@", "fifo+skip ", "sjf+skip – ", "random@slots "} {
+		if !strings.HasPrefix(rows[i+2], want) {
+			t.Errorf("row %q, want %q first", rows[i+2], want)
+		}
+	}
+	if !strings.Contains(rows[2], " (trained on noisy:0.5) ") && !strings.Contains(rows[2], " (trained on exact) ") {
+		t.Errorf("row %q does not say where the agent was trained", rows[2])
+	}
+	if !strings.HasSuffix(rows[3], "+0.0 % [+0.0, +0.0] +0.0 % [+0.0, +0.0]") || strings.Count(rows[4], "–") != 2 {
+		t.Errorf("rows %q, %q", rows[3], rows[4])
+	}
+	for _, want := range []string{"4 windows of 32 jobs each", "lost on:", "–: ranks by run times, and there are none: sjf+skip.", "fifo+skip asks nothing of run times.", "was trained on run times: "} {
+		if !strings.Contains(below, want) {
+			t.Errorf("below stands\n%s, want %q in it", below, want)
+		}
+	}
+	doc := must(t, append(args, "--json")...)
+	if again := must(t, append(args, "--json", "--workers", "1")...); again != doc {
+		t.Error("another number of workers, another document")
+	}
+	var d struct {
+		Against  string
+		Rungs    []json.RawMessage
+		Policies []struct {
+			Name  string
+			Rungs []struct {
+				Estimates string
+				Mean      *float64
+				CI95      *[2]float64
+				Loss      *float64 `json:"loss_percent"`
+				Absent    string
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(doc), &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Against != "exact" || len(d.Rungs) != 3 || len(d.Policies) != 4 {
+		t.Fatalf("got %+v", d)
+	}
+	if c := d.Policies[2].Rungs[0]; c.Mean != nil || c.Loss != nil || c.Absent == "" {
+		t.Errorf("sjf without run times: %+v", c)
+	}
+	sjf := d.Policies[2].Rungs
+	if loss := 100 * (*sjf[1].Mean / *sjf[2].Mean - 1); math.Abs(*sjf[1].Loss-loss) > 1e-9 || sjf[2].Loss != nil {
+		t.Errorf("sjf loses %v %%, its means say %v %%", *sjf[1].Loss, loss)
+	}
+	for i, est := range []string{"none", "history", "exact"} {
+		one := slices.Delete(slices.Clone(args), len(args)-2, len(args))
+		if est == "none" {
+			one = append(one, "--policies", "fifo+skip,random@slots")
+			one = slices.Delete(one, 3, 5)
+		}
+		alone := must(t, append(one, "--no-whole", "--json", "--estimates", est)...)
+		var a, b map[string]any
+		if err := errors.Join(json.Unmarshal([]byte(alone), &a), json.Unmarshal(d.Rungs[i], &b)); err != nil {
+			t.Fatal(err)
+		}
+		delete(a, "left_out") // the ladder has it once
+		if !reflect.DeepEqual(a, b) {
+			t.Errorf("%s: alone\n%.400v\non the ladder\n%.400v", est, a, b)
+		}
+	}
+	if must(t, append(args, "--html", "page.html")...) != out {
+		t.Error("--html changes the table")
+	}
+	if b, err := os.ReadFile("page.html"); err != nil || !strings.Contains(string(b), "What policies lose by not knowing run times") {
+		t.Errorf("the page: %v", err)
 	}
 }
 

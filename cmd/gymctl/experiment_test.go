@@ -28,7 +28,7 @@ func TestExperimentsAreListed(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"worl-rtgs", "topdrl", "dally", "meta-scheduler"}; !slices.Equal(names, want) {
+	if want := []string{"worl-rtgs", "topdrl", "dally", "meta-scheduler", "estimates"}; !slices.Equal(names, want) {
 		t.Errorf("listed are %q, want %q", names, want)
 	}
 }
@@ -50,6 +50,7 @@ func TestExperimentMistakes(t *testing.T) {
 		{"run topdrl --quick --out mine", "folder mine is not empty and holds no experiment; name another one"},
 		{"run topdrl --quick --out new --only evil", `no cell's name begins with "evil"; there are 10, such as train/precursor-32/ppo/seed-1`},
 		{"run topdrl --quick --data nowhere", "data folder nowhere: no such file or directory"},
+		{"run estimates --quick --data mine", "data folder mine: it has none of philly/philly_jobs.csv.gz, swf/KTH-SP2-1996-2.1-cln.swf.gz, "},
 		{"run topdrl --quick --data mine", "--data: mine/philly/philly_jobs.csv.gz: no such file or directory"},
 	} {
 		code, out, err := gymctl(t, append([]string{"experiment"}, strings.Fields(c[0])...)...)

@@ -144,7 +144,7 @@ dally-waiting-only and dally-published are that of Dally's authors, with the pol
 	complete(c, "admission", heuristic.Admissions()...)
 	complete(c, "backfill", heuristic.Backfills()...)
 	complete(c, "placement", heuristic.PlacementNames()...)
-	complete(c, "estimates", "exact", "trace", "noisy:0.5")
+	completeBy(c, "estimates", estimateValues)
 	completeOrFile(c, "interference", "seeded:1")
 	complete(c, "comm", sim.CommNames()...)
 	complete(c, "stream", "auto", "on", "off")
@@ -166,7 +166,11 @@ func traceOf(c *cobra.Command, files []string, file *string) error {
 		return err
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return mistake("%sthere is no file %q; want the FILE of a trace (policies follow --policy, clusters --cluster)", verbName(c), name)
+		hint := ""
+		if c.Flags().Lookup("policy") != nil {
+			hint = " (policies follow --policy, clusters --cluster)"
+		}
+		return mistake("%sthere is no file %q; want the FILE of a trace%s", verbName(c), name, hint)
 	}
 	*file = name
 	return nil

@@ -26,6 +26,7 @@ type configSource struct {
 	columns map[string]string
 	sort    bool
 	cluster string
+	known   string // env.estimates
 	agent   string
 	seed    uint64
 	kernels string
@@ -45,6 +46,8 @@ func (s *configSource) flags(c *cobra.Command, without string) {
 	columnsFlag(c, &s.columns)
 	f.BoolVar(&s.sort, "sort", false, "sort the jobs of --trace by submit time, instead of refusing an unsorted file")
 	f.StringVar(&s.cluster, "cluster", "", clusterForms+", instead of the configuration's cluster")
+	f.StringVar(&s.known, "estimates", "", "what observations and policies know of run times, instead of the configuration's env.estimates: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
+	completeBy(c, "estimates", estimateValues)
 	if c.Name() == "train" {
 		f.StringVar(&s.agent, "agent", "", strings.Join(config.AgentNames(), ", "))
 		f.Uint64Var(&s.seed, "seed", 1, "seed of everything drawn during training")
@@ -134,23 +137,39 @@ func (s *configSource) fit(c *cobra.Command, cfg *config.Config) (*arena.World, 
 	return arena.Fit(c.Context(), cfg, s.given)
 }
 
-// evalConfig returns the configuration for an evaluation: that of the first checkpoint's run, unless -c is given.
+// evalConfig returns the configuration for an evaluation: that of the first checkpoint's run, unless -c is given. In any case
+// observations show what they did in that run.
 func (s *configSource) evalConfig(c *cobra.Command, ckpts []string) (config.Config, error) {
-	if len(ckpts) == 0 || s.name != "" {
+	if len(ckpts) == 0 {
 		return s.config(c)
 	}
-	if s.changed(c, "env") != "" {
+	if s.name == "" && s.changed(c, "env") != "" {
 		return config.Config{}, mistake("--env does not go with --checkpoint: its run's configuration names the environment")
 	}
 	_, dir, err := rundir.CheckpointDir(ckpts[0])
 	if err != nil {
 		return config.Config{}, err
 	}
-	cfg, err := rundir.ReadConfig(dir)
+	trained, err := rundir.ReadConfig(dir)
+	if err == nil {
+		trained, err = trained.Fold()
+	}
 	if err != nil {
+		return trained, err
+	}
+	cfg := trained
+	if cfg.Env.Settings != nil {
+		cfg.Edit()
+	}
+	if s.name != "" {
+		cfg, err = s.config(c)
+	} else {
+		err = s.apply(c, &cfg)
+	}
+	if err != nil || cfg.Env.ID != trained.Env.ID {
 		return cfg, err
 	}
-	return cfg, s.apply(c, &cfg)
+	return cfg, cfg.ShowAs(&trained)
 }
 
 // kernelsTo applies --kernels to cfg.
@@ -197,6 +216,14 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 	}
 	if s.changed(c, "cluster") != "" {
 		cfg.Cluster, s.sized = s.cluster, true
+	}
+	if s.changed(c, "estimates") != "" {
+		if d := cfg.Descriptor(); d != nil && !d.Simulated() {
+			return mistake("--estimates: %s has no run times to know", d.ID)
+		}
+		if err := cfg.Set("env.estimates=" + s.known); err != nil {
+			return mistake("--estimates: %w", err)
+		}
 	}
 	if s.changed(c, "agent") != "" {
 		if !slices.Contains(config.AgentNames(), s.agent) {

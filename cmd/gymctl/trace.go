@@ -91,7 +91,7 @@ The profiles hpc and lublin need the same memory for any number of jobs.
 			}
 			n := 0
 			err = a.writeTo(out, []string{file}, func(w io.Writer) error {
-				n, err = writeTrace(w, &stoppable{c.Context(), jobs}, to, synthHeader(cfg, seed), false, false)
+				n, err = writeTrace(w, &stoppable{c.Context(), jobs}, to, synthHeader(cfg, seed), synth.Named(cfg.Profile), false)
 				return err
 			})
 			if err != nil || !asJSON {

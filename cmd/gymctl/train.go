@@ -32,11 +32,12 @@ func trainVerb(a *app) *cobra.Command {
 the workload that it was not trained on.
 
 Without arguments it runs the preset quickstart: PPO on a workload generated from the published statistics of the
-Philly cluster, on 32 GPUs. --trace trains on your own trace instead, --cluster on another cluster; -c takes another
-preset (gymctl config list) or a YAML file, and --set changes single keys of it. --env trains in another environment, by
-its own preset: gymctl envs lists them, and gymctl envs ID says what --trace and --cluster mean there. Presets such as
-cartpole-ppo train on problems with known answers, which have no workload: their agents are judged by the returns of 100
-episodes.
+Philly cluster, on 32 GPUs. Agent and rules do not know run times; they have forecasts from the jobs that have ended
+(env.estimates: history). -c quickstart-exact shows them the run times. --trace trains on your own trace instead,
+--cluster on another cluster; -c takes another preset (gymctl config list) or a YAML file, and --set changes single
+keys of it. --env trains in another environment, by its own preset: gymctl envs lists them, and gymctl envs ID says
+what --trace and --cluster mean there. Presets such as cartpole-ppo train on problems with known answers, which have
+no workload: their agents are judged by the returns of 100 episodes.
 
 With --trace or --cluster, sizes that you give neither by --set nor in a file of your own follow from the workload:
 env.max_gpus is the largest gang that fits the cluster, env.window and env.warm give every part of the trace windows.
@@ -157,7 +158,7 @@ func (s *configSource) trainConfig(c *cobra.Command, resume string, opt *run.Tra
 	if resume == "" {
 		return config.Config{}, mistake(`--resume: got "", want the directory of a run`)
 	}
-	if name := s.changed(c, "config", "env", "trace", "format", "columns", "sort", "cluster", "agent", "seed", "run-dir"); name != "" {
+	if name := s.changed(c, "config", "env", "trace", "format", "columns", "sort", "cluster", "estimates", "agent", "seed", "run-dir"); name != "" {
 		return config.Config{}, mistake("--%s does not go with --resume: the run's own config.yaml says it", name)
 	}
 	opt.Resume, opt.RunDir = true, resume

@@ -173,8 +173,8 @@ func TestTrainRefusesBadInputInOneSentenceAndWritesNothing(t *testing.T) {
 
 // The documented keys of the JSON documents of train and eval, in order.
 var (
-	evalKeys = append(evaluationKeys(""), leftOutKeys("")...)
-	runKeys  = append(strings.Fields("step episodes return_mean steps_per_s kernels checkpoint eval"), append(evaluationKeys("eval."), leftOutKeys("eval.")...)...)
+	evalKeys = slices.Concat(evaluationKeys(""), leftOutKeys(""), []string{"estimates", "rung"})
+	runKeys  = append(strings.Fields("step episodes return_mean steps_per_s kernels checkpoint eval"), slices.Concat(evaluationKeys("eval."), leftOutKeys("eval."), []string{"eval.estimates", "eval.rung"})...)
 )
 
 func evaluationKeys(prefix string) []string {
@@ -183,7 +183,7 @@ func evaluationKeys(prefix string) []string {
 		m = "policies.metrics." + m
 		k = append(k, m, m+".iqm", m+".mean", m+".ci95", m+".per_window")
 	}
-	k = append(k, strings.Fields("policies.metrics.unfinished paired paired.a paired.b paired.metric paired.difference_percent paired.ci95 paired.win_rate paired.wins paired.ties")...)
+	k = append(k, strings.Fields("policies.metrics.unfinished policies.trained_on paired paired.a paired.b paired.metric paired.difference_percent paired.ci95 paired.win_rate paired.wins paired.ties")...)
 	for i := range k {
 		k[i] = prefix + k[i]
 	}

@@ -3,6 +3,7 @@ package heuristic
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"clustergym/env/sim"
@@ -17,7 +18,7 @@ type Config struct {
 	Admission string `yaml:"admission"` // "strict", "skip", "commit", or "" for the order's own: skip if it preempts, else strict
 	Backfill  string `yaml:"backfill"`  // "none" (or ""), "easy", "conservative": which jobs may start while the first in line waits
 	Placement string `yaml:"placement"` // see cluster.PlacementNames
-	Estimates string `yaml:"estimates"` // how run times are estimated: exact, trace, noisy:SIGMA
+	Estimates string `yaml:"estimates"` // how run times are estimated: see sim.ParseEstimates
 	// Limits are the attained service times at which LAS demotes a job to the next queue.
 	Limits []time.Duration `yaml:"limits,omitempty"`
 	// Promote returns a job of las and las-2d to the first queue, with nothing attained, when it has waited this many
@@ -73,8 +74,12 @@ func (c *Config) Validate() error {
 		l.Add(false, "estimates", c.Estimates, sim.EstimatesWanted+spelling.Meant(c.Estimates, []string{"none", "trace", "history", "gbdt", "exact"}))
 	case e.Mode == sim.EstimateNone && c.Estimating():
 		what := "order " + c.Order + " ranks by run times"
-		if !Estimating(c.Order) {
+		switch {
+		case Estimating(c.Order):
+		case c.backfill() != "none":
 			what = "back-filling looks at run times"
+		default:
+			what = "placement " + c.Placement + " looks at run times"
 		}
 		l.Add(false, "estimates", c.Estimates, "trace, history, gbdt, exact or noisy:SIGMA, as "+what)
 	}
@@ -156,8 +161,22 @@ func (c *Config) backfill() string {
 	return c.Backfill
 }
 
-// Estimating reports whether c ranks or back-fills by run time and so needs estimates.
-func (c *Config) Estimating() bool { return c.backfill() != "none" || Estimating(c.Order) }
+// Estimating reports whether c ranks, back-fills or places by run time and so needs estimates.
+func (c *Config) Estimating() bool {
+	return c.backfill() != "none" || Estimating(c.Order) || strings.HasPrefix(c.Placement, lwfPrefix)
+}
+
+// Knows returns what the policy knows of run times where that does not follow from Estimates: everything, or nothing because
+// it does not ask. own is false if it follows.
+func (c *Config) Knows() (rung sim.Rung, own bool) {
+	switch {
+	case c.Clairvoyant():
+		return sim.RungExact, true
+	case !c.Estimating():
+		return sim.RungNone, true
+	}
+	return 0, false
+}
 
 // Simulator sets what the policy needs of the simulator: admission commit reproduces RLScheduler's simulator, which
 // handles one event at a time, arrivals first.

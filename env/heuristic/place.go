@@ -41,9 +41,9 @@ func newPlacement(cfg Config) (placer, error) {
 	switch name := cfg.Placement; {
 	case name == "least-interference":
 		return newLeastInterference(cfg.Given), nil
-	case strings.HasPrefix(name, "lwf-"):
-		if k, err := strconv.Atoi(name[len("lwf-"):]); err == nil && k >= 1 && name == "lwf-"+strconv.Itoa(k) {
-			return newLWF(k), nil
+	case strings.HasPrefix(name, lwfPrefix):
+		if k, err := strconv.Atoi(name[len(lwfPrefix):]); err == nil && k >= 1 && name == lwfPrefix+strconv.Itoa(k) {
+			return newLWF(k, cfg), nil
 		}
 	default:
 		p, err := cluster.NewPlacement(name)

@@ -9,15 +9,15 @@ import (
 )
 
 // lwf is least workload first, LWF-κ (Wang, Shi, Wang, Chu: "Communication contention aware scheduling of multiple
-// deep learning training jobs", 2020). The load of a GPU is the work left of the jobs on it, at rate 1. A gang of up
-// to κ GPUs takes those with the least load, on any nodes. A larger one goes node by node, in order of the mean load
+// deep learning training jobs", 2020). The load of a GPU is the work left of the jobs on it, at rate 1, by the
+// estimates. A gang of up to κ GPUs takes those with the least load, on any nodes. A larger one goes node by node, in order of the mean load
 // of all the node's GPUs, and takes what each has room for, least loaded first. Ties go to the lowest number.
 //
-// The authors' simulator keeps its own account of loads, which includes an estimate of communication, and sorts its
-// list of nodes in place, so that ties depend on earlier placements. Here the load is the run's actual load. Like SJF
-// under exact estimates, it uses work that a real scheduler could only predict.
+// The authors' simulator knows run times, keeps its own account of loads, which includes an estimate of communication, and
+// sorts its list of nodes in place, so that ties depend on earlier placements. Here the load is that of the run.
 type lwf struct {
 	k     int
+	est   sim.Estimates
 	cpu   cluster.Placement // for jobs without GPUs
 	load  []int64           // nanoseconds, by GPU
 	gpus  []loaded[int64]
@@ -35,13 +35,21 @@ func (a loaded[T]) compare(b loaded[T]) int {
 	return cmp.Or(cmp.Compare(a.load, b.load), cmp.Compare(a.at, b.at))
 }
 
-func newLWF(k int) *lwf {
+// lwfPrefix begins the names of these placements.
+const lwfPrefix = "lwf-"
+
+func newLWF(k int, cfg Config) *lwf {
 	p := &lwf{k: k}
+	p.est, _ = sim.ParseEstimates(cfg.Estimates)
+	p.est.Seed = cfg.Seed
 	p.cpu, _ = cluster.NewPlacement("first-fit")
 	return p
 }
 
 func (*lwf) Reset() {}
+
+// Reseed changes the seed of noisy estimates.
+func (p *lwf) Reseed(seed uint64) { p.est.Seed = seed }
 
 func (p *lwf) Place(v *sim.View, j sim.Job, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool) {
 	return p.PlaceAs(v, j, v.Request(j), c, dst)
@@ -72,10 +80,10 @@ func (p *lwf) weigh(v *sim.View, c *cluster.Cluster) {
 	}
 	clear(p.load)
 	for _, j := range v.Running() {
-		left := int64(v.Left(j))
+		left := int64(min(remaining(p.est, v, j), maxLasts))
 		for _, g := range v.GPUs(j) {
-			if g >= 0 && c.GPUFree(g) < 1000 {
-				p.load[g] += left
+			if g >= 0 && c.GPUFree(g) < 1000 { // neither of two summands exceeds maxLasts
+				p.load[g] = min(p.load[g]+left, maxLasts)
 			}
 		}
 	}

@@ -242,7 +242,7 @@ func TestLWFAgainstTheNextBestAgainAndAgain(t *testing.T) {
 	for range 60 {
 		v := draw(t, r)
 		for _, k := range []int{1, 2, 4, 8} {
-			p := newLWF(k)
+			p := newLWF(k, Config{})
 			for _, j := range v.Waiting() {
 				got, ok := p.Place(v, j, v.Cluster(), nil)
 				if ok != v.Fits(j) {

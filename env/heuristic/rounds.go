@@ -44,7 +44,7 @@ var _ Policy = (*rounds)(nil)
 
 // newRounds returns the policy that cfg names, without its chooser.
 func newRounds(cfg Config) (*rounds, error) {
-	r := &rounds{cfg: cfg, strict: Estimating(cfg.Order)}
+	r := &rounds{cfg: cfg, strict: cfg.Estimating()}
 	var err error
 	if r.place, err = newPlacement(cfg); err != nil {
 		return nil, err
@@ -106,10 +106,7 @@ func (r *rounds) submit(v *sim.View, j sim.Job) error {
 
 // remaining returns the policy's estimate of what is left of j, in nanoseconds at rate 1.
 func (r *rounds) remaining(v *sim.View, j sim.Job) float64 {
-	if r.est.Mode == sim.EstimateExact {
-		return v.Left(j)
-	}
-	return float64(r.est.Left(v, j))
+	return remaining(r.est, v, j)
 }
 
 // Decide implements sim.Scheduler.

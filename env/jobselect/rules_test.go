@@ -365,7 +365,7 @@ func TestWorkloadErrorsCountAndName(t *testing.T) {
 	}
 
 	cfg.Estimates = "trace"
-	if _, err := jobselect.NewWorkload(cfg, spec, jobs); err == nil || err.Error() != "job a has no estimate in its trace; use estimates exact, none or noisy:SIGMA" {
+	if _, err := jobselect.NewWorkload(cfg, spec, jobs); err == nil || err.Error() != "job a has no estimate in its trace; use estimates none, history, gbdt, exact or noisy:SIGMA" {
 		t.Errorf("estimates of the trace: %v", err)
 	}
 	cfg = small(50)

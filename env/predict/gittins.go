@@ -5,15 +5,17 @@ import (
 	"time"
 )
 
-// pareto returns the exponent of the tail above the last quantile: the Pareto distribution through the last two, between
-// 1/2 and 20.
+// pareto returns the exponent of the tail above the last quantile: that of the Pareto distribution through the last two, at
+// most 20. With a greater one, as of equal quantiles, no job would outlive the last quantile, and nothing could be said of
+// one that does.
 func (f *Forecast) pareto() float64 {
 	const last = Quantiles - 1
 	x := math.Log((1-Levels[last-1])/(1-Levels[last])) / math.Log(float64(f.Q[last])/float64(f.Q[last-1]))
-	return min(max(x, 0.5), 20) // equal quantiles give +Inf
+	return min(x, 20) // equal quantiles give +Inf
 }
 
-// Outlive returns the share of such jobs that run for longer than t: the inverse of Quantile.
+// Outlive returns the share of such jobs that run for longer than t: the inverse of Quantile, except that the share falls
+// slowly above nearly equal last quantiles.
 func (f *Forecast) Outlive(t time.Duration) float64 {
 	const last = Quantiles - 1
 	switch {

@@ -64,16 +64,24 @@ type Maker interface {
 	String() string
 }
 
+// Requested returns the requested time of j, 0 if its trace gives none.
+func Requested(j *traces.Job) time.Duration {
+	if j.Assumed {
+		return 0
+	}
+	return max(0, j.Estimate)
+}
+
 // Of returns a forecast with ascending quantiles q, in nanoseconds, each brought within the bounds of a run time.
 func Of(q *[Quantiles]float64, seen int) Forecast {
 	f := Forecast{Seen: int32(min(seen, math.MaxInt32))}
 	least := time.Duration(1)
 	for i, x := range q {
-		if x >= traces.MaxTime {
-			x = traces.MaxTime
-		}
-		if d := time.Duration(x); d > least { // also false for NaN
-			least = d
+		switch {
+		case x >= traces.MaxTime: // as a float64 it is 1 ns more
+			least = traces.MaxTime
+		case x > float64(least): // also false for NaN
+			least = time.Duration(x)
 		}
 		f.Q[i] = least
 	}
@@ -133,7 +141,7 @@ func capped(x float64) time.Duration {
 // Where quantiles are equal, the time doubles. The result is always more than ran.
 func (f *Forecast) Outliving(ran time.Duration) time.Duration {
 	t := f.Median()
-	for over := 0.25; t <= ran && t < math.MaxInt64/2; over /= 2 {
+	for over := 0.25; t <= ran && t <= math.MaxInt64/2; over /= 2 {
 		if q := f.Quantile(1 - over); q > t {
 			t = q
 		} else {

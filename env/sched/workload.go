@@ -63,7 +63,7 @@ func Take(cfg Taken, spec cluster.Spec, jobs []traces.Job) (*Workload, error) {
 	if cfg.Estimates == "trace" {
 		for i := range kept {
 			if kept[i].Estimate <= 0 {
-				return nil, fmt.Errorf("job %s has no estimate in its trace; use estimates exact, none or noisy:SIGMA", kept[i].ID)
+				return nil, fmt.Errorf("job %s has no estimate in its trace; use estimates none, history, gbdt, exact or noisy:SIGMA", kept[i].ID)
 			}
 		}
 	}

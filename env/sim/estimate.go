@@ -99,6 +99,16 @@ func (e Estimates) Rung() Rung {
 	return [...]Rung{RungExact, RungSubmit, RungNoisy, RungNone, RungCausal, RungCausal}[e.Mode]
 }
 
+// Label names the estimates and their rung for the headers of tables: "history (causal)", or "exact", where the name says
+// the rung.
+func (e Estimates) Label() string {
+	name, rung := e.String(), e.Rung().String()
+	if strings.HasPrefix(name, rung) {
+		return name
+	}
+	return name + " (" + rung + ")"
+}
+
 // Of returns the estimate for j's run time: at least 1 ns, or 0 when there is none. Causal estimates are those of j's
 // submit.
 func (e Estimates) Of(v *View, j Job) time.Duration {

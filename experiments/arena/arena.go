@@ -11,6 +11,7 @@ import (
 	"clustergym/env/vec"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
+	"clustergym/experiments/ladder"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/statistic"
@@ -118,10 +119,10 @@ func (w *World) Describe(cfg *config.Config, say func(format string, args ...any
 		len(n.Jobs(traces.Training)), n.Count(traces.Validation), n.Count(traces.Test), n.Length())
 	say("cluster   %s", w.Cluster().Name)
 	if e := cfg.Env.JobSelect(); e != nil {
-		say("env       %s: reward %s, load %g, estimates %s, placement %s, comm %s", cfg.Env.ID, e.Reward, e.Load, e.Estimates, e.Placement, e.Comm)
+		say("env       %s: reward %s, load %g, %s %s, placement %s, comm %s", cfg.Env.ID, e.Reward, e.Load, ladder.Key, ladder.Label(e.Estimates), e.Placement, e.Comm)
 		return
 	}
-	say("env       %s: %s; estimates %s", cfg.Env.ID, w.About.About, w.About.Cut(w.Settings).Estimates)
+	say("env       %s: %s; %s %s", cfg.Env.ID, w.About.About, ladder.Key, ladder.Label(w.About.Cut(w.Settings).Estimates))
 }
 
 // LeftOut says in one sentence for each reason which jobs the environment does not take.
@@ -132,18 +133,28 @@ func (w *World) LeftOut() []string {
 	return workload.LeftOut(&w.Workload.Left, w.Cluster().Name, "env.max_gpus")
 }
 
-// extraSHA256 is the key of the trace's hash in a checkpoint's manifest.
-const extraSHA256 = "trace_sha256"
+// The keys of the hashes in a checkpoint's manifest: of the trace, and of the model of estimates gbdt:FILE, if there is one.
+const (
+	extraSHA256 = "trace_sha256"
+	extraModel  = "model_sha256"
+)
 
 // Origin implements Arena.
 func (w *World) Origin() map[string]string {
-	return map[string]string{"workload": w.Trace.String(), "cluster": w.Cluster().Name, extraSHA256: w.Trace.SHA256}
+	o := map[string]string{"workload": w.Trace.String(), "cluster": w.Cluster().Name, extraSHA256: w.Trace.SHA256}
+	if w.Model != nil {
+		o[extraModel] = w.Model.SHA256
+	}
+	return o
 }
 
 // Same implements Arena.
 func (w *World) Same(origin map[string]string, dir string) error {
 	if had, has := origin[extraSHA256], w.Trace.SHA256; had != has {
 		return workload.Mistake("trace %s has changed since the run in %s began (sha256 %.12s…, then %.12s…)", w.Trace.File, dir, has, had)
+	}
+	if had := origin[extraModel]; w.Model != nil && had != w.Model.SHA256 {
+		return workload.Mistake("model %s has changed since the run in %s began (sha256 %.12s…, then %.12s…)", w.Model.File, dir, had, w.Model.SHA256)
 	}
 	return nil
 }

@@ -212,6 +212,9 @@ func OpenCheckpoint(dir string, spec env.Spec) (*Opened, error) {
 	if err := meta.Match(checkpoint.Meta{Env: spec.ID, Agent: cfg.Agent}); err != nil {
 		return nil, &workload.InputError{Err: fmt.Errorf("%s: %w", ckpt, err)}
 	}
+	if cfg, err = cfg.Fold(); err != nil {
+		return nil, err
+	}
 	if _, err := NewPolicy(&cfg, spec, bytes.NewReader(weights)); err != nil {
 		return nil, &workload.InputError{Err: fmt.Errorf("%s does not fit this environment: %w", ckpt, err)}
 	}
@@ -224,7 +227,7 @@ func checkpointContestant(dir string, probe sched.Arena) (contestant, error) {
 	if err != nil {
 		return contestant{}, err
 	}
-	return contestant{name: c.name, kind: report.KindCheckpoint, player: func(e sched.Arena) (player, error) {
+	return contestant{name: c.name, kind: report.KindCheckpoint, trained: c.Cfg.Estimates(), player: func(e sched.Arena) (player, error) {
 		p, err := NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
 		if err != nil {
 			return nil, err

@@ -15,6 +15,7 @@ import (
 	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/experiments/config"
+	"clustergym/experiments/ladder"
 	"clustergym/experiments/report"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
@@ -28,6 +29,10 @@ type contestant struct {
 	name, kind string
 	random     bool
 	missing    string // why it has no results
+	trained    string // the estimates of a checkpoint's run
+	// nothing is set for schedulers that do not ask for run times. Rules in the action space have them in any case, as
+	// environments choose by them which jobs can be acted on.
+	nothing bool
 	// player makes an instance that plays on e; every worker has its own. It is nil for external policies.
 	player func(e sched.Arena) (player, error)
 }
@@ -61,7 +66,7 @@ func newContestant(p config.Rival) contestant {
 			return policyPlayer(e, rule), nil
 		}}
 	}
-	return contestant{name: p.Name, kind: "heuristic", random: p.Sched.Order == "random", player: func(e sched.Arena) (player, error) {
+	return contestant{name: p.Name, kind: "heuristic", random: p.Sched.Order == "random", nothing: !p.Sched.Estimating(), player: func(e sched.Arena) (player, error) {
 		h, err := heuristic.New(p.Sched)
 		if err != nil {
 			return nil, err
@@ -192,7 +197,8 @@ func (v *evaluation) play(ctx context.Context, cs []contestant, tick func()) ([]
 
 // report computes statistics of the results. Agents are compared with every other policy.
 func (v *evaluation) report(cs []contestant, played [][][]result) (*report.Report, error) {
-	r := &report.Report{}
+	est := v.world.About.Cut(v.world.Settings).Estimates
+	r := &report.Report{Estimates: est, Rung: ladder.Rung(est)}
 	if v.world.About.ID != jobselect.ID {
 		r.Env, r.Metric = v.world.About.ID, v.world.About.Metric.Key
 	}
@@ -225,7 +231,7 @@ func (v *evaluation) report(cs []contestant, played [][][]result) (*report.Repor
 		stat := func(f func(*result) float64) statistic.Statistic {
 			return statistic.Describe(v.cfg.Seed, pick(c, f))
 		}
-		p := report.PolicyReport{Name: cs[c].name, Kind: cs[c].kind, Metrics: &report.PolicyMetrics{
+		p := report.PolicyReport{Name: cs[c].name, Kind: cs[c].kind, Trained: cs[c].trained, Nothing: cs[c].nothing, Metrics: &report.PolicyMetrics{
 			JCT:             stat(jct),
 			Wait:            stat(func(s *result) float64 { return s.Wait.Mean }),
 			FirstWait:       stat(func(s *result) float64 { return s.FirstWait.Mean }),

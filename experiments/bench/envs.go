@@ -20,10 +20,10 @@ import (
 	"clustergym/traces"
 )
 
-// quickstart returns the preset quickstart, with a smaller workload for a quick measurement.
+// quickstart returns the preset quickstart-exact, with a smaller workload for a quick measurement.
 func (b *bench) quickstart() (*config.Config, error) {
 	cfg := config.Default()
-	if err := configs.Decode(configs.Presets, "quickstart.yaml", &cfg); err != nil {
+	if err := configs.Decode(configs.Presets, "quickstart-exact.yaml", &cfg); err != nil {
 		return nil, err
 	}
 	if b.cfg.Quick {
@@ -32,7 +32,7 @@ func (b *bench) quickstart() (*config.Config, error) {
 	return &cfg, nil
 }
 
-// world returns the world of the preset quickstart.
+// world returns the world of the preset quickstart-exact.
 func (b *bench) world() (*arena.World, error) {
 	cfg, err := b.quickstart()
 	if err != nil {

@@ -29,19 +29,25 @@ func wantEnv(id string) string {
 // environment's own rivals, because configurations that older versions wrote contain that list. Under estimates: none the
 // default list means those rivals that do not rank by run time.
 func (c *Config) Policies() []string {
-	d := c.Descriptor()
-	if d == nil {
-		return c.Eval.Policies
-	}
-	list := c.Eval.Policies
-	if slices.Equal(list, Default().Eval.Policies) {
-		list = d.Rivals
-	}
-	if !slices.Equal(list, d.Rivals) || !d.Simulated() || !c.ownSettings(d) {
+	list, d := c.AllPolicies(), c.Descriptor()
+	if d == nil || !slices.Equal(list, d.Rivals) || !d.Simulated() || !c.ownSettings(d) {
 		return list
 	}
+	return c.Seeing(list)
+}
+
+// AllPolicies is Policies with those that estimates: none hides.
+func (c *Config) AllPolicies() []string {
+	if d := c.Descriptor(); d != nil && slices.Equal(c.Eval.Policies, Default().Eval.Policies) {
+		return d.Rivals
+	}
+	return c.Eval.Policies
+}
+
+// Seeing returns the policies in list that can play with the estimates of c: all, or those that do not rank by run time.
+func (c *Config) Seeing(list []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(name string) bool {
-		_, err := ParseRival(name, d, c.Env.Settings)
+		_, err := ParseRival(name, c.Descriptor(), c.Env.Settings)
 		_, hidden := errors.AsType[*heuristic.HiddenError](err)
 		return hidden
 	})

@@ -159,7 +159,7 @@ func (a *Args) text(spec cluster.Spec) (string, error) {
 		return "", err
 	}
 	hardware, err := configs.Encode(spec)
-	return string(text) + string(hardware), err
+	return unnamed(string(text), a.d, a.Settings) + string(hardware), err
 }
 
 // jobSelectSHA returns the text for JobSelect-v1, which has an older form of its own.
@@ -170,7 +170,7 @@ func jobSelectSHA(a *Args, spec cluster.Spec) (string, error) {
 		Cluster cluster.Spec     `yaml:"cluster"`
 		Split   string           `yaml:"split"`
 	}{*a.Settings.(*jobselect.Config), spec, a.Split})
-	return string(text), err
+	return unnamed(string(text), a.d, a.Settings), err
 }
 
 // ScenarioSHA returns the hash of a scenario: an environment, a text of its configuration, and its jobs.

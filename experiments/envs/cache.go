@@ -172,9 +172,13 @@ func (c *worldCache) free(bytes int64) {
 	c.evict(nil, total-bytes)
 }
 
-// inRoom returns a context under which the workload of t is read only as far as its memory can be reserved in room.
-func inRoom(ctx context.Context, room *budget.Account, t *workload.TraceConfig) (context.Context, error) {
+// inRoom returns a context under which the workload of t is read only as far as its memory can be reserved in room. That of
+// the model is reserved with it.
+func inRoom(ctx context.Context, room *budget.Account, t *workload.TraceConfig, model *modelFile) (context.Context, error) {
 	least := int64(leastRoom)
+	if model != nil {
+		least += fileLoading * model.bytes
+	}
 	for _, name := range []string{t.File, t.Profiles} {
 		if name != "" {
 			least += fileLoading * diskBytes(name)

@@ -73,6 +73,9 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 		return nil, nil, nil, tooFew(z.Jobs, info.File, has[warmKey])
 	}
 	cut.MaxGPUs, cut.Window, cut.Warm = z.MaxGPUs, z.Cut.Length, z.Cut.Warm
+	if err := w.loadModel(ctx, cut, nil); err != nil {
+		return nil, nil, nil, d.WithFlags(err)
+	}
 	if err := w.cutJobs(cut, jobs, info); err != nil {
 		return nil, nil, nil, d.WithFlags(err)
 	}

@@ -14,8 +14,9 @@ import (
 // when it is first asked for, and shared by all environments.
 type foreseen struct {
 	*traces.Windows
-	mu   sync.Mutex
-	made map[sim.Estimates]*made
+	model *forecast.Model // of gbdt:FILE, by the name that the settings give it; nil = none
+	mu    sync.Mutex
+	made  map[sim.Estimates]*made
 }
 
 type made struct {
@@ -39,6 +40,12 @@ func (f *foreseen) Predictor(est sim.Estimates) (predict.Maker, error) {
 		f.made[est] = m
 	}
 	f.mu.Unlock()
-	m.once.Do(func() { m.maker, m.err = forecast.Maker(est, f.All()) })
+	m.once.Do(func() {
+		if f.model != nil && est.File == f.model.File {
+			m.maker = f.model.Maker(f.All())
+			return
+		}
+		m.maker, m.err = forecast.Maker(est, f.All())
+	})
 	return m.maker, m.err
 }

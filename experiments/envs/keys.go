@@ -19,7 +19,8 @@ var commonKeys = map[string][2]string{
 	"contested": {"true or false", "draw training windows again where FIFO skip and SJF skip differ by less than 1 %"},
 	"horizon":   {"0s up to 1281023h, 146 years; 0s = none", "truncate so long after the window's first submit"},
 	"max_steps": {"0 or more; 0 = none", "truncate after so many steps"},
-	"estimates": {"exact, trace, noisy:SIGMA or none", "what is known of run times"},
+	"estimates": {"none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA", "what is known of run times; history and gbdt learn from jobs that have ended; FILE is a path as for trace.file"},
+	"forecast":  {"auto, on or off", "whether observations show forecasts of single jobs, and what is known of their users; auto = where estimates are history or gbdt"},
 	"visible":   {"even, 2 to 1024", "K, jobs that the agent sees and can start"},
 	"slots":     {"mixed or oldest", "which jobs are visible"},
 	"max_gpus":  {"1 to 1024", "M, the largest gang; larger jobs are left out of the workload"},
@@ -30,7 +31,6 @@ var commonKeys = map[string][2]string{
 	"time_axis": {"log or linear", "rows of the images"},
 	"row":       {"a time above 0s", "length of a row of a linear axis"},
 	"models":    {strings.Join(profile.Names(), ", "), "mix from which a job gets a model and batch size that its trace does not name"},
-	"forecast":  {"auto, on or off", "whether observations show forecasts of single jobs, and what is known of their users; auto = where estimates are history or gbdt"},
 
 	"cluster": {"a preset, pool:N, swf-N, NxG, dally:RxM, or the keys of a cluster file as a map; a path where files can be named", "the hardware; gymctl config list names the presets"},
 

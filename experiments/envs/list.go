@@ -164,7 +164,7 @@ var scheduling = []*Descriptor{
 		Settings: func() Settings { c := policymix.DefaultConfig(); return &c },
 		Keys: map[string][2]string{
 			"hold":      {"a time above 0s", "how long a choice holds at least"},
-			"estimates": {"exact, trace or noisy:SIGMA", "what is known of run times"},
+			"estimates": {"exact, trace, history, gbdt or noisy:SIGMA", "what is known of run times"},
 			"reward":    {strings.Join(reward.Names(), ", "), "what is paid"},
 		},
 		Cut: func(s Settings) sched.Taken {
@@ -209,7 +209,7 @@ var scheduling = []*Descriptor{
 			"visible":   {"1 to 4096", "jobs that the agent sees and can choose"},
 			"placement": {"first-fit, best-fit, …", "which GPUs a job gets"},
 			"backfill":  {"none; easy, on counters", "what may start while the chosen job waits"},
-			"estimates": {"exact, trace or noisy:SIGMA", "what is known of run times"},
+			"estimates": {"exact, trace, history, gbdt or noisy:SIGMA", "what is known of run times"},
 			"metric":    {strings.Join(queuerank.Metrics(), ", "), "what the return is made of"},
 			"reward":    {"relative, minus or dense", "against a base order, as it is, or job by job"},
 			"base":      {"fifo, sjf, f1, smallest, area", "the order to which relative refers"},

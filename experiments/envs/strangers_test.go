@@ -41,6 +41,7 @@ func places(name string) []struct {
 	}{
 		{"trace", jobselect.ID, with(file, window)},
 		{"profiles", jobselect.ID, with(profiles, window, wire.Pair{Key: "trace.synth.jobs", Value: int64(400)})},
+		{"model", jobselect.ID, with(wire.Pair{Key: "estimates", Value: "gbdt:" + name}, window, wire.Pair{Key: "trace.synth.jobs", Value: int64(400)})},
 		{"cluster", jobselect.ID, with(wire.Pair{Key: "cluster", Value: name}, window)},
 		{"graphs", dagplace.ID, with(file)},
 		{"workers", workerplace.ID, with(file)},

@@ -39,7 +39,8 @@ type World struct {
 	Info   workload.Info
 	// Workload is the jobs cut into windows, nil for an environment that does not use the cluster simulator.
 	Workload *sched.Workload
-	Jobs     [sha256.Size]byte // hash of the jobs' contents
+	Jobs     [sha256.Size]byte // hash of the jobs' contents, and of Model's
+	Model    *forecast.Model   // of estimates gbdt:FILE, else nil
 
 	sha   string // of recorded graphs or workers, "" if they are generated
 	bytes int64
@@ -55,7 +56,7 @@ func LoadWorld(ctx context.Context, d *Descriptor, s Settings, clusterName strin
 			return nil, err
 		}
 	}
-	w, err := d.load(ctx, s, spec, t, t)
+	w, err := d.load(ctx, s, spec, t, t, nil)
 	if err == nil {
 		err = d.check(s, w)
 	}
@@ -79,13 +80,14 @@ func (d *Descriptor) check(s Settings, w *World) error {
 	return nil
 }
 
-// load makes the world of an environment. t has the paths of files, shown their names in messages.
-func (d *Descriptor) load(ctx context.Context, s Settings, spec cluster.Spec, t, shown workload.TraceConfig) (*World, error) {
+// load makes the world of an environment. t has the paths of files, shown their names in messages; model is where the file
+// of estimates gbdt:FILE is, nil = at the path that the settings name.
+func (d *Descriptor) load(ctx context.Context, s Settings, spec cluster.Spec, t, shown workload.TraceConfig, model *modelFile) (*World, error) {
 	w := &World{Source: &Source{Cluster: spec}}
 	w.GPUs, _ = sizeOf(&spec)
 	switch {
 	case d.Simulated():
-		return w, w.loadJobs(ctx, d.Cut(s), t, shown)
+		return w, w.loadJobs(ctx, d.Cut(s), t, shown, model)
 	case d.Takes.Graphs && t.File != "":
 		return w, w.loadGraphs(ctx, d.ID, *s.(*dagplace.Config), t, shown)
 	case d.Takes.Models && t.File != "":
@@ -95,7 +97,10 @@ func (d *Descriptor) load(ctx context.Context, s Settings, spec cluster.Spec, t,
 }
 
 // loadJobs cuts a workload into windows.
-func (w *World) loadJobs(ctx context.Context, cut sched.Taken, t, shown workload.TraceConfig) error {
+func (w *World) loadJobs(ctx context.Context, cut sched.Taken, t, shown workload.TraceConfig, model *modelFile) error {
+	if err := w.loadModel(ctx, cut, model); err != nil { // before the jobs, which may take longer
+		return err
+	}
 	jobs, info, err := workload.LoadTraceContext(ctx, t)
 	if err != nil {
 		return err
@@ -103,16 +108,19 @@ func (w *World) loadJobs(ctx context.Context, cut sched.Taken, t, shown workload
 	return w.cutJobs(cut, jobs, named(info, &shown))
 }
 
-// cutJobs leaves out the jobs that are not taken and cuts the rest into windows.
+// cutJobs leaves out the jobs that are not taken and cuts the rest into windows. The model has been loaded.
 func (w *World) cutJobs(cut sched.Taken, jobs []traces.Job, info workload.Info) (err error) {
 	w.Info = info
 	if w.Workload, err = sched.Take(cut, w.Source.Cluster, jobs); err != nil {
 		return &workload.InputError{Err: fmt.Errorf("%s: %w", w.Info.File, err)}
 	}
-	w.Source.Windows = &foreseen{Windows: w.Workload.Windows}
+	if err := w.unseen(); err != nil {
+		return err
+	}
+	w.Source.Windows = &foreseen{Windows: w.Workload.Windows, model: w.Model}
 	est, err := sim.ParseEstimates(cut.Estimates)
 	causal := err == nil && est.Causal()
-	w.Jobs = JobsHash(w.Workload.Windows, causal)
+	w.Jobs = w.withModel(JobsHash(w.Workload.Windows, causal))
 	w.weigh(w.Workload.Windows)
 	if cut.Remembers() {
 		w.bytes += int64(len(w.Workload.Windows.All())) * forecast.ArchiveBytes
@@ -264,7 +272,7 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func
 		}
 	}
 	if !d.Simulated() && args.Trace.File == "" {
-		w, err = d.load(ctx, args.Settings, spec, args.Trace, args.Trace)
+		w, err = d.load(ctx, args.Settings, spec, args.Trace, args.Trace, nil)
 		return w, func() {}, err
 	}
 	t := args.Trace
@@ -272,6 +280,11 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func
 	if err != nil {
 		return nil, nil, badKwargs(err)
 	}
+	model, state, err := r.openModel(ctx, d, args.Settings)
+	if err != nil {
+		return nil, nil, badKwargs(err)
+	}
+	files += state
 	// Everything that a world depends on, including the modification times of files.
 	of := struct {
 		ID      string
@@ -300,11 +313,11 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func
 		return nil, nil, err
 	}
 	w, leave, err = r.worlds.use(ctx, string(key), func(ctx context.Context, room *budget.Account) (*World, error) {
-		ctx, err := inRoom(ctx, room, &t)
+		ctx, err := inRoom(ctx, room, &t, model)
 		if err != nil {
 			return nil, err
 		}
-		w, err := d.load(ctx, args.Settings, spec, t, args.Trace)
+		w, err := d.load(ctx, args.Settings, spec, t, args.Trace, model)
 		if err != nil {
 			return nil, err
 		}
@@ -477,7 +490,7 @@ func (r *Registry) refusal(key, name string, err error) error {
 	return fault.New(key, name, "a path below the server's --trace-root, relative to it")
 }
 
-// JobsHash returns a hash of every field of w's jobs. Name and Group, on which an episode depends only with causal
+// JobsHash returns a hash of every field of w's jobs. Name, Group and Assumed, on which an episode depends only with causal
 // estimates, are left out unless named is set.
 func JobsHash(w *traces.Windows, named bool) (sum [sha256.Size]byte) {
 	h := sha256.New()
@@ -488,7 +501,7 @@ func JobsHash(w *traces.Windows, named bool) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// hashJobs adds every field of jobs to h, Name and Group only if named is set.
+// hashJobs adds every field of jobs to h, Name, Group and Assumed only if named is set.
 func hashJobs(h hash.Hash, jobs []traces.Job, named bool) {
 	var b []byte
 	text := func(s string) {
@@ -505,6 +518,9 @@ func hashJobs(h hash.Hash, jobs []traces.Job, named bool) {
 		if named {
 			text(j.Name)
 			text(j.Group)
+			if j.Assumed {
+				text("assumed")
+			}
 		}
 		for _, n := range []int64{
 			int64(j.Submit), int64(j.Work), int64(j.Estimate), int64(j.GPUs), int64(j.MinGPUs), int64(j.MaxGPUs), int64(j.GPUMilli),

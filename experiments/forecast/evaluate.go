@@ -24,14 +24,19 @@ type Forecast struct {
 }
 
 // Collect simulates jobs, which are in order of submit, on the cluster under FIFO that skips, and returns the forecasts
-// for those submitted at from or later. On the zero Spec every job starts when it is submitted.
+// for those submitted at from or later whose run time is not 0. On the zero Spec every job starts when it is submitted.
 func Collect(ctx context.Context, jobs []traces.Job, est sim.Estimates, on cluster.Spec, from time.Duration) ([]Forecast, error) {
-	maker, err := Maker(est, nil)
+	by, err := Maker(est, nil)
 	if err != nil {
 		return nil, err
 	}
+	return collect(ctx, jobs, est, by, on, from, nil)
+}
+
+// collect is Collect with what makes the predictors. progress is told how many jobs have been submitted; nil = nobody is.
+func collect(ctx context.Context, jobs []traces.Job, est sim.Estimates, by predict.Maker, on cluster.Spec, from time.Duration, progress func(jobs int)) ([]Forecast, error) {
 	cfg := sim.DefaultConfig()
-	cfg.Predictor = maker
+	cfg.Predictor = by
 	if on.Pool == 0 && len(on.Racks) == 0 {
 		on.Pool = 1 << 24 // the largest
 	}
@@ -48,15 +53,17 @@ func Collect(ctx context.Context, jobs []traces.Job, est sim.Estimates, on clust
 	if err != nil {
 		return nil, err
 	}
-	c := &collector{est: est, from: from}
+	c := &collector{est: est, from: from, progress: progress}
 	err = sim.Run(ctx, s, sch, c)
 	return c.all, err
 }
 
 type collector struct {
-	est  sim.Estimates
-	from time.Duration
-	all  []Forecast
+	est      sim.Estimates
+	from     time.Duration
+	all      []Forecast
+	seen     int
+	progress func(jobs int)
 }
 
 func (c *collector) Observe(v *sim.View, p *sim.Point) error {
@@ -64,6 +71,9 @@ func (c *collector) Observe(v *sim.View, p *sim.Point) error {
 		e := &p.Events[i]
 		if e.Kind != sim.Submit {
 			continue
+		}
+		if c.seen++; c.progress != nil && c.seen%1024 == 0 {
+			c.progress(c.seen)
 		}
 		j := v.Trace(e.Job)
 		if j.Submit < c.from || j.Work <= 0 {
@@ -93,13 +103,17 @@ type Quality struct {
 	Spearman float64 `json:"spearman"`       // rank correlation of forecast medians and run times
 	Pairs    float64 `json:"pairs"`          // share of the pairs of jobs of different run times in the right order; half for equal forecasts
 	LogError float64 `json:"mean_log_error"` // mean |ln(forecast median / run time)|
+	// The 95 % intervals of these (Intervals); nil = unknown.
+	SpearmanCI *[2]float64 `json:"spearman_ci,omitempty"`
+	PairsCI    *[2]float64 `json:"pairs_ci,omitempty"`
+	LogErrorCI *[2]float64 `json:"mean_log_error_ci,omitempty"`
 	// Below are the shares of run times that did not exceed the quantiles: predict.Levels for a calibrated predictor.
 	Below [predict.Quantiles]float64 `json:"below"`
 	// Width is the mean of ln(last quantile / first).
 	Width float64 `json:"log_width"`
 }
 
-// Measure returns the quality of forecasts.
+// Measure returns the quality of forecasts, which are in order of submit.
 func Measure(all []Forecast) Quality {
 	q := Quality{Jobs: len(all)}
 	if len(all) == 0 {
@@ -109,7 +123,7 @@ func Measure(all []Forecast) Quality {
 	for i := range all {
 		f := &all[i]
 		x[i], y[i] = float64(f.Q[predict.Quantiles/2]), float64(f.Work)
-		q.LogError += math.Abs(math.Log(max(1, x[i]) / y[i]))
+		q.LogError += f.logError()
 		for k := range f.Q {
 			if f.Work <= f.Q[k] {
 				q.Below[k]++
@@ -126,6 +140,11 @@ func Measure(all []Forecast) Quality {
 	q.Spearman = correlation(ranks(x), ranks(y))
 	q.Pairs = concordance(x, y)
 	return q
+}
+
+// logError returns |ln(median / run time)|.
+func (f *Forecast) logError() float64 {
+	return math.Abs(math.Log(max(1, float64(f.Q[predict.Quantiles/2])) / float64(f.Work)))
 }
 
 // ranks returns the ranks of x; equal values share the mean of theirs.
@@ -178,8 +197,18 @@ func correlation(x, y []float64) float64 {
 }
 
 // concordance returns the share of the pairs with different y that x puts in the same order, where equal x count half;
-// 1/2 if there are no such pairs. It counts the pairs with a Fenwick tree over the ranks of x.
+// 1/2 if there are no such pairs.
 func concordance(x, y []float64) float64 {
+	right, pairs := concordant(x, y)
+	if pairs == 0 {
+		return 0.5
+	}
+	return right / pairs
+}
+
+// concordant returns how many pairs x puts in the right order, and the pairs with different y. It counts with a Fenwick tree
+// over the ranks of x.
+func concordant(x, y []float64) (right, pairs float64) {
 	values := slices.Clone(x)
 	slices.Sort(values)
 	values = slices.Compact(values)
@@ -195,7 +224,6 @@ func concordance(x, y []float64) float64 {
 		}
 		return n
 	}
-	var right, pairs float64
 	seen := 0
 	for i := 0; i < len(order); {
 		k := i
@@ -217,8 +245,5 @@ func concordance(x, y []float64) float64 {
 		seen += k - i
 		i = k
 	}
-	if pairs == 0 {
-		return 0.5
-	}
-	return right / pairs
+	return right, pairs
 }

@@ -2,14 +2,13 @@
 package forecast
 
 import (
-	"os"
+	"context"
 	"runtime"
 
 	"clustergym/env/predict"
 	"clustergym/env/predict/gbdt"
 	"clustergym/env/predict/history"
 	"clustergym/env/sim"
-	"clustergym/experiments/workload"
 	"clustergym/traces"
 )
 
@@ -24,7 +23,11 @@ func Maker(est sim.Estimates, archive []traces.Job) (predict.Maker, error) {
 		return history.NewArchive(archive), nil
 	case sim.EstimateGBDT:
 		if est.File != "" {
-			return read(est.File, archive)
+			m, err := ReadModel(context.Background(), nil, est.File, est.File)
+			if err != nil {
+				return nil, err
+			}
+			return m.Maker(archive), nil
 		}
 		if archive == nil {
 			return gbdt.New(runtime.GOMAXPROCS(0)), nil
@@ -32,17 +35,4 @@ func Maker(est sim.Estimates, archive []traces.Job) (predict.Maker, error) {
 		return gbdt.NewArchive(archive, runtime.GOMAXPROCS(0)), nil
 	}
 	return nil, nil
-}
-
-// read reads a model of gymctl predict fit.
-func read(file string, archive []traces.Job) (predict.Maker, error) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return nil, workload.Mistake("model %s: %w", file, workload.Reason(err))
-	}
-	m, err := gbdt.Read(b, archive, runtime.GOMAXPROCS(0))
-	if err != nil {
-		return nil, workload.Mistake("model %s: %w", file, err)
-	}
-	return m, nil
 }

@@ -1,4 +1,4 @@
-"""PPO and double DQN in PyTorch on JobSelect-v1 over the bridge, with the network of the preset quickstart.
+"""PPO and double DQN in PyTorch on JobSelect-v1 over the bridge, with the network of the preset quickstart-exact.
 
 Observations come flat from a server beside this process; masks come with every step. Plain loops, and the same network
 layer by layer: kernels that cover an image without overlap are dense layers of its blocks, which PyTorch is faster at.

@@ -123,7 +123,7 @@ class Problem:
         }
 
 
-# The workload of the preset quickstart. Without a baseline that plays beside every episode.
+# The workload of the preset quickstart-exact. Without a baseline that plays beside every episode.
 WORLD = {"trace.seed": 2, "trace.synth.jobs": 45_000, "reward": "wait"}
 
 ALL: tuple[Problem, ...] = (
@@ -172,12 +172,12 @@ ALL: tuple[Problem, ...] = (
         4_998, 1_000, (MASKABLE,), {MASKABLE: 10}, 4_998,
     ),
     Problem(
-        "jobselect-ppo", "JobSelect, PPO, CNN of four branches", "JobSelect-v1", "quickstart",
+        "jobselect-ppo", "JobSelect, PPO, CNN of four branches", "JobSelect-v1", "quickstart-exact",
         PPO(envs=32, steps=128, batch=512, epochs=4, lr=3e-3, anneal_lr=True, gamma=1.0, lam=0.97, scale=True, hidden=()),
         40_960, 0, (BRIDGE,), {BRIDGE: 3}, 12_288, WORLD,
     ),
     Problem(
-        "jobselect-ddqn", "JobSelect, double DQN, the same network", "JobSelect-v1", "quickstart",
+        "jobselect-ddqn", "JobSelect, double DQN, the same network", "JobSelect-v1", "quickstart-exact",
         DQN(lr=1e-3, batch=128, buffer=20_000, starts=2_000, gamma=1.0, target_every=500, train_every=16, gradient_steps=1,
             eps_end=0.05, eps_share=0.5, envs=16, hidden=()),
         20_000, 0, (BRIDGE,), {BRIDGE: 3}, 6_000, WORLD,

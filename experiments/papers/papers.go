@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"clustergym/experiments/dally"
+	"clustergym/experiments/estimates"
 	"clustergym/experiments/metascheduler"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
@@ -14,9 +15,9 @@ import (
 	"clustergym/internal/nearest"
 )
 
-// All returns the studies that reproduce a paper, in the order of gymctl experiment list.
+// All returns the studies: those that reproduce a paper and our own, in the order of gymctl experiment list.
 func All() []study.Study {
-	return []study.Study{worlrtgs.Study(), topdrl.Study(), dally.Study(), metascheduler.Study()}
+	return []study.Study{worlrtgs.Study(), topdrl.Study(), dally.Study(), metascheduler.Study(), estimates.Study()}
 }
 
 // find returns the study called name.

@@ -18,6 +18,10 @@ type Report struct {
 	// Env is the environment and Metric what it counts; both are "" for JobSelect-v1, which counts jct_s.
 	Env    string `json:"env,omitempty"`
 	Metric string `json:"metric,omitempty"`
+
+	// Estimates are the environment's, env.estimates, and Rung is theirs: what the policies know of run times.
+	Estimates string `json:"estimates,omitempty"`
+	Rung      string `json:"rung,omitempty"`
 }
 
 // WindowInfo names one window: its episode's seed and its place in the workload.
@@ -34,6 +38,10 @@ type PolicyReport struct {
 	Metrics *PolicyMetrics `json:"metrics,omitempty"`
 	// Missing says how far an external policy came that did not finish. It then has no metrics and no comparisons.
 	Missing string `json:"missing,omitempty"`
+	// Trained are the estimates of a checkpoint's own run. Nothing is set for schedulers that do not ask for run
+	// times, so that they are the same on every rung; rules in the action space depend on what the environment shows.
+	Trained string `json:"trained_on,omitempty"`
+	Nothing bool   `json:"asks_nothing,omitempty"`
 }
 
 // The kinds of agents. Agents are compared with every other policy.

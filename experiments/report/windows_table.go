@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"clustergym/experiments/envs"
+	"clustergym/experiments/ladder"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
@@ -40,7 +41,7 @@ func (r *Report) Sheets() []texttable.Sheet {
 	var rows [][]string
 	for _, p := range r.Policies {
 		m := p.Metrics
-		name := r.Shown(p.Name)
+		name := r.told(&p)
 		if m == nil {
 			row := make([]string, len(header))
 			row[0] = name + " missing: " + p.Missing
@@ -78,7 +79,9 @@ func (r *Report) Sheets() []texttable.Sheet {
 		}
 		fmt.Fprintf(&b, "agent vs it: difference of %s on the same windows, %s = %s is %s.\n", metric.Title, better(metric), r.Shown(reference), word)
 	}
+	b.WriteString(ladder.Below(r.Estimates, r.knowledge()))
 	sheets := []texttable.Sheet{{
+		Above: ladder.Header(r.Estimates),
 		Title: "Policies on the same test windows", Header: header, Rows: rows, Left: 1,
 		Least: []string{"GPUs used", "p99 JCT", "bounded slowdown", "mean wait", "wins"}, Below: b.String(),
 	}}
@@ -88,17 +91,45 @@ func (r *Report) Sheets() []texttable.Sheet {
 	rows = nil
 	for _, p := range r.Whole.Policies {
 		m := &p.Metrics
+		name := r.Shown(p.Name)
+		if i := slices.IndexFunc(r.Policies, func(q PolicyReport) bool { return q.Name == p.Name }); i >= 0 {
+			name = r.told(&r.Policies[i])
+		}
 		rows = append(rows, []string{
-			r.Shown(p.Name), texttable.Hours(m.JCT.Mean), texttable.Hours(m.JCT.P50), texttable.Hours(m.JCT.P99), texttable.Hours(m.Wait.Mean),
+			name, texttable.Hours(m.JCT.Mean), texttable.Hours(m.JCT.P50), texttable.Hours(m.JCT.P99), texttable.Hours(m.Wait.Mean),
 			fmt.Sprintf("%.1f", m.BoundedSlowdown.Mean), fmt.Sprintf("%.0f %%", 100*m.Utilization),
 		})
+	}
+	known := ""
+	if h := ladder.Header(r.Estimates); h != "" {
+		known = "; " + strings.TrimSpace(h)
 	}
 	return append(sheets, texttable.Sheet{
 		Title:  "The whole test part",
 		Header: []string{"policy", "mean JCT", "p50 JCT", "p99 JCT", "mean wait", "bounded slowdown", "GPUs used"}, Rows: rows, Left: 1,
 		Least: []string{"p50 JCT", "GPUs used", "mean wait"},
-		Above: fmt.Sprintf("One run over the whole test part: %d jobs, %d counted.\n", r.Whole.Jobs, r.Whole.Counted),
+		Above: fmt.Sprintf("One run over the whole test part: %d jobs, %d counted%s.\n", r.Whole.Jobs, r.Whole.Counted, known),
 	})
+}
+
+// row is what the table says of what p knows.
+func (r *Report) row(p *PolicyReport) ladder.Row {
+	return ladder.Row{Name: r.Shown(p.Name), Nothing: p.Nothing, Trained: p.Trained}
+}
+
+// told returns the name of p in the table, with a mark if it was trained on another rung.
+func (r *Report) told(p *PolicyReport) string {
+	row := r.row(p)
+	return row.Shown(r.Estimates)
+}
+
+// knowledge returns what the policies know.
+func (r *Report) knowledge() []ladder.Row {
+	var rows []ladder.Row
+	for i := range r.Policies {
+		rows = append(rows, r.row(&r.Policies[i]))
+	}
+	return rows
 }
 
 // forms returns the sentence about the names of policies in the table, "" if they are all agents.

@@ -17,7 +17,7 @@ func TestTheQuickStartHasTheWeightsOfItsWrittenOutKernels(t *testing.T) {
 		"ppo":  "cab214c1f7a74600",
 		"ddqn": "e7a4aef59b3d49c0",
 	} {
-		cfg, err := config.Preset("quickstart")
+		cfg, err := config.Preset("quickstart-exact")
 		if err != nil {
 			t.Fatal(err)
 		}

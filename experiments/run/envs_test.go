@@ -51,7 +51,11 @@ func tableOf(t *testing.T, c arena.Comparison) (table, header string) {
 	if err := c.WriteTable(&b); err != nil {
 		t.Fatal(err)
 	}
-	header, _, _ = strings.Cut(b.String(), "\n")
+	rest := b.String()
+	if strings.HasPrefix(rest, "run times: ") {
+		_, rest, _ = strings.Cut(rest, "\n\n")
+	}
+	header, _, _ = strings.Cut(rest, "\n")
 	return b.String(), header
 }
 

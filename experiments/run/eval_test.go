@@ -320,6 +320,7 @@ func TestDocumentOfAnEvaluationHasItsKeys(t *testing.T) {
 	want := []string{
 		"windows", "windows.seed", "windows.first_job", "windows.jobs",
 		"policies", "policies.name", "policies.kind", "policies.metrics", "policies.metrics.unfinished",
+		"policies.trained_on", "policies.asks_nothing", "estimates", "rung",
 		"left_out", "left_out.of", "left_out.above_max_gpus", "left_out.above_max_gpus_share", "left_out.max_gpus",
 		"left_out.never_fit", "left_out.never_fit_share", "left_out.without_work",
 		"paired", "paired.a", "paired.b", "paired.metric", "paired.difference_percent", "paired.ci95", "paired.win_rate", "paired.wins", "paired.ties",

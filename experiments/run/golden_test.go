@@ -114,3 +114,30 @@ func TestPresetsKeepTheirBytes(t *testing.T) {
 	}
 	golden(t, "golden_presets.txt", lines)
 }
+
+// quickstart-exact is the quick start of versions that showed agents the run times, apart from its name.
+func TestTheExactQuickStartIsTheEarlierOne(t *testing.T) {
+	cfg, err := config.Preset("quickstart-exact")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Name = "quickstart"
+	text, err := configs.Encode(&cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := digest(text); got != "752aaa0e21e00586b764463d26c8752f63d424fedf02ebf94672d3b285a15bab" {
+		t.Errorf("quickstart-exact is another run:\n%s", text)
+	}
+	causal, err := config.Preset("quickstart")
+	if err != nil {
+		t.Fatal(err)
+	}
+	causal.Trace.Synth.Profile = cfg.Trace.Synth.Profile
+	if err := configs.Set(&causal, "env.estimates=exact"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := configs.Encode(&causal); err != nil || string(got) != string(text) {
+		t.Errorf("quickstart differs from quickstart-exact in more than the profile of its jobs and what is known of them (%v):\n%s", err, got)
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
+	"clustergym/experiments/ladder"
 	"clustergym/experiments/report"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/texttable"
@@ -32,6 +33,9 @@ type SeedsReport struct {
 	CI95       *[2]float64 `json:"ci95"`      // of the IQM: seeds are drawn with replacement, then each one's episodes
 	Solved     *float64    `json:"solved_at"` // mean return that counts as solved, null = none
 	SolvedRuns *int        `json:"solved"`    // seeds that reach it
+
+	Estimates string `json:"estimates,omitempty"` // the environment's: what agents and rivals know of run times
+	Rung      string `json:"rung,omitempty"`      // theirs
 }
 
 // SeedRun is the result of one seed.
@@ -59,6 +63,10 @@ const metricReturn = "return"
 
 func newSeedsReport(cfg *config.Config, dir string, results []TrainResult) *SeedsReport {
 	r := &SeedsReport{Env: cfg.Env.ID, Agent: cfg.Agent, Kernels: kernel.Set(), Dir: dir}
+	if folded, err := cfg.Fold(); err == nil {
+		r.Estimates = folded.Estimates()
+		r.Rung = ladder.Rung(r.Estimates)
+	}
 	var all [][]float64
 	var flat []float64
 	solved := 0
@@ -123,7 +131,7 @@ func (r *SeedsReport) Sheets() []texttable.Sheet {
 			}
 			rows = append(rows, []string{fmt.Sprint(s.Seed), fmt.Sprint(s.Step), training, s.Checkpoint})
 		}
-		return []texttable.Sheet{{Title: ofSeeds, Header: []string{"seed", "steps", "return in training", "checkpoint"}, Rows: rows, Left: 1}}
+		return []texttable.Sheet{{Above: ladder.Header(r.Estimates), Title: ofSeeds, Header: []string{"seed", "steps", "return in training", "checkpoint"}, Rows: rows, Left: 1}}
 	}
 	if r.Metric == metricReturn {
 		return []texttable.Sheet{r.returns()}
@@ -139,9 +147,17 @@ func (r *SeedsReport) Sheets() []texttable.Sheet {
 	for i := range names[1:] {
 		rows = append(rows, []string{"", names[i+1], m.Show(of[i+1].Mean), m.Span(of[i+1].IQM, of[i+1].CI95)})
 	}
+	var known []ladder.Row
+	if e, ok := r.Runs[0].Eval.(*report.Report); ok {
+		for _, p := range e.Policies {
+			known = append(known, ladder.Row{Name: p.Name, Nothing: p.Nothing})
+		}
+	}
 	return []texttable.Sheet{{
+		Above: ladder.Header(r.Estimates),
 		Title: ofSeeds, Header: []string{"seed", "policy", m.Title, "IQM [95 %]"}, Rows: rows, Left: 2,
-		Below: fmt.Sprintf("%s on the same windows; the interval for all seeds draws seeds, then the windows of each.\n", workload.Plural(len(r.Runs), "seed", "seeds")),
+		Below: fmt.Sprintf("%s on the same windows; the interval for all seeds draws seeds, then the windows of each.\n", workload.Plural(len(r.Runs), "seed", "seeds")) +
+			ladder.Below(r.Estimates, known),
 	}}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"clustergym/agents/checkpoint"
 	"clustergym/agents/train"
+	"clustergym/env/predict/gbdt"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
@@ -249,6 +250,38 @@ func TestTraceThatChangedIsNotTheRunsTrace(t *testing.T) {
 	}
 	_, err := Train(t.Context(), cfg, TrainOptions{RunDir: filepath.Join(dir, "tiny"), Resume: true, Workers: 1})
 	refused(t, "another trace", err, "jobs.csv", "changed")
+}
+
+func TestModelThatChangedIsNotTheRunsModel(t *testing.T) {
+	cfg, dir := tinyRun("ppo"), t.TempDir()
+	cfg.Train.Steps = 300
+	model := filepath.Join(dir, "m.bin")
+	cfg.Env.JobSelect().Estimates = "gbdt:" + model
+	jobs, _, err := workload.LoadTrace(cfg.Trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, share := range []int{6, 7} { // of ten parts; the validation part begins behind the seventh
+		m, err := gbdt.Fit(t.Context(), "jobs", jobs, jobs[len(jobs)*share/10].Submit, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(model, m.AppendBinary(nil), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if share == 6 {
+			trainTo(t, cfg, dir, TrainOptions{NoEval: true})
+		}
+	}
+	resume := func() error {
+		_, err := Train(t.Context(), cfg, TrainOptions{RunDir: filepath.Join(dir, "tiny"), Resume: true, Workers: 1})
+		return err
+	}
+	refused(t, "another model", resume(), "m.bin", "changed")
+	if err := os.Remove(model); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, "no model", resume(), "m.bin: there is no such file")
 }
 
 func itoa(i int) string {

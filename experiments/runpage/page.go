@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/htmlpage"
+	"clustergym/experiments/ladder"
+	"clustergym/experiments/report"
 	"clustergym/experiments/texttable"
 )
 
@@ -30,6 +33,24 @@ type Result struct {
 	Name       string // of the run among several, "" = there is one
 	Checkpoint string // that it compares, "" = all of Page.Evaluated
 	Comparison arena.Comparison
+}
+
+// ResultsOf returns the results of a comparison with estimates: one, or one for each rung, that with estimates first.
+func ResultsOf(c arena.Comparison, estimates string) []Result {
+	l, ok := c.(*report.Ladder)
+	if !ok {
+		return []Result{{Comparison: c}}
+	}
+	var all []Result
+	for _, r := range l.Rungs {
+		x := Result{Name: ladder.Key + " " + ladder.Label(r.Estimates), Comparison: r}
+		if r.Estimates == estimates {
+			all = slices.Insert(all, 0, x)
+		} else {
+			all = append(all, x)
+		}
+	}
+	return all
 }
 
 // Write plays rivals on the validation windows and two policies on a test window, and writes the page. What cannot be played
@@ -94,7 +115,11 @@ func (d *drawing) head() {
 
 func (d *drawing) tables() {
 	for _, s := range d.page.Sheets {
-		text := strings.Join(strings.Fields(s.Above+" "+s.Below), " ")
+		above := strings.TrimSpace(s.Above)
+		if above != "" && !strings.HasSuffix(above, ".") {
+			above += "."
+		}
+		text := strings.Join(strings.Fields(above+" "+s.Below), " ")
 		d.html.Tables = append(d.html.Tables, htmlpage.Table{Title: s.Title, Header: s.Header, Rows: s.Rows, Text: text})
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"clustergym/env/sim"
 	"clustergym/experiments/htmlpage"
+	"clustergym/experiments/ladder"
 )
 
 // SchedulePage draws the schedules of a Run as one HTML page without other files. The caller puts Observe into Hooks, and
@@ -34,10 +36,10 @@ func (p *SchedulePage) Write(w io.Writer, r *Report) error {
 		{"workload", r.Info.String()},
 		{"cluster", first.Cluster.String()},
 		{"placement", first.Placement},
-		{"estimates", first.Estimates},
+		{ladder.Key, ladder.Label(first.Estimates)},
 	}
 	header, rows := r.table()
 	page.Tables = []htmlpage.Table{{Title: "Metrics", Header: header, Rows: rows}}
-	page.Notes = r.Notes
+	page.Notes = slices.Concat(r.Notes, ladder.Sentences(first.Estimates, r.knowledge()))
 	return page.Write(w)
 }

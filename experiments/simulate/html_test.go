@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -31,6 +32,7 @@ func TestSchedulePageTellsWhatTheTableTells(t *testing.T) {
 	var d struct {
 		Title  string
 		Facts  [][2]string
+		Notes  []string
 		Tables []struct {
 			Header []string
 			Rows   [][]string
@@ -48,8 +50,14 @@ func TestSchedulePageTellsWhatTheTableTells(t *testing.T) {
 		t.Fatalf("tables %v", d.Tables)
 	}
 	shown := &d.Tables[0]
-	lines := strings.Split(strings.TrimSpace(table.String()), "\n")
-	lines = lines[len(lines)-len(shown.Rows):]
+	tables := strings.Split(strings.TrimSpace(table.String()), "\n\n")
+	lines := strings.Split(tables[1], "\n")[2:]
+	if below := strings.Join(d.Notes, "\n"); tables[2] != "fifo+strict asks nothing of run times." || !strings.HasSuffix(below, tables[2]) {
+		t.Errorf("below the page's table stands %q, the terminal says %q", below, tables[2])
+	}
+	if !slices.Contains(d.Facts, [2]string{"run times", "exact"}) {
+		t.Errorf("facts %v", d.Facts)
+	}
 	for i, row := range shown.Rows {
 		if got, want := strings.Join(row, " "), strings.Join(strings.Fields(lines[i]), " "); got != want {
 			t.Errorf("row %d is\n%s, the terminal says\n%s", i, got, want)

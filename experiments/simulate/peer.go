@@ -14,6 +14,7 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/metrics"
 	"clustergym/env/peer/dally"
+	"clustergym/experiments/ladder"
 	"clustergym/experiments/workload"
 	"clustergym/internal/nearest"
 	"clustergym/traces"
@@ -312,7 +313,7 @@ func (r *peerRun) run(ctx context.Context, policy string) error {
 		peer.Seed = uint64(cfg.Seed)
 	}
 	run := Result{
-		Policy: policy, Placement: "own", Backfill: "none", Estimates: "exact",
+		Policy: policy, Placement: "own", Backfill: "none", Estimates: "exact", Rung: ladder.Rung("exact"),
 		Trace: traceOf(&r.report.Info, len(r.jobs)+len(r.report.refused), len(r.report.refused), r.report.refusedShare,
 			r.report.refused[:min(namedJobs, len(r.report.refused))]),
 		Cluster: Cluster{Name: r.spec.Name, Nodes: r.racks * r.perRack, GPUs: r.racks * r.perRack * 8},

@@ -7,6 +7,7 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/env/metrics"
+	"clustergym/experiments/ladder"
 	"clustergym/experiments/workload"
 )
 
@@ -27,6 +28,8 @@ type Result struct {
 	Placement string          `json:"placement"`
 	Backfill  string          `json:"backfill"`
 	Estimates string          `json:"estimates"`
+	Rung      string          `json:"rung"`                   // what the policy knows of run times
+	Nothing   bool            `json:"asks_nothing,omitempty"` // it does not ask for them, so that it is the same on every rung
 	Trace     Trace           `json:"trace"`
 	Cluster   Cluster         `json:"cluster"`
 	Metrics   metrics.Summary `json:"metrics"`
@@ -34,6 +37,22 @@ type Result struct {
 	WallS     float64         `json:"wall_s"`
 	Proven    *bool           `json:"proven_optimal,omitempty"` // only policies that search: whether the schedule is an optimum
 	Peer      *Peer           `json:"peer,omitempty"`           // only from a peer's machine
+
+	knows bool // it knows the workload beforehand
+}
+
+// row is what the table says of what the policy knows.
+func (r *Result) row() ladder.Row {
+	return ladder.Row{Name: r.Name(), Nothing: r.Nothing, Knows: r.knows}
+}
+
+// knowledge returns what the policies of the table know.
+func (r *Report) knowledge() []ladder.Row {
+	rows := make([]ladder.Row, len(r.Runs))
+	for i := range r.Runs {
+		rows[i] = r.Runs[i].row()
+	}
+	return rows
 }
 
 // Name returns the policy with its admission and back-filling: "fifo+strict+easy".

@@ -14,6 +14,7 @@ import (
 	"clustergym/env/metrics"
 	"clustergym/env/sim"
 	"clustergym/experiments/forecast"
+	"clustergym/experiments/ladder"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
 )
@@ -60,6 +61,11 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	if r.service, err = workload.ReadService(cfg.Service); err != nil {
 		return nil, err
 	}
+	if est, err := sim.ParseEstimates(cfg.Policy.Estimates); err == nil && est.File != "" {
+		if r.model, err = forecast.ReadModel(ctx, nil, est.File, est.File); err != nil {
+			return nil, err
+		}
+	}
 	if err := r.load(ctx); err != nil {
 		return nil, err
 	}
@@ -88,7 +94,8 @@ type simulation struct {
 	jobs    []traces.Job    // jobs that can fit; nil if the trace is streamed
 	read    int             // number of jobs, including refused ones; of a streamed trace, the last run's
 	never   Refusal
-	table   *jobTable // nil = none
+	table   *jobTable       // nil = none
+	model   *forecast.Model // of estimates gbdt:FILE; nil = none
 }
 
 // load reads the workload into memory, unless it is streamed.
@@ -106,6 +113,10 @@ func (r *simulation) load(ctx context.Context) error {
 	}
 	r.report.Info, r.read = info, len(all)
 	r.jobs, r.never = fitting(r.cluster, all, r.hooks.Jobs != nil)
+	if r.model != nil {
+		n, _ := r.model.Known(r.jobs)
+		r.known(n)
+	}
 	if cfg.Service == "workload" {
 		r.service = workload.ServiceOf(r.jobs)
 	}
@@ -113,6 +124,13 @@ func (r *simulation) load(ctx context.Context) error {
 		return err
 	}
 	return r.cuts(len(r.jobs))
+}
+
+// known notes that the model has been fitted to n of the jobs.
+func (r *simulation) known(n int) {
+	if n > 0 {
+		r.report.note("model %s has been fitted to %s that are simulated, so it knows what no cluster can know: these results are not on the causal rung", r.model.File, workload.Plural(n, "job", "jobs"))
+	}
 }
 
 // refuse notes the jobs that can never fit. It returns a mistake if all jobs are such, or if the configuration wants one.
@@ -148,7 +166,9 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 	}
 	h.Simulator(&sc)
 	if est, err := sim.ParseEstimates(h.Estimates); err == nil && h.Estimating() {
-		if sc.Predictor, err = forecast.Maker(est, nil); err != nil {
+		if r.model != nil {
+			sc.Predictor = r.model.Maker(nil)
+		} else if sc.Predictor, err = forecast.Maker(est, nil); err != nil {
 			return &workload.InputError{Err: err}
 		}
 	}
@@ -158,6 +178,7 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 		if file, err = openStreamed(ctx, cfg.Trace); err != nil {
 			return err
 		}
+		file.model = r.model
 		defer file.Close() //nolint:errcheck // open for reading only
 		jobs = file
 	}
@@ -213,8 +234,17 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 	}
 	run := Result{
 		Policy: h.Order, Admission: h.Admission, Placement: h.Placement, Backfill: h.Backfill, Estimates: h.Estimates,
+		Rung: ladder.Rung(h.Estimates), knows: h.Order == "gittins-2d" && cfg.Service == "workload",
 		Cluster: clusterOf(r.cluster),
 		Events:  counted.Events(),
+	}
+	if rung, own := h.Knows(); own && rung == sim.RungNone {
+		run.Nothing = !run.knows
+	} else if own {
+		run.knows = true
+	}
+	if run.knows {
+		run.Rung = sim.RungExact.String()
 	}
 	if r.hooks.Now != nil {
 		run.WallS = r.hooks.Now().Sub(begin).Seconds()

@@ -138,7 +138,7 @@ func TestAdmissionIsSkipForOrdersThatPreempt(t *testing.T) {
 }
 
 // The document is a contract: these keys, in this order.
-const document = `{"policy":"","admission":"","placement":"","backfill":"","estimates":"",` +
+const document = `{"policy":"","admission":"","placement":"","backfill":"","estimates":"","rung":"",` +
 	`"trace":{"file":"","format":"","jobs":0,"refused":0},"cluster":{"name":"","nodes":0,"gpus":0},` +
 	`"metrics":{"finished":0,"unfinished":0,"makespan_s":0,"jct_s":{"mean":0,"p50":0,"p90":0,"p99":0,"max":0},` +
 	`"first_wait_s":{"mean":0,"p50":0,"p90":0,"p99":0,"max":0},"wait_s":{"mean":0,"p50":0,"p90":0,"p99":0,"max":0},` +

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"clustergym/env/sim"
+	"clustergym/experiments/forecast"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
 )
@@ -40,6 +41,8 @@ type streamed struct {
 	pending bool       // ahead is still to be returned
 	assumed int        // estimates set to the run time
 	hours   float64    // GPU-hours of all jobs
+	model   *forecast.Model
+	known   int // jobs to which model has been fitted
 }
 
 func openStreamed(ctx context.Context, cfg workload.TraceConfig) (*streamed, error) {
@@ -60,8 +63,11 @@ func (s *streamed) Next(j *traces.Job) error {
 		return err
 	}
 	s.hours += j.GPUHours()
+	if s.model != nil && s.model.Knows(j) {
+		s.known++
+	}
 	if j.Estimate == 0 && s.Info().Format == workload.FormatSWF {
-		j.Estimate = j.Work
+		j.Estimate, j.Assumed = j.Work, true
 		s.assumed++
 	}
 	return nil
@@ -109,6 +115,7 @@ func (r *simulation) count(file *streamed, s *sim.Simulator) error {
 	if !first {
 		return nil
 	}
+	r.known(file.known)
 	if err := r.refuse(r.never.count == r.read); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"clustergym/env/metrics"
+	"clustergym/experiments/ladder"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
 )
@@ -22,7 +23,8 @@ func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "workload   %s\n", r.Info)
 	fmt.Fprintf(&b, "cluster    %s\n", first.Cluster)
-	fmt.Fprintf(&b, "placement  %s, estimates %s\n", first.Placement, first.Estimates)
+	fmt.Fprintf(&b, "placement  %s\n", first.Placement)
+	fmt.Fprintf(&b, "%s  %s\n", ladder.Key, ladder.Label(first.Estimates))
 	if t := first.Trace; t.Refused > 0 {
 		fmt.Fprintf(&b, "jobs       %d read, %d refused: %s of the GPU time\n", t.Jobs, t.Refused, workload.Percent(t.RefusedShare))
 	}
@@ -31,15 +33,20 @@ func (r *Report) WriteTable(w io.Writer) error {
 		return err
 	}
 	header, rows := r.table()
-	return texttable.Write(w, header, rows, 1, "first wait", "JCT p50", "JCT p90", "communication", "makespan", "migrations", "preemptions",
+	err := texttable.Write(w, header, rows, 1, "first wait", "JCT p50", "JCT p90", "communication", "makespan", "migrations", "preemptions",
 		"work lost", "failures", "finished", "wait mean", "GPUs used", "bounded slowdown", "JCT p99", "deadlines missed")
+	if below := ladder.Below(first.Estimates, r.knowledge()); err == nil && below != "" {
+		_, err = io.WriteString(w, "\n"+below)
+	}
+	return err
 }
 
 // table returns the cells of WriteTable's table: a row for each run, its name first.
 func (r *Report) table() (header []string, rows [][]string) {
 	header, rows = []string{"policy"}, make([][]string, len(r.Runs))
 	for i := range r.Runs {
-		rows[i] = []string{r.Runs[i].Name()}
+		row := r.Runs[i].row()
+		rows[i] = []string{row.Shown(r.Runs[i].Estimates)}
 	}
 	column := func(name string, format func(vs []float64) (unit string, cells []string), of func(m *metrics.Summary) float64) {
 		vs := make([]float64, len(r.Runs))

@@ -199,10 +199,17 @@ func (t *Table) lines(rows []Row) ([]Line, error) {
 				other := maps.Clone(lines[i].Labels)
 				maps.Copy(other, col.Versus)
 				a, b := own, groups[key{t.label(other), col.Metric}]
-				if col.Turned {
-					a, b = b, a
+				itself := t.label(other) == t.label(lines[i].Labels)
+				switch {
+				case col.Stat == Behind:
+					start := maps.Clone(lines[i].Labels)
+					maps.Copy(start, col.Start)
+					v = behind(a, b, groups[key{t.label(start), col.Metric}], itself)
+				case col.Turned:
+					v = compare(col, b, a, itself)
+				default:
+					v = compare(col, a, b, itself)
 				}
-				v = compare(col, a, b, t.label(other) == t.label(lines[i].Labels))
 			} else {
 				v = describe(col.stat(), own.values())
 			}
@@ -241,10 +248,10 @@ func describe(stat Stat, vals [][]float64) Value {
 	v.Value = stat.of(means)
 	if v.Units*v.Runs > 1 && !hasNaN(vals) {
 		scratch := make([]float64, len(vals))
-		ci := resample("describe", vals, nil, func(a, _ []float64) float64 {
-			copy(scratch, a)
+		ci := resample("describe", func(means [][]float64) float64 {
+			copy(scratch, means[0])
 			return stat.of(scratch)
-		})
+		}, vals)
 		v.Low, v.High = ci[0], ci[1]
 	}
 	return v
@@ -282,7 +289,48 @@ func compare(col *Column, a, b *group, itself bool) Value {
 	v := size(x)
 	v.Value = stat(unitMeans(x), unitMeans(y))
 	if (v.Units*v.Runs > 1 || size(y).Runs > 1) && !hasNaN(x) && !hasNaN(y) {
-		ci := resample("compare", x, y, stat)
+		ci := resample("compare", func(means [][]float64) float64 { return stat(means[0], means[1]) }, x, y)
+		v.Low, v.High = ci[0], ci[1]
+	}
+	return v
+}
+
+// behind returns how far own is behind goal on the units that all have in common, in percent of the way from start to goal.
+// There is no value if the way leads back. The interval is that of the ratio made linear (the delta method), since in some
+// draws of few units the way may be short.
+func behind(own, goal, start *group, itself bool) Value {
+	if own == nil || goal == nil || start == nil || itself {
+		return noValue
+	}
+	var x, y, z [][]float64
+	for i, unit := range own.units {
+		g, ok := goal.at[unit]
+		s, too := start.at[unit]
+		if ok && too {
+			x, y, z = append(x, own.vals[i]), append(y, goal.vals[g]), append(z, start.vals[s])
+		}
+	}
+	if len(x) == 0 {
+		return noValue
+	}
+	v := size(x)
+	sums := func(means ...[]float64) (lag, way float64) {
+		for i := range x {
+			lag += means[0][i] - means[1][i]
+			way += means[2][i] - means[1][i]
+		}
+		return lag, way
+	}
+	lag, way := sums(unitMeans(x), unitMeans(y), unitMeans(z))
+	if !(way > 0) {
+		return v
+	}
+	v.Value = 100 * lag / way
+	if v.Units*v.Runs > 1 && !hasNaN(x) && !hasNaN(y) && !hasNaN(z) {
+		ci := resample("behind", func(means [][]float64) float64 {
+			l, w := sums(means...)
+			return v.Value + (100*l-v.Value*w)/way
+		}, x, y, z)
 		v.Low, v.High = ci[0], ci[1]
 	}
 	return v
@@ -318,25 +366,25 @@ func unitMeans(vals [][]float64) []float64 {
 }
 
 // resample returns the interval of stat over draws of units and, crossed with them, of runs: five trainings of an agent are
-// drawn as five trainings, each with all its units.
-func resample(name string, x, y [][]float64, stat func(a, b []float64) float64) [2]float64 {
-	a, b := make([]float64, len(x)), make([]float64, len(y))
-	most := size(x).Runs
-	if y != nil {
-		most = max(most, size(y).Runs)
+// drawn as five trainings, each with all its units. stat gets the means of the drawn units for each of vals, which have the
+// same units.
+func resample(name string, stat func(means [][]float64) float64, vals ...[][]float64) [2]float64 {
+	means, most := make([][]float64, len(vals)), 0
+	for k, v := range vals {
+		means[k] = make([]float64, len(v))
+		most = max(most, size(v).Runs)
 	}
 	runs := make([]uint64, most)
-	return statistic.Bootstrap(intervalSeed, name, len(x), func(drawn []statistic.Draw) float64 {
+	return statistic.Bootstrap(intervalSeed, name, len(vals[0]), func(drawn []statistic.Draw) float64 {
 		for k := range runs {
 			runs[k] = rng.At(drawn[0].Seed, uint64(k))
 		}
 		for i, d := range drawn {
-			a[i] = drawnMean(x[d.Unit], runs)
-			if y != nil {
-				b[i] = drawnMean(y[d.Unit], runs)
+			for k, v := range vals {
+				means[k][i] = drawnMean(v[d.Unit], runs)
 			}
 		}
-		return stat(a, b)
+		return stat(means)
 	})
 }
 

@@ -26,9 +26,10 @@ type Table struct {
 // Stat is how a column aggregates.
 type Stat string
 
-// The statistics. The last four compare a line with another one on the units that both have: the difference of sums in
-// percent, the mean over units of each unit's difference in percent, the mean difference, and the share of units in which
-// the line is better, where ties count half.
+// The statistics. The last five compare a line with another one on the units that both have: the difference of sums in
+// percent, the mean over units of each unit's difference in percent, the mean difference, the share of units in which
+// the line is better, where ties count half, and the difference of sums in percent of the way from a third line, Start, to
+// the other one.
 const (
 	Mean          Stat = "mean"
 	IQM           Stat = "iqm"
@@ -42,11 +43,12 @@ const (
 	PercentEach   Stat = "percent-each"
 	Difference    Stat = "difference"
 	Wins          Stat = "wins"
+	Behind        Stat = "behind"
 )
 
 // paired reports whether s compares two lines.
 func (s Stat) paired() bool {
-	return s == Percent || s == PercentEach || s == Difference || s == Wins
+	return s == Percent || s == PercentEach || s == Difference || s == Wins || s == Behind
 }
 
 // Column is one figure in every line of a table.
@@ -55,7 +57,8 @@ type Column struct {
 	Metric string            // of the rows
 	Stat   Stat              // "" = Mean
 	Versus map[string]string // for paired statistics: labels in which the line to compare with differs from this line
-	Turned bool              // compare the other line with this one instead
+	Start  map[string]string // for Behind: as Versus, where the way begins
+	Turned bool              // compare the other line with this one instead; not for Behind
 	Higher bool              // for Wins: higher values are better
 	Bare   bool              // show values without intervals
 	// Format formats a value; nil = four digits, or percent if the statistic is one.

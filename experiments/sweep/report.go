@@ -7,10 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/experiments/ladder"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
 )
+
+// keyEstimates is the key that says what is known of run times.
+const keyEstimates = "env.estimates"
 
 // WriteTable prints a row for each trial, best first, and the run directories of the best trial.
 func (r *Report) WriteTable(w io.Writer) error {
@@ -27,6 +31,15 @@ func (r *Report) WriteTable(w io.Writer) error {
 			row = append(row, fmt.Sprint(t.Set[k]))
 		}
 		rows = append(rows, row)
+	}
+	above := ladder.Header(r.Estimates)
+	if slices.Contains(keys, keyEstimates) {
+		above = ladder.Key + ": see " + keyEstimates + "; only trials with the same can be compared\n"
+	}
+	if above != "" {
+		if _, err := io.WriteString(w, above+"\n"); err != nil {
+			return err
+		}
 	}
 	if err := texttable.Write(w, header, rows, 0); err != nil {
 		return err

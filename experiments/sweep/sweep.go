@@ -17,6 +17,7 @@ import (
 	"clustergym/configs"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
+	"clustergym/experiments/ladder"
 	"clustergym/experiments/run"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
@@ -62,6 +63,9 @@ type Report struct {
 	Rungs  []int64     `json:"rungs"`  // steps
 	Trials []TrialLine `json:"trials"` // each on its last rung, the best first
 	Best   []string    `json:"best"`   // run directories of the best trial
+
+	Estimates string `json:"estimates,omitempty"` // the environment's, "" where trials differ in it
+	Rung      string `json:"rung,omitempty"`      // theirs
 }
 
 // Read returns the configuration of the sweep in dir and its base.
@@ -374,6 +378,19 @@ func (s *sweep) ranked(rung int, trials []int) []TrialLine {
 // report ranks the trials, those of the highest rung first.
 func (s *sweep) report() (*Report, error) {
 	r := &Report{Name: s.cfg.Name, Dir: s.opt.Dir, Rungs: s.rungs}
+	for i := range s.trials {
+		c, err := s.trials[i].cfg.Fold()
+		if err != nil {
+			return nil, err
+		}
+		if est := c.Estimates(); i == 0 {
+			r.Estimates = est
+		} else if est != r.Estimates {
+			r.Estimates = ""
+			break
+		}
+	}
+	r.Rung = ladder.Rung(r.Estimates)
 	last := map[int]int{}
 	for key := range s.lines { // a maximum: their order does not matter
 		last[key[0]] = max(last[key[0]], key[1])

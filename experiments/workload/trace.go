@@ -430,7 +430,7 @@ func (t *Trace) load(cfg TraceConfig) ([]traces.Job, Info, error) {
 	if t.info.Format == FormatSWF {
 		for i := range jobs {
 			if jobs[i].Estimate == 0 {
-				jobs[i].Estimate = jobs[i].Work
+				jobs[i].Estimate, jobs[i].Assumed = jobs[i].Work, true
 				t.info.Assumed++
 			}
 		}

@@ -51,15 +51,16 @@ var arrows = map[string][]string{
 	"nets/model":  {"nets", "nets/kernel", "nets/op", "nets/tape", "nets/layer"},
 	"nets/optim":  {"nets", "nets/kernel"},
 
-	"env":                 {},
-	"env/envtest":         {"env"},
-	"env/paint":           {"env"},
-	"env/cluster":         {"traces"},
-	"env/predict":         {"traces"},
-	"env/predict/boost":   {}, // trees over numbers, which know nothing of jobs
-	"env/predict/gbdt":    {"env/predict", "env/predict/boost", "env/predict/history", "traces"},
-	"env/predict/history": {"env/predict", "traces"},
-	"env/sim":             {"env/cluster", "env/predict", "traces"},
+	"env":                     {},
+	"env/envtest":             {"env"},
+	"env/paint":               {"env"},
+	"env/cluster":             {"traces"},
+	"env/predict":             {"traces"},
+	"env/predict/boost":       {}, // trees over numbers, which know nothing of jobs
+	"env/predict/gbdt":        {"env/predict", "env/predict/boost", "env/predict/history", "traces"},
+	"env/predict/history":     {"env/predict", "traces"},
+	"env/predict/predicttest": {"env/predict", "traces"},
+	"env/sim":                 {"env/cluster", "env/predict", "traces"},
 	"env/heuristic": {
 		"env/cluster", "env/sim", "traces",
 	},

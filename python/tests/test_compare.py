@@ -276,7 +276,26 @@ def test_an_environment_with_another_metric() -> None:
     )
     assert len(table) > 1
     assert all(len(row.per_window) == 2 for row in table)
-    assert str(table).splitlines()[2].startswith("model")
+    assert str(table).splitlines()[4].startswith("model")
+
+
+def test_a_table_names_the_rung_of_its_run_times(runs: dict[str, Path]) -> None:
+    table = clustergym.compare(
+        first_legal,
+        {**KWARGS, "estimates": "history"},
+        policies=["fifo+skip", "las", "sjf+skip"],
+        checkpoints=[runs["ppo-mlp"]],
+        windows=2,
+        show=False,
+    )
+    assert (table.estimates, table.rung) == ("history", "causal")
+    checkpoint = table.rows[1]
+    assert (checkpoint.kind, checkpoint.trained_on, checkpoint.asks_nothing) == ("checkpoint", "exact", False)
+    assert [row.asks_nothing for row in table] == [False, False, True, True, False]
+    lines = str(table).splitlines()
+    assert lines[:2] == ["run times: history (causal)", ""]
+    assert lines[5].startswith(f"{checkpoint.name} (trained on exact) ")
+    assert lines[-1] == "fifo+skip and las+skip ask nothing of run times."
 
 
 @pytest.mark.parametrize(

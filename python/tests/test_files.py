@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import pickle
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 import clustergym
 from clustergym import server as server_module
 from clustergym._files import plain, resolve
+from clustergym.server import find_gymctl
 
 SMALL: dict[str, Any] = {"window": 8, "warm": 0, "obs": "dict"}
 CLUSTER: dict[str, Any] = {"name": "mine", "racks": [{"nodes": [{"count": 2, "gpus": 4}]}]}
@@ -73,6 +75,25 @@ def test_every_form_names_the_same_trace_and_cluster(folder: Path, monkeypatch: 
         assert opened(trace="jobs.csv", cluster=cluster)[0] == want[0], cluster
     assert opened(kwargs={"trace.file": "jobs.csv", "cluster": CLUSTER})[0] == want[0]
     assert opened(trace="jobs.csv", cluster="2x4")[0] != want[0]
+
+
+def test_a_model_is_named_like_a_trace(folder: Path, rooted: str) -> None:
+    program = find_gymctl()
+    write_jobs(folder / "jobs.csv", jobs=1000)
+    subprocess.run(
+        [program, "predict", "fit", "jobs.csv", "--until", "0.6", "-o", "m.bin"],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    want = opened(trace="jobs.csv", cluster="2x4", estimates="gbdt:m.bin")
+    assert opened(trace="jobs.csv", cluster="2x4", estimates=f"gbdt:{folder}/m.bin")[0] == want[0]
+    assert opened(url=rooted, trace="jobs.csv", cluster="2x4", estimates="gbdt:m.bin")[0] == want[0]
+    assert opened(trace="jobs.csv", cluster="2x4", estimates="gbdt")[0] != want[0]
+    with pytest.raises(clustergym.BadKwargs, match=r"estimates: .*m.bin' is a path of this machine"):
+        opened(url=rooted, trace="jobs.csv", cluster="2x4", estimates=f"gbdt:{folder}/m.bin")
+    with pytest.raises(clustergym.BadKwargs, match=r"model .*jobs.csv: it is no model of gymctl predict fit"):
+        opened(trace="jobs.csv", cluster="2x4", estimates="gbdt:jobs.csv")
 
 
 def test_gymnasium_makes_them(folder: Path) -> None:

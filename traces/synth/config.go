@@ -71,6 +71,12 @@ func Profiles() []string {
 	return names
 }
 
+// Named reports whether the jobs of a profile have names (traces.Job.Name).
+func Named(name string) bool {
+	p := profiles[name]
+	return p != nil && p.habits != nil
+}
+
 const week = 7 * 24 * time.Hour
 
 // dallys are the profiles with models, after the workloads of Dally's authors: a hundred jobs a day, all at once, or
@@ -78,7 +84,7 @@ const week = 7 * 24 * time.Hour
 var dallys = map[string]dally.Config{"dally": {PerDay: 100}, "dally-batch": {}, "dally-multi": {PerDay: 100, Multi: true}}
 
 // profiles holds the profiles that are tables; each other profile has its own generator.
-var profiles = map[string]*profile{"philly": &philly}
+var profiles = map[string]*profile{"philly": &philly, "philly-users": phillyUsers}
 
 // profile holds the statistics of a cluster. Times are in seconds.
 type profile struct {
@@ -90,6 +96,7 @@ type profile struct {
 	vcs     []vc
 	multi   []float64 // gaps in bursts of jobs above one GPU, at gapP
 	persist float64   // correlation of a VC's busyness from one day to the next
+	habits  *habits   // nil = a burst has nothing to do with those before
 }
 
 // class is the distribution of run times of the jobs with at least gpus GPUs and fewer than those of the next class.
@@ -121,6 +128,7 @@ type vc struct {
 	few    []float64  // run time level of bursts below bulkLength jobs, at levelP
 	bulk   []float64  // and of longer ones; empty = few
 	spread [2]float64 // deviation of log run time within a burst, by few and bulk
+	tilts  []tilt     // of profiles with habits; sizes without one are like the others of their class
 }
 
 // share is the share of jobs with a number of GPUs among all jobs of the profile.

@@ -27,9 +27,11 @@ import (
 //     the day × day of the week × a log-normal factor for the day and the virtual cluster (correlated from one day to
 //     the next by p.persist).
 //  3. Gaps in a burst are drawn from p's table through a Gaussian copula: bursts are fast or slow as a whole.
-//  4. Each burst draws the level of its run times; a job repeats the setting of the job before with probability repeat,
+//  4. Each burst draws the level of its run times; a job repeats the setting of the job before with probability again,
 //     else it draws a new one around that level. Short bursts and campaigns have different levels.
-//  5. Within each size class these run times are sorted, and the k-th of n becomes the quantile (k+1/2)/n of p's table
+//  5. If p has habits, the bursts get other users and levels, which go on from those before (generator.repeat), and jobs
+//     get names.
+//  6. Within each size class these run times are sorted, and the k-th of n becomes the quantile (k+1/2)/n of p's table
 //     for that class.
 //
 // Submits and run times are whole seconds, as in the recorded data; the first submit is near 0.
@@ -81,14 +83,17 @@ func whole(cfg Config, seed uint64) []traces.Job {
 			g.bursts(int32(i))
 		}
 	}
+	if p.habits != nil {
+		g.repeat(p.habits)
+	}
 	g.mapWork()
 	return g.jobs()
 }
 
 const (
-	repeat = 0.5  // probability that a job repeats the job before, except for noise
-	noise  = 0.05 // deviation of the log run time of such a repetition
-	speed  = 0.5  // share of a gap's variance that its burst's speed explains
+	again = 0.5  // probability that a job repeats the job before, except for noise
+	noise = 0.05 // deviation of the log run time of such a repetition
+	speed = 0.5  // share of a gap's variance that its burst's speed explains
 )
 
 // stream is one virtual cluster's jobs of one size; it is the beat if vc is nil.
@@ -109,8 +114,8 @@ type rawJob struct {
 	work   float64 // seconds, mapped
 	seq    int32
 	stream int32
-	class  int32
 	user   int32 // rank in the virtual cluster
+	task   int32 // number among the user's, from 1; 0 = has none
 }
 
 type generator struct {
@@ -120,6 +125,7 @@ type generator struct {
 	streams []stream
 	span    float64 // seconds
 	raw     []rawJob
+	begun   []burst              // of profiles with habits
 	rates   map[string][]float64 // by virtual cluster: cumulated rate at the end of each hour
 }
 
@@ -229,12 +235,15 @@ func (g *generator) bursts(of int32) {
 			base, spread = math.Log(at(levelP, v.few, u, 0)), v.spread[0]
 		}
 		fast, setting := r.NormFloat64(), 0.0
+		if g.p.habits != nil {
+			g.begun = append(g.begun, burst{stream: of, from: int32(len(g.raw)), n: int32(n), at: t, base: base})
+		}
 		for k := range n {
 			if k > 0 {
 				z := math.Sqrt(speed)*fast + math.Sqrt(1-speed)*r.NormFloat64()
 				t += at(gapP, gaps, phi(z), 1) / g.cfg.Rate
 			}
-			if k == 0 || r.Float64() >= repeat {
+			if k == 0 || r.Float64() >= again {
 				setting = spread * laplace(r)
 			}
 			g.add(of, rawJob{at: t, level: base + setting + noise*r.NormFloat64(), user: user})
@@ -260,7 +269,7 @@ func (g *generator) ticks(of int32) {
 }
 
 func (g *generator) add(of int32, j rawJob) {
-	j.seq, j.stream, j.class = int32(len(g.raw)), of, g.streams[of].class
+	j.seq, j.stream = int32(len(g.raw)), of
 	g.raw = append(g.raw, j)
 }
 
@@ -279,7 +288,7 @@ func (g *generator) mapWork() {
 	for c := range g.p.work {
 		order = order[:0]
 		for i := range g.raw {
-			if int(g.raw[i].class) == c {
+			if int(g.streams[g.raw[i].stream].class) == c {
 				order = append(order, int32(i))
 			}
 		}
@@ -299,6 +308,7 @@ func (g *generator) jobs() []traces.Job {
 		return cmp.Or(cmp.Compare(math.Floor(a.at), math.Floor(b.at)), cmp.Compare(a.seq, b.seq))
 	})
 	users := map[[2]int32]string{}
+	tasks := []string{""}
 	jobs := make([]traces.Job, len(g.raw))
 	for i := range g.raw {
 		r := &g.raw[i]
@@ -307,6 +317,9 @@ func (g *generator) jobs() []traces.Job {
 		j.ID = strconv.Itoa(i)
 		if s.vc == nil {
 			j.VC, j.User = g.p.beat.vc, g.p.beat.user
+			if g.p.habits != nil {
+				j.Name = "tick"
+			}
 		} else {
 			j.VC = s.vc.name
 			key := [2]int32{r.stream, r.user}
@@ -314,6 +327,10 @@ func (g *generator) jobs() []traces.Job {
 				j.User = fmt.Sprintf("%s-%03d", s.vc.name, r.user+1)
 				users[key] = j.User
 			}
+			for len(tasks) <= int(r.task) {
+				tasks = append(tasks, "task-"+strconv.Itoa(len(tasks)))
+			}
+			j.Name = tasks[r.task]
 		}
 		j.Submit = time.Duration(math.Floor(r.at)) * time.Second
 		j.Work = time.Duration(math.Max(1, math.Round(r.work*g.cfg.Work))) * time.Second

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"clustergym/env/predict"
 	"clustergym/env/predict/history"
 	"clustergym/traces"
 )
@@ -29,8 +30,8 @@ func describe(row []float32, h *history.Predictor, at time.Duration, number int,
 	if j.MemBytes > 0 {
 		row[3] = float32(j.MemBytes)
 	}
-	if j.Estimate > 0 {
-		row[4] = float32(math.Log(j.Estimate.Seconds()))
+	if asked := predict.Requested(j); asked > 0 {
+		row[4] = float32(math.Log(asked.Seconds()))
 	}
 	const day = 24 * time.Hour
 	row[5] = float32((at % day).Hours())

@@ -2,7 +2,6 @@ package gbdt
 
 import (
 	"fmt"
-	"hash/fnv"
 	"sort"
 	"sync"
 	"time"
@@ -23,6 +22,7 @@ type Maker struct {
 	workers int
 	fixed   bool         // runs fit no trees of their own
 	given   *boost.Model // of a file; nil = none
+	from    int          // jobs to which it was fitted
 	slices  []*slice     // of an archive, in order of time
 	table   table
 }
@@ -49,20 +49,12 @@ func New(workers int) *Maker {
 	return &Maker{name: "gbdt", past: history.NewArchive(nil), workers: workers}
 }
 
-// Read returns a maker of predictors that begin with the model in src, which AppendBinary of package boost has written, and
-// with the archive of jobs. The error says what is wrong with src.
-func Read(src []byte, jobs []traces.Job, workers int) (*Maker, error) {
-	m, err := boost.Parse(src)
-	if err != nil {
-		return nil, err
-	}
-	if !fits(m) {
-		return nil, fmt.Errorf("its model has %d features and %d quantiles, which are not those of this program; want a file of gymctl predict fit", len(m.Names()), len(m.Levels()))
-	}
-	h := fnv.New64a()
-	h.Write(src)
+// NewFitted returns a maker of predictors with the trees of f, which stay as they are, and with the archive of jobs.
+func NewFitted(f *Fitted, jobs []traces.Job, workers int) *Maker {
 	past := history.NewArchive(jobs)
-	return &Maker{name: fmt.Sprintf("gbdt of a file (%016x), %s", h.Sum64(), past), past: past, workers: workers, given: m}, nil
+	return &Maker{
+		name: fmt.Sprintf("gbdt of a file (%016x), %s", f.sum, past), past: past, workers: workers, fixed: true, given: f.model, from: len(f.jobs),
+	}
 }
 
 // NewArchive returns a maker of predictors that know, of jobs, which are in order of submit, those that had ended when
@@ -76,6 +68,16 @@ func NewArchive(jobs []traces.Job, workers int) *Maker {
 			m.slices = append(m.slices, &slice{at: jobs[n].Submit})
 		}
 	}
+	return m
+}
+
+// NewFixed returns a maker like NewArchive's whose predictors use one model, fitted to what had ended when the job at
+// position first was submitted, and fit none of their own. Runs that begin earlier have history's forecasts.
+func NewFixed(jobs []traces.Job, first, workers int) *Maker {
+	m := NewArchive(jobs, workers)
+	m.name = fmt.Sprintf("gbdt fitted once, before job %d, %s", first, m.past)
+	m.fixed = true
+	m.slices = []*slice{{at: jobs[first].Submit}}
 	return m
 }
 
@@ -113,11 +115,9 @@ func (t *table) fit(before time.Duration, workers int) *boost.Model {
 
 // fill describes all jobs, in order of their ends.
 func (t *table) fill() {
-	p := New(1).New().(*predictor)
-	p.maker.fixed = true
 	t.x, t.y = make([]float32, 0, len(t.jobs)*columns), make([]float64, 0, len(t.jobs))
-	Replay(t.jobs, p, func(end time.Duration, number int, j *traces.Job) {
-		b := &p.jobs[number]
-		t.x, t.y, t.end = append(t.x, p.row(b)...), append(t.y, target(j.Work, b.unit)), append(t.end, end)
+	_ = Describe(t.jobs, func(r *Row) error { // it has no error of its own
+		t.x, t.y, t.end = append(t.x, r.Features...), append(t.y, r.Target), append(t.end, r.End)
+		return nil
 	})
 }

@@ -54,13 +54,17 @@ func (r *rows) due(fitted int) bool { return r.since >= max(First, fitted/Again)
 
 // fit fits trees. Its only error would be one of this package.
 func fit(x []float32, y []float64, workers int) *boost.Model {
-	o := Options()
-	o.MinLeaf = min(o.MinLeaf, max(1, len(y)/20))
-	m, err := boost.Fit(context.Background(), Features(), x, y, predict.Levels[:], o, workers)
+	m, err := fitTrees(context.Background(), x, y, workers)
 	if err != nil {
 		panic(err)
 	}
 	return m
+}
+
+func fitTrees(ctx context.Context, x []float32, y []float64, workers int) (*boost.Model, error) {
+	o := Options()
+	o.MinLeaf = min(o.MinLeaf, max(1, len(y)/20))
+	return boost.Fit(ctx, Features(), x, y, predict.Levels[:], o, workers)
 }
 
 // predictor implements predict.Predictor.
@@ -123,13 +127,13 @@ func (p *predictor) Predict(now time.Duration, number int, j *traces.Job) predic
 		}
 		p.widen.Apply(&p.q)
 		most := float64(traces.MaxTime)
-		if j.Estimate > 0 {
-			most = float64(j.Estimate)
+		if asked := predict.Requested(j); asked > 0 {
+			most = float64(asked)
 		}
 		for i := range p.q {
 			p.q[i] = min(p.q[i], most)
 		}
-		f = predict.Of(&p.q, max(p.fitted, len(p.rows.y)))
+		f = predict.Of(&p.q, max(p.fitted, len(p.rows.y), p.maker.from))
 	}
 	b.q = f.Q
 	return f

@@ -44,8 +44,12 @@ func NewArchive(jobs []traces.Job) *Archive {
 		k.of(j)
 		for _, h := range k.hash[:k.n] {
 			rows = append(rows, row{h, j.Submit + j.Work, float64(j.Work) / unit(j)})
+			seen = rng.Mix(seen ^ h)
 		}
-		seen = rng.Mix(seen ^ k.hash[0] ^ uint64(j.Submit)<<1 ^ uint64(j.Work))
+		// Cores and memory are no key, but features of other predictors with this archive.
+		for _, x := range [...]int64{int64(j.Submit), int64(j.Work), int64(j.Estimate), j.CPUMilli, j.MemBytes} {
+			seen = rng.Mix(seen ^ uint64(x))
+		}
 	}
 	a.name = fmt.Sprintf("history with an archive of %d jobs (%016x)", len(jobs), seen)
 	slices.SortStableFunc(rows, func(x, y row) int {

@@ -11,7 +11,7 @@
 //
 // # Requested times
 //
-// If jobs come with a requested time (traces.Job.Estimate), samples hold shares of it instead of times, and no forecast
+// If jobs come with a requested time (predict.Requested), samples hold shares of it instead of times, and no forecast
 // exceeds the request: users ask for too much, but by a similar factor each time.
 //
 // # Jobs that still run

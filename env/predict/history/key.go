@@ -1,6 +1,7 @@
 package history
 
 import (
+	"clustergym/env/predict"
 	"clustergym/internal/rng"
 	"clustergym/traces"
 )
@@ -36,7 +37,7 @@ func (k *keys) add(kind uint8, x uint64, unit uint64) {
 func (k *keys) of(j *traces.Job) {
 	k.n = 0
 	unit := uint64(0)
-	if j.Estimate > 0 {
+	if predict.Requested(j) > 0 {
 		unit = 1
 	}
 	gpus := uint64(j.GPUs)<<20 + uint64(j.GPUMilli)
@@ -54,8 +55,8 @@ func (k *keys) of(j *traces.Job) {
 
 // unit returns what samples count j's run time in, in nanoseconds.
 func unit(j *traces.Job) float64 {
-	if j.Estimate > 0 {
-		return float64(j.Estimate)
+	if asked := predict.Requested(j); asked > 0 {
+		return float64(asked)
 	}
 	return 1
 }

@@ -3,6 +3,7 @@ package history
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"clustergym/env/predict"
@@ -14,9 +15,8 @@ import (
 type Predictor struct {
 	archive *Archive
 	origin  time.Duration
-	index   map[uint64]int32 // samples by key, also of earlier runs
+	index   table // of samples, also of earlier runs
 	samples []sample
-	fresh   []uint32 // by sample: the run in which it was last used; others have nothing to say
 	run     uint32
 	used    []int32 // the samples of this run, in order of first use
 	jobs    []job   // by number
@@ -53,7 +53,7 @@ const mostIdle = 1 << 17
 
 // New returns a predictor with the archive a.
 func New(a *Archive) *Predictor {
-	p := &Predictor{archive: a, index: map[uint64]int32{}, run: 1, longer: make([]float64, 0, Recent)}
+	p := &Predictor{archive: a, run: 1, longer: make([]float64, 0, Recent)}
 	p.widen.Reset()
 	return p
 }
@@ -63,32 +63,49 @@ func (p *Predictor) Reset(origin time.Duration) {
 	p.origin = origin
 	p.jobs, p.used = p.jobs[:0], p.used[:0]
 	if len(p.samples) > mostIdle || p.run == 1<<32-1 {
-		clear(p.index)
-		p.samples, p.fresh, p.run = p.samples[:0], p.fresh[:0], 0
+		p.index.clear()
+		p.samples, p.run = p.samples[:0], 0
 	}
 	p.run++
 	p.widen.Reset()
 }
 
-// sample returns the number of the sample of a key.
-func (p *Predictor) sample(key uint64) int32 {
-	i, ok := p.index[key]
-	if !ok {
-		i = int32(len(p.samples))
-		p.index[key] = i
-		p.samples = append(p.samples, sample{})
-		p.fresh = append(p.fresh, 0)
+// sample returns the number of the sample of a key. guess is the number that it probably has.
+func (p *Predictor) sample(key uint64, guess int32) int32 {
+	i := guess
+	if int(i) >= len(p.samples) || p.samples[i].hash != key {
+		var ok bool
+		if i, ok = p.index.find(key); !ok {
+			i = int32(len(p.samples))
+			p.index.add(key, i)
+			p.samples = append(p.samples, sample{})
+		}
 	}
-	if p.fresh[i] != p.run {
-		p.fresh[i] = p.run
+	if s := &p.samples[i]; s.run != p.run {
 		p.used = append(p.used, i)
-		s := &p.samples[i]
-		*s = sample{hash: key}
+		s.head = head{hash: key, run: p.run, next: s.next}
 		for _, x := range p.archive.last(key, p.origin) {
 			s.add(x)
 		}
 	}
 	return i
+}
+
+// over appends to dst for how long those of the last started jobs of s have run that still run and have run for more than x,
+// in ascending order.
+func (p *Predictor) over(s *sample, now time.Duration, x float64, dst []float64) []float64 {
+	for _, number := range s.begun {
+		if number == 0 {
+			continue
+		}
+		if b := p.known(int(number) - 1); b != nil && b.runs {
+			if ran := float64(now-b.start) / b.unit; ran > x {
+				dst = append(dst, ran)
+			}
+		}
+	}
+	slices.Sort(dst)
+	return dst
 }
 
 // Predict implements predict.Predictor.
@@ -100,8 +117,11 @@ func (p *Predictor) Predict(now time.Duration, number int, j *traces.Job) predic
 	k.of(j)
 	b := &p.jobs[number]
 	*b = job{n: int8(k.n), kind: k.kind, unit: unit(j)}
-	for i, h := range k.hash[:k.n] {
-		b.keys[i] = p.sample(h)
+	b.keys[0] = p.sample(k.hash[0], 0)
+	for i := 1; i < k.n; i++ {
+		finer := b.keys[i-1]
+		b.keys[i] = p.sample(k.hash[i], p.samples[finer].next)
+		p.samples[finer].next = b.keys[i]
 	}
 	return p.forecast(now, b, j)
 }
@@ -118,16 +138,16 @@ func (p *Predictor) forecast(now time.Duration, b *job, j *traces.Job) predict.F
 		for i := range q {
 			q[i] *= float64(time.Second)
 		}
-		if j.Estimate > 0 {
+		if predict.Requested(j) > 0 {
 			q = asked
 		}
 	} else {
 		s := &p.samples[b.keys[first]]
 		seen = int(s.n)
+		s.sort()
+		p.longer = p.longer[:0]
 		if first == 0 && s.live > 0 {
-			p.longer = s.over(now, s.quantile(0.5), p.longer[:0])
-		} else {
-			p.longer = p.longer[:0]
+			p.longer = p.over(s, now, s.quantile(0.5), p.longer)
 		}
 		if len(p.longer) > 0 {
 			s.survive(p.longer, &q)
@@ -138,12 +158,12 @@ func (p *Predictor) forecast(now time.Duration, b *job, j *traces.Job) predict.F
 			}
 		}
 		if s.n < Enough {
-			p.spread(&q, b, first+1, j.Estimate > 0)
+			p.spread(&q, b, first+1, predict.Requested(j) > 0)
 		}
 	}
 	most := float64(traces.MaxTime)
-	if j.Estimate > 0 {
-		most = float64(j.Estimate)
+	if asked := predict.Requested(j); asked > 0 {
+		most = float64(asked)
 	}
 	p.widen.Apply(&q)
 	for i := range q {
@@ -162,7 +182,11 @@ func (p *Predictor) spread(q *[predict.Quantiles]float64, b *job, first int, req
 		from = asked
 	}
 	for i := first; i < int(b.n); i++ {
-		if s := &p.samples[b.keys[i]]; s.n >= Enough && s.quantile(0.5) > 0 {
+		s := &p.samples[b.keys[i]]
+		if s.n < Enough {
+			continue
+		}
+		if s.sort(); s.quantile(0.5) > 0 {
 			for k, level := range predict.Levels {
 				from[k] = s.quantile(level)
 			}
@@ -191,7 +215,7 @@ func (p *Predictor) Started(now time.Duration, number int) {
 		return
 	}
 	b.start += now
-	b.place = p.samples[b.keys[0]].start(number, b.start, b.unit)
+	b.place = p.samples[b.keys[0]].start(number)
 	b.runs = true
 }
 
@@ -250,12 +274,9 @@ func (p *Predictor) AppendSnapshot(dst []byte) []byte {
 		for _, x := range s.last[:s.n] {
 			b = snap.F64(b, x)
 		}
-		b = snap.Int(b, int(s.starts))
-		for _, g := range &s.begun {
-			b = snap.Int(b, int(g.number))
-			b = snap.Bool(b, g.runs)
-			b = snap.Int(b, int(g.at))
-			b = snap.F64(b, g.unit)
+		b = snap.Int(b, int(s.turn))
+		for _, number := range s.begun {
+			b = snap.Int(b, int(number))
 		}
 	}
 	b = p.widen.Append(b)
@@ -278,9 +299,12 @@ func (p *Predictor) AppendSnapshot(dst []byte) []byte {
 	return snap.Seal(b, start)
 }
 
+// isUnit reports whether run times can be counted in x.
+func isUnit(x float64) bool { return x >= 1 && x <= traces.MaxTime }
+
 // The least numbers of bytes of a sample and of a job in a snapshot.
 const (
-	snapSample = 8 + 8 + 8 + 8 + Recent*(8+1+8+8)
+	snapSample = 8 + 8 + 8 + 8 + Recent*8
 	snapJob    = 8 + predict.Quantiles*8 + 8 + 1 + 8 + 8
 )
 
@@ -293,7 +317,7 @@ func (p *Predictor) RestoreSnapshot(src []byte) error {
 	n := New(p.archive)
 	n.origin = time.Duration(r.Int())
 	for range r.Count(snapSample) {
-		s := sample{hash: r.U64()}
+		s := sample{head: head{hash: r.U64(), run: n.run}}
 		count, at := r.Int(), r.Int()
 		if count < 0 || count > Keep || at < 0 || at >= Keep {
 			return errSnapshot
@@ -302,26 +326,25 @@ func (p *Predictor) RestoreSnapshot(src []byte) error {
 			s.add(r.F64())
 		}
 		s.at = int8(at)
-		starts := r.Int()
-		if starts < 0 || starts >= Recent {
+		turn := r.Int()
+		if s.turn = int8(turn); int(s.turn) != turn {
 			return errSnapshot
 		}
-		s.starts = int8(starts)
 		for i := range s.begun {
-			g := begun{number: int32(r.Int()), runs: r.Bool(), at: time.Duration(r.Int()), unit: r.F64()}
-			if !(g.unit > 0) && g.runs {
+			number := r.Int()
+			if s.begun[i] = int32(number); int(s.begun[i]) != number {
 				return errSnapshot
 			}
-			if s.begun[i] = g; g.runs {
+			if number > 0 {
 				s.live++
 			}
 		}
-		if _, ok := n.index[s.hash]; ok || !s.valid() {
+		if _, ok := n.index.find(s.hash); ok || !s.valid() {
 			return errSnapshot
 		}
-		n.index[s.hash] = int32(len(n.samples))
+		n.index.add(s.hash, int32(len(n.samples)))
 		n.used = append(n.used, int32(len(n.samples)))
-		n.samples, n.fresh = append(n.samples, s), append(n.fresh, n.run)
+		n.samples = append(n.samples, s)
 	}
 	if !n.widen.Read(&r) {
 		return errSnapshot
@@ -349,7 +372,7 @@ func (p *Predictor) RestoreSnapshot(src []byte) error {
 		}
 		place := r.Int()
 		j.runs, j.unit, j.start = r.Bool(), r.F64(), time.Duration(r.Int())
-		if place < 0 || place >= Recent || j.n > 0 && !(j.unit > 0) || j.n == 0 && j.runs {
+		if place < 0 || place >= Recent || j.n > 0 && !isUnit(j.unit) || j.n == 0 && j.runs {
 			return errSnapshot
 		}
 		j.place = int8(place)

@@ -2,8 +2,6 @@ package history
 
 import (
 	"math"
-	"slices"
-	"time"
 
 	"clustergym/env/predict"
 )
@@ -17,43 +15,37 @@ const (
 	Enough = 8
 )
 
-// sample is what is known of the jobs of one key.
+// sample is what is known of the jobs of one key. All but the run times fits a line of a processor's cache.
 type sample struct {
-	hash   uint64
+	head
 	last   [Keep]float64 // a ring of the last run times
 	sorted [Keep]float64 // the same in ascending order
-	n, at  int8          // how many, and the place of the oldest if there are Keep
-
-	begun  [Recent]begun // a ring of the last starts, for a finest key
-	starts int8          // place of the next
-	live   int8          // those that still run
 }
 
-// begun is a job that has started.
-type begun struct {
-	number int32
-	runs   bool
-	at     time.Duration // the start, moved back by what it had run before
-	unit   float64
+type head struct {
+	hash  uint64
+	run   uint32 // in which it was last used; in others it has nothing to say
+	next  int32  // the sample of the next coarser key of the last job, if that has the right hash
+	n, at int8   // how many run times, and the place of the oldest if there are Keep
+	stale bool   // sorted lacks a run time
+	asked bool   // sorted was looked at since the last run time
+
+	turn  int8          // place of the next start
+	live  int8          // starts of jobs that still run
+	begun [Recent]int32 // a ring of the last starts, of a finest key: the number of the job + 1, 0 if it runs no more
 }
 
-// add takes in a run time, in place of the oldest if there are Keep.
+// add takes in a run time, in place of the oldest if there are Keep. Of keys that nobody looks at it leaves the sorting for
+// later: most jobs are forecast from one key of their five.
 func (s *sample) add(x float64) {
-	n := int(s.n)
-	if n == Keep {
-		old := s.last[s.at]
-		i := 0
-		for s.sorted[i] != old {
-			i++
-		}
-		copy(s.sorted[i:n-1], s.sorted[i+1:n])
-		n--
+	switch {
+	case s.stale:
+	case s.asked:
+		s.insert(x)
+		s.asked = false
+	default:
+		s.stale = true
 	}
-	i := n
-	for ; i > 0 && s.sorted[i-1] > x; i-- {
-		s.sorted[i] = s.sorted[i-1]
-	}
-	s.sorted[i] = x
 	if s.n < Keep {
 		s.last[s.n] = x
 		s.n++
@@ -63,8 +55,41 @@ func (s *sample) add(x float64) {
 	s.at = (s.at + 1) % Keep
 }
 
+// insert takes x into the sorted run times, in place of the oldest if there are Keep.
+func (s *sample) insert(x float64) {
+	i := int(s.n)
+	if i == Keep {
+		old := s.last[s.at]
+		for i = 0; s.sorted[i] != old; i++ {
+		}
+		for ; i+1 < Keep && s.sorted[i+1] < x; i++ {
+			s.sorted[i] = s.sorted[i+1]
+		}
+	}
+	for ; i > 0 && s.sorted[i-1] > x; i-- {
+		s.sorted[i] = s.sorted[i-1]
+	}
+	s.sorted[i] = x
+}
+
+// sort brings the sorted run times up to date.
+func (s *sample) sort() {
+	s.asked = true
+	if !s.stale {
+		return
+	}
+	s.stale = false
+	for k, x := range s.last[:s.n] {
+		i := k
+		for ; i > 0 && s.sorted[i-1] > x; i-- {
+			s.sorted[i] = s.sorted[i-1]
+		}
+		s.sorted[i] = x
+	}
+}
+
 // quantile returns the quantile of level p: of n+1 equally likely gaps between n run times, the next one falls into a
-// share p below it. Neighbours are interpolated linearly.
+// share p below it. Neighbours are interpolated linearly. sort comes before it.
 func (s *sample) quantile(p float64) float64 {
 	x := min(max(p*float64(s.n+1)-1, 0), float64(s.n-1))
 	i := int(x)
@@ -75,39 +100,22 @@ func (s *sample) quantile(p float64) float64 {
 }
 
 // start notes that a job has started, and returns its place among the last.
-func (s *sample) start(number int, at time.Duration, unit float64) (place int8) {
-	place = s.starts
-	if s.begun[place].runs {
-		s.live--
+func (s *sample) start(number int) (place int8) {
+	place = s.turn
+	if s.begun[place] == 0 {
+		s.live++
 	}
-	s.begun[place] = begun{int32(number), true, at, unit}
-	s.live++
-	s.starts = (place + 1) % Recent
+	s.begun[place] = int32(number) + 1
+	s.turn = (place + 1) % Recent
 	return place
 }
 
 // stop notes that the job that started at place no longer runs. By then another may have taken its place.
 func (s *sample) stop(number int, place int8) {
-	if b := &s.begun[place]; b.runs && b.number == int32(number) {
-		b.runs = false
+	if b := &s.begun[place]; *b == int32(number)+1 {
+		*b = 0
 		s.live--
 	}
-}
-
-// over appends to dst for how long those jobs have run that still run and have run for more than x, in ascending order.
-func (s *sample) over(now time.Duration, x float64, dst []float64) []float64 {
-	if s.live == 0 {
-		return dst
-	}
-	for i := range s.begun {
-		if b := &s.begun[i]; b.runs {
-			if ran := float64(now-b.at) / b.unit; ran > x {
-				dst = append(dst, ran)
-			}
-		}
-	}
-	slices.Sort(dst)
-	return dst
 }
 
 // survive sets q to the quantiles of the Kaplan–Meier estimate for s's run times and the times in longer, which ascend
@@ -138,7 +146,7 @@ func (s *sample) survive(longer []float64, q *[predict.Quantiles]float64) {
 
 // valid reports whether s, which was read, is one that the methods above leave behind.
 func (s *sample) valid() bool {
-	if s.n < 0 || s.n > Keep || s.at < 0 || s.at >= Keep || s.n < Keep && s.at != 0 || s.starts < 0 || s.starts >= Recent {
+	if s.n < 0 || s.n > Keep || s.at < 0 || s.at >= Keep || s.n < Keep && s.at != 0 {
 		return false
 	}
 	for _, x := range s.last[:s.n] {
@@ -146,5 +154,14 @@ func (s *sample) valid() bool {
 			return false
 		}
 	}
-	return true
+	live := int8(0)
+	for _, b := range s.begun {
+		if b < 0 {
+			return false
+		}
+		if b > 0 {
+			live++
+		}
+	}
+	return s.live == live && s.turn >= 0 && s.turn < Recent
 }

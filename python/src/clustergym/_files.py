@@ -1,4 +1,4 @@
-"""Files of this machine among the arguments of an environment: traces, throughput tables and clusters.
+"""Files of this machine among the arguments of an environment: traces, throughput tables, clusters and models.
 
 The server that this process starts reads any file that this user can read; it is told absolute paths. A server elsewhere
 reads only what its owner allows (``gymctl serve --trace-root``), by names relative to a folder of its own.
@@ -17,6 +17,7 @@ __all__ = ["plain", "resolve"]
 
 _TRACE_FILES = ("file", "profiles")
 _CATALOG = "get:"  # a public trace, in the cache of the server's user
+_MODEL = "gbdt:"  # of ``estimates``: a file of ``gymctl predict fit``
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]*$")
 
@@ -25,7 +26,8 @@ def resolve(kwargs: Mapping[str, Any], own: bool) -> dict[str, Any]:
     """The arguments as the server is to get them.
 
     Args:
-        kwargs: arguments of an environment. ``trace`` is a path or a map of its keys, ``cluster`` a name, a path or a map.
+        kwargs: arguments of an environment. ``trace`` is a path or a map of its keys, ``cluster`` a name, a path or a map,
+            ``estimates`` may name a model behind ``gbdt:``.
         own: this process started the server: paths become absolute. Else names are the server's.
 
     Raises:
@@ -43,6 +45,8 @@ def resolve(kwargs: Mapping[str, Any], own: bool) -> dict[str, Any]:
             out[key] = _trace(key, value, own)
         elif key == "cluster":
             out[key] = _cluster(value, own)
+        elif key == "estimates" and isinstance(value, str) and value.startswith(_MODEL):
+            out[key] = _MODEL + _trace(key, value.removeprefix(_MODEL), own)
         else:
             out[key] = value
     return out

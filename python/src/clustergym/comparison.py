@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,8 @@ class Row:
         difference: by how many percent the model's metric is above this policy's, over the same windows. None for the model.
         interval: the 95 % bootstrap interval of difference.
         win_rate: the share of windows in which the model is better, ties count half.
+        trained_on: the estimates of run times with which a checkpoint was trained. None for other policies.
+        asks_nothing: whether it does not ask for run times, so that it is the same on every rung.
     """
 
     name: str
@@ -59,6 +61,8 @@ class Row:
     difference: float | None = None
     interval: tuple[float, float] | None = None
     win_rate: float | None = None
+    trained_on: str | None = None
+    asks_nothing: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,16 @@ class Table(Sequence[Row]):
 
     rows: list[Row]
     document: dict[str, Any] = field(repr=False)
+
+    @property
+    def estimates(self) -> str:
+        """What the policies know of run times: the environment's argument ``estimates``."""
+        return str(self.document.get("estimates", ""))
+
+    @property
+    def rung(self) -> str:
+        """The rung of :attr:`estimates`: none, submit-time, causal, noisy or exact. Only policies of one rung compare."""
+        return str(self.document.get("rung", ""))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -97,7 +111,10 @@ class Table(Sequence[Row]):
                 low, high = row.interval
                 paired = [f"{row.difference:+.1f} % [{low:+.1f}, {high:+.1f}]", f"{100 * row.win_rate:.0f} %"]
             value = f"{float(np.mean(row.per_window)) * factor:.4g}{unit}"
-            lines.append([row.name, value, f"{row.metrics.get('bounded_slowdown', math.nan):.2f}", *paired])
+            name = row.name
+            if row.trained_on is not None and row.trained_on != self.estimates:
+                name += f" (trained on {row.trained_on})"
+            lines.append([name, value, f"{row.metrics.get('bounded_slowdown', math.nan):.2f}", *paired])
         widths = [max(len(line[i]) for line in lines) for i in range(5)]
         text = [
             "  ".join(
@@ -106,12 +123,21 @@ class Table(Sequence[Row]):
             for line in lines
         ]
         text.insert(1, "  ".join("-" * w for w in widths))
+        if self.estimates:
+            known = self.estimates if self.estimates.startswith(self.rung) else f"{self.estimates} ({self.rung})"
+            text[:0] = [f"run times: {known}", ""]
         text += [
             "",
             f"{len(model.per_window)} windows, the same for all. {model.name} differs by: its mean {what} over the policy's, "
             "with the paired 95 % interval;",
             "it wins a window in which it is better (ties count half).",
         ]
+        nothing = [row.name for row in self.rows if row.asks_nothing]
+        if nothing:
+            asks = " asks" if len(nothing) == 1 else " ask"
+            text.append(
+                " and ".join(filter(None, [", ".join(nothing[:-1]), nothing[-1]])) + asks + " nothing of run times."
+            )
         return "\n".join(text)
 
 
@@ -329,13 +355,18 @@ def _rows(document: Mapping[str, Any], name: str) -> list[Row]:
         metrics = {key: value for key, value in policy["metrics"].items() if isinstance(value, Mapping)}
         by = metrics.get(metric) or metrics.get("score") or metrics["jct_s"]
         means = {key: float(value["mean"]) for key, value in metrics.items()}
-        row = Row(policy["name"], policy["kind"], means, [float(x) for x in by["per_window"]], metric)
+        row = Row(
+            policy["name"], policy["kind"], means, [float(x) for x in by["per_window"]], metric,
+            trained_on=policy.get("trained_on"), asks_nothing=bool(policy.get("asks_nothing")),
+        )  # fmt: skip
         for pair in document.get("paired") or []:
             if pair["a"] == name and pair["b"] == row.name and pair["metric"] == metric:
                 low, high = pair["ci95"]
-                row = Row(
-                    row.name, row.kind, row.metrics, row.per_window, metric,
-                    float(pair["difference_percent"]), (float(low), float(high)), float(pair["win_rate"]),
-                )  # fmt: skip
+                row = replace(
+                    row,
+                    difference=float(pair["difference_percent"]),
+                    interval=(float(low), float(high)),
+                    win_rate=float(pair["win_rate"]),
+                )
         rows.append(row)
     return sorted(rows, key=lambda row: row.name != name)

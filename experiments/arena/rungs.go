@@ -1,0 +1,186 @@
+package arena
+
+import (
+	"context"
+	"fmt"
+
+	"clustergym/env/sim"
+	"clustergym/experiments/config"
+	"clustergym/experiments/report"
+	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/traces"
+)
+
+// Rungs are the estimates of run times with which a comparison is repeated.
+type Rungs []sim.Estimates
+
+// ParseRungs reads estimates as in env.estimates, each once and at least two.
+func ParseRungs(list []string) (Rungs, error) {
+	var all Rungs
+	seen := map[sim.Estimates]bool{}
+	for _, s := range list {
+		e, err := sim.ParseEstimates(s)
+		if err != nil {
+			return nil, err
+		}
+		if seen[e] {
+			return nil, fmt.Errorf("estimates %s are named twice", e)
+		}
+		seen[e] = true
+		all = append(all, e)
+	}
+	if len(all) < 2 {
+		return nil, fmt.Errorf("want two or more estimates to compare, as none,history,exact: each is one of %s", sim.EstimatesWanted)
+	}
+	return all, nil
+}
+
+// Against returns the estimates that losses refer to: the exact ones, or else the last.
+func (r Rungs) Against() sim.Estimates {
+	for _, e := range r {
+		if e.Rung() == sim.RungExact {
+			return e
+		}
+	}
+	return r[len(r)-1]
+}
+
+// Base returns cfg with estimates among r with which all policies can play: the configuration to be checked and to follow a
+// workload.
+func (r Rungs) Base(cfg config.Config) (config.Config, error) {
+	cfg, err := cfg.Fold()
+	if err != nil {
+		return cfg, err
+	}
+	if !cfg.Simulated() {
+		return cfg, workload.Mistake("--rungs: %s has no run times to know; want an environment on the simulator", cfg.Env.ID)
+	}
+	est := r.Against()
+	for _, e := range r {
+		if est.Rung() == sim.RungNone {
+			est = e
+		}
+	}
+	on, err := cfg.OnRung(est.String())
+	if err != nil {
+		return cfg, err
+	}
+	on.Eval.Policies = cfg.AllPolicies()
+	return on, nil
+}
+
+// CompareRungs plays checkpoints and the policies of cfg on the same test windows with each of rungs. cfg is what Rungs.Base
+// returns. Policies that rank by run times are absent where there are none.
+func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalOptions) (*report.Ladder, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	if err := config.UseKernels(cfg.Kernels); err != nil {
+		return nil, err
+	}
+	if opt.External != nil {
+		return nil, workload.Mistake("--rungs does not go with --serve: other programs play on one rung")
+	}
+	world := opt.World
+	if world == nil {
+		var err error
+		if world, err = NewWorldContext(ctx, &cfg); err != nil {
+			return nil, err
+		}
+	}
+	n, err := world.count(traces.Test, cfg.Eval.Windows)
+	if err != nil {
+		return nil, err
+	}
+	// Every fault is found before the first game.
+	type match struct {
+		v  *evaluation
+		cs []contestant
+	}
+	var matches []match
+	games := 0
+	for _, e := range rungs {
+		on, err := cfg.OnRung(e.String())
+		if err != nil {
+			return nil, err
+		}
+		on.Eval.Whole = false
+		if err := on.Validate(); err != nil {
+			return nil, atRung(e, err)
+		}
+		w := *world
+		w.Settings = on.Env.Settings
+		if err := w.knows(e); err != nil {
+			return nil, err
+		}
+		cs, err := w.contestants(&on, &opt)
+		if err != nil {
+			return nil, err
+		}
+		v := &evaluation{world: &w, cfg: &on.Eval, part: traces.Test, windows: n, seeds: cfg.Eval.Seeds, workers: opt.Workers}
+		matches = append(matches, match{v, cs})
+		games += v.games(cs)
+	}
+	tick := counted(games, opt.Game)
+	l := &report.Ladder{Against: rungs.Against().String()}
+	for _, m := range matches {
+		played, err := m.v.play(ctx, m.cs, tick)
+		if err != nil {
+			return nil, fmt.Errorf("estimates %s: %w", m.v.world.About.Cut(m.v.world.Settings).Estimates, err)
+		}
+		r, err := m.v.report(m.cs, played)
+		if err != nil {
+			return nil, err
+		}
+		l.Rungs = append(l.Rungs, r)
+	}
+	// The order is that of the configuration, on whichever rung.
+	var names []string
+	for _, c := range matches[0].cs[:len(opt.Checkpoints)] {
+		names = append(names, c.name)
+	}
+	rivals, err := world.heuristics(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range rivals {
+		names = append(names, c.name)
+	}
+	l.Fill(cfg.Eval.Seed, names)
+	if left := world.Workload.Left; left.Jobs() > 0 {
+		l.LeftOut = &left
+	}
+	return l, nil
+}
+
+// atRung names the estimates in a fault of the configuration with them, unless it is of estimates itself.
+func atRung(e sim.Estimates, err error) error {
+	var l fault.List
+	for _, f := range fault.All(err) {
+		g := *f
+		if g.Key == "env.estimates" {
+			g.Key = "--rungs"
+		}
+		l.Join("", &g)
+	}
+	if l.Err() == nil {
+		return &workload.InputError{Err: fmt.Errorf("--rungs %s: %w", e, err)}
+	}
+	return &workload.InputError{Err: l.Err()}
+}
+
+// knows returns the user's mistake if the trace lacks what the estimates need.
+func (w *World) knows(e sim.Estimates) error {
+	if e.Mode != sim.EstimateTrace {
+		return nil
+	}
+	for part := range traces.Part(3) {
+		for _, j := range w.Workload.Windows.Jobs(part) {
+			if j.Estimate <= 0 {
+				return workload.Mistake("--rungs %s: job %s of %s has no requested time; want %s", e, j.ID, w.Trace.File, "none, history, gbdt, exact or noisy:SIGMA")
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package estimates
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"clustergym/env/predict"
+	"clustergym/env/predict/gbdt"
+	"clustergym/env/sim"
+	"clustergym/experiments/forecast"
+	"clustergym/experiments/study"
+)
+
+// measureQuality returns how well a predictor predicts the jobs of a log, each of which starts when it is submitted: in the
+// blocks of the second half, and after each of the splits.
+func (s *settings) measureQuality(_ context.Context, b *study.Bench, name string, l *log, known string) ([]study.Row, error) {
+	var rows []study.Row
+	n := len(l.as)
+	add := func(table string, label map[string]string, said []forecast.Forecast) {
+		rows = append(rows, qualityRows(table, label, forecast.Measure(said), rungOf(known) == sim.RungCausal && known != knowLastTwo)...)
+	}
+	for seed := range s.seedsOf(known) {
+		own := labels(name, known)
+		own["seed"] = fmt.Sprint(seed + 1)
+		k, err := know(known, l.as, false, uint64(seed+1), b.Workers)
+		if err != nil {
+			return nil, err
+		}
+		var all []forecast.Forecast // of all jobs; nil for a model that is fitted once
+		switch {
+		case known == knowOnce:
+		case k.maker != nil:
+			all = forecasts(k.maker, l.as, 0)
+		default:
+			if all, err = points(&k); err != nil {
+				return nil, err
+			}
+		}
+		after := func(first int) []forecast.Forecast {
+			if known == knowOnce {
+				return forecasts(gbdt.NewFixed(l.as, first, b.Workers), l.as, first)
+			}
+			return all[first:]
+		}
+		said := after(n / 2)
+		for i := s.Blocks / 2; i < s.Blocks; i++ {
+			label := maps.Clone(own)
+			label["block"] = fmt.Sprint(i + 1)
+			add("predictors", label, said[i*n/s.Blocks-n/2:(i+1)*n/s.Blocks-n/2])
+		}
+		for _, x := range s.Splits {
+			label := maps.Clone(own)
+			label["split"] = study.Fixed(0)(100*x) + " %"
+			add("splits", label, after(int(x*float64(n))))
+		}
+	}
+	return rows, nil
+}
+
+// qualityRows returns a quality as rows of a table. The quantiles of estimates that are one number say nothing.
+func qualityRows(table string, labels map[string]string, q forecast.Quality, quantiles bool) []study.Row {
+	rows := []study.Row{
+		{Table: table, Labels: labels, Metric: "spearman", Value: q.Spearman},
+		{Table: table, Labels: labels, Metric: "pairs", Value: q.Pairs},
+		{Table: table, Labels: labels, Metric: "log_error", Value: q.LogError},
+	}
+	if !quantiles {
+		return rows
+	}
+	for i, p := range predict.Levels {
+		rows = append(rows, study.Row{Table: table, Labels: labels, Metric: fmt.Sprintf("below_%.0f", 100*p), Value: q.Below[i]})
+	}
+	return append(rows, study.Row{Table: table, Labels: labels, Metric: "log_width", Value: q.Width})
+}

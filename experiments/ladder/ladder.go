@@ -1,0 +1,121 @@
+// Package ladder says in tables what policies know of run times. Only policies that know the same can be compared, so a table
+// names its estimates and their rung above it, and below it the policies that know something else.
+package ladder
+
+import (
+	"strings"
+
+	"clustergym/env/sim"
+)
+
+// Label names estimates and their rung: "history (causal)".
+func Label(estimates string) string {
+	e, err := sim.ParseEstimates(estimates)
+	if err != nil {
+		return estimates
+	}
+	return e.Label()
+}
+
+// Rung names the rung of estimates, "" for what are none.
+func Rung(estimates string) string {
+	e, err := sim.ParseEstimates(estimates)
+	if err != nil {
+		return ""
+	}
+	return e.Rung().String()
+}
+
+// Key is what headers call the estimates.
+const Key = "run times"
+
+// Header is the line above a table of policies with these estimates, "" if they are none.
+func Header(estimates string) string {
+	if Rung(estimates) == "" {
+		return ""
+	}
+	return Key + ": " + Label(estimates) + "\n"
+}
+
+// Row is what one policy of a table knows.
+type Row struct {
+	Name    string
+	Nothing bool   // it does not ask for run times
+	Knows   bool   // it knows the workload beforehand, whatever the estimates
+	Trained string // the estimates with which an agent was trained, "" = it is none
+}
+
+// Shown returns the policy's name in a table with these estimates: with a mark if it knows something else.
+func (r *Row) Shown(estimates string) string {
+	switch {
+	case r.Knows && Rung(estimates) != sim.RungExact.String():
+		return r.Name + " (" + sim.RungExact.String() + ")"
+	case r.elsewhere(estimates):
+		return r.Name + " (trained on " + r.Trained + ")"
+	}
+	return r.Name
+}
+
+// elsewhere reports whether the agent was trained with other estimates.
+func (r *Row) elsewhere(estimates string) bool { return r.Trained != "" && r.Trained != estimates }
+
+// Sentences says which policies of a table with these estimates ask nothing, so that they are the same on every rung, which
+// know more, and which were trained on another rung.
+func Sentences(estimates string, rows []Row) []string {
+	var nothing, all, trained []string
+	for i := range rows {
+		r := &rows[i]
+		switch {
+		case r.Knows:
+			all = append(all, r.Name)
+		case r.Nothing:
+			nothing = append(nothing, r.Name)
+		case r.elsewhere(estimates):
+			trained = append(trained, r.Name+" was trained on "+Key+": "+Label(r.Trained)+".")
+		}
+	}
+	var out []string
+	add := func(names []string, one, several string) {
+		switch n := len(names) - 1; {
+		case n == 0:
+			out = append(out, names[0]+one)
+		case n > 0:
+			out = append(out, strings.Join(names[:n], ", ")+" and "+names[n]+several)
+		}
+	}
+	add(nothing, " asks nothing of run times.", " ask nothing of run times.")
+	add(all, " knows the workload beforehand.", " know the workload beforehand.")
+	return append(out, trained...)
+}
+
+// Below returns the sentences as lines below a text table.
+func Below(estimates string, rows []Row) string {
+	var b strings.Builder
+	for _, s := range Sentences(estimates, rows) {
+		b.WriteString(Wrapped(s))
+	}
+	return b.String()
+}
+
+// width is how long lines below tables are.
+const width = 110
+
+// Wrapped returns a sentence in lines for below a text table.
+func Wrapped(sentence string) string {
+	var b strings.Builder
+	at := 0
+	for i, w := range strings.Fields(sentence) {
+		switch {
+		case i == 0:
+		case at+1+len(w) > width:
+			b.WriteByte('\n')
+			at = 0
+		default:
+			b.WriteByte(' ')
+			at++
+		}
+		b.WriteString(w)
+		at += len(w)
+	}
+	return b.String() + "\n"
+}
