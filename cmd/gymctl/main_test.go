@@ -129,7 +129,7 @@ func TestEveryVerbHasHelpOfAKind(t *testing.T) {
 // network, those of serve do not end, and that of act needs a trained agent; they have their own tests.
 func TestExamplesWorkAsPrinted(t *testing.T) {
 	for _, c := range commands() {
-		if c.Example == "" || c.Name() == "train" || c.Name() == "sweep" || c.Name() == "eval" || c.Name() == "get" || c.Name() == "serve" || c.Name() == "run" || c.Name() == "act" {
+		if c.Example == "" || c.Name() == "train" || c.Name() == "sweep" || c.CommandPath() == "gymctl eval" || c.Name() == "get" || c.Name() == "serve" || c.Name() == "run" || c.Name() == "act" {
 			continue
 		}
 		t.Run(c.CommandPath(), func(t *testing.T) {

@@ -354,7 +354,7 @@ func TestSignalEndsTrainingWithACheckpoint(t *testing.T) {
 // The examples of these verbs take minutes; this test checks only that their flags and values are valid.
 func TestExamplesOfTrainAndEvalCanBeRead(t *testing.T) {
 	for _, c := range commands() {
-		if c.Name() != "train" && c.Name() != "eval" && c.Name() != "sweep" {
+		if c.Name() != "train" && c.CommandPath() != "gymctl eval" && c.Name() != "sweep" {
 			continue
 		}
 		lines := 0

@@ -25,6 +25,7 @@ func Study() study.Study {
 		Title: "Dally: delay scheduling, its timers tuned or learned",
 		Cite: "Sharma, Bhasi, Singh, Kesidis, Kandemir, Das: GPU cluster scheduling for network-sensitive deep learning, " +
 			"arXiv 2401.16492 (2024)",
+		RunTimes: "exact for agents, none for the one that learned without run times; other policies ask nothing of them",
 		Takes:    "quick about a minute, full about a quarter of an hour, on two cores",
 		Expected: expected,
 		Cells:    cells,

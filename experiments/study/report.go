@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"clustergym/experiments/ladder"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/texttable"
 )
@@ -146,6 +147,9 @@ func (r *Report) claimed() (header []string, lines [][]string) {
 // facts returns keys and values that say what was run.
 func (r *Report) facts() [][2]string {
 	facts := [][2]string{{"source", r.Study.Cite}, {"mode", r.Plan.Mode()}}
+	if r.Study.RunTimes != "" {
+		facts = append(facts, [2]string{ladder.Key, r.Study.RunTimes})
+	}
 	if r.Plan.Data != "" {
 		facts = append(facts, [2]string{"data", r.Plan.Data})
 	}
@@ -163,7 +167,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	b := texttable.NewBuffer(w)
 	fmt.Fprintf(b, "%s\n", r.Study.Title)
 	for _, f := range r.facts() {
-		fmt.Fprintf(b, "%-8s %s\n", f[0], f[1])
+		fmt.Fprintf(b, "%-9s %s\n", f[0], f[1])
 	}
 	if len(r.claims) > 0 {
 		b.WriteString("\nThe paper's figures, and ours\n\n")

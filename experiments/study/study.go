@@ -35,6 +35,9 @@ func (p Plan) SeedsOr(own int) int {
 type Study struct {
 	Name, Title, Cite string
 	Takes             string // how long quick and full take, for people
+	// RunTimes says what the policies of all tables know of run times, as ladder.Label does; "" = the tables say it, or there
+	// is nothing to know.
+	RunTimes string
 
 	// Cells returns the units of work. A cell must follow those that it reads.
 	Cells  func(Plan) ([]Cell, error)

@@ -3,6 +3,7 @@ package topdrl
 import (
 	_ "embed" // settings and figures
 
+	"clustergym/experiments/ladder"
 	"clustergym/experiments/study"
 )
 
@@ -28,10 +29,11 @@ func studyWith(planned func(study.Plan) (*settings, error)) study.Study {
 		return new(settings)
 	}
 	return study.Study{
-		Name:  "topdrl",
-		Title: "TopDRL-like: a network picks the job, a heuristic the closest GPUs",
-		Cite:  "Ayadi et al., TopDRL, JPDC 204, 105138 (2025), doi 10.1016/j.jpdc.2025.105138; a reconstruction",
-		Takes: "quick 2 min, full 30 min on two cores",
+		Name:     "topdrl",
+		Title:    "TopDRL-like: a network picks the job, a heuristic the closest GPUs",
+		Cite:     "Ayadi et al., TopDRL, JPDC 204, 105138 (2025), doi 10.1016/j.jpdc.2025.105138; a reconstruction",
+		RunTimes: ladder.Label("exact"),
+		Takes:    "quick 2 min, full 30 min on two cores",
 		Cells: func(p study.Plan) ([]study.Cell, error) {
 			s, err := planned(p)
 			if err != nil {
