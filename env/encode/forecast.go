@@ -286,7 +286,7 @@ const HeldDoc = "share of G that the jobs that run now are expected to hold over
 // held is whether there is a field of Held.
 func ForecastSection(where string, held bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### Forecasts\n\nWith forecast: on, and with auto where estimates are causal (history, gbdt), %s, each from 0 to 1,\nnever NaN, and 0 where nothing is known:\n\n", where)
+	fmt.Fprintf(&b, "### Forecasts\n\nWith forecast: on, and with auto where estimates are causal (history, gbdt), %s,\neach from 0 to 1, never NaN, and 0 where nothing is known:\n\n", where)
 	b.WriteString("| numbers | unit | content |\n|---|---|---|\n")
 	row := func(from, to int, unit, text string) {
 		at := fmt.Sprint(from)
@@ -304,7 +304,9 @@ func ForecastSection(where string, held bool) string {
 	row(fcUserWaiting, fcUserWaiting, "C(jobs, 1024)", "jobs of its user that wait now, itself among them")
 	row(fcVCRunning, fcVCWaiting, "as for the user", "the same of its virtual cluster")
 	if held {
-		fmt.Fprintf(&b, "\nA field held of %d numbers from 0 to 1 is added: %s. A job's run time is\ntaken to be one of its quantiles above the time run, with weights 0.175, 0.2, 0.25, 0.2, 0.175.\n", HeldLen, HeldDoc)
+		fmt.Fprintf(&b, "\nA field held of %d numbers from 0 to 1 is added: the share of the cluster's GPUs that the jobs that run now are expected\n", HeldLen)
+		b.WriteString("to hold over each row of the time axis. The run time of a job is taken to be one of its quantiles above the time run, with\n")
+		b.WriteString("weights 0.175, 0.2, 0.25, 0.2, 0.175; where none is above it, what is expected of a job of that age.\n")
 	}
 	b.WriteString("\nForecasts are those of a job's submit. Where estimates are exact, noisy or trace the quantiles are equal and the certainty\n")
 	b.WriteString("is 1; with estimates: none both are 0. Of what has ended, exact and noisy know what history does, trace and none nothing. So an\n")

@@ -11,8 +11,8 @@ import (
 	"clustergym/traces"
 )
 
-// drawn returns a forecast whose quantiles differ by up to a few orders of magnitude.
-func drawn(r *rand.Rand) predict.Forecast {
+// spreading returns a forecast whose quantiles differ by up to a few orders of magnitude.
+func spreading(r *rand.Rand) predict.Forecast {
 	var q [predict.Quantiles]float64
 	x := math.Exp(5 + 25*r.Float64())
 	for i := range q {
@@ -27,7 +27,7 @@ func TestTheTimeLeftIsConditional(t *testing.T) {
 	seed := testseed.Or(5)
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range 2000 {
-		f := drawn(r)
+		f := spreading(r)
 		ran := time.Duration(float64(f.Q[r.IntN(predict.Quantiles)]) * (0.1 + 2*r.Float64()))
 		var left [predict.Quantiles]time.Duration
 		f.Left(ran, &left)
@@ -49,7 +49,7 @@ func TestTheTimeLeftIsAlwaysSome(t *testing.T) {
 	seed := testseed.Or(6)
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range 2000 {
-		f := drawn(r)
+		f := spreading(r)
 		if r.IntN(2) == 0 { // equal quantiles
 			for i := range f.Q {
 				f.Q[i] = f.Q[0]

@@ -59,6 +59,8 @@ func (p *Predictor) Past(number int) (user, vc predict.Past) {
 		s := &p.samples[key]
 		past := predict.Past{Ended: int32(s.n)}
 		if s.n > 0 {
+			all.sort()
+			s.sort()
 			if m := all.quantile(0.5); m > 0 {
 				past.Ratio = s.quantile(0.5) / m
 			}
