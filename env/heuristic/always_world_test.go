@@ -11,6 +11,8 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
+	"clustergym/env/predict/gbdt"
+	past "clustergym/env/predict/history"
 	"clustergym/env/sim"
 	"clustergym/internal/rng"
 	"clustergym/traces"
@@ -36,6 +38,7 @@ type wants struct {
 	shared  bool          // virtual clusters share all nodes, within quotas
 	owned   bool          // the nodes are divided among virtual clusters, of which at least one owns some
 	patient bool          // no job outlives its estimate in the trace
+	apart   bool          // nothing is learned from other jobs: estimates are those of the job alone
 	unit    time.Duration // of all times, 0 = a second
 	most    int           // jobs, 0 = 10
 }
@@ -193,7 +196,7 @@ func drawJobs(t *rapid.T, x *world, w wants) {
 	}
 	for i := range number(t, 1, w.most, "jobs") {
 		at += time.Duration(max(0, number(t, -3, 5, "gap"))) * w.unit
-		j := traces.Job{ID: fmt.Sprint("j", i), User: one(t, []string{"", "u", "v"}, "user"), Submit: at, GPUs: number(t, 1, 4, "GPUs of a job"), GPUMilli: 1000}
+		j := traces.Job{ID: fmt.Sprint("j", i), User: one(t, []string{"", "u", "v"}, "user"), Name: one(t, []string{"", "n"}, "name"), Submit: at, GPUs: number(t, 1, 4, "GPUs of a job"), GPUMilli: 1000}
 		j.Work = time.Duration(number(t, least, 12, "work")) * w.unit
 		j.Estimate = time.Duration(number(t, 1, 12, "estimate")) * w.unit
 		if w.patient {
@@ -282,7 +285,17 @@ func drawPolicy(t *rapid.T, x *world, w wants) {
 		all = freePlacements()
 	}
 	c.Placement = one(t, all, "placement")
-	c.Estimates = one(t, []string{"exact", "trace", "noisy:1"}, "estimates")
+	some := 3
+	if !w.apart {
+		some = 5 - min(1, number(t, 0, 7, "no trees"))
+	}
+	c.Estimates = one(t, []string{"exact", "trace", "noisy:1", "history", "gbdt"}[:some], "estimates")
+	switch c.Estimates {
+	case "history":
+		x.cfg.Predictor = past.NewArchive(nil)
+	case "gbdt": // too few jobs for trees: what is tested is that they are told what they need
+		x.cfg.Predictor = gbdt.New(1)
+	}
 	c.Limits = [][]time.Duration{{4 * w.unit}, nil, {2 * w.unit, 9 * w.unit}}[number(t, 0, 2, "limits")]
 	c.Promote = float64(one(t, []int{0, 1, 8}, "promote"))
 	c.Quantum = time.Duration(number(t, 1, 8, "quantum")) * w.unit

@@ -15,6 +15,7 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
 	"clustergym/env/metrics"
+	past "clustergym/env/predict/history"
 	"clustergym/env/sim"
 	"clustergym/traces"
 	"clustergym/traces/swf"
@@ -107,9 +108,13 @@ func play(b *testing.B, on string, jobs []traces.Job, change func(k *heuristic.C
 
 func playOn(b *testing.B, spec cluster.Spec, jobs []traces.Job, change func(k *heuristic.Config)) {
 	b.Helper()
+	playIn(b, sim.DefaultConfig(), spec, jobs, change)
+}
+
+func playIn(b *testing.B, sc sim.Config, spec cluster.Spec, jobs []traces.Job, change func(k *heuristic.Config)) {
+	b.Helper()
 	cfg := heuristic.DefaultConfig()
 	change(&cfg)
-	sc := sim.DefaultConfig()
 	cfg.Simulator(&sc)
 	s, err := sim.New(sc, spec)
 	if err != nil {
@@ -137,6 +142,36 @@ func playOn(b *testing.B, spec cluster.Spec, jobs []traces.Job, change func(k *h
 	}
 	b.ReportMetric(float64(b.N*len(jobs))/b.Elapsed().Seconds(), "jobs/s")
 	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+}
+
+// BenchmarkForecasts is sjf+skip with exact run times and with those that the predictor history forecasts, for generated jobs
+// of 50 users on 256 processors, and for recorded ones.
+func BenchmarkForecasts(b *testing.B) {
+	for _, w := range []struct{ name, cluster string }{
+		{"generated", "pool:256"}, {"KTH-SP2-1996-2.1-cln.swf.gz", "pool:100"}, {"RICC-2010-2_first75d.swf.gz", "pool:8192"},
+	} {
+		for _, estimates := range []string{"exact", "history"} {
+			b.Run(w.name+"/"+estimates, func(b *testing.B) {
+				jobs := generated(20_000)
+				if w.name != "generated" {
+					jobs = recorded(b, w.name)
+				} else {
+					for i := range jobs {
+						jobs[i].User = fmt.Sprint("u", i*i%97%50)
+					}
+				}
+				sc := sim.DefaultConfig()
+				if estimates == "history" {
+					sc.Predictor = past.NewArchive(nil)
+				}
+				spec, _, err := cluster.Parse(w.cluster)
+				if err != nil {
+					b.Fatal(err)
+				}
+				playIn(b, sc, spec, jobs, func(k *heuristic.Config) { k.Order, k.Admission, k.Estimates = "sjf", "skip", estimates })
+			})
+		}
+	}
 }
 
 // BenchmarkBackfill plays whole logs with back-filling, metrics included.

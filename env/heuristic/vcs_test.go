@@ -25,7 +25,7 @@ var undividable = map[string]string{
 // virtual clusters that share the other nodes are one such cluster.
 func TestVirtualClustersWithNodesAreClustersOfTheirOwn(t *testing.T) {
 	claim := func(t *rapid.T, order string) (preempted int) {
-		x := drawWorld(t, wants{order: order, owned: true, most: 24})
+		x := drawWorld(t, wants{order: order, owned: true, apart: true, most: 24})
 		x.cfg.Comm, x.cfg.Failures = "none", sim.Failures{} // costs are relative to the best place of the whole cluster
 		if heuristic.Preemptive(order) {
 			x.cfg.Serial = false // a policy that asked for a time cannot wait there for its own part's events

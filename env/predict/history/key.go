@@ -1,6 +1,8 @@
 package history
 
 import (
+	"math/bits"
+
 	"clustergym/env/predict"
 	"clustergym/internal/rng"
 	"clustergym/traces"
@@ -42,14 +44,14 @@ func (k *keys) of(j *traces.Job) {
 	}
 	gpus := uint64(j.GPUs)<<20 + uint64(j.GPUMilli)
 	if j.User != "" {
-		user := rng.Hash(j.User)
+		user := hash(j.User)
 		if name := j.Name; name != "" {
-			k.add(byName, rng.Mix(user^gpus<<1)^rng.Hash(name), unit)
+			k.add(byName, rng.Mix(user^gpus<<1)^hash(name), unit)
 		}
 		k.add(byUserGPUs, user^gpus<<1, unit)
 		k.add(byUser, user, unit)
 	}
-	k.add(byVC, rng.Hash(j.VC)^gpus<<1, unit)
+	k.add(byVC, hash(j.VC)^gpus<<1, unit)
 	k.add(byAll, 0, unit)
 }
 
@@ -59,4 +61,19 @@ func unit(j *traces.Job) float64 {
 		return float64(asked)
 	}
 	return 1
+}
+
+// hash returns a hash of s, eight bytes at a time: three strings are hashed for each job.
+func hash(s string) uint64 {
+	h := uint64(len(s))
+	for ; len(s) >= 8; s = s[8:] {
+		word := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56 // one load
+		hi, lo := bits.Mul64(h^word^0x9e3779b97f4a7c15, 0xd6e8feb86659fd93)
+		h = hi ^ lo
+	}
+	for i := range len(s) {
+		h ^= uint64(s[i]) << (8 * i)
+	}
+	return rng.Mix(h)
 }
