@@ -3,7 +3,8 @@
 // run time, counted in the requested time if there is one.
 //
 // Trees are fitted to jobs that have ended, each with its features as of its submit. A run fits them when First jobs have
-// ended, and again whenever a Again-th part has been added, to the last Rows; until the first fit, forecasts are history's.
+// ended, and again whenever a Again-th part has been added, to the last Rows, of which those before the run count too if there is
+// an archive; until the first fit, forecasts are history's.
 // A predictor may begin with trees that are fitted to the part of a trace that had ended when the run begins (NewArchive),
 // anew at Slices points of the trace; or use those of a file (NewFitted), which stay as they are. The quantiles but the
 // median are moved by what jobs have outlived since, as in package history.

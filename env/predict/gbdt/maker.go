@@ -102,15 +102,38 @@ func (m *Maker) at(origin time.Duration) *boost.Model {
 	return s.fit
 }
 
+// known returns the number of jobs to which the model is fitted with which a run begins at origin.
+func (m *Maker) known(origin time.Duration) int {
+	n := sort.Search(len(m.slices), func(i int) bool { return m.slices[i].at > origin })
+	if n == 0 {
+		return m.from
+	}
+	_, y := m.before(m.slices[n-1].at, Rows)
+	return len(y)
+}
+
+// before returns the features and targets of the last n jobs of the archive, or fewer, that had ended before t.
+func (m *Maker) before(t time.Duration, n int) (x []float32, y []float64) {
+	if len(m.slices) == 0 {
+		return nil, nil
+	}
+	return m.table.before(t, n)
+}
+
+func (t *table) before(at time.Duration, n int) (x []float32, y []float64) {
+	t.once.Do(t.fill)
+	to := sort.Search(len(t.end), func(i int) bool { return t.end[i] >= at })
+	from := max(0, to-n)
+	return t.x[from*columns : to*columns], t.y[from:to]
+}
+
 // fit fits trees to the last Rows jobs that had ended before t, nil if they are too few.
 func (t *table) fit(before time.Duration, workers int) *boost.Model {
-	t.once.Do(t.fill)
-	n := sort.Search(len(t.end), func(i int) bool { return t.end[i] >= before })
-	if n < First {
+	x, y := t.before(before, Rows)
+	if len(y) < First {
 		return nil
 	}
-	from := max(0, n-Rows)
-	return fit(t.x[from*columns:n*columns], t.y[from:n], workers)
+	return fit(x, y, workers)
 }
 
 // fill describes all jobs, in order of their ends.

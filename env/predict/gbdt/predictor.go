@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"clustergym/env/predict"
@@ -174,10 +175,19 @@ func (p *predictor) Finished(now time.Duration, number int, ran time.Duration) {
 		p.widen.Learn(&b.q, ran)
 	}
 	p.rows.add(p.row(&b), target(ran, b.unit))
-	if p.rows.due(p.fitted) && !p.maker.fixed {
-		p.fitted, p.rows.since = len(p.rows.y), 0
-		p.model = fit(p.rows.x, p.rows.y, p.maker.workers)
+	if !p.maker.fixed && p.rows.due(max(p.fitted, p.maker.known(p.origin))) {
+		p.refit()
 	}
+}
+
+// refit fits trees to the last Rows jobs that have ended, in the run or before it.
+func (p *predictor) refit() {
+	x, y := p.rows.x, p.rows.y
+	if pastX, pastY := p.maker.before(p.origin, Rows-len(y)); len(pastY) > 0 {
+		x, y = slices.Concat(pastX, x), slices.Concat(pastY, y)
+	}
+	p.fitted, p.rows.since = len(y), 0
+	p.model = fit(x, y, p.maker.workers)
 }
 
 // Dropped implements predict.Predictor.

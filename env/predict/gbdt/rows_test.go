@@ -45,3 +45,35 @@ func TestPredictorFitsWhenDue(t *testing.T) {
 		}
 	}
 }
+
+// A run that begins with an archive goes on from it: it fits anew when a part has been added to what its trees know, and
+// then to the archive's last jobs and its own.
+func TestRunsGoOnFromTheirArchive(t *testing.T) {
+	const all = 4000
+	jobs := make([]traces.Job, all)
+	for i := range jobs {
+		jobs[i] = traces.Job{Submit: time.Duration(i) * time.Minute, Work: time.Duration(1+i%53) * time.Second, GPUs: 1 + i%4, GPUMilli: 1000}
+	}
+	m := NewArchive(jobs, 1)
+	p := m.New().(*predictor)
+	begin := 3 * all / 4
+	p.Reset(jobs[begin].Submit)
+	known := m.known(p.origin)
+	if p.model == nil || known < all/2 || known > begin {
+		t.Fatalf("the run begins with trees of %d jobs, of the %d before it", known, begin)
+	}
+	due := known / Again
+	for i := range due + 1 {
+		j := jobs[begin+i]
+		j.Submit -= p.origin
+		p.Predict(j.Submit, 0, &j)
+		p.Finished(j.Submit+j.Work, 0, j.Work)
+		want := 0
+		if i+1 >= due {
+			want = begin + due // no job of the archive runs when the run begins
+		}
+		if p.fitted != want {
+			t.Fatalf("after %d jobs of the run trees are fitted to %d, want %d", i+1, p.fitted, want)
+		}
+	}
+}
