@@ -27,13 +27,21 @@ func predictVerb(a *app) *cobra.Command {
 		Long: `predict works on what --estimates history and gbdt say of run times: it measures predictors on a trace, writes their
 features for other programs, and fits models that --estimates gbdt:FILE uses. docs/prediction.md has the method.
 
-Each verb reads a trace, FILE or --trace FILE, or generates jobs as sim does.`,
+Each verb reads a trace, FILE or --trace FILE, or generates jobs whose users repeat them (profile philly-users of trace
+synth).`,
 		Example: `  gymctl predict eval --jobs 3000
   gymctl trace synth --jobs 3000 -o jobs.csv.gz
   gymctl predict fit jobs.csv.gz --until 0.5 -o model.bin`,
 	})
 	c.AddCommand(predictEval(a), predictFeatures(a), predictFit(a), predictShow(a))
 	return c
+}
+
+// predictable is the workload of the verbs without a trace: one in which there is something to learn about users.
+func predictable() workload.TraceConfig {
+	t := workload.DefaultTraceConfig()
+	t.Synth.Profile = "philly-users"
+	return t
 }
 
 // predictTrace adds the argument and the flags that name the trace of a verb of predict.
@@ -74,7 +82,7 @@ func (a *app) loading(ctx context.Context, line *status, t *workload.TraceConfig
 }
 
 func predictEval(a *app) *cobra.Command {
-	cfg := forecast.EvalConfig{Trace: workload.DefaultTraceConfig(), From: "0.5"}
+	cfg := forecast.EvalConfig{Trace: predictable(), From: "0.5"}
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "eval [FILE]",
@@ -140,7 +148,7 @@ model of predict fit; it is refused if it has been fitted to jobs that are measu
 }
 
 func predictFeatures(a *app) *cobra.Command {
-	trace := workload.DefaultTraceConfig()
+	trace := predictable()
 	var (
 		out, model string
 		seed       uint64
@@ -192,7 +200,7 @@ Columns: ` + wrapped(forecast.FeatureColumns(false)) + `.`,
 }
 
 func predictFit(a *app) *cobra.Command {
-	trace := workload.DefaultTraceConfig()
+	trace := predictable()
 	var (
 		out, until string
 		seed       uint64
