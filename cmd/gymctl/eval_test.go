@@ -46,6 +46,7 @@ func TestEvalRefusesBadInputInOneSentence(t *testing.T) {
 		{"--checkpoint run --rungs none,gbdt:none.bin", "model none.bin: |no such file"},
 		{"--checkpoint run --rungs none,exact --estimates none", "--rungs does not go with --estimates"},
 		{"--checkpoint run --rungs none,exact --serve 127.0.0.1:0 --external x", "--rungs does not go with --serve"},
+		{"-c tiny.yaml --rungs none,exact --policies sjf,srtf", "--rungs none: all of sjf, srtf rank by run times, and there are none"},
 		{"--checkpoint run --rungs none,exact --policies fifo,sjff", `--policies: got "sjff"`},
 		{"--checkpoint run --rungs none,exact --policies fifo,fifo+strict", "fifo+strict is named twice"},
 		{"-c cartpole-ppo --rungs none,exact", "--rungs: CartPole-v1 has no run times to know"},

@@ -3,6 +3,7 @@ package arena
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"clustergym/env/sim"
 	"clustergym/experiments/config"
@@ -113,6 +114,10 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 		w.Settings = on.Env.Settings
 		if err := w.knows(e); err != nil {
 			return nil, err
+		}
+		if len(opt.Checkpoints) == 0 && len(cfg.Eval.Policies) > 0 && len(on.Eval.Policies) == 0 {
+			return nil, workload.Mistake("--rungs %s: all of %s rank by run times, and there are none; name another policy too, such as fifo+skip, or leave %s out",
+				e, strings.Join(cfg.Eval.Policies, ", "), e)
 		}
 		cs, err := w.contestants(&on, &opt)
 		if err != nil {
