@@ -1,13 +1,13 @@
 package history
 
 import (
+	"hash/maphash"
 	"math/bits"
-	"math/rand/v2"
 )
 
 // factor spreads keys over slots. It differs between processes, so that nobody can choose keys that share a slot; where a
 // key stands changes nothing else.
-var factor = rand.Uint64() | 1
+var factor = maphash.String(maphash.MakeSeed(), "") | 1
 
 // table finds the sample of a key: a hash table with open addressing, whose keys are hashes already. A look-up touches one
 // place of memory, where those of a map of the language touch several; with thousands of users that is most of the cost.
