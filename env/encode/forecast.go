@@ -61,11 +61,12 @@ type foreseen struct {
 type groups struct {
 	number map[string]int32
 	count  []count
+	none   count // of jobs whose trace does not say
 }
 
 type count struct{ running, waiting int32 }
 
-// number of the group called name, -1 for "".
+// of returns the number of the group called name, -1 for "".
 func (g *groups) of(name string) int32 {
 	if name == "" {
 		return -1
@@ -82,6 +83,14 @@ func (g *groups) of(name string) int32 {
 func (g *groups) reset() {
 	clear(g.number)
 	g.count = g.count[:0]
+}
+
+// at returns the count of group k.
+func (g *groups) at(k int32) *count {
+	if k < 0 {
+		return &g.none
+	}
+	return &g.count[k]
 }
 
 // NewForecasts returns Forecasts for a cluster of gpus GPUs where run times are estimated by est.
@@ -139,21 +148,13 @@ func (f *Forecasts) Count(v *sim.View) {
 	clear(f.vcs.count)
 	for _, j := range v.Running() {
 		k := &f.jobs[j]
-		if k.user >= 0 {
-			f.users.count[k.user].running++
-		}
-		if k.vc >= 0 {
-			f.vcs.count[k.vc].running++
-		}
+		f.users.at(k.user).running++
+		f.vcs.at(k.vc).running++
 	}
 	for _, j := range v.Waiting() {
 		k := &f.jobs[j]
-		if k.user >= 0 {
-			f.users.count[k.user].waiting++
-		}
-		if k.vc >= 0 {
-			f.vcs.count[k.vc].waiting++
-		}
+		f.users.at(k.user).waiting++
+		f.vcs.at(k.vc).waiting++
 	}
 }
 

@@ -248,6 +248,27 @@ func (c *chaos) wrong(v *sim.View, d *sim.Decision) (ok bool) {
 	return true
 }
 
+// until plays s from its beginning until some decisions have been made or it ends, and reports whether the point is open.
+func (c *chaos) until(t fatal, s *sim.Simulator, decisions int) (open bool) {
+	t.Helper()
+	var d sim.Decision
+	for range decisions {
+		if !open {
+			if _, err := s.Advance(context.Background()); ended(t, err) || s.View().Over() {
+				return false
+			}
+			open = true
+		}
+		c.one(s.View(), &d)
+		if err := s.Apply(&d); err != nil && !errors.Is(err, sim.ErrDecision) {
+			t.Fatal(err)
+		} else if err == nil && d.Op == sim.Wait {
+			open = false
+		}
+	}
+	return open
+}
+
 // play decides until the point is over. Illegal decisions must return errors and change nothing.
 func (c *chaos) play(t fatal, s *sim.Simulator) {
 	t.Helper()

@@ -33,22 +33,7 @@ func TestSnapshotContinuesIdentically(t *testing.T) {
 
 		c := newChaos(t, r)
 		c.legal, c.moves = true, true
-		var d sim.Decision
-		open := false
-		for range stop {
-			if !open {
-				if _, err := s.Advance(context.Background()); ended(t, err) || s.View().Over() {
-					break
-				}
-				open = true
-			}
-			c.one(s.View(), &d)
-			if err := s.Apply(&d); err != nil && !errors.Is(err, sim.ErrDecision) {
-				t.Fatal(err)
-			} else if err == nil && d.Op == sim.Wait {
-				open = false
-			}
-		}
+		open := c.until(t, s, stop)
 
 		saved := s.AppendSnapshot([]byte("before"))[len("before"):]
 		twin := start(t, cfg, spec, jobs[:0])

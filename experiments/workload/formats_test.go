@@ -13,6 +13,22 @@ import (
 	"clustergym/traces"
 )
 
+// read reads a file of text that is of a format.
+func read(t *testing.T, format, text string) (*Trace, []traces.Job) {
+	t.Helper()
+	cfg := DefaultTraceConfig()
+	cfg.File = file(t, "trace", text)
+	tr, err := OpenUntimed(t.Context(), cfg)
+	if err != nil {
+		t.Fatalf("%s: %v", format, err)
+	}
+	jobs, err := traces.ReadAll(tr)
+	if err != nil {
+		t.Errorf("%s: %v", format, err)
+	}
+	return tr, jobs
+}
+
 // rows holds a few made-up rows of every format, and the jobs in them.
 var rows = []struct {
 	format, text     string
@@ -61,17 +77,7 @@ func TestEveryFormatIsFoundAndRead(t *testing.T) {
 				t.Errorf("%s: taken for %s: %v", c.format, f.Name, f.Name != c.format)
 			}
 		}
-		cfg := DefaultTraceConfig()
-		cfg.File = file(t, "trace", c.text)
-		tr, err := OpenUntimed(t.Context(), cfg)
-		if err != nil {
-			t.Errorf("%s: %v", c.format, err)
-			continue
-		}
-		jobs, err := traces.ReadAll(tr)
-		if err != nil {
-			t.Errorf("%s: %v", c.format, err)
-		}
+		tr, jobs := read(t, c.format, c.text)
 		i := tr.Info()
 		if i.Format != c.format || i.Jobs != c.jobs || len(jobs) != c.jobs || i.Dropped != c.left || i.Read != c.jobs+c.left || i.Timeless != c.timeless {
 			t.Errorf("%s: %+v, want %d jobs and %d left out", c.format, i, c.jobs, c.left)
@@ -92,7 +98,9 @@ func TestEveryFormatIsFoundAndRead(t *testing.T) {
 		if f := format(c.format); f == nil || f.Sorted != c.sorted {
 			t.Errorf("%s: %+v", c.format, f)
 		}
-		_, _, err = LoadTrace(cfg)
+		cfg := DefaultTraceConfig()
+		cfg.File = i.File
+		_, _, err := LoadTrace(cfg)
 		if needs := c.timeless && c.format != "openb"; needs != (err != nil) || needs && !strings.Contains(err.Error(), "--profiles") {
 			t.Errorf("%s: loading it gave %v", c.format, err)
 		}
@@ -114,17 +122,7 @@ func TestTracesSayWhetherJobsHaveNamesAndGroups(t *testing.T) {
 	accounts.text = "JobID|JobName|Account|Submit|ElapsedRaw|AllocTRES\n1|train.sh|lab|2024-03-01T12:00:00|60|gres/gpu=1\n"
 	found := map[string]string{}
 	for _, c := range append(slices.Clone(rows), none, log, accounts) {
-		cfg := DefaultTraceConfig()
-		cfg.File = file(t, "trace", c.text)
-		tr, err := OpenUntimed(t.Context(), cfg)
-		if err != nil {
-			t.Errorf("%s: %v", c.format, err)
-			continue
-		}
-		jobs, err := traces.ReadAll(tr)
-		if err != nil {
-			t.Errorf("%s: %v", c.format, err)
-		}
+		tr, jobs := read(t, c.format, c.text)
 		name, group := tr.Named()
 		for _, j := range jobs {
 			if j.Name != "" {
