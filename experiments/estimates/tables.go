@@ -116,12 +116,12 @@ func (s *settings) figures() []study.Figure {
 			},
 		})
 	}
-	bars("lost", "What is lost by not knowing: history", func(l map[string]string) bool { return l["estimates"] == knowHistory },
+	bars("lost", "What is lost by not knowing: "+withRung(knowHistory), func(l map[string]string) bool { return l["estimates"] == knowHistory },
 		func(l map[string]string) string { return l["log"] + ", " + l["scheduler"] })
 	for i := range s.Logs {
 		name := s.Logs[i].Name
 		bars("lost-"+name, "What is lost by not knowing: "+name, func(l map[string]string) bool { return l["log"] == name },
-			func(l map[string]string) string { return l["scheduler"] + ", " + l["estimates"] })
+			func(l map[string]string) string { return l["scheduler"] + ", " + withRung(l["estimates"]) })
 	}
 	return all
 }
