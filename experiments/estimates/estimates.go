@@ -13,7 +13,7 @@ var settingsYAML []byte
 var expected []byte
 
 // method is a version that is part of every cell's input. Raise it when cells compute something else with equal settings.
-const method = 1
+const method = 2
 
 // Study returns the study estimates, which compares what is known of run times.
 func Study() study.Study { return studyWith(settingsOf) }
@@ -28,6 +28,7 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		}
 		return &s
 	}
+	// RunTimes stays empty: every table has a column rung, because rungs are what is compared.
 	return study.Study{
 		Name:  "estimates",
 		Title: "What schedulers lose by not knowing run times: predictors, schedulers and workloads",

@@ -101,7 +101,8 @@ func TestTheStudyInSmall(t *testing.T) {
 		if all.String() != want {
 			t.Error("three workers give other figures than one")
 		}
-		for _, text := range []string{"Left out: Philly, KTH-SP2, RICC, Lublin-256, as there is no --data.", ">generated, sjf+skip<", ">sjf+skip, history<", ">gittins, gbdt<"} {
+		for _, text := range []string{"Left out: Philly, KTH-SP2, RICC, Lublin-256, as there is no --data.", ">generated, sjf+skip<",
+			">What is lost by not knowing: history (causal)<", ">sjf+skip, history (causal)<", ">srtf, noisy:2 (noisy)<"} {
 			if !strings.Contains(want, text) {
 				t.Errorf("nothing says %q", text)
 			}
@@ -120,6 +121,9 @@ func TestTheStudyInSmall(t *testing.T) {
 			fifo := labels(log, knowNone)
 			fifo["scheduler"] = fifoSkip
 			v, _, _ := r.Results.Find("whole", fifo, "mean wait (h)")
+			if than := 100 * (noisy/at("whole", knowHistory, "mean wait (h)") - 1); math.Abs(at("compared-whole", knowNoisy2, "wait vs history")-than) > 1e-9 {
+				t.Errorf("%s: noisy waits %v %% longer than history, want %v", log, at("compared-whole", knowNoisy2, "wait vs history"), than)
+			}
 			if share := 100 * (noisy - exact) / (v.Value - exact); v.Value > exact && math.Abs(at("lost-whole", knowNoisy2, lostColumn)-share) > 1e-9 {
 				t.Errorf("%s: lost %v %%, want %v: waits %v, exact %v, fifo %v", log, at("lost-whole", knowNoisy2, lostColumn), share, noisy, exact, v.Value)
 			}

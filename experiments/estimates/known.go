@@ -53,6 +53,9 @@ func rungs() (names []string) {
 	return names
 }
 
+// withRung returns a name with its rung: "history (causal)".
+func withRung(known string) string { return known + " (" + rungOf(known).String() + ")" }
+
 // labelsOf returns the labels of what is known.
 func labelsOf(known string) map[string]string {
 	return map[string]string{"rung": rungOf(known).String(), "estimates": known}

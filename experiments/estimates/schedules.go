@@ -28,6 +28,7 @@ const (
 	sjfSkip  = "sjf+skip"
 	srsf     = "srsf"
 	gittins  = "gittins"
+	las      = "las"
 )
 
 // schedulers are all policies: those that ask for no run times, those that never stop a running job, those that do.
@@ -35,7 +36,7 @@ var schedulers = []scheduler{
 	{name: fifo, order: "fifo", admission: "strict"},
 	{name: fifoSkip, order: "fifo", admission: "skip"},
 	{name: "smallest+skip", order: "smallest", admission: "skip"},
-	{name: "las", order: "las"},
+	{name: las, order: "las"},
 	{name: easy, order: "fifo", admission: "strict", backfill: "easy", asks: true},
 	{name: sjfSkip, order: "sjf", admission: "skip", asks: true},
 	{name: "qssf+skip", order: "qssf", admission: "skip", asks: true},

@@ -56,6 +56,7 @@ func (s *settings) tables() []study.Table {
 				Notes: []string{"Intervals are " + from.what + ". gittins with estimates that are one number is srsf, so it has no other lines than these."},
 			},
 			lost(from.name, "lost-"+from.name, "What is lost by not knowing: "+from.title, fifoSkip, order, func(scheduler string) bool { return scheduler != easy }),
+			compared(from.name, "compared-"+from.name, "Schedulers that guess, beside others: "+from.title, order),
 			lost(from.name, "lost-backfilling-"+from.name, "What back-filling loses by not knowing: "+from.title, fifo, order, func(scheduler string) bool { return scheduler == easy }),
 		)
 	}
@@ -81,10 +82,7 @@ func withScheduler(labels map[string]string, scheduler string) map[string]string
 func lost(from, name, title, start string, order map[string][]string, keep func(scheduler string) bool) study.Table {
 	return study.Table{
 		Name: name, Title: title, From: from, By: []string{"log", "scheduler", "rung", "estimates"}, Order: order,
-		Keep: func(l map[string]string) bool {
-			asks := slices.ContainsFunc(schedulers, func(c scheduler) bool { return c.name == l["scheduler"] && c.asks })
-			return asks && l["estimates"] != knowExact && keep(l["scheduler"])
-		},
+		Keep: func(l map[string]string) bool { return guesses(l) && keep(l["scheduler"]) },
 		Columns: []study.Column{
 			{Title: lostColumn, Metric: "wait_h", Stat: study.Behind, Versus: exact, Start: withScheduler(blind, start), Format: func(v float64) string { return fmt.Sprintf("%.0f %%", v) }},
 			{Title: "hours lost", Metric: "wait_h", Stat: study.Difference, Versus: exact},
@@ -94,6 +92,26 @@ func lost(from, name, title, start string, order map[string][]string, keep func(
 }
 
 const lostColumn = "lost"
+
+// guesses reports whether a line is of a scheduler that asks for run times and is not told the exact ones.
+func guesses(l map[string]string) bool {
+	asks := slices.ContainsFunc(schedulers, func(c scheduler) bool { return c.name == l["scheduler"] && c.asks })
+	return asks && l["estimates"] != knowExact
+}
+
+// compared returns the table of schedulers that guess beside others that are not told run times either: the same scheduler
+// with history, srsf with the same estimates, and las.
+func compared(from, name, title string, order map[string][]string) study.Table {
+	return study.Table{
+		Name: name, Title: title, From: from, By: []string{"log", "scheduler", "rung", "estimates"}, Order: order, Keep: guesses,
+		Columns: []study.Column{
+			{Title: "wait vs history", Metric: "wait_h", Stat: study.Percent, Versus: labelsOf(knowHistory)},
+			{Title: "wait vs srsf", Metric: "wait_h", Stat: study.Percent, Versus: map[string]string{"scheduler": srsf}},
+			{Title: "wait vs las", Metric: "wait_h", Stat: study.Percent, Versus: withScheduler(blind, las)},
+		},
+		Notes: []string{"wait vs history: of the same scheduler. wait vs srsf: with the same estimates. las asks for none."},
+	}
+}
 
 // figures returns the drawings of the report.
 func (s *settings) figures() []study.Figure {
@@ -116,12 +134,12 @@ func (s *settings) figures() []study.Figure {
 			},
 		})
 	}
-	bars("lost", "What is lost by not knowing: history", func(l map[string]string) bool { return l["estimates"] == knowHistory },
+	bars("lost", "What is lost by not knowing: "+withRung(knowHistory), func(l map[string]string) bool { return l["estimates"] == knowHistory },
 		func(l map[string]string) string { return l["log"] + ", " + l["scheduler"] })
 	for i := range s.Logs {
 		name := s.Logs[i].Name
 		bars("lost-"+name, "What is lost by not knowing: "+name, func(l map[string]string) bool { return l["log"] == name },
-			func(l map[string]string) string { return l["scheduler"] + ", " + l["estimates"] })
+			func(l map[string]string) string { return l["scheduler"] + ", " + withRung(l["estimates"]) })
 	}
 	return all
 }
