@@ -239,3 +239,59 @@ func TestManyClassesOfJobs(t *testing.T) {
 		}
 	}
 }
+
+// Three GPUs: A holds two, C wants two and is the head, D may go before it. When other code stops A right after D has
+// started, C starts at once: the policy does not wait for the next event.
+func TestWhatOthersGiveBackIsUsedAtOnce(t *testing.T) {
+	for _, spec := range []cluster.Spec{{Pool: 3}, {Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 3}}}}}} {
+		for _, way := range []how{{"strict", "easy"}, {"strict", "conservative"}, {"commit", "easy"}} {
+			for _, order := range []string{"fifo", "packer", "tetris"} {
+				cfg := heuristic.DefaultConfig()
+				cfg.Order, cfg.Admission, cfg.Backfill = order, way.admission, way.backfill
+				h, err := heuristic.New(cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s, err := sim.New(sim.DefaultConfig(), spec)
+				if err != nil {
+					t.Fatal(err)
+				}
+				jobs := []traces.Job{whole("A", 0, 100*second, 2), whole("C", second, 50*second, 2), whole("D", second, second, 1)}
+				if err := s.Reset(&traces.Slice{Jobs: jobs}); err != nil {
+					t.Fatal(err)
+				}
+				v := s.View()
+				h.Reset(v)
+				started := map[string]time.Duration{}
+				for p, err := s.Advance(context.Background()); !errors.Is(err, sim.ErrDone); p, err = s.Advance(context.Background()) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					for d := (sim.Decision{Op: sim.StartJob}); d.Op != sim.Wait && !v.Over(); {
+						if err := h.Decide(v, p, &d); err != nil {
+							t.Fatal(err)
+						}
+						if err := s.Apply(&d); err != nil {
+							t.Fatal(err)
+						}
+						if d.Op != sim.StartJob {
+							continue
+						}
+						name := jobs[v.Pos(d.Job)].ID
+						if _, again := started[name]; !again {
+							started[name] = v.Now()
+						}
+						if name == "D" {
+							if err := s.Apply(&sim.Decision{Op: sim.PreemptJob, Job: v.Running()[0]}); err != nil {
+								t.Fatal(err)
+							}
+						}
+					}
+				}
+				if started["C"] != second || started["D"] != second {
+					t.Errorf("%s on %+v: C starts at %v, D at %v, want 1s", h.Name(), spec, started["C"], started["D"])
+				}
+			}
+		}
+	}
+}

@@ -32,6 +32,7 @@ type Scheduler struct {
 	use    usage   // for orders that look at what users and jobs hold
 	ranks  *ranks  // classes of waiting jobs are ranked anew, not jobs; nil = jobs are
 	since  uint64  // version that the cluster had after the last decision, plus what the simulator has changed since
+	known  uint64 // View.Decisions after the last decision
 	until  int64
 	err    error // found by Reset
 	last   ranking
@@ -177,7 +178,7 @@ func (s *Scheduler) Reset(v *sim.View) {
 	s.freed.reset(v.Cluster())
 	s.place.Reset()
 	s.open, s.moved, s.running, s.plan, s.next, s.err = false, false, s.running[:0], s.plan[:0], 0, nil
-	s.issued, s.failed = unknown, false
+	s.issued, s.failed, s.known = unknown, false, v.Decisions()
 	if s.rule.state != nil {
 		s.state = s.rule.state(s)
 	}
@@ -277,8 +278,9 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	if s.err != nil {
 		return s.err
 	}
-	if s.fill != nil && s.open && v.Cluster().Version() != s.since {
-		s.fill.disturbed(v)
+	if s.fill != nil && s.open && s.others(v) {
+		s.disturbed(v)
+		s.fill.open(v)
 	}
 	s.use.mine = s.open && s.moved
 	if !s.open {
@@ -312,8 +314,9 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 		done = s.nextStart(v, d)
 	}
 	s.moved = !done
-	if s.since = v.Cluster().Version(); !done {
+	if s.since, s.known = v.Cluster().Version(), v.Decisions(); !done {
 		s.since++ // the start
+		s.known++
 	}
 	if done {
 		s.failed = s.issued != len(s.plan)
@@ -442,8 +445,8 @@ func (s *Scheduler) begin(v *sim.View) {
 		}
 	}
 	if s.fill != nil {
-		if v.Cluster().Version() != s.since {
-			s.fill.disturbed(v)
+		if s.others(v) {
+			s.disturbed(v)
 		}
 		s.fill.open(v)
 		return
@@ -466,6 +469,18 @@ func (s *Scheduler) begin(v *sim.View) {
 	}
 }
 
+// others reports whether other code has decided since the last decision. On a part of a cluster, whose policies decide one
+// after the other, divided notes in since that jobs have been dropped.
+func (s *Scheduler) others(v *sim.View) bool {
+	return v.Cluster().Version() != s.since || v.Cluster().Own() == v.Cluster().GPUs() && v.Decisions() != s.known
+}
+
+// disturbed takes note that other code has decided something at this point: what had no room may have some now.
+func (s *Scheduler) disturbed(v *sim.View) {
+	s.freed.any, s.freed.all = true, true
+	s.fill.disturbed(v)
+}
+
 // rerank gives all waiting jobs new keys.
 func (s *Scheduler) rerank(v *sim.View) {
 	if s.ranks != nil {
@@ -478,7 +493,7 @@ func (s *Scheduler) rerank(v *sim.View) {
 // rankClasses does what rerank does by giving new keys to classes.
 func (s *Scheduler) rankClasses(v *sim.View) {
 	s.moved = false
-	foreign := v.Cluster().Version() != s.since // other code has changed something
+	foreign := s.others(v)
 	cells := 0
 	for i := range s.lanes {
 		l := &s.lanes[i]
