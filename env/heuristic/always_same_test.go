@@ -71,7 +71,9 @@ var unscaled = map[string]string{
 // scaled.
 func TestScalingAllTimesScalesTheRun(t *testing.T) {
 	forAllOrders(t, func(t *rapid.T, order string) {
-		w := wants{order: order, rate1: true, worked: true, apart: true} // a job without work is expected to run a nanosecond
+		// A job without work is expected to run a nanosecond. Forecasts are rounded to nanoseconds, and those of the first jobs
+		// are constants.
+		w := wants{order: order, rate1: true, worked: true, apart: true}
 		halves := order == "las-2d-prompt" || order == "gittins-2d"
 		if halves { // GPU-time reaches a limit between the nanoseconds, unless all divisions come out even
 			w.unit = 1 << 30

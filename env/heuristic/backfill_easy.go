@@ -12,7 +12,7 @@ import (
 // rank order, any other job starts that fits now and either ends by the shadow time or does not need what the head
 // will need. On a counter, such a job must fit in the extra: what will be free at the shadow time beyond the head's
 // need; it uses the extra up. On nodes, the head must still have a place at the shadow time. Jobs that outlive their
-// estimate are expected to end now. Every pass computes everything anew.
+// estimate are expected to end now, unless it is a forecast (ends.overdue). Every pass computes everything anew.
 //
 // On nodes, a result for one job holds for all jobs with the same request within a pass: if one has no room, or would
 // take the head's place, so do the others. Each virtual cluster has a line and a reservation of its own; all heads

@@ -2,6 +2,7 @@ package heuristic_test
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -13,6 +14,8 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
+	"clustergym/env/predict"
+	past "clustergym/env/predict/history"
 	"clustergym/env/sim"
 	"clustergym/traces"
 )
@@ -82,9 +85,17 @@ func (g gang) milli() int { return g.req.GPUs * g.req.Milli }
 func (b *textbook) running(v *sim.View) []gang {
 	var all []gang
 	for _, j := range v.Running() {
-		all = append(all, gang{v.Request(j), v.GPUs(j), max(v.Now(), v.Started(j)+b.est.Of(v, j))})
+		all = append(all, gang{v.Request(j), v.GPUs(j), b.end(v, j)})
 	}
 	return all
+}
+
+// end returns when j, which runs, is expected to end. With forecasts it is forecast anew from its age at every pass.
+func (b *textbook) end(v *sim.View, j sim.Job) time.Duration {
+	if b.est.Causal() {
+		return v.Started(j) + v.Forecast(j).Outliving(v.Ran(j))
+	}
+	return max(v.Now(), v.Started(j)+b.est.Of(v, j))
 }
 
 // built returns the cluster with gangs placed on it.
@@ -340,15 +351,31 @@ func TestBackfillingAgreesWithTheTextbook(t *testing.T) {
 		for _, order := range []string{"fifo", "sjf", "largest", "wfp3", "random"} {
 			t.Run(order+"+"+backfill, func(t *testing.T) {
 				rapid.Check(t, func(t *rapid.T) {
-					agreesWithTheTextbook(t, order, backfill, rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 60).Draw(t, "jobs"))
+					agreesWithTheTextbook(t, order, backfill, rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 60).Draw(t, "jobs"), nil)
 				})
 			})
 		}
 	}
 }
 
-// agreesWithTheTextbook compares both on the workload and the settings that seed gives.
-func agreesWithTheTextbook(t fatal, order, backfill string, seed uint64, n int) {
+// It does so with forecasts, which running jobs outlive again and again.
+func TestBackfillingAgreesWithTheTextbookUnderForecasts(t *testing.T) {
+	for _, backfill := range []string{"easy", "conservative"} {
+		for _, order := range []string{"fifo", "sjf", "wfp3"} {
+			for _, by := range []predict.Maker{past.NewArchive(nil), scattered(0, 2), always(time.Second)} {
+				t.Run(fmt.Sprint(order, "+", backfill, " ", by), func(t *testing.T) {
+					rapid.Check(t, func(t *rapid.T) {
+						agreesWithTheTextbook(t, order, backfill, rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 60).Draw(t, "jobs"), by)
+					})
+				})
+			}
+		}
+	}
+}
+
+// agreesWithTheTextbook compares both on the workload and the settings that seed gives; by replaces their estimates if it is
+// not nil.
+func agreesWithTheTextbook(t fatal, order, backfill string, seed uint64, n int, by predict.Maker) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
 	spec, jobs := estimated(r, n)
@@ -356,14 +383,18 @@ func agreesWithTheTextbook(t fatal, order, backfill string, seed uint64, n int) 
 	cfg.Order, cfg.Admission, cfg.Backfill, cfg.Seed = order, "strict", backfill, r.Uint64()
 	cfg.Placement = fixedPlacements[r.IntN(len(fixedPlacements))]
 	cfg.Estimates = []string{"exact", "trace", "noisy:0.7"}[r.IntN(3)]
+	run := sim.DefaultConfig()
+	if by != nil {
+		cfg.Estimates, run.Predictor = "history", by
+	}
 	h, err := heuristic.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := simulate(t, sim.DefaultConfig(), spec, jobs,
+	want := simulate(t, run, spec, jobs,
 		heuristic.OnParts(func() sim.Scheduler { return newTextbook(t, cfg) }))
 	for range 2 { // the second time with the state that the first left
-		if got := simulate(t, sim.DefaultConfig(), spec, jobs, h); got != want {
+		if got := simulate(t, run, spec, jobs, h); got != want {
 			t.Fatalf("%+v on %+v:\n%s", cfg, spec, diff(got, want))
 		}
 	}
@@ -371,7 +402,7 @@ func agreesWithTheTextbook(t fatal, order, backfill string, seed uint64, n int) 
 
 // Workloads on which back-filling once differed from the textbook.
 func TestBackfillingAgreesWithTheTextbookOnFoundWorkloads(t *testing.T) {
-	agreesWithTheTextbook(t, "sjf", "easy", 0xef98, 46)
+	agreesWithTheTextbook(t, "sjf", "easy", 0xef98, 46, nil)
 }
 
 // Ten processors: A holds six until 10, B three until 20 by its request though it ends at 5. The head H wants eight.

@@ -25,6 +25,7 @@ var undividable = map[string]string{
 // virtual clusters that share the other nodes are one such cluster.
 func TestVirtualClustersWithNodesAreClustersOfTheirOwn(t *testing.T) {
 	claim := func(t *rapid.T, order string) (preempted int) {
+		// Not with forecasts: a predictor learns from the jobs of all virtual clusters.
 		x := drawWorld(t, wants{order: order, owned: true, apart: true, most: 24})
 		x.cfg.Comm, x.cfg.Failures = "none", sim.Failures{} // costs are relative to the best place of the whole cluster
 		if heuristic.Preemptive(order) {

@@ -52,9 +52,9 @@ func TestStepsAndResetsAllocateNothing(t *testing.T) {
 	if checked {
 		t.Skip("checking the books after every change allocates")
 	}
-	for _, relative := range []string{"", "sjf"} {
+	for _, x := range [][2]string{{"exact", ""}, {"exact", "sjf"}, {"history", ""}, {"history", "sjf"}} {
 		cfg := jobselect.DefaultConfig()
-		cfg.Relative = relative
+		cfg.Estimates, cfg.Relative = x[0], x[1]
 		w := newWalker(t, cfg, 3)
 		for w.seed < 7 { // twice through all episodes
 			w.one(t)
@@ -63,11 +63,18 @@ func TestStepsAndResetsAllocateNothing(t *testing.T) {
 			w.one(t)
 		}
 		w.reset(t)
-		if n := testing.AllocsPerRun(200, func() { w.one(t) }); n != 0 || w.ts.Kind.Last() {
-			t.Errorf("relative %q: %v allocations per step", relative, n)
+		many := func(n int, f func(testing.TB)) func() { // a mean is rounded down
+			return func() {
+				for range n {
+					f(t)
+				}
+			}
 		}
-		if n := testing.AllocsPerRun(6, func() { w.reset(t) }); n != 0 {
-			t.Errorf("relative %q: %v allocations per reset", relative, n)
+		if n := testing.AllocsPerRun(1, many(100, w.one)); n != 0 || w.ts.Kind.Last() {
+			t.Errorf("estimates and baseline %q: %v allocations in 100 steps", x, n)
+		}
+		if n := testing.AllocsPerRun(1, many(6, w.reset)); n != 0 {
+			t.Errorf("estimates and baseline %q: %v allocations in 6 resets", x, n)
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"clustergym/env"
 	"clustergym/env/cluster"
 	"clustergym/env/jobselect"
+	"clustergym/env/predict"
+	"clustergym/env/predict/history"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/traces"
@@ -53,11 +55,18 @@ func newEnv(t testing.TB, cfg jobselect.Config, spec cluster.Spec, jobs []traces
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := jobselect.New(cfg, spec, w.Windows, traces.Training)
+	e, err := jobselect.New(cfg, spec, remembering{w.Windows}, traces.Training)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e
+}
+
+// remembering are windows whose predictors are history's, with the archive of all jobs.
+type remembering struct{ *traces.Windows }
+
+func (w remembering) Predictor(sim.Estimates) (predict.Maker, error) {
+	return history.NewArchive(w.All()), nil
 }
 
 // hand is window 0 of jobs made by hand.
