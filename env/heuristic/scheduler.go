@@ -32,7 +32,7 @@ type Scheduler struct {
 	use    usage   // for orders that look at what users and jobs hold
 	ranks  *ranks  // classes of waiting jobs are ranked anew, not jobs; nil = jobs are
 	since  uint64  // version that the cluster had after the last decision, plus what the simulator has changed since
-	known  uint64 // View.Decisions after the last decision
+	known  uint64  // View.Decisions after the last decision
 	until  int64
 	err    error // found by Reset
 	last   ranking
