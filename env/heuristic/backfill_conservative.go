@@ -17,8 +17,7 @@ import (
 // Reservations count thousandths of GPUs. On nodes, a job whose time has come also needs a place; without one it
 // waits for the next point and keeps its reservation. Jobs that outlive their estimate, unless it is a forecast
 // (ends.overdue), are expected to end now: what they hold may be reserved for others, which do not start before it is
-// given back. Each virtual cluster has a line
-// of its own, which counts only what its own jobs will give back.
+// given back. Each virtual cluster has a line of its own, which counts only what its own jobs will give back.
 type conservative struct {
 	s     *Scheduler
 	ends  ends

@@ -2,14 +2,12 @@ package heuristic_test
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
-	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
 	past "clustergym/env/predict/history"
 	"clustergym/env/sim"
@@ -112,23 +110,8 @@ func TestOrdersReadForecasts(t *testing.T) {
 				var want, got moments
 				cfg := heuristic.DefaultConfig()
 				cfg.Order, cfg.Admission, cfg.Estimates = order, "skip", "history"
-				h, err := heuristic.New(cfg)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for s, m := range map[sim.Scheduler]*moments{r: &want, h: &got} {
-					sc := sim.DefaultConfig()
-					sc.Predictor = past.NewArchive(nil)
-					run, err := sim.New(sc, cluster.Spec{Pool: 8})
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := run.Reset(&traces.Slice{Jobs: jobs}); err != nil {
-						t.Fatal(err)
-					}
-					if err := sim.Run(context.Background(), run, s, m); err != nil {
-						t.Fatal(err)
-					}
+				for s, m := range map[sim.Scheduler]*moments{r: &want, newPolicy(t, cfg): &got} {
+					played(t, s, past.NewArchive(nil), jobs, m)
 				}
 				for i := range want {
 					if i >= len(got) || got[i] != want[i] {

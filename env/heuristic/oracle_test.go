@@ -1,6 +1,7 @@
 package heuristic_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -81,13 +82,19 @@ func busy8(r *rand.Rand) []traces.Job {
 	return jobs
 }
 
-// played runs jobs on eight GPUs.
-func played(t *testing.T, cfg heuristic.Config, by predict.Maker, jobs []traces.Job, observer sim.Observer) {
+// newPolicy returns the policy of cfg.
+func newPolicy(t *testing.T, cfg heuristic.Config) heuristic.Policy {
 	t.Helper()
 	h, err := heuristic.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return h
+}
+
+// played runs jobs on eight GPUs.
+func played(t *testing.T, h sim.Scheduler, by predict.Maker, jobs []traces.Job, observers ...sim.Observer) {
+	t.Helper()
 	sc := sim.DefaultConfig()
 	sc.Predictor = by
 	s, err := sim.New(sc, cluster.Spec{Pool: 8})
@@ -97,15 +104,15 @@ func played(t *testing.T, cfg heuristic.Config, by predict.Maker, jobs []traces.
 	if err := s.Reset(&traces.Slice{Jobs: jobs}); err != nil {
 		t.Fatal(err)
 	}
-	if err := sim.Run(context.Background(), s, h, observer); err != nil {
-		t.Fatalf("%s: %v", h.Name(), err)
+	if err := sim.Run(context.Background(), s, h, observers...); err != nil {
+		t.Fatal(err)
 	}
 }
 
 // momentsOf plays jobs and returns when they start and stop.
 func momentsOf(t *testing.T, cfg heuristic.Config, by predict.Maker, jobs []traces.Job) (m moments) {
 	t.Helper()
-	played(t, cfg, by, jobs, &m)
+	played(t, newPolicy(t, cfg), by, jobs, &m)
 	return m
 }
 
@@ -154,8 +161,8 @@ func TestBackfillingKeepsItsPromiseUnderLongForecasts(t *testing.T) {
 			} {
 				broken := ""
 				for k := range uint64(20) {
-					p := &promises{by: map[sim.Job]time.Duration{}}
-					played(t, cfg, c.by, busy8(rand.New(rand.NewPCG(seed, k))), p)
+					p := &promises{Scheduler: newPolicy(t, cfg), by: map[sim.Job]time.Duration{}}
+					played(t, p, c.by, busy8(rand.New(rand.NewPCG(seed, k))))
 					if p.broken != "" {
 						broken = fmt.Sprintf("drawn world %d: %s", k, p.broken)
 					}
@@ -199,7 +206,7 @@ func TestOverdueJobsByHand(t *testing.T) {
 		cfg := heuristic.DefaultConfig()
 		cfg.Admission, cfg.Backfill, cfg.Estimates = way.admission, way.backfill, "history"
 		var l log
-		if played(t, cfg, forecasts, jobs, &l); startTimes(l.b.String()) != want {
+		if played(t, newPolicy(t, cfg), forecasts, jobs, &l); startTimes(l.b.String()) != want {
 			t.Errorf("%s: got %s, want %s", way, startTimes(l.b.String()), want)
 		}
 	}
@@ -217,10 +224,11 @@ func TestJobsThatOutliveForecastsAreServed(t *testing.T) {
 			cfg := heuristic.DefaultConfig()
 			cfg.Order, cfg.Admission, cfg.Backfill, cfg.Estimates = order, way.admission, way.backfill, "history"
 			var right points
-			played(t, cfg, times(1), jobs, &right)
+			h := newPolicy(t, cfg)
+			played(t, h, times(1), jobs, &right)
 			for _, by := range []oracle{times(0.1), scattered(0, 0.5), always(time.Nanosecond)} {
 				var n points
-				if played(t, cfg, by, jobs, &n); n.finished != len(jobs) {
+				if played(t, h, by, jobs, &n); n.finished != len(jobs) {
 					t.Errorf("%s %s, forecasts %s: %d of %d jobs finish", order, way, by.name, n.finished, len(jobs))
 				}
 				if n.all > 2*right.all {
@@ -245,28 +253,18 @@ func (n *points) Observe(_ *sim.View, p *sim.Point) error {
 }
 
 // promises notes, for each job when it becomes the first in line, when enough GPUs would be free for it if no other job
-// started, by forecasts; and whether it has started by then.
+// started, by the forecasts of that moment; and whether it has started by then. Jobs that end early later on promise more,
+// but a policy that computes the shadow time once need not keep that.
 type promises struct {
+	sim.Scheduler
 	by     map[sim.Job]time.Duration
 	past   int
 	broken string
 }
 
-func (p *promises) Observe(v *sim.View, at *sim.Point) error {
-	for i := range at.Events {
-		e := &at.Events[i]
-		if e.Kind != sim.Start {
-			continue
-		}
-		if end, ok := p.by[e.Job]; ok && e.At > end && p.broken == "" {
-			p.broken = fmt.Sprintf("job %s was promised a start by %v and starts at %v", v.Trace(e.Job).ID, end, e.At)
-		}
-		delete(p.by, e.Job)
-		for _, j := range v.Waiting() {
-			if v.Pos(j) < v.Pos(e.Job) {
-				p.past++
-			}
-		}
+func (p *promises) Decide(v *sim.View, at *sim.Point, d *sim.Decision) error {
+	if err := p.Scheduler.Decide(v, at, d); err != nil {
+		return err
 	}
 	first := sim.Job(-1)
 	for _, j := range v.Waiting() {
@@ -274,19 +272,34 @@ func (p *promises) Observe(v *sim.View, at *sim.Point) error {
 			first = j
 		}
 	}
-	if first < 0 || p.by[first] != 0 {
-		return nil
+	switch end, promised := p.by[d.Job]; {
+	case d.Op == sim.StartJob:
+		if promised && v.Now() > end && p.broken == "" {
+			p.broken = fmt.Sprintf("job %s was promised a start by %v and starts at %v", v.Trace(d.Job).ID, end, v.Now())
+		}
+		delete(p.by, d.Job)
+		if d.Job != first {
+			p.past++
+		}
+	case first >= 0:
+		if _, promised := p.by[first]; !promised {
+			p.by[first] = p.promise(v, first)
+		}
 	}
+	return nil
+}
+
+// promise returns when, by forecasts, enough is free for j.
+func (p *promises) promise(v *sim.View, j sim.Job) time.Duration {
 	running := slices.Clone(v.Running())
 	end := func(j sim.Job) time.Duration { return v.Started(j) + v.Forecast(j).Median() }
-	slices.SortFunc(running, func(a, b sim.Job) int { return int(end(a) - end(b)) })
+	slices.SortFunc(running, func(a, b sim.Job) int { return cmp.Compare(end(a), end(b)) })
 	free, when := v.Cluster().Free(), v.Now()
-	for _, j := range running {
-		if free >= v.Request(first).GPUs {
+	for _, k := range running {
+		if free >= v.Request(j).GPUs {
 			break
 		}
-		free, when = free+v.Request(j).GPUs, end(j)
+		free, when = free+v.Request(k).GPUs, end(k)
 	}
-	p.by[first] = max(when, 1)
-	return nil
+	return when
 }

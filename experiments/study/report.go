@@ -217,7 +217,8 @@ func bound(v float64) string {
 // resultsHeader is the header of results.csv and of expected.csv.
 var resultsHeader = []string{"mode", "table", "line", "column", "metric", "stat", "value", "low", "high", "units", "runs", "paper", "commit"}
 
-// resultsCSV returns every aggregated figure that does not measure the machine.
+// resultsCSV returns every aggregated figure that does not measure the machine. Rows name the commit by its first 12
+// digits.
 func (r *Report) resultsCSV() ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
@@ -225,7 +226,7 @@ func (r *Report) resultsCSV() ([]byte, error) {
 	r.each(func(t *Table, l *Line, c *Column, v Value) {
 		_ = w.Write([]string{
 			r.Plan.Mode(), t.Name, t.label(l.Labels), c.Title, c.Metric, string(c.stat()), float(v.Value), bound(v.Low), bound(v.High),
-			strconv.Itoa(v.Units), strconv.Itoa(v.Runs), v.Paper, r.Commit,
+			strconv.Itoa(v.Units), strconv.Itoa(v.Runs), v.Paper, r.Commit[:min(12, len(r.Commit))],
 		})
 	})
 	w.Flush()
