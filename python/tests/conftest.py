@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import random
+import signal
 import zlib
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,9 @@ import pytest
 from gymnasium.utils import seeding
 
 import clustergym
+
+# A background job of a script ignores SIGINT; so would the programs that tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A test that hangs shows where, and ends the run.
 TIME_LIMIT = 120.0

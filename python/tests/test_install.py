@@ -28,15 +28,10 @@ def script(path: Path, text: str) -> Path:
     return path
 
 
-def interruptible() -> None:
-    """Tests that run in the background of a script inherit that SIGINT is ignored, and a shell does not trap it then."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def command(*args: str, module: str = "clustergym", **env: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", module, *args], env={**os.environ, **env}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True, preexec_fn=None if os.name == "nt" else interruptible,
+        stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
 

@@ -16,6 +16,9 @@ import pytest
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "examples"))
 
+# A background job of a script ignores SIGINT; so would the programs that tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # Two cores are shared by learner, environments and server.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Workers that Ray starts find the package and the examples as this process does.
