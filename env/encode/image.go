@@ -101,7 +101,7 @@ func (im *Image) Fields() []env.Field {
 		f("jobs", "fraction", "by slot: filled; L(wait); n/G; L(e); L(e·n/G); C(model MB, 1e6); log2(batch)/16; best/worst cost for n; cost now/worst (1: does not fit); fits", im.slots, im.job),
 		f("queue", "bar", "estimated run time of each slot's job, in as many of the slot's columns as it wants GPUs", rowCount, im.slots*im.width),
 	}
-	fields[0].Group, fields[3].Group = im.machine(), im.width
+	fields[0].Group, fields[3].Group, fields[2].Filled = im.machine(), im.width, 1+jobFilled
 	if im.seen != nil {
 		fields[2].Doc += "; " + ForecastDoc
 		fields = slices.Insert(fields, 2, f("held", "fraction", HeldDoc, HeldLen))

@@ -12,6 +12,9 @@ type Field struct {
 	Name  string
 	Shape []int
 	Group int // columns of an image that belong together, 0 = none; see Conv
+	// Filled is 1 + the column of a table [rows, columns] that is above 0 in rows that hold something and 0 in empty rows. 0 =
+	// there is none; a row of zeros is then empty.
+	Filled int
 }
 
 // Size returns the number of elements.
