@@ -65,13 +65,13 @@ func netCases() []netCase {
 	kernels := each
 	kernels.Separate = true
 	rows := Input{{Name: "table", Shape: []int{4, 5}}}
-	return []netCase{
+	return append(attentionCases(), []netCase{
 		{"each alone", each, rows, 4}, {"each alone separate", kernels, rows, 4},
 		{"each", each, Input{{Name: "extra", Shape: []int{3}}, {Name: "table", Shape: []int{4, 5}}}, 4},
 		{"mlp", mlp, flat, 4}, {"mlp shared", shared, flat, 4}, {"mlp norm", normed, flat, 4}, {"linear", none, flat, 4},
 		{"cnn dense", branches("dense", 1), jobSelect, jobSelectActions}, {"cnn slots", branches("slots", 1), jobSelect, jobSelectActions},
 		{"cnn slots separate", slotsSeparate, jobSelect, jobSelectActions}, {"odd slots", odd, oddIn, 4}, {"odd dense", oddDense, oddIn, 4},
-	}
+	}...)
 }
 
 func noise(r *rand.Rand, n int) []float32 {
