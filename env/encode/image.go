@@ -26,6 +26,7 @@ type Image struct {
 	place  *Placements
 	seen   *Forecasts // nil = they are not shown
 	job    int        // numbers of a slot in field jobs
+	plain  bool       // there are no images
 
 	height []float32 // for columns that are nodes: the highest bar of each GPU
 	pool   []sim.Job // scratch: running jobs in order of start
@@ -50,6 +51,16 @@ func NewImage(axis *Axis, c *cluster.Cluster, k, m int, place *Placements, seen 
 		im.height = make([]float32, c.GPUs())
 	}
 	return im, nil
+}
+
+// NewTables is NewImage without the fields cluster and queue: the observation's size does not depend on the cluster, nor on
+// the largest gang.
+func NewTables(axis *Axis, c *cluster.Cluster, k int, place *Placements, seen *Forecasts) *Image {
+	im := &Image{axis: axis, c: c, slots: k, gpus: float64(c.GPUs()), place: place, seen: seen, job: jobLen, plain: true}
+	if seen != nil {
+		im.job += ForecastLen
+	}
+	return im
 }
 
 // The columns of field jobs.
@@ -94,6 +105,9 @@ func (im *Image) Fields() []env.Field {
 	if im.seen != nil {
 		fields[2].Doc += "; " + ForecastDoc
 		fields = slices.Insert(fields, 2, f("held", "fraction", HeldDoc, HeldLen))
+	}
+	if im.plain {
+		fields = fields[1 : len(fields)-1]
 	}
 	return fields
 }
@@ -141,8 +155,11 @@ func (im *Image) Learn(s *sched.State, j sim.Job) {
 // Encode implements sched.Encoder.
 func (im *Image) Encode(dst []float32, s *sched.State) {
 	clear(dst)
-	n := rowCount * im.cols
-	im.clusterImage(dst[:n], s)
+	n := 0
+	if !im.plain {
+		n = rowCount * im.cols
+		im.clusterImage(dst[:n], s)
+	}
 	Global(dst[n:n+8], s)
 	n += 8
 	if im.seen != nil {
@@ -151,7 +168,9 @@ func (im *Image) Encode(dst []float32, s *sched.State) {
 		n += HeldLen
 	}
 	im.jobs(dst[n:n+im.slots*im.job], s)
-	im.queue(dst[n+im.slots*im.job:], s)
+	if !im.plain {
+		im.queue(dst[n+im.slots*im.job:], s)
+	}
 }
 
 // known returns the expected remaining time of j: estimate − time run, or the time run if there are no estimates.
