@@ -34,11 +34,13 @@ func attentionCases() []netCase {
 	dense.Head = "dense"
 	zeros := each
 	zeros.Attention.Slots, zeros.Attention.Layers = []string{"rows"}, 1
+	based := base
+	based.Base = Base{Field: "jobs", Column: 3, Scale: -8, Wait: -9}
 	return []netCase{
 		{"attention slots", base, tables(6, 4, 3), 7}, {"attention slots separate", separate, tables(3, 4, 2), 4},
 		{"attention some fields", some, tables(6, 4, 3), 7}, {"attention two tables", both, tables(3, 2, 1), 6},
 		{"attention each", each, Input{{Name: "jobs", Shape: []int{5, 8}, Filled: 8}}, 5}, {"attention dense", dense, tables(4, 2, 2), 3},
-		{"attention rows of zeros", zeros, Input{{Name: "rows", Shape: []int{5, 8}}}, 5},
+		{"attention based", based, tables(6, 4, 3), 7}, {"attention rows of zeros", zeros, Input{{Name: "rows", Shape: []int{5, 8}}}, 5},
 	}
 }
 
