@@ -24,6 +24,10 @@ type builder struct {
 	in      Input
 	actions int
 	faults  fault.List
+
+	// Of kind attention:
+	live int            // value that lists the live tokens, 0 = none yet
+	kept map[string]int // values whose memory others share, by what they are for
 }
 
 func newBuilder(cfg Config, in Input, actions int) (*builder, error) {
@@ -163,7 +167,9 @@ func (b *builder) concat(rows int, vs []int) int {
 // body adds everything below the heads. Parameter names are prefix + name. valued says whether the state's value needs the
 // trunk: without it there is no trunk if actions do not see one.
 func (b *builder) body(prefix string, valued bool) body {
-	act := b.cfg.act()
+	if b.cfg.Kind == attentionKind {
+		return b.attention(prefix)
+	}
 	r := body{slots: -1}
 	var trunk, slots []int
 	if b.cfg.Kind == "mlp" {
@@ -213,7 +219,13 @@ func (b *builder) body(prefix string, valued bool) body {
 	if len(trunk) == 0 {
 		return r // only after a fault
 	}
-	x := b.concat(1, trunk)
+	r.trunk = b.hidden(prefix, b.concat(1, trunk))
+	return r
+}
+
+// hidden adds the dense layers of the trunk over value x.
+func (b *builder) hidden(prefix string, x int) int {
+	act := b.cfg.act()
 	for i, n := range b.cfg.Hidden {
 		name := fmt.Sprintf("%strunk.%d", prefix, i)
 		if !b.cfg.LayerNorm {
@@ -224,8 +236,7 @@ func (b *builder) body(prefix string, valued bool) body {
 		scale, bias := b.param(name+".norm.scale", constant(1), n), b.param(name+".norm.bias", constant(0), n)
 		x = b.value(n, func(out int) layerOf { return &norm{in: in, out: out, scale: scale, bias: bias, h: n, act: act} })
 	}
-	r.trunk = x
-	return r
+	return x
 }
 
 // columns adds a value that is the columns [from, to) of the observation.

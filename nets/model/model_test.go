@@ -70,7 +70,7 @@ func netCases() []netCase {
 		return c
 	}
 	job := Base{Field: "jobs", Column: 3, Scale: -8, Wait: -9}
-	return []netCase{
+	return append(attentionCases(), []netCase{
 		{"cnn slots based", residual(branches("slots", 1), job), jobSelect, jobSelectActions},
 		{"cnn slots separate based", residual(slotsSeparate, job), jobSelect, jobSelectActions},
 		{"mlp based", residual(mlp, Base{Field: "obs", Scale: 2}), Input{{Name: "a", Shape: []int{2}}, {Name: "obs", Shape: []int{3}}}, 4},
@@ -80,7 +80,7 @@ func netCases() []netCase {
 		{"mlp", mlp, flat, 4}, {"mlp shared", shared, flat, 4}, {"mlp norm", normed, flat, 4}, {"linear", none, flat, 4},
 		{"cnn dense", branches("dense", 1), jobSelect, jobSelectActions}, {"cnn slots", branches("slots", 1), jobSelect, jobSelectActions},
 		{"cnn slots separate", slotsSeparate, jobSelect, jobSelectActions}, {"odd slots", odd, oddIn, 4}, {"odd dense", oddDense, oddIn, 4},
-	}
+	}...)
 }
 
 func noise(r *rand.Rand, n int) []float32 {
