@@ -60,6 +60,9 @@ func ParseRival(name string, d *envs.Descriptor, s envs.Settings) (Rival, error)
 		if estimates == "none" && r.Estimates {
 			return Rival{}, heuristic.Hidden(name)
 		}
+		if r.Stops && !d.Stops(s) {
+			return Rival{}, envs.CannotStop(name + slotsSuffix)
+		}
 		return Rival{Name: name + slotsSuffix, Rule: &r}, nil
 	}
 	if !d.Simulated() {
