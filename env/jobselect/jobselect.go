@@ -32,13 +32,24 @@ type Config struct {
 	TimeAxis  string        `yaml:"time_axis"` // log or linear: rows of the images
 	Row       time.Duration `yaml:"row"`       // of a linear axis
 	Models    string        `yaml:"models"`    // mix from which jobs get a model and a batch size
+
+	Running int    `yaml:"running,omitempty"` // R, running gangs that the agent sees in a table; 0 = none
+	Images  Images `yaml:"images,omitempty"`  // whether the observation has the images of queue and cluster
 }
+
+// Images is the value of the key env.images.
+type Images bool
+
+// IsZero reports whether i is the default, which configurations leave out: they are older than the key, and the hashes of
+// scenarios are made of them.
+func (i Images) IsZero() bool { return bool(i) }
 
 // DefaultConfig returns the settings that published results use.
 func DefaultConfig() Config {
 	return Config{
 		Config: sched.DefaultConfig(), Visible: 10, Slots: "mixed", MaxGPUs: 8, Placement: "closest-b", Comm: "tree",
 		Reward: "jct", WaitCost: 2, TimeAxis: "log", Row: 241500 * time.Millisecond, Models: "topdrl-cnn",
+		Images: true,
 	}
 }
 
@@ -58,6 +69,7 @@ func (c *Config) Validate() error {
 	l.Add(c.TimeAxis == "log" || c.TimeAxis == "linear", "time_axis", c.TimeAxis, "log or linear")
 	l.Add(c.Row > 0, "row", c.Row, "a time above 0s")
 	l.Add(slices.Contains(profile.Names(), c.Models), "models", c.Models, nearest.OneOf(c.Models, profile.Names()))
+	l.Add(c.Running >= 0 && c.Running <= 1024, "running", c.Running, "1 to 1024 gangs, or 0 for no table of them")
 	return l.Err()
 }
 
@@ -85,7 +97,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 	parts := sched.Parts{
 		ID: ID, Sim: sim.Config{Comm: cfg.Comm}, Cluster: spec, Placement: cfg.Placement,
 		Windows: w, Part: part, Models: &mix,
-		Slots: &slots{k: cfg.Visible, oldest: cfg.Slots == "oldest"},
+		Slots: &slots{k: cfg.Visible, oldest: cfg.Slots == "oldest"}, Running: cfg.Running,
 	}
 	if parts.Reward, err = reward.New(cfg.Reward, cfg.WaitCost); err != nil {
 		return nil, err
@@ -111,8 +123,13 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 	if cfg.Forecast.Shown(est) {
 		seen = encode.NewForecasts(est, c.GPUs())
 	}
-	if parts.Encoder, err = encode.NewImage(axis, c, cfg.Visible, min(cfg.MaxGPUs, c.GPUs()), place, seen); err != nil {
+	if !cfg.Images {
+		parts.Encoder = encode.NewTables(axis, c, cfg.Visible, place, seen)
+	} else if parts.Encoder, err = encode.NewImage(axis, c, cfg.Visible, min(cfg.MaxGPUs, c.GPUs()), place, seen); err != nil {
 		return nil, err
+	}
+	if cfg.Running > 0 {
+		parts.Encoder = encode.NewRunning(parts.Encoder, cfg.Running, c.GPUs(), seen, nil)
 	}
 	return sched.New(cfg.Config, parts)
 }

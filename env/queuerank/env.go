@@ -120,7 +120,7 @@ func (e *Env) describe() env.Spec {
 	}
 	return env.Spec{
 		ID:     ID,
-		Obs:    []env.Field{{Name: "jobs", Shape: []int{e.cfg.Visible, e.slot}, High: 1, Unit: "fraction", Doc: doc}},
+		Obs:    []env.Field{{Name: "jobs", Shape: []int{e.cfg.Visible, e.slot}, High: 1, Unit: "fraction", Doc: doc, Filled: 8}},
 		Action: env.ActionSpec{Sizes: []int{e.cfg.Visible}},
 		Info: []env.Field{
 			{Name: "discount", High: 1, Unit: "fraction", Doc: "gamma: what the value after this step counts for"},

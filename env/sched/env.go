@@ -27,6 +27,7 @@ type Parts struct {
 	Part      traces.Part // of the workload, for episodes without a Split
 	Models    *profile.Mix
 	Slots     Slots
+	Running   int // R, running jobs that are visible (State.Running)
 	Encoder   Encoder
 	Actions   Actions
 	Reward    Reward
@@ -47,6 +48,7 @@ type Env struct {
 	est   sim.Estimates
 	sim   *sim.Simulator
 	state State
+	gangs gangs
 	win   Window
 
 	stream  traces.Slice
@@ -117,7 +119,7 @@ func New(cfg Config, p Parts) (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Env{cfg: cfg, parts: p, est: est, sim: s}
+	e := &Env{cfg: cfg, parts: p, est: est, sim: s, gangs: gangs{rows: p.Running}}
 	if e.warm, err = fifoSkip(p.Placement); err != nil {
 		return nil, err
 	}
@@ -216,6 +218,7 @@ func (e *Env) begin(ctx context.Context, ep env.Episode, part traces.Part) (bool
 	e.state.Waiting, e.state.WaitingGPUs, e.state.WaitingWork, e.state.WaitingSince = 0, 0, 0, 0
 	e.state.LastArrival, e.state.LastFinish = 0, 0
 	e.state.Slots, e.state.Fits, e.state.Picked = e.state.Slots[:0], e.state.Fits[:0], e.state.Picked[:0]
+	e.state.Running = e.state.Running[:0]
 	e.state.Seed = ep.Seed
 	e.parts.Slots.Reset()
 	e.parts.Encoder.Reset(&e.state)
@@ -380,11 +383,17 @@ func (e *Env) dequeue(j sim.Job) {
 	e.parts.Slots.Remove(s, j)
 }
 
+// look chooses the visible jobs.
+func (e *Env) look() {
+	e.parts.Slots.Fill(&e.state)
+	e.gangs.fill(&e.state)
+}
+
 // run advances the clock until a visible job fits or the episode ends.
 func (e *Env) run(ctx context.Context) (env.Kind, error) {
 	v := e.state.View
 	for {
-		e.parts.Slots.Fill(&e.state)
+		e.look()
 		if e.done == e.win.Jobs {
 			return env.Terminated, nil
 		}
@@ -398,7 +407,7 @@ func (e *Env) run(ctx context.Context) (env.Kind, error) {
 			return 0, err
 		}
 		if e.overdue() {
-			e.parts.Slots.Fill(&e.state)
+			e.look()
 			return env.Truncated, nil
 		}
 	}
@@ -442,7 +451,7 @@ func (e *Env) runPilot(ctx context.Context) (env.Kind, error) {
 		case v.Now() < until:
 			continue
 		}
-		e.parts.Slots.Fill(&e.state)
+		e.look()
 		if kind.Last() || slices.Contains(e.state.Fits, true) {
 			return kind, nil
 		}
@@ -516,7 +525,7 @@ func (e *Env) step(ctx context.Context, a env.Action) (reward float64, elapsed t
 			// runPilot has already run to the next decision.
 		} else if e.overdue() {
 			kind = env.Truncated
-			e.parts.Slots.Fill(&e.state)
+			e.look()
 		} else if kind, err = e.run(ctx); err != nil {
 			return 0, 0, 0, err
 		}

@@ -17,6 +17,8 @@ type State struct {
 	Fits   []bool        // [len(Slots)], whether the slot's gang can start now
 	Picked []cluster.GPU // a partial choice, for choices that take several steps
 
+	Running []sim.Job // the running jobs that are visible (Parts.Running), those of most expected GPU-time left first
+
 	Waiting      int           // jobs in the queue, visible or not
 	WaitingGPUs  float64       // their GPUs
 	WaitingWork  float64       // their GPUs × estimate, in GPU-nanoseconds

@@ -136,7 +136,7 @@ func (v *evaluation) games(cs []contestant) int {
 		} else {
 			all += v.windows
 		}
-		if v.cfg.Whole && c.player != nil {
+		if v.cfg.Whole && c.whole() {
 			all++
 		}
 	}

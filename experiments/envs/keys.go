@@ -31,6 +31,8 @@ var commonKeys = map[string][2]string{
 	"time_axis": {"log or linear", "rows of the images"},
 	"row":       {"a time above 0s", "length of a row of a linear axis"},
 	"models":    {strings.Join(profile.Names(), ", "), "mix from which a job gets a model and batch size that its trace does not name"},
+	"running":   {"0 to 1024; 0 = no table", "R, running gangs that the agent sees in a table: those of most expected GPU-time left"},
+	"images":    {"true or false", "whether the observation has the images of queue and cluster; without them its size does not depend on the cluster"},
 
 	"cluster": {"a preset, pool:N, swf-N, NxG, dally:RxM, or the keys of a cluster file as a map; a path where files can be named", "the hardware; gymctl config list names the presets"},
 

@@ -38,8 +38,14 @@ var scheduling = []*Descriptor{
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates, Forecast: c.Forecast}
 		},
 		// The image of the queue has this many columns for each slot: 256 GPUs and ten slots are a gigabyte of rollout.
-		MostGPUs: func(s Settings) int { return max(8, 2560/s.(*jobselect.Config).Visible) },
-		whyMost:  "the observation grows with env.max_gpus × env.visible",
+		MostGPUs: func(s Settings) int {
+			c := s.(*jobselect.Config)
+			if !c.Images {
+				return 1024
+			}
+			return max(8, 2560/c.Visible)
+		},
+		whyMost: "the observation grows with env.max_gpus × env.visible",
 		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
 			return jobselect.New(*s.(*jobselect.Config), src.Cluster, src.Windows, part)
 		},

@@ -64,7 +64,8 @@ var arrows = map[string][]string{
 	"env/heuristic": {
 		"env/cluster", "env/sim", "traces",
 	},
-	"env/metrics": {"env/cluster", "env/sim", "traces"},
+	"env/hindsight": {"env/cluster", "env/sim"},
+	"env/metrics":   {"env/cluster", "env/sim", "traces"},
 	// env/sched declares the interfaces of encoders and rewards. Those packages implement them, and jobselect and its
 	// siblings put everything together.
 	"env/sched":       {"env", "env/paint", "env/predict", "env/sim", "env/cluster", "env/heuristic", "traces", "traces/profile"},

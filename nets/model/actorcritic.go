@@ -6,6 +6,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 
+	"clustergym/internal/fault"
 	"clustergym/nets"
 	"clustergym/nets/layer"
 	"clustergym/nets/op"
@@ -14,7 +15,7 @@ import (
 
 // ActorCritic is a policy with an estimate of the state's value. Its layers are initialised orthogonally: hidden ones
 // with gain sqrt 2, the policy's head with 0.01, the value's with 1; biases are 0. With Config.Separate the
-// parameters are called "actor.…" and "critic.…".
+// parameters are called "actor.…" and "critic.…". With Config.Base the policy's head begins at 0.
 type ActorCritic struct {
 	p       *plan
 	actions int
@@ -32,6 +33,11 @@ func NewActorCritic(cfg Config, in Input, actions int, r *rand.Rand) (*ActorCrit
 func NewActorCriticOf(cfg Config, in Input, d op.Distribution, logStd float64, r *rand.Rand) (*ActorCritic, error) {
 	if cfg.Head == "slots" && (len(d.Sizes) != 1 || d.Dims > 0) {
 		return nil, fmt.Errorf("model: head slots for %d factors and %d numbers, want one factor alone", len(d.Sizes), d.Dims)
+	}
+	if cfg.Base.Field != "" && (len(d.Sizes) != 1 || d.Dims > 0) {
+		var l fault.List
+		l.Add(false, "base.field", cfg.Base.Field, fmt.Sprintf("nothing: a base is for one discrete factor alone, here are %d factors and %d numbers", len(d.Sizes), d.Dims))
+		return nil, fmt.Errorf("model: %w", l.Err())
 	}
 	b, err := planActorCritic(cfg, in, d.Head())
 	if err != nil {
@@ -63,7 +69,7 @@ func planActorCritic(cfg Config, in Input, actions int) (*builder, error) {
 	if err := b.faults.Err(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	logits := b.actionHead(actor+"policy", y, layer.GainPolicy)
+	logits := b.based(b.actionHead(actor+"policy", y, b.headGain(layer.GainPolicy)))
 	if cfg.Separate {
 		y = b.body(critic, true)
 	}

@@ -36,6 +36,7 @@ func newBuilder(cfg Config, in Input, actions int) (*builder, error) {
 	for i, br := range cfg.Branches {
 		b.faults.Add(b.find(br.Field) >= 0, fmt.Sprintf("branches[%d].field", i), br.Field, fmt.Sprintf("one of %v", b.names()))
 	}
+	b.checkBase()
 	if cfg.Head == "slots" {
 		b.faults.Add(actions > 1, "actions", actions, "at least two with head slots: one slot and wait")
 	}
@@ -51,6 +52,49 @@ func (b *builder) slots() int {
 		return b.actions
 	}
 	return b.actions - 1
+}
+
+// checkBase reports what of the base does not fit the observation.
+func (b *builder) checkBase() {
+	base := b.cfg.Base
+	if base.Field == "" {
+		return
+	}
+	i := b.find(base.Field)
+	if i < 0 {
+		b.faults.Add(false, "base.field", base.Field, fmt.Sprintf("one of %v", b.names()))
+		return
+	}
+	shape := b.in[i].Shape
+	if len(shape) < 1 || len(shape) > 2 || shape[0] > b.actions {
+		b.faults.Add(false, "base.field", base.Field, fmt.Sprintf("a field with a row for each slot, at most the %d actions; its shape is %v", b.actions, shape))
+		return
+	}
+	columns := b.in[i].Size() / shape[0]
+	b.faults.Add(base.Column < columns, "base.column", base.Column, fmt.Sprintf("0 to %d, a column of field %s", columns-1, base.Field))
+}
+
+// based adds the base to the scores of actions, if there is one.
+func (b *builder) based(scores int) int {
+	c := b.cfg.Base
+	if c.Field == "" {
+		return scores
+	}
+	from, field := 0, b.find(c.Field)
+	for _, f := range b.in[:field] {
+		from += f.Size()
+	}
+	slots := b.in[field].Shape[0]
+	base := op.Base{From: from + c.Column, Stride: b.in[field].Size() / slots, Slots: slots, Scale: c.Scale, Rest: c.Wait}
+	return b.value(b.actions, func(out int) layerOf { return &based{in: scores, out: out, base: base} })
+}
+
+// headGain returns the gain of a head of scores: 0, which is weights and biases of 0, over a base.
+func (b *builder) headGain(gain float64) float64 {
+	if b.cfg.Base.Field != "" {
+		return 0
+	}
+	return gain
 }
 
 func (b *builder) find(field string) int {
@@ -70,8 +114,11 @@ func (b *builder) names() []string {
 	return ns
 }
 
-// weights returns the initialiser of a layer's weights; gain applies if they are orthogonal.
+// weights returns the initialiser of a layer's weights; gain applies if they are orthogonal. A gain of 0 makes them 0.
 func (b *builder) weights(gain float64) initialiser {
+	if gain == 0 {
+		return constant(0)
+	}
 	if b.cfg.Init == fanIn {
 		return layer.FanIn
 	}
@@ -91,7 +138,11 @@ func (b *builder) dense(name string, in, rows, n int, gain float64, bias bool, a
 	k := b.width[in] / rows
 	w, c := b.param(name+".weight", b.weights(gain), k, n), -1
 	if bias {
-		c = b.param(name+".bias", b.biases(k), n)
+		init := b.biases(k)
+		if gain == 0 {
+			init = constant(0)
+		}
+		c = b.param(name+".bias", init, n)
 	}
 	return b.value(rows*n, func(out int) layerOf {
 		return &dense{in: in, out: out, w: w, b: c, rows: rows, k: k, n: n, act: act}

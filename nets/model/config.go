@@ -12,6 +12,9 @@ type Field struct {
 	Name  string
 	Shape []int
 	Group int // columns of an image that belong together, 0 = none; see Conv
+	// Filled is 1 + the column of a table [rows, columns] that is above 0 in rows that hold something and 0 in empty rows. 0 =
+	// there is none; a row of zeros is then empty.
+	Filled int
 }
 
 // Size returns the number of elements.
@@ -65,6 +68,23 @@ type Config struct {
 	Head string `yaml:"head"`
 	// SlotHidden is the width of the hidden layer of heads slots and each.
 	SlotHidden int `yaml:"slot_hidden"`
+	// Base, if it names a field, gives actions a fixed score that the network's own is added to.
+	Base Base `yaml:"base,omitempty"`
+}
+
+// Base is a fixed score of actions: logits, or action values, are the network's output plus it. The network's output begins
+// at 0 in every state (the last layer's weights and biases are 0), so that training begins at the policy of the base: with
+// minus the estimated run time of a job as its slot's score, at shortest job first. Silver et al. 2018, "Residual Policy
+// Learning" (arXiv 1812.06298), do so with the actions of a controller.
+type Base struct {
+	// Field names an observation field whose rows are slots: [K] or [K, columns]. Action k < K begins slot k. Empty = no base.
+	Field string `yaml:"field"`
+	// Column is the column of Field that is the slots' score, from 0.
+	Column int `yaml:"column"`
+	// Scale multiplies it. A negative one prefers small numbers; the larger, the closer to the greedy choice the policy begins.
+	Scale float64 `yaml:"scale"`
+	// Wait is the score of the actions after the slots, such as waiting. Below every slot's score they begin unlikely.
+	Wait float64 `yaml:"wait"`
 }
 
 // Branch describes the layers of one field: convolutions, then dense layers.
@@ -116,6 +136,7 @@ func (c Config) Validate() error {
 	l.Add(c.Init == "orthogonal" || c.Init == fanIn || c.Init == "", "init", c.Init, `"orthogonal" or "fan-in"`)
 	l.Add(c.Head == "dense" || c.slotted(), "head", c.Head, `"dense", "slots" or "each"`)
 	widths(&l, "hidden", c.Hidden)
+	l.Join("base", c.Base.validate())
 	slots := false
 	seen := map[string]bool{}
 	for i, b := range c.Branches {
@@ -150,6 +171,19 @@ func (c Config) Validate() error {
 		l.Add(slots || c.Kind != "cnn", "head", c.Head, `"dense", or a branch with slots: true`)
 		l.Add(c.SlotHidden > 0 && c.SlotHidden <= maxWidth, "slot_hidden", c.SlotHidden, wantWidth)
 	}
+	return l.Err()
+}
+
+// validate reports the faults that are visible without the observation.
+func (b Base) validate() error {
+	var l fault.List
+	if b.Field == "" {
+		l.Add(b == Base{}, "field", b.Field, "the name of a field, or nothing in base at all")
+		return l.Err()
+	}
+	l.Add(b.Column >= 0, "column", b.Column, "the number of a column, from 0")
+	l.Add(b.Scale != 0 && b.Scale >= -1e6 && b.Scale <= 1e6, "scale", b.Scale, "a number in [-1e6, 1e6], not 0; negative prefers small numbers")
+	l.Add(b.Wait >= -1e6 && b.Wait <= 1e6, "wait", b.Wait, "a number in [-1e6, 1e6]")
 	return l.Err()
 }
 

@@ -65,7 +65,16 @@ func netCases() []netCase {
 	kernels := each
 	kernels.Separate = true
 	rows := Input{{Name: "table", Shape: []int{4, 5}}}
+	residual := func(c Config, b Base) Config {
+		c.Base = b
+		return c
+	}
+	job := Base{Field: "jobs", Column: 3, Scale: -8, Wait: -9}
 	return []netCase{
+		{"cnn slots based", residual(branches("slots", 1), job), jobSelect, jobSelectActions},
+		{"cnn slots separate based", residual(slotsSeparate, job), jobSelect, jobSelectActions},
+		{"mlp based", residual(mlp, Base{Field: "obs", Scale: 2}), Input{{Name: "a", Shape: []int{2}}, {Name: "obs", Shape: []int{3}}}, 4},
+		{"each based", residual(each, Base{Field: "table", Column: 4, Scale: 1}), rows, 4},
 		{"each alone", each, rows, 4}, {"each alone separate", kernels, rows, 4},
 		{"each", each, Input{{Name: "extra", Shape: []int{3}}, {Name: "table", Shape: []int{4, 5}}}, 4},
 		{"mlp", mlp, flat, 4}, {"mlp shared", shared, flat, 4}, {"mlp norm", normed, flat, 4}, {"linear", none, flat, 4},
@@ -399,6 +408,11 @@ func TestConfigurationsThatDoNotFitTheObservation(t *testing.T) {
 		{"each and actions", "branches[0].slots: got 10, want 11 positions at the end, one for each slot (actions)", branches("each", 1), 11},
 		{"only wait", "actions: got 1", branches("slots", 1), 1},
 		{"bad by itself", "kind", Config{}, 3},
+		{"unknown base", `base.field: got "job", want one of [cluster global jobs queue]`, bad(func(c *Config) { c.Base = Base{Field: "job", Scale: 1} }), 11},
+		{"base of no slots", "base.field: got \"queue\", want a field with a row for each slot, at most the 11 actions; its shape is [20 80]", bad(func(c *Config) { c.Base = Base{Field: "queue", Scale: 1} }), 11},
+		{"base of no column", "base.column: got 10, want 0 to 9", bad(func(c *Config) { c.Base = Base{Field: "jobs", Column: 10, Scale: 1} }), 11},
+		{"base without scale", "base.scale: got 0", bad(func(c *Config) { c.Base = Base{Field: "jobs"} }), 11},
+		{"base without field", "base.field: got \"\"", bad(func(c *Config) { c.Base = Base{Scale: 1} }), 11},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := NewActorCritic(c.cfg, jobSelect, c.actions, rng.Stream(1, "x"))
@@ -493,5 +507,50 @@ func TestHeadEachOverSlotsAlone(t *testing.T) {
 	}
 	if got, want := names(q.Params().Views), []string{"table.dense.0.weight", "table.dense.0.bias", "q.slot.weight", "q.slot.bias", "q.each.weight", "q.each.bias"}; !slices.Equal(got, want) {
 		t.Errorf("parameters %v, want %v", got, want)
+	}
+}
+
+// A new network's scores are the base to the bit: the heads' share is 0 in every state.
+func TestANewNetworkOverABaseIsTheBase(t *testing.T) {
+	const n = 6
+	for _, init := range []string{"orthogonal", fanIn} {
+		for _, c := range netCases() {
+			if c.cfg.Base.Field == "" {
+				continue
+			}
+			c.cfg.Init = init
+			r := rng.Stream(31, c.name)
+			obs := noise(r, n*c.in.Size())
+			ac, err := NewActorCritic(c.cfg, c.in, c.actions, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q, err := NewQNet(c.cfg, c.in, c.actions, false, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, want := c.cfg.Base, make([]float32, 0, n*c.actions)
+			at, slots, wide := 0, 0, 0
+			for _, f := range c.in {
+				if f.Name == b.Field {
+					slots = f.Shape[0]
+					wide = f.Size() / slots
+					break
+				}
+				at += f.Size()
+			}
+			for i := range n {
+				for k := range c.actions {
+					x := float32(b.Wait)
+					if k < slots {
+						x = float32(b.Scale) * obs[i*c.in.Size()+at+k*wide+b.Column]
+					}
+					want = append(want, x)
+				}
+			}
+			logits, _ := ac.Forward(n).Run(obs, n)
+			sameBits(t, c.name+" logits", logits, want)
+			sameBits(t, c.name+" values", q.Forward(n).Run(obs, nil, n), want)
+		}
 	}
 }

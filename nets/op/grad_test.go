@@ -133,6 +133,10 @@ var gradCases = []struct {
 	{"add rows identity", func(e *env) *gorgonia.Node {
 		return op.AddRows(e.param("x", 6, 4), e.param("c", 2, 4), op.Identity)
 	}},
+	{"base", func(e *env) *gorgonia.Node {
+		obs := e.input("obs", cell, 4, 9)
+		return op.Activate(op.AddBase(e.param("x", 4, 4), obs, op.Base{From: 2, Stride: 3, Slots: 3, Scale: -2, Rest: 0.5}), op.Tanh)
+	}},
 	{"mean rows", func(e *env) *gorgonia.Node { return op.MeanRows(e.param("x", 6, 4), 3) }},
 	{"max rows", func(e *env) *gorgonia.Node { return op.MaxRows(e.param("x", 6, 4), 3) }},
 	{"log-softmax", func(e *env) *gorgonia.Node { return op.MaskedLogSoftmax(e.param("x", 4, 6), nil) }},
