@@ -65,6 +65,8 @@ func netCases() []netCase {
 	kernels := each
 	kernels.Separate = true
 	rows := Input{{Name: "table", Shape: []int{4, 5}}}
+	flattened, flatShared := kernels, each
+	flattened.Critic, flatShared.Critic = "flat", "flat"
 	residual := func(c Config, b Base) Config {
 		c.Base = b
 		return c
@@ -76,6 +78,7 @@ func netCases() []netCase {
 		{"mlp based", residual(mlp, Base{Field: "obs", Scale: 2}), Input{{Name: "a", Shape: []int{2}}, {Name: "obs", Shape: []int{3}}}, 4},
 		{"each based", residual(each, Base{Field: "table", Column: 4, Scale: 1}), rows, 4},
 		{"each alone", each, rows, 4}, {"each alone separate", kernels, rows, 4},
+		{"each alone flat", flatShared, rows, 4}, {"each alone flat separate", flattened, rows, 4},
 		{"each", each, Input{{Name: "extra", Shape: []int{3}}, {Name: "table", Shape: []int{4, 5}}}, 4},
 		{"mlp", mlp, flat, 4}, {"mlp shared", shared, flat, 4}, {"mlp norm", normed, flat, 4}, {"linear", none, flat, 4},
 		{"cnn dense", branches("dense", 1), jobSelect, jobSelectActions}, {"cnn slots", branches("slots", 1), jobSelect, jobSelectActions},
