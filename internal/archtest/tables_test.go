@@ -110,7 +110,8 @@ var arrows = map[string][]string{
 	"agents/perfmodel":  {"agents", "env/workerplace", "nets/...", "agents/maml"},
 	"agents/mbmpo":      {"agents", "env", "env/workerplace", "replay", "nets/...", "agents/maml", "agents/perfmodel"},
 	"agents/woa":        {"agents", "env", "env/dag", "env/dagplace"}, // builds plans and draws hopes as that environment does
-	"agents/train":      {"agents", "env", "env/vec"},
+	"agents/imitate":    {"agents", "env"},
+	"agents/train":      {"agents", "agents/imitate", "env", "env/vec"},
 	"agents/checkpoint": {"agents"},
 	"agents/agenttest":  {"agents", "agents/checkpoint", "env", "env/control", "env/vec"},
 
