@@ -153,6 +153,12 @@ func (e *Env) Spec() env.Spec { return e.spec }
 // next Step.
 func (e *Env) State() *State { return &e.state }
 
+// Config returns the settings that the environment was made with.
+func (e *Env) Config() Config { return e.cfg }
+
+// Parts returns the parts that the environment was made of. They belong to it.
+func (e *Env) Parts() Parts { return e.parts }
+
 // Stops reports whether actions can stop running jobs.
 func (e *Env) Stops() bool { return e.parts.Stops != nil }
 

@@ -80,6 +80,9 @@ func (c *Config) validateEnv(d *envs.Descriptor, l *fault.List) {
 		settings = c.Env.Settings.Validate()
 		l.Join("env", settings)
 	}
+	if settings == nil {
+		c.validateImitation(d, l)
+	}
 	l.Add(c.Eval.Choose == "" || c.Eval.Choose == ByReturn, "eval.choose", c.Eval.Choose, `"" or return`)
 	l.Add(c.Eval.Seeds >= 1 && c.Eval.Seeds <= 1000, "eval.seeds", c.Eval.Seeds, "1 to 1000")
 	if d.Simulated() {

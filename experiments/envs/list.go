@@ -226,6 +226,7 @@ var scheduling = []*Descriptor{
 			"reward":    {"relative, minus or dense", "against a base order, as it is, or job by job"},
 			"base":      {"fifo, sjf, f1, smallest, area", "the order to which relative refers"},
 			"filter":    {"true or false", "draw training windows again that SJF finds too easy or too hard"},
+			"peer":      {"true or false", "equal RLScheduler's program in when the agent is asked and what it sees of a long queue"},
 		},
 		Cut: func(s Settings) sched.Taken {
 			c := s.(*queuerank.Config)

@@ -219,8 +219,15 @@ func (b *builder) body(prefix string, valued bool) body {
 		if r.alone && !valued {
 			return r
 		}
+		if b.cfg.Critic == criticFlat {
+			b.faults.Add(r.alone, "critic", b.cfg.Critic, "nothing: the value sees other fields than the slots")
+		}
 		for _, max := range []bool{false, true} {
 			if b.cfg.Head == "each" && !r.alone {
+				break
+			}
+			if b.cfg.Critic == criticFlat {
+				trunk = append(trunk, b.flat(prefix, r.tables))
 				break
 			}
 			for _, t := range r.tables {

@@ -67,10 +67,15 @@ type Config struct {
 	// slots, but every action represents a slot and the trunk does not see the slots: an action's value depends only
 	// on its slot and the other fields, and the number of weights depends neither on the number of slots nor on that
 	// of actions. Without other fields each action is scored from its slot alone (RLScheduler's kernel network), and the
-	// trunk, which sees the mean and maximum over the slots, gives the state's value only.
+	// trunk, which sees the mean and maximum over the slots (see Critic), gives the state's value only.
 	Head string `yaml:"head"`
 	// SlotHidden is the width of the hidden layer of heads slots and each.
 	SlotHidden int `yaml:"slot_hidden"`
+	// Critic is what the trunk sees of the slots where it gives the state's value only (head each without other fields): ""
+	// for their mean and maximum, or "flat" for one number of each slot, side by side in the order of the slots. The numbers
+	// come from a small network with shared weights, of the shape of the one that scores actions. This is RLScheduler's critic;
+	// it depends on the number of slots and on their order.
+	Critic string `yaml:"critic,omitempty"`
 	// Base, if it names a field, gives actions a fixed score that the network's own is added to.
 	Base Base `yaml:"base,omitempty"`
 }
@@ -140,6 +145,8 @@ func (c Config) Validate() error {
 	l.Add(c.Activation == "relu" || c.Activation == "tanh", "activation", c.Activation, `"relu" or "tanh"`)
 	l.Add(c.Init == "orthogonal" || c.Init == fanIn || c.Init == "", "init", c.Init, `"orthogonal" or "fan-in"`)
 	l.Add(c.Head == "dense" || c.slotted(), "head", c.Head, `"dense", "slots" or "each"`)
+	l.Add(c.Critic == "" || c.Critic == criticFlat, "critic", c.Critic, `"flat" or nothing`)
+	l.Add(c.Critic != criticFlat || c.Head == "each", "critic", c.Critic, `nothing, except with head "each"`)
 	widths(&l, "hidden", c.Hidden)
 	l.Join("base", c.Base.validate())
 	slots := false

@@ -65,6 +65,8 @@ func netCases() []netCase {
 	kernels := each
 	kernels.Separate = true
 	rows := Input{{Name: "table", Shape: []int{4, 5}}}
+	flattened, flatShared := kernels, each
+	flattened.Critic, flatShared.Critic = "flat", "flat"
 	residual := func(c Config, b Base) Config {
 		c.Base = b
 		return c
@@ -88,6 +90,7 @@ func netCases() []netCase {
 		{"two tables of as many rows", two, slices.Concat(twoIn[:3], Input{{Name: "running", Shape: []int{4, 6}}}), 9},
 		{"two tables each", twoAlone, twoIn, 6}, {"two tables each alone", twoAlone, twoIn[1:], 6},
 		{"each alone", each, rows, 4}, {"each alone separate", kernels, rows, 4},
+		{"each alone flat", flatShared, rows, 4}, {"each alone flat separate", flattened, rows, 4},
 		{"each", each, Input{{Name: "extra", Shape: []int{3}}, {Name: "table", Shape: []int{4, 5}}}, 4},
 		{"mlp", mlp, flat, 4}, {"mlp shared", shared, flat, 4}, {"mlp norm", normed, flat, 4}, {"linear", none, flat, 4},
 		{"cnn dense", branches("dense", 1), jobSelect, jobSelectActions}, {"cnn slots", branches("slots", 1), jobSelect, jobSelectActions},
