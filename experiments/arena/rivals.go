@@ -40,7 +40,7 @@ func (w *World) Rivals(ctx context.Context, cfg *config.Config, workers int) ([]
 	}
 	all := make([]Rival, len(cs))
 	for i := range cs {
-		all[i] = Rival{cs[i].name, w.validation(played[i][0])}
+		all[i] = Rival{cs[i].name, w.validation(cfg, played[i][0])}
 	}
 	return all, nil
 }

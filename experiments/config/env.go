@@ -83,7 +83,8 @@ func (c *Config) validateEnv(d *envs.Descriptor, l *fault.List) {
 	if settings == nil {
 		c.validateImitation(d, l)
 	}
-	l.Add(c.Eval.Choose == "" || c.Eval.Choose == ByReturn, "eval.choose", c.Eval.Choose, `"" or return`)
+	l.Add(c.Eval.Choose == "" || c.Eval.Choose == ByReturn || c.Eval.Choose == ByMean, "eval.choose", c.Eval.Choose, `"", mean or return`)
+	l.Add(c.Eval.Choose != ByMean || d.Metric.Of != nil, "eval.choose", c.Eval.Choose, `"": `+id+" counts returns")
 	l.Add(c.Eval.Seeds >= 1 && c.Eval.Seeds <= 1000, "eval.seeds", c.Eval.Seeds, "1 to 1000")
 	if d.Simulated() {
 		l.Add(c.Eval.Windows >= 1 && c.Eval.Windows <= 1<<16, "eval.windows", c.Eval.Windows, "1 to 65536")

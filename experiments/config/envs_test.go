@@ -214,7 +214,8 @@ func TestKeysThatAnEnvironmentDoesNotTakeAreFaults(t *testing.T) {
 		{"GPUPick-v1", "cluster=", `cluster: got "", want `},
 		{"GPUPick-v1", "eval.seeds=0", "eval.seeds: got 0, want 1 to 1000"},
 		{"QueueRank-v1", "env.estimates=none", `env.estimates: got "none", want estimates, not none: trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA`},
-		{"QueueRank-v1", "eval.choose=jct", `eval.choose: got "jct", want "" or return`},
+		{"QueueRank-v1", "eval.choose=jct", `eval.choose: got "jct", want "", mean or return`},
+		{"CartPole-v1", "eval.choose=mean", `eval.choose: got "mean", want "": CartPole-v1 counts returns`},
 		{"DelayOffer-v1", "env.estimates=none", ""},
 	} {
 		cfg := For(c.id)

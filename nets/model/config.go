@@ -106,7 +106,9 @@ type Branch struct {
 	Dense []int `yaml:"dense"`
 	// Slots makes the branch end in one position for each slot: the last convolution's positions (row by row), or the
 	// first dimension of a field without convolutions. With head slots there must be actions-1 positions, with head
-	// each as many as actions.
+	// each as many as actions. Fields with as many positions, one behind the other in the observation, describe the same
+	// slots. Several tables may have so many positions together, as the jobs that can start and those that can be stopped:
+	// each is then scored by a small network of its own, in the order of the observation's fields.
 	Slots bool `yaml:"slots"`
 }
 
