@@ -10,6 +10,7 @@ import (
 	"clustergym/configs"
 	"clustergym/env/heuristic"
 	"clustergym/env/peer/dally"
+	"clustergym/env/rollout"
 	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
@@ -121,7 +122,8 @@ func simPolicies(c *cobra.Command, word string) []string {
 	if c.Flags().Changed("peer") {
 		return dally.Policies()
 	}
-	return policyNames(word)
+	names := policyNames(strings.TrimPrefix(word, rollout.Prefix))
+	return append(names, lookingNames(word, names)...)
 }
 
 // rivalNames completes eval --policies for the environment that the flags name.
@@ -145,8 +147,13 @@ func rivalNames(c *cobra.Command, word string) []string {
 		names = append(names, p.Name)
 	}
 	if d.Simulated() {
-		for _, n := range policyNames(word) {
+		for _, n := range policyNames(strings.TrimPrefix(word, rollout.Prefix)) {
 			if _, err := config.ParseRival(n, d, config.For(d.ID).Env.Settings); err == nil {
+				names = append(names, n)
+			}
+		}
+		for _, n := range lookingNames(word, names) {
+			if _, err := config.ParseRival(n, d, config.For(d.ID).Env.Settings); err == nil || n == rollout.Prefix {
 				names = append(names, n)
 			}
 		}
@@ -217,6 +224,8 @@ func valuesOf(key string) []string {
 		return config.AgentNames()
 	case "kernels":
 		return config.KernelSets()
+	case "objective":
+		return []string{rollout.JCT, rollout.Slowdown}
 	}
 	return nil
 }

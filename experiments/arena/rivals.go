@@ -49,9 +49,13 @@ func (w *World) Rivals(ctx context.Context, cfg *config.Config, workers int) ([]
 func (w *World) heuristics(cfg *config.Config) ([]contestant, error) {
 	var cs []contestant
 	for _, name := range cfg.Policies() {
-		p, err := config.ParseRival(name, w.About, cfg.Env.Settings)
+		p, err := cfg.Rival(name)
 		if err != nil {
 			return nil, &workload.InputError{Err: err}
+		}
+		if p.Rollout != nil && p.Rule == nil {
+			cs = append(cs, w.looking(p))
+			continue
 		}
 		cs = append(cs, newContestant(p))
 	}
@@ -64,7 +68,7 @@ func (p *Problem) Rivals(ctx context.Context, cfg *config.Config, workers int) (
 	var all []Rival
 	n := p.episodes(validationEpisodes, cfg.Eval.Validation)
 	for _, name := range cfg.Policies() {
-		r, err := config.ParseRival(name, p.world.About, cfg.Env.Settings)
+		r, err := cfg.Rival(name)
 		if err != nil {
 			return nil, &workload.InputError{Err: err}
 		}

@@ -11,6 +11,7 @@ import (
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/env/jobselect"
+	"clustergym/env/rollout"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
@@ -59,6 +60,8 @@ type Eval struct {
 	// Choose says by what validations choose the best checkpoint: "" = by what the comparison at the end counts, or
 	// "return" = by the mean return of episodes drawn from the validation part.
 	Choose string `yaml:"choose,omitempty"`
+	// Rollout says how policies of the form rollout:POLICY look ahead.
+	Rollout rollout.Config `yaml:"rollout,omitempty"`
 }
 
 // NotRepeatable is the note on every result of a run with ppo.preempt_share.
@@ -68,7 +71,7 @@ const NotRepeatable = "cannot be repeated: ppo.preempt_share cuts replicas short
 const ByReturn = "return"
 
 // PolicyForms says in words how a policy can be named.
-const PolicyForms = "ORDER, ORDER+ADMISSION (sjf+skip) or RULE@slots (sjf@slots)"
+const PolicyForms = "ORDER, ORDER+ADMISSION (sjf+skip), RULE@slots (sjf@slots) or rollout:POLICY"
 
 // Default returns the configuration of PPO on JobSelect-v1 over a generated workload.
 func Default() Config { return For(jobselect.ID) }
@@ -83,6 +86,7 @@ func For(id string) Config {
 		Agent: "ppo", PPO: ppo.DefaultConfig(), DDQN: ddqn.DefaultConfig(), MAML: DefaultMAML(), Train: train.DefaultConfig(),
 		Eval: Eval{
 			Windows: 32, Episodes: 100, Validation: 8, Seeds: 1, Seed: 1, Whole: d.Whole, Policies: slices.Clone(d.Rivals),
+			Rollout: rollout.DefaultConfig(),
 		},
 	}
 }
