@@ -306,6 +306,7 @@ func sameRun(dir string, cfg *config.Config) error {
 		{"ddqn", func(c *config.Config) { c.DDQN = cfg.DDQN }},
 		{"maml", func(c *config.Config) { c.MAML = cfg.MAML }},
 		{"train.envs", func(c *config.Config) { c.Train.Envs = cfg.Train.Envs }},
+		{"train.group", func(c *config.Config) { c.Train.Group = cfg.Train.Group }},
 		{"train.imitate", func(c *config.Config) {
 			c.Train.Imitate, c.Train.ImitateSteps = cfg.Train.Imitate, cfg.Train.ImitateSteps
 			c.Train.ImitateEpochs, c.Train.ImitateRounds = cfg.Train.ImitateEpochs, cfg.Train.ImitateRounds
