@@ -53,7 +53,7 @@ func (w *World) heuristics(cfg *config.Config) ([]contestant, error) {
 		if err != nil {
 			return nil, &workload.InputError{Err: err}
 		}
-		cs = append(cs, newContestant(p))
+		cs = append(cs, w.newContestant(cfg, p))
 	}
 	return cs, nil
 }

@@ -60,7 +60,12 @@ type Eval struct {
 	// counts, "mean" = by its arithmetic mean, whose ratios are the differences of the comparison, or "return" = by the mean return
 	// of episodes drawn from the validation part.
 	Choose string `yaml:"choose,omitempty"`
+	// Hindsight is how many schedules hindsight:BASE tries for each window, 0 = DefaultHindsight.
+	Hindsight int `yaml:"hindsight,omitempty"`
 }
+
+// DefaultHindsight is enough to find most of what thousands of tries more would find in windows of 256 jobs.
+const DefaultHindsight = 2000
 
 // NotRepeatable is the note on every result of a run with ppo.preempt_share.
 const NotRepeatable = "cannot be repeated: ppo.preempt_share cuts replicas short by the clock"
@@ -72,7 +77,7 @@ const (
 )
 
 // PolicyForms says in words how a policy can be named.
-const PolicyForms = "ORDER, ORDER+ADMISSION (sjf+skip) or RULE@slots (sjf@slots)"
+const PolicyForms = "ORDER, ORDER+ADMISSION (sjf+skip), RULE@slots (sjf@slots) or hindsight:ORDER+ADMISSION"
 
 // Default returns the configuration of PPO on JobSelect-v1 over a generated workload.
 func Default() Config { return For(jobselect.ID) }
@@ -190,6 +195,7 @@ func (c *Config) Validate() error {
 	l.Join("train", c.Train.Validate())
 	l.Add(c.Agent != "ppo" || c.PPO.Baseline != ppo.ByGroup || c.Train.Group >= 2, "ppo.baseline", c.PPO.Baseline, `"", or group with train.group, the number of rows that play the same episodes`)
 	l.Add(c.Train.Group == 0 || !c.Meta(), "train.group", c.Train.Group, "0 with agent "+c.Agent)
+	l.Add(c.Eval.Hindsight >= 0 && c.Eval.Hindsight <= 1<<30, "eval.hindsight", c.Eval.Hindsight, "1 to 2^30 schedules for each window, 0 = 2000")
 	l.Add(c.Eval.Validation >= 1 && c.Eval.Validation <= 1<<16, "eval.validation", c.Eval.Validation, "1 to 65536")
 	d := c.Descriptor()
 	if d == nil && c.Env.JobSelect() != nil {

@@ -30,7 +30,7 @@ func wantEnv(id string) string {
 // default list means those rivals that do not rank by run time.
 func (c *Config) Policies() []string {
 	list, d := c.AllPolicies(), c.Descriptor()
-	if d == nil || !slices.Equal(list, d.Rivals) || !d.Simulated() || !c.ownSettings(d) {
+	if d == nil || !d.Simulated() || !c.ownSettings(d) || !slices.Equal(list, d.RivalsUnder(c.Env.Settings)) {
 		return list
 	}
 	return c.Seeing(list)
@@ -39,6 +39,9 @@ func (c *Config) Policies() []string {
 // AllPolicies is Policies with those that estimates: none hides.
 func (c *Config) AllPolicies() []string {
 	if d := c.Descriptor(); d != nil && slices.Equal(c.Eval.Policies, Default().Eval.Policies) {
+		if c.ownSettings(d) {
+			return d.RivalsUnder(c.Env.Settings)
+		}
 		return d.Rivals
 	}
 	return c.Eval.Policies
