@@ -29,6 +29,8 @@ type Config struct {
 	// ImitateRounds is the number of rounds; 0 = 1. In all but the first the agent plays and the policy says what it would have
 	// done.
 	ImitateRounds int `yaml:"imitate_rounds,omitempty"`
+	// ImitateFrom is another run whose recording of the policy's play is used; what it lacks is recorded.
+	ImitateFrom string `yaml:"imitate_from,omitempty"`
 }
 
 // Imitation returns the numbers of the imitation with their defaults filled in.
@@ -62,5 +64,6 @@ func (c *Config) Validate() error {
 		l.Add(v.value >= 0 && v.value <= v.most, v.key, v.value, fmt.Sprintf("1 to %d, or 0 = %s", v.most, v.usual))
 		l.Add(v.value == 0 || c.Imitate != "", v.key, v.value, "nothing without imitate, the policy to imitate")
 	}
+	l.Add(c.ImitateFrom == "" || c.Imitate != "", "imitate_from", c.ImitateFrom, "nothing without imitate, the policy to imitate")
 	return l.Err()
 }
