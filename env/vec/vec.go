@@ -133,6 +133,14 @@ func (v *Vec) Seed(s uint64) {
 	}
 }
 
+// SeedGroups is Seed for rows in groups of size, which play the same episodes: row i runs env.EpisodeSeed(s+i/size, k).
+func (v *Vec) SeedGroups(s uint64, size int) {
+	v.Seed(s)
+	for i := range v.rows {
+		v.rows[i].seed = s + uint64(i/size)
+	}
+}
+
 // SetTask sets the task of row i's episodes from its next reset on; nil means the environment's own. SetTask copies
 // the task.
 func (v *Vec) SetTask(i int, task []float64) error {
