@@ -28,6 +28,7 @@ type Image struct {
 	job    int        // numbers of a slot in field jobs
 	plain  bool       // there are no images
 
+	long   bars      // of both images, where they do not fit the stack
 	height []float32 // for columns that are nodes: the highest bar of each GPU
 	pool   []sim.Job // scratch: running jobs in order of start
 }
@@ -49,6 +50,9 @@ func NewImage(axis *Axis, c *cluster.Cluster, k, m int, place *Placements, seen 
 		}
 		im.cols, im.perCol = c.Nodes(), true
 		im.height = make([]float32, c.GPUs())
+	}
+	if n := im.cols + k*m; n > shortRow {
+		im.long = bars{make([]int32, n), make([]float32, n)}
 	}
 	return im, nil
 }
@@ -143,10 +147,12 @@ func (im *Image) Reset(*sched.State) {
 // Learn implements sched.Encoder.
 func (im *Image) Learn(s *sched.State, j sim.Job) {
 	k := &s.Known[j]
-	k.Feature[featEstimate] = L(float64(k.Estimate))
-	k.Feature[featArea] = L(float64(k.Estimate) * k.GPUs / im.gpus)
-	k.Feature[featModel] = C(k.ModelMB, 1e6)
-	k.Feature[featBatch] = float32(min(1, max(0, math.Log2(max(1, float64(k.Batch)))/16)))
+	if k.Counted { // others are never in a slot
+		k.Feature[featEstimate] = L(float64(k.Estimate))
+		k.Feature[featArea] = L(float64(k.Estimate) * k.GPUs / im.gpus)
+		k.Feature[featModel] = C(k.ModelMB, 1e6)
+		k.Feature[featBatch] = float32(min(1, max(0, math.Log2(max(1, float64(k.Batch)))/16)))
+	}
 	if im.seen != nil {
 		im.seen.Learn(s.View, j, k.Estimate)
 	}
@@ -154,11 +160,10 @@ func (im *Image) Learn(s *sched.State, j sim.Job) {
 
 // Encode implements sched.Encoder.
 func (im *Image) Encode(dst []float32, s *sched.State) {
-	clear(dst)
 	n := 0
 	if !im.plain {
 		n = rowCount * im.cols
-		im.clusterImage(dst[:n], s)
+		im.images(dst[:n], dst[len(dst)-rowCount*im.slots*im.width:], s)
 	}
 	Global(dst[n:n+8], s)
 	n += 8
@@ -168,9 +173,26 @@ func (im *Image) Encode(dst []float32, s *sched.State) {
 		n += HeldLen
 	}
 	im.jobs(dst[n:n+im.slots*im.job], s)
-	if !im.plain {
-		im.queue(dst[n+im.slots*im.job:], s)
+}
+
+// images writes the fields cluster and queue.
+func (im *Image) images(cluster, queue []float32, s *sched.State) {
+	var short struct {
+		full [shortRow]int32
+		part [shortRow]float32
 	}
+	all := bars{short.full[:], short.part[:]} // empty
+	if im.cols+im.slots*im.width > shortRow {
+		all = im.long
+		all.clear()
+	}
+	b := bars{all.full[:im.cols], all.part[:im.cols]}
+	im.clusterImage(b, s)
+	b.write(cluster)
+	to := im.cols + im.slots*im.width
+	b = bars{all.full[im.cols:to], all.part[im.cols:to]}
+	im.queue(b, s)
+	b.write(queue)
 }
 
 // known returns the expected remaining time of j: estimate − time run, or the time run if there are no estimates.
@@ -181,7 +203,7 @@ func known(s *sched.State, j sim.Job) float64 {
 	return float64(s.Left(j))
 }
 
-func (im *Image) clusterImage(dst []float32, s *sched.State) {
+func (im *Image) clusterImage(b bars, s *sched.State) {
 	v := s.View
 	switch {
 	case im.c.Pool():
@@ -198,7 +220,7 @@ func (im *Image) clusterImage(dst []float32, s *sched.State) {
 			full, part := im.axis.Bar(known(s, j))
 			for range int(math.Ceil(s.Known[j].GPUs)) {
 				if col < im.cols {
-					paint(dst, im.cols, col, full, part)
+					b.raise(col, full, part)
 					col++
 				}
 			}
@@ -219,45 +241,16 @@ func (im *Image) clusterImage(dst []float32, s *sched.State) {
 			}
 			if sum > 0 {
 				h := min(rowCount, sum/float32(to-from))
-				paint(dst, im.cols, n, int(h), h-float32(int(h)))
+				b.raise(n, int(h), h-float32(int(h)))
 			}
 		}
 	default:
 		for _, j := range v.Running() {
 			full, part := im.axis.Bar(known(s, j))
-			for _, g := range v.GPUs(j) {
-				// A shared GPU shows its longest job: higher bars cover lower ones.
-				if h := v.Request(j).Milli; h < 1000 {
-					cover(dst, im.cols, int(g), full, part)
-				} else {
-					paint(dst, im.cols, int(g), full, part)
-				}
+			for _, g := range v.GPUs(j) { // a shared GPU shows its longest job
+				b.raise(int(g), full, part)
 			}
 		}
-	}
-}
-
-// paint draws a bar into an empty column of a row-major image.
-func paint(dst []float32, cols, col, full int, part float32) {
-	at := col
-	for range full {
-		dst[at] = 1
-		at += cols
-	}
-	if part > 0 && at < len(dst) {
-		dst[at] = part
-	}
-}
-
-// cover draws a bar over another.
-func cover(dst []float32, cols, col, full int, part float32) {
-	at := col
-	for range full {
-		dst[at] = 1
-		at += cols
-	}
-	if at < len(dst) {
-		dst[at] = max(dst[at], part)
 	}
 }
 
@@ -298,8 +291,8 @@ func Global(dst []float32, s *sched.State) {
 		rate = 1
 	}
 	dst[0] = float32(float64(v.Cluster().FreeMilli()) / (1000 * all))
-	dst[1] = C(float64(len(v.Running())), all)
-	dst[2] = C(float64(backlog), 1024)
+	dst[1] = logCount(len(v.Running()), v.Cluster().GPUs())
+	dst[2] = logCount(backlog, 1024)
 	dst[3] = float32(min(1, max(0, gpus)/(4*all)))
 	dst[4] = L(work / all)
 	dst[5] = L(float64(now - s.LastArrival))
@@ -309,6 +302,7 @@ func Global(dst []float32, s *sched.State) {
 
 func (im *Image) jobs(dst []float32, s *sched.State) {
 	now := s.View.Now()
+	clear(dst)
 	for i, j := range s.Slots {
 		k := &s.Known[j]
 		r := s.View.Request(j)
@@ -338,9 +332,8 @@ func (im *Image) jobs(dst []float32, s *sched.State) {
 	}
 }
 
-func (im *Image) queue(dst []float32, s *sched.State) {
+func (im *Image) queue(b bars, s *sched.State) {
 	now := s.View.Now()
-	cols := im.slots * im.width
 	for i, j := range s.Slots {
 		k := &s.Known[j]
 		x := float64(k.Estimate)
@@ -349,7 +342,7 @@ func (im *Image) queue(dst []float32, s *sched.State) {
 		}
 		full, part := im.axis.Bar(x)
 		for c := range min(im.width, int(math.Ceil(k.GPUs))) {
-			paint(dst, cols, i*im.width+c, full, part)
+			b.raise(i*im.width+c, full, part)
 		}
 	}
 }
