@@ -102,7 +102,7 @@ func (s *Simulator) startJob(d *Decision) error {
 		s.resized(j, st, n)
 	}
 	// The event of an earlier stop at this point still shows the old list.
-	st.gpus, st.other = append(st.other[:0], d.GPUs...), st.gpus
+	s.hold(st, d.GPUs)
 	st.start, st.changed = s.now, s.points
 	if st.first < 0 {
 		st.first = s.now
@@ -212,7 +212,7 @@ func (s *Simulator) sizeOf(d *Decision, st *jobState) int {
 
 // elastic returns an error if j's gang may not have n GPUs.
 func (s *Simulator) elastic(j Job, n int, verb string) error {
-	t := &s.traced[j]
+	t := s.traced[j]
 	switch {
 	case t.MaxGPUs == 0:
 		return fmt.Errorf("%w: %s job %d (%s) on %d GPUs, which is not elastic and wants %d", ErrDecision, verb, j, t.ID, n, t.GPUs)

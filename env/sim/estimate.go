@@ -171,7 +171,7 @@ func Outlived(estimate, ran time.Duration) time.Duration {
 // gives j no requested time.
 func (e Estimates) Check(v *View, j Job) error {
 	switch {
-	case e.Causal() && v.s.forecasts.by == nil:
+	case e.Causal() && !v.s.forecasts.told:
 		return errors.New("estimates " + e.String() + " come from a predictor, and this run has none")
 	case e.Mode == EstimateTrace && v.Trace(j).Estimate <= 0:
 		return fmt.Errorf("job %s has no estimate in its trace; use estimates history, exact or noisy:SIGMA", v.Trace(j).ID)

@@ -14,13 +14,14 @@ type dated interface{ Origin() time.Duration }
 
 // forecasts are what the run's predictor says of the jobs in the system.
 type forecasts struct {
+	told bool               // jobs have forecasts: those of by, or in a twin those of the original and of its Future
 	by   predict.Predictor  // nil = nothing
 	past predict.Historian  // by, nil = it is none
 	of   []predict.Forecast // by job, as of its submit
 }
 
 func (f *forecasts) use(p predict.Predictor) {
-	f.by = p
+	f.by, f.told = p, p != nil
 	f.past, _ = p.(predict.Historian)
 }
 
@@ -42,7 +43,11 @@ func (s *Simulator) submitted(j Job) {
 	for int(j) >= len(f.of) {
 		f.of = append(f.of, predict.Forecast{})
 	}
-	f.of[j] = f.by.Predict(time.Duration(s.now), int(j), &s.traced[j])
+	if s.twin {
+		f.of[j] = s.foretold()
+		return
+	}
+	f.of[j] = f.by.Predict(time.Duration(s.now), int(j), s.traced[j])
 }
 
 func (f *forecasts) append(b []byte, jobs int) []byte {

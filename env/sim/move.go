@@ -62,7 +62,7 @@ func (s *Simulator) move(j Job, st *jobState, req *cluster.Request, gpus []clust
 	s.account(j, st)
 	s.resized(j, st, req.GPUs)
 	st.changed = s.points
-	st.gpus, st.other = append(st.other[:0], gpus...), st.gpus
+	s.hold(st, gpus)
 	s.place(j, st)
 	if s.stints {
 		s.begin(j, st, overhead)

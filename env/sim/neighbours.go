@@ -50,15 +50,21 @@ func (s *Simulator) resetNeighbours() {
 	}
 }
 
-// watchNodes starts keeping the lists.
-func (s *Simulator) watchNodes() {
+// makeNeighbours makes room for the lists.
+func (s *Simulator) makeNeighbours() {
 	n := &s.near
-	n.on = true
 	if n.byNode == nil {
 		n.byNode = make([][]Job, s.cluster.Nodes())
 		n.node = make([]uint32, s.cluster.Nodes())
 		n.gpu = make([]uint32, s.cluster.GPUs())
 	}
+}
+
+// watchNodes starts keeping the lists.
+func (s *Simulator) watchNodes() {
+	n := &s.near
+	n.on = true
+	s.makeNeighbours()
 	for i := range n.byNode {
 		n.byNode[i] = n.byNode[i][:0]
 	}
@@ -199,7 +205,7 @@ func (s *Simulator) disturbed(j Job, gpus []cluster.GPU) float64 {
 	slices.Sort(n.shared)
 	rate := 1.0
 	for _, i := range n.shared {
-		kept := s.cfg.Interference.Kept(&s.traced[j], &s.traced[i])
+		kept := s.cfg.Interference.Kept(s.traced[j], s.traced[i])
 		if !(kept > 0 && kept <= 1) {
 			panic(fmt.Sprintf("sim: job %s keeps %v of its speed beside %s, want a share above 0 and up to 1", s.traced[j].ID, kept, s.traced[i].ID))
 		}

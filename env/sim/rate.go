@@ -140,7 +140,7 @@ func LacksModel(comm string, j *traces.Job) string {
 
 // checkProfile returns an error if the model of the job read ahead lacks what the communication model needs.
 func (s *Simulator) checkProfile() error {
-	what := LacksModel(s.cfg.Comm, &s.next)
+	what := LacksModel(s.cfg.Comm, s.next)
 	if what == "" {
 		return nil
 	}

@@ -294,7 +294,10 @@ func (s *Simulator) reread(p *saved, jobs traces.Stream) error {
 	if err := s.Reset(jobs); err != nil {
 		return err
 	}
-	s.jobs, s.more, s.traced = p.jobs, p.more, make([]traces.Job, len(p.jobs))
+	s.jobs, s.more = p.jobs, p.more
+	for len(s.traced) < len(s.jobs) {
+		s.traced = s.moreRows()
+	}
 	fit := int64(0) // jobs so far that fit the cluster
 	for s.coming && (s.read < p.read || !p.coming && s.read == p.read) {
 		if i, ok := slot[s.read-1]; ok {
@@ -302,7 +305,7 @@ func (s *Simulator) reread(p *saved, jobs traces.Stream) error {
 				return fmt.Errorf("job %d is at position %d, the workload has it at %d", i, p.jobs[i].pos, fit)
 			}
 			st := &s.jobs[i]
-			s.traced[i], st.req = s.next, s.nextReq
+			*s.traced[i], st.req = *s.next, s.nextReq
 			st.asked, st.speeds = int32(s.nextReq.GPUs), s.ownSpeeds()
 			delete(slot, s.read-1)
 		}

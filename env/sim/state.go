@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"clustergym/env/cluster"
@@ -99,7 +100,7 @@ type Simulator struct {
 	view    View
 
 	stream    traces.Stream
-	next      traces.Job      // read ahead
+	next      *traces.Job     // read ahead
 	nextReq   cluster.Request // its request
 	coming    bool            // next is valid
 	read      int64           // rows read from the stream, next included
@@ -111,11 +112,11 @@ type Simulator struct {
 
 	now      int64
 	jobs     []jobState
-	traced   []traces.Job // trace data of jobs[i]
-	more     []jobMore    // of those jobs[i] that need it
-	spare    []Job        // numbers to reuse
-	dead     []Job        // numbers of ended jobs that an undelivered or current event still names; later moved to spare
-	gone     int          // how many of dead the current point has reported; the next Advance moves them to spare
+	traced   []*traces.Job // trace data of jobs[i]; may be longer than jobs
+	more     []jobMore     // of those jobs[i] that need it
+	spare    []Job         // numbers to reuse
+	dead     []Job         // numbers of ended jobs that an undelivered or current event still names; later moved to spare
+	gone     int           // how many of dead the current point has reported; the next Advance moves them to spare
 	waiting  []Job
 	running  []Job
 	finishes []finish
@@ -132,6 +133,11 @@ type Simulator struct {
 	near    neighbours
 	nodes   failures
 	profile map[*traces.Profile][]float64 // speeds by the cluster's GPU types
+
+	twin   bool // it continues runs of another simulator: see Twin
+	future *Future
+	ahead  int           // jobs of future that have been read, next included
+	gangs  []cluster.GPU // of a twin: the placements made since CopyFrom
 
 	point  Point
 	events []Event // gathered since the last Advance began
@@ -155,7 +161,7 @@ func New(cfg Config, spec cluster.Spec) (*Simulator, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Simulator{cfg: cfg, cluster: c, stints: cfg.Checkpoint > 0 || cfg.Overhead != Overhead{}}
+	s := &Simulator{cfg: cfg, cluster: c, next: new(traces.Job), stints: cfg.Checkpoint > 0 || cfg.Overhead != Overhead{}}
 	if cfg.Predictor != nil {
 		s.forecasts.use(cfg.Predictor.New())
 	}
@@ -182,12 +188,15 @@ func New(cfg Config, spec cluster.Spec) (*Simulator, error) {
 
 // Reset begins a run of jobs on the empty cluster. The stream is read one job ahead.
 func (s *Simulator) Reset(jobs traces.Stream) error {
+	if s.twin {
+		return errTwin
+	}
 	s.cluster.Reset()
 	s.stream, s.coming, s.read, s.rows, s.arrived, s.ended = jobs, false, 0, 0, 0, 0
 	s.refused = Refused{IDs: s.refused.IDs[:0]}
 	s.now, s.seq, s.timer, s.points = 0, 0, 0, 0
 	s.waited, s.begun, s.over, s.err = false, false, false, nil
-	s.jobs, s.traced = s.jobs[:0], s.traced[:0]
+	s.jobs = s.jobs[:0]
 	s.spare, s.dead, s.gone = s.spare[:0], s.dead[:0], 0
 	s.waiting, s.running, s.finishes = s.waiting[:0], s.running[:0], s.finishes[:0]
 	s.events, s.point = s.events[:0], Point{Events: s.point.Events[:0]}
@@ -200,9 +209,13 @@ func (s *Simulator) Reset(jobs traces.Stream) error {
 // readNext reads the next job that can fit the cluster at all.
 func (s *Simulator) readNext() error {
 	s.coming = false
+	if s.twin {
+		s.foresee()
+		return nil
+	}
 	before := s.next.Submit
 	for {
-		err := s.stream.Next(&s.next)
+		err := s.stream.Next(s.next)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -221,7 +234,7 @@ func (s *Simulator) readNext() error {
 		before = s.next.Submit
 		s.read++
 		s.rows = rng.Mix(s.rows ^ uint64(s.next.Submit) ^ uint64(s.next.Work)<<20 ^ uint64(s.next.Milli())<<44)
-		req, ok := s.cluster.Request(&s.next)
+		req, ok := s.cluster.Request(s.next)
 		if ok {
 			if s.models {
 				if err := s.checkProfile(); err != nil {
@@ -257,15 +270,25 @@ func (s *Simulator) arrive() error {
 		j, s.spare = s.spare[n-1], s.spare[:n-1]
 	} else {
 		j = Job(len(s.jobs))
-		if len(s.jobs) < min(cap(s.jobs), cap(s.traced)) { // keep the GPU list of an earlier run
-			s.jobs, s.traced = s.jobs[:j+1], s.traced[:j+1]
+		if len(s.jobs) < cap(s.jobs) { // keep the GPU list of an earlier run
+			s.jobs = s.jobs[:j+1]
 		} else {
-			s.jobs, s.traced = append(s.jobs, jobState{}), append(s.traced, traces.Job{})
+			s.jobs = append(s.jobs, jobState{})
+		}
+		if int(j) >= len(s.traced) {
+			s.traced = s.moreRows()
 		}
 	}
-	s.traced[j] = s.next
+	if s.twin {
+		s.traced[j] = s.next
+	} else {
+		*s.traced[j] = *s.next
+	}
 	st := &s.jobs[j]
 	gpus, other := st.gpus[:0], st.other
+	if s.twin {
+		gpus, other = nil, nil // those of the original
+	}
 	*st = jobState{}
 	st.left, st.since, st.first = float64(s.next.Work), s.now, -1
 	st.pos, st.row = s.arrived, s.read-1
@@ -273,11 +296,25 @@ func (s *Simulator) arrive() error {
 	st.gpus, st.other = gpus, other
 	s.arrived++
 	s.addTo(&s.waiting, j)
-	if s.forecasts.by != nil {
+	if s.forecasts.told {
 		s.submitted(j)
 	}
 	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: Submit, Job: j})
 	return s.readNext()
+}
+
+// moreRows returns s.traced with room for more jobs. They come in blocks, which never move: twins point to them.
+func (s *Simulator) moreRows() []*traces.Job {
+	list := s.traced
+	if s.twin {
+		return append(list, nil)
+	}
+	block := make([]traces.Job, max(64, len(list)))
+	list = slices.Grow(list, len(block))
+	for i := range block {
+		list = append(list, &block[i])
+	}
+	return list
 }
 
 func (s *Simulator) addTo(list *[]Job, j Job) {

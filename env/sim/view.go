@@ -57,7 +57,7 @@ func (v *View) Over() bool { return v.s.over }
 func (v *View) CanWait() bool { return v.s.canWait() }
 
 // Trace returns the trace data of j.
-func (v *View) Trace(j Job) *traces.Job { return &v.s.traced[j] }
+func (v *View) Trace(j Job) *traces.Job { return v.s.traced[j] }
 
 // Pos returns the position of j among the jobs that fit the cluster, from 0, in the order of the trace.
 func (v *View) Pos(j Job) int { return int(v.s.jobs[j].pos) }
@@ -129,7 +129,7 @@ func (v *View) Resizes(j Job) int { return int(v.s.peek(j).sizes) }
 // Forecast returns what the run's predictor said of j's run time when j was submitted, nil if the run has no predictor. It
 // is valid until the next Advance.
 func (v *View) Forecast(j Job) *predict.Forecast {
-	if v.s.forecasts.by == nil {
+	if !v.s.forecasts.told {
 		return nil
 	}
 	return &v.s.forecasts.of[j]
