@@ -89,7 +89,7 @@ images: false there are no fields cluster and queue: the size of an observation 
 
 // Fields implements sched.Encoder.
 func (r *Running) Fields() []env.Field {
-	f := env.Field{Name: "running", Shape: []int{r.rows, r.row}, High: 1, Unit: "fraction", Doc: "by running gang: filled; n/G; L(time since its start); " +
+	f := env.Field{Name: "running", Shape: []int{r.rows, r.row}, High: 1, Unit: "fraction", Filled: 1 + runFilled, Doc: "by running gang: filled; n/G; L(time since its start); " +
 		"L(time run in all); L(time left); L(time left·n/G); share of the running gangs that are smaller; rate; share of the held GPUs that its virtual cluster holds; " +
 		"L(cost of a stop); C(stops, 32); may be stopped"}
 	if r.seen != nil {
