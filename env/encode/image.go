@@ -24,6 +24,7 @@ type Image struct {
 	perCol bool
 	gpus   float64
 	place  *Placements
+	gangs  stints
 	seen   *Forecasts // nil = they are not shown
 	job    int        // numbers of a slot in field jobs
 	plain  bool       // there are no images
@@ -33,7 +34,10 @@ type Image struct {
 	pool   []sim.Job // scratch: running jobs in order of start
 }
 
-var _ sched.Encoder = (*Image)(nil)
+var (
+	_ sched.Encoder  = (*Image)(nil)
+	_ sched.Follower = (*Image)(nil)
+)
 
 // NewImage returns an encoder for K slots of M columns. place computes where a slot's gang would be placed. seen are the
 // forecasts to show, nil = none.
@@ -50,6 +54,8 @@ func NewImage(axis *Axis, c *cluster.Cluster, k, m int, place *Placements, seen 
 		}
 		im.cols, im.perCol = c.Nodes(), true
 		im.height = make([]float32, c.GPUs())
+	} else if !c.Pool() {
+		im.gangs.owner = make([]int32, c.GPUs())
 	}
 	if n := im.cols + k*m; n > shortRow {
 		im.long = bars{make([]int32, n), make([]float32, n)}
@@ -139,10 +145,14 @@ func (im *Image) machine() int {
 // Reset implements sched.Encoder.
 func (im *Image) Reset(*sched.State) {
 	im.place.Forget()
+	im.gangs.reset()
 	if im.seen != nil {
 		im.seen.Reset()
 	}
 }
+
+// Follow implements sched.Follower.
+func (im *Image) Follow(s *sched.State, events []sim.Event) { im.gangs.follow(s.View, events) }
 
 // Learn implements sched.Encoder.
 func (im *Image) Learn(s *sched.State, j sim.Job) {
@@ -160,12 +170,16 @@ func (im *Image) Learn(s *sched.State, j sim.Job) {
 
 // Encode implements sched.Encoder.
 func (im *Image) Encode(dst []float32, s *sched.State) {
+	rate, followed := im.gangs.update(s, im.axis)
+	if !followed {
+		rate = meanRate(s.View)
+	}
 	n := 0
 	if !im.plain {
 		n = rowCount * im.cols
-		im.images(dst[:n], dst[len(dst)-rowCount*im.slots*im.width:], s)
+		im.images(dst[:n], dst[len(dst)-rowCount*im.slots*im.width:], s, followed)
 	}
-	Global(dst[n:n+8], s)
+	global(dst[n:n+8], s, rate)
 	n += 8
 	if im.seen != nil {
 		im.seen.Count(s.View)
@@ -176,7 +190,7 @@ func (im *Image) Encode(dst []float32, s *sched.State) {
 }
 
 // images writes the fields cluster and queue.
-func (im *Image) images(cluster, queue []float32, s *sched.State) {
+func (im *Image) images(cluster, queue []float32, s *sched.State, followed bool) {
 	var short struct {
 		full [shortRow]int32
 		part [shortRow]float32
@@ -187,7 +201,9 @@ func (im *Image) images(cluster, queue []float32, s *sched.State) {
 		all.clear()
 	}
 	b := bars{all.full[:im.cols], all.part[:im.cols]}
-	im.clusterImage(b, s)
+	if !followed || !im.gangs.draw(b) {
+		im.clusterImage(b, s)
+	}
 	b.write(cluster)
 	to := im.cols + im.slots*im.width
 	b = bars{all.full[im.cols:to], all.part[im.cols:to]}
@@ -260,7 +276,21 @@ const GlobalLen = 8
 // Global writes the scalars that describe the whole system: free share; C(running, G); C(backlog, 1024); min(1,
 // backlog GPUs/4G); L(backlog e·n/G); L(since last arrival); L(since last finish); mean rate of running jobs. The
 // backlog is the waiting jobs that are in no slot.
-func Global(dst []float32, s *sched.State) {
+func Global(dst []float32, s *sched.State) { global(dst, s, meanRate(s.View)) }
+
+// meanRate returns the mean rate of the running jobs, 1 if there are none.
+func meanRate(v *sim.View) float64 {
+	rate := 0.0
+	for _, j := range v.Running() {
+		rate += v.Rate(j)
+	}
+	if n := len(v.Running()); n > 0 {
+		return rate / float64(n)
+	}
+	return 1
+}
+
+func global(dst []float32, s *sched.State, rate float64) {
 	v := s.View
 	now := v.Now()
 	all := float64(v.Cluster().GPUs())
@@ -280,15 +310,6 @@ func Global(dst []float32, s *sched.State) {
 	}
 	if backlog == 0 {
 		gpus, work = 0, 0
-	}
-	rate := 0.0
-	for _, j := range v.Running() {
-		rate += v.Rate(j)
-	}
-	if n := len(v.Running()); n > 0 {
-		rate /= float64(n)
-	} else {
-		rate = 1
 	}
 	dst[0] = float32(float64(v.Cluster().FreeMilli()) / (1000 * all))
 	dst[1] = logCount(len(v.Running()), v.Cluster().GPUs())

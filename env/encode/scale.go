@@ -103,6 +103,11 @@ func LinearAxis(row time.Duration) *Axis {
 
 // Bar returns the height in rows of a bar of x nanoseconds: the number of full cells, and the filled part of the next.
 func (a *Axis) Bar(x float64) (full int, part float32) {
+	f, part := a.bar(x)
+	return int(f), part
+}
+
+func (a *Axis) bar(x float64) (full int32, part float32) {
 	if !(x > 0) {
 		return 0, 0
 	}
@@ -116,5 +121,5 @@ func (a *Axis) Bar(x float64) (full int, part float32) {
 	for a.edge[h+1] <= x {
 		h++
 	}
-	return h, float32((x - a.edge[h]) / (a.edge[h+1] - a.edge[h]))
+	return int32(h), float32((x - a.edge[h]) / (a.edge[h+1] - a.edge[h]))
 }

@@ -71,6 +71,8 @@ type Env struct {
 	pilot Pilot      // nil if actions are decisions
 	mask  []bool
 	watch sim.Observer
+	books Follower         // the encoder; nil if it keeps no books
+	shown int              // how many events of the current point's decisions it has been shown
 	seen  func(*sim.Point) // e.warmed, kept here so that episodes do not allocate it
 }
 
@@ -132,6 +134,7 @@ func New(cfg Config, p Parts) (*Env, error) {
 	}
 	e.shell = NewShell(e.spec)
 	e.pilot, _ = p.Actions.(Pilot)
+	e.books, _ = p.Encoder.(Follower)
 	e.mask = make([]bool, e.spec.MaskLen())
 	e.seen = e.warmed
 	e.redraw = NewRedraw("sched/redraw", p.Windows)
@@ -222,6 +225,7 @@ func (e *Env) begin(ctx context.Context, ep env.Episode, part traces.Part) (bool
 	e.state.Seed = ep.Seed
 	e.parts.Slots.Reset()
 	e.parts.Encoder.Reset(&e.state)
+	e.shown = 0
 	e.parts.Reward.Reset(&e.win)
 	if r, ok := e.watch.(interface{ Reset() }); ok {
 		r.Reset()
@@ -295,11 +299,21 @@ func (e *Env) prepare(ep env.Episode, part traces.Part, try uint64) error {
 	return nil
 }
 
-// warmed updates the state after a point of the warm-up.
+// warmed updates the state after a point.
 func (e *Env) warmed(p *sim.Point) {
 	for i := range p.Events {
 		e.event(&p.Events[i])
 	}
+	e.book(p.Events)
+	e.shown = 0
+}
+
+// book shows the encoder those events that it has not seen. The first are those of decisions at one point.
+func (e *Env) book(events []sim.Event) {
+	if e.books != nil && len(events) > e.shown {
+		e.books.Follow(&e.state, events[e.shown:])
+	}
+	e.shown = len(events)
 }
 
 // follow pays the reward up to p and updates the state.
@@ -309,9 +323,7 @@ func (e *Env) follow(p *sim.Point) {
 		_ = e.watch.Observe(e.state.View, p)
 	}
 	e.account.point(e.state.View, p)
-	for i := range p.Events {
-		e.event(&p.Events[i])
-	}
+	e.warmed(p)
 }
 
 // event updates the state after one event.
@@ -547,6 +559,7 @@ func (e *Env) step(ctx context.Context, a env.Action) (reward float64, elapsed t
 // fill fills the time step.
 func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
 	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
+	e.book(e.state.View.Decided())
 	e.parts.Encoder.Encode(ts.Obs, &e.state)
 	e.parts.Actions.Mask(ts.Mask, &e.state)
 	nan := math.NaN()

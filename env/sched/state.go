@@ -87,6 +87,13 @@ type Encoder interface {
 	Encode(dst []float32, s *State)
 }
 
+// Follower is an optional ability of Encoders that keep books of what runs. Follow is called after Reset with every event of
+// the episode, once and in order, before the next Encode: those of decisions as soon as they have been made, the others when
+// their point is reached. The jobs of submits have been learned.
+type Follower interface {
+	Follow(s *State, events []sim.Event)
+}
+
 // Actions turns actions into decisions.
 type Actions interface {
 	Spec() env.ActionSpec
