@@ -98,9 +98,29 @@ func New(spec Spec) (*Cluster, error) {
 	c.seenRack = make([]uint32, c.Racks())
 	c.addVCs()
 	c.addBlocks()
+	together(&c.gpuFree, &c.nodeFree, &c.rackFree, &c.nodeOf, &c.rackOf, &c.gpu0, &c.node0)
+	together(&c.seenNode, &c.seenRack)
 	c.Reset()
 	c.keepEmpty()
 	return c, nil
+}
+
+// together moves lists, none of which grows any more, next to each other in memory. They are used together, and where many
+// small clusters are used in turn, the fewer cache lines and pages they are on, the better.
+func together[T any](lists ...*[]T) {
+	all := slices.Concat(deref(lists)...)
+	for _, l := range lists {
+		n := len(*l)
+		*l, all = all[:n:n], all[n:]
+	}
+}
+
+func deref[T any](lists []*[]T) [][]T {
+	out := make([][]T, len(lists))
+	for i, l := range lists {
+		out[i] = *l
+	}
+	return out
 }
 
 func (c *Cluster) addNode(n NodeSpec) {

@@ -94,6 +94,7 @@ const (
 	featArea
 	featModel
 	featBatch
+	featBest
 )
 
 // Fields implements sched.Encoder.
@@ -160,8 +161,10 @@ func (im *Image) Learn(s *sched.State, j sim.Job) {
 	if k.Counted { // others are never in a slot
 		k.Feature[featEstimate] = L(float64(k.Estimate))
 		k.Feature[featArea] = L(float64(k.Estimate) * k.GPUs / im.gpus)
-		k.Feature[featModel] = C(k.ModelMB, 1e6)
-		k.Feature[featBatch] = float32(min(1, max(0, math.Log2(max(1, float64(k.Batch)))/16)))
+		k.Feature[featModel] = C(s.ModelMB, 1e6)
+		k.Feature[featBatch] = float32(min(1, max(0, math.Log2(max(1, float64(s.Batch)))/16)))
+		n := s.View.Request(j).GPUs
+		k.Feature[featBest] = float32(im.c.BestCost(n) / im.c.WorstCost(n))
 	}
 	if im.seen != nil {
 		im.seen.Learn(s.View, j, k.Estimate)
@@ -304,7 +307,7 @@ func global(dst []float32, s *sched.State, rate float64) {
 		gpus -= k.GPUs
 		e := k.Estimate
 		if s.Blind {
-			e = now - v.Trace(j).Submit
+			e = now - k.Submit
 		}
 		work -= float64(e) * k.GPUs
 	}
@@ -326,9 +329,8 @@ func (im *Image) jobs(dst []float32, s *sched.State) {
 	clear(dst)
 	for i, j := range s.Slots {
 		k := &s.Known[j]
-		r := s.View.Request(j)
 		d := dst[i*im.job : (i+1)*im.job]
-		waited := now - s.View.Trace(j).Submit
+		waited := now - k.Submit
 		d[jobFilled] = 1
 		d[jobWait] = L(float64(waited))
 		d[jobGPUs] = float32(min(1, k.GPUs/im.gpus))
@@ -339,18 +341,27 @@ func (im *Image) jobs(dst []float32, s *sched.State) {
 			d[jobEstimate], d[jobArea] = k.Feature[featEstimate], k.Feature[featArea]
 		}
 		d[jobModel], d[jobBatch] = k.Feature[featModel], k.Feature[featBatch]
-		worst := im.c.WorstCost(r.GPUs)
-		d[jobBest] = float32(im.c.BestCost(r.GPUs) / worst)
+		d[jobBest] = k.Feature[featBest]
 		d[jobNow] = 1
 		if s.Fits[i] {
 			d[jobFits] = 1
-			_, cost := im.place.Of(s.View, j)
-			d[jobNow] = float32(min(1, cost/worst))
+			d[jobNow] = float32(min(1, im.cost(s, j)))
 		}
 		if im.seen != nil {
 			im.seen.Encode(d[jobLen:], s.View, j)
 		}
 	}
+}
+
+// cost returns the cost of the place that j, which fits, would get now over that of the worst one.
+func (im *Image) cost(s *sched.State, j sim.Job) float64 {
+	if k := &s.Known[j]; k.Plain && k.GPUs < mostPlain {
+		n := int(k.GPUs)
+		_, cost := im.place.plainOf(s.View, j, n)
+		return cost / im.c.WorstCost(n)
+	}
+	_, cost := im.place.Of(s.View, j)
+	return cost / im.c.WorstCost(s.View.Request(j).GPUs)
 }
 
 func (im *Image) queue(b bars, s *sched.State) {
@@ -359,7 +370,7 @@ func (im *Image) queue(b bars, s *sched.State) {
 		k := &s.Known[j]
 		x := float64(k.Estimate)
 		if s.Blind {
-			x = float64(now - s.View.Trace(j).Submit)
+			x = float64(now - k.Submit)
 		}
 		full, part := im.axis.Bar(x)
 		for c := range min(im.width, int(math.Ceil(k.GPUs))) {
@@ -371,16 +382,16 @@ func (im *Image) queue(b bars, s *sched.State) {
 // Placements computes where a gang would be placed now and its cost, once for each gang size while the cluster is
 // unchanged. It belongs to one environment.
 type Placements struct {
-	rule    cluster.Placement
-	version uint64
-	plain   []placed // by GPUs
-	other   placed   // requests for shares, types, cores or memory
+	rule  cluster.Placement
+	plain []placed // by GPUs
+	other placed   // requests for shares, types, cores or memory
 }
 
 type placed struct {
-	known, ok bool
-	gpus      []cluster.GPU
-	cost      float64
+	version uint64 // of the cluster, 0 = not computed
+	cost    float64
+	gpus    []cluster.GPU
+	ok      bool
 }
 
 // NewPlacements returns Placements that use rule.
@@ -389,32 +400,45 @@ func NewPlacements(rule cluster.Placement) *Placements { return &Placements{rule
 // Forget discards the computed placements.
 func (p *Placements) Forget() {
 	for i := range p.plain {
-		p.plain[i].known = false
+		p.plain[i].version = 0
 	}
 }
 
 // Of returns where j's gang would be placed now, and its tree cost; nil if it does not fit. The list is valid until
 // the cluster changes or Of is called for another job.
 func (p *Placements) Of(v *sim.View, j sim.Job) (gpus []cluster.GPU, cost float64) {
-	c, r := v.Cluster(), v.Request(j)
-	if c.Version() != p.version {
-		p.Forget()
-		p.version = c.Version()
+	r := v.Request(j)
+	if r.Plain() && r.GPUs < mostPlain {
+		return p.plainOf(v, j, r.GPUs)
 	}
-	slot := &p.other
-	if r.Milli == 1000 && r.Types == 0 && r.VC == 0 && r.CPUMilli == 0 && r.MemBytes == 0 && r.GPUs < 4096 {
-		for r.GPUs >= len(p.plain) {
-			p.plain = append(p.plain, placed{})
-		}
-		slot = &p.plain[r.GPUs]
+	return p.other.find(p.rule, v.Cluster(), r)
+}
+
+// mostPlain limits the table of plain gangs.
+const mostPlain = 4096
+
+// plainOf is Of for a plain request (cluster.Request.Plain) for n GPUs, fewer than mostPlain.
+func (p *Placements) plainOf(v *sim.View, j sim.Job, n int) (gpus []cluster.GPU, cost float64) {
+	c := v.Cluster()
+	for n >= len(p.plain) {
+		p.plain = append(p.plain, placed{})
 	}
-	if slot == &p.other || !slot.known {
-		slot.gpus, slot.ok = p.rule.Place(c, r, slot.gpus)
-		slot.cost = c.Cost(slot.gpus)
-		slot.known = true
+	x := &p.plain[n]
+	if x.version != c.Version() {
+		x.version = c.Version()
+		return x.find(p.rule, c, v.Request(j))
 	}
-	if !slot.ok {
+	if !x.ok {
 		return nil, 0
 	}
-	return slot.gpus, slot.cost
+	return x.gpus, x.cost
+}
+
+func (x *placed) find(rule cluster.Placement, c *cluster.Cluster, r *cluster.Request) (gpus []cluster.GPU, cost float64) {
+	x.gpus, x.ok = rule.Place(c, r, x.gpus)
+	x.cost = c.Cost(x.gpus)
+	if !x.ok {
+		return nil, 0
+	}
+	return x.gpus, x.cost
 }

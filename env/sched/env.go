@@ -69,7 +69,7 @@ type Env struct {
 	dec   sim.Decision
 	point *sim.Point // the current one
 	pilot Pilot      // nil if actions are decisions
-	mask  []bool
+	mask  []bool     // of the current time step
 	watch sim.Observer
 	books Follower         // the encoder; nil if it keeps no books
 	shown int              // how many events of the current point's decisions it has been shown
@@ -361,14 +361,19 @@ func (e *Env) learn(j sim.Job) {
 	for int(j) >= len(s.Known) {
 		s.Known = append(s.Known, Known{})
 	}
-	k := Known{Estimate: e.est.Of(s.View, j), GPUs: float64(t.Milli()) / 1000, Counted: s.View.Pos(j) >= e.win.First}
+	k := Known{
+		Estimate: e.est.Of(s.View, j), GPUs: float64(t.Milli()) / 1000, Submit: t.Submit,
+		Counted: s.View.Pos(j) >= e.win.First, Plain: s.View.Request(j).Plain(),
+	}
 	k.Area = float64(k.Estimate) * k.GPUs
 	if s.Blind {
 		k.Area = k.GPUs
 	}
-	model, batch := e.parts.Models.Draw(e.seed, t.ID)
-	k.ModelMB, k.Batch = model.MB, batch
 	s.Known[j] = k
+	if k.Counted {
+		model, batch := e.parts.Models.Draw(e.seed, t.ID)
+		s.ModelMB, s.Batch = model.MB, batch
+	}
 	e.parts.Encoder.Learn(s, j)
 }
 
@@ -378,7 +383,7 @@ func (e *Env) enqueue(j sim.Job) {
 	s.Waiting++
 	s.WaitingGPUs += k.GPUs
 	s.WaitingWork += float64(k.Estimate) * k.GPUs
-	s.WaitingSince += float64(s.View.Trace(j).Submit) * k.GPUs
+	s.WaitingSince += float64(k.Submit) * k.GPUs
 	e.parts.Slots.Add(s, j)
 }
 
@@ -388,7 +393,7 @@ func (e *Env) dequeue(j sim.Job) {
 	s.Waiting--
 	s.WaitingGPUs -= k.GPUs
 	s.WaitingWork -= float64(k.Estimate) * k.GPUs
-	s.WaitingSince -= float64(s.View.Trace(j).Submit) * k.GPUs
+	s.WaitingSince -= float64(k.Submit) * k.GPUs
 	if s.Waiting == 0 {
 		s.WaitingGPUs, s.WaitingWork, s.WaitingSince = 0, 0, 0 // drop accumulated rounding errors
 	}
@@ -492,7 +497,6 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 	if err := e.shell.Ready(ctx); err != nil {
 		return err
 	}
-	e.parts.Actions.Mask(e.mask, &e.state)
 	if err := e.shell.Legal(a, e.mask); err != nil {
 		return err
 	}
@@ -561,7 +565,8 @@ func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind
 	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
 	e.book(e.state.View.Decided())
 	e.parts.Encoder.Encode(ts.Obs, &e.state)
-	e.parts.Actions.Mask(ts.Mask, &e.state)
+	e.parts.Actions.Mask(e.mask, &e.state)
+	copy(ts.Mask, e.mask)
 	nan := math.NaN()
 	ts.Info[InfoDiscount] = e.spec.Discount(e.cfg.Gamma, elapsed)
 	for i := InfoDiscount + 1; i < infoLen; i++ {

@@ -25,6 +25,8 @@ type State struct {
 	WaitingSince float64       // their GPUs × submit, in GPU-nanoseconds
 	LastArrival  time.Duration // latest, of any job
 	LastFinish   time.Duration // latest; the episode's origin before the first
+	ModelMB      float64       // gradient size of the job that is being learned, if it is counted
+	Batch        int           // and its batch size
 	Seed         uint64        // of the episode, for parts that draw
 	Estimates    sim.Estimates // where estimates come from
 	Blind        bool          // no estimates: the time run replaces the remaining time, the time waited replaces e
@@ -47,10 +49,18 @@ type Known struct {
 	Estimate time.Duration // e, as of its submit; 0 when there are none
 	GPUs     float64       // n, in whole GPUs
 	Area     float64       // e·n in GPU-nanoseconds; n where there are no estimates
-	ModelMB  float64       // gradient size
-	Batch    int
+	Submit   time.Duration
+	Feature  [5]float32
 	Counted  bool // belongs to the window
-	Feature  [4]float32
+	Plain    bool // it fits wherever n GPUs are free (cluster.Request.Plain)
+}
+
+// CanFit reports whether j could start now, wherever its GPUs are.
+func (s *State) CanFit(j sim.Job) bool {
+	if k := &s.Known[j]; k.Plain {
+		return s.View.Cluster().Free() >= int(k.GPUs)
+	}
+	return s.View.Fits(j)
 }
 
 // Window is what stays the same throughout an episode.
