@@ -358,7 +358,11 @@ func (im *Image) cost(s *sched.State, j sim.Job) float64 {
 	if k := &s.Known[j]; k.Plain && k.GPUs < mostPlain {
 		n := int(k.GPUs)
 		_, cost := im.place.plainOf(s.View, j, n)
-		return cost / im.c.WorstCost(n)
+		x := &im.place.plain[n]
+		if x.worst == 0 {
+			x.worst = im.c.WorstCost(n)
+		}
+		return cost / x.worst
 	}
 	_, cost := im.place.Of(s.View, j)
 	return cost / im.c.WorstCost(s.View.Request(j).GPUs)
@@ -390,6 +394,7 @@ type Placements struct {
 type placed struct {
 	version uint64 // of the cluster, 0 = not computed
 	cost    float64
+	worst   float64 // of this many GPUs anywhere, 0 = not known
 	gpus    []cluster.GPU
 	ok      bool
 }
