@@ -144,11 +144,19 @@ func rivalNames(c *cobra.Command, word string) []string {
 	for _, p := range d.Planners {
 		names = append(names, p.Name)
 	}
-	if d.Simulated() {
-		for _, n := range policyNames(word) {
-			if _, err := config.ParseRival(n, d, config.For(d.ID).Env.Settings); err == nil {
-				names = append(names, n)
-			}
+	if !d.Simulated() {
+		return names
+	}
+	// The prefixed forms of a policy are offered once the prefix is there: before, the prefix alone.
+	prefix := ""
+	if p, base, ok := strings.Cut(word, ":"); ok && slices.Contains(config.Prefixes(), p+":") {
+		prefix, word = p+":", base
+	} else {
+		names = append(names, config.Prefixes()...)
+	}
+	for _, n := range policyNames(word) {
+		if _, err := config.ParseRival(prefix+n, d, config.For(d.ID).Env.Settings); err == nil {
+			names = append(names, prefix+n)
 		}
 	}
 	return names

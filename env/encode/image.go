@@ -28,6 +28,7 @@ type Image struct {
 	seen   *Forecasts // nil = they are not shown
 	job    int        // numbers of a slot in field jobs
 	plain  bool       // there are no images
+	stops  bool       // jobs can be stopped: field jobs ends with the numbers that say so
 
 	long   bars      // of both images, where they do not fit the stack
 	height []float32 // for columns that are nodes: the highest bar of each GPU
@@ -115,6 +116,11 @@ func (im *Image) Fields() []env.Field {
 	fields[0].Group, fields[3].Group, fields[2].Filled = im.machine(), im.width, 1+jobFilled
 	if im.seen != nil {
 		fields[2].Doc += "; " + ForecastDoc
+	}
+	if im.stops {
+		fields[2].Doc += "; " + stopDoc
+	}
+	if im.seen != nil {
 		fields = slices.Insert(fields, 2, f("held", "fraction", HeldDoc, HeldLen))
 	}
 	if im.plain {
@@ -159,8 +165,7 @@ func (im *Image) Follow(s *sched.State, events []sim.Event) { im.gangs.follow(s.
 func (im *Image) Learn(s *sched.State, j sim.Job) {
 	k := &s.Known[j]
 	if k.Counted { // others are never in a slot
-		k.Feature[featEstimate] = L(float64(k.Estimate))
-		k.Feature[featArea] = L(float64(k.Estimate) * k.GPUs / im.gpus)
+		im.Renew(s, j)
 		k.Feature[featModel] = C(s.ModelMB, 1e6)
 		k.Feature[featBatch] = float32(min(1, max(0, math.Log2(max(1, float64(s.Batch)))/16)))
 		n := s.View.Request(j).GPUs
@@ -169,6 +174,13 @@ func (im *Image) Learn(s *sched.State, j sim.Job) {
 	if im.seen != nil {
 		im.seen.Learn(s.View, j, k.Estimate)
 	}
+}
+
+// Renew implements sched.Renewer.
+func (im *Image) Renew(s *sched.State, j sim.Job) {
+	k := &s.Known[j]
+	k.Feature[featEstimate] = L(float64(k.Rest))
+	k.Feature[featArea] = L(float64(k.Rest) * k.GPUs / im.gpus)
 }
 
 // Encode implements sched.Encoder.
@@ -305,7 +317,7 @@ func global(dst []float32, s *sched.State, rate float64) {
 		k := &s.Known[j]
 		backlog--
 		gpus -= k.GPUs
-		e := k.Estimate
+		e := k.Rest
 		if s.Blind {
 			e = now - k.Submit
 		}
@@ -350,6 +362,10 @@ func (im *Image) jobs(dst []float32, s *sched.State) {
 		if im.seen != nil {
 			im.seen.Encode(d[jobLen:], s.View, j)
 		}
+		if im.stops {
+			past := d[im.job-stopLen:]
+			past[stopRan], past[stopCount] = L(float64(s.View.Ran(j))), C(float64(s.View.Preemptions(j)), mostStops)
+		}
 	}
 }
 
@@ -372,7 +388,7 @@ func (im *Image) queue(b bars, s *sched.State) {
 	now := s.View.Now()
 	for i, j := range s.Slots {
 		k := &s.Known[j]
-		x := float64(k.Estimate)
+		x := float64(k.Rest)
 		if s.Blind {
 			x = float64(now - k.Submit)
 		}

@@ -33,9 +33,10 @@ func TestFollowingARunChangesNothing(t *testing.T) {
 	tree := cluster.Spec{Name: "tree", Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}, {Count: 1, GPUs: 3}}}}}
 	for _, estimates := range []string{"exact", "trace", "noisy:1", "none", "history"} {
 		for _, x := range []struct {
-			spec   cluster.Spec
-			shares int // of ten jobs
-		}{{tree, 0}, {tree, 2}, {cluster.Spec{Name: "pool", Pool: 20}, 1}} {
+			spec    cluster.Spec
+			shares  int // of ten jobs
+			preempt bool
+		}{{tree, 0, false}, {tree, 0, true}, {tree, 2, r.IntN(2) == 0}, {cluster.Spec{Name: "pool", Pool: 20}, 1, false}} {
 			jobs := make([]traces.Job, 300)
 			at := time.Duration(0)
 			for i := range jobs {
@@ -50,6 +51,9 @@ func TestFollowingARunChangesNothing(t *testing.T) {
 			cfg := jobselect.DefaultConfig()
 			cfg.Window, cfg.Warm, cfg.Estimates, cfg.Comm = 40, 30, estimates, []string{"none", "tree"}[r.IntN(2)]
 			cfg.Forecast = "off"
+			if cfg.Preempt = x.preempt; x.preempt {
+				cfg.Running, cfg.Checkpoint, cfg.Restart = 8, time.Duration(r.IntN(60))*second, time.Duration(r.IntN(60))*second
+			}
 			w, err := jobselect.NewWorkload(cfg, x.spec, jobs)
 			if err != nil {
 				t.Fatal(err)
@@ -66,7 +70,8 @@ func TestFollowingARunChangesNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ts, want := env.NewTimeStep(e.Spec()), make([]float32, e.Spec().ObsLen())
+			ts, want := env.NewTimeStep(e.Spec()), []float32(nil)
+			from, to := map[string]int{}, 0 // where the fields are that the image has
 			for range 3 {
 				if err := e.Reset(ctx, env.Episode{Seed: r.Uint64(), Window: -1}, ts); err != nil {
 					t.Fatal(err)
@@ -76,10 +81,19 @@ func TestFollowingARunChangesNothing(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
+					if want == nil {
+						for _, f := range other.Fields() {
+							from[f.Name] = to
+							to += f.Len()
+						}
+						want = make([]float32, to)
+					}
 					other.Encode(want, e.State())
-					if !slices.Equal(ts.Obs, want) {
-						t.Fatalf("estimates %s, cluster %s, %d of 10 jobs share GPUs: after %d steps the observation is\n%v, want\n%v",
-							estimates, x.spec.Name, x.shares, n, ts.Obs, want)
+					for name, at := range from {
+						if got := field(t, e, ts, name); (name != "jobs" || !x.preempt) && !slices.Equal(got, want[at:at+len(got)]) {
+							t.Fatalf("estimates %s, cluster %s, %d of 10 jobs share GPUs, preempt %v: after %d steps field %s is\n%v, want\n%v",
+								estimates, x.spec.Name, x.shares, x.preempt, n, name, got, want[at:at+len(got)])
+						}
 					}
 					step(t, e, anyLegal(r, ts.Mask), ts)
 				}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
 	"clustergym/experiments/envs"
 	"clustergym/internal/nearest"
@@ -17,7 +18,15 @@ type Rival struct {
 	Rule    *envs.Rule
 	Planner *envs.Planner
 	Sched   heuristic.Config // the heuristic; used if Rule and Planner are nil
+	// Hindsight says that the schedule is searched with all jobs known, beginning with that of Sched.
+	Hindsight bool
 }
+
+// hindsight begins the names of policies that know the whole window: hindsight:BASE.
+const hindsight = "hindsight:"
+
+// Prefixes returns what may stand before the name of a heuristic that acts on the simulator.
+func Prefixes() []string { return []string{hindsight} }
 
 // Random is uniform play, the one policy that every environment has.
 const Random = "random"
@@ -34,6 +43,9 @@ func ParseRival(name string, d *envs.Descriptor, s envs.Settings) (Rival, error)
 		}
 		return Rival{}, fmt.Errorf("%s has no heuristics", d.ID)
 	}
+	if base, ok := strings.CutPrefix(name, hindsight); ok {
+		return parseHindsight(base, d, s)
+	}
 	estimates := ""
 	if d.Simulated() {
 		estimates = d.Cut(s).Estimates
@@ -47,6 +59,9 @@ func ParseRival(name string, d *envs.Descriptor, s envs.Settings) (Rival, error)
 		}
 		if estimates == "none" && r.Estimates {
 			return Rival{}, heuristic.Hidden(name)
+		}
+		if r.Stops && !d.Stops(s) {
+			return Rival{}, envs.CannotStop(name + slotsSuffix)
 		}
 		return Rival{Name: name + slotsSuffix, Rule: &r}, nil
 	}
@@ -92,6 +107,29 @@ func ParseRival(name string, d *envs.Descriptor, s envs.Settings) (Rival, error)
 	}
 	p.Name = p.Sched.Name()
 	return p, nil
+}
+
+// parseHindsight reads what stands behind hindsight: a heuristic that never stops a running job.
+func parseHindsight(base string, d *envs.Descriptor, s envs.Settings) (Rival, error) {
+	const want = "want hindsight: and a heuristic over the whole queue that never stops a job, as hindsight:sjf+skip"
+	if !d.Simulated() {
+		return Rival{}, fmt.Errorf("%s%s: %s has no cluster to schedule on; leave it out", hindsight, base, d.ID)
+	}
+	r, err := ParseRival(base, d, s)
+	if err != nil {
+		return Rival{}, fmt.Errorf("%s%s: %w", hindsight, base, err)
+	}
+	switch {
+	case r.Rule != nil || r.Hindsight:
+		return Rival{}, fmt.Errorf("%s%s: %s does not see the whole queue; %s", hindsight, base, r.Name, want)
+	case heuristic.Preemptive(r.Sched.Order):
+		return Rival{}, fmt.Errorf("%s%s: %s stops running jobs; %s", hindsight, base, r.Sched.Order, want)
+	}
+	if _, err := cluster.NewPlacement(r.Sched.Placement); err != nil {
+		return Rival{}, fmt.Errorf("%s%s: placement %s looks at running jobs; want one that does not, as closest-b", hindsight, base, r.Sched.Placement)
+	}
+	r.Name, r.Hindsight = hindsight+r.Name, true
+	return r, nil
 }
 
 // suggested returns the end of a message that refuses a policy on the simulator: the rule or the heuristic that was probably

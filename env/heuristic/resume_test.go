@@ -1,0 +1,63 @@
+package heuristic_test
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"clustergym/env/heuristic"
+	"clustergym/env/sim"
+)
+
+// newborn resets its policy before every decision, and shows it no events.
+type newborn struct{ heuristic.Policy }
+
+func (n newborn) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
+	n.Policy.Reset(v)
+	return n.Policy.Decide(v, &sim.Point{Now: p.Now}, d)
+}
+
+// A policy that remembers nothing decides alike when it is reset before every decision.
+func TestWhatRemembersNothingCanBeResetAtAnyTime(t *testing.T) {
+	played := 0
+	forAllOrders(t, func(t *rapid.T, order string) {
+		x := drawWorld(t, wants{order: order})
+		if x.policy.Forgets() != "" {
+			return
+		}
+		played++
+		want := x.played(t, history{})
+		s, h := x.machine(t)
+		if got := x.playOn(t, s, newborn{h}, new(history)); got != want {
+			t.Fatalf("reset before every decision:\n%s\n%s", diff(got, want), x)
+		}
+	})
+	if !raced && played < 500 {
+		t.Errorf("%d runs of policies that remember nothing", played)
+	}
+}
+
+func TestBasesStopNoJobs(t *testing.T) {
+	bases := heuristic.Bases()
+	for _, name := range []string{"fifo", "sjf", "f1", "smallest", "area", "wfp3"} {
+		if !slices.Contains(bases, name) {
+			t.Errorf("%s is no base: %v", name, bases)
+		}
+	}
+	for _, name := range bases {
+		if heuristic.Preemptive(name) {
+			t.Errorf("%s stops running jobs", name)
+		}
+	}
+	for _, name := range []string{"las", "gandiva", "lpf", "exact", "dally"} {
+		if slices.Contains(bases, name) {
+			t.Errorf("%s remembers something", name)
+		}
+	}
+	c := heuristic.DefaultConfig()
+	c.Admission = "commit"
+	if c.Forgets() == "" {
+		t.Error("commit holds a job")
+	}
+}
