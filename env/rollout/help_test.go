@@ -103,6 +103,11 @@ func (l *log) Observe(v *sim.View, p *sim.Point) error {
 	return nil
 }
 
+// discard looks at nothing.
+type discard struct{}
+
+func (discard) Observe(*sim.View, *sim.Point) error { return nil }
+
 func (l *log) mean() time.Duration { return l.jct / time.Duration(max(1, l.done)) }
 
 func base(order, admission, estimates string) heuristic.Config {
