@@ -146,16 +146,25 @@ func rivalNames(c *cobra.Command, word string) []string {
 	for _, p := range d.Planners {
 		names = append(names, p.Name)
 	}
-	if d.Simulated() {
-		for _, n := range policyNames(strings.TrimPrefix(word, rollout.Prefix)) {
-			if _, err := config.ParseRival(n, d, config.For(d.ID).Env.Settings); err == nil {
-				names = append(names, n)
-			}
+	if !d.Simulated() {
+		return names
+	}
+	// The prefixed forms of a policy are offered once the prefix is there: before, the prefix alone.
+	prefix := ""
+	if p, base, ok := strings.Cut(word, ":"); ok && slices.Contains(config.Prefixes(), p+":") {
+		prefix, word = p+":", base
+	} else {
+		names = append(names, config.Prefixes()...)
+	}
+	all := policyNames(word)
+	for _, r := range d.RuleNames() {
+		if prefix != "" {
+			all = append(all, r+"@slots")
 		}
-		for _, n := range lookingNames(word, names) {
-			if _, err := config.ParseRival(n, d, config.For(d.ID).Env.Settings); err == nil || n == rollout.Prefix {
-				names = append(names, n)
-			}
+	}
+	for _, n := range all {
+		if _, err := config.ParseRival(prefix+n, d, config.For(d.ID).Env.Settings); err == nil {
+			names = append(names, prefix+n)
 		}
 	}
 	return names

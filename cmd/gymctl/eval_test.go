@@ -25,7 +25,7 @@ func TestEvalRefusesBadInputInOneSentence(t *testing.T) {
 		{"--checkpoint run/checkpoints", "neither a checkpoint"},
 		{"--checkpoint run --checkpoint run", "named twice"},
 		{"--checkpoint run --set env.visible=8", "does not fit this environment"},
-		{"--checkpoint run --cluster 2x8", "does not fit this environment"},
+		{"--checkpoint run --cluster 2x8", "does not fit this environment, where its network has weights of other shapes (those of kind attention fit"},
 		{"--checkpoint run --trace nowhere.csv", "nowhere.csv"},
 		{"--checkpoint run --trace few.csv", "few.csv|too few jobs"},
 		{"--checkpoint run --format csv", "--format goes with --trace"},

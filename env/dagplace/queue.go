@@ -60,7 +60,7 @@ func NewQueue(cfg Config) (*Queue, error) {
 		ID: "DAGQueue-v1", Action: env.ActionSpec{Sizes: []int{QueueWindow}}, Solved: math.NaN(), NoOp: -1,
 		Obs: []env.Field{
 			{Name: "queue", Shape: []int{globalFeatures}, Low: 0, High: bound, Unit: "fraction", Doc: "tasks placed; GPUs at work; ready tasks over the window; mean length of the window's tasks"},
-			{Name: "tasks", Shape: []int{QueueWindow, queueFeatures}, Low: 0, High: bound, Unit: "of the longest task", Doc: "for each task: there is one; length; wait; place in the queue"},
+			{Name: "tasks", Shape: []int{QueueWindow, queueFeatures}, Low: 0, High: bound, Unit: "of the longest task", Doc: "for each task: there is one; length; wait; place in the queue", Filled: 1},
 		},
 		Info: []env.Field{{Name: "makespan_s", Unit: "seconds", Metric: true}, {Name: "leader_s", Unit: "seconds", Metric: true}},
 	}}

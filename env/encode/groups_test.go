@@ -38,3 +38,20 @@ func TestColumnsFormGroups(t *testing.T) {
 		}
 	}
 }
+
+// Whether a slot holds a job is told by the first column of jobs.
+func TestSlotsTellWhetherTheyAreFilled(t *testing.T) {
+	c, err := cluster.New(cluster.Spec{Name: "pool", Pool: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	im, err := NewImage(LogAxis(), c, 10, 7, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range im.Fields() {
+		if want := map[string]int{"jobs": 1}[f.Name]; f.Filled != want {
+			t.Errorf("%s: Filled is %d, want %d", f.Name, f.Filled, want)
+		}
+	}
+}

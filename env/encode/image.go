@@ -26,6 +26,8 @@ type Image struct {
 	place  *Placements
 	seen   *Forecasts // nil = they are not shown
 	job    int        // numbers of a slot in field jobs
+	plain  bool       // there are no images
+	stops  bool       // jobs can be stopped: field jobs ends with the numbers that say so
 
 	height []float32 // for columns that are nodes: the highest bar of each GPU
 	pool   []sim.Job // scratch: running jobs in order of start
@@ -50,6 +52,16 @@ func NewImage(axis *Axis, c *cluster.Cluster, k, m int, place *Placements, seen 
 		im.height = make([]float32, c.GPUs())
 	}
 	return im, nil
+}
+
+// NewTables is NewImage without the fields cluster and queue: the observation's size does not depend on the cluster, nor on
+// the largest gang.
+func NewTables(axis *Axis, c *cluster.Cluster, k int, place *Placements, seen *Forecasts) *Image {
+	im := &Image{axis: axis, c: c, slots: k, gpus: float64(c.GPUs()), place: place, seen: seen, job: jobLen, plain: true}
+	if seen != nil {
+		im.job += ForecastLen
+	}
+	return im
 }
 
 // The columns of field jobs.
@@ -90,10 +102,18 @@ func (im *Image) Fields() []env.Field {
 		f("jobs", "fraction", "by slot: filled; L(wait); n/G; L(e); L(e·n/G); C(model MB, 1e6); log2(batch)/16; best/worst cost for n; cost now/worst (1: does not fit); fits", im.slots, im.job),
 		f("queue", "bar", "estimated run time of each slot's job, in as many of the slot's columns as it wants GPUs", rowCount, im.slots*im.width),
 	}
-	fields[0].Group, fields[3].Group = im.machine(), im.width
+	fields[0].Group, fields[3].Group, fields[2].Filled = im.machine(), im.width, 1+jobFilled
 	if im.seen != nil {
 		fields[2].Doc += "; " + ForecastDoc
+	}
+	if im.stops {
+		fields[2].Doc += "; " + stopDoc
+	}
+	if im.seen != nil {
 		fields = slices.Insert(fields, 2, f("held", "fraction", HeldDoc, HeldLen))
+	}
+	if im.plain {
+		fields = fields[1 : len(fields)-1]
 	}
 	return fields
 }
@@ -128,9 +148,8 @@ func (im *Image) Reset(*sched.State) {
 
 // Learn implements sched.Encoder.
 func (im *Image) Learn(s *sched.State, j sim.Job) {
+	im.Renew(s, j)
 	k := &s.Known[j]
-	k.Feature[featEstimate] = L(float64(k.Estimate))
-	k.Feature[featArea] = L(float64(k.Estimate) * k.GPUs / im.gpus)
 	k.Feature[featModel] = C(k.ModelMB, 1e6)
 	k.Feature[featBatch] = float32(min(1, max(0, math.Log2(max(1, float64(k.Batch)))/16)))
 	if im.seen != nil {
@@ -138,11 +157,21 @@ func (im *Image) Learn(s *sched.State, j sim.Job) {
 	}
 }
 
+// Renew implements sched.Renewer.
+func (im *Image) Renew(s *sched.State, j sim.Job) {
+	k := &s.Known[j]
+	k.Feature[featEstimate] = L(float64(k.Rest))
+	k.Feature[featArea] = L(float64(k.Rest) * k.GPUs / im.gpus)
+}
+
 // Encode implements sched.Encoder.
 func (im *Image) Encode(dst []float32, s *sched.State) {
 	clear(dst)
-	n := rowCount * im.cols
-	im.clusterImage(dst[:n], s)
+	n := 0
+	if !im.plain {
+		n = rowCount * im.cols
+		im.clusterImage(dst[:n], s)
+	}
 	Global(dst[n:n+8], s)
 	n += 8
 	if im.seen != nil {
@@ -151,7 +180,9 @@ func (im *Image) Encode(dst []float32, s *sched.State) {
 		n += HeldLen
 	}
 	im.jobs(dst[n:n+im.slots*im.job], s)
-	im.queue(dst[n+im.slots*im.job:], s)
+	if !im.plain {
+		im.queue(dst[n+im.slots*im.job:], s)
+	}
 }
 
 // known returns the expected remaining time of j: estimate − time run, or the time run if there are no estimates.
@@ -260,7 +291,7 @@ func Global(dst []float32, s *sched.State) {
 		k := &s.Known[j]
 		backlog--
 		gpus -= k.GPUs
-		e := k.Estimate
+		e := k.Rest
 		if s.Blind {
 			e = now - v.Trace(j).Submit
 		}
@@ -316,6 +347,10 @@ func (im *Image) jobs(dst []float32, s *sched.State) {
 		if im.seen != nil {
 			im.seen.Encode(d[jobLen:], s.View, j)
 		}
+		if im.stops {
+			past := d[im.job-stopLen:]
+			past[stopRan], past[stopCount] = L(float64(s.View.Ran(j))), C(float64(s.View.Preemptions(j)), mostStops)
+		}
 	}
 }
 
@@ -324,7 +359,7 @@ func (im *Image) queue(dst []float32, s *sched.State) {
 	cols := im.slots * im.width
 	for i, j := range s.Slots {
 		k := &s.Known[j]
-		x := float64(k.Estimate)
+		x := float64(k.Rest)
 		if s.Blind {
 			x = float64(now - s.View.Trace(j).Submit)
 		}

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"clustergym/env"
 )
 
 func (s *suite) episodesKeepToTheSpec() error {
+	empty := make([][]float32, len(s.spec.Obs))                                     // by field: the first empty row seen
 	before, atEnd := make([]bool, len(s.spec.Info)), make([]bool, len(s.spec.Info)) // whether an info was ever a number
 	for k := range s.episodes {
 		steps, last := -1, env.First
@@ -29,7 +31,10 @@ func (s *suite) episodesKeepToTheSpec() error {
 					before[i], atEnd[i] = before[i] || !ts.Kind.Last(), atEnd[i] || ts.Kind.Last()
 				}
 			}
-			return s.spec.Check(ts)
+			if err := s.spec.Check(ts); err != nil {
+				return err
+			}
+			return emptyRowsAreAlike(s.spec, ts, empty)
 		})
 		if err != nil {
 			return fmt.Errorf("episode %d: %w", k, err)
@@ -41,6 +46,31 @@ func (s *suite) episodesKeepToTheSpec() error {
 	for i, f := range s.spec.Info {
 		if atEnd[i] && !before[i] && !f.Metric {
 			return fmt.Errorf("info %q is known only with last steps: want it to be a Metric, so that clients get it with them", f.Name)
+		}
+	}
+	return nil
+}
+
+// emptyRowsAreAlike checks the rows that a table's column Filled says are empty: as they hold nothing, they all look the same.
+func emptyRowsAreAlike(sp env.Spec, ts *env.TimeStep, empty [][]float32) error {
+	at := 0
+	for i, f := range sp.Obs {
+		x := ts.Obs[at : at+f.Len()]
+		at += f.Len()
+		if f.Filled == 0 {
+			continue
+		}
+		for r, w := 0, f.Shape[1]; r < f.Shape[0]; r++ {
+			row := x[r*w : (r+1)*w]
+			switch v := row[f.Filled-1]; {
+			case v < 0:
+				return fmt.Errorf("observation %q: column %d, which says that row %d is filled, is %v, want at least 0", f.Name, f.Filled-1, r, v)
+			case v > 0:
+			case empty[i] == nil:
+				empty[i] = slices.Clone(row)
+			case !slices.Equal(row, empty[i]):
+				return fmt.Errorf("observation %q: row %d is empty and holds %v, another empty row %v", f.Name, r, row, empty[i])
+			}
 		}
 	}
 	return nil

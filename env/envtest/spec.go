@@ -33,6 +33,9 @@ func (s *suite) specIsSane() error {
 		if !(f.Low <= f.High) {
 			bad("observation %q: bounds [%v, %v]", f.Name, f.Low, f.High)
 		}
+		if f.Filled < 0 || f.Filled > 0 && (len(f.Shape) != 2 || f.Filled > f.Shape[1]) {
+			bad("observation %q of shape %v: Filled is %d, want 0 or 1 + a column of a table [rows, columns]", f.Name, f.Shape, f.Filled)
+		}
 		if f.Metric {
 			bad("observation %q is a Metric, which only infos are", f.Name)
 		}

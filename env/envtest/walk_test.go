@@ -60,6 +60,10 @@ func newWalk(fault string) *walk {
 		w.spec.Obs[0].Name = "z"
 	case "empty shape":
 		w.spec.Obs[0].Shape = []int{0}
+	case "filled of no table":
+		w.spec.Obs[0].Filled = 1
+	case "empty rows differ":
+		w.spec.Obs[1].Filled = 1
 	case "bounds crossed":
 		w.spec.Action.Low[0] = 2
 	case "info not scalar":
@@ -295,6 +299,9 @@ func (w *walk) fill(ts *env.TimeStep) {
 	}
 	if w.fault == "observation out of bounds" {
 		ts.Obs[4] = 101
+	}
+	if w.fault == "empty rows differ" {
+		ts.Obs[3], ts.Obs[4] = 0, ts.Obs[3]
 	}
 	ts.Mask[3], ts.Mask[4] = true, true
 	if w.fault == "nothing legal" {

@@ -54,7 +54,7 @@ func TestStepsAndResetsAllocateNothing(t *testing.T) {
 	}
 	for _, x := range [][2]string{{"exact", ""}, {"exact", "sjf"}, {"history", ""}, {"history", "sjf"}} {
 		cfg := jobselect.DefaultConfig()
-		cfg.Estimates, cfg.Relative = x[0], x[1]
+		cfg.Estimates, cfg.Relative, cfg.Running = x[0], x[1], 6
 		w := newWalker(t, cfg, 3)
 		for w.seed < 7 { // twice through all episodes
 			w.one(t)

@@ -34,6 +34,10 @@ func TestContract(t *testing.T) {
 		{"relative", topdrl(), func(c *jobselect.Config) { c.Relative, c.Gamma, c.Reward = "sjf", 0.99, "throughput" }},
 		{"contested, linear", topdrl(), func(c *jobselect.Config) { c.Contested, c.TimeAxis = true, "linear" }},
 		{"no estimates, oldest", topdrl(), func(c *jobselect.Config) { c.Estimates, c.Slots = "none", "oldest" }},
+		{"running gangs", topdrl(), func(c *jobselect.Config) { c.Running, c.Forecast = 5, "on" }},
+		{"tables alone", cluster.Spec{Pool: 24}, func(c *jobselect.Config) {
+			c.Running, c.Images, c.Estimates, c.Comm = 5, false, "none", "none"
+		}},
 		{"cut off", topdrl(), func(c *jobselect.Config) { c.Horizon, c.MaxSteps, c.Estimates = 2*time.Hour, 60, "noisy:0.5" }},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -97,11 +101,12 @@ func TestConfigFaultsAllAtOnce(t *testing.T) {
 	cfg.Gamma, cfg.Tau, cfg.Window, cfg.Warm, cfg.Load, cfg.Relative, cfg.Horizon, cfg.MaxSteps = 0, 0, 0, -1, 1e9, "lifo", -1, -1
 	cfg.Estimates, cfg.Visible, cfg.Slots, cfg.MaxGPUs, cfg.Placement, cfg.Comm = "rumours", 3, "newest", 0, "anywhere", "pigeon"
 	cfg.Reward, cfg.WaitCost, cfg.TimeAxis, cfg.Row, cfg.Models = "fame", -1, "cubic", 0, "no such mix"
+	cfg.Running = -1
 	var keys []string
 	for _, f := range fault.All(cfg.Validate()) {
 		keys = append(keys, f.Key)
 	}
-	want := "gamma tau window warm load relative horizon max_steps estimates visible slots max_gpus placement comm reward wait_cost time_axis row models"
+	want := "gamma tau window warm load relative horizon max_steps estimates visible slots max_gpus placement comm reward wait_cost time_axis row models running"
 	if got := strings.Join(keys, " "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -64,10 +64,15 @@ func TestTheFutureIsHidden(t *testing.T) {
 	for _, estimates := range []string{"trace", "none"} {
 		for _, slots := range []string{"mixed", "oldest"} {
 			cfg := small(0)
-			cfg.Estimates, cfg.Slots, cfg.Visible = estimates, slots, 6
+			cfg.Estimates, cfg.Slots, cfg.Visible, cfg.Running = estimates, slots, 6, 4
 			longer := other(func(i int, j *traces.Job) { j.Work *= time.Duration(2 + i%3) })
 			if n := twin(t, cfg, past, longer, now); n < 10 {
 				t.Errorf("only %d steps", n)
+			}
+			preempting(&cfg)
+			cfg.MinRun = 45 * second
+			if n := twin(t, cfg, past, longer, now); n < 10 {
+				t.Errorf("only %d steps where jobs can be stopped", n)
 			}
 			later := other(func(i int, j *traces.Job) {
 				if i >= 20 {
@@ -82,7 +87,7 @@ func TestTheFutureIsHidden(t *testing.T) {
 	}
 	// With estimates: none, the trace's estimates are not visible either.
 	cfg := small(0)
-	cfg.Estimates, cfg.Visible = "none", 6
+	cfg.Estimates, cfg.Visible, cfg.Running = "none", 6, 4
 	twin(t, cfg, past, other(func(_ int, j *traces.Job) { j.Estimate *= 10 }), now)
 }
 

@@ -55,6 +55,7 @@ func Page(cfg Config, s env.Spec) string {
 	p("doubles until it exceeds the time run. With estimates: none the time run replaces what remains, the time waited")
 	p("replaces e, and slots rank by n.\n")
 	b.WriteString(encode.ForecastSection("every row of field jobs has 14 numbers more", true))
+	b.WriteString(encode.RunningSection())
 	p("## Reward\n")
 	p("W = counted jobs, tau = %v of simulated time. The return of a whole episode, undiscounted, equals exactly:\n", s.Tau)
 	p("| reward | return |")

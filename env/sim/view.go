@@ -84,6 +84,9 @@ func (v *View) OnNode(node int) []Job {
 	return v.s.near.byNode[node]
 }
 
+// Decided reports whether a decision about j has been made at the current point, so that no other can be.
+func (v *View) Decided(j Job) bool { return v.s.jobs[j].changed == v.s.points }
+
 // Rate returns how fast j progresses, or will after its overhead; 0 unless it runs.
 func (v *View) Rate(j Job) float64 { return v.s.jobs[j].rate }
 

@@ -21,6 +21,13 @@ const (
 	globalRow  = 6
 )
 
+// Columns that are 1 in rows that hold something.
+const (
+	jobFilled     = 14
+	runningFilled = 11
+	pairFilled    = pairRow - 1
+)
+
 // InfoJCT is the column of Info with the mean completion time in seconds, at the end.
 const InfoJCT = 5
 
@@ -47,6 +54,7 @@ func (e *Env) describe() env.Spec {
 			unit("global", "fraction", "waiting, beyond the slots, running, coming, free GPUs, a gang is begun", globalRow),
 			unit("pairs", "fraction", "slot by server: type (8), workers, left, intervals alone left, waited, CPU, GPU share, begun; of the server free CPU, GPU, memory, jobs by type (8)/4, all workers and those of the type/8; workers of this gang here and elsewhere/8, how many more fit/8, whether all of them do, whether the action is legal, filled", c.Slots*c.Servers, pairRow),
 		}
+		s.Obs[1].Filled = pairFilled + 1
 		return s
 	}
 	s.Obs = []env.Field{
@@ -56,6 +64,7 @@ func (e *Env) describe() env.Spec {
 		unit("running", "fraction", "running jobs, most workers first: type (8), workers/16, intervals left (logarithm), speed last seen by that alone, filled", shown, runningRow),
 		unit("servers", "fraction", "free CPU, GPU, memory; workers by type (8), by 8", c.Servers, serverRow),
 	}
+	s.Obs[1].Filled, s.Obs[3].Filled = jobFilled+1, runningFilled+1
 	return s
 }
 
@@ -128,7 +137,7 @@ func (e *Env) observe(dst []float32) {
 		j := &e.jobs[id]
 		r := jobs[s*jobRow : (s+1)*jobRow]
 		e.row(r, j)
-		r[14] = 1
+		r[jobFilled] = 1
 		if e.begun == id {
 			r[15] = 1
 		}
@@ -142,7 +151,7 @@ func (e *Env) observe(dst []float32) {
 		j := &e.jobs[id]
 		r := running[i*runningRow : (i+1)*runningRow]
 		r[j.kind] = 1
-		r[8], r[9], r[10], r[11] = share(float64(j.workers), 16), scaled(j.work-j.done, 500), share(j.seen, 1), 1
+		r[8], r[9], r[10], r[runningFilled] = share(float64(j.workers), 16), scaled(j.work-j.done, 500), share(j.seen, 1), 1
 		put(c.Slots+i, j)
 	}
 	for m := range e.active {
@@ -231,7 +240,7 @@ func (e *Env) observePairs(dst []float32) {
 			if e.mask[s*c.Servers+m] {
 				r[at+6] = 1
 			}
-			r[at+7] = 1
+			r[pairFilled] = 1
 		}
 	}
 }

@@ -33,6 +33,7 @@ type contestant struct {
 	// nothing is set for schedulers that do not ask for run times. Rules in the action space have them in any case, as
 	// environments choose by them which jobs can be acted on.
 	nothing bool
+	knows   bool // it knows the whole window beforehand
 	// player makes an instance that plays on e; every worker has its own. It is nil for external policies.
 	player func(e sched.Arena) (player, error)
 }
@@ -41,6 +42,9 @@ type contestant struct {
 func (c *contestant) agent() bool {
 	return c.missing == "" && (c.kind == report.KindCheckpoint || c.kind == report.KindExternal)
 }
+
+// whole returns whether c can play a whole part. A search in hindsight would have to play it thousands of times.
+func (c *contestant) whole() bool { return c.player != nil && !c.knows }
 
 // player plays one episode to its end before an audience. info is that of the last time step, nil for a scheduler that
 // replaces the agent; it is valid until the next episode.
@@ -54,9 +58,15 @@ type audience interface {
 
 var _ audience = (*metrics.Collector)(nil)
 
-// newContestant returns a contestant that plays a rival: a rule through the action space, or a heuristic directly on the
-// simulator.
-func newContestant(p config.Rival) contestant {
+// newContestant returns a contestant that plays a rival of cfg: a rule through the action space, a heuristic directly on the
+// simulator, one that looks ahead, or the schedule found in hindsight.
+func (w *World) newContestant(cfg *config.Config, p config.Rival) contestant {
+	if p.Hindsight {
+		return w.hindsight(cfg, p)
+	}
+	if p.Rollout != nil && p.Rule == nil {
+		return w.looking(p)
+	}
 	if p.Rule != nil {
 		return contestant{name: p.Name, kind: "slots", random: p.Rule.Draws, player: func(e sched.Arena) (player, error) {
 			rule, err := p.Rule.Policy(e)
@@ -231,7 +241,7 @@ func (v *evaluation) report(cs []contestant, played [][][]result) (*report.Repor
 		stat := func(f func(*result) float64) statistic.Statistic {
 			return statistic.Describe(v.cfg.Seed, pick(c, f))
 		}
-		p := report.PolicyReport{Name: cs[c].name, Kind: cs[c].kind, Trained: cs[c].trained, Nothing: cs[c].nothing, Metrics: &report.PolicyMetrics{
+		p := report.PolicyReport{Name: cs[c].name, Kind: cs[c].kind, Trained: cs[c].trained, Nothing: cs[c].nothing, Knows: cs[c].knows, Metrics: &report.PolicyMetrics{
 			JCT:             stat(jct),
 			Wait:            stat(func(s *result) float64 { return s.Wait.Mean }),
 			FirstWait:       stat(func(s *result) float64 { return s.FirstWait.Mean }),
@@ -289,9 +299,9 @@ func (w *whole) At(traces.Part, uint64, int) (warm, counted []traces.Job, first 
 // Jobs implements envs.Windows.
 func (w *whole) Jobs(traces.Part) []traces.Job { return w.jobs }
 
-// playWhole runs every contestant but the external ones once over the whole part.
+// playWhole runs every contestant once over the whole part, but for the external ones and those that search windows.
 func (v *evaluation) playWhole(ctx context.Context, cs []contestant, tick func()) (*report.WholeReport, error) {
-	cs = slices.DeleteFunc(slices.Clone(cs), func(c contestant) bool { return c.player == nil })
+	cs = slices.DeleteFunc(slices.Clone(cs), func(c contestant) bool { return !c.whole() })
 	jobs := v.world.Workload.Windows.Jobs(v.part)
 	_, _, first, err := v.world.Workload.Windows.At(v.part, 0, 0)
 	if err != nil {

@@ -40,7 +40,7 @@ func (w *World) Rivals(ctx context.Context, cfg *config.Config, workers int) ([]
 	}
 	all := make([]Rival, len(cs))
 	for i := range cs {
-		all[i] = Rival{cs[i].name, w.validation(played[i][0])}
+		all[i] = Rival{cs[i].name, w.validation(cfg, played[i][0])}
 	}
 	return all, nil
 }
@@ -53,11 +53,7 @@ func (w *World) heuristics(cfg *config.Config) ([]contestant, error) {
 		if err != nil {
 			return nil, &workload.InputError{Err: err}
 		}
-		if p.Rollout != nil && p.Rule == nil {
-			cs = append(cs, w.looking(p))
-			continue
-		}
-		cs = append(cs, newContestant(p))
+		cs = append(cs, w.newContestant(cfg, p))
 	}
 	return cs, nil
 }

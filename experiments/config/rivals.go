@@ -9,6 +9,7 @@ import (
 
 	"clustergym/agents"
 	"clustergym/env"
+	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
 	"clustergym/env/rollout"
@@ -26,7 +27,15 @@ type Rival struct {
 	Sched   heuristic.Config // the heuristic; used if Rule and Planner are nil
 	// Rollout says how the heuristic looks ahead, or the rule; nil = it does not.
 	Rollout *rollout.Config
+	// Hindsight says that the schedule is searched with all jobs known, beginning with that of Sched.
+	Hindsight bool
 }
+
+// hindsight begins the names of policies that know the whole window: hindsight:BASE.
+const hindsight = "hindsight:"
+
+// Prefixes returns what may stand before the name of a heuristic that acts on the simulator.
+func Prefixes() []string { return []string{hindsight, rollout.Prefix} }
 
 // Random is uniform play, the one policy that every environment has.
 const Random = "random"
@@ -66,6 +75,9 @@ func parseRival(name string, d *envs.Descriptor, s envs.Settings, look rollout.C
 	p, err := parsePlain(base, d, s)
 	if err != nil {
 		return p, err
+	}
+	if p.Hindsight {
+		return Rival{}, fmt.Errorf("%q: %s knows the window already; want a heuristic, as rollout:sjf+skip", name, base)
 	}
 	p.Sched.Estimates = d.Cut(s).Estimates
 	if err := rollout.CheckBase(&p.Sched); err != nil {
@@ -124,6 +136,9 @@ func parsePlain(name string, d *envs.Descriptor, s envs.Settings) (Rival, error)
 		}
 		return Rival{}, fmt.Errorf("%s has no heuristics", d.ID)
 	}
+	if base, ok := strings.CutPrefix(name, hindsight); ok {
+		return parseHindsight(base, d, s)
+	}
 	estimates := ""
 	if d.Simulated() {
 		estimates = d.Cut(s).Estimates
@@ -137,6 +152,9 @@ func parsePlain(name string, d *envs.Descriptor, s envs.Settings) (Rival, error)
 		}
 		if estimates == "none" && r.Estimates {
 			return Rival{}, heuristic.Hidden(name)
+		}
+		if r.Stops && !d.Stops(s) {
+			return Rival{}, envs.CannotStop(name + slotsSuffix)
 		}
 		return Rival{Name: name + slotsSuffix, Rule: &r}, nil
 	}
@@ -182,6 +200,29 @@ func parsePlain(name string, d *envs.Descriptor, s envs.Settings) (Rival, error)
 	}
 	p.Name = p.Sched.Name()
 	return p, nil
+}
+
+// parseHindsight reads what stands behind hindsight: a heuristic that never stops a running job.
+func parseHindsight(base string, d *envs.Descriptor, s envs.Settings) (Rival, error) {
+	const want = "want hindsight: and a heuristic over the whole queue that never stops a job, as hindsight:sjf+skip"
+	if !d.Simulated() {
+		return Rival{}, fmt.Errorf("%s%s: %s has no cluster to schedule on; leave it out", hindsight, base, d.ID)
+	}
+	r, err := ParseRival(base, d, s)
+	if err != nil {
+		return Rival{}, fmt.Errorf("%s%s: %w", hindsight, base, err)
+	}
+	switch {
+	case r.Rule != nil || r.Hindsight || r.Rollout != nil:
+		return Rival{}, fmt.Errorf("%s%s: %s does not see the whole queue; %s", hindsight, base, r.Name, want)
+	case heuristic.Preemptive(r.Sched.Order):
+		return Rival{}, fmt.Errorf("%s%s: %s stops running jobs; %s", hindsight, base, r.Sched.Order, want)
+	}
+	if _, err := cluster.NewPlacement(r.Sched.Placement); err != nil {
+		return Rival{}, fmt.Errorf("%s%s: placement %s looks at running jobs; want one that does not, as closest-b", hindsight, base, r.Sched.Placement)
+	}
+	r.Name, r.Hindsight = hindsight+r.Name, true
+	return r, nil
 }
 
 // suggested returns the end of a message that refuses a policy on the simulator: the rule or the heuristic that was probably

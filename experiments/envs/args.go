@@ -412,6 +412,8 @@ func kwargOf(path string, v reflect.Value, words [2]string) Kwarg {
 		k.Type, k.Default = "bool", x
 	case string:
 		k.Type, k.Default = "string", x
+	case jobselect.Images:
+		k.Type, k.Default = "bool", bool(x)
 	case sched.Forecast:
 		k.Type, k.Default = "string", string(x)
 	case map[string]string:

@@ -113,6 +113,7 @@ func TestMemoryIsAnUpperBound(t *testing.T) {
 			{kw("contested", true), 2}, {kw("comm", "tree", "placement", "closest-c"), 2}, {kw("visible", 1024), 1}, {kw("max_gpus", 1024, "visible", 256, "cluster", large), 1},
 			{kw("estimates", "noisy:0.5"), 2}, {kw("preset", "quickstart"), 2},
 			{kw("estimates", "history"), 2}, {kw("estimates", "history", "window", 800, "relative", "sjf"), 1}, {kw("forecast", "on", "window", 800), 1},
+			{kw("running", 64), 4}, {kw("running", 1024, "window", 800), 1}, {kw("running", 16, "images", false, "cluster", large), 1},
 		},
 		delayoffer.ID: {{nil, 4}, {kw("window", 8), 32}, {kw("window", 1000), 1}, {kw("cluster", "dally:10x40"), 1}, {kw("relative", true), 2}, {kw("auto", true, "history", 50), 2}, {kw("forecast", "on"), 2}, {kw("estimates", "history"), 2}},
 		gpupick.ID: {

@@ -42,6 +42,7 @@ type PolicyReport struct {
 	// times, so that they are the same on every rung; rules in the action space depend on what the environment shows.
 	Trained string `json:"trained_on,omitempty"`
 	Nothing bool   `json:"asks_nothing,omitempty"`
+	Knows   bool   `json:"knows_workload,omitempty"` // it knows all jobs of a window beforehand
 }
 
 // The kinds of agents. Agents are compared with every other policy.

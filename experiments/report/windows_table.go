@@ -114,7 +114,7 @@ func (r *Report) Sheets() []texttable.Sheet {
 
 // row is what the table says of what p knows.
 func (r *Report) row(p *PolicyReport) ladder.Row {
-	return ladder.Row{Name: r.Shown(p.Name), Nothing: p.Nothing, Trained: p.Trained}
+	return ladder.Row{Name: r.Shown(p.Name), Nothing: p.Nothing, Knows: p.Knows, Trained: p.Trained}
 }
 
 // told returns the name of p in the table, with a mark if it was trained on another rung.

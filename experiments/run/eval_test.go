@@ -476,6 +476,43 @@ func remake(t *testing.T, dir string, change func(m *checkpoint.Meta)) {
 	}
 }
 
+// The schedule found in hindsight is at least as good as its base on every window, for any number of workers; tables say what
+// it knows, and it does not play the whole part.
+func TestHindsightInTables(t *testing.T) {
+	cfg := tinyRun("ppo")
+	e := jobSelect(&cfg)
+	e.Estimates, e.Load = "noisy:1", 20
+	cfg.Eval.Policies, cfg.Eval.Windows, cfg.Eval.Hindsight = []string{"sjf+skip", "hindsight:sjf+skip"}, 6, 300
+	var want string
+	for _, workers := range []int{1, 4} {
+		r, got := evaluate(t, cfg, arena.EvalOptions{Workers: workers})
+		if want == "" {
+			want = got
+		} else if got != want {
+			t.Error("the number of workers changes the document")
+		}
+		base, found := r.Policies[0].Metrics.JCT, r.Policies[1].Metrics.JCT
+		for i := range base.PerWindow {
+			if found.PerWindow[i] > base.PerWindow[i] {
+				t.Errorf("window %d: %v s, SJF %v s", i, found.PerWindow[i], base.PerWindow[i])
+			}
+		}
+		if found.Mean >= base.Mean {
+			t.Errorf("hindsight reaches %v s and SJF %v s: the search has found nothing", found.Mean, base.Mean)
+		}
+		var b bytes.Buffer
+		if err := r.WriteTable(&b); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), "hindsight:sjf+skip (exact)") || !strings.Contains(b.String(), "hindsight:sjf+skip knows the workload beforehand.") {
+			t.Errorf("table:\n%s", &b)
+		}
+		if !r.Policies[1].Knows || r.Whole == nil || len(r.Whole.Policies) != 1 {
+			t.Errorf("%+v", r.Whole)
+		}
+	}
+}
+
 func TestNamesOfPolicies(t *testing.T) {
 	cfg := tinyRun("ppo")
 	for _, c := range []struct {
@@ -489,6 +526,10 @@ func TestNamesOfPolicies(t *testing.T) {
 		{[]string{"sjf", "sjf@slot"}, []string{"eval.policies[1]", "sjf@slot"}},
 		{[]string{"lifo@slots"}, []string{"eval.policies[0]", "lifo"}},
 		{[]string{"sjf+skp"}, []string{"eval.policies[0]", "skp"}},
+		{[]string{"hindsight:srtf"}, []string{"eval.policies[0]", "hindsight:srtf", "srtf stops running jobs"}},
+		{[]string{"hindsight:sjf@slots"}, []string{"eval.policies[0]", "sjf@slots does not see the whole queue"}},
+		{[]string{"hindsight:"}, []string{"eval.policies[0]", "hindsight:"}},
+		{[]string{"hindsight:sjf+skip", "hindsight:sjf+skip"}, []string{"hindsight:sjf+skip", "twice"}},
 	} {
 		cfg.Eval.Policies = c.policies
 		_, err := arena.Evaluate(t.Context(), cfg, arena.EvalOptions{Workers: 1})

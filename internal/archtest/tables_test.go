@@ -64,7 +64,8 @@ var arrows = map[string][]string{
 	"env/heuristic": {
 		"env/cluster", "env/sim", "traces",
 	},
-	"env/metrics": {"env/cluster", "env/sim", "traces"},
+	"env/hindsight": {"env/cluster", "env/sim"},
+	"env/metrics":   {"env/cluster", "env/sim", "traces"},
 	// env/sched declares the interfaces of encoders and rewards. Those packages implement them, and jobselect and its
 	// siblings put everything together.
 	"env/sched":  {"env", "env/paint", "env/predict", "env/sim", "env/cluster", "env/heuristic", "traces", "traces/profile"},
@@ -109,7 +110,8 @@ var arrows = map[string][]string{
 	"agents/perfmodel":  {"agents", "env/workerplace", "nets/...", "agents/maml"},
 	"agents/mbmpo":      {"agents", "env", "env/workerplace", "replay", "nets/...", "agents/maml", "agents/perfmodel"},
 	"agents/woa":        {"agents", "env", "env/dag", "env/dagplace"}, // builds plans and draws hopes as that environment does
-	"agents/train":      {"agents", "env", "env/vec"},
+	"agents/imitate":    {"agents", "env"},
+	"agents/train":      {"agents", "agents/imitate", "env", "env/vec"},
 	"agents/checkpoint": {"agents"},
 	"agents/agenttest":  {"agents", "agents/checkpoint", "env", "env/control", "env/vec"},
 

@@ -6,6 +6,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 
+	"clustergym/internal/fault"
 	"clustergym/nets"
 	"clustergym/nets/layer"
 	"clustergym/nets/op"
@@ -14,11 +15,12 @@ import (
 
 // ActorCritic is a policy with an estimate of the state's value. Its layers are initialised orthogonally: hidden ones
 // with gain sqrt 2, the policy's head with 0.01, the value's with 1; biases are 0. With Config.Separate the
-// parameters are called "actor.…" and "critic.…".
+// parameters are called "actor.…" and "critic.…". With Config.Base the policy's head begins at 0.
 type ActorCritic struct {
 	p       *plan
 	actions int
 	logStd  int // parameter, -1 = none
+	value   int // parameter: the weights of the value's layer, which its bias follows
 }
 
 // NewActorCritic builds the network for the given observation and number of actions, initialised from r. Errors
@@ -33,11 +35,16 @@ func NewActorCriticOf(cfg Config, in Input, d op.Distribution, logStd float64, r
 	if cfg.Head == "slots" && (len(d.Sizes) != 1 || d.Dims > 0) {
 		return nil, fmt.Errorf("model: head slots for %d factors and %d numbers, want one factor alone", len(d.Sizes), d.Dims)
 	}
+	if cfg.Base.Field != "" && (len(d.Sizes) != 1 || d.Dims > 0) {
+		var l fault.List
+		l.Add(false, "base.field", cfg.Base.Field, fmt.Sprintf("nothing: a base is for one discrete factor alone, here are %d factors and %d numbers", len(d.Sizes), d.Dims))
+		return nil, fmt.Errorf("model: %w", l.Err())
+	}
 	b, err := planActorCritic(cfg, in, d.Head())
 	if err != nil {
 		return nil, err
 	}
-	m := &ActorCritic{p: b.plan, actions: d.Head(), logStd: -1}
+	m := &ActorCritic{p: b.plan, actions: d.Head(), logStd: -1, value: len(b.shapes) - 2}
 	if d.Dims > 0 {
 		name := "log_std"
 		if cfg.Separate {
@@ -63,7 +70,7 @@ func planActorCritic(cfg Config, in Input, actions int) (*builder, error) {
 	if err := b.faults.Err(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	logits := b.actionHead(actor+"policy", y, layer.GainPolicy)
+	logits := b.based(b.actionHead(actor+"policy", y, b.headGain(layer.GainPolicy)))
 	if cfg.Separate {
 		y = b.body(critic, true)
 	}
@@ -78,6 +85,12 @@ func (m *ActorCritic) Params() *nets.Params { return m.p.params }
 
 // Actions returns the width of the policy's head: the number of actions, or of logits and means.
 func (m *ActorCritic) Actions() int { return m.actions }
+
+// ValueHead returns the weights and the bias of the layer that gives the value. Scaling both scales the value. They belong to
+// Params.
+func (m *ActorCritic) ValueHead() [2][]float32 {
+	return [2][]float32{m.p.params.Views[m.value].Data, m.p.params.Views[m.value+1].Data}
+}
 
 // LogStd returns the logarithms of the deviations of normal distributions, nil if there are none. They belong to
 // Params.

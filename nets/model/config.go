@@ -12,6 +12,9 @@ type Field struct {
 	Name  string
 	Shape []int
 	Group int // columns of an image that belong together, 0 = none; see Conv
+	// Filled is 1 + the column of a table [rows, columns] that is above 0 in rows that hold something and 0 in empty rows. 0 =
+	// there is none; a row of zeros is then empty.
+	Filled int
 }
 
 // Size returns the number of elements.
@@ -37,10 +40,11 @@ func (in Input) Size() int {
 
 // Config describes a network.
 type Config struct {
-	// Kind is "mlp", dense layers over the whole flat observation, or "cnn", a branch for each field that Branches
-	// names. With cnn, fields that no branch names enter the trunk directly.
+	// Kind is "mlp", dense layers over the whole flat observation, "cnn", a branch for each field that Branches names, or
+	// "attention", a transformer over the rows of tables (see Attention). With cnn, fields that no branch names enter the
+	// trunk directly.
 	Kind string `yaml:"kind"`
-	// Hidden are the widths of the dense layers (for cnn: of the trunk after the branches).
+	// Hidden are the widths of the dense layers (for cnn: of the trunk after the branches; for attention: after pooling).
 	Hidden []int `yaml:"hidden"`
 	// Activation is "relu" or "tanh", applied after every layer except the heads.
 	Activation string `yaml:"activation"`
@@ -55,16 +59,40 @@ type Config struct {
 	Separate bool `yaml:"separate"`
 	// Branches are the branches of kind cnn.
 	Branches []Branch `yaml:"branches"`
+	// Attention are the sizes of kind attention.
+	Attention Attention `yaml:"attention,flow,omitempty"`
 	// Head is "dense", one layer from the trunk to all actions, "slots" or "each". With "slots" the first actions-1
 	// actions represent slots of a queue and are scored by one small network with shared weights; the last action
 	// ("wait") is scored by the trunk. The order of slots then matters only through what they contain. "each" is like
 	// slots, but every action represents a slot and the trunk does not see the slots: an action's value depends only
 	// on its slot and the other fields, and the number of weights depends neither on the number of slots nor on that
 	// of actions. Without other fields each action is scored from its slot alone (RLScheduler's kernel network), and the
-	// trunk, which sees the mean and maximum over the slots, gives the state's value only.
+	// trunk, which sees the mean and maximum over the slots (see Critic), gives the state's value only.
 	Head string `yaml:"head"`
 	// SlotHidden is the width of the hidden layer of heads slots and each.
 	SlotHidden int `yaml:"slot_hidden"`
+	// Critic is what the trunk sees of the slots where it gives the state's value only (head each without other fields): ""
+	// for their mean and maximum, or "flat" for one number of each slot, side by side in the order of the slots. The numbers
+	// come from a small network with shared weights, of the shape of the one that scores actions. This is RLScheduler's critic;
+	// it depends on the number of slots and on their order.
+	Critic string `yaml:"critic,omitempty"`
+	// Base, if it names a field, gives actions a fixed score that the network's own is added to.
+	Base Base `yaml:"base,omitempty"`
+}
+
+// Base is a fixed score of actions: logits, or action values, are the network's output plus it. The network's output begins
+// at 0 in every state (the last layer's weights and biases are 0), so that training begins at the policy of the base: with
+// minus the estimated run time of a job as its slot's score, at shortest job first. Silver et al. 2018, "Residual Policy
+// Learning" (arXiv 1812.06298), do so with the actions of a controller.
+type Base struct {
+	// Field names an observation field whose rows are slots: [K] or [K, columns]. Action k < K begins slot k. Empty = no base.
+	Field string `yaml:"field"`
+	// Column is the column of Field that is the slots' score, from 0.
+	Column int `yaml:"column"`
+	// Scale multiplies it. A negative one prefers small numbers; the larger, the closer to the greedy choice the policy begins.
+	Scale float64 `yaml:"scale"`
+	// Wait is the score of the actions after the slots, such as waiting. Below every slot's score they begin unlikely.
+	Wait float64 `yaml:"wait"`
 }
 
 // Branch describes the layers of one field: convolutions, then dense layers.
@@ -78,7 +106,9 @@ type Branch struct {
 	Dense []int `yaml:"dense"`
 	// Slots makes the branch end in one position for each slot: the last convolution's positions (row by row), or the
 	// first dimension of a field without convolutions. With head slots there must be actions-1 positions, with head
-	// each as many as actions.
+	// each as many as actions. Fields with as many positions, one behind the other in the observation, describe the same
+	// slots. Several tables may have so many positions together, as the jobs that can start and those that can be stopped:
+	// each is then scored by a small network of its own, in the order of the observation's fields.
 	Slots bool `yaml:"slots"`
 }
 
@@ -111,11 +141,14 @@ const (
 // Validate reports every fault that is visible without the observation; the constructors report the others.
 func (c Config) Validate() error {
 	var l fault.List
-	l.Add(c.Kind == "mlp" || c.Kind == "cnn", "kind", c.Kind, `"mlp" or "cnn"`)
+	l.Add(c.Kind == "mlp" || c.Kind == "cnn" || c.Kind == KindAttention, "kind", c.Kind, `"mlp", "cnn" or "attention"`)
 	l.Add(c.Activation == "relu" || c.Activation == "tanh", "activation", c.Activation, `"relu" or "tanh"`)
 	l.Add(c.Init == "orthogonal" || c.Init == fanIn || c.Init == "", "init", c.Init, `"orthogonal" or "fan-in"`)
 	l.Add(c.Head == "dense" || c.slotted(), "head", c.Head, `"dense", "slots" or "each"`)
+	l.Add(c.Critic == "" || c.Critic == criticFlat, "critic", c.Critic, `"flat" or nothing`)
+	l.Add(c.Critic != criticFlat || c.Head == "each", "critic", c.Critic, `nothing, except with head "each"`)
 	widths(&l, "hidden", c.Hidden)
+	l.Join("base", c.Base.validate())
 	slots := false
 	seen := map[string]bool{}
 	for i, b := range c.Branches {
@@ -145,11 +178,28 @@ func (c Config) Validate() error {
 		l.Add(!c.slotted(), "head", c.Head, `"dense" with kind mlp`)
 	case "cnn":
 		l.Add(len(c.Branches) > 0, "branches", len(c.Branches), "at least one with kind cnn")
+	case KindAttention:
+		l.Add(len(c.Branches) == 0, "branches", len(c.Branches), "none with kind attention")
+		c.Attention.check(&l)
 	}
+	l.Add(c.Kind == KindAttention || c.Attention.IsZero(), "attention", fmt.Sprintf("%+v", c.Attention), "nothing, or kind attention")
 	if c.slotted() {
 		l.Add(slots || c.Kind != "cnn", "head", c.Head, `"dense", or a branch with slots: true`)
 		l.Add(c.SlotHidden > 0 && c.SlotHidden <= maxWidth, "slot_hidden", c.SlotHidden, wantWidth)
 	}
+	return l.Err()
+}
+
+// validate reports the faults that are visible without the observation.
+func (b Base) validate() error {
+	var l fault.List
+	if b.Field == "" {
+		l.Add(b == Base{}, "field", b.Field, "the name of a field, or nothing in base at all")
+		return l.Err()
+	}
+	l.Add(b.Column >= 0, "column", b.Column, "the number of a column, from 0")
+	l.Add(b.Scale != 0 && b.Scale >= -1e6 && b.Scale <= 1e6, "scale", b.Scale, "a number in [-1e6, 1e6], not 0; negative prefers small numbers")
+	l.Add(b.Wait >= -1e6 && b.Wait <= 1e6, "wait", b.Wait, "a number in [-1e6, 1e6]")
 	return l.Err()
 }
 

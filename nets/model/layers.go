@@ -163,3 +163,15 @@ func (l *duel) run(f *forward, n int) {
 func (l *duel) node(g *grapher) *gorgonia.Node {
 	return op.Duel(op.Reshape(g.nodes[l.v], g.n), g.nodes[l.adv], g.mask)
 }
+
+// based is x + the base scores of actions over the observation.
+type based struct {
+	in, out int
+	base    op.Base
+}
+
+func (l *based) run(f *forward, n int) {
+	op.RunBase(l.base, f.val(l.out, n), f.val(l.in, n), f.val(0, n), n, f.p.width[l.out], f.p.width[0])
+}
+
+func (l *based) node(g *grapher) *gorgonia.Node { return op.AddBase(g.nodes[l.in], g.nodes[0], l.base) }

@@ -8,7 +8,7 @@ type Size struct {
 	Params  float64 // all parameters
 	Largest float64 // the largest single parameter
 	Row     float64 // all values of one observation, without the observation itself
-	Scratch float64 // patches of convolutions, once for each Forward
+	Scratch float64 // patches of convolutions, weights of attention; once for each Forward
 }
 
 // ActorCriticSize returns the size of the network that NewActorCritic makes from the same arguments, without
@@ -40,12 +40,19 @@ func (p *plan) size() Size {
 	for _, w := range p.width[1:] {
 		s.Row += float64(w)
 	}
+	s.Scratch = float64(p.scratch())
+	return s
+}
+
+// scratch returns the number of elements that the layers use for themselves, one at a time.
+func (p *plan) scratch() int {
+	need := 0
 	for _, l := range p.layers {
-		if c, ok := l.(*conv); ok {
-			s.Scratch = max(s.Scratch, float64(c.scratch()))
+		if c, ok := l.(interface{ scratch() int }); ok {
+			need = max(need, c.scratch())
 		}
 	}
-	return s
+	return need
 }
 
 // Work returns about how many multiplications a forward pass over one observation takes.
@@ -60,6 +67,10 @@ func (p *plan) work() int {
 		switch l := l.(type) {
 		case *dense:
 			n += l.rows * l.k * l.n
+		case *denseLive:
+			n += l.t * l.k * l.h
+		case *attendLive:
+			n += 2 * l.t * l.t * l.h
 		case *conv:
 			n += l.c.OutH() * l.c.OutW() * l.c.Patch() * l.filters
 		}

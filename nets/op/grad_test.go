@@ -2,6 +2,7 @@ package op_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"gorgonia.org/gorgonia"
@@ -60,10 +61,12 @@ func mask(i int) float64 {
 	return 1
 }
 
-var gradCases = []struct {
+type gradCase struct {
 	name  string
 	build func(e *env) *gorgonia.Node
-}{
+}
+
+var gradCases = []gradCase{
 	{"dense identity", func(e *env) *gorgonia.Node {
 		return op.Dense(e.param("x", 5, 7), e.param("w", 7, 3), e.param("b", 3), op.Identity)
 	}},
@@ -132,6 +135,10 @@ var gradCases = []struct {
 	{"add rows", func(e *env) *gorgonia.Node { return op.AddRows(e.param("x", 6, 4), e.param("c", 2, 4), op.Tanh) }},
 	{"add rows identity", func(e *env) *gorgonia.Node {
 		return op.AddRows(e.param("x", 6, 4), e.param("c", 2, 4), op.Identity)
+	}},
+	{"base", func(e *env) *gorgonia.Node {
+		obs := e.input("obs", cell, 4, 9)
+		return op.Activate(op.AddBase(e.param("x", 4, 4), obs, op.Base{From: 2, Stride: 3, Slots: 3, Scale: -2, Rest: 0.5}), op.Tanh)
 	}},
 	{"mean rows", func(e *env) *gorgonia.Node { return op.MeanRows(e.param("x", 6, 4), 3) }},
 	{"max rows", func(e *env) *gorgonia.Node { return op.MaxRows(e.param("x", 6, 4), 3) }},
@@ -204,7 +211,7 @@ func td(e *env, delta float64) *gorgonia.Node {
 }
 
 func TestGradientsEqualCentralDifferences(t *testing.T) {
-	for _, c := range gradCases {
+	for _, c := range slices.Concat(gradCases, liveCases) {
 		t.Run(c.name, func(t *testing.T) {
 			e := &env{fill: map[string]func(int) float64{}, seed: c.name, views: make([]nets.View, 0, 20)}
 			p, err := tape.Build(tensor.Float64, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {

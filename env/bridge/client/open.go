@@ -204,6 +204,7 @@ func (p *parser) fields(m wire.Map, key string) []env.Field {
 			Low: float32(p.number(e, "low", 0)), High: float32(p.number(e, "high", 0)),
 		}
 		f.Group = int(p.whole(e, "group", 0, 0, math.MaxInt32))
+		f.Filled = int(p.whole(e, "filled", 0, 0, math.MaxInt32))
 		metric, fault := e.Bool("metric", false)
 		p.note(fault)
 		f.Metric = metric

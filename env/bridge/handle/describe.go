@@ -114,6 +114,9 @@ func fields(all []env.Field) []any {
 		if f.Group > 0 {
 			m = append(m, wire.Pair{Key: "group", Value: f.Group})
 		}
+		if f.Filled > 0 {
+			m = append(m, wire.Pair{Key: "filled", Value: f.Filled})
+		}
 		if f.Metric {
 			m = append(m, wire.Pair{Key: "metric", Value: true})
 		}
