@@ -34,6 +34,10 @@ type Config struct {
 	// Filter redraws training windows whose S under SJF is not between 10 and 150, as RLScheduler filters trajectories.
 	Filter bool `yaml:"filter"`
 
+	// Peer equals RLScheduler's program where this environment differs: the agent is asked after every arrival, even if more
+	// jobs arrive in the same second, and of a long queue it sees the jobs that the program shows, in its order.
+	Peer bool `yaml:"peer,omitempty"`
+
 	Forecast sched.Forecast `yaml:"forecast,omitempty"` // whether observations show forecasts of single jobs
 }
 

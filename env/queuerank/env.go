@@ -99,6 +99,9 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 		}
 	}
 	e.most = maximaOf(training, e.est)
+	if cfg.Peer {
+		e.queue.peer = new(peerQueue)
+	}
 	e.slot = features
 	if cfg.Forecast.Shown(est) {
 		e.seen = encode.NewForecasts(est, c.GPUs())
@@ -135,8 +138,11 @@ func (e *Env) describe() env.Spec {
 // Spec implements env.Env.
 func (e *Env) Spec() env.Spec { return e.spec }
 
-// Slots returns the jobs that the agent sees, in order of submit. They belong to the environment.
+// Slots returns the jobs that the agent sees, by slot. They belong to the environment.
 func (e *Env) Slots() []sim.Job { return e.queue.slots }
+
+// Waiting returns how many jobs wait, visible or not.
+func (e *Env) Waiting() int { return e.queue.len() }
 
 // View implements sched.Arena.
 func (e *Env) View() *sim.View { return e.view }
@@ -267,19 +273,19 @@ func (e *Env) arrive(j sim.Job) {
 	if e.seen != nil {
 		e.seen.Learn(e.view, j, time.Duration(k.e))
 	}
-	e.queue.add(j, e.view.Pos(j), k.e, k.milli)
+	e.queue.add(j, e.view.Pos(j), int64(t.Submit), k.e, k.milli)
 }
 
 // take removes j from the queue.
 func (e *Env) take(j sim.Job) {
 	k := &e.known[j]
-	e.queue.drop(j, e.view.Pos(j), k.e, k.milli)
+	e.queue.drop(j, e.view.Pos(j), int64(e.view.Trace(j).Submit), k.e, k.milli)
 }
 
 // run advances until there is a job to choose, all have started, or the clock has run out. The simulator hands out the jobs of one instant one by
-// one; the agent is asked after the last of them.
+// one; the agent is asked after the last of them, with Config.Peer after the first.
 func (e *Env) run(ctx context.Context) error {
-	for e.started < e.session.Len() && !e.view.Over() && (len(e.queue.bySubmit) == 0 || e.arriving()) {
+	for e.started < e.session.Len() && !e.view.Over() && (e.queue.len() == 0 || !e.cfg.Peer && e.arriving()) {
 		if err := e.wait(ctx); err != nil {
 			return err
 		}
@@ -427,7 +433,11 @@ func (e *Env) encode(dst []float32) {
 		}
 		j := e.queue.slots[i]
 		k, r := &e.known[j], e.view.Request(j)
-		d[0] = min(cut, float32((now-e.view.Trace(j).Submit).Hours()/12))
+		if wait := now - e.view.Trace(j).Submit; e.cfg.Peer {
+			d[0] = float32(min(cut, wait.Seconds()/43200)) // the program's arithmetic, to the last bit
+		} else {
+			d[0] = min(cut, float32(wait.Hours()/12))
+		}
 		d[1] = min(cut, float32(float64(k.e)/e.most.estimate))
 		d[2] = min(cut, float32(float64(k.milli)/1000/float64(e.session.GPUs())))
 		d[3], d[4] = k.memory, k.user

@@ -40,7 +40,7 @@ func NewRule(name string, e *Env) (*sched.Actor, error) {
 	return sched.NewActor(func([]bool, *rand.Rand) (int32, error) {
 		rank.Reseed(e.est.Seed)
 		best, least := 0, 0.0
-		for i, j := range e.queue.slots { // in order of submit, so that ties go to the oldest
+		for i, j := range e.queue.slots { // in order of submit, so that ties go to the oldest; with Config.Peer in the program's order
 			if k := rank.Key(e.view, j); i == 0 || k < least {
 				best, least = i, k
 			}

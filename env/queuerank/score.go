@@ -151,8 +151,8 @@ func (e *Env) enough(j sim.Job) int64 {
 
 // backfill starts, in order of submit, the jobs that fit and end before shadow by their requested times.
 func (e *Env) backfill(shadow int64) error {
-	for i := 0; i < len(e.queue.bySubmit); {
-		j := e.queue.bySubmit[i].job
+	for i := 0; i < e.queue.len(); {
+		j := e.queue.at(i)
 		if int64(e.view.Now())+e.known[j].e >= shadow {
 			i++
 			continue

@@ -11,6 +11,8 @@ type queue struct {
 	bySubmit, byTime, bySize []waiting
 	shown                    []bool // by index in bySubmit
 	slots                    []sim.Job
+
+	peer *peerQueue // with Config.Peer, in place of the three orders
 }
 
 // waiting is one job with its sort key; ties are broken by pos.
@@ -32,6 +34,25 @@ func (a waiting) compare(b waiting) int {
 
 func (q *queue) reset() {
 	q.bySubmit, q.byTime, q.bySize, q.slots = q.bySubmit[:0], q.byTime[:0], q.bySize[:0], q.slots[:0]
+	if q.peer != nil {
+		q.peer.reset()
+	}
+}
+
+// len returns how many jobs wait.
+func (q *queue) len() int {
+	if q.peer != nil {
+		return len(q.peer.list)
+	}
+	return len(q.bySubmit)
+}
+
+// at returns the i-th waiting job in order of submit.
+func (q *queue) at(i int) sim.Job {
+	if q.peer != nil {
+		return q.peer.list[i].job
+	}
+	return q.bySubmit[i].job
 }
 
 func insert(list []waiting, w waiting) []waiting {
@@ -47,14 +68,22 @@ func remove(list []waiting, w waiting) []waiting {
 	return slices.Delete(list, i, i+1)
 }
 
-// add adds j, at position pos in the workload, with estimate e and n thousandths of GPUs.
-func (q *queue) add(j sim.Job, pos int, e, n int64) {
+// add adds j, at position pos in the workload and submitted at submit, with estimate e and n thousandths of GPUs.
+func (q *queue) add(j sim.Job, pos int, submit, e, n int64) {
+	if q.peer != nil {
+		q.peer.add(peerJob{submit, e, n, pos, j})
+		return
+	}
 	q.bySubmit = insert(q.bySubmit, waiting{int64(pos), pos, j}) // positions are in order of submit
 	q.byTime = insert(q.byTime, waiting{e, pos, j})
 	q.bySize = insert(q.bySize, waiting{n, pos, j})
 }
 
-func (q *queue) drop(j sim.Job, pos int, e, n int64) {
+func (q *queue) drop(j sim.Job, pos int, submit, e, n int64) {
+	if q.peer != nil {
+		q.peer.drop(peerJob{submit, e, n, pos, j})
+		return
+	}
 	q.bySubmit = remove(q.bySubmit, waiting{int64(pos), pos, j})
 	q.byTime = remove(q.byTime, waiting{e, pos, j})
 	q.bySize = remove(q.bySize, waiting{n, pos, j})
@@ -64,6 +93,10 @@ func (q *queue) drop(j sim.Job, pos int, e, n int64) {
 // the shortest and the smallest not chosen yet.
 func (q *queue) fill(k int) {
 	q.slots = q.slots[:0]
+	if q.peer != nil {
+		q.slots = q.peer.fill(q.slots, k)
+		return
+	}
 	if len(q.bySubmit) <= k {
 		for _, w := range q.bySubmit {
 			q.slots = append(q.slots, w.job)

@@ -81,7 +81,11 @@ func Needs(cfg *Config, spec env.Spec) []Need {
 	if err != nil {
 		return nil // the constructor says why
 	}
-	return append(agentNeeds(cfg, spec, size), Need{"environments", []string{"train.envs"}, float64(cfg.Train.Envs) * envBytes(cfg, spec)})
+	rows := float64(cfg.Train.Envs)
+	if cfg.Train.Imitate != "" {
+		rows *= 2 // the recording is played again in environments of its own
+	}
+	return append(agentNeeds(cfg, spec, size), Need{"environments", []string{"train.envs"}, rows * envBytes(cfg, spec)})
 }
 
 // Sizes in bytes.

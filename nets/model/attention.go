@@ -163,7 +163,7 @@ func (b *builder) attention(prefix string) body {
 	parts, rest := b.parts()
 	b.faults.Add(len(parts) > 0 || b.faults.Err() != nil, "kind", KindAttention, "another kind: no field of the observation is a table with rows that may be empty or an image with groups of columns")
 	if b.faults.Err() != nil {
-		return body{slots: -1}
+		return body{}
 	}
 	t, h := 1, cfg.Width
 	var tables []kernel.Table
@@ -209,11 +209,11 @@ func (b *builder) attention(prefix string) body {
 		x = b.keep("x", b.addLive(x, y, live, t, h))
 	}
 	y := b.keep("y", b.normLive(prefix+"attention.norm", x, live, t, h))
-	r := body{slots: -1}
+	var r body
 	if b.cfg.slotted() {
 		k := b.slots()
-		r.slotSize = h
-		r.slots = b.value(k*h, func(out int) layerOf { return &unpackLive{in: y, live: live, out: out, from: 1, rows: k, t: t, h: h} })
+		slots := b.value(k*h, func(out int) layerOf { return &unpackLive{in: y, live: live, out: out, from: 1, rows: k, t: t, h: h} })
+		r.tables = []slotTable{{slots, k}}
 	}
 	pooled := b.value(2*h, func(out int) layerOf { return &poolLive{in: y, live: live, out: out, t: t, h: h} })
 	r.trunk = b.hidden(prefix, pooled)

@@ -67,10 +67,15 @@ type Config struct {
 	// slots, but every action represents a slot and the trunk does not see the slots: an action's value depends only
 	// on its slot and the other fields, and the number of weights depends neither on the number of slots nor on that
 	// of actions. Without other fields each action is scored from its slot alone (RLScheduler's kernel network), and the
-	// trunk, which sees the mean and maximum over the slots, gives the state's value only.
+	// trunk, which sees the mean and maximum over the slots (see Critic), gives the state's value only.
 	Head string `yaml:"head"`
 	// SlotHidden is the width of the hidden layer of heads slots and each.
 	SlotHidden int `yaml:"slot_hidden"`
+	// Critic is what the trunk sees of the slots where it gives the state's value only (head each without other fields): ""
+	// for their mean and maximum, or "flat" for one number of each slot, side by side in the order of the slots. The numbers
+	// come from a small network with shared weights, of the shape of the one that scores actions. This is RLScheduler's critic;
+	// it depends on the number of slots and on their order.
+	Critic string `yaml:"critic,omitempty"`
 	// Base, if it names a field, gives actions a fixed score that the network's own is added to.
 	Base Base `yaml:"base,omitempty"`
 }
@@ -101,7 +106,9 @@ type Branch struct {
 	Dense []int `yaml:"dense"`
 	// Slots makes the branch end in one position for each slot: the last convolution's positions (row by row), or the
 	// first dimension of a field without convolutions. With head slots there must be actions-1 positions, with head
-	// each as many as actions.
+	// each as many as actions. Fields with as many positions, one behind the other in the observation, describe the same
+	// slots. Several tables may have so many positions together, as the jobs that can start and those that can be stopped:
+	// each is then scored by a small network of its own, in the order of the observation's fields.
 	Slots bool `yaml:"slots"`
 }
 
@@ -138,6 +145,8 @@ func (c Config) Validate() error {
 	l.Add(c.Activation == "relu" || c.Activation == "tanh", "activation", c.Activation, `"relu" or "tanh"`)
 	l.Add(c.Init == "orthogonal" || c.Init == fanIn || c.Init == "", "init", c.Init, `"orthogonal" or "fan-in"`)
 	l.Add(c.Head == "dense" || c.slotted(), "head", c.Head, `"dense", "slots" or "each"`)
+	l.Add(c.Critic == "" || c.Critic == criticFlat, "critic", c.Critic, `"flat" or nothing`)
+	l.Add(c.Critic != criticFlat || c.Head == "each", "critic", c.Critic, `nothing, except with head "each"`)
 	widths(&l, "hidden", c.Hidden)
 	l.Join("base", c.Base.validate())
 	slots := false

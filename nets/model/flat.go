@@ -1,0 +1,27 @@
+package model
+
+import (
+	"fmt"
+
+	"clustergym/nets/layer"
+	"clustergym/nets/op"
+)
+
+// criticFlat is the value of Config.Critic whose trunk sees one number of each slot.
+const criticFlat = "flat"
+
+// flat adds one number for each slot of the tables, by a hidden layer and an output like those that score actions, and returns them
+// side by side.
+func (b *builder) flat(prefix string, tables []slotTable) int {
+	var all []int
+	for i, t := range tables {
+		suffix := ""
+		if i > 0 {
+			suffix = fmt.Sprint(".", i)
+		}
+		hidden := b.dense(prefix+"value.slot"+suffix, t.v, t.rows, b.cfg.SlotHidden, layer.GainHidden, true, b.cfg.act())
+		each := b.dense(prefix+"value.each"+suffix, hidden, t.rows, 1, 1, true, op.Identity)
+		all = append(all, b.value(t.rows, func(out int) layerOf { return &flatten{in: each, out: out, width: t.rows} }))
+	}
+	return b.concat(1, all)
+}
