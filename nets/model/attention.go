@@ -12,7 +12,8 @@ import (
 	"clustergym/nets/op"
 )
 
-const attentionKind = "attention"
+// KindAttention is the kind of network that Attention describes.
+const KindAttention = "attention"
 
 // Attention describes a transformer over the rows of the observation (Vaswani et al. 2017, arXiv 1706.03762, sec. 3, encoder; with
 // the layer norm before each part, Xiong et al. 2020, arXiv 2002.04745).
@@ -160,7 +161,7 @@ func (b *builder) slotParts(slots, parts []part) (of, others []part) {
 func (b *builder) attention(prefix string) body {
 	cfg := b.cfg.Attention.full()
 	parts, rest := b.parts()
-	b.faults.Add(len(parts) > 0 || b.faults.Err() != nil, "kind", attentionKind, "another kind: no field of the observation is a table with rows that may be empty or an image with groups of columns")
+	b.faults.Add(len(parts) > 0 || b.faults.Err() != nil, "kind", KindAttention, "another kind: no field of the observation is a table with rows that may be empty or an image with groups of columns")
 	if b.faults.Err() != nil {
 		return body{}
 	}

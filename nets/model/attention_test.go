@@ -20,7 +20,7 @@ func tables(k, r, machines int) Input {
 }
 
 func attentionCases() []netCase {
-	base := Config{Kind: attentionKind, Hidden: []int{12}, Activation: "tanh", Head: "slots", SlotHidden: 7, Attention: Attention{Width: 8, Heads: 2, Layers: 2, Feed: 10}}
+	base := Config{Kind: KindAttention, Hidden: []int{12}, Activation: "tanh", Head: "slots", SlotHidden: 7, Attention: Attention{Width: 8, Heads: 2, Layers: 2, Feed: 10}}
 	separate := base
 	separate.Separate, separate.LayerNorm = true, true
 	some := base
@@ -186,7 +186,7 @@ func TestFaultsOfAttention(t *testing.T) {
 		}
 	}
 	var def Config
-	def.Kind, def.Activation, def.Head, def.SlotHidden = attentionKind, "relu", "slots", 8
+	def.Kind, def.Activation, def.Head, def.SlotHidden = KindAttention, "relu", "slots", 8
 	ac, err := NewActorCritic(def, tables(6, 4, 3), 7, rng.Stream(1, "default"))
 	if err != nil {
 		t.Fatal(err)

@@ -182,7 +182,7 @@ func (b *builder) concat(rows int, vs []int) int {
 // body adds everything below the heads. Parameter names are prefix + name. valued says whether the state's value needs the
 // trunk: without it there is no trunk if actions do not see one.
 func (b *builder) body(prefix string, valued bool) body {
-	if b.cfg.Kind == attentionKind {
+	if b.cfg.Kind == KindAttention {
 		return b.attention(prefix)
 	}
 	var r body

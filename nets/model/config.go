@@ -141,7 +141,7 @@ const (
 // Validate reports every fault that is visible without the observation; the constructors report the others.
 func (c Config) Validate() error {
 	var l fault.List
-	l.Add(c.Kind == "mlp" || c.Kind == "cnn" || c.Kind == attentionKind, "kind", c.Kind, `"mlp", "cnn" or "attention"`)
+	l.Add(c.Kind == "mlp" || c.Kind == "cnn" || c.Kind == KindAttention, "kind", c.Kind, `"mlp", "cnn" or "attention"`)
 	l.Add(c.Activation == "relu" || c.Activation == "tanh", "activation", c.Activation, `"relu" or "tanh"`)
 	l.Add(c.Init == "orthogonal" || c.Init == fanIn || c.Init == "", "init", c.Init, `"orthogonal" or "fan-in"`)
 	l.Add(c.Head == "dense" || c.slotted(), "head", c.Head, `"dense", "slots" or "each"`)
@@ -178,11 +178,11 @@ func (c Config) Validate() error {
 		l.Add(!c.slotted(), "head", c.Head, `"dense" with kind mlp`)
 	case "cnn":
 		l.Add(len(c.Branches) > 0, "branches", len(c.Branches), "at least one with kind cnn")
-	case attentionKind:
+	case KindAttention:
 		l.Add(len(c.Branches) == 0, "branches", len(c.Branches), "none with kind attention")
 		c.Attention.check(&l)
 	}
-	l.Add(c.Kind == attentionKind || c.Attention.IsZero(), "attention", fmt.Sprintf("%+v", c.Attention), "nothing, or kind attention")
+	l.Add(c.Kind == KindAttention || c.Attention.IsZero(), "attention", fmt.Sprintf("%+v", c.Attention), "nothing, or kind attention")
 	if c.slotted() {
 		l.Add(slots || c.Kind != "cnn", "head", c.Head, `"dense", or a branch with slots: true`)
 		l.Add(c.SlotHidden > 0 && c.SlotHidden <= maxWidth, "slot_hidden", c.SlotHidden, wantWidth)

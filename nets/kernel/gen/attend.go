@@ -184,12 +184,17 @@ func (f *byRow) moments(x int, size, eps reg.VecVirtual) (mean, inv reg.VecVirtu
 	return mean, inv
 }
 
+type softmaxConstants struct {
+	scale reg.VecVirtual
+	exp   func(x float32) reg.VecVirtual
+}
+
 // attention writes the functions over rows that attention and layer norm need.
 func (s isa) attention() {
 	s.rowwise("Softmax", "replaces rows of x by the softmax of scale·x.", []string{"x"}, []string{"row"}, ", scale float32",
-		func() any { return s.params("scale")[0] },
+		func() any { return softmaxConstants{s.params("scale")[0], s.held(expConstants)} },
 		func(f *byRow, c any) {
-			scale := c.(reg.VecVirtual)
+			scale, constant := c.(softmaxConstants).scale, c.(softmaxConstants).exp
 			least := f.constant(float32(-3.0e38))
 			top := f.reg()
 			VMOVAPS(least, top)
@@ -199,7 +204,7 @@ func (s isa) attention() {
 				v := f.get(0)
 				VSUBPS(most, v, v)
 				VMULPS(scale, v, v)
-				e := f.expOf(v)
+				e := f.expOf(v, constant, true)
 				f.put(e, 0)
 				VADDPS(f.only(e, f.zero()), sum, sum)
 			})
