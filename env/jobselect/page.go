@@ -78,6 +78,7 @@ func Page(cfg Config, s env.Spec) string {
 	p("replaces e, and slots rank by n.\n")
 	b.WriteString(encode.ForecastSection("every row of field jobs has 14 numbers more", true))
 	b.WriteString(encode.RunningSection())
+	b.WriteString(encode.TruthSection())
 	p("## Reward\n")
 	p("W = counted jobs, tau = %v of simulated time. The return of a whole episode, undiscounted, equals exactly:\n", s.Tau)
 	p("| reward | return |")
