@@ -54,6 +54,21 @@ type Agent interface {
 	Progress(share float64)
 }
 
+// Pupil is an agent that can learn from a teacher before it learns by itself (package imitate).
+type Pupil interface {
+	Agent
+	// Foresee receives the returns of an episode, as Watch will, once and before its steps are watched, so that their size is
+	// known from the first update on.
+	Foresee(ret []float32)
+	// Watch receives one step of all rows: the batch at which label is what the teacher would do and act what was done, and
+	// the batch that followed. ret is, by row, the discounted sum of rewards from the step to the end of the episode, NaN where
+	// it is not known. Rows whose next kind is First took no step. The arguments belong to the caller.
+	Watch(b *env.Batch, label, act *env.Actions, ret []float32, next *env.Batch) error
+	// Study improves the agent by one update, or returns ErrNotReady. end says that nothing follows for now, so that what was
+	// watched is to be learnt from even if it is too little for a full update.
+	Study(ctx context.Context, end bool) (Stats, error)
+}
+
 // Collector is one of several learners that learn together but take their steps in separate rows, without waiting for
 // each other. It belongs to one goroutine.
 type Collector interface {

@@ -48,6 +48,7 @@ type Agent struct {
 	intervals int64   // of TrainEvery steps since LearningStarts, learnt from or skipped
 	targets   int64   // of TargetEvery steps after which the target was updated
 	updates   int64   // gradient steps
+	teaching  bool    // Learn is called by Study
 	refill    bool    // resumed without the replay: wait until it is filled again
 
 	q        []float32 // [rows, actions]

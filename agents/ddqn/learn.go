@@ -16,6 +16,7 @@ import (
 type worker struct {
 	online, target *model.QForward
 	loss           *loss
+	taught         *loss // nil until the agent imitates
 }
 
 func newWorker(net, target *model.QNet, obsLen, rows int) (*worker, error) {
@@ -191,6 +192,9 @@ func (a *Agent) workShard(by, i int) error {
 	o, k := a.spec.ObsLen(), a.net.Actions()
 	w := a.own[by]
 	l := w.loss
+	if a.teaching {
+		l = w.taught
+	}
 	l.set(a.cfg.Huber, float64(a.cfg.Batch))
 
 	nextObs, nextMask := b.NextObs[s.from*o:s.to*o], b.NextMask[s.from*k:s.to*k]
@@ -221,6 +225,9 @@ func (a *Agent) workShard(by, i int) error {
 		}
 	}
 	clear(l.weight[n:]) // the shard is smaller than the largest
+	if a.teaching {
+		l.part(n)
+	}
 	if err := l.run(); err != nil {
 		return err
 	}

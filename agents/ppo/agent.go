@@ -57,6 +57,8 @@ type Agent struct {
 	batch  minibatch
 	sums   [5]float64 // for exchanges, in a field so that it allocates nothing
 	work   func(worker, i int) error
+	study  *study // nil until a teacher is watched
+	taught taught
 	stats  agents.Stats
 }
 

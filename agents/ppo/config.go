@@ -149,6 +149,7 @@ func (c Config) Validate() error {
 		l.Add(v.value >= 0 && v.value <= 1e6, v.key, v.value, "a number in [0, 1e6]")
 	}
 	l.Add(c.LogStd >= -20 && c.LogStd <= 2, "log_std", c.LogStd, "a number in [-20, 2]")
+	l.Add(!c.NormObs || c.Network.Kind != model.KindAttention, "norm_obs", c.NormObs, "false with network.kind attention: rows of tables are empty by their zeros")
 	l.Join("network", c.Network.Validate())
 	return l.Err()
 }

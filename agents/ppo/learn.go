@@ -31,6 +31,9 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	if a.cfg.RewardScale {
 		scale = a.scale.Scale()
 	}
+	if a.taught.Unit != 0 {
+		a.graduate(scale)
+	}
 	if err := a.roll.Advantages(a.last, float32(a.cfg.Lambda), float32(1/scale)); err != nil {
 		return nil, err
 	}
@@ -182,20 +185,9 @@ func (a *Agent) workShard(worker, i int) error {
 	if from == to {
 		return nil
 	}
-	o, m, f, c := a.act.obsLen, a.act.dist.Logits(), len(a.act.dist.Sizes), a.act.dist.Dims
 	l.set(b.coefs)
+	a.loadSteps(l, b.index[from:to])
 	for k, at := range b.index[from:to] {
-		copy(l.obs[k*o:(k+1)*o], r.Obs[at*o:(at+1)*o])
-		for j, legal := range r.Mask[at*m : (at+1)*m] {
-			l.mask[k*m+j] = 0
-			if legal {
-				l.mask[k*m+j] = 1
-			}
-		}
-		for j, x := range r.Action.Disc[at*f : (at+1)*f] {
-			l.action[k*f+j] = float32(x)
-		}
-		copy(l.number[k*c:(k+1)*c], r.Action.Cont[at*c:(at+1)*c])
 		l.logp[k], l.value[k], l.target[k] = r.LogProb[at], r.Value[at], r.Return[at]
 		l.advantage[k] = b.advantage[from+k]
 		l.weight[k] = 1
@@ -207,6 +199,24 @@ func (a *Agent) workShard(worker, i int) error {
 	a.shards[i] = l.stats()
 	a.grads.Put(i, l.grad())
 	return nil
+}
+
+// loadSteps copies what was seen and done at steps of the rollout to a loss.
+func (a *Agent) loadSteps(l *loss, steps []int) {
+	r, o, m, f, c := a.roll, a.act.obsLen, a.act.dist.Logits(), len(a.act.dist.Sizes), a.act.dist.Dims
+	for k, at := range steps {
+		copy(l.obs[k*o:(k+1)*o], r.Obs[at*o:(at+1)*o])
+		for j, legal := range r.Mask[at*m : (at+1)*m] {
+			l.mask[k*m+j] = 0
+			if legal {
+				l.mask[k*m+j] = 1
+			}
+		}
+		for j, x := range r.Action.Disc[at*f : (at+1)*f] {
+			l.action[k*f+j] = float32(x)
+		}
+		copy(l.number[k*c:(k+1)*c], r.Action.Cont[at*c:(at+1)*c])
+	}
 }
 
 // normalise fills the minibatch's advantages: minus their mean, divided by their sample deviation, both over all

@@ -22,6 +22,8 @@ type state struct {
 	Last     []float32          `json:"last"` // values after the last step of a full rollout
 	// Obs is set with Config.NormObs.
 	Obs *replay.ObsScaleState `json:"obs,omitempty"`
+	// Taught is set after imitation.
+	Taught *taught `json:"taught,omitempty"`
 }
 
 const stateFormat = 1
@@ -50,6 +52,10 @@ func (a *Agent) save() (state, error) {
 	if a.act.scale != nil {
 		s.Obs = a.act.scale.State()
 	}
+	if a.taught != (taught{}) {
+		kept := a.taught
+		s.Taught = &kept
+	}
 	return s, nil
 }
 
@@ -72,8 +78,15 @@ func (a *Agent) load(s state) error {
 			return err
 		}
 	}
+	if t := s.Taught; t != nil && (t.N < 0 || !(t.Squares >= 0) || !(t.Unit >= 0)) {
+		return fmt.Errorf("ppo: %d returns of sum of squares %v in units of %v cannot be", t.N, t.Squares, t.Unit)
+	}
 	if err := a.orderPCG.UnmarshalBinary(s.Order); err != nil { // an error changes nothing
 		return fmt.Errorf("ppo: the shuffling stream: %w", err)
+	}
+	a.taught = taught{}
+	if s.Taught != nil {
+		a.taught = *s.Taught
 	}
 	a.updates, a.progress, a.begun = s.Updates, s.Progress, s.Begun
 	*a.scale = s.Scale

@@ -1,6 +1,11 @@
 package train
 
-import "clustergym/internal/fault"
+import (
+	"cmp"
+	"fmt"
+
+	"clustergym/internal/fault"
+)
 
 // Config says how long to train and how often to record, evaluate and save. All numbers are environment steps,
 // counted over all rows. An interval of 0 means never, except for the record and the checkpoint at the end.
@@ -11,6 +16,21 @@ type Config struct {
 	EvalEvery       int64 `yaml:"eval_every"`       // an evaluation of the agent; there is one at the end as well unless 0
 	CheckpointEvery int64 `yaml:"checkpoint_every"` // a checkpoint; there is one at the end as well
 	Keep            int   `yaml:"keep"`             // checkpoints kept beside the best one; 0 = all
+
+	// Imitate names the policy whose play the agent learns from before its own first step; empty = none.
+	Imitate string `yaml:"imitate,omitempty"`
+	// ImitateSteps is how many steps of play are recorded; 0 = 50,000.
+	ImitateSteps int64 `yaml:"imitate_steps,omitempty"`
+	// ImitateEpochs is how often the agent goes through the recording in each round; 0 = 4.
+	ImitateEpochs int `yaml:"imitate_epochs,omitempty"`
+	// ImitateRounds is the number of rounds; 0 = 1. In all but the first the agent plays and the policy says what it would have
+	// done.
+	ImitateRounds int `yaml:"imitate_rounds,omitempty"`
+}
+
+// Imitation returns the numbers of the imitation with their defaults filled in.
+func (c *Config) Imitation() (steps int64, epochs, rounds int) {
+	return cmp.Or(c.ImitateSteps, 50_000), cmp.Or(c.ImitateEpochs, 4), cmp.Or(c.ImitateRounds, 1)
 }
 
 // DefaultConfig trains for a million steps in 16 environments.
@@ -27,5 +47,16 @@ func (c *Config) Validate() error {
 	l.Add(c.EvalEvery >= 0, "eval_every", c.EvalEvery, "a number of steps, 0 = never")
 	l.Add(c.CheckpointEvery >= 0, "checkpoint_every", c.CheckpointEvery, "a number of steps, 0 = only at the end")
 	l.Add(c.Keep >= 0, "keep", c.Keep, "a number of checkpoints, 0 = all")
+	for _, v := range []struct {
+		key         string
+		value, most int64
+		usual       string
+	}{
+		{"imitate_steps", c.ImitateSteps, 1 << 40, "50,000 steps"}, {"imitate_epochs", int64(c.ImitateEpochs), 1 << 20, "4"},
+		{"imitate_rounds", int64(c.ImitateRounds), 1 << 10, "1"},
+	} {
+		l.Add(v.value >= 0 && v.value <= v.most, v.key, v.value, fmt.Sprintf("1 to %d, or 0 = %s", v.most, v.usual))
+		l.Add(v.value == 0 || c.Imitate != "", v.key, v.value, "nothing without imitate, the policy to imitate")
+	}
 	return l.Err()
 }

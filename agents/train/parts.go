@@ -1,12 +1,14 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
 
 	"clustergym/agents"
+	"clustergym/agents/imitate"
 )
 
 // Parts returns the trainer's own parts of a checkpoint; the agent's are beside them.
@@ -27,6 +29,8 @@ type state struct {
 	LastLength []uint64       `json:"last_length_bits"`
 	LastInfo   [][]uint64     `json:"last_info_bits"`
 	Learn      []learnedState `json:"learn"`
+	// Imitation is set in runs that imitate.
+	Imitation *imitate.State `json:"imitation,omitempty"`
 }
 
 type learnedState struct {
@@ -39,6 +43,10 @@ func (t *Trainer) save() (state, error) {
 	s := state{
 		Kernels: t.Kernels, Step: t.step, Episodes: t.episodes, Updates: t.updates, Return: bits(t.ret), Length: t.length,
 		LastReturn: bits(t.lastReturn), LastLength: bits(t.lastLength),
+	}
+	if t.Lessons != nil {
+		at := t.Lessons.State()
+		s.Imitation = &at
 	}
 	for _, g := range t.pcg {
 		b, err := g.MarshalBinary()
@@ -83,6 +91,14 @@ func (t *Trainer) load(s state) error {
 	for i, b := range s.Streams {
 		if err := streams[i].UnmarshalBinary(b); err != nil {
 			return fmt.Errorf("stream %d: %w", i, err)
+		}
+	}
+	if (s.Imitation != nil) != (t.Lessons != nil) {
+		return errors.New("of the run and its checkpoint, one imitates and the other does not")
+	}
+	if s.Imitation != nil {
+		if err := t.Lessons.Restore(*s.Imitation); err != nil {
+			return err
 		}
 	}
 

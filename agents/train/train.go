@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 
 	"clustergym/agents"
+	"clustergym/agents/imitate"
 	"clustergym/env"
 	"clustergym/env/vec"
 	"clustergym/internal/rng"
@@ -40,12 +41,16 @@ type Hooks struct {
 type Progress struct {
 	Step, Steps int64
 	Return      float64
+	Lesson      imitate.Progress // before the first step, in runs that imitate
 }
 
 // Trainer trains one agent. Not safe for concurrent use.
 type Trainer struct {
 	// Kernels, if set, names the set of kernels that computes the networks. Checkpoints keep it for information.
 	Kernels string
+	// Lessons, if set, come before the first step; the agent must be an agents.Pupil. The same phase, and what it recorded, must
+	// be set before Parts are read.
+	Lessons *imitate.Phase
 
 	cfg   Config
 	spec  env.Spec
@@ -113,6 +118,11 @@ func (t *Trainer) Run(ctx context.Context, h Hooks) error {
 		}
 		t.begun = true
 	}
+	if t.Lessons != nil && !t.Lessons.Done() {
+		if err := t.imitate(ctx, h); err != nil {
+			return err
+		}
+	}
 	iterate := func() error { return t.iterate(whole) }
 	if s, ok := t.agent.(Separate); ok && len(s.Collectors()) > 0 {
 		if err := t.split(len(s.Collectors())); err != nil {
@@ -129,7 +139,7 @@ func (t *Trainer) Run(ctx context.Context, h Hooks) error {
 			return err
 		}
 		if h.Tick != nil {
-			if err := h.Tick(Progress{t.step, t.cfg.Steps, mean(t.lastReturn)}); err != nil {
+			if err := h.Tick(Progress{Step: t.step, Steps: t.cfg.Steps, Return: mean(t.lastReturn)}); err != nil {
 				return err
 			}
 		}
@@ -149,6 +159,40 @@ func (t *Trainer) Run(ctx context.Context, h Hooks) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// imitate has the agent learn from its teacher, then reports, evaluates and saves it at step 0.
+func (t *Trainer) imitate(ctx context.Context, h Hooks) error {
+	pupil, ok := t.agent.(agents.Pupil)
+	if !ok {
+		return fmt.Errorf("train: %T cannot imitate", t.agent)
+	}
+	t.agent.Progress(0)
+	if h.Tick != nil {
+		t.Lessons.Tick = func(p imitate.Progress) error {
+			return h.Tick(Progress{Steps: t.cfg.Steps, Return: math.NaN(), Lesson: p})
+		}
+	}
+	if err := t.Lessons.Run(ctx, pupil, t.learned); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return fmt.Errorf("train: %w", err)
+	}
+	if h.Log != nil {
+		if err := h.Log(t.record()); err != nil {
+			return err
+		}
+	}
+	if h.Evaluate != nil && t.cfg.EvalEvery > 0 {
+		if err := h.Evaluate(0); err != nil {
+			return err
+		}
+	}
+	if h.Checkpoint != nil {
+		return h.Checkpoint(0)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"clustergym/configs"
 	"clustergym/env/heuristic"
 	"clustergym/env/peer/dally"
+	"clustergym/env/rollout"
 	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
@@ -121,7 +122,8 @@ func simPolicies(c *cobra.Command, word string) []string {
 	if c.Flags().Changed("peer") {
 		return dally.Policies()
 	}
-	return policyNames(word)
+	names := policyNames(strings.TrimPrefix(word, rollout.Prefix))
+	return append(names, lookingNames(word, names)...)
 }
 
 // rivalNames completes eval --policies for the environment that the flags name.
@@ -151,15 +153,24 @@ func rivalNames(c *cobra.Command, word string) []string {
 	prefix := ""
 	if p, base, ok := strings.Cut(word, ":"); ok && slices.Contains(config.Prefixes(), p+":") {
 		prefix, word = p+":", base
+		for i := range names {
+			names[i] = prefix + names[i]
+		}
 	} else {
 		names = append(names, config.Prefixes()...)
 	}
+	plain := len(names)
 	for _, n := range policyNames(word) {
-		if _, err := config.ParseRival(prefix+n, d, config.For(d.ID).Env.Settings); err == nil {
-			names = append(names, prefix+n)
-		}
+		names = append(names, prefix+n)
 	}
-	return names
+	// Rules can act in any case, but not every one looks ahead; of the others, which the environment can play.
+	if prefix != "" {
+		plain = 0
+	}
+	return append(names[:plain], slices.DeleteFunc(names[plain:], func(n string) bool {
+		_, err := config.ParseRival(n, d, config.For(d.ID).Env.Settings)
+		return err != nil
+	})...)
 }
 
 // completeSet completes KEY=VALUE: the key one section at a time, then its value if the key is one of names. of returns the
@@ -225,6 +236,8 @@ func valuesOf(key string) []string {
 		return config.AgentNames()
 	case "kernels":
 		return config.KernelSets()
+	case "objective":
+		return []string{rollout.JCT, rollout.Slowdown}
 	}
 	return nil
 }

@@ -199,6 +199,9 @@ type progress struct {
 	steps int64
 	train *meter
 	games *meter
+	// Of a run that imitates: the meter of what it is at.
+	lesson  *meter
+	lessons string
 }
 
 func newProgress(a *app, steps int64) *progress {
@@ -229,6 +232,20 @@ func decimalsOf(rate float64) int {
 
 func (p *progress) tick(t train.Progress) {
 	if p.line == nil {
+		return
+	}
+	if l := t.Lesson; l.All > 0 {
+		what := "imitating"
+		if l.Records {
+			what = "recording"
+		}
+		if l.Rounds > 1 {
+			what += fmt.Sprintf(" (round %d of %d)", l.Round, l.Rounds)
+		}
+		if what != p.lessons {
+			p.lessons, p.lesson = what, p.meter(what, "steps", l.All, l.Done)
+		}
+		p.line.show(func(width int) []string { return p.lesson.parts(width, l.Done) })
 		return
 	}
 	if p.train == nil {

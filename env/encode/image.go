@@ -27,6 +27,7 @@ type Image struct {
 	seen   *Forecasts // nil = they are not shown
 	job    int        // numbers of a slot in field jobs
 	plain  bool       // there are no images
+	stops  bool       // jobs can be stopped: field jobs ends with the numbers that say so
 
 	height []float32 // for columns that are nodes: the highest bar of each GPU
 	pool   []sim.Job // scratch: running jobs in order of start
@@ -104,6 +105,11 @@ func (im *Image) Fields() []env.Field {
 	fields[0].Group, fields[3].Group, fields[2].Filled = im.machine(), im.width, 1+jobFilled
 	if im.seen != nil {
 		fields[2].Doc += "; " + ForecastDoc
+	}
+	if im.stops {
+		fields[2].Doc += "; " + stopDoc
+	}
+	if im.seen != nil {
 		fields = slices.Insert(fields, 2, f("held", "fraction", HeldDoc, HeldLen))
 	}
 	if im.plain {
@@ -142,14 +148,20 @@ func (im *Image) Reset(*sched.State) {
 
 // Learn implements sched.Encoder.
 func (im *Image) Learn(s *sched.State, j sim.Job) {
+	im.Renew(s, j)
 	k := &s.Known[j]
-	k.Feature[featEstimate] = L(float64(k.Estimate))
-	k.Feature[featArea] = L(float64(k.Estimate) * k.GPUs / im.gpus)
 	k.Feature[featModel] = C(k.ModelMB, 1e6)
 	k.Feature[featBatch] = float32(min(1, max(0, math.Log2(max(1, float64(k.Batch)))/16)))
 	if im.seen != nil {
 		im.seen.Learn(s.View, j, k.Estimate)
 	}
+}
+
+// Renew implements sched.Renewer.
+func (im *Image) Renew(s *sched.State, j sim.Job) {
+	k := &s.Known[j]
+	k.Feature[featEstimate] = L(float64(k.Rest))
+	k.Feature[featArea] = L(float64(k.Rest) * k.GPUs / im.gpus)
 }
 
 // Encode implements sched.Encoder.
@@ -279,7 +291,7 @@ func Global(dst []float32, s *sched.State) {
 		k := &s.Known[j]
 		backlog--
 		gpus -= k.GPUs
-		e := k.Estimate
+		e := k.Rest
 		if s.Blind {
 			e = now - v.Trace(j).Submit
 		}
@@ -335,6 +347,10 @@ func (im *Image) jobs(dst []float32, s *sched.State) {
 		if im.seen != nil {
 			im.seen.Encode(d[jobLen:], s.View, j)
 		}
+		if im.stops {
+			past := d[im.job-stopLen:]
+			past[stopRan], past[stopCount] = L(float64(s.View.Ran(j))), C(float64(s.View.Preemptions(j)), mostStops)
+		}
 	}
 }
 
@@ -343,7 +359,7 @@ func (im *Image) queue(dst []float32, s *sched.State) {
 	cols := im.slots * im.width
 	for i, j := range s.Slots {
 		k := &s.Known[j]
-		x := float64(k.Estimate)
+		x := float64(k.Rest)
 		if s.Blind {
 			x = float64(now - s.View.Trace(j).Submit)
 		}

@@ -26,9 +26,13 @@ type Running struct {
 }
 
 // StopCost returns what stopping a gang of gpus GPUs costs it, in nanoseconds; nil if none can be stopped.
-type StopCost func(gpus float64) float64
+type StopCost func(gpus int) float64
 
-var _ sched.Encoder = (*Running)(nil)
+var (
+	_ sched.Encoder = (*Running)(nil)
+	_ sched.Renewer = (*Running)(nil)
+	_ sched.Renewer = (*Image)(nil)
+)
 
 // The columns of field running.
 const (
@@ -85,6 +89,28 @@ images: false there are no fields cluster and queue: the size of an observation 
 | 11 | 0 or 1 | may be stopped |
 
 `
+}
+
+// The numbers at the end of a slot where jobs can be stopped.
+const (
+	stopRan = iota
+	stopCount
+	stopLen
+	stopDoc = "L(time run so far); C(stops, 32)"
+)
+
+// Stopping adds to each slot of field jobs, at its end, for how long its job has run and how often it was stopped, for an
+// environment whose jobs can be stopped.
+func (im *Image) Stopping() {
+	im.stops = true
+	im.job += stopLen
+}
+
+// Renew implements sched.Renewer.
+func (r *Running) Renew(s *sched.State, j sim.Job) {
+	if e, ok := r.Encoder.(sched.Renewer); ok {
+		e.Renew(s, j)
+	}
 }
 
 // Fields implements sched.Encoder.
@@ -157,8 +183,11 @@ func (r *Running) Encode(dst []float32, s *sched.State) {
 			d[runVC] = float32(min(1, r.held[vc]/all))
 		}
 		if r.cost != nil {
-			d[runCost] = L(r.cost(k.GPUs))
+			d[runCost] = L(r.cost(v.Request(j).GPUs))
 			d[runStops] = C(float64(v.Preemptions(j)), mostStops)
+			if s.Stops[i] {
+				d[runMay] = 1
+			}
 		}
 		if r.seen != nil {
 			r.seen.Encode(d[runLen:], v, j)

@@ -3,6 +3,7 @@ package heuristic
 import (
 	"math"
 	"slices"
+	"time"
 
 	"clustergym/env/sim"
 )
@@ -31,6 +32,9 @@ func (s *Scheduler) makePlan(v *sim.View) {
 	}
 	for i := range s.running {
 		s.running[i].key = s.rule.key(s, v, s.running[i].job)
+		if s.kept.holds(v, s.running[i].job) {
+			s.running[i].key = math.Inf(-1) // before all others, so it stays
+		}
 	}
 	if s.rule.dynamic {
 		slices.SortFunc(s.running, func(a, b entry) int {
@@ -238,6 +242,24 @@ func (s *Scheduler) nextStep(v *sim.View, d *sim.Decision) (done bool) {
 	}
 	return true
 }
+
+// kept are the running jobs that may not be stopped.
+type kept struct {
+	first int           // those at positions before it
+	min   time.Duration // those whose stint has not lasted so long
+}
+
+// none reports whether every job may be stopped.
+func (k *kept) none() bool { return k.first == 0 && k.min == 0 }
+
+// holds reports whether j, which runs, may not be stopped now.
+func (k *kept) holds(v *sim.View, j sim.Job) bool {
+	return !k.none() && (v.Pos(j) < k.first || v.Now()-v.Started(j) < k.min)
+}
+
+// Keep makes a scheduler that stops running jobs spare some from the next Reset on: those at positions before first, and
+// those whose stint has not lasted min. It does not ask to be called when that time is over. It implements sched.Keeper.
+func (s *Scheduler) Keep(first int, min time.Duration) { s.kept = kept{first, min} }
 
 // goesOn reports whether a job of a virtual cluster that shares its nodes was stopped only because another needed its
 // GPUs, and has a place elsewhere. It starts there a nanosecond later, because a job can be changed only once at any

@@ -50,6 +50,7 @@ type Scheduler struct {
 	plan    []step
 	next    int
 	exact   exactPlan
+	kept    kept // running jobs that are spared
 
 	// What steady orders need to know of the last pass.
 	issued  int  // its decisions
@@ -288,7 +289,7 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 		if err := s.observe(v, p); err != nil {
 			return err
 		}
-		if q, ok := s.state.(steady); ok && s.same(v) && q.still(s, v) {
+		if q, ok := s.state.(steady); ok && s.kept.none() && s.same(v) && q.still(s, v) {
 			s.issued, s.until = 0, q.wakes(v)
 			s.finish(v, d)
 			return nil

@@ -29,6 +29,7 @@ type divided struct {
 	known  uint64           // View.Decisions after the latest decision
 	others bool             // other code has decided too since the last point began
 	err    error            // found by Reset
+	kept   kept             // of the policies
 }
 
 // part is a part of the cluster, its jobs and its policy.
@@ -58,6 +59,21 @@ func (d *divided) Reseed(seed uint64) {
 	d.Policy.Reseed(seed)
 	for _, p := range d.parts {
 		p.policy.Reseed(seed)
+	}
+}
+
+// Keep implements sched.Keeper for policies that are one; others stop what they like.
+func (d *divided) Keep(first int, min time.Duration) {
+	d.kept = kept{first, min}
+	d.spare(d.Policy)
+	for _, p := range d.parts {
+		d.spare(p.policy)
+	}
+}
+
+func (d *divided) spare(p Policy) {
+	if s, ok := p.(*Scheduler); ok {
+		s.kept = d.kept
 	}
 }
 
@@ -106,6 +122,7 @@ func (d *divided) build(v *sim.View) error {
 			return err
 		}
 		policy.Reseed(d.cfg.Seed)
+		d.spare(policy)
 		p := &part{policy: policy, cluster: v.Cluster().Part(owner)}
 		p.view = v.Within(p.cluster, &p.waiting, &p.running)
 		n := int32(len(d.parts))

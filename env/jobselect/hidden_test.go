@@ -69,6 +69,11 @@ func TestTheFutureIsHidden(t *testing.T) {
 			if n := twin(t, cfg, past, longer, now); n < 10 {
 				t.Errorf("only %d steps", n)
 			}
+			preempting(&cfg)
+			cfg.MinRun = 45 * second
+			if n := twin(t, cfg, past, longer, now); n < 10 {
+				t.Errorf("only %d steps where jobs can be stopped", n)
+			}
 			later := other(func(i int, j *traces.Job) {
 				if i >= 20 {
 					j.Submit += 300 * second

@@ -1,6 +1,7 @@
 package jobselect
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -35,6 +36,47 @@ type Config struct {
 
 	Running int    `yaml:"running,omitempty"` // R, running gangs that the agent sees in a table; 0 = none
 	Images  Images `yaml:"images,omitempty"`  // whether the observation has the images of queue and cluster
+
+	// Preempt lets the agent stop running gangs that it sees, once they have run for MinRun since their last start. At its
+	// next start a stopped gang of n GPUs holds them for Checkpoint + Restart + n·(CheckpointPerGPU + RestartPerGPU) before
+	// it progresses. Nothing else is lost.
+	Preempt          bool          `yaml:"preempt,omitempty"`
+	MinRun           time.Duration `yaml:"min_run,omitempty"`
+	Checkpoint       time.Duration `yaml:"checkpoint,omitempty"`
+	CheckpointPerGPU time.Duration `yaml:"checkpoint_per_gpu,omitempty"`
+	Restart          time.Duration `yaml:"restart,omitempty"`
+	RestartPerGPU    time.Duration `yaml:"restart_per_gpu,omitempty"`
+}
+
+// The largest settings of Preempt: a week's run, and costs that the simulator accepts.
+const (
+	mostMinRun = 168 * time.Hour
+	mostCost   = 24 * time.Hour
+	mostPerGPU = 30 * time.Second
+)
+
+// stopCost returns what a stop costs a gang of gpus GPUs, in nanoseconds.
+func (c *Config) stopCost(gpus int) float64 {
+	return float64(c.Checkpoint+c.Restart) + float64(gpus)*float64(c.CheckpointPerGPU+c.RestartPerGPU)
+}
+
+// validatePreempt adds the faults of Preempt and of the keys that need it.
+func (c *Config) validatePreempt(l *fault.List) {
+	l.Add(!c.Preempt || c.Running > 0, "preempt", c.Preempt, "false, or running gangs that the agent sees: running from 1 to 1024")
+	for _, k := range []struct {
+		key   string
+		value time.Duration
+		most  time.Duration
+	}{
+		{"min_run", c.MinRun, mostMinRun}, {"checkpoint", c.Checkpoint, mostCost}, {"checkpoint_per_gpu", c.CheckpointPerGPU, mostPerGPU},
+		{"restart", c.Restart, mostCost}, {"restart_per_gpu", c.RestartPerGPU, mostPerGPU},
+	} {
+		want := "0s, as no job can be stopped (preempt: false)"
+		if c.Preempt {
+			want = fmt.Sprintf("a time from 0s to %v", k.most)
+		}
+		l.Add(k.value == 0 || c.Preempt && k.value > 0 && k.value <= k.most, k.key, k.value, want)
+	}
 }
 
 // Images is the value of the key env.images.
@@ -70,6 +112,7 @@ func (c *Config) Validate() error {
 	l.Add(c.Row > 0, "row", c.Row, "a time above 0s")
 	l.Add(slices.Contains(profile.Names(), c.Models), "models", c.Models, nearest.OneOf(c.Models, profile.Names()))
 	l.Add(c.Running >= 0 && c.Running <= 1024, "running", c.Running, "1 to 1024 gangs, or 0 for no table of them")
+	c.validatePreempt(&l)
 	return l.Err()
 }
 
@@ -106,7 +149,14 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 		return nil, err
 	}
 	place := encode.NewPlacements(rule)
-	parts.Actions = &actions{k: cfg.Visible, place: place}
+	act := &actions{k: cfg.Visible, place: place}
+	parts.Actions = act
+	var cost encode.StopCost
+	if cfg.Preempt {
+		// The simulator pays what a stop costs at the next start. No node fails, so every restart follows a stop.
+		parts.Sim.Overhead = sim.Overhead{Stop: cfg.Checkpoint + cfg.Restart, StopPerGPU: cfg.CheckpointPerGPU + cfg.RestartPerGPU}
+		parts.Stops, act.r, cost = &sched.Stops{Min: cfg.MinRun}, cfg.Running, cfg.stopCost
+	}
 	est, err := sim.ParseEstimates(cfg.Estimates)
 	if err != nil {
 		return nil, err
@@ -123,13 +173,17 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 	if cfg.Forecast.Shown(est) {
 		seen = encode.NewForecasts(est, c.GPUs())
 	}
-	if !cfg.Images {
-		parts.Encoder = encode.NewTables(axis, c, cfg.Visible, place, seen)
-	} else if parts.Encoder, err = encode.NewImage(axis, c, cfg.Visible, min(cfg.MaxGPUs, c.GPUs()), place, seen); err != nil {
-		return nil, err
+	image := encode.NewTables(axis, c, cfg.Visible, place, seen)
+	if cfg.Images {
+		if image, err = encode.NewImage(axis, c, cfg.Visible, min(cfg.MaxGPUs, c.GPUs()), place, seen); err != nil {
+			return nil, err
+		}
 	}
-	if cfg.Running > 0 {
-		parts.Encoder = encode.NewRunning(parts.Encoder, cfg.Running, c.GPUs(), seen, nil)
+	if cfg.Preempt {
+		image.Stopping()
+	}
+	if parts.Encoder = image; cfg.Running > 0 {
+		parts.Encoder = encode.NewRunning(image, cfg.Running, c.GPUs(), seen, cost)
 	}
 	return sched.New(cfg.Config, parts)
 }

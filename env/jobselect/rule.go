@@ -2,6 +2,7 @@ package jobselect
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"clustergym/env"
 	"clustergym/env/sched"
@@ -18,7 +19,7 @@ var orders = []order{
 	{sched.Rule{Name: "fifo", About: "the oldest visible job that fits"},
 		func(s *sched.State, i int) float64 { return float64(s.View.Pos(s.Slots[i])) }},
 	{sched.Rule{Name: "sjf", About: "the visible job that fits with the shortest estimated run time", Estimates: true},
-		func(s *sched.State, i int) float64 { return float64(s.Known[s.Slots[i]].Estimate) }},
+		func(s *sched.State, i int) float64 { return float64(s.Known[s.Slots[i]].Rest) }},
 	{sched.Rule{Name: "smallest", About: "the visible job that fits with the fewest GPUs"},
 		func(s *sched.State, i int) float64 { return s.Known[s.Slots[i]].GPUs }},
 	{sched.Rule{Name: "area", About: "the visible job that fits with the least estimated run time × GPUs", Estimates: true},
@@ -32,11 +33,14 @@ func Rules() []sched.Rule {
 	for _, o := range orders {
 		rules = append(rules, o.Rule)
 	}
+	for _, o := range stoppings {
+		rules = append(rules, o.Rule)
+	}
 	return rules
 }
 
 // NewRule returns an actor that plays one of Rules in e, an environment whose action i starts slot i and whose last
-// action waits.
+// action waits. Rules that stop running jobs need one in which they can be stopped.
 func NewRule(name string, e *sched.Env) (*sched.Actor, error) {
 	if _, err := sched.FindRule(ID, name, Rules()); err != nil {
 		return nil, err
@@ -46,11 +50,20 @@ func NewRule(name string, e *sched.Env) (*sched.Actor, error) {
 			return sched.NewActor(func(mask []bool, _ *rand.Rand) (int32, error) { return o.choose(mask, e.State()), nil }), nil
 		}
 	}
+	for i := range stoppings {
+		if stoppings[i].Name == name {
+			return newStopper(&stoppings[i], e)
+		}
+	}
 	if name == "random" {
 		return sched.RandomActor(), nil
 	}
 	return sched.NewActor(func(mask []bool, src *rand.Rand) (int32, error) {
-		return int32(env.Uniform(mask[:len(mask)-1], src)), nil
+		starts := mask[:len(e.State().Slots)]
+		if !slices.Contains(starts, true) { // it is asked because a job can be stopped
+			return int32(len(mask) - 1), nil
+		}
+		return int32(env.Uniform(starts, src)), nil
 	}), nil
 }
 

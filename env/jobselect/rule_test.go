@@ -179,14 +179,19 @@ func TestNewRuleAndActRefuse(t *testing.T) {
 	if err := p.Act(t.Context(), env.NewBatch(e.Spec(), 2), env.NewActions(e.Spec(), 2), nil); err == nil || !strings.Contains(err.Error(), "2 rows") {
 		t.Errorf("a batch of two rows: %v", err)
 	}
-	if want := []string{"random", "random-start", "fifo", "sjf", "smallest", "area"}; !slices.Equal(sched.RuleNames(jobselect.Rules()), want) {
+	if want := []string{"random", "random-start", "fifo", "sjf", "smallest", "area", "srtf", "srsf", "gittins", "las", "las-2d"}; !slices.Equal(sched.RuleNames(jobselect.Rules()), want) {
 		t.Errorf("rules %v, want %v", sched.RuleNames(jobselect.Rules()), want)
 	}
 }
 
 func TestRulesDoNotAllocate(t *testing.T) {
-	for _, name := range sched.RuleNames(jobselect.Rules()) {
-		e := room(t, "pool:3", 6, "exact", six)
+	for _, r := range jobselect.Rules() {
+		name, e := r.Name, room(t, "pool:3", 6, "exact", six)
+		if r.Stops {
+			cfg := small(len(six))
+			preempting(&cfg)
+			e = newEnv(t, cfg, cluster.Spec{Pool: 3}, padded(six))
+		}
 		p, err := jobselect.NewRule(name, e)
 		if err != nil {
 			t.Fatal(err)

@@ -48,13 +48,22 @@ func (q *slots) Add(s *sched.State, j sim.Job) {
 	for int(j) >= len(q.next) {
 		q.next, q.prev, q.shown = append(q.next, -1), append(q.prev, -1), append(q.shown, false)
 	}
-	q.next[j], q.prev[j], q.shown[j] = -1, q.tail, false
-	if q.tail >= 0 {
-		q.next[q.tail] = j
+	// A job that was stopped goes back to its place, which is not the end.
+	after, before := q.tail, sim.Job(-1)
+	for after >= 0 && s.View.Pos(after) > s.View.Pos(j) {
+		after, before = q.prev[after], after
+	}
+	q.next[j], q.prev[j], q.shown[j] = before, after, false
+	if after >= 0 {
+		q.next[after] = j
 	} else {
 		q.head = j
 	}
-	q.tail = j
+	if before >= 0 {
+		q.prev[before] = j
+	} else {
+		q.tail = j
+	}
 	if q.oldest {
 		return
 	}

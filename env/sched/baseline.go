@@ -22,6 +22,7 @@ type Jobs struct {
 type Baseline struct {
 	sim    *sim.Simulator
 	warm   heuristic.Policy // nil without a warm-up
+	stops  *Stops           // which jobs a Keeper may stop; nil = all
 	stream traces.Slice
 	dec    sim.Decision
 }
@@ -48,6 +49,13 @@ func (b *Baseline) Play(ctx context.Context, jobs Jobs, first int, sch sim.Sched
 		return err
 	}
 	v := b.sim.View()
+	if k, ok := sch.(Keeper); ok {
+		if b.stops != nil {
+			k.Keep(first, b.stops.Min)
+		} else {
+			k.Keep(0, 0)
+		}
+	}
 	sch.Reset(v)
 	for done := 0; ; {
 		for i := range p.Events {

@@ -10,6 +10,12 @@
 // Waiting advances to the next event; it is illegal when nothing runs and nothing will arrive. When the queue is empty
 // and no job is left to arrive, the step runs on to the last finish.
 //
+// Where running jobs can be stopped (Parts.Stops), the agent is also asked if none fits, but one can be stopped while
+// another waits. Its GPUs are free for the next decision of the same instant; it waits from the next instant on. What a
+// stop costs is the simulator's business (sim.Config.Overhead). Nobody is asked because a job has just run long enough to be
+// stopped: an instant without an arrival or a finish has no decision, so that every episode ends, whatever the agent does. The jobs of the warm-up are never stopped, because nobody
+// would count what it costs them; schedulers that play in the agent's place stop none either, if they are Keepers.
+//
 // # Episodes
 //
 // An episode is a window of consecutive jobs whose submit times are stretched to the configured load. The jobs before it

@@ -27,7 +27,8 @@ type Parts struct {
 	Part      traces.Part // of the workload, for episodes without a Split
 	Models    *profile.Mix
 	Slots     Slots
-	Running   int // R, running jobs that are visible (State.Running)
+	Running   int    // R, running jobs that are visible (State.Running)
+	Stops     *Stops // which of them actions can stop; nil = none
 	Encoder   Encoder
 	Actions   Actions
 	Reward    Reward
@@ -59,19 +60,20 @@ type Env struct {
 	carry   float64 // earned before the first decision
 	base    *relative
 
-	shell Shell
-	seed  uint64  // of the episode
-	done  int     // counted jobs that have finished
-	jct   float64 // seconds, summed over finished counted jobs
-	wait  float64
-	slow  float64
-	last  time.Duration // latest counted finish
-	dec   sim.Decision
-	point *sim.Point // the current one
-	pilot Pilot      // nil if actions are decisions
-	mask  []bool
-	watch sim.Observer
-	seen  func(*sim.Point) // e.warmed, kept here so that episodes do not allocate it
+	shell   Shell
+	seed    uint64  // of the episode
+	done    int     // counted jobs that have finished
+	jct     float64 // seconds, summed over finished counted jobs
+	wait    float64
+	slow    float64
+	last    time.Duration // latest counted finish
+	dec     sim.Decision
+	point   *sim.Point // the current one
+	pilot   Pilot      // nil if actions are decisions
+	renewer Renewer    // the encoder, nil if it is none
+	mask    []bool
+	watch   sim.Observer
+	seen    func(*sim.Point) // e.warmed, kept here so that episodes do not allocate it
 }
 
 var (
@@ -119,11 +121,12 @@ func New(cfg Config, p Parts) (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Env{cfg: cfg, parts: p, est: est, sim: s, gangs: gangs{rows: p.Running}}
+	e := &Env{cfg: cfg, parts: p, est: est, sim: s, gangs: gangs{rows: p.Running, stops: p.Stops}}
 	if e.warm, err = fifoSkip(p.Placement); err != nil {
 		return nil, err
 	}
-	e.whole = Baseline{sim: s, warm: e.warm}
+	e.whole = Baseline{sim: s, warm: e.warm, stops: p.Stops}
+	e.renewer, _ = p.Encoder.(Renewer)
 	e.account = newAccount(p.Reward, cfg.Gamma, cfg.Tau)
 	e.state = State{View: s.View(), Estimates: est, Blind: est.Mode == sim.EstimateNone}
 	e.spec = env.Spec{
@@ -149,6 +152,18 @@ func (e *Env) Spec() env.Spec { return e.spec }
 // State returns what the encoder sees, for rules that act through the action space. It is valid after Reset and until the
 // next Step.
 func (e *Env) State() *State { return &e.state }
+
+// Config returns the settings that the environment was made with.
+func (e *Env) Config() Config { return e.cfg }
+
+// Parts returns the parts that the environment was made of. They belong to it.
+func (e *Env) Parts() Parts { return e.parts }
+
+// Stops reports whether actions can stop running jobs.
+func (e *Env) Stops() bool { return e.parts.Stops != nil }
+
+// Rows returns how many running jobs are visible at most (Parts.Running).
+func (e *Env) Rows() int { return e.parts.Running }
 
 // Window returns what stays the same throughout the current episode.
 func (e *Env) Window() *Window { return &e.win }
@@ -218,7 +233,7 @@ func (e *Env) begin(ctx context.Context, ep env.Episode, part traces.Part) (bool
 	e.state.Waiting, e.state.WaitingGPUs, e.state.WaitingWork, e.state.WaitingSince = 0, 0, 0, 0
 	e.state.LastArrival, e.state.LastFinish = 0, 0
 	e.state.Slots, e.state.Fits, e.state.Picked = e.state.Slots[:0], e.state.Fits[:0], e.state.Picked[:0]
-	e.state.Running = e.state.Running[:0]
+	e.state.Running, e.state.Stops = e.state.Running[:0], e.state.Stops[:0]
 	e.state.Seed = ep.Seed
 	e.parts.Slots.Reset()
 	e.parts.Encoder.Reset(&e.state)
@@ -326,6 +341,9 @@ func (e *Env) event(ev *sim.Event) {
 		}
 	case sim.Preempt, sim.Fail:
 		if s.Known[ev.Job].Counted {
+			if e.gangs.stops != nil {
+				e.renew(ev.Job)
+			}
 			e.enqueue(ev.Job)
 		}
 	case sim.Finish:
@@ -350,7 +368,8 @@ func (e *Env) learn(j sim.Job) {
 		s.Known = append(s.Known, Known{})
 	}
 	k := Known{Estimate: e.est.Of(s.View, j), GPUs: float64(t.Milli()) / 1000, Counted: s.View.Pos(j) >= e.win.First}
-	k.Area = float64(k.Estimate) * k.GPUs
+	k.Rest = k.Estimate
+	k.Area = float64(k.Rest) * k.GPUs
 	if s.Blind {
 		k.Area = k.GPUs
 	}
@@ -360,12 +379,31 @@ func (e *Env) learn(j sim.Job) {
 	e.parts.Encoder.Learn(s, j)
 }
 
+// renew computes what is left of j, which was stopped.
+func (e *Env) renew(j sim.Job) {
+	s := &e.state
+	k := &s.Known[j]
+	switch {
+	case s.Blind:
+	case s.Estimates.Mode == sim.EstimateExact:
+		k.Rest = max(1, time.Duration(s.View.Left(j)))
+	default:
+		k.Rest = s.Left(j)
+	}
+	if !s.Blind {
+		k.Area = float64(k.Rest) * k.GPUs
+	}
+	if e.renewer != nil {
+		e.renewer.Renew(s, j)
+	}
+}
+
 func (e *Env) enqueue(j sim.Job) {
 	s := &e.state
 	k := &s.Known[j]
 	s.Waiting++
 	s.WaitingGPUs += k.GPUs
-	s.WaitingWork += float64(k.Estimate) * k.GPUs
+	s.WaitingWork += float64(k.Rest) * k.GPUs
 	s.WaitingSince += float64(s.View.Trace(j).Submit) * k.GPUs
 	e.parts.Slots.Add(s, j)
 }
@@ -375,7 +413,7 @@ func (e *Env) dequeue(j sim.Job) {
 	k := &s.Known[j]
 	s.Waiting--
 	s.WaitingGPUs -= k.GPUs
-	s.WaitingWork -= float64(k.Estimate) * k.GPUs
+	s.WaitingWork -= float64(k.Rest) * k.GPUs
 	s.WaitingSince -= float64(s.View.Trace(j).Submit) * k.GPUs
 	if s.Waiting == 0 {
 		s.WaitingGPUs, s.WaitingWork, s.WaitingSince = 0, 0, 0 // drop accumulated rounding errors
@@ -389,7 +427,12 @@ func (e *Env) look() {
 	e.gangs.fill(&e.state)
 }
 
-// run advances the clock until a visible job fits or the episode ends.
+// asks reports whether the agent has something to decide: a visible job fits, or a job can be stopped while another waits.
+func (e *Env) asks() bool {
+	return slices.Contains(e.state.Fits, true) || slices.Contains(e.state.Stops, true)
+}
+
+// run advances the clock until the agent has something to decide or the episode ends.
 func (e *Env) run(ctx context.Context) (env.Kind, error) {
 	v := e.state.View
 	for {
@@ -400,7 +443,7 @@ func (e *Env) run(ctx context.Context) (env.Kind, error) {
 		if v.Over() {
 			return env.Truncated, nil
 		}
-		if slices.Contains(e.state.Fits, true) {
+		if e.asks() {
 			return env.Mid, nil
 		}
 		if err := e.goOn(ctx); err != nil {

@@ -170,7 +170,7 @@ func (e *Env) Paint(dst *image.RGBA) error {
 			View: v, Begin: e.win.Begin, Slots: s.Slots, Marked: s.Picked,
 			Second: fmt.Sprintf("%d of %d jobs finished, %d running, %d waiting, %d to come",
 				e.done, e.win.Jobs, len(v.Running()), s.Waiting, e.win.Jobs-max(0, v.Arrived()-e.win.First)),
-			Estimate: func(j sim.Job) time.Duration { return s.Known[j].Estimate },
+			Estimate: func(j sim.Job) time.Duration { return s.Known[j].Rest },
 		}
 		if t, ok := e.parts.Actions.(Teller); ok {
 			x.Second += ". " + t.Tell()

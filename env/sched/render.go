@@ -42,6 +42,7 @@ func (e *Env) Render(w io.Writer, mode string) error {
 		p.head(e)
 		p.cluster()
 		p.slots()
+		p.stops()
 		b.WriteString(p.b.String())
 	})
 }
@@ -315,7 +316,7 @@ func (p *picture) slots() {
 			break
 		}
 		k := &p.s.Known[j]
-		estimate, fits := paint.Span(k.Estimate), "does not fit"
+		estimate, fits := paint.Span(k.Rest), "does not fit"
 		if p.s.Blind {
 			estimate = "unknown"
 		}
@@ -323,6 +324,27 @@ func (p *picture) slots() {
 			fits = "fits"
 		}
 		p.printf("%4d  %-20s  %6.4g  %10s  %10s  %s\n", i, name(v.Trace(j).ID), k.GPUs, estimate, paint.Span(v.Now()-v.Trace(j).Submit), fits)
+	}
+}
+
+// stops lists the running jobs that can be stopped, by their rows.
+func (p *picture) stops() {
+	listed := 0
+	for i, j := range p.s.Running {
+		if !p.s.Stops[i] {
+			continue
+		}
+		if listed++; listed == 1 {
+			p.printf("stop  %-20s  %6s  %10s  %10s\n", "job", "GPUs", "left", "ran")
+		} else if listed > mostSlots {
+			p.printf("      and more\n")
+			return
+		}
+		left := "unknown"
+		if !p.s.Blind {
+			left = paint.Span(p.s.Remaining(j))
+		}
+		p.printf("%4d  %-20s  %6.4g  %10s  %10s\n", i, name(p.v.Trace(j).ID), p.s.Known[j].GPUs, left, paint.Span(p.v.Ran(j)))
 	}
 }
 

@@ -16,6 +16,7 @@ type Rule struct {
 	Name, About string
 	Random      bool // it draws, so one play of an episode says little
 	Estimates   bool // it ranks by run times, so it needs estimates
+	Stops       bool // it stops running jobs, so it needs an environment in which actions can
 }
 
 // RandomRule returns the rule that every environment has.

@@ -68,6 +68,12 @@ func TestRulesPlayLegallyAndDrawAsTheySay(t *testing.T) {
 				t.Errorf("%s is about %q", r.Name, r.About)
 			}
 			a, err := actor(r.Name)
+			if j, ok := e.(*sched.Env); r.Stops && ok && !j.Stops() {
+				if err == nil || !strings.Contains(err.Error(), "want preempt: true") {
+					t.Errorf("%s where no job can be stopped: %v", r.Name, err)
+				}
+				continue
+			}
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,10 +18,11 @@ type State struct {
 	Picked []cluster.GPU // a partial choice, for choices that take several steps
 
 	Running []sim.Job // the running jobs that are visible (Parts.Running), those of most expected GPU-time left first
+	Stops   []bool    // [len(Running)], whether it can be stopped now: a job waits that could take its place, see Stops
 
 	Waiting      int           // jobs in the queue, visible or not
 	WaitingGPUs  float64       // their GPUs
-	WaitingWork  float64       // their GPUs × estimate, in GPU-nanoseconds
+	WaitingWork  float64       // their GPUs × Known.Rest, in GPU-nanoseconds
 	WaitingSince float64       // their GPUs × submit, in GPU-nanoseconds
 	LastArrival  time.Duration // latest, of any job
 	LastFinish   time.Duration // latest; the episode's origin before the first
@@ -42,11 +43,13 @@ func (s *State) Left(j sim.Job) time.Duration {
 	return max(1, t-ran)
 }
 
-// Known is what a policy may know about one job. It never changes while the job is in the system.
+// Known is what a policy may know about one job. It never changes while the job is in the system, but for Rest and Area of
+// a job that is stopped.
 type Known struct {
 	Estimate time.Duration // e, as of its submit; 0 when there are none
+	Rest     time.Duration // what is expected to be left of e when the job waits: e, until it has been stopped
 	GPUs     float64       // n, in whole GPUs
-	Area     float64       // e·n in GPU-nanoseconds; n where there are no estimates
+	Area     float64       // Rest·n in GPU-nanoseconds; n where there are no estimates
 	ModelMB  float64       // gradient size
 	Batch    int
 	Counted  bool // belongs to the window
@@ -68,8 +71,8 @@ type Window struct {
 // Play returns the jobs for Baseline.Play.
 func (w *Window) Play() Jobs { return Jobs{w.Traced, w.Origin} }
 
-// Slots chooses which waiting jobs are visible. Add is called for each job that arrives, in order of position, and Remove
-// when it has started or left. Fill sets State.Slots and State.Fits. None of them allocates in steady state.
+// Slots chooses which waiting jobs are visible. Add is called for each job that arrives, in order of position, and for each
+// that was stopped and waits again; Remove when it has started or left. Fill sets State.Slots and State.Fits. None of them allocates in steady state.
 type Slots interface {
 	Reset()
 	Add(s *State, j sim.Job)
@@ -85,6 +88,11 @@ type Encoder interface {
 	Reset(s *State)
 	Learn(s *State, j sim.Job)
 	Encode(dst []float32, s *State)
+}
+
+// Renewer is an optional ability of encoders: Renew is called when a job waits again and has another Known.Rest.
+type Renewer interface {
+	Renew(s *State, j sim.Job)
 }
 
 // Actions turns actions into decisions.

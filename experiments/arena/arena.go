@@ -207,30 +207,30 @@ func (w *World) Validate(cfg *config.Config, agent Trainee, workers int) (*rundi
 	if err != nil {
 		return nil, err
 	}
-	return w.validation(played[0][0]), nil
+	return w.validation(cfg, played[0][0]), nil
 }
 
 // validation returns the validation of a policy that played every validation window.
-func (w *World) validation(played []result) *rundir.Validation {
+func (w *World) validation(cfg *config.Config, played []result) *rundir.Validation {
 	values := make([]float64, len(played))
 	for i := range values {
 		values[i] = played[i].score
 	}
 	v := &rundir.Validation{Windows: len(values)}
-	if w.About.Metric.Key == envs.JCT.Key {
+	if w.About.Metric.Key == envs.JCT.Key && cfg.Eval.Choose != config.ByMean {
 		v.JCT = statistic.GeometricMean(values)
 		return v
 	}
-	return scored(w.About.Metric, values, v)
+	return scored(cfg, w.About.Metric, values, v)
 }
 
 // scored sets v to the mean of the environment's metric over windows or episodes. It is the geometric mean if all values
 // are positive: windows differ by a factor of a hundred, so an arithmetic mean over a few of them would depend on the one
-// or two most crowded ones.
-func scored(m envs.Metric, values []float64, v *rundir.Validation) *rundir.Validation {
+// or two most crowded ones. eval.choose: mean asks for the arithmetic mean all the same.
+func scored(cfg *config.Config, m envs.Metric, values []float64, v *rundir.Validation) *rundir.Validation {
 	mean := statistic.Mean(values)
 	v.Mean = "mean"
-	if slices.Min(values) > 0 {
+	if slices.Min(values) > 0 && cfg.Eval.Choose != config.ByMean {
 		mean, v.Mean = statistic.GeometricMean(values), "geometric mean"
 	}
 	v.Score, v.Metric, v.Counts = &mean, m.Key, m

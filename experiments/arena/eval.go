@@ -3,6 +3,7 @@ package arena
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -17,6 +18,8 @@ import (
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
+	"clustergym/nets"
+	"clustergym/nets/model"
 	"clustergym/traces"
 )
 
@@ -216,9 +219,24 @@ func OpenCheckpoint(dir string, spec env.Spec) (*Opened, error) {
 		return nil, err
 	}
 	if _, err := NewPolicy(&cfg, spec, bytes.NewReader(weights)); err != nil {
-		return nil, &workload.InputError{Err: fmt.Errorf("%s does not fit this environment: %w", ckpt, err)}
+		return nil, &workload.InputError{Err: fmt.Errorf("%s does not fit this environment%s: %w", ckpt, misfit(&cfg, err), err)}
 	}
 	return &Opened{checkpointName(cfg.Agent, run, meta.Step), cfg, weights}, nil
+}
+
+// misfit explains weights of other shapes in half a sentence.
+func misfit(cfg *config.Config, err error) string {
+	net := &cfg.PPO.Network
+	if cfg.Agent == "ddqn" {
+		net = &cfg.DDQN.Network
+	}
+	switch {
+	case !errors.Is(err, nets.ErrShape) || cfg.Meta():
+		return ""
+	case net.Kind == model.KindAttention:
+		return ", whose fields have other columns than those of its training"
+	}
+	return ", where its network has weights of other shapes (those of kind attention fit every cluster and number of slots)"
 }
 
 // checkpointContestant returns a contestant that plays a checkpoint greedily, with the agent of its own run.

@@ -59,10 +59,13 @@ type audience interface {
 var _ audience = (*metrics.Collector)(nil)
 
 // newContestant returns a contestant that plays a rival of cfg: a rule through the action space, a heuristic directly on the
-// simulator, or the schedule found in hindsight.
+// simulator, which may look ahead, or the schedule found in hindsight.
 func (w *World) newContestant(cfg *config.Config, p config.Rival) contestant {
-	if p.Hindsight {
+	switch {
+	case p.Hindsight:
 		return w.hindsight(cfg, p)
+	case p.Rollout != nil && p.Rule == nil:
+		return w.looking(p)
 	}
 	if p.Rule != nil {
 		return contestant{name: p.Name, kind: "slots", random: p.Rule.Draws, player: func(e sched.Arena) (player, error) {

@@ -237,7 +237,7 @@ func (p *Problem) byScore(cfg *config.Config) bool {
 func (p *Problem) validation(cfg *config.Config, g games) *rundir.Validation {
 	v := &rundir.Validation{Episodes: len(g.returns)}
 	if p.byScore(cfg) {
-		return scored(p.world.About.Metric, g.scores, v)
+		return scored(cfg, p.world.About.Metric, g.scores, v)
 	}
 	mean := statistic.Mean(g.returns)
 	v.Return = &mean

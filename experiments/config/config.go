@@ -11,6 +11,7 @@ import (
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/env/jobselect"
+	"clustergym/env/rollout"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
@@ -56,11 +57,15 @@ type Eval struct {
 	Seeds      int      `yaml:"seeds"`      // plays of each window by policies that draw at random
 	Seed       uint64   `yaml:"seed"`       // of models and noise in the windows, of episodes and of bootstrap draws; apart from the run's, so that runs compare
 	Whole      bool     `yaml:"whole"`      // after the windows, one run over the whole test part
-	// Choose says by what validations choose the best checkpoint: "" = by what the comparison at the end counts, or
-	// "return" = by the mean return of episodes drawn from the validation part.
+	// Choose says by what validations choose the best checkpoint: "" = by the geometric mean of what the comparison at the end
+	// counts, "mean" = by its arithmetic mean, whose ratios are the differences of the comparison, or "return" = by the mean return
+	// of episodes drawn from the validation part.
 	Choose string `yaml:"choose,omitempty"`
 	// Hindsight is how many schedules hindsight:BASE tries for each window, 0 = DefaultHindsight.
 	Hindsight int `yaml:"hindsight,omitempty"`
+
+	// Rollout says how policies of the form rollout:POLICY look ahead.
+	Rollout rollout.Config `yaml:"rollout,omitempty"`
 }
 
 // DefaultHindsight is enough to find most of what thousands of tries more would find in windows of 256 jobs.
@@ -69,11 +74,14 @@ const DefaultHindsight = 2000
 // NotRepeatable is the note on every result of a run with ppo.preempt_share.
 const NotRepeatable = "cannot be repeated: ppo.preempt_share cuts replicas short by the clock"
 
-// ByReturn is the value of Eval.Choose that is not the default.
-const ByReturn = "return"
+// The values of Eval.Choose that are not the default.
+const (
+	ByReturn = "return"
+	ByMean   = "mean"
+)
 
 // PolicyForms says in words how a policy can be named.
-const PolicyForms = "ORDER, ORDER+ADMISSION (sjf+skip), RULE@slots (sjf@slots) or hindsight:ORDER+ADMISSION"
+const PolicyForms = "ORDER, ORDER+ADMISSION (sjf+skip), RULE@slots (sjf@slots), rollout:POLICY or hindsight:ORDER+ADMISSION"
 
 // Default returns the configuration of PPO on JobSelect-v1 over a generated workload.
 func Default() Config { return For(jobselect.ID) }
@@ -88,6 +96,7 @@ func For(id string) Config {
 		Agent: "ppo", PPO: ppo.DefaultConfig(), DDQN: ddqn.DefaultConfig(), MAML: DefaultMAML(), Train: train.DefaultConfig(),
 		Eval: Eval{
 			Windows: 32, Episodes: 100, Validation: 8, Seeds: 1, Seed: 1, Whole: d.Whole, Policies: slices.Clone(d.Rivals),
+			Rollout: rollout.DefaultConfig(),
 		},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"clustergym/configs"
+	"clustergym/env/jobselect"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
@@ -71,6 +72,12 @@ func TestRivalsOfEveryEnvironmentCanBeNamed(t *testing.T) {
 			if d.Scheduling() {
 				name += "@slots"
 			}
+			if own, _ := d.Rule(r); own.Stops {
+				if _, err := ParseRival(name, d, c.Env.Settings); err == nil || !strings.HasSuffix(err.Error(), "want preempt: true") {
+					t.Errorf("%s: rule %q where no job can be stopped: %v", id, name, err)
+				}
+				continue
+			}
 			if got, err := ParseRival(name, d, c.Env.Settings); err != nil || got.Rule == nil || got.Rule.Name != r {
 				t.Errorf("%s: rule %q: %+v (%v)", id, name, got, err)
 			}
@@ -79,6 +86,29 @@ func TestRivalsOfEveryEnvironmentCanBeNamed(t *testing.T) {
 		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), `eval.policies[0]: got "bogus@slots", want `) || len(fault.All(err)) != 1 {
 			t.Errorf("%s: %v, want one fault of eval.policies[0]", id, err)
 		}
+	}
+}
+
+// Where jobs can be stopped, agents are compared with rules that do so, unless they rank by run times that are hidden.
+func TestRivalsThatStopJobs(t *testing.T) {
+	c := For(jobselect.ID)
+	s := c.Env.Settings.(*jobselect.Config)
+	s.Preempt, s.Running = true, 8
+	d := c.Descriptor()
+	if got := c.Policies(); !slices.Equal(got, d.StopRivals) {
+		t.Errorf("compared with %v, want %v", got, d.StopRivals)
+	}
+	if err := c.Validate(); err != nil {
+		t.Error(err)
+	}
+	s.Estimates = "none"
+	if got, want := strings.Join(c.Policies(), " "), "fifo+skip smallest+skip gittins-2d+skip las+skip las-2d-prompt+skip random@slots fifo@slots las@slots las-2d@slots"; got != want {
+		t.Errorf("compared with %s, want %s", got, want)
+	}
+	s.Preempt = false
+	c.Eval.Policies = []string{"las@slots"}
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "las@slots stops running jobs, which preempt: false does not allow; want preempt: true") {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -184,7 +214,8 @@ func TestKeysThatAnEnvironmentDoesNotTakeAreFaults(t *testing.T) {
 		{"GPUPick-v1", "cluster=", `cluster: got "", want `},
 		{"GPUPick-v1", "eval.seeds=0", "eval.seeds: got 0, want 1 to 1000"},
 		{"QueueRank-v1", "env.estimates=none", `env.estimates: got "none", want estimates, not none: trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA`},
-		{"QueueRank-v1", "eval.choose=jct", `eval.choose: got "jct", want "" or return`},
+		{"QueueRank-v1", "eval.choose=jct", `eval.choose: got "jct", want "", mean or return`},
+		{"CartPole-v1", "eval.choose=mean", `eval.choose: got "mean", want "": CartPole-v1 counts returns`},
 		{"DelayOffer-v1", "env.estimates=none", ""},
 	} {
 		cfg := For(c.id)

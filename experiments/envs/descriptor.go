@@ -57,14 +57,16 @@ type Descriptor struct {
 	Rules []Rule
 	// Planners see the whole instance when they decide; for environments without a queue of the simulator: PLANNER.
 	Planners []Planner
-	// Rivals are the policies that agents are compared with by default.
-	Rivals []string
+	// Rivals are the policies that agents are compared with by default; StopRivals, where actions can stop running jobs.
+	Rivals, StopRivals []string
 	// Metric is the quantity that comparisons use.
 	Metric Metric
 	// Whole is whether comparisons end with one run over the whole test part by default.
 	Whole bool
 	// lacks returns what a job's model lacks under the settings, "" for nothing.
 	lacks func(s Settings, j *traces.Job) string
+	// stops returns whether actions can stop running jobs under the settings; nil = they cannot.
+	stops func(s Settings) bool
 	// placement returns the placement rule in the settings.
 	placement func(s Settings) string
 	// memory returns an upper bound on the bytes that one environment takes, without its time steps (memory.go).
@@ -113,6 +115,7 @@ type Rule struct {
 	Name, About string
 	Draws       bool // at random: it is played once for each of eval.seeds
 	Estimates   bool // it ranks by run times, which estimates: none hides
+	Stops       bool // it stops running jobs, so actions must be able to (Descriptor.Stops)
 	// Policy returns the rule for e alone; batches must have one row, the current time step of e.
 	Policy func(e env.Env) (agents.Policy, error)
 }
@@ -197,6 +200,17 @@ func (d *Descriptor) Scheduling() bool { return d.Metric.Of != nil }
 
 // HasSettings returns whether the environment can be configured.
 func (d *Descriptor) HasSettings() bool { return d.Settings != nil }
+
+// Stops returns whether actions can stop running jobs under settings s.
+func (d *Descriptor) Stops(s Settings) bool { return d.stops != nil && d.stops(s) }
+
+// RivalsUnder returns the policies that agents are compared with by default under settings s.
+func (d *Descriptor) RivalsUnder(s Settings) []string {
+	if d.Stops(s) {
+		return d.StopRivals
+	}
+	return d.Rivals
+}
 
 // Placement returns the placement rule in the settings, "" if they have none.
 func (d *Descriptor) Placement(s Settings) string {

@@ -33,6 +33,13 @@ var commonKeys = map[string][2]string{
 	"models":    {strings.Join(profile.Names(), ", "), "mix from which a job gets a model and batch size that its trace does not name"},
 	"running":   {"0 to 1024; 0 = no table", "R, running gangs that the agent sees in a table: those of most expected GPU-time left"},
 	"images":    {"true or false", "whether the observation has the images of queue and cluster; without them its size does not depend on the cluster"},
+	"preempt":   {"true or false", "the agent can stop the running gangs that it sees; needs running"},
+
+	"min_run":            {"0s up to 168h", "how long a gang must have run since its last start before it can be stopped"},
+	"checkpoint":         {"0s up to 24h", "what a stopped gang pays for its checkpoint, at its next start"},
+	"checkpoint_per_gpu": {"0s up to 30s", "more of it for each of its GPUs"},
+	"restart":            {"0s up to 24h", "what it pays for starting again"},
+	"restart_per_gpu":    {"0s up to 30s", "more of it for each of its GPUs"},
 
 	"cluster": {"a preset, pool:N, swf-N, NxG, dally:RxM, or the keys of a cluster file as a map; a path where files can be named", "the hardware; gymctl config list names the presets"},
 

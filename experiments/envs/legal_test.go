@@ -477,6 +477,22 @@ func with(kwargs wire.Map, key string, v any) wire.Map {
 	return append(out, wire.Pair{Key: key, Value: v})
 }
 
+// stopKeys are the arguments that mean something only where jobs can be stopped, which needs visible gangs.
+var stopKeys = []string{"min_run", "checkpoint", "checkpoint_per_gpu", "restart", "restart_per_gpu"}
+
+// complete adds to kwargs what others of them need.
+func complete(kwargs wire.Map) wire.Map {
+	if slices.ContainsFunc(kwargs, func(p wire.Pair) bool { return slices.Contains(stopKeys, p.Key) }) {
+		kwargs = with(kwargs, "preempt", true)
+	}
+	if kwargs.Get("preempt") == true {
+		if n, ok := kwargs.Get("running").(int64); !ok || n == 0 {
+			kwargs = with(kwargs, "running", int64(4))
+		}
+	}
+	return kwargs
+}
+
 var modes = []string{"next_step", "same_step", "disabled"}
 
 // Arguments that an environment describes as legal are refused at open in one sentence, or every later reset and every legal
@@ -517,7 +533,7 @@ func TestLegalArgumentsNeverFail(t *testing.T) {
 						kwargs = with(kwargs, "trace.synth.work", 0.001)
 					}
 					before := opened
-					try(modes[i%3], kwargs, 4)
+					try(modes[i%3], complete(kwargs), 4)
 					_, amount := sizes[all[k].Name] // which may leave too few jobs
 					if opened == before && !amount {
 						t.Errorf("%s = %v is refused, although it is described as %q: %v", all[k].Name, v, all[k].Want, refused)
@@ -532,7 +548,7 @@ func TestLegalArgumentsNeverFail(t *testing.T) {
 					}
 				}
 				before := opened
-				try(modes[src.IntN(3)], kwargs, 8)
+				try(modes[src.IntN(3)], complete(kwargs), 8)
 				if opened == before && opened+len(refused) > 5000 {
 					t.Fatal("nearly everything is refused")
 				}

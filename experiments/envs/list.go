@@ -66,6 +66,12 @@ var scheduling = []*Descriptor{
 			"fifo+strict", "fifo+skip", "smallest+skip", "sjf+skip", "area+skip", "las+skip", "srtf+skip",
 			"random@slots", "random-start@slots", "fifo@slots", "sjf@slots", "area@slots",
 		},
+		StopRivals: []string{
+			"fifo+skip", "smallest+skip", "sjf+skip", "area+skip",
+			"srtf+skip", "srsf+skip", "gittins+skip", "gittins-2d+skip", "las+skip", "las-2d-prompt+skip",
+			"random@slots", "fifo@slots", "sjf@slots", "srtf@slots", "srsf@slots", "gittins@slots", "las@slots", "las-2d@slots",
+		},
+		stops:  func(s Settings) bool { return s.(*jobselect.Config).Preempt },
 		Metric: JCT, Whole: true,
 		memory: jobSelectBytes,
 		sha:    jobSelectSHA,
@@ -321,7 +327,7 @@ func rules[E env.Env](all []sched.Rule, actor func(name string, e E) (*sched.Act
 	var out []Rule
 	for _, r := range all {
 		out = append(out, Rule{
-			Name: r.Name, About: r.About, Draws: r.Random, Estimates: r.Estimates,
+			Name: r.Name, About: r.About, Draws: r.Random, Estimates: r.Estimates, Stops: r.Stops,
 			Policy: func(e env.Env) (agents.Policy, error) { return actor(r.Name, e.(E)) },
 		})
 	}

@@ -86,6 +86,9 @@ func (d *Descriptor) rivalSection() string {
 	}
 	b.WriteString("Agents are compared with\n\n")
 	fmt.Fprintf(&b, "    %s\n\n", strings.Join(d.Rivals, " "))
+	if len(d.StopRivals) > 0 {
+		fmt.Fprintf(&b, "and where actions can stop running jobs with\n\n    %s\n\n", strings.Join(d.StopRivals, " "))
+	}
 	switch {
 	case d.Simulated():
 		b.WriteString("ORDER+ADMISSION is a scheduler over the whole queue (docs/schedulers.md) on the same windows.")

@@ -29,6 +29,7 @@ type ServedEnv struct {
 	simulated
 	d       *Descriptor
 	blind   bool // there are no estimates to rank by
+	stops   bool // actions can stop running jobs
 	metrics episodeMetrics
 	rules   map[string]agents.Policy
 
@@ -61,7 +62,7 @@ var (
 // NewServedEnv returns e, an environment of d with settings s, for remote players. It takes ownership of e.
 func NewServedEnv(d *Descriptor, s Settings, e sched.Arena) *ServedEnv {
 	x := &ServedEnv{
-		simulated: e.(simulated), d: d, blind: d.Cut(s).Estimates == "none", rules: map[string]agents.Policy{},
+		simulated: e.(simulated), d: d, blind: d.Cut(s).Estimates == "none", stops: d.Stops(s), rules: map[string]agents.Policy{},
 		batch:  &env.Batch{N: 1, Kind: make([]env.Kind, 1), Mask: make([]bool, e.Spec().MaskLen())},
 		action: env.NewActions(e.Spec(), 1),
 	}
@@ -151,6 +152,11 @@ func (d *Descriptor) certainRules() []string {
 	return names
 }
 
+// CannotStop says that a rule stops running jobs where actions cannot.
+func CannotStop(rule string) error {
+	return fmt.Errorf("%s stops running jobs, which preempt: false does not allow; want preempt: true", rule)
+}
+
 // Heuristic answers the call "heuristic".
 func (s *ServedEnv) Heuristic(args wire.Map) (any, error) {
 	name, e := args.Str("rule", "")
@@ -163,6 +169,9 @@ func (s *ServedEnv) Heuristic(args wire.Map) (any, error) {
 	own, _ := s.d.Rule(name)
 	if s.blind && own.Estimates {
 		return nil, wire.Errorf(wire.Unsupported, "%v", heuristic.Hidden(name))
+	}
+	if own.Stops && !s.stops {
+		return nil, wire.Errorf(wire.Unsupported, "%v", CannotStop(name))
 	}
 	if !s.begun || s.kind.Last() {
 		return nil, wire.Errorf(wire.NeedsReset, "there is nothing to decide: the episode has ended, or none has begun")

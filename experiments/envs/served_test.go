@@ -87,6 +87,12 @@ func TestServedRulesAndMetricsAreThoseOfEvaluations(t *testing.T) {
 	ts := env.NewTimeStep(s.Spec())
 	distinct := map[float64]bool{}
 	for _, rule := range Find(jobselect.ID).certainRules() {
+		if r, _ := Find(jobselect.ID).Rule(rule); r.Stops { // not where no job can be stopped
+			if _, err := s.Call("heuristic", wire.Map{{Key: "rule", Value: rule}}); err == nil || !strings.Contains(err.Error(), "want preempt: true") {
+				t.Errorf("%s where no job can be stopped: %v", rule, err)
+			}
+			continue
+		}
 		for window := range 6 {
 			ep := env.Episode{Seed: 7, Window: window}
 			var c metrics.Collector

@@ -188,7 +188,12 @@ func difference(versus map[string]statistic.Paired, name string) string {
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("%+.1f %% [%+.1f, %+.1f]", v.Difference, v.CI95[0], v.CI95[1])
+	return PairedText(v)
+}
+
+// PairedText returns a paired difference as tables show it: -3.1 % [-5.0, -1.2].
+func PairedText(p statistic.Paired) string {
+	return fmt.Sprintf("%+.1f %% [%+.1f, %+.1f]", p.Difference, p.CI95[0], p.CI95[1])
 }
 
 // wins returns the cell that counts on how many of the episodes or windows the reference was better.

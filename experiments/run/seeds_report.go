@@ -34,8 +34,17 @@ type SeedsReport struct {
 	Solved     *float64    `json:"solved_at"` // mean return that counts as solved, null = none
 	SolvedRuns *int        `json:"solved"`    // seeds that reach it
 
+	// Paired compares all runs together with every rival on the same windows: absent without a metric of windows.
+	Paired []SeedsPaired `json:"paired,omitempty"`
+
 	Estimates string `json:"estimates,omitempty"` // the environment's: what agents and rivals know of run times
 	Rung      string `json:"rung,omitempty"`      // theirs
+}
+
+// SeedsPaired compares the runs of all seeds with one rival. The interval is over seeds and windows.
+type SeedsPaired struct {
+	statistic.Paired
+	Ahead int `json:"seeds_ahead"` // seeds whose mean is better than the rival's
 }
 
 // SeedRun is the result of one seed.
@@ -93,7 +102,27 @@ func newSeedsReport(cfg *config.Config, dir string, results []TrainResult) *Seed
 	if r.Solved != nil {
 		r.SolvedRuns = &solved
 	}
+	r.pair(cfg, all)
 	return r
+}
+
+// pair fills in Paired. all are the values of the runs, by window.
+func (r *SeedsReport) pair(cfg *config.Config, all [][]float64) {
+	if r.Metric == metricReturn {
+		return
+	}
+	higher := report.MetricOf(r.Env).Higher
+	names, of := scoresOf(r.Runs[0].Eval)
+	for i := 1; i < len(names); i++ {
+		rival := of[i].PerWindow
+		p := SeedsPaired{Paired: statistic.CompareRuns(cfg.Eval.Seed, r.Agent, names[i], r.Metric, all, rival, higher)}
+		for _, run := range all {
+			if mean := statistic.Mean(run); mean != statistic.Mean(rival) && mean < statistic.Mean(rival) != higher {
+				p.Ahead++
+			}
+		}
+		r.Paired = append(r.Paired, p)
+	}
 }
 
 // bootstrapSeeds returns the 95 % percentile interval of the IQM over [seed][episode]: each resample draws seeds with
@@ -140,12 +169,13 @@ func (r *SeedsReport) Sheets() []texttable.Sheet {
 	var rows [][]string
 	for _, s := range r.Runs {
 		name, of := scoresOf(s.Eval)
-		rows = append(rows, []string{fmt.Sprint(s.Seed), name[0], m.Show(of[0].Mean), m.Span(of[0].IQM, of[0].CI95)})
+		rows = append(rows, []string{fmt.Sprint(s.Seed), name[0], m.Show(of[0].Mean), m.Span(of[0].IQM, of[0].CI95), "", ""})
 	}
-	rows = append(rows, []string{"all", "", m.Show(*r.Mean), m.Span(*r.IQM, *r.CI95)})
+	rows = append(rows, []string{"all", "", m.Show(*r.Mean), m.Span(*r.IQM, *r.CI95), "", ""})
 	names, of := scoresOf(r.Runs[0].Eval)
-	for i := range names[1:] {
-		rows = append(rows, []string{"", names[i+1], m.Show(of[i+1].Mean), m.Span(of[i+1].IQM, of[i+1].CI95)})
+	for i, p := range r.Paired {
+		rows = append(rows, []string{"", names[i+1], m.Show(of[i+1].Mean), m.Span(of[i+1].IQM, of[i+1].CI95),
+			report.PairedText(p.Paired), fmt.Sprintf("%d of %d", p.Ahead, len(r.Runs))})
 	}
 	var known []ladder.Row
 	if e, ok := r.Runs[0].Eval.(*report.Report); ok {
@@ -155,8 +185,9 @@ func (r *SeedsReport) Sheets() []texttable.Sheet {
 	}
 	return []texttable.Sheet{{
 		Above: ladder.Header(r.Estimates),
-		Title: ofSeeds, Header: []string{"seed", "policy", m.Title, "IQM [95 %]"}, Rows: rows, Left: 2,
+		Title: ofSeeds, Header: []string{"seed", "policy", m.Title, "IQM [95 %]", "agents vs it [95 %]", "seeds ahead"}, Rows: rows, Left: 2,
 		Below: fmt.Sprintf("%s on the same windows; the interval for all seeds draws seeds, then the windows of each.\n", workload.Plural(len(r.Runs), "seed", "seeds")) +
+			fmt.Sprintf("agents vs it: difference of %s, all seeds together, on the same windows; the interval draws seeds and windows.\n", m.Title) +
 			ladder.Below(r.Estimates, known),
 	}}
 }

@@ -107,8 +107,24 @@ func TestSeedsOfAClusterAreComparedByJCT(t *testing.T) {
 	if r.Metric != "jct_s" || *r.IQM != statistic.IQM(all) || r.Solved != nil || r.SolvedRuns != nil {
 		t.Errorf("the report is %+v, want an IQM of %v", r, statistic.IQM(all))
 	}
+	first := r.Runs[0].Eval.(*report.Report)
+	if len(r.Paired) != len(first.Policies)-1 {
+		t.Fatalf("%d rivals are compared with, want %d", len(r.Paired), len(first.Policies)-1)
+	}
+	for i, p := range r.Paired {
+		rival, ahead := first.Policies[i+1].Metrics.JCT, 0
+		for _, run := range r.Runs {
+			if run.Eval.(*report.Report).Policies[0].Metrics.JCT.Mean < rival.Mean {
+				ahead++
+			}
+		}
+		if want := 100 * (statistic.Mean(all) - rival.Mean) / rival.Mean; p.B != first.Policies[i+1].Name || math.Abs(p.Difference-want) > 1e-9 ||
+			p.CI95[0] > p.Difference || p.CI95[1] < p.Difference || p.Ahead != ahead {
+			t.Errorf("the comparison with %s is %+v, want %v and %d seeds ahead", p.B, p, want, ahead)
+		}
+	}
 	var text strings.Builder
-	if err := r.WriteTable(&text); err != nil || !strings.Contains(text.String(), "sjf+skip") || !strings.Contains(text.String(), "ppo:seed-2@") {
+	if err := r.WriteTable(&text); err != nil || !strings.Contains(text.String(), "sjf+skip") || !strings.Contains(text.String(), "agents vs it [95 %]") || !strings.Contains(text.String(), "ppo:seed-2@") {
 		t.Errorf("the table is\n%s(%v)", text.String(), err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"clustergym/agents"
 	"clustergym/agents/checkpoint"
+	"clustergym/agents/imitate"
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/env"
@@ -88,7 +89,8 @@ type training struct {
 	spec      env.Spec
 	best      rundir.BestCheckpoint
 	hasBest   bool
-	validated int64 // step of the last validation, -1 = none
+	validated int64          // step of the last validation, -1 = none
+	lessons   *imitate.Phase // nil = the run does not imitate
 
 	pause    context.CancelFunc // ends the run at opt.Until
 	begun    time.Time
@@ -154,7 +156,16 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 	for _, line := range choices {
 		opt.Say("%s", line)
 	}
-	if t.dir, err = rundir.Open(opt.RunDir, t.trainer.Step(), opt.Resume, opt.Tags, opt.Now); err != nil {
+	reported := t.trainer.Step()
+	if t.lessons != nil {
+		if err := t.recall(); err != nil {
+			return nil, err
+		}
+		if !t.lessons.Done() {
+			reported = -1 // step 0 is reported once the lessons are over
+		}
+	}
+	if t.dir, err = rundir.Open(opt.RunDir, reported, opt.Resume, opt.Tags, opt.Now); err != nil {
 		return nil, err
 	}
 	t.result, t.validated = resultOf(&t.dir.Last), t.dir.Validated
@@ -222,6 +233,13 @@ func (t *training) make() (release func(), err error) {
 		return nil, err
 	}
 	trainer.Kernels = kernel.Set()
+	if t.cfg.Train.Imitate != "" {
+		if trainer.Lessons, err = arena.NewLessons(t.cfg, t.arena, t.spec, t.opt.Workers); err != nil {
+			release()
+			return nil, &workload.InputError{Err: err}
+		}
+		t.lessons = trainer.Lessons
+	}
 	t.agent, t.trainer = a, trainer
 	return release, nil
 }
@@ -288,6 +306,10 @@ func sameRun(dir string, cfg *config.Config) error {
 		{"ddqn", func(c *config.Config) { c.DDQN = cfg.DDQN }},
 		{"maml", func(c *config.Config) { c.MAML = cfg.MAML }},
 		{"train.envs", func(c *config.Config) { c.Train.Envs = cfg.Train.Envs }},
+		{"train.imitate", func(c *config.Config) {
+			c.Train.Imitate, c.Train.ImitateSteps = cfg.Train.Imitate, cfg.Train.ImitateSteps
+			c.Train.ImitateEpochs, c.Train.ImitateRounds = cfg.Train.ImitateEpochs, cfg.Train.ImitateRounds
+		}},
 	} {
 		c := old
 		s.take(&c)
@@ -314,6 +336,11 @@ func (t *training) describe(from string) {
 		envs = ", " + workload.Plural(t.cfg.Train.Envs, "environment", "environments")
 	}
 	t.opt.Say("agent     %s, seed %d%s, kernels %s", t.cfg.Agent, t.cfg.Seed, envs, kernel.Set())
+	if t.lessons != nil {
+		steps, epochs, rounds := t.cfg.Train.Imitation()
+		t.opt.Say("imitates  %s: %s in %s, %s each", t.cfg.Train.Imitate, workload.Plural(int(steps), "step", "steps"),
+			workload.Plural(rounds, "round", "rounds"), workload.Plural(epochs, "epoch", "epochs"))
+	}
 	if note := t.cfg.Note(); note != "" {
 		t.opt.Say("note      this run %s", note)
 	}

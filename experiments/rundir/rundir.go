@@ -28,9 +28,11 @@ import (
 const (
 	ConfigFile   = "config.yaml"
 	ProgressFile = "progress.jsonl"
-	BestFile     = "best.json"
-	EvalFile     = "eval/test.json"
-	Checkpoints  = "checkpoints"
+	// RecordingFile has the play that the run's agent imitated, if it did.
+	RecordingFile = "imitation.bin"
+	BestFile      = "best.json"
+	EvalFile      = "eval/test.json"
+	Checkpoints   = "checkpoints"
 )
 
 // BestMetric is the geometric mean over the validation windows of each window's mean JCT. Windows differ by a factor of a
@@ -79,6 +81,7 @@ type Dir struct {
 	eventsAt *os.File
 	now      Clock
 	Tags     string
+	saved    bool // a checkpoint, since the directory was opened
 	Last     Line // the last record of a resumed run, zero without one
 	// Validated is the step of the last validation of a resumed run, -1 without one.
 	Validated int64
@@ -385,12 +388,14 @@ func (r *Dir) Text(step int64, tag, words string) error {
 	return r.events.Text(r.now(), step, tag, words)
 }
 
-// SaveCheckpoint writes a checkpoint unless it exists.
+// SaveCheckpoint writes a checkpoint unless it exists. That of step 0 is written once more in every process, because a run that
+// imitates can be interrupted there several times.
 func (r *Dir) SaveCheckpoint(m checkpoint.Meta, parts []agents.Part) error {
 	dir := checkpoint.Dir(filepath.Join(r.path, Checkpoints), m.Step)
-	if _, err := os.Stat(filepath.Join(dir, checkpoint.ManifestName)); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, checkpoint.ManifestName)); err == nil && (m.Step > 0 || r.saved) {
 		return nil
 	}
+	r.saved = true
 	// Reports up to this step must be as durable as the checkpoint, because a resumed run does not repeat them.
 	if err := r.progress.Sync(); err != nil {
 		return err

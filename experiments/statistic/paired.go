@@ -1,6 +1,7 @@
 package statistic
 
 import (
+	"math/rand/v2"
 	"slices"
 
 	"clustergym/internal/rng"
@@ -88,5 +89,33 @@ func Compare(seed uint64, nameA, nameB, metric string, a, b Sample, higherIsBett
 		}
 	}
 	p.WinRate = (float64(p.Wins) + float64(p.Ties)/2) / float64(len(perA))
+	return p
+}
+
+// CompareRuns compares several runs a [run][window] of one agent with policy b on the same windows. Difference and wins are
+// those of the runs' mean. Each resample of the interval draws runs with replacement and, apart from them, windows, which are
+// the same for all drawn runs (the pigeonhole bootstrap of Owen 2007, "The pigeonhole bootstrap", Annals of Applied Statistics
+// 1(2)): it covers what other runs and other windows might have given.
+func CompareRuns(seed uint64, nameA, nameB, metric string, a Sample, b []float64, higherIsBetter bool) Paired {
+	p := Compare(seed, nameA, nameB, metric, Sample{a.perWindow()}, Sample{b}, higherIsBetter)
+	r := rand.New(rng.Source(seed, "bootstrap/runs"))
+	times, out := make([]int, len(a)), make([]float64, Draws)
+	for d := range out {
+		clear(times)
+		for range a {
+			times[r.IntN(len(a))]++
+		}
+		sa, sb := 0.0, 0.0
+		for range b {
+			w := r.IntN(len(b))
+			sb += b[w]
+			for k, n := range times {
+				sa += float64(n) * a[k][w] / float64(len(a))
+			}
+		}
+		out[d] = 100 * (sa - sb) / sb
+	}
+	slices.Sort(out)
+	p.CI95 = [2]float64{Quantile(out, .025), Quantile(out, .975)}
 	return p
 }

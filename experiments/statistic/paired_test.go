@@ -28,6 +28,28 @@ func TestPairedDifference(t *testing.T) {
 	}
 }
 
+// The interval of runs that differ, on windows that do not, is that of drawing runs: of two at −50 % and +50 % it spans both.
+// Windows that differ widen it; a run or a window alone has no spread of its own.
+func TestRunsAreDrawnApartFromWindows(t *testing.T) {
+	rival := []float64{4, 4, 4, 4}
+	p := CompareRuns(1, "a", "b", "jct_s", Sample{{2, 2, 2, 2}, {6, 6, 6, 6}}, rival, false)
+	if p.Difference != 0 || p.CI95 != [2]float64{-50, 50} || p.Ties != 4 {
+		t.Errorf("two runs: %+v", p)
+	}
+	if p := CompareRuns(1, "a", "b", "jct_s", Sample{{2, 2, 2, 2}}, rival, false); p.Difference != -50 || p.CI95 != [2]float64{-50, -50} || p.Wins != 4 {
+		t.Errorf("one run on equal windows: %+v", p)
+	}
+	// One run, on windows whose ratio is 1 or 2: every share of them is drawn.
+	p = CompareRuns(1, "a", "b", "return", Sample{{4, 8}}, []float64{4, 4}, true)
+	if p.Difference != 50 || p.CI95 != [2]float64{0, 100} || p.Wins != 1 || p.Ties != 1 {
+		t.Errorf("two windows: %+v", p)
+	}
+	// Drawn together, the runs see the same windows: their difference to a rival that equals their mean in every window is none.
+	if p := CompareRuns(1, "a", "b", "jct_s", Sample{{1, 100}, {1, 100}}, []float64{1, 100}, false); p.CI95 != [2]float64{0, 0} {
+		t.Errorf("the rival itself: %+v", p)
+	}
+}
+
 func TestSeedsAreDrawnWithinWindows(t *testing.T) {
 	// Two seeds that disagree widen the interval; the mean over seeds is what the table shows.
 	s := Sample{{0, 0, 0, 0}, {2, 2, 2, 2}}

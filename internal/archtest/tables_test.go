@@ -68,9 +68,11 @@ var arrows = map[string][]string{
 	"env/metrics":   {"env/cluster", "env/sim", "traces"},
 	// env/sched declares the interfaces of encoders and rewards. Those packages implement them, and jobselect and its
 	// siblings put everything together.
-	"env/sched":       {"env", "env/paint", "env/predict", "env/sim", "env/cluster", "env/heuristic", "traces", "traces/profile"},
-	"env/encode":      {"env", "env/sim", "env/cluster", "env/predict", "env/sched", "traces"},
-	"env/reward":      {"env/sim", "env/sched"},
+	"env/sched":  {"env", "env/paint", "env/predict", "env/sim", "env/cluster", "env/heuristic", "traces", "traces/profile"},
+	"env/encode": {"env", "env/sim", "env/cluster", "env/predict", "env/sched", "traces"},
+	"env/reward": {"env/sim", "env/sched"},
+	// It plays on with any heuristic, and draws futures from recorded windows, with the forecasts that their jobs had.
+	"env/rollout":     {"env", "env/predict", "env/predict/gbdt", "env/sim", "env/sched", "env/heuristic", "traces"},
 	"env/jobselect":   wiring,
 	"env/gpupick":     wiring,
 	"env/queuerank":   wiring,
@@ -108,7 +110,8 @@ var arrows = map[string][]string{
 	"agents/perfmodel":  {"agents", "env/workerplace", "nets/...", "agents/maml"},
 	"agents/mbmpo":      {"agents", "env", "env/workerplace", "replay", "nets/...", "agents/maml", "agents/perfmodel"},
 	"agents/woa":        {"agents", "env", "env/dag", "env/dagplace"}, // builds plans and draws hopes as that environment does
-	"agents/train":      {"agents", "env", "env/vec"},
+	"agents/imitate":    {"agents", "env"},
+	"agents/train":      {"agents", "agents/imitate", "env", "env/vec"},
 	"agents/checkpoint": {"agents"},
 	"agents/agenttest":  {"agents", "agents/checkpoint", "env", "env/control", "env/vec"},
 

@@ -138,3 +138,23 @@ func avx2MaxRows(x *float32, dst *float32, groups int, k int, h int, mask *int32
 //
 //go:noescape
 func avx2MaxRowsGrad(dst *float32, x *float32, top *float32, dy *float32, groups int, k int, h int, mask *int32)
+
+// avx2Softmax replaces rows of x by the softmax of scale·x.
+//
+//go:noescape
+func avx2Softmax(x *float32, rows int, n int, row int, mask *int32, scale float32)
+
+// avx2SoftmaxGrad sets rows of d to scale·p·(d − Σ p·d): the gradient before a softmax of scale·x whose result is p.
+//
+//go:noescape
+func avx2SoftmaxGrad(d *float32, p *float32, rows int, n int, row int, mask *int32, scale float32)
+
+// avx2LayerNorm sets rows of dst to gamma·(x − mean)/sqrt(variance + eps) + beta, see LayerNorm.
+//
+//go:noescape
+func avx2LayerNorm(dst *float32, x *float32, gamma *float32, beta *float32, rows int, n int, row int, gammaRow int, mask *int32, size float32, eps float32)
+
+// avx2LayerNormGrad sets rows of dst to the gradient before LayerNorm of x, whose result has gradient dy.
+//
+//go:noescape
+func avx2LayerNormGrad(dst *float32, x *float32, gamma *float32, dy *float32, rows int, n int, row int, mask *int32, size float32, eps float32)

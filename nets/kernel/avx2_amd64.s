@@ -1159,6 +1159,7 @@ loop:
 	VBROADCASTSS avx2Const15<>+0(SB), Y4
 	VFNMADD231PS Y4, Y2, Y3
 	VBROADCASTSS avx2Const16<>+0(SB), Y4
+	VMOVAPS      Y4, Y4
 	VBROADCASTSS avx2Const17<>+0(SB), Y5
 	VFMADD213PS  Y5, Y3, Y4
 	VBROADCASTSS avx2Const18<>+0(SB), Y5
@@ -1169,24 +1170,24 @@ loop:
 	VFMADD213PS  Y5, Y3, Y4
 	VBROADCASTSS avx2Const21<>+0(SB), Y5
 	VFMADD213PS  Y5, Y3, Y4
-	VBROADCASTSS avx2Const22<>+0(SB), Y5
 	VMULPS       Y3, Y4, Y4
 	VFMADD213PS  Y3, Y3, Y4
-	VADDPS       Y5, Y4, Y4
+	VBROADCASTSS avx2Const22<>+0(SB), Y3
+	VADDPS       Y3, Y4, Y4
 	VBROADCASTSS avx2Const23<>+0(SB), Y3
-	VBROADCASTSS avx2Const24<>+0(SB), Y5
 	VCVTPS2DQ    Y2, Y2
-	VPSRAD       $0x01, Y2, Y6
-	VPSUBD       Y6, Y2, Y2
-	VBROADCASTSS avx2Const25<>+0(SB), Y7
-	VPADDD       Y7, Y2, Y2
-	VPADDD       Y7, Y6, Y6
+	VPSRAD       $0x01, Y2, Y5
+	VPSUBD       Y5, Y2, Y2
+	VBROADCASTSS avx2Const24<>+0(SB), Y6
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y6, Y5, Y5
 	VPSLLD       $0x17, Y2, Y2
-	VPSLLD       $0x17, Y6, Y6
+	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y2, Y4, Y4
-	VMULPS       Y6, Y4, Y4
+	VMULPS       Y5, Y4, Y4
 	VCMPPS       $0x02, Y3, Y1, Y2
-	VCMPPS       $0x0e, Y5, Y1, Y1
+	VBROADCASTSS avx2Const25<>+0(SB), Y3
+	VCMPPS       $0x0e, Y3, Y1, Y1
 	VANDNPS      Y4, Y2, Y4
 	VBROADCASTSS avx2Const26<>+0(SB), Y2
 	VBLENDVPS    Y1, Y2, Y4, Y4
@@ -1208,6 +1209,7 @@ tail:
 	VBROADCASTSS avx2Const15<>+0(SB), Y4
 	VFNMADD231PS Y4, Y2, Y3
 	VBROADCASTSS avx2Const16<>+0(SB), Y4
+	VMOVAPS      Y4, Y4
 	VBROADCASTSS avx2Const17<>+0(SB), Y5
 	VFMADD213PS  Y5, Y3, Y4
 	VBROADCASTSS avx2Const18<>+0(SB), Y5
@@ -1218,24 +1220,24 @@ tail:
 	VFMADD213PS  Y5, Y3, Y4
 	VBROADCASTSS avx2Const21<>+0(SB), Y5
 	VFMADD213PS  Y5, Y3, Y4
-	VBROADCASTSS avx2Const22<>+0(SB), Y5
 	VMULPS       Y3, Y4, Y4
 	VFMADD213PS  Y3, Y3, Y4
-	VADDPS       Y5, Y4, Y4
+	VBROADCASTSS avx2Const22<>+0(SB), Y3
+	VADDPS       Y3, Y4, Y4
 	VBROADCASTSS avx2Const23<>+0(SB), Y3
-	VBROADCASTSS avx2Const24<>+0(SB), Y5
 	VCVTPS2DQ    Y2, Y2
-	VPSRAD       $0x01, Y2, Y6
-	VPSUBD       Y6, Y2, Y2
-	VBROADCASTSS avx2Const25<>+0(SB), Y7
-	VPADDD       Y7, Y2, Y2
-	VPADDD       Y7, Y6, Y6
+	VPSRAD       $0x01, Y2, Y5
+	VPSUBD       Y5, Y2, Y2
+	VBROADCASTSS avx2Const24<>+0(SB), Y6
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y6, Y5, Y5
 	VPSLLD       $0x17, Y2, Y2
-	VPSLLD       $0x17, Y6, Y6
+	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y2, Y4, Y4
-	VMULPS       Y6, Y4, Y4
+	VMULPS       Y5, Y4, Y4
 	VCMPPS       $0x02, Y3, Y1, Y2
-	VCMPPS       $0x0e, Y5, Y1, Y1
+	VBROADCASTSS avx2Const25<>+0(SB), Y3
+	VCMPPS       $0x0e, Y3, Y1, Y1
 	VANDNPS      Y4, Y2, Y4
 	VBROADCASTSS avx2Const26<>+0(SB), Y2
 	VBLENDVPS    Y1, Y2, Y4, Y4
@@ -1278,10 +1280,10 @@ GLOBL avx2Const22<>(SB), RODATA|NOPTR, $4
 DATA avx2Const23<>+0(SB)/4, $0xc2aeac4a
 GLOBL avx2Const23<>(SB), RODATA|NOPTR, $4
 
-DATA avx2Const24<>+0(SB)/4, $0x42b17213
+DATA avx2Const24<>+0(SB)/4, $0x0000007f
 GLOBL avx2Const24<>(SB), RODATA|NOPTR, $4
 
-DATA avx2Const25<>+0(SB)/4, $0x0000007f
+DATA avx2Const25<>+0(SB)/4, $0x42b17213
 GLOBL avx2Const25<>(SB), RODATA|NOPTR, $4
 
 DATA avx2Const26<>+0(SB)/4, $0x7f800000
@@ -2029,5 +2031,549 @@ next:
 	ADDQ  R10, BX
 	DECQ  DI
 	JNZ   group
+	VZEROUPPER
+	RET
+
+// func avx2Softmax(x *float32, rows int, n int, row int, mask *int32, scale float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·avx2Softmax(SB), NOSPLIT, $0-44
+	MOVQ         x+0(FP), DX
+	MOVQ         rows+8(FP), BX
+	MOVQ         n+16(FP), SI
+	MOVQ         row+24(FP), DI
+	MOVQ         mask+32(FP), AX
+	VMOVUPS      (AX), Y0
+	VBROADCASTSS scale+40(FP), Y1
+
+row:
+	VBROADCASTSS avx2Const28<>+0(SB), Y2
+	VMOVAPS      Y2, Y3
+	XORQ         AX, AX
+	MOVQ         SI, CX
+	SUBQ         $0x08, CX
+	JL           btail
+
+bblock:
+	VMOVUPS (DX)(AX*4), Y4
+	VMAXPS  Y4, Y3, Y3
+	ADDQ    $0x08, AX
+	SUBQ    $0x08, CX
+	JGE     bblock
+
+btail:
+	ADDQ       $0x08, CX
+	JZ         bend
+	VMASKMOVPS (DX)(AX*4), Y0, Y4
+	VBLENDVPS  Y0, Y4, Y2, Y2
+	VMAXPS     Y2, Y3, Y3
+
+bend:
+	VMOVAPS      Y3, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VMAXPS       X2, X3, X3
+	VPERMILPS    $0x4e, X3, X2
+	VMAXPS       X2, X3, X3
+	VPERMILPS    $0xb1, X3, X2
+	VMAXPS       X2, X3, X3
+	VBROADCASTSS X3, Y2
+	VXORPS       Y3, Y3, Y3
+	XORQ         AX, AX
+	MOVQ         SI, CX
+	SUBQ         $0x08, CX
+	JL           ctail
+
+cblock:
+	VMOVUPS      (DX)(AX*4), Y4
+	VSUBPS       Y2, Y4, Y4
+	VMULPS       Y1, Y4, Y4
+	VBROADCASTSS avx2Const13<>+0(SB), Y5
+	VMULPS       Y5, Y4, Y5
+	VROUNDPS     $0x00, Y5, Y5
+	VMOVAPS      Y4, Y6
+	VBROADCASTSS avx2Const14<>+0(SB), Y7
+	VFNMADD231PS Y7, Y5, Y6
+	VBROADCASTSS avx2Const15<>+0(SB), Y7
+	VFNMADD231PS Y7, Y5, Y6
+	VBROADCASTSS avx2Const16<>+0(SB), Y7
+	VMOVAPS      Y7, Y7
+	VBROADCASTSS avx2Const17<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y7
+	VBROADCASTSS avx2Const18<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y7
+	VBROADCASTSS avx2Const19<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y7
+	VBROADCASTSS avx2Const20<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y7
+	VBROADCASTSS avx2Const21<>+0(SB), Y8
+	VFMADD213PS  Y8, Y6, Y7
+	VMULPS       Y6, Y7, Y7
+	VFMADD213PS  Y6, Y6, Y7
+	VBROADCASTSS avx2Const22<>+0(SB), Y6
+	VADDPS       Y6, Y7, Y7
+	VBROADCASTSS avx2Const23<>+0(SB), Y6
+	VCVTPS2DQ    Y5, Y5
+	VBROADCASTSS avx2Const24<>+0(SB), Y8
+	VPADDD       Y8, Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VMULPS       Y5, Y7, Y7
+	VCMPPS       $0x02, Y6, Y4, Y4
+	VANDNPS      Y7, Y4, Y7
+	VMOVUPS      Y7, (DX)(AX*4)
+	VXORPS       Y4, Y4, Y4
+	VADDPS       Y7, Y3, Y3
+	ADDQ         $0x08, AX
+	SUBQ         $0x08, CX
+	JGE          cblock
+
+ctail:
+	ADDQ         $0x08, CX
+	JZ           cend
+	VMASKMOVPS   (DX)(AX*4), Y0, Y4
+	VSUBPS       Y2, Y4, Y4
+	VMULPS       Y1, Y4, Y4
+	VBROADCASTSS avx2Const13<>+0(SB), Y2
+	VMULPS       Y2, Y4, Y2
+	VROUNDPS     $0x00, Y2, Y2
+	VMOVAPS      Y4, Y5
+	VBROADCASTSS avx2Const14<>+0(SB), Y6
+	VFNMADD231PS Y6, Y2, Y5
+	VBROADCASTSS avx2Const15<>+0(SB), Y6
+	VFNMADD231PS Y6, Y2, Y5
+	VBROADCASTSS avx2Const16<>+0(SB), Y6
+	VMOVAPS      Y6, Y6
+	VBROADCASTSS avx2Const17<>+0(SB), Y7
+	VFMADD213PS  Y7, Y5, Y6
+	VBROADCASTSS avx2Const18<>+0(SB), Y7
+	VFMADD213PS  Y7, Y5, Y6
+	VBROADCASTSS avx2Const19<>+0(SB), Y7
+	VFMADD213PS  Y7, Y5, Y6
+	VBROADCASTSS avx2Const20<>+0(SB), Y7
+	VFMADD213PS  Y7, Y5, Y6
+	VBROADCASTSS avx2Const21<>+0(SB), Y7
+	VFMADD213PS  Y7, Y5, Y6
+	VMULPS       Y5, Y6, Y6
+	VFMADD213PS  Y5, Y5, Y6
+	VBROADCASTSS avx2Const22<>+0(SB), Y5
+	VADDPS       Y5, Y6, Y6
+	VBROADCASTSS avx2Const23<>+0(SB), Y5
+	VCVTPS2DQ    Y2, Y2
+	VBROADCASTSS avx2Const24<>+0(SB), Y7
+	VPADDD       Y7, Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y6, Y6
+	VCMPPS       $0x02, Y5, Y4, Y2
+	VANDNPS      Y6, Y2, Y6
+	VMASKMOVPS   Y6, Y0, (DX)(AX*4)
+	VXORPS       Y2, Y2, Y2
+	VBLENDVPS    Y0, Y6, Y2, Y2
+	VADDPS       Y2, Y3, Y3
+
+cend:
+	VBROADCASTSS avx2Const22<>+0(SB), Y2
+	VMOVAPS      Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VADDPS       X3, X4, X4
+	VPERMILPS    $0x4e, X4, X3
+	VADDPS       X3, X4, X4
+	VPERMILPS    $0xb1, X4, X3
+	VADDPS       X3, X4, X4
+	VBROADCASTSS X4, Y3
+	VDIVPS       Y3, Y2, Y2
+	XORQ         AX, AX
+	MOVQ         SI, CX
+	SUBQ         $0x08, CX
+	JL           dtail
+
+dblock:
+	VMOVUPS (DX)(AX*4), Y3
+	VMULPS  Y2, Y3, Y3
+	VMOVUPS Y3, (DX)(AX*4)
+	ADDQ    $0x08, AX
+	SUBQ    $0x08, CX
+	JGE     dblock
+
+dtail:
+	ADDQ       $0x08, CX
+	JZ         dend
+	VMASKMOVPS (DX)(AX*4), Y0, Y3
+	VMULPS     Y2, Y3, Y3
+	VMASKMOVPS Y3, Y0, (DX)(AX*4)
+
+dend:
+	ADDQ DI, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+DATA avx2Const28<>+0(SB)/4, $0xff61b1e6
+GLOBL avx2Const28<>(SB), RODATA|NOPTR, $4
+
+// func avx2SoftmaxGrad(d *float32, p *float32, rows int, n int, row int, mask *int32, scale float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·avx2SoftmaxGrad(SB), NOSPLIT, $0-52
+	MOVQ         d+0(FP), DX
+	MOVQ         p+8(FP), BX
+	MOVQ         rows+16(FP), SI
+	MOVQ         n+24(FP), DI
+	MOVQ         row+32(FP), R8
+	MOVQ         mask+40(FP), AX
+	VMOVUPS      (AX), Y0
+	VBROADCASTSS scale+48(FP), Y1
+
+row:
+	VXORPS Y2, Y2, Y2
+	XORQ   AX, AX
+	MOVQ   DI, CX
+	SUBQ   $0x08, CX
+	JL     btail
+
+bblock:
+	VMOVUPS     (DX)(AX*4), Y3
+	VMOVUPS     (BX)(AX*4), Y4
+	VFMADD231PS Y3, Y4, Y2
+	ADDQ        $0x08, AX
+	SUBQ        $0x08, CX
+	JGE         bblock
+
+btail:
+	ADDQ        $0x08, CX
+	JZ          bend
+	VMASKMOVPS  (DX)(AX*4), Y0, Y3
+	VMASKMOVPS  (BX)(AX*4), Y0, Y4
+	VFMADD231PS Y3, Y4, Y2
+
+bend:
+	VMOVAPS      Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X2, X3, X3
+	VPERMILPS    $0x4e, X3, X2
+	VADDPS       X2, X3, X3
+	VPERMILPS    $0xb1, X3, X2
+	VADDPS       X2, X3, X3
+	VBROADCASTSS X3, Y2
+	XORQ         AX, AX
+	MOVQ         DI, CX
+	SUBQ         $0x08, CX
+	JL           ctail
+
+cblock:
+	VMOVUPS (DX)(AX*4), Y3
+	VMOVUPS (BX)(AX*4), Y4
+	VSUBPS  Y2, Y3, Y3
+	VMULPS  Y4, Y3, Y3
+	VMULPS  Y1, Y3, Y3
+	VMOVUPS Y3, (DX)(AX*4)
+	ADDQ    $0x08, AX
+	SUBQ    $0x08, CX
+	JGE     cblock
+
+ctail:
+	ADDQ       $0x08, CX
+	JZ         cend
+	VMASKMOVPS (DX)(AX*4), Y0, Y3
+	VMASKMOVPS (BX)(AX*4), Y0, Y4
+	VSUBPS     Y2, Y3, Y3
+	VMULPS     Y4, Y3, Y3
+	VMULPS     Y1, Y3, Y3
+	VMASKMOVPS Y3, Y0, (DX)(AX*4)
+
+cend:
+	ADDQ R8, DX
+	ADDQ R8, BX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func avx2LayerNorm(dst *float32, x *float32, gamma *float32, beta *float32, rows int, n int, row int, gammaRow int, mask *int32, size float32, eps float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·avx2LayerNorm(SB), NOSPLIT, $0-80
+	MOVQ         dst+0(FP), DX
+	MOVQ         x+8(FP), BX
+	MOVQ         gamma+16(FP), SI
+	MOVQ         beta+24(FP), DI
+	MOVQ         rows+32(FP), R8
+	MOVQ         n+40(FP), R9
+	MOVQ         row+48(FP), R10
+	MOVQ         gammaRow+56(FP), R11
+	MOVQ         mask+64(FP), AX
+	VMOVUPS      (AX), Y0
+	VBROADCASTSS size+72(FP), Y1
+	VBROADCASTSS eps+76(FP), Y2
+
+row:
+	VXORPS Y3, Y3, Y3
+	XORQ   AX, AX
+	MOVQ   R9, CX
+	SUBQ   $0x08, CX
+	JL     btail
+
+bblock:
+	VMOVUPS (BX)(AX*4), Y4
+	VADDPS  Y4, Y3, Y3
+	ADDQ    $0x08, AX
+	SUBQ    $0x08, CX
+	JGE     bblock
+
+btail:
+	ADDQ       $0x08, CX
+	JZ         bend
+	VMASKMOVPS (BX)(AX*4), Y0, Y4
+	VADDPS     Y4, Y3, Y3
+
+bend:
+	VMOVAPS      Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VADDPS       X3, X4, X4
+	VPERMILPS    $0x4e, X4, X3
+	VADDPS       X3, X4, X4
+	VPERMILPS    $0xb1, X4, X3
+	VADDPS       X3, X4, X4
+	VBROADCASTSS X4, Y3
+	VDIVPS       Y1, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	XORQ         AX, AX
+	MOVQ         R9, CX
+	SUBQ         $0x08, CX
+	JL           ctail
+
+cblock:
+	VMOVUPS     (BX)(AX*4), Y5
+	VSUBPS      Y3, Y5, Y5
+	VFMADD231PS Y5, Y5, Y4
+	ADDQ        $0x08, AX
+	SUBQ        $0x08, CX
+	JGE         cblock
+
+ctail:
+	ADDQ        $0x08, CX
+	JZ          cend
+	VMASKMOVPS  (BX)(AX*4), Y0, Y5
+	VBLENDVPS   Y0, Y5, Y3, Y5
+	VSUBPS      Y3, Y5, Y5
+	VFMADD231PS Y5, Y5, Y4
+
+cend:
+	VMOVAPS      Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPS       X4, X5, X5
+	VPERMILPS    $0x4e, X5, X4
+	VADDPS       X4, X5, X5
+	VPERMILPS    $0xb1, X5, X4
+	VADDPS       X4, X5, X5
+	VBROADCASTSS X5, Y4
+	VDIVPS       Y1, Y4, Y4
+	VADDPS       Y2, Y4, Y4
+	VSQRTPS      Y4, Y4
+	VBROADCASTSS avx2Const22<>+0(SB), Y5
+	VDIVPS       Y4, Y5, Y5
+	XORQ         AX, AX
+	MOVQ         R9, CX
+	SUBQ         $0x08, CX
+	JL           dtail
+
+dblock:
+	VMOVUPS     (BX)(AX*4), Y4
+	VMOVUPS     (SI)(AX*4), Y6
+	VMOVUPS     (DI)(AX*4), Y7
+	VSUBPS      Y3, Y4, Y4
+	VMULPS      Y5, Y4, Y4
+	VFMADD231PS Y4, Y6, Y7
+	VMOVUPS     Y7, (DX)(AX*4)
+	ADDQ        $0x08, AX
+	SUBQ        $0x08, CX
+	JGE         dblock
+
+dtail:
+	ADDQ        $0x08, CX
+	JZ          dend
+	VMASKMOVPS  (BX)(AX*4), Y0, Y4
+	VMASKMOVPS  (SI)(AX*4), Y0, Y6
+	VMASKMOVPS  (DI)(AX*4), Y0, Y7
+	VSUBPS      Y3, Y4, Y4
+	VMULPS      Y5, Y4, Y4
+	VFMADD231PS Y4, Y6, Y7
+	VMASKMOVPS  Y7, Y0, (DX)(AX*4)
+
+dend:
+	ADDQ R10, DX
+	ADDQ R10, BX
+	ADDQ R11, SI
+	DECQ R8
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func avx2LayerNormGrad(dst *float32, x *float32, gamma *float32, dy *float32, rows int, n int, row int, mask *int32, size float32, eps float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·avx2LayerNormGrad(SB), NOSPLIT, $0-72
+	MOVQ         dst+0(FP), DX
+	MOVQ         x+8(FP), BX
+	MOVQ         gamma+16(FP), SI
+	MOVQ         dy+24(FP), DI
+	MOVQ         rows+32(FP), R8
+	MOVQ         n+40(FP), R9
+	MOVQ         row+48(FP), R10
+	MOVQ         mask+56(FP), AX
+	VMOVUPS      (AX), Y0
+	VBROADCASTSS size+64(FP), Y1
+	VBROADCASTSS eps+68(FP), Y2
+
+row:
+	VXORPS Y3, Y3, Y3
+	XORQ   AX, AX
+	MOVQ   R9, CX
+	SUBQ   $0x08, CX
+	JL     btail
+
+bblock:
+	VMOVUPS (BX)(AX*4), Y4
+	VADDPS  Y4, Y3, Y3
+	ADDQ    $0x08, AX
+	SUBQ    $0x08, CX
+	JGE     bblock
+
+btail:
+	ADDQ       $0x08, CX
+	JZ         bend
+	VMASKMOVPS (BX)(AX*4), Y0, Y4
+	VADDPS     Y4, Y3, Y3
+
+bend:
+	VMOVAPS      Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VADDPS       X3, X4, X4
+	VPERMILPS    $0x4e, X4, X3
+	VADDPS       X3, X4, X4
+	VPERMILPS    $0xb1, X4, X3
+	VADDPS       X3, X4, X4
+	VBROADCASTSS X4, Y3
+	VDIVPS       Y1, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	XORQ         AX, AX
+	MOVQ         R9, CX
+	SUBQ         $0x08, CX
+	JL           ctail
+
+cblock:
+	VMOVUPS     (BX)(AX*4), Y5
+	VSUBPS      Y3, Y5, Y5
+	VFMADD231PS Y5, Y5, Y4
+	ADDQ        $0x08, AX
+	SUBQ        $0x08, CX
+	JGE         cblock
+
+ctail:
+	ADDQ        $0x08, CX
+	JZ          cend
+	VMASKMOVPS  (BX)(AX*4), Y0, Y5
+	VBLENDVPS   Y0, Y5, Y3, Y5
+	VSUBPS      Y3, Y5, Y5
+	VFMADD231PS Y5, Y5, Y4
+
+cend:
+	VMOVAPS      Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPS       X4, X5, X5
+	VPERMILPS    $0x4e, X5, X4
+	VADDPS       X4, X5, X5
+	VPERMILPS    $0xb1, X5, X4
+	VADDPS       X4, X5, X5
+	VBROADCASTSS X5, Y4
+	VDIVPS       Y1, Y4, Y4
+	VADDPS       Y2, Y4, Y4
+	VSQRTPS      Y4, Y4
+	VBROADCASTSS avx2Const22<>+0(SB), Y5
+	VDIVPS       Y4, Y5, Y5
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y6, Y6, Y6
+	XORQ         AX, AX
+	MOVQ         R9, CX
+	SUBQ         $0x08, CX
+	JL           dtail
+
+dblock:
+	VMOVUPS     (BX)(AX*4), Y7
+	VMOVUPS     (SI)(AX*4), Y8
+	VMOVUPS     (DI)(AX*4), Y9
+	VMULPS      Y9, Y8, Y8
+	VSUBPS      Y3, Y7, Y7
+	VADDPS      Y8, Y4, Y4
+	VFMADD231PS Y7, Y8, Y6
+	ADDQ        $0x08, AX
+	SUBQ        $0x08, CX
+	JGE         dblock
+
+dtail:
+	ADDQ        $0x08, CX
+	JZ          dend
+	VMASKMOVPS  (BX)(AX*4), Y0, Y7
+	VMASKMOVPS  (SI)(AX*4), Y0, Y8
+	VMASKMOVPS  (DI)(AX*4), Y0, Y9
+	VMULPS      Y9, Y8, Y8
+	VSUBPS      Y3, Y7, Y7
+	VADDPS      Y8, Y4, Y4
+	VFMADD231PS Y7, Y8, Y6
+
+dend:
+	VMOVAPS      Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X7
+	VADDPS       X4, X7, X7
+	VPERMILPS    $0x4e, X7, X4
+	VADDPS       X4, X7, X7
+	VPERMILPS    $0xb1, X7, X4
+	VADDPS       X4, X7, X7
+	VBROADCASTSS X7, Y4
+	VMOVAPS      Y6, Y6
+	VEXTRACTF128 $0x01, Y6, X7
+	VADDPS       X6, X7, X7
+	VPERMILPS    $0x4e, X7, X6
+	VADDPS       X6, X7, X7
+	VPERMILPS    $0xb1, X7, X6
+	VADDPS       X6, X7, X7
+	VBROADCASTSS X7, Y6
+	VMULPS       Y5, Y6, Y6
+	VDIVPS       Y1, Y4, Y4
+	VDIVPS       Y1, Y6, Y6
+	VMULPS       Y5, Y6, Y6
+	XORQ         AX, AX
+	MOVQ         R9, CX
+	SUBQ         $0x08, CX
+	JL           etail
+
+eblock:
+	VMOVUPS      (BX)(AX*4), Y7
+	VMOVUPS      (SI)(AX*4), Y8
+	VMOVUPS      (DI)(AX*4), Y9
+	VMULPS       Y9, Y8, Y8
+	VSUBPS       Y3, Y7, Y7
+	VSUBPS       Y4, Y8, Y8
+	VFNMADD231PS Y7, Y6, Y8
+	VMULPS       Y5, Y8, Y8
+	VMOVUPS      Y8, (DX)(AX*4)
+	ADDQ         $0x08, AX
+	SUBQ         $0x08, CX
+	JGE          eblock
+
+etail:
+	ADDQ         $0x08, CX
+	JZ           eend
+	VMASKMOVPS   (BX)(AX*4), Y0, Y7
+	VMASKMOVPS   (SI)(AX*4), Y0, Y8
+	VMASKMOVPS   (DI)(AX*4), Y0, Y9
+	VMULPS       Y9, Y8, Y8
+	VSUBPS       Y3, Y7, Y7
+	VSUBPS       Y4, Y8, Y8
+	VFNMADD231PS Y7, Y6, Y8
+	VMULPS       Y5, Y8, Y8
+	VMASKMOVPS   Y8, Y0, (DX)(AX*4)
+
+eend:
+	ADDQ R10, DX
+	ADDQ R10, BX
+	ADDQ R10, DI
+	DECQ R8
+	JNZ  row
 	VZEROUPPER
 	RET

@@ -179,6 +179,26 @@ func avx512MaxRows(x *float32, dst *float32, groups int, k int, h int, mask uint
 //go:noescape
 func avx512MaxRowsGrad(dst *float32, x *float32, top *float32, dy *float32, groups int, k int, h int, mask uint64)
 
+// avx512Softmax replaces rows of x by the softmax of scale·x.
+//
+//go:noescape
+func avx512Softmax(x *float32, rows int, n int, row int, mask uint64, scale float32)
+
+// avx512SoftmaxGrad sets rows of d to scale·p·(d − Σ p·d): the gradient before a softmax of scale·x whose result is p.
+//
+//go:noescape
+func avx512SoftmaxGrad(d *float32, p *float32, rows int, n int, row int, mask uint64, scale float32)
+
+// avx512LayerNorm sets rows of dst to gamma·(x − mean)/sqrt(variance + eps) + beta, see LayerNorm.
+//
+//go:noescape
+func avx512LayerNorm(dst *float32, x *float32, gamma *float32, beta *float32, rows int, n int, row int, gammaRow int, mask uint64, size float32, eps float32)
+
+// avx512LayerNormGrad sets rows of dst to the gradient before LayerNorm of x, whose result has gradient dy.
+//
+//go:noescape
+func avx512LayerNormGrad(dst *float32, x *float32, gamma *float32, dy *float32, rows int, n int, row int, mask uint64, size float32, eps float32)
+
 // avx512Picked4 sets 64 elements of c to init + Σ a·b over the count steps that index names.
 //
 //go:noescape

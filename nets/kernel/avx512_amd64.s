@@ -2391,6 +2391,7 @@ loop:
 	VBROADCASTSS avx512Const16<>+0(SB), Z3
 	VFNMADD231PS Z3, Z1, Z2
 	VBROADCASTSS avx512Const17<>+0(SB), Z3
+	VMOVAPS      Z3, Z3
 	VBROADCASTSS avx512Const18<>+0(SB), Z4
 	VFMADD213PS  Z4, Z2, Z3
 	VBROADCASTSS avx512Const19<>+0(SB), Z4
@@ -2401,15 +2402,15 @@ loop:
 	VFMADD213PS  Z4, Z2, Z3
 	VBROADCASTSS avx512Const22<>+0(SB), Z4
 	VFMADD213PS  Z4, Z2, Z3
-	VBROADCASTSS avx512Const13<>+0(SB), Z4
 	VMULPS       Z2, Z3, Z3
 	VFMADD213PS  Z2, Z2, Z3
-	VADDPS       Z4, Z3, Z3
+	VBROADCASTSS avx512Const13<>+0(SB), Z2
+	VADDPS       Z2, Z3, Z3
 	VBROADCASTSS avx512Const23<>+0(SB), Z2
-	VBROADCASTSS avx512Const24<>+0(SB), Z4
 	VSCALEFPS    Z1, Z3, Z3
 	VCMPPS       $0x02, Z2, Z0, K2
-	VCMPPS       $0x0e, Z4, Z0, K3
+	VBROADCASTSS avx512Const24<>+0(SB), Z1
+	VCMPPS       $0x0e, Z1, Z0, K3
 	VXORPS       Z0, Z0, Z0
 	VMOVAPS      Z0, K2, Z3
 	VBROADCASTSS avx512Const25<>+0(SB), Z0
@@ -2432,6 +2433,7 @@ tail:
 	VBROADCASTSS avx512Const16<>+0(SB), Z3
 	VFNMADD231PS Z3, Z1, Z2
 	VBROADCASTSS avx512Const17<>+0(SB), Z3
+	VMOVAPS      Z3, Z3
 	VBROADCASTSS avx512Const18<>+0(SB), Z4
 	VFMADD213PS  Z4, Z2, Z3
 	VBROADCASTSS avx512Const19<>+0(SB), Z4
@@ -2442,15 +2444,15 @@ tail:
 	VFMADD213PS  Z4, Z2, Z3
 	VBROADCASTSS avx512Const22<>+0(SB), Z4
 	VFMADD213PS  Z4, Z2, Z3
-	VBROADCASTSS avx512Const13<>+0(SB), Z4
 	VMULPS       Z2, Z3, Z3
 	VFMADD213PS  Z2, Z2, Z3
-	VADDPS       Z4, Z3, Z3
+	VBROADCASTSS avx512Const13<>+0(SB), Z2
+	VADDPS       Z2, Z3, Z3
 	VBROADCASTSS avx512Const23<>+0(SB), Z2
-	VBROADCASTSS avx512Const24<>+0(SB), Z4
 	VSCALEFPS    Z1, Z3, Z3
 	VCMPPS       $0x02, Z2, Z0, K2
-	VCMPPS       $0x0e, Z4, Z0, K3
+	VBROADCASTSS avx512Const24<>+0(SB), Z1
+	VCMPPS       $0x0e, Z1, Z0, K3
 	VXORPS       Z0, Z0, Z0
 	VMOVAPS      Z0, K2, Z3
 	VBROADCASTSS avx512Const25<>+0(SB), Z0
@@ -3342,6 +3344,542 @@ next:
 	ADDQ  R10, BX
 	DECQ  DI
 	JNZ   group
+	VZEROUPPER
+	RET
+
+// func avx512Softmax(x *float32, rows int, n int, row int, mask uint64, scale float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512Softmax(SB), NOSPLIT, $0-44
+	MOVQ         x+0(FP), DX
+	MOVQ         rows+8(FP), BX
+	MOVQ         n+16(FP), SI
+	MOVQ         row+24(FP), DI
+	MOVQ         mask+32(FP), AX
+	KMOVW        AX, K1
+	VBROADCASTSS scale+40(FP), Z0
+	VBROADCASTSS avx512Const14<>+0(SB), Z1
+	VBROADCASTSS avx512Const15<>+0(SB), Z2
+	VBROADCASTSS avx512Const16<>+0(SB), Z3
+	VBROADCASTSS avx512Const17<>+0(SB), Z4
+	VBROADCASTSS avx512Const18<>+0(SB), Z5
+	VBROADCASTSS avx512Const19<>+0(SB), Z6
+	VBROADCASTSS avx512Const20<>+0(SB), Z7
+	VBROADCASTSS avx512Const21<>+0(SB), Z8
+	VBROADCASTSS avx512Const22<>+0(SB), Z9
+	VBROADCASTSS avx512Const13<>+0(SB), Z10
+	VBROADCASTSS avx512Const23<>+0(SB), Z11
+
+row:
+	VBROADCASTSS avx512Const27<>+0(SB), Z12
+	VMOVAPS      Z12, Z13
+	XORQ         AX, AX
+	MOVQ         SI, CX
+	SUBQ         $0x10, CX
+	JL           btail
+
+bblock:
+	VMOVUPS (DX)(AX*4), Z14
+	VMAXPS  Z14, Z13, Z13
+	ADDQ    $0x10, AX
+	SUBQ    $0x10, CX
+	JGE     bblock
+
+btail:
+	ADDQ      $0x10, CX
+	JZ        bend
+	VMOVUPS.Z (DX)(AX*4), K1, Z14
+	VMOVAPS   Z12, Z12
+	VMOVAPS   Z14, K1, Z12
+	VMAXPS    Z12, Z13, Z13
+
+bend:
+	VEXTRACTF64X4 $0x01, Z13, Y12
+	VMAXPS        Y13, Y12, Y12
+	VEXTRACTF128  $0x01, Y12, X13
+	VMAXPS        X12, X13, X13
+	VPERMILPS     $0x4e, X13, X12
+	VMAXPS        X12, X13, X13
+	VPERMILPS     $0xb1, X13, X12
+	VMAXPS        X12, X13, X13
+	VBROADCASTSS  X13, Z12
+	VXORPS        Z13, Z13, Z13
+	XORQ          AX, AX
+	MOVQ          SI, CX
+	SUBQ          $0x10, CX
+	JL            ctail
+
+cblock:
+	VMOVUPS      (DX)(AX*4), Z14
+	VSUBPS       Z12, Z14, Z14
+	VMULPS       Z0, Z14, Z14
+	VMULPS       Z1, Z14, Z15
+	VRNDSCALEPS  $0x00, Z15, Z15
+	VMOVAPS      Z14, Z16
+	VFNMADD231PS Z2, Z15, Z16
+	VFNMADD231PS Z3, Z15, Z16
+	VMOVAPS      Z4, Z17
+	VFMADD213PS  Z5, Z16, Z17
+	VFMADD213PS  Z6, Z16, Z17
+	VFMADD213PS  Z7, Z16, Z17
+	VFMADD213PS  Z8, Z16, Z17
+	VFMADD213PS  Z9, Z16, Z17
+	VMULPS       Z16, Z17, Z17
+	VFMADD213PS  Z16, Z16, Z17
+	VADDPS       Z10, Z17, Z17
+	VCMPPS       $0x06, Z11, Z14, K2
+	VSCALEFPS.Z  Z15, Z17, K2, Z17
+	VMOVUPS      Z17, (DX)(AX*4)
+	VXORPS       Z14, Z14, Z14
+	VADDPS       Z17, Z13, Z13
+	ADDQ         $0x10, AX
+	SUBQ         $0x10, CX
+	JGE          cblock
+
+ctail:
+	ADDQ         $0x10, CX
+	JZ           cend
+	VMOVUPS.Z    (DX)(AX*4), K1, Z14
+	VSUBPS       Z12, Z14, Z14
+	VMULPS       Z0, Z14, Z14
+	VMULPS       Z1, Z14, Z12
+	VRNDSCALEPS  $0x00, Z12, Z12
+	VMOVAPS      Z14, Z15
+	VFNMADD231PS Z2, Z12, Z15
+	VFNMADD231PS Z3, Z12, Z15
+	VMOVAPS      Z4, Z16
+	VFMADD213PS  Z5, Z15, Z16
+	VFMADD213PS  Z6, Z15, Z16
+	VFMADD213PS  Z7, Z15, Z16
+	VFMADD213PS  Z8, Z15, Z16
+	VFMADD213PS  Z9, Z15, Z16
+	VMULPS       Z15, Z16, Z16
+	VFMADD213PS  Z15, Z15, Z16
+	VADDPS       Z10, Z16, Z16
+	VCMPPS       $0x06, Z11, Z14, K2
+	VSCALEFPS.Z  Z12, Z16, K2, Z16
+	VMOVUPS      Z16, K1, (DX)(AX*4)
+	VXORPS       Z12, Z12, Z12
+	VMOVAPS      Z12, Z12
+	VMOVAPS      Z16, K1, Z12
+	VADDPS       Z12, Z13, Z13
+
+cend:
+	VBROADCASTSS  avx512Const13<>+0(SB), Z12
+	VEXTRACTF64X4 $0x01, Z13, Y14
+	VADDPS        Y13, Y14, Y14
+	VEXTRACTF128  $0x01, Y14, X13
+	VADDPS        X14, X13, X13
+	VPERMILPS     $0x4e, X13, X14
+	VADDPS        X14, X13, X13
+	VPERMILPS     $0xb1, X13, X14
+	VADDPS        X14, X13, X13
+	VBROADCASTSS  X13, Z13
+	VDIVPS        Z13, Z12, Z12
+	XORQ          AX, AX
+	MOVQ          SI, CX
+	SUBQ          $0x10, CX
+	JL            dtail
+
+dblock:
+	VMOVUPS (DX)(AX*4), Z13
+	VMULPS  Z12, Z13, Z13
+	VMOVUPS Z13, (DX)(AX*4)
+	ADDQ    $0x10, AX
+	SUBQ    $0x10, CX
+	JGE     dblock
+
+dtail:
+	ADDQ      $0x10, CX
+	JZ        dend
+	VMOVUPS.Z (DX)(AX*4), K1, Z13
+	VMULPS    Z12, Z13, Z13
+	VMOVUPS   Z13, K1, (DX)(AX*4)
+
+dend:
+	ADDQ DI, DX
+	DECQ BX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+DATA avx512Const27<>+0(SB)/4, $0xff61b1e6
+GLOBL avx512Const27<>(SB), RODATA|NOPTR, $4
+
+// func avx512SoftmaxGrad(d *float32, p *float32, rows int, n int, row int, mask uint64, scale float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512SoftmaxGrad(SB), NOSPLIT, $0-52
+	MOVQ         d+0(FP), DX
+	MOVQ         p+8(FP), BX
+	MOVQ         rows+16(FP), SI
+	MOVQ         n+24(FP), DI
+	MOVQ         row+32(FP), R8
+	MOVQ         mask+40(FP), AX
+	KMOVW        AX, K1
+	VBROADCASTSS scale+48(FP), Z0
+
+row:
+	VXORPS Z1, Z1, Z1
+	XORQ   AX, AX
+	MOVQ   DI, CX
+	SUBQ   $0x10, CX
+	JL     btail
+
+bblock:
+	VMOVUPS     (DX)(AX*4), Z2
+	VMOVUPS     (BX)(AX*4), Z3
+	VFMADD231PS Z2, Z3, Z1
+	ADDQ        $0x10, AX
+	SUBQ        $0x10, CX
+	JGE         bblock
+
+btail:
+	ADDQ        $0x10, CX
+	JZ          bend
+	VMOVUPS.Z   (DX)(AX*4), K1, Z2
+	VMOVUPS.Z   (BX)(AX*4), K1, Z3
+	VFMADD231PS Z2, Z3, Z1
+
+bend:
+	VEXTRACTF64X4 $0x01, Z1, Y2
+	VADDPS        Y1, Y2, Y2
+	VEXTRACTF128  $0x01, Y2, X1
+	VADDPS        X2, X1, X1
+	VPERMILPS     $0x4e, X1, X2
+	VADDPS        X2, X1, X1
+	VPERMILPS     $0xb1, X1, X2
+	VADDPS        X2, X1, X1
+	VBROADCASTSS  X1, Z1
+	XORQ          AX, AX
+	MOVQ          DI, CX
+	SUBQ          $0x10, CX
+	JL            ctail
+
+cblock:
+	VMOVUPS (DX)(AX*4), Z2
+	VMOVUPS (BX)(AX*4), Z3
+	VSUBPS  Z1, Z2, Z2
+	VMULPS  Z3, Z2, Z2
+	VMULPS  Z0, Z2, Z2
+	VMOVUPS Z2, (DX)(AX*4)
+	ADDQ    $0x10, AX
+	SUBQ    $0x10, CX
+	JGE     cblock
+
+ctail:
+	ADDQ      $0x10, CX
+	JZ        cend
+	VMOVUPS.Z (DX)(AX*4), K1, Z2
+	VMOVUPS.Z (BX)(AX*4), K1, Z3
+	VSUBPS    Z1, Z2, Z2
+	VMULPS    Z3, Z2, Z2
+	VMULPS    Z0, Z2, Z2
+	VMOVUPS   Z2, K1, (DX)(AX*4)
+
+cend:
+	ADDQ R8, DX
+	ADDQ R8, BX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func avx512LayerNorm(dst *float32, x *float32, gamma *float32, beta *float32, rows int, n int, row int, gammaRow int, mask uint64, size float32, eps float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512LayerNorm(SB), NOSPLIT, $0-80
+	MOVQ         dst+0(FP), DX
+	MOVQ         x+8(FP), BX
+	MOVQ         gamma+16(FP), SI
+	MOVQ         beta+24(FP), DI
+	MOVQ         rows+32(FP), R8
+	MOVQ         n+40(FP), R9
+	MOVQ         row+48(FP), R10
+	MOVQ         gammaRow+56(FP), R11
+	MOVQ         mask+64(FP), AX
+	KMOVW        AX, K1
+	VBROADCASTSS size+72(FP), Z0
+	VBROADCASTSS eps+76(FP), Z1
+
+row:
+	VXORPS Z2, Z2, Z2
+	XORQ   AX, AX
+	MOVQ   R9, CX
+	SUBQ   $0x10, CX
+	JL     btail
+
+bblock:
+	VMOVUPS (BX)(AX*4), Z3
+	VADDPS  Z3, Z2, Z2
+	ADDQ    $0x10, AX
+	SUBQ    $0x10, CX
+	JGE     bblock
+
+btail:
+	ADDQ      $0x10, CX
+	JZ        bend
+	VMOVUPS.Z (BX)(AX*4), K1, Z3
+	VADDPS    Z3, Z2, Z2
+
+bend:
+	VEXTRACTF64X4 $0x01, Z2, Y3
+	VADDPS        Y2, Y3, Y3
+	VEXTRACTF128  $0x01, Y3, X2
+	VADDPS        X3, X2, X2
+	VPERMILPS     $0x4e, X2, X3
+	VADDPS        X3, X2, X2
+	VPERMILPS     $0xb1, X2, X3
+	VADDPS        X3, X2, X2
+	VBROADCASTSS  X2, Z2
+	VDIVPS        Z0, Z2, Z2
+	VXORPS        Z3, Z3, Z3
+	XORQ          AX, AX
+	MOVQ          R9, CX
+	SUBQ          $0x10, CX
+	JL            ctail
+
+cblock:
+	VMOVUPS     (BX)(AX*4), Z4
+	VSUBPS      Z2, Z4, Z4
+	VFMADD231PS Z4, Z4, Z3
+	ADDQ        $0x10, AX
+	SUBQ        $0x10, CX
+	JGE         cblock
+
+ctail:
+	ADDQ        $0x10, CX
+	JZ          cend
+	VMOVUPS.Z   (BX)(AX*4), K1, Z4
+	VMOVAPS     Z2, Z5
+	VMOVAPS     Z4, K1, Z5
+	VSUBPS      Z2, Z5, Z5
+	VFMADD231PS Z5, Z5, Z3
+
+cend:
+	VEXTRACTF64X4 $0x01, Z3, Y4
+	VADDPS        Y3, Y4, Y4
+	VEXTRACTF128  $0x01, Y4, X3
+	VADDPS        X4, X3, X3
+	VPERMILPS     $0x4e, X3, X4
+	VADDPS        X4, X3, X3
+	VPERMILPS     $0xb1, X3, X4
+	VADDPS        X4, X3, X3
+	VBROADCASTSS  X3, Z3
+	VDIVPS        Z0, Z3, Z3
+	VADDPS        Z1, Z3, Z3
+	VSQRTPS       Z3, Z3
+	VBROADCASTSS  avx512Const13<>+0(SB), Z4
+	VDIVPS        Z3, Z4, Z4
+	XORQ          AX, AX
+	MOVQ          R9, CX
+	SUBQ          $0x10, CX
+	JL            dtail
+
+dblock:
+	VMOVUPS     (BX)(AX*4), Z3
+	VMOVUPS     (SI)(AX*4), Z5
+	VMOVUPS     (DI)(AX*4), Z6
+	VSUBPS      Z2, Z3, Z3
+	VMULPS      Z4, Z3, Z3
+	VFMADD231PS Z3, Z5, Z6
+	VMOVUPS     Z6, (DX)(AX*4)
+	ADDQ        $0x10, AX
+	SUBQ        $0x10, CX
+	JGE         dblock
+
+dtail:
+	ADDQ        $0x10, CX
+	JZ          dend
+	VMOVUPS.Z   (BX)(AX*4), K1, Z3
+	VMOVUPS.Z   (SI)(AX*4), K1, Z5
+	VMOVUPS.Z   (DI)(AX*4), K1, Z6
+	VSUBPS      Z2, Z3, Z3
+	VMULPS      Z4, Z3, Z3
+	VFMADD231PS Z3, Z5, Z6
+	VMOVUPS     Z6, K1, (DX)(AX*4)
+
+dend:
+	ADDQ R10, DX
+	ADDQ R10, BX
+	ADDQ R11, SI
+	DECQ R8
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func avx512LayerNormGrad(dst *float32, x *float32, gamma *float32, dy *float32, rows int, n int, row int, mask uint64, size float32, eps float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512LayerNormGrad(SB), NOSPLIT, $0-72
+	MOVQ         dst+0(FP), DX
+	MOVQ         x+8(FP), BX
+	MOVQ         gamma+16(FP), SI
+	MOVQ         dy+24(FP), DI
+	MOVQ         rows+32(FP), R8
+	MOVQ         n+40(FP), R9
+	MOVQ         row+48(FP), R10
+	MOVQ         mask+56(FP), AX
+	KMOVW        AX, K1
+	VBROADCASTSS size+64(FP), Z0
+	VBROADCASTSS eps+68(FP), Z1
+
+row:
+	VXORPS Z2, Z2, Z2
+	XORQ   AX, AX
+	MOVQ   R9, CX
+	SUBQ   $0x10, CX
+	JL     btail
+
+bblock:
+	VMOVUPS (BX)(AX*4), Z3
+	VADDPS  Z3, Z2, Z2
+	ADDQ    $0x10, AX
+	SUBQ    $0x10, CX
+	JGE     bblock
+
+btail:
+	ADDQ      $0x10, CX
+	JZ        bend
+	VMOVUPS.Z (BX)(AX*4), K1, Z3
+	VADDPS    Z3, Z2, Z2
+
+bend:
+	VEXTRACTF64X4 $0x01, Z2, Y3
+	VADDPS        Y2, Y3, Y3
+	VEXTRACTF128  $0x01, Y3, X2
+	VADDPS        X3, X2, X2
+	VPERMILPS     $0x4e, X2, X3
+	VADDPS        X3, X2, X2
+	VPERMILPS     $0xb1, X2, X3
+	VADDPS        X3, X2, X2
+	VBROADCASTSS  X2, Z2
+	VDIVPS        Z0, Z2, Z2
+	VXORPS        Z3, Z3, Z3
+	XORQ          AX, AX
+	MOVQ          R9, CX
+	SUBQ          $0x10, CX
+	JL            ctail
+
+cblock:
+	VMOVUPS     (BX)(AX*4), Z4
+	VSUBPS      Z2, Z4, Z4
+	VFMADD231PS Z4, Z4, Z3
+	ADDQ        $0x10, AX
+	SUBQ        $0x10, CX
+	JGE         cblock
+
+ctail:
+	ADDQ        $0x10, CX
+	JZ          cend
+	VMOVUPS.Z   (BX)(AX*4), K1, Z4
+	VMOVAPS     Z2, Z5
+	VMOVAPS     Z4, K1, Z5
+	VSUBPS      Z2, Z5, Z5
+	VFMADD231PS Z5, Z5, Z3
+
+cend:
+	VEXTRACTF64X4 $0x01, Z3, Y4
+	VADDPS        Y3, Y4, Y4
+	VEXTRACTF128  $0x01, Y4, X3
+	VADDPS        X4, X3, X3
+	VPERMILPS     $0x4e, X3, X4
+	VADDPS        X4, X3, X3
+	VPERMILPS     $0xb1, X3, X4
+	VADDPS        X4, X3, X3
+	VBROADCASTSS  X3, Z3
+	VDIVPS        Z0, Z3, Z3
+	VADDPS        Z1, Z3, Z3
+	VSQRTPS       Z3, Z3
+	VBROADCASTSS  avx512Const13<>+0(SB), Z4
+	VDIVPS        Z3, Z4, Z4
+	VXORPS        Z3, Z3, Z3
+	VXORPS        Z5, Z5, Z5
+	XORQ          AX, AX
+	MOVQ          R9, CX
+	SUBQ          $0x10, CX
+	JL            dtail
+
+dblock:
+	VMOVUPS     (BX)(AX*4), Z6
+	VMOVUPS     (SI)(AX*4), Z7
+	VMOVUPS     (DI)(AX*4), Z8
+	VMULPS      Z8, Z7, Z7
+	VSUBPS      Z2, Z6, Z6
+	VADDPS      Z7, Z3, Z3
+	VFMADD231PS Z6, Z7, Z5
+	ADDQ        $0x10, AX
+	SUBQ        $0x10, CX
+	JGE         dblock
+
+dtail:
+	ADDQ        $0x10, CX
+	JZ          dend
+	VMOVUPS.Z   (BX)(AX*4), K1, Z6
+	VMOVUPS.Z   (SI)(AX*4), K1, Z7
+	VMOVUPS.Z   (DI)(AX*4), K1, Z8
+	VMULPS      Z8, Z7, Z7
+	VSUBPS      Z2, Z6, Z6
+	VADDPS      Z7, Z3, Z3
+	VFMADD231PS Z6, Z7, Z5
+
+dend:
+	VEXTRACTF64X4 $0x01, Z3, Y6
+	VADDPS        Y3, Y6, Y6
+	VEXTRACTF128  $0x01, Y6, X3
+	VADDPS        X6, X3, X3
+	VPERMILPS     $0x4e, X3, X6
+	VADDPS        X6, X3, X3
+	VPERMILPS     $0xb1, X3, X6
+	VADDPS        X6, X3, X3
+	VBROADCASTSS  X3, Z3
+	VEXTRACTF64X4 $0x01, Z5, Y6
+	VADDPS        Y5, Y6, Y6
+	VEXTRACTF128  $0x01, Y6, X5
+	VADDPS        X6, X5, X5
+	VPERMILPS     $0x4e, X5, X6
+	VADDPS        X6, X5, X5
+	VPERMILPS     $0xb1, X5, X6
+	VADDPS        X6, X5, X5
+	VBROADCASTSS  X5, Z5
+	VMULPS        Z4, Z5, Z5
+	VDIVPS        Z0, Z3, Z3
+	VDIVPS        Z0, Z5, Z5
+	VMULPS        Z4, Z5, Z5
+	XORQ          AX, AX
+	MOVQ          R9, CX
+	SUBQ          $0x10, CX
+	JL            etail
+
+eblock:
+	VMOVUPS      (BX)(AX*4), Z6
+	VMOVUPS      (SI)(AX*4), Z7
+	VMOVUPS      (DI)(AX*4), Z8
+	VMULPS       Z8, Z7, Z7
+	VSUBPS       Z2, Z6, Z6
+	VSUBPS       Z3, Z7, Z7
+	VFNMADD231PS Z6, Z5, Z7
+	VMULPS       Z4, Z7, Z7
+	VMOVUPS      Z7, (DX)(AX*4)
+	ADDQ         $0x10, AX
+	SUBQ         $0x10, CX
+	JGE          eblock
+
+etail:
+	ADDQ         $0x10, CX
+	JZ           eend
+	VMOVUPS.Z    (BX)(AX*4), K1, Z6
+	VMOVUPS.Z    (SI)(AX*4), K1, Z7
+	VMOVUPS.Z    (DI)(AX*4), K1, Z8
+	VMULPS       Z8, Z7, Z7
+	VSUBPS       Z2, Z6, Z6
+	VSUBPS       Z3, Z7, Z7
+	VFNMADD231PS Z6, Z5, Z7
+	VMULPS       Z4, Z7, Z7
+	VMOVUPS      Z7, K1, (DX)(AX*4)
+
+eend:
+	ADDQ R10, DX
+	ADDQ R10, BX
+	ADDQ R10, DI
+	DECQ R8
+	JNZ  row
 	VZEROUPPER
 	RET
 

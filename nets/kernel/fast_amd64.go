@@ -31,6 +31,11 @@ type vectors[M any] struct {
 	transpose  func(dst, src *float32, blocks, dstRow, srcRow int)
 	sumSquares func(x *float32, blocks int) float64
 
+	softmax       func(x *float32, rows, n, row int, mask M, scale float32)
+	softmaxGrad   func(d, p *float32, rows, n, row int, mask M, scale float32)
+	layerNorm     func(dst, x, gamma, beta *float32, rows, n, row, gammaRow int, mask M, size, eps float32)
+	layerNormGrad func(dx, x, gamma, dy *float32, rows, n, row int, mask M, size, eps float32)
+
 	// Only in AVX-512; otherwise nil.
 
 	nonZero func(index *int32, x *float32, blocks int) int
@@ -58,6 +63,7 @@ var avx512 = vectors[uint64]{
 	add: avx512Add, adam: avx512Adam, colSums4: avx512ColSums4, colSums1: avx512ColSums1,
 	copyRows: avx512CopyRows, square: 16, transpose: avx512Transpose16,
 	sumSquares: avx512SumSquares, nonZero: avx512NonZero, picked: avx512Picked4,
+	softmax: avx512Softmax, softmaxGrad: avx512SoftmaxGrad, layerNorm: avx512LayerNorm, layerNormGrad: avx512LayerNormGrad,
 	addRows: avx512AddRows, sumRows: avx512SumRows, maxRows: avx512MaxRows, maxRowsGrad: avx512MaxRowsGrad,
 }
 
@@ -77,7 +83,8 @@ var avx2 = vectors[*int32]{
 	add: avx2Add, adam: avx2Adam, colSums4: avx2ColSums4, colSums1: avx2ColSums1,
 	copyRows: avx2CopyRows, square: 8, transpose: avx2Transpose8,
 	sumSquares: avx2SumSquares,
-	addRows:    avx2AddRows, sumRows: avx2SumRows, maxRows: avx2MaxRows, maxRowsGrad: avx2MaxRowsGrad,
+	softmax:    avx2Softmax, softmaxGrad: avx2SoftmaxGrad, layerNorm: avx2LayerNorm, layerNormGrad: avx2LayerNormGrad,
+	addRows: avx2AddRows, sumRows: avx2SumRows, maxRows: avx2MaxRows, maxRowsGrad: avx2MaxRowsGrad,
 }
 
 // fast returns the sets that this machine can run, the fastest first.
@@ -109,6 +116,8 @@ func (v *vectors[M]) set() *set {
 	s.logSoftmax = v.logSoftmax
 	s.add, s.adam, s.sumSquares = v.addAll, v.adamAll, v.sumSquaresAll
 	s.addRows, s.sumRows, s.maxRows, s.maxRowsGrad = v.addRowsAll, v.sumRowsAll, v.maxRowsAll, v.maxRowsGradAll
+	s.layerNorm, s.layerNormGrad, s.layerNormGradGamma = v.layerNormAll, v.layerNormGradAll, v.layerNormGradGamma
+	s.attend, s.attendGrad = v.attend, v.attendGrad
 	s.convolve, s.convGradW, s.convGradX = v.convolve, v.convGradW, v.convGradX
 	return &s
 }

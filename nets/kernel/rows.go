@@ -129,32 +129,3 @@ func maskedMean[T Float](x, mask []T, at int) T {
 	}
 	return sum / T(count)
 }
-
-// LayerNormEps is added to the variance by LayerNorm.
-const LayerNormEps = 1e-5
-
-// LayerNorm sets each row of dst [n, h] to gamma·(x-mean)/sqrt(variance+LayerNormEps) + beta, mean and variance (of
-// the population) over that row (Ba et al. 2016, arXiv 1607.06450, eq. 4). dst may be x.
-func LayerNorm[T Float](dst, x, gamma, beta []T, n, h int) {
-	gamma, beta = gamma[:h], beta[:h]
-	for i := 0; i < n; i++ {
-		s, d := x[i*h:(i+1)*h], dst[i*h:(i+1)*h]
-		mean, inv := Moments(s)
-		for j, v := range s {
-			d[j] = gamma[j]*((v-mean)*inv) + beta[j]
-		}
-	}
-}
-
-// Moments returns the mean of x and 1/sqrt(variance + LayerNormEps).
-func Moments[T Float](x []T) (mean, inv T) {
-	for _, v := range x {
-		mean += v
-	}
-	mean /= T(len(x))
-	var s T
-	for _, v := range x {
-		s += (v - mean) * (v - mean)
-	}
-	return mean, 1 / sqrt(s/T(len(x))+LayerNormEps)
-}

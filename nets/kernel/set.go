@@ -28,9 +28,15 @@ type set struct {
 	sumRows     func(dst, x []float32, n, k, h int, div float32)
 	maxRows     func(dst, x []float32, n, k, h int)
 	maxRowsGrad func(dst, x, top, dy []float32, n, k, h int)
+	layerNorm   func(dst, x, gamma, beta []float32, n, h int)
 	add         func(dst, a, b []float32)
 	adam        func(p, g, m, v []float32, s AdamStep)
 	sumSquares  func(x []float32) float64
+
+	layerNormGrad      func(dx, x, gamma, dy []float32, n, h int)
+	layerNormGradGamma func(dgamma, x, dy []float32, n, h int, scratch []float32)
+	attend             func(dst, qkv []float32, rows, width, heads int, scratch []float32)
+	attendGrad         func(dqkv, qkv, dy []float32, rows, width, heads int, scratch []float32)
 }
 
 var portable = set{
@@ -50,9 +56,15 @@ var portable = set{
 	sumRows:     sumRows[float32],
 	maxRows:     maxRows[float32],
 	maxRowsGrad: maxRowsGrad[float32],
+	layerNorm:   layerNorm[float32],
 	add:         add[float32],
 	adam:        adam,
 	sumSquares:  sumSquares,
+
+	layerNormGrad:      layerNormGrad[float32],
+	layerNormGradGamma: layerNormGradGamma[float32],
+	attend:             attend[float32],
+	attendGrad:         attendGrad[float32],
 }
 
 // sets are the sets that this machine can run, the fastest first.

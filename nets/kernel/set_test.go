@@ -376,6 +376,9 @@ func TestFastSetsEqualThePortableOne(t *testing.T) {
 				if err := same(s, r, []float64{0, 0.02, 0.3}[i%3]); err != nil {
 					t.Fatalf("case %d: %v", i, err)
 				}
+				if err := sameAttention(s, r); err != nil {
+					t.Fatalf("case %d: %v", i, err)
+				}
 				if i%2 > 0 {
 					continue
 				}
@@ -397,6 +400,9 @@ func FuzzFastSets(f *testing.F) {
 				t.Errorf("%s: %v", s.name, err)
 			}
 			if err := sameConv(s, rng.Stream(seed, "convolutions")); err != nil {
+				t.Errorf("%s: %v", s.name, err)
+			}
+			if err := sameAttention(s, rng.Stream(seed, "attention")); err != nil {
 				t.Errorf("%s: %v", s.name, err)
 			}
 		}

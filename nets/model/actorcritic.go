@@ -20,6 +20,7 @@ type ActorCritic struct {
 	p       *plan
 	actions int
 	logStd  int // parameter, -1 = none
+	value   int // parameter: the weights of the value's layer, which its bias follows
 }
 
 // NewActorCritic builds the network for the given observation and number of actions, initialised from r. Errors
@@ -43,7 +44,7 @@ func NewActorCriticOf(cfg Config, in Input, d op.Distribution, logStd float64, r
 	if err != nil {
 		return nil, err
 	}
-	m := &ActorCritic{p: b.plan, actions: d.Head(), logStd: -1}
+	m := &ActorCritic{p: b.plan, actions: d.Head(), logStd: -1, value: len(b.shapes) - 2}
 	if d.Dims > 0 {
 		name := "log_std"
 		if cfg.Separate {
@@ -84,6 +85,12 @@ func (m *ActorCritic) Params() *nets.Params { return m.p.params }
 
 // Actions returns the width of the policy's head: the number of actions, or of logits and means.
 func (m *ActorCritic) Actions() int { return m.actions }
+
+// ValueHead returns the weights and the bias of the layer that gives the value. Scaling both scales the value. They belong to
+// Params.
+func (m *ActorCritic) ValueHead() [2][]float32 {
+	return [2][]float32{m.p.params.Views[m.value].Data, m.p.params.Views[m.value+1].Data}
+}
 
 // LogStd returns the logarithms of the deviations of normal distributions, nil if there are none. They belong to
 // Params.

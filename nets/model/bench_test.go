@@ -4,6 +4,8 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,14 +33,25 @@ func benchCases() []netCase {
 	}
 }
 
-// best runs f and reports the shortest run beside the mean: the cost of the work when no other program interferes.
+// best runs f and reports the shortest run beside the mean: the cost of the work when no other program interferes. Other programs
+// interrupt a run of more than a millisecond, so of these the time of the processor counts.
 func best(b *testing.B, f func()) {
 	b.ReportAllocs()
-	least := time.Duration(math.MaxInt64)
+	least, used, long := time.Duration(math.MaxInt64), time.Duration(0), false
 	for b.Loop() {
+		if long {
+			used = processor()
+		}
 		at := b.Elapsed()
 		f()
-		least = min(least, b.Elapsed()-at)
+		took := b.Elapsed() - at
+		if long {
+			if used = processor() - used; used > 0 {
+				took = min(took, used)
+			}
+		}
+		least = min(least, took)
+		long = long || took > time.Millisecond
 	}
 	b.ReportMetric(float64(least.Nanoseconds())/1e3, "best-µs")
 }
@@ -52,6 +65,33 @@ func image(h, w, channels int) (Config, Input) {
 	return Config{Kind: "cnn", Hidden: []int{64}, Activation: "relu", Head: "dense", Branches: []Branch{
 		{Field: "image", Convs: []Conv{conv(16), conv(32)}},
 	}}, Input{{Name: "image", Shape: []int{h, w, channels}}}
+}
+
+// attend returns a network of attention over a table of so many rows of 16 numbers, and 8 numbers without rows. The name says how
+// many rows are filled.
+func attend(rows, filled, width, heads, feed int) netCase {
+	return netCase{
+		fmt.Sprintf("attention %dx16-%d filled %d", rows, width, filled),
+		Config{Kind: KindAttention, Activation: "relu", Head: "dense", Attention: Attention{Width: width, Heads: heads, Layers: 2, Feed: feed}},
+		Input{{Name: "global", Shape: []int{8}}, {Name: "rows", Shape: []int{rows, 16}, Filled: 1}}, 8,
+	}
+}
+
+// observations are noise, with tables filled as the case's name says.
+func observations(r *rand.Rand, c netCase, n int) []float32 {
+	obs, filled := noise(r, n*c.in.Size()), 0
+	if _, err := fmt.Sscanf(c.name[strings.LastIndex(c.name, " ")+1:], "%d", &filled); err != nil || c.cfg.Kind != KindAttention {
+		return obs
+	}
+	for i := range n {
+		for k := range c.in[1].Shape[0] {
+			row := obs[i*c.in.Size()+8+16*k:]
+			if row[0] = 1; k >= filled {
+				clear(row[:16])
+			}
+		}
+	}
+	return obs
 }
 
 // BenchmarkRegression runs networks that other libraries are measured with: forward, squared error of all outputs,
@@ -70,6 +110,7 @@ func BenchmarkRegression(b *testing.B) {
 		netCase
 		rows int
 	}{
+		{attend(32, 32, 64, 4, 128), 64}, {attend(32, 8, 64, 4, 128), 64}, {attend(64, 64, 128, 8, 512), 8},
 		{netCase{"mlp 128-64-64-8", relu(64, 64), Input{{Name: "obs", Shape: []int{128}}}, 8}, 64},
 		{netCase{"mlp 256-256-256-16", relu(256, 256), Input{{Name: "obs", Shape: []int{256}}}, 16}, 256},
 		{netCase{"mlp 4-64-64-2", relu(64, 64), Input{{Name: "obs", Shape: []int{4}}}, 2}, 64},
@@ -90,7 +131,7 @@ func BenchmarkRegression(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			copy(p.Input("obs"), noise(r, c.rows*c.in.Size()))
+			copy(p.Input("obs"), observations(r, c.netCase, c.rows))
 			copy(p.Input("target"), noise(r, c.rows*c.actions))
 			adam := optim.NewAdam(q.Params(), optim.DefaultAdamConfig())
 			best(b, func() {
@@ -101,7 +142,7 @@ func BenchmarkRegression(b *testing.B) {
 			})
 		})
 		f := q.Forward(c.rows)
-		obs := noise(r, c.rows*c.in.Size())
+		obs := observations(r, c.netCase, c.rows)
 		for _, n := range []int{1, c.rows} {
 			b.Run(fmt.Sprintf("forward/%s batch %d", c.name, n), func(b *testing.B) {
 				best(b, func() { f.Run(obs, nil, n) })

@@ -11,10 +11,25 @@ import (
 
 // body is the part of a network below the heads.
 type body struct {
-	trunk    int  // value, one row for each observation
-	slots    int  // value with one row for each slot, or -1
-	slotSize int  // channels of a slot
-	alone    bool // actions are scored from their slots alone, without the trunk
+	trunk  int         // value, one row for each observation
+	tables []slotTable // what actions are scored from, in their order; none with head dense
+	alone  bool        // actions are scored from their slots alone, without the trunk
+}
+
+// slotTable is a value with one row for each slot of one table.
+type slotTable struct{ v, rows int }
+
+// slotBranch is a branch that ends in slots.
+type slotBranch struct {
+	slotTable
+	wrong wrongSlots // if there are not as many as there are actions that stand for slots
+}
+
+// wrongSlots is a fault.
+type wrongSlots struct {
+	key   string
+	value any
+	want  string
 }
 
 // builder adds bodies and heads to a plan.
@@ -24,6 +39,10 @@ type builder struct {
 	in      Input
 	actions int
 	faults  fault.List
+
+	// Of kind attention:
+	live int            // value that lists the live tokens, 0 = none yet
+	kept map[string]int // values whose memory others share, by what they are for
 }
 
 func newBuilder(cfg Config, in Input, actions int) (*builder, error) {
@@ -163,9 +182,12 @@ func (b *builder) concat(rows int, vs []int) int {
 // body adds everything below the heads. Parameter names are prefix + name. valued says whether the state's value needs the
 // trunk: without it there is no trunk if actions do not see one.
 func (b *builder) body(prefix string, valued bool) body {
-	act := b.cfg.act()
-	r := body{slots: -1}
-	var trunk, slots []int
+	if b.cfg.Kind == KindAttention {
+		return b.attention(prefix)
+	}
+	var r body
+	var trunk []int
+	var slots []slotBranch
 	if b.cfg.Kind == "mlp" {
 		trunk = []int{0}
 	} else {
@@ -182,21 +204,17 @@ func (b *builder) body(prefix string, valued bool) body {
 				trunk = append(trunk, b.columns(from, to))
 				continue
 			}
-			v, isSlots := b.branch(prefix, i, f, from, to)
-			if isSlots {
+			if v := b.branch(prefix, i, f, from, to); v.rows > 0 {
 				slots = append(slots, v)
 			} else {
-				trunk = append(trunk, v)
+				trunk = append(trunk, v.v)
 			}
 		}
 	}
-	if k := b.slots(); len(slots) > 0 && b.faults.Err() == nil {
+	if r.tables = b.tables(slots); len(r.tables) > 0 {
 		// With head slots the trunk sees only the mean and the maximum over slots. Neither the critic nor a slot's context
 		// then depends on the order of slots, and the number of weights does not depend on the number of slots. With head
 		// each it sees them for the value alone, and only if there is nothing else to see.
-		r.slots = b.concat(k, slots)
-		h := b.width[r.slots] / k
-		r.slotSize = h
 		r.alone = b.cfg.Head == "each" && len(trunk) == 0
 		if r.alone && !valued {
 			return r
@@ -209,18 +227,66 @@ func (b *builder) body(prefix string, valued bool) body {
 				break
 			}
 			if b.cfg.Critic == criticFlat {
-				trunk = append(trunk, b.flat(prefix, r))
+				trunk = append(trunk, b.flat(prefix, r.tables))
 				break
 			}
-			trunk = append(trunk, b.value(h, func(out int) layerOf {
-				return &pool{in: r.slots, out: out, rows: k, h: h, max: max}
-			}))
+			for _, t := range r.tables {
+				h := b.width[t.v] / t.rows
+				trunk = append(trunk, b.value(h, func(out int) layerOf {
+					return &pool{in: t.v, out: out, rows: t.rows, h: h, max: max}
+				}))
+			}
 		}
 	}
 	if len(trunk) == 0 {
 		return r // only after a fault
 	}
-	x := b.concat(1, trunk)
+	r.trunk = b.hidden(prefix, b.concat(1, trunk))
+	return r
+}
+
+// tables joins branches that end in slots to tables: those with as many rows, one behind the other, describe the same slots
+// side by side. If all tables together have fewer rows than there are actions that stand for slots, the last branches are
+// tables of their own. It reports a fault if the rows are not one for each such action.
+func (b *builder) tables(branches []slotBranch) (tables []slotTable) {
+	if len(branches) == 0 || b.faults.Err() != nil {
+		return nil
+	}
+	want, rows := b.slots(), 0
+	first := make([]bool, len(branches)) // whether a branch begins a table
+	for i, x := range branches {
+		if first[i] = i == 0 || x.rows != branches[i-1].rows; first[i] {
+			rows += x.rows
+		}
+	}
+	for i := len(branches) - 1; i > 0 && rows < want; i-- {
+		if !first[i] {
+			first[i] = true
+			rows += branches[i].rows
+		}
+	}
+	if rows != want {
+		for _, x := range branches {
+			if x.rows != want {
+				b.faults.Add(false, x.wrong.key, x.wrong.value, x.wrong.want)
+			}
+		}
+		return nil
+	}
+	for i := 0; i < len(branches); {
+		joined := []int{branches[i].v}
+		n := branches[i].rows
+		for i++; i < len(branches) && !first[i]; i++ {
+			joined = append(joined, branches[i].v)
+		}
+		tables = append(tables, slotTable{b.concat(n, joined), n})
+	}
+	return tables
+}
+
+// hidden adds the dense layers of the trunk over value x.
+func (b *builder) hidden(prefix string, x int) int {
+	act := b.cfg.act()
 	for i, n := range b.cfg.Hidden {
 		name := fmt.Sprintf("%strunk.%d", prefix, i)
 		if !b.cfg.LayerNorm {
@@ -231,8 +297,7 @@ func (b *builder) body(prefix string, valued bool) body {
 		scale, bias := b.param(name+".norm.scale", constant(1), n), b.param(name+".norm.bias", constant(0), n)
 		x = b.value(n, func(out int) layerOf { return &norm{in: in, out: out, scale: scale, bias: bias, h: n, act: act} })
 	}
-	r.trunk = x
-	return r
+	return x
 }
 
 // columns adds a value that is the columns [from, to) of the observation.
@@ -240,9 +305,9 @@ func (b *builder) columns(from, to int) int {
 	return b.value(to-from, func(out int) layerOf { return &columns{in: 0, out: out, from: from, to: to} })
 }
 
-// branch adds the layers of branch i over field f, whose elements are the columns [from, to) of the observation. It
-// reports whether the result has one row for each slot.
-func (b *builder) branch(prefix string, i int, f Field, from, to int) (int, bool) {
+// branch adds the layers of branch i over field f, whose elements are the columns [from, to) of the observation. The result
+// has rows if it ends in slots.
+func (b *builder) branch(prefix string, i int, f Field, from, to int) (r slotBranch) {
 	br, act := b.cfg.Branches[i], b.cfg.act()
 	key := fmt.Sprintf("branches[%d]", i)
 	prefix += f.Name
@@ -256,7 +321,7 @@ func (b *builder) branch(prefix string, i int, f Field, from, to int) (int, bool
 	} else {
 		if len(f.Shape) != 2 && len(f.Shape) != 3 {
 			b.faults.Add(false, key+".field", f.Name, fmt.Sprintf("an image [H, W] or [H, W, C] for convolutions; its shape is %v", f.Shape))
-			return v, false
+			return r
 		}
 		h, w, c := f.Shape[0], f.Shape[1], 1
 		if len(f.Shape) == 3 {
@@ -267,7 +332,7 @@ func (b *builder) branch(prefix string, i int, f Field, from, to int) (int, bool
 			if k.grouped() {
 				if f.Group < 1 || w%f.Group != 0 {
 					b.faults.Add(false, kernel, "nothing", fmt.Sprintf("[down, across]: the columns of field %s form no groups that it could follow", f.Name))
-					return v, false
+					return r
 				}
 				k.Kernel = [2]int{h, f.Group}
 				k.Stride = k.Kernel
@@ -280,7 +345,7 @@ func (b *builder) branch(prefix string, i int, f Field, from, to int) (int, bool
 					want += orGroup(f)
 				}
 				b.faults.Add(false, kernel, k.Kernel, want)
-				return v, false
+				return r
 			}
 			name := fmt.Sprintf("%s.conv.%d", prefix, j)
 			weight := b.param(name+".weight", b.weights(layer.GainHidden), g.KH, g.KW, g.C, k.Filters)
@@ -303,21 +368,8 @@ func (b *builder) branch(prefix string, i int, f Field, from, to int) (int, bool
 	}
 	rows, asSlots := 1, br.Slots && b.cfg.slotted()
 	if asSlots {
-		rows = b.slots()
-		if positions != rows {
-			which := "actions - 1"
-			if b.cfg.Head == "each" {
-				which = "actions"
-			}
-			want := fmt.Sprintf("%d positions at the end, one for each slot (%s)", rows, which)
-			if len(br.Convs) == 1 && !br.Convs[0].grouped() && f.Group > 0 {
-				k := br.Convs[0].Kernel
-				b.faults.Add(false, key+".convs[0].kernel", k, fmt.Sprintf("the rows and columns of one slot of field %s, [%d %d]%s", f.Name, f.Shape[0], f.Group, orGroup(f)))
-				return v, false
-			}
-			b.faults.Add(false, key+".slots", positions, want)
-			return v, false
-		}
+		rows = max(positions, 1)
+		r.rows, r.wrong = rows, b.notSlots(key, &br, f, positions)
 	} else if br.Slots { // with head dense the slots, if any, still share the layers
 		rows = max(positions, 1)
 	}
@@ -328,7 +380,23 @@ func (b *builder) branch(prefix string, i int, f Field, from, to int) (int, bool
 		in := v
 		v = b.value(b.width[in], func(out int) layerOf { return &flatten{in: in, out: out, width: b.width[in]} })
 	}
-	return v, asSlots
+	r.v = v
+	return r
+}
+
+// notSlots returns the fault of a branch over field f that ends in another number of positions than there are actions that
+// stand for slots.
+func (b *builder) notSlots(key string, br *Branch, f Field, positions int) wrongSlots {
+	which := "actions - 1"
+	if b.cfg.Head == "each" {
+		which = "actions"
+	}
+	if len(br.Convs) == 1 && !br.Convs[0].grouped() && f.Group > 0 {
+		return wrongSlots{key + ".convs[0].kernel", br.Convs[0].Kernel,
+			fmt.Sprintf("the rows and columns of one slot of field %s, [%d %d]%s", f.Name, f.Shape[0], f.Group, orGroup(f))}
+	}
+	return wrongSlots{key + ".slots", positions,
+		fmt.Sprintf("%d positions at the end, one for each slot (%s); or several tables with so many together", b.slots(), which)}
 }
 
 // orGroup is the end of a fault in a kernel over field f, if it can be left out.
@@ -344,21 +412,38 @@ func (b *builder) actionHead(name string, y body, gain float64) int {
 	if b.cfg.Head == "dense" {
 		return b.dense(name, y.trunk, 1, b.actions, gain, true, op.Identity)
 	}
-	k, h, act := b.slots(), b.cfg.SlotHidden, b.cfg.act()
-	if y.alone {
-		hidden := b.dense(name+".slot", y.slots, k, h, layer.GainHidden, true, act)
-		each := b.dense(name+".each", hidden, k, 1, gain, true, op.Identity)
-		return b.value(k, func(out int) layerOf { return &flatten{in: each, out: out, width: k} })
+	h, act := b.cfg.SlotHidden, b.cfg.act()
+	context := -1
+	var scores []int
+	for i, t := range y.tables { // each has weights of its own, shared by its rows
+		suffix := ""
+		if i > 0 {
+			suffix = fmt.Sprint(".", i)
+		}
+		k, hidden := t.rows, -1
+		if y.alone {
+			hidden = b.dense(name+".slot"+suffix, t.v, k, h, layer.GainHidden, true, act)
+		} else {
+			// slot·W1 + context·W2 is one layer with two inputs: with gain 1 each the sum has the variance of gain sqrt 2.
+			s := b.dense(name+".slot"+suffix, t.v, k, h, 1, false, op.Identity)
+			if i == 0 {
+				context = b.dense(name+".context", y.trunk, 1, h, 1, true, op.Identity)
+			}
+			hidden = b.value(k*h, func(out int) layerOf { return &addRows{in: s, context: context, out: out, rows: k, h: h, act: act} })
+		}
+		each := b.dense(name+".each"+suffix, hidden, k, 1, gain, true, op.Identity)
+		scores = append(scores, each)
 	}
-	// slot·W1 + context·W2 is one layer with two inputs: with gain 1 each the sum has the variance of gain sqrt 2.
-	s := b.dense(name+".slot", y.slots, k, h, 1, false, op.Identity)
-	c := b.dense(name+".context", y.trunk, 1, h, 1, true, op.Identity)
-	hidden := b.value(k*h, func(out int) layerOf { return &addRows{in: s, context: c, out: out, rows: k, h: h, act: act} })
-	each := b.dense(name+".each", hidden, k, 1, gain, true, op.Identity)
-	if b.cfg.Head == "each" {
-		return b.value(k, func(out int) layerOf { return &flatten{in: each, out: out, width: k} })
+	wait := -1
+	if b.cfg.Head == "slots" {
+		wait = b.dense(name+".wait", y.trunk, 1, 1, gain, true, op.Identity)
 	}
-	wait := b.dense(name+".wait", y.trunk, 1, 1, gain, true, op.Identity)
-	flat := b.value(k, func(out int) layerOf { return &flatten{in: each, out: out, width: k} })
-	return b.concat(1, []int{flat, wait})
+	for i, t := range y.tables {
+		each := scores[i]
+		scores[i] = b.value(t.rows, func(out int) layerOf { return &flatten{in: each, out: out, width: t.rows} })
+	}
+	if wait >= 0 {
+		scores = append(scores, wait)
+	}
+	return b.concat(1, scores)
 }

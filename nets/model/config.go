@@ -40,10 +40,11 @@ func (in Input) Size() int {
 
 // Config describes a network.
 type Config struct {
-	// Kind is "mlp", dense layers over the whole flat observation, or "cnn", a branch for each field that Branches
-	// names. With cnn, fields that no branch names enter the trunk directly.
+	// Kind is "mlp", dense layers over the whole flat observation, "cnn", a branch for each field that Branches names, or
+	// "attention", a transformer over the rows of tables (see Attention). With cnn, fields that no branch names enter the
+	// trunk directly.
 	Kind string `yaml:"kind"`
-	// Hidden are the widths of the dense layers (for cnn: of the trunk after the branches).
+	// Hidden are the widths of the dense layers (for cnn: of the trunk after the branches; for attention: after pooling).
 	Hidden []int `yaml:"hidden"`
 	// Activation is "relu" or "tanh", applied after every layer except the heads.
 	Activation string `yaml:"activation"`
@@ -58,6 +59,8 @@ type Config struct {
 	Separate bool `yaml:"separate"`
 	// Branches are the branches of kind cnn.
 	Branches []Branch `yaml:"branches"`
+	// Attention are the sizes of kind attention.
+	Attention Attention `yaml:"attention,flow,omitempty"`
 	// Head is "dense", one layer from the trunk to all actions, "slots" or "each". With "slots" the first actions-1
 	// actions represent slots of a queue and are scored by one small network with shared weights; the last action
 	// ("wait") is scored by the trunk. The order of slots then matters only through what they contain. "each" is like
@@ -103,7 +106,9 @@ type Branch struct {
 	Dense []int `yaml:"dense"`
 	// Slots makes the branch end in one position for each slot: the last convolution's positions (row by row), or the
 	// first dimension of a field without convolutions. With head slots there must be actions-1 positions, with head
-	// each as many as actions.
+	// each as many as actions. Fields with as many positions, one behind the other in the observation, describe the same
+	// slots. Several tables may have so many positions together, as the jobs that can start and those that can be stopped:
+	// each is then scored by a small network of its own, in the order of the observation's fields.
 	Slots bool `yaml:"slots"`
 }
 
@@ -136,7 +141,7 @@ const (
 // Validate reports every fault that is visible without the observation; the constructors report the others.
 func (c Config) Validate() error {
 	var l fault.List
-	l.Add(c.Kind == "mlp" || c.Kind == "cnn", "kind", c.Kind, `"mlp" or "cnn"`)
+	l.Add(c.Kind == "mlp" || c.Kind == "cnn" || c.Kind == KindAttention, "kind", c.Kind, `"mlp", "cnn" or "attention"`)
 	l.Add(c.Activation == "relu" || c.Activation == "tanh", "activation", c.Activation, `"relu" or "tanh"`)
 	l.Add(c.Init == "orthogonal" || c.Init == fanIn || c.Init == "", "init", c.Init, `"orthogonal" or "fan-in"`)
 	l.Add(c.Head == "dense" || c.slotted(), "head", c.Head, `"dense", "slots" or "each"`)
@@ -173,7 +178,11 @@ func (c Config) Validate() error {
 		l.Add(!c.slotted(), "head", c.Head, `"dense" with kind mlp`)
 	case "cnn":
 		l.Add(len(c.Branches) > 0, "branches", len(c.Branches), "at least one with kind cnn")
+	case KindAttention:
+		l.Add(len(c.Branches) == 0, "branches", len(c.Branches), "none with kind attention")
+		c.Attention.check(&l)
 	}
+	l.Add(c.Kind == KindAttention || c.Attention.IsZero(), "attention", fmt.Sprintf("%+v", c.Attention), "nothing, or kind attention")
 	if c.slotted() {
 		l.Add(slots || c.Kind != "cnn", "head", c.Head, `"dense", or a branch with slots: true`)
 		l.Add(c.SlotHidden > 0 && c.SlotHidden <= maxWidth, "slot_hidden", c.SlotHidden, wantWidth)

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"fmt"
+
 	"clustergym/nets/layer"
 	"clustergym/nets/op"
 )
@@ -8,11 +10,18 @@ import (
 // criticFlat is the value of Config.Critic whose trunk sees one number of each slot.
 const criticFlat = "flat"
 
-// flat adds one number for each slot of y, by a hidden layer and an output like those that score actions, and returns them
+// flat adds one number for each slot of the tables, by a hidden layer and an output like those that score actions, and returns them
 // side by side.
-func (b *builder) flat(prefix string, y body) int {
-	k := b.slots()
-	hidden := b.dense(prefix+"value.slot", y.slots, k, b.cfg.SlotHidden, layer.GainHidden, true, b.cfg.act())
-	each := b.dense(prefix+"value.each", hidden, k, 1, 1, true, op.Identity)
-	return b.value(k, func(out int) layerOf { return &flatten{in: each, out: out, width: k} })
+func (b *builder) flat(prefix string, tables []slotTable) int {
+	var all []int
+	for i, t := range tables {
+		suffix := ""
+		if i > 0 {
+			suffix = fmt.Sprint(".", i)
+		}
+		hidden := b.dense(prefix+"value.slot"+suffix, t.v, t.rows, b.cfg.SlotHidden, layer.GainHidden, true, b.cfg.act())
+		each := b.dense(prefix+"value.each"+suffix, hidden, t.rows, 1, 1, true, op.Identity)
+		all = append(all, b.value(t.rows, func(out int) layerOf { return &flatten{in: each, out: out, width: t.rows} }))
+	}
+	return b.concat(1, all)
 }

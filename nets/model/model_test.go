@@ -71,19 +71,31 @@ func netCases() []netCase {
 		c.Base = b
 		return c
 	}
+	// Two tables whose rows are the actions: the jobs that can start, in a table and an image, and the gangs that run.
+	two := Config{Kind: "cnn", Hidden: []int{10}, Activation: "relu", Head: "slots", SlotHidden: 7, Branches: []Branch{
+		{Field: "jobs", Slots: true, Dense: []int{6}}, {Field: "queue", Slots: true, Convs: []Conv{{Filters: 3}}}, {Field: "running", Slots: true, Dense: []int{5}},
+	}}
+	twoSeparate := two
+	twoSeparate.Separate = true
+	twoIn := Input{{Name: "global", Shape: []int{3}}, {Name: "jobs", Shape: []int{4, 5}}, {Name: "queue", Shape: []int{3, 8}, Group: 2}, {Name: "running", Shape: []int{2, 6}}}
+	twoAlone := two
+	twoAlone.Head = "each"
 	job := Base{Field: "jobs", Column: 3, Scale: -8, Wait: -9}
-	return []netCase{
+	return append(attentionCases(), []netCase{
 		{"cnn slots based", residual(branches("slots", 1), job), jobSelect, jobSelectActions},
 		{"cnn slots separate based", residual(slotsSeparate, job), jobSelect, jobSelectActions},
 		{"mlp based", residual(mlp, Base{Field: "obs", Scale: 2}), Input{{Name: "a", Shape: []int{2}}, {Name: "obs", Shape: []int{3}}}, 4},
 		{"each based", residual(each, Base{Field: "table", Column: 4, Scale: 1}), rows, 4},
+		{"two tables", two, twoIn, 7}, {"two tables separate", twoSeparate, twoIn, 7},
+		{"two tables of as many rows", two, slices.Concat(twoIn[:3], Input{{Name: "running", Shape: []int{4, 6}}}), 9},
+		{"two tables each", twoAlone, twoIn, 6}, {"two tables each alone", twoAlone, twoIn[1:], 6},
 		{"each alone", each, rows, 4}, {"each alone separate", kernels, rows, 4},
 		{"each alone flat", flatShared, rows, 4}, {"each alone flat separate", flattened, rows, 4},
 		{"each", each, Input{{Name: "extra", Shape: []int{3}}, {Name: "table", Shape: []int{4, 5}}}, 4},
 		{"mlp", mlp, flat, 4}, {"mlp shared", shared, flat, 4}, {"mlp norm", normed, flat, 4}, {"linear", none, flat, 4},
 		{"cnn dense", branches("dense", 1), jobSelect, jobSelectActions}, {"cnn slots", branches("slots", 1), jobSelect, jobSelectActions},
 		{"cnn slots separate", slotsSeparate, jobSelect, jobSelectActions}, {"odd slots", odd, oddIn, 4}, {"odd dense", oddDense, oddIn, 4},
-	}
+	}...)
 }
 
 func noise(r *rand.Rand, n int) []float32 {
@@ -264,6 +276,45 @@ func TestSlotsAreScoredAlike(t *testing.T) {
 	}
 	if math.Abs(float64(v[0]-value)) > 1e-5 {
 		t.Errorf("value %v, want %v", v[0], value)
+	}
+}
+
+// The actions of two tables follow the order of their rows, each in its own table.
+func TestTwoTablesAreScoredRowByRow(t *testing.T) {
+	cfg := Config{Kind: "cnn", Hidden: []int{12}, Activation: "tanh", Head: "slots", SlotHidden: 7, Branches: []Branch{
+		{Field: "jobs", Slots: true, Dense: []int{6}}, {Field: "running", Slots: true, Dense: []int{5}},
+	}}
+	in := Input{{Name: "global", Shape: []int{3}}, {Name: "jobs", Shape: []int{4, 5}}, {Name: "running", Shape: []int{3, 6}}}
+	r := rng.Stream(29, "tables")
+	ac, err := NewActorCritic(cfg, in, 8, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range ac.Params().Data {
+		ac.Params().Data[i] += float32(0.3 * r.NormFloat64())
+	}
+	obs := noise(r, in.Size())
+	f := ac.Forward(1)
+	swap := func(x []float32, a, b, width int) {
+		for i := range width {
+			x[a*width+i], x[b*width+i] = x[b*width+i], x[a*width+i]
+		}
+	}
+	for _, x := range []struct{ from, width, a, b, first int }{{3, 5, 0, 2, 0}, {23, 6, 1, 2, 4}} {
+		before, _ := f.Run(obs, 1)
+		want := slices.Clone(before)
+		a, b := x.first+x.a, x.first+x.b
+		if math.Abs(float64(want[a]-want[b])) < 1e-3 {
+			t.Fatalf("actions %d and %d score alike: the test shows nothing", a, b)
+		}
+		want[a], want[b] = want[b], want[a]
+		swap(obs[x.from:], x.a, x.b, x.width)
+		after, _ := f.Run(obs, 1)
+		for i := range after {
+			if math.Abs(float64(after[i]-want[i])) > 1e-5 {
+				t.Errorf("rows %d and %d of the field at %d are swapped: logit %d is %v, want %v", x.a, x.b, x.from, i, after[i], want[i])
+			}
+		}
 	}
 }
 

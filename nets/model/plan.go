@@ -17,6 +17,7 @@ import (
 type plan struct {
 	layers []layerOf
 	width  []int
+	home   map[int]int // values that a forward pass keeps in the memory of an earlier one
 	params *nets.Params
 
 	shapes []nets.View // names and shapes of the parameters
@@ -41,6 +42,18 @@ func (p *plan) value(width int, make func(out int) layerOf) int {
 	p.width = append(p.width, width)
 	p.layers = append(p.layers, make(out))
 	return out
+}
+
+// share makes a forward pass keep value v in the memory of the earlier value at, which no layer after v reads as itself. It is
+// at least as wide.
+func (p *plan) share(v, at int) {
+	if p.home == nil {
+		p.home = map[int]int{}
+	}
+	if p.width[v] > p.width[at] {
+		panic(fmt.Sprintf("model: a value of width %d in the memory of one of %d", p.width[v], p.width[at]))
+	}
+	p.home[v] = at
 }
 
 // param declares a parameter and returns its number.
@@ -76,7 +89,7 @@ type forward struct {
 	max     int
 	vals    [][]float32 // by value; val returns the rows in use
 	mask    []float32   // of duelling heads, nil = all legal
-	scratch []float32   // patches of convolutions
+	scratch []float32   // of one layer at a time
 }
 
 func newForward(p *plan, maxRows int) *forward {
@@ -85,15 +98,13 @@ func newForward(p *plan, maxRows int) *forward {
 	}
 	f := &forward{p: p, max: maxRows, vals: make([][]float32, len(p.width))}
 	for v, w := range p.width[1:] { // the observation belongs to the caller
-		f.vals[v+1] = make([]float32, maxRows*w)
-	}
-	need := 0
-	for _, l := range p.layers {
-		if c, ok := l.(*conv); ok {
-			need = max(need, c.scratch())
+		if at, shared := p.home[v+1]; shared {
+			f.vals[v+1] = f.vals[at]
+		} else {
+			f.vals[v+1] = make([]float32, maxRows*w)
 		}
 	}
-	f.scratch = make([]float32, need)
+	f.scratch = make([]float32, p.scratch())
 	return f
 }
 

@@ -7,8 +7,9 @@ import "clustergym/nets"
 type Size struct {
 	Params  float64 // all parameters
 	Largest float64 // the largest single parameter
-	Row     float64 // all values of one observation, without the observation itself
-	Scratch float64 // patches of convolutions, once for each Forward
+	Row     float64 // all values of one observation in a Forward, without the observation itself
+	Graph   float64 // about what a program with gradients keeps for one observation, without the observation itself
+	Scratch float64 // patches of convolutions, weights of attention; once for each Forward
 }
 
 // ActorCriticSize returns the size of the network that NewActorCritic makes from the same arguments, without
@@ -30,6 +31,13 @@ func QNetSize(cfg Config, in Input, actions int, duelling bool) (Size, error) {
 	return b.size(), nil
 }
 
+// Roughly how many numbers a graph keeps for each value of a network: the values before and after the activation, and the
+// gradients of both; for layers of attention the values alone and some gradients.
+const (
+	graphValues = 4
+	graphLive   = 1.5
+)
+
 func (p *plan) size() Size {
 	var s Size
 	for i := range p.shapes {
@@ -37,15 +45,30 @@ func (p *plan) size() Size {
 		s.Params += n
 		s.Largest = max(s.Largest, n)
 	}
-	for _, w := range p.width[1:] {
-		s.Row += float64(w)
+	for i, w := range p.width[1:] {
+		if _, shared := p.home[i+1]; !shared {
+			s.Row += float64(w)
+		}
+		s.Graph += graphValues * float64(w)
 	}
 	for _, l := range p.layers {
-		if c, ok := l.(*conv); ok {
-			s.Scratch = max(s.Scratch, float64(c.scratch()))
+		if l, ok := l.(interface{ outLive() int }); ok { // programs have one value of each, and reuse its gradient's memory
+			s.Graph -= (graphValues - graphLive) * float64(p.width[l.outLive()])
 		}
 	}
+	s.Scratch = float64(p.scratch())
 	return s
+}
+
+// scratch returns the number of elements that the layers use for themselves, one at a time.
+func (p *plan) scratch() int {
+	need := 0
+	for _, l := range p.layers {
+		if c, ok := l.(interface{ scratch() int }); ok {
+			need = max(need, c.scratch())
+		}
+	}
+	return need
 }
 
 // Work returns about how many multiplications a forward pass over one observation takes.
@@ -60,6 +83,10 @@ func (p *plan) work() int {
 		switch l := l.(type) {
 		case *dense:
 			n += l.rows * l.k * l.n
+		case *denseLive:
+			n += l.t * l.k * l.h
+		case *attendLive:
+			n += 2 * l.t * l.t * l.h
 		case *conv:
 			n += l.c.OutH() * l.c.OutW() * l.c.Patch() * l.filters
 		}

@@ -42,7 +42,7 @@ func RunBase[T kernel.Float](b Base, out, x, obs []T, n, a, d int) {
 		for k := range a {
 			s := rest
 			if k < b.Slots {
-				s = T(scale * obs[i*d+b.From+k*b.Stride]) // the conversion keeps it from being fused with the sum
+				s = scale * obs[i*d+b.From+k*b.Stride]
 			}
 			out[i*a+k] = x[i*a+k] + s
 		}

@@ -2,6 +2,7 @@ package op_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"gorgonia.org/gorgonia"
@@ -60,10 +61,12 @@ func mask(i int) float64 {
 	return 1
 }
 
-var gradCases = []struct {
+type gradCase struct {
 	name  string
 	build func(e *env) *gorgonia.Node
-}{
+}
+
+var gradCases = []gradCase{
 	{"dense identity", func(e *env) *gorgonia.Node {
 		return op.Dense(e.param("x", 5, 7), e.param("w", 7, 3), e.param("b", 3), op.Identity)
 	}},
@@ -208,7 +211,7 @@ func td(e *env, delta float64) *gorgonia.Node {
 }
 
 func TestGradientsEqualCentralDifferences(t *testing.T) {
-	for _, c := range gradCases {
+	for _, c := range slices.Concat(gradCases, liveCases) {
 		t.Run(c.name, func(t *testing.T) {
 			e := &env{fill: map[string]func(int) float64{}, seed: c.name, views: make([]nets.View, 0, 20)}
 			p, err := tape.Build(tensor.Float64, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {

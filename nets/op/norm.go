@@ -19,8 +19,8 @@ func LayerNorm(x, gamma, beta *gorgonia.Node) *gorgonia.Node {
 		diff: []bool{true, true, true},
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			return gorgonia.Nodes{
-				apply(spec{name: "layernorm-dx", out: s}, runNormX[float32](n, h), runNormX[float64](n, h), in[0], in[1], grad),
-				apply(spec{name: "layernorm-dgamma", out: tensor.Shape{h}}, runNormGamma[float32](n, h), runNormGamma[float64](n, h), in[0], grad),
+				apply(spec{name: "layernorm-dx", out: s, over: 3}, runNormX[float32](n, h), runNormX[float64](n, h), in[0], in[1], grad),
+				apply(spec{name: "layernorm-dgamma", out: tensor.Shape{h}, scratch: n * h}, runNormGamma[float32](n, h), runNormGamma[float64](n, h), in[0], grad),
 				colSums(grad),
 			}
 		},
@@ -31,37 +31,10 @@ func runNorm[T kernel.Float](n, h int) runFunc[T] {
 	return func(out []T, in [][]T, _ []T) { kernel.LayerNorm(out, in[0], in[1], in[2], n, h) }
 }
 
-// runNormX computes dx = (e - mean(e) - z·mean(e·z)) / deviation, with z the normalised row and e = gamma·dy.
 func runNormX[T kernel.Float](n, h int) runFunc[T] {
-	return func(out []T, in [][]T, _ []T) {
-		gamma := in[1]
-		for i := 0; i < n; i++ {
-			x, dy, dx := in[0][i*h:(i+1)*h], in[2][i*h:(i+1)*h], out[i*h:(i+1)*h]
-			mean, inv := kernel.Moments(x)
-			var s, t T
-			for j, v := range x {
-				e := gamma[j] * dy[j]
-				s += e
-				t += e * (v - mean) * inv
-			}
-			s /= T(h)
-			t /= T(h)
-			for j, v := range x {
-				dx[j] = inv * (gamma[j]*dy[j] - s - (v-mean)*inv*t)
-			}
-		}
-	}
+	return func(out []T, in [][]T, _ []T) { kernel.LayerNormGrad(out, in[0], in[1], in[2], n, h) }
 }
 
 func runNormGamma[T kernel.Float](n, h int) runFunc[T] {
-	return func(out []T, in [][]T, _ []T) {
-		clear(out)
-		for i := 0; i < n; i++ {
-			x, dy := in[0][i*h:(i+1)*h], in[1][i*h:(i+1)*h]
-			mean, inv := kernel.Moments(x)
-			for j, v := range x {
-				out[j] += dy[j] * (v - mean) * inv
-			}
-		}
-	}
+	return func(out []T, in [][]T, scratch []T) { kernel.LayerNormGradGamma(out, in[0], in[1], n, h, scratch) }
 }

@@ -50,6 +50,7 @@ func main() {
 	}
 	s.sumSquares()
 	s.groupwise()
+	s.attention()
 	if s.lanes == 16 {
 		s.picked(4)
 		s.nonZero()

@@ -1,0 +1,5 @@
+//go:build invariants
+
+package rollout_test
+
+const checked = true

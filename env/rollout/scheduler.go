@@ -1,0 +1,257 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"clustergym/env/heuristic"
+	"clustergym/env/sim"
+	"clustergym/internal/nearest"
+)
+
+// Prefix begins the names of policies that search: "rollout:sjf+skip".
+const Prefix = "rollout:"
+
+// CheckBase says in one sentence why rollouts cannot play on with a heuristic; nil if they can.
+func CheckBase(c *heuristic.Config) error {
+	if !slices.Contains(heuristic.Orders(), c.Order) {
+		return fmt.Errorf("%s%s: the base %q is unknown, want %s", Prefix, c.Order, c.Order, nearest.OneOf(c.Order, heuristic.Bases()))
+	}
+	k := *c
+	if k.Backfill == "easy" {
+		k.Backfill = "none" // it begins anew at each decision: running jobs end when their age lets expect it
+	}
+	if why := k.Forgets(); why != "" {
+		return fmt.Errorf("%s%s: rollouts play on from any state, and %s; want an order that stops no job, such as fifo, sjf or f1, with strict or skip, and without back-filling or with easy",
+			Prefix, c.Name(), why)
+	}
+	if est, err := sim.ParseEstimates(c.Estimates); err == nil && est.Mode == sim.EstimateNone {
+		return fmt.Errorf("%s%s: %w", Prefix, c.Name(), ErrBlind)
+	}
+	return nil
+}
+
+// line lists the waiting jobs that fit now in the order of a heuristic.
+type line struct {
+	policy           heuristic.Policy // that starts the first job in its order that fits
+	waiting, running []sim.Job
+	view             sim.View
+	point            sim.Point
+	free             sim.Decision
+}
+
+// newLine returns a line in the order of base, whatever its admission and back-filling.
+func newLine(base heuristic.Config) (*line, error) {
+	base.Admission, base.Backfill = "skip", "none"
+	p, err := heuristic.New(base)
+	return &line{policy: p}, err
+}
+
+// grow returns dst with one more decision, whose GPU list is one that it had before.
+func grow(dst []sim.Decision) []sim.Decision {
+	if len(dst) < cap(dst) {
+		dst = dst[:len(dst)+1]
+	} else {
+		dst = append(dst, sim.Decision{})
+	}
+	d := &dst[len(dst)-1]
+	*d = sim.Decision{GPUs: d.GPUs[:0]}
+	return dst
+}
+
+// add appends to dst the starts of the first jobs of list that fit, until dst has most decisions. Jobs that dst already
+// starts are left out.
+func (l *line) add(v *sim.View, list []sim.Job, most int, dst []sim.Decision) ([]sim.Decision, error) {
+	l.waiting, l.running = append(l.waiting[:0], list...), append(l.running[:0], v.Running()...)
+	for i := range dst {
+		if dst[i].Op == sim.StartJob {
+			l.hide(dst[i].Job)
+		}
+	}
+	l.point.Now, l.point.Events = v.Now(), l.point.Events[:0]
+	for len(dst) < most && len(l.waiting) > 0 {
+		l.view = v.Within(v.Cluster(), &l.waiting, &l.running)
+		l.policy.Reset(&l.view)
+		l.free.Op, l.free.GPUs, l.free.Until = sim.Wait, l.free.GPUs[:0], 0
+		if err := l.policy.Decide(&l.view, &l.point, &l.free); err != nil {
+			return dst, err
+		}
+		if l.free.Op != sim.StartJob {
+			break
+		}
+		dst = grow(dst)
+		d := &dst[len(dst)-1]
+		d.Op, d.Job, d.GPUs = sim.StartJob, l.free.Job, append(d.GPUs, l.free.GPUs...)
+		l.hide(d.Job)
+	}
+	return dst, nil
+}
+
+// hide removes a job from the list.
+func (l *line) hide(j sim.Job) {
+	if i := slices.Index(l.waiting, j); i >= 0 {
+		l.waiting[i] = l.waiting[len(l.waiting)-1]
+		l.waiting = l.waiting[:len(l.waiting)-1]
+	}
+}
+
+// Scheduler is a heuristic that looks ahead. It is a heuristic.Policy.
+type Scheduler struct {
+	name   string
+	base   heuristic.Policy
+	line   *line
+	search *Search
+	past   *Past // that it feeds, nil = none
+	most   int   // candidates
+	seed   uint64
+	ctx    context.Context
+	cands  []sim.Decision
+	point  sim.Point
+	open   bool // the current point has been seen
+	tally  Tally
+}
+
+// Tally counts what a policy has decided since it was reset.
+type Tally struct {
+	Decisions int // at which there was a choice
+	Deviated  int // at which the base would have chosen otherwise
+	Waited    int // of these, how often it waits where the base starts a job
+	Rollouts  int
+}
+
+var _ heuristic.Policy = (*Scheduler)(nil)
+
+// Setup is what Scheduler and Actor need beside the settings.
+type Setup struct {
+	Config
+	// Source draws futures; nil = from the run's own past, which a Scheduler collects.
+	Source  Source
+	Workers int
+	Clock   func() time.Duration // for budgets of time
+}
+
+// New returns the scheduler that improves base.
+func New(setup Setup, base heuristic.Config) (*Scheduler, error) {
+	if err := base.Validate(); err != nil {
+		return nil, err
+	}
+	if err := CheckBase(&base); err != nil {
+		return nil, err
+	}
+	est, err := sim.ParseEstimates(base.Estimates)
+	if err != nil {
+		return nil, err
+	}
+	est.Seed = base.Seed
+	s := &Scheduler{name: Prefix + base.Name(), most: setup.Candidates, seed: base.Seed, ctx: context.Background()}
+	if setup.Source == nil {
+		s.past = NewPast(est)
+		setup.Source = s.past
+	}
+	if s.search, err = setup.search(base, est); err != nil {
+		return nil, err
+	}
+	if s.base, err = heuristic.New(base); err != nil {
+		return nil, err
+	}
+	s.line, err = newLine(base)
+	return s, err
+}
+
+// search returns the search that plays on with base.
+func (s *Setup) search(base heuristic.Config, est sim.Estimates) (*Search, error) {
+	return NewSearch(Options{
+		Config: s.Config, Estimates: est, Source: s.Source, Workers: s.Workers, Clock: s.Clock,
+		Base: func() (Base, error) { return heuristic.New(base) },
+	})
+}
+
+// Name returns the name of the base after Prefix.
+func (s *Scheduler) Name() string { return s.name }
+
+// Reseed changes the seed of the draws, and that of noisy estimates, from the next Reset on.
+func (s *Scheduler) Reseed(seed uint64) {
+	s.seed = seed
+	s.base.Reseed(seed)
+	s.line.policy.Reseed(seed)
+	s.search.Reseed(seed)
+}
+
+// Cancel makes decisions end with ctx's error when ctx is cancelled.
+func (s *Scheduler) Cancel(ctx context.Context) { s.ctx = ctx }
+
+// Tally returns what has been decided since the last Reset.
+func (s *Scheduler) Tally() Tally { return s.tally }
+
+// Reset implements sim.Scheduler.
+func (s *Scheduler) Reset(v *sim.View) {
+	s.tally, s.open = Tally{}, false
+	if s.past != nil {
+		s.past.Reset(s.seed)
+	}
+}
+
+// Decide implements sim.Scheduler.
+func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
+	if !s.open && s.past != nil {
+		if err := s.past.Observe(v, p); err != nil {
+			return err
+		}
+	}
+	s.open = true
+	s.cands = grow(s.cands[:0])
+	s.point.Now, s.point.Events = v.Now(), s.point.Events[:0]
+	s.base.Reset(v)
+	if err := s.base.Decide(v, &s.point, &s.cands[0]); err != nil {
+		return err
+	}
+	best, err := s.choose(v)
+	if err != nil {
+		return err
+	}
+	c := &s.cands[best]
+	d.Op, d.Job, d.N, d.Until, d.GPUs = c.Op, c.Job, c.N, c.Until, append(d.GPUs[:0], c.GPUs...)
+	s.open = d.Op != sim.Wait
+	return nil
+}
+
+// choose lists the candidates after the base's choice and returns the best.
+func (s *Scheduler) choose(v *sim.View) (best int, err error) {
+	waits := s.cands[0].Op == sim.Wait
+	canWait := !waits && len(v.Running()) > 0
+	most := s.most
+	if canWait {
+		most--
+	}
+	if s.cands, err = s.line.add(v, v.Waiting(), most, s.cands); err != nil {
+		return 0, err
+	}
+	if canWait { // not where nothing runs, so that it does not matter whether jobs will arrive
+		s.cands = grow(s.cands)
+	}
+	return s.search.take(s.ctx, v, s.seed, s.cands, &s.tally)
+}
+
+// take returns the best of several candidates and counts the decision.
+func (s *Search) take(ctx context.Context, v *sim.View, seed uint64, cands []sim.Decision, t *Tally) (int, error) {
+	if len(cands) < 2 {
+		return 0, nil
+	}
+	c, err := s.Choose(ctx, v, seed, cands)
+	if err != nil {
+		return 0, err
+	}
+	t.Decisions++
+	for _, n := range c.Played {
+		t.Rollouts += n
+	}
+	if c.Best > 0 {
+		t.Deviated++
+		if cands[c.Best].Op == sim.Wait {
+			t.Waited++
+		}
+	}
+	return c.Best, nil
+}

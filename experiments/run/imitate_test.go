@@ -1,0 +1,182 @@
+package run
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"clustergym/agents/train"
+	"clustergym/experiments/config"
+	"clustergym/experiments/rundir"
+	"clustergym/internal/rng"
+	"clustergym/internal/testseed"
+)
+
+// imitating is tinyRun after imitation: of two rounds for ppo, of one for ddqn.
+func imitating(agent string) config.Config {
+	c := tinyRun(agent)
+	c.Train.Steps, c.Train.Imitate, c.Train.ImitateSteps, c.Train.ImitateEpochs = 400, "sjf@slots", 700, 2
+	c.Train.LogEvery, c.Train.EvalEvery, c.Train.CheckpointEvery = 200, 200, 200
+	if agent == "ppo" {
+		c.Train.ImitateRounds = 2
+	}
+	return c
+}
+
+// A run that imitates has the same bytes for any number of workers, and after interruptions while it records, while it learns
+// and afterwards. What was recorded is not recorded again.
+func TestImitationIsTheSameForWorkersAndAfterInterruptions(t *testing.T) {
+	seed := testseed.Or(51)
+	t.Logf("seed %d", seed)
+	r := rng.Stream(seed, "cuts")
+	for _, agent := range config.Agents() {
+		cfg := imitating(agent)
+		cfg.Seed = seed
+		straight := t.TempDir()
+		all := 0
+		trainTo(t, cfg, straight, TrainOptions{Tick: func(train.Progress) { all++ }})
+		want := contents(t, filepath.Join(straight, "tiny"))
+		if want[rundir.RecordingFile] == "" || want["checkpoints/0/manifest.json"] == "" || !strings.Contains(want["progress.jsonl"], "imitation/") {
+			t.Fatalf("%s: no recording, no checkpoint or no record of the imitation", agent)
+		}
+		if !raced {
+			other := t.TempDir()
+			trainTo(t, cfg, other, TrainOptions{Workers: 5})
+			sameFiles(t, agent+", five workers", contents(t, filepath.Join(other, "tiny")), want, false)
+		}
+		dir := t.TempDir()
+		run := filepath.Join(dir, "tiny")
+		recorded := int64(0)
+		for i := range 6 {
+			ctx, cancel := cancelled(t)
+			cut, ticks := 1+r.IntN(all/4), 0
+			_, err := Train(ctx, cfg, TrainOptions{RunDir: run, Workers: 1 + i%3, Resume: i > 0, Tick: func(p train.Progress) {
+				if ticks++; ticks == cut {
+					cancel()
+				}
+				if p.Lesson.Records && p.Lesson.Round == 1 {
+					if p.Lesson.Done < recorded {
+						t.Errorf("%s: %d steps recorded, %d before an interruption", agent, p.Lesson.Done, recorded)
+					}
+					recorded = p.Lesson.Done
+				}
+			}})
+			if err == nil {
+				break // it was at its end
+			}
+			if !errors.Is(err, ErrInterrupted) {
+				t.Fatalf("%s: %v", agent, err)
+			}
+		}
+		trainTo(t, cfg, dir, TrainOptions{Resume: true, Workers: 2})
+		sameFiles(t, agent+", interrupted", contents(t, run), want, true)
+
+		// A recording that a crash cut off is completed, and one that is damaged refused.
+		name := filepath.Join(run, rundir.RecordingFile)
+		whole, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := t.TempDir()
+		ctx, cancel := cancelled(t)
+		_, err = Train(ctx, cfg, TrainOptions{RunDir: filepath.Join(again, "tiny"), Workers: 1, Tick: func(p train.Progress) {
+			if p.Lesson.Done > 0 {
+				cancel()
+			}
+		}})
+		if !errors.Is(err, ErrInterrupted) {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(again, "tiny", rundir.RecordingFile), whole[:1+r.IntN(len(whole)/4)], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		trainTo(t, cfg, again, TrainOptions{Resume: true})
+		sameFiles(t, agent+", cut", contents(t, filepath.Join(again, "tiny")), want, true)
+	}
+}
+
+func TestADamagedRecordingIsRefused(t *testing.T) {
+	cfg, dir := imitating("ppo"), t.TempDir()
+	run := filepath.Join(dir, "tiny")
+	ctx, cancel := cancelled(t)
+	_, err := Train(ctx, cfg, TrainOptions{RunDir: run, Workers: 1, Tick: func(p train.Progress) {
+		if p.Lesson.All > 0 && !p.Lesson.Records && p.Lesson.Round == 2 {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, ErrInterrupted) {
+		t.Fatal(err)
+	}
+	name := filepath.Join(run, rundir.RecordingFile)
+	whole, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(b []byte) []byte{
+		"damaged":            func(b []byte) []byte { b[40]++; return b },
+		"part of it is lost": func(b []byte) []byte { return b[:8] },
+	} {
+		if err := os.WriteFile(name, change(slices.Clone(whole)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Train(t.Context(), cfg, TrainOptions{RunDir: run, Workers: 1, Resume: true}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error with %q", err, want)
+		}
+	}
+}
+
+// Imitation alone is worth something: after it, without a step of its own, an agent is nearly as good as its teacher on the
+// validation windows, and much nearer to it than one that has learnt nothing.
+func TestImitationReachesItsTeacher(t *testing.T) {
+	if raced {
+		t.Skip("trains; without the race detector this test runs in make unit")
+	}
+	for _, agent := range config.Agents() {
+		cfg := imitating(agent)
+		cfg.Train.Steps, cfg.Train.ImitateSteps, cfg.Train.ImitateEpochs, cfg.Train.ImitateRounds = 4, 8000, 6, 0
+		cfg.PPO.LR, cfg.DDQN.LR, cfg.PPO.Network.Hidden, cfg.DDQN.Network.Hidden = 3e-3, 1e-3, []int{64}, []int{64}
+		cfg.DDQN.Buffer, cfg.DDQN.RewardScale = 8000, true
+		dir := t.TempDir()
+		trainTo(t, cfg, dir, TrainOptions{NoEval: true})
+		records, _ := progressOf(t, filepath.Join(dir, "tiny"))
+		if agent == "ppo" {
+			if got := records[0].Learn["imitation/agreement"]; got < 0.7 {
+				t.Errorf("ppo agrees with its teacher in a share of %v of the steps", got)
+			}
+		}
+		if len(records) == 0 || records[0].Step != 0 {
+			t.Errorf("%s: no record of the imitation", agent)
+		}
+	}
+}
+
+func TestWhatCannotBeImitated(t *testing.T) {
+	for want, change := range map[string]func(c *config.Config){
+		`train.imitate: got "sjf+skip", want RULE@slots: it does not act through the actions`: func(c *config.Config) { c.Train.Imitate = "sjf+skip" },
+		`train.imitate: got "sfj@slots", want RULE@slots: rule "sfj" is unknown`:              func(c *config.Config) { c.Train.Imitate = "sfj@slots" },
+		`train.imitate: got "sjf@slots", want RULE@slots: sjf`: func(c *config.Config) {
+			c.Env.JobSelect().Estimates, c.Eval.Policies = "none", []string{"fifo@slots"}
+		},
+		"train.imitate_steps: got 5, want nothing without imitate": func(c *config.Config) { c.Train.Imitate, c.Train.ImitateSteps = "", 5 },
+		"train.imitate_epochs: got -1":                             func(c *config.Config) { c.Train.ImitateEpochs = -1 },
+		"ppo.replicas 2: one learner alone imitates":               func(c *config.Config) { c.PPO.Replicas = 2 },
+		"train.imitate_rounds: got 2, want 1 with agent ddqn":      func(c *config.Config) { c.Agent = "ddqn" },
+		"ddqn.learning_starts: it would learn nothing": func(c *config.Config) {
+			c.Agent, c.Train.ImitateRounds, c.DDQN.LearningStarts = "ddqn", 0, 1e6
+		},
+	} {
+		c := imitating("ppo")
+		c.Edit()
+		change(&c)
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	c := imitating("ppo")
+	if err := c.Validate(); err != nil {
+		t.Error(err)
+	}
+}
