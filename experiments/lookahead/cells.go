@@ -1,0 +1,203 @@
+package lookahead
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"clustergym/agents/train"
+	"clustergym/configs"
+	"clustergym/experiments/arena"
+	"clustergym/experiments/config"
+	"clustergym/experiments/report"
+	"clustergym/experiments/run"
+	"clustergym/experiments/rundir"
+	"clustergym/experiments/study"
+	"clustergym/experiments/workload"
+)
+
+// given returns the scenarios that p can play, with the paths of their files, and the names of those whose file is missing.
+func (s *settings) given(p study.Plan) (all []scenario, absent []string, err error) {
+	recorded := 0
+	for _, c := range s.Scenarios {
+		if c.File != "" {
+			if p.Data == "" {
+				absent = append(absent, c.Name)
+				continue
+			}
+			path := filepath.Join(p.Data, filepath.FromSlash(c.File))
+			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+				absent = append(absent, c.Name)
+				continue
+			}
+			c.File = path
+			recorded++
+		}
+		all = append(all, c)
+	}
+	if p.Data != "" && recorded == 0 && len(absent) > 0 {
+		return nil, nil, workload.Mistake("data folder %s: it has none of the recorded workloads of this experiment, as %s", p.Data, s.file())
+	}
+	return all, absent, nil
+}
+
+// file returns the name of a recorded workload, "" if there is none.
+func (s *settings) file() string {
+	for _, c := range s.Scenarios {
+		if c.File != "" {
+			return filepath.FromSlash(c.File)
+		}
+	}
+	return ""
+}
+
+// keyOf makes a word of a cell's key of a policy's name.
+var keyOf = strings.NewReplacer(":", "=", "@", "-at-").Replace
+
+// cells returns the units of work: trainings, and the play of one policy on the windows of one workload.
+func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
+	scenarios, _, err := s.given(p)
+	if err != nil {
+		return nil, err
+	}
+	var all []study.Cell
+	for i := range scenarios {
+		c := &scenarios[i]
+		digest := ""
+		if c.File != "" {
+			if digest, err = workload.HashFile(context.Background(), nil, c.File); err != nil {
+				return nil, err
+			}
+		}
+		for k := range s.Seeds {
+			w := &world{c: c, k: k}
+			input := func(cfg *config.Config, more map[string]any) (map[string]any, error) {
+				shown := *cfg
+				if c.File != "" {
+					shown.Trace.File = filepath.Base(c.File)
+				}
+				text, err := configs.Encode(&shown)
+				more["method"], more["config"], more["digest"] = method, string(text), digest
+				return more, err
+			}
+			for _, a := range c.Agents {
+				cfg, err := c.config(&a, k, c.File)
+				if err != nil {
+					return nil, err
+				}
+				in, err := input(&cfg, map[string]any{})
+				if err != nil {
+					return nil, err
+				}
+				key := fmt.Sprintf("train/%s/%d/%s", c.Name, k, a.Name)
+				all = append(all, study.Cell{Key: key, Input: in, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+					return nil, w.train(ctx, b, cfg)
+				}})
+				play := cfg
+				play.Eval.Policies = nil
+				all = append(all, study.Cell{Key: fmt.Sprintf("play/%s/%d/%s", c.Name, k, a.Name), Input: in, After: []string{key}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+					return w.play(ctx, b, play, a.Name, []string{filepath.Join(b.WorkOf(key), "run")})
+				}})
+			}
+			// Recorded windows are the same for every seed, and so is what policies that are not trained do on them.
+			if c.File != "" && k > 0 {
+				continue
+			}
+			for _, name := range c.Policies {
+				cfg, err := c.config(&agent{}, k, c.File)
+				if err != nil {
+					return nil, err
+				}
+				cfg.Eval.Policies = []string{name}
+				in, err := input(&cfg, map[string]any{})
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, study.Cell{Key: fmt.Sprintf("play/%s/%d/%s", c.Name, k, keyOf(name)), Input: in, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+					return w.play(ctx, b, cfg, name, nil)
+				}})
+			}
+		}
+	}
+	return all, nil
+}
+
+// world is a workload, which is made when the first cell needs it and kept for the others.
+type world struct {
+	c  *scenario
+	k  int
+	mu sync.Mutex
+	w  *arena.World
+}
+
+func (w *world) load(ctx context.Context, cfg *config.Config) (*arena.World, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.w == nil {
+		made, err := arena.NewWorldContext(ctx, cfg)
+		if err != nil {
+			return nil, err
+		}
+		w.w = made
+	}
+	// Agents of one scenario may see the same workload in different ways.
+	own := *w.w
+	own.Settings = cfg.Env.Settings
+	return &own, nil
+}
+
+// train trains cfg in the cell's folder. A training that was interrupted there continues.
+func (w *world) train(ctx context.Context, b *study.Bench, cfg config.Config) error {
+	dir := filepath.Join(b.Work(), "run")
+	_, err := os.Stat(filepath.Join(dir, rundir.ConfigFile))
+	_, err = run.Train(ctx, cfg, run.TrainOptions{
+		RunDir: dir, Resume: err == nil, Workers: b.Workers, NoEval: true,
+		Tick: func(p train.Progress) { b.Progress(p.Step, cfg.Train.Steps) },
+	})
+	if errors.Is(err, run.ErrInterrupted) && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// play plays the one policy that cfg names, or the one checkpoint, on the test windows.
+func (w *world) play(ctx context.Context, b *study.Bench, cfg config.Config, name string, checkpoints []string) ([]study.Row, error) {
+	made, err := w.load(ctx, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	r, err := arena.Evaluate(ctx, cfg, arena.EvalOptions{
+		Checkpoints: checkpoints, Workers: b.Workers, World: made,
+		Game: func(done, all int) { b.Progress(int64(done), int64(all)) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return w.rows(name, cfg.Estimates(), r)
+}
+
+// rows returns the figures of the one policy of r, window by window.
+func (w *world) rows(name, estimates string, r *report.Report) (rows []study.Row, err error) {
+	if len(r.Policies) != 1 || r.Policies[0].Metrics == nil {
+		return nil, fmt.Errorf("lookahead: %d policies were played for %s", len(r.Policies), name)
+	}
+	m := r.Policies[0].Metrics
+	for i := range m.JCT.PerWindow {
+		// Windows of different workloads are different units; those of a recorded one are the same for every seed.
+		labels := map[string]string{"scenario": w.c.Name, "policy": name, "window": fmt.Sprintf("%d.%d", w.k, i)}
+		if w.c.File != "" {
+			labels["window"], labels["seed"] = fmt.Sprint(i), fmt.Sprint(w.k)
+		}
+		add := func(metric string, v float64) {
+			rows = append(rows, study.Row{Table: "windows", Labels: labels, Metric: metric, Value: v})
+		}
+		add("jct_h", m.JCT.PerWindow[i]/3600)
+		add("slowdown", m.BoundedSlowdown.PerWindow[i])
+	}
+	return rows, nil
+}

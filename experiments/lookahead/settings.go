@@ -1,0 +1,112 @@
+package lookahead
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"clustergym/configs"
+	"clustergym/experiments/config"
+	"clustergym/experiments/study"
+	"clustergym/internal/fault"
+)
+
+// settings are the keys of one section of experiment.yaml, quick or full.
+type settings struct {
+	Scenarios []scenario `yaml:"scenarios"`
+	Seeds     int        `yaml:"seeds"` // workloads of each scenario, and trainings of each agent
+}
+
+// scenario is an environment with its policies, played on the test windows of several workloads.
+type scenario struct {
+	Name    string   `yaml:"name"`
+	Preset  string   `yaml:"preset"` // the embedded run that it begins with
+	Set     []string `yaml:"set"`    // KEY=VALUE changes of it
+	File    string   `yaml:"file"`   // a recorded workload in the folder of --data; "" = generated
+	Seed    uint64   `yaml:"seed"`   // trace.seed of the first workload; the others follow. Of a recorded workload, the seed of the agents
+	Windows int      `yaml:"windows"`
+	// Policies are played as in gymctl eval --policies; Agents are trained on each workload's training part.
+	Policies []string `yaml:"policies"`
+	Agents   []agent  `yaml:"agents"`
+	// Versus are the policies that the others are compared with, in columns.
+	Versus []string `yaml:"versus"`
+}
+
+// agent is a training.
+type agent struct {
+	Name string   `yaml:"name"`
+	Set  []string `yaml:"set"` // KEY=VALUE changes of the scenario's configuration
+}
+
+var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
+
+// Validate returns an error that names every fault of s, or nil.
+func (s *settings) Validate() error {
+	var l fault.List
+	l.Add(s.Seeds >= 1 && s.Seeds <= 100, "seeds", s.Seeds, "1 to 100")
+	seen := map[string]bool{}
+	for i := range s.Scenarios {
+		c := &s.Scenarios[i]
+		key := fmt.Sprintf("scenarios[%d].", i)
+		l.Add(names.MatchString(c.Name) && !seen[c.Name], key+"name", c.Name, "letters, digits and hyphens, each name once")
+		seen[c.Name] = true
+		l.Add(slices.Contains(configs.Runs(), c.Preset), key+"preset", c.Preset, "an embedded run")
+		l.Add(c.Windows >= 2, key+"windows", c.Windows, "2 or more")
+		l.Add(len(c.Policies) > 0, key+"policies", c.Policies, "one policy or more")
+		all := c.players()
+		for _, v := range c.Versus {
+			l.Add(slices.Contains(all, v), key+"versus", v, "names of policies or agents of the scenario")
+		}
+		if l.Err() != nil {
+			continue
+		}
+		for _, a := range append([]agent{{}}, c.Agents...) {
+			l.Add(a.Name == "" || names.MatchString(a.Name), key+"agents", a.Name, "letters, digits and hyphens")
+			if cfg, err := c.config(&a, 0, ""); err != nil {
+				l.Join(key+"set", err)
+			} else {
+				l.Join(key+"set", cfg.Validate())
+			}
+		}
+	}
+	return l.Err()
+}
+
+// players returns the names of all policies of the tables.
+func (c *scenario) players() []string {
+	all := slices.Clone(c.Policies)
+	for _, a := range c.Agents {
+		all = append(all, a.Name)
+	}
+	return all
+}
+
+// config returns the configuration of workload number k for an agent, whose name is "" for what all policies play in. file is
+// the recorded workload, "" = generated.
+func (c *scenario) config(a *agent, k int, file string) (config.Config, error) {
+	cfg, err := config.Preset(c.Preset)
+	if err != nil {
+		return cfg, err
+	}
+	for _, set := range slices.Concat(c.Set, a.Set) {
+		if err := configs.Set(&cfg, set); err != nil {
+			return cfg, err
+		}
+	}
+	cfg.Name, cfg.Eval.Windows, cfg.Eval.Whole = c.Name, c.Windows, false
+	if file != "" {
+		cfg.Trace.File = file
+		cfg.Seed = c.Seed + uint64(k)
+	} else {
+		cfg.Trace.Seed = c.Seed + uint64(k)
+		cfg.Seed = cfg.Trace.Seed
+	}
+	return cfg, nil
+}
+
+// settingsOf returns the settings of p's form, quick or full.
+func settingsOf(p study.Plan) (settings, error) {
+	s, err := study.Settings("lookahead", settingsYAML, p, settings{})
+	s.Seeds = p.SeedsOr(s.Seeds)
+	return s, err
+}
