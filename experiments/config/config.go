@@ -197,6 +197,8 @@ func (c *Config) Validate() error {
 		c.validateMeta(&l)
 	}
 	l.Join("train", c.Train.Validate())
+	l.Add(c.Agent != "ppo" || c.PPO.Baseline != ppo.ByGroup || c.Train.Group >= 2, "ppo.baseline", c.PPO.Baseline, `"", or group with train.group, the number of rows that play the same episodes`)
+	l.Add(c.Train.Group == 0 || !c.Meta(), "train.group", c.Train.Group, "0 with agent "+c.Agent)
 	l.Add(c.Eval.Hindsight >= 0 && c.Eval.Hindsight <= 1<<30, "eval.hindsight", c.Eval.Hindsight, "1 to 2^30 schedules for each window, 0 = 2000")
 	l.Add(c.Eval.Validation >= 1 && c.Eval.Validation <= 1<<16, "eval.validation", c.Eval.Validation, "1 to 65536")
 	d := c.Descriptor()

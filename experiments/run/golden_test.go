@@ -76,7 +76,7 @@ func TestRunDirectoriesKeepTheirBytes(t *testing.T) {
 		"jobselect ppo": tinyRun("ppo"), "jobselect ddqn": tinyRun("ddqn"),
 		"cartpole ppo": problem("CartPole-v1", "ppo"), "cartpole ddqn": problem("CartPole-v1", "ddqn"),
 		"jobselect attention": attentive("ppo"),
-		"dagplace ddqn": problem("DAGPlace-v1", "ddqn"), "workerplace ppo": problem("WorkerPlace-v1", "ppo"),
+		"dagplace ddqn":       problem("DAGPlace-v1", "ddqn"), "workerplace ppo": problem("WorkerPlace-v1", "ppo"),
 	}
 	bandit, err := config.Preset("bandit-maml")
 	if err != nil {
