@@ -606,7 +606,7 @@ func (e *Env) step(ctx context.Context, a env.Action) (reward float64, elapsed t
 // fill fills the time step.
 func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
 	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
-	e.book(e.state.View.Decided())
+	e.book(e.state.View.DecisionEvents())
 	e.parts.Encoder.Encode(ts.Obs, &e.state)
 	e.parts.Actions.Mask(e.mask, &e.state)
 	copy(ts.Mask, e.mask)

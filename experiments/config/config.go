@@ -61,11 +61,10 @@ type Eval struct {
 	// counts, "mean" = by its arithmetic mean, whose ratios are the differences of the comparison, or "return" = by the mean return
 	// of episodes drawn from the validation part.
 	Choose string `yaml:"choose,omitempty"`
-	// Hindsight is how many schedules hindsight:BASE tries for each window, 0 = DefaultHindsight.
-	Hindsight int `yaml:"hindsight,omitempty"`
-
 	// Rollout says how policies of the form rollout:POLICY look ahead.
 	Rollout rollout.Config `yaml:"rollout,omitempty"`
+	// Hindsight is how many schedules hindsight:BASE tries for each window, 0 = DefaultHindsight.
+	Hindsight int `yaml:"hindsight,omitempty"`
 }
 
 // DefaultHindsight is enough to find most of what thousands of tries more would find in windows of 256 jobs.
