@@ -10,6 +10,7 @@ import (
 	"clustergym/configs"
 	"clustergym/env/heuristic"
 	"clustergym/env/peer/dally"
+	"clustergym/env/rollout"
 	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
@@ -121,7 +122,8 @@ func simPolicies(c *cobra.Command, word string) []string {
 	if c.Flags().Changed("peer") {
 		return dally.Policies()
 	}
-	return policyNames(word)
+	names := policyNames(strings.TrimPrefix(word, rollout.Prefix))
+	return append(names, lookingNames(word, names)...)
 }
 
 // rivalNames completes eval --policies for the environment that the flags name.
@@ -154,7 +156,13 @@ func rivalNames(c *cobra.Command, word string) []string {
 	} else {
 		names = append(names, config.Prefixes()...)
 	}
-	for _, n := range policyNames(word) {
+	all := policyNames(word)
+	for _, r := range d.RuleNames() {
+		if prefix != "" {
+			all = append(all, r+"@slots")
+		}
+	}
+	for _, n := range all {
 		if _, err := config.ParseRival(prefix+n, d, config.For(d.ID).Env.Settings); err == nil {
 			names = append(names, prefix+n)
 		}
@@ -225,6 +233,8 @@ func valuesOf(key string) []string {
 		return config.AgentNames()
 	case "kernels":
 		return config.KernelSets()
+	case "objective":
+		return []string{rollout.JCT, rollout.Slowdown}
 	}
 	return nil
 }

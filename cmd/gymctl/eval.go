@@ -31,6 +31,7 @@ func evalVerb(a *app) *cobra.Command {
 		games   int
 		seeds   int
 		polices []string
+		budget  string
 		noWhole bool
 		asJSON  bool
 		html    string
@@ -57,7 +58,8 @@ have planners and rules of their own (gymctl envs ID); for problems such as Cart
 is random. A folder of train --seeds counts as all runs in it.
 
 Policies on windows are ` + config.PolicyForms + `.
-An order without an admission uses strict, or skip if it preempts.
+An order without an admission uses strict, or skip if it preempts. rollout:POLICY looks ahead from POLICY's choice
+by simulation (docs/rollouts.md); --budget, or eval.rollout.budget, says how much a decision may cost.
 
 --rungs plays everything once with each of several estimates of run times (none, trace, history, gbdt, gbdt:FILE, exact,
 noisy:SIGMA) on the same windows, and prints one table: what each policy reaches by what is known of run times, and how much it
@@ -74,6 +76,7 @@ A policy that finishes no window for --external-timeout, or leaves before it has
 the exit code is 1.`,
 		Example: `  gymctl eval --checkpoint runs/mine --policies fifo+skip,sjf+skip,sjf@slots
   gymctl eval --policies fifo,sjf+skip,srtf --windows 8 --json
+  gymctl eval --policies sjf+skip,rollout:sjf+skip,rollout:sjf@slots --budget 64 --windows 4 --no-whole
   gymctl eval --checkpoint runs/mine --trace other.csv --cluster topdrl-2x4x4
   gymctl eval --policies sjf@slots --serve 127.0.0.1:8765 --external sb3 --external tianshou
   gymctl eval --checkpoint runs/mine --rungs none,history,exact
@@ -104,6 +107,9 @@ the exit code is 1.`,
 			}
 			if noWhole {
 				cfg.Eval.Whole = false
+			}
+			if err := budgetOf(c, budget, cfg.Policies(), &cfg.Eval.Rollout); err != nil {
+				return err
 			}
 			rungs, err := rungsOf(c, onRungs, &cfg)
 			if err != nil {
@@ -171,6 +177,7 @@ the exit code is 1.`,
 	f := c.Flags()
 	f.StringArrayVar(&opt.Checkpoints, "checkpoint", nil, "run or checkpoint `DIR` (repeatable)")
 	f.StringSliceVar(&polices, "policies", nil, "policies to compare with, joined by commas: `POLICY`")
+	budgetFlag(f, &budget)
 	f.IntVar(&windows, "windows", 32, "at most `N` test windows")
 	f.IntVar(&games, "episodes", 100, "`N` test episodes, for environments without a workload")
 	f.IntVar(&seeds, "seeds", 1, "play random policies `N` times")

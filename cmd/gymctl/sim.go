@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,7 +26,7 @@ func simVerb(a *app) *cobra.Command {
 	generated := cfg.Cluster
 	cfg.Cluster = ""
 	var asJSON bool
-	var events, html, jobsOut string
+	var events, html, jobsOut, budget string
 	var sets []string
 	c := &cobra.Command{
 		Use:   "sim [FILE]",
@@ -42,6 +43,10 @@ fit, fifo+skip skips it, fifo+commit keeps the job once chosen; fifo+strict+easy
 they do not delay it. A policy that names neither uses --admission and --backfill; without these, its admission is
 skip if it preempts running jobs and strict otherwise. exact is the clairvoyant optimum of small instances; the
 table then shows every policy's gap to it. docs/schedulers.md has every rule with its source.
+
+rollout:POLICY is a policy that looks ahead: at each decision it plays the simulator on from the current state, in
+imagined futures, and deviates from POLICY where that is better beyond chance (docs/rollouts.md). --budget says how
+much a decision may cost: a number of rollouts, or a time, which makes results depend on the machine.
 
 --horizon counts from the first submit. Jobs that can never fit the cluster are refused: they are left out,
 counted and named. Jobs read = finished + unfinished + dropped + refused.
@@ -66,6 +71,7 @@ dally-waiting-only and dally-published are that of Dally's authors, with the pol
   gymctl sim --trace jobs.csv.gz --cluster philly-192 --policy sjf --events events.jsonl.gz --warmup 50 --tail 50
   gymctl sim --trace jobs.csv.gz --cluster 16x8 --policy fifo,srtf --html schedule.html
   gymctl sim --jobs 12 --cluster pool:8 --policy exact,fifo,sjf+skip
+  gymctl sim --jobs 400 --cluster 16x4 --policy sjf+skip,rollout:sjf+skip --budget 64
   gymctl sim --set trace.synth.profile=dally --jobs 200 --cluster dally:4x4 --peer dally-waiting-only --policy dally,tiresias`,
 		Args:              args(0, 1, "one FILE, or none"),
 		ValidArgsFunction: oneFile,
@@ -88,6 +94,9 @@ dally-waiting-only and dally-published are that of Dally's authors, with the pol
 				}
 			}
 			if err := setAll(&cfg, sets); err != nil {
+				return err
+			}
+			if err := budgetOf(c, budget, cfg.Policies, &cfg.Rollout); err != nil {
 				return err
 			}
 			if err := cfg.Validate(); err != nil {
@@ -116,6 +125,7 @@ dally-waiting-only and dally-published are that of Dally's authors, with the pol
 	f.StringSliceVar(&cfg.Policies, "policy", cfg.Policies, "policies, joined by commas: `ORDER`[+ADMISSION][+BACKFILL]")
 	f.StringVar(&cfg.Admission, "admission", cfg.Admission, "strict, skip or commit, for policies that do not name one")
 	f.StringVar(&cfg.Backfill, "backfill", cfg.Backfill, "none, easy or conservative, for policies that do not name one")
+	budgetFlag(f, &budget)
 	f.StringVar(&cfg.Policy.Placement, "placement", cfg.Policy.Placement, "which GPUs a job gets")
 	f.StringVar(&cfg.Policy.Estimates, "estimates", cfg.Policy.Estimates, "run times that policies see: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
 	f.StringVar(&cfg.Simulator.Comm, "comm", cfg.Simulator.Comm, "how a placement slows a gang down: "+strings.Join(sim.CommNames(), ", "))
@@ -203,7 +213,7 @@ func wrapped(names []string) string {
 
 // simulate runs cfg, and writes the events and the page if they are requested.
 func (a *app) simulate(c *cobra.Command, cfg simulate.Config, events, html, jobsOut string) (report *simulate.Report, err error) {
-	ctx, hooks := c.Context(), simulate.Hooks{Now: a.now}
+	ctx, hooks := c.Context(), simulate.Hooks{Now: a.now, Workers: runtime.GOMAXPROCS(0)}
 	line := newStatus(a, unnoticed)
 	defer line.clear()
 	if line != nil {

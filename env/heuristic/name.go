@@ -32,11 +32,17 @@ func SplitName(name string) (order, admission, backfill string, ok bool) {
 }
 
 // HiddenError says that an order ranks by run time where estimates: none hides run times.
-type HiddenError struct{ Order string }
+type HiddenError struct {
+	Order string
+	Says  string // instead, for what is no order
+}
 
 func (e *HiddenError) Error() string {
+	if e.Says != "" {
+		return e.Says
+	}
 	return fmt.Sprintf("%s ranks by run time, which estimates: none hides", e.Order)
 }
 
 // Hidden returns the *HiddenError of an order.
-func Hidden(order string) error { return &HiddenError{order} }
+func Hidden(order string) error { return &HiddenError{Order: order} }

@@ -135,13 +135,13 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 	if err != nil {
 		return nil, err
 	}
-	mix, err := profile.Named(cfg.Models)
+	mix, err := profile.Shared(cfg.Models)
 	if err != nil {
 		return nil, err
 	}
 	parts := sched.Parts{
 		ID: ID, Sim: sim.Config{Comm: cfg.Comm}, Cluster: spec, Placement: cfg.Placement,
-		Windows: w, Part: part, Models: &mix,
+		Windows: w, Part: part, Models: mix,
 		Slots: &slots{k: cfg.Visible, oldest: cfg.Slots == "oldest"}, Running: cfg.Running,
 	}
 	if parts.Reward, err = reward.New(cfg.Reward, cfg.WaitCost); err != nil {

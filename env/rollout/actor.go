@@ -126,6 +126,9 @@ func (a *Actor) Action(ctx context.Context, mask []bool) (int32, error) {
 		}
 	}
 	if len(a.slots) == 0 {
+		if !mask[a.noop] {
+			return int32(slices.Index(mask, true)), nil // it stops jobs only where nothing else is legal
+		}
 		return a.noop, nil
 	}
 	most := a.most

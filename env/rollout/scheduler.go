@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"clustergym/env/heuristic"
@@ -25,8 +24,8 @@ func CheckBase(c *heuristic.Config) error {
 		k.Backfill = "none" // it begins anew at each decision: running jobs end when their age lets expect it
 	}
 	if why := k.Forgets(); why != "" {
-		return fmt.Errorf("%s%s: rollouts play on from any state, and %s; want a base without that: an order of %s, with strict or skip and without back-filling or with easy",
-			Prefix, c.Name(), why, strings.Join(heuristic.Bases(), ", "))
+		return fmt.Errorf("%s%s: rollouts play on from any state, and %s; want an order that stops no job, such as fifo, sjf or f1, with strict or skip, and without back-filling or with easy",
+			Prefix, c.Name(), why)
 	}
 	if est, err := sim.ParseEstimates(c.Estimates); err == nil && est.Mode == sim.EstimateNone {
 		return fmt.Errorf("%s%s: %w", Prefix, c.Name(), ErrBlind)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/env/heuristic"
 	"clustergym/env/sim"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
@@ -36,8 +37,11 @@ type Options struct {
 	Clock func() time.Duration
 }
 
-// ErrBlind is returned for estimates that say nothing of run times.
-var ErrBlind = errors.New("a rollout plays jobs to their end, and estimates none hide run times: want estimates history, gbdt, trace, noisy:SIGMA or exact")
+// ErrBlind is returned for estimates that say nothing of run times. It is a *heuristic.HiddenError.
+var ErrBlind error = &heuristic.HiddenError{
+	Order: "rollout",
+	Says:  "a rollout plays jobs to their end, and estimates: none hides run times; want estimates history, gbdt, trace, noisy:SIGMA or exact",
+}
 
 // Search chooses between candidates by rollouts. Not safe for concurrent use.
 type Search struct {

@@ -59,10 +59,13 @@ type audience interface {
 var _ audience = (*metrics.Collector)(nil)
 
 // newContestant returns a contestant that plays a rival of cfg: a rule through the action space, a heuristic directly on the
-// simulator, or the schedule found in hindsight.
+// simulator, one that looks ahead, or the schedule found in hindsight.
 func (w *World) newContestant(cfg *config.Config, p config.Rival) contestant {
 	if p.Hindsight {
 		return w.hindsight(cfg, p)
+	}
+	if p.Rollout != nil && p.Rule == nil {
+		return w.looking(p)
 	}
 	if p.Rule != nil {
 		return contestant{name: p.Name, kind: "slots", random: p.Rule.Draws, player: func(e sched.Arena) (player, error) {

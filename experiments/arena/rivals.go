@@ -49,7 +49,7 @@ func (w *World) Rivals(ctx context.Context, cfg *config.Config, workers int) ([]
 func (w *World) heuristics(cfg *config.Config) ([]contestant, error) {
 	var cs []contestant
 	for _, name := range cfg.Policies() {
-		p, err := config.ParseRival(name, w.About, cfg.Env.Settings)
+		p, err := cfg.Rival(name)
 		if err != nil {
 			return nil, &workload.InputError{Err: err}
 		}
@@ -64,7 +64,7 @@ func (p *Problem) Rivals(ctx context.Context, cfg *config.Config, workers int) (
 	var all []Rival
 	n := p.episodes(validationEpisodes, cfg.Eval.Validation)
 	for _, name := range cfg.Policies() {
-		r, err := config.ParseRival(name, p.world.About, cfg.Env.Settings)
+		r, err := cfg.Rival(name)
 		if err != nil {
 			return nil, &workload.InputError{Err: err}
 		}

@@ -11,6 +11,7 @@ import (
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/env/jobselect"
+	"clustergym/env/rollout"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
@@ -60,6 +61,8 @@ type Eval struct {
 	// counts, "mean" = by its arithmetic mean, whose ratios are the differences of the comparison, or "return" = by the mean return
 	// of episodes drawn from the validation part.
 	Choose string `yaml:"choose,omitempty"`
+	// Rollout says how policies of the form rollout:POLICY look ahead.
+	Rollout rollout.Config `yaml:"rollout,omitempty"`
 	// Hindsight is how many schedules hindsight:BASE tries for each window, 0 = DefaultHindsight.
 	Hindsight int `yaml:"hindsight,omitempty"`
 }
@@ -77,7 +80,7 @@ const (
 )
 
 // PolicyForms says in words how a policy can be named.
-const PolicyForms = "ORDER, ORDER+ADMISSION (sjf+skip), RULE@slots (sjf@slots) or hindsight:ORDER+ADMISSION"
+const PolicyForms = "ORDER, ORDER+ADMISSION (sjf+skip), RULE@slots (sjf@slots), rollout:POLICY or hindsight:ORDER+ADMISSION"
 
 // Default returns the configuration of PPO on JobSelect-v1 over a generated workload.
 func Default() Config { return For(jobselect.ID) }
@@ -92,6 +95,7 @@ func For(id string) Config {
 		Agent: "ppo", PPO: ppo.DefaultConfig(), DDQN: ddqn.DefaultConfig(), MAML: DefaultMAML(), Train: train.DefaultConfig(),
 		Eval: Eval{
 			Windows: 32, Episodes: 100, Validation: 8, Seeds: 1, Seed: 1, Whole: d.Whole, Policies: slices.Clone(d.Rivals),
+			Rollout: rollout.DefaultConfig(),
 		},
 	}
 }

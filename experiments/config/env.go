@@ -85,6 +85,7 @@ func (c *Config) validateEnv(d *envs.Descriptor, l *fault.List) {
 	}
 	l.Add(c.Eval.Choose == "" || c.Eval.Choose == ByReturn || c.Eval.Choose == ByMean, "eval.choose", c.Eval.Choose, `"", mean or return`)
 	l.Add(c.Eval.Choose != ByMean || d.Metric.Of != nil, "eval.choose", c.Eval.Choose, `"": `+id+" counts returns")
+	l.Join("eval.rollout", c.Eval.Rollout.Validate())
 	l.Add(c.Eval.Seeds >= 1 && c.Eval.Seeds <= 1000, "eval.seeds", c.Eval.Seeds, "1 to 1000")
 	if d.Simulated() {
 		l.Add(c.Eval.Windows >= 1 && c.Eval.Windows <= 1<<16, "eval.windows", c.Eval.Windows, "1 to 65536")
@@ -95,6 +96,7 @@ func (c *Config) validateEnv(d *envs.Descriptor, l *fault.List) {
 		if !d.Scheduling() {
 			foreign("eval.seeds", c.Eval.Seeds, plain.Eval.Seeds, "is played once from each of eval.episodes seeds")
 		}
+		foreign("eval.rollout", c.Eval.Rollout, plain.Eval.Rollout, "has no simulator that could be looked ahead with")
 		l.Add(!c.Eval.Whole, "eval.whole", c.Eval.Whole, "false: "+id+" has no workload that could be run as a whole")
 	}
 	// Heuristics take placement and estimates from env: a fault there would be reported again for each of them.
@@ -104,7 +106,7 @@ func (c *Config) validateEnv(d *envs.Descriptor, l *fault.List) {
 			break
 		}
 		key := fmt.Sprintf("eval.policies[%d]", i)
-		_, err := ParseRival(p, d, c.Env.Settings)
+		_, err := c.rival(p, d)
 		if err != nil && !d.Scheduling() {
 			l.Add(false, key, p, Random+": "+err.Error())
 		} else if err != nil {

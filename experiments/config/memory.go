@@ -131,7 +131,7 @@ func agentNeeds(cfg *Config, spec env.Spec, size model.Size) []Need {
 			{"transitions of n steps under way", []string{"train.envs", "ddqn.n_step"}, rows * float64(c.NStep) * (obs + 4*word)},
 			{"parameters", []string{"ddqn.network", "ddqn.shards"}, parameterBytes(size, 2, c.Shards)},
 			// The online network runs in the graph, and like the target network by itself.
-			{"a batch in the network", []string{"ddqn.batch", "ddqn.network"}, batch*(3*obs+(graphValues+2)*float*size.Row) + float64(2*c.Shards)*float*size.Scratch},
+			{"a batch in the network", []string{"ddqn.batch", "ddqn.network"}, batch*(3*obs+float*(size.Graph+2*size.Row)) + float64(2*c.Shards)*float*size.Scratch},
 		}
 	}
 	c := &cfg.PPO
@@ -144,13 +144,9 @@ func agentNeeds(cfg *Config, spec env.Spec, size model.Size) []Need {
 		{"the rollout", []string{"train.envs", "ppo.steps"}, steps * (obs + 8*float + word + 2)},
 		{"parameters", []string{"ppo.network", "ppo.shards"}, parameterBytes(size, 1, c.Shards)},
 		{"a minibatch in the network", keys,
-			batch*(obs+graphValues*float*size.Row) + float64(c.Shards)*float*size.Scratch},
+			batch*(obs+float*size.Graph) + float64(c.Shards)*float*size.Scratch},
 	}
 }
-
-// graphValues is roughly how many numbers a graph keeps for each value of a network: the values before and after the
-// activation, and the gradients of both.
-const graphValues = 4
 
 // parameterBytes returns the bytes of the weights of all networks, the sum of gradients, Adam's two moments, one gradient
 // for each shard, and the temporary memory for initialising the largest matrix.

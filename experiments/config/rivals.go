@@ -4,9 +4,16 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
+	"clustergym/agents"
+	"clustergym/env"
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
+	"clustergym/env/jobselect"
+	"clustergym/env/rollout"
+	"clustergym/env/sched"
 	"clustergym/experiments/envs"
 	"clustergym/internal/nearest"
 )
@@ -18,6 +25,8 @@ type Rival struct {
 	Rule    *envs.Rule
 	Planner *envs.Planner
 	Sched   heuristic.Config // the heuristic; used if Rule and Planner are nil
+	// Rollout says how the heuristic looks ahead, or the rule; nil = it does not.
+	Rollout *rollout.Config
 	// Hindsight says that the schedule is searched with all jobs known, beginning with that of Sched.
 	Hindsight bool
 }
@@ -26,7 +35,7 @@ type Rival struct {
 const hindsight = "hindsight:"
 
 // Prefixes returns what may stand before the name of a heuristic that acts on the simulator.
-func Prefixes() []string { return []string{hindsight} }
+func Prefixes() []string { return []string{hindsight, rollout.Prefix} }
 
 // Random is uniform play, the one policy that every environment has.
 const Random = "random"
@@ -36,7 +45,91 @@ const slotsSuffix = "@slots"
 
 // ParseRival reads the name of a policy for the environment of d with settings s: in one of PolicyForms for an environment
 // on the simulator, a planner or RULE@slots for the others over graphs and workers, random alone for a problem.
+//
+// A policy after rollout: looks ahead as the default settings say; Config.Rival takes those of eval.rollout.
 func ParseRival(name string, d *envs.Descriptor, s envs.Settings) (Rival, error) {
+	return parseRival(name, d, s, rollout.DefaultConfig())
+}
+
+// Rival is ParseRival for a policy of c.
+func (c *Config) Rival(name string) (Rival, error) { return c.rival(name, c.Descriptor()) }
+
+func (c *Config) rival(name string, d *envs.Descriptor) (Rival, error) {
+	return parseRival(name, d, c.Env.Settings, c.Eval.Rollout)
+}
+
+func parseRival(name string, d *envs.Descriptor, s envs.Settings, look rollout.Config) (Rival, error) {
+	base, ahead := rollout.Split(name)
+	if !ahead {
+		return parsePlain(name, d, s)
+	}
+	if !d.Simulated() {
+		return Rival{}, fmt.Errorf("%s has no simulator that could be looked ahead with", d.ID)
+	}
+	if slots, ok := strings.CutSuffix(base, slotsSuffix); ok {
+		return lookingSlots(slots, d, s, look)
+	}
+	if strings.HasPrefix(base, rollout.Prefix) {
+		return Rival{}, fmt.Errorf("%q looks ahead twice; want one %s", name, rollout.Prefix)
+	}
+	p, err := parsePlain(base, d, s)
+	if err != nil {
+		return p, err
+	}
+	if p.Hindsight {
+		return Rival{}, fmt.Errorf("%q: %s knows the window already; want a heuristic, as rollout:sjf+skip", name, base)
+	}
+	p.Sched.Estimates = d.Cut(s).Estimates
+	if err := rollout.CheckBase(&p.Sched); err != nil {
+		return Rival{}, err
+	}
+	p.Name, p.Rollout = rollout.Prefix+p.Name, &look
+	return p, nil
+}
+
+// lookingSlots returns the rule called base that looks ahead through the slots of JobSelect-v1.
+func lookingSlots(base string, d *envs.Descriptor, s envs.Settings, look rollout.Config) (Rival, error) {
+	name := rollout.Prefix + base + slotsSuffix
+	if d.ID != jobselect.ID {
+		return Rival{}, fmt.Errorf("%s starts jobs of slots or waits, which %s does not; want rollout:ORDER+ADMISSION, or %s", name, d.ID, jobselect.ID)
+	}
+	if _, err := parsePlain(base+slotsSuffix, d, s); err != nil {
+		return Rival{}, err
+	}
+	if r, ok := d.Rule(base); ok && r.Draws {
+		return Rival{}, fmt.Errorf("%s: %s draws at random, so there is nothing to play on with", name, base)
+	}
+	h := heuristic.DefaultConfig()
+	h.Order, h.Admission, h.Estimates = base, "skip", d.Cut(s).Estimates
+	if err := rollout.CheckBase(&h); err != nil {
+		return Rival{}, err
+	}
+	// Instances share the futures of the workload that the first of them meets.
+	var once sync.Once
+	var futures *rollout.Recorded
+	var fault error
+	return Rival{Name: name, Rollout: &look, Rule: &envs.Rule{Name: rollout.Prefix + base, About: base + "@slots, looking ahead", Estimates: true,
+		Policy: func(e env.Env) (agents.Policy, error) {
+			j, ok := e.(*sched.Env)
+			if !ok {
+				return nil, fmt.Errorf("%s: an environment of type %T has no slots", name, e)
+			}
+			if once.Do(func() { futures, fault = rollout.RecordedOf(j) }); fault != nil {
+				return nil, fault
+			}
+			return rollout.NewActor(rollout.Setup{Config: look, Source: futures, Workers: 1, Clock: Clock()}, base, j)
+		},
+	}}, nil
+}
+
+// Clock returns a clock that counts from now, for budgets of time.
+func Clock() func() time.Duration {
+	begin := time.Now()
+	return func() time.Duration { return time.Since(begin) }
+}
+
+// parsePlain is ParseRival for policies that do not look ahead.
+func parsePlain(name string, d *envs.Descriptor, s envs.Settings) (Rival, error) {
 	if !d.Scheduling() {
 		if r, ok := d.Rule(name); ok {
 			return Rival{Name: name, Rule: &r}, nil
@@ -120,7 +213,7 @@ func parseHindsight(base string, d *envs.Descriptor, s envs.Settings) (Rival, er
 		return Rival{}, fmt.Errorf("%s%s: %w", hindsight, base, err)
 	}
 	switch {
-	case r.Rule != nil || r.Hindsight:
+	case r.Rule != nil || r.Hindsight || r.Rollout != nil:
 		return Rival{}, fmt.Errorf("%s%s: %s does not see the whole queue; %s", hindsight, base, r.Name, want)
 	case heuristic.Preemptive(r.Sched.Order):
 		return Rival{}, fmt.Errorf("%s%s: %s stops running jobs; %s", hindsight, base, r.Sched.Order, want)

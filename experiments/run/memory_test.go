@@ -79,6 +79,8 @@ func TestEstimatesOfMemoryAreNearWhatIsAllocated(t *testing.T) {
 	for _, sets := range []string{
 		"train.envs=64 ppo.steps=64", "train.envs=4 ppo.steps=64 ppo.network.hidden=[512,512]", "train.envs=256 ppo.steps=1 ppo.minibatches=4",
 		"agent=ddqn ddqn.buffer=4000000 ddqn.batch=16 train.envs=1", "agent=ddqn ddqn.buffer=4096 ddqn.batch=4096",
+		"ppo.network.kind=attention ppo.network.head=slots ppo.shards=1 train.envs=64 ppo.steps=64", "ppo.network.kind=attention ppo.network.attention.layers=6 ppo.shards=1 train.envs=16 ppo.steps=64",
+		"agent=ddqn ddqn.network.kind=attention ddqn.network.head=slots ddqn.shards=1 ddqn.buffer=4096 ddqn.batch=256",
 	} {
 		cfg := config.Default()
 		for s := range strings.FieldsSeq(sets) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"clustergym/env/heuristic"
+	"clustergym/env/rollout"
 	"clustergym/env/sim"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
@@ -19,7 +20,7 @@ type Config struct {
 	Trace   workload.TraceConfig `yaml:"trace"`
 	Cluster string               `yaml:"cluster"` // see workload.ClusterSpec
 	// Policies are names of package heuristic: an order or other policy, with its admission and back-filling after it if
-	// they are not those below: "sjf", "sjf+skip", "fifo+strict+easy".
+	// they are not those below: "sjf", "sjf+skip", "fifo+strict+easy". Behind rollout: they look ahead: "rollout:sjf+skip".
 	Policies  []string `yaml:"policies"`
 	Admission string   `yaml:"admission"` // of policies that name none: strict, skip, commit, or "" = skip for policies that preempt, strict for others
 	Backfill  string   `yaml:"backfill"`  // of policies that name none: none, easy or conservative
@@ -32,7 +33,9 @@ type Config struct {
 	// Service is the distribution of the jobs' GPU-times that gittins-2d assumes: a file of times, such as Tiresias' sample;
 	// "workload" = the times of the workload itself, known beforehand; "" = the times of the jobs that have finished.
 	Service string `yaml:"service"`
-	Seed    uint64 `yaml:"seed"` // of random orders, noisy estimates, failures and model mixes
+	// Rollout says how policies of the form rollout:POLICY look ahead.
+	Rollout rollout.Config `yaml:"rollout"`
+	Seed    uint64         `yaml:"seed"` // of random orders, noisy estimates, failures and model mixes
 
 	Horizon time.Duration `yaml:"horizon"` // end the run this long after the first submit; 0 = never
 	Warmup  int           `yaml:"warmup"`  // jobs at the beginning that run but are not counted
@@ -52,7 +55,7 @@ func DefaultConfig() Config {
 	h := heuristic.DefaultConfig()
 	return Config{
 		Trace: workload.DefaultTraceConfig(), Cluster: "philly-192", Policies: []string{h.Order},
-		Policy: h, Simulator: sim.DefaultConfig(), Seed: 1, Stream: "auto", Peer: defaultPeerConfig(),
+		Policy: h, Simulator: sim.DefaultConfig(), Rollout: rollout.DefaultConfig(), Seed: 1, Stream: "auto", Peer: defaultPeerConfig(),
 	}
 }
 
@@ -73,10 +76,14 @@ func (c *Config) Validate() error {
 	blind := false
 	for i, p := range c.Policies {
 		key := fmt.Sprintf("policies[%d]", i)
-		order, own, filled, ok := heuristic.SplitName(p)
+		base, looks := rollout.Split(p)
+		order, own, filled, ok := heuristic.SplitName(base)
 		if !ok || !slices.Contains(heuristic.Orders(), order) {
 			want := "one of " + strings.Join(heuristic.Orders(), ", ") + ", with +strict, +skip or +commit and +easy or +conservative after it where wanted"
-			l.Add(false, key, p, want+heuristic.Meant(p, heuristic.Orders()))
+			if looks {
+				want += ", behind rollout:"
+			}
+			l.Add(false, key, p, want+heuristic.Meant(base, heuristic.Orders()))
 			continue
 		}
 		// Faults of this policy's admission and back-filling are reported at the key that set them.
@@ -107,7 +114,18 @@ func (c *Config) Validate() error {
 			}
 			l.Join("", &g)
 		}
+		if h.Validate() != nil || !looks {
+			continue
+		}
+		switch err := rollout.CheckBase(&h); {
+		case c.Policy.Estimates == "none" && !blind:
+			blind = true
+			l.Add(false, "policy.estimates", c.Policy.Estimates, "trace, history, gbdt, exact or noisy:SIGMA, as "+p+" plays jobs to their end")
+		case err != nil && c.Policy.Estimates != "none":
+			l.Add(false, key, p, "a base that can be played on: "+err.Error())
+		}
 	}
+	l.Join("rollout", c.Rollout.Validate())
 	// The rest of the policies' configuration, with an order and an admission that are valid.
 	h := c.Policy
 	d := heuristic.DefaultConfig()
@@ -126,6 +144,7 @@ func (c *Config) Validate() error {
 func (c *Config) Heuristic(name string) heuristic.Config {
 	h := c.Policy
 	h.Seed = c.Seed
+	name, _ = strings.CutPrefix(name, rollout.Prefix)
 	h.Order, h.Admission, h.Backfill, _ = heuristic.SplitName(name)
 	if h.Admission == "" {
 		h.Admission = c.Admission

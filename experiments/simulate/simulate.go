@@ -12,6 +12,7 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
 	"clustergym/env/metrics"
+	"clustergym/env/rollout"
 	"clustergym/env/sim"
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/ladder"
@@ -25,6 +26,7 @@ type Hooks struct {
 	Events io.Writer        // every event as a JSON line, for one policy only; nil = none
 	// Progress is called many times during a run; nil = never.
 	Progress func(Progress)
+	Workers  int       // goroutines of policies that look ahead; they affect only speed, 0 = one
 	Jobs     io.Writer // a CSV row for each job of each policy, with all digits; nil = none
 	// Observe returns an observer of the run of policy; nil = no observers.
 	Observe func(policy string) sim.Observer
@@ -157,15 +159,16 @@ func (r *simulation) cuts(n int) error {
 // run simulates one policy and adds its result to the report.
 func (r *simulation) run(ctx context.Context, policy string) error {
 	cfg, h, sc := r.cfg, r.cfg.Heuristic(policy), r.sim
-	if err := r.prepare(&h); err != nil {
+	_, looks := rollout.Split(policy)
+	if err := r.prepare(&h, looks || h.Estimating()); err != nil {
 		return err
 	}
-	sch, err := heuristic.New(h)
+	sch, err := r.scheduler(ctx, h, looks)
 	if err != nil {
 		return &workload.InputError{Err: err}
 	}
 	h.Simulator(&sc)
-	if est, err := sim.ParseEstimates(h.Estimates); err == nil && h.Estimating() {
+	if est, err := sim.ParseEstimates(h.Estimates); err == nil && (looks || h.Estimating()) {
 		if r.model != nil {
 			sc.Predictor = r.model.Maker(nil)
 		} else if sc.Predictor, err = forecast.Maker(est, nil); err != nil {
@@ -193,7 +196,7 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 		sc.Horizon = first + cfg.Horizon
 	}
 	if r.table != nil {
-		jobs = r.table.begin(h.Name(), jobs, r.never.jobs)
+		jobs = r.table.begin(sch.Name(), jobs, r.never.jobs)
 	}
 	s, err := sim.New(sc, r.spec)
 	if err != nil {
@@ -214,7 +217,7 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 	}
 	if r.hooks.Progress != nil {
 		observers = append(observers, &watch{tell: r.hooks.Progress, at: Progress{
-			Policy: h.Name(), Run: len(r.report.Runs), Runs: len(cfg.Policies), Jobs: max(len(r.jobs), r.read-r.never.count),
+			Policy: sch.Name(), Run: len(r.report.Runs), Runs: len(cfg.Policies), Jobs: max(len(r.jobs), r.read-r.never.count),
 		}})
 	}
 	if r.hooks.Observe != nil {
@@ -230,7 +233,7 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 				return input
 			}
 		}
-		return fmt.Errorf("policy %s: %w", h.Name(), err)
+		return fmt.Errorf("policy %s: %w", sch.Name(), err)
 	}
 	run := Result{
 		Policy: h.Order, Admission: h.Admission, Placement: h.Placement, Backfill: h.Backfill, Estimates: h.Estimates,
@@ -238,7 +241,9 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 		Cluster: clusterOf(r.cluster),
 		Events:  counted.Events(),
 	}
-	if rung, own := h.Knows(); own && rung == sim.RungNone {
+	if looks {
+		run.Policy = rollout.Prefix + run.Policy
+	} else if rung, own := h.Knows(); own && rung == sim.RungNone {
 		run.Nothing = !run.knows
 	} else if own {
 		run.knows = true
@@ -267,7 +272,7 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 	}
 	run.Trace = traceOf(&r.report.Info, r.read, r.never.count, r.never.share(), r.never.ids)
 	run.Metrics = counted.Summary(cfg.Warmup, cfg.Tail)
-	r.unfinished(h.Name(), v, &run)
+	r.unfinished(sch.Name(), v, &run)
 	if q, ok := sch.(interface{ Proven() (bool, error) }); ok {
 		proven, err := q.Proven()
 		if err != nil {
@@ -279,9 +284,27 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 	return nil
 }
 
+// scheduler returns the policy that h describes, or, if it looks ahead, that one on top of it.
+func (r *simulation) scheduler(ctx context.Context, h heuristic.Config, looks bool) (heuristic.Policy, error) {
+	if !looks {
+		return heuristic.New(h)
+	}
+	setup := rollout.Setup{Config: r.cfg.Rollout, Workers: max(1, r.hooks.Workers)}
+	if now := r.hooks.Now; now != nil {
+		begin := now()
+		setup.Clock = func() time.Duration { return now().Sub(begin) }
+	}
+	s, err := rollout.New(setup, h)
+	if err != nil {
+		return nil, err
+	}
+	s.Cancel(ctx)
+	return s, nil
+}
+
 // prepare gives a policy what it must know about the workload beforehand. It returns a mistake if the workload lacks
-// something that the policy or the simulator needs.
-func (r *simulation) prepare(h *heuristic.Config) error {
+// something that the policy, which asks for run times or not, or the simulator needs.
+func (r *simulation) prepare(h *heuristic.Config, asks bool) error {
 	if r.jobs == nil {
 		h.Service = r.service
 		if h.Clairvoyant() || r.cfg.Service == "workload" {
@@ -289,7 +312,7 @@ func (r *simulation) prepare(h *heuristic.Config) error {
 		}
 		return nil
 	}
-	if h.Estimates == "trace" && h.Estimating() {
+	if h.Estimates == "trace" && asks {
 		if n, first := WithoutEstimate(r.jobs); n > 0 {
 			return workload.Mistake("policy %s looks at estimated run times, and %d of %s in %s have none, the first is %s; want estimates history, exact or noisy:SIGMA",
 				h.Name(), n, workload.Plural(len(r.jobs), "job", "jobs"), r.report.Info.File, first)

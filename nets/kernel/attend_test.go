@@ -167,36 +167,43 @@ func TestAttentionDoesNotAllocate(t *testing.T) {
 	})
 }
 
+// BenchmarkAttention measures attention over one sequence, and layer norm, in every set.
 func BenchmarkAttention(b *testing.B) {
-	for _, rows := range []int{8, 17, 33, 65, 129} {
-		const width, heads = 64, 4
+	before := Set()
+	defer func() { _ = Use(before) }() // it exists
+	for _, name := range Sets() {
+		if err := Use(name); err != nil {
+			b.Fatal(err)
+		}
 		r := rng.Stream(4, "bench")
-		qkv, dy, scratch := noise[float32](r, 3*rows*width), noise[float32](r, rows*width), make([]float32, AttendScratch(rows, width, heads))
-		out, grad := make([]float32, rows*width), make([]float32, 3*rows*width)
-		b.Run(fmt.Sprintf("forward/%d rows", rows), func(b *testing.B) {
-			b.ReportAllocs()
+		for _, rows := range []int{9, 33, 65, 129} {
+			const width, heads = 64, 4
+			qkv, dy, scratch := noise[float32](r, 3*rows*width), noise[float32](r, rows*width), make([]float32, AttendScratch(rows, width, heads))
+			out, grad := make([]float32, rows*width), make([]float32, 3*rows*width)
+			b.Run(fmt.Sprintf("%s/forward/%d rows", name, rows), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					Attend(out, qkv, rows, width, heads, scratch)
+				}
+			})
+			b.Run(fmt.Sprintf("%s/backward/%d rows", name, rows), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					AttendGrad(grad, qkv, dy, rows, width, heads, scratch)
+				}
+			})
+		}
+		const n, h = 256, 64
+		x, dy, gamma, beta, y := noise[float32](r, n*h), noise[float32](r, n*h), noise[float32](r, h), noise[float32](r, h), make([]float32, n*h)
+		b.Run(name+"/layer norm/forward", func(b *testing.B) {
 			for b.Loop() {
-				Attend(out, qkv, rows, width, heads, scratch)
+				LayerNorm(y, x, gamma, beta, n, h)
 			}
 		})
-		b.Run(fmt.Sprintf("backward/%d rows", rows), func(b *testing.B) {
-			b.ReportAllocs()
+		b.Run(name+"/layer norm/backward", func(b *testing.B) {
 			for b.Loop() {
-				AttendGrad(grad, qkv, dy, rows, width, heads, scratch)
+				LayerNormGrad(y, x, gamma, dy, n, h)
 			}
 		})
 	}
-	const n, h = 1024, 64
-	r := rng.Stream(4, "norm")
-	x, dy, gamma, beta, y := noise[float32](r, n*h), noise[float32](r, n*h), noise[float32](r, h), noise[float32](r, h), make([]float32, n*h)
-	b.Run("layer norm/forward", func(b *testing.B) {
-		for b.Loop() {
-			LayerNorm(y, x, gamma, beta, n, h)
-		}
-	})
-	b.Run("layer norm/backward", func(b *testing.B) {
-		for b.Loop() {
-			LayerNormGrad(y, x, gamma, dy, n, h)
-		}
-	})
 }

@@ -1159,6 +1159,7 @@ loop:
 	VBROADCASTSS avx2Const15<>+0(SB), Y4
 	VFNMADD231PS Y4, Y2, Y3
 	VBROADCASTSS avx2Const16<>+0(SB), Y4
+	VMOVAPS      Y4, Y4
 	VBROADCASTSS avx2Const17<>+0(SB), Y5
 	VFMADD213PS  Y5, Y3, Y4
 	VBROADCASTSS avx2Const18<>+0(SB), Y5
@@ -1169,24 +1170,24 @@ loop:
 	VFMADD213PS  Y5, Y3, Y4
 	VBROADCASTSS avx2Const21<>+0(SB), Y5
 	VFMADD213PS  Y5, Y3, Y4
-	VBROADCASTSS avx2Const22<>+0(SB), Y5
 	VMULPS       Y3, Y4, Y4
 	VFMADD213PS  Y3, Y3, Y4
-	VADDPS       Y5, Y4, Y4
+	VBROADCASTSS avx2Const22<>+0(SB), Y3
+	VADDPS       Y3, Y4, Y4
 	VBROADCASTSS avx2Const23<>+0(SB), Y3
-	VBROADCASTSS avx2Const24<>+0(SB), Y5
 	VCVTPS2DQ    Y2, Y2
-	VPSRAD       $0x01, Y2, Y6
-	VPSUBD       Y6, Y2, Y2
-	VBROADCASTSS avx2Const25<>+0(SB), Y7
-	VPADDD       Y7, Y2, Y2
-	VPADDD       Y7, Y6, Y6
+	VPSRAD       $0x01, Y2, Y5
+	VPSUBD       Y5, Y2, Y2
+	VBROADCASTSS avx2Const24<>+0(SB), Y6
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y6, Y5, Y5
 	VPSLLD       $0x17, Y2, Y2
-	VPSLLD       $0x17, Y6, Y6
+	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y2, Y4, Y4
-	VMULPS       Y6, Y4, Y4
+	VMULPS       Y5, Y4, Y4
 	VCMPPS       $0x02, Y3, Y1, Y2
-	VCMPPS       $0x0e, Y5, Y1, Y1
+	VBROADCASTSS avx2Const25<>+0(SB), Y3
+	VCMPPS       $0x0e, Y3, Y1, Y1
 	VANDNPS      Y4, Y2, Y4
 	VBROADCASTSS avx2Const26<>+0(SB), Y2
 	VBLENDVPS    Y1, Y2, Y4, Y4
@@ -1208,6 +1209,7 @@ tail:
 	VBROADCASTSS avx2Const15<>+0(SB), Y4
 	VFNMADD231PS Y4, Y2, Y3
 	VBROADCASTSS avx2Const16<>+0(SB), Y4
+	VMOVAPS      Y4, Y4
 	VBROADCASTSS avx2Const17<>+0(SB), Y5
 	VFMADD213PS  Y5, Y3, Y4
 	VBROADCASTSS avx2Const18<>+0(SB), Y5
@@ -1218,24 +1220,24 @@ tail:
 	VFMADD213PS  Y5, Y3, Y4
 	VBROADCASTSS avx2Const21<>+0(SB), Y5
 	VFMADD213PS  Y5, Y3, Y4
-	VBROADCASTSS avx2Const22<>+0(SB), Y5
 	VMULPS       Y3, Y4, Y4
 	VFMADD213PS  Y3, Y3, Y4
-	VADDPS       Y5, Y4, Y4
+	VBROADCASTSS avx2Const22<>+0(SB), Y3
+	VADDPS       Y3, Y4, Y4
 	VBROADCASTSS avx2Const23<>+0(SB), Y3
-	VBROADCASTSS avx2Const24<>+0(SB), Y5
 	VCVTPS2DQ    Y2, Y2
-	VPSRAD       $0x01, Y2, Y6
-	VPSUBD       Y6, Y2, Y2
-	VBROADCASTSS avx2Const25<>+0(SB), Y7
-	VPADDD       Y7, Y2, Y2
-	VPADDD       Y7, Y6, Y6
+	VPSRAD       $0x01, Y2, Y5
+	VPSUBD       Y5, Y2, Y2
+	VBROADCASTSS avx2Const24<>+0(SB), Y6
+	VPADDD       Y6, Y2, Y2
+	VPADDD       Y6, Y5, Y5
 	VPSLLD       $0x17, Y2, Y2
-	VPSLLD       $0x17, Y6, Y6
+	VPSLLD       $0x17, Y5, Y5
 	VMULPS       Y2, Y4, Y4
-	VMULPS       Y6, Y4, Y4
+	VMULPS       Y5, Y4, Y4
 	VCMPPS       $0x02, Y3, Y1, Y2
-	VCMPPS       $0x0e, Y5, Y1, Y1
+	VBROADCASTSS avx2Const25<>+0(SB), Y3
+	VCMPPS       $0x0e, Y3, Y1, Y1
 	VANDNPS      Y4, Y2, Y4
 	VBROADCASTSS avx2Const26<>+0(SB), Y2
 	VBLENDVPS    Y1, Y2, Y4, Y4
@@ -1278,10 +1280,10 @@ GLOBL avx2Const22<>(SB), RODATA|NOPTR, $4
 DATA avx2Const23<>+0(SB)/4, $0xc2aeac4a
 GLOBL avx2Const23<>(SB), RODATA|NOPTR, $4
 
-DATA avx2Const24<>+0(SB)/4, $0x42b17213
+DATA avx2Const24<>+0(SB)/4, $0x0000007f
 GLOBL avx2Const24<>(SB), RODATA|NOPTR, $4
 
-DATA avx2Const25<>+0(SB)/4, $0x0000007f
+DATA avx2Const25<>+0(SB)/4, $0x42b17213
 GLOBL avx2Const25<>(SB), RODATA|NOPTR, $4
 
 DATA avx2Const26<>+0(SB)/4, $0x7f800000
@@ -2032,28 +2034,29 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Softmax(x *float32, rows int, n int, row int, mask *int32, scale float32)
-// Requires: AVX, AVX2, FMA3
-TEXT ·avx2Softmax(SB), NOSPLIT, $0-44
-	MOVQ         x+0(FP), DX
-	MOVQ         rows+8(FP), BX
-	MOVQ         n+16(FP), SI
-	MOVQ         row+24(FP), DI
-	MOVQ         mask+32(FP), AX
+// func avx2RowMax(top *float32, x *float32, rows int, n int, topRow int, row int, mask *int32)
+// Requires: AVX, AVX2
+TEXT ·avx2RowMax(SB), NOSPLIT, $0-56
+	MOVQ         top+0(FP), DX
+	MOVQ         x+8(FP), BX
+	MOVQ         rows+16(FP), SI
+	MOVQ         n+24(FP), DI
+	MOVQ         topRow+32(FP), R8
+	MOVQ         row+40(FP), R9
+	MOVQ         mask+48(FP), AX
 	VMOVUPS      (AX), Y0
-	VBROADCASTSS scale+40(FP), Y1
+	VBROADCASTSS avx2Const28<>+0(SB), Y1
 
 row:
-	VBROADCASTSS avx2Const28<>+0(SB), Y2
-	VMOVAPS      Y2, Y3
-	XORQ         AX, AX
-	MOVQ         SI, CX
-	SUBQ         $0x08, CX
-	JL           btail
+	VMOVAPS Y1, Y2
+	XORQ    AX, AX
+	MOVQ    DI, CX
+	SUBQ    $0x08, CX
+	JL      btail
 
 bblock:
-	VMOVUPS (DX)(AX*4), Y4
-	VMAXPS  Y4, Y3, Y3
+	VMOVUPS (BX)(AX*4), Y3
+	VMAXPS  Y3, Y2, Y2
 	ADDQ    $0x08, AX
 	SUBQ    $0x08, CX
 	JGE     bblock
@@ -2061,12 +2064,12 @@ bblock:
 btail:
 	ADDQ       $0x08, CX
 	JZ         bend
-	VMASKMOVPS (DX)(AX*4), Y0, Y4
-	VBLENDVPS  Y0, Y4, Y2, Y2
-	VMAXPS     Y2, Y3, Y3
+	VMASKMOVPS (BX)(AX*4), Y0, Y3
+	VBLENDVPS  Y0, Y3, Y1, Y3
+	VMAXPS     Y3, Y2, Y2
 
 bend:
-	VMOVAPS      Y3, Y2
+	VMOVAPS      Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VMAXPS       X2, X3, X3
 	VPERMILPS    $0x4e, X3, X2
@@ -2074,14 +2077,40 @@ bend:
 	VPERMILPS    $0xb1, X3, X2
 	VMAXPS       X2, X3, X3
 	VBROADCASTSS X3, Y2
+	VMOVSS       X2, (DX)
+	ADDQ         R8, DX
+	ADDQ         R9, BX
+	DECQ         SI
+	JNZ          row
+	VZEROUPPER
+	RET
+
+DATA avx2Const28<>+0(SB)/4, $0xff7fffff
+GLOBL avx2Const28<>(SB), RODATA|NOPTR, $4
+
+// func avx2ExpRows(top *float32, x *float32, rows int, n int, topRow int, row int, mask *int32, scale float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·avx2ExpRows(SB), NOSPLIT, $0-60
+	MOVQ         top+0(FP), DX
+	MOVQ         x+8(FP), BX
+	MOVQ         rows+16(FP), SI
+	MOVQ         n+24(FP), DI
+	MOVQ         topRow+32(FP), R8
+	MOVQ         row+40(FP), R9
+	MOVQ         mask+48(FP), AX
+	VMOVUPS      (AX), Y0
+	VBROADCASTSS scale+56(FP), Y1
+
+row:
+	VBROADCASTSS (DX), Y2
 	VXORPS       Y3, Y3, Y3
 	XORQ         AX, AX
-	MOVQ         SI, CX
+	MOVQ         DI, CX
 	SUBQ         $0x08, CX
-	JL           ctail
+	JL           btail
 
-cblock:
-	VMOVUPS      (DX)(AX*4), Y4
+bblock:
+	VMOVUPS      (BX)(AX*4), Y4
 	VSUBPS       Y2, Y4, Y4
 	VMULPS       Y1, Y4, Y4
 	VBROADCASTSS avx2Const13<>+0(SB), Y5
@@ -2093,6 +2122,7 @@ cblock:
 	VBROADCASTSS avx2Const15<>+0(SB), Y7
 	VFNMADD231PS Y7, Y5, Y6
 	VBROADCASTSS avx2Const16<>+0(SB), Y7
+	VMOVAPS      Y7, Y7
 	VBROADCASTSS avx2Const17<>+0(SB), Y8
 	VFMADD213PS  Y8, Y6, Y7
 	VBROADCASTSS avx2Const18<>+0(SB), Y8
@@ -2103,38 +2133,29 @@ cblock:
 	VFMADD213PS  Y8, Y6, Y7
 	VBROADCASTSS avx2Const21<>+0(SB), Y8
 	VFMADD213PS  Y8, Y6, Y7
-	VBROADCASTSS avx2Const22<>+0(SB), Y8
 	VMULPS       Y6, Y7, Y7
 	VFMADD213PS  Y6, Y6, Y7
-	VADDPS       Y8, Y7, Y7
+	VBROADCASTSS avx2Const22<>+0(SB), Y6
+	VADDPS       Y6, Y7, Y7
 	VBROADCASTSS avx2Const23<>+0(SB), Y6
-	VBROADCASTSS avx2Const24<>+0(SB), Y8
 	VCVTPS2DQ    Y5, Y5
-	VPSRAD       $0x01, Y5, Y9
-	VPSUBD       Y9, Y5, Y5
-	VBROADCASTSS avx2Const25<>+0(SB), Y10
-	VPADDD       Y10, Y5, Y5
-	VPADDD       Y10, Y9, Y9
+	VBROADCASTSS avx2Const24<>+0(SB), Y8
+	VPADDD       Y8, Y5, Y5
 	VPSLLD       $0x17, Y5, Y5
-	VPSLLD       $0x17, Y9, Y9
 	VMULPS       Y5, Y7, Y7
-	VMULPS       Y9, Y7, Y7
-	VCMPPS       $0x02, Y6, Y4, Y5
-	VCMPPS       $0x0e, Y8, Y4, Y4
-	VANDNPS      Y7, Y5, Y7
-	VBROADCASTSS avx2Const26<>+0(SB), Y5
-	VBLENDVPS    Y4, Y5, Y7, Y7
-	VMOVUPS      Y7, (DX)(AX*4)
+	VCMPPS       $0x02, Y6, Y4, Y4
+	VANDNPS      Y7, Y4, Y7
+	VMOVUPS      Y7, (BX)(AX*4)
 	VXORPS       Y4, Y4, Y4
 	VADDPS       Y7, Y3, Y3
 	ADDQ         $0x08, AX
 	SUBQ         $0x08, CX
-	JGE          cblock
+	JGE          bblock
 
-ctail:
+btail:
 	ADDQ         $0x08, CX
-	JZ           cend
-	VMASKMOVPS   (DX)(AX*4), Y0, Y4
+	JZ           bend
+	VMASKMOVPS   (BX)(AX*4), Y0, Y4
 	VSUBPS       Y2, Y4, Y4
 	VMULPS       Y1, Y4, Y4
 	VBROADCASTSS avx2Const13<>+0(SB), Y2
@@ -2146,6 +2167,7 @@ ctail:
 	VBROADCASTSS avx2Const15<>+0(SB), Y6
 	VFNMADD231PS Y6, Y2, Y5
 	VBROADCASTSS avx2Const16<>+0(SB), Y6
+	VMOVAPS      Y6, Y6
 	VBROADCASTSS avx2Const17<>+0(SB), Y7
 	VFMADD213PS  Y7, Y5, Y6
 	VBROADCASTSS avx2Const18<>+0(SB), Y7
@@ -2156,72 +2178,83 @@ ctail:
 	VFMADD213PS  Y7, Y5, Y6
 	VBROADCASTSS avx2Const21<>+0(SB), Y7
 	VFMADD213PS  Y7, Y5, Y6
-	VBROADCASTSS avx2Const22<>+0(SB), Y7
 	VMULPS       Y5, Y6, Y6
 	VFMADD213PS  Y5, Y5, Y6
-	VADDPS       Y7, Y6, Y6
+	VBROADCASTSS avx2Const22<>+0(SB), Y5
+	VADDPS       Y5, Y6, Y6
 	VBROADCASTSS avx2Const23<>+0(SB), Y5
-	VBROADCASTSS avx2Const24<>+0(SB), Y7
 	VCVTPS2DQ    Y2, Y2
-	VPSRAD       $0x01, Y2, Y8
-	VPSUBD       Y8, Y2, Y2
-	VBROADCASTSS avx2Const25<>+0(SB), Y9
-	VPADDD       Y9, Y2, Y2
-	VPADDD       Y9, Y8, Y8
+	VBROADCASTSS avx2Const24<>+0(SB), Y7
+	VPADDD       Y7, Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
-	VPSLLD       $0x17, Y8, Y8
 	VMULPS       Y2, Y6, Y6
-	VMULPS       Y8, Y6, Y6
 	VCMPPS       $0x02, Y5, Y4, Y2
-	VCMPPS       $0x0e, Y7, Y4, Y4
 	VANDNPS      Y6, Y2, Y6
-	VBROADCASTSS avx2Const26<>+0(SB), Y2
-	VBLENDVPS    Y4, Y2, Y6, Y6
-	VMASKMOVPS   Y6, Y0, (DX)(AX*4)
+	VMASKMOVPS   Y6, Y0, (BX)(AX*4)
 	VXORPS       Y2, Y2, Y2
 	VBLENDVPS    Y0, Y6, Y2, Y2
 	VADDPS       Y2, Y3, Y3
 
-cend:
-	VBROADCASTSS avx2Const22<>+0(SB), Y2
-	VMOVAPS      Y3, Y3
-	VEXTRACTF128 $0x01, Y3, X4
-	VADDPS       X3, X4, X4
-	VPERMILPS    $0x4e, X4, X3
-	VADDPS       X3, X4, X4
-	VPERMILPS    $0xb1, X4, X3
-	VADDPS       X3, X4, X4
-	VBROADCASTSS X4, Y3
-	VDIVPS       Y3, Y2, Y2
-	XORQ         AX, AX
-	MOVQ         SI, CX
-	SUBQ         $0x08, CX
-	JL           dtail
-
-dblock:
-	VMOVUPS (DX)(AX*4), Y3
-	VMULPS  Y2, Y3, Y3
-	VMOVUPS Y3, (DX)(AX*4)
-	ADDQ    $0x08, AX
-	SUBQ    $0x08, CX
-	JGE     dblock
-
-dtail:
-	ADDQ       $0x08, CX
-	JZ         dend
-	VMASKMOVPS (DX)(AX*4), Y0, Y3
-	VMULPS     Y2, Y3, Y3
-	VMASKMOVPS Y3, Y0, (DX)(AX*4)
-
-dend:
-	ADDQ DI, DX
-	DECQ BX
-	JNZ  row
+bend:
+	VMOVAPS      Y3, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X2, X3, X3
+	VPERMILPS    $0x4e, X3, X2
+	VADDPS       X2, X3, X3
+	VPERMILPS    $0xb1, X3, X2
+	VADDPS       X2, X3, X3
+	VBROADCASTSS X3, Y2
+	VMOVSS       X2, (DX)
+	ADDQ         R8, DX
+	ADDQ         R9, BX
+	DECQ         SI
+	JNZ          row
 	VZEROUPPER
 	RET
 
-DATA avx2Const28<>+0(SB)/4, $0xff61b1e6
-GLOBL avx2Const28<>(SB), RODATA|NOPTR, $4
+// func avx2DivideRows(sum *float32, x *float32, rows int, n int, sumRow int, row int, mask *int32)
+// Requires: AVX
+TEXT ·avx2DivideRows(SB), NOSPLIT, $0-56
+	MOVQ    sum+0(FP), DX
+	MOVQ    x+8(FP), BX
+	MOVQ    rows+16(FP), SI
+	MOVQ    n+24(FP), DI
+	MOVQ    sumRow+32(FP), R8
+	MOVQ    row+40(FP), R9
+	MOVQ    mask+48(FP), AX
+	VMOVUPS (AX), Y0
+
+row:
+	VBROADCASTSS avx2Const22<>+0(SB), Y1
+	VBROADCASTSS (DX), Y2
+	VDIVPS       Y2, Y1, Y1
+	XORQ         AX, AX
+	MOVQ         DI, CX
+	SUBQ         $0x08, CX
+	JL           btail
+
+bblock:
+	VMOVUPS (BX)(AX*4), Y2
+	VMULPS  Y1, Y2, Y2
+	VMOVUPS Y2, (BX)(AX*4)
+	ADDQ    $0x08, AX
+	SUBQ    $0x08, CX
+	JGE     bblock
+
+btail:
+	ADDQ       $0x08, CX
+	JZ         bend
+	VMASKMOVPS (BX)(AX*4), Y0, Y2
+	VMULPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (BX)(AX*4)
+
+bend:
+	ADDQ R8, DX
+	ADDQ R9, BX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
 
 // func avx2SoftmaxGrad(d *float32, p *float32, rows int, n int, row int, mask *int32, scale float32)
 // Requires: AVX, AVX2, FMA3

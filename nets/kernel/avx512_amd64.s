@@ -2391,6 +2391,7 @@ loop:
 	VBROADCASTSS avx512Const16<>+0(SB), Z3
 	VFNMADD231PS Z3, Z1, Z2
 	VBROADCASTSS avx512Const17<>+0(SB), Z3
+	VMOVAPS      Z3, Z3
 	VBROADCASTSS avx512Const18<>+0(SB), Z4
 	VFMADD213PS  Z4, Z2, Z3
 	VBROADCASTSS avx512Const19<>+0(SB), Z4
@@ -2401,15 +2402,15 @@ loop:
 	VFMADD213PS  Z4, Z2, Z3
 	VBROADCASTSS avx512Const22<>+0(SB), Z4
 	VFMADD213PS  Z4, Z2, Z3
-	VBROADCASTSS avx512Const13<>+0(SB), Z4
 	VMULPS       Z2, Z3, Z3
 	VFMADD213PS  Z2, Z2, Z3
-	VADDPS       Z4, Z3, Z3
+	VBROADCASTSS avx512Const13<>+0(SB), Z2
+	VADDPS       Z2, Z3, Z3
 	VBROADCASTSS avx512Const23<>+0(SB), Z2
-	VBROADCASTSS avx512Const24<>+0(SB), Z4
 	VSCALEFPS    Z1, Z3, Z3
 	VCMPPS       $0x02, Z2, Z0, K2
-	VCMPPS       $0x0e, Z4, Z0, K3
+	VBROADCASTSS avx512Const24<>+0(SB), Z1
+	VCMPPS       $0x0e, Z1, Z0, K3
 	VXORPS       Z0, Z0, Z0
 	VMOVAPS      Z0, K2, Z3
 	VBROADCASTSS avx512Const25<>+0(SB), Z0
@@ -2432,6 +2433,7 @@ tail:
 	VBROADCASTSS avx512Const16<>+0(SB), Z3
 	VFNMADD231PS Z3, Z1, Z2
 	VBROADCASTSS avx512Const17<>+0(SB), Z3
+	VMOVAPS      Z3, Z3
 	VBROADCASTSS avx512Const18<>+0(SB), Z4
 	VFMADD213PS  Z4, Z2, Z3
 	VBROADCASTSS avx512Const19<>+0(SB), Z4
@@ -2442,15 +2444,15 @@ tail:
 	VFMADD213PS  Z4, Z2, Z3
 	VBROADCASTSS avx512Const22<>+0(SB), Z4
 	VFMADD213PS  Z4, Z2, Z3
-	VBROADCASTSS avx512Const13<>+0(SB), Z4
 	VMULPS       Z2, Z3, Z3
 	VFMADD213PS  Z2, Z2, Z3
-	VADDPS       Z4, Z3, Z3
+	VBROADCASTSS avx512Const13<>+0(SB), Z2
+	VADDPS       Z2, Z3, Z3
 	VBROADCASTSS avx512Const23<>+0(SB), Z2
-	VBROADCASTSS avx512Const24<>+0(SB), Z4
 	VSCALEFPS    Z1, Z3, Z3
 	VCMPPS       $0x02, Z2, Z0, K2
-	VCMPPS       $0x0e, Z4, Z0, K3
+	VBROADCASTSS avx512Const24<>+0(SB), Z1
+	VCMPPS       $0x0e, Z1, Z0, K3
 	VXORPS       Z0, Z0, Z0
 	VMOVAPS      Z0, K2, Z3
 	VBROADCASTSS avx512Const25<>+0(SB), Z0
@@ -3345,28 +3347,29 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Softmax(x *float32, rows int, n int, row int, mask uint64, scale float32)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Softmax(SB), NOSPLIT, $0-44
-	MOVQ         x+0(FP), DX
-	MOVQ         rows+8(FP), BX
-	MOVQ         n+16(FP), SI
-	MOVQ         row+24(FP), DI
-	MOVQ         mask+32(FP), AX
+// func avx512RowMax(top *float32, x *float32, rows int, n int, topRow int, row int, mask uint64)
+// Requires: AVX, AVX512F
+TEXT ·avx512RowMax(SB), NOSPLIT, $0-56
+	MOVQ         top+0(FP), DX
+	MOVQ         x+8(FP), BX
+	MOVQ         rows+16(FP), SI
+	MOVQ         n+24(FP), DI
+	MOVQ         topRow+32(FP), R8
+	MOVQ         row+40(FP), R9
+	MOVQ         mask+48(FP), AX
 	KMOVW        AX, K1
-	VBROADCASTSS scale+40(FP), Z0
+	VBROADCASTSS avx512Const27<>+0(SB), Z0
 
 row:
-	VBROADCASTSS avx512Const27<>+0(SB), Z1
-	VMOVAPS      Z1, Z2
-	XORQ         AX, AX
-	MOVQ         SI, CX
-	SUBQ         $0x10, CX
-	JL           btail
+	VMOVAPS Z0, Z1
+	XORQ    AX, AX
+	MOVQ    DI, CX
+	SUBQ    $0x10, CX
+	JL      btail
 
 bblock:
-	VMOVUPS (DX)(AX*4), Z3
-	VMAXPS  Z3, Z2, Z2
+	VMOVUPS (BX)(AX*4), Z2
+	VMAXPS  Z2, Z1, Z1
 	ADDQ    $0x10, AX
 	SUBQ    $0x10, CX
 	JGE     bblock
@@ -3374,155 +3377,180 @@ bblock:
 btail:
 	ADDQ      $0x10, CX
 	JZ        bend
-	VMOVUPS.Z (DX)(AX*4), K1, Z3
-	VMOVAPS   Z1, Z1
-	VMOVAPS   Z3, K1, Z1
-	VMAXPS    Z1, Z2, Z2
+	VMOVUPS.Z (BX)(AX*4), K1, Z2
+	VMOVAPS   Z0, Z3
+	VMOVAPS   Z2, K1, Z3
+	VMAXPS    Z3, Z1, Z1
 
 bend:
-	VEXTRACTF64X4 $0x01, Z2, Y1
-	VMAXPS        Y2, Y1, Y1
-	VEXTRACTF128  $0x01, Y1, X2
-	VMAXPS        X1, X2, X2
-	VPERMILPS     $0x4e, X2, X1
-	VMAXPS        X1, X2, X2
-	VPERMILPS     $0xb1, X2, X1
-	VMAXPS        X1, X2, X2
-	VBROADCASTSS  X2, Z1
-	VXORPS        Z2, Z2, Z2
-	XORQ          AX, AX
-	MOVQ          SI, CX
-	SUBQ          $0x10, CX
-	JL            ctail
-
-cblock:
-	VMOVUPS      (DX)(AX*4), Z3
-	VSUBPS       Z1, Z3, Z3
-	VMULPS       Z0, Z3, Z3
-	VBROADCASTSS avx512Const14<>+0(SB), Z4
-	VMULPS       Z4, Z3, Z4
-	VRNDSCALEPS  $0x00, Z4, Z4
-	VMOVAPS      Z3, Z5
-	VBROADCASTSS avx512Const15<>+0(SB), Z6
-	VFNMADD231PS Z6, Z4, Z5
-	VBROADCASTSS avx512Const16<>+0(SB), Z6
-	VFNMADD231PS Z6, Z4, Z5
-	VBROADCASTSS avx512Const17<>+0(SB), Z6
-	VBROADCASTSS avx512Const18<>+0(SB), Z7
-	VFMADD213PS  Z7, Z5, Z6
-	VBROADCASTSS avx512Const19<>+0(SB), Z7
-	VFMADD213PS  Z7, Z5, Z6
-	VBROADCASTSS avx512Const20<>+0(SB), Z7
-	VFMADD213PS  Z7, Z5, Z6
-	VBROADCASTSS avx512Const21<>+0(SB), Z7
-	VFMADD213PS  Z7, Z5, Z6
-	VBROADCASTSS avx512Const22<>+0(SB), Z7
-	VFMADD213PS  Z7, Z5, Z6
-	VBROADCASTSS avx512Const13<>+0(SB), Z7
-	VMULPS       Z5, Z6, Z6
-	VFMADD213PS  Z5, Z5, Z6
-	VADDPS       Z7, Z6, Z6
-	VBROADCASTSS avx512Const23<>+0(SB), Z5
-	VBROADCASTSS avx512Const24<>+0(SB), Z7
-	VSCALEFPS    Z4, Z6, Z6
-	VCMPPS       $0x02, Z5, Z3, K2
-	VCMPPS       $0x0e, Z7, Z3, K3
-	VXORPS       Z3, Z3, Z3
-	VMOVAPS      Z3, K2, Z6
-	VBROADCASTSS avx512Const25<>+0(SB), Z3
-	VMOVAPS      Z3, K3, Z6
-	VMOVUPS      Z6, (DX)(AX*4)
-	VXORPS       Z3, Z3, Z3
-	VADDPS       Z6, Z2, Z2
-	ADDQ         $0x10, AX
-	SUBQ         $0x10, CX
-	JGE          cblock
-
-ctail:
-	ADDQ         $0x10, CX
-	JZ           cend
-	VMOVUPS.Z    (DX)(AX*4), K1, Z3
-	VSUBPS       Z1, Z3, Z3
-	VMULPS       Z0, Z3, Z3
-	VBROADCASTSS avx512Const14<>+0(SB), Z1
-	VMULPS       Z1, Z3, Z1
-	VRNDSCALEPS  $0x00, Z1, Z1
-	VMOVAPS      Z3, Z4
-	VBROADCASTSS avx512Const15<>+0(SB), Z5
-	VFNMADD231PS Z5, Z1, Z4
-	VBROADCASTSS avx512Const16<>+0(SB), Z5
-	VFNMADD231PS Z5, Z1, Z4
-	VBROADCASTSS avx512Const17<>+0(SB), Z5
-	VBROADCASTSS avx512Const18<>+0(SB), Z6
-	VFMADD213PS  Z6, Z4, Z5
-	VBROADCASTSS avx512Const19<>+0(SB), Z6
-	VFMADD213PS  Z6, Z4, Z5
-	VBROADCASTSS avx512Const20<>+0(SB), Z6
-	VFMADD213PS  Z6, Z4, Z5
-	VBROADCASTSS avx512Const21<>+0(SB), Z6
-	VFMADD213PS  Z6, Z4, Z5
-	VBROADCASTSS avx512Const22<>+0(SB), Z6
-	VFMADD213PS  Z6, Z4, Z5
-	VBROADCASTSS avx512Const13<>+0(SB), Z6
-	VMULPS       Z4, Z5, Z5
-	VFMADD213PS  Z4, Z4, Z5
-	VADDPS       Z6, Z5, Z5
-	VBROADCASTSS avx512Const23<>+0(SB), Z4
-	VBROADCASTSS avx512Const24<>+0(SB), Z6
-	VSCALEFPS    Z1, Z5, Z5
-	VCMPPS       $0x02, Z4, Z3, K2
-	VCMPPS       $0x0e, Z6, Z3, K3
-	VXORPS       Z1, Z1, Z1
-	VMOVAPS      Z1, K2, Z5
-	VBROADCASTSS avx512Const25<>+0(SB), Z1
-	VMOVAPS      Z1, K3, Z5
-	VMOVUPS      Z5, K1, (DX)(AX*4)
-	VXORPS       Z1, Z1, Z1
-	VMOVAPS      Z1, Z1
-	VMOVAPS      Z5, K1, Z1
-	VADDPS       Z1, Z2, Z2
-
-cend:
-	VBROADCASTSS  avx512Const13<>+0(SB), Z1
-	VEXTRACTF64X4 $0x01, Z2, Y3
-	VADDPS        Y2, Y3, Y3
-	VEXTRACTF128  $0x01, Y3, X2
-	VADDPS        X3, X2, X2
-	VPERMILPS     $0x4e, X2, X3
-	VADDPS        X3, X2, X2
-	VPERMILPS     $0xb1, X2, X3
-	VADDPS        X3, X2, X2
-	VBROADCASTSS  X2, Z2
-	VDIVPS        Z2, Z1, Z1
-	XORQ          AX, AX
-	MOVQ          SI, CX
-	SUBQ          $0x10, CX
-	JL            dtail
-
-dblock:
-	VMOVUPS (DX)(AX*4), Z2
-	VMULPS  Z1, Z2, Z2
-	VMOVUPS Z2, (DX)(AX*4)
-	ADDQ    $0x10, AX
-	SUBQ    $0x10, CX
-	JGE     dblock
-
-dtail:
-	ADDQ      $0x10, CX
-	JZ        dend
-	VMOVUPS.Z (DX)(AX*4), K1, Z2
-	VMULPS    Z1, Z2, Z2
-	VMOVUPS   Z2, K1, (DX)(AX*4)
-
-dend:
-	ADDQ DI, DX
-	DECQ BX
-	JNZ  row
+	VEXTRACTF64X4 $0x01, Z1, Y2
+	VMAXPS        Y1, Y2, Y2
+	VEXTRACTF128  $0x01, Y2, X1
+	VMAXPS        X2, X1, X1
+	VPERMILPS     $0x4e, X1, X2
+	VMAXPS        X2, X1, X1
+	VPERMILPS     $0xb1, X1, X2
+	VMAXPS        X2, X1, X1
+	VBROADCASTSS  X1, Z1
+	VMOVSS        X1, (DX)
+	ADDQ          R8, DX
+	ADDQ          R9, BX
+	DECQ          SI
+	JNZ           row
 	VZEROUPPER
 	RET
 
-DATA avx512Const27<>+0(SB)/4, $0xff61b1e6
+DATA avx512Const27<>+0(SB)/4, $0xff7fffff
 GLOBL avx512Const27<>(SB), RODATA|NOPTR, $4
+
+// func avx512ExpRows(top *float32, x *float32, rows int, n int, topRow int, row int, mask uint64, scale float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512ExpRows(SB), NOSPLIT, $0-60
+	MOVQ         top+0(FP), DX
+	MOVQ         x+8(FP), BX
+	MOVQ         rows+16(FP), SI
+	MOVQ         n+24(FP), DI
+	MOVQ         topRow+32(FP), R8
+	MOVQ         row+40(FP), R9
+	MOVQ         mask+48(FP), AX
+	KMOVW        AX, K1
+	VBROADCASTSS scale+56(FP), Z0
+	VBROADCASTSS avx512Const14<>+0(SB), Z1
+	VBROADCASTSS avx512Const15<>+0(SB), Z2
+	VBROADCASTSS avx512Const16<>+0(SB), Z3
+	VBROADCASTSS avx512Const17<>+0(SB), Z4
+	VBROADCASTSS avx512Const18<>+0(SB), Z5
+	VBROADCASTSS avx512Const19<>+0(SB), Z6
+	VBROADCASTSS avx512Const20<>+0(SB), Z7
+	VBROADCASTSS avx512Const21<>+0(SB), Z8
+	VBROADCASTSS avx512Const22<>+0(SB), Z9
+	VBROADCASTSS avx512Const13<>+0(SB), Z10
+	VBROADCASTSS avx512Const23<>+0(SB), Z11
+
+row:
+	VBROADCASTSS (DX), Z12
+	VXORPS       Z13, Z13, Z13
+	XORQ         AX, AX
+	MOVQ         DI, CX
+	SUBQ         $0x10, CX
+	JL           btail
+
+bblock:
+	VMOVUPS      (BX)(AX*4), Z14
+	VSUBPS       Z12, Z14, Z14
+	VMULPS       Z0, Z14, Z14
+	VMULPS       Z1, Z14, Z15
+	VRNDSCALEPS  $0x00, Z15, Z15
+	VMOVAPS      Z14, Z16
+	VFNMADD231PS Z2, Z15, Z16
+	VFNMADD231PS Z3, Z15, Z16
+	VMOVAPS      Z4, Z17
+	VFMADD213PS  Z5, Z16, Z17
+	VFMADD213PS  Z6, Z16, Z17
+	VFMADD213PS  Z7, Z16, Z17
+	VFMADD213PS  Z8, Z16, Z17
+	VFMADD213PS  Z9, Z16, Z17
+	VMULPS       Z16, Z17, Z17
+	VFMADD213PS  Z16, Z16, Z17
+	VADDPS       Z10, Z17, Z17
+	VCMPPS       $0x06, Z11, Z14, K2
+	VSCALEFPS.Z  Z15, Z17, K2, Z17
+	VMOVUPS      Z17, (BX)(AX*4)
+	VXORPS       Z14, Z14, Z14
+	VADDPS       Z17, Z13, Z13
+	ADDQ         $0x10, AX
+	SUBQ         $0x10, CX
+	JGE          bblock
+
+btail:
+	ADDQ         $0x10, CX
+	JZ           bend
+	VMOVUPS.Z    (BX)(AX*4), K1, Z14
+	VSUBPS       Z12, Z14, Z14
+	VMULPS       Z0, Z14, Z14
+	VMULPS       Z1, Z14, Z12
+	VRNDSCALEPS  $0x00, Z12, Z12
+	VMOVAPS      Z14, Z15
+	VFNMADD231PS Z2, Z12, Z15
+	VFNMADD231PS Z3, Z12, Z15
+	VMOVAPS      Z4, Z16
+	VFMADD213PS  Z5, Z15, Z16
+	VFMADD213PS  Z6, Z15, Z16
+	VFMADD213PS  Z7, Z15, Z16
+	VFMADD213PS  Z8, Z15, Z16
+	VFMADD213PS  Z9, Z15, Z16
+	VMULPS       Z15, Z16, Z16
+	VFMADD213PS  Z15, Z15, Z16
+	VADDPS       Z10, Z16, Z16
+	VCMPPS       $0x06, Z11, Z14, K2
+	VSCALEFPS.Z  Z12, Z16, K2, Z16
+	VMOVUPS      Z16, K1, (BX)(AX*4)
+	VXORPS       Z12, Z12, Z12
+	VMOVAPS      Z12, Z12
+	VMOVAPS      Z16, K1, Z12
+	VADDPS       Z12, Z13, Z13
+
+bend:
+	VEXTRACTF64X4 $0x01, Z13, Y12
+	VADDPS        Y13, Y12, Y12
+	VEXTRACTF128  $0x01, Y12, X13
+	VADDPS        X12, X13, X13
+	VPERMILPS     $0x4e, X13, X12
+	VADDPS        X12, X13, X13
+	VPERMILPS     $0xb1, X13, X12
+	VADDPS        X12, X13, X13
+	VBROADCASTSS  X13, Z12
+	VMOVSS        X12, (DX)
+	ADDQ          R8, DX
+	ADDQ          R9, BX
+	DECQ          SI
+	JNZ           row
+	VZEROUPPER
+	RET
+
+// func avx512DivideRows(sum *float32, x *float32, rows int, n int, sumRow int, row int, mask uint64)
+// Requires: AVX, AVX512F
+TEXT ·avx512DivideRows(SB), NOSPLIT, $0-56
+	MOVQ  sum+0(FP), DX
+	MOVQ  x+8(FP), BX
+	MOVQ  rows+16(FP), SI
+	MOVQ  n+24(FP), DI
+	MOVQ  sumRow+32(FP), R8
+	MOVQ  row+40(FP), R9
+	MOVQ  mask+48(FP), AX
+	KMOVW AX, K1
+
+row:
+	VBROADCASTSS avx512Const13<>+0(SB), Z0
+	VBROADCASTSS (DX), Z1
+	VDIVPS       Z1, Z0, Z0
+	XORQ         AX, AX
+	MOVQ         DI, CX
+	SUBQ         $0x10, CX
+	JL           btail
+
+bblock:
+	VMOVUPS (BX)(AX*4), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, (BX)(AX*4)
+	ADDQ    $0x10, AX
+	SUBQ    $0x10, CX
+	JGE     bblock
+
+btail:
+	ADDQ      $0x10, CX
+	JZ        bend
+	VMOVUPS.Z (BX)(AX*4), K1, Z1
+	VMULPS    Z0, Z1, Z1
+	VMOVUPS   Z1, K1, (BX)(AX*4)
+
+bend:
+	ADDQ R8, DX
+	ADDQ R9, BX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
 
 // func avx512SoftmaxGrad(d *float32, p *float32, rows int, n int, row int, mask uint64, scale float32)
 // Requires: AVX, AVX512DQ, AVX512F

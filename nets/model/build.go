@@ -436,7 +436,8 @@ func (b *builder) actionHead(name string, y body, gain float64) int {
 		if i > 0 {
 			suffix = fmt.Sprint(".", i)
 		}
-		k, hidden := t.rows, -1
+		k := t.rows
+		var hidden int
 		if y.alone {
 			hidden = b.dense(name+".slot"+suffix, t.v, k, h, layer.GainHidden, true, act)
 		} else {

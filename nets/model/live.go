@@ -8,7 +8,7 @@ import (
 )
 
 // The layers in this file work on sequences of at most t tokens, of which only the live ones are computed (nets/kernel, live.go).
-// Value live lists them; other values have room for t tokens of h numbers.
+// Value live lists them; other values have room for t tokens of h numbers. outLive is the value of a layer that programs keep once.
 
 // liveRows lists the live tokens of an observation.
 type liveRows struct {
@@ -43,6 +43,8 @@ type packLive struct {
 	t, h      int
 }
 
+func (l *packLive) outLive() int { return l.out }
+
 func (l *packLive) run(f *forward, n int) {
 	from := 0
 	for i, v := range l.in {
@@ -67,6 +69,8 @@ type denseLive struct {
 	act           kernel.Act
 }
 
+func (l *denseLive) outLive() int { return l.out }
+
 func (l *denseLive) run(f *forward, n int) {
 	m := kernel.CountLive(f.val(l.live, n), n, l.t)
 	kernel.MatMul(f.val(l.out, n), f.val(l.in, n), f.param(l.w), f.param(l.b), m, l.h, l.k, l.act)
@@ -82,6 +86,8 @@ type normLive struct {
 	scale, bias   int
 	t, h          int
 }
+
+func (l *normLive) outLive() int { return l.out }
 
 func (l *normLive) run(f *forward, n int) {
 	m := kernel.CountLive(f.val(l.live, n), n, l.t)
@@ -100,6 +106,8 @@ type attendLive struct {
 
 func (l *attendLive) scratch() int { return kernel.AttendScratch(l.t, l.h, l.heads) }
 
+func (l *attendLive) outLive() int { return l.out }
+
 func (l *attendLive) run(f *forward, n int) {
 	kernel.AttendLive(f.val(l.out, n), f.val(l.in, n), f.val(l.live, n), n, l.t, l.h, l.heads, f.scratch)
 }
@@ -113,6 +121,8 @@ type addLive struct {
 	a, b, live, out int
 	t, h            int
 }
+
+func (l *addLive) outLive() int { return l.out }
 
 func (l *addLive) run(f *forward, n int) {
 	m := kernel.CountLive(f.val(l.live, n), n, l.t) * l.h

@@ -7,7 +7,8 @@ import "clustergym/nets"
 type Size struct {
 	Params  float64 // all parameters
 	Largest float64 // the largest single parameter
-	Row     float64 // all values of one observation, without the observation itself
+	Row     float64 // all values of one observation in a Forward, without the observation itself
+	Graph   float64 // about what a program with gradients keeps for one observation, without the observation itself
 	Scratch float64 // patches of convolutions, weights of attention; once for each Forward
 }
 
@@ -30,6 +31,13 @@ func QNetSize(cfg Config, in Input, actions int, duelling bool) (Size, error) {
 	return b.size(), nil
 }
 
+// Roughly how many numbers a graph keeps for each value of a network: the values before and after the activation, and the
+// gradients of both; for layers of attention the values alone and some gradients.
+const (
+	graphValues = 4
+	graphLive   = 1.5
+)
+
 func (p *plan) size() Size {
 	var s Size
 	for i := range p.shapes {
@@ -37,8 +45,16 @@ func (p *plan) size() Size {
 		s.Params += n
 		s.Largest = max(s.Largest, n)
 	}
-	for _, w := range p.width[1:] {
-		s.Row += float64(w)
+	for i, w := range p.width[1:] {
+		if _, shared := p.home[i+1]; !shared {
+			s.Row += float64(w)
+		}
+		s.Graph += graphValues * float64(w)
+	}
+	for _, l := range p.layers {
+		if l, ok := l.(interface{ outLive() int }); ok { // programs have one value of each, and reuse its gradient's memory
+			s.Graph -= (graphValues - graphLive) * float64(p.width[l.outLive()])
+		}
 	}
 	s.Scratch = float64(p.scratch())
 	return s

@@ -1,5 +1,5 @@
 // Package op has the differentiable operations from which networks and losses are built, as nodes of a Gorgonia
-// graph: dense layers, convolutions, layer norm, pooling and broadcasting over slots, masked log-softmax, entropy,
+// graph: dense layers, convolutions, layer norm, attention over the live rows of sequences, pooling and broadcasting over slots, masked log-softmax, entropy,
 // duelling heads, element-wise arithmetic, and the losses of PPO and of temporal-difference learning.
 //
 // PPO's loss exists twice: PPOLoss is the formula in element-wise operations, SurrogateLoss the same with the policy's

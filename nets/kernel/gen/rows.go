@@ -137,38 +137,67 @@ func (s isa) divide(p, q reg.VecVirtual) {
 	VMULPS(r, p, p)
 }
 
-// expOf returns the exponentials of x, by the polynomial that the portable exp32 has.
-func (s isa) expOf(x reg.VecVirtual) reg.VecVirtual {
-	f, r := s.reg(), s.reg()
-	VMULPS(s.constant(1.44269504088896341), x, f)
+// expConstants are the constants of an exponential of numbers that are not above 0.
+var expConstants = []float32{
+	1.44269504088896341, 0.693359375, -2.12194440e-4, 1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1,
+	1, -87.3365,
+}
+
+// held returns a function that gives registers filled with the numbers: filled once if there are registers to spare, otherwise
+// each time.
+func (s isa) held(numbers []float32) func(x float32) reg.VecVirtual {
+	if s.lanes < 16 {
+		return s.constant
+	}
+	kept := map[float32]reg.VecVirtual{}
+	for _, x := range numbers {
+		kept[x] = s.constant(x)
+	}
+	return func(x float32) reg.VecVirtual { return kept[x] }
+}
+
+// expOf returns the exponentials of x, by the polynomial that the portable exp32 has. constant gives its constants. With below, x
+// is not above 0.
+func (s isa) expOf(x reg.VecVirtual, constant func(x float32) reg.VecVirtual, below bool) reg.VecVirtual {
+	f, r, p := s.reg(), s.reg(), s.reg()
+	VMULPS(constant(1.44269504088896341), x, f)
 	if s.lanes == 16 {
 		VRNDSCALEPS(U8(0), f, f)
 	} else {
 		VROUNDPS(U8(0), f, f)
 	}
 	VMOVAPS(x, r)
-	VFNMADD231PS(s.constant(0.693359375), f, r)
-	VFNMADD231PS(s.constant(-2.12194440e-4), f, r)
-	p := s.constant(1.9875691500e-4)
+	VFNMADD231PS(constant(0.693359375), f, r)
+	VFNMADD231PS(constant(-2.12194440e-4), f, r)
+	VMOVAPS(constant(1.9875691500e-4), p)
 	for _, c := range []float32{1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1} {
-		s.horner(p, r, c)
+		VFMADD213PS(constant(c), r, p)
 	}
-	one := s.constant(1)
 	VMULPS(r, p, p)
 	VFMADD213PS(r, r, p) // p·r² + r
-	VADDPS(one, p, p)
-	tiny, huge := s.constant(-87.3365), s.constant(88.7228)
-	if s.lanes == 16 {
+	VADDPS(constant(1), p, p)
+	tiny := constant(-87.3365)
+	switch {
+	case s.lanes == 16 && below:
+		k := K()
+		VCMPPS(U8(6), tiny, x, k) // not x ≤ tiny
+		VSCALEFPS_Z(f, p, k, p)
+	case s.lanes == 16:
 		VSCALEFPS(f, p, p)
 		low, high := K(), K()
-		VCMPPS(U8(2), tiny, x, low)   // x ≤ tiny
-		VCMPPS(U8(14), huge, x, high) // x > huge
-		zero := s.reg()
-		VXORPS(zero, zero, zero)
-		VMOVAPS(zero, low, p)
-		inf := s.constant(float32(math.Inf(1)))
-		VMOVAPS(inf, high, p)
-	} else {
+		VCMPPS(U8(2), tiny, x, low)                  // x ≤ tiny
+		VCMPPS(U8(14), s.constant(88.7228), x, high) // x > huge
+		VMOVAPS(s.zero(), low, p)
+		VMOVAPS(s.constant(float32(math.Inf(1))), high, p)
+	case below:
+		n, low := YMM(), YMM()
+		VCVTPS2DQ(f, n)
+		VPADDD(s.constant(math.Float32frombits(127)), n, n)
+		VPSLLD(U8(23), n, n)
+		VMULPS(n, p, p)
+		VCMPPS(U8(2), tiny, x, low)
+		VANDNPS(p, low, p)
+	default:
 		// 2^n in two factors, because 2^128 is not a float32.
 		n, half := YMM(), YMM()
 		VCVTPS2DQ(f, n)
@@ -183,7 +212,7 @@ func (s isa) expOf(x reg.VecVirtual) reg.VecVirtual {
 		VMULPS(half, p, p)
 		low, high := YMM(), YMM()
 		VCMPPS(U8(2), tiny, x, low)
-		VCMPPS(U8(14), huge, x, high)
+		VCMPPS(U8(14), s.constant(88.7228), x, high)
 		VANDNPS(p, low, p)
 		VBLENDVPS(high, s.constant(float32(math.Inf(1))), p, p)
 	}
@@ -211,7 +240,9 @@ func (s isa) elementwise() {
 			put(0, p)
 		})
 	s.each("Exp", "sets dst to the exponentials of src, by the polynomial that the portable exp32 has.", []string{"dst", "src"}, none,
-		func(_ any, get func(int) reg.VecVirtual, put func(int, reg.VecVirtual)) { put(0, s.expOf(get(1))) })
+		func(_ any, get func(int) reg.VecVirtual, put func(int, reg.VecVirtual)) {
+			put(0, s.expOf(get(1), s.constant, false))
+		})
 	s.each("ReLU", "sets dst to src where that is above 0 or no number, else to 0.", []string{"dst", "src"},
 		func() any {
 			zero := s.reg()

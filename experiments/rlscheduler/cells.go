@@ -1,0 +1,182 @@
+package rlscheduler
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	peer "clustergym/env/peer/rlscheduler"
+	"clustergym/experiments/study"
+	"clustergym/internal/par"
+)
+
+// Policies that are no rules.
+const (
+	tuned  = "tuned"        // the least key, tuned on the training part
+	search = "tuned+search" // the same with a search
+)
+
+// rules are the rules that are played, as the tables show them.
+var rules = []string{"fcfs", "wfp3-rlscheduler", "unicep-rlscheduler", "sjf", "f1", "f2", "f3", "f4", "smallest", "smallest-area", "wfp3", "unicep"}
+
+// tuneSeed and searchSeed decide the draws.
+const tuneSeed, searchSeed = 1, 1
+
+// modes are the values of label back-filling.
+var modes = []string{"no", "yes"}
+
+// cells returns the study's units of work: for each log without and with back-filling a key that is tuned, then by set of windows the
+// rules and the key, and the search.
+func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
+	logs, _, err := s.given(p)
+	if err != nil {
+		return nil, err
+	}
+	files, err := freshFiles(p)
+	if err != nil {
+		return nil, err
+	}
+	var all []study.Cell
+	for i := range logs {
+		o := &logs[i]
+		of, err := digest(context.Background(), o, files)
+		if err != nil {
+			return nil, err
+		}
+		jobs := sync.OnceValues(func() ([]peer.Job, error) { return o.load(context.Background()) })
+		for _, mode := range modes {
+			name := o.Name + "/back-filling-" + mode
+			tune := "tune/" + name
+			all = append(all, study.Cell{
+				Key: tune, Input: map[string]any{"method": method, "digest": of, "tune": s.Tune, "seed": tuneSeed},
+				Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+					log, err := jobs()
+					if err != nil {
+						return nil, err
+					}
+					return s.tune(ctx, b, o, mode, log)
+				},
+			})
+			for _, set := range o.sets(files) {
+				input := map[string]any{"method": method, "digest": of, "set": set, "fresh": s.Fresh}
+				where := name + "/" + strings.ReplaceAll(set, " ", "-")
+				all = append(all, study.Cell{
+					Key: "rules/" + where, Input: input, After: []string{tune},
+					Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+						log, err := jobs()
+						if err != nil {
+							return nil, err
+						}
+						return s.playRules(ctx, o, mode, log, set, files, keyIn(b.Rows(tune)))
+					},
+				})
+				searched := map[string]any{"search": s.Search, "seed": searchSeed}
+				for k, v := range input {
+					searched[k] = v
+				}
+				all = append(all, study.Cell{
+					Key: "search/" + where, Input: searched, After: []string{tune},
+					Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+						log, err := jobs()
+						if err != nil {
+							return nil, err
+						}
+						return s.playSearch(ctx, b, o, mode, log, set, files, keyIn(b.Rows(tune)))
+					},
+				})
+			}
+		}
+	}
+	return all, nil
+}
+
+// traits names the weights of a key, in their order.
+var traits = [peer.Traits]string{"ln r", "ln n", "n/256", "r n/256", "ln r ln n", "submit", "ln r squared", "wide"}
+
+// tune returns the weights of a key that is tuned on the log's training part.
+func (s *settings) tune(ctx context.Context, b *study.Bench, o *logSettings, mode string, log []peer.Job) (rows []study.Row, err error) {
+	key, err := peer.Tune(ctx, procs, mode == "yes", log[:training], s.Tune, tuneSeed, b.Workers)
+	if err != nil {
+		return nil, err
+	}
+	for i, w := range key {
+		labels := map[string]string{"log": o.Name, "back-filling": mode, "trait": traits[i]}
+		rows = append(rows, study.Row{Table: "key", Labels: labels, Metric: "weight", Value: w})
+	}
+	return rows, nil
+}
+
+// keyIn returns the key whose weights are in rows.
+func keyIn(rows []study.Row) *peer.Linear {
+	var key peer.Linear
+	for i := range rows {
+		key[i] = rows[i].Value
+	}
+	return &key
+}
+
+// row is the bounded slowdown of a policy in a window.
+func row(o *logSettings, mode, set, policy string, w *window, metric string, v float64) study.Row {
+	return study.Row{Table: set, Metric: metric, Value: v, Labels: map[string]string{
+		"log": o.Name, "back-filling": mode, "policy": policy, "window": w.name, "apart": fmt.Sprint(w.apart),
+	}}
+}
+
+// playRules plays the rules and the tuned key.
+func (s *settings) playRules(ctx context.Context, o *logSettings, mode string, log []peer.Job, set string, files []string, key *peer.Linear) (rows []study.Row, err error) {
+	windows, err := s.windows(ctx, o, log, set, files)
+	if err != nil {
+		return nil, err
+	}
+	m := peer.NewMachine(procs, mode == "yes")
+	for i := range windows {
+		w := &windows[i]
+		for _, name := range rules {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			rule, err := peer.NewRule(name)
+			if err != nil {
+				return nil, err
+			}
+			m.Reset(w.jobs)
+			rows = append(rows, row(o, mode, set, name, w, "bsld", peer.Play(m, rule)))
+		}
+		rows = append(rows, row(o, mode, set, tuned, w, "bsld", peer.PlayKeyed(m, peer.NewKeyed(key), w.jobs)))
+	}
+	return rows, nil
+}
+
+// playSearch plays the tuned key with a search.
+func (s *settings) playSearch(ctx context.Context, b *study.Bench, o *logSettings, mode string, log []peer.Job, set string, files []string, key *peer.Linear) ([]study.Row, error) {
+	windows, err := s.windows(ctx, o, log, set, files)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([][2]study.Row, len(windows))
+	err = par.For(ctx, b.Workers, len(windows), func(_, i int) error {
+		w := &windows[i]
+		p, err := peer.NewSearch(key, w.pool, s.Search, searchSeed)
+		if err != nil {
+			return err
+		}
+		m := peer.NewMachine(procs, mode == "yes")
+		m.Reset(w.jobs)
+		for !m.Done() {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			m.Commit(p.Choose(m))
+		}
+		t := p.Tally()
+		rows[i][0] = row(o, mode, set, search, w, "bsld", m.Mean())
+		rows[i][1] = row(o, mode, set, search, w, "deviated", float64(t.Deviated)/float64(max(1, t.Decisions)))
+		return nil
+	})
+	var all []study.Row
+	for i := range rows {
+		all = append(all, rows[i][:]...)
+	}
+	return all, err
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package rlscheduler
+
+const raced = false

@@ -1,0 +1,61 @@
+package rlscheduler
+
+import (
+	"regexp"
+
+	peer "clustergym/env/peer/rlscheduler"
+	"clustergym/experiments/study"
+	"clustergym/internal/fault"
+	"clustergym/traces/synth"
+)
+
+// procs is the number of processors of the machine.
+const procs = 256
+
+// length is the number of jobs of a window.
+const length = 1024
+
+// training is the number of jobs of a log that are for training; held is where the jobs end that are for tests.
+const training, held = 7000, 10000
+
+// settings are the keys of experiment.yaml.
+type settings struct {
+	Logs   []logSettings     `yaml:"logs"`
+	Fresh  int               `yaml:"fresh"` // windows of generated logs, one of each
+	Tune   peer.TuneConfig   `yaml:"tune"`
+	Search peer.SearchConfig `yaml:"search"`
+}
+
+// logSettings names a log of 10,000 jobs on 256 processors.
+type logSettings struct {
+	Name  string       `yaml:"name"`
+	File  string       `yaml:"file"`  // in the folder of --data; "" = generated
+	Synth synth.Config `yaml:"synth"` // the generator, as trace.synth of a run
+}
+
+var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
+
+// Validate returns an error that names every fault of s, or nil.
+func (s *settings) Validate() error {
+	var l fault.List
+	seen := map[string]bool{}
+	for i := range s.Logs {
+		o := &s.Logs[i]
+		l.Add(names.MatchString(o.Name) && !seen[o.Name], "logs", o.Name, "names of letters, digits and hyphens, each once")
+		seen[o.Name] = true
+		if o.File == "" {
+			l.Join("synth", o.Synth.Validate())
+			l.Add(o.Synth.Jobs == held, "synth.jobs", o.Synth.Jobs, "10000, as many as the logs of the paper have")
+			l.Add(o.Synth.Procs == procs, "synth.procs", o.Synth.Procs, "256, the processors of the machine")
+		}
+	}
+	l.Add(s.Fresh >= 2 && s.Fresh <= 1000, "fresh", s.Fresh, "2 to 1000")
+	l.Join("tune", s.Tune.Validate())
+	l.Join("search", s.Search.Validate())
+	return l.Err()
+}
+
+// settingsOf returns the settings of p's form, quick or full.
+func settingsOf(p study.Plan) (settings, error) {
+	return study.Settings("rlscheduler", settingsYAML, p, settings{})
+}
