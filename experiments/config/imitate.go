@@ -15,6 +15,9 @@ func (c *Config) Teacher() (*envs.Rule, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.Rollout != nil && r.Rollout.Budget.Time > 0 {
+		return nil, errors.New("with a budget of time it does not decide the same twice; want a number of rollouts for eval.rollout.budget")
+	}
 	if r.Rule == nil {
 		return nil, errors.New("it does not act through the actions of " + d.ID + "; want a policy that an agent can imitate, " + teachers(d))
 	}
