@@ -3,6 +3,7 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"math"
 )
 
 // ErrUnfinished is returned by Rollout.Advantages before the rollout is full.
@@ -10,7 +11,8 @@ var ErrUnfinished = errors.New("replay: the rollout is not full yet")
 
 // Advantages fills Advantage and Return by generalised advantage estimation (Schulman et al. 2016, "High-Dimensional
 // Continuous Control Using Generalized Advantage Estimation", equations 11 and 16), with the step's own discount d_t
-// in place of gamma, and lambda applied once per decision:
+// in place of gamma, and lambda applied once per decision or, with LambdaTau, once per that much simulated time, as the power
+// Elapsed/LambdaTau:
 //
 //	δ_t = scale·r_t + d_t·V(o_t+1) − V(o_t)
 //	A_t = δ_t + d_t·lambda·A_t+1, where the sum stops at the end of an episode
@@ -45,7 +47,11 @@ func (r *Rollout) Advantages(last []float32, lambda, scale float32) error {
 			if c := r.RewardClip; c > 0 {
 				reward = min(max(reward, -c), c)
 			}
-			sum = reward + d*value - v + d*float64(lambda)*sum
+			decay := float64(lambda)
+			if r.LambdaTau > 0 && r.Elapsed != nil {
+				decay = math.Pow(decay, float64(r.Elapsed[k])/r.LambdaTau.Seconds())
+			}
+			sum = reward + d*value - v + d*decay*sum
 			r.Advantage[k], r.Return[k] = float32(sum), float32(sum+v)
 			value = v
 		}

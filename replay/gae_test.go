@@ -82,6 +82,53 @@ func TestAdvantagesByHand(t *testing.T) {
 }
 
 // A truncation in the last step bootstraps from its final observation, not from the next episode's first one.
+// With lambda by simulated time, a step that takes none hands on the whole of what follows, and one of two hours lambda². Gamma 1,
+// lambda 0.5 per hour:
+//
+//	t  kind  r  hours  V  V(next)
+//	0  Mid   1  0      2  1         δ0 = 0    A0 = 0 + 1·6.5 = 6.5
+//	1  Mid   3  2      1  2         δ1 = 4    A1 = 4 + ¼·10 = 6.5
+//	2  Mid   4  1      2  last 8    δ2 = 10   A2 = 10
+func TestLambdaBySimulatedTime(t *testing.T) {
+	r, err := NewRollout(testSpec(), 3, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Timed()
+	r.LambdaTau = time.Hour
+	addRow(t, r, env.Mid, 1, 0, 2, 99)
+	addRow(t, r, env.Mid, 3, 2*time.Hour, 1, 99)
+	addRow(t, r, env.Mid, 4, time.Hour, 2, 99)
+	check := func(r *Rollout, want ...float32) {
+		t.Helper()
+		if err := r.Advantages([]float32{8}, 0.5, 1); err != nil {
+			t.Fatal(err)
+		}
+		for i, a := range want {
+			if r.Advantage[i] != a {
+				t.Errorf("A%d is %v, want %v", i, r.Advantage[i], a)
+			}
+		}
+	}
+	check(r, 6.5, 6.5, 10)
+	var w bytes.Buffer
+	if _, err := r.WriteTo(&w); err != nil {
+		t.Fatal(err)
+	}
+	read, _ := NewRollout(testSpec(), 3, 1, 1)
+	if _, err := read.ReadFrom(bytes.NewReader(w.Bytes())); err == nil {
+		t.Error("a rollout without times read one that has them")
+	}
+	read.Timed()
+	read.LambdaTau = time.Hour
+	if _, err := read.ReadFrom(&w); err != nil {
+		t.Fatal(err)
+	}
+	check(read, 6.5, 6.5, 10)
+	r.LambdaTau = 0 // per decision
+	check(r, 4.5, 9, 10)
+}
+
 func TestTruncationInTheLastStep(t *testing.T) {
 	for _, c := range []struct {
 		kind env.Kind

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"clustergym/env"
 )
@@ -29,6 +30,11 @@ type Rollout struct {
 	Final    []float32   // [Steps, Rows], value of the final observation if the episode was truncated
 	End      []bool      // [Steps, Rows], the step ended its episode, in either way
 	Live     []bool      // [Steps, Rows], false = the reset step of a NextStep batch, not a transition
+
+	// Elapsed is the simulated time of each step in seconds, [Steps, Rows]; nil unless Timed was called.
+	Elapsed []float32
+	// LambdaTau, with Elapsed, is the simulated time over which the lambda of Advantages applies once; 0 = once per step.
+	LambdaTau time.Duration
 
 	// RewardClip bounds each reward in Advantages to [-RewardClip, RewardClip] after scaling; 0 = no bound.
 	RewardClip float64
@@ -60,6 +66,13 @@ func NewRollout(s env.Spec, steps, rows int, gamma float64) (*Rollout, error) {
 		End: make([]bool, n), Live: make([]bool, n),
 		spec: s, gamma: gamma,
 	}, nil
+}
+
+// Timed makes an empty rollout keep Elapsed, which then belongs to what WriteTo saves.
+func (r *Rollout) Timed() {
+	if r.Elapsed == nil {
+		r.Elapsed = make([]float32, r.Steps*r.Rows)
+	}
 }
 
 // Len returns the number of steps stored.
@@ -104,6 +117,9 @@ func (r *Rollout) Add(b *env.Batch, a *env.Actions, next *env.Batch, logp, value
 		r.Live[k] = kind != env.First
 		r.End[k] = kind.Last()
 		r.Reward[k] = float32(next.Reward[i])
+		if r.Elapsed != nil {
+			r.Elapsed[k] = float32(next.Elapsed[i].Seconds())
+		}
 		r.Discount[k] = float32(discount(r.spec, r.gamma, next, i))
 		r.Final[k] = 0
 		if kind == env.Truncated && final != nil {
@@ -134,6 +150,9 @@ func (r *Rollout) WriteTo(w io.Writer) (int64, error) {
 	}
 	e.bools(r.End[:n])
 	e.bools(r.Live[:n])
+	if r.Elapsed != nil {
+		e.f32s(r.Elapsed[:n])
+	}
 	return e.end()
 }
 
@@ -171,13 +190,20 @@ func (r *Rollout) ReadFrom(src io.Reader) (int64, error) {
 	}
 	d.bools(fresh.End[:n])
 	d.bools(fresh.Live[:n])
+	if r.Elapsed != nil {
+		fresh.Timed()
+		d.anyF32s(fresh.Elapsed[:n])
+		for _, v := range fresh.Elapsed[:n] {
+			d.check(v >= 0, "a step takes %v s", v)
+		}
+	}
 	for k := 0; k < n; k++ {
 		d.check(fresh.Discount[k] >= 0 && fresh.Discount[k] <= 1, "a discount is %v", fresh.Discount[k])
 	}
 	if err := d.end(); err != nil {
 		return d.n, err
 	}
-	fresh.RewardClip = r.RewardClip
+	fresh.RewardClip, fresh.LambdaTau = r.RewardClip, r.LambdaTau
 	*r = *fresh
 	return d.n, nil
 }

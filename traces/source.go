@@ -37,7 +37,11 @@ func (e *RowError) Error() string {
 	return fmt.Sprintf("%s: got %q, want %s", at, e.Value, e.Want)
 }
 
-// Slice is a Stream over jobs in memory. It does not copy or change them.
+// Rows is an optional ability of streams over jobs in memory. Row is Next without a copy: it returns the next job, nil at the
+// end. The job must not change as long as somebody uses it.
+type Rows interface{ Row() *Job }
+
+// Slice is a Stream over jobs in memory. It does not copy or change them, and implements Rows.
 type Slice struct {
 	Jobs []Job
 	next int
@@ -52,6 +56,15 @@ func (s *Slice) Next(j *Job) error {
 	*j = s.Jobs[s.next]
 	s.next++
 	return nil
+}
+
+// Row implements Rows.
+func (s *Slice) Row() *Job {
+	if s.next >= len(s.Jobs) {
+		return nil
+	}
+	s.next++
+	return &s.Jobs[s.next-1]
 }
 
 // Reset restarts the stream over jobs.

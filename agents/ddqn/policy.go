@@ -29,7 +29,7 @@ func checkSpec(s env.Spec) error {
 func newNet(cfg Config, s env.Spec, seed uint64) (*model.QNet, error) {
 	in := make(model.Input, len(s.Obs))
 	for i, f := range s.Obs {
-		in[i] = model.Field{Name: f.Name, Shape: f.Shape, Group: f.Group, Filled: f.Filled}
+		in[i] = model.Field{Name: f.Name, Shape: f.Shape, Group: f.Group, Filled: f.Filled, Critic: f.Critic}
 	}
 	net, err := model.NewQNet(cfg.Network, in, s.Action.Sizes[0], cfg.Duelling, rng.Stream(seed, "ddqn/init"))
 	if err != nil {

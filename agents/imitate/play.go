@@ -24,8 +24,8 @@ type Play struct {
 // Len returns the number of steps.
 func (p *Play) Len() int { return len(p.Reward) }
 
-// taught reports whether the teacher played.
-func (p *Play) taught() bool { return len(p.Label) == 0 || &p.Label[0] == &p.Taken[0] }
+// Taught reports whether the teacher played.
+func (p *Play) Taught() bool { return len(p.Label) == 0 || &p.Label[0] == &p.Taken[0] }
 
 // Returns appends the discounted sum of rewards from every step to the end of the episode to dst. For an episode that was
 // truncated it is NaN, because what would have followed is not known.
@@ -60,7 +60,7 @@ func (p *Play) Append(dst []byte) []byte {
 	for _, k := range p.Label {
 		dst = le.AppendUint32(dst, uint32(k))
 	}
-	if !p.taught() {
+	if !p.Taught() {
 		dst[at+13] = 1
 		for _, k := range p.Taken {
 			dst = le.AppendUint32(dst, uint32(k))

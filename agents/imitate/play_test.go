@@ -34,7 +34,7 @@ func TestPlaysGoThroughTheirBytes(t *testing.T) {
 	b := learnt.Append(taught.Append(nil))
 	for _, want := range []Play{taught, learnt} {
 		got, n, err := Read(b, s)
-		if err != nil || !reflect.DeepEqual(got, want) || got.taught() != want.taught() {
+		if err != nil || !reflect.DeepEqual(got, want) || got.Taught() != want.Taught() {
 			t.Fatalf("got %+v, %v, want %+v", got, err, want)
 		}
 		b = b[n:]

@@ -57,7 +57,9 @@ type Agent struct {
 	batch  minibatch
 	sums   [5]float64 // for exchanges, in a field so that it allocates nothing
 	work   func(worker, i int) error
-	study  *study // nil until a teacher is watched
+	groups *groups // with Config.Baseline group
+	popart *popart // with Config.ValueNorm popart
+	study  *study  // nil until a teacher is watched
 	taught taught
 	stats  agents.Stats
 }
@@ -114,6 +116,18 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 		index: make([]int, 0, size), batch: minibatch{advantage: make([]float32, largest)},
 		taken: env.Actions{Cont: make([]float32, rows*len(s.Action.Low))},
 	}
+	if cfg.timed() {
+		roll.Timed()
+		roll.LambdaTau = cfg.LambdaTau
+	}
+	if cfg.Baseline == ByGroup {
+		if a.groups, err = newGroups(cfg, rows); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.ValueNorm == PopArt {
+		a.popart = newPopart()
+	}
 	a.work = a.workShard
 	for range min(a.workers, cfg.Shards) {
 		l, err := newLoss(cfg.Loss, net, a.act.dist, s.ObsLen(), ceil(largest, cfg.Shards))
@@ -145,6 +159,7 @@ func (a *Agent) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*
 	if err := a.fwd.Run(ctx, obs, b.N, a.act.head, a.value); err != nil {
 		return err
 	}
+	a.popart.value(a.value)
 	a.act.distribution(b.N)
 	for i := range b.N {
 		if err := a.act.sample(b, i, src[i], dst); err != nil {
@@ -192,6 +207,12 @@ func (a *Agent) Observe(b *env.Batch, act *env.Actions, next *env.Batch) error {
 	if begins {
 		a.begun = a.progress
 	}
+	if a.groups != nil {
+		if begins {
+			a.groups.remember()
+		}
+		a.groups.follow(next)
+	}
 	if a.exchange == nil {
 		a.scale.Observe(a.spec, a.cfg.Gamma, next)
 	}
@@ -208,7 +229,9 @@ func (a *Agent) bootstrap(next *env.Batch) error {
 		obs = a.finalObs
 		a.act.scale.Apply(obs, next.Obs, a.rows)
 	}
-	return a.fwd.Run(context.Background(), obs, a.rows, nil, a.last)
+	err := a.fwd.Run(context.Background(), obs, a.rows, nil, a.last)
+	a.popart.value(a.last)
+	return err
 }
 
 // finalValues fills final for the rows that were truncated.
@@ -233,6 +256,7 @@ func (a *Agent) finalValues(next *env.Batch) error {
 	if err := a.fwd.Run(context.Background(), a.finalObs, len(a.finalRow), nil, a.final); err != nil {
 		return err
 	}
+	a.popart.value(a.final[:len(a.finalRow)])
 	for k := len(a.finalRow) - 1; k >= 0; k-- {
 		a.final[a.finalRow[k]] = a.final[k]
 	}

@@ -3,6 +3,7 @@ package ppo
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"clustergym/internal/fault"
 	"clustergym/nets/model"
@@ -36,6 +37,17 @@ type Config struct {
 
 	Gamma  float64 `yaml:"gamma"`  // discount factor per env.Spec.Tau, or per step where that is 0
 	Lambda float64 `yaml:"lambda"` // of generalised advantage estimation, per decision
+	// LambdaTau, if not 0, is the simulated time over which Lambda applies once, instead of once per decision: decisions at one
+	// instant then share all that follows it.
+	LambdaTau time.Duration `yaml:"lambda_tau,omitempty"`
+
+	// Baseline is what advantages are taken over: the critic's value, or with Group rows that play the same episode the mean of
+	// what the others got from the same simulated time on.
+	Baseline Baseline `yaml:"baseline,omitempty"`
+	// Group is how many rows play the same episodes: rows 0 to Group−1, and so on. It is the trainer's setting.
+	Group int `yaml:"-"`
+	// ValueNorm is how the critic's targets are normalised.
+	ValueNorm ValueNorm `yaml:"value_norm,omitempty"`
 
 	// Loss is how the loss and its gradient are computed: loss.go.
 	Loss Loss `yaml:"loss,omitempty"`
@@ -93,6 +105,27 @@ const (
 // choice.
 func (l Loss) IsZero() bool { return l == Fused }
 
+// Baseline is what advantages are taken over.
+type Baseline string
+
+// The baselines; the default is empty.
+const (
+	ByCritic Baseline = ""
+	ByGroup  Baseline = "group"
+)
+
+// ValueNorm is a way to normalise the critic's targets.
+type ValueNorm string
+
+// The ways; the default, empty, is none.
+const (
+	PlainValues ValueNorm = ""
+	PopArt      ValueNorm = "popart"
+)
+
+// timed reports whether advantages need the simulated time of steps.
+func (c Config) timed() bool { return c.LambdaTau > 0 || c.Baseline == ByGroup }
+
 // quorum returns how many replicas with full rollouts cut the others short.
 func (c Config) quorum() int { return int(math.Ceil(c.PreemptShare*float64(c.Replicas) - 1e-9)) }
 
@@ -136,6 +169,14 @@ func (c Config) Validate() error {
 	l.Add(c.AdamEps > 0 && c.AdamEps <= 1, "adam_eps", c.AdamEps, "a number in (0, 1]")
 	l.Add(c.Gamma >= 0 && c.Gamma <= 1, "gamma", c.Gamma, "a number in [0, 1]")
 	l.Add(c.Lambda >= 0 && c.Lambda <= 1, "lambda", c.Lambda, "a number in [0, 1]")
+	l.Add(c.LambdaTau >= 0, "lambda_tau", c.LambdaTau, "a time over which lambda applies once, or 0s = per decision")
+	switch {
+	case c.Baseline != ByCritic && c.Baseline != ByGroup:
+		l.Add(false, "baseline", c.Baseline, `"" = the critic, or group`)
+	case c.Baseline == ByGroup:
+		l.Add(c.PreemptShare == 0, "baseline", c.Baseline, "nothing with preempt_share: the rows of a group must keep step")
+	}
+	l.Add(c.ValueNorm == PlainValues || c.ValueNorm == PopArt, "value_norm", c.ValueNorm, `"" or popart`)
 	l.Add(c.Loss == Fused || c.Loss == Composed, "loss", c.Loss, "fused, or composed, which is slower and easily changed")
 	l.Add(c.Clip > 0 && c.Clip < 1, "clip", c.Clip, "a number in (0, 1)")
 	for _, v := range []struct {

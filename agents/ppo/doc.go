@@ -42,7 +42,8 @@
 //
 // It differs on purpose in two ways. A truncated episode is not a terminated one: its last step bootstraps from the
 // value of the true final observation (Pardo et al. 2018, arXiv 1712.00378), also in the middle of a rollout. Each step
-// has its own discount, because decisions need not be evenly spaced in time (env.Spec.Discount); lambda counts decisions.
+// has its own discount, because decisions need not be evenly spaced in time (env.Spec.Discount); lambda counts decisions, or
+// simulated time (Config.LambdaTau).
 //
 // The greedy policy takes, in every discrete factor, the legal action of the largest logit, the first among equals, and
 // the means of continuous actions. The exception is the action that does nothing (env.Spec.NoOp) where actions are a

@@ -41,6 +41,13 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	if err != nil {
 		return nil, err
 	}
+	shared := 0.0
+	if a.groups != nil {
+		shared = a.baselines(1 / scale)
+	}
+	if err := a.rescale(); err != nil {
+		return nil, err
+	}
 	a.index = a.index[:0]
 	for k, live := range a.roll.Live[:a.roll.Len()*a.rows] {
 		if live {
@@ -109,7 +116,32 @@ update:
 		agents.Stat{Name: "epochs", Value: float64(epochs)},
 		agents.Stat{Name: "n_updates", Value: float64(a.updates)},
 	)
+	if a.groups != nil {
+		a.stats = append(a.stats, agents.Stat{Name: "ppo/group_share", Value: shared})
+	}
+	if a.popart != nil {
+		a.stats = append(a.stats, agents.Stat{Name: "ppo/value_mean", Value: a.popart.Mu}, agents.Stat{Name: "ppo/value_deviation", Value: a.popart.Sigma})
+	}
 	return a.stats, nil
+}
+
+// rescale has popart count the targets of the rollout, over all replicas.
+func (a *Agent) rescale() error {
+	if a.popart == nil {
+		return nil
+	}
+	sums := append(a.sums[:0], 0, 0, 0)
+	for k, live := range a.roll.Live[:a.roll.Len()*a.rows] {
+		if live {
+			x := float64(a.roll.Return[k])
+			sums[0], sums[1], sums[2] = sums[0]+1, sums[1]+x, sums[2]+x*x
+		}
+	}
+	if err := a.add(sums); err != nil {
+		return err
+	}
+	a.popart.update(sums[0], sums[1], sums[2], a.net.ValueHead())
+	return nil
 }
 
 // explained returns the explained variance of the acting critic, the mean over replicas.
@@ -188,7 +220,7 @@ func (a *Agent) workShard(worker, i int) error {
 	l.set(b.coefs)
 	a.loadSteps(l, b.index[from:to])
 	for k, at := range b.index[from:to] {
-		l.logp[k], l.value[k], l.target[k] = r.LogProb[at], r.Value[at], r.Return[at]
+		l.logp[k], l.value[k], l.target[k] = r.LogProb[at], a.popart.output(r.Value[at]), a.popart.output(r.Return[at])
 		l.advantage[k] = b.advantage[from+k]
 		l.weight[k] = 1
 	}

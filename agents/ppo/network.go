@@ -38,7 +38,7 @@ func distribution(s env.Spec) op.Distribution {
 func input(s env.Spec) model.Input {
 	in := make(model.Input, len(s.Obs))
 	for i, f := range s.Obs {
-		in[i] = model.Field{Name: f.Name, Shape: f.Shape, Group: f.Group, Filled: f.Filled}
+		in[i] = model.Field{Name: f.Name, Shape: f.Shape, Group: f.Group, Filled: f.Filled, Critic: f.Critic}
 	}
 	return in
 }

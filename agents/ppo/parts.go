@@ -1,6 +1,7 @@
 package ppo
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -22,8 +23,23 @@ type state struct {
 	Last     []float32          `json:"last"` // values after the last step of a full rollout
 	// Obs is set with Config.NormObs.
 	Obs *replay.ObsScaleState `json:"obs,omitempty"`
+	// Popart is set with value_norm popart, Groups with baseline group.
+	Popart *popart      `json:"popart,omitempty"`
+	Groups *groupsState `json:"groups,omitempty"`
 	// Taught is set after imitation.
 	Taught *taught `json:"taught,omitempty"`
+}
+
+// groupsState is where the rows of groups are, now and at the rollout's first step.
+type groupsState struct {
+	Clock       []float64 `json:"clock"`
+	Episode     []int64   `json:"episode"`
+	ClockThen   []float64 `json:"clock_then"`
+	EpisodeThen []int64   `json:"episode_then"`
+}
+
+func (s *groupsState) fits(rows int) bool {
+	return len(s.Clock) == rows && len(s.Episode) == rows && len(s.ClockThen) == rows && len(s.EpisodeThen) == rows
 }
 
 const stateFormat = 1
@@ -52,6 +68,13 @@ func (a *Agent) save() (state, error) {
 	if a.act.scale != nil {
 		s.Obs = a.act.scale.State()
 	}
+	if a.popart != nil {
+		kept := *a.popart
+		s.Popart = &kept
+	}
+	if g := a.groups; g != nil {
+		s.Groups = &groupsState{g.clock, g.episode, g.clockThen, g.episodeThen}
+	}
 	if a.taught != (taught{}) {
 		kept := a.taught
 		s.Taught = &kept
@@ -78,11 +101,26 @@ func (a *Agent) load(s state) error {
 			return err
 		}
 	}
+	if (s.Popart != nil) != (a.popart != nil) || s.Popart != nil && !(s.Popart.Sigma >= leastSigma) {
+		return fmt.Errorf("ppo: its values are normalised: %v, want %v (value_norm)", s.Popart, a.popart)
+	}
+	if g := s.Groups; (g != nil) != (a.groups != nil) || g != nil && !g.fits(a.rows) {
+		return errors.New("ppo: its groups of rows are others (baseline, train.group)")
+	}
 	if t := s.Taught; t != nil && (t.N < 0 || !(t.Squares >= 0) || !(t.Unit >= 0)) {
 		return fmt.Errorf("ppo: %d returns of sum of squares %v in units of %v cannot be", t.N, t.Squares, t.Unit)
 	}
 	if err := a.orderPCG.UnmarshalBinary(s.Order); err != nil { // an error changes nothing
 		return fmt.Errorf("ppo: the shuffling stream: %w", err)
+	}
+	if s.Popart != nil {
+		*a.popart = *s.Popart
+	}
+	if s.Groups != nil {
+		copy(a.groups.clock, s.Groups.Clock)
+		copy(a.groups.episode, s.Groups.Episode)
+		copy(a.groups.clockThen, s.Groups.ClockThen)
+		copy(a.groups.episodeThen, s.Groups.EpisodeThen)
 	}
 	a.taught = taught{}
 	if s.Taught != nil {

@@ -16,6 +16,9 @@ type Config struct {
 	EvalEvery       int64 `yaml:"eval_every"`       // an evaluation of the agent; there is one at the end as well unless 0
 	CheckpointEvery int64 `yaml:"checkpoint_every"` // a checkpoint; there is one at the end as well
 	Keep            int   `yaml:"keep"`             // checkpoints kept beside the best one; 0 = all
+	// Group is how many rows play the same episodes: rows 0 to Group−1 the same, the next Group others, and so on. 0 = every row
+	// its own.
+	Group int `yaml:"group,omitempty"`
 
 	// Imitate names the policy whose play the agent learns from before its own first step; empty = none.
 	Imitate string `yaml:"imitate,omitempty"`
@@ -26,6 +29,8 @@ type Config struct {
 	// ImitateRounds is the number of rounds; 0 = 1. In all but the first the agent plays and the policy says what it would have
 	// done.
 	ImitateRounds int `yaml:"imitate_rounds,omitempty"`
+	// ImitateFrom is another run whose recording of the policy's play is used; what it lacks is recorded.
+	ImitateFrom string `yaml:"imitate_from,omitempty"`
 }
 
 // Imitation returns the numbers of the imitation with their defaults filled in.
@@ -47,6 +52,7 @@ func (c *Config) Validate() error {
 	l.Add(c.EvalEvery >= 0, "eval_every", c.EvalEvery, "a number of steps, 0 = never")
 	l.Add(c.CheckpointEvery >= 0, "checkpoint_every", c.CheckpointEvery, "a number of steps, 0 = only at the end")
 	l.Add(c.Keep >= 0, "keep", c.Keep, "a number of checkpoints, 0 = all")
+	l.Add(c.Group == 0 || c.Group >= 2 && c.Envs%c.Group == 0, "group", c.Group, fmt.Sprintf("a number from 2 that divides the %d envs, or 0", c.Envs))
 	for _, v := range []struct {
 		key         string
 		value, most int64
@@ -58,5 +64,6 @@ func (c *Config) Validate() error {
 		l.Add(v.value >= 0 && v.value <= v.most, v.key, v.value, fmt.Sprintf("1 to %d, or 0 = %s", v.most, v.usual))
 		l.Add(v.value == 0 || c.Imitate != "", v.key, v.value, "nothing without imitate, the policy to imitate")
 	}
+	l.Add(c.ImitateFrom == "" || c.Imitate != "", "imitate_from", c.ImitateFrom, "nothing without imitate, the policy to imitate")
 	return l.Err()
 }

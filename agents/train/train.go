@@ -91,7 +91,7 @@ func New(cfg Config, v *vec.Vec, agent agents.Agent, seed uint64) (*Trainer, err
 		p := rng.Source(seed, fmt.Sprintf("train/act/%d", i))
 		t.pcg, t.src = append(t.pcg, p), append(t.src, rand.New(p))
 	}
-	v.Seed(rng.Source(seed, "train/envs").Uint64())
+	v.SeedGroups(rng.Source(seed, "train/envs").Uint64(), max(1, cfg.Group))
 	return t, nil
 }
 

@@ -153,24 +153,21 @@ func rivalNames(c *cobra.Command, word string) []string {
 	prefix := ""
 	if p, base, ok := strings.Cut(word, ":"); ok && slices.Contains(config.Prefixes(), p+":") {
 		prefix, word = p+":", base
-		for i := range names {
-			names[i] = prefix + names[i]
-		}
 	} else {
 		names = append(names, config.Prefixes()...)
 	}
-	plain := len(names)
-	for _, n := range policyNames(word) {
-		names = append(names, prefix+n)
+	all := policyNames(word)
+	for _, r := range d.RuleNames() {
+		if prefix != "" {
+			all = append(all, r+"@slots")
+		}
 	}
-	// Rules can act in any case, but not every one looks ahead; of the others, which the environment can play.
-	if prefix != "" {
-		plain = 0
+	for _, n := range all {
+		if _, err := config.ParseRival(prefix+n, d, config.For(d.ID).Env.Settings); err == nil {
+			names = append(names, prefix+n)
+		}
 	}
-	return append(names[:plain], slices.DeleteFunc(names[plain:], func(n string) bool {
-		_, err := config.ParseRival(n, d, config.For(d.ID).Env.Settings)
-		return err != nil
-	})...)
+	return names
 }
 
 // completeSet completes KEY=VALUE: the key one section at a time, then its value if the key is one of names. of returns the

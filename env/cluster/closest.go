@@ -51,6 +51,7 @@ func (p *closest) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 func (p *closest) count(c *Cluster, r *Request) {
 	if len(p.node) != len(c.rackOf) || len(p.rack) != c.Racks() {
 		p.node, p.rack = make([]int, len(c.rackOf)), make([]int, c.Racks())
+		together(&p.node, &p.rack)
 	}
 	clear(p.rack)
 	for n, k := range c.rackOf {

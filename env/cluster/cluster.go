@@ -15,48 +15,51 @@ func Slot(node int) GPU { return GPU(-1 - node) }
 
 // Cluster is the hardware that a Spec describes, and how much of it is free. It is not safe for concurrent use.
 type Cluster struct {
-	spec  Spec
-	pool  bool
-	total int // GPUs
-
-	// The tree, which never changes.
-	nodeOf   []int32 // by GPU
-	gpu0     []int32 // by node, first GPU; one more at the end
-	rackOf   []int32 // by node
-	node0    []int32 // by rack, first node; one more at the end
-	nodeType []uint8 // by node
-	nodeCPU  []int64 // by node, thousandths of a core; MaxInt64 = unlimited
-	nodeMem  []int64
-	types    []string
-	speed    []float64 // by type
-	maxNode  int       // GPUs of the largest node
-	limits   bool      // some node limits cores or memory
-	oneSpeed bool      // every type has speed 1
-	wires    wires
-	vcs      vcs
-	part     bool  // it has the nodes of one domain only; see Part
-	domain   int32 // which, if it is a part
-	outside  int   // GPUs of the other nodes
+	// What most calls read comes first, so that it is on few cache lines.
+	pool     bool
+	oneSpeed bool   // every type has speed 1
+	limits   bool   // some node limits cores or memory
+	epoch    uint32 // of seenNode and seenRack
+	total    int    // GPUs
+	free     int    // wholly free GPUs
+	milli    int    // total free thousandths
+	version  uint64 // increases with every change
+	maxNode  int    // GPUs of the largest node
+	cost     costTable
 
 	// Free capacity. A node that is down has 0 free thousandths, and -1 cores and bytes.
 	gpuFree  []int32 // thousandths, by GPU
 	nodeFree []int32 // wholly free GPUs, by node
 	rackFree []int32 // wholly free GPUs, by rack
-	free     int     // wholly free GPUs
-	milli    int     // total free thousandths
+	blocks   []block // of the nodes, in order; see block
+
+	// The tree, which never changes.
+	nodeOf []int32 // by GPU
+	rackOf []int32 // by node
+	gpu0   []int32 // by node, first GPU; one more at the end
+	node0  []int32 // by rack, first node; one more at the end
+
+	// Scratch of Cost: the nodes and racks seen, marked by epoch.
+	seenNode, seenRack []uint32
+
+	vcs      vcs
+	nodeType []uint8 // by node
+	nodeCPU  []int64 // by node, thousandths of a core; MaxInt64 = unlimited
+	nodeMem  []int64
 	freeCPU  []int64
 	freeMem  []int64
 	slots    []int32 // jobs without GPUs, by node
 	down     []bool  // by node
 	downGPUs int
-	version  uint64 // increases with every change
+	types    []string
+	speed    []float64 // by type
+	wires    wires
+	part     bool  // it has the nodes of one domain only; see Part
+	domain   int32 // which, if it is a part
+	outside  int   // GPUs of the other nodes
 
-	blocks []block // of the nodes, in order; see block
-	empty  []block // the same for the empty cluster
-	cost   costTable
-	// Scratch of Cost: the nodes and racks seen, marked by epoch.
-	seenNode, seenRack []uint32
-	epoch              uint32
+	empty []block // blocks of the empty cluster
+	spec  Spec
 }
 
 // New builds the cluster that spec describes, with everything free.
@@ -98,9 +101,29 @@ func New(spec Spec) (*Cluster, error) {
 	c.seenRack = make([]uint32, c.Racks())
 	c.addVCs()
 	c.addBlocks()
+	together(&c.gpuFree, &c.nodeFree, &c.rackFree, &c.nodeOf, &c.rackOf, &c.gpu0, &c.node0)
+	together(&c.seenNode, &c.seenRack)
 	c.Reset()
 	c.keepEmpty()
 	return c, nil
+}
+
+// together moves lists, none of which grows any more, next to each other in memory. They are used together, and where many
+// small clusters are used in turn, the fewer cache lines and pages they are on, the better.
+func together[T any](lists ...*[]T) {
+	all := slices.Concat(deref(lists)...)
+	for _, l := range lists {
+		n := len(*l)
+		*l, all = all[:n:n], all[n:]
+	}
+}
+
+func deref[T any](lists []*[]T) [][]T {
+	out := make([][]T, len(lists))
+	for i, l := range lists {
+		out[i] = *l
+	}
+	return out
 }
 
 func (c *Cluster) addNode(n NodeSpec) {

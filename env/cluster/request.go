@@ -99,6 +99,10 @@ func (r *Request) plain() bool {
 	return r.Milli == 1000 && r.Types == 0 && r.VC == 0 && r.CPUMilli == 0 && r.MemBytes == 0
 }
 
+// Plain reports whether r is for whole GPUs of any type and node, without cores or memory, of a cluster without virtual
+// clusters. It fits wherever enough GPUs are free.
+func (r *Request) Plain() bool { return r.plain() }
+
 // limit reduces room to what the node's type, cores and memory allow.
 func (c *Cluster) limit(node, room int, cpu, mem int64, r *Request) int {
 	if room == 0 || r.Types != 0 && r.Types>>c.nodeType[node]&1 == 0 {

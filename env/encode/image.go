@@ -24,16 +24,21 @@ type Image struct {
 	perCol bool
 	gpus   float64
 	place  *Placements
+	gangs  stints
 	seen   *Forecasts // nil = they are not shown
 	job    int        // numbers of a slot in field jobs
 	plain  bool       // there are no images
 	stops  bool       // jobs can be stopped: field jobs ends with the numbers that say so
 
+	long   bars      // of both images, where they do not fit the stack
 	height []float32 // for columns that are nodes: the highest bar of each GPU
 	pool   []sim.Job // scratch: running jobs in order of start
 }
 
-var _ sched.Encoder = (*Image)(nil)
+var (
+	_ sched.Encoder  = (*Image)(nil)
+	_ sched.Follower = (*Image)(nil)
+)
 
 // NewImage returns an encoder for K slots of M columns. place computes where a slot's gang would be placed. seen are the
 // forecasts to show, nil = none.
@@ -50,6 +55,11 @@ func NewImage(axis *Axis, c *cluster.Cluster, k, m int, place *Placements, seen 
 		}
 		im.cols, im.perCol = c.Nodes(), true
 		im.height = make([]float32, c.GPUs())
+	} else if !c.Pool() {
+		im.gangs.owner = make([]int32, c.GPUs())
+	}
+	if n := im.cols + k*m; n > shortRow {
+		im.long = bars{make([]int32, n), make([]float32, n)}
 	}
 	return im, nil
 }
@@ -85,6 +95,7 @@ const (
 	featArea
 	featModel
 	featBatch
+	featBest
 )
 
 // Fields implements sched.Encoder.
@@ -141,17 +152,25 @@ func (im *Image) machine() int {
 // Reset implements sched.Encoder.
 func (im *Image) Reset(*sched.State) {
 	im.place.Forget()
+	im.gangs.reset()
 	if im.seen != nil {
 		im.seen.Reset()
 	}
 }
 
+// Follow implements sched.Follower.
+func (im *Image) Follow(s *sched.State, events []sim.Event) { im.gangs.follow(s.View, events) }
+
 // Learn implements sched.Encoder.
 func (im *Image) Learn(s *sched.State, j sim.Job) {
-	im.Renew(s, j)
 	k := &s.Known[j]
-	k.Feature[featModel] = C(k.ModelMB, 1e6)
-	k.Feature[featBatch] = float32(min(1, max(0, math.Log2(max(1, float64(k.Batch)))/16)))
+	if k.Counted { // others are never in a slot
+		im.Renew(s, j)
+		k.Feature[featModel] = C(s.ModelMB, 1e6)
+		k.Feature[featBatch] = float32(min(1, max(0, math.Log2(max(1, float64(s.Batch)))/16)))
+		n := s.View.Request(j).GPUs
+		k.Feature[featBest] = float32(im.c.BestCost(n) / im.c.WorstCost(n))
+	}
 	if im.seen != nil {
 		im.seen.Learn(s.View, j, k.Estimate)
 	}
@@ -166,13 +185,16 @@ func (im *Image) Renew(s *sched.State, j sim.Job) {
 
 // Encode implements sched.Encoder.
 func (im *Image) Encode(dst []float32, s *sched.State) {
-	clear(dst)
+	rate, followed := im.gangs.update(s, im.axis)
+	if !followed {
+		rate = meanRate(s.View)
+	}
 	n := 0
 	if !im.plain {
 		n = rowCount * im.cols
-		im.clusterImage(dst[:n], s)
+		im.images(dst[:n], dst[len(dst)-rowCount*im.slots*im.width:], s, followed)
 	}
-	Global(dst[n:n+8], s)
+	global(dst[n:n+8], s, rate)
 	n += 8
 	if im.seen != nil {
 		im.seen.Count(s.View)
@@ -180,9 +202,28 @@ func (im *Image) Encode(dst []float32, s *sched.State) {
 		n += HeldLen
 	}
 	im.jobs(dst[n:n+im.slots*im.job], s)
-	if !im.plain {
-		im.queue(dst[n+im.slots*im.job:], s)
+}
+
+// images writes the fields cluster and queue.
+func (im *Image) images(cluster, queue []float32, s *sched.State, followed bool) {
+	var short struct {
+		full [shortRow]int32
+		part [shortRow]float32
 	}
+	all := bars{short.full[:], short.part[:]} // empty
+	if im.cols+im.slots*im.width > shortRow {
+		all = im.long
+		all.clear()
+	}
+	b := bars{all.full[:im.cols], all.part[:im.cols]}
+	if !followed || !im.gangs.draw(b) {
+		im.clusterImage(b, s)
+	}
+	b.write(cluster)
+	to := im.cols + im.slots*im.width
+	b = bars{all.full[im.cols:to], all.part[im.cols:to]}
+	im.queue(b, s)
+	b.write(queue)
 }
 
 // known returns the expected remaining time of j: estimate − time run, or the time run if there are no estimates.
@@ -193,7 +234,7 @@ func known(s *sched.State, j sim.Job) float64 {
 	return float64(s.Left(j))
 }
 
-func (im *Image) clusterImage(dst []float32, s *sched.State) {
+func (im *Image) clusterImage(b bars, s *sched.State) {
 	v := s.View
 	switch {
 	case im.c.Pool():
@@ -210,7 +251,7 @@ func (im *Image) clusterImage(dst []float32, s *sched.State) {
 			full, part := im.axis.Bar(known(s, j))
 			for range int(math.Ceil(s.Known[j].GPUs)) {
 				if col < im.cols {
-					paint(dst, im.cols, col, full, part)
+					b.raise(col, full, part)
 					col++
 				}
 			}
@@ -231,45 +272,16 @@ func (im *Image) clusterImage(dst []float32, s *sched.State) {
 			}
 			if sum > 0 {
 				h := min(rowCount, sum/float32(to-from))
-				paint(dst, im.cols, n, int(h), h-float32(int(h)))
+				b.raise(n, int(h), h-float32(int(h)))
 			}
 		}
 	default:
 		for _, j := range v.Running() {
 			full, part := im.axis.Bar(known(s, j))
-			for _, g := range v.GPUs(j) {
-				// A shared GPU shows its longest job: higher bars cover lower ones.
-				if h := v.Request(j).Milli; h < 1000 {
-					cover(dst, im.cols, int(g), full, part)
-				} else {
-					paint(dst, im.cols, int(g), full, part)
-				}
+			for _, g := range v.GPUs(j) { // a shared GPU shows its longest job
+				b.raise(int(g), full, part)
 			}
 		}
-	}
-}
-
-// paint draws a bar into an empty column of a row-major image.
-func paint(dst []float32, cols, col, full int, part float32) {
-	at := col
-	for range full {
-		dst[at] = 1
-		at += cols
-	}
-	if part > 0 && at < len(dst) {
-		dst[at] = part
-	}
-}
-
-// cover draws a bar over another.
-func cover(dst []float32, cols, col, full int, part float32) {
-	at := col
-	for range full {
-		dst[at] = 1
-		at += cols
-	}
-	if at < len(dst) {
-		dst[at] = max(dst[at], part)
 	}
 }
 
@@ -279,7 +291,21 @@ const GlobalLen = 8
 // Global writes the scalars that describe the whole system: free share; C(running, G); C(backlog, 1024); min(1,
 // backlog GPUs/4G); L(backlog e·n/G); L(since last arrival); L(since last finish); mean rate of running jobs. The
 // backlog is the waiting jobs that are in no slot.
-func Global(dst []float32, s *sched.State) {
+func Global(dst []float32, s *sched.State) { global(dst, s, meanRate(s.View)) }
+
+// meanRate returns the mean rate of the running jobs, 1 if there are none.
+func meanRate(v *sim.View) float64 {
+	rate := 0.0
+	for _, j := range v.Running() {
+		rate += v.Rate(j)
+	}
+	if n := len(v.Running()); n > 0 {
+		return rate / float64(n)
+	}
+	return 1
+}
+
+func global(dst []float32, s *sched.State, rate float64) {
 	v := s.View
 	now := v.Now()
 	all := float64(v.Cluster().GPUs())
@@ -293,25 +319,16 @@ func Global(dst []float32, s *sched.State) {
 		gpus -= k.GPUs
 		e := k.Rest
 		if s.Blind {
-			e = now - v.Trace(j).Submit
+			e = now - k.Submit
 		}
 		work -= float64(e) * k.GPUs
 	}
 	if backlog == 0 {
 		gpus, work = 0, 0
 	}
-	rate := 0.0
-	for _, j := range v.Running() {
-		rate += v.Rate(j)
-	}
-	if n := len(v.Running()); n > 0 {
-		rate /= float64(n)
-	} else {
-		rate = 1
-	}
 	dst[0] = float32(float64(v.Cluster().FreeMilli()) / (1000 * all))
-	dst[1] = C(float64(len(v.Running())), all)
-	dst[2] = C(float64(backlog), 1024)
+	dst[1] = logCount(len(v.Running()), v.Cluster().GPUs())
+	dst[2] = logCount(backlog, 1024)
 	dst[3] = float32(min(1, max(0, gpus)/(4*all)))
 	dst[4] = L(work / all)
 	dst[5] = L(float64(now - s.LastArrival))
@@ -321,11 +338,11 @@ func Global(dst []float32, s *sched.State) {
 
 func (im *Image) jobs(dst []float32, s *sched.State) {
 	now := s.View.Now()
+	clear(dst)
 	for i, j := range s.Slots {
 		k := &s.Known[j]
-		r := s.View.Request(j)
 		d := dst[i*im.job : (i+1)*im.job]
-		waited := now - s.View.Trace(j).Submit
+		waited := now - k.Submit
 		d[jobFilled] = 1
 		d[jobWait] = L(float64(waited))
 		d[jobGPUs] = float32(min(1, k.GPUs/im.gpus))
@@ -336,13 +353,11 @@ func (im *Image) jobs(dst []float32, s *sched.State) {
 			d[jobEstimate], d[jobArea] = k.Feature[featEstimate], k.Feature[featArea]
 		}
 		d[jobModel], d[jobBatch] = k.Feature[featModel], k.Feature[featBatch]
-		worst := im.c.WorstCost(r.GPUs)
-		d[jobBest] = float32(im.c.BestCost(r.GPUs) / worst)
+		d[jobBest] = k.Feature[featBest]
 		d[jobNow] = 1
 		if s.Fits[i] {
 			d[jobFits] = 1
-			_, cost := im.place.Of(s.View, j)
-			d[jobNow] = float32(min(1, cost/worst))
+			d[jobNow] = float32(min(1, im.cost(s, j)))
 		}
 		if im.seen != nil {
 			im.seen.Encode(d[jobLen:], s.View, j)
@@ -354,18 +369,32 @@ func (im *Image) jobs(dst []float32, s *sched.State) {
 	}
 }
 
-func (im *Image) queue(dst []float32, s *sched.State) {
+// cost returns the cost of the place that j, which fits, would get now over that of the worst one.
+func (im *Image) cost(s *sched.State, j sim.Job) float64 {
+	if k := &s.Known[j]; k.Plain && k.GPUs < mostPlain {
+		n := int(k.GPUs)
+		_, cost := im.place.plainOf(s.View, j, n)
+		x := &im.place.plain[n]
+		if x.worst == 0 {
+			x.worst = im.c.WorstCost(n)
+		}
+		return cost / x.worst
+	}
+	_, cost := im.place.Of(s.View, j)
+	return cost / im.c.WorstCost(s.View.Request(j).GPUs)
+}
+
+func (im *Image) queue(b bars, s *sched.State) {
 	now := s.View.Now()
-	cols := im.slots * im.width
 	for i, j := range s.Slots {
 		k := &s.Known[j]
 		x := float64(k.Rest)
 		if s.Blind {
-			x = float64(now - s.View.Trace(j).Submit)
+			x = float64(now - k.Submit)
 		}
 		full, part := im.axis.Bar(x)
 		for c := range min(im.width, int(math.Ceil(k.GPUs))) {
-			paint(dst, cols, i*im.width+c, full, part)
+			b.raise(i*im.width+c, full, part)
 		}
 	}
 }
@@ -373,16 +402,17 @@ func (im *Image) queue(dst []float32, s *sched.State) {
 // Placements computes where a gang would be placed now and its cost, once for each gang size while the cluster is
 // unchanged. It belongs to one environment.
 type Placements struct {
-	rule    cluster.Placement
-	version uint64
-	plain   []placed // by GPUs
-	other   placed   // requests for shares, types, cores or memory
+	rule  cluster.Placement
+	plain []placed // by GPUs
+	other placed   // requests for shares, types, cores or memory
 }
 
 type placed struct {
-	known, ok bool
-	gpus      []cluster.GPU
-	cost      float64
+	version uint64 // of the cluster, 0 = not computed
+	cost    float64
+	worst   float64 // of this many GPUs anywhere, 0 = not known
+	gpus    []cluster.GPU
+	ok      bool
 }
 
 // NewPlacements returns Placements that use rule.
@@ -391,32 +421,45 @@ func NewPlacements(rule cluster.Placement) *Placements { return &Placements{rule
 // Forget discards the computed placements.
 func (p *Placements) Forget() {
 	for i := range p.plain {
-		p.plain[i].known = false
+		p.plain[i].version = 0
 	}
 }
 
 // Of returns where j's gang would be placed now, and its tree cost; nil if it does not fit. The list is valid until
 // the cluster changes or Of is called for another job.
 func (p *Placements) Of(v *sim.View, j sim.Job) (gpus []cluster.GPU, cost float64) {
-	c, r := v.Cluster(), v.Request(j)
-	if c.Version() != p.version {
-		p.Forget()
-		p.version = c.Version()
+	r := v.Request(j)
+	if r.Plain() && r.GPUs < mostPlain {
+		return p.plainOf(v, j, r.GPUs)
 	}
-	slot := &p.other
-	if r.Milli == 1000 && r.Types == 0 && r.VC == 0 && r.CPUMilli == 0 && r.MemBytes == 0 && r.GPUs < 4096 {
-		for r.GPUs >= len(p.plain) {
-			p.plain = append(p.plain, placed{})
-		}
-		slot = &p.plain[r.GPUs]
+	return p.other.find(p.rule, v.Cluster(), r)
+}
+
+// mostPlain limits the table of plain gangs.
+const mostPlain = 4096
+
+// plainOf is Of for a plain request (cluster.Request.Plain) for n GPUs, fewer than mostPlain.
+func (p *Placements) plainOf(v *sim.View, j sim.Job, n int) (gpus []cluster.GPU, cost float64) {
+	c := v.Cluster()
+	for n >= len(p.plain) {
+		p.plain = append(p.plain, placed{})
 	}
-	if slot == &p.other || !slot.known {
-		slot.gpus, slot.ok = p.rule.Place(c, r, slot.gpus)
-		slot.cost = c.Cost(slot.gpus)
-		slot.known = true
+	x := &p.plain[n]
+	if x.version != c.Version() {
+		x.version = c.Version()
+		return x.find(p.rule, c, v.Request(j))
 	}
-	if !slot.ok {
+	if !x.ok {
 		return nil, 0
 	}
-	return slot.gpus, slot.cost
+	return x.gpus, x.cost
+}
+
+func (x *placed) find(rule cluster.Placement, c *cluster.Cluster, r *cluster.Request) (gpus []cluster.GPU, cost float64) {
+	x.gpus, x.ok = rule.Place(c, r, x.gpus)
+	x.cost = c.Cost(x.gpus)
+	if !x.ok {
+		return nil, 0
+	}
+	return x.gpus, x.cost
 }

@@ -151,6 +151,13 @@ func (r *Running) Learn(s *sched.State, j sim.Job) {
 	}
 }
 
+// Follow implements sched.Follower.
+func (r *Running) Follow(s *sched.State, events []sim.Event) {
+	if f, ok := r.Encoder.(sched.Follower); ok {
+		f.Follow(s, events)
+	}
+}
+
 // whole returns the GPUs of j, shares rounded up.
 func whole(s *sched.State, j sim.Job) int { return int(math.Ceil(s.Known[j].GPUs)) }
 

@@ -29,18 +29,68 @@ func C(k, m float64) float32 {
 	return float32(min(1, math.Log1p(k)/math.Log1p(m)))
 }
 
+// logCount is C for numbers of things.
+func logCount(k, m int) float32 {
+	if k <= 0 {
+		return 0
+	}
+	return float32(min(1, log1p(k)/log1p(m)))
+}
+
+func log1p(k int) float64 {
+	if uint(k) < uint(len(logs)) {
+		return logs[k]
+	}
+	return math.Log1p(float64(k))
+}
+
+// logs are the logarithms of 1+k.
+var logs = func() (t [1025]float64) {
+	for k := range t {
+		t[k] = math.Log1p(float64(k))
+	}
+	return t
+}()
+
 // Axis is the time axis of an image of H = 20 rows: cell h of a bar of length x is
 // clip((x−b_h)/(b_{h+1}−b_h), 0, 1).
-type Axis struct{ edge [rowCount + 1]float64 } // b_h, nanoseconds
+type Axis struct {
+	edge [rowCount + 1]float64 // b_h, nanoseconds
+
+	// Eight intervals an octave from b_1 on, by the leading bits of a number, and the cell in which each begins.
+	first uint64
+	begin [octaves * perOctave]uint8
+}
+
+const (
+	octaves     = 16 // at least log2(b_20/b_1)
+	perOctave   = 8
+	mantissaBit = 52 - 3 // of the lowest bit that tells intervals apart
+)
+
+// index fills in what Bar looks up.
+func (a *Axis) index() *Axis {
+	a.first = math.Float64bits(a.edge[1]) >> mantissaBit
+	for k := range a.begin {
+		from := math.Float64frombits((a.first + uint64(k)) << mantissaBit)
+		for h := 1; h < rowCount && a.edge[h] <= from; h++ {
+			a.begin[k] = uint8(h)
+		}
+	}
+	return a
+}
 
 // LogAxis returns the axis with b_0 = 0 and b_h = 60 s · 20160^((h−1)/19): 1, 1.7, 2.8, 4.8 min … 8.3, 14 d.
-func LogAxis() *Axis {
+func LogAxis() *Axis { return logAxis }
+
+// logAxis never changes, so all encoders share it.
+var logAxis = func() *Axis {
 	a := new(Axis)
 	for h := 1; h <= rowCount; h++ {
 		a.edge[h] = minute * math.Pow(longest, float64(h-1)/(rowCount-1))
 	}
-	return a
-}
+	return a.index()
+}()
 
 // LinearAxis returns an axis with rows of equal length, like the image of TopDRL's precursor (241.5 s).
 func LinearAxis(row time.Duration) *Axis {
@@ -48,24 +98,28 @@ func LinearAxis(row time.Duration) *Axis {
 	for h := range a.edge {
 		a.edge[h] = float64(row) * float64(h)
 	}
-	return a
+	return a.index()
 }
 
 // Bar returns the height in rows of a bar of x nanoseconds: the number of full cells, and the filled part of the next.
 func (a *Axis) Bar(x float64) (full int, part float32) {
+	f, part := a.bar(x)
+	return int(f), part
+}
+
+func (a *Axis) bar(x float64) (full int32, part float32) {
 	if !(x > 0) {
 		return 0, 0
 	}
 	if x >= a.edge[rowCount] {
 		return rowCount, 0
 	}
-	lo, hi := 0, rowCount // edge[lo] <= x < edge[hi]
-	for hi-lo > 1 {
-		if mid := (lo + hi) / 2; a.edge[mid] <= x {
-			lo = mid
-		} else {
-			hi = mid
-		}
+	h := 0                                                                         // edge[h] <= x < edge[h+1]
+	if k := math.Float64bits(x)>>mantissaBit - a.first; k < uint64(len(a.begin)) { // else it wraps around: x is below b_1
+		h = int(a.begin[k])
 	}
-	return lo, float32((x - a.edge[lo]) / (a.edge[lo+1] - a.edge[lo]))
+	for a.edge[h+1] <= x {
+		h++
+	}
+	return int32(h), float32((x - a.edge[h]) / (a.edge[h+1] - a.edge[h]))
 }

@@ -36,6 +36,9 @@ func (s *suite) specIsSane() error {
 		if f.Filled < 0 || f.Filled > 0 && (len(f.Shape) != 2 || f.Filled > f.Shape[1]) {
 			bad("observation %q of shape %v: Filled is %d, want 0 or 1 + a column of a table [rows, columns]", f.Name, f.Shape, f.Filled)
 		}
+		if i > 0 && sp.Obs[i-1].Critic && !f.Critic {
+			bad("observation %q, which policies see, stands after %q, which is for critics", f.Name, sp.Obs[i-1].Name)
+		}
 		if f.Metric {
 			bad("observation %q is a Metric, which only infos are", f.Name)
 		}

@@ -35,6 +35,7 @@ func TestContract(t *testing.T) {
 		{"contested, linear", topdrl(), func(c *jobselect.Config) { c.Contested, c.TimeAxis = true, "linear" }},
 		{"no estimates, oldest", topdrl(), func(c *jobselect.Config) { c.Estimates, c.Slots = "none", "oldest" }},
 		{"running gangs", topdrl(), func(c *jobselect.Config) { c.Running, c.Forecast = 5, "on" }},
+		{"critics", topdrl(), func(c *jobselect.Config) { c.Running, c.Privileged, c.Estimates = 5, true, "noisy:0.5" }},
 		{"tables alone", cluster.Spec{Pool: 24}, func(c *jobselect.Config) {
 			c.Running, c.Images, c.Estimates, c.Comm = 5, false, "none", "none"
 		}},

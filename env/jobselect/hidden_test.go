@@ -108,8 +108,7 @@ func TestDrawsDoNotDependOnThePolicy(t *testing.T) {
 	e := newEnv(t, cfg, topdrl(), tangled(rand.New(rand.NewPCG(13, 13)), 300))
 	type known struct {
 		estimate time.Duration
-		mb       float64
-		batch    int
+		features [5]float32 // model and batch among them
 	}
 	ts := env.NewTimeStep(e.Spec())
 	seen := map[int]known{}
@@ -119,7 +118,7 @@ func TestDrawsDoNotDependOnThePolicy(t *testing.T) {
 		for !ts.Kind.Last() {
 			s := e.State()
 			for _, j := range s.Slots {
-				k := known{s.Known[j].Estimate, s.Known[j].ModelMB, s.Known[j].Batch}
+				k := known{s.Known[j].Estimate, s.Known[j].Feature}
 				pos := s.View.Pos(j)
 				if before, ok := seen[pos]; ok && before != k {
 					t.Fatalf("job %d is %+v, it was %+v under another policy", pos, k, before)

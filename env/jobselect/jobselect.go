@@ -36,6 +36,8 @@ type Config struct {
 
 	Running int    `yaml:"running,omitempty"` // R, running gangs that the agent sees in a table; 0 = none
 	Images  Images `yaml:"images,omitempty"`  // whether the observation has the images of queue and cluster
+	// Privileged adds a field for critics: what a policy may not know.
+	Privileged bool `yaml:"privileged,omitempty"`
 
 	// Preempt lets the agent stop running gangs that it sees, once they have run for MinRun since their last start. At its
 	// next start a stopped gang of n GPUs holds them for Checkpoint + Restart + n·(CheckpointPerGPU + RestartPerGPU) before
@@ -58,6 +60,18 @@ const (
 // stopCost returns what a stop costs a gang of gpus GPUs, in nanoseconds.
 func (c *Config) stopCost(gpus int) float64 {
 	return float64(c.Checkpoint+c.Restart) + float64(gpus)*float64(c.CheckpointPerGPU+c.RestartPerGPU)
+}
+
+// Price says in words what Preempt allows and what a stop costs.
+func (c *Config) Price() string {
+	text := fmt.Sprintf("a gang that has run for %v can be stopped, and pays %v", c.MinRun, c.Checkpoint+c.Restart)
+	if c.MinRun == 0 {
+		text = fmt.Sprintf("running gangs can be stopped, and pay %v", c.Checkpoint+c.Restart)
+	}
+	if per := c.CheckpointPerGPU + c.RestartPerGPU; per > 0 {
+		text += fmt.Sprintf(" and %v for each GPU", per)
+	}
+	return text + " at the next start"
 }
 
 // validatePreempt adds the faults of Preempt and of the keys that need it.
@@ -133,13 +147,13 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 	if err != nil {
 		return nil, err
 	}
-	mix, err := profile.Named(cfg.Models)
+	mix, err := profile.Shared(cfg.Models)
 	if err != nil {
 		return nil, err
 	}
 	parts := sched.Parts{
 		ID: ID, Sim: sim.Config{Comm: cfg.Comm}, Cluster: spec, Placement: cfg.Placement,
-		Windows: w, Part: part, Models: &mix,
+		Windows: w, Part: part, Models: mix,
 		Slots: &slots{k: cfg.Visible, oldest: cfg.Slots == "oldest"}, Running: cfg.Running,
 	}
 	if parts.Reward, err = reward.New(cfg.Reward, cfg.WaitCost); err != nil {
@@ -184,6 +198,9 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 	}
 	if parts.Encoder = image; cfg.Running > 0 {
 		parts.Encoder = encode.NewRunning(image, cfg.Running, c.GPUs(), seen, cost)
+	}
+	if cfg.Privileged {
+		parts.Encoder = encode.NewTruth(parts.Encoder, cfg.Visible, cfg.Window, c.GPUs())
 	}
 	return sched.New(cfg.Config, parts)
 }

@@ -15,6 +15,23 @@ var groups = map[string]string{
 	"queue":   "the columns of a slot. A convolution without kernel takes one group at a time",
 }
 
+// preemption is the section about preempt.
+const preemption = `### Preemption
+
+With preempt: true, which needs running: R, there are R actions between the K slots and waiting: action K+r stops the gang in row r of
+field running. It is legal once the gang has run for min_run since its last start, while another job waits. The agent is then
+also asked where no visible job fits. The GPUs are free for the next decision of the same instant. The stopped job waits in its
+place by age from the next event on, with what is left of it; so nothing is stopped and started again at one instant. At its next start
+it holds its n GPUs for checkpoint + restart + n·(checkpoint_per_gpu + restart_per_gpu) before it goes on where it was stopped; a
+first start costs nothing. This time counts as run time, so reward wait does not see it and throughput takes it for work: use jct.
+
+Jobs from before the window are not counted and cannot be stopped, because nobody would pay for it. Schedulers over the whole queue that
+stop jobs pay the same, obey the same minimum and spare the same jobs if they are orders (srtf, srsf, gittins, gittins-2d, las, las-2d, …);
+the others (gavel-las, themis, tiresias-lease, …) pay the same and stop what they like. Field jobs has two numbers more at the end of a
+row, L(time run so far) and C(stops, 32); e is what is left of a stopped job.
+
+`
+
 // Page returns the environment's page for configuration cfg and specification s, as Markdown in the manner of Gymnasium's
 // pages.
 func Page(cfg Config, s env.Spec) string {
@@ -35,8 +52,13 @@ func Page(cfg Config, s env.Spec) string {
 	p("| action | meaning | legal |")
 	p("|---|---|---|")
 	p("| 0 to %d | start the job in that slot | the slot is filled and its gang fits |", cfg.Visible-1)
-	p("| %d | wait for the next event | something runs or will arrive |\n", cfg.Visible)
+	last := s.Action.Sizes[0] - 1
+	if cfg.Preempt {
+		p("| %d to %d | stop the gang in that row of running | see Preemption |", cfg.Visible, last-1)
+	}
+	p("| %d | wait for the next event | something runs or will arrive |\n", last)
 	p("An action that is masked or out of range is an error that changes nothing.\n")
+	b.WriteString(preemption)
 	p("## Observation space\n")
 	p("float32, every element in [0, 1]; fields in this order in the flat vector of %d.\n", s.ObsLen())
 	p("| field | shape | unit | content |")
@@ -56,6 +78,7 @@ func Page(cfg Config, s env.Spec) string {
 	p("replaces e, and slots rank by n.\n")
 	b.WriteString(encode.ForecastSection("every row of field jobs has 14 numbers more", true))
 	b.WriteString(encode.RunningSection())
+	b.WriteString(encode.TruthSection())
 	p("## Reward\n")
 	p("W = counted jobs, tau = %v of simulated time. The return of a whole episode, undiscounted, equals exactly:\n", s.Tau)
 	p("| reward | return |")

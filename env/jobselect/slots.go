@@ -100,7 +100,7 @@ func (q *slots) Fill(s *sched.State) {
 	}
 	at := q.head
 	for ; at >= 0 && len(s.Slots) < half; at = q.next[at] {
-		q.show(s, at, s.View.Fits(at))
+		q.show(s, at, s.CanFit(at))
 	}
 	if at >= 0 && !q.oldest {
 		// The queue is longer than half the slots. When no GPU is free, no job fits and the search is skipped.
@@ -110,14 +110,14 @@ func (q *slots) Fill(s *sched.State) {
 				if len(s.Slots) == more {
 					break
 				}
-				if !q.shown[e.job] && s.View.Fits(e.job) {
+				if !q.shown[e.job] && s.CanFit(e.job) {
 					q.show(s, e.job, true)
 				}
 			}
 		}
 		for ; at >= 0 && len(s.Slots) < q.k; at = q.next[at] {
 			if !q.shown[at] {
-				q.show(s, at, s.View.Fits(at))
+				q.show(s, at, s.CanFit(at))
 			}
 		}
 	}

@@ -30,7 +30,6 @@ type Actor struct {
 	seeded bool
 	slots  []sim.Job
 	cands  []sim.Decision
-	of     []int32 // actions of the candidates
 	tally  Tally
 }
 
@@ -126,6 +125,9 @@ func (a *Actor) Action(ctx context.Context, mask []bool) (int32, error) {
 		}
 	}
 	if len(a.slots) == 0 {
+		if !mask[a.noop] {
+			return int32(slices.Index(mask, true)), nil // it stops jobs only where nothing else is legal
+		}
 		return a.noop, nil
 	}
 	most := a.most

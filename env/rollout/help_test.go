@@ -43,10 +43,13 @@ func spec(t fatal, name string) cluster.Spec {
 	return s
 }
 
-// world is an environment's workload with a small window.
-func environment(t fatal, jobs []traces.Job, estimates string, window int) *sched.Env {
+// environment returns JobSelect-v1 over jobs, cut into windows of this length.
+func environment(t fatal, jobs []traces.Job, estimates string, window int, change ...func(*jobselect.Config)) *sched.Env {
 	t.Helper()
 	cfg := jobselect.DefaultConfig()
+	for _, f := range change {
+		f(&cfg)
+	}
 	cfg.Window, cfg.Warm, cfg.Estimates = window, window, estimates
 	cl := spec(t, "16x4")
 	w, err := sched.Take(sched.Taken{MaxGPUs: cfg.MaxGPUs, Window: cfg.Window, Warm: cfg.Warm, Estimates: estimates, Forecast: cfg.Forecast}, cl, jobs)
@@ -90,9 +93,9 @@ type log struct {
 func (l *log) Observe(v *sim.View, p *sim.Point) error {
 	for i := range p.Events {
 		e := &p.Events[i]
-		fmt.Fprintf(l, "%v %v", e.At, e.Kind)
+		l.WriteString(fmt.Sprintf("%v %v", e.At, e.Kind))
 		if e.Job >= 0 {
-			fmt.Fprintf(l, " %d %v", v.Pos(e.Job), e.GPUs)
+			l.WriteString(fmt.Sprintf(" %d %v", v.Pos(e.Job), e.GPUs))
 			if e.Kind == sim.Finish && v.Pos(e.Job) >= l.from {
 				l.jct += e.At - v.Trace(e.Job).Submit
 				l.done++
@@ -102,6 +105,11 @@ func (l *log) Observe(v *sim.View, p *sim.Point) error {
 	}
 	return nil
 }
+
+// discard looks at nothing.
+type discard struct{}
+
+func (discard) Observe(*sim.View, *sim.Point) error { return nil }
 
 func (l *log) mean() time.Duration { return l.jct / time.Duration(max(1, l.done)) }
 

@@ -16,7 +16,9 @@ type player struct {
 	opener Opener // base, nil if it is none
 	dec    sim.Decision
 	point  sim.Point // one without events
-	queue  []sim.Job // scratch of rest
+	queue  []sim.Job // scratch
+	runs   []sim.Job
+	part   sim.View
 }
 
 // shortest is the run time below which bounded slowdowns count no shorter ones, in seconds.
@@ -34,7 +36,7 @@ func (p *player) play(v *sim.View, d *sim.Decision, f *slot, cfg *Config) (cost 
 		err = t.Apply(d)
 	default:
 		if err = t.Apply(d); err == nil {
-			fresh, err = false, p.begin(tv)
+			fresh, err = p.begin(tv)
 		}
 	}
 	if err != nil {
@@ -60,8 +62,7 @@ func (p *player) play(v *sim.View, d *sim.Decision, f *slot, cfg *Config) (cost 
 			break
 		}
 		if fresh {
-			fresh = false
-			err = p.begin(tv)
+			fresh, err = p.begin(tv)
 		} else {
 			err = sim.Decide(t, p.base, at, &p.dec, nil)
 		}
@@ -72,11 +73,40 @@ func (p *player) play(v *sim.View, d *sim.Decision, f *slot, cfg *Config) (cost 
 	return cost + p.rest(v, f, cfg), nil
 }
 
-// begin lets the base take over at the open point, of whose events it has seen none.
-func (p *player) begin(tv *sim.View) error {
-	p.base.Reset(tv)
+// begin lets the base take over at the open point, of whose events it has seen none. It returns true if the base must begin
+// anew at the next point, because it was not shown jobs that have been stopped at this one and cannot start before the next.
+func (p *player) begin(tv *sim.View) (again bool, err error) {
 	p.point.Now, p.point.Events = tv.Now(), p.point.Events[:0]
-	return sim.Decide(p.twin, p.base, &p.point, &p.dec, nil)
+	p.queue = p.queue[:0]
+	for _, j := range tv.Waiting() {
+		if !tv.Decided(j) {
+			p.queue = append(p.queue, j)
+		}
+	}
+	if len(p.queue) == len(tv.Waiting()) {
+		p.base.Reset(tv)
+		return false, sim.Decide(p.twin, p.base, &p.point, &p.dec, nil)
+	}
+	p.runs = append(p.runs[:0], tv.Running()...)
+	p.part = tv.Within(tv.Cluster(), &p.queue, &p.runs)
+	p.base.Reset(&p.part)
+	for {
+		d := &p.dec
+		d.Op, d.GPUs, d.Until = sim.Wait, d.GPUs[:0], 0
+		if err := p.base.Decide(&p.part, &p.point, d); err != nil {
+			return true, err
+		}
+		if err := p.twin.Apply(d); err != nil {
+			return true, err
+		}
+		if d.Op == sim.Wait {
+			return true, nil
+		}
+		if i := slices.Index(p.queue, d.Job); i >= 0 {
+			p.queue = slices.Delete(p.queue, i, i+1)
+			p.runs = append(p.runs, d.Job)
+		}
+	}
 }
 
 // cost returns what j costs if it ends at end. v is the view at the decision, tv that of the twin.

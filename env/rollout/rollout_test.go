@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"clustergym/env"
+	"clustergym/env/jobselect"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
@@ -298,6 +299,47 @@ func TestTheActorPlaysTheEnvironment(t *testing.T) {
 		if n := a.Tally(); n.Decisions == 0 {
 			t.Errorf("%s: %+v", estimates, n)
 		}
+	}
+}
+
+// Where jobs can be stopped, the actor decides beside a policy that stops some: a job cannot start at the instant at which it was
+// stopped, in rollouts either.
+func TestTheActorPlaysBesideAPolicyThatStopsJobs(t *testing.T) {
+	stopped := 0
+	for seed := range uint64(4) {
+		seed += testseed.Or(31)
+		r := rand.New(rand.NewPCG(seed, 54))
+		e := environment(t, generated(t, 2500, seed), "exact", 32, func(c *jobselect.Config) {
+			c.Preempt, c.Running, c.Checkpoint = true, 4, 20*time.Second
+		})
+		a, err := rollout.NewActor(rollout.Setup{Config: small(32)}, "sjf", e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ts := env.NewTimeStep(e.Spec())
+		if err := e.Reset(ctx, env.Episode{Seed: seed, Window: 0}, ts); err != nil {
+			t.Fatal(err)
+		}
+		for steps := 0; !ts.Kind.Last() && steps < 400; steps++ {
+			i, err := a.Action(ctx, ts.Mask)
+			if err != nil {
+				t.Fatalf("seed %d, step %d: %v", seed, steps, err)
+			}
+			for k := range 4 {
+				if stop := 10 + k; ts.Mask[stop] && r.IntN(3) == 0 {
+					i, stopped = int32(stop), stopped+1
+				}
+			}
+			if !ts.Mask[i] {
+				t.Fatalf("seed %d: action %d is illegal: %v", seed, i, ts.Mask)
+			}
+			if err := e.Step(ctx, env.Action{Disc: []int32{i}}, ts); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if stopped < 20 {
+		t.Errorf("only %d jobs were stopped", stopped)
 	}
 }
 

@@ -71,7 +71,9 @@ type Env struct {
 	point   *sim.Point // the current one
 	pilot   Pilot      // nil if actions are decisions
 	renewer Renewer    // the encoder, nil if it is none
-	mask    []bool
+	mask    []bool     // of the current time step
+	books   Follower   // the encoder, nil if it keeps no books
+	shown   int        // how many events of the current point's decisions it has been shown
 	watch   sim.Observer
 	seen    func(*sim.Point) // e.warmed, kept here so that episodes do not allocate it
 }
@@ -135,6 +137,7 @@ func New(cfg Config, p Parts) (*Env, error) {
 	}
 	e.shell = NewShell(e.spec)
 	e.pilot, _ = p.Actions.(Pilot)
+	e.books, _ = p.Encoder.(Follower)
 	e.mask = make([]bool, e.spec.MaskLen())
 	e.seen = e.warmed
 	e.redraw = NewRedraw("sched/redraw", p.Windows)
@@ -237,6 +240,7 @@ func (e *Env) begin(ctx context.Context, ep env.Episode, part traces.Part) (bool
 	e.state.Seed = ep.Seed
 	e.parts.Slots.Reset()
 	e.parts.Encoder.Reset(&e.state)
+	e.shown = 0
 	e.parts.Reward.Reset(&e.win)
 	if r, ok := e.watch.(interface{ Reset() }); ok {
 		r.Reset()
@@ -310,11 +314,21 @@ func (e *Env) prepare(ep env.Episode, part traces.Part, try uint64) error {
 	return nil
 }
 
-// warmed updates the state after a point of the warm-up.
+// warmed updates the state after a point.
 func (e *Env) warmed(p *sim.Point) {
 	for i := range p.Events {
 		e.event(&p.Events[i])
 	}
+	e.book(p.Events)
+	e.shown = 0
+}
+
+// book shows the encoder those events that it has not seen. The first are those of decisions at one point.
+func (e *Env) book(events []sim.Event) {
+	if e.books != nil && len(events) > e.shown {
+		e.books.Follow(&e.state, events[e.shown:])
+	}
+	e.shown = len(events)
 }
 
 // follow pays the reward up to p and updates the state.
@@ -324,9 +338,7 @@ func (e *Env) follow(p *sim.Point) {
 		_ = e.watch.Observe(e.state.View, p)
 	}
 	e.account.point(e.state.View, p)
-	for i := range p.Events {
-		e.event(&p.Events[i])
-	}
+	e.warmed(p)
 }
 
 // event updates the state after one event.
@@ -367,15 +379,20 @@ func (e *Env) learn(j sim.Job) {
 	for int(j) >= len(s.Known) {
 		s.Known = append(s.Known, Known{})
 	}
-	k := Known{Estimate: e.est.Of(s.View, j), GPUs: float64(t.Milli()) / 1000, Counted: s.View.Pos(j) >= e.win.First}
+	k := Known{
+		Estimate: e.est.Of(s.View, j), GPUs: float64(t.Milli()) / 1000, Submit: t.Submit,
+		Counted: s.View.Pos(j) >= e.win.First, Plain: s.View.Request(j).Plain(),
+	}
 	k.Rest = k.Estimate
 	k.Area = float64(k.Rest) * k.GPUs
 	if s.Blind {
 		k.Area = k.GPUs
 	}
-	model, batch := e.parts.Models.Draw(e.seed, t.ID)
-	k.ModelMB, k.Batch = model.MB, batch
 	s.Known[j] = k
+	if k.Counted {
+		model, batch := e.parts.Models.Draw(e.seed, t.ID)
+		s.ModelMB, s.Batch = model.MB, batch
+	}
 	e.parts.Encoder.Learn(s, j)
 }
 
@@ -404,7 +421,7 @@ func (e *Env) enqueue(j sim.Job) {
 	s.Waiting++
 	s.WaitingGPUs += k.GPUs
 	s.WaitingWork += float64(k.Rest) * k.GPUs
-	s.WaitingSince += float64(s.View.Trace(j).Submit) * k.GPUs
+	s.WaitingSince += float64(k.Submit) * k.GPUs
 	e.parts.Slots.Add(s, j)
 }
 
@@ -414,7 +431,7 @@ func (e *Env) dequeue(j sim.Job) {
 	s.Waiting--
 	s.WaitingGPUs -= k.GPUs
 	s.WaitingWork -= float64(k.Rest) * k.GPUs
-	s.WaitingSince -= float64(s.View.Trace(j).Submit) * k.GPUs
+	s.WaitingSince -= float64(k.Submit) * k.GPUs
 	if s.Waiting == 0 {
 		s.WaitingGPUs, s.WaitingWork, s.WaitingSince = 0, 0, 0 // drop accumulated rounding errors
 	}
@@ -523,7 +540,6 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 	if err := e.shell.Ready(ctx); err != nil {
 		return err
 	}
-	e.parts.Actions.Mask(e.mask, &e.state)
 	if err := e.shell.Legal(a, e.mask); err != nil {
 		return err
 	}
@@ -590,8 +606,10 @@ func (e *Env) step(ctx context.Context, a env.Action) (reward float64, elapsed t
 // fill fills the time step.
 func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
 	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
+	e.book(e.state.View.DecisionEvents())
 	e.parts.Encoder.Encode(ts.Obs, &e.state)
-	e.parts.Actions.Mask(ts.Mask, &e.state)
+	e.parts.Actions.Mask(e.mask, &e.state)
+	copy(ts.Mask, e.mask)
 	nan := math.NaN()
 	ts.Info[InfoDiscount] = e.spec.Discount(e.cfg.Gamma, elapsed)
 	for i := InfoDiscount + 1; i < infoLen; i++ {

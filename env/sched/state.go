@@ -26,6 +26,8 @@ type State struct {
 	WaitingSince float64       // their GPUs × submit, in GPU-nanoseconds
 	LastArrival  time.Duration // latest, of any job
 	LastFinish   time.Duration // latest; the episode's origin before the first
+	ModelMB      float64       // gradient size of the job that is being learned, if it is counted
+	Batch        int           // and its batch size
 	Seed         uint64        // of the episode, for parts that draw
 	Estimates    sim.Estimates // where estimates come from
 	Blind        bool          // no estimates: the time run replaces the remaining time, the time waited replaces e
@@ -50,10 +52,18 @@ type Known struct {
 	Rest     time.Duration // what is expected to be left of e when the job waits: e, until it has been stopped
 	GPUs     float64       // n, in whole GPUs
 	Area     float64       // Rest·n in GPU-nanoseconds; n where there are no estimates
-	ModelMB  float64       // gradient size
-	Batch    int
+	Submit   time.Duration
+	Feature  [5]float32
 	Counted  bool // belongs to the window
-	Feature  [4]float32
+	Plain    bool // it fits wherever n GPUs are free (cluster.Request.Plain)
+}
+
+// CanFit reports whether j could start now, wherever its GPUs are.
+func (s *State) CanFit(j sim.Job) bool {
+	if k := &s.Known[j]; k.Plain {
+		return s.View.Cluster().Free() >= int(k.GPUs)
+	}
+	return s.View.Fits(j)
 }
 
 // Window is what stays the same throughout an episode.
@@ -88,6 +98,13 @@ type Encoder interface {
 	Reset(s *State)
 	Learn(s *State, j sim.Job)
 	Encode(dst []float32, s *State)
+}
+
+// Follower is an optional ability of Encoders that keep books of what runs. Follow is called after Reset with every event of
+// the episode, once and in order, before the next Encode: those of decisions as soon as they have been made, the others when
+// their point is reached. The jobs of submits have been learned.
+type Follower interface {
+	Follow(s *State, events []sim.Event)
 }
 
 // Renewer is an optional ability of encoders: Renew is called when a job waits again and has another Known.Rest.

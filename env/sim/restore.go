@@ -305,7 +305,8 @@ func (s *Simulator) reread(p *saved, jobs traces.Stream) error {
 				return fmt.Errorf("job %d is at position %d, the workload has it at %d", i, p.jobs[i].pos, fit)
 			}
 			st := &s.jobs[i]
-			*s.traced[i], st.req = *s.next, s.nextReq
+			s.keepRow(i)
+			st.req = s.nextReq
 			st.asked, st.speeds = int32(s.nextReq.GPUs), s.ownSpeeds()
 			delete(slot, s.read-1)
 		}

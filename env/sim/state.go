@@ -100,6 +100,8 @@ type Simulator struct {
 	view    View
 
 	stream    traces.Stream
+	inMemory  traces.Rows     // stream, whose jobs need not be copied; nil = they must be
+	buffer    *traces.Job     // next, where jobs are copied
 	next      *traces.Job     // read ahead
 	nextReq   cluster.Request // its request
 	coming    bool            // next is valid
@@ -161,7 +163,7 @@ func New(cfg Config, spec cluster.Spec) (*Simulator, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Simulator{cfg: cfg, cluster: c, next: new(traces.Job), stints: cfg.Checkpoint > 0 || cfg.Overhead != Overhead{}}
+	s := &Simulator{cfg: cfg, cluster: c, buffer: new(traces.Job), stints: cfg.Checkpoint > 0 || cfg.Overhead != Overhead{}}
 	if cfg.Predictor != nil {
 		s.forecasts.use(cfg.Predictor.New())
 	}
@@ -186,7 +188,8 @@ func New(cfg Config, spec cluster.Spec) (*Simulator, error) {
 	return s, nil
 }
 
-// Reset begins a run of jobs on the empty cluster. The stream is read one job ahead.
+// Reset begins a run of jobs on the empty cluster. The stream is read one job ahead. If it is a traces.Rows, its jobs are not
+// copied, so they must not change before the next Reset.
 func (s *Simulator) Reset(jobs traces.Stream) error {
 	if s.twin {
 		return errTwin
@@ -197,6 +200,11 @@ func (s *Simulator) Reset(jobs traces.Stream) error {
 	s.now, s.seq, s.timer, s.points = 0, 0, 0, 0
 	s.waited, s.begun, s.over, s.err = false, false, false, nil
 	s.jobs = s.jobs[:0]
+	rows, inMemory := jobs.(traces.Rows)
+	if inMemory != (s.inMemory != nil) {
+		s.traced = nil // of the jobs' owner, or a copy
+	}
+	s.inMemory, s.next = rows, s.buffer
 	s.spare, s.dead, s.gone = s.spare[:0], s.dead[:0], 0
 	s.waiting, s.running, s.finishes = s.waiting[:0], s.running[:0], s.finishes[:0]
 	s.events, s.point = s.events[:0], Point{Events: s.point.Events[:0]}
@@ -215,7 +223,7 @@ func (s *Simulator) readNext() error {
 	}
 	before := s.next.Submit
 	for {
-		err := s.stream.Next(s.next)
+		err := s.fetch()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -254,6 +262,19 @@ func (s *Simulator) readNext() error {
 	}
 }
 
+// fetch makes the stream's next job s.next.
+func (s *Simulator) fetch() error {
+	if s.inMemory == nil {
+		return s.stream.Next(s.next)
+	}
+	j := s.inMemory.Row()
+	if j == nil {
+		return io.EOF
+	}
+	s.next = j
+	return nil
+}
+
 // Refused returns which of the jobs read so far can never fit the cluster.
 func (s *Simulator) Refused() Refused { return s.refused }
 
@@ -279,11 +300,7 @@ func (s *Simulator) arrive() error {
 			s.traced = s.moreRows()
 		}
 	}
-	if s.twin {
-		s.traced[j] = s.next
-	} else {
-		*s.traced[j] = *s.next
-	}
+	s.keepRow(int(j))
 	st := &s.jobs[j]
 	gpus, other := st.gpus[:0], st.other
 	if s.twin {
@@ -303,10 +320,19 @@ func (s *Simulator) arrive() error {
 	return s.readNext()
 }
 
+// keepRow makes the job read ahead the trace data of job j.
+func (s *Simulator) keepRow(j int) {
+	if s.twin || s.inMemory != nil {
+		s.traced[j] = s.next
+	} else {
+		*s.traced[j] = *s.next
+	}
+}
+
 // moreRows returns s.traced with room for more jobs. They come in blocks, which never move: twins point to them.
 func (s *Simulator) moreRows() []*traces.Job {
 	list := s.traced
-	if s.twin {
+	if s.twin || s.inMemory != nil {
 		return append(list, nil)
 	}
 	block := make([]traces.Job, max(64, len(list)))

@@ -37,6 +37,14 @@ func (v *View) Waiting() []Job { return *v.waiting }
 // Running returns the running jobs, in no particular order. It is valid until the next decision.
 func (v *View) Running() []Job { return *v.running }
 
+// DecisionEvents returns the events of the decisions made at the current point so far, in order. They are the first events of the
+// next point. It is valid until the next decision.
+func (v *View) DecisionEvents() []Event { return v.s.events }
+
+// Steady reports whether the rate of a running job changes only when it is started, moved or resized, so that it depends on
+// no other job.
+func (v *View) Steady() bool { return !v.s.dynamic }
+
 // Decisions returns a number that increases with every decision but Wait, so that a policy can tell whether other code has
 // decided since. It is not part of snapshots: a policy reads it in Reset.
 func (v *View) Decisions() uint64 { return v.s.decisions }
@@ -83,6 +91,9 @@ func (v *View) OnNode(node int) []Job {
 	}
 	return v.s.near.byNode[node]
 }
+
+// Decided reports whether a decision about j has been made at the current point, so that no other can be.
+func (v *View) Decided(j Job) bool { return v.s.jobs[j].changed == v.s.points }
 
 // Rate returns how fast j progresses, or will after its overhead; 0 unless it runs.
 func (v *View) Rate(j Job) float64 { return v.s.jobs[j].rate }

@@ -80,7 +80,12 @@ func (v *Vec) start() {
 		cancel: cancel,
 		ready:  make([]int, 0, n), rows: make([]int, 0, n),
 	}
-	s.pool = par.NewPool(min(v.cfg.Workers, n), n, func(_, i int) { v.rows[i].err = v.step(&s.call, i) })
+	s.pool = par.NewPool(min(v.cfg.Workers, n), n, func(_, i int) {
+		r := &v.rows[i]
+		if r.err = v.step(&s.call, i); r.err == nil {
+			v.publish(s.call.b, i)
+		}
+	})
 	v.async = s
 }
 

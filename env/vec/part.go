@@ -1,11 +1,15 @@
 package vec
 
-import "fmt"
+import (
+	"fmt"
+
+	"clustergym/internal/par"
+)
 
 // Part returns a Vec of rows from to to-1 alone, counted from 0. It shares their environments and all of their state
 // with v: each continues what the other did to a row. Parts without a common row may be used at the same time, each on
-// its own goroutine; v itself may be used only while none of them is, and no row may be out. Parts are not closed;
-// closing v closes the environments.
+// its own goroutine; v itself may be used only while none of them is, and no row may be out. A part has one
+// worker and is not closed; closing v closes the environments.
 func (v *Vec) Part(from, to int) (*Vec, error) {
 	n := to - from
 	if from < 0 || n < 1 || to > len(v.rows) {
@@ -26,6 +30,6 @@ func (v *Vec) Part(from, to int) (*Vec, error) {
 		o, m, k := v.obsLen, v.maskLen, v.infoLen
 		p.finalObs, p.finalMask, p.finalInfo = v.finalObs[from*o:to*o], v.finalMask[from*m:to*m], v.finalInfo[from*k:to*k]
 	}
-	p.work = p.chunk
+	p.team, p.work = par.NewTeam(), p.one
 	return p, nil
 }

@@ -6,11 +6,7 @@ import (
 	"fmt"
 
 	"clustergym/env"
-	"clustergym/internal/par"
 )
-
-// chunksPerWorker balances rows of uneven cost against the overhead of a chunk.
-const chunksPerWorker = 4
 
 // Reset begins an episode in each of rows (nil means all) and writes their first time steps to b; other rows of b are
 // unchanged. ep[k] is the episode of rows[k]. Its Seed becomes the seed of that row's stream: later episodes, begun by
@@ -48,7 +44,7 @@ func (v *Vec) Continue(ctx context.Context, rows []int, ep []env.Episode, b *env
 // only, in ascending order of rows. Rows must be distinct, in any order.
 //
 // Step reports failed rows as joined *RowErrors; the others are valid. After any other error nothing was done. Step
-// does not allocate in steady state with fewer than two workers, unless an environment does.
+// does not allocate in steady state, unless an environment does.
 func (v *Vec) Step(ctx context.Context, rows []int, a *env.Actions, b *env.Batch) error {
 	rows, err := v.check(rows, b)
 	if err != nil {
@@ -112,11 +108,6 @@ func (v *Vec) checkRows(rows []int) ([]int, error) {
 }
 
 func (v *Vec) do(c call) error {
-	chunks := max(v.cfg.Workers, 1)
-	if chunks > 1 {
-		chunks *= chunksPerWorker
-	}
-	c.size = max((len(c.rows)+chunks-1)/chunks, 1)
 	for _, i := range c.rows {
 		r := &v.rows[i]
 		r.done, r.final, r.err = false, false, nil
@@ -124,7 +115,7 @@ func (v *Vec) do(c call) error {
 	}
 	v.call = c
 	// Only a cancelled context ends the loop early; failures are recorded per row.
-	err := par.For(c.ctx, v.cfg.Workers, (len(c.rows)+c.size-1)/c.size, v.work)
+	err := v.team.Run(c.ctx, v.cfg.Workers, len(c.rows), v.work)
 	v.call = call{}
 
 	clearFinal(c.b)
@@ -134,7 +125,11 @@ func (v *Vec) do(c call) error {
 		if !r.done {
 			r.err = err
 		}
-		failed = failed || r.err != nil
+		if r.err != nil {
+			failed = true
+			continue
+		}
+		v.publish(c.b, i)
 		ended = ended || r.final
 	}
 	if ended {
@@ -184,22 +179,19 @@ func (v *Vec) gather(b *env.Batch, i int) {
 	b.FinalInfo = append(b.FinalInfo, v.finalInfo[i*n:(i+1)*n]...)
 }
 
-// chunk processes one chunk of the call's rows. It never returns an error, because par.For would then skip rows.
-func (v *Vec) chunk(_, k int) error {
+// one processes row number p of the call.
+func (v *Vec) one(_, p int) {
 	c := &v.call
-	for p := k * c.size; p < min((k+1)*c.size, len(c.rows)); p++ {
-		i := c.rows[p]
-		r := &v.rows[i]
-		if c.a != nil {
-			r.err = v.step(c, i)
-		} else if c.ep != nil {
-			r.err = v.begin(c, i, &c.ep[p])
-		} else {
-			r.err = v.begin(c, i, nil)
-		}
-		r.done = true
+	i := c.rows[p]
+	r := &v.rows[i]
+	if c.a != nil {
+		r.err = v.step(c, i)
+	} else if c.ep != nil {
+		r.err = v.begin(c, i, &c.ep[p])
+	} else {
+		r.err = v.begin(c, i, nil)
 	}
-	return nil
+	r.done = true
 }
 
 // begin begins episode ep of row i; nil means the next one of its stream.
@@ -226,14 +218,20 @@ func (v *Vec) begin(c *call, i int, ep *env.Episode) error {
 		r.setTask(e.Task)
 	}
 	r.live, r.ended = true, false
-	v.publish(c, i)
+	v.note(i)
 	return nil
 }
 
-// publish writes the scalars of row i's time step to the batch.
-func (v *Vec) publish(c *call, i int) {
-	r, ts, b := &v.rows[i], &v.ts[i], c.b
+// note keeps the scalars of row i's time step. The batch gets them after the call's work (publish): the kinds of 64 rows are
+// one cache line, which the workers would take from each other at every row.
+func (v *Vec) note(i int) {
+	r, ts := &v.rows[i], &v.ts[i]
 	r.kind, r.reward, r.elapsed = ts.Kind, ts.Reward, ts.Elapsed
+}
+
+// publish writes the scalars of row i's time step to the batch.
+func (v *Vec) publish(b *env.Batch, i int) {
+	r := &v.rows[i]
 	b.Kind[i], b.Reward[i], b.Elapsed[i] = r.kind, r.reward, r.elapsed
 }
 
@@ -252,7 +250,7 @@ func (v *Vec) step(c *call, i int) error {
 	}
 	r.ended = ts.Kind.Last()
 	if !r.ended || v.cfg.Autoreset != SameStep {
-		v.publish(c, i)
+		v.note(i)
 		return nil
 	}
 	copy(v.finalObs[i*v.obsLen:], ts.Obs)
@@ -263,7 +261,7 @@ func (v *Vec) step(c *call, i int) error {
 		return fmt.Errorf("episode ended; beginning the next: %w", err)
 	}
 	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
-	v.publish(c, i)
+	v.note(i)
 	r.final = true
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"clustergym/env"
+	"clustergym/internal/par"
 )
 
 // Vec is N environments stepped together. Rows of batches and of actions are in the order of the environments given to
@@ -31,7 +32,8 @@ type Vec struct {
 	asked  []uint64
 	serial uint64 // number of the call; a row is part of the call if its asked equals it
 	call   call
-	work   func(worker, chunk int) error
+	work   func(worker, p int)
+	team   *par.Team
 	async  *async // nil before the first Send
 	closed bool
 }
@@ -104,7 +106,7 @@ func New(cfg Config, envs ...env.Env) (*Vec, error) {
 	for i := range v.all {
 		v.all[i] = i
 	}
-	v.work = v.chunk // one closure for the Vec's lifetime, so that calls do not allocate
+	v.team, v.work = par.NewTeam(), v.one // one closure for the Vec's lifetime, so that calls do not allocate
 	v.Seed(0)
 	return v, nil
 }
@@ -130,6 +132,14 @@ func (v *Vec) Seed(s uint64) {
 	}
 	for i := range v.rows {
 		v.rows[i].seed, v.rows[i].episode = s+uint64(i), -1
+	}
+}
+
+// SeedGroups is Seed for rows in groups of size, which play the same episodes: row i runs env.EpisodeSeed(s+i/size, k).
+func (v *Vec) SeedGroups(s uint64, size int) {
+	v.Seed(s)
+	for i := range v.rows {
+		v.rows[i].seed = s + uint64(i/size)
 	}
 }
 
@@ -170,6 +180,7 @@ func (v *Vec) Close() error {
 		return nil
 	}
 	v.closed = true
+	v.team.Close()
 	if v.async != nil {
 		v.async.cancel()
 		v.async.pool.Close()
@@ -218,5 +229,4 @@ type call struct {
 	next bool         // ep continues the rows' own streams: its seeds are ignored
 	a    *env.Actions // nil = reset
 	b    *env.Batch
-	size int // of a chunk of rows
 }

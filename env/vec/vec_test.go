@@ -742,8 +742,8 @@ func TestAutoresetNames(t *testing.T) {
 
 func TestStepDoesNotAllocate(t *testing.T) {
 	for _, mode := range []vec.Autoreset{vec.NextStep, vec.SameStep} {
-		for _, id := range []string{"InvalidAction-v1", "ProbeObservation-v1"} {
-			v := newVec(t, vec.Config{Workers: 1, Autoreset: mode}, envs(t, id, 8)...)
+		for k, id := range []string{"InvalidAction-v1", "ProbeObservation-v1", "InvalidAction-v1"} {
+			v := newVec(t, vec.Config{Workers: 1 + k, Autoreset: mode}, envs(t, id, 8)...)
 			b, a, c := env.NewBatch(v.Spec(), 8), env.NewActions(v.Spec(), 8), choosers(8)
 			if err := v.Reset(ctx, nil, nil, b); err != nil {
 				t.Fatal(err)

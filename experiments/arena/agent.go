@@ -29,10 +29,12 @@ type Learner interface {
 func NewAgent(cfg *config.Config, spec env.Spec, workers int) (Learner, error) {
 	switch cfg.Agent {
 	case "ppo":
-		if cfg.PPO.Replicas > 1 {
-			return ppo.NewReplicas(cfg.PPO, spec, cfg.Train.Envs, workers, cfg.Seed)
+		c := cfg.PPO
+		c.Group = cfg.Train.Group
+		if c.Replicas > 1 {
+			return ppo.NewReplicas(c, spec, cfg.Train.Envs, workers, cfg.Seed)
 		}
-		return ppo.New(cfg.PPO, spec, cfg.Train.Envs, workers, cfg.Seed)
+		return ppo.New(c, spec, cfg.Train.Envs, workers, cfg.Seed)
 	case "ddqn":
 		return ddqn.New(cfg.DDQN, spec, cfg.Train.Envs, workers, cfg.Seed)
 	}

@@ -59,12 +59,12 @@ type audience interface {
 var _ audience = (*metrics.Collector)(nil)
 
 // newContestant returns a contestant that plays a rival of cfg: a rule through the action space, a heuristic directly on the
-// simulator, which may look ahead, or the schedule found in hindsight.
+// simulator, one that looks ahead, or the schedule found in hindsight.
 func (w *World) newContestant(cfg *config.Config, p config.Rival) contestant {
-	switch {
-	case p.Hindsight:
+	if p.Hindsight {
 		return w.hindsight(cfg, p)
-	case p.Rollout != nil && p.Rule == nil:
+	}
+	if p.Rollout != nil && p.Rule == nil {
 		return w.looking(p)
 	}
 	if p.Rule != nil {

@@ -61,11 +61,10 @@ type Eval struct {
 	// counts, "mean" = by its arithmetic mean, whose ratios are the differences of the comparison, or "return" = by the mean return
 	// of episodes drawn from the validation part.
 	Choose string `yaml:"choose,omitempty"`
-	// Hindsight is how many schedules hindsight:BASE tries for each window, 0 = DefaultHindsight.
-	Hindsight int `yaml:"hindsight,omitempty"`
-
 	// Rollout says how policies of the form rollout:POLICY look ahead.
 	Rollout rollout.Config `yaml:"rollout,omitempty"`
+	// Hindsight is how many schedules hindsight:BASE tries for each window, 0 = DefaultHindsight.
+	Hindsight int `yaml:"hindsight,omitempty"`
 }
 
 // DefaultHindsight is enough to find most of what thousands of tries more would find in windows of 256 jobs.
@@ -198,6 +197,8 @@ func (c *Config) Validate() error {
 		c.validateMeta(&l)
 	}
 	l.Join("train", c.Train.Validate())
+	l.Add(c.Agent != "ppo" || c.PPO.Baseline != ppo.ByGroup || c.Train.Group >= 2, "ppo.baseline", c.PPO.Baseline, `"", or group with train.group, the number of rows that play the same episodes`)
+	l.Add(c.Train.Group == 0 || !c.Meta(), "train.group", c.Train.Group, "0 with agent "+c.Agent)
 	l.Add(c.Eval.Hindsight >= 0 && c.Eval.Hindsight <= 1<<30, "eval.hindsight", c.Eval.Hindsight, "1 to 2^30 schedules for each window, 0 = 2000")
 	l.Add(c.Eval.Validation >= 1 && c.Eval.Validation <= 1<<16, "eval.validation", c.Eval.Validation, "1 to 65536")
 	d := c.Descriptor()

@@ -85,7 +85,6 @@ func (c *Config) validateEnv(d *envs.Descriptor, l *fault.List) {
 	}
 	l.Add(c.Eval.Choose == "" || c.Eval.Choose == ByReturn || c.Eval.Choose == ByMean, "eval.choose", c.Eval.Choose, `"", mean or return`)
 	l.Add(c.Eval.Choose != ByMean || d.Metric.Of != nil, "eval.choose", c.Eval.Choose, `"": `+id+" counts returns")
-
 	l.Join("eval.rollout", c.Eval.Rollout.Validate())
 	l.Add(c.Eval.Seeds >= 1 && c.Eval.Seeds <= 1000, "eval.seeds", c.Eval.Seeds, "1 to 1000")
 	if d.Simulated() {

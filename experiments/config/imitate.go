@@ -11,7 +11,7 @@ import (
 // Teacher returns the policy that train.imitate names. It acts through the actions of the environment.
 func (c *Config) Teacher() (*envs.Rule, error) {
 	d := c.Descriptor()
-	r, err := ParseRival(c.Train.Imitate, d, c.Env.Settings)
+	r, err := c.rival(c.Train.Imitate, d)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func (c *Config) Teacher() (*envs.Rule, error) {
 // teachers says in words which policies can be imitated.
 func teachers(d *envs.Descriptor) string {
 	if d.Scheduling() {
-		return "RULE@slots"
+		return "RULE@slots or rollout:RULE@slots"
 	}
 	return Random
 }

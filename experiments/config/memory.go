@@ -64,7 +64,7 @@ func Needs(cfg *Config, spec env.Spec) []Need {
 	}
 	in := make(model.Input, len(spec.Obs))
 	for i, f := range spec.Obs {
-		in[i] = model.Field{Name: f.Name, Shape: f.Shape, Group: f.Group, Filled: f.Filled}
+		in[i] = model.Field{Name: f.Name, Shape: f.Shape, Group: f.Group, Filled: f.Filled, Critic: f.Critic}
 	}
 	var (
 		size model.Size

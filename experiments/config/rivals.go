@@ -25,18 +25,17 @@ type Rival struct {
 	Rule    *envs.Rule
 	Planner *envs.Planner
 	Sched   heuristic.Config // the heuristic; used if Rule and Planner are nil
-	// Hindsight says that the schedule is searched with all jobs known, beginning with that of Sched.
-	Hindsight bool
-
 	// Rollout says how the heuristic looks ahead, or the rule; nil = it does not.
 	Rollout *rollout.Config
+	// Hindsight says that the schedule is searched with all jobs known, beginning with that of Sched.
+	Hindsight bool
 }
 
 // hindsight begins the names of policies that know the whole window: hindsight:BASE.
 const hindsight = "hindsight:"
 
 // Prefixes returns what may stand before the name of a heuristic that acts on the simulator.
-func Prefixes() []string { return []string{rollout.Prefix, hindsight} }
+func Prefixes() []string { return []string{hindsight, rollout.Prefix} }
 
 // Random is uniform play, the one policy that every environment has.
 const Random = "random"
@@ -78,7 +77,7 @@ func parseRival(name string, d *envs.Descriptor, s envs.Settings, look rollout.C
 		return p, err
 	}
 	if p.Hindsight {
-		return Rival{}, fmt.Errorf("%q: a policy that knows the whole window has nothing to look ahead for", name)
+		return Rival{}, fmt.Errorf("%q: %s knows the window already; want a heuristic, as rollout:sjf+skip", name, base)
 	}
 	p.Sched.Estimates = d.Cut(s).Estimates
 	if err := rollout.CheckBase(&p.Sched); err != nil {
@@ -209,12 +208,12 @@ func parseHindsight(base string, d *envs.Descriptor, s envs.Settings) (Rival, er
 	if !d.Simulated() {
 		return Rival{}, fmt.Errorf("%s%s: %s has no cluster to schedule on; leave it out", hindsight, base, d.ID)
 	}
-	r, err := parsePlain(base, d, s)
+	r, err := ParseRival(base, d, s)
 	if err != nil {
 		return Rival{}, fmt.Errorf("%s%s: %w", hindsight, base, err)
 	}
 	switch {
-	case r.Rule != nil || r.Hindsight:
+	case r.Rule != nil || r.Hindsight || r.Rollout != nil:
 		return Rival{}, fmt.Errorf("%s%s: %s does not see the whole queue; %s", hindsight, base, r.Name, want)
 	case heuristic.Preemptive(r.Sched.Order):
 		return Rival{}, fmt.Errorf("%s%s: %s stops running jobs; %s", hindsight, base, r.Sched.Order, want)

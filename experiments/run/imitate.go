@@ -6,34 +6,29 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 
 	"clustergym/agents/imitate"
 	"clustergym/experiments/rundir"
+	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
 )
 
 // recall gives the lessons what the run has recorded, and has them keep what they record. An episode that a crash cut off is
-// removed from the file and recorded again.
+// removed from the file and recorded again. A run that has no recording yet begins with that of train.imitate_from.
 func (t *training) recall() error {
 	name := filepath.Join(t.opt.RunDir, rundir.RecordingFile)
-	data, err := os.ReadFile(name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) && len(t.borrowed) > 0 {
+		if err := safefile.Write(name, t.borrowed); err != nil {
+			return err
+		}
+	}
+	plays, size, err := t.recording(name)
+	if err != nil {
 		return err
 	}
-	var plays []imitate.Play
-	size := 0
-	for size < len(data) {
-		p, n, err := imitate.Read(data[size:], t.spec)
-		if errors.Is(err, imitate.ErrCut) {
-			break
-		}
-		if err != nil {
-			return workload.Mistake("%s: %w; remove the file to record anew", name, err)
-		}
-		plays, size = append(plays, p), size+n
-	}
-	if size < len(data) {
-		if err := os.Truncate(name, int64(size)); err != nil {
+	if i, err := os.Stat(name); err == nil && i.Size() > size {
+		if err := os.Truncate(name, size); err != nil {
 			return err
 		}
 	}
@@ -50,6 +45,63 @@ func (t *training) recall() error {
 			return fmt.Errorf("recording: %w", err)
 		}
 		return nil
+	}
+	return nil
+}
+
+// recording returns the whole episodes of a file, none if there is no file, and their size.
+func (t *training) recording(name string) (plays []imitate.Play, size int64, err error) {
+	data, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, err
+	}
+	at := 0
+	for at < len(data) {
+		p, n, err := imitate.Read(data[at:], t.spec)
+		if errors.Is(err, imitate.ErrCut) {
+			break
+		}
+		if err != nil {
+			return nil, 0, workload.Mistake("%s: %w; remove the file to record anew", name, err)
+		}
+		plays, at = append(plays, p), at+n
+	}
+	return plays, int64(at), nil
+}
+
+// borrow reads the episodes in which the policy itself played from the recording of train.imitate_from, if there is such a run.
+func (t *training) borrow() error {
+	const key = "train.imitate_from"
+	from := t.cfg.Train.ImitateFrom
+	if from == "" {
+		return nil
+	}
+	other, err := rundir.ReadConfig(from)
+	if err != nil {
+		return workload.Mistake("%s: %w", key, err)
+	}
+	for _, k := range []struct {
+		key  string
+		a, b any
+	}{
+		{"train.imitate", other.Train.Imitate, t.cfg.Train.Imitate}, {"trace", other.Trace, t.cfg.Trace}, {"cluster", other.Cluster, t.cfg.Cluster},
+		{"env", other.Env, t.cfg.Env}, {"the discount", other.Gamma(), t.cfg.Gamma()},
+	} {
+		if !reflect.DeepEqual(k.a, k.b) {
+			return workload.Mistake("%s: got %q, want a run that imitates the same policy in the same environment: %s differs", key, from, k.key)
+		}
+	}
+	plays, _, err := t.recording(filepath.Join(from, rundir.RecordingFile))
+	if err != nil {
+		return err
+	}
+	if len(plays) == 0 {
+		return workload.Mistake("%s: got %q, want a run that has recorded something", key, from)
+	}
+	for i := range plays {
+		if plays[i].Taught() {
+			t.borrowed = plays[i].Append(t.borrowed)
+		}
 	}
 	return nil
 }

@@ -180,3 +180,55 @@ func TestWhatCannotBeImitated(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A run can use what another one has recorded: it asks the policy only for what that lacks, and has the same bytes for any
+// number of workers.
+func TestARecordingServesOtherRuns(t *testing.T) {
+	first, dir := imitating("ppo"), t.TempDir()
+	trainTo(t, first, dir, TrainOptions{NoEval: true})
+	from := filepath.Join(dir, "tiny")
+	recording, err := os.ReadFile(filepath.Join(from, rundir.RecordingFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := imitating("ppo")
+	cfg.Seed, cfg.PPO.LR, cfg.Train.ImitateFrom, cfg.Train.ImitateRounds, cfg.Train.ImitateSteps = 9, 1e-3, from, 0, 900
+	var want map[string]string
+	for _, workers := range []int{1, 3} {
+		dir, recorded := t.TempDir(), int64(-1)
+		trainTo(t, cfg, dir, TrainOptions{NoEval: true, Workers: workers, Tick: func(p train.Progress) {
+			if p.Lesson.Records && recorded < 0 {
+				recorded = p.Lesson.Done
+			}
+		}})
+		if recorded < 300 || recorded > 600 { // its first round: half of 700, in whole episodes
+			t.Errorf("the run begins with %d recorded steps", recorded)
+		}
+		got := contents(t, filepath.Join(dir, "tiny"))
+		own := got[rundir.RecordingFile]
+		if n := min(len(own), len(recording)); own[:n/3] != string(recording[:n/3]) || own == string(recording) {
+			t.Error("the recording does not begin with the other run's first round, or goes on with its second")
+		}
+		if want != nil {
+			sameFiles(t, "workers", got, want, false)
+		}
+		want = got
+	}
+	for text, change := range map[string]func(c *config.Config){
+		"train.imitate differs": func(c *config.Config) { c.Train.Imitate = "fifo@slots" },
+		"env differs":           func(c *config.Config) { c.Edit(); jobSelect(c).Load = 2 },
+		"nowhere":               func(c *config.Config) { c.Train.ImitateFrom = "nowhere" },
+		"imitate_from: got \"x\", want nothing without": func(c *config.Config) { c.Train = tinyRun("ppo").Train; c.Train.ImitateFrom = "x" },
+	} {
+		c := cfg
+		change(&c)
+		run := filepath.Join(t.TempDir(), "tiny")
+		_, err := Train(t.Context(), c, TrainOptions{RunDir: run, Workers: 1})
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("got %v, want %q", err, text)
+		}
+		if _, err := os.Stat(run); err == nil {
+			t.Errorf("%q: a run has begun", text)
+		}
+	}
+}

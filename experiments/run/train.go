@@ -91,6 +91,7 @@ type training struct {
 	hasBest   bool
 	validated int64          // step of the last validation, -1 = none
 	lessons   *imitate.Phase // nil = the run does not imitate
+	borrowed  []byte         // what another run has recorded
 
 	pause    context.CancelFunc // ends the run at opt.Until
 	begun    time.Time
@@ -239,6 +240,12 @@ func (t *training) make() (release func(), err error) {
 			return nil, &workload.InputError{Err: err}
 		}
 		t.lessons = trainer.Lessons
+		if _, err := os.Stat(filepath.Join(t.opt.RunDir, rundir.RecordingFile)); err != nil {
+			if err := t.borrow(); err != nil {
+				release()
+				return nil, err
+			}
+		}
 	}
 	t.agent, t.trainer = a, trainer
 	return release, nil
@@ -306,9 +313,11 @@ func sameRun(dir string, cfg *config.Config) error {
 		{"ddqn", func(c *config.Config) { c.DDQN = cfg.DDQN }},
 		{"maml", func(c *config.Config) { c.MAML = cfg.MAML }},
 		{"train.envs", func(c *config.Config) { c.Train.Envs = cfg.Train.Envs }},
+		{"train.group", func(c *config.Config) { c.Train.Group = cfg.Train.Group }},
 		{"train.imitate", func(c *config.Config) {
 			c.Train.Imitate, c.Train.ImitateSteps = cfg.Train.Imitate, cfg.Train.ImitateSteps
 			c.Train.ImitateEpochs, c.Train.ImitateRounds = cfg.Train.ImitateEpochs, cfg.Train.ImitateRounds
+			c.Train.ImitateFrom = cfg.Train.ImitateFrom
 		}},
 	} {
 		c := old

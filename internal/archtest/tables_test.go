@@ -128,6 +128,7 @@ var wiring = []string{
 var libraries = map[string][]string{
 	"configs":           {"go.yaml.in/yaml/v3"},
 	"traces/...":        {"github.com/klauspost/compress"},
+	"env/encode":        {"golang.org/x/sys"},   // which instructions the processor has
 	"env/paint":         {"golang.org/x/image"}, // fonts, and smooth edges of shapes
 	"env/heuristic":     {"gonum.org/v1/gonum"},
 	"nets/...":          {"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.com/chewxy/hm", "go4.org/unsafe/assume-no-moving-gc", "golang.org/x/sys"},

@@ -26,9 +26,9 @@ func AttendGrad[T Float](dqkv, qkv, dy []T, rows, width, heads int, scratch []T)
 	attendGrad(dqkv, qkv, dy, rows, width, heads, scratch)
 }
 
-// AttendScratch returns the number of elements that Attend and AttendGrad need for up to rows rows: weights and their
-// gradients, and a head's keys or values transposed.
-func AttendScratch(rows, width, heads int) int { return rows * (2*rows + width/heads) }
+// AttendScratch returns the number of elements that Attend and AttendGrad need for up to rows rows: weights, their gradients and
+// sums, and a head's keys or values transposed.
+func AttendScratch(rows, width, heads int) int { return rows * (2*rows + width/heads + 1) }
 
 // attention's scores are divided by the root of a head's width.
 func scaling(width int) float64 { return 1 / math.Sqrt(float64(width)) }

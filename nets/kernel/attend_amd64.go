@@ -64,6 +64,7 @@ type sequence[M any] struct {
 	tail            M       // mask of the last elements of a row of weights
 	scale           float32
 	p, dp, turned   []float32 // weights, their gradients, a head's keys or values with rows as columns
+	sums            []float32 // of the weights of a row
 }
 
 func (v *vectors[M]) sequence(rows, width, heads int, scratch []float32) (s sequence[M]) {
@@ -72,14 +73,16 @@ func (v *vectors[M]) sequence(rows, width, heads int, scratch []float32) (s sequ
 	s.square, s.thin = v.grid(rows, rows), v.grid(rows, s.d)
 	s.tail, s.scale = v.mask(rows%v.lanes), float32(scaling(s.d))
 	n := rows * rows
-	s.p, s.dp, s.turned = scratch[:n], scratch[n:2*n], scratch[2*n:2*n+rows*s.d]
+	s.p, s.dp, s.turned, s.sums = scratch[:n], scratch[n:2*n], scratch[2*n:2*n+rows*s.d], scratch[2*n+rows*s.d:2*n+rows*(s.d+1)]
 	return s
 }
 
 // weights sets s.p to the softmax of a head's scaled scores. q and k begin at the head's part of the first row.
 func (v *vectors[M]) weights(s *sequence[M], q, k []float32) {
 	v.scores(s, s.p, &q[0], s.row, k)
-	v.softmax(&s.p[0], s.rows, s.rows, s.score, s.tail, s.scale)
+	v.rowMax(&s.sums[0], &s.p[0], s.rows, s.rows, word, s.score, s.tail)
+	v.expRows(&s.sums[0], &s.p[0], s.rows, s.rows, word, s.score, s.tail, s.scale)
+	v.divideRows(&s.sums[0], &s.p[0], s.rows, s.rows, word, s.score, s.tail)
 }
 
 // scores sets dst [rows, rows] to a·bᵀ, with rows of a aRow bytes apart.

@@ -139,10 +139,20 @@ func avx2MaxRows(x *float32, dst *float32, groups int, k int, h int, mask *int32
 //go:noescape
 func avx2MaxRowsGrad(dst *float32, x *float32, top *float32, dy *float32, groups int, k int, h int, mask *int32)
 
-// avx2Softmax replaces rows of x by the softmax of scale·x.
+// avx2RowMax sets top to the largest element of each row of x.
 //
 //go:noescape
-func avx2Softmax(x *float32, rows int, n int, row int, mask *int32, scale float32)
+func avx2RowMax(top *float32, x *float32, rows int, n int, topRow int, row int, mask *int32)
+
+// avx2ExpRows replaces rows of x by the exponentials of scale·(x − top), and the row's element of top, its largest, by their sum.
+//
+//go:noescape
+func avx2ExpRows(top *float32, x *float32, rows int, n int, topRow int, row int, mask *int32, scale float32)
+
+// avx2DivideRows divides each row of x by its element of sum.
+//
+//go:noescape
+func avx2DivideRows(sum *float32, x *float32, rows int, n int, sumRow int, row int, mask *int32)
 
 // avx2SoftmaxGrad sets rows of d to scale·p·(d − Σ p·d): the gradient before a softmax of scale·x whose result is p.
 //

@@ -2034,28 +2034,29 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Softmax(x *float32, rows int, n int, row int, mask *int32, scale float32)
-// Requires: AVX, AVX2, FMA3
-TEXT ·avx2Softmax(SB), NOSPLIT, $0-44
-	MOVQ         x+0(FP), DX
-	MOVQ         rows+8(FP), BX
-	MOVQ         n+16(FP), SI
-	MOVQ         row+24(FP), DI
-	MOVQ         mask+32(FP), AX
+// func avx2RowMax(top *float32, x *float32, rows int, n int, topRow int, row int, mask *int32)
+// Requires: AVX, AVX2
+TEXT ·avx2RowMax(SB), NOSPLIT, $0-56
+	MOVQ         top+0(FP), DX
+	MOVQ         x+8(FP), BX
+	MOVQ         rows+16(FP), SI
+	MOVQ         n+24(FP), DI
+	MOVQ         topRow+32(FP), R8
+	MOVQ         row+40(FP), R9
+	MOVQ         mask+48(FP), AX
 	VMOVUPS      (AX), Y0
-	VBROADCASTSS scale+40(FP), Y1
+	VBROADCASTSS avx2Const28<>+0(SB), Y1
 
 row:
-	VBROADCASTSS avx2Const28<>+0(SB), Y2
-	VMOVAPS      Y2, Y3
-	XORQ         AX, AX
-	MOVQ         SI, CX
-	SUBQ         $0x08, CX
-	JL           btail
+	VMOVAPS Y1, Y2
+	XORQ    AX, AX
+	MOVQ    DI, CX
+	SUBQ    $0x08, CX
+	JL      btail
 
 bblock:
-	VMOVUPS (DX)(AX*4), Y4
-	VMAXPS  Y4, Y3, Y3
+	VMOVUPS (BX)(AX*4), Y3
+	VMAXPS  Y3, Y2, Y2
 	ADDQ    $0x08, AX
 	SUBQ    $0x08, CX
 	JGE     bblock
@@ -2063,12 +2064,12 @@ bblock:
 btail:
 	ADDQ       $0x08, CX
 	JZ         bend
-	VMASKMOVPS (DX)(AX*4), Y0, Y4
-	VBLENDVPS  Y0, Y4, Y2, Y2
-	VMAXPS     Y2, Y3, Y3
+	VMASKMOVPS (BX)(AX*4), Y0, Y3
+	VBLENDVPS  Y0, Y3, Y1, Y3
+	VMAXPS     Y3, Y2, Y2
 
 bend:
-	VMOVAPS      Y3, Y2
+	VMOVAPS      Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VMAXPS       X2, X3, X3
 	VPERMILPS    $0x4e, X3, X2
@@ -2076,14 +2077,40 @@ bend:
 	VPERMILPS    $0xb1, X3, X2
 	VMAXPS       X2, X3, X3
 	VBROADCASTSS X3, Y2
+	VMOVSS       X2, (DX)
+	ADDQ         R8, DX
+	ADDQ         R9, BX
+	DECQ         SI
+	JNZ          row
+	VZEROUPPER
+	RET
+
+DATA avx2Const28<>+0(SB)/4, $0xff7fffff
+GLOBL avx2Const28<>(SB), RODATA|NOPTR, $4
+
+// func avx2ExpRows(top *float32, x *float32, rows int, n int, topRow int, row int, mask *int32, scale float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·avx2ExpRows(SB), NOSPLIT, $0-60
+	MOVQ         top+0(FP), DX
+	MOVQ         x+8(FP), BX
+	MOVQ         rows+16(FP), SI
+	MOVQ         n+24(FP), DI
+	MOVQ         topRow+32(FP), R8
+	MOVQ         row+40(FP), R9
+	MOVQ         mask+48(FP), AX
+	VMOVUPS      (AX), Y0
+	VBROADCASTSS scale+56(FP), Y1
+
+row:
+	VBROADCASTSS (DX), Y2
 	VXORPS       Y3, Y3, Y3
 	XORQ         AX, AX
-	MOVQ         SI, CX
+	MOVQ         DI, CX
 	SUBQ         $0x08, CX
-	JL           ctail
+	JL           btail
 
-cblock:
-	VMOVUPS      (DX)(AX*4), Y4
+bblock:
+	VMOVUPS      (BX)(AX*4), Y4
 	VSUBPS       Y2, Y4, Y4
 	VMULPS       Y1, Y4, Y4
 	VBROADCASTSS avx2Const13<>+0(SB), Y5
@@ -2118,17 +2145,17 @@ cblock:
 	VMULPS       Y5, Y7, Y7
 	VCMPPS       $0x02, Y6, Y4, Y4
 	VANDNPS      Y7, Y4, Y7
-	VMOVUPS      Y7, (DX)(AX*4)
+	VMOVUPS      Y7, (BX)(AX*4)
 	VXORPS       Y4, Y4, Y4
 	VADDPS       Y7, Y3, Y3
 	ADDQ         $0x08, AX
 	SUBQ         $0x08, CX
-	JGE          cblock
+	JGE          bblock
 
-ctail:
+btail:
 	ADDQ         $0x08, CX
-	JZ           cend
-	VMASKMOVPS   (DX)(AX*4), Y0, Y4
+	JZ           bend
+	VMASKMOVPS   (BX)(AX*4), Y0, Y4
 	VSUBPS       Y2, Y4, Y4
 	VMULPS       Y1, Y4, Y4
 	VBROADCASTSS avx2Const13<>+0(SB), Y2
@@ -2163,51 +2190,71 @@ ctail:
 	VMULPS       Y2, Y6, Y6
 	VCMPPS       $0x02, Y5, Y4, Y2
 	VANDNPS      Y6, Y2, Y6
-	VMASKMOVPS   Y6, Y0, (DX)(AX*4)
+	VMASKMOVPS   Y6, Y0, (BX)(AX*4)
 	VXORPS       Y2, Y2, Y2
 	VBLENDVPS    Y0, Y6, Y2, Y2
 	VADDPS       Y2, Y3, Y3
 
-cend:
-	VBROADCASTSS avx2Const22<>+0(SB), Y2
-	VMOVAPS      Y3, Y3
-	VEXTRACTF128 $0x01, Y3, X4
-	VADDPS       X3, X4, X4
-	VPERMILPS    $0x4e, X4, X3
-	VADDPS       X3, X4, X4
-	VPERMILPS    $0xb1, X4, X3
-	VADDPS       X3, X4, X4
-	VBROADCASTSS X4, Y3
-	VDIVPS       Y3, Y2, Y2
-	XORQ         AX, AX
-	MOVQ         SI, CX
-	SUBQ         $0x08, CX
-	JL           dtail
-
-dblock:
-	VMOVUPS (DX)(AX*4), Y3
-	VMULPS  Y2, Y3, Y3
-	VMOVUPS Y3, (DX)(AX*4)
-	ADDQ    $0x08, AX
-	SUBQ    $0x08, CX
-	JGE     dblock
-
-dtail:
-	ADDQ       $0x08, CX
-	JZ         dend
-	VMASKMOVPS (DX)(AX*4), Y0, Y3
-	VMULPS     Y2, Y3, Y3
-	VMASKMOVPS Y3, Y0, (DX)(AX*4)
-
-dend:
-	ADDQ DI, DX
-	DECQ BX
-	JNZ  row
+bend:
+	VMOVAPS      Y3, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X2, X3, X3
+	VPERMILPS    $0x4e, X3, X2
+	VADDPS       X2, X3, X3
+	VPERMILPS    $0xb1, X3, X2
+	VADDPS       X2, X3, X3
+	VBROADCASTSS X3, Y2
+	VMOVSS       X2, (DX)
+	ADDQ         R8, DX
+	ADDQ         R9, BX
+	DECQ         SI
+	JNZ          row
 	VZEROUPPER
 	RET
 
-DATA avx2Const28<>+0(SB)/4, $0xff61b1e6
-GLOBL avx2Const28<>(SB), RODATA|NOPTR, $4
+// func avx2DivideRows(sum *float32, x *float32, rows int, n int, sumRow int, row int, mask *int32)
+// Requires: AVX
+TEXT ·avx2DivideRows(SB), NOSPLIT, $0-56
+	MOVQ    sum+0(FP), DX
+	MOVQ    x+8(FP), BX
+	MOVQ    rows+16(FP), SI
+	MOVQ    n+24(FP), DI
+	MOVQ    sumRow+32(FP), R8
+	MOVQ    row+40(FP), R9
+	MOVQ    mask+48(FP), AX
+	VMOVUPS (AX), Y0
+
+row:
+	VBROADCASTSS avx2Const22<>+0(SB), Y1
+	VBROADCASTSS (DX), Y2
+	VDIVPS       Y2, Y1, Y1
+	XORQ         AX, AX
+	MOVQ         DI, CX
+	SUBQ         $0x08, CX
+	JL           btail
+
+bblock:
+	VMOVUPS (BX)(AX*4), Y2
+	VMULPS  Y1, Y2, Y2
+	VMOVUPS Y2, (BX)(AX*4)
+	ADDQ    $0x08, AX
+	SUBQ    $0x08, CX
+	JGE     bblock
+
+btail:
+	ADDQ       $0x08, CX
+	JZ         bend
+	VMASKMOVPS (BX)(AX*4), Y0, Y2
+	VMULPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (BX)(AX*4)
+
+bend:
+	ADDQ R8, DX
+	ADDQ R9, BX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
 
 // func avx2SoftmaxGrad(d *float32, p *float32, rows int, n int, row int, mask *int32, scale float32)
 // Requires: AVX, AVX2, FMA3

@@ -179,10 +179,20 @@ func avx512MaxRows(x *float32, dst *float32, groups int, k int, h int, mask uint
 //go:noescape
 func avx512MaxRowsGrad(dst *float32, x *float32, top *float32, dy *float32, groups int, k int, h int, mask uint64)
 
-// avx512Softmax replaces rows of x by the softmax of scale·x.
+// avx512RowMax sets top to the largest element of each row of x.
 //
 //go:noescape
-func avx512Softmax(x *float32, rows int, n int, row int, mask uint64, scale float32)
+func avx512RowMax(top *float32, x *float32, rows int, n int, topRow int, row int, mask uint64)
+
+// avx512ExpRows replaces rows of x by the exponentials of scale·(x − top), and the row's element of top, its largest, by their sum.
+//
+//go:noescape
+func avx512ExpRows(top *float32, x *float32, rows int, n int, topRow int, row int, mask uint64, scale float32)
+
+// avx512DivideRows divides each row of x by its element of sum.
+//
+//go:noescape
+func avx512DivideRows(sum *float32, x *float32, rows int, n int, sumRow int, row int, mask uint64)
 
 // avx512SoftmaxGrad sets rows of d to scale·p·(d − Σ p·d): the gradient before a softmax of scale·x whose result is p.
 //

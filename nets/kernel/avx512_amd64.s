@@ -3347,16 +3347,74 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Softmax(x *float32, rows int, n int, row int, mask uint64, scale float32)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·avx512Softmax(SB), NOSPLIT, $0-44
-	MOVQ         x+0(FP), DX
-	MOVQ         rows+8(FP), BX
-	MOVQ         n+16(FP), SI
-	MOVQ         row+24(FP), DI
-	MOVQ         mask+32(FP), AX
+// func avx512RowMax(top *float32, x *float32, rows int, n int, topRow int, row int, mask uint64)
+// Requires: AVX, AVX512F
+TEXT ·avx512RowMax(SB), NOSPLIT, $0-56
+	MOVQ         top+0(FP), DX
+	MOVQ         x+8(FP), BX
+	MOVQ         rows+16(FP), SI
+	MOVQ         n+24(FP), DI
+	MOVQ         topRow+32(FP), R8
+	MOVQ         row+40(FP), R9
+	MOVQ         mask+48(FP), AX
 	KMOVW        AX, K1
-	VBROADCASTSS scale+40(FP), Z0
+	VBROADCASTSS avx512Const27<>+0(SB), Z0
+
+row:
+	VMOVAPS Z0, Z1
+	XORQ    AX, AX
+	MOVQ    DI, CX
+	SUBQ    $0x10, CX
+	JL      btail
+
+bblock:
+	VMOVUPS (BX)(AX*4), Z2
+	VMAXPS  Z2, Z1, Z1
+	ADDQ    $0x10, AX
+	SUBQ    $0x10, CX
+	JGE     bblock
+
+btail:
+	ADDQ      $0x10, CX
+	JZ        bend
+	VMOVUPS.Z (BX)(AX*4), K1, Z2
+	VMOVAPS   Z0, Z3
+	VMOVAPS   Z2, K1, Z3
+	VMAXPS    Z3, Z1, Z1
+
+bend:
+	VEXTRACTF64X4 $0x01, Z1, Y2
+	VMAXPS        Y1, Y2, Y2
+	VEXTRACTF128  $0x01, Y2, X1
+	VMAXPS        X2, X1, X1
+	VPERMILPS     $0x4e, X1, X2
+	VMAXPS        X2, X1, X1
+	VPERMILPS     $0xb1, X1, X2
+	VMAXPS        X2, X1, X1
+	VBROADCASTSS  X1, Z1
+	VMOVSS        X1, (DX)
+	ADDQ          R8, DX
+	ADDQ          R9, BX
+	DECQ          SI
+	JNZ           row
+	VZEROUPPER
+	RET
+
+DATA avx512Const27<>+0(SB)/4, $0xff7fffff
+GLOBL avx512Const27<>(SB), RODATA|NOPTR, $4
+
+// func avx512ExpRows(top *float32, x *float32, rows int, n int, topRow int, row int, mask uint64, scale float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·avx512ExpRows(SB), NOSPLIT, $0-60
+	MOVQ         top+0(FP), DX
+	MOVQ         x+8(FP), BX
+	MOVQ         rows+16(FP), SI
+	MOVQ         n+24(FP), DI
+	MOVQ         topRow+32(FP), R8
+	MOVQ         row+40(FP), R9
+	MOVQ         mask+48(FP), AX
+	KMOVW        AX, K1
+	VBROADCASTSS scale+56(FP), Z0
 	VBROADCASTSS avx512Const14<>+0(SB), Z1
 	VBROADCASTSS avx512Const15<>+0(SB), Z2
 	VBROADCASTSS avx512Const16<>+0(SB), Z3
@@ -3370,46 +3428,15 @@ TEXT ·avx512Softmax(SB), NOSPLIT, $0-44
 	VBROADCASTSS avx512Const23<>+0(SB), Z11
 
 row:
-	VBROADCASTSS avx512Const27<>+0(SB), Z12
-	VMOVAPS      Z12, Z13
+	VBROADCASTSS (DX), Z12
+	VXORPS       Z13, Z13, Z13
 	XORQ         AX, AX
-	MOVQ         SI, CX
+	MOVQ         DI, CX
 	SUBQ         $0x10, CX
 	JL           btail
 
 bblock:
-	VMOVUPS (DX)(AX*4), Z14
-	VMAXPS  Z14, Z13, Z13
-	ADDQ    $0x10, AX
-	SUBQ    $0x10, CX
-	JGE     bblock
-
-btail:
-	ADDQ      $0x10, CX
-	JZ        bend
-	VMOVUPS.Z (DX)(AX*4), K1, Z14
-	VMOVAPS   Z12, Z12
-	VMOVAPS   Z14, K1, Z12
-	VMAXPS    Z12, Z13, Z13
-
-bend:
-	VEXTRACTF64X4 $0x01, Z13, Y12
-	VMAXPS        Y13, Y12, Y12
-	VEXTRACTF128  $0x01, Y12, X13
-	VMAXPS        X12, X13, X13
-	VPERMILPS     $0x4e, X13, X12
-	VMAXPS        X12, X13, X13
-	VPERMILPS     $0xb1, X13, X12
-	VMAXPS        X12, X13, X13
-	VBROADCASTSS  X13, Z12
-	VXORPS        Z13, Z13, Z13
-	XORQ          AX, AX
-	MOVQ          SI, CX
-	SUBQ          $0x10, CX
-	JL            ctail
-
-cblock:
-	VMOVUPS      (DX)(AX*4), Z14
+	VMOVUPS      (BX)(AX*4), Z14
 	VSUBPS       Z12, Z14, Z14
 	VMULPS       Z0, Z14, Z14
 	VMULPS       Z1, Z14, Z15
@@ -3428,17 +3455,17 @@ cblock:
 	VADDPS       Z10, Z17, Z17
 	VCMPPS       $0x06, Z11, Z14, K2
 	VSCALEFPS.Z  Z15, Z17, K2, Z17
-	VMOVUPS      Z17, (DX)(AX*4)
+	VMOVUPS      Z17, (BX)(AX*4)
 	VXORPS       Z14, Z14, Z14
 	VADDPS       Z17, Z13, Z13
 	ADDQ         $0x10, AX
 	SUBQ         $0x10, CX
-	JGE          cblock
+	JGE          bblock
 
-ctail:
+btail:
 	ADDQ         $0x10, CX
-	JZ           cend
-	VMOVUPS.Z    (DX)(AX*4), K1, Z14
+	JZ           bend
+	VMOVUPS.Z    (BX)(AX*4), K1, Z14
 	VSUBPS       Z12, Z14, Z14
 	VMULPS       Z0, Z14, Z14
 	VMULPS       Z1, Z14, Z12
@@ -3457,53 +3484,73 @@ ctail:
 	VADDPS       Z10, Z16, Z16
 	VCMPPS       $0x06, Z11, Z14, K2
 	VSCALEFPS.Z  Z12, Z16, K2, Z16
-	VMOVUPS      Z16, K1, (DX)(AX*4)
+	VMOVUPS      Z16, K1, (BX)(AX*4)
 	VXORPS       Z12, Z12, Z12
 	VMOVAPS      Z12, Z12
 	VMOVAPS      Z16, K1, Z12
 	VADDPS       Z12, Z13, Z13
 
-cend:
-	VBROADCASTSS  avx512Const13<>+0(SB), Z12
-	VEXTRACTF64X4 $0x01, Z13, Y14
-	VADDPS        Y13, Y14, Y14
-	VEXTRACTF128  $0x01, Y14, X13
-	VADDPS        X14, X13, X13
-	VPERMILPS     $0x4e, X13, X14
-	VADDPS        X14, X13, X13
-	VPERMILPS     $0xb1, X13, X14
-	VADDPS        X14, X13, X13
-	VBROADCASTSS  X13, Z13
-	VDIVPS        Z13, Z12, Z12
-	XORQ          AX, AX
-	MOVQ          SI, CX
-	SUBQ          $0x10, CX
-	JL            dtail
-
-dblock:
-	VMOVUPS (DX)(AX*4), Z13
-	VMULPS  Z12, Z13, Z13
-	VMOVUPS Z13, (DX)(AX*4)
-	ADDQ    $0x10, AX
-	SUBQ    $0x10, CX
-	JGE     dblock
-
-dtail:
-	ADDQ      $0x10, CX
-	JZ        dend
-	VMOVUPS.Z (DX)(AX*4), K1, Z13
-	VMULPS    Z12, Z13, Z13
-	VMOVUPS   Z13, K1, (DX)(AX*4)
-
-dend:
-	ADDQ DI, DX
-	DECQ BX
-	JNZ  row
+bend:
+	VEXTRACTF64X4 $0x01, Z13, Y12
+	VADDPS        Y13, Y12, Y12
+	VEXTRACTF128  $0x01, Y12, X13
+	VADDPS        X12, X13, X13
+	VPERMILPS     $0x4e, X13, X12
+	VADDPS        X12, X13, X13
+	VPERMILPS     $0xb1, X13, X12
+	VADDPS        X12, X13, X13
+	VBROADCASTSS  X13, Z12
+	VMOVSS        X12, (DX)
+	ADDQ          R8, DX
+	ADDQ          R9, BX
+	DECQ          SI
+	JNZ           row
 	VZEROUPPER
 	RET
 
-DATA avx512Const27<>+0(SB)/4, $0xff61b1e6
-GLOBL avx512Const27<>(SB), RODATA|NOPTR, $4
+// func avx512DivideRows(sum *float32, x *float32, rows int, n int, sumRow int, row int, mask uint64)
+// Requires: AVX, AVX512F
+TEXT ·avx512DivideRows(SB), NOSPLIT, $0-56
+	MOVQ  sum+0(FP), DX
+	MOVQ  x+8(FP), BX
+	MOVQ  rows+16(FP), SI
+	MOVQ  n+24(FP), DI
+	MOVQ  sumRow+32(FP), R8
+	MOVQ  row+40(FP), R9
+	MOVQ  mask+48(FP), AX
+	KMOVW AX, K1
+
+row:
+	VBROADCASTSS avx512Const13<>+0(SB), Z0
+	VBROADCASTSS (DX), Z1
+	VDIVPS       Z1, Z0, Z0
+	XORQ         AX, AX
+	MOVQ         DI, CX
+	SUBQ         $0x10, CX
+	JL           btail
+
+bblock:
+	VMOVUPS (BX)(AX*4), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, (BX)(AX*4)
+	ADDQ    $0x10, AX
+	SUBQ    $0x10, CX
+	JGE     bblock
+
+btail:
+	ADDQ      $0x10, CX
+	JZ        bend
+	VMOVUPS.Z (BX)(AX*4), K1, Z1
+	VMULPS    Z0, Z1, Z1
+	VMOVUPS   Z1, K1, (BX)(AX*4)
+
+bend:
+	ADDQ R8, DX
+	ADDQ R9, BX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
 
 // func avx512SoftmaxGrad(d *float32, p *float32, rows int, n int, row int, mask uint64, scale float32)
 // Requires: AVX, AVX512DQ, AVX512F

@@ -74,7 +74,7 @@ func planActorCritic(cfg Config, in Input, actions int) (*builder, error) {
 	if cfg.Separate {
 		y = b.body(critic, true)
 	}
-	value := b.dense(critic+"value", y.trunk, 1, 1, layer.GainValue, true, op.Identity)
+	value := b.dense(critic+"value", b.informed(critic, y.trunk), 1, 1, layer.GainValue, true, op.Identity)
 	b.out = []int{logits, value}
 	return b, nil
 }

@@ -40,6 +40,7 @@ func attentionCases() []netCase {
 		{"attention slots", base, tables(6, 4, 3), 7}, {"attention slots separate", separate, tables(3, 4, 2), 4},
 		{"attention some fields", some, tables(6, 4, 3), 7}, {"attention two tables", both, tables(3, 2, 1), 6},
 		{"attention each", each, Input{{Name: "jobs", Shape: []int{5, 8}, Filled: 8}}, 5}, {"attention dense", dense, tables(4, 2, 2), 3},
+		{"attention told", separate, append(tables(3, 4, 2), Field{Name: "truth", Shape: []int{5}, Critic: true}), 4},
 		{"attention based", based, tables(6, 4, 3), 7}, {"attention rows of zeros", zeros, Input{{Name: "rows", Shape: []int{5, 8}}}, 5},
 	}
 }

@@ -36,7 +36,8 @@ type wrongSlots struct {
 type builder struct {
 	*plan
 	cfg     Config
-	in      Input
+	in      Input // without fields for critics
+	truth   int   // elements of those, at the end of the observation
 	actions int
 	faults  fault.List
 
@@ -49,9 +50,11 @@ func newBuilder(cfg Config, in Input, actions int) (*builder, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	b := &builder{plan: newPlan(in), cfg: cfg, in: in, actions: actions}
+	public, ok := in.public()
+	b := &builder{plan: newPlan(in), cfg: cfg, in: public, truth: in[len(public):].Size(), actions: actions}
+	b.faults.Add(ok, "input", fmt.Sprint(in), "fields for critics behind all others")
 	b.faults.Add(actions > 0, "actions", actions, "at least one")
-	b.faults.Add(len(in) > 0 && in.Size() > 0, "input", fmt.Sprint(in), "fields with positive sizes")
+	b.faults.Add(len(public) > 0 && public.Size() > 0, "input", fmt.Sprint(in), "fields with positive sizes")
 	for i, br := range cfg.Branches {
 		b.faults.Add(b.find(br.Field) >= 0, fmt.Sprintf("branches[%d].field", i), br.Field, fmt.Sprintf("one of %v", b.names()))
 	}
@@ -114,6 +117,16 @@ func (b *builder) headGain(gain float64) float64 {
 		return 0
 	}
 	return gain
+}
+
+// informed returns the input of the value's layer: the trunk, and where there are fields for critics a layer over both.
+func (b *builder) informed(prefix string, trunk int) int {
+	if b.truth == 0 {
+		return trunk
+	}
+	from := b.in.Size()
+	x := b.concat(1, []int{trunk, b.columns(from, from+b.truth)})
+	return b.dense(prefix+"value.truth", x, 1, b.width[trunk], layer.GainHidden, true, b.cfg.act())
 }
 
 func (b *builder) find(field string) int {
@@ -190,6 +203,9 @@ func (b *builder) body(prefix string, valued bool) body {
 	var slots []slotBranch
 	if b.cfg.Kind == "mlp" {
 		trunk = []int{0}
+		if b.truth > 0 {
+			trunk = []int{b.columns(0, b.in.Size())}
+		}
 	} else {
 		branch := make(map[string]int, len(b.cfg.Branches))
 		for i, br := range b.cfg.Branches {
@@ -420,7 +436,8 @@ func (b *builder) actionHead(name string, y body, gain float64) int {
 		if i > 0 {
 			suffix = fmt.Sprint(".", i)
 		}
-		k, hidden := t.rows, -1
+		k := t.rows
+		var hidden int
 		if y.alone {
 			hidden = b.dense(name+".slot"+suffix, t.v, k, h, layer.GainHidden, true, act)
 		} else {

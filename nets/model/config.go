@@ -15,6 +15,8 @@ type Field struct {
 	// Filled is 1 + the column of a table [rows, columns] that is above 0 in rows that hold something and 0 in empty rows. 0 =
 	// there is none; a row of zeros is then empty.
 	Filled int
+	// Critic marks a field that only the value of an ActorCritic may depend on. Such fields are behind all others.
+	Critic bool
 }
 
 // Size returns the number of elements.
@@ -28,6 +30,20 @@ func (f Field) Size() int {
 
 // Input describes the flat observation [N, sum of sizes]: its fields in order, each row-major.
 type Input []Field
+
+// public returns the fields that policies see, which come first; ok is false if one is behind a field for critics.
+func (in Input) public() (fields Input, ok bool) {
+	n := 0
+	for n < len(in) && !in[n].Critic {
+		n++
+	}
+	for _, f := range in[n:] {
+		if !f.Critic {
+			return in[:n], false
+		}
+	}
+	return in[:n], true
+}
 
 // Size returns the number of elements of one observation.
 func (in Input) Size() int {

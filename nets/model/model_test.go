@@ -80,6 +80,10 @@ func netCases() []netCase {
 	twoIn := Input{{Name: "global", Shape: []int{3}}, {Name: "jobs", Shape: []int{4, 5}}, {Name: "queue", Shape: []int{3, 8}, Group: 2}, {Name: "running", Shape: []int{2, 6}}}
 	twoAlone := two
 	twoAlone.Head = "each"
+	// A field that only the critic sees, behind the others.
+	told := func(in Input) Input {
+		return append(slices.Clone(in), Field{Name: "truth", Shape: []int{5}, Critic: true})
+	}
 	job := Base{Field: "jobs", Column: 3, Scale: -8, Wait: -9}
 	return append(attentionCases(), []netCase{
 		{"cnn slots based", residual(branches("slots", 1), job), jobSelect, jobSelectActions},
@@ -89,6 +93,8 @@ func netCases() []netCase {
 		{"two tables", two, twoIn, 7}, {"two tables separate", twoSeparate, twoIn, 7},
 		{"two tables of as many rows", two, slices.Concat(twoIn[:3], Input{{Name: "running", Shape: []int{4, 6}}}), 9},
 		{"two tables each", twoAlone, twoIn, 6}, {"two tables each alone", twoAlone, twoIn[1:], 6},
+		{"mlp told", mlp, told(flat), 4}, {"mlp shared told", shared, told(flat), 4}, {"cnn told", slotsSeparate, told(jobSelect), jobSelectActions},
+		{"cnn shared told", branches("slots", 1), told(jobSelect), jobSelectActions}, {"each told", each, told(rows), 4},
 		{"each alone", each, rows, 4}, {"each alone separate", kernels, rows, 4},
 		{"each alone flat", flatShared, rows, 4}, {"each alone flat separate", flattened, rows, 4},
 		{"each", each, Input{{Name: "extra", Shape: []int{3}}, {Name: "table", Shape: []int{4, 5}}}, 4},
@@ -606,5 +612,60 @@ func TestANewNetworkOverABaseIsTheBase(t *testing.T) {
 			sameBits(t, c.name+" logits", logits, want)
 			sameBits(t, c.name+" values", q.Forward(n).Run(obs, nil, n), want)
 		}
+	}
+}
+
+// What only critics may see changes values, and neither logits nor action values.
+func TestOnlyTheCriticSeesWhatIsForCritics(t *testing.T) {
+	const n = 4
+	seen := 0
+	for _, c := range netCases() {
+		public, ok := c.in.public()
+		if !ok || len(public) == len(c.in) {
+			continue
+		}
+		seen++
+		r := rng.Stream(33, c.name)
+		ac, err := NewActorCritic(c.cfg, c.in, c.actions, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := NewQNet(c.cfg, c.in, c.actions, true, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		perturb(ac.Params().Data, r)
+		obs := noise(r, n*c.in.Size())
+		run := func() (logits, value, q2 []float32) {
+			l, v := ac.Forward(n).Run(obs, n)
+			return slices.Clone(l), slices.Clone(v), slices.Clone(q.Forward(n).Run(obs, nil, n))
+		}
+		l1, v1, q1 := run()
+		for i := range n {
+			for k := public.Size(); k < c.in.Size(); k++ {
+				obs[i*c.in.Size()+k] = float32(r.NormFloat64())
+			}
+		}
+		l2, v2, q2 := run()
+		sameBits(t, c.name+" logits", l2, l1)
+		sameBits(t, c.name+" action values", q2, q1)
+		for i := range v1 {
+			if v1[i] == v2[i] {
+				t.Errorf("%s: the value of row %d does not depend on it", c.name, i)
+			}
+		}
+	}
+	if seen < 5 {
+		t.Errorf("%d cases", seen)
+	}
+	mixed := Input{{Name: "truth", Shape: []int{2}, Critic: true}, {Name: "obs", Shape: []int{3}}}
+	if _, err := NewActorCritic(DefaultConfig(), mixed, 2, rng.Stream(1, "x")); err == nil || !strings.Contains(err.Error(), "behind all others") {
+		t.Errorf("a field for critics in front: %v", err)
+	}
+	hidden := branches("slots", 1)
+	hidden.Branches = append(hidden.Branches, Branch{Field: "truth"})
+	in := append(slices.Clone(jobSelect), Field{Name: "truth", Shape: []int{5}, Critic: true})
+	if _, err := NewActorCritic(hidden, in, jobSelectActions, rng.Stream(1, "x")); err == nil || !strings.Contains(err.Error(), `branches[3].field: got "truth"`) {
+		t.Errorf("a branch over a field for critics: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"sync"
 
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
@@ -168,3 +169,19 @@ func Named(name string) (Mix, error) {
 	m.Models, m.Weights, m.Batches = slices.Clone(m.Models), slices.Clone(m.Weights), slices.Clone(m.Batches)
 	return m, nil
 }
+
+// Shared returns the mix called name, the same to all callers: they must not change it. Many environments that use one mix
+// should use the same, because drawing from it reads what then stays in the processor's caches.
+func Shared(name string) (*Mix, error) {
+	if m, ok := shared.Load(name); ok {
+		return m.(*Mix), nil
+	}
+	m, err := Named(name)
+	if err != nil {
+		return nil, err
+	}
+	first, _ := shared.LoadOrStore(name, &m)
+	return first.(*Mix), nil
+}
+
+var shared sync.Map // *Mix by name

@@ -207,7 +207,9 @@ func (p *parser) fields(m wire.Map, key string) []env.Field {
 		f.Filled = int(p.whole(e, "filled", 0, 0, math.MaxInt32))
 		metric, fault := e.Bool("metric", false)
 		p.note(fault)
-		f.Metric = metric
+		critic, fault := e.Bool("critic", false)
+		p.note(fault)
+		f.Metric, f.Critic = metric, critic
 		shape, fault := e.Ints("shape")
 		p.note(fault)
 		total := int64(1)

@@ -117,6 +117,9 @@ func fields(all []env.Field) []any {
 		if f.Filled > 0 {
 			m = append(m, wire.Pair{Key: "filled", Value: f.Filled})
 		}
+		if f.Critic {
+			m = append(m, wire.Pair{Key: "critic", Value: true})
+		}
 		if f.Metric {
 			m = append(m, wire.Pair{Key: "metric", Value: true})
 		}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -136,6 +138,15 @@ func (f *byRow) put(v reg.VecVirtual, i int) {
 	}
 }
 
+// getOne returns a register filled with the first element of the row of slice i; putOne sets it to that of v.
+func (f *byRow) getOne(i int) reg.VecVirtual {
+	v := f.reg()
+	VBROADCASTSS(Mem{Base: f.ptr[i]}, v)
+	return v
+}
+
+func (f *byRow) putOne(v reg.VecVirtual, i int) { VMOVSS(v.AsX(), Mem{Base: f.ptr[i]}) }
+
 func (s isa) zero() reg.VecVirtual {
 	v := s.reg()
 	VXORPS(v, v, v)
@@ -191,29 +202,40 @@ type softmaxConstants struct {
 
 // attention writes the functions over rows that attention and layer norm need.
 func (s isa) attention() {
-	s.rowwise("Softmax", "replaces rows of x by the softmax of scale·x.", []string{"x"}, []string{"row"}, ", scale float32",
+	// A softmax takes three functions, so that the steps of many rows overlap: within a row each waits for the one before.
+	s.rowwise("RowMax", "sets top to the largest element of each row of x.", []string{"top", "x"}, []string{"topRow", "row"}, "",
+		func() any { return s.constant(-math.MaxFloat32) },
+		func(f *byRow, c any) {
+			least, top := c.(reg.VecVirtual), f.reg()
+			VMOVAPS(least, top)
+			f.pass(func() { VMAXPS(f.only(f.get(1), least), top, top) })
+			f.putOne(f.all(VMAXPS, top), 0)
+		})
+	s.rowwise("ExpRows", "replaces rows of x by the exponentials of scale·(x − top), and the row's element of top, its largest, by their sum.",
+		[]string{"top", "x"}, []string{"topRow", "row"}, ", scale float32",
 		func() any { return softmaxConstants{s.params("scale")[0], s.held(expConstants)} },
 		func(f *byRow, c any) {
-			scale, constant := c.(softmaxConstants).scale, c.(softmaxConstants).exp
-			least := f.constant(float32(-3.0e38))
-			top := f.reg()
-			VMOVAPS(least, top)
-			f.pass(func() { VMAXPS(f.only(f.get(0), least), top, top) })
-			most, sum := f.all(VMAXPS, top), f.zero()
+			constants := c.(softmaxConstants)
+			most, sum := f.getOne(0), f.zero()
 			f.pass(func() {
-				v := f.get(0)
+				v := f.get(1)
 				VSUBPS(most, v, v)
-				VMULPS(scale, v, v)
-				e := f.expOf(v, constant, true)
-				f.put(e, 0)
+				VMULPS(constants.scale, v, v)
+				e := f.expOf(v, constants.exp, true)
+				f.put(e, 1)
 				VADDPS(f.only(e, f.zero()), sum, sum)
 			})
-			inv, total := f.constant(1), f.all(VADDPS, sum)
-			VDIVPS(total, inv, inv)
+			f.putOne(f.all(VADDPS, sum), 0)
+		})
+	s.rowwise("DivideRows", "divides each row of x by its element of sum.", []string{"sum", "x"}, []string{"sumRow", "row"}, "",
+		func() any { return nil },
+		func(f *byRow, _ any) {
+			inv := f.constant(1)
+			VDIVPS(f.getOne(0), inv, inv)
 			f.pass(func() {
-				v := f.get(0)
+				v := f.get(1)
 				VMULPS(inv, v, v)
-				f.put(v, 0)
+				f.put(v, 1)
 			})
 		})
 	s.rowwise("SoftmaxGrad", "sets rows of d to scale·p·(d − Σ p·d): the gradient before a softmax of scale·x whose result is p.",

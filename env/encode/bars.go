@@ -1,0 +1,54 @@
+package encode
+
+// bars are the columns of an image. Column c is filled from the first row up: full[c] cells with 1, and the one after them
+// with part[c], which is 0 if full[c] is rowCount. Both slices are as long as a row of the image.
+type bars struct {
+	full []int32
+	part []float32
+}
+
+// shortRow is the longest row for which bars are kept on the stack. Rows that are longer have them in the Image.
+const shortRow = 128
+
+// clear empties all columns.
+func (b bars) clear() {
+	clear(b.full)
+	clear(b.part)
+}
+
+// raise draws a bar over column c: of two bars in one column the higher one is seen.
+func (b bars) raise(c, full int, part float32) {
+	if f := int(b.full[c]); full > f || full == f && part > b.part[c] {
+		b.full[c], b.part[c] = int32(full), part
+	}
+}
+
+// write fills the row-major image dst, of rowCount rows.
+func (b bars) write(dst []float32) {
+	cols := len(b.full)
+	if done := writeFast(dst, b); done < cols {
+		b.writeFrom(dst, done)
+	}
+}
+
+// writeFrom fills the columns from c on. It is the definition of an image; the fast versions are tested against it.
+func (b bars) writeFrom(dst []float32, c int) {
+	cols := len(b.full)
+	if c == 0 {
+		clear(dst)
+	} else {
+		for at := 0; at < len(dst); at += cols {
+			clear(dst[at+c : at+cols])
+		}
+	}
+	for ; c < cols; c++ {
+		at := c
+		for range b.full[c] {
+			dst[at] = 1
+			at += cols
+		}
+		if at < len(dst) {
+			dst[at] = b.part[c]
+		}
+	}
+}

@@ -1,0 +1,10 @@
+//go:build !unix
+
+package rollout_test
+
+import "time"
+
+var began = time.Now()
+
+// cpuTime returns the time that has passed.
+func cpuTime() time.Duration { return time.Since(began) }
