@@ -438,10 +438,12 @@ func (e *Env) dequeue(j sim.Job) {
 	e.parts.Slots.Remove(s, j)
 }
 
-// look chooses the visible jobs.
+// look chooses the visible jobs, but for running ones that no action concerns: fill does.
 func (e *Env) look() {
 	e.parts.Slots.Fill(&e.state)
-	e.gangs.fill(&e.state)
+	if e.gangs.stops != nil {
+		e.gangs.fill(&e.state)
+	}
 }
 
 // asks reports whether the agent has something to decide: a visible job fits, or a job can be stopped while another waits.
@@ -607,6 +609,9 @@ func (e *Env) step(ctx context.Context, a env.Action) (reward float64, elapsed t
 func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
 	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
 	e.book(e.state.View.DecisionEvents())
+	if e.gangs.stops == nil {
+		e.gangs.fill(&e.state)
+	}
 	e.parts.Encoder.Encode(ts.Obs, &e.state)
 	e.parts.Actions.Mask(e.mask, &e.state)
 	copy(ts.Mask, e.mask)
