@@ -35,6 +35,7 @@ var commonKeys = map[string][2]string{
 	"images":    {"true or false", "whether the observation has the images of queue and cluster; without them its size does not depend on the cluster"},
 	"preempt":   {"true or false", "the agent can stop the running gangs that it sees; needs running"},
 
+	"privileged":         {"true or false", "a field truth for critics in training, which policies must not see: true work, and how many jobs are still to come"},
 	"min_run":            {"0s up to 168h", "how long a gang must have run since its last start before it can be stopped"},
 	"checkpoint":         {"0s up to 24h", "what a stopped gang pays for its checkpoint, at its next start"},
 	"checkpoint_per_gpu": {"0s up to 30s", "more of it for each of its GPUs"},
