@@ -223,11 +223,6 @@ func (e *Env) begin(ctx context.Context, ep env.Episode, part traces.Part) (bool
 	if err := e.draw(ctx, ep, part); err != nil {
 		return false, err
 	}
-	if e.cfg.Relative != "" {
-		if err := e.base.record(ctx, e); err != nil {
-			return false, err
-		}
-	}
 	e.done, e.jct, e.wait, e.slow, e.last = 0, 0, 0, 0, 0
 	e.stream.ResetAt(e.win.Traced, e.win.Origin)
 	if err := e.sim.Reset(&e.stream); err != nil {
@@ -248,6 +243,11 @@ func (e *Env) begin(ctx context.Context, ep env.Episode, part traces.Part) (bool
 	p, err := warmUp(ctx, e.sim, e.warm, &e.dec, e.win.First, e.seen)
 	if err != nil {
 		return false, err
+	}
+	if e.cfg.Relative != "" {
+		if err := e.base.record(ctx, e, p); err != nil {
+			return false, err
+		}
 	}
 	e.account.begin(e.win.Begin)
 	e.follow(p)
