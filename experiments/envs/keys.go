@@ -36,7 +36,6 @@ var commonKeys = map[string][2]string{
 	"privileged": {"true or false", "a field truth with what the simulator alone knows, which only critics see in training"},
 	"preempt":    {"true or false", "the agent can stop the running gangs that it sees; needs running"},
 
-	"privileged":         {"true or false", "a field for critics in training: what a policy may not know"},
 	"min_run":            {"0s up to 168h", "how long a gang must have run since its last start before it can be stopped"},
 	"checkpoint":         {"0s up to 24h", "what a stopped gang pays for its checkpoint, at its next start"},
 	"checkpoint_per_gpu": {"0s up to 30s", "more of it for each of its GPUs"},
