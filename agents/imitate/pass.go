@@ -47,7 +47,7 @@ func (p *Phase) begin(n int) (*pass, error) {
 	}
 	q.order = rng.Stream(p.cfg.Seed, fmt.Sprintf("imitate/order/%d/%d", p.state.Round, p.state.Epoch)).Perm(n)
 	for i := range q.rows {
-		e, _, err := p.open()
+		e, err := p.source.Env()
 		if err != nil {
 			q.close()
 			return nil, err

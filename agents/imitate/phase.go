@@ -23,8 +23,12 @@ type Config struct {
 	Seed    uint64
 }
 
-// Source makes an environment and the teacher that answers in it: batches have one row, the environment's current time step.
-type Source func() (env.Env, agents.Policy, error)
+// Source makes what a phase needs.
+type Source struct {
+	Env func() (env.Env, error)
+	// Teacher returns the policy that answers in e alone: batches have one row, e's current time step.
+	Teacher func(e env.Env) (agents.Policy, error)
+}
 
 // Progress is how far a phase is.
 type Progress struct {
@@ -40,11 +44,11 @@ type Phase struct {
 	// Tick, if set, is called while the phase records and learns; it must be cheap. Its error ends Run.
 	Tick func(p Progress) error
 
-	cfg   Config
-	spec  env.Spec
-	open  Source
-	plays []Play
-	state State
+	cfg    Config
+	spec   env.Spec
+	source Source
+	plays  []Play
+	state  State
 
 	hands []hand // that record, one for each worker
 	pass  *pass  // nil between two passes
@@ -59,14 +63,14 @@ type State struct {
 }
 
 // New returns a phase in environments of spec s.
-func New(cfg Config, s env.Spec, open Source) (*Phase, error) {
+func New(cfg Config, s env.Spec, source Source) (*Phase, error) {
 	switch {
 	case cfg.Steps < 1 || cfg.Epochs < 1 || cfg.Rounds < 1 || cfg.Rows < 1:
 		return nil, fmt.Errorf("imitate: got %d steps, %d epochs, %d rounds and %d rows, want at least 1 of each", cfg.Steps, cfg.Epochs, cfg.Rounds, cfg.Rows)
 	case len(s.Action.Sizes) == 0 || len(s.Action.Low) > 0:
 		return nil, fmt.Errorf("imitate: %s has actions that are numbers; a teacher can show only choices", s.ID)
 	}
-	return &Phase{cfg: cfg, spec: s, open: open}, nil
+	return &Phase{cfg: cfg, spec: s, source: source}, nil
 }
 
 // Recall gives the phase what an earlier one of the same configuration recorded, in order.
@@ -223,7 +227,10 @@ func (h *hand) make(p *Phase) (err error) {
 	if h.env != nil {
 		return nil
 	}
-	if h.env, h.teacher, err = p.open(); err != nil {
+	if h.env, err = p.source.Env(); err != nil {
+		return err
+	}
+	if h.teacher, err = p.source.Teacher(h.env); err != nil {
 		return err
 	}
 	h.batch, h.label, h.taken = env.NewBatch(p.spec, 1), env.NewActions(p.spec, 1), env.NewActions(p.spec, 1)

@@ -167,7 +167,7 @@ func (t *Trainer) Run(ctx context.Context, h Hooks) error {
 func (t *Trainer) imitate(ctx context.Context, h Hooks) error {
 	pupil, ok := t.agent.(agents.Pupil)
 	if !ok {
-		return fmt.Errorf("train: %T cannot imitate", t.agent)
+		return fmt.Errorf("train: imitate: want an agent that can learn from a teacher (agents.Pupil), which %T cannot", t.agent)
 	}
 	t.agent.Progress(0)
 	if h.Tick != nil {

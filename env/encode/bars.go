@@ -7,8 +7,13 @@ type bars struct {
 	part []float32
 }
 
-// shortRow is the longest row for which bars are kept on the stack. Rows that are longer have them in the Image.
-const shortRow = 128
+const (
+	// shortRow is the longest row for which bars are kept on the stack. Longer ones are kept in the Image.
+	shortRow = 128
+	// longRow is the longest row for which they are kept at all. The queue of an image whose rows are longer is painted
+	// job by job: most of its columns are empty.
+	longRow = 1024
+)
 
 // clear empties all columns.
 func (b bars) clear() {
@@ -42,13 +47,18 @@ func (b bars) writeFrom(dst []float32, c int) {
 		}
 	}
 	for ; c < cols; c++ {
-		at := c
-		for range b.full[c] {
-			dst[at] = 1
-			at += cols
-		}
-		if at < len(dst) {
-			dst[at] = b.part[c]
-		}
+		paint(dst, cols, c, b.full[c], b.part[c])
+	}
+}
+
+// paint draws a bar into an empty column.
+func paint(dst []float32, cols, c int, full int32, part float32) {
+	at := c
+	for range full {
+		dst[at] = 1
+		at += cols
+	}
+	if at < len(dst) {
+		dst[at] = part
 	}
 }

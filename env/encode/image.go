@@ -58,7 +58,10 @@ func NewImage(axis *Axis, c *cluster.Cluster, k, m int, place *Placements, seen 
 	} else if !c.Pool() {
 		im.gangs.owner = make([]int32, c.GPUs())
 	}
-	if n := im.cols + k*m; n > shortRow {
+	switch n := im.cols + k*m; {
+	case n > longRow:
+		im.long = bars{make([]int32, im.cols), make([]float32, im.cols)}
+	case n > shortRow:
 		im.long = bars{make([]int32, n), make([]float32, n)}
 	}
 	return im, nil
@@ -211,7 +214,7 @@ func (im *Image) images(cluster, queue []float32, s *sched.State, followed bool)
 		part [shortRow]float32
 	}
 	all := bars{short.full[:], short.part[:]} // empty
-	if im.cols+im.slots*im.width > shortRow {
+	if im.long.full != nil {
 		all = im.long
 		all.clear()
 	}
@@ -221,8 +224,13 @@ func (im *Image) images(cluster, queue []float32, s *sched.State, followed bool)
 	}
 	b.write(cluster)
 	to := im.cols + im.slots*im.width
+	if to > longRow {
+		clear(queue)
+		im.queue(bars{}, queue, s)
+		return
+	}
 	b = bars{all.full[im.cols:to], all.part[im.cols:to]}
-	im.queue(b, s)
+	im.queue(b, nil, s)
 	b.write(queue)
 }
 
@@ -384,7 +392,9 @@ func (im *Image) cost(s *sched.State, j sim.Job) float64 {
 	return cost / im.c.WorstCost(s.View.Request(j).GPUs)
 }
 
-func (im *Image) queue(b bars, s *sched.State) {
+// queue draws the bars of the slots into b, or into the empty image dst if that is not nil.
+func (im *Image) queue(b bars, dst []float32, s *sched.State) {
+	cols := im.slots * im.width
 	now := s.View.Now()
 	for i, j := range s.Slots {
 		k := &s.Known[j]
@@ -392,9 +402,13 @@ func (im *Image) queue(b bars, s *sched.State) {
 		if s.Blind {
 			x = float64(now - k.Submit)
 		}
-		full, part := im.axis.Bar(x)
-		for c := range min(im.width, int(math.Ceil(k.GPUs))) {
-			b.raise(i*im.width+c, full, part)
+		full, part := im.axis.bar(x)
+		for c := i * im.width; c < i*im.width+min(im.width, int(math.Ceil(k.GPUs))); c++ {
+			if dst != nil {
+				paint(dst, cols, c, full, part)
+			} else {
+				b.full[c], b.part[c] = full, part
+			}
 		}
 	}
 }

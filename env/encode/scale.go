@@ -16,8 +16,14 @@ func L(x float64) float32 {
 	if x <= 0 {
 		return 0
 	}
-	return float32(min(1, math.Log1p(x/minute)/lScale))
+	if v, ok := quickL(x); ok {
+		return v
+	}
+	return slowL(x)
 }
+
+// slowL is L of a number above 0, by its definition.
+func slowL(x float64) float32 { return float32(min(1, math.Log1p(x/minute)/lScale)) }
 
 var lScale = math.Log1p(longest)
 

@@ -89,6 +89,9 @@ func BenchmarkStep(b *testing.B) {
 		{"relative", func(c *jobselect.Config) { c.Relative = "fifo" }},
 		{"oldest", func(c *jobselect.Config) { c.Slots = "oldest" }},
 		{"noisy", func(c *jobselect.Config) { c.Estimates = "noisy:0.5" }},
+		{"running", func(c *jobselect.Config) { c.Running = 16 }},
+		{"tables", func(c *jobselect.Config) { c.Running, c.Images = 16, false }},
+		{"preempt", func(c *jobselect.Config) { c.Running, c.Images, c.Preempt = 16, false, true }},
 	} {
 		b.Run(x.name, func(b *testing.B) {
 			cfg := jobselect.DefaultConfig()

@@ -62,6 +62,18 @@ func (c *Config) stopCost(gpus int) float64 {
 	return float64(c.Checkpoint+c.Restart) + float64(gpus)*float64(c.CheckpointPerGPU+c.RestartPerGPU)
 }
 
+// Price says in words what Preempt allows and what a stop costs.
+func (c *Config) Price() string {
+	text := fmt.Sprintf("a gang that has run for %v can be stopped, and pays %v", c.MinRun, c.Checkpoint+c.Restart)
+	if c.MinRun == 0 {
+		text = fmt.Sprintf("running gangs can be stopped, and pay %v", c.Checkpoint+c.Restart)
+	}
+	if per := c.CheckpointPerGPU + c.RestartPerGPU; per > 0 {
+		text += fmt.Sprintf(" and %v for each GPU", per)
+	}
+	return text + " at the next start"
+}
+
 // validatePreempt adds the faults of Preempt and of the keys that need it.
 func (c *Config) validatePreempt(l *fault.List) {
 	l.Add(!c.Preempt || c.Running > 0, "preempt", c.Preempt, "false, or running gangs that the agent sees: running from 1 to 1024")

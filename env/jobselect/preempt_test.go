@@ -412,6 +412,13 @@ func TestFaultsOfPreemption(t *testing.T) {
 	if preempting(&cfg); cfg.Validate() != nil {
 		t.Error(cfg.Validate())
 	}
+	if got, want := cfg.Price(), "running gangs can be stopped, and pay 15s and 1s for each GPU at the next start"; got != want {
+		t.Errorf("price %q, want %q", got, want)
+	}
+	cfg.MinRun, cfg.CheckpointPerGPU, cfg.RestartPerGPU = 5*time.Minute, 0, 0
+	if got, want := cfg.Price(), "a gang that has run for 5m0s can be stopped, and pays 15s at the next start"; got != want {
+		t.Errorf("price %q, want %q", got, want)
+	}
 	if _, err := jobselect.NewRule("srtf", room(t, "pool:3", 6, "exact", six)); err == nil || !strings.Contains(err.Error(), "want preempt: true") {
 		t.Errorf("srtf where no job can be stopped: %v", err)
 	}

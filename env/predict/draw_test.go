@@ -81,6 +81,10 @@ func TestACertainForecastDrawsWhatIsKnown(t *testing.T) {
 			}
 		}
 	}
+	// A job that has outlived what was certain: half of such jobs run for twice as long.
+	if f := predict.Certain(time.Hour); f.Draw(0.5, 3*time.Hour) != 6*time.Hour || f.Draw(0.9, 3*time.Hour).Round(time.Second) != 30*time.Hour {
+		t.Errorf("after 3 h: %v, %v", f.Draw(0.5, 3*time.Hour), f.Draw(0.9, 3*time.Hour))
+	}
 	if f := predict.Certain(0); f.Median() != 1 {
 		t.Errorf("no time at all is %v", f)
 	}

@@ -30,7 +30,6 @@ type Actor struct {
 	seeded bool
 	slots  []sim.Job
 	cands  []sim.Decision
-	of     []int32 // actions of the candidates
 	tally  Tally
 }
 

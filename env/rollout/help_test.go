@@ -93,9 +93,9 @@ type log struct {
 func (l *log) Observe(v *sim.View, p *sim.Point) error {
 	for i := range p.Events {
 		e := &p.Events[i]
-		fmt.Fprintf(l, "%v %v", e.At, e.Kind)
+		l.WriteString(fmt.Sprintf("%v %v", e.At, e.Kind))
 		if e.Job >= 0 {
-			fmt.Fprintf(l, " %d %v", v.Pos(e.Job), e.GPUs)
+			l.WriteString(fmt.Sprintf(" %d %v", v.Pos(e.Job), e.GPUs))
 			if e.Kind == sim.Finish && v.Pos(e.Job) >= l.from {
 				l.jct += e.At - v.Trace(e.Job).Submit
 				l.done++

@@ -369,8 +369,9 @@ func (s *Search) judge(n int) {
 func paired(a, b []float64) (mean, err float64) {
 	n := float64(len(a))
 	for i := range a {
-		mean += (a[i] - b[i]) / n
+		mean += a[i] - b[i]
 	}
+	mean /= n
 	for i := range a {
 		d := a[i] - b[i] - mean
 		err += d * d

@@ -48,7 +48,13 @@ func (b *Baseline) Play(ctx context.Context, jobs Jobs, first int, sch sim.Sched
 	if err != nil {
 		return err
 	}
-	v := b.sim.View()
+	return b.playOn(ctx, b.sim, p, first, len(jobs.List)-first, sch, o)
+}
+
+// playOn plays s on with sch from p, its current point, until counted jobs from position first on have finished, or to the
+// end of the clock.
+func (b *Baseline) playOn(ctx context.Context, s *sim.Simulator, p *sim.Point, first, counted int, sch sim.Scheduler, o sim.Observer) (err error) {
+	v := s.View()
 	if k, ok := sch.(Keeper); ok {
 		if b.stops != nil {
 			k.Keep(first, b.stops.Min)
@@ -66,13 +72,13 @@ func (b *Baseline) Play(ctx context.Context, jobs Jobs, first int, sch sim.Sched
 		if err := o.Observe(v, p); err != nil {
 			return err
 		}
-		if done == len(jobs.List)-first || v.Over() {
+		if done == counted || v.Over() {
 			return nil
 		}
-		if err := sim.Decide(b.sim, sch, p, &b.dec, nil); err != nil {
+		if err := sim.Decide(s, sch, p, &b.dec, nil); err != nil {
 			return err
 		}
-		if p, err = b.sim.Advance(ctx); err != nil {
+		if p, err = s.Advance(ctx); err != nil {
 			return err
 		}
 	}

@@ -223,11 +223,6 @@ func (e *Env) begin(ctx context.Context, ep env.Episode, part traces.Part) (bool
 	if err := e.draw(ctx, ep, part); err != nil {
 		return false, err
 	}
-	if e.cfg.Relative != "" {
-		if err := e.base.record(ctx, e); err != nil {
-			return false, err
-		}
-	}
 	e.done, e.jct, e.wait, e.slow, e.last = 0, 0, 0, 0, 0
 	e.stream.ResetAt(e.win.Traced, e.win.Origin)
 	if err := e.sim.Reset(&e.stream); err != nil {
@@ -248,6 +243,11 @@ func (e *Env) begin(ctx context.Context, ep env.Episode, part traces.Part) (bool
 	p, err := warmUp(ctx, e.sim, e.warm, &e.dec, e.win.First, e.seen)
 	if err != nil {
 		return false, err
+	}
+	if e.cfg.Relative != "" {
+		if err := e.base.record(ctx, e, p); err != nil {
+			return false, err
+		}
 	}
 	e.account.begin(e.win.Begin)
 	e.follow(p)
@@ -438,10 +438,12 @@ func (e *Env) dequeue(j sim.Job) {
 	e.parts.Slots.Remove(s, j)
 }
 
-// look chooses the visible jobs.
+// look chooses the visible jobs, but for running ones that no action concerns: fill does.
 func (e *Env) look() {
 	e.parts.Slots.Fill(&e.state)
-	e.gangs.fill(&e.state)
+	if e.gangs.stops != nil {
+		e.gangs.fill(&e.state)
+	}
 }
 
 // asks reports whether the agent has something to decide: a visible job fits, or a job can be stopped while another waits.
@@ -607,6 +609,9 @@ func (e *Env) step(ctx context.Context, a env.Action) (reward float64, elapsed t
 func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
 	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
 	e.book(e.state.View.DecisionEvents())
+	if e.gangs.stops == nil {
+		e.gangs.fill(&e.state)
+	}
 	e.parts.Encoder.Encode(ts.Obs, &e.state)
 	e.parts.Actions.Mask(e.mask, &e.state)
 	copy(ts.Mask, e.mask)

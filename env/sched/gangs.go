@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -50,8 +49,11 @@ func (g *gangs) fill(s *State) {
 		g.all = append(g.all, gang{float64(t) * s.Known[j].GPUs, s.View.Pos(j), j})
 	}
 	slices.SortFunc(g.all, func(a, b gang) int {
-		if c := cmp.Compare(b.weight, a.weight); c != 0 {
-			return c
+		switch {
+		case a.weight > b.weight:
+			return -1
+		case a.weight < b.weight:
+			return 1
 		}
 		return a.pos - b.pos
 	})

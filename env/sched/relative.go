@@ -19,6 +19,11 @@ type relative struct {
 	line   timeline
 	reward Reward
 
+	// The warm-up of a baseline is that of the episode, so it goes on from there. Where estimates come from a predictor, it
+	// needs one that has seen the warm-up, and plays it itself: twin is nil.
+	twin   *sim.Simulator
+	future sim.Future
+
 	first     int // position of the first counted job
 	recording bool
 	jct       float64 // seconds, of the counted jobs that have finished
@@ -40,6 +45,11 @@ func newRelative(e *Env) (*relative, error) {
 	}
 	if b.plays.warm, err = fifoSkip(e.parts.Placement); err != nil {
 		return nil, err
+	}
+	if !e.est.Causal() {
+		if b.twin, err = e.sim.View().Twin(); err != nil {
+			return nil, err
+		}
 	}
 	played := []string{b.order}
 	if e.cfg.Contested {
@@ -71,23 +81,37 @@ func (b *relative) contested(ctx context.Context, e *Env) (bool, error) {
 	return math.Abs(fifo-sjf) >= 0.01*math.Max(fifo, sjf), err
 }
 
-// record plays the baseline that Config.Relative names on e's window and records what it earns.
-func (b *relative) record(ctx context.Context, e *Env) error {
+// record plays the baseline that Config.Relative names on e's window and records what it earns. e is at p, the end of its
+// warm-up.
+func (b *relative) record(ctx context.Context, e *Env, p *sim.Point) error {
 	b.line.reset()
 	b.reward.Reset(&e.win)
 	b.recording = true
-	_, err := b.play(ctx, e, b.order)
-	b.recording = false
-	return err
+	defer func() { b.recording = false }()
+	v := e.state.View
+	if b.twin == nil || e.sim.Refused().Count > 0 {
+		_, err := b.play(ctx, e, b.order)
+		return err
+	}
+	h := b.begin(e, b.order)
+	b.future.Jobs = e.win.Traced[v.Arrived():]
+	b.twin.CopyFrom(v, &b.future)
+	return b.plays.playOn(ctx, b.twin, p, e.win.First, e.win.Jobs, h, b)
 }
 
-// play runs one baseline and returns the mean JCT of the counted jobs in seconds.
-func (b *relative) play(ctx context.Context, e *Env, order string) (jct float64, err error) {
+// begin makes a baseline ready for e's window.
+func (b *relative) begin(e *Env, order string) heuristic.Policy {
 	h := b.orders[order]
 	if heuristic.Estimating(order) { // the noise is the episode's; a random placement keeps its seed
 		h.Reseed(e.seed)
 	}
 	b.first, b.jct, b.done = e.win.First, 0, 0
+	return h
+}
+
+// play runs one baseline and returns the mean JCT of the counted jobs in seconds.
+func (b *relative) play(ctx context.Context, e *Env, order string) (jct float64, err error) {
+	h := b.begin(e, order)
 	err = b.plays.Play(ctx, e.win.Play(), e.win.First, h, b)
 	return b.jct / float64(b.done), err
 }

@@ -120,6 +120,9 @@ func (w *World) Describe(cfg *config.Config, say func(format string, args ...any
 	say("cluster   %s", w.Cluster().Name)
 	if e := cfg.Env.JobSelect(); e != nil {
 		say("env       %s: reward %s, load %g, %s %s, placement %s, comm %s", cfg.Env.ID, e.Reward, e.Load, ladder.Key, ladder.Label(e.Estimates), e.Placement, e.Comm)
+		if e.Preempt {
+			say("          %s", e.Price())
+		}
 		return
 	}
 	say("env       %s: %s; %s %s", cfg.Env.ID, w.About.About, ladder.Key, ladder.Label(w.About.Cut(w.Settings).Estimates))

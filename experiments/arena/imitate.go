@@ -1,7 +1,6 @@
 package arena
 
 import (
-	"clustergym/agents"
 	"clustergym/agents/imitate"
 	"clustergym/env"
 	"clustergym/experiments/config"
@@ -15,23 +14,14 @@ func NewLessons(cfg *config.Config, a Arena, spec env.Spec, workers int) (*imita
 	if err != nil {
 		return nil, fault.New("train.imitate", cfg.Train.Imitate, err.Error())
 	}
-	open := func() (env.Env, agents.Policy, error) {
-		var e env.Env
-		var err error
-		switch a := a.(type) {
-		case *World:
-			e, err = a.NewEnv(traces.Training, cfg.Gamma())
-		case *Problem:
-			e, err = a.Open()
+	source := imitate.Source{Teacher: teacher.Policy, Env: func() (env.Env, error) {
+		if w, ok := a.(*World); ok {
+			return w.NewEnv(traces.Training, cfg.Gamma())
 		}
-		if err != nil {
-			return nil, nil, err
-		}
-		p, err := teacher.Policy(e)
-		return e, p, err
-	}
+		return a.(*Problem).Open()
+	}}
 	steps, epochs, rounds := cfg.Train.Imitation()
 	return imitate.New(imitate.Config{
 		Steps: steps, Epochs: epochs, Rounds: rounds, Gamma: cfg.Gamma(), Rows: cfg.Train.Envs, Workers: workers, Seed: cfg.Seed,
-	}, spec, open)
+	}, spec, source)
 }

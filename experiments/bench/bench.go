@@ -102,7 +102,7 @@ type Row struct {
 	Rate     float64 `json:"rate"`
 	Unit     string  `json:"unit"`
 	Allocs   float64 `json:"allocs_per_unit"`
-	Mark     float64 `json:"mark,omitempty"` // the project's target rate on one core of a server of 2020 or later
+	Mark     float64 `json:"mark,omitempty"` // the project's target rate, on one core of a server of 2020 or later, or as a share of another row's rate
 	Runs     int     `json:"runs"`           // runs of the work in the best round
 	WallS    float64 `json:"wall_s"`         // of the best round
 	CPUShare float64 `json:"cpu_share"`      // processor time over wall time of the best round; 0 if the system does not report it

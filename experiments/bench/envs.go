@@ -136,13 +136,57 @@ func (b *bench) envs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e, err := w.JobSelect(traces.Training, 1)
+	alone, err := b.alone(ctx, w, ", one", 100_000)
 	if err != nil {
 		return err
 	}
+	for _, rows := range []int{8, 64, 256} {
+		one := 0.0 // rate with one worker
+		for _, workers := range workerCounts(b.report.Machine.Processors) {
+			mark := 0.0
+			switch {
+			case workers == 1 && rows == 64:
+				mark = markTogether * alone
+			case workers == 2 && rows >= 64:
+				mark = markWorkers * one
+			}
+			rate, err := b.together(ctx, w, rows, workers, mark)
+			if err != nil {
+				return err
+			}
+			if workers == 1 {
+				one = rate
+			}
+		}
+	}
+	cfg, err := b.quickstart()
+	if err != nil {
+		return err
+	}
+	cfg.Env.JobSelect().Relative = ""
+	if w, err = arena.NewWorld(cfg); err != nil {
+		return err
+	}
+	_, err = b.alone(ctx, w, ", one, no baseline beside it", 500_000)
+	return err
+}
+
+// The marks of environments that are stepped together follow from other rows: how much of the rate of one environment 64 of
+// them keep on one worker, and how many times the rate of one worker two reach.
+const (
+	markTogether = 0.9
+	markWorkers  = 1.7
+)
+
+// alone measures one environment and returns its rate.
+func (b *bench) alone(ctx context.Context, w *arena.World, what string, mark float64) (rate float64, err error) {
+	e, err := w.JobSelect(traces.Training, 1)
+	if err != nil {
+		return 0, err
+	}
 	const some = 200
 	one := newWalk(e)
-	row := Row{Group: "envs", What: jobselect.ID + ", one", Cluster: w.Cluster().Name, Policy: "random", Unit: "steps/s", Mark: 100_000}
+	row := Row{Group: "envs", What: jobselect.ID + what, Cluster: w.Cluster().Name, Policy: "random", Unit: "steps/s", Mark: mark}
 	err = b.measure(ctx, row, func(ctx context.Context) (int, error) {
 		for range some {
 			if err := one.step(ctx); err != nil {
@@ -151,31 +195,29 @@ func (b *bench) envs(ctx context.Context) error {
 		}
 		return some, nil
 	})
-	if err != nil {
-		return err
-	}
-	for _, rows := range []int{8, 64, 256} {
-		for _, workers := range workerCounts(b.report.Machine.Processors) {
-			if err := b.together(ctx, w, rows, workers); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return b.lastRate(), err
 }
 
-// together measures rows environments that are stepped together.
-func (b *bench) together(ctx context.Context, w *arena.World, rows, workers int) error {
+// lastRate returns the rate of the row measured last.
+func (b *bench) lastRate() float64 {
+	if n := len(b.report.Rows); n > 0 {
+		return b.report.Rows[n-1].Rate
+	}
+	return 0
+}
+
+// together measures rows environments that are stepped together and returns their rate.
+func (b *bench) together(ctx context.Context, w *arena.World, rows, workers int, mark float64) (rate float64, err error) {
 	v, err := vectorised(w, rows, workers)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	batch, actions, r := env.NewBatch(v.Spec(), rows), env.NewActions(v.Spec(), rows), rng.Stream(1, "bench/vec")
 	if err := v.Reset(ctx, nil, nil, batch); err != nil {
-		return err
+		return 0, err
 	}
 	m := v.Spec().MaskLen()
-	row := Row{Group: "envs", What: fmt.Sprintf("%s, %d together, %s", jobselect.ID, rows, workload.Plural(workers, "worker", "workers")), Cluster: w.Cluster().Name, Policy: "random", Unit: "steps/s"}
+	row := Row{Group: "envs", What: fmt.Sprintf("%s, %d together, %s", jobselect.ID, rows, workload.Plural(workers, "worker", "workers")), Cluster: w.Cluster().Name, Policy: "random", Unit: "steps/s", Mark: mark}
 	err = b.measure(ctx, row, func(ctx context.Context) (int, error) {
 		const calls = 25
 		for range calls {
@@ -188,7 +230,7 @@ func (b *bench) together(ctx context.Context, w *arena.World, rows, workers int)
 		}
 		return calls * rows, nil
 	})
-	return errors.Join(err, v.Close())
+	return b.lastRate(), errors.Join(err, v.Close())
 }
 
 // workerCounts returns 1 and the number of processors.

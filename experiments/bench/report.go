@@ -52,7 +52,9 @@ rate: units of work per second of wall time, %s.
 allocs, loop steps, walk steps: of one unit; steps are the processor time of a unit in steps of the first two rows,
 measured beside it, by which figures of two machines or moments compare. CPU: processor time over wall time; below
 100 %% where something else runs on the machine, and the rate is too low by about as much.
-`, how); err != nil {
+mark: the project's own minimum; of 64 environments and one worker %v of the rate of one environment above, and of two
+workers %v times that of one worker in the row before.
+`, how, markTogether, markWorkers); err != nil {
 		return err
 	}
 	if len(r.Queues) > 0 {

@@ -105,8 +105,8 @@ func episodeDigest(t *testing.T, e env.Env) string {
 	t.Helper()
 	h := sha256.New()
 	spec := e.Spec()
-	// The hashes are older than the fields Group, Filled and Metric, which change no episode.
-	fmt.Fprintf(h, "%s\n", regexp.MustCompile(` (Group:\d+|Filled:\d+|Metric:(true|false))`).ReplaceAllString(fmt.Sprintf("%+v", spec), ""))
+	// The hashes are older than the fields Group, Filled, Critic and Metric, which change no episode.
+	fmt.Fprintf(h, "%s\n", regexp.MustCompile(` (Group:\d+|Filled:\d+|Critic:(true|false)|Metric:(true|false))`).ReplaceAllString(fmt.Sprintf("%+v", spec), ""))
 	ts, acts, src := env.NewTimeStep(spec), env.NewActions(spec, 1), rand.New(rand.NewPCG(7, 11))
 	ep := env.Episode{Seed: 5, Window: -1}
 	if err := e.Reset(t.Context(), ep, ts); err != nil {

@@ -64,9 +64,9 @@ func clusterBytes(x Extent) float64 { return 130*float64(x.GPUs) + 350*float64(x
 // queueBytes returns the bytes of an environment over a queue of the given number of jobs. A base policy that plays the
 // same jobs has a simulator of its own.
 func queueBytes(jobs int, base bool, x Extent) float64 {
-	bytes := 128<<10 + 800*float64(jobs) + clusterBytes(x)
+	bytes := 128<<10 + 650*float64(jobs) + clusterBytes(x)
 	if base {
-		bytes += 350*float64(jobs) + clusterBytes(x)
+		bytes += 250*float64(jobs) + clusterBytes(x)
 	}
 	return bytes
 }

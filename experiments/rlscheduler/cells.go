@@ -59,7 +59,10 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 				},
 			})
 			for _, set := range o.sets(files) {
-				input := map[string]any{"method": method, "digest": of, "set": set, "fresh": s.Fresh}
+				input := map[string]any{"method": method, "digest": of, "set": set}
+				if set == fresh {
+					input["fresh"] = s.Fresh
+				}
 				where := name + "/" + strings.ReplaceAll(set, " ", "-")
 				all = append(all, study.Cell{
 					Key: "rules/" + where, Input: input, After: []string{tune},

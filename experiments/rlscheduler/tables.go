@@ -99,13 +99,13 @@ func (s *settings) claims(p study.Plan) []study.Claim {
 			if !ok {
 				continue
 			}
-			what := logs[i].Name + " without back-filling"
+			what := logs[i].Name
 			if mode == "yes" {
-				what = logs[i].Name + " with back-filling"
+				what += ", back-filling"
 			}
 			for _, policy := range []string{tuned, search} {
 				all = append(all, study.Claim{
-					What: what + ": RLScheduler's agent as printed; mean of 100 draws ± sd; best action; here " + policy, Paper: a[0] + "; " + a[1] + "; " + a[2], Table: "published",
+					What: what + ": its agent, and " + policy, Paper: a[0] + "; " + a[1] + "; " + a[2], Table: "published",
 					Line: map[string]string{"log": logs[i].Name, "back-filling": mode, "policy": policy}, Column: "bounded slowdown",
 				})
 			}
@@ -141,6 +141,7 @@ func (s *settings) figures() []study.Figure {
 // notes returns sentences on how to read the tables.
 func (s *settings) notes(p study.Plan) []string {
 	all := []string{
+		"The paper's agent: one draw, as its program prints it; mean ± standard deviation of such a mean over 100 draws; the best action always. The last two are measurements with its program.",
 		"The environment: the means of all rules of the paper's table are equal to the last digit that it prints where its logs are given (--data); every recorded decision and observation of its agent is too.",
 		"tuned: the waiting job of the least key, tuned on jobs 0 to 6999 of the log. tuned+search: at each decision, some jobs are tried in futures drawn from the same jobs, without those of the window.",
 		"Run times are known exactly, as in the paper: the logs have no requested times, and its simulator takes the run time.",

@@ -57,6 +57,17 @@ func TestOneCheckpointPlaysOnEveryCluster(t *testing.T) {
 	}
 }
 
+// Where running gangs can be stopped, the actions stand for the rows of two tables.
+func TestAttentionStopsGangs(t *testing.T) {
+	cfg := attentive("ppo")
+	own := jobSelect(&cfg)
+	own.Preempt = true
+	cfg.PPO.Network.Attention.Slots = []string{"jobs", "running"}
+	run := trained(t, cfg, 128)
+	cfg.Cluster, own.Running = "2x4", 9
+	evaluate(t, cfg, arena.EvalOptions{Checkpoints: []string{run}})
+}
+
 func TestAttentionTrainsAlikeWithAnyNumberOfWorkers(t *testing.T) {
 	if raced {
 		t.Skip("trains; without the race detector this test runs in make unit")

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"clustergym/agents/train"
+	"clustergym/env/rollout"
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
 	"clustergym/internal/rng"
@@ -32,7 +34,7 @@ func TestImitationIsTheSameForWorkersAndAfterInterruptions(t *testing.T) {
 	seed := testseed.Or(51)
 	t.Logf("seed %d", seed)
 	r := rng.Stream(seed, "cuts")
-	for _, agent := range config.Agents() {
+	for _, agent := range []string{"ppo", "ddqn"} {
 		cfg := imitating(agent)
 		cfg.Seed = seed
 		straight := t.TempDir()
@@ -128,13 +130,37 @@ func TestADamagedRecordingIsRefused(t *testing.T) {
 	}
 }
 
+// The play of a search over the simulator can be imitated, too: the recording is the same for any number of workers, and differs
+// from that of the rule that it looks ahead with.
+func TestLookingAheadCanBeImitated(t *testing.T) {
+	cfg := imitating("ppo")
+	cfg.Train.Imitate, cfg.Train.ImitateSteps, cfg.Train.Steps, cfg.Train.EvalEvery = "rollout:sjf@slots", 200, 4, 0
+	cfg.Eval.Rollout.Budget, cfg.Eval.Rollout.Ahead, cfg.Eval.Rollout.Confidence = rollout.Budget{Rollouts: 16}, 16, 0
+	var want map[string]string
+	for _, workers := range []int{1, 4} {
+		dir := t.TempDir()
+		trainTo(t, cfg, dir, TrainOptions{NoEval: true, Workers: workers})
+		got := contents(t, filepath.Join(dir, "tiny"))
+		if want != nil {
+			sameFiles(t, "workers", got, want, false)
+		}
+		want = got
+	}
+	plain, dir := cfg, t.TempDir()
+	plain.Train.Imitate = "sjf@slots"
+	trainTo(t, plain, dir, TrainOptions{NoEval: true})
+	if contents(t, filepath.Join(dir, "tiny"))[rundir.RecordingFile] == want[rundir.RecordingFile] {
+		t.Error("looking ahead changes nothing that is recorded")
+	}
+}
+
 // Imitation alone is worth something: after it, without a step of its own, an agent is nearly as good as its teacher on the
 // validation windows, and much nearer to it than one that has learnt nothing.
 func TestImitationReachesItsTeacher(t *testing.T) {
 	if raced {
 		t.Skip("trains; without the race detector this test runs in make unit")
 	}
-	for _, agent := range config.Agents() {
+	for _, agent := range []string{"ppo", "ddqn"} {
 		cfg := imitating(agent)
 		cfg.Train.Steps, cfg.Train.ImitateSteps, cfg.Train.ImitateEpochs, cfg.Train.ImitateRounds = 4, 8000, 6, 0
 		cfg.PPO.LR, cfg.DDQN.LR, cfg.PPO.Network.Hidden, cfg.DDQN.Network.Hidden = 3e-3, 1e-3, []int{64}, []int{64}
@@ -155,10 +181,13 @@ func TestImitationReachesItsTeacher(t *testing.T) {
 
 func TestWhatCannotBeImitated(t *testing.T) {
 	for want, change := range map[string]func(c *config.Config){
-		`train.imitate: got "sjf+skip", want RULE@slots: it does not act through the actions`: func(c *config.Config) { c.Train.Imitate = "sjf+skip" },
-		`train.imitate: got "sfj@slots", want RULE@slots: rule "sfj" is unknown`:              func(c *config.Config) { c.Train.Imitate = "sfj@slots" },
-		`train.imitate: got "sjf@slots", want RULE@slots: sjf`: func(c *config.Config) {
+		`train.imitate: got "sjf+skip", want RULE@slots or rollout:RULE@slots: it does not act through the actions`: func(c *config.Config) { c.Train.Imitate = "sjf+skip" },
+		`train.imitate: got "sfj@slots", want RULE@slots or rollout:RULE@slots: rule "sfj" is unknown`:              func(c *config.Config) { c.Train.Imitate = "sfj@slots" },
+		`train.imitate: got "sjf@slots", want RULE@slots or rollout:RULE@slots: sjf`: func(c *config.Config) {
 			c.Env.JobSelect().Estimates, c.Eval.Policies = "none", []string{"fifo@slots"}
+		},
+		"with a budget of time it does not decide the same twice": func(c *config.Config) {
+			c.Train.Imitate, c.Eval.Rollout.Budget = "rollout:sjf@slots", rollout.Budget{Time: time.Second}
 		},
 		"train.imitate_steps: got 5, want nothing without imitate": func(c *config.Config) { c.Train.Imitate, c.Train.ImitateSteps = "", 5 },
 		"train.imitate_epochs: got -1":                             func(c *config.Config) { c.Train.ImitateEpochs = -1 },

@@ -20,6 +20,7 @@ import (
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/env"
+	"clustergym/env/rollout"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
@@ -313,6 +314,11 @@ func sameRun(dir string, cfg *config.Config) error {
 		{"ddqn", func(c *config.Config) { c.DDQN = cfg.DDQN }},
 		{"maml", func(c *config.Config) { c.MAML = cfg.MAML }},
 		{"train.envs", func(c *config.Config) { c.Train.Envs = cfg.Train.Envs }},
+		{"eval.rollout", func(c *config.Config) {
+			if strings.HasPrefix(cfg.Train.Imitate, rollout.Prefix) { // the teacher's
+				c.Eval.Rollout = cfg.Eval.Rollout
+			}
+		}},
 		{"train.group", func(c *config.Config) { c.Train.Group = cfg.Train.Group }},
 		{"train.imitate", func(c *config.Config) {
 			c.Train.Imitate, c.Train.ImitateSteps = cfg.Train.Imitate, cfg.Train.ImitateSteps
