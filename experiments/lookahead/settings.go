@@ -63,7 +63,7 @@ func (s *settings) Validate() error {
 		for _, a := range append([]agent{{}}, c.Agents...) {
 			l.Add(a.Name == "" || names.MatchString(a.Name), key+"agents", a.Name, "letters, digits and hyphens")
 			if cfg, err := c.config(&a, 0, ""); err != nil {
-				l.Join(key+"set", err)
+				return err
 			} else {
 				l.Join(key+"set", cfg.Validate())
 			}
@@ -90,7 +90,7 @@ func (c *scenario) config(a *agent, k int, file string) (config.Config, error) {
 	}
 	for _, set := range slices.Concat(c.Set, a.Set) {
 		if err := configs.Set(&cfg, set); err != nil {
-			return cfg, err
+			return cfg, fmt.Errorf("scenario %s, set %s: %w", c.Name, set, err)
 		}
 	}
 	cfg.Name, cfg.Eval.Windows, cfg.Eval.Whole = c.Name, c.Windows, false

@@ -1,0 +1,130 @@
+package lookahead
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"clustergym/experiments/run"
+	"clustergym/experiments/study"
+)
+
+// smallSettings makes a study that takes some seconds.
+func smallSettings(p study.Plan) (settings, error) {
+	s, err := settingsOf(study.Plan{Quick: true, Seeds: 1})
+	for i := range s.Scenarios {
+		c := &s.Scenarios[i]
+		c.Windows = 3
+		c.Set = append(c.Set, "trace.synth.jobs=4000", "env.window=64", "env.warm=64", "eval.hindsight=40", "eval.rollout.budget=16")
+		for k := range c.Agents {
+			c.Agents[k].Set = append(c.Agents[k].Set, "train.imitate_steps=600", "train.steps=256", "ppo.steps=8", "eval.validation=2")
+		}
+	}
+	return s, err
+}
+
+func TestSettingsAreInOrder(t *testing.T) {
+	for _, quick := range []bool{false, true} {
+		s, err := settingsOf(study.Plan{Quick: quick})
+		if err != nil {
+			t.Fatal(err)
+		}
+		recorded := 0
+		for _, c := range s.Scenarios {
+			if c.File != "" {
+				recorded++
+			}
+		}
+		if want := map[bool]int{false: 2, true: 0}[quick]; recorded != want || len(s.Scenarios) != 2+recorded {
+			t.Errorf("quick %v: %d scenarios, %d of them recorded", quick, len(s.Scenarios), recorded)
+		}
+	}
+	for want, bad := range map[string]func(s *settings){
+		"seeds":                 func(s *settings) { s.Seeds = 0 },
+		"scenarios[1].name":     func(s *settings) { s.Scenarios[1].Name = s.Scenarios[0].Name },
+		"scenarios[0].preset":   func(s *settings) { s.Scenarios[0].Preset = "quikstart" },
+		"scenarios[0].windows":  func(s *settings) { s.Scenarios[0].Windows = 1 },
+		"scenarios[0].policies": func(s *settings) { s.Scenarios[0].Policies, s.Scenarios[0].Versus = nil, nil },
+		"scenarios[0].versus":   func(s *settings) { s.Scenarios[0].Versus = []string{"sjf"} },
+		"scenarios[0].agents":   func(s *settings) { s.Scenarios[0].Agents[0].Name = "a b" },
+		"scenario generated-exact, set env.estimats=exact":     func(s *settings) { s.Scenarios[0].Set = []string{"env.estimats=exact"} },
+		"scenario generated-causal, set eval.rollout.budget=0": func(s *settings) { s.Scenarios[1].Set = append(s.Scenarios[1].Set, "eval.rollout.budget=0") },
+		"scenarios[0].set.train.imitate_steps": func(s *settings) {
+			s.Scenarios[0].Agents[0].Set = append(s.Scenarios[0].Agents[0].Set, "train.imitate_steps=-1")
+		},
+	} {
+		s, err := settingsOf(study.Plan{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad(&s)
+		if err := s.Validate(); err == nil || !strings.HasPrefix(err.Error(), want+":") {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+// The figures do not depend on the number of workers, and hindsight is at least as good as its base.
+func TestTheStudyInSmall(t *testing.T) {
+	if testing.Short() || raced {
+		t.Skip("some seconds")
+	}
+	var want string
+	for _, workers := range []int{1, 3} {
+		dir := t.TempDir()
+		small := studyWith(smallSettings)
+		small.Expected = nil
+		r, err := run.RunStudy(t.Context(), small, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir, Now: func() time.Time { return time.Unix(0, 0) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all strings.Builder
+		for _, name := range []string{"rows.csv", "results.csv", "table.txt", "figures/gain.svg"} {
+			b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(b)
+		}
+		if want == "" {
+			want = all.String()
+		}
+		if all.String() != want {
+			t.Error("three workers give other figures than one")
+		}
+		for _, text := range []string{"generated causal; run times: history (causal)", "imitation", ">rollout:sjf+skip vs sjf+skip<"} {
+			if !strings.Contains(want, text) {
+				t.Errorf("nothing says %q", text)
+			}
+		}
+		for _, scenario := range []string{"generated-exact", "generated-causal"} {
+			at := func(policy string) float64 {
+				v, _, ok := r.Results.Find(scenario, map[string]string{"policy": policy}, "mean JCT (h)")
+				if !ok || !(v.Value > 0) {
+					t.Fatalf("no %s in %s", policy, scenario)
+				}
+				return v.Value
+			}
+			if best, base := at("hindsight:sjf+skip"), at("sjf+skip"); best > base {
+				t.Errorf("%s: hindsight %v h, sjf+skip %v h", scenario, best, base)
+			}
+			_, _ = at("imitation"), at("rollout:sjf+skip")
+		}
+	}
+}
+
+func TestScenariosWithoutTheirFileAreLeftOut(t *testing.T) {
+	s, err := settingsOf(study.Plan{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, absent, err := s.given(study.Plan{}); err != nil || len(all) != 2 || strings.Join(absent, " ") != "Philly-exact Philly-causal" {
+		t.Errorf("%d scenarios, without %v: %v", len(all), absent, err)
+	}
+	dir := t.TempDir()
+	if _, _, err := s.given(study.Plan{Data: dir}); err == nil || !strings.Contains(err.Error(), filepath.FromSlash("philly/philly_jobs.csv.gz")) {
+		t.Errorf("an empty data folder: %v", err)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package lookahead
+
+const raced = true
