@@ -11,9 +11,9 @@ import (
 	"clustergym/internal/rng"
 )
 
-// pass plays recorded episodes again, in rows that are stepped together. A row whose episode has ended begins the next one in
-// the following step, as in mode NextStep of package vec; rows for which there is none repeat that step, which is no
-// transition, until the last row has ended.
+// pass replays recorded episodes in rows that are stepped together. When a row's episode ends, its next episode begins one
+// step later, as in mode NextStep of package vec. A row without further episodes repeats its last step until all rows have
+// ended; these repetitions are not transitions.
 type pass struct {
 	workers int
 	spec    env.Spec

@@ -117,7 +117,7 @@ const (
 // ValueNorm is a way to normalise the critic's targets.
 type ValueNorm string
 
-// The ways; the default, empty, is none.
+// The values of ValueNorm. By default values are not normalised.
 const (
 	PlainValues ValueNorm = ""
 	PopArt      ValueNorm = "popart"

@@ -182,7 +182,7 @@ func (p *stopper) plan(s *sched.State) (stop *entrant) {
 	return stop
 }
 
-// hindered returns the first waiting job that is to run and does not fit now, nil if there is none.
+// hindered returns the first waiting job that the rule wants to run but that does not fit now, or nil.
 func (p *stopper) hindered(s *sched.State) *entrant {
 	for i := range p.all {
 		if e := &p.all[i]; !e.runs && e.chosen && !s.Fits[e.action] {

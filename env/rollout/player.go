@@ -13,7 +13,7 @@ import (
 type player struct {
 	twin   *sim.Simulator
 	base   Base
-	opener Opener // base, nil if it is none
+	opener Opener // the base, if it is an Opener; else nil
 	dec    sim.Decision
 	point  sim.Point // one without events
 	queue  []sim.Job // scratch

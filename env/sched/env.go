@@ -70,7 +70,7 @@ type Env struct {
 	dec     sim.Decision
 	point   *sim.Point // the current one
 	pilot   Pilot      // nil if actions are decisions
-	renewer Renewer    // the encoder, nil if it is none
+	renewer Renewer    // the encoder, if it is a Renewer; else nil
 	mask    []bool     // of the current time step
 	books   Follower   // the encoder, nil if it keeps no books
 	shown   int        // how many events of the current point's decisions it has been shown

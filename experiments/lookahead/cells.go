@@ -46,7 +46,7 @@ func (s *settings) given(p study.Plan) (all []scenario, absent []string, err err
 	return all, absent, nil
 }
 
-// file returns the name of a recorded workload, "" if there is none.
+// file returns the file name of the first recorded workload, or "".
 func (s *settings) file() string {
 	for _, c := range s.Scenarios {
 		if c.File != "" {

@@ -44,7 +44,7 @@ func TestRunsAreDrawnApartFromWindows(t *testing.T) {
 	if p.Difference != 50 || p.CI95 != [2]float64{0, 100} || p.Wins != 1 || p.Ties != 1 {
 		t.Errorf("two windows: %+v", p)
 	}
-	// Drawn together, the runs see the same windows: their difference to a rival that equals their mean in every window is none.
+	// Runs drawn together see the same windows. A rival that equals their mean in every window therefore differs by 0.
 	if p := CompareRuns(1, "a", "b", "jct_s", Sample{{1, 100}, {1, 100}}, []float64{1, 100}, false); p.CI95 != [2]float64{0, 0} {
 		t.Errorf("the rival itself: %+v", p)
 	}

@@ -129,7 +129,7 @@ func TestWithoutConfidenceASearchIsItsBase(t *testing.T) {
 	}
 }
 
-// A job of the whole machine that takes two days, and short ones that come behind: whoever commits to the long one first
+// One job needs the whole machine for two days; short jobs follow it. A policy that commits to the long job first
 // pays for it in every future. The base does, and the search does not.
 func TestASearchLetsShortJobsGoFirst(t *testing.T) {
 	var pool []Job
