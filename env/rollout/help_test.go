@@ -140,12 +140,12 @@ func small(budget int) rollout.Config {
 }
 
 // stoppable returns JobSelect-v1 where gangs that have run for five minutes can be stopped, for 30 s.
-func stoppable(t fatal, jobs []traces.Job, estimates string, window int) *sched.Env {
+func stoppable(t fatal, jobs []traces.Job, estimates string, window int, change ...func(*jobselect.Config)) *sched.Env {
 	t.Helper()
-	return environment(t, jobs, estimates, window, func(c *jobselect.Config) {
+	return environment(t, jobs, estimates, window, append(change, func(c *jobselect.Config) {
 		c.Preempt, c.Running, c.Images = true, 16, false
 		c.MinRun, c.Checkpoint, c.Restart = 5*time.Minute, 10*time.Second, 20*time.Second
-	})
+	})...)
 }
 
 // stopper returns rollout:ORDER@slots for an order that stops gangs, with futures of e's training part.

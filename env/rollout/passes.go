@@ -17,11 +17,12 @@ type passes struct {
 	ranking
 	place cluster.Placement
 	moves *[]move // that candidates name
-	wakes bool    // it makes a pass when a gang falls to another queue, too
+	wakes bool    // in queues of what jobs have attained: it makes a pass when a gang falls, too
 
 	queue   []entry   // in line, but for jobs that have been stopped at the current point
 	gangs   []gang    // that run, but for those that are always spared
 	behind  []entry   // gangs behind the first in the queue
+	bare    int       // of the queue, those that ask for no GPU
 	started []sim.Job // by the last pass
 	ranks   []rank    // by job
 	begin   []rank    // by job, as of the last Reset
@@ -74,7 +75,7 @@ func newPasses(order string, est sim.Estimates, placement string, moves *[]move)
 // Reset implements sim.Scheduler. Jobs that have been stopped at v's current time are left out; they come back with the events of
 // the next point.
 func (b *passes) Reset(v *sim.View) {
-	b.queue, b.gangs, b.started, b.open = b.queue[:0], b.gangs[:0], b.started[:0], false
+	b.queue, b.gangs, b.started, b.open, b.bare = b.queue[:0], b.gangs[:0], b.started[:0], false, 0
 	for _, list := range [...][]sim.Job{v.Waiting(), v.Running()} {
 		for _, j := range list {
 			m := seat(&b.begin, j)
@@ -116,6 +117,9 @@ func (b *passes) known(v *sim.View, j sim.Job) *rank {
 func (b *passes) enter(v *sim.View, j sim.Job) entry {
 	e := entry{pos: v.Pos(j), milli: milli(v, j), job: j}
 	b.put(v, &e, b.known(v, j))
+	if e.milli == 0 {
+		b.bare++
+	}
 	return e
 }
 
@@ -200,6 +204,9 @@ func (b *passes) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 		}
 		if b.fits(v, d) {
 			i := slices.IndexFunc(b.queue, func(e entry) bool { return e.job == c.Job })
+			if b.queue[i].milli == 0 {
+				b.bare--
+			}
 			b.queue = slices.Delete(b.queue, i, i+1)
 			b.started = append(b.started, c.Job)
 			return nil
@@ -231,7 +238,7 @@ func (b *passes) pass(v *sim.View) {
 		if now >= g.due {
 			b.renew(v, g)
 		}
-		if b.wakes && (b.until == 0 || g.due < b.until) {
+		if b.wakes && b.queues() && (b.until == 0 || g.due < b.until) {
 			b.until = g.due
 		}
 		if now < g.from {
@@ -243,7 +250,7 @@ func (b *passes) pass(v *sim.View) {
 		room += g.milli
 		b.behind = append(b.behind, g.entry)
 	}
-	if room == 0 {
+	if room == 0 && b.bare == 0 {
 		return
 	}
 	if len(b.behind) > 1 {
@@ -260,7 +267,7 @@ func (b *passes) merge(room int) {
 		for ; r < len(b.behind) && b.behind[r].compare(e) < 0; r++ {
 			room = b.stay(&b.behind[r], room, &stops)
 		}
-		if room == 0 {
+		if room == 0 && b.bare == 0 {
 			break
 		}
 		if e.milli <= room {

@@ -18,7 +18,9 @@ type ranking struct {
 
 // Stopping returns the orders that stop running jobs and that rollouts can play on with: their ranks follow from the jobs in the
 // system.
-func Stopping() []string { return []string{"srtf", "srsf", "gittins", "las", "las-2d"} }
+func Stopping() []string {
+	return []string{"srtf", "srsf", "gittins", "las", "las-2d", "las-2d-prompt"}
+}
 
 // limits are those of the queues of las and las-2d.
 var limits = heuristic.DefaultConfig().Limits
@@ -42,7 +44,7 @@ func (o *ranking) rank(v *sim.View, j sim.Job) rank {
 	switch {
 	case o.order == "las":
 		m.attained(float64(ran), 1)
-	case o.order == "las-2d":
+	case o.queues():
 		m.attained(v.GPUTime(j), share(v.Request(j).GPUs, v.Request(j).Milli))
 	case o.est.Mode == sim.EstimateExact:
 		m.x = v.Left(j)
@@ -73,7 +75,9 @@ func (m *rank) attained(held, rate float64) {
 }
 
 // queues reports whether the order has queues of what jobs have attained.
-func (o *ranking) queues() bool { return o.order == "las" || o.order == "las-2d" }
+func (o *ranking) queues() bool {
+	return o.order == "las" || o.order == "las-2d" || o.order == "las-2d-prompt"
+}
 
 // byGPU reports whether the order counts time on each GPU.
 func (o *ranking) byGPU() bool { return o.order == "srsf" || o.order == "gittins" }
