@@ -15,7 +15,8 @@ import (
 // Learn makes one update, all epochs over a full rollout, and empties the rollout. Before the rollout is full it
 // returns agents.ErrNotReady. The statistics, in this order: policy_loss, value_loss, entropy, approx_kl,
 // clip_fraction and grad_norm (means over the minibatches), explained_variance (of the acting critic), learning_rate,
-// clip_range, reward_scale, epochs (passes begun, fewer when target_kl ended the update) and n_updates. An update
+// clip_range, reward_scale, epochs (passes begun, fewer when target_kl ended the update) and n_updates. With CriticEpochs all
+// but value_loss are of the policy's passes. An update
 // that has begun is finished even if ctx is cancelled, because half an update could not be resumed. A loss or a
 // gradient that is not finite is an error that names it and the step, and the parameters stay as they were before
 // that step. Parameters that are not finite after the update are an error too.
@@ -62,38 +63,18 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 		clip *= 1 - a.begun
 	}
 
-	var sum stats
-	norms, measured, epochs := 0.0, 0, 0
-	n := len(a.index)
-	m, _ := a.cfg.pieces(len(a.roll.Live)) // the same number for every replica
-update:
-	for ; epochs < a.cfg.Epochs; epochs++ {
-		a.order.Shuffle(n, func(i, j int) { a.index[i], a.index[j] = a.index[j], a.index[i] })
-		for k := 0; k < m; k++ {
-			from, to := a.cfg.piece(k, n)
-			if a.roll.Len() < a.roll.Steps { // cut short: smaller pieces, so that it has a part in every minibatch
-				from, to = k*n/m, (k+1)*n/m
-			}
-			grad, s, steps, err := a.gradient(ctx, a.index[from:to], clip)
-			if err != nil {
-				return nil, err
-			}
-			if steps == 0 { // fewer live steps than minibatches
-				continue
-			}
-			sum.add(s)
-			measured++
-			if a.cfg.TargetKL > 0 && s.kl > 1.5*a.cfg.TargetKL {
-				epochs++
-				break update
-			}
-			norm, scale := optim.ClipScale(grad, a.cfg.MaxGradNorm)
-			if math.IsNaN(norm) || math.IsInf(norm, 0) {
-				return nil, fmt.Errorf("ppo: the gradient of %s at step %d of the optimiser", grad.NotFinite(), a.updates)
-			}
-			norms += norm
-			a.opt.StepScaled(grad, lr, scale)
-			a.updates++
+	p, err := a.passes(ctx, a.cfg.Epochs, a.gradient, clip, a.opt, lr)
+	if err != nil {
+		return nil, err
+	}
+	var v passed
+	if c := a.critic; c != nil {
+		rate := a.cfg.criticLR()
+		if a.cfg.AnnealLR {
+			rate *= 1 - a.begun
+		}
+		if v, err = a.passes(ctx, a.cfg.CriticEpochs, c.gradient, clip, c.opt, rate); err != nil {
+			return nil, err
 		}
 	}
 	if sum := kernel.SumSquares(a.net.Params().Data); math.IsNaN(sum) || math.IsInf(sum, 0) {
@@ -101,19 +82,22 @@ update:
 	}
 	a.roll.Reset()
 
-	d := float64(max(measured, 1))
+	sum, d := p.sum, float64(max(p.measured, 1))
+	if a.critic != nil {
+		sum.value = v.sum.value * d / float64(max(v.measured, 1))
+	}
 	a.stats = append(a.stats[:0],
 		agents.Stat{Name: "policy_loss", Value: sum.policy / d},
 		agents.Stat{Name: "value_loss", Value: sum.value / d},
 		agents.Stat{Name: "entropy", Value: sum.entropy / d},
 		agents.Stat{Name: "approx_kl", Value: sum.kl / d},
 		agents.Stat{Name: "clip_fraction", Value: sum.clipped / d},
-		agents.Stat{Name: "grad_norm", Value: norms / d},
+		agents.Stat{Name: "grad_norm", Value: p.norms / d},
 		agents.Stat{Name: "explained_variance", Value: explained},
 		agents.Stat{Name: "learning_rate", Value: lr},
 		agents.Stat{Name: "clip_range", Value: clip},
 		agents.Stat{Name: "reward_scale", Value: scale},
-		agents.Stat{Name: "epochs", Value: float64(epochs)},
+		agents.Stat{Name: "epochs", Value: float64(p.epochs)},
 		agents.Stat{Name: "n_updates", Value: float64(a.updates)},
 	)
 	if a.groups != nil {
@@ -123,6 +107,60 @@ update:
 		a.stats = append(a.stats, agents.Stat{Name: "ppo/value_mean", Value: a.popart.Mu}, agents.Stat{Name: "ppo/value_deviation", Value: a.popart.Sigma})
 	}
 	return a.stats, nil
+}
+
+// passed is what passes over a rollout did: sums over minibatches.
+type passed struct {
+	sum              stats
+	norms            float64
+	measured, epochs int
+}
+
+// passes makes passes over the live steps of the rollout, in a new order each: a step of opt along the gradient of every
+// minibatch. TargetKL ends them.
+func (a *Agent) passes(ctx context.Context, epochs int, gradient func(ctx context.Context, index []int, clip float64) (*nets.Params, stats, int, error),
+	clip float64, opt *optim.Adam, lr float64) (p passed, err error) {
+	n := len(a.index)
+	m, _ := a.cfg.pieces(len(a.roll.Live)) // the same number for every replica
+	for ; p.epochs < epochs; p.epochs++ {
+		a.order.Shuffle(n, func(i, j int) { a.index[i], a.index[j] = a.index[j], a.index[i] })
+		for k := range m {
+			from, to := a.cfg.piece(k, n)
+			if a.roll.Len() < a.roll.Steps { // cut short: smaller pieces, so that it has a part in every minibatch
+				from, to = k*n/m, (k+1)*n/m
+			}
+			grad, s, steps, err := gradient(ctx, a.index[from:to], clip)
+			if err != nil {
+				return p, err
+			}
+			if steps == 0 { // fewer live steps than minibatches
+				continue
+			}
+			p.sum.add(s)
+			p.measured++
+			if a.cfg.TargetKL > 0 && s.kl > 1.5*a.cfg.TargetKL {
+				p.epochs++
+				return p, nil
+			}
+			norm, err := a.descend(grad, opt, lr)
+			if err != nil {
+				return p, err
+			}
+			p.norms += norm
+		}
+	}
+	return p, nil
+}
+
+// descend makes one step of opt along grad, whose norm it clips and returns.
+func (a *Agent) descend(grad *nets.Params, opt *optim.Adam, lr float64) (norm float64, err error) {
+	norm, scale := optim.ClipScale(grad, a.cfg.MaxGradNorm)
+	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+		return 0, fmt.Errorf("ppo: the gradient of %s at step %d of the optimiser", grad.NotFinite(), a.updates)
+	}
+	opt.StepScaled(grad, lr, scale)
+	a.updates++
+	return norm, nil
 }
 
 // rescale has popart count the targets of the rollout, over all replicas.

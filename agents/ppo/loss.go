@@ -35,10 +35,14 @@ type loss struct {
 // Positions of a loss's outputs.
 const outStats = 0
 
-func newLoss(by Loss, m *model.ActorCritic, d op.Distribution, obsLen, capacity int) (*loss, error) {
+// newLoss builds the loss of policy and critic, or of the policy alone: the critic is then not computed, and its gradient is 0.
+func newLoss(by Loss, m *model.ActorCritic, d op.Distribution, obsLen, capacity int, alone bool) (*loss, error) {
 	n := capacity
 	prog, err := tape.Build(tensor.Float32, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
 		head, value := m.Graph(b, b.Input("obs", n, obsLen))
+		if alone {
+			value = b.Input("no value", n)
+		}
 		x := op.Surrogate{
 			Dist: d, Head: head, LogStd: m.LogStdNode(b), Value: value,
 			OldLogP:   b.Input("logp", n),
@@ -75,12 +79,14 @@ func newLoss(by Loss, m *model.ActorCritic, d op.Distribution, obsLen, capacity 
 // coefs are the coefficients of the loss; divisor is the number of steps in the whole minibatch.
 type coefs struct{ clip, clipValue, vf, ent, divisor float64 }
 
-func (l *loss) set(c coefs) {
-	l.coef[op.PPOClip] = float32(c.clip)
-	l.coef[op.PPOVFClip] = float32(c.clipValue)
-	l.coef[op.PPOVFCoef] = float32(c.vf)
-	l.coef[op.PPOEntCoef] = float32(c.ent)
-	l.coef[op.PPODivisor] = float32(c.divisor)
+func (l *loss) set(c coefs) { setCoefs(l.coef, c) }
+
+func setCoefs(dst []float32, c coefs) {
+	dst[op.PPOClip] = float32(c.clip)
+	dst[op.PPOVFClip] = float32(c.clipValue)
+	dst[op.PPOVFCoef] = float32(c.vf)
+	dst[op.PPOEntCoef] = float32(c.ent)
+	dst[op.PPODivisor] = float32(c.divisor)
 }
 
 // stats are sums that add up, shard by shard, to a minibatch's means.

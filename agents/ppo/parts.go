@@ -45,16 +45,23 @@ func (s *groupsState) fits(rows int) bool {
 const stateFormat = 1
 
 // Parts returns what a checkpoint keeps so that a resumed run continues bit for bit: weights.safetensors,
-// optimizer.safetensors, agent.json (counters, the shuffling stream, the reward's scale) and rollout.bin (steps not
-// yet learnt from). Save after Observe or Learn, not between Act and Observe.
+// optimizer.safetensors, agent.json (counters, the shuffling stream, the reward's scale), rollout.bin (steps not
+// yet learnt from) and, with Config.CriticEpochs, critic-optimizer.safetensors. Save after Observe or Learn, not between Act and Observe.
 func (a *Agent) Parts() []agents.Part {
-	return []agents.Part{
+	parts := []agents.Part{
 		agents.NewPart("weights.safetensors", &weightsPart{a.net.Params(), a.act.scale}),
 		agents.NewPart("optimizer.safetensors", a.opt),
 		agents.NewJSONPart("agent.json", a.save, a.load),
 		agents.NewPart("rollout.bin", a.roll),
 	}
+	if a.critic != nil {
+		parts = append(parts, agents.NewPart(criticPart, a.critic.opt))
+	}
+	return parts
 }
+
+// criticPart is the part with the state of the critic's optimiser.
+const criticPart = "critic-optimizer.safetensors"
 
 func (a *Agent) save() (state, error) {
 	order, err := a.orderPCG.MarshalBinary()

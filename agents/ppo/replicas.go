@@ -238,15 +238,21 @@ func (r *Replicas) Network() string { return r.members[0].Network() }
 // rollout-K.bin for each replica but the first.
 func (r *Replicas) Parts() []agents.Part {
 	first := r.members[0]
-	var weights, optimisers []agents.ReadWriter
+	var weights, optimisers, critics []agents.ReadWriter
 	var rest []agents.Part
 	for k, a := range r.members {
 		weights = append(weights, &weightsPart{a.net.Params(), a.act.scale})
 		optimisers = append(optimisers, a.opt)
+		if a.critic != nil {
+			critics = append(critics, a.critic.opt)
+		}
 		if k > 0 {
 			rest = append(rest, agents.NewJSONPart(fmt.Sprintf("agent-%d.json", k), a.save, a.load),
 				agents.NewPart(fmt.Sprintf("rollout-%d.bin", k), a.roll))
 		}
+	}
+	if critics != nil {
+		rest = append(rest, agents.NewPart(criticPart, copies(critics)))
 	}
 	return append([]agents.Part{
 		agents.NewPart("weights.safetensors", copies(weights)), agents.NewPart("optimizer.safetensors", copies(optimisers)),
