@@ -50,7 +50,8 @@ type Agent struct {
 	finalObs []float32   // [rows, ObsLen], of rows whose value is needed
 	finalRow []int       // rows in finalObs
 
-	losses []*loss // one for each worker
+	losses []*loss // one for each worker; with Config.CriticEpochs of the policy alone
+	critic *critic // with Config.CriticEpochs
 	shards []stats // of a minibatch
 	grads  *optim.ShardSum
 	index  []int // of live steps, shuffled
@@ -73,6 +74,7 @@ type minibatch struct {
 	index     []int     // of steps in the rollout
 	advantage []float32 // normalised, in index's order
 	coefs     coefs
+	anchor    float64 // the weight of the anchor in this update
 }
 
 // New returns an agent for rows environments of spec s that are stepped together, with weights that follow from seed.
@@ -137,11 +139,16 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 	}
 	a.work = a.workShard
 	for range min(a.workers, cfg.Shards) {
-		l, err := newLoss(cfg.Loss, net, a.act.dist, s.ObsLen(), ceil(largest, cfg.Shards), cfg.Anchor > 0)
+		l, err := newLoss(cfg.Loss, net, a.act.dist, s.ObsLen(), ceil(largest, cfg.Shards), lossParts{anchor: cfg.Anchor > 0, alone: cfg.CriticEpochs > 0})
 		if err != nil {
 			return nil, fmt.Errorf("ppo: %w", err)
 		}
 		a.losses = append(a.losses, l)
+	}
+	if cfg.CriticEpochs > 0 {
+		if a.critic, err = newCritic(a, adam, ceil(largest, cfg.Shards)); err != nil {
+			return nil, fmt.Errorf("ppo: %w", err)
+		}
 	}
 	a.shards, a.grads = make([]stats, cfg.Shards), optim.NewShardSum(a.losses[0].grad(), cfg.Shards, len(a.losses))
 	return a, nil

@@ -83,7 +83,8 @@ func TestTheGradientOfTheAnchorIsThatOfTheDivergence(t *testing.T) {
 			}
 			index := []int{3, 0, 7, 8, 20, 21, 11}
 			grad := func(weight float64) ([]float32, stats) {
-				g, s, _, err := a.gradient(context.Background(), index, 0.2, weight)
+				a.batch.anchor = weight
+				g, s, _, err := a.gradient(context.Background(), index, 0.2)
 				if err != nil {
 					t.Fatal(err)
 				}

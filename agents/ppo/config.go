@@ -57,6 +57,12 @@ type Config struct {
 	Anchor float64 `yaml:"anchor,omitempty"`
 	// AnchorDecay is the share of Anchor that is gone by the end of the training; it goes evenly.
 	AnchorDecay float64 `yaml:"anchor_decay,omitempty"`
+	// CriticEpochs, if not 0, gives the critic passes of its own: an update makes Epochs passes with the policy's loss alone, which
+	// TargetKL may end, and then CriticEpochs passes with the critic's. They have optimisers of their own. Actor and critic must be
+	// separate networks. 0 = every step is for both.
+	CriticEpochs int `yaml:"critic_epochs,omitempty"`
+	// CriticLR is the learning rate of those passes, 0 = LR; AnnealLR applies to it too.
+	CriticLR float64 `yaml:"critic_lr,omitempty"`
 
 	// Loss is how the loss and its gradient are computed: loss.go.
 	Loss Loss `yaml:"loss,omitempty"`
@@ -138,6 +144,14 @@ func (c Config) timed() bool { return c.LambdaTau > 0 || c.Baseline == ByGroup }
 // quorum returns how many replicas with full rollouts cut the others short.
 func (c Config) quorum() int { return int(math.Ceil(c.PreemptShare*float64(c.Replicas) - 1e-9)) }
 
+// criticLR returns the learning rate of the critic's own passes.
+func (c Config) criticLR() float64 {
+	if c.CriticLR == 0 {
+		return c.LR
+	}
+	return c.CriticLR
+}
+
 // Preempts reports whether replicas can be cut short, so that a run cannot be repeated.
 func (c Config) Preempts() bool { return c.PreemptShare > 0 && c.quorum() < c.Replicas }
 
@@ -175,6 +189,10 @@ func (c Config) Validate() error {
 		l.Add(c.Replicas > 1, "preempt_share", share, fmt.Sprintf("0, or at least 2 replicas (here %d): one alone waits for nobody", c.Replicas))
 	}
 	l.Add(c.LR > 0 && c.LR <= 1, "lr", c.LR, "a number in (0, 1]")
+	l.Add(c.CriticEpochs >= 0 && c.CriticEpochs <= 1<<20, "critic_epochs", c.CriticEpochs, "the number of the critic's own passes, 1 to 2^20, or 0 = none: every step is for policy and critic")
+	l.Add(c.CriticEpochs == 0 || c.Network.Separate, "critic_epochs", c.CriticEpochs, "0 without network.separate: a pass for the critic would change the policy")
+	l.Add(c.CriticLR >= 0 && c.CriticLR <= 1, "critic_lr", c.CriticLR, "a number in (0, 1], or 0 = lr")
+	l.Add(c.CriticLR == 0 || c.CriticEpochs > 0, "critic_lr", c.CriticLR, "0 without critic_epochs: a step for both has one learning rate")
 	l.Add(c.AdamEps > 0 && c.AdamEps <= 1, "adam_eps", c.AdamEps, "a number in (0, 1]")
 	l.Add(c.Gamma >= 0 && c.Gamma <= 1, "gamma", c.Gamma, "a number in [0, 1]")
 	l.Add(c.Lambda >= 0 && c.Lambda <= 1, "lambda", c.Lambda, "a number in [0, 1]")

@@ -171,6 +171,17 @@ func (a *Agent) Study(ctx context.Context, end bool) (agents.Stats, error) {
 		}
 		a.opt.StepScaled(grad, a.cfg.LR, scale)
 		a.updates++
+		if c := a.critic; c != nil {
+			c.taught = true
+			grad, _, _, err := c.gradient(ctx, a.index[from:to], 0)
+			c.taught = false
+			if err != nil {
+				return nil, err
+			}
+			if _, err := a.descend(grad, descent{opt: c.opt, lr: a.cfg.criticLR(), to: len(grad.Data)}); err != nil {
+				return nil, err
+			}
+		}
 		norms, steps = norms+norm, steps+1
 		sum.cross, sum.agree, sum.value = sum.cross+part.cross, sum.agree+part.agree, sum.value+part.value
 	}

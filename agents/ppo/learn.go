@@ -16,7 +16,7 @@ import (
 // returns agents.ErrNotReady. The statistics, in this order: policy_loss, value_loss, entropy, approx_kl,
 // clip_fraction and grad_norm (means over the minibatches), explained_variance (of the acting critic), learning_rate,
 // clip_range, reward_scale, epochs (passes begun, fewer when target_kl ended the update) and n_updates; then those of keys that
-// are off by default. An update
+// are off by default. With CriticEpochs all but value_loss are of the policy's passes. An update
 // that has begun is finished even if ctx is cancelled, because half an update could not be resumed. A loss or a
 // gradient that is not finite is an error that names it and the step, and the parameters stay as they were before
 // that step. Parameters that are not finite after the update are an error too.
@@ -63,53 +63,13 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 		clip *= 1 - a.begun
 	}
 
-	anchor, err := a.anchored(ctx)
-	if err != nil {
+	if a.batch.anchor, err = a.anchored(ctx); err != nil {
 		return nil, err
 	}
-	from, to := 0, len(a.net.Params().Data)
 	warming := a.warm < a.cfg.CriticWarmup
-	if warming {
-		from, to = a.net.Critic()
-	}
-
-	var sum stats
-	norms, measured, epochs := 0.0, 0, 0
-	n := len(a.index)
-	m, _ := a.cfg.pieces(len(a.roll.Live)) // the same number for every replica
-update:
-	for ; epochs < a.cfg.Epochs; epochs++ {
-		a.order.Shuffle(n, func(i, j int) { a.index[i], a.index[j] = a.index[j], a.index[i] })
-		for k := 0; k < m; k++ {
-			first, end := a.cfg.piece(k, n)
-			if a.roll.Len() < a.roll.Steps { // cut short: smaller pieces, so that it has a part in every minibatch
-				first, end = k*n/m, (k+1)*n/m
-			}
-			grad, s, steps, err := a.gradient(ctx, a.index[first:end], clip, anchor)
-			if err != nil {
-				return nil, err
-			}
-			if steps == 0 { // fewer live steps than minibatches
-				continue
-			}
-			sum.add(s)
-			measured++
-			if a.cfg.TargetKL > 0 && s.kl > 1.5*a.cfg.TargetKL {
-				epochs++
-				break update
-			}
-			if warming { // what is clipped is the critic's gradient alone
-				clear(grad.Data[:from])
-				clear(grad.Data[to:])
-			}
-			norm, scale := optim.ClipScale(grad, a.cfg.MaxGradNorm)
-			if math.IsNaN(norm) || math.IsInf(norm, 0) {
-				return nil, fmt.Errorf("ppo: the gradient of %s at step %d of the optimiser", grad.NotFinite(), a.updates)
-			}
-			norms += norm
-			a.opt.StepPart(grad, lr, scale, from, to)
-			a.updates++
-		}
+	p, v, err := a.teach(ctx, lr, clip, warming)
+	if err != nil {
+		return nil, err
 	}
 	if sum := kernel.SumSquares(a.net.Params().Data); math.IsNaN(sum) || math.IsInf(sum, 0) {
 		return nil, fmt.Errorf("ppo: the parameter %s after step %d of the optimiser", a.net.Params().NotFinite(), a.updates)
@@ -117,19 +77,22 @@ update:
 	a.roll.Reset()
 	a.warmed(warming)
 
-	d := float64(max(measured, 1))
+	sum, d := p.sum, float64(max(p.measured, 1))
+	if a.critic != nil {
+		sum.value = v.sum.value * d / float64(max(v.measured, 1))
+	}
 	a.stats = append(a.stats[:0],
 		agents.Stat{Name: "policy_loss", Value: sum.policy / d},
 		agents.Stat{Name: "value_loss", Value: sum.value / d},
 		agents.Stat{Name: "entropy", Value: sum.entropy / d},
 		agents.Stat{Name: "approx_kl", Value: sum.kl / d},
 		agents.Stat{Name: "clip_fraction", Value: sum.clipped / d},
-		agents.Stat{Name: "grad_norm", Value: norms / d},
+		agents.Stat{Name: "grad_norm", Value: p.norms / d},
 		agents.Stat{Name: "explained_variance", Value: explained},
 		agents.Stat{Name: "learning_rate", Value: lr},
 		agents.Stat{Name: "clip_range", Value: clip},
 		agents.Stat{Name: "reward_scale", Value: scale},
-		agents.Stat{Name: "epochs", Value: float64(epochs)},
+		agents.Stat{Name: "epochs", Value: float64(p.epochs)},
 		agents.Stat{Name: "n_updates", Value: float64(a.updates)},
 	)
 	if a.groups != nil {
@@ -139,12 +102,99 @@ update:
 		a.stats = append(a.stats, agents.Stat{Name: "ppo/value_mean", Value: a.popart.Mu}, agents.Stat{Name: "ppo/value_deviation", Value: a.popart.Sigma})
 	}
 	if a.anchor != nil {
-		a.stats = append(a.stats, agents.Stat{Name: "ppo/anchor", Value: anchor}, agents.Stat{Name: "ppo/anchor_loss", Value: sum.anchor / d})
+		a.stats = append(a.stats, agents.Stat{Name: "ppo/anchor", Value: a.batch.anchor}, agents.Stat{Name: "ppo/anchor_loss", Value: sum.anchor / d})
 	}
 	if a.cfg.CriticWarmup > 0 {
 		a.stats = append(a.stats, agents.Stat{Name: "ppo/critic_warmup", Value: float64(a.cfg.CriticWarmup - a.warm)})
 	}
 	return a.stats, nil
+}
+
+// teach makes the update's passes: p of the policy and, where it has none of its own, of the critic; v of the critic alone. While
+// the critic warms up, nothing but the critic's own parameters changes.
+func (a *Agent) teach(ctx context.Context, lr, clip float64, warming bool) (p, v passed, err error) {
+	step := descent{opt: a.opt, lr: lr, to: len(a.net.Params().Data)}
+	if warming {
+		step.from, step.to = a.net.Critic()
+	}
+	if !warming || a.critic == nil {
+		if p, err = a.passes(ctx, a.cfg.Epochs, a.gradient, clip, step); err != nil {
+			return p, v, err
+		}
+	}
+	c := a.critic
+	if c == nil {
+		return p, v, nil
+	}
+	step.opt, step.lr = c.opt, a.cfg.criticLR()
+	if a.cfg.AnnealLR {
+		step.lr *= 1 - a.begun
+	}
+	v, err = a.passes(ctx, a.cfg.CriticEpochs, c.gradient, clip, step)
+	return p, v, err
+}
+
+// descent is how a step is made: by which optimiser, how far, and of which elements of the parameters.
+type descent struct {
+	opt      *optim.Adam
+	lr       float64
+	from, to int
+}
+
+// passed is what passes over a rollout did: sums over minibatches.
+type passed struct {
+	sum              stats
+	norms            float64
+	measured, epochs int
+}
+
+// passes makes passes over the live steps of the rollout, in a new order each: a step along the gradient of every
+// minibatch. TargetKL ends them.
+func (a *Agent) passes(ctx context.Context, epochs int, gradient func(ctx context.Context, index []int, clip float64) (*nets.Params, stats, int, error),
+	clip float64, step descent) (p passed, err error) {
+	n := len(a.index)
+	m, _ := a.cfg.pieces(len(a.roll.Live)) // the same number for every replica
+	for ; p.epochs < epochs; p.epochs++ {
+		a.order.Shuffle(n, func(i, j int) { a.index[i], a.index[j] = a.index[j], a.index[i] })
+		for k := range m {
+			from, to := a.cfg.piece(k, n)
+			if a.roll.Len() < a.roll.Steps { // cut short: smaller pieces, so that it has a part in every minibatch
+				from, to = k*n/m, (k+1)*n/m
+			}
+			grad, s, steps, err := gradient(ctx, a.index[from:to], clip)
+			if err != nil {
+				return p, err
+			}
+			if steps == 0 { // fewer live steps than minibatches
+				continue
+			}
+			p.sum.add(s)
+			p.measured++
+			if a.cfg.TargetKL > 0 && s.kl > 1.5*a.cfg.TargetKL {
+				p.epochs++
+				return p, nil
+			}
+			norm, err := a.descend(grad, step)
+			if err != nil {
+				return p, err
+			}
+			p.norms += norm
+		}
+	}
+	return p, nil
+}
+
+// descend makes one step along grad, whose norm it clips and returns.
+func (a *Agent) descend(grad *nets.Params, step descent) (norm float64, err error) {
+	clear(grad.Data[:step.from]) // what is clipped is the gradient of the parts that learn
+	clear(grad.Data[step.to:])
+	norm, scale := optim.ClipScale(grad, a.cfg.MaxGradNorm)
+	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+		return 0, fmt.Errorf("ppo: the gradient of %s at step %d of the optimiser", grad.NotFinite(), a.updates)
+	}
+	step.opt.StepPart(grad, step.lr, scale, step.from, step.to)
+	a.updates++
+	return norm, nil
 }
 
 // rescale has popart count the targets of the rollout, over all replicas.
@@ -186,14 +236,14 @@ func (a *Agent) add(sums []float64) error {
 // gradient returns the gradient over one minibatch, parts of which other replicas may have, with the minibatch's
 // statistics and size. Replicas' gradients are weighted by their numbers of steps: their sum over the common divisor
 // is what one agent with all steps would get.
-func (a *Agent) gradient(ctx context.Context, index []int, clip, anchor float64) (*nets.Params, stats, int, error) {
+func (a *Agent) gradient(ctx context.Context, index []int, clip float64) (*nets.Params, stats, int, error) {
 	b := &a.batch
 	b.index = index
 	steps, err := a.normalise()
 	if err != nil || steps == 0 {
 		return nil, stats{}, 0, err
 	}
-	b.coefs = coefs{clip: clip, clipValue: a.cfg.ClipValue, vf: a.cfg.VFCoef, ent: a.cfg.EntCoef, anchor: anchor, divisor: float64(steps)}
+	b.coefs = coefs{clip: clip, clipValue: a.cfg.ClipValue, vf: a.cfg.VFCoef, ent: a.cfg.EntCoef, anchor: b.anchor, divisor: float64(steps)}
 	a.grads.Begin()
 	if err := par.For(ctx, len(a.losses), len(a.shards), a.work); err != nil {
 		return nil, stats{}, 0, err

@@ -42,11 +42,20 @@ const (
 	outAnchor = 1 // of an anchored loss: its part, times the weight
 )
 
-// An anchored loss adds the divergence from another policy (op.KLLoss).
-func newLoss(by Loss, m *model.ActorCritic, d op.Distribution, obsLen, capacity int, anchored bool) (*loss, error) {
+// lossParts are what a loss can have and leave out.
+type lossParts struct {
+	anchor bool // it adds the divergence from another policy (op.KLLoss)
+	alone  bool // it is the policy's alone: the critic is not computed, and its gradient is 0
+}
+
+// newLoss builds the loss of policy and critic.
+func newLoss(by Loss, m *model.ActorCritic, d op.Distribution, obsLen, capacity int, parts lossParts) (*loss, error) {
 	n := capacity
 	prog, err := tape.Build(tensor.Float32, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
 		head, value := m.Graph(b, b.Input("obs", n, obsLen))
+		if parts.alone {
+			value = b.Input("no value", n)
+		}
 		x := op.Surrogate{
 			Dist: d, Head: head, LogStd: m.LogStdNode(b), Value: value,
 			OldLogP:   b.Input("logp", n),
@@ -67,7 +76,7 @@ func newLoss(by Loss, m *model.ActorCritic, d op.Distribution, obsLen, capacity 
 			way = op.ComposedLoss
 		}
 		l, stats := way(x)
-		if !anchored {
+		if !parts.anchor {
 			return l, []*gorgonia.Node{stats}
 		}
 		y := op.KL{
@@ -89,7 +98,7 @@ func newLoss(by Loss, m *model.ActorCritic, d op.Distribution, obsLen, capacity 
 		advantage: prog.Input("advantage"), target: prog.Input("return"), value: prog.Input("value"),
 		weight: prog.Input("weight"), coef: prog.Input("coef"),
 	}
-	if anchored {
+	if parts.anchor {
 		l.anchor, l.anchorStd, l.anchorDivisor = prog.Input("anchor"), prog.Input("anchor_std"), prog.Input("anchor_divisor")
 	}
 	return l, nil
@@ -99,14 +108,18 @@ func newLoss(by Loss, m *model.ActorCritic, d op.Distribution, obsLen, capacity 
 type coefs struct{ clip, clipValue, vf, ent, anchor, divisor float64 }
 
 func (l *loss) set(c coefs) {
-	l.coef[op.PPOClip] = float32(c.clip)
-	l.coef[op.PPOVFClip] = float32(c.clipValue)
-	l.coef[op.PPOVFCoef] = float32(c.vf)
-	l.coef[op.PPOEntCoef] = float32(c.ent)
-	l.coef[op.PPODivisor] = float32(c.divisor)
+	setCoefs(l.coef, c)
 	if l.anchorDivisor != nil {
 		l.anchorDivisor[0] = float32(c.divisor / c.anchor) // infinite where the anchor has no weight
 	}
+}
+
+func setCoefs(dst []float32, c coefs) {
+	dst[op.PPOClip] = float32(c.clip)
+	dst[op.PPOVFClip] = float32(c.clipValue)
+	dst[op.PPOVFCoef] = float32(c.vf)
+	dst[op.PPOEntCoef] = float32(c.ent)
+	dst[op.PPODivisor] = float32(c.divisor)
 }
 
 // stats are sums that add up, shard by shard, to a minibatch's means.

@@ -49,7 +49,8 @@ const stateFormat = 1
 
 // Parts returns what a checkpoint keeps so that a resumed run continues bit for bit: weights.safetensors,
 // optimizer.safetensors, agent.json (counters, the shuffling stream, the reward's scale), rollout.bin (steps not
-// yet learnt from) and, with anchor, anchor.safetensors (the weights to stay near). Save after Observe or Learn, not between Act and Observe.
+// yet learnt from), with anchor anchor.safetensors (the weights to stay near) and with Config.CriticEpochs
+// critic-optimizer.safetensors. Save after Observe or Learn, not between Act and Observe.
 func (a *Agent) Parts() []agents.Part {
 	parts := []agents.Part{
 		agents.NewPart("weights.safetensors", &weightsPart{a.net.Params(), a.act.scale}),
@@ -60,8 +61,14 @@ func (a *Agent) Parts() []agents.Part {
 	if a.anchor != nil {
 		parts = append(parts, agents.NewPart("anchor.safetensors", &weightsPart{a.anchor.net.Params(), nil}))
 	}
+	if a.critic != nil {
+		parts = append(parts, agents.NewPart(criticPart, a.critic.opt))
+	}
 	return parts
 }
+
+// criticPart is the part with the state of the critic's optimiser.
+const criticPart = "critic-optimizer.safetensors"
 
 func (a *Agent) save() (state, error) {
 	order, err := a.orderPCG.MarshalBinary()

@@ -238,13 +238,16 @@ func (r *Replicas) Network() string { return r.members[0].Network() }
 // rollout-K.bin for each replica but the first.
 func (r *Replicas) Parts() []agents.Part {
 	first := r.members[0]
-	var weights, optimisers, anchors []agents.ReadWriter
+	var weights, optimisers, anchors, critics []agents.ReadWriter
 	var rest []agents.Part
 	for k, a := range r.members {
 		weights = append(weights, &weightsPart{a.net.Params(), a.act.scale})
 		optimisers = append(optimisers, a.opt)
 		if a.anchor != nil {
 			anchors = append(anchors, &weightsPart{a.anchor.net.Params(), nil})
+		}
+		if a.critic != nil {
+			critics = append(critics, a.critic.opt)
 		}
 		if k > 0 {
 			rest = append(rest, agents.NewJSONPart(fmt.Sprintf("agent-%d.json", k), a.save, a.load),
@@ -253,6 +256,9 @@ func (r *Replicas) Parts() []agents.Part {
 	}
 	if anchors != nil {
 		rest = append(rest, agents.NewPart("anchor.safetensors", copies(anchors)))
+	}
+	if critics != nil {
+		rest = append(rest, agents.NewPart(criticPart, copies(critics)))
 	}
 	return append([]agents.Part{
 		agents.NewPart("weights.safetensors", copies(weights)), agents.NewPart("optimizer.safetensors", copies(optimisers)),

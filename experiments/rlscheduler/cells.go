@@ -14,7 +14,8 @@ import (
 // Policies that are no rules.
 const (
 	tuned  = "tuned"        // the least key, tuned on the training part
-	search = "tuned+search" // the same with a search
+	state  = "tuned-state"  // the same with traits of the state, tuned likewise
+	search = "tuned+search" // tuned with a search
 )
 
 // rules are the rules that are played, as the tables show them.
@@ -58,6 +59,17 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 					return s.tune(ctx, b, o, mode, log)
 				},
 			})
+			tuneState := "tune-state/" + name
+			all = append(all, study.Cell{
+				Key: tuneState, Input: map[string]any{"method": method, "digest": of, "tune": s.State, "seed": tuneSeed}, After: []string{tune},
+				Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+					log, err := jobs()
+					if err != nil {
+						return nil, err
+					}
+					return s.tuneState(ctx, b, o, mode, log, keyIn(b.Rows(tune)))
+				},
+			})
 			for _, set := range o.sets(files) {
 				input := map[string]any{"method": method, "digest": of, "set": set}
 				if set == fresh {
@@ -72,6 +84,16 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 							return nil, err
 						}
 						return s.playRules(ctx, o, mode, log, set, files, keyIn(b.Rows(tune)))
+					},
+				})
+				all = append(all, study.Cell{
+					Key: "state/" + where, Input: input, After: []string{tuneState},
+					Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+						log, err := jobs()
+						if err != nil {
+							return nil, err
+						}
+						return s.playState(ctx, o, mode, log, set, files, stateKeyIn(b.Rows(tuneState)))
 					},
 				})
 				searched := map[string]any{"search": s.Search, "seed": searchSeed}
@@ -94,8 +116,11 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	return all, nil
 }
 
-// traits names the weights of a key, in their order.
-var traits = [peer.Traits]string{"ln r", "ln n", "n/256", "r n/256", "ln r ln n", "submit", "ln r squared", "wide"}
+// traits names the weights of a key, in their order: of the job, then of the state.
+var traits = [peer.Traits + peer.StateTraits]string{
+	"ln r", "ln n", "n/256", "r n/256", "ln r ln n", "submit", "ln r squared", "wide",
+	"blocked", "delay", "delay of all", "slowdown", "blocked ln r",
+}
 
 // tune returns the weights of a key that is tuned on the log's training part.
 func (s *settings) tune(ctx context.Context, b *study.Bench, o *logSettings, mode string, log []peer.Job) (rows []study.Row, err error) {
@@ -103,9 +128,51 @@ func (s *settings) tune(ctx context.Context, b *study.Bench, o *logSettings, mod
 	if err != nil {
 		return nil, err
 	}
+	return weights("key", o, mode, key[:]), nil
+}
+
+// tuneState returns the weights of a key with traits of the state, tuned on the log's training part from the key of its jobs.
+func (s *settings) tuneState(ctx context.Context, b *study.Bench, o *logSettings, mode string, log []peer.Job, from *peer.Linear) ([]study.Row, error) {
+	key, err := peer.TuneState(ctx, procs, mode == "yes", log[:training], *from, s.State, tuneSeed, b.Workers)
+	if err != nil {
+		return nil, err
+	}
+	return weights("state key", o, mode, append(key.Job[:], key.State[:]...)), nil
+}
+
+func weights(table string, o *logSettings, mode string, key []float64) (rows []study.Row) {
 	for i, w := range key {
 		labels := map[string]string{"log": o.Name, "back-filling": mode, "trait": traits[i]}
-		rows = append(rows, study.Row{Table: "key", Labels: labels, Metric: "weight", Value: w})
+		rows = append(rows, study.Row{Table: table, Labels: labels, Metric: "weight", Value: w})
+	}
+	return rows
+}
+
+// stateKeyIn returns the key whose weights are in rows.
+func stateKeyIn(rows []study.Row) *peer.StateKey {
+	var key peer.StateKey
+	for i := range rows {
+		if i < peer.Traits {
+			key.Job[i] = rows[i].Value
+		} else {
+			key.State[i-peer.Traits] = rows[i].Value
+		}
+	}
+	return &key
+}
+
+// playState plays the key with traits of the state.
+func (s *settings) playState(ctx context.Context, o *logSettings, mode string, log []peer.Job, set string, files []string, key *peer.StateKey) (rows []study.Row, err error) {
+	windows, err := s.windows(ctx, o, log, set, files)
+	if err != nil {
+		return nil, err
+	}
+	m, p := peer.NewMachine(procs, mode == "yes"), peer.NewStated(key)
+	for i := range windows {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		rows = append(rows, row(o, mode, set, state, &windows[i], "bsld", peer.PlayStated(m, p, windows[i].jobs)))
 	}
 	return rows, nil
 }

@@ -27,6 +27,7 @@ func small(p study.Plan) (settings, error) {
 	s, err := settingsOf(p)
 	s.Fresh = 2
 	s.Tune = peer.TuneConfig{Starts: 2, Generations: 2, Population: 4, Windows: 1, Length: 100}
+	s.State = s.Tune
 	s.Search = peer.SearchConfig{Candidates: 1, Futures: 4, Horizon: 5, Confidence: 2}
 	return s, err
 }
@@ -52,7 +53,7 @@ func TestTheReportIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 			t.Error("rows.csv depends on the number of workers")
 		}
 		for _, mode := range modes {
-			for _, policy := range []string{tuned, search, "f1", "smallest-area"} {
+			for _, policy := range []string{tuned, state, search, "f1", "smallest-area"} {
 				v, _, ok := r.Results.Find("fresh", map[string]string{"log": "generated", "back-filling": mode, "policy": policy}, "bounded slowdown")
 				if !ok || v.Value < 1 || v.Units != 2 {
 					t.Errorf("fresh logs, back-filling %s, %s: %+v", mode, policy, v)

@@ -23,6 +23,7 @@ type settings struct {
 	Logs   []logSettings     `yaml:"logs"`
 	Fresh  int               `yaml:"fresh"` // windows of generated logs, one of each
 	Tune   peer.TuneConfig   `yaml:"tune"`
+	State  peer.TuneConfig   `yaml:"state"` // of the key with traits of the state
 	Search peer.SearchConfig `yaml:"search"`
 }
 
@@ -51,6 +52,7 @@ func (s *settings) Validate() error {
 	}
 	l.Add(s.Fresh >= 2 && s.Fresh <= 1000, "fresh", s.Fresh, "2 to 1000")
 	l.Join("tune", s.Tune.Validate())
+	l.Join("state", s.State.Validate())
 	l.Join("search", s.Search.Validate())
 	return l.Err()
 }

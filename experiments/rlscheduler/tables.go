@@ -13,7 +13,7 @@ func (s *settings) order() map[string][]string {
 	for i := range s.Logs {
 		logs = append(logs, s.Logs[i].Name)
 	}
-	policies := append([]string{search, tuned}, rules...)
+	policies := append([]string{search, state, tuned}, rules...)
 	return map[string][]string{"log": logs, "back-filling": modes, "policy": policies, "trait": traits[:]}
 }
 
@@ -74,6 +74,11 @@ func (s *settings) tables() []study.Table {
 			Columns: []study.Column{{Title: "weight", Metric: "weight", Format: study.Fixed(3), Bare: true}},
 			Notes:   []string{"r: request, at least 10 s; n: processors; r n/256: ln r · n/256; submit: in units of 12 h; ln r squared: a tenth of it; wide: 1 for more than 128 processors."},
 		},
+		{
+			Name: "state-key", Title: "The tuned keys with traits of the state", From: "state key", By: []string{"log", "back-filling", "trait"}, Order: s.order(),
+			Columns: []study.Column{{Title: "weight", Metric: "weight", Format: study.Fixed(3), Bare: true}},
+			Notes:   []string{"blocked: 1 if the job does not fit; delay: ln of 1 + the minutes until it does; delay of all: ln of 1 + that time over the requests of all that wait, summed; slowdown: ln of (wait + r)/r; blocked ln r: ln r if it does not fit."},
+		},
 	}
 }
 
@@ -103,7 +108,7 @@ func (s *settings) claims(p study.Plan) []study.Claim {
 			if mode == "yes" {
 				what += ", back-filling"
 			}
-			for _, policy := range []string{tuned, search} {
+			for _, policy := range []string{tuned, state, search} {
 				all = append(all, study.Claim{
 					What: what + ": its agent, and " + policy, Paper: a[0] + "; " + a[1] + "; " + a[2], Table: "published",
 					Line: map[string]string{"log": logs[i].Name, "back-filling": mode, "policy": policy}, Column: "bounded slowdown",
@@ -127,7 +132,7 @@ func (s *settings) figures() []study.Figure {
 			Series: func(r *study.Results) []study.Series {
 				return r.Bars("fresh", "bounded slowdown", func(l map[string]string) bool {
 					switch l["policy"] {
-					case search, tuned, "f1", "f4", "sjf", "smallest-area":
+					case search, state, tuned, "f1", "f4", "sjf", "smallest-area":
 						return l["back-filling"] == mode
 					}
 					return false
@@ -143,7 +148,7 @@ func (s *settings) notes(p study.Plan) []string {
 	all := []string{
 		"The paper's agent: one draw, as its program prints it; mean ± standard deviation of such a mean over 100 draws; the best action always. The last two are measurements with its program.",
 		"The environment: the means of all rules of the paper's table are equal to the last digit that it prints where its logs are given (--data); every recorded decision and observation of its agent is too.",
-		"tuned: the waiting job of the least key, tuned on jobs 0 to 6999 of the log. tuned+search: at each decision, some jobs are tried in futures drawn from the same jobs, without those of the window.",
+		"tuned: the waiting job of the least key, tuned on jobs 0 to 6999 of the log. tuned-state: the same with five traits of the machine's state, tuned on from there. tuned+search: at each decision, some jobs are tried in futures drawn from the same jobs, without those of the window.",
 		"Run times are known exactly, as in the paper: the logs have no requested times, and its simulator takes the run time.",
 	}
 	if _, absent, err := s.given(p); err == nil && len(absent) > 0 {

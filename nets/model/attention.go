@@ -213,7 +213,7 @@ func (b *builder) attention(prefix string) body {
 	if b.cfg.slotted() {
 		k := b.slots()
 		slots := b.value(k*h, func(out int) layerOf { return &unpackLive{in: y, live: live, out: out, from: 1, rows: k, t: t, h: h} })
-		r.tables = []slotTable{{slots, k}}
+		r.tables = []slotTable{{v: slots, rows: k}}
 	}
 	pooled := b.value(2*h, func(out int) layerOf { return &poolLive{in: y, live: live, out: out, t: t, h: h} })
 	r.trunk = b.hidden(prefix, pooled)

@@ -16,8 +16,12 @@ type body struct {
 	alone  bool        // actions are scored from their slots alone, without the trunk
 }
 
-// slotTable is a value with one row for each slot of one table.
-type slotTable struct{ v, rows int }
+// slotTable is a value with one row for each slot of one table. With Config.SkipEmpty only the rows that hold something are there,
+// packed behind a row of no meaning.
+type slotTable struct {
+	v, rows int
+	live    int // value that lists the rows, 0 = all are there
+}
 
 // slotBranch is a branch that ends in slots.
 type slotBranch struct {
@@ -169,7 +173,15 @@ func (b *builder) biases(inputs int) initialiser {
 // dense adds a dense layer over value in, with rows rows for each observation.
 func (b *builder) dense(name string, in, rows, n int, gain float64, bias bool, act op.Act) int {
 	k := b.width[in] / rows
-	w, c := b.param(name+".weight", b.weights(gain), k, n), -1
+	w, c := b.linear(name, k, n, gain, bias)
+	return b.value(rows*n, func(out int) layerOf {
+		return &dense{in: in, out: out, w: w, b: c, rows: rows, k: k, n: n, act: act}
+	})
+}
+
+// linear declares the weights [k, n] of a dense layer and its bias, -1 if it has none.
+func (b *builder) linear(name string, k, n int, gain float64, bias bool) (w, c int) {
+	w, c = b.param(name+".weight", b.weights(gain), k, n), -1
 	if bias {
 		init := b.biases(k)
 		if gain == 0 {
@@ -177,9 +189,7 @@ func (b *builder) dense(name string, in, rows, n int, gain float64, bias bool, a
 		}
 		c = b.param(name+".bias", init, n)
 	}
-	return b.value(rows*n, func(out int) layerOf {
-		return &dense{in: in, out: out, w: w, b: c, rows: rows, k: k, n: n, act: act}
-	})
+	return w, c
 }
 
 func (b *builder) concat(rows int, vs []int) int {
@@ -296,7 +306,7 @@ func (b *builder) tables(branches []slotBranch) (tables []slotTable) {
 		for i++; i < len(branches) && !first[i]; i++ {
 			joined = append(joined, branches[i].v)
 		}
-		tables = append(tables, slotTable{b.concat(n, joined), n})
+		tables = append(tables, slotTable{v: b.concat(n, joined), rows: n, live: branches[i-1].live})
 	}
 	return tables
 }
@@ -390,9 +400,19 @@ func (b *builder) branch(prefix string, i int, f Field, from, to int) (r slotBra
 	} else if br.Slots { // with head dense the slots, if any, still share the layers
 		rows = max(positions, 1)
 	}
-	for j, n := range br.Dense {
-		v = b.dense(fmt.Sprintf("%s.dense.%d", prefix, j), v, rows, n, layer.GainHidden, true, act)
+	t := slotTable{v: v, rows: rows}
+	if b.cfg.SkipEmpty && asSlots {
+		if len(br.Convs) > 0 || len(f.Shape) != 2 || len(b.in) > 1 {
+			b.faults.Add(false, "skip_empty", true, "false: slots are not the rows of one table, the only field")
+			return r
+		}
+		t = b.packed(f, from, to)
 	}
+	for j, n := range br.Dense {
+		t.v = b.rowsDense(fmt.Sprintf("%s.dense.%d", prefix, j), t, n, layer.GainHidden, act)
+	}
+	v = t.v
+	r.live = t.live
 	if rows > 1 && !asSlots {
 		in := v
 		v = b.value(b.width[in], func(out int) layerOf { return &flatten{in: in, out: out, width: b.width[in]} })
@@ -440,7 +460,7 @@ func (b *builder) actionHead(name string, y body, gain float64) int {
 		k := t.rows
 		var hidden int
 		if y.alone {
-			hidden = b.dense(name+".slot"+suffix, t.v, k, h, layer.GainHidden, true, act)
+			hidden = b.rowsDense(name+".slot"+suffix, t, h, layer.GainHidden, act)
 		} else {
 			// slot·W1 + context·W2 is one layer with two inputs: with gain 1 each the sum has the variance of gain sqrt 2.
 			s := b.dense(name+".slot"+suffix, t.v, k, h, 1, false, op.Identity)
@@ -449,7 +469,7 @@ func (b *builder) actionHead(name string, y body, gain float64) int {
 			}
 			hidden = b.value(k*h, func(out int) layerOf { return &addRows{in: s, context: context, out: out, rows: k, h: h, act: act} })
 		}
-		each := b.dense(name+".each"+suffix, hidden, k, 1, gain, true, op.Identity)
+		each := b.unpacked(t, b.rowsDense(name+".each"+suffix, slotTable{hidden, k, t.live}, 1, gain, op.Identity))
 		scores = append(scores, each)
 	}
 	wait := -1

@@ -92,6 +92,9 @@ type Config struct {
 	// come from a small network with shared weights, of the shape of the one that scores actions. This is RLScheduler's critic;
 	// it depends on the number of slots and on their order.
 	Critic string `yaml:"critic,omitempty"`
+	// SkipEmpty leaves rows of slots that hold nothing (Field.Filled) out of the computation: they have the score 0, and for critic
+	// flat the number 0. It is for kind cnn and head each without other fields, and there for critic flat.
+	SkipEmpty bool `yaml:"skip_empty,omitempty"`
 	// Base, if it names a field, gives actions a fixed score that the network's own is added to.
 	Base Base `yaml:"base,omitempty"`
 }
@@ -163,6 +166,7 @@ func (c Config) Validate() error {
 	l.Add(c.Head == "dense" || c.slotted(), "head", c.Head, `"dense", "slots" or "each"`)
 	l.Add(c.Critic == "" || c.Critic == criticFlat, "critic", c.Critic, `"flat" or nothing`)
 	l.Add(c.Critic != criticFlat || c.Head == "each", "critic", c.Critic, `nothing, except with head "each"`)
+	l.Add(!c.SkipEmpty || c.Kind == "cnn" && c.Critic == criticFlat, "skip_empty", c.SkipEmpty, "false, except with kind cnn and critic flat")
 	widths(&l, "hidden", c.Hidden)
 	l.Join("base", c.Base.validate())
 	slots := false

@@ -19,8 +19,8 @@ func (b *builder) flat(prefix string, tables []slotTable) int {
 		if i > 0 {
 			suffix = fmt.Sprint(".", i)
 		}
-		hidden := b.dense(prefix+"value.slot"+suffix, t.v, t.rows, b.cfg.SlotHidden, layer.GainHidden, true, b.cfg.act())
-		each := b.dense(prefix+"value.each"+suffix, hidden, t.rows, 1, 1, true, op.Identity)
+		hidden := b.rowsDense(prefix+"value.slot"+suffix, t, b.cfg.SlotHidden, layer.GainHidden, b.cfg.act())
+		each := b.unpacked(t, b.rowsDense(prefix+"value.each"+suffix, slotTable{hidden, t.rows, t.live}, 1, 1, op.Identity))
 		all = append(all, b.value(t.rows, func(out int) layerOf { return &flatten{in: each, out: out, width: t.rows} }))
 	}
 	return b.concat(1, all)

@@ -57,7 +57,7 @@ func PPOLoss(x PPO) (loss, stats *gorgonia.Node) {
 		need(s[0] == n, "ppo: input %q has shape %v, want [%d]", v.Name(), s, n)
 	}
 	need(shape("ppo", x.Coef, 1)[0] == PPOCoefs, "ppo: %d coefficients, want %d", x.Coef.Shape()[0], PPOCoefs)
-	clip, vfClip := element(x.Coef, PPOClip), orInf(element(x.Coef, PPOVFClip))
+	clip := element(x.Coef, PPOClip)
 	low, high := Affine(clip, -1, 1), Affine(clip, 1, 1)
 	// A row that only fills up the batch may hold anything, even NaN; Keep makes it count 0.
 	live := func(v *gorgonia.Node) *gorgonia.Node { return Keep(v, x.Weight) }
@@ -67,10 +67,7 @@ func PPOLoss(x PPO) (loss, stats *gorgonia.Node) {
 	gain := Min(Mul(ratio, advantage), Mul(Clamp(ratio, low, high), advantage))
 	policy := Affine(gain, -1, 0)
 
-	miss := live(Sub(x.Value, x.Return))
-	move := Clamp(live(Sub(x.Value, x.OldValue)), Affine(vfClip, -1, 0), vfClip)
-	keptMiss := live(Sub(Add(x.OldValue, move), x.Return))
-	value := Affine(Max(Square(miss), Square(keptMiss)), 0.5, 0)
+	value := x.valueLoss()
 
 	entropy := x.Entropy
 	if size(entropy.Shape()) == n {
@@ -85,6 +82,29 @@ func PPOLoss(x PPO) (loss, stats *gorgonia.Node) {
 	kl := Sub(Affine(ratio, 1, -1), logRatio)
 	stats = list(policyLoss, valueLoss, bonus, mean(kl), mean(outside(ratio, low, high)))
 	return loss, stats
+}
+
+// valueLoss is half the squared error of every row's value, 0 in rows that only fill up the batch.
+func (x *PPO) valueLoss() *gorgonia.Node {
+	live := func(v *gorgonia.Node) *gorgonia.Node { return Keep(v, x.Weight) }
+	vfClip := orInf(element(x.Coef, PPOVFClip))
+	miss := live(Sub(x.Value, x.Return))
+	move := Clamp(live(Sub(x.Value, x.OldValue)), Affine(vfClip, -1, 0), vfClip)
+	keptMiss := live(Sub(Add(x.OldValue, move), x.Return))
+	return Affine(Max(Square(miss), Square(keptMiss)), 0.5, 0)
+}
+
+// ValueLoss is the part of PPOLoss that depends on Value: VFCoef times the value loss. Of x it needs Value, Return, OldValue,
+// Weight and Coef. The second result is the value loss before its coefficient, in shape [1].
+func ValueLoss(x PPO) (loss, stats *gorgonia.Node) {
+	n := shape("value", x.Value, 1)[0]
+	for _, v := range []*gorgonia.Node{x.Return, x.OldValue, x.Weight} {
+		s := shape("value", v, 1)
+		need(s[0] == n, "value: input %q has shape %v, want [%d]", v.Name(), s, n)
+	}
+	share := Div(x.Weight, element(x.Coef, PPODivisor))
+	mean := Sum(Mul(share, x.valueLoss()))
+	return Mul(mean, element(x.Coef, PPOVFCoef)), list(mean)
 }
 
 // ComposedLoss is SurrogateLoss as a composition of single operations: PPOLoss of PolicyLogProb. It is slower, and

@@ -230,7 +230,9 @@ func TestTuning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if tuned, oldest := spread(m, one, jobs, 200), PlayKeyed(m, NewKeyed(fcfs), jobs); tuned > oldest {
+	keyed := NewKeyed(&one)
+	tuned := spread(func(jobs []Job) float64 { return PlayKeyed(m, keyed, jobs) }, jobs, 200)
+	if oldest := PlayKeyed(m, NewKeyed(fcfs), jobs); tuned > oldest {
 		t.Errorf("the tuned key has %v in windows, first come first served %v in all", tuned, oldest)
 	}
 	stopped, cancel := context.WithCancel(context.Background())

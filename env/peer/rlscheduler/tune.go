@@ -39,54 +39,98 @@ func (c *TuneConfig) Validate() error {
 // windows do not decide. Every tenth generation's mean is played in forty windows all over jobs; the key of the least mean
 // bounded slowdown there is the result. The result is the same for any number of workers.
 func Tune(ctx context.Context, procs int, backfill bool, jobs []Job, cfg TuneConfig, seed uint64, workers int) (Linear, error) {
-	if err := cfg.Validate(); err != nil {
+	mean, deviation := make([]float64, Traits), make([]float64, Traits)
+	mean[0], mean[1] = 1, 1
+	for k := range deviation {
+		deviation[k] = 0.7
+	}
+	key, err := tuneAll(ctx, procs, backfill, jobs, &cfg, seed, workers, "rlscheduler/tune", mean, deviation, func(m *Machine, key []float64) func(jobs []Job) float64 {
+		p := NewKeyed((*Linear)(key))
+		return func(jobs []Job) float64 { return PlayKeyed(m, p, jobs) }
+	})
+	if err != nil {
 		return Linear{}, err
 	}
+	return Linear(key), nil
+}
+
+// TuneState looks for the StateKey of the least bounded slowdown as Tune does, from the key that Tune has found: its weights and those
+// of the state are drawn together.
+func TuneState(ctx context.Context, procs int, backfill bool, jobs []Job, from Linear, cfg TuneConfig, seed uint64, workers int) (StateKey, error) {
+	const n = Traits + StateTraits
+	mean, deviation := make([]float64, n), make([]float64, n)
+	copy(mean, from[:])
+	for k := range deviation {
+		deviation[k] = 0.3
+	}
+	key, err := tuneAll(ctx, procs, backfill, jobs, &cfg, seed, workers, "rlscheduler/tune-state", mean, deviation, func(m *Machine, key []float64) func(jobs []Job) float64 {
+		p := NewStated(stateKey(key))
+		return func(jobs []Job) float64 { return PlayStated(m, p, jobs) }
+	})
+	if err != nil {
+		return StateKey{}, err
+	}
+	return *stateKey(key), nil
+}
+
+func stateKey(x []float64) *StateKey {
+	return &StateKey{Job: Linear(x[:Traits]), State: [StateTraits]float64(x[Traits:])}
+}
+
+// player returns how a key plays a window of jobs on a machine.
+type player = func(m *Machine, key []float64) func(jobs []Job) float64
+
+// tuneAll runs the searches and returns the best key.
+func tuneAll(ctx context.Context, procs int, backfill bool, jobs []Job, cfg *TuneConfig, seed uint64, workers int, stream string,
+	mean, deviation []float64, play player) ([]float64, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
 	if len(jobs) < cfg.Length {
-		return Linear{}, fmt.Errorf("rlscheduler: %d jobs to tune a key on, want a window of %d", len(jobs), cfg.Length)
+		return nil, fmt.Errorf("rlscheduler: %d jobs to tune a key on, want a window of %d", len(jobs), cfg.Length)
 	}
 	type found struct {
-		key   Linear
+		key   []float64
 		score float64
 	}
 	best := make([]found, cfg.Starts)
 	err := par.For(ctx, workers, cfg.Starts, func(_, i int) error {
-		r := rng.Stream(rng.At(seed, uint64(i)), "rlscheduler/tune")
+		r := rng.Stream(rng.At(seed, uint64(i)), stream)
 		best[i].score = math.Inf(1)
-		return tune(ctx, NewMachine(procs, backfill), jobs, &cfg, r, func(m *Machine, key Linear) {
-			if s := spread(m, key, jobs, cfg.Length); s < best[i].score {
-				best[i] = found{key, s}
+		m := NewMachine(procs, backfill)
+		return tune(ctx, m, jobs, cfg, r, slices.Clone(mean), slices.Clone(deviation), play, func(key []float64) {
+			if s := spread(play(m, key), jobs, cfg.Length); s < best[i].score {
+				best[i] = found{slices.Clone(key), s}
 			}
 		})
 	})
 	if err != nil {
-		return Linear{}, err
+		return nil, err
 	}
 	return slices.MinFunc(best, func(a, b found) int { return cmp.Compare(a.score, b.score) }).key, nil
 }
 
 // spread returns the mean bounded slowdown in forty windows all over jobs.
-func spread(m *Machine, key Linear, jobs []Job, length int) float64 {
+func spread(play func(jobs []Job) float64, jobs []Job, length int) float64 {
 	const windows = 40
-	p, sum := NewKeyed(&key), 0.0
+	sum := 0.0
 	for i := range windows {
 		from := i * (len(jobs) - length) / (windows - 1)
-		sum += PlayKeyed(m, p, jobs[from:from+length])
+		sum += play(jobs[from : from+length])
 	}
 	return sum / windows
 }
 
-// tune calls look with the mean of every tenth generation.
-func tune(ctx context.Context, m *Machine, jobs []Job, cfg *TuneConfig, r *rand.Rand, look func(*Machine, Linear)) error {
-	mean, deviation := Linear{0: 1, 1: 1}, Linear{}
-	for k := range deviation {
-		deviation[k] = 0.7
-	}
+// tune moves mean and deviation, and calls look with the mean of every tenth generation.
+func tune(ctx context.Context, m *Machine, jobs []Job, cfg *TuneConfig, r *rand.Rand, mean, deviation []float64, play player, look func(key []float64)) error {
 	type drawn struct {
-		key  Linear
+		key  []float64
 		cost float64
 	}
 	all, from := make([]drawn, cfg.Population), make([]int, cfg.Windows)
+	for i := range all {
+		all[i].key = make([]float64, len(mean))
+	}
 	for g := range cfg.Generations {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -96,15 +140,16 @@ func tune(ctx context.Context, m *Machine, jobs []Job, cfg *TuneConfig, r *rand.
 		}
 		for i := range all {
 			d := &all[i]
-			d.key, d.cost = mean, 0
+			copy(d.key, mean)
+			d.cost = 0
 			if i > 0 { // the first is the mean itself
 				for k := range d.key {
 					d.key[k] += deviation[k] * r.NormFloat64()
 				}
 			}
-			p := NewKeyed(&d.key)
+			p := play(m, d.key)
 			for _, at := range from {
-				d.cost += math.Log(PlayKeyed(m, p, jobs[at:at+cfg.Length]))
+				d.cost += math.Log(p(jobs[at : at+cfg.Length]))
 			}
 		}
 		slices.SortStableFunc(all, func(a, b drawn) int { return cmp.Compare(a.cost, b.cost) })
@@ -120,7 +165,7 @@ func tune(ctx context.Context, m *Machine, jobs []Job, cfg *TuneConfig, r *rand.
 			deviation[k] = max(0.01, 0.7*deviation[k]+0.3*math.Sqrt(max(0, squares/n-sum/n*sum/n)))
 		}
 		if (g+1)%10 == 0 || g+1 == cfg.Generations {
-			look(m, mean)
+			look(mean)
 		}
 	}
 	return nil
