@@ -12,7 +12,15 @@ import pytest
 import clustergym
 from clustergym import RemoteEnv
 
-SMALL = {"cluster": "2x4", "max_gpus": 4, "visible": 4, "window": 12, "warm": 4, "load": 3.0, "trace": {"synth": {"jobs": 500}}}
+SMALL = {
+    "cluster": "2x4",
+    "max_gpus": 4,
+    "visible": 4,
+    "window": 12,
+    "warm": 4,
+    "load": 3.0,
+    "trace": {"synth": {"jobs": 500}},
+}
 LOOK = "rollout:sjf@slots"
 
 
@@ -65,7 +73,9 @@ def test_vectors_are_advised_in_one_request(client: clustergym.Client) -> None:
     venv.close()
 
 
-def test_the_example_of_dagger_runs(url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_of_dagger_runs(
+    url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("CLUSTERGYM_URL", url)
     monkeypatch.setattr(sys, "argv", ["dagger.py", "--rounds", "2", "--steps", "20", "--envs", "2", "--budget", "16"])
     runpy.run_path(str(Path(__file__).parents[1] / "examples" / "dagger.py"), run_name="__main__")

@@ -15,8 +15,8 @@ from ._files import resolve
 from .client import Call, Client, Stats, fields_of, request_head
 from .codec import Array
 from .envs import (
-    advised,
     RemoteEnv,
+    advised,
     batch_action,
     blob_of,
     frames,
