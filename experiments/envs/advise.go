@@ -39,6 +39,9 @@ func DefaultAdvice() Advice { return Advice{Budget: 256, Time: time.Second} }
 
 // Validate reports every fault.
 func (a *Advice) Validate() error {
+	if len(a.Policies) == 0 {
+		return nil
+	}
 	var l fault.List
 	l.Add(a.Budget >= 1 && a.Budget <= 1_000_000, "budget", a.Budget, "1 to 1000000 rollouts")
 	l.Add(a.Time >= 100*time.Microsecond && a.Time <= time.Minute, "budget_time", a.Time, "100us to 1m")
@@ -72,7 +75,7 @@ func (d *Descriptor) advisable() []string {
 		for _, r := range d.certainRules() {
 			h := heuristic.DefaultConfig()
 			h.Order, h.Admission = r, "skip"
-			if rollout.CheckBase(&h) == nil {
+			if slices.Contains(heuristic.Bases(), r) && rollout.CheckBase(&h) == nil {
 				names = append(names, rollout.Prefix+r+ruleSuffix)
 			}
 		}
@@ -153,18 +156,20 @@ type searcher struct {
 	policy agents.Policy
 }
 
+// newAdviser returns nil where nothing is allowed, which costs no memory.
 func newAdviser(k *desk, e env.Env) *adviser {
+	if len(k.Policies) == 0 {
+		return nil
+	}
 	return &adviser{
-		desk: k, e: e, batch: env.NewBatch(e.Spec(), 1), action: env.NewActions(e.Spec(), 1),
+		desk: k, e: e, batch: &env.Batch{N: 1, Kind: make([]env.Kind, 1), Mask: make([]bool, e.Spec().MaskLen())}, action: env.NewActions(e.Spec(), 1),
 		plain: map[string]agents.Policy{}, ahead: map[string]*searcher{},
 	}
 }
 
 // follow stores the current time step.
 func (a *adviser) follow(ts *env.TimeStep) {
-	copy(a.batch.Obs, ts.Obs)
 	copy(a.batch.Mask, ts.Mask)
-	copy(a.batch.Info, ts.Info)
 	a.batch.Kind[0], a.begun = ts.Kind, true
 }
 

@@ -260,7 +260,7 @@ func TestAdviceIsRefusedInOneSentence(t *testing.T) {
 		want string
 	}{
 		{Advice{Policies: []string{"sjff@slots"}, Budget: 1, Time: time.Second}, "advise"},
-		{Advice{Time: time.Second}, "budget"}, {Advice{Budget: 1, Time: time.Hour}, "budget_time"},
+		{Advice{Policies: []string{AllPolicies}, Time: time.Second}, "budget"}, {Advice{Policies: []string{AllPolicies}, Budget: 1, Time: time.Hour}, "budget_time"},
 	} {
 		if err := c.a.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c.a, err)

@@ -250,7 +250,7 @@ func (d *Descriptor) served(e env.Env, args *Args, k *desk) env.Env {
 		s.adviser = newAdviser(k, a)
 		return s
 	}
-	if p, ok := e.(planned); ok && d.Scheduling() {
+	if p, ok := e.(planned); ok && len(k.Policies) > 0 && d.Scheduling() {
 		s := &plannedEnv{planned: p, adviser: newAdviser(k, p)}
 		if t, ok := e.(env.Tasker); ok {
 			return &taskedEnv{s, t}
