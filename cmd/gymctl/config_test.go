@@ -130,7 +130,7 @@ func packed(t *testing.T, text string) string {
 
 func TestConfigShowAppliesChangesInOrder(t *testing.T) {
 	out := must(t, "config", "show", "quickstart", "--set", "train.steps=7000", "--set", "train.steps=8000", "--set", "cluster=4x8")
-	for _, want := range []string{"\n  steps: 8000\n", "\ncluster: 4x8\n", "\n    jobs: 45000\n"} {
+	for _, want := range []string{"\n  steps: 8000\n", "\ncluster: 4x8\n", "\n    jobs: 180000\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in\n%s", want, out)
 		}
