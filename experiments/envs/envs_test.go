@@ -187,7 +187,7 @@ func TestPresetsStandInThePlaceOfDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := args.Settings.(*jobselect.Config)
-	if own.Reward != "wait" || args.Trace.Synth.Jobs != 45000 || args.Trace.Seed != 2 || own.Window != 64 {
+	if own.Reward != "wait" || args.Trace.Synth.Jobs != 180000 || args.Trace.Seed != 2 || own.Window != 64 {
 		t.Errorf("got %+v", args)
 	}
 }
