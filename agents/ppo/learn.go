@@ -15,7 +15,8 @@ import (
 // Learn makes one update, all epochs over a full rollout, and empties the rollout. Before the rollout is full it
 // returns agents.ErrNotReady. The statistics, in this order: policy_loss, value_loss, entropy, approx_kl,
 // clip_fraction and grad_norm (means over the minibatches), explained_variance (of the acting critic), learning_rate,
-// clip_range, reward_scale, epochs (passes begun, fewer when target_kl ended the update) and n_updates. An update
+// clip_range, reward_scale, epochs (passes begun, fewer when target_kl ended the update) and n_updates; then those of keys that
+// are off by default. An update
 // that has begun is finished even if ctx is cancelled, because half an update could not be resumed. A loss or a
 // gradient that is not finite is an error that names it and the step, and the parameters stay as they were before
 // that step. Parameters that are not finite after the update are an error too.
@@ -62,6 +63,16 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 		clip *= 1 - a.begun
 	}
 
+	anchor, err := a.anchored(ctx)
+	if err != nil {
+		return nil, err
+	}
+	from, to := 0, len(a.net.Params().Data)
+	warming := a.warm < a.cfg.CriticWarmup
+	if warming {
+		from, to = a.net.Critic()
+	}
+
 	var sum stats
 	norms, measured, epochs := 0.0, 0, 0
 	n := len(a.index)
@@ -70,11 +81,11 @@ update:
 	for ; epochs < a.cfg.Epochs; epochs++ {
 		a.order.Shuffle(n, func(i, j int) { a.index[i], a.index[j] = a.index[j], a.index[i] })
 		for k := 0; k < m; k++ {
-			from, to := a.cfg.piece(k, n)
+			first, end := a.cfg.piece(k, n)
 			if a.roll.Len() < a.roll.Steps { // cut short: smaller pieces, so that it has a part in every minibatch
-				from, to = k*n/m, (k+1)*n/m
+				first, end = k*n/m, (k+1)*n/m
 			}
-			grad, s, steps, err := a.gradient(ctx, a.index[from:to], clip)
+			grad, s, steps, err := a.gradient(ctx, a.index[first:end], clip, anchor)
 			if err != nil {
 				return nil, err
 			}
@@ -87,12 +98,16 @@ update:
 				epochs++
 				break update
 			}
+			if warming { // what is clipped is the critic's gradient alone
+				clear(grad.Data[:from])
+				clear(grad.Data[to:])
+			}
 			norm, scale := optim.ClipScale(grad, a.cfg.MaxGradNorm)
 			if math.IsNaN(norm) || math.IsInf(norm, 0) {
 				return nil, fmt.Errorf("ppo: the gradient of %s at step %d of the optimiser", grad.NotFinite(), a.updates)
 			}
 			norms += norm
-			a.opt.StepScaled(grad, lr, scale)
+			a.opt.StepPart(grad, lr, scale, from, to)
 			a.updates++
 		}
 	}
@@ -100,6 +115,7 @@ update:
 		return nil, fmt.Errorf("ppo: the parameter %s after step %d of the optimiser", a.net.Params().NotFinite(), a.updates)
 	}
 	a.roll.Reset()
+	a.warmed(warming)
 
 	d := float64(max(measured, 1))
 	a.stats = append(a.stats[:0],
@@ -121,6 +137,12 @@ update:
 	}
 	if a.popart != nil {
 		a.stats = append(a.stats, agents.Stat{Name: "ppo/value_mean", Value: a.popart.Mu}, agents.Stat{Name: "ppo/value_deviation", Value: a.popart.Sigma})
+	}
+	if a.anchor != nil {
+		a.stats = append(a.stats, agents.Stat{Name: "ppo/anchor", Value: anchor}, agents.Stat{Name: "ppo/anchor_loss", Value: sum.anchor / d})
+	}
+	if a.cfg.CriticWarmup > 0 {
+		a.stats = append(a.stats, agents.Stat{Name: "ppo/critic_warmup", Value: float64(a.cfg.CriticWarmup - a.warm)})
 	}
 	return a.stats, nil
 }
@@ -164,14 +186,14 @@ func (a *Agent) add(sums []float64) error {
 // gradient returns the gradient over one minibatch, parts of which other replicas may have, with the minibatch's
 // statistics and size. Replicas' gradients are weighted by their numbers of steps: their sum over the common divisor
 // is what one agent with all steps would get.
-func (a *Agent) gradient(ctx context.Context, index []int, clip float64) (*nets.Params, stats, int, error) {
+func (a *Agent) gradient(ctx context.Context, index []int, clip, anchor float64) (*nets.Params, stats, int, error) {
 	b := &a.batch
 	b.index = index
 	steps, err := a.normalise()
 	if err != nil || steps == 0 {
 		return nil, stats{}, 0, err
 	}
-	b.coefs = coefs{clip: clip, clipValue: a.cfg.ClipValue, vf: a.cfg.VFCoef, ent: a.cfg.EntCoef, divisor: float64(steps)}
+	b.coefs = coefs{clip: clip, clipValue: a.cfg.ClipValue, vf: a.cfg.VFCoef, ent: a.cfg.EntCoef, anchor: anchor, divisor: float64(steps)}
 	a.grads.Begin()
 	if err := par.For(ctx, len(a.losses), len(a.shards), a.work); err != nil {
 		return nil, stats{}, 0, err
@@ -187,16 +209,16 @@ func (a *Agent) gradient(ctx context.Context, index []int, clip float64) (*nets.
 		if err := a.exchange.Sum32(a.rank, grad.Data); err != nil {
 			return nil, stats{}, 0, err
 		}
-		sums := append(a.sums[:0], sum.policy, sum.value, sum.entropy, sum.kl, sum.clipped)
+		sums := append(a.sums[:0], sum.policy, sum.value, sum.entropy, sum.kl, sum.clipped, sum.anchor)
 		if err := a.add(sums); err != nil {
 			return nil, stats{}, 0, err
 		}
-		sum = stats{sums[0], sums[1], sums[2], sums[3], sums[4]}
+		sum = stats{sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]}
 	}
 	for _, l := range [...]struct {
 		name  string
 		value float64
-	}{{"policy_loss", sum.policy}, {"value_loss", sum.value}, {"entropy", sum.entropy}} {
+	}{{"policy_loss", sum.policy}, {"value_loss", sum.value}, {"entropy", sum.entropy}, {"anchor_loss", sum.anchor}} {
 		if math.IsNaN(l.value) || math.IsInf(l.value, 0) {
 			return nil, stats{}, 0, fmt.Errorf("ppo: %s is %v at step %d of the optimiser", l.name, l.value, a.updates)
 		}
@@ -225,6 +247,7 @@ func (a *Agent) workShard(worker, i int) error {
 		l.weight[k] = 1
 	}
 	clear(l.weight[to-from:])
+	a.anchor.load(l, b.index[from:to])
 	if err := l.run(); err != nil {
 		return err
 	}

@@ -37,6 +37,7 @@ func TestImitationIsTheSameForWorkersAndAfterInterruptions(t *testing.T) {
 	for _, agent := range []string{"ppo", "ddqn"} {
 		cfg := imitating(agent)
 		cfg.Seed = seed
+		cfg.PPO.CriticWarmup, cfg.PPO.Anchor, cfg.PPO.AnchorDecay = 1, 0.3, 0.5
 		straight := t.TempDir()
 		all := 0
 		trainTo(t, cfg, straight, TrainOptions{Tick: func(train.Progress) { all++ }})
