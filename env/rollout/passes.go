@@ -12,12 +12,12 @@ import (
 // over what has no room, as a preemptive order of env/heuristic does. It is made for rollouts, of which a decision plays a
 // hundred: it counts GPUs and remembers ranks. Ranks that follow from forecasts are computed anew when a job has run for a
 // quarter longer. The queues of las and las-2d follow from what a job has attained: in each, running jobs go first, in order of
-// start, then waiting ones by position. Unlike las in env/heuristic it keeps no memory of when a job fell to its queue.
+// start, then waiting ones by position, and behind these what falls at this moment. Unlike las in env/heuristic it keeps no
+// memory of when a waiting job fell to its queue.
 type passes struct {
 	ranking
 	place cluster.Placement
 	moves *[]move // that candidates name
-	wakes bool    // in queues of what jobs have attained: it makes a pass when a gang falls, too
 
 	queue   []entry   // in line, but for jobs that have been stopped at the current point
 	gangs   []gang    // that run, but for those that are always spared
@@ -61,6 +61,7 @@ type gang struct {
 	at    float64 // its key at time 0
 	slope float64
 	due   time.Duration // until then at and slope hold
+	falls time.Duration // when it reaches the next queue
 	from  time.Duration // it may be stopped from then on
 }
 
@@ -145,7 +146,10 @@ func (b *passes) renew(v *sim.View, g *gang) {
 		}
 	}
 	g.at = g.key + g.slope*float64(v.Now())
-	g.due = sim.After(v.Now(), max(1, m.until-v.Ran(g.job)))
+	g.falls = sim.After(v.Now(), max(1, m.until-v.Ran(g.job)))
+	if g.due = g.falls; m.fell > 0 && m.fell == v.Ran(g.job) {
+		g.due = sim.After(v.Now(), 1) // it is behind those that wait at this pass only
+	}
 }
 
 // insert puts j, which waits, into the queue.
@@ -238,8 +242,8 @@ func (b *passes) pass(v *sim.View) {
 		if now >= g.due {
 			b.renew(v, g)
 		}
-		if b.wakes && b.queues() && (b.until == 0 || g.due < b.until) {
-			b.until = g.due
+		if b.wakes && b.queues() && (b.until == 0 || g.falls < b.until) {
+			b.until = g.falls
 		}
 		if now < g.from {
 			continue
