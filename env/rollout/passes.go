@@ -25,7 +25,8 @@ type passes struct {
 	bare    int       // of the queue, those that ask for no GPU
 	started []sim.Job // by the last pass
 	ranks   []rank    // by job
-	begin   []rank    // by job, as of the last Reset
+	begin   []rank    // by job, at the decision of stamp
+	stamp   *uint64   // the number of the decision; ranks of others would depend on what this worker has played
 	plan    []sim.Decision
 	next    int
 	until   time.Duration
@@ -68,20 +69,25 @@ type gang struct {
 var _ Opener = (*passes)(nil)
 
 // newPasses returns a base of an order of Stopping. moves are those that its candidates name.
-func newPasses(order string, est sim.Estimates, placement string, moves *[]move) (*passes, error) {
+// stamp is the number of the decision that is searched.
+func newPasses(order string, est sim.Estimates, placement string, moves *[]move, stamp *uint64) (*passes, error) {
 	place, err := cluster.NewPlacement(placement)
-	return &passes{ranking: ranking{order: order, est: est}, place: place, moves: moves}, err
+	return &passes{ranking: ranking{order: order, est: est}, place: place, moves: moves, stamp: stamp}, err
 }
 
 // Reset implements sim.Scheduler. Jobs that have been stopped at v's current time are left out; they come back with the events of
 // the next point.
 func (b *passes) Reset(v *sim.View) {
 	b.queue, b.gangs, b.started, b.open, b.bare = b.queue[:0], b.gangs[:0], b.started[:0], false, 0
+	for i := range b.ranks { // of jobs of another future
+		b.ranks[i].pos = -1
+	}
 	for _, list := range [...][]sim.Job{v.Waiting(), v.Running()} {
 		for _, j := range list {
 			m := seat(&b.begin, j)
-			if ran := v.Ran(j); m.pos != v.Pos(j) || ran < m.from || ran > m.from && ran >= m.until {
+			if m.stamp != *b.stamp {
 				*m = b.rank(v, j)
+				m.stamp = *b.stamp
 			}
 			*seat(&b.ranks, j) = *m
 		}

@@ -32,6 +32,7 @@ type rank struct {
 	x           float64
 	less        bool // the time run is taken off
 	from, until time.Duration
+	stamp       uint64        // of the decision at which it was computed
 	fell        time.Duration // the run time at which it has reached its queue, 0 in the first
 }
 
