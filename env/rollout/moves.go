@@ -27,6 +27,7 @@ type stopping struct {
 	cands   []sim.Decision
 	moves   []move // by N − 1 of the candidates that stop gangs
 	pending pending
+	stamp   uint64  // counts decisions
 	place   *passes // that seats jobs
 	ranked  []entry
 	then    *cluster.Cluster // what would be free after the stops
@@ -52,13 +53,13 @@ type pending struct {
 func newStopping(setup Setup, order, placement string, est sim.Estimates) (*stopping, error) {
 	s := &stopping{most: setup.Candidates, lines: [2]ranking{{order: order, est: est}, {order: "gittins", est: est}}}
 	var err error
-	if s.place, err = newPasses(order, est, placement, nil); err != nil {
+	if s.place, err = newPasses(order, est, placement, nil, &s.stamp); err != nil {
 		return nil, err
 	}
 	s.search, err = NewSearch(Options{
 		Config: setup.Config, Estimates: est, Source: setup.Source, Workers: setup.Workers, Clock: setup.Clock,
 		Base: func() (Base, error) {
-			b, err := newPasses(order, est, placement, &s.moves)
+			b, err := newPasses(order, est, placement, &s.moves, &s.stamp)
 			s.bases = append(s.bases, b)
 			return b, err
 		},
@@ -90,6 +91,7 @@ func (s *stopping) keep(first int, min time.Duration) {
 // own makes room for the base's own choice, the first candidate.
 func (s *stopping) own() *sim.Decision {
 	s.cands, s.moves = grow(s.cands[:0]), s.moves[:0]
+	s.stamp++
 	return &s.cands[0]
 }
 

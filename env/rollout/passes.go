@@ -12,12 +12,12 @@ import (
 // over what has no room, as a preemptive order of env/heuristic does. It is made for rollouts, of which a decision plays a
 // hundred: it counts GPUs and remembers ranks. Ranks that follow from forecasts are computed anew when a job has run for a
 // quarter longer. The queues of las and las-2d follow from what a job has attained: in each, running jobs go first, in order of
-// start, then waiting ones by position. Unlike las in env/heuristic it keeps no memory of when a job fell to its queue.
+// start, then waiting ones by position, and behind these what falls at this moment. Unlike las in env/heuristic it keeps no
+// memory of when a waiting job fell to its queue.
 type passes struct {
 	ranking
 	place cluster.Placement
 	moves *[]move // that candidates name
-	wakes bool    // in queues of what jobs have attained: it makes a pass when a gang falls, too
 
 	queue   []entry   // in line, but for jobs that have been stopped at the current point
 	gangs   []gang    // that run, but for those that are always spared
@@ -25,7 +25,8 @@ type passes struct {
 	bare    int       // of the queue, those that ask for no GPU
 	started []sim.Job // by the last pass
 	ranks   []rank    // by job
-	begin   []rank    // by job, as of the last Reset
+	begin   []rank    // by job, at the decision of stamp
+	stamp   *uint64   // the number of the decision; ranks of others would depend on what this worker has played
 	plan    []sim.Decision
 	next    int
 	until   time.Duration
@@ -61,26 +62,32 @@ type gang struct {
 	at    float64 // its key at time 0
 	slope float64
 	due   time.Duration // until then at and slope hold
+	falls time.Duration // when it reaches the next queue
 	from  time.Duration // it may be stopped from then on
 }
 
 var _ Opener = (*passes)(nil)
 
 // newPasses returns a base of an order of Stopping. moves are those that its candidates name.
-func newPasses(order string, est sim.Estimates, placement string, moves *[]move) (*passes, error) {
+// stamp is the number of the decision that is searched.
+func newPasses(order string, est sim.Estimates, placement string, moves *[]move, stamp *uint64) (*passes, error) {
 	place, err := cluster.NewPlacement(placement)
-	return &passes{ranking: ranking{order: order, est: est}, place: place, moves: moves}, err
+	return &passes{ranking: ranking{order: order, est: est}, place: place, moves: moves, stamp: stamp}, err
 }
 
 // Reset implements sim.Scheduler. Jobs that have been stopped at v's current time are left out; they come back with the events of
 // the next point.
 func (b *passes) Reset(v *sim.View) {
 	b.queue, b.gangs, b.started, b.open, b.bare = b.queue[:0], b.gangs[:0], b.started[:0], false, 0
+	for i := range b.ranks { // of jobs of another future
+		b.ranks[i].pos = -1
+	}
 	for _, list := range [...][]sim.Job{v.Waiting(), v.Running()} {
 		for _, j := range list {
 			m := seat(&b.begin, j)
-			if ran := v.Ran(j); m.pos != v.Pos(j) || ran < m.from || ran > m.from && ran >= m.until {
+			if m.stamp != *b.stamp {
 				*m = b.rank(v, j)
+				m.stamp = *b.stamp
 			}
 			*seat(&b.ranks, j) = *m
 		}
@@ -145,7 +152,10 @@ func (b *passes) renew(v *sim.View, g *gang) {
 		}
 	}
 	g.at = g.key + g.slope*float64(v.Now())
-	g.due = sim.After(v.Now(), max(1, m.until-v.Ran(g.job)))
+	g.falls = sim.After(v.Now(), max(1, m.until-v.Ran(g.job)))
+	if g.due = g.falls; m.fell > 0 && m.fell == v.Ran(g.job) {
+		g.due = sim.After(v.Now(), 1) // it is behind those that wait at this pass only
+	}
 }
 
 // insert puts j, which waits, into the queue.
@@ -238,8 +248,8 @@ func (b *passes) pass(v *sim.View) {
 		if now >= g.due {
 			b.renew(v, g)
 		}
-		if b.wakes && b.queues() && (b.until == 0 || g.due < b.until) {
-			b.until = g.due
+		if b.wakes && b.queues() && (b.until == 0 || g.falls < b.until) {
+			b.until = g.falls
 		}
 		if now < g.from {
 			continue

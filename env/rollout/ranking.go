@@ -14,6 +14,7 @@ type ranking struct {
 	est   sim.Estimates
 	first int           // gangs at positions before it are spared
 	min   time.Duration // and those whose stint has not lasted so long
+	wakes bool          // in queues of what jobs have attained: a pass is also made when a gang falls
 }
 
 // Stopping returns the orders that stop running jobs and that rollouts can play on with: their ranks follow from the jobs in the
@@ -31,6 +32,8 @@ type rank struct {
 	x           float64
 	less        bool // the time run is taken off
 	from, until time.Duration
+	stamp       uint64        // of the decision at which it was computed
+	fell        time.Duration // the run time at which it has reached its queue, 0 in the first
 }
 
 // stale is by how much a job's run time grows until its rank is computed anew, where it follows from a forecast.
@@ -71,6 +74,10 @@ func (m *rank) attained(held, rate float64) {
 			return
 		}
 		m.x++
+		m.fell = m.from
+		if rate > 0 {
+			m.fell -= time.Duration((held - float64(l)) / rate)
+		}
 	}
 }
 
@@ -88,8 +95,12 @@ func (o *ranking) put(v *sim.View, e *entry, m *rank) {
 	switch {
 	case o.queues():
 		e.key++
-		if v.State(e.job) == sim.Running {
-			e.key -= 0.5 // before those that wait in the same queue
+		switch {
+		case v.State(e.job) != sim.Running:
+		case o.wakes && m.fell > 0 && m.fell == v.Ran(e.job):
+			e.key += 0.25 // it falls now, so it goes behind those that wait in the queue
+		default:
+			e.key -= 0.5 // before them
 			e.next = float64(v.Started(e.job))
 		}
 	case m.less:

@@ -179,6 +179,7 @@ func New(setup Setup, base heuristic.Config) (*Scheduler, error) {
 		for _, b := range append(s.look.bases, s.look.place) {
 			b.wakes = true
 		}
+		s.look.lines[0].wakes = true
 		s.Keep(0, 0)
 		return s, nil
 	}
