@@ -22,7 +22,9 @@ func (s Suite[A]) metricsAreDocumented(t testing.TB) {
 	l.Update()
 	var got []string
 	for _, stat := range l.Stats {
-		got = append(got, stat.Name)
+		if !strings.Contains(stat.Name, "/") { // those of keys that are off by default
+			got = append(got, stat.Name)
+		}
 	}
 	file := s.page
 	if file == "" {

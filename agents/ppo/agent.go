@@ -56,12 +56,14 @@ type Agent struct {
 	grads  *optim.ShardSum
 	index  []int // of live steps, shuffled
 	batch  minibatch
-	sums   [5]float64 // for exchanges, in a field so that it allocates nothing
+	sums   [6]float64 // for exchanges, in a field so that it allocates nothing
 	work   func(worker, i int) error
 	groups *groups // with Config.Baseline group
 	popart *popart // with Config.ValueNorm popart
 	study  *study  // nil until a teacher is watched
 	taught taught
+	anchor *anchor // with Config.Anchor
+	warm   int     // updates of the critic's warm-up that are done
 	stats  agents.Stats
 }
 
@@ -72,6 +74,7 @@ type minibatch struct {
 	index     []int     // of steps in the rollout
 	advantage []float32 // normalised, in index's order
 	coefs     coefs
+	anchor    float64 // the weight of the anchor in this update
 }
 
 // New returns an agent for rows environments of spec s that are stepped together, with weights that follow from seed.
@@ -129,9 +132,14 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 	if cfg.ValueNorm == PopArt {
 		a.popart = newPopart()
 	}
+	if cfg.Anchor > 0 {
+		if a.anchor, err = newAnchor(cfg, s, workers, seed, size); err != nil {
+			return nil, err
+		}
+	}
 	a.work = a.workShard
 	for range min(a.workers, cfg.Shards) {
-		l, err := newLoss(cfg.Loss, net, a.act.dist, s.ObsLen(), ceil(largest, cfg.Shards), cfg.CriticEpochs > 0)
+		l, err := newLoss(cfg.Loss, net, a.act.dist, s.ObsLen(), ceil(largest, cfg.Shards), lossParts{anchor: cfg.Anchor > 0, alone: cfg.CriticEpochs > 0})
 		if err != nil {
 			return nil, fmt.Errorf("ppo: %w", err)
 		}

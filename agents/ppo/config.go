@@ -49,6 +49,14 @@ type Config struct {
 	// ValueNorm is how the critic's targets are normalised.
 	ValueNorm ValueNorm `yaml:"value_norm,omitempty"`
 
+	// CriticWarmup is the number of updates at the start that teach the critic alone: the policy and what it shares with the
+	// critic stay as they are.
+	CriticWarmup int `yaml:"critic_warmup,omitempty"`
+	// Anchor is the weight in the loss of the divergence from the policy that the training began with, which after an imitation
+	// is what was imitated. 0 = none.
+	Anchor float64 `yaml:"anchor,omitempty"`
+	// AnchorDecay is the share of Anchor that is gone by the end of the training; it goes evenly.
+	AnchorDecay float64 `yaml:"anchor_decay,omitempty"`
 	// CriticEpochs, if not 0, gives the critic passes of its own: an update makes Epochs passes with the policy's loss alone, which
 	// TargetKL may end, and then CriticEpochs passes with the critic's. They have optimisers of their own. Actor and critic must be
 	// separate networks. 0 = every step is for both.
@@ -197,13 +205,16 @@ func (c Config) Validate() error {
 	}
 	l.Add(c.ValueNorm == PlainValues || c.ValueNorm == PopArt, "value_norm", c.ValueNorm, `"" or popart`)
 	l.Add(c.Loss == Fused || c.Loss == Composed, "loss", c.Loss, "fused, or composed, which is slower and easily changed")
+	l.Add(c.CriticWarmup >= 0 && c.CriticWarmup <= 1<<20, "critic_warmup", c.CriticWarmup, "a number of updates from 0 to 2^20")
+	l.Add(c.AnchorDecay >= 0 && c.AnchorDecay <= 1, "anchor_decay", c.AnchorDecay, "a share from 0 to 1")
+	l.Add(c.Anchor > 0 || c.AnchorDecay == 0, "anchor_decay", c.AnchorDecay, "nothing without anchor")
 	l.Add(c.Clip > 0 && c.Clip < 1, "clip", c.Clip, "a number in (0, 1)")
 	for _, v := range []struct {
 		key   string
 		value float64
 	}{
 		{"clip_value", c.ClipValue}, {"ent_coef", c.EntCoef}, {"vf_coef", c.VFCoef},
-		{"max_grad_norm", c.MaxGradNorm}, {"target_kl", c.TargetKL},
+		{"anchor", c.Anchor}, {"max_grad_norm", c.MaxGradNorm}, {"target_kl", c.TargetKL},
 		{"clip_reward", c.ClipReward}, {"clip_obs", c.ClipObs},
 	} {
 		l.Add(v.value >= 0 && v.value <= 1e6, v.key, v.value, "a number in [0, 1e6]")

@@ -178,7 +178,7 @@ func (a *Agent) Study(ctx context.Context, end bool) (agents.Stats, error) {
 			if err != nil {
 				return nil, err
 			}
-			if _, err := a.descend(grad, c.opt, a.cfg.criticLR()); err != nil {
+			if _, err := a.descend(grad, descent{opt: c.opt, lr: a.cfg.criticLR(), to: len(grad.Data)}); err != nil {
 				return nil, err
 			}
 		}

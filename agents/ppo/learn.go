@@ -15,8 +15,8 @@ import (
 // Learn makes one update, all epochs over a full rollout, and empties the rollout. Before the rollout is full it
 // returns agents.ErrNotReady. The statistics, in this order: policy_loss, value_loss, entropy, approx_kl,
 // clip_fraction and grad_norm (means over the minibatches), explained_variance (of the acting critic), learning_rate,
-// clip_range, reward_scale, epochs (passes begun, fewer when target_kl ended the update) and n_updates. With CriticEpochs all
-// but value_loss are of the policy's passes. An update
+// clip_range, reward_scale, epochs (passes begun, fewer when target_kl ended the update) and n_updates; then those of keys that
+// are off by default. With CriticEpochs all but value_loss are of the policy's passes. An update
 // that has begun is finished even if ctx is cancelled, because half an update could not be resumed. A loss or a
 // gradient that is not finite is an error that names it and the step, and the parameters stay as they were before
 // that step. Parameters that are not finite after the update are an error too.
@@ -63,24 +63,19 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 		clip *= 1 - a.begun
 	}
 
-	p, err := a.passes(ctx, a.cfg.Epochs, a.gradient, clip, a.opt, lr)
-	if err != nil {
+	if a.batch.anchor, err = a.anchored(ctx); err != nil {
 		return nil, err
 	}
-	var v passed
-	if c := a.critic; c != nil {
-		rate := a.cfg.criticLR()
-		if a.cfg.AnnealLR {
-			rate *= 1 - a.begun
-		}
-		if v, err = a.passes(ctx, a.cfg.CriticEpochs, c.gradient, clip, c.opt, rate); err != nil {
-			return nil, err
-		}
+	warming := a.warm < a.cfg.CriticWarmup
+	p, v, err := a.teach(ctx, lr, clip, warming)
+	if err != nil {
+		return nil, err
 	}
 	if sum := kernel.SumSquares(a.net.Params().Data); math.IsNaN(sum) || math.IsInf(sum, 0) {
 		return nil, fmt.Errorf("ppo: the parameter %s after step %d of the optimiser", a.net.Params().NotFinite(), a.updates)
 	}
 	a.roll.Reset()
+	a.warmed(warming)
 
 	sum, d := p.sum, float64(max(p.measured, 1))
 	if a.critic != nil {
@@ -106,7 +101,44 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	if a.popart != nil {
 		a.stats = append(a.stats, agents.Stat{Name: "ppo/value_mean", Value: a.popart.Mu}, agents.Stat{Name: "ppo/value_deviation", Value: a.popart.Sigma})
 	}
+	if a.anchor != nil {
+		a.stats = append(a.stats, agents.Stat{Name: "ppo/anchor", Value: a.batch.anchor}, agents.Stat{Name: "ppo/anchor_loss", Value: sum.anchor / d})
+	}
+	if a.cfg.CriticWarmup > 0 {
+		a.stats = append(a.stats, agents.Stat{Name: "ppo/critic_warmup", Value: float64(a.cfg.CriticWarmup - a.warm)})
+	}
 	return a.stats, nil
+}
+
+// teach makes the update's passes: p of the policy and, where it has none of its own, of the critic; v of the critic alone. While
+// the critic warms up, nothing but the critic's own parameters changes.
+func (a *Agent) teach(ctx context.Context, lr, clip float64, warming bool) (p, v passed, err error) {
+	step := descent{opt: a.opt, lr: lr, to: len(a.net.Params().Data)}
+	if warming {
+		step.from, step.to = a.net.Critic()
+	}
+	if !warming || a.critic == nil {
+		if p, err = a.passes(ctx, a.cfg.Epochs, a.gradient, clip, step); err != nil {
+			return p, v, err
+		}
+	}
+	c := a.critic
+	if c == nil {
+		return p, v, nil
+	}
+	step.opt, step.lr = c.opt, a.cfg.criticLR()
+	if a.cfg.AnnealLR {
+		step.lr *= 1 - a.begun
+	}
+	v, err = a.passes(ctx, a.cfg.CriticEpochs, c.gradient, clip, step)
+	return p, v, err
+}
+
+// descent is how a step is made: by which optimiser, how far, and of which elements of the parameters.
+type descent struct {
+	opt      *optim.Adam
+	lr       float64
+	from, to int
 }
 
 // passed is what passes over a rollout did: sums over minibatches.
@@ -116,10 +148,10 @@ type passed struct {
 	measured, epochs int
 }
 
-// passes makes passes over the live steps of the rollout, in a new order each: a step of opt along the gradient of every
+// passes makes passes over the live steps of the rollout, in a new order each: a step along the gradient of every
 // minibatch. TargetKL ends them.
 func (a *Agent) passes(ctx context.Context, epochs int, gradient func(ctx context.Context, index []int, clip float64) (*nets.Params, stats, int, error),
-	clip float64, opt *optim.Adam, lr float64) (p passed, err error) {
+	clip float64, step descent) (p passed, err error) {
 	n := len(a.index)
 	m, _ := a.cfg.pieces(len(a.roll.Live)) // the same number for every replica
 	for ; p.epochs < epochs; p.epochs++ {
@@ -142,7 +174,7 @@ func (a *Agent) passes(ctx context.Context, epochs int, gradient func(ctx contex
 				p.epochs++
 				return p, nil
 			}
-			norm, err := a.descend(grad, opt, lr)
+			norm, err := a.descend(grad, step)
 			if err != nil {
 				return p, err
 			}
@@ -152,13 +184,15 @@ func (a *Agent) passes(ctx context.Context, epochs int, gradient func(ctx contex
 	return p, nil
 }
 
-// descend makes one step of opt along grad, whose norm it clips and returns.
-func (a *Agent) descend(grad *nets.Params, opt *optim.Adam, lr float64) (norm float64, err error) {
+// descend makes one step along grad, whose norm it clips and returns.
+func (a *Agent) descend(grad *nets.Params, step descent) (norm float64, err error) {
+	clear(grad.Data[:step.from]) // what is clipped is the gradient of the parts that learn
+	clear(grad.Data[step.to:])
 	norm, scale := optim.ClipScale(grad, a.cfg.MaxGradNorm)
 	if math.IsNaN(norm) || math.IsInf(norm, 0) {
 		return 0, fmt.Errorf("ppo: the gradient of %s at step %d of the optimiser", grad.NotFinite(), a.updates)
 	}
-	opt.StepScaled(grad, lr, scale)
+	step.opt.StepPart(grad, step.lr, scale, step.from, step.to)
 	a.updates++
 	return norm, nil
 }
@@ -209,7 +243,7 @@ func (a *Agent) gradient(ctx context.Context, index []int, clip float64) (*nets.
 	if err != nil || steps == 0 {
 		return nil, stats{}, 0, err
 	}
-	b.coefs = coefs{clip: clip, clipValue: a.cfg.ClipValue, vf: a.cfg.VFCoef, ent: a.cfg.EntCoef, divisor: float64(steps)}
+	b.coefs = coefs{clip: clip, clipValue: a.cfg.ClipValue, vf: a.cfg.VFCoef, ent: a.cfg.EntCoef, anchor: b.anchor, divisor: float64(steps)}
 	a.grads.Begin()
 	if err := par.For(ctx, len(a.losses), len(a.shards), a.work); err != nil {
 		return nil, stats{}, 0, err
@@ -225,16 +259,16 @@ func (a *Agent) gradient(ctx context.Context, index []int, clip float64) (*nets.
 		if err := a.exchange.Sum32(a.rank, grad.Data); err != nil {
 			return nil, stats{}, 0, err
 		}
-		sums := append(a.sums[:0], sum.policy, sum.value, sum.entropy, sum.kl, sum.clipped)
+		sums := append(a.sums[:0], sum.policy, sum.value, sum.entropy, sum.kl, sum.clipped, sum.anchor)
 		if err := a.add(sums); err != nil {
 			return nil, stats{}, 0, err
 		}
-		sum = stats{sums[0], sums[1], sums[2], sums[3], sums[4]}
+		sum = stats{sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]}
 	}
 	for _, l := range [...]struct {
 		name  string
 		value float64
-	}{{"policy_loss", sum.policy}, {"value_loss", sum.value}, {"entropy", sum.entropy}} {
+	}{{"policy_loss", sum.policy}, {"value_loss", sum.value}, {"entropy", sum.entropy}, {"anchor_loss", sum.anchor}} {
 		if math.IsNaN(l.value) || math.IsInf(l.value, 0) {
 			return nil, stats{}, 0, fmt.Errorf("ppo: %s is %v at step %d of the optimiser", l.name, l.value, a.updates)
 		}
@@ -263,6 +297,7 @@ func (a *Agent) workShard(worker, i int) error {
 		l.weight[k] = 1
 	}
 	clear(l.weight[to-from:])
+	a.anchor.load(l, b.index[from:to])
 	if err := l.run(); err != nil {
 		return err
 	}

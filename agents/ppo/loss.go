@@ -30,17 +30,30 @@ type loss struct {
 
 	// Inputs, views of prog's memory: mask and action are nil without discrete factors, number without numbers.
 	obs, mask, action, number, logp, advantage, target, value, weight, coef []float32
+
+	// Of an anchored loss: the outputs of the policy to stay near, its deviations, and the steps of the minibatch over the
+	// anchor's weight.
+	anchor, anchorStd, anchorDivisor []float32
 }
 
 // Positions of a loss's outputs.
-const outStats = 0
+const (
+	outStats  = 0
+	outAnchor = 1 // of an anchored loss: its part, times the weight
+)
 
-// newLoss builds the loss of policy and critic, or of the policy alone: the critic is then not computed, and its gradient is 0.
-func newLoss(by Loss, m *model.ActorCritic, d op.Distribution, obsLen, capacity int, alone bool) (*loss, error) {
+// lossParts are what a loss can have and leave out.
+type lossParts struct {
+	anchor bool // it adds the divergence from another policy (op.KLLoss)
+	alone  bool // it is the policy's alone: the critic is not computed, and its gradient is 0
+}
+
+// newLoss builds the loss of policy and critic.
+func newLoss(by Loss, m *model.ActorCritic, d op.Distribution, obsLen, capacity int, parts lossParts) (*loss, error) {
 	n := capacity
 	prog, err := tape.Build(tensor.Float32, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
 		head, value := m.Graph(b, b.Input("obs", n, obsLen))
-		if alone {
+		if parts.alone {
 			value = b.Input("no value", n)
 		}
 		x := op.Surrogate{
@@ -63,23 +76,43 @@ func newLoss(by Loss, m *model.ActorCritic, d op.Distribution, obsLen, capacity 
 			way = op.ComposedLoss
 		}
 		l, stats := way(x)
-		return l, []*gorgonia.Node{stats}
+		if !parts.anchor {
+			return l, []*gorgonia.Node{stats}
+		}
+		y := op.KL{
+			Dist: d, Head: x.Head, LogStd: x.LogStd, OldHead: b.Input("anchor", n, d.Head()),
+			Mask: x.Mask, Weight: x.Weight, Divisor: b.Input("anchor_divisor", 1),
+		}
+		if d.Dims > 0 {
+			y.OldLogStd = b.Input("anchor_std", d.Dims)
+		}
+		kl := op.KLLoss(y)
+		return op.Add(l, kl), []*gorgonia.Node{stats, kl}
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &loss{
+	l := &loss{
 		prog: prog, cap: n,
 		obs: prog.Input("obs"), mask: prog.Input("mask"), action: prog.Input("action"), number: prog.Input("number"), logp: prog.Input("logp"),
 		advantage: prog.Input("advantage"), target: prog.Input("return"), value: prog.Input("value"),
 		weight: prog.Input("weight"), coef: prog.Input("coef"),
-	}, nil
+	}
+	if parts.anchor {
+		l.anchor, l.anchorStd, l.anchorDivisor = prog.Input("anchor"), prog.Input("anchor_std"), prog.Input("anchor_divisor")
+	}
+	return l, nil
 }
 
 // coefs are the coefficients of the loss; divisor is the number of steps in the whole minibatch.
-type coefs struct{ clip, clipValue, vf, ent, divisor float64 }
+type coefs struct{ clip, clipValue, vf, ent, anchor, divisor float64 }
 
-func (l *loss) set(c coefs) { setCoefs(l.coef, c) }
+func (l *loss) set(c coefs) {
+	setCoefs(l.coef, c)
+	if l.anchorDivisor != nil {
+		l.anchorDivisor[0] = float32(c.divisor / c.anchor) // infinite where the anchor has no weight
+	}
+}
 
 func setCoefs(dst []float32, c coefs) {
 	dst[op.PPOClip] = float32(c.clip)
@@ -90,7 +123,7 @@ func setCoefs(dst []float32, c coefs) {
 }
 
 // stats are sums that add up, shard by shard, to a minibatch's means.
-type stats struct{ policy, value, entropy, kl, clipped float64 }
+type stats struct{ policy, value, entropy, kl, clipped, anchor float64 }
 
 func (s *stats) add(t stats) {
 	s.policy += t.policy
@@ -98,6 +131,7 @@ func (s *stats) add(t stats) {
 	s.entropy += t.entropy
 	s.kl += t.kl
 	s.clipped += t.clipped
+	s.anchor += t.anchor
 }
 
 // run computes loss and gradient of the current inputs.
@@ -107,8 +141,12 @@ func (l *loss) grad() *nets.Params { return l.prog.Grad() }
 
 func (l *loss) stats() stats {
 	o := l.prog.Output(outStats)
-	return stats{
+	s := stats{
 		policy: float64(o[op.PPOPolicyLoss]), value: float64(o[op.PPOValueLoss]), entropy: float64(o[op.PPOEntropy]),
 		kl: float64(o[op.PPOApproxKL]), clipped: float64(o[op.PPOClipFraction]),
 	}
+	if l.anchor != nil {
+		s.anchor = float64(l.prog.Output(outAnchor)[0])
+	}
+	return s
 }

@@ -63,7 +63,7 @@ func NewModel(c ModelConfig, s env.Spec, seed uint64) (*Model, error) {
 	}
 	m := &Model{cfg: cfg, spec: s, net: net, fwd: net.Batches(1), act: newActor(cfg, s, net.LogStd(), nil)}
 	m.greedy = newPolicy(cfg, net, s, nil, 1)
-	if m.loss, err = newLoss(Fused, net, m.act.dist, s.ObsLen(), modelRows, false); err != nil {
+	if m.loss, err = newLoss(Fused, net, m.act.dist, s.ObsLen(), modelRows, lossParts{}); err != nil {
 		return nil, fmt.Errorf("ppo: %w", err)
 	}
 	if m.kl, err = newKL(net, m.act.dist, s.ObsLen()); err != nil {

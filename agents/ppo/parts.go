@@ -28,6 +28,9 @@ type state struct {
 	Groups *groupsState `json:"groups,omitempty"`
 	// Taught is set after imitation.
 	Taught *taught `json:"taught,omitempty"`
+	// Warm is the number of updates done of critic_warmup; Anchored says that the anchor is the policy that learning began with.
+	Warm     int  `json:"warm,omitempty"`
+	Anchored bool `json:"anchored,omitempty"`
 }
 
 // groupsState is where the rows of groups are, now and at the rollout's first step.
@@ -46,13 +49,17 @@ const stateFormat = 1
 
 // Parts returns what a checkpoint keeps so that a resumed run continues bit for bit: weights.safetensors,
 // optimizer.safetensors, agent.json (counters, the shuffling stream, the reward's scale), rollout.bin (steps not
-// yet learnt from) and, with Config.CriticEpochs, critic-optimizer.safetensors. Save after Observe or Learn, not between Act and Observe.
+// yet learnt from), with anchor anchor.safetensors (the weights to stay near) and with Config.CriticEpochs
+// critic-optimizer.safetensors. Save after Observe or Learn, not between Act and Observe.
 func (a *Agent) Parts() []agents.Part {
 	parts := []agents.Part{
 		agents.NewPart("weights.safetensors", &weightsPart{a.net.Params(), a.act.scale}),
 		agents.NewPart("optimizer.safetensors", a.opt),
 		agents.NewJSONPart("agent.json", a.save, a.load),
 		agents.NewPart("rollout.bin", a.roll),
+	}
+	if a.anchor != nil {
+		parts = append(parts, agents.NewPart("anchor.safetensors", &weightsPart{a.anchor.net.Params(), nil}))
 	}
 	if a.critic != nil {
 		parts = append(parts, agents.NewPart(criticPart, a.critic.opt))
@@ -86,6 +93,7 @@ func (a *Agent) save() (state, error) {
 		kept := a.taught
 		s.Taught = &kept
 	}
+	s.Warm, s.Anchored = a.warm, a.anchor != nil && a.anchor.set
 	return s, nil
 }
 
@@ -117,6 +125,9 @@ func (a *Agent) load(s state) error {
 	if t := s.Taught; t != nil && (t.N < 0 || !(t.Squares >= 0) || !(t.Unit >= 0)) {
 		return fmt.Errorf("ppo: %d returns of sum of squares %v in units of %v cannot be", t.N, t.Squares, t.Unit)
 	}
+	if s.Warm < 0 || s.Warm > a.cfg.CriticWarmup || s.Anchored && a.anchor == nil {
+		return fmt.Errorf("ppo: %d updates of its critic's warm-up and an anchor %v cannot be (critic_warmup %d, anchor %v)", s.Warm, s.Anchored, a.cfg.CriticWarmup, a.cfg.Anchor)
+	}
 	if err := a.orderPCG.UnmarshalBinary(s.Order); err != nil { // an error changes nothing
 		return fmt.Errorf("ppo: the shuffling stream: %w", err)
 	}
@@ -132,6 +143,10 @@ func (a *Agent) load(s state) error {
 	a.taught = taught{}
 	if s.Taught != nil {
 		a.taught = *s.Taught
+	}
+	a.warm = s.Warm
+	if a.anchor != nil {
+		a.anchor.set = s.Anchored
 	}
 	a.updates, a.progress, a.begun = s.Updates, s.Progress, s.Begun
 	*a.scale = s.Scale

@@ -234,15 +234,18 @@ func (r *Replicas) Params() *nets.Params { return r.members[0].net.Params() }
 // Network is Agent.Network.
 func (r *Replicas) Network() string { return r.members[0].Network() }
 
-// Parts is Agent.Parts with one weights part and one optimiser part for all replicas, and an agent-K.json and a
+// Parts is Agent.Parts with one part each for weights, optimiser and anchor for all replicas, and an agent-K.json and a
 // rollout-K.bin for each replica but the first.
 func (r *Replicas) Parts() []agents.Part {
 	first := r.members[0]
-	var weights, optimisers, critics []agents.ReadWriter
+	var weights, optimisers, anchors, critics []agents.ReadWriter
 	var rest []agents.Part
 	for k, a := range r.members {
 		weights = append(weights, &weightsPart{a.net.Params(), a.act.scale})
 		optimisers = append(optimisers, a.opt)
+		if a.anchor != nil {
+			anchors = append(anchors, &weightsPart{a.anchor.net.Params(), nil})
+		}
 		if a.critic != nil {
 			critics = append(critics, a.critic.opt)
 		}
@@ -250,6 +253,9 @@ func (r *Replicas) Parts() []agents.Part {
 			rest = append(rest, agents.NewJSONPart(fmt.Sprintf("agent-%d.json", k), a.save, a.load),
 				agents.NewPart(fmt.Sprintf("rollout-%d.bin", k), a.roll))
 		}
+	}
+	if anchors != nil {
+		rest = append(rest, agents.NewPart("anchor.safetensors", copies(anchors)))
 	}
 	if critics != nil {
 		rest = append(rest, agents.NewPart(criticPart, copies(critics)))

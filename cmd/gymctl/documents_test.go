@@ -36,7 +36,7 @@ func TestConfigShowAsJSON(t *testing.T) {
 			Train struct{ Steps int64 }
 		}
 	}
-	if err := json.Unmarshal([]byte(must(t, "config", "show", "quickstart", "--json", "--set", "eval.windows=7")), &d); err != nil || d.Config.Eval.Windows != 7 || d.Config.Train.Steps != 400000 {
+	if err := json.Unmarshal([]byte(must(t, "config", "show", "quickstart", "--json", "--set", "eval.windows=7")), &d); err != nil || d.Config.Eval.Windows != 7 || d.Config.Train.Steps != 98304 {
 		t.Errorf("%v: %+v", err, d)
 	}
 	wrong(t, []string{"config", "show", "quickstat", "--json"}, "did you mean quickstart?")

@@ -36,7 +36,7 @@ func TestEvalRefusesBadInputInOneSentence(t *testing.T) {
 		{"--checkpoint run --policies sjf+skip --budget 10", "--budget: none of sjf+skip looks ahead"},
 		{"--checkpoint run --set eval.rollout.budget=none", "eval.rollout.budget|want a number of rollouts"},
 		{"--checkpoint run --set eval.rollout.candidates=1", "eval.rollout.candidates: got 1, want 2 to 64"},
-		{"--checkpoint run --policies rollout:las", "rollout:las|las remembers"},
+		{"--checkpoint run --policies rollout:gittins-2d", "rollout:gittins-2d|gittins-2d remembers"},
 		{"--checkpoint run --policies rollout:sjff@slots", `did you mean sjf@slots?`},
 		{"--checkpoint run --policies rollout:random@slots", `random draws at random`},
 		{"--checkpoint run --policies rollout:rollout:sjf", `looks ahead twice`},

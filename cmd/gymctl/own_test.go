@@ -79,7 +79,7 @@ func TestAnOwnTraceOnAnOwnClusterTrainsAtOnce(t *testing.T) {
 				}
 			}
 			code, _, said := gymctl(t, "train", "--trace", trace, "--cluster", file, "--run-dir", run, "--no-eval", "--workers", "2",
-				"--set", "train.steps=256", "--set", "train.envs=4", "--set", "ppo.steps=32", "--set", "train.eval_every=256", "--set", "train.checkpoint_every=256",
+				"--set", "train.imitate=", "--set", "train.steps=256", "--set", "train.envs=4", "--set", "train.group=0", "--set", "ppo.baseline=", "--set", "ppo.steps=32", "--set", "train.eval_every=256", "--set", "train.checkpoint_every=256",
 				"--set", "eval.validation=1")
 			if code != exitDone {
 				t.Fatalf("train %s on %s: exit code %d: %s", trace, cluster, code, said)
@@ -166,7 +166,7 @@ func TestGivenSizesAreNotChosen(t *testing.T) {
 	wrong(t, []string{"config", "show", "--trace", trace}, "want one FILE or --cluster C")
 	wrong(t, []string{"config", "show", "quickstart", "--trace="}, "--trace: got")
 	// A sweep's own set counts as said.
-	write(t, "sweep.yaml", "base: quickstart\nset: [trace.file="+trace+", cluster=4x4, train.steps=128, train.envs=4, ppo.steps=32, train.eval_every=128, eval.validation=1]\n"+
+	write(t, "sweep.yaml", "base: quickstart\nset: [trace.file="+trace+", cluster=4x4, train.imitate=, train.imitate_steps=0, train.imitate_epochs=0, train.steps=128, train.envs=4, train.group=4, ppo.steps=32, train.eval_every=128, eval.validation=1]\n"+
 		"space: {env.load: [2]}\ntrials: 1\n")
 	must(t, "sweep", "-c", "sweep.yaml", "--dir", "sweep", "--workers", "1")
 	if base := read(t, "sweep/base.yaml"); !strings.Contains(base, "  window: 32\n") || !strings.Contains(base, "  max_gpus: 16\n") {
@@ -178,7 +178,7 @@ func TestTooFewOwnJobsNameWhatWouldDo(t *testing.T) {
 	t.Chdir(t.TempDir())
 	trace := ownTrace(t, 60)
 	wrong(t, []string{"train", "--trace", trace, "--cluster", "16x8"}, "jobs60.csv: too few jobs: 60 are left to train on, to validate and to judge on; want at least 100, or --set env.window=6 --set env.warm=0")
-	must(t, "train", "--trace", trace, "--cluster", "16x8", "--set", "env.window=6", "--set", "env.warm=0", "--set", "train.steps=128", "--set", "train.envs=4",
+	must(t, "train", "--trace", trace, "--cluster", "16x8", "--set", "env.window=6", "--set", "env.warm=0", "--set", "train.imitate=", "--set", "train.steps=128", "--set", "train.envs=4", "--set", "train.group=4",
 		"--set", "ppo.steps=32", "--no-eval", "--run-dir", "run", "--workers", "1")
 	long := ownTrace(t, 700)
 	wrong(t, []string{"train", "--trace", long, "--cluster", "16x8", "--set", "env.window=256", "--set", "env.warm=256"},

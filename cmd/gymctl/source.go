@@ -250,5 +250,6 @@ func (s *configSource) override(cfg *config.Config) error {
 		return nil
 	}
 	maps.Copy(s.given, set)
+	cfg.Adapt(s.given)
 	return nil
 }

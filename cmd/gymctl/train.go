@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"clustergym/agents/imitate"
 	"clustergym/agents/train"
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
@@ -200,8 +201,9 @@ type progress struct {
 	train *meter
 	games *meter
 	// Of a run that imitates: the meter of what it is at.
-	lesson  *meter
-	lessons string
+	lesson   *meter
+	lessons  string
+	quarters int64 // of the recording that have been said, without a terminal
 }
 
 func newProgress(a *app, steps int64) *progress {
@@ -232,6 +234,7 @@ func decimalsOf(rate float64) int {
 
 func (p *progress) tick(t train.Progress) {
 	if p.line == nil {
+		p.quarter(t.Lesson)
 		return
 	}
 	if l := t.Lesson; l.All > 0 {
@@ -252,6 +255,21 @@ func (p *progress) tick(t train.Progress) {
 		p.train = p.meter("training", "steps", p.steps, t.Step)
 	}
 	p.line.show(func(width int) []string { return p.train.parts(width, t.Step, "return "+meanReturn(t.Return)) })
+}
+
+// quarter says every quarter of a recording, which can take as long as the training.
+func (p *progress) quarter(l imitate.Progress) {
+	if !l.Records || l.All == 0 {
+		return
+	}
+	now := 4 * l.Done / l.All
+	if now < p.quarters { // the next round
+		p.quarters = 0
+	}
+	if now > p.quarters {
+		p.quarters = now
+		p.say("records   %d of %d steps", l.Done, l.All)
+	}
 }
 
 func (p *progress) log(r train.Record, perSecond float64) {

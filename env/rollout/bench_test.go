@@ -42,3 +42,38 @@ func BenchmarkWindow(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkStopping plays windows of 256 generated jobs through the slots where gangs can be stopped.
+func BenchmarkStopping(b *testing.B) {
+	jobs := generated(b, 10_000, 77)
+	for _, order := range []string{"srtf", "gittins", "las"} {
+		b.Run(order, func(b *testing.B) {
+			e := stoppable(b, jobs, "history", 256)
+			s := stopper(b, rollout.DefaultConfig(), e, order, 1)
+			var used time.Duration
+			ts := env.NewTimeStep(e.Spec())
+			b.ReportAllocs()
+			for k := 0; b.Loop(); k++ {
+				begin := cpuTime()
+				if err := e.Reset(ctx, env.Episode{Seed: uint64(k), Window: k % 7}, ts); err != nil {
+					b.Fatal(err)
+				}
+				for !ts.Kind.Last() {
+					a, err := s.Action(ctx, ts.Mask)
+					if err != nil {
+						b.Fatal(err)
+					}
+					if err := e.Step(ctx, env.Action{Disc: []int32{a}}, ts); err != nil {
+						b.Fatal(err)
+					}
+				}
+				used += cpuTime() - begin
+			}
+			sum := s.Tally()
+			b.ReportMetric(float64(sum.Rollouts)/used.Seconds(), "rollouts/s")
+			b.ReportMetric(float64(sum.Decisions)/float64(b.N), "decisions/window")
+			b.ReportMetric(used.Seconds()*1e3/float64(sum.Decisions), "ms/decision")
+			b.ReportMetric(100*float64(sum.Deviated)/float64(sum.Decisions), "%deviated")
+		})
+	}
+}

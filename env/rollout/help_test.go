@@ -138,3 +138,26 @@ func small(budget int) rollout.Config {
 	c.Budget.Rollouts, c.Ahead = budget, 24
 	return c
 }
+
+// stoppable returns JobSelect-v1 where gangs that have run for five minutes can be stopped, for 30 s.
+func stoppable(t fatal, jobs []traces.Job, estimates string, window int, change ...func(*jobselect.Config)) *sched.Env {
+	t.Helper()
+	return environment(t, jobs, estimates, window, append(change, func(c *jobselect.Config) {
+		c.Preempt, c.Running, c.Images = true, 16, false
+		c.MinRun, c.Checkpoint, c.Restart = 5*time.Minute, 10*time.Second, 20*time.Second
+	})...)
+}
+
+// stopper returns rollout:ORDER@slots for an order that stops gangs, with futures of e's training part.
+func stopper(t fatal, cfg rollout.Config, e *sched.Env, order string, workers int) *rollout.Stopper {
+	t.Helper()
+	rule, err := jobselect.NewRule(order, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := rollout.NewStopper(rollout.Setup{Config: cfg, Workers: workers}, order, rule, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

@@ -114,11 +114,14 @@ func before(text string, t time.Duration) string {
 // Until the first difference has arrived, nothing changes if all jobs that are to come are others, come in another order, are
 // more or fewer: with any estimates, and futures of the run's past or of recorded windows.
 func TestTheRealFutureChangesNothing(t *testing.T) {
-	for k, estimates := range []string{"exact", "history", "trace", "noisy:1"} {
+	for k, way := range [][2]string{
+		{"sjf", "exact"}, {"sjf", "history"}, {"sjf", "trace"}, {"sjf", "noisy:1"}, {"las", "exact"}, {"las-2d", "history"}, {"srtf", "noisy:1"}, {"gittins", "history"},
+	} {
+		order, estimates := way[0], way[1]
 		seed := testseed.Or(1) + uint64(k)
 		r := rand.New(rand.NewPCG(seed, 51))
 		jobs := crowded(r, 90)
-		want := run(t, jobs, estimates, "sjf", seed).String()
+		want := run(t, jobs, estimates, order, seed).String()
 		cut := 40 + r.IntN(20)
 		others := map[string][]traces.Job{"none": jobs[:cut], "one after the end": append(slices.Clone(jobs), traces.Job{ID: "end", Submit: 1e6 * time.Second, Work: 1e9, GPUs: 1, GPUMilli: 1000, Estimate: 1e9})}
 		permuted := slices.Clone(jobs)
@@ -128,12 +131,12 @@ func TestTheRealFutureChangesNothing(t *testing.T) {
 		}
 		others["permuted"] = permuted
 		for what, other := range others {
-			got, until := run(t, other, estimates, "sjf", seed).String(), jobs[cut].Submit
+			got, until := run(t, other, estimates, order, seed).String(), jobs[cut].Submit
 			if what == "one after the end" {
 				until = 1e6 * time.Second
 			}
 			if before(got, until) != before(want, until) {
-				t.Errorf("seed %d, %s: with %s to come, decisions before %v differ", seed, estimates, what, until)
+				t.Errorf("seed %d, %s, %s: with %s to come, decisions before %v differ", seed, order, estimates, what, until)
 			}
 		}
 	}
@@ -141,11 +144,12 @@ func TestTheRealFutureChangesNothing(t *testing.T) {
 
 // Where estimates are not exact, nothing changes if a job that ends later would run for longer.
 func TestRunTimesOfRunningJobsAreNotKnown(t *testing.T) {
-	for k, estimates := range []string{"history", "trace"} {
+	for k, way := range [][2]string{{"sjf", "history"}, {"sjf", "trace"}, {"las", "history"}, {"las-2d", "trace"}, {"srtf", "history"}, {"gittins", "history"}} {
+		order, estimates := way[0], way[1]
 		seed := testseed.Or(2) + uint64(k)
 		r := rand.New(rand.NewPCG(seed, 52))
 		jobs := crowded(r, 90)
-		want := run(t, jobs, estimates, "sjf", seed).String()
+		want := run(t, jobs, estimates, order, seed).String()
 		moment := jobs[60].Submit
 		other := slices.Clone(jobs)
 		changed := 0
@@ -166,8 +170,8 @@ func TestRunTimesOfRunningJobsAreNotKnown(t *testing.T) {
 		if changed == 0 {
 			t.Fatalf("seed %d: nothing is in the system", seed)
 		}
-		if got := run(t, other, estimates, "sjf", seed).String(); before(got, moment) != before(want, moment) {
-			t.Errorf("seed %d, %s: %d longer jobs change decisions before they would have ended", seed, estimates, changed)
+		if got := run(t, other, estimates, order, seed).String(); before(got, moment) != before(want, moment) {
+			t.Errorf("seed %d, %s, %s: %d longer jobs change decisions before they would have ended", seed, order, estimates, changed)
 		}
 	}
 }
@@ -400,7 +404,7 @@ func TestWhatCannotSearchIsRefused(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"las": "rollouts play on from any state, and las remembers", "srtf": "remembers", "gandiva": "remembers what it has decided", "sjff": "unknown",
+		"gittins-2d": "rollouts play on from any state, and gittins-2d remembers", "smallest-preempt": "remembers", "gandiva": "remembers what it has decided", "sjff": "unknown",
 	} {
 		h := base(name, "", "exact")
 		if err := rollout.CheckBase(&h); err == nil || !strings.Contains(err.Error(), want) {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
 	"clustergym/env/sim"
 	"clustergym/internal/nearest"
@@ -20,10 +22,23 @@ func CheckBase(c *heuristic.Config) error {
 		return fmt.Errorf("%s%s: the base %q is unknown, want %s", Prefix, c.Order, c.Order, nearest.OneOf(c.Order, heuristic.Bases()))
 	}
 	k := *c
+	if stops(c) {
+		k.Order = "fifo" // their ranks follow from the state, and passes plays them on
+	}
 	if k.Backfill == "easy" {
 		k.Backfill = "none" // it begins anew at each decision: running jobs end when their age lets expect it
 	}
-	if why := k.Forgets(); why != "" {
+	why := k.Forgets()
+	if stops(c) && why == "" {
+		if _, err := cluster.NewPlacement(c.Placement); err != nil {
+			why = "placement " + c.Placement + " looks at running jobs"
+		}
+	}
+	switch {
+	case why != "" && heuristic.Preemptive(c.Order):
+		return fmt.Errorf("%s%s: rollouts play on from any state, and %s; want one of %s, with skip, or an order that stops no job, such as sjf, with a placement that looks at no job, such as closest-b",
+			Prefix, c.Name(), why, strings.Join(Stopping(), ", "))
+	case why != "":
 		return fmt.Errorf("%s%s: rollouts play on from any state, and %s; want an order that stops no job, such as fifo, sjf or f1, with strict or skip, and without back-filling or with easy",
 			Prefix, c.Name(), why)
 	}
@@ -31,6 +46,11 @@ func CheckBase(c *heuristic.Config) error {
 		return fmt.Errorf("%s%s: %w", Prefix, c.Name(), ErrBlind)
 	}
 	return nil
+}
+
+// stops reports whether c is an order that stops running jobs and that rollouts play on with.
+func stops(c *heuristic.Config) bool {
+	return slices.Contains(Stopping(), c.Order) && (c.Admission == "" || c.Admission == "skip") && (c.Backfill == "" || c.Backfill == "none")
 }
 
 // line lists the waiting jobs that fit now in the order of a heuristic.
@@ -99,18 +119,20 @@ func (l *line) hide(j sim.Job) {
 
 // Scheduler is a heuristic that looks ahead. It is a heuristic.Policy.
 type Scheduler struct {
-	name   string
-	base   heuristic.Policy
-	line   *line
-	search *Search
-	past   *Past // that it feeds, nil = none
-	most   int   // candidates
-	seed   uint64
-	ctx    context.Context
-	cands  []sim.Decision
-	point  sim.Point
-	open   bool // the current point has been seen
-	tally  Tally
+	name           string
+	base           heuristic.Policy
+	line           *line
+	look           *stopping // instead of line and search, for orders that stop gangs
+	search         *Search
+	past           *Past // that it feeds, nil = none
+	most           int   // candidates
+	seed           uint64
+	ctx            context.Context
+	cands          []sim.Decision
+	waiting, gangs []sim.Job // scratch
+	point          sim.Point
+	open           bool // the current point has been seen
+	tally          Tally
 }
 
 // Tally counts what a policy has decided since it was reset.
@@ -150,6 +172,16 @@ func New(setup Setup, base heuristic.Config) (*Scheduler, error) {
 		s.past = NewPast(est)
 		setup.Source = s.past
 	}
+	if stops(&base) {
+		if s.look, err = newStopping(setup, base.Order, base.Placement, est); err != nil {
+			return nil, err
+		}
+		for _, b := range append(s.look.bases, s.look.place) {
+			b.wakes = true
+		}
+		s.Keep(0, 0)
+		return s, nil
+	}
 	if s.search, err = setup.search(base, est); err != nil {
 		return nil, err
 	}
@@ -174,6 +206,10 @@ func (s *Scheduler) Name() string { return s.name }
 // Reseed changes the seed of the draws, and that of noisy estimates, from the next Reset on.
 func (s *Scheduler) Reseed(seed uint64) {
 	s.seed = seed
+	if s.look != nil {
+		s.look.reseed(seed)
+		return
+	}
 	s.base.Reseed(seed)
 	s.line.policy.Reseed(seed)
 	s.search.Reseed(seed)
@@ -181,6 +217,14 @@ func (s *Scheduler) Reseed(seed uint64) {
 
 // Cancel makes decisions end with ctx's error when ctx is cancelled.
 func (s *Scheduler) Cancel(ctx context.Context) { s.ctx = ctx }
+
+// Keep implements sched.Keeper: a policy that stops running jobs spares those at positions before first, and those whose stint
+// has not lasted min.
+func (s *Scheduler) Keep(first int, min time.Duration) {
+	if s.look != nil {
+		s.look.keep(first, min)
+	}
+}
 
 // Tally returns what has been decided since the last Reset.
 func (s *Scheduler) Tally() Tally { return s.tally }
@@ -201,6 +245,9 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 		}
 	}
 	s.open = true
+	if s.look != nil {
+		return s.stop(v, d)
+	}
 	s.cands = grow(s.cands[:0])
 	s.point.Now, s.point.Events = v.Now(), s.point.Events[:0]
 	s.base.Reset(v)
@@ -211,9 +258,51 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	if err != nil {
 		return err
 	}
-	c := &s.cands[best]
+	s.take(d, &s.cands[best])
+	return nil
+}
+
+// take makes c the decision.
+func (s *Scheduler) take(d, c *sim.Decision) {
 	d.Op, d.Job, d.N, d.Until, d.GPUs = c.Op, c.Job, c.N, c.Until, append(d.GPUs[:0], c.GPUs...)
 	s.open = d.Op != sim.Wait
+}
+
+// stop decides where the base stops gangs.
+func (s *Scheduler) stop(v *sim.View, d *sim.Decision) error {
+	l := s.look
+	if len(v.Cluster().VCs()) > 0 {
+		return fmt.Errorf("%s: it counts GPUs, and virtual clusters divide them; want an order that stops no job, or a cluster without virtual clusters", s.name)
+	}
+	if c := l.goOn(v); c != nil {
+		s.take(d, c)
+		return nil
+	}
+	own := l.own()
+	l.place.Reset(v)
+	s.point.Now, s.point.Events = v.Now(), s.point.Events[:0]
+	if err := l.place.Decide(v, &s.point, own); err != nil {
+		return err
+	}
+	s.waiting, s.gangs = s.waiting[:0], s.gangs[:0]
+	for _, j := range v.Waiting() {
+		if !v.Decided(j) {
+			s.waiting = append(s.waiting, j)
+		}
+	}
+	for _, j := range v.Running() {
+		if len(s.waiting) > 0 && !l.lines[0].spares(v, j) {
+			s.gangs = append(s.gangs, j)
+		}
+	}
+	c, err := l.choose(s.ctx, v, s.seed, s.waiting, s.gangs, true, &s.tally)
+	if err != nil {
+		return err
+	}
+	if c.Op == sim.Wait {
+		c.Until = l.place.until
+	}
+	s.take(d, c)
 	return nil
 }
 

@@ -56,6 +56,10 @@ func RandomActor() *Actor {
 	return NewActor(func(mask []bool, src *rand.Rand) (int32, error) { return int32(env.Uniform(mask, src)), nil })
 }
 
+// Action returns the action that the rule takes at the environment's current time step, whose mask is given. src is what rules
+// that draw draw from.
+func (a *Actor) Action(mask []bool, src *rand.Rand) (int32, error) { return a.choose(mask, src) }
+
 // Act implements agents.Policy.
 func (a *Actor) Act(_ context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) (err error) {
 	if b.N != 1 {

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"clustergym/agents/ddqn"
 	"clustergym/agents/ppo"
 	"clustergym/agents/train"
-	"clustergym/env/heuristic"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
@@ -51,8 +49,7 @@ func (c *Config) AllPolicies() []string {
 func (c *Config) Seeing(list []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(name string) bool {
 		_, err := ParseRival(name, c.Descriptor(), c.Env.Settings)
-		_, hidden := errors.AsType[*heuristic.HiddenError](err)
-		return hidden
+		return hides(err)
 	})
 }
 

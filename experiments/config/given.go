@@ -1,9 +1,12 @@
 package config
 
 import (
+	"errors"
+	"slices"
 	"strings"
 
 	"clustergym/configs"
+	"clustergym/env/heuristic"
 	"clustergym/experiments/envs"
 	"clustergym/internal/fault"
 )
@@ -55,4 +58,33 @@ func (g Given) Args(c *Config) {
 		}
 		g[key] = true
 	}
+}
+
+// Adapt drops what c, a preset that the user has changed, says of a teacher and of rivals, if that no longer fits and the user has
+// not said it: a teacher and rivals that rank by run times where the estimates hide them, and the sizes of an imitation that the
+// user has switched off.
+func (c *Config) Adapt(given Given) {
+	t := &c.Train
+	if t.Imitate != "" && !given["train.imitate"] && c.Descriptor() != nil && c.ownSettings(c.Descriptor()) {
+		if _, err := c.Teacher(); hides(err) {
+			t.Imitate = ""
+		}
+	}
+	if t.Imitate == "" {
+		if !given["train.imitate_steps"] {
+			t.ImitateSteps = 0
+		}
+		if !given["train.imitate_epochs"] {
+			t.ImitateEpochs = 0
+		}
+	}
+	if d := c.Descriptor(); d != nil && c.ownSettings(d) && !given["eval.policies"] && !slices.Equal(c.Eval.Policies, Default().Eval.Policies) {
+		c.Eval.Policies = c.Seeing(c.Eval.Policies)
+	}
+}
+
+// hides reports whether err is that the estimates hide what a rule asks for.
+func hides(err error) bool {
+	_, hidden := errors.AsType[*heuristic.HiddenError](err)
+	return hidden
 }

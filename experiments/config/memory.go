@@ -140,9 +140,13 @@ func agentNeeds(cfg *Config, spec env.Spec, size model.Size) []Need {
 	if c.Batch > 0 {
 		batch, keys = min(steps, float64(c.Batch)), []string{"ppo.batch", "ppo.network"}
 	}
+	row, networks := obs+8*float+word+2, 1
+	if c.Anchor > 0 { // its outputs for every step, and its own network
+		row, networks = row+float*float64(spec.MaskLen()+len(spec.Action.Low)), 2
+	}
 	return []Need{
-		{"the rollout", []string{"train.envs", "ppo.steps"}, steps * (obs + 8*float + word + 2)},
-		{"parameters", []string{"ppo.network", "ppo.shards"}, parameterBytes(size, 1, c.Shards)},
+		{"the rollout", []string{"train.envs", "ppo.steps"}, steps * row},
+		{"parameters", []string{"ppo.network", "ppo.shards"}, parameterBytes(size, networks, c.Shards)},
 		{"a minibatch in the network", keys,
 			batch*(obs+float*size.Graph) + float64(c.Shards)*float*size.Scratch},
 	}

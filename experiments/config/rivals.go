@@ -101,8 +101,14 @@ func lookingSlots(base string, d *envs.Descriptor, s envs.Settings, look rollout
 	}
 	h := heuristic.DefaultConfig()
 	h.Order, h.Admission, h.Estimates = base, "skip", d.Cut(s).Estimates
-	if err := rollout.CheckBase(&h); err != nil {
-		return Rival{}, err
+	stops := slices.Contains(rollout.Stopping(), base)
+	switch {
+	case !stops:
+		if err := rollout.CheckBase(&h); err != nil {
+			return Rival{}, err
+		}
+	case h.Estimates == "none":
+		return Rival{}, fmt.Errorf("%s: %w", name, rollout.ErrBlind)
 	}
 	// Instances share the futures of the workload that the first of them meets.
 	var once sync.Once
@@ -117,7 +123,15 @@ func lookingSlots(base string, d *envs.Descriptor, s envs.Settings, look rollout
 			if once.Do(func() { futures, fault = rollout.RecordedOf(j) }); fault != nil {
 				return nil, fault
 			}
-			return rollout.NewActor(rollout.Setup{Config: look, Source: futures, Workers: 1, Clock: Clock()}, base, j)
+			setup := rollout.Setup{Config: look, Source: futures, Workers: 1, Clock: Clock()}
+			if !stops {
+				return rollout.NewActor(setup, base, j)
+			}
+			rule, err := jobselect.NewRule(base, j)
+			if err != nil {
+				return nil, err
+			}
+			return rollout.NewStopper(setup, base, rule, j)
 		},
 	}}, nil
 }

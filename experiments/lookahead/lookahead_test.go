@@ -37,7 +37,7 @@ func TestSettingsAreInOrder(t *testing.T) {
 				recorded++
 			}
 		}
-		if want := map[bool]int{false: 2, true: 0}[quick]; recorded != want || len(s.Scenarios) != 2+recorded {
+		if want := map[bool]int{false: 2, true: 0}[quick]; recorded != want || len(s.Scenarios) != 3+recorded {
 			t.Errorf("quick %v: %d scenarios, %d of them recorded", quick, len(s.Scenarios), recorded)
 		}
 	}
@@ -120,7 +120,7 @@ func TestScenariosWithoutTheirFileAreLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all, absent, err := s.given(study.Plan{}); err != nil || len(all) != 2 || strings.Join(absent, " ") != "Philly-exact Philly-causal" {
+	if all, absent, err := s.given(study.Plan{}); err != nil || len(all) != 3 || strings.Join(absent, " ") != "Philly-exact Philly-causal" {
 		t.Errorf("%d scenarios, without %v: %v", len(all), absent, err)
 	}
 	dir := t.TempDir()

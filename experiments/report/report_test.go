@@ -73,6 +73,31 @@ func TestComparisonTable(t *testing.T) {
 	}
 }
 
+// The line below the table says whether the agent is ahead of SJF, or that it cannot be told.
+func TestTableSaysWhetherTheAgentIsAheadOfSJF(t *testing.T) {
+	for _, c := range []struct {
+		rival string
+		ci    [2]float64
+		want  string
+	}{
+		{"sjf+skip", [2]float64{-9, -1}, "ppo@300 is ahead of sjf+skip: mean JCT -5.0 % [-9.0, -1.0].\n"},
+		{"sjf@slots", [2]float64{-9, 1}, "ppo@300 and sjf@slots cannot be told apart: mean JCT -5.0 % [-9.0, +1.0].\n"},
+		{"sjf+skip", [2]float64{1, 9}, "ppo@300 is behind sjf+skip: mean JCT -5.0 % [+1.0, +9.0].\n"},
+		{"fifo+strict", [2]float64{1, 9}, ""},
+	} {
+		r := sayings()
+		r.Policies[1].Name = c.rival
+		r.Paired[0].B, r.Paired[0].Difference, r.Paired[0].CI95 = c.rival, -5, c.ci
+		var b strings.Builder
+		if err := r.WriteTable(&b); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.String(); !strings.Contains(got, c.want) || c.want == "" && (strings.Contains(got, " is behind ") || strings.Contains(got, "told apart")) {
+			t.Errorf("%s: %q is missing in\n%s", c.rival, c.want, got)
+		}
+	}
+}
+
 func TestTableNamesRunsWhereThereAreSeveral(t *testing.T) {
 	r := sayings()
 	r.Policies = append(r.Policies, PolicyReport{Name: "ppo:c@300", Kind: "checkpoint"})

@@ -78,6 +78,7 @@ func (r *Report) Sheets() []texttable.Sheet {
 			word = "better"
 		}
 		fmt.Fprintf(&b, "agent vs it: difference of %s on the same windows, %s = %s is %s.\n", metric.Title, better(metric), r.Shown(reference), word)
+		b.WriteString(r.verdict(reference, versus))
 	}
 	b.WriteString(ladder.Below(r.Estimates, r.knowledge()))
 	sheets := []texttable.Sheet{{
@@ -110,6 +111,30 @@ func (r *Report) Sheets() []texttable.Sheet {
 		Least: []string{"p50 JCT", "GPUs used", "mean wait"},
 		Above: fmt.Sprintf("One run over the whole test part: %d jobs, %d counted%s.\n", r.Whole.Jobs, r.Whole.Counted, known),
 	})
+}
+
+// verdict says whether the agent is ahead of SJF, which most tables have, "" if this one does not.
+func (r *Report) verdict(reference string, versus map[string]statistic.Paired) string {
+	for _, rival := range []string{"sjf+skip", "sjf@slots"} {
+		p, ok := versus[rival]
+		if !ok {
+			continue
+		}
+		low, high := p.CI95[0], p.CI95[1]
+		if r.Counts().Higher {
+			low, high = -high, -low
+		}
+		agent := r.Shown(reference)
+		text := fmt.Sprintf("%s and %s cannot be told apart", agent, rival)
+		switch {
+		case high < 0:
+			text = agent + " is ahead of " + rival
+		case low > 0:
+			text = agent + " is behind " + rival
+		}
+		return ladder.Wrapped(fmt.Sprintf("%s: %s %s.", text, r.Counts().Title, PairedText(p)))
+	}
+	return ""
 }
 
 // row is what the table says of what p knows.

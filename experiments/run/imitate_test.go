@@ -37,6 +37,7 @@ func TestImitationIsTheSameForWorkersAndAfterInterruptions(t *testing.T) {
 	for _, agent := range []string{"ppo", "ddqn"} {
 		cfg := imitating(agent)
 		cfg.Seed = seed
+		cfg.PPO.CriticWarmup, cfg.PPO.Anchor, cfg.PPO.AnchorDecay = 1, 0.3, 0.5
 		straight := t.TempDir()
 		all := 0
 		trainTo(t, cfg, straight, TrainOptions{Tick: func(train.Progress) { all++ }})
@@ -130,27 +131,34 @@ func TestADamagedRecordingIsRefused(t *testing.T) {
 	}
 }
 
-// The play of a search over the simulator can be imitated, too: the recording is the same for any number of workers, and differs
-// from that of the rule that it looks ahead with.
+// The play of a search over the simulator can be imitated, too, also one that stops jobs: the recording is the same for any number
+// of workers, and differs from that of the rule that it looks ahead with.
 func TestLookingAheadCanBeImitated(t *testing.T) {
-	cfg := imitating("ppo")
-	cfg.Train.Imitate, cfg.Train.ImitateSteps, cfg.Train.Steps, cfg.Train.EvalEvery = "rollout:sjf@slots", 200, 4, 0
-	cfg.Eval.Rollout.Budget, cfg.Eval.Rollout.Ahead, cfg.Eval.Rollout.Confidence = rollout.Budget{Rollouts: 16}, 16, 0
-	var want map[string]string
-	for _, workers := range []int{1, 4} {
-		dir := t.TempDir()
-		trainTo(t, cfg, dir, TrainOptions{NoEval: true, Workers: workers})
-		got := contents(t, filepath.Join(dir, "tiny"))
-		if want != nil {
-			sameFiles(t, "workers", got, want, false)
+	for base, sets := range map[string][]string{"sjf@slots": nil, "las@slots": {"env.running=4", "env.preempt=true", "env.min_run=1m", "env.restart=20s"}} {
+		cfg := imitating("ppo")
+		for _, set := range sets {
+			if err := cfg.Set(set); err != nil {
+				t.Fatal(err)
+			}
 		}
-		want = got
-	}
-	plain, dir := cfg, t.TempDir()
-	plain.Train.Imitate = "sjf@slots"
-	trainTo(t, plain, dir, TrainOptions{NoEval: true})
-	if contents(t, filepath.Join(dir, "tiny"))[rundir.RecordingFile] == want[rundir.RecordingFile] {
-		t.Error("looking ahead changes nothing that is recorded")
+		cfg.Train.Imitate, cfg.Train.ImitateSteps, cfg.Train.Steps, cfg.Train.EvalEvery = "rollout:"+base, 200, 4, 0
+		cfg.Eval.Rollout.Budget, cfg.Eval.Rollout.Ahead, cfg.Eval.Rollout.Confidence = rollout.Budget{Rollouts: 16}, 16, 0
+		var want map[string]string
+		for _, workers := range []int{1, 4} {
+			dir := t.TempDir()
+			trainTo(t, cfg, dir, TrainOptions{NoEval: true, Workers: workers})
+			got := contents(t, filepath.Join(dir, "tiny"))
+			if want != nil {
+				sameFiles(t, "workers", got, want, false)
+			}
+			want = got
+		}
+		plain, dir := cfg, t.TempDir()
+		plain.Train.Imitate = base
+		trainTo(t, plain, dir, TrainOptions{NoEval: true})
+		if contents(t, filepath.Join(dir, "tiny"))[rundir.RecordingFile] == want[rundir.RecordingFile] {
+			t.Errorf("%s: looking ahead changes nothing that is recorded", base)
+		}
 	}
 }
 

@@ -72,7 +72,7 @@ var arrows = map[string][]string{
 	"env/encode": {"env", "env/sim", "env/cluster", "env/predict", "env/sched", "traces"},
 	"env/reward": {"env/sim", "env/sched"},
 	// It plays on with any heuristic, and draws futures from recorded windows, with the forecasts that their jobs had.
-	"env/rollout":     {"env", "env/predict", "env/predict/gbdt", "env/sim", "env/sched", "env/heuristic", "traces"},
+	"env/rollout":     {"env", "env/cluster", "env/predict", "env/predict/gbdt", "env/sim", "env/sched", "env/heuristic", "traces"},
 	"env/jobselect":   wiring,
 	"env/gpupick":     wiring,
 	"env/queuerank":   wiring,

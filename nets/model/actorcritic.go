@@ -21,6 +21,7 @@ type ActorCritic struct {
 	actions int
 	logStd  int // parameter, -1 = none
 	value   int // parameter: the weights of the value's layer, which its bias follows
+	critic  int // the first parameter that logits do not depend on
 }
 
 // NewActorCritic builds the network for the given observation and number of actions, initialised from r. Errors
@@ -44,7 +45,7 @@ func NewActorCriticOf(cfg Config, in Input, d op.Distribution, logStd float64, r
 	if err != nil {
 		return nil, err
 	}
-	m := &ActorCritic{p: b.plan, actions: d.Head(), logStd: -1, value: len(b.shapes) - 2}
+	m := &ActorCritic{p: b.plan, actions: d.Head(), logStd: -1, value: len(b.shapes) - 2, critic: b.critic}
 	if d.Dims > 0 {
 		name := "log_std"
 		if cfg.Separate {
@@ -71,6 +72,7 @@ func planActorCritic(cfg Config, in Input, actions int) (*builder, error) {
 		return nil, fmt.Errorf("model: %w", err)
 	}
 	logits := b.based(b.actionHead(actor+"policy", y, b.headGain(layer.GainPolicy)))
+	b.critic = len(b.shapes)
 	if cfg.Separate {
 		y = b.body(critic, true)
 	}
@@ -90,6 +92,19 @@ func (m *ActorCritic) Actions() int { return m.actions }
 // Params.
 func (m *ActorCritic) ValueHead() [2][]float32 {
 	return [2][]float32{m.p.params.Views[m.value].Data, m.p.params.Views[m.value+1].Data}
+}
+
+// Critic returns which elements of Params, from to to-1, only the value depends on: with a trunk that policy and critic share those
+// of the layers above it.
+func (m *ActorCritic) Critic() (from, to int) {
+	for _, v := range m.p.params.Views[:m.critic] {
+		from += len(v.Data)
+	}
+	to = from
+	for _, v := range m.p.params.Views[m.critic : m.value+2] {
+		to += len(v.Data)
+	}
+	return from, to
 }
 
 // LogStd returns the logarithms of the deviations of normal distributions, nil if there are none. They belong to

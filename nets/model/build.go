@@ -43,6 +43,7 @@ type builder struct {
 	in      Input // without fields for critics
 	truth   int   // elements of those, at the end of the observation
 	actions int
+	critic  int // the first parameter that only the value depends on
 	faults  fault.List
 
 	// Of kind attention:

@@ -47,12 +47,19 @@ func (a *Adam) Step(g *nets.Params, lr float64) { a.StepScaled(g, lr, 1) }
 // StepScaled is Step with scale·g, up to rounding, without a pass over g to scale it, so that clipping by ClipScale
 // is free. Only if scale is below minScale does it multiply g itself.
 func (a *Adam) StepScaled(g *nets.Params, lr, scale float64) {
+	a.StepPart(g, lr, scale, 0, len(a.p.Data))
+}
+
+// StepPart is StepScaled for the elements from to to-1 of the parameters alone: the others and their moments stay as they are,
+// whatever g has there. The step counts for all elements, so elements that have had no step yet are corrected too little
+// afterwards: call Reset before their first.
+func (a *Adam) StepPart(g *nets.Params, lr, scale float64, from, to int) {
 	if len(g.Data) != len(a.p.Data) {
 		panic(fmt.Sprintf("optim: gradient of %d elements for %d parameters", len(g.Data), len(a.p.Data)))
 	}
 	if scale < minScale {
-		for i := range g.Data {
-			g.Data[i] *= float32(scale)
+		for i := range g.Data[from:to] {
+			g.Data[from+i] *= float32(scale)
 		}
 		scale = 1
 	}
@@ -67,7 +74,7 @@ func (a *Adam) StepScaled(g *nets.Params, lr, scale float64) {
 		Root:  float32(1 / math.Sqrt(1-math.Pow(a.cfg.Beta2, t))),
 		Eps:   float32(a.cfg.Eps),
 	}
-	kernel.Adam(a.p.Data, g.Data, a.m.Data, a.v.Data, s)
+	kernel.Adam(a.p.Data[from:to], g.Data[from:to], a.m.Data[from:to], a.v.Data[from:to], s)
 }
 
 // Reset forgets the moments and starts counting steps from 0.
