@@ -55,6 +55,9 @@ process may have: the least of the limits of its control groups (containers) and
 of GOMEMLIMIT if that is less; 2GiB where the machine does not tell. The process takes up to half as much more than the
 budget, and 64 MiB; without GOMEMLIMIT serve sets the limit of the Go runtime to that.
 
+--advise names the policies that clients may ask for the action that they would take in the present state: RULE@slots, and in
+JobSelect-v1 rollout:RULE@slots, which looks ahead with at most --budget rollouts. Asking changes nothing in the environment.
+
 SIGTERM or Ctrl-C drains: clients are notified, /readyz reports not ready, and the program ends with exit code 0 when
 the last one has left, or after --drain-timeout. A second signal ends it at once. SIGHUP reads the token file and the
 certificates again, for new connections; if one of them is bad, all stays as it was. Logs go to standard error, and
@@ -111,6 +114,9 @@ the server never waits for them to be read.`,
 	door.flags(c)
 	f.StringVar(&reg.TraceRoot, "trace-root", "", "clients may name the trace files below `DIR`, by their paths relative to it")
 	f.BoolVar(&reg.OwnFiles, "own-files", false, "clients may name every file that you can read, by absolute paths; goes with --token-file")
+	f.StringSliceVar(&reg.Advice.Policies, "advise", []string{envs.AllPolicies}, "`POLICIES` that clients may ask for an action, as sjf@slots,rollout:sjf@slots; all = every one, \"\" = none")
+	f.IntVar(&reg.Advice.Budget, "budget", reg.Advice.Budget, "at most `N` rollouts for one action of a policy that looks ahead")
+	f.DurationVar(&reg.Advice.Time, "budget-time", reg.Advice.Time, "time limit of one such action, for clients that give a budget of time")
 	f.BoolVar(&untilEOF, "until-eof", false, "drain and end when standard input ends, for a program that starts this one and may be killed")
 	f.BoolVar(&asJSON, "json", false, `print the address as {"addr":"…"}`)
 	f.IntVar(&door.cfg.MaxSessions, "max-sessions", door.cfg.MaxSessions, "at most `N` clients at once, including lost ones that may reconnect")

@@ -82,11 +82,12 @@ type RegistryConfig struct {
 	CacheBytes int64 // of the cached workloads, roughly; those that environments use are kept in any case
 	MaxJobs    int   // of one workload
 	MaxGPUs    int   // of one cluster
+	Advice     Advice
 }
 
 // DefaultRegistryConfig returns bounds of a million jobs and 131,072 GPUs, without files.
 func DefaultRegistryConfig() RegistryConfig {
-	return RegistryConfig{CacheBytes: 1 << 30, MaxJobs: 1_000_000, MaxGPUs: 1 << 17}
+	return RegistryConfig{CacheBytes: 1 << 30, MaxJobs: 1_000_000, MaxGPUs: 1 << 17, Advice: DefaultAdvice()}
 }
 
 // Validate reports every fault but those of TraceRoot, which NewRegistry reports.
@@ -95,6 +96,7 @@ func (c *RegistryConfig) Validate() error {
 	l.Add(c.CacheBytes >= 0, "cache_bytes", c.CacheBytes, "a number of bytes, 0 or more")
 	l.Add(c.MaxJobs >= 1, "max_jobs", c.MaxJobs, "1 or more")
 	l.Add(c.MaxGPUs >= 1, "max_gpus", c.MaxGPUs, "1 or more")
+	l.Join("", c.Advice.Validate())
 	return l.Err()
 }
 
@@ -171,7 +173,7 @@ func (r *Registry) Make(ctx context.Context, id string, kwargs wire.Map, n int) 
 			m.Release()
 		}
 	}()
-	if err := m.fill(ctx, d, args, w, n); err != nil {
+	if err := m.fill(ctx, d, args, w, n, &r.cfg.Advice); err != nil {
 		return nil, err
 	}
 	whole = true
@@ -179,13 +181,15 @@ func (r *Registry) Make(ctx context.Context, id string, kwargs wire.Map, n int) 
 }
 
 // fill makes n environments. Their memory is reserved first.
-func (m *Made) fill(ctx context.Context, d *Descriptor, args *Args, w *World, n int) error {
+func (m *Made) fill(ctx context.Context, d *Descriptor, args *Args, w *World, n int, advice *Advice) error {
 	if err := w.has(args.part()); err != nil {
 		return badKwargs(err)
 	}
 	if err := ReserveEnvs(m.Account, d.ID, n, d.Memory(args.Settings, w.Extent())); err != nil {
 		return err
 	}
+	desk := &desk{Advice: *advice, d: d, s: args.Settings, account: m.Account, bytes: d.Memory(args.Settings, w.Extent())}
+	desk.names = desk.list()
 	for i := range n {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -194,7 +198,7 @@ func (m *Made) fill(ctx context.Context, d *Descriptor, args *Args, w *World, n 
 		if err != nil {
 			return badKwargs(err)
 		}
-		m.Envs = append(m.Envs, d.served(e, args))
+		m.Envs = append(m.Envs, d.served(e, args, desk))
 		if i == 0 { // only an environment tells whether there is something to decide, and how long its time steps are
 			if err := decides(ctx, d.ID, e); err != nil {
 				return err
@@ -210,6 +214,9 @@ func (m *Made) fill(ctx context.Context, d *Descriptor, args *Args, w *World, n 
 	}
 	if d.Simulated() || w.Recorded() {
 		m.Meta = w.meta(args)
+	}
+	if len(desk.names) > 0 {
+		m.Meta["advise"], m.Meta["budget"] = desk.names, desk.Budget
 	}
 	return nil
 }
@@ -237,9 +244,18 @@ func ReserveEnvs(a *budget.Account, id string, n int, each float64) error {
 }
 
 // served returns e for remote players.
-func (d *Descriptor) served(e env.Env, args *Args) env.Env {
+func (d *Descriptor) served(e env.Env, args *Args, k *desk) env.Env {
 	if a, ok := e.(sched.Arena); ok {
-		return NewServedEnv(d, args.Settings, a)
+		s := NewServedEnv(d, args.Settings, a)
+		s.adviser = newAdviser(k, a)
+		return s
+	}
+	if p, ok := e.(planned); ok && len(k.Policies) > 0 && d.Scheduling() {
+		s := &plannedEnv{planned: p, adviser: newAdviser(k, p)}
+		if t, ok := e.(env.Tasker); ok {
+			return &taskedEnv{s, t}
+		}
+		return s
 	}
 	return e
 }

@@ -32,6 +32,7 @@ type ServedEnv struct {
 	stops   bool // actions can stop running jobs
 	metrics episodeMetrics
 	rules   map[string]agents.Policy
+	adviser *adviser // nil = there is no advice
 
 	// The parts of the current time step that rules use.
 	batch  *env.Batch
@@ -74,6 +75,9 @@ func NewServedEnv(d *Descriptor, s Settings, e sched.Arena) *ServedEnv {
 // Reset implements env.Env.
 func (s *ServedEnv) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
 	s.begun = false
+	if s.adviser != nil {
+		s.adviser.begun = false
+	}
 	if err := s.simulated.Reset(ctx, ep, ts); err != nil {
 		return err
 	}
@@ -106,6 +110,9 @@ func (s *ServedEnv) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 func (s *ServedEnv) follow(ts *env.TimeStep) {
 	copy(s.batch.Mask, ts.Mask)
 	s.kind, s.begun = ts.Kind, true
+	if s.adviser != nil {
+		s.adviser.follow(ts)
+	}
 	if ts.Kind == env.Truncated {
 		s.end()
 	}
@@ -136,6 +143,14 @@ func (s *ServedEnv) Call(method string, args wire.Map) (any, error) {
 		return s.Heuristic(args)
 	}
 	return nil, &wire.Error{Code: wire.Unsupported, Msg: "call", Got: fmt.Sprintf("method %.60q", method), Want: "metrics or heuristic"}
+}
+
+// Advises implements handle.Adviser.
+func (s *ServedEnv) Advises() []string { return s.adviser.Advises() }
+
+// Advise implements handle.Adviser.
+func (s *ServedEnv) Advise(ctx context.Context, args wire.Map) (any, error) {
+	return s.adviser.Advise(ctx, args)
 }
 
 // Metrics returns the summary of the counted jobs that have finished so far.

@@ -2,6 +2,7 @@ package handle
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -23,6 +24,7 @@ const (
 	methodSampleTask = "sample_tasks"
 	methodMetrics    = "metrics"
 	methodHeuristic  = "heuristic"
+	methodAdvise     = "advise"
 )
 
 // mostTasks is how many tasks one call may sample.
@@ -71,6 +73,9 @@ func (h *Handle) methods() []string {
 	if _, ok := h.guards[0].inner.(Caller); ok {
 		list = append(list, methodMetrics, methodHeuristic)
 	}
+	if a, ok := h.guards[0].inner.(Adviser); ok && len(a.Advises()) > 0 {
+		list = append(list, methodAdvise)
+	}
 	return list
 }
 
@@ -85,7 +90,7 @@ func renderModes(e env.Env) []string {
 	return []string{renderPixels}
 }
 
-func (h *Handle) doCall(re uint32, req wire.Map, w *wire.Writer) error {
+func (h *Handle) doCall(ctx context.Context, re uint32, req wire.Map, w *wire.Writer) error {
 	method, err := req.Str("method", "")
 	if err != nil {
 		return err
@@ -122,9 +127,15 @@ func (h *Handle) doCall(re uint32, req wire.Map, w *wire.Writer) error {
 			}
 			ret = append(ret, v)
 		}
+	case methodAdvise:
+		advised, e := h.advise(ctx, args, rows)
+		if e != nil {
+			return e
+		}
+		ret = advised
 	default:
 		return &wire.Error{Code: wire.BadRequest, Msg: "field method", Got: quoted(method),
-			Want: strings.Join([]string{methodSetTask, methodGetTask, methodSampleTask, methodMetrics, methodHeuristic}, ", ")}
+			Want: strings.Join([]string{methodSetTask, methodGetTask, methodSampleTask, methodMetrics, methodHeuristic, methodAdvise}, ", ")}
 	}
 	if err != nil {
 		return err
@@ -133,6 +144,41 @@ func (h *Handle) doCall(re uint32, req wire.Map, w *wire.Writer) error {
 	w.Key("ret")
 	w.Value(ret)
 	return nil
+}
+
+// advise returns the action that a policy would take in each of rows. A row that begins an episode at its next step has no
+// decision; any action does there, and it gets 0.
+func (h *Handle) advise(ctx context.Context, args wire.Map, rows []int) (ret []any, err error) {
+	if _, ok := h.guards[0].inner.(Adviser); !ok {
+		return nil, wire.Errorf(wire.Unsupported, "%.80s has no method %s", h.id, methodAdvise)
+	}
+	if err := h.ready(rows, true); err != nil {
+		return nil, err
+	}
+	for _, i := range rows {
+		if h.mode == vec.NextStep && h.b.Kind[i].Last() {
+			ret = append(ret, h.anyAction())
+			continue
+		}
+		v, e := h.guards[i].advise(ctx, args)
+		if e != nil && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if e != nil {
+			return nil, h.callFailed(i, e)
+		}
+		ret = append(ret, v)
+		h.count.Advice++
+	}
+	return ret, nil
+}
+
+// anyAction returns an action of the space, for a row that will not use it.
+func (h *Handle) anyAction() any {
+	if n := len(h.spec.Action.Sizes); n != 1 {
+		return make([]int64, n)
+	}
+	return int64(0)
 }
 
 // callFailed returns the error reply for a call that environment i failed to answer.

@@ -53,6 +53,16 @@ type Caller interface {
 	Call(method string, args wire.Map) (any, error)
 }
 
+// Adviser is an environment that tells which action a policy would take now, the method `advise` of `call`. It is an optional
+// ability, looked for once, at open.
+type Adviser interface {
+	// Advises returns the names of the policies that can be asked for; empty = it is not allowed.
+	Advises() []string
+	// Advise returns the action of the policy that args name: an int64, or a []int64 of several factors. It must not keep args
+	// nor change the environment, and it returns soon after ctx is cancelled.
+	Advise(ctx context.Context, args wire.Map) (any, error)
+}
+
 // Limits are the server's limits that concern handles.
 type Limits struct {
 	MaxEnvs                 int // of a handle
@@ -78,4 +88,4 @@ type Opening struct {
 }
 
 // Stats holds counts for the metrics.
-type Stats struct{ Steps, Resets, Episodes uint64 }
+type Stats struct{ Steps, Resets, Episodes, Advice uint64 }

@@ -158,6 +158,19 @@ func (g *guard) frameRate() int {
 	return paint.FrameRate
 }
 
+// advise asks for the action of a policy.
+func (g *guard) advise(ctx context.Context, args wire.Map) (action any, err error) {
+	if g.broken {
+		return nil, errBroken
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			action, err = nil, g.caught("call", p)
+		}
+	}()
+	return g.inner.(Adviser).Advise(ctx, args)
+}
+
 // call calls a method beyond package env's contract.
 func (g *guard) call(method string, args wire.Map) (ret any, err error) {
 	if g.broken {

@@ -147,7 +147,7 @@ func (h *Handle) dispatch(ctx context.Context, op string, re uint32, req wire.Ma
 	case wire.OpMasks:
 		return h.doMasks(re, req, w)
 	case wire.OpCall:
-		return h.doCall(re, req, w)
+		return h.doCall(ctx, re, req, w)
 	case wire.OpRender:
 		return h.doRender(re, req, w)
 	case wire.OpSnapshot:

@@ -18,9 +18,11 @@ type metrics struct {
 
 	handles, envs, inflight atomic.Int64
 	steps, resets, episodes atomic.Uint64
+	advice                  atomic.Uint64
 	bytesIn, bytesOut       atomic.Uint64
 	reaped, resumes         atomic.Uint64
 	dropped, refused        atomic.Uint64
+	adviceNanos             atomic.Int64
 	errors                  *prometheus.CounterVec
 	stepSeconds, batchEnvs  prometheus.Histogram
 }
@@ -78,6 +80,10 @@ func newMetrics(s *Server) *metrics {
 	counter("steps_total", "Steps of environments.", nil, &m.steps)
 	counter("resets_total", "Resets of environments.", nil, &m.resets)
 	counter("episodes_total", "Episodes that ended.", nil, &m.episodes)
+	counter("advice_total", "Actions that policies advised.", nil, &m.advice)
+	m.registry.MustRegister(prometheus.NewCounterFunc(
+		prometheus.CounterOpts{Name: "clustergym_advice_seconds_total", Help: "Time that requests for advice took."},
+		func() float64 { return time.Duration(m.adviceNanos.Load()).Seconds() }))
 	counter("bytes_total", "Bytes of messages.", prometheus.Labels{"direction": "in"}, &m.bytesIn)
 	counter("bytes_total", "Bytes of messages.", prometheus.Labels{"direction": "out"}, &m.bytesOut)
 	counter("sessions_reaped_total", "Connections closed because nothing was received for the idle time.", nil, &m.reaped)
@@ -100,6 +106,10 @@ func (m *metrics) count(st handle.Stats, op string, took time.Duration) {
 	m.steps.Add(st.Steps)
 	m.resets.Add(st.Resets)
 	m.episodes.Add(st.Episodes)
+	if st.Advice > 0 {
+		m.advice.Add(st.Advice)
+		m.adviceNanos.Add(int64(took))
+	}
 	if op == wire.OpStep || op == wire.OpRecv {
 		m.stepSeconds.Observe(took.Seconds())
 		m.batchEnvs.Observe(float64(st.Steps))

@@ -57,6 +57,20 @@ def open_fields(
     }
 
 
+def advised(handle: Handle, policy: str, budget: int | str | None, ids: Sequence[int] | None) -> npt.NDArray[np.int64]:
+    """The actions that a policy would take, int64 [environments] or [environments, factors]."""
+    args: dict[str, Any] = {"policy": policy}
+    if budget is not None:
+        args["budget"] = budget if isinstance(budget, str) else index(budget)
+    fields: dict[str, Any] = {"method": "advise", "args": args}
+    if ids is not None:
+        fields["ids"] = list(ids)
+    ret = handle.request("call", fields).get("ret")
+    if not isinstance(ret, (list, np.ndarray)) or len(ret) != (handle.n if ids is None else len(fields["ids"])):
+        raise ProtocolError("call: the advice is no list of one action for each environment")
+    return np.asarray(ret, np.int64)
+
+
 def new_spec(handle: Handle, env_id: str, entry_point: str, kwargs: dict[str, Any]) -> EnvSpec:
     """The spec that Gymnasium expects of an environment made without ``gymnasium.make``; its ``make`` makes another one."""
     threshold = handle.spec.get("reward_threshold")
@@ -303,6 +317,26 @@ class RemoteEnv(gym.Env[Any, Any]):
         self._check_open()
         ret = self.handle.request("call", {"method": method, "args": dict(args or {}), "ids": [0]}).get("ret")
         return ret[0] if isinstance(ret, (list, np.ndarray)) and len(ret) == 1 else ret
+
+    def advise(self, policy: str, *, budget: int | str | None = None) -> Any:
+        """The action that a policy would take in the present state. Asking changes nothing.
+
+        Args:
+            policy: one of ``handle.meta["advise"]``: a rule, as ``"sjf@slots"``, or one that looks ahead, as
+                ``"rollout:sjf@slots"``.
+            budget: of a policy that looks ahead: a number of rollouts, or a time as ``"30ms"``, with which answers depend
+                on the machine; None = 128 rollouts, or the server's most if that is less.
+
+        Returns:
+            An int, or an int64 array if the action has several factors.
+
+        Raises:
+            NeedsReset: the episode has ended, or none has begun.
+            RemoteError: the policy is unknown, cannot act here or is not enabled, or the budget is out of range.
+        """
+        self._check_open()
+        action = advised(self.handle, policy, budget, [0])[0]
+        return int(action) if self._discrete else action
 
     def close(self) -> None:
         """Closes the environment, and its session if it has one of its own. Harmless if called twice."""

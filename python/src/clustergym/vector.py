@@ -16,6 +16,7 @@ from .client import Call, Client, Stats, fields_of, request_head
 from .codec import Array
 from .envs import (
     RemoteEnv,
+    advised,
     batch_action,
     blob_of,
     frames,
@@ -426,6 +427,17 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         if ids is not None:
             fields["ids"] = list(ids)
         return self.handle.request("call", fields).get("ret")
+
+    def advise(
+        self, policy: str, *, budget: int | str | None = None, ids: Sequence[int] | None = None
+    ) -> npt.NDArray[np.int64]:
+        """The actions that a policy would take now in all environments, or in those of ids: int64, one for each, ready for
+        :meth:`step`. Asking changes nothing. See :meth:`clustergym.RemoteEnv.advise`.
+
+        With autoreset ``next_step``, an environment whose episode has ended has nothing to decide and answers 0, which its
+        next step ignores."""
+        self._check_open()
+        return advised(self.handle, policy, budget, ids)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes the environments, and their session if they have one of their own."""

@@ -1,0 +1,361 @@
+package envs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"clustergym/agents"
+	"clustergym/env"
+	"clustergym/env/bridge/budget"
+	"clustergym/env/bridge/wire"
+	"clustergym/env/heuristic"
+	"clustergym/env/jobselect"
+	"clustergym/env/rollout"
+	"clustergym/env/sched"
+	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
+	"clustergym/traces"
+)
+
+// ruleSuffix ends the names of rules in scheduling environments.
+const ruleSuffix = "@slots"
+
+// AllPolicies allows every policy that can be asked for.
+const AllPolicies = "all"
+
+// Advice says which policies clients may ask for an action, and what an answer may cost.
+type Advice struct {
+	Policies []string      // RULE@slots, rollout:RULE@slots, or AllPolicies; empty = none
+	Budget   int           // rollouts of one decision at most
+	Time     time.Duration // of one decision at most, for budgets of time
+}
+
+// DefaultAdvice allows nothing, and 256 rollouts or a second once something is.
+func DefaultAdvice() Advice { return Advice{Budget: 256, Time: time.Second} }
+
+// Validate reports every fault.
+func (a *Advice) Validate() error {
+	if len(a.Policies) == 0 {
+		return nil
+	}
+	var l fault.List
+	l.Add(a.Budget >= 1 && a.Budget <= 1_000_000, "budget", a.Budget, "1 to 1000000 rollouts")
+	l.Add(a.Time >= 100*time.Microsecond && a.Time <= time.Minute, "budget_time", a.Time, "100us to 1m")
+	all := everyAdvice()
+	for _, p := range a.Policies {
+		l.Add(p == AllPolicies || slices.Contains(all, p), "advise", p, "all, or "+nearest.OneOf(p, all))
+	}
+	return l.Err()
+}
+
+// everyAdvice returns the policies of all environments, sorted.
+func everyAdvice() []string {
+	var all []string
+	for _, d := range descriptors {
+		all = append(all, d.advisable()...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// advisable returns the policies that act through the environment's actions and draw nothing at random.
+func (d *Descriptor) advisable() []string {
+	if !d.Scheduling() {
+		return nil
+	}
+	var names []string
+	for _, r := range d.certainRules() {
+		names = append(names, r+ruleSuffix)
+	}
+	if d.ID == jobselect.ID {
+		for _, r := range d.certainRules() {
+			h := heuristic.DefaultConfig()
+			h.Order, h.Admission = r, "skip"
+			if slices.Contains(heuristic.Bases(), r) && rollout.CheckBase(&h) == nil {
+				names = append(names, rollout.Prefix+r+ruleSuffix)
+			}
+		}
+	}
+	return names
+}
+
+// desk is what the advisers of equal environments share.
+type desk struct {
+	Advice
+	d       *Descriptor
+	s       Settings
+	account *budget.Account // memory is reserved when an environment first looks ahead
+	bytes   float64         // about what a copy of the environment takes
+	names   []string
+
+	mu      sync.Mutex
+	futures *rollout.Recorded
+}
+
+// list returns the policies that are both allowed and known here.
+func (k *desk) list() []string {
+	return slices.DeleteFunc(k.d.advisable(), func(name string) bool {
+		return !slices.Contains(k.Policies, AllPolicies) && !slices.Contains(k.Policies, name) || k.cannot(name) != nil
+	})
+}
+
+// cannot returns why a policy of advisable cannot act under the settings.
+func (k *desk) cannot(name string) error {
+	base, ahead := rollout.Split(strings.TrimSuffix(name, ruleSuffix))
+	r, _ := k.d.Rule(base)
+	switch blind := k.d.Simulated() && k.d.Cut(k.s).Estimates == "none"; {
+	case r.Stops && !k.d.Stops(k.s):
+		return CannotStop(name)
+	case blind && ahead:
+		return fmt.Errorf("%s: %w", name, rollout.ErrBlind)
+	case blind && r.Estimates:
+		return heuristic.Hidden(base)
+	}
+	return nil
+}
+
+// source returns the futures that environments over the workload of e share.
+func (k *desk) source(e *sched.Env) (*rollout.Recorded, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.futures == nil {
+		var jobs int
+		if w, ok := e.Parts().Windows.(Windows); ok {
+			jobs = len(w.Jobs(traces.Training))
+		}
+		const each = 400 // bytes of a job and its forecast
+		if !k.account.Reserve(budget.Environments, int64(jobs)*each) {
+			return nil, k.account.Refuse("looking ahead", int64(jobs)*each)
+		}
+		var err error
+		if k.futures, err = rollout.RecordedOf(e); err != nil {
+			return nil, err
+		}
+	}
+	return k.futures, nil
+}
+
+// adviser answers for one environment what policies would do in its present state.
+type adviser struct {
+	*desk
+	e      env.Env
+	batch  *env.Batch
+	action *env.Actions
+	begun  bool
+	plain  map[string]agents.Policy
+	ahead  map[string]*searcher
+}
+
+// searcher is a policy that looks ahead with one budget.
+type searcher struct {
+	budget rollout.Budget
+	policy agents.Policy
+}
+
+// newAdviser returns nil where nothing is allowed, which costs no memory.
+func newAdviser(k *desk, e env.Env) *adviser {
+	if len(k.Policies) == 0 {
+		return nil
+	}
+	return &adviser{
+		desk: k, e: e, batch: &env.Batch{N: 1, Kind: make([]env.Kind, 1), Mask: make([]bool, e.Spec().MaskLen())}, action: env.NewActions(e.Spec(), 1),
+		plain: map[string]agents.Policy{}, ahead: map[string]*searcher{},
+	}
+}
+
+// follow stores the current time step.
+func (a *adviser) follow(ts *env.TimeStep) {
+	copy(a.batch.Mask, ts.Mask)
+	a.batch.Kind[0], a.begun = ts.Kind, true
+}
+
+// Advises implements handle.Adviser.
+func (a *adviser) Advises() []string {
+	if a == nil {
+		return nil
+	}
+	return a.names
+}
+
+// Advise implements handle.Adviser: args are policy, and for policies that look ahead budget, a number of rollouts or a time
+// such as "30ms".
+func (a *adviser) Advise(ctx context.Context, args wire.Map) (any, error) {
+	if a == nil || len(a.Policies) == 0 {
+		return nil, wire.Errorf(wire.Unsupported, "advice is not enabled on this server; it takes gymctl serve --advise all")
+	}
+	for _, p := range args {
+		if p.Key != "policy" && p.Key != "budget" {
+			return nil, &wire.Error{Code: wire.BadRequest, Msg: "args of advise", Got: fmt.Sprintf("%.60q", p.Key), Want: "policy, budget"}
+		}
+	}
+	name, e := args.Str("policy", "")
+	if e != nil {
+		return nil, e
+	}
+	if err := a.allowed(name); err != nil {
+		return nil, err
+	}
+	base, ahead := rollout.Split(strings.TrimSuffix(name, ruleSuffix))
+	look, err := a.asked(args.Get("budget"), name, ahead)
+	if err != nil {
+		return nil, err
+	}
+	if !a.begun || a.batch.Kind[0].Last() {
+		return nil, wire.Errorf(wire.NeedsReset, "there is nothing to decide: the episode has ended, or none has begun")
+	}
+	p, err := a.policy(name, base, ahead, look)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Act(ctx, a.batch, a.action, nil); err != nil {
+		return nil, err
+	}
+	if len(a.action.Disc) == 1 {
+		return int64(a.action.Disc[0]), nil
+	}
+	out := make([]int64, len(a.action.Disc))
+	for i, x := range a.action.Disc {
+		out[i] = int64(x)
+	}
+	return out, nil
+}
+
+// allowed returns why name cannot be asked for here, nil if it can.
+func (a *adviser) allowed(name string) error {
+	if slices.Contains(a.names, name) {
+		return nil
+	}
+	known := a.d.advisable()
+	if !slices.Contains(known, name) {
+		if slices.Contains(everyAdvice(), name) {
+			return wire.Errorf(wire.Unsupported, "%s does not act through the actions of %s; there are %s", name, a.d.ID, strings.Join(a.names, ", "))
+		}
+		return &wire.Error{Code: wire.BadRequest, Msg: "policy", Got: fmt.Sprintf("%.60q", name), Want: nearest.OneOf(name, a.names)}
+	}
+	if err := a.cannot(name); err != nil {
+		return wire.Errorf(wire.Unsupported, "%v", err)
+	}
+	return wire.Errorf(wire.Unsupported, "%s is not enabled on this server; it takes gymctl serve --advise %s", name, name)
+}
+
+// asked returns the budget of a request: the default of evaluations, or the server's most if that is less.
+func (a *adviser) asked(v any, name string, ahead bool) (rollout.Budget, error) {
+	b := rollout.Budget{Rollouts: min(rollout.DefaultConfig().Budget.Rollouts, a.Budget)}
+	if v == nil {
+		return b, nil
+	}
+	if !ahead {
+		return b, wire.Errorf(wire.BadRequest, "%s does not look ahead, so it takes no budget", name)
+	}
+	text := fmt.Sprint(v)
+	b, err := rollout.ParseBudget(text)
+	if err != nil || b.Rollouts > a.Budget || b.Time > a.Time {
+		return b, &wire.Error{Code: wire.BadRequest, Msg: "budget", Got: fmt.Sprintf("%.40q", text), Want: fmt.Sprintf("1 to %d rollouts, or a time from 100us to %v, as this server allows", a.Budget, a.Time)}
+	}
+	return b, nil
+}
+
+// policy returns the policy called name, made when it is first asked for.
+func (a *adviser) policy(name, base string, ahead bool, b rollout.Budget) (agents.Policy, error) {
+	if !ahead {
+		if p := a.plain[base]; p != nil {
+			return p, nil
+		}
+		r, _ := a.d.Rule(base)
+		p, err := r.Policy(a.e)
+		if err == nil {
+			a.plain[base] = p
+		}
+		return p, err
+	}
+	old := a.ahead[base]
+	if old != nil && old.budget == b {
+		return old.policy, nil
+	}
+	j, ok := a.e.(*sched.Env)
+	if !ok {
+		return nil, fmt.Errorf("%s: an environment of type %T has no slots", name, a.e)
+	}
+	src, err := a.source(j)
+	if err != nil {
+		return nil, err
+	}
+	if old == nil { // a search with another budget takes its place
+		if err := a.room(); err != nil {
+			return nil, err
+		}
+	}
+	cfg := rollout.DefaultConfig()
+	cfg.Budget = b
+	begin := time.Now()
+	p, err := rollout.NewActor(rollout.Setup{Config: cfg, Source: src, Workers: 1, Clock: func() time.Duration { return time.Since(begin) }}, base, j)
+	if err != nil {
+		return nil, err
+	}
+	a.ahead[base] = &searcher{b, p}
+	return p, nil
+}
+
+// room reserves the memory of a search: a simulator that plays on, and its futures.
+func (a *adviser) room() error {
+	const ahead = 256 << 10
+	bytes := int64(min(a.bytes, 1<<50)) + ahead
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.account.Reserve(budget.Environments, bytes) {
+		return a.account.Refuse("looking ahead", bytes)
+	}
+	return nil
+}
+
+// planned is an environment without the cluster simulator.
+type planned interface {
+	env.Env
+	env.Snapshotter
+	env.Renderer
+	env.Painter
+}
+
+// plannedEnv is such an environment for remote players, with advice.
+type plannedEnv struct {
+	planned
+	*adviser
+}
+
+// taskedEnv is one that is a family of tasks.
+type taskedEnv struct {
+	*plannedEnv
+	env.Tasker
+}
+
+// Reset implements env.Env.
+func (p *plannedEnv) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
+	p.begun = false
+	err := p.planned.Reset(ctx, ep, ts)
+	if err == nil {
+		p.follow(ts)
+	}
+	return err
+}
+
+// Step implements env.Env.
+func (p *plannedEnv) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
+	err := p.planned.Step(ctx, a, ts)
+	if err == nil {
+		p.follow(ts)
+	}
+	return err
+}
+
+// RestoreSnapshot implements env.Snapshotter.
+func (p *plannedEnv) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
+	err := p.planned.RestoreSnapshot(src, ts)
+	if err == nil {
+		p.follow(ts)
+	}
+	return err
+}
