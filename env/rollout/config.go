@@ -16,6 +16,8 @@ type Config struct {
 	Ahead      int     `yaml:"ahead"`      // jobs that arrive in an imagined future
 	Depth      int     `yaml:"depth"`      // jobs that a rollout starts at most; those left are charged as if they flowed through the cluster in order
 	Confidence float64 `yaml:"confidence"` // standard errors by which a candidate must be better than the base's choice
+	Share      float64 `yaml:"share"`      // of the futures, in more than which a candidate must be better than the base's choice
+	Lifetimes  string  `yaml:"lifetimes"`  // where run times of jobs in the system are drawn from, if estimates are forecasts
 	Objective  string  `yaml:"objective"`  // jct or slowdown: what is minimised, the mean over jobs
 }
 
@@ -27,7 +29,7 @@ const (
 
 // DefaultConfig returns the settings that published results use.
 func DefaultConfig() Config {
-	return Config{Budget: Budget{Rollouts: 128}, Candidates: 6, Ahead: 64, Depth: 1024, Confidence: 2, Objective: JCT}
+	return Config{Budget: Budget{Rollouts: 128}, Candidates: 6, Ahead: 64, Depth: 1024, Confidence: 2, Lifetimes: OfForecasts, Objective: JCT}
 }
 
 // IsZero reports whether c is the default, which files leave out.
@@ -41,6 +43,8 @@ func (c *Config) Validate() error {
 	l.Add(c.Ahead >= 1 && c.Ahead <= 4096, "ahead", c.Ahead, "1 to 4096 jobs")
 	l.Add(c.Depth >= 1 && c.Depth <= 1<<20, "depth", c.Depth, "1 to 1048576 jobs")
 	l.Add(c.Confidence >= 0 && c.Confidence <= 100, "confidence", c.Confidence, "0 to 100 standard errors")
+	l.Add(c.Share >= 0 && c.Share < 1, "share", c.Share, "0 to below 1, of the futures")
+	l.Add(c.Lifetimes == OfForecasts || c.Lifetimes == OfRecords, "lifetimes", c.Lifetimes, nearest.OneOf(c.Lifetimes, []string{OfForecasts, OfRecords}))
 	l.Add(c.Objective == JCT || c.Objective == Slowdown, "objective", c.Objective, nearest.OneOf(c.Objective, []string{JCT, Slowdown}))
 	return l.Err()
 }

@@ -27,6 +27,8 @@ type Recorded struct {
 	window    int
 	load      float64
 	index     map[uint64]int // by mark: the last job that has it
+	lived     []lived        // by level
+	byWork    []lived
 }
 
 // NewRecorded returns a source over jobs, at least two, in order of submit. A stretch is scaled by the factor with which a
@@ -42,6 +44,7 @@ func NewRecorded(jobs []traces.Job, window int, load float64, maker predict.Make
 		p := &recorder{Predictor: maker.New()}
 		gbdt.Replay(jobs, p, func(time.Duration, int, *traces.Job) {})
 		r.forecasts = p.said
+		r.remember()
 	}
 	return r
 }

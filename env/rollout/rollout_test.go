@@ -233,13 +233,15 @@ func TestDecisionsAllocateNothing(t *testing.T) {
 	if checked {
 		t.Skip("checking the books after every change allocates")
 	}
-	for _, estimates := range []string{"exact", "history"} {
+	for _, x := range [][2]string{{"exact", rollout.OfForecasts}, {"history", rollout.OfForecasts}, {"history", rollout.OfRecords}} {
+		estimates, cfg := x[0], small(48)
+		cfg.Lifetimes = x[1]
 		e := environment(t, generated(t, 3000, 5), estimates, 48)
 		src, err := rollout.RecordedOf(e)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := rollout.NewActor(rollout.Setup{Config: small(48), Source: src}, "sjf", e)
+		a, err := rollout.NewActor(rollout.Setup{Config: cfg, Source: src}, "sjf", e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +266,7 @@ func TestDecisionsAllocateNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}); n != 0 {
-			t.Errorf("%s: %v allocations in a decision", estimates, n)
+			t.Errorf("%s: %v allocations in a decision", x, n)
 		}
 	}
 }
@@ -386,9 +388,9 @@ func TestACancelledDecisionEnds(t *testing.T) {
 
 func TestWhatCannotSearchIsRefused(t *testing.T) {
 	cfg := rollout.DefaultConfig()
-	cfg.Budget.Rollouts, cfg.Candidates, cfg.Objective = 0, 1, "jtc"
+	cfg.Budget.Rollouts, cfg.Candidates, cfg.Objective, cfg.Share = 0, 1, "jtc", 1
 	err := cfg.Validate()
-	for _, want := range []string{`budget: got "0", want a number of rollouts`, "candidates: got 1", `objective: got "jtc", want one of jct, slowdown`} {
+	for _, want := range []string{`budget: got "0", want a number of rollouts`, "candidates: got 1", "share: got 1, want 0 to below 1", `objective: got "jtc", want one of jct, slowdown`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}

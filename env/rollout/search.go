@@ -43,6 +43,9 @@ var ErrBlind error = &heuristic.HiddenError{
 	Says:  "a rollout plays jobs to their end, and estimates: none hides run times; want estimates history, gbdt, trace, noisy:SIGMA or exact",
 }
 
+// errPast is returned for recorded run times where futures are of the run's own past.
+var errPast = errors.New("rollout: lifetimes: recorded draws run times of jobs from a training part, and a run of gymctl sim has none; want lifetimes: forecast")
+
 // Search chooses between candidates by rollouts. Not safe for concurrent use.
 type Search struct {
 	opt     Options
@@ -51,6 +54,9 @@ type Search struct {
 	cluster any       // of that simulator when the twins were made
 	slots   []slot    // the futures of a batch
 	seed    uint64    // of the current decision
+
+	lifetimes Lifetimes // nil = run times are drawn from forecasts
+	low, high int       // positions that it must not draw from, in the current decision
 
 	v     *sim.View
 	cands []sim.Decision
@@ -108,6 +114,13 @@ func NewSearch(opt Options) (*Search, error) {
 		s.players[i].opener, _ = b.(Opener)
 	}
 	s.task = s.work
+	if opt.Lifetimes == OfRecords && opt.Estimates.Causal() {
+		l, ok := opt.Source.(Lifetimes)
+		if !ok {
+			return nil, errPast
+		}
+		s.lifetimes = l
+	}
 	return s, nil
 }
 
@@ -162,6 +175,9 @@ func (s *Search) Choose(ctx context.Context, v *sim.View, seed uint64, cands []s
 	if n > 1 {
 		if err := s.adopt(v); err != nil {
 			return nil, err
+		}
+		if s.lifetimes != nil {
+			s.low, s.high = s.lifetimes.Near(v)
 		}
 		if err := s.halve(ctx); err != nil {
 			return nil, err
@@ -308,7 +324,7 @@ func (s *Search) imagine(f *slot, k uint64) bool {
 			}
 			f.work[j] = v.Trace(j).Work.Seconds()
 			if drawn {
-				f.left[j] = s.opt.Estimates.Draw(v, j, rng.At(s.seed, workStream, k, uint64(v.Pos(j))))
+				f.left[j] = s.draw(j, rng.At(s.seed, workStream, k, uint64(v.Pos(j))))
 				f.work[j] = v.Ran(j).Seconds() + f.left[j]/1e9
 			}
 		}
@@ -317,6 +333,22 @@ func (s *Search) imagine(f *slot, k uint64) bool {
 		f.future.Left = f.left
 	}
 	return true
+}
+
+// draw draws what is left of j, in nanoseconds at rate 1, from 64 random bits.
+func (s *Search) draw(j sim.Job, x uint64) float64 {
+	v := s.v
+	if s.lifetimes != nil {
+		ran := v.Ran(j)
+		if t, ok := s.lifetimes.Lasting(v, j, ran, s.low, s.high, x); ok {
+			left := float64(t - ran)
+			if rate := v.Rate(j); rate > 0 {
+				left *= rate
+			}
+			return max(1, left)
+		}
+	}
+	return s.opt.Estimates.Draw(v, j, x)
 }
 
 // fit leaves out the jobs that can never fit the cluster.
@@ -360,9 +392,20 @@ func (s *Search) judge(n int) {
 		}
 	}
 	c.Gain, c.Error = paired(s.cost[0], s.cost[best])
-	if c.Gain > 0 && c.Gain > s.opt.Confidence*c.Error {
+	if c.Gain > 0 && c.Gain > s.opt.Confidence*c.Error && better(s.cost[0], s.cost[best]) > s.opt.Share {
 		c.Best = best
 	}
+}
+
+// better returns the share of the futures in which b costs less than a.
+func better(a, b []float64) float64 {
+	n := 0
+	for i := range a {
+		if b[i] < a[i] {
+			n++
+		}
+	}
+	return float64(n) / float64(len(a))
 }
 
 // paired returns the mean of a − b and its standard error.

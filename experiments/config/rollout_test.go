@@ -19,7 +19,7 @@ func TestRolloutSettingsAreLeftOutWhileDefault(t *testing.T) {
 	if strings.Contains(string(plain), "rollout") {
 		t.Error("the default is written")
 	}
-	for _, set := range []string{"eval.rollout.budget=30ms", "eval.rollout.candidates=4", "eval.rollout.objective=slowdown"} {
+	for _, set := range []string{"eval.rollout.budget=30ms", "eval.rollout.candidates=4", "eval.rollout.objective=slowdown", "eval.rollout.lifetimes=recorded"} {
 		if err := configs.Set(&cfg, set); err != nil {
 			t.Fatal(err)
 		}
