@@ -117,6 +117,9 @@ func TestTheRealFutureChangesNothing(t *testing.T) {
 	for k, way := range [][2]string{
 		{"sjf", "exact"}, {"sjf", "history"}, {"sjf", "trace"}, {"sjf", "noisy:1"}, {"las", "exact"}, {"las-2d", "history"}, {"srtf", "noisy:1"}, {"gittins", "history"},
 	} {
+		if checked && k%3 > 0 {
+			continue // checking the books after every change takes long
+		}
 		order, estimates := way[0], way[1]
 		seed := testseed.Or(1) + uint64(k)
 		r := rand.New(rand.NewPCG(seed, 51))
