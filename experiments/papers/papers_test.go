@@ -15,7 +15,8 @@ import (
 )
 
 // The quick form of every experiment gives the figures of its expected.csv to nine digits with AVX-512, the kernels of the
-// recorded run. With other kernels trained networks differ in the last bits, and the figures need only exist.
+// recorded run. With other kernels trained networks differ in the last bits, and the figures need only exist: all but a few, such as
+// the samples after which a gain was reached that another training does not reach.
 func TestQuickFormsGiveTheFiguresThatAreWrittenDown(t *testing.T) {
 	if os.Getenv("CLUSTERGYM_PAPERS") == "" {
 		t.Skip("takes minutes: make papers sets CLUSTERGYM_PAPERS")
@@ -28,10 +29,11 @@ func TestQuickFormsGiveTheFiguresThatAreWrittenDown(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := r.Deviation()
-			if d == nil || d.Figures < 20 || len(d.Missing) > 0 || d.Commit == "" {
+			same := kernel.Set() == "avx512"
+			if d == nil || d.Figures < 20 || len(d.Missing)*50 > d.Figures || same && len(d.Missing) > 0 || d.Commit == "" {
 				t.Fatalf("beside expected.csv: %+v", d)
 			}
-			if d.Equal != d.Figures && kernel.Set() == "avx512" {
+			if d.Equal != d.Figures && same {
 				t.Errorf("%s", d)
 			}
 			for _, file := range []string{"table.txt", "index.html", "results.csv", "rows.csv"} {

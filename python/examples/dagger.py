@@ -1,5 +1,7 @@
 """DAgger (Ross, Gordon and Bagnell, AISTATS 2011) with NumPy: a linear policy learns what a search would do.
 
+    python dagger.py --teacher rollout:sjf@slots --budget 64
+
 The policy plays, ``rollout:sjf@slots`` says at each state what it would do, and the policy is fitted to all that was said.
 """
 
