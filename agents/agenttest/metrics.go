@@ -20,9 +20,11 @@ var row = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|")
 func (s Suite[A]) metricsAreDocumented(t testing.TB) {
 	l := NewLoop(t, s.New, Setting{Env: "ProbeContext-v1", Rows: 4, Workers: 1, Autoreset: vec.SameStep, Seed: 1, Total: 1 << 20})
 	l.Update()
-	var got []string
+	var got, more []string
 	for _, stat := range l.Stats {
-		if !strings.Contains(stat.Name, "/") { // those of keys that are off by default
+		if strings.Contains(stat.Name, "/") { // of a key that is off by default
+			more = append(more, stat.Name)
+		} else {
 			got = append(got, stat.Name)
 		}
 	}
@@ -39,6 +41,11 @@ func (s Suite[A]) metricsAreDocumented(t testing.TB) {
 		t.Fatalf("docs/metrics.md has no section on agents/%s", s.Name)
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
+	for _, name := range more {
+		if !strings.Contains(section, "`"+name+"`") {
+			t.Errorf("the page does not list %s", name)
+		}
+	}
 	var want []string
 	for _, m := range row.FindAllStringSubmatch(section, -1) {
 		want = append(want, m[1])

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"sync"
 	"time"
 
 	"clustergym/env/predict"
@@ -27,8 +28,10 @@ type Recorded struct {
 	window    int
 	load      float64
 	index     map[uint64]int // by mark: the last job that has it
-	lived     []lived        // by level
-	byWork    []lived
+
+	once   sync.Once // remember
+	lived  []lived   // by level
+	byWork []lived   // the same by run time
 }
 
 // NewRecorded returns a source over jobs, at least two, in order of submit. A stretch is scaled by the factor with which a
@@ -44,7 +47,6 @@ func NewRecorded(jobs []traces.Job, window int, load float64, maker predict.Make
 		p := &recorder{Predictor: maker.New()}
 		gbdt.Replay(jobs, p, func(time.Duration, int, *traces.Job) {})
 		r.forecasts = p.said
-		r.remember()
 	}
 	return r
 }

@@ -21,10 +21,12 @@ const (
 // mean far off, because the mean follows from the tail, of which nobody has seen much: jobs whose upper quantiles are largest are those of
 // which they are overestimated. What recorded jobs with such forecasts did has no such bias.
 type Lifetimes interface {
-	// Near returns the positions in the workload that the run may be about to meet. It is the same for all jobs of a decision.
+	// Near returns the positions in the workload that the run may be about to meet: low to high−1. They are the same for all jobs
+	// of a decision.
 	Near(v *sim.View) (low, high int)
-	// Lasting draws the run time, above ran, of j, which has run for ran, from 64 random bits: that of a recorded job with a
-	// similar forecast, outside of low to high−1, or of any that has run for longer. ok is false if there is none.
+	// Lasting draws a run time for j, which has run for ran. The result is longer than ran. It is the run time of a recorded job
+	// with a similar forecast. If hardly any such job ran for longer than ran, it is that of any job that did. Jobs at positions
+	// low to high−1, and j itself, are left out. ok is false if no job is left. x are 64 random bits.
 	Lasting(v *sim.View, j sim.Job, ran time.Duration, low, high int, x uint64) (t time.Duration, ok bool)
 }
 
@@ -44,7 +46,7 @@ func level(f *predict.Forecast) float64 {
 	return sum
 }
 
-// remember makes r's Lifetimes of its forecasts.
+// remember sorts what came of r's forecasts. Searches that draw from forecasts do without.
 func (r *Recorded) remember() {
 	r.lived = make([]lived, len(r.forecasts))
 	for i := range r.forecasts {
@@ -79,6 +81,7 @@ func (r *Recorded) Near(v *sim.View) (low, high int) { return r.near(v) }
 
 // Lasting implements Lifetimes.
 func (r *Recorded) Lasting(v *sim.View, j sim.Job, ran time.Duration, low, high int, x uint64) (time.Duration, bool) {
+	r.once.Do(r.remember)
 	f := v.Forecast(j)
 	if f == nil || len(r.lived) == 0 {
 		return 0, false

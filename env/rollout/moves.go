@@ -123,14 +123,15 @@ func (s *stopping) choose(ctx context.Context, v *sim.View, seed uint64, wait, g
 	return c, nil
 }
 
-// goOn returns the next decision of the pending move, nil if there is none.
+// goOn returns the next decision of the move that has begun. It returns nil if no move has begun, or if it cannot go on.
 func (s *stopping) goOn(v *sim.View) *sim.Decision {
 	p := &s.pending
 	open := p.open && p.at == v.Now()
-	for i := 0; open && i < p.done; i++ { // not if somebody else has decided meanwhile
+	for i := 0; open && i < p.done; i++ { // a stop that was not made ends the move
 		open = v.State(p.stops[i]) == sim.Waiting && v.Decided(p.stops[i])
 	}
-	if p.open = false; !open {
+	p.open = false
+	if !open {
 		return nil
 	}
 	d := &p.next

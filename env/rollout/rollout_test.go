@@ -248,30 +248,39 @@ func TestDecisionsAllocateNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ts := env.NewTimeStep(e.Spec())
-		if err := e.Reset(ctx, env.Episode{Seed: 3, Window: 1}, ts); err != nil {
-			t.Fatal(err)
-		}
-		act := env.Action{Disc: make([]int32, 1)}
-		for range 25 {
-			if act.Disc[0], err = a.Action(ctx, ts.Mask); err != nil {
-				t.Fatal(err)
-			}
-			if err := e.Step(ctx, act, ts); err != nil {
-				t.Fatal(err)
-			}
-			if ts.Kind.Last() {
-				t.Fatal("the window is over")
-			}
-		}
-		if n := testing.AllocsPerRun(10, func() {
-			if _, err := a.Action(ctx, ts.Mask); err != nil {
-				t.Fatal(err)
-			}
-		}); n != 0 {
+		if n := allocations(t, e, a, 25); n != 0 {
 			t.Errorf("%s: %v allocations in a decision", x, n)
 		}
 	}
+}
+
+// allocations returns how many there are in a decision of p, after some decisions of a window.
+func allocations(t *testing.T, e *sched.Env, p interface {
+	Action(ctx context.Context, mask []bool) (int32, error)
+}, after int) float64 {
+	t.Helper()
+	ts := env.NewTimeStep(e.Spec())
+	err := e.Reset(ctx, env.Episode{Seed: 3, Window: 1}, ts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	act := env.Action{Disc: make([]int32, 1)}
+	for range after {
+		if act.Disc[0], err = p.Action(ctx, ts.Mask); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Step(ctx, act, ts); err != nil {
+			t.Fatal(err)
+		}
+		if ts.Kind.Last() {
+			t.Fatal("the window is over")
+		}
+	}
+	return testing.AllocsPerRun(10, func() {
+		if _, err := p.Action(ctx, ts.Mask); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // The actor takes legal actions, comes to the end of each episode, and decides alike when it is asked again.

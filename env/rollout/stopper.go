@@ -104,7 +104,7 @@ func (s *Stopper) Action(ctx context.Context, mask []bool) (int32, error) {
 	return s.action(st, d), nil
 }
 
-// action returns the action that makes decision d, −1 if there is none.
+// action returns the action that makes decision d. It returns −1 if no action makes it.
 func (s *Stopper) action(st *sched.State, d *sim.Decision) int32 {
 	switch d.Op {
 	case sim.StartJob:

@@ -293,25 +293,7 @@ func TestStoppingAllocatesNothing(t *testing.T) {
 	for _, order := range []string{"las", "srtf", "gittins"} {
 		e := stoppable(t, generated(t, 3000, 5), "history", 48)
 		s := stopper(t, small(48), e, order, 1)
-		ts := env.NewTimeStep(e.Spec())
-		if err := e.Reset(ctx, env.Episode{Seed: 3, Window: 1}, ts); err != nil {
-			t.Fatal(err)
-		}
-		act := env.Action{Disc: make([]int32, 1)}
-		var err error
-		for range 40 {
-			if act.Disc[0], err = s.Action(ctx, ts.Mask); err != nil {
-				t.Fatal(err)
-			}
-			if err := e.Step(ctx, act, ts); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if n := testing.AllocsPerRun(10, func() {
-			if _, err := s.Action(ctx, ts.Mask); err != nil {
-				t.Fatal(err)
-			}
-		}); n != 0 {
+		if n := allocations(t, e, s, 40); n != 0 {
 			t.Errorf("%s: %v allocations in a decision", order, n)
 		}
 	}
