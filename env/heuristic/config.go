@@ -44,6 +44,8 @@ type Config struct {
 	Auto        bool          `yaml:"auto,omitempty"`
 	Lease       time.Duration `yaml:"lease,omitempty"`   // how long dally and tiresias-lease grant GPUs for
 	History     int           `yaml:"history,omitempty"` // number of past leases that dally's tuner looks at
+	// Hold are the weights of hold; zero = DefaultHold of the estimates.
+	Hold Hold `yaml:"hold,omitempty"`
 	// Given is the information that fgd and least-interference need.
 	Given Given `yaml:"-"`
 	// Workload is every job of the run. Only exact needs it, to plan with. It is not changed.
@@ -97,6 +99,7 @@ func (c *Config) Validate() error {
 	l.Add(c.Lease == 0 || c.Lease >= time.Second, "lease", c.Lease, "a time of 1s or more, or 0s for an hour")
 	l.Add(c.History >= 0 && c.History <= 1e6, "history", c.History, "a number of leases, 0 to 1e6")
 	l.Add(c.Align >= 0 && c.Align <= 1, "align", c.Align, "0 to 1")
+	l.Join("hold.", c.Hold.Validate())
 	return l.Err()
 }
 

@@ -21,6 +21,7 @@ type policy struct {
 	name       string
 	preemptive bool // stops running jobs
 	estimates  bool // looks at run times
+	stateless  bool // looks at nothing but the state of the run
 	// make gets a valid configuration. It must ignore Admission and Backfill.
 	make func(cfg Config) (Policy, error)
 }
@@ -29,6 +30,7 @@ type policy struct {
 // that looks a policy up.)
 func policies() []policy {
 	return []policy{
+		{name: "hold", estimates: true, stateless: true, make: newHold},
 		{name: "gavel-las", preemptive: true, make: newGavel},
 		{name: "gavel-ftf", preemptive: true, estimates: true, make: newGavel},
 		{name: "themis", preemptive: true, estimates: true, make: newThemis},

@@ -1,6 +1,11 @@
 package heuristic
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"clustergym/env/sim"
+)
 
 // Forgets says what the policy remembers that Reset in the middle of a run would lose, so that it could decide otherwise from
 // then on; "" if it looks at nothing but the state of the run. Such policies can continue runs that they have not seen, at any
@@ -8,7 +13,7 @@ import "strings"
 func (c *Config) Forgets() string {
 	r, own, _ := named(c.Order)
 	switch {
-	case own:
+	case own && !stateless(c.Order):
 		return c.Order + " remembers what it has decided"
 	case r.preemptive:
 		return c.Order + " remembers which jobs it stops and starts at one time"
@@ -34,11 +39,29 @@ func (c *Config) Forgets() string {
 // can play on from any state.
 func Bases() []string {
 	var names []string
-	for _, r := range rules {
+	for _, name := range Orders() {
 		c := DefaultConfig()
-		if c.Order = r.name; c.Forgets() == "" {
-			names = append(names, r.name)
+		if c.Order = name; c.Forgets() == "" {
+			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// stateless reports whether the policy called name, which is no order, looks at nothing but the state of the run.
+func stateless(name string) bool {
+	return slices.ContainsFunc(policies(), func(p policy) bool { return p.name == name && p.stateless })
+}
+
+// Line returns the policy that starts the first job in c's order that fits, whatever c's admission and back-filling.
+func (c *Config) Line() Config {
+	l := *c
+	if l.Admission, l.Backfill = "skip", "none"; c.Order == "hold" {
+		if l.Admission = ""; l.Hold.IsZero() {
+			est, _ := sim.ParseEstimates(c.Estimates)
+			l.Hold = DefaultHold(est)
+		}
+		l.Hold = l.Hold.Unheld()
+	}
+	return l
 }

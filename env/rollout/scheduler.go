@@ -64,8 +64,7 @@ type line struct {
 
 // newLine returns a line in the order of base, whatever its admission and back-filling.
 func newLine(base heuristic.Config) (*line, error) {
-	base.Admission, base.Backfill = "skip", "none"
-	p, err := heuristic.New(base)
+	p, err := heuristic.New(base.Line())
 	return &line{policy: p}, err
 }
 
