@@ -73,9 +73,15 @@ func (h *Hold) Validate() error {
 // quickstart-exact and, if estimates are forecasts, quickstart; docs/schedulers.md says how well they carry over to others.
 func DefaultHold(e sim.Estimates) Hold {
 	if e.Causal() {
-		return Hold{Width: 0.69, Base: -2.38, Time: 0.06, Wide: 0.42, Full: 1.21, Blocked: 0.51, Both: 0.44, Age: -0.66, Queue: -0.8}
+		return Hold{
+			Width: 0.68, Spread: 0.08,
+			Base: -2.33, Time: -0.07, Wide: 0.41, Unsure: -0.04, Full: 1.63, Blocked: 0.61, Both: 0.41, Age: -0.8, Queue: -1.08, Delay: 0.17, Later: 0.1,
+		}
 	}
-	return Hold{Width: 0.45, Base: -3.08, Time: 0.14, Wide: 0.245, Full: 2.28, Blocked: 0.27, Both: 0.243, Age: -0.575, Queue: -0.27, Delay: 0.2, Later: 0.22}
+	return Hold{
+		Width: 0.85,
+		Base:  -3.04, Time: 0.11, Wide: 0.31, Full: 2.47, Blocked: 0.12, Both: 0.16, Age: -0.61, Queue: -0.12, Delay: 0.34, Later: 0.35,
+	}
 }
 
 // heaviest is the bound of a weight's size.
