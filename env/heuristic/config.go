@@ -99,7 +99,7 @@ func (c *Config) Validate() error {
 	l.Add(c.Lease == 0 || c.Lease >= time.Second, "lease", c.Lease, "a time of 1s or more, or 0s for an hour")
 	l.Add(c.History >= 0 && c.History <= 1e6, "history", c.History, "a number of leases, 0 to 1e6")
 	l.Add(c.Align >= 0 && c.Align <= 1, "align", c.Align, "0 to 1")
-	l.Join("hold.", c.Hold.Validate())
+	l.Join("hold", c.Hold.Validate())
 	return l.Err()
 }
 
