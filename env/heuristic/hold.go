@@ -106,22 +106,25 @@ type holder struct {
 
 	// Of a decision.
 	gangs []goesOn // running jobs, those that end first at the front
-	sums  []goesOn // by number of these: their GPUs, and GPUs × time left
+	sums  []goesOn // by number of these: their GPUs, and the sum of GPUs × hours
 }
 
 // heldJob is what is known of a job in the system.
 type heldJob struct {
 	pos       int
 	queued    bool
-	r, lr, lg float64 // hours; logarithms of hours and of GPUs
-	gpus      float64
+	r, lr, lg float64       // hours; logarithms of hours and of GPUs
+	milli     int           // thousandths of GPUs
 	s         float64       // spread
 	grid      int32         // the age at which lasting was computed
 	lasting   time.Duration // median of jobs that have run for so long
 }
 
-// goesOn is a running job: its GPUs, and the hours for which it goes on.
-type goesOn struct{ gpus, left float64 }
+// goesOn is a running job: its GPUs in thousandths, which add up without rounding, and the hours for which it goes on.
+type goesOn struct {
+	milli int
+	left  float64
+}
 
 func newHold(cfg Config) (Policy, error) {
 	h := &holder{cfg: cfg, hold: cfg.Hold, name: "hold"}
@@ -179,9 +182,9 @@ func (h *holder) meet(v *sim.View, j sim.Job) error {
 		return fmt.Errorf("%s: %w", h.name, err)
 	}
 	k := &h.jobs[j]
-	*k = heldJob{pos: v.Pos(j), grid: -1, gpus: float64(milli(v, j)) / 1000}
+	*k = heldJob{pos: v.Pos(j), grid: -1, milli: milli(v, j)}
 	k.r = max(h.est.Of(v, j), time.Second).Hours()
-	k.lr, k.lg = math.Log(k.r), math.Log(max(k.gpus, 0.001))
+	k.lr, k.lg = math.Log(k.r), math.Log(float64(max(k.milli, 1))/1000)
 	if h.est.Causal() {
 		if f := v.Forecast(j); f.Median() > 0 {
 			k.s = math.Log(float64(f.Mean()) / float64(f.Median()))
@@ -256,8 +259,7 @@ func (h *holder) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 // start looks for the first job in line that fits and is not held back.
 func (h *holder) start(v *sim.View, d *sim.Decision) bool {
 	c := v.Cluster()
-	free, room, kept := float64(c.FreeMilli())/1000, false, h.line[:0]
-	asked := 0.0
+	free, asked, room, kept := c.FreeMilli(), 0, false, h.line[:0]
 	for _, e := range h.line {
 		k := &h.jobs[e.job]
 		if k.pos != e.pos || v.Pos(e.job) != e.pos || v.State(e.job) != sim.Waiting {
@@ -267,15 +269,15 @@ func (h *holder) start(v *sim.View, d *sim.Decision) bool {
 			continue
 		}
 		kept = append(kept, e)
-		asked += k.gpus
-		room = room || k.gpus <= free
+		asked += k.milli
+		room = room || k.milli <= free
 	}
 	h.line = kept
 	if !room {
 		return false
 	}
-	s := situation{all: float64(c.GPUs()), first: -1}
-	s.taken, s.queue = s.all-free, math.Log1p(asked/s.all)
+	s := situation{all: 1000 * c.GPUs(), first: -1}
+	s.taken, s.queue = s.all-free, math.Log1p(float64(asked)/float64(s.all))
 	runs := len(v.Running()) > 0
 	if runs {
 		h.look(v)
@@ -283,7 +285,7 @@ func (h *holder) start(v *sim.View, d *sim.Decision) bool {
 	for i := range h.line {
 		j := h.line[i].job
 		k := &h.jobs[j]
-		if k.gpus > free || v.Decided(j) || !v.Fits(j) {
+		if k.milli > free || v.Decided(j) || !v.Fits(j) {
 			if s.first < 0 && !v.Decided(j) {
 				h.wait(&s, j, free)
 			}
@@ -309,35 +311,33 @@ func (h *holder) start(v *sim.View, d *sim.Decision) bool {
 
 // situation is what held looks at beside the job.
 type situation struct {
-	all, taken float64 // GPUs
+	all, taken int     // thousandths of GPUs
 	queue      float64 // log(1 + q/G)
 	first      sim.Job // in line that does not fit, −1 = none
-	due, spare float64 // after how many hours it has GPUs enough, and how many are left over then
+	due        float64 // after how many hours it has GPUs enough
+	spare      int     // and how many are left over then
 }
 
 // look sorts the running jobs by the time for which they go on.
 func (h *holder) look(v *sim.View) {
 	h.gangs = h.gangs[:0]
 	for _, j := range v.Running() {
-		h.gangs = append(h.gangs, goesOn{float64(milli(v, j)) / 1000, h.left(v, j)})
+		h.gangs = append(h.gangs, goesOn{milli(v, j), h.left(v, j)})
 	}
 	slices.SortFunc(h.gangs, func(a, b goesOn) int {
-		if c := cmp.Compare(a.left, b.left); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.gpus, b.gpus)
+		return cmp.Compare(a.left, b.left)
 	})
 	h.sums = append(h.sums[:0], goesOn{})
 	for i := range h.gangs {
 		g, s := &h.gangs[i], &h.sums[i]
-		h.sums = append(h.sums, goesOn{s.gpus + g.gpus, s.left + g.gpus*g.left})
+		h.sums = append(h.sums, goesOn{s.milli + g.milli, s.left + float64(g.milli)*g.left})
 	}
 }
 
 // left returns for how many hours j, which runs, goes on.
 func (h *holder) left(v *sim.View, j sim.Job) float64 {
 	if !h.est.Causal() {
-		return float64(h.est.Left(v, j)) / float64(time.Hour)
+		return h.est.Left(v, j).Hours()
 	}
 	if int(j) >= len(h.jobs) || h.jobs[j].pos != v.Pos(j) {
 		if h.meet(v, j) != nil {
@@ -364,18 +364,20 @@ func ageStep(t time.Duration) (int32, time.Duration) {
 	return int32(top*4) + int32(quarter) + 1, (unit << top) / 4 * time.Duration(4+quarter)
 }
 
-// wait computes when j, which does not fit, could start.
-func (h *holder) wait(s *situation, j sim.Job, free float64) {
+// wait computes when j, which does not fit, could start: when as many GPUs are free as it asks for.
+func (h *holder) wait(s *situation, j sim.Job, free int) {
 	s.first = j
-	need := h.jobs[j].gpus - free
-	i, _ := slices.BinarySearchFunc(h.sums, need, func(a goesOn, x float64) int { return cmp.Compare(a.gpus, x) })
+	need := h.jobs[j].milli - free
+	i, _ := slices.BinarySearchFunc(h.sums, need, func(a goesOn, x int) int { return a.milli - x })
 	switch {
 	case len(h.sums) == 0 || need <= 0: // it is not GPUs that it lacks
 		s.due, s.spare = 0, -need
 	case i >= len(h.sums): // never, as things are
-		s.due, s.spare = math.Inf(1), math.Inf(1)
+		s.due, s.spare = math.Inf(1), 0
 	default:
-		s.due, s.spare = h.gangs[i-1].left, h.sums[i].gpus-need
+		for s.due = h.gangs[i-1].left; i < len(h.gangs) && h.gangs[i].left == s.due; i++ {
+		}
+		s.spare = h.sums[i].milli - need
 	}
 }
 
@@ -384,11 +386,12 @@ func (h *holder) held(v *sim.View, s *situation, j sim.Job) bool {
 	w, k := &h.hold, &h.jobs[j]
 	n, _ := slices.BinarySearchFunc(h.gangs, k.r, func(a goesOn, r float64) int { return cmp.Compare(a.left, r) })
 	last := &h.sums[len(h.sums)-1]
-	blocked := (k.gpus + h.sums[n].left/k.r + last.gpus - h.sums[n].gpus) / s.all
+	all := float64(s.all)
+	blocked := (float64(k.milli+last.milli-h.sums[n].milli) + h.sums[n].left/k.r) / all
 	wait := (v.Now() - v.Trace(j).Submit).Hours()
-	z := w.Base + w.Time*k.lr + w.Wide*k.lg + w.Unsure*k.s + w.Full*(s.taken+k.gpus)/s.all +
+	z := w.Base + w.Time*k.lr + w.Wide*k.lg + w.Unsure*k.s + w.Full*float64(s.taken+k.milli)/all +
 		(w.Blocked+w.Both*k.lr)*blocked + w.Age*math.Log1p(wait/k.r) + w.Queue*s.queue
-	if s.first >= 0 && k.gpus > s.spare && k.r > s.due {
+	if s.first >= 0 && k.milli > s.spare && k.r > s.due {
 		z += w.Delay + w.Later*math.Log1p((k.r-s.due)/h.jobs[s.first].r)
 	}
 	return z > 0

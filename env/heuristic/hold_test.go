@@ -28,12 +28,12 @@ func (n *naiveHold) Reset(*sim.View) {}
 
 func (n *naiveHold) job(v *sim.View, j sim.Job) (hours, gpus, spread float64) {
 	r := v.Request(j)
-	hours, gpus = n.est.Of(v, j).Hours(), float64(r.GPUs*r.Milli)/1000
+	hours, gpus = max(n.est.Of(v, j), time.Second).Hours(), float64(r.GPUs*r.Milli)/1000
 	if n.est.Causal() {
 		f := v.Forecast(j)
 		spread = math.Log(float64(f.Mean()) / float64(f.Median()))
 	}
-	return max(hours, 1.0/3600), gpus, spread
+	return hours, gpus, spread
 }
 
 // goesOn returns for how many hours a running job goes on. Medians are those of the last age of 0, 1, 1¼, 1½, 1¾, 2, 2½, … seconds.
@@ -88,16 +88,16 @@ func (n *naiveHold) Decide(v *sim.View, _ *sim.Point, d *sim.Decision) error {
 			}
 			delay, later := 0.0, 0.0
 			if first >= 0 {
-				its, need, _ := n.job(v, first)
-				due, have := 0.0, free
+				its, _, _ := n.job(v, first)
+				count := func(j sim.Job) int { r := v.Request(j); return r.GPUs * r.Milli }
+				due, need, have := 0.0, count(first), v.Cluster().FreeMilli() // those that end together count together
 				for _, k := range gangs {
-					if have >= need {
+					if have >= need && n.goesOn(v, k) > due {
 						break
 					}
-					_, gpus, _ := n.job(v, k)
-					due, have = n.goesOn(v, k), have+gpus
+					due, have = n.goesOn(v, k), have+count(k)
 				}
-				if have >= need && g > have-need && r > due {
+				if have >= need && count(j) > have-need && r > due {
 					delay, later = 1, (r-due)/its
 				}
 			}
