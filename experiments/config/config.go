@@ -10,6 +10,7 @@ import (
 	"clustergym/agents/ppo"
 	"clustergym/agents/train"
 	"clustergym/configs"
+	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
 	"clustergym/env/rollout"
 	"clustergym/experiments/envs"
@@ -63,6 +64,8 @@ type Eval struct {
 	Choose string `yaml:"choose,omitempty"`
 	// Rollout says how policies of the form rollout:POLICY look ahead.
 	Rollout rollout.Config `yaml:"rollout,omitempty"`
+	// Hold are the weights of hold, zero = its default ones.
+	Hold heuristic.Hold `yaml:"hold,omitempty"`
 	// Hindsight is how many schedules hindsight:BASE tries for each window, 0 = DefaultHindsight.
 	Hindsight int `yaml:"hindsight,omitempty"`
 }
@@ -199,6 +202,7 @@ func (c *Config) Validate() error {
 	l.Join("train", c.Train.Validate())
 	l.Add(c.Agent != "ppo" || c.PPO.Baseline != ppo.ByGroup || c.Train.Group >= 2, "ppo.baseline", c.PPO.Baseline, `"", or group with train.group, the number of rows that play the same episodes`)
 	l.Add(c.Train.Group == 0 || !c.Meta(), "train.group", c.Train.Group, "0 with agent "+c.Agent)
+	l.Join("eval.hold", c.Eval.Hold.Validate())
 	l.Add(c.Eval.Hindsight >= 0 && c.Eval.Hindsight <= 1<<30, "eval.hindsight", c.Eval.Hindsight, "1 to 2^30 schedules for each window, 0 = 2000")
 	l.Add(c.Eval.Validation >= 1 && c.Eval.Validation <= 1<<16, "eval.validation", c.Eval.Validation, "1 to 65536")
 	d := c.Descriptor()

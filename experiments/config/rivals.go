@@ -55,7 +55,9 @@ func ParseRival(name string, d *envs.Descriptor, s envs.Settings) (Rival, error)
 func (c *Config) Rival(name string) (Rival, error) { return c.rival(name, c.Descriptor()) }
 
 func (c *Config) rival(name string, d *envs.Descriptor) (Rival, error) {
-	return parseRival(name, d, c.Env.Settings, c.Eval.Rollout)
+	r, err := parseRival(name, d, c.Env.Settings, c.Eval.Rollout)
+	r.Sched.Hold = c.Eval.Hold
+	return r, err
 }
 
 func parseRival(name string, d *envs.Descriptor, s envs.Settings, look rollout.Config) (Rival, error) {

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"clustergym/env/heuristic"
+	"clustergym/env/rollout"
+	"clustergym/experiments/rundir"
+	"clustergym/experiments/tune"
+)
+
+func tuneVerb(a *app) *cobra.Command {
+	var (
+		src    configSource
+		opt    = tune.Options{Settings: tune.DefaultSettings(), Workers: runtime.GOMAXPROCS(0)}
+		asJSON bool
+	)
+	c := &cobra.Command{
+		Use:   "tune",
+		Short: "Fit the scheduler hold to a workload by simulation",
+		Long: `tune looks for the weights of hold with which a workload has the least mean JCT on a cluster. hold starts short
+jobs first, and holds jobs back that would block the cluster for shorter ones to come; 13 weights say when
+(docs/tuning.md). tune draws weights, simulates windows of the training part with all of them, and moves to those that do
+best (the cross-entropy method). No network is trained: a window takes less than a millisecond.
+
+Workload, cluster and environment are those of a configuration (-c, default quickstart); --trace and --cluster replace them.
+Every few generations the weights play the validation windows; the best of these are the result, the weights at the
+beginning included. Test windows are not played.
+
+The folder holds hold.yaml, the weights, and search.json, from which the same command continues after Ctrl-C or with more
+--generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does gymctl sim.`,
+		Example: `  gymctl tune --dir runs/hold
+  gymctl eval --policies sjf+skip,hold,rollout:hold --hold runs/hold/hold.yaml --no-whole
+  gymctl tune -c quickstart-exact --set trace.synth.jobs=60000 --generations 20 --dir runs/exact
+  gymctl tune --trace jobs.csv --cluster mycluster.yaml --dir runs/mine`,
+		Args: args(0, 0, "flags only"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if opt.Workers < 1 {
+				return mistake("--workers: got %d, want 1 or more", opt.Workers)
+			}
+			if err := opt.Validate(); err != nil {
+				return flagFaults(c, err, nil)
+			}
+			cfg, err := src.evalConfig(c, nil)
+			if err != nil {
+				return err
+			}
+			cfg.Eval.Policies = nil
+			if _, err := cfg.Rival("hold"); err != nil {
+				return mistake("tune: %w; want a scheduling environment on the simulator, such as JobSelect-v1", err)
+			}
+			if err := cfg.Validate(); err != nil {
+				return evalFaults(c, err, map[string]string{"env.estimates": "estimates"})
+			}
+			if opt.Dir == "" {
+				opt.Dir = rundir.Default("hold", a.now())
+			}
+			if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
+				return mistake("--dir: %w", err)
+			}
+			unlock, err := rundir.Lock(opt.Dir)
+			if err != nil {
+				return err
+			}
+			defer unlock()
+			world, chosen, err := src.fit(c, &cfg)
+			if err != nil {
+				return err
+			}
+			for _, line := range chosen {
+				a.notef("%s", line)
+			}
+			opt.World = world
+			ui := newProgress(a, 0)
+			opt.Tick = ui.generation
+			h, r, err := tune.Run(c.Context(), cfg, opt)
+			ui.close()
+			if err != nil {
+				if c.Context().Err() != nil {
+					a.notef("stopped; the same command with --dir %s continues", opt.Dir)
+				}
+				return err
+			}
+			file := filepath.Join(opt.Dir, tune.HoldFile)
+			if asJSON {
+				return a.json(struct {
+					File  string             `json:"file"`
+					Hold  map[string]float64 `json:"hold"`
+					About *tune.Report       `json:"report"`
+				}{file, weightsOf(&h), r})
+			}
+			return a.tuned(file, c, &h, r)
+		},
+	}
+	f := c.Flags()
+	f.IntVar(&opt.Generations, "generations", opt.Generations, "`N` moves of the distribution of weights")
+	f.IntVar(&opt.Population, "population", opt.Population, "`N` weights drawn in a generation")
+	f.IntVar(&opt.Windows, "windows", opt.Windows, "`N` windows in which they are compared")
+	f.IntVar(&opt.Every, "every", opt.Every, "`N` generations from one validation to the next")
+	f.Uint64Var(&opt.Seed, "seed", opt.Seed, "seed of the draws")
+	f.IntVar(&opt.Workers, "workers", opt.Workers, "`N` goroutines; affects only speed")
+	f.StringVar(&opt.Dir, "dir", "", "`DIR` of the result (default runs/hold-TIME)")
+	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	src.flags(c, "quickstart")
+	completeDir(c, "dir")
+	return c
+}
+
+func weightsOf(h *heuristic.Hold) map[string]float64 {
+	all := map[string]float64{}
+	for i, w := range h.Weights() {
+		all[heuristic.HoldNames()[i]] = *w
+	}
+	return all
+}
+
+// tuned prints what was found.
+func (a *app) tuned(file string, c *cobra.Command, h *heuristic.Hold, r *tune.Report) error {
+	ref := r.Rules[tune.Reference]
+	rows := [][]string{}
+	row := func(name string, jct float64) {
+		rows = append(rows, []string{name, fmt.Sprintf("%.2f h", jct/3600), fmt.Sprintf("%+.1f %%", 100*(jct/ref-1))})
+	}
+	for _, name := range []string{"smallest+skip", "sjf+skip", tune.Reference} {
+		row(name, r.Rules[name])
+	}
+	row("hold, at the beginning", r.Start)
+	row(fmt.Sprintf("hold, after generation %d", r.At), r.Best)
+	a.printf("%d validation windows, which chose the weights (%.1f million jobs simulated):\n", r.Windows, r.Jobs)
+	if err := a.table(1, []string{"policy", "mean JCT", "vs " + tune.Reference}, rows); err != nil {
+		return err
+	}
+	source := ""
+	for _, name := range []string{"config", "trace", "cluster"} {
+		if f := c.Flags().Lookup(name); f != nil && f.Changed {
+			source += " --" + name + " " + f.Value.String()
+		}
+	}
+	a.printf("weights: %s\non test windows: gymctl eval%s --policies sjf+skip,%s,hold,rollout:hold --hold %s --no-whole\n", file, source, tune.Reference, file)
+	return nil
+}
+
+// generation shows how far a search for weights is.
+func (p *progress) generation(done, all int) {
+	if p.line == nil {
+		return
+	}
+	if p.train == nil {
+		p.train = p.meter("tuning", "generations", int64(all), int64(done))
+	}
+	p.line.show(func(width int) []string { return p.train.parts(width, int64(done)) })
+}
+
+// holdFlag adds --hold.
+func holdFlag(f *pflag.FlagSet, file *string) {
+	f.StringVar(file, "hold", "", "weights of the policy hold: `FILE` of gymctl tune (without it, the default ones)")
+}
+
+// holdOf sets the weights to those of the file of --hold, if it is given; policies are those that it is for.
+func holdOf(c *cobra.Command, file string, policies []string, h *heuristic.Hold) error {
+	if !c.Flags().Changed("hold") {
+		return nil
+	}
+	if !slices.ContainsFunc(policies, func(p string) bool {
+		base, _ := rollout.Split(p)
+		return strings.TrimPrefix(base, "hindsight:") == "hold"
+	}) {
+		return mistake("--hold: none of %s is hold; want a policy hold or rollout:hold", strings.Join(policies, ", "))
+	}
+	got, err := tune.ReadHold(file)
+	if err != nil {
+		return err
+	}
+	*h = got
+	return nil
+}

@@ -1,0 +1,113 @@
+package tune
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"clustergym/configs"
+	"clustergym/env/heuristic"
+	"clustergym/experiments/safefile"
+	"clustergym/experiments/workload"
+)
+
+// The files of a search's folder.
+const (
+	HoldFile  = "hold.yaml"   // the weights
+	stateFile = "search.json" // how far it is
+)
+
+// saved is what stateFile holds. Config and Settings say what was searched; generations may be added to it.
+type saved struct {
+	Config   string   `json:"config"`
+	Settings Settings `json:"settings"`
+	Point    *point   `json:"point"`
+}
+
+// identity returns what must be equal for a search to go on.
+func (t *tuner) identity() (saved, error) {
+	text, err := configs.Encode(t.cfg)
+	s := saved{Config: string(text), Settings: t.opt.Settings}
+	s.Settings.Generations = 0
+	return s, err
+}
+
+// resume returns the state of the folder, nil if it has none.
+func (t *tuner) resume() (*point, error) {
+	if t.opt.Dir == "" {
+		return nil, nil
+	}
+	name := filepath.Join(t.opt.Dir, stateFile)
+	b, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var s saved
+	if err := json.Unmarshal(b, &s); err != nil || s.Point == nil || len(s.Point.Mean) != len(scale) || len(s.Point.Deviation) != len(scale) || len(s.Point.Best) != len(scale) {
+		return nil, workload.Mistake("%s: it is damaged, so the search cannot go on; remove it to begin anew, or name another folder", name)
+	}
+	want, err := t.identity()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case s.Config != want.Config:
+		return nil, workload.Mistake("%s: the folder holds a search with another configuration; name another folder, or remove it", name)
+	case s.Settings != want.Settings:
+		return nil, workload.Mistake("%s: the folder holds a search with population %d, windows %d, every %d and seed %d; give the same, or name another folder",
+			name, s.Settings.Population, s.Settings.Windows, s.Settings.Every, s.Settings.Seed)
+	case s.Point.Generation > t.opt.Generations:
+		return nil, workload.Mistake("%s: the search in this folder has had %d generations; want --generations %d or more, or another folder", name, s.Point.Generation, s.Point.Generation)
+	}
+	return s.Point, nil
+}
+
+// save writes the state and the weights so far.
+func (t *tuner) save(p *point) error {
+	if t.opt.Dir == "" {
+		return nil
+	}
+	s, err := t.identity()
+	if err != nil {
+		return err
+	}
+	s.Point = p
+	b, err := json.MarshalIndent(s, "", " ")
+	if err != nil {
+		return err
+	}
+	h := holdOf(p.Best)
+	text, err := configs.Encode(&h)
+	if err != nil {
+		return err
+	}
+	head := fmt.Sprintf("# Weights of hold, of gymctl tune after %d generations (%d windows, seed %d). Workload: %s; estimates: %s.\n"+
+		"# Mean JCT on validation windows against %s: %+.1f %%, of the weights at the beginning %+.1f %%.\n",
+		p.Generation, t.opt.Windows, t.opt.Seed, t.world.Trace.File, t.cfg.Estimates(), Reference, 100*(p.Ratio-1), 100*(p.Start-1))
+	if err := safefile.Write(filepath.Join(t.opt.Dir, HoldFile), append([]byte(head), text...)); err != nil {
+		return err
+	}
+	return safefile.Write(filepath.Join(t.opt.Dir, stateFile), append(b, '\n'))
+}
+
+// ReadHold reads weights that Run has written, or any file of the same form: one weight on a line.
+func ReadHold(name string) (heuristic.Hold, error) {
+	var h heuristic.Hold
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return h, workload.Mistake("weights of hold: %s: %w", name, workload.Reason(err))
+	}
+	if err := configs.DecodeBytes(name, b, &h); err != nil {
+		return h, &workload.InputError{Err: err}
+	}
+	if h.IsZero() {
+		return h, workload.Mistake("%s: it has no weights; want some of %v", name, heuristic.HoldNames())
+	}
+	return h, nil
+}

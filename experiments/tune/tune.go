@@ -1,0 +1,362 @@
+package tune
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"clustergym/env"
+	"clustergym/env/heuristic"
+	"clustergym/env/metrics"
+	"clustergym/env/sched"
+	"clustergym/env/sim"
+	"clustergym/experiments/arena"
+	"clustergym/experiments/config"
+	"clustergym/internal/fault"
+	"clustergym/internal/par"
+	"clustergym/internal/rng"
+	"clustergym/traces"
+)
+
+// Reference is the rule by whose JCT the JCT of a window is divided, so that no window decides.
+const Reference = "area+skip"
+
+// Settings say how long weights are looked for.
+type Settings struct {
+	Generations int    `yaml:"generations" json:"generations"`
+	Population  int    `yaml:"population" json:"population"` // weights drawn in a generation
+	Windows     int    `yaml:"windows" json:"windows"`       // in which they are compared, drawn anew for each generation
+	Every       int    `yaml:"every" json:"every"`           // generations between validations
+	Seed        uint64 `yaml:"seed" json:"seed"`
+}
+
+// DefaultSettings return the settings that published results use.
+func DefaultSettings() Settings {
+	return Settings{Generations: 30, Population: 24, Windows: 200, Every: 5, Seed: 1}
+}
+
+// Validate reports every fault.
+func (s *Settings) Validate() error {
+	var l fault.List
+	l.Add(s.Generations >= 1 && s.Generations <= 100_000, "generations", s.Generations, "1 to 100000")
+	l.Add(s.Population >= 4 && s.Population <= 10_000, "population", s.Population, "4 to 10000")
+	l.Add(s.Windows >= 1 && s.Windows <= 100_000, "windows", s.Windows, "1 to 100000")
+	l.Add(s.Every >= 1, "every", s.Every, "1 or more")
+	return l.Err()
+}
+
+// Options are what Run needs beside the configuration.
+type Options struct {
+	Settings
+	Workers int // goroutines; the result is the same for any number
+	// Dir is the folder of the state, from which a search that was interrupted goes on; "" = none.
+	Dir string
+	// World is the workload of the configuration if it has been loaded; nil = load it.
+	World *arena.World
+	// Tick is called after each generation; nil = nobody is told.
+	Tick func(generation, all int)
+}
+
+// Report says how a search went.
+type Report struct {
+	Generations int `json:"generations"`
+	// Windows is the number of validation windows.
+	Windows int `json:"validation_windows"`
+	// Start, Best and Rules are mean JCTs on the validation windows, in seconds: of the weights at the beginning, of the result, and of rules by name.
+	Start float64            `json:"start"`
+	Best  float64            `json:"best"`
+	Rules map[string]float64 `json:"rules"`
+	At    int                `json:"best_generation"` // of the result; 0 = the weights at the beginning
+	// Jobs are those that were simulated, in millions.
+	Jobs float64 `json:"million_jobs"`
+}
+
+// The moves of the distribution: how far the mean goes to that of the best, the deviation to theirs, and which share these are.
+const (
+	meanStep      = 0.5
+	deviationStep = 0.3
+	elite         = 4 // one in so many
+	least         = 0.02
+	spread        = 0.4 // of the first generation, times scale
+)
+
+// scale is how much a weight changes decisions: its first deviation in units of spread, in the order of heuristic.HoldNames.
+var scale = []float64{1, 0.5, 1, 0.33, 0.5, 0.5, 1, 1, 0.33, 0.5, 1, 1, 0.5}
+
+// point is the state of a search after some generations.
+type point struct {
+	Generation int       `json:"generation"`
+	Mean       []float64 `json:"mean"`
+	Deviation  []float64 `json:"deviation"`
+	Best       []float64 `json:"best"`
+	Ratio      float64   `json:"ratio"` // validation of Best: its JCT over that of the reference
+	At         int       `json:"at"`
+	Start      float64   `json:"start"` // validation of the first mean
+}
+
+// tuner plays weights.
+type tuner struct {
+	cfg   *config.Config
+	world *arena.World
+	hands map[traces.Part][]hand // by worker
+	opt   *Options
+	refs  []float64 // the reference on the validation windows
+	valid []env.Episode
+	jobs  float64
+}
+
+// hand is one worker's environment.
+type hand struct {
+	env sched.Arena
+	c   metrics.Collector
+}
+
+// Run looks for weights of hold with which the workload, cluster and environment of cfg have the least mean JCT. It begins with those of cfg.Eval.Hold, or
+// else with the default ones, and returns the weights that are best on the validation windows, those at the beginning
+// included. Test windows are not played.
+func Run(ctx context.Context, cfg config.Config, opt Options) (heuristic.Hold, *Report, error) {
+	var none heuristic.Hold
+	if err := opt.Validate(); err != nil {
+		return none, nil, err
+	}
+	start, err := begin(&cfg)
+	if err != nil {
+		return none, nil, err
+	}
+	t := &tuner{cfg: &cfg, world: opt.World, opt: &opt, hands: map[traces.Part][]hand{}}
+	if t.world == nil {
+		if t.world, err = arena.NewWorldContext(ctx, &cfg); err != nil {
+			return none, nil, err
+		}
+	}
+	n := t.world.Workload.Windows.Count(traces.Validation)
+	if n == 0 {
+		_, _, _, err := t.world.Workload.Windows.At(traces.Validation, 0, 0)
+		return none, nil, err
+	}
+	for i := range n {
+		t.valid = append(t.valid, env.Episode{Seed: env.EpisodeSeed(rng.At(opt.Seed, rng.Hash("tune/validation")), i), Window: i})
+	}
+	rules := map[string]float64{}
+	for _, name := range []string{"sjf+skip", "smallest+skip", Reference} {
+		r, err := cfg.Rival(name)
+		if err != nil {
+			return none, nil, err
+		}
+		played, err := t.play(ctx, traces.Validation, []heuristic.Config{r.Sched}, t.valid)
+		if err != nil {
+			return none, nil, err
+		}
+		t.refs, rules[name] = played[0], mean(played[0])
+	}
+	p, err := t.search(ctx, start)
+	if err != nil {
+		return none, nil, err
+	}
+	ref := rules[Reference]
+	return holdOf(p.Best), &Report{
+		Generations: p.Generation, Windows: n, Start: p.Start * ref, Best: p.Ratio * ref, Rules: rules, At: p.At, Jobs: t.jobs / 1e6,
+	}, nil
+}
+
+// begin returns the weights at which the search begins.
+func begin(cfg *config.Config) (heuristic.Hold, error) {
+	r, err := cfg.Rival("hold")
+	if err != nil {
+		return heuristic.Hold{}, err
+	}
+	if h := r.Sched.Hold; !h.IsZero() {
+		return h, nil
+	}
+	est, err := sim.ParseEstimates(r.Sched.Estimates)
+	return heuristic.DefaultHold(est), err
+}
+
+// search moves the distribution generation by generation.
+func (t *tuner) search(ctx context.Context, start heuristic.Hold) (*point, error) {
+	p, err := t.resume()
+	if err != nil {
+		return nil, err
+	}
+	if p == nil {
+		p = &point{Mean: vector(&start)}
+		for _, s := range scale {
+			p.Deviation = append(p.Deviation, spread*s)
+		}
+		if p.Start, err = t.validate(ctx, p.Mean); err != nil {
+			return nil, err
+		}
+		p.Best, p.Ratio = slices.Clone(p.Mean), p.Start
+	}
+	for p.Generation < t.opt.Generations {
+		if t.opt.Tick != nil {
+			t.opt.Tick(p.Generation, t.opt.Generations)
+		}
+		if err := t.generation(ctx, p); err != nil {
+			return nil, err
+		}
+		if p.Generation%t.opt.Every == 0 || p.Generation == t.opt.Generations {
+			ratio, err := t.validate(ctx, p.Mean)
+			if err != nil {
+				return nil, err
+			}
+			if ratio < p.Ratio {
+				p.Best, p.Ratio, p.At = slices.Clone(p.Mean), ratio, p.Generation
+			}
+		}
+		if err := t.save(p); err != nil {
+			return nil, err
+		}
+	}
+	if t.opt.Tick != nil {
+		t.opt.Tick(p.Generation, t.opt.Generations)
+	}
+	return p, nil
+}
+
+// generation draws weights and windows, and moves p to the best of them.
+func (t *tuner) generation(ctx context.Context, p *point) error {
+	r := rng.Stream(rng.At(t.opt.Seed, uint64(p.Generation)), "tune/generation")
+	eps := make([]env.Episode, t.opt.Windows)
+	for i := range eps {
+		eps[i] = env.Episode{Seed: r.Uint64(), Window: -1}
+	}
+	type drawn struct {
+		weights []float64
+		cost    float64
+	}
+	all := make([]drawn, t.opt.Population)
+	ref, err := t.cfg.Rival(Reference)
+	if err != nil {
+		return err
+	}
+	plays := []heuristic.Config{ref.Sched}
+	for i := range all {
+		w := slices.Clone(p.Mean)
+		if i > 0 { // the first is the mean itself
+			for k := range w {
+				w[k] += p.Deviation[k] * r.NormFloat64()
+			}
+		}
+		all[i].weights = w
+		plays = append(plays, t.with(w))
+	}
+	jct, err := t.play(ctx, traces.Training, plays, eps)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		for k, x := range jct[i+1] {
+			all[i].cost += x / jct[0][k]
+		}
+	}
+	slices.SortStableFunc(all, func(a, b drawn) int {
+		switch {
+		case a.cost < b.cost:
+			return -1
+		case a.cost > b.cost:
+			return 1
+		}
+		return 0
+	})
+	best := all[:max(2, len(all)/elite)]
+	for k := range p.Mean {
+		m, v := 0.0, 0.0
+		for i := range best {
+			m += best[i].weights[k] / float64(len(best))
+		}
+		for i := range best {
+			d := best[i].weights[k] - m
+			v += d * d / float64(len(best))
+		}
+		p.Mean[k] += meanStep * (m - p.Mean[k])
+		p.Deviation[k] = max(least, p.Deviation[k]+deviationStep*(math.Sqrt(v)-p.Deviation[k]))
+	}
+	p.Generation++
+	return nil
+}
+
+// validate returns the mean JCT of weights on the validation windows over that of the reference.
+func (t *tuner) validate(ctx context.Context, w []float64) (float64, error) {
+	jct, err := t.play(ctx, traces.Validation, []heuristic.Config{t.with(w)}, t.valid)
+	if err != nil {
+		return 0, err
+	}
+	return mean(jct[0]) / mean(t.refs), nil
+}
+
+// with returns hold with weights.
+func (t *tuner) with(w []float64) heuristic.Config {
+	r, err := t.cfg.Rival("hold")
+	if err != nil {
+		panic(err) // begin has asked
+	}
+	r.Sched.Hold = holdOf(w)
+	return r.Sched
+}
+
+// chunk is how many windows a task plays, so that no worker waits long for another.
+const chunk = 25
+
+// play returns the mean JCT of each policy on each episode, in seconds.
+func (t *tuner) play(ctx context.Context, part traces.Part, policies []heuristic.Config, eps []env.Episode) ([][]float64, error) {
+	out := make([][]float64, len(policies))
+	for i := range out {
+		out[i] = make([]float64, len(eps))
+	}
+	workers := max(1, t.opt.Workers)
+	if t.hands[part] == nil {
+		t.hands[part] = make([]hand, workers)
+	}
+	hands, parts := t.hands[part], (len(eps)+chunk-1)/chunk
+	t.jobs += float64(len(policies)*len(eps)) * float64(t.world.Workload.Windows.Length())
+	err := par.For(ctx, workers, len(policies)*parts, func(worker, i int) error {
+		h := &hands[worker]
+		if h.env == nil {
+			e, err := t.world.NewEnv(part, 1)
+			if err != nil {
+				return err
+			}
+			h.env, h.c.Keep = e, func(pos int) bool { return pos >= e.First() }
+		}
+		p, err := heuristic.New(policies[i/parts])
+		if err != nil {
+			return err
+		}
+		from := i % parts * chunk
+		for k := from; k < min(from+chunk, len(eps)); k++ {
+			h.c.Reset()
+			p.Reseed(eps[k].Seed)
+			if err := h.env.Simulate(ctx, eps[k], p, &h.c); err != nil {
+				return fmt.Errorf("%s on window %d: %w", p.Name(), eps[k].Window, err)
+			}
+			s := h.c.Summary(0, 0)
+			out[i/parts][k] = s.JCT.Mean
+		}
+		return nil
+	})
+	return out, err
+}
+
+func vector(h *heuristic.Hold) (w []float64) {
+	for _, x := range h.Weights() {
+		w = append(w, *x)
+	}
+	return w
+}
+
+func holdOf(w []float64) (h heuristic.Hold) {
+	for i, x := range h.Weights() {
+		*x = w[i]
+	}
+	return h
+}
+
+func mean(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
+}
