@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/env/predict"
 	"clustergym/env/sim"
 	"clustergym/internal/fault"
 )
@@ -94,40 +95,68 @@ const unheld = -1e300
 type holder struct {
 	cfg  Config
 	hold Hold
-	name string
 	est  sim.Estimates
 	put  placer
 
-	line []entry   // waiting jobs by key and position; some may have left
-	jobs []heldJob // by job
-	seen int       // jobs before this position have been queued
-	open bool      // the current point has been seen
-	err  error     // found by Reset
+	line  []inLine  // waiting jobs by key and position; some may have left
+	asked int       // thousandths of GPUs of all in line
+	jobs  []heldJob // by job
+	run   uint64    // number of the current run: what jobs have of others is out of date
+	seen  int       // jobs before this position have been queued
+	open  bool      // the current point has been seen
+	err   error     // found by Reset
 
-	// Of a decision.
-	gangs []goesOn // running jobs, those that end first at the front
-	sums  []goesOn // by number of these: their GPUs, and the sum of GPUs × hours
+	gangs []goesOn  // running jobs, those that end first at the front
+	fresh []goesOn  // scratch: those whose place is new
+	sums  []holding // by number of these
 }
 
-// heldJob is what is known of a job in the system.
+// inLine is a job that waits.
+type inLine struct {
+	entry
+	milli int // thousandths of GPUs, which add up without rounding
+}
+
+// heldJob is what is known of a job in the system. What follows from its request and estimate alone is kept from one run to the next, because
+// rollouts begin thousands of runs with the same jobs.
 type heldJob struct {
-	pos       int
-	queued    bool
-	r, lr, lg float64       // hours; logarithms of hours and of GPUs
-	milli     int           // thousandths of GPUs
-	s         float64       // spread
-	grid      int32         // the age at which lasting was computed
-	lasting   time.Duration // median of jobs that have run for so long
+	run            uint64 // in which the rest has been set
+	pos            int
+	queued, listed bool // it is in line; among gangs
+
+	milli     int
+	estimate  time.Duration
+	forecast  [predict.Quantiles]time.Duration
+	r, lr, lg float64 // hours; logarithms of hours and of GPUs
+	s         float64 // spread
+
+	medians [8]median // of jobs that have run for so long, by age modulo their number
 }
 
-// goesOn is a running job: its GPUs in thousandths, which add up without rounding, and the hours for which it goes on.
+// median is how long half of the jobs of an age run at most.
+type median struct {
+	age     int32 // number of ageStep; 0 = not computed
+	lasting time.Duration
+}
+
+// goesOn is a running job.
 type goesOn struct {
+	job   sim.Job
+	pos   int
+	begun time.Duration // now less the time that it has run; it moves where a job does not run although it has GPUs
 	milli int
-	left  float64
+	end   time.Duration // when it is expected to end
+	renew time.Duration // when that changes
+}
+
+// holding is what some running jobs hold: thousandths of GPUs, and the sum of their products with the hours at which they end.
+type holding struct {
+	milli int
+	until float64
 }
 
 func newHold(cfg Config) (Policy, error) {
-	h := &holder{cfg: cfg, hold: cfg.Hold, name: "hold"}
+	h := &holder{cfg: cfg, hold: cfg.Hold}
 	var err error
 	if h.put, err = newPlacement(cfg); err != nil {
 		return nil, err
@@ -144,7 +173,7 @@ func newHold(cfg Config) (Policy, error) {
 func (h Hold) Unheld() Hold { return Hold{Width: h.Width, Spread: h.Spread, Base: unheld} }
 
 // Name implements Policy.
-func (h *holder) Name() string { return h.name }
+func (h *holder) Name() string { return "hold" }
 
 // Reseed implements Policy.
 func (h *holder) Reseed(seed uint64) {
@@ -156,62 +185,71 @@ func (h *holder) Reseed(seed uint64) {
 
 // Reset implements sim.Scheduler.
 func (h *holder) Reset(v *sim.View) {
-	h.line, h.jobs, h.open, h.err = h.line[:0], h.jobs[:0], false, nil
+	h.run++
+	h.line, h.asked, h.gangs, h.open, h.err = h.line[:0], 0, h.gangs[:0], false, nil
 	h.put.Reset()
-	for _, list := range [...][]sim.Job{v.Waiting(), v.Running()} {
-		for _, j := range list {
-			if err := h.meet(v, j); err != nil && h.err == nil {
-				h.err = err // Decide reports it
-			}
-		}
-	}
 	for _, j := range v.Waiting() {
-		h.line = append(h.line, h.entry(v, j))
+		if h.err = h.meet(v, j); h.err != nil {
+			return // Decide reports it
+		}
+		h.line = append(h.line, h.entry(j))
 		h.jobs[j].queued = true
+		h.asked += h.jobs[j].milli
 	}
-	slices.SortFunc(h.line, func(a, b entry) int { return a.compare(&b) })
+	slices.SortFunc(h.line, func(a, b inLine) int { return a.compare(&b.entry) })
 	h.seen = v.Arrived()
 }
 
 // meet writes down what is known of j.
 func (h *holder) meet(v *sim.View, j sim.Job) error {
 	for int(j) >= len(h.jobs) {
-		h.jobs = append(h.jobs, heldJob{pos: -1})
-	}
-	if err := h.est.Check(v, j); err != nil {
-		return fmt.Errorf("%s: %w", h.name, err)
+		h.jobs = append(h.jobs, heldJob{})
 	}
 	k := &h.jobs[j]
-	*k = heldJob{pos: v.Pos(j), grid: -1, milli: milli(v, j)}
-	k.r = max(h.est.Of(v, j), time.Second).Hours()
-	k.lr, k.lg = math.Log(k.r), math.Log(float64(max(k.milli, 1))/1000)
+	if k.run == h.run && k.pos == v.Pos(j) {
+		return nil
+	}
+	if err := h.est.Check(v, j); err != nil {
+		return fmt.Errorf("hold: %w", err)
+	}
+	k.run, k.pos, k.queued, k.listed = h.run, v.Pos(j), false, false
+	estimate, gpus := h.est.Of(v, j), milli(v, j)
+	var f *predict.Forecast
 	if h.est.Causal() {
-		if f := v.Forecast(j); f.Median() > 0 {
-			k.s = math.Log(float64(f.Mean()) / float64(f.Median()))
-		}
+		f = v.Forecast(j)
+	}
+	if k.estimate == estimate && k.milli == gpus && (f == nil || k.forecast == f.Q) {
+		return nil
+	}
+	k.estimate, k.milli, k.medians = estimate, gpus, [len(k.medians)]median{}
+	k.r = max(estimate, time.Second).Hours()
+	k.lr, k.lg, k.s = math.Log(k.r), math.Log(float64(max(gpus, 1))/1000), 0
+	if f != nil {
+		k.forecast = f.Q
+		k.s = math.Log(float64(f.Mean()) / float64(f.Median()))
 	}
 	return nil
 }
 
-func (h *holder) entry(v *sim.View, j sim.Job) entry {
+func (h *holder) entry(j sim.Job) inLine {
 	k := &h.jobs[j]
-	return entry{key: k.lr + h.hold.Width*k.lg + h.hold.Spread*k.s, pos: k.pos, job: j}
+	return inLine{entry{key: k.lr + h.hold.Width*k.lg + h.hold.Spread*k.s, pos: k.pos, job: j}, k.milli}
 }
 
 // queue takes in a job that waits.
 func (h *holder) queue(v *sim.View, j sim.Job) error {
-	if int(j) >= len(h.jobs) || h.jobs[j].pos != v.Pos(j) {
-		if err := h.meet(v, j); err != nil {
-			return err
-		}
+	if err := h.meet(v, j); err != nil {
+		return err
 	}
-	if h.jobs[j].queued {
+	k := &h.jobs[j]
+	if k.queued {
 		return nil
 	}
-	h.jobs[j].queued = true
-	e := h.entry(v, j)
-	i, _ := slices.BinarySearchFunc(h.line, e, func(a, b entry) int { return a.compare(&b) })
+	k.queued = true
+	e := h.entry(j)
+	i, _ := slices.BinarySearchFunc(h.line, e, func(a, b inLine) int { return a.compare(&b.entry) })
 	h.line = slices.Insert(h.line, i, e)
+	h.asked += k.milli
 	return nil
 }
 
@@ -250,149 +288,221 @@ func (h *holder) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 			return err
 		}
 	}
-	if !h.start(v, d) {
+	started, err := h.start(v, d)
+	if !started {
 		d.Op, d.Until, h.open = sim.Wait, 0, false
 	}
-	return nil
+	return err
 }
 
 // start looks for the first job in line that fits and is not held back.
-func (h *holder) start(v *sim.View, d *sim.Decision) bool {
+func (h *holder) start(v *sim.View, d *sim.Decision) (bool, error) {
+	if len(h.line) != len(v.Waiting()) {
+		h.sweep(v)
+	}
 	c := v.Cluster()
-	free, asked, room, kept := c.FreeMilli(), 0, false, h.line[:0]
-	for _, e := range h.line {
-		k := &h.jobs[e.job]
-		if k.pos != e.pos || v.Pos(e.job) != e.pos || v.State(e.job) != sim.Waiting {
-			if k.pos == e.pos {
-				k.queued = false
-			}
-			continue
-		}
-		kept = append(kept, e)
-		asked += k.milli
-		room = room || k.milli <= free
+	free := c.FreeMilli()
+	if !slices.ContainsFunc(h.line, func(e inLine) bool { return e.milli <= free }) {
+		return false, nil
 	}
-	h.line = kept
-	if !room {
-		return false
-	}
-	s := situation{all: 1000 * c.GPUs(), first: -1}
-	s.taken, s.queue = s.all-free, math.Log1p(float64(asked)/float64(s.all))
+	s := situation{now: v.Now(), all: 1000 * c.GPUs(), first: -1}
+	s.taken, s.queue = s.all-free, math.Log1p(float64(h.asked)/float64(s.all))
 	runs := len(v.Running()) > 0
 	if runs {
-		h.look(v)
+		if err := h.look(v); err != nil {
+			return false, err
+		}
 	}
 	for i := range h.line {
-		j := h.line[i].job
-		k := &h.jobs[j]
-		if k.milli > free || v.Decided(j) || !v.Fits(j) {
-			if s.first < 0 && !v.Decided(j) {
-				h.wait(&s, j, free)
+		e := &h.line[i]
+		if e.milli > free || v.Decided(e.job) || !v.Fits(e.job) {
+			if s.first < 0 && !v.Decided(e.job) {
+				h.wait(&s, e.job, free)
 			}
 			continue
 		}
-		if runs && h.held(v, &s, j) {
+		if runs && h.held(v, &s, e.job) {
 			continue
 		}
 		ok := c.Pool()
 		if d.GPUs = d.GPUs[:0]; !ok {
-			d.GPUs, ok = h.put.Place(v, j, c, d.GPUs)
+			d.GPUs, ok = h.put.Place(v, e.job, c, d.GPUs)
 		}
 		if !ok {
 			continue
 		}
-		d.Op, d.Job = sim.StartJob, j
-		k.queued = false
+		d.Op, d.Job = sim.StartJob, e.job
+		h.asked -= e.milli
+		h.jobs[e.job].queued = false
 		h.line = slices.Delete(h.line, i, i+1)
-		return true
+		return true, nil
 	}
-	return false
+	return false, nil
+}
+
+// sweep drops jobs that others have started, or that have left.
+func (h *holder) sweep(v *sim.View) {
+	h.asked = 0
+	h.line = slices.DeleteFunc(h.line, func(e inLine) bool {
+		if v.Pos(e.job) == e.pos && v.State(e.job) == sim.Waiting {
+			h.asked += e.milli
+			return false
+		}
+		if k := &h.jobs[e.job]; k.pos == e.pos {
+			k.queued = false
+		}
+		return true
+	})
 }
 
 // situation is what held looks at beside the job.
 type situation struct {
-	all, taken int     // thousandths of GPUs
-	queue      float64 // log(1 + q/G)
-	first      sim.Job // in line that does not fit, −1 = none
-	due        float64 // after how many hours it has GPUs enough
-	spare      int     // and how many are left over then
+	now        time.Duration
+	all, taken int           // thousandths of GPUs
+	queue      float64       // log(1 + q/G)
+	first      sim.Job       // in line that does not fit, −1 = none
+	due        time.Duration // when it has GPUs enough
+	spare      int           // and how many are left over then
 }
 
-// look sorts the running jobs by the time for which they go on.
-func (h *holder) look(v *sim.View) {
-	h.gangs = h.gangs[:0]
-	for _, j := range v.Running() {
-		h.gangs = append(h.gangs, goesOn{milli(v, j), h.left(v, j)})
-	}
-	slices.SortFunc(h.gangs, func(a, b goesOn) int {
-		return cmp.Compare(a.left, b.left)
-	})
-	h.sums = append(h.sums[:0], goesOn{})
+// look brings the list of running jobs up to date.
+func (h *holder) look(v *sim.View) error {
+	now, gone := v.Now(), false
+	kept := h.gangs[:0]
+	h.fresh = h.fresh[:0]
 	for i := range h.gangs {
-		g, s := &h.gangs[i], &h.sums[i]
-		h.sums = append(h.sums, goesOn{s.milli + g.milli, s.left + float64(g.milli)*g.left})
+		g := h.gangs[i]
+		if v.Pos(g.job) != g.pos || v.State(g.job) != sim.Running {
+			if k := &h.jobs[g.job]; k.pos == g.pos {
+				k.listed = false
+			}
+			gone = true
+			continue
+		}
+		if now >= g.renew || now-v.Ran(g.job) != g.begun {
+			h.expect(v, &g)
+			h.fresh = append(h.fresh, g)
+			continue
+		}
+		kept = append(kept, g)
 	}
-}
-
-// left returns for how many hours j, which runs, goes on.
-func (h *holder) left(v *sim.View, j sim.Job) float64 {
-	if !h.est.Causal() {
-		return h.est.Left(v, j).Hours()
-	}
-	if int(j) >= len(h.jobs) || h.jobs[j].pos != v.Pos(j) {
-		if h.meet(v, j) != nil {
-			return 0
+	if h.gangs = kept; len(kept)+len(h.fresh) < len(v.Running()) {
+		for _, j := range v.Running() {
+			if err := h.meet(v, j); err != nil {
+				return err
+			}
+			if k := &h.jobs[j]; !k.listed {
+				k.listed = true
+				g := goesOn{job: j, pos: k.pos, milli: k.milli}
+				h.expect(v, &g)
+				h.fresh = append(h.fresh, g)
+			}
 		}
 	}
-	// What forecasts say changes slowly, so it is computed at ages that grow by a quarter, and not at those between.
-	k, ran := &h.jobs[j], v.Ran(j)
-	if g, age := ageStep(ran); g != k.grid {
-		k.grid, k.lasting = g, v.Forecast(j).Draw(0.5, age)
+	if n := len(h.fresh); n > 0 {
+		slices.SortFunc(h.fresh, func(a, b goesOn) int {
+			if a.before(&b) {
+				return -1
+			}
+			return 1
+		})
+		h.gangs = append(h.gangs, h.fresh...)
+		for i, a, b := len(h.gangs)-1, len(kept)-1, n-1; b >= 0 && a >= 0; i-- { // merge from the end
+			if h.fresh[b].before(&kept[a]) {
+				h.gangs[i], a = kept[a], a-1
+			} else {
+				h.gangs[i], b = h.fresh[b], b-1
+			}
+			if a < 0 {
+				copy(h.gangs, h.fresh[:b+1])
+			}
+		}
 	}
-	return max(0, (k.lasting - ran).Hours())
+	if len(h.fresh) > 0 || gone || len(h.sums) == 0 {
+		h.sums = append(h.sums[:0], holding{})
+		for i := range h.gangs {
+			g, s := &h.gangs[i], h.sums[i]
+			h.sums = append(h.sums, holding{s.milli + g.milli, s.until + float64(g.milli)*g.end.Hours()})
+		}
+	}
+	return nil
 }
 
-// ageStep returns the number of the greatest age that is at most t, among 0, and four in each doubling from a second on; and that age.
-func ageStep(t time.Duration) (int32, time.Duration) {
+func (g *goesOn) before(o *goesOn) bool { return g.end < o.end || g.end == o.end && g.pos < o.pos }
+
+// expect computes when g, which runs, is expected to end, and for how long that stands.
+func (h *holder) expect(v *sim.View, g *goesOn) {
+	now := v.Now()
+	g.begun = now - v.Ran(g.job)
+	if !h.est.Causal() {
+		g.end = now + h.est.Left(v, g.job)
+		g.renew = g.end // if it outlives its estimate
+		return
+	}
+	// What forecasts say changes slowly, so it is computed at ages that grow by a quarter of a doubling, and stands between them.
+	k, ran := &h.jobs[g.job], now-g.begun
+	number, age, next := ageStep(ran)
+	m := &k.medians[int(number)%len(k.medians)]
+	if m.age != number {
+		*m = median{number, v.Forecast(g.job).Draw(0.5, age)}
+	}
+	g.end, g.renew = g.begun+m.lasting, g.begun+next
+}
+
+// ageStep returns the number, from 1, of the greatest age that is at most t, among 0, and four in each doubling from a second on; that age, and the next.
+func ageStep(t time.Duration) (number int32, age, next time.Duration) {
 	const unit = time.Second
 	n := uint64(t / unit)
 	if n == 0 {
-		return 0, 0
+		return 1, 0, unit
 	}
 	top := bits.Len64(n) - 1
 	quarter := uint64(t/(unit/4)) >> top & 3
-	return int32(top*4) + int32(quarter) + 1, (unit << top) / 4 * time.Duration(4+quarter)
+	step := (unit << top) / 4
+	return int32(top*4) + int32(quarter) + 2, step * time.Duration(4+quarter), step * time.Duration(5+quarter)
 }
 
 // wait computes when j, which does not fit, could start: when as many GPUs are free as it asks for.
 func (h *holder) wait(s *situation, j sim.Job, free int) {
 	s.first = j
 	need := h.jobs[j].milli - free
-	i, _ := slices.BinarySearchFunc(h.sums, need, func(a goesOn, x int) int { return a.milli - x })
-	switch {
-	case len(h.sums) == 0 || need <= 0: // it is not GPUs that it lacks
-		s.due, s.spare = 0, -need
-	case i >= len(h.sums): // never, as things are
-		s.due, s.spare = math.Inf(1), 0
-	default:
-		for s.due = h.gangs[i-1].left; i < len(h.gangs) && h.gangs[i].left == s.due; i++ {
-		}
-		s.spare = h.sums[i].milli - need
+	if len(h.gangs) == 0 {
+		return // nothing is held back then
 	}
+	i := 0 // running jobs that have ended by then
+	if need > 0 {
+		i, _ = slices.BinarySearchFunc(h.sums, need, func(a holding, x int) int { return a.milli - x })
+	}
+	if i >= len(h.sums) { // never, as things are
+		s.due, s.spare = math.MaxInt64, 0
+		return
+	}
+	s.due = s.now
+	if i > 0 {
+		s.due = max(s.due, h.gangs[i-1].end)
+	}
+	for i < len(h.gangs) && h.gangs[i].end <= s.due {
+		i++
+	}
+	s.spare = h.sums[i].milli - need
 }
 
 // held reports whether j, which fits, is held back.
 func (h *holder) held(v *sim.View, s *situation, j sim.Job) bool {
-	w, k := &h.hold, &h.jobs[j]
-	n, _ := slices.BinarySearchFunc(h.gangs, k.r, func(a goesOn, r float64) int { return cmp.Compare(a.left, r) })
-	last := &h.sums[len(h.sums)-1]
+	w, k, now := &h.hold, &h.jobs[j], s.now.Hours()
+	// Running jobs up to here have ended, up to there end before j would.
+	here, _ := slices.BinarySearchFunc(h.gangs, s.now, func(a goesOn, x time.Duration) int { return cmp.Compare(a.end, x) })
+	there, _ := slices.BinarySearchFunc(h.gangs, s.now+max(k.estimate, time.Second), func(a goesOn, x time.Duration) int { return cmp.Compare(a.end, x) })
+	a, b, last := &h.sums[here], &h.sums[there], &h.sums[len(h.sums)-1]
 	all := float64(s.all)
-	blocked := (float64(k.milli+last.milli-h.sums[n].milli) + h.sums[n].left/k.r) / all
-	wait := (v.Now() - v.Trace(j).Submit).Hours()
+	blocked := (float64(k.milli+last.milli-b.milli) + max(0, b.until-a.until-float64(b.milli-a.milli)*now)/k.r) / all
+	wait := (s.now - v.Trace(j).Submit).Hours()
 	z := w.Base + w.Time*k.lr + w.Wide*k.lg + w.Unsure*k.s + w.Full*float64(s.taken+k.milli)/all +
 		(w.Blocked+w.Both*k.lr)*blocked + w.Age*math.Log1p(wait/k.r) + w.Queue*s.queue
-	if s.first >= 0 && k.milli > s.spare && k.r > s.due {
-		z += w.Delay + w.Later*math.Log1p((k.r-s.due)/h.jobs[s.first].r)
+	if s.first >= 0 && k.milli > s.spare && s.due != math.MaxInt64 {
+		if over := max(k.estimate, time.Second) - (s.due - s.now); over > 0 {
+			z += w.Delay + w.Later*math.Log1p(over.Hours()/h.jobs[s.first].r)
+		}
 	}
 	return z > 0
 }

@@ -87,9 +87,9 @@ func (n *naiveHold) Decide(v *sim.View, _ *sim.Point, d *sim.Decision) error {
 				blocked += gpus * min(1, n.goesOn(v, k)/r)
 			}
 			delay, later := 0.0, 0.0
+			count := func(j sim.Job) int { r := v.Request(j); return r.GPUs * r.Milli }
 			if first >= 0 {
 				its, _, _ := n.job(v, first)
-				count := func(j sim.Job) int { r := v.Request(j); return r.GPUs * r.Milli }
 				due, need, have := 0.0, count(first), v.Cluster().FreeMilli() // those that end together count together
 				for _, k := range gangs {
 					if have >= need && n.goesOn(v, k) > due {

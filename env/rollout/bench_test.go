@@ -16,13 +16,18 @@ func BenchmarkWindow(b *testing.B) {
 	for _, c := range []struct {
 		estimates string
 		ahead     int
-	}{{"exact", 64}, {"history", 64}, {"exact", 256}} {
+		order     string
+	}{{"exact", 64, "sjf"}, {"history", 64, "sjf"}, {"exact", 256, "sjf"}, {"exact", 64, "hold"}, {"history", 64, "hold"}} {
 		estimates := c.estimates
-		b.Run(fmt.Sprintf("%s/%d-ahead", estimates, c.ahead), func(b *testing.B) {
+		b.Run(fmt.Sprintf("%s/%d-ahead/%s", estimates, c.ahead, c.order), func(b *testing.B) {
 			cfg := rollout.DefaultConfig()
 			cfg.Ahead = c.ahead
 			e := environment(b, jobs, estimates, 256)
-			s := scheduler(b, cfg, e, base("sjf", "skip", estimates), 1)
+			admission := "skip"
+			if c.order == "hold" {
+				admission = ""
+			}
+			s := scheduler(b, cfg, e, base(c.order, admission, estimates), 1)
 			var sum rollout.Tally
 			var used time.Duration
 			b.ReportAllocs()
