@@ -105,12 +105,14 @@ The folder holds hold.yaml, the weights, and search.json, from which the same co
 	f.IntVar(&opt.Population, "population", opt.Population, "`N` weights drawn in a generation")
 	f.IntVar(&opt.Windows, "windows", opt.Windows, "`N` windows in which they are compared")
 	f.IntVar(&opt.Every, "every", opt.Every, "`N` generations from one validation to the next")
+	f.StringSliceVar(&opt.Only, "only", nil, "move these weights alone, joined by commas: `WEIGHTS`, as width,spread")
 	f.Uint64Var(&opt.Seed, "seed", opt.Seed, "seed of the draws")
 	f.IntVar(&opt.Workers, "workers", opt.Workers, "`N` goroutines; affects only speed")
 	f.StringVar(&opt.Dir, "dir", "", "`DIR` of the result (default runs/hold-TIME)")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	src.flags(c, "quickstart")
 	completeDir(c, "dir")
+	completeList(c, "only", func(*cobra.Command, string) []string { return heuristic.HoldNames() })
 	return c
 }
 

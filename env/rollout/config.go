@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -29,7 +30,7 @@ const (
 
 // DefaultConfig returns the settings that published results use.
 func DefaultConfig() Config {
-	return Config{Budget: Budget{Rollouts: 128}, Candidates: 6, Ahead: 64, Depth: 1024, Confidence: 2, Lifetimes: OfForecasts, Objective: JCT}
+	return Config{Budget: Budget{Rollouts: 128}, Candidates: 6, Ahead: 64, Depth: 1024, Confidence: 2, Share: 0.5, Lifetimes: OfBest, Objective: JCT}
 }
 
 // IsZero reports whether c is the default, which files leave out.
@@ -44,7 +45,7 @@ func (c *Config) Validate() error {
 	l.Add(c.Depth >= 1 && c.Depth <= 1<<20, "depth", c.Depth, "1 to 1048576 jobs")
 	l.Add(c.Confidence >= 0 && c.Confidence <= 100, "confidence", c.Confidence, "0 to 100 standard errors")
 	l.Add(c.Share >= 0 && c.Share < 1, "share", c.Share, "0 to below 1, of the futures")
-	l.Add(c.Lifetimes == OfForecasts || c.Lifetimes == OfRecords, "lifetimes", c.Lifetimes, nearest.OneOf(c.Lifetimes, []string{OfForecasts, OfRecords}))
+	l.Add(slices.Contains(lifetimes, c.Lifetimes), "lifetimes", c.Lifetimes, nearest.OneOf(c.Lifetimes, lifetimes))
 	l.Add(c.Objective == JCT || c.Objective == Slowdown, "objective", c.Objective, nearest.OneOf(c.Objective, []string{JCT, Slowdown}))
 	return l.Err()
 }

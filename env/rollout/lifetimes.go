@@ -15,7 +15,10 @@ import (
 const (
 	OfForecasts = "forecast" // from the job's forecast
 	OfRecords   = "recorded" // those of recorded jobs with a similar forecast
+	OfBest      = "auto"     // recorded where there is a training part, which gymctl sim has not; else forecast
 )
+
+var lifetimes = []string{OfBest, OfRecords, OfForecasts}
 
 // Lifetimes is an ability that a Source may have: it knows what came of forecasts. The quantiles of a forecast can be right and its
 // mean far off, because the mean follows from the tail, of which nobody has seen much: jobs whose upper quantiles are largest are those of

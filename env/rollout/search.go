@@ -114,9 +114,9 @@ func NewSearch(opt Options) (*Search, error) {
 		s.players[i].opener, _ = b.(Opener)
 	}
 	s.task = s.work
-	if opt.Lifetimes == OfRecords && opt.Estimates.Causal() {
+	if opt.Lifetimes != OfForecasts && opt.Estimates.Causal() {
 		l, ok := opt.Source.(Lifetimes)
-		if !ok {
+		if !ok && opt.Lifetimes == OfRecords {
 			return nil, errPast
 		}
 		s.lifetimes = l

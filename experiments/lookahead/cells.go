@@ -12,12 +12,15 @@ import (
 
 	"clustergym/agents/train"
 	"clustergym/configs"
+	"clustergym/env/heuristic"
+	"clustergym/env/rollout"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/run"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/study"
+	"clustergym/experiments/tune"
 	"clustergym/experiments/workload"
 )
 
@@ -57,7 +60,7 @@ func (s *settings) file() string {
 }
 
 // keyOf makes a word of a cell's key of a policy's name.
-var keyOf = strings.NewReplacer(":", "=", "@", "-at-").Replace
+var keyOf = strings.NewReplacer(":", "=", "@", "-at-", "search+", "search-").Replace
 
 // cells returns the units of work: trainings, and the play of one policy on the windows of one workload.
 func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
@@ -104,6 +107,13 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 					return w.play(ctx, b, play, a.Name, []string{filepath.Join(b.WorkOf(key), "run")})
 				}})
 			}
+			for i := range c.Tuned {
+				more, err := w.tuned(&c.Tuned[i], input)
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, more...)
+			}
 			// Recorded windows are the same for every seed, and so is what policies that are not trained do on them.
 			if c.File != "" && k > 0 {
 				continue
@@ -125,6 +135,65 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 		}
 	}
 	return all, nil
+}
+
+// tuned returns the search for t's weights and what plays them.
+func (w *world) tuned(t *tuned, input func(*config.Config, map[string]any) (map[string]any, error)) ([]study.Cell, error) {
+	cfg, err := w.c.config(&agent{Set: t.Set}, w.k, w.c.File)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Eval.Policies = nil
+	settings := t.settings(w.k)
+	in, err := input(&cfg, map[string]any{"tune": settings})
+	if err != nil {
+		return nil, err
+	}
+	key := fmt.Sprintf("tune/%s/%d/%s", w.c.Name, w.k, t.Name)
+	all := []study.Cell{{Key: key, Input: in, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+		return w.tune(ctx, b, cfg, settings, t.Name)
+	}}}
+	play := func(name, policy string) {
+		all = append(all, study.Cell{
+			Key: fmt.Sprintf("play/%s/%d/%s", w.c.Name, w.k, keyOf(name)), Input: in, After: []string{key},
+			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+				h, err := tune.ReadHold(filepath.Join(b.WorkOf(key), tune.HoldFile))
+				if err != nil {
+					return nil, err
+				}
+				own := cfg
+				own.Eval.Hold, own.Eval.Policies = h, []string{policy}
+				return w.play(ctx, b, own, name, nil)
+			},
+		})
+	}
+	play(t.Name, "hold")
+	if t.Searches {
+		play(searching+t.Name, rollout.Prefix+"hold")
+	}
+	return all, nil
+}
+
+// tune looks for weights in the cell's folder, where a search that was interrupted continues.
+func (w *world) tune(ctx context.Context, b *study.Bench, cfg config.Config, settings tune.Settings, name string) (rows []study.Row, err error) {
+	made, err := w.load(ctx, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	h, _, err := tune.Run(ctx, cfg, tune.Options{
+		Settings: settings, Workers: b.Workers, Dir: b.Work(), World: made,
+		Tick: func(done, all int) { b.Progress(int64(done), int64(all)) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, weight := range h.Weights() {
+		rows = append(rows, study.Row{
+			Table: "weights", Labels: map[string]string{"scenario": w.c.Name, "policy": name, "workload": fmt.Sprint(w.k), "weight": heuristic.HoldNames()[i]},
+			Metric: "weight", Value: *weight,
+		})
+	}
+	return rows, nil
 }
 
 // world is a workload, which is made when the first cell needs it and kept for the others.

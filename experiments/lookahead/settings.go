@@ -1,6 +1,7 @@
 package lookahead
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"clustergym/configs"
 	"clustergym/experiments/config"
 	"clustergym/experiments/study"
+	"clustergym/experiments/tune"
 	"clustergym/internal/fault"
 )
 
@@ -28,6 +30,8 @@ type scenario struct {
 	// Policies are played as in gymctl eval --policies; Agents are trained on each workload's training part.
 	Policies []string `yaml:"policies"`
 	Agents   []agent  `yaml:"agents"`
+	// Tuned are orders of the policy hold whose weights are found on each workload's training part.
+	Tuned []tuned `yaml:"tuned"`
 	// Versus are the policies that the others are compared with, in columns.
 	Versus []string `yaml:"versus"`
 }
@@ -36,6 +40,26 @@ type scenario struct {
 type agent struct {
 	Name string   `yaml:"name"`
 	Set  []string `yaml:"set"` // KEY=VALUE changes of the scenario's configuration
+}
+
+// tuned is a search for weights of hold.
+type tuned struct {
+	Name string        `yaml:"name"`
+	Set  []string      `yaml:"set"`  // KEY=VALUE changes of the scenario's configuration, among them the weights at the beginning
+	Tune tune.Settings `yaml:"tune"` // keys that are 0 have the default
+	// Searches says that the tuned order also plays with a look ahead, as search+NAME.
+	Searches bool `yaml:"searches"`
+}
+
+// searching begins the names of tuned orders that look ahead.
+const searching = "search+"
+
+// settings returns how weights are looked for, for workload number k.
+func (t *tuned) settings(k int) tune.Settings {
+	s, d := t.Tune, tune.DefaultSettings()
+	s.Generations, s.Population, s.Windows, s.Every = cmp.Or(s.Generations, d.Generations), cmp.Or(s.Population, d.Population), cmp.Or(s.Windows, d.Windows), cmp.Or(s.Every, d.Every)
+	s.Seed = cmp.Or(s.Seed, d.Seed) + uint64(k)
+	return s
 }
 
 var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
@@ -68,6 +92,16 @@ func (s *settings) Validate() error {
 				l.Join(key+"set", cfg.Validate())
 			}
 		}
+		for _, t := range c.Tuned {
+			l.Add(names.MatchString(t.Name), key+"tuned", t.Name, "letters, digits and hyphens")
+			if cfg, err := c.config(&agent{Set: t.Set}, 0, ""); err != nil {
+				return err
+			} else {
+				l.Join(key+"tuned", cfg.Validate())
+			}
+			s := t.settings(0)
+			l.Join(key+"tuned", s.Validate())
+		}
 	}
 	return l.Err()
 }
@@ -75,6 +109,12 @@ func (s *settings) Validate() error {
 // players returns the names of all policies of the tables.
 func (c *scenario) players() []string {
 	all := slices.Clone(c.Policies)
+	for _, t := range c.Tuned {
+		all = append(all, t.Name)
+		if t.Searches {
+			all = append(all, searching+t.Name)
+		}
+	}
 	for _, a := range c.Agents {
 		all = append(all, a.Name)
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 
 	"clustergym/configs"
 	"clustergym/env/heuristic"
@@ -59,9 +60,9 @@ func (t *tuner) resume() (*point, error) {
 	switch {
 	case s.Config != want.Config:
 		return nil, workload.Mistake("%s: the folder holds a search with another configuration; name another folder, or remove it", name)
-	case s.Settings != want.Settings:
-		return nil, workload.Mistake("%s: the folder holds a search with population %d, windows %d, every %d and seed %d; give the same, or name another folder",
-			name, s.Settings.Population, s.Settings.Windows, s.Settings.Every, s.Settings.Seed)
+	case !reflect.DeepEqual(s.Settings, want.Settings):
+		return nil, workload.Mistake("%s: the folder holds a search with population %d, windows %d, every %d, seed %d and only %v; give the same, or name another folder",
+			name, s.Settings.Population, s.Settings.Windows, s.Settings.Every, s.Settings.Seed, s.Settings.Only)
 	case s.Point.Generation > t.opt.Generations:
 		return nil, workload.Mistake("%s: the search in this folder has had %d generations; want --generations %d or more, or another folder", name, s.Point.Generation, s.Point.Generation)
 	}

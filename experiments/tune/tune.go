@@ -14,6 +14,7 @@ import (
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
 	"clustergym/traces"
@@ -29,6 +30,8 @@ type Settings struct {
 	Windows     int    `yaml:"windows" json:"windows"`       // in which they are compared, drawn anew for each generation
 	Every       int    `yaml:"every" json:"every"`           // generations between validations
 	Seed        uint64 `yaml:"seed" json:"seed"`
+	// Only are the weights that move; the others stay as they are at the beginning. None = all.
+	Only []string `yaml:"only,omitempty" json:"only,omitempty"`
 }
 
 // DefaultSettings return the settings that published results use.
@@ -43,6 +46,9 @@ func (s *Settings) Validate() error {
 	l.Add(s.Population >= 4 && s.Population <= 10_000, "population", s.Population, "4 to 10000")
 	l.Add(s.Windows >= 1 && s.Windows <= 100_000, "windows", s.Windows, "1 to 100000")
 	l.Add(s.Every >= 1, "every", s.Every, "1 or more")
+	for _, name := range s.Only {
+		l.Add(slices.Contains(heuristic.HoldNames(), name), "only", name, nearest.OneOf(name, heuristic.HoldNames()))
+	}
 	return l.Err()
 }
 
@@ -181,7 +187,10 @@ func (t *tuner) search(ctx context.Context, start heuristic.Hold) (*point, error
 	}
 	if p == nil {
 		p = &point{Mean: vector(&start)}
-		for _, s := range scale {
+		for i, s := range scale {
+			if !t.moves(i) {
+				s = 0
+			}
 			p.Deviation = append(p.Deviation, spread*s)
 		}
 		if p.Start, err = t.validate(ctx, p.Mean); err != nil {
@@ -270,11 +279,19 @@ func (t *tuner) generation(ctx context.Context, p *point) error {
 			d := best[i].weights[k] - m
 			v += d * d / float64(len(best))
 		}
+		if !t.moves(k) {
+			continue
+		}
 		p.Mean[k] += meanStep * (m - p.Mean[k])
 		p.Deviation[k] = max(least, p.Deviation[k]+deviationStep*(math.Sqrt(v)-p.Deviation[k]))
 	}
 	p.Generation++
 	return nil
+}
+
+// moves reports whether the weight of this number moves.
+func (t *tuner) moves(k int) bool {
+	return len(t.opt.Only) == 0 || slices.Contains(t.opt.Only, heuristic.HoldNames()[k])
 }
 
 // validate returns the mean JCT of weights on the validation windows over that of the reference.
