@@ -181,8 +181,11 @@ func TestRecordedLifetimesNeedATrainingPart(t *testing.T) {
 	if _, err := rollout.New(rollout.Setup{Config: recorded(16)}, base("sjf", "skip", "exact")); err != nil {
 		t.Errorf("with known run times nothing is drawn: %v", err)
 	}
+	if _, err := rollout.New(rollout.Setup{Config: rollout.DefaultConfig()}, base("sjf", "skip", "history")); err != nil {
+		t.Errorf("without a training part the default draws from forecasts: %v", err)
+	}
 	c := recorded(16)
-	if c.Lifetimes = "record"; c.Validate() == nil || !strings.Contains(c.Validate().Error(), `lifetimes: got "record", want one of forecast, recorded`) {
+	if c.Lifetimes = "record"; c.Validate() == nil || !strings.Contains(c.Validate().Error(), `lifetimes: got "record", want one of auto, recorded, forecast`) {
 		t.Error(c.Validate())
 	}
 }

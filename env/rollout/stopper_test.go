@@ -186,7 +186,7 @@ func TestStoppingThroughSlots(t *testing.T) {
 		var want string
 		for _, workers := range []int{1, 3} {
 			cfg := small(32)
-			cfg.Confidence = 0
+			cfg.Confidence, cfg.Share = 0, 0
 			s := stopper(t, cfg, e, order, workers)
 			got := rollouts(t, s, e, ep)
 			if want == "" {
