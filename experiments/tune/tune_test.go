@@ -1,0 +1,187 @@
+package tune_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"clustergym/configs"
+	"clustergym/env/heuristic"
+	"clustergym/env/sim"
+	"clustergym/experiments/config"
+	"clustergym/experiments/tune"
+)
+
+var ctx = context.Background()
+
+// run returns a configuration over few jobs, with windows of 48, crowded.
+func run(t *testing.T, sets ...string) config.Config {
+	t.Helper()
+	cfg, err := config.Preset("quickstart-exact")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range append([]string{"trace.seed=7", "trace.synth.jobs=4000", "env.window=48", "env.warm=16", "env.load=2"}, sets...) {
+		if err := configs.Set(&cfg, set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg.Eval.Policies = nil
+	return cfg
+}
+
+// small settings.
+func small(generations int) tune.Settings {
+	return tune.Settings{Generations: generations, Population: 8, Windows: 12, Every: 2, Seed: 3}
+}
+
+func tuned(t *testing.T, cfg config.Config, opt tune.Options) (heuristic.Hold, *tune.Report) {
+	t.Helper()
+	h, r, err := tune.Run(ctx, cfg, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, r
+}
+
+// The result follows from the seed, for any number of workers, and is never worse on validation than the weights at the beginning.
+func TestTheSameSeedFindsTheSameWeights(t *testing.T) {
+	for _, estimates := range []string{"exact", "history"} {
+		cfg := run(t, "env.estimates="+estimates)
+		want, about := tuned(t, cfg, tune.Options{Settings: small(6), Workers: 1})
+		if got, again := tuned(t, cfg, tune.Options{Settings: small(6), Workers: 3}); got != want || !reflect.DeepEqual(again, about) {
+			t.Errorf("%s: 3 workers find %+v and 1 finds %+v", estimates, got, want)
+		}
+		if about.Best > about.Start || about.Windows == 0 || about.Jobs <= 0 || about.Generations != 6 {
+			t.Errorf("%s: %+v", estimates, about)
+		}
+		other := small(6)
+		other.Seed++
+		if got, about := tuned(t, cfg, tune.Options{Settings: other, Workers: 2}); got == want && about.At > 0 {
+			t.Errorf("%s: two seeds find %+v", estimates, got)
+		}
+	}
+}
+
+// From weights that hold back nearly everything the search finds ones that do not.
+func TestASearchLeavesABadBeginning(t *testing.T) {
+	cfg := run(t)
+	cfg.Eval.Hold = heuristic.DefaultHold(sim.Estimates{Mode: sim.EstimateExact})
+	cfg.Eval.Hold.Base = 0.5
+	h, about := tuned(t, cfg, tune.Options{Settings: small(14), Workers: 2})
+	if about.Best > 0.95*about.Start || h.Base >= 0.5 {
+		t.Errorf("%+v: %+v", h, about)
+	}
+}
+
+// Weights that are not to move stay.
+func TestOnlySomeWeightsMove(t *testing.T) {
+	cfg := run(t)
+	begin := heuristic.DefaultHold(sim.Estimates{Mode: sim.EstimateExact})
+	begin.Base = 0.5
+	cfg.Eval.Hold = begin
+	s := small(6)
+	s.Only = []string{"base"}
+	h, about := tuned(t, cfg, tune.Options{Settings: s, Workers: 2})
+	if about.At == 0 || h.Base >= 0.5 {
+		t.Errorf("nothing has moved: %+v, %+v", h, about)
+	}
+	if h.Base = 0.5; h != begin {
+		t.Errorf("others have moved too: %+v", h)
+	}
+}
+
+// A search that is interrupted goes on where it was.
+func TestAnInterruptedSearchGoesOn(t *testing.T) {
+	cfg := run(t)
+	want, about := tuned(t, cfg, tune.Options{Settings: small(5), Workers: 2})
+	dir := t.TempDir()
+	stopped, cancel := context.WithCancel(ctx)
+	_, _, err := tune.Run(stopped, cfg, tune.Options{Settings: small(5), Workers: 2, Dir: dir, Tick: func(done, _ int) {
+		if done == 3 {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	first := -1
+	got, again := tuned(t, cfg, tune.Options{Settings: small(5), Workers: 1, Dir: dir, Tick: func(done, _ int) {
+		if first < 0 {
+			first = done
+		}
+	}})
+	if first != 3 {
+		t.Errorf("it goes on from generation %d, want 3", first)
+	}
+	again.Jobs = about.Jobs // those before the interruption are not counted
+	if got != want || !reflect.DeepEqual(again, about) {
+		t.Errorf("%+v, %+v after an interruption, want %+v, %+v", got, again, want, about)
+	}
+	file := filepath.Join(dir, tune.HoldFile)
+	if read, err := tune.ReadHold(file); err != nil || read != want {
+		t.Errorf("%s has %+v, want %+v: %v", file, read, want, err)
+	}
+
+	// Further generations; another configuration, and others settings.
+	if _, more := tuned(t, cfg, tune.Options{Settings: small(6), Workers: 1, Dir: dir}); more.Generations != 6 {
+		t.Errorf("%+v", more)
+	}
+	refused := func(cfg config.Config, s tune.Settings, want string) {
+		t.Helper()
+		if _, _, err := tune.Run(ctx, cfg, tune.Options{Settings: s, Dir: dir}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	refused(run(t, "trace.seed=8"), small(6), "another configuration")
+	s := small(6)
+	s.Seed = 9
+	refused(cfg, s, "population 8, windows 12, every 2, seed 3")
+	refused(cfg, small(2), "has had 6 generations; want --generations 6 or more")
+	if err := os.WriteFile(filepath.Join(dir, "search.json"), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refused(cfg, small(6), "search.json: it is damaged")
+}
+
+func TestBadSettingsAndFiles(t *testing.T) {
+	for want, change := range map[string]func(*tune.Settings){
+		"generations: got 0":                           func(s *tune.Settings) { s.Generations = 0 },
+		"population: got 3, want 4 to 10000":           func(s *tune.Settings) { s.Population = 3 },
+		"windows: got 0":                               func(s *tune.Settings) { s.Windows = 0 },
+		"every: got 0, want 1 or more":                 func(s *tune.Settings) { s.Every = 0 },
+		`only: got "widht", want one of width, spread`: func(s *tune.Settings) { s.Only = []string{"widht"} },
+	} {
+		s := small(2)
+		change(&s)
+		if _, _, err := tune.Run(ctx, run(t), tune.Options{Settings: s}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if _, _, err := tune.Run(ctx, run(t, "env.estimates=none"), tune.Options{Settings: small(2)}); err == nil || !strings.Contains(err.Error(), "hold ranks by run time, which estimates: none hides") {
+		t.Error(err)
+	}
+	for text, want := range map[string]string{
+		"width: wide\n":         "hold.yaml:1: width: ",
+		"base: 1\nwidht: 2\n":   "hold.yaml:2: widht: ",
+		"base: .nan\n":          "hold.yaml:1: base: ",
+		"later: 1e9\n":          "want a number from -1e6 to 1e6",
+		"# nothing\n":           "it has no weights; want some of [width",
+		"width: 0\nspread: 0\n": "it has no weights",
+	} {
+		name := filepath.Join(t.TempDir(), "hold.yaml")
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tune.ReadHold(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	if _, err := tune.ReadHold(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml: no such file") {
+		t.Error(err)
+	}
+}
