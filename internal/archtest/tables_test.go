@@ -62,7 +62,7 @@ var arrows = map[string][]string{
 	"env/predict/predicttest": {"env/predict", "traces"},
 	"env/sim":                 {"env/cluster", "env/predict", "traces"},
 	"env/heuristic": {
-		"env/cluster", "env/sim", "traces",
+		"env/cluster", "env/predict", "env/sim", "traces",
 	},
 	"env/hindsight": {"env/cluster", "env/sim"},
 	"env/metrics":   {"env/cluster", "env/sim", "traces"},
