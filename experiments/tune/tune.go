@@ -3,7 +3,6 @@ package tune
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"clustergym/env"
@@ -13,6 +12,7 @@ import (
 	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
+	"clustergym/internal/cem"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/internal/par"
@@ -78,27 +78,24 @@ type Report struct {
 	Jobs float64 `json:"million_jobs"`
 }
 
-// The moves of the distribution: how far the mean goes to that of the best, the deviation to theirs, and which share these are.
-const (
-	meanStep      = 0.5
-	deviationStep = 0.3
-	elite         = 4 // one in so many
-	least         = 0.02
-	spread        = 0.4 // of the first generation, times scale
-)
+// method returns how the distribution of weights moves: to the best quarter.
+func (s *Settings) method() cem.Search {
+	return cem.Search{Population: s.Population, Elite: max(2, s.Population/4), MeanStep: 0.5, DeviationStep: 0.3, Least: 0.02}
+}
 
-// scale is how much a weight changes decisions: its first deviation in units of spread, in the order of heuristic.HoldNames.
+// spread is the deviation of a weight in the first generation, in units of scale.
+const spread = 0.4
+
+// scale is how much a weight changes decisions, in the order of heuristic.HoldNames.
 var scale = []float64{1, 0.5, 1, 0.33, 0.5, 0.5, 1, 1, 0.33, 0.5, 1, 1, 0.5}
 
 // point is the state of a search after some generations.
 type point struct {
-	Generation int       `json:"generation"`
-	Mean       []float64 `json:"mean"`
-	Deviation  []float64 `json:"deviation"`
-	Best       []float64 `json:"best"`
-	Ratio      float64   `json:"ratio"` // validation of Best: its JCT over that of the reference
-	At         int       `json:"at"`
-	Start      float64   `json:"start"` // validation of the first mean
+	cem.Point
+	Best  []float64 `json:"best"`
+	Ratio float64   `json:"ratio"` // validation of Best: its JCT over that of the reference
+	At    int       `json:"at"`
+	Start float64   `json:"start"` // validation of the first mean
 }
 
 // tuner plays weights.
@@ -186,7 +183,7 @@ func (t *tuner) search(ctx context.Context, start heuristic.Hold) (*point, error
 		return nil, err
 	}
 	if p == nil {
-		p = &point{Mean: vector(&start)}
+		p = &point{Point: cem.Point{Mean: vector(&start)}}
 		for i, s := range scale {
 			if !t.moves(i) {
 				s = 0
@@ -226,66 +223,32 @@ func (t *tuner) search(ctx context.Context, start heuristic.Hold) (*point, error
 
 // generation draws weights and windows, and moves p to the best of them.
 func (t *tuner) generation(ctx context.Context, p *point) error {
-	r := rng.Stream(rng.At(t.opt.Seed, uint64(p.Generation)), "tune/generation")
+	r := cem.Stream(t.opt.Seed, "tune/generation", p.Generation)
 	eps := make([]env.Episode, t.opt.Windows)
 	for i := range eps {
 		eps[i] = env.Episode{Seed: r.Uint64(), Window: -1}
 	}
-	type drawn struct {
-		weights []float64
-		cost    float64
-	}
-	all := make([]drawn, t.opt.Population)
 	ref, err := t.cfg.Rival(Reference)
 	if err != nil {
 		return err
 	}
+	method := t.opt.method()
+	drawn := method.Draw(&p.Point, r)
 	plays := []heuristic.Config{ref.Sched}
-	for i := range all {
-		w := slices.Clone(p.Mean)
-		if i > 0 { // the first is the mean itself
-			for k := range w {
-				w[k] += p.Deviation[k] * r.NormFloat64()
-			}
-		}
-		all[i].weights = w
+	for _, w := range drawn {
 		plays = append(plays, t.with(w))
 	}
 	jct, err := t.play(ctx, traces.Training, plays, eps)
 	if err != nil {
 		return err
 	}
-	for i := range all {
+	cost := make([]float64, len(drawn))
+	for i := range cost {
 		for k, x := range jct[i+1] {
-			all[i].cost += x / jct[0][k]
+			cost[i] += x / jct[0][k]
 		}
 	}
-	slices.SortStableFunc(all, func(a, b drawn) int {
-		switch {
-		case a.cost < b.cost:
-			return -1
-		case a.cost > b.cost:
-			return 1
-		}
-		return 0
-	})
-	best := all[:max(2, len(all)/elite)]
-	for k := range p.Mean {
-		m, v := 0.0, 0.0
-		for i := range best {
-			m += best[i].weights[k] / float64(len(best))
-		}
-		for i := range best {
-			d := best[i].weights[k] - m
-			v += d * d / float64(len(best))
-		}
-		if !t.moves(k) {
-			continue
-		}
-		p.Mean[k] += meanStep * (m - p.Mean[k])
-		p.Deviation[k] = max(least, p.Deviation[k]+deviationStep*(math.Sqrt(v)-p.Deviation[k]))
-	}
-	p.Generation++
+	method.Move(&p.Point, drawn, cost)
 	return nil
 }
 

@@ -121,7 +121,8 @@ func spread(play func(jobs []Job) float64, jobs []Job, length int) float64 {
 	return sum / windows
 }
 
-// tune moves mean and deviation, and calls look with the mean of every tenth generation.
+// tune moves mean and deviation, and calls look with the mean of every tenth generation. It is not internal/cem, whose sums are added in another
+// order: the last bits of a key, and so published figures, would change.
 func tune(ctx context.Context, m *Machine, jobs []Job, cfg *TuneConfig, r *rand.Rand, mean, deviation []float64, play player, look func(key []float64)) error {
 	type drawn struct {
 		key  []float64
