@@ -33,6 +33,7 @@ func Rules() []sched.Rule {
 	for _, o := range orders {
 		rules = append(rules, o.Rule)
 	}
+	rules = append(rules, holdRule)
 	for _, o := range stoppings {
 		rules = append(rules, o.Rule)
 	}
@@ -54,6 +55,9 @@ func NewRule(name string, e *sched.Env) (*sched.Actor, error) {
 		if stoppings[i].Name == name {
 			return newStopper(&stoppings[i], e)
 		}
+	}
+	if name == holdRule.Name {
+		return newHolder(e)
 	}
 	if name == "random" {
 		return sched.RandomActor(), nil
