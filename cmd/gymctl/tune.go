@@ -1,19 +1,23 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"clustergym/env/heuristic"
 	"clustergym/env/rollout"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/rundir"
+	"clustergym/experiments/safefile"
 	"clustergym/experiments/tune"
 )
 
@@ -54,8 +58,8 @@ The folder holds hold.yaml, the weights, and search.json, from which the same co
 				return err
 			}
 			cfg.Eval.Policies = nil
-			if _, err := cfg.Rival("hold"); err != nil {
-				return mistake("tune: %w; want a scheduling environment on the simulator, such as JobSelect-v1", err)
+			if err := tune.Able(&cfg); err != nil {
+				return mistake("tune: %w", err)
 			}
 			if err := cfg.Validate(); err != nil {
 				return evalFaults(c, err, map[string]string{"env.estimates": "estimates"})
@@ -63,31 +67,41 @@ The folder holds hold.yaml, the weights, and search.json, from which the same co
 			if opt.Dir == "" {
 				opt.Dir = rundir.Default("hold", a.now())
 			}
-			if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
-				return mistake("--dir: %w", err)
-			}
-			unlock, err := rundir.Lock(opt.Dir)
-			if err != nil {
+			stopped := func(err error) error {
+				if c.Context().Err() != nil {
+					a.notef("stopped; the same command with --dir %s continues", opt.Dir)
+				}
 				return err
 			}
-			defer unlock()
 			world, chosen, err := src.fit(c, &cfg)
 			if err != nil {
-				return err
+				return stopped(err)
 			}
 			for _, line := range chosen {
 				a.notef("%s", line)
 			}
+			if world == nil {
+				if world, err = arena.NewWorldContext(c.Context(), &cfg); err != nil {
+					return stopped(err)
+				}
+			}
+			if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
+				return mistake("--dir: %w", err)
+			}
+			unlock, err := safefile.Lock(opt.Dir)
+			if errors.Is(err, safefile.ErrLocked) {
+				return mistake("another process is tuning in %s", opt.Dir)
+			} else if err != nil {
+				return mistake("--dir: %w", err)
+			}
+			defer unlock()
 			opt.World = world
 			ui := newProgress(a, 0)
 			opt.Tick = ui.generation
 			h, r, err := tune.Run(c.Context(), cfg, opt)
 			ui.close()
 			if err != nil {
-				if c.Context().Err() != nil {
-					a.notef("stopped; the same command with --dir %s continues", opt.Dir)
-				}
-				return err
+				return stopped(err)
 			}
 			file := filepath.Join(opt.Dir, tune.HoldFile)
 			if asJSON {
@@ -108,7 +122,7 @@ The folder holds hold.yaml, the weights, and search.json, from which the same co
 	f.StringSliceVar(&opt.Only, "only", nil, "move these weights alone, joined by commas: `WEIGHTS`, as width,spread")
 	f.Uint64Var(&opt.Seed, "seed", opt.Seed, "seed of the draws")
 	f.IntVar(&opt.Workers, "workers", opt.Workers, "`N` goroutines; affects only speed")
-	f.StringVar(&opt.Dir, "dir", "", "`DIR` of the result (default runs/hold-TIME)")
+	f.StringVarP(&opt.Dir, "dir", "o", "", "`DIR` of the result (default runs/hold-TIME)")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	src.flags(c, "quickstart")
 	completeDir(c, "dir")
@@ -140,14 +154,43 @@ func (a *app) tuned(file string, c *cobra.Command, h *heuristic.Hold, r *tune.Re
 	if err := a.table(1, []string{"policy", "mean JCT", "vs " + tune.Reference}, rows); err != nil {
 		return err
 	}
-	source := ""
-	for _, name := range []string{"config", "trace", "cluster"} {
-		if f := c.Flags().Lookup(name); f != nil && f.Changed {
-			source += " --" + name + " " + f.Value.String()
+	a.printf("weights: %s\non test windows: gymctl eval %s\n", file, shellWords(append(workloadOf(c),
+		"--policies", "sjf+skip,"+tune.Reference+",hold,rollout:hold", "--hold", file, "--no-whole")))
+	return nil
+}
+
+// workloadOf returns the arguments of c that say which workload, cluster and environment it is about.
+func workloadOf(c *cobra.Command) (words []string) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Changed || !slices.Contains([]string{"config", "env", "trace", "format", "columns", "sort", "cluster", "estimates", "set"}, f.Name) {
+			return
+		}
+		if v, ok := f.Value.(pflag.SliceValue); ok { // each of --set
+			for _, s := range v.GetSlice() {
+				words = append(words, "--"+f.Name, s)
+			}
+			return
+		}
+		if f.NoOptDefVal != "" { // a switch
+			words = append(words, "--"+f.Name+"="+f.Value.String())
+			return
+		}
+		words = append(words, "--"+f.Name, f.Value.String())
+	})
+	return words
+}
+
+// shellWords returns words as a shell reads them.
+func shellWords(words []string) string {
+	q := make([]string, len(words))
+	for i, s := range words {
+		if q[i] = s; s == "" || strings.ContainsFunc(s, func(r rune) bool {
+			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./,:=+@%", r)
+		}) {
+			q[i] = "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 		}
 	}
-	a.printf("weights: %s\non test windows: gymctl eval%s --policies sjf+skip,%s,hold,rollout:hold --hold %s --no-whole\n", file, source, tune.Reference, file)
-	return nil
+	return strings.Join(q, " ")
 }
 
 // generation shows how far a search for weights is.

@@ -13,7 +13,7 @@ var fewJobs = strings.Fields("tune -c quickstart-exact --set trace.synth.jobs=30
 func TestTuneFindsWeightsThatOthersPlay(t *testing.T) {
 	t.Chdir(t.TempDir())
 	out := must(t, append(fewJobs, "--generations", "3", "--dir", "w")...)
-	for _, want := range []string{"validation windows, which chose the weights", "sjf+skip ", "area+skip ", "hold, at the beginning ", "weights: w/hold.yaml", "gymctl eval --config quickstart-exact --policies sjf+skip,area+skip,hold,rollout:hold --hold w/hold.yaml"} {
+	for _, want := range []string{"validation windows, which chose the weights", "sjf+skip ", "area+skip ", "hold, at the beginning ", "weights: w/hold.yaml", "on test windows: gymctl eval --config quickstart-exact --set trace.synth.jobs=3000 --set env.window=48 --set env.warm=16 --set env.load=2 --policies sjf+skip,area+skip,hold,rollout:hold --hold w/hold.yaml --no-whole\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("printed %q, want %q in it", out, want)
 		}
@@ -49,7 +49,12 @@ func TestTuneFindsWeightsThatOthersPlay(t *testing.T) {
 		{"tune --only widht", `--only: got "widht", want one of width`},
 		{"tune --workers 0", "--workers: got 0"},
 		{"tune --estimates none", "hold ranks by run time, which estimates: none hides"},
-		{"tune -c cartpole-ppo", "tune: CartPole-v1 has no heuristics; want a scheduling environment on the simulator, such as JobSelect-v1"},
+		{"tune -c cartpole-ppo", "tune: CartPole-v1 has no simulator to play hold on; want a scheduling environment such as JobSelect-v1"},
+		{"tune -c dagplace-ddqn", "tune: DAGPlace-v1 has no simulator to play hold on; want a scheduling environment such as JobSelect-v1"},
+		{"tune -c jobselect-preempt", "tune: env.preempt is true, and hold never stops a running job; want env.preempt: false"},
+		{"tune --dir odd.yaml", "--dir: "},
+		{"tune --set trace.synth.jobs=600", "too few jobs: the training part"},
+		{"tune few", "tune: got \"few\", want flags only"},
 	} {
 		wrong(t, strings.Fields(c.args), c.want)
 	}
@@ -68,4 +73,23 @@ func TestAnInterruptedTuneGoesOn(t *testing.T) {
 	if got := must(t, append(fewJobs, "--generations", "4", "--dir", "v")...); strings.ReplaceAll(got, "v/hold", "w/hold") != want {
 		t.Errorf("continued, it prints\n%s, want\n%s", got, want)
 	}
+}
+
+// The command that is printed at the end is about the same workload, whatever its names look like.
+func TestTheCommandAtTheEndIsAboutTheSameWorkload(t *testing.T) {
+	t.Chdir(t.TempDir())
+	must(t, strings.Fields("trace synth --jobs 3000 --seed 5 -o jobs.csv")...)
+	data := read(t, "jobs.csv")
+	write(t, "a 'b.csv", strings.Replace(data, "submit_time", "At", 1))
+	args := []string{"tune", "--trace", "a 'b.csv", "--format", "csv", "--columns", "submit_time=At", "--sort", "--cluster", "4x8", "--estimates", "exact",
+		"--set", "env.window=32", "--set", "env.warm=16", "--set", "env.max_gpus=32", "--set", "eval.validation=2",
+		"--generations", "1", "--population", "4", "--windows", "4", "-o", "a b"}
+	want := `on test windows: gymctl eval --cluster 4x8 --columns submit_time=At --estimates exact --format csv --set env.window=32 --set env.warm=16 --set env.max_gpus=32 --set eval.validation=2 ` +
+		`--sort=true --trace 'a '\''b.csv' --policies sjf+skip,area+skip,hold,rollout:hold --hold 'a b/hold.yaml' --no-whole` + "\n"
+	if out := must(t, args...); !strings.Contains(out, want) {
+		t.Errorf("printed %s, want %s", out, want)
+	}
+	// Other jobs under the same name are another search.
+	write(t, "a 'b.csv", strings.Replace(data, "submit_time", "At", 1)+"\n")
+	wrong(t, args, "trace a 'b.csv has changed since the run in a b began")
 }

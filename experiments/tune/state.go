@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,17 +22,19 @@ const (
 	stateFile = "search.json" // how far it is
 )
 
-// saved is what stateFile holds. Config and Settings say what was searched; generations may be added to it.
+// saved is what stateFile holds. Config, Settings and Origin, which has hashes of the files that were read, say what was searched;
+// generations may be added to it.
 type saved struct {
-	Config   string   `json:"config"`
-	Settings Settings `json:"settings"`
-	Point    *point   `json:"point"`
+	Config   string            `json:"config"`
+	Settings Settings          `json:"settings"`
+	Origin   map[string]string `json:"origin"`
+	Point    *point            `json:"point"`
 }
 
 // identity returns what must be equal for a search to go on.
 func (t *tuner) identity() (saved, error) {
 	text, err := configs.Encode(t.cfg)
-	s := saved{Config: string(text), Settings: t.opt.Settings}
+	s := saved{Config: string(text), Settings: t.opt.Settings, Origin: t.world.Origin()}
 	s.Settings.Generations = 0
 	return s, err
 }
@@ -66,7 +69,7 @@ func (t *tuner) resume() (*point, error) {
 	case s.Point.Generation > t.opt.Generations:
 		return nil, workload.Mistake("%s: the search in this folder has had %d generations; want --generations %d or more, or another folder", name, s.Point.Generation, s.Point.Generation)
 	}
-	return s.Point, nil
+	return s.Point, t.world.Same(s.Origin, t.opt.Dir)
 }
 
 // save writes the state and the weights so far.
@@ -88,9 +91,12 @@ func (t *tuner) save(p *point) error {
 	if err != nil {
 		return err
 	}
-	head := fmt.Sprintf("# Weights of hold, of gymctl tune after %d generations (%d windows, seed %d). Workload: %s; estimates: %s.\n"+
-		"# Mean JCT on validation windows against %s: %+.1f %%, of the weights at the beginning %+.1f %%.\n",
-		p.Generation, t.opt.Windows, t.opt.Seed, t.world.Trace.File, t.cfg.Estimates(), Reference, 100*(p.Ratio-1), 100*(p.Start-1))
+	head := fmt.Sprintf("# Weights of hold, of gymctl tune after %d generations (%d weights, %d windows, seed %d).\n"+
+		"# Workload: %s; cluster: %s; estimates: %s; configuration: sha256 %.6x.\n"+
+		"# Mean JCT on %d validation windows against %s: %+.1f %%, of the weights at the beginning %+.1f %%.\n",
+		p.Generation, t.opt.Population, t.opt.Windows, t.opt.Seed,
+		t.world.Trace, t.world.Cluster().Name, t.cfg.Estimates(), sha256.Sum256([]byte(s.Config)),
+		len(t.valid), Reference, 100*(p.Ratio-1), 100*(p.Start-1))
 	if err := safefile.Write(filepath.Join(t.opt.Dir, HoldFile), append([]byte(head), text...)); err != nil {
 		return err
 	}

@@ -7,11 +7,11 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/heuristic"
-	"clustergym/env/metrics"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
+	"clustergym/experiments/workload"
 	"clustergym/internal/cem"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
@@ -112,7 +112,7 @@ type tuner struct {
 // hand is one worker's environment.
 type hand struct {
 	env sched.Arena
-	c   metrics.Collector
+	sum jct
 }
 
 // Run looks for weights of hold with which the workload, cluster and environment of cfg have the least mean JCT. It begins with those of cfg.Eval.Hold, or
@@ -122,6 +122,13 @@ func Run(ctx context.Context, cfg config.Config, opt Options) (heuristic.Hold, *
 	var none heuristic.Hold
 	if err := opt.Validate(); err != nil {
 		return none, nil, err
+	}
+	cfg, err := cfg.Fold()
+	if err != nil {
+		return none, nil, err
+	}
+	if err := cfg.Validate(); err != nil {
+		return none, nil, &workload.InputError{Err: err}
 	}
 	start, err := begin(&cfg)
 	if err != nil {
@@ -163,11 +170,24 @@ func Run(ctx context.Context, cfg config.Config, opt Options) (heuristic.Hold, *
 	}, nil
 }
 
+// Able returns an error that says in one sentence why there is nothing to tune for cfg, nil if there is.
+func Able(cfg *config.Config) error {
+	_, err := begin(cfg)
+	return err
+}
+
 // begin returns the weights at which the search begins.
 func begin(cfg *config.Config) (heuristic.Hold, error) {
+	d := cfg.Descriptor()
+	if d == nil || !d.Simulated() {
+		return heuristic.Hold{}, workload.Mistake("%s has no simulator to play hold on; want a scheduling environment such as JobSelect-v1", cfg.Env.ID)
+	}
+	if d.Stops(cfg.Env.Settings) {
+		return heuristic.Hold{}, workload.Mistake("env.preempt is true, and hold never stops a running job; want env.preempt: false")
+	}
 	r, err := cfg.Rival("hold")
 	if err != nil {
-		return heuristic.Hold{}, err
+		return heuristic.Hold{}, &workload.InputError{Err: err}
 	}
 	if h := r.Sched.Hold; !h.IsZero() {
 		return h, nil
@@ -245,7 +265,9 @@ func (t *tuner) generation(ctx context.Context, p *point) error {
 	cost := make([]float64, len(drawn))
 	for i := range cost {
 		for k, x := range jct[i+1] {
-			cost[i] += x / jct[0][k]
+			if jct[0][k] > 0 { // jobs without work finish at once, under any weights
+				cost[i] += x / jct[0][k]
+			}
 		}
 	}
 	method.Move(&p.Point, drawn, cost)
@@ -298,7 +320,7 @@ func (t *tuner) play(ctx context.Context, part traces.Part, policies []heuristic
 			if err != nil {
 				return err
 			}
-			h.env, h.c.Keep = e, func(pos int) bool { return pos >= e.First() }
+			h.env = e
 		}
 		p, err := heuristic.New(policies[i/parts])
 		if err != nil {
@@ -306,13 +328,12 @@ func (t *tuner) play(ctx context.Context, part traces.Part, policies []heuristic
 		}
 		from := i % parts * chunk
 		for k := from; k < min(from+chunk, len(eps)); k++ {
-			h.c.Reset()
+			h.sum = jct{env: h.env}
 			p.Reseed(eps[k].Seed)
-			if err := h.env.Simulate(ctx, eps[k], p, &h.c); err != nil {
+			if err := h.env.Simulate(ctx, eps[k], p, &h.sum); err != nil {
 				return fmt.Errorf("%s on window %d: %w", p.Name(), eps[k].Window, err)
 			}
-			s := h.c.Summary(0, 0)
-			out[i/parts][k] = s.JCT.Mean
+			out[i/parts][k] = h.sum.mean()
 		}
 		return nil
 	})
