@@ -18,6 +18,9 @@ func smallSettings(p study.Plan) (settings, error) {
 		c := &s.Scenarios[i]
 		c.Windows = 3
 		c.Set = append(c.Set, "trace.synth.jobs=4000", "env.window=64", "env.warm=64", "eval.hindsight=40", "eval.rollout.budget=16")
+		for k := range c.Tuned {
+			c.Tuned[k].Tune.Generations, c.Tuned[k].Tune.Population, c.Tuned[k].Tune.Windows = 2, 4, 4
+		}
 		for k := range c.Agents {
 			c.Agents[k].Set = append(c.Agents[k].Set, "train.imitate_steps=600", "train.steps=256", "ppo.steps=8", "eval.validation=2")
 		}
@@ -42,13 +45,15 @@ func TestSettingsAreInOrder(t *testing.T) {
 		}
 	}
 	for want, bad := range map[string]func(s *settings){
-		"seeds":                 func(s *settings) { s.Seeds = 0 },
-		"scenarios[1].name":     func(s *settings) { s.Scenarios[1].Name = s.Scenarios[0].Name },
-		"scenarios[0].preset":   func(s *settings) { s.Scenarios[0].Preset = "quikstart" },
-		"scenarios[0].windows":  func(s *settings) { s.Scenarios[0].Windows = 1 },
-		"scenarios[0].policies": func(s *settings) { s.Scenarios[0].Policies, s.Scenarios[0].Versus = nil, nil },
-		"scenarios[0].versus":   func(s *settings) { s.Scenarios[0].Versus = []string{"sjf"} },
-		"scenarios[0].agents":   func(s *settings) { s.Scenarios[0].Agents[0].Name = "a b" },
+		"seeds":                                func(s *settings) { s.Seeds = 0 },
+		"scenarios[1].name":                    func(s *settings) { s.Scenarios[1].Name = s.Scenarios[0].Name },
+		"scenarios[0].preset":                  func(s *settings) { s.Scenarios[0].Preset = "quikstart" },
+		"scenarios[0].windows":                 func(s *settings) { s.Scenarios[0].Windows = 1 },
+		"scenarios[0].policies":                func(s *settings) { s.Scenarios[0].Policies, s.Scenarios[0].Versus = nil, nil },
+		"scenarios[0].versus":                  func(s *settings) { s.Scenarios[0].Versus = []string{"sjf"} },
+		"scenarios[0].tuned":                   func(s *settings) { s.Scenarios[0].Tuned[0].Name = "a b" },
+		`scenarios[1].tuned.only: got "widht"`: func(s *settings) { s.Scenarios[1].Tuned[0].Tune.Only = []string{"widht"} },
+		"scenarios[0].agents":                  func(s *settings) { s.Scenarios[0].Agents[0].Name = "a b" },
 		"scenario generated-exact, set env.estimats=exact":     func(s *settings) { s.Scenarios[0].Set = []string{"env.estimats=exact"} },
 		"scenario generated-causal, set eval.rollout.budget=0": func(s *settings) { s.Scenarios[1].Set = append(s.Scenarios[1].Set, "eval.rollout.budget=0") },
 		"scenarios[0].set.train.imitate_steps": func(s *settings) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/env/heuristic"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/study"
 )
@@ -28,6 +29,17 @@ func (s *settings) tables() (all []study.Table) {
 		}
 		t.Columns = append(t.Columns, study.Column{Title: "bounded slowdown", Metric: "slowdown"})
 		all = append(all, t)
+	}
+	if slices.ContainsFunc(s.Scenarios, func(c scenario) bool { return len(c.Tuned) > 0 }) {
+		var names []string
+		for i := range s.Scenarios {
+			names = append(names, s.Scenarios[i].Name)
+		}
+		all = append(all, study.Table{
+			Name: "weights", Title: "Tuned weights of hold, means over workloads", By: []string{"scenario", "policy", "weight"},
+			Order:   map[string][]string{"scenario": names, "weight": heuristic.HoldNames()},
+			Columns: []study.Column{{Title: "weight", Metric: "weight"}},
+		})
 	}
 	return all
 }
