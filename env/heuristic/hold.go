@@ -65,7 +65,7 @@ func (h Hold) IsZero() bool { return h == Hold{} }
 func (h *Hold) Validate() error {
 	var l fault.List
 	for i, w := range h.Weights() {
-		l.Add(math.Abs(*w) <= heaviest || w == &h.Base && *w == unheld, HoldNames()[i], *w, "a number from -1e6 to 1e6")
+		l.Add(math.Abs(*w) <= HeaviestHold || w == &h.Base && *w == unheld, HoldNames()[i], *w, "a number from -1e6 to 1e6")
 	}
 	return l.Err()
 }
@@ -85,8 +85,8 @@ func DefaultHold(e sim.Estimates) Hold {
 	}
 }
 
-// heaviest is the bound of a weight's size.
-const heaviest = 1e6
+// HeaviestHold is the bound of a weight's size.
+const HeaviestHold = 1e6
 
 // unheld is a Base that holds nothing back, whatever the other weights.
 const unheld = -1e300

@@ -3,6 +3,7 @@ package tune
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"clustergym/env"
@@ -256,6 +257,11 @@ func (t *tuner) generation(ctx context.Context, p *point) error {
 	drawn := method.Draw(&p.Point, r)
 	plays := []heuristic.Config{ref.Sched}
 	for _, w := range drawn {
+		for k := range w {
+			if math.Abs(p.Mean[k]) <= heuristic.HeaviestHold {
+				w[k] = max(-heuristic.HeaviestHold, min(heuristic.HeaviestHold, w[k]))
+			}
+		}
 		plays = append(plays, t.with(w))
 	}
 	jct, err := t.play(ctx, traces.Training, plays, eps)

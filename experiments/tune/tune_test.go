@@ -78,6 +78,51 @@ func TestASearchLeavesABadBeginning(t *testing.T) {
 	}
 }
 
+// A weight that begins at its bound stays within it.
+func TestWeightsStayWithinTheirBounds(t *testing.T) {
+	for _, base := range []float64{-heuristic.HeaviestHold, heuristic.HeaviestHold} {
+		cfg := run(t)
+		cfg.Eval.Hold = heuristic.Hold{Base: base}
+		h, _ := tuned(t, cfg, tune.Options{Settings: small(4), Workers: 2})
+		if err := h.Validate(); err != nil {
+			t.Errorf("from base %v: %v", base, err)
+		}
+	}
+	cfg := run(t)
+	cfg.Eval.Hold = heuristic.Hold{Width: 1}.Unheld()
+	base := cfg.Eval.Hold.Base
+	if h, _ := tuned(t, cfg, tune.Options{Settings: small(4), Workers: 2}); h.Base != base {
+		t.Errorf("a base of %v, which holds nothing back, has become %v", base, h.Base)
+	}
+}
+
+// Environments without a simulator, and those in which jobs can be stopped, are refused in one sentence.
+func TestWhatThereIsNothingToTuneFor(t *testing.T) {
+	for preset, want := range map[string]string{
+		"cartpole-ppo":      "CartPole-v1 has no simulator to play hold on; want a scheduling environment such as JobSelect-v1",
+		"workerplace-maml":  "WorkerPlace-v1 has no simulator to play hold on; want a scheduling environment such as JobSelect-v1",
+		"jobselect-preempt": "env.preempt is true, and hold never stops a running job; want env.preempt: false",
+	} {
+		cfg, err := config.Preset(preset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := tune.Run(ctx, cfg, tune.Options{Settings: small(2)}); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %q", preset, err, want)
+		}
+	}
+}
+
+// Arguments of the environment count as its settings do.
+func TestArgumentsOfTheEnvironmentCount(t *testing.T) {
+	want, _ := tuned(t, run(t, "env.window=32"), tune.Options{Settings: small(4), Workers: 2})
+	cfg := run(t)
+	cfg.Env.Args = []string{"window=32"}
+	if got, _ := tuned(t, cfg, tune.Options{Settings: small(4), Workers: 2}); got != want {
+		t.Errorf("env.args finds %+v, want %+v", got, want)
+	}
+}
+
 // Weights that are not to move stay.
 func TestOnlySomeWeightsMove(t *testing.T) {
 	cfg := run(t)
