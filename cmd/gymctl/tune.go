@@ -67,6 +67,9 @@ The folder holds hold.yaml, the weights, and search.json, from which the same co
 			if opt.Dir == "" {
 				opt.Dir = rundir.Default("hold", a.now())
 			}
+			if _, err := os.Stat(filepath.Join(opt.Dir, rundir.ConfigFile)); err == nil {
+				return mistake("--dir: %s holds a training run; want a folder of its own", opt.Dir)
+			}
 			stopped := func(err error) error {
 				if c.Context().Err() != nil {
 					a.notef("stopped; the same command with --dir %s continues", opt.Dir)

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -39,6 +41,10 @@ func TestTuneFindsWeightsThatOthersPlay(t *testing.T) {
 	}
 
 	write(t, "odd.yaml", "bsae: 1\n")
+	if err := os.Mkdir("run", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join("run", "config.yaml"), "name: x\n")
 	for _, c := range []struct{ args, want string }{
 		{"eval --policies sjf+skip --hold w/hold.yaml", "--hold: none of sjf+skip is hold; want a policy hold or rollout:hold"},
 		{"eval --policies hold --hold odd.yaml", "odd.yaml:1: bsae: unknown key; did you mean base?"},
@@ -54,6 +60,7 @@ func TestTuneFindsWeightsThatOthersPlay(t *testing.T) {
 		{"tune -c jobselect-preempt", "tune: env.preempt is true, and hold never stops a running job; want env.preempt: false"},
 		{"tune --dir odd.yaml", "--dir: "},
 		{"tune --set trace.synth.jobs=600", "too few jobs: the training part"},
+		{"tune --dir run", "--dir: run holds a training run; want a folder of its own"},
 		{"tune few", "tune: got \"few\", want flags only"},
 	} {
 		wrong(t, strings.Fields(c.args), c.want)
