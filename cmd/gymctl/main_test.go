@@ -125,11 +125,11 @@ func TestEveryVerbHasHelpOfAKind(t *testing.T) {
 	}
 }
 
-// Examples must work as printed. Those of train, sweep, eval and experiment run take minutes, those of get need the
+// Examples must work as printed. Those of train, tune, sweep, eval and experiment run take minutes, those of get need the
 // network, those of serve do not end, and that of act needs a trained agent; they have their own tests.
 func TestExamplesWorkAsPrinted(t *testing.T) {
 	for _, c := range commands() {
-		if c.Example == "" || c.Name() == "train" || c.Name() == "sweep" || c.CommandPath() == "gymctl eval" || c.Name() == "get" || c.Name() == "serve" || c.Name() == "run" || c.Name() == "act" {
+		if c.Example == "" || c.Name() == "train" || c.Name() == "tune" || c.Name() == "sweep" || c.CommandPath() == "gymctl eval" || c.Name() == "get" || c.Name() == "serve" || c.Name() == "run" || c.Name() == "act" {
 			continue
 		}
 		t.Run(c.CommandPath(), func(t *testing.T) {

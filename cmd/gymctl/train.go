@@ -25,6 +25,7 @@ func trainVerb(a *app) *cobra.Command {
 		seeds  int
 		asJSON bool
 		html   string
+		hold   string
 	)
 	c := &cobra.Command{
 		Use:   "train",
@@ -47,6 +48,8 @@ A run lives in a directory: config.yaml (everything that affects results), progr
 TensorBoard (with the evaluation, and all keys as hyper-parameters), checkpoints, best.json (the best checkpoint on the
 validation windows) and eval/test.json. Ctrl-C saves and ends with exit code 130; --resume continues bit for bit. --workers
 affects only speed.
+
+--hold FILE gives the weights of gymctl tune to the teacher hold@slots, which the quick start imitates, and to the rival hold.
 
 --html writes a page at the end: learning curves with the rivals as lines, paired differences with their intervals, and the
 agent's schedule of a test window beside SJF's.
@@ -71,6 +74,9 @@ runs share one folder, which --resume also accepts, and the table at the end com
 			}
 			cfg, err := src.trainConfig(c, resume, &opt)
 			if err != nil {
+				return err
+			}
+			if err := holdOf(c, hold, append(cfg.Policies(), cfg.Train.Imitate), &cfg.Eval.Hold); err != nil {
 				return err
 			}
 			if seeds, err = seedsOf(c, seeds, &opt); err != nil {
@@ -126,6 +132,7 @@ runs share one folder, which --resume also accepts, and the table at the end com
 	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed")
 	f.StringVar(&opt.Tags, "tags", "sb3", "names in TensorBoard: sb3 or cleanrl")
 	f.BoolVar(&opt.NoEval, "no-eval", false, "skip the comparison at the end")
+	holdFlag(f, &hold)
 	htmlFlag(f, &html)
 	f.BoolVar(&asJSON, "json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
 	completeDir(c, "run-dir", "resume")
@@ -159,7 +166,7 @@ func (s *configSource) trainConfig(c *cobra.Command, resume string, opt *run.Tra
 	if resume == "" {
 		return config.Config{}, mistake(`--resume: got "", want the directory of a run`)
 	}
-	if name := s.changed(c, "config", "env", "trace", "format", "columns", "sort", "cluster", "estimates", "agent", "seed", "run-dir"); name != "" {
+	if name := s.changed(c, "config", "env", "trace", "format", "columns", "sort", "cluster", "estimates", "agent", "seed", "run-dir", "hold"); name != "" {
 		return config.Config{}, mistake("--%s does not go with --resume: the run's own config.yaml says it", name)
 	}
 	opt.Resume, opt.RunDir = true, resume

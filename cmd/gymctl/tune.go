@@ -219,9 +219,9 @@ func holdOf(c *cobra.Command, file string, policies []string, h *heuristic.Hold)
 	}
 	if !slices.ContainsFunc(policies, func(p string) bool {
 		base, _ := rollout.Split(p)
-		return strings.TrimPrefix(base, "hindsight:") == "hold"
+		return strings.TrimSuffix(strings.TrimPrefix(base, "hindsight:"), "@slots") == "hold"
 	}) {
-		return mistake("--hold: none of %s is hold; want a policy hold or rollout:hold", strings.Join(policies, ", "))
+		return mistake("--hold: none of %s is hold; want a policy hold, hold@slots or rollout:hold", strings.Join(policies, ", "))
 	}
 	got, err := tune.ReadHold(file)
 	if err != nil {

@@ -46,7 +46,7 @@ func TestTuneFindsWeightsThatOthersPlay(t *testing.T) {
 	}
 	write(t, filepath.Join("run", "config.yaml"), "name: x\n")
 	for _, c := range []struct{ args, want string }{
-		{"eval --policies sjf+skip --hold w/hold.yaml", "--hold: none of sjf+skip is hold; want a policy hold or rollout:hold"},
+		{"eval --policies sjf+skip --hold w/hold.yaml", "--hold: none of sjf+skip is hold; want a policy hold, hold@slots or rollout:hold"},
 		{"eval --policies hold --hold odd.yaml", "odd.yaml:1: bsae: unknown key; did you mean base?"},
 		{"eval --policies rollout:hold --hold none.yaml", "none.yaml: no such file"},
 		{"eval --policies hold+skip", "hold has its own"},

@@ -305,7 +305,7 @@ func (h *holder) start(v *sim.View, d *sim.Decision) (bool, error) {
 	if !slices.ContainsFunc(h.line, func(e inLine) bool { return e.milli <= free }) {
 		return false, nil
 	}
-	s := situation{now: v.Now(), all: 1000 * c.GPUs(), first: -1}
+	s := situation{now: v.Now(), all: 1000 * c.Own(), first: -1}
 	s.taken, s.queue = s.all-free, math.Log1p(float64(h.asked)/float64(s.all))
 	runs := len(v.Running()) > 0
 	if runs {

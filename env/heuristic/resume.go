@@ -53,6 +53,17 @@ func stateless(name string) bool {
 	return slices.ContainsFunc(policies(), func(p policy) bool { return p.name == name && p.stateless })
 }
 
+// Passing returns the default configuration of an order, with admission skip unless the order has its own: what does not fit is
+// passed over, as by a rule that chooses among slots.
+func Passing(order string) Config {
+	c := DefaultConfig()
+	if _, own, _ := named(order); !own {
+		c.Admission = "skip"
+	}
+	c.Order = order
+	return c
+}
+
 // Line returns the policy that starts the first job in c's order that fits, whatever c's admission and back-filling.
 func (c *Config) Line() Config {
 	l := *c

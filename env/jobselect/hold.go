@@ -12,7 +12,7 @@ import (
 // holdRule is the heuristic hold through the slots: it may leave GPUs free, and so wait while a visible job fits.
 var holdRule = sched.Rule{Name: "hold", About: "short jobs first; those that would block the cluster are held back", Estimates: true}
 
-// holder plays hold, with its default weights, over the visible jobs.
+// holder plays hold over the visible jobs.
 type holder struct {
 	e                *sched.Env
 	policy           heuristic.Policy
@@ -22,9 +22,10 @@ type holder struct {
 	decision         sim.Decision
 }
 
-func newHolder(e *sched.Env) (*sched.Actor, error) {
-	c := heuristic.DefaultConfig()
-	c.Order, c.Estimates, c.Placement = holdRule.Name, e.Config().Estimates, e.Parts().Placement
+// NewHold returns an actor that plays the rule hold in e with the given weights; zero = the default ones.
+func NewHold(e *sched.Env, weights heuristic.Hold) (*sched.Actor, error) {
+	c := heuristic.Passing(holdRule.Name)
+	c.Estimates, c.Placement, c.Hold = e.Config().Estimates, e.Parts().Placement, weights
 	p, err := heuristic.New(c)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"clustergym/env"
+	"clustergym/env/heuristic"
 	"clustergym/env/sched"
 )
 
@@ -57,7 +58,7 @@ func NewRule(name string, e *sched.Env) (*sched.Actor, error) {
 		}
 	}
 	if name == holdRule.Name {
-		return newHolder(e)
+		return NewHold(e, heuristic.Hold{})
 	}
 	if name == "random" {
 		return sched.RandomActor(), nil

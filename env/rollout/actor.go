@@ -22,6 +22,7 @@ import (
 // time step. Not safe for concurrent use.
 type Actor struct {
 	e      *sched.Env
+	base   heuristic.Policy
 	line   *line
 	search *Search
 	most   int
@@ -37,8 +38,8 @@ type Actor struct {
 // training part of e's workload (RecordedOf).
 func NewActor(setup Setup, base string, e *sched.Env) (*Actor, error) {
 	cfg, parts := e.Config(), e.Parts()
-	h := heuristic.DefaultConfig()
-	h.Order, h.Admission, h.Placement, h.Estimates = base, "skip", parts.Placement, cfg.Estimates
+	h := heuristic.Passing(base)
+	h.Placement, h.Estimates, h.Hold = parts.Placement, cfg.Estimates, setup.Hold
 	if cfg.Estimates == "none" {
 		return nil, fmt.Errorf("%s: %s%s@slots: %w", parts.ID, Prefix, base, ErrBlind)
 	}
@@ -63,6 +64,9 @@ func NewActor(setup Setup, base string, e *sched.Env) (*Actor, error) {
 		}
 	}
 	if a.search, err = setup.search(h, est); err != nil {
+		return nil, err
+	}
+	if a.base, err = heuristic.New(h); err != nil {
 		return nil, err
 	}
 	a.line, err = newLine(h)
@@ -115,6 +119,7 @@ func (a *Actor) Action(ctx context.Context, mask []bool) (int32, error) {
 	v := st.View
 	if !a.seeded || a.seed != st.Seed {
 		a.seed, a.seeded = st.Seed, true
+		a.base.Reseed(a.seed)
 		a.line.policy.Reseed(a.seed)
 		a.search.Reseed(a.seed)
 	}
@@ -130,13 +135,21 @@ func (a *Actor) Action(ctx context.Context, mask []bool) (int32, error) {
 		}
 		return a.noop, nil
 	}
+	a.cands = grow(a.cands[:0])
+	if err := a.line.first(v, a.base, st.Slots, &a.cands[0]); err != nil {
+		return 0, err
+	}
+	waits := a.cands[0].Op != sim.StartJob
+	if waits && !mask[a.noop] || !waits && !slices.Contains(a.slots, a.cands[0].Job) {
+		a.cands, waits = a.cands[:0], false
+	}
 	most := a.most
-	canWait := mask[a.noop] && len(v.Running()) > 0
+	canWait := !waits && mask[a.noop] && len(v.Running()) > 0
 	if canWait {
 		most--
 	}
 	var err error
-	if a.cands, err = a.line.add(v, a.slots, max(1, most), a.cands[:0]); err != nil {
+	if a.cands, err = a.line.add(v, a.slots, max(1, most), a.cands); err != nil {
 		return 0, err
 	}
 	if len(a.cands) == 0 {

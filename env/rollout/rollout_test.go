@@ -320,6 +320,48 @@ func TestTheActorPlaysTheEnvironment(t *testing.T) {
 	}
 }
 
+// An actor that never deviates, as its confidence is out of reach, plays the rule that it looks ahead with.
+func TestTheActorBeginsWithItsRule(t *testing.T) {
+	for _, rule := range []string{"fifo", "sjf", "hold"} {
+		var acted [2][]int32
+		for k := range acted {
+			e := environment(t, generated(t, 2500, testseed.Or(4)), "history", 48)
+			cfg := small(8)
+			cfg.Confidence = 1e6
+			a, err := rollout.NewActor(rollout.Setup{Config: cfg}, rule, e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := jobselect.NewRule(rule, e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ts := env.NewTimeStep(e.Spec())
+			if err := e.Reset(ctx, env.Episode{Seed: 8, Window: 0}, ts); err != nil {
+				t.Fatal(err)
+			}
+			for !ts.Kind.Last() {
+				var i int32
+				if k == 0 {
+					i, err = a.Action(ctx, ts.Mask)
+				} else {
+					i, err = r.Action(ts.Mask, nil)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				acted[k] = append(acted[k], i)
+				if err := e.Step(ctx, env.Action{Disc: []int32{i}}, ts); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if len(acted[0]) == 0 || !slices.Equal(acted[0], acted[1]) {
+			t.Errorf("%s: the actor plays otherwise than the rule", rule)
+		}
+	}
+}
+
 // Where jobs can be stopped, the actor decides beside a policy that stops some: a job cannot start at the instant at which it was
 // stopped, in rollouts either.
 func TestTheActorPlaysBesideAPolicyThatStopsJobs(t *testing.T) {

@@ -108,6 +108,16 @@ func (l *line) add(v *sim.View, list []sim.Job, most int, dst []sim.Decision) ([
 	return dst, nil
 }
 
+// first sets d to what base decides over the jobs of list, which need not fit.
+func (l *line) first(v *sim.View, base heuristic.Policy, list []sim.Job, d *sim.Decision) error {
+	l.waiting, l.running = append(l.waiting[:0], list...), append(l.running[:0], v.Running()...)
+	l.point.Now, l.point.Events = v.Now(), l.point.Events[:0]
+	l.view = v.Within(v.Cluster(), &l.waiting, &l.running)
+	base.Reset(&l.view)
+	d.Op, d.GPUs, d.Until = sim.Wait, d.GPUs[:0], 0
+	return base.Decide(&l.view, &l.point, d)
+}
+
 // hide removes a job from the list.
 func (l *line) hide(j sim.Job) {
 	if i := slices.Index(l.waiting, j); i >= 0 {
@@ -151,6 +161,7 @@ type Setup struct {
 	Source  Source
 	Workers int
 	Clock   func() time.Duration // for budgets of time
+	Hold    heuristic.Hold       // weights of the base hold of an Actor; zero = the default ones
 }
 
 // New returns the scheduler that improves base.

@@ -23,7 +23,7 @@ func TestPresetsAdaptToWhatIsGiven(t *testing.T) {
 		c.Adapt(g)
 		return c, c.Validate()
 	}
-	if c, err := set(); err != nil || c.Train.Imitate != "rollout:sjf@slots" || !slices.Contains(c.Eval.Policies, "rollout:sjf+skip") {
+	if c, err := set(); err != nil || c.Train.Imitate != "hold@slots" || !slices.Contains(c.Eval.Policies, "rollout:sjf+skip") {
 		t.Errorf("without changes: imitates %q, compares with %v, %v", c.Train.Imitate, c.Eval.Policies, err)
 	}
 	c, err := set("env.estimates=none")

@@ -48,28 +48,38 @@ const slotsSuffix = "@slots"
 //
 // A policy after rollout: looks ahead as the default settings say; Config.Rival takes those of eval.rollout.
 func ParseRival(name string, d *envs.Descriptor, s envs.Settings) (Rival, error) {
-	return parseRival(name, d, s, rollout.DefaultConfig())
+	return parseRival(name, d, s, rollout.DefaultConfig(), heuristic.Hold{})
 }
 
 // Rival is ParseRival for a policy of c.
 func (c *Config) Rival(name string) (Rival, error) { return c.rival(name, c.Descriptor()) }
 
 func (c *Config) rival(name string, d *envs.Descriptor) (Rival, error) {
-	r, err := parseRival(name, d, c.Env.Settings, c.Eval.Rollout)
+	r, err := parseRival(name, d, c.Env.Settings, c.Eval.Rollout, c.Eval.Hold)
 	r.Sched.Hold = c.Eval.Hold
 	return r, err
 }
 
-func parseRival(name string, d *envs.Descriptor, s envs.Settings, look rollout.Config) (Rival, error) {
+func parseRival(name string, d *envs.Descriptor, s envs.Settings, look rollout.Config, weights heuristic.Hold) (Rival, error) {
 	base, ahead := rollout.Split(name)
 	if !ahead {
-		return parsePlain(name, d, s)
+		r, err := parsePlain(name, d, s)
+		if name == "hold"+slotsSuffix && r.Rule != nil && !weights.IsZero() {
+			r.Rule.Policy = func(e env.Env) (agents.Policy, error) {
+				j, err := slotted(name, e)
+				if err != nil {
+					return nil, err
+				}
+				return jobselect.NewHold(j, weights)
+			}
+		}
+		return r, err
 	}
 	if !d.Simulated() {
 		return Rival{}, fmt.Errorf("%s has no simulator that could be looked ahead with", d.ID)
 	}
 	if slots, ok := strings.CutSuffix(base, slotsSuffix); ok {
-		return lookingSlots(slots, d, s, look)
+		return lookingSlots(slots, d, s, look, weights)
 	}
 	if strings.HasPrefix(base, rollout.Prefix) {
 		return Rival{}, fmt.Errorf("%q looks ahead twice; want one %s", name, rollout.Prefix)
@@ -90,7 +100,7 @@ func parseRival(name string, d *envs.Descriptor, s envs.Settings, look rollout.C
 }
 
 // lookingSlots returns the rule called base that looks ahead through the slots of JobSelect-v1.
-func lookingSlots(base string, d *envs.Descriptor, s envs.Settings, look rollout.Config) (Rival, error) {
+func lookingSlots(base string, d *envs.Descriptor, s envs.Settings, look rollout.Config, weights heuristic.Hold) (Rival, error) {
 	name := rollout.Prefix + base + slotsSuffix
 	if d.ID != jobselect.ID {
 		return Rival{}, fmt.Errorf("%s starts jobs of slots or waits, which %s does not; want rollout:ORDER+ADMISSION, or %s", name, d.ID, jobselect.ID)
@@ -101,8 +111,8 @@ func lookingSlots(base string, d *envs.Descriptor, s envs.Settings, look rollout
 	if r, ok := d.Rule(base); ok && r.Draws {
 		return Rival{}, fmt.Errorf("%s: %s draws at random, so there is nothing to play on with", name, base)
 	}
-	h := heuristic.DefaultConfig()
-	h.Order, h.Admission, h.Estimates = base, "skip", d.Cut(s).Estimates
+	h := heuristic.Passing(base)
+	h.Estimates = d.Cut(s).Estimates
 	stops := slices.Contains(rollout.Stopping(), base)
 	switch {
 	case !stops:
@@ -118,14 +128,14 @@ func lookingSlots(base string, d *envs.Descriptor, s envs.Settings, look rollout
 	var fault error
 	return Rival{Name: name, Rollout: &look, Rule: &envs.Rule{Name: rollout.Prefix + base, About: base + "@slots, looking ahead", Estimates: true,
 		Policy: func(e env.Env) (agents.Policy, error) {
-			j, ok := e.(*sched.Env)
-			if !ok {
-				return nil, fmt.Errorf("%s: an environment of type %T has no slots", name, e)
+			j, err := slotted(name, e)
+			if err != nil {
+				return nil, err
 			}
 			if once.Do(func() { futures, fault = rollout.RecordedOf(j) }); fault != nil {
 				return nil, fault
 			}
-			setup := rollout.Setup{Config: look, Source: futures, Workers: 1, Clock: Clock()}
+			setup := rollout.Setup{Config: look, Source: futures, Workers: 1, Clock: Clock(), Hold: weights}
 			if !stops {
 				return rollout.NewActor(setup, base, j)
 			}
@@ -136,6 +146,15 @@ func lookingSlots(base string, d *envs.Descriptor, s envs.Settings, look rollout
 			return rollout.NewStopper(setup, base, rule, j)
 		},
 	}}, nil
+}
+
+// slotted returns e as an environment with slots, in which the policy called name acts.
+func slotted(name string, e env.Env) (*sched.Env, error) {
+	j, ok := e.(*sched.Env)
+	if !ok {
+		return nil, fmt.Errorf("%s: an environment of type %T has no slots", name, e)
+	}
+	return j, nil
 }
 
 // Clock returns a clock that counts from now, for budgets of time.

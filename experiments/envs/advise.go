@@ -73,8 +73,7 @@ func (d *Descriptor) advisable() []string {
 	}
 	if d.ID == jobselect.ID {
 		for _, r := range d.certainRules() {
-			h := heuristic.DefaultConfig()
-			h.Order, h.Admission = r, "skip"
+			h := heuristic.Passing(r)
 			if slices.Contains(heuristic.Bases(), r) && rollout.CheckBase(&h) == nil {
 				names = append(names, rollout.Prefix+r+ruleSuffix)
 			}

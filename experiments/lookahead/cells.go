@@ -88,6 +88,13 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 				more["method"], more["config"], more["digest"] = method, string(text), digest
 				return more, err
 			}
+			for i := range c.Tuned {
+				more, err := w.tuned(&c.Tuned[i], input)
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, more...)
+			}
 			for _, a := range c.Agents {
 				cfg, err := c.config(&a, k, c.File)
 				if err != nil {
@@ -98,21 +105,27 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 					return nil, err
 				}
 				key := fmt.Sprintf("train/%s/%d/%s", c.Name, k, a.Name)
-				all = append(all, study.Cell{Key: key, Input: in, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-					return nil, w.train(ctx, b, cfg)
-				}})
+				train := study.Cell{Key: key, Input: in}
+				found := "" // where the weights of its teacher are looked for
+				if a.Weights != "" {
+					found = fmt.Sprintf("tune/%s/%d/%s", c.Name, k, a.Weights)
+					train.After = []string{found}
+				}
+				train.Run = func(ctx context.Context, b *study.Bench) (_ []study.Row, err error) {
+					own := cfg
+					if found != "" {
+						if own.Eval.Hold, err = tune.ReadHold(filepath.Join(b.WorkOf(found), tune.HoldFile)); err != nil {
+							return nil, err
+						}
+					}
+					return nil, w.train(ctx, b, own)
+				}
+				all = append(all, train)
 				play := cfg
 				play.Eval.Policies = nil
 				all = append(all, study.Cell{Key: fmt.Sprintf("play/%s/%d/%s", c.Name, k, a.Name), Input: in, After: []string{key}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 					return w.play(ctx, b, play, a.Name, []string{filepath.Join(b.WorkOf(key), "run")})
 				}})
-			}
-			for i := range c.Tuned {
-				more, err := w.tuned(&c.Tuned[i], input)
-				if err != nil {
-					return nil, err
-				}
-				all = append(all, more...)
 			}
 			// Recorded windows are the same for every seed, and so is what policies that are not trained do on them.
 			if c.File != "" && k > 0 {

@@ -45,15 +45,16 @@ func TestSettingsAreInOrder(t *testing.T) {
 		}
 	}
 	for want, bad := range map[string]func(s *settings){
-		"seeds":                                func(s *settings) { s.Seeds = 0 },
-		"scenarios[1].name":                    func(s *settings) { s.Scenarios[1].Name = s.Scenarios[0].Name },
-		"scenarios[0].preset":                  func(s *settings) { s.Scenarios[0].Preset = "quikstart" },
-		"scenarios[0].windows":                 func(s *settings) { s.Scenarios[0].Windows = 1 },
-		"scenarios[0].policies":                func(s *settings) { s.Scenarios[0].Policies, s.Scenarios[0].Versus = nil, nil },
-		"scenarios[0].versus":                  func(s *settings) { s.Scenarios[0].Versus = []string{"sjf"} },
-		"scenarios[0].tuned":                   func(s *settings) { s.Scenarios[0].Tuned[0].Name = "a b" },
-		`scenarios[1].tuned.only: got "widht"`: func(s *settings) { s.Scenarios[1].Tuned[0].Tune.Only = []string{"widht"} },
-		"scenarios[0].agents":                  func(s *settings) { s.Scenarios[0].Agents[0].Name = "a b" },
+		"seeds":                                                func(s *settings) { s.Seeds = 0 },
+		"scenarios[1].name":                                    func(s *settings) { s.Scenarios[1].Name = s.Scenarios[0].Name },
+		"scenarios[0].preset":                                  func(s *settings) { s.Scenarios[0].Preset = "quikstart" },
+		"scenarios[0].windows":                                 func(s *settings) { s.Scenarios[0].Windows = 1 },
+		"scenarios[0].policies":                                func(s *settings) { s.Scenarios[0].Policies, s.Scenarios[0].Versus = nil, nil },
+		"scenarios[0].versus":                                  func(s *settings) { s.Scenarios[0].Versus = []string{"sjf"} },
+		"scenarios[0].tuned":                                   func(s *settings) { s.Scenarios[0].Agents, s.Scenarios[0].Tuned[0].Name = nil, "a b" },
+		`scenarios[1].tuned.only: got "widht"`:                 func(s *settings) { s.Scenarios[1].Tuned[0].Tune.Only = []string{"widht"} },
+		"scenarios[0].agents":                                  func(s *settings) { s.Scenarios[0].Agents[0].Name = "a b" },
+		`scenarios[0].agents: got "hodl"`:                      func(s *settings) { s.Scenarios[0].Agents[0].Weights = "hodl" },
 		"scenario generated-exact, set env.estimats=exact":     func(s *settings) { s.Scenarios[0].Set = []string{"env.estimats=exact"} },
 		"scenario generated-causal, set eval.rollout.budget=0": func(s *settings) { s.Scenarios[1].Set = append(s.Scenarios[1].Set, "eval.rollout.budget=0") },
 		"scenarios[0].set.train.imitate_steps": func(s *settings) {
@@ -65,7 +66,7 @@ func TestSettingsAreInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		bad(&s)
-		if err := s.Validate(); err == nil || !strings.HasPrefix(err.Error(), want+":") {
+		if err := s.Validate(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}

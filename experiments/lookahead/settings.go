@@ -40,6 +40,8 @@ type scenario struct {
 type agent struct {
 	Name string   `yaml:"name"`
 	Set  []string `yaml:"set"` // KEY=VALUE changes of the scenario's configuration
+	// Weights names an entry of Tuned, whose weights the rule hold@slots that it imitates has; "" = the default ones.
+	Weights string `yaml:"weights"`
 }
 
 // tuned is a search for weights of hold.
@@ -86,6 +88,8 @@ func (s *settings) Validate() error {
 		}
 		for _, a := range append([]agent{{}}, c.Agents...) {
 			l.Add(a.Name == "" || names.MatchString(a.Name), key+"agents", a.Name, "letters, digits and hyphens")
+			l.Add(a.Weights == "" || slices.ContainsFunc(c.Tuned, func(t tuned) bool { return t.Name == a.Weights }), key+"agents", a.Weights,
+				"weights of an entry of tuned")
 			if cfg, err := c.config(&a, 0, ""); err != nil {
 				return err
 			} else {

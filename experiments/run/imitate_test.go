@@ -143,6 +143,7 @@ func TestLookingAheadCanBeImitated(t *testing.T) {
 		}
 		cfg.Train.Imitate, cfg.Train.ImitateSteps, cfg.Train.Steps, cfg.Train.EvalEvery = "rollout:"+base, 200, 4, 0
 		cfg.Eval.Rollout.Budget, cfg.Eval.Rollout.Ahead, cfg.Eval.Rollout.Confidence = rollout.Budget{Rollouts: 16}, 16, 0
+		cfg.Eval.Rollout.Share = 0 // else LAS's own choices stand in all of these small windows
 		var want map[string]string
 		for _, workers := range []int{1, 4} {
 			dir := t.TempDir()
@@ -158,6 +159,32 @@ func TestLookingAheadCanBeImitated(t *testing.T) {
 		trainTo(t, plain, dir, TrainOptions{NoEval: true})
 		if contents(t, filepath.Join(dir, "tiny"))[rundir.RecordingFile] == want[rundir.RecordingFile] {
 			t.Errorf("%s: looking ahead changes nothing that is recorded", base)
+		}
+	}
+}
+
+// The weights of eval.hold are those of the teacher, alone and when it looks ahead, and belong to the run.
+func TestATeacherHasTheWeightsThatAreGiven(t *testing.T) {
+	for _, name := range []string{"hold@slots", "rollout:hold@slots"} {
+		cfg := imitating("ppo")
+		cfg.Train.Imitate, cfg.Train.ImitateSteps, cfg.Train.Steps, cfg.Train.EvalEvery = name, 200, 4, 0
+		cfg.Eval.Rollout.Budget = rollout.Budget{Rollouts: 8}
+		other := cfg
+		if err := other.Set("eval.hold.width=2"); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		dir := t.TempDir()
+		for _, c := range []config.Config{cfg, other} {
+			dir = t.TempDir()
+			trainTo(t, c, dir, TrainOptions{NoEval: true, Workers: 1})
+			got = append(got, contents(t, filepath.Join(dir, "tiny"))[rundir.RecordingFile])
+		}
+		if got[0] == "" || got[0] == got[1] {
+			t.Errorf("%s: the weights change nothing that is recorded", name)
+		}
+		if _, err := Train(t.Context(), cfg, TrainOptions{RunDir: filepath.Join(dir, "tiny"), Workers: 1, Resume: true}); err == nil || !strings.Contains(err.Error(), "eval.hold") {
+			t.Errorf("%s: resumed with other weights: %v, want an error that names eval.hold", name, err)
 		}
 	}
 }

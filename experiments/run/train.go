@@ -319,6 +319,11 @@ func sameRun(dir string, cfg *config.Config) error {
 				c.Eval.Rollout = cfg.Eval.Rollout
 			}
 		}},
+		{"eval.hold", func(c *config.Config) {
+			if strings.HasSuffix(cfg.Train.Imitate, "hold@slots") { // the teacher's
+				c.Eval.Hold = cfg.Eval.Hold
+			}
+		}},
 		{"train.group", func(c *config.Config) { c.Train.Group = cfg.Train.Group }},
 		{"train.imitate", func(c *config.Config) {
 			c.Train.Imitate, c.Train.ImitateSteps = cfg.Train.Imitate, cfg.Train.ImitateSteps
