@@ -61,7 +61,7 @@ func (n *naiveHold) Decide(v *sim.View, _ *sim.Point, d *sim.Decision) error {
 	slices.SortFunc(line, func(a, b sim.Job) int {
 		return cmp.Or(cmp.Compare(key(a), key(b)), cmp.Compare(v.Pos(a), v.Pos(b)))
 	})
-	all, free, asked := float64(v.Cluster().GPUs()), float64(v.Cluster().FreeMilli())/1000, 0.0
+	all, free, asked := float64(v.Cluster().Own()), float64(v.Cluster().FreeMilli())/1000, 0.0
 	for _, j := range line {
 		_, g, _ := n.job(v, j)
 		asked += g

@@ -327,7 +327,7 @@ func TestTheActorBeginsWithItsRule(t *testing.T) {
 		for k := range acted {
 			e := environment(t, generated(t, 2500, testseed.Or(4)), "history", 48)
 			cfg := small(8)
-			cfg.Confidence = 1e6
+			cfg.Confidence = 100
 			a, err := rollout.NewActor(rollout.Setup{Config: cfg}, rule, e)
 			if err != nil {
 				t.Fatal(err)
