@@ -77,6 +77,9 @@ func (p *FGD) SetClasses(classes []Class) {
 	p.forget()
 }
 
+// Given reports whether the distribution of requests was given, so that p learns nothing.
+func (p *FGD) Given() bool { return p.given }
+
 // Reset forgets what was learned, so that a run does not depend on the one before.
 func (p *FGD) Reset() {
 	if !p.given {

@@ -25,6 +25,8 @@ type conservative struct {
 	lines []consLine
 	nodes bool // placements matter
 
+	steady bool // see func stays
+
 	// The profile: free[i] thousandths are free from from[i] until from[i+1].
 	from, free []int64
 
@@ -66,6 +68,7 @@ func (b *conservative) reset(v *sim.View) {
 	if b.nodes {
 		b.ahead, b.of = copyOf(c, b.ahead, b.of == c), c
 	}
+	b.steady = !b.nodes || stays(b.s.place)
 	b.ends.reset()
 	b.tree.reset()
 	b.calm = false
@@ -257,7 +260,7 @@ func (b *conservative) open(v *sim.View) {
 	if b.ends.n != len(v.Running()) {
 		b.disturbed(v)
 	}
-	if b.ends.overdue(b.s, v) {
+	if b.ends.overdue(b.s, v) || !b.steady {
 		b.calm = false
 	}
 	b.calm = b.calm && b.turn == len(b.starts) // if not, jobs are ranked anew amid a pass

@@ -18,12 +18,13 @@ import (
 // take the head's place, so do the others. Each virtual cluster has a line and a reservation of its own; all heads
 // that fit start first, in rank order across lines, then each line is back-filled.
 type easy struct {
-	s     *Scheduler
-	ends  ends
-	tree  treap // of the waiting jobs
-	lanes []easyLane
-	count bool // a counter without virtual clusters: counting is enough
-	lane  int  // the one being back-filled; −1 = heads still start
+	s      *Scheduler
+	ends   ends
+	tree   treap // of the waiting jobs
+	lanes  []easyLane
+	count  bool // a counter without virtual clusters: counting is enough
+	lane   int  // the one being back-filled; −1 = heads still start
+	steady bool // see func stays
 
 	ahead *cluster.Cluster // the cluster at the shadow time
 	of    *cluster.Cluster
@@ -51,6 +52,7 @@ func (b *easy) reset(v *sim.View) {
 		b.lanes = append(b.lanes, easyLane{})
 	}
 	b.lanes = b.lanes[:len(b.s.lanes)]
+	b.steady = b.count || stays(b.s.place)
 	b.ends.reset()
 	b.tree.reset()
 	for i := range b.lanes {
@@ -124,7 +126,7 @@ func (b *easy) open(v *sim.View) {
 	if b.ends.n != len(v.Running()) { // other code starts or stops jobs at this point too
 		b.disturbed(v)
 	}
-	if b.ends.overdue(b.s, v) {
+	if b.ends.overdue(b.s, v) || !b.steady {
 		b.forget()
 	}
 	b.lane = -1

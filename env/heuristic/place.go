@@ -60,6 +60,23 @@ func newPlacement(cfg Config) (placer, error) {
 	return nil, fmt.Errorf("placement %q is unknown, want %s", cfg.Placement, spelling.OneOf(cfg.Placement, PlacementNames()))
 }
 
+// stays reports whether p chooses the same GPUs for a request as long as no job starts or ends. Of the others, lwf looks at the
+// clock, random draws, and fgd learns from the requests that it places.
+func stays(p placer) bool {
+	switch p := p.(type) {
+	case *lwf:
+		return false
+	case *blind:
+		switch rule := p.rule.(type) {
+		case *cluster.FGD:
+			return rule.Given()
+		case *cluster.Random:
+			return false
+		}
+	}
+	return true
+}
+
 // blind is a placement that does not look at jobs.
 type blind struct{ rule cluster.Placement }
 
