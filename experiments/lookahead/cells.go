@@ -100,7 +100,11 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 				if err != nil {
 					return nil, err
 				}
-				in, err := input(&cfg, map[string]any{})
+				more := map[string]any{}
+				if a.Weights != "" {
+					more["weights"] = a.Weights
+				}
+				in, err := input(&cfg, more)
 				if err != nil {
 					return nil, err
 				}
