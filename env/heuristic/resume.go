@@ -9,7 +9,8 @@ import (
 
 // Forgets says what the policy remembers that Reset in the middle of a run would lose, so that it could decide otherwise from
 // then on; "" if it looks at nothing but the state of the run. Such policies can continue runs that they have not seen, at any
-// decision: call Reset, then Decide with a point that has no events.
+// decision: call Reset, then Decide with a point that has no events. Where virtual clusters own nodes, ranks that the clock moves
+// (wfp3, unicep, hold) are an exception: a virtual cluster looks at them at its own events, and after Reset at any point.
 func (c *Config) Forgets() string {
 	r, own, _ := named(c.Order)
 	switch {

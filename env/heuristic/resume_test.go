@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
 	"clustergym/env/sim"
 )
@@ -23,8 +24,9 @@ func TestWhatRemembersNothingCanBeResetAtAnyTime(t *testing.T) {
 	played := 0
 	forAllOrders(t, func(t *rapid.T, order string) {
 		x := drawWorld(t, wants{order: order})
-		if x.policy.Forgets() != "" {
-			return
+		owned := slices.ContainsFunc(x.spec.VCs, func(vc cluster.VCSpec) bool { return vc.Nodes > 0 })
+		if x.policy.Forgets() != "" || owned && slices.Contains([]string{"wfp3", "unicep", "hold"}, order) {
+			return // the clock moves these ranks, and a virtual cluster that owns nodes looks at it at its own events alone
 		}
 		played++
 		want := x.played(t, history{})
