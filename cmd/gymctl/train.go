@@ -76,7 +76,11 @@ runs share one folder, which --resume also accepts, and the table at the end com
 			if err != nil {
 				return err
 			}
-			if err := holdOf(c, hold, append(cfg.Policies(), cfg.Train.Imitate), &cfg.Eval.Hold); err != nil {
+			players := cfg.Policies()
+			if cfg.Train.Imitate != "" {
+				players = append(players, cfg.Train.Imitate)
+			}
+			if err := holdOf(c, hold, players, &cfg.Eval.Hold); err != nil {
 				return err
 			}
 			if seeds, err = seedsOf(c, seeds, &opt); err != nil {
