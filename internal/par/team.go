@@ -2,6 +2,7 @@ package par
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -9,22 +10,24 @@ import (
 
 // Team runs one call after the other on the same goroutines, which live until Close. Each worker begins with a block of
 // indices of its own, the same in every call of the same size, so what the work on an index touches stays in the caches of
-// one processor. A worker that has done its block takes indices from the end of others' blocks. A Team does not allocate in
-// steady state. Its methods must not be called concurrently.
+// one processor. A worker that has done its block takes indices from the end of the block of another that stands still, as
+// in a long piece of work: taking an index from one that goes on costs more than waiting, because what the work touches then
+// moves from cache to cache. A Team does not allocate in steady state. Its methods must not be called concurrently.
 type Team struct {
-	// Of the current call. They are written before blocks, and read after an index has been taken from there.
-	ctx  context.Context
-	fn   func(worker, i int)
-	part int // indices taken at once
-	n    int
-
+	// Of the current call. They are written before blocks, and read after an index has been taken from there. Nothing in
+	// their cache lines is written while the call lasts.
+	ctx    context.Context
+	fn     func(worker, i int)
+	part   int // indices taken at once
+	n      int
 	blocks []block
-	left   atomic.Int64 // parts that are not done
-	failed atomic.Bool  // the context has ended
 	calls  atomic.Uint32
 	active atomic.Int32 // workers of the current call
+	failed atomic.Bool  // the context has ended
 	ending atomic.Bool
+	_      [cacheLine]byte
 
+	left  atomic.Int64  // parts that are not done, or that their worker has not yet counted
 	waits atomic.Bool   // the caller sleeps until left is 0
 	done  chan struct{} // wakes it
 	wg    sync.WaitGroup
@@ -37,18 +40,27 @@ type block struct {
 	parts  atomic.Uint64
 	asleep atomic.Bool
 	wake   chan struct{}
-	_      [128 - 24]byte
+	_      [cacheLine - 24]byte
 }
 
 const (
+	// cacheLine is two lines, because processors fetch them in pairs.
+	cacheLine = 128
 	// partsPerWorker is the number of parts of a block: the fewer, the longer workers wait for the last one.
 	partsPerWorker = 16
 	// patience is how often a worker without work looks for more before it sleeps: some 50 µs. Waking it takes as long.
 	patience = 20_000
+	// stamina is how often a worker without work looks at most while a call lasts: some 2 ms.
+	stamina = 40 * patience
 	// yieldEvery is how many of these looks are between two in which other goroutines may run.
-	yieldEvery = 64
+	yieldEvery = 1024
+	// stillness is how often a worker without work looks at a block before it believes that its worker stands still: some
+	// 5 µs. Between two looks it is idle for glance rounds, because every look takes the block's cache line from its worker.
+	stillness = 25
+	glance    = 200
 	// mostWorkers keeps the number of parts within 16 bits.
 	mostWorkers = 1024
+	noPart      = math.MaxUint16
 	// again is how often a worker that has waited in vain sleeps at once.
 	again = 15
 )
@@ -155,15 +167,18 @@ func (t *Team) stay(w int, b *block, seen uint32) {
 	}
 }
 
-// look waits a while for the next call, and reports whether it has come. Where there are more workers than processors, a
-// worker that waits would keep another from its work.
+// look waits a while for the next call, and reports whether it has come. Its patience counts from the end of the present
+// one. Where there are more workers than processors, a worker that waits would keep another from its work.
 func (t *Team) look(seen uint32) bool {
-	if len(t.blocks) > runtime.GOMAXPROCS(0) {
+	if t.crowded() {
 		return false
 	}
-	for i := range patience {
+	for i, after := 0, 0; i < stamina && after < patience; i++ {
 		if t.calls.Load() != seen || t.ending.Load() {
 			return true
+		}
+		if t.left.Load() == 0 {
+			after++
 		}
 		if i%yieldEvery == yieldEvery-1 {
 			runtime.Gosched()
@@ -172,6 +187,9 @@ func (t *Team) look(seen uint32) bool {
 	return false
 }
 
+// crowded reports whether there are more workers than processors.
+func (t *Team) crowded() bool { return len(t.blocks) > runtime.GOMAXPROCS(0) }
+
 // work does parts of w's own block, then those of others, until the call has none. If the call has ended meanwhile, there
 // are none: active may then be that of the next call, but no part is of this one.
 func (t *Team) work(w int, call uint32) {
@@ -179,17 +197,57 @@ func (t *Team) work(w int, call uint32) {
 	if w >= active {
 		return
 	}
+	did := 0 // parts that are not counted yet: counting each would cost a cache line that all workers share
 	for {
 		k, ok := t.blocks[w].first(call)
-		for i := 1; !ok && i < active; i++ {
-			k, ok = t.blocks[(w+i)%active].last(call)
-		}
 		if !ok {
-			return
+			t.count(w, did)
+			break
 		}
 		t.do(w, k)
-		if t.left.Add(-1) == 0 && w != 0 && t.waits.Load() && t.waits.CompareAndSwap(true, false) {
-			t.done <- struct{}{}
+		did++
+	}
+	for i := 1; i < active; i++ {
+		b := &t.blocks[(w+i)%active]
+		for from, ok := t.still(b, call); ok; from, ok = t.still(b, call) {
+			for b.at(call) == from { // it has not moved since
+				k, ok := b.last(call)
+				if !ok {
+					break
+				}
+				t.do(w, k)
+				t.count(w, 1)
+			}
+		}
+	}
+}
+
+// count takes the parts that worker w has done off those that are left.
+func (t *Team) count(w, did int) {
+	if did > 0 && t.left.Add(int64(-did)) == 0 && w != 0 && t.waits.Load() && t.waits.CompareAndSwap(true, false) {
+		t.done <- struct{}{}
+	}
+}
+
+// still waits until b's worker has stood still for a while, and returns the part at which it stands; ok is false if nothing of
+// the block is left.
+func (t *Team) still(b *block, call uint32) (from uint16, ok bool) {
+	crowded := t.crowded()
+	for looks := 0; ; looks++ {
+		x := b.parts.Load()
+		if uint16(x) >= uint16(x>>16) || uint32(x>>32) != call {
+			return 0, false
+		}
+		if now := uint16(x); now != from {
+			from, looks = now, 0
+		}
+		if looks == stillness || crowded {
+			return from, true
+		}
+		for i := 0; i < glance && !t.ending.Load(); i++ { // reads a line that nobody writes
+		}
+		if looks%8 == 7 {
+			runtime.Gosched()
 		}
 	}
 }
@@ -238,6 +296,15 @@ func (b *block) first(call uint32) (k int, ok bool) {
 			return int(from), true
 		}
 	}
+}
+
+// at returns the first part of a block that is left; none has the number noPart.
+func (b *block) at(call uint32) uint16 {
+	x := b.parts.Load()
+	if uint32(x>>32) != call {
+		return noPart
+	}
+	return uint16(x)
 }
 
 // last takes the last part of a block.

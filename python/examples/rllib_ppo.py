@@ -122,7 +122,8 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser)
     args = paired.parse(parser, argv)
-    ray.init(num_cpus=args.runners + 1, include_dashboard=False, log_to_driver=False)
+    # "local": a node of its own, also where Ray finds the address of another one, which may have ended.
+    ray.init("local", num_cpus=args.runners + 1, include_dashboard=False, log_to_driver=False)
     try:
         seen, module = learn(configure(args, url=args.url), args)
     finally:
