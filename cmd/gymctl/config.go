@@ -260,22 +260,22 @@ file leaves out, follow from the workload and the cluster.`,
 	return c
 }
 
-// shown returns the configuration of a file after the changes of src; a run's sizes follow src's trace and cluster.
+// shown returns the configuration of a file after the changes of src; a run's sizes follow src's trace and cluster, and a preset
+// adapts to them, as in gymctl train.
 func (a *app) shown(c *cobra.Command, file, as string, src configSource) (configs.Validator, kind, error) {
-	follows := src.changed(c, "trace", "cluster")
-	if follows == "" {
-		cfg, k, err := load(file, as)
-		if err != nil {
-			return nil, k, err
+	other, k, err := load(file, as)
+	if err != nil {
+		return nil, k, err
+	}
+	if k.name != runKind {
+		if follows := src.changed(c, "trace", "cluster"); follows != "" {
+			return nil, kind{}, mistake("--%s goes with the FILE of a run, not with %s", follows, file)
 		}
-		return cfg, k, setAll(cfg, src.set)
+		return other, k, setAll(other, src.set)
 	}
 	found, data, err := readConfig(file)
 	if err != nil {
 		return nil, kind{}, err
-	}
-	if as != "" && as != runKind || kindOf(found, data).name != runKind {
-		return nil, kind{}, mistake("--%s goes with the FILE of a run, not with %s", follows, file)
 	}
 	cfg, given, err := decodeRun(file, found, data)
 	if err != nil {
@@ -286,10 +286,10 @@ func (a *app) shown(c *cobra.Command, file, as string, src configSource) (config
 		return nil, kind{}, err
 	}
 	_, chosen, err := src.fit(c, &cfg)
-	for _, line := range chosen {
+	for _, line := range append(src.adapted, chosen...) {
 		a.notef("%s", line)
 	}
-	return &cfg, kindOf(found, data), err
+	return &cfg, k, err
 }
 
 func configList(a *app) *cobra.Command {

@@ -31,8 +31,9 @@ type configSource struct {
 	seed    uint64
 	kernels string
 
-	given config.Given // keys of the user's own file, of --set and of flags
-	sized bool         // flags or --set name a trace or a cluster, which the sizes that are not given follow
+	given   config.Given // keys of the user's own file, of --set and of flags
+	sized   bool         // flags or --set name a trace or a cluster, which the sizes that are not given follow
+	adapted []string     // what of training the preset has adapted to them, a sentence each
 }
 
 // flags adds the flags; without describes the default without -c.
@@ -250,6 +251,6 @@ func (s *configSource) override(cfg *config.Config) error {
 		return nil
 	}
 	maps.Copy(s.given, set)
-	cfg.Adapt(s.given)
+	s.adapted = cfg.Adapt(s.given)
 	return nil
 }

@@ -95,6 +95,7 @@ runs share one folder, which --resume also accepts, and the table at the end com
 				if opt.World, opt.Chosen, err = src.fit(c, &cfg); err != nil {
 					return err
 				}
+				opt.Chosen = append(src.adapted, opt.Chosen...)
 			}
 			if seeds > 0 {
 				report, err := run.TrainSeeds(c.Context(), cfg, seeds, opt)

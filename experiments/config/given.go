@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -62,11 +63,12 @@ func (g Given) Args(c *Config) {
 
 // Adapt drops what c, a preset that the user has changed, says of a teacher and of rivals, if that no longer fits and the user has
 // not said it: a teacher and rivals that rank by run times where the estimates hide them, and the sizes of an imitation that the
-// user has switched off.
-func (c *Config) Adapt(given Given) {
+// user has switched off. A teacher that is dropped changes what is learned, so chosen has a sentence for it.
+func (c *Config) Adapt(given Given) (chosen []string) {
 	t := &c.Train
 	if t.Imitate != "" && !given["train.imitate"] && c.Descriptor() != nil && c.ownSettings(c.Descriptor()) {
 		if _, err := c.Teacher(); hides(err) {
+			chosen = append(chosen, fmt.Sprintf(`train.imitate "", so the agent imitates nobody: %v; the preset's is %s`, err, t.Imitate))
 			t.Imitate = ""
 		}
 	}
@@ -81,6 +83,7 @@ func (c *Config) Adapt(given Given) {
 	if d := c.Descriptor(); d != nil && c.ownSettings(d) && !given["eval.policies"] && !slices.Equal(c.Eval.Policies, Default().Eval.Policies) {
 		c.Eval.Policies = c.Seeing(c.Eval.Policies)
 	}
+	return chosen
 }
 
 // hides reports whether err is that the estimates hide what a rule asks for.

@@ -9,6 +9,7 @@ import (
 // A preset that imitates and lists rivals stays usable where the user's own changes hide run times or switch the imitation off:
 // what the user has not said follows, and what he has said is refused.
 func TestPresetsAdaptToWhatIsGiven(t *testing.T) {
+	var said []string
 	set := func(assignments ...string) (Config, error) {
 		c, err := Preset("quickstart")
 		if err != nil {
@@ -20,7 +21,7 @@ func TestPresetsAdaptToWhatIsGiven(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c.Adapt(g)
+		said = c.Adapt(g)
 		return c, c.Validate()
 	}
 	if c, err := set(); err != nil || c.Train.Imitate != "hold@slots" || !slices.Contains(c.Eval.Policies, "rollout:sjf+skip") {
@@ -30,7 +31,10 @@ func TestPresetsAdaptToWhatIsGiven(t *testing.T) {
 	if err != nil || c.Train.Imitate != "" || slices.Contains(c.Eval.Policies, "sjf+skip") || !slices.Contains(c.Eval.Policies, "fifo+skip") {
 		t.Errorf("without estimates: imitates %q, compares with %v, %v", c.Train.Imitate, c.Eval.Policies, err)
 	}
-	if c, err := set("train.imitate="); err != nil || c.Train.ImitateSteps != 0 || c.Train.ImitateEpochs != 0 {
+	if want := `train.imitate "", so the agent imitates nobody: hold ranks by run time, which estimates: none hides; the preset's is hold@slots`; !slices.Equal(said, []string{want}) {
+		t.Errorf("without estimates it says %q, want %q", said, want)
+	}
+	if c, err := set("train.imitate="); len(said) > 0 || err != nil || c.Train.ImitateSteps != 0 || c.Train.ImitateEpochs != 0 {
 		t.Errorf("without imitation: %d steps, %d epochs, %v", c.Train.ImitateSteps, c.Train.ImitateEpochs, err)
 	}
 	for _, want := range []string{"train.imitate=sjf@slots", "eval.policies=[sjf+skip]"} {
