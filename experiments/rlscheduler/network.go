@@ -74,7 +74,7 @@ func (s *settings) trained(p study.Plan) ([]*trained, error) {
 		case slices.Contains(absent, a.Where):
 			return nil, workload.Mistake("--agent %s=%s: log %s is not at hand; --data names the folder that has it", a.Where, a.Dir, a.Where)
 		case !slices.Contains(names, a.Where):
-			return nil, workload.Mistake("--agent %s=%s: want %s for the log", a.Where, a.Dir, nearest.OneOf(a.Where, names))
+			return nil, workload.Mistake("--agent %s=%s: log %q is unknown, want %s", a.Where, a.Dir, a.Where, nearest.OneOf(a.Where, names))
 		case slices.ContainsFunc(all, func(t *trained) bool { return t.log == a.Where }):
 			return nil, workload.Mistake("--agent %s=%s: log %s has an agent already, want one for each log", a.Where, a.Dir, a.Where)
 		}
