@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -61,6 +62,7 @@ func experimentListVerb(a *app) *cobra.Command {
 func experimentRunVerb(a *app) *cobra.Command {
 	var (
 		opt    run.PaperOptions
+		agents []string
 		asJSON bool
 	)
 	c := &cobra.Command{
@@ -71,10 +73,15 @@ beside the paper's figures. Finished parts are kept in the experiment's folder: 
 the same command continues. If a setting changes, everything that depends on it is computed again.
 
 The folder holds table.txt, index.html with the figures, results.csv with every result and its interval, rows.csv
-with every single number, and figures/*.svg.`,
+with every single number, and figures/*.svg.
+
+--agent lets a trained agent of yours play beside the others. rlscheduler takes runs and checkpoints of QueueRank-v1
+with env.peer: true, one for each log (generated, Lublin-1, Lublin-2); their rows are called network (best action) and
+network-drawn (actions drawn from the softmax), and are no part of the recorded figures.`,
 		Example: `  gymctl experiment run topdrl --quick
   gymctl experiment run worl-rtgs --out runs/worl --workers 8
-  gymctl experiment run dally --data ../traces --json`,
+  gymctl experiment run dally --data ../traces --json
+  gymctl experiment run rlscheduler --data ../traces --agent Lublin-1=runs/mine --only network`,
 		Args: args(1, 1, "one NAME"),
 		RunE: func(c *cobra.Command, names []string) error {
 			if opt.Plan.Workers < 1 {
@@ -87,6 +94,13 @@ with every single number, and figures/*.svg.`,
 				if c.Flags().Changed(f) && c.Flag(f).Value.String() == "" {
 					return mistake("--%s: got nothing, want %s", f, wantOf(c.Flag(f)))
 				}
+			}
+			for _, text := range agents {
+				where, dir, _ := strings.Cut(text, "=")
+				if where == "" || dir == "" {
+					return mistake("--agent: got %q, want %s", text, wantOf(c.Flag("agent")))
+				}
+				opt.Plan.Agents = append(opt.Plan.Agents, study.Agent{Where: where, Dir: dir})
 			}
 			opt.Commit, opt.Now = about().Commit, a.now
 			opt.Say = a.say
@@ -105,6 +119,7 @@ with every single number, and figures/*.svg.`,
 	f.IntVar(&opt.Plan.Seeds, "seeds", 0, "`N` seeds instead of the experiment's own number")
 	f.IntVar(&opt.Plan.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in total; affects only speed")
 	f.StringVar(&opt.Only, "only", "", "compute only the cells whose names begin with `PREFIX`, and the cells that they need")
+	f.StringArrayVar(&agents, "agent", nil, "a trained agent that plays too: `LOG=DIR` of a run or checkpoint (repeatable)")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	completeDir(c, "out", "data")
 	return c

@@ -51,6 +51,9 @@ func TestExperimentMistakes(t *testing.T) {
 		{"run topdrl --quick --out new --only evil", `no cell's name begins with "evil"; there are 10, such as train/precursor-32/ppo/seed-1`},
 		{"run topdrl --quick --data nowhere", "data folder nowhere: no such file or directory"},
 		{"run estimates --quick --data mine", "data folder mine: it has none of philly/philly_jobs.csv.gz, swf/KTH-SP2-1996-2.1-cln.swf.gz, "},
+		{"run topdrl --quick --agent philly=mine", "--agent philly=mine: experiment topdrl plays no agents but its own"},
+		{"run rlscheduler --quick --agent mine", `--agent: got "mine", want LOG=DIR`},
+		{"run rlscheduler --quick --agent generated=mine", "--agent generated=mine: mine is neither a checkpoint (no manifest.json) nor a run directory (no config.yaml)"},
 		{"run topdrl --quick --data mine", "--data: mine/philly/philly_jobs.csv.gz: no such file or directory"},
 	} {
 		code, out, err := gymctl(t, append([]string{"experiment"}, strings.Fields(c[0])...)...)

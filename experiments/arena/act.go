@@ -72,7 +72,7 @@ func NewActor(dir string) (*Actor, error) {
 		return nil, err
 	}
 	a := &Actor{
-		About: ActorAbout{Env: spec.ID, Name: c.name, Sizes: spec.Action.Sizes, Low: spec.Action.Low, High: spec.Action.High},
+		About: ActorAbout{Env: spec.ID, Name: c.Name, Sizes: spec.Action.Sizes, Low: spec.Action.Low, High: spec.Action.High},
 		spec:  spec, policy: p,
 	}
 	for _, f := range spec.Obs {

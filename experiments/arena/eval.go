@@ -185,8 +185,9 @@ func distinct(cs []contestant, dirs []string) error {
 
 // Opened is a checkpoint that can play.
 type Opened struct {
-	name    string
-	Cfg     config.Config // of its run
+	Name    string          // agent, run and step, as in tables
+	Meta    checkpoint.Meta // what it belongs to
+	Cfg     config.Config   // of its run
 	Weights []byte
 }
 
@@ -221,7 +222,7 @@ func OpenCheckpoint(dir string, spec env.Spec) (*Opened, error) {
 	if _, err := NewPolicy(&cfg, spec, bytes.NewReader(weights)); err != nil {
 		return nil, &workload.InputError{Err: fmt.Errorf("%s does not fit this environment%s: %w", ckpt, misfit(&cfg, err), err)}
 	}
-	return &Opened{checkpointName(cfg.Agent, run, meta.Step), cfg, weights}, nil
+	return &Opened{checkpointName(cfg.Agent, run, meta.Step), meta, cfg, weights}, nil
 }
 
 // misfit explains weights of other shapes in half a sentence.
@@ -245,7 +246,7 @@ func checkpointContestant(dir string, probe sched.Arena) (contestant, error) {
 	if err != nil {
 		return contestant{}, err
 	}
-	return contestant{name: c.name, kind: report.KindCheckpoint, trained: c.Cfg.Estimates(), player: func(e sched.Arena) (player, error) {
+	return contestant{name: c.Name, kind: report.KindCheckpoint, trained: c.Cfg.Estimates(), player: func(e sched.Arena) (player, error) {
 		p, err := NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
 		if err != nil {
 			return nil, err

@@ -101,7 +101,7 @@ func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions
 		if !c.Cfg.Meta() {
 			return nil, workload.Mistake("%s is of agent %s, which does not adapt: compare it in a configuration of its own", dir, c.Cfg.Agent)
 		}
-		all = append(all, entrant{c.name, c.Cfg, c.Weights})
+		all = append(all, entrant{c.Name, c.Cfg, c.Weights})
 	}
 	all = append(all, entrant{"before training", all[0].cfg, nil})
 	r := &report.AdaptReport{Env: f.About.ID, Solved: report.Number(f.About.Solved), Tasks: cfg.Eval.Episodes, Seed: cfg.Eval.Seed, Kernels: kernel.Set()}

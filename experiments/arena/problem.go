@@ -264,7 +264,7 @@ func (p *Problem) entrants(cfg *config.Config, opt *EvalOptions) ([]entrant, err
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, entrant{name: c.name, kind: report.KindCheckpoint, policy: func(e env.Env) (agents.Policy, error) {
+		all = append(all, entrant{name: c.Name, kind: report.KindCheckpoint, policy: func(e env.Env) (agents.Policy, error) {
 			return NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
 		}})
 	}

@@ -28,13 +28,17 @@ const tuneSeed, searchSeed = 1, 1
 var modes = []string{"no", "yes"}
 
 // cells returns the study's units of work: for each log without and with back-filling a key that is tuned, then by set of windows the
-// rules and the key, and the search.
+// rules and the key, the search, and a trained agent where the plan has one.
 func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	logs, _, err := s.given(p)
 	if err != nil {
 		return nil, err
 	}
 	files, err := freshFiles(p)
+	if err != nil {
+		return nil, err
+	}
+	played, err := s.trained(p)
 	if err != nil {
 		return nil, err
 	}
@@ -110,6 +114,25 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 						return s.playSearch(ctx, b, o, mode, log, set, files, keyIn(b.Rows(tune)))
 					},
 				})
+				for _, t := range played {
+					if t.log != o.Name {
+						continue
+					}
+					agent := map[string]any{"network": t.identity(), "draws": s.Draws, "seed": drawSeed}
+					for k, v := range input {
+						agent[k] = v
+					}
+					all = append(all, study.Cell{
+						Key: "network/" + where, Input: agent,
+						Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+							log, err := jobs()
+							if err != nil {
+								return nil, err
+							}
+							return s.playNetwork(ctx, b, o, mode, log, set, files, t)
+						},
+					})
+				}
 			}
 		}
 	}

@@ -25,6 +25,7 @@ type settings struct {
 	Tune   peer.TuneConfig   `yaml:"tune"`
 	State  peer.TuneConfig   `yaml:"state"` // of the key with traits of the state
 	Search peer.SearchConfig `yaml:"search"`
+	Draws  int               `yaml:"draws"` // plays of a trained agent that draw from its softmax
 }
 
 // logSettings names a log of 10,000 jobs on 256 processors.
@@ -51,6 +52,7 @@ func (s *settings) Validate() error {
 		}
 	}
 	l.Add(s.Fresh >= 2 && s.Fresh <= 1000, "fresh", s.Fresh, "2 to 1000")
+	l.Add(s.Draws >= 1 && s.Draws <= 10000, "draws", s.Draws, "1 to 10000")
 	l.Join("tune", s.Tune.Validate())
 	l.Join("state", s.State.Validate())
 	l.Join("search", s.Search.Validate())

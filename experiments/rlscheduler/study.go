@@ -30,11 +30,12 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		return &s
 	}
 	return study.Study{
-		Name:     "rlscheduler",
-		Title:    "RLScheduler's machine and windows: its agent, rules, a tuned key, and that key with a search",
-		Cite:     "Zhang et al., RLScheduler: an automated HPC batch job scheduler using reinforcement learning, SC 2020, and github.com/DIR-LAB/deep-batch-scheduler",
-		RunTimes: ladder.Label("exact"),
-		Takes:    "quick 1 minute, full 20 minutes, with --data 40 minutes on two cores",
+		Name:        "rlscheduler",
+		Title:       "RLScheduler's machine and windows: its agent, rules, a tuned key, and that key with a search",
+		Cite:        "Zhang et al., RLScheduler: an automated HPC batch job scheduler using reinforcement learning, SC 2020, and github.com/DIR-LAB/deep-batch-scheduler",
+		RunTimes:    ladder.Label("exact"),
+		PlaysAgents: true,
+		Takes:       "quick 1 minute, full 20 minutes, with --data 40 minutes on two cores",
 		Cells: func(p study.Plan) ([]study.Cell, error) {
 			s, err := planned(p)
 			if err != nil {
@@ -42,7 +43,7 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 			}
 			return s.cells(p)
 		},
-		Tables:   func(p study.Plan) []study.Table { return valid(p).tables() },
+		Tables:   func(p study.Plan) []study.Table { return valid(p).tables(p) },
 		Figures:  func(p study.Plan) []study.Figure { return valid(p).figures() },
 		Claims:   func(p study.Plan) []study.Claim { return valid(p).claims(p) },
 		Notes:    func(p study.Plan) []string { return valid(p).notes(p) },

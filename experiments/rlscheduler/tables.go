@@ -2,6 +2,7 @@ package rlscheduler
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"clustergym/experiments/study"
@@ -13,7 +14,7 @@ func (s *settings) order() map[string][]string {
 	for i := range s.Logs {
 		logs = append(logs, s.Logs[i].Name)
 	}
-	policies := append([]string{search, state, tuned}, rules...)
+	policies := append([]string{search, state, tuned, network, drawn}, rules...)
 	return map[string][]string{"log": logs, "back-filling": modes, "policy": policies, "trait": traits[:]}
 }
 
@@ -25,15 +26,15 @@ var printed = map[string]string{
 	"Lublin-2 yes fcfs": "247.61", "Lublin-2 yes wfp3-rlscheduler": "318.35", "Lublin-2 yes unicep-rlscheduler": "379.59", "Lublin-2 yes sjf": "91.99", "Lublin-2 yes f1": "148.25",
 }
 
-// agents are the means of RLScheduler's trained agents in the ten windows: the figure that its program prints, which is one draw
+// theirs are the means of RLScheduler's trained agents in the ten windows: the figure that its program prints, which is one draw
 // from its softmax, then the mean and standard deviation of such a mean over 100 draws, and the best action always.
-var agents = map[string][3]string{
+var theirs = map[string][3]string{
 	"Lublin-1 no": {"254.67", "267.4 ± 12.4", "250.50"}, "Lublin-1 yes": {"58.64", "60.8 ± 3.7", "58.43"},
 	"Lublin-2 no": {"724.51", "697.7 ± 36.0", "640.68"}, "Lublin-2 yes": {"118.79", "111.7 ± 8.0", "98.88"},
 }
 
 // tables returns the tables of the report.
-func (s *settings) tables() []study.Table {
+func (s *settings) tables(p study.Plan) []study.Table {
 	two := study.Fixed(2)
 	by := []string{"log", "back-filling", "policy"}
 	// The ten windows overlap, so that an interval over all of them would be too narrow.
@@ -50,10 +51,14 @@ func (s *settings) tables() []study.Table {
 		c.Bare = true
 		few = append(few, c)
 	}
-	deviated := study.Column{Title: "deviates", Metric: "deviated", Format: study.Share, Bare: true}
+	ten := []study.Column{paper, {Title: "deviates", Metric: "deviated", Format: study.Share, Bare: true}}
+	if len(p.Agents) > 0 {
+		spread := study.Column{Title: "± of a draw", Metric: "spread", Format: two, Bare: true}
+		ten, few = append(ten, spread), append(few, spread)
+	}
 	return []study.Table{
 		{
-			Name: "published", Title: "The paper's ten windows of 1,024 jobs", From: published, By: by, Order: s.order(), Columns: []study.Column{paper, deviated},
+			Name: "published", Title: "The paper's ten windows of 1,024 jobs", From: published, By: by, Order: s.order(), Columns: ten,
 			Notes: []string{"paper: what its program prints. All of these windows are training data of its agent; of ours, what lies in jobs 0 to 6999. wfp3-rlscheduler and unicep-rlscheduler take −1 − submit for the wait, as that program does."},
 		},
 		{
@@ -100,7 +105,7 @@ func (s *settings) claims(p study.Plan) []study.Claim {
 	var all []study.Claim
 	for i := range logs {
 		for _, mode := range modes {
-			a, ok := agents[logs[i].Name+" "+mode]
+			a, ok := theirs[logs[i].Name+" "+mode]
 			if !ok {
 				continue
 			}
@@ -108,7 +113,11 @@ func (s *settings) claims(p study.Plan) []study.Claim {
 			if mode == "yes" {
 				what += ", back-filling"
 			}
-			for _, policy := range []string{tuned, state, search} {
+			policies := []string{tuned, state, search}
+			if slices.ContainsFunc(p.Agents, func(a study.Agent) bool { return a.Where == logs[i].Name }) {
+				policies = append(policies, network, drawn)
+			}
+			for _, policy := range policies {
 				all = append(all, study.Claim{
 					What: what + ": its agent, and " + policy, Paper: a[0] + "; " + a[1] + "; " + a[2], Table: "published",
 					Line: map[string]string{"log": logs[i].Name, "back-filling": mode, "policy": policy}, Column: "bounded slowdown",
@@ -132,7 +141,7 @@ func (s *settings) figures() []study.Figure {
 			Series: func(r *study.Results) []study.Series {
 				return r.Bars("fresh", "bounded slowdown", func(l map[string]string) bool {
 					switch l["policy"] {
-					case search, state, tuned, "f1", "f4", "sjf", "smallest-area":
+					case search, state, tuned, network, drawn, "f1", "f4", "sjf", "smallest-area":
 						return l["back-filling"] == mode
 					}
 					return false
@@ -150,6 +159,11 @@ func (s *settings) notes(p study.Plan) []string {
 		"The environment: the means of all rules of the paper's table are equal to the last digit that it prints where its logs are given (--data); every recorded decision and observation of its agent is too.",
 		"tuned: the waiting job of the least key, tuned on jobs 0 to 6999 of the log. tuned-state: the same with five traits of the machine's state, tuned on from there. tuned+search: at each decision, some jobs are tried in futures drawn from the same jobs, without those of the window.",
 		"Run times are known exactly, as in the paper: the logs have no requested times, and its simulator takes the run time.",
+	}
+	if played, err := s.trained(p); err == nil {
+		for _, t := range played {
+			all = append(all, t.said(s.Draws))
+		}
 	}
 	if _, absent, err := s.given(p); err == nil && len(absent) > 0 {
 		why := "there is no --data"

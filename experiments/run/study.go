@@ -38,6 +38,9 @@ func RunStudy(ctx context.Context, s study.Study, opt PaperOptions) (*study.Repo
 			return nil, workload.Mistake("data folder %s: it is a file", d)
 		}
 	}
+	if len(opt.Plan.Agents) > 0 && !s.PlaysAgents {
+		return nil, workload.Mistake("--agent %s=%s: experiment %s plays no agents but its own", opt.Plan.Agents[0].Where, opt.Plan.Agents[0].Dir, s.Name)
+	}
 	if opt.Dir == "" {
 		opt.Dir = PaperDir(s.Name, opt.Plan.Quick)
 	}

@@ -13,6 +13,15 @@ type Plan struct {
 	Data    string // folder of recorded workloads; "" = only generated ones
 	Seeds   int    // number of seeds; 0 = the study's own
 	Workers int    // total number of goroutines; must not influence results
+	// Agents are trained agents that play beside the study's policies, for studies with PlaysAgents. They are never part of the
+	// recorded figures.
+	Agents []Agent
+}
+
+// Agent is a trained agent that plays beside the policies of a study.
+type Agent struct {
+	Where string // the workload that it plays, as the study calls it
+	Dir   string // run or checkpoint
 }
 
 // Mode returns "quick" or "full".
@@ -38,6 +47,8 @@ type Study struct {
 	// RunTimes says what the policies of all tables know of run times, as ladder.Label does; "" = the tables say it, or there
 	// is nothing to know.
 	RunTimes string
+	// PlaysAgents says that Cells and Tables heed Plan.Agents.
+	PlaysAgents bool
 
 	// Cells returns the units of work. A cell must follow those that it reads.
 	Cells  func(Plan) ([]Cell, error)

@@ -1,0 +1,282 @@
+package rlscheduler
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"clustergym/agents"
+	"clustergym/agents/ppo"
+	"clustergym/env"
+	"clustergym/env/cluster"
+	peer "clustergym/env/peer/rlscheduler"
+	"clustergym/env/queuerank"
+	"clustergym/env/sim"
+	"clustergym/experiments/arena"
+	"clustergym/experiments/rundir"
+	"clustergym/experiments/statistic"
+	"clustergym/experiments/study"
+	"clustergym/experiments/workload"
+	"clustergym/internal/nearest"
+	"clustergym/internal/par"
+	"clustergym/internal/rng"
+	"clustergym/traces"
+)
+
+// Rows of a trained agent. It acts alone, without a search.
+const (
+	network = "network"       // always the best action
+	drawn   = "network-drawn" // the mean of several plays that draw from its softmax, as RLScheduler's program draws once
+)
+
+// drawSeed decides the draws from the softmax.
+const drawSeed = 1
+
+// trained is an agent that was trained in QueueRank-v1 on this machine.
+type trained struct {
+	log     string // where it plays
+	found   *arena.Opened
+	env     queuerank.Config // of its run
+	on      string           // the workload of its run
+	longest time.Duration    // the largest run time that it was trained on
+	jobs    int              // of its training part
+	// scale holds the jobs of its training part as this machine has them. Observations are scaled by their maxima, whatever log
+	// is played.
+	scale []traces.Job
+}
+
+// trained opens the agents of p. Faults are the user's mistakes.
+func (s *settings) trained(p study.Plan) ([]*trained, error) {
+	if len(p.Agents) == 0 {
+		return nil, nil
+	}
+	logs, absent, err := s.given(p)
+	if err != nil {
+		return nil, err
+	}
+	var all []*trained
+	for _, a := range p.Agents {
+		var names []string
+		for i := range logs {
+			names = append(names, logs[i].Name)
+		}
+		switch {
+		case slices.Contains(absent, a.Where):
+			return nil, workload.Mistake("--agent %s=%s: log %s is not at hand; --data names the folder that has it", a.Where, a.Dir, a.Where)
+		case !slices.Contains(names, a.Where):
+			return nil, workload.Mistake("--agent %s=%s: log %q is unknown, want %s", a.Where, a.Dir, a.Where, nearest.OneOf(a.Where, names))
+		case slices.ContainsFunc(all, func(t *trained) bool { return t.log == a.Where }):
+			return nil, workload.Mistake("--agent %s=%s: log %s has an agent already, want one for each log", a.Where, a.Dir, a.Where)
+		}
+		t, err := open(a)
+		if err != nil {
+			if input, ok := errors.AsType[*workload.InputError](err); ok {
+				return nil, &workload.InputError{Err: fmt.Errorf("--agent %s=%s: %w", a.Where, a.Dir, input.Err)}
+			}
+			return nil, err
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// open reads a checkpoint, and the jobs of its run for the scales of observations.
+func open(a study.Agent) (*trained, error) {
+	if _, err := os.Stat(a.Dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, workload.Mistake("there is no such folder")
+	}
+	_, run, err := rundir.CheckpointDir(a.Dir)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := rundir.ReadConfig(run)
+	if err != nil {
+		return nil, err
+	}
+	settings, ok := cfg.Env.Settings.(*queuerank.Config)
+	if !ok || cfg.Env.ID != queuerank.ID {
+		return nil, workload.Mistake("it was trained in %s, want %s with env.peer: true", cfg.Env.ID, queuerank.ID)
+	}
+	est, err := sim.ParseEstimates(settings.Estimates)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !settings.Peer:
+		return nil, workload.Mistake("it was trained with env.peer: false, want true: another machine than RLScheduler's")
+	case est.Mode != sim.EstimateExact && est.Mode != sim.EstimateTrace:
+		return nil, workload.Mistake("it was trained with env.estimates: %s, want exact or trace: requests are known here", settings.Estimates)
+	case settings.Forecast.Shown(est):
+		return nil, workload.Mistake("it was trained with env.forecast: %s, want auto or off: this machine shows no forecasts", settings.Forecast)
+	}
+	world, err := arena.NewWorld(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	if world.GPUs != procs {
+		return nil, workload.Mistake("it was trained on %d processors, want %d", world.GPUs, procs)
+	}
+	t := &trained{log: a.Where, env: *settings, on: world.Trace.String()}
+	for _, j := range world.Workload.Windows.Jobs(traces.Training) {
+		asked := est.OfJob(&j)
+		if user, err := strconv.Atoi(j.User); j.MemBytes > 0 || err == nil && user > 0 {
+			return nil, workload.Mistake("the jobs that it was trained on have users or memory, which the jobs of this machine have not")
+		}
+		t.longest = max(t.longest, asked)
+		t.scale = append(t.scale, traces.Job{ID: j.ID, Submit: j.Submit, Work: asked, Estimate: asked, GPUs: j.GPUs, GPUMilli: 1000})
+	}
+	t.jobs = len(t.scale)
+	e, err := t.open(modes[0], nil)
+	if err != nil {
+		return nil, err
+	}
+	if t.found, err = arena.OpenCheckpoint(a.Dir, e.Spec()); err != nil {
+		return nil, err
+	}
+	return t, world.Same(t.found.Meta.Extra, run)
+}
+
+// identity is what the agent's play depends on.
+func (t *trained) identity() map[string]any {
+	sum := sha256.Sum256(t.found.Weights)
+	return map[string]any{"weights": hex.EncodeToString(sum[:]), "longest": t.longest, "env": fmt.Sprintf("%+v", t.env), "agent": t.found.Cfg.Agent}
+}
+
+// open returns the environment of the agent's run over windows, at this machine: requests as the rules know them, back-filling as mode
+// says, and the scales of the training.
+func (t *trained) open(mode string, windows windowsOf) (*queuerank.Env, error) {
+	c := t.env
+	c.Window, c.Load, c.Filter, c.MaxGPUs, c.Backfill = length, 0, false, procs, "none"
+	c.Metric, c.Reward, c.Estimates = "bsld", "minus", "trace"
+	if mode == "yes" {
+		c.Backfill = "easy"
+	}
+	return queuerank.New(c, cluster.Spec{Name: "swf-256", Pool: procs}, windows, t.scale, traces.Test)
+}
+
+// windowsOf are windows of jobs for QueueRank-v1.
+type windowsOf [][]traces.Job
+
+// At implements sched.Windows.
+func (w windowsOf) At(_ traces.Part, _ uint64, i int) (warm, counted []traces.Job, first int, err error) {
+	return nil, w[i], 0, nil
+}
+
+// simulated returns jobs of the machine as jobs of the simulator.
+func simulated(jobs []peer.Job) []traces.Job {
+	all := make([]traces.Job, len(jobs))
+	for i := range jobs {
+		j := &jobs[i]
+		all[i] = traces.Job{
+			ID: j.ID, Submit: time.Duration(j.Submit) * time.Second, Work: time.Duration(j.Run) * time.Second,
+			Estimate: time.Duration(j.Request) * time.Second, GPUs: int(j.Procs), GPUMilli: 1000,
+		}
+	}
+	return all
+}
+
+// play returns the bounded slowdown in each window with the best action, and by draw and window with actions drawn from the
+// softmax. An agent that has no softmax has no draws.
+func (t *trained) play(ctx context.Context, workers, draws int, mode string, windows []window) (best []float64, drawn [][]float64, err error) {
+	jobs := make(windowsOf, len(windows))
+	for i := range windows {
+		jobs[i] = simulated(windows[i].jobs)
+	}
+	if t.found.Cfg.Agent != "ppo" {
+		draws = 0
+	}
+	plays := make([][]float64, 1+draws) // the best actions first
+	for i := range plays {
+		plays[i] = make([]float64, len(windows))
+	}
+	type hand struct{ best, draw *agents.Player }
+	hands := make([]*hand, max(1, workers))
+	err = par.For(ctx, workers, len(windows)*len(plays), func(worker, game int) error {
+		h := hands[worker]
+		if h == nil {
+			e, err := t.open(mode, jobs)
+			if err != nil {
+				return err
+			}
+			p, err := arena.NewPolicy(&t.found.Cfg, e.Spec(), bytes.NewReader(t.found.Weights))
+			if err != nil {
+				return err
+			}
+			h = &hand{best: agents.NewPlayer(e, p)}
+			if p, ok := p.(*ppo.Policy); ok {
+				h.draw = agents.NewPlayer(e, p.Sampling())
+			}
+			hands[worker] = h
+		}
+		k, i := game/len(windows), game%len(windows)
+		player, src := h.best, (*rand.Rand)(nil)
+		if k > 0 {
+			player, src = h.draw, rng.Stream(rng.At(drawSeed, uint64(k), uint64(i)), "rlscheduler/draw")
+		}
+		if _, _, err := player.Play(ctx, env.Episode{Window: i}, src); err != nil {
+			return fmt.Errorf("window %s: %w", windows[i].name, err)
+		}
+		ts := player.TimeStep()
+		if ts.Kind != env.Terminated {
+			return fmt.Errorf("window %s: the clock has run out", windows[i].name)
+		}
+		plays[k][i] = ts.Info[queuerank.InfoBSLD]
+		return nil
+	})
+	return plays[0], plays[1:], err
+}
+
+// playNetwork plays a trained agent.
+func (s *settings) playNetwork(ctx context.Context, b *study.Bench, o *logSettings, mode string, log []peer.Job, set string, files []string, t *trained) (rows []study.Row, err error) {
+	windows, err := s.windows(ctx, o, log, set, files)
+	if err != nil {
+		return nil, err
+	}
+	best, draws, err := t.play(ctx, b.Workers, s.Draws, mode, windows)
+	if err != nil {
+		return nil, err
+	}
+	means := make([]float64, len(draws)) // by draw, over the windows
+	for i := range windows {
+		w := &windows[i]
+		rows = append(rows, row(o, mode, set, network, w, "bsld", best[i]))
+		if len(draws) == 0 {
+			continue
+		}
+		sum := 0.0
+		for k := range draws {
+			sum += draws[k][i]
+			means[k] += draws[k][i] / float64(len(windows))
+		}
+		rows = append(rows, row(o, mode, set, drawn, w, "bsld", sum/float64(len(draws))))
+	}
+	if len(draws) > 1 {
+		rows = append(rows, row(o, mode, set, drawn, &window{name: "all"}, "spread", deviation(means)))
+	}
+	return rows, nil
+}
+
+// deviation returns the standard deviation, with n − 1.
+func deviation(x []float64) float64 {
+	mean, sum := statistic.Mean(x), 0.0
+	for _, v := range x {
+		sum += (v - mean) * (v - mean)
+	}
+	return math.Sqrt(sum / float64(len(x)-1))
+}
+
+// said describes the agent for the notes of the report.
+func (t *trained) said(draws int) string {
+	return fmt.Sprintf("network and network-drawn on %s: %s, trained on %d jobs of %s. The second is the mean of %d plays that draw from its softmax. Its requests are divided by %d s, the longest run time of those jobs, in every log.",
+		t.log, t.found.Name, t.jobs, t.on, draws, int64(t.longest/time.Second))
+}
