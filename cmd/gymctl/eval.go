@@ -32,7 +32,7 @@ func evalVerb(a *app) *cobra.Command {
 		seeds   int
 		polices []string
 		budget  string
-		hold    string
+		weights weightFlags
 		noWhole bool
 		asJSON  bool
 		html    string
@@ -112,7 +112,7 @@ the exit code is 1.`,
 			if err := budgetOf(c, budget, cfg.Policies(), &cfg.Eval.Rollout); err != nil {
 				return err
 			}
-			if err := holdOf(c, hold, cfg.Policies(), &cfg.Eval.Hold); err != nil {
+			if err := weights.read(c, cfg.Policies(), &cfg.Eval.Hold, &cfg.Eval.Index); err != nil {
 				return err
 			}
 			rungs, err := rungsOf(c, onRungs, &cfg)
@@ -182,7 +182,7 @@ the exit code is 1.`,
 	f.StringArrayVar(&opt.Checkpoints, "checkpoint", nil, "run or checkpoint `DIR` (repeatable)")
 	f.StringSliceVar(&polices, "policies", nil, "policies to compare with, joined by commas: `POLICY`")
 	budgetFlag(f, &budget)
-	holdFlag(f, &hold)
+	weights.flags(f)
 	f.IntVar(&windows, "windows", 32, "at most `N` test windows")
 	f.IntVar(&games, "episodes", 100, "`N` test episodes, for environments without a workload")
 	f.IntVar(&seeds, "seeds", 1, "play random policies `N` times")

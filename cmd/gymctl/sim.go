@@ -26,7 +26,8 @@ func simVerb(a *app) *cobra.Command {
 	generated := cfg.Cluster
 	cfg.Cluster = ""
 	var asJSON bool
-	var events, html, jobsOut, budget, hold string
+	var events, html, jobsOut, budget string
+	var weights weightFlags
 	var sets []string
 	c := &cobra.Command{
 		Use:   "sim [FILE]",
@@ -99,7 +100,7 @@ dally-waiting-only and dally-published are that of Dally's authors, with the pol
 			if err := budgetOf(c, budget, cfg.Policies, &cfg.Rollout); err != nil {
 				return err
 			}
-			if err := holdOf(c, hold, cfg.Policies, &cfg.Policy.Hold); err != nil {
+			if err := weights.read(c, cfg.Policies, &cfg.Policy.Hold, &cfg.Policy.Index); err != nil {
 				return err
 			}
 			if err := cfg.Validate(); err != nil {
@@ -129,7 +130,7 @@ dally-waiting-only and dally-published are that of Dally's authors, with the pol
 	f.StringVar(&cfg.Admission, "admission", cfg.Admission, "strict, skip or commit, for policies that do not name one")
 	f.StringVar(&cfg.Backfill, "backfill", cfg.Backfill, "none, easy or conservative, for policies that do not name one")
 	budgetFlag(f, &budget)
-	holdFlag(f, &hold)
+	weights.flags(f)
 	f.StringVar(&cfg.Policy.Placement, "placement", cfg.Policy.Placement, "which GPUs a job gets")
 	f.StringVar(&cfg.Policy.Estimates, "estimates", cfg.Policy.Estimates, "run times that policies see: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
 	f.StringVar(&cfg.Simulator.Comm, "comm", cfg.Simulator.Comm, "how a placement slows a gang down: "+strings.Join(sim.CommNames(), ", "))

@@ -19,13 +19,13 @@ import (
 
 func trainVerb(a *app) *cobra.Command {
 	var (
-		src    configSource
-		opt    run.TrainOptions
-		resume string
-		seeds  int
-		asJSON bool
-		html   string
-		hold   string
+		src     configSource
+		opt     run.TrainOptions
+		resume  string
+		seeds   int
+		asJSON  bool
+		html    string
+		weights weightFlags
 	)
 	c := &cobra.Command{
 		Use:   "train",
@@ -49,7 +49,8 @@ TensorBoard (with the evaluation, and all keys as hyper-parameters), checkpoints
 validation windows) and eval/test.json. Ctrl-C saves and ends with exit code 130; --resume continues bit for bit. --workers
 affects only speed.
 
---hold FILE gives the weights of gymctl tune to the teacher hold@slots, which the quick start imitates, and to the rival hold.
+--hold FILE gives the weights of gymctl tune to the teacher hold@slots, which the quick start imitates, and to the rival hold;
+--index FILE likewise those of index, where jobs can be stopped (--set train.imitate=index@slots).
 
 --html writes a page at the end: learning curves with the rivals as lines, paired differences with their intervals, and the
 agent's schedule of a test window beside SJF's.
@@ -80,7 +81,7 @@ runs share one folder, which --resume also accepts, and the table at the end com
 			if cfg.Train.Imitate != "" {
 				players = append(players, cfg.Train.Imitate)
 			}
-			if err := holdOf(c, hold, players, &cfg.Eval.Hold); err != nil {
+			if err := weights.read(c, players, &cfg.Eval.Hold, &cfg.Eval.Index); err != nil {
 				return err
 			}
 			if seeds, err = seedsOf(c, seeds, &opt); err != nil {
@@ -137,7 +138,7 @@ runs share one folder, which --resume also accepts, and the table at the end com
 	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed")
 	f.StringVar(&opt.Tags, "tags", "sb3", "names in TensorBoard: sb3 or cleanrl")
 	f.BoolVar(&opt.NoEval, "no-eval", false, "skip the comparison at the end")
-	holdFlag(f, &hold)
+	weights.flags(f)
 	htmlFlag(f, &html)
 	f.BoolVar(&asJSON, "json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
 	completeDir(c, "run-dir", "resume")
@@ -171,7 +172,7 @@ func (s *configSource) trainConfig(c *cobra.Command, resume string, opt *run.Tra
 	if resume == "" {
 		return config.Config{}, mistake(`--resume: got "", want the directory of a run`)
 	}
-	if name := s.changed(c, "config", "env", "trace", "format", "columns", "sort", "cluster", "estimates", "agent", "seed", "run-dir", "hold"); name != "" {
+	if name := s.changed(c, "config", "env", "trace", "format", "columns", "sort", "cluster", "estimates", "agent", "seed", "run-dir", "hold", "index"); name != "" {
 		return config.Config{}, mistake("--%s does not go with --resume: the run's own config.yaml says it", name)
 	}
 	opt.Resume, opt.RunDir = true, resume

@@ -29,22 +29,27 @@ func tuneVerb(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "tune",
-		Short: "Fit the scheduler hold to a workload by simulation",
+		Short: "Fit the scheduler hold, or index, to a workload by simulation",
 		Long: `tune looks for the weights of hold with which a workload has the least mean JCT on a cluster. hold starts short
 jobs first, and holds jobs back that would block the cluster for shorter ones to come; 13 weights say when
 (docs/tuning.md). tune draws weights, simulates windows of the training part with all of them, and moves to those that do
 best (the cross-entropy method). No network is trained: a window takes less than a millisecond.
 
+Where running jobs can be stopped (env.preempt: true), tune looks for the 13 weights of index instead, which ranks jobs that
+run and wait together by a sum of traits, and stops jobs at the environment's price. A window takes some milliseconds.
+
 Workload, cluster and environment are those of a configuration (-c, default quickstart); --trace and --cluster replace them.
 Every few generations the weights play the validation windows; the best of these are the result, the weights at the
 beginning included. Test windows are not played.
 
-The folder holds hold.yaml, the weights, and search.json, from which the same command continues after Ctrl-C or with more
---generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does gymctl sim.`,
+The folder holds hold.yaml or index.yaml, the weights, and search.json, from which the same command continues after Ctrl-C or
+with more --generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does gymctl sim; likewise --index.`,
 		Example: `  gymctl tune --dir runs/hold
   gymctl eval --policies sjf+skip,hold,rollout:hold --hold runs/hold/hold.yaml --no-whole
   gymctl tune -c quickstart-exact --set trace.synth.jobs=60000 --generations 20 --dir runs/exact
-  gymctl tune --trace jobs.csv --cluster mycluster.yaml --dir runs/mine`,
+  gymctl tune --trace jobs.csv --cluster mycluster.yaml --dir runs/mine
+  gymctl tune -c jobselect-preempt --dir runs/index
+  gymctl eval -c jobselect-preempt --policies gittins+skip,index+skip,index@slots --index runs/index/index.yaml --no-whole`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if opt.Workers < 1 {
@@ -57,6 +62,10 @@ The folder holds hold.yaml, the weights, and search.json, from which the same co
 			if err != nil {
 				return err
 			}
+			policy := tune.Fits(&cfg)
+			if err := opt.Check(policy); err != nil {
+				return flagFaults(c, err, nil)
+			}
 			cfg.Eval.Policies = nil
 			if err := tune.Able(&cfg); err != nil {
 				return mistake("tune: %w", err)
@@ -65,7 +74,7 @@ The folder holds hold.yaml, the weights, and search.json, from which the same co
 				return evalFaults(c, err, map[string]string{"env.estimates": "estimates"})
 			}
 			if opt.Dir == "" {
-				opt.Dir = rundir.Default("hold", a.now())
+				opt.Dir = rundir.Default(policy, a.now())
 			}
 			if _, err := os.Stat(filepath.Join(opt.Dir, rundir.ConfigFile)); err == nil {
 				return mistake("--dir: %s holds a training run; want a folder of its own", opt.Dir)
@@ -106,13 +115,9 @@ The folder holds hold.yaml, the weights, and search.json, from which the same co
 			if err != nil {
 				return stopped(err)
 			}
-			file := filepath.Join(opt.Dir, tune.HoldFile)
+			file := filepath.Join(opt.Dir, h.File())
 			if asJSON {
-				return a.json(struct {
-					File  string             `json:"file"`
-					Hold  map[string]float64 `json:"hold"`
-					About *tune.Report       `json:"report"`
-				}{file, weightsOf(&h), r})
+				return a.json(map[string]any{"file": file, h.Policy: weightsOf(&h), "report": r})
 			}
 			return a.tuned(file, c, &h, r)
 		},
@@ -125,40 +130,43 @@ The folder holds hold.yaml, the weights, and search.json, from which the same co
 	f.StringSliceVar(&opt.Only, "only", nil, "move these weights alone, joined by commas: `WEIGHTS`, as width,spread")
 	f.Uint64Var(&opt.Seed, "seed", opt.Seed, "seed of the draws")
 	f.IntVar(&opt.Workers, "workers", opt.Workers, "`N` goroutines; affects only speed")
-	f.StringVarP(&opt.Dir, "dir", "o", "", "`DIR` of the result (default runs/hold-TIME)")
+	f.StringVarP(&opt.Dir, "dir", "o", "", "`DIR` of the result (default runs/hold-TIME, or runs/index-TIME)")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	src.flags(c, "quickstart")
 	completeDir(c, "dir")
-	completeList(c, "only", func(*cobra.Command, string) []string { return heuristic.HoldNames() })
+	completeList(c, "only", func(*cobra.Command, string) []string {
+		names := append(heuristic.HoldNames(), heuristic.IndexNames()...)
+		slices.Sort(names)
+		return slices.Compact(names)
+	})
 	return c
 }
 
-func weightsOf(h *heuristic.Hold) map[string]float64 {
+func weightsOf(w *tune.Weights) map[string]float64 {
 	all := map[string]float64{}
-	for i, w := range h.Weights() {
-		all[heuristic.HoldNames()[i]] = *w
+	for i, x := range w.Values() {
+		all[w.Names()[i]] = *x
 	}
 	return all
 }
 
 // tuned prints what was found.
-func (a *app) tuned(file string, c *cobra.Command, h *heuristic.Hold, r *tune.Report) error {
-	ref := r.Rules[tune.Reference]
+func (a *app) tuned(file string, c *cobra.Command, w *tune.Weights, r *tune.Report) error {
+	ref := r.Rules[w.Reference()]
 	rows := [][]string{}
 	row := func(name string, jct float64) {
 		rows = append(rows, []string{name, fmt.Sprintf("%.2f h", jct/3600), fmt.Sprintf("%+.1f %%", 100*(jct/ref-1))})
 	}
-	for _, name := range []string{"smallest+skip", "sjf+skip", tune.Reference} {
+	for _, name := range w.Rivals() {
 		row(name, r.Rules[name])
 	}
-	row("hold, at the beginning", r.Start)
-	row(fmt.Sprintf("hold, after generation %d", r.At), r.Best)
+	row(w.Policy+", at the beginning", r.Start)
+	row(fmt.Sprintf("%s, after generation %d", w.Policy, r.At), r.Best)
 	a.printf("%d validation windows, which chose the weights (%.1f million jobs simulated):\n", r.Windows, r.Jobs)
-	if err := a.table(1, []string{"policy", "mean JCT", "vs " + tune.Reference}, rows); err != nil {
+	if err := a.table(1, []string{"policy", "mean JCT", "vs " + w.Reference()}, rows); err != nil {
 		return err
 	}
-	a.printf("weights: %s\non test windows: gymctl eval %s\n", file, shellWords(append(workloadOf(c),
-		"--policies", "sjf+skip,"+tune.Reference+",hold,rollout:hold", "--hold", file, "--no-whole")))
+	a.printf("weights: %s\non test windows: gymctl eval %s\n", file, shellWords(append(workloadOf(c), w.Compared(file)...)))
 	return nil
 }
 
@@ -207,26 +215,44 @@ func (p *progress) generation(done, all int) {
 	p.line.show(func(width int) []string { return p.train.parts(width, int64(done)) })
 }
 
-// holdFlag adds --hold.
-func holdFlag(f *pflag.FlagSet, file *string) {
-	f.StringVar(file, "hold", "", "weights of the policy hold: `FILE` of gymctl tune (without it, the default ones)")
+// weightFlags are --hold and --index: the files of the weights of these policies.
+type weightFlags struct{ hold, index string }
+
+func (w *weightFlags) flags(f *pflag.FlagSet) {
+	f.StringVar(&w.hold, "hold", "", "weights of the policy hold: `FILE` of gymctl tune (without it, the default ones)")
+	f.StringVar(&w.index, "index", "", "weights of the policy index: `FILE` of gymctl tune (without it, the default ones)")
 }
 
-// holdOf sets the weights to those of the file of --hold, if it is given; policies are those that it is for.
-func holdOf(c *cobra.Command, file string, policies []string, h *heuristic.Hold) error {
-	if !c.Flags().Changed("hold") {
-		return nil
+// read sets the weights to those of the files that are given; policies are those that they are for.
+func (w *weightFlags) read(c *cobra.Command, policies []string, hold *heuristic.Hold, index *heuristic.Index) error {
+	for _, x := range []struct{ name, file string }{{"hold", w.hold}, {"index", w.index}} {
+		if !c.Flags().Changed(x.name) {
+			continue
+		}
+		if !slices.ContainsFunc(policies, func(p string) bool { return weighs(p, x.name) }) {
+			want := "hold, hold@slots or rollout:hold"
+			if x.name == "index" {
+				want = "index+skip or index@slots"
+			}
+			return mistake("--%s: none of %s is %s; want a policy %s", x.name, strings.Join(policies, ", "), x.name, want)
+		}
+		got, err := tune.Read(x.name, x.file)
+		if err != nil {
+			return err
+		}
+		if x.name == "hold" {
+			*hold = got.Hold
+		} else {
+			*index = got.Index
+		}
 	}
-	if !slices.ContainsFunc(policies, func(p string) bool {
-		base, _ := rollout.Split(p)
-		return strings.TrimSuffix(strings.TrimPrefix(base, "hindsight:"), "@slots") == "hold"
-	}) {
-		return mistake("--hold: none of %s is hold; want a policy hold, hold@slots or rollout:hold", strings.Join(policies, ", "))
-	}
-	got, err := tune.ReadHold(file)
-	if err != nil {
-		return err
-	}
-	*h = got
 	return nil
+}
+
+// weighs reports whether the policy called name is one of order, whose weights can be given.
+func weighs(name, order string) bool {
+	base, _ := rollout.Split(name)
+	base = strings.TrimSuffix(strings.TrimPrefix(base, "hindsight:"), "@slots")
+	base, _, _ = strings.Cut(base, "+")
+	return base == order
 }

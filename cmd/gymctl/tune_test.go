@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -60,7 +61,13 @@ func TestTuneFindsWeightsThatOthersPlay(t *testing.T) {
 		{"tune --estimates none", "hold ranks by run time, which estimates: none hides"},
 		{"tune -c cartpole-ppo", "tune: CartPole-v1 has no simulator to play hold on; want a scheduling environment such as JobSelect-v1"},
 		{"tune -c dagplace-ddqn", "tune: DAGPlace-v1 has no simulator to play hold on; want a scheduling environment such as JobSelect-v1"},
-		{"tune -c jobselect-preempt", "tune: env.preempt is true, and hold never stops a running job; want env.preempt: false"},
+		{"tune -c jobselect-preempt --only base", `--only: got "base", want one of left`},
+		{"eval -c jobselect-preempt --policies srtf+skip,hold@slots --index w/hold.yaml", "--index: none of srtf+skip, hold@slots is index; want a policy index+skip or index@slots"},
+		{"eval -c jobselect-preempt --policies index@slots --index none.yaml", "weights of index: none.yaml: no such file"},
+		{"eval -c jobselect-preempt --policies index --index odd.yaml", "odd.yaml:1: bsae: unknown key"},
+		{"eval -c jobselect-preempt --policies rollout:index@slots", "index remembers which jobs it stops and starts at one time"},
+		{"train -c jobselect-preempt --index none.yaml --run-dir r", "--index: none of "},
+		{"train --resume run --index w/hold.yaml", "--index does not go with --resume"},
 		{"tune --dir odd.yaml", "--dir: "},
 		{"tune --set trace.synth.jobs=600", "too few jobs: the training part"},
 		{"tune --dir run", "--dir: run holds a training run; want a folder of its own"},
@@ -102,4 +109,32 @@ func TestTheCommandAtTheEndIsAboutTheSameWorkload(t *testing.T) {
 	// Other jobs under the same name are another search.
 	write(t, "a 'b.csv", strings.Replace(data, "submit_time", "At", 1)+"\n")
 	wrong(t, args, "trace a 'b.csv has changed since the run in a b began")
+}
+
+// Where jobs can be stopped, tune finds the weights of index, which eval, sim and train play.
+func TestTuneFindsTheWeightsOfIndex(t *testing.T) {
+	t.Chdir(t.TempDir())
+	few := strings.Fields("-c jobselect-preempt --set trace.synth.jobs=3000 --set env.window=48 --set env.warm=16 --set env.load=2")
+	tuning := slices.Concat([]string{"tune"}, few, strings.Fields("--population 4 --windows 6 --every 1 --seed 3 --generations 2 --dir w"))
+	out := must(t, tuning...)
+	for _, want := range []string{"srtf+skip ", "gittins+skip ", "index, at the beginning ", "weights: w/index.yaml",
+		"on test windows: gymctl eval --config jobselect-preempt --set trace.synth.jobs=3000 --set env.window=48 --set env.warm=16 --set env.load=2 --policies las+skip,srtf+skip,gittins+skip,index+skip --index w/index.yaml --no-whole\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("printed %q, want %q in it", out, want)
+		}
+	}
+	if doc := must(t, append(tuning, "--json")...); !strings.Contains(doc, `"file":"w/index.yaml"`) || !strings.Contains(doc, `"index":{"attained":`) {
+		t.Errorf("the document is %s", doc)
+	}
+	eval := slices.Concat([]string{"eval"}, few, strings.Fields("--windows 4 --no-whole --policies index+skip,index@slots"))
+	write(t, "long.yaml", "left: -1\nwidth: 0.5\n")
+	plain, given := must(t, eval...), must(t, append(eval, "--index", "long.yaml")...)
+	if rest := strings.Fields("--set eval.index.left=-1 --set eval.index.width=0.5"); given == plain || must(t, append(eval, rest...)...) != given {
+		t.Errorf("eval printed\n%s, with weights\n%s", plain, given)
+	}
+	sim := strings.Fields("sim --jobs 200 --cluster 4x4 --policy index")
+	plain, given = must(t, sim...), must(t, append(sim, "--index", "long.yaml")...)
+	if rest := strings.Fields("--set policy.index.left=-1 --set policy.index.width=0.5"); given == plain || must(t, append(sim, rest...)...) != given {
+		t.Errorf("sim printed\n%s, with weights\n%s", plain, given)
+	}
 }

@@ -61,6 +61,7 @@ var clocked = map[string]string{
 var unscaled = map[string]string{
 	"multifactor": "it weighs hours against sizes",
 	"hold":        "it weighs hours, and those below a second count as one",
+	"index":       "as hold",
 	"las-2d":      "jobs fall at whole seconds",
 	"unicep":      "as RLScheduler's code it adds 10⁻¹⁵ s to waits",
 	"gavel-las":   "gangs that change places start again a nanosecond later",

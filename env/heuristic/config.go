@@ -46,6 +46,8 @@ type Config struct {
 	History     int           `yaml:"history,omitempty"` // number of past leases that dally's tuner looks at
 	// Hold are the weights of hold; zero = DefaultHold of the estimates.
 	Hold Hold `yaml:"hold,omitempty"`
+	// Index are the weights of index; zero = DefaultIndex of the estimates.
+	Index Index `yaml:"index,omitempty"`
 	// Given is the information that fgd and least-interference need.
 	Given Given `yaml:"-"`
 	// Workload is every job of the run. Only exact needs it, to plan with. It is not changed.
@@ -100,6 +102,7 @@ func (c *Config) Validate() error {
 	l.Add(c.History >= 0 && c.History <= 1e6, "history", c.History, "a number of leases, 0 to 1e6")
 	l.Add(c.Align >= 0 && c.Align <= 1, "align", c.Align, "0 to 1")
 	l.Join("hold", c.Hold.Validate())
+	l.Join("index", c.Index.Validate())
 	return l.Err()
 }
 

@@ -199,7 +199,10 @@ func TestStoppingRulesAreTheSchedulersOfTheirNames(t *testing.T) {
 					}
 					cfg.MinRun, cfg.Running = minRun, 64
 					e := newEnv(t, cfg, spec, jobs)
-					for _, name := range []string{"srtf", "srsf", "gittins"} {
+					for _, name := range []string{"srtf", "srsf", "gittins", "index"} {
+						if name == "index" && estimates == "history" {
+							continue // a stop is news for jobs of its kind, at the same instant for the rule, at the next for the scheduler
+						}
 						ep := env.Episode{Seed: r.Uint64(), Window: -1}
 						mine, _ := endsOfRule(t, e, name, ep)
 						its, n := endsOfScheduler(t, e, cfg, name, ep)
@@ -328,7 +331,7 @@ func TestSchedulersObeyTheMinimumAndPay(t *testing.T) {
 	jobs := tangled(r, 400)
 	free := cfg
 	free.Checkpoint, free.CheckpointPerGPU, free.Restart, free.RestartPerGPU = 0, 0, 0, 0
-	for _, order := range []string{"srtf", "srsf", "gittins", "gittins-2d", "las", "las-2d", "las-2d-prompt", "smallest-preempt"} {
+	for _, order := range []string{"srtf", "srsf", "gittins", "gittins-2d", "index", "las", "las-2d", "las-2d-prompt", "smallest-preempt"} {
 		for _, minRun := range []time.Duration{0, 600 * second} {
 			cfg.MinRun, free.MinRun = minRun, minRun
 			cfg.Checkpoint, cfg.Restart = time.Hour, time.Hour

@@ -54,7 +54,7 @@ func NewRule(name string, e *sched.Env) (*sched.Actor, error) {
 	}
 	for i := range stoppings {
 		if stoppings[i].Name == name {
-			return newStopper(&stoppings[i], e)
+			return newStopper(&stoppings[i], e, heuristic.Index{})
 		}
 	}
 	if name == holdRule.Name {

@@ -179,7 +179,7 @@ func TestNewRuleAndActRefuse(t *testing.T) {
 	if err := p.Act(t.Context(), env.NewBatch(e.Spec(), 2), env.NewActions(e.Spec(), 2), nil); err == nil || !strings.Contains(err.Error(), "2 rows") {
 		t.Errorf("a batch of two rows: %v", err)
 	}
-	if want := []string{"random", "random-start", "fifo", "sjf", "smallest", "area", "hold", "srtf", "srsf", "gittins", "las", "las-2d"}; !slices.Equal(sched.RuleNames(jobselect.Rules()), want) {
+	if want := []string{"random", "random-start", "fifo", "sjf", "smallest", "area", "hold", "srtf", "srsf", "gittins", "las", "las-2d", "index"}; !slices.Equal(sched.RuleNames(jobselect.Rules()), want) {
 		t.Errorf("rules %v, want %v", sched.RuleNames(jobselect.Rules()), want)
 	}
 }

@@ -24,7 +24,7 @@ import (
 // the moment when it reaches a limit.
 type stopping struct {
 	sched.Rule
-	key func(s *sched.State, j sim.Job) rank
+	key func(s *sched.State, j sim.Job) rank // nil = that of an indexer
 }
 
 // rank is a place in line: the least goes first, by key, then by next.
@@ -40,7 +40,11 @@ var stoppings = []stopping{
 		func(s *sched.State, j sim.Job) rank { return queued(s, j, float64(s.View.Ran(j))) }},
 	{sched.Rule{Name: "las-2d", About: "the visible jobs in the queue of least time run × GPUs, running ones first", Stops: true},
 		func(s *sched.State, j sim.Job) rank { return queued(s, j, s.View.GPUTime(j)) }},
+	{indexRule, nil},
 }
+
+// indexRule is the order index, whose weights can be given (NewIndex).
+var indexRule = sched.Rule{Name: "index", About: "the visible jobs with the least sum of weighted traits run", Estimates: true, Stops: true}
 
 // left returns what is left of j, in nanoseconds: of its work where estimates are exact.
 func left(s *sched.State, j sim.Job) float64 {
@@ -103,20 +107,36 @@ func (a *entrant) compare(b *entrant) int {
 
 // stopper plays a stopping rule in one environment.
 type stopper struct {
-	rule *stopping
-	e    *sched.Env
-	k    int // slots, so row r is stopped by action k + r
-	all  []entrant
-	then *cluster.Cluster // what would be free after the stops
-	of   *cluster.Cluster // the cluster that then is a copy of
+	rule  *stopping
+	index *heuristic.Indexer // of index, else nil
+	e     *sched.Env
+	k     int // slots, so row r is stopped by action k + r
+	all   []entrant
+	then  *cluster.Cluster // what would be free after the stops
+	of    *cluster.Cluster // the cluster that then is a copy of
 }
 
-// newStopper returns an actor that plays rule in e.
-func newStopper(rule *stopping, e *sched.Env) (*sched.Actor, error) {
+// NewIndex returns an actor that plays the rule index in e with the given weights; zero = the default ones.
+func NewIndex(e *sched.Env, weights heuristic.Index) (*sched.Actor, error) {
+	if err := weights.Validate(); err != nil {
+		return nil, fmt.Errorf("%s: weights of rule %q: %w", ID, indexRule.Name, err)
+	}
+	return newStopper(&stoppings[slices.IndexFunc(stoppings, func(o stopping) bool { return o.Name == indexRule.Name })], e, weights)
+}
+
+// newStopper returns an actor that plays rule in e, index with weights.
+func newStopper(rule *stopping, e *sched.Env, weights heuristic.Index) (*sched.Actor, error) {
 	if !e.Stops() {
 		return nil, fmt.Errorf("%s: rule %q stops running jobs, which preempt: false does not allow; want preempt: true", ID, rule.Name)
 	}
 	p := &stopper{rule: rule, e: e, k: e.Spec().NoOp - e.Rows()}
+	if rule.key == nil {
+		est, err := sim.ParseEstimates(e.Config().Estimates)
+		if err != nil {
+			return nil, err
+		}
+		p.index = heuristic.NewIndexer(weights, est)
+	}
 	return sched.NewActor(func(mask []bool, _ *rand.Rand) (int32, error) { return p.choose(mask), nil }), nil
 }
 
@@ -147,8 +167,12 @@ func (p *stopper) choose(mask []bool) int32 {
 // line ranks the visible jobs that wait and those that can be stopped.
 func (p *stopper) line(s *sched.State, mask []bool) {
 	p.all = p.all[:0]
+	if p.index != nil {
+		p.index.Reset(s.Seed)
+		p.index.Look(s.View)
+	}
 	add := func(j sim.Job, action int, runs bool) {
-		p.all = append(p.all, entrant{rank: p.rule.key(s, j), pos: s.View.Pos(j), action: int32(action), milli: milli(s, j), runs: runs})
+		p.all = append(p.all, entrant{rank: p.rank(s, j), pos: s.View.Pos(j), action: int32(action), milli: milli(s, j), runs: runs})
 	}
 	for i, j := range s.Slots {
 		add(j, i, false)
@@ -159,6 +183,14 @@ func (p *stopper) line(s *sched.State, mask []bool) {
 		}
 	}
 	slices.SortFunc(p.all, func(a, b entrant) int { return a.compare(&b) })
+}
+
+// rank returns j's place in line.
+func (p *stopper) rank(s *sched.State, j sim.Job) rank {
+	if p.index != nil {
+		return rank{key: p.index.Key(s.View, j)}
+	}
+	return p.rule.key(s, j)
 }
 
 // plan chooses who is to run by counting GPUs, and returns the last of those that must be stopped for it, nil if none must.

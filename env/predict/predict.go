@@ -57,6 +57,14 @@ type Predictor interface {
 	RestoreSnapshot(src []byte) error
 }
 
+// Renewer is an ability that predictors may have.
+type Renewer interface {
+	// Renew returns what Predict would say at this time of the job of this number, which is in the system: since its submit
+	// others may have ended or gone on for long. That it runs itself does not count. Nothing changes, and how the forecast turns
+	// out is learned from the one of its submit alone.
+	Renew(now time.Duration, number int, job *traces.Job) Forecast
+}
+
 // Maker makes predictors that share what no run changes: settings, an archive, a fitted model. Safe for concurrent use.
 type Maker interface {
 	New() Predictor

@@ -17,12 +17,14 @@ type forecasts struct {
 	told bool               // jobs have forecasts: those of by, or in a twin those of the original and of its Future
 	by   predict.Predictor  // nil = nothing
 	past predict.Historian  // by, nil = it is none
+	anew predict.Renewer    // by, nil = it is none
 	of   []predict.Forecast // by job, as of its submit
 }
 
 func (f *forecasts) use(p predict.Predictor) {
 	f.by, f.told = p, p != nil
 	f.past, _ = p.(predict.Historian)
+	f.anew, _ = p.(predict.Renewer)
 }
 
 func (f *forecasts) reset(jobs any) {

@@ -146,6 +146,16 @@ func (v *View) Forecast(j Job) *predict.Forecast {
 	return &v.s.forecasts.of[j]
 }
 
+// Renewed returns what the run's predictor would say of j if it were submitted now: jobs like it that have ended since its submit
+// count. ok is false where nobody can tell: without a predictor, of one that is no predict.Renewer, and in a twin, which has none.
+func (v *View) Renewed(j Job) (f predict.Forecast, ok bool) {
+	p := v.s.forecasts.anew
+	if p == nil {
+		return f, false
+	}
+	return p.Renew(time.Duration(v.s.now), int(j), v.s.traced[j]), true
+}
+
 // Past returns what the run's predictor knows of the jobs of j's user, and of those of its virtual cluster and size. j has
 // just been submitted. Nothing is known without a predictor, or of one that is no predict.Historian.
 func (v *View) Past(j Job) (user, vc predict.Past) {

@@ -66,6 +66,8 @@ type Eval struct {
 	Rollout rollout.Config `yaml:"rollout,omitempty"`
 	// Hold are the weights of hold, zero = its default ones.
 	Hold heuristic.Hold `yaml:"hold,omitempty"`
+	// Index are the weights of index, zero = its default ones.
+	Index heuristic.Index `yaml:"index,omitempty"`
 	// Hindsight is how many schedules hindsight:BASE tries for each window, 0 = DefaultHindsight.
 	Hindsight int `yaml:"hindsight,omitempty"`
 }
@@ -203,6 +205,7 @@ func (c *Config) Validate() error {
 	l.Add(c.Agent != "ppo" || c.PPO.Baseline != ppo.ByGroup || c.Train.Group >= 2, "ppo.baseline", c.PPO.Baseline, `"", or group with train.group, the number of rows that play the same episodes`)
 	l.Add(c.Train.Group == 0 || !c.Meta(), "train.group", c.Train.Group, "0 with agent "+c.Agent)
 	l.Join("eval.hold", c.Eval.Hold.Validate())
+	l.Join("eval.index", c.Eval.Index.Validate())
 	l.Add(c.Eval.Hindsight >= 0 && c.Eval.Hindsight <= 1<<30, "eval.hindsight", c.Eval.Hindsight, "1 to 2^30 schedules for each window, 0 = 2000")
 	l.Add(c.Eval.Validation >= 1 && c.Eval.Validation <= 1<<16, "eval.validation", c.Eval.Validation, "1 to 65536")
 	d := c.Descriptor()

@@ -58,3 +58,39 @@ func TestWeightsReachHold(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Weights of eval.index reach index wherever it plays.
+func TestWeightsReachIndex(t *testing.T) {
+	cfg, err := config.Preset("jobselect-preempt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range []string{"eval.index.left=1", "eval.index.news=0.5"} {
+		if err := configs.Set(&cfg, set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := heuristic.Index{Left: 1, News: 0.5}
+	for _, name := range []string{"index", "index+skip", "index+strict"} {
+		r, err := cfg.Rival(name)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if r.Sched.Order != "index" || r.Sched.Index != want {
+			t.Errorf("%s is %q with order %s and weights %+v, want %+v", name, r.Name, r.Sched.Order, r.Sched.Index, want)
+		}
+	}
+	text, err := configs.Encode(&cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := config.Decode("run.yaml", text); err != nil || again.Eval.Index != want {
+		t.Errorf("read again: %+v, %v", again.Eval.Index, err)
+	}
+	if err := configs.Set(&cfg, "eval.index.elder=1e7"); err == nil {
+		err = cfg.Validate()
+		if err == nil || !strings.Contains(err.Error(), "eval.index.elder: got 1e+07, want a number from -1e6 to 1e6") {
+			t.Error(err)
+		}
+	}
+}

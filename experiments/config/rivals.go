@@ -48,29 +48,46 @@ const slotsSuffix = "@slots"
 //
 // A policy after rollout: looks ahead as the default settings say; Config.Rival takes those of eval.rollout.
 func ParseRival(name string, d *envs.Descriptor, s envs.Settings) (Rival, error) {
-	return parseRival(name, d, s, rollout.DefaultConfig(), heuristic.Hold{})
+	return parseRival(name, d, s, rollout.DefaultConfig(), weights{})
 }
 
 // Rival is ParseRival for a policy of c.
 func (c *Config) Rival(name string) (Rival, error) { return c.rival(name, c.Descriptor()) }
 
 func (c *Config) rival(name string, d *envs.Descriptor) (Rival, error) {
-	r, err := parseRival(name, d, c.Env.Settings, c.Eval.Rollout, c.Eval.Hold)
-	r.Sched.Hold = c.Eval.Hold
+	r, err := parseRival(name, d, c.Env.Settings, c.Eval.Rollout, weights{c.Eval.Hold, c.Eval.Index})
+	r.Sched.Hold, r.Sched.Index = c.Eval.Hold, c.Eval.Index
 	return r, err
 }
 
-func parseRival(name string, d *envs.Descriptor, s envs.Settings, look rollout.Config, weights heuristic.Hold) (Rival, error) {
+// weights are those of policies that have some; zero = the default ones.
+type weights struct {
+	hold  heuristic.Hold
+	index heuristic.Index
+}
+
+// actor returns the maker of the rule called name with weights that are given, nil if none are.
+func (w *weights) actor(name string) func(*sched.Env) (*sched.Actor, error) {
+	switch {
+	case name == "hold" && !w.hold.IsZero():
+		return func(e *sched.Env) (*sched.Actor, error) { return jobselect.NewHold(e, w.hold) }
+	case name == "index" && !w.index.IsZero():
+		return func(e *sched.Env) (*sched.Actor, error) { return jobselect.NewIndex(e, w.index) }
+	}
+	return nil
+}
+
+func parseRival(name string, d *envs.Descriptor, s envs.Settings, look rollout.Config, given weights) (Rival, error) {
 	base, ahead := rollout.Split(name)
 	if !ahead {
 		r, err := parsePlain(name, d, s)
-		if name == "hold"+slotsSuffix && r.Rule != nil && !weights.IsZero() {
+		if make := given.actor(strings.TrimSuffix(name, slotsSuffix)); make != nil && r.Rule != nil {
 			r.Rule.Policy = func(e env.Env) (agents.Policy, error) {
 				j, err := slotted(name, e)
 				if err != nil {
 					return nil, err
 				}
-				return jobselect.NewHold(j, weights)
+				return make(j)
 			}
 		}
 		return r, err
@@ -79,7 +96,7 @@ func parseRival(name string, d *envs.Descriptor, s envs.Settings, look rollout.C
 		return Rival{}, fmt.Errorf("%s has no simulator that could be looked ahead with", d.ID)
 	}
 	if slots, ok := strings.CutSuffix(base, slotsSuffix); ok {
-		return lookingSlots(slots, d, s, look, weights)
+		return lookingSlots(slots, d, s, look, given)
 	}
 	if strings.HasPrefix(base, rollout.Prefix) {
 		return Rival{}, fmt.Errorf("%q looks ahead twice; want one %s", name, rollout.Prefix)
@@ -100,7 +117,7 @@ func parseRival(name string, d *envs.Descriptor, s envs.Settings, look rollout.C
 }
 
 // lookingSlots returns the rule called base that looks ahead through the slots of JobSelect-v1.
-func lookingSlots(base string, d *envs.Descriptor, s envs.Settings, look rollout.Config, weights heuristic.Hold) (Rival, error) {
+func lookingSlots(base string, d *envs.Descriptor, s envs.Settings, look rollout.Config, given weights) (Rival, error) {
 	name := rollout.Prefix + base + slotsSuffix
 	if d.ID != jobselect.ID {
 		return Rival{}, fmt.Errorf("%s starts jobs of slots or waits, which %s does not; want rollout:ORDER+ADMISSION, or %s", name, d.ID, jobselect.ID)
@@ -135,7 +152,7 @@ func lookingSlots(base string, d *envs.Descriptor, s envs.Settings, look rollout
 			if once.Do(func() { futures, fault = rollout.RecordedOf(j) }); fault != nil {
 				return nil, fault
 			}
-			setup := rollout.Setup{Config: look, Source: futures, Workers: 1, Clock: Clock(), Hold: weights}
+			setup := rollout.Setup{Config: look, Source: futures, Workers: 1, Clock: Clock(), Hold: given.hold}
 			if !stops {
 				return rollout.NewActor(setup, base, j)
 			}

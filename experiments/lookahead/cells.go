@@ -12,7 +12,6 @@ import (
 
 	"clustergym/agents/train"
 	"clustergym/configs"
-	"clustergym/env/heuristic"
 	"clustergym/env/rollout"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
@@ -118,9 +117,11 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 				train.Run = func(ctx context.Context, b *study.Bench) (_ []study.Row, err error) {
 					own := cfg
 					if found != "" {
-						if own.Eval.Hold, err = tune.ReadHold(filepath.Join(b.WorkOf(found), tune.HoldFile)); err != nil {
+						found, err := weightsIn(b.WorkOf(found), &cfg)
+						if err != nil {
 							return nil, err
 						}
+						found.Give(&own.Eval)
 					}
 					return nil, w.train(ctx, b, own)
 				}
@@ -174,21 +175,32 @@ func (w *world) tuned(t *tuned, input func(*config.Config, map[string]any) (map[
 		all = append(all, study.Cell{
 			Key: fmt.Sprintf("play/%s/%d/%s", w.c.Name, w.k, keyOf(name)), Input: in, After: []string{key},
 			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-				h, err := tune.ReadHold(filepath.Join(b.WorkOf(key), tune.HoldFile))
+				found, err := weightsIn(b.WorkOf(key), &cfg)
 				if err != nil {
 					return nil, err
 				}
 				own := cfg
-				own.Eval.Hold, own.Eval.Policies = h, []string{policy}
+				found.Give(&own.Eval)
+				own.Eval.Policies = []string{policy}
 				return w.play(ctx, b, own, name, nil)
 			},
 		})
 	}
-	play(t.Name, "hold")
+	order := tune.Fits(&cfg)
+	play(t.Name, order)
 	if t.Searches {
-		play(searching+t.Name, rollout.Prefix+"hold")
+		play(searching+t.Name, rollout.Prefix+order)
+	}
+	if t.Slots {
+		play(t.Name+slotted, order+slotted)
 	}
 	return all, nil
+}
+
+// weightsIn returns the weights that a search in a folder has found for cfg.
+func weightsIn(dir string, cfg *config.Config) (tune.Weights, error) {
+	w := tune.Weights{Policy: tune.Fits(cfg)}
+	return tune.Read(w.Policy, filepath.Join(dir, w.File()))
 }
 
 // tune looks for weights in the cell's folder, where a search that was interrupted continues.
@@ -204,9 +216,9 @@ func (w *world) tune(ctx context.Context, b *study.Bench, cfg config.Config, set
 	if err != nil {
 		return nil, err
 	}
-	for i, weight := range h.Weights() {
+	for i, weight := range h.Values() {
 		rows = append(rows, study.Row{
-			Table: "weights", Labels: map[string]string{"scenario": w.c.Name, "policy": name, "workload": fmt.Sprint(w.k), "weight": heuristic.HoldNames()[i]},
+			Table: "weights", Labels: map[string]string{"scenario": w.c.Name, "policy": name, "workload": fmt.Sprint(w.k), "weight": h.Names()[i]},
 			Metric: "weight", Value: *weight,
 		})
 	}

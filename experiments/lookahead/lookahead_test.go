@@ -40,19 +40,21 @@ func TestSettingsAreInOrder(t *testing.T) {
 				recorded++
 			}
 		}
-		if want := map[bool]int{false: 2, true: 0}[quick]; recorded != want || len(s.Scenarios) != 3+recorded {
+		if want := map[bool]int{false: 2, true: 0}[quick]; recorded != want || len(s.Scenarios) != 4+recorded {
 			t.Errorf("quick %v: %d scenarios, %d of them recorded", quick, len(s.Scenarios), recorded)
 		}
 	}
 	for want, bad := range map[string]func(s *settings){
-		"seeds":                                                func(s *settings) { s.Seeds = 0 },
-		"scenarios[1].name":                                    func(s *settings) { s.Scenarios[1].Name = s.Scenarios[0].Name },
-		"scenarios[0].preset":                                  func(s *settings) { s.Scenarios[0].Preset = "quikstart" },
-		"scenarios[0].windows":                                 func(s *settings) { s.Scenarios[0].Windows = 1 },
-		"scenarios[0].policies":                                func(s *settings) { s.Scenarios[0].Policies, s.Scenarios[0].Versus = nil, nil },
-		"scenarios[0].versus":                                  func(s *settings) { s.Scenarios[0].Versus = []string{"sjf"} },
-		"scenarios[0].tuned":                                   func(s *settings) { s.Scenarios[0].Agents, s.Scenarios[0].Tuned[0].Name = nil, "a b" },
-		`scenarios[1].tuned.only: got "widht"`:                 func(s *settings) { s.Scenarios[1].Tuned[0].Tune.Only = []string{"widht"} },
+		"seeds":                                func(s *settings) { s.Seeds = 0 },
+		"scenarios[1].name":                    func(s *settings) { s.Scenarios[1].Name = s.Scenarios[0].Name },
+		"scenarios[0].preset":                  func(s *settings) { s.Scenarios[0].Preset = "quikstart" },
+		"scenarios[0].windows":                 func(s *settings) { s.Scenarios[0].Windows = 1 },
+		"scenarios[0].policies":                func(s *settings) { s.Scenarios[0].Policies, s.Scenarios[0].Versus = nil, nil },
+		"scenarios[0].versus":                  func(s *settings) { s.Scenarios[0].Versus = []string{"sjf"} },
+		"scenarios[0].tuned":                   func(s *settings) { s.Scenarios[0].Agents, s.Scenarios[0].Tuned[0].Name = nil, "a b" },
+		`scenarios[1].tuned.only: got "widht"`: func(s *settings) { s.Scenarios[1].Tuned[0].Tune.Only = []string{"widht"} },
+		`scenarios[2].tuned.only: got "base", want one of left`: func(s *settings) { s.Scenarios[2].Tuned[0].Tune.Only = []string{"base"} },
+		"scenarios[2].tuned.searches: got true, want false":     func(s *settings) { s.Scenarios[2].Tuned[0].Searches = true },
 		"scenarios[0].agents":                                  func(s *settings) { s.Scenarios[0].Agents[0].Name = "a b" },
 		`scenarios[0].agents: got "hodl"`:                      func(s *settings) { s.Scenarios[0].Agents[0].Weights = "hodl" },
 		"scenario generated-exact, set env.estimats=exact":     func(s *settings) { s.Scenarios[0].Set = []string{"env.estimats=exact"} },
@@ -126,7 +128,7 @@ func TestScenariosWithoutTheirFileAreLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all, absent, err := s.given(study.Plan{}); err != nil || len(all) != 3 || strings.Join(absent, " ") != "Philly-exact Philly-causal" {
+	if all, absent, err := s.given(study.Plan{}); err != nil || len(all) != 4 || strings.Join(absent, " ") != "Philly-exact Philly-causal" {
 		t.Errorf("%d scenarios, without %v: %v", len(all), absent, err)
 	}
 	dir := t.TempDir()

@@ -30,7 +30,7 @@ type scenario struct {
 	// Policies are played as in gymctl eval --policies; Agents are trained on each workload's training part.
 	Policies []string `yaml:"policies"`
 	Agents   []agent  `yaml:"agents"`
-	// Tuned are orders of the policy hold whose weights are found on each workload's training part.
+	// Tuned are orders of the policy hold, or index where jobs can be stopped, whose weights are found on each workload's training part.
 	Tuned []tuned `yaml:"tuned"`
 	// Versus are the policies that the others are compared with, in columns.
 	Versus []string `yaml:"versus"`
@@ -40,21 +40,26 @@ type scenario struct {
 type agent struct {
 	Name string   `yaml:"name"`
 	Set  []string `yaml:"set"` // KEY=VALUE changes of the scenario's configuration
-	// Weights names an entry of Tuned, whose weights the rule hold@slots that it imitates has; "" = the default ones.
+	// Weights names an entry of Tuned, whose weights the rule that it imitates has, hold@slots or index@slots; "" = the default ones.
 	Weights string `yaml:"weights"`
 }
 
-// tuned is a search for weights of hold.
+// tuned is a search for weights of hold or index.
 type tuned struct {
 	Name string        `yaml:"name"`
 	Set  []string      `yaml:"set"`  // KEY=VALUE changes of the scenario's configuration, among them the weights at the beginning
 	Tune tune.Settings `yaml:"tune"` // keys that are 0 have the default
 	// Searches says that the tuned order also plays with a look ahead, as search+NAME.
 	Searches bool `yaml:"searches"`
+	// Slots says that it also plays through the slots, as NAME@slots.
+	Slots bool `yaml:"slots"`
 }
 
-// searching begins the names of tuned orders that look ahead.
-const searching = "search+"
+// searching begins the names of tuned orders that look ahead, and slotted ends those of orders that play through the slots.
+const (
+	searching = "search+"
+	slotted   = "@slots"
+)
 
 // settings returns how weights are looked for, for workload number k.
 func (t *tuned) settings(k int) tune.Settings {
@@ -98,13 +103,14 @@ func (s *settings) Validate() error {
 		}
 		for _, t := range c.Tuned {
 			l.Add(names.MatchString(t.Name), key+"tuned", t.Name, "letters, digits and hyphens")
-			if cfg, err := c.config(&agent{Set: t.Set}, 0, ""); err != nil {
+			cfg, err := c.config(&agent{Set: t.Set}, 0, "")
+			if err != nil {
 				return err
-			} else {
-				l.Join(key+"tuned", cfg.Validate())
 			}
-			s := t.settings(0)
-			l.Join(key+"tuned", s.Validate())
+			l.Join(key+"tuned", cfg.Validate())
+			s, order := t.settings(0), tune.Fits(&cfg)
+			l.Join(key+"tuned", s.Check(order))
+			l.Add(!t.Searches || order == "hold", key+"tuned.searches", t.Searches, "false, as rollouts do not play on with "+order)
 		}
 	}
 	return l.Err()
@@ -117,6 +123,9 @@ func (c *scenario) players() []string {
 		all = append(all, t.Name)
 		if t.Searches {
 			all = append(all, searching+t.Name)
+		}
+		if t.Slots {
+			all = append(all, t.Name+slotted)
 		}
 	}
 	for _, a := range c.Agents {

@@ -36,12 +36,23 @@ func (s *settings) tables() (all []study.Table) {
 			names = append(names, s.Scenarios[i].Name)
 		}
 		all = append(all, study.Table{
-			Name: "weights", Title: "Tuned weights of hold, means over workloads", By: []string{"scenario", "policy", "weight"},
-			Order:   map[string][]string{"scenario": names, "weight": heuristic.HoldNames()},
+			Name: "weights", Title: "Tuned weights of hold and index, means over workloads", By: []string{"scenario", "policy", "weight"},
+			Order:   map[string][]string{"scenario": names, "weight": weightNames()},
 			Columns: []study.Column{{Title: "weight", Metric: "weight"}},
 		})
 	}
 	return all
+}
+
+// weightNames returns the names of the weights of hold, then those that index has beside them.
+func weightNames() []string {
+	names := heuristic.HoldNames()
+	for _, n := range heuristic.IndexNames() {
+		if !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	return names
 }
 
 func versus(policy string) string { return "JCT vs " + policy }

@@ -85,7 +85,8 @@ func (t *training) borrow() error {
 		a, b any
 	}{
 		{"train.imitate", other.Train.Imitate, t.cfg.Train.Imitate}, {"trace", other.Trace, t.cfg.Trace}, {"cluster", other.Cluster, t.cfg.Cluster},
-		{"env", other.Env, t.cfg.Env}, {"eval.rollout", other.Eval.Rollout, t.cfg.Eval.Rollout}, {"eval.hold", other.Eval.Hold, t.cfg.Eval.Hold}, {"the discount", other.Gamma(), t.cfg.Gamma()},
+		{"env", other.Env, t.cfg.Env}, {"eval.rollout", other.Eval.Rollout, t.cfg.Eval.Rollout}, {"eval.hold", other.Eval.Hold, t.cfg.Eval.Hold},
+		{"eval.index", other.Eval.Index, t.cfg.Eval.Index}, {"the discount", other.Gamma(), t.cfg.Gamma()},
 	} {
 		if !reflect.DeepEqual(k.a, k.b) {
 			return workload.Mistake("%s: got %q, want a run that imitates the same policy in the same environment: %s differs", key, from, k.key)

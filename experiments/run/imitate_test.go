@@ -189,6 +189,33 @@ func TestATeacherHasTheWeightsThatAreGiven(t *testing.T) {
 	}
 }
 
+// index@slots teaches with the weights of eval.index where jobs can be stopped, and they belong to the run.
+func TestIndexTeachesWithTheWeightsThatAreGiven(t *testing.T) {
+	cfg := imitating("ppo")
+	for _, set := range []string{"train.imitate=index@slots", "train.imitate_steps=200", "train.steps=4", "train.eval_every=0", "env.preempt=true", "env.running=4", "env.min_run=1m", "env.restart=20s"} {
+		if err := cfg.Set(set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := cfg
+	if err := other.Set("eval.index.left=-1"); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	dir := ""
+	for _, c := range []config.Config{cfg, other} {
+		dir = t.TempDir()
+		trainTo(t, c, dir, TrainOptions{NoEval: true, Workers: 1})
+		got = append(got, contents(t, filepath.Join(dir, "tiny"))[rundir.RecordingFile])
+	}
+	if got[0] == "" || got[0] == got[1] {
+		t.Error("the weights change nothing that is recorded")
+	}
+	if _, err := Train(t.Context(), cfg, TrainOptions{RunDir: filepath.Join(dir, "tiny"), Workers: 1, Resume: true}); err == nil || !strings.Contains(err.Error(), "eval.index") {
+		t.Errorf("resumed with other weights: %v, want an error that names eval.index", err)
+	}
+}
+
 // Imitation alone is worth something: after it, without a step of its own, an agent is nearly as good as its teacher on the
 // validation windows, and much nearer to it than one that has learnt nothing.
 func TestImitationReachesItsTeacher(t *testing.T) {

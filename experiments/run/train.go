@@ -324,6 +324,11 @@ func sameRun(dir string, cfg *config.Config) error {
 				c.Eval.Hold = cfg.Eval.Hold
 			}
 		}},
+		{"eval.index", func(c *config.Config) {
+			if cfg.Train.Imitate == "index@slots" { // the teacher's
+				c.Eval.Index = cfg.Eval.Index
+			}
+		}},
 		{"train.group", func(c *config.Config) { c.Train.Group = cfg.Train.Group }},
 		{"train.imitate", func(c *config.Config) {
 			c.Train.Imitate, c.Train.ImitateSteps = cfg.Train.Imitate, cfg.Train.ImitateSteps

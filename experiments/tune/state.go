@@ -11,16 +11,12 @@ import (
 	"reflect"
 
 	"clustergym/configs"
-	"clustergym/env/heuristic"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
 )
 
-// The files of a search's folder.
-const (
-	HoldFile  = "hold.yaml"   // the weights
-	stateFile = "search.json" // how far it is
-)
+// stateFile says how far the search of a folder is.
+const stateFile = "search.json"
 
 // saved is what stateFile holds. Config, Settings and Origin, which has hashes of the files that were read, say what was searched;
 // generations may be added to it.
@@ -30,6 +26,9 @@ type saved struct {
 	Origin   map[string]string `json:"origin"`
 	Point    *point            `json:"point"`
 }
+
+// of reports whether p has n weights.
+func (p *point) of(n int) bool { return len(p.Mean) == n && len(p.Deviation) == n && len(p.Best) == n }
 
 // identity returns what must be equal for a search to go on.
 func (t *tuner) identity() (saved, error) {
@@ -53,7 +52,7 @@ func (t *tuner) resume() (*point, error) {
 		return nil, err
 	}
 	var s saved
-	if err := json.Unmarshal(b, &s); err != nil || s.Point == nil || len(s.Point.Mean) != len(scale) || len(s.Point.Deviation) != len(scale) || len(s.Point.Best) != len(scale) {
+	if err := json.Unmarshal(b, &s); err != nil || s.Point == nil || !s.Point.of(len(namesOf(t.policy))) {
 		return nil, workload.Mistake("%s: it is damaged, so the search cannot go on; remove it to begin anew, or name another folder", name)
 	}
 	want, err := t.identity()
@@ -86,35 +85,19 @@ func (t *tuner) save(p *point) error {
 	if err != nil {
 		return err
 	}
-	h := holdOf(p.Best)
-	text, err := configs.Encode(&h)
+	w := of(t.policy, p.Best)
+	text, err := configs.Encode(w.given())
 	if err != nil {
 		return err
 	}
-	head := fmt.Sprintf("# Weights of hold, of gymctl tune after %d generations (%d weights, %d windows, seed %d).\n"+
+	head := fmt.Sprintf("# Weights of %s, of gymctl tune after %d generations (%d weights, %d windows, seed %d).\n"+
 		"# Workload: %s; cluster: %s; estimates: %s; configuration: sha256 %.6x.\n"+
 		"# Mean JCT on %d validation windows against %s: %+.1f %%, of the weights at the beginning %+.1f %%.\n",
-		p.Generation, t.opt.Population, t.opt.Windows, t.opt.Seed,
+		t.policy, p.Generation, t.opt.Population, t.opt.Windows, t.opt.Seed,
 		t.world.Trace, t.world.Cluster().Name, t.cfg.Estimates(), sha256.Sum256([]byte(s.Config)),
-		len(t.valid), Reference, 100*(p.Ratio-1), 100*(p.Start-1))
-	if err := safefile.Write(filepath.Join(t.opt.Dir, HoldFile), append([]byte(head), text...)); err != nil {
+		len(t.valid), w.Reference(), 100*(p.Ratio-1), 100*(p.Start-1))
+	if err := safefile.Write(filepath.Join(t.opt.Dir, w.File()), append([]byte(head), text...)); err != nil {
 		return err
 	}
 	return safefile.Write(filepath.Join(t.opt.Dir, stateFile), append(b, '\n'))
-}
-
-// ReadHold reads weights that Run has written, or any file of the same form: one weight on a line.
-func ReadHold(name string) (heuristic.Hold, error) {
-	var h heuristic.Hold
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return h, workload.Mistake("weights of hold: %s: %w", name, workload.Reason(err))
-	}
-	if err := configs.DecodeBytes(name, b, &h); err != nil {
-		return h, &workload.InputError{Err: err}
-	}
-	if h.IsZero() {
-		return h, workload.Mistake("%s: it has no weights; want some of %v", name, heuristic.HoldNames())
-	}
-	return h, nil
 }

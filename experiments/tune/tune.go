@@ -9,7 +9,6 @@ import (
 	"clustergym/env"
 	"clustergym/env/heuristic"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/workload"
@@ -21,8 +20,17 @@ import (
 	"clustergym/traces"
 )
 
-// Reference is the rule by whose JCT the JCT of a window is divided, so that no window decides.
-const Reference = "area+skip"
+// Rivals returns the rules that weights are compared with. By the JCT of the last, the reference, the JCT of a window is divided, so that no window
+// decides.
+func (w *Weights) Rivals() []string {
+	if w.Policy == indexed {
+		return []string{"las+skip", "srtf+skip", "gittins+skip", "srsf+skip"}
+	}
+	return []string{"smallest+skip", "sjf+skip", "area+skip"}
+}
+
+// Reference returns the last of Rivals.
+func (w *Weights) Reference() string { all := w.Rivals(); return all[len(all)-1] }
 
 // Settings say how long weights are looked for.
 type Settings struct {
@@ -40,15 +48,22 @@ func DefaultSettings() Settings {
 	return Settings{Generations: 30, Population: 24, Windows: 200, Every: 5, Seed: 1}
 }
 
-// Validate reports every fault.
+// Validate reports every fault, but for names of weights (Check).
 func (s *Settings) Validate() error {
 	var l fault.List
 	l.Add(s.Generations >= 1 && s.Generations <= 100_000, "generations", s.Generations, "1 to 100000")
 	l.Add(s.Population >= 4 && s.Population <= 10_000, "population", s.Population, "4 to 10000")
 	l.Add(s.Windows >= 1 && s.Windows <= 100_000, "windows", s.Windows, "1 to 100000")
 	l.Add(s.Every >= 1, "every", s.Every, "1 or more")
+	return l.Err()
+}
+
+// Check reports every fault, those of Validate and weights in Only that policy does not have.
+func (s *Settings) Check(policy string) error {
+	var l fault.List
+	l.Join("", s.Validate())
 	for _, name := range s.Only {
-		l.Add(slices.Contains(heuristic.HoldNames(), name), "only", name, nearest.OneOf(name, heuristic.HoldNames()))
+		l.Add(slices.Contains(namesOf(policy), name), "only", name, nearest.OneOf(name, namesOf(policy)))
 	}
 	return l.Err()
 }
@@ -87,8 +102,11 @@ func (s *Settings) method() cem.Search {
 // spread is the deviation of a weight in the first generation, in units of scale.
 const spread = 0.4
 
-// scale is how much a weight changes decisions, in the order of heuristic.HoldNames.
-var scale = []float64{1, 0.5, 1, 0.33, 0.5, 0.5, 1, 1, 0.33, 0.5, 1, 1, 0.5}
+// scaleOfHold and scaleOfIndex are how much a weight changes decisions, in the order of heuristic.HoldNames and heuristic.IndexNames.
+var (
+	scaleOfHold  = []float64{1, 0.5, 1, 0.33, 0.5, 0.5, 1, 1, 0.33, 0.5, 1, 1, 0.5}
+	scaleOfIndex = []float64{1, 1, 0.5, 0.5, 1, 0.5, 0.5, 0.3, 0.5, 1, 0.7, 0.5, 0.5}
+)
 
 // point is the state of a search after some generations.
 type point struct {
@@ -101,13 +119,14 @@ type point struct {
 
 // tuner plays weights.
 type tuner struct {
-	cfg   *config.Config
-	world *arena.World
-	hands map[traces.Part][]hand // by worker
-	opt   *Options
-	refs  []float64 // the reference on the validation windows
-	valid []env.Episode
-	jobs  float64
+	policy string // whose weights are looked for
+	cfg    *config.Config
+	world  *arena.World
+	hands  map[traces.Part][]hand // by worker
+	opt    *Options
+	refs   []float64 // the reference on the validation windows
+	valid  []env.Episode
+	jobs   float64
 }
 
 // hand is one worker's environment.
@@ -116,12 +135,12 @@ type hand struct {
 	sum jct
 }
 
-// Run looks for weights of hold with which the workload, cluster and environment of cfg have the least mean JCT. It begins with those of cfg.Eval.Hold, or
-// else with the default ones, and returns the weights that are best on the validation windows, those at the beginning
-// included. Test windows are not played.
-func Run(ctx context.Context, cfg config.Config, opt Options) (heuristic.Hold, *Report, error) {
-	var none heuristic.Hold
-	if err := opt.Validate(); err != nil {
+// Run looks for weights of hold with which the workload, cluster and environment of cfg have the least mean JCT, or of index where running jobs can be
+// stopped. It begins with those of cfg.Eval, or else with the default ones, and returns the weights that are best on the validation windows, those at the
+// beginning included. Test windows are not played.
+func Run(ctx context.Context, cfg config.Config, opt Options) (Weights, *Report, error) {
+	var none Weights
+	if err := opt.Check(Fits(&cfg)); err != nil {
 		return none, nil, err
 	}
 	cfg, err := cfg.Fold()
@@ -135,7 +154,7 @@ func Run(ctx context.Context, cfg config.Config, opt Options) (heuristic.Hold, *
 	if err != nil {
 		return none, nil, err
 	}
-	t := &tuner{cfg: &cfg, world: opt.World, opt: &opt, hands: map[traces.Part][]hand{}}
+	t := &tuner{policy: start.Policy, cfg: &cfg, world: opt.World, opt: &opt, hands: map[traces.Part][]hand{}}
 	if t.world == nil {
 		if t.world, err = arena.NewWorldContext(ctx, &cfg); err != nil {
 			return none, nil, err
@@ -150,7 +169,7 @@ func Run(ctx context.Context, cfg config.Config, opt Options) (heuristic.Hold, *
 		t.valid = append(t.valid, env.Episode{Seed: env.EpisodeSeed(rng.At(opt.Seed, rng.Hash("tune/validation")), i), Window: i})
 	}
 	rules := map[string]float64{}
-	for _, name := range []string{"sjf+skip", "smallest+skip", Reference} {
+	for _, name := range start.Rivals() {
 		r, err := cfg.Rival(name)
 		if err != nil {
 			return none, nil, err
@@ -165,8 +184,8 @@ func Run(ctx context.Context, cfg config.Config, opt Options) (heuristic.Hold, *
 	if err != nil {
 		return none, nil, err
 	}
-	ref := rules[Reference]
-	return holdOf(p.Best), &Report{
+	ref := rules[start.Reference()]
+	return of(t.policy, p.Best), &Report{
 		Generations: p.Generation, Windows: n, Start: p.Start * ref, Best: p.Ratio * ref, Rules: rules, At: p.At, Jobs: t.jobs / 1e6,
 	}, nil
 }
@@ -178,34 +197,27 @@ func Able(cfg *config.Config) error {
 }
 
 // begin returns the weights at which the search begins.
-func begin(cfg *config.Config) (heuristic.Hold, error) {
-	d := cfg.Descriptor()
-	if d == nil || !d.Simulated() {
-		return heuristic.Hold{}, workload.Mistake("%s has no simulator to play hold on; want a scheduling environment such as JobSelect-v1", cfg.Env.ID)
+func begin(cfg *config.Config) (Weights, error) {
+	if d := cfg.Descriptor(); d == nil || !d.Simulated() {
+		return Weights{}, workload.Mistake("%s has no simulator to play hold on; want a scheduling environment such as JobSelect-v1", cfg.Env.ID)
 	}
-	if d.Stops(cfg.Env.Settings) {
-		return heuristic.Hold{}, workload.Mistake("env.preempt is true, and hold never stops a running job; want env.preempt: false")
-	}
-	r, err := cfg.Rival("hold")
+	policy := Fits(cfg)
+	r, err := cfg.Rival(policy)
 	if err != nil {
-		return heuristic.Hold{}, &workload.InputError{Err: err}
+		return Weights{}, &workload.InputError{Err: err}
 	}
-	if h := r.Sched.Hold; !h.IsZero() {
-		return h, nil
-	}
-	est, err := sim.ParseEstimates(r.Sched.Estimates)
-	return heuristic.DefaultHold(est), err
+	return from(policy, &r.Sched)
 }
 
 // search moves the distribution generation by generation.
-func (t *tuner) search(ctx context.Context, start heuristic.Hold) (*point, error) {
+func (t *tuner) search(ctx context.Context, start Weights) (*point, error) {
 	p, err := t.resume()
 	if err != nil {
 		return nil, err
 	}
 	if p == nil {
 		p = &point{Point: cem.Point{Mean: vector(&start)}}
-		for i, s := range scale {
+		for i, s := range scaleOf(t.policy) {
 			if !t.moves(i) {
 				s = 0
 			}
@@ -249,7 +261,7 @@ func (t *tuner) generation(ctx context.Context, p *point) error {
 	for i := range eps {
 		eps[i] = env.Episode{Seed: r.Uint64(), Window: -1}
 	}
-	ref, err := t.cfg.Rival(Reference)
+	ref, err := t.cfg.Rival((&Weights{Policy: t.policy}).Reference())
 	if err != nil {
 		return err
 	}
@@ -282,7 +294,7 @@ func (t *tuner) generation(ctx context.Context, p *point) error {
 
 // moves reports whether the weight of this number moves.
 func (t *tuner) moves(k int) bool {
-	return len(t.opt.Only) == 0 || slices.Contains(t.opt.Only, heuristic.HoldNames()[k])
+	return len(t.opt.Only) == 0 || slices.Contains(t.opt.Only, namesOf(t.policy)[k])
 }
 
 // validate returns the mean JCT of weights on the validation windows over that of the reference.
@@ -294,13 +306,14 @@ func (t *tuner) validate(ctx context.Context, w []float64) (float64, error) {
 	return mean(jct[0]) / mean(t.refs), nil
 }
 
-// with returns hold with weights.
+// with returns the policy with weights.
 func (t *tuner) with(w []float64) heuristic.Config {
-	r, err := t.cfg.Rival("hold")
+	r, err := t.cfg.Rival(t.policy)
 	if err != nil {
 		panic(err) // begin has asked
 	}
-	r.Sched.Hold = holdOf(w)
+	given := of(t.policy, w)
+	r.Sched.Hold, r.Sched.Index = given.Hold, given.Index
 	return r.Sched
 }
 
@@ -344,20 +357,6 @@ func (t *tuner) play(ctx context.Context, part traces.Part, policies []heuristic
 		return nil
 	})
 	return out, err
-}
-
-func vector(h *heuristic.Hold) (w []float64) {
-	for _, x := range h.Weights() {
-		w = append(w, *x)
-	}
-	return w
-}
-
-func holdOf(w []float64) (h heuristic.Hold) {
-	for i, x := range h.Weights() {
-		*x = w[i]
-	}
-	return h
 }
 
 func mean(x []float64) float64 {

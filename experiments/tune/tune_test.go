@@ -45,7 +45,7 @@ func tuned(t *testing.T, cfg config.Config, opt tune.Options) (heuristic.Hold, *
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h, r
+	return h.Hold, r
 }
 
 // The result follows from the seed, for any number of workers, and is never worse on validation than the weights at the beginning.
@@ -96,12 +96,11 @@ func TestWeightsStayWithinTheirBounds(t *testing.T) {
 	}
 }
 
-// Environments without a simulator, and those in which jobs can be stopped, are refused in one sentence.
+// Environments without a simulator are refused in one sentence.
 func TestWhatThereIsNothingToTuneFor(t *testing.T) {
 	for preset, want := range map[string]string{
-		"cartpole-ppo":      "CartPole-v1 has no simulator to play hold on; want a scheduling environment such as JobSelect-v1",
-		"workerplace-maml":  "WorkerPlace-v1 has no simulator to play hold on; want a scheduling environment such as JobSelect-v1",
-		"jobselect-preempt": "env.preempt is true, and hold never stops a running job; want env.preempt: false",
+		"cartpole-ppo":     "CartPole-v1 has no simulator to play hold on; want a scheduling environment such as JobSelect-v1",
+		"workerplace-maml": "WorkerPlace-v1 has no simulator to play hold on; want a scheduling environment such as JobSelect-v1",
 	} {
 		cfg, err := config.Preset(preset)
 		if err != nil {
@@ -227,6 +226,55 @@ func TestBadSettingsAndFiles(t *testing.T) {
 		}
 	}
 	if _, err := tune.ReadHold(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml: no such file") {
+		t.Error(err)
+	}
+}
+
+// Where jobs can be stopped, the weights of index are looked for, at the price of the environment, and are written to a file of their own. The
+// result follows from the seed, and goes on after an interruption.
+func TestIndexIsTunedWhereJobsCanBeStopped(t *testing.T) {
+	preempt := func(more ...string) config.Config {
+		return run(t, append([]string{"env.preempt=true", "env.running=8", "env.min_run=5m", "env.checkpoint=10s", "env.restart=20s"}, more...)...)
+	}
+	cfg := preempt()
+	search := func(cfg config.Config, opt tune.Options) (tune.Weights, *tune.Report) {
+		t.Helper()
+		w, r, err := tune.Run(ctx, cfg, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w, r
+	}
+	want, about := search(cfg, tune.Options{Settings: small(4), Workers: 1})
+	if want.Policy != "index" || want.File() != "index.yaml" || about.Best > about.Start || about.Rules["srsf+skip"] == 0 || about.Rules["gittins+skip"] == 0 {
+		t.Errorf("%+v, %+v", want, about)
+	}
+	begin := heuristic.DefaultIndex(sim.Estimates{Mode: sim.EstimateExact})
+	if want.Index == begin && about.At > 0 || want.Index != begin && about.At == 0 {
+		t.Errorf("%+v of generation %d", want.Index, about.At)
+	}
+	dir := t.TempDir()
+	search(cfg, tune.Options{Settings: small(2), Workers: 2, Dir: dir})
+	if got, _ := search(cfg, tune.Options{Settings: small(4), Workers: 3, Dir: dir}); got != want {
+		t.Errorf("%+v in two goes, want %+v", got, want)
+	}
+	if read, err := tune.ReadIndex(filepath.Join(dir, tune.IndexFile)); err != nil || read != want.Index {
+		t.Errorf("index.yaml has %+v, want %+v: %v", read, want.Index, err)
+	}
+	if _, dear := search(preempt("env.restart=1h"), tune.Options{Settings: small(2), Workers: 2}); dear.Start <= about.Start {
+		t.Errorf("stops that cost an hour change the mean JCT from %v to %v", about.Start, dear.Start)
+	}
+	arg := run(t)
+	arg.Env.Args = []string{"preempt=true", "running=8", "min_run=5m", "checkpoint=10s", "restart=20s"}
+	if got, _ := search(arg, tune.Options{Settings: small(4), Workers: 2}); got != want {
+		t.Errorf("env.args finds %+v, want %+v", got, want)
+	}
+	s := small(2)
+	s.Only = []string{"base"}
+	if _, _, err := tune.Run(ctx, cfg, tune.Options{Settings: s}); err == nil || !strings.Contains(err.Error(), `only: got "base", want one of left`) {
+		t.Error(err)
+	}
+	if _, err := tune.ReadIndex(filepath.Join(dir, "search.json")); err == nil || !strings.Contains(err.Error(), "search.json") {
 		t.Error(err)
 	}
 }

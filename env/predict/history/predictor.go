@@ -24,7 +24,10 @@ type Predictor struct {
 	widen   predict.Calibration
 }
 
-var _ predict.Historian = (*Predictor)(nil)
+var (
+	_ predict.Historian = (*Predictor)(nil)
+	_ predict.Renewer   = (*Predictor)(nil)
+)
 
 // job is a job in the system.
 type job struct {
@@ -92,10 +95,10 @@ func (p *Predictor) sample(key uint64, guess int32) int32 {
 }
 
 // over appends to dst for how long those of the last started jobs of s have run that still run and have run for more than x,
-// in ascending order.
-func (p *Predictor) over(s *sample, now time.Duration, x float64, dst []float64) []float64 {
+// in ascending order. The job of the number itself is left out.
+func (p *Predictor) over(s *sample, now time.Duration, x float64, itself int, dst []float64) []float64 {
 	for _, number := range s.begun {
-		if number == 0 {
+		if number == 0 || int(number) == itself+1 {
 			continue
 		}
 		if b := p.known(int(number) - 1); b != nil && b.runs {
@@ -123,10 +126,26 @@ func (p *Predictor) Predict(now time.Duration, number int, j *traces.Job) predic
 		b.keys[i] = p.sample(k.hash[i], p.samples[finer].next)
 		p.samples[finer].next = b.keys[i]
 	}
-	return p.forecast(now, b, j)
+	f := p.forecast(now, b, number, j)
+	b.q = f.Q
+	return f
 }
 
-func (p *Predictor) forecast(now time.Duration, b *job, j *traces.Job) predict.Forecast {
+// Renew implements predict.Renewer.
+func (p *Predictor) Renew(now time.Duration, number int, j *traces.Job) predict.Forecast {
+	b := p.known(number)
+	if b == nil {
+		q := [predict.Quantiles]float64{}
+		for i := range q {
+			q[i] = prior[i] * float64(time.Second)
+		}
+		return predict.Of(&q, 0)
+	}
+	return p.forecast(now, b, number, j)
+}
+
+// forecast returns the forecast for the job of this number at this time.
+func (p *Predictor) forecast(now time.Duration, b *job, itself int, j *traces.Job) predict.Forecast {
 	first := 0
 	for first < int(b.n) && p.samples[b.keys[first]].n == 0 {
 		first++
@@ -147,7 +166,7 @@ func (p *Predictor) forecast(now time.Duration, b *job, j *traces.Job) predict.F
 		s.sort()
 		p.longer = p.longer[:0]
 		if first == 0 && s.live > 0 {
-			p.longer = p.over(s, now, s.quantile(0.5), p.longer)
+			p.longer = p.over(s, now, s.quantile(0.5), itself, p.longer)
 		}
 		if len(p.longer) > 0 {
 			s.survive(p.longer, &q)
@@ -169,9 +188,7 @@ func (p *Predictor) forecast(now time.Duration, b *job, j *traces.Job) predict.F
 	for i := range q {
 		q[i] = min(q[i]*b.unit, most)
 	}
-	f := predict.Of(&q, seen)
-	b.q = f.Q
-	return f
+	return predict.Of(&q, seen)
 }
 
 // spread keeps the median of q and takes the ratios of the other quantiles to it from the first key, from number first

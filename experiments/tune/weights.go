@@ -1,0 +1,157 @@
+package tune
+
+import (
+	"os"
+
+	"clustergym/configs"
+	"clustergym/env/heuristic"
+	"clustergym/env/sim"
+	"clustergym/experiments/config"
+	"clustergym/experiments/workload"
+)
+
+// The files of the weights in a search's folder.
+const (
+	HoldFile  = "hold.yaml"
+	IndexFile = "index.yaml"
+)
+
+// Weights are those of the policy that a search is for: hold, or index where running jobs can be stopped.
+type Weights struct {
+	Policy string          // hold or index
+	Hold   heuristic.Hold  // of hold
+	Index  heuristic.Index // of index
+}
+
+// weighed is what hold and index have in common.
+type weighed interface {
+	Weights() []*float64
+	IsZero() bool
+	Validate() error
+}
+
+// given returns the weights of the policy.
+func (w *Weights) given() weighed {
+	if w.Policy == indexed {
+		return &w.Index
+	}
+	return &w.Hold
+}
+
+const (
+	held    = "hold"
+	indexed = "index"
+)
+
+// Fits returns the policy whose weights are looked for with the settings of cfg: index if they let jobs be stopped, else hold.
+func Fits(cfg *config.Config) string {
+	if folded, err := cfg.Fold(); err == nil {
+		cfg = &folded
+	}
+	if d := cfg.Descriptor(); d != nil && d.Simulated() && d.Stops(cfg.Env.Settings) {
+		return indexed
+	}
+	return held
+}
+
+// namesOf returns the names of policy's weights.
+func namesOf(policy string) []string {
+	if policy == indexed {
+		return heuristic.IndexNames()
+	}
+	return heuristic.HoldNames()
+}
+
+// scaleOf returns how much each weight changes decisions.
+func scaleOf(policy string) []float64 {
+	if policy == indexed {
+		return scaleOfIndex
+	}
+	return scaleOfHold
+}
+
+// Names returns the names of the weights.
+func (w *Weights) Names() []string { return namesOf(w.Policy) }
+
+// Values returns where the weights are, in the order of Names.
+func (w *Weights) Values() []*float64 { return w.given().Weights() }
+
+// File returns the name of the file that holds the weights in the folder of a search.
+func (w *Weights) File() string {
+	if w.Policy == indexed {
+		return IndexFile
+	}
+	return HoldFile
+}
+
+// Give sets the weights with which policies play.
+func (w *Weights) Give(e *config.Eval) {
+	if w.Policy == indexed {
+		e.Index = w.Index
+		return
+	}
+	e.Hold = w.Hold
+}
+
+// from returns policy's weights of c, or the default ones.
+func from(policy string, c *heuristic.Config) (w Weights, err error) {
+	w = Weights{Policy: policy, Hold: c.Hold, Index: c.Index}
+	if !w.given().IsZero() {
+		return w, nil
+	}
+	est, err := sim.ParseEstimates(c.Estimates)
+	w.Hold, w.Index = heuristic.DefaultHold(est), heuristic.DefaultIndex(est)
+	return w, err
+}
+
+// of returns the weights whose values are x.
+func of(policy string, x []float64) Weights {
+	w := Weights{Policy: policy}
+	for i, v := range w.Values() {
+		*v = x[i]
+	}
+	return w
+}
+
+func vector(w *Weights) (x []float64) {
+	for _, v := range w.Values() {
+		x = append(x, *v)
+	}
+	return x
+}
+
+// ReadHold reads weights of hold that Run has written, or any file of the same form: one weight on a line.
+func ReadHold(name string) (heuristic.Hold, error) {
+	w, err := Read(held, name)
+	return w.Hold, err
+}
+
+// ReadIndex is ReadHold for index.
+func ReadIndex(name string) (heuristic.Index, error) {
+	w, err := Read(indexed, name)
+	return w.Index, err
+}
+
+// Read reads the weights of a policy, hold or index.
+func Read(policy, name string) (Weights, error) {
+	w := Weights{Policy: policy}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return w, workload.Mistake("weights of %s: %s: %w", policy, name, workload.Reason(err))
+	}
+	if err := configs.DecodeBytes(name, b, w.given()); err != nil {
+		return w, &workload.InputError{Err: err}
+	}
+	if w.given().IsZero() {
+		return w, workload.Mistake("%s: it has no weights; want some of %v", name, w.Names())
+	}
+	return w, nil
+}
+
+// Compared returns the arguments of gymctl eval that compare the weights of a file with rules.
+func (w *Weights) Compared(file string) []string {
+	if w.Policy == indexed {
+		return []string{"--policies", "las+skip,srtf+skip,gittins+skip,index+skip", "--index", file, "--no-whole"}
+	}
+	return []string{"--policies", "sjf+skip,area+skip,hold,rollout:hold", "--hold", file, "--no-whole"}
+}
