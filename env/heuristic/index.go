@@ -20,8 +20,8 @@ import (
 //	Kin·log n + Elder·log(1 + e/m) + News·log(m′/m)   while it waits,   − Stay − Wider·log g − Longer·log m   while it runs,
 //
 // and the least goes first. s is the logarithm of the forecast's mean over its median, 0 for estimates that are no forecasts. Jobs of the same user, virtual
-// cluster, name, GPUs and requested time are of one kind, as those of a script are: n is the number of j's kind in the system, j included, and e the hours
-// for which the longest of the others has run. n is 1 and e is 0 for jobs without a user.
+// cluster, name, GPUs and requested time are of one kind, as those of a script are: n is the number of such jobs in the system, j included, and e the
+// longest run time so far among the others, in hours. n is 1 and e is 0 for jobs without a user.
 //
 // m′ is m by the forecast that the job would get if it were submitted now (sim.View.Renewed): a forecast is made once, at the submit, and jobs of the same
 // kind often come together, before any of them has ended. It is m where the predictor cannot say that.

@@ -16,8 +16,8 @@ type dated interface{ Origin() time.Duration }
 type forecasts struct {
 	told bool               // jobs have forecasts: those of by, or in a twin those of the original and of its Future
 	by   predict.Predictor  // nil = nothing
-	past predict.Historian  // by, nil = it is none
-	anew predict.Renewer    // by, nil = it is none
+	past predict.Historian  // by, if it can renew forecasts; else nil
+	anew predict.Renewer    // by, if it can renew forecasts; else nil
 	of   []predict.Forecast // by job, as of its submit
 }
 
