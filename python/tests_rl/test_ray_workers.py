@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 
+from clustergym import find_gymctl
 from clustergym.ray import Workers, workers
 
 FAKE = f"""#!{sys.executable}
@@ -63,7 +65,7 @@ def until(true: Callable[[], bool], seconds: float = 120) -> None:
 
 
 def states(crew: Workers) -> list[str]:
-    return [w["state"] for w in crew.status()]
+    return [w["state"] for w in crew.status(1.0)]
 
 
 def alive(pid: int) -> bool:
@@ -93,7 +95,7 @@ def test_workers_are_spread_over_nodes_and_end_with_the_work(nodes: Cluster, fak
 def test_stop_ends_the_programs_and_those_that_found_no_node(nodes: Cluster, fake: str) -> None:
     crew = begin(fake, 5)  # the cluster has four CPUs
     until(lambda: sorted(states(crew)) == ["waiting"] + ["working"] * 4)
-    pids = [w["pid"] for w in crew.status() if w["state"] == "working"]
+    pids = [w["pid"] for w in crew.status(1.0) if w["state"] == "working"]
     assert all(alive(pid) for pid in pids)
     crew.stop()
     assert not any(alive(pid) for pid in pids)
@@ -109,6 +111,51 @@ def test_a_program_that_crashes_is_started_again_and_one_that_is_refused_is_not(
         (Path(fake).parent / "queue" / "wrong").touch()
         with pytest.raises(RuntimeError, match="the token is wrong"):
             crew.wait(60)
+
+
+def test_nodes_need_nothing_of_this_package(nodes: Cluster, fake: str) -> None:
+    with begin(fake, 1) as crew:
+        (actor,) = crew._actors
+        assert (
+            ray.get(actor.__ray_call__.remote(lambda _: [m for m in sys.modules if m.startswith("clustergym")])) == []
+        )
+
+
+EXPERIMENT = ["experiment", "run", "estimates", "--quick"]
+
+
+def results(folder: Path) -> list[bytes]:
+    return [(folder / name).read_bytes() for name in ("results.csv", "rows.csv", "table.txt")]
+
+
+def test_a_node_dies_and_the_results_are_those_of_one_machine(nodes: Cluster, tmp_path: Path) -> None:
+    alone, spread, token, said = (tmp_path / name for name in ("alone", "spread", "token", "said"))
+    command = [find_gymctl(), *EXPERIMENT, "--out"]
+    subprocess.run([*command, str(alone), "--workers", "1"], check=True, capture_output=True, timeout=300)
+    token.write_text("a-token-of-these-tests\n")
+    listen = ["--workers", "0", "--listen", "127.0.0.1:0", "--token-file", str(token), "--ack-wait", "5s"]
+    with said.open("wb") as log:
+        coordinator = subprocess.Popen([*command, str(spread), *listen], stdout=subprocess.DEVNULL, stderr=log)
+    try:
+        until(lambda: re.search(r"nats://\S+", said.read_text()) is not None)
+        url = re.search(r"nats://[^\s,;]+", said.read_text())[0]  # type: ignore[index]
+        with workers(4, url, token_file=token) as crew:
+            until(lambda: states(crew) == ["working"] * 4 and all(w["pid"] for w in crew.status()))
+            before = {w["node"] for w in crew.status()}
+            assert len(before) == 2
+            last = nodes.list_all_nodes[-1]
+            dead = last.node_id
+            nodes.remove_node(last, allow_graceful=False)
+            until(lambda: "waiting" in states(crew) or coordinator.poll() is not None)
+            nodes.add_node(num_cpus=2, include_dashboard=False)
+            until(lambda: coordinator.poll() is not None, 300)
+            assert coordinator.returncode == 0, said.read_text()
+            assert crew.wait(120)
+            assert dead not in {w["node"] for w in crew.status() if w["state"] == "done"}
+    finally:
+        coordinator.kill()
+        coordinator.wait()
+    assert results(spread) == results(alone)
 
 
 def test_wrong_arguments_are_named() -> None:

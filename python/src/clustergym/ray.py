@@ -137,7 +137,7 @@ class Workers:
     def __init__(self, actors: Sequence[Any]) -> None:
         self._actors = list(actors)
 
-    def status(self, timeout: float = 10.0) -> list[dict[str, Any]]:
+    def status(self, timeout: float = 3.0) -> list[dict[str, Any]]:
         """How each worker is, in the order in which they were started.
 
         Returns:
@@ -164,7 +164,7 @@ class Workers:
         """
         until = None if timeout is None else time.monotonic() + timeout
         while True:
-            now = self.status()
+            now = self.status(10.0)  # who answers late must not look like one without a node
             if not any(w["state"] == "working" for w in now) and any(w["state"] in _ENDED for w in now):
                 if not any(w["state"] == "done" for w in now):
                     last = next(w for w in now if w["state"] == "failed")
