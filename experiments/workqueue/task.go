@@ -48,7 +48,7 @@ type Options struct {
 	AckWait   time.Duration // silence of a worker until its tasks go to others; 0 = 60 s
 	SaveEvery time.Duration // least time between two uploads of one task's folder; 0 = 2 min, negative = none
 
-	Say      func(format string, args ...any) // called with one line for people, from any goroutine; nil = silent
+	Say      func(format string, args ...any) // called with one line for people, from one goroutine; nil = silent
 	Progress func(Status)                     // called about once a second while anything changes, from one goroutine; nil = never
 }
 

@@ -1,7 +1,15 @@
 package workqueue
 
 import (
+	"clustergym/experiments/safefile"
 	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"time"
 )
 
@@ -40,4 +48,108 @@ type WorkOptions struct {
 	Handlers map[string]Handler
 	Mistake  func(error) bool                 // whether a handler's error is the user's mistake; nil = it is a *MistakeError
 	Say      func(format string, args ...any) // one line for people; nil = silent
+}
+
+// Work does tasks until the coordinator says that all is done; with Stay it then waits for the next one. If ctx ends, the worker
+// lets its handlers save, hands their tasks back, and returns the context's error. If it is refused, the error is a *MistakeError
+// of one sentence; if no coordinator answers for longer than Patience, it says so.
+func Work(ctx context.Context, opt WorkOptions) (err error) {
+	if err := opt.fill(); err != nil {
+		return err
+	}
+	dir, remove, err := scratch(opt.Dir, opt.Name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	w := &crew{opt: opt, dir: dir, needs: newCache(filepath.Join(dir, "needs"), opt.Cache), wakers: map[int]func(){}}
+	if err := w.connect(ctx); err != nil {
+		return err
+	}
+	defer w.nc.Close()
+	for patience := opt.Patience; ; {
+		welcome, err := w.introduce(ctx, patience)
+		if err != nil {
+			return err
+		}
+		switch err := w.session(ctx, welcome); {
+		case errors.Is(err, errBye) && opt.Stay:
+			opt.Say("%s: all is done; waiting for the next coordinator", opt.Name)
+			patience = 1 << 62
+		case errors.Is(err, errBye):
+			opt.Say("%s: all is done", opt.Name)
+			return nil
+		case errors.Is(err, errRenew):
+		default:
+			return err
+		}
+	}
+}
+
+// fill checks the options and fills in the defaults.
+func (o *WorkOptions) fill() error {
+	if o.Say == nil {
+		o.Say = func(string, ...any) {}
+	}
+	if o.Slots == 0 {
+		o.Slots = 1
+	}
+	if o.Patience == 0 {
+		o.Patience = 10 * time.Minute
+	}
+	if o.Cache == 0 {
+		o.Cache = 8 << 30
+	}
+	if o.Name == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			name = "unknown"
+		}
+		o.Name = fmt.Sprintf("%s-%d-%s", name, os.Getpid(), strings.ToLower(rand.Text()[:4]))
+	}
+	if o.Mistake == nil {
+		o.Mistake = func(err error) bool {
+			_, is := errors.AsType[*MistakeError](err)
+			return is
+		}
+	}
+	switch {
+	case o.Slots < 1 || o.Slots > 1<<12:
+		return mistake("--slots: got %d, want 1 to %d", o.Slots, 1<<12)
+	case o.Patience < 0:
+		return mistake("--patience: got %v, want a time such as 10m", o.Patience)
+	case o.Job != "" && !jobName.MatchString(o.Job):
+		return mistake("--job: got %q, want at most 64 letters, digits, - and _", o.Job)
+	case !workerName.MatchString(o.Name):
+		return mistake("a worker's name: got %q, want at most 100 letters, digits, dots, - and _", o.Name)
+	}
+	return nil
+}
+
+var workerName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
+
+// scratch makes a worker's folder, and removes those that killed workers left beside it. The folder is locked while its worker
+// lives.
+func scratch(base, name string) (dir string, remove func() error, err error) {
+	if base == "" {
+		base = os.TempDir()
+	}
+	const prefix = "gymctl-worker-"
+	dir = filepath.Join(base, prefix+name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", nil, err
+	}
+	unlock, err := safefile.Lock(dir)
+	if err != nil {
+		return "", nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	if old, err := filepath.Glob(filepath.Join(base, prefix+"*")); err == nil { // the pattern is ours
+		for _, o := range old {
+			if u, err := safefile.Lock(o); o != dir && err == nil {
+				_ = os.RemoveAll(o) // the next worker tries again
+				u()
+			}
+		}
+	}
+	return dir, func() error { defer unlock(); return os.RemoveAll(dir) }, nil
 }
