@@ -20,6 +20,7 @@ import (
 	"clustergym/experiments/run"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
+	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
 	"clustergym/internal/logging"
 	"clustergym/internal/nearest"
@@ -47,7 +48,7 @@ const (
 
 // verbs are the subcommands of gymctl, each in its own file.
 var verbs = []func(*app) *cobra.Command{
-	trainVerb, tuneVerb, sweepVerb, evalVerb, experimentVerb, simVerb, predictVerb, planVerb, serveVerb, benchVerb, traceVerb, envsVerb, configVerb, ckptVerb, versionVerb,
+	trainVerb, tuneVerb, sweepVerb, evalVerb, experimentVerb, workerVerb, simVerb, predictVerb, planVerb, serveVerb, benchVerb, traceVerb, envsVerb, configVerb, ckptVerb, versionVerb,
 }
 
 // app is the state shared by all verbs.
@@ -101,8 +102,9 @@ func isMistake(err error) bool {
 	var (
 		input *workload.InputError
 		row   *traces.RowError
+		queue *workqueue.MistakeError
 	)
-	return errors.As(err, &input) || errors.As(err, &row) || len(fault.All(err)) > 0 || errors.Is(err, fs.ErrNotExist) ||
+	return errors.As(err, &input) || errors.As(err, &queue) || errors.As(err, &row) || len(fault.All(err)) > 0 || errors.Is(err, fs.ErrNotExist) ||
 		errors.Is(err, checkpoint.ErrDamaged) || errors.Is(err, checkpoint.ErrMismatch) || errors.Is(err, checkpoint.ErrNone) ||
 		errors.Is(err, checkpoint.ErrParts)
 }

@@ -18,6 +18,7 @@ import (
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
+	"clustergym/experiments/workqueue"
 	"clustergym/nets"
 	"clustergym/nets/model"
 	"clustergym/traces"
@@ -30,6 +31,7 @@ type EvalOptions struct {
 	World       *World // nil = made from the configuration
 	External    *External
 	Game        func(done, all int)
+	Queue       *workqueue.Coordinator // lets other machines play games; nil = none. External policies play here
 }
 
 // Evaluate plays checkpoints and the policies of cfg.Eval on the same test windows of cfg's workload, and compares them. A
@@ -60,6 +62,11 @@ func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (*report.
 		return nil, err
 	}
 	v := &evaluation{world: world, cfg: &cfg.Eval, part: traces.Test, windows: n, seeds: cfg.Eval.Seeds, workers: opt.Workers}
+	if opt.Queue != nil {
+		if v.elsewhere, err = newElsewhere(ctx, &cfg, &cfg, &opt, n); err != nil {
+			return nil, err
+		}
+	}
 	tick := counted(v.games(cs), opt.Game)
 	var games [][][]result
 	var wholly *report.WholeReport

@@ -124,6 +124,11 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 			return nil, err
 		}
 		v := &evaluation{world: &w, cfg: &on.Eval, part: traces.Test, windows: n, seeds: cfg.Eval.Seeds, workers: opt.Workers}
+		if opt.Queue != nil {
+			if v.elsewhere, err = newElsewhere(ctx, &cfg, &on, &opt, n); err != nil {
+				return nil, err
+			}
+		}
 		matches = append(matches, match{v, cs})
 		games += v.games(cs)
 	}

@@ -13,7 +13,6 @@ import (
 	"clustergym/agents/train"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
-	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
@@ -119,6 +118,9 @@ func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOpti
 		}
 	}
 	side := min(max(1, opt.Workers), seeds)
+	if opt.Queue != nil {
+		side = seeds // most of them wait for a machine
+	}
 	err = par.For(ctx, side, seeds, func(worker, i int) error {
 		// The first seeds get the remaining workers.
 		workers := opt.Workers / side
@@ -234,7 +236,12 @@ func (s *seedRuns) run(ctx context.Context, i, workers int) error {
 		}
 	}
 	opt.Game = nil
-	r, err := Train(ctx, cfg, opt)
+	var r *TrainResult
+	if opt.Queue == nil {
+		r, err = Train(ctx, cfg, opt)
+	} else {
+		r, err = TrainOn(ctx, opt.Queue, fmt.Sprintf("seed %d", cfg.Seed), cfg, opt)
+	}
 	if err != nil {
 		return fmt.Errorf("seed %d: %w", cfg.Seed, err)
 	}
@@ -282,11 +289,8 @@ func readResult(name string, cfg *config.Config) (*TrainResult, error) {
 		return nil, workload.Mistake("%s: %v; remove it to go on", name, err)
 	}
 	if len(r.Eval) > 0 {
-		var c arena.Comparison = new(report.Report)
-		if !cfg.Simulated() {
-			c = new(report.EpisodeReport)
-		}
-		if err := json.Unmarshal(r.Eval, c); err != nil {
+		c, err := readEval(r.Eval, cfg)
+		if err != nil {
 			return nil, workload.Mistake("%s: %v; remove it to go on", name, err)
 		}
 		r.TrainResult.Eval = c

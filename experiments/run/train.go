@@ -27,6 +27,7 @@ import (
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
+	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
 	"clustergym/internal/tfevents"
 	"clustergym/nets"
@@ -55,7 +56,16 @@ type TrainOptions struct {
 	Log  func(r train.Record, perSecond float64)   // at every line of progress.jsonl
 	Best func(step int64, score string, best bool) // after every validation; score in words
 	Game func(done, all int)                       // as games of the final evaluation end
+	// Saved is called after every checkpoint, when RunDir is complete and nothing is written to it. An error ends the training.
+	Saved func() error
+	// Lent are copies of files of train.imitate_from, for a machine that does not have that run; nil = it has.
+	Lent *Lent
+	// Queue lets other machines train the seeds of TrainSeeds; nil = none.
+	Queue *workqueue.Coordinator
 }
+
+// Lent are copies of files of another run.
+type Lent struct{ Config, Recording string }
 
 // TrainResult is the result of a training: the document of gymctl train --json.
 type TrainResult struct {
@@ -542,7 +552,10 @@ func (t *training) checkpoint(step int64) error {
 	if err := t.dir.SaveCheckpoint(t.meta(step), t.parts()); err != nil {
 		return err
 	}
-	return t.dir.Prune(t.cfg.Train.Keep)
+	if err := t.dir.Prune(t.cfg.Train.Keep); err != nil || t.opt.Saved == nil {
+		return err
+	}
+	return t.opt.Saved()
 }
 
 // finish evaluates the best checkpoint on the test windows or episodes.

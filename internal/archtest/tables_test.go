@@ -140,6 +140,8 @@ var libraries = map[string][]string{
 	"env/bridge/server": {"github.com/prometheus/client_golang"},
 	"env/bridge/handle": {"golang.org/x/sys"},
 	"experiments/...":   {"github.com/klauspost/compress", "github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
+	// The queue of tasks for many machines: a broker in the process or beside it, with files, redelivery and membership.
+	"experiments/workqueue": {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"},
 	"cmd/...": {
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/jedib0t/go-pretty/v6",
 		"golang.org/x/term", "github.com/prometheus/client_golang",

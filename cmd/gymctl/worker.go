@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"clustergym/experiments/config"
+	"clustergym/experiments/texttable"
+	"clustergym/experiments/workqueue"
+	"clustergym/nets/kernel"
+)
+
+// taskKinds makes the handlers of gymctl worker, by the kind of task. data is the folder of recorded workloads on the worker's
+// machine, "" = none.
+var taskKinds = map[string]func(a *app, data string) workqueue.Handler{}
+
+func workerVerb(a *app) *cobra.Command {
+	var (
+		opt       workqueue.WorkOptions
+		tokenFile string
+		data      string
+		status    bool
+		asJSON    bool
+	)
+	c := &cobra.Command{
+		Use:   "worker URL",
+		Short: "Do the tasks of another machine's experiment, sweep, training or evaluation",
+		Long: `worker fetches tasks from a command that was started with --listen or --queue (experiment run, sweep, train --seeds, eval),
+does them and sends the results back. Results do not depend on who did which task: the command writes the same bytes as
+on one machine. Start as many workers as you like, whenever you like, before the command or after it.
+
+It ends with exit code 0 when the command is done; with --stay it waits for the next one. Ctrl-C saves, hands the tasks
+back, and ends with 130; kill -9 costs what was not saved. A worker of another build or processor architecture, or with
+a wrong token, is refused in one sentence with exit code 2. While the command is away, the worker goes on with what it has, and
+ends with exit code 1 when nothing was heard for --patience.
+
+With --status it does nothing but print who works on what.`,
+		Example: `  gymctl worker nats://host:7777 --token-file token
+  gymctl worker tls://host:7777 --token-file token --tls-ca ca.pem --slots 4
+  gymctl worker nats://host:7777 --token-file token --status`,
+		Args: args(1, 1, "one URL"),
+		RunE: func(c *cobra.Command, urls []string) error {
+			opt.URL = urls[0]
+			if err := readToken(tokenFile, &opt.Token); err != nil {
+				return err
+			}
+			if status {
+				list, err := workqueue.AskStatus(c.Context(), opt)
+				if err != nil {
+					return err
+				}
+				return a.workersTable(list, asJSON)
+			}
+			switch {
+			case asJSON:
+				return mistake("--json goes with --status")
+			case opt.Slots < 1:
+				return mistake("--slots: got %d, want 1 or more", opt.Slots)
+			case opt.Workers < 1:
+				return mistake("--workers: got %d, want 1 or more", opt.Workers)
+			case opt.Patience <= 0:
+				return mistake("--patience: got %v, want a time such as 10m", opt.Patience)
+			}
+			opt.Build, opt.Kernels, opt.UseKernels = buildIdentity(), kernel.Sets(), config.UseKernels
+			opt.Mistake, opt.Say = isMistake, a.say
+			opt.Handlers = map[string]workqueue.Handler{}
+			for kind, make := range taskKinds {
+				opt.Handlers[kind] = make(a, data)
+			}
+			return workqueue.Work(c.Context(), opt)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&tokenFile, "token-file", "", "`FILE` with the token of the command: one line of 16 characters or more")
+	f.StringVar(&opt.TLSCA, "tls-ca", "", "PEM `FILE` of the authorities that sign the command's certificate (default those of the system)")
+	f.IntVar(&opt.Slots, "slots", 1, "`N` tasks at once")
+	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in total, shared by the slots; affects only speed")
+	f.StringVar(&data, "data", "", "`DIR` of recorded workloads on this machine")
+	f.StringVar(&opt.Job, "job", "", "`NAME` of the command's tasks, where several share a NATS (default the only one)")
+	f.StringVar(&opt.Dir, "dir", "", "`DIR` for scratch files (default a temporary folder)")
+	f.BoolVar(&opt.Stay, "stay", false, "wait for the next command when one is done")
+	f.DurationVar(&opt.Patience, "patience", 10*time.Minute, "`TIME` to wait for a command that does not answer")
+	f.BoolVar(&status, "status", false, "print who works on what, and end")
+	f.BoolVar(&asJSON, "json", false, "print one JSON document (--status)")
+	completeDir(c, "data", "dir")
+	return c
+}
+
+// workersTable prints what goes on: a row for each task in work, and one for each worker without.
+func (a *app) workersTable(list []workqueue.Status, asJSON bool) error {
+	if asJSON {
+		return a.json(struct {
+			Jobs []workqueue.Status `json:"jobs"`
+		}{list})
+	}
+	for _, s := range list {
+		rows := [][]string{}
+		for _, w := range s.Workers {
+			seen := "well"
+			if w.Silent > 0 {
+				seen = "silent for " + texttable.Hours(w.Silent.Seconds())
+			}
+			head := []string{w.Name, fmt.Sprintf("%d of %d", len(w.Tasks), w.Slots), fmt.Sprint(w.Done), seen}
+			for _, t := range w.Tasks {
+				rows = append(rows, append(head, t.Name, texttable.Hours(t.For.Seconds()), share(t), fmt.Sprint(t.Try)))
+				head = []string{"", "", "", ""}
+			}
+			if len(w.Tasks) == 0 {
+				rows = append(rows, append(head, "–", "", "", ""))
+			}
+		}
+		a.printf("job %s: %d done, %d in work (%d on the command's machine), %d waiting, %d failed, %d differ\n", s.Job, s.Done, s.Working, s.Here, s.Waiting, s.Failed, s.Differ)
+		if len(rows) == 0 {
+			a.printf("no workers\n")
+			continue
+		}
+		if err := a.table(5, []string{"worker", "slots", "done", "state", "task", "for", "share", "try"}, rows, "share", "try", "done"); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,274 @@
+package workqueue
+
+import (
+	"archive/tar"
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// The bounds of what is unpacked: more is taken for an attack or an accident.
+const (
+	maxFiles    = 1 << 20
+	maxUnpacked = 1 << 40
+	maxWindow   = 64 << 20 // of the packer, in bytes of memory
+)
+
+// The two kinds of thing in the store. The kind is hashed with the content, so that a folder and a file never share a digest.
+const (
+	kindFile   = "file"
+	kindFolder = "folder"
+)
+
+// entry is a file or a folder within a folder.
+type entry struct {
+	name string // with slashes
+	path string
+	dir  bool
+	size int64
+	time int64
+}
+
+// entries lists a folder, sorted by name. Links to files count as files; other links and devices are refused.
+func entries(root string) ([]entry, error) {
+	var list []entry
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || p == root {
+			return err
+		}
+		rel, err := filepath.Rel(root, p)
+		if err != nil {
+			return err
+		}
+		st, err := os.Stat(p)
+		if err != nil {
+			return err
+		}
+		switch {
+		case d.IsDir():
+		case !st.Mode().IsRegular():
+			return fmt.Errorf("%s is neither a file nor a folder, and cannot be sent to other machines", p)
+		}
+		list = append(list, entry{filepath.ToSlash(rel), p, st.IsDir(), st.Size(), st.ModTime().UnixNano()})
+		return nil
+	})
+	slices.SortFunc(list, func(a, b entry) int {
+		if a.name < b.name {
+			return -1
+		}
+		return 1
+	})
+	return list, err
+}
+
+// writeTar writes entries as tar: names and contents alone, no times, owners or modes.
+func writeTar(ctx context.Context, w io.Writer, list []entry) error {
+	t := tar.NewWriter(w)
+	for _, e := range list {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		h := &tar.Header{Name: e.name, Mode: 0o644, Size: e.size, Typeflag: tar.TypeReg}
+		if e.dir {
+			h.Name, h.Mode, h.Size, h.Typeflag = e.name+"/", 0o755, 0, tar.TypeDir
+		}
+		if err := t.WriteHeader(h); err != nil {
+			return err
+		}
+		if e.dir {
+			continue
+		}
+		f, err := os.Open(e.path)
+		if err != nil {
+			return err
+		}
+		n, err := io.Copy(t, io.LimitReader(f, e.size))
+		if e := f.Close(); err == nil {
+			err = e
+		}
+		if err == nil && n < e.size {
+			err = fmt.Errorf("%s became shorter while it was read", e.path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return t.Close()
+}
+
+func newHash(kind string) hash.Hash {
+	h := sha256.New()
+	_, _ = io.WriteString(h, kind+"\n") // a hash never fails
+	return h
+}
+
+func sum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
+
+// plain writes the content of a file or folder, unpacked, as its digest covers it.
+func plain(ctx context.Context, w io.Writer, path, kind string, list []entry) error {
+	if kind == kindFolder {
+		return writeTar(ctx, w, list)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, f)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// packer returns a reader of the packed content; digest gives the digest of what was packed, once it is read.
+func packer(ctx context.Context, path, kind string, list []entry) (r io.ReadCloser, digest func() string) {
+	h := newHash(kind)
+	pr, pw := io.Pipe()
+	go func() {
+		pw.CloseWithError(func() error {
+			z, err := zstd.NewWriter(pw, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(4<<20))
+			if err != nil {
+				return err
+			}
+			b := bufio.NewWriterSize(z, 1<<18)
+			if err := plain(ctx, io.MultiWriter(b, h), path, kind, list); err != nil {
+				return err
+			}
+			if err := b.Flush(); err != nil {
+				return err
+			}
+			return z.Close()
+		}())
+	}()
+	return pr, func() string { return sum(h) }
+}
+
+// full makes every Read fill its buffer if it can, so that the chunks of the store are whole.
+type full struct{ r io.Reader }
+
+// Read implements io.Reader.
+func (f full) Read(p []byte) (int, error) {
+	n, err := io.ReadFull(f.r, p)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// unpack writes packed content to path, which is a folder if kind is kindFolder, and returns the content's digest. A folder's
+// files replace those of the same names.
+func unpack(r io.Reader, path, kind string) (string, error) {
+	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		return "", err
+	}
+	defer z.Close()
+	h := newHash(kind)
+	content := io.TeeReader(&bounded{z, maxUnpacked}, h)
+	if kind == kindFolder {
+		err = readTar(content, path)
+		if err == nil {
+			_, err = io.Copy(io.Discard, content) // the padding after the end
+		}
+	} else {
+		err = writeFile(path, content)
+	}
+	return sum(h), err
+}
+
+// bounded is a reader that fails after n bytes.
+type bounded struct {
+	r io.Reader
+	n int64
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if b.n -= int64(n); b.n < 0 {
+		return 0, fmt.Errorf("the packed content has more than %d bytes", int64(maxUnpacked))
+	}
+	return n, err
+}
+
+func writeFile(path string, r io.Reader) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, r)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// readTar writes what writeTar wrote into dir. It refuses what writeTar does not write: names that lead out of dir or are out of
+// order, links and devices.
+func readTar(r io.Reader, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir) // no name and no link leads out of it
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }() // nothing was written through it
+	t, last := tar.NewReader(r), ""
+	for n := 0; ; n++ {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("the packed folder cannot be read: %w", err)
+		}
+		name := path.Clean(h.Name)
+		switch {
+		case n >= maxFiles:
+			return fmt.Errorf("the packed folder has more than %d files", maxFiles)
+		case h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeDir:
+			return fmt.Errorf("the packed folder has %q, which is neither a file nor a folder", h.Name)
+		case !filepath.IsLocal(filepath.FromSlash(h.Name)) || name == ".":
+			return fmt.Errorf("the packed folder has the name %q, which leads out of it", h.Name)
+		case name <= last:
+			return fmt.Errorf("the packed folder has the name %q after %q, want names in order, each once", name, last)
+		}
+		last = name
+		if err := extract(root, filepath.FromSlash(name), h.Typeflag == tar.TypeDir, t); err != nil {
+			return err
+		}
+	}
+}
+
+func extract(root *os.Root, name string, dir bool, content io.Reader) error {
+	if dir {
+		return root.MkdirAll(name, 0o755)
+	}
+	if parent := filepath.Dir(name); parent != "." {
+		if err := root.MkdirAll(parent, 0o755); err != nil {
+			return err
+		}
+	}
+	f, err := root.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, content)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
+}

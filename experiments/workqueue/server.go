@@ -1,0 +1,284 @@
+package workqueue
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"clustergym/internal/logging"
+)
+
+// The limits of the server in the coordinator's process.
+const (
+	maxPayload  = 8 << 20 // of a message, in bytes
+	maxConns    = 8192
+	readyWithin = 30 * time.Second // for the server to read its files and listen
+)
+
+// leastToken is the least length of a token.
+const leastToken = 16
+
+// ReadToken reads the token in a file: its only line, of 16 characters or more.
+func ReadToken(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", mistake("token file: %w", err)
+	}
+	token := strings.TrimRight(string(data), "\r\n")
+	switch {
+	case len(token) < leastToken:
+		return "", mistake("token file %s: got a token of %d characters, want %d or more", path, len(token), leastToken)
+	case len(token) > 4096 || strings.ContainsAny(token, " \t\r\n\x00"):
+		return "", mistake("token file %s: want one line without spaces, of %d to 4096 characters", path, leastToken)
+	}
+	return token, nil
+}
+
+// host is a NATS server in this process.
+type host struct {
+	srv    *server.Server
+	own    string // what the coordinator's own connection presents
+	refuse *refusals
+}
+
+// refusals says once for each worker that it was refused.
+type refusals struct {
+	mu   sync.Mutex
+	told map[string]bool
+	say  func(format string, args ...any)
+}
+
+func (r *refusals) tell(who, format string, args ...any) {
+	r.mu.Lock()
+	first := !r.told[who]
+	if len(r.told) < 10000 { // what strangers may make us remember
+		r.told[who] = true
+	}
+	r.mu.Unlock()
+	if first {
+		r.say(format, args...)
+	}
+}
+
+// door checks the tokens of connections.
+type door struct {
+	own, token string
+	refuse     *refusals
+}
+
+// Check implements server.Authentication.
+func (d *door) Check(c server.ClientAuthentication) bool {
+	got := c.GetOpts().Token
+	if same(got, d.own) || d.token == "" || same(got, d.token) {
+		return true
+	}
+	name, from := logging.Clip(c.GetOpts().Name, 80), "an unknown address"
+	if a := c.RemoteAddress(); a != nil {
+		from = a.String()
+		if h, _, err := net.SplitHostPort(from); err == nil {
+			from = h
+		}
+	}
+	if name == "" {
+		name = "a client without a name"
+	} else {
+		name = "worker " + name
+	}
+	what := "another token"
+	if got == "" {
+		what = "no token"
+	}
+	d.refuse.tell("token "+name+from, "%s at %s is refused: it presents %s than --token-file has", name, from, what)
+	return false
+}
+
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+// startHost starts a server that keeps its files in dir.
+func startHost(opt *Options, refuse *refusals) (*host, error) {
+	address, port, err := splitListen(opt.Listen)
+	if err != nil {
+		return nil, err
+	}
+	if opt.Token == "" && !loopback(address) {
+		return nil, mistake("--listen %s can be reached from other machines, and nothing is asked of workers; want --token-file FILE, or an address such as 127.0.0.1:0", opt.Listen)
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	h := &host{own: rand.Text(), refuse: refuse}
+	o := &server.Options{
+		ServerName: "gymctl-" + opt.Job, Host: address, Port: port, NoLog: true, NoSigs: true, MaxPayload: maxPayload, MaxConn: maxConns,
+		JetStream: true, StoreDir: opt.Dir, DisableJetStreamBanner: true, WriteDeadline: 10 * time.Second,
+		CustomClientAuthentication: &door{own: h.own, token: opt.Token, refuse: refuse},
+	}
+	if opt.TLSCert != "" || opt.TLSKey != "" {
+		if o.TLSConfig, err = serverTLS(opt.TLSCert, opt.TLSKey); err != nil {
+			return nil, err
+		}
+		o.TLS, o.TLSTimeout = true, 5
+	}
+	// The server logs a fatal error instead of returning it, and would end the process for want of a logger.
+	probe, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(max(0, port))))
+	if err != nil {
+		return nil, mistake("--listen %s: %w", opt.Listen, err)
+	}
+	if err := probe.Close(); err != nil {
+		return nil, err
+	}
+	if h.srv, err = server.NewServer(o); err != nil {
+		return nil, fmt.Errorf("the queue's server: %w", err)
+	}
+	log := &faults{}
+	h.srv.SetLoggerV2(log, false, false, false)
+	h.srv.Start()
+	if !h.srv.ReadyForConnections(readyWithin) || !h.srv.JetStreamEnabled() {
+		h.srv.Shutdown()
+		return nil, fmt.Errorf("the queue's server did not start in %s: %s", opt.Dir, log.last())
+	}
+	return h, nil
+}
+
+// faults keeps the last error that the server logged.
+type faults struct {
+	mu   sync.Mutex
+	text string
+}
+
+func (f *faults) last() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.text == "" {
+		return "it gave no reason"
+	}
+	return f.text
+}
+
+// Errorf implements server.Logger.
+func (f *faults) Errorf(format string, v ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.text = fmt.Sprintf(format, v...)
+}
+
+// Fatalf implements server.Logger.
+func (f *faults) Fatalf(format string, v ...any) { f.Errorf(format, v...) }
+
+// Warnf implements server.Logger.
+func (f *faults) Warnf(string, ...any) {}
+
+// Noticef implements server.Logger.
+func (f *faults) Noticef(string, ...any) {}
+
+// Debugf implements server.Logger.
+func (f *faults) Debugf(string, ...any) {}
+
+// Tracef implements server.Logger.
+func (f *faults) Tracef(string, ...any) {}
+
+// connected returns the names of the connections that are open.
+func (h *host) connected() map[string]bool {
+	names := map[string]bool{}
+	list, err := h.srv.Connz(&server.ConnzOptions{Limit: maxConns})
+	if err != nil {
+		return nil
+	}
+	for _, c := range list.Conns {
+		names[c.Name] = true
+	}
+	return names
+}
+
+// splitListen reads HOST:PORT.
+func splitListen(text string) (address string, port int, err error) {
+	address, p, err := net.SplitHostPort(text)
+	if err == nil {
+		port, err = strconv.Atoi(p)
+	}
+	if err != nil || port < 0 || port > 65535 {
+		return "", 0, mistake("--listen: got %q, want HOST:PORT, as 0.0.0.0:7777 or 127.0.0.1:0", text)
+	}
+	if address == "" {
+		address = "0.0.0.0"
+	}
+	return address, port, nil
+}
+
+// loopback reports whether an address can be reached from this machine alone.
+func loopback(address string) bool {
+	if address == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(address)
+	return ip != nil && ip.IsLoopback()
+}
+
+func serverTLS(cert, key string) (*tls.Config, error) {
+	if cert == "" || key == "" {
+		return nil, mistake("--tls-cert and --tls-key go together")
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, mistake("--tls-cert %s with --tls-key %s: %w", cert, key, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// trust returns the options of a connection that trusts the authorities in a file.
+func trust(ca string) ([]nats.Option, error) {
+	if ca == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(ca)
+	if err != nil {
+		return nil, mistake("--tls-ca: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, mistake("--tls-ca %s: want a file with PEM certificates", ca)
+	}
+	return []nats.Option{nats.Secure(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12})}, nil
+}
+
+// address makes a URL out of what a user gave.
+func address(text string) (string, error) {
+	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok {
+		scheme, rest = "nats", text
+	}
+	if scheme != "nats" && scheme != "tls" || rest == "" {
+		return "", mistake("address: got %q, want nats://HOST:PORT, tls://HOST:PORT or HOST:PORT", text)
+	}
+	return scheme + "://" + rest, nil
+}
+
+// connectErr makes a sentence of why a connection to a URL failed. fatal is true where another try would fail as well.
+func connectErr(url string, err error) (said error, fatal bool) {
+	var (
+		authority x509.UnknownAuthorityError
+		name      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		verify    *tls.CertificateVerificationError
+	)
+	switch {
+	case errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired):
+		return mistake("%s refuses the token: want --token-file with the coordinator's token", url), true
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		return mistake("%s has no TLS: want nats:// in place of tls://, without --tls-ca", url), true
+	case errors.As(err, &authority), errors.As(err, &name), errors.As(err, &invalid), errors.As(err, &verify):
+		return mistake("%s shows a certificate that is not trusted: %w; want --tls-ca with the authority that signed it", url, err), true
+	}
+	return fmt.Errorf("%s cannot be reached: %w", url, err), false
+}

@@ -1,0 +1,198 @@
+package workqueue
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// transferTime bounds a download.
+const transferTime = time.Hour
+
+// kindHeader is the header of an object that says whether it is a file or a folder.
+const kindHeader = "Gymctl-Kind"
+
+// store is the object store of a job.
+type store struct {
+	objects jetstream.ObjectStore
+	chunk   uint32
+
+	mu   sync.Mutex
+	seen map[string]string // what a path's files look like → digest, so that nothing is read twice
+}
+
+func newStore(objects jetstream.ObjectStore, nc *nats.Conn) *store {
+	return &store{objects: objects, chunk: uint32(min(512<<10, nc.MaxPayload()/2)), seen: map[string]string{}}
+}
+
+// look returns what a path is, and a text that changes with its content.
+func look(path string) (kind, print string, list []entry, err error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return "", "", nil, err
+	}
+	if !st.IsDir() {
+		if !st.Mode().IsRegular() {
+			return "", "", nil, fmt.Errorf("%s is neither a file nor a folder", path)
+		}
+		return kindFile, fmt.Sprintf("%s %d %d", path, st.Size(), st.ModTime().UnixNano()), nil, nil
+	}
+	if list, err = entries(path); err != nil {
+		return "", "", nil, err
+	}
+	h := newHash(kindFolder)
+	for _, e := range list {
+		fmt.Fprintln(h, e.name, e.dir, e.size, e.time)
+	}
+	return kindFolder, path + " " + sum(h), list, nil
+}
+
+// digest returns the digest of the content of a path.
+func (s *store) digest(ctx context.Context, path string) (digest, kind string, list []entry, err error) {
+	kind, print, list, err := look(path)
+	if err != nil {
+		return "", "", nil, err
+	}
+	s.mu.Lock()
+	digest, ok := s.seen[print]
+	s.mu.Unlock()
+	if ok {
+		return digest, kind, list, nil
+	}
+	h := newHash(kind)
+	if err := plain(ctx, h, path, kind, list); err != nil {
+		return "", "", nil, err
+	}
+	digest = sum(h)
+	s.mu.Lock()
+	s.seen[print] = digest
+	s.mu.Unlock()
+	return digest, kind, list, nil
+}
+
+// put stores a path under the name that name makes of its digest, unless it is there.
+func (s *store) put(ctx context.Context, path string, name func(digest string) string) (string, error) {
+	digest, kind, list, err := s.digest(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	ok, err := s.has(ctx, name(digest))
+	if err != nil || ok {
+		return digest, err
+	}
+	got, err := s.upload(ctx, name(digest), path, kind, list)
+	if err == nil && got != digest {
+		err = errors.Join(fmt.Errorf("%s changed while it was sent", path), s.remove(ctx, name(digest)))
+	}
+	return digest, err
+}
+
+// upload stores a path under a name, and returns its digest.
+func (s *store) upload(ctx context.Context, name, path, kind string, list []entry) (string, error) {
+	r, digest := packer(ctx, path, kind, list)
+	defer func() { _ = r.Close() }() // ends the packer
+	if err := s.write(ctx, name, kind, r); err != nil {
+		return "", err
+	}
+	return digest(), nil
+}
+
+// write stores what a reader has. Its context has no deadline, so that the store bounds the time of each piece instead.
+func (s *store) write(ctx context.Context, name, kind string, r io.Reader) error {
+	meta := jetstream.ObjectMeta{Name: name, Headers: nats.Header{kindHeader: {kind}}, Opts: &jetstream.ObjectMetaOptions{ChunkSize: s.chunk}}
+	_, err := s.objects.Put(ctx, meta, full{r})
+	if err != nil {
+		return fmt.Errorf("the store does not take %s: %w", name, err)
+	}
+	return nil
+}
+
+// has reports whether there is an object of that name.
+func (s *store) has(ctx context.Context, name string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	_, err := s.objects.GetInfo(ctx, name)
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (s *store) remove(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := s.objects.Delete(ctx, name); err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
+		return err
+	}
+	return nil
+}
+
+// errGone is returned by get if there is no object of that name.
+var errGone = errors.New("it is not in the store")
+
+// get writes an object to path, which is a folder if the object is one. want is its digest, "" = unknown.
+func (s *store) get(ctx context.Context, name, path, want string) error {
+	ctx, cancel := context.WithTimeout(ctx, transferTime)
+	defer cancel()
+	o, err := s.objects.Get(ctx, name)
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		return fmt.Errorf("%s: %w", name, errGone)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = o.Close() }() // read to its end, or failed
+	info, err := o.Info()
+	if err != nil {
+		return err
+	}
+	kind := info.Headers.Get(kindHeader)
+	if kind != kindFile && kind != kindFolder {
+		return fmt.Errorf("%s in the store has the kind %q, want %s or %s", name, kind, kindFile, kindFolder)
+	}
+	got, err := unpack(o, path, kind)
+	if err == nil {
+		_, err = io.Copy(io.Discard, o) // the end, where the store compares its own sum
+	}
+	if err != nil {
+		return fmt.Errorf("%s from the store: %w", name, err)
+	}
+	if want != "" && got != want {
+		return fmt.Errorf("%s from the store has the digest %s, want %s", name, got, want)
+	}
+	return nil
+}
+
+// bytes and putBytes keep values that are too large for a message, as they are.
+func (s *store) bytes(ctx context.Context, name string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, transferTime)
+	defer cancel()
+	return s.objects.GetBytes(ctx, name)
+}
+
+func (s *store) putBytes(ctx context.Context, name string, data []byte) error {
+	return s.write(ctx, name, "bytes", bytes.NewReader(data))
+}
+
+// filesName is the name in the store of a result's folder. It has the task's digest, so that a folder can be removed with its
+// task although another one has the same content.
+func filesName(task, digest string) string { return "files/" + task + "/" + digest }
+
+// splitFiles takes a filesName apart.
+func splitFiles(name string) (task, digest string, err error) {
+	parts := strings.Split(name, "/")
+	if len(parts) != 3 || parts[0] != "files" || !hexDigest.MatchString(parts[1]) || !hexDigest.MatchString(parts[2]) {
+		return "", "", errors.New("files " + strconv.Quote(name) + ": want the name that a result has")
+	}
+	return parts[1], parts[2], nil
+}
