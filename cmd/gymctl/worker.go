@@ -12,14 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/experiments/config"
+	"clustergym/experiments/papers"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workqueue"
 	"clustergym/nets/kernel"
 )
-
-// taskKinds makes the handlers of gymctl worker, by the kind of task. data is the folder of recorded workloads on the worker's
-// machine, "" = none.
-var taskKinds = map[string]func(a *app, data string) workqueue.Handler{}
 
 func workerVerb(a *app) *cobra.Command {
 	var (
@@ -71,10 +68,7 @@ With --status it does nothing but print who works on what.`,
 			}
 			opt.Build, opt.Kernels, opt.UseKernels = buildIdentity(), kernel.Sets(), config.UseKernels
 			opt.Mistake, opt.Say = isMistake, a.say
-			opt.Handlers = map[string]workqueue.Handler{}
-			for kind, make := range taskKinds {
-				opt.Handlers[kind] = make(a, data)
-			}
+			opt.Handlers = papers.Handlers(data)
 			ctx, stop := untilLeft(c.Context(), untilEOF)
 			defer stop()
 			return workqueue.Work(ctx, opt)
@@ -85,7 +79,7 @@ With --status it does nothing but print who works on what.`,
 	f.StringVar(&opt.TLSCA, "tls-ca", "", "PEM `FILE` of the authorities that sign the command's certificate (default those of the system)")
 	f.IntVar(&opt.Slots, "slots", 1, "`N` tasks at once")
 	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in total, shared by the slots; affects only speed")
-	f.StringVar(&data, "data", "", "`DIR` of recorded workloads on this machine")
+	f.StringVar(&data, "data", "", "`DIR` of recorded workloads on this machine (default the path that the command has)")
 	f.StringVar(&opt.Job, "job", "", "`NAME` of the command's tasks, where several share a NATS (default the only one)")
 	f.StringVar(&opt.Dir, "dir", "", "`DIR` for scratch files (default a temporary folder)")
 	f.BoolVar(&opt.Stay, "stay", false, "wait for the next command when one is done")

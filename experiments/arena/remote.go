@@ -22,6 +22,7 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
+	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
 	"clustergym/traces"
@@ -55,9 +56,69 @@ type playedResult struct {
 	Score   float64
 }
 
+// sharing is what the comparisons of one command share: a queue, and a folder that keeps results until the command is done.
+type sharing struct {
+	queue  *workqueue.Coordinator
+	dir    string
+	unlock func()
+}
+
+// newSharing opens the queue of opt, nil without one.
+func newSharing(ctx context.Context, cfg *config.Config, opt *EvalOptions) (*sharing, error) {
+	if opt.Queue == nil {
+		return nil, nil
+	}
+	text, err := configs.Encode(cfg)
+	if err != nil {
+		return nil, err
+	}
+	of := []string{string(text)}
+	for _, dir := range opt.Checkpoints {
+		ckpt, _, err := rundir.CheckpointDir(dir)
+		if err != nil {
+			return nil, err
+		}
+		of = append(of, ckpt)
+	}
+	b, err := json.Marshal(of)
+	if err != nil {
+		return nil, err
+	}
+	digest := sha256.Sum256(b)
+	s := &sharing{dir: filepath.Join("runs", "eval-"+hex.EncodeToString(digest[:4]))}
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	if s.unlock, err = safefile.Lock(s.dir); errors.Is(err, safefile.ErrLocked) {
+		return nil, workload.Mistake("another process makes the same comparison in %s", s.dir)
+	} else if err != nil {
+		return nil, err
+	}
+	if s.queue, err = opt.Queue(ctx, s.dir); err != nil {
+		s.unlock()
+		return nil, err
+	}
+	return s, nil
+}
+
+// close ends the queue. The folder stays if the command does not end well, so that the same command goes on.
+func (s *sharing) close(ctx context.Context, err error) error {
+	defer s.unlock()
+	if e := s.queue.Close(); e != nil {
+		err = errors.Join(err, e)
+	}
+	if err == nil {
+		return os.RemoveAll(s.dir)
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: what was played is kept in %s, and the same command goes on", ctx.Err(), s.dir)
+	}
+	return err
+}
+
 // elsewhere plays games on other machines.
 type elsewhere struct {
-	queue    *workqueue.Coordinator
+	*sharing
 	task     gamesTask // without games
 	needs    map[string]string
 	external int // contestants after the checkpoints that the others do not know
@@ -72,8 +133,8 @@ const gamesPerTask = 512
 
 // newElsewhere puts what the games need into the store of the queue. base is the configuration of the world, on that of the
 // comparison.
-func newElsewhere(ctx context.Context, base, on *config.Config, opt *EvalOptions, windows int) (*elsewhere, error) {
-	x := &elsewhere{queue: opt.Queue, needs: map[string]string{}}
+func newElsewhere(ctx context.Context, s *sharing, base, on *config.Config, opt *EvalOptions, windows int) (*elsewhere, error) {
+	x := &elsewhere{sharing: s, needs: map[string]string{}}
 	if opt.External != nil {
 		x.external = len(opt.External.Names)
 	}
@@ -89,7 +150,7 @@ func newElsewhere(ctx context.Context, base, on *config.Config, opt *EvalOptions
 	if err != nil {
 		return nil, err
 	}
-	if x.task.Files, err = PutFiles(ctx, opt.Queue, files, x.needs); err != nil {
+	if x.task.Files, err = PutFiles(ctx, s.queue, files, x.needs); err != nil {
 		return nil, err
 	}
 	for i, dir := range opt.Checkpoints {
@@ -245,6 +306,15 @@ func (x *elsewhere) part(ctx context.Context, v *evaluation, cs []contestant, ga
 	}
 	t := workqueue.Task{Digest: hex.EncodeToString(digest[:]), Kind: GamesKind, Name: name, Input: input, Needs: x.needs}
 	var got []result
+	kept := filepath.Join(x.dir, "games", t.Digest)
+	if b, err := os.ReadFile(kept); err == nil {
+		if got, err = decodeResults(b, len(games)); err == nil {
+			for i, g := range games {
+				ended(g, got[i])
+			}
+			return nil
+		}
+	}
 	err = x.queue.Do(ctx, t, func(ctx context.Context, _ int) error {
 		h := x.hand()
 		got = got[:0]
@@ -258,10 +328,16 @@ func (x *elsewhere) part(ctx context.Context, v *evaluation, cs []contestant, ga
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.hands = append(x.hands, h)
-		return nil
+		return x.keep(kept, got)
 	}, func(res *workqueue.Result) error {
-		got, err = decodeResults(res.Value, len(games))
-		return err
+		var b []byte
+		if err := json.Unmarshal(res.Value, &b); err != nil {
+			return err
+		}
+		if got, err = decodeResults(b, len(games)); err != nil {
+			return err
+		}
+		return x.keep(kept, got)
 	})
 	if err != nil {
 		return err
@@ -270,6 +346,18 @@ func (x *elsewhere) part(ctx context.Context, v *evaluation, cs []contestant, ga
 		ended(g, got[i])
 	}
 	return nil
+}
+
+// keep writes results down.
+func (x *elsewhere) keep(name string, list []result) error {
+	b, err := encodeResults(list)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	return safefile.Write(name, b)
 }
 
 // hand returns a hand that nobody uses.
@@ -295,12 +383,8 @@ func encodeResults(list []result) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// decodeResults decodes n results of a value.
-func decodeResults(value json.RawMessage, n int) ([]result, error) {
-	var b []byte
-	if err := json.Unmarshal(value, &b); err != nil {
-		return nil, err
-	}
+// decodeResults decodes n results.
+func decodeResults(b []byte, n int) ([]result, error) {
 	var played []playedResult
 	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(&played); err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
+	"clustergym/experiments/workqueue"
 	"clustergym/internal/par"
 )
 
@@ -119,6 +120,9 @@ func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOpti
 	}
 	side := min(max(1, opt.Workers), seeds)
 	if opt.Queue != nil {
+		if s.queue, err = opt.Queue(ctx); err != nil {
+			return nil, err
+		}
 		side = seeds // most of them wait for a machine
 	}
 	err = par.For(ctx, side, seeds, func(worker, i int) error {
@@ -129,6 +133,9 @@ func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOpti
 		}
 		return s.run(ctx, i, max(1, workers))
 	})
+	if s.queue != nil {
+		err = errors.Join(err, s.queue.Close())
+	}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("%w; what was trained is saved, continue with --resume %s", ErrInterrupted, opt.RunDir)
 	}
@@ -190,6 +197,7 @@ type seedRuns struct {
 	cfg   config.Config
 	opt   TrainOptions
 	seeds int
+	queue *workqueue.Coordinator // nil = no other machine helps
 
 	mu      sync.Mutex       // protects the fields below and calls of opt's hooks
 	at      []train.Progress // by seed
@@ -237,10 +245,10 @@ func (s *seedRuns) run(ctx context.Context, i, workers int) error {
 	}
 	opt.Game = nil
 	var r *TrainResult
-	if opt.Queue == nil {
+	if s.queue == nil {
 		r, err = Train(ctx, cfg, opt)
 	} else {
-		r, err = TrainOn(ctx, opt.Queue, fmt.Sprintf("seed %d", cfg.Seed), cfg, opt)
+		r, err = TrainOn(ctx, s.queue, fmt.Sprintf("seed %d", cfg.Seed), cfg, opt)
 	}
 	if err != nil {
 		return fmt.Errorf("seed %d: %w", cfg.Seed, err)

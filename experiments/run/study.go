@@ -22,7 +22,7 @@ type PaperOptions struct {
 	Commit string
 	Now    rundir.Clock
 	Say    func(format string, args ...any)
-	Queue  *workqueue.Coordinator // lets other machines compute cells; nil = none
+	Queue  workqueue.Opener // lets other machines compute cells; nil = none
 }
 
 // RunStudy runs a study of a paper.

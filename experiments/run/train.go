@@ -61,7 +61,7 @@ type TrainOptions struct {
 	// Lent are copies of files of train.imitate_from, for a machine that does not have that run; nil = it has.
 	Lent *Lent
 	// Queue lets other machines train the seeds of TrainSeeds; nil = none.
-	Queue *workqueue.Coordinator
+	Queue workqueue.Opener
 }
 
 // Lent are copies of files of another run.

@@ -145,19 +145,23 @@ func workAt(ctx context.Context, url, name string) error {
 
 // coordinate runs s in dir on workers alone.
 func coordinate(ctx context.Context, s Study, dir, addr string, ready func(url string)) (*Report, error) {
-	q, err := workqueue.Listen(ctx, workqueue.Options{
-		Listen: addr, Dir: filepath.Join(filepath.Dir(dir), "queue-"+filepath.Base(dir)), Job: "many", Token: testToken, Build: "test",
-		Workers: 1, Tries: 1000, AckWait: time.Second, SaveEvery: -1,
-	})
+	var q *workqueue.Coordinator
+	r, err := Run(ctx, s, Options{Dir: dir, Queue: func(ctx context.Context) (_ *workqueue.Coordinator, err error) {
+		if q, err = workqueue.Listen(ctx, workqueue.Options{
+			Listen: addr, Dir: filepath.Join(dir, "queue"), Job: s.Name, Token: testToken, Build: "test",
+			Workers: 1, Tries: 1000, AckWait: time.Second, SaveEvery: time.Millisecond,
+		}); err == nil {
+			ready(q.URL())
+		}
+		return q, err
+	}})
 	if err != nil {
 		return nil, err
 	}
-	ready(q.URL())
-	r, err := Run(ctx, s, Options{Dir: dir, Queue: q})
 	if d := q.Disputes(); len(d) > 0 {
-		err = errors.Join(err, fmt.Errorf("%d results differ, the first of %s", len(d), d[0].Task.Name))
+		err = fmt.Errorf("%d results differ, the first of %s", len(d), d[0].Task.Name)
 	}
-	return r, errors.Join(err, q.Close())
+	return r, err
 }
 
 // spawn starts the test's binary with a variable set.
@@ -369,15 +373,17 @@ func TestACellThatFailsOnWorkersFailsTheExperiment(t *testing.T) {
 	}
 	over := make(chan error, 1)
 	go func() { over <- workAt(ctx, q.URL(), "w1") }()
-	_, err = Run(ctx, failing(), Options{Dir: filepath.Join(t.TempDir(), "fails"), Queue: q})
+	_, err = Run(ctx, failing(), Options{Dir: filepath.Join(t.TempDir(), "fails"), Queue: opened(q)})
 	if err == nil || !strings.Contains(err.Error(), "cell cell: ") || !strings.Contains(err.Error(), "the disk is on fire") || !strings.Contains(err.Error(), "w1") {
 		t.Errorf("got %v, want the error of the cell and the worker's name", err)
 	}
 	stop()
 	<-over
-	if err := q.Close(); err != nil {
-		t.Error(err)
-	}
+}
+
+// opened returns what opens a queue that is open.
+func opened(q *workqueue.Coordinator) workqueue.Opener {
+	return func(context.Context) (*workqueue.Coordinator, error) { return q, nil }
 }
 
 func TestCellsThatMeasureTimeStayHere(t *testing.T) {
@@ -391,10 +397,10 @@ func TestCellsThatMeasureTimeStayHere(t *testing.T) {
 	}
 	w := spawn(t, workerOf, q.URL())
 	dir := filepath.Join(t.TempDir(), "many")
-	if _, err = Run(ctx, many(cellsOfMany, 0), Options{Dir: dir, Queue: q, Only: "alone"}); err != nil {
+	if _, err = Run(ctx, many(cellsOfMany, 0), Options{Dir: dir, Queue: opened(q), Only: "alone"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(q.Close(), w.Wait()); err != nil {
+	if err := w.Wait(); err != nil {
 		t.Error(err)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "cells", "alone.json"))

@@ -28,7 +28,7 @@ type Options struct {
 	Say    func(format string, args ...any) // called with one line for people, from any goroutine; nil = silent
 	// Queue, if set, lets other machines compute cells, except those that measure time. This one helps with the slots that the
 	// queue has here, so Plan.Workers counts for cells that run alone only.
-	Queue *workqueue.Coordinator
+	Queue workqueue.Opener
 }
 
 // studyFile is the file in the folder that holds the study's name.
@@ -69,13 +69,20 @@ func Run(ctx context.Context, s Study, opt Options) (*Report, error) {
 	for i, c := range cells {
 		r.index[c.Key] = i
 	}
-	if opt.Queue != nil {
-		r.remote = &remote{queue: opt.Queue, put: map[string]string{}}
-	}
 	if err := r.load(); err != nil {
 		return nil, err
 	}
-	if err := r.compute(ctx); err != nil {
+	if opt.Queue != nil && r.all > 0 {
+		q, err := opt.Queue(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.remote = &remote{queue: q, put: map[string]string{}}
+		err = r.compute(ctx)
+		if err := errors.Join(err, q.Close()); err != nil {
+			return nil, err
+		}
+	} else if err := r.compute(ctx); err != nil {
 		return nil, err
 	}
 	var rows []Row

@@ -42,7 +42,7 @@ type Options struct {
 	Workers int
 	Now     rundir.Clock
 	Say     func(format string, args ...any) // one line for people; nil = silent
-	Queue   *workqueue.Coordinator           // lets other machines train; nil = none
+	Queue   workqueue.Opener                 // lets other machines train; nil = none
 }
 
 // TrialLine is one line of trials.jsonl, the source of truth of a sweep: the result of a trial on a rung.
@@ -97,6 +97,7 @@ type sweep struct {
 	world  *arena.World // of all trials, nil where they differ in it or there is none
 	trials []trial
 	rungs  []int64
+	queue  *workqueue.Coordinator // nil = no other machine helps
 
 	mu    sync.Mutex
 	file  *os.File
@@ -132,7 +133,15 @@ func Run(ctx context.Context, cfg Config, base config.Config, opt Options) (*Rep
 		return nil, err
 	}
 	defer unlock()
-	err = s.search(ctx)
+	if opt.Queue != nil {
+		s.queue, err = opt.Queue(ctx)
+	}
+	if err == nil {
+		err = s.search(ctx)
+	}
+	if s.queue != nil {
+		err = errors.Join(err, s.queue.Close())
+	}
 	if e := s.file.Close(); err == nil {
 		err = e
 	}
@@ -297,7 +306,7 @@ func (s *sweep) climb(ctx context.Context, rung int, alive []int) error {
 		return nil
 	}
 	side := min(max(1, s.opt.Workers), len(jobs))
-	if s.opt.Queue != nil {
+	if s.queue != nil {
 		side = len(jobs) // most of them wait for a machine
 	}
 	return par.For(ctx, side, len(jobs), func(_, i int) error {
@@ -378,8 +387,8 @@ func (s *sweep) train(ctx context.Context, t, seed int, until int64, workers int
 	opt := run.TrainOptions{RunDir: run.SeedDir(s.trialDir(t), cfg.Seed), Workers: workers, World: s.world, Until: until, NoEval: true, Tags: "sb3", Now: s.opt.Now}
 	_, err := os.Stat(filepath.Join(opt.RunDir, rundir.ConfigFile))
 	opt.Resume = err == nil
-	if s.opt.Queue != nil {
-		return run.TrainOn(ctx, s.opt.Queue, fmt.Sprintf("trial %d seed %d to step %d", t, cfg.Seed, until), cfg, opt)
+	if s.queue != nil {
+		return run.TrainOn(ctx, s.queue, fmt.Sprintf("trial %d seed %d to step %d", t, cfg.Seed, until), cfg, opt)
 	}
 	return run.Train(ctx, cfg, opt)
 }

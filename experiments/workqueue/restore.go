@@ -1,6 +1,16 @@
 package workqueue
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
-// Restore unpacks into dir, which it makes, what a worker saved of the task with this digest. ok is false if there is nothing.
-func (c *Coordinator) Restore(_ context.Context, _, _ string) (ok bool, err error) { return false, nil }
+// Restore unpacks into dir, which it makes, the folder that a worker saved of a task, for a task that then runs on this machine. ok
+// is false if no worker saved anything.
+func (c *Coordinator) Restore(ctx context.Context, digest, dir string) (ok bool, err error) {
+	err = c.store.get(ctx, stateName(digest), dir, "")
+	if errors.Is(err, errGone) {
+		return false, nil
+	}
+	return err == nil, err
+}
