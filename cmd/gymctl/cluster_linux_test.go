@@ -340,20 +340,27 @@ func freePort(t *testing.T) int {
 func TestWorkersUnderSlurm(t *testing.T) {
 	slurm := inSlurm(t)
 	c := coordinate(t, "--ack-wait", "5s", "--tries", "1000")
-	id := strings.TrimSpace(slurm(fmt.Sprintf(`sbatch --parsable --array=1-4 --requeue -o %%a.out --wrap "$gymctl worker %s --token-file %s --workers 1 --patience 1m"`, c.url, c.token)))
+	id := strings.TrimSpace(slurm(fmt.Sprintf(`sbatch --parsable --array=1-4 --requeue --open-mode=append -o %%a.out --wrap "$gymctl worker %s --token-file %s --workers 1 --patience 1m"`, c.url, c.token)))
 	eventually(t, "four workers run", func() bool { return strings.Count(slurm("squeue -h -r -t R -o %i"), id+"_") == 4 })
 	slurm("scontrol requeue " + id + "_2")
 	slurm("srun -p high -N 2 --exclusive true")
 	// Slurm lets requeued jobs wait for two minutes.
+	over := false
 	eventually(t, "the workers run again", func() bool {
+		select {
+		case <-c.ended: // on a fast machine
+			over = true
+			return true
+		default:
+		}
 		slurm("for j in $(squeue -h -r -t PD -o %i); do scontrol update jobid=$j StartTime=now; done")
 		return strings.Count(slurm("squeue -h -r -t R -o %i"), id+"_") == 4
 	})
 	c.same(t)
 	eventually(t, "the workers end", func() bool { return slurm("squeue -h -r -o %i") == "" })
 	jobs := slurm("scontrol show job " + id)
-	if strings.Count(jobs, "JobState=COMPLETED") != 4 || strings.Contains(jobs, "Restarts=0") {
-		t.Errorf("want four completed jobs, each restarted:\n%s", jobs)
+	if strings.Count(jobs, "JobState=COMPLETED") != 4 || !over && strings.Contains(jobs, "Restarts=0") {
+		t.Errorf("want four completed jobs, each restarted unless all was done before (%v):\n%s", over, jobs)
 	}
 	t.Logf("the second worker said:\n%s", slurm("cat 2.out"))
 }

@@ -143,7 +143,7 @@ def test_a_node_dies_and_the_results_are_those_of_one_machine(nodes: Cluster, tm
             until(lambda: states(crew) == ["working"] * 4 and all(w["pid"] for w in crew.status()))
             before = {w["node"] for w in crew.status()}
             assert len(before) == 2
-            last = nodes.list_all_nodes[-1]
+            (last,) = nodes.worker_nodes
             dead = last.node_id
             nodes.remove_node(last, allow_graceful=False)
             until(lambda: "waiting" in states(crew) or coordinator.poll() is not None)
