@@ -60,7 +60,7 @@ type Coordinator struct {
 	slots   []int // that are free here
 	paused  int
 	idle    chan struct{} // closed and replaced when a slot becomes free
-	counts  struct{ asked, done, failed, here int }
+	counts  struct{ done, failed, here, equal int }
 	differ  []Dispute
 	stopped bool // a Do ended without its result, because its context did
 	closed  bool

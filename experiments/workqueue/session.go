@@ -266,6 +266,9 @@ func (w *crew) session(ctx context.Context, a *welcome) error {
 	_ = ended.Unsubscribe()
 	_ = answers.Unsubscribe()
 	why := context.Cause(work)
+	if ctx.Err() != nil {
+		why = ctx.Err()
+	}
 	if !errors.Is(why, errRenew) && w.nc.IsConnected() {
 		_, _ = w.ask(&call{Kind: callLeave, Worker: w.opt.Name}) // otherwise it is missed later
 	}
