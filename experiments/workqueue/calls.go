@@ -3,7 +3,6 @@ package workqueue
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -217,6 +216,7 @@ func (c *Coordinator) lost(w *worker, k *task, why string) {
 // again lets a task be delivered once more, at once.
 func (c *Coordinator) again(k *task, h *holder) {
 	c.wait(k, true)
+	k.published = true // or compare does it
 	if h != nil && h.Ack != "" {
 		_ = c.nc.Publish(h.Ack, []byte("-NAK")) // otherwise it comes when the server has waited
 	}
@@ -420,13 +420,22 @@ func (c *Coordinator) compare() {
 	defer cancel()
 	info, err := c.work.Info(ctx, jetstream.WithSubjectFilter(c.job.work("*")))
 	if err != nil {
-		if c.ctx.Err() == nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-			return // away; later
+		return // away; later
+	}
+	there := info.State.Subjects
+	if len(there) > 0 {
+		if hands, err := c.hands.Info(ctx); err != nil || hands.NumPending > 0 || hands.NumAckPending > 0 {
+			c.orphans = 0
+		} else if c.orphans++; c.orphans >= 2 {
+			// The server was killed, and took note of what its consumer did but not of what its stream lost.
+			if c.work.Purge(ctx) != nil {
+				return
+			}
+			c.orphans, there = 0, nil
 		}
-		info = &jetstream.StreamInfo{}
 	}
 	for _, k := range waiting {
-		if info.State.Subjects[c.job.work(k.Digest)] > 0 {
+		if there[c.job.work(k.Digest)] > 0 {
 			continue
 		}
 		c.mu.Lock()

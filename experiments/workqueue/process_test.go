@@ -72,6 +72,14 @@ func (r *role) play(ctx context.Context) error {
 		return err
 	}
 	say("url %s", c.URL())
+	go func() {
+		for sleep(ctx, 20*time.Second) == nil { // for whoever looks for the reason of a test that hangs
+			work, _ := c.work.Info(ctx)
+			hands, _ := c.hands.Info(ctx)
+			done, _ := c.done.Info(ctx)
+			say("after 20 s: %s\nwork %s\nhands %s\ndone %s", encode(c.Status()), encode(work), encode(hands), encode(done))
+		}
+	}()
 	err = doAll(ctx, c, k.Tasks, k.Out)
 	return errors.Join(err, c.Close())
 }
