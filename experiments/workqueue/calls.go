@@ -44,7 +44,11 @@ func (c *Coordinator) called(q *call) reply {
 		}
 		delete(c.workers, q.Worker)
 		c.changed = true
-		c.opt.Say("worker %s has left", q.Worker)
+		if text := logging.Clip(firstLine(q.Text), 500); text != "" {
+			c.opt.Say("worker %s has left: %s", q.Worker, text)
+		} else {
+			c.opt.Say("worker %s has left", q.Worker)
+		}
 		return reply{Answer: answerGo}
 	}
 	if len(q.Tasks) != 1 {

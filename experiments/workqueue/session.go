@@ -210,6 +210,8 @@ func (w *crew) hello(ctx context.Context) (*welcome, error) {
 func (w *crew) session(ctx context.Context, a *welcome) error {
 	if w.opt.UseKernels != nil && a.Kernels != "" {
 		if err := w.opt.UseKernels(a.Kernels); err != nil {
+			w.job = job(a.Job)
+			_, _ = w.ask(&call{Kind: callLeave, Worker: w.opt.Name, Text: clipText(err.Error())}) // otherwise it is missed later
 			return mistake("worker %s: %w", w.opt.Name, err)
 		}
 	}
