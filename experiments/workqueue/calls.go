@@ -3,7 +3,6 @@ package workqueue
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,7 +44,11 @@ func (c *Coordinator) called(q *call) reply {
 		}
 		delete(c.workers, q.Worker)
 		c.changed = true
-		c.opt.Say("worker %s has left", q.Worker)
+		if text := logging.Clip(firstLine(q.Text), 500); text != "" {
+			c.opt.Say("worker %s has left: %s", q.Worker, text)
+		} else {
+			c.opt.Say("worker %s has left", q.Worker)
+		}
 		return reply{Answer: answerGo}
 	}
 	if len(q.Tasks) != 1 {
@@ -217,6 +220,7 @@ func (c *Coordinator) lost(w *worker, k *task, why string) {
 // again lets a task be delivered once more, at once.
 func (c *Coordinator) again(k *task, h *holder) {
 	c.wait(k, true)
+	k.published = true // or compare does it
 	if h != nil && h.Ack != "" {
 		_ = c.nc.Publish(h.Ack, []byte("-NAK")) // otherwise it comes when the server has waited
 	}
@@ -270,7 +274,11 @@ func (c *Coordinator) arrived(digest string, data []byte, seq uint64) {
 	k := c.tasks[digest]
 	first, second := c.first(k, digest)
 	var told string
-	if second && first.Proof != "" && first.Proof != e.Proof {
+	switch {
+	case !second || first.Proof == "": // this machine did it, and says nothing of its own result
+	case first.Proof == e.Proof:
+		c.counts.equal++
+	default:
 		d := Dispute{Task: Task{Digest: digest, Name: digest[:12]}, First: first, Second: e.Result}
 		if k != nil {
 			d.Task = k.Task
@@ -416,13 +424,22 @@ func (c *Coordinator) compare() {
 	defer cancel()
 	info, err := c.work.Info(ctx, jetstream.WithSubjectFilter(c.job.work("*")))
 	if err != nil {
-		if c.ctx.Err() == nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-			return // away; later
+		return // away; later
+	}
+	there := info.State.Subjects
+	if len(there) > 0 {
+		if hands, err := c.hands.Info(ctx); err != nil || hands.NumPending > 0 || hands.NumAckPending > 0 {
+			c.orphans = 0
+		} else if c.orphans++; c.orphans >= 2 {
+			// The server was killed, and took note of what its consumer did but not of what its stream lost.
+			if c.work.Purge(ctx) != nil {
+				return
+			}
+			c.orphans, there = 0, nil
 		}
-		info = &jetstream.StreamInfo{}
 	}
 	for _, k := range waiting {
-		if info.State.Subjects[c.job.work(k.Digest)] > 0 {
+		if there[c.job.work(k.Digest)] > 0 {
 			continue
 		}
 		c.mu.Lock()

@@ -42,10 +42,14 @@ type Coordinator struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	work   jetstream.Stream
+	hands  jetstream.Consumer // of work, which all workers share
 	done   jetstream.Stream
+	left   int // tasks that workers had when an earlier coordinator ended
 	store  *store
 	refuse *refusals
 	voice  *speaker
+
+	orphans int // how often in turn the stream of tasks had messages that nobody will get; of watch alone
 
 	ctx     context.Context // of everything that runs beside Do, until Close
 	cancel  context.CancelFunc
@@ -60,7 +64,7 @@ type Coordinator struct {
 	slots   []int // that are free here
 	paused  int
 	idle    chan struct{} // closed and replaced when a slot becomes free
-	counts  struct{ asked, done, failed, here int }
+	counts  struct{ done, failed, here, equal int }
 	differ  []Dispute
 	stopped bool // a Do ended without its result, because its context did
 	closed  bool
@@ -284,6 +288,9 @@ func (c *Coordinator) streams(ctx context.Context) (err error) {
 		}
 		return fmt.Errorf("%s: the %s of job %s cannot be made: %w", c.url, what, c.job, err)
 	}
+	if err := c.clearWork(ctx); err != nil {
+		return made("stream of tasks", err)
+	}
 	if c.work, err = c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 		Name: c.job.workStream(), Description: "gymctl: tasks that wait or are in work", Subjects: []string{c.job.work("*")}, Retention: jetstream.WorkQueuePolicy,
 		Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, MaxMsgsPerSubject: 1, AllowDirect: true,
@@ -296,7 +303,7 @@ func (c *Coordinator) streams(ctx context.Context) (err error) {
 	}); err != nil {
 		return made("stream of results", err)
 	}
-	if _, err = c.work.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
+	if c.hands, err = c.work.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
 		Durable: consumer, AckPolicy: jetstream.AckExplicitPolicy, AckWait: c.opt.AckWait, MaxDeliver: -1, MaxAckPending: -1, MaxWaiting: 1 << 16,
 	}); err != nil {
 		return made("consumer of tasks", err)
@@ -306,6 +313,20 @@ func (c *Coordinator) streams(ctx context.Context) (err error) {
 		return made("store", err)
 	}
 	c.store = newStore(objects, c.nc)
+	return nil
+}
+
+// clearWork removes the messages of an earlier coordinator. The tasks are asked for again, and workers say which of them they
+// do. After a server was killed, a message can be in the stream of which the consumer believes that it is done.
+func (c *Coordinator) clearWork(ctx context.Context) error {
+	if old, err := c.js.Consumer(ctx, c.job.workStream(), consumer); err == nil {
+		if info, err := old.Info(ctx); err == nil {
+			c.left = info.NumAckPending
+		}
+	}
+	if err := c.js.DeleteStream(ctx, c.job.workStream()); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return err
+	}
 	return nil
 }
 
@@ -370,23 +391,18 @@ func (c *Coordinator) answer() error {
 // welcomeBack waits until the workers that have tasks of an earlier coordinator have said so, so that their tasks are not done
 // again meanwhile.
 func (c *Coordinator) welcomeBack(ctx context.Context) {
-	con, err := c.work.Consumer(ctx, consumer)
-	if err != nil {
+	if c.left == 0 {
 		return
 	}
-	info, err := con.Info(ctx)
-	if err != nil || info.NumAckPending == 0 {
-		return
-	}
-	c.opt.Say("an earlier coordinator left %d tasks with workers; waiting for these", info.NumAckPending)
+	c.opt.Say("an earlier coordinator left %s with workers; waiting for them", plural(c.left, "task", "tasks"))
 	for end := time.Now().Add(returnTime); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		c.mu.Lock()
-		n := 0
+		n := len(c.early)
 		for _, w := range c.workers {
 			n += len(w.beat)
 		}
 		c.mu.Unlock()
-		if n >= info.NumAckPending {
+		if n >= c.left {
 			return
 		}
 	}

@@ -61,7 +61,6 @@ func (c *Coordinator) enter(t Task, here bool) (k *task, publish bool, err error
 	}
 	k = &task{Task: t, here: here, turn: make(chan int, 1), ready: make(chan struct{}), holders: map[string]*holder{}, silent: true}
 	c.tasks[t.Digest] = k
-	c.counts.asked++
 	c.changed = true
 	if e, ok := c.early[t.Digest]; ok {
 		delete(c.early, t.Digest)

@@ -47,9 +47,9 @@ type crew struct {
 
 	mu      sync.Mutex
 	running []*Job
-	heard   time.Time // when the coordinator last answered
-	unknown bool      // the coordinator does not know this worker
-	wakers  map[int]func()
+	heard   time.Time      // when the coordinator last answered
+	unknown bool           // the coordinator does not know this worker
+	wakers  map[int]func() // of the slots, and at -1 of beat
 }
 
 // dial connects to a URL once. fatal is true if another try would fail as well.
@@ -117,10 +117,12 @@ func (w *crew) closed(nc *nats.Conn) {
 	w.stop(err)
 }
 
-// wake lets the slots ask for tasks again, since a server that was started again has forgotten their wishes.
+// wake lets the slots ask for tasks again and the worker introduce itself, since a server that was started again has forgotten
+// the wishes of the slots, and its coordinator the worker.
 func (w *crew) wake() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.unknown = true // perhaps
 	for _, wake := range w.wakers {
 		wake()
 	}
@@ -208,6 +210,8 @@ func (w *crew) hello(ctx context.Context) (*welcome, error) {
 func (w *crew) session(ctx context.Context, a *welcome) error {
 	if w.opt.UseKernels != nil && a.Kernels != "" {
 		if err := w.opt.UseKernels(a.Kernels); err != nil {
+			w.job = job(a.Job)
+			_, _ = w.ask(&call{Kind: callLeave, Worker: w.opt.Name, Text: clipText(err.Error())}) // otherwise it is missed later
 			return mistake("worker %s: %w", w.opt.Name, err)
 		}
 	}
@@ -266,6 +270,9 @@ func (w *crew) session(ctx context.Context, a *welcome) error {
 	_ = ended.Unsubscribe()
 	_ = answers.Unsubscribe()
 	why := context.Cause(work)
+	if ctx.Err() != nil {
+		why = ctx.Err()
+	}
 	if !errors.Is(why, errRenew) && w.nc.IsConnected() {
 		_, _ = w.ask(&call{Kind: callLeave, Worker: w.opt.Name}) // otherwise it is missed later
 	}
@@ -290,7 +297,13 @@ func (w *crew) beat(ctx context.Context, answers string) {
 		if silence > w.opt.Patience {
 			stop(fmt.Errorf("the coordinator at %s has not answered for %v", w.opt.URL, w.opt.Patience))
 		}
-		if sleep(ctx, every) != nil {
+		pause, wake := context.WithTimeout(ctx, every)
+		w.mu.Lock()
+		w.wakers[-1] = wake
+		w.mu.Unlock()
+		<-pause.Done()
+		wake()
+		if ctx.Err() != nil {
 			return
 		}
 	}

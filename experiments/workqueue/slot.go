@@ -273,7 +273,7 @@ func (w *crew) insist(ctx context.Context, what string, get func(ctx context.Con
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, errGone) || errors.Is(err, jetstream.ErrObjectNotFound):
+		case errors.Is(err, errGone):
 			return fmt.Errorf("%s is not there: %w", what, err)
 		case w.nc.IsConnected() && n >= 4 || time.Since(start) > w.opt.Patience:
 			return fmt.Errorf("%s does not arrive: %w", what, err)

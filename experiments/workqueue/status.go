@@ -21,7 +21,7 @@ const silentAfter = 3 * time.Second
 func (c *Coordinator) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := Status{Job: string(c.job), Done: c.counts.done, Failed: c.counts.failed, Here: c.counts.here, Working: c.counts.here, Differ: len(c.differ), Workers: []WorkerStatus{}}
+	s := Status{Job: string(c.job), Done: c.counts.done, Failed: c.counts.failed, Here: c.counts.here, Working: c.counts.here, Equal: c.counts.equal, Differ: len(c.differ), Workers: []WorkerStatus{}}
 	at := map[string]int{}
 	for name, w := range c.workers {
 		st := WorkerStatus{Name: name, Slots: w.Slots, Done: w.done, Tasks: []TaskStatus{}}

@@ -16,8 +16,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// transferTime bounds a download.
-const transferTime = time.Hour
+// transferTime bounds a download, and stallTime how long nothing of it may arrive: an answer that a lost connection has swallowed
+// never comes.
+const (
+	transferTime = 24 * time.Hour
+	stallTime    = 15 * time.Second
+)
 
 // kindHeader is the header of an object that says whether it is a file or a folder.
 const kindHeader = "Gymctl-Kind"
@@ -119,7 +123,7 @@ func (s *store) write(ctx context.Context, name, kind string, r io.Reader) error
 
 // has reports whether there is an object of that name.
 func (s *store) has(ctx context.Context, name string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	_, err := s.objects.GetInfo(ctx, name)
 	if errors.Is(err, jetstream.ErrObjectNotFound) {
@@ -129,7 +133,7 @@ func (s *store) has(ctx context.Context, name string) (bool, error) {
 }
 
 func (s *store) remove(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	if err := s.objects.Delete(ctx, name); err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
 		return err
@@ -140,14 +144,46 @@ func (s *store) remove(ctx context.Context, name string) error {
 // errGone is returned by get if there is no object of that name.
 var errGone = errors.New("it is not in the store")
 
+// arrival reads an object.
+type arrival struct {
+	jetstream.ObjectResult
+	stall  *time.Timer // cancels the transfer
+	cancel context.CancelFunc
+}
+
+// Read implements io.Reader.
+func (a *arrival) Read(p []byte) (int, error) {
+	a.stall.Reset(stallTime)
+	return a.ObjectResult.Read(p)
+}
+
+// Close ends the transfer.
+func (a *arrival) Close() error {
+	a.stall.Stop()
+	err := a.ObjectResult.Close()
+	a.cancel()
+	return err
+}
+
+// open begins to read an object.
+func (s *store) open(ctx context.Context, name string) (*arrival, error) {
+	ctx, cancel := context.WithTimeout(ctx, transferTime)
+	stall := time.AfterFunc(stallTime, cancel)
+	o, err := s.objects.Get(ctx, name)
+	if err != nil {
+		stall.Stop()
+		cancel()
+		if errors.Is(err, jetstream.ErrObjectNotFound) {
+			err = fmt.Errorf("%s: %w", name, errGone)
+		}
+		return nil, err
+	}
+	return &arrival{o, stall, cancel}, nil
+}
+
 // get writes an object to path, which is a folder if the object is one. want is its digest, "" = unknown.
 func (s *store) get(ctx context.Context, name, path, want string) error {
-	ctx, cancel := context.WithTimeout(ctx, transferTime)
-	defer cancel()
-	o, err := s.objects.Get(ctx, name)
-	if errors.Is(err, jetstream.ErrObjectNotFound) {
-		return fmt.Errorf("%s: %w", name, errGone)
-	}
+	o, err := s.open(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -175,9 +211,12 @@ func (s *store) get(ctx context.Context, name, path, want string) error {
 
 // bytes and putBytes keep values that are too large for a message, as they are.
 func (s *store) bytes(ctx context.Context, name string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, transferTime)
-	defer cancel()
-	return s.objects.GetBytes(ctx, name)
+	o, err := s.open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = o.Close() }() // read to its end, or failed
+	return io.ReadAll(o)
 }
 
 func (s *store) putBytes(ctx context.Context, name string, data []byte) error {

@@ -93,7 +93,8 @@ type Status struct {
 	Waiting int            `json:"waiting"` // asked for and not begun
 	Here    int            `json:"here"`    // of Working, on the coordinator's machine
 	Failed  int            `json:"failed"`
-	Differ  int            `json:"differ"` // tasks with results that differ
+	Equal   int            `json:"equal"`  // results that came a second time and proved equal
+	Differ  int            `json:"differ"` // results that came a second time and differ
 	Workers []WorkerStatus `json:"workers"`
 }
 

@@ -1,3 +1,5 @@
+//go:build unix
+
 package workqueue
 
 import (
@@ -6,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,8 +106,11 @@ func start(t testing.TB, opt WorkOptions) (*lines, context.CancelFunc, <-chan er
 	return l, cancel, end
 }
 
+// moreHandlers are those of process_test.go.
+var moreHandlers = map[string]Handler{}
+
 func handlers() map[string]Handler {
-	return map[string]Handler{
+	all := map[string]Handler{
 		"square": func(_ context.Context, j *Job) (Outcome, error) {
 			var n int
 			if err := json.Unmarshal(j.Task.Input, &n); err != nil {
@@ -118,6 +124,8 @@ func handlers() map[string]Handler {
 		},
 		"panic": func(context.Context, *Job) (Outcome, error) { panic("index out of range") },
 	}
+	maps.Copy(all, moreHandlers)
+	return all
 }
 
 func square(n int) Task {
