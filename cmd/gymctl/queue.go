@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
 	"clustergym/nets/kernel"
 )
@@ -226,7 +227,7 @@ func queueParts(s workqueue.Status) []string {
 			silent++
 		}
 	}
-	text := plural(len(s.Workers), "worker", "workers")
+	text := workload.Plural(len(s.Workers), "worker", "workers")
 	if silent > 0 {
 		text += fmt.Sprintf(", %d silent", silent)
 	}
@@ -245,11 +246,4 @@ func share(t workqueue.TaskStatus) string {
 		return ""
 	}
 	return fmt.Sprintf(" %.0f %%", 100*min(1, float64(t.Done)/float64(t.All)))
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -29,15 +29,15 @@ func workerVerb(a *app) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "worker URL",
-		Short: "Do the tasks of another machine's experiment, sweep, training or evaluation",
-		Long: `worker fetches tasks from a command that was started with --listen or --queue (experiment run, sweep, train --seeds, eval),
-does them and sends the results back. Results do not depend on who did which task: the command writes the same bytes as
-on one machine. Start as many workers as you like, whenever you like, before the command or after it.
+		Short: "Do tasks of a command on another machine",
+		Long: `worker fetches tasks from a command that was started with --listen or --queue (experiment run, sweep, eval,
+train --seeds), does them and sends the results back. Results do not depend on who did which task: the command writes
+the same bytes as on one machine. Start as many workers as you like, before the command or after it.
 
 It ends with exit code 0 when the command is done; with --stay it waits for the next one. Ctrl-C saves, hands the tasks
 back, and ends with 130; kill -9 costs what was not saved. A worker of another build or processor architecture, or with
-a wrong token, is refused in one sentence with exit code 2. While the command is away, the worker goes on with what it has, and
-ends with exit code 1 when nothing was heard for --patience.
+a wrong token, is refused in one sentence with exit code 2. While the command is away, the worker goes on with what it
+has, and ends with exit code 1 when nothing was heard for --patience.
 
 With --status it does nothing but print who works on what.`,
 		Example: `  gymctl worker nats://host:7777 --token-file token

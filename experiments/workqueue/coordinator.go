@@ -3,12 +3,10 @@ package workqueue
 import (
 	"container/list"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -81,11 +79,10 @@ type early struct {
 // worker is what the coordinator knows of a worker.
 type worker struct {
 	hello
-	seen  time.Time
-	lost  int // how often in turn its connection was missing
-	done  int
-	beat  []inWork // of its last message
-	leave bool
+	seen time.Time
+	lost int // how often in turn its connection was missing
+	done int
+	beat []inWork // of its last message
 }
 
 // task is a task for which a Do waits.
@@ -231,7 +228,7 @@ func (c *Coordinator) connect() error {
 		o = append(o, nats.Token(c.opt.Token))
 	}
 	if c.nc, err = nats.Connect(url, o...); err != nil {
-		err, _ = connectErr(url, err)
+		_, err = connectErr(url, err)
 		return mistake("--queue: %w", err)
 	}
 	c.url = url
@@ -432,81 +429,6 @@ func (c *Coordinator) Disputes() []Dispute {
 	return slices.Clone(c.differ)
 }
 
-// hello decides whether a worker may take part.
-func (c *Coordinator) hello(m *nats.Msg) {
-	var h hello
-	if m.Reply == "" || json.Unmarshal(m.Data, &h) != nil || h.Worker == "" || len(h.Worker) > 200 {
-		return
-	}
-	c.mu.Lock()
-	closed := c.closed
-	c.mu.Unlock()
-	if closed {
-		return // a worker that stays asks the next coordinator
-	}
-	w := welcome{Job: string(c.job), Own: c.host != nil, Kernels: c.opt.Kernels, AckWait: c.opt.AckWait, SaveEvery: c.opt.SaveEvery}
-	switch {
-	case h.Job != "" && h.Job != string(c.job):
-		if w.Other = true; w.Own {
-			c.refuse.tell("job "+h.Worker, "worker %s asks for job %s; this one is %s", logging.Clip(h.Worker, 80), logging.Clip(h.Job, 80), c.job)
-		}
-	default:
-		w.Refusal = c.judge(&h)
-		if w.Refusal != "" {
-			c.refuse.tell("hello "+h.Worker, "%s", w.Refusal)
-			break
-		}
-		c.mu.Lock()
-		known := c.workers[h.Worker]
-		if known == nil {
-			known = &worker{}
-			c.workers[h.Worker] = known
-			c.opt.Say("worker %s takes part, with %s", h.Worker, plural(h.Slots, "slot", "slots"))
-		}
-		known.hello, known.seen, known.lost, c.changed = h, time.Now(), 0, true
-		c.mu.Unlock()
-	}
-	_ = m.Respond(encode(w)) // it asks again if it hears nothing
-}
-
-// judge returns why a worker may not take part, "" if it may.
-func (c *Coordinator) judge(h *hello) string {
-	name := logging.Clip(h.Worker, 80)
-	switch {
-	case h.Protocol != protocol || h.Build != c.opt.Build:
-		return fmt.Sprintf("worker %s is another build (%s) than the coordinator (%s), so that its results could differ; start both from one executable", name, logging.Clip(h.Build, 80), c.opt.Build)
-	case h.Arch != runtime.GOARCH:
-		return fmt.Sprintf("worker %s runs on %s and the coordinator on %s, whose float64 results differ in the last bits; use machines of one architecture", name, logging.Clip(h.Arch, 20), runtime.GOARCH)
-	case c.opt.Kernels != "" && !slices.Contains(h.Kernels, c.opt.Kernels):
-		help := "portable"
-		if len(h.Kernels) > 0 {
-			help = h.Kernels[0]
-		}
-		return fmt.Sprintf("worker %s has the kernels %s and not %s, in which this work is computed; start the coordinator with --kernels %s to let it help",
-			name, logging.Clip(listed(h.Kernels), 100), c.opt.Kernels, logging.Clip(help, 20))
-	case h.Slots < 1 || h.Slots > 1<<16:
-		return fmt.Sprintf("worker %s has %d slots, want 1 or more", name, h.Slots)
-	}
-	return ""
-}
-
-func listed(names []string) string {
-	if len(names) == 0 {
-		return "of no set"
-	}
-	if len(names) == 1 {
-		return names[0]
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
 // Close ends the coordinator. If every Do came to its end, it tells the workers that all is done, and removes the queue unless a
 // task failed. If the context of a Do ended first, everything stays, workers wait, and the same command goes on.
 func (c *Coordinator) Close() error {
@@ -578,49 +500,6 @@ func (c *Coordinator) end() {
 		c.unlock()
 	}
 	c.voice.close()
-}
-
-// speaker calls say from a goroutine of its own, in order, so that nothing waits for a terminal and say may call the coordinator.
-type speaker struct {
-	mu    sync.Mutex
-	lines chan string // nil once closed
-	ended chan struct{}
-}
-
-// mostLines is how many lines may wait; more are dropped.
-const mostLines = 4096
-
-func newSpeaker(say func(format string, args ...any)) *speaker {
-	s := &speaker{lines: make(chan string, mostLines), ended: make(chan struct{})}
-	lines := s.lines
-	go func() {
-		defer close(s.ended)
-		for l := range lines {
-			say("%s", l)
-		}
-	}()
-	return s
-}
-
-func (s *speaker) say(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	select {
-	case s.lines <- fmt.Sprintf(format, args...): // a nil channel takes nothing
-	default:
-	}
-}
-
-// close waits until all is said.
-func (s *speaker) close() {
-	s.mu.Lock()
-	lines := s.lines
-	s.lines = nil
-	s.mu.Unlock()
-	if lines != nil {
-		close(lines)
-	}
-	<-s.ended
 }
 
 // removeEmpty removes a folder if nothing is in it.

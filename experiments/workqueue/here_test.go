@@ -16,6 +16,7 @@ import (
 )
 
 func TestTasksRunHereToo(t *testing.T) {
+	t.Parallel()
 	c, _ := listen(t, Options{Here: 2, Workers: 5})
 	var now, most, workers atomic.Int64
 	var wg sync.WaitGroup
@@ -49,6 +50,7 @@ func TestTasksRunHereToo(t *testing.T) {
 }
 
 func TestHereAndWorkersShareTheTasks(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	gate := filepath.Join(dir, "gate")
 	c, _ := listen(t, Options{Here: 1, Workers: 1})
@@ -77,6 +79,7 @@ func TestHereAndWorkersShareTheTasks(t *testing.T) {
 }
 
 func TestPauseWaitsUntilNothingRunsHere(t *testing.T) {
+	t.Parallel()
 	c, _ := listen(t, Options{Here: 2, Workers: 2})
 	var running atomic.Int64
 	release := make(chan struct{})
@@ -128,6 +131,7 @@ func TestPauseWaitsUntilNothingRunsHere(t *testing.T) {
 }
 
 func TestNeedsAndFilesTravel(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	in := filepath.Join(dir, "in")
 	if err := errors.Join(os.MkdirAll(filepath.Join(in, "empty"), 0o700), os.MkdirAll(filepath.Join(in, "deep", "er"), 0o700),
@@ -203,6 +207,7 @@ func TestNeedsAndFilesTravel(t *testing.T) {
 }
 
 func TestTheCacheOfNeedsIsBounded(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	c, _ := listen(t, Options{})
 	needs := newCache(filepath.Join(dir, "needs"), 2500)
@@ -252,6 +257,7 @@ func TestTheCacheOfNeedsIsBounded(t *testing.T) {
 }
 
 func TestAStayingWorkerTakesTheNextJob(t *testing.T) {
+	t.Parallel()
 	said, _, end := (*lines)(nil), context.CancelFunc(nil), (<-chan error)(nil)
 	address := "127.0.0.1:0"
 	for i := range 3 {
@@ -276,6 +282,7 @@ func TestAStayingWorkerTakesTheNextJob(t *testing.T) {
 }
 
 func TestWhatKilledWorkersLeaveIsRemoved(t *testing.T) {
+	t.Parallel()
 	base := t.TempDir()
 	c, _ := listen(t, Options{})
 	a := spawnWorker(t, workerRole{URL: c.URL(), Name: "a", Dir: base})

@@ -2,6 +2,7 @@ package workqueue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -37,6 +38,9 @@ func (j *Job) Save() error {
 	w := j.crew
 	leaving := j.ctx.Err() != nil
 	every := w.welcome.SaveEvery
+	if errors.Is(context.Cause(j.ctx), errBye) {
+		return nil // nobody goes on from there
+	}
 	if !leaving && (every < 0 || time.Since(j.saved) < every) || !w.nc.IsConnected() {
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 const inNamespaceVar = "CLUSTERGYM_TEST_NETNS"
 
 func TestALinkThatIsDown(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}

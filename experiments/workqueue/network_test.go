@@ -110,6 +110,7 @@ func (p *proxy) cut() {
 }
 
 func TestASlowNetworkThatBreaks(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}

@@ -53,6 +53,7 @@ func refused(t *testing.T, opt WorkOptions, said *lines, worker, coordinator str
 }
 
 func TestStrangersAreRefusedInOneSentence(t *testing.T) {
+	t.Parallel()
 	const token = "correct-horse-battery"
 	c, said := listen(t, Options{Token: token, Build: "abc go1", Kernels: "avx512", Job: "topdrl"})
 	good := WorkOptions{URL: c.URL(), Token: token, Build: "abc go1", Kernels: []string{"avx512", "avx2", "portable"}}
@@ -118,6 +119,7 @@ func TestStrangersAreRefusedInOneSentence(t *testing.T) {
 }
 
 func TestListenRefusesWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -157,6 +159,7 @@ func TestListenRefusesWhatIsWrong(t *testing.T) {
 }
 
 func TestTokensComeFromFiles(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "token")
 	for _, c := range []struct{ text, want string }{
 		{"0123456789abcdef\n", ""}, {"0123456789abcdef", ""}, {"short\n", "got a token of 5 characters, want 16 or more"}, {"", "of 0 characters"},
@@ -169,6 +172,15 @@ func TestTokensComeFromFiles(t *testing.T) {
 		if c.want == "" && (err != nil || token != "0123456789abcdef") || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%q: got %q, %v", c.text, token, err)
 		}
+	}
+	if err := errors.Join(os.WriteFile(path, []byte("0123456789abcdef"), 0o600), os.Chmod(path, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadToken(path); err == nil || !strings.Contains(err.Error(), "everybody may write it") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := ReadToken(path + "x"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -216,6 +228,7 @@ func certificates(t *testing.T) (ca, cert, key string) {
 }
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	ca, cert, key := certificates(t)
 	other, _, _ := certificates(t)
 	const token = "correct-horse-battery"
@@ -252,6 +265,7 @@ func natsServer(t *testing.T, o server.Options) *server.Server {
 }
 
 func TestAnExistingNATS(t *testing.T) {
+	t.Parallel()
 	const token = "correct-horse-battery"
 	store := t.TempDir()
 	s := natsServer(t, server.Options{JetStream: true, StoreDir: store, Authorization: token})
@@ -293,7 +307,7 @@ func TestAnExistingNATS(t *testing.T) {
 	touch(t, gate)
 	more := background(t, one, square(8))
 	until(t, "said", func() bool { return said.has("does not take tasks") })
-	s = natsServer(t, server.Options{JetStream: true, StoreDir: store, Authorization: token, Port: port})
+	natsServer(t, server.Options{JetStream: true, StoreDir: store, Authorization: token, Port: port})
 	if o := within(t, held); o.err != nil || string(o.r.Value) != "42" {
 		t.Errorf("got %+v", o)
 	}
@@ -318,6 +332,7 @@ func TestAnExistingNATS(t *testing.T) {
 }
 
 func TestArchivesThatLeadOutAreRefused(t *testing.T) {
+	t.Parallel()
 	pack := func(write func(w *tar.Writer)) io.Reader {
 		var b bytes.Buffer
 		z, err := zstd.NewWriter(&b)

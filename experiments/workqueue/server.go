@@ -37,7 +37,13 @@ func ReadToken(path string) (string, error) {
 		return "", mistake("token file: %w", err)
 	}
 	token := strings.TrimRight(string(data), "\r\n")
+	st, err := os.Stat(path)
+	if err != nil {
+		return "", mistake("token file: %w", err)
+	}
 	switch {
+	case st.Mode().IsRegular() && st.Mode().Perm()&0o002 != 0:
+		return "", mistake("token file %s: everybody may write it; want chmod 600", path)
 	case len(token) < leastToken:
 		return "", mistake("token file %s: got a token of %d characters, want %d or more", path, len(token), leastToken)
 	case len(token) > 4096 || strings.ContainsAny(token, " \t\r\n\x00"):
@@ -265,7 +271,7 @@ func address(text string) (string, error) {
 }
 
 // connectErr makes a sentence of why a connection to a URL failed. fatal is true where another try would fail as well.
-func connectErr(url string, err error) (said error, fatal bool) {
+func connectErr(url string, err error) (fatal bool, said error) {
 	var (
 		authority x509.UnknownAuthorityError
 		name      x509.HostnameError
@@ -274,11 +280,11 @@ func connectErr(url string, err error) (said error, fatal bool) {
 	)
 	switch {
 	case errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired):
-		return mistake("%s refuses the token: want --token-file with the coordinator's token", url), true
+		return true, mistake("%s refuses the token: want --token-file with the coordinator's token", url)
 	case errors.Is(err, nats.ErrSecureConnWanted):
-		return mistake("%s has no TLS: want nats:// in place of tls://, without --tls-ca", url), true
+		return true, mistake("%s has no TLS: want nats:// in place of tls://, without --tls-ca", url)
 	case errors.As(err, &authority), errors.As(err, &name), errors.As(err, &invalid), errors.As(err, &verify):
-		return mistake("%s shows a certificate that is not trusted: %w; want --tls-ca with the authority that signed it", url, err), true
+		return true, mistake("%s shows a certificate that is not trusted: %w; want --tls-ca with the authority that signed it", url, err)
 	}
-	return fmt.Errorf("%s cannot be reached: %w", url, err), false
+	return false, fmt.Errorf("%s cannot be reached: %w", url, err)
 }

@@ -67,7 +67,7 @@ func dial(opt WorkOptions, name string, more ...nats.Option) (nc *nats.Conn, fat
 		o = append(o, nats.Token(opt.Token))
 	}
 	if nc, err = nats.Connect(url, append(o, more...)...); err != nil {
-		err, fatal := connectErr(url, err)
+		fatal, err := connectErr(url, err)
 		return nil, fatal, err
 	}
 	return nc, false, nil
@@ -113,7 +113,7 @@ func (w *crew) closed(nc *nats.Conn) {
 	if err == nil {
 		err = nats.ErrConnectionClosed
 	}
-	err, _ = connectErr(w.opt.URL, err)
+	_, err = connectErr(w.opt.URL, err)
 	w.stop(err)
 }
 
@@ -151,7 +151,7 @@ func (w *crew) introduce(ctx context.Context, patience time.Duration) (*welcome,
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case w.nc.IsClosed():
-			err, _ := connectErr(w.opt.URL, w.nc.LastError())
+			_, err := connectErr(w.opt.URL, w.nc.LastError())
 			return nil, err
 		case time.Since(start) > patience:
 			of := ""
@@ -216,7 +216,7 @@ func (w *crew) session(ctx context.Context, a *welcome) error {
 		}
 	}
 	w.job, w.welcome = job(a.Job), *a
-	open, cancel := context.WithTimeout(ctx, storeTime)
+	open, cancel := context.WithTimeout(ctx, requestTime)
 	objects, err := w.js.ObjectStore(open, w.job.bucket())
 	cancel()
 	if err != nil {

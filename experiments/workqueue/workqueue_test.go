@@ -133,6 +133,7 @@ func square(n int) Task {
 }
 
 func TestWorkersDoTheTasks(t *testing.T) {
+	t.Parallel()
 	c, _ := listen(t, Options{})
 	_, _, a := start(t, WorkOptions{URL: c.URL(), Name: "a", Slots: 2})
 	_, _, b := start(t, WorkOptions{URL: c.URL(), Name: "b"})
