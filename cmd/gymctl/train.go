@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"os"
 	"runtime"
 	"strconv"
 	"time"
@@ -26,6 +27,7 @@ func trainVerb(a *app) *cobra.Command {
 		asJSON  bool
 		html    string
 		weights weightFlags
+		group   rankFlags
 	)
 	c := &cobra.Command{
 		Use:   "train",
@@ -65,13 +67,24 @@ runs share one folder, which --resume also accepts, and the table at the end com
   gymctl train -c cartpole-ppo --seeds 5
   gymctl train --run-dir runs/mine --html runs/mine/page.html`,
 		Args: args(0, 0, "flags only"),
-		RunE: func(c *cobra.Command, _ []string) error {
+		RunE: func(c *cobra.Command, _ []string) (err error) {
 			opt.Now = a.now
 			if opt.Tags != "sb3" && opt.Tags != "cleanrl" {
 				return mistake("--tags: got %q, want sb3 or cleanrl%s", opt.Tags, nearest.Meant(opt.Tags, []string{"sb3", "cleanrl"}))
 			}
 			if opt.Workers < 1 {
 				return mistake("--workers: got %d, want 1 or more", opt.Workers)
+			}
+			if c.Flags().Changed("seeds") && src.changed(c, ranksOnly...) != "" {
+				return mistake("--seeds does not go with ranks: each seed is a training of its own")
+			}
+			if opt.Ranks, err = group.join(c, a, os.Getenv); err != nil {
+				return err
+			}
+			defer closing(opt.Ranks, &err)
+			follows := opt.Ranks != nil && opt.Ranks.Rank() > 0
+			if follows && resume != "" {
+				return follow(c, a, &src, config.Config{}, resume, &opt)
 			}
 			cfg, err := src.trainConfig(c, resume, &opt)
 			if err != nil {
@@ -97,6 +110,10 @@ runs share one folder, which --resume also accepts, and the table at the end com
 					return err
 				}
 				opt.Chosen = append(src.adapted, opt.Chosen...)
+			}
+			opt.Changes = src.set
+			if follows {
+				return follow(c, a, &src, cfg, "", &opt)
 			}
 			if seeds > 0 {
 				report, err := run.TrainSeeds(c.Context(), cfg, seeds, opt)
@@ -139,11 +156,26 @@ runs share one folder, which --resume also accepts, and the table at the end com
 	f.StringVar(&opt.Tags, "tags", "sb3", "names in TensorBoard: sb3 or cleanrl")
 	f.BoolVar(&opt.NoEval, "no-eval", false, "skip the comparison at the end")
 	weights.flags(f)
+	group.flags(c)
 	htmlFlag(f, &html)
 	f.BoolVar(&asJSON, "json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
 	completeDir(c, "run-dir", "resume")
 	complete(c, "tags", "sb3", "cleanrl")
 	return c
+}
+
+// follow is the training at a rank other than 0, which keeps no run and says little.
+func follow(c *cobra.Command, a *app, src *configSource, cfg config.Config, resume string, opt *run.TrainOptions) error {
+	if resume != "" {
+		opt.Resume, opt.RunDir = true, resume
+	}
+	opt.Changes = src.set
+	opt.Say, opt.Tick, opt.Log, opt.Best, opt.Game = a.say, nil, nil, nil, nil
+	r, err := run.Train(c.Context(), cfg, *opt)
+	if err == nil {
+		followed(a, opt.Ranks, r.Step)
+	}
+	return err
 }
 
 // trained prints the result of a run.

@@ -1,6 +1,7 @@
 package ranks
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"runtime"
@@ -28,6 +29,8 @@ type Config struct {
 	// Listening is called at rank 0 with the address at which it listens; it may be nil.
 	Listening func(addr string) error
 
+	// find, if set, looks up Rendezvous at every attempt to reach rank 0.
+	find  func(ctx context.Context) (string, error)
 	arch  string // of tests
 	small int    // of tests and measurements: see smallBytes
 }

@@ -33,6 +33,7 @@ type Group struct {
 	closed bool
 	stop   chan struct{} // closed by Close: no more heartbeats
 	door   net.Listener  // rank 0's: it tells those who come late
+	left   func()        // called at the end, nil = nothing to do
 }
 
 // LostError says that a rank has not kept up with the group, which therefore has failed.
@@ -267,6 +268,9 @@ func (g *Group) Close(err error) {
 	g.mu.Unlock()
 	if g.door != nil {
 		_ = g.door.Close() // nobody comes any more
+	}
+	if g.left != nil {
+		g.left()
 	}
 	// What was sent arrives if the connections are not cut before the others have read it.
 	done := make(chan struct{})

@@ -364,7 +364,7 @@ func (j *joining) refuseAll(why string) {
 
 // visit is the rendezvous at the other ranks.
 func (j *joining) visit(ctx context.Context) error {
-	c, err := j.dial(ctx, j.cfg.Rendezvous, toJoin, "rank 0")
+	c, err := j.dial(ctx, j.addr, toJoin, "rank 0")
 	if err != nil {
 		return err
 	}
@@ -419,7 +419,7 @@ func (j *joining) hear(ctx context.Context, c *call) (answer, error) {
 // mesh connects this rank with all others: it calls those below and waits for those above.
 func (j *joining) mesh(ctx context.Context) error {
 	for p := range j.rank {
-		addr := j.cfg.Rendezvous
+		addr := j.addr
 		if p > 0 {
 			host, port, err := net.SplitHostPort(j.peers[p])
 			if err != nil {
@@ -476,7 +476,15 @@ func (j *joining) dial(ctx context.Context, addr, purpose, who string) (*call, e
 	j.mu.Unlock()
 	pause := 50 * time.Millisecond
 	for {
-		c, err := j.once(ctx, addr, h, who)
+		c, err := (*call)(nil), error(nil)
+		if j.cfg.find != nil && purpose == toJoin {
+			if addr, err = j.cfg.find(ctx); err == nil {
+				j.found(addr)
+			}
+		}
+		if err == nil {
+			c, err = j.once(ctx, addr, h, who)
+		}
 		if err == nil {
 			return c, nil
 		}
@@ -494,6 +502,12 @@ func (j *joining) dial(ctx context.Context, addr, purpose, who string) (*call, e
 			pause = min(2*pause, time.Second)
 		}
 	}
+}
+
+// found notes where rank 0 is.
+func (j *joining) found(addr string) {
+	j.addr = addr
+	j.host, j.port, _ = net.SplitHostPort(addr) // dialling says what is wrong with it
 }
 
 func (j *joining) once(ctx context.Context, addr string, h hello, who string) (*call, error) {
@@ -542,4 +556,10 @@ func (j *joining) abandon() {
 			_ = c.Close()
 		}
 	}
+}
+
+// Refused reports whether a rendezvous failed by what a rank was refused for, as a wrong token.
+func Refused(err error) bool {
+	var no *refusal
+	return errors.As(err, &no)
 }

@@ -101,8 +101,8 @@ type training struct {
 	lessons   *imitate.Phase // nil = the run does not imitate
 	borrowed  []byte         // what another run has recorded
 
-	pause    context.CancelFunc // ends the run at opt.Until
-	ranked // with TrainOptions.Ranks
+	pause  context.CancelFunc // ends the run at opt.Until
+	ranked                    // with TrainOptions.Ranks
 
 	begun    time.Time
 	lastTime time.Time

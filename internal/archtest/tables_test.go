@@ -140,6 +140,8 @@ var libraries = map[string][]string{
 	"env/bridge/server": {"github.com/prometheus/client_golang"},
 	"env/bridge/handle": {"golang.org/x/sys"},
 	"experiments/...":   {"github.com/klauspost/compress", "github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
+	// A NATS that gives out ranks; its server in tests.
+	"experiments/ranks": {"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2"},
 	"cmd/...": {
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/jedib0t/go-pretty/v6",
 		"golang.org/x/term", "github.com/prometheus/client_golang",
