@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"time"
 )
 
@@ -119,15 +120,19 @@ type call struct {
 
 // greet begins a connection on the side that dials, and returns it once it is welcome.
 func greet(conn net.Conn, token string, h hello, who string) (*call, error) {
-	_ = conn.SetDeadline(time.Now().Add(handshake))
+	_ = conn.SetDeadline(time.Now().Add(handshake / 2)) // before the other side gives up
 	c := &call{Conn: conn, token: token, ours: newNonce(), said: h}
 	b := make([]byte, len(greeting)+nonceBytes)
 	if _, err := io.ReadFull(conn, b); err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil, &refusal{fmt.Sprintf("%s at %v does not greet within %v: all ranks use TLS or none", who, conn.RemoteAddr(), handshake/2)}
+		}
 		return nil, fmt.Errorf("%s at %v does not greet: %w", who, conn.RemoteAddr(), err)
 	}
 	if !bytes.HasPrefix(b, []byte(greeting)) {
 		return nil, &refusal{fmt.Sprintf("%v is not the address of %s: something else listens there", conn.RemoteAddr(), who)}
 	}
+	_ = conn.SetDeadline(time.Now().Add(handshake))
 	c.theirs = b[len(greeting):]
 	h.Nonce = c.ours
 	if err := writeFrame(conn, h, token, "hello", c.theirs); err != nil {
