@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -60,8 +61,14 @@ func (p *rankProcess) text() string {
 // begin starts gymctl in a folder.
 func begin(t *testing.T, dir string, env []string, args ...string) *rankProcess {
 	t.Helper()
+	return beginProgram(t, dir, env, os.Args[0], args...)
+}
+
+// beginProgram is begin for a program that starts gymctl.
+func beginProgram(t *testing.T, dir string, env []string, program string, args ...string) *rankProcess {
+	t.Helper()
 	p := &rankProcess{done: make(chan struct{}), grew: make(chan struct{}, 1)}
-	p.cmd = exec.Command(os.Args[0], args...) //nolint:gosec // this test
+	p.cmd = exec.Command(program, args...) //nolint:gosec // this test
 	p.cmd.Env = append(append(os.Environ(), asProgram+"=1"), env...)
 	p.cmd.Dir, p.cmd.Stderr = dir, p
 	if err := p.cmd.Start(); err != nil {
@@ -249,6 +256,37 @@ func TestARankIsStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	ranks[1].end(t, "rank 1, woken", 1, " of 3 is lost")
+}
+
+// srun and torchrun tell their processes by variables which rank they are.
+func TestRanksComeFromTheEnvironment(t *testing.T) {
+	dir := t.TempDir()
+	args := append([]string{"train", "--workers", "1", "--run-dir", "run"}, append(smallTraining(2), "--set", "train.steps=2000")...)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port) // most likely still free in a moment
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for how, vars := range map[string][]string{
+		"slurm": {"SLURM_PROCID=%d", "SLURM_NTASKS=2"},
+		"env":   {"RANK=%d", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port},
+	} {
+		more := []string{"--ranks", how, "--set", "name=" + how, "--run-dir", how}
+		if how == "slurm" {
+			more = append(more, "--rendezvous", "127.0.0.1:"+port)
+		}
+		var all []*rankProcess
+		for k := range 2 {
+			env := append([]string{fmt.Sprintf(vars[0], k)}, vars[1:]...)
+			all = append(all, begin(t, dir, env, append(args, more...)...))
+		}
+		for k, p := range all {
+			p.end(t, fmt.Sprintf("%s: rank %d", how, k), 0, "")
+		}
+	}
 }
 
 // Ctrl-C at any rank saves and ends all.

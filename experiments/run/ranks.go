@@ -203,8 +203,8 @@ func (t *training) follow(ctx context.Context) (*TrainResult, error) {
 		}
 	}
 	g := t.opt.Ranks
-	t.opt.Say("rank      %d of %d with %s of %d environments; rank 0 has the run, %s", g.Rank(), g.World(),
-		workload.Plural(t.cfg.Train.Envs/g.World(), "environment", "environments"), t.cfg.Train.Envs, t.runDir)
+	t.opt.Say("rank      %d of %d with %d of %s; rank 0 has the run, %s", g.Rank(), g.World(),
+		t.cfg.Train.Envs/g.World(), workload.Plural(t.cfg.Train.Envs, "environment", "environments"), t.runDir)
 	err := t.trainer.Run(ctx, train.Hooks{
 		Log:        func(train.Record) error { return nil }, // episodes are collected for it
 		Evaluate:   t.listen,
