@@ -1,8 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"os/signal"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +28,7 @@ func workerVerb(a *app) *cobra.Command {
 		data      string
 		status    bool
 		asJSON    bool
+		untilEOF  bool
 	)
 	c := &cobra.Command{
 		Use:   "worker URL",
@@ -67,7 +72,9 @@ With --status it does nothing but print who works on what.`,
 			opt.Build, opt.Kernels, opt.UseKernels = buildIdentity(), kernel.Sets(), config.UseKernels
 			opt.Mistake, opt.Say = isMistake, a.say
 			opt.Handlers = taskKinds(data)
-			return workqueue.Work(c.Context(), opt)
+			ctx, stop := untilLeft(c.Context(), untilEOF)
+			defer stop()
+			return workqueue.Work(ctx, opt)
 		},
 	}
 	f := c.Flags()
@@ -82,8 +89,28 @@ With --status it does nothing but print who works on what.`,
 	f.DurationVar(&opt.Patience, "patience", 10*time.Minute, "`TIME` to wait for a command that does not answer")
 	f.BoolVar(&status, "status", false, "print who works on what, and end")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document (--status)")
+	f.BoolVar(&untilEOF, "until-eof", false, "save and end when standard input ends, for a program that starts this one and may be killed")
 	completeDir(c, "data", "dir")
 	return c
+}
+
+// untilLeft returns a copy of ctx that also ends when the terminal or the connection of ssh goes from which this program was
+// started, unless nohup keeps it, and with untilEOF when standard input ends.
+func untilLeft(ctx context.Context, untilEOF bool) (context.Context, context.CancelFunc) {
+	var stops []context.CancelFunc
+	if !signal.Ignored(syscall.SIGHUP) {
+		hung, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
+		ctx, stops = hung, append(stops, stop)
+	}
+	if untilEOF {
+		left, stop := untilEnd(ctx, os.Stdin)
+		ctx, stops = left, append(stops, stop)
+	}
+	return ctx, func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
 }
 
 // workersTable prints what goes on: a row for each task in work, and one for each worker without.
