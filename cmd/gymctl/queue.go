@@ -79,9 +79,9 @@ func (q *queueFlags) check(c *cobra.Command, workers int) error {
 	case q.given():
 		return nil
 	}
-	own := []string{"tls-ca", "job", "tries", "ack-wait", "save-every"}
-	if c.Flags().Lookup("serve") == nil { // the others can be of another server
-		own = append(own, "token-file", "tls-cert", "tls-key")
+	own := []string{"tries", "ack-wait", "save-every"}
+	if c.Flags().Lookup("serve") == nil && c.Flags().Lookup("rank") == nil { // the others can be of another server
+		own = append(own, "tls-ca", "job", "token-file", "tls-cert", "tls-key")
 	}
 	for _, name := range own {
 		if c.Flags().Changed(name) {
@@ -148,7 +148,7 @@ func (q *queueFlags) disputes() error {
 	}
 	d := all[0]
 	return fmt.Errorf("%s done twice with different results, %s by workers %s and %s; the first result was kept, and one of the machines cannot be trusted",
-		plural(len(all), "task was", "tasks were"), d.Task.Name, d.First.Worker, d.Second.Worker)
+		workload.Plural(len(all), "task was", "tasks were"), d.Task.Name, d.First.Worker, d.Second.Worker)
 }
 
 // readToken reads a token file, if there is one.

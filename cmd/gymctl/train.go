@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -29,6 +30,7 @@ func trainVerb(a *app) *cobra.Command {
 		html    string
 		weights weightFlags
 		queue   queueFlags
+		group   rankFlags
 	)
 	c := &cobra.Command{
 		Use:   "train",
@@ -70,13 +72,33 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
   gymctl train -c cartpole-ppo --seeds 5 --listen 0.0.0.0:7777 --token-file token
   gymctl train --run-dir runs/mine --html runs/mine/page.html`,
 		Args: args(0, 0, "flags only"),
-		RunE: func(c *cobra.Command, _ []string) error {
+		RunE: func(c *cobra.Command, _ []string) (err error) {
 			opt.Now = a.now
 			if opt.Tags != "sb3" && opt.Tags != "cleanrl" {
 				return mistake("--tags: got %q, want sb3 or cleanrl%s", opt.Tags, nearest.Meant(opt.Tags, []string{"sb3", "cleanrl"}))
 			}
-			if err := queue.check(c, opt.Workers); err != nil {
+			switch inRanks := src.changed(c, ranksOnly...) != ""; {
+			case inRanks && c.Flags().Changed("seeds"):
+				return mistake("--seeds does not go with ranks: each seed is a training of its own")
+			case inRanks && c.Flags().Changed("listen"):
+				return mistake("--listen does not go with ranks: they meet at --rendezvous")
+			case inRanks:
+				queue = queueFlags{} // --queue gives out ranks, not tasks
+				if opt.Workers < 1 {
+					return mistake("--workers: got %d, want 1 or more", opt.Workers)
+				}
+			default:
+				if err := queue.check(c, opt.Workers); err != nil {
+					return err
+				}
+			}
+			if opt.Ranks, err = group.join(c, a, os.Getenv); err != nil {
 				return err
+			}
+			defer closing(opt.Ranks, &err)
+			follows := opt.Ranks != nil && opt.Ranks.Rank() > 0
+			if follows && resume != "" {
+				return follow(c, a, &src, config.Config{}, resume, &opt)
 			}
 			cfg, err := src.trainConfig(c, resume, &opt)
 			if err != nil {
@@ -105,6 +127,10 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 					return err
 				}
 				opt.Chosen = append(src.adapted, opt.Chosen...)
+			}
+			opt.Changes = src.set
+			if follows {
+				return follow(c, a, &src, cfg, "", &opt)
 			}
 			if seeds > 0 {
 				if err := config.UseKernels(cfg.Kernels); err != nil { // before the queue tells workers which
@@ -152,11 +178,26 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 	f.StringVar(&opt.Tags, "tags", "sb3", "names in TensorBoard: sb3 or cleanrl")
 	f.BoolVar(&opt.NoEval, "no-eval", false, "skip the comparison at the end")
 	weights.flags(f)
+	group.flags(c)
 	htmlFlag(f, &html)
 	f.BoolVar(&asJSON, "json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
 	completeDir(c, "run-dir", "resume")
 	complete(c, "tags", "sb3", "cleanrl")
 	return c
+}
+
+// follow is the training at a rank other than 0, which keeps no run and says little.
+func follow(c *cobra.Command, a *app, src *configSource, cfg config.Config, resume string, opt *run.TrainOptions) error {
+	if resume != "" {
+		opt.Resume, opt.RunDir = true, resume
+	}
+	opt.Changes = src.set
+	opt.Say, opt.Tick, opt.Log, opt.Best, opt.Game = a.say, nil, nil, nil, nil
+	r, err := run.Train(c.Context(), cfg, *opt)
+	if err == nil {
+		followed(a, opt.Ranks, r.Step)
+	}
+	return err
 }
 
 // trained prints the result of a run.

@@ -18,6 +18,9 @@ import (
 	"clustergym/nets/kernel"
 )
 
+// taskKinds returns what a worker can do, by the kind of task; tests replace it.
+var taskKinds = papers.Handlers
+
 func workerVerb(a *app) *cobra.Command {
 	var (
 		opt       workqueue.WorkOptions
@@ -68,7 +71,7 @@ With --status it does nothing but print who works on what.`,
 			}
 			opt.Build, opt.Kernels, opt.UseKernels = buildIdentity(), kernel.Sets(), config.UseKernels
 			opt.Mistake, opt.Say = isMistake, a.say
-			opt.Handlers = papers.Handlers(data)
+			opt.Handlers = taskKinds(data)
 			ctx, stop := untilLeft(c.Context(), untilEOF)
 			defer stop()
 			return workqueue.Work(ctx, opt)

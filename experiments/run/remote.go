@@ -12,9 +12,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 
+	"clustergym/agents/checkpoint"
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/experiments/arena"
@@ -31,13 +33,11 @@ const TrainKind = "train"
 // trainFormat is the version of such tasks.
 const trainFormat = 1
 
-// runFolder is the run directory in the folder of a task.
-const runFolder = "run"
-
 // trainTask is the input of such a task. Its needs are the files of arena.Files by their keys, and where there are any "run", the
 // run directory to go on from, and "recording", what train.imitate_from has recorded.
 type trainTask struct {
 	Format int               `json:"format"`
+	Run    string            `json:"run"`    // name of the run directory, by which tables call its checkpoints
 	Config string            `json:"config"` // effective, YAML
 	Files  map[string]string `json:"files,omitempty"`
 	Until  int64             `json:"until,omitempty"`
@@ -92,7 +92,7 @@ func saved(ctx context.Context, q *workqueue.Coordinator, digest string, opt *Tr
 	if err != nil || !ok {
 		return opt.Resume, err
 	}
-	return true, errors.Join(os.RemoveAll(opt.RunDir), os.Rename(filepath.Join(aside, runFolder), opt.RunDir))
+	return true, errors.Join(os.RemoveAll(opt.RunDir), os.Rename(filepath.Join(aside, filepath.Base(opt.RunDir)), opt.RunDir))
 }
 
 // trainTaskOf returns a training as a task.
@@ -102,7 +102,7 @@ func trainTaskOf(ctx context.Context, q *workqueue.Coordinator, name string, cfg
 		return t, err
 	}
 	t = workqueue.Task{Kind: TrainKind, Name: name, Needs: map[string]string{}}
-	in := trainTask{Format: trainFormat, Config: string(text), Until: opt.Until, NoEval: opt.NoEval, Tags: opt.Tags}
+	in := trainTask{Format: trainFormat, Run: filepath.Base(opt.RunDir), Config: string(text), Until: opt.Until, NoEval: opt.NoEval, Tags: opt.Tags}
 	files, err := arena.Files(cfg)
 	if err != nil {
 		return t, err
@@ -150,7 +150,7 @@ func arrived(ctx context.Context, q *workqueue.Coordinator, res *workqueue.Resul
 	if err := q.Unpack(ctx, res.Files, aside); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(os.RemoveAll(opt.RunDir), os.Rename(filepath.Join(aside, runFolder), opt.RunDir)); err != nil {
+	if err := errors.Join(os.RemoveAll(opt.RunDir), os.Rename(filepath.Join(aside, filepath.Base(opt.RunDir)), opt.RunDir)); err != nil {
 		return nil, err
 	}
 	r := v.Result
@@ -205,7 +205,10 @@ func (h *trainHandler) do(ctx context.Context, j *workqueue.Job) (out workqueue.
 	if err != nil {
 		return out, err
 	}
-	dir := filepath.Join(j.Dir, runFolder)
+	if in.Run != filepath.Base(in.Run) || in.Run == "." || in.Run == ".." {
+		return out, fmt.Errorf("the task calls the run directory %q", in.Run)
+	}
+	dir := filepath.Join(j.Dir, in.Run)
 	if _, err := os.Stat(filepath.Join(dir, rundir.ConfigFile)); errors.Is(err, fs.ErrNotExist) {
 		// Nobody has saved anything of this task: it begins, or goes on from where the coordinator was.
 		if err := os.RemoveAll(dir); err != nil {
@@ -272,11 +275,23 @@ func (h *trainHandler) worldOf(ctx context.Context, j *workqueue.Job, in *trainT
 	return w, err
 }
 
-// Fingerprint returns a SHA-256 of everything in a run directory that is the same whenever the run is repeated: not of event
-// files, and not of what progress.jsonl says of time.
+// Fingerprint returns a SHA-256 of everything in a run directory that is the same whenever the run is repeated, interrupted or
+// not: not of event files, what progress.jsonl says of time, and checkpoints other than the best and the last one, as an
+// interruption adds one.
 func Fingerprint(dir string) ([]byte, error) {
+	keep := map[string]bool{}
+	last, err := checkpoint.Latest(filepath.Join(dir, rundir.Checkpoints))
+	if err != nil {
+		return nil, err
+	}
+	keep[filepath.Base(last)] = true
+	if best, ok, err := rundir.ReadBest(dir); err != nil {
+		return nil, err
+	} else if ok {
+		keep[strconv.FormatInt(best.Step, 10)] = true
+	}
 	h := sha256.New()
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || strings.HasPrefix(e.Name(), "events.out.tfevents.") {
 			return err
 		}
@@ -284,8 +299,11 @@ func Fingerprint(dir string) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		if name = filepath.ToSlash(name); strings.HasPrefix(name, ".") {
-			return nil // locks
+		name = filepath.ToSlash(name)
+		if of, in := strings.CutPrefix(name, rundir.Checkpoints+"/"); in {
+			if step, _, _ := strings.Cut(of, "/"); !keep[step] {
+				return nil
+			}
 		}
 		b, err := os.ReadFile(path)
 		if err != nil {

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"clustergym/experiments/workload"
+	"clustergym/experiments/workqueue"
+	"clustergym/nets/kernel"
+)
+
+func TestWorkerDoesTasksAndShowsThem(t *testing.T) {
+	t.Chdir(t.TempDir())
+	release := make(chan struct{})
+	defer func(was func(string) map[string]workqueue.Handler) { taskKinds = was }(taskKinds)
+	taskKinds = func(data string) map[string]workqueue.Handler {
+		return map[string]workqueue.Handler{"data": func(_ context.Context, j *workqueue.Job) (workqueue.Outcome, error) {
+			if j.Task.Name == "wrong" {
+				return workqueue.Outcome{}, workload.Mistake("--data: there is no such folder")
+			}
+			j.Progress(3, 10)
+			<-release
+			return workqueue.Outcome{Value: data}, nil
+		}}
+	}
+	write(t, "token", "correct-horse-battery\n")
+	token, err := workqueue.ReadToken("token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := workqueue.Listen(t.Context(), workqueue.Options{Listen: "127.0.0.1:0", Dir: "queue", Job: "topdrl", Token: token, Build: buildIdentity(), Kernels: kernel.Set()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong(t, []string{"worker", c.URL()}, "refuses the token: want --token-file")
+	wrong(t, []string{"worker", c.URL(), "--token-file", "token", "--job", "dally"}, "does the job topdrl and not dally")
+	wrong(t, []string{"worker", c.URL(), "--token-file", "none"}, "token file: open none")
+	wrong(t, []string{"worker", c.URL(), "--slots", "0"}, "--slots: got 0, want 1 or more")
+	wrong(t, []string{"worker", c.URL(), "--workers", "0"}, "--workers: got 0, want 1 or more")
+	wrong(t, []string{"worker", c.URL(), "--json"}, "--json goes with --status")
+	wrong(t, []string{"worker"}, "want one URL")
+	wrong(t, []string{"worker", "http://x:1"}, `address: got "http://x:1"`)
+
+	worked := make(chan int, 1)
+	go func() {
+		code, _, said := gymctl(t, "worker", c.URL(), "--token-file", "token", "--data", "there", "--dir", ".")
+		if !strings.Contains(said, "works for job topdrl") || !strings.Contains(said, "all is done") {
+			t.Errorf("the worker said %q", said)
+		}
+		worked <- code
+	}()
+	value := make(chan string, 1)
+	digest := strings.Repeat("0123456789abcdef", 4)
+	go func() {
+		if err := c.Do(t.Context(), workqueue.Task{Digest: digest, Kind: "data", Name: "cell-7"}, nil, func(r *workqueue.Result) error { value <- string(r.Value); return nil }); err != nil {
+			t.Error(err)
+		}
+	}()
+	status := []string{"worker", c.URL(), "--token-file", "token", "--status"}
+	out := ""
+	for end := time.Now().Add(time.Minute); !strings.Contains(out, "30 %") && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		out = must(t, status...)
+	}
+	if !strings.HasPrefix(out, "job topdrl: 0 done, 1 in work (0 on the command's machine), 0 waiting, 0 failed, 0 differ\n") || !strings.Contains(out, "cell-7") || !strings.Contains(out, "30 %") {
+		t.Errorf("got %s", out)
+	}
+	var d struct {
+		Jobs []workqueue.Status `json:"jobs"`
+	}
+	strict(t, must(t, append(status, "--json")...), &d)
+	if len(d.Jobs) != 1 || d.Jobs[0].Working != 1 || len(d.Jobs[0].Workers) != 1 || d.Jobs[0].Workers[0].Tasks[0].Done != 3 {
+		t.Errorf("got %+v", d)
+	}
+	close(release)
+	if v := <-value; v != `"there"` {
+		t.Errorf("got %s", v)
+	}
+	err = c.Do(t.Context(), workqueue.Task{Digest: strings.Repeat("f", 64), Kind: "data", Name: "wrong"}, nil, nil)
+	if !isMistake(err) || !strings.HasSuffix(err.Error(), ": --data: there is no such folder") {
+		t.Errorf("got %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if code := <-worked; code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+	if list, err := filepath.Glob("gymctl-worker-*"); err != nil || len(list) > 0 {
+		t.Errorf("%v: %v is left", err, list)
+	}
+	if code, _, said := gymctl(t, status...); code != exitFailed || !strings.Contains(said, "cannot be reached") {
+		t.Errorf("exit code %d, said %q", code, said)
+	}
+}
+
+func TestQueueFlags(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, c := range []struct {
+		args    []string
+		workers int
+		want    string // "" = right
+	}{
+		{nil, 1, ""}, {nil, 0, "--workers: got 0, want 1 or more, or 0 with --listen or --queue"},
+		{[]string{"--listen", "127.0.0.1:0"}, 0, ""}, {[]string{"--listen", "127.0.0.1:0"}, -1, "--workers: got -1, want 0 or more"},
+		{[]string{"--listen", ""}, 1, "--listen: got nothing, want HOST:PORT"}, {[]string{"--listen", "a:1", "--queue", "b:1"}, 1, "do not go together"},
+		{[]string{"--tries", "4"}, 1, "--tries goes with --listen or --queue"}, {[]string{"--token-file", "x"}, 1, "--token-file goes with"},
+	} {
+		var q queueFlags
+		verb := experimentListVerb(&app{stdout: &output{}})
+		q.flags(verb)
+		if err := verb.ParseFlags(c.args); err != nil {
+			t.Fatal(err)
+		}
+		if err := q.check(verb, c.workers); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q with %d workers: got %v, want %q", c.args, c.workers, err, c.want)
+		}
+	}
+	a := &app{stdout: &output{}, stderr: &locked{w: &strings.Builder{}}, now: time.Now}
+	q := queueFlags{}
+	if c, err := q.open(t.Context(), a, "x", ".", 1); c != nil || err != nil {
+		t.Errorf("without flags: got %v, %v", c, err)
+	}
+	q = queueFlags{listen: "127.0.0.1:0", tries: 3, ackWait: time.Minute, saves: time.Minute}
+	c, err := q.open(t.Context(), a, "my run", ".", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := c.Status(); s.Job != "my-run" {
+		t.Errorf("got job %s", s.Job)
+	}
+	if err := c.Do(t.Context(), workqueue.Task{Digest: strings.Repeat("a", 64), Kind: "x"}, func(context.Context, int) error { return nil }, nil); err != nil {
+		t.Error(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat("queue"); err == nil {
+		t.Error("the queue's folder is left")
+	}
+}
+
+func TestTheLineOfAQueue(t *testing.T) {
+	s := workqueue.Status{Done: 12, Working: 3, Here: 1, Waiting: 5, Failed: 1, Differ: 1, Workers: []workqueue.WorkerStatus{
+		{Name: "a", Tasks: []workqueue.TaskStatus{{Name: "cell-1", Done: 1, All: 4}, {Name: "cell-2"}}}, {Name: "b", Silent: time.Minute},
+	}}
+	if got, want := strings.Join(queueParts(s), " | "), "12 of 21 tasks | 3 in work, 1 here | 1 failed | 1 DIFFER | 2 workers, 1 silent | a: cell-1 25 % | a: cell-2"; got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
