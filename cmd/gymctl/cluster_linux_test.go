@@ -378,8 +378,7 @@ func TestRanksUnderSlurm(t *testing.T) {
 	slurm("$gymctl " + train + " --run-dir alone")
 	slurm(`echo a-token-of-these-tests > token; cat > train.sh <<'END'
 #!/bin/bash
-if [ -d runs/checkpoints ]; then what="train --resume runs --workers 1"; else what="` + train + ` --run-dir runs"; fi
-srun $gymctl $what --ranks slurm --token-file token
+srun $gymctl ` + train + ` --run-dir runs --continue --ranks slurm --token-file token
 END`)
 	id := strings.TrimSpace(slurm("sbatch --parsable -N 2 -n 4 --requeue --open-mode=append -o train.log train.sh"))
 	eventually(t, "they train", func() bool { return strings.Contains(slurm("cat train.log || true"), "\nstep ") })
