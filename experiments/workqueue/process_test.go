@@ -12,6 +12,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -419,4 +420,29 @@ func touch(t testing.TB, path string) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// nextPort is where fixed looks for a port. The system gives these to nobody who does not ask for them.
+var nextPort = struct {
+	sync.Mutex
+	n int
+}{n: os.Getpid() * 16}
+
+// fixed returns an address at which a test can listen again and again.
+func fixed(t testing.TB) string {
+	t.Helper()
+	nextPort.Lock()
+	defer nextPort.Unlock()
+	for range 10000 {
+		nextPort.n++
+		address := fmt.Sprintf("127.0.0.1:%d", 20000+nextPort.n%10000)
+		if l, err := net.Listen("tcp", address); err == nil {
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return address
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
 }
