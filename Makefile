@@ -32,7 +32,7 @@ CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || comman
 PKG   ?= ./...
 COUNT ?= 1
 
-.PHONY: build check format vet lint arch test unit race invariants papers tensorboard browser python python-rl compare bench clean
+.PHONY: build check format vet lint arch test unit race invariants papers tensorboard browser python python-rl slurm compare bench clean
 
 build:
 	$(GO) build -trimpath -o gymctl ./cmd/gymctl
@@ -53,7 +53,7 @@ lint: $(GOLANGCI)
 arch:
 	$(GO) test -count=1 ./internal/archtest
 
-test: check unit race invariants papers tensorboard browser python python-rl
+test: check unit race invariants papers tensorboard browser slurm python python-rl
 
 # The longest runs are left out under the race detector, which makes arithmetic ten times slower: they run here.
 unit:
@@ -84,6 +84,16 @@ browser:
 		echo "make browser needs Chromium (Debian: apt-get install chromium), or make browser CHROMIUM=/path/to/it"; exit 1; \
 	fi; \
 	CLUSTERGYM_CHROMIUM="$$chromium" $(GO) test -count=1 -run '^TestBrowser' ./experiments/htmlpage
+
+# Workers and ranks started by a Slurm of its own and over ssh, all on this machine (docs/cluster.md).
+slurm:
+	@have() { command -v slurmctld && command -v slurmd && command -v munged && command -v srun && test -x /usr/sbin/sshd; }; \
+	export RUNLEVEL=1; install="apt-get install -y -q --no-install-recommends slurmctld slurmd slurm-client munge openssh-server"; \
+	if ! have >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		{ $$install || { apt-get update -q && $$install; }; } >/dev/null 2>&1 || true; \
+	fi; \
+	if ! have >/dev/null; then echo "make slurm needs Slurm, munge and sshd (Debian: $$install)"; exit 1; fi
+	CLUSTERGYM_SLURM=1 $(GO) test -count=1 -v -run '^TestWorkersUnderSlurm$$|^TestRanksUnderSlurm$$|^TestWorkersOverSSH$$' ./cmd/gymctl
 
 # The Python package: its code's checkers, then its tests on the wheel that is built here, with the gymctl inside it;
 # Gymnasium's checks once more with the oldest Gymnasium that is supported.

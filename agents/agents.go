@@ -86,3 +86,16 @@ type Part interface {
 	io.WriterTo
 	io.ReaderFrom
 }
+
+// Share is an agent, or what trains it, of which several processes, called ranks, have a part each. A checkpoint of a group
+// of ranks has the bytes of one process that does everything; rank 0 writes it.
+type Share interface {
+	// Sync makes what a checkpoint keeps agree with all ranks, which call it together.
+	Sync() error
+	// Parts returns what this rank reads of a checkpoint.
+	Parts() []Part
+	// Share returns the parts that rank 0 lacks.
+	Share() []Part
+	// Whole returns, at rank 0, the parts of the checkpoint from the names and bytes of the ranks' Shares, in order of ranks.
+	Whole(shares []map[string][]byte) ([]Part, error)
+}

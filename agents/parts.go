@@ -27,6 +27,17 @@ type part struct {
 
 func (p part) Name() string { return p.name }
 
+// NewWrittenPart returns a part that has been written already, as another rank's. It cannot be read back.
+func NewWrittenPart(name string, content []byte) Part { return part{name, written(content)} }
+
+type written []byte
+
+func (w written) WriteTo(dst io.Writer) (int64, error) { return bytes.NewReader(w).WriteTo(dst) }
+
+func (written) ReadFrom(io.Reader) (int64, error) {
+	return 0, errors.New("agents: a part that only exists in writing cannot be read")
+}
+
 // NewJSONPart returns a part kept as JSON. save returns the value to write. load gets the value read and must check
 // it before it changes anything. Unknown fields and trailing bytes are errors, and load is then not called.
 func NewJSONPart[T any](name string, save func() (T, error), load func(T) error) Part {

@@ -56,6 +56,8 @@ type Agent struct {
 	grads  *optim.ShardSum
 	index  []int // of live steps, shuffled
 	batch  minibatch
+	pass   []moments  // of the minibatches of a pass
+	ahead  []float64  // for their exchange
 	sums   [6]float64 // for exchanges, in a field so that it allocates nothing
 	work   func(worker, i int) error
 	groups *groups // with Config.Baseline group

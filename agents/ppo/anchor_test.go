@@ -1,7 +1,6 @@
 package ppo
 
 import (
-	"context"
 	"math"
 	"slices"
 	"strings"
@@ -84,7 +83,7 @@ func TestTheGradientOfTheAnchorIsThatOfTheDivergence(t *testing.T) {
 			index := []int{3, 0, 7, 8, 20, 21, 11}
 			grad := func(weight float64) ([]float32, stats) {
 				a.batch.anchor = weight
-				g, s, _, err := a.gradient(context.Background(), index, 0.2)
+				g, s, _, err := gradientOf(a, index)
 				if err != nil {
 					t.Fatal(err)
 				}

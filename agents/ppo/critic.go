@@ -38,42 +38,34 @@ func newCritic(a *Agent, adam optim.AdamConfig, capacity int) (*critic, error) {
 }
 
 // gradient is Agent.gradient of the value loss. Only the value of the statistics is filled in.
-func (c *critic) gradient(ctx context.Context, index []int, _ float64) (*nets.Params, stats, int, error) {
+func (c *critic) gradient(ctx context.Context, m moments, _ float64) (*nets.Params, stats, error) {
 	a := c.a
 	b := &a.batch
-	b.index = index
-	sums := append(a.sums[:0], float64(len(index)))
-	if err := a.add(sums); err != nil || sums[0] == 0 {
-		return nil, stats{}, 0, err
-	}
-	steps := int(sums[0])
-	b.coefs = coefs{clipValue: a.cfg.ClipValue, vf: a.cfg.VFCoef, divisor: float64(steps)}
+	b.index = a.index[m.from:m.to]
+	b.coefs = coefs{clipValue: a.cfg.ClipValue, vf: a.cfg.VFCoef, divisor: float64(m.steps)}
 	if c.taught {
 		b.coefs.clipValue = 0
 	}
 	c.grads.Begin()
 	if err := par.For(ctx, len(c.losses), len(c.shards), c.work); err != nil {
-		return nil, stats{}, 0, err
+		return nil, stats{}, err
 	}
 	grad := c.grads.Sum()
-	sums = append(a.sums[:0], 0)
+	sums := append(a.sums[:0], 0)
 	for i, v := range c.shards {
 		if from, to := a.cut(i); from < to {
 			sums[0] += v
 		}
 	}
 	if a.exchange != nil {
-		if err := a.exchange.Sum32(a.rank, grad.Data); err != nil {
-			return nil, stats{}, 0, err
-		}
-		if err := a.add(sums); err != nil {
-			return nil, stats{}, 0, err
+		if err := a.exchange.Sum(a.rank, grad.Data, sums); err != nil {
+			return nil, stats{}, err
 		}
 	}
 	if v := sums[0]; math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil, stats{}, 0, fmt.Errorf("ppo: value_loss is %v at step %d of the optimiser", v, a.updates)
+		return nil, stats{}, fmt.Errorf("ppo: value_loss is %v at step %d of the optimiser", v, a.updates)
 	}
-	return grad, stats{value: sums[0]}, steps, nil
+	return grad, stats{value: sums[0]}, nil
 }
 
 // workShard computes shard i with the worker's own loss.

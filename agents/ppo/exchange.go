@@ -10,10 +10,9 @@ import (
 // Exchange sums numbers over replicas. All replicas make the same calls in the same order, each in its own goroutine
 // or process. A call returns when all have made it, and all get the same bits: the sum in order of ranks.
 type Exchange interface {
-	// Sum64 replaces x by the sum of all replicas' x, which have the same length.
-	Sum64(rank int, x []float64) error
-	// Sum32 is Sum64 for gradients.
-	Sum32(rank int, x []float32) error
+	// Sum replaces x, a gradient, and y, what goes with it, by the sums of all replicas' x and y, which have the same lengths.
+	// Either may be empty.
+	Sum(rank int, x []float32, y []float64) error
 }
 
 // errAborted is returned to waiting replicas when another one fails.
@@ -36,18 +35,11 @@ func newInProcess(replicas int) *inProcess {
 	return e
 }
 
-func (e *inProcess) Sum64(rank int, x []float64) error {
+func (e *inProcess) Sum(rank int, x []float32, y []float64) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.f64[rank] = x
-	return e.meet(e.add64)
-}
-
-func (e *inProcess) Sum32(rank int, x []float32) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.f32[rank] = x
-	return e.meet(e.add32)
+	e.f32[rank], e.f64[rank] = x, y
+	return e.meet(e.sum)
 }
 
 // meet waits for all replicas; the last to arrive calls do.
@@ -68,25 +60,17 @@ func (e *inProcess) meet(do func()) error {
 	return nil
 }
 
-func (e *inProcess) add64() {
-	sum := e.f64[0]
-	for _, x := range e.f64[1:] {
-		for i, v := range x {
-			sum[i] += v
+func (e *inProcess) sum() {
+	x, y := e.f32[0], e.f64[0]
+	for k := 1; k < len(e.f32); k++ {
+		kernel.Add(x, x, e.f32[k])
+		for i, v := range e.f64[k] {
+			y[i] += v
 		}
 	}
-	for _, x := range e.f64[1:] {
-		copy(x, sum)
-	}
-}
-
-func (e *inProcess) add32() {
-	sum := e.f32[0]
-	for _, x := range e.f32[1:] {
-		kernel.Add(sum, sum, x)
-	}
-	for _, x := range e.f32[1:] {
-		copy(x, sum)
+	for k := 1; k < len(e.f32); k++ {
+		copy(e.f32[k], x)
+		copy(e.f64[k], y)
 	}
 }
 

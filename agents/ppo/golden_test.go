@@ -98,7 +98,7 @@ func TestShardsAddUp(t *testing.T) {
 		for i := range index {
 			index[i] = i
 		}
-		grad, _, _, err := l.Agent.gradient(context.Background(), index, 0.2)
+		grad, _, _, err := gradientOf(l.Agent, index)
 		if err != nil {
 			t.Fatal(err)
 		}

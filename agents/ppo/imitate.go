@@ -173,7 +173,7 @@ func (a *Agent) Study(ctx context.Context, end bool) (agents.Stats, error) {
 		a.updates++
 		if c := a.critic; c != nil {
 			c.taught = true
-			grad, _, _, err := c.gradient(ctx, a.index[from:to], 0)
+			grad, _, err := c.gradient(ctx, moments{from: from, to: to, steps: to - from}, 0)
 			c.taught = false
 			if err != nil {
 				return nil, err

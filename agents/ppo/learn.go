@@ -150,23 +150,21 @@ type passed struct {
 
 // passes makes passes over the live steps of the rollout, in a new order each: a step along the gradient of every
 // minibatch. TargetKL ends them.
-func (a *Agent) passes(ctx context.Context, epochs int, gradient func(ctx context.Context, index []int, clip float64) (*nets.Params, stats, int, error),
+func (a *Agent) passes(ctx context.Context, epochs int, gradient func(ctx context.Context, b moments, clip float64) (*nets.Params, stats, error),
 	clip float64, step descent) (p passed, err error) {
 	n := len(a.index)
-	m, _ := a.cfg.pieces(len(a.roll.Live)) // the same number for every replica
 	for ; p.epochs < epochs; p.epochs++ {
 		a.order.Shuffle(n, func(i, j int) { a.index[i], a.index[j] = a.index[j], a.index[i] })
-		for k := range m {
-			from, to := a.cfg.piece(k, n)
-			if a.roll.Len() < a.roll.Steps { // cut short: smaller pieces, so that it has a part in every minibatch
-				from, to = k*n/m, (k+1)*n/m
+		if err := a.measure(); err != nil {
+			return p, err
+		}
+		for _, b := range a.pass {
+			if b.steps == 0 { // fewer live steps than minibatches
+				continue
 			}
-			grad, s, steps, err := gradient(ctx, a.index[from:to], clip)
+			grad, s, err := gradient(ctx, b, clip)
 			if err != nil {
 				return p, err
-			}
-			if steps == 0 { // fewer live steps than minibatches
-				continue
 			}
 			p.sum.add(s)
 			p.measured++
@@ -230,23 +228,19 @@ func (a *Agent) add(sums []float64) error {
 	if a.exchange == nil {
 		return nil
 	}
-	return a.exchange.Sum64(a.rank, sums)
+	return a.exchange.Sum(a.rank, nil, sums)
 }
 
 // gradient returns the gradient over one minibatch, parts of which other replicas may have, with the minibatch's
-// statistics and size. Replicas' gradients are weighted by their numbers of steps: their sum over the common divisor
-// is what one agent with all steps would get.
-func (a *Agent) gradient(ctx context.Context, index []int, clip float64) (*nets.Params, stats, int, error) {
+// statistics. Replicas' gradients are weighted by their numbers of steps: their sum over the common divisor
+// is what one agent with all steps would get. The statistics go with the gradient, so a minibatch is one exchange.
+func (a *Agent) gradient(ctx context.Context, m moments, clip float64) (*nets.Params, stats, error) {
 	b := &a.batch
-	b.index = index
-	steps, err := a.normalise()
-	if err != nil || steps == 0 {
-		return nil, stats{}, 0, err
-	}
-	b.coefs = coefs{clip: clip, clipValue: a.cfg.ClipValue, vf: a.cfg.VFCoef, ent: a.cfg.EntCoef, anchor: b.anchor, divisor: float64(steps)}
+	a.normalise(m)
+	b.coefs = coefs{clip: clip, clipValue: a.cfg.ClipValue, vf: a.cfg.VFCoef, ent: a.cfg.EntCoef, anchor: b.anchor, divisor: float64(m.steps)}
 	a.grads.Begin()
 	if err := par.For(ctx, len(a.losses), len(a.shards), a.work); err != nil {
-		return nil, stats{}, 0, err
+		return nil, stats{}, err
 	}
 	grad := a.grads.Sum()
 	var sum stats
@@ -256,12 +250,9 @@ func (a *Agent) gradient(ctx context.Context, index []int, clip float64) (*nets.
 		}
 	}
 	if a.exchange != nil {
-		if err := a.exchange.Sum32(a.rank, grad.Data); err != nil {
-			return nil, stats{}, 0, err
-		}
 		sums := append(a.sums[:0], sum.policy, sum.value, sum.entropy, sum.kl, sum.clipped, sum.anchor)
-		if err := a.add(sums); err != nil {
-			return nil, stats{}, 0, err
+		if err := a.exchange.Sum(a.rank, grad.Data, sums); err != nil {
+			return nil, stats{}, err
 		}
 		sum = stats{sums[0], sums[1], sums[2], sums[3], sums[4], sums[5]}
 	}
@@ -270,10 +261,10 @@ func (a *Agent) gradient(ctx context.Context, index []int, clip float64) (*nets.
 		value float64
 	}{{"policy_loss", sum.policy}, {"value_loss", sum.value}, {"entropy", sum.entropy}, {"anchor_loss", sum.anchor}} {
 		if math.IsNaN(l.value) || math.IsInf(l.value, 0) {
-			return nil, stats{}, 0, fmt.Errorf("ppo: %s is %v at step %d of the optimiser", l.name, l.value, a.updates)
+			return nil, stats{}, fmt.Errorf("ppo: %s is %v at step %d of the optimiser", l.name, l.value, a.updates)
 		}
 	}
-	return grad, sum, steps, nil
+	return grad, sum, nil
 }
 
 // cut returns the part of the minibatch that shard i works on.
@@ -324,33 +315,75 @@ func (a *Agent) loadSteps(l *loss, steps []int) {
 	}
 }
 
-// normalise fills the minibatch's advantages: minus their mean, divided by their sample deviation, both over all
-// replicas. A minibatch of one step is left as it is. It returns the number of steps in the minibatch of all
-// replicas.
-func (a *Agent) normalise() (steps int, err error) {
-	b := &a.batch
-	sums := append(a.sums[:0], float64(len(b.index)), 0)
-	for _, at := range b.index {
-		sums[1] += float64(a.roll.Advantage[at])
+// moments are what is known of a minibatch of a pass before its gradient is computed.
+type moments struct {
+	from, to        int     // which of the shuffled steps are this replica's part
+	steps           int     // of the minibatch of all replicas
+	mean, deviation float64 // of its advantages, likewise
+}
+
+// measure fills pass with the minibatches of a pass over the shuffled steps. They depend on the shuffle and on the advantages but
+// not on the parameters, so replicas exchange those of all minibatches at once, before the first.
+func (a *Agent) measure() error {
+	n := len(a.index)
+	m, _ := a.cfg.pieces(len(a.roll.Live)) // the same number for every replica
+	if cap(a.pass) < m {
+		a.pass, a.ahead = make([]moments, m), make([]float64, 2*m)
+	}
+	a.pass = a.pass[:m]
+	sums := a.ahead[:2*m]
+	for k := range a.pass {
+		b := &a.pass[k]
+		b.from, b.to = a.cfg.piece(k, n)
+		if a.roll.Len() < a.roll.Steps { // cut short: smaller pieces, so that it has a part in every minibatch
+			b.from, b.to = k*n/m, (k+1)*n/m
+		}
+		sum := 0.0
+		for _, at := range a.index[b.from:b.to] {
+			sum += float64(a.roll.Advantage[at])
+		}
+		sums[2*k], sums[2*k+1] = float64(b.to-b.from), sum
 	}
 	if err := a.add(sums); err != nil {
-		return 0, err
+		return err
 	}
-	n, mean, deviation := sums[0], 0.0, 1.0
-	if a.cfg.NormAdvantage && n > 1 {
-		mean = sums[1] / n
-		squares := append(a.sums[:0], 0)
-		for _, at := range b.index {
-			d := float64(a.roll.Advantage[at]) - mean
-			squares[0] += d * d
+	for k := range a.pass {
+		b := &a.pass[k]
+		b.steps, b.mean, b.deviation = int(sums[2*k]), 0, 1
+		if a.cfg.NormAdvantage && b.steps > 1 {
+			b.mean = sums[2*k+1] / float64(b.steps)
 		}
-		if err := a.add(squares); err != nil {
-			return 0, err
-		}
-		deviation = math.Sqrt(squares[0]/(n-1)) + 1e-8
 	}
+	if !a.cfg.NormAdvantage {
+		return nil
+	}
+	squares := a.ahead[:m]
+	for k := range a.pass {
+		b := &a.pass[k]
+		sum := 0.0
+		for _, at := range a.index[b.from:b.to] {
+			d := float64(a.roll.Advantage[at]) - b.mean
+			sum += d * d
+		}
+		squares[k] = sum
+	}
+	if err := a.add(squares); err != nil {
+		return err
+	}
+	for k := range a.pass {
+		if b := &a.pass[k]; b.steps > 1 {
+			b.deviation = math.Sqrt(squares[k]/(float64(b.steps)-1)) + 1e-8
+		}
+	}
+	return nil
+}
+
+// normalise makes a minibatch the current one and fills its advantages: minus their mean, divided by their sample deviation,
+// both over all replicas. A minibatch of one step is left as it is.
+func (a *Agent) normalise(m moments) {
+	b := &a.batch
+	b.index = a.index[m.from:m.to]
 	for k, at := range b.index {
-		b.advantage[k] = float32((float64(a.roll.Advantage[at]) - mean) / deviation)
+		b.advantage[k] = float32((float64(a.roll.Advantage[at]) - m.mean) / m.deviation)
 	}
-	return int(n), nil
 }

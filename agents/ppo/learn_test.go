@@ -1,12 +1,14 @@
 package ppo
 
 import (
+	"context"
 	"math"
 	"testing"
 	"time"
 
 	"clustergym/agents/agenttest"
 	"clustergym/env/vec"
+	"clustergym/nets"
 )
 
 // small is a setting that solves problems of one or two steps within a few thousand.
@@ -107,4 +109,17 @@ func TestInvalidActionIsSolved(t *testing.T) {
 			break
 		}
 	}
+}
+
+// gradientOf returns the gradient over steps of the rollout as one minibatch, parts of which other replicas may have.
+func gradientOf(a *Agent, index []int) (*nets.Params, stats, int, error) {
+	kept := a.cfg
+	defer func() { a.cfg = kept }()
+	a.cfg.Minibatches, a.cfg.Batch = 1, 0
+	a.index = index
+	if err := a.measure(); err != nil {
+		return nil, stats{}, 0, err
+	}
+	grad, sum, err := a.gradient(context.Background(), a.pass[0], 0.2)
+	return grad, sum, a.pass[0].steps, err
 }

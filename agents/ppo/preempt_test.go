@@ -252,7 +252,7 @@ func TestUnequalRolloutsGiveTheGradientOfAllSteps(t *testing.T) {
 			var wg sync.WaitGroup
 			grads, sizes, errs := make([]*nets.Params, 3), make([]int, 3), make([]error, 3)
 			for k, a := range r.members {
-				wg.Go(func() { grads[k], _, sizes[k], errs[k] = a.gradient(context.Background(), index[k], 0.2) })
+				wg.Go(func() { grads[k], _, sizes[k], errs[k] = gradientOf(a, index[k]) })
 			}
 			wg.Wait()
 			if err := errors.Join(errs...); err != nil {
@@ -260,7 +260,7 @@ func TestUnequalRolloutsGiveTheGradientOfAllSteps(t *testing.T) {
 			}
 			// Its minibatch is larger than those of its own setting.
 			one.batch.advantage = make([]float32, len(union))
-			all, _, _, err := one.gradient(context.Background(), union, 0.2)
+			all, _, _, err := gradientOf(one, union)
 			if err != nil {
 				t.Fatal(err)
 			}

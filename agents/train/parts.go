@@ -66,7 +66,7 @@ func (t *Trainer) save() (state, error) {
 
 // load sets the state to s, or changes nothing if s is faulty.
 func (t *Trainer) load(s state) error {
-	n := len(t.pcg)
+	n := len(t.pcg) * t.of
 	if len(s.Streams) != n || len(s.Return) != n || len(s.Length) != n {
 		return fmt.Errorf("%d streams, %d returns and %d lengths, want those of %d environments", len(s.Streams), len(s.Return), len(s.Length), n)
 	}
@@ -102,11 +102,13 @@ func (t *Trainer) load(s state) error {
 		}
 	}
 
-	for i := range streams {
-		*t.pcg[i] = streams[i]
+	from, to := t.first, t.first+len(t.pcg) // of a rank
+	for i := range t.pcg {
+		*t.pcg[i] = streams[from+i]
 	}
 	t.step, t.episodes, t.updates = s.Step, s.Episodes, s.Updates
-	t.ret, t.length, t.lanes = floats(s.Return), s.Length, nil
+	t.ret, t.length, t.lanes = floats(s.Return[from:to]), s.Length[from:to:to], nil
+	t.over, t.taken = nil, 0
 	t.lastReturn, t.lastLength, t.lastInfo = floats(s.LastReturn), floats(s.LastLength), nil
 	for _, row := range s.LastInfo {
 		t.lastInfo = append(t.lastInfo, floats(row))
@@ -154,9 +156,15 @@ func (p *envsState) ReadFrom(r io.Reader) (int64, error) {
 	if err != nil {
 		return int64(len(b)), err
 	}
+	n := int64(len(b))
+	if p.of > 1 {
+		if b, err = p.vec.CutSnapshot(b, p.cfg.Envs, p.first, p.first+p.vec.Len()); err != nil {
+			return n, err
+		}
+	}
 	if err := p.vec.RestoreSnapshot(b, p.cur); err != nil {
-		return int64(len(b)), err
+		return n, err
 	}
 	p.begun, p.lanes = true, nil
-	return int64(len(b)), nil
+	return n, nil
 }

@@ -71,27 +71,34 @@ type Trainer struct {
 	learnN                  []int64
 	begun                   bool
 	lanes                   []lane // of a Separate agent, nil until it runs
+	ranks                          // with Peers
 }
 
 // New returns a trainer of agent in v, whose mode must be SameStep. seed is the run's seed: the environments'
 // episodes and the actions' draws come from its streams "train/envs" and "train/act/ROW".
 func New(cfg Config, v *vec.Vec, agent agents.Agent, seed uint64) (*Trainer, error) {
+	return newTrainer(cfg, v, agent, seed, ranks{of: 1})
+}
+
+func newTrainer(cfg Config, v *vec.Vec, agent agents.Agent, seed uint64, r ranks) (*Trainer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if v.Len() != cfg.Envs || v.Config().Autoreset != vec.SameStep {
-		return nil, fmt.Errorf("train: %d environments with autoreset %v, want %d with same_step", v.Len(), v.Config().Autoreset, cfg.Envs)
+	if v.Len()*r.of != cfg.Envs || v.Config().Autoreset != vec.SameStep {
+		return nil, fmt.Errorf("train: %d environments with autoreset %v, want %d with same_step", v.Len(), v.Config().Autoreset, cfg.Envs/r.of)
 	}
+	r.first *= v.Len()
 	t := &Trainer{
-		cfg: cfg, spec: v.Spec(), vec: v, agent: agent,
+		ranks: r,
+		cfg:   cfg, spec: v.Spec(), vec: v, agent: agent,
 		cur: env.NewBatch(v.Spec(), v.Len()), next: env.NewBatch(v.Spec(), v.Len()), actions: env.NewActions(v.Spec(), v.Len()),
 		ret: make([]float64, v.Len()), length: make([]int64, v.Len()),
 	}
 	for i := range v.Len() {
-		p := rng.Source(seed, fmt.Sprintf("train/act/%d", i))
+		p := rng.Source(seed, fmt.Sprintf("train/act/%d", r.first+i))
 		t.pcg, t.src = append(t.pcg, p), append(t.src, rand.New(p))
 	}
-	v.SeedGroups(rng.Source(seed, "train/envs").Uint64(), max(1, cfg.Group))
+	v.SeedGroups(rng.Source(seed, "train/envs").Uint64(), max(1, cfg.Group), r.first)
 	return t, nil
 }
 
@@ -114,7 +121,7 @@ func (t *Trainer) Run(ctx context.Context, h Hooks) error {
 			return err
 		}
 		if err := checkFinite(t.spec, t.cur); err != nil {
-			return fmt.Errorf("train: step 0: %w", err)
+			return fmt.Errorf("train: step 0: %w", t.placed(err))
 		}
 		t.begun = true
 	}
@@ -124,6 +131,9 @@ func (t *Trainer) Run(ctx context.Context, h Hooks) error {
 		}
 	}
 	iterate := func() error { return t.iterate(whole) }
+	if t.peers != nil {
+		iterate = func() error { return t.together(ctx) }
+	}
 	if s, ok := t.agent.(Separate); ok && len(s.Collectors()) > 0 {
 		if err := t.split(len(s.Collectors())); err != nil {
 			return err
@@ -131,7 +141,7 @@ func (t *Trainer) Run(ctx context.Context, h Hooks) error {
 		iterate = func() error { return t.collect(ctx, s) }
 	}
 	for t.step < t.cfg.Steps {
-		if err := ctx.Err(); err != nil {
+		if err := t.stopped(ctx); err != nil {
 			return err
 		}
 		before := t.step
@@ -145,6 +155,9 @@ func (t *Trainer) Run(ctx context.Context, h Hooks) error {
 		}
 		end := t.step >= t.cfg.Steps
 		if h.Log != nil && (end || crossed(before, t.step, t.cfg.LogEvery)) {
+			if err := t.collectEpisodes(); err != nil {
+				return err
+			}
 			if err := h.Log(t.record()); err != nil {
 				return err
 			}
@@ -210,14 +223,19 @@ func (t *Trainer) iterate(ctx context.Context) error {
 		return err
 	}
 	if err := checkFinite(t.spec, t.next); err != nil {
-		return fmt.Errorf("train: step %d: %w", t.step+int64(t.next.N), err)
+		return fmt.Errorf("train: step %d: %w", t.step+int64(t.next.N*t.of), t.placed(err))
 	}
 	if err := t.agent.Observe(t.cur, t.actions, t.next); err != nil {
 		return err
 	}
-	follow(t.next, len(t.spec.Info), t.ret, t.length, t.ended)
+	t.taken++
+	ended := t.ended
+	if t.peers != nil {
+		ended = t.keep
+	}
+	follow(t.next, len(t.spec.Info), t.ret, t.length, ended)
 	t.cur, t.next = t.next, t.cur
-	t.step += int64(t.cur.N)
+	t.step += int64(t.cur.N * t.of)
 	return t.improve(ctx)
 }
 

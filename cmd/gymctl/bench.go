@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,11 +26,14 @@ func benchVerb(a *app) *cobra.Command {
 		Short: "Measure how fast this machine simulates, steps, trains and serves",
 		Long: `bench measures and prints a table with units: the simulator under several policies on generated workloads,
 the cost of a job while 100 to 1,000,000 others wait, encoders, environments, training and planning. Without arguments it
-measures all groups except the bridge, which takes a few minutes.
+measures all groups except the bridge and ranks, which takes a few minutes.
 
 bench bridge steps environments of this program from a Python program over a loopback connection, and compares that
 with Gymnasium's own vector environments, bare frames of the same size, and the same environments without a bridge.
 It needs a Python with the package installed (pip install './python[gymnasium]'); --python names that Python.
+
+bench ranks sums vectors over 2, 4 and 8 processes of this program, as gymctl train does with ranks, by turns with
+gloo of torch.distributed if --python has PyTorch.
 
 Every row runs once to warm up, then for three rounds of half a second or one run, of which the best counts. Beside
 each row two fixed loops are measured, one in registers and one through memory. The table also gives the cost of a unit
@@ -72,6 +78,10 @@ every job has one.`,
 			report, err := bench.Run(c.Context(), cfg, bench.Hooks{
 				Now: a.now,
 				Row: func(what string) { a.notef("%s", what) },
+				Rank: func(ctx context.Context, rank, world int, rendezvous string, quick bool) *exec.Cmd {
+					args := []string{c.Name() + "-rank", strconv.Itoa(rank), strconv.Itoa(world), rendezvous, strconv.FormatBool(quick)}
+					return exec.CommandContext(ctx, self(), args...) //nolint:gosec // this program
+				},
 				Dir: func() (string, error) {
 					var err error
 					if dir, err = os.MkdirTemp("", "gymctl-bench-"); err != nil {
@@ -96,10 +106,37 @@ every job has one.`,
 	traceFlags(c, &cfg.Trace)
 	f.StringVar(&cfg.Cluster, "cluster", "", "with --trace: preset, `FILE`, pool:N, swf-N or NxG")
 	f.StringSliceVar(&cfg.Policies, "policy", nil, "with --trace: policies, joined by commas: `ORDER`[+ADMISSION][+BACKFILL] (default some)")
-	f.StringVar(&cfg.Python, "python", "python3", "of the bridge: `PROGRAM` of a Python in which the package of python/ is installed")
+	f.StringVar(&cfg.Python, "python", "python3", "of the bridge: `PROGRAM` of a Python in which the package of python/ is installed; of ranks: one with PyTorch")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	kernelsFlag(c, &kernels)
 	completeOrFile(c, "cluster", workload.ClusterPresets()...)
 	completeList(c, "policy", func(_ *cobra.Command, word string) []string { return policyNames(word) })
 	return c
+}
+
+// self returns the path of this program.
+func self() string {
+	path, err := os.Executable()
+	if err != nil {
+		return os.Args[0]
+	}
+	return path
+}
+
+// benchRankVerb is a rank of gymctl bench ranks.
+func benchRankVerb(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "bench-rank RANK WORLD RENDEZVOUS QUICK", Hidden: true, Short: "A rank of bench ranks", Args: cobra.ExactArgs(4),
+		RunE: func(c *cobra.Command, args []string) error {
+			rank, err := strconv.Atoi(args[0])
+			if err != nil {
+				return mistake("%w", err)
+			}
+			world, err := strconv.Atoi(args[1])
+			if err != nil {
+				return mistake("%w", err)
+			}
+			return bench.Rank(c.Context(), rank, world, args[2], args[3] == "true", a.now, a.stdout)
+		},
+	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -20,6 +21,7 @@ import (
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/runpage"
 	"clustergym/experiments/workload"
+	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
 )
 
@@ -38,6 +40,7 @@ func evalVerb(a *app) *cobra.Command {
 		html    string
 		atEOF   bool
 		onRungs []string
+		queue   queueFlags
 
 		door     = newDoor("")
 		external arena.External
@@ -74,7 +77,10 @@ Policies of other programs take part over the bridge: --serve opens a server dur
 names a policy. Its program opens environment eval with the argument policy=NAME (Python: clustergym.evaluate) and plays
 as many episodes as meta.windows says; each reset begins the next window, whatever its seed. gymctl measures the results.
 A policy that finishes no window for --external-timeout, or leaves before it has played all, gets a row "missing", and
-the exit code is 1.`,
+the exit code is 1.
+
+--listen lets workers on other machines play games (gymctl worker; docs/cluster.md), except those of policies whose budget is
+a time. The results are the same.`,
 		Example: `  gymctl eval --checkpoint runs/mine --policies fifo+skip,sjf+skip,sjf@slots
   gymctl eval --policies fifo,sjf+skip,srtf --windows 8 --json
   gymctl eval --policies sjf+skip,rollout:sjf+skip,rollout:sjf@slots --budget 64 --windows 4 --no-whole
@@ -84,8 +90,11 @@ the exit code is 1.`,
   gymctl eval --checkpoint runs/cartpole --policies random --episodes 1000`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if opt.Workers < 1 {
-				return mistake("--workers: got %d, want 1 or more", opt.Workers)
+			if err := queue.check(c, opt.Workers); err != nil {
+				return err
+			}
+			if queue.given() && c.Flags().Changed("serve") {
+				return mistake("--listen and --queue do not go with --serve: other programs play here")
 			}
 			if err := runsOf(&opt); err != nil {
 				return err
@@ -126,7 +135,17 @@ the exit code is 1.`,
 				}
 				return evalFaults(c, err, flags)
 			}
-			if err := join(a, c, door, &external, &opt); err != nil {
+			if queue.given() {
+				if !cfg.Simulated() {
+					return mistake("--listen and --queue share out windows of a workload: %s has none", cfg.Env.ID)
+				}
+				if err := config.UseKernels(cfg.Kernels); err != nil { // before the queue tells workers which
+					return err
+				}
+				opt.Queue = func(ctx context.Context, dir string) (*workqueue.Coordinator, error) {
+					return queue.opener(a, "eval", dir, opt.Workers)(ctx)
+				}
+			} else if err := join(a, c, door, &external, &opt); err != nil {
 				return err
 			}
 			if err := checkPage(html, ""); err != nil {
@@ -153,7 +172,10 @@ the exit code is 1.`,
 				r, err = arena.CompareRungs(ctx, cfg, rungs, opt)
 			}
 			ui.close()
-			if err != nil {
+			if err != nil && ctx.Err() != nil && queue.given() {
+				return fmt.Errorf("%w: %w", run.ErrInterrupted, err)
+			}
+			if err = errors.Join(err, queue.disputes()); err != nil {
 				return err
 			}
 			if left := leftOut(r); left != nil {
@@ -187,13 +209,14 @@ the exit code is 1.`,
 	f.IntVar(&games, "episodes", 100, "`N` test episodes, for environments without a workload")
 	f.IntVar(&seeds, "seeds", 1, "play random policies `N` times")
 	f.BoolVar(&noWhole, "no-whole", false, "skip the run over the whole test part")
-	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed")
+	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed; 0 with --listen: none here")
 	f.StringSliceVar(&onRungs, "rungs", nil, "compare with each of these estimates of run times, joined by commas: `ESTIMATES`, as none,history,exact")
 	htmlFlag(f, &html)
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	f.BoolVar(&atEOF, "until-eof", false, "end when standard input ends, for a program that starts this one and may be killed")
 	src.flags(c, "the first checkpoint's, else quickstart")
 	door.flags(c)
+	queue.flags(c)
 	f.StringArrayVar(&external.Names, "external", nil, "wait for a policy called `NAME` to play through --serve (repeatable)")
 	completeList(c, "policies", rivalNames)
 	completeList(c, "rungs", func(*cobra.Command, string) []string { return estimateNames() })

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -61,9 +62,11 @@ func experimentListVerb(a *app) *cobra.Command {
 
 func experimentRunVerb(a *app) *cobra.Command {
 	var (
-		opt    run.PaperOptions
-		agents []string
-		asJSON bool
+		opt     run.PaperOptions
+		agents  []string
+		kernels string
+		queue   queueFlags
+		asJSON  bool
 	)
 	c := &cobra.Command{
 		Use:   "run NAME",
@@ -77,15 +80,22 @@ with every single number, and figures/*.svg.
 
 --agent lets a trained agent of yours play beside the others. rlscheduler takes runs and checkpoints of QueueRank-v1
 with env.peer: true, one for each log (generated, Lublin-1, Lublin-2); their rows are called network (best action) and
-network-drawn (actions drawn from the softmax), and are no part of the recorded figures.`,
+network-drawn (actions drawn from the softmax), and are no part of the recorded figures.
+
+--listen lets workers on other machines compute cells (gymctl worker; docs/cluster.md); cells that measure time stay here.
+Results are the same bytes for any number of workers, whichever of them die.`,
 		Example: `  gymctl experiment run topdrl --quick
   gymctl experiment run worl-rtgs --out runs/worl --workers 8
   gymctl experiment run dally --data ../traces --json
-  gymctl experiment run rlscheduler --data ../traces --agent Lublin-1=runs/mine --only network`,
+  gymctl experiment run rlscheduler --data ../traces --agent Lublin-1=runs/mine --only network
+  gymctl experiment run topdrl --listen 0.0.0.0:7777 --token-file token`,
 		Args: args(1, 1, "one NAME"),
 		RunE: func(c *cobra.Command, names []string) error {
-			if opt.Plan.Workers < 1 {
-				return mistake("--workers: got %d, want 1 or more", opt.Plan.Workers)
+			if err := queue.check(c, opt.Plan.Workers); err != nil {
+				return err
+			}
+			if err := useKernels(kernels); err != nil {
+				return err
 			}
 			if c.Flags().Changed("seeds") && opt.Plan.Seeds < 1 {
 				return mistake("--seeds: got %d, want 1 or more", opt.Plan.Seeds)
@@ -104,8 +114,12 @@ network-drawn (actions drawn from the softmax), and are no part of the recorded 
 			}
 			opt.Commit, opt.Now = about().Commit, a.now
 			opt.Say = a.say
+			if opt.Dir == "" {
+				opt.Dir = run.PaperDir(names[0], opt.Plan.Quick)
+			}
+			opt.Queue = queue.opener(a, names[0], opt.Dir, opt.Plan.Workers)
 			r, err := papers.Run(c.Context(), names[0], opt)
-			if err != nil {
+			if err = errors.Join(err, queue.disputes()); err != nil {
 				return err
 			}
 			return a.studied(r, asJSON)
@@ -117,7 +131,9 @@ network-drawn (actions drawn from the softmax), and are no part of the recorded 
 	f.StringVar(&opt.Dir, "out", "", "`DIR` of the experiment (default runs/NAME, with --quick runs/NAME-quick)")
 	f.StringVar(&opt.Plan.Data, "data", "", "`DIR` of recorded workloads, used in addition to the generated ones")
 	f.IntVar(&opt.Plan.Seeds, "seeds", 0, "`N` seeds instead of the experiment's own number")
-	f.IntVar(&opt.Plan.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in total; affects only speed")
+	f.IntVar(&opt.Plan.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in total; affects only speed; 0 with --listen: none here")
+	kernelsFlag(c, &kernels)
+	queue.flags(c)
 	f.StringVar(&opt.Only, "only", "", "compute only the cells whose names begin with `PREFIX`, and the cells that they need")
 	f.StringArrayVar(&agents, "agent", nil, "a trained agent that plays too: `LOG=DIR` of a run or checkpoint (repeatable)")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")

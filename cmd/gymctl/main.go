@@ -33,7 +33,8 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-ctx.Done()
-		stop() // a second signal ends the program at once
+		time.Sleep(time.Second) // srun sends a signal to the job and to the step, so that it comes twice
+		stop()                  // a second signal ends the program at once
 	}()
 	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -48,7 +49,7 @@ const (
 
 // verbs are the subcommands of gymctl, each in its own file.
 var verbs = []func(*app) *cobra.Command{
-	trainVerb, tuneVerb, sweepVerb, evalVerb, experimentVerb, workerVerb, simVerb, predictVerb, planVerb, serveVerb, benchVerb, traceVerb, envsVerb, configVerb, ckptVerb, versionVerb,
+	trainVerb, tuneVerb, sweepVerb, evalVerb, experimentVerb, workerVerb, simVerb, predictVerb, planVerb, serveVerb, benchVerb, benchRankVerb, traceVerb, envsVerb, configVerb, ckptVerb, versionVerb,
 }
 
 // app is the state shared by all verbs.

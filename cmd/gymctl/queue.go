@@ -26,6 +26,8 @@ type queueFlags struct {
 	job            string
 	tries          int
 	ackWait, saves time.Duration
+
+	c *workqueue.Coordinator // nil = not opened
 }
 
 // flags adds the flags.
@@ -33,10 +35,17 @@ func (q *queueFlags) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&q.listen, "listen", "", "let workers on other machines help (gymctl worker): `HOST:PORT` to listen at; port 0 picks one")
 	f.StringVar(&q.url, "queue", "", "`URL` of a NATS with JetStream that exists already, instead of --listen")
-	f.StringVar(&q.tokenFile, "token-file", "", "`FILE` with the token that workers must present, or that the NATS asks for: one line of 16 characters or more")
-	f.StringVar(&q.cert, "tls-cert", "", "PEM `FILE` of the certificate of --listen; with --tls-key, TLS only")
-	f.StringVar(&q.key, "tls-key", "", "PEM `FILE` of the certificate's key")
-	f.StringVar(&q.ca, "tls-ca", "", "PEM `FILE` of the authorities that sign the certificate of --queue (default those of the system)")
+	// Some verbs have flags of these names already, for another server of theirs.
+	for _, s := range [][2]string{
+		{"token-file", "`FILE` with the token that workers must present, or that the NATS asks for: one line of 16 characters or more"},
+		{"tls-cert", "PEM `FILE` of the certificate of --listen; with --tls-key, TLS only"},
+		{"tls-key", "PEM `FILE` of the certificate's key"},
+		{"tls-ca", "PEM `FILE` of the authorities that sign the certificate of --queue (default those of the system)"},
+	} {
+		if f.Lookup(s[0]) == nil {
+			f.String(s[0], "", s[1])
+		}
+	}
 	f.StringVar(&q.job, "job", "", "`NAME` of this command's tasks in the queue (default that of its folder)")
 	f.IntVar(&q.tries, "tries", 3, "a task has failed after `N` tries on workers since it last saved")
 	f.DurationVar(&q.ackWait, "ack-wait", time.Minute, "`TIME` of silence after which a worker's tasks go to others")
@@ -48,6 +57,9 @@ func (q *queueFlags) given() bool { return q.listen != "" || q.url != "" }
 
 // check checks the flags, and the number of goroutines on this machine, which may be 0 if other machines do all.
 func (q *queueFlags) check(c *cobra.Command, workers int) error {
+	for name, to := range map[string]*string{"token-file": &q.tokenFile, "tls-cert": &q.cert, "tls-key": &q.key, "tls-ca": &q.ca} {
+		*to = c.Flag(name).Value.String()
+	}
 	for _, name := range []string{"listen", "queue"} {
 		if c.Flags().Changed(name) && c.Flag(name).Value.String() == "" {
 			return mistake("--%s: got nothing, want %s", name, wantOf(c.Flag(name)))
@@ -67,7 +79,11 @@ func (q *queueFlags) check(c *cobra.Command, workers int) error {
 	case q.given():
 		return nil
 	}
-	for _, name := range []string{"token-file", "tls-cert", "tls-key", "tls-ca", "job", "tries", "ack-wait", "save-every"} {
+	own := []string{"tries", "ack-wait", "save-every"}
+	if c.Flags().Lookup("serve") == nil && c.Flags().Lookup("rank") == nil { // the others can be of another server
+		own = append(own, "tls-ca", "job", "token-file", "tls-cert", "tls-key")
+	}
+	for _, name := range own {
 		if c.Flags().Changed(name) {
 			return mistake("--%s goes with --listen or --queue", name)
 		}
@@ -108,6 +124,31 @@ func (q *queueFlags) open(ctx context.Context, a *app, name, dir string, workers
 	}
 	ui.say("queue     %s, for workers: %s", c.URL(), hint)
 	return c, nil
+}
+
+// opener returns what opens the queue when the folder is there, nil if no other machine may help.
+func (q *queueFlags) opener(a *app, name, dir string, workers int) workqueue.Opener {
+	if !q.given() {
+		return nil
+	}
+	return func(ctx context.Context) (_ *workqueue.Coordinator, err error) {
+		q.c, err = q.open(ctx, a, name, dir, workers)
+		return q.c, err
+	}
+}
+
+// disputes returns an error if machines gave different results for one task.
+func (q *queueFlags) disputes() error {
+	if q.c == nil {
+		return nil
+	}
+	all := q.c.Disputes()
+	if len(all) == 0 {
+		return nil
+	}
+	d := all[0]
+	return fmt.Errorf("%s done twice with different results, %s by workers %s and %s; the first result was kept, and one of the machines cannot be trusted",
+		workload.Plural(len(all), "task was", "tasks were"), d.Task.Name, d.First.Worker, d.Second.Worker)
 }
 
 // readToken reads a token file, if there is one.

@@ -59,9 +59,9 @@ budget, and 64 MiB; without GOMEMLIMIT serve sets the limit of the Go runtime to
 JobSelect-v1 rollout:RULE@slots, which looks ahead with at most --budget rollouts. Asking changes nothing in the environment.
 
 SIGTERM or Ctrl-C drains: clients are notified, /readyz reports not ready, and the program ends with exit code 0 when
-the last one has left, or after --drain-timeout. A second signal ends it at once. SIGHUP reads the token file and the
-certificates again, for new connections; if one of them is bad, all stays as it was. Logs go to standard error, and
-the server never waits for them to be read.`,
+the last one has left, or after --drain-timeout. A second signal, a second later or more, ends it at once. SIGHUP reads
+the token file and the certificates again, for new connections; if one of them is bad, all stays as it was. Logs go to
+standard error, and the server never waits for them to be read.`,
 		Example: `  gymctl serve
   gymctl serve --addr 127.0.0.1:0 --json
   gymctl serve --addr 0.0.0.0:8765 --token-file tokens --tls-cert cert.pem --tls-key key.pem

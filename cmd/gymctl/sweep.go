@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,6 +18,7 @@ func sweepVerb(a *app) *cobra.Command {
 		file, resume, dir, kernels string
 		workers                    int
 		asJSON                     bool
+		queue                      queueFlags
 	)
 	c := &cobra.Command{
 		Use:   "sweep",
@@ -37,14 +39,17 @@ the better ones continue (successive halving). A sweep is a YAML file:
   halving: {rungs: 3, keep: 2}    # a quarter of train.steps, a half, all; one of two continues
 
 Its folder holds trials.jsonl, with one line for each trial on each rung, from which --resume continues, and the runs
-in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.`,
+in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.
+
+--listen lets workers on other machines train (gymctl worker; docs/cluster.md). The results are the same.`,
 		Example: `  gymctl sweep -c sweep.yaml --dir runs/search
   gymctl sweep --resume runs/search
+  gymctl sweep --resume runs/search --listen 0.0.0.0:7777 --token-file token
   gymctl eval --checkpoint runs/search/trial-3/seed-1`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if workers < 1 {
-				return mistake("--workers: got %d, want 1 or more", workers)
+			if err := queue.check(c, workers); err != nil {
+				return err
 			}
 			opt := sweep.Options{Dir: dir, Workers: workers, Now: a.now, Say: newProgress(a, 0).say}
 			cfg, base, err := sweepConfig(c, file, resume, &opt)
@@ -60,8 +65,12 @@ in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.`,
 				}
 				base.Kernels = kernels
 			}
+			if err := config.UseKernels(base.Kernels); err != nil { // before the queue tells workers which
+				return err
+			}
+			opt.Queue = queue.opener(a, filepath.Base(opt.Dir), opt.Dir, workers)
 			r, err := sweep.Run(c.Context(), cfg, base, opt)
-			if err != nil {
+			if err = errors.Join(err, queue.disputes()); err != nil {
 				return err
 			}
 			if asJSON {
@@ -74,7 +83,8 @@ in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.`,
 	f.StringVarP(&file, "config", "c", "", "YAML `FILE` of the sweep")
 	f.StringVar(&dir, "dir", "", "`DIR` of the sweep (default runs/NAME-TIME)")
 	f.StringVar(&resume, "resume", "", "continue the sweep in `DIR`")
-	f.IntVar(&workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in total; affects only speed")
+	f.IntVar(&workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in total; affects only speed; 0 with --listen: none here")
+	queue.flags(c)
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	kernelsFlag(c, &kernels)
 	completeDir(c, "dir", "resume")

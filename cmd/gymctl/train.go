@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"time"
@@ -26,6 +29,8 @@ func trainVerb(a *app) *cobra.Command {
 		asJSON  bool
 		html    string
 		weights weightFlags
+		queue   queueFlags
+		group   rankFlags
 	)
 	c := &cobra.Command{
 		Use:   "train",
@@ -56,22 +61,44 @@ affects only speed.
 agent's schedule of a test window beside SJF's.
 
 --seeds N trains N runs side by side, on --workers goroutines in total, with consecutive seeds from --seed on. Their
-runs share one folder, which --resume also accepts, and the table at the end combines them.`,
+runs share one folder, which --resume also accepts, and the table at the end combines them. With --listen, workers on
+other machines train some of them (gymctl worker; docs/cluster.md); the run directories are the same, byte for byte.`,
 		Example: `  gymctl train
   gymctl train --trace jobs.csv.gz --cluster 4x8 --run-dir runs/mine
   gymctl train --agent ddqn --seed 2 --set train.steps=200000 --set env.reward=slowdown
   gymctl train --env QueueRank-v1 --trace jobs.csv --cluster pool:64 --set env.estimates=exact
   gymctl train --resume runs/mine
   gymctl train -c cartpole-ppo --seeds 5
+  gymctl train -c cartpole-ppo --seeds 5 --listen 0.0.0.0:7777 --token-file token
   gymctl train --run-dir runs/mine --html runs/mine/page.html`,
 		Args: args(0, 0, "flags only"),
-		RunE: func(c *cobra.Command, _ []string) error {
+		RunE: func(c *cobra.Command, _ []string) (err error) {
 			opt.Now = a.now
 			if opt.Tags != "sb3" && opt.Tags != "cleanrl" {
 				return mistake("--tags: got %q, want sb3 or cleanrl%s", opt.Tags, nearest.Meant(opt.Tags, []string{"sb3", "cleanrl"}))
 			}
-			if opt.Workers < 1 {
-				return mistake("--workers: got %d, want 1 or more", opt.Workers)
+			switch inRanks := src.changed(c, ranksOnly...) != ""; {
+			case inRanks && c.Flags().Changed("seeds"):
+				return mistake("--seeds does not go with ranks: each seed is a training of its own")
+			case inRanks && c.Flags().Changed("listen"):
+				return mistake("--listen does not go with ranks: they meet at --rendezvous")
+			case inRanks:
+				queue = queueFlags{} // --queue gives out ranks, not tasks
+				if opt.Workers < 1 {
+					return mistake("--workers: got %d, want 1 or more", opt.Workers)
+				}
+			default:
+				if err := queue.check(c, opt.Workers); err != nil {
+					return err
+				}
+			}
+			if opt.Ranks, err = group.join(c, a, os.Getenv); err != nil {
+				return err
+			}
+			defer closing(opt.Ranks, &err)
+			follows := opt.Ranks != nil && opt.Ranks.Rank() > 0
+			if follows && resume != "" {
+				return follow(c, a, &src, config.Config{}, resume, &opt)
 			}
 			cfg, err := src.trainConfig(c, resume, &opt)
 			if err != nil {
@@ -87,6 +114,9 @@ runs share one folder, which --resume also accepts, and the table at the end com
 			if seeds, err = seedsOf(c, seeds, &opt); err != nil {
 				return err
 			}
+			if seeds == 0 && queue.given() {
+				return mistake("--listen and --queue go with --seeds N: workers train whole runs")
+			}
 			if err := checkPage(html, opt.RunDir); err != nil {
 				return err
 			}
@@ -98,10 +128,18 @@ runs share one folder, which --resume also accepts, and the table at the end com
 				}
 				opt.Chosen = append(src.adapted, opt.Chosen...)
 			}
+			opt.Changes = src.set
+			if follows {
+				return follow(c, a, &src, cfg, "", &opt)
+			}
 			if seeds > 0 {
+				if err := config.UseKernels(cfg.Kernels); err != nil { // before the queue tells workers which
+					return err
+				}
+				opt.Queue = queue.opener(a, filepath.Base(opt.RunDir), opt.RunDir, opt.Workers)
 				report, err := run.TrainSeeds(c.Context(), cfg, seeds, opt)
 				ui.close()
-				if err != nil {
+				if err = errors.Join(err, queue.disputes()); err != nil {
 					return err
 				}
 				if asJSON {
@@ -135,15 +173,31 @@ runs share one folder, which --resume also accepts, and the table at the end com
 	f.StringVar(&opt.RunDir, "run-dir", "", "`DIR` of the run (default runs/NAME-TIME)")
 	f.StringVar(&resume, "resume", "", "continue the run in `DIR`")
 	f.IntVar(&seeds, "seeds", 0, "train `N` runs side by side, with consecutive seeds from --seed on")
-	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed")
+	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed; 0 with --listen: none here")
+	queue.flags(c)
 	f.StringVar(&opt.Tags, "tags", "sb3", "names in TensorBoard: sb3 or cleanrl")
 	f.BoolVar(&opt.NoEval, "no-eval", false, "skip the comparison at the end")
 	weights.flags(f)
+	group.flags(c)
 	htmlFlag(f, &html)
 	f.BoolVar(&asJSON, "json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
 	completeDir(c, "run-dir", "resume")
 	complete(c, "tags", "sb3", "cleanrl")
 	return c
+}
+
+// follow is the training at a rank other than 0, which keeps no run and says little.
+func follow(c *cobra.Command, a *app, src *configSource, cfg config.Config, resume string, opt *run.TrainOptions) error {
+	if resume != "" {
+		opt.Resume, opt.RunDir = true, resume
+	}
+	opt.Changes = src.set
+	opt.Say, opt.Tick, opt.Log, opt.Best, opt.Game = a.say, nil, nil, nil, nil
+	r, err := run.Train(c.Context(), cfg, *opt)
+	if err == nil {
+		followed(a, opt.Ranks, r.Step)
+	}
+	return err
 }
 
 // trained prints the result of a run.

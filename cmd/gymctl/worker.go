@@ -1,21 +1,25 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"os/signal"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"clustergym/experiments/config"
+	"clustergym/experiments/papers"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workqueue"
 	"clustergym/nets/kernel"
 )
 
-// taskKinds makes the handlers of gymctl worker, by the kind of task. data is the folder of recorded workloads on the worker's
-// machine, "" = none.
-var taskKinds = map[string]func(a *app, data string) workqueue.Handler{}
+// taskKinds returns what a worker can do, by the kind of task; tests replace it.
+var taskKinds = papers.Handlers
 
 func workerVerb(a *app) *cobra.Command {
 	var (
@@ -24,6 +28,7 @@ func workerVerb(a *app) *cobra.Command {
 		data      string
 		status    bool
 		asJSON    bool
+		untilEOF  bool
 	)
 	c := &cobra.Command{
 		Use:   "worker URL",
@@ -66,11 +71,10 @@ With --status it does nothing but print who works on what.`,
 			}
 			opt.Build, opt.Kernels, opt.UseKernels = buildIdentity(), kernel.Sets(), config.UseKernels
 			opt.Mistake, opt.Say = isMistake, a.say
-			opt.Handlers = map[string]workqueue.Handler{}
-			for kind, make := range taskKinds {
-				opt.Handlers[kind] = make(a, data)
-			}
-			return workqueue.Work(c.Context(), opt)
+			opt.Handlers = taskKinds(data)
+			ctx, stop := untilLeft(c.Context(), untilEOF)
+			defer stop()
+			return workqueue.Work(ctx, opt)
 		},
 	}
 	f := c.Flags()
@@ -78,15 +82,35 @@ With --status it does nothing but print who works on what.`,
 	f.StringVar(&opt.TLSCA, "tls-ca", "", "PEM `FILE` of the authorities that sign the command's certificate (default those of the system)")
 	f.IntVar(&opt.Slots, "slots", 1, "`N` tasks at once")
 	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in total, shared by the slots; affects only speed")
-	f.StringVar(&data, "data", "", "`DIR` of recorded workloads on this machine")
+	f.StringVar(&data, "data", "", "`DIR` of recorded workloads on this machine (default the path that the command has)")
 	f.StringVar(&opt.Job, "job", "", "`NAME` of the command's tasks, where several share a NATS (default the only one)")
 	f.StringVar(&opt.Dir, "dir", "", "`DIR` for scratch files (default a temporary folder)")
 	f.BoolVar(&opt.Stay, "stay", false, "wait for the next command when one is done")
 	f.DurationVar(&opt.Patience, "patience", 10*time.Minute, "`TIME` to wait for a command that does not answer")
 	f.BoolVar(&status, "status", false, "print who works on what, and end")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document (--status)")
+	f.BoolVar(&untilEOF, "until-eof", false, "save and end when standard input ends, for a program that starts this one and may be killed")
 	completeDir(c, "data", "dir")
 	return c
+}
+
+// untilLeft returns a copy of ctx that also ends when the terminal or the connection of ssh goes from which this program was
+// started, unless nohup keeps it, and with untilEOF when standard input ends.
+func untilLeft(ctx context.Context, untilEOF bool) (context.Context, context.CancelFunc) {
+	var stops []context.CancelFunc
+	if !signal.Ignored(syscall.SIGHUP) {
+		hung, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
+		ctx, stops = hung, append(stops, stop)
+	}
+	if untilEOF {
+		left, stop := untilEnd(ctx, os.Stdin)
+		ctx, stops = left, append(stops, stop)
+	}
+	return ctx, func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
 }
 
 // workersTable prints what goes on: a row for each task in work, and one for each worker without.

@@ -16,17 +16,17 @@ import (
 func TestWorkerDoesTasksAndShowsThem(t *testing.T) {
 	t.Chdir(t.TempDir())
 	release := make(chan struct{})
-	defer func(was map[string]func(*app, string) workqueue.Handler) { taskKinds = was }(taskKinds)
-	taskKinds = map[string]func(*app, string) workqueue.Handler{"data": func(_ *app, data string) workqueue.Handler {
-		return func(_ context.Context, j *workqueue.Job) (workqueue.Outcome, error) {
+	defer func(was func(string) map[string]workqueue.Handler) { taskKinds = was }(taskKinds)
+	taskKinds = func(data string) map[string]workqueue.Handler {
+		return map[string]workqueue.Handler{"data": func(_ context.Context, j *workqueue.Job) (workqueue.Outcome, error) {
 			if j.Task.Name == "wrong" {
 				return workqueue.Outcome{}, workload.Mistake("--data: there is no such folder")
 			}
 			j.Progress(3, 10)
 			<-release
 			return workqueue.Outcome{Value: data}, nil
-		}
-	}}
+		}}
+	}
 	write(t, "token", "correct-horse-battery\n")
 	token, err := workqueue.ReadToken("token")
 	if err != nil {

@@ -35,25 +35,67 @@ func (v *Vec) AppendRows(dst []byte, rows []int) ([]byte, error) {
 	b = snap.Int(b, len(rows))
 	var scratch []byte
 	for _, i := range rows {
-		r := &v.rows[i]
-		b = snap.U64(b, r.seed)
-		b = snap.Int(b, r.episode)
-		b = snap.Bool(b, r.hasTask)
-		b = snap.Int(b, len(r.task))
-		for _, x := range r.task {
-			b = snap.F64(b, x)
-		}
-		b = snap.Bool(b, r.live)
-		b = snap.Bool(b, r.ended)
-		b = snap.Int(b, int(r.kind))
-		b = snap.F64(b, r.reward)
-		b = snap.Int(b, int(r.elapsed))
 		if scratch, err = v.saveRow(scratch[:0], i); err != nil {
 			return dst, &RowError{i, err}
 		}
-		b = snap.Bytes(b, scratch)
+		b = appendRow(b, &v.rows[i], scratch)
 	}
 	return snap.Seal(b, len(dst)), nil
+}
+
+// appendRow appends a row and its environment's own snapshot.
+func appendRow(b []byte, r *row, blob []byte) []byte {
+	b = snap.U64(b, r.seed)
+	b = snap.Int(b, r.episode)
+	b = snap.Bool(b, r.hasTask)
+	b = snap.Int(b, len(r.task))
+	for _, x := range r.task {
+		b = snap.F64(b, x)
+	}
+	b = snap.Bool(b, r.live)
+	b = snap.Bool(b, r.ended)
+	b = snap.Int(b, int(r.kind))
+	b = snap.F64(b, r.reward)
+	b = snap.Int(b, int(r.elapsed))
+	return snap.Bytes(b, blob)
+}
+
+// JoinSnapshots returns the snapshot of a Vec whose rows are those of several, in their order. All must be of the same
+// environment and mode.
+func (v *Vec) JoinSnapshots(parts ...[]byte) ([]byte, error) {
+	var rows []row
+	var blobs [][]byte
+	for _, p := range parts {
+		r, b, err := v.parse(p, -1, true)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %v", env.ErrSnapshot, err)
+		}
+		rows, blobs = append(rows, r...), append(blobs, b...)
+	}
+	return v.snapshotOf(rows, blobs), nil
+}
+
+// CutSnapshot returns the snapshot of rows from to to-1, counted from 0, of the snapshot src of n rows.
+func (v *Vec) CutSnapshot(src []byte, n, from, to int) ([]byte, error) {
+	rows, blobs, err := v.parse(src, n, true)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %v", env.ErrSnapshot, err)
+	}
+	if from < 0 || from >= to || to > n {
+		return nil, fmt.Errorf("vec: rows from %d to %d of %d", from, to-1, n)
+	}
+	return v.snapshotOf(rows[from:to], blobs[from:to]), nil
+}
+
+func (v *Vec) snapshotOf(rows []row, blobs [][]byte) []byte {
+	b := snap.Begin(nil, magic)
+	b = snap.String(b, v.spec.ID)
+	b = snap.Int(b, int(v.cfg.Autoreset))
+	b = snap.Int(b, len(rows))
+	for i := range rows {
+		b = appendRow(b, &rows[i], blobs[i])
+	}
+	return snap.Seal(b, 0)
 }
 
 // saveRow appends environment i's own snapshot, or nothing if it has no episode.
@@ -184,13 +226,19 @@ func (v *Vec) takeBack(i int, before []byte) {
 	}
 }
 
-// parse decodes src, the snapshot of n rows, without changing v.
+// parse decodes src, the snapshot of n rows, -1 = of any number, without changing v.
 func (v *Vec) parse(src []byte, n int, sameMode bool) (rows []row, blobs [][]byte, err error) {
 	rd, err := snap.Open(src, magic)
 	if err != nil {
 		return nil, nil, err
 	}
 	id, mode, count := rd.String(), rd.Int(), rd.Int()
+	if n < 0 {
+		if count < 1 || count > len(src) { // a row has more than a byte
+			return nil, nil, fmt.Errorf("%d rows", count)
+		}
+		n = count
+	}
 	if id != v.spec.ID || count != n || sameMode && mode != int(v.cfg.Autoreset) {
 		return nil, nil, fmt.Errorf("of %d rows of %.40q in mode %v, want %d rows of %q in mode %v",
 			count, id, Autoreset(mode&0xff), n, v.spec.ID, v.cfg.Autoreset)

@@ -41,6 +41,13 @@ func NewAgent(cfg *config.Config, spec env.Spec, workers int) (Learner, error) {
 	return nil, fmt.Errorf("agent %q is unknown", cfg.Agent)
 }
 
+// NewRank returns replica rank of the agent that cfg names, as one of several processes.
+func NewRank(cfg *config.Config, spec env.Spec, workers, rank int, peers ppo.Peers) (*ppo.Rank, error) {
+	c := cfg.PPO
+	c.Group = cfg.Train.Group
+	return ppo.NewRank(c, spec, cfg.Train.Envs, workers, cfg.Seed, rank, peers)
+}
+
 // NewPolicy returns the greedy policy of a trained agent from its weights.
 func NewPolicy(cfg *config.Config, spec env.Spec, weights io.Reader) (agents.Policy, error) {
 	switch cfg.Agent {

@@ -18,6 +18,7 @@ import (
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
+	"clustergym/experiments/workqueue"
 	"clustergym/nets"
 	"clustergym/nets/model"
 	"clustergym/traces"
@@ -30,16 +31,18 @@ type EvalOptions struct {
 	World       *World // nil = made from the configuration
 	External    *External
 	Game        func(done, all int)
+	// Queue starts a coordinator that keeps its files in dir, so that other machines play games too; nil = none do. External
+	// policies, and those whose choices depend on the clock, play here.
+	Queue func(ctx context.Context, dir string) (*workqueue.Coordinator, error)
 }
 
 // Evaluate plays checkpoints and the policies of cfg.Eval on the same test windows of cfg's workload, and compares them. A
 // checkpoint of another environment or network is an *InputError.
-func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (*report.Report, error) {
+func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (r *report.Report, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
-	cfg, err := cfg.Fold()
-	if err != nil {
+	if cfg, err = cfg.Fold(); err != nil {
 		return nil, err
 	}
 	if !cfg.Simulated() {
@@ -60,6 +63,16 @@ func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (*report.
 		return nil, err
 	}
 	v := &evaluation{world: world, cfg: &cfg.Eval, part: traces.Test, windows: n, seeds: cfg.Eval.Seeds, workers: opt.Workers}
+	others, err := newSharing(ctx, &cfg, &opt)
+	if err != nil {
+		return nil, err
+	}
+	if others != nil {
+		defer func() { err = others.close(ctx, err) }()
+		if v.elsewhere, err = newElsewhere(ctx, others, &cfg, &cfg, &opt, n); err != nil {
+			return nil, err
+		}
+	}
 	tick := counted(v.games(cs), opt.Game)
 	var games [][][]result
 	var wholly *report.WholeReport
@@ -83,8 +96,7 @@ func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (*report.
 	if err != nil {
 		return nil, err
 	}
-	r, err := v.report(cs, games)
-	if err != nil {
+	if r, err = v.report(cs, games); err != nil {
 		return nil, err
 	}
 	r.Whole = wholly

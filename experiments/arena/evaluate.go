@@ -34,6 +34,7 @@ type contestant struct {
 	// environments choose by them which jobs can be acted on.
 	nothing bool
 	knows   bool // it knows the whole window beforehand
+	timed   bool // its choices depend on the clock
 	// player makes an instance that plays on e; every worker has its own. It is nil for external policies.
 	player func(e sched.Arena) (player, error)
 }
@@ -64,11 +65,14 @@ func (w *World) newContestant(cfg *config.Config, p config.Rival) contestant {
 	if p.Hindsight {
 		return w.hindsight(cfg, p)
 	}
+	timed := p.Rollout != nil && p.Rollout.Budget.Time > 0
 	if p.Rollout != nil && p.Rule == nil {
-		return w.looking(p)
+		c := w.looking(p)
+		c.timed = timed
+		return c
 	}
 	if p.Rule != nil {
-		return contestant{name: p.Name, kind: "slots", random: p.Rule.Draws, player: func(e sched.Arena) (player, error) {
+		return contestant{name: p.Name, kind: "slots", timed: timed, random: p.Rule.Draws, player: func(e sched.Arena) (player, error) {
 			rule, err := p.Rule.Policy(e)
 			if err != nil {
 				return nil, err
@@ -120,6 +124,8 @@ type evaluation struct {
 	windows int
 	seeds   int // for random contestants
 	workers int
+
+	elsewhere *elsewhere // who plays on other machines, nil = nobody
 }
 
 // count returns how many windows to play, at most n; if there is none, the error is the user's mistake.
@@ -146,63 +152,105 @@ type result struct {
 // play returns the results [seed][window] of each contestant; external ones have none. Any worker calls tick when a game
 // ends.
 func (v *evaluation) play(ctx context.Context, cs []contestant, tick func()) ([][][]result, error) {
-	type game struct{ contestant, seed, window int }
-	var games []game
+	games := v.list(cs)
 	out := make([][][]result, len(cs))
+	for c := range cs {
+		if cs[c].player != nil {
+			out[c] = make([][]result, v.seedsOf(&cs[c]))
+			for s := range out[c] {
+				out[c][s] = make([]result, v.windows)
+			}
+		}
+	}
+	err := v.each(ctx, cs, games, func(g game, r result) {
+		out[g.contestant][g.seed][g.window] = r
+		if tick != nil {
+			tick()
+		}
+	})
+	return out, err
+}
+
+// each plays games and hands the result of each to ended, which must not be shared by two games.
+func (v *evaluation) each(ctx context.Context, cs []contestant, games []game, ended func(g game, r result)) error {
+	if v.elsewhere != nil {
+		return v.elsewhere.play(ctx, v, cs, games, ended)
+	}
+	hands := make([]hand, max(1, v.workers))
+	return par.For(ctx, v.workers, len(games), func(worker, i int) error {
+		r, err := v.game(ctx, cs, &hands[worker], games[i])
+		if err == nil {
+			ended(games[i], r)
+		}
+		return err
+	})
+}
+
+// game names one episode of an evaluation. Window wholePart is the whole part.
+type game struct{ contestant, seed, window int }
+
+const wholePart = -1
+
+// list returns the games of all contestants but the external ones.
+func (v *evaluation) list(cs []contestant) (games []game) {
 	for c := range cs {
 		if cs[c].player == nil {
 			continue
 		}
-		seeds := 1
-		if cs[c].random {
-			seeds = max(1, v.seeds)
-		}
-		out[c] = make([][]result, seeds)
-		for s := range seeds {
-			out[c][s] = make([]result, v.windows)
+		for s := range v.seedsOf(&cs[c]) {
 			for w := range v.windows {
 				games = append(games, game{c, s, w})
 			}
 		}
 	}
-	type hand struct {
-		env     sched.Arena
-		players []player
-		c       metrics.Collector
+	return games
+}
+
+// seedsOf returns how often c plays each window.
+func (v *evaluation) seedsOf(c *contestant) int {
+	if c.random {
+		return max(1, v.seeds)
 	}
-	hands, metric := make([]hand, max(1, v.workers)), v.world.About.Metric
-	err := par.For(ctx, v.workers, len(games), func(worker, i int) error {
-		h, g := &hands[worker], games[i]
-		if h.env == nil {
-			e, err := v.world.NewEnv(v.part, 1)
-			if err != nil {
-				return err
-			}
-			h.env, h.players = e, make([]player, len(cs))
-			h.c.Keep = func(pos int) bool { return pos >= e.First() }
-		}
-		if h.players[g.contestant] == nil {
-			p, err := cs[g.contestant].player(h.env)
-			if err != nil {
-				return err
-			}
-			h.players[g.contestant] = p
-		}
-		h.c.Reset()
-		ep := v.episode(g.window)
-		info, err := h.players[g.contestant](ctx, ep, rng.At(ep.Seed, uint64(g.seed)), &h.c)
+	return 1
+}
+
+// hand is what one worker plays with.
+type hand struct {
+	env     sched.Arena
+	players []player // of the contestants that it has played
+	c       metrics.Collector
+}
+
+// game plays g with h.
+func (v *evaluation) game(ctx context.Context, cs []contestant, h *hand, g game) (r result, err error) {
+	if g.window == wholePart {
+		r.Summary, err = v.wholly(ctx, &cs[g.contestant])
+		return r, err
+	}
+	if h.env == nil {
+		e, err := v.world.NewEnv(v.part, 1)
 		if err != nil {
-			return fmt.Errorf("%s on window %d: %w", cs[g.contestant].name, g.window, err)
+			return r, err
 		}
-		r := result{Summary: h.c.Summary(0, 0)}
-		r.score = metric.Of(&r.Summary, info)
-		out[g.contestant][g.seed][g.window] = r
-		if tick != nil {
-			tick()
+		h.env, h.players = e, make([]player, len(cs))
+		h.c.Keep = func(pos int) bool { return pos >= e.First() }
+	}
+	if h.players[g.contestant] == nil {
+		p, err := cs[g.contestant].player(h.env)
+		if err != nil {
+			return r, err
 		}
-		return nil
-	})
-	return out, err
+		h.players[g.contestant] = p
+	}
+	h.c.Reset()
+	ep := v.episode(g.window)
+	info, err := h.players[g.contestant](ctx, ep, rng.At(ep.Seed, uint64(g.seed)), &h.c)
+	if err != nil {
+		return r, fmt.Errorf("%s on window %d: %w", cs[g.contestant].name, g.window, err)
+	}
+	r.Summary = h.c.Summary(0, 0)
+	r.score = v.world.About.Metric.Of(&r.Summary, info)
+	return r, nil
 }
 
 // report computes statistics of the results. Agents are compared with every other policy.
@@ -299,42 +347,65 @@ func (w *whole) At(traces.Part, uint64, int) (warm, counted []traces.Job, first 
 // Jobs implements envs.Windows.
 func (w *whole) Jobs(traces.Part) []traces.Job { return w.jobs }
 
+// entire returns the whole part as a single window, and how many jobs at each end of it are not counted.
+func (v *evaluation) entire() (all *whole, cut int, err error) {
+	_, _, first, err := v.world.Workload.Windows.At(v.part, 0, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	warm := v.world.Workload.Windows.Warm()
+	all = &whole{jobs: v.world.Workload.Windows.Jobs(v.part), warm: warm, first: first - warm}
+	all.Foresight, _ = v.world.Source.Windows.(sched.Foresight)
+	return all, (len(all.jobs) - warm) / 20, nil
+}
+
 // playWhole runs every contestant once over the whole part, but for the external ones and those that search windows.
 func (v *evaluation) playWhole(ctx context.Context, cs []contestant, tick func()) (*report.WholeReport, error) {
-	cs = slices.DeleteFunc(slices.Clone(cs), func(c contestant) bool { return !c.whole() })
-	jobs := v.world.Workload.Windows.Jobs(v.part)
-	_, _, first, err := v.world.Workload.Windows.At(v.part, 0, 0)
+	all, cut, err := v.entire()
 	if err != nil {
 		return nil, err
 	}
-	warm := v.world.Workload.Windows.Warm()
-	all := &whole{jobs: jobs, warm: warm, first: first - warm}
-	all.Foresight, _ = v.world.Source.Windows.(sched.Foresight)
-	counted := len(jobs) - warm
-	cut := counted / 20
-	r := &report.WholeReport{FirstJob: all.first + warm, Jobs: counted, Counted: counted - 2*cut, Policies: make([]report.WholePolicy, len(cs))}
-	err = par.For(ctx, v.workers, len(cs), func(_, i int) error {
-		src := *v.world.Source
-		src.Windows = all
-		made, err := v.world.open(v.world.judged(), &src, v.part)
-		if err != nil {
-			return err
+	counted := len(all.jobs) - all.warm
+	r := &report.WholeReport{FirstJob: all.first + all.warm, Jobs: counted, Counted: counted - 2*cut, Policies: []report.WholePolicy{}}
+	var games []game
+	place := make([]int, len(cs)) // of contestants in the report
+	for c := range cs {
+		if cs[c].whole() {
+			place[c] = len(games)
+			games = append(games, game{c, 0, wholePart})
+			r.Policies = append(r.Policies, report.WholePolicy{Name: cs[c].name})
 		}
-		e := made.(sched.Arena)
-		p, err := cs[i].player(e)
-		if err != nil {
-			return err
-		}
-		c := metrics.Collector{Keep: func(pos int) bool { return pos >= warm+cut && pos < warm+counted-cut }}
-		ep := v.episode(0)
-		if _, err := p(ctx, ep, ep.Seed, &c); err != nil {
-			return fmt.Errorf("%s on the whole %v part: %w", cs[i].name, v.part, err)
-		}
-		r.Policies[i] = report.WholePolicy{Name: cs[i].name, Metrics: c.Summary(0, 0)}
+	}
+	err = v.each(ctx, cs, games, func(g game, got result) {
+		r.Policies[place[g.contestant]].Metrics = got.Summary
 		if tick != nil {
 			tick()
 		}
-		return nil
 	})
 	return r, err
+}
+
+// wholly plays c on the whole part, and returns the summary of the jobs that count.
+func (v *evaluation) wholly(ctx context.Context, c *contestant) (metrics.Summary, error) {
+	all, cut, err := v.entire()
+	if err != nil {
+		return metrics.Summary{}, err
+	}
+	src := *v.world.Source
+	src.Windows = all
+	made, err := v.world.open(v.world.judged(), &src, v.part)
+	if err != nil {
+		return metrics.Summary{}, err
+	}
+	p, err := c.player(made.(sched.Arena))
+	if err != nil {
+		return metrics.Summary{}, err
+	}
+	counted := len(all.jobs) - all.warm
+	m := metrics.Collector{Keep: func(pos int) bool { return pos >= all.warm+cut && pos < all.warm+counted-cut }}
+	ep := v.episode(0)
+	if _, err := p(ctx, ep, ep.Seed, &m); err != nil {
+		return metrics.Summary{}, fmt.Errorf("%s on the whole %v part: %w", c.name, v.part, err)
+	}
+	return m.Summary(0, 0), nil
 }

@@ -73,7 +73,7 @@ func (r Rungs) Base(cfg config.Config) (config.Config, error) {
 
 // CompareRungs plays checkpoints and the policies of cfg on the same test windows with each of rungs. cfg is what Rungs.Base
 // returns. Policies that rank by run times are absent where there are none.
-func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalOptions) (*report.Ladder, error) {
+func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalOptions) (_ *report.Ladder, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
@@ -98,6 +98,7 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 	type match struct {
 		v  *evaluation
 		cs []contestant
+		on config.Config
 	}
 	var matches []match
 	games := 0
@@ -124,8 +125,20 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 			return nil, err
 		}
 		v := &evaluation{world: &w, cfg: &on.Eval, part: traces.Test, windows: n, seeds: cfg.Eval.Seeds, workers: opt.Workers}
-		matches = append(matches, match{v, cs})
+		matches = append(matches, match{v, cs, on})
 		games += v.games(cs)
+	}
+	others, err := newSharing(ctx, &cfg, &opt)
+	if err != nil {
+		return nil, err
+	}
+	if others != nil {
+		defer func() { err = others.close(ctx, err) }()
+		for _, m := range matches {
+			if m.v.elsewhere, err = newElsewhere(ctx, others, &cfg, &m.on, &opt, n); err != nil {
+				return nil, err
+			}
+		}
 	}
 	tick := counted(games, opt.Game)
 	l := &report.Ladder{Against: rungs.Against().String()}

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -24,12 +25,13 @@ type Config struct {
 	Trace    workload.TraceConfig
 	Cluster  string
 	Policies []string
-	Python   string // for the bridge: the command of a Python with the clustergym package
+	Python   string // for the bridge: the command of a Python with the clustergym package; for ranks: with PyTorch
 }
 
-// Groups returns the groups that can be measured. The bridge is measured only on request, because it needs a Python.
+// Groups returns the groups that can be measured. The bridge and ranks are measured only on request: one needs a Python, and the
+// other starts processes.
 func Groups() []string {
-	return []string{"simulator", "encoders", "envs", "training", "planning", "bridge"}
+	return []string{"simulator", "encoders", "envs", "training", "planning", "bridge", "ranks"}
 }
 
 // Validate returns an error that names every fault of c, or nil. It does not look at files.
@@ -59,7 +61,7 @@ func (c *Config) Validate() error {
 // measures reports whether group is to be measured.
 func (c *Config) measures(group string) bool {
 	if len(c.Groups) == 0 {
-		return c.Trace.File == "" && group != "bridge" || group == "simulator"
+		return c.Trace.File == "" && group != "bridge" && group != "ranks" || group == "simulator"
 	}
 	return slices.Contains(c.Groups, group)
 }
@@ -69,6 +71,8 @@ type Hooks struct {
 	Now func() time.Time       // the clock; must not be nil
 	Row func(what string)      // called before each measurement with its name; may be nil
 	Dir func() (string, error) // returns a folder for large files, which the caller removes; needed only for Long
+	// Rank returns a process that calls Rank with these arguments; needed only for ranks.
+	Rank func(ctx context.Context, rank, world int, rendezvous string, quick bool) *exec.Cmd
 }
 
 // Report holds the measurements. Its JSON form is a published document.
@@ -80,6 +84,8 @@ type Report struct {
 	Queues      []QueueTiming `json:"queues,omitempty"` // growth of cost with the number of waiting jobs
 	Bridge      []BridgeRow   `json:"bridge,omitempty"`
 	Ratios      []BridgeRatio `json:"ratios,omitempty"` // between rows of Bridge
+	Ranks       []RanksRow    `json:"ranks,omitempty"`
+	Torch       string        `json:"torch,omitempty"` // version of the PyTorch whose gloo is in Ranks
 }
 
 // Machine describes the machine that was measured.
@@ -141,7 +147,7 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 		name string
 		run  func(context.Context) error
 	}{
-		{"simulator", b.simulator}, {"encoders", b.encoders}, {"envs", b.envs}, {"training", b.training}, {"planning", b.planning}, {"bridge", b.bridge},
+		{"simulator", b.simulator}, {"encoders", b.encoders}, {"envs", b.envs}, {"training", b.training}, {"planning", b.planning}, {"bridge", b.bridge}, {"ranks", b.ranks},
 	} {
 		if !cfg.measures(g.name) {
 			continue

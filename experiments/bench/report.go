@@ -62,13 +62,21 @@ workers %v times that of one worker in the row before.
 			return err
 		}
 	}
-	if len(r.Bridge) == 0 {
+	if len(r.Bridge) > 0 {
+		if _, err := io.WriteString(w, "\n"); err != nil {
+			return err
+		}
+		if err := r.writeBridge(w); err != nil {
+			return err
+		}
+	}
+	if len(r.Ranks) == 0 {
 		return nil
 	}
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return err
 	}
-	return r.writeBridge(w)
+	return r.writeRanks(w)
 }
 
 // cells returns the row as cells of WriteTable's table.

@@ -154,7 +154,8 @@ func trainAcceptor(ctx context.Context, b *study.Bench, c config.Config) error {
 	_, err := os.Stat(filepath.Join(dir, rundir.ConfigFile))
 	_, err = run.Train(ctx, c, run.TrainOptions{
 		RunDir: dir, Resume: err == nil, Workers: b.Workers, NoEval: true,
-		Tick: func(p train.Progress) { b.Progress(p.Step, c.Train.Steps) },
+		Tick:  func(p train.Progress) { b.Progress(p.Step, c.Train.Steps) },
+		Saved: b.Saved,
 	})
 	if errors.Is(err, run.ErrInterrupted) {
 		return ctx.Err()

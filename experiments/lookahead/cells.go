@@ -211,7 +211,8 @@ func (w *world) tune(ctx context.Context, b *study.Bench, cfg config.Config, set
 	}
 	h, _, err := tune.Run(ctx, cfg, tune.Options{
 		Settings: settings, Workers: b.Workers, Dir: b.Work(), World: made,
-		Tick: func(done, all int) { b.Progress(int64(done), int64(all)) },
+		Tick:  func(done, all int) { b.Progress(int64(done), int64(all)) },
+		Saved: b.Saved,
 	})
 	if err != nil {
 		return nil, err
@@ -255,7 +256,8 @@ func (w *world) train(ctx context.Context, b *study.Bench, cfg config.Config) er
 	_, err := os.Stat(filepath.Join(dir, rundir.ConfigFile))
 	_, err = run.Train(ctx, cfg, run.TrainOptions{
 		RunDir: dir, Resume: err == nil, Workers: b.Workers, NoEval: true,
-		Tick: func(p train.Progress) { b.Progress(p.Step, cfg.Train.Steps) },
+		Tick:  func(p train.Progress) { b.Progress(p.Step, cfg.Train.Steps) },
+		Saved: b.Saved,
 	})
 	if errors.Is(err, run.ErrInterrupted) && ctx.Err() != nil {
 		return ctx.Err()

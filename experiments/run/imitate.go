@@ -9,6 +9,7 @@ import (
 	"reflect"
 
 	"clustergym/agents/imitate"
+	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
@@ -76,7 +77,15 @@ func (t *training) borrow() error {
 	if from == "" {
 		return nil
 	}
-	other, err := rundir.ReadConfig(from)
+	var other config.Config
+	var err error
+	recording := filepath.Join(from, rundir.RecordingFile)
+	if lent := t.opt.Lent; lent == nil {
+		other, err = rundir.ReadConfig(from)
+	} else {
+		recording = lent.Recording
+		other, err = readLent(lent.Config)
+	}
 	if err != nil {
 		return workload.Mistake("%s: %w", key, err)
 	}
@@ -92,7 +101,7 @@ func (t *training) borrow() error {
 			return workload.Mistake("%s: got %q, want a run that imitates the same policy in the same environment: %s differs", key, from, k.key)
 		}
 	}
-	plays, _, err := t.recording(filepath.Join(from, rundir.RecordingFile))
+	plays, _, err := t.recording(recording)
 	if err != nil {
 		return err
 	}
@@ -105,4 +114,16 @@ func (t *training) borrow() error {
 		}
 	}
 	return nil
+}
+
+// readLent reads the configuration of a run from a copy of its file.
+func readLent(name string) (c config.Config, err error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return c, err
+	}
+	if c, err = config.Decode(rundir.ConfigFile, b); err != nil {
+		return c, err
+	}
+	return c.Fold()
 }

@@ -13,10 +13,10 @@ import (
 	"clustergym/agents/train"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
-	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
+	"clustergym/experiments/workqueue"
 	"clustergym/internal/par"
 )
 
@@ -119,6 +119,12 @@ func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOpti
 		}
 	}
 	side := min(max(1, opt.Workers), seeds)
+	if opt.Queue != nil {
+		if s.queue, err = opt.Queue(ctx); err != nil {
+			return nil, err
+		}
+		side = seeds // most of them wait for a machine
+	}
 	err = par.For(ctx, side, seeds, func(worker, i int) error {
 		// The first seeds get the remaining workers.
 		workers := opt.Workers / side
@@ -127,6 +133,9 @@ func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOpti
 		}
 		return s.run(ctx, i, max(1, workers))
 	})
+	if s.queue != nil {
+		err = errors.Join(err, s.queue.Close())
+	}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("%w; what was trained is saved, continue with --resume %s", ErrInterrupted, opt.RunDir)
 	}
@@ -188,6 +197,7 @@ type seedRuns struct {
 	cfg   config.Config
 	opt   TrainOptions
 	seeds int
+	queue *workqueue.Coordinator // nil = no other machine helps
 
 	mu      sync.Mutex       // protects the fields below and calls of opt's hooks
 	at      []train.Progress // by seed
@@ -234,7 +244,12 @@ func (s *seedRuns) run(ctx context.Context, i, workers int) error {
 		}
 	}
 	opt.Game = nil
-	r, err := Train(ctx, cfg, opt)
+	var r *TrainResult
+	if s.queue == nil {
+		r, err = Train(ctx, cfg, opt)
+	} else {
+		r, err = TrainOn(ctx, s.queue, fmt.Sprintf("seed %d", cfg.Seed), cfg, opt)
+	}
 	if err != nil {
 		return fmt.Errorf("seed %d: %w", cfg.Seed, err)
 	}
@@ -282,11 +297,8 @@ func readResult(name string, cfg *config.Config) (*TrainResult, error) {
 		return nil, workload.Mistake("%s: %v; remove it to go on", name, err)
 	}
 	if len(r.Eval) > 0 {
-		var c arena.Comparison = new(report.Report)
-		if !cfg.Simulated() {
-			c = new(report.EpisodeReport)
-		}
-		if err := json.Unmarshal(r.Eval, c); err != nil {
+		c, err := readEval(r.Eval, cfg)
+		if err != nil {
 			return nil, workload.Mistake("%s: %v; remove it to go on", name, err)
 		}
 		r.TrainResult.Eval = c

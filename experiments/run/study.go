@@ -11,6 +11,7 @@ import (
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
+	"clustergym/experiments/workqueue"
 )
 
 // PaperOptions are the arguments of gymctl experiment run besides the study's name.
@@ -21,11 +22,12 @@ type PaperOptions struct {
 	Commit string
 	Now    rundir.Clock
 	Say    func(format string, args ...any)
+	Queue  workqueue.Opener // lets other machines compute cells; nil = none
 }
 
 // RunStudy runs a study of a paper.
 func RunStudy(ctx context.Context, s study.Study, opt PaperOptions) (*study.Report, error) {
-	if opt.Plan.Workers < 1 {
+	if opt.Plan.Workers < 1 && opt.Queue == nil {
 		return nil, workload.Mistake("workers: got %d, want 1 or more", opt.Plan.Workers)
 	}
 	if opt.Plan.Seeds < 0 || opt.Plan.Seeds > MaxSeeds {
@@ -47,7 +49,7 @@ func RunStudy(ctx context.Context, s study.Study, opt PaperOptions) (*study.Repo
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	r, err := study.Run(ctx, s, study.Options{Dir: opt.Dir, Plan: opt.Plan, Only: opt.Only, Commit: opt.Commit, Now: opt.Now, Say: opt.Say})
+	r, err := study.Run(ctx, s, study.Options{Dir: opt.Dir, Plan: opt.Plan, Only: opt.Only, Commit: opt.Commit, Now: opt.Now, Say: opt.Say, Queue: opt.Queue})
 	var input *study.InputError
 	switch {
 	case errors.Is(err, study.ErrInterrupted):

@@ -23,10 +23,12 @@ import (
 	"clustergym/env/rollout"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
+	"clustergym/experiments/ranks"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
+	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
 	"clustergym/internal/tfevents"
 	"clustergym/nets"
@@ -50,12 +52,27 @@ type TrainOptions struct {
 	Until int64
 	Now   rundir.Clock // nil = the machine's
 
+	// Ranks, if set, is the group of processes that train together, a replica each. Only rank 0 has the run directory and says
+	// anything. Train ends this rank's part of the group. Changes are the keys that a resumed run changes (--set), which the ranks
+	// compare; the others get the rest of its configuration from rank 0.
+	Ranks   *ranks.Group
+	Changes []string
+
 	Say  func(format string, args ...any)          // one line for people; nil = silent
 	Tick func(p train.Progress)                    // after every iteration
 	Log  func(r train.Record, perSecond float64)   // at every line of progress.jsonl
 	Best func(step int64, score string, best bool) // after every validation; score in words
 	Game func(done, all int)                       // as games of the final evaluation end
+	// Saved is called after every checkpoint, when RunDir is complete and nothing is written to it. An error ends the training.
+	Saved func() error
+	// Lent are copies of files of train.imitate_from, for a machine that does not have that run; nil = it has.
+	Lent *Lent
+	// Queue lets other machines train the seeds of TrainSeeds; nil = none.
+	Queue workqueue.Opener
 }
+
+// Lent are copies of files of another run.
+type Lent struct{ Config, Recording string }
 
 // TrainResult is the result of a training: the document of gymctl train --json.
 type TrainResult struct {
@@ -94,7 +111,9 @@ type training struct {
 	lessons   *imitate.Phase // nil = the run does not imitate
 	borrowed  []byte         // what another run has recorded
 
-	pause    context.CancelFunc // ends the run at opt.Until
+	pause  context.CancelFunc // ends the run at opt.Until
+	ranked                    // with TrainOptions.Ranks
+
 	begun    time.Time
 	lastTime time.Time
 	lastStep int64
@@ -104,6 +123,21 @@ type training struct {
 // Train trains an agent as cfg says and evaluates it. If ctx is cancelled, Train stops between two updates, saves a
 // checkpoint and returns ErrInterrupted.
 func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResult, error) {
+	t := &training{cfg: &cfg, opt: &opt}
+	r, err := t.train(ctx, cfg)
+	if opt.Ranks != nil {
+		err = t.leave(err)
+	}
+	return r, err
+}
+
+func (t *training) train(ctx context.Context, cfg config.Config) (*TrainResult, error) {
+	opt := t.opt
+	if opt.Ranks != nil {
+		if err := t.plan(&cfg); err != nil {
+			return nil, err
+		}
+	}
 	if err := cfg.Validate(); err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
@@ -111,7 +145,7 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 	if err != nil {
 		return nil, err
 	}
-	t := &training{cfg: &cfg, opt: &opt}
+	t.cfg = &cfg
 	heard := opt.Say != nil
 	if !heard {
 		opt.Say = func(string, ...any) {}
@@ -119,7 +153,7 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	if opt.Resume {
+	if opt.Resume && !t.follows() {
 		if err := sameRun(opt.RunDir, &cfg); err != nil {
 			return nil, err
 		}
@@ -139,7 +173,7 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 	}
 	t.spec = spec
 	var choices []string
-	if w, ok := t.arena.(*arena.World); ok && !opt.Resume && heard {
+	if w, ok := t.arena.(*arena.World); ok && !opt.Resume && heard && !t.follows() {
 		if choices, err = w.ChoiceLines(ctx, &cfg); err != nil {
 			return nil, err
 		}
@@ -149,6 +183,14 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 		return nil, err
 	}
 	defer release()
+	if opt.Ranks != nil {
+		if err := t.agree(); err != nil {
+			return nil, err
+		}
+	}
+	if t.follows() {
+		return t.follow(ctx)
+	}
 	unlock, from, err := t.enter()
 	if err != nil {
 		return nil, err
@@ -192,10 +234,17 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 		return t.paused()
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		if e := t.checkpoint(t.trainer.Step()); e != nil {
+		e := t.checkpoint(t.trainer.Step())
+		if e == nil {
+			e = t.disband()
+		}
+		if e != nil {
 			return nil, errors.Join(e, t.dir.Close())
 		}
 		return nil, errors.Join(fmt.Errorf("%w at step %d; saved, continue with --resume %s", ErrInterrupted, t.trainer.Step(), opt.RunDir), t.dir.Close())
+	}
+	if err == nil {
+		err = t.disband()
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.dir.Close())
@@ -216,6 +265,9 @@ func (t *training) make() (release func(), err error) {
 		}
 		t.agent, t.trainer = l, newMetaTrainer(t.cfg, l)
 		return func() { _ = l.Close() }, nil // memory only
+	}
+	if t.opt.Ranks != nil {
+		return t.makeRank()
 	}
 	v, err := t.arena.NewVec(t.cfg, t.opt.Workers)
 	if err != nil {
@@ -400,7 +452,7 @@ func (t *training) resume() (from string, err error) {
 	}
 	dir, err := checkpoint.Latest(filepath.Join(t.opt.RunDir, rundir.Checkpoints))
 	if errors.Is(err, checkpoint.ErrNone) {
-		return fmt.Sprintf("no checkpoint yet in %s: from the beginning", t.opt.RunDir), nil
+		return fmt.Sprintf("no checkpoint yet in %s: from the beginning", t.opt.RunDir), t.load("")
 	}
 	if err != nil {
 		return "", err
@@ -421,8 +473,8 @@ func (t *training) resume() (from string, err error) {
 	if err := t.arena.Same(m.Meta.Extra, t.opt.RunDir); err != nil {
 		return "", err
 	}
-	if _, err := checkpoint.Load(dir, t.parts()...); err != nil {
-		return "", &workload.InputError{Err: fmt.Errorf("%s: %w", dir, err)}
+	if err := t.load(dir); err != nil {
+		return "", err
 	}
 	from = fmt.Sprintf("%s, step %d of %d", dir, t.trainer.Step(), t.cfg.Train.Steps)
 	if m.Meta.Kernels != kernel.Set() {
@@ -511,6 +563,9 @@ func (t *training) validate(step int64) error {
 		return err
 	}
 	v.Best, t.validated = !t.hasBest || v.Beats(t.best), step
+	if err := t.announce(v.Best); err != nil {
+		return err
+	}
 	if err := t.dir.Append(rundir.EvalLine{Step: step, Eval: v}); err != nil {
 		return err
 	}
@@ -531,18 +586,43 @@ func (t *training) validate(step int64) error {
 		return nil
 	}
 	// First the checkpoint, then the file that names it.
-	if err := t.dir.SaveCheckpoint(t.meta(step), t.parts()); err != nil {
+	if err := t.save(step); err != nil {
 		return err
 	}
 	t.best, t.hasBest = v.At(step), true
 	return rundir.WriteBest(t.opt.RunDir, t.best)
 }
 
+// load restores the checkpoint in dir; "" = there is none yet.
+func (t *training) load(dir string) error {
+	if t.opt.Ranks != nil {
+		return t.loadRanks(dir)
+	}
+	if dir == "" {
+		return nil
+	}
+	if _, err := checkpoint.Load(dir, t.parts()...); err != nil {
+		return &workload.InputError{Err: fmt.Errorf("%s: %w", dir, err)}
+	}
+	return nil
+}
+
+// save writes a checkpoint.
+func (t *training) save(step int64) error {
+	if t.opt.Ranks != nil {
+		return t.saveRanks(step)
+	}
+	return t.dir.SaveCheckpoint(t.meta(step), t.parts())
+}
+
 func (t *training) checkpoint(step int64) error {
-	if err := t.dir.SaveCheckpoint(t.meta(step), t.parts()); err != nil {
+	if err := t.save(step); err != nil {
 		return err
 	}
-	return t.dir.Prune(t.cfg.Train.Keep)
+	if err := t.dir.Prune(t.cfg.Train.Keep); err != nil || t.opt.Saved == nil {
+		return err
+	}
+	return t.opt.Saved()
 }
 
 // finish evaluates the best checkpoint on the test windows or episodes.

@@ -129,13 +129,8 @@ func (p *place) read() (rows []Row, files, ok bool, err error) {
 	if k.Format != cellFormat || k.Study != p.study || k.Key != p.key || k.Digest != p.digest {
 		return nil, false, false, nil
 	}
-	var list []keptRow
-	if err := json.Unmarshal(k.Rows, &list); err != nil {
+	if rows, err = decodeRows(k.Rows); err != nil {
 		return nil, false, false, fmt.Errorf("its rows cannot be read: %w", err)
-	}
-	rows = make([]Row, len(list))
-	for i, r := range list {
-		rows[i] = Row{r.Table, r.Labels, r.Metric, float64(r.Value)}
 	}
 	encoded, err := encodeRows(rows)
 	if err != nil {
@@ -154,6 +149,19 @@ func encodeRows(rows []Row) ([]byte, error) {
 		list[i] = keptRow{r.Table, r.Labels, r.Metric, number(r.Value)}
 	}
 	return json.Marshal(list)
+}
+
+// decodeRows decodes what encodeRows encoded.
+func decodeRows(b []byte) ([]Row, error) {
+	var list []keptRow
+	if err := json.Unmarshal(b, &list); err != nil {
+		return nil, err
+	}
+	rows := make([]Row, len(list))
+	for i, r := range list {
+		rows[i] = Row{r.Table, r.Labels, r.Metric, float64(r.Value)}
+	}
+	return rows, nil
 }
 
 // begin makes the cell's folder. It empties a folder that was made for another input, and keeps what an interrupted run of

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"clustergym/experiments/safefile"
+	"clustergym/experiments/workqueue"
 )
 
 // ErrInterrupted is returned by a Run whose context was cancelled. All finished cells are kept.
@@ -25,6 +26,9 @@ type Options struct {
 	Commit string                           // of the program, recorded in the report; may be ""
 	Now    func() time.Time                 // nil = time.Now
 	Say    func(format string, args ...any) // called with one line for people, from any goroutine; nil = silent
+	// Queue, if set, lets other machines compute cells, except those that measure time. This one helps with the slots that the
+	// queue has here, so Plan.Workers counts for cells that run alone only.
+	Queue workqueue.Opener
 }
 
 // studyFile is the file in the folder that holds the study's name.
@@ -68,7 +72,17 @@ func Run(ctx context.Context, s Study, opt Options) (*Report, error) {
 	if err := r.load(); err != nil {
 		return nil, err
 	}
-	if err := r.compute(ctx); err != nil {
+	if opt.Queue != nil && r.all > 0 {
+		q, err := opt.Queue(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.remote = &remote{queue: q, put: map[string]string{}}
+		err = r.compute(ctx)
+		if err := errors.Join(err, q.Close()); err != nil {
+			return nil, err
+		}
+	} else if err := r.compute(ctx); err != nil {
 		return nil, err
 	}
 	var rows []Row
@@ -129,7 +143,7 @@ type state uint8
 
 const (
 	waiting state = iota
-	running
+	inWork
 	done
 	left // not wanted
 )
@@ -143,6 +157,9 @@ type run struct {
 	rows  [][]Row
 	state []state
 	index map[string]int
+
+	remote *remote // nil = all cells are computed here
+	alone  bool    // with remote: whether a cell that runs alone has begun and not ended
 
 	mu    sync.Mutex // guards the fields below
 	begun time.Time
@@ -206,33 +223,27 @@ type finished struct {
 	rows       []Row
 	err        error
 	wall       time.Duration
+	kept       bool   // its file has been written
+	worker     string // on another machine, "" = here
 }
 
-// compute runs the waiting cells in parallel, at most one for each worker.
+// compute runs the waiting cells in parallel, at most one for each worker, and on a queue as many as can run.
 func (r *run) compute(ctx context.Context) error {
 	r.begun = r.opt.Now()
+	running, stop := context.WithCancel(ctx)
+	defer stop()
 	ends := make(chan finished)
 	free, busy := r.opt.Plan.Workers, 0
 	failed, failure := -1, error(nil)
 	for {
-		for failure == nil && ctx.Err() == nil && free > 0 {
-			i, ready := r.next(busy)
+		for failure == nil && ctx.Err() == nil {
+			i, work := r.begin(running, busy, &free)
 			if i < 0 {
 				break
 			}
-			// If there are more workers than cells that can run, a cell gets several.
-			n := max(1, free/ready)
-			if r.cells[i].Alone {
-				n = free
-			}
-			free -= n
 			busy++
-			r.state[i] = running
-			go func() {
-				begun := r.opt.Now()
-				rows, err := r.cell(ctx, i, n)
-				ends <- finished{i, n, rows, err, r.opt.Now().Sub(begun)}
-			}()
+			r.state[i] = inWork
+			go func() { ends <- work() }()
 		}
 		if busy == 0 {
 			break
@@ -241,12 +252,16 @@ func (r *run) compute(ctx context.Context) error {
 		busy--
 		free += f.workers
 		r.state[f.i] = waiting
-		if f.err == nil {
+		r.alone = r.alone && !r.cells[f.i].Alone
+		if f.err == nil && !f.kept {
 			f.err = r.at[f.i].end(f.rows, f.wall)
 		}
 		if f.err != nil {
-			if failure == nil || f.i < failed {
+			if failure == nil || f.i < failed && !errors.Is(f.err, context.Canceled) {
 				failed, failure = f.i, f.err
+			}
+			if r.remote != nil {
+				stop() // what is in the queue has not begun here, and what other machines compute is not lost
 			}
 			continue
 		}
@@ -262,17 +277,78 @@ func (r *run) compute(ctx context.Context) error {
 	return nil
 }
 
+// begin returns the next cell to run beside busy others and what computes it, -1 if none can run now. It takes the cell's
+// workers from free.
+func (r *run) begin(ctx context.Context, busy int, free *int) (i int, work func() finished) {
+	if r.remote != nil {
+		if i = r.nextRemote(); i < 0 {
+			return i, nil
+		}
+		if !r.cells[i].Alone {
+			return i, func() finished { return r.elsewhere(ctx, i) }
+		}
+		r.alone = true
+		return i, func() (f finished) {
+			// Other machines go on meanwhile.
+			resume, err := r.remote.queue.Pause(ctx)
+			if err != nil {
+				return finished{i: i, err: err}
+			}
+			defer resume()
+			f = r.here(ctx, i, max(1, r.opt.Plan.Workers))
+			f.workers = 0 // they are not of free
+			return f
+		}
+	}
+	if *free == 0 {
+		return -1, nil
+	}
+	i, ready := r.next(busy)
+	if i < 0 {
+		return i, nil
+	}
+	// If there are more workers than cells that can run, a cell gets several.
+	n := max(1, *free/ready)
+	if r.cells[i].Alone {
+		n = *free
+	}
+	*free -= n
+	return i, func() finished { return r.here(ctx, i, n) }
+}
+
+// here computes cell i on this machine.
+func (r *run) here(ctx context.Context, i, workers int) finished {
+	begun := r.opt.Now()
+	rows, err := r.cell(ctx, i, workers)
+	return finished{i: i, workers: workers, rows: rows, err: err, wall: r.opt.Now().Sub(begun)}
+}
+
+// nextRemote returns the first cell that can go to the queue, or run alone beside it; -1 if there is none.
+func (r *run) nextRemote() int {
+	for i, st := range r.state {
+		if st == waiting && r.ready(i) && !(r.cells[i].Alone && r.alone) {
+			return i
+		}
+	}
+	return -1
+}
+
+// ready reports whether the cells that cell i reads are done.
+func (r *run) ready(i int) bool {
+	return !slices.ContainsFunc(r.cells[i].After, func(a string) bool { return r.state[r.index[a]] != done })
+}
+
 // next returns the first cell that can run beside busy others, and how many cells can. It returns -1 if none can.
 func (r *run) next(busy int) (first, ready int) {
 	first = -1
 	for i, st := range r.state {
 		switch st {
-		case running:
+		case inWork:
 			if r.cells[i].Alone {
 				return -1, 0
 			}
 		case waiting:
-			if slices.ContainsFunc(r.cells[i].After, func(a string) bool { return r.state[r.index[a]] != done }) {
+			if !r.ready(i) {
 				continue
 			}
 			if r.cells[i].Alone && (busy > 0 || first >= 0) {
@@ -305,12 +381,15 @@ func (r *run) cell(ctx context.Context, i, workers int) ([]Row, error) {
 	if err := r.at[i].begin(); err != nil {
 		return nil, err
 	}
-	b := &Bench{Dir: r.opt.Dir, Workers: workers, run: r, cell: i, told: r.opt.Now()}
-	rows, err := r.cells[i].Run(ctx, b)
-	if err == nil && ctx.Err() != nil {
-		err = ctx.Err() // the cell may have stopped early without an error
+	c := &r.cells[i]
+	b := &Bench{
+		Dir: r.opt.Dir, Workers: workers, study: r.study.Name, key: c.Key, work: r.at[i].work, now: r.opt.Now, told: r.opt.Now(),
+		before: map[string]earlier{}, log: r.opt.Say,
 	}
-	return rows, err
+	for _, a := range c.After {
+		b.before[a] = earlier{r.rows[r.index[a]], r.at[r.index[a]].work}
+	}
+	return b.run(ctx, c)
 }
 
 // told reports that a cell is finished, and estimates when all will be.
@@ -323,60 +402,9 @@ func (r *run) told(f finished) {
 		rest := time.Duration(float64(r.opt.Now().Sub(r.begun)) / float64(r.ended) * float64(left))
 		eta = "  eta " + rest.Round(time.Second).String()
 	}
-	r.opt.Say("[%d/%d] %s  %s%s", r.ended, r.all, r.cells[f.i].Key, f.wall.Round(time.Millisecond), eta)
-}
-
-// Bench gives a running cell its folder, its workers, and the results of the cells that it reads. It belongs to the cell's
-// goroutine, except Progress and Log. A Bench that no Run made, as in tests, has only its fields, and Progress and Log do
-// nothing.
-type Bench struct {
-	Dir     string // folder of the experiment
-	Workers int    // goroutines that the cell may use at once; they must not influence its rows
-
-	run  *run
-	cell int
-	mu   sync.Mutex
-	told time.Time
-}
-
-// Work returns the cell's own folder, for files that later cells read or from which an interrupted cell continues. The folder
-// exists, and its files were written by a run with the same input.
-func (b *Bench) Work() string { return b.run.at[b.cell].work }
-
-// WorkOf returns the folder of a cell that After names.
-func (b *Bench) WorkOf(key string) string { return b.run.at[b.before(key)].work }
-
-// Rows returns the rows of a cell that After names.
-func (b *Bench) Rows(key string) []Row { return b.run.rows[b.before(key)] }
-
-// before returns the index of a cell that After names. For any other key it panics.
-func (b *Bench) before(key string) int {
-	if !slices.Contains(b.run.cells[b.cell].After, key) {
-		panic(fmt.Sprintf("study %s: cell %s reads %q without coming after it", b.run.study.Name, b.run.cells[b.cell].Key, key))
+	where := ""
+	if f.worker != "" {
+		where = "  on " + f.worker
 	}
-	return b.run.index[key]
-}
-
-// Log reports one line to people. It may be called from any goroutine.
-func (b *Bench) Log(format string, args ...any) {
-	if b.run == nil {
-		return
-	}
-	b.run.opt.Say("%s: "+format, append([]any{b.run.cells[b.cell].Key}, args...)...)
-}
-
-// Progress reports the progress of the cell to people, at most every ten seconds. It may be called often and from any
-// goroutine.
-func (b *Bench) Progress(done, all int64) {
-	if b.run == nil {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := b.run.opt.Now()
-	if now.Sub(b.told) < 10*time.Second || all <= 0 {
-		return
-	}
-	b.told = now
-	b.Log("%d %% (%d of %d)", 100*done/all, done, all)
+	r.opt.Say("[%d/%d] %s  %s%s%s", r.ended, r.all, r.cells[f.i].Key, f.wall.Round(time.Millisecond), where, eta)
 }

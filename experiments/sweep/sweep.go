@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,7 @@ import (
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
+	"clustergym/experiments/workqueue"
 	"clustergym/internal/par"
 )
 
@@ -40,6 +42,7 @@ type Options struct {
 	Workers int
 	Now     rundir.Clock
 	Say     func(format string, args ...any) // one line for people; nil = silent
+	Queue   workqueue.Opener                 // lets other machines train; nil = none
 }
 
 // TrialLine is one line of trials.jsonl, the source of truth of a sweep: the result of a trial on a rung.
@@ -94,6 +97,7 @@ type sweep struct {
 	world  *arena.World // of all trials, nil where they differ in it or there is none
 	trials []trial
 	rungs  []int64
+	queue  *workqueue.Coordinator // nil = no other machine helps
 
 	mu    sync.Mutex
 	file  *os.File
@@ -129,7 +133,15 @@ func Run(ctx context.Context, cfg Config, base config.Config, opt Options) (*Rep
 		return nil, err
 	}
 	defer unlock()
-	err = s.search(ctx)
+	if opt.Queue != nil {
+		s.queue, err = opt.Queue(ctx)
+	}
+	if err == nil {
+		err = s.search(ctx)
+	}
+	if s.queue != nil {
+		err = errors.Join(err, s.queue.Close())
+	}
 	if e := s.file.Close(); err == nil {
 		err = e
 	}
@@ -252,6 +264,9 @@ func (s *sweep) search(ctx context.Context) error {
 		if err := s.climb(ctx, rung, alive); err != nil {
 			return err
 		}
+		if err := s.sort(); err != nil {
+			return err
+		}
 		var better []int
 		for _, l := range s.ranked(rung, alive) {
 			if l.Score != nil {
@@ -291,6 +306,9 @@ func (s *sweep) climb(ctx context.Context, rung int, alive []int) error {
 		return nil
 	}
 	side := min(max(1, s.opt.Workers), len(jobs))
+	if s.queue != nil {
+		side = len(jobs) // most of them wait for a machine
+	}
 	return par.For(ctx, side, len(jobs), func(_, i int) error {
 		j := jobs[i]
 		r, err := s.train(ctx, j.trial, j.seed, s.rungs[rung], max(1, s.opt.Workers/side))
@@ -335,6 +353,31 @@ func (s *sweep) write(l TrialLine) error {
 	return s.file.Sync()
 }
 
+// sort puts the lines in order of rungs and trials. They were written in the order in which trials ended, which depends on the
+// machines.
+func (s *sweep) sort() error {
+	var all []byte
+	for _, key := range slices.SortedFunc(maps.Keys(s.lines), func(a, b [2]int) int { return cmp.Or(a[1]-b[1], a[0]-b[0]) }) {
+		b, err := json.Marshal(s.lines[key])
+		if err != nil {
+			return err
+		}
+		all = append(append(all, b...), '\n')
+	}
+	name := filepath.Join(s.opt.Dir, trialsFile)
+	if had, err := os.ReadFile(name); err == nil && bytes.Equal(had, all) {
+		return nil
+	}
+	if err := safefile.Write(name, all); err != nil {
+		return err
+	}
+	// The open file is the one that was replaced.
+	old := s.file
+	var err error
+	s.file, err = os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0o644)
+	return errors.Join(err, old.Close())
+}
+
 func (s *sweep) trialDir(t int) string { return filepath.Join(s.opt.Dir, fmt.Sprintf("trial-%d", t)) }
 
 // train trains one seed of one trial up to step until.
@@ -344,6 +387,9 @@ func (s *sweep) train(ctx context.Context, t, seed int, until int64, workers int
 	opt := run.TrainOptions{RunDir: run.SeedDir(s.trialDir(t), cfg.Seed), Workers: workers, World: s.world, Until: until, NoEval: true, Tags: "sb3", Now: s.opt.Now}
 	_, err := os.Stat(filepath.Join(opt.RunDir, rundir.ConfigFile))
 	opt.Resume = err == nil
+	if s.queue != nil {
+		return run.TrainOn(ctx, s.queue, fmt.Sprintf("trial %d seed %d to step %d", t, cfg.Seed, until), cfg, opt)
+	}
 	return run.Train(ctx, cfg, opt)
 }
 

@@ -96,7 +96,7 @@ func trainIn(ctx context.Context, b *study.Bench, cfg config.Config, w *arena.Wo
 	dir := filepath.Join(b.Work(), "run")
 	_, err := os.Stat(filepath.Join(dir, rundir.ConfigFile))
 	opt := run.TrainOptions{RunDir: dir, Resume: err == nil, Workers: b.Workers, World: w, NoEval: true, Tags: "sb3",
-		Tick: func(p train.Progress) { b.Progress(p.Step, cfg.Train.Steps) }}
+		Tick: func(p train.Progress) { b.Progress(p.Step, cfg.Train.Steps) }, Saved: b.Saved}
 	r, err := run.Train(ctx, cfg, opt)
 	if errors.Is(err, run.ErrInterrupted) && ctx.Err() != nil {
 		return nil, ctx.Err()

@@ -99,5 +99,8 @@ func (t *tuner) save(p *point) error {
 	if err := safefile.Write(filepath.Join(t.opt.Dir, w.File()), append([]byte(head), text...)); err != nil {
 		return err
 	}
-	return safefile.Write(filepath.Join(t.opt.Dir, stateFile), append(b, '\n'))
+	if err := safefile.Write(filepath.Join(t.opt.Dir, stateFile), append(b, '\n')); err != nil || t.opt.Saved == nil {
+		return err
+	}
+	return t.opt.Saved()
 }

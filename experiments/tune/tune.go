@@ -78,6 +78,8 @@ type Options struct {
 	World *arena.World
 	// Tick is called after each generation; nil = nobody is told.
 	Tick func(generation, all int)
+	// Saved is called when Dir holds the state after a generation and nothing is written to it. An error ends the search.
+	Saved func() error
 }
 
 // Report says how a search went.

@@ -29,6 +29,7 @@ const kindHeader = "Gymctl-Kind"
 // store is the object store of a job.
 type store struct {
 	objects jetstream.ObjectStore
+	nc      *nats.Conn
 	chunk   uint32
 
 	mu   sync.Mutex
@@ -36,7 +37,36 @@ type store struct {
 }
 
 func newStore(objects jetstream.ObjectStore, nc *nats.Conn) *store {
-	return &store{objects: objects, chunk: uint32(min(512<<10, nc.MaxPayload()/2)), seen: map[string]string{}}
+	return &store{objects: objects, nc: nc, chunk: uint32(min(512<<10, nc.MaxPayload()/2)), seen: map[string]string{}}
+}
+
+// errAway ends a transfer when the connection is lost: its answers are lost too, and waiting for them would take its whole time.
+var errAway = errors.New("the connection was lost")
+
+// connected returns a context that ends when the connection is lost.
+func (s *store) connected(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	lost := s.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+	if !s.nc.IsConnected() {
+		cancel(errAway)
+	}
+	go func() {
+		select {
+		case <-lost:
+			cancel(errAway)
+		case <-ctx.Done():
+		}
+		s.nc.RemoveStatusListener(lost)
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// away replaces the error of a transfer in a context of connected.
+func away(ctx context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), errAway) {
+		return errAway
+	}
+	return err
 }
 
 // look returns what a path is, and a text that changes with its content.
@@ -114,9 +144,10 @@ func (s *store) upload(ctx context.Context, name, path, kind string, list []entr
 // write stores what a reader has. Its context has no deadline, so that the store bounds the time of each piece instead.
 func (s *store) write(ctx context.Context, name, kind string, r io.Reader) error {
 	meta := jetstream.ObjectMeta{Name: name, Headers: nats.Header{kindHeader: {kind}}, Opts: &jetstream.ObjectMetaOptions{ChunkSize: s.chunk}}
-	_, err := s.objects.Put(ctx, meta, full{r})
-	if err != nil {
-		return fmt.Errorf("the store does not take %s: %w", name, err)
+	ctx, cancel := s.connected(ctx)
+	defer cancel()
+	if _, err := s.objects.Put(ctx, meta, full{r}); err != nil {
+		return fmt.Errorf("the store does not take %s: %w", name, away(ctx, err))
 	}
 	return nil
 }
@@ -129,7 +160,7 @@ func (s *store) has(ctx context.Context, name string) (bool, error) {
 	if errors.Is(err, jetstream.ErrObjectNotFound) {
 		return false, nil
 	}
-	return err == nil, err
+	return err == nil, away(ctx, err)
 }
 
 func (s *store) remove(ctx context.Context, name string) error {

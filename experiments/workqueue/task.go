@@ -1,6 +1,7 @@
 package workqueue
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -51,6 +52,10 @@ type Options struct {
 	Say      func(format string, args ...any) // called with one line for people, from one goroutine; nil = silent
 	Progress func(Status)                     // called about once a second while anything changes, from one goroutine; nil = never
 }
+
+// Opener starts a coordinator. Who gets one calls it when the folder of the work is theirs and there is work to do, and closes
+// the coordinator at the end. A nil Opener means that no other machine may help.
+type Opener func(ctx context.Context) (*Coordinator, error)
 
 // Dispute is a task with two results that differ.
 type Dispute struct {

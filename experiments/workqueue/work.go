@@ -136,10 +136,20 @@ func scratch(base, name string) (dir string, remove func() error, err error) {
 	}
 	const prefix = "gymctl-worker-"
 	dir = filepath.Join(base, prefix+name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", nil, err
+	// Until it is locked, another worker that begins takes it for one of those and removes it.
+	var unlock func()
+	for range 1000 {
+		if err = os.MkdirAll(dir, 0o700); err != nil {
+			return "", nil, err
+		}
+		if unlock, err = safefile.Lock(dir); err == nil {
+			if _, err = os.Stat(dir); err == nil {
+				break
+			}
+			unlock()
+		}
+		time.Sleep(time.Millisecond)
 	}
-	unlock, err := safefile.Lock(dir)
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", dir, err)
 	}

@@ -142,6 +142,8 @@ var libraries = map[string][]string{
 	"experiments/...":   {"github.com/klauspost/compress", "github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
 	// The queue of tasks for many machines: a broker in the process or beside it, with files, redelivery and membership.
 	"experiments/workqueue": {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"},
+	// A NATS that gives out ranks; its server in tests.
+	"experiments/ranks": {"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2"},
 	"cmd/...": {
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/jedib0t/go-pretty/v6",
 		"golang.org/x/term", "github.com/prometheus/client_golang",

@@ -1,4 +1,4 @@
-"""docs/python.md and docs/deploy.md: their code runs, their manifests are read, their flags exist."""
+"""docs/python.md, docs/deploy.md and docs/cluster.md: their code runs, their manifests are valid, their flags exist."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 
 from clustergym import Client, LocalServer, RemoteEnv, Unauthorized, find_gymctl
 
 ROOT = Path(__file__).parent.parent.parent
-PYTHON, DEPLOY = (ROOT / "docs" / name for name in ("python.md", "deploy.md"))
+PYTHON, DEPLOY, CLUSTER = (ROOT / "docs" / name for name in ("python.md", "deploy.md", "cluster.md"))
 
 
 def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
-def manifests() -> list[dict[str, Any]]:
-    return [doc for text in blocks(DEPLOY, "yaml") for doc in yaml.safe_load_all(text)]
+def manifests(page: Path = DEPLOY) -> list[dict[str, Any]]:
+    return [doc for text in blocks(page, "yaml") for doc in yaml.safe_load_all(text)]
 
 
 def kind(name: str) -> dict[str, Any]:
@@ -85,6 +86,15 @@ def test_every_flag_of_the_pages_is_one_of_the_command_beside_it() -> None:
         re.findall(r"--[a-z-]+", next(line for line in usage.splitlines() if line.strip().startswith("gymctl eval")))
     )
     assert {"--serve", "--external"} <= evals <= flags["eval"], evals - flags["eval"]
+
+
+@pytest.mark.parametrize("version", ["1.33", "1.37"])
+@pytest.mark.parametrize("page", [DEPLOY, CLUSTER], ids=lambda page: page.name)
+def test_manifests_are_what_kubernetes_takes(page: Path, version: str) -> None:
+    found = [m for m in manifests(page) if "kind" in m]
+    assert len(found) >= 4
+    for manifest in found:
+        kubernetes_validate.validate(manifest, version, strict=True)
 
 
 def test_paths_and_metrics_of_the_page_are_the_server_s(url: str) -> None:

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"clustergym/experiments/ranks"
+	"clustergym/experiments/workload"
+	"clustergym/internal/nearest"
+)
+
+// rankFlags are the flags of a training in several processes.
+type rankFlags struct {
+	rank, world    int
+	rendezvous     string
+	from           string
+	timeout, waits time.Duration
+}
+
+// rankSources are the values of --ranks.
+var rankSources = []string{"slurm", "env", "nats"}
+
+func (r *rankFlags) flags(c *cobra.Command) {
+	f := c.Flags()
+	f.IntVar(&r.rank, "rank", 0, "this process is rank `R`, from 0, of a training in --world processes, one for each of ppo.replicas")
+	f.IntVar(&r.world, "world", 0, "`N` ranks train together")
+	f.StringVar(&r.rendezvous, "rendezvous", "", "`HOST:PORT` of rank 0, where the ranks meet; at rank 0 port 0 picks one")
+	f.StringVar(&r.from, "ranks", "", "take rank, world and rendezvous from the environment instead: slurm (srun), env (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT; JOB_COMPLETION_INDEX) or nats (--queue)")
+	f.DurationVar(&r.timeout, "rank-timeout", 30*time.Second, "`TIME` of silence after which a rank is lost and all end")
+	f.DurationVar(&r.waits, "rank-wait", 5*time.Minute, "`TIME` that the ranks wait for each other at the beginning")
+	once(f, "token-file", "`FILE` with the token that the ranks share: one line of 16 characters or more")
+	once(f, "tls-cert", "PEM `FILE` of the certificate that every rank shows, made out to the host of --rendezvous; with --tls-key, TLS only")
+	once(f, "tls-key", "PEM `FILE` of the certificate's key")
+	once(f, "tls-ca", "PEM `FILE` of the authorities that sign the ranks' certificates (default those of the system)")
+	once(f, "queue", "`URL` of a NATS with JetStream, for --ranks nats")
+	once(f, "job", "`NAME` of the group of ranks on that NATS (default train)")
+	complete(c, "ranks", rankSources...)
+}
+
+// once adds a flag unless the verb has it.
+func once(f *pflag.FlagSet, name, usage string) {
+	if f.Lookup(name) == nil {
+		f.String(name, "", usage)
+	}
+}
+
+// ranksOnly are the flags that only a training in ranks has.
+var ranksOnly = []string{"rank", "world", "rendezvous", "ranks", "rank-timeout", "rank-wait"}
+
+// join joins the group that the flags name, nil if they name none. get returns a variable of the environment.
+func (r *rankFlags) join(c *cobra.Command, a *app, get func(string) string) (*ranks.Group, error) {
+	f := c.Flags()
+	named := func(names ...string) string {
+		for _, n := range names {
+			if f.Changed(n) {
+				return n
+			}
+		}
+		return ""
+	}
+	if named(ranksOnly...) == "" {
+		if n := named("token-file", "tls-cert", "tls-key", "tls-ca", "job"); n != "" && !f.Changed("listen") && !f.Changed("queue") {
+			return nil, mistake("--%s goes with --rank, --world and --rendezvous or with --ranks, or with --seeds and --listen or --queue", n)
+		}
+		return nil, nil
+	}
+	cfg := ranks.DefaultConfig()
+	cfg.Timeout, cfg.Patience, cfg.Build = r.timeout, r.waits, buildIdentity()
+	cfg.Say = a.say
+	text := func(name string) string { return f.Lookup(name).Value.String() }
+	if r.waits < time.Millisecond {
+		return nil, mistake("--rank-wait: got %v, want a time such as 5m", r.waits)
+	}
+	if r.timeout < 100*time.Millisecond {
+		return nil, mistake("--rank-timeout: got %v, want 100ms or more", r.timeout)
+	}
+	if file := text("token-file"); file != "" {
+		var err error
+		if cfg.Token, err = ranks.ReadToken(file); err != nil {
+			return nil, &workload.InputError{Err: err}
+		}
+	}
+	cert, key, ca := text("tls-cert"), text("tls-key"), text("tls-ca")
+	if (cert == "") != (key == "") || ca != "" && cert == "" {
+		return nil, mistake("--tls-cert and --tls-key go together, and --tls-ca with them: every rank shows a certificate")
+	}
+	if cert != "" {
+		var err error
+		if cfg.Server, cfg.Client, err = ranks.ReadTLS(cert, key, ca); err != nil {
+			return nil, &workload.InputError{Err: err}
+		}
+	}
+	if err := r.place(c, &cfg, get); err != nil {
+		return nil, err
+	}
+	if cfg.Token == "" && !ranks.Loopback(cfg.Rendezvous) && cfg.World > 1 {
+		return nil, mistake("%s can be reached from other machines, and nothing is asked of ranks; want --token-file FILE, the same at all ranks", cfg.Rendezvous)
+	}
+	if cfg.World == 1 {
+		return nil, nil // as without flags
+	}
+	if r.from == "nats" {
+		return r.overNATS(c.Context(), a, cfg, text("queue"), text("job"))
+	}
+	if cfg.Rank == 0 {
+		cfg.Listening = func(addr string) error {
+			a.say("ranks     rank 0 of %d at %s, waiting for the others", cfg.World, addr)
+			return nil
+		}
+	}
+	return joined(c.Context(), cfg)
+}
+
+// joined is ranks.Join; what it refuses is the user's mistake.
+func joined(ctx context.Context, cfg ranks.Config) (*ranks.Group, error) {
+	g, err := ranks.Join(ctx, cfg)
+	if err != nil && ctx.Err() == nil && ranks.Refused(err) {
+		return nil, &workload.InputError{Err: err}
+	}
+	return g, err
+}
+
+// place sets rank, world and rendezvous from flags and the environment. Flags win.
+func (r *rankFlags) place(c *cobra.Command, cfg *ranks.Config, get func(string) string) error {
+	f := c.Flags()
+	var found placed
+	switch r.from {
+	case "":
+		if f.Changed("ranks") {
+			return mistake(`--ranks: got "", want %s`, nearest.OneOf("", rankSources))
+		}
+	case "slurm":
+		var err error
+		if found, err = slurmPlace(get); err != nil {
+			return err
+		}
+	case "env":
+		found = envPlace(get)
+	case "nats":
+		if f.Lookup("queue").Value.String() == "" {
+			return mistake("--ranks nats: want --queue URL, a NATS with JetStream")
+		}
+		if f.Changed("rank") || f.Changed("rendezvous") {
+			return mistake("--ranks nats gives out the ranks itself: --rank and --rendezvous do not go with it")
+		}
+		found.rank, found.rendezvous = "0", "nats:0"
+	default:
+		return mistake("--ranks: got %q, want %s", r.from, nearest.OneOf(r.from, rankSources))
+	}
+	for _, v := range []struct {
+		flag string
+		text *string
+	}{{"rank", &found.rank}, {"world", &found.world}, {"rendezvous", &found.rendezvous}} {
+		if f.Changed(v.flag) {
+			*v.text = f.Lookup(v.flag).Value.String()
+		}
+		if *v.text == "" {
+			if r.from == "" {
+				return mistake("--%s is missing: a training in ranks wants --rank, --world and --rendezvous, or --ranks", v.flag)
+			}
+			return mistake("--ranks %s: the environment does not say the %s (%s), and there is no --%s", r.from, v.flag, variables[r.from][v.flag], v.flag)
+		}
+	}
+	var err error
+	if cfg.World, err = strconv.Atoi(found.world); err != nil || cfg.World < 1 || cfg.World > 1024 {
+		return mistake("--world: got %q ranks, want 1 to 1024", found.world)
+	}
+	if cfg.Rank, err = strconv.Atoi(found.rank); err != nil || cfg.Rank < 0 || cfg.Rank >= cfg.World {
+		return mistake("--rank: got %q, want a number from 0 to %d", found.rank, cfg.World-1)
+	}
+	cfg.Rendezvous = found.rendezvous
+	host, port, err := net.SplitHostPort(cfg.Rendezvous)
+	n, portErr := strconv.Atoi(port)
+	if err != nil || host == "" || portErr != nil || n < 0 || n > 65535 || n == 0 && cfg.Rank > 0 {
+		return mistake("--rendezvous: got %q, want HOST:PORT of rank 0", cfg.Rendezvous)
+	}
+	return nil
+}
+
+// placed are rank, world and rendezvous as texts, "" = not known.
+type placed struct{ rank, world, rendezvous string }
+
+// variables are the names of what --ranks looks for, for errors.
+var variables = map[string]map[string]string{
+	"slurm": {"rank": "SLURM_PROCID", "world": "SLURM_NTASKS", "rendezvous": "SLURM_STEP_NODELIST or SLURM_JOB_NODELIST, and SLURM_JOB_ID"},
+	"env":   {"rank": "RANK or JOB_COMPLETION_INDEX", "world": "WORLD_SIZE", "rendezvous": "MASTER_ADDR and MASTER_PORT"},
+	"nats":  {"world": "none of them"},
+}
+
+// envPlace reads the variables of PyTorch's launchers, or the index of a Kubernetes Indexed Job.
+func envPlace(get func(string) string) placed {
+	p := placed{rank: get("RANK"), world: get("WORLD_SIZE")}
+	if p.rank == "" {
+		p.rank = get("JOB_COMPLETION_INDEX")
+	}
+	if host, port := get("MASTER_ADDR"), get("MASTER_PORT"); host != "" && port != "" {
+		p.rendezvous = net.JoinHostPort(host, port)
+	}
+	return p
+}
+
+// slurmPlace reads what srun sets for each task. Rank 0 runs on the first node of the step. The port follows from the job, so
+// that two jobs on a node have different ones.
+func slurmPlace(get func(string) string) (placed, error) {
+	p := placed{rank: get("SLURM_PROCID"), world: get("SLURM_NTASKS")}
+	nodes := get("SLURM_STEP_NODELIST")
+	if nodes == "" {
+		nodes = get("SLURM_JOB_NODELIST")
+	}
+	id, err := strconv.ParseUint(get("SLURM_JOB_ID"), 10, 64)
+	if nodes == "" || err != nil {
+		return p, nil
+	}
+	host, err := firstHost(nodes)
+	if err != nil {
+		return p, err
+	}
+	step, _ := strconv.ParseUint(get("SLURM_STEP_ID"), 10, 32) // 0 without steps
+	p.rendezvous = net.JoinHostPort(host, strconv.FormatUint(16384+(id*16+step)%16384, 10))
+	return p, nil
+}
+
+// firstHost returns the first host of a list as Slurm writes it, such as gpu[01-04,7],x3.
+func firstHost(list string) (string, error) {
+	var host strings.Builder
+	for rest := list; rest != ""; {
+		switch i := strings.IndexAny(rest, "[,"); {
+		case i < 0:
+			host.WriteString(rest)
+			rest = ""
+		case rest[i] == ',':
+			host.WriteString(rest[:i])
+			rest = ""
+		default:
+			end := strings.IndexByte(rest, ']')
+			first := strings.IndexAny(rest[i:], ",-]") // after the bracket
+			if end < i || first < 2 {
+				return "", mistake("--ranks slurm: the list of nodes %q is none, want one such as gpu[01-04],x3", list)
+			}
+			host.WriteString(rest[:i] + rest[i+1:i+first])
+			rest = rest[end+1:]
+		}
+	}
+	if host.Len() == 0 {
+		return "", mistake("--ranks slurm: the list of nodes %q is none, want one such as gpu[01-04],x3", list)
+	}
+	return host.String(), nil
+}
+
+// overNATS joins a group whose ranks a NATS gives out.
+func (r *rankFlags) overNATS(ctx context.Context, a *app, cfg ranks.Config, url, job string) (*ranks.Group, error) {
+	if job == "" {
+		job = "train"
+	}
+	g, err := ranks.JoinNATS(ctx, cfg, ranks.NATS{URL: url, Job: job})
+	if err != nil && ctx.Err() == nil && ranks.Refused(err) {
+		return nil, &workload.InputError{Err: err}
+	}
+	if err == nil {
+		a.say("ranks     rank %d of %d of %s", g.Rank(), g.World(), job)
+	}
+	return g, err
+}
+
+// closing ends this process's part of a group when its verb ends, with the verb's error.
+func closing(g *ranks.Group, err *error) {
+	if g != nil {
+		g.Close(*err)
+	}
+}
+
+// followed prints what a rank other than 0 has done.
+func followed(a *app, g *ranks.Group, step int64) {
+	a.say("rank      %d of %d has taken part in %d steps", g.Rank(), g.World(), step)
+}

@@ -1,0 +1,390 @@
+package ranks
+
+import (
+	"fmt"
+	"unsafe"
+
+	"clustergym/nets/kernel"
+)
+
+// chunk is how many numbers are read before they are added: they are still in the processor's cache then.
+const chunk = 1 << 14
+
+// together is the largest piece, in bytes, that is copied behind its head so that both are written at once.
+const together = 1 << 15
+
+// buffers are the scratch memory of exchanges. It grows to the largest that was seen.
+type buffers struct {
+	words  []float64 // backs blocks: head, then a block for each rank, its own first
+	own    []float32 // the own part of a sum
+	chunk  []float32
+	sums   []float64
+	theirs []float64
+}
+
+// Sum replaces x and y by the sums over all ranks, which pass slices of the same lengths. All get the same bits: the sum in
+// order of ranks. The first argument is the own rank. It does not allocate in steady state.
+func (g *Group) Sum(_ int, x []float32, y []float64) error {
+	if g.world == 1 {
+		return nil
+	}
+	g.seq++
+	var err error
+	peer := 0
+	if g.direct(len(x)) {
+		peer, err = g.sumBlocks(x, y)
+	} else {
+		peer, err = g.sumPieces(x, y)
+	}
+	if err != nil {
+		return g.cause(peer, err)
+	}
+	return nil
+}
+
+// direct reports whether a vector of n float32 is sent to everybody.
+func (g *Group) direct(n int) bool { return 4*n*(g.world-1) <= g.cfg.smallBytes() }
+
+// bytes32 and bytes64 are views of numbers as bytes. All ranks have the same architecture, so the order of bytes is theirs too.
+func bytes32(x []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
+}
+
+func bytes64(x []float64) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 8*len(x))
+}
+
+// sumBlocks is Sum for small vectors: everybody gets everybody's.
+func (g *Group) sumBlocks(x []float32, y []float64) (peer int, err error) {
+	words := len(y) + (len(x)+1)/2 // of a block
+	own := g.blocks(words)
+	copy(own, y)
+	copy(float32s(own[len(y):], len(x)), x)
+	if peer, err = g.allGather(words); err != nil {
+		return peer, err
+	}
+	for r := range g.world {
+		b := g.block(r, words)
+		theirs := float32s(b[len(y):], len(x))
+		if r == 0 {
+			copy(y, b)
+			copy(x, theirs)
+			continue
+		}
+		for i, v := range b[:len(y)] {
+			y[i] += v
+		}
+		kernel.Add(x, x, theirs)
+	}
+	return 0, nil
+}
+
+// float32s views the beginning of words as n float32.
+func float32s(words []float64, n int) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(words))), n)
+}
+
+// headWords is the size of a head in float64.
+const headWords = headBytes / 8
+
+// blocks makes room for a block of every rank and returns the own one.
+func (g *Group) blocks(words int) []float64 {
+	if need := headWords + g.world*words; len(g.words) < need {
+		g.words = make([]float64, need)
+	}
+	return g.words[headWords : headWords+words]
+}
+
+// block returns rank r's block, once it has come.
+func (g *Group) block(r, words int) []float64 {
+	at := headWords + (r-g.rank+g.world)%g.world*words
+	return g.words[at : at+words]
+}
+
+// allGather fills the blocks of all ranks in about log2 of their number steps, in each of which a rank passes on all blocks that
+// it has (Bruck et al. 1997, "Efficient algorithms for all-to-all communications", section 4).
+func (g *Group) allGather(words int) (peer int, err error) {
+	for have := 1; have < g.world; {
+		n := min(have, g.world-have)
+		to, from := g.links[(g.rank-have+g.world)%g.world], g.links[(g.rank+have)%g.world]
+		out := bytes64(g.words[:headWords+n*words])
+		putHead(out, g.seq, kindGather, len(out)-headBytes)
+		if err := to.send(out); err != nil {
+			return to.peer, err
+		}
+		in := bytes64(g.words[headWords+have*words : headWords+(have+n)*words])
+		if err := from.expect(g.seq, kindGather, len(in)); err != nil {
+			return from.peer, err
+		}
+		if err := from.read(in); err != nil {
+			return from.peer, err
+		}
+		if err := to.flush(); err != nil { // the head changes
+			return to.peer, err
+		}
+		have += n
+	}
+	return 0, nil
+}
+
+// piece returns which of n numbers rank k adds up. Pieces begin at whole lines of the cache.
+func (g *Group) piece(k, n int) (from, to int) {
+	cut := func(k int) int {
+		if k == g.world {
+			return n
+		}
+		return k * n / g.world &^ 15
+	}
+	return cut(k), cut(k + 1)
+}
+
+// sumPieces is Sum for large vectors: rank k adds up piece k and sends the sum to all.
+func (g *Group) sumPieces(x []float32, y []float64) (peer int, err error) {
+	from, to := g.piece(g.rank, len(x))
+	mine := x[from:to]
+	g.fit(len(mine), len(y))
+	for i := 1; i < g.world; i++ {
+		l := g.links[(g.rank+i)%g.world]
+		a, b := g.piece(l.peer, len(x))
+		if err := l.message(0, g.seq, kindPiece, y, x[a:b]); err != nil {
+			return l.peer, err
+		}
+		l.mark = l.total
+	}
+	own, sums, theirs := g.own[:len(mine)], g.sums[:len(y)], g.theirs[:len(y)]
+	copy(own, mine)
+	for r := range g.world {
+		add := y
+		if r != g.rank {
+			l := g.links[r]
+			if err := l.expect(g.seq, kindPiece, 8*len(y)+4*len(mine)); err != nil {
+				return r, err
+			}
+			if err := l.read(bytes64(theirs)); err != nil {
+				return r, err
+			}
+			add = theirs
+			if err := g.readPiece(l, mine); err != nil {
+				return r, err
+			}
+		} else if r > 0 {
+			kernel.Add(mine, mine, own)
+		}
+		if r == 0 {
+			copy(sums, add)
+			continue
+		}
+		for i, v := range add {
+			sums[i] += v
+		}
+	}
+	for i := 1; i < g.world; i++ {
+		l := g.links[(g.rank+i)%g.world]
+		if err := l.message(1, g.seq, kindSum, nil, mine); err != nil {
+			return l.peer, err
+		}
+	}
+	for i := 1; i < g.world; i++ {
+		l := g.links[(g.rank-i+g.world)%g.world]
+		a, b := g.piece(l.peer, len(x))
+		if err := l.expect(g.seq, kindSum, 4*(b-a)); err != nil {
+			return l.peer, err
+		}
+		// Its sum has come, so it has read all of the piece that is overwritten now; only our own writer may not know yet.
+		if err := l.settle(l.mark); err != nil {
+			return l.peer, err
+		}
+		if err := l.read(bytes32(x[a:b])); err != nil {
+			return l.peer, err
+		}
+	}
+	copy(y, sums)
+	return g.flush()
+}
+
+// readPiece reads rank r's numbers: of rank 0 they begin the sum, of others they are added to it.
+func (g *Group) readPiece(l *link, mine []float32) error {
+	if l.peer == 0 {
+		return l.read(bytes32(mine))
+	}
+	for at := 0; at < len(mine); at += chunk {
+		part := mine[at:min(at+chunk, len(mine))]
+		got := g.chunk[:len(part)]
+		if err := l.read(bytes32(got)); err != nil {
+			return err
+		}
+		kernel.Add(part, part, got)
+	}
+	return nil
+}
+
+// fit makes room for the scratch memory of a sum.
+func (g *Group) fit(piece, few int) {
+	if len(g.own) < piece {
+		g.own = make([]float32, piece)
+	}
+	if g.chunk == nil {
+		g.chunk = make([]float32, chunk)
+	}
+	if len(g.sums) < few {
+		g.sums, g.theirs = make([]float64, few), make([]float64, few)
+	}
+}
+
+// message sends a head, y and x. slot is 0 or 1; a message of the same slot must have been flushed.
+func (l *link) message(slot int, seq uint32, k kind, y []float64, x []float32) error {
+	most := headBytes + together
+	if l.small == nil {
+		l.small = make([]byte, 2*most)
+	}
+	few := 8 * len(y)
+	n := few + 4*len(x)
+	if n <= together {
+		b := l.small[slot*most:][:headBytes+n]
+		putHead(b, seq, k, n)
+		copy(b[headBytes:], bytes64(y))
+		copy(b[headBytes+few:], bytes32(x))
+		return l.send(b)
+	}
+	if few > together {
+		return fmt.Errorf("%d numbers beside a vector, want at most %d", len(y), together/8)
+	}
+	b := l.small[slot*most:][:headBytes+few]
+	putHead(b, seq, k, n)
+	copy(b[headBytes:], bytes64(y))
+	if err := l.send(b); err != nil {
+		return err
+	}
+	return l.send(bytes32(x))
+}
+
+// flush waits until all links have written.
+func (g *Group) flush() (peer int, err error) {
+	for _, l := range g.links {
+		if l == nil {
+			continue
+		}
+		if err := l.flush(); err != nil {
+			return l.peer, err
+		}
+	}
+	return 0, nil
+}
+
+// Gather fills all with the own bytes of all ranks, in their order. All pass the same number of bytes. It does not allocate in
+// steady state.
+func (g *Group) Gather(_ int, own, all []byte) error {
+	n := len(own)
+	if len(all) != g.world*n {
+		return fmt.Errorf("ranks: %d bytes for %d of each of %d ranks", len(all), n, g.world)
+	}
+	g.seq++
+	words := (n + 7) / 8
+	copy(bytes64(g.blocks(words)), own)
+	if peer, err := g.allGather(words); err != nil {
+		return g.cause(peer, err)
+	}
+	for r := range g.world {
+		copy(all[r*n:(r+1)*n], bytes64(g.block(r, words)))
+	}
+	return nil
+}
+
+// Any reports whether yes is true at any rank.
+func (g *Group) Any(yes bool) (bool, error) {
+	g.flag[0] = 0
+	if yes {
+		g.flag[0] = 1
+	}
+	err := g.Sum(g.rank, nil, g.flag[:])
+	return g.flag[0] > 0, err
+}
+
+// Collect gives rank 0 the bytes of all ranks, in their order, and nil to the others, which do not wait for it longer than for
+// the bytes to be on their way.
+func (g *Group) Collect(own []byte) ([][]byte, error) {
+	g.seq++
+	if g.rank > 0 {
+		l := g.links[0]
+		if err := l.blob(g.seq, kindCollect, own); err != nil {
+			return nil, g.cause(0, err)
+		}
+		if err := l.flush(); err != nil {
+			return nil, g.cause(0, err)
+		}
+		return nil, nil
+	}
+	all := [][]byte{own}
+	for _, l := range g.links[1:] {
+		b, err := l.readBlob(g.seq, kindCollect)
+		if err != nil {
+			return nil, g.cause(l.peer, err)
+		}
+		all = append(all, b)
+	}
+	return all, nil
+}
+
+// Scatter gives every rank its part of what rank 0 passes; the others pass nil.
+func (g *Group) Scatter(all [][]byte) ([]byte, error) {
+	g.seq++
+	if g.rank > 0 {
+		b, err := g.links[0].readBlob(g.seq, kindScatter)
+		if err != nil {
+			return nil, g.cause(0, err)
+		}
+		return b, nil
+	}
+	if len(all) != g.world {
+		return nil, fmt.Errorf("ranks: %d parts for %d ranks", len(all), g.world)
+	}
+	for k, l := range g.links[1:] {
+		if err := l.blob(g.seq, kindScatter, all[k+1]); err != nil {
+			return nil, g.cause(l.peer, err)
+		}
+	}
+	if peer, err := g.flush(); err != nil {
+		return nil, g.cause(peer, err)
+	}
+	return all[0], nil
+}
+
+// Broadcast gives every rank the bytes that rank 0 passes.
+func (g *Group) Broadcast(b []byte) ([]byte, error) {
+	if g.rank > 0 {
+		return g.Scatter(nil)
+	}
+	all := make([][]byte, g.world)
+	for i := range all {
+		all[i] = b
+	}
+	return g.Scatter(all)
+}
+
+// blob sends bytes.
+func (l *link) blob(seq uint32, k kind, b []byte) error {
+	h := l.out1[:]
+	putHead(h, seq, k, len(b))
+	if err := l.send(h); err != nil {
+		return err
+	}
+	return l.send(b)
+}
+
+// readBlob reads what blob sent. Memory grows as the bytes come, whatever the head says.
+func (l *link) readBlob(seq uint32, k kind) ([]byte, error) {
+	n, err := l.head(seq, k)
+	if err != nil {
+		return nil, err
+	}
+	const step = 1 << 24
+	b := make([]byte, 0, min(n, step))
+	for len(b) < n {
+		at := len(b)
+		b = append(b, make([]byte, min(step, n-at))...)
+		if err := l.read(b[at:]); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}

@@ -1,0 +1,57 @@
+package ranks
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+)
+
+// leastToken is the length of the shortest token: shorter ones are guessed.
+const leastToken = 16
+
+// ReadToken reads a token from the only line of a file.
+func ReadToken(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("token file: %w", err)
+	}
+	token := strings.TrimRight(string(data), "\r\n")
+	if len(token) < leastToken || len(token) > 4096 || strings.ContainsAny(token, " \t\r\n\x00") {
+		return "", fmt.Errorf("token file %s: got %d characters, want one line of %d to 4096 without spaces", path, len(token), leastToken)
+	}
+	return token, nil
+}
+
+// ReadTLS returns what a rank shows and what it trusts. cert, key and ca are PEM files; without ca a rank trusts the authorities
+// of its system.
+func ReadTLS(cert, key, ca string) (server, client *tls.Config, err error) {
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("certificate %s with key %s: %w", cert, key, err)
+	}
+	client = &tls.Config{MinVersion: tls.VersionTLS13}
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, nil, fmt.Errorf("authorities: %w", err)
+		}
+		client.RootCAs = x509.NewCertPool()
+		if !client.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, nil, fmt.Errorf("authorities %s: want a file with PEM certificates", ca)
+		}
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}, client, nil
+}
+
+// Loopback reports whether HOST:PORT can be reached from this machine alone.
+func Loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,451 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"clustergym/agents"
+	"clustergym/agents/checkpoint"
+	"clustergym/agents/train"
+	"clustergym/configs"
+	"clustergym/experiments/arena"
+	"clustergym/experiments/config"
+	"clustergym/experiments/ranks"
+	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/nets/kernel"
+)
+
+// ranked is what a training in ranks needs beside a training. Rank 0 does what one process would do, and the others follow: they
+// own their rows, and give their share of every checkpoint.
+type ranked struct {
+	shares []agents.Share // the agent and the trainer
+	runDir string         // of rank 0
+	saved  int64          // step of the last checkpoint that is known to be whole, -1 = none
+	given  int64          // step of the last checkpoint that this rank has given its share of
+}
+
+// follows reports whether this process is a rank that follows rank 0.
+func (t *training) follows() bool { return t.opt.Ranks != nil && t.opt.Ranks.Rank() > 0 }
+
+// outline is what rank 0 tells the others first.
+type outline struct {
+	Config  string // config.yaml
+	Changes []string
+	Resume  bool
+	RunDir  string
+	Kernels string
+}
+
+// plan compares this rank's configuration with rank 0's. A rank that resumes takes rank 0's, so that it needs no run directory.
+func (t *training) plan(cfg *config.Config) error {
+	g := t.opt.Ranks
+	t.saved, t.given, t.runDir = -1, -1, t.opt.RunDir
+	if t.opt.Until > 0 {
+		return errors.New("a training in ranks cannot pause")
+	}
+	if g.Rank() == 0 || !t.opt.Resume {
+		if err := inRanks(cfg, g.World()); err != nil {
+			return err
+		}
+		if err := config.UseKernels(cfg.Kernels); err != nil {
+			return err
+		}
+	}
+	text, err := configs.Encode(cfg)
+	if err != nil {
+		return err
+	}
+	own := outline{string(text), t.opt.Changes, t.opt.Resume, t.opt.RunDir, kernel.Set()}
+	b, err := json.Marshal(own)
+	if err != nil {
+		return err
+	}
+	if b, err = g.Broadcast(b); err != nil || g.Rank() == 0 {
+		return err
+	}
+	var first outline
+	if err := json.Unmarshal(b, &first); err != nil {
+		return fmt.Errorf("what rank 0 begins with: %w", err)
+	}
+	t.runDir = first.RunDir
+	switch {
+	case own.Resume != first.Resume:
+		return workload.Mistake("--resume: it is given to rank 0 or to this rank alone, want all ranks to resume or none")
+	case own.Resume && !slices.Equal(own.Changes, first.Changes):
+		return workload.Mistake("--set: this rank changes %q and rank 0 %q, want the same", own.Changes, first.Changes)
+	case own.Resume:
+		if *cfg, err = config.Decode("rank 0's config.yaml", []byte(first.Config)); err != nil {
+			return err
+		}
+		if err := config.UseKernels(cfg.Kernels); err != nil {
+			return err
+		}
+		own.Kernels = kernel.Set()
+	case own.Config != first.Config:
+		return workload.Mistake("this rank has another configuration than rank 0: %s", differing(own.Config, first.Config))
+	}
+	if own.Kernels != first.Kernels {
+		return workload.Mistake("this rank computes with kernels %s and rank 0 with %s, which differ in last bits: give all ranks the same --kernels", own.Kernels, first.Kernels)
+	}
+	return nil
+}
+
+// inRanks returns why cfg cannot be trained in ranks.
+func inRanks(cfg *config.Config, world int) error {
+	switch {
+	case cfg.Agent != "ppo":
+		return workload.Mistake("agent: got %q, want ppo, whose replicas are the ranks", cfg.Agent)
+	case cfg.PPO.Replicas != world:
+		return workload.Mistake("ppo.replicas: got %d, want %d, one for each rank", cfg.PPO.Replicas, world)
+	case cfg.PPO.PreemptShare > 0:
+		return workload.Mistake("ppo.preempt_share: got %g, want 0 with ranks: each takes its steps at its own pace and none is cut short", cfg.PPO.PreemptShare)
+	case cfg.Train.Envs%world != 0:
+		return workload.Mistake("train.envs: got %d, want a multiple of the %d ranks", cfg.Train.Envs, world)
+	}
+	return nil
+}
+
+// differing returns the first lines in which two texts differ.
+func differing(own, first string) string {
+	a, b := strings.Split(own, "\n"), strings.Split(first, "\n")
+	for i := range a {
+		if i >= len(b) || a[i] != b[i] {
+			theirs := "nothing"
+			if i < len(b) {
+				theirs = strings.TrimSpace(b[i])
+			}
+			return fmt.Sprintf("%q here, %q there", strings.TrimSpace(a[i]), theirs)
+		}
+	}
+	return fmt.Sprintf("nothing here, %q there", strings.TrimSpace(b[len(a)]))
+}
+
+// agree compares what ranks have read: a trace file of the same name can be another one elsewhere.
+func (t *training) agree() error {
+	g := t.opt.Ranks
+	b, err := json.Marshal(t.arena.Origin())
+	if err != nil {
+		return err
+	}
+	all, err := g.Collect(b)
+	if err != nil {
+		return err
+	}
+	verdict := ""
+	for k, theirs := range all {
+		if !bytes.Equal(theirs, b) && verdict == "" {
+			verdict = fmt.Sprintf("rank %d has read another workload than rank 0: %s, and %s", k, theirs, b)
+		}
+	}
+	heard, err := g.Broadcast([]byte(verdict))
+	if err == nil && len(heard) > 0 {
+		err = workload.Mistake("%s", heard)
+	}
+	return err
+}
+
+// peers is the group as the trainer sees it.
+type peers struct {
+	*ranks.Group
+	t *training
+}
+
+// Any also confirms checkpoints: rank 0 has made its calls up to here.
+func (p peers) Any(yes bool) (bool, error) {
+	any, err := p.Group.Any(yes)
+	if err == nil {
+		p.t.saved = max(p.t.saved, p.t.given)
+	}
+	return any, err
+}
+
+// makeRank makes the agent, environments and trainer of this rank.
+func (t *training) makeRank() (release func(), err error) {
+	g := t.opt.Ranks
+	own := *t.cfg
+	own.Train.Envs /= g.World()
+	v, err := t.arena.NewVec(&own, t.opt.Workers)
+	if err != nil {
+		return nil, err
+	}
+	release = func() { _ = v.Close() } // memory only
+	p := peers{g, t}
+	a, err := arena.NewRank(t.cfg, t.spec, t.opt.Workers, g.Rank(), p)
+	if err != nil {
+		release()
+		var l fault.List
+		l.Join(t.cfg.Agent, err) // the keys of its section
+		return nil, &workload.InputError{Err: l.Err()}
+	}
+	trainer, err := train.NewRank(t.cfg.Train, v, a, t.cfg.Seed, g.Rank(), g.World(), p)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	trainer.Kernels = kernel.Set()
+	t.agent, t.trainer, t.shares = a, trainer, []agents.Share{a, trainer}
+	return release, nil
+}
+
+// follow is the training at a rank other than 0.
+func (t *training) follow(ctx context.Context) (*TrainResult, error) {
+	if t.opt.Resume {
+		if err := t.loadRanks(""); err != nil {
+			return nil, err
+		}
+	}
+	g := t.opt.Ranks
+	t.opt.Say("rank      %d of %d with %d of %s; rank 0 has the run, %s", g.Rank(), g.World(),
+		t.cfg.Train.Envs/g.World(), workload.Plural(t.cfg.Train.Envs, "environment", "environments"), t.runDir)
+	err := t.trainer.Run(ctx, train.Hooks{
+		Log:        func(train.Record) error { return nil }, // episodes are collected for it
+		Evaluate:   t.listen,
+		Checkpoint: t.saveRanks,
+	})
+	stopped := errors.Is(err, context.Canceled)
+	if stopped {
+		err = t.saveRanks(t.trainer.Step())
+	}
+	if err == nil {
+		err = t.disband()
+	}
+	if err == nil && stopped {
+		err = fmt.Errorf("%w at step %d; rank 0 has saved it, continue all ranks with --resume %s", ErrInterrupted, t.trainer.Step(), t.runDir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &TrainResult{Step: t.trainer.Step(), Kernels: kernel.Set()}, nil
+}
+
+// announce tells the others, at rank 0, whether the agent is the best so far, so that they give their share of a checkpoint.
+func (t *training) announce(best bool) error {
+	if t.opt.Ranks == nil {
+		return nil
+	}
+	b := []byte{0}
+	if best {
+		b[0] = 1
+	}
+	_, err := t.opt.Ranks.Broadcast(b)
+	return err
+}
+
+// listen waits for rank 0's validation.
+func (t *training) listen(step int64) error {
+	b, err := t.opt.Ranks.Broadcast(nil)
+	if err != nil {
+		return err
+	}
+	t.saved = max(t.saved, t.given)
+	if len(b) != 1 || b[0] == 0 {
+		return nil
+	}
+	return t.saveRanks(step)
+}
+
+// saveRanks gives this rank's share of a checkpoint to rank 0, which writes it.
+func (t *training) saveRanks(step int64) error {
+	if t.given == step && step > 0 { // of a validation that was the best
+		return nil
+	}
+	g, share := t.opt.Ranks, map[string][]byte{}
+	for _, s := range t.shares {
+		if err := s.Sync(); err != nil {
+			return err
+		}
+		for _, p := range s.Share() {
+			var b bytes.Buffer
+			if _, err := p.WriteTo(&b); err != nil {
+				return err
+			}
+			share[p.Name()] = b.Bytes()
+		}
+	}
+	all, err := g.Collect(pack(share))
+	if err != nil {
+		return err
+	}
+	t.given = step
+	if g.Rank() > 0 {
+		return nil
+	}
+	shares := make([]map[string][]byte, len(all))
+	for k, b := range all {
+		if shares[k], err = unpack(b); err != nil {
+			return fmt.Errorf("the share of rank %d: %w", k, err)
+		}
+	}
+	var parts []agents.Part
+	for _, s := range t.shares {
+		whole, err := s.Whole(shares)
+		if err != nil {
+			return err
+		}
+		parts = append(parts, whole...)
+	}
+	if err := t.dir.SaveCheckpoint(t.meta(step), parts); err != nil {
+		return err
+	}
+	t.saved = step
+	return nil
+}
+
+// loadRanks restores the checkpoint in rank 0's dir, "" = none. Rank 0 gives the others what they ask for.
+func (t *training) loadRanks(dir string) error {
+	g := t.opt.Ranks
+	parts := t.parts()
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.Name())
+	}
+	asked, err := g.Collect([]byte(strings.Join(names, "\n")))
+	if err != nil {
+		return err
+	}
+	var packs [][]byte
+	if g.Rank() == 0 {
+		if packs, err = packsFor(dir, asked); err != nil {
+			return err
+		}
+	}
+	own, err := g.Scatter(packs)
+	if err != nil {
+		return err
+	}
+	content, err := unpack(own)
+	if err != nil {
+		return err
+	}
+	if len(content) == 0 { // there is no checkpoint yet
+		return nil
+	}
+	for _, p := range parts {
+		if _, err := p.ReadFrom(bytes.NewReader(content[p.Name()])); err != nil {
+			return &workload.InputError{Err: fmt.Errorf("%s: checkpoint: %s: %w", t.runDir, p.Name(), err)}
+		}
+	}
+	t.saved, t.given = t.trainer.Step(), t.trainer.Step()
+	return nil
+}
+
+// packsFor returns what the ranks have asked for of the checkpoint in dir, which must hold nothing else.
+func packsFor(dir string, asked [][]byte) ([][]byte, error) {
+	packs := make([][]byte, len(asked))
+	if dir == "" {
+		for k := range packs {
+			packs[k] = pack(nil)
+		}
+		return packs, nil
+	}
+	m, err := checkpoint.Verify(dir)
+	if err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	content := map[string][]byte{}
+	for _, f := range m.Parts {
+		r, _, err := checkpoint.Open(dir, f.Name)
+		if err != nil {
+			return nil, &workload.InputError{Err: err}
+		}
+		content[f.Name], err = io.ReadAll(r)
+		if err = errors.Join(err, r.Close()); err != nil {
+			return nil, err
+		}
+	}
+	left := maps.Clone(content)
+	for k, names := range asked {
+		own := map[string][]byte{}
+		for _, name := range strings.Split(string(names), "\n") {
+			b, ok := content[name]
+			if !ok {
+				return nil, fmt.Errorf("%w: %s holds no %s", checkpoint.ErrParts, dir, name)
+			}
+			own[name] = b
+			delete(left, name)
+		}
+		packs[k] = pack(own)
+	}
+	for name := range left {
+		return nil, fmt.Errorf("%w: %s holds %s, which this run has no place for", checkpoint.ErrParts, dir, name)
+	}
+	return packs, nil
+}
+
+// disband ends the ranks' work together, once rank 0 has written the last checkpoint.
+func (t *training) disband() error {
+	g := t.opt.Ranks
+	if g == nil {
+		return nil
+	}
+	if _, err := (peers{g, t}).Any(false); err != nil {
+		return err
+	}
+	g.Close(nil)
+	return nil
+}
+
+// leave ends this rank's part of the group and adds to the loss of a rank how to go on.
+func (t *training) leave(err error) error {
+	g := t.opt.Ranks
+	var lost *ranks.LostError
+	if errors.As(err, &lost) {
+		g.Close(err)
+		if t.saved < 0 {
+			return fmt.Errorf("%w; the training ends at all ranks before its first checkpoint", lost)
+		}
+		return fmt.Errorf("%w; the training ends at all ranks, its last checkpoint is step %d: go on with --resume %s at all ranks", lost, t.saved, t.runDir)
+	}
+	if errors.Is(err, ErrInterrupted) {
+		g.Close(nil)
+		return err
+	}
+	g.Close(err)
+	return err
+}
+
+// pack joins named bytes.
+func pack(m map[string][]byte) []byte {
+	type entry struct {
+		Name string
+		Size int
+	}
+	list := []entry{}
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, entry{name, len(m[name])})
+	}
+	head, _ := json.Marshal(list) // of strings and numbers
+	b := append(head, '\n')
+	for _, e := range list {
+		b = append(b, m[e.Name]...)
+	}
+	return b
+}
+
+// unpack is the inverse of pack.
+func unpack(b []byte) (map[string][]byte, error) {
+	head, rest, _ := bytes.Cut(b, []byte("\n"))
+	var list []struct {
+		Name string
+		Size int
+	}
+	if err := json.Unmarshal(head, &list); err != nil {
+		return nil, err
+	}
+	m := map[string][]byte{}
+	for _, e := range list {
+		if e.Size < 0 || e.Size > len(rest) {
+			return nil, fmt.Errorf("%s has %d bytes of %d", e.Name, e.Size, len(rest))
+		}
+		m[e.Name], rest = rest[:e.Size], rest[e.Size:]
+	}
+	return m, nil
+}
