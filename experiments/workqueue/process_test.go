@@ -35,7 +35,7 @@ type role struct {
 
 type workerRole struct {
 	URL, Token, TLSCA, Job, Name, Dir string
-	Slots                             int
+	Slots, Count                      int // Count workers in one process, 0 = 1
 	Patience                          time.Duration
 }
 
@@ -73,7 +73,22 @@ func TestMain(m *testing.M) {
 func (r *role) play(ctx context.Context) error {
 	say := func(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 	if w := r.Worker; w != nil {
-		return Work(ctx, WorkOptions{URL: w.URL, Token: w.Token, TLSCA: w.TLSCA, Job: w.Job, Name: w.Name, Slots: w.Slots, Patience: w.Patience, Dir: w.Dir, Handlers: handlers(), Say: say})
+		opt := WorkOptions{URL: w.URL, Token: w.Token, TLSCA: w.TLSCA, Job: w.Job, Name: w.Name, Slots: w.Slots, Patience: w.Patience, Dir: w.Dir, Handlers: handlers(), Say: say}
+		errs := make([]error, max(1, w.Count))
+		var wg sync.WaitGroup
+		for i := range errs {
+			opt := opt
+			if w.Count > 0 {
+				opt.Name = fmt.Sprint(w.Name, "-", i)
+			}
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				errs[i] = Work(ctx, opt)
+			}()
+		}
+		wg.Wait()
+		return errors.Join(errs...)
 	}
 	k := r.Coordinator
 	c, err := Listen(ctx, Options{Listen: k.Listen, Queue: k.Queue, Dir: k.Dir, Job: k.Job, AckWait: k.AckWait, Tries: k.Tries, Here: k.Here, Say: say, SaveEvery: time.Millisecond})
