@@ -365,6 +365,39 @@ func TestWorkersUnderSlurm(t *testing.T) {
 	t.Logf("the second worker said:\n%s", slurm("cat 2.out"))
 }
 
+// TestRanksUnderSlurm trains in four ranks on two nodes, which a job of a higher partition takes meanwhile. All ranks save
+// together, go on when they are back, and end with the checkpoint of one process.
+func TestRanksUnderSlurm(t *testing.T) {
+	slurm := inSlurm(t)
+	train := "train -c cartpole-ppo --no-eval --workers 1"
+	for _, set := range []string{
+		"ppo.replicas=4", "train.envs=8", "train.steps=200000", "train.eval_every=9000", "train.checkpoint_every=30000", "ppo.steps=64", "eval.validation=2",
+	} {
+		train += " --set " + set
+	}
+	slurm("$gymctl " + train + " --run-dir alone")
+	slurm(`echo a-token-of-these-tests > token; cat > train.sh <<'END'
+#!/bin/bash
+srun $gymctl ` + train + ` --run-dir runs --continue --ranks slurm --token-file token
+END`)
+	id := strings.TrimSpace(slurm("sbatch --parsable -N 2 -n 4 --requeue --open-mode=append -o train.log train.sh"))
+	eventually(t, "they train", func() bool { return strings.Contains(slurm("cat train.log || true"), "\nstep ") })
+	slurm("srun -p high -N 2 --exclusive true")
+	eventually(t, "they are done", func() bool {
+		slurm("for j in $(squeue -h -t PD -o %i); do scontrol update jobid=$j StartTime=now; done")
+		return slurm("squeue -h -o %i") == ""
+	})
+	job, log := slurm("scontrol show job "+id), slurm("cat train.log")
+	t.Logf("%s", log)
+	if !strings.Contains(job, "JobState=COMPLETED") {
+		t.Fatalf("want a completed job:\n%s", job)
+	}
+	if strings.Contains(job, "Restarts=1") && (!strings.Contains(log, "gymctl: interrupted at step") || !strings.Contains(log, "\nresume ")) {
+		t.Error("it was preempted, and did not save and go on")
+	}
+	slurm("diff -r alone/checkpoints/200000 runs/checkpoints/200000 && cmp alone/best.json runs/best.json")
+}
+
 // eventually waits for something that happens in other processes.
 func eventually(t *testing.T, what string, true func() bool) {
 	t.Helper()

@@ -96,6 +96,9 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 					return err
 				}
 			}
+			if opt.Continue && (resume != "" || opt.RunDir == "") {
+				return mistake("--continue goes with --run-dir, and says the same as --resume if there is a run already")
+			}
 			if opt.Ranks, err = group.join(c, a, os.Getenv); err != nil {
 				return err
 			}
@@ -135,6 +138,11 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 			opt.Changes = src.set
 			if follows {
 				return follow(c, a, &src, cfg, "", &opt)
+			}
+			if opt.Continue {
+				if opt.Resume, err = run.Begun(opt.RunDir, seeds); err != nil {
+					return err
+				}
 			}
 			if seeds > 0 {
 				if err := config.UseKernels(cfg.Kernels); err != nil { // before the queue tells workers which
@@ -176,6 +184,7 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 	src.flags(c, "quickstart")
 	f.StringVar(&opt.RunDir, "run-dir", "", "`DIR` of the run (default runs/NAME-TIME)")
 	f.StringVar(&resume, "resume", "", "continue the run in `DIR`")
+	f.BoolVar(&opt.Continue, "continue", false, "continue the run in --run-dir if there is one, else begin it: the same command for launchers that start it again")
 	f.IntVar(&seeds, "seeds", 0, "train `N` runs side by side, with consecutive seeds from --seed on")
 	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed; 0 with --listen: none here")
 	queue.flags(c)

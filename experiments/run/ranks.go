@@ -76,6 +76,9 @@ func (t *training) plan(cfg *config.Config) error {
 		return fmt.Errorf("what rank 0 begins with: %w", err)
 	}
 	t.runDir = first.RunDir
+	if t.opt.Continue {
+		t.opt.Resume, own.Resume = first.Resume, first.Resume
+	}
 	switch {
 	case own.Resume != first.Resume:
 		return workload.Mistake("--resume: it is given to rank 0 or to this rank alone, want all ranks to resume or none")

@@ -60,6 +60,20 @@ func SeedsOf(dir string) (int, error) {
 	return p.Seeds, err
 }
 
+// Begun reports whether there is a run in dir already, or a folder of so many seeds. Anything else that is there is the user's
+// mistake.
+func Begun(dir string, seeds int) (bool, error) {
+	if _, err := os.Stat(filepath.Join(dir, rundir.ConfigFile)); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	had, err := SeedsOf(dir)
+	if err == nil && had != seeds {
+		kinds := map[bool]string{true: "a single run", false: fmt.Sprintf("%d seeds", had)}
+		err = workload.Mistake("--continue: %s holds %s; name another --run-dir", dir, kinds[had == 0])
+	}
+	return err == nil, err
+}
+
 // RunsOf returns the run directories in a folder that TrainSeeds made, else dir itself.
 func RunsOf(dir string) ([]string, error) {
 	p, ok, err := readSeeds(dir)

@@ -40,13 +40,15 @@ var ErrInterrupted = errors.New("interrupted")
 
 // TrainOptions are the arguments of a training that do not affect its results.
 type TrainOptions struct {
-	RunDir  string
-	Resume  bool         // continue the run in RunDir
-	Workers int          // goroutines
-	World   *arena.World // of a scheduling environment; nil = made from the configuration
-	Chosen  []string     // sentences on sizes that follow from the workload (arena.Fit), to be said
-	Tags    string       // names in TensorBoard: sb3 or cleanrl
-	NoEval  bool         // leave out the evaluation at the end
+	RunDir string
+	Resume bool // continue the run in RunDir
+	// Continue lets ranks other than 0 do what rank 0 does: begin or resume. Train itself does not look for a run (Begun).
+	Continue bool
+	Workers  int          // goroutines
+	World    *arena.World // of a scheduling environment; nil = made from the configuration
+	Chosen   []string     // sentences on sizes that follow from the workload (arena.Fit), to be said
+	Tags     string       // names in TensorBoard: sb3 or cleanrl
+	NoEval   bool         // leave out the evaluation at the end
 	// If Until is not 0, the run pauses at the first step from Until on and can be resumed: it is validated and saved there
 	// and not evaluated. Schedules still refer to Config.Train.Steps.
 	Until int64

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A private Slurm on this machine, without systemd: a controller and two nodes on loopback, all files in one folder.
 #
-#   slurm.sh start DIR    starts it and prints the path of its slurm.conf, for $SLURM_CONF
+#   slurm.sh start DIR    starts it in an empty folder and prints the path of its slurm.conf, for $SLURM_CONF
 #   slurm.sh stop DIR     ends it, by the process ids that it noted
 #
 # It has two partitions, low and high: a job in high takes the nodes of one in low, which is then requeued. Debian has what
@@ -12,7 +12,9 @@ CPUS=4 # of each node, however many this machine has
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
 start() {
-	mkdir -p "$1/state"
+	mkdir -p "$1"
+	[ -z "$(ls -A "$1")" ] || { echo "slurm.sh: $1 is not empty" >&2; exit 1; }
+	mkdir "$1/state"
 	dir="$(cd "$1" && pwd)"
 	for program in munged mungekey slurmctld slurmd sinfo; do
 		command -v "$program" >/dev/null || { echo "slurm.sh needs $program (Debian: apt-get install slurmctld slurmd slurm-client munge)" >&2; exit 1; }
@@ -44,7 +46,7 @@ start() {
 		PreemptType=preempt/partition_prio
 		PreemptMode=REQUEUE
 		JobRequeue=1
-		KillWait=5
+		KillWait=30
 		SchedulerParameters=bf_interval=1,sched_interval=1
 		NodeName=127.0.0.2 NodeHostname=$(hostname -s) NodeAddr=127.0.0.1 Port=$(free_port) CPUs=$CPUS
 		NodeName=127.0.0.3 NodeHostname=$(hostname -s) NodeAddr=127.0.0.1 Port=$(free_port) CPUs=$CPUS
