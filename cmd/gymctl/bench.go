@@ -20,6 +20,7 @@ func benchVerb(a *app) *cobra.Command {
 	var (
 		asJSON  bool
 		kernels string
+		asRank  string
 	)
 	c := &cobra.Command{
 		Use:   "bench [" + strings.Join(bench.Groups(), "|") + "] ...",
@@ -55,6 +56,9 @@ every job has one.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
+			if asRank != "" {
+				return benchRank(c, a, asRank)
+			}
 			if cfg.Trace.File == "" && c.Flags().Changed("trace") {
 				return mistake(`--trace: got "", want the path of a file`)
 			}
@@ -79,8 +83,7 @@ every job has one.`,
 				Now: a.now,
 				Row: func(what string) { a.notef("%s", what) },
 				Rank: func(ctx context.Context, rank, world int, rendezvous string, quick bool) *exec.Cmd {
-					args := []string{c.Name() + "-rank", strconv.Itoa(rank), strconv.Itoa(world), rendezvous, strconv.FormatBool(quick)}
-					return exec.CommandContext(ctx, self(), args...) //nolint:gosec // this program
+					return exec.CommandContext(ctx, self(), "bench", "--as-rank", fmt.Sprintf("%d,%d,%s,%t", rank, world, rendezvous, quick)) //nolint:gosec // this program
 				},
 				Dir: func() (string, error) {
 					var err error
@@ -108,6 +111,10 @@ every job has one.`,
 	f.StringSliceVar(&cfg.Policies, "policy", nil, "with --trace: policies, joined by commas: `ORDER`[+ADMISSION][+BACKFILL] (default some)")
 	f.StringVar(&cfg.Python, "python", "python3", "of the bridge: `PROGRAM` of a Python in which the package of python/ is installed; of ranks: one with PyTorch")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	f.StringVar(&asRank, "as-rank", "", "a process of bench ranks")
+	if err := f.MarkHidden("as-rank"); err != nil {
+		panic(err) // a flag that was just added
+	}
 	kernelsFlag(c, &kernels)
 	completeOrFile(c, "cluster", workload.ClusterPresets()...)
 	completeList(c, "policy", func(_ *cobra.Command, word string) []string { return policyNames(word) })
@@ -123,20 +130,19 @@ func self() string {
 	return path
 }
 
-// benchRankVerb is a rank of gymctl bench ranks.
-func benchRankVerb(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "bench-rank RANK WORLD RENDEZVOUS QUICK", Hidden: true, Short: "A rank of bench ranks", Args: cobra.ExactArgs(4),
-		RunE: func(c *cobra.Command, args []string) error {
-			rank, err := strconv.Atoi(args[0])
-			if err != nil {
-				return mistake("%w", err)
-			}
-			world, err := strconv.Atoi(args[1])
-			if err != nil {
-				return mistake("%w", err)
-			}
-			return bench.Rank(c.Context(), rank, world, args[2], args[3] == "true", a.now, a.stdout)
-		},
+// benchRank is a rank of gymctl bench ranks: RANK,WORLD,RENDEZVOUS,QUICK.
+func benchRank(c *cobra.Command, a *app, what string) error {
+	parts := strings.Split(what, ",")
+	if len(parts) != 4 {
+		return mistake("--as-rank: got %q, which is for bench ranks itself", what)
 	}
+	rank, err := strconv.Atoi(parts[0])
+	if err != nil {
+		return mistake("--as-rank: %w", err)
+	}
+	world, err := strconv.Atoi(parts[1])
+	if err != nil {
+		return mistake("--as-rank: %w", err)
+	}
+	return bench.Rank(c.Context(), rank, world, parts[2], parts[3] == "true", a.now, a.stdout)
 }

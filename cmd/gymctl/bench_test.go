@@ -79,3 +79,29 @@ func TestBenchIsInterrupted(t *testing.T) {
 type writer func(p []byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
+
+// Ranks are processes of this program; without PyTorch they are measured alone.
+func TestBenchMeasuresRanks(t *testing.T) {
+	if raceDetector || testing.Short() {
+		t.Skip("starts 42 processes")
+	}
+	t.Setenv(asProgram, "1")
+	var report struct {
+		Ranks []struct {
+			Ranks, Floats int
+			P50           float64 `json:"p50_us"`
+			Gloo          float64 `json:"gloo_p50_us"`
+		}
+	}
+	if err := json.Unmarshal([]byte(must(t, "bench", "ranks", "--quick", "--json", "--python", "false")), &report); err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Ranks) != 12 {
+		t.Fatalf("%d rows, want 4 sizes of 2, 4 and 8 ranks", len(report.Ranks))
+	}
+	for i, r := range report.Ranks {
+		if r.Ranks != 2<<(i/4) || r.Floats != []int{10, 10_000, 100_000, 1_000_000}[i%4] || !(r.P50 > 0) || r.Gloo != 0 {
+			t.Errorf("row %d: %+v", i, r)
+		}
+	}
+}

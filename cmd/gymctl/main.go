@@ -30,11 +30,18 @@ import (
 func main() {
 	// Otherwise the first write to a pipe without a reader would kill the program before it could clean up.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		<-ctx.Done()
-		time.Sleep(time.Second) // srun sends a signal to the job and to the step, so that it comes twice
-		stop()                  // a second signal ends the program at once
+		first := <-signals
+		cancel()
+		// A second signal ends the program at once. Slurm sends SIGTERM to the job and to its step, so that one comes twice.
+		signal.Reset(os.Interrupt)
+		if first == syscall.SIGTERM {
+			time.Sleep(time.Second)
+		}
+		signal.Reset(syscall.SIGTERM)
 	}()
 	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -49,7 +56,7 @@ const (
 
 // verbs are the subcommands of gymctl, each in its own file.
 var verbs = []func(*app) *cobra.Command{
-	trainVerb, tuneVerb, sweepVerb, evalVerb, experimentVerb, workerVerb, simVerb, predictVerb, planVerb, serveVerb, benchVerb, benchRankVerb, traceVerb, envsVerb, configVerb, ckptVerb, versionVerb,
+	trainVerb, tuneVerb, sweepVerb, evalVerb, experimentVerb, workerVerb, simVerb, predictVerb, planVerb, serveVerb, benchVerb, traceVerb, envsVerb, configVerb, ckptVerb, versionVerb,
 }
 
 // app is the state shared by all verbs.

@@ -213,9 +213,13 @@ func slurmPlace(get func(string) string) (placed, error) {
 	if nodes == "" {
 		nodes = get("SLURM_JOB_NODELIST")
 	}
-	id, err := strconv.ParseUint(get("SLURM_JOB_ID"), 10, 64)
-	if nodes == "" || err != nil {
-		return p, nil
+	job := get("SLURM_JOB_ID")
+	if nodes == "" || job == "" {
+		return p, nil // who asks finds that something is missing
+	}
+	id, err := strconv.ParseUint(job, 10, 64)
+	if err != nil {
+		return p, mistake("--ranks slurm: SLURM_JOB_ID is %q, want a number", job)
 	}
 	host, err := firstHost(nodes)
 	if err != nil {

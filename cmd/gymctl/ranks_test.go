@@ -59,7 +59,7 @@ func TestFaultsOfRanksAreNamed(t *testing.T) {
 		"--ranks nats --world 2":         "--ranks nats: want --queue URL",
 		"--ranks slurm":                  "--ranks slurm: the environment does not say the",
 		"--ranks env --rank 0 --world 2": "MASTER_ADDR and MASTER_PORT",
-		"--token-file x":                 "--token-file goes with --rank, --world and --rendezvous, or with --ranks",
+		"--token-file x":                 "--token-file goes with --rank, --world and --rendezvous or with --ranks, or with --seeds and --listen",
 		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 --tls-ca x":                                            "--tls-cert and --tls-key go together",
 		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 --tls-cert x --tls-key y":                              "certificate x with key y",
 		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 --rank-timeout 1ms":                                    "--rank-timeout: got 1ms",

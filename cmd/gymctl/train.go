@@ -60,6 +60,10 @@ affects only speed.
 --html writes a page at the end: learning curves with the rivals as lines, paired differences with their intervals, and the
 agent's schedule of a test window beside SJF's.
 
+--rank R --world N --rendezvous HOST:PORT, or --ranks, makes this process one of N that train one agent together, a replica
+each (--set ppo.replicas=N), on one machine or on many. Rank 0 keeps the run, whose bytes are those of one process. If a rank
+is lost all end; --resume at all ranks goes on (docs/training.md, "Over several machines").
+
 --seeds N trains N runs side by side, on --workers goroutines in total, with consecutive seeds from --seed on. Their
 runs share one folder, which --resume also accepts, and the table at the end combines them. With --listen, workers on
 other machines train some of them (gymctl worker; docs/cluster.md); the run directories are the same, byte for byte.`,

@@ -68,5 +68,5 @@ func (c *Config) smallBytes() int {
 	if c.small > 0 {
 		return c.small
 	}
-	return 1 << 23
+	return 1 << 17
 }

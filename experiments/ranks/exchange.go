@@ -15,11 +15,11 @@ const together = 1 << 15
 
 // buffers are the scratch memory of exchanges. It grows to the largest that was seen.
 type buffers struct {
-	words  []float64 // backs blocks: head, then a block for each rank, its own first
-	own    []float32 // the own part of a sum
-	chunk  []float32
-	sums   []float64
-	theirs []float64
+	words []float64 // backs blocks: head, then a block for each rank, its own first
+	// Of a sum in pieces: a chunk of what lower ranks have together, a chunk of another rank, and the same of what goes with the
+	// vector.
+	below, theirChunk []float32
+	sums, theirs      []float64
 }
 
 // Sum replaces x and y by the sums over all ranks, which pass slices of the same lengths. All get the same bits: the sum in
@@ -142,7 +142,7 @@ func (g *Group) piece(k, n int) (from, to int) {
 func (g *Group) sumPieces(x []float32, y []float64) (peer int, err error) {
 	from, to := g.piece(g.rank, len(x))
 	mine := x[from:to]
-	g.fit(len(mine), len(y))
+	g.fit(len(y))
 	for i := 1; i < g.world; i++ {
 		l := g.links[(g.rank+i)%g.world]
 		a, b := g.piece(l.peer, len(x))
@@ -151,8 +151,7 @@ func (g *Group) sumPieces(x []float32, y []float64) (peer int, err error) {
 		}
 		l.mark = l.total
 	}
-	own, sums, theirs := g.own[:len(mine)], g.sums[:len(y)], g.theirs[:len(y)]
-	copy(own, mine)
+	sums, theirs := g.sums[:len(y)], g.theirs[:len(y)]
 	for r := range g.world {
 		add := y
 		if r != g.rank {
@@ -164,11 +163,6 @@ func (g *Group) sumPieces(x []float32, y []float64) (peer int, err error) {
 				return r, err
 			}
 			add = theirs
-			if err := g.readPiece(l, mine); err != nil {
-				return r, err
-			}
-		} else if r > 0 {
-			kernel.Add(mine, mine, own)
 		}
 		if r == 0 {
 			copy(sums, add)
@@ -176,6 +170,11 @@ func (g *Group) sumPieces(x []float32, y []float64) (peer int, err error) {
 		}
 		for i, v := range add {
 			sums[i] += v
+		}
+	}
+	for at := 0; at < len(mine); at += chunk {
+		if peer, err := g.sumChunk(mine[at:min(at+chunk, len(mine))]); err != nil {
+			return peer, err
 		}
 	}
 	for i := 1; i < g.world; i++ {
@@ -202,29 +201,37 @@ func (g *Group) sumPieces(x []float32, y []float64) (peer int, err error) {
 	return g.flush()
 }
 
-// readPiece reads rank r's numbers: of rank 0 they begin the sum, of others they are added to it.
-func (g *Group) readPiece(l *link, mine []float32) error {
-	if l.peer == 0 {
-		return l.read(bytes32(mine))
-	}
-	for at := 0; at < len(mine); at += chunk {
-		part := mine[at:min(at+chunk, len(mine))]
-		got := g.chunk[:len(part)]
-		if err := l.read(bytes32(got)); err != nil {
-			return err
+// sumChunk replaces a part of the own piece by the sum over ranks, which stays in the processor's cache meanwhile.
+func (g *Group) sumChunk(part []float32) (peer int, err error) {
+	below, theirs := g.below[:len(part)], g.theirChunk[:len(part)]
+	for r, l := range g.links {
+		switch {
+		case r == g.rank && r > 0: // the ranks below are summed up
+			kernel.Add(part, below, part)
+		case r == g.rank:
+		case r == 0:
+			err = l.read(bytes32(below))
+		default:
+			if err = l.read(bytes32(theirs)); err != nil {
+				break
+			}
+			if r < g.rank {
+				kernel.Add(below, below, theirs)
+			} else {
+				kernel.Add(part, part, theirs)
+			}
 		}
-		kernel.Add(part, part, got)
+		if err != nil {
+			return r, err
+		}
 	}
-	return nil
+	return 0, nil
 }
 
 // fit makes room for the scratch memory of a sum.
-func (g *Group) fit(piece, few int) {
-	if len(g.own) < piece {
-		g.own = make([]float32, piece)
-	}
-	if g.chunk == nil {
-		g.chunk = make([]float32, chunk)
+func (g *Group) fit(few int) {
+	if g.below == nil {
+		g.below, g.theirChunk = make([]float32, chunk), make([]float32, chunk)
 	}
 	if len(g.sums) < few {
 		g.sums, g.theirs = make([]float64, few), make([]float64, few)

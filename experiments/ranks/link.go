@@ -61,12 +61,16 @@ type link struct {
 // takes 10 to 15 % off the time that sizes grown by the system need.
 const socketBytes = 1 << 22
 
+// readBytes is how much is read at once beside what is asked for. Larger parts of a message go to where they belong without a
+// copy.
+const readBytes = 1 << 12
+
 // depth is how many slices can wait to be written.
 const depth = 8
 
 func newLink(peer int, conn net.Conn) *link {
 	l := &link{
-		peer: peer, conn: conn, in: bufio.NewReaderSize(conn, 1<<16),
+		peer: peer, conn: conn, in: bufio.NewReaderSize(conn, readBytes),
 		out: make(chan []byte, depth), written: make(chan error, depth),
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok { // a piece of a gradient then goes without waiting for the reader

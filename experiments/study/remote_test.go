@@ -334,7 +334,9 @@ func TestACoordinatorThatDiesGoesOn(t *testing.T) {
 			}
 		}
 		_ = c.Process.Kill() // it may have ended by itself
-		<-ended
+		if err := <-ended; err == nil {
+			t.Log("a coordinator came to its end before it was killed")
+		}
 	}
 	if n := kept(); n >= cellsOfMany {
 		t.Errorf("%d cells are kept after the last death: it came too late", n)
@@ -378,7 +380,9 @@ func TestACellThatFailsOnWorkersFailsTheExperiment(t *testing.T) {
 		t.Errorf("got %v, want the error of the cell and the worker's name", err)
 	}
 	stop()
-	<-over
+	if err := <-over; err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
 }
 
 // opened returns what opens a queue that is open.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -41,6 +42,7 @@ func BenchmarkThroughput(b *testing.B) {
 	}
 	until(b, "two workers", func() bool { return len(c.Status().Workers) == 2 })
 	b.ResetTimer()
+	before := processorTime(b)
 	var wg sync.WaitGroup
 	free := make(chan bool, 256) // ready at once, as cells of an experiment
 	for i := range b.N {
@@ -56,6 +58,33 @@ func BenchmarkThroughput(b *testing.B) {
 	}
 	wg.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
+	b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "coordinator-µs/task")
+}
+
+// processorTime is what this process has taken: the coordinator's, as the workers are other processes.
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkIdleWorkers measures what 200 workers without tasks cost the coordinator, each with its message every second and its wish
+// for a task every five.
+func BenchmarkIdleWorkers(b *testing.B) {
+	const workers = 200
+	c, _ := listen(b, Options{})
+	spawnWorker(b, workerRole{URL: c.URL(), Name: "w", Count: workers})
+	until(b, "all workers", func() bool { return len(c.Status().Workers) == workers })
+	time.Sleep(time.Second)
+	b.ResetTimer()
+	before := processorTime(b)
+	for b.Loop() {
+		time.Sleep(5 * time.Second)
+	}
+	b.ReportMetric(float64((processorTime(b)-before).Microseconds())/b.Elapsed().Seconds()/workers, "coordinator-µs/worker/s")
 }
 
 // BenchmarkHere measures what the queue adds to a task on the coordinator's machine, where no worker takes part.

@@ -100,7 +100,7 @@ func (c *Coordinator) begin(w *worker, in inWork) reply {
 	case c.heldByOther(w, k):
 		return reply{Answer: answerLater}
 	case slices.Contains(k.losers, w.Worker) && c.hope(k):
-		return reply{Answer: answerLater}
+		return reply{Answer: answerYield}
 	}
 	c.unqueue(k)
 	k.tries++

@@ -259,11 +259,10 @@ func TestTheCacheOfNeedsIsBounded(t *testing.T) {
 func TestAStayingWorkerTakesTheNextJob(t *testing.T) {
 	t.Parallel()
 	said, _, end := (*lines)(nil), context.CancelFunc(nil), (<-chan error)(nil)
-	address := "127.0.0.1:0"
+	address := fixed(t)
 	for i := range 3 {
 		c, _ := listen(t, Options{Listen: address, Job: fmt.Sprint("job-", i)})
 		if i == 0 {
-			address = strings.TrimPrefix(c.URL(), "nats://")
 			said, _, end = start(t, WorkOptions{URL: c.URL(), Name: "a", Stay: true})
 		}
 		if o := within(t, background(t, c, square(i))); o.err != nil || o.r.Worker != "a" {

@@ -20,7 +20,7 @@ type Job struct {
 	crew      *crew
 	ctx       context.Context
 	ack       string // subject of the acknowledgement of its message
-	began     time.Time
+	held      bool   // the coordinator knows that this worker does it; of crew.mu
 	done, all atomic.Int64
 	release   []func() // of the needs
 

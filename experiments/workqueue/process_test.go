@@ -12,6 +12,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -34,7 +35,7 @@ type role struct {
 
 type workerRole struct {
 	URL, Token, TLSCA, Job, Name, Dir string
-	Slots                             int
+	Slots, Count                      int // Count workers in one process, 0 = 1
 	Patience                          time.Duration
 }
 
@@ -72,7 +73,22 @@ func TestMain(m *testing.M) {
 func (r *role) play(ctx context.Context) error {
 	say := func(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 	if w := r.Worker; w != nil {
-		return Work(ctx, WorkOptions{URL: w.URL, Token: w.Token, TLSCA: w.TLSCA, Job: w.Job, Name: w.Name, Slots: w.Slots, Patience: w.Patience, Dir: w.Dir, Handlers: handlers(), Say: say})
+		opt := WorkOptions{URL: w.URL, Token: w.Token, TLSCA: w.TLSCA, Job: w.Job, Name: w.Name, Slots: w.Slots, Patience: w.Patience, Dir: w.Dir, Handlers: handlers(), Say: say}
+		errs := make([]error, max(1, w.Count))
+		var wg sync.WaitGroup
+		for i := range errs {
+			opt := opt
+			if w.Count > 0 {
+				opt.Name = fmt.Sprint(w.Name, "-", i)
+			}
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				errs[i] = Work(ctx, opt)
+			}()
+		}
+		wg.Wait()
+		return errors.Join(errs...)
 	}
 	k := r.Coordinator
 	c, err := Listen(ctx, Options{Listen: k.Listen, Queue: k.Queue, Dir: k.Dir, Job: k.Job, AckWait: k.AckWait, Tries: k.Tries, Here: k.Here, Say: say, SaveEvery: time.Millisecond})
@@ -419,4 +435,29 @@ func touch(t testing.TB, path string) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// nextPort is where fixed looks for a port. The system gives these to nobody who does not ask for them.
+var nextPort = struct {
+	sync.Mutex
+	n int
+}{n: os.Getpid() * 16}
+
+// fixed returns an address at which a test can listen again and again.
+func fixed(t testing.TB) string {
+	t.Helper()
+	nextPort.Lock()
+	defer nextPort.Unlock()
+	for range 10000 {
+		nextPort.n++
+		address := fmt.Sprintf("127.0.0.1:%d", 20000+nextPort.n%10000)
+		if l, err := net.Listen("tcp", address); err == nil {
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return address
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
 }

@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -268,7 +269,15 @@ func TestAnExistingNATS(t *testing.T) {
 	t.Parallel()
 	const token = "correct-horse-battery"
 	store := t.TempDir()
-	s := natsServer(t, server.Options{JetStream: true, StoreDir: store, Authorization: token})
+	_, text, err := net.SplitHostPort(fixed(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := natsServer(t, server.Options{JetStream: true, StoreDir: store, Authorization: token, Port: port})
 	url := s.ClientURL()
 	if _, err := Listen(t.Context(), Options{Queue: url, Token: "wrong-horse-battery"}); err == nil || !strings.Contains(err.Error(), "refuses the token") {
 		t.Errorf("got %v", err)
@@ -301,7 +310,6 @@ func TestAnExistingNATS(t *testing.T) {
 	// The NATS goes away and comes back: both sides wait, and go on.
 	held := background(t, one, newTask("gate", "held", gated{Gate: gate, Number: 6}))
 	until(t, "begun", func() bool { return doing(one, "a") == "held" })
-	port := s.Addr().(*net.TCPAddr).Port
 	s.Shutdown()
 	s.WaitForShutdown()
 	touch(t, gate)

@@ -49,7 +49,8 @@ type crew struct {
 	running []*Job
 	heard   time.Time      // when the coordinator last answered
 	unknown bool           // the coordinator does not know this worker
-	wakers  map[int]func() // of the slots, and at -1 of beat
+	wakers  map[int]func() // what waits for an answer, or for the next beat
+	waker   int
 }
 
 // dial connects to a URL once. fatal is true if another try would fail as well.
@@ -125,6 +126,23 @@ func (w *crew) wake() {
 	w.unknown = true // perhaps
 	for _, wake := range w.wakers {
 		wake()
+	}
+}
+
+// briefly returns a context for waiting for an answer. It ends when the connection was lost and is there again, since the answer was
+// lost with it.
+func (w *crew) briefly(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waker++
+	n := w.waker
+	w.wakers[n] = cancel
+	return ctx, func() {
+		cancel()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.wakers, n)
 	}
 }
 
@@ -297,12 +315,9 @@ func (w *crew) beat(ctx context.Context, answers string) {
 		if silence > w.opt.Patience {
 			stop(fmt.Errorf("the coordinator at %s has not answered for %v", w.opt.URL, w.opt.Patience))
 		}
-		pause, wake := context.WithTimeout(ctx, every)
-		w.mu.Lock()
-		w.wakers[-1] = wake
-		w.mu.Unlock()
+		pause, end := w.briefly(ctx, every)
 		<-pause.Done()
-		wake()
+		end()
 		if ctx.Err() != nil {
 			return
 		}
@@ -313,6 +328,9 @@ func (w *crew) beat(ctx context.Context, answers string) {
 func (w *crew) inWork() []inWork {
 	list := []inWork{}
 	for _, j := range w.running {
+		if !j.held {
+			continue // the coordinator has not agreed
+		}
 		list = append(list, inWork{Digest: j.Task.Digest, Ack: j.ack, Done: j.done.Load(), All: j.all.Load()})
 	}
 	return list
@@ -351,11 +369,17 @@ func (w *crew) helloAgain(ctx context.Context) {
 }
 
 // ask sends a call to the coordinator, and waits for its answer.
-func (w *crew) ask(q *call) (reply, error) {
-	m, err := w.nc.Request(w.job.subject("call"), encode(q), askTime)
-	if err != nil {
-		return reply{}, err
+func (w *crew) ask(q *call) (r reply, err error) {
+	for range 2 { // again, if the connection was lost meanwhile
+		ctx, cancel := w.briefly(context.Background(), askTime)
+		m, err := w.nc.RequestWithContext(ctx, w.job.subject("call"), encode(q))
+		cancel()
+		if err == nil {
+			return r, json.Unmarshal(m.Data, &r)
+		}
+		if !errors.Is(err, context.Canceled) {
+			return r, err
+		}
 	}
-	var r reply
-	return r, json.Unmarshal(m.Data, &r)
+	return r, nats.ErrTimeout
 }

@@ -30,19 +30,16 @@ func (w *crew) slot(ctx context.Context, n int) {
 		w.giveBack(inbox)
 	}()
 	for ctx.Err() == nil {
-		if m := w.fetch(ctx, n, inbox); m != nil {
+		if m := w.fetch(ctx, inbox); m != nil {
 			w.take(ctx, n, m, inbox)
 		}
 	}
 }
 
 // fetch asks for a task and waits for it; nil = none came.
-func (w *crew) fetch(ctx context.Context, n int, inbox *nats.Subscription) *nats.Msg {
-	wait, cancel := context.WithTimeout(ctx, pullTime+askTime)
+func (w *crew) fetch(ctx context.Context, inbox *nats.Subscription) *nats.Msg {
+	wait, cancel := w.briefly(ctx, pullTime+askTime)
 	defer cancel()
-	w.mu.Lock()
-	w.wakers[n] = cancel
-	w.mu.Unlock()
 	next := "$JS.API.CONSUMER.MSG.NEXT." + w.job.workStream() + "." + consumer
 	if err := w.nc.PublishRequest(next, inbox.Subject, fmt.Appendf(nil, `{"batch":1,"expires":%d}`, pullTime)); err != nil {
 		_ = sleep(wait, againAfter) // away
@@ -84,8 +81,13 @@ func (w *crew) nak(m *nats.Msg, after time.Duration) {
 	_ = w.nc.Publish(m.Reply, []byte(body))
 }
 
-// laterAfter is when a task comes again that another worker does, or should do.
-const laterAfter = time.Second
+// laterAfter is when a task comes again that another worker does, and yieldAfter when one does that another worker should do. The
+// slot then waits for yieldTime, so that the other worker gets it.
+const (
+	laterAfter = time.Second
+	yieldAfter = 20 * time.Millisecond
+	yieldTime  = 250 * time.Millisecond
+)
 
 // take does the task of a message, if the coordinator wants it.
 func (w *crew) take(ctx context.Context, n int, m *nats.Msg, inbox *nats.Subscription) {
@@ -99,7 +101,7 @@ func (w *crew) take(ctx context.Context, n int, m *nats.Msg, inbox *nats.Subscri
 	if n < w.opt.Workers%w.opt.Slots {
 		workers++
 	}
-	j := &Job{Task: q.Task, Workers: max(1, workers), crew: w, ctx: ctx, ack: m.Reply, began: time.Now()}
+	j := &Job{Task: q.Task, Workers: max(1, workers), crew: w, ctx: ctx, ack: m.Reply}
 	w.mu.Lock()
 	if slices.ContainsFunc(w.running, func(o *Job) bool { return o.Task.Digest == q.Digest }) {
 		w.mu.Unlock()
@@ -122,10 +124,17 @@ func (w *crew) take(ctx context.Context, n int, m *nats.Msg, inbox *nats.Subscri
 	case r.Answer == answerLater:
 		w.nak(m, laterAfter)
 		return
+	case r.Answer == answerYield:
+		w.nak(m, yieldAfter)
+		_ = sleep(ctx, yieldTime)
+		return
 	case r.Answer != answerGo:
 		_ = w.nc.Publish(m.Reply, []byte("+TERM")) // otherwise it comes again, to be dropped
 		return
 	}
+	w.mu.Lock()
+	j.held = true
+	w.mu.Unlock()
 	kept := make(chan struct{})
 	hold, release := context.WithCancel(context.Background())
 	go func() {
@@ -251,7 +260,9 @@ func guard(ctx context.Context, h Handler, j *Job) (out Outcome, err error) {
 func (w *crew) restore(j *Job) error {
 	return w.insist(j.ctx, "what was saved", func(ctx context.Context) error {
 		name := stateName(j.Task.Digest)
-		ok, err := w.store.has(ctx, name)
+		brief, cancel := w.briefly(ctx, requestTime)
+		ok, err := w.store.has(brief, name)
+		cancel()
 		if err != nil || !ok {
 			return err
 		}
@@ -335,7 +346,7 @@ func (w *crew) send(ctx context.Context, j *Job, s *stored, keep bool) (err erro
 	j.mu.Lock()
 	s.Saved = j.inStore
 	j.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := w.briefly(ctx, requestTime)
 	defer cancel()
 	_, err = w.js.Publish(ctx, w.job.done(j.Task.Digest), encode(s), jetstream.WithMsgID(j.Task.Digest+" "+w.opt.Name+" "+j.ack), jetstream.WithRetryAttempts(0))
 	return err

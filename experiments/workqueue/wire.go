@@ -108,7 +108,8 @@ type call struct {
 const (
 	answerGo    = "go"    // do it; also: heard
 	answerDrop  = "drop"  // nobody wants it any more
-	answerLater = "later" // another worker does it, or should
+	answerLater = "later" // another worker does it
+	answerYield = "yield" // another worker should do it
 	answerHello = "hello" // the coordinator does not know the worker
 )
 
