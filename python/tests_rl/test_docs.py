@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import socket
 import subprocess
 import urllib.request
 from pathlib import Path
@@ -60,8 +62,9 @@ def test_the_code_of_the_python_page_runs_in_order(tmp_path: Path, monkeypatch: 
 
 
 def test_code_that_is_not_run_is_read() -> None:
-    for text in blocks(DEPLOY, "python"):
-        compile(text, "docs/deploy.md", "exec")
+    for page in (DEPLOY, CLUSTER):
+        for text in blocks(page, "python"):
+            compile(text, str(page), "exec")
 
 
 def test_every_flag_of_the_pages_is_one_of_the_command_beside_it() -> None:
@@ -95,6 +98,87 @@ def test_manifests_are_what_kubernetes_takes(page: Path, version: str) -> None:
     assert len(found) >= 4
     for manifest in found:
         kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def commands_of_the_cluster_page() -> list[list[str]]:
+    """The commands of gymctl in docs/cluster.md, in shell and in manifests, from their verbs on."""
+    shell = [t for language in ("sh", "bash") for t in blocks(CLUSTER, language)]
+    lines = [line for text in shell for line in text.replace("\\\n", " ").splitlines()]
+    found = [
+        re.split(r"[&;'<>|]", m)[0].split()
+        for line in lines
+        for m in re.findall(r"(?<!kubectl create )\bgymctl (?!token)([a-z].*)", line)
+    ]
+    for manifest in manifests(CLUSTER):
+        pod = manifest.get("spec", {}).get("template", {}).get("spec", {})
+        found += [c["args"] for c in pod.get("containers", [])]
+    return found
+
+
+def test_every_flag_of_the_cluster_page_is_one_of_its_verb() -> None:
+    found = commands_of_the_cluster_page()
+    seen = set()
+    for words in found:
+        verb = words[:2] if words[0] == "experiment" else words[:1]
+        seen.add(verb[0])
+        said = subprocess.run([find_gymctl(), *verb, "--help"], capture_output=True, text=True, timeout=30, check=False)
+        flags = set(re.findall(r"--[a-z][a-z-]+", said.stdout.split("Flags:")[1]))
+        used = {w.split("=")[0] for w in words if w.startswith("--")}
+        # Manifests of ranks begin with flags, after the verb.
+        assert used <= flags, (words, used - flags)
+    assert {"worker", "experiment", "train"} <= seen
+    assert len(found) >= 15
+
+
+def test_manifests_of_the_cluster_page_fit_together() -> None:
+    by = {(m["kind"], m["metadata"]["name"]): m for m in manifests(CLUSTER)}
+    service, job, crew = by["Service", "topdrl"], by["Job", "topdrl"], by["Deployment", "topdrl-workers"]
+    (coordinator,) = job["spec"]["template"]["spec"]["containers"]
+    (worker,) = crew["spec"]["template"]["spec"]["containers"]
+    port = coordinator["ports"][0]["containerPort"]
+    assert f"--listen=0.0.0.0:{port}" in coordinator["args"]
+    assert worker["args"][1] == f"nats://{service['metadata']['name']}:{service['spec']['ports'][0]['port']}"
+    assert service["spec"]["selector"] == job["spec"]["template"]["metadata"]["labels"]
+    ranks, names = by["Job", "ranks"], by["Service", "ranks"]
+    pod = ranks["spec"]["template"]["spec"]
+    (rank,) = pod["containers"]
+    n = ranks["spec"]["completions"]
+    assert n == ranks["spec"]["parallelism"]
+    assert {f"--world={n}", f"--set=ppo.replicas={n}"} <= set(rank["args"])
+    assert pod["subdomain"] == names["metadata"]["name"]
+    assert f"--rendezvous=ranks-0.{pod['subdomain']}:{names['spec']['ports'][0]['port']}" in rank["args"]
+    assert names["spec"]["selector"] == {"job-name": "ranks"}
+    for container in (coordinator, worker, rank):
+        mounts = {m["mountPath"]: m["name"] for m in container["volumeMounts"]}
+        assert {"/tmp", "/etc/gymctl"} <= mounts.keys()
+        assert "--token-file=/etc/gymctl/token" in container["args"]
+
+
+def test_the_first_commands_of_the_cluster_page_work_with_and_without_its_certificates(tmp_path: Path) -> None:
+    begin, worker, *_ = blocks(CLUSTER, "sh")
+    (certificates,) = (b for b in blocks(CLUSTER, "sh") if b.startswith("openssl"))
+    if not shutil.which("openssl"):
+        pytest.skip("there is no openssl")
+    (tmp_path / "gymctl").symlink_to(find_gymctl())
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    subprocess.run(["sh", "-e", "-c", certificates], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    for tls in (False, True):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        first, second = (text.replace(":7777", f":{port}").strip() for text in (begin, worker))
+        first += f" --only quality/ --out {'safe' if tls else 'plain'}"
+        if tls:
+            first += " --tls-cert head.pem --tls-key head.key"
+            second = second.replace("nats://", "tls://") + " --tls-ca ca.pem"
+        coordinator = subprocess.Popen(["sh", "-e", "-c", first], cwd=tmp_path, env=env, stdout=subprocess.DEVNULL)
+        try:
+            subprocess.run(["sh", "-e", "-c", second], cwd=tmp_path, env=env, check=True, timeout=120)
+            assert coordinator.wait(60) == 0
+        finally:
+            coordinator.kill()
+            coordinator.wait()
+    assert (tmp_path / "plain" / "results.csv").read_bytes() == (tmp_path / "safe" / "results.csv").read_bytes()
 
 
 def test_paths_and_metrics_of_the_page_are_the_server_s(url: str) -> None:
