@@ -119,6 +119,9 @@ runs share one folder, which --resume also accepts, and the table at the end com
 			if follows {
 				return follow(c, a, &src, cfg, "", &opt)
 			}
+			if seeds > 0 && opt.Ranks != nil {
+				return mistake("--resume %s: it holds several seeds, each a training of its own, which ranks do not share", opt.RunDir)
+			}
 			if seeds > 0 {
 				report, err := run.TrainSeeds(c.Context(), cfg, seeds, opt)
 				ui.close()
