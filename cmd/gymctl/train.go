@@ -144,6 +144,9 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 					return err
 				}
 			}
+			if seeds > 0 && opt.Ranks != nil {
+				return mistake("--resume %s: it holds several seeds, each a training of its own, which ranks do not share", opt.RunDir)
+			}
 			if seeds > 0 {
 				if err := config.UseKernels(cfg.Kernels); err != nil { // before the queue tells workers which
 					return err

@@ -263,6 +263,10 @@ func TestAFailureIsToldToAll(t *testing.T) {
 // Without a word, as by kill -9: its connections end.
 func TestARankThatDiesIsNamed(t *testing.T) {
 	groups := joined(t, 3, nil)
+	groups[2].mu.Lock()
+	groups[2].closed = true // the dead do not speak
+	close(groups[2].stop)
+	groups[2].mu.Unlock()
 	for p := range 2 {
 		_ = groups[2].links[p].conn.Close()
 		_ = groups[2].controls[p].Close()

@@ -420,3 +420,39 @@ func TestCellsThatMeasureTimeStayHere(t *testing.T) {
 		t.Errorf("got %v, %v, want a row with the number of this process, %d", rows, err, os.Getpid())
 	}
 }
+
+// BenchmarkCellsOnWorkers computes cells of a millisecond on four workers, as a whole experiment: tasks, results, files of cells.
+func BenchmarkCellsOnWorkers(b *testing.B) {
+	s := Study{Name: "brief", Title: "Brief cells", Tables: func(Plan) []Table { return nil }, Cells: func(Plan) (all []Cell, err error) {
+		for i := range b.N {
+			all = append(all, Cell{Key: fmt.Sprintf("cell/%d", i), Input: i, Run: func(context.Context, *Bench) ([]Row, error) {
+				time.Sleep(time.Millisecond)
+				return []Row{{Table: "t", Labels: map[string]string{"i": strconv.Itoa(i)}, Metric: "m", Value: float64(i)}}, nil
+			}})
+		}
+		return all, nil
+	}}
+	q, err := workqueue.Listen(b.Context(), workqueue.Options{Listen: "127.0.0.1:0", Dir: filepath.Join(b.TempDir(), "queue"), Job: "brief", Build: "test", Workers: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	over := make(chan error, 1)
+	go func() {
+		over <- workqueue.Work(b.Context(), workqueue.WorkOptions{
+			URL: q.URL(), Name: "w", Slots: 4, Workers: 4, Build: "test",
+			Handlers: map[string]workqueue.Handler{CellKind: Handler(func(string) (Study, error) { return s, nil }, "")},
+		})
+	}()
+	for len(q.Status().Workers) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	b.ResetTimer()
+	if _, err := Run(b.Context(), s, Options{Dir: filepath.Join(b.TempDir(), "brief"), Queue: opened(q)}); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cells/s")
+	b.StopTimer()
+	if err := <-over; err != nil {
+		b.Fatal(err)
+	}
+}

@@ -67,7 +67,7 @@ func TestStrangersAreRefusedInOneSentence(t *testing.T) {
 	refused(t, change("token", func(o *WorkOptions) { o.Token = "wrong-horse-battery" }), said,
 		c.URL()+" refuses the token: want --token-file with the coordinator's token", "worker token at 127.0.0.1 is refused: it presents another token than --token-file has")
 	refused(t, change("none", func(o *WorkOptions) { o.Token = "" }), said,
-		c.URL()+" refuses the token", "worker none at 127.0.0.1 is refused: it presents no token than --token-file has")
+		c.URL()+" refuses the token", "worker none at 127.0.0.1 is refused: it presents no token")
 	text := "worker build is another build (def go1) than the coordinator (abc go1), so that its results could differ; start both from one executable"
 	refused(t, change("build", func(o *WorkOptions) { o.Build = "def go1" }), said, text, text)
 	text = "worker kernels has the kernels avx2 and portable and not avx512, in which this work is computed; start the coordinator with --kernels avx2 to let it help"

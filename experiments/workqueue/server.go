@@ -102,11 +102,11 @@ func (d *door) Check(c server.ClientAuthentication) bool {
 	} else {
 		name = "worker " + name
 	}
-	what := "another token"
+	what := "another token than --token-file has"
 	if got == "" {
 		what = "no token"
 	}
-	d.refuse.tell("token "+name+from, "%s at %s is refused: it presents %s than --token-file has", name, from, what)
+	d.refuse.tell("token "+name+from, "%s at %s is refused: it presents %s", name, from, what)
 	return false
 }
 
