@@ -184,6 +184,13 @@ func TestWorkersThatDieChangeNothing(t *testing.T) {
 		case <-c.ended:
 			running = false
 		case <-tick.C:
+			if killed == 12 { // the longest cell must come to its end on a slow machine, too
+				for _, w := range crew {
+					_ = w.Process.Signal(syscall.SIGCONT)
+				}
+				tick.Stop()
+				continue
+			}
 			i := rng.IntN(len(crew))
 			end(crew[i])
 			killed++
