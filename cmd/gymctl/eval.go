@@ -143,7 +143,7 @@ a time. The results are the same.`,
 					return err
 				}
 				opt.Queue = func(ctx context.Context, dir string) (*workqueue.Coordinator, error) {
-					return queue.opener(a, "eval", dir, opt.Workers)(ctx)
+					return queue.opener(newQueueProgress(a), "eval", dir, opt.Workers)(ctx)
 				}
 			} else if err := join(a, c, door, &external, &opt); err != nil {
 				return err

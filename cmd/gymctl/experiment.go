@@ -113,11 +113,12 @@ Results are the same bytes for any number of workers, whichever of them die.`,
 				opt.Plan.Agents = append(opt.Plan.Agents, study.Agent{Where: where, Dir: dir})
 			}
 			opt.Commit, opt.Now = about().Commit, a.now
-			opt.Say = a.say
+			ui := newQueueProgress(a)
+			opt.Say = ui.say
 			if opt.Dir == "" {
 				opt.Dir = run.PaperDir(names[0], opt.Plan.Quick)
 			}
-			opt.Queue = queue.opener(a, names[0], opt.Dir, opt.Plan.Workers)
+			opt.Queue = queue.opener(ui, names[0], opt.Dir, opt.Plan.Workers)
 			r, err := papers.Run(c.Context(), names[0], opt)
 			if err = errors.Join(err, queue.disputes()); err != nil {
 				return err

@@ -93,11 +93,10 @@ func (q *queueFlags) check(c *cobra.Command, workers int) error {
 
 // open starts the coordinator of the work in a folder, with workers tasks at once on this machine; nil if no other machine may
 // help. Its tasks are called name in the queue, unless --job says otherwise. The caller closes it.
-func (q *queueFlags) open(ctx context.Context, a *app, name, dir string, workers int) (*workqueue.Coordinator, error) {
+func (q *queueFlags) open(ctx context.Context, ui *queueProgress, name, dir string, workers int) (*workqueue.Coordinator, error) {
 	if !q.given() {
 		return nil, nil
 	}
-	ui := newQueueProgress(a)
 	opt := workqueue.Options{
 		Listen: q.listen, Queue: q.url, Job: q.job, TLSCert: q.cert, TLSKey: q.key, TLSCA: q.ca, Build: buildIdentity(), Kernels: kernel.Set(),
 		Here: workers, Workers: workers, Tries: q.tries, AckWait: q.ackWait, SaveEvery: q.saves, Say: ui.say, Progress: ui.show,
@@ -126,13 +125,13 @@ func (q *queueFlags) open(ctx context.Context, a *app, name, dir string, workers
 	return c, nil
 }
 
-// opener returns what opens the queue when the folder is there, nil if no other machine may help.
-func (q *queueFlags) opener(a *app, name, dir string, workers int) workqueue.Opener {
+// opener returns what opens the queue when the folder is there, nil if no other machine may help. ui shows its progress.
+func (q *queueFlags) opener(ui *queueProgress, name, dir string, workers int) workqueue.Opener {
 	if !q.given() {
 		return nil
 	}
 	return func(ctx context.Context) (_ *workqueue.Coordinator, err error) {
-		q.c, err = q.open(ctx, a, name, dir, workers)
+		q.c, err = q.open(ctx, ui, name, dir, workers)
 		return q.c, err
 	}
 }
@@ -192,7 +191,8 @@ func executableSum() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// queueProgress shows the work of all machines as one line on a terminal.
+// queueProgress shows the work of all machines as one line on a terminal. Whoever prints meanwhile does it by say, or clears the
+// same line first.
 type queueProgress struct {
 	a    *app
 	line *status

@@ -51,7 +51,8 @@ in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.
 			if err := queue.check(c, workers); err != nil {
 				return err
 			}
-			opt := sweep.Options{Dir: dir, Workers: workers, Now: a.now, Say: newProgress(a, 0).say}
+			ui := newQueueProgress(a)
+			opt := sweep.Options{Dir: dir, Workers: workers, Now: a.now, Say: ui.say}
 			cfg, base, err := sweepConfig(c, file, resume, &opt)
 			if err != nil {
 				return err
@@ -68,7 +69,7 @@ in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.
 			if err := config.UseKernels(base.Kernels); err != nil { // before the queue tells workers which
 				return err
 			}
-			opt.Queue = queue.opener(a, filepath.Base(opt.Dir), opt.Dir, workers)
+			opt.Queue = queue.opener(ui, filepath.Base(opt.Dir), opt.Dir, workers)
 			r, err := sweep.Run(c.Context(), cfg, base, opt)
 			if err = errors.Join(err, queue.disputes()); err != nil {
 				return err

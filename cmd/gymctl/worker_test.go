@@ -121,11 +121,11 @@ func TestQueueFlags(t *testing.T) {
 	}
 	a := &app{stdout: &output{}, stderr: &locked{w: &strings.Builder{}}, now: time.Now}
 	q := queueFlags{}
-	if c, err := q.open(t.Context(), a, "x", ".", 1); c != nil || err != nil {
+	if c, err := q.open(t.Context(), newQueueProgress(a), "x", ".", 1); c != nil || err != nil {
 		t.Errorf("without flags: got %v, %v", c, err)
 	}
 	q = queueFlags{listen: "127.0.0.1:0", tries: 3, ackWait: time.Minute, saves: time.Minute}
-	c, err := q.open(t.Context(), a, "my run", ".", 2)
+	c, err := q.open(t.Context(), newQueueProgress(a), "my run", ".", 2)
 	if err != nil {
 		t.Fatal(err)
 	}
