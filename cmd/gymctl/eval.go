@@ -158,7 +158,9 @@ a time. The results are the same.`,
 					return err
 				}
 			}
-			opt.Game = ui.game
+			if opt.Queue == nil { // which shows the progress of all machines
+				opt.Game = ui.game
+			}
 			ctx := c.Context()
 			if atEOF {
 				var stop context.CancelFunc

@@ -80,11 +80,8 @@ func (r *rankFlags) join(c *cobra.Command, a *app, get func(string) string) (*ra
 	if r.timeout < 100*time.Millisecond {
 		return nil, mistake("--rank-timeout: got %v, want 100ms or more", r.timeout)
 	}
-	if file := text("token-file"); file != "" {
-		var err error
-		if cfg.Token, err = ranks.ReadToken(file); err != nil {
-			return nil, &workload.InputError{Err: err}
-		}
+	if err := readToken(text("token-file"), &cfg.Token); err != nil {
+		return nil, err
 	}
 	cert, key, ca := text("tls-cert"), text("tls-key"), text("tls-ca")
 	if (cert == "") != (key == "") || ca != "" && cert == "" {

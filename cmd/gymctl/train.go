@@ -151,7 +151,9 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 				if err := config.UseKernels(cfg.Kernels); err != nil { // before the queue tells workers which
 					return err
 				}
-				opt.Queue = queue.opener(a, filepath.Base(opt.RunDir), opt.RunDir, opt.Workers)
+				if opt.Queue = queue.opener(a, filepath.Base(opt.RunDir), opt.RunDir, opt.Workers); opt.Queue != nil {
+					opt.Tick = nil // the queue shows the progress of all machines
+				}
 				report, err := run.TrainSeeds(c.Context(), cfg, seeds, opt)
 				ui.close()
 				if err = errors.Join(err, queue.disputes()); err != nil {

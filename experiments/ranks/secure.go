@@ -6,24 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strings"
 )
-
-// leastToken is the length of the shortest token: shorter ones are guessed.
-const leastToken = 16
-
-// ReadToken reads a token from the only line of a file.
-func ReadToken(path string) (string, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("token file: %w", err)
-	}
-	token := strings.TrimRight(string(data), "\r\n")
-	if len(token) < leastToken || len(token) > 4096 || strings.ContainsAny(token, " \t\r\n\x00") {
-		return "", fmt.Errorf("token file %s: got %d characters, want one line of %d to 4096 without spaces", path, len(token), leastToken)
-	}
-	return token, nil
-}
 
 // ReadTLS returns what a rank shows and what it trusts. cert, key and ca are PEM files; without ca a rank trusts the authorities
 // of its system.
