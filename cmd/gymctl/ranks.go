@@ -218,9 +218,12 @@ func slurmPlace(get func(string) string) (placed, error) {
 	if nodes == "" {
 		nodes = get("SLURM_JOB_NODELIST")
 	}
-	id, err := strconv.ParseUint(get("SLURM_JOB_ID"), 10, 64)
-	if nodes == "" || err != nil {
+	if nodes == "" || get("SLURM_JOB_ID") == "" {
 		return p, nil
+	}
+	id, err := strconv.ParseUint(get("SLURM_JOB_ID"), 10, 64)
+	if err != nil {
+		return p, mistake("--ranks slurm: SLURM_JOB_ID is %q, want a number", get("SLURM_JOB_ID"))
 	}
 	host, err := firstHost(nodes)
 	if err != nil {
