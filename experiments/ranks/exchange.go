@@ -7,7 +7,8 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// chunk is how many numbers are read before they are added: they are still in the processor's cache then.
+// chunk is how many numbers of each piece go in a step of a large sum: 64 KiB, which stay in the caches. Four times as many take
+// twice as long on loopback.
 const chunk = 1 << 14
 
 // buffers are the scratch memory of exchanges. It grows to the largest that was seen.

@@ -65,7 +65,7 @@ const socketBytes = 1 << 22
 const readBytes = 1 << 12
 
 // depth is how many slices can wait to be written.
-const depth = 8
+const depth = 16
 
 func newLink(peer int, conn net.Conn) *link {
 	l := &link{
