@@ -48,7 +48,7 @@ var glooProgram []byte
 
 // rankSizes are the vectors that are summed, and how often.
 func rankSizes(quick bool) (sizes [][2]int) {
-	sizes = [][2]int{{10, 1000}, {10_000, 1000}, {100_000, 200}, {1_000_000, 40}}
+	sizes = [][2]int{{10, 1000}, {10_000, 1000}, {100_000, 200}, {1_000_000, 100}}
 	if quick {
 		for i := range sizes {
 			sizes[i][1] /= 10

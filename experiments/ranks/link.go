@@ -17,13 +17,12 @@ type kind uint8
 
 const (
 	kindGather  kind = iota + 1 // blocks of several ranks
-	kindPiece                   // a piece to be added up
-	kindSum                     // a piece that was added up
+	kindPiece                   // pieces to be added up, and the sums
 	kindCollect                 // to rank 0
 	kindScatter                 // from rank 0
 )
 
-var kinds = [...]string{"", "blocks of a small vector", "a piece of a vector", "a piece of a sum", "bytes for rank 0", "bytes from rank 0"}
+var kinds = [...]string{"", "blocks of a small vector", "pieces of a vector and of its sum", "bytes for rank 0", "bytes from rank 0"}
 
 func (k kind) String() string {
 	if int(k) < len(kinds) {
@@ -50,9 +49,9 @@ type link struct {
 	written chan error  // from it, one for each of out
 	pending int         // sent to out, and not heard of from written
 	total   int         // sent to out
-	mark    int         // total after the pieces of a sum
+	marks   [3]int      // total after the last chunks of pieces
 
-	small []byte          // messages that are put together before they are sent
+	small []byte          // head of a sum in pieces and what goes with the vector
 	out1  [headBytes]byte // of a blob
 	in1   [headBytes]byte // of the message that is read
 }
@@ -66,7 +65,7 @@ const socketBytes = 1 << 22
 const readBytes = 1 << 12
 
 // depth is how many slices can wait to be written.
-const depth = 8
+const depth = 16
 
 func newLink(peer int, conn net.Conn) *link {
 	l := &link{
@@ -117,6 +116,12 @@ func (l *link) send(b []byte) error {
 	l.pending++
 	l.total++
 	return nil
+}
+
+// wait waits until n bytes or more have come.
+func (l *link) wait(n int) error {
+	_, err := l.in.Peek(n)
+	return err
 }
 
 // settle waits until the first n slices that were ever sent to out are written.
