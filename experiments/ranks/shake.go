@@ -115,6 +115,7 @@ type call struct {
 	token        string
 	theirs, ours []byte      // nonces
 	said         hello       // of the side that dialled
+	welcome      bool        // at rank 0: the rank has been told that it is registered
 	ready        chan string // at rank 0: why the rank cannot begin, "" = it can
 }
 
