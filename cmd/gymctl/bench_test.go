@@ -83,7 +83,7 @@ func (w writer) Write(p []byte) (int, error) { return w(p) }
 // Ranks are processes of this program; without PyTorch they are measured alone.
 func TestBenchMeasuresRanks(t *testing.T) {
 	if raceDetector || testing.Short() {
-		t.Skip("starts 42 processes")
+		t.Skip("starts 42 processes, which takes too long with -short and under the race detector")
 	}
 	t.Setenv(asProgram, "1")
 	var report struct {

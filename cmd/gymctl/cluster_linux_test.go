@@ -151,7 +151,7 @@ func (c *crew) same(t *testing.T) {
 
 func skipClusters(t *testing.T) {
 	if testing.Short() || raceDetector {
-		t.Skip("starts many processes, which the race detector does not watch")
+		t.Skip("takes a minute; left out with -short, and under the race detector, which does not see into other processes")
 	}
 }
 
@@ -286,7 +286,7 @@ func inSlurm(t *testing.T) func(command string) string {
 	t.Helper()
 	skipClusters(t)
 	if os.Getenv("CLUSTERGYM_SLURM") == "" {
-		t.Skip("make slurm installs Slurm and runs this")
+		t.Skip("needs a Slurm: make slurm installs one and runs this test")
 	}
 	script, err := filepath.Abs(filepath.Join("testdata", "slurm.sh"))
 	if err != nil {

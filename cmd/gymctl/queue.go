@@ -191,8 +191,8 @@ func executableSum() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// queueProgress shows the work of all machines as one line on a terminal. Whoever prints meanwhile does it by say, or clears the
-// same line first.
+// queueProgress shows the work of all machines as one line on a terminal. Other output must go through
+// say, or clear this line first.
 type queueProgress struct {
 	a    *app
 	line *status

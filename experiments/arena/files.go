@@ -52,9 +52,9 @@ const modelPrefix = "gbdt:"
 // fileKeys are the keys of Files.
 var fileKeys = struct{ trace, profiles, cluster, model string }{"trace.file", "trace.profiles", "cluster", "env.estimates"}
 
-// NewWorldAt is NewWorld for a machine on which the files of cfg lie elsewhere: at holds their paths, by the keys of Files. The
+// newWorldAt is NewWorld for a machine on which the files of cfg lie elsewhere: at holds their paths, by the keys of Files. The
 // world is called as cfg calls it, so that results do not depend on where its files lie.
-func NewWorldAt(ctx context.Context, cfg *config.Config, at map[string]string) (*World, error) {
+func newWorldAt(ctx context.Context, cfg *config.Config, at map[string]string) (*World, error) {
 	folded, err := cfg.Fold()
 	if err != nil {
 		return nil, err

@@ -127,9 +127,9 @@ type elsewhere struct {
 	hands []*hand // of this machine, of no task in work
 }
 
-// gamesPerTask is how many tasks an evaluation is cut into at most: enough for machines of different speed, and few enough that
-// handing them out costs nothing beside playing.
-const gamesPerTask = 512
+// mostTasks is the largest number of tasks of a comparison: enough to balance machines of different speed, and few enough that
+// handing them out costs little.
+const mostTasks = 512
 
 // newElsewhere puts what the games need into the store of the queue. base is the configuration of the world, on that of the
 // comparison.
@@ -174,8 +174,13 @@ func PutFiles(ctx context.Context, q *workqueue.Coordinator, files, needs map[st
 	return names, nil
 }
 
-// AtNames returns paths below dir, with the names that PutFiles returned, of the files that a job needs.
-func AtNames(dir string, j *workqueue.Job, names map[string]string) (map[string]string, error) {
+// NewWorldOf is NewWorld on a worker. names are those that PutFiles returned for the files of cfg.
+func NewWorldOf(ctx context.Context, cfg *config.Config, j *workqueue.Job, names map[string]string) (*World, error) {
+	dir, err := os.MkdirTemp("", "gymctl-files-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // links: the world has read its files
 	at := map[string]string{}
 	for key, name := range names {
 		if name != filepath.Base(name) || name == "." || name == ".." {
@@ -185,11 +190,11 @@ func AtNames(dir string, j *workqueue.Job, names map[string]string) (map[string]
 			return nil, err
 		}
 		at[key] = filepath.Join(dir, key, name)
-		if err := os.Symlink(j.Needs[key], at[key]); err != nil && !errors.Is(err, os.ErrExist) {
+		if err := os.Symlink(j.Needs[key], at[key]); err != nil {
 			return nil, err
 		}
 	}
-	return at, nil
+	return newWorldAt(ctx, cfg, at)
 }
 
 // putCheckpoint stores what is needed to play a checkpoint: the configuration of its run and its weights.
@@ -256,7 +261,7 @@ func (x *elsewhere) play(ctx context.Context, v *evaluation, cs []contestant, ga
 func (x *elsewhere) share(ctx context.Context, v *evaluation, cs []contestant, games []game, ended func(g game, r result)) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	size := (len(games) + gamesPerTask - 1) / gamesPerTask
+	size := (len(games) + mostTasks - 1) / mostTasks
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	first, failure := len(games), error(nil)
@@ -419,7 +424,6 @@ type knownGames struct {
 	v    evaluation
 	cs   []contestant
 	free []*hand // of no task in work
-	dir  string
 }
 
 func (h *gamesHandler) do(ctx context.Context, j *workqueue.Job) (out workqueue.Outcome, err error) {
@@ -485,10 +489,8 @@ func (h *gamesHandler) take(ctx context.Context, j *workqueue.Job, in *gamesTask
 	}
 	k.key = string(b)
 	h.known = slices.Insert(h.known, 0, k)
-	for len(h.known) > mostKnown {
-		last := h.known[len(h.known)-1]
-		h.known = h.known[:len(h.known)-1]
-		_ = os.RemoveAll(last.dir) // links only
+	if len(h.known) > mostKnown {
+		h.known = slices.Delete(h.known, mostKnown, len(h.known)) // which frees it
 	}
 	return k, &hand{}, nil
 }
@@ -506,23 +508,11 @@ func know(ctx context.Context, j *workqueue.Job, in *gamesTask) (k *knownGames, 
 	if on, err = on.Fold(); err != nil {
 		return nil, err
 	}
+	w, err := NewWorldOf(ctx, &base, j, in.Files)
+	if err != nil {
+		return nil, err
+	}
 	k = &knownGames{}
-	if k.dir, err = os.MkdirTemp("", "gymctl-games-"); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.RemoveAll(k.dir)
-		}
-	}()
-	at, err := AtNames(k.dir, j, in.Files)
-	if err != nil {
-		return nil, err
-	}
-	w, err := NewWorldAt(ctx, &base, at)
-	if err != nil {
-		return nil, err
-	}
 	w.Settings = on.Env.Settings
 	opt := EvalOptions{}
 	for i := range in.Checkpoints {

@@ -259,16 +259,7 @@ func (h *trainHandler) worldOf(ctx context.Context, j *workqueue.Job, in *trainT
 	if h.world != nil && h.key == string(key) {
 		return h.world, nil
 	}
-	dir, err := os.MkdirTemp("", "gymctl-train-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }() // links: the world has read its files
-	at, err := arena.AtNames(dir, j, in.Files)
-	if err != nil {
-		return nil, err
-	}
-	w, err := arena.NewWorldAt(ctx, cfg, at)
+	w, err := arena.NewWorldOf(ctx, cfg, j, in.Files)
 	if err == nil {
 		h.key, h.world = string(key), w
 	}

@@ -595,7 +595,7 @@ func (t *training) validate(step int64) error {
 	return rundir.WriteBest(t.opt.RunDir, t.best)
 }
 
-// load restores the checkpoint in dir; "" = there is none yet.
+// load restores the checkpoint in dir. It does nothing if dir is "", before the first checkpoint.
 func (t *training) load(dir string) error {
 	if t.opt.Ranks != nil {
 		return t.loadRanks(dir)

@@ -91,8 +91,8 @@ func (r *run) task(ctx context.Context, i int) (workqueue.Task, error) {
 	return t, err
 }
 
-// elsewhere has cell i computed by whoever takes it first: another machine or, if it has workers, this one. The cell is kept
-// when elsewhere returns nil.
+// elsewhere puts cell i into the queue and waits until a worker, or a free slot of this machine, has computed it. If it returns no
+// error, the cell has been kept.
 func (r *run) elsewhere(ctx context.Context, i int) (f finished) {
 	f.i, f.kept = i, true
 	begun := r.opt.Now()
@@ -142,7 +142,8 @@ func (r *run) elsewhere(ctx context.Context, i int) (f finished) {
 	return f
 }
 
-// arrive puts the folder that unpack unpacks for a cell into the place of the cell's own; ok is what unpack returns.
+// arrive calls unpack with a temporary folder and moves what it unpacked into the cell's folder. It does nothing if unpack returns
+// false.
 func arrive(at *place, unpack func(dir string) (ok bool, err error)) error {
 	aside := at.work + ".arriving" // not the folder of another cell: those of a folder are named by their keys
 	if err := os.RemoveAll(aside); err != nil {

@@ -277,8 +277,8 @@ func (r *run) compute(ctx context.Context) error {
 	return nil
 }
 
-// begin returns the next cell to run beside busy others and what computes it, -1 if none can run now. It takes the cell's
-// workers from free.
+// begin chooses the next cell to run while busy others are running, and returns its index and a function that computes it. The index is
+// -1 if no cell can run now. begin subtracts the cell's workers from free.
 func (r *run) begin(ctx context.Context, busy int, free *int) (i int, work func() finished) {
 	if r.remote != nil {
 		if i = r.nextRemote(); i < 0 {
@@ -323,7 +323,7 @@ func (r *run) here(ctx context.Context, i, workers int) finished {
 	return finished{i: i, workers: workers, rows: rows, err: err, wall: r.opt.Now().Sub(begun)}
 }
 
-// nextRemote returns the first cell that can go to the queue, or run alone beside it; -1 if there is none.
+// nextRemote returns the first cell that is ready for the queue or, if it measures time, for this machine. It returns -1 if no cell is.
 func (r *run) nextRemote() int {
 	for i, st := range r.state {
 		if st == waiting && r.ready(i) && !(r.cells[i].Alone && r.alone) {

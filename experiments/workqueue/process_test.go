@@ -97,7 +97,7 @@ func (r *role) play(ctx context.Context) error {
 	}
 	say("url %s", c.URL())
 	go func() {
-		for sleep(ctx, 20*time.Second) == nil { // for whoever looks for the reason of a test that hangs
+		for sleep(ctx, 20*time.Second) == nil { // shows why a test hangs
 			work, _ := c.work.Info(ctx)
 			hands, _ := c.hands.Info(ctx)
 			done, _ := c.done.Info(ctx)
