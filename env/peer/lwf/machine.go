@@ -82,6 +82,7 @@ type Machine struct {
 	ready   []int32 // scratch: jobs that could send
 	chosen  []int32 // scratch: GPUs
 	ended   int     // finished jobs among running
+	kept    []int32 // the GPUs of the results, one job after the other
 }
 
 // NewMachine returns a machine for cfg.
@@ -136,7 +137,7 @@ func (m *Machine) Run(ctx context.Context, jobs []Job, hook func(*Event)) (*Repo
 	}
 	m.report.Steps = m.now + 1
 	r := m.report
-	m.report, m.hook = nil, nil
+	m.report, m.hook, m.kept = nil, nil, nil
 	return r, nil
 }
 
@@ -149,6 +150,7 @@ func (m *Machine) reset(jobs []Job) error {
 	}
 	m.load, m.now = jobs, 0
 	m.report = &Report{Jobs: make([]Result, len(jobs))}
+	workers := 0
 	m.jobs = slices.Grow(m.jobs[:0], len(jobs))[:len(jobs)]
 	m.arrival = m.arrival[:0]
 	for i := range jobs {
@@ -159,8 +161,10 @@ func (m *Machine) reset(jobs []Job) error {
 			gpus: j.gpus[:0], next: j.next[:0], nodes: j.nodes[:0],
 		}
 		m.report.Jobs[i].First = -1
+		workers += w.Workers
 		m.arrival = append(m.arrival, int32(i))
 	}
+	m.kept = make([]int32, 0, workers)
 	slices.SortStableFunc(m.arrival, func(a, b int32) int { return cmp.Compare(jobs[a].Arrival, jobs[b].Arrival) })
 	for g := range m.gpus {
 		m.gpus[g] = gpu{free: m.cfg.Memory, seats: m.gpus[g].seats[:0], end: never}

@@ -65,7 +65,9 @@ func (m *Machine) begin(i int32) {
 	}
 	m.running = append(m.running, i)
 	r := &m.report.Jobs[i]
-	r.Placed, r.Nodes, r.GPUs = m.now, len(j.nodes), slices.Clone(j.gpus)
+	from := len(m.kept)
+	m.kept = append(m.kept, j.gpus...)
+	r.Placed, r.Nodes, r.GPUs = m.now, len(j.nodes), m.kept[from:len(m.kept):len(m.kept)]
 	m.tell(Place, i, 0, 0)
 }
 
