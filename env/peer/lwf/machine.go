@@ -63,8 +63,7 @@ type Machine struct {
 	hook   func(*Event)
 	report *Report
 	random *rand.Rand
-	// given chooses GPUs where place is random, in tests.
-	given func(job int) []int32
+	given  func(job int) []int32 // see Give
 	// stepwise makes the clock step by 1 ms, as the program's does, in tests.
 	stepwise bool
 
@@ -97,6 +96,10 @@ func NewMachine(cfg Config) (*Machine, error) {
 	m.order, m.mean = make([]int32, cfg.Nodes), make([]float64, cfg.Nodes)
 	return m, nil
 }
+
+// Give lets choose choose the GPUs of a job in place of the generator where place is random, as in a recorded run. It is called
+// when enough GPUs have room. nil = the generator.
+func (m *Machine) Give(choose func(job int) []int32) { m.given = choose }
 
 // Run simulates jobs; simultaneous arrivals keep their order. It passes every event to hook, which may be nil. A job that can
 // never be placed is an error. ctx ends the run early. The report is the caller's.

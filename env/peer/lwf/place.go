@@ -89,7 +89,7 @@ func (m *Machine) choose(i int32) bool {
 	switch {
 	case m.k > 0:
 		slices.SortFunc(m.chosen, m.lighter)
-	case m.given != nil:
+	case m.cfg.Place == "random" && m.given != nil:
 		m.chosen = append(m.chosen[:0], m.given(int(i))...)
 	case m.cfg.Place == "random":
 		m.random.Shuffle(len(m.chosen), func(a, b int) { m.chosen[a], m.chosen[b] = m.chosen[b], m.chosen[a] })

@@ -143,7 +143,7 @@ func TestEveryRecordedJob(t *testing.T) {
 					given[at[row["job"]]] = list
 				}
 				if m.cfg.Place == "random" {
-					m.given = func(job int) []int32 { return given[job] }
+					m.Give(func(job int) []int32 { return given[job] })
 				}
 				got, err := m.Run(t.Context(), jobs, nil)
 				if err != nil {
