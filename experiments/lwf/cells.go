@@ -10,10 +10,10 @@ import (
 	"clustergym/experiments/study"
 )
 
-// generated is the label of workloads of our generator, and recorded of those of the authors' generator.
+// generated is the label of workloads of our generator, and theirs of those of the authors' generator.
 const (
-	generated = "generated"
-	theirs    = "authors' generator"
+	generated = "ours"
+	theirs    = "authors'"
 )
 
 // authors is the time in which the jobs of the authors' workloads arrive.

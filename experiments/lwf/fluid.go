@@ -17,12 +17,12 @@ import (
 )
 
 // fluid is env/sim with comm: contention in the table of machines.
-const fluid = "env/sim, fluid, own GPUs"
+const fluid = "env/sim, own"
 
 // machine is a machine of the authors in that table.
 type machine struct{ rule, gpus string }
 
-func (m machine) String() string { return m.rule + ", " + m.gpus + " GPUs" }
+func (m machine) String() string { return m.rule + ", " + m.gpus }
 
 // beside returns the machines that the fluid one is compared with. The first counts transfers as the fluid one counts jobs:
 // whoever is ready sends.
@@ -51,22 +51,35 @@ func playFluid(ctx context.Context, span int64, draw int) ([]study.Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, row("fluid", "jct_s", mean(here), labels(fluid)...))
+		var first []float64 // of the first machine
 		for _, m := range beside() {
 			r, err := p.play(ctx, jobs, m.gpus, placement, m.rule, 0)
 			if err != nil {
 				return nil, err
 			}
-			apart := 0.0
+			there := make([]float64, len(jobs))
 			for i := range jobs {
-				theirs := float64(r.Jobs[i].Finish-jobs[i].Arrival) / 1000
-				apart += math.Abs(here[i]-theirs) / theirs
+				there[i] = float64(r.Jobs[i].Finish-jobs[i].Arrival) / 1000
 			}
-			rows = append(rows, row("fluid", "jct_s", r.MeanJCT(jobs)/1000, labels(m.String())...),
-				row("fluid", "apart", apart/float64(len(jobs)), labels(m.String())...))
+			rows = append(rows, row("fluid", "jct_s", mean(there), labels(m.String())...), row("fluid", "apart", apart(here, there), labels(m.String())...))
+			if first == nil {
+				first = there
+				continue
+			}
+			rows = append(rows, row("fluid", "from_first", apart(there, first), labels(m.String())...))
 		}
+		rows = append(rows, row("fluid", "jct_s", mean(here), labels(fluid)...), row("fluid", "from_first", apart(here, first), labels(fluid)...))
 	}
 	return rows, nil
+}
+
+// apart returns the mean difference of a from b, job by job and without its sign, as a share of b.
+func apart(a, b []float64) float64 {
+	sum := 0.0
+	for i := range a {
+		sum += math.Abs(a[i]-b[i]) / b[i]
+	}
+	return sum / float64(len(a))
 }
 
 func mean(list []float64) float64 {
