@@ -16,9 +16,6 @@ const (
 	theirs    = "authors'"
 )
 
-// authors is the time in which the jobs of the authors' workloads arrive.
-const authors = 12000 // ms
-
 // cells returns the study's units of work.
 func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	files, err := findRecorded(p.Data)
@@ -36,7 +33,7 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 		}})
 	}
 	for d := range s.Draws {
-		play(fmt.Sprintf("play/generated/%d", d), generated, fmt.Sprint(d), d, func() ([]peer.Job, error) { return peer.Generate(authors, uint64(d)), nil })
+		play(fmt.Sprintf("play/generated/%d", d), generated, fmt.Sprint(d), d, func() ([]peer.Job, error) { return peer.Generate(peer.Program, uint64(d)), nil })
 	}
 	for _, o := range files {
 		if o.like160 {
@@ -55,9 +52,25 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 		for d := range s.FluidDraws {
 			all = append(all, study.Cell{
 				Key: fmt.Sprintf("fluid/%d/%d", span, d), Input: []any{method, span, d},
-				Run: func(ctx context.Context, _ *study.Bench) ([]study.Row, error) { return playFluid(ctx, span, d) },
+				Run: func(ctx context.Context, _ *study.Bench) ([]study.Row, error) {
+					return playFluid(ctx, within(span), fmt.Sprint(span), d)
+				},
 			})
 		}
+	}
+	for d := range s.FluidPaperDraws {
+		all = append(all, study.Cell{
+			Key: fmt.Sprintf("fluid/paper/%d", d), Input: []any{method, "paper", d},
+			Run: func(ctx context.Context, _ *study.Bench) ([]study.Row, error) {
+				return playFluid(ctx, peer.Paper, paperSpan, d)
+			},
+		})
+	}
+	for d := range s.PaperDraws {
+		all = append(all, study.Cell{
+			Key: fmt.Sprintf("paper/%d", d), Input: []any{method, d},
+			Run: func(ctx context.Context, _ *study.Bench) ([]study.Row, error) { return playPaper(ctx, d) },
+		})
 	}
 	for _, o := range files {
 		all = append(all, study.Cell{
@@ -119,9 +132,33 @@ func sentBy(jobs []peer.Job, r *peer.Report) float64 {
 	return math.Max(1, sum)
 }
 
+// playPaper plays a workload of the paper's scale, under the rules and placements of its figures.
+func playPaper(ctx context.Context, draw int) ([]study.Row, error) {
+	jobs := peer.Generate(peer.Paper, uint64(draw))
+	var rows []study.Row
+	p := player{}
+	for _, placement := range []string{lwf1, firstFit} {
+		for _, rule := range []string{srsf1, srsf2, ada, adaOrig} {
+			r, err := p.play(ctx, jobs, shared, placement, rule, 0)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, row("paper", "jct_s", r.MeanJCT(jobs)/1000, "placement", placement, "rule", rule, "draw", fmt.Sprint(draw)))
+		}
+	}
+	return rows, nil
+}
+
+// within returns the scale of the authors' program with arrivals within span seconds.
+func within(span int64) peer.Scale {
+	s := peer.Program
+	s.Span = span * 1000
+	return s
+}
+
 // playSpan plays a workload whose jobs arrive within span seconds, placed by LWF-1.
 func playSpan(ctx context.Context, span int64, draw int) ([]study.Row, error) {
-	jobs := peer.Generate(span*1000, uint64(draw))
+	jobs := peer.Generate(within(span), uint64(draw))
 	var rows []study.Row
 	p := player{}
 	for _, rule := range sharing() {
@@ -136,7 +173,7 @@ func playSpan(ctx context.Context, span int64, draw int) ([]study.Row, error) {
 
 // measure measures how fast the machine is.
 func measure(ctx context.Context, _ *study.Bench) ([]study.Row, error) {
-	jobs := peer.Generate(authors, 0)
+	jobs := peer.Generate(peer.Program, 0)
 	iterations := int64(0)
 	for i := range jobs {
 		iterations += jobs[i].Iterations

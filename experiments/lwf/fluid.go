@@ -19,6 +19,9 @@ import (
 // fluid is env/sim with comm: contention in the table of machines.
 const fluid = "env/sim, own"
 
+// paperSpan is the label of workloads of the paper's scale.
+const paperSpan = "1200, ×100"
+
 // machine is a machine of the authors in that table.
 type machine struct{ rule, gpus string }
 
@@ -39,13 +42,13 @@ var fluidPlaces = map[string]string{lwf1: "lwf-1", "LWF-4": "lwf-4", firstFit: "
 func placesOfFluid() []string { return []string{lwf1, "LWF-4", firstFit} }
 
 // playFluid plays a workload here and on the authors' machine.
-func playFluid(ctx context.Context, span int64, draw int) ([]study.Row, error) {
-	jobs := peer.Generate(span*1000, uint64(draw))
+func playFluid(ctx context.Context, scale peer.Scale, span string, draw int) ([]study.Row, error) {
+	jobs := peer.Generate(scale, uint64(draw))
 	var rows []study.Row
 	p := player{}
 	for _, placement := range placesOfFluid() {
 		labels := func(machine string) []string {
-			return []string{"span", fmt.Sprint(span), "placement", placement, "machine", machine, "draw", fmt.Sprint(draw)}
+			return []string{"span", span, "placement", placement, "machine", machine, "draw", fmt.Sprint(draw)}
 		}
 		here, err := playHere(ctx, jobs, fluidPlaces[placement])
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 // small returns settings whose cells take a moment.
 func small(p study.Plan) (settings, error) {
 	s, err := settingsOf(p)
-	s.Draws, s.SpanDraws, s.FluidDraws, s.Spans, s.FluidSpans = 1, 1, 2, []int64{12}, []int64{192}
+	s.PaperDraws, s.Draws, s.SpanDraws, s.FluidDraws, s.Spans, s.FluidSpans = 1, 1, 1, 2, []int64{12}, []int64{192}
 	return s, err
 }
 
@@ -85,7 +85,7 @@ func TestAJobAloneTakesAsLongOnBothMachines(t *testing.T) {
 
 // Own GPUs: no two jobs are on one GPU at the same time.
 func TestOwnGPUsHaveOneJobAtATime(t *testing.T) {
-	jobs := peer.Generate(authors, 7)
+	jobs := peer.Generate(peer.Program, 7)
 	r, err := player{}.play(t.Context(), jobs, own, lwf1, srsf2, 0)
 	if err != nil {
 		t.Fatal(err)

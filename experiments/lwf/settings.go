@@ -12,6 +12,9 @@ type settings struct {
 	SpanDraws  int     `yaml:"span_draws"` // workloads of each
 	FluidSpans []int64 `yaml:"fluid_spans"`
 	FluidDraws int     `yaml:"fluid_draws"`
+	// PaperDraws and FluidPaperDraws are numbers of workloads of the paper's scale, each of which takes a hundred times as long.
+	PaperDraws      int `yaml:"paper_draws"`
+	FluidPaperDraws int `yaml:"fluid_paper_draws"`
 }
 
 // Validate returns an error that names every fault of s, or nil.
@@ -22,6 +25,9 @@ func (s *settings) Validate() error {
 		n   int
 	}{{"draws", s.Draws}, {"span_draws", s.SpanDraws}, {"fluid_draws", s.FluidDraws}} {
 		l.Add(n.n >= 1 && n.n <= 100000, n.key, n.n, "1 to 100000")
+	}
+	for key, n := range map[string]int{"paper_draws": s.PaperDraws, "fluid_paper_draws": s.FluidPaperDraws} {
+		l.Add(n >= 0 && n <= 100000, key, n, "0 to 100000")
 	}
 	for key, list := range map[string][]int64{"spans": s.Spans, "fluid_spans": s.FluidSpans} {
 		l.Add(len(list) > 0, key, list, "one number of seconds or more")

@@ -55,6 +55,8 @@ func (s *settings) tables(p study.Plan) []study.Table {
 		}
 		return ""
 	}
+	inPaper, inPaper1, inPaper2 := placement, against(srsf1), against(srsf2)
+	inPaper1.Paper, inPaper2.Paper = byLWF1(against1.Paper), byLWF1(against2.Paper)
 	few := func(rules ...string) func(map[string]string) bool {
 		return func(l map[string]string) bool { return slices.Contains(rules, l["rule"]) }
 	}
@@ -63,6 +65,10 @@ func (s *settings) tables(p study.Plan) []study.Table {
 			Name: "rules", Title: "When a ready transfer may begin beside others (placed by LWF-1)", From: "plays", Where: map[string]string{"placement": lwf1},
 			By: []string{"jobs", "GPUs", "rule"}, Order: order, Columns: []study.Column{jct, against1, against2},
 			Notes: []string{"GPUs: shared by jobs that take turns, as in the authors' program, or each of one job at a time."},
+		},
+		{
+			Name: "paper", Title: "The same at the paper's scale: a hundred times as many iterations, arrivals within 1,200 s (shared GPUs)",
+			By: []string{"placement", "rule"}, Order: order, Columns: []study.Column{jct, inPaper1, inPaper2, inPaper},
 		},
 		{
 			Name: "questions", Title: "What the published question does (placed by LWF-1)", From: "plays", Where: map[string]string{"placement": lwf1, "GPUs": shared},
@@ -93,7 +99,7 @@ func (s *settings) tables(p study.Plan) []study.Table {
 		},
 		{
 			Name: "fluid", Title: "The authors' machine, which follows transfers, beside env/sim, where jobs on several nodes share links all the time",
-			By: []string{"span", "placement", "machine"}, Order: map[string][]string{"span": spans(s.FluidSpans), "placement": placesOfFluid(), "machine": order["machine"]},
+			By: []string{"span", "placement", "machine"}, Order: map[string][]string{"span": append(spans(s.FluidSpans), paperSpan), "placement": placesOfFluid(), "machine": order["machine"]},
 			Columns: []study.Column{
 				jct,
 				{Title: "env/sim vs it, %", Metric: "jct_s", Stat: study.Percent, Versus: map[string]string{"machine": fluid}, Turned: true, Format: signed},
@@ -106,7 +112,7 @@ func (s *settings) tables(p study.Plan) []study.Table {
 		},
 		{
 			Name: "fluid-placements", Title: "Placements on both machines", From: "fluid", By: []string{"span", "machine", "placement"},
-			Order:   map[string][]string{"span": spans(s.FluidSpans), "placement": placesOfFluid(), "machine": order["machine"]},
+			Order:   map[string][]string{"span": append(spans(s.FluidSpans), paperSpan), "placement": placesOfFluid(), "machine": order["machine"]},
 			Keep:    func(l map[string]string) bool { return l["placement"] != lwf1 && l["machine"] != beside()[1].String() },
 			Columns: []study.Column{againstLWF1},
 		},
@@ -129,6 +135,16 @@ func (s *settings) tables(p study.Plan) []study.Table {
 	return all
 }
 
+// byLWF1 returns the paper's figure of the table of rules for lines of LWF-1.
+func byLWF1(figure func(map[string]string) string) func(map[string]string) string {
+	return func(l map[string]string) string {
+		if l["placement"] != lwf1 {
+			return ""
+		}
+		return figure(map[string]string{"GPUs": shared, "rule": l["rule"]})
+	}
+}
+
 // paperOf returns the paper's figure for the lines of Ada-SRSF on shared GPUs.
 func paperOf(figure string) func(map[string]string) string {
 	return func(l map[string]string) string {
@@ -148,6 +164,19 @@ func claims(p study.Plan) []study.Claim {
 	var all []study.Claim
 	for _, kind := range kinds {
 		of := ""
+		for _, rule := range []string{ada, adaOrig} {
+			if kind == theirs {
+				break
+			}
+			line := map[string]string{"placement": lwf1, "rule": rule}
+			all = append(all,
+				study.Claim{What: "mean JCT of " + rule + " vs SRSF(1), %, the paper's scale", Paper: "−20.1", Table: "paper", Line: line, Column: versus(srsf1)},
+				study.Claim{What: "mean JCT of " + rule + " vs SRSF(2), %, the paper's scale", Paper: "−36.7", Table: "paper", Line: line, Column: versus(srsf2)},
+				study.Claim{
+					What: "mean JCT of first fit / LWF-1, both " + rule + ", the paper's scale", Paper: "1.59×", Table: "paper",
+					Line: map[string]string{"placement": firstFit, "rule": rule}, Column: "/ LWF-1",
+				})
+		}
 		if kind == theirs {
 			of = " (authors' jobs)"
 		}
@@ -175,7 +204,7 @@ func notes(p study.Plan) []string {
 		"Ada-SRSF: the question how much of a transfer is left only reads. published: it also moves the transfer, as in the authors' program. asks all: every transfer on the job's nodes is asked, not that of one node.",
 		"jobs: of our generator, or of the authors'. The paper's +26.2 % of SRSF(2) follows from its other two.",
 		"SRSF(n): at most n transfers on a link. A draw is a workload of 160 jobs, twice Philly's sizes as the authors condensed them.",
-		"Arrivals and iterations are a hundredth of the paper's, as in its authors' program, so ratios can be compared and seconds cannot.",
+		"Arrivals and iterations are a hundredth of the paper's, as in its authors' program, except in the table paper and in lines of 1200 s: ratios can be compared, and seconds cannot.",
 	}
 	if p.Data == "" {
 		all = append(all, "Left out: the workloads of the authors' generator and the comparison with recorded runs, as there is no --data.")

@@ -19,17 +19,29 @@ func Models() []Job {
 // sizes are the workers of the jobs of half a workload, and how many have them: Philly's jobs, as the authors condensed them.
 var sizes = [][2]int{{1, 40}, {2, 7}, {4, 13}, {8, 15}, {16, 4}, {32, 1}}
 
-// Generate returns a workload like the authors': 160 jobs, twice the sizes of half a workload, models and iterations (10 to 60)
-// uniform, arrivals uniform over span milliseconds (theirs is 12,000). Their random numbers are not reproduced.
-func Generate(span int64, seed uint64) []Job {
+// Scale is how long jobs are and how fast they arrive.
+type Scale struct {
+	Span        int64 // in which they arrive, ms
+	Least, Most int64 // iterations
+}
+
+// Program is the scale of the authors' program, and Paper that of their paper, a hundred times as long.
+var (
+	Program = Scale{12_000, 10, 60}
+	Paper   = Scale{1_200_000, 1000, 6000}
+)
+
+// Generate returns a workload like the authors': 160 jobs, twice the sizes of half a workload, with models, iterations and
+// arrivals uniform. Their random numbers are not reproduced.
+func Generate(s Scale, seed uint64) []Job {
 	r := rng.Stream(seed, "peer/lwf/jobs")
 	models := Models()
 	var jobs []Job
-	for _, s := range sizes {
-		for range 2 * s[1] {
+	for _, n := range sizes {
+		for range 2 * n[1] {
 			j := models[r.IntN(len(models))]
-			j.Name, j.Workers = strconv.Itoa(len(jobs)), s[0]
-			j.Arrival, j.Iterations = r.Int64N(span), 10+r.Int64N(51)
+			j.Name, j.Workers = strconv.Itoa(len(jobs)), n[0]
+			j.Arrival, j.Iterations = r.Int64N(s.Span), s.Least+r.Int64N(s.Most-s.Least+1)
 			jobs = append(jobs, j)
 		}
 	}

@@ -291,8 +291,8 @@ func TestWhatEveryRuleKeeps(t *testing.T) {
 }
 
 func TestGeneratedWorkloads(t *testing.T) {
-	a, b := Generate(12000, 1), Generate(12000, 1)
-	if !reflect.DeepEqual(a, b) || reflect.DeepEqual(a, Generate(12000, 2)) {
+	a, b := Generate(Program, 1), Generate(Program, 1)
+	if !reflect.DeepEqual(a, b) || reflect.DeepEqual(a, Generate(Program, 2)) {
 		t.Error("a seed is a workload, and another seed another one")
 	}
 	sizes := map[int]int{}
@@ -420,7 +420,7 @@ func TestAMachineThatIsUsedAgainAllocatesItsReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	jobs := Generate(12000, 1)[60:120]
+	jobs := Generate(Program, 1)[60:120]
 	if n := testing.AllocsPerRun(3, func() {
 		if _, err := m.Run(t.Context(), jobs, nil); err != nil {
 			t.Error(err)
@@ -431,7 +431,7 @@ func TestAMachineThatIsUsedAgainAllocatesItsReport(t *testing.T) {
 }
 
 func Benchmark160Jobs(b *testing.B) {
-	jobs := Generate(12000, 1)
+	jobs := Generate(Program, 1)
 	for _, c := range [][2]string{{"ssf-lwf1-srsf-0-false", "pure"}, {"ssf-lwf1-srsf-1-true", "pure"}, {"ssf-lwf1-srsf-1-true", "orig"}} {
 		b.Run(c[0]+"/"+c[1], func(b *testing.B) {
 			cfg := DefaultConfig()
