@@ -136,15 +136,14 @@ func (r *lwfRun) load(ctx context.Context) error {
 			r.who = append(r.who, [2]string{all[i].User, all[i].VC})
 		}
 	}
-	machine := lwf.DefaultConfig()
-	machine.Nodes, machine.GPUs = r.nodes, r.perNode
+	memory := lwf.DefaultConfig().Memory
 	var never []string
 	lost, total := 0.0, 0.0
 	for i := range r.all {
 		j := &r.all[i]
 		work := float64(j.Iterations*(j.Forward+j.Backward)) * float64(j.Workers)
 		total += work
-		if j.Workers > r.nodes*r.perNode || j.Memory > machine.Memory {
+		if j.Workers > r.nodes*r.perNode || j.Memory > memory {
 			never, lost = append(never, j.Name), lost+work
 			r.at = append(r.at, -1)
 			continue
@@ -155,7 +154,7 @@ func (r *lwfRun) load(ctx context.Context) error {
 	if len(never) == 0 {
 		return nil
 	}
-	sized := fmt.Sprintf("%s (%d GPUs of %d MB)", r.name, r.nodes*r.perNode, machine.Memory)
+	sized := fmt.Sprintf("%s (%d GPUs of %d MB)", r.name, r.nodes*r.perNode, memory)
 	return r.report.refuse(r.cfg, sized, r.name, never, len(r.all), lost/math.Max(1, total))
 }
 

@@ -34,6 +34,7 @@ type job struct {
 	next       []uint8 // by worker
 	nodes      []int32 // in the order in which the workers got them
 	waiting    int     // workers that wait for the others
+	rank       int     // among all placements
 	sending    bool
 	finished   bool
 	sent, rate float64 // MB, and MB a millisecond, of the transfer
@@ -78,10 +79,14 @@ type Machine struct {
 	arrival []int32 // by arrival
 	running []int32 // placed jobs, in order of placement
 	sending []int32 // jobs with a transfer, in order of its start
-	ready   []int32 // scratch: jobs that could send
+	due     []int32 // jobs whose workers have just all ended backward
+	ready   []int32 // jobs that could send, in order
+	stirred []bool  // by node: one of its GPUs may have a task to begin
 	chosen  []int32 // scratch: GPUs
 	ended   int     // finished jobs among running
-	kept    []int32 // the GPUs of the results, one job after the other
+
+	placements int
+	kept       []int32 // the GPUs of the results, one job after the other
 }
 
 // NewMachine returns a machine for cfg.
@@ -94,6 +99,7 @@ func NewMachine(cfg Config) (*Machine, error) {
 	m.gpus = make([]gpu, cfg.Nodes*cfg.GPUs)
 	m.ends, m.sends = make([]int64, cfg.Nodes), make([]int, cfg.Nodes)
 	m.order, m.mean = make([]int32, cfg.Nodes), make([]float64, cfg.Nodes)
+	m.stirred = make([]bool, cfg.Nodes)
 	return m, nil
 }
 
@@ -173,9 +179,10 @@ func (m *Machine) reset(jobs []Job) error {
 		m.gpus[g] = gpu{free: m.cfg.Memory, seats: m.gpus[g].seats[:0], end: never}
 	}
 	for n := range m.order {
-		m.ends[n], m.sends[n], m.order[n] = never, 0, int32(n)
+		m.ends[n], m.sends[n], m.order[n], m.stirred[n] = never, 0, int32(n), false
 	}
 	m.queue, m.running, m.sending, m.ended = m.queue[:0], m.running[:0], m.sending[:0], 0
+	m.due, m.ready, m.placements = m.due[:0], m.ready[:0], 0
 	m.random = rng.Stream(m.cfg.Seed, "peer/lwf")
 	return nil
 }
@@ -241,14 +248,16 @@ func (m *Machine) finishOn(n int32) {
 		} else {
 			took = w.Backward
 			j.next[g.now.worker] = waits
-			j.waiting++
+			if j.waiting++; j.waiting == len(j.gpus) {
+				m.due = append(m.due, i)
+			}
 		}
 		g.end = never
 		g.load -= float64(took)
 		j.remaining -= took
 		m.report.Busy += took
 	}
-	m.ends[n] = least
+	m.ends[n], m.stirred[n] = least, true
 }
 
 // sent ends the transfer of job i, and with it the iteration.
@@ -278,6 +287,14 @@ func (m *Machine) iterate(i int32) {
 	for k, g := range j.gpus {
 		j.next[k] = forward
 		m.gpus[g].ready++
+	}
+	m.stir(i)
+}
+
+// stir notes that GPUs of job i may have a task to begin.
+func (m *Machine) stir(i int32) {
+	for _, n := range m.jobs[i].nodes {
+		m.stirred[n] = true
 	}
 }
 
@@ -318,6 +335,10 @@ func (m *Machine) next() int64 {
 // compute lets every idle GPU begin the task with the least key; with equal keys, that of the job that was placed first.
 func (m *Machine) compute() {
 	for _, n := range m.order {
+		if !m.stirred[n] {
+			continue
+		}
+		m.stirred[n] = false
 		for k := range m.cfg.GPUs {
 			at := int(n)*m.cfg.GPUs + k
 			g := &m.gpus[at]

@@ -64,6 +64,9 @@ func (m *Machine) begin(i int32) {
 		m.gpus[g].load += add
 	}
 	m.running = append(m.running, i)
+	j.rank = m.placements
+	m.placements++
+	m.stir(i)
 	r := &m.report.Jobs[i]
 	from := len(m.kept)
 	m.kept = append(m.kept, j.gpus...)

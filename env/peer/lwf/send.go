@@ -2,37 +2,39 @@ package lwf
 
 import "slices"
 
-// synchronise collects in m.ready the jobs whose workers have all ended backward, in the order in which they may send. The
-// iteration of a job on one node ends here, in no time.
+// synchronise adds the jobs whose workers have just all ended backward to m.ready, in the order in which they may send. Their keys
+// do not change until then. The iteration of a job on one node ends here, in no time.
 func (m *Machine) synchronise() {
-	m.ready = m.ready[:0]
-	for _, i := range m.running {
-		j := &m.jobs[i]
-		if j.waiting < len(j.gpus) || j.sending || j.finished {
-			continue
-		}
-		if len(j.nodes) == 1 {
+	if len(m.due) > 1 {
+		slices.SortFunc(m.due, func(a, b int32) int { return m.jobs[a].rank - m.jobs[b].rank })
+	}
+	for _, i := range m.due {
+		if len(m.jobs[i].nodes) == 1 {
 			m.iterate(i)
 			continue
 		}
-		m.ready = append(m.ready, i)
-	}
-	slices.SortStableFunc(m.ready, func(a, b int32) int {
-		x, y := m.key(a), m.key(b)
-		switch {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
+		at := len(m.ready)
+		for at > 0 && m.sooner(i, m.ready[at-1]) {
+			at--
 		}
-		return 0
-	})
+		m.ready = slices.Insert(m.ready, at, i)
+	}
+	m.due = m.due[:0]
+}
+
+// sooner reports whether ready job a comes before ready job b: by key, then by placement.
+func (m *Machine) sooner(a, b int32) bool {
+	if x, y := m.key(a), m.key(b); x != y {
+		return x < y
+	}
+	return m.jobs[a].rank < m.jobs[b].rank
 }
 
 // send begins the transfers of ready jobs that may begin, and updates the rates of all. Whoever begins counts at once for the
 // next. It reports whether the next millisecond can change something although nothing ends.
 func (m *Machine) send() (again bool) {
 	began := false
+	refused := m.ready[:0]
 	for _, i := range m.ready {
 		j := &m.jobs[i]
 		c := 0
@@ -45,6 +47,7 @@ func (m *Machine) send() (again bool) {
 			again = again || !begins && m.cfg.Question == "orig" // asked again, it moves the transfer again
 		}
 		if !begins {
+			refused = append(refused, i)
 			continue
 		}
 		began = true
@@ -55,17 +58,13 @@ func (m *Machine) send() (again bool) {
 		}
 		m.tell(SendStart, i, 0, 0)
 	}
+	m.ready = refused
 	// A refused job may ask about a transfer that has only just begun.
-	again = again || began && m.cfg.Adaptive && m.refused()
+	again = again || began && m.cfg.Adaptive && len(refused) > 0
 	for _, i := range m.sending {
 		m.update(i)
 	}
 	return again
-}
-
-// refused reports whether a ready job does not send.
-func (m *Machine) refused() bool {
-	return slices.ContainsFunc(m.ready, func(i int32) bool { return !m.jobs[i].sending })
 }
 
 // update sets the rate and the end of i's transfer from now on.
