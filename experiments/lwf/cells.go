@@ -69,7 +69,7 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	for d := range s.PaperDraws {
 		all = append(all, study.Cell{
 			Key: fmt.Sprintf("paper/%d", d), Input: []any{method, d},
-			Run: func(ctx context.Context, _ *study.Bench) ([]study.Row, error) { return playPaper(ctx, d) },
+			Run: func(ctx context.Context, _ *study.Bench) ([]study.Row, error) { return playPaper(ctx, peer.Paper, d) },
 		})
 	}
 	for _, o := range files {
@@ -133,8 +133,8 @@ func sentBy(jobs []peer.Job, r *peer.Report) float64 {
 }
 
 // playPaper plays a workload of the paper's scale, under the rules and placements of its figures.
-func playPaper(ctx context.Context, draw int) ([]study.Row, error) {
-	jobs := peer.Generate(peer.Paper, uint64(draw))
+func playPaper(ctx context.Context, scale peer.Scale, draw int) ([]study.Row, error) {
+	jobs := peer.Generate(scale, uint64(draw))
 	var rows []study.Row
 	p := player{}
 	for _, placement := range []string{lwf1, firstFit} {
