@@ -9,11 +9,11 @@ import (
 
 	"clustergym/configs"
 	"clustergym/env/heuristic"
-	"clustergym/env/peer/dally"
 	"clustergym/env/rollout"
 	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
+	"clustergym/experiments/simulate"
 	"clustergym/experiments/workload"
 	"clustergym/traces/profile"
 	"clustergym/traces/synth"
@@ -120,7 +120,7 @@ func policyNames(word string) (names []string) {
 // simPolicies completes sim --policy.
 func simPolicies(c *cobra.Command, word string) []string {
 	if c.Flags().Changed("peer") {
-		return dally.Policies()
+		return simulate.PeerPolicies(c.Flag("peer").Value.String())
 	}
 	names := policyNames(strings.TrimPrefix(word, rollout.Prefix))
 	return append(names, lookingNames(word, names)...)

@@ -48,6 +48,8 @@ func TestCompletionOfValues(t *testing.T) {
 		{"eval --policies |rollout:s", "rollout:sjf+skip rollout:sjf@slots rollout:smallest@slots rollout:srtf+skip", "rollout:srtf+strict rollout:smallest-preempt", noFiles},
 		{"eval --set |eval.rollout.objective=", "eval.rollout.objective=jct eval.rollout.objective=slowdown", "", noFiles},
 		{"sim --peer dally-published --policy |t", "tiresias", "tetris", noFiles},
+		{"sim --peer lwf-pure --policy |ssf-l", "ssf-lwf1-srsf-1-true ssf-lwf1-srsf-0-false", "ssf-bp-srsf-1-true dally", noFiles},
+		{"sim --peer |lwf", "lwf-pure lwf-orig lwf-pureall", "dally-published", noFiles},
 		{"sim --admission |s", "strict skip", "", noFiles},
 		{"sim --backfill |", "none easy conservative", "", noFiles},
 		{"sim --placement |first", "first-fit first-available", "rack", noFiles},

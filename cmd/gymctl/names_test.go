@@ -29,6 +29,7 @@ func TestEveryKindOfNameHasASuggestion(t *testing.T) {
 		{"sim --cluster phily-192", "philly-192"},
 		{"sim --peer dally-waitng-only", "dally-waiting-only"},
 		{"sim --peer dally-published --policy daly --cluster dally:1x1", "dally"},
+		{"sim --peer lwf-pure --policy ssf-lwf1-srsf-1-tru --cluster 1x2", "ssf-lwf1-srsf-1-true"},
 		{"sim --peer dally-published --policy dally --cluster dally:1x1 --net slwo", "slow"},
 		{"sim --set simulator.com=tree", "comm"},
 		{"sim --set policy.plcement=rack", "placement"},

@@ -59,8 +59,9 @@ or processors), swf-N (the same), NxG (N nodes of G GPUs in one rack), dally:RxM
 Interference: ` + workload.InterferenceForms + `.
 
 --peer runs the workload on another published simulator, rebuilt from its rules, instead of this one:
-dally-waiting-only and dally-published are that of Dally's authors, with the policies dally, tiresias and gandiva
-(docs/schedulers.md).
+dally-waiting-only and dally-published are that of Dally's authors, with the policies dally, tiresias and gandiva;
+lwf-pure, lwf-orig and lwf-pureall that of LWF's, with policies ORDER-PLACE-TASKS-THRESHOLD-ADAPTIVE, as
+ssf-lwf1-srsf-1-true for Ada-SRSF (docs/schedulers.md).
 
 --set changes settings without a flag; settings and their defaults:
 
@@ -73,7 +74,8 @@ dally-waiting-only and dally-published are that of Dally's authors, with the pol
   gymctl sim --trace jobs.csv.gz --cluster 16x8 --policy fifo,srtf --html schedule.html
   gymctl sim --jobs 12 --cluster pool:8 --policy exact,fifo,sjf+skip
   gymctl sim --jobs 400 --cluster 16x4 --policy sjf+skip,rollout:sjf+skip --budget 64
-  gymctl sim --set trace.synth.profile=dally --jobs 200 --cluster dally:4x4 --peer dally-waiting-only --policy dally,tiresias`,
+  gymctl sim --set trace.synth.profile=dally --jobs 200 --cluster dally:4x4 --peer dally-waiting-only --policy dally,tiresias
+  gymctl sim --jobs 200 --mix lwf --cluster lwf-16x4 --peer lwf-pure --policy ssf-lwf1-srsf-1-true,ssf-lwf1-srsf-0-false`,
 		Args:              args(0, 1, "one FILE, or none"),
 		ValidArgsFunction: oneFile,
 		RunE: func(c *cobra.Command, files []string) error {

@@ -22,13 +22,13 @@ var (
 // peerFlags are the flags of sim --peer.
 func peerFlags(c *cobra.Command, cfg *simulate.Config) {
 	f, p := c.Flags(), &cfg.Peer
-	f.StringVar(&p.Name, "peer", p.Name, "run another published simulator instead of this one: `NAME`, "+strings.Join(simulate.PeerNames(), " or "))
-	f.StringVar(&p.Net, "net", p.Net, "with --peer: cost of communication: slow (rings of 600, 25 and 10 GB/s in a machine, a rack and between racks), one (none) or a network of --factors")
-	f.StringVar(&p.Factors, "factors", p.Factors, "with --peer: table `FILE` of factors, with net, model, shape and factor in its header")
-	f.StringVar(&p.Timers, "timers", p.Timers, "with --peer, policy dally: for how many leases to decline a rack and the network, as 5/10, or auto")
-	f.DurationVar(&p.Lease, "lease", p.Lease, "with --peer: how long a job keeps its GPUs at a time")
-	f.Int64Var(&p.Granularity, "granularity", p.Granularity, "with --peer: iterations of a block, per GPU")
-	f.IntVar(&p.History, "history", p.History, "with --peer, policy dally: how many leases the tuner of timers looks back")
+	f.StringVar(&p.Name, "peer", p.Name, "run another published simulator instead of this one: `NAME`, one of "+strings.Join(simulate.PeerNames(), ", "))
+	f.StringVar(&p.Net, "net", p.Net, "with --peer dally-…: cost of communication: slow (rings of 600, 25 and 10 GB/s in a machine, a rack and between racks), one (none) or a network of --factors")
+	f.StringVar(&p.Factors, "factors", p.Factors, "with --peer dally-…: table `FILE` of factors, with net, model, shape and factor in its header")
+	f.StringVar(&p.Timers, "timers", p.Timers, "with --peer dally-…, policy dally: for how many leases to decline a rack and the network, as 5/10, or auto")
+	f.DurationVar(&p.Lease, "lease", p.Lease, "with --peer dally-…: how long a job keeps its GPUs at a time")
+	f.Int64Var(&p.Granularity, "granularity", p.Granularity, "with --peer dally-…: iterations of a block, per GPU")
+	f.IntVar(&p.History, "history", p.History, "with --peer dally-…, policy dally: how many leases the tuner of timers looks back")
 	complete(c, "peer", simulate.PeerNames()...)
 	complete(c, "net", "slow", "one")
 	complete(c, "timers", "auto", "5/10")

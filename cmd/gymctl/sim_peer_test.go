@@ -78,7 +78,7 @@ func TestSimPeerMistakes(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "jobs.csv", peerJobs)
 	for args, want := range map[string]string{
-		"--peer dally": `--peer: got "dally", want one of dally-waiting-only, dally-published; did you mean dally-waiting-only?`,
+		"--peer dally": `--peer: got "dally", want one of dally-waiting-only, dally-published, lwf-pure, lwf-orig, lwf-pureall; did you mean dally-waiting-only?`,
 		"--peer dally-published --policy sjf --cluster dally:1x1": `--policy: got "sjf", want one of dally, tiresias, gandiva, which the machine dally-published knows`,
 		"--peer dally-published --policy dally --cluster pool:8":  "--cluster: got pool:8, want racks of equally many machines of eight GPUs for this machine, as dally:4x4",
 		"--timers 5/10": "--timers goes with --peer; want --peer dally-waiting-only, or not --timers",

@@ -7,6 +7,7 @@ import (
 	"clustergym/experiments/dally"
 	"clustergym/experiments/estimates"
 	"clustergym/experiments/lookahead"
+	"clustergym/experiments/lwf"
 	"clustergym/experiments/metascheduler"
 	"clustergym/experiments/rlscheduler"
 	"clustergym/experiments/run"
@@ -19,7 +20,7 @@ import (
 
 // All returns the studies: those that reproduce a paper and our own, in the order of gymctl experiment list.
 func All() []study.Study {
-	return []study.Study{worlrtgs.Study(), topdrl.Study(), dally.Study(), metascheduler.Study(), estimates.Study(), rlscheduler.Study(), lookahead.Study()}
+	return []study.Study{worlrtgs.Study(), topdrl.Study(), dally.Study(), metascheduler.Study(), estimates.Study(), rlscheduler.Study(), lwf.Study(), lookahead.Study()}
 }
 
 // find returns the study called name.

@@ -72,8 +72,16 @@ type refusedPeer struct {
 	before int
 }
 
-// runPeer is Run on the machine of Dally's authors. cfg must be valid.
+// runPeer is Run on a peer's machine. cfg must be valid.
 func runPeer(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
+	if question := lwfQuestion(cfg.Peer.Name); question != "" {
+		return runLWF(ctx, cfg, question, hooks)
+	}
+	return runDally(ctx, cfg, hooks)
+}
+
+// runDally is Run on the machine of Dally's authors.
+func runDally(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	r := &peerRun{cfg: &cfg, hooks: hooks, report: &Report{}}
 	var err error
 	if r.spec, err = workload.ClusterSpec(cfg.Cluster); err != nil {
@@ -250,16 +258,21 @@ func (r *peerRun) refuse() error {
 	if len(never) == 0 {
 		return nil
 	}
-	what := fmt.Sprintf("%d of %s", len(never), workload.Plural(len(never)+len(kept), "job", "jobs"))
-	if r.cfg.FailRefused || len(kept) == 0 {
-		return workload.Mistake("%s can never fit cluster %s (%d GPUs): %s; want a larger cluster", what, r.spec.Name, all, listIDs(never[:min(namedJobs, len(never))], len(never)))
-	}
 	if total > 0 {
-		r.report.refusedShare = lost / total
+		lost /= total
 	}
-	r.report.note("%s refused, because cluster %s can never hold them: %s",
-		workload.Part(len(never), len(never)+len(kept), r.report.refusedShare), r.spec.Name, listIDs(never[:min(namedJobs, len(never))], len(never)))
-	r.report.refused = never
+	return r.report.refuse(r.cfg, fmt.Sprintf("%s (%d GPUs)", r.spec.Name, all), r.spec.Name, never, len(never)+len(kept), lost)
+}
+
+// refuse notes the jobs, of n, that a peer's machine can never hold. share is theirs of the GPU time. It returns a mistake if no
+// job remains, or if cfg wants one. sized is the name of the cluster with its size.
+func (r *Report) refuse(cfg *Config, sized, name string, never []string, n int, share float64) error {
+	ids := listIDs(never[:min(namedJobs, len(never))], len(never))
+	if cfg.FailRefused || len(never) == n {
+		return workload.Mistake("%d of %s can never fit cluster %s: %s; want a larger cluster", len(never), workload.Plural(n, "job", "jobs"), sized, ids)
+	}
+	r.refused, r.refusedShare = never, share
+	r.note("%s refused, because cluster %s can never hold them: %s", workload.Part(len(never), n, share), name, ids)
 	return nil
 }
 
@@ -286,7 +299,7 @@ func (r *peerRun) run(ctx context.Context, policy string) error {
 		w := &watch{tell: r.hooks.Progress, at: Progress{Policy: policy, Run: len(r.report.Runs), Runs: len(r.cfg.Policies), Jobs: len(r.jobs)}}
 		observe = func(e *dally.Event) {
 			log.observe(e)
-			w.event(e)
+			w.event(time.Duration(e.At*1e9), e.Kind == dally.Finish)
 		}
 	}
 	found, err := dally.Run(ctx, r.jobs, r.factors, cfg, observe)

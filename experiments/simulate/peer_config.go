@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"clustergym/env/peer/dally"
+	"clustergym/env/peer/lwf"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 )
@@ -34,10 +35,32 @@ func defaultPeerConfig() PeerConfig {
 }
 
 // PeerNames returns the names of the machines that can run.
-func PeerNames() []string { return []string{"dally-waiting-only", "dally-published"} }
+func PeerNames() []string {
+	return []string{"dally-waiting-only", "dally-published", "lwf-pure", "lwf-orig", "lwf-pureall"}
+}
 
-// peerPolicies returns the names of their schedulers.
-func peerPolicies() []string { return dally.Policies() }
+// PeerPolicies returns names of the schedulers of a machine. That of LWF has more: all with other words in their places.
+func PeerPolicies(name string) []string {
+	if lwfQuestion(name) != "" {
+		return lwfPolicies()
+	}
+	return dally.Policies()
+}
+
+// notDally adds a fault for each of Dally's settings that does not have its default. The machine called name has no such
+// settings.
+func (c *PeerConfig) notDally(l *fault.List, name string) {
+	d := defaultPeerConfig()
+	for _, k := range []struct {
+		key       string
+		got, want any
+	}{
+		{"net", c.Net, d.Net}, {"factors", c.Factors, d.Factors}, {"timers", c.Timers, d.Timers}, {"lease", c.Lease, d.Lease},
+		{"granularity", c.Granularity, d.Granularity}, {"history", c.History, d.History},
+	} {
+		l.Add(k.got == k.want, "peer."+k.key, k.got, "it left out: the machine "+name+" has no such setting")
+	}
+}
 
 // Validate returns an error that names every fault of c, or nil.
 func (c *PeerConfig) Validate() error {
@@ -73,7 +96,18 @@ func (c *Config) validatePeer(l *fault.List) {
 		return
 	}
 	for i, p := range c.Policies {
-		l.Add(slices.Contains(peerPolicies(), p), fmt.Sprintf("policies[%d]", i), p, "one of "+strings.Join(peerPolicies(), ", ")+", which the machine "+c.Peer.Name+" knows"+nearest.Meant(p, peerPolicies()))
+		key := fmt.Sprintf("policies[%d]", i)
+		if lwfQuestion(c.Peer.Name) != "" {
+			rules := lwf.DefaultConfig()
+			err := rules.SetAlgorithm(p)
+			l.Add(err == nil, key, p, "ORDER-PLACE-TASKS-THRESHOLD-ADAPTIVE, as "+lwfPolicies()[0]+nearest.Meant(p, lwfPolicies()))
+			continue
+		}
+		known := dally.Policies()
+		l.Add(slices.Contains(known, p), key, p, "one of "+strings.Join(known, ", ")+", which the machine "+c.Peer.Name+" knows"+nearest.Meant(p, known))
+	}
+	if lwfQuestion(c.Peer.Name) != "" {
+		c.Peer.notDally(l, c.Peer.Name)
 	}
 	l.Add(c.Horizon == 0, "horizon", c.Horizon, "0s: the machine "+c.Peer.Name+" runs until all jobs have ended")
 	l.Add(c.Warmup == 0, "warmup", c.Warmup, "0: the machine "+c.Peer.Name+" counts all jobs")

@@ -3,7 +3,6 @@ package simulate
 import (
 	"time"
 
-	"clustergym/env/peer/dally"
 	"clustergym/env/sim"
 )
 
@@ -44,11 +43,10 @@ func (w *watch) Observe(v *sim.View, p *sim.Point) error {
 }
 
 // event is Observe for an event of a peer's machine, which does not tell its queue.
-func (w *watch) event(e *dally.Event) {
-	if e.Kind == dally.Finish {
+func (w *watch) event(at time.Duration, finish bool) {
+	if finish {
 		w.at.Ended++
 	}
-	at := time.Duration(e.At * 1e9)
 	if w.points == 0 {
 		w.first = at
 	}

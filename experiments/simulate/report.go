@@ -36,7 +36,8 @@ type Result struct {
 	Events    int             `json:"events"`
 	WallS     float64         `json:"wall_s"`
 	Proven    *bool           `json:"proven_optimal,omitempty"` // only policies that search: whether the schedule is an optimum
-	Peer      *Peer           `json:"peer,omitempty"`           // only from a peer's machine
+	Peer      *Peer           `json:"peer,omitempty"`           // only from the machine of Dally's authors
+	LWF       *LWF            `json:"lwf,omitempty"`            // only from the machine of LWF's authors
 
 	knows bool // it knows the workload beforehand
 }

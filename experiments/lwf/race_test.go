@@ -1,0 +1,5 @@
+//go:build race
+
+package lwf
+
+const raced = true
