@@ -126,3 +126,122 @@ func TestTheRecordedWays(t *testing.T) {
 		t.Errorf("%d cases, want 236", len(all))
 	}
 }
+
+// jobs reads a file of jobs.
+func jobs(t testing.TB, name string) (all []Job) {
+	t.Helper()
+	for _, r := range rows(t, "jobs_"+name+".csv") {
+		j := Job{ID: r["job_id"], Submit: int64(whole(t, r["submit"])), Run: int64(whole(t, r["duration"])), GPUs: whole(t, r["gpus"]), Pool: whole(t, r["pool"]), Wait: int64(whole(t, r["wait_column"]))}
+		if j.Run == -1 {
+			j.Run = 10
+		}
+		j.Known = j.Run
+		all = append(all, j)
+	}
+	return all
+}
+
+// started is a job's start, end and nodes.
+type started struct {
+	id         string
+	start, end int64
+	nodes      string
+}
+
+// log makes m write down the jobs that start.
+func log(m *Machine) *[]started {
+	var got []started
+	m.OnStart = func(job int, at int64, parts []Part) {
+		j := &m.jobs[job]
+		got = append(got, started{j.ID, at, at + j.Run, text(parts, m.cluster.Pools[j.Pool].First)})
+	}
+	return &got
+}
+
+// window returns the jobs of a row of the recorded runs; on Philly, which has one pool, the column means nothing.
+func window(t testing.TB, all []Job, r map[string]string, length int) []Job {
+	t.Helper()
+	from := whole(t, r["start_index"])
+	return all[from:min(from+length, len(all))]
+}
+
+// same compares a figure with one of nine digits.
+func same(got float64, want string) bool {
+	return fmt.Sprintf("%.9g", got) == want
+}
+
+// Every run of every base policy that runs: all starts, ends, nodes and their order, and the means.
+func TestTheRecordedRuns(t *testing.T) {
+	schedules := map[string][]started{}
+	for _, r := range rows(t, "schedules.csv.gz") {
+		key := r["cluster"] + " " + r["jobs"] + " " + r["start_index"] + " " + r["policy"] + " " + r["backfill"]
+		schedules[key] = append(schedules[key], started{r["job_id"], int64(whole(t, r["start"])), int64(whole(t, r["end"])), r["nodes"]})
+	}
+	files := map[string][]Job{}
+	played, crashed, failed := 0, 0, 0
+	for _, r := range rows(t, "windows.csv") {
+		key := r["cluster"] + " " + r["jobs"] + " " + r["start_index"] + " " + r["policy"] + " " + r["backfill"]
+		rule, err := NewRule(r["policy"])
+		if err != nil {
+			crashed++
+			if !strings.Contains(r["error"], "AttributeError") {
+				t.Errorf("%s: no such rule, but the program has no AttributeError: %s", key, r["error"])
+			}
+			continue
+		}
+		if files[r["jobs"]] == nil {
+			files[r["jobs"]] = jobs(t, r["jobs"])
+		}
+		c, err := NewCluster(r["cluster"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := window(t, files[r["jobs"]], r, whole(t, r["length"]))
+		if len(c.Pools) == 1 {
+			of = append([]Job(nil), of...)
+			for i := range of {
+				of[i].Pool = 0
+			}
+		}
+		m := NewMachine(c, r["backfill"] == "1")
+		got := log(m)
+		stopped := func() (stopped bool) {
+			defer func() { stopped = recover() != nil }()
+			m.Reset(of)
+			Play(m, rule, nil)
+			return false
+		}()
+		if asserts := strings.Contains(r["error"], "AssertionError"); asserts || stopped {
+			failed++
+			if !asserts || !stopped {
+				t.Errorf("%s: stopped %v, want %s", key, stopped, r["error"])
+			}
+			continue
+		}
+		played++
+		want := schedules[key]
+		if len(*got) != len(want) || len(want) == 0 {
+			t.Errorf("%s: %d jobs start, want %d", key, len(*got), len(want))
+			continue
+		}
+		for i := range want {
+			if (*got)[i] != want[i] {
+				t.Errorf("%s: start %d is %v, want %v", key, i, (*got)[i], want[i])
+				break
+			}
+		}
+		if r["error"] != "" {
+			continue // it has no means
+		}
+		s := m.Score()
+		for name, metric := range map[string]string{"bsld10": "bsld", "wait": "wait", "turnaround": "jct", "neg_util": "utilisation", "slowdown": "slowdown"} {
+			if v := s.Of(metric, c.GPUs()); !same(v, r[name]) {
+				t.Errorf("%s: %s %.9g, want %s", key, name, v, r[name])
+			}
+		}
+		if fmt.Sprint(s.Jobs, s.End) != r["scheduled"]+" "+r["last_end_minus_first_submit"] {
+			t.Errorf("%s: %d jobs to %d, want %s to %s", key, s.Jobs, s.End, r["scheduled"], r["last_end_minus_first_submit"])
+		}
+	}
+	t.Logf("%d runs are equal, %d raise an error there and here, %d have a policy that crashes", played, failed, crashed)
+}
