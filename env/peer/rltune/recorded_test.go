@@ -245,3 +245,130 @@ func TestTheRecordedRuns(t *testing.T) {
 	}
 	t.Logf("%d runs are equal, %d raise an error there and here, %d have a policy that crashes", played, failed, crashed)
 }
+
+// The agent's path without back-filling or the integer programme, with base fcfs: who starts when and where by three rules over slots, their
+// means and rewards, and the recorded rows.
+func TestTheRecordedSlotRules(t *testing.T) {
+	schedules := map[string][]started{}
+	for _, r := range rows(t, "slot_rules_schedules.csv.gz") {
+		key := r["cluster"] + " " + r["jobs"] + " " + r["start_index"] + " " + r["rule"]
+		schedules[key] = append(schedules[key], started{r["job_id"], int64(whole(t, r["start"])), int64(whole(t, r["end"])), r["nodes"]})
+	}
+	shown := map[string][]map[string]string{}
+	for _, r := range rows(t, "observations.csv") {
+		key := r["cluster"] + " " + r["jobs"] + " " + r["start_index"] + " " + r["decision"]
+		shown[key] = append(shown[key], r)
+	}
+	looked := 0
+	for _, r := range rows(t, "slot_rules.csv") {
+		key := r["cluster"] + " " + r["jobs"] + " " + r["start_index"] + " " + r["rule"]
+		c, err := NewCluster(r["cluster"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := append([]Job(nil), window(t, jobs(t, r["jobs"]), r, 256)...)
+		if len(c.Pools) == 1 {
+			for i := range of {
+				of[i].Pool = 0
+			}
+		}
+		fcfs, err := NewRule("fcfs")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := NewMachine(c, false)
+		m.Reset(of)
+		Play(m, fcfs, nil)
+		base := m.Score()
+		got := log(m)
+		m.Reset(of)
+		var o Observer
+		k := 0
+		for ; !m.Done(); k++ {
+			fcfs.Sort(m)
+			all, visible := o.Look(m)
+			if r["rule"] == "mod7" {
+				for _, want := range shown[strings.Join([]string{r["cluster"], r["jobs"], r["start_index"], fmt.Sprint(k)}, " ")] {
+					looked++
+					slot := whole(t, want["slot"])
+					if g := fmt.Sprintf("%d %d %s", m.Now(), visible, m.Job(slot).ID); g != want["now"]+" "+want["visible"]+" "+want["job_id"] {
+						t.Errorf("%s, decision %d, slot %d: %s, want %s of %s at %s", key, k, slot, g, want["job_id"], want["visible"], want["now"])
+					}
+					for f := range Features {
+						name := fmt.Sprintf("f%d", f+1)
+						if v := all[slot*Features+f]; fmt.Sprintf("%.12g", v) != want[name] {
+							t.Errorf("%s, decision %d, slot %d of %d: %s is %.12g, want %s", key, k, slot, visible, name, v, want[name])
+						}
+					}
+				}
+			}
+			slot := 0
+			switch r["rule"] {
+			case "last":
+				slot = visible - 1
+			case "mod7":
+				slot = 7 * k % visible
+			}
+			m.Commit(slot, nil)
+		}
+		agent := m.Score()
+		if fmt.Sprint(k, agent.Jobs) != r["decisions"]+" "+r["scheduled"] {
+			t.Errorf("%s: %d decisions, %d jobs, want %s and %s", key, k, agent.Jobs, r["decisions"], r["scheduled"])
+		}
+		a, b := base.Of("bsld", c.GPUs()), agent.Of("bsld", c.GPUs())
+		if !same(a, r["bsld10_fcfs"]) || !same(b, r["bsld10_rule"]) || !same(Reward(a, b), r["reward"]) {
+			t.Errorf("%s: %.9g, %.9g, reward %.9g, want %s, %s, %s", key, a, b, Reward(a, b), r["bsld10_fcfs"], r["bsld10_rule"], r["reward"])
+		}
+		if r["rule"] == "slot0" {
+			continue // its schedule is that of fcfs
+		}
+		want := schedules[key]
+		if len(*got) != len(want) {
+			t.Fatalf("%s: %d starts, want %d", key, len(*got), len(want))
+		}
+		for i := range want {
+			if (*got)[i] != want[i] {
+				t.Errorf("%s: start %d is %v, want %v", key, i, (*got)[i], want[i])
+				break
+			}
+		}
+	}
+	if looked != 558 {
+		t.Errorf("%d recorded rows, want 558", looked)
+	}
+}
+
+// Every recorded decision of the integer programme: all objectives, and the way that is chosen.
+func TestTheRecordedProgrammes(t *testing.T) {
+	all := rows(t, "milp_cases.csv")
+	var o Programme
+	for i, r := range all {
+		state := partsOf(t, r["pool_free"])
+		nodes := 0
+		for _, s := range state {
+			nodes = max(nodes, int(s.Node)+1)
+		}
+		free := make([]int32, nodes)
+		for _, s := range state {
+			free[s.Node] = s.GPUs
+		}
+		var ways [][]Part
+		var values []string
+		next := whole(t, r["next_request"])
+		for _, w := range strings.Split(r["ways"], "|") {
+			ways = append(ways, partsOf(t, w))
+		}
+		for _, w := range ways {
+			values = append(values, fmt.Sprintf("%.6g", o.Objective(free, nil, w, next)))
+		}
+		if got := strings.Join(values, "|"); got != r["objectives"] {
+			t.Errorf("row %d: objectives %s, want %s", i, got, r["objectives"])
+		}
+		if got := o.Choose(free, ways, next, true); fmt.Sprint(got) != r["chosen"] {
+			t.Errorf("row %d: way %d, want %s", i, got, r["chosen"])
+		}
+	}
+	if len(all) != 228 {
+		t.Errorf("%d decisions, want 228", len(all))
+	}
+}

@@ -233,10 +233,21 @@ func least(f *Finder) bool {
 	return true
 }
 
-// Count returns how many ways of each tier there are, at most most of each; most 0 = all.
+// Count returns how many ways of each tier there are, at most most of tier 1 and one of tier 2; most 0 = all.
 func (f *Finder) Count(p *Pool, free []int32, gpus, most int) (tier1, tier2 int) {
-	f.most, f.visit = most, count
+	return f.count(p, free, gpus, most, true)
+}
+
+// count is Count with tier 2 only if wide, and of that at most one if most is not 0.
+func (f *Finder) count(p *Pool, free []int32, gpus, most int, wide bool) (tier1, tier2 int) {
+	f.most, f.visit = most, tallied
 	for tier := range 2 {
+		if tier == 1 {
+			if !wide {
+				break
+			}
+			f.most = min(most, 1)
+		}
 		f.tier2, f.tally = tier == 1, 0
 		for i := range p.Blocks {
 			b := &p.Blocks[i]
@@ -270,7 +281,7 @@ func (f *Finder) may(p *Pool, i int, free []int32, gpus, tier int) bool {
 	return gpus > b.needs(gpus) && b.needs(gpus) < b.Nodes // a GPU for each node
 }
 
-func count(f *Finder) bool {
+func tallied(f *Finder) bool {
 	f.tally++
 	return f.most == 0 || f.tally < f.most
 }
