@@ -20,6 +20,16 @@ type ranked struct {
 	at        int32
 }
 
+func (a *ranked) compare(b *ranked) int {
+	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.then, b.then))
+}
+
+func (r *Rule) rankOf(j *Job, at int32) ranked {
+	x := ranked{at: at}
+	x.key, x.then = r.key(j)
+	return x
+}
+
 // rules are the base policies that run. Nine more are in the program's list and raise an error, because they ask for an
 // attribute that no job has: smallest, largest, saf, laf, sexp, lexp, srf, lrf and unicep.
 var rules = []Rule{
@@ -72,11 +82,9 @@ func NewRule(name string) (*Rule, error) {
 func (r *Rule) Sort(m *Machine) {
 	r.rank = r.rank[:0]
 	for _, at := range m.queue {
-		x := ranked{at: at}
-		x.key, x.then = r.key(&m.jobs[at])
-		r.rank = append(r.rank, x)
+		r.rank = append(r.rank, r.rankOf(&m.jobs[at], at))
 	}
-	slices.SortStableFunc(r.rank, func(a, b ranked) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.then, b.then)) })
+	slices.SortStableFunc(r.rank, func(a, b ranked) int { return a.compare(&b) })
 	for i := range r.rank {
 		m.queue[i] = r.rank[i].at
 	}

@@ -54,8 +54,9 @@ func (f *Finder) start(p *Pool, i int, free []int32) {
 		f.groups = append(f.groups, nil)
 	}
 	for k := range f.groups {
-		f.groups[k] = f.groups[k][:0]
+		f.groups[k] = slices.Grow(f.groups[k][:0], f.block.Nodes)
 	}
+	f.parts, f.sorted = slices.Grow(f.parts[:0], f.block.Nodes), slices.Grow(f.sorted[:0], f.block.Nodes)
 	f.sum, f.square, f.nodes = 0, 0, 0
 	for k := range f.block.Nodes {
 		n := f.from + int32(k)
@@ -327,7 +328,7 @@ func better(f *Finder) bool {
 	f.weigh(&w)
 	for order := range 2 {
 		if b := &f.best[f.n+order]; !b.ok || w.less(b, order) {
-			kept := append(b.parts[:0], w.parts...)
+			kept := append(slices.Grow(b.parts[:0], f.block.Nodes), w.parts...)
 			*b = w
 			b.parts, b.ok = kept, true
 		}
