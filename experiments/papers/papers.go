@@ -9,6 +9,7 @@ import (
 	"clustergym/experiments/lookahead"
 	"clustergym/experiments/metascheduler"
 	"clustergym/experiments/rlscheduler"
+	"clustergym/experiments/rltune"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/experiments/topdrl"
@@ -19,7 +20,7 @@ import (
 
 // All returns the studies: those that reproduce a paper and our own, in the order of gymctl experiment list.
 func All() []study.Study {
-	return []study.Study{worlrtgs.Study(), topdrl.Study(), dally.Study(), metascheduler.Study(), estimates.Study(), rlscheduler.Study(), lookahead.Study()}
+	return []study.Study{worlrtgs.Study(), topdrl.Study(), dally.Study(), metascheduler.Study(), estimates.Study(), rlscheduler.Study(), rltune.Study(), lookahead.Study()}
 }
 
 // find returns the study called name.
