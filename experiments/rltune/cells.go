@@ -23,16 +23,17 @@ import (
 
 // Policies of the tables, beside the bases.
 const (
-	itself    = "base"                        // the base policy
-	best      = "best base"                   // the base with the least mean wait on validation windows
-	placed    = "base + programme"            // the integer programme places, nothing is learned
-	easy      = "base + EASY"                 // jobs are back-filled, nothing is learned
-	fits      = "first that fits + programme" // by hand: the first job of the queue that can start, or the first
-	smallest  = "smallest that fits + programme"
-	learned   = "agent" // RLTune's: the network chooses, the integer programme places
-	unplaced  = "agent, first way"
-	uniform   = "random + programme"
-	elsewhere = "base order + skip, any nodes" // a scheduler that does not commit: every job that fits starts, on as many nodes as it finds GPUs
+	itself    = "base"                    // the base policy
+	best      = "best base"               // the base with the least mean wait on validation windows
+	placed    = "base, programme"         // the integer programme places, nothing is learned
+	easy      = "base, EASY"              // jobs are back-filled, nothing is learned
+	fits      = "first fit, programme"    // by hand: the first job of the queue that can start, or the first
+	smallest  = "smallest fit, programme" // by hand: the job of the fewest GPUs that can start, or of the fewest
+	learned   = "agent"                   // RLTune's: the network chooses, the integer programme places
+	unplaced  = "agent, first way"        // placed as base policies are
+	filled    = "agent, EASY"             // jobs are back-filled while the chosen one is held
+	uniform   = "random, programme"
+	elsewhere = "skip, any nodes" // a scheduler that does not commit: every job that fits starts, in the order of the base, on as many nodes as it finds GPUs
 )
 
 // handmade are the policies that are played beside agents.

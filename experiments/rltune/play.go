@@ -285,6 +285,9 @@ func (s *settings) playAll(ctx context.Context, b *study.Bench, w *world, rung s
 		if err := play(unplaced, k+1, first, acting(dir)); err != nil {
 			return nil, err
 		}
+		if err := play(filled, k+1, func(c *queuerank.Config) { c.RLTune, c.Backfill = "programme", "easy" }, acting(dir)); err != nil {
+			return nil, err
+		}
 	}
 	return all, nil
 }

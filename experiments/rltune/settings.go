@@ -37,7 +37,7 @@ type base struct {
 // bases are the base policies in the order of tables. Those of RLTune's program that raise an error there are here as they are meant.
 var bases = []base{
 	{"fcfs", "fifo", false}, {"lcfs", "lcfs", false}, {"sjf", "sjf", true}, {"lpf", "ljf", true}, {"multifactor", "multifactor", false},
-	{"f1", "f1", true}, {"wfp3", "wfp3", true}, {"wfp3-as-coded", "wfp3-rlscheduler", true}, {"unicep", "unicep", true},
+	{"f1", "f1", true}, {"wfp3", "wfp3", true}, {"wfp3-coded", "wfp3-rlscheduler", true}, {"unicep", "unicep", true},
 	{"smallest", "smallest", false}, {"saf", "area", true},
 }
 
