@@ -17,7 +17,6 @@ type Finder struct {
 	from   int32   // position of the block's first node
 	free   []int32 // of the pool
 	groups [][]int32
-	counts []int // nodes of each group in the way
 	parts  []Part
 	sorted []Part
 	tier2  bool
