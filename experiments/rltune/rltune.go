@@ -35,7 +35,7 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		Name:  "rltune",
 		Title: "RLTune: an agent that ranks the queue of a base policy and an integer programme that places jobs",
 		Cite:  "Dongare et al., RLTune: hybrid learning-guided scheduling of heterogeneous GPU clusters, SoCC 2025 (arXiv 2512.10271), and github.com/dshruti20/RLTune",
-		Takes: "quick 2 minutes, full an hour on two cores",
+		Takes: "quick a minute, full a quarter of an hour on two cores",
 		Cells: func(p study.Plan) ([]study.Cell, error) {
 			s, err := planned(p)
 			if err != nil {
