@@ -22,7 +22,8 @@ func experimentVerb(a *app) *cobra.Command {
 workloads, trains the agents, runs every baseline on the same workloads and seeds, and compares them. Parts that a
 paper does not publish are rebuilt; the README of each experiment says which parts these are. Two reproduce no paper:
 estimates measures what schedulers lose by not knowing run times, lookahead what search and learning gain over the best rules.
-rlscheduler plays on the machine and windows of a published agent, beside it; lwf on the machine of LWF-κ's authors.`,
+rlscheduler plays on the machine and windows of a published agent, beside it; rltune trains an agent on the machine of another,
+and lwf plays on the machine of LWF-κ's authors.`,
 		Example: `  gymctl experiment list`,
 	})
 	c.AddCommand(experimentListVerb(a), experimentRunVerb(a))

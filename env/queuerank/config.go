@@ -3,6 +3,7 @@ package queuerank
 import (
 	"slices"
 
+	"clustergym/env/heuristic"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/internal/fault"
@@ -38,6 +39,10 @@ type Config struct {
 	// jobs arrive in the same second, and of a long queue it sees the jobs that the program shows, in its order.
 	Peer bool `yaml:"peer,omitempty"`
 
+	// RLTune follows RLTune's program instead: nodes, its observation of 7 numbers a job, the queue in the order of Base, asked after every
+	// arrival. The value says which placement of a job it takes: first, or programme, the paper's integer programme. "" = off.
+	RLTune string `yaml:"rltune,omitempty"`
+
 	Forecast sched.Forecast `yaml:"forecast,omitempty"` // whether observations show forecasts of single jobs
 }
 
@@ -68,7 +73,15 @@ func (c *Config) Validate() error {
 	l.Add(slices.Contains(Metrics(), c.Metric), "metric", c.Metric, nearest.OneOf(c.Metric, Metrics()))
 	l.Add(slices.Contains([]string{"relative", "minus", "dense"}, c.Reward), "reward", c.Reward, "relative, minus or dense")
 	l.Add(c.Reward != "dense" || c.Metric != "utilisation", "reward", c.Reward, "relative or minus with metric utilisation, which is no mean over jobs")
-	l.Add(slices.Contains(bases(), c.Base), "base", c.Base, nearest.OneOf(c.Base, bases()))
+	if c.RLTune == "" {
+		l.Add(slices.Contains(bases(), c.Base), "base", c.Base, nearest.OneOf(c.Base, bases()))
+	} else {
+		l.Add(slices.Contains(heuristic.Ranking(), c.Base), "base", c.Base, nearest.OneOf(c.Base, heuristic.Ranking()))
+		l.Add(c.RLTune == "first" || c.RLTune == "programme", "rltune", c.RLTune, "first, programme, or nothing")
+		l.Add(!c.Peer, "peer", c.Peer, "false with rltune, which is another program")
+		l.Add(!c.Filter, "filter", c.Filter, "false with rltune")
+		l.Add(c.Forecast != sched.ForecastOn, "forecast", c.Forecast, "auto or off with rltune, whose rows have 7 numbers")
+	}
 	l.Add(c.Forecast.Valid(), "forecast", c.Forecast, sched.ForecastWanted)
 	return l.Err()
 }

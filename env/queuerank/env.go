@@ -10,6 +10,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/cluster"
 	"clustergym/env/encode"
+	peer "clustergym/env/peer/rltune"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/internal/rng"
@@ -39,6 +40,7 @@ type Env struct {
 	shell   sched.Shell
 	session *sched.Session
 	base    *baseline
+	tuned   *tuned // of Config.RLTune, nil = off
 	most    maxima
 	seen    *encode.Forecasts // nil = they are not shown
 	slot    int               // numbers of a slot in the observation
@@ -83,14 +85,30 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 		return nil, err
 	}
 	c := s.View().Cluster()
-	if cfg.Backfill != "none" && !c.Pool() {
+	if cfg.RLTune != "" && c.Pool() {
+		return nil, fmt.Errorf("%s: rltune %s places jobs on nodes, and cluster %s is a counter", ID, cfg.RLTune, spec.Name)
+	}
+	if cfg.Backfill != "none" && !c.Pool() && cfg.RLTune == "" {
 		return nil, fmt.Errorf("%s: backfill %s is for counters (pool:N, swf-N), and %s has nodes", ID, cfg.Backfill, spec.Name)
 	}
 	e := &Env{cfg: cfg, est: est, sim: s, view: s.View(), session: sched.NewSession(ID, s, w, part, cfg.Load)}
 	if e.place, err = cluster.NewPlacement(cfg.Placement); err != nil {
 		return nil, err
 	}
-	if cfg.Reward == "relative" || cfg.Filter {
+	switch {
+	case cfg.RLTune != "":
+		if e.tuned, err = newTuned(e); err != nil {
+			return nil, err
+		}
+		e.queue.tuned = &e.tuned.queue
+		if cfg.Reward == "relative" {
+			own := cfg
+			own.Reward, own.RLTune = "minus", "first"
+			if e.tuned.base, err = New(own, spec, w, training, part); err != nil {
+				return nil, err
+			}
+		}
+	case cfg.Reward == "relative" || cfg.Filter:
 		if !est.Causal() {
 			maker = nil // it is for observations
 		}
@@ -103,7 +121,9 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 		e.queue.peer = new(peerQueue)
 	}
 	e.slot = features
-	if cfg.Forecast.Shown(est) {
+	if e.tuned != nil {
+		e.slot = peer.Features
+	} else if cfg.Forecast.Shown(est) {
 		e.seen = encode.NewForecasts(est, c.GPUs())
 		e.slot += encode.ForecastLen
 	}
@@ -118,9 +138,13 @@ func (e *Env) describe() env.Spec {
 	if e.seen != nil {
 		doc += "; " + encode.ForecastDoc + "; zeros for an empty slot"
 	}
+	jobs := env.Field{Name: "jobs", Shape: []int{e.cfg.Visible, e.slot}, High: 1, Unit: "fraction", Doc: doc, Filled: 8}
+	if e.tuned != nil {
+		jobs.Doc, jobs.High, jobs.Filled = tunedDoc, 1.5, peer.Features
+	}
 	return env.Spec{
 		ID:     ID,
-		Obs:    []env.Field{{Name: "jobs", Shape: []int{e.cfg.Visible, e.slot}, High: 1, Unit: "fraction", Doc: doc, Filled: 8}},
+		Obs:    []env.Field{jobs},
 		Action: env.ActionSpec{Sizes: []int{e.cfg.Visible}},
 		Info: []env.Field{
 			{Name: "discount", High: 1, Unit: "fraction", Doc: "gamma: what the value after this step counts for"},
@@ -181,14 +205,30 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	if err != nil {
 		return err
 	}
-	e.est.Seed, e.score = ep.Seed, math.NaN()
-	if e.cfg.Reward == "relative" {
+	e.score = math.NaN()
+	switch {
+	case e.cfg.Reward == "relative" && e.tuned != nil:
+		if e.score, err = e.tuned.base.playBase(ctx, ep); err != nil {
+			return err
+		}
+	case e.cfg.Reward == "relative":
 		s, err := e.base.play(ctx, e.cfg.Base, e.session.Episode(), ep.Seed)
 		if err != nil {
 			return err
 		}
 		e.score = s.score(&e.cfg, e.session.GPUs())
 	}
+	if err := e.begin(ctx, ep.Seed); err != nil {
+		return err
+	}
+	e.shell.Begin(named)
+	e.fill(ts, 0, 0, env.First)
+	return nil
+}
+
+// begin starts the episode that was drawn and runs to the first choice.
+func (e *Env) begin(ctx context.Context, seed uint64) error {
+	e.est.Seed = seed
 	if err := e.session.Start(); err != nil {
 		return err
 	}
@@ -202,12 +242,7 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 		return err
 	}
 	e.follow(p)
-	if err := e.run(ctx); err != nil {
-		return err
-	}
-	e.shell.Begin(named)
-	e.fill(ts, 0, 0, env.First)
-	return nil
+	return e.run(ctx)
 }
 
 // draw chooses the episode's window. It returns ep with its Split filled in.
@@ -220,6 +255,11 @@ func (e *Env) draw(ctx context.Context, ep env.Episode) (env.Episode, error) {
 		named, err := e.session.Draw(asked)
 		if err != nil {
 			return ep, err
+		}
+		if e.tuned != nil {
+			if err := e.tuned.check(e.session.Jobs()); err != nil {
+				return ep, err
+			}
 		}
 		named.Seed = ep.Seed
 		filtered := e.cfg.Filter && ep.Window < 0 && named.Split == env.SplitTrain
@@ -283,9 +323,9 @@ func (e *Env) take(j sim.Job) {
 }
 
 // run advances until there is a job to choose, all have started, or the clock has run out. The simulator hands out the jobs of one instant one by
-// one; the agent is asked after the last of them, with Config.Peer after the first.
+// one; the agent is asked after the last of them, with Config.Peer or RLTune after the first.
 func (e *Env) run(ctx context.Context) error {
-	for e.started < e.session.Len() && !e.view.Over() && (e.queue.len() == 0 || !e.cfg.Peer && e.arriving()) {
+	for e.started < e.session.Len() && !e.view.Over() && (e.queue.len() == 0 || !e.cfg.Peer && e.tuned == nil && e.arriving()) {
 		if err := e.wait(ctx); err != nil {
 			return err
 		}
@@ -303,7 +343,12 @@ func (e *Env) arriving() bool {
 // tryStart starts j if it fits.
 func (e *Env) tryStart(j sim.Job) (bool, error) {
 	var ok bool
-	if e.dec.GPUs, ok = e.place.Place(e.view.Cluster(), e.view.Request(j), e.dec.GPUs); !ok {
+	if e.tuned != nil {
+		e.dec.GPUs, ok = e.tuned.place(j, e.dec.GPUs)
+	} else {
+		e.dec.GPUs, ok = e.place.Place(e.view.Cluster(), e.view.Request(j), e.dec.GPUs)
+	}
+	if !ok {
 		return false, nil
 	}
 	e.dec.Op, e.dec.Job, e.dec.Until = sim.StartJob, j, 0
@@ -353,6 +398,9 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 // step holds j until it has started, or the clock has run out, and runs to the next choice.
 func (e *Env) step(ctx context.Context, j sim.Job) error {
 	e.take(j)
+	if e.tuned != nil {
+		e.tuned.held = j
+	}
 	shadow := int64(-1)
 	for {
 		ok, err := e.tryStart(j)
@@ -420,6 +468,10 @@ const features = 8
 const cut = 1 - 1e-5
 
 func (e *Env) encode(dst []float32) {
+	if e.tuned != nil {
+		e.tuned.encode(dst)
+		return
+	}
 	now := e.view.Now()
 	if e.seen != nil {
 		e.seen.Count(e.view)

@@ -123,6 +123,9 @@ type ending struct{ at, milli int64 }
 
 // enough returns when j will fit if all running jobs take their requested times. It is computed once, when j is chosen.
 func (e *Env) enough(j sim.Job) int64 {
+	if e.tuned != nil {
+		return e.tuned.early(j)
+	}
 	now, free := int64(e.view.Now()), int64(e.view.Cluster().FreeMilli())
 	need := e.known[j].milli
 	e.ends = e.ends[:0]
@@ -151,6 +154,9 @@ func (e *Env) enough(j sim.Job) int64 {
 
 // backfill starts, in order of submit, the jobs that fit and end before shadow by their requested times.
 func (e *Env) backfill(shadow int64) error {
+	if e.tuned != nil {
+		return e.tuned.backfill(shadow)
+	}
 	for i := 0; i < e.queue.len(); {
 		j := e.queue.at(i)
 		if int64(e.view.Now())+e.known[j].e >= shadow {

@@ -12,7 +12,8 @@ type queue struct {
 	shown                    []bool // by index in bySubmit
 	slots                    []sim.Job
 
-	peer *peerQueue // with Config.Peer, in place of the three orders
+	peer  *peerQueue  // with Config.Peer, in place of the three orders
+	tuned *tunedQueue // with Config.RLTune, likewise
 }
 
 // waiting is one job with its sort key; ties are broken by pos.
@@ -37,10 +38,16 @@ func (q *queue) reset() {
 	if q.peer != nil {
 		q.peer.reset()
 	}
+	if q.tuned != nil {
+		q.tuned.list = q.tuned.list[:0]
+	}
 }
 
 // len returns how many jobs wait.
 func (q *queue) len() int {
+	if q.tuned != nil {
+		return len(q.tuned.list)
+	}
 	if q.peer != nil {
 		return len(q.peer.list)
 	}
@@ -70,6 +77,10 @@ func remove(list []waiting, w waiting) []waiting {
 
 // add adds j, at position pos in the workload and submitted at submit, with estimate e and n thousandths of GPUs.
 func (q *queue) add(j sim.Job, pos int, submit, e, n int64) {
+	if q.tuned != nil {
+		q.tuned.list = append(q.tuned.list, j)
+		return
+	}
 	if q.peer != nil {
 		q.peer.add(peerJob{submit, e, n, pos, j})
 		return
@@ -80,6 +91,11 @@ func (q *queue) add(j sim.Job, pos int, submit, e, n int64) {
 }
 
 func (q *queue) drop(j sim.Job, pos int, submit, e, n int64) {
+	if q.tuned != nil {
+		i := slices.Index(q.tuned.list, j)
+		q.tuned.list = slices.Delete(q.tuned.list, i, i+1)
+		return
+	}
 	if q.peer != nil {
 		q.peer.drop(peerJob{submit, e, n, pos, j})
 		return
@@ -93,6 +109,11 @@ func (q *queue) drop(j sim.Job, pos int, submit, e, n int64) {
 // the shortest and the smallest not chosen yet.
 func (q *queue) fill(k int) {
 	q.slots = q.slots[:0]
+	if q.tuned != nil {
+		q.tuned.sort()
+		q.slots = append(q.slots, q.tuned.list[:min(k, len(q.tuned.list))]...)
+		return
+	}
 	if q.peer != nil {
 		q.slots = q.peer.fill(q.slots, k)
 		return

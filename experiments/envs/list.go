@@ -220,13 +220,14 @@ var scheduling = []*Descriptor{
 			"max_gpus":  {"1 to 1048576", "larger jobs are left out of the workload"},
 			"visible":   {"1 to 4096", "jobs that the agent sees and can choose"},
 			"placement": {"first-fit, best-fit, …", "which GPUs a job gets"},
-			"backfill":  {"none; easy, on counters", "what may start while the chosen job waits"},
+			"backfill":  {"none; easy, on counters and with rltune", "what may start while the chosen job waits"},
 			"estimates": {"exact, trace, history, gbdt or noisy:SIGMA", "what is known of run times"},
 			"metric":    {strings.Join(queuerank.Metrics(), ", "), "what the return is made of"},
 			"reward":    {"relative, minus or dense", "against a base order, as it is, or job by job"},
-			"base":      {"fifo, sjf, f1, smallest, area", "the order to which relative refers"},
+			"base":      {"fifo, sjf, f1, smallest, area; with rltune every order that ranks jobs", "the order to which relative refers"},
 			"filter":    {"true or false", "draw training windows again that SJF finds too easy or too hard"},
 			"peer":      {"true or false", "equal RLScheduler's program in when the agent is asked and what it sees of a long queue"},
+			"rltune":    {"first or programme, on nodes", "follow RLTune's program: its observation, the queue in the order of base, and this placement"},
 		},
 		Cut: func(s Settings) sched.Taken {
 			c := s.(*queuerank.Config)
@@ -248,7 +249,11 @@ var scheduling = []*Descriptor{
 		Metric: Metric{Key: "bounded_slowdown", Title: "bounded slowdown", Of: func(s *metrics.Summary, _ []float64) float64 { return s.BoundedSlowdown.Mean }},
 		memory: func(s Settings, x Extent) float64 {
 			c := s.(*queuerank.Config)
-			return 64<<10 + 1250*float64(c.Window) + 24*float64(c.Visible) + 0.35*clusterBytes(x) + forecastBytes(c.Estimates, c.Forecast, c.Window, simulators(c.Reward == "relative" || c.Filter))
+			nodes := 0.0
+			if c.RLTune != "" { // a simulator more for the base
+				nodes = 2*clusterBytes(x) + 1250*float64(c.Window)
+			}
+			return 64<<10 + nodes + 1250*float64(c.Window) + 24*float64(c.Visible) + 0.35*clusterBytes(x) + forecastBytes(c.Estimates, c.Forecast, c.Window, simulators(c.Reward == "relative" || c.Filter))
 		},
 	},
 }

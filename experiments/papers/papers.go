@@ -10,6 +10,7 @@ import (
 	"clustergym/experiments/lwf"
 	"clustergym/experiments/metascheduler"
 	"clustergym/experiments/rlscheduler"
+	"clustergym/experiments/rltune"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/experiments/topdrl"
@@ -20,7 +21,17 @@ import (
 
 // All returns the studies: those that reproduce a paper and our own, in the order of gymctl experiment list.
 func All() []study.Study {
-	return []study.Study{worlrtgs.Study(), topdrl.Study(), dally.Study(), metascheduler.Study(), estimates.Study(), rlscheduler.Study(), lwf.Study(), lookahead.Study()}
+	return []study.Study{
+		worlrtgs.Study(),
+		topdrl.Study(),
+		dally.Study(),
+		metascheduler.Study(),
+		rlscheduler.Study(),
+		rltune.Study(),
+		lwf.Study(),
+		estimates.Study(),
+		lookahead.Study(),
+	}
 }
 
 // find returns the study called name.

@@ -49,7 +49,7 @@ func TestQuickFormsGiveTheFiguresThatAreWrittenDown(t *testing.T) {
 func TestAnUnknownExperimentIsNamedWithTheKnownOnes(t *testing.T) {
 	for name, want := range map[string]string{
 		"topdlr": `experiment "topdlr" is unknown; did you mean topdrl?`,
-		"x":      `experiment "x" is unknown, want one of worl-rtgs, topdrl, dally, meta-scheduler, estimates, rlscheduler, lwf, lookahead`,
+		"x":      `experiment "x" is unknown, want one of worl-rtgs, topdrl, dally, meta-scheduler, rlscheduler, rltune, lwf, estimates, lookahead`,
 	} {
 		var input *workload.InputError
 		if _, err := Run(t.Context(), name, run.PaperOptions{}); !errors.As(err, &input) || err.Error() != want {

@@ -75,7 +75,7 @@ var arrows = map[string][]string{
 	"env/rollout":     {"env", "env/cluster", "env/predict", "env/predict/gbdt", "env/sim", "env/sched", "env/heuristic", "traces"},
 	"env/jobselect":   wiring,
 	"env/gpupick":     wiring,
-	"env/queuerank":   wiring,
+	"env/queuerank":   append([]string{"env/peer/rltune"}, wiring...), // it places jobs and shows them as that program does
 	"env/delayoffer":  append([]string{"traces/dally"}, wiring...),
 	"env/policymix":   wiring,
 	"env/workerplace": {"env", "env/cluster", "env/paint", "env/sched", "traces", "traces/profile"}, // of sched the life cycle only: there is no simulator

@@ -1,0 +1,318 @@
+package rltune
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Job is one job. Times are in seconds.
+type Job struct {
+	ID     string
+	Submit int64
+	Run    int64 // how long it runs, at least 1
+	Known  int64 // what policies know of Run; in the program the same
+	GPUs   int
+	Pool   int   // position in Cluster.Pools
+	Wait   int64 // the wait that the trace records, by which multifactor ranks
+}
+
+// running is a running job. Equal ends are in the order of starts.
+type running struct {
+	end int64
+	seq int32
+	job int32
+}
+
+func (a *running) compare(b *running) int {
+	return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.seq, b.seq))
+}
+
+// Machine is the state of a run over a list of jobs. Not safe for concurrent use.
+type Machine struct {
+	cluster  *Cluster
+	backfill bool
+
+	jobs    []Job // in order of submit; never written
+	next    int   // the first that has not arrived
+	now     int64
+	queue   []int32   // places in jobs, in the order in which the last policy left them
+	running []running // in order of end
+	free    [][]int32 // by pool and node
+	left    []int     // free GPUs by pool
+	parts   [][]Part  // by job that runs
+	ends    []int64   // by job, 0 = it has not started
+	version uint64    // counts starts and ends
+
+	started, dropped int
+	score            Score
+
+	finder Finder
+	way    []Part
+	spare  []int32 // scratch of early
+	known  []running
+	list   []int32 // scratch of back-filling
+
+	// OnStart is called for every job that starts, with its place in the list of jobs, its start and its nodes by their positions in its pool,
+	// which are valid until it returns; nil = not.
+	OnStart func(job int, at int64, parts []Part)
+}
+
+// NewMachine returns a machine with or without back-filling.
+func NewMachine(c *Cluster, backfill bool) *Machine {
+	m := &Machine{cluster: c, backfill: backfill, left: make([]int, len(c.Pools))}
+	for _, p := range c.Pools {
+		m.free = append(m.free, make([]int32, p.nodes))
+	}
+	return m
+}
+
+// Reset empties the machine and moves its clock to the first of the jobs, which must be in order of submit. They are not copied.
+func (m *Machine) Reset(jobs []Job) {
+	m.jobs, m.next, m.now = jobs, 0, 0
+	m.queue, m.running = m.queue[:0], m.running[:0]
+	for len(m.parts) < len(jobs) {
+		m.parts = append(m.parts, nil)
+		m.ends = append(m.ends, 0)
+	}
+	clear(m.ends)
+	for i, p := range m.cluster.Pools {
+		m.left[i] = p.gpus
+		n := 0
+		for _, b := range p.Blocks {
+			for range b.Nodes {
+				m.free[i][n] = int32(b.Each)
+				n++
+			}
+		}
+	}
+	m.version++
+	m.started, m.dropped, m.score = 0, 0, Score{}
+	if len(jobs) > 0 {
+		m.now = jobs[0].Submit
+	}
+	m.awake()
+}
+
+// Done reports whether all jobs have started or were dropped.
+func (m *Machine) Done() bool { return len(m.queue) == 0 }
+
+// Now returns the clock, in seconds.
+func (m *Machine) Now() int64 { return m.now }
+
+// Cluster returns the cluster.
+func (m *Machine) Cluster() *Cluster { return m.cluster }
+
+// Waiting returns how many jobs can be chosen.
+func (m *Machine) Waiting() int { return len(m.queue) }
+
+// Job returns the i-th waiting job, in the order of the queue.
+func (m *Machine) Job(i int) *Job { return &m.jobs[m.queue[i]] }
+
+// Place returns the place in the list of jobs of the i-th waiting job.
+func (m *Machine) Place(i int) int { return int(m.queue[i]) }
+
+// Started returns how many jobs have started.
+func (m *Machine) Started() int { return m.started }
+
+// Dropped returns how many jobs were dropped because they never fit.
+func (m *Machine) Dropped() int { return m.dropped }
+
+// Free returns the free GPUs of the nodes of a pool. They belong to the machine.
+func (m *Machine) Free(pool int) []int32 { return m.free[pool] }
+
+// A Placer chooses a way for a job: places it on one of the ways that there are for it, or reports that there is none. It appends to
+// dst[:0].
+type Placer interface {
+	Place(m *Machine, j *Job, dst []Part) ([]Part, bool)
+}
+
+// Commit commits to the i-th waiting job and runs the clock to the next decision. A nil placer takes the first way of tier 1.
+func (m *Machine) Commit(i int, place Placer) {
+	at := m.queue[i]
+	m.queue = slices.Delete(m.queue, i, i+1)
+	j := &m.jobs[at]
+	early, held := int64(0), false
+	for !m.try(at, place) {
+		if m.backfill {
+			if !held {
+				early, held = m.early(j), true
+			}
+			m.fill(at, early)
+		}
+		if len(m.running) == 0 {
+			m.dropped++ // it never fits
+			break
+		}
+		m.event()
+	}
+	m.awake()
+}
+
+// try starts a job if it fits.
+func (m *Machine) try(at int32, place Placer) bool {
+	j := &m.jobs[at]
+	var ok bool
+	if place == nil {
+		m.way, ok = m.finder.First(m.cluster.Pools[j.Pool], m.free[j.Pool], j.GPUs, m.way)
+	} else {
+		m.way, ok = place.Place(m, j, m.way)
+	}
+	if !ok {
+		return false
+	}
+	free := m.free[j.Pool]
+	for _, p := range m.way {
+		if free[p.Node] -= p.GPUs; free[p.Node] < 0 {
+			panic(fmt.Sprintf("rltune: job %s takes %d GPUs more than node %d has", j.ID, -free[p.Node], p.Node))
+		}
+	}
+	m.left[j.Pool] -= j.GPUs
+	m.parts[at] = append(m.parts[at][:0], m.way...)
+	r := running{end: m.now + j.Run, seq: int32(m.started), job: at}
+	k, _ := slices.BinarySearchFunc(m.running, r, func(a, b running) int { return a.compare(&b) })
+	m.running = slices.Insert(m.running, k, r)
+	m.started++
+	m.version++
+	m.ends[at] = r.end
+	m.score.add(j, m.now, m.jobs[0].Submit)
+	if m.OnStart != nil {
+		m.OnStart(int(at), m.now, m.way)
+	}
+	return true
+}
+
+// early returns when j will fit as far as is known of the run times: running jobs of its pool are released in order of their known ends until it
+// does. It panics for a job that never fits, as the program raises an error.
+func (m *Machine) early(j *Job) int64 {
+	m.spare = append(m.spare[:0], m.free[j.Pool]...)
+	m.known = m.known[:0]
+	for _, r := range m.running {
+		if o := &m.jobs[r.job]; o.Pool == j.Pool {
+			r.end += o.Known - o.Run
+			m.known = append(m.known, r)
+		}
+	}
+	slices.SortFunc(m.known, func(a, b running) int { return a.compare(&b) })
+	for _, r := range m.known {
+		for _, p := range m.parts[r.job] {
+			m.spare[p.Node] += p.GPUs
+		}
+		if m.finder.Fits(m.cluster.Pools[j.Pool], m.spare, j.GPUs) {
+			return max(r.end, m.now)
+		}
+	}
+	panic(fmt.Sprintf("rltune: job %s of %d GPUs never fits pool %s, and back-filling waits for it", j.ID, j.GPUs, m.cluster.Pools[j.Pool].Name))
+}
+
+// fill back-fills while the job at a place is held: jobs of its pool that fit and end before early start, in order of submit. The held job is in
+// the list that is gone through, so that it can be the one that is passed over.
+func (m *Machine) fill(held int32, early int64) {
+	m.list = append(m.list[:0], held)
+	for _, at := range m.queue {
+		if m.jobs[at].Pool != m.jobs[held].Pool {
+			continue
+		}
+		i := len(m.list)
+		m.list = append(m.list, at)
+		for ; i > 0 && m.jobs[m.list[i-1]].Submit > m.jobs[at].Submit; i-- {
+			m.list[i-1], m.list[i] = m.list[i], m.list[i-1]
+		}
+	}
+	for i := 0; i < len(m.list); i++ {
+		at := m.list[i]
+		if at == held || m.now+m.jobs[at].Known >= early || !m.try(at, nil) {
+			continue
+		}
+		k := slices.Index(m.queue, at)
+		m.queue = slices.Delete(m.queue, k, k+1)
+		if m.cluster.Skips {
+			i++
+		}
+	}
+}
+
+// awake runs the clock until a job waits or none is left.
+func (m *Machine) awake() {
+	for len(m.queue) == 0 && m.next < len(m.jobs) {
+		m.event()
+	}
+}
+
+// event handles the next event.
+func (m *Machine) event() {
+	if m.next < len(m.jobs) && (len(m.running) == 0 || m.jobs[m.next].Submit <= m.running[0].end) {
+		m.now = max(m.now, m.jobs[m.next].Submit)
+		m.queue = append(m.queue, int32(m.next))
+		m.next++
+		return
+	}
+	r := m.running[0]
+	m.running = slices.Delete(m.running, 0, 1)
+	m.now = r.end
+	j := &m.jobs[r.job]
+	for _, p := range m.parts[r.job] {
+		m.free[j.Pool][p.Node] += p.GPUs
+	}
+	m.left[j.Pool] += j.GPUs
+	m.version++
+}
+
+// Score is sums over the jobs that have started.
+type Score struct {
+	Jobs                                  int
+	Bounded, Wait, Turnaround, Slow, Area float64 // the first is at least 1 per job and divides by 10 s or more; Area is in GPU-seconds
+	End                                   int64   // last end after the first submit
+	LastStart                             int64   // last start after the first submit
+}
+
+// add counts a job that starts at now.
+func (s *Score) add(j *Job, now, first int64) {
+	wait, run := float64(now-j.Submit), float64(j.Run)
+	s.Jobs++
+	s.Bounded += max(1, (wait+run)/max(run, 10))
+	s.Wait += wait
+	s.Turnaround += wait + run
+	s.Slow += (wait + run) / run
+	s.Area += run * float64(j.GPUs)
+	s.End, s.LastStart = max(s.End, now+j.Run-first), max(s.LastStart, now-first)
+}
+
+// Metrics returns the names of the metrics, in the order of the program's numbers for them.
+func Metrics() []string { return []string{"bsld", "wait", "jct", "utilisation", "slowdown"} }
+
+// Of returns a metric, lower is better: a mean over the jobs, or minus the utilisation of so many GPUs.
+func (s *Score) Of(metric string, gpus int) float64 {
+	n := float64(s.Jobs)
+	switch metric {
+	case "bsld":
+		return s.Bounded / n
+	case "wait":
+		return s.Wait / n
+	case "jct":
+		return s.Turnaround / n
+	case "utilisation":
+		return -s.Area / (float64(gpus) * float64(s.End))
+	case "slowdown":
+		return s.Slow / n
+	}
+	panic("rltune: metric " + metric)
+}
+
+// Score returns the sums of the jobs that have started.
+func (m *Machine) Score() Score { return m.score }
+
+// Reward returns what an agent gets at the end of a window in which the base policy had base: their relative difference.
+func Reward(base, agent float64) float64 { return (base - agent) / max(base, agent, 1) }
+
+// A Policy chooses the place in the queue of the job to commit to. At least one job waits.
+type Policy interface {
+	Choose(m *Machine) int
+}
+
+// Play lets p choose until all jobs have started or were dropped.
+func Play(m *Machine, p Policy, place Placer) {
+	for !m.Done() {
+		m.Commit(p.Choose(m), place)
+	}
+}

@@ -1,0 +1,111 @@
+package rltune
+
+// The weights of the integer programme.
+const (
+	Spread = 0.3 // of the difference between the most and the fewest free GPUs
+	Room   = 0.5 // of each node with room for the next job
+)
+
+// Programme chooses between candidate ways as the paper's integer programme does, by trying each. The paper's programme minimises
+// fragmented nodes + 0.3·(most − fewest free GPUs of a node) − 0.5·nodes with room for the next job. In the published code nothing forces the
+// binaries of fragmented nodes to 1, so the optimum has them at 0: the term does nothing, and is not here. Not safe for concurrent use.
+type Programme struct {
+	after []int32
+	in    []bool
+}
+
+// Objective returns the value of a way: of the nodes of the pool with a free GPU, or only of those that are marked in in, if it is not nil. next is the
+// request of the next job, 0 = there is none and no node counts.
+func (o *Programme) Objective(free []int32, in []bool, way []Part, next int) float64 {
+	o.after = append(o.after[:0], free...)
+	for _, p := range way {
+		o.after[p.Node] -= p.GPUs
+	}
+	most, least, room, any := int32(0), int32(0), 0, false
+	for n, left := range o.after {
+		if free[n] == 0 || in != nil && !in[n] {
+			continue
+		}
+		if !any {
+			most, least, any = left, left, true
+		}
+		most, least = max(most, left), min(least, left)
+		if next > 0 && int(left) >= next {
+			room++
+		}
+	}
+	return Spread*float64(most-least) - Room*float64(room)
+}
+
+// Choose returns the position of the way with the least objective, the first of equal ones. whole = over all nodes of the pool with a free
+// GPU, otherwise over those that some way uses.
+func (o *Programme) Choose(free []int32, ways [][]Part, next int, whole bool) int {
+	var in []bool
+	if !whole {
+		if len(o.in) < len(free) {
+			o.in = make([]bool, len(free))
+		}
+		in = o.in[:len(free)]
+		clear(in)
+		for _, w := range ways {
+			for _, p := range w {
+				in[p.Node] = true
+			}
+		}
+	}
+	best, least := 0, 0.0
+	for i, w := range ways {
+		// Values are sums of tenths, so values that differ by less than a millionth are equal.
+		if v := o.Objective(free, in, w, next); i == 0 || v < least-1e-6 {
+			best, least = i, v
+		}
+	}
+	return best
+}
+
+// Planner places jobs by the integer programme. The next job is the second of the queue in the order of the base policy, as in
+// the program, counted while the job that is placed still waits there: so it can be the job itself. Not safe for concurrent use.
+type Planner struct {
+	Base *Rule // of Place
+
+	finder    Finder
+	programme Programme
+	ways      [][]Part
+	next      int
+}
+
+// Next sets the GPUs of the next job, 0 = there is none, for Choose.
+func (o *Planner) Next(gpus int) { o.next = gpus }
+
+// Place implements Placer.
+func (o *Planner) Place(m *Machine, j *Job, dst []Part) ([]Part, bool) {
+	o.next = 0
+	first, second := o.Base.rankOf(j, -1), ranked{}
+	for i, at := range m.queue {
+		k := o.Base.rankOf(&m.jobs[at], at)
+		switch {
+		case k.compare(&first) < 0:
+			first, second = k, first
+		case i == 0 || k.compare(&second) < 0:
+			second = k
+		}
+	}
+	if len(m.queue) > 0 {
+		o.next = j.GPUs
+		if second.at >= 0 {
+			o.next = m.jobs[second.at].GPUs
+		}
+	}
+	return o.Choose(m.cluster.Pools[j.Pool], m.free[j.Pool], j.GPUs, m.cluster.WholePool, dst)
+}
+
+// Choose appends the way that the programme chooses to dst[:0]. There is one where there is a way of tier 1. whole is as in
+// Programme.Choose.
+func (o *Planner) Choose(p *Pool, free []int32, gpus int, whole bool, dst []Part) ([]Part, bool) {
+	if !o.finder.Fits(p, free, gpus) {
+		return dst[:0], false
+	}
+	o.ways = o.finder.Best(p, free, gpus, true, o.ways)
+	i := o.programme.Choose(free, o.ways, o.next, whole)
+	return append(dst[:0], o.ways[i]...), true
+}

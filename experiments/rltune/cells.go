@@ -1,0 +1,209 @@
+package rltune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"clustergym/agents/train"
+	"clustergym/configs"
+	"clustergym/env/heuristic"
+	"clustergym/env/queuerank"
+	"clustergym/experiments/arena"
+	"clustergym/experiments/config"
+	"clustergym/experiments/run"
+	"clustergym/experiments/rundir"
+	"clustergym/experiments/study"
+	"clustergym/experiments/workload"
+	"clustergym/traces"
+)
+
+// Policies of the tables, beside the bases.
+const (
+	itself    = "base"                    // the base policy
+	best      = "best base"               // the base with the least mean wait on validation windows
+	placed    = "base, programme"         // the integer programme places, nothing is learned
+	easy      = "base, EASY"              // jobs are back-filled, nothing is learned
+	fits      = "first fit, programme"    // by hand: the first job of the queue that can start, or the first
+	smallest  = "smallest fit, programme" // by hand: the job of the fewest GPUs that can start, or of the fewest
+	learned   = "agent"                   // RLTune's: the network chooses, the integer programme places
+	unplaced  = "agent, first way"        // placed as base policies are
+	filled    = "agent, EASY"             // jobs are back-filled while the chosen one is held
+	uniform   = "random, programme"
+	elsewhere = "skip, any nodes" // a scheduler that does not commit: every job that fits starts, in the order of the base, on as many nodes as it finds GPUs
+)
+
+// handmade are the policies that are played beside agents.
+var handmade = []string{itself, placed, easy, fits, smallest, uniform, elsewhere}
+
+// traceFile is where a workload's cell leaves its jobs.
+const traceFile = "jobs.csv"
+
+// config returns the run that trains an agent, or that its rivals play in.
+func (s *settings) config(w *world, rung string, b base, seed int, path string) (config.Config, error) {
+	c, err := config.Decode("agent.yaml", agentYAML)
+	c.Cluster, c.Seed = w.Cluster, uint64(seed)
+	c.Trace.File, c.Trace.Format = path, workload.FormatCSV
+	c.Env.Args = append(c.Env.Args, fmt.Sprintf("window=%d", w.Window), fmt.Sprintf("load=%g", w.Load), "base="+b.order, "estimates="+rung)
+	c.Train.Steps = s.Steps
+	c.PPO.Steps = min(c.PPO.Steps, w.Window)
+	every := s.Steps / 10
+	c.Train.LogEvery, c.Train.EvalEvery, c.Train.CheckpointEvery = every, every, every
+	c.Eval.Policies = nil // the study compares policies itself
+	return c, err
+}
+
+// cells returns the study's units of work: for each workload its jobs, the bases, trainings, and what is played on the queue of each base
+// that has agents.
+func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
+	worlds, _, err := s.given(p)
+	if err != nil {
+		return nil, err
+	}
+	var all []study.Cell
+	for i := range worlds {
+		w := &worlds[i]
+		shown := *w
+		digest := ""
+		if w.File != "" {
+			if digest, err = workload.HashFile(context.Background(), nil, w.File); err != nil {
+				return nil, err
+			}
+			shown.File = filepath.Base(w.File)
+		}
+		input := map[string]any{"method": method, "workload": shown, "digest": digest}
+		with := func(key string, v any) map[string]any {
+			more := map[string]any{key: v}
+			for k, v := range input {
+				more[k] = v
+			}
+			return more
+		}
+		source := "jobs/" + w.Name
+		all = append(all, study.Cell{Key: source, Input: input, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+			jobs, err := w.write(ctx, filepath.Join(b.Work(), traceFile))
+			if err != nil {
+				return nil, err
+			}
+			return describe(w, jobs), nil
+		}})
+		for _, rung := range rungs {
+			chosen := fmt.Sprintf("bases/%s/%s", w.Name, rung)
+			all = append(all, study.Cell{Key: chosen, Input: with("bases", baseNames()), After: []string{source}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+				return s.playBases(ctx, b, w, rung, filepath.Join(b.WorkOf(source), traceFile))
+			}})
+			for _, name := range s.Agents {
+				of := baseOf(name)
+				var trained []string
+				for seed := 1; seed <= s.Seeds; seed++ {
+					key := fmt.Sprintf("train/%s/%s/%s/%d", w.Name, rung, name, seed)
+					if !of.asks && rung != rungs[0] { // it is the same agent on every rung
+						trained = append(trained, fmt.Sprintf("train/%s/%s/%s/%d", w.Name, rungs[0], name, seed))
+						continue
+					}
+					cfg, err := s.config(w, rung, of, seed, traceFile)
+					if err != nil {
+						return nil, err
+					}
+					text, err := configs.Encode(&cfg)
+					if err != nil {
+						return nil, err
+					}
+					trained = append(trained, key)
+					all = append(all, study.Cell{Key: key, Input: with("config", string(text)), After: []string{source}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+						cfg := cfg
+						cfg.Trace.File = filepath.Join(b.WorkOf(source), traceFile)
+						return nil, trainIn(ctx, b, cfg)
+					}})
+				}
+				all = append(all, study.Cell{
+					Key: fmt.Sprintf("play/%s/%s/%s", w.Name, rung, name), Input: with("policies", handmade), After: append([]string{source, chosen}, trained...),
+					Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+						var runs []string
+						for _, key := range trained {
+							runs = append(runs, filepath.Join(b.WorkOf(key), "run"))
+						}
+						rows, err := s.playAll(ctx, b, w, rung, of, filepath.Join(b.WorkOf(source), traceFile), runs)
+						return append(rows, bestOf(b.Rows(chosen), of)...), err
+					},
+				})
+			}
+		}
+	}
+	return all, nil
+}
+
+// trainIn trains cfg in the cell's folder. A training that was interrupted there continues.
+func trainIn(ctx context.Context, b *study.Bench, cfg config.Config) error {
+	dir := filepath.Join(b.Work(), "run")
+	_, err := os.Stat(filepath.Join(dir, rundir.ConfigFile))
+	_, err = run.Train(ctx, cfg, run.TrainOptions{
+		RunDir: dir, Resume: err == nil, Workers: b.Workers, NoEval: true, Tags: "sb3",
+		Tick:  func(p train.Progress) { b.Progress(p.Step, cfg.Train.Steps) },
+		Saved: b.Saved,
+	})
+	if errors.Is(err, run.ErrInterrupted) && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// describe returns what the jobs of w are like.
+func describe(w *world, jobs []traces.Job) []study.Row {
+	gpus, hours := 0.0, 0.0
+	runs := make([]float64, 0, len(jobs))
+	for i := range jobs {
+		gpus += float64(jobs[i].GPUs)
+		hours += jobs[i].Work.Hours()
+		runs = append(runs, jobs[i].Work.Hours())
+	}
+	slices.Sort(runs)
+	n := float64(len(jobs))
+	var rows []study.Row
+	for metric, v := range map[string]float64{"jobs": n, "gpus": gpus / n, "run_h": hours / n, "median_h": runs[len(runs)/2]} {
+		rows = append(rows, study.Row{Table: "jobs", Labels: map[string]string{"workload": w.Name}, Metric: metric, Value: v})
+	}
+	slices.SortFunc(rows, func(a, b study.Row) int { return slices.Compare([]byte(a.Metric), []byte(b.Metric)) })
+	return rows
+}
+
+// bestOf returns the rows of the best base as rows beside base of.
+func bestOf(rows []study.Row, of base) (all []study.Row) {
+	for _, r := range rows {
+		if r.Table == "bases" && r.Labels["policy"] == best {
+			labels := map[string]string{"base": of.name}
+			for k, v := range r.Labels {
+				labels[k] = v
+			}
+			all = append(all, study.Row{Table: "play", Labels: labels, Metric: r.Metric, Value: r.Value})
+		}
+	}
+	return all
+}
+
+// load returns the world of w on a rung.
+func (s *settings) load(ctx context.Context, w *world, rung string, b base, path string) (*arena.World, error) {
+	cfg, err := s.config(w, rung, b, 1, path)
+	if err != nil {
+		return nil, err
+	}
+	return arena.NewWorldContext(ctx, &cfg)
+}
+
+// changed returns w with other settings.
+func changed(w *arena.World, change func(c *queuerank.Config)) *arena.World {
+	own, c := *w, *w.Settings.(*queuerank.Config)
+	change(&c)
+	own.Settings = &c
+	return &own
+}
+
+// outside returns the scheduler that plays elsewhere.
+func outside(of base, rung string) (heuristic.Policy, error) {
+	c := heuristic.DefaultConfig()
+	c.Order, c.Admission, c.Placement, c.Estimates = of.order, "skip", "pack", rung
+	return heuristic.New(c)
+}

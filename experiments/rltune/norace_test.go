@@ -1,0 +1,5 @@
+//go:build !race
+
+package rltune
+
+const raced = false

@@ -1,0 +1,90 @@
+package rltune
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"clustergym/experiments/study"
+	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
+)
+
+// settings are the keys of experiment.yaml.
+type settings struct {
+	Workloads []world  `yaml:"workloads"`
+	Agents    []string `yaml:"agents"` // bases whose queues agents are trained on
+	Seeds     int      `yaml:"seeds"`  // agents of each
+	Steps     int64    `yaml:"steps"`  // of each training
+}
+
+// world is a workload on a cluster.
+type world struct {
+	Name    string  `yaml:"name"`
+	Cluster string  `yaml:"cluster"`
+	Jobs    int     `yaml:"jobs"`   // of a generated workload
+	File    string  `yaml:"file"`   // in the folder of --data; "" = generated
+	Window  int     `yaml:"window"` // jobs of an episode
+	Load    float64 `yaml:"load"`   // to which the submits of a window are stretched
+}
+
+// base is a base policy: the order in which it sorts the queue.
+type base struct {
+	name, order string
+	asks        bool // it ranks by run times
+}
+
+// bases are the base policies in the order of tables. Those of RLTune's program that raise an error there are here as they are meant.
+var bases = []base{
+	{"fcfs", "fifo", false}, {"lcfs", "lcfs", false}, {"sjf", "sjf", true}, {"lpf", "ljf", true}, {"multifactor", "multifactor", false},
+	{"f1", "f1", true}, {"wfp3", "wfp3", true}, {"wfp3-coded", "wfp3-rlscheduler", true}, {"unicep", "unicep", true},
+	{"smallest", "smallest", false}, {"saf", "area", true},
+}
+
+func baseNames() []string {
+	var names []string
+	for _, b := range bases {
+		names = append(names, b.name)
+	}
+	return names
+}
+
+func baseOf(name string) base {
+	return bases[slices.IndexFunc(bases, func(b base) bool { return b.name == name })]
+}
+
+// rungs are what is known of run times: everything, as in RLTune's program, or what a predictor makes of the jobs that have ended.
+var rungs = []string{"exact", "history"}
+
+var words = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
+
+// Validate returns an error that names every fault of s, or nil.
+func (s *settings) Validate() error {
+	var l fault.List
+	seen := map[string]bool{}
+	for i := range s.Workloads {
+		w := &s.Workloads[i]
+		l.Add(words.MatchString(w.Name) && !seen[w.Name], "workloads", w.Name, "names of letters, digits and hyphens, each once")
+		seen[w.Name] = true
+		if w.File == "" {
+			_, ok := generators[w.Name]
+			l.Add(ok, "workloads", w.Name, "one of "+strings.Join(generated(), ", ")+", or a workload with a file")
+			l.Add(w.Jobs >= 20*w.Window && w.Jobs <= 1_000_000, "jobs", w.Jobs, "20 windows to 1000000")
+		}
+		l.Add(w.Window >= 8 && w.Window <= 4096, "window", w.Window, "8 to 4096 jobs")
+		l.Add(w.Load >= 0.01 && w.Load <= 100, "load", w.Load, "0.01 to 100")
+	}
+	for _, a := range s.Agents {
+		l.Add(slices.Contains(baseNames(), a), "agents", a, nearest.OneOf(a, baseNames()))
+	}
+	l.Add(s.Seeds >= 1 && s.Seeds <= 100, "seeds", s.Seeds, "1 to 100")
+	l.Add(s.Steps >= 4096, "steps", s.Steps, "4096 or more, which are 16 windows of 256 jobs")
+	return l.Err()
+}
+
+// settingsOf returns the settings of p's form, quick or full.
+func settingsOf(p study.Plan) (settings, error) {
+	s, err := study.Settings("rltune", settingsYAML, p, settings{})
+	s.Seeds = p.SeedsOr(s.Seeds)
+	return s, err
+}
