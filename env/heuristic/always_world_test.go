@@ -285,7 +285,7 @@ func drawPolicy(t *rapid.T, x *world, w wants) {
 		all = freePlacements()
 	}
 	if !heuristic.IsOrder(w.order) || !heuristic.Preemptive(w.order) {
-		all = slices.DeleteFunc(all, func(name string) bool { return name == "rack-skewed" })
+		all = slices.DeleteFunc(all, func(name string) bool { return name == "rack-skewed" }) // it goes with these only
 	}
 	c.Placement = one(t, all, "placement")
 	some := 3
