@@ -34,7 +34,7 @@ func TestTheStudyInSmall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds")
 	}
-	s := inSmall(Study(), "schedulers/dally-multi/slow/0", "machines/dally-multi/0", "acceptors/tuned", "acceptors/at-once", "acceptors/give-way")
+	s := inSmall(Study(), "schedulers/dally-multi/slow/0", "machines/dally-multi/0", "acceptors/nw/tuned", "acceptors/nw/at-once", "acceptors/nw/give-way")
 	r, err := run.RunStudy(t.Context(), s, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: 2}, Dir: t.TempDir(), Now: func() time.Time { return time.Unix(0, 0) }})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestTheStudyInSmall(t *testing.T) {
 		t.Errorf("mean JCT %.3g h as published, %.3g h where only waiting jobs are asked: leaked GPUs cost more", leaking, theirs)
 	}
 	against := func(acceptor string) float64 {
-		return figure("acceptors", map[string]string{"acceptor": acceptor}, "JCT vs tuned timers")
+		return figure("acceptors", map[string]string{"order": "nw", "acceptor": acceptor}, "JCT vs tuned timers")
 	}
 	if at, gives := against(acceptAtOnce), against(longGiveWay); at <= 20 || gives >= -5 {
 		t.Errorf("mean JCT against the tuned timers: accepted at once %+.1f %%, want much more; where long gangs give way %+.1f %%, want less", at, gives)
@@ -87,10 +87,13 @@ func TestAcceptorsAreTrainedAndJudged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, acceptor := range []string{learnedGreedy, learnedDrawing, learnedBlind, tunedTimers, fixedTimers, waitForNearest, longGiveWay, acceptAtOnce, randomAnswers} {
-		v, _, ok := r.Results.Find("acceptors", map[string]string{"acceptor": acceptor}, "mean JCT (h)")
-		if !ok || v.Units != windows || !(v.Value > 0) {
-			t.Errorf("%s: mean JCT %v on %d windows, want it on %d", acceptor, v.Value, v.Units, windows)
+	all := []string{learnedGreedy, learnedDrawing, learnedBlind, tunedTimers, fixedTimers, waitForNearest, longGiveWay, acceptAtOnce, randomAnswers}
+	for order, acceptors := range map[string][]string{"nw": all, "las": append([]string{delayLAS}, all...)} {
+		for _, acceptor := range acceptors {
+			v, _, ok := r.Results.Find("acceptors", map[string]string{"order": order, "acceptor": acceptor}, "mean JCT (h)")
+			if !ok || v.Units != windows || !(v.Value > 0) {
+				t.Errorf("%s in order %s: mean JCT %v on %d windows, want it on %d", acceptor, order, v.Value, v.Units, windows)
+			}
 		}
 	}
 }
