@@ -1,11 +1,13 @@
 package dally
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
+	"clustergym/internal/fault"
 )
 
 // inSmall returns s with only the cells whose keys begin with one of prefixes.
@@ -105,5 +107,53 @@ func TestTheFolderOfData(t *testing.T) {
 	own, err := findRecorded("")
 	if err != nil || own != nil {
 		t.Errorf("got %v, %v", own, err)
+	}
+}
+
+// Every fault of the settings is named at once, with the key.
+func TestFaultsOfTheSettings(t *testing.T) {
+	s := settings{
+		Nets: []string{"fast"}, Workloads: []string{"helio"}, Congestion: []float64{1}, CongestionAt: []string{"dally"}, Overhead: "free", Overheads: []string{"2m"},
+		Leases: []string{"10s"}, Clusters: []string{"4 by 4"}, AxesAt: []string{"dally/fast"},
+	}
+	var keys []string
+	for _, f := range fault.All(s.Validate()) {
+		keys = append(keys, f.Key)
+	}
+	want := "jobs draws congestion_draws axes_draws peer_jobs peer_draws train_steps train_seeds windows nets workloads congestion_at axes_at overhead overheads leases clusters congestion"
+	if got := strings.Join(keys, " "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for _, quick := range []bool{true, false} {
+		if _, err := settingsOf(study.Plan{Quick: quick}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The least that delay-las must do: less mean JCT than Tiresias under the same leases in every row of the quick tables.
+func TestDelayLASBeatsTiresias(t *testing.T) {
+	if testing.Short() || raced {
+		t.Skip("some seconds")
+	}
+	s := inSmall(Study(), "schedulers/", "congestion/")
+	r, err := run.RunStudy(t.Context(), s, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: 2}, Dir: t.TempDir(), Now: func() time.Time { return time.Unix(0, 0) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for _, table := range []string{"order", "order-congestion"} {
+		for _, l := range r.Results.Lines(table) {
+			if l.Labels["policy"] != delayLAS {
+				continue
+			}
+			rows++
+			if v := l.Cells[0]; v.Value >= 0 {
+				t.Errorf("%v: mean JCT %+.1f %% [%+.1f, %+.1f] against Tiresias with leases", l.Labels, v.Value, v.Low, v.High)
+			}
+		}
+	}
+	if rows != 10 {
+		t.Errorf("%d rows, want 10", rows)
 	}
 }

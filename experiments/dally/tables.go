@@ -129,7 +129,7 @@ func figures(p study.Plan) []study.Figure {
 	lines := func(column string) func(r *study.Results) []study.Series {
 		return func(r *study.Results) []study.Series {
 			var all []study.Series
-			for _, policy := range []string{tunedTimers, waitForNearest, tiresiasLease, tiresiasLAS, gandiva} {
+			for _, policy := range []string{delayLAS, tunedTimers, tiresiasLease, tiresiasTogether, lasSkewed, gandiva} {
 				one := study.Series{Name: policy}
 				for _, c := range s.Congestion {
 					if v, _, ok := r.Find("congestion", congestedLine(shareText(c), policy), column); ok {
