@@ -52,6 +52,7 @@ func acceptorConfig(s settings, ask string, seed int, blind bool) (config.Config
 	c.Eval.Policies = nil // the study compares acceptors itself, and some default policies rank by run times, which blind ones lack
 	c.Seed = uint64(seed)
 	c.Train.Steps = s.TrainSteps
+	c.Train.ImitateSteps = min(c.Train.ImitateSteps, s.TrainSteps/2)
 	c.Train.EvalEvery = max(25_000, s.TrainSteps/20) // validating an agent that declines every offer takes long
 	c.Train.CheckpointEvery = c.Train.EvalEvery
 	return c, err

@@ -25,6 +25,7 @@ const (
 	lasTimers        = "LAS order, tuned timers"
 	lasNearest       = "LAS order, nearest tier"
 	delayLAS         = "delay-las"
+	delayTogether    = "delay-las, leases end together"
 	tiresiasLease    = "Tiresias, leases"
 	tiresiasTogether = "Tiresias, leases end together"
 	tiresiasLAS      = "Tiresias, las-2d"
@@ -39,7 +40,7 @@ func timerPolicies() []string {
 }
 
 // lasPolicies returns the policies of delay scheduling that ask the job with the least attained GPU-time first.
-func lasPolicies() []string { return []string{lasTimers, lasNearest, delayLAS} }
+func lasPolicies() []string { return []string{lasTimers, lasNearest, delayLAS, delayTogether} }
 
 // everyPolicy returns all policies of this simulator, in the order of the tables.
 func everyPolicy() []string {
@@ -80,6 +81,8 @@ func policyConfig(name string) heuristic.Config {
 		h.Order, h.Ask, h.Auto, h.RackWait, h.NetworkWait = "dally", "las", false, 1e6, 1e6
 	case delayLAS:
 		h.Order = "delay-las"
+	case delayTogether:
+		h.Order, h.Together = "delay-las", true
 	case tiresiasLease:
 		h.Order = "tiresias-lease"
 	case tiresiasTogether:
