@@ -26,7 +26,7 @@ func Study() study.Study {
 		Cite: "Sharma, Bhasi, Singh, Kesidis, Kandemir, Das: GPU cluster scheduling for network-sensitive deep learning, " +
 			"arXiv 2401.16492 (2024)",
 		RunTimes: "exact for agents, none for the one that learned without run times; other policies ask nothing of them",
-		Takes:    "quick about a minute, full about a quarter of an hour, on two cores",
+		Takes:    "quick about a minute, full about a quarter of an hour, on two free cores",
 		Expected: expected,
 		Cells:    cells,
 		Tables:   tables,

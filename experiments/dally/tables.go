@@ -112,7 +112,7 @@ func tables(p study.Plan) []study.Table {
 				{Title: "JCT vs tuned timers", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"acceptor": tunedTimers}},
 				{Title: "JCT vs timers 5/10", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"acceptor": fixedTimers}},
 				{Title: "JCT vs giving way", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"acceptor": longGiveWay}},
-				{Title: "vs learned in Dally's order", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"acceptor": learnedGreedy, "order": "nw"}},
+				{Title: "JCT vs delay-las", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"acceptor": delayLAS, "order": "las"}},
 				{Title: "windows won against tuned timers", Metric: "jct_h", Stat: study.Wins, Versus: map[string]string{"acceptor": tunedTimers}},
 				{Title: "offers accepted", Metric: "accepted", Format: study.Share, Bare: true},
 			},
