@@ -31,7 +31,7 @@ type Config struct {
 	Auto        bool          `yaml:"auto"`
 	RackWait    float64       `yaml:"rack_wait"`
 	NetworkWait float64       `yaml:"nw_wait"`
-	Ask         string        `yaml:"ask"` // the order in which jobs get offers: one of heuristic.Asks
+	Ask         string        `yaml:"ask,omitempty"` // the order in which jobs get offers: one of heuristic.Asks; "" = nw
 
 	Forecast sched.Forecast `yaml:"forecast,omitempty"` // whether observations show the forecast of the job
 }
@@ -41,7 +41,7 @@ func DefaultConfig() Config {
 	h := heuristic.DefaultConfig()
 	return Config{
 		Gamma: 1, Tau: time.Hour, Window: 256, MaxGPUs: 128, Comm: "ring", Ideal: true, PerGPU: true, Estimates: "exact", MaxSteps: 20000,
-		Lease: h.Lease, History: h.History, Auto: h.Auto, RackWait: h.RackWait, NetworkWait: h.NetworkWait, Ask: h.Ask,
+		Lease: h.Lease, History: h.History, Auto: h.Auto, RackWait: h.RackWait, NetworkWait: h.NetworkWait,
 		Forecast: sched.ForecastAuto,
 	}
 }

@@ -70,7 +70,7 @@ func DefaultConfig() Config {
 	return Config{
 		Order: "fifo", Backfill: "none", Placement: "first-fit", Estimates: "exact",
 		Limits: []time.Duration{3250 * time.Second, 7200 * time.Second}, Quantum: 3250 * time.Second, Align: 0.5,
-		Migrate: 10 * time.Minute, RackWait: 5, NetworkWait: 10, Auto: true, Lease: time.Hour, History: 24, Ask: askNetwork,
+		Migrate: 10 * time.Minute, RackWait: 5, NetworkWait: 10, Auto: true, Lease: time.Hour, History: 24,
 		Accept: 0.9, Patience: 48,
 	}
 }
