@@ -31,6 +31,7 @@ type Config struct {
 	Auto        bool          `yaml:"auto"`
 	RackWait    float64       `yaml:"rack_wait"`
 	NetworkWait float64       `yaml:"nw_wait"`
+	Ask         string        `yaml:"ask,omitempty"` // the order in which jobs get offers: one of heuristic.Asks; "" = nw
 
 	Forecast sched.Forecast `yaml:"forecast,omitempty"` // whether observations show the forecast of the job
 }
@@ -48,7 +49,7 @@ func DefaultConfig() Config {
 // Heuristic returns the configuration of the policy dally with c's leases and timers.
 func (c *Config) Heuristic() heuristic.Config {
 	h := heuristic.DefaultConfig()
-	h.Order, h.Lease, h.History, h.Auto, h.RackWait, h.NetworkWait = "dally", c.Lease, c.History, c.Auto, c.RackWait, c.NetworkWait
+	h.Order, h.Lease, h.History, h.Auto, h.RackWait, h.NetworkWait, h.Ask = "dally", c.Lease, c.History, c.Auto, c.RackWait, c.NetworkWait, c.Ask
 	return h
 }
 

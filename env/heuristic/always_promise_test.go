@@ -21,7 +21,7 @@ type promise struct {
 	stops   bool
 	way     how
 	keys    heuristic.Policy
-	place   cluster.Placement // nil = every job that fits is placed
+	place   func(v *sim.View, j sim.Job, c *cluster.Cluster) ([]cluster.GPU, bool) // nil = every job that fits is placed
 	est     sim.Estimates
 	ends    bool // no job outlives its expected run time
 	stopped map[int]bool
@@ -43,9 +43,7 @@ func newPromise(x *world, seen map[string]int) *promise {
 		held: map[int32]int{}, bound: map[int32]deadline{}, due: map[int]time.Duration{}, stopped: map[int]bool{}, seen: seen}
 	p.est, _ = sim.ParseEstimates(c.Estimates)
 	p.est.Seed = c.Seed
-	if r, err := cluster.NewPlacement(c.Placement); err == nil && cluster.Constrained(r) {
-		p.place = r
-	}
+	p.place = heuristic.Refusing(*c)
 	if p.order {
 		p.keys, _ = heuristic.New(*c)
 	}
@@ -81,7 +79,7 @@ func (p *promise) fits(v *sim.View, j sim.Job, c *cluster.Cluster) bool {
 	if p.place == nil {
 		return c.Fits(v.Request(j))
 	}
-	_, ok := p.place.Place(c, v.Request(j), nil)
+	_, ok := p.place(v, j, c)
 	return ok
 }
 

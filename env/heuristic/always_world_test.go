@@ -284,6 +284,9 @@ func drawPolicy(t *rapid.T, x *world, w wants) {
 	if w.order == "exact" {
 		all = freePlacements()
 	}
+	if !heuristic.IsOrder(w.order) || !heuristic.Preemptive(w.order) {
+		all = slices.DeleteFunc(all, func(name string) bool { return name == "rack-skewed" }) // it goes with these only
+	}
 	c.Placement = one(t, all, "placement")
 	some := 3
 	if !w.apart {

@@ -42,8 +42,17 @@ type Config struct {
 	RackWait    float64       `yaml:"rack_wait,omitempty"`
 	NetworkWait float64       `yaml:"nw_wait,omitempty"`
 	Auto        bool          `yaml:"auto,omitempty"`
-	Lease       time.Duration `yaml:"lease,omitempty"`   // how long dally and tiresias-lease grant GPUs for
+	Lease       time.Duration `yaml:"lease,omitempty"`   // how long dally, delay-las and tiresias-lease grant GPUs for
 	History     int           `yaml:"history,omitempty"` // number of past leases that dally's tuner looks at
+	// Together makes leases end together, at whole multiples of Lease: the first one of a job is shorter.
+	Together bool `yaml:"together,omitempty"`
+	// Ask is the order in which dally asks jobs: "nw" (or ""), the network-sensitive one of its paper, or "las", the least
+	// attained GPU-time first.
+	Ask string `yaml:"ask,omitempty"`
+	// Accept is the share of the rate at its best place that a job of delay-las waits for. It halves with every Patience
+	// leases that the job has waited; 0 = never.
+	Accept   float64 `yaml:"accept,omitempty"`
+	Patience float64 `yaml:"patience,omitempty"`
 	// Hold are the weights of hold; zero = DefaultHold of the estimates.
 	Hold Hold `yaml:"hold,omitempty"`
 	// Index are the weights of index; zero = DefaultIndex of the estimates.
@@ -62,6 +71,7 @@ func DefaultConfig() Config {
 		Order: "fifo", Backfill: "none", Placement: "first-fit", Estimates: "exact",
 		Limits: []time.Duration{3250 * time.Second, 7200 * time.Second}, Quantum: 3250 * time.Second, Align: 0.5,
 		Migrate: 10 * time.Minute, RackWait: 5, NetworkWait: 10, Auto: true, Lease: time.Hour, History: 24,
+		Accept: 0.9, Patience: 48,
 	}
 }
 
@@ -100,6 +110,9 @@ func (c *Config) Validate() error {
 	l.Add(c.NetworkWait >= 0 && c.NetworkWait <= 1e6, "nw_wait", c.NetworkWait, "a number of leases, 0 to 1e6")
 	l.Add(c.Lease == 0 || c.Lease >= time.Second, "lease", c.Lease, "a time of 1s or more, or 0s for an hour")
 	l.Add(c.History >= 0 && c.History <= 1e6, "history", c.History, "a number of leases, 0 to 1e6")
+	l.Add(c.Ask == "" || slices.Contains(Asks(), c.Ask), "ask", c.Ask, spelling.OneOf(c.Ask, Asks()))
+	l.Add(c.Accept >= 0 && c.Accept <= 1, "accept", c.Accept, "a share of the best rate, 0 to 1")
+	l.Add(c.Patience >= 0 && c.Patience <= 1e6, "patience", c.Patience, "a number of leases, 0 (never) to 1e6")
 	l.Add(c.Align >= 0 && c.Align <= 1, "align", c.Align, "0 to 1")
 	l.Join("hold", c.Hold.Validate())
 	l.Join("index", c.Index.Validate())
@@ -114,6 +127,7 @@ func (c *Config) checkAdmission(l *fault.List) {
 	if !known {
 		return
 	}
+	l.Add(c.Placement != rackSkewed || r.preemptive && !own, "placement", c.Placement, "a placement that refuses no job: only orders that stop running jobs, such as las-2d, wait for one")
 	backfill := c.backfill()
 	if own || r.passOver {
 		l.Add(!own || c.Admission == "", "admission", c.Admission, "none: "+c.Order+" has its own")

@@ -31,12 +31,12 @@ type Offer struct {
 }
 
 // Delay is delay scheduling with leases (Dally: Sharma et al., arXiv 2401.16492) in this simulator's terms: the
-// policies dally and tiresias-lease. Gangs hold their GPUs for a lease. At every point the free GPUs, and those whose
+// policies dally, delay-las and tiresias-lease. Gangs hold their GPUs for a lease. At every point the free GPUs, and those whose
 // leases have run out, are offered to the waiting jobs and the jobs whose leases have run out. The jobs are asked one
 // after the other, and each is offered the nearest tier that holds it: the fullest node, else the fullest rack, else
 // few racks (placement rack). A gang whose lease has run out stays where it is if it is offered nothing nearer.
 //
-// The order of dally is network-sensitive. The job with the least progress for its time on GPUs, that is the lowest
+// The order of dally is network-sensitive, unless Config.Ask is las. The job with the least progress for its time on GPUs, that is the lowest
 // mean rate so far, goes first; the rate is 0 for a job that has not run. Ties go to the job that has waited longest,
 // then to the earlier position in the trace. A node is always taken. A rack is declined until the job has waited
 // rack_wait leases, the network until it has waited nw_wait leases, both counted from its submit or from when it lost
@@ -47,9 +47,16 @@ type Offer struct {
 // a node or a rack, within the last h = history leases: rack_wait = min(⌈0.8h⌉, max(6, ⌈μ+2σ⌉)) over the delays
 // before a node, nw_wait = min(h, max(12, ⌈μ+2σ⌉)) over those before a rack. μ+2σ is 1 if there are none.
 //
+// delay-las is ours. It asks in the order of attained GPU-time, least first, and a job looks at rates, not at tiers and
+// timers. It declines a place where it would progress slower than Config.Accept times as fast as at its place on the
+// empty cluster. This share halves with every Config.Patience leases that the job has waited, so no job waits for ever.
+// A gang whose lease has run out moves only to a faster place. If nothing runs, no offer is declined.
+//
 // tiresias-lease asks in the order of attained GPU-time (Tiresias: Gu et al., NSDI 2019, without its queues), under
 // the same leases. Models with a skewed gradient wait for the smallest tier that could ever hold them; others take
 // what they are offered. If nothing runs, all do.
+//
+// With Config.Together the leases of all jobs end at the same times, so that everything is offered at once.
 //
 // Differences from the program of Dally's authors (env/peer/dally): times are exact, jobs do not run in blocks, and
 // leases are kept. Machines are chosen by room, not by hash, and nodes have no slots. Passes happen at events and
@@ -60,24 +67,43 @@ type Offer struct {
 // each time followed by Answer, and then Decide until it waits.
 type Delay struct {
 	cfg   Config
+	order askOrder
+	rule  acceptRule
 	seats // its placement is not used
 	rack  cluster.Placement
 
-	opened  bool
-	pass    bool // the pass at this point is not over
-	at      int  // in line
-	line    []candidate
-	last    []since // by job: when it began to wait
-	holds   []lease // by job
-	delays  []sizeDelays
-	offer   Offer
-	found   []finding // by GPUs
-	passes  int       // so far, in all episodes
-	alone   []cluster.GPU
-	empty   *cluster.Cluster // the cluster as if nothing ran
-	least   []nearest        // by job
-	service bool             // tiresias-lease
+	opened bool
+	pass   bool // the pass at this point is not over
+	at     int  // in line
+	line   []candidate
+	last   []since // by job: when it began to wait
+	holds  []lease // by job
+	delays []sizeDelays
+	offer  Offer
+	found  []finding // by GPUs
+	passes int       // so far, in all episodes
+	alone  []cluster.GPU
+	empty  *cluster.Cluster // the cluster as if nothing ran
+	least  []nearest        // by job
+	best   []finding        // by GPUs: places on the empty cluster
 }
+
+// askOrder is the order in which jobs are asked.
+type askOrder uint8
+
+const (
+	networkSensitive askOrder = iota // the lowest mean rate first
+	leastAttained                    // the least GPU-time first
+)
+
+// acceptRule says when a job accepts what it is offered.
+type acceptRule uint8
+
+const (
+	byTimers acceptRule = iota // dally
+	bySkew                     // tiresias-lease
+	byRate                     // delay-las
+)
 
 // finding is where the last request for so many GPUs found a place, or that it found none.
 type finding struct {
@@ -124,12 +150,22 @@ var _ Policy = (*Delay)(nil)
 
 func newDelay(cfg Config) (Policy, error) { return NewDelay(cfg) }
 
-// NewDelay returns the policy that cfg names: dally or tiresias-lease.
+// NewDelay returns the policy that cfg names: dally, delay-las or tiresias-lease.
 func NewDelay(cfg Config) (*Delay, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	d := &Delay{cfg: cfg, service: cfg.Order == "tiresias-lease"}
+	d := &Delay{cfg: cfg}
+	switch cfg.Order {
+	case "delay-las":
+		d.order, d.rule = leastAttained, byRate
+	case "tiresias-lease":
+		d.order, d.rule = leastAttained, bySkew
+	default:
+		if cfg.Ask == askLAS {
+			d.order = leastAttained
+		}
+	}
 	if d.cfg.Lease == 0 {
 		d.cfg.Lease = time.Hour
 	}
@@ -153,6 +189,9 @@ func (d *Delay) Reset(v *sim.View) {
 	d.empty = copyOf(v.Cluster(), d.empty, same)
 	d.empty.Reset()
 	d.least = d.least[:0]
+	if !same {
+		d.best = d.best[:0]
+	}
 	for _, j := range v.Waiting() {
 		d.waits(v, j, int64(v.Now()))
 	}
@@ -177,9 +216,17 @@ func (d *Delay) lease(v *sim.View, j sim.Job) *lease {
 	}
 	l := &d.holds[j]
 	if l.pos != v.Pos(j) || l.ends <= int64(v.Started(j)) {
-		*l = lease{v.Pos(j), int64(sim.After(v.Started(j), d.cfg.Lease))}
+		*l = lease{v.Pos(j), d.ends(v.Started(j))}
 	}
 	return l
+}
+
+// ends returns when a lease that begins at at ends.
+func (d *Delay) ends(at time.Duration) int64 {
+	if d.cfg.Together {
+		at = at.Truncate(d.cfg.Lease)
+	}
+	return int64(sim.After(at, d.cfg.Lease))
 }
 
 // Decide implements sim.Scheduler.
@@ -245,7 +292,7 @@ func (d *Delay) Open(v *sim.View, p *sim.Point) {
 
 // key returns the priority of j, lowest first.
 func (d *Delay) key(v *sim.View, j sim.Job) float64 {
-	if d.service {
+	if d.order == leastAttained {
 		return v.GPUTime(j)
 	}
 	return Sensitivity(v, j)
@@ -283,7 +330,7 @@ func (d *Delay) Next(v *sim.View) *Offer {
 		}
 		if d.seat[j].loose {
 			// Do not move it if that gains nothing.
-			if own := d.tier(v.GPUs(j)); own <= d.offer.Tier && take(d.plan, r, v.GPUs(j)) {
+			if own := d.tier(v.GPUs(j)); d.stays(v, j, own) && take(d.plan, r, v.GPUs(j)) {
 				d.plan.Release(r, v.GPUs(j))
 				d.offer.Tier, d.offer.GPUs = own, v.GPUs(j)
 			}
@@ -341,8 +388,8 @@ func (d *Delay) accept(v *sim.View) {
 	for int(o.Job) >= len(d.holds) {
 		d.holds = append(d.holds, lease{pos: -1})
 	}
-	d.holds[o.Job] = lease{v.Pos(o.Job), int64(sim.After(v.Now(), d.cfg.Lease))}
-	if leases := float64(o.Waited) / float64(d.cfg.Lease); leases >= 1 && !d.service {
+	d.holds[o.Job] = lease{v.Pos(o.Job), d.ends(v.Now())}
+	if leases := float64(o.Waited) / float64(d.cfg.Lease); leases >= 1 && d.rule == byTimers {
 		switch h := d.history(r.GPUs); o.Tier {
 		case InNode:
 			h.node.add(delayed{now, leases})
@@ -467,12 +514,15 @@ func (d *Delay) Timely(v *sim.View, o *Offer) bool { return d.TimelyBy(v, o, d.T
 // TimelyBy returns the answer to o that the policy would give if its timers were those that timers returns, in leases, for
 // a gang of n. The timers that wake the policy stay its own.
 func (d *Delay) TimelyBy(v *sim.View, o *Offer, timers func(v *sim.View, n int) (rack, network float64)) bool {
-	if d.idle(v) && (d.service || d.until(v) == 0) {
+	if d.idle(v) && (d.rule != byTimers || d.until(v) == 0) {
 		return true
 	}
-	if d.service {
+	switch d.rule {
+	case bySkew:
 		p := v.Trace(o.Job).Profile
 		return p == nil || !p.Skewed || o.Tier <= d.nearest(v, o.Job)
+	case byRate:
+		return d.fast(v, o)
 	}
 	if o.Tier <= d.nearest(v, o.Job) {
 		return true
@@ -528,7 +578,7 @@ func (d *Delay) until(v *sim.View) (at int64) {
 			soonest(d.lease(v, j).ends)
 		}
 	}
-	if d.service {
+	if d.rule != byTimers {
 		return at
 	}
 	for _, j := range v.Waiting() {

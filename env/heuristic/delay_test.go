@@ -147,3 +147,92 @@ func TestSkewedModelsWaitForOneNode(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// The gang x would run at half its rate on GPUs of two nodes. It waits for better until half is enough after its patience,
+// and looks again when something happens: e arrives at 2h.
+func TestAJobOfDelayLASWaitsForAFastPlace(t *testing.T) {
+	const h = time.Hour
+	jobs := []traces.Job{ringed("a", 0, 6*h, 3), ringed("b", 0, 6*h, 3), ringed("c", 0, 6*h, 3), ringed("d", 0, 6*h, 3),
+		ringed("x", time.Minute, h/2, 2), ringed("e", 2*h, time.Minute, 1)}
+	for _, c := range []struct {
+		what             string
+		accept, patience float64
+		want             string
+	}{
+		{"half is enough", .5, 0, "x@1m0s=start[3 7]"},
+		{"more than half is wanted", .9, 0, "x@6h0m0s=start[0 1]"},
+		{"more than half is wanted for log2(1.8) hours", .9, .01, "x@2h0m0s=start[3 7]"},
+		{"the same for longer", .9, .1, "x@6h0m0s=start[0 1]"},
+	} {
+		got := delayed(t, twoRacks(), jobs, func(cfg *heuristic.Config) {
+			cfg.Order, cfg.Lease, cfg.Accept, cfg.Patience = "delay-las", 100*h, c.accept, c.patience
+		})
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s: no %s in\n%s", c.what, c.want, got)
+		}
+	}
+}
+
+// x accepts half its rate. When its lease ends, it moves into the node that has become free.
+func TestAJobOfDelayLASMovesToAFasterPlace(t *testing.T) {
+	jobs := []traces.Job{ringed("a", 0, 6*time.Hour, 3), ringed("b", 0, 6*time.Hour, 3), ringed("c", 0, 6*time.Hour, 3), ringed("d", 0, time.Hour/2, 3),
+		ringed("x", time.Minute, 5*time.Hour, 2)}
+	got := delayed(t, twoRacks(), jobs, func(c *heuristic.Config) { c.Order, c.Accept = "delay-las", .5 })
+	if !strings.Contains(got, "x@1m0s=start[3 7]") || !strings.Contains(got, "x@1h1m0s=migrate[12 13]") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// p runs on both nodes, at half its rate. When its lease ends at 1h3m, it has held two GPUs for an hour and c, which waits,
+// one: the network-sensitive order asks p first, the order of attained GPU-time c.
+func TestDallyAsksInTheOrderThatItIsTold(t *testing.T) {
+	spec := cluster.Spec{Name: "pairs", Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{
+		Count: 2, GPUs: 2, Link: cluster.Link{Gbps: 1e9, Latency: 1}, NIC: cluster.Link{Gbps: 8, Latency: 1},
+	}}}}}
+	const h = time.Hour
+	jobs := []traces.Job{
+		ringed("a", 0, 3*time.Minute, 1), ringed("b", 0, 6*h, 1), ringed("c", 0, 6*h, 1), ringed("p", time.Minute, 6*h, 2), ringed("n", 30*time.Minute, 2*h, 1),
+	}
+	for ask, stops := range map[string]bool{"nw": false, "las": true} {
+		got := delayed(t, spec, jobs, func(c *heuristic.Config) { c.RackWait, c.Ask = 0, ask })
+		if strings.Contains(got, "p@1h3m0s=preempt[0 3] c@1h3m0s=start") != stops {
+			t.Errorf("%s: got %s", ask, got)
+		}
+	}
+}
+
+// b waits for the only GPU. The lease of a, which began at 0h20m, ends after an hour, or with all others at 1h.
+func TestLeasesEndTogether(t *testing.T) {
+	one := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 1}}}}}
+	jobs := []traces.Job{ringed("a", 20*time.Minute, 2*time.Hour, 1), ringed("b", 30*time.Minute, time.Hour, 1)}
+	for _, order := range []string{"dally", "delay-las", "tiresias-lease"} {
+		for together, want := range map[bool]string{false: "b@1h20m0s=start[0]", true: "b@1h0m0s=start[0]"} {
+			got := delayed(t, one, jobs, func(c *heuristic.Config) { c.Order, c.Together = order, together })
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: no %s in %s", order, want, got)
+			}
+		}
+	}
+}
+
+// x has a place on two nodes at once. A skewed model waits until a job on three GPUs has attained 3250 GPU-seconds and falls
+// to the second queue, after 1083 s.
+func TestRackSkewedConsolidatesSkewedModels(t *testing.T) {
+	const h = time.Hour
+	jobs := []traces.Job{ringed("a", 0, 6*h, 3), ringed("b", 0, 6*h, 3), ringed("c", 0, 6*h, 3), ringed("d", 0, 6*h, 3), ringed("x", time.Minute, h/4, 2)}
+	skewed := *half
+	skewed.Skewed = true
+	las := func(c *heuristic.Config) { c.Order, c.Placement = "las-2d-prompt", "rack-skewed" }
+	if got := delayed(t, twoRacks(), jobs, las); !strings.Contains(got, "x@1m0s=start[3 7]") {
+		t.Errorf("got %s", got)
+	}
+	jobs[4].Profile = &skewed
+	if got := delayed(t, twoRacks(), jobs, las); !strings.Contains(got, "x@18m3s=start") || strings.Contains(got, "start[3 7]") {
+		t.Errorf("got %s", got)
+	}
+	c := heuristic.DefaultConfig()
+	c.Placement = "rack-skewed"
+	if _, err := heuristic.New(c); err == nil || !strings.Contains(err.Error(), "placement: got rack-skewed") && !strings.Contains(err.Error(), `placement: got "rack-skewed"`) {
+		t.Errorf("fifo with rack-skewed: %v", err)
+	}
+}

@@ -1,6 +1,9 @@
 package heuristic
 
-import "clustergym/env/sim"
+import (
+	"clustergym/env/cluster"
+	"clustergym/env/sim"
+)
 
 // KeyOf returns the rank that p's order gives to j now, least first.
 func KeyOf(p Policy, v *sim.View, j sim.Job) float64 {
@@ -31,6 +34,15 @@ func Remembers(name string) bool {
 
 // PlanExactly makes p, which preempts, plan exactly even if counting GPUs is enough.
 func PlanExactly(p Policy) { everywhere(p, func(s *Scheduler) { s.picky = true }) }
+
+// Refusing returns how the placement of cfg places a job, nil if it refuses none that fits.
+func Refusing(cfg Config) func(v *sim.View, j sim.Job, c *cluster.Cluster) ([]cluster.GPU, bool) {
+	p, err := newPlacement(cfg)
+	if err != nil || !constrained(p) {
+		return nil
+	}
+	return func(v *sim.View, j sim.Job, c *cluster.Cluster) ([]cluster.GPU, bool) { return p.Place(v, j, c, nil) }
+}
 
 // everywhere calls change with each Scheduler that decides for p: that for a whole cluster, and those of its parts.
 func everywhere(p Policy, change func(s *Scheduler)) {

@@ -33,12 +33,14 @@ type Given struct {
 // PlacementNames returns the placements that a Config may name: those of package cluster and those that look at the
 // running jobs. lwf-K is accepted for every K from 1, not only those listed.
 func PlacementNames() []string {
-	return append(cluster.PlacementNames(), "least-interference", "lwf-1", "lwf-2", "lwf-4")
+	return append(cluster.PlacementNames(), rackSkewed, "least-interference", "lwf-1", "lwf-2", "lwf-4")
 }
 
 // newPlacement returns the placement that cfg names.
 func newPlacement(cfg Config) (placer, error) {
 	switch name := cfg.Placement; {
+	case name == rackSkewed:
+		return newSkewed(), nil
 	case name == "least-interference":
 		return newLeastInterference(cfg.Given), nil
 	case strings.HasPrefix(name, lwfPrefix):
@@ -58,6 +60,17 @@ func newPlacement(cfg Config) (placer, error) {
 		return b, nil
 	}
 	return nil, fmt.Errorf("placement %q is unknown, want %s", cfg.Placement, spelling.OneOf(cfg.Placement, PlacementNames()))
+}
+
+// constrained reports whether p may refuse a gang although enough GPUs are free for it.
+func constrained(p placer) bool {
+	switch p := p.(type) {
+	case *skewed:
+		return true
+	case *blind:
+		return cluster.Constrained(p.rule)
+	}
+	return false
 }
 
 // stays reports whether p chooses the same GPUs for a request as long as no job starts or ends. Of the others, lwf looks at the

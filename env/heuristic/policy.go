@@ -37,6 +37,7 @@ func policies() []policy {
 		{name: "optimus", preemptive: true, estimates: true, make: newOptimus},
 		{name: "gandiva", preemptive: true, make: newGandiva},
 		{name: "dally", preemptive: true, make: newDelay},
+		{name: "delay-las", preemptive: true, make: newDelay},
 		{name: "tiresias-lease", preemptive: true, make: newDelay},
 		{name: "exact", make: newExact},
 	}

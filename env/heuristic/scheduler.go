@@ -124,9 +124,7 @@ func newScheduler(cfg Config) (Policy, error) {
 	if s.place, err = newPlacement(cfg); err != nil {
 		return nil, err
 	}
-	if p, err := cluster.NewPlacement(cfg.Placement); err == nil {
-		s.picky = cluster.Constrained(p)
-	}
+	s.picky = constrained(s.place)
 	s.est, _ = sim.ParseEstimates(cfg.Estimates)
 	s.est.Seed = cfg.Seed
 	switch {

@@ -291,7 +291,7 @@ func TestAStoppedJobThatFitsItsQuotaGoesOn(t *testing.T) {
 		t.Run(order, func(t *testing.T) {
 			play := func(t *rapid.T) *conserving {
 				x := drawWorld(t, wants{order: order, way: &how{"skip", "none"}, shared: true, most: 24})
-				if x.policy.Placement == "random" || strings.HasPrefix(x.policy.Placement, "l") || x.policy.Placement == "fgd" {
+				if x.policy.Placement == "random" || strings.HasPrefix(x.policy.Placement, "l") || x.policy.Placement == "rack-skewed" || x.policy.Placement == "fgd" {
 					x.policy.Placement = "first-fit" // the check has no view of the run to give them
 				}
 				x.cfg.Serial = false

@@ -16,6 +16,8 @@ import (
 	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/delayoffer"
+	"clustergym/env/heuristic"
+	"clustergym/env/metrics"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
@@ -33,18 +35,24 @@ const (
 	randomAnswers  = "random"
 )
 
+// askings returns the orders in which jobs get offers: Dally's and that of attained GPU-time.
+func askings() []string { return heuristic.Asks() }
+
 // modelMix returns the mix of the six models.
 func modelMix() (profile.Mix, error) { return profile.Named("dally") }
 
-// acceptorConfig returns the run that trains an acceptor. A blind acceptor sees no run times; the timers see none either.
-func acceptorConfig(s settings, seed int, blind bool) (config.Config, error) {
+// acceptorConfig returns the run that trains an acceptor of offers in an order. A blind acceptor sees no run times; the
+// timers see none either.
+func acceptorConfig(s settings, ask string, seed int, blind bool) (config.Config, error) {
 	c, err := config.Decode("acceptor.yaml", acceptorYAML)
+	c.Env.Args = append(c.Env.Args, "ask="+ask)
 	if blind {
 		c.Env.Args = append(c.Env.Args, "estimates=none")
 	}
 	c.Eval.Policies = nil // the study compares acceptors itself, and some default policies rank by run times, which blind ones lack
 	c.Seed = uint64(seed)
 	c.Train.Steps = s.TrainSteps
+	c.Train.ImitateSteps = min(c.Train.ImitateSteps, s.TrainSteps/2)
 	c.Train.EvalEvery = max(25_000, s.TrainSteps/20) // validating an agent that declines every offer takes long
 	c.Train.CheckpointEvery = c.Train.EvalEvery
 	return c, err
@@ -53,81 +61,133 @@ func acceptorConfig(s settings, seed int, blind bool) (config.Config, error) {
 // acceptorCells returns the cells that train acceptors for DelayOffer-v1, and those that play all acceptors on the same test
 // episodes.
 func acceptorCells(s settings) []study.Cell {
-	// The cells' inputs contain the whole configuration, so a changed acceptor.yaml computes them again.
-	about := func(seed int, blind bool) string {
-		c, err := acceptorConfig(s, seed, blind)
-		if err != nil {
-			return err.Error() // the cell reports it when it runs
-		}
-		text, err := configs.Encode(&c)
-		if err != nil {
-			return err.Error()
-		}
-		return string(text)
-	}
 	var all []study.Cell
-	for _, name := range []string{tunedTimers, fixedTimers, waitForNearest, longGiveWay, acceptAtOnce, randomAnswers} {
-		key := map[string]string{tunedTimers: "tuned", fixedTimers: "fixed", waitForNearest: "never", longGiveWay: "give-way", acceptAtOnce: "at-once", randomAnswers: "random"}[name]
-		all = append(all, study.Cell{
-			Key: "acceptors/" + key, Input: []any{method, name, s.Windows, about(0, false)},
-			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-				c, err := acceptorConfig(s, 1, false)
-				if err != nil {
+	for _, ask := range askings() {
+		for _, name := range []string{tunedTimers, fixedTimers, waitForNearest, longGiveWay, acceptAtOnce, randomAnswers} {
+			all = append(all, ruleCell(s, ask, name))
+		}
+		for k := range s.TrainSeeds {
+			all = append(all, learnedCells(s, ask, k+1, false)...)
+			all = append(all, learnedCells(s, ask, k+1, true)...)
+		}
+	}
+	return append(all, playedCell(s))
+}
+
+// about returns the whole configuration for the inputs of cells, so that a changed acceptor.yaml computes them again.
+func about(s settings, ask string, seed int, blind bool) string {
+	c, err := acceptorConfig(s, ask, seed, blind)
+	if err != nil {
+		return err.Error() // the cell reports it when it runs
+	}
+	text, err := configs.Encode(&c)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// ruleCell returns the cell that plays a rule on the test windows.
+func ruleCell(s settings, ask, name string) study.Cell {
+	key := map[string]string{tunedTimers: "tuned", fixedTimers: "fixed", waitForNearest: "never", longGiveWay: "give-way", acceptAtOnce: "at-once", randomAnswers: "random"}[name]
+	return study.Cell{
+		Key: "acceptors/" + ask + "/" + key, Input: []any{method, name, s.Windows, about(s, ask, 0, false)},
+		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+			c, err := acceptorConfig(s, ask, 1, false)
+			if err != nil {
+				return nil, err
+			}
+			var sets []string
+			switch name {
+			case fixedTimers:
+				sets = []string{"auto=false", "rack_wait=5", "nw_wait=10"}
+			case waitForNearest, longGiveWay:
+				sets = []string{"auto=false", "rack_wait=1e6", "nw_wait=1e6"}
+			case acceptAtOnce:
+				sets = []string{"auto=false", "rack_wait=0", "nw_wait=0"}
+			}
+			return judgeAcceptor(ctx, b, &c, sets, s.Windows, ask, name, "", func(e *delayoffer.Env, ts *env.TimeStep, r *rand.Rand) (int32, error) {
+				if name == randomAnswers {
+					if ts.Mask[delayoffer.Decline] {
+						return int32(r.IntN(2)), nil
+					}
+					return delayoffer.Accept, nil
+				}
+				if name == longGiveWay && givesWay(e, ts) {
+					return delayoffer.Decline, nil
+				}
+				return e.Timely(), nil
+			})
+		},
+	}
+}
+
+// playedCell returns the cell in which the policy delay-las plays the test windows instead of answering offers.
+func playedCell(s settings) study.Cell {
+	const ask = "las"
+	return study.Cell{
+		Key: "acceptors/" + ask + "/delay-las", Input: []any{method, s.Windows, about(s, ask, 0, false)},
+		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+			c, err := acceptorConfig(s, ask, 1, false)
+			if err != nil {
+				return nil, err
+			}
+			e, err := openOffers(&c, nil)
+			if err != nil {
+				return nil, err
+			}
+			defer e.Close() //nolint:errcheck // the environment holds no resources
+			sch, err := heuristic.New(policyConfig(delayLAS))
+			if err != nil {
+				return nil, err
+			}
+			var rows []study.Row
+			for w := range s.Windows {
+				var m metrics.Collector
+				if err := e.Simulate(ctx, testWindow(w), sch, &m); err != nil {
 					return nil, err
 				}
-				var sets []string
-				switch name {
-				case fixedTimers:
-					sets = []string{"auto=false", "rack_wait=5", "nw_wait=10"}
-				case waitForNearest, longGiveWay:
-					sets = []string{"auto=false", "rack_wait=1e6", "nw_wait=1e6"}
-				case acceptAtOnce:
-					sets = []string{"auto=false", "rack_wait=0", "nw_wait=0"}
+				comm := 0.0
+				for j := range m.Jobs() {
+					comm += (j.Run - j.Work).Hours()
 				}
-				return judgeAcceptor(ctx, b, &c, sets, s.Windows, name, "", func(e *delayoffer.Env, ts *env.TimeStep, r *rand.Rand) (int32, error) {
-					if name == randomAnswers {
-						if ts.Mask[delayoffer.Decline] {
-							return int32(r.IntN(2)), nil
-						}
-						return delayoffer.Accept, nil
-					}
-					if name == longGiveWay && givesWay(e, ts) {
-						return delayoffer.Decline, nil
-					}
-					return e.Timely(), nil
-				})
-			},
-		})
-	}
-	for k := range s.TrainSeeds {
-		seed := k + 1
-		for _, blind := range []bool{false, true} {
-			key, judged := fmt.Sprintf("train/%d", seed), fmt.Sprintf("acceptors/learned-%d", seed)
-			if blind {
-				key, judged = fmt.Sprintf("train-blind/%d", seed), fmt.Sprintf("acceptors/blind-%d", seed)
+				labels := map[string]string{"order": ask, "acceptor": delayLAS, "window": fmt.Sprint(w)}
+				rows = append(rows,
+					study.Row{Table: "acceptors", Labels: labels, Metric: "jct_h", Value: m.Summary(0, 0).JCT.Mean / 3600},
+					study.Row{Table: "acceptors", Labels: labels, Metric: "comm_h", Value: comm},
+				)
+				b.Progress(int64(w+1), int64(s.Windows))
 			}
-			all = append(all, study.Cell{
-				Key: key, Input: []any{method, about(seed, blind)},
-				Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-					c, err := acceptorConfig(s, seed, blind)
-					if err != nil {
-						return nil, err
-					}
-					return nil, trainAcceptor(ctx, b, c)
-				},
-			}, study.Cell{
-				Key: judged, After: []string{key}, Input: []any{method, s.Windows},
-				Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-					c, err := acceptorConfig(s, seed, blind)
-					if err != nil {
-						return nil, err
-					}
-					return judgeLearned(ctx, b, &c, filepath.Join(b.WorkOf(key), "run"), s.Windows, seed, blind)
-				},
-			})
-		}
+			return rows, nil
+		},
 	}
-	return all
+}
+
+// learnedCells returns the cells that train an acceptor and play it on the test windows.
+func learnedCells(s settings, ask string, seed int, blind bool) []study.Cell {
+	key, judged := fmt.Sprintf("train/%s/%d", ask, seed), fmt.Sprintf("acceptors/%s/learned-%d", ask, seed)
+	if blind {
+		key, judged = fmt.Sprintf("train-blind/%s/%d", ask, seed), fmt.Sprintf("acceptors/%s/blind-%d", ask, seed)
+	}
+	return []study.Cell{{
+		Key: key, Input: []any{method, about(s, ask, seed, blind)},
+		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+			c, err := acceptorConfig(s, ask, seed, blind)
+			if err != nil {
+				return nil, err
+			}
+			return nil, trainAcceptor(ctx, b, c)
+		},
+	}, {
+		Key: judged, After: []string{key}, Input: []any{method, s.Windows},
+		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+			c, err := acceptorConfig(s, ask, seed, blind)
+			if err != nil {
+				return nil, err
+			}
+			return judgeLearned(ctx, b, &c, filepath.Join(b.WorkOf(key), "run"), s.Windows, ask, seed, blind)
+		},
+	}}
 }
 
 // short bounds the jobs that a long gang gives way to: their remaining time is below this share of the gang's. It is the best
@@ -165,7 +225,7 @@ func trainAcceptor(ctx context.Context, b *study.Bench, c config.Config) error {
 
 // judgeLearned plays the acceptor that was trained in the folder trained: the weights with the best validation, greedily, and
 // if it is not blind also the last weights, which draw their answers as in training.
-func judgeLearned(ctx context.Context, b *study.Bench, c *config.Config, trained string, windows, seed int, blind bool) ([]study.Row, error) {
+func judgeLearned(ctx context.Context, b *study.Bench, c *config.Config, trained string, windows int, ask string, seed int, blind bool) ([]study.Row, error) {
 	p, err := arena.NewProblem(c)
 	if err != nil {
 		return nil, err
@@ -191,7 +251,7 @@ func judgeLearned(ctx context.Context, b *study.Bench, c *config.Config, trained
 		if d, ok := policy.(*ppo.Policy); ok && of.name == learnedDrawing {
 			policy = d.Sampling()
 		}
-		got, err := judgeAcceptor(ctx, b, c, nil, windows, of.name, fmt.Sprint(seed), learnedAnswer(ctx, policy, p.About))
+		got, err := judgeAcceptor(ctx, b, c, nil, windows, ask, of.name, fmt.Sprint(seed), learnedAnswer(ctx, policy, p.About))
 		if err != nil {
 			return nil, err
 		}
@@ -214,11 +274,8 @@ func learnedAnswer(ctx context.Context, policy agents.Policy, about env.Spec) fu
 	}
 }
 
-// judgeAcceptor plays the test windows with the answers that answer returns, and reports completion times, communication and
-// the share of accepted offers.
-func judgeAcceptor(ctx context.Context, b *study.Bench, c *config.Config, sets []string, windows int, name, seed string,
-	answer func(*delayoffer.Env, *env.TimeStep, *rand.Rand) (int32, error),
-) ([]study.Row, error) {
+// openOffers opens the environment of c with more settings, for whole windows.
+func openOffers(c *config.Config, sets []string) (*delayoffer.Env, error) {
 	own := *c
 	own.Env.Args = append(append([]string{"max_steps=0"}, c.Env.Args...), sets...)
 	p, err := arena.NewProblem(&own)
@@ -229,18 +286,34 @@ func judgeAcceptor(ctx context.Context, b *study.Bench, c *config.Config, sets [
 	if err != nil {
 		return nil, err
 	}
-	defer opened.Close() //nolint:errcheck // the environment holds no resources
 	e, ok := opened.(*delayoffer.Env)
 	if !ok {
 		return nil, fmt.Errorf("%s is a %T", c.Env.ID, opened)
 	}
+	return e, nil
+}
+
+// testWindow returns the episode of a test window.
+func testWindow(w int) env.Episode {
+	return env.Episode{Seed: env.EpisodeSeed(1, w), Window: w, Split: env.SplitTest}
+}
+
+// judgeAcceptor plays the test windows with the answers that answer returns, and reports completion times, communication and
+// the share of accepted offers.
+func judgeAcceptor(ctx context.Context, b *study.Bench, c *config.Config, sets []string, windows int, ask, name, seed string,
+	answer func(*delayoffer.Env, *env.TimeStep, *rand.Rand) (int32, error),
+) ([]study.Row, error) {
+	e, err := openOffers(c, sets)
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close() //nolint:errcheck // the environment holds no resources
 	ts := env.NewTimeStep(e.Spec())
 	var rows []study.Row
 	for w := range windows {
 		r := rng.Stream(uint64(w), "dally/answers")
 		offers, accepted := 0, 0
-		ep := env.Episode{Seed: env.EpisodeSeed(1, w), Window: w, Split: env.SplitTest}
-		_, _, err := env.Play(ctx, e, ep, ts, func(ts *env.TimeStep, act env.Action) error {
+		_, _, err := env.Play(ctx, e, testWindow(w), ts, func(ts *env.TimeStep, act env.Action) error {
 			if offers%4096 == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -261,7 +334,7 @@ func judgeAcceptor(ctx context.Context, b *study.Bench, c *config.Config, sets [
 		if err != nil {
 			return nil, err
 		}
-		labels := map[string]string{"acceptor": name, "window": fmt.Sprint(w)}
+		labels := map[string]string{"order": ask, "acceptor": name, "window": fmt.Sprint(w)}
 		if seed != "" {
 			labels["seed"] = seed
 		}

@@ -26,7 +26,7 @@ func Study() study.Study {
 		Cite: "Sharma, Bhasi, Singh, Kesidis, Kandemir, Das: GPU cluster scheduling for network-sensitive deep learning, " +
 			"arXiv 2401.16492 (2024)",
 		RunTimes: "exact for agents, none for the one that learned without run times; other policies ask nothing of them",
-		Takes:    "quick about a minute, full about a quarter of an hour, on two cores",
+		Takes:    "quick about a minute, full about a quarter of an hour, on two free cores",
 		Expected: expected,
 		Cells:    cells,
 		Tables:   tables,
@@ -47,6 +47,12 @@ func Study() study.Study {
 						Table: "congestion", Line: congestedLine(worst, tunedTimers), Column: c[2] + against,
 					})
 				}
+				for _, against := range []string{"Tiresias", "Gandiva", "las-2d"} {
+					list = append(list, study.Claim{
+						What: fmt.Sprintf("%s of delay-las, which is ours, against %s, likewise", c[0], against), Paper: "–",
+						Table: "congestion", Line: congestedLine(worst, delayLAS), Column: c[2] + against,
+					})
+				}
 				for _, against := range []string{"Tiresias", "Gandiva"} {
 					list = append(list, study.Claim{
 						What: fmt.Sprintf("%s of Dally against %s on the authors' machine, waiting-only", c[0], against), Paper: c[1],
@@ -61,7 +67,9 @@ func Study() study.Study {
 				"The paper says \"up to\" and publishes neither cluster sizes, leases nor congestion settings: these are its effects on settings of ours.",
 				"The lines beside the paper's are of dally-multi on the network slow; the tables congestion and effects have others.",
 				"Tiresias is tiresias-lease, under Dally's leases and waiting for skewed models; las-2d is Tiresias in two queues, whose jobs take what places there are.",
-				"Communication is the time that jobs hold GPUs beyond their compute time, summed over jobs, not multiplied by GPUs.",
+				"delay-las is ours: the order of Tiresias, and a job waits for a place that is nearly as fast as its best. Tiresias with leases that end together is the stronger rival.",
+				"A stop costs a second for each GPU of the gang, as in the authors' program, and nothing for Gandiva, except in the table overheads. The acceptors pay nothing.",
+				"Communication is the time that jobs hold GPUs beyond their compute time, with what stops cost, summed over jobs, not multiplied by GPUs.",
 				"Gandiva here is env/heuristic's, first come, first served with turns; the authors' program has one that serves the most recently started first (table machines).",
 			}
 		},

@@ -1,11 +1,13 @@
 package dally
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
+	"clustergym/internal/fault"
 )
 
 // inSmall returns s with only the cells whose keys begin with one of prefixes.
@@ -34,7 +36,7 @@ func TestTheStudyInSmall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds")
 	}
-	s := inSmall(Study(), "schedulers/dally-multi/slow/0", "machines/dally-multi/0", "acceptors/tuned", "acceptors/at-once", "acceptors/give-way")
+	s := inSmall(Study(), "schedulers/dally-multi/slow/0", "machines/dally-multi/0", "acceptors/nw/tuned", "acceptors/nw/at-once", "acceptors/nw/give-way")
 	r, err := run.RunStudy(t.Context(), s, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: 2}, Dir: t.TempDir(), Now: func() time.Time { return time.Unix(0, 0) }})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +69,7 @@ func TestTheStudyInSmall(t *testing.T) {
 		t.Errorf("mean JCT %.3g h as published, %.3g h where only waiting jobs are asked: leaked GPUs cost more", leaking, theirs)
 	}
 	against := func(acceptor string) float64 {
-		return figure("acceptors", map[string]string{"acceptor": acceptor}, "JCT vs tuned timers")
+		return figure("acceptors", map[string]string{"order": "nw", "acceptor": acceptor}, "JCT vs tuned timers")
 	}
 	if at, gives := against(acceptAtOnce), against(longGiveWay); at <= 20 || gives >= -5 {
 		t.Errorf("mean JCT against the tuned timers: accepted at once %+.1f %%, want much more; where long gangs give way %+.1f %%, want less", at, gives)
@@ -87,10 +89,13 @@ func TestAcceptorsAreTrainedAndJudged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, acceptor := range []string{learnedGreedy, learnedDrawing, learnedBlind, tunedTimers, fixedTimers, waitForNearest, longGiveWay, acceptAtOnce, randomAnswers} {
-		v, _, ok := r.Results.Find("acceptors", map[string]string{"acceptor": acceptor}, "mean JCT (h)")
-		if !ok || v.Units != windows || !(v.Value > 0) {
-			t.Errorf("%s: mean JCT %v on %d windows, want it on %d", acceptor, v.Value, v.Units, windows)
+	all := []string{learnedGreedy, learnedDrawing, learnedBlind, tunedTimers, fixedTimers, waitForNearest, longGiveWay, acceptAtOnce, randomAnswers}
+	for order, acceptors := range map[string][]string{"nw": all, "las": append([]string{delayLAS}, all...)} {
+		for _, acceptor := range acceptors {
+			v, _, ok := r.Results.Find("acceptors", map[string]string{"order": order, "acceptor": acceptor}, "mean JCT (h)")
+			if !ok || v.Units != windows || !(v.Value > 0) {
+				t.Errorf("%s in order %s: mean JCT %v on %d windows, want it on %d", acceptor, order, v.Value, v.Units, windows)
+			}
 		}
 	}
 }
@@ -102,5 +107,53 @@ func TestTheFolderOfData(t *testing.T) {
 	own, err := findRecorded("")
 	if err != nil || own != nil {
 		t.Errorf("got %v, %v", own, err)
+	}
+}
+
+// Every fault of the settings is named at once, with the key.
+func TestFaultsOfTheSettings(t *testing.T) {
+	s := settings{
+		Nets: []string{"fast"}, Workloads: []string{"helio"}, Congestion: []float64{1}, CongestionAt: []string{"dally"}, Overhead: "free", Overheads: []string{"2m"},
+		Leases: []string{"10s"}, Clusters: []string{"4 by 4"}, AxesAt: []string{"dally/fast"},
+	}
+	var keys []string
+	for _, f := range fault.All(s.Validate()) {
+		keys = append(keys, f.Key)
+	}
+	want := "jobs draws congestion_draws axes_draws peer_jobs peer_draws train_steps train_seeds windows nets workloads congestion_at axes_at overhead overheads leases clusters congestion"
+	if got := strings.Join(keys, " "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for _, quick := range []bool{true, false} {
+		if _, err := settingsOf(study.Plan{Quick: quick}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The least that delay-las must do: less mean JCT than Tiresias under the same leases in every row of the quick tables.
+func TestDelayLASBeatsTiresias(t *testing.T) {
+	if testing.Short() || raced {
+		t.Skip("some seconds")
+	}
+	s := inSmall(Study(), "schedulers/", "congestion/")
+	r, err := run.RunStudy(t.Context(), s, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: 2}, Dir: t.TempDir(), Now: func() time.Time { return time.Unix(0, 0) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for _, table := range []string{"order", "order-congestion"} {
+		for _, l := range r.Results.Lines(table) {
+			if l.Labels["policy"] != delayLAS {
+				continue
+			}
+			rows++
+			if v := l.Cells[0]; v.Value >= 0 {
+				t.Errorf("%v: mean JCT %+.1f %% [%+.1f, %+.1f] against Tiresias with leases", l.Labels, v.Value, v.Low, v.High)
+			}
+		}
+	}
+	if rows != 10 {
+		t.Errorf("%d rows, want 10", rows)
 	}
 }

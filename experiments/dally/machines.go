@@ -32,7 +32,7 @@ func machinesCell(key, workload, draw string, load func() ([]traces.Job, error),
 			if err != nil {
 				return nil, err
 			}
-			spec, err := clusterOn("slow", 0)
+			spec, err := clusterOn(usual, "slow", 0)
 			if err != nil {
 				return nil, err
 			}
@@ -44,7 +44,7 @@ func machinesCell(key, workload, draw string, load func() ([]traces.Job, error),
 					var got played
 					switch {
 					case machine == machines()[0]:
-						got, err = playHere(ctx, jobs, spec, here[policy])
+						got, err = playHere(ctx, jobs, spec, here[policy], rules{overhead: authorsCost})
 					default: // Gandiva is the same in both variants of the authors' machine
 						got, err = playPeer(ctx, theirs, machine, policy)
 					}

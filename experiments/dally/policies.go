@@ -3,6 +3,8 @@ package dally
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
@@ -15,19 +17,49 @@ import (
 
 // The policies, by their names in the tables.
 const (
-	tunedTimers    = "Dally, tuned timers"
-	fixedTimers    = "Dally, timers 5/10"
-	acceptAtOnce   = "accept at once"
-	waitForNearest = "wait for the nearest tier"
-	longGiveWay    = "the same, long gangs give way"
-	tiresiasLease  = "Tiresias, leases"
-	tiresiasLAS    = "Tiresias, las-2d"
-	gandiva        = "Gandiva"
+	tunedTimers      = "Dally, tuned timers"
+	fixedTimers      = "Dally, timers 5/10"
+	acceptAtOnce     = "accept at once"
+	waitForNearest   = "wait for the nearest tier"
+	longGiveWay      = "the same, long gangs give way"
+	lasTimers        = "LAS order, tuned timers"
+	lasNearest       = "LAS order, nearest tier"
+	delayLAS         = "delay-las"
+	delayTogether    = "delay-las, leases end together"
+	tiresiasLease    = "Tiresias, leases"
+	tiresiasTogether = "Tiresias, leases end together"
+	tiresiasLAS      = "Tiresias, las-2d"
+	lasSkewed        = "las-2d, skewed models consolidated"
+	gandivaHours     = "Gandiva, turns of an hour"
+	gandiva          = "Gandiva"
 )
 
 // timerPolicies returns the policies that differ only in their timers.
 func timerPolicies() []string {
 	return []string{tunedTimers, fixedTimers, acceptAtOnce, waitForNearest}
+}
+
+// lasPolicies returns the policies of delay scheduling that ask the job with the least attained GPU-time first.
+func lasPolicies() []string { return []string{lasTimers, lasNearest, delayLAS, delayTogether} }
+
+// everyPolicy returns all policies of this simulator, in the order of the tables.
+func everyPolicy() []string {
+	return slices.Concat(timerPolicies(), lasPolicies(), []string{tiresiasLease, tiresiasTogether, tiresiasLAS, lasSkewed, gandiva})
+}
+
+// costly returns the policies of the table overheads for what a stop costs. Gandiva's turns of a minute end before a gang of
+// many GPUs has started if that takes longer than a second for each GPU, so it plays with turns of an hour then.
+func costly(overhead string) []string {
+	list := []string{tunedTimers, lasTimers, lasNearest, delayLAS, tiresiasLease, tiresiasTogether, tiresiasLAS, lasSkewed, gandivaHours}
+	if cost, err := costOf(overhead, tunedTimers); err == nil && cost <= time.Second {
+		list = append(list, gandiva)
+	}
+	return list
+}
+
+// leasing returns the policies of the table leases: those that have leases.
+func leasing() []string {
+	return []string{tunedTimers, lasTimers, delayLAS, tiresiasLease, tiresiasTogether}
 }
 
 // policyConfig returns the configuration of the policy with this name.
@@ -43,10 +75,24 @@ func policyConfig(name string) heuristic.Config {
 		h.Order, h.Auto, h.RackWait, h.NetworkWait = "dally", false, 0, 0
 	case waitForNearest:
 		h.Order, h.Auto, h.RackWait, h.NetworkWait = "dally", false, 1e6, 1e6
+	case lasTimers:
+		h.Order, h.Ask = "dally", "las"
+	case lasNearest:
+		h.Order, h.Ask, h.Auto, h.RackWait, h.NetworkWait = "dally", "las", false, 1e6, 1e6
+	case delayLAS:
+		h.Order = "delay-las"
+	case delayTogether:
+		h.Order, h.Together = "delay-las", true
 	case tiresiasLease:
 		h.Order = "tiresias-lease"
+	case tiresiasTogether:
+		h.Order, h.Together = "tiresias-lease", true
 	case tiresiasLAS:
 		h.Order = "las-2d"
+	case lasSkewed:
+		h.Order, h.Placement = "las-2d", "rack-skewed"
+	case gandivaHours:
+		h.Order, h.Round = "gandiva", time.Hour
 	case gandiva:
 		h.Order = "gandiva"
 	}
@@ -54,7 +100,7 @@ func policyConfig(name string) heuristic.Config {
 }
 
 // played holds the outcome of a workload.
-type played struct{ jct, makespan, comm float64 } // hours
+type played struct{ jct, makespan, comm float64 } // hours; comm includes what stops cost
 
 // rows returns the outcome as rows of a table.
 func (p played) rows(table string, labels map[string]string) []study.Row {
@@ -64,14 +110,42 @@ func (p played) rows(table string, labels map[string]string) []study.Row {
 	}
 }
 
+// authorsCost is the overhead of the authors' program: a gang that is stopped or moved loses a second for each of its GPUs,
+// unless Gandiva moves it.
+const authorsCost = "authors"
+
+// costOf returns the time that a stop costs a policy for each GPU. overhead is authorsCost or a time.
+func costOf(overhead, policy string) (time.Duration, error) {
+	switch {
+	case overhead != authorsCost:
+		return time.ParseDuration(overhead)
+	case policy == gandiva || policy == gandivaHours:
+		return 0, nil
+	}
+	return time.Second, nil
+}
+
+// rules are what holds for all policies of a run.
+type rules struct {
+	overhead string        // authorsCost or a time for each GPU
+	lease    time.Duration // 0 = an hour
+}
+
 // playHere runs jobs under a policy in this simulator. Gangs communicate in rings, and a job's recorded run time counts as
 // its compute time.
-func playHere(ctx context.Context, jobs []traces.Job, spec cluster.Spec, policy string) (played, error) {
-	sch, err := heuristic.New(policyConfig(policy))
+func playHere(ctx context.Context, jobs []traces.Job, spec cluster.Spec, policy string, by rules) (played, error) {
+	h := policyConfig(policy)
+	if by.lease > 0 {
+		h.Lease = by.lease
+	}
+	sch, err := heuristic.New(h)
 	if err != nil {
 		return played{}, err
 	}
 	c := sim.DefaultConfig()
+	if c.Overhead.StopPerGPU, err = costOf(by.overhead, policy); err != nil {
+		return played{}, err
+	}
 	c.Comm, c.Ring.Ideal, c.Ring.PerGPU = "ring", true, true
 	s, err := sim.New(c, spec)
 	if err != nil {

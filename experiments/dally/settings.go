@@ -3,6 +3,7 @@ package dally
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
@@ -18,6 +19,12 @@ type settings struct {
 	Congestion      []float64 `yaml:"congestion"`       // shares of the bandwidth between machines that others take
 	CongestionAt    []string  `yaml:"congestion_at"`    // WORKLOAD/NET
 	CongestionDraws int       `yaml:"congestion_draws"` // workloads for each share
+	Overhead        string    `yaml:"overhead"`         // what a stop costs for each GPU: a time, or authors
+	Overheads       []string  `yaml:"overheads"`        // the same, for the table overheads
+	Leases          []string  `yaml:"leases"`           // times, for the table leases
+	Clusters        []string  `yaml:"clusters"`         // RACKSxMACHINES, for the table leases
+	AxesAt          []string  `yaml:"axes_at"`          // WORKLOAD/NET of the tables overheads and leases
+	AxesDraws       int       `yaml:"axes_draws"`       // workloads of these tables
 	PeerJobs        int       `yaml:"peer_jobs"`        // of a workload for the authors' machine
 	PeerDraws       int       `yaml:"peer_draws"`       // workloads for the authors' machine
 	TrainSteps      int64     `yaml:"train_steps"`      // of each acceptor
@@ -32,7 +39,7 @@ func (s *settings) Validate() error {
 		key string
 		n   int
 	}{
-		{"jobs", s.Jobs}, {"draws", s.Draws}, {"congestion_draws", s.CongestionDraws}, {"peer_jobs", s.PeerJobs},
+		{"jobs", s.Jobs}, {"draws", s.Draws}, {"congestion_draws", s.CongestionDraws}, {"axes_draws", s.AxesDraws}, {"peer_jobs", s.PeerJobs},
 		{"peer_draws", s.PeerDraws}, {"train_steps", int(s.TrainSteps)}, {"train_seeds", s.TrainSeeds}, {"windows", s.Windows},
 	} {
 		l.Add(n.n >= 1, n.key, n.n, "1 or more")
@@ -43,9 +50,25 @@ func (s *settings) Validate() error {
 	for _, w := range s.Workloads {
 		l.Add(slices.Contains(workloads(), w), "workloads", w, nearest.OneOf(w, workloads()))
 	}
-	for _, at := range s.CongestionAt {
-		workload, net, ok := strings.Cut(at, "/")
-		l.Add(ok && slices.Contains(workloads(), workload) && slices.Contains(nets(), net), "congestion_at", at, "WORKLOAD/NET")
+	for _, list := range []struct {
+		key string
+		at  []string
+	}{{"congestion_at", s.CongestionAt}, {"axes_at", s.AxesAt}} {
+		for _, at := range list.at {
+			workload, net, ok := strings.Cut(at, "/")
+			l.Add(ok && slices.Contains(workloads(), workload) && slices.Contains(nets(), net), list.key, at, "WORKLOAD/NET")
+		}
+	}
+	for i, o := range append([]string{s.Overhead}, s.Overheads...) {
+		d, err := time.ParseDuration(o)
+		l.Add(o == authorsCost || err == nil && d >= 0 && d <= time.Minute, []string{"overhead", "overheads"}[min(i, 1)], o, "a time from 0s to 1m, or authors")
+	}
+	for _, t := range s.Leases {
+		d, err := time.ParseDuration(t)
+		l.Add(err == nil && d >= time.Minute, "leases", t, "a time of 1m or more")
+	}
+	for _, c := range s.Clusters {
+		l.Add(gpusOf(c) > 0, "clusters", c, "RACKSxMACHINES, as 4x4")
 	}
 	for _, c := range s.Congestion {
 		l.Add(c >= 0 && c < 1, "congestion", c, "a share from 0 up to below 1")
@@ -57,7 +80,7 @@ func (s *settings) Validate() error {
 func settingsOf(p study.Plan) (settings, error) {
 	s, err := study.Settings[settings]("dally", settingsYAML, p, settings{})
 	if p.Seeds > 0 {
-		s.Draws, s.CongestionDraws, s.PeerDraws, s.TrainSeeds = p.Seeds, p.Seeds, p.Seeds, p.Seeds
+		s.Draws, s.CongestionDraws, s.AxesDraws, s.PeerDraws, s.TrainSeeds = p.Seeds, p.Seeds, p.Seeds, p.Seeds, p.Seeds
 	}
 	return s, err
 }

@@ -22,7 +22,7 @@ func tables(p study.Plan) []study.Table {
 	for _, c := range s.Congestion {
 		shares = append(shares, shareText(c))
 	}
-	policies := []string{tunedTimers, fixedTimers, acceptAtOnce, waitForNearest, tiresiasLease, tiresiasLAS, gandiva}
+	policies := everyPolicy()
 	against := func(title, metric string) []study.Column {
 		return []study.Column{
 			{Title: title + " vs Tiresias", Metric: metric, Stat: study.Percent, Versus: map[string]string{"policy": tiresiasLease}},
@@ -34,7 +34,39 @@ func tables(p study.Plan) []study.Table {
 		{Title: "mean JCT (h)", Metric: "jct_h"}, {Title: "makespan (h)", Metric: "makespan_h"}, {Title: "communication (h)", Metric: "comm_h"},
 	}
 	effects := slices.Concat(against("JCT", "jct_h"), against("makespan", "makespan_h"), against("communication", "comm_h"))
+	vs := func(title, policy string) study.Column {
+		return study.Column{Title: title, Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"policy": policy}}
+	}
+	only := func(names []string) func(map[string]string) bool {
+		return func(line map[string]string) bool { return slices.Contains(names, line["policy"]) }
+	}
+	orders := []study.Column{
+		vs("JCT vs Tiresias", tiresiasLease), vs("vs leases together", tiresiasTogether), vs("vs Dally, tuned", tunedTimers), vs("vs Gandiva", gandiva),
+		vs("vs las-2d consolidated", lasSkewed),
+	}
 	return []study.Table{
+		{
+			Name: "order", Title: "Delay scheduling in the order of attained GPU-time, by workload and network", From: "schedulers",
+			By: []string{"workload", "net", "policy"}, Keep: only(append(lasPolicies(), tiresiasTogether)),
+			Order: map[string][]string{"policy": policies, "net": nets(), "workload": workloads()}, Columns: orders,
+		},
+		{
+			Name: "order-congestion", Title: "The same as others take bandwidth between machines", From: "congestion",
+			By: []string{"workload", "net", "congestion", "policy"}, Keep: only(append(lasPolicies(), tiresiasTogether)),
+			Order:   map[string][]string{"policy": policies, "congestion": shares, "net": nets(), "workload": workloads()},
+			Columns: orders,
+		},
+		{
+			Name: "overheads", Title: "What stops cost: seconds for each GPU of a gang that is stopped or moved",
+			By: []string{"workload", "net", "overhead", "policy"}, Order: map[string][]string{"policy": append(everyPolicy(), gandivaHours), "overhead": s.Overheads, "net": nets(), "workload": workloads()},
+			Columns: []study.Column{{Title: "mean JCT (h)", Metric: "jct_h"}, vs("JCT vs Tiresias", tiresiasLease), vs("vs leases together", tiresiasTogether), vs("vs Gandiva", gandiva), vs("vs its turns of an hour", gandivaHours)},
+		},
+		{
+			Name: "leases", Title: "Leases and clusters, with as much work for each GPU",
+			By:      []string{"workload", "net", "cluster", "lease", "policy"},
+			Order:   map[string][]string{"policy": policies, "cluster": s.Clusters, "lease": s.Leases, "net": nets(), "workload": workloads()},
+			Columns: []study.Column{{Title: "mean JCT (h)", Metric: "jct_h"}, vs("JCT vs Tiresias", tiresiasLease), vs("vs leases together", tiresiasTogether), vs("vs Dally, tuned", tunedTimers)},
+		},
 		{
 			Name: "schedulers", Title: "Schedulers by workload and network, in this simulator",
 			By: []string{"workload", "net", "policy"}, Order: map[string][]string{"policy": policies, "net": nets(), "workload": workloads()},
@@ -47,7 +79,7 @@ func tables(p study.Plan) []study.Table {
 			Columns: slices.Concat(figures, effects),
 		},
 		{
-			Name: "timers", Title: "The timers: tuned against fixed, and against none",
+			Name: "timers", Title: "The timers: tuned against fixed, and against none", From: "schedulers", Keep: only(timerPolicies()),
 			By: []string{"workload", "net", "policy"}, Order: map[string][]string{"policy": policies, "net": nets(), "workload": workloads()},
 			Columns: []study.Column{
 				{Title: "JCT vs timers 5/10", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"policy": fixedTimers}},
@@ -74,12 +106,13 @@ func tables(p study.Plan) []study.Table {
 		},
 		{
 			Name: "acceptors", Title: "DelayOffer-v1: who answers the offers (test windows of dally-multi, network slow)",
-			By: []string{"acceptor"}, Order: map[string][]string{"acceptor": {learnedGreedy, learnedDrawing, learnedBlind, tunedTimers, fixedTimers, waitForNearest, longGiveWay, acceptAtOnce, randomAnswers}},
+			By: []string{"order", "acceptor"}, Order: map[string][]string{"order": askings(), "acceptor": {delayLAS, learnedGreedy, learnedDrawing, learnedBlind, tunedTimers, fixedTimers, waitForNearest, longGiveWay, acceptAtOnce, randomAnswers}},
 			Columns: []study.Column{
 				{Title: "mean JCT (h)", Metric: "jct_h"}, {Title: "communication (h)", Metric: "comm_h"},
 				{Title: "JCT vs tuned timers", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"acceptor": tunedTimers}},
 				{Title: "JCT vs timers 5/10", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"acceptor": fixedTimers}},
 				{Title: "JCT vs giving way", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"acceptor": longGiveWay}},
+				{Title: "JCT vs delay-las", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"acceptor": delayLAS, "order": "las"}},
 				{Title: "windows won against tuned timers", Metric: "jct_h", Stat: study.Wins, Versus: map[string]string{"acceptor": tunedTimers}},
 				{Title: "offers accepted", Metric: "accepted", Format: study.Share, Bare: true},
 			},
@@ -96,7 +129,7 @@ func figures(p study.Plan) []study.Figure {
 	lines := func(column string) func(r *study.Results) []study.Series {
 		return func(r *study.Results) []study.Series {
 			var all []study.Series
-			for _, policy := range []string{tunedTimers, waitForNearest, tiresiasLease, tiresiasLAS, gandiva} {
+			for _, policy := range []string{delayLAS, tunedTimers, tiresiasLease, tiresiasTogether, lasSkewed, gandiva} {
 				one := study.Series{Name: policy}
 				for _, c := range s.Congestion {
 					if v, _, ok := r.Find("congestion", congestedLine(shareText(c), policy), column); ok {

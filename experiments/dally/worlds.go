@@ -1,6 +1,8 @@
 package dally
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"clustergym/env/cluster"
@@ -15,10 +17,24 @@ func nets() []string { return []string{"published", "older", "slow", "ethernet"}
 // workloads returns the profiles of the generated workloads.
 func workloads() []string { return []string{"dally", "dally-batch", "dally-multi", "helios"} }
 
-// clusterOn returns a cluster of four racks of four machines of eight GPUs on a network. congestion is the share of the
+// usual is the cluster of all tables but one: four racks of four machines of eight GPUs.
+const usual = "4x4"
+
+// gpusOf returns the number of GPUs of a cluster of racks of machines of eight, as "4x4"; 0 if size is nothing like that.
+func gpusOf(size string) int {
+	racks, machines, _ := strings.Cut(size, "x")
+	r, err1 := strconv.Atoi(racks)
+	m, err2 := strconv.Atoi(machines)
+	if err1 != nil || err2 != nil || r < 1 || m < 1 || r > 1000 || m > 1000 {
+		return 0
+	}
+	return r * m * 8
+}
+
+// clusterOn returns a cluster of racks of machines of eight GPUs, as "4x4", on a network. congestion is the share of the
 // bandwidth between machines, and between racks, that others take.
-func clusterOn(net string, congestion float64) (cluster.Spec, error) {
-	spec, _, err := cluster.Parse("dally:4x4")
+func clusterOn(size, net string, congestion float64) (cluster.Spec, error) {
+	spec, _, err := cluster.Parse("dally:" + size)
 	if err != nil {
 		return spec, err
 	}
@@ -46,6 +62,20 @@ func drawJobs(workload string, jobs, draw int) ([]traces.Job, error) {
 		return nil, err
 	}
 	return modelled(list, uint64(draw))
+}
+
+// scaled returns jobs for a cluster of another number of GPUs, with as much work for each GPU in an hour: larger jobs than
+// the cluster are left out, and submit times are stretched.
+func scaled(jobs []traces.Job, gpus int) []traces.Job {
+	of := float64(gpusOf(usual))
+	var list []traces.Job
+	for _, j := range jobs {
+		if j.GPUs <= gpus {
+			j.Submit = time.Duration(float64(j.Submit) * of / float64(gpus))
+			list = append(list, j)
+		}
+	}
+	return list
 }
 
 // modelled gives every job without a profile one of the six models, with their frequencies in the authors' workloads.

@@ -98,6 +98,7 @@ var scheduling = []*Descriptor{
 			"auto":      {"true or false", "the timers shown are tuned"},
 			"rack_wait": {"leases, 0 to 1000000", "where they are not: how long a rack is declined"},
 			"nw_wait":   {"leases, 0 to 1000000", "and the network"},
+			"ask":       {"nw, las or nothing (nw)", "which jobs get offers first: those that the network slows most, or those with the least GPU-time"},
 		},
 		Cut: func(s Settings) sched.Taken {
 			c := s.(*delayoffer.Config)

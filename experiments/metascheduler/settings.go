@@ -22,6 +22,8 @@ type settings struct {
 	Episodes    int      `yaml:"episodes"`     // real episodes of a round
 	Adapting    int      `yaml:"adapting"`     // real episodes after the change, before the inner steps
 	MetaSteps   int      `yaml:"meta_steps"`   // of a round
+	Before      int      `yaml:"before"`       // imagined episodes of a task for the inner steps
+	After       int      `yaml:"after"`        // and for the meta-gradient; methods without meta-learning learn from both
 	Guide       int      `yaml:"guide"`        // passes in which mls-guided imitates the models' planners
 	Stream      string   `yaml:"stream"`       // of the judging workloads: held-out, or development to try settings on others
 	Methods     []string `yaml:"methods,flow"` // learners, of methods()
@@ -31,7 +33,7 @@ type settings struct {
 func defaultSettings() settings {
 	return settings{
 		Seeds: 5, Windows: 32, Jobs: 40, Slots: 5, Width: 32, Noise: 0.02, Rounds: 8, AfterRounds: 2, FreeRounds: 40, Episodes: 4,
-		Adapting: 2, MetaSteps: 10, Guide: 100, Stream: "held-out", Methods: methods(),
+		Adapting: 2, MetaSteps: 10, Before: 4, After: 4, Guide: 100, Stream: "held-out", Methods: methods(),
 	}
 }
 
@@ -44,6 +46,7 @@ func (s *settings) Validate() error {
 	}{
 		{"seeds", s.Seeds}, {"windows", s.Windows}, {"jobs", s.Jobs}, {"slots", s.Slots}, {"width", s.Width}, {"rounds", s.Rounds},
 		{"after_rounds", s.AfterRounds}, {"free_rounds", s.FreeRounds}, {"episodes", s.Episodes}, {"adapting", s.Adapting}, {"meta_steps", s.MetaSteps},
+		{"before", s.Before}, {"after", s.After},
 	} {
 		l.Add(v.value >= 1 && v.value <= 10_000, v.key, v.value, "a whole number from 1 to 10000")
 	}

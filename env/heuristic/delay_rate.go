@@ -1,0 +1,52 @@
+package heuristic
+
+import (
+	"math"
+
+	"clustergym/env/cluster"
+	"clustergym/env/sim"
+)
+
+// The values of Config.Ask.
+const (
+	askNetwork = "nw"
+	askLAS     = "las"
+)
+
+// Asks returns the orders in which dally can ask jobs: the values of Config.Ask.
+func Asks() []string { return []string{askNetwork, askLAS} }
+
+// fast reports whether a job that has waited so long accepts the rate of o.
+func (d *Delay) fast(v *sim.View, o *Offer) bool {
+	share := d.cfg.Accept
+	if d.cfg.Patience > 0 {
+		share *= math.Exp2(-float64(o.Waited) / float64(d.cfg.Lease) / d.cfg.Patience)
+	}
+	return v.Factor(o.Job, o.GPUs) >= share*v.Factor(o.Job, d.alonePlace(v, o.Job))
+}
+
+// stays reports whether j, whose lease has run out, gains nothing by moving to its offer. own is the tier where it is.
+func (d *Delay) stays(v *sim.View, j sim.Job, own Tier) bool {
+	if d.rule == byRate {
+		return v.Factor(j, v.GPUs(j)) >= v.Factor(j, d.offer.GPUs)
+	}
+	return own <= d.offer.Tier
+}
+
+// alonePlace returns the place of j on the empty cluster.
+func (d *Delay) alonePlace(v *sim.View, j sim.Job) []cluster.GPU {
+	r := v.Request(j)
+	slot := min(r.GPUs, 1<<12) // larger ones share a slot
+	for slot >= len(d.best) {
+		d.best = append(d.best, finding{})
+	}
+	f := &d.best[slot]
+	if f.pass == 0 || f.req != *r {
+		f.pass, f.req = 1, *r
+		f.gpus, f.ok = d.rack.Place(d.empty, r, f.gpus)
+	}
+	if !f.ok { // it is offered something, so this cannot be
+		panic("heuristic: a job that has an offer has no place on the empty cluster")
+	}
+	return f.gpus
+}
