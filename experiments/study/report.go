@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"clustergym/configs"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/texttable"
@@ -156,6 +157,9 @@ func (r *Report) facts() [][2]string {
 	if r.Plan.Seeds > 0 {
 		facts = append(facts, [2]string{"seeds", strconv.Itoa(r.Plan.Seeds)})
 	}
+	for _, c := range r.Plan.changed() {
+		facts = append(facts, [2]string{"changed", c.String()})
+	}
 	if r.Missing > 0 {
 		facts = append(facts, [2]string{"cells", fmt.Sprintf("%d of %d are computed: the tables are not whole", r.Cells-r.Missing, r.Cells)})
 	}
@@ -225,7 +229,7 @@ func (r *Report) resultsCSV() ([]byte, error) {
 	_ = w.Write(resultsHeader) // w.Error returns the error
 	r.each(func(t *Table, l *Line, c *Column, v Value) {
 		_ = w.Write([]string{
-			r.Plan.Mode(), t.Name, t.label(l.Labels), c.Title, c.Metric, string(c.stat()), float(v.Value), bound(v.Low), bound(v.High),
+			r.Plan.label(), t.Name, t.label(l.Labels), c.Title, c.Metric, string(c.stat()), float(v.Value), bound(v.Low), bound(v.High),
 			strconv.Itoa(v.Units), strconv.Itoa(v.Runs), v.Paper, r.Commit[:min(12, len(r.Commit))],
 		})
 	})
@@ -298,23 +302,25 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 		Here  string `json:"here"`
 	}
 	type document struct {
-		Name      string     `json:"name"`
-		Title     string     `json:"title"`
-		Cite      string     `json:"source"`
-		Mode      string     `json:"mode"`
-		Data      string     `json:"data,omitempty"`
-		Seeds     int        `json:"seeds,omitempty"`
-		Dir       string     `json:"dir"`
-		Commit    string     `json:"commit"`
-		Cells     int        `json:"cells"`
-		Missing   int        `json:"missing_cells"`
-		Claims    []claim    `json:"claims"`
-		Tables    []table    `json:"tables"`
-		Notes     []string   `json:"notes"`
-		Deviation *Deviation `json:"deviation_from_expected,omitempty"`
+		Name  string `json:"name"`
+		Title string `json:"title"`
+		Cite  string `json:"source"`
+		Mode  string `json:"mode"`
+		Data  string `json:"data,omitempty"`
+		Seeds int    `json:"seeds,omitempty"`
+		// Changed are the settings that are not the recorded ones.
+		Changed   []configs.Change `json:"changed_settings,omitempty"`
+		Dir       string           `json:"dir"`
+		Commit    string           `json:"commit"`
+		Cells     int              `json:"cells"`
+		Missing   int              `json:"missing_cells"`
+		Claims    []claim          `json:"claims"`
+		Tables    []table          `json:"tables"`
+		Notes     []string         `json:"notes"`
+		Deviation *Deviation       `json:"deviation_from_expected,omitempty"`
 	}
 	d := document{
-		Name: r.Study.Name, Title: r.Study.Title, Cite: r.Study.Cite, Mode: r.Plan.Mode(), Data: r.Plan.Data, Seeds: r.Plan.Seeds, Dir: r.Dir,
+		Name: r.Study.Name, Title: r.Study.Title, Cite: r.Study.Cite, Mode: r.Plan.Mode(), Data: r.Plan.Data, Seeds: r.Plan.Seeds, Changed: r.Plan.changed(), Dir: r.Dir,
 		Commit: r.Commit, Cells: r.Cells, Missing: r.Missing, Claims: []claim{}, Tables: []table{}, Notes: append([]string{}, r.notes...), Deviation: r.deviation,
 	}
 	_, claims := r.claimed()
