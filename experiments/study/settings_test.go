@@ -101,6 +101,7 @@ func TestMistakesInSettingsNameTheirSource(t *testing.T) {
 		{Changes{Set: []string{"sizes[7]=2"}}, `--set "sizes[7]=2": sizes[7]: there is no such element; sizes has 2`},
 		{Changes{Set: []string{"runs+=2"}}, `--set "runs+=2": runs: is no list, to which += adds; want runs=VALUE`},
 		{Changes{Set: []string{"net={width: 0}"}}, `--set "net={width: 0}": net.width: got 0, want 1 or more`},
+		{Changes{Set: []string{"sizes=[3, 4, 3]"}}, `with these settings two cells are called "size/3/0"; want each name and value of a list once, of letters, digits and -._=`},
 		{Changes{File: "mine.yaml", Text: "runs: 2\nsize: [3]\n"}, `mine.yaml:2: size: unknown key; did you mean sizes?`},
 		{Changes{File: "mine.yaml", Text: "runs: 2\n\nlease: 5x\n"}, `mine.yaml:3: lease: got "5x", want a time`},
 		{Changes{File: "mine.yaml", Text: "runs: [\n"}, `mine.yaml:1: not YAML: did not find expected node content`},
@@ -285,5 +286,7 @@ func TestWorkersHaveTheChangedSettings(t *testing.T) {
 		}
 	}
 	stop()
-	<-ended
+	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
 }
