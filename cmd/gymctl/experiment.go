@@ -156,8 +156,8 @@ func experimentRunVerb(a *app) *cobra.Command {
 beside the paper's figures. Finished parts are kept in the experiment's folder: Ctrl-C ends with exit code 130, and
 the same command continues. If a setting changes, everything that depends on it is computed again.
 
-The folder holds table.txt, index.html with the figures, results.csv with every result and its interval, rows.csv
-with every single number, and figures/*.svg.
+The folder holds table.txt, index.html with the figures and the columns that have no room in 120 characters, results.csv
+with every result and its interval, rows.csv with every single number, and figures/*.svg.
 
 --set and --settings change the settings of the form that is run: lease, cluster, sizes, budget, network (gymctl experiment
 show NAME prints them). The report names what is changed, and does not compare it with the recorded figures. A folder may

@@ -74,6 +74,7 @@ func (s *settings) Validate() error {
 	for _, c := range s.Clusters {
 		l.Add(gpusOf(c) > 0, "clusters", c, "RACKSxMACHINES, as 4x4")
 	}
+	l.Add(len(s.Congestion) > 0, "congestion", s.Congestion, "one share or more")
 	for _, c := range s.Congestion {
 		l.Add(c >= 0 && c < 1, "congestion", c, "a share from 0 up to below 1")
 	}

@@ -241,7 +241,7 @@ func (s *settings) figures() []study.Figure {
 			Name: "fluid", Title: "env/sim beside the authors' machine", X: "mean JCT of env/sim vs the authors' machine, %", Kind: study.Bars, Zero: true,
 			Series: func(r *study.Results) []study.Series {
 				return r.Bars("fluid", "env/sim vs it, %", func(l map[string]string) bool {
-					return l["machine"] != fluid && l["placement"] == lwf1 && (l["span"] == fmt.Sprint(s.FluidSpans[0]) || l["span"] == paperSpan)
+					return l["machine"] != fluid && l["placement"] == lwf1 && (slices.Index(spans(s.FluidSpans), l["span"]) == 0 || l["span"] == paperSpan)
 				})
 			},
 		},

@@ -74,7 +74,11 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 			}
 			shown.File = filepath.Base(w.File)
 		}
-		input := map[string]any{"method": method, "workload": shown, "digest": digest}
+		place, err := configs.Encode(&s.Agent.Env) // in which everybody plays
+		if err != nil {
+			return nil, err
+		}
+		input := map[string]any{"method": method, "workload": shown, "digest": digest, "env": string(place)}
 		with := func(key string, v any) map[string]any {
 			more := map[string]any{key: v}
 			for k, v := range input {

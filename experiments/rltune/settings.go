@@ -64,6 +64,7 @@ var words = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
 // Validate returns an error that names every fault of s, or nil.
 func (s *settings) Validate() error {
 	var l fault.List
+	l.Add(len(s.Workloads) > 0, "workloads", "[]", "one or more")
 	seen := map[string]bool{}
 	for i := range s.Workloads {
 		w := &s.Workloads[i]

@@ -293,7 +293,9 @@ func (h *cellHandler) list(in *cellTask, j *workqueue.Job) (*listed, error) {
 	if l.cells, err = s.Cells(plan); err != nil {
 		return nil, err
 	}
-	s.check(l.cells)
+	if err := s.check(l.cells, plan); err != nil {
+		return nil, err
+	}
 	if l.at, err = places(s.Name, "", l.cells); err != nil {
 		return nil, err
 	}

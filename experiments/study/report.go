@@ -142,7 +142,11 @@ func (r *Report) sheet(t *Table, short bool) *sheet {
 		by, shared = t.By, nil
 	}
 	if len(shared) > 0 {
-		s.title += " (" + strings.Join(shared, ", ") + ")"
+		if before, ok := strings.CutSuffix(s.title, ")"); ok && strings.Contains(s.title, "(") {
+			s.title = before + "; " + strings.Join(shared, ", ") + ")"
+		} else {
+			s.title += " (" + strings.Join(shared, ", ") + ")"
+		}
 	}
 	s.header, s.left, s.paper = slices.Clone(by), len(by), make([]bool, len(by))
 	paper := make([]bool, len(t.Columns))

@@ -6,7 +6,8 @@ import (
 
 // WriteBlocks is Write for tables that keep all their columns: one that is wider than width is written as several tables one below
 // the other, each with the first left columns and as many of the others as fit. with reports whether column i must stand in the
-// same block as the one before it, if both fit. No line is longer than width.
+// same block as the one before it, if both fit. No line is longer than width; a column that does not fit
+// beside the labels alone is left out as by Write.
 func WriteBlocks(w io.Writer, width int, header []string, rows [][]string, left int, with func(i int) bool) error {
 	t := newTable(header, rows, left)
 	if t.natural() <= width {
@@ -23,7 +24,7 @@ func WriteBlocks(w io.Writer, width int, header []string, rows [][]string, left 
 	used := width + 1 // of the last block
 	for i := left; i < len(header); {
 		n, size := 1, t.columns[i].least+gap // a column and those that stay with it
-		for i+n < len(header) && with(i+n) {
+		for i+n < len(header) && with(i+n) && labels+size+t.columns[i+n].least <= width {
 			size += t.columns[i+n].least + gap
 			n++
 		}
