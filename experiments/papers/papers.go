@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"clustergym/experiments/asrpt"
 	"clustergym/experiments/dally"
 	"clustergym/experiments/estimates"
 	"clustergym/experiments/lookahead"
@@ -29,6 +30,7 @@ func All() []study.Study {
 		rlscheduler.Study(),
 		rltune.Study(),
 		lwf.Study(),
+		asrpt.Study(),
 		estimates.Study(),
 		lookahead.Study(),
 	}
