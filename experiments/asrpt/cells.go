@@ -305,7 +305,9 @@ func (p *player) allParts(net network, k *knowledge) error {
 }
 
 // byPredictions are the schedulers of the tables of predictors and errors.
-func byPredictions() []string { return []string{aSRPT, spjf, wcsDuration, wcsWorkload} }
+func byPredictions() []string {
+	return []string{aSRPT, byArea, spwfWait, spjf, wcsDuration, wcsWorkload}
+}
 
 // predictors measures the predictors, and plays schedulers with their predictions.
 func (p *player) predictors(net network, k *knowledge) error {
