@@ -63,7 +63,7 @@ func (s *settings) tables() []study.Table {
 		all := []study.Table{{Name: name, Title: title + " (generated jobs)", From: from, Where: main, By: by, Order: order, Columns: columns, Notes: notes}}
 		if len(s.Logs) > 0 {
 			own := slices.Clone(columns)
-			if own[0].Metric == jct.Metric {
+			if own[0].Title == jct.Title {
 				own[0] = bare(own[0])
 			}
 			all = append(all, study.Table{
