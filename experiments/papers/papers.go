@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"clustergym/experiments/asrpt"
 	"clustergym/experiments/dally"
 	"clustergym/experiments/estimates"
 	"clustergym/experiments/lookahead"
@@ -30,6 +31,7 @@ func All() []study.Study {
 		rlscheduler.Study(),
 		rltune.Study(),
 		lwf.Study(),
+		asrpt.Study(),
 		estimates.Study(),
 		lookahead.Study(),
 	}
