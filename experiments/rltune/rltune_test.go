@@ -118,7 +118,7 @@ func TestTheStudyInSmall(t *testing.T) {
 			t.Fatal(err)
 		}
 		var all strings.Builder
-		for _, name := range []string{"rows.csv", "results.csv", "table.txt", "figures/delay-exact.svg"} {
+		for _, name := range []string{"rows.csv", "results.csv", "table.txt", "figures/delay-exact-helios-like.svg"} {
 			b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
 			if err != nil {
 				t.Fatal(err)
