@@ -31,6 +31,7 @@ type settings struct {
 	TrainSteps      int64     `yaml:"train_steps"`      // of each acceptor
 	TrainSeeds      int       `yaml:"train_seeds"`      // acceptors of each kind
 	Windows         int       `yaml:"windows"`          // test episodes of the acceptors
+	TestSeed        uint64    `yaml:"test_seed"`        // trace.seed of the log whose test windows they are; 0 = the log of the trainings
 	// Agent is the run that trains an acceptor, acceptor.yaml with a user's changes. Its length and seed are those above.
 	Agent config.Config `yaml:"agent"`
 }
