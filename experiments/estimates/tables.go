@@ -118,7 +118,7 @@ func (s *settings) figures() []study.Figure {
 	var all []study.Figure
 	bars := func(name, title string, sorted bool, keep func(l map[string]string) bool, label func(l map[string]string) string) {
 		all = append(all, study.Figure{
-			Name: name, Title: title, X: "% of the way from fifo+skip to exact run times that is lost", Kind: study.Bars, Zero: true, Ours: []string{knowGBDT}, Sorted: sorted,
+			Name: name, Title: title, X: "% of the way from fifo+skip to exact run times that is lost", Kind: study.Bars, Zero: true, Ours: []string{withRung(knowGBDT)}, Sorted: sorted,
 			Series: func(r *study.Results) []study.Series {
 				var one study.Series
 				for _, l := range r.Lines("lost-whole") {
@@ -132,12 +132,12 @@ func (s *settings) figures() []study.Figure {
 	}
 	bars("lost", "What is lost by not knowing: "+sjfSkip, false, func(l map[string]string) bool {
 		return l["scheduler"] == sjfSkip && (l["estimates"] == knowHistory || l["estimates"] == knowGBDT)
-	}, func(l map[string]string) string { return l["log"] + " / " + l["estimates"] })
+	}, func(l map[string]string) string { return l["log"] + " / " + withRung(l["estimates"]) })
 	for i := range s.Logs {
 		name := s.Logs[i].Name
 		bars("lost-"+name, "What is lost by not knowing: "+name, true, func(l map[string]string) bool {
 			return l["log"] == name && l["estimates"] != knowNoisy1 && l["estimates"] != knowNoisy2 // these are no predictors
-		}, func(l map[string]string) string { return l["scheduler"] + " / " + l["estimates"] })
+		}, func(l map[string]string) string { return l["scheduler"] + " / " + withRung(l["estimates"]) })
 	}
 	return all
 }

@@ -23,7 +23,7 @@ func TestValidSettingsMakeAStudy(t *testing.T) {
 				if strings.HasPrefix(key, "agent.") { // a configuration of its own
 					continue
 				}
-				for _, value := range []string{"[]", "0"} {
+				for _, value := range []string{"[]", "0", "3"} {
 					p := study.Plan{Quick: true, Changes: study.Changes{Set: []string{fmt.Sprintf("%s=%s", key, value)}}}
 					shown, err := study.ShowSettings(s, p)
 					if err != nil || len(shown.Changed) == 0 {

@@ -78,9 +78,9 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 		if err != nil {
 			return nil, err
 		}
-		input := map[string]any{"method": method, "workload": shown, "digest": digest, "env": string(place)}
+		input := map[string]any{"method": method, "workload": shown, "digest": digest}
 		with := func(key string, v any) map[string]any {
-			more := map[string]any{key: v}
+			more := map[string]any{key: v, "env": string(place)}
 			for k, v := range input {
 				more[k] = v
 			}
