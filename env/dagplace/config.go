@@ -26,6 +26,7 @@ type Config struct {
 	Order    string  `yaml:"order"`     // of tasks: index or rank
 	Insert   bool    `yaml:"insertion"` // tasks may go into gaps
 	Reward   string  `yaml:"reward"`    // hope or makespan
+	Hopes    string  `yaml:"hopes"`     // the plans that hopes are drawn from: random or search
 	Slots    int     `yaml:"slots"`     // GPUs that are offered, the best ones; 0 = all
 	Scale    string  `yaml:"scale"`     // of times in observations: leader or local
 	MaxSteps int     `yaml:"max_steps"` // truncate after so many tasks; 0 = none
@@ -35,15 +36,16 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Graph: "erdos", Tasks: 100, Degree: 3, CCR: 0.2, GPUs: 50, Speeds: "spread", Links: "racks",
-		Order: "rank", Reward: "hope", Scale: "leader",
+		Order: "rank", Reward: "hope", Hopes: "random", Scale: "leader",
 	}
 }
 
-// Rewards, Orders and Scales are the values of the settings of that name.
+// These are the values of the settings of that name.
 var (
 	rewards = []string{"hope", "makespan"}
 	orders  = []string{"index", "rank"}
 	scales  = []string{"leader", "local"}
+	hopes   = []string{"random", "search"}
 )
 
 // The largest environment.
@@ -67,6 +69,7 @@ func (c Config) Validate() error {
 	l.Join("", p.Validate())
 	l.Add(slices.Contains(orders, c.Order), "order", c.Order, strings.Join(orders, " or "))
 	l.Add(slices.Contains(rewards, c.Reward), "reward", c.Reward, strings.Join(rewards, " or "))
+	l.Add(slices.Contains(hopes, c.Hopes), "hopes", c.Hopes, strings.Join(hopes, " or "))
 	l.Add(slices.Contains(scales, c.Scale), "scale", c.Scale, strings.Join(scales, " or "))
 	l.Add(c.Slots == 0 || c.Slots >= 2 && c.Slots <= 1024, "slots", c.Slots, "0, or 2 to 1024")
 	l.Add(c.MaxSteps >= 0, "max_steps", c.MaxSteps, "0 or more")

@@ -296,12 +296,12 @@ func TestHostileSnapshotsChangeNothing(t *testing.T) {
 
 func TestFaultsNameTheirKeys(t *testing.T) {
 	err := (Config{Slots: 1, MaxSteps: -1}).Validate()
-	for _, key := range []string{"graph", "tasks", "gpus", "speeds", "links", "order", "reward", "scale", "slots", "max_steps"} {
+	for _, key := range []string{"graph", "tasks", "gpus", "speeds", "links", "order", "reward", "hopes", "scale", "slots", "max_steps"} {
 		if err == nil || !strings.Contains(err.Error(), key+": got") {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
-	if len(ArgWords()) != 14 {
+	if len(ArgWords()) != 15 {
 		t.Errorf("%d arguments have words", len(ArgWords()))
 	}
 }
@@ -384,5 +384,27 @@ func TestTheQueueHasAClock(t *testing.T) {
 	})
 	if err != nil || !slices.Equal(nows, []float64{0, 1, 3}) || !slices.Equal(plan.Start, []float64{3, 1, 0}) {
 		t.Errorf("picks at %v, starts %v, %v", nows, plan, err)
+	}
+}
+
+// The plan to be improved is a few times as long as HEFT's if it is random, and a little longer if it is one of a search.
+func TestPlansOfASearchAreAlmostAsShortAsHEFTs(t *testing.T) {
+	mean := map[string]float64{}
+	for _, h := range hopes {
+		c := DefaultConfig()
+		c.Hopes = h
+		e, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for seed := range uint64(20) {
+			if err := e.Reset(ctx, env.Episode{Seed: seed, Window: -1}, env.NewTimeStep(e.Spec())); err != nil {
+				t.Fatal(err)
+			}
+			mean[h] += e.ep.current / e.ep.leader / 20
+		}
+	}
+	if mean["search"] > 1.8 || mean["search"] < 1 || mean["random"] < 2.5 {
+		t.Errorf("over HEFT's: %v", mean)
 	}
 }

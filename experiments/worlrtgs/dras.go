@@ -24,6 +24,8 @@ import (
 const (
 	drasPolicy = "dras-like"
 	drasKey    = "dras/seed=1"
+
+	pickPolicy = "queue-random" // picks drawn uniformly in the same machine
 )
 
 // drasConfig returns the configuration of its learner: the generator's learner with one network that scores every task of
