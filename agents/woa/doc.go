@@ -13,8 +13,8 @@
 // makes a plan. The leader, the plan with the least makespan, is kept.
 //
 // With Space ranks (ours), whales are priorities instead: upward ranks with noise, from which HEFT's rule makes a plan, from
-// the first task to the last or from the last to the first. Some tasks leave out the GPU on which they would end first:
-// they take the second, third or fourth (generator greedy), or another one that the policy chooses (generator policy, by hopes in
+// the first task to the last or from the last to the first. Some tasks leave out the GPU on which they would end first: they
+// take the second, third or fourth or, with generator policy, half of them another one that the policy chooses (by hopes in
 // running-time space as above). A whale that looks elsewhere is drawn anew around the ranks, one that encircles the leader
 // changes ranks of it, and one on the spiral changes ranks and GPUs of tasks that determine the leader's makespan.
 //

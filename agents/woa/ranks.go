@@ -15,18 +15,22 @@ import (
 
 // Of the search in rank space. They were chosen on graphs that no table reports.
 const (
-	leastNoise = 0.02 // least and …
-	mostNoise  = 0.2  // … largest standard deviation of the logarithms of a whale's ranks that are drawn anew
-	mostLeft   = 0.1  // largest share of tasks that leave out the earliest GPU in a whale drawn anew
-	deepest    = 3    // most GPUs that a task leaves out
-	raised     = 0.3  // standard deviation of what raises the logarithm of a critical task's rank
+	mostNoise = 0.2 // largest standard deviation of the logarithms of a whale's ranks that are drawn anew; the least is 1/tasks, about the
+	// distance between neighbours
+	mostLeft  = 0.1 // largest share of tasks that leave out the earliest GPU in a whale drawn anew
+	deepest   = 3   // most GPUs that a task leaves out
+	mostMoved = 7   // most tasks of the critical chain that change at once
+	raised    = 0.3 // standard deviation of what raises the logarithm of a critical task's rank
 )
+
+// asked in place of a number of GPUs that a task leaves out means that the policy chooses.
+const asked = 255
 
 // rankWhale is one whale in rank space: a plan by list scheduling, whose priorities are upward ranks with noise.
 type rankWhale struct {
 	back     bool      // planned from the last task to the first
 	noise    []float64 // of the logarithms of ranks
-	leave    []uint8   // GPUs of earlier end that each task leaves out; with a policy, whether it leaves out the earliest
+	leave    []uint8   // GPUs of earlier end that each task leaves out, or asked
 	makespan float64
 	chain    []int32   // tasks that determine the makespan
 	load     []float64 // with a policy: position in running-time space
@@ -68,7 +72,7 @@ type rankWorker struct {
 	hope  []float64
 	total []float64
 
-	policy  agents.Policy // nil = tasks leave GPUs out by their number
+	policy  agents.Policy // nil = none is asked
 	batch   *env.Batch
 	actions *env.Actions
 }
@@ -241,7 +245,8 @@ func (r *rankSearch) iterate(ctx context.Context, k int) error {
 // fresh draws x anew around the ranks, in either direction.
 func (w *rankWorker) fresh(x *rankWhale, src *rand.Rand) {
 	x.back = src.IntN(2) == 0
-	sigma := leastNoise * math.Pow(mostNoise/leastNoise, src.Float64())
+	least := min(mostNoise, 1/float64(len(x.noise)))
+	sigma := least * math.Pow(mostNoise/least, src.Float64())
 	left := 0.0
 	if src.IntN(2) == 0 {
 		left = mostLeft * src.Float64()
@@ -268,43 +273,43 @@ func (w *rankWorker) shuffle(x *rankWhale, src *rand.Rand) {
 	}
 }
 
-// near changes x a little: the ranks of some tasks or, on the spiral, ranks and GPUs of tasks that determine its makespan.
+// near changes x a little. It encircles: ranks of some tasks change, half of the time together with tasks that determine the
+// makespan. On the spiral only the latter change: their ranks rise, or they leave out other GPUs.
 func (w *rankWorker) near(x *rankWhale, spiral bool, src *rand.Rand) {
-	n := float64(len(x.noise))
-	kind := 0
-	if spiral {
-		kind = 1 + src.IntN(3)
+	coin := func() bool { return src.IntN(2) == 0 }
+	ranks, rise, leave := true, false, false
+	switch {
+	case spiral:
+		ranks, rise = false, coin()
+		leave = !rise
+	case coin(): // all together
+		ranks, rise, leave = coin(), coin(), true
 	}
-	if kind == 0 || kind == 3 && src.IntN(2) == 0 {
-		share, sigma := math.Pow(1/n, src.Float64()), 2*mostNoise*math.Pow(0.1, src.Float64())
+	if ranks {
+		share, sigma := math.Pow(1/float64(len(x.noise)), src.Float64()), 2*mostNoise*math.Pow(0.1, src.Float64())
 		for i := range x.noise {
 			if src.Float64() < share {
 				x.noise[i] += sigma * src.NormFloat64()
 			}
 		}
 	}
-	if kind == 1 || kind == 3 && src.IntN(2) == 0 {
-		for more := 1; more < 8; more++ {
-			x.noise[x.critical(src)] += raised * math.Abs(src.NormFloat64())
-			if src.IntN(2) == 0 {
-				break
-			}
-		}
+	for more := 0; rise && more < mostMoved; more++ {
+		x.noise[x.critical(src)] += raised * math.Abs(src.NormFloat64())
+		rise = coin()
 	}
-	if kind >= 2 {
-		for more := 1; more < 8; more++ {
-			i := x.critical(src)
-			if x.leave[i] > 0 {
-				x.leave[i] = 0
-			} else {
-				for x.leave[i] = 1; x.leave[i] < deepest && src.IntN(3) == 0; {
-					x.leave[i]++
-				}
-			}
-			if src.IntN(2) == 0 {
-				break
+	for more := 0; leave && more < mostMoved; more++ {
+		i := x.critical(src)
+		switch {
+		case x.leave[i] > 0:
+			x.leave[i] = 0
+		case w.policy != nil && coin():
+			x.leave[i] = asked
+		default:
+			for x.leave[i] = 1; x.leave[i] < deepest && src.IntN(3) == 0; {
+				x.leave[i]++
 			}
 		}
+		leave = coin()
 	}
 }
 
@@ -345,7 +350,7 @@ func (w *rankWorker) plan(ctx context.Context, x *rankWhale) (*view, error) {
 		switch {
 		case x.leave[i] == 0:
 			b.Place(b.Earliest())
-		case w.policy == nil:
+		case x.leave[i] != asked:
 			b.Place(late(b.Finish(), int(x.leave[i])))
 		default:
 			g, err := w.choose(ctx, v, w.hope[i])

@@ -46,6 +46,7 @@ var allPlanners = []planner{
 	{name: "worl-ranks+heft", drawn: true, policy: "worl-ranks", start: "heft"},
 	{name: "woa+heft", drawn: true, policy: "woa", start: "heft", part: true},
 	{name: "rtgs+heft", drawn: true, policy: "rtgs", start: "heft", part: true},
+	{name: hopefulPlanner, drawn: true, policy: "worl-rtgs", start: "heft", part: true},
 	{name: "worl-rtgs still", drawn: true, policy: "worl-rtgs", start: "heft", still: true, part: true},
 	{name: "worl-rtgs random", drawn: true, policy: "worl-rtgs", start: "heft", hopes: "random", part: true},
 	{name: "worl-rtgs leader", drawn: true, policy: "worl-rtgs", start: "heft", hopes: "leader", part: true},
@@ -53,6 +54,9 @@ var allPlanners = []planner{
 	{name: "worl-ranks leader", drawn: true, policy: "worl-ranks", start: "heft", hopes: "leader", part: true},
 	{name: "whale-ranks+heft", drawn: true, policy: "whale-ranks", start: "heft", part: true},
 }
+
+// hopefulPlanner is worl-rtgs+heft with the generator of plan.HopefulGeneratorConfig.
+const hopefulPlanner = "worl-rtgs hopeful"
 
 // sixPlanners are ranked among each other on all graphs, as the paper ranks six methods.
 var sixPlanners = []string{"heft", "cpop", "dras-like", "woa", "rtgs", "worl-rtgs"}
@@ -103,7 +107,11 @@ func (p *planner) run(ctx context.Context, q *dag.Problem, s *settings, b float6
 	if p.start == "heft" {
 		seeds = append(seeds, l.HEFT(true).Clone())
 	}
-	r, err := woa.Search(ctx, q, c, seeds, seed, workers, woa.Hooks{Policy: plan.GeneratorPolicies(plan.DefaultGeneratorConfig(), learnt.generator)})
+	weights := learnt.generator
+	if p.name == hopefulPlanner {
+		weights = learnt.hopeful
+	}
+	r, err := woa.Search(ctx, q, c, seeds, seed, workers, woa.Hooks{Policy: plan.GeneratorPolicies(plan.DefaultGeneratorConfig(), weights)})
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +132,8 @@ func (s *settings) budget(policy string, n, m int) (iterations, whales int) {
 	return iterations, whales
 }
 
-// trained holds the weights of the two networks.
-type trained struct{ generator, dras []byte }
+// trained holds the weights of the networks.
+type trained struct{ generator, hopeful, dras []byte }
 
 // weightsFor returns the weights for a seed: those that the study trained, or the program's generator if the study trains
 // none.
@@ -133,12 +141,20 @@ func weightsFor(b *study.Bench, s *settings, seed int) (l trained, err error) {
 	if l.dras, err = os.ReadFile(filepath.Join(b.WorkOf(drasKey), "dras.safetensors")); err != nil {
 		return l, err
 	}
+	if s.Hopeful > 0 {
+		if l.hopeful, err = os.ReadFile(filepath.Join(b.WorkOf(hopefulKey), "generator.safetensors")); err != nil {
+			return l, err
+		}
+	}
 	l.generator = plan.GeneratorWeights
 	if s.Generators > 0 {
 		l.generator, err = os.ReadFile(filepath.Join(b.WorkOf(generatorKey(seed%s.Generators)), "generator.safetensors"))
 	}
 	return l, err
 }
+
+// hopefulKey is the key of the cell that trains the generator of hopefulPlanner.
+const hopefulKey = "generator/hopeful"
 
 // generatorKey returns the key of the cell that trains generator k.
 func generatorKey(k int) string { return fmt.Sprintf("generator/seed=%d", k+1) }
