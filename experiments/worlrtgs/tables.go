@@ -39,6 +39,7 @@ func tables(p study.Plan) []study.Table {
 	among := func(names []string) func(map[string]string) bool {
 		return func(l map[string]string) bool { return slices.Contains(names, l["policy"]) }
 	}
+	search := []string{plan.NoisyPolicy, "worl-rtgs", "worl-rtgs+heft", "worl-ranks", "worl-ranks+heft", stillRanks}
 	all := []study.Table{
 		{
 			Name: "all", Title: "Makespan over that of HEFT with insertion, all graphs", From: "plans", By: []string{"policy"}, Order: order, Keep: whole,
@@ -50,8 +51,17 @@ func tables(p study.Plan) []study.Table {
 		},
 		{
 			Name: "rivals", Title: "Against the rivals that the paper names, all graphs", From: "plans", By: []string{"policy"}, Order: order,
-			Keep:    among([]string{"worl-rtgs", "worl-rtgs+heft", "worl-ranks", "worl-ranks+heft"}),
+			Keep:    among(search[1:5]),
 			Columns: []study.Column{versus("woa"), versus("rtgs"), versus(drasPolicy)},
+		},
+		{
+			Name: "whales", Title: "Whales in rank space against as many plans drawn anew around HEFT's ranks in the same ways", From: "plans", By: []string{"policy"}, Order: order,
+			Keep: among(search[3:5]), Columns: []study.Column{versus(stillRanks), wins(stillRanks)},
+			Notes: []string{"shorter: share of graphs on which whales find a shorter plan, ties half."},
+		},
+		{
+			Name: "whales-sizes", Title: "The same by size", From: "plans", By: []string{"tasks", "GPUs", "policy"}, Order: order,
+			Keep: among(search[3:5]), Columns: []study.Column{versus(stillRanks)},
 		},
 		{
 			Name: "sizes", Title: "Makespan by size", From: "plans", By: []string{"tasks", "GPUs", "policy"}, Order: order, Keep: among(mainPlanners),
@@ -63,11 +73,12 @@ func tables(p study.Plan) []study.Table {
 		},
 		{
 			Name: "parts", Title: "What the parts of a search do: graphs that every planner planned", From: "plans-all", By: []string{"policy"}, Order: order,
-			Keep:    func(l map[string]string) bool { return among(mainPlanners)(l) || !whole(l) },
+			Keep:    func(l map[string]string) bool { return among(search)(l) || !whole(l) },
 			Columns: []study.Column{ratio, versus(plan.NoisyPolicy), versus("worl-rtgs+heft"), versus("worl-ranks+heft")},
 			Notes: []string{
-				"Of worl-rtgs+heft: random = hopes are drawn uniformly, leader = hopes are the leader's own positions (no whales), still = no task is placed at random, hopeful = its generator learned to follow hopes.",
-				"Of worl-ranks+heft: random = every whale is drawn anew around HEFT's ranks (no whales), leader = none is, whale-ranks+heft = no network.",
+				"Of worl-rtgs+heft: random = hopes are drawn uniformly, leader = hopes are the leader's own positions (no whales), still = no task is placed at random.",
+				"hopeful = worl-rtgs+heft with a generator that learned to follow hopes.",
+				"Of worl-ranks+heft: random = every plan is drawn anew around HEFT's ranks (no whales), leader = none is, whale-ranks+heft = no network.",
 			},
 		},
 		{
@@ -192,11 +203,12 @@ func notes(p study.Plan) []string {
 func claims(study.Plan) []study.Claim {
 	line := func(policy string) map[string]string { return map[string]string{"policy": policy} }
 	return []study.Claim{
-		{What: "WORL-RTGS-like against as many noisy plans of HEFT, from random plans", Paper: "–", Table: "all", Line: line("worl-rtgs"), Column: "vs heft-noise"},
+		{What: "WORL-RTGS-like vs as many noisy plans of HEFT, from random", Paper: "–", Table: "all", Line: line("worl-rtgs"), Column: "vs heft-noise"},
 		{What: "… from HEFT's plan", Paper: "–", Table: "all", Line: line("worl-rtgs+heft"), Column: "vs heft-noise"},
-		{What: "whales in rank space (ours) against the same, from random orders", Paper: "–", Table: "all", Line: line("worl-ranks"), Column: "vs heft-noise"},
+		{What: "whales in rank space (ours) vs the same, from random orders", Paper: "–", Table: "all", Line: line("worl-ranks"), Column: "vs heft-noise"},
 		{What: "… from HEFT's plan", Paper: "–", Table: "all", Line: line("worl-ranks+heft"), Column: "vs heft-noise"},
-		{What: "WORL-RTGS-like against HEFT with insertion, from random plans", Paper: "–", Table: "all", Line: line("worl-rtgs"), Column: "vs heft"},
+		{What: "… vs as many plans drawn anew in the same ways", Paper: "–", Table: "whales", Line: line("worl-ranks+heft"), Column: "vs " + stillRanks},
+		{What: "WORL-RTGS-like vs HEFT with insertion, from random plans", Paper: "–", Table: "all", Line: line("worl-rtgs"), Column: "vs heft"},
 		{What: "against plain whale optimisation", Paper: "better, no figure", Table: "rivals", Line: line("worl-rtgs"), Column: "vs woa"},
 		{What: "against RTGS with the greedy generator", Paper: "better, no figure", Table: "rivals", Line: line("worl-rtgs"), Column: "vs rtgs"},
 		{What: "against DRAS, here DRAS-like", Paper: "−2.2 % to −16.0 % by set", Table: "rivals", Line: line("worl-rtgs"), Column: "vs dras-like"},

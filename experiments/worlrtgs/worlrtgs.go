@@ -32,7 +32,7 @@ func Study() study.Study {
 		Title:    "Plans of task graphs: WORL-RTGS-like against as many noisy plans of HEFT, whales, RTGS, list scheduling and the optimum",
 		Cite:     "Du, Wu, Hou, Nie, Song: Efficient Scheduling for GPU-Based Neural Network Training via Hybrid Reinforcement Learning and Metaheuristic Optimization, BDCC 9(11), 284, 2025",
 		RunTimes: ladder.Label("exact") + ", given with the graphs",
-		Takes:    "quick: under 2 minutes on two cores; full: 40 minutes of processor time, an estimated 20 on two cores",
+		Takes:    "quick: under 2 minutes on two cores; full: an estimated 45 minutes of processor time",
 		Cells:    cells, Tables: tables, Figures: figures, Claims: claims, Notes: notes, Expected: expected,
 	}
 }

@@ -80,8 +80,8 @@ func TestBothFormsOfTheStudyAreWellMade(t *testing.T) {
 	}
 }
 
-// What the study is about: as many noisy plans of HEFT are shorter than the plans of WORL-RTGS-like from random plans, and
-// whales in rank space find shorter ones than both. The graphs are none of the tables'.
+// What the study is about: whales in rank space find shorter plans than the best of as many noisy plans of HEFT. The graphs
+// are none of the tables'.
 func TestWhalesInRankSpaceBeatAsManyNoisyPlans(t *testing.T) {
 	if testing.Short() || raced {
 		t.Skip("some seconds")
@@ -89,32 +89,32 @@ func TestWhalesInRankSpaceBeatAsManyNoisyPlans(t *testing.T) {
 	s := settings{Iterations: 20, Whales: 10}
 	sum := map[string]float64{}
 	for _, family := range synth.Families() {
-		for k := range 4 {
-			q, err := synth.FamilyProblem(family, 200, 100, 1000+k, true)
+		for k := range 3 {
+			q, err := synth.FamilyProblem(family, 200, 30, 1000+k, true)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, p := range allPlanners {
-				if p.name != plan.NoisyPolicy && p.name != "worl-ranks" && p.name != "worl-ranks+heft" {
+				if p.name != plan.NoisyPolicy && p.name != "worl-ranks+heft" {
 					continue
 				}
-				plan, err := p.run(context.Background(), q, &s, 1, 1, trained{generator: plan.GeneratorWeights}, 2)
-				if err != nil {
-					t.Fatal(err)
+				for seed := range uint64(2) {
+					plan, err := p.run(context.Background(), q, &s, 1, seed, trained{generator: plan.GeneratorWeights}, 2)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := dag.Check(q, plan, true); err != nil {
+						t.Error(err)
+					}
+					sum[p.name] += math.Log(plan.Makespan) / 30
 				}
-				if err := dag.Check(q, plan, true); err != nil {
-					t.Error(err)
-				}
-				sum[p.name] += math.Log(plan.Makespan) / 20
 			}
 		}
 	}
-	for _, name := range []string{"worl-ranks", "worl-ranks+heft"} {
-		d := sum[name] - sum[plan.NoisyPolicy]
-		t.Logf("%s: %+.2f %%", name, 100*d)
-		if d > -0.001 {
-			t.Errorf("%s: %+.2f %% against noisy plans", name, 100*d)
-		}
+	d := sum["worl-ranks+heft"] - sum[plan.NoisyPolicy]
+	t.Logf("%+.2f %%", 100*d)
+	if d > -0.001 { // other kernels of the network change some plans
+		t.Errorf("%+.2f %% against noisy plans", 100*d)
 	}
 }
 
