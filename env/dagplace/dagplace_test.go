@@ -296,7 +296,7 @@ func TestHostileSnapshotsChangeNothing(t *testing.T) {
 
 func TestFaultsNameTheirKeys(t *testing.T) {
 	err := (Config{Slots: 1, MaxSteps: -1}).Validate()
-	for _, key := range []string{"graph", "tasks", "gpus", "speeds", "links", "order", "reward", "hopes", "scale", "slots", "max_steps"} {
+	for _, key := range []string{"graph", "tasks", "gpus", "speeds", "links", "order", "reward", "scale", "slots", "max_steps"} {
 		if err == nil || !strings.Contains(err.Error(), key+": got") {
 			t.Errorf("%s: %v", key, err)
 		}

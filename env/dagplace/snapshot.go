@@ -27,7 +27,11 @@ func (e *Env) magic() string {
 
 // settings are the settings in words. Hopes came after the first snapshots, which it leaves valid.
 func (e *Env) settings() string {
-	return strings.Replace(fmt.Sprintf("%+v", e.cfg), " Hopes:random", "", 1)
+	c := e.cfg
+	if c.Hopes == "random" {
+		c.Hopes = ""
+	}
+	return strings.Replace(fmt.Sprintf("%+v", c), " Hopes: ", " ", 1)
 }
 
 // AppendSnapshot appends the state of the episode: its seed and actions, for everything follows from them. Before the

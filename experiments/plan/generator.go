@@ -34,7 +34,7 @@ func DefaultGeneratorConfig() GeneratorConfig {
 	c := GeneratorConfig{Steps: 600_000, Envs: 16, Teach: 0.5, Judge: 64, Place: dagplace.DefaultConfig(), Learner: ddqn.DefaultConfig()}
 	c.Place.Vary, c.Place.Slots, c.Place.Scale = true, 16, "local"
 	c.Place.Order, c.Place.Insert, c.Place.Reward = "rank", true, "makespan"
-	c.Place.Tasks, c.Place.GPUs, c.Place.Degree = 200, 100, 3
+	c.Place.Tasks, c.Place.GPUs, c.Place.Degree, c.Place.Hopes = 200, 100, 3, "random"
 	l := &c.Learner
 	l.Gamma, l.NStep, l.RewardFactor = 0.99, 5, 20
 	l.Buffer, l.Batch, l.Shards = 50_000, 64, 2
