@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 
 	"clustergym/agents"
@@ -17,7 +18,9 @@ import (
 
 // Config holds the parameters.
 type Config struct {
-	Generator  string  `yaml:"generator"` // direct, greedy or policy
+	Space      string  `yaml:"space"`     // time or ranks: in which whales move
+	Hopes      string  `yaml:"hopes"`     // whales, random or leader: see doc.go; not of generator direct
+	Generator  string  `yaml:"generator"` // direct, greedy or policy; in space ranks greedy or policy
 	Position   string  `yaml:"position"`  // final or prefix; of greedy and policy
 	Whales     int     `yaml:"whales"`    // plans in the population
 	Iterations int     `yaml:"iterations"`
@@ -32,7 +35,7 @@ type Config struct {
 // DefaultConfig is the setting of gymctl plan for small graphs.
 func DefaultConfig() Config {
 	return Config{
-		Generator: "greedy", Position: "prefix", Whales: 30, Iterations: 100, B: 1, Order: "rank", Insert: true,
+		Space: "time", Hopes: "whales", Generator: "greedy", Position: "prefix", Whales: 30, Iterations: 100, B: 1, Order: "rank", Insert: true,
 		Explore: 10, Slots: 16,
 	}
 }
@@ -40,6 +43,9 @@ func DefaultConfig() Config {
 // Validate reports every fault.
 func (c Config) Validate() error {
 	var l fault.List
+	l.Add(c.Space == "time" || c.Space == "ranks", "space", c.Space, "time or ranks")
+	l.Add(c.Hopes == "whales" || c.Hopes == "random" || c.Hopes == "leader", "hopes", c.Hopes, "whales, random or leader")
+	l.Add(c.Space != "ranks" || c.Generator != "direct", "generator", c.Generator, "greedy or policy in space ranks")
 	l.Add(c.Generator == "direct" || c.Generator == "greedy" || c.Generator == "policy", "generator", c.Generator, "direct, greedy or policy")
 	l.Add(c.Position == "final" || c.Position == "prefix", "position", c.Position, "final or prefix")
 	l.Add(c.Whales >= 2 && c.Whales <= 10_000, "whales", c.Whales, "2 to 10000")
@@ -115,6 +121,14 @@ func Search(ctx context.Context, q *dag.Problem, cfg Config, seeds []*dag.Plan, 
 	if cfg.Order == "rank" {
 		s.order = dag.SortedOrder(q.Graph, s.rank, nil)
 	}
+	if cfg.Space == "ranks" {
+		r, err := s.searchRanks(ctx, seeds, workers, hooks)
+		if err != nil {
+			return nil, err
+		}
+		r.keepBest(seeds)
+		return r, nil
+	}
 	for range cfg.Whales {
 		s.now, s.next = append(s.now, s.newWhale()), append(s.next, s.newWhale())
 	}
@@ -140,30 +154,34 @@ func Search(ctx context.Context, q *dag.Problem, cfg Config, seeds []*dag.Plan, 
 	}
 	r.Plans = s.plans
 	r.Plan = s.workers[0].timed(s.now[s.leader].proc).Clone()
-	// The times of a given plan may come from another rule than the search's.
+	r.keepBest(seeds)
+	return r, nil
+}
+
+// keepBest keeps a seed if it is shorter: its times may come from another rule than the search's.
+func (r *Result) keepBest(seeds []*dag.Plan) {
 	for _, p := range seeds {
 		if p.Makespan < r.Plan.Makespan {
 			r.Plan = p.Clone()
 		}
 	}
-	return r, nil
 }
 
 func (s *search) newWhale() *whale {
 	return &whale{proc: make([]int32, s.n), position: make([]float64, s.n)}
 }
 
-// stream returns the random stream of one whale in one iteration.
-func (s *search) stream(w *worker, iteration, i int) *rand.Rand {
-	w.pcg.Seed(rng.At(s.seed, uint64(iteration+1), uint64(i)), rng.At(s.seed, uint64(i), uint64(iteration+1), 1))
-	return w.src
+// stream returns the random stream of one whale in one iteration: src, which draws from pcg.
+func (s *search) stream(pcg *rand.PCG, src *rand.Rand, iteration, i int) *rand.Rand {
+	pcg.Seed(rng.At(s.seed, uint64(iteration+1), uint64(i)), rng.At(s.seed, uint64(i), uint64(iteration+1), 1))
+	return src
 }
 
 // begin makes the first population.
 func (s *search) begin(ctx context.Context, seeds []*dag.Plan) error {
 	err := par.For(ctx, len(s.workers), len(s.now), func(k, i int) error {
 		w, x := s.workers[k], s.now[i]
-		src := s.stream(w, -1, i)
+		src := s.stream(&w.pcg, w.src, -1, i)
 		if i < len(seeds) {
 			copy(x.proc, seeds[i].Proc)
 		} else {
@@ -217,7 +235,7 @@ func (s *search) iterate(ctx context.Context, k int) error {
 			x.copyFrom(s.now[i])
 			return nil
 		}
-		src := s.stream(w, k, i)
+		src := s.stream(&w.pcg, w.src, k, i)
 		pull := dagplace.NewPull(share, src)
 		target := s.now[s.leader]
 		if pull.Random {
@@ -228,7 +246,7 @@ func (s *search) iterate(ctx context.Context, k int) error {
 			x.makespan = w.evaluate(x.proc)
 			return nil
 		}
-		pull.Hopes(w.hope, target.position, s.now[i].position, s.cfg.B, src)
+		s.hopes(w.hope, pull, target, s.now[i], src)
 		if err := w.generate(ctx, x, s.now[s.leader].makespan, (1-share)*min(s.cfg.Explore/float64(s.n), mostExplored), src); err != nil {
 			return err
 		}
@@ -245,6 +263,21 @@ func (s *search) iterate(ctx context.Context, k int) error {
 		return s.refine(ctx, k)
 	}
 	return nil
+}
+
+// hopes fills hope for a whale at from that is pulled towards target.
+func (s *search) hopes(hope []float64, pull dagplace.Pull, target, from *whale, src *rand.Rand) {
+	switch s.cfg.Hopes {
+	case "random":
+		most := slices.Max(s.now[s.leader].position)
+		for i := range hope {
+			hope[i] = most * src.Float64()
+		}
+	case "leader":
+		copy(hope, s.now[s.leader].position)
+	default:
+		pull.Hopes(hope, target.position, from.position, s.cfg.B, src)
+	}
 }
 
 // swim is the plain update of one whale, coordinate by coordinate (Mirjalili and Lewis 2016, equations 2.1 to 2.8).
@@ -272,7 +305,7 @@ func (s *search) swim(pull dagplace.Pull, x, target, current *whale, src *rand.R
 // finishes them early, and keeps a move unless it makes the plan longer. It counts every try as a plan.
 func (s *search) refine(ctx context.Context, k int) error {
 	w, x := s.workers[0], s.now[s.leader]
-	src := s.stream(w, k, len(s.now))
+	src := s.stream(&w.pcg, w.src, k, len(s.now))
 	e := w.moves
 	best := e.Makespan(x.proc)
 	improved := false

@@ -196,7 +196,7 @@ func TestSearchesStopWhenAsked(t *testing.T) {
 		}
 		cancel()
 	}
-	if _, err := Search(ctx, q, Config{}, nil, 1, 1, Hooks{}); err == nil || len(strings.Split(err.Error(), "\n")) != 6 {
+	if _, err := Search(ctx, q, Config{}, nil, 1, 1, Hooks{}); err == nil || len(strings.Split(err.Error(), "\n")) != 8 {
 		t.Errorf("%v", err)
 	}
 	c := DefaultConfig()

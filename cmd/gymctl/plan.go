@@ -33,10 +33,12 @@ the number of the draw, 0 if not given. -o FILE saves the graphs and their GPUs 
 digits. Every plan is checked before it is printed. docs/planning.md has the formats and every rule with
 its source.
 
-The last four are searches that move a population of plans towards its best one: plain whale optimisation (woa), the
-same in running-time space with a greedy generator of plans (rtgs, and as published rtgs-released), and with a generator
-that was trained by double deep Q-learning (worl-rtgs, WORL-RTGS-like). They start from HEFT's plan, so they are
-never worse (--start random: without it), and give the same result for a seed and a budget. The program contains
+heft-noise is the best of many plans of HEFT whose ranks carry noise (--noise). The policies after it are searches that move
+a population of plans towards its best one: plain whale optimisation (woa), the same in running-time space with a greedy
+generator of plans (rtgs, and as published rtgs-released), and with a generator that was trained by double deep
+Q-learning (worl-rtgs, WORL-RTGS-like). whale-ranks and worl-ranks (ours) move ranks instead, from which HEFT's rule makes
+plans in both directions. Searches start from HEFT's plan, so they are never worse (--start random: without it), and give
+the same result for a seed and a budget; with a budget, heft-noise makes as many plans as they do. The program contains
 weights of the generator; --train-generator FILE trains new ones, in a few minutes, and --generator FILE uses them.
 
 Policies: ` + wrapped(plan.Policies()) + `.`,
@@ -109,8 +111,9 @@ Policies: ` + wrapped(plan.Policies()) + `.`,
 	f.StringVar(&cfg.Budget, "budget", cfg.Budget, "budget of a search: "+plan.BudgetForms)
 	f.StringVar(&cfg.Start, "start", cfg.Start, "what a search starts from: heft or random")
 	f.Float64Var(&cfg.B, "b", cfg.B, "shape of a search's spiral")
-	f.IntVar(&cfg.Moves, "moves", cfg.Moves, "single tasks of the best plan that a search tries to move in each iteration")
-	f.StringVar(&cfg.Weights, "generator", cfg.Weights, "`FILE` of weights of worl-rtgs, instead of those in the program")
+	f.IntVar(&cfg.Moves, "moves", cfg.Moves, "single tasks of the best plan that woa, rtgs and worl-rtgs try to move in each iteration")
+	f.Float64Var(&cfg.Noise, "noise", cfg.Noise, "of heft-noise: standard deviation of the logarithms of ranks")
+	f.StringVar(&cfg.Weights, "generator", cfg.Weights, "`FILE` of weights of worl-rtgs and worl-ranks, instead of those in the program")
 	f.StringVar(&trained, "train-generator", "", "train the generator of worl-rtgs, write its weights to `FILE`, and plan nothing")
 	f.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "seed of everything drawn")
 	f.IntVar(&cfg.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines of a search; affects only speed")

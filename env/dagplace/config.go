@@ -22,13 +22,14 @@ type Config struct {
 	GPUs     int     `yaml:"gpus"`
 	Speeds   string  `yaml:"speeds"` // as synth.PlatformConfig; so too Links
 	Links    string  `yaml:"links"`
-	Vary     bool    `yaml:"vary"`      // every episode draws graph, size, degree, transfers and platform anew
-	Order    string  `yaml:"order"`     // of tasks: index or rank
-	Insert   bool    `yaml:"insertion"` // tasks may go into gaps
-	Reward   string  `yaml:"reward"`    // hope or makespan
-	Slots    int     `yaml:"slots"`     // GPUs that are offered, the best ones; 0 = all
-	Scale    string  `yaml:"scale"`     // of times in observations: leader or local
-	MaxSteps int     `yaml:"max_steps"` // truncate after so many tasks; 0 = none
+	Vary     bool    `yaml:"vary"`            // every episode draws graph, size, degree, transfers and platform anew
+	Order    string  `yaml:"order"`           // of tasks: index or rank
+	Insert   bool    `yaml:"insertion"`       // tasks may go into gaps
+	Reward   string  `yaml:"reward"`          // hope or makespan
+	Hopes    string  `yaml:"hopes,omitempty"` // the plans that hopes are drawn from: random or search; "" = random
+	Slots    int     `yaml:"slots"`           // GPUs that are offered, the best ones; 0 = all
+	Scale    string  `yaml:"scale"`           // of times in observations: leader or local
+	MaxSteps int     `yaml:"max_steps"`       // truncate after so many tasks; 0 = none
 }
 
 // DefaultConfig is 100 tasks of degree 3 on 50 GPUs.
@@ -39,11 +40,12 @@ func DefaultConfig() Config {
 	}
 }
 
-// Rewards, Orders and Scales are the values of the settings of that name.
+// These are the values of the settings of that name.
 var (
 	rewards = []string{"hope", "makespan"}
 	orders  = []string{"index", "rank"}
 	scales  = []string{"leader", "local"}
+	hopes   = []string{"random", "search"}
 )
 
 // The largest environment.
@@ -67,6 +69,7 @@ func (c Config) Validate() error {
 	l.Join("", p.Validate())
 	l.Add(slices.Contains(orders, c.Order), "order", c.Order, strings.Join(orders, " or "))
 	l.Add(slices.Contains(rewards, c.Reward), "reward", c.Reward, strings.Join(rewards, " or "))
+	l.Add(c.Hopes == "" || slices.Contains(hopes, c.Hopes), "hopes", c.Hopes, strings.Join(hopes, " or "))
 	l.Add(slices.Contains(scales, c.Scale), "scale", c.Scale, strings.Join(scales, " or "))
 	l.Add(c.Slots == 0 || c.Slots >= 2 && c.Slots <= 1024, "slots", c.Slots, "0, or 2 to 1024")
 	l.Add(c.MaxSteps >= 0, "max_steps", c.MaxSteps, "0 or more")

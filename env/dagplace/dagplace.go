@@ -212,18 +212,24 @@ func (e *Env) begin(ctx context.Context, ep env.Episode) (*episode, error) {
 	if p.unit = p.leader; p.unit == 0 {
 		p.unit = 1
 	}
-	// The plan to be improved is random, and so is the one that the hopes may be drawn towards.
+	// The plan to be improved is random, and so is the one that the hopes may be drawn towards. Those of a search put only
+	// some tasks at random.
 	p.b = NewBuilder(q, order, e.cfg.Insert)
 	random := func() ([]int32, error) {
-		proc := make([]int32, n)
+		proc, share := make([]int32, n), 1.0
+		if e.cfg.Hopes == "search" {
+			share = 0.3 * math.Pow(0.02, src.Float64())
+		}
 		p.b.Reset()
 		for p.b.Task() >= 0 {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			g := src.IntN(m)
-			for math.IsInf(p.b.finish[g], 1) {
-				g = src.IntN(m)
+			g := int(p.b.Earliest())
+			if share == 1 || src.Float64() < share {
+				for g = src.IntN(m); math.IsInf(p.b.finish[g], 1); {
+					g = src.IntN(m)
+				}
 			}
 			proc[p.b.Task()] = int32(g)
 			p.b.Place(int32(g))

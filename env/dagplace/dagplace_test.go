@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -300,7 +301,7 @@ func TestFaultsNameTheirKeys(t *testing.T) {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
-	if len(ArgWords()) != 14 {
+	if len(ArgWords()) != 15 {
 		t.Errorf("%d arguments have words", len(ArgWords()))
 	}
 }
@@ -326,12 +327,14 @@ func TestTheQueueByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	var seen [][]float32
+	var rewards []float64
 	q := chain(t)
 	plan, err := e.Play(q, func(obs []float32, mask []bool) (int, error) {
 		if !mask[0] || mask[1] {
 			t.Errorf("mask %v", mask)
 		}
 		seen = append(seen, append([]float32(nil), obs[:8]...))
+		rewards = append(rewards, e.s.reward)
 		return 0, nil
 	})
 	if err != nil || plan.Makespan != 20 || plan.Proc[0] != plan.Proc[1] {
@@ -340,13 +343,68 @@ func TestTheQueueByHand(t *testing.T) {
 	if err := dag.Check(q, plan, true); err != nil {
 		t.Error(err)
 	}
-	// Before b, which is ready at 10, one GPU is free from 0 on and the other from 10: nobody has waited.
-	for k, want := range []float32{0.5, 0.5, 1. / 16, 1, 1, 1, 0, 0} {
+	// b joins the queue when a has ended, at 10: no GPU is at work, and nobody has waited.
+	for k, want := range []float32{0.5, 0, 1. / 16, 1, 1, 1, 0, 0} {
 		if seen[1][k] != want {
 			t.Errorf("observation %d is %v, want %v", k, seen[1][k], want)
 		}
 	}
-	if math.Abs(e.s.reward-(0.5+0+1)/3) > 1e-12 {
-		t.Errorf("reward %v", e.s.reward)
+	// Play's leader takes 1 s: 10 s pass until b can be picked, and 10 until it has ended.
+	if rewards[1] != -10 || e.s.reward != -10 {
+		t.Errorf("rewards %v and %v", rewards[1], e.s.reward)
+	}
+}
+
+// Three tasks without edges on one GPU: they are picked one by one as the GPU becomes idle, and the second pick shows that
+// the tasks left have waited.
+func TestTheQueueHasAClock(t *testing.T) {
+	g, err := dag.NewGraph("g", []dag.Task{{ID: "a", Work: 4}, {ID: "b", Work: 2}, {ID: "c", Work: 1}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := dag.NewPlatform([]dag.Processor{{ID: "0", Speed: 1}}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := dag.NewProblem(g, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := NewQueue(DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var nows []float64
+	plan, err := e.Play(q, func(obs []float32, _ []bool) (int, error) {
+		nows = append(nows, e.s.now)
+		if wait := obs[globalFeatures+2]; wait != float32(e.s.now/4) {
+			t.Errorf("at %v the oldest has waited %v of the longest task", e.s.now, wait)
+		}
+		return len(e.s.shown) - 1, nil
+	})
+	if err != nil || !slices.Equal(nows, []float64{0, 1, 3}) || !slices.Equal(plan.Start, []float64{3, 1, 0}) {
+		t.Errorf("picks at %v, starts %v, %v", nows, plan, err)
+	}
+}
+
+// The plan to be improved is a few times as long as HEFT's if it is random, and a little longer if it is one of a search.
+func TestPlansOfASearchAreAlmostAsShortAsHEFTs(t *testing.T) {
+	mean := map[string]float64{}
+	for _, h := range hopes {
+		c := DefaultConfig()
+		c.Hopes = h
+		e, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for seed := range uint64(20) {
+			if err := e.Reset(ctx, env.Episode{Seed: seed, Window: -1}, env.NewTimeStep(e.Spec())); err != nil {
+				t.Fatal(err)
+			}
+			mean[h] += e.ep.current / e.ep.leader / 20
+		}
+	}
+	if mean["search"] > 1.8 || mean["search"] < 1 || mean["random"] < 2.5 {
+		t.Errorf("over HEFT's: %v", mean)
 	}
 }

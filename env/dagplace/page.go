@@ -23,6 +23,7 @@ func ArgWords() map[string][2]string {
 		"insertion": {"true or false", "tasks may go into gaps between those of a GPU"},
 		"reward":    {"hope or makespan", "what is paid"},
 		"slots":     {"0, or 2 to 1024", "GPUs that are offered: half of them where the task ends earliest, half nearest to the hope; 0 = all"},
+		"hopes":     {"random, search or nothing (random)", "the plans that hopes are drawn from: random ones, or such as a search has late on, where a few tasks are not where they end first"},
 		"scale":     {"leader or local", "unit of times: the leader's makespan, or the task's mean run time and from its earliest end on"},
 		"max_steps": {"0 or more; 0 = none", "truncate after so many tasks"},
 	}

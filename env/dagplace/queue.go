@@ -10,12 +10,12 @@ import (
 	"clustergym/env/dag"
 )
 
-// Queue is a task graph seen as the scheduler of a queue sees it, to compare with: of the tasks whose parents are
-// placed, the agent picks one among the oldest, and it goes to the GPU where it ends first. It knows nothing of what
-// depends on a task. What it is paid is as in DRAS (Fan et al., IPDPS 2021; the weights of its group's CQGym): the mean of
-// the share of GPUs at work, the picked task's wait over the longest one, and its length over the longest one. It is a
-// reconstruction, DRAS-like: DRAS decides for jobs of many nodes that arrive over time, with reservations and
-// back-filling. It is not registered.
+// Queue is a task graph seen as the scheduler of a queue sees it, to compare with. It has a clock: a task joins the queue when
+// its parents have ended, and while a GPU is idle the agent picks one of the oldest tasks, which goes to the idle GPU
+// where it ends first. Otherwise time passes until the next task ends. The agent knows nothing of what depends on a task. It
+// is paid minus the time that passes, over the leader's makespan, so that the return is exactly minus the makespan. It is a
+// reconstruction, DRAS-like (Fan et al., IPDPS 2021): DRAS decides for jobs of many nodes that arrive over time, with
+// reservations and back-filling. It is not registered.
 type Queue struct {
 	spec env.Spec
 	draw *Env // draws the problems
@@ -38,11 +38,16 @@ const (
 
 type queueState struct {
 	q       *dag.Problem
-	b       *Builder
-	order   []int32 // of the builder, filled as tasks are picked
+	plan    *dag.Plan
+	now     float64
+	end     []float64 // of the last task of each GPU
+	running []int32   // the task of each GPU whose end is still to come, -1 = none
+	ready   []float64 // a buffer, by GPU
 	missing []int32
-	open    []int32 // ready tasks, the oldest first
+	open    []int32 // tasks whose parents have ended, the oldest first
+	shown   []int32 // those of the window
 	since   []float64
+	placed  int
 	leader  float64
 	kind    env.Kind
 	reward  float64
@@ -100,8 +105,17 @@ func (e *Queue) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) err
 
 // begin starts on a problem whose leader takes so long.
 func (e *Queue) begin(q *dag.Problem, leader float64) {
-	n := q.Tasks()
-	s := &queueState{q: q, order: make([]int32, n), missing: make([]int32, n), since: make([]float64, n), leader: leader}
+	n, m := q.Tasks(), q.Procs()
+	if leader == 0 {
+		leader = 1
+	}
+	s := &queueState{
+		q: q, plan: dag.NewPlan(n), end: make([]float64, m), running: make([]int32, m), ready: make([]float64, m),
+		missing: make([]int32, n), since: make([]float64, n), leader: leader,
+	}
+	for g := range s.running {
+		s.running[g] = -1
+	}
 	e.longest = 0
 	for i := range int32(n) {
 		e.longest = max(e.longest, q.MeanExec(i))
@@ -112,9 +126,8 @@ func (e *Queue) begin(q *dag.Problem, leader float64) {
 	if e.longest == 0 {
 		e.longest = 1
 	}
-	s.order[0] = s.open[0]
-	s.b = NewBuilder(q, s.order, false)
 	e.s = s
+	s.wait()
 	e.encode()
 }
 
@@ -137,52 +150,100 @@ func (e *Queue) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error 
 	return nil
 }
 
-// clock is when the first GPU is free, and how many are at work then.
-func (s *queueState) clock() (now float64, busy int) {
-	now = math.Inf(1)
-	for g := range s.b.times {
-		now = min(now, s.b.times[g].End())
-	}
-	for g := range s.b.times {
-		if s.b.times[g].End() > now {
-			busy++
+// busy is how many GPUs are at work.
+func (s *queueState) busy() (n int) {
+	for _, i := range s.running {
+		if i >= 0 {
+			n++
 		}
 	}
-	return now, busy
+	return n
+}
+
+// wait lets time pass until a task can be picked, and fills the window with the oldest that can.
+func (s *queueState) wait() {
+	for {
+		for again := true; again; { // tasks of no length may end at once
+			again = false
+			for g, i := range s.running {
+				if i < 0 || s.end[g] > s.now {
+					continue
+				}
+				s.running[g], again = -1, true
+				for _, c := range s.q.Graph.Succs(i) {
+					s.since[c.Task] = max(s.since[c.Task], s.end[g])
+					if s.missing[c.Task]--; s.missing[c.Task] == 0 {
+						s.enqueue(c.Task)
+					}
+				}
+			}
+		}
+		s.shown = s.shown[:0]
+		for _, i := range s.open {
+			if len(s.shown) == QueueWindow {
+				break
+			}
+			if s.able(i) {
+				s.shown = append(s.shown, i)
+			}
+		}
+		if len(s.shown) > 0 {
+			return
+		}
+		next := math.Inf(1)
+		for g, i := range s.running {
+			if i >= 0 {
+				next = min(next, s.end[g])
+			}
+		}
+		s.now = next
+	}
+}
+
+// able reports whether an idle GPU can run task i.
+func (s *queueState) able(i int32) bool {
+	for g, x := range s.q.Row(i) {
+		if s.running[g] < 0 && !math.IsInf(x, 1) {
+			return true
+		}
+	}
+	return false
+}
+
+// place puts task i on the idle GPU where it ends first.
+func (s *queueState) place(i int32) {
+	p := s.plan
+	s.q.Arrivals(s.ready, i, p.Proc, p.Finish)
+	best, least := -1, math.Inf(1)
+	for g, x := range s.q.Row(i) {
+		if s.running[g] >= 0 {
+			continue
+		}
+		if f := max(s.now, s.ready[g]) + x; f < least {
+			best, least = g, f
+		}
+	}
+	p.Proc[i], p.Start[i], p.Finish[i] = int32(best), max(s.now, s.ready[best]), least
+	p.Makespan = max(p.Makespan, least)
+	s.end[best], s.running[best] = least, i
 }
 
 // pick places the task in slot k.
 func (e *Queue) pick(k int) {
-	s := e.s
-	i := s.open[k]
-	now, busy := s.clock()
-	longest := 0.0
-	for _, j := range s.open[:min(len(s.open), QueueWindow)] {
-		longest = max(longest, now-s.since[j])
-	}
-	wait := 0.0
-	if longest > 0 {
-		wait = max(0, now-s.since[i]) / longest
-	}
-	s.reward = (float64(busy)/float64(len(s.b.times)) + wait + s.q.MeanExec(i)/e.longest) / 3
-	s.open = slices.Delete(s.open, k, k+1)
-	s.order[s.b.Done()] = i
-	s.b.look()
-	g := s.b.Earliest()
-	end := s.b.finish[g]
-	for _, c := range s.q.Graph.Succs(i) {
-		s.since[c.Task] = max(s.since[c.Task], end)
-		if s.missing[c.Task]--; s.missing[c.Task] == 0 {
-			s.enqueue(c.Task)
-		}
-	}
+	s, before := e.s, e.s.now
+	i := s.shown[k]
+	at := slices.Index(s.open, i)
+	s.open = slices.Delete(s.open, at, at+1)
+	s.place(i)
+	s.placed++
 	s.kind = env.Mid
-	if len(s.open) == 0 {
-		s.kind = env.Terminated
+	if s.placed == s.q.Tasks() {
+		s.kind, s.now = env.Terminated, s.plan.Makespan
+		s.shown = s.shown[:0]
 	} else {
-		s.order[s.b.Done()+1] = s.open[0] // for the builder to look at
+		s.wait()
 	}
-	s.b.Place(g)
+	s.reward = (before - s.now) / s.leader
 	e.encode()
 }
 
@@ -200,17 +261,16 @@ func (e *Queue) encode() {
 	s := e.s
 	clear(e.obs)
 	clear(e.mask)
-	now, busy := s.clock()
-	mean, shown := 0.0, min(len(s.open), QueueWindow)
-	for k, i := range s.open[:shown] {
+	mean := 0.0
+	for k, i := range s.shown {
 		e.mask[k] = true
 		x := s.q.MeanExec(i) / e.longest
-		mean += x / float64(shown)
+		mean += x / float64(len(s.shown))
 		o := e.obs[globalFeatures+k*queueFeatures:]
-		o[0], o[1], o[2], o[3] = 1, cut(x, 0), cut((now-s.since[i])/e.longest, 0), float32(k)/QueueWindow
+		o[0], o[1], o[2], o[3] = 1, cut(x, 0), cut((s.now-s.since[i])/e.longest, 0), float32(k)/QueueWindow
 	}
-	e.obs[0] = float32(s.b.Done()) / float32(len(s.order))
-	e.obs[1] = float32(busy) / float32(len(s.b.times))
+	e.obs[0] = float32(s.placed) / float32(s.q.Tasks())
+	e.obs[1] = float32(s.busy()) / float32(len(s.running))
 	e.obs[2] = cut(float64(len(s.open))/QueueWindow, 0)
 	e.obs[3] = float32(mean)
 }
@@ -219,7 +279,7 @@ func (e *Queue) show(ts *env.TimeStep) {
 	ts.Kind, ts.Reward, ts.Elapsed = e.s.kind, e.s.reward, 0
 	copy(ts.Obs, e.obs)
 	copy(ts.Mask, e.mask)
-	ts.Info[0], ts.Info[1] = e.s.b.Makespan(), e.s.leader
+	ts.Info[0], ts.Info[1] = e.s.plan.Makespan, e.s.leader
 }
 
 // Play plans a given problem: choose is shown observation and mask, and returns the slot. The plan belongs to e.
@@ -232,5 +292,5 @@ func (e *Queue) Play(q *dag.Problem, choose func(obs []float32, mask []bool) (in
 		}
 		e.pick(k)
 	}
-	return e.s.b.Plan(), nil
+	return e.s.plan, nil
 }

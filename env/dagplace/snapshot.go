@@ -3,6 +3,7 @@ package dagplace
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"clustergym/env"
 	"clustergym/env/sched"
@@ -24,6 +25,15 @@ func (e *Env) magic() string {
 	return snapshotMagic
 }
 
+// settings are the settings in words. Hopes came after the first snapshots, which it leaves valid.
+func (e *Env) settings() string {
+	c := e.cfg
+	if c.Hopes == "random" {
+		c.Hopes = ""
+	}
+	return strings.Replace(fmt.Sprintf("%+v", c), " Hopes: ", " ", 1)
+}
+
 // AppendSnapshot appends the state of the episode: its seed and actions, for everything follows from them. Before the
 // first Reset there is none (env.ErrResetNeeded).
 func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
@@ -32,7 +42,7 @@ func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
 	}
 	ep := e.shell.Episode()
 	b := snap.Begin(dst, e.magic())
-	b = snap.String(b, fmt.Sprintf("%+v", e.cfg))
+	b = snap.String(b, e.settings())
 	if e.work != nil {
 		b = snap.String(b, e.work.sha)
 		b = snap.Int(b, ep.Window)
@@ -56,7 +66,7 @@ func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 	if err != nil {
 		return fmt.Errorf("%w: %v", env.ErrSnapshot, err)
 	}
-	if cfg := r.String(); cfg != fmt.Sprintf("%+v", e.cfg) {
+	if cfg := r.String(); cfg != e.settings() {
 		return fmt.Errorf("%w: of %s with other settings", env.ErrSnapshot, ID)
 	}
 	ep := env.Episode{Window: -1}

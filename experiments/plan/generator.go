@@ -34,7 +34,7 @@ func DefaultGeneratorConfig() GeneratorConfig {
 	c := GeneratorConfig{Steps: 600_000, Envs: 16, Teach: 0.5, Judge: 64, Place: dagplace.DefaultConfig(), Learner: ddqn.DefaultConfig()}
 	c.Place.Vary, c.Place.Slots, c.Place.Scale = true, 16, "local"
 	c.Place.Order, c.Place.Insert, c.Place.Reward = "rank", true, "makespan"
-	c.Place.Tasks, c.Place.GPUs, c.Place.Degree = 200, 100, 3
+	c.Place.Tasks, c.Place.GPUs, c.Place.Degree, c.Place.Hopes = 200, 100, 3, "random"
 	l := &c.Learner
 	l.Gamma, l.NStep, l.RewardFactor = 0.99, 5, 20
 	l.Buffer, l.Batch, l.Shards = 50_000, 64, 2
@@ -45,6 +45,15 @@ func DefaultGeneratorConfig() GeneratorConfig {
 		Kind: "cnn", Hidden: []int{32}, Activation: "relu", Init: "fan-in", Head: "each", SlotHidden: 32,
 		Branches: []model.Branch{{Field: "gpus", Slots: true, Dense: []int{32}}},
 	}
+	return c
+}
+
+// HopefulGeneratorConfig returns a configuration that differs in what is learnt: to follow hopes and to shorten the plan that
+// they were drawn from, on hopes such as a search has late on, and on more kinds of graphs, of up to 100 edges of a task
+// and up to 2,000 tasks. The experiment worl-rtgs says what that is worth.
+func HopefulGeneratorConfig() GeneratorConfig {
+	c := DefaultGeneratorConfig()
+	c.Place.Reward, c.Place.Hopes, c.Place.Degree, c.Place.Tasks = "hope", "search", 50, 2000
 	return c
 }
 

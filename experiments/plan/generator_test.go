@@ -48,3 +48,19 @@ func TestAGeneratorsConfigurationIsChecked(t *testing.T) {
 		}
 	}
 }
+
+// The network of a generator that learns to follow hopes is the default one's, so searches take either's weights.
+func TestHopefulWeightsFitTheSearch(t *testing.T) {
+	c := HopefulGeneratorConfig()
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	c.Steps, c.Judge, c.Place.Tasks = 320, 1, 20
+	g, err := TrainGenerator(context.Background(), c, 1, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := GeneratorPolicies(DefaultGeneratorConfig(), g.Weights)(); err != nil {
+		t.Error(err)
+	}
+}

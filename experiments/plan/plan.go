@@ -31,24 +31,25 @@ type Config struct {
 	Budget   string   `yaml:"budget"`    // see BudgetForms
 	Start    string   `yaml:"start"`     // what a search starts from: heft or random
 	B        float64  `yaml:"b"`         // shape of a search's spiral
-	Moves    int      `yaml:"moves"`     // single tasks of the best plan that a search tries to move in each iteration
+	Moves    int      `yaml:"moves"`     // single tasks of the best plan that a search in running-time space tries to move in each iteration
+	Noise    float64  `yaml:"noise"`     // standard deviation of the logarithms of heft-noise's ranks
 	Weights  string   `yaml:"generator"` // path of weights of worl-rtgs's generator; "" = those in the program
 	Seed     uint64   `yaml:"seed"`
 	Workers  int      `yaml:"workers"` // goroutines of a search; affects only speed
 }
 
 // BudgetForms describes the forms of Config.Budget.
-const BudgetForms = "auto, ITERATIONSxWHALES (woa, rtgs, worl-rtgs), or a number of nodes (optimum)"
+const BudgetForms = "auto, ITERATIONSxWHALES (heft-noise and searches), or a number of nodes (optimum)"
 
 // DefaultConfig returns a configuration that plans with HEFT. Graph or Generate is left to the caller.
 func DefaultConfig() Config {
 	return Config{
-		Format: workload.FormatAuto, Policies: []string{"heft"}, RankMean: string(dag.Pairs), Budget: "auto", Start: "heft", B: 1, Seed: 1, Workers: 1,
+		Format: workload.FormatAuto, Policies: []string{"heft"}, RankMean: string(dag.Pairs), Budget: "auto", Start: "heft", B: 1, Noise: DefaultNoise, Seed: 1, Workers: 1,
 	}
 }
 
-// Policies returns the names of all planners: those of listsched, then SearchPolicies.
-func Policies() []string { return append(listsched.Policies(), SearchPolicies...) }
+// Policies returns the names of all planners: those of listsched, NoisyPolicy, then SearchPolicies.
+func Policies() []string { return append(append(listsched.Policies(), NoisyPolicy), SearchPolicies...) }
 
 // Validate returns an error that names every fault of c that shows without reading the files, or nil.
 func (c *Config) Validate() error {
@@ -72,6 +73,7 @@ func (c *Config) Validate() error {
 	l.Add(c.Start == "heft" || c.Start == "random", "start", c.Start, "heft or random"+nearest.Meant(c.Start, []string{"heft", "random"}))
 	l.Add(c.B >= -10 && c.B <= 10, "b", c.B, "a number in [-10, 10]")
 	l.Add(c.Moves >= 0 && c.Moves <= 1_000_000_000, "moves", c.Moves, "0 or more")
+	l.Add(c.Noise >= 0 && c.Noise <= 10, "noise", c.Noise, "a number in [0, 10]")
 	l.Add(c.Workers >= 1, "workers", c.Workers, "1 or more")
 	return l.Err()
 }
@@ -238,6 +240,10 @@ func (r *Result) plan(ctx context.Context, policy string, cfg *Config, hooks Hoo
 	}
 	if slices.Contains(SearchPolicies, policy) {
 		return r.search(ctx, policy, cfg, limit, hooks)
+	}
+	if policy == NoisyPolicy {
+		r.Plan, err = listsched.New(r.Problem, o).NoisyHEFT(ctx, Plans(limit.of(policy, r.Problem)), cfg.Noise, rng.Stream(cfg.Seed, "plan/"+policy))
+		return err
 	}
 	if policy == "optimum" {
 		x, err := listsched.Optimum(ctx, r.Problem, o, limit.nodes)

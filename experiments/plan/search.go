@@ -16,7 +16,17 @@ import (
 )
 
 // SearchPolicies are the names of the whale optimisation searches, which spend a budget of iterations and whales.
-var SearchPolicies = []string{"woa", "rtgs", "rtgs-released", "worl-rtgs"}
+var SearchPolicies = []string{"woa", "rtgs", "rtgs-released", "worl-rtgs", "whale-ranks", "worl-ranks"}
+
+// NoisyPolicy is the best of noisy plans of HEFT. It makes as many plans as a search does with the same budget.
+const NoisyPolicy = "heft-noise"
+
+// DefaultNoise is the standard deviation of the logarithms of NoisyPolicy's ranks that did best on graphs which the study
+// worl-rtgs does not report.
+const DefaultNoise = 0.1
+
+// Plans returns the number of plans that a search of a budget makes: the first population, then all whales but the leader.
+func Plans(iterations, whales int) int { return whales + iterations*(whales-1) }
 
 // GeneratorWeights are the weights that TrainGenerator returns for DefaultGeneratorConfig and seed 1, as safetensors.
 // gymctl plan --train-generator writes the same bytes.
@@ -34,6 +44,10 @@ func SearchConfig(policy string) woa.Config {
 		c.Position = "final"
 	case "worl-rtgs":
 		c.Generator = "policy"
+	case "whale-ranks":
+		c.Space = "ranks"
+	case "worl-ranks":
+		c.Space, c.Generator = "ranks", "policy"
 	}
 	return c
 }
@@ -45,8 +59,11 @@ func AutoBudget(policy string, n, m int) (iterations, whales int) {
 	// The cost of one plan, counted in evaluations of a task on a processor. The policy's network costs some hundreds of
 	// them for each task.
 	each := float64(n) * float64(m+20)
-	if policy == "worl-rtgs" {
+	switch policy {
+	case "worl-rtgs":
 		each = float64(n) * float64(3*m+600)
+	case "worl-ranks": // it asks the network for few tasks
+		each = float64(n) * float64(m+100)
 	}
 	const most = 1.7e9
 	for _, b := range [][2]int{{100, 30}, {100, 20}, {60, 20}, {40, 16}, {30, 12}, {20, 10}, {10, 8}, {5, 6}} {
@@ -62,16 +79,13 @@ func (r *Result) search(ctx context.Context, policy string, cfg *Config, limit b
 	q := r.Problem
 	c := SearchConfig(policy)
 	c.B, c.Moves = cfg.B, cfg.Moves
-	c.Iterations, c.Whales = AutoBudget(policy, q.Tasks(), q.Procs())
-	if limit.iterations > 0 {
-		c.Iterations, c.Whales = limit.iterations, limit.whales
-	}
+	c.Iterations, c.Whales = limit.of(policy, q)
 	var seeds []*dag.Plan
 	if cfg.Start == "heft" {
 		seeds = append(seeds, listsched.New(q, listsched.Options{RankMean: dag.RankMean(cfg.RankMean)}).HEFT(true).Clone())
 	}
 	h := woa.Hooks{}
-	if policy == "worl-rtgs" {
+	if c.Generator == "policy" {
 		weights := GeneratorWeights
 		if cfg.Weights != "" {
 			if err := existing("generator", cfg.Weights); err != nil {
@@ -96,6 +110,14 @@ func (r *Result) search(ctx context.Context, policy string, cfg *Config, limit b
 	}
 	r.Plan = found.Plan
 	return nil
+}
+
+// of returns the budget's iterations and whales for q, the automatic ones if it has none.
+func (b budget) of(policy string, q *dag.Problem) (iterations, whales int) {
+	if b.iterations > 0 {
+		return b.iterations, b.whales
+	}
+	return AutoBudget(policy, q.Tasks(), q.Procs())
 }
 
 // GeneratorPolicies returns a function that makes a new policy, for woa.Hooks.Policy, from the weights of a generator that

@@ -2,19 +2,21 @@ package plan
 
 import (
 	"bytes"
+	"context"
 	"math"
 	"slices"
 	"testing"
 
+	"clustergym/agents/woa"
 	"clustergym/env/dag"
 	"clustergym/env/dag/listsched"
 )
 
 func TestSearchesStartFromHEFT(t *testing.T) {
 	c := DefaultConfig()
-	c.Generate, c.Policies, c.Budget = "degree-3:40x8", SearchPolicies, "2x3"
+	c.Generate, c.Policies, c.Budget = "degree-3:40x8", append([]string{NoisyPolicy}, SearchPolicies...), "2x3"
 	all, err := runAll(c)
-	if err != nil || len(all) != len(SearchPolicies) {
+	if err != nil || len(all) != len(SearchPolicies)+1 {
 		t.Fatalf("%d plans, %v", len(all), err)
 	}
 	heft := listsched.New(all[0].Problem, listsched.Options{RankMean: dag.Pairs}).HEFT(true).Makespan
@@ -38,7 +40,7 @@ func TestSearchesStartFromHEFT(t *testing.T) {
 		}
 	}
 	// Three random plans and two iterations are no match for HEFT.
-	if got := random[0].Plan.Makespan; got <= heft {
+	if got := random[1].Plan.Makespan; got <= heft {
 		t.Errorf("woa from random plans takes %v s, and HEFT %v s", got, heft)
 	}
 }
@@ -75,5 +77,39 @@ func TestTheProgramContainsAGenerator(t *testing.T) {
 	}
 	if _, err := GeneratorPolicies(DefaultGeneratorConfig(), bytes.Repeat([]byte{0}, len(GeneratorWeights)))(); err == nil {
 		t.Error("zeros are taken for weights")
+	}
+}
+
+// heft-noise is HEFT without noise, and with it makes as many plans as a search of the same budget.
+func TestNoisyHEFTIsAPolicy(t *testing.T) {
+	c := DefaultConfig()
+	c.Generate, c.Policies, c.Budget, c.Noise = "degree-3:40x8", []string{"heft", NoisyPolicy}, "20x10", 0
+	still, err := runAll(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if still[0].Plan.Makespan != still[1].Plan.Makespan {
+		t.Errorf("without noise %v, HEFT's is %v", still[1].Plan.Makespan, still[0].Plan.Makespan)
+	}
+	c.Noise = DefaultNoise
+	noisy, err := runAll(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, heft := noisy[1].Plan.Makespan, noisy[0].Plan.Makespan; got >= heft {
+		t.Errorf("the best of %d noisy plans takes %v, HEFT %v", Plans(20, 10), got, heft)
+	}
+	for _, p := range []string{"whale-ranks", "worl-ranks"} {
+		q := noisy[0].Problem
+		w := SearchConfig(p)
+		w.Iterations, w.Whales = 3, 4
+		r, err := woa.Search(context.Background(), q, w, nil, 1, 1, woa.Hooks{Policy: GeneratorPolicies(DefaultGeneratorConfig(), GeneratorWeights)})
+		if err != nil || r.Plans != Plans(3, 4) {
+			t.Errorf("%s: %v, %v", p, r, err)
+		}
+	}
+	c.Noise = -1
+	if err := c.Validate(); err == nil {
+		t.Error("negative noise")
 	}
 }

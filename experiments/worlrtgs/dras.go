@@ -24,13 +24,14 @@ import (
 const (
 	drasPolicy = "dras-like"
 	drasKey    = "dras/seed=1"
+
+	pickPolicy = "queue-random" // picks drawn uniformly in the same machine
 )
 
-// drasConfig returns the configuration of its learner: the generator's learner with DRAS's discount and one network that
-// scores every task of the window.
+// drasConfig returns the configuration of its learner: the generator's learner with one network that scores every task of
+// the window.
 func drasConfig() ddqn.Config {
 	l := plan.DefaultGeneratorConfig().Learner
-	l.Gamma, l.RewardFactor = 0.95, 1
 	l.Network = model.Config{
 		Kind: "cnn", Hidden: []int{32}, Activation: "relu", Init: "fan-in", Head: "each", SlotHidden: 32,
 		Branches: []model.Branch{{Field: "tasks", Slots: true, Dense: []int{32}}},
@@ -38,25 +39,41 @@ func drasConfig() ddqn.Config {
 	return l
 }
 
-// trainDRAS trains the baseline for steps steps on the graphs that the generator is trained on, and writes the weights to
-// the cell's folder.
+// drasPlace returns the graphs and platforms that it is trained on: the generator's, with at most so many GPUs that tasks
+// must queue.
+func drasPlace() dagplace.Config {
+	c := plan.DefaultGeneratorConfig().Place
+	c.GPUs = 24
+	return c
+}
+
+// trainDRAS trains the baseline for steps steps, and writes the weights to the cell's folder.
 func trainDRAS(ctx context.Context, b *study.Bench, steps int) ([]study.Row, error) {
+	weights, err := drasWeights(ctx, steps, b.Workers, b.Progress)
+	if err != nil {
+		return nil, err
+	}
+	return nil, os.WriteFile(filepath.Join(b.Work(), "dras.safetensors"), weights, 0o600)
+}
+
+// drasWeights trains the baseline and returns its weights.
+func drasWeights(ctx context.Context, steps, workers int, progress func(done, of int64)) ([]byte, error) {
 	const rows = 16
 	envs := make([]env.Env, rows)
 	for i := range envs {
-		e, err := dagplace.NewQueue(plan.DefaultGeneratorConfig().Place)
+		e, err := dagplace.NewQueue(drasPlace())
 		if err != nil {
 			return nil, err
 		}
 		envs[i] = e
 	}
-	v, err := vec.New(vec.Config{Workers: b.Workers, Autoreset: vec.SameStep}, envs...)
+	v, err := vec.New(vec.Config{Workers: workers, Autoreset: vec.SameStep}, envs...)
 	if err != nil {
 		return nil, err
 	}
 	defer v.Close() //nolint:errcheck // the environments hold no resources
 	spec := v.Spec()
-	agent, err := ddqn.New(drasConfig(), spec, rows, b.Workers, 1)
+	agent, err := ddqn.New(drasConfig(), spec, rows, workers, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -85,14 +102,33 @@ func trainDRAS(ctx context.Context, b *study.Bench, steps int) ([]study.Row, err
 		}
 		now, next = next, now
 		if step%(100*rows) == 0 {
-			b.Progress(int64(step), int64(steps))
+			progress(int64(step), int64(steps))
 		}
 	}
 	var w bytes.Buffer
 	if _, err := agent.Params().WriteTo(&w); err != nil {
 		return nil, err
 	}
-	return nil, os.WriteFile(filepath.Join(b.Work(), "dras.safetensors"), w.Bytes(), 0o600)
+	return w.Bytes(), nil
+}
+
+// playQueue plans q with picks drawn uniformly, the least that a queue's policy must beat.
+func playQueue(q *dag.Problem, src *rand.Rand) (*dag.Plan, error) {
+	e, err := dagplace.NewQueue(dagplace.DefaultConfig())
+	if err != nil {
+		return nil, err
+	}
+	return e.Play(q, func(_ []float32, mask []bool) (int, error) {
+		pick, seen := 0, 0
+		for k, legal := range mask {
+			if legal {
+				if seen++; src.IntN(seen) == 0 {
+					pick = k
+				}
+			}
+		}
+		return pick, nil
+	})
 }
 
 // playDRAS plans q with the policy that has these weights.

@@ -14,16 +14,16 @@ import (
 	"clustergym/internal/rng"
 )
 
-// comparePlans plans q with every planner and seed. It returns rows of table with the labels graph, and rows of ranks: among
-// all planners if all planned, and among the six.
-func comparePlans(ctx context.Context, b *study.Bench, s *settings, table string, q *dag.Problem, planners []planner, graph map[string]string) ([]study.Row, error) {
+// comparePlans plans q with every planner and seed. It returns rows of table with the labels graph, once more in table-all if
+// these are all planners, and rows of ranks among the six.
+func comparePlans(ctx context.Context, b *study.Bench, s *settings, table string, q *dag.Problem, planners []planner, every bool, graph map[string]string) ([]study.Row, error) {
 	var rows []study.Row
 	row := func(table, metric string, v float64, more map[string]string) {
 		labels := maps.Clone(graph)
 		maps.Copy(labels, more)
 		rows = append(rows, study.Row{Table: table, Labels: labels, Metric: metric, Value: v})
 	}
-	tables, every := []string{table}, len(planners) == len(allPlanners)
+	tables := []string{table}
 	if every {
 		tables = append(tables, table+"-all")
 	}
@@ -59,11 +59,6 @@ func comparePlans(ctx context.Context, b *study.Bench, s *settings, table string
 			row(table+"-spread", "spread", 100*(most-least)/means[i], map[string]string{"policy": p.name})
 		}
 		b.Progress(int64(i+1), int64(len(planners)))
-	}
-	if every {
-		for i, r := range ranks(means) {
-			row(table+"-ranks", "rank", r, map[string]string{"policy": planners[i].name})
-		}
 	}
 	var six []float64
 	for _, name := range sixPlanners {

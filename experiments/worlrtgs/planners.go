@@ -19,11 +19,11 @@ import (
 type planner struct {
 	name   string
 	drawn  bool   // its plans depend on the seed
-	policy string // of plan.Policies, or drasPolicy
+	policy string // of plan.Policies, drasPolicy or pickPolicy
 	start  string // of a search, as plan.Config.Start
-	moves  int    // of a search, as plan.Config.Moves
+	hopes  string // of a search, as woa.Config.Hopes; "" = whales
 	still  bool   // places no task at random, so that plans differ by their hopes alone
-	part   bool   // shows the effect of one part of another planner; not run on recorded jobs and small graphs
+	part   bool   // shows what a part of another planner does; not run on recorded jobs and small graphs
 }
 
 // allPlanners are in the order of the tables.
@@ -34,21 +34,38 @@ var allPlanners = []planner{
 	{name: "heft-noinsert", policy: "heft-noinsert"},
 	{name: "cpop", policy: "cpop"},
 	{name: "peft", policy: "peft"},
+	{name: "heft-noise", drawn: true, policy: plan.NoisyPolicy},
+	{name: "queue-random", drawn: true, policy: pickPolicy},
 	{name: "dras-like", policy: drasPolicy},
 	{name: "woa", drawn: true, policy: "woa", start: "random"},
 	{name: "rtgs-released", drawn: true, policy: "rtgs-released", start: "random"},
 	{name: "rtgs", drawn: true, policy: "rtgs", start: "random"},
 	{name: "worl-rtgs", drawn: true, policy: "worl-rtgs", start: "random"},
-	{name: "worl-rtgs-hopes", drawn: true, policy: "worl-rtgs", start: "random", still: true, part: true},
-	{name: "woa+heft", drawn: true, policy: "woa", start: "heft"},
-	{name: "rtgs+heft", drawn: true, policy: "rtgs", start: "heft"},
 	{name: "worl-rtgs+heft", drawn: true, policy: "worl-rtgs", start: "heft"},
-	{name: "woa+heft+moves", drawn: true, policy: "woa", start: "heft", moves: 100, part: true},
-	{name: "worl-rtgs+heft+moves", drawn: true, policy: "worl-rtgs", start: "heft", moves: 100, part: true},
+	{name: "worl-ranks", drawn: true, policy: "worl-ranks", start: "random"},
+	{name: "worl-ranks+heft", drawn: true, policy: "worl-ranks", start: "heft"},
+	{name: stillRanks, drawn: true, policy: "worl-ranks", start: "heft", hopes: "random"},
+	{name: "woa+heft", drawn: true, policy: "woa", start: "heft", part: true},
+	{name: "rtgs+heft", drawn: true, policy: "rtgs", start: "heft", part: true},
+	{name: hopefulPlanner, drawn: true, policy: "worl-rtgs", start: "heft", part: true},
+	{name: "worl-rtgs still", drawn: true, policy: "worl-rtgs", start: "heft", still: true, part: true},
+	{name: "worl-rtgs random", drawn: true, policy: "worl-rtgs", start: "heft", hopes: "random", part: true},
+	{name: "worl-rtgs leader", drawn: true, policy: "worl-rtgs", start: "heft", hopes: "leader", part: true},
+	{name: "worl-ranks leader", drawn: true, policy: "worl-ranks", start: "heft", hopes: "leader", part: true},
+	{name: "whale-ranks+heft", drawn: true, policy: "whale-ranks", start: "heft", part: true},
 }
+
+// stillRanks is worl-ranks+heft without whales: every plan is drawn anew around HEFT's ranks.
+const stillRanks = "worl-ranks random"
+
+// hopefulPlanner is worl-rtgs+heft with the generator of plan.HopefulGeneratorConfig.
+const hopefulPlanner = "worl-rtgs hopeful"
 
 // sixPlanners are ranked among each other on all graphs, as the paper ranks six methods.
 var sixPlanners = []string{"heft", "cpop", "dras-like", "woa", "rtgs", "worl-rtgs"}
+
+// mainPlanners are those of the narrow tables: ours, what they must beat, and the paper's own rivals.
+var mainPlanners = []string{"cpop", "peft", "heft-noise", "dras-like", "woa", "rtgs", "worl-rtgs", "worl-rtgs+heft", "worl-ranks", "worl-ranks+heft", stillRanks}
 
 func plannerNames() []string {
 	var names []string
@@ -61,8 +78,14 @@ func plannerNames() []string {
 // run plans q. b is the shape of a search's spiral, and learnt holds the weights for the seed.
 func (p *planner) run(ctx context.Context, q *dag.Problem, s *settings, b float64, seed uint64, learnt trained, workers int) (*dag.Plan, error) {
 	l := listsched.New(q, listsched.Options{})
-	if p.policy == drasPolicy {
+	switch p.policy {
+	case drasPolicy:
 		return playDRAS(ctx, q, learnt.dras)
+	case pickPolicy:
+		return playQueue(q, rng.Stream(seed, "worl-rtgs/"+pickPolicy))
+	case plan.NoisyPolicy:
+		plans := plan.Plans(s.budget(p.policy, q.Tasks(), q.Procs()))
+		return l.NoisyHEFT(ctx, plans, plan.DefaultNoise, rng.Stream(seed, "worl-rtgs/"+plan.NoisyPolicy))
 	}
 	if !slices.Contains(plan.SearchPolicies, p.policy) {
 		plan, err := l.Plan(ctx, p.policy, rng.Stream(seed, "worl-rtgs/random"))
@@ -75,7 +98,10 @@ func (p *planner) run(ctx context.Context, q *dag.Problem, s *settings, b float6
 		return plan, err
 	}
 	c := plan.SearchConfig(p.policy)
-	c.B, c.Moves = b, p.moves
+	c.B = b
+	if p.hopes != "" {
+		c.Hopes = p.hopes
+	}
 	if p.still {
 		c.Explore = 0
 	}
@@ -84,7 +110,11 @@ func (p *planner) run(ctx context.Context, q *dag.Problem, s *settings, b float6
 	if p.start == "heft" {
 		seeds = append(seeds, l.HEFT(true).Clone())
 	}
-	r, err := woa.Search(ctx, q, c, seeds, seed, workers, woa.Hooks{Policy: plan.GeneratorPolicies(plan.DefaultGeneratorConfig(), learnt.generator)})
+	weights := learnt.generator
+	if p.name == hopefulPlanner {
+		weights = learnt.hopeful
+	}
+	r, err := woa.Search(ctx, q, c, seeds, seed, workers, woa.Hooks{Policy: plan.GeneratorPolicies(plan.DefaultGeneratorConfig(), weights)})
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +135,8 @@ func (s *settings) budget(policy string, n, m int) (iterations, whales int) {
 	return iterations, whales
 }
 
-// trained holds the weights of the two networks.
-type trained struct{ generator, dras []byte }
+// trained holds the weights of the networks.
+type trained struct{ generator, hopeful, dras []byte }
 
 // weightsFor returns the weights for a seed: those that the study trained, or the program's generator if the study trains
 // none.
@@ -114,12 +144,20 @@ func weightsFor(b *study.Bench, s *settings, seed int) (l trained, err error) {
 	if l.dras, err = os.ReadFile(filepath.Join(b.WorkOf(drasKey), "dras.safetensors")); err != nil {
 		return l, err
 	}
+	if s.Hopeful > 0 {
+		if l.hopeful, err = os.ReadFile(filepath.Join(b.WorkOf(hopefulKey), "generator.safetensors")); err != nil {
+			return l, err
+		}
+	}
 	l.generator = plan.GeneratorWeights
 	if s.Generators > 0 {
 		l.generator, err = os.ReadFile(filepath.Join(b.WorkOf(generatorKey(seed%s.Generators)), "generator.safetensors"))
 	}
 	return l, err
 }
+
+// hopefulKey is the key of the cell that trains the generator of hopefulPlanner.
+const hopefulKey = "generator/hopeful"
 
 // generatorKey returns the key of the cell that trains generator k.
 func generatorKey(k int) string { return fmt.Sprintf("generator/seed=%d", k+1) }

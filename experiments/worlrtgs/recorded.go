@@ -79,7 +79,7 @@ func planRecorded(ctx context.Context, b *study.Bench, s *settings, file, kind s
 		return nil, err
 	}
 	planners := slices.DeleteFunc(slices.Clone(allPlanners), func(p planner) bool { return p.part })
-	rows, err := comparePlans(ctx, b, s, "real", q, planners, map[string]string{"kind": kind, "graph": fmt.Sprint(k)})
+	rows, err := comparePlans(ctx, b, s, "real", q, planners, false, map[string]string{"kind": kind, "graph": fmt.Sprint(k)})
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"clustergym/env/dag/synth"
+	"clustergym/experiments/plan"
 	"clustergym/experiments/run"
 	"clustergym/internal/fault"
 )
@@ -19,6 +20,7 @@ type settings struct {
 	Iterations   int         `yaml:"iterations"` // of a search, at most; fewer where the automatic budget of gymctl plan is smaller. 0 = the automatic budget
 	Whales       int         `yaml:"whales"`
 	Generators   int         `yaml:"generators"` // trained in the study, used by the seeds in turn; 0 = the weights in the program
+	Hopeful      int         `yaml:"hopeful"`    // training steps of the generator that learns to follow hopes; 0 = it is left out
 	DRAS         int         `yaml:"dras"`       // training steps of the DRAS-like queue scheduler
 	Tiny         int         `yaml:"tiny"`       // graphs of at most 12 tasks, compared with the optimum
 	Plans        int         `yaml:"plans"`      // random plans for each correlation
@@ -37,12 +39,30 @@ type graphSize struct {
 }
 
 // planners returns the planners that plan graphs of this size.
-func (z *graphSize) planners() []planner {
-	return slices.DeleteFunc(slices.Clone(allPlanners), func(p planner) bool { return slices.Contains(z.Without, p.name) })
+func (z graphSize) planners() []planner {
+	return slices.DeleteFunc(slices.Clone(allPlanners), func(p planner) bool {
+		return slices.Contains(z.Without, p.name) || p.part && slices.Contains(z.Without, parts)
+	})
+}
+
+// parts in graphSize.Without stands for all planners that show what a part of another one does.
+const parts = "parts"
+
+// without returns z without the planners that these settings do not train.
+func (s *settings) without(z graphSize) graphSize {
+	if s.Hopeful == 0 {
+		z.Without = append(slices.Clone(z.Without), hopefulPlanner)
+	}
+	return z
+}
+
+// every reports whether every planner of these settings plans z.
+func (s *settings) every(z graphSize) bool {
+	return len(s.without(z).planners()) == len(s.without(graphSize{}).planners())
 }
 
 // class returns the paper's word for the number of tasks.
-func (z *graphSize) class() string {
+func (z graphSize) class() string {
 	switch {
 	case z.Tasks <= 1000:
 		return "small"
@@ -67,8 +87,8 @@ func (s *settings) Validate() error {
 		l.Add(z.Tasks >= 1 && z.Tasks <= 100_000 && z.GPUs >= 1 && z.GPUs <= 5_000, "sizes", fmt.Sprintf("%dx%d", z.Tasks, z.GPUs), "1 to 100000 tasks, 1 to 5000 GPUs")
 		l.Add(z.Graphs >= 1 && z.Graphs <= 1000, "sizes", z.Graphs, "1 to 1000 graphs")
 		for _, p := range z.Without {
-			known := slices.Contains(plannerNames(), p) && !slices.Contains(sixPlanners, p)
-			l.Add(known, "sizes", p, "some of "+strings.Join(plannerNames(), ", ")+"; not "+strings.Join(sixPlanners, ", "))
+			known := p == parts || slices.Contains(plannerNames(), p) && !slices.Contains(sixPlanners, p) && p != plan.NoisyPolicy
+			l.Add(known, "sizes", p, "parts, or some of "+strings.Join(plannerNames(), ", ")+"; not "+plan.NoisyPolicy+", "+strings.Join(sixPlanners, ", "))
 		}
 	}
 	for key, sizes := range map[string][][2]int{"correlations": s.Correlations, "times": s.Times} {
@@ -80,6 +100,7 @@ func (s *settings) Validate() error {
 	count("whales", s.Whales, 0, 10_000)
 	l.Add((s.Iterations == 0) == (s.Whales == 0) && s.Whales != 1, "whales", s.Whales, "2 or more beside iterations, or 0 with 0 iterations")
 	count("generators", s.Generators, 0, run.MaxSeeds)
+	count("hopeful", s.Hopeful, 0, 1<<40)
 	count("dras", s.DRAS, 1, 1<<40)
 	count("tiny", s.Tiny, 0, 10_000)
 	count("plans", s.Plans, 3, 1_000_000)

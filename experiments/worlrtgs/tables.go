@@ -7,17 +7,22 @@ import (
 	"strings"
 
 	"clustergym/env/dag/synth"
+	"clustergym/experiments/plan"
 	"clustergym/experiments/study"
 )
 
 // tables returns the tables of the report. Those of recorded jobs appear only with --data.
 func tables(p study.Plan) []study.Table {
-	heft, three := map[string]string{"policy": "heft"}, study.Fixed(3)
+	three := study.Fixed(3)
 	order := map[string][]string{
 		"policy": plannerNames(), "family": synth.Families(), "class": {"small", "medium", "large"}, "kind": recordedKinds,
 	}
+	of := func(policy string) map[string]string { return map[string]string{"policy": policy} }
 	versus := func(policy string) study.Column {
-		return study.Column{Title: "vs " + policy, Metric: "makespan_s", Stat: study.PercentEach, Versus: map[string]string{"policy": policy}}
+		return study.Column{Title: "vs " + policy, Metric: "makespan_s", Stat: study.PercentEach, Versus: of(policy)}
+	}
+	wins := func(policy string) study.Column {
+		return study.Column{Title: "shorter", Metric: "makespan_s", Stat: study.Wins, Versus: of(policy), Bare: true}
 	}
 	second := func(title, metric string) study.Column {
 		return study.Column{Title: title, Metric: "timing_" + metric, Bare: true}
@@ -31,27 +36,54 @@ func tables(p study.Plan) []study.Table {
 	whole := func(l map[string]string) bool {
 		return !slices.ContainsFunc(allPlanners, func(p planner) bool { return p.part && p.name == l["policy"] })
 	}
+	among := func(names []string) func(map[string]string) bool {
+		return func(l map[string]string) bool { return slices.Contains(names, l["policy"]) }
+	}
+	search := []string{plan.NoisyPolicy, "worl-rtgs", "worl-rtgs+heft", "worl-ranks", "worl-ranks+heft", stillRanks}
 	all := []study.Table{
 		{
 			Name: "all", Title: "Makespan over that of HEFT with insertion, all graphs", From: "plans", By: []string{"policy"}, Order: order, Keep: whole,
-			Columns: study.Hide([]study.Column{
-				ratio, versus("heft"), versus("woa"), versus("rtgs"), versus("dras-like"),
-				{Title: "better than HEFT", Metric: "makespan_s", Stat: study.Wins, Versus: heft, Bare: true},
-			}, "vs dras-like", "better than HEFT"),
-			Notes: []string{"vs: mean over graphs of the difference in percent, negative = shorter, on the graphs that both planned; +heft = begins with HEFT's plan, at most sizes only."},
+			Columns: []study.Column{ratio, versus("heft"), versus(plan.NoisyPolicy), wins(plan.NoisyPolicy)},
+			Notes: []string{
+				"vs: mean over graphs of the difference in percent, negative = shorter, on the graphs that both planned; +heft = begins with HEFT's plan.",
+				"heft-noise: the best of as many plans of HEFT with noise in its ranks as a search makes; shorter: share of graphs on which a plan is shorter than that one, ties half.",
+			},
 		},
 		{
-			Name: "sizes", Title: "Makespan by size", From: "plans", By: []string{"tasks", "GPUs", "policy"}, Order: order,
-			Columns: []study.Column{ratio, versus("heft"), {Title: "makespan s", Metric: "makespan_s"}},
+			Name: "rivals", Title: "Against the rivals that the paper names, all graphs", From: "plans", By: []string{"policy"}, Order: order,
+			Keep:    among(search[1:5]),
+			Columns: []study.Column{versus("woa"), versus("rtgs"), versus(drasPolicy)},
 		},
 		{
-			Name: "families", Title: "Makespan over that of HEFT with insertion, by kind of graph", From: "plans", By: []string{"family", "policy"}, Order: order, Keep: whole,
-			Columns: []study.Column{ratio},
+			Name: "whales", Title: "Whales in rank space against as many plans drawn anew around HEFT's ranks in the same ways", From: "plans", By: []string{"policy"}, Order: order,
+			Keep: among(search[3:5]), Columns: []study.Column{versus(stillRanks), wins(stillRanks)},
+			Notes: []string{"shorter: share of graphs on which whales find a shorter plan, ties half."},
 		},
 		{
-			Name: "parts", Title: "What the parts of the search do: where every planner planned", From: "plans-all", By: []string{"policy"}, Order: order,
-			Columns: []study.Column{ratio, versus("worl-rtgs"), versus("worl-rtgs+heft")},
-			Notes:   []string{"worl-rtgs-hopes places no task at random: its plans differ by their hopes alone; +moves = also moves single tasks of the best plan (not the paper's)."},
+			Name: "whales-sizes", Title: "The same by size", From: "plans", By: []string{"tasks", "GPUs", "policy"}, Order: order,
+			Keep: among(search[3:5]), Columns: []study.Column{versus(stillRanks)},
+		},
+		{
+			Name: "sizes", Title: "Makespan by size", From: "plans", By: []string{"tasks", "GPUs", "policy"}, Order: order, Keep: among(mainPlanners),
+			Columns: []study.Column{ratio, versus(plan.NoisyPolicy)},
+		},
+		{
+			Name: "families", Title: "Makespan by kind of graph", From: "plans", By: []string{"family", "policy"}, Order: order, Keep: among(mainPlanners),
+			Columns: []study.Column{ratio, versus(plan.NoisyPolicy)},
+		},
+		{
+			Name: "parts", Title: "What the parts of a search do: graphs that every planner planned", From: "plans-all", By: []string{"policy"}, Order: order,
+			Keep:    func(l map[string]string) bool { return among(search)(l) || !whole(l) },
+			Columns: []study.Column{ratio, versus(plan.NoisyPolicy), versus("worl-rtgs+heft"), versus("worl-ranks+heft")},
+			Notes: []string{
+				"Of worl-rtgs+heft: random = hopes are drawn uniformly, leader = hopes are the leader's own positions (no whales), still = no task is placed at random.",
+				"hopeful = worl-rtgs+heft with a generator that learned to follow hopes.",
+				"Of worl-ranks+heft: random = every plan is drawn anew around HEFT's ranks (no whales), leader = none is, whale-ranks+heft = no network.",
+			},
+		},
+		{
+			Name: "queue", Title: "DRAS-like against picks at random in the same machine, all graphs", From: "plans", By: []string{"policy"}, Order: order,
+			Keep: among([]string{drasPolicy}), Columns: []study.Column{ratio, versus(pickPolicy)},
 		},
 		{
 			Name: "six", Title: "Average ranks of six planners, all graphs", From: "plans-six", By: []string{"policy"}, Order: order,
@@ -63,20 +95,17 @@ func tables(p study.Plan) []study.Table {
 			Columns: []study.Column{rank},
 		},
 		{
-			Name: "ranks", Title: "Average ranks of all planners, where every planner planned", From: "plans-ranks", By: []string{"policy"}, Order: order,
-			Columns: []study.Column{rank},
-		},
-		{
-			Name: "stability", Title: "Stability: longest less shortest makespan over the seeds, in percent of the mean", From: "plans-spread", By: []string{"policy"}, Order: order,
+			Name: "stability", Title: "Stability: longest less shortest makespan over the seeds, in percent of the mean", From: "plans-spread", By: []string{"policy"}, Order: order, Keep: whole,
 			Columns: []study.Column{{Title: "spread %", Metric: "spread"}, {Title: "worst graph %", Metric: "spread", Stat: study.Maximum, Bare: true}},
 		},
 		{
-			Name: "trainings", Title: "WORL-RTGS-like by its generator's training, one for each seed: makespan over that of HEFT, all graphs", From: "plans",
+			Name: "trainings", Title: "WORL-RTGS-like by its generator's training, one for each seed: all graphs", From: "plans",
 			Where: map[string]string{"policy": "worl-rtgs"}, By: []string{"seed"}, Runs: "run", Columns: []study.Column{ratio},
 		},
 		{
-			Name: "generator", Title: "The generators' own plans over those of HEFT, on the graphs by which their weights were chosen", By: []string{"seed"}, Runs: "run",
+			Name: "generator", Title: "The generators' own plans over those of HEFT, on the graphs by which their weights were chosen", By: []string{"generator"}, Runs: "run",
 			Columns: []study.Column{{Title: "× HEFT", Metric: "ratio", Format: three}},
+			Notes:   []string{"hopeful: on larger and denser graphs than the others."},
 		},
 		{
 			Name: "optimum", Title: "Distance to the optimum, graphs of 6 to 12 tasks", By: []string{"policy"}, Order: order,
@@ -120,7 +149,7 @@ func tables(p study.Plan) []study.Table {
 	}
 	return append(all, study.Table{
 		Name: "real", Title: "Recorded jobs of Alibaba's cluster-trace-v2018 on 50 GPUs", From: "real", By: []string{"kind", "policy"}, Order: order,
-		Columns: []study.Column{ratio, versus("heft"), versus("woa"), versus("rtgs"), {Title: "makespan s", Metric: "makespan_s", Bare: true}},
+		Columns: []study.Column{ratio, versus(plan.NoisyPolicy), versus("woa")},
 		Notes:   []string{"job = a job of the most tasks as it is; instances = the same with up to 8 instances of a task as tasks; merged = jobs submitted one after the other, 300 tasks or more as one graph. What tasks send is drawn: the trace does not say."},
 	}, study.Table{
 		Name: "real-graphs", Title: "The recorded graphs", By: []string{"kind"}, Order: order,
@@ -149,14 +178,11 @@ func notes(p study.Plan) []string {
 	if err != nil {
 		return nil
 	}
-	all, every, classes := 0, 0, map[string]int{}
+	all, classes := 0, map[string]int{}
 	for _, z := range s.Sizes {
 		n := len(s.Families) * z.Graphs
 		all += n
 		classes[z.class()] += n
-		if len(z.Without) == 0 {
-			every += n
-		}
 	}
 	var parts []string
 	for _, class := range []string{"small", "medium", "large"} {
@@ -165,8 +191,9 @@ func notes(p study.Plan) []string {
 		}
 	}
 	return []string{
-		fmt.Sprintf("Ranks: by the Nemenyi test at 5 %%, two of the six planners differ if their average ranks are more than %.2f apart on all %d graphs, %s; of all %d planners, %.2f on %d graphs.",
-			nemenyi(len(sixPlanners), all), all, strings.Join(parts, ", "), len(allPlanners), nemenyi(len(allPlanners), every), every),
+		fmt.Sprintf("Ranks: by the Nemenyi test at 5 %%, two of the six planners differ if their average ranks are more than %.2f apart on all %d graphs, %s.",
+			nemenyi(len(sixPlanners), all), all, strings.Join(parts, ", ")),
+		"All searches of a graph, and heft-noise, make as many plans.",
 		"The paper's baselines are queue schedulers adapted in ways that are not published, and the data behind its makespans is not public: its figures stand beside ours for their direction only.",
 		"eft-index: processors by a rule that knows of no transfers, timed with them.",
 	}
@@ -176,11 +203,15 @@ func notes(p study.Plan) []string {
 func claims(study.Plan) []study.Claim {
 	line := func(policy string) map[string]string { return map[string]string{"policy": policy} }
 	return []study.Claim{
-		{What: "WORL-RTGS-like against HEFT with insertion, without HEFT's plan", Paper: "–", Table: "all", Line: line("worl-rtgs"), Column: "vs heft"},
-		{What: "… and with it", Paper: "–", Table: "all", Line: line("worl-rtgs+heft"), Column: "vs heft"},
-		{What: "against plain whale optimisation", Paper: "better, no figure", Table: "all", Line: line("worl-rtgs"), Column: "vs woa"},
-		{What: "against RTGS with the greedy generator", Paper: "better, no figure", Table: "all", Line: line("worl-rtgs"), Column: "vs rtgs"},
-		{What: "against DRAS, here DRAS-like", Paper: "−2.2 % to −16.0 % by set", Table: "all", Line: line("worl-rtgs"), Column: "vs dras-like"},
+		{What: "WORL-RTGS-like vs as many noisy plans of HEFT, from random", Paper: "–", Table: "all", Line: line("worl-rtgs"), Column: "vs heft-noise"},
+		{What: "… from HEFT's plan", Paper: "–", Table: "all", Line: line("worl-rtgs+heft"), Column: "vs heft-noise"},
+		{What: "whales in rank space (ours) vs the same, from random orders", Paper: "–", Table: "all", Line: line("worl-ranks"), Column: "vs heft-noise"},
+		{What: "… from HEFT's plan", Paper: "–", Table: "all", Line: line("worl-ranks+heft"), Column: "vs heft-noise"},
+		{What: "… vs as many plans drawn anew in the same ways", Paper: "–", Table: "whales", Line: line("worl-ranks+heft"), Column: "vs " + stillRanks},
+		{What: "WORL-RTGS-like vs HEFT with insertion, from random plans", Paper: "–", Table: "all", Line: line("worl-rtgs"), Column: "vs heft"},
+		{What: "against plain whale optimisation", Paper: "better, no figure", Table: "rivals", Line: line("worl-rtgs"), Column: "vs woa"},
+		{What: "against RTGS with the greedy generator", Paper: "better, no figure", Table: "rivals", Line: line("worl-rtgs"), Column: "vs rtgs"},
+		{What: "against DRAS, here DRAS-like", Paper: "−2.2 % to −16.0 % by set", Table: "rivals", Line: line("worl-rtgs"), Column: "vs dras-like"},
 		{What: "distance to the optimum on small graphs, %", Paper: "–", Table: "optimum", Line: line("worl-rtgs"), Column: "above the optimum %"},
 		{What: "spread of makespans over seeds, %", Paper: "improved, no figure", Table: "stability", Line: line("worl-rtgs"), Column: "spread %"},
 		{What: "the same of plain whale optimisation, %", Paper: "–", Table: "stability", Line: line("woa"), Column: "spread %"},
@@ -190,7 +221,7 @@ func claims(study.Plan) []study.Claim {
 
 // figures returns the drawings of the report.
 func figures(study.Plan) []study.Figure {
-	ours := []string{"worl-rtgs", "worl-rtgs+heft"}
+	ours := []string{"worl-ranks", "worl-ranks+heft", "worl-rtgs", "worl-rtgs+heft"}
 	return []study.Figure{
 		{Name: "makespan", Title: "Makespan over that of HEFT", X: "× HEFT", Kind: study.Bars, Ours: ours, Sorted: true, Series: func(r *study.Results) []study.Series {
 			return r.Bars("all", "× HEFT", func(l map[string]string) bool { return l["policy"] != "random" })

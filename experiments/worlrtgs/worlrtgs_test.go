@@ -80,6 +80,73 @@ func TestBothFormsOfTheStudyAreWellMade(t *testing.T) {
 	}
 }
 
+// What the study is about: whales in rank space find shorter plans than the best of as many noisy plans of HEFT. The graphs
+// are none of the tables'.
+func TestWhalesInRankSpaceBeatAsManyNoisyPlans(t *testing.T) {
+	if testing.Short() || raced {
+		t.Skip("some seconds")
+	}
+	s := settings{Iterations: 20, Whales: 10}
+	sum := map[string]float64{}
+	for _, family := range synth.Families() {
+		for k := range 3 {
+			q, err := synth.FamilyProblem(family, 200, 30, 1000+k, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range allPlanners {
+				if p.name != plan.NoisyPolicy && p.name != "worl-ranks+heft" {
+					continue
+				}
+				for seed := range uint64(2) {
+					plan, err := p.run(context.Background(), q, &s, 1, seed, trained{generator: plan.GeneratorWeights}, 2)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := dag.Check(q, plan, true); err != nil {
+						t.Error(err)
+					}
+					sum[p.name] += math.Log(plan.Makespan) / 30
+				}
+			}
+		}
+	}
+	d := sum["worl-ranks+heft"] - sum[plan.NoisyPolicy]
+	t.Logf("%+.2f %%", 100*d)
+	if d > -0.001 { // other kernels of the network change some plans
+		t.Errorf("%+.2f %% against noisy plans", 100*d)
+	}
+}
+
+// A size without parts is planned by the whole planners alone, and no size by a generator that is not trained.
+func TestPlannersOfASize(t *testing.T) {
+	names := func(all []planner) (names []string) {
+		for _, p := range all {
+			names = append(names, p.name)
+		}
+		return names
+	}
+	s := settings{}
+	all := names(s.without(graphSize{}).planners())
+	if slices.Contains(all, hopefulPlanner) || len(all) != len(allPlanners)-1 || !s.every(graphSize{}) {
+		t.Errorf("%v", all)
+	}
+	s.Hopeful = 1
+	z := graphSize{Without: []string{parts, "peft"}}
+	for _, name := range names(s.without(z).planners()) {
+		if name == "peft" || strings.HasPrefix(name, "worl-rtgs ") {
+			t.Errorf("%s plans a size without it", name)
+		}
+	}
+	if s.every(z) || !s.every(graphSize{}) {
+		t.Error("every planner or not")
+	}
+	s.Sizes = []graphSize{{Tasks: 1, GPUs: 1, Graphs: 1, Without: []string{plan.NoisyPolicy}}}
+	if err := s.Validate(); err == nil || !strings.Contains(err.Error(), plan.NoisyPolicy) {
+		t.Errorf("%v", err)
+	}
+}
+
 // The paper gives a critical difference of 1.260 for six methods, which corresponds to 36 graphs.
 func TestTheCriticalDifferenceIsThePapers(t *testing.T) {
 	if got := nemenyi(6, 36); math.Abs(got-1.260) > 0.005 {
@@ -93,7 +160,7 @@ func TestSearchesOfAGraphMakeEquallyManyPlans(t *testing.T) {
 	for _, c := range []struct {
 		tasks, gpus, iterations, whales int
 	}{{100, 50, 20, 10}, {1000, 500, 20, 10}, {10_000, 500, 10, 8}} {
-		for _, policy := range plan.SearchPolicies {
+		for _, policy := range append([]string{plan.NoisyPolicy}, plan.SearchPolicies...) {
 			if i, w := s.budget(policy, c.tasks, c.gpus); i != c.iterations || w != c.whales {
 				t.Errorf("%s, %d tasks on %d GPUs: %dx%d, want %dx%d", policy, c.tasks, c.gpus, i, w, c.iterations, c.whales)
 			}

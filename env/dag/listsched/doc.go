@@ -2,6 +2,8 @@
 //
 //	heft            upward ranks, earliest finish with insertion (Topcuoglu, Hariri and Wu, TPDS 13(3), 2002, section 4)
 //	heft-noinsert   the same order, each task behind the last one of its processor
+//	heft-noise      the best of some plans of heft whose ranks carry noise (NoisyHEFT; its number of plans is the caller's, so
+//	                Policies does not name it)
 //	cpop            critical path on one processor (the same paper, section 5)
 //	peft            optimistic cost table (Arabnejad and Barbosa, TPDS 25(3), 2014)
 //	eft-index       earliest finish in index order, as if edges carried nothing and without insertion: the greedy

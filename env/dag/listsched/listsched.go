@@ -373,3 +373,28 @@ func (p *Planner) Plan(ctx context.Context, policy string, src *rand.Rand) (*dag
 	}
 	return nil, fmt.Errorf("listsched: policy %q is unknown", policy)
 }
+
+// NoisyHEFT returns the best of so many plans: the first is HEFT's with insertion, and the others are made like it with every
+// upward rank multiplied by exp(sigma × a standard normal number). Of equal plans it takes the first. The plan is a copy that
+// the caller owns.
+func (p *Planner) NoisyHEFT(ctx context.Context, plans int, sigma float64, src *rand.Rand) (*dag.Plan, error) {
+	best := p.HEFT(true).Clone()
+	rank := p.q.UpwardRanks(p.o.RankMean, nil)
+	noisy := make([]float64, p.n)
+	for range plans - 1 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		for i, r := range rank {
+			noisy[i] = r * math.Exp(sigma*src.NormFloat64())
+		}
+		p.begin()
+		for _, i := range p.sorted(noisy) {
+			p.place(i, p.earliest(i, true, nil), true)
+		}
+		if p.end().Makespan < best.Makespan {
+			best.CopyFrom(p.plan)
+		}
+	}
+	return best, nil
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package worlrtgs
+
+const raced = false
