@@ -104,6 +104,7 @@ var arrows = map[string][]string{
 	"agents":          {"env"},
 	"agents/baseline": {"agents", "env"},
 	"agents/ddqn":     {"agents", "env", "replay", "nets/..."},
+	"agents/improper": {"agents", "env", "replay", "nets"},
 	"agents/ppo":      {"agents", "env", "replay", "nets/..."},
 	"agents/maml":     {"agents", "env", "env/vec", "replay", "nets", "nets/optim"},
 	// A model of how fast jobs run beside each other, and the agent that learns in it, are made for that environment.
