@@ -87,6 +87,7 @@ var arrows = map[string][]string{
 	"env/dag/graphs": {"env/dag", "env/dag/alibaba", "env/dag/dagjson", "env/dag/wfformat", "traces", "traces/alibaba", "traces/tpch"},
 	"env/dagplace":   {"env", "env/dag", "env/dag/listsched", "env/dag/synth", "env/paint", "env/sched", "traces"}, // of sched as env/workerplace; rivals plan by listsched
 	"env/control":    {"env", "env/paint"},
+	"env/queuenet":   {"env"}, // a world with a known optimum, for experiments alone
 	"env/peer/...":   {"traces", "env/metrics"},
 	"env/vec":        {"env"},
 
