@@ -38,6 +38,7 @@ type Agent struct {
 
 	p       []float64 // [controllers], scratch
 	updates int64
+	share   float64 // of the training that is done
 	stats   agents.Stats
 }
 
@@ -121,8 +122,16 @@ func (a *Agent) Observe(b *env.Batch, act *env.Actions, next *env.Batch) error {
 	return a.roll.Add(b, act, next, a.zeros, a.value, a.final)
 }
 
-// Progress implements agents.Agent: nothing here depends on the share of training that is done.
-func (a *Agent) Progress(float64) {}
+// Progress sets the share of the training that is done, which the learning rate follows.
+func (a *Agent) Progress(share float64) { a.share = min(max(share, 0), 1) }
+
+// rate returns the learning rate.
+func (a *Agent) rate() float64 {
+	if a.cfg.AnnealLR {
+		return a.cfg.LR * (1 - a.share)
+	}
+	return a.cfg.LR
+}
 
 // Greedy returns the policy that is judged: the mixture. It shares the agent's parameters.
 func (a *Agent) Greedy() agents.Policy { return &Policy{a.mixture, make([]float64, a.controllers)} }

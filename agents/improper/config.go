@@ -13,6 +13,7 @@ type Config struct {
 	Features string  `yaml:"features"` // none: the same weights in every state; observation: weights that depend on it
 	Steps    int     `yaml:"steps"`    // of every row between two updates; of pg and nac
 	LR       float64 `yaml:"lr"`       // of θ. After each update rewards' unit is gone, so 1 is a large step of nac, and of pg
+	AnnealLR bool    `yaml:"anneal_lr"` // lr falls linearly to 0 over the training
 	Gamma    float64 `yaml:"gamma"`    // discount factor per env.Spec.Tau, or per step where that is 0
 	Lambda   float64 `yaml:"lambda"`   // of advantages; 0 = one step and the critic, 1 = returns of rollouts
 	Ridge    float64 `yaml:"ridge"`    // of the critic's least squares, added to the diagonal of its features' mean squares
@@ -29,7 +30,7 @@ type Config struct {
 // DefaultConfig is natural actor-critic over weights that do not depend on the state.
 func DefaultConfig() Config {
 	return Config{
-		Method: "nac", Features: "none", Steps: 128, LR: 0.3, Gamma: 0.99, Lambda: 0.95, Ridge: 1e-4, Damping: 1e-3, MaxKL: 0.05, Init: 0.01,
+		Method: "nac", Features: "none", Steps: 128, LR: 0.5, AnnealLR: true, Gamma: 0.99, Lambda: 0.95, Ridge: 1e-4, Damping: 1e-3, MaxKL: 0.05, Init: 0.01,
 		Shards: 8, Perturb: 0.5, Episodes: 1,
 	}
 }

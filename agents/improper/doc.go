@@ -19,7 +19,8 @@
 //     and normalised over the rollout, which makes lr independent of the unit of rewards.
 //   - The Fisher matrix F is the exact expectation over controllers in the states that were visited, in place of an outer product
 //     of the controllers that were drawn.
-//   - max_kl bounds a natural step, as a trust region does.
+//   - max_kl bounds a natural step, as a trust region does, and lr falls to 0 over the training (anneal_lr): with a constant one the
+//     weights keep moving by the noise of the estimates.
 //   - The perturbations of spsa are in pairs, θ + c·u and θ − c·u, in place of single ones: the estimate has the same mean and
 //     a much smaller variance. With train.group: 2 both play the same episodes.
 //

@@ -231,7 +231,7 @@ func (a *Agent) product(ctx context.Context, dst, v []float64, n float64, times 
 func (a *Agent) direction(ctx context.Context, n float64) (kl float64, err error) {
 	if a.cfg.Method == "pg" {
 		for i, g := range a.sum.grad {
-			a.step[i] = a.cfg.LR * g
+			a.step[i] = a.rate() * g
 		}
 		return 0, nil
 	}
@@ -253,7 +253,7 @@ func (a *Agent) direction(ctx context.Context, n float64) (kl float64, err error
 	for i, v := range a.step {
 		kl += v * far[i]
 	}
-	scale := a.cfg.LR
+	scale := a.rate()
 	if kl *= 0.5 * scale * scale; a.cfg.MaxKL > 0 && kl > a.cfg.MaxKL {
 		scale *= math.Sqrt(a.cfg.MaxKL / kl)
 		kl = a.cfg.MaxKL

@@ -131,7 +131,7 @@ func (t *perturbed) learn() (agents.Stats, error) {
 		return nil, fmt.Errorf("improper: the gradient of update %d is %v", a.updates, norm)
 	}
 	for i, g := range grad {
-		a.params.Data[i] += float32(a.cfg.LR * g)
+		a.params.Data[i] += float32(a.rate() * g)
 	}
 	a.updates++
 	clear(t.earned)

@@ -15,7 +15,8 @@ import (
 const unit = 10
 
 // Env is a network as an environment: an action is the number of a base controller, and the reward minus the packets that wait
-// after the service, in tens. Episodes begin empty and are truncated after a number of slots.
+// after the service, in tens. Episodes begin empty, at a time of the
+// loads' cycle that is drawn, and are truncated after a number of slots.
 type Env struct {
 	net    Network
 	spec   env.Spec
@@ -24,6 +25,7 @@ type Env struct {
 
 	queues []int
 	slot   int
+	begin  int // slots of the loads' cycle that were over at the start
 	kind   env.Kind
 	src    *rand.Rand
 	pcg    *rand.PCG
@@ -67,6 +69,7 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	if e.closed {
 		return env.ErrClosed
 	}
+	e.ready = false // an error asks for another Reset
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -75,7 +78,10 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	}
 	rng.Seed(e.pcg, ep.Seed, "queuenet")
 	clear(e.queues)
-	e.slot, e.sum, e.kind, e.ready = 0, 0, env.First, true
+	e.slot, e.begin, e.sum, e.kind, e.ready = 0, 0, 0, env.First, true
+	if k := len(e.net.Rates); k > 1 {
+		e.begin = e.src.IntN(k * e.net.Slots)
+	}
 	e.show(ts, 0)
 	return nil
 }
@@ -110,7 +116,7 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 			e.queues[i]--
 		}
 	}
-	for i, p := range e.net.load(e.slot) {
+	for i, p := range e.net.load(e.begin + e.slot) {
 		if e.src.Float64() < p {
 			e.queues[i]++
 		}
@@ -166,6 +172,7 @@ func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
 	dst = snap.Begin(dst, magic)
 	dst = snap.Bytes(dst, pcg)
 	dst = snap.Int(dst, e.slot)
+	dst = snap.Int(dst, e.begin)
 	dst = snap.F64(dst, e.sum)
 	for _, q := range e.queues {
 		dst = snap.Int(dst, q)
@@ -183,7 +190,7 @@ func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 		return fmt.Errorf("queuenet: %w: %w", env.ErrSnapshot, err)
 	}
 	state, pcg := r.Bytes(), *e.pcg
-	slot, sum, packets := r.Int(), r.F64(), 0
+	slot, begin, sum, packets := r.Int(), r.Int(), r.F64(), 0
 	queues := make([]int, len(e.queues))
 	fine := true
 	for i := range queues {
@@ -194,10 +201,13 @@ func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 	if err := r.Done(); err != nil {
 		return fmt.Errorf("queuenet: %w: %w", env.ErrSnapshot, err)
 	}
+	if cycle := len(e.net.Rates) * max(1, e.net.Slots); begin < 0 || begin >= cycle || begin > 0 && len(e.net.Rates) == 1 {
+		fine = false
+	}
 	if !fine || slot < 0 || slot > e.slots || !(sum >= float64(packets)) || sum > float64(slot)*float64(slot)*float64(len(queues)) || pcg.UnmarshalBinary(state) != nil {
 		return fmt.Errorf("queuenet: %d packets in slot %d of %d: %w", packets, slot, e.slots, env.ErrSnapshot)
 	}
-	*e.pcg, e.slot, e.sum, e.ready = pcg, slot, sum, true
+	*e.pcg, e.slot, e.begin, e.sum, e.ready = pcg, slot, begin, sum, true
 	copy(e.queues, queues)
 	reward := -float64(packets) / unit
 	switch e.kind = env.Mid; slot {

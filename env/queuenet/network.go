@@ -9,7 +9,7 @@ import (
 // Network is queues, what may be served together, and base controllers.
 type Network struct {
 	Name string
-	// Rates are the probabilities of an arrival in each queue in a slot. Several rows alternate, Slots slots each, from the first on.
+	// Rates are the probabilities of an arrival in each queue in a slot. Several rows alternate, Slots slots each.
 	Rates [][]float64
 	Slots int
 	Up    []float64 // the probability that a queue's link is up in a slot; nil = always. Nobody sees it beforehand

@@ -6,6 +6,7 @@ import (
 
 	"clustergym/experiments/dally"
 	"clustergym/experiments/estimates"
+	"clustergym/experiments/improper"
 	"clustergym/experiments/lookahead"
 	"clustergym/experiments/lwf"
 	"clustergym/experiments/metascheduler"
@@ -29,6 +30,7 @@ func All() []study.Study {
 		rlscheduler.Study(),
 		rltune.Study(),
 		lwf.Study(),
+		improper.Study(),
 		estimates.Study(),
 		lookahead.Study(),
 	}
