@@ -61,7 +61,7 @@ func (s *settings) cells() (all []study.Cell, err error) {
 						if err := trainIn(ctx, b, cfg); err != nil {
 							return nil, err
 						}
-						return s.playAgent(ctx, b, &w, agent, seed, path(b))
+						return s.playAgent(ctx, b, &w, agent, seed, filepath.Join(b.Work(), "run"), path(b))
 					},
 				})
 			}

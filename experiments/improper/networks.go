@@ -27,12 +27,12 @@ const (
 	pg      = "pg"            // the weights are the same in every state, for this and the next two
 	nac     = "nac"           //
 	spsa    = "spsa"          //
-	byQueue = "nac, by state" // they depend on the queues
+	byState = "nac, by state" // they depend on the queues
 	byPG    = "pg, by state"
 )
 
 // learners are the mixtures that are learned on networks.
-func learners() []string { return []string{pg, spsa, nac, byPG, byQueue} }
+func learners() []string { return []string{pg, spsa, nac, byPG, byState} }
 
 // network is a queueing network and where its optimum comes from.
 type network struct {
@@ -101,7 +101,7 @@ func learnerConfig(name string) mixture.Config {
 		c.Method, c.LR, c.Perturb, c.Gamma = "spsa", 0.5, 0.5, 1 // an episode's return, from its first slot to its last
 	case byPG:
 		c.Method, c.Features, c.LR = "pg", "observation", 30
-	case byQueue:
+	case byState:
 		c.Features, c.LR = "observation", 3
 	}
 	return c

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 
 	"clustergym/agents"
@@ -187,12 +186,31 @@ func (s *settings) playBases(ctx context.Context, b *study.Bench, w *scheduled, 
 	return append(all, rows...), err
 }
 
-// playAgent plays the agent that was trained in a cell's folder.
-func (s *settings) playAgent(ctx context.Context, b *study.Bench, w *scheduled, agent string, seed int, path string) ([]study.Row, error) {
+// still plays a policy without streams: it takes the likeliest of what it would draw.
+type still struct{ agents.Policy }
+
+// Act implements agents.Policy.
+func (s still) Act(ctx context.Context, b *env.Batch, dst *env.Actions, _ []*rand.Rand) error {
+	return s.Policy.Act(ctx, b, dst, nil)
+}
+
+// playAgent plays the agent that was trained in a cell's folder; the mixture by state also without drawing.
+func (s *settings) playAgent(ctx context.Context, b *study.Bench, w *scheduled, agent string, seed int, dir, path string) ([]study.Row, error) {
 	world, err := s.load(ctx, w, path)
 	if err != nil {
 		return nil, err
 	}
-	labels := map[string]string{"workload": w.name, "policy": agent, "seed": fmt.Sprint(seed)}
-	return windows(ctx, b, world, traces.Test, s.Windows, "workloads", labels, trained(filepath.Join(b.Work(), "run")))
+	play := func(policy string, made maker) ([]study.Row, error) {
+		labels := map[string]string{"workload": w.name, "policy": policy, "seed": fmt.Sprint(seed)}
+		return windows(ctx, b, world, traces.Test, s.Windows, "workloads", labels, made)
+	}
+	rows, err := play(agent, trained(dir))
+	if err != nil || agent != byState {
+		return rows, err
+	}
+	more, err := play(likeliest, func(e sched.Arena) (agents.Policy, error) {
+		p, err := trained(dir)(e)
+		return still{p}, err
+	})
+	return append(rows, more...), err
 }

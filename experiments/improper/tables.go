@@ -11,7 +11,7 @@ import (
 
 // order returns the order of the values of labels.
 func (s *settings) order() map[string][]string {
-	policies := append(append([]string{}, learners()...), exact, ppo, best, uniform, shares, hindsight, optimum)
+	policies := append(append([]string{}, learners()...), likeliest, exact, ppo, best, uniform, shares, hindsight, optimum)
 	return map[string][]string{"network": s.Networks, "workload": s.Workloads, "policy": append(policies, policymix.Policies()...)}
 }
 
@@ -61,7 +61,9 @@ func (s *settings) tables() []study.Table {
 	}
 	mix := study.Table{
 		Name: "choices", From: "workloads", Title: "What was chosen, shares of decisions", By: []string{"workload", "policy"}, Order: order,
-		Keep: func(l map[string]string) bool { return slices.Contains(append(players(), hindsight), l["policy"]) },
+		Keep: func(l map[string]string) bool {
+			return slices.Contains(append(players(), likeliest, hindsight), l["policy"])
+		},
 	}
 	for _, name := range policymix.Policies() {
 		mix.Columns = append(mix.Columns, study.Column{Title: name, Metric: name, Format: two, Bare: true})
@@ -85,7 +87,7 @@ func (s *settings) figures() []study.Figure {
 			Name: "workloads", Title: "Mean completion time against the best scheduler", X: "change in percent", Kind: study.Bars, Zero: true,
 			Series: func(r *study.Results) []study.Series {
 				return r.Bars("workloads", "vs "+best, func(l map[string]string) bool {
-					return slices.Contains(append(players(), uniform, hindsight), l["policy"])
+					return slices.Contains(append(players(), likeliest, uniform, hindsight), l["policy"])
 				})
 			},
 		},

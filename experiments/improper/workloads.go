@@ -28,11 +28,11 @@ import (
 const (
 	ppo       = "ppo"
 	hindsight = "best of each window"
-	byState   = "nac, by state"
+	likeliest = "nac, by state, likeliest" // the same agent, which takes the controller of the largest weight
 )
 
 // players are the agents that are trained on workloads.
-func players() []string { return []string{pg, nac, byState, ppo} }
+func players() []string { return []string{pg, nac, byPG, byState, ppo} }
 
 // scheduled is a workload, and what is known of its run times.
 type scheduled struct {
@@ -148,9 +148,13 @@ func (s *settings) config(w *scheduled, agent string, seed int, path string) (co
 	case ppo:
 		c.Agent = "ppo"
 	case pg:
-		m.Method, m.LR = "pg", 4
+		m.Method, m.LR = "pg", 16
+	case nac:
+		m.LR = 2
+	case byPG:
+		m.Method, m.Features, m.LR = "pg", "observation", 30
 	case byState:
-		m.Features = "observation"
+		m.Features, m.LR = "observation", 2
 	}
 	return c, c.Validate()
 }
