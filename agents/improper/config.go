@@ -9,19 +9,19 @@ import (
 
 // Config holds the hyper-parameters.
 type Config struct {
-	Method   string  `yaml:"method"`   // pg, nac or spsa
-	Features string  `yaml:"features"` // none: the same weights in every state; observation: weights that depend on it
-	Steps    int     `yaml:"steps"`    // of every row between two updates; of pg and nac
-	LR       float64 `yaml:"lr"`       // of θ. After each update rewards' unit is gone, so 1 is a large step of nac, and of pg
+	Method   string  `yaml:"method"`    // pg, nac or spsa
+	Features string  `yaml:"features"`  // none: the same weights in every state; observation: weights that depend on it
+	Steps    int     `yaml:"steps"`     // of every row between two updates; of pg and nac
+	LR       float64 `yaml:"lr"`        // of θ. After each update rewards' unit is gone, so 1 is a large step of nac, and of pg
 	AnnealLR bool    `yaml:"anneal_lr"` // lr falls linearly to 0 over the training
-	Gamma    float64 `yaml:"gamma"`    // discount factor per env.Spec.Tau, or per step where that is 0
-	Lambda   float64 `yaml:"lambda"`   // of advantages; 0 = one step and the critic, 1 = returns of rollouts
-	Ridge    float64 `yaml:"ridge"`    // of the critic's least squares, added to the diagonal of its features' mean squares
-	Damping  float64 `yaml:"damping"`  // added to the diagonal of nac's Fisher matrix
-	MaxKL    float64 `yaml:"max_kl"`   // nac: how far a step may go, by the quadratic model of the divergence; 0 = no bound
-	EntCoef  float64 `yaml:"ent_coef"` // weight of the mixture's entropy
-	Init     float64 `yaml:"init"`     // deviation of θ at the start; 0 = all controllers alike
-	Shards   int     `yaml:"shards"`   // pieces of a rollout that workers share; changes results in their last bits, workers do not
+	Gamma    float64 `yaml:"gamma"`     // discount factor per env.Spec.Tau, or per step where that is 0
+	Lambda   float64 `yaml:"lambda"`    // of advantages; 0 = one step and the critic, 1 = returns of rollouts
+	Ridge    float64 `yaml:"ridge"`     // of the critic's least squares, added to the diagonal of its features' mean squares
+	Damping  float64 `yaml:"damping"`   // added to the diagonal of nac's Fisher matrix
+	MaxKL    float64 `yaml:"max_kl"`    // nac: how far a step may go, by the quadratic model of the divergence; 0 = no bound
+	EntCoef  float64 `yaml:"ent_coef"`  // weight of the mixture's entropy
+	Init     float64 `yaml:"init"`      // deviation of θ at the start; 0 = all controllers alike
+	Shards   int     `yaml:"shards"`    // pieces of a rollout that workers share; changes results in their last bits, workers do not
 
 	Perturb  float64 `yaml:"perturb"`  // c of spsa: the length of a perturbation
 	Episodes int     `yaml:"episodes"` // of spsa: episodes of every row between two updates
