@@ -61,11 +61,11 @@ func networks() []network {
 		{Network: queuenet.Network{Name: "skewed-longest", Rates: [][]float64{{0.2, 0.6}}, Sets: server, Bases: append(slices.Clone(two), longest)}},
 		{Network: queuenet.Network{Name: "turning", Rates: [][]float64{{0.7, 0.1}, {0.1, 0.7}}, Slots: 250, Sets: server, Bases: two}},
 		{Network: queuenet.Network{Name: "lossy", Rates: [][]float64{{0.3, 0.3}}, Up: []float64{1, 0.6}, Sets: server, Bases: append(slices.Clone(two), longest)}, bound: 60},
-		{Network: queuenet.Network{Name: "path", Rates: [][]float64{{0.4, 0.4, 0.4, 0.4}}, Sets: row, Bases: three}, bound: 16},
+		{Network: queuenet.Network{Name: "path", Rates: [][]float64{{0.4, 0.4, 0.4, 0.4}}, Sets: row, Bases: three}, bound: 12},
 		{Network: queuenet.Network{
 			Name: "path-rules", Rates: [][]float64{{0.4, 0.4, 0.4, 0.4}}, Sets: row,
 			Bases: append(slices.Clone(three), queuenet.Base{Name: "most packets", Rule: queuenet.MostPackets}, queuenet.Base{Name: "most queues", Rule: queuenet.MostQueues}),
-		}, bound: 16},
+		}, bound: 12},
 	}
 }
 
@@ -247,8 +247,15 @@ func (s *settings) reference(ctx context.Context, b *study.Bench, n network) (ro
 			if _, err := play(shares, drawing(weights), nil); err != nil {
 				return nil, err
 			}
-			for k, w := range weights {
-				rows = append(rows, weightRow(n, shares, k, 0, w))
+			e, err := s.exactly(ctx, b, n)
+			if err != nil {
+				return nil, err
+			}
+			if _, err := play(exact, drawing(e.Weight), nil); err != nil {
+				return nil, err
+			}
+			for k := range weights {
+				rows = append(rows, weightRow(n, shares, k, 0, weights[k]), weightRow(n, exact, k, 0, e.Weight[k]))
 			}
 		}
 	}
@@ -264,18 +271,6 @@ func (s *settings) reference(ctx context.Context, b *study.Bench, n network) (ro
 	if _, err := play(optimum, nil, serve); err != nil {
 		return nil, err
 	}
-	if n.server() {
-		e, err := s.exactly(ctx, b, n)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := play(exact, drawing(e.Weight), nil); err != nil {
-			return nil, err
-		}
-		for k, w := range e.Weight {
-			rows = append(rows, weightRow(n, exact, k, 0, w))
-		}
-	}
 	return rows, nil
 }
 
@@ -287,32 +282,45 @@ func weightRow(n network, policy string, k, seed int, w float64) study.Row {
 	return study.Row{Table: "weights", Labels: labels, Metric: "weight", Value: w}
 }
 
-// What the exact gradient is computed on: queues of at most so many packets, and a discount.
+// What the exact gradient is computed on: queues of at most so many packets, and a discount that looks ahead some hundred slots.
 const (
-	exactBound = 40
-	exactGamma = 0.99
-	exactSteps = 60
-	exactRate  = 0.5
+	exactBound = 100
+	exactGamma = 0.995
+	exactSteps = 200
+	exactRate  = 0.2
 )
+
+// process returns a network of fixed controllers, a queue each, for which weights that do not depend on the state make queues
+// independent: the process of one queue, drawn at the start.
+func process(n network) *mixture.Process {
+	side, queues := exactBound+1, n.Queues()
+	p := &mixture.Process{
+		States: side * queues, Controllers: len(n.Bases), Gamma: exactGamma, Start: make([]float64, side*queues), Reward: make([]float64, side*queues*len(n.Bases)),
+		Next: make([][]mixture.Branch, side*queues*len(n.Bases)),
+	}
+	for i := range queues {
+		p.Start[i*side] = 1 / float64(queues)
+		one := queuenet.Network{Name: n.Name, Rates: [][]float64{{n.Rates[0][i]}}, Sets: [][]int{{}, {0}}, Bases: []queuenet.Base{{Set: 0}, {Set: 1}}}
+		for k, base := range n.Bases {
+			served := 0
+			if slices.Contains(n.Sets[base.Set], i) {
+				served = 1
+			}
+			for length := range side {
+				at := k*p.States + i*side + length
+				one.Follow(served, []int{length}, exactBound, func(q []int, chance float64) {
+					p.Reward[at] -= chance * float64(q[0])
+					p.Next[at] = append(p.Next[at], mixture.Branch{State: i*side + q[0], P: chance})
+				})
+			}
+		}
+	}
+	return p
+}
 
 // exactly learns weights with the true gradient of the discounted number of packets, from an empty network on.
 func (s *settings) exactly(ctx context.Context, b *study.Bench, n network) (*mixture.Exact, error) {
-	side := exactBound + 1
-	p := &mixture.Process{
-		States: side * side, Controllers: len(n.Bases), Gamma: exactGamma, Start: make([]float64, side*side), Reward: make([]float64, side*side*len(n.Bases)),
-		Next: make([][]mixture.Branch, side*side*len(n.Bases)),
-	}
-	p.Start[0] = 1
-	for k := range n.Bases {
-		for state := range p.States {
-			at := k*p.States + state
-			n.Follow(k, []int{state / side, state % side}, exactBound, func(q []int, chance float64) {
-				p.Reward[at] -= chance * float64(q[0]+q[1])
-				p.Next[at] = append(p.Next[at], mixture.Branch{State: q[0]*side + q[1], P: chance})
-			})
-		}
-	}
-	e, err := mixture.NewExact(p)
+	e, err := mixture.NewExact(process(n))
 	if err != nil {
 		return nil, err
 	}
@@ -320,9 +328,7 @@ func (s *settings) exactly(ctx context.Context, b *study.Bench, n network) (*mix
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if e.Step(exactRate) < 1e-4 {
-			break
-		}
+		e.Step(exactRate)
 		b.Progress(int64(i+1), exactSteps)
 	}
 	return e, nil

@@ -23,20 +23,29 @@ func packets(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
+// signed and tenth format percent without the unit, which the title has.
+func signed(v float64) string {
+	if math.Abs(v) >= 100 {
+		return fmt.Sprintf("%+.0f", v)
+	}
+	return fmt.Sprintf("%+.1f", v)
+}
+
+func tenth(v float64) string { return fmt.Sprintf("%.1f", v+0) }
+
 // tables returns the tables of the report.
 func (s *settings) tables() []study.Table {
 	order, two := s.order(), study.Fixed(2)
 	versus := func(policy, metric string) study.Column {
 		return study.Column{Title: "vs " + policy, Metric: metric, Stat: study.Percent, Versus: map[string]string{"policy": policy}}
 	}
-	whole := func(v float64) string { return fmt.Sprintf("%.1f %%", v) }
 	tables := []study.Table{
 		{
 			Name: "networks", Title: "Packets that wait in queueing networks", By: []string{"network", "policy"}, Order: order,
 			Columns: []study.Column{
 				{Title: "packets", Metric: "packets", Format: packets},
-				{Title: "vs " + optimum, Metric: "packets", Stat: study.Percent, Versus: map[string]string{"policy": optimum}},
-				{Title: "gap left", Metric: "packets", Stat: study.Behind, Versus: map[string]string{"policy": optimum}, Start: map[string]string{"policy": uniform}, Format: whole},
+				{Title: "vs " + optimum + ", %", Metric: "packets", Stat: study.Percent, Versus: map[string]string{"policy": optimum}, Format: signed},
+				{Title: "gap left, %", Metric: "packets", Stat: study.Behind, Versus: map[string]string{"policy": optimum}, Start: map[string]string{"policy": uniform}, Format: tenth},
 			},
 			Notes: []string{
 				"gap left: of the way from uniform choices to the optimum. Where a base controller has hundreds of packets, it lets queues grow for ever.",
@@ -54,7 +63,7 @@ func (s *settings) tables() []study.Table {
 		{
 			Name: "workloads", Title: "Mean completion time on test windows of PolicyMix-v1", By: []string{"workload", "policy"}, Order: order,
 			Columns: []study.Column{
-				{Title: "JCT (h)", Metric: "jct_h", Format: two, Bare: true}, versus(best, "jct_h"), versus(uniform, "jct_h"), versus(ppo, "jct_h"),
+				{Title: "JCT (h)", Metric: "jct_h", Format: two, Bare: true}, versus(best, "jct_h"), versus(ppo, "jct_h"),
 			},
 			Notes: []string{"best base: the scheduler with the least mean on validation windows. best of each window: in hindsight, one scheduler for the whole window."},
 		},
@@ -80,7 +89,7 @@ func (s *settings) figures() []study.Figure {
 		{
 			Name: "networks", Title: "Gap to the optimum that is left", X: "percent of the way from uniform choices", Kind: study.Bars, Zero: true,
 			Series: func(r *study.Results) []study.Series {
-				return r.Bars("networks", "gap left", func(l map[string]string) bool { return slices.Contains(append(learners(), shares), l["policy"]) })
+				return r.Bars("networks", "gap left, %", func(l map[string]string) bool { return slices.Contains(append(learners(), shares), l["policy"]) })
 			},
 		},
 		{
@@ -104,7 +113,7 @@ func (s *settings) claims() (all []study.Claim) {
 		{"turning", nac, "under arrivals that change", "stable"},
 	} {
 		if slices.Contains(s.Networks, c.network) {
-			all = append(all, study.Claim{What: c.network + ": " + c.what, Paper: c.paper, Table: "networks", Line: map[string]string{"network": c.network, "policy": c.policy}, Column: "vs " + optimum})
+			all = append(all, study.Claim{What: c.network + ": " + c.what, Paper: c.paper, Table: "networks", Line: map[string]string{"network": c.network, "policy": c.policy}, Column: "vs " + optimum + ", %"})
 		}
 	}
 	for _, w := range s.Workloads {
