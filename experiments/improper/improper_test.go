@@ -144,7 +144,7 @@ func TestTheStudyInSmall(t *testing.T) {
 		if packets(best) != min(packets("queue 1"), packets("queue 2")) {
 			t.Errorf("the best base has %v packets", packets(best))
 		}
-		for _, policy := range append(players(), likeliest, best, hindsight, uniform, "sjf") {
+		for _, policy := range append(players(), likeliest, best, hindsight, uniform, byHand, "sjf") {
 			v, _, ok := r.Results.Find("workloads", map[string]string{"workload": "turning", "policy": policy}, "JCT (h)")
 			if !ok || !(v.Value > 0) {
 				t.Errorf("no JCT of %s", policy)

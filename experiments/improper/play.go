@@ -55,6 +55,45 @@ func trained(run string) maker {
 	}
 }
 
+// sweeping is a rule by hand: smallest while most jobs that wait ask for between six hours and a day, else sjf.
+func sweeping(e sched.Arena) (agents.Policy, error) {
+	from := 0
+	for _, f := range e.Spec().Obs {
+		if f.Name == "queue" {
+			return &hand{from: from, sizes: f.Shape[1], times: f.Shape[0]}, nil
+		}
+		from += f.Len()
+	}
+	return nil, errors.New("improper: the observation has no queue")
+}
+
+type hand struct{ from, times, sizes int }
+
+// The class of jobs that ask for more than six hours and at most a day, in the observation of PolicyMix-v1.
+const dayClass = 4
+
+// Act implements agents.Policy.
+func (h *hand) Act(_ context.Context, b *env.Batch, dst *env.Actions, _ []*rand.Rand) error {
+	names, width := policymix.Policies(), len(b.Obs)/b.N
+	for i := range b.N {
+		queue := b.Obs[i*width+h.from:][:h.times*h.sizes]
+		day, all := 0.0, 0.0
+		for k, v := range queue {
+			n := math.Expm1(float64(v) * math.Log(257)) // the number of jobs, which is shown as C(n, 256)
+			all += n
+			if k/h.sizes == dayClass {
+				day += n
+			}
+		}
+		order := "sjf"
+		if day > all/2 {
+			order = "smallest"
+		}
+		dst.Disc[i] = int32(slices.Index(names, order))
+	}
+	return nil
+}
+
 // windows plays a policy on the windows of a part of w, at most n, and returns their rows: the mean completion time, and of
 // every scheduler the share of choices.
 func windows(ctx context.Context, b *study.Bench, w *arena.World, part traces.Part, n int, table string, labels map[string]string, made maker) ([]study.Row, error) {
@@ -182,8 +221,17 @@ func (s *settings) playBases(ctx context.Context, b *study.Bench, w *scheduled, 
 		}
 		renamed(tests[at][i:i+each], hindsight)
 	}
-	rows, err := windows(ctx, b, world, traces.Test, s.Windows, "workloads", labels(uniform), acting(-1))
-	return append(all, rows...), err
+	for _, x := range []struct {
+		policy string
+		made   maker
+	}{{uniform, acting(-1)}, {byHand, sweeping}} {
+		rows, err := windows(ctx, b, world, traces.Test, s.Windows, "workloads", labels(x.policy), x.made)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rows...)
+	}
+	return all, nil
 }
 
 // still plays a policy without streams: it takes the likeliest of what it would draw.

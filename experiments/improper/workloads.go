@@ -28,6 +28,7 @@ import (
 const (
 	ppo       = "ppo"
 	hindsight = "best of each window"
+	byHand    = "by hand"                  // a rule that knows how the workload turning is made
 	likeliest = "nac, by state, likeliest" // the same agent, which takes the controller of the largest weight
 )
 
