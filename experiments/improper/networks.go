@@ -84,7 +84,7 @@ func networkOf(name string) network {
 // server reports whether one server serves one queue at a time without losses, under one load.
 func (n *network) server() bool { return len(n.Rates) == 1 && n.Up == nil && len(n.Sets[0]) == 1 }
 
-// all reports whether every base controller is fixed.
+// allFixed reports whether every base controller is fixed.
 func (n *network) allFixed() bool {
 	return !slices.ContainsFunc(n.Bases, func(b queuenet.Base) bool { return b.Rule != queuenet.Fixed })
 }
@@ -115,7 +115,7 @@ const (
 	netSlots = 512
 )
 
-// train learns a mixture.
+// trainNet learns a mixture.
 func (s *settings) trainNet(ctx context.Context, b *study.Bench, n network, cfg mixture.Config, seed uint64) (*mixture.Agent, error) {
 	envs := make([]env.Env, netRows)
 	for i := range envs {
