@@ -35,7 +35,7 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		Name:  "improper",
 		Title: "Improper learning: softmax mixtures of given schedulers, by policy gradient and natural actor-critic",
 		Cite:  "Zaki, Mohan, Gopalan, Mannor: Improper reinforcement learning with gradient-based policy optimization, arXiv 2102.08201 (2021), and Actor-critic based improper reinforcement learning, ICML 2022 (arXiv 2207.09090)",
-		Takes: "quick two minutes, full a quarter of an hour on two cores",
+		Takes: "quick a minute, full six minutes on two free cores",
 		Cells: func(p study.Plan) ([]study.Cell, error) {
 			s, err := planned(p)
 			if err != nil {
