@@ -12,7 +12,7 @@ type Config struct {
 	Method   string  `yaml:"method"`    // pg, nac or spsa
 	Features string  `yaml:"features"`  // none: the same weights in every state; observation: weights that depend on it
 	Steps    int     `yaml:"steps"`     // of every row between two updates; of pg and nac
-	LR       float64 `yaml:"lr"`        // of θ. After each update rewards' unit is gone, so 1 is a large step of nac, and of pg
+	LR       float64 `yaml:"lr"`        // a step of θ along the gradient (pg, spsa) or natural gradient (nac) of normalised advantages or returns
 	AnnealLR bool    `yaml:"anneal_lr"` // lr falls linearly to 0 over the training
 	Gamma    float64 `yaml:"gamma"`     // discount factor per env.Spec.Tau, or per step where that is 0
 	Lambda   float64 `yaml:"lambda"`    // of advantages; 0 = one step and the critic, 1 = returns of rollouts
