@@ -83,7 +83,7 @@ func TestCompletionOfValues(t *testing.T) {
 		{"train --set |env.forecast=o", "env.forecast=on env.forecast=off", "env.forecast=auto", noFiles},
 		{"train --env DAGPlace-v1 --set |env.gr", "env.graph=", "", noSpace},
 		{"train -c cartpole-ddqn --set |ddqn.", "ddqn.gamma=", "", noSpace},
-		{"train --agent |", "ppo ddqn", "", noFiles},
+		{"train --agent |", "ppo ddqn improper", "", noFiles},
 		{"train --resume |", "", "", folders},
 		{"train --format |s", "swf", "csv", noFiles},
 		{"envs |Queue", "QueueRank-v1", "JobSelect-v1", noFiles},

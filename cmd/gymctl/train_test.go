@@ -119,7 +119,7 @@ func TestTrainRefusesBadInputInOneSentenceAndWritesNothing(t *testing.T) {
 		{"--trace wide.csv --cluster 1x2", "wide.csv: 2 of 2 jobs can never fit cluster 1x2 (2 GPUs), and none is left: 0, 1; take a larger cluster"},
 		{"--cluster topdrl", "topdrl-2x4x4"},
 		{"--cluster=", "cluster"},
-		{"--agent sac", `--agent: got "sac", want one of ppo, ddqn`},
+		{"--agent sac", `--agent: got "sac", want one of ppo, ddqn, improper`},
 		{"--tags wandb", `--tags: got "wandb", want sb3 or cleanrl`},
 		{"--workers 0", "--workers: got 0, want 1 or more"},
 		{"--seed x", "--seed"},

@@ -6,6 +6,7 @@ import (
 
 	"clustergym/agents"
 	"clustergym/agents/ddqn"
+	"clustergym/agents/improper"
 	"clustergym/agents/maml"
 	"clustergym/agents/ppo"
 	"clustergym/env"
@@ -37,6 +38,8 @@ func NewAgent(cfg *config.Config, spec env.Spec, workers int) (Learner, error) {
 		return ppo.New(c, spec, cfg.Train.Envs, workers, cfg.Seed)
 	case "ddqn":
 		return ddqn.New(cfg.DDQN, spec, cfg.Train.Envs, workers, cfg.Seed)
+	case "improper":
+		return improper.New(cfg.Improper, spec, cfg.Train.Envs, workers, cfg.Seed)
 	}
 	return nil, fmt.Errorf("agent %q is unknown", cfg.Agent)
 }
@@ -55,6 +58,8 @@ func NewPolicy(cfg *config.Config, spec env.Spec, weights io.Reader) (agents.Pol
 		return ppo.NewPolicy(cfg.PPO, spec, weights)
 	case "ddqn":
 		return ddqn.NewPolicy(cfg.DDQN, spec, weights)
+	case "improper":
+		return improper.NewPolicy(cfg.Improper, spec, weights)
 	case config.MetaAgent: // as it is before it adapts
 		m := cfg.MAML.ModelConfig
 		return ppo.NewPolicy(ppo.Config{Network: m.Network, LogStd: m.LogStd, ScaleActions: m.ScaleActions}, spec, weights)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"clustergym/agents/ddqn"
+	"clustergym/agents/improper"
 	"clustergym/agents/ppo"
 	"clustergym/agents/train"
 	"clustergym/configs"
@@ -29,10 +30,12 @@ type Config struct {
 	Trace   workload.TraceConfig `yaml:"trace"`
 	Cluster string               `yaml:"cluster"` // see ClusterForms
 	Env     Env                  `yaml:"env"`
-	Agent   string               `yaml:"agent"` // ppo, ddqn or maml
+	Agent   string               `yaml:"agent"` // ppo, ddqn, improper or maml
 	PPO     ppo.Config           `yaml:"ppo"`
 	DDQN    ddqn.Config          `yaml:"ddqn"`
 	MAML    MAML                 `yaml:"maml"`
+
+	Improper improper.Config `yaml:"improper,omitempty"`
 
 	Train train.Config `yaml:"train"`
 	Eval  Eval         `yaml:"eval"`
@@ -98,6 +101,7 @@ func For(id string) Config {
 		Name: "run", Seed: 1, Kernels: kernel.Auto, Trace: a.Trace, Cluster: a.Cluster,
 		Env:   Env{ID: id, Settings: a.Settings},
 		Agent: "ppo", PPO: ppo.DefaultConfig(), DDQN: ddqn.DefaultConfig(), MAML: DefaultMAML(), Train: train.DefaultConfig(),
+		Improper: improper.DefaultConfig(),
 		Eval: Eval{
 			Windows: 32, Episodes: 100, Validation: 8, Seeds: 1, Seed: 1, Whole: d.Whole, Policies: slices.Clone(d.Rivals),
 			Rollout: rollout.DefaultConfig(),
@@ -197,6 +201,7 @@ func (c *Config) Validate() error {
 	l.Add(slices.Contains(AgentNames(), c.Agent), "agent", c.Agent, nearest.OneOf(c.Agent, AgentNames()))
 	l.Join("ppo", c.PPO.Validate())
 	l.Join("ddqn", c.DDQN.Validate())
+	l.Join("improper", c.Improper.Validate())
 	l.Join("maml", c.MAML.Validate())
 	if c.Meta() {
 		c.validateMeta(&l)
@@ -242,6 +247,9 @@ func (c *Config) Gamma() float64 {
 	if c.Meta() {
 		return c.MAML.Gamma
 	}
+	if c.Agent == "improper" {
+		return c.Improper.Gamma
+	}
 	return c.PPO.Gamma
 }
 
@@ -257,7 +265,7 @@ func (c *Config) Note() string {
 func AgentNames() []string { return append(Agents(), MetaAgents()...) }
 
 // Agents returns the values of Config.Agent that learn in any environment.
-func Agents() []string { return []string{"ppo", "ddqn"} }
+func Agents() []string { return []string{"ppo", "ddqn", "improper"} }
 
 // Preset returns the embedded run called name.
 func Preset(name string) (Config, error) {

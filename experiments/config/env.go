@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"clustergym/agents/ddqn"
+	"clustergym/agents/improper"
 	"clustergym/agents/ppo"
 	"clustergym/agents/train"
 	"clustergym/experiments/envs"
@@ -129,7 +130,9 @@ type plainConfig struct {
 	MAML    MAML        `yaml:"maml"`
 
 	Train train.Config `yaml:"train"`
-	Eval  struct {
+
+	Improper improper.Config `yaml:"improper,omitempty"`
+	Eval     struct {
 		Episodes   int      `yaml:"episodes"`
 		Validation int      `yaml:"validation"`
 		Policies   []string `yaml:"policies"`
@@ -153,6 +156,7 @@ func (c Config) MarshalYAML() (any, error) {
 	}
 	p := plainConfig{Name: c.Name, Seed: c.Seed, Kernels: c.Kernels, Env: plainEnv(c.Env), Agent: c.Agent, PPO: c.PPO, DDQN: c.DDQN, MAML: c.MAML, Train: c.Train}
 	p.Trace = c.Descriptor().TraceKeys(c.Trace)
+	p.Improper = c.Improper
 	p.Eval.Episodes, p.Eval.Validation, p.Eval.Policies, p.Eval.Seed, p.Eval.Choose = c.Eval.Episodes, c.Eval.Validation, c.Policies(), c.Eval.Seed, c.Eval.Choose
 	if c.Eval.Seeds > 1 {
 		p.Eval.Seeds = c.Eval.Seeds

@@ -43,6 +43,10 @@ func (c *Config) validateImitation(d *envs.Descriptor, l *fault.List) {
 		l.Add(false, key, name, "nothing with agent "+c.Agent+", which learns to adapt; ppo and ddqn imitate")
 		return
 	}
+	if c.Agent == "improper" {
+		l.Add(false, key, name, "nothing with agent improper, whose controllers are what is imitated elsewhere; ppo and ddqn imitate")
+		return
+	}
 	if _, err := c.Teacher(); err != nil {
 		l.Add(false, key, name, teachers(d)+": "+err.Error())
 	}

@@ -73,6 +73,9 @@ func Needs(cfg *Config, spec env.Spec) []Need {
 	if cfg.Meta() {
 		return metaNeeds(cfg, spec)
 	}
+	if cfg.Agent == "improper" {
+		return improperNeeds(cfg, spec)
+	}
 	if cfg.Agent == "ddqn" {
 		size, err = model.QNetSize(cfg.DDQN.Network, in, outputs, cfg.DDQN.Duelling)
 	} else {
@@ -114,6 +117,20 @@ func metaNeeds(cfg *Config, spec env.Spec) []Need {
 	}
 	episodes := float64(c.Tasks) * float64(c.InnerSteps*c.Before+c.After)
 	return []Need{{"the episodes of a meta-batch", []string{"maml.tasks", "maml.before", "maml.after"}, episodes * float64(steps) * (observation(spec) + 6*word)}}
+}
+
+// improperNeeds returns the parts of a mixture: its rollout, with the weights of the controllers in every state, and its shards' sums.
+func improperNeeds(cfg *Config, spec env.Spec) []Need {
+	c, rows, controllers := &cfg.Improper, float64(cfg.Train.Envs), float64(spec.MaskLen())
+	sums := 4 * word * controllers * (1 + float64(spec.ObsLen())) * float64(c.Shards+4)
+	needs := []Need{
+		{"environments", []string{"train.envs"}, rows * envBytes(cfg, spec)},
+		{"sums over a rollout", []string{"improper.shards"}, sums},
+	}
+	if c.Method == "spsa" {
+		return needs
+	}
+	return append(needs, Need{"the rollout", []string{"train.envs", "improper.steps"}, rows * float64(c.Steps) * (observation(spec) + 8*float + word*controllers)})
 }
 
 // agentNeeds returns the agent's parts: its rollout or buffer, its parameters, and the values of the layers while it learns.

@@ -8,6 +8,7 @@ import (
 	"clustergym/experiments/asrpt"
 	"clustergym/experiments/dally"
 	"clustergym/experiments/estimates"
+	"clustergym/experiments/improper"
 	"clustergym/experiments/lookahead"
 	"clustergym/experiments/lwf"
 	"clustergym/experiments/metascheduler"
@@ -32,6 +33,7 @@ func All() []study.Study {
 		rltune.Study(),
 		lwf.Study(),
 		asrpt.Study(),
+		improper.Study(),
 		estimates.Study(),
 		lookahead.Study(),
 	}

@@ -251,10 +251,11 @@ func TestWhatCannotBeImitated(t *testing.T) {
 		"with a budget of time it does not decide the same twice": func(c *config.Config) {
 			c.Train.Imitate, c.Eval.Rollout.Budget = "rollout:sjf@slots", rollout.Budget{Time: time.Second}
 		},
-		"train.imitate_steps: got 5, want nothing without imitate": func(c *config.Config) { c.Train.Imitate, c.Train.ImitateSteps = "", 5 },
-		"train.imitate_epochs: got -1":                             func(c *config.Config) { c.Train.ImitateEpochs = -1 },
-		"ppo.replicas 2: one learner alone imitates":               func(c *config.Config) { c.PPO.Replicas = 2 },
-		"train.imitate_rounds: got 2, want 1 with agent ddqn":      func(c *config.Config) { c.Agent = "ddqn" },
+		"train.imitate_steps: got 5, want nothing without imitate":         func(c *config.Config) { c.Train.Imitate, c.Train.ImitateSteps = "", 5 },
+		"train.imitate_epochs: got -1":                                     func(c *config.Config) { c.Train.ImitateEpochs = -1 },
+		"ppo.replicas 2: one learner alone imitates":                       func(c *config.Config) { c.PPO.Replicas = 2 },
+		"train.imitate_rounds: got 2, want 1 with agent ddqn":              func(c *config.Config) { c.Agent = "ddqn" },
+		`train.imitate: got "sjf@slots", want nothing with agent improper`: func(c *config.Config) { c.Agent, c.Improper.Steps = "improper", 8 },
 		"ddqn.learning_starts: it would learn nothing": func(c *config.Config) {
 			c.Agent, c.Train.ImitateRounds, c.DDQN.LearningStarts = "ddqn", 0, 1e6
 		},

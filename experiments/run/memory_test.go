@@ -39,6 +39,7 @@ func TestMemoryBeyondAnyMachineIsRefused(t *testing.T) {
 		{"ppo.network.hidden=[65536,65536]", "ppo.network, ppo.shards: "},
 		{"agent=ddqn ddqn.network.hidden=[65536,65536]", "ddqn.network, ddqn.shards: "},
 		{"agent=ddqn ddqn.batch=1048576 ddqn.buffer=1048576 ddqn.network.hidden=[4096,4096]", "ddqn.batch"},
+		{"agent=improper improper.steps=1048576", "improper.steps: this training would need about "},
 		{"agent=ddqn train.envs=65536 ddqn.n_step=1000", "train.envs, ddqn.n_step: "},
 	} {
 		cfg := config.Default()

@@ -367,6 +367,7 @@ func sameRun(dir string, cfg *config.Config) error {
 		{"ppo", func(c *config.Config) { c.PPO = cfg.PPO }},
 		{"ddqn", func(c *config.Config) { c.DDQN = cfg.DDQN }},
 		{"maml", func(c *config.Config) { c.MAML = cfg.MAML }},
+		{"improper", func(c *config.Config) { c.Improper = cfg.Improper }},
 		{"train.envs", func(c *config.Config) { c.Train.Envs = cfg.Train.Envs }},
 		{"eval.rollout", func(c *config.Config) {
 			if strings.HasPrefix(cfg.Train.Imitate, rollout.Prefix) { // the teacher's

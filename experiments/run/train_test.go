@@ -45,6 +45,8 @@ func TestWorkersChangeNoByteOfARun(t *testing.T) {
 				all := map[string][]string{
 					"ppo":  {"agent.json", "envs.bin", "manifest.json", "optimizer.safetensors", "rollout.bin", "trainer.json", "weights.safetensors"},
 					"ddqn": {"agent.json", "envs.bin", "manifest.json", "optimizer.safetensors", "replay.bin", "target.safetensors", "trainer.json", "weights.safetensors"},
+
+					"improper": {"agent.json", "envs.bin", "manifest.json", "rollout.bin", "trainer.json", "weights.safetensors"},
 				}[agent]
 				if !slices.Equal(parts, all) {
 					t.Errorf("%s: the parts of a checkpoint are %v, want %v", agent, parts, all)

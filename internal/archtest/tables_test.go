@@ -87,6 +87,7 @@ var arrows = map[string][]string{
 	"env/dag/graphs": {"env/dag", "env/dag/alibaba", "env/dag/dagjson", "env/dag/wfformat", "traces", "traces/alibaba", "traces/tpch"},
 	"env/dagplace":   {"env", "env/dag", "env/dag/listsched", "env/dag/synth", "env/paint", "env/sched", "traces"}, // of sched as env/workerplace; rivals plan by listsched
 	"env/control":    {"env", "env/paint"},
+	"env/queuenet":   {"env"}, // a world with a known optimum, for experiments alone
 	"env/peer/...":   {"traces", "env/metrics"},
 	"env/vec":        {"env"},
 
@@ -104,6 +105,7 @@ var arrows = map[string][]string{
 	"agents":          {"env"},
 	"agents/baseline": {"agents", "env"},
 	"agents/ddqn":     {"agents", "env", "replay", "nets/..."},
+	"agents/improper": {"agents", "env", "replay", "nets"},
 	"agents/ppo":      {"agents", "env", "replay", "nets/..."},
 	"agents/maml":     {"agents", "env", "env/vec", "replay", "nets", "nets/optim"},
 	// A model of how fast jobs run beside each other, and the agent that learns in it, are made for that environment.

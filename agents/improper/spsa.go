@@ -1,0 +1,152 @@
+package improper
+
+import (
+	"fmt"
+	"math"
+
+	"clustergym/agents"
+	"clustergym/env"
+	"clustergym/internal/rng"
+)
+
+// perturbed estimates the gradient of the return by perturbing theta: row 2j plays with θ + c·u_j, row 2j + 1 with θ − c·u_j, whole
+// episodes. Rows that have played theirs play on until all have, and what they earn then does not count.
+type perturbed struct {
+	a     *Agent
+	dim   int
+	thick []float32 // [rows, dim]
+	unit  []float64 // [rows/2, dim], the perturbations
+
+	// Of each row: the number of its current episode, what it earned in the one that counts, and the discount so far.
+	episode  []int64
+	earned   []float64
+	running  []float64
+	discount []float64
+	from     int64 // the first episode that counts in every row: both rows of a pair count the same ones
+	stale    bool  // thick and unit are not those of theta
+}
+
+func newPerturbed(a *Agent) (*perturbed, error) {
+	if a.rows%2 != 0 {
+		return nil, fmt.Errorf("improper: method spsa plays in pairs; got %d rows, want an even number", a.rows)
+	}
+	d := len(a.params.Data)
+	t := &perturbed{
+		a: a, dim: d, thick: make([]float32, a.rows*d), unit: make([]float64, a.rows/2*d),
+		episode: make([]int64, a.rows), earned: make([]float64, a.rows), running: make([]float64, a.rows), discount: make([]float64, a.rows),
+	}
+	for i := range t.discount {
+		t.discount[i] = 1
+	}
+	t.stale = true
+	return t, nil
+}
+
+// theta returns the weights with which a row plays.
+func (t *perturbed) theta(row int) []float32 {
+	if t.stale {
+		t.perturb()
+	}
+	return t.thick[row*t.dim : (row+1)*t.dim]
+}
+
+// perturb draws directions of length 1, uniformly, and gives every row its weights.
+func (t *perturbed) perturb() {
+	t.stale = false
+	src := rng.Stream(rng.At(t.a.seed, uint64(t.a.updates)), "improper/spsa")
+	for j := range t.a.rows / 2 {
+		u := t.unit[j*t.dim : (j+1)*t.dim]
+		for i := range u {
+			u[i] = src.NormFloat64()
+		}
+		n := length(u)
+		for i := range u {
+			u[i] /= n
+			t.thick[2*j*t.dim+i] = t.a.params.Data[i] + float32(t.a.cfg.Perturb*u[i])
+			t.thick[(2*j+1)*t.dim+i] = t.a.params.Data[i] - float32(t.a.cfg.Perturb*u[i])
+		}
+	}
+}
+
+// counts reports whether a row's current episode counts.
+func (t *perturbed) counts(row int) bool {
+	return t.episode[row] >= t.from && t.episode[row] < t.from+int64(t.a.cfg.Episodes)
+}
+
+func (t *perturbed) observe(next *env.Batch) error {
+	if next.N != t.a.rows {
+		return fmt.Errorf("improper: a batch of %d rows for an agent of %d", next.N, t.a.rows)
+	}
+	for i := range t.a.rows {
+		r, kind := next.Reward[i], next.Kind[i]
+		if r-r != 0 {
+			return fmt.Errorf("improper: row %d: reward is %v", i, r)
+		}
+		if kind == env.First {
+			continue
+		}
+		t.running[i] += t.discount[i] * r
+		t.discount[i] *= t.a.spec.Discount(t.a.cfg.Gamma, next.Elapsed[i])
+		if kind.Last() {
+			if t.counts(i) {
+				t.earned[i] += t.running[i]
+			}
+			t.running[i], t.discount[i] = 0, 1
+			t.episode[i]++
+		}
+	}
+	return nil
+}
+
+// learn makes a step once all rows have played their episodes.
+func (t *perturbed) learn() (agents.Stats, error) {
+	a, latest := t.a, int64(0)
+	for i := range t.episode {
+		if t.episode[i] < t.from+int64(a.cfg.Episodes) {
+			return nil, agents.ErrNotReady
+		}
+		latest = max(latest, t.episode[i])
+	}
+	if t.stale { // a resumed run that has not acted
+		t.perturb()
+	}
+	// Returns are measured in units of their deviation within pairs and between them.
+	mean, squares, n := 0.0, 0.0, float64(a.rows)
+	for _, r := range t.earned {
+		mean += r / n
+	}
+	for _, r := range t.earned {
+		squares += (r - mean) * (r - mean)
+	}
+	deviation := math.Sqrt(squares/n) + 1e-8
+	grad := make([]float64, t.dim)
+	for j := range a.rows / 2 {
+		slope := (t.earned[2*j] - t.earned[2*j+1]) / (2 * a.cfg.Perturb * deviation) * float64(t.dim) / (n / 2)
+		for i, u := range t.unit[j*t.dim : (j+1)*t.dim] {
+			grad[i] += slope * u
+		}
+	}
+	norm := length(grad)
+	if norm-norm != 0 {
+		return nil, fmt.Errorf("improper: the gradient of update %d is %v", a.updates, norm)
+	}
+	for i, g := range grad {
+		a.params.Data[i] += float32(a.rate() * g)
+	}
+	a.updates++
+	clear(t.earned)
+	t.from = latest + 1 // a new episode in every row
+	t.stale = true
+	legal := make([]bool, a.controllers)
+	for k := range legal {
+		legal[k] = true
+	}
+	a.weights(a.p, a.params.Data, nil, legal)
+	entropy := 0.0
+	for _, p := range a.p {
+		if p > 0 {
+			entropy -= p * math.Log(p)
+		}
+	}
+	return a.report(entropy, most(a.p), norm, 0, 0), nil
+}

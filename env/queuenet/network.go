@@ -1,0 +1,147 @@
+package queuenet
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Network is queues, what may be served together, and base controllers.
+type Network struct {
+	Name string
+	// Rates are the probabilities of an arrival in each queue in a slot. Several rows alternate, Slots slots each.
+	Rates [][]float64
+	Slots int
+	Up    []float64 // the probability that a queue's link is up in a slot; nil = always. Nobody sees it beforehand
+	Sets  [][]int   // the sets of queues that may be served together
+	Bases []Base
+}
+
+// Base is a base controller.
+type Base struct {
+	Name string
+	Rule Rule
+	Set  int // of Fixed
+}
+
+// Rule is how a base controller chooses a set.
+type Rule uint8
+
+// The rules: a set that is always the same; the one with the most packets in its queues (with sets of one queue, the longest queue;
+// in general MaxWeight); the one with the most queues that hold a packet (maximum egress rate), of equal ones that with the most packets.
+const (
+	Fixed Rule = iota
+	MostPackets
+	MostQueues
+)
+
+// Queues returns the number of queues.
+func (n *Network) Queues() int { return len(n.Rates[0]) }
+
+// Validate returns an error for a network that makes no sense.
+func (n *Network) Validate() error {
+	if len(n.Rates) == 0 || len(n.Rates[0]) == 0 || len(n.Rates) > 1 && n.Slots < 1 {
+		return fmt.Errorf("queuenet: %s has %d loads of %d slots, want one, or several of one slot or more", n.Name, len(n.Rates), n.Slots)
+	}
+	q := n.Queues()
+	for _, rates := range append(slices.Clone(n.Rates), n.Up) {
+		if rates != nil && len(rates) != q {
+			return fmt.Errorf("queuenet: %s has %d queues and a list of %d probabilities", n.Name, q, len(rates))
+		}
+		for _, p := range rates {
+			if !(p >= 0 && p <= 1) {
+				return fmt.Errorf("queuenet: %s has the probability %v, want 0 to 1", n.Name, p)
+			}
+		}
+	}
+	for _, set := range n.Sets {
+		for _, i := range set {
+			if i < 0 || i >= q {
+				return fmt.Errorf("queuenet: %s serves queue %d of %d", n.Name, i, q)
+			}
+		}
+	}
+	if len(n.Sets) == 0 || len(n.Bases) == 0 {
+		return fmt.Errorf("queuenet: %s has %d sets and %d base controllers, want one or more of each", n.Name, len(n.Sets), len(n.Bases))
+	}
+	for _, b := range n.Bases {
+		if b.Rule > MostQueues || b.Rule == Fixed && (b.Set < 0 || b.Set >= len(n.Sets)) {
+			return fmt.Errorf("queuenet: %s has the base controller %s of rule %d and set %d of %d", n.Name, b.Name, b.Rule, b.Set, len(n.Sets))
+		}
+	}
+	return nil
+}
+
+// load returns the row of Rates of a slot.
+func (n *Network) load(slot int) []float64 {
+	if len(n.Rates) == 1 {
+		return n.Rates[0]
+	}
+	return n.Rates[slot/n.Slots%len(n.Rates)]
+}
+
+// Choose returns the set that a base controller serves. Of equally good ones it is the first.
+func (n *Network) Choose(b Base, queues []int) int {
+	if b.Rule == Fixed {
+		return b.Set
+	}
+	at, best := 0, math.Inf(-1)
+	for k, set := range n.Sets {
+		packets, busy := 0, 0
+		for _, i := range set {
+			packets += queues[i]
+			if queues[i] > 0 {
+				busy++
+			}
+		}
+		score := float64(packets)
+		if b.Rule == MostQueues {
+			score = float64(busy) + float64(packets)/(1+1e9)
+		}
+		if score > best {
+			at, best = k, score
+		}
+	}
+	return at
+}
+
+// Single returns the mean number of packets of one queue that gets a packet with probability rate in a slot and is served with
+// probability share, the service first: a birth and death chain. It is infinite if share is not above rate.
+func Single(rate, share float64) float64 {
+	if share <= rate {
+		return math.Inf(1)
+	}
+	return rate * (1 - rate) / (share - rate)
+}
+
+// BestShares returns the shares of one server for queues of the given rates that make the sum of Single least, and that sum:
+// shares beyond the rates are in proportion to √(rate·(1−rate)).
+func BestShares(rates []float64) (shares []float64, packets float64) {
+	sum, roots := 0.0, 0.0
+	for _, r := range rates {
+		sum += r
+		roots += math.Sqrt(r * (1 - r))
+	}
+	for _, r := range rates {
+		shares = append(shares, r+(1-sum)*math.Sqrt(r*(1-r))/roots)
+	}
+	if sum >= 1 {
+		return shares, math.Inf(1)
+	}
+	return shares, roots * roots / (1 - sum)
+}
+
+// Busy returns the mean number of packets of queues that share one server which always serves a queue that holds a packet, the
+// least that any scheduler reaches: all together are a queue with batches of arrivals, A in a slot, whose mean is E[A] +
+// (E[A²] − E[A])/(2(1 − E[A])).
+func Busy(rates []float64) float64 {
+	mean, squares := 0.0, 0.0
+	for _, r := range rates {
+		squares += 2 * mean * r // E[A²] − E[A] is twice the sum over pairs
+		mean += r
+	}
+	if mean >= 1 {
+		return math.Inf(1)
+	}
+	return mean + squares/(2*(1-mean))
+}

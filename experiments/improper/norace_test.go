@@ -1,0 +1,5 @@
+//go:build !race
+
+package improper
+
+const raced = false

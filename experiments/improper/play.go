@@ -1,0 +1,264 @@
+package improper
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"clustergym/agents"
+	"clustergym/env"
+	"clustergym/env/policymix"
+	"clustergym/env/sched"
+	"clustergym/experiments/arena"
+	"clustergym/experiments/study"
+	"clustergym/internal/par"
+	"clustergym/internal/rng"
+	"clustergym/traces"
+)
+
+// load returns the world of a workload.
+func (s *settings) load(ctx context.Context, w *scheduled, path string) (*arena.World, error) {
+	cfg, err := s.config(w, ppo, 1, path)
+	if err != nil {
+		return nil, err
+	}
+	world, err := arena.NewWorldContext(ctx, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	own, c := *world, *world.Settings.(*policymix.Config)
+	c.Relative = "" // nobody asks for the reward
+	own.Settings = &c
+	return &own, nil
+}
+
+// maker makes a policy for an environment.
+type maker func(e sched.Arena) (agents.Policy, error)
+
+// acting makes the policy that chooses one scheduler, −1 = any.
+func acting(k int) maker {
+	return func(sched.Arena) (agents.Policy, error) { return choosing(k), nil }
+}
+
+// trained makes the policy of the agent that was trained in a folder.
+func trained(run string) maker {
+	return func(e sched.Arena) (agents.Policy, error) {
+		c, err := arena.OpenCheckpoint(run, e.Spec())
+		if err != nil {
+			return nil, err
+		}
+		return arena.NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
+	}
+}
+
+// sweeping is a rule by hand: smallest while most jobs that wait ask for between six hours and a day, else sjf.
+func sweeping(e sched.Arena) (agents.Policy, error) {
+	from := 0
+	for _, f := range e.Spec().Obs {
+		if f.Name == "queue" {
+			return &hand{from: from, sizes: f.Shape[1], times: f.Shape[0]}, nil
+		}
+		from += f.Len()
+	}
+	return nil, errors.New("improper: the observation has no queue")
+}
+
+type hand struct{ from, times, sizes int }
+
+// The class of jobs that ask for more than six hours and at most a day, in the observation of PolicyMix-v1.
+const dayClass = 4
+
+// Act implements agents.Policy.
+func (h *hand) Act(_ context.Context, b *env.Batch, dst *env.Actions, _ []*rand.Rand) error {
+	names, width := policymix.Policies(), len(b.Obs)/b.N
+	for i := range b.N {
+		queue := b.Obs[i*width+h.from:][:h.times*h.sizes]
+		day, all := 0.0, 0.0
+		for k, v := range queue {
+			n := math.Expm1(float64(v) * math.Log(257)) // the number of jobs, which is shown as C(n, 256)
+			all += n
+			if k/h.sizes == dayClass {
+				day += n
+			}
+		}
+		order := "sjf"
+		if day > all/2 {
+			order = "smallest"
+		}
+		dst.Disc[i] = int32(slices.Index(names, order))
+	}
+	return nil
+}
+
+// windows plays a policy on the windows of a part of w, at most n, and returns their rows: the mean completion time, and of
+// every scheduler the share of choices.
+func windows(ctx context.Context, b *study.Bench, w *arena.World, part traces.Part, n int, table string, labels map[string]string, made maker) ([]study.Row, error) {
+	n = min(n, w.Count(part))
+	split := env.SplitTest
+	if part == traces.Validation {
+		split = env.SplitValidation
+	}
+	type bench struct {
+		play   *agents.Player
+		counts *counting
+		jct    int
+	}
+	benches, out := make([]bench, b.Workers), make([][]study.Row, n)
+	err := par.For(ctx, b.Workers, n, func(worker, i int) error {
+		h := &benches[worker]
+		if h.play == nil {
+			e, err := w.NewEnv(part, 1)
+			if err != nil {
+				return err
+			}
+			p, err := made(e)
+			if err != nil {
+				return err
+			}
+			h.counts = &counting{Policy: p, n: make([]float64, e.Spec().MaskLen())}
+			h.play = agents.NewPlayer(e, h.counts)
+			h.jct = slices.IndexFunc(e.Spec().Info, func(f env.Field) bool { return f.Name == "jct_s" })
+		}
+		clear(h.counts.n)
+		ep := env.Episode{Seed: env.EpisodeSeed(rng.Hash("improper/windows"), i), Window: i, Split: split}
+		switch _, _, err := h.play.Play(ctx, ep, rng.Stream(ep.Seed, "eval/act")); {
+		case errors.Is(err, sched.ErrUndecided): // there is nothing to choose, whoever plays
+			return nil
+		case err != nil:
+			return fmt.Errorf("%v, window %d: %w", labels, i, err)
+		}
+		own := map[string]string{"window": fmt.Sprint(i)}
+		for k, v := range labels {
+			own[k] = v
+		}
+		out[i] = append(out[i], study.Row{Table: table, Labels: own, Metric: "jct_h", Value: h.play.TimeStep().Info[h.jct] / 3600})
+		all := 0.0
+		for _, c := range h.counts.n {
+			all += c
+		}
+		for k, c := range h.counts.n {
+			out[i] = append(out[i], study.Row{Table: table, Labels: own, Metric: policymix.Policies()[k], Value: c / all})
+		}
+		return nil
+	})
+	return slices.Concat(out...), err
+}
+
+// counting counts what a policy chooses.
+type counting struct {
+	agents.Policy
+	n []float64
+}
+
+// Act implements agents.Policy.
+func (c *counting) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) error {
+	err := c.Policy.Act(ctx, b, dst, src)
+	if err == nil {
+		c.n[dst.Disc[0]]++
+	}
+	return err
+}
+
+// playBases plays every scheduler and uniform choices, and adds the best scheduler by the validation windows, and by each test
+// window, in hindsight.
+func (s *settings) playBases(ctx context.Context, b *study.Bench, w *scheduled, path string) (all []study.Row, err error) {
+	world, err := s.load(ctx, w, path)
+	if err != nil {
+		return nil, err
+	}
+	labels := func(policy string) map[string]string {
+		return map[string]string{"workload": w.name, "policy": policy}
+	}
+	renamed := func(rows []study.Row, policy string) {
+		for _, r := range rows {
+			own := map[string]string{}
+			for k, v := range r.Labels {
+				own[k] = v
+			}
+			own["policy"] = policy
+			all = append(all, study.Row{Table: r.Table, Labels: own, Metric: r.Metric, Value: r.Value})
+		}
+	}
+	mean := func(rows []study.Row) float64 {
+		sum, n := 0.0, 0.0
+		for _, r := range rows {
+			if r.Metric == "jct_h" {
+				sum, n = sum+r.Value, n+1
+			}
+		}
+		return sum / n
+	}
+	names := policymix.Policies()
+	tests := make([][]study.Row, len(names))
+	won, least := 0, math.Inf(1)
+	for k, name := range names {
+		rows, err := windows(ctx, b, world, traces.Validation, s.Windows, "validation", labels(name), acting(k))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rows...)
+		if m := mean(rows); m < least {
+			won, least = k, m
+		}
+		if tests[k], err = windows(ctx, b, world, traces.Test, s.Windows, "workloads", labels(name), acting(k)); err != nil {
+			return nil, err
+		}
+		all = append(all, tests[k]...)
+		b.Progress(int64(k+1), int64(len(names)))
+	}
+	renamed(tests[won], best)
+	each := len(names) + 1 // rows of a window
+	for i := 0; i < len(tests[0]); i += each {
+		at := 0
+		for k := range tests {
+			if tests[k][i].Value < tests[at][i].Value {
+				at = k
+			}
+		}
+		renamed(tests[at][i:i+each], hindsight)
+	}
+	for _, x := range []struct {
+		policy string
+		made   maker
+	}{{uniform, acting(-1)}, {byHand, sweeping}} {
+		rows, err := windows(ctx, b, world, traces.Test, s.Windows, "workloads", labels(x.policy), x.made)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rows...)
+	}
+	return all, nil
+}
+
+// still plays a policy without streams: it takes the likeliest of what it would draw.
+type still struct{ agents.Policy }
+
+// Act implements agents.Policy.
+func (s still) Act(ctx context.Context, b *env.Batch, dst *env.Actions, _ []*rand.Rand) error {
+	return s.Policy.Act(ctx, b, dst, nil)
+}
+
+// playAgent plays the agent that was trained in a cell's folder; the mixture by state also without drawing.
+func (s *settings) playAgent(ctx context.Context, b *study.Bench, w *scheduled, agent string, seed int, dir, path string) ([]study.Row, error) {
+	world, err := s.load(ctx, w, path)
+	if err != nil {
+		return nil, err
+	}
+	play := func(policy string, made maker) ([]study.Row, error) {
+		labels := map[string]string{"workload": w.name, "policy": policy, "seed": fmt.Sprint(seed)}
+		return windows(ctx, b, world, traces.Test, s.Windows, "workloads", labels, made)
+	}
+	rows, err := play(agent, trained(dir))
+	if err != nil || agent != byState {
+		return rows, err
+	}
+	more, err := play(likeliest, func(e sched.Arena) (agents.Policy, error) {
+		p, err := trained(dir)(e)
+		return still{p}, err
+	})
+	return append(rows, more...), err
+}
