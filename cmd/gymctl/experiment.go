@@ -22,10 +22,10 @@ func experimentVerb(a *app) *cobra.Command {
 		Short: "Reproduce papers: our tables beside their figures",
 		Long: `experiment reproduces the papers that this program was made for, each with one command: it generates the
 workloads, trains the agents, runs every baseline on the same workloads and seeds, and compares them. Parts that a
-paper does not publish are rebuilt; the README of each experiment says which parts these are. Two reproduce no paper:
-estimates measures what schedulers lose by not knowing run times, lookahead what search and learning gain over the best rules.
-rlscheduler plays on the machine and windows of a published agent, beside it; rltune trains an agent on the machine of another,
-and lwf plays on the machine of LWF-κ's authors.`,
+paper does not publish are rebuilt; the README of each experiment says which parts these are.
+
+Two reproduce no paper: estimates measures what schedulers lose by not knowing run times, lookahead what search and
+learning gain over the best rules. rlscheduler, rltune and lwf play on machines that are equal to their authors'.`,
 		Example: `  gymctl experiment list`,
 	})
 	c.AddCommand(experimentListVerb(a), experimentShowVerb(a), experimentRunVerb(a))

@@ -28,7 +28,7 @@ func TestExperimentsAreListed(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"worl-rtgs", "topdrl", "dally", "meta-scheduler", "rlscheduler", "rltune", "lwf", "estimates", "lookahead"}; !slices.Equal(names, want) {
+	if want := []string{"worl-rtgs", "topdrl", "dally", "meta-scheduler", "rlscheduler", "rltune", "lwf", "a-srpt", "improper", "ddppo", "estimates", "lookahead"}; !slices.Equal(names, want) {
 		t.Errorf("listed are %q, want %q", names, want)
 	}
 }

@@ -54,7 +54,7 @@ func TestQuickFormsGiveTheFiguresThatAreWrittenDown(t *testing.T) {
 func TestAnUnknownExperimentIsNamedWithTheKnownOnes(t *testing.T) {
 	for name, want := range map[string]string{
 		"topdlr": `experiment "topdlr" is unknown; did you mean topdrl?`,
-		"x":      `experiment "x" is unknown, want one of worl-rtgs, topdrl, dally, meta-scheduler, rlscheduler, rltune, lwf, estimates, lookahead`,
+		"x":      `experiment "x" is unknown, want one of worl-rtgs, topdrl, dally, meta-scheduler, rlscheduler, rltune, lwf, a-srpt, improper, ddppo, estimates, lookahead`,
 	} {
 		var input *workload.InputError
 		if _, err := Run(t.Context(), name, run.PaperOptions{}); !errors.As(err, &input) || err.Error() != want {
