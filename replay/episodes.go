@@ -110,6 +110,33 @@ func (e *Episodes) Part(from, to int) *Episodes {
 	return p
 }
 
+// Every returns every n-th transition, the first among them, as one episode that has not ended: what losses of single
+// transitions need, with the fields that the learner fills. It shares no memory with e.
+func (e *Episodes) Every(n int) *Episodes {
+	p := e.Like()
+	all := e.Len()
+	p.Obs, p.Mask = strided(e.Obs, all, n), strided(e.Mask, all, n)
+	p.Action = env.Actions{N: (all + n - 1) / n, Disc: strided(e.Action.Disc, all, n), Cont: strided(e.Action.Cont, all, n)}
+	p.Number, p.Info = strided(e.Number, all, n), strided(e.Info, all, n)
+	p.Reward, p.Discount = strided(e.Reward, all, n), strided(e.Discount, all, n)
+	p.Advantage, p.LogProb = strided(e.Advantage, all, n), strided(e.LogProb, all, n)
+	p.Head, p.LogStd = strided(e.Head, all, n), append(p.LogStd, e.LogStd...)
+	return p
+}
+
+// strided returns every n-th of s's rows.
+func strided[T any](s []T, rows, n int) []T {
+	if len(s) == 0 {
+		return nil
+	}
+	w := len(s) / rows
+	out := make([]T, 0, (rows+n-1)/n*w)
+	for i := 0; i < rows; i += n {
+		out = append(out, s[i*w:(i+1)*w]...)
+	}
+	return out
+}
+
 // MeanReturn returns the mean undiscounted return of the episodes, 0 if there are none.
 func (e *Episodes) MeanReturn() float64 {
 	if e.Episodes() == 0 {

@@ -109,6 +109,7 @@ type hand struct {
 	rows  []int // of the batch: the environments whose episodes have not ended
 	src   []*rand.Rand
 	pcg   []*rand.PCG
+	recs  []*replay.Episodes // of each environment
 
 	base   *baseline
 	differ *Differ[float32]
@@ -167,10 +168,13 @@ func (h *hand) play(ctx context.Context, dst *replay.Episodes, t Task, phase, n 
 
 // round plays n episodes side by side and adds them in order.
 func (h *hand) round(ctx context.Context, dst *replay.Episodes, t Task, phase, first, n int, p agents.Policy) error {
-	recs := make([]*replay.Episodes, n)
+	for len(h.recs) < n {
+		h.recs = append(h.recs, dst.Like())
+	}
+	recs := h.recs[:n]
 	h.rows = h.rows[:0]
 	for j := range n {
-		recs[j] = dst.Like()
+		recs[j].Reset()
 		at := uint64(first + j)
 		if err := h.world.Enter(h.envs[j], t); err != nil {
 			return err

@@ -16,6 +16,7 @@ func (s *settings) loop(method string) mbmpo.Config {
 	c := mbmpo.DefaultConfig()
 	c.Episodes, c.MetaSteps, c.Guide = s.Episodes, s.MetaSteps, 0
 	c.Maml.Before, c.Maml.After = s.Before, s.After
+	c.Maml.CurvatureEvery = 4
 	c.Data, c.Rule = []string{imitated, "load-balance", "tetris"}, imitated
 	switch method {
 	case "random-exploration":

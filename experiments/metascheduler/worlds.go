@@ -2,10 +2,8 @@ package metascheduler
 
 import (
 	"clustergym/agents/mbmpo"
-	"clustergym/agents/ppo"
 	"clustergym/env/workerplace"
 	"clustergym/internal/rng"
-	"clustergym/nets/model"
 )
 
 // worlds returns the two real environments: the usual one, and the one after the change, which has a quarter more jobs in an
@@ -40,9 +38,5 @@ func (s *settings) policy(r mbmpo.Real, seed uint64) (func() (mbmpo.Model, error
 	if err := e.Close(); err != nil {
 		return nil, err
 	}
-	c := ppo.ModelConfig{Network: model.Config{
-		Kind: "cnn", Hidden: []int{s.Width}, Activation: "tanh", Head: "slots", SlotHidden: s.Width,
-		Branches: []model.Branch{{Field: "pairs", Dense: []int{s.Width}, Slots: true}},
-	}}
-	return func() (mbmpo.Model, error) { return ppo.NewModel(c, spec, seed) }, nil
+	return func() (mbmpo.Model, error) { return mbmpo.NewScorer(spec, s.Width, seed) }, nil
 }
