@@ -82,12 +82,13 @@ func (e *Episodes) After(next *env.TimeStep) {
 	}
 }
 
-// Append adds all episodes of o, which must be of the same environment.
+// Append adds all episodes of o, which must be of the same environment, with LogProb and Head if o has them.
 func (e *Episodes) Append(o *Episodes) {
 	from := e.Action.N
 	e.Obs, e.Mask, e.Info = append(e.Obs, o.Obs...), append(e.Mask, o.Mask...), append(e.Info, o.Info...)
 	e.Action.Disc, e.Action.Cont = append(e.Action.Disc, o.Action.Disc...), append(e.Action.Cont, o.Action.Cont...)
 	e.Number, e.Reward, e.Discount = append(e.Number, o.Number...), append(e.Reward, o.Reward...), append(e.Discount, o.Discount...)
+	e.LogProb, e.Head = append(e.LogProb, o.LogProb...), append(e.Head, o.Head...)
 	e.Action.N += o.Action.N
 	for _, s := range o.Start[1:] {
 		e.Start = append(e.Start, from+s)

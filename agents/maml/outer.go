@@ -124,6 +124,10 @@ func (l *Learner) outcome(ctx context.Context, theta []float32) (loss, kl float6
 		}
 		h.set(p[0])
 		var err error
+		if v, ok := h.model.(Valuer); ok {
+			t.loss, t.kl, err = v.Values(t.after, 0, l.cfg.EntCoef)
+			return err
+		}
 		if t.loss, err = h.model.Surrogate(nil, t.after, 0, l.cfg.EntCoef); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 
 	"clustergym/agents"
+	"clustergym/agents/maml"
 	"clustergym/env"
 	"clustergym/internal/rng"
 	"clustergym/nets"
@@ -74,7 +75,11 @@ var gains = [scorerParams]float64{
 // scorerStates is the number of states that losses work on at a time.
 const scorerStates = 256
 
-var _ Model = (*Scorer)(nil)
+var (
+	_ Model       = (*Scorer)(nil)
+	_ maml.Teller = (*Scorer)(nil)
+	_ maml.Valuer = (*Scorer)(nil)
+)
 
 // NewScorer returns a policy with layers of the given width for environments of spec s, with weights that follow from seed.
 func NewScorer(s env.Spec, width int, seed uint64) (*Scorer, error) {
@@ -311,11 +316,29 @@ func (m *Scorer) Score(e *replay.Episodes) error {
 	})
 }
 
+// Told implements maml.Teller.
+func (m *Scorer) Told(i int, a env.Action) (logProb float32, head []float32) {
+	l := m.sizes.rows + 1
+	head = m.acted[i*l : (i+1)*l]
+	return head[a.Disc[0]], head
+}
+
+// Values implements maml.Valuer.
+func (m *Scorer) Values(e *replay.Episodes, clip, ent float64) (loss, kl float64, err error) {
+	return m.losses(nil, e, clip, ent, true)
+}
+
 // Surrogate implements maml.Model.
 func (m *Scorer) Surrogate(g *nets.Params, e *replay.Episodes, clip, ent float64) (loss float64, err error) {
+	loss, _, err = m.losses(g, e, clip, ent, false)
+	return loss, err
+}
+
+// losses returns the surrogate loss and, if it is wanted, the divergence.
+func (m *Scorer) losses(g *nets.Params, e *replay.Episodes, clip, ent float64, both bool) (loss, kl float64, err error) {
 	all := e.Len()
 	if all == 0 || len(e.Advantage) != all || len(e.LogProb) != all {
-		return 0, fmt.Errorf("mbmpo: %d transitions with %d advantages and %d log-probabilities, want as many of each and at least one", all, len(e.Advantage), len(e.LogProb))
+		return 0, 0, fmt.Errorf("mbmpo: %d transitions with %d advantages and %d log-probabilities, want as many of each and at least one", all, len(e.Advantage), len(e.LogProb))
 	}
 	if clip == 0 {
 		clip = 1e30
@@ -326,6 +349,9 @@ func (m *Scorer) Surrogate(g *nets.Params, e *replay.Episodes, clip, ent float64
 	err = m.each(e, func(from, n int) error {
 		m.dlogit, m.dwait = sized(m.dlogit, len(m.pair)), sized(m.dwait, n)
 		for i := range n {
+			if both {
+				kl += m.apart(i, e, from+i, 0)
+			}
 			a, adv := int(e.Action.Disc[from+i]), float64(e.Advantage[from+i])
 			ratio := math.Exp(float64(m.of(i, a)) - float64(e.LogProb[from+i]))
 			part, cut := ratio*adv, min(max(ratio, 1-clip), 1+clip)*adv
@@ -342,14 +368,24 @@ func (m *Scorer) Surrogate(g *nets.Params, e *replay.Episodes, clip, ent float64
 			if g == nil {
 				continue
 			}
-			m.slopes(i, func(lp float32, acts bool) float64 {
+			slopeAt := func(lp float32, acts bool) float32 {
 				p := math.Exp(float64(lp))
 				d := -slope * p
 				if acts {
 					d += slope
 				}
-				return (d + ent*p*(float64(lp)+entropy)) / float64(all)
-			}, a)
+				if ent != 0 {
+					d += ent * p * (float64(lp) + entropy)
+				}
+				return float32(d / float64(all))
+			}
+			for r := m.at[i]; r < m.at[i+1]; r++ {
+				m.dlogit[r] = slopeAt(m.logp[r], m.pair[r] == a)
+			}
+			m.dwait[i] = 0
+			if m.waits[i] {
+				m.dwait[i] = slopeAt(m.wait[i], a == m.sizes.rows)
+			}
 		}
 		if g != nil {
 			m.backward(g, n)
@@ -357,21 +393,11 @@ func (m *Scorer) Surrogate(g *nets.Params, e *replay.Episodes, clip, ent float64
 		return nil
 	})
 	loss /= float64(all)
-	if err == nil && loss-loss != 0 {
-		err = fmt.Errorf("mbmpo: the surrogate loss is %v", loss)
+	kl /= float64(all)
+	if err == nil && loss-loss+kl-kl != 0 {
+		err = fmt.Errorf("mbmpo: the surrogate loss is %v, the divergence %v", loss, kl)
 	}
-	return loss, err
-}
-
-// slopes fills dlogit and dwait of state i; a is the action taken.
-func (m *Scorer) slopes(i int, of func(logp float32, acts bool) float64, a int) {
-	for r := m.at[i]; r < m.at[i+1]; r++ {
-		m.dlogit[r] = float32(of(m.logp[r], m.pair[r] == a))
-	}
-	m.dwait[i] = 0
-	if m.waits[i] {
-		m.dwait[i] = float32(of(m.wait[i], a == m.sizes.rows))
-	}
+	return loss, kl, err
 }
 
 // entropy returns that of state i's distribution.
@@ -398,20 +424,7 @@ func (m *Scorer) Divergence(g *nets.Params, e *replay.Episodes) (kl float64, err
 	err = m.each(e, func(from, n int) error {
 		m.dlogit, m.dwait = sized(m.dlogit, len(m.pair)), sized(m.dwait, n)
 		for i := range n {
-			was := e.Head[(from+i)*l : (from+i+1)*l]
-			for r := m.at[i]; r < m.at[i+1]; r++ {
-				old := float64(was[m.pair[r]])
-				p := math.Exp(old)
-				kl += p * (old - float64(m.logp[r]))
-				m.dlogit[r] = float32((math.Exp(float64(m.logp[r])) - p) / float64(all))
-			}
-			m.dwait[i] = 0
-			if m.waits[i] {
-				old := float64(was[l-1])
-				p := math.Exp(old)
-				kl += p * (old - float64(m.wait[i]))
-				m.dwait[i] = float32((math.Exp(float64(m.wait[i])) - p) / float64(all))
-			}
+			kl += m.apart(i, e, from+i, float64(all))
 		}
 		if g != nil {
 			m.backward(g, n)
@@ -423,6 +436,33 @@ func (m *Scorer) Divergence(g *nets.Params, e *replay.Episodes) (kl float64, err
 		err = errors.New("mbmpo: the divergence is no number")
 	}
 	return kl, err
+}
+
+// apart returns the divergence of state i from the policy that acted in transition at. The slopes of all transitions' mean are
+// those of dlogit and dwait then, unless all is 0.
+func (m *Scorer) apart(i int, e *replay.Episodes, at int, all float64) (kl float64) {
+	l := m.sizes.rows + 1
+	was := e.Head[at*l : (at+1)*l]
+	for r := m.at[i]; r < m.at[i+1]; r++ {
+		old := float64(was[m.pair[r]])
+		p := math.Exp(old)
+		kl += p * (old - float64(m.logp[r]))
+		if all > 0 {
+			m.dlogit[r] = float32((math.Exp(float64(m.logp[r])) - p) / all)
+		}
+	}
+	if all > 0 {
+		m.dwait[i] = 0
+	}
+	if m.waits[i] {
+		old := float64(was[l-1])
+		p := math.Exp(old)
+		kl += p * (old - float64(m.wait[i]))
+		if all > 0 {
+			m.dwait[i] = float32((math.Exp(float64(m.wait[i])) - p) / all)
+		}
+	}
+	return kl
 }
 
 // backward adds to g the gradient that dlogit and dwait of n states lead to.

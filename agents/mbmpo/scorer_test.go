@@ -3,6 +3,7 @@ package mbmpo_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"clustergym/agents/mbmpo"
@@ -43,6 +44,8 @@ func scored(t testing.TB, seed uint64) (*mbmpo.Scorer, *replay.Episodes) {
 			}
 			to.Disc[0] = a.Disc[0]
 			all.Act(ts, to, nil)
+			logp, head := m.Told(0, to)
+			all.LogProb, all.Head = append(all.LogProb, logp), append(all.Head, head...)
 			return nil
 		}, func(_ env.Action, ts *env.TimeStep) { all.After(ts) })
 		if err != nil {
@@ -51,9 +54,6 @@ func scored(t testing.TB, seed uint64) (*mbmpo.Scorer, *replay.Episodes) {
 	}
 	for range all.Len() {
 		all.Advantage = append(all.Advantage, float32(src.NormFloat64()))
-	}
-	if err := m.Score(all); err != nil {
-		t.Fatal(err)
 	}
 	return m, all
 }
@@ -111,6 +111,11 @@ func TestAScorerScoresWhatItDid(t *testing.T) {
 	if err != nil || math.Abs(kl) > 1e-6 {
 		t.Errorf("divergence from itself %v, %v", kl, err)
 	}
+	// What Told said while the episodes were played is what Score writes, bit for bit.
+	logp, head := slices.Clone(e.LogProb), slices.Clone(e.Head)
+	if err := m.Score(e); err != nil || !slices.Equal(logp, e.LogProb) || !slices.Equal(head, e.Head) {
+		t.Errorf("scored otherwise than told; %v", err)
+	}
 	few := e.Every(3)
 	if want := (e.Len() + 2) / 3; few.Len() != want || len(few.LogProb) != want {
 		t.Errorf("%d of %d transitions, want %d", few.Len(), e.Len(), want)
@@ -121,6 +126,9 @@ func TestAScorerScoresWhatItDid(t *testing.T) {
 	mean := 0.0
 	for _, a := range e.Advantage {
 		mean -= float64(a) / float64(e.Len())
+	}
+	if l, k, err := m.Values(e, 0.2, 0); err != nil || math.Abs(l-mean) > 1e-5 || math.Abs(k) > 1e-6 {
+		t.Errorf("both at once: %v and %v, want %v and 0; %v", l, k, mean, err)
 	}
 	loss, err := m.Surrogate(nil, e, 0.2, 0)
 	if err != nil || math.Abs(loss-mean) > 1e-5 {
