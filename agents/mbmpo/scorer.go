@@ -18,9 +18,9 @@ import (
 )
 
 // Scorer is a policy for observations with one row of features for each action (workerplace.Config.Obs pairs). The same small
-// network scores every row; the last action, to wait, is scored by the trunk, which sees the other numbers and the mean and the
-// maximum of the rows. Only the rows of legal actions are computed, in the forward and in the backward pass: of 24 pairs of a
-// waiting job and a server seven are legal in the mean. Not safe for concurrent use.
+// network scores every row; the last action, to wait, is scored by the trunk, which sees the other numbers, the mean of all rows
+// as they are, and the mean and the maximum of the first layer of legal actions' rows. Only these rows are computed, in the forward
+// and in the backward pass: of 24 pairs of a waiting job and a server few are legal. Not safe for concurrent use.
 type Scorer struct {
 	spec  env.Spec
 	sizes scorerSizes
@@ -47,6 +47,7 @@ type Scorer struct {
 // scorerSizes are the sizes of the layers.
 type scorerSizes struct {
 	global, rows, wide int // numbers beside the pairs; pairs; numbers of a pair
+	seen               int // what the trunk sees of the observation: global and the mean of the pairs
 	h                  int // width of all layers
 }
 
@@ -54,7 +55,7 @@ type scorerSizes struct {
 const (
 	pairW    = iota // [wide, h], of a row
 	pairB           // [h]
-	trunkW          // [global + 2·h, h]
+	trunkW          // [seen + 2·h, h]
 	trunkB          // [h]
 	contextW        // [h, h], what the trunk adds to every row's second layer
 	contextB        // [h]
@@ -93,10 +94,11 @@ func NewScorer(s env.Spec, width int, seed uint64) (*Scorer, error) {
 	last := &s.Obs[n-1]
 	z := scorerSizes{rows: last.Shape[0], wide: last.Shape[1], h: width}
 	z.global = s.ObsLen() - last.Len()
+	z.seen = z.global + z.wide
 	m := &Scorer{spec: s, sizes: z}
 	m.p = nets.NewParams([]nets.View{
 		{Name: "pair.weight", Shape: []int{z.wide, z.h}}, {Name: "pair.bias", Shape: []int{z.h}},
-		{Name: "trunk.weight", Shape: []int{z.global + 2*z.h, z.h}}, {Name: "trunk.bias", Shape: []int{z.h}},
+		{Name: "trunk.weight", Shape: []int{z.seen + 2*z.h, z.h}}, {Name: "trunk.bias", Shape: []int{z.h}},
 		{Name: "context.weight", Shape: []int{z.h, z.h}}, {Name: "context.bias", Shape: []int{z.h}},
 		{Name: "slot.weight", Shape: []int{z.h, z.h}},
 		{Name: "each.weight", Shape: []int{z.h, 1}}, {Name: "each.bias", Shape: []int{1}},
@@ -185,10 +187,12 @@ func (m *Scorer) load(obs []float32, mask []bool, n int) {
 	z := &m.sizes
 	l, o := z.rows+1, z.global+z.rows*z.wide
 	m.at, m.pair, m.x = append(m.at[:0], 0), m.pair[:0], m.x[:0]
-	m.in, m.waits = sized(m.in, n*(z.global+2*z.h)), m.waits[:0]
+	m.in, m.waits = sized(m.in, n*(z.seen+2*z.h)), m.waits[:0]
 	for i := range n {
 		see, legal := obs[i*o:(i+1)*o], mask[i*l:(i+1)*l]
-		copy(m.in[i*(z.global+2*z.h):], see[:z.global])
+		in := m.in[i*(z.seen+2*z.h):]
+		copy(in, see[:z.global])
+		kernel.SumRows(in[z.global:z.seen], see[z.global:], 1, z.rows, z.wide, float32(z.rows))
 		for k, ok := range legal[:z.rows] {
 			if ok {
 				m.pair = append(m.pair, k)
@@ -202,7 +206,7 @@ func (m *Scorer) load(obs []float32, mask []bool, n int) {
 // forward computes the scores of n states that were loaded, and the logarithms of the probabilities of their legal actions.
 func (m *Scorer) forward(n int) {
 	z := &m.sizes
-	r, h, in := len(m.pair), z.h, z.global+2*z.h
+	r, h, in := len(m.pair), z.h, z.seen+2*z.h
 	m.h1, m.s = sized(m.h1, r*h), sized(m.s, r*h)
 	m.logit, m.logp = sized(m.logit, r), sized(m.logp, r)
 	m.trunk, m.ctx, m.wait = sized(m.trunk, n*h), sized(m.ctx, n*h), sized(m.wait, n)
@@ -210,7 +214,7 @@ func (m *Scorer) forward(n int) {
 		kernel.MatMul(m.h1, m.x, m.v[pairW], m.v[pairB], r, h, z.wide, kernel.Tanh)
 	}
 	for i := range n {
-		mean, top := m.in[i*in+z.global:i*in+z.global+h], m.in[i*in+z.global+h:(i+1)*in]
+		mean, top := m.in[i*in+z.seen:i*in+z.seen+h], m.in[i*in+z.seen+h:(i+1)*in]
 		from, k := m.at[i], m.at[i+1]-m.at[i]
 		if k == 0 {
 			clear(mean)
@@ -468,7 +472,7 @@ func (m *Scorer) apart(i int, e *replay.Episodes, at int, all float64) (kl float
 // backward adds to g the gradient that dlogit and dwait of n states lead to.
 func (m *Scorer) backward(g *nets.Params, n int) {
 	z := &m.sizes
-	r, h, in := len(m.pair), z.h, z.global+2*z.h
+	r, h, in := len(m.pair), z.h, z.seen+2*z.h
 	var to [scorerParams][]float32
 	for i := range g.Views {
 		to[i] = g.Views[i].Data
@@ -531,7 +535,7 @@ func (m *Scorer) backward(g *nets.Params, n int) {
 		if k == 0 {
 			continue
 		}
-		d, top := m.di[i*in+z.global:(i+1)*in], m.in[i*in+z.global+h:(i+1)*in]
+		d, top := m.di[i*in+z.seen:(i+1)*in], m.in[i*in+z.seen+h:(i+1)*in]
 		mean, most := d[:h], d[h:]
 		rows := m.d2[from*h : (from+k)*h] // free by now
 		kernel.MaxRowsGrad(rows, m.h1[from*h:(from+k)*h], top, most, 1, k, h)

@@ -27,45 +27,93 @@ func Study() study.Study {
 }
 
 // version is part of every cell's input. Raise it when cells compute something else with equal settings.
-const version = 2
+const version = 3
+
+// settingsOf returns the settings of p's form.
+func settingsOf(p study.Plan) (settings, error) {
+	s, err := study.Settings[settings]("meta-scheduler", settingsYAML, p, defaultSettings())
+	if p.Seeds > 0 {
+		s.Seeds, s.AblationSeeds = p.Seeds, p.Seeds
+		for _, n := range []*int{s.poorSeeds(), s.familySeeds()} {
+			if n != nil {
+				*n = p.Seeds
+			}
+		}
+	}
+	return s, err
+}
 
 // cells returns the study's units of work for p's form and number of seeds.
 func cells(p study.Plan) ([]study.Cell, error) {
-	s, err := study.Settings[settings]("meta-scheduler", settingsYAML, p, defaultSettings())
+	s, err := settingsOf(p)
 	if err != nil {
 		return nil, err
 	}
-	s.Seeds = p.SeedsOr(s.Seeds)
 	return s.cells(), nil
 }
 
-// cells returns one cell for all rules, and one for each learner.
+// cells returns one cell for all rules of a regime, and one for each learner.
 func (s *settings) cells() []study.Cell {
-	// A cell does not depend on how many other cells there are.
-	own := *s
-	own.Seeds, own.Methods = 0, nil
-	type input struct {
-		Version  int
-		Settings settings
-		What     string
-		Loop     *mbmpo.Config `json:",omitempty"`
-		Seed     int
+	all := s.regimeCells(&theUsual, "")
+	if s.Poor != nil {
+		all = append(all, s.inPoor().regimeCells(&thePoor, "poor/")...)
 	}
+	if s.Family != nil {
+		all = append(all, s.familyCells()...)
+	}
+	if len(s.Ablations) > 0 {
+		all = append(all, s.ablationCells()...)
+	}
+	return all
+}
+
+// input is everything on which a cell depends.
+type input struct {
+	Version  int
+	Settings settings
+	What     string
+	Regime   []float64     `json:",omitempty"` // of the worlds before and after the change
+	Loop     *mbmpo.Config `json:",omitempty"`
+	Family   *family       `json:",omitempty"`
+	Seed     int
+}
+
+// own returns the settings on which a single cell depends: not how many other cells there are.
+func (s *settings) own() settings {
+	own := *s
+	own.Seeds, own.FirstSeed, own.AblationSeeds, own.Methods, own.Ablations, own.Poor, own.Family = 0, 0, 0, nil, nil, nil, nil
+	return own
+}
+
+// regimeCells returns the cells of a regime, whose keys begin with prefix.
+func (s *settings) regimeCells(g *regime, prefix string) []study.Cell {
+	values := append(append([]float64{}, g.usual...), g.changed...)
 	all := []study.Cell{{
-		Key: "rules", Input: input{Version: version, Settings: own, What: "rules"},
-		Run: func(ctx context.Context, _ *study.Bench) ([]study.Row, error) { return s.rules(ctx) },
+		Key: prefix + "rules", Input: input{Version: version, Settings: s.own(), What: "rules", Regime: values},
+		Run: func(ctx context.Context, _ *study.Bench) ([]study.Row, error) { return s.rules(ctx, g) },
 	}}
-	for _, m := range s.Methods {
+	add := func(m string, seed int) {
 		cfg := s.loop(m)
-		for seed := 1; seed <= s.Seeds; seed++ {
-			all = append(all, study.Cell{
-				Key:   fmt.Sprintf("learn/%s/seed=%d", m, seed),
-				Input: input{version, own, m, &cfg, seed},
-				Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-					return s.learn(ctx, b, m, cfg, seed)
-				},
-			})
+		all = append(all, study.Cell{
+			Key:   fmt.Sprintf("%slearn/%s/seed=%d", prefix, m, seed),
+			Input: input{Version: version, Settings: s.own(), What: m, Regime: values, Loop: &cfg, Seed: seed},
+			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+				return s.learn(ctx, b, g, m, cfg, seed)
+			},
+		})
+	}
+	// Seed by seed: the tables of a run that is not whole have as many learners of each method as possible.
+	for k := range s.Seeds {
+		for _, m := range s.Methods {
+			add(m, s.FirstSeed+k)
 		}
 	}
 	return all
+}
+
+// ablationCells returns the cells of the learners with another inner loop.
+func (s *settings) ablationCells() []study.Cell {
+	t := *s
+	t.Methods, t.Seeds = s.Ablations, s.AblationSeeds
+	return t.regimeCells(&theUsual, "")[1:]
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"clustergym/experiments/run"
@@ -24,8 +25,8 @@ func settingsFor(t *testing.T, quick bool) settings {
 func TestSettingsAreInOrder(t *testing.T) {
 	for _, quick := range []bool{false, true} {
 		s := settingsFor(t, quick)
-		if s.Stream != "held-out" {
-			t.Errorf("quick %v: judged on workloads of stream %s", quick, s.Stream)
+		if s.TraceSeed == 0 || s.FirstSeed == 1 {
+			t.Errorf("quick %v: judged on workloads of seed %d, with learners from %d on: settings were chosen with those", quick, s.TraceSeed, s.FirstSeed)
 		}
 		for _, m := range s.Methods {
 			if err := s.loop(m).Validate(); err != nil {
@@ -38,15 +39,18 @@ func TestSettingsAreInOrder(t *testing.T) {
 	}
 	s := settingsFor(t, false)
 	held := s.windows()
-	s.Stream = "development"
+	s.TraceSeed = 0
 	for _, w := range s.windows() {
 		if slices.Contains(held, w) {
 			t.Errorf("workload %d is one of both streams", w)
 		}
 	}
-	s.Stream, s.Rounds = "test", 0
-	if err := s.Validate(); err == nil {
-		t.Error("a stream that there is not, and no round")
+	s.Rounds, s.Poor.Crowding, s.Family.Methods = 0, 5, []string{"reptile"}
+	err := s.Validate()
+	for _, key := range []string{"rounds: got 0", "poor.crowding: got 5", `family.methods[0]: got "reptile"`} {
+		if err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%v, want a word on %s", err, key)
+		}
 	}
 }
 
