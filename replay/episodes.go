@@ -25,6 +25,11 @@ type Episodes struct {
 	Head      []float32 // [N, width of the policy's head], output of the policy that acted
 	LogStd    []float32 // [len(Spec.Action.Low)], logarithms of its deviations
 
+	// Packed is what a learner has computed from the columns above and keeps with them. Whatever changes Episodes makes
+	// PackedLen 0; a learner that fills Packed sets it to the number of transitions.
+	Packed    any
+	PackedLen int
+
 	spec  env.Spec
 	gamma float64
 }
@@ -56,6 +61,7 @@ func (e *Episodes) Reset() {
 	e.Action.N, e.Action.Disc, e.Action.Cont = 0, e.Action.Disc[:0], e.Action.Cont[:0]
 	e.Reward, e.Discount, e.Start = e.Reward[:0], e.Discount[:0], append(e.Start[:0], 0)
 	e.Advantage, e.LogProb, e.Head = e.Advantage[:0], e.LogProb[:0], e.Head[:0]
+	e.PackedLen = 0
 }
 
 // Act adds the observed time step and the action: the first half of a transition, which After completes. number is nil
@@ -68,6 +74,7 @@ func (e *Episodes) Act(seen *env.TimeStep, a env.Action, number []float32) {
 	e.Action.Cont = append(e.Action.Cont, a.Cont...)
 	e.Number = append(e.Number, number...)
 	e.Action.N++
+	e.PackedLen = 0
 }
 
 // After adds the time step that followed. A step that ends the episode ends it here too.
@@ -90,6 +97,7 @@ func (e *Episodes) Append(o *Episodes) {
 	e.Number, e.Reward, e.Discount = append(e.Number, o.Number...), append(e.Reward, o.Reward...), append(e.Discount, o.Discount...)
 	e.LogProb, e.Head = append(e.LogProb, o.LogProb...), append(e.Head, o.Head...)
 	e.Action.N += o.Action.N
+	e.PackedLen = 0
 	for _, s := range o.Start[1:] {
 		e.Start = append(e.Start, from+s)
 	}

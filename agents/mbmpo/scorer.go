@@ -28,20 +28,30 @@ type Scorer struct {
 	v     [scorerParams][]float32 // p's views
 	best  bool                    // acts by the likeliest actions
 
-	// Rows of legal actions are packed one behind the other; those of state i are [at[i], at[i+1]).
-	at             []int
-	pair           []int // of each row, its number in its state
-	x, h1, s       []float32
+	own            *packed // of Act
+	at             []int   // of the states that are computed: those of state i are rows [at[i], at[i+1])
+	pair           []int32
+	x              []float32
+	waits          []bool
+	h1, s          []float32
 	logit, logp    []float32 // of each row
 	in, trunk, ctx []float32 // of each state
 	wait           []float32
-	waits          []bool    // whether waiting is legal
 	acted          []float32 // [N, MaskLen], logarithms of the probabilities of the last Act
 	dlogit, dwait  []float32 // slopes of a loss
 	d1, d2         []float32 // [rows, h]
 	dc, dt, di     []float32 // of each state: context, trunk, what the trunk sees
 	part, scratch  []float32
 	greedy         *Scorer
+}
+
+// packed is what a Scorer reads of some states: the rows of legal actions, one behind the other. It does not depend on parameters.
+type packed struct {
+	at    []int     // those of state i are [at[i], at[i+1])
+	pair  []int32   // of each row, its number in its state
+	x     []float32 // [rows, wide]
+	seen  []float32 // [states, seen], what the trunk sees of the observation
+	waits []bool    // of each state, whether waiting is legal
 }
 
 // scorerSizes are the sizes of the layers.
@@ -138,7 +148,11 @@ func (m *Scorer) Greedy() agents.Policy {
 func (m *Scorer) Act(_ context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) error {
 	l := m.sizes.rows + 1
 	m.acted = sized(m.acted, b.N*l)
-	m.load(b.Obs, b.Mask, b.N)
+	if m.own == nil {
+		m.own = &packed{}
+	}
+	m.pack(m.own, b.Obs, b.Mask, b.N)
+	m.load(m.own, 0, b.N)
 	m.forward(b.N)
 	for i := range b.N {
 		all := m.acted[i*l : (i+1)*l]
@@ -153,7 +167,7 @@ func (m *Scorer) Act(_ context.Context, b *env.Batch, dst *env.Actions, src []*r
 			u = src[i].Float64()
 		}
 		for r := m.at[i]; r < m.at[i+1]; r++ {
-			k := m.pair[r]
+			k := int(m.pair[r])
 			if m.best {
 				if chosen < 0 || all[k] > all[chosen] {
 					chosen = k
@@ -182,24 +196,40 @@ func (m *Scorer) Act(_ context.Context, b *env.Batch, dst *env.Actions, src []*r
 	return nil
 }
 
-// load packs the rows of legal actions of n states.
-func (m *Scorer) load(obs []float32, mask []bool, n int) {
+// pack fills p with n states.
+func (m *Scorer) pack(p *packed, obs []float32, mask []bool, n int) {
 	z := &m.sizes
 	l, o := z.rows+1, z.global+z.rows*z.wide
-	m.at, m.pair, m.x = append(m.at[:0], 0), m.pair[:0], m.x[:0]
-	m.in, m.waits = sized(m.in, n*(z.seen+2*z.h)), m.waits[:0]
+	p.at, p.pair, p.x, p.waits = append(p.at[:0], 0), p.pair[:0], p.x[:0], p.waits[:0]
+	p.seen = sized(p.seen, n*z.seen)
 	for i := range n {
 		see, legal := obs[i*o:(i+1)*o], mask[i*l:(i+1)*l]
-		in := m.in[i*(z.seen+2*z.h):]
-		copy(in, see[:z.global])
-		kernel.SumRows(in[z.global:z.seen], see[z.global:], 1, z.rows, z.wide, float32(z.rows))
+		seen := p.seen[i*z.seen : (i+1)*z.seen]
+		copy(seen, see[:z.global])
+		kernel.SumRows(seen[z.global:], see[z.global:], 1, z.rows, z.wide, float32(z.rows))
 		for k, ok := range legal[:z.rows] {
 			if ok {
-				m.pair = append(m.pair, k)
-				m.x = append(m.x, see[z.global+k*z.wide:z.global+(k+1)*z.wide]...)
+				p.pair = append(p.pair, int32(k))
+				p.x = append(p.x, see[z.global+k*z.wide:z.global+(k+1)*z.wide]...)
 			}
 		}
-		m.at, m.waits = append(m.at, len(m.pair)), append(m.waits, legal[z.rows])
+		p.at, p.waits = append(p.at, len(p.pair)), append(p.waits, legal[z.rows])
+	}
+}
+
+// load makes n states of p from state from on those that are computed.
+func (m *Scorer) load(p *packed, from, n int) {
+	z := &m.sizes
+	a, b := p.at[from], p.at[from+n]
+	m.at = m.at[:0]
+	for _, k := range p.at[from : from+n+1] {
+		m.at = append(m.at, k-a)
+	}
+	m.pair, m.x, m.waits = p.pair[a:b], p.x[a*z.wide:b*z.wide], p.waits[from:from+n]
+	in := z.seen + 2*z.h
+	m.in = sized(m.in, n*in)
+	for i := range n {
+		copy(m.in[i*in:], p.seen[(from+i)*z.seen:(from+i+1)*z.seen])
 	}
 }
 
@@ -285,20 +315,26 @@ func (m *Scorer) of(i, a int) float32 {
 		return m.wait[i]
 	}
 	for r := m.at[i]; r < m.at[i+1]; r++ {
-		if m.pair[r] == a {
+		if int(m.pair[r]) == a {
 			return m.logp[r]
 		}
 	}
 	return kernel.MaskedLogit
 }
 
-// each calls visit for all transitions of e, some at a time, after their forward pass.
+// each calls visit for all transitions of e, some at a time, after their forward pass. e keeps what it packs of them.
 func (m *Scorer) each(e *replay.Episodes, visit func(from, n int) error) error {
-	z := &m.sizes
-	o, l := z.global+z.rows*z.wide, z.rows+1
+	p, ok := e.Packed.(*packed)
+	if !ok {
+		p = &packed{}
+	}
+	if !ok || e.PackedLen != e.Len() {
+		m.pack(p, e.Obs, e.Mask, e.Len())
+		e.Packed, e.PackedLen = p, e.Len()
+	}
 	for from := 0; from < e.Len(); from += scorerStates {
 		n := min(scorerStates, e.Len()-from)
-		m.load(e.Obs[from*o:(from+n)*o], e.Mask[from*l:(from+n)*l], n)
+		m.load(p, from, n)
 		m.forward(n)
 		if err := visit(from, n); err != nil {
 			return err
@@ -384,7 +420,7 @@ func (m *Scorer) losses(g *nets.Params, e *replay.Episodes, clip, ent float64, b
 				return float32(d / float64(all))
 			}
 			for r := m.at[i]; r < m.at[i+1]; r++ {
-				m.dlogit[r] = slopeAt(m.logp[r], m.pair[r] == a)
+				m.dlogit[r] = slopeAt(m.logp[r], int(m.pair[r]) == a)
 			}
 			m.dwait[i] = 0
 			if m.waits[i] {
