@@ -52,17 +52,34 @@ func cells(p study.Plan) ([]study.Cell, error) {
 	return s.cells(), nil
 }
 
-// cells returns one cell for all rules of a regime, and one for each learner.
+// cells returns one cell for all rules of a regime, and one for each learner, seed by seed: a run that is not whole then has as
+// many learners of each method as possible.
 func (s *settings) cells() []study.Cell {
-	all := s.regimeCells(&theUsual, "")
+	all := []study.Cell{s.rulesCell(&theUsual, "")}
+	seeds := s.Seeds
 	if s.Poor != nil {
-		all = append(all, s.inPoor().regimeCells(&thePoor, "poor/")...)
+		all = append(all, s.inPoor().rulesCell(&thePoor, "poor/"))
+		seeds = max(seeds, s.Poor.Seeds)
+	}
+	for k := range seeds {
+		if k < s.Seeds {
+			for _, m := range s.Methods {
+				all = append(all, s.learnCell(&theUsual, "", m, s.FirstSeed+k))
+			}
+		}
+		if s.Poor != nil && k < s.Poor.Seeds {
+			for _, m := range s.Poor.Methods {
+				all = append(all, s.inPoor().learnCell(&thePoor, "poor/", m, s.FirstSeed+k))
+			}
+		}
 	}
 	if s.Family != nil {
 		all = append(all, s.familyCells()...)
 	}
-	if len(s.Ablations) > 0 {
-		all = append(all, s.ablationCells()...)
+	for k := range s.AblationSeeds {
+		for _, m := range s.Ablations {
+			all = append(all, s.learnCell(&theUsual, "", m, s.FirstSeed+k))
+		}
 	}
 	return all
 }
@@ -85,35 +102,25 @@ func (s *settings) own() settings {
 	return own
 }
 
-// regimeCells returns the cells of a regime, whose keys begin with prefix.
-func (s *settings) regimeCells(g *regime, prefix string) []study.Cell {
-	values := append(append([]float64{}, g.usual...), g.changed...)
-	all := []study.Cell{{
-		Key: prefix + "rules", Input: input{Version: version, Settings: s.own(), What: "rules", Regime: values},
+// values returns the tasks of a regime's worlds.
+func (g *regime) values() []float64 { return append(append([]float64{}, g.usual...), g.changed...) }
+
+// rulesCell returns the cell of all rules of a regime, whose key begins with prefix.
+func (s *settings) rulesCell(g *regime, prefix string) study.Cell {
+	return study.Cell{
+		Key: prefix + "rules", Input: input{Version: version, Settings: s.own(), What: "rules", Regime: g.values()},
 		Run: func(ctx context.Context, _ *study.Bench) ([]study.Row, error) { return s.rules(ctx, g) },
-	}}
-	add := func(m string, seed int) {
-		cfg := s.loop(m)
-		all = append(all, study.Cell{
-			Key:   fmt.Sprintf("%slearn/%s/seed=%d", prefix, m, seed),
-			Input: input{Version: version, Settings: s.own(), What: m, Regime: values, Loop: &cfg, Seed: seed},
-			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-				return s.learn(ctx, b, g, m, cfg, seed)
-			},
-		})
 	}
-	// Seed by seed: the tables of a run that is not whole have as many learners of each method as possible.
-	for k := range s.Seeds {
-		for _, m := range s.Methods {
-			add(m, s.FirstSeed+k)
-		}
-	}
-	return all
 }
 
-// ablationCells returns the cells of the learners with another inner loop.
-func (s *settings) ablationCells() []study.Cell {
-	t := *s
-	t.Methods, t.Seeds = s.Ablations, s.AblationSeeds
-	return t.regimeCells(&theUsual, "")[1:]
+// learnCell returns the cell of one learner of a regime.
+func (s *settings) learnCell(g *regime, prefix, method string, seed int) study.Cell {
+	cfg := s.loop(method)
+	return study.Cell{
+		Key:   fmt.Sprintf("%slearn/%s/seed=%d", prefix, method, seed),
+		Input: input{Version: version, Settings: s.own(), What: method, Regime: g.values(), Loop: &cfg, Seed: seed},
+		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+			return s.learn(ctx, b, g, method, cfg, seed)
+		},
+	}
 }
