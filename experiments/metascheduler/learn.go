@@ -63,6 +63,14 @@ func meanJCT(out []mbmpo.Outcome) float64 {
 	return sum
 }
 
+// marks is how often a learner without models, which has many rounds, is judged on its way.
+const marks = 10
+
+// marked reports whether a learner is judged after round k of rounds.
+func marked(cfg mbmpo.Config, k, rounds int) bool {
+	return !cfg.ModelFree || (k+1)%max(1, rounds/marks) == 0 || k == rounds-1
+}
+
 // learn trains one learner of a method in the usual world of a regime, changes the world, lets the learner adapt, and returns the
 // outcomes on the way.
 func (s *settings) learn(ctx context.Context, b *study.Bench, g *regime, method string, cfg mbmpo.Config, seed int) ([]study.Row, error) {
@@ -132,6 +140,9 @@ func (s *settings) learn(ctx context.Context, b *study.Bench, g *regime, method 
 		if r, err = l.Round(ctx); err != nil {
 			return nil, err
 		}
+		if !marked(cfg, k, rounds) {
+			continue
+		}
 		x, err := at(cfg.Maml.InnerSteps)
 		if err != nil {
 			return nil, err
@@ -184,6 +195,9 @@ func (s *settings) learn(ctx context.Context, b *study.Bench, g *regime, method 
 	for k := range after {
 		if r, err = l.Round(ctx); err != nil {
 			return nil, err
+		}
+		if !marked(cfg, k, after) {
+			continue
 		}
 		if x, err = at(cfg.Maml.InnerSteps); err != nil {
 			return nil, err

@@ -92,6 +92,7 @@ type input struct {
 	Regime   []float64     `json:",omitempty"` // of the worlds before and after the change
 	Loop     *mbmpo.Config `json:",omitempty"`
 	Family   *family       `json:",omitempty"`
+	Marks    int           `json:",omitempty"` // of a learner without models
 	Seed     int
 }
 
@@ -116,9 +117,12 @@ func (s *settings) rulesCell(g *regime, prefix string) study.Cell {
 // learnCell returns the cell of one learner of a regime.
 func (s *settings) learnCell(g *regime, prefix, method string, seed int) study.Cell {
 	cfg := s.loop(method)
+	in := input{Version: version, Settings: s.own(), What: method, Regime: g.values(), Loop: &cfg, Seed: seed}
+	if cfg.ModelFree {
+		in.Marks = marks
+	}
 	return study.Cell{
-		Key:   fmt.Sprintf("%slearn/%s/seed=%d", prefix, method, seed),
-		Input: input{Version: version, Settings: s.own(), What: method, Regime: g.values(), Loop: &cfg, Seed: seed},
+		Key: fmt.Sprintf("%slearn/%s/seed=%d", prefix, method, seed), Input: in,
 		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 			return s.learn(ctx, b, g, method, cfg, seed)
 		},

@@ -147,9 +147,13 @@ func figures(study.Plan) []study.Figure {
 }
 
 // claims compares our figures with the paper's.
-func claims(study.Plan) []study.Claim {
+func claims(p study.Plan) []study.Claim {
 	var all []study.Claim
-	for _, m := range []string{"mls", "mls-guided"} {
+	whole := []string{"mls"}
+	if !p.Quick {
+		whole = append(whole, "mls-guided")
+	}
+	for _, m := range whole {
 		line := map[string]string{"method": m}
 		for _, c := range []struct{ before, after, column string }{
 			{"stationary", "changed", vsFewest}, {"stationary", "changed", vsWaits}, {"rivals", "changed-rivals", vsHarmony},
