@@ -13,24 +13,10 @@ import (
 	"clustergym/internal/rng"
 )
 
-func (s *settings) poorSeeds() *int {
-	if s.Poor == nil {
-		return nil
-	}
-	return &s.Poor.Seeds
-}
-
-func (s *settings) familySeeds() *int {
-	if s.Family == nil {
-		return nil
-	}
-	return &s.Family.Seeds
-}
-
 // familyCells returns the cells of meta-learning over a family of workloads: one for each learner.
 func (s *settings) familyCells() []study.Cell {
 	var all []study.Cell
-	f := *s.Family
+	f := s.Family
 	f.Seeds, f.Methods = 0, nil
 	for _, m := range s.Family.Methods {
 		for seed := s.FirstSeed; seed < s.FirstSeed+s.Family.Seeds; seed++ {
@@ -49,7 +35,7 @@ func (s *settings) familyCells() []study.Cell {
 // overFamily trains one learner on real episodes of workloads from workerplace.Env.SampleTask, adapts it to workloads of the
 // family that it has not seen, and judges it there. There are no models.
 func (s *settings) overFamily(ctx context.Context, b *study.Bench, method string, seed int) ([]study.Row, error) {
-	f := s.Family
+	f := &s.Family
 	usual, _ := s.worlds(&theUsual)
 	model, err := s.policy(usual, rng.At(uint64(seed), rng.Hash("policy")))
 	if err != nil {

@@ -32,12 +32,9 @@ const version = 3
 // settingsOf returns the settings of p's form.
 func settingsOf(p study.Plan) (settings, error) {
 	s, err := study.Settings[settings]("meta-scheduler", settingsYAML, p, defaultSettings())
-	if p.Seeds > 0 {
-		s.Seeds, s.AblationSeeds = p.Seeds, p.Seeds
-		for _, n := range []*int{s.poorSeeds(), s.familySeeds()} {
-			if n != nil {
-				*n = p.Seeds
-			}
+	for _, n := range []*int{&s.Seeds, &s.AblationSeeds, &s.Poor.Seeds, &s.Family.Seeds} {
+		if *n > 0 {
+			*n = p.SeedsOr(*n)
 		}
 	}
 	return s, err
@@ -57,7 +54,7 @@ func cells(p study.Plan) ([]study.Cell, error) {
 func (s *settings) cells() []study.Cell {
 	all := []study.Cell{s.rulesCell(&theUsual, "")}
 	seeds := s.Seeds
-	if s.Poor != nil {
+	if s.Poor.Seeds > 0 {
 		all = append(all, s.inPoor().rulesCell(&thePoor, "poor/"))
 		seeds = max(seeds, s.Poor.Seeds)
 	}
@@ -67,13 +64,13 @@ func (s *settings) cells() []study.Cell {
 				all = append(all, s.learnCell(&theUsual, "", m, s.FirstSeed+k))
 			}
 		}
-		if s.Poor != nil && k < s.Poor.Seeds {
+		if k < s.Poor.Seeds {
 			for _, m := range s.Poor.Methods {
 				all = append(all, s.inPoor().learnCell(&thePoor, "poor/", m, s.FirstSeed+k))
 			}
 		}
 	}
-	if s.Family != nil {
+	if s.Family.Seeds > 0 {
 		all = append(all, s.familyCells()...)
 	}
 	for k := range s.AblationSeeds {
@@ -99,7 +96,7 @@ type input struct {
 // own returns the settings on which a single cell depends: not how many other cells there are.
 func (s *settings) own() settings {
 	own := *s
-	own.Seeds, own.FirstSeed, own.AblationSeeds, own.Methods, own.Ablations, own.Poor, own.Family = 0, 0, 0, nil, nil, nil, nil
+	own.Seeds, own.FirstSeed, own.AblationSeeds, own.Methods, own.Ablations, own.Poor, own.Family = 0, 0, 0, nil, nil, poor{}, family{}
 	return own
 }
 

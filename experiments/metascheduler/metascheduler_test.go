@@ -61,8 +61,8 @@ func smallStudy(t *testing.T) study.Study {
 	s := settingsFor(t, true)
 	s.Seeds, s.Windows, s.Jobs, s.Rounds, s.AfterRounds, s.FreeRounds, s.FreeEpisodes, s.MetaSteps = 1, 5, 16, 1, 1, 2, 2, 1
 	s.Methods = []string{"mls", "ppo"}
-	s.Poor = &poor{1, 2, 6, 4, 12, 3, 4, 1, 2, 2, 1, 1, 1, 1, []string{"mls", "no-meta"}}
-	s.Family = &family{1, 1, 2, 3, 1, 0.1, families()}
+	s.Poor = poor{1, 2, 6, 4, 12, 3, 4, 1, 2, 2, 1, 1, 1, 1, []string{"mls", "no-meta"}}
+	s.Family = family{1, 1, 2, 3, 1, 0.1, families()}
 	small := Study()
 	small.Expected = nil
 	small.Cells = func(study.Plan) ([]study.Cell, error) { return s.cells(), nil }

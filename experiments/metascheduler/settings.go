@@ -39,8 +39,8 @@ type settings struct {
 	Ablations     []string `yaml:"ablations,flow"` // learners of another inner loop, of ablations()
 	AblationSeeds int      `yaml:"ablation_seeds"` // learners of each
 
-	Poor   *poor   `yaml:"poor" json:",omitempty"`   // the regime with poor models
-	Family *family `yaml:"family" json:",omitempty"` // adapting on real episodes, without models
+	Poor   poor   `yaml:"poor" json:",omitzero"`   // the regime with poor models; no seeds = without it
+	Family family `yaml:"family" json:",omitzero"` // adapting on real episodes, without models; no seeds = without it
 }
 
 // poor are the keys that differ in the regime with poor models: few real episodes in a larger cluster, jobs that crowd each
@@ -110,7 +110,7 @@ func (s *settings) Validate() error {
 	number("crowding", s.Crowding, 0, 4)
 	names("methods", s.Methods, methods())
 	names("ablations", s.Ablations, ablations())
-	if p := s.Poor; p != nil {
+	if p := &s.Poor; p.Seeds != 0 {
 		counts("poor.", "seeds", p.Seeds, "windows", p.Windows, "servers", p.Servers, "gpus", p.GPUs, "jobs", p.Jobs, "slots", p.Slots, "first", p.First,
 			"rounds", p.Rounds, "after_rounds", p.AfterRounds, "episodes", p.Episodes, "meta_steps", p.MetaSteps)
 		number("poor.arrivals", p.Arrivals, 0.01, 10)
@@ -118,7 +118,7 @@ func (s *settings) Validate() error {
 		number("poor.crowding", p.Crowding, 0, 4)
 		names("poor.methods", p.Methods, explorers())
 	}
-	if f := s.Family; f != nil {
+	if f := &s.Family; f.Seeds != 0 {
 		counts("family.", "seeds", f.Seeds, "steps", f.Steps, "tasks", f.Tasks, "judged", f.Judged, "plays", f.Plays)
 		l.Add(f.Rate > 0 && f.Rate <= 10, "family.rate", f.Rate, "a number above 0, at most 10")
 		names("family.methods", f.Methods, families())
@@ -128,7 +128,7 @@ func (s *settings) Validate() error {
 
 // inPoor returns the settings of the regime with poor models.
 func (s *settings) inPoor() *settings {
-	t, p := *s, s.Poor
+	t, p := *s, &s.Poor
 	t.Seeds, t.Windows, t.Servers, t.GPUs, t.Jobs, t.Arrivals, t.Length = p.Seeds, p.Windows, p.Servers, p.GPUs, p.Jobs, p.Arrivals, p.Length
 	t.Crowding, t.Slots, t.First, t.Rounds, t.AfterRounds, t.Episodes = p.Crowding, p.Slots, p.First, p.Rounds, p.AfterRounds, p.Episodes
 	t.MetaSteps, t.Methods = p.MetaSteps, p.Methods
