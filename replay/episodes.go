@@ -25,6 +25,11 @@ type Episodes struct {
 	Head      []float32 // [N, width of the policy's head], output of the policy that acted
 	LogStd    []float32 // [len(Spec.Action.Low)], logarithms of its deviations
 
+	// Packed is what a learner has computed from the columns above and keeps with them. Whatever changes Episodes makes
+	// PackedLen 0; a learner that fills Packed sets it to the number of transitions.
+	Packed    any
+	PackedLen int
+
 	spec  env.Spec
 	gamma float64
 }
@@ -56,6 +61,7 @@ func (e *Episodes) Reset() {
 	e.Action.N, e.Action.Disc, e.Action.Cont = 0, e.Action.Disc[:0], e.Action.Cont[:0]
 	e.Reward, e.Discount, e.Start = e.Reward[:0], e.Discount[:0], append(e.Start[:0], 0)
 	e.Advantage, e.LogProb, e.Head = e.Advantage[:0], e.LogProb[:0], e.Head[:0]
+	e.PackedLen = 0
 }
 
 // Act adds the observed time step and the action: the first half of a transition, which After completes. number is nil
@@ -68,6 +74,7 @@ func (e *Episodes) Act(seen *env.TimeStep, a env.Action, number []float32) {
 	e.Action.Cont = append(e.Action.Cont, a.Cont...)
 	e.Number = append(e.Number, number...)
 	e.Action.N++
+	e.PackedLen = 0
 }
 
 // After adds the time step that followed. A step that ends the episode ends it here too.
@@ -82,13 +89,15 @@ func (e *Episodes) After(next *env.TimeStep) {
 	}
 }
 
-// Append adds all episodes of o, which must be of the same environment.
+// Append adds all episodes of o, which must be of the same environment, with LogProb and Head if o has them.
 func (e *Episodes) Append(o *Episodes) {
 	from := e.Action.N
 	e.Obs, e.Mask, e.Info = append(e.Obs, o.Obs...), append(e.Mask, o.Mask...), append(e.Info, o.Info...)
 	e.Action.Disc, e.Action.Cont = append(e.Action.Disc, o.Action.Disc...), append(e.Action.Cont, o.Action.Cont...)
 	e.Number, e.Reward, e.Discount = append(e.Number, o.Number...), append(e.Reward, o.Reward...), append(e.Discount, o.Discount...)
+	e.LogProb, e.Head = append(e.LogProb, o.LogProb...), append(e.Head, o.Head...)
 	e.Action.N += o.Action.N
+	e.PackedLen = 0
 	for _, s := range o.Start[1:] {
 		e.Start = append(e.Start, from+s)
 	}
@@ -108,6 +117,33 @@ func (e *Episodes) Part(from, to int) *Episodes {
 		p.Start = append(p.Start, s-a)
 	}
 	return p
+}
+
+// Every returns every n-th transition, the first among them, as one episode that has not ended: what losses of single
+// transitions need, with the fields that the learner fills. It shares no memory with e.
+func (e *Episodes) Every(n int) *Episodes {
+	p := e.Like()
+	all := e.Len()
+	p.Obs, p.Mask = strided(e.Obs, all, n), strided(e.Mask, all, n)
+	p.Action = env.Actions{N: (all + n - 1) / n, Disc: strided(e.Action.Disc, all, n), Cont: strided(e.Action.Cont, all, n)}
+	p.Number, p.Info = strided(e.Number, all, n), strided(e.Info, all, n)
+	p.Reward, p.Discount = strided(e.Reward, all, n), strided(e.Discount, all, n)
+	p.Advantage, p.LogProb = strided(e.Advantage, all, n), strided(e.LogProb, all, n)
+	p.Head, p.LogStd = strided(e.Head, all, n), append(p.LogStd, e.LogStd...)
+	return p
+}
+
+// strided returns every n-th of s's rows.
+func strided[T any](s []T, rows, n int) []T {
+	if len(s) == 0 {
+		return nil
+	}
+	w := len(s) / rows
+	out := make([]T, 0, (rows+n-1)/n*w)
+	for i := 0; i < rows; i += n {
+		out = append(out, s[i*w:(i+1)*w]...)
+	}
+	return out
 }
 
 // MeanReturn returns the mean undiscounted return of the episodes, 0 if there are none.

@@ -30,6 +30,9 @@ func (l *Learner) trust(ctx context.Context) error {
 			return err
 		}
 		copy(t.out, h.grad.Data)
+		if t.few = t.after; c.CurvatureEvery > 1 {
+			t.few = t.after.Every(c.CurvatureEvery)
+		}
 		return l.pull(h, t)
 	})
 	if err != nil {
@@ -91,7 +94,7 @@ func (l *Learner) curvature(ctx context.Context, dst, v []float32) error {
 				return err
 			}
 		}
-		if err := h.differ.AtRest(t.out, t.path.Last(), t.out, h.divergence(t.after)); err != nil {
+		if err := h.differ.AtRest(t.out, t.path.Last(), t.out, h.divergence(t.few)); err != nil {
 			return err
 		}
 		return l.pull(h, t)
@@ -121,6 +124,10 @@ func (l *Learner) outcome(ctx context.Context, theta []float32) (loss, kl float6
 		}
 		h.set(p[0])
 		var err error
+		if v, ok := h.model.(Valuer); ok {
+			t.loss, t.kl, err = v.Values(t.after, 0, l.cfg.EntCoef)
+			return err
+		}
 		if t.loss, err = h.model.Surrogate(nil, t.after, 0, l.cfg.EntCoef); err != nil {
 			return err
 		}

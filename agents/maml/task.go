@@ -32,6 +32,18 @@ type Model interface {
 	Divergence(g *nets.Params, e *replay.Episodes) (kl float64, err error)
 }
 
+// Teller is a Model that can tell after Act what Score would write, so that episodes need not be computed once more.
+type Teller interface {
+	// Told returns what Score writes for row i of the last Act and its action: LogProb and the row of Head.
+	Told(i int, a env.Action) (logProb float32, head []float32)
+}
+
+// Valuer is a Model that computes both losses at once, without gradients.
+type Valuer interface {
+	// Values returns what Surrogate and Divergence return without gradients.
+	Values(e *replay.Episodes, clip, ent float64) (loss, kl float64, err error)
+}
+
 // Task is one of a World's tasks.
 type Task struct {
 	// Values are for env.Episode.Task; nil means the environment's own.
@@ -109,6 +121,7 @@ type hand struct {
 	rows  []int // of the batch: the environments whose episodes have not ended
 	src   []*rand.Rand
 	pcg   []*rand.PCG
+	recs  []*replay.Episodes // of each environment
 
 	base   *baseline
 	differ *Differ[float32]
@@ -167,10 +180,13 @@ func (h *hand) play(ctx context.Context, dst *replay.Episodes, t Task, phase, n 
 
 // round plays n episodes side by side and adds them in order.
 func (h *hand) round(ctx context.Context, dst *replay.Episodes, t Task, phase, first, n int, p agents.Policy) error {
-	recs := make([]*replay.Episodes, n)
+	for len(h.recs) < n {
+		h.recs = append(h.recs, dst.Like())
+	}
+	recs := h.recs[:n]
 	h.rows = h.rows[:0]
 	for j := range n {
-		recs[j] = dst.Like()
+		recs[j].Reset()
 		at := uint64(first + j)
 		if err := h.world.Enter(h.envs[j], t); err != nil {
 			return err
@@ -187,6 +203,10 @@ func (h *hand) round(ctx context.Context, dst *replay.Episodes, t Task, phase, f
 	}
 	o, m, f, c := h.spec.ObsLen(), h.spec.MaskLen(), len(h.spec.Action.Sizes), len(h.spec.Action.Low)
 	numbers := h.model.Numbers
+	var tell Teller
+	if p == agents.Policy(h.model) {
+		tell, _ = h.model.(Teller)
+	}
 	src := make([]*rand.Rand, len(h.envs))
 	for len(h.rows) > 0 {
 		if err := ctx.Err(); err != nil {
@@ -217,6 +237,10 @@ func (h *hand) round(ctx context.Context, dst *replay.Episodes, t Task, phase, f
 				num = drawn[i*c : (i+1)*c]
 			}
 			recs[j].Act(h.steps[j], act, num)
+			if tell != nil {
+				logp, head := tell.Told(i, act)
+				recs[j].LogProb, recs[j].Head = append(recs[j].LogProb, logp), append(recs[j].Head, head...)
+			}
 			if err := h.envs[j].Step(ctx, act, h.steps[j]); err != nil {
 				return fmt.Errorf("maml: %w", err)
 			}
@@ -242,8 +266,10 @@ func (h *hand) experience(ctx context.Context, dst *replay.Episodes, t Task, pha
 	if err := h.play(ctx, dst, t, phase, n, h.model); err != nil {
 		return err
 	}
-	if err := h.model.Score(dst); err != nil {
-		return err
+	if len(dst.LogProb) != dst.Len() {
+		if err := h.model.Score(dst); err != nil {
+			return err
+		}
 	}
 	return h.base.advantages(dst, lambda)
 }

@@ -24,6 +24,7 @@ type Config struct {
 
 	Comm         string  `yaml:"comm"`         // allreduce or ps: how workers exchange gradients
 	Interference float64 `yaml:"interference"` // exponent of what jobs keep beside each other: 0 = none, 1 = as drawn
+	Crowding     float64 `yaml:"crowding"`     // exponent of what a job loses beside every two others on one server, on top of the pairs
 	Table        uint64  `yaml:"table"`        // seed of the table of interference
 	Noise        float64 `yaml:"noise"`        // deviation of the logarithm of a measured speed; the true one is not changed
 	Failures     float64 `yaml:"failures"`     // probability that a server fails in an interval, which is lost to its jobs
@@ -64,6 +65,7 @@ func (c Config) Validate() error {
 	real("length", c.Length, 0.01, 1000)
 	l.Add(c.Comm == "allreduce" || c.Comm == "ps", "comm", c.Comm, "allreduce or ps")
 	real("interference", c.Interference, 0, 4)
+	real("crowding", c.Crowding, 0, 4)
 	real("noise", c.Noise, 0, 1)
 	real("failures", c.Failures, 0, 0.5)
 	l.Add(c.Reward == "jct" || c.Reward == "progress", "reward", c.Reward, "jct or progress")

@@ -215,9 +215,13 @@ func (e *Env) observePairs(dst []float32) {
 		for s, id := range e.visible() {
 			j := &e.jobs[id]
 			r := pairs[(s*c.Servers+m)*pairRow:][:pairRow]
-			e.row(r[:14], j)
-			if e.begun == id {
-				r[14] = 1
+			if first := pairs[s*c.Servers*pairRow:][:15]; m > 0 { // the job's part is the same beside all servers
+				copy(r, first)
+			} else {
+				e.row(r[:14], j)
+				if e.begun == id {
+					r[14] = 1
+				}
 			}
 			// 15 numbers of the job, 16 of the server's jobs and workers with 3 of its room, then the gang's.
 			copy(r[15:], part[:3])

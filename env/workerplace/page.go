@@ -78,7 +78,7 @@ Two jobs of one worker and one interval that keep half of their speed beside eac
 ## Speeds
 
 Alone: workers/(compute + exchange), with DL2's figures; allreduce sends 2(w-1)/w of the model over the slowest link, ps is DL2's formula with a parameter server beside every worker. Beside others: times what is kept beside each other job on
-a server, to the power of the share of its workers that the other has there, on the server where that is least, since workers wait for the slowest. That table is drawn from its seed (table) with what DeepShare published of its measurements: from 0.123 to 1, 0.789 in the mean, 65 %% of the pairs below 0.9.
+a server, to the power of the share of its workers that the other has there, on the server where that is least, since workers wait for the slowest; with crowding a job loses more beside every two others than beside each of them. That table is drawn from its seed (table) with what DeepShare published of its measurements: from 0.123 to 1, 0.789 in the mean, 65 %% of the pairs below 0.9.
 
 ## Version history
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 
 	"clustergym/env"
 	"clustergym/internal/rng"
@@ -51,8 +52,10 @@ func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
 	return snap.Seal(b, len(dst)), nil
 }
 
-// fingerprint tells configurations apart.
-func (e *Env) fingerprint() uint64 { return rng.Hash(fmt.Sprintf("%+v", e.cfg)) }
+// fingerprint tells configurations apart. Snapshots from before there was crowding are those without it.
+func (e *Env) fingerprint() uint64 {
+	return rng.Hash(strings.Replace(fmt.Sprintf("%+v", e.cfg), " Crowding:0 ", " ", 1))
+}
 
 // RestoreSnapshot implements env.Snapshotter. Speeds that were put in must be the ones of then.
 func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {

@@ -41,12 +41,16 @@ type Speeds interface {
 
 // Truth is how fast jobs really run: the speed of the placement's shape by the figures of DL2's job types, times what the
 // job keeps beside every other job on a server, κ to the power of the share of its workers that the other has there, on the
-// server where that is least: workers wait for the slowest of them.
+// server where that is least: workers wait for the slowest of them. With crowding it loses more beside every two others on a
+// server than beside each of them alone.
 type Truth struct {
 	comm   string
 	gpus   int
 	table  [Types][Types]float64 // as drawn
 	logs   [Types][Types]float64 // logarithm of what the first keeps beside the second: table's, times the exponent
+	power  float64               // exponent
+	crowd  float64               // exponent of triples, times power
+	triple [Types][Types][Types]float64
 	models []profile.DL2Model
 	work   *Workload // whose measured speeds count; nil = those of models
 	on, ps []int
@@ -65,6 +69,9 @@ const (
 func NewTruth(c Config) *Truth {
 	t := &Truth{comm: c.Comm, gpus: c.GPUs, models: profile.DL2Models(), on: make([]int, c.Servers), ps: make([]int, c.Servers)}
 	t.table = Table(c.Table)
+	if t.crowd = c.Crowding; t.crowd > 0 {
+		t.triple = triples(c.Table)
+	}
 	t.raise(c.Interference)
 	return t
 }
@@ -79,6 +86,7 @@ func (t *Truth) record(w *Workload) {
 
 // raise sets the exponent of what jobs keep beside each other.
 func (t *Truth) raise(power float64) {
+	t.power = power
 	for a := range t.logs {
 		for b, k := range t.table[a] {
 			t.logs[a][b] = power * math.Log(k)
@@ -92,17 +100,34 @@ func (t *Truth) raise(power float64) {
 func Table(seed uint64) (kept [Types][Types]float64) {
 	const n = Types * Types
 	src := rng.Stream(seed, "workerplace/interference")
-	// E[least + (0.9-least)·u^a] = (mean − (1−below)·0.95)/below
-	a := (0.9-keptLeast)/((keptMean-(1-keptBelow)*0.95)/keptBelow-keptLeast) - 1
 	for i, k := range src.Perm(n) {
-		u := float64(k) / (n - 1)
-		v := 0.9 + 0.1*(u-keptBelow)/(1-keptBelow)
-		if u < keptBelow {
-			v = keptLeast + (0.9-keptLeast)*math.Pow(u/keptBelow, a)
-		}
-		kept[i/Types][i%Types] = v
+		kept[i/Types][i%Types] = keptAt(float64(k) / (n - 1))
 	}
 	return kept
+}
+
+// keptAt is the value of the distribution below which a share u of it is.
+func keptAt(u float64) float64 {
+	if u >= keptBelow {
+		return 0.9 + 0.1*(u-keptBelow)/(1-keptBelow)
+	}
+	// E[least + (0.9-least)·u^a] = (mean − (1−below)·0.95)/below
+	a := (0.9-keptLeast)/((keptMean-(1-keptBelow)*0.95)/keptBelow-keptLeast) - 1
+	return keptLeast + (0.9-keptLeast)*math.Pow(u/keptBelow, a)
+}
+
+// triples draws the logarithm of what each type keeps, beyond the pairs, beside every two types together, of the same distribution.
+func triples(seed uint64) (logs [Types][Types][Types]float64) {
+	src := rng.Stream(seed, "workerplace/crowding")
+	for a := range logs {
+		for b := range logs[a] {
+			for c := range b + 1 {
+				logs[a][b][c] = math.Log(keptAt(src.Float64()))
+				logs[a][c][b] = logs[a][b][c]
+			}
+		}
+	}
+	return logs
 }
 
 // Kept is what a job of type a keeps beside one of type b that has all of its workers on the same server.
@@ -164,6 +189,17 @@ func (t *Truth) shape(a *Placed) float64 {
 	return t.rate(a.Type, t.on) / best
 }
 
+// beside is the logarithm of what job j loses on server m beside job i and each of those before it together.
+func (t *Truth) beside(p *Placement, j, i, m int) float64 {
+	lost, b := 0.0, &p.Jobs[i]
+	for k := range i {
+		if c := &p.Jobs[k]; k != j && c.On[m] > 0 {
+			lost += t.triple[p.Jobs[j].Type][b.Type][c.Type] * float64(c.On[m]) / float64(c.Workers)
+		}
+	}
+	return t.power * t.crowd * lost * float64(b.On[m]) / float64(b.Workers)
+}
+
 // Speeds implements the interface of that name.
 func (t *Truth) Speeds(dst []float64, p *Placement) error {
 	if p.Servers > len(t.on) || len(dst) != len(p.Jobs) {
@@ -180,6 +216,9 @@ func (t *Truth) Speeds(dst []float64, p *Placement) error {
 			for i := range p.Jobs {
 				if b := &p.Jobs[i]; i != j && b.On[m] > 0 {
 					lost += t.logs[a.Type][b.Type] * float64(b.On[m]) / float64(b.Workers)
+					if t.crowd > 0 {
+						lost += t.beside(p, j, i, m)
+					}
 				}
 			}
 			slowest = min(slowest, lost)

@@ -162,6 +162,49 @@ func TestTheTableHasThePublishedFigures(t *testing.T) {
 	}
 }
 
+// Three jobs of one worker on one server: with crowding each loses, beyond what the pairs cost, what the table of triples says.
+func TestThreeJobsCrowdEachOther(t *testing.T) {
+	c := DefaultConfig()
+	pairs := NewTruth(c)
+	c.Crowding = 0.5
+	crowd := NewTruth(c)
+	p := Placement{Servers: c.Servers}
+	for k, kind := range []int{2, 5, 0} {
+		on := make([]int32, c.Servers)
+		on[1] = 1
+		p.Jobs = append(p.Jobs, Placed{Job: k, Type: kind, Workers: 1, On: on})
+	}
+	for n := 1; n <= 3; n++ {
+		q := Placement{Servers: p.Servers, Jobs: p.Jobs[:n]}
+		a, b := make([]float64, n), make([]float64, n)
+		if err := pairs.Speeds(a, &q); err != nil {
+			t.Fatal(err)
+		}
+		if err := crowd.Speeds(b, &q); err != nil {
+			t.Fatal(err)
+		}
+		for j := range n {
+			want := a[j]
+			if n == 3 {
+				others := [][2]int{{5, 0}, {2, 0}, {2, 5}}[j]
+				want *= math.Exp(0.5 * crowd.triple[q.Jobs[j].Type][others[0]][others[1]])
+			}
+			if math.Abs(b[j]-want) > 1e-12 {
+				t.Errorf("job %d of %d: speed %v, want %v", j, n, b[j], want)
+			}
+		}
+	}
+	for a := range crowd.triple {
+		for b := range Types {
+			for c := range Types {
+				if x := crowd.triple[a][b][c]; x > 0 || x < math.Log(keptLeast) || x != crowd.triple[a][c][b] {
+					t.Errorf("triple %d beside %d and %d: %v", a, b, c, x)
+				}
+			}
+		}
+	}
+}
+
 func TestTasksChangeWhatTheySayAlone(t *testing.T) {
 	e := newEnv(t, nil)
 	at := func(change func(task []float64)) *Env {

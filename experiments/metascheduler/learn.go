@@ -30,6 +30,30 @@ func (s *settings) jctRows(method, world, stage, seed string, out []mbmpo.Outcom
 	return rows
 }
 
+// gridRows returns a learner's final completion times in the regime with poor models once more, by what they are compared for:
+// whether it meta-learns, and how it explores.
+func gridRows(g *regime, method string, cfg mbmpo.Config, rows []study.Row) []study.Row {
+	if g != &thePoor {
+		return nil
+	}
+	meta, explore := "yes", cfg.Explore
+	if cfg.Maml.Method == "joint" {
+		meta = "no"
+	}
+	if explore == "subspace" {
+		explore = "targeted"
+	}
+	var all []study.Row
+	for _, r := range rows {
+		if l := r.Labels; r.Table == "outcome" && r.Metric == "jct_h" && l["method"] == method && l["stage"] == "final" {
+			all = append(all, study.Row{Table: "grid", Metric: r.Metric, Value: r.Value, Labels: map[string]string{
+				"world": l["world"], "explore": explore, "meta": meta, "window": l["window"], "seed": l["seed"],
+			}})
+		}
+	}
+	return all
+}
+
 // meanJCT returns the mean of the outcomes' completion times, in intervals.
 func meanJCT(out []mbmpo.Outcome) float64 {
 	sum := 0.0
@@ -39,11 +63,19 @@ func meanJCT(out []mbmpo.Outcome) float64 {
 	return sum
 }
 
-// learn trains one learner of a method in the stationary world, changes the world, lets the learner adapt, and returns the
+// marks is how often a learner without models, which has many rounds, is judged on its way.
+const marks = 10
+
+// marked reports whether a learner is judged after round k of rounds.
+func marked(cfg mbmpo.Config, k, rounds int) bool {
+	return !cfg.ModelFree || (k+1)%max(1, rounds/marks) == 0 || k == rounds-1
+}
+
+// learn trains one learner of a method in the usual world of a regime, changes the world, lets the learner adapt, and returns the
 // outcomes on the way.
-func (s *settings) learn(ctx context.Context, b *study.Bench, method string, cfg mbmpo.Config, seed int) ([]study.Row, error) {
-	worlds, windows, name := s.worlds(), s.windows(), strconv.Itoa(seed)
-	usual, changed := worlds["stationary"], worlds["changed"]
+func (s *settings) learn(ctx context.Context, b *study.Bench, g *regime, method string, cfg mbmpo.Config, seed int) ([]study.Row, error) {
+	usual, changed := s.worlds(g)
+	windows, name := s.windows(), strconv.Itoa(seed)
 	newPolicy, err := s.policy(usual, rng.At(uint64(seed), rng.Hash("policy")))
 	if err != nil {
 		return nil, err
@@ -63,7 +95,7 @@ func (s *settings) learn(ctx context.Context, b *study.Bench, method string, cfg
 	}
 	var rows []study.Row
 	labels := func(more ...string) map[string]string {
-		m := map[string]string{"method": method, "seed": name}
+		m := map[string]string{"regime": g.name, "method": method, "seed": name}
 		for i := 0; i < len(more); i += 2 {
 			m[more[i]] = more[i+1]
 		}
@@ -108,6 +140,9 @@ func (s *settings) learn(ctx context.Context, b *study.Bench, method string, cfg
 		if r, err = l.Round(ctx); err != nil {
 			return nil, err
 		}
+		if !marked(cfg, k, rounds) {
+			continue
+		}
 		x, err := at(cfg.Maml.InnerSteps)
 		if err != nil {
 			return nil, err
@@ -118,14 +153,14 @@ func (s *settings) learn(ctx context.Context, b *study.Bench, method string, cfg
 		note("curve", r, 0, out)
 		b.Progress(int64(k+2), all)
 	}
-	rows = append(rows, s.jctRows(method, "stationary", "final", name, out)...)
+	rows = append(rows, s.jctRows(method, g.before, "final", name, out)...)
 	rows = append(rows, samples("samples", labels(), curves["curve"], best*hours)...)
 	if method == "mls" { // its models also plan without a policy
 		plan, err := l.Plan(ctx, usual, windows)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, s.jctRows("planner", "stationary", "final", name, plan)...)
+		rows = append(rows, s.jctRows("planner", g.before, "final", name, plan)...)
 	}
 
 	// The world changes. First the policy acts as before the change.
@@ -137,7 +172,7 @@ func (s *settings) learn(ctx context.Context, b *study.Bench, method string, cfg
 		return nil, err
 	}
 	since := r.Episodes
-	rows = append(rows, s.jctRows(method, "changed", "unaware", name, out)...)
+	rows = append(rows, s.jctRows(method, g.after, "unaware", name, out)...)
 	note("after", mbmpo.Report{Episodes: since}, since, out)
 	l.Change(changed)
 	if !cfg.ModelFree {
@@ -152,7 +187,7 @@ func (s *settings) learn(ctx context.Context, b *study.Bench, method string, cfg
 				return nil, err
 			}
 			if cfg.Maml.Method != "joint" || steps == 0 {
-				rows = append(rows, s.jctRows(method, "changed", fmt.Sprintf("%d inner steps", steps), name, out)...)
+				rows = append(rows, s.jctRows(method, g.after, fmt.Sprintf("%d inner steps", steps), name, out)...)
 			}
 		}
 		note("after", r, since, out)
@@ -160,6 +195,9 @@ func (s *settings) learn(ctx context.Context, b *study.Bench, method string, cfg
 	for k := range after {
 		if r, err = l.Round(ctx); err != nil {
 			return nil, err
+		}
+		if !marked(cfg, k, after) {
+			continue
 		}
 		if x, err = at(cfg.Maml.InnerSteps); err != nil {
 			return nil, err
@@ -170,14 +208,15 @@ func (s *settings) learn(ctx context.Context, b *study.Bench, method string, cfg
 		note("after", r, since, out)
 		b.Progress(int64(rounds+k+2), all)
 	}
-	rows = append(rows, s.jctRows(method, "changed", "final", name, out)...)
+	rows = append(rows, s.jctRows(method, g.after, "final", name, out)...)
+	rows = append(rows, gridRows(g, method, cfg, rows)...)
 	rows = append(rows, samples("again", labels(), curves["after"], bestChanged*hours)...)
 	if method == "mls" {
 		plan, err := l.Plan(ctx, changed, windows)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, s.jctRows("planner", "changed", "final", name, plan)...)
+		rows = append(rows, s.jctRows("planner", g.after, "final", name, plan)...)
 	}
 	return rows, nil
 }

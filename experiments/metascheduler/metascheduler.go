@@ -27,45 +27,101 @@ func Study() study.Study {
 }
 
 // version is part of every cell's input. Raise it when cells compute something else with equal settings.
-const version = 2
+const version = 3
+
+// settingsOf returns the settings of p's form.
+func settingsOf(p study.Plan) (settings, error) {
+	s, err := study.Settings[settings]("meta-scheduler", settingsYAML, p, defaultSettings())
+	for _, n := range []*int{&s.Seeds, &s.AblationSeeds, &s.Poor.Seeds, &s.Family.Seeds} {
+		if *n > 0 {
+			*n = p.SeedsOr(*n)
+		}
+	}
+	return s, err
+}
 
 // cells returns the study's units of work for p's form and number of seeds.
 func cells(p study.Plan) ([]study.Cell, error) {
-	s, err := study.Settings[settings]("meta-scheduler", settingsYAML, p, defaultSettings())
+	s, err := settingsOf(p)
 	if err != nil {
 		return nil, err
 	}
-	s.Seeds = p.SeedsOr(s.Seeds)
 	return s.cells(), nil
 }
 
-// cells returns one cell for all rules, and one for each learner.
+// cells returns one cell for all rules of a regime, and one for each learner, seed by seed: a run that is not whole then has as
+// many learners of each method as possible.
 func (s *settings) cells() []study.Cell {
-	// A cell does not depend on how many other cells there are.
-	own := *s
-	own.Seeds, own.Methods = 0, nil
-	type input struct {
-		Version  int
-		Settings settings
-		What     string
-		Loop     *mbmpo.Config `json:",omitempty"`
-		Seed     int
+	all := []study.Cell{s.rulesCell(&theUsual, "")}
+	seeds := s.Seeds
+	if s.Poor.Seeds > 0 {
+		all = append(all, s.inPoor().rulesCell(&thePoor, "poor/"))
+		seeds = max(seeds, s.Poor.Seeds)
 	}
-	all := []study.Cell{{
-		Key: "rules", Input: input{Version: version, Settings: own, What: "rules"},
-		Run: func(ctx context.Context, _ *study.Bench) ([]study.Row, error) { return s.rules(ctx) },
-	}}
-	for _, m := range s.Methods {
-		cfg := s.loop(m)
-		for seed := 1; seed <= s.Seeds; seed++ {
-			all = append(all, study.Cell{
-				Key:   fmt.Sprintf("learn/%s/seed=%d", m, seed),
-				Input: input{version, own, m, &cfg, seed},
-				Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-					return s.learn(ctx, b, m, cfg, seed)
-				},
-			})
+	for k := range seeds {
+		if k < s.Seeds {
+			for _, m := range s.Methods {
+				all = append(all, s.learnCell(&theUsual, "", m, s.FirstSeed+k))
+			}
+		}
+		if k < s.Poor.Seeds {
+			for _, m := range s.Poor.Methods {
+				all = append(all, s.inPoor().learnCell(&thePoor, "poor/", m, s.FirstSeed+k))
+			}
+		}
+	}
+	if s.Family.Seeds > 0 {
+		all = append(all, s.familyCells()...)
+	}
+	for k := range s.AblationSeeds {
+		for _, m := range s.Ablations {
+			all = append(all, s.learnCell(&theUsual, "", m, s.FirstSeed+k))
 		}
 	}
 	return all
+}
+
+// input is everything on which a cell depends.
+type input struct {
+	Version  int
+	Settings settings
+	What     string
+	Regime   []float64     `json:",omitempty"` // of the worlds before and after the change
+	Loop     *mbmpo.Config `json:",omitempty"`
+	Family   *family       `json:",omitempty"`
+	Marks    int           `json:",omitempty"` // of a learner without models
+	Seed     int
+}
+
+// own returns the settings on which a single cell depends: not how many other cells there are.
+func (s *settings) own() settings {
+	own := *s
+	own.Seeds, own.FirstSeed, own.AblationSeeds, own.Methods, own.Ablations, own.Poor, own.Family = 0, 0, 0, nil, nil, poor{}, family{}
+	return own
+}
+
+// values returns the tasks of a regime's worlds.
+func (g *regime) values() []float64 { return append(append([]float64{}, g.usual...), g.changed...) }
+
+// rulesCell returns the cell of all rules of a regime, whose key begins with prefix.
+func (s *settings) rulesCell(g *regime, prefix string) study.Cell {
+	return study.Cell{
+		Key: prefix + "rules", Input: input{Version: version, Settings: s.own(), What: "rules", Regime: g.values()},
+		Run: func(ctx context.Context, _ *study.Bench) ([]study.Row, error) { return s.rules(ctx, g) },
+	}
+}
+
+// learnCell returns the cell of one learner of a regime.
+func (s *settings) learnCell(g *regime, prefix, method string, seed int) study.Cell {
+	cfg := s.loop(method)
+	in := input{Version: version, Settings: s.own(), What: method, Regime: g.values(), Loop: &cfg, Seed: seed}
+	if cfg.ModelFree {
+		in.Marks = marks
+	}
+	return study.Cell{
+		Key: fmt.Sprintf("%slearn/%s/seed=%d", prefix, method, seed), Input: in,
+		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+			return s.learn(ctx, b, g, method, cfg, seed)
+		},
+	}
 }

@@ -1,11 +1,14 @@
 package metascheduler
 
 import (
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
@@ -24,8 +27,8 @@ func settingsFor(t *testing.T, quick bool) settings {
 func TestSettingsAreInOrder(t *testing.T) {
 	for _, quick := range []bool{false, true} {
 		s := settingsFor(t, quick)
-		if s.Stream != "held-out" {
-			t.Errorf("quick %v: judged on workloads of stream %s", quick, s.Stream)
+		if s.TraceSeed == 0 || s.FirstSeed == 1 {
+			t.Errorf("quick %v: judged on workloads of seed %d, with learners from %d on: settings were chosen with those", quick, s.TraceSeed, s.FirstSeed)
 		}
 		for _, m := range s.Methods {
 			if err := s.loop(m).Validate(); err != nil {
@@ -38,23 +41,28 @@ func TestSettingsAreInOrder(t *testing.T) {
 	}
 	s := settingsFor(t, false)
 	held := s.windows()
-	s.Stream = "development"
+	s.TraceSeed = 0
 	for _, w := range s.windows() {
 		if slices.Contains(held, w) {
 			t.Errorf("workload %d is one of both streams", w)
 		}
 	}
-	s.Stream, s.Rounds = "test", 0
-	if err := s.Validate(); err == nil {
-		t.Error("a stream that there is not, and no round")
+	s.Rounds, s.Poor.Crowding, s.Family.Methods = 0, 5, []string{"reptile"}
+	err := s.Validate()
+	for _, key := range []string{"rounds: got 0", "poor.crowding: got 5", `family.methods[0]: got "reptile"`} {
+		if err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%v, want a word on %s", err, key)
+		}
 	}
 }
 
 // smallStudy returns a study of some seconds, with one learner of each of two methods.
 func smallStudy(t *testing.T) study.Study {
 	s := settingsFor(t, true)
-	s.Seeds, s.Windows, s.Jobs, s.Rounds, s.AfterRounds, s.FreeRounds, s.MetaSteps, s.Guide = 1, 5, 16, 1, 1, 2, 1, 10
+	s.Seeds, s.Windows, s.Jobs, s.Rounds, s.AfterRounds, s.FreeRounds, s.FreeEpisodes, s.MetaSteps = 1, 5, 16, 1, 1, 2, 2, 1
 	s.Methods = []string{"mls", "ppo"}
+	s.Poor = poor{1, 2, 6, 4, 12, 3, 4, 1, 2, 2, 1, 1, 1, 1, []string{"mls", "no-meta"}}
+	s.Family = family{1, 1, 2, 3, 1, 0.1, families()}
 	small := Study()
 	small.Expected = nil
 	small.Cells = func(study.Plan) ([]study.Cell, error) { return s.cells(), nil }
@@ -84,7 +92,7 @@ func TestTheStudyInSmall(t *testing.T) {
 			}
 		}
 		r := run("")
-		if len(keptCells(t, dir)) != 3 {
+		if len(keptCells(t, dir)) != 8 {
 			t.Errorf("kept at the end: %v", keptCells(t, dir))
 		}
 		b, err := os.ReadFile(filepath.Join(dir, "rows.csv"))
@@ -108,7 +116,19 @@ func TestTheStudyInSmall(t *testing.T) {
 		if !(usual < -3) || !(changed < -10) {
 			t.Errorf("the planner is at %.1f %% and after the change at %.1f %% of least interference, want less than -3 and -10", usual, changed)
 		}
-		for _, table := range []string{"stationary", "changed", "adaptation", "samples", "again", "curve", "after"} {
+		var text strings.Builder
+		if err := r.WriteTable(&text); err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.Split(text.String(), "\n") {
+			if n := utf8.RuneCountInString(line); n > 120 && strings.Contains(line, "   ") && !strings.HasPrefix(line, "source") { // of a table
+				t.Errorf("a line of %d columns: %s", n, line)
+			}
+		}
+		for _, table := range []string{
+			"stationary", "rivals", "changed", "changed-rivals", "tails", "adaptation", "samples", "again", "curve", "after",
+			"poor", "poor-changed", "poor-adaptation", "grid", "poor-curve", "poor-after", "family",
+		} {
 			if len(r.Results.Lines(table)) == 0 {
 				t.Errorf("table %s is empty", table)
 			}
@@ -119,15 +139,17 @@ func TestTheStudyInSmall(t *testing.T) {
 // keptCells returns the files of the cells that a study's folder keeps.
 func keptCells(t *testing.T, dir string) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "cells", "*", "*", "*.json"))
+	var files []string
+	err := filepath.WalkDir(filepath.Join(dir, "cells"), func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".json" {
+			files = append(files, path)
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	more, err := filepath.Glob(filepath.Join(dir, "cells", "*.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return append(files, more...)
+	return files
 }
 
 // Imitation reaches 2 hours. Learning ends at 1 hour, which it reaches after 14 episodes, and within 95 % after 10.

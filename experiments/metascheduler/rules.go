@@ -10,17 +10,17 @@ import (
 	"clustergym/internal/rng"
 )
 
-// rules plays every placement rule in both worlds.
-func (s *settings) rules(ctx context.Context) ([]study.Row, error) {
+// rules plays every placement rule in both worlds of a regime.
+func (s *settings) rules(ctx context.Context, g *regime) ([]study.Row, error) {
 	var rows []study.Row
-	for _, world := range []string{"stationary", "changed"} {
-		r := s.worlds()[world]
-		for _, rule := range workerplace.Rules() {
+	usual, changed := s.worlds(g)
+	for _, rule := range workerplace.Rules() {
+		for i, r := range []mbmpo.Real{usual, changed} {
 			out, err := s.play(ctx, r, rule)
 			if err != nil {
 				return nil, err
 			}
-			rows = append(rows, s.jctRows(rule.Name, world, "final", "", out)...)
+			rows = append(rows, s.jctRows(rule.Name, []string{g.before, g.after}[i], "final", "", out)...)
 		}
 	}
 	return rows, nil

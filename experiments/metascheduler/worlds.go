@@ -2,29 +2,42 @@ package metascheduler
 
 import (
 	"clustergym/agents/mbmpo"
-	"clustergym/agents/ppo"
 	"clustergym/env/workerplace"
 	"clustergym/internal/rng"
-	"clustergym/nets/model"
 )
 
-// worlds returns the two real environments: the usual one, and the one after the change, which has a quarter more jobs in an
-// interval, most of them of three types, five of six servers, and a quarter more interference.
-func (s *settings) worlds() map[string]mbmpo.Real {
+// regime is a pair of worlds: before and after a change of which the learners are not told.
+type regime struct {
+	name           string
+	before, after  string // what the tables call the worlds
+	usual, changed []float64
+}
+
+// theUsual has, after the change, a quarter more jobs in an interval, most of them of three types, five of six servers, and a
+// quarter more interference.
+var theUsual = regime{"usual", "stationary", "changed", nil, []float64{1.25, 1, 5.0 / 6, 1.25, 0, 0.1, 1, 0.1, 1, 0.1, 0.1, 0.1, 1}}
+
+// thePoor has jobs of six types, after the change most of the two others, five of six servers, and a quarter more interference.
+var thePoor = regime{"poor", "poor", "poor, changed", []float64{1, 1, 1, 1, 0, 1, 0, 1, 1, 0, 1, 1, 1}, []float64{1, 1, 5.0 / 6, 1.25, 0, 0.3, 1, 0.3, 0.3, 1, 0.3, 0.3, 0.3}}
+
+// worlds returns the two real environments of a regime.
+func (s *settings) worlds(g *regime) (usual, changed mbmpo.Real) {
 	c := workerplace.DefaultConfig()
+	c.Servers, c.GPUs, c.Arrivals, c.Length, c.Crowding = s.Servers, s.GPUs, s.Arrivals, s.Length, s.Crowding
 	c.Obs, c.Slots, c.Jobs, c.Noise = "pairs", s.Slots, s.Jobs, s.Noise
 	open := func() (*workerplace.Env, error) { return workerplace.New(c) }
-	return map[string]mbmpo.Real{
-		"stationary": {Open: open},
-		"changed":    {Open: open, Values: []float64{1.25, 1, 5.0 / 6, 1.25, 0, 0.1, 1, 0.1, 1, 0.1, 0.1, 0.1, 1}},
-	}
+	return mbmpo.Real{Open: open, Values: g.usual}, mbmpo.Real{Open: open, Values: g.changed}
 }
 
 // windows returns the seeds of the workloads on which everything is judged.
 func (s *settings) windows() []uint64 {
 	out := make([]uint64, s.Windows)
 	for i := range out {
-		out[i] = rng.At(rng.Hash("meta-scheduler/"+s.Stream), uint64(i))
+		if s.TraceSeed == 0 {
+			out[i] = rng.At(rng.Hash("meta-scheduler/development"), uint64(i))
+		} else {
+			out[i] = rng.At(rng.Hash("meta-scheduler/judged"), s.TraceSeed, uint64(i))
+		}
 	}
 	return out
 }
@@ -40,9 +53,5 @@ func (s *settings) policy(r mbmpo.Real, seed uint64) (func() (mbmpo.Model, error
 	if err := e.Close(); err != nil {
 		return nil, err
 	}
-	c := ppo.ModelConfig{Network: model.Config{
-		Kind: "cnn", Hidden: []int{s.Width}, Activation: "tanh", Head: "slots", SlotHidden: s.Width,
-		Branches: []model.Branch{{Field: "pairs", Dense: []int{s.Width}, Slots: true}},
-	}}
-	return func() (mbmpo.Model, error) { return ppo.NewModel(c, spec, seed) }, nil
+	return func() (mbmpo.Model, error) { return mbmpo.NewScorer(spec, s.Width, seed) }, nil
 }
