@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"clustergym/experiments/dally"
+	"clustergym/experiments/ddppo"
 	"clustergym/experiments/estimates"
 	"clustergym/experiments/lookahead"
 	"clustergym/experiments/lwf"
@@ -29,6 +30,7 @@ func All() []study.Study {
 		rlscheduler.Study(),
 		rltune.Study(),
 		lwf.Study(),
+		ddppo.Study(),
 		estimates.Study(),
 		lookahead.Study(),
 	}
