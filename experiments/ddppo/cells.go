@@ -36,10 +36,21 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	} else if input["digest"], err = workload.HashFile(context.Background(), nil, file); err != nil {
 		return nil, err
 	}
-	all = append(all, study.Cell{Key: indexed, Input: clone(input), After: before, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-		return makeIndex(ctx, b, logIn(b), filepath.Join(b.Work(), indexFile), jobs)
-	}})
 	input["parts"] = []int{s.Held, s.Warm, s.Archive}
+	all = append(all, study.Cell{Key: indexed, Input: clone(input), After: before, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+		path := filepath.Join(b.Work(), indexFile)
+		rows, err := makeIndex(ctx, b, logIn(b), path, jobs)
+		if err != nil {
+			return nil, err
+		}
+		x, err := s.open(path, rows)
+		if err != nil {
+			return nil, err
+		}
+		defer x.Close() //nolint:errcheck // open for reading only
+		more, err := x.greatest()
+		return append(rows, more...), err
+	}})
 	// on returns the cell that runs on the open index.
 	on := func(key string, more map[string]any, after []string, run func(ctx context.Context, b *study.Bench, x *index) ([]study.Row, error)) study.Cell {
 		own := clone(input)

@@ -247,14 +247,22 @@ func (s *settings) open(path string, rows []study.Row) (*index, error) {
 		return nil, err
 	}
 	x := &index{file: f, window: s.Window}
+	most := traces.Job{ID: "greatest", GPUs: 1, GPUMilli: 1000}
 	for _, r := range rows {
 		switch r.Metric {
+		case "work":
+			most.Work = time.Duration(r.Value)
+		case "estimate":
+			most.Estimate = time.Duration(r.Value)
+		case "user":
+			most.User = strconv.Itoa(int(r.Value))
 		case "jobs":
 			x.jobs = int(r.Value)
 		case "procs":
 			x.procs = int(r.Value)
 		}
 	}
+	x.maxima = []traces.Job{most}
 	if err := x.cut(s); err != nil {
 		_ = f.Close() // it was read only
 		return nil, err
@@ -285,27 +293,28 @@ func (x *index) cut(s *settings) error {
 			max(0, n), s.Held+s.Warm, s.Archive, 10*x.window)
 	}
 	x.archive = make([]traces.Job, s.Archive)
-	if err := x.read(x.archive, 0); err != nil {
-		return err
-	}
-	most := traces.Job{ID: "maxima", GPUs: 1, GPUMilli: 1000}
-	chunk := make([]traces.Job, 4096)
+	return x.read(x.archive, 0)
+}
+
+// greatest returns the greatest values of the training part and the jobs before it, to which observations are scaled.
+func (x *index) greatest() ([]study.Row, error) {
+	var work, estimate time.Duration
 	user := 0
+	chunk := make([]traces.Job, 4096)
 	for at := 0; at < x.warm; at += len(chunk) {
 		part := chunk[:min(len(chunk), x.warm-at)]
 		if err := x.read(part, at); err != nil {
-			return err
+			return nil, err
 		}
 		for i := range part {
-			most.Work, most.Estimate = max(most.Work, part[i].Work), max(most.Estimate, part[i].Estimate)
+			work, estimate = max(work, part[i].Work), max(estimate, part[i].Estimate)
 			if u, err := strconv.Atoi(part[i].User); err == nil {
 				user = max(user, u)
 			}
 		}
 	}
-	most.User = strconv.Itoa(user)
-	x.maxima = []traces.Job{most}
-	return nil
+	row := func(metric string, v float64) study.Row { return study.Row{Table: "greatest", Metric: metric, Value: v} }
+	return []study.Row{row("work", float64(work)), row("estimate", float64(estimate)), row("user", float64(user))}, nil
 }
 
 // Close closes the file.
