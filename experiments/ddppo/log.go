@@ -313,7 +313,9 @@ func (x *index) greatest() ([]study.Row, error) {
 			}
 		}
 	}
-	row := func(metric string, v float64) study.Row { return study.Row{Table: "greatest", Metric: metric, Value: v} }
+	row := func(metric string, v float64) study.Row {
+		return study.Row{Table: "greatest", Metric: metric, Value: v}
+	}
 	return []study.Row{row("work", float64(work)), row("estimate", float64(estimate)), row("user", float64(user))}, nil
 }
 
