@@ -27,7 +27,7 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	logIn := func(*study.Bench) string { return file }
 	var before []string
 	if file == "" {
-		input["log"], jobs = s.Log, s.Log.Jobs
+		input["log"], input["seed"], jobs = s.Log, s.Seed, s.Log.Jobs
 		before = []string{source}
 		logIn = func(b *study.Bench) string { return filepath.Join(b.WorkOf(source), logFile) }
 		all = append(all, study.Cell{Key: source, Input: clone(input), Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
@@ -66,7 +66,7 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 			return run(ctx, b, x)
 		}}
 	}
-	agent := map[string]any{"ppo": s.PPO, "envs": s.Envs, "window": s.Window, "load": s.Load, "steps": s.Steps}
+	agent := map[string]any{"ppo": s.PPO, "envs": s.Envs, "window": s.Window, "reward": s.Reward, "load": s.Load, "steps": s.Steps}
 	trainKey := func(rung string, n, seed int) string { return fmt.Sprintf("train/%s/%d/%d", rung, n, seed) }
 	for _, rung := range rungs {
 		for _, n := range s.trainedOn(rung) {
@@ -107,7 +107,7 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 			}))
 		}
 	}
-	all = append(all, on("equal", map[string]any{"ppo": s.PPO, "envs": s.Envs, "window": s.Window, "load": s.Load, "updates": s.Updates, "replicas": s.Replicas}, nil, s.compare))
+	all = append(all, on("equal", map[string]any{"ppo": s.PPO, "envs": s.Envs, "window": s.Window, "reward": s.Reward, "load": s.Load, "updates": s.Updates, "replicas": s.Replicas}, nil, s.compare))
 	passes := []*rule{nil}
 	for i := range rules {
 		switch rules[i].name {
@@ -133,13 +133,13 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 		all = append(all, c)
 	}
 	for _, n := range s.Replicas {
-		c := on(fmt.Sprintf("speed/%d", n), map[string]any{"ppo": s.PPO, "envs": s.Envs, "window": s.Window, "load": s.Load, "steps": s.SpeedSteps}, nil, func(ctx context.Context, b *study.Bench, x *index) ([]study.Row, error) {
+		c := on(fmt.Sprintf("speed/%d", n), map[string]any{"ppo": s.PPO, "envs": s.Envs, "window": s.Window, "reward": s.Reward, "load": s.Load, "steps": s.SpeedSteps}, nil, func(ctx context.Context, b *study.Bench, x *index) ([]study.Row, error) {
 			return s.speed(ctx, b, x, n)
 		})
 		c.Alone = true
 		all = append(all, c)
 	}
-	c := on("straggler", map[string]any{"ppo": s.PPO, "window": s.Window, "load": s.Load, "straggler": s.Straggler}, nil, s.straggle)
+	c := on("straggler", map[string]any{"ppo": s.PPO, "window": s.Window, "reward": s.Reward, "load": s.Load, "straggler": s.Straggler}, nil, s.straggle)
 	c.Alone = true
 	return append(all, c), nil
 }

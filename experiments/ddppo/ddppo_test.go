@@ -48,6 +48,7 @@ func TestSettingsAreInOrder(t *testing.T) {
 		"replicas: got 3":                        func(s *settings) { s.Replicas = []int{1, 3}; s.Predicted = []int{1} },
 		"predicted: got 16":                      func(s *settings) { s.Predicted = []int{16} },
 		"window":                                 func(s *settings) { s.Window = 1 },
+		"reward":                                 func(s *settings) { s.Reward = "" },
 		"load":                                   func(s *settings) { s.Load = -1 },
 		"steps: got 100":                         func(s *settings) { s.Steps = 100 },
 		"seeds":                                  func(s *settings) { s.Seeds = 0 },

@@ -27,9 +27,6 @@ import (
 	"clustergym/traces/synth"
 )
 
-// logSeed is the generator's.
-const logSeed = 1
-
 // Files of cells: the log, and its jobs as records of equal size, of which any window can be read.
 const (
 	logFile   = "log.swf.zst"
@@ -54,7 +51,7 @@ func recorded(p study.Plan) (string, error) {
 
 // write generates the log into path.
 func (s *settings) write(ctx context.Context, b *study.Bench, path string) error {
-	jobs, err := synth.NewHPC(s.Log, logSeed)
+	jobs, err := synth.NewHPC(s.Log, s.Seed)
 	if err != nil {
 		return err
 	}

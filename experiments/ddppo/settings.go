@@ -13,6 +13,7 @@ import (
 
 // settings are the keys of one section of experiment.yaml, quick or full.
 type settings struct {
+	Seed    uint64       `yaml:"seed"`    // the log's
 	Log     synth.Config `yaml:"log"`     // the generated log, as trace.synth of a run; procs is the machine's size too
 	Held    int          `yaml:"held"`    // weeks at the log's end on which policies are compared
 	Warm    int          `yaml:"warm"`    // weeks before them that fill the machine and teach predictors
@@ -22,6 +23,7 @@ type settings struct {
 	Predicted []int      `yaml:"predicted"` // those that are also trained on predicted run times
 	Envs      int        `yaml:"envs"`      // environments of all replicas together
 	Window    int        `yaml:"window"`    // jobs of a training episode
+	Reward    string     `yaml:"reward"`    // of training episodes, as env.reward
 	Load      float64    `yaml:"load"`      // to which training episodes are stretched, 0 = as in the log
 	Steps     int64      `yaml:"steps"`     // samples of a training
 	Seeds     int        `yaml:"seeds"`     // trainings
@@ -64,6 +66,7 @@ func (s *settings) Validate() error {
 	}
 	l.Add(s.Envs >= 1 && s.Envs <= 4096, "envs", s.Envs, "1 to 4096")
 	l.Add(s.Window >= 16 && s.Window <= 65536, "window", s.Window, "16 to 65536 jobs")
+	l.Add(slices.Contains([]string{"relative", "minus", "dense"}, s.Reward), "reward", s.Reward, "relative, minus or dense")
 	l.Add(s.Load == 0 || s.Load >= 0.01 && s.Load <= 100, "load", s.Load, "0 (as in the log), or 0.01 to 100 times the machine")
 	batch := int64(s.Envs) * int64(s.PPO.Steps)
 	l.Add(s.Steps >= batch && s.Steps <= 1e9, "steps", s.Steps, fmt.Sprintf("%d, a whole rollout of all environments, or more, up to 1000000000", batch))

@@ -71,7 +71,7 @@ func (s *settings) tables() []study.Table {
 			Name: "curve-" + rung, From: "curve", Where: map[string]string{"run times": rung}, By: []string{"replicas", "samples"}, Order: order,
 			Title:   "Learning with N replicas that share the batch of one; run times " + rung,
 			Columns: []study.Column{bare("return", "return", study.Fixed(4)), bare("loss of the value", "value_loss", study.Fixed(4)), bare("entropy", "entropy", study.Fixed(4))},
-			Notes:   []string{"return: the mean of the last 100 episodes, the share of SJF's bounded slowdown that is saved."},
+			Notes:   []string{"return: minus the bounded slowdown, the mean over the last 100 episodes."},
 		})
 	}
 	return append(all,

@@ -30,7 +30,7 @@ const weightsFile = "weights.safetensors"
 func (s *settings) config(rung string) queuerank.Config {
 	c := queuerank.DefaultConfig()
 	c.Window, c.Backfill, c.Estimates, c.Forecast = s.Window, "easy", rung, "on"
-	c.Reward, c.Base, c.Load = "relative", "sjf", s.Load
+	c.Reward, c.Base, c.Load = s.Reward, "sjf", s.Load
 	return c
 }
 
