@@ -160,9 +160,9 @@ func (s *settings) notes(p study.Plan) []string {
 		names[i] = rules[i].name + " = " + rules[i].policy
 	}
 	all := []string{
-		"The paper's log of 11.5 million jobs is not public, nor are its states, actions, rewards, network and figures. The log here is generated, and the machine, network and reward are RLScheduler's.",
+		"The paper's log of 11.5 million jobs is not public, nor are its states, actions, rewards, network and figures. The log here is generated; the machine and the network are RLScheduler's.",
 		"As policies of gymctl sim: " + strings.Join(names, ", ") + ".",
-		"run times exact: known to all. history: predicted from jobs that have ended and from requested times. The agent's eight numbers of a job are RLScheduler's on either.",
+		"run times exact: known to all. history: predicted from jobs that have ended and from requested times. The agent sees RLScheduler's eight numbers of a job, and 14 of what is known of run times and users.",
 		"tuned key: as many training episodes as an agent, with the same reward.",
 	}
 	if p.Data != "" {

@@ -26,7 +26,8 @@ import (
 // weightsFile is where a training leaves its network.
 const weightsFile = "weights.safetensors"
 
-// config returns the environment's settings: RLScheduler's machine with its back-filling, and its eight numbers of a job.
+// config returns the environment's settings: RLScheduler's machine with its back-filling, and its eight numbers of a job with those of
+// what is known of run times.
 func (s *settings) config(rung string) queuerank.Config {
 	c := queuerank.DefaultConfig()
 	c.Window, c.Backfill, c.Estimates, c.Forecast = s.Window, "easy", rung, "on"
