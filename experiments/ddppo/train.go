@@ -303,9 +303,14 @@ func (s *settings) straggle(ctx context.Context, b *study.Bench, x *index) (rows
 		}
 		last := t.records[len(t.records)-1]
 		collected := 1.0
-		for _, st := range last.Learn {
-			if st.Name == "ppo/collected" {
-				collected = st.Value
+		for i, r := range t.records { // of equal lengths
+			for _, st := range r.Learn {
+				if st.Name == "ppo/collected" {
+					if i == 0 {
+						collected = 0
+					}
+					collected += st.Value / float64(len(t.records))
+				}
 			}
 		}
 		for _, v := range []struct {
