@@ -52,6 +52,7 @@ type Env struct {
 	score   float64 // S of the base order, if it was played
 	dec     sim.Decision
 	ends    []ending // scratch of back-filling
+	ahead   *ahead   // what Stream plays, nil = an episode
 }
 
 // known is what is computed when a job arrives.
@@ -232,17 +233,22 @@ func (e *Env) begin(ctx context.Context, seed uint64) error {
 	if err := e.session.Start(); err != nil {
 		return err
 	}
-	e.queue.reset()
-	if e.seen != nil {
-		e.seen.Reset()
-	}
-	e.started, e.sum = 0, sums{}
+	e.clear()
 	p, err := e.session.Advance(ctx)
 	if err != nil {
 		return err
 	}
 	e.follow(p)
 	return e.run(ctx)
+}
+
+// clear forgets the jobs of the last episode.
+func (e *Env) clear() {
+	e.queue.reset()
+	if e.seen != nil {
+		e.seen.Reset()
+	}
+	e.started, e.sum = 0, sums{}
 }
 
 // draw chooses the episode's window. It returns ep with its Split filled in.
@@ -325,19 +331,13 @@ func (e *Env) take(j sim.Job) {
 // run advances until there is a job to choose, all have started, or the clock has run out. The simulator hands out the jobs of one instant one by
 // one; the agent is asked after the last of them, with Config.Peer or RLTune after the first.
 func (e *Env) run(ctx context.Context) error {
-	for e.started < e.session.Len() && !e.view.Over() && (e.queue.len() == 0 || !e.cfg.Peer && e.tuned == nil && e.arriving()) {
+	for e.left() && !e.view.Over() && (e.queue.len() == 0 || !e.cfg.Peer && e.tuned == nil && e.arriving()) {
 		if err := e.wait(ctx); err != nil {
 			return err
 		}
 	}
 	e.queue.fill(e.cfg.Visible)
 	return nil
-}
-
-// arriving reports whether another job arrives at the current time.
-func (e *Env) arriving() bool {
-	n := e.view.Arrived()
-	return n < e.session.Len() && e.session.Jobs()[n].Submit == e.view.Now()
 }
 
 // tryStart starts j if it fits.

@@ -85,7 +85,17 @@ func NewSimulator(cfg sim.Config, spec cluster.Spec) (*sim.Simulator, error) {
 // Start resets the simulator to the beginning of the episode drawn last.
 func (s *Session) Start() error {
 	s.stream.ResetAt(s.jobs, s.origin)
-	if err := s.sim.Reset(&s.stream); err != nil {
+	return s.begin(&s.stream)
+}
+
+// Open resets the simulator to the beginning of a stream of jobs that is no episode: Len, Jobs and Episode have nothing to say of it.
+func (s *Session) Open(jobs traces.Stream) error {
+	s.jobs, s.first, s.origin = s.jobs[:0], 0, 0
+	return s.begin(jobs)
+}
+
+func (s *Session) begin(jobs traces.Stream) error {
+	if err := s.sim.Reset(jobs); err != nil {
 		return err
 	}
 	if r, ok := s.watch.(interface{ Reset() }); ok {

@@ -7,6 +7,7 @@ import (
 
 	"clustergym/experiments/asrpt"
 	"clustergym/experiments/dally"
+	"clustergym/experiments/ddppo"
 	"clustergym/experiments/estimates"
 	"clustergym/experiments/improper"
 	"clustergym/experiments/lookahead"
@@ -34,6 +35,7 @@ func All() []study.Study {
 		lwf.Study(),
 		asrpt.Study(),
 		improper.Study(),
+		ddppo.Study(),
 		estimates.Study(),
 		lookahead.Study(),
 	}

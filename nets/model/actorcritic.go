@@ -149,3 +149,9 @@ func (f *ACForward) Run(obs []float32, n int) (logits, value []float32) {
 	f.f.run(obs, n)
 	return f.f.val(f.logits, n), f.f.val(f.value, n)
 }
+
+// Logits is Run without the values and the layers that only they need.
+func (f *ACForward) Logits(obs []float32, n int) []float32 {
+	f.f.upTo(f.logits, obs, n) // value k is that of the k-th layer
+	return f.f.val(f.logits, n)
+}

@@ -71,13 +71,18 @@ func (b *ACBatches) Run(ctx context.Context, obs []float32, n int, head, value [
 
 func (b *ACBatches) piece(worker, i int) error {
 	from, to := b.p.piece(i)
-	head, value := b.nets[worker].Run(b.obs[from*b.in:to*b.in], to-from)
+	obs, n := b.obs[from*b.in:to*b.in], to-from
+	if b.value == nil {
+		if b.head != nil {
+			copy(b.head[from*b.actions:to*b.actions], b.nets[worker].Logits(obs, n))
+		}
+		return nil
+	}
+	head, value := b.nets[worker].Run(obs, n)
 	if b.head != nil {
 		copy(b.head[from*b.actions:to*b.actions], head)
 	}
-	if b.value != nil {
-		copy(b.value[from:to], value)
-	}
+	copy(b.value[from:to], value)
 	return nil
 }
 

@@ -53,6 +53,13 @@ func TestWorkersShareALargeNetworksRows(t *testing.T) {
 		if !slices.Equal(head1, head3) || !slices.Equal(value1, value3) || !slices.Equal(q1, q3) {
 			t.Errorf("%v, %d rows: three workers compute something else", c.hidden, c.n)
 		}
+		policy := make([]float32, len(head1))
+		if err := ac.Batches(3).Run(t.Context(), obs, c.n, policy, nil); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(head1, policy) {
+			t.Errorf("%v, %d rows: without values the logits are others", c.hidden, c.n)
+		}
 		whole, values := ac.Forward(c.n).Run(obs, c.n)
 		if !slices.Equal(head1, whole) || !slices.Equal(value1, values) {
 			t.Errorf("%v, %d rows: pieces compute something else than the whole batch", c.hidden, c.n)

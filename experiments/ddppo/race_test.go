@@ -1,0 +1,5 @@
+//go:build race
+
+package ddppo
+
+const raced = true
