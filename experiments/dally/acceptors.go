@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"clustergym/agents"
 	"clustergym/agents/checkpoint"
@@ -44,8 +45,8 @@ func modelMix() (profile.Mix, error) { return profile.Named("dally") }
 // acceptorConfig returns the run that trains an acceptor of offers in an order. A blind acceptor sees no run times; the
 // timers see none either.
 func acceptorConfig(s settings, ask string, seed int, blind bool) (config.Config, error) {
-	c, err := config.Decode("acceptor.yaml", acceptorYAML)
-	c.Env.Args = append(c.Env.Args, "ask="+ask)
+	c := s.Agent
+	c.Env.Args = append(slices.Clone(c.Env.Args), "ask="+ask)
 	if blind {
 		c.Env.Args = append(c.Env.Args, "estimates=none")
 	}
@@ -55,7 +56,7 @@ func acceptorConfig(s settings, ask string, seed int, blind bool) (config.Config
 	c.Train.ImitateSteps = min(c.Train.ImitateSteps, s.TrainSteps/2)
 	c.Train.EvalEvery = max(25_000, s.TrainSteps/20) // validating an agent that declines every offer takes long
 	c.Train.CheckpointEvery = c.Train.EvalEvery
-	return c, err
+	return c, nil
 }
 
 // acceptorCells returns the cells that train acceptors for DelayOffer-v1, and those that play all acceptors on the same test

@@ -44,9 +44,13 @@ func Run(ctx context.Context, s Study, opt Options) (*Report, error) {
 		opt.Now = time.Now
 	}
 	opt.Plan.Workers = max(1, opt.Plan.Workers)
+	opt.Plan.heard = new(heard)
 	cells, err := s.Cells(opt.Plan)
 	if err != nil {
 		return nil, err
+	}
+	if opt.Plan.Changes.some() && !opt.Plan.heard.asked {
+		return nil, mistake("experiment %s has no settings that can be changed", s.Name)
 	}
 	s.check(cells)
 	if opt.Only != "" && !slices.ContainsFunc(cells, func(c Cell) bool { return strings.HasPrefix(c.Key, opt.Only) }) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"clustergym/configs"
 )
 
 // Plan says how an experiment is to be run.
@@ -16,6 +18,10 @@ type Plan struct {
 	// Agents are trained agents that play beside the study's policies, for studies with PlaysAgents. They are never part of the
 	// recorded figures.
 	Agents []Agent
+	// Changes are what the user wants to be otherwise than in the study's experiment.yaml. Settings applies them.
+	Changes Changes
+
+	heard *heard // may be nil
 }
 
 // Agent is a trained agent that plays beside the policies of a study.
@@ -30,6 +36,32 @@ func (p Plan) Mode() string {
 		return "quick"
 	}
 	return "full"
+}
+
+// label returns what results.csv and expected.csv call a run: its form, "--data" with recorded workloads, and "--set" with
+// other settings than the recorded ones.
+func (p Plan) label() string {
+	label := p.Mode()
+	if p.Data != "" {
+		label += withData
+	}
+	if len(p.changed()) > 0 {
+		label += " --set"
+	}
+	return label
+}
+
+// withData ends the label of runs with recorded workloads.
+const withData = " --data"
+
+// changed returns the settings that are not the recorded ones.
+func (p Plan) changed() []configs.Change {
+	if p.heard == nil {
+		return nil
+	}
+	p.heard.mu.Lock()
+	defer p.heard.mu.Unlock()
+	return p.heard.changed
 }
 
 // SeedsOr returns the plan's number of seeds, or own if the plan has none.

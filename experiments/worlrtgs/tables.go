@@ -34,10 +34,10 @@ func tables(p study.Plan) []study.Table {
 	all := []study.Table{
 		{
 			Name: "all", Title: "Makespan over that of HEFT with insertion, all graphs", From: "plans", By: []string{"policy"}, Order: order, Keep: whole,
-			Columns: []study.Column{
+			Columns: study.Hide([]study.Column{
 				ratio, versus("heft"), versus("woa"), versus("rtgs"), versus("dras-like"),
 				{Title: "better than HEFT", Metric: "makespan_s", Stat: study.Wins, Versus: heft, Bare: true},
-			},
+			}, "vs dras-like", "better than HEFT"),
 			Notes: []string{"vs: mean over graphs of the difference in percent, negative = shorter, on the graphs that both planned; +heft = begins with HEFT's plan, at most sizes only."},
 		},
 		{
@@ -190,13 +190,14 @@ func claims(study.Plan) []study.Claim {
 
 // figures returns the drawings of the report.
 func figures(study.Plan) []study.Figure {
+	ours := []string{"worl-rtgs", "worl-rtgs+heft"}
 	return []study.Figure{
-		{Name: "makespan", Title: "Makespan over that of HEFT", X: "× HEFT", Kind: study.Bars, Series: func(r *study.Results) []study.Series {
+		{Name: "makespan", Title: "Makespan over that of HEFT", X: "× HEFT", Kind: study.Bars, Ours: ours, Sorted: true, Series: func(r *study.Results) []study.Series {
 			return r.Bars("all", "× HEFT", func(l map[string]string) bool { return l["policy"] != "random" })
 		}},
-		{Name: "optimum", Title: "Distance to the optimum", X: "%", Kind: study.Bars, Series: func(r *study.Results) []study.Series {
+		{Name: "optimum", Title: "Distance to the optimum", X: "%", Kind: study.Bars, Ours: ours, Sorted: true, Series: func(r *study.Results) []study.Series {
 			return r.Bars("optimum", "above the optimum %", func(l map[string]string) bool { return l["policy"] != "random" })
 		}},
-		{Name: "b", Title: "Sensitivity to b", X: "b", Y: "× HEFT", Series: func(r *study.Results) []study.Series { return r.Curves("b", "× HEFT", "b") }},
+		{Name: "b", Title: "Sensitivity to b", X: "b", Y: "× HEFT", Ours: ours, Series: func(r *study.Results) []study.Series { return r.Curves("b", "× HEFT", "b") }},
 	}
 }
