@@ -4,11 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
-	"clustergym/env/hindsight"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/study"
 	"clustergym/internal/par"
@@ -57,7 +54,7 @@ func (b *bestOf) rows(labels map[string]string) []study.Row {
 }
 
 // playHindsight plays many schedules on each test window and reports the best ones, by throughput and by JCT: what there is to
-// gain, which nobody could know before. Where no job can be stopped it also reports what a local search finds. rule is the tuned rule.
+// gain, which nobody could know before. rule is the tuned rule.
 func (s *settings) playHindsight(ctx context.Context, b *study.Bench, w *arena.World, st *stage, rule *heuristic.Config) ([]study.Row, error) {
 	cfg, err := s.config(st, nil, 1)
 	if err != nil {
@@ -100,27 +97,6 @@ func (s *settings) playHindsight(ctx context.Context, b *study.Bench, w *arena.W
 		}
 		out[i] = append(all.rows(labels(best)), orders.rows(labels(bestOrder))...)
 		b.Progress(int64(i), int64(n))
-		if st.Preempt {
-			return nil
-		}
-		base, err := heuristic.New(*rule)
-		if err != nil {
-			return err
-		}
-		place, err := cluster.NewPlacement("closest-b")
-		if err != nil {
-			return err
-		}
-		var m measure
-		_, err = hindsight.New(hindsight.Config{Tries: s.Hindsight.Tries}, place).Play(ctx, ep.Seed, base, func(ctx context.Context, sch sim.Scheduler, o sim.Observer) error {
-			m.begin(e) // the last play is the one that counts
-			return e.Simulate(ctx, ep, sch, o)
-		}, &m)
-		if err != nil {
-			return err
-		}
-		f := m.figures()
-		out[i] = append(out[i], f.rows(labels(searched))...)
 		return nil
 	})
 	var rows []study.Row

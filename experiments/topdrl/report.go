@@ -47,7 +47,7 @@ func (st *stage) first(metric string) study.Column {
 // it is better.
 func (st *stage) headroom(metric string) study.Column {
 	return study.Column{
-		Title: ofBest, Metric: metric, Stat: study.Behind, Format: one,
+		Title: ofBest, Metric: metric, Stat: study.Behind, Format: one, Bare: true,
 		Versus: map[string]string{"policy": st.reference()}, Start: map[string]string{"policy": best},
 	}
 }
@@ -72,7 +72,7 @@ func (st *stage) order() map[string][]string {
 	for _, name := range foreseen {
 		all = append(all, name+forecasting)
 	}
-	return map[string][]string{"policy": append(all, best, bestOrder, searched)}
+	return map[string][]string{"policy": append(all, best, bestOrder)}
 }
 
 // tables returns the tables of the report.
@@ -205,19 +205,23 @@ func (s *settings) figures() []study.Figure {
 	var all []study.Figure
 	for i := range s.Stages {
 		st := &s.Stages[i]
-		for _, x := range []struct{ table, title, metric string }{{"throughput", "Throughput", "throughput_jobs_per_h"}, {"jct", "JCT", "jct_h"}} {
+		for _, x := range []struct {
+			table, title, metric string
+			higher               bool
+		}{{"throughput", "Throughput", "throughput_jobs_per_h", true}, {"jct", "JCT", "jct_h", false}} {
 			column := st.against(x.metric)
 			all = append(all, study.Figure{
 				Name: x.table + "-" + st.Name, Title: x.title + " " + column.Title + ": " + st.Name, X: "difference in %, 95 % interval", Kind: study.Bars, Zero: true,
+				Ours: st.Agents, Sorted: true, Higher: x.higher,
 				Series: func(r *study.Results) []study.Series { return r.Bars(x.table+"-"+st.Name, column.Title, nil) },
 			})
 		}
 	}
 	return append(all, study.Figure{
-		Name: "gap", Title: "Placements against the best one", X: "excess communication cost in %", Kind: study.Bars, Zero: true,
+		Name: "gap", Title: "Placements against the best one", X: "excess communication cost in %", Kind: study.Bars, Zero: true, Ours: []string{"closest-b"}, Sorted: true,
 		Series: func(r *study.Results) []study.Series { return r.Bars("gap", "excess (%)", nil) },
 	}, study.Figure{
-		Name: "pick", Title: "GPUPick-v1: communication cost of the GPUs picked", X: "mean communication cost", Kind: study.Bars,
+		Name: "pick", Title: "GPUPick-v1: communication cost of the GPUs picked", X: "mean communication cost", Kind: study.Bars, Ours: pickers, Sorted: true,
 		Series: func(r *study.Results) []study.Series { return r.Bars("pick", "comm. cost", nil) },
 	})
 }

@@ -30,7 +30,6 @@ type settings struct {
 	Draws      int      `yaml:"draws"`      // plays of policies that draw at random
 	Hindsight  struct {
 		Noisy int `yaml:"noisy"` // noisy schedules of a window
-		Tries int `yaml:"tries"` // of the local search
 	} `yaml:"hindsight"`
 	Tune   tune.Settings `yaml:"tune"` // of the rules hold and index, and of their controls
 	Agents []agent       `yaml:"agents"`
@@ -89,7 +88,6 @@ func (s *settings) Validate() error {
 	l.Add(s.Validation >= 1, "validation", s.Validation, "1 or more")
 	l.Add(s.Draws >= 1, "draws", s.Draws, "1 or more")
 	l.Add(s.Hindsight.Noisy >= 3 && s.Hindsight.Noisy <= 1<<20, "hindsight.noisy", s.Hindsight.Noisy, "3 to 1048576 schedules: the first three are without noise")
-	l.Add(s.Hindsight.Tries >= 1 && s.Hindsight.Tries <= 1<<20, "hindsight.tries", s.Hindsight.Tries, "1 to 1048576")
 	t := s.tuning()
 	l.Join("tune", t.Validate())
 	names := map[string]bool{}
