@@ -120,6 +120,9 @@ func (s *settings) tables() []study.Table {
 		Name: "paper", From: "play", By: []string{"stage", "policy"},
 		Title: "Throughput of agents against baselines of the precursor, whose place in the paper have six that it does not name",
 		Keep: func(l map[string]string) bool {
+			if slices.ContainsFunc(s.Stages, func(st stage) bool { return st.Preempt && st.Name == l["stage"] }) {
+				return false
+			}
 			return l["policy"] == stronger || slices.ContainsFunc(six, func(r rule) bool { return r.name == l["policy"] })
 		},
 		Columns: []study.Column{vs("ppo", "throughput_jobs_per_h", "ppo vs it (%)"), vs("clone", "throughput_jobs_per_h", "clone vs it (%)"), {Title: "jobs/h", Metric: "throughput_jobs_per_h", Bare: true}},
