@@ -27,6 +27,9 @@ type Config struct {
 	Row       time.Duration `yaml:"row"`       // of a linear axis, on which 50 rows are the value 1
 
 	Forecast sched.Forecast `yaml:"forecast,omitempty"` // whether observations show the forecast of the job
+	// Table shows a row of numbers of each GPU, among them how far it is from those picked, instead of the fields busy and
+	// picked. A network can then score all GPUs with the same weights.
+	Table bool `yaml:"table,omitempty"`
 }
 
 // DefaultConfig returns the settings that published results use.

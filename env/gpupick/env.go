@@ -36,9 +36,7 @@ type Env struct {
 
 	queue  []sim.Job // waiting jobs in order of submit, from index head on
 	head   int
-	picked []cluster.GPU
-	taken  []bool  // by GPU: picked for the current job
-	onNode []int32 // GPUs picked by node
+	picks  *Picks // of the job at head
 	placed int
 	dec    sim.Decision
 	last   []cluster.GPU     // scratch of Pick
@@ -74,13 +72,12 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	if err := suits(c); err != nil {
 		return nil, err
 	}
-	e := &Env{
-		cfg: cfg, est: est, sim: s, view: s.View(), session: sched.NewSession(ID, s, w, part, cfg.Load),
-		taken: make([]bool, c.GPUs()), onNode: make([]int32, c.Nodes()),
-	}
+	e := &Env{cfg: cfg, est: est, sim: s, view: s.View(), session: sched.NewSession(ID, s, w, part, cfg.Load)}
 	if cfg.Forecast.Shown(est) {
 		e.seen = encode.NewForecasts(est, c.GPUs())
 	}
+	e.picks = newPicks(&e.cfg, est, c)
+	e.picks.seen = e.seen
 	e.spec = e.describe(c.GPUs())
 	e.shell = sched.NewShell(e.spec)
 	return e, nil
@@ -89,12 +86,8 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 func (e *Env) describe(gpus int) env.Spec {
 	inf := float32(math.Inf(1))
 	s := env.Spec{
-		ID: ID,
-		Obs: []env.Field{
-			{Name: "busy", Shape: []int{gpus}, High: 1, Unit: "fraction", Doc: "remaining time of the job on each GPU, by rack, machine and index: L(remaining)"},
-			{Name: "job", Shape: []int{2}, High: 1, Unit: "fraction", Doc: "the job whose GPUs are picked: L(e); n/M"},
-			{Name: "picked", Shape: []int{gpus}, High: 1, Unit: "one-hot", Doc: "1 for the GPUs picked for it so far"},
-		},
+		ID:     ID,
+		Obs:    e.picks.Fields(),
 		Action: env.ActionSpec{Sizes: []int{gpus + 1}},
 		Info: []env.Field{
 			{Name: "discount", High: 1, Unit: "fraction", Doc: "gamma: what the value after this step counts for"},
@@ -105,13 +98,6 @@ func (e *Env) describe(gpus int) env.Spec {
 			{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "last finish − first submit; at the end", Metric: true},
 		},
 		Solved: math.NaN(), NoOp: -1,
-	}
-	if e.seen != nil {
-		s.Obs[1].Shape[0] += encode.ForecastLen
-		s.Obs[1].Doc += "; " + encode.ForecastDoc
-	}
-	if e.cfg.TimeAxis == "linear" {
-		s.Obs[0].Doc = "remaining time of the job on each GPU, by rack, machine and index: clip(rows/50, 0, 1)"
 	}
 	if e.cfg.Idle {
 		s.NoOp, s.MaxSteps = gpus, e.cfg.MaxSteps
@@ -155,16 +141,14 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	if err != nil {
 		return err
 	}
-	e.est.Seed = ep.Seed
+	e.est.Seed, e.picks.est.Seed = ep.Seed, ep.Seed
 	if err := e.session.Start(); err != nil {
 		return err
 	}
-	e.queue, e.head, e.picked, e.placed = e.queue[:0], 0, e.picked[:0], 0
+	e.queue, e.head, e.placed = e.queue[:0], 0, 0
 	if e.seen != nil {
 		e.seen.Reset()
 	}
-	clear(e.taken)
-	clear(e.onNode)
 	e.closeness, e.cost, e.jct, e.wait, e.end = 0, 0, 0, 0, 0
 	p, err := e.session.Advance(ctx)
 	if err != nil {
@@ -174,6 +158,7 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	if err := e.run(ctx); err != nil {
 		return err
 	}
+	e.turn()
 	e.shell.Begin(named)
 	e.fill(ts, 0, 0, env.First)
 	return nil
@@ -215,29 +200,24 @@ func (e *Env) arrive(p *sim.Point) {
 	}
 }
 
-// legal reports whether GPU g can be picked for the next job.
-func (e *Env) legal(g cluster.GPU) bool {
-	c, r := e.view.Cluster(), e.view.Request(e.queue[e.head])
-	if e.taken[g] || c.GPUFree(g) < r.Milli {
-		return false
+// turn begins the picks of the next job.
+func (e *Env) turn() {
+	j := sim.Job(-1)
+	if e.head < len(e.queue) {
+		j = e.queue[e.head]
 	}
-	n := c.NodeOf(g)
-	return c.Room(n, r) > int(e.onNode[n]) // types, cores and memory
+	e.picks.Begin(e.view, j)
 }
 
 // mask marks the legal actions.
 func (e *Env) mask(dst []bool) {
-	clear(dst)
-	if e.head == len(e.queue) {
-		return
+	e.picks.Mask(dst)
+	if e.head < len(e.queue) {
+		dst[len(dst)-1] = e.mayIdle()
 	}
-	for g := range e.taken {
-		dst[g] = e.legal(cluster.GPU(g))
-	}
-	dst[len(e.taken)] = e.mayIdle()
 }
 
-func (e *Env) mayIdle() bool { return e.cfg.Idle && len(e.picked) == 0 && e.view.CanWait() }
+func (e *Env) mayIdle() bool { return e.cfg.Idle && len(e.picks.picked) == 0 && e.view.CanWait() }
 
 // Step implements env.Env.
 func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
@@ -249,7 +229,7 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 		return err
 	}
 	g := int(k)
-	if g == len(e.taken) && !e.mayIdle() || g < len(e.taken) && !e.legal(cluster.GPU(g)) {
+	if idle := len(e.picks.taken); g == idle && !e.mayIdle() || g < idle && !e.picks.Legal(cluster.GPU(g)) {
 		return e.shell.Masked(k)
 	}
 	from := e.view.Now()
@@ -274,35 +254,29 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 
 // step picks GPU g, or idles if g is the number of GPUs.
 func (e *Env) step(ctx context.Context, g int) (reward float64, err error) {
-	if g == len(e.taken) {
+	if g == len(e.picks.taken) {
 		if err := e.goOn(ctx); err != nil {
 			return 0, err
 		}
-		return 0, e.run(ctx)
+		err := e.run(ctx)
+		e.turn()
+		return 0, err
 	}
-	j := e.queue[e.head]
-	c := e.view.Cluster()
-	e.picked = append(e.picked, cluster.GPU(g))
-	e.taken[g] = true
-	e.onNode[c.NodeOf(cluster.GPU(g))]++
-	n := e.view.Request(j).GPUs
-	if len(e.picked) < n {
+	if !e.picks.Pick(cluster.GPU(g)) {
 		return 0, nil
 	}
-	cost, best, worst := c.Cost(e.picked), c.BestCost(n), c.WorstCost(n)
+	j := e.queue[e.head]
+	c, picked := e.view.Cluster(), e.picks.GPUs()
+	n := len(picked)
+	cost, best, worst := c.Cost(picked), c.BestCost(n), c.WorstCost(n)
 	if worst > best {
 		reward = 1 - (cost-best)/(worst-best)
 	}
 	e.dec.Op, e.dec.Job, e.dec.Until = sim.StartJob, j, 0
-	e.dec.GPUs = append(e.dec.GPUs[:0], e.picked...)
+	e.dec.GPUs = append(e.dec.GPUs[:0], picked...)
 	if err := e.sim.Apply(&e.dec); err != nil {
 		return 0, err
 	}
-	for _, p := range e.picked {
-		e.taken[p] = false
-		e.onNode[c.NodeOf(p)]--
-	}
-	e.picked = e.picked[:0]
 	e.head++
 	e.placed++
 	// Nothing can stop it or slow it down, so its end is known.
@@ -314,13 +288,15 @@ func (e *Env) step(ctx context.Context, g int) (reward float64, err error) {
 	e.wait += wait
 	e.jct += wait + runs
 	e.end = max(e.end, e.view.Now()+time.Duration(runs*1e9))
-	return reward, e.run(ctx)
+	err = e.run(ctx)
+	e.turn()
+	return reward, err
 }
 
 // fill fills the time step.
 func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
 	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
-	e.encode(ts.Obs)
+	e.picks.Encode(ts.Obs)
 	e.mask(ts.Mask)
 	nan := math.NaN()
 	for i := range ts.Info {
@@ -333,45 +309,6 @@ func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind
 		if kind.Last() {
 			ts.Info[InfoJCT], ts.Info[InfoWait], ts.Info[InfoMakespan] = e.jct/n, e.wait/n, e.end.Seconds()
 		}
-	}
-}
-
-func (e *Env) encode(dst []float32) {
-	clear(dst)
-	gpus := len(e.taken)
-	size := e.spec.Obs[1].Shape[0]
-	busy, job, picked := dst[:gpus], dst[gpus:gpus+size], dst[gpus+size:]
-	blind := e.est.Mode == sim.EstimateNone
-	for _, j := range e.view.Running() {
-		ran := e.view.Ran(j)
-		left := float64(ran)
-		if !blind {
-			left = float64(e.est.Left(e.view, j))
-		}
-		x := encode.L(left)
-		if e.cfg.TimeAxis == "linear" {
-			x = float32(min(1, max(0, left/float64(e.cfg.Row)/50)))
-		}
-		for _, g := range e.view.GPUs(j) {
-			busy[g] = max(busy[g], x) // a shared GPU shows its longest job
-		}
-	}
-	if e.head < len(e.queue) {
-		j := e.queue[e.head]
-		t := e.view.Trace(j)
-		known := float64(e.view.Now() - t.Submit)
-		if !blind {
-			known = float64(e.est.Of(e.view, j))
-		}
-		job[0] = encode.L(known)
-		job[1] = float32(min(1, float64(e.view.Request(j).GPUs)/float64(e.cfg.MaxGPUs)))
-		if e.seen != nil {
-			e.seen.Count(e.view)
-			e.seen.Encode(job[2:], e.view, j)
-		}
-	}
-	for _, g := range e.picked {
-		picked[g] = 1
 	}
 }
 

@@ -21,12 +21,12 @@ func (e *Env) FrameRate() int { return sched.FrameRate }
 func (e *Env) Paint(dst *image.RGBA) error {
 	return e.shell.Paint(dst, func(c *paint.Canvas) {
 		x := sched.Scene{
-			View: e.view, Second: sched.Counts(e.view, e.session.Len()), Marked: e.picked,
+			View: e.view, Second: sched.Counts(e.view, e.session.Len()), Marked: e.picks.picked,
 			Estimate: func(j sim.Job) time.Duration { return e.est.Of(e.view, j) },
 		}
 		if e.head < len(e.queue) {
 			x.Asked = e.queue[e.head : e.head+1]
-			x.Note = fmt.Sprintf("pick %d", e.view.Request(x.Asked[0]).GPUs-len(e.picked))
+			x.Note = fmt.Sprintf("pick %d", e.view.Request(x.Asked[0]).GPUs-len(e.picks.picked))
 		}
 		e.shell.Draw(c, &x)
 	})

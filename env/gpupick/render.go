@@ -17,7 +17,7 @@ func (e *Env) Render(w io.Writer, mode string) error {
 		fmt.Fprintf(b, "%s, %d of %d jobs placed\n%s", e.shell.Headline(), e.placed, e.session.Len(), sched.Picture(e.view))
 		if e.head < len(e.queue) {
 			j := e.queue[e.head]
-			b.WriteString("next  " + sched.JobLine(e.view, j, e.est.Of(e.view, j), fmt.Sprintf("picked %v", e.picked)))
+			b.WriteString("next  " + sched.JobLine(e.view, j, e.est.Of(e.view, j), fmt.Sprintf("picked %v", e.picks.picked)))
 		}
 	})
 }

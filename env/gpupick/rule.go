@@ -47,19 +47,19 @@ func NewRule(name string, e *Env) (*sched.Actor, error) {
 // else the first legal GPU.
 func (e *Env) Pick(rule cluster.Placement) (cluster.GPU, error) {
 	n := e.view.Request(e.queue[e.head]).GPUs
-	if k := len(e.picked); k == 0 || len(e.last) != n || !slices.Equal(e.last[:k], e.picked) {
+	if k := len(e.picks.picked); k == 0 || len(e.last) != n || !slices.Equal(e.last[:k], e.picks.picked) {
 		var ok bool
 		if e.last, ok = rule.Place(e.view.Cluster(), e.view.Request(e.queue[e.head]), e.last); !ok {
 			return 0, fmt.Errorf("%s: placement %s finds no place for a job that fits", ID, rule.Name())
 		}
 	}
 	for _, g := range e.last {
-		if e.legal(g) {
+		if e.picks.Legal(g) {
 			return g, nil
 		}
 	}
-	for g := range e.taken {
-		if e.legal(cluster.GPU(g)) {
+	for g := range e.picks.taken {
+		if e.picks.Legal(cluster.GPU(g)) {
 			return cluster.GPU(g), nil
 		}
 	}

@@ -137,6 +137,7 @@ var scheduling = []*Descriptor{
 		Keys: map[string][2]string{
 			"gamma": {"above 0, up to 1", "discount of a step"},
 			"idle":  {"true or false", "whether the agent may let a job wait"},
+			"table": {"true or false", "a row of numbers of each GPU instead of the fields busy and picked"},
 		},
 		Cut: func(s Settings) sched.Taken {
 			c := s.(*gpupick.Config)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"clustergym/agents/train"
@@ -15,80 +16,213 @@ import (
 	"clustergym/experiments/run"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/study"
+	"clustergym/experiments/tune"
 )
 
-// cells returns the study's units of work: for each stage the trainings and the plays of its test windows, then the gaps of
-// placements and GPUPick-v1.
+// cells returns the study's units of work: GPUPick-v1, whose agents also place the jobs of the stages; for each stage the search for
+// weights of rules, the trainings and the plays of its test windows; and the gaps of placements.
 func (s *settings) cells() ([]study.Cell, error) {
-	var all []study.Cell
+	all, err := s.pickCells()
+	if err != nil {
+		return nil, err
+	}
 	for i := range s.Stages {
-		st := &s.Stages[i]
-		_, digest, err := traceOf(st)
+		own, err := s.stageCells(&s.Stages[i])
 		if err != nil {
 			return nil, err
 		}
-		world := sync.OnceValues(func() (*arena.World, error) {
-			cfg, err := s.config(st, st.agents()[0], 1)
-			if err != nil {
-				return nil, err
-			}
-			return arena.NewWorld(&cfg)
-		})
-		for _, agent := range st.agents() {
-			for k := range s.Seeds {
-				seed := uint64(k + 1)
-				cfg, err := s.config(st, agent, seed)
-				if err != nil {
-					return nil, err
-				}
-				text, err := configs.Encode(&cfg)
-				if err != nil {
-					return nil, err
-				}
-				name := fmt.Sprintf("%s/%s/seed-%d", st.Name, agent, seed)
-				train := "train/" + name
-				input := map[string]any{"method": method, "config": string(text), "digest": digest}
-				all = append(all, study.Cell{Key: train, Input: input, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-					w, err := world()
-					if err != nil {
-						return nil, err
-					}
-					return trainIn(ctx, b, cfg, w)
-				}})
-				input = map[string]any{"method": method, "windows": s.Windows, "variants": variants}
-				all = append(all, study.Cell{Key: "play/" + name, Input: input, After: []string{train}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-					w, err := world()
-					if err != nil {
-						return nil, err
-					}
-					return s.playAgent(ctx, b, w, st, agent, seed, b.WorkOf(train))
-				}})
-			}
-		}
-		cfg, err := s.config(st, st.agents()[0], 1)
-		if err != nil {
-			return nil, err
-		}
-		cfg.Train.Steps = 1 // only trainings use the steps; a fixed value keeps the input the same
-		text, err := configs.Encode(&cfg)
-		if err != nil {
-			return nil, err
-		}
-		input := map[string]any{"method": method, "config": string(text), "digest": digest, "draws": s.Draws, "rules": fmt.Sprint(st.rules())}
-		all = append(all, study.Cell{Key: "play/" + st.Name + "/rules", Input: input, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-			w, err := world()
-			if err != nil {
-				return nil, err
-			}
-			return s.playRules(ctx, b, w, st)
-		}})
+		all = append(all, own...)
 	}
 	for _, name := range []string{"topdrl-2x4x4", "topdrl-4x8x4"} {
 		input := map[string]any{"method": method, "states": s.Gap.States, "placements": gapPlacements}
 		all = append(all, study.Cell{Key: "gap/" + name, Input: input, Run: func(context.Context, *study.Bench) ([]study.Row, error) { return measureGap(name, s.Gap.States) }})
 	}
-	picks, err := s.pickCells()
-	return append(all, picks...), err
+	return all, nil
+}
+
+// tuned is a search for the weights of a rule on a stage's training part.
+type tuned struct {
+	name string
+	set  []string // where it begins
+	only []string // the weights that move; none = all
+}
+
+// searches returns what is tuned on a stage: the rule that agents imitate, and a control with as many tries, an order alone: hold
+// without holding anything back, or SRTF with a weight of GPUs and one of how unsure forecasts are.
+func (st *stage) searches() []tuned {
+	if st.Preempt {
+		return []tuned{{name: "index"}, {"index-width", []string{"eval.index.left=1"}, []string{"width", "spread"}}}
+	}
+	return []tuned{{name: "hold"}, {"order-alone", []string{"eval.hold.base=-1000000"}, []string{"width", "spread"}}}
+}
+
+// stageCells returns the cells of a stage.
+func (s *settings) stageCells(st *stage) ([]study.Cell, error) {
+	cfg, err := s.config(st, nil, 1)
+	if err != nil {
+		return nil, err
+	}
+	_, digest, err := traceOf(st)
+	if err != nil {
+		return nil, err
+	}
+	text, err := encode(cfg, false)
+	if err != nil {
+		return nil, err
+	}
+	world := sync.OnceValues(func() (*arena.World, error) { return arena.NewWorld(&cfg) })
+	// A cell computes its rows on the stage's workload.
+	on := func(key string, more map[string]any, after []string, compute func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error)) study.Cell {
+		input := map[string]any{"method": method, "config": text, "digest": digest}
+		for k, v := range more {
+			input[k] = v
+		}
+		return study.Cell{Key: key, Input: input, After: after, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+			w, err := world()
+			if err != nil {
+				return nil, err
+			}
+			return compute(ctx, b, w)
+		}}
+	}
+	var all []study.Cell
+	for _, t := range st.searches() {
+		all = append(all, s.tuneCells(st, t, on)...)
+	}
+	for _, name := range st.Agents {
+		a := s.agent(name)
+		seeds := s.Seeds
+		if a.Seeds > 0 {
+			seeds = min(seeds, a.Seeds)
+		}
+		for k := range seeds {
+			own, err := s.agentCells(st, a, uint64(k+1), on)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, own...)
+		}
+	}
+	teacher := "tune/" + st.Name + "/" + st.searches()[0].name
+	rules := map[string]any{"draws": s.Draws, "rules": fmt.Sprint(selectors, placements, others, stoppers, stoppersInSlots, foreseen)}
+	all = append(all,
+		on("play/"+st.Name+"/rules", rules, nil, func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
+			return s.playRules(ctx, b, w, st)
+		}),
+		on("play/"+st.Name+"/hindsight", map[string]any{"hindsight": s.Hindsight}, []string{teacher}, func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
+			found, err := weightsIn(b.WorkOf(teacher), &cfg)
+			if err != nil {
+				return nil, err
+			}
+			own := cfg
+			found.Give(&own.Eval)
+			r, err := own.Rival(found.Policy)
+			if err != nil {
+				return nil, err
+			}
+			return s.playHindsight(ctx, b, w, st, &r.Sched)
+		}))
+	if st.Placed {
+		for k := range s.Pick.Seeds {
+			train := pickTraining(sharing, k+1)
+			all = append(all, on(fmt.Sprintf("play/%s/placed/seed-%d", st.Name, k+1), nil, []string{train}, func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
+				return s.playPlaced(ctx, b, w, st, uint64(k+1), b.WorkOf(train))
+			}))
+		}
+	}
+	return all, nil
+}
+
+// maker makes a cell of a stage.
+type maker func(key string, more map[string]any, after []string, compute func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error)) study.Cell
+
+// tuneCells returns the search for t's weights and what plays them.
+func (s *settings) tuneCells(st *stage, t tuned, on maker) []study.Cell {
+	key := "tune/" + st.Name + "/" + t.name
+	with := func() (config.Config, error) {
+		cfg, err := s.config(st, nil, 1)
+		for _, set := range t.set {
+			if err == nil {
+				err = configs.Set(&cfg, set)
+			}
+		}
+		return cfg, err
+	}
+	more := map[string]any{"tune": s.tuning(), "set": strings.Join(t.set, " "), "only": strings.Join(t.only, " ")}
+	return []study.Cell{
+		on(key, more, nil, func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
+			cfg, err := with()
+			if err != nil {
+				return nil, err
+			}
+			how := s.tuning()
+			how.Only = t.only
+			_, _, err = tune.Run(ctx, cfg, tune.Options{
+				Settings: how, Workers: b.Workers, Dir: b.Work(), World: inWorld(w, &cfg),
+				Tick: func(done, all int) { b.Progress(int64(done), int64(all)) }, Saved: b.Saved,
+			})
+			return nil, err
+		}),
+		on("play/"+st.Name+"/tuned/"+t.name, more, []string{key}, func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
+			cfg, err := with()
+			if err != nil {
+				return nil, err
+			}
+			found, err := weightsIn(b.WorkOf(key), &cfg)
+			if err != nil {
+				return nil, err
+			}
+			found.Give(&cfg.Eval)
+			rows, err := s.playRival(ctx, b, w, st, &cfg, found.Policy, t.name)
+			if err != nil || len(t.only) > 0 {
+				return rows, err
+			}
+			own, err := s.playRival(ctx, b, w, st, &cfg, found.Policy+"@slots", t.name+"@slots")
+			return append(rows, own...), err
+		}),
+	}
+}
+
+// weightsIn returns the weights that a search in a folder has found for cfg.
+func weightsIn(dir string, cfg *config.Config) (tune.Weights, error) {
+	w := tune.Weights{Policy: tune.Fits(cfg)}
+	return tune.Read(w.Policy, filepath.Join(dir, w.File()))
+}
+
+// agentCells returns a training of an agent and what plays it.
+func (s *settings) agentCells(st *stage, a *agent, seed uint64, on maker) ([]study.Cell, error) {
+	cfg, err := s.config(st, a, seed)
+	if err != nil {
+		return nil, err
+	}
+	text, err := encode(cfg, true)
+	if err != nil {
+		return nil, err
+	}
+	key := fmt.Sprintf("train/%s/%s/seed-%d", st.Name, a.Name, seed)
+	var after []string
+	taught := "" // where the weights of its teacher are
+	if a.Imitate != "" {
+		taught = "tune/" + st.Name + "/" + strings.TrimSuffix(a.Imitate, "@slots")
+		after = []string{taught}
+	}
+	return []study.Cell{
+		on(key, map[string]any{"config": text}, after, func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
+			own := cfg
+			if taught != "" {
+				found, err := weightsIn(b.WorkOf(taught), &cfg)
+				if err != nil {
+					return nil, err
+				}
+				found.Give(&own.Eval)
+			}
+			return trainIn(ctx, b, own, inWorld(w, &own))
+		}),
+		on(fmt.Sprintf("play/%s/%s/seed-%d", st.Name, a.Name, seed), map[string]any{"config": text, "variants": variants, "first": st.Agents[0]}, []string{key},
+			func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
+				return s.playAgent(ctx, b, w, st, a, seed, filepath.Join(b.WorkOf(key), "run"))
+			}),
+	}, nil
 }
 
 // trainIn trains cfg in the cell's folder. A training that was interrupted there continues. w may be nil.

@@ -85,25 +85,40 @@ func (m *measure) pass(now time.Duration) {
 	}
 }
 
-// rows returns the window's figures.
-func (m *measure) rows(labels map[string]string) []study.Row {
+// figures are those of one window.
+type figures struct {
+	throughput, work, running              float64 // by which tables of throughput judge
+	jct, wait, makespan, cost, close, wide float64
+}
+
+// figures returns the window's figures.
+func (m *measure) figures() figures {
 	s := m.Summary(0, 0)
 	span := (m.last - m.win.Begin).Seconds()
+	return figures{
+		throughput: float64(m.finished) / span * 3600, work: m.work / (float64(m.win.GPUs) * span), running: m.held / s.Makespan,
+		jct: s.JCT.Mean / 3600, wait: s.Wait.Mean / 3600, wide: s.JCT.P99 / 3600, makespan: s.Makespan / 3600,
+		cost: m.cost / float64(m.starts), close: m.close / float64(max(1, m.gangs)),
+	}
+}
+
+// rows returns the figures as rows. Tables of shares of the headroom want a JCT that is higher where it is better.
+func (f *figures) rows(labels map[string]string) []study.Row {
 	var rows []study.Row
 	for _, x := range []struct {
 		metric string
 		value  float64
 	}{
-		{"throughput_jobs_per_h", float64(m.finished) / span * 3600},
-		{"finished_work_share", m.work / (float64(m.win.GPUs) * span)},
-		{"running_jobs", m.held / s.Makespan},
-		{"jct_h", s.JCT.Mean / 3600},
-		{"wait_h", s.Wait.Mean / 3600},
-		{"makespan_h", s.Makespan / 3600},
-		{"comm_cost", m.cost / float64(m.starts)},
-		{"closeness", m.close / float64(max(1, m.gangs))},
+		{"throughput_jobs_per_h", f.throughput}, {"finished_work_share", f.work}, {"running_jobs", f.running},
+		{"jct_h", f.jct}, {"minus_jct_h", -f.jct}, {"jct_p99_h", f.wide}, {"wait_h", f.wait}, {"makespan_h", f.makespan}, {"comm_cost", f.cost}, {"closeness", f.close},
 	} {
 		rows = append(rows, study.Row{Table: "play", Labels: labels, Metric: x.metric, Value: x.value})
 	}
 	return rows
+}
+
+// with returns f with the figures by which tables of throughput judge taken from t.
+func (f figures) with(t figures) figures {
+	f.throughput, f.work, f.running = t.throughput, t.work, t.running
+	return f
 }

@@ -7,27 +7,50 @@ import (
 	"path/filepath"
 
 	"clustergym/agents"
-	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/cluster"
 	"clustergym/env/gpupick"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/study"
+	"clustergym/experiments/workload"
 	"clustergym/internal/rng"
 )
 
-// pickConfig returns the run that learns GPUPick-v1: the precursor's network and settings of PPO, but three hundred times its
-// learning rate for a thousandth of its steps.
-func (s *settings) pickConfig(seed uint64) config.Config {
+// The agents of GPUPick-v1. picker is the precursor's: its network sees a number of every GPU, and must find out which of them are
+// neighbours. sharing scores every GPU with the same weights, from numbers that say how far it is from those picked. distances is in
+// between: the precursor's network, which sees these numbers.
+const (
+	picker    = "gpupick-ppo"
+	distances = "gpupick-distances"
+	sharing   = "gpupick-shared"
+)
+
+var pickers = []string{sharing, distances, picker}
+
+// pickConfig returns the run that learns GPUPick-v1. picker and distances have the precursor's network and settings of PPO, but
+// three hundred times its learning rate for a thousandth of its steps; sharing those of the preset gpupick-table.
+func (s *settings) pickConfig(name string, seed uint64) (config.Config, error) {
 	c := config.For(gpupick.ID)
+	switch name {
+	case sharing:
+		var err error
+		if c, err = config.Preset("gpupick-table"); err != nil {
+			return c, err
+		}
+	default:
+		c.PPO.Steps, c.PPO.Epochs, c.PPO.Minibatches, c.PPO.Gamma, c.PPO.EntCoef, c.PPO.LR = 64, 10, 4, .99, .005, 3e-4
+		c.PPO.Network.Hidden = []int{128, 256, 256}
+		c.Train.Envs = 128
+		c.Edit().(*gpupick.Config).Table = name == distances
+	}
 	c.Name, c.Agent, c.Seed = "gpupick", "ppo", seed
-	c.Env.Args = []string{"trace.synth.profile=proximity", fmt.Sprintf("trace.synth.jobs=%d", s.Pick.Jobs), fmt.Sprintf("trace.seed=%d", s.Pick.Seed)}
-	c.PPO.Steps, c.PPO.Epochs, c.PPO.Minibatches, c.PPO.Gamma, c.PPO.EntCoef, c.PPO.LR = 64, 10, 4, .99, .005, 3e-4
-	c.PPO.Network.Hidden = []int{128, 256, 256}
-	c.Train.Envs, c.Train.Steps, c.Train.LogEvery, c.Train.EvalEvery, c.Train.CheckpointEvery = 128, s.Pick.Steps, s.Pick.Steps/4, s.Pick.Steps/4, s.Pick.Steps/4
-	c.Eval.Validation, c.Eval.Choose = 30, "return"
-	return c
+	c.Trace = workload.DefaultTraceConfig()
+	c.Trace.Synth.Profile, c.Trace.Synth.Jobs, c.Trace.Seed = "proximity", s.Pick.Jobs, s.Pick.Seed
+	every := s.Pick.Steps / 4
+	c.Train.Steps, c.Train.LogEvery, c.Train.EvalEvery, c.Train.CheckpointEvery = s.Pick.Steps, every, every, every
+	c.Eval.Validation, c.Eval.Choose = 30, "mean" // of communication costs, which the table reports
+	return c, c.Validate()
 }
 
 // player plays an episode of GPUPick-v1 to its end and returns the last info.
@@ -37,42 +60,48 @@ type player func(ctx context.Context, ep env.Episode) (info []float64, err error
 func (s *settings) pickCells() ([]study.Cell, error) {
 	var all []study.Cell
 	play := map[string]any{"method": method, "pick": s.Pick}
-	for k := range s.Pick.Seeds {
-		cfg := s.pickConfig(uint64(k + 1))
-		if err := cfg.Validate(); err != nil {
-			return nil, err
+	for _, agent := range s.Pick.Agents {
+		for k := range s.Pick.Seeds {
+			cfg, err := s.pickConfig(agent, uint64(k+1))
+			if err != nil {
+				return nil, err
+			}
+			text, err := encode(cfg, true)
+			if err != nil {
+				return nil, err
+			}
+			train := pickTraining(agent, k+1)
+			all = append(all, study.Cell{Key: train, Input: map[string]any{"method": method, "config": text}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+				return trainIn(ctx, b, cfg, nil)
+			}})
+			key := fmt.Sprintf("play/pick/%s/seed-%d", agent, k+1)
+			all = append(all, study.Cell{Key: key, Input: play, After: []string{train}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+				return s.playPick(ctx, cfg, fmt.Sprint(k+1), agent, func(e *gpupick.Env) (player, error) {
+					c, err := arena.OpenCheckpoint(filepath.Join(b.WorkOf(train), "run"), e.Spec())
+					if err != nil {
+						return nil, err
+					}
+					p, err := arena.NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
+					if err != nil {
+						return nil, err
+					}
+					agent := agents.NewPlayer(e, p)
+					return func(ctx context.Context, ep env.Episode) ([]float64, error) {
+						_, _, err := agent.Play(ctx, ep, rng.Stream(ep.Seed, "eval/act"))
+						return agent.TimeStep().Info, err
+					}, nil
+				})
+			}})
 		}
-		text, err := configs.Encode(&cfg)
-		if err != nil {
-			return nil, err
-		}
-		name := fmt.Sprintf("pick/seed-%d", k+1)
-		train := "train/" + name
-		all = append(all, study.Cell{Key: train, Input: map[string]any{"method": method, "config": string(text)}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-			return trainIn(ctx, b, cfg, nil)
-		}})
-		all = append(all, study.Cell{Key: "play/" + name, Input: play, After: []string{train}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-			return s.playPick(ctx, cfg, fmt.Sprint(k+1), "gpupick-ppo", func(e *gpupick.Env) (player, error) {
-				c, err := arena.OpenCheckpoint(filepath.Join(b.WorkOf(train), "run"), e.Spec())
-				if err != nil {
-					return nil, err
-				}
-				p, err := arena.NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
-				if err != nil {
-					return nil, err
-				}
-				agent := agents.NewPlayer(e, p)
-				return func(ctx context.Context, ep env.Episode) ([]float64, error) {
-					_, _, err := agent.Play(ctx, ep, rng.Stream(ep.Seed, "eval/act"))
-					return agent.TimeStep().Info, err
-				}, nil
-			})
-		}})
 	}
 	all = append(all, study.Cell{Key: "play/pick/rules", Input: play, Run: func(ctx context.Context, _ *study.Bench) ([]study.Row, error) {
 		var rows []study.Row
-		for _, name := range append([]string{"optimal"}, gapPlacements...) {
-			own, err := s.playPick(ctx, s.pickConfig(1), "", name, func(e *gpupick.Env) (player, error) {
+		cfg, err := s.pickConfig(picker, 1)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range append([]string{"optimal", "rack"}, gapPlacements...) {
+			own, err := s.playPick(ctx, cfg, "", name, func(e *gpupick.Env) (player, error) {
 				rule, err := cluster.NewPlacement(name)
 				if err != nil {
 					return nil, err
@@ -95,6 +124,11 @@ func (s *settings) pickCells() ([]study.Cell, error) {
 		return rows, nil
 	}})
 	return all, nil
+}
+
+// pickTraining returns the key of the cell that trains an agent of GPUPick-v1.
+func pickTraining(agent string, seed int) string {
+	return fmt.Sprintf("train/pick/%s/seed-%d", agent, seed)
 }
 
 // playPick plays the test windows of GPUPick-v1 with the player that policy makes. seed labels the rows; "" = no label.

@@ -5,14 +5,16 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"clustergym/agents"
+	"clustergym/agents/checkpoint"
+	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/heuristic"
-	"clustergym/env/jobselect"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/experiments/arena"
+	"clustergym/experiments/config"
 	"clustergym/experiments/study"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
@@ -24,117 +26,267 @@ func testEpisode(i int) env.Episode {
 	return env.Episode{Seed: env.EpisodeSeed(rng.Hash("topdrl/windows"), i), Window: i}
 }
 
-// playAgent plays a trained agent greedily on the test windows. In a whole stage it plays them with every placement of
-// variants.
-func (s *settings) playAgent(ctx context.Context, b *study.Bench, w *arena.World, st *stage, agent string, seed uint64, work string) ([]study.Row, error) {
-	n := min(s.Windows, w.Count(traces.Test))
-	tried := []string{"closest-b"}
-	if st.Whole {
-		tried = variants
-	}
-	type game struct {
-		placement string
-		window    int
-	}
-	var games []game
-	for _, p := range tried {
-		for i := range n {
-			games = append(games, game{p, i})
-		}
-	}
-	out := make([][]study.Row, len(games))
-	err := par.For(ctx, b.Workers, len(games), func(_, i int) error {
-		g := games[i]
-		own, cfg := *w, *w.Settings.(*jobselect.Config)
-		cfg.Placement, own.Settings = g.placement, &cfg
-		e, err := own.JobSelect(traces.Test, 1)
+// contestant plays windows: through the slots by act, or in the agent's place by sch. Each worker makes one of its own.
+type contestant struct {
+	act  func(e *sched.Env) (agents.Policy, error)
+	sch  func() (heuristic.Policy, error)
+	wrap func(heuristic.Policy) (sim.Scheduler, error) // nil = sch plays as it is
+}
+
+// made is a contestant of one worker.
+type made struct {
+	player *agents.Player
+	policy heuristic.Policy
+	sch    sim.Scheduler
+}
+
+func (c *contestant) make(e *sched.Env) (*made, error) {
+	if c.act != nil {
+		p, err := c.act(e)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		c, err := arena.OpenCheckpoint(filepath.Join(work, "run"), e.Spec())
-		if err != nil {
-			return err
+		return &made{player: agents.NewPlayer(e, p)}, nil
+	}
+	p, err := c.sch()
+	if err != nil {
+		return nil, err
+	}
+	m := &made{policy: p, sch: p}
+	if c.wrap != nil {
+		m.sch, err = c.wrap(p)
+	}
+	return m, err
+}
+
+// play plays c on the first n windows of part and returns its figures. Draws of a schedule follow draw.
+func (c *contestant) play(ctx context.Context, b *study.Bench, w *arena.World, part traces.Part, n, draw int) ([]figures, error) {
+	type bench struct { // a worker's
+		env *sched.Env
+		*made
+	}
+	benches := make([]bench, max(1, b.Workers))
+	n = min(n, w.Count(part))
+	out := make([]figures, n)
+	err := par.For(ctx, b.Workers, n, func(worker, i int) (err error) {
+		h := &benches[worker]
+		if h.env == nil {
+			if h.env, err = w.JobSelect(part, 1); err != nil {
+				return err
+			}
+			if h.made, err = c.make(h.env); err != nil {
+				return err
+			}
 		}
-		p, err := arena.NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
-		if err != nil {
-			return err
-		}
+		ep := testEpisode(i)
 		var m measure
-		m.begin(e)
-		e.Watch(&m)
-		ep := testEpisode(g.window)
-		if _, _, err := agents.NewPlayer(e, p).Play(ctx, ep, rng.Stream(ep.Seed, "eval/act")); err != nil {
-			return fmt.Errorf("window %d: %w", g.window, err)
+		m.begin(h.env)
+		if h.player != nil {
+			h.env.Watch(&m)
+			_, _, err = h.player.Play(ctx, ep, rng.Stream(ep.Seed, "eval/act"))
+		} else {
+			h.policy.Reseed(rng.At(ep.Seed, uint64(draw)))
+			err = h.env.Simulate(ctx, ep, h.sch, &m)
 		}
-		name := "topdrl-" + agent
-		if g.placement != "closest-b" {
-			name += " + " + g.placement
+		if err != nil {
+			return fmt.Errorf("window %d: %w", i, err)
 		}
-		out[i] = m.rows(map[string]string{"stage": st.Name, "policy": name, "window": fmt.Sprint(g.window), "seed": fmt.Sprint(seed)})
-		b.Progress(int64(i), int64(len(games)))
+		out[i] = m.figures()
 		return nil
 	})
-	return slices.Concat(out...), err
+	return out, err
+}
+
+// opened returns the policy of a checkpoint as a contestant.
+func opened(dir string) *contestant {
+	return &contestant{act: func(e *sched.Env) (agents.Policy, error) {
+		c, err := arena.OpenCheckpoint(dir, e.Spec())
+		if err != nil {
+			return nil, err
+		}
+		return arena.NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
+	}}
+}
+
+// choice is the directories of the checkpoints that are best on validation windows.
+type choice struct{ throughput, jct string }
+
+// choose plays the checkpoints of a run on validation windows, and chooses one for tables of throughput and one for all others: by
+// what the tables report.
+func (s *settings) choose(ctx context.Context, b *study.Bench, w *arena.World, run string) (c choice, err error) {
+	root := filepath.Join(run, "checkpoints")
+	steps, err := checkpoint.List(root)
+	if err != nil {
+		return c, err
+	}
+	most, least := 0.0, 0.0
+	for _, step := range steps {
+		dir := checkpoint.Dir(root, step)
+		got, err := opened(dir).play(ctx, b, w, traces.Validation, s.Validation, 0)
+		if err != nil {
+			return c, err
+		}
+		throughput, jct := 0.0, 0.0
+		for i := range got {
+			throughput, jct = throughput+got[i].throughput, jct+got[i].jct
+		}
+		if c.throughput == "" || throughput > most {
+			c.throughput, most = dir, throughput
+		}
+		if c.jct == "" || jct < least {
+			c.jct, least = dir, jct
+		}
+	}
+	if c.jct == "" {
+		return c, fmt.Errorf("topdrl: %s has no checkpoints", run)
+	}
+	return c, nil
+}
+
+// playAgent plays a trained agent greedily on the test windows. The first agent of a stage without stops also plays with each of
+// variants.
+func (s *settings) playAgent(ctx context.Context, b *study.Bench, w *arena.World, st *stage, a *agent, seed uint64, run string) ([]study.Row, error) {
+	cfg, err := s.config(st, a, seed)
+	if err != nil {
+		return nil, err
+	}
+	own := inWorld(w, &cfg)
+	c, err := s.choose(ctx, b, own, run)
+	if err != nil {
+		return nil, err
+	}
+	labels := func(name string, window int) map[string]string {
+		return map[string]string{"stage": st.Name, "policy": name, "window": fmt.Sprint(window), "seed": fmt.Sprint(seed)}
+	}
+	on := func(w *arena.World, dir string) ([]figures, error) {
+		return opened(dir).play(ctx, b, w, traces.Test, s.Windows, 0)
+	}
+	got, err := on(own, c.jct)
+	if err != nil {
+		return nil, err
+	}
+	other := got
+	if c.throughput != c.jct {
+		if other, err = on(own, c.throughput); err != nil {
+			return nil, err
+		}
+	}
+	var rows []study.Row
+	for i := range got {
+		f := got[i].with(other[i])
+		rows = append(rows, f.rows(labels(a.Name, i))...)
+	}
+	if !st.Placed || a.Name != st.Agents[0] {
+		return rows, nil
+	}
+	for _, place := range variants {
+		cfg := *cfg.Env.JobSelect()
+		cfg.Placement = place
+		placed := *own
+		placed.Settings = &cfg
+		got, err := on(&placed, c.jct)
+		if err != nil {
+			return nil, err
+		}
+		for i := range got {
+			rows = append(rows, got[i].rows(labels(a.Name+" + "+place, i))...)
+		}
+	}
+	return rows, nil
 }
 
 // playRules plays the rules of a stage on the test windows.
 func (s *settings) playRules(ctx context.Context, b *study.Bench, w *arena.World, st *stage) ([]study.Row, error) {
-	n := min(s.Windows, w.Count(traces.Test))
-	type game struct {
-		rule         rule
-		draw, window int
+	cfg, err := s.config(st, nil, 1)
+	if err != nil {
+		return nil, err
 	}
-	var games []game
-	for _, r := range st.rules() {
+	rules, err := st.rules(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	knowing, foreseeing := inWorld(w, &cfg), inWorld(w, &cfg)
+	forecast := *cfg.Env.JobSelect()
+	forecast.Estimates = "history"
+	foreseeing.Settings = &forecast
+	var rows []study.Row
+	for _, r := range rules {
+		in := knowing
+		if r.forecast {
+			in = foreseeing
+		}
 		draws := 1
 		if r.random() {
 			draws = s.Draws
 		}
 		for d := range draws {
-			for i := range n {
-				games = append(games, game{r, d, i})
+			seed := ""
+			if r.random() {
+				seed = fmt.Sprint(d + 1)
 			}
-		}
-	}
-	type bench struct { // a worker's
-		env      *sched.Env
-		policies map[string]heuristic.Policy
-	}
-	benches := make([]bench, b.Workers)
-	out := make([][]study.Row, len(games))
-	err := par.For(ctx, b.Workers, len(games), func(worker, i int) error {
-		h, g := &benches[worker], games[i]
-		if h.env == nil {
-			e, err := w.JobSelect(traces.Test, 1)
+			own, err := s.playOther(ctx, b, in, st, r.name, seed, d, r.contestant())
 			if err != nil {
-				return err
+				return nil, err
 			}
-			h.env, h.policies = e, map[string]heuristic.Policy{}
+			rows = append(rows, own...)
 		}
-		p := h.policies[g.rule.name]
-		if p == nil {
-			c := heuristic.DefaultConfig()
-			c.Order, c.Admission, c.Placement, c.Estimates = g.rule.order, g.rule.admission, g.rule.placement, w.Settings.(*jobselect.Config).Estimates
-			var err error
-			if p, err = heuristic.New(c); err != nil {
-				return err
-			}
-			h.policies[g.rule.name] = p
+	}
+	if !st.Preempt {
+		return rows, nil
+	}
+	for _, name := range stoppersInSlots {
+		own, err := s.playRival(ctx, b, w, st, &cfg, name, name)
+		if err != nil {
+			return nil, err
 		}
-		ep := testEpisode(g.window)
-		p.Reseed(rng.At(ep.Seed, uint64(g.draw)))
-		var m measure
-		m.begin(h.env)
-		if err := h.env.Simulate(ctx, ep, p, &m); err != nil {
-			return fmt.Errorf("%s on window %d: %w", g.rule.name, g.window, err)
+		rows = append(rows, own...)
+	}
+	return rows, nil
+}
+
+// contestant returns the schedule as a contestant.
+func (r *rule) contestant() *contestant {
+	return &contestant{sch: func() (heuristic.Policy, error) { return heuristic.New(r.config) }}
+}
+
+// playOther plays what is no agent on the test windows. seed labels the rows; "" = no label.
+func (s *settings) playOther(ctx context.Context, b *study.Bench, w *arena.World, st *stage, name, seed string, draw int, c *contestant) ([]study.Row, error) {
+	got, err := c.play(ctx, b, w, traces.Test, s.Windows, draw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	var rows []study.Row
+	for i := range got {
+		labels := map[string]string{"stage": st.Name, "policy": name, "window": fmt.Sprint(i)}
+		if seed != "" {
+			labels["seed"] = seed
 		}
-		labels := map[string]string{"stage": st.Name, "policy": g.rule.name, "window": fmt.Sprint(g.window)}
-		if g.rule.random() {
-			labels["seed"] = fmt.Sprint(g.draw + 1)
-		}
-		out[i] = m.rows(labels)
-		b.Progress(int64(i), int64(len(games)))
-		return nil
-	})
-	return slices.Concat(out...), err
+		rows = append(rows, got[i].rows(labels)...)
+	}
+	return rows, nil
+}
+
+// playRival plays a policy with the weights of cfg, by its name in gymctl eval --policies.
+func (s *settings) playRival(ctx context.Context, b *study.Bench, w *arena.World, st *stage, cfg *config.Config, policy, name string) ([]study.Row, error) {
+	r, err := cfg.Rival(policy)
+	if err != nil {
+		return nil, err
+	}
+	c := &contestant{sch: func() (heuristic.Policy, error) { return heuristic.New(r.Sched) }}
+	if r.Rule != nil {
+		c = &contestant{act: func(e *sched.Env) (agents.Policy, error) { return r.Rule.Policy(e) }}
+	}
+	return s.playOther(ctx, b, inWorld(w, cfg), st, name, "", 0, c)
+}
+
+// encode returns cfg as text, for the input of a cell: without what only trainings read, if it trains nothing.
+func encode(cfg config.Config, trains bool) (string, error) {
+	if !trains {
+		cfg.Train.Steps = 1
+	}
+	if cfg.Trace.File != "" {
+		cfg.Trace.File = filepath.Base(cfg.Trace.File)
+	}
+	text, err := configs.Encode(&cfg)
+	return string(text), err
 }

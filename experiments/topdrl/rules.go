@@ -1,56 +1,122 @@
 package topdrl
 
-// A schedule has a selector, which chooses the next job, and a placement, which chooses its GPUs. drf is the precursor's
-// name for smallest request first. variants are the placements that trained agents are played with.
-var (
-	selectors  = []struct{ name, order string }{{"fifo", "fifo"}, {"sjf", "sjf"}, {"drf", "smallest"}, {"random", "random"}}
-	placements = []string{"first-available", "random", "load-balance", "closest-b"}
-	variants   = []string{"closest-a", "closest-b", "closest-c", "optimal", "first-available"}
+import (
+	"clustergym/env/heuristic"
+	"clustergym/experiments/arena"
+	"clustergym/experiments/config"
 )
 
-// rule is a selector with an admission and a placement, all by the names of heuristic.Config.
+// A schedule has a selector, which chooses the next job, and a placement, which chooses its GPUs. variants are the placements that
+// the first agent is played with, beside closest-b.
+var (
+	selectors  = []string{"fifo", "sjf"}
+	placements = []string{"first-available", "random", "load-balance", "closest-b"}
+	variants   = []string{"closest-a", "closest-c", "optimal", "first-available"}
+)
+
+// Policies that the tables name in columns.
+const (
+	stronger  = "sjf+skip + closest-b" // the strongest of the precursor's kind
+	stops     = "srsf+skip"            // what policies that stop jobs are compared with
+	best      = "hindsight"            // the best of the noisy schedules
+	bestOrder = "hindsight, orders"    // the best of those that start whatever fits
+	searched  = "hindsight, searched"  // the schedule that a local search finds
+)
+
+// rule is a schedule with a name in the tables.
 type rule struct {
-	name      string
-	order     string
-	admission string
-	placement string
+	name     string
+	config   heuristic.Config
+	forecast bool // it knows forecasts alone
 }
 
 // random reports whether the rule draws at random.
-func (r *rule) random() bool { return r.order == "random" || r.placement == "random" }
+func (r *rule) random() bool { return r.config.Placement == "random" }
+
+// newRule returns a selector with a placement, with the name that the tables give it.
+func newRule(selector, admission, placement string) rule {
+	name := selector
+	if admission == "skip" {
+		name += "+skip"
+	}
+	c := heuristic.DefaultConfig()
+	c.Order, c.Admission, c.Placement, c.Estimates = selector, admission, placement, "exact"
+	return rule{name: name + " + " + placement, config: c}
+}
 
 // sixBaselines returns baselines of the precursor. They stand for the paper's six, which the paper does not name.
-func sixBaselines(admission string) []rule {
+func sixBaselines() []rule {
 	var rules []rule
-	for _, sel := range selectors[:2] {
+	for _, sel := range selectors {
 		for _, pl := range placements[:3] {
-			rules = append(rules, newRule(sel.name, sel.order, admission, pl))
+			rules = append(rules, newRule(sel, "strict", pl))
 		}
 	}
 	return rules
 }
 
-// newRule returns a rule with the name that the tables give it.
-func newRule(selector, order, admission, placement string) rule {
-	name := selector + " + " + placement
-	if admission == "skip" {
-		name = selector + "+skip + " + placement
+// skipping returns the baselines that pass over what does not fit.
+func skipping() []rule {
+	rules := []rule{newRule("fifo", "skip", "closest-b")}
+	for _, pl := range placements {
+		rules = append(rules, newRule("sjf", "skip", pl))
 	}
-	return rule{name, order, admission, placement}
+	return rules
 }
 
-// rules returns the schedules that the agents of a stage are compared with: the six with both admissions, and closest-b with
-// skip; or the whole grid.
-func (st *stage) rules() []rule {
+// others are rules beyond the precursor's, by the names of gymctl eval --policies, all with closest-b. srtf and srsf stop running
+// jobs, which costs nothing in stages without costs.
+var others = []string{"area+skip", "srtf+skip", "srsf+skip"}
+
+// stoppers are the rules of stages in which a stop has a cost.
+var stoppers = []string{"area+skip", "srtf+skip", "srsf+skip", "las-2d-prompt+skip"}
+
+// stoppersInSlots are those that act through the agent's slots.
+var stoppersInSlots = []string{"sjf@slots", "srtf@slots", "srsf@slots", "las-2d@slots"}
+
+// foreseen are the rules that are also played with the shipped predictor's forecasts.
+var foreseen = []string{"sjf+skip", "area+skip"}
+
+// forecasting ends the names of policies that know forecasts alone.
+const forecasting = ", forecast"
+
+// rules returns the schedules over the whole queue of a stage.
+func (st *stage) rules(cfg *config.Config) ([]rule, error) {
 	var rules []rule
-	for _, admission := range []string{"strict", "skip"} {
-		for i, sel := range selectors {
-			for k, pl := range placements {
-				if st.Whole || i < 2 && (k < 3 || admission == "skip") {
-					rules = append(rules, newRule(sel.name, sel.order, admission, pl))
-				}
-			}
-		}
+	if st.Preempt {
+		rules = append(rules, newRule("sjf", "skip", "closest-b"))
+	} else {
+		rules = append(rules, sixBaselines()...)
+		rules = append(rules, skipping()...)
 	}
-	return rules
+	names := others
+	if st.Preempt {
+		names = stoppers
+	}
+	for _, name := range names {
+		r, err := cfg.Rival(name)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, rule{name: name, config: r.Sched})
+	}
+	if st.Preempt {
+		return rules, nil
+	}
+	for _, name := range foreseen {
+		r, err := cfg.Rival(name)
+		if err != nil {
+			return nil, err
+		}
+		r.Sched.Estimates = "history"
+		rules = append(rules, rule{name: name + forecasting, config: r.Sched, forecast: true})
+	}
+	return rules, nil
+}
+
+// inWorld returns w with the settings of cfg's environment.
+func inWorld(w *arena.World, cfg *config.Config) *arena.World {
+	own := *w
+	own.Settings = cfg.Env.Settings
+	return &own
 }

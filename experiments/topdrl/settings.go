@@ -5,68 +5,152 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 
 	"clustergym/configs"
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
+	"clustergym/experiments/tune"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 )
 
 // settings are the keys of one section of experiment.yaml, quick or full.
 type settings struct {
-	Preset  string   `yaml:"preset"`  // the embedded run from which trainings start
-	Set     []string `yaml:"set"`     // KEY=VALUE changes of it
-	Seeds   int      `yaml:"seeds"`   // trainings of each agent
-	Windows int      `yaml:"windows"` // test windows
-	Draws   int      `yaml:"draws"`   // plays of policies that draw at random
-	Stages  []stage  `yaml:"stages"`
-	Gap     struct {
+	Preset     string   `yaml:"preset"` // the embedded run from which trainings start
+	Set        []string `yaml:"set"`    // KEY=VALUE changes of it
+	Steps      int64    `yaml:"steps"`  // of every training, imitation included
+	Seeds      int      `yaml:"seeds"`  // trainings of each agent
+	Windows    int      `yaml:"windows"`
+	Validation int      `yaml:"validation"` // windows that choose checkpoints
+	Draws      int      `yaml:"draws"`      // plays of policies that draw at random
+	Hindsight  struct {
+		Noisy int `yaml:"noisy"` // noisy schedules of a window
+	} `yaml:"hindsight"`
+	Tune   tune.Settings `yaml:"tune"` // of the rules hold and index, and of their controls
+	Agents []agent       `yaml:"agents"`
+	Stages []stage       `yaml:"stages"`
+	Gap    struct {
 		States int `yaml:"states"` // random states for each cluster and size of gang
 	} `yaml:"gap"`
 	Pick pickSettings `yaml:"pick"`
 }
 
+// agent is a training.
+type agent struct {
+	Name    string   `yaml:"name"`
+	Learner string   `yaml:"learner"` // ppo or ddqn
+	Network string   `yaml:"network"` // one of networks
+	Set     []string `yaml:"set"`     // KEY=VALUE changes
+	// Imitate names the rule that the agent learns from in the first half of its steps, with the weights tuned on the stage's
+	// training part; "" = none.
+	Imitate string `yaml:"imitate"`
+	Seeds   int    `yaml:"seeds"` // trainings, if fewer than of the others; 0 = as many
+}
+
 // stage is a workload on a cluster, with the agents that train on it.
 type stage struct {
-	Name    string `yaml:"name"`
-	Profile string `yaml:"profile"` // of the generator
-	File    string `yaml:"file"`    // of a recorded workload, instead of Profile
-	Jobs    int    `yaml:"jobs"`
-	Seed    uint64 `yaml:"seed"` // of the workload
-	Cluster string `yaml:"cluster"`
-	PPO     int64  `yaml:"ppo"`   // training steps; 0 = no training
-	DDQN    int64  `yaml:"ddqn"`  // training steps; 0 = no training
-	Whole   bool   `yaml:"whole"` // compare with the whole grid of selectors and placements
+	Name    string   `yaml:"name"`
+	Profile string   `yaml:"profile"` // of the generator
+	File    string   `yaml:"file"`    // of a recorded workload, instead of Profile
+	Jobs    int      `yaml:"jobs"`
+	Seed    uint64   `yaml:"seed"` // of the workload
+	Cluster string   `yaml:"cluster"`
+	Agents  []string `yaml:"agents"`  // the first is the one that the tables compare with every other policy
+	Placed  bool     `yaml:"placed"`  // agents of GPUPick-v1 place the jobs of rules
+	Preempt bool     `yaml:"preempt"` // running jobs can be stopped, at a cost
 }
 
 // pickSettings are the keys of the part in GPUPick-v1.
 type pickSettings struct {
-	Jobs    int    `yaml:"jobs"`
-	Seed    uint64 `yaml:"seed"` // of the workload
-	Steps   int64  `yaml:"steps"`
-	Seeds   int    `yaml:"seeds"`
-	Windows int    `yaml:"windows"`
+	Jobs    int      `yaml:"jobs"`
+	Seed    uint64   `yaml:"seed"`  // of the workload
+	Steps   int64    `yaml:"steps"` // of each training
+	Seeds   int      `yaml:"seeds"`
+	Windows int      `yaml:"windows"`
+	Agents  []string `yaml:"agents"` // some of pickers
 }
+
+// word matches names that can be a word of a cell's key.
+var word = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 
 // Validate returns an error that names every fault of s, or nil.
 func (s *settings) Validate() error {
 	var l fault.List
 	l.Add(slices.Contains(configs.Runs(), s.Preset), "preset", s.Preset, "an embedded run")
+	l.Add(s.Steps >= 2 && s.Steps <= 1<<40, "steps", s.Steps, "2 or more")
 	l.Add(s.Seeds >= 1 && s.Seeds <= run.MaxSeeds, "seeds", s.Seeds, "1 to 1000")
 	l.Add(s.Windows >= 2, "windows", s.Windows, "2 or more")
+	l.Add(s.Validation >= 1, "validation", s.Validation, "1 or more")
 	l.Add(s.Draws >= 1, "draws", s.Draws, "1 or more")
+	l.Add(s.Hindsight.Noisy >= 3 && s.Hindsight.Noisy <= 1<<20, "hindsight.noisy", s.Hindsight.Noisy, "3 to 1048576 schedules: the first three are without noise")
+	t := s.tuning()
+	l.Join("tune", t.Validate())
+	names := map[string]bool{}
+	for i, a := range s.Agents {
+		key := fmt.Sprintf("agents[%d]", i)
+		l.Add(word.MatchString(a.Name) && !names[a.Name] && !slices.Contains(reserved, a.Name), key+".name", a.Name,
+			"small letters, digits and hyphens that no other agent has, and none of "+strings.Join(reserved, ", "))
+		names[a.Name] = true
+		l.Add(a.Learner == "ppo" || a.Learner == "ddqn", key+".learner", a.Learner, "ppo or ddqn")
+		l.Add(networks[a.Network] != nil, key+".network", a.Network, nearest.OneOf(a.Network, networkNames()))
+		l.Add(a.Seeds >= 0, key+".seeds", a.Seeds, "a number of trainings, or 0 for as many as of the others")
+		l.Add(a.Imitate == "" || a.Imitate == "hold@slots" || a.Imitate == "index@slots", key+".imitate", a.Imitate, "hold@slots, index@slots or nothing")
+	}
 	l.Add(len(s.Stages) > 0, "stages", len(s.Stages), "one or more")
-	for i, st := range s.Stages {
+	stages := map[string]bool{}
+	for i := range s.Stages {
+		st := &s.Stages[i]
 		key := fmt.Sprintf("stages[%d]", i)
-		l.Add(st.Name != "" && (st.Profile != "") != (st.File != ""), key, st.Name, "a name, and either a profile or a file")
-		l.Add(st.PPO > 0 || st.DDQN > 0, key+".ppo", st.PPO, "steps of one agent at least")
+		l.Add(word.MatchString(st.Name) && !stages[st.Name], key+".name", st.Name, "small letters, digits and hyphens that no other stage has")
+		stages[st.Name] = true
+		l.Add((st.Profile != "") != (st.File != ""), key+".profile", st.Profile, "either a profile or a file")
+		l.Add(len(st.Agents) > 0, key+".agents", len(st.Agents), "one or more")
+		l.Add(!st.Placed || !st.Preempt, key+".placed", st.Placed, "false, as its jobs can be stopped")
+		for k, name := range st.Agents {
+			key := fmt.Sprintf("%s.agents[%d]", key, k)
+			l.Add(names[name] && slices.Index(st.Agents, name) == k, key, name, "the name of an agent, once")
+			if l.Err() != nil {
+				continue
+			}
+			cfg, err := s.config(st, s.agent(name), 1)
+			l.Add(err == nil, key, name, fmt.Sprintf("an agent that can train here (%v)", err))
+			if err == nil {
+				l.Join(key, cfg.Validate())
+			}
+		}
 	}
 	l.Add(s.Gap.States >= 1, "gap.states", s.Gap.States, "1 or more")
-	l.Add(s.Pick.Steps >= 1 && s.Pick.Seeds >= 1 && s.Pick.Windows >= 2, "pick.steps", s.Pick.Steps, "1 or more, with seeds and two windows or more")
+	l.Add(slices.Contains(s.Pick.Agents, sharing) && slices.Contains(s.Pick.Agents, picker), "pick.agents", s.Pick.Agents, sharing+" and "+picker+", and perhaps "+distances)
+	for i, a := range s.Pick.Agents {
+		l.Add(slices.Contains(pickers, a) && slices.Index(s.Pick.Agents, a) == i, fmt.Sprintf("pick.agents[%d]", i), a, "once one of "+strings.Join(pickers, ", "))
+	}
+	l.Add(s.Pick.Steps >= 4 && s.Pick.Seeds >= 1 && s.Pick.Windows >= 2, "pick.steps", s.Pick.Steps, "4 or more, with seeds and two windows or more")
 	return l.Err()
+}
+
+// reserved are the words that cells have where others have the name of an agent.
+var reserved = []string{"rules", "hindsight", "tuned", "placed"}
+
+// agent returns the agent called name.
+func (s *settings) agent(name string) *agent {
+	return &s.Agents[slices.IndexFunc(s.Agents, func(a agent) bool { return a.Name == name })]
+}
+
+// tuning returns how weights are looked for.
+func (s *settings) tuning() tune.Settings {
+	t := s.Tune
+	if t.Every == 0 {
+		t.Every = max(1, t.Generations/3)
+	}
+	if t.Seed == 0 {
+		t.Seed = 1
+	}
+	return t
 }
 
 // settingsOf returns the settings of p's form, with p's number of seeds and the recorded stage if p has a folder of data.
@@ -80,7 +164,7 @@ func settingsOf(p study.Plan) (*settings, error) {
 	}
 	if p.Data != "" {
 		file := filepath.Join(p.Data, "philly", "philly_jobs.csv.gz")
-		st := stage{Name: "philly-recorded-32", File: file, Cluster: "topdrl-2x4x4", PPO: s.Stages[0].PPO}
+		st := stage{Name: "philly-recorded-32", File: file, Cluster: "topdrl-2x4x4", Agents: s.Stages[0].Agents[:min(3, len(s.Stages[0].Agents))], Placed: true}
 		if _, _, err := traceOf(&st); err != nil {
 			return nil, err
 		}
@@ -104,13 +188,26 @@ func traceOf(st *stage) (t workload.TraceConfig, digest string, err error) {
 	return t, fmt.Sprintf("%x", sha256.Sum256(b)), nil
 }
 
-// config returns the run that trains an agent on a stage.
-func (s *settings) config(st *stage, agent string, seed uint64) (config.Config, error) {
+// stopping are the changes of a stage in which running jobs can be stopped: those of the preset jobselect-preempt, but with known
+// run times.
+var stopping = []string{
+	"env.preempt=true", "env.running=16", "env.min_run=5m", "env.checkpoint=10s", "env.restart=20s", "env.images=false", "ppo.lambda=0.99", "ppo.target_kl=0.01",
+}
+
+// config returns the run that trains an agent on a stage; nil = what all policies of the stage play in.
+func (s *settings) config(st *stage, a *agent, seed uint64) (config.Config, error) {
 	cfg, err := config.Preset(s.Preset)
 	if err != nil {
 		return cfg, err
 	}
-	for _, set := range s.Set {
+	sets := slices.Clone(s.Set)
+	if st.Preempt {
+		sets = append(sets, stopping...)
+	}
+	if a != nil {
+		sets = append(sets, a.Set...)
+	}
+	for _, set := range sets {
 		if err := configs.Set(&cfg, set); err != nil {
 			return cfg, fmt.Errorf("topdrl: set %q: %w", set, err)
 		}
@@ -118,19 +215,21 @@ func (s *settings) config(st *stage, agent string, seed uint64) (config.Config, 
 	if cfg.Trace, _, err = traceOf(st); err != nil {
 		return cfg, err
 	}
-	cfg.Name, cfg.Agent, cfg.Seed, cfg.Cluster = "topdrl", agent, seed, st.Cluster
-	cfg.Train.Steps = map[string]int64{"ppo": st.PPO, "ddqn": st.DDQN}[agent]
-	cfg.Eval.Windows, cfg.Eval.Policies = s.Windows, nil
-	return cfg, cfg.Validate()
-}
-
-// agents returns the names of the agents that the stage trains.
-func (st *stage) agents() []string {
-	var names []string
-	for _, a := range []string{"ppo", "ddqn"} {
-		if map[string]int64{"ppo": st.PPO, "ddqn": st.DDQN}[a] > 0 {
-			names = append(names, a)
-		}
+	cfg.Name, cfg.Agent, cfg.Seed, cfg.Cluster = "topdrl", "ppo", seed, st.Cluster
+	cfg.Train.Steps = s.Steps
+	cfg.Train.EvalEvery, cfg.Train.Keep = 0, 0 // all checkpoints are kept, and chosen among afterwards
+	cfg.Eval.Windows, cfg.Eval.Validation, cfg.Eval.Policies = s.Windows, s.Validation, nil
+	if a == nil {
+		return cfg, nil
 	}
-	return names
+	cfg.Agent = a.Learner
+	net := networks[a.Network]()
+	cfg.PPO.Network, cfg.DDQN.Network = net, net
+	if a.Imitate != "" {
+		cfg.Train.Imitate = a.Imitate
+		cfg.Train.ImitateSteps = s.Steps / 2
+		cfg.Train.Steps = s.Steps - s.Steps/2
+		cfg.Train.ImitateRounds, cfg.Train.ImitateEpochs = 2, 6
+	}
+	return cfg, cfg.Validate()
 }

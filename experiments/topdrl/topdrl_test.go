@@ -15,15 +15,17 @@ import (
 )
 
 // smallSettings makes a study that takes half a minute.
-func smallSettings(p study.Plan) (*settings, error) {
+func smallSettings(study.Plan) (*settings, error) {
 	s, err := settingsOf(study.Plan{Quick: true})
 	if err != nil {
 		return nil, err
 	}
-	st := &s.Stages[0]
-	st.Jobs, st.PPO, st.DDQN = 9000, 12288, 1000
-	s.Windows, s.Gap.States = 3, 40
-	s.Set = append(s.Set, "train.eval_every=12288", "eval.validation=2", "ddqn.learning_starts=500", "env.window=128", "env.warm=128")
+	s.Set = append(s.Set, "ddqn.learning_starts=500", "env.window=128", "env.warm=128", "train.checkpoint_every=8192")
+	s.Steps, s.Windows, s.Validation, s.Gap.States = 16384, 3, 2, 40
+	s.Hindsight.Noisy = 8
+	s.Tune.Generations, s.Tune.Population, s.Tune.Windows = 1, 4, 2
+	s.Stages[0].Jobs, s.Stages[0].Agents = 9000, []string{"clone", "ppo", "dqn-deeprm"}
+	s.Stages[1].Jobs = 9000
 	s.Pick.Jobs, s.Pick.Steps, s.Pick.Windows = 2000, 8192, 3
 	return s, nil
 }
@@ -81,11 +83,18 @@ func TestTheStudyInSmall(t *testing.T) {
 		if string(b) != want {
 			t.Errorf("%d workers make other rows than one", workers)
 		}
-		v, _, ok := r.Results.Find("throughput", map[string]string{"stage": "precursor-32", "policy": "fifo + random"}, "ppo vs it, throughput")
+		v, _, ok := r.Results.Find("paper", map[string]string{"stage": "precursor-32", "policy": "fifo + random"}, "ppo vs it (%)")
 		if !ok || !(v.Value > 5) {
 			t.Errorf("%d workers: throughput of the agent against fifo + random: %+v %%, want more than 5 (found: %v)", workers, v, ok)
 		}
-		for _, table := range []string{"throughput", "finish", "variants", "gap", "pick"} {
+		for _, table := range []string{"throughput-precursor-32", "jct-precursor-32", "jct-stops-32"} {
+			for _, l := range r.Results.Lines(table) {
+				if v := l.Cells[2].Value; l.Labels["policy"] == best && !(math.Abs(v-100) < 1e-9) {
+					t.Errorf("%s: the headroom itself is %v %% of the headroom", table, v)
+				}
+			}
+		}
+		for _, table := range []string{"throughput-precursor-32", "jct-precursor-32", "rest-precursor-32", "variants-precursor-32", "jct-stops-32", "gap", "pick"} {
 			if len(r.Results.Lines(table)) == 0 {
 				t.Errorf("table %s is empty", table)
 			}
@@ -98,14 +107,14 @@ func TestTheStudyInSmall(t *testing.T) {
 	}
 }
 
-// The figures of a window are plausible, and gangs on closer GPUs cost less.
+// The figures of a window are plausible, gangs on closer GPUs cost less, and what is best in hindsight is no worse than SJF.
 func TestAWindowIsMeasured(t *testing.T) {
 	s, err := smallSettings(study.Plan{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	st := &s.Stages[0]
-	cfg, err := s.config(st, "ppo", 1)
+	cfg, err := s.config(st, nil, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,12 +122,21 @@ func TestAWindowIsMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := s.playRules(t.Context(), &study.Bench{Workers: 2}, w, &stage{Name: st.Name, Cluster: st.Cluster, PPO: 1})
+	b := &study.Bench{Workers: 2}
+	rows, err := s.playRules(t.Context(), b, w, st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rival, err := cfg.Rival("hold")
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := s.playHindsight(t.Context(), b, w, st, &rival.Sched)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]map[string]float64{}
-	for _, r := range rows {
+	for _, r := range append(rows, more...) {
 		if r.Labels["window"] != "0" {
 			continue
 		}
@@ -128,20 +146,47 @@ func TestAWindowIsMeasured(t *testing.T) {
 		}
 		got[p][r.Metric] = r.Value
 	}
-	// The six with two admissions each, and closest-b with skip for two selectors.
-	if len(got) != 14 {
-		t.Errorf("%d schedules, want 14: %v", len(got), got)
+	// The six, five that skip, three and two with forecasts, and two in hindsight.
+	if len(got) != 18 {
+		t.Errorf("%d schedules, want 18: %v", len(got), got)
 	}
 	for p, m := range got {
-		if !(m["throughput_jobs_per_h"] > 0 && m["finished_work_share"] > 0 && m["finished_work_share"] < 1 && m["jct_h"] > m["wait_h"]) {
+		if !(m["throughput_jobs_per_h"] > 0 && m["finished_work_share"] > 0 && m["finished_work_share"] < 1 && m["jct_h"] > m["wait_h"] && m["jct_p99_h"] > m["jct_h"]) {
 			t.Errorf("%s: %v", p, m)
 		}
 		if !(m["closeness"] >= 0 && m["closeness"] <= 1 && m["running_jobs"] > 0 && m["running_jobs"] <= 32) || math.IsNaN(m["comm_cost"]) {
 			t.Errorf("%s: %v", p, m)
 		}
 	}
-	// Gangs on closer GPUs cost less.
-	if a, b := got["sjf+skip + closest-b"], got["sjf+skip + random"]; !(a["comm_cost"] < b["comm_cost"] && a["closeness"] > b["closeness"] && a["jct_h"] < b["jct_h"]) {
+	if a, b := got[stronger], got["sjf+skip + random"]; !(a["comm_cost"] < b["comm_cost"] && a["closeness"] > b["closeness"] && a["jct_h"] < b["jct_h"]) {
 		t.Errorf("closest GPUs %v, random ones %v", a, b)
+	}
+	for _, c := range [][2]string{{best, bestOrder}, {bestOrder, stronger}} {
+		if a, b := got[c[0]], got[c[1]]; !(a["jct_h"] <= b["jct_h"] && a["throughput_jobs_per_h"] >= b["throughput_jobs_per_h"]) {
+			t.Errorf("%s: %v, %s: %v", c[0], a, c[1], b)
+		}
+	}
+}
+
+func TestBadSettings(t *testing.T) {
+	for _, c := range []struct {
+		change func(s *settings)
+		want   string
+	}{
+		{func(s *settings) { s.Agents[0].Network = "precursr" }, `agents[0].network: got "precursr", want one of mlp, precursor, shipped, tables; did you mean precursor?`},
+		{func(s *settings) { s.Agents[0].Name = "rules" }, `agents[0].name: got "rules"`},
+		{func(s *settings) { s.Agents[0].Imitate = "sjf@slots" }, `agents[0].imitate: got "sjf@slots", want hold@slots, index@slots or nothing`},
+		{func(s *settings) { s.Stages[0].Agents[0] = "nobody" }, `stages[0].agents[0]: got "nobody", want the name of an agent, once`},
+		{func(s *settings) { s.Hindsight.Noisy = 1 }, `hindsight.noisy: got 1, want 3 to`},
+		{func(s *settings) { s.Stages[0].Agents[0] = "clone-stops" }, `stages[0].agents[0]`},
+	} {
+		s, err := settingsOf(study.Plan{Quick: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.change(s)
+		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %s", err, c.want)
+		}
 	}
 }

@@ -1,0 +1,107 @@
+package topdrl
+
+import (
+	"context"
+	"fmt"
+
+	"clustergym/env/heuristic"
+	"clustergym/env/sched"
+	"clustergym/experiments/arena"
+	"clustergym/experiments/study"
+	"clustergym/internal/par"
+	"clustergym/internal/rng"
+	"clustergym/traces"
+)
+
+// sigmas are the deviations of the noise on the logarithm of run times, in turn.
+var sigmas = []float64{.1, .2, .4, .7, 1, 1.5}
+
+// noisy returns schedule k of the schedules in hindsight: by run time, by run time × GPUs, or by the tuned rule, in turn, the first
+// three without noise. order says that it is an order alone, which starts whatever fits.
+func (st *stage) noisy(k int, rule *heuristic.Config) (c heuristic.Config, order bool) {
+	c = heuristic.DefaultConfig()
+	c.Admission, c.Placement, c.Estimates = "skip", "closest-b", "exact"
+	orders := []string{"sjf", "area"}
+	if st.Preempt {
+		orders = []string{"srtf", "srsf"}
+	}
+	if order = k%3 < 2; order {
+		c.Order = orders[k%3]
+	} else {
+		c = *rule
+	}
+	if k > 2 {
+		c.Estimates = fmt.Sprintf("noisy:%g", sigmas[(k/3-1)%len(sigmas)])
+	}
+	return c, order
+}
+
+// bestOf are the schedules of a window that are best by throughput and by JCT.
+type bestOf struct{ fast, short figures }
+
+func (b *bestOf) add(f figures, first bool) {
+	if first || f.throughput > b.fast.throughput {
+		b.fast = f
+	}
+	if first || f.jct < b.short.jct {
+		b.short = f
+	}
+}
+
+func (b *bestOf) rows(labels map[string]string) []study.Row {
+	f := b.short.with(b.fast)
+	return f.rows(labels)
+}
+
+// playHindsight plays many schedules on each test window and reports the best ones, by throughput and by JCT: what there is to
+// gain, which nobody could know before. rule is the tuned rule.
+func (s *settings) playHindsight(ctx context.Context, b *study.Bench, w *arena.World, st *stage, rule *heuristic.Config) ([]study.Row, error) {
+	cfg, err := s.config(st, nil, 1)
+	if err != nil {
+		return nil, err
+	}
+	in := inWorld(w, &cfg)
+	n := min(s.Windows, w.Count(traces.Test))
+	envs := make([]*sched.Env, b.Workers)
+	out := make([][]study.Row, n)
+	err = par.For(ctx, b.Workers, n, func(worker, i int) error {
+		if envs[worker] == nil {
+			e, err := in.JobSelect(traces.Test, 1)
+			if err != nil {
+				return err
+			}
+			envs[worker] = e
+		}
+		e, ep := envs[worker], testEpisode(i)
+		var all, orders bestOf
+		for k := range s.Hindsight.Noisy {
+			c, order := st.noisy(k, rule)
+			p, err := heuristic.New(c)
+			if err != nil {
+				return err
+			}
+			p.Reseed(rng.At(ep.Seed, uint64(k)))
+			var m measure
+			m.begin(e)
+			if err := e.Simulate(ctx, ep, p, &m); err != nil {
+				return fmt.Errorf("schedule %d on window %d: %w", k, i, err)
+			}
+			f := m.figures()
+			all.add(f, k == 0)
+			if order {
+				orders.add(f, k == 0)
+			}
+		}
+		labels := func(policy string) map[string]string {
+			return map[string]string{"stage": st.Name, "policy": policy, "window": fmt.Sprint(i)}
+		}
+		out[i] = append(all.rows(labels(best)), orders.rows(labels(bestOrder))...)
+		b.Progress(int64(i), int64(n))
+		return nil
+	})
+	var rows []study.Row
+	for _, r := range out {
+		rows = append(rows, r...)
+	}
+	return rows, err
+}
