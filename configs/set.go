@@ -17,7 +17,7 @@ import (
 // Set applies one change to cfg, a pointer to a struct: "key.path=value", where the value is YAML. Elements of lists
 // are addressed as racks[0].count or racks.0.count, entries of maps by their keys (which may be new). Lists, maps and
 // sections can be replaced as a whole: "policies=[fifo, sjf]", "train={steps: 1e6}". The value of a text is taken
-// literally if it is not a single YAML value.
+// literally if it is not a single YAML value. "policies+=[fifo, sjf]" and "policies+=fifo" add to the end of a list.
 //
 // Set does not validate, because several changes may be needed to get from one valid configuration to another: call
 // cfg.Validate after the last. On an error cfg is unchanged.
@@ -33,6 +33,7 @@ func SetKeys(cfg Validator, assignment string) ([]string, error) {
 		return nil, err
 	}
 	path, text, ok := strings.Cut(assignment, "=")
+	path, adds := strings.CutSuffix(strings.TrimSpace(path), "+")
 	path = strings.TrimSpace(path)
 	if !ok || path == "" {
 		return nil, fmt.Errorf("got %q, want KEY.PATH=VALUE", assignment)
@@ -44,7 +45,11 @@ func SetKeys(cfg Validator, assignment string) ([]string, error) {
 	work := reflect.New(target.Type()).Elem()
 	work.Set(target)
 	given := map[string]int{}
-	if err := assign(work, "", steps, text, given); err != nil {
+	put := setText
+	if adds {
+		put = addText
+	}
+	if err := assign(work, "", steps, text, given, put); err != nil {
 		return nil, err
 	}
 	target.Set(work)
@@ -75,21 +80,21 @@ func split(path string) ([]string, error) {
 }
 
 // assign sets the value at the path steps inside v, which is settable, and adds the keys that got a value to
-// given. It copies every list and map on the way.
-func assign(v reflect.Value, key string, steps []string, text string, given map[string]int) error {
+// given. It copies every list and map on the way. put decodes text into the value.
+func assign(v reflect.Value, key string, steps []string, text string, given map[string]int, put putter) error {
 	if v.Kind() == reflect.Pointer {
 		p := reflect.New(v.Type().Elem())
 		if !v.IsNil() {
 			p.Elem().Set(v.Elem())
 		}
-		if err := assign(p.Elem(), key, steps, text, given); err != nil {
+		if err := assign(p.Elem(), key, steps, text, given, put); err != nil {
 			return err
 		}
 		v.Set(p)
 		return nil
 	}
 	if len(steps) == 0 {
-		return setText(v, key, text, given)
+		return put(v, key, text, given)
 	}
 	step := steps[0]
 	switch v.Kind() {
@@ -100,7 +105,7 @@ func assign(v reflect.Value, key string, steps []string, text string, given map[
 		if !known {
 			return unknown(path, step, names, v)
 		}
-		return assign(f.value, path, steps[1:], text, given)
+		return assign(f.value, path, steps[1:], text, given, put)
 	case reflect.Slice, reflect.Array:
 		path := fmt.Sprintf("%s[%s]", key, step)
 		i, err := strconv.Atoi(step)
@@ -115,7 +120,7 @@ func assign(v reflect.Value, key string, steps []string, text string, given map[
 			reflect.Copy(c, v)
 			v.Set(c)
 		}
-		return assign(v.Index(i), path, steps[1:], text, given)
+		return assign(v.Index(i), path, steps[1:], text, given, put)
 	case reflect.Map:
 		if v.Type().Key().Kind() != reflect.String {
 			break
@@ -125,7 +130,7 @@ func assign(v reflect.Value, key string, steps []string, text string, given map[
 		if old := v.MapIndex(k); old.IsValid() {
 			x.Set(old)
 		}
-		if err := assign(x, join(key, step), steps[1:], text, given); err != nil {
+		if err := assign(x, join(key, step), steps[1:], text, given, put); err != nil {
 			return err
 		}
 		c := reflect.MakeMapWithSize(v.Type(), v.Len()+1)
@@ -137,6 +142,29 @@ func assign(v reflect.Value, key string, steps []string, text string, given map[
 		return nil
 	}
 	return fmt.Errorf("%s: is a single value and has no key %s", key, step)
+}
+
+// putter decodes text into v, whose path is key, and adds the keys that got a value to given.
+type putter = func(v reflect.Value, key, text string, given map[string]int) error
+
+// addText adds the elements that text lists, or the one that it is, to the end of the list v.
+func addText(v reflect.Value, key, text string, given map[string]int) error {
+	if v.Kind() != reflect.Slice {
+		return fmt.Errorf("%s: is no list, to which += adds; want %s=VALUE", key, key)
+	}
+	more := reflect.New(v.Type()).Elem()
+	if doc, err := parse([]byte(text)); err != nil || doc == nil || doc.Kind != yaml.SequenceNode {
+		one := reflect.New(v.Type().Elem()).Elem()
+		if err := setText(one, fmt.Sprintf("%s[%d]", key, v.Len()), text, given); err != nil {
+			return err
+		}
+		more = reflect.Append(more, one)
+	} else if err := setText(more, key, text, given); err != nil {
+		return err
+	}
+	given[key] = 0
+	v.Set(reflect.AppendSlice(v.Slice3(0, v.Len(), v.Len()), more))
+	return nil
 }
 
 // setText decodes text into v.

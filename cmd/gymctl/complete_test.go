@@ -188,7 +188,7 @@ gymctl sim --polic: --policy
 gymctl sim --policy srtf+: srtf+strict srtf+skip
 gymctl sim --policy fifo,sjf+sk: fifo\,sjf+skip
 gymctl sim --set policy.plac: policy.placement=
-gymctl sim --set policy.placement=ra: rack random
+gymctl sim --set policy.placement=ra: rack random rack-skewed
 gymctl sim --placement=first-f: first-fit
 gymctl config show --cluster philly-1: philly-192
 `

@@ -9,9 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"clustergym/configs"
 	"clustergym/experiments/papers"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
+	"clustergym/experiments/workload"
 )
 
 func experimentVerb(a *app) *cobra.Command {
@@ -26,7 +28,7 @@ rlscheduler plays on the machine and windows of a published agent, beside it; rl
 and lwf plays on the machine of LWF-κ's authors.`,
 		Example: `  gymctl experiment list`,
 	})
-	c.AddCommand(experimentListVerb(a), experimentRunVerb(a))
+	c.AddCommand(experimentListVerb(a), experimentShowVerb(a), experimentRunVerb(a))
 	return c
 }
 
@@ -61,12 +63,90 @@ func experimentListVerb(a *app) *cobra.Command {
 	return c
 }
 
+// settingsFlags are the flags that change an experiment's settings.
+type settingsFlags struct {
+	file string
+	sets []string
+}
+
+func (s *settingsFlags) flags(c *cobra.Command, quick *bool) {
+	f := c.Flags()
+	f.StringArrayVar(&s.sets, "set", nil, "change a setting: `KEY.PATH=VALUE`, KEY.PATH+=VALUE adds to a list (repeatable)")
+	f.StringVar(&s.file, "settings", "", "change the settings that a YAML `FILE` gives, before --set")
+	completeSet(c, func(_ *cobra.Command, names []string) configs.Validator {
+		if len(names) == 0 {
+			return nil
+		}
+		shown, err := papers.Settings(names[0], study.Plan{Quick: *quick})
+		if err != nil {
+			return nil
+		}
+		return shown.Settings
+	})
+}
+
+// changes reads the file.
+func (s *settingsFlags) changes(c *cobra.Command) (ch study.Changes, err error) {
+	ch.Set = s.sets
+	if !c.Flags().Changed("settings") {
+		return ch, nil
+	}
+	if s.file == "" {
+		return ch, mistake("--settings: got nothing, want %s", wantOf(c.Flag("settings")))
+	}
+	b, err := os.ReadFile(s.file)
+	if err != nil {
+		return ch, mistake("--settings %s: %v", s.file, workload.Reason(err))
+	}
+	ch.File, ch.Text = s.file, string(b)
+	return ch, nil
+}
+
+func experimentShowVerb(a *app) *cobra.Command {
+	var (
+		plan    study.Plan
+		changed settingsFlags
+		asJSON  bool
+	)
+	c := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Print the settings of an experiment",
+		Long: `show prints the settings of an experiment with their comments, those of the full form or with --quick those of the
+quick one, after the changes of --settings and --set. What it prints is a file for gymctl experiment run --settings.`,
+		Example: `  gymctl experiment show lwf
+  gymctl experiment show dally --quick --set 'leases=[5m, 1h]'
+  gymctl experiment show rltune --json`,
+		Args: args(1, 1, "one NAME"),
+		RunE: func(c *cobra.Command, names []string) (err error) {
+			if plan.Changes, err = changed.changes(c); err != nil {
+				return err
+			}
+			shown, err := papers.Settings(names[0], plan)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.json(shown)
+			}
+			_, err = a.stdout.Write(shown.YAML())
+			return err
+		},
+		ValidArgs: paperNames(),
+	}
+	f := c.Flags()
+	f.BoolVar(&plan.Quick, "quick", false, "the settings of the short version")
+	changed.flags(c, &plan.Quick)
+	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	return c
+}
+
 func experimentRunVerb(a *app) *cobra.Command {
 	var (
 		opt     run.PaperOptions
 		agents  []string
 		kernels string
 		queue   queueFlags
+		changed settingsFlags
 		asJSON  bool
 	)
 	c := &cobra.Command{
@@ -76,8 +156,12 @@ func experimentRunVerb(a *app) *cobra.Command {
 beside the paper's figures. Finished parts are kept in the experiment's folder: Ctrl-C ends with exit code 130, and
 the same command continues. If a setting changes, everything that depends on it is computed again.
 
-The folder holds table.txt, index.html with the figures, results.csv with every result and its interval, rows.csv
-with every single number, and figures/*.svg.
+The folder holds table.txt, index.html with the figures and the columns that have no room in 120 characters, results.csv
+with every result and its interval, rows.csv with every single number, and figures/*.svg.
+
+--set and --settings change the settings of the form that is run: lease, cluster, sizes, budget, network (gymctl experiment
+show NAME prints them). The report names what is changed, and does not compare it with the recorded figures. A folder may
+change its settings: what depends on them is computed again.
 
 --agent lets a trained agent of yours play beside the others. rlscheduler takes runs and checkpoints of QueueRank-v1
 with env.peer: true, one for each log (generated, Lublin-1, Lublin-2); their rows are called network (best action) and
@@ -88,11 +172,16 @@ Results are the same bytes for any number of workers, whichever of them die.`,
 		Example: `  gymctl experiment run topdrl --quick
   gymctl experiment run worl-rtgs --out runs/worl --workers 8
   gymctl experiment run dally --data ../traces --json
+  gymctl experiment run lwf --quick --set draws=30 --set 'spans=[6, 24]'
   gymctl experiment run rlscheduler --data ../traces --agent Lublin-1=runs/mine --only network
   gymctl experiment run topdrl --listen 0.0.0.0:7777 --token-file token`,
 		Args: args(1, 1, "one NAME"),
 		RunE: func(c *cobra.Command, names []string) error {
 			if err := queue.check(c, opt.Plan.Workers); err != nil {
+				return err
+			}
+			var err error
+			if opt.Plan.Changes, err = changed.changes(c); err != nil {
 				return err
 			}
 			if err := useKernels(kernels); err != nil {
@@ -131,6 +220,7 @@ Results are the same bytes for any number of workers, whichever of them die.`,
 	f := c.Flags()
 	f.BoolVar(&opt.Plan.Quick, "quick", false, "the short version, within two minutes on two cores: shows only the tendency")
 	f.StringVar(&opt.Dir, "out", "", "`DIR` of the experiment (default runs/NAME, with --quick runs/NAME-quick)")
+	changed.flags(c, &opt.Plan.Quick)
 	f.StringVar(&opt.Plan.Data, "data", "", "`DIR` of recorded workloads, used in addition to the generated ones")
 	f.IntVar(&opt.Plan.Seeds, "seeds", 0, "`N` seeds instead of the experiment's own number")
 	f.IntVar(&opt.Plan.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in total; affects only speed; 0 with --listen: none here")

@@ -40,6 +40,8 @@ func TestExperimentMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join("mine", "notes.txt"), "")
+	write(t, "bad.yaml", "draws: 3\nspans: [x]\n")
+	write(t, "odd.yaml", "draws: 3\nspams: [6]\n")
 	for _, c := range [][2]string{
 		{"run topdlr", `experiment "topdlr" is unknown; did you mean topdrl?`},
 		{"run", "experiment run: want one NAME; see gymctl experiment run --help"},
@@ -55,6 +57,17 @@ func TestExperimentMistakes(t *testing.T) {
 		{"run rlscheduler --quick --agent mine", `--agent: got "mine", want LOG=DIR`},
 		{"run rlscheduler --quick --agent generated=mine", "--agent generated=mine: mine is neither a checkpoint (no manifest.json) nor a run directory (no config.yaml)"},
 		{"run topdrl --quick --data mine", "--data: mine/philly/philly_jobs.csv.gz: no such file or directory"},
+		{"run lwf --quick --out new --set draw=5", `--set "draw=5": draw: unknown key; did you mean draws? Known are draws, spans, span_draws, fluid_spans, fluid_draws, paper_draws, fluid_paper_draws`},
+		{"run lwf --quick --out new --set draws=0", `--set "draws=0": draws: got 0, want 1 to 100000`},
+		{"run lwf --quick --out new --set spans=[6,x]", `--set "spans=[6,x]": spans[1]: got "x", want a whole number`},
+		{"run lwf --quick --out new --settings bad.yaml", `bad.yaml:2: spans[0]: got "x", want a whole number`},
+		{"run lwf --quick --out new --settings odd.yaml", "odd.yaml:2: spams: unknown key; did you mean spans?"},
+		{"run lwf --quick --out new --settings none.yaml", "--settings none.yaml: no such file or directory"},
+		{"show rltune --set agent.ppo.lr=0", `--set "agent.ppo.lr=0": agent.ppo.lr: got 0, want a number in (0, 1]`},
+		{"show rltune --set agent.train.steps=8", `--set "agent.train.steps=8": agent.train.steps: got "8", want 409600 as it is: steps sets it`},
+		{"show dally --set leases[1]=5x", `--set "leases[1]=5x": leases: got "5x", want a time of 1m or more`},
+		{"show dalli", `experiment "dalli" is unknown; did you mean dally?`},
+		{"show", "experiment show: want one NAME; see gymctl experiment show --help"},
 	} {
 		code, out, err := gymctl(t, append([]string{"experiment"}, strings.Fields(c[0])...)...)
 		if code != exitMistake || out != "" || !strings.HasPrefix(err, "gymctl: "+c[1]) {
@@ -91,5 +104,43 @@ func TestAPartOfAnExperimentCanBeRun(t *testing.T) {
 	}
 	if doc.Name != "topdrl" || doc.Missing != 8 || len(doc.Tables) != 5 || len(doc.Tables[3].Lines) != 12 {
 		t.Errorf("%+v", doc)
+	}
+}
+
+// What show prints is a file that run takes, for every experiment and both forms.
+func TestShownSettingsAreAFile(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range paperNames() {
+		for _, form := range [][]string{nil, {"--quick"}} {
+			text := must(t, append([]string{"experiment", "show", name}, form...)...)
+			file := filepath.Join(dir, "settings.yaml")
+			write(t, file, text)
+			if again := must(t, append([]string{"experiment", "show", name, "--settings", file}, form...)...); again != text {
+				t.Errorf("%s %v: the same settings are shown as\n%s\nwant\n%s", name, form, again, text)
+			}
+			var doc struct {
+				Name, Form string
+				Settings   map[string]any
+			}
+			if err := json.Unmarshal([]byte(must(t, append([]string{"experiment", "show", name, "--json"}, form...)...)), &doc); err != nil || doc.Name != name || len(doc.Settings) < 2 {
+				t.Errorf("%s: %v %+v", name, err, doc)
+			}
+		}
+	}
+}
+
+func TestAnExperimentIsRunWithOtherSettings(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	run := func(more ...string) string {
+		return must(t, append([]string{"experiment", "run", "topdrl", "--quick", "--out", dir, "--only", "gap"}, more...)...)
+	}
+	if out := run(); strings.Contains(out, "changed") || !strings.Contains(out, "Beside expected.csv") {
+		t.Fatalf("as recorded:\n%s", out)
+	}
+	out := run("--set", "gap.states=20")
+	for _, part := range []string{"changed   gap.states: 200 → 20\n", "Not compared with expected.csv: settings are changed (above).\n"} {
+		if !strings.Contains(out, part) {
+			t.Errorf("%q is missing in\n%s", part, out)
+		}
 	}
 }

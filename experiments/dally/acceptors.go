@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"clustergym/agents"
 	"clustergym/agents/checkpoint"
@@ -44,8 +45,8 @@ func modelMix() (profile.Mix, error) { return profile.Named("dally") }
 // acceptorConfig returns the run that trains an acceptor of offers in an order. A blind acceptor sees no run times; the
 // timers see none either.
 func acceptorConfig(s settings, ask string, seed int, blind bool) (config.Config, error) {
-	c, err := config.Decode("acceptor.yaml", acceptorYAML)
-	c.Env.Args = append(c.Env.Args, "ask="+ask)
+	c := s.Agent
+	c.Env.Args = append(slices.Clone(c.Env.Args), "ask="+ask)
 	if blind {
 		c.Env.Args = append(c.Env.Args, "estimates=none")
 	}
@@ -55,7 +56,7 @@ func acceptorConfig(s settings, ask string, seed int, blind bool) (config.Config
 	c.Train.ImitateSteps = min(c.Train.ImitateSteps, s.TrainSteps/2)
 	c.Train.EvalEvery = max(25_000, s.TrainSteps/20) // validating an agent that declines every offer takes long
 	c.Train.CheckpointEvery = c.Train.EvalEvery
-	return c, err
+	return c, nil
 }
 
 // acceptorCells returns the cells that train acceptors for DelayOffer-v1, and those that play all acceptors on the same test
@@ -91,7 +92,7 @@ func about(s settings, ask string, seed int, blind bool) string {
 func ruleCell(s settings, ask, name string) study.Cell {
 	key := map[string]string{tunedTimers: "tuned", fixedTimers: "fixed", waitForNearest: "never", longGiveWay: "give-way", acceptAtOnce: "at-once", randomAnswers: "random"}[name]
 	return study.Cell{
-		Key: "acceptors/" + ask + "/" + key, Input: []any{method, name, s.Windows, about(s, ask, 0, false)},
+		Key: "acceptors/" + ask + "/" + key, Input: []any{method, name, s.Windows, s.TestSeed, about(s, ask, 0, false)},
 		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 			c, err := acceptorConfig(s, ask, 1, false)
 			if err != nil {
@@ -106,7 +107,7 @@ func ruleCell(s settings, ask, name string) study.Cell {
 			case acceptAtOnce:
 				sets = []string{"auto=false", "rack_wait=0", "nw_wait=0"}
 			}
-			return judgeAcceptor(ctx, b, &c, sets, s.Windows, ask, name, "", func(e *delayoffer.Env, ts *env.TimeStep, r *rand.Rand) (int32, error) {
+			return judgeAcceptor(ctx, b, s, &c, sets, ask, name, "", func(e *delayoffer.Env, ts *env.TimeStep, r *rand.Rand) (int32, error) {
 				if name == randomAnswers {
 					if ts.Mask[delayoffer.Decline] {
 						return int32(r.IntN(2)), nil
@@ -126,13 +127,13 @@ func ruleCell(s settings, ask, name string) study.Cell {
 func playedCell(s settings) study.Cell {
 	const ask = "las"
 	return study.Cell{
-		Key: "acceptors/" + ask + "/delay-las", Input: []any{method, s.Windows, about(s, ask, 0, false)},
+		Key: "acceptors/" + ask + "/delay-las", Input: []any{method, s.Windows, s.TestSeed, about(s, ask, 0, false)},
 		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 			c, err := acceptorConfig(s, ask, 1, false)
 			if err != nil {
 				return nil, err
 			}
-			e, err := openOffers(&c, nil)
+			e, err := openOffers(s, &c, nil)
 			if err != nil {
 				return nil, err
 			}
@@ -179,13 +180,13 @@ func learnedCells(s settings, ask string, seed int, blind bool) []study.Cell {
 			return nil, trainAcceptor(ctx, b, c)
 		},
 	}, {
-		Key: judged, After: []string{key}, Input: []any{method, s.Windows},
+		Key: judged, After: []string{key}, Input: []any{method, s.Windows, s.TestSeed},
 		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 			c, err := acceptorConfig(s, ask, seed, blind)
 			if err != nil {
 				return nil, err
 			}
-			return judgeLearned(ctx, b, &c, filepath.Join(b.WorkOf(key), "run"), s.Windows, ask, seed, blind)
+			return judgeLearned(ctx, b, s, &c, filepath.Join(b.WorkOf(key), "run"), ask, seed, blind)
 		},
 	}}
 }
@@ -225,7 +226,7 @@ func trainAcceptor(ctx context.Context, b *study.Bench, c config.Config) error {
 
 // judgeLearned plays the acceptor that was trained in the folder trained: the weights with the best validation, greedily, and
 // if it is not blind also the last weights, which draw their answers as in training.
-func judgeLearned(ctx context.Context, b *study.Bench, c *config.Config, trained string, windows int, ask string, seed int, blind bool) ([]study.Row, error) {
+func judgeLearned(ctx context.Context, b *study.Bench, s settings, c *config.Config, trained, ask string, seed int, blind bool) ([]study.Row, error) {
 	p, err := arena.NewProblem(c)
 	if err != nil {
 		return nil, err
@@ -251,7 +252,7 @@ func judgeLearned(ctx context.Context, b *study.Bench, c *config.Config, trained
 		if d, ok := policy.(*ppo.Policy); ok && of.name == learnedDrawing {
 			policy = d.Sampling()
 		}
-		got, err := judgeAcceptor(ctx, b, c, nil, windows, ask, of.name, fmt.Sprint(seed), learnedAnswer(ctx, policy, p.About))
+		got, err := judgeAcceptor(ctx, b, s, c, nil, ask, of.name, fmt.Sprint(seed), learnedAnswer(ctx, policy, p.About))
 		if err != nil {
 			return nil, err
 		}
@@ -274,9 +275,12 @@ func learnedAnswer(ctx context.Context, policy agents.Policy, about env.Spec) fu
 	}
 }
 
-// openOffers opens the environment of c with more settings, for whole windows.
-func openOffers(c *config.Config, sets []string) (*delayoffer.Env, error) {
+// openOffers opens the environment of c with more settings, for whole windows of the log that acceptors are judged on.
+func openOffers(s settings, c *config.Config, sets []string) (*delayoffer.Env, error) {
 	own := *c
+	if s.TestSeed > 0 {
+		sets = append(slices.Clone(sets), fmt.Sprintf("trace.seed=%d", s.TestSeed))
+	}
 	own.Env.Args = append(append([]string{"max_steps=0"}, c.Env.Args...), sets...)
 	p, err := arena.NewProblem(&own)
 	if err != nil {
@@ -300,17 +304,17 @@ func testWindow(w int) env.Episode {
 
 // judgeAcceptor plays the test windows with the answers that answer returns, and reports completion times, communication and
 // the share of accepted offers.
-func judgeAcceptor(ctx context.Context, b *study.Bench, c *config.Config, sets []string, windows int, ask, name, seed string,
+func judgeAcceptor(ctx context.Context, b *study.Bench, s settings, c *config.Config, sets []string, ask, name, seed string,
 	answer func(*delayoffer.Env, *env.TimeStep, *rand.Rand) (int32, error),
 ) ([]study.Row, error) {
-	e, err := openOffers(c, sets)
+	e, err := openOffers(s, c, sets)
 	if err != nil {
 		return nil, err
 	}
 	defer e.Close() //nolint:errcheck // the environment holds no resources
 	ts := env.NewTimeStep(e.Spec())
 	var rows []study.Row
-	for w := range windows {
+	for w := range s.Windows {
 		r := rng.Stream(uint64(w), "dally/answers")
 		offers, accepted := 0, 0
 		_, _, err := env.Play(ctx, e, testWindow(w), ts, func(ts *env.TimeStep, act env.Action) error {
@@ -343,7 +347,7 @@ func judgeAcceptor(ctx context.Context, b *study.Bench, c *config.Config, sets [
 			study.Row{Table: "acceptors", Labels: labels, Metric: "comm_h", Value: ts.Info[delayoffer.InfoCommunication] / 3600},
 			study.Row{Table: "acceptors", Labels: labels, Metric: "accepted", Value: float64(accepted) / float64(offers)},
 		)
-		b.Progress(int64(w+1), int64(windows))
+		b.Progress(int64(w+1), int64(s.Windows))
 	}
 	return rows, nil
 }

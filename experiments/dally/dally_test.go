@@ -82,8 +82,12 @@ func TestAcceptorsAreTrainedAndJudged(t *testing.T) {
 		t.Skip("some seconds")
 	}
 	const windows = 2
+	agent, err := acceptorRun()
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := study.Study{Name: "dally", Title: "small", Cells: func(study.Plan) ([]study.Cell, error) {
-		return acceptorCells(settings{TrainSteps: 8192, TrainSeeds: 1, Windows: windows}), nil
+		return acceptorCells(settings{TrainSteps: 8192, TrainSeeds: 1, Windows: windows, Agent: agent}), nil
 	}, Tables: tables}
 	r, err := run.RunStudy(t.Context(), s, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: 2}, Dir: t.TempDir(), Now: func() time.Time { return time.Unix(0, 0) }})
 	if err != nil {
@@ -116,6 +120,11 @@ func TestFaultsOfTheSettings(t *testing.T) {
 		Nets: []string{"fast"}, Workloads: []string{"helio"}, Congestion: []float64{1}, CongestionAt: []string{"dally"}, Overhead: "free", Overheads: []string{"2m"},
 		Leases: []string{"10s"}, Clusters: []string{"4 by 4"}, AxesAt: []string{"dally/fast"},
 	}
+	agent, err := acceptorRun()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Agent = agent
 	var keys []string
 	for _, f := range fault.All(s.Validate()) {
 		keys = append(keys, f.Key)

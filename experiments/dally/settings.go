@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"clustergym/experiments/config"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
@@ -30,6 +31,9 @@ type settings struct {
 	TrainSteps      int64     `yaml:"train_steps"`      // of each acceptor
 	TrainSeeds      int       `yaml:"train_seeds"`      // acceptors of each kind
 	Windows         int       `yaml:"windows"`          // test episodes of the acceptors
+	TestSeed        uint64    `yaml:"test_seed"`        // trace.seed of the log whose test windows they are; 0 = the log of the trainings
+	// Agent is the run that trains an acceptor, acceptor.yaml with a user's changes. Its length and seed are those above.
+	Agent config.Config `yaml:"agent"`
 }
 
 // Validate returns an error that names every fault of s, or nil.
@@ -70,15 +74,29 @@ func (s *settings) Validate() error {
 	for _, c := range s.Clusters {
 		l.Add(gpusOf(c) > 0, "clusters", c, "RACKSxMACHINES, as 4x4")
 	}
+	l.Add(len(s.Congestion) > 0, "congestion", s.Congestion, "one share or more")
 	for _, c := range s.Congestion {
 		l.Add(c >= 0 && c < 1, "congestion", c, "a share from 0 up to below 1")
+	}
+	l.Join("agent", s.Agent.Validate())
+	if base, err := acceptorRun(); err == nil {
+		study.SetElsewhere(&l, "agent", base, s.Agent, map[string]string{
+			"seed": "the experiment", "train.steps": "train_steps", "train.eval_every": "train_steps", "train.checkpoint_every": "train_steps", "eval.policies": "the experiment",
+		})
 	}
 	return l.Err()
 }
 
+// acceptorRun returns the run of acceptor.yaml.
+func acceptorRun() (config.Config, error) { return config.Decode("acceptor.yaml", acceptorYAML) }
+
 // settingsOf returns the settings of p's form, quick or full, with p's number of seeds.
 func settingsOf(p study.Plan) (settings, error) {
-	s, err := study.Settings[settings]("dally", settingsYAML, p, settings{})
+	agent, err := acceptorRun()
+	if err != nil {
+		return settings{}, err
+	}
+	s, err := study.Settings[settings]("dally", settingsYAML, p, settings{Agent: agent}, study.Part{Key: "agent", File: acceptorYAML})
 	if p.Seeds > 0 {
 		s.Draws, s.CongestionDraws, s.AxesDraws, s.PeerDraws, s.TrainSeeds = p.Seeds, p.Seeds, p.Seeds, p.Seeds, p.Seeds
 	}

@@ -101,8 +101,8 @@ func TestTheStudyInSmall(t *testing.T) {
 		if all.String() != want {
 			t.Error("three workers give other figures than one")
 		}
-		for _, text := range []string{"Left out: Philly, KTH-SP2, RICC, Lublin-256, as there is no --data.", ">generated, sjf+skip<",
-			">What is lost by not knowing: history (causal)<", ">sjf+skip, history (causal)<", ">srtf, noisy:2 (noisy)<"} {
+		for _, text := range []string{"Left out: Philly, KTH-SP2, RICC, Lublin-256, as there is no --data.", ">generated / history (causal)<",
+			">What is lost by not knowing: sjf+skip<", ` font-weight="700">sjf+skip / gbdt (causal)<`, ">sjf+skip / history (causal)<"} {
 			if !strings.Contains(want, text) {
 				t.Errorf("nothing says %q", text)
 			}

@@ -31,7 +31,7 @@ func (s *settings) tables() []study.Table {
 			Columns: append([]study.Column{
 				{Title: "rank correlation", Metric: "spearman", Format: three}, {Title: "pairs in order", Metric: "pairs", Format: study.Share},
 				{Title: "mean |log error|", Metric: "log_error", Format: two},
-			}, coverage()...),
+			}, study.Hide(coverage(), "below .1", "below .25", "below .75", "log width")...),
 			Notes: []string{"below p: share of run times that did not exceed the forecast's quantile at p, which is p for a calibrated predictor."},
 		},
 		{
@@ -49,9 +49,9 @@ func (s *settings) tables() []study.Table {
 			study.Table{
 				Name: from.name, Title: "Schedules: " + from.title, By: []string{"log", "scheduler", "rung", "estimates"}, Order: order,
 				Columns: []study.Column{
-					{Title: "mean wait (h)", Metric: "wait_h"}, {Title: "mean JCT (h)", Metric: "jct_h"}, {Title: "bounded slowdown", Metric: "slowdown"},
+					{Title: "mean wait (h)", Metric: "wait_h"}, {Title: "mean JCT (h)", Metric: "jct_h", Hidden: true}, {Title: "bounded slowdown", Metric: "slowdown"},
 					{Title: "wait vs exact", Metric: "wait_h", Stat: study.Percent, Versus: exact},
-					{Title: "wait vs exact sjf", Metric: "wait_h", Stat: study.Percent, Versus: withScheduler(exact, sjfSkip)},
+					{Title: "wait vs exact sjf", Metric: "wait_h", Stat: study.Percent, Versus: withScheduler(exact, sjfSkip), Hidden: true},
 				},
 				Notes: []string{"Intervals are " + from.what + ". gittins with estimates that are one number is srsf, so it has no other lines than these."},
 			},
@@ -105,7 +105,7 @@ func compared(from, name, title string, order map[string][]string) study.Table {
 	return study.Table{
 		Name: name, Title: title, From: from, By: []string{"log", "scheduler", "rung", "estimates"}, Order: order, Keep: guesses,
 		Columns: []study.Column{
-			{Title: "wait vs history", Metric: "wait_h", Stat: study.Percent, Versus: labelsOf(knowHistory)},
+			{Title: "wait vs history", Metric: "wait_h", Stat: study.Percent, Versus: labelsOf(knowHistory), Hidden: true},
 			{Title: "wait vs srsf", Metric: "wait_h", Stat: study.Percent, Versus: map[string]string{"scheduler": srsf}},
 			{Title: "wait vs las", Metric: "wait_h", Stat: study.Percent, Versus: withScheduler(blind, las)},
 		},
@@ -113,33 +113,31 @@ func compared(from, name, title string, order map[string][]string) study.Table {
 	}
 }
 
-// figures returns the drawings of the report.
+// figures returns the drawings of the report: what learned estimates lose in each log, and in one log with each scheduler.
 func (s *settings) figures() []study.Figure {
 	var all []study.Figure
-	bars := func(name, title string, keep func(l map[string]string) bool, label func(l map[string]string) string) {
+	bars := func(name, title string, sorted bool, keep func(l map[string]string) bool, label func(l map[string]string) string) {
 		all = append(all, study.Figure{
-			Name: name, Title: title, X: "% of the way from fifo+skip to exact run times that is lost", Kind: study.Bars, Zero: true,
-			Series: func(r *study.Results) (series []study.Series) {
-				for i := range schedulers {
-					one := study.Series{Name: schedulers[i].name}
-					for _, l := range r.Lines("lost-whole") {
-						v := l.Cells[0]
-						if l.Labels["scheduler"] == one.Name && keep(l.Labels) && v.Value == v.Value {
-							one.Points = append(one.Points, study.Point{X: v.Value, Low: v.Low, High: v.High, Label: label(l.Labels)})
-						}
+			Name: name, Title: title, X: "% of the way from fifo+skip to exact run times that is lost", Kind: study.Bars, Zero: true, Ours: []string{withRung(knowGBDT)}, Sorted: sorted,
+			Series: func(r *study.Results) []study.Series {
+				var one study.Series
+				for _, l := range r.Lines("lost-whole") {
+					if v := l.Cells[0]; keep(l.Labels) && v.Value == v.Value {
+						one.Points = append(one.Points, study.Point{X: v.Value, Low: v.Low, High: v.High, Label: label(l.Labels)})
 					}
-					series = append(series, one)
 				}
-				return series
+				return []study.Series{one}
 			},
 		})
 	}
-	bars("lost", "What is lost by not knowing: "+withRung(knowHistory), func(l map[string]string) bool { return l["estimates"] == knowHistory },
-		func(l map[string]string) string { return l["log"] + ", " + l["scheduler"] })
+	bars("lost", "What is lost by not knowing: "+sjfSkip, false, func(l map[string]string) bool {
+		return l["scheduler"] == sjfSkip && (l["estimates"] == knowHistory || l["estimates"] == knowGBDT)
+	}, func(l map[string]string) string { return l["log"] + " / " + withRung(l["estimates"]) })
 	for i := range s.Logs {
 		name := s.Logs[i].Name
-		bars("lost-"+name, "What is lost by not knowing: "+name, func(l map[string]string) bool { return l["log"] == name },
-			func(l map[string]string) string { return l["scheduler"] + ", " + withRung(l["estimates"]) })
+		bars("lost-"+name, "What is lost by not knowing: "+name, true, func(l map[string]string) bool {
+			return l["log"] == name && l["estimates"] != knowNoisy1 && l["estimates"] != knowNoisy2 // these are no predictors
+		}, func(l map[string]string) string { return l["scheduler"] + " / " + withRung(l["estimates"]) })
 	}
 	return all
 }

@@ -89,7 +89,7 @@ func TestTheStudyInSmall(t *testing.T) {
 			t.Fatal(err)
 		}
 		var all strings.Builder
-		for _, name := range []string{"rows.csv", "results.csv", "table.txt", "figures/gain.svg"} {
+		for _, name := range []string{"rows.csv", "results.csv", "table.txt", "figures/gain-generated-causal.svg"} {
 			b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
 			if err != nil {
 				t.Fatal(err)
@@ -102,7 +102,7 @@ func TestTheStudyInSmall(t *testing.T) {
 		if all.String() != want {
 			t.Error("three workers give other figures than one")
 		}
-		for _, text := range []string{"generated causal; run times: history (causal)", "imitation", ">rollout:sjf+skip vs sjf+skip<"} {
+		for _, text := range []string{"generated causal; run times: history (causal)", "imitation", ">rollout:sjf+skip<", ` font-weight="700">imitation<`} {
 			if !strings.Contains(want, text) {
 				t.Errorf("nothing says %q", text)
 			}

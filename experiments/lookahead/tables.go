@@ -24,10 +24,13 @@ func (s *settings) tables() (all []study.Table) {
 			known = ladder.Label(cfg.Estimates())
 		}
 		t.Title = fmt.Sprintf("%s; %s: %s", strings.ReplaceAll(c.Name, "-", " "), ladder.Key, known)
-		for _, v := range c.Versus {
-			t.Columns = append(t.Columns, study.Column{Title: versus(v), Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"policy": v}})
+		// Of many rivals a line has room for the first and the last two.
+		for k, v := range c.Versus {
+			t.Columns = append(t.Columns, study.Column{
+				Title: versus(v), Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"policy": v}, Hidden: k > 0 && k < len(c.Versus)-2,
+			})
 		}
-		t.Columns = append(t.Columns, study.Column{Title: "bounded slowdown", Metric: "slowdown"})
+		t.Columns = append(t.Columns, study.Column{Title: "bounded slowdown", Metric: "slowdown", Hidden: len(c.Versus) > 2})
 		all = append(all, t)
 	}
 	if slices.ContainsFunc(s.Scenarios, func(c scenario) bool { return len(c.Tuned) > 0 }) {
@@ -57,29 +60,29 @@ func weightNames() []string {
 
 func versus(policy string) string { return "JCT vs " + policy }
 
-// figures returns a drawing of the differences to the first policy that others are compared with.
-func (s *settings) figures() []study.Figure {
-	return []study.Figure{{
-		Name: "gain", Title: "Mean JCT against the best rules", X: "difference in %, negative = shorter", Kind: study.Bars, Zero: true,
-		Series: func(r *study.Results) (series []study.Series) {
-			for i := range s.Scenarios {
-				c := &s.Scenarios[i]
-				if len(c.Versus) == 0 {
-					continue
-				}
-				one := study.Series{Name: c.Name}
-				for _, l := range r.Lines(c.Name) {
-					v := l.Cells[1]
-					if slices.Contains(c.Versus, l.Labels["policy"]) || v.Value != v.Value {
-						continue
-					}
-					one.Points = append(one.Points, study.Point{X: v.Value, Low: v.Low, High: v.High, Label: l.Labels["policy"] + " vs " + c.Versus[0]})
-				}
-				series = append(series, one)
+// figures returns a drawing for each scenario of the differences to the first policy that others are compared with.
+func (s *settings) figures() (all []study.Figure) {
+	for i := range s.Scenarios {
+		c := &s.Scenarios[i]
+		if len(c.Versus) == 0 {
+			continue
+		}
+		var ours []string
+		for _, a := range c.Agents {
+			ours = append(ours, a.Name)
+		}
+		for _, t := range c.Tuned {
+			if len(t.Set) == 0 { // others are controls
+				ours = append(ours, t.Name, searching+t.Name, t.Name+slotted)
 			}
-			return series
-		},
-	}}
+		}
+		all = append(all, study.Figure{
+			Name: "gain-" + c.Name, Title: "Mean JCT against " + c.Versus[0] + ": " + strings.ReplaceAll(c.Name, "-", " "), X: "difference in %, negative = shorter",
+			Kind: study.Bars, Zero: true, Ours: ours, Sorted: true,
+			Series: func(r *study.Results) []study.Series { return r.Bars(c.Name, versus(c.Versus[0]), nil) },
+		})
+	}
+	return all
 }
 
 // notes returns sentences on how to read the tables.

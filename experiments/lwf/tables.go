@@ -220,19 +220,19 @@ func notes(p study.Plan) []string {
 func (s *settings) figures() []study.Figure {
 	return []study.Figure{
 		{
-			Name: "rules", Title: "Ada-SRSF against never sending beside another: as published, and with a question that only reads", X: "mean JCT vs SRSF(1), % (LWF-1)", Kind: study.Bars, Zero: true,
+			Name: "rules", Title: "Ada-SRSF against never sending beside another: as published, and with a question that only reads", X: "mean JCT vs SRSF(1), % (LWF-1)", Kind: study.Bars, Zero: true, Ours: []string{ada}, Sorted: true,
 			Series: func(r *study.Results) []study.Series {
 				return r.Bars("rules", versus(srsf1), func(l map[string]string) bool { return l["rule"] != srsf1 })
 			},
 		},
 		{
-			Name: "placements", Title: "Placement matters more than when to send", X: "mean JCT vs LWF-1, %", Kind: study.Bars, Zero: true,
+			Name: "placements", Title: "Placement matters more than when to send", X: "mean JCT vs LWF-1, %", Kind: study.Bars, Zero: true, Sorted: true,
 			Series: func(r *study.Results) []study.Series {
 				return r.Bars("placements", "/ LWF-1", func(l map[string]string) bool { return l["placement"] != lwf1 && l["GPUs"] == shared })
 			},
 		},
 		{
-			Name: "spans", Title: "Mean JCT as the same jobs arrive more slowly", X: "seconds in which 160 jobs arrive", Y: "mean JCT vs SRSF(1), %", LogX: true,
+			Name: "spans", Title: "Mean JCT as the same jobs arrive more slowly", X: "seconds in which 160 jobs arrive", Y: "mean JCT vs SRSF(1), %", LogX: true, Ours: []string{ada},
 			Series: func(r *study.Results) []study.Series {
 				return slices.DeleteFunc(r.Curves("spans", versus(srsf1), "span"), func(s study.Series) bool { return s.Name == srsf1 })
 			},
@@ -240,7 +240,9 @@ func (s *settings) figures() []study.Figure {
 		{
 			Name: "fluid", Title: "env/sim beside the authors' machine", X: "mean JCT of env/sim vs the authors' machine, %", Kind: study.Bars, Zero: true,
 			Series: func(r *study.Results) []study.Series {
-				return r.Bars("fluid", "env/sim vs it, %", func(l map[string]string) bool { return l["machine"] != fluid })
+				return r.Bars("fluid", "env/sim vs it, %", func(l map[string]string) bool {
+					return l["machine"] != fluid && l["placement"] == lwf1 && (slices.Index(spans(s.FluidSpans), l["span"]) == 0 || l["span"] == paperSpan)
+				})
 			},
 		},
 	}

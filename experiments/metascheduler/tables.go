@@ -38,10 +38,10 @@ func tables(study.Plan) []study.Table {
 			{Title: vsFewest, Metric: "jct_h", Stat: study.Percent, Versus: line("least-interference")},
 			{Title: vsWaits, Metric: "jct_h", Stat: study.Percent, Versus: line(imitated)},
 			{Title: vsHarmony, Metric: "jct_h", Stat: study.Percent, Versus: line("harmony-like")},
-			{Title: vsPPO, Metric: "jct_h", Stat: study.Percent, Versus: line("ppo")},
-			{Title: vsWhole, Metric: "jct_h", Stat: study.Percent, Versus: line("mls")},
-			{Title: "95 % tail h", Metric: "tail_h", Bare: true},
-			{Title: "makespan h", Metric: "makespan_h", Bare: true},
+			{Title: vsPPO, Metric: "jct_h", Stat: study.Percent, Versus: line("ppo"), Hidden: true},
+			{Title: vsWhole, Metric: "jct_h", Stat: study.Percent, Versus: line("mls"), Hidden: true},
+			{Title: "95 % tail h", Metric: "tail_h", Bare: true, Hidden: true},
+			{Title: "makespan h", Metric: "makespan_h", Bare: true, Hidden: true},
 		}
 	}
 	alone := func(m string) map[string]string { return map[string]string{"method": m} }
@@ -117,11 +117,12 @@ func figures(study.Plan) []study.Figure {
 			return all
 		}
 	}
+	ours := []string{"mls"}
 	return []study.Figure{
-		{Name: "curve", Title: "Learning with few real episodes", X: "real episodes", Y: "mean JCT, h", Series: lines("curve")},
-		{Name: "stationary", Title: "Mean completion time on held-out workloads", X: "mean JCT, h", Kind: study.Bars, Zero: true,
+		{Name: "curve", Title: "Learning with few real episodes", X: "real episodes", Y: "mean JCT, h", Ours: ours, Series: lines("curve")},
+		{Name: "stationary", Title: "Mean completion time on held-out workloads", X: "mean JCT, h", Kind: study.Bars, Zero: true, Ours: ours, Sorted: true,
 			Series: func(r *study.Results) []study.Series { return r.Bars("stationary", "mean JCT h", nil) }},
-		{Name: "changed", Title: "After the change", X: "mean JCT, h", Kind: study.Bars, Zero: true,
+		{Name: "changed", Title: "After the change", X: "mean JCT, h", Kind: study.Bars, Zero: true, Ours: ours, Sorted: true,
 			Series: func(r *study.Results) []study.Series { return r.Bars("changed", "mean JCT h", nil) }},
 	}
 }

@@ -2,8 +2,10 @@ package papers
 
 import (
 	"context"
+	"errors"
 	"strings"
 
+	"clustergym/experiments/asrpt"
 	"clustergym/experiments/dally"
 	"clustergym/experiments/estimates"
 	"clustergym/experiments/lookahead"
@@ -29,6 +31,7 @@ func All() []study.Study {
 		rlscheduler.Study(),
 		rltune.Study(),
 		lwf.Study(),
+		asrpt.Study(),
 		estimates.Study(),
 		lookahead.Study(),
 	}
@@ -56,4 +59,17 @@ func Run(ctx context.Context, name string, opt run.PaperOptions) (*study.Report,
 		return nil, err
 	}
 	return run.RunStudy(ctx, s, opt)
+}
+
+// Settings returns the settings of the study called name, in plan's form and after its changes.
+func Settings(name string, plan study.Plan) (*study.Shown, error) {
+	s, err := find(name)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := study.ShowSettings(s, plan)
+	if input, ok := errors.AsType[*study.InputError](err); ok {
+		return nil, &workload.InputError{Err: input}
+	}
+	return shown, err
 }

@@ -16,15 +16,20 @@ import (
 
 // The quick form of every experiment gives the figures of its expected.csv to nine digits with AVX-512, the kernels of the
 // recorded run. With other kernels trained networks differ in the last bits, and the figures need only exist: all but a few, such as
-// the samples after which a gain was reached that another training does not reach.
+// the samples after which a gain was reached that another training does not reach. CLUSTERGYM_PAPERS_DATA names a folder of recorded
+// workloads: then the experiments with figures of "quick --data" are run with it.
 func TestQuickFormsGiveTheFiguresThatAreWrittenDown(t *testing.T) {
 	if os.Getenv("CLUSTERGYM_PAPERS") == "" {
 		t.Skip("takes minutes: make papers sets CLUSTERGYM_PAPERS")
 	}
+	data := os.Getenv("CLUSTERGYM_PAPERS_DATA")
 	for _, s := range All() {
+		if data != "" && !strings.Contains(string(s.Expected), "\nquick --data,") {
+			continue
+		}
 		t.Run(s.Name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
-			r, err := run.RunStudy(t.Context(), s, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: runtime.GOMAXPROCS(0)}, Dir: dir, Say: t.Logf})
+			r, err := run.RunStudy(t.Context(), s, run.PaperOptions{Plan: study.Plan{Quick: true, Data: data, Workers: runtime.GOMAXPROCS(0)}, Dir: dir, Say: t.Logf})
 			if err != nil {
 				t.Fatal(err)
 			}

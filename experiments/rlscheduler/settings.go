@@ -40,6 +40,7 @@ var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
 // Validate returns an error that names every fault of s, or nil.
 func (s *settings) Validate() error {
 	var l fault.List
+	l.Add(len(s.Logs) > 0, "logs", "[]", "one or more")
 	seen := map[string]bool{}
 	for i := range s.Logs {
 		o := &s.Logs[i]

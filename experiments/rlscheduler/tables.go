@@ -63,7 +63,7 @@ func (s *settings) tables(p study.Plan) []study.Table {
 		},
 		{
 			Name: "published-apart", Title: fmt.Sprintf("Those of the ten that do not overlap, from jobs %s", strings.Trim(strings.ReplaceAll(fmt.Sprint(apart()), " ", ", "), "[]")),
-			From: published, Where: map[string]string{"apart": "true"}, By: by, Order: s.order(), Columns: append([]study.Column{mean}, against...),
+			From: published, Where: map[string]string{"apart": "true"}, By: by, Order: s.order(), Columns: study.Hide(append([]study.Column{mean}, against...), "vs f4", "vs sjf", "vs smallest-area"),
 		},
 		{
 			Name: "held-out", Title: "Windows wholly inside jobs 7000 to 9999, which nothing of ours was trained on", From: heldOut, By: by, Order: s.order(),
@@ -71,7 +71,7 @@ func (s *settings) tables(p study.Plan) []study.Table {
 			Notes: []string{"Two windows: they say little about other logs."},
 		},
 		{
-			Name: "fresh", Title: "Windows of fresh logs", From: fresh, By: by, Order: s.order(), Keep: near, Columns: append([]study.Column{mean}, against...),
+			Name: "fresh", Title: "Windows of fresh logs", From: fresh, By: by, Order: s.order(), Keep: near, Columns: study.Hide(append([]study.Column{mean}, against...), "vs f4", "vs sjf"),
 			Notes: []string{"log: where the policy was trained. Fresh logs are of the model of Lublin and Feitelson, or the files of DIR/swf/fresh; their windows do not overlap."},
 		},
 		{
@@ -137,7 +137,7 @@ func (s *settings) figures() []study.Figure {
 			name, title = "fresh-back-filling", title+", with back-filling"
 		}
 		all = append(all, study.Figure{
-			Name: name, Title: title, X: "bounded slowdown", Kind: study.Bars, Zero: true,
+			Name: name, Title: title, X: "bounded slowdown", Kind: study.Bars, Zero: true, Ours: []string{search, state, tuned, network, drawn}, Sorted: true,
 			Series: func(r *study.Results) []study.Series {
 				return r.Bars("fresh", "bounded slowdown", func(l map[string]string) bool {
 					switch l["policy"] {

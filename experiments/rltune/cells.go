@@ -44,16 +44,16 @@ const traceFile = "jobs.csv"
 
 // config returns the run that trains an agent, or that its rivals play in.
 func (s *settings) config(w *world, rung string, b base, seed int, path string) (config.Config, error) {
-	c, err := config.Decode("agent.yaml", agentYAML)
+	c := s.Agent
 	c.Cluster, c.Seed = w.Cluster, uint64(seed)
 	c.Trace.File, c.Trace.Format = path, workload.FormatCSV
-	c.Env.Args = append(c.Env.Args, fmt.Sprintf("window=%d", w.Window), fmt.Sprintf("load=%g", w.Load), "base="+b.order, "estimates="+rung)
+	c.Env.Args = append(slices.Clone(c.Env.Args), fmt.Sprintf("window=%d", w.Window), fmt.Sprintf("load=%g", w.Load), "base="+b.order, "estimates="+rung)
 	c.Train.Steps = s.Steps
 	c.PPO.Steps = min(c.PPO.Steps, w.Window)
 	every := s.Steps / 10
 	c.Train.LogEvery, c.Train.EvalEvery, c.Train.CheckpointEvery = every, every, every
 	c.Eval.Policies = nil // the study compares policies itself
-	return c, err
+	return c, nil
 }
 
 // cells returns the study's units of work: for each workload its jobs, the bases, trainings, and what is played on the queue of each base
@@ -74,9 +74,13 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 			}
 			shown.File = filepath.Base(w.File)
 		}
+		place, err := configs.Encode(&s.Agent.Env) // in which everybody plays
+		if err != nil {
+			return nil, err
+		}
 		input := map[string]any{"method": method, "workload": shown, "digest": digest}
 		with := func(key string, v any) map[string]any {
-			more := map[string]any{key: v}
+			more := map[string]any{key: v, "env": string(place)}
 			for k, v := range input {
 				more[k] = v
 			}

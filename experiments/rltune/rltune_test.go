@@ -1,6 +1,7 @@
 package rltune
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -117,7 +118,7 @@ func TestTheStudyInSmall(t *testing.T) {
 			t.Fatal(err)
 		}
 		var all strings.Builder
-		for _, name := range []string{"rows.csv", "results.csv", "table.txt", "figures/delay-exact.svg"} {
+		for _, name := range []string{"rows.csv", "results.csv", "table.txt", "figures/delay-exact-helios-like.svg"} {
 			b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
 			if err != nil {
 				t.Fatal(err)
@@ -172,5 +173,41 @@ func TestWorkloadsWithoutTheirFileAreLeftOut(t *testing.T) {
 	}
 	if _, err := all[3].jobs(t.Context()); err == nil || !strings.Contains(err.Error(), "1 of its jobs ask for 2 to 160 GPUs, want 2560 or more") {
 		t.Errorf("a short file: %v", err)
+	}
+}
+
+// The network and budget of the agents are settings. What does not depend on them is not computed again.
+func TestTheAgentIsASetting(t *testing.T) {
+	inputs := func(set ...string) map[string]string {
+		t.Helper()
+		cells, err := Study().Cells(study.Plan{Quick: true, Changes: study.Changes{Set: set}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]string{}
+		for _, c := range cells {
+			b, err := json.Marshal(c.Input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kind, _, _ := strings.Cut(c.Key, "/")
+			all[kind] += string(b)
+		}
+		return all
+	}
+	plain := inputs()
+	for set, want := range map[string]string{
+		"agent.ppo.lr=0.002": "train", "agent.ppo.network.hidden=[64, 64]": "train", "steps=32768": "train", "agent.env.args+=visible=32": "bases play train",
+	} {
+		var changed []string
+		now := inputs(set)
+		for _, kind := range slices.Sorted(maps.Keys(plain)) {
+			if now[kind] != plain[kind] {
+				changed = append(changed, kind)
+			}
+		}
+		if got := strings.Join(changed, " "); got != want {
+			t.Errorf("--set %s: the inputs of %s change, want those of %s", set, got, want)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/experiments/config"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
@@ -16,6 +17,8 @@ type settings struct {
 	Agents    []string `yaml:"agents"` // bases whose queues agents are trained on
 	Seeds     int      `yaml:"seeds"`  // agents of each
 	Steps     int64    `yaml:"steps"`  // of each training
+	// Agent is the run that trains an agent, agent.yaml with a user's changes. Workload, cluster, seed and length are those of the study.
+	Agent config.Config `yaml:"agent"`
 }
 
 // world is a workload on a cluster.
@@ -61,6 +64,7 @@ var words = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
 // Validate returns an error that names every fault of s, or nil.
 func (s *settings) Validate() error {
 	var l fault.List
+	l.Add(len(s.Workloads) > 0, "workloads", "[]", "one or more")
 	seen := map[string]bool{}
 	for i := range s.Workloads {
 		w := &s.Workloads[i]
@@ -79,12 +83,27 @@ func (s *settings) Validate() error {
 	}
 	l.Add(s.Seeds >= 1 && s.Seeds <= 100, "seeds", s.Seeds, "1 to 100")
 	l.Add(s.Steps >= 4096, "steps", s.Steps, "4096 or more, which are 16 windows of 256 jobs")
+	l.Join("agent", s.Agent.Validate())
+	if base, err := agentRun(); err == nil {
+		const own = "the experiment"
+		study.SetElsewhere(&l, "agent", base, s.Agent, map[string]string{
+			"cluster": "workloads[N].cluster", "trace.file": "workloads[N].file", "trace.format": own, "seed": own, "train.steps": "steps", "train.log_every": "steps",
+			"train.eval_every": "steps", "train.checkpoint_every": "steps", "eval.policies": own,
+		})
+	}
 	return l.Err()
 }
 
+// agentRun returns the run of agent.yaml.
+func agentRun() (config.Config, error) { return config.Decode("agent.yaml", agentYAML) }
+
 // settingsOf returns the settings of p's form, quick or full.
 func settingsOf(p study.Plan) (settings, error) {
-	s, err := study.Settings("rltune", settingsYAML, p, settings{})
+	agent, err := agentRun()
+	if err != nil {
+		return settings{}, err
+	}
+	s, err := study.Settings("rltune", settingsYAML, p, settings{Agent: agent}, study.Part{Key: "agent", File: agentYAML})
 	s.Seeds = p.SeedsOr(s.Seeds)
 	return s, err
 }

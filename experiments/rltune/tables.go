@@ -78,14 +78,18 @@ func (s *settings) tables() []study.Table {
 func (s *settings) figures() []study.Figure {
 	var all []study.Figure
 	for _, rung := range rungs {
-		all = append(all, study.Figure{
-			Name: "delay-" + rung, Title: "Queueing delay against the base, run times " + rung, X: "change in percent", Kind: study.Bars, Zero: true,
-			Series: func(r *study.Results) []study.Series {
-				return r.Bars("delay-"+rung, "vs "+itself, func(l map[string]string) bool {
-					return slices.Contains([]string{learned, filled, easy, best}, l["policy"])
-				})
-			},
-		})
+		for i := range s.Workloads {
+			w := s.Workloads[i].Name
+			all = append(all, study.Figure{
+				Name: "delay-" + rung + "-" + w, Title: "Queueing delay against the base: " + w + ", run times " + rung, X: "change in percent", Kind: study.Bars, Zero: true,
+				Ours: []string{learned, filled}, Sorted: true,
+				Series: func(r *study.Results) []study.Series {
+					return r.Bars("delay-"+rung, "vs "+itself, func(l map[string]string) bool {
+						return l["workload"] == w && slices.Contains([]string{learned, filled, easy, best}, l["policy"])
+					})
+				},
+			})
+		}
 	}
 	return all
 }

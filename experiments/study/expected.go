@@ -33,7 +33,8 @@ type Deviating struct {
 // nine is the relative difference up to which figures count as equal.
 const nine = 1e-9
 
-// deviate compares the report with expected.csv. It returns nil if the study has none.
+// deviate compares the report with expected.csv: with the rows of its form, and with recorded workloads before these with the rows
+// of its form --data. It returns nil if the study has none.
 func (r *Report) deviate() (*Deviation, error) {
 	if len(bytes.TrimSpace(r.Study.Expected)) == 0 {
 		return nil, nil
@@ -50,12 +51,22 @@ func (r *Report) deviate() (*Deviation, error) {
 		d.Skipped = "--seeds was given"
 		return d, nil
 	}
+	if n := len(r.Plan.changed()); n > 0 {
+		d.Skipped = "settings are changed (above)"
+		return d, nil
+	}
 	now := map[string]Value{}
 	r.each(func(t *Table, l *Line, c *Column, v Value) {
 		now[strings.Join([]string{t.Name, t.label(l.Labels), c.Title}, ", ")] = v
 	})
+	// With recorded workloads, figures of a run that had them are wanted where there are any.
+	label, figureOf := r.Plan.label(), func(row []string) string { return strings.Join(row[1:4], ", ") }
+	own := map[string]bool{}
+	for _, row := range rows[1:] {
+		own[figureOf(row)] = own[figureOf(row)] || row[0] == label
+	}
 	for i, row := range rows[1:] {
-		if row[0] != r.Plan.Mode() {
+		if row[0] != label && (row[0] != r.Plan.Mode() || own[figureOf(row)]) {
 			continue
 		}
 		want, err := strconv.ParseFloat(row[6], 64)
@@ -63,7 +74,7 @@ func (r *Report) deviate() (*Deviation, error) {
 			return nil, fmt.Errorf("%s: expected.csv:%d: value %q, want a number", r.Study.Name, i+2, row[6])
 		}
 		low, high := number0(row[7], want), number0(row[8], want)
-		figure := strings.Join(row[1:4], ", ")
+		figure := figureOf(row)
 		v, ok := now[figure]
 		if !ok {
 			if r.Missing == 0 {

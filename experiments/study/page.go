@@ -37,14 +37,13 @@ func (r *Report) writePage(w io.Writer) error {
 		p("<figure>\n%s</figure>\n", f.svg)
 	}
 	for i := range r.Results.tables {
-		t := &r.Results.tables[i]
-		header, lines, left := r.grid(t)
-		if len(lines) == 0 {
+		t := r.sheet(&r.Results.tables[i], false)
+		if len(t.lines) == 0 {
 			continue
 		}
-		p("<h2>%s</h2>\n", html.EscapeString(t.Title))
-		writeGrid(p, header, lines, left)
-		for _, n := range t.Notes {
+		p("<h2>%s</h2>\n", html.EscapeString(t.title))
+		writeGrid(p, t.header, t.lines, t.left)
+		for _, n := range r.Results.tables[i].Notes {
 			p("<p class=\"note\">%s</p>\n", html.EscapeString(n))
 		}
 	}

@@ -1,9 +1,11 @@
 package study
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -25,7 +27,69 @@ type Figure struct {
 	LogX, LogY  bool
 	Kind        Kind
 	Zero        bool // the axis of values includes 0
-	Series      func(*Results) []Series
+	// Ours names what the eye shall find at once: series, or values that are parts of bars' labels. It is drawn in colour with bold
+	// names, all else in grey. Without it, series have a colour each.
+	Ours []string
+	// Sorted sorts the bars of each series by value, the least first, or the greatest with Higher. Of more than 12 bars, the first
+	// are drawn and all of ours.
+	Sorted, Higher bool
+	Series         func(*Results) []Series
+}
+
+// mostBars is the number of bars that a figure has at most, unless more are ours.
+const mostBars = 12
+
+// isOurs reports whether a series or the label of a bar has one of the names.
+func (f *Figure) isOurs(name string) bool {
+	if slices.Contains(f.Ours, name) {
+		return true
+	}
+	for part := range strings.SplitSeq(name, " / ") {
+		if slices.Contains(f.Ours, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// few returns the series with their bars sorted and at most mostBars of them, and how many it leaves out.
+func (f *Figure) few(series []Series) (out []Series, rest int) {
+	n := 0
+	for _, s := range series {
+		s.Points = slices.Clone(s.Points)
+		if f.Sorted {
+			slices.SortStableFunc(s.Points, func(a, b Point) int {
+				if f.Higher {
+					return cmp.Compare(b.X, a.X)
+				}
+				return cmp.Compare(a.X, b.X)
+			})
+		}
+		n += len(s.Points)
+		out = append(out, s)
+	}
+	// The last of the longest series go first.
+	for n > mostBars {
+		longest, at := -1, -1
+		for i, s := range out {
+			last := -1
+			for k, p := range s.Points {
+				if !f.isOurs(s.Name) && !f.isOurs(p.Label) {
+					last = k
+				}
+			}
+			if last >= 0 && (longest < 0 || len(s.Points) > len(out[longest].Points)) {
+				longest, at = i, last
+			}
+		}
+		if longest < 0 {
+			break
+		}
+		out[longest].Points = slices.Delete(out[longest].Points, at, at+1)
+		n--
+		rest++
+	}
+	return slices.DeleteFunc(out, func(s Series) bool { return len(s.Points) == 0 }), rest
 }
 
 // Series are points that belong together.
@@ -47,12 +111,22 @@ func (r *Results) Bars(table, column string, keep func(line map[string]string) b
 		return nil
 	}
 	var s Series
+	var kept []Line
 	for _, l := range r.lines[table] {
-		if keep != nil && !keep(l.Labels) {
-			continue
+		if keep == nil || keep(l.Labels) {
+			kept = append(kept, l)
 		}
+	}
+	// A label that all have in common says nothing.
+	var by []string
+	for _, b := range t.By {
+		if len(kept) < 2 || slices.ContainsFunc(kept, func(l Line) bool { return l.Labels[b] != kept[0].Labels[b] }) {
+			by = append(by, b)
+		}
+	}
+	for _, l := range kept {
 		if v, _, ok := r.Find(table, l.Labels, column); ok && !math.IsNaN(v.Value) {
-			s.Points = append(s.Points, Point{X: v.Value, Low: v.Low, High: v.High, Label: t.label(l.Labels)})
+			s.Points = append(s.Points, Point{X: v.Value, Low: v.Low, High: v.High, Label: (&Table{By: by}).label(l.Labels)})
 		}
 	}
 	return []Series{s}
@@ -95,6 +169,31 @@ func (r *Results) Curves(table, column, x string) []Series {
 // is too pale for lines.
 var palette = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#555555", "#8c510a", "#7b3294", "#1b7837"}
 
+// accents are the colours of what is ours, and greys those of all else.
+var (
+	accents = []string{"#d55e00", "#0072b2", "#009e73", "#7b3294"}
+	greys   = []string{"#7d858e", "#a3aab2", "#5f6770"}
+)
+
+// colors returns the colour of each series, and whether its name is bold.
+func (f *Figure) colors(series []Series) (colors []string, bold []bool) {
+	ours, others := 0, 0
+	for i, s := range series {
+		switch {
+		case len(f.Ours) == 0:
+			colors = append(colors, palette[i%len(palette)])
+		case f.isOurs(s.Name):
+			colors = append(colors, accents[ours%len(accents)])
+			ours++
+		default:
+			colors = append(colors, greys[others%len(greys)])
+			others++
+		}
+		bold = append(bold, len(f.Ours) > 0 && f.isOurs(s.Name))
+	}
+	return colors, bold
+}
+
 const font = `font-family="system-ui, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"`
 
 // canvas collects the elements of a drawing.
@@ -106,6 +205,20 @@ func (c *canvas) line(x1, y1, x2, y2 float64, color string, width float64) {
 
 func (c *canvas) text(x, y float64, anchor, color string, size int, s string) {
 	fmt.Fprintf(&c.b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s" font-size="%d">%s</text>`+"\n", x, y, anchor, color, size, html.EscapeString(s))
+}
+
+// words is text that can be bold.
+func (c *canvas) words(x, y float64, anchor, color string, size int, bold bool, s string) {
+	if !bold {
+		c.text(x, y, anchor, color, size, s)
+		return
+	}
+	fmt.Fprintf(&c.b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s" font-size="%d" font-weight="700">%s</text>`+"\n", x, y, anchor, color, size, html.EscapeString(s))
+}
+
+// bar draws a bar in a pale shade of color.
+func (c *canvas) bar(x1, x2, y float64, color string) {
+	fmt.Fprintf(&c.b, `<rect x="%.1f" y="%.1f" width="%.1f" height="14" fill="%s" fill-opacity="0.28"/>`+"\n", min(x1, x2), y-7, max(x1, x2)-min(x1, x2), color)
 }
 
 // mark draws a point in one of six shapes, so that series also differ without colour.
@@ -147,6 +260,20 @@ func (f *Figure) SVG(r *Results) string {
 		return f.bars(series)
 	}
 	return f.curves(series)
+}
+
+// legendOf returns how many names stand in a line of the legend, and its height.
+func legendOf(series []Series) (across int, height float64) {
+	across = 3
+	for _, s := range series {
+		if len([]rune(s.Name)) > 30 {
+			across = 2
+		}
+	}
+	if len(series) > 1 {
+		height = float64((len(series)+across-1)/across)*18 + 6
+	}
+	return across, height
 }
 
 // open starts a drawing with a title and a white background.
@@ -263,10 +390,7 @@ func tick(v float64) string {
 // curves draws Lines and Dots.
 func (f *Figure) curves(series []Series) string {
 	const width, height, left, right, top, bottom = 760.0, 430.0, 72.0, 20.0, 40.0, 52.0
-	legend := 0.0
-	if len(series) > 1 {
-		legend = float64((len(series)+2)/3)*18 + 6
-	}
+	across, legend := legendOf(series)
 	var xs, ys []float64
 	for _, s := range series {
 		for _, p := range s.Points {
@@ -288,14 +412,26 @@ func (f *Figure) curves(series []Series) string {
 	c.line(left, height-bottom, width-right, height-bottom, soft, 1)
 	c.text((left+width-right)/2, height-12, "middle", ink, 13, f.X)
 	fmt.Fprintf(&c.b, `<text transform="translate(17 %.1f) rotate(-90)" text-anchor="middle" fill="%s" font-size="13">%s</text>`+"\n", (top+height-bottom)/2, ink, html.EscapeString(f.Y))
-	for i, s := range series {
-		color := palette[i%len(palette)]
+	colors, bold := f.colors(series)
+	var order []int // what is ours is drawn last, over all else
+	for _, ours := range []bool{false, true} {
+		for i := range series {
+			if bold[i] == ours {
+				order = append(order, i)
+			}
+		}
+	}
+	for _, i := range order {
+		s, color, stroke := series[i], colors[i], 1.8
+		if bold[i] {
+			stroke = 3
+		}
 		if f.Kind == Lines {
 			var path strings.Builder
 			for k, p := range s.Points {
 				fmt.Fprintf(&path, "%s%.1f %.1f", map[bool]string{true: "M", false: "L"}[k == 0], x.at(p.X), y.at(p.Y))
 			}
-			fmt.Fprintf(&c.b, `<path d="%s" fill="none" stroke="%s" stroke-width="1.8"/>`+"\n", path.String(), color)
+			fmt.Fprintf(&c.b, `<path d="%s" fill="none" stroke="%s" stroke-width="%g"/>`+"\n", path.String(), color, stroke)
 		}
 		for _, p := range s.Points {
 			if !math.IsNaN(p.Low) && !math.IsNaN(p.High) && !(f.LogY && p.Low <= 0) {
@@ -304,9 +440,9 @@ func (f *Figure) curves(series []Series) string {
 			c.mark(x.at(p.X), y.at(p.Y), i, color)
 		}
 		if len(series) > 1 {
-			lx, ly := left+float64(i%3)*225, height+4+float64(i/3)*18
+			lx, ly := left+float64(i%across)*675/float64(across), height+4+float64(i/across)*18
 			c.mark(lx, ly, i, color)
-			c.text(lx+10, ly+4, "start", ink, 12, s.Name)
+			c.words(lx+10, ly+4, "start", ink, 12, bold[i], s.Name)
 		}
 	}
 	return c.b.String() + "</svg>\n"
@@ -315,6 +451,7 @@ func (f *Figure) curves(series []Series) string {
 // bars draws a row for each point.
 func (f *Figure) bars(series []Series) string {
 	const width, right, top, bottom, row = 760.0, 24.0, 40.0, 48.0, 22.0
+	series, rest := f.few(series)
 	var xs []float64
 	n, longest := 0, 0
 	for _, s := range series {
@@ -324,12 +461,9 @@ func (f *Figure) bars(series []Series) string {
 			n++
 		}
 	}
-	left := math.Min(360, 24+6.7*float64(longest))
+	left := math.Min(380, 24+7.2*float64(longest))
 	height := top + bottom + row*float64(n)
-	legend := 0.0
-	if len(series) > 1 {
-		legend = float64((len(series)+2)/3)*18 + 6
-	}
+	across, legend := legendOf(series)
 	x := newAxis(xs, f.LogX, f.Zero, left, width-right)
 	c := open(width, height+legend, f.Title)
 	c.text(12, 22, "start", ink, 15, f.Title)
@@ -341,12 +475,23 @@ func (f *Figure) bars(series []Series) string {
 		c.line(x.at(t), top-4, x.at(t), height-bottom, color, 1)
 		c.text(x.at(t), height-bottom+18, "middle", soft, 12, tick(t))
 	}
-	c.text((left+width-right)/2, height-10, "middle", ink, 13, f.X)
+	title := f.X
+	if rest > 0 {
+		title += fmt.Sprintf(" (%d more in the table)", rest)
+	}
+	c.text((left+width-right)/2, height-10, "middle", ink, 13, title)
 	y := top + row/2
+	colors, bold := f.colors(series)
 	for i, s := range series {
-		color := palette[i%len(palette)]
 		for _, p := range s.Points {
-			c.text(left-10, y+4, "end", ink, 12, p.Label)
+			color, ours := colors[i], bold[i]
+			if len(f.Ours) > 0 && !ours && f.isOurs(p.Label) {
+				color, ours = accents[0], true
+			}
+			c.words(left-10, y+4, "end", map[bool]string{true: ink, false: soft}[ours || len(f.Ours) == 0], 12, ours, p.Label)
+			if f.Zero && !f.LogX {
+				c.bar(x.at(0), x.at(p.X), y, color)
+			}
 			if !math.IsNaN(p.Low) && !math.IsNaN(p.High) && !(f.LogX && p.Low <= 0) {
 				c.line(x.at(p.Low), y, x.at(p.High), y, color, 2)
 			}
@@ -354,9 +499,9 @@ func (f *Figure) bars(series []Series) string {
 			y += row
 		}
 		if len(series) > 1 {
-			lx, ly := left+float64(i%3)*225, height+4+float64(i/3)*18
-			c.mark(lx, ly, i, color)
-			c.text(lx+10, ly+4, "start", ink, 12, s.Name)
+			lx, ly := left+float64(i%across)*675/float64(across), height+4+float64(i/across)*18
+			c.mark(lx, ly, i, colors[i])
+			c.words(lx+10, ly+4, "start", ink, 12, bold[i], s.Name)
 		}
 	}
 	return c.b.String() + "</svg>\n"

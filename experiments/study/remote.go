@@ -26,8 +26,10 @@ type cellTask struct {
 	Seeds  int      `json:"seeds,omitempty"`
 	Data   string   `json:"data,omitempty"`
 	Agents []string `json:"agents,omitempty"` // Where of each
-	Key    string   `json:"key"`
-	Digest string   `json:"digest"`
+	// Changes are not there if nothing is changed.
+	Changes *Changes `json:"changes,omitempty"`
+	Key     string   `json:"key"`
+	Digest  string   `json:"digest"`
 }
 
 // cellValue is the value of its result.
@@ -62,6 +64,9 @@ func (r *run) task(ctx context.Context, i int) (workqueue.Task, error) {
 	c, p := &r.cells[i], &r.opt.Plan
 	in := cellTask{Study: r.study.Name, Quick: p.Quick, Seeds: p.Seeds, Data: p.Data, Key: c.Key, Digest: r.at[i].digest}
 	t := workqueue.Task{Digest: r.at[i].digest, Kind: CellKind, Name: c.Key, Needs: map[string]string{}}
+	if p.Changes.some() {
+		in.Changes = &p.Changes
+	}
 	need := func(name, path string) error {
 		d, err := r.remote.stored(ctx, path)
 		t.Needs[name] = d
@@ -263,7 +268,10 @@ func (h *cellHandler) list(in *cellTask, j *workqueue.Job) (*listed, error) {
 	if in.Data != "" && h.data != "" {
 		plan.Data = h.data
 	}
-	key, err := json.Marshal([]any{in.Study, in.Quick, in.Seeds, plan.Data, in.Agents})
+	if in.Changes != nil {
+		plan.Changes = *in.Changes
+	}
+	key, err := json.Marshal([]any{in.Study, in.Quick, in.Seeds, plan.Data, in.Agents, plan.Changes})
 	if err != nil {
 		return nil, err
 	}
@@ -285,7 +293,9 @@ func (h *cellHandler) list(in *cellTask, j *workqueue.Job) (*listed, error) {
 	if l.cells, err = s.Cells(plan); err != nil {
 		return nil, err
 	}
-	s.check(l.cells)
+	if err := s.check(l.cells, plan); err != nil {
+		return nil, err
+	}
 	if l.at, err = places(s.Name, "", l.cells); err != nil {
 		return nil, err
 	}

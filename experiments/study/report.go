@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"clustergym/configs"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/texttable"
@@ -47,7 +48,16 @@ func report(s *Study, opt *Options, rows []Row, cells, missing int) (*Report, er
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Results: res, Study: s, Plan: opt.Plan, Dir: opt.Dir, Commit: opt.Commit, Cells: cells, Missing: missing}
+	r, err := newReport(s, opt, res, cells, missing)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.write()
+}
+
+// newReport makes the report of results.
+func newReport(s *Study, opt *Options, res *Results, cells, missing int) (r *Report, err error) {
+	r = &Report{Results: res, Study: s, Plan: opt.Plan, Dir: opt.Dir, Commit: opt.Commit, Cells: cells, Missing: missing}
 	if s.Claims != nil {
 		r.claims = s.Claims(opt.Plan)
 	}
@@ -61,10 +71,8 @@ func report(s *Study, opt *Options, rows []Row, cells, missing int) (*Report, er
 			}
 		}
 	}
-	if r.deviation, err = r.deviate(); err != nil {
-		return nil, err
-	}
-	return r, r.write()
+	r.deviation, err = r.deviate()
+	return r, err
 }
 
 // write writes the folder's files.
@@ -103,33 +111,72 @@ func (r *Report) write() error {
 	return nil
 }
 
-// grid returns a table as text: a header, the lines, and the number of columns with labels.
-func (r *Report) grid(t *Table) (header []string, lines [][]string, left int) {
-	header = slices.Clone(t.By)
-	paper := make([]bool, len(t.Columns))
-	for i, c := range t.Columns {
-		header = append(header, c.Title)
-		for _, l := range r.Results.lines[t.Name] {
-			paper[i] = paper[i] || l.Cells[i].Paper != ""
+// sheet is a table as text.
+type sheet struct {
+	title  string
+	header []string
+	lines  [][]string
+	left   int    // number of columns with labels
+	paper  []bool // by column: whether it is the paper's figure of the column before it
+}
+
+// with reports whether column i belongs to the one before it.
+func (t *sheet) with(i int) bool { return t.paper[i] }
+
+// sheet returns a table as text. With short set it leaves out what is Hidden, and a label that all lines share is in the
+// title instead of a column.
+func (r *Report) sheet(t *Table, short bool) *sheet {
+	all := r.Results.lines[t.Name]
+	s := &sheet{title: t.Title}
+	var by, shared []string
+	for _, b := range t.By {
+		if short && len(all) > 1 && len(t.By) > 1 && !slices.ContainsFunc(all, func(l Line) bool { return l.Labels[b] != all[0].Labels[b] }) {
+			if v := all[0].Labels[b]; v != "" {
+				shared = append(shared, b+" "+v)
+			}
+			continue
 		}
-		if paper[i] {
-			header = append(header, "paper")
+		by = append(by, b)
+	}
+	if len(by) == 0 {
+		by, shared = t.By, nil
+	}
+	if len(shared) > 0 {
+		if before, ok := strings.CutSuffix(s.title, ")"); ok && strings.Contains(s.title, "(") {
+			s.title = before + "; " + strings.Join(shared, ", ") + ")"
+		} else {
+			s.title += " (" + strings.Join(shared, ", ") + ")"
 		}
 	}
-	for _, l := range r.Results.lines[t.Name] {
+	s.header, s.left, s.paper = slices.Clone(by), len(by), make([]bool, len(by))
+	paper := make([]bool, len(t.Columns))
+	hidden := func(c *Column) bool { return short && c.Hidden }
+	for i := range t.Columns {
+		if hidden(&t.Columns[i]) {
+			continue
+		}
+		s.header, s.paper = append(s.header, t.Columns[i].Title), append(s.paper, false)
+		if paper[i] = slices.ContainsFunc(all, func(l Line) bool { return l.Cells[i].Paper != "" }); paper[i] {
+			s.header, s.paper = append(s.header, "paper"), append(s.paper, true)
+		}
+	}
+	for _, l := range all {
 		var words []string
-		for _, b := range t.By {
+		for _, b := range by {
 			words = append(words, l.Labels[b])
 		}
 		for i := range t.Columns {
+			if hidden(&t.Columns[i]) {
+				continue
+			}
 			words = append(words, t.Columns[i].Show(l.Cells[i]))
 			if paper[i] {
 				words = append(words, l.Cells[i].Paper)
 			}
 		}
-		lines = append(lines, words)
+		s.lines = append(s.lines, words)
 	}
-	return header, lines, len(t.By)
+	return s
 }
 
 // claimed returns the table of the paper's figures beside ours as text.
@@ -156,48 +203,70 @@ func (r *Report) facts() [][2]string {
 	if r.Plan.Seeds > 0 {
 		facts = append(facts, [2]string{"seeds", strconv.Itoa(r.Plan.Seeds)})
 	}
+	for _, c := range r.Plan.changed() {
+		facts = append(facts, [2]string{"changed", c.String()})
+	}
 	if r.Missing > 0 {
 		facts = append(facts, [2]string{"cells", fmt.Sprintf("%d of %d are computed: the tables are not whole", r.Cells-r.Missing, r.Cells)})
 	}
 	return facts
 }
 
-// WriteTable writes the whole report as text: facts, the paper's figures and ours, tables, notes and the deviation.
+// columns is the length of the longest line of table.txt.
+const columns = 120
+
+// WriteTable writes the whole report as text: facts, the paper's figures and ours, tables, notes and the deviation. No line is
+// longer than 120 characters, nor than the terminal w is wide.
 func (r *Report) WriteTable(w io.Writer) error {
-	b := texttable.NewBuffer(w)
-	fmt.Fprintf(b, "%s\n", r.Study.Title)
-	for _, f := range r.facts() {
-		fmt.Fprintf(b, "%-9s %s\n", f[0], f[1])
+	width := columns
+	if n := texttable.WidthOf(w); n > 0 {
+		width = min(width, n)
 	}
+	var b strings.Builder
+	say := func(s string) { b.WriteString(texttable.Wrapped(s, width) + "\n") }
+	say(r.Study.Title)
+	for _, f := range r.facts() {
+		say(fmt.Sprintf("%-9s %s", f[0], strings.Join(strings.Fields(f[1]), " ")))
+	}
+	alone := func(int) bool { return false }
 	if len(r.claims) > 0 {
 		b.WriteString("\nThe paper's figures, and ours\n\n")
 		header, lines := r.claimed()
-		if err := texttable.Write(b, header, lines, 2); err != nil {
+		if err := texttable.WriteBlocks(&b, width, header, lines, 2, alone); err != nil {
 			return err
 		}
 	}
 	for i := range r.Results.tables {
-		t := &r.Results.tables[i]
-		header, lines, left := r.grid(t)
-		if len(lines) == 0 {
+		t := r.sheet(&r.Results.tables[i], true)
+		if len(t.lines) == 0 {
 			continue
 		}
-		fmt.Fprintf(b, "\n%s\n\n", t.Title)
-		if err := texttable.Write(b, header, lines, left); err != nil {
+		b.WriteString("\n")
+		say(t.title)
+		b.WriteString("\n")
+		if err := texttable.WriteBlocks(&b, width, t.header, t.lines, t.left, t.with); err != nil {
 			return err
 		}
-		for _, n := range t.Notes {
-			fmt.Fprintf(b, "%s\n", n)
+		for _, n := range r.Results.tables[i].Notes {
+			say(n)
 		}
+	}
+	hides := func(t Table) bool {
+		return len(r.Results.lines[t.Name]) > 0 && slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Hidden })
+	}
+	if slices.ContainsFunc(r.Results.tables, hides) {
+		b.WriteString("\n")
+		say("index.html and results.csv have more columns.")
 	}
 	if len(r.notes) > 0 {
 		b.WriteString("\n")
 		for _, n := range r.notes {
-			fmt.Fprintf(b, "%s\n", n)
+			say(n)
 		}
 	}
 	if s := r.deviation.String(); s != "" {
-		fmt.Fprintf(b, "\n%s", s)
+		b.WriteString("\n")
+		say(strings.TrimSuffix(s, "\n"))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -225,7 +294,7 @@ func (r *Report) resultsCSV() ([]byte, error) {
 	_ = w.Write(resultsHeader) // w.Error returns the error
 	r.each(func(t *Table, l *Line, c *Column, v Value) {
 		_ = w.Write([]string{
-			r.Plan.Mode(), t.Name, t.label(l.Labels), c.Title, c.Metric, string(c.stat()), float(v.Value), bound(v.Low), bound(v.High),
+			r.Plan.label(), t.Name, t.label(l.Labels), c.Title, c.Metric, string(c.stat()), float(v.Value), bound(v.Low), bound(v.High),
 			strconv.Itoa(v.Units), strconv.Itoa(v.Runs), v.Paper, r.Commit[:min(12, len(r.Commit))],
 		})
 	})
@@ -298,23 +367,25 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 		Here  string `json:"here"`
 	}
 	type document struct {
-		Name      string     `json:"name"`
-		Title     string     `json:"title"`
-		Cite      string     `json:"source"`
-		Mode      string     `json:"mode"`
-		Data      string     `json:"data,omitempty"`
-		Seeds     int        `json:"seeds,omitempty"`
-		Dir       string     `json:"dir"`
-		Commit    string     `json:"commit"`
-		Cells     int        `json:"cells"`
-		Missing   int        `json:"missing_cells"`
-		Claims    []claim    `json:"claims"`
-		Tables    []table    `json:"tables"`
-		Notes     []string   `json:"notes"`
-		Deviation *Deviation `json:"deviation_from_expected,omitempty"`
+		Name  string `json:"name"`
+		Title string `json:"title"`
+		Cite  string `json:"source"`
+		Mode  string `json:"mode"`
+		Data  string `json:"data,omitempty"`
+		Seeds int    `json:"seeds,omitempty"`
+		// Changed are the settings that are not the recorded ones.
+		Changed   []configs.Change `json:"changed_settings,omitempty"`
+		Dir       string           `json:"dir"`
+		Commit    string           `json:"commit"`
+		Cells     int              `json:"cells"`
+		Missing   int              `json:"missing_cells"`
+		Claims    []claim          `json:"claims"`
+		Tables    []table          `json:"tables"`
+		Notes     []string         `json:"notes"`
+		Deviation *Deviation       `json:"deviation_from_expected,omitempty"`
 	}
 	d := document{
-		Name: r.Study.Name, Title: r.Study.Title, Cite: r.Study.Cite, Mode: r.Plan.Mode(), Data: r.Plan.Data, Seeds: r.Plan.Seeds, Dir: r.Dir,
+		Name: r.Study.Name, Title: r.Study.Title, Cite: r.Study.Cite, Mode: r.Plan.Mode(), Data: r.Plan.Data, Seeds: r.Plan.Seeds, Changed: r.Plan.changed(), Dir: r.Dir,
 		Commit: r.Commit, Cells: r.Cells, Missing: r.Missing, Claims: []claim{}, Tables: []table{}, Notes: append([]string{}, r.notes...), Deviation: r.deviation,
 	}
 	_, claims := r.claimed()

@@ -44,11 +44,20 @@ func Run(ctx context.Context, s Study, opt Options) (*Report, error) {
 		opt.Now = time.Now
 	}
 	opt.Plan.Workers = max(1, opt.Plan.Workers)
+	opt.Plan.heard = new(heard)
 	cells, err := s.Cells(opt.Plan)
+	if _, input := errors.AsType[*InputError](err); err != nil && !input && opt.Plan.Changes.some() {
+		return nil, mistake("with these settings: %w", err) // which the study itself has not checked
+	}
 	if err != nil {
 		return nil, err
 	}
-	s.check(cells)
+	if opt.Plan.Changes.some() && !opt.Plan.heard.asked {
+		return nil, mistake("experiment %s has no settings that can be changed", s.Name)
+	}
+	if err := s.check(cells, opt.Plan); err != nil {
+		return nil, err
+	}
 	if opt.Only != "" && !slices.ContainsFunc(cells, func(c Cell) bool { return strings.HasPrefix(c.Key, opt.Only) }) {
 		var some []string
 		for _, c := range cells[:min(4, len(cells))] {

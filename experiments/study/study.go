@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"clustergym/configs"
 )
 
 // Plan says how an experiment is to be run.
@@ -16,6 +18,10 @@ type Plan struct {
 	// Agents are trained agents that play beside the study's policies, for studies with PlaysAgents. They are never part of the
 	// recorded figures.
 	Agents []Agent
+	// Changes are what the user wants to be otherwise than in the study's experiment.yaml. Settings applies them.
+	Changes Changes
+
+	heard *heard // may be nil
 }
 
 // Agent is a trained agent that plays beside the policies of a study.
@@ -30,6 +36,32 @@ func (p Plan) Mode() string {
 		return "quick"
 	}
 	return "full"
+}
+
+// label returns what results.csv and expected.csv call a run: its form, "--data" with recorded workloads, and "--set" with
+// other settings than the recorded ones.
+func (p Plan) label() string {
+	label := p.Mode()
+	if p.Data != "" {
+		label += withData
+	}
+	if len(p.changed()) > 0 {
+		label += " --set"
+	}
+	return label
+}
+
+// withData ends the label of runs with recorded workloads.
+const withData = " --data"
+
+// changed returns the settings that are not the recorded ones.
+func (p Plan) changed() []configs.Change {
+	if p.heard == nil {
+		return nil
+	}
+	p.heard.mu.Lock()
+	defer p.heard.mu.Unlock()
+	return p.heard.changed
 }
 
 // SeedsOr returns the plan's number of seeds, or own if the plan has none.
@@ -118,31 +150,45 @@ func mistake(format string, args ...any) error { return &InputError{fmt.Errorf(f
 // keys matches keys whose words are valid file names on all systems.
 var keys = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.,_+=@-]*(/[A-Za-z0-9][A-Za-z0-9.,_+=@-]*)*$`)
 
-// check panics if the cells are inconsistent, which is an error of the program.
-func (s *Study) check(cells []Cell) {
+// check panics if the cells are inconsistent, which is an error of the program, unless the user has changed the settings of p.
+func (s *Study) check(cells []Cell, p Plan) error {
+	err := consistent(cells)
+	if err == nil {
+		return nil
+	}
+	if p.Changes.some() {
+		return mistake("with these settings %w; want each name and value of a list once, of letters, digits and -._=", err)
+	}
+	panic(fmt.Sprintf("study %s: %v", s.Name, err))
+}
+
+// consistent returns what is wrong with cells.
+func consistent(cells []Cell) error {
 	seen := map[string]bool{}
 	for _, c := range cells {
 		switch {
 		case !keys.MatchString(c.Key):
-			panic(fmt.Sprintf("study %s: a cell is called %q", s.Name, c.Key))
+			return fmt.Errorf("a cell is called %q", c.Key)
 		case seen[c.Key]:
-			panic(fmt.Sprintf("study %s: two cells are called %q", s.Name, c.Key))
+			return fmt.Errorf("two cells are called %q", c.Key)
 		case c.Run == nil:
-			panic(fmt.Sprintf("study %s: cell %s does nothing", s.Name, c.Key))
+			return fmt.Errorf("cell %s does nothing", c.Key)
 		}
 		for _, a := range c.After {
 			if !seen[a] {
-				panic(fmt.Sprintf("study %s: cell %s comes after %q, which does not stand before it", s.Name, c.Key, a))
+				return fmt.Errorf("cell %s comes after %q, which does not stand before it", c.Key, a)
 			}
 		}
 		seen[c.Key] = true
 	}
 	// A cell must not have the name of a folder of other cells.
-	for key := range seen {
+	for _, c := range cells {
+		key := c.Key
 		for at := strings.LastIndexByte(key, '/'); at > 0; at = strings.LastIndexByte(key[:at], '/') {
 			if seen[key[:at]] {
-				panic(fmt.Sprintf("study %s: cell %s is called like the folder of cell %s", s.Name, key[:at], key))
+				return fmt.Errorf("cell %s is called like the folder of cell %s", key[:at], key)
 			}
 		}
 	}
+	return nil
 }

@@ -458,3 +458,65 @@ func TestExpectedFiguresAreComparedWithThoseOfNow(t *testing.T) {
 		t.Error("a table of something else was taken")
 	}
 }
+
+// A table has 120 columns, without hidden columns and with shared labels in its title; the page and results.csv have all.
+func TestTheTableIsShortAndTheRestIsElsewhere(t *testing.T) {
+	s := (&toy{scale: 1}).study()
+	tables := s.Tables
+	s.Tables = func(p Plan) []Table {
+		all := tables(p)
+		all[0].By = []string{"policy", "nothing"}
+		all[0].Columns = Hide(all[0].Columns, "wins")
+		wide := Table{Name: "wide", Title: "Wide", From: "makespan", By: []string{"policy"}}
+		for i := range 12 {
+			wide.Columns = append(wide.Columns, Column{Title: fmt.Sprintf("makespan again, column %d", i), Metric: "makespan_s"})
+		}
+		return append(all, wide)
+	}
+	s.Title = strings.Repeat("A long title. ", 20)
+	dir := t.TempDir()
+	if _, err := Run(t.Context(), s, Options{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	read := func(name string) string {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	text := read("table.txt")
+	for line := range strings.Lines(text) {
+		if len([]rune(line)) > 121 {
+			t.Errorf("a line of %d characters: %s", len([]rune(line)), line)
+		}
+	}
+	if strings.Contains(text, "wins") || !strings.Contains(text, "index.html and results.csv have more columns.") || !strings.Contains(text, "column 11") {
+		t.Errorf("the table:\n%s", text)
+	}
+	for _, name := range []string{"index.html", "results.csv"} {
+		if !strings.Contains(read(name), "wins") {
+			t.Errorf("%s lacks the hidden column", name)
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a column that is not there was hidden")
+		}
+	}()
+	Hide(nil, "x")
+}
+
+func TestUnitsStandOnce(t *testing.T) {
+	for _, c := range []struct {
+		c    Column
+		want string
+	}{
+		{Column{Stat: Percent}, "-12.0 % [-14.0, +3.0]"}, {Column{}, "-12 [-14, 3]"}, {Column{Format: Share}, "-1200.0 % [-1400.0, 300.0]"},
+		{Column{Format: func(v float64) string { return fmt.Sprintf("%g×", v) }}, "-12× [-14×, 3×]"}, {Column{Stat: Percent, Bare: true}, "-12.0 %"},
+	} {
+		if got := c.c.Show(Value{Value: -12, Low: -14, High: 3}); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}

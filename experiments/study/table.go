@@ -61,6 +61,7 @@ type Column struct {
 	Turned bool              // compare the other line with this one instead; not for Behind
 	Higher bool              // for Wins: higher values are better
 	Bare   bool              // show values without intervals
+	Hidden bool              // in results.csv, JSON and index.html, but not in table.txt and on the terminal
 	// Format formats a value; nil = four digits, or percent if the statistic is one.
 	Format func(v float64) string
 	// Paper returns the published figure of a line, which is shown in a column of its own; "" if there is none.
@@ -119,7 +120,12 @@ func (c *Column) Show(v Value) string {
 	if c.Bare || !v.Interval() {
 		return f(v.Value)
 	}
-	return fmt.Sprintf("%s [%s, %s]", f(v.Value), f(v.Low), f(v.High))
+	// The unit stands once.
+	unit := ""
+	if _, u, ok := strings.Cut(f(v.Value), " "); ok && strings.HasSuffix(f(v.Low), " "+u) && strings.HasSuffix(f(v.High), " "+u) {
+		unit = " " + u
+	}
+	return fmt.Sprintf("%s [%s, %s]", f(v.Value), strings.TrimSuffix(f(v.Low), unit), strings.TrimSuffix(f(v.High), unit))
 }
 
 // Digits formats a number with four digits, or as a whole number.
@@ -156,4 +162,17 @@ func rank(order []string, value string, seen int) int {
 		return i
 	}
 	return len(order) + seen
+}
+
+// Hide returns columns with those of the titles hidden. It panics if there is none of a title.
+func Hide(columns []Column, titles ...string) []Column {
+	columns = slices.Clone(columns)
+	for _, t := range titles {
+		i := slices.IndexFunc(columns, func(c Column) bool { return c.Title == t })
+		if i < 0 {
+			panic(fmt.Sprintf("study: no column is called %q", t))
+		}
+		columns[i].Hidden = true
+	}
+	return columns
 }

@@ -47,9 +47,9 @@ func (s *settings) tables() []study.Table {
 				{Title: "jobs/h", Metric: "throughput_jobs_per_h"},
 				versus("ppo", "throughput_jobs_per_h", "throughput", true),
 				versus("ddqn", "throughput_jobs_per_h", "throughput", true),
-				{Title: "ppo vs it, by window", Metric: "throughput_jobs_per_h", Stat: study.PercentEach, Versus: map[string]string{"policy": "topdrl-ppo"}, Turned: true, Higher: true},
-				{Title: "work finished", Metric: "finished_work_share", Format: study.Share},
-				{Title: "running jobs", Metric: "running_jobs"},
+				{Title: "ppo vs it, by window", Metric: "throughput_jobs_per_h", Stat: study.PercentEach, Versus: map[string]string{"policy": "topdrl-ppo"}, Turned: true, Higher: true, Hidden: true},
+				{Title: "work finished", Metric: "finished_work_share", Format: study.Share, Hidden: true},
+				{Title: "running jobs", Metric: "running_jobs", Hidden: true},
 			},
 			Notes: []string{
 				"vs it: difference of the sums over windows; by window: mean of the windows' own differences, which matters where windows differ by a",
@@ -61,11 +61,11 @@ func (s *settings) tables() []study.Table {
 		{
 			Name: "finish", From: "play", By: []string{"stage", "policy"}, Order: order, Keep: main,
 			Title: "Finish time (JCT), makespan and communication cost on the same windows",
-			Columns: []study.Column{
+			Columns: study.Hide([]study.Column{
 				{Title: "JCT (h)", Metric: "jct_h"}, versus("ppo", "jct_h", "JCT", false), versus("ddqn", "jct_h", "JCT", false),
 				{Title: "makespan (h)", Metric: "makespan_h"}, versus("ppo", "makespan_h", "makespan", false),
 				{Title: "comm. cost", Metric: "comm_cost", Format: three}, versus("ppo", "comm_cost", "comm. cost", false),
-			},
+			}, "makespan (h)", "ppo vs it, makespan", "comm. cost", "ppo vs it, comm. cost"),
 		},
 		{
 			Name: "variants", From: "play", By: []string{"stage", "policy"}, Order: order,
@@ -73,7 +73,7 @@ func (s *settings) tables() []study.Table {
 			Title: "The trained agents with another placement than closest-b, with which they were trained",
 			Columns: []study.Column{
 				{Title: "jobs/h", Metric: "throughput_jobs_per_h"}, {Title: "JCT (h)", Metric: "jct_h"},
-				{Title: "comm. cost", Metric: "comm_cost", Format: three}, {Title: "closeness", Metric: "closeness", Format: three},
+				{Title: "comm. cost", Metric: "comm_cost", Format: three}, {Title: "closeness", Metric: "closeness", Format: three, Hidden: true},
 				versus("ppo", "jct_h", "JCT", false),
 			},
 			Notes: []string{"closeness: mean of 1 − (cost − best)/(worst − best) over gangs of two GPUs and more. topdrl-ppo vs it: with closest-b."},
@@ -93,8 +93,8 @@ func (s *settings) tables() []study.Table {
 				{Title: "closeness", Metric: "closeness", Format: three}, {Title: "comm. cost", Metric: "comm_cost", Format: three},
 				{Title: "ppo vs it, cost", Metric: "comm_cost", Stat: study.Percent, Versus: map[string]string{"policy": "gpupick-ppo"}, Turned: true},
 				{Title: "JCT (h)", Metric: "jct_h"},
-				{Title: "ppo vs it, JCT", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"policy": "gpupick-ppo"}, Turned: true},
-				{Title: "makespan (h)", Metric: "makespan_h"},
+				{Title: "ppo vs it, JCT", Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"policy": "gpupick-ppo"}, Turned: true, Hidden: true},
+				{Title: "makespan (h)", Metric: "makespan_h", Hidden: true},
 			},
 			Notes: []string{"closeness: per job, 0 for jobs of one GPU, where there is nothing to win."},
 		},
@@ -142,23 +142,12 @@ func (s *settings) figures() []study.Figure {
 	var all []study.Figure
 	for _, st := range s.Stages {
 		here := func(l map[string]string) bool { return l["stage"] == st.Name }
-		for _, agent := range st.agents() {
-			all = append(all, study.Figure{
-				Name: "throughput-" + st.Name + "-" + agent, Title: "Throughput of topdrl-" + agent + " against each schedule: " + st.Name,
-				X: "difference in %, 95 % interval", Kind: study.Bars, Zero: true,
-				Series: func(r *study.Results) []study.Series {
-					out := r.Bars("throughput", agent+" vs it, throughput", here)
-					for i := range out {
-						for k := range out[i].Points {
-							_, out[i].Points[k].Label, _ = strings.Cut(out[i].Points[k].Label, " / ")
-						}
-					}
-					return out
-				},
-			})
-		}
 		all = append(all, study.Figure{
-			Name: "cost-" + st.Name, Title: "Communication cost and JCT: " + st.Name, X: "mean communication cost", Y: "mean JCT (h)", Kind: study.Dots,
+			Name: "throughput-" + st.Name, Title: "Throughput: " + st.Name, X: "jobs finished per hour", Kind: study.Bars, Zero: true,
+			Ours: []string{"topdrl-ppo", "topdrl-ddqn"}, Sorted: true, Higher: true,
+			Series: func(r *study.Results) []study.Series { return r.Bars("throughput", "jobs/h", here) },
+		}, study.Figure{
+			Name: "cost-" + st.Name, Ours: []string{"topdrl"}, Title: "Communication cost and JCT: " + st.Name, X: "mean communication cost", Y: "mean JCT (h)", Kind: study.Dots,
 			Series: func(r *study.Results) []study.Series {
 				groups := []study.Series{{Name: "topdrl"}, {Name: "strict"}, {Name: "skip"}}
 				for _, l := range r.Lines("finish") {
@@ -181,10 +170,10 @@ func (s *settings) figures() []study.Figure {
 		})
 	}
 	return append(all, study.Figure{
-		Name: "gap", Title: "Placements against the best one", X: "excess communication cost in %", Kind: study.Bars, Zero: true,
+		Name: "gap", Title: "Placements against the best one", X: "excess communication cost in %", Kind: study.Bars, Zero: true, Ours: []string{"closest-b"}, Sorted: true,
 		Series: func(r *study.Results) []study.Series { return r.Bars("gap", "excess (%)", nil) },
 	}, study.Figure{
-		Name: "pick", Title: "GPUPick-v1: closeness of the GPUs picked", X: "closeness", Kind: study.Bars, Zero: true,
+		Name: "pick", Title: "GPUPick-v1: closeness of the GPUs picked", X: "closeness", Kind: study.Bars, Zero: true, Ours: []string{"gpupick-ppo"}, Sorted: true, Higher: true,
 		Series: func(r *study.Results) []study.Series { return r.Bars("pick", "closeness", nil) },
 	})
 }

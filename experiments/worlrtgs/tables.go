@@ -221,13 +221,14 @@ func claims(study.Plan) []study.Claim {
 
 // figures returns the drawings of the report.
 func figures(study.Plan) []study.Figure {
+	ours := []string{"worl-rtgs", "worl-rtgs+heft", "worl-ranks", "worl-ranks+heft"}
 	return []study.Figure{
-		{Name: "makespan", Title: "Makespan over that of HEFT", X: "× HEFT", Kind: study.Bars, Series: func(r *study.Results) []study.Series {
+		{Name: "makespan", Title: "Makespan over that of HEFT", X: "× HEFT", Kind: study.Bars, Ours: ours, Sorted: true, Series: func(r *study.Results) []study.Series {
 			return r.Bars("all", "× HEFT", func(l map[string]string) bool { return l["policy"] != "random" })
 		}},
-		{Name: "optimum", Title: "Distance to the optimum", X: "%", Kind: study.Bars, Series: func(r *study.Results) []study.Series {
+		{Name: "optimum", Title: "Distance to the optimum", X: "%", Kind: study.Bars, Ours: ours, Sorted: true, Series: func(r *study.Results) []study.Series {
 			return r.Bars("optimum", "above the optimum %", func(l map[string]string) bool { return l["policy"] != "random" })
 		}},
-		{Name: "b", Title: "Sensitivity to b", X: "b", Y: "× HEFT", Series: func(r *study.Results) []study.Series { return r.Curves("b", "× HEFT", "b") }},
+		{Name: "b", Title: "Sensitivity to b", X: "b", Y: "× HEFT", Ours: ours, Series: func(r *study.Results) []study.Series { return r.Curves("b", "× HEFT", "b") }},
 	}
 }

@@ -1,0 +1,5 @@
+//go:build race
+
+package asrpt
+
+const raced = true

@@ -1,0 +1,56 @@
+package study
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Recorded returns the report that expected.csv records of p's form, for looking at tables and figures without computing anything. It
+// has no rows, and none of the figures that measure the machine.
+func Recorded(s Study, p Plan) (*Report, error) {
+	p.heard = new(heard)
+	rows, err := csv.NewReader(bytes.NewReader(s.Expected)).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("%s: expected.csv: %w", s.Name, err)
+	}
+	res := &Results{tables: s.Tables(p), lines: map[string][]Line{}}
+	for _, row := range rows[min(1, len(rows)):] {
+		t := res.Table(row[1])
+		if row[0] != p.label() || t == nil {
+			continue
+		}
+		k := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Title == row[3] })
+		words := strings.Split(row[2], " / ")
+		if k < 0 || len(words) != len(t.By) {
+			continue
+		}
+		labels := map[string]string{}
+		for i, b := range t.By {
+			labels[b] = words[i]
+		}
+		lines := res.lines[t.Name]
+		i := slices.IndexFunc(lines, func(l Line) bool { return t.label(l.Labels) == row[2] })
+		if i < 0 {
+			i = len(lines)
+			lines = append(lines, Line{Labels: labels, Cells: slices.Repeat([]Value{noValue}, len(t.Columns))})
+		}
+		v := Value{Value: number0(row[6], math.NaN()), Low: number0(row[7], math.NaN()), High: number0(row[8], math.NaN()), Paper: row[11]}
+		v.Units, _ = strconv.Atoi(row[9])
+		v.Runs, _ = strconv.Atoi(row[10])
+		lines[i].Cells[k] = v
+		res.lines[t.Name] = lines
+	}
+	return newReport(&s, &Options{Plan: p}, res, 0, 0)
+}
+
+// WriteTo writes the report's files to a folder.
+func (r *Report) WriteTo(dir string) error {
+	own := *r
+	own.Dir = dir
+	return own.write()
+}
