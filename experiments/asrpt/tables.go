@@ -138,7 +138,7 @@ func (s *settings) figures() []study.Figure {
 	}
 	return []study.Figure{
 		{
-			Name: "loads", Title: "Mean completion time as the load grows", X: "load", Y: "times the lower bound", Zero: true,
+			Name: "loads", Title: "Mean completion time as the load grows", X: "load", Y: "times the lower bound", Zero: true, Ours: []string{whole},
 			Series: func(r *study.Results) []study.Series {
 				return without(r.Curves("loads", "× lower bound", "load"), srtf, passing, workWait, fifoWait)
 			},
@@ -150,7 +150,7 @@ func (s *settings) figures() []study.Figure {
 			},
 		},
 		{
-			Name: "errors", Title: "Mean completion time as predictions get worse", X: "standard deviation of ln(prediction)", Y: "vs no error, %", Zero: true,
+			Name: "errors", Title: "Mean completion time as predictions get worse", X: "standard deviation of ln(prediction)", Y: "vs no error, %", Zero: true, Ours: []string{whole},
 			Series: func(r *study.Results) []study.Series { return r.Curves("errors", versus("no error"), "error") },
 		},
 	}

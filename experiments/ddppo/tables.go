@@ -107,6 +107,10 @@ func (s *settings) tables() []study.Table {
 
 // figures returns the drawings of the report.
 func (s *settings) figures() []study.Figure {
+	ours := make([]string, len(s.Replicas))
+	for i, n := range s.Replicas {
+		ours[i] = replicated(n)
+	}
 	all := []study.Figure{{
 		Name: "heap", Title: "Memory while the log is streamed", X: "percent of the log", Y: "heap (MiB)", Kind: study.Lines, Zero: true,
 		Series: func(r *study.Results) []study.Series { return r.Curves("heap", "heap (MiB)", "read") },
@@ -132,7 +136,7 @@ func (s *settings) figures() []study.Figure {
 				return series
 			},
 		}, study.Figure{
-			Name: "held-" + rung, Title: "Bounded slowdown in the held-out weeks; run times " + rung, X: "bounded slowdown", Kind: study.Bars, LogX: true,
+			Name: "held-" + rung, Title: "Bounded slowdown in the held-out weeks; run times " + rung, X: "bounded slowdown", Kind: study.Bars, LogX: true, Sorted: true, Ours: ours,
 			Series: func(r *study.Results) []study.Series { return r.Bars("held-"+rung, "bounded slowdown", nil) },
 		})
 	}

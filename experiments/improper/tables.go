@@ -87,13 +87,13 @@ func (s *settings) tables() []study.Table {
 func (s *settings) figures() []study.Figure {
 	return []study.Figure{
 		{
-			Name: "networks", Title: "Gap to the optimum that is left", X: "percent of the way from uniform choices", Kind: study.Bars, Zero: true,
+			Name: "networks", Title: "Gap to the optimum that is left", X: "percent of the way from uniform choices", Kind: study.Bars, Zero: true, Ours: learners(), Sorted: true,
 			Series: func(r *study.Results) []study.Series {
 				return r.Bars("networks", "gap left, %", func(l map[string]string) bool { return slices.Contains(append(learners(), shares), l["policy"]) })
 			},
 		},
 		{
-			Name: "workloads", Title: "Mean completion time against the best scheduler", X: "change in percent", Kind: study.Bars, Zero: true,
+			Name: "workloads", Title: "Mean completion time against the best scheduler", X: "change in percent", Kind: study.Bars, Zero: true, Ours: []string{pg, nac, byPG, byState}, Sorted: true,
 			Series: func(r *study.Results) []study.Series {
 				return r.Bars("workloads", "vs "+best, func(l map[string]string) bool {
 					return slices.Contains(append(players(), likeliest, uniform, byHand, hindsight), l["policy"])
