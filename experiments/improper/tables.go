@@ -83,24 +83,32 @@ func (s *settings) tables() []study.Table {
 	})
 }
 
-// figures returns the drawings of the report.
+// figures returns the drawings of the report, one for each network and workload.
 func (s *settings) figures() []study.Figure {
-	return []study.Figure{
-		{
-			Name: "networks", Title: "Gap to the optimum that is left", X: "percent of the way from uniform choices", Kind: study.Bars, Zero: true, Ours: learners(), Sorted: true,
+	var all []study.Figure
+	for _, n := range s.Networks {
+		all = append(all, study.Figure{
+			Name: "network-" + n, Title: "Gap to the optimum that is left on the network " + n, X: "percent of the way from uniform choices", Kind: study.Bars, Zero: true,
+			Ours: learners(), Sorted: true,
 			Series: func(r *study.Results) []study.Series {
-				return r.Bars("networks", "gap left, %", func(l map[string]string) bool { return slices.Contains(append(learners(), shares), l["policy"]) })
-			},
-		},
-		{
-			Name: "workloads", Title: "Mean completion time against the best scheduler", X: "change in percent", Kind: study.Bars, Zero: true, Ours: []string{pg, nac, byPG, byState}, Sorted: true,
-			Series: func(r *study.Results) []study.Series {
-				return r.Bars("workloads", "vs "+best, func(l map[string]string) bool {
-					return slices.Contains(append(players(), likeliest, uniform, byHand, hindsight), l["policy"])
+				return r.Bars("networks", "gap left, %", func(l map[string]string) bool {
+					return l["network"] == n && slices.Contains(append(learners(), shares), l["policy"])
 				})
 			},
-		},
+		})
 	}
+	for _, w := range s.Workloads {
+		all = append(all, study.Figure{
+			Name: "workload-" + w, Title: "Mean completion time against the best scheduler, workload " + w, X: "change in percent", Kind: study.Bars, Zero: true,
+			Ours: []string{pg, nac, byPG, byState}, Sorted: true,
+			Series: func(r *study.Results) []study.Series {
+				return r.Bars("workloads", "vs "+best, func(l map[string]string) bool {
+					return l["workload"] == w && slices.Contains(append(players(), likeliest, uniform, byHand, hindsight), l["policy"])
+				})
+			},
+		})
+	}
+	return all
 }
 
 // claims returns the paper's claims beside ours. Its figures are curves, so they are in words.
