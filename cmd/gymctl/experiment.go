@@ -114,7 +114,7 @@ func experimentShowVerb(a *app) *cobra.Command {
 		Long: `show prints the settings of an experiment with their comments, those of the full form or with --quick those of the
 quick one, after the changes of --settings and --set. What it prints is a file for gymctl experiment run --settings.`,
 		Example: `  gymctl experiment show lwf
-  gymctl experiment show dally --quick --set 'leases=[5m, 1h]'
+  gymctl experiment show dally --quick --set leases=[5m,1h]
   gymctl experiment show rltune --json`,
 		Args: args(1, 1, "one NAME"),
 		RunE: func(c *cobra.Command, names []string) (err error) {
