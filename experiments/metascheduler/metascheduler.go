@@ -21,7 +21,7 @@ func Study() study.Study {
 		Name:  "meta-scheduler",
 		Title: "A meta-learning scheduler that places workers (reconstruction)",
 		Cite:  "Yang, Bao, Liu, Yang and Wu, On a Meta Learning-Based Scheduler for Deep Learning Clusters, IEEE Trans. Cloud Computing 11(4), 2023, 10.1109/TCC.2023.3308161",
-		Takes: "quick about a minute on two free cores, full 27 minutes seen with one worker on a busy machine",
+		Takes: "quick two minutes of processor time, a minute on two free cores; full about 50 minutes of processor time",
 		Cells: cells, Tables: tables, Figures: figures, Claims: claims, Notes: notes, Expected: expected,
 	}
 }
