@@ -116,7 +116,7 @@ func TestTheStudyInSmall(t *testing.T) {
 			t.Fatal(err)
 		}
 		var all strings.Builder
-		for _, name := range []string{"rows.csv", "results.csv", "table.txt", "figures/network-even.svg"} {
+		for _, name := range []string{"rows.csv", "results.csv", "table.txt", "figures/network-skewed.svg"} {
 			b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
 			if err != nil {
 				t.Fatal(err)
