@@ -16,6 +16,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/vec"
 	"clustergym/internal/fault"
+	"clustergym/internal/raced"
 	"clustergym/nets"
 )
 
@@ -434,7 +435,7 @@ func TestCollectorsDoNotAllocate(t *testing.T) {
 	for range 30 { // the batches' Final columns grow
 		steps()
 	}
-	if n := testing.AllocsPerRun(20, steps); n > 0 && !raceDetector {
+	if n := testing.AllocsPerRun(20, steps); n > 0 && !raced.On {
 		t.Errorf("%v allocations", n)
 	}
 }

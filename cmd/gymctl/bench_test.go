@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"clustergym/experiments/bench"
+	"clustergym/internal/raced"
 )
 
 func TestBenchPrintsOneDocumentAndProgressApart(t *testing.T) {
@@ -82,7 +83,7 @@ func (w writer) Write(p []byte) (int, error) { return w(p) }
 
 // Ranks are processes of this program; without PyTorch they are measured alone.
 func TestBenchMeasuresRanks(t *testing.T) {
-	if raceDetector || testing.Short() {
+	if raced.On || testing.Short() {
 		t.Skip("starts 42 processes, which takes too long with -short and under the race detector")
 	}
 	t.Setenv(asProgram, "1")

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/internal/raced"
 	"clustergym/internal/testseed"
 )
 
@@ -150,7 +151,7 @@ func (c *crew) same(t *testing.T) {
 }
 
 func skipClusters(t *testing.T) {
-	if testing.Short() || raceDetector {
+	if testing.Short() || raced.On {
 		t.Skip("takes a minute; left out with -short, and under the race detector, which does not see into other processes")
 	}
 }

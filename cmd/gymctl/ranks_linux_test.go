@@ -7,11 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"clustergym/internal/raced"
 )
 
 // A rank whose network is gone is lost after the timeout, on both sides of the cut. Its machine is a network namespace here.
 func TestANetworkIsCut(t *testing.T) {
-	if raceDetector || testing.Short() {
+	if raced.On || testing.Short() {
 		t.Skip("trains for seconds")
 	}
 	if os.Getuid() != 0 {

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"clustergym/experiments/rundir"
+	"clustergym/internal/raced"
 	"clustergym/internal/testseed"
 )
 
@@ -196,7 +197,7 @@ func sameRuns(t *testing.T, what string, got, want map[string]string) {
 // Whichever rank dies and whenever, the others end with a sentence that names it, and all together go on from the last
 // checkpoint to the bytes of a run that nothing happened to.
 func TestARankIsKilledAndAllGoOn(t *testing.T) {
-	if raceDetector || testing.Short() {
+	if raced.On || testing.Short() {
 		t.Skip("trains for seconds")
 	}
 	dir := t.TempDir()
@@ -240,7 +241,7 @@ func TestARankIsKilledAndAllGoOn(t *testing.T) {
 
 // A rank that is stopped is as good as dead: after the timeout all others end.
 func TestARankIsStopped(t *testing.T) {
-	if raceDetector || testing.Short() {
+	if raced.On || testing.Short() {
 		t.Skip("trains for seconds")
 	}
 	dir := t.TempDir()
@@ -291,7 +292,7 @@ func TestRanksComeFromTheEnvironment(t *testing.T) {
 
 // Ctrl-C at any rank saves and ends all.
 func TestRanksAreInterruptedTogether(t *testing.T) {
-	if raceDetector || testing.Short() {
+	if raced.On || testing.Short() {
 		t.Skip("trains for seconds")
 	}
 	dir := t.TempDir()

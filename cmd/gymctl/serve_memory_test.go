@@ -20,6 +20,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/bridge/client"
 	"clustergym/env/bridge/wire"
+	"clustergym/internal/raced"
 )
 
 // serverProcess starts gymctl serve as a process of its own, which ends with the test, and returns its address and id.
@@ -121,7 +122,7 @@ func TestAServerStaysUnderItsMemory(t *testing.T) {
 	}
 	const budget = 256 << 20
 	clients, rounds, gpus := 200, 3, 10000
-	if raceDetector {
+	if raced.On {
 		clients, rounds, gpus = 16, 1, 1000
 	}
 	addr, pid := serverProcess(t, "--memory", "256MiB", "--step-timeout", "5m", "--hello-timeout", "1m")
@@ -225,14 +226,14 @@ func TestAServerStaysUnderItsMemory(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	if opened.Load() == 0 || refused.Load() == 0 && !raceDetector {
+	if opened.Load() == 0 || refused.Load() == 0 && !raced.On {
 		t.Errorf("%d opens succeeded and %d were refused", opened.Load(), refused.Load())
 	}
 	// What the help of serve says, and the program itself.
 	const bound = budget*3/2 + 64<<20 + 64<<20
 	peak := peakMemory(pid)
 	t.Logf("%d opened, %d refused, %d plays beside them; at most %d MiB of %d", opened.Load(), refused.Load(), plays, peak>>20, bound>>20)
-	if !raceDetector && peak > bound {
+	if !raced.On && peak > bound {
 		t.Errorf("the server had %d MiB in memory, want at most %d", peak>>20, bound>>20)
 	}
 	if err := calm.Close(); err != nil {

@@ -32,6 +32,7 @@ import (
 	"clustergym/env/bridge/client"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/jobselect"
+	"clustergym/internal/raced"
 	"clustergym/internal/testseed"
 )
 
@@ -116,7 +117,7 @@ func TestSoak(t *testing.T) {
 	}
 	s := &siege{t: t, token: soakToken, budget: 512 << 20, attacks: make([]atomic.Int64, len(hostiles))}
 	window := 10 * time.Second
-	if *soakFor > time.Minute || raceDetector {
+	if *soakFor > time.Minute || raced.On {
 		window = 30 * time.Second // with hundreds of clients, or slow ones, coming back takes longer
 	}
 	p, _, addr, wait := started(t, "--token-file", filepath.Join(dir, "tokens"), "--trace-root", root, "--memory", fmt.Sprint(s.budget),
@@ -158,7 +159,7 @@ func TestSoak(t *testing.T) {
 		t.Errorf("%d rightful clients were harmed", n)
 	}
 	// As docs/wire.md says: half as much again and 64 MiB, besides the program. The race detector takes several times that.
-	if most := s.budget*3/2 + 128<<20; last.peak > most && !raceDetector {
+	if most := s.budget*3/2 + 128<<20; last.peak > most && !raced.On {
 		t.Errorf("the server took %d MiB, want at most %d", last.peak>>20, most>>20)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
 	"clustergym/env/sim"
+	"clustergym/internal/raced"
 )
 
 // Equal worlds give equal events, and a reused simulator and policy behave like new ones.
@@ -36,7 +37,7 @@ func TestEqualSeedsGiveEqualEvents(t *testing.T) {
 // forAllOrders checks a claim for every order except those in but, which give the reason for the exception.
 func forAllOrders(t *testing.T, claim func(t *rapid.T, order string), but ...map[string]string) {
 	t.Helper()
-	if raced {
+	if raced.On {
 		t.Skip("a policy is one goroutine; TestALongRun is enough for the race detector")
 	}
 	for _, order := range heuristic.Orders() {

@@ -9,6 +9,7 @@ import (
 
 	"clustergym/env/heuristic"
 	"clustergym/env/metrics"
+	"clustergym/internal/raced"
 )
 
 // watched plays x with a witness and the metrics' collector.
@@ -38,7 +39,7 @@ func (x *world) watched(t fatal) *witness {
 // in one state, no job waits for ever, Little's law holds to the nanosecond, and the policy decides as its admission
 // and back-filling promise.
 func TestAlways(t *testing.T) {
-	if raced {
+	if raced.On {
 		t.Skip("a policy is one goroutine; TestALongRun is enough for the race detector")
 	}
 	count, seed := map[string]int{}, 0

@@ -13,6 +13,7 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
 	"clustergym/env/sim"
+	"clustergym/internal/raced"
 	"clustergym/traces"
 )
 
@@ -133,7 +134,7 @@ func playAmid(t *testing.T, cfg sim.Config, spec cluster.Spec, jobs []traces.Job
 // restarts, gangs that their placement slows down, virtual clusters, and other code that decides too.
 func TestDecisionsArePlain(t *testing.T) {
 	rounds := 10
-	if testing.Short() || raced {
+	if testing.Short() || raced.On {
 		rounds = 3
 	}
 	for _, policy := range []string{"fifo+strict+conservative", "sjf+strict+conservative", "f1+strict+conservative",

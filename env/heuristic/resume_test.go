@@ -9,6 +9,7 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
 	"clustergym/env/sim"
+	"clustergym/internal/raced"
 )
 
 // newborn resets its policy before every decision, and shows it no events.
@@ -35,7 +36,7 @@ func TestWhatRemembersNothingCanBeResetAtAnyTime(t *testing.T) {
 			t.Fatalf("reset before every decision:\n%s\n%s", diff(got, want), x)
 		}
 	})
-	if !raced && played < 500 {
+	if !raced.On && played < 500 {
 		t.Errorf("%d runs of policies that remember nothing", played)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
+	"clustergym/internal/raced"
 )
 
 // few returns settings whose cells take a moment.
@@ -22,7 +23,7 @@ func few(p study.Plan) (settings, error) {
 }
 
 func TestTheReportIsTheSameForAnyNumberOfWorkers(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
 	var first []byte

@@ -16,6 +16,7 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/experiments/workload"
+	"clustergym/internal/raced"
 	"clustergym/traces"
 )
 
@@ -31,7 +32,7 @@ func quickBench(groups ...string) Config {
 }
 
 func TestBenchMeasuresWhatItSays(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() || raced.On {
 		t.Skip("trains four networks")
 	}
 	cfg, dir := quickBench(), t.TempDir()

@@ -8,6 +8,7 @@ import (
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
+	"clustergym/internal/raced"
 )
 
 // inSmall returns s with only the cells whose keys begin with one of prefixes.
@@ -78,7 +79,7 @@ func TestTheStudyInSmall(t *testing.T) {
 
 // The judging cells find the weights of a short training of either kind, and every acceptor plays every window.
 func TestAcceptorsAreTrainedAndJudged(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
 	const windows = 2
@@ -142,7 +143,7 @@ func TestFaultsOfTheSettings(t *testing.T) {
 
 // The least that delay-las must do: less mean JCT than Tiresias under the same leases in every row of the quick tables.
 func TestDelayLASBeatsTiresias(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
 	s := inSmall(Study(), "schedulers/", "congestion/")

@@ -14,6 +14,7 @@ import (
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
+	"clustergym/internal/raced"
 	"clustergym/traces"
 )
 
@@ -140,7 +141,7 @@ func TestTheIndexHoldsTheLog(t *testing.T) {
 // The figures do not depend on the number of workers, but for those of the clock; N replicas learn what one does, up to rounding;
 // every claim has a figure, and tables fit a terminal.
 func TestTheStudyInSmall(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
 	var first string

@@ -13,6 +13,7 @@ import (
 	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/jobselect"
+	"clustergym/internal/raced"
 )
 
 // ofSize returns a loader of a world of so many bytes.
@@ -103,7 +104,7 @@ func TestWorkloadsAreReadAsFarAsThereIsMemory(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		got, room := heapInUse()-before, b.Used(budget.Workloads)
-		if !raceDetector && (got > 1.05*float64(room)+1<<20 || float64(room) > 2*got) {
+		if !raced.On && (got > 1.05*float64(room)+1<<20 || float64(room) > 2*got) {
 			t.Errorf("%s: %.0f bytes, %d reserved", name, got, room)
 		}
 		runtime.KeepAlive(r)

@@ -11,6 +11,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/encode"
+	"clustergym/internal/raced"
 	"clustergym/internal/testseed"
 )
 
@@ -200,7 +201,7 @@ func same(t *testing.T, a, b env.Env) {
 
 // Once an environment has played its episodes, playing them again with forecasts allocates nothing.
 func TestForecastsAllocateNothing(t *testing.T) {
-	if raceDetector {
+	if raced.On {
 		t.Skip("the race detector allocates")
 	}
 	r := registry(t, nil)

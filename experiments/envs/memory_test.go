@@ -15,6 +15,7 @@ import (
 	"clustergym/env/policymix"
 	"clustergym/env/queuerank"
 	"clustergym/env/workerplace"
+	"clustergym/internal/raced"
 )
 
 // heapInUse returns the bytes of the heap that are reachable.
@@ -87,7 +88,7 @@ func measured(t *testing.T, m *Made, steps int) float64 {
 // TestMemoryIsAnUpperBound opens and plays every environment over a grid of settings. What it takes must stay below the
 // estimate that a server reserves for it, and large environments must not be estimated at a multiple.
 func TestMemoryIsAnUpperBound(t *testing.T) {
-	if raceDetector || testing.Short() {
+	if raced.On || testing.Short() {
 		t.Skip("the race detector changes what memory holds, and playing takes seconds")
 	}
 	kw := func(pairs ...any) wire.Map {

@@ -17,6 +17,7 @@ import (
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
+	"clustergym/internal/raced"
 	"clustergym/traces"
 	"clustergym/traces/synth"
 )
@@ -75,7 +76,7 @@ func TestSettingsAreInOrder(t *testing.T) {
 
 // The figures do not depend on the number of workers, and exact run times are the goal that others are behind.
 func TestTheStudyInSmall(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
 	var want string
@@ -133,7 +134,7 @@ func TestTheStudyInSmall(t *testing.T) {
 
 // The quick form gives the figures that are written down, each figure of every table.
 func TestTheQuickFormGivesTheFiguresThatAreWrittenDown(t *testing.T) {
-	if testing.Short() || raced || runtime.GOARCH != "amd64" {
+	if testing.Short() || raced.On || runtime.GOARCH != "amd64" {
 		t.Skip("some seconds, and other processors round otherwise")
 	}
 	r, err := run.RunStudy(t.Context(), Study(), run.PaperOptions{Plan: study.Plan{Quick: true, Workers: runtime.GOMAXPROCS(0)}, Dir: t.TempDir()})

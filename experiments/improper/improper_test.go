@@ -12,6 +12,7 @@ import (
 
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
+	"clustergym/internal/raced"
 )
 
 // smallSettings makes a study that takes some seconds.
@@ -103,7 +104,7 @@ func TestTheWorkloadTurns(t *testing.T) {
 
 // The figures do not depend on the number of workers; learning goes in the right direction where uniform choices are not stable.
 func TestTheStudyInSmall(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
 	var want string

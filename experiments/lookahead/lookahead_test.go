@@ -9,6 +9,7 @@ import (
 
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
+	"clustergym/internal/raced"
 )
 
 // smallSettings makes a study that takes some seconds.
@@ -76,7 +77,7 @@ func TestSettingsAreInOrder(t *testing.T) {
 
 // The figures do not depend on the number of workers, and hindsight is at least as good as its base.
 func TestTheStudyInSmall(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
 	var want string

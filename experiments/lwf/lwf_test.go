@@ -14,6 +14,7 @@ import (
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
+	"clustergym/internal/raced"
 )
 
 // small returns settings whose cells take a moment.
@@ -24,7 +25,7 @@ func small(p study.Plan) (settings, error) {
 }
 
 func TestTheReportIsTheSameForAnyNumberOfWorkers(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
 	var first []byte
@@ -65,7 +66,7 @@ func TestTheReportIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 
 // A workload of the paper's scale has a figure for each of its claims.
 func TestThePapersScale(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() || raced.On {
 		t.Skip("ten seconds")
 	}
 	s := study.Study{Name: "lwf", Title: "small", Tables: Study().Tables, Cells: func(study.Plan) ([]study.Cell, error) {

@@ -12,6 +12,7 @@ import (
 
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
+	"clustergym/internal/raced"
 )
 
 // settingsFor returns the settings of a form.
@@ -72,7 +73,7 @@ func smallStudy(t *testing.T) study.Study {
 // A small study gives the same figures with one worker and with two after an interruption. The value of the learned speeds
 // shows even here: the planner that uses them beats a rule that does not know them, and by more after the change.
 func TestTheStudyInSmall(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() || raced.On {
 		t.Skip("it trains")
 	}
 	var want string

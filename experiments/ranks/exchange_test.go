@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/internal/raced"
 	"clustergym/nets/kernel"
 )
 
@@ -179,7 +180,7 @@ func TestBytesGoWhereTheyShould(t *testing.T) {
 }
 
 func TestExchangesDoNotAllocate(t *testing.T) {
-	if raced {
+	if raced.On {
 		t.Skip("the race detector allocates")
 	}
 	for _, small := range []int{1, 1 << 40} {

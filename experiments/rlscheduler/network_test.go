@@ -21,6 +21,7 @@ import (
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
+	"clustergym/internal/raced"
 	"clustergym/traces"
 )
 
@@ -146,7 +147,7 @@ func TestANetworkPlaysAsInQueueRank(t *testing.T) {
 
 // The rows of an agent are whole and the same for any number of workers, and its study keeps all other figures.
 func TestTheRowsOfANetwork(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
 	agent := study.Agent{Where: "generated", Dir: tinyAgent(t)}

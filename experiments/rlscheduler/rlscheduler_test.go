@@ -18,6 +18,7 @@ import (
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
+	"clustergym/internal/raced"
 	"clustergym/internal/rng"
 	"clustergym/traces"
 )
@@ -33,7 +34,7 @@ func small(p study.Plan) (settings, error) {
 }
 
 func TestTheReportIsTheSameForAnyNumberOfWorkers(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
 	var first []byte
@@ -72,7 +73,7 @@ func TestTheReportIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 
 // The quick form gives the figures that are written down.
 func TestTheQuickFormGivesTheFiguresThatAreWrittenDown(t *testing.T) {
-	if testing.Short() || raced || runtime.GOARCH != "amd64" {
+	if testing.Short() || raced.On || runtime.GOARCH != "amd64" {
 		t.Skip("half a minute, and other processors round otherwise")
 	}
 	r, err := run.RunStudy(t.Context(), Study(), run.PaperOptions{Plan: study.Plan{Quick: true, Workers: runtime.GOMAXPROCS(0)}, Dir: t.TempDir()})

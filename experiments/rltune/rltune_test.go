@@ -15,6 +15,7 @@ import (
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
+	"clustergym/internal/raced"
 )
 
 // smallSettings makes a study that takes some seconds.
@@ -105,7 +106,7 @@ func TestGeneratedWorkloads(t *testing.T) {
 
 // The figures do not depend on the number of workers; the base is as good as itself.
 func TestTheStudyInSmall(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
 	var want string

@@ -7,6 +7,7 @@ import (
 
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
+	"clustergym/internal/raced"
 	"clustergym/nets/model"
 )
 
@@ -69,7 +70,7 @@ func TestAttentionStopsGangs(t *testing.T) {
 }
 
 func TestAttentionTrainsAlikeWithAnyNumberOfWorkers(t *testing.T) {
-	if raced {
+	if raced.On {
 		t.Skip("trains; without the race detector this test runs in make unit")
 	}
 	for _, agent := range []string{"ppo", "ddqn"} {

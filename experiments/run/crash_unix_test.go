@@ -19,6 +19,7 @@ import (
 	"clustergym/agents/train"
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
+	"clustergym/internal/raced"
 )
 
 // Environment variables for the child process of the test below.
@@ -52,7 +53,7 @@ func TestChildOfTheCrashTest(t *testing.T) {
 // in the end its files are those of an uninterrupted run.
 func TestKilledAtAnyMomentAndResumedEqualsStraightThrough(t *testing.T) {
 	for _, agent := range config.Agents() {
-		if raced && agent != "ppo" {
+		if raced.On && agent != "ppo" {
 			continue
 		}
 		straight := t.TempDir()
@@ -65,7 +66,7 @@ func TestKilledAtAnyMomentAndResumedEqualsStraightThrough(t *testing.T) {
 		// that matter lie close together.
 		draw := rand.New(rand.NewPCG(1, 2))
 		moments := []int64{4, 252, 400, 500, 500, 800, 1000, 1000, 1200, 1204, 1500, 1600, 1600, 1_000_002, 1_000_009}
-		if raced || agent != "ppo" {
+		if raced.On || agent != "ppo" {
 			moments = []int64{252, 400, 500, 1000, 1600, 1_000_002}
 		}
 		for _, at := range moments {

@@ -17,6 +17,7 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
+	"clustergym/internal/raced"
 )
 
 // tinyIn returns a very short run in the environment called id, with the given keys changed.
@@ -98,7 +99,7 @@ func seedsTable(t *testing.T, cfg config.Config) {
 // A short training in every environment on the simulator: the comparison uses the environment's metric and its rivals, and
 // is the same with another number of workers and after an interruption.
 func TestEveryEnvironmentOnTheSimulatorIsTrainedAndCompared(t *testing.T) {
-	if raced {
+	if raced.On {
 		t.Skip("trains; without the race detector this test runs in make unit")
 	}
 	for _, c := range []struct {
@@ -195,7 +196,7 @@ func recordings(t *testing.T) (graphs, jobs string) {
 
 // The environments over graphs and workers are compared by their metric too, on generated episodes and on recorded ones.
 func TestGraphsAndWorkersAreTrainedAndCompared(t *testing.T) {
-	if raced {
+	if raced.On {
 		t.Skip("trains; without the race detector this test runs in make unit")
 	}
 	graphs, jobs := recordings(t)

@@ -13,6 +13,7 @@ import (
 
 	"clustergym/configs"
 	"clustergym/experiments/config"
+	"clustergym/internal/raced"
 	"clustergym/nets/kernel"
 )
 
@@ -53,7 +54,7 @@ func digest(b []byte) string {
 var update = flag.Bool("update", false, "rewrite testdata")
 
 func TestRunDirectoriesKeepTheirBytes(t *testing.T) {
-	if raced {
+	if raced.On {
 		t.Skip("trains; without the race detector this test runs in make unit")
 	}
 	was := kernel.Set()

@@ -13,6 +13,7 @@ import (
 	"clustergym/env/rollout"
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
+	"clustergym/internal/raced"
 	"clustergym/internal/rng"
 	"clustergym/internal/testseed"
 )
@@ -45,7 +46,7 @@ func TestImitationIsTheSameForWorkersAndAfterInterruptions(t *testing.T) {
 		if want[rundir.RecordingFile] == "" || want["checkpoints/0/manifest.json"] == "" || !strings.Contains(want["progress.jsonl"], "imitation/") {
 			t.Fatalf("%s: no recording, no checkpoint or no record of the imitation", agent)
 		}
-		if !raced {
+		if !raced.On {
 			other := t.TempDir()
 			trainTo(t, cfg, other, TrainOptions{Workers: 5})
 			sameFiles(t, agent+", five workers", contents(t, filepath.Join(other, "tiny")), want, false)
@@ -219,7 +220,7 @@ func TestIndexTeachesWithTheWeightsThatAreGiven(t *testing.T) {
 // Imitation alone is worth something: after it, without a step of its own, an agent is nearly as good as its teacher on the
 // validation windows, and much nearer to it than one that has learnt nothing.
 func TestImitationReachesItsTeacher(t *testing.T) {
-	if raced {
+	if raced.On {
 		t.Skip("trains; without the race detector this test runs in make unit")
 	}
 	for _, agent := range []string{"ppo", "ddqn"} {

@@ -13,6 +13,7 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/internal/fault"
+	"clustergym/internal/raced"
 )
 
 // tinyMeta returns a run that learns to adapt in a fraction of a second.
@@ -31,7 +32,7 @@ func tinyMeta(env string) config.Config {
 // A run has the same bytes with any number of workers and after an interruption. The comparison has a row for every number
 // of inner steps of the checkpoint and of the initial parameters, and for random play.
 func TestMetaLearnersTrainAndResumeByteForByte(t *testing.T) {
-	if raced {
+	if raced.On {
 		t.Skip("takes minutes under the race detector; agents/maml has a small form")
 	}
 	for _, env := range []string{"Bandit-v1", "Nav2D-v1"} {

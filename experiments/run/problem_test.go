@@ -19,6 +19,7 @@ import (
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/internal/fault"
+	"clustergym/internal/raced"
 	"clustergym/nets/kernel"
 )
 
@@ -217,7 +218,7 @@ func TestCheckpointOfAnotherEnvironmentIsRefused(t *testing.T) {
 
 // 80 actions of which 20 are legal are learned within three rollouts.
 func TestPresetInvalidActionLearns(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() || raced.On {
 		t.Skip("seconds of training")
 	}
 	cfg, err := config.Preset("invalidaction-ppo")

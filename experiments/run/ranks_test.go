@@ -13,6 +13,7 @@ import (
 	"clustergym/configs"
 	"clustergym/experiments/config"
 	"clustergym/experiments/ranks"
+	"clustergym/internal/raced"
 )
 
 // trainRanks trains in dir/tiny with n ranks that are goroutines, and returns their errors. change is called for every rank.
@@ -80,7 +81,7 @@ func TestRanksLeaveTheRunOfOneProcess(t *testing.T) {
 			c.PPO.Baseline, c.PPO.ValueNorm, c.Train.Envs, c.Train.Group, c.PPO.Batch = ppo.ByGroup, ppo.PopArt, 8, 2, 11
 		}},
 	} {
-		if raced && name != "norm" {
+		if raced.On && name != "norm" {
 			continue
 		}
 		cfg := c.cfg

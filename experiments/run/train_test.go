@@ -21,13 +21,14 @@ import (
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
+	"clustergym/internal/raced"
 )
 
 func TestWorkersChangeNoByteOfARun(t *testing.T) {
 	for _, agent := range config.Agents() {
 		var want map[string]string
 		for _, workers := range []int{1, 2, 8} {
-			if raced && workers == 2 {
+			if raced.On && workers == 2 {
 				continue
 			}
 			dir := t.TempDir()
@@ -80,7 +81,7 @@ func TestSeedsGiveOtherRuns(t *testing.T) {
 // uninterrupted run.
 func TestInterruptedAndResumedEqualsStraightThrough(t *testing.T) {
 	for _, agent := range config.Agents() {
-		if raced && agent != "ppo" {
+		if raced.On && agent != "ppo" {
 			continue // goroutines are those of the test above
 		}
 		cfg, straight := tinyRun(agent), t.TempDir()
@@ -93,7 +94,7 @@ func TestInterruptedAndResumedEqualsStraightThrough(t *testing.T) {
 			"at a validation":       {1000},
 			"again and again":       {4, 8, 252, 500, 504, 1200, 1596},
 		} {
-			if (raced || agent != "ppo") && len(cuts) == 1 {
+			if (raced.On || agent != "ppo") && len(cuts) == 1 {
 				continue // the last case has them all
 			}
 			dir := t.TempDir()

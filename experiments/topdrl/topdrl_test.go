@@ -12,6 +12,7 @@ import (
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
+	"clustergym/internal/raced"
 )
 
 // smallSettings makes a study that takes half a minute.
@@ -63,7 +64,7 @@ func TestSettingsAreInOrder(t *testing.T) {
 // A small study with one worker and with three: the figures are the same, and the agent, though hardly trained, beats the
 // weakest of the six by a wide margin.
 func TestTheStudyInSmall(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() || raced.On {
 		t.Skip("it trains")
 	}
 	var want string

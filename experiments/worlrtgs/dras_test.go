@@ -7,13 +7,14 @@ import (
 
 	"clustergym/env/dag"
 	"clustergym/env/dag/synth"
+	"clustergym/internal/raced"
 	"clustergym/internal/rng"
 )
 
 // The DRAS-like baseline must be worth more than picks drawn at random in the same machine, on graphs that it was not
 // trained on and that no table reports. Training and graphs follow from fixed seeds.
 func TestDRASBeatsRandomPicking(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() || raced.On {
 		t.Skip("some seconds of training")
 	}
 	ctx := context.Background()

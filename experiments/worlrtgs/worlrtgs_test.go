@@ -16,6 +16,7 @@ import (
 	"clustergym/env/dag/synth"
 	"clustergym/experiments/plan"
 	"clustergym/experiments/study"
+	"clustergym/internal/raced"
 	"clustergym/traces"
 )
 
@@ -83,7 +84,7 @@ func TestBothFormsOfTheStudyAreWellMade(t *testing.T) {
 // What the study is about: whales in rank space find shorter plans than the best of as many noisy plans of HEFT. The graphs
 // are none of the tables'.
 func TestWhalesInRankSpaceBeatAsManyNoisyPlans(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
 	s := settings{Iterations: 20, Whales: 10}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"clustergym/internal/raced"
 )
 
 // A recipe is one section of docs/extending.md. Its fenced blocks say what to do:
@@ -206,7 +208,7 @@ func (s *step) do(dir string) error {
 // TestRecipesWork follows every recipe of docs/extending.md in a copy of the module and runs the tests that it names. It
 // is a copy, not an overlay of the build, because some of these tests read files: pages, and the tables of archtest.
 func TestRecipesWork(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() || raced.On {
 		t.Skip("builds parts of the module for each recipe")
 	}
 	page, err := os.ReadFile(filepath.Join(root, "docs", "extending.md"))

@@ -6,13 +6,14 @@ import (
 	"clustergym/env"
 	"clustergym/env/control"
 	"clustergym/env/envtest"
+	"clustergym/internal/raced"
 )
 
 // A remote environment keeps the contract that the local one keeps.
 func TestRemoteEnvironmentsKeepTheContract(t *testing.T) {
 	addr := serve(t, nil)
 	ids := append(control.IDs(), driftID)
-	if raceDetector {
+	if raced.On {
 		ids = []string{"InvalidAction-v1", driftID}
 	}
 	for _, id := range ids {

@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"clustergym/internal/raced"
 )
 
 // The program of docs/go-client.md builds, and plays.
 func TestTheProgramOfThePagePlays(t *testing.T) {
-	if testing.Short() || raceDetector {
+	if testing.Short() || raced.On {
 		t.Skip("it builds a program")
 	}
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "go-client.md"))

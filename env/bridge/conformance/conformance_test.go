@@ -17,6 +17,7 @@ import (
 	"clustergym/env/bridge/server"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/control"
+	"clustergym/internal/raced"
 )
 
 var (
@@ -150,7 +151,7 @@ func TestConformance(t *testing.T) {
 	}
 	const secret = "a secret of the test"
 	ids := []string{"InvalidAction-v1", "CartPole-v1"}
-	if raceDetector {
+	if raced.On {
 		ids = ids[:1]
 	}
 	for _, id := range ids {

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"clustergym/internal/raced"
 )
 
 // recorded is the directory of the per-job results of the authors' program.
@@ -115,7 +117,7 @@ func setting(t testing.TB, c map[string]string) Config {
 
 func TestEveryRecordedJobToTheLastBit(t *testing.T) {
 	need(t)
-	if raced {
+	if raced.On {
 		t.Skip("one goroutine plays all of it, for minutes under the race detector")
 	}
 	for _, c := range rows(t, "cases.csv") {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"clustergym/internal/raced"
 	"clustergym/internal/rng"
 	"clustergym/internal/testseed"
 )
@@ -413,7 +414,7 @@ func TestACancelledRunEnds(t *testing.T) {
 
 // A machine that is used again allocates its report alone.
 func TestAMachineThatIsUsedAgainAllocatesItsReport(t *testing.T) {
-	if raced {
+	if raced.On {
 		t.Skip("the race detector allocates")
 	}
 	m, err := NewMachine(DefaultConfig())

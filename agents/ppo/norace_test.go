@@ -1,5 +1,0 @@
-//go:build !race
-
-package ppo
-
-const raceDetector = false

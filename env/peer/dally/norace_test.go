@@ -1,6 +1,0 @@
-//go:build !race
-
-package dally
-
-// raced reports that the race detector runs, which makes everything ten times slower.
-const raced = false

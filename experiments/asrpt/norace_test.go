@@ -1,5 +1,0 @@
-//go:build !race
-
-package asrpt
-
-const raced = false

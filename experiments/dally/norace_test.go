@@ -1,5 +1,0 @@
-//go:build !race
-
-package dally
-
-const raced = false

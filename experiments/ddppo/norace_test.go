@@ -1,5 +1,0 @@
-//go:build !race
-
-package ddppo
-
-const raced = false

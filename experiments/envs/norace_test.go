@@ -1,5 +1,0 @@
-//go:build !race
-
-package envs
-
-const raceDetector = false

@@ -1,5 +1,0 @@
-//go:build race
-
-package estimates
-
-const raced = true

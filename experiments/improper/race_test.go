@@ -1,5 +1,0 @@
-//go:build race
-
-package improper
-
-const raced = true

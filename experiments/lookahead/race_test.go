@@ -1,5 +1,0 @@
-//go:build race
-
-package lookahead
-
-const raced = true

@@ -1,5 +1,0 @@
-//go:build race
-
-package lwf
-
-const raced = true

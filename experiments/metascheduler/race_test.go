@@ -1,5 +1,0 @@
-//go:build race
-
-package metascheduler
-
-const raced = true

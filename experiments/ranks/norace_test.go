@@ -1,5 +1,0 @@
-//go:build !race
-
-package ranks
-
-const raced = false

@@ -1,5 +1,0 @@
-//go:build race
-
-package rlscheduler
-
-const raced = true

@@ -1,5 +1,0 @@
-//go:build !race
-
-package rltune
-
-const raced = false

@@ -1,5 +1,0 @@
-//go:build race
-
-package topdrl
-
-const raced = true

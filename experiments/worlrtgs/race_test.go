@@ -1,5 +1,0 @@
-//go:build race
-
-package worlrtgs
-
-const raced = true
