@@ -26,7 +26,7 @@ func numbers(list []float64) (all []string) {
 }
 
 // tables returns the tables of the report.
-func (s *settings) tables() []study.Table {
+func (s *settings) tables(study.Plan) []study.Table {
 	var variants, rules, names []string
 	for _, v := range s.parts() {
 		variants = append(variants, v.name)
@@ -130,7 +130,7 @@ func (s *settings) tables() []study.Table {
 }
 
 // figures returns the drawings of the report.
-func (s *settings) figures() []study.Figure {
+func (s *settings) figures(study.Plan) []study.Figure {
 	without := func(all []study.Series, names ...string) []study.Series {
 		return slices.DeleteFunc(all, func(s study.Series) bool {
 			return slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(s.Name, n) })
@@ -157,7 +157,7 @@ func (s *settings) figures() []study.Figure {
 }
 
 // claims returns the figures that say most. Those of the paper are not known to us.
-func (s *settings) claims() []study.Claim {
+func (s *settings) claims(study.Plan) []study.Claim {
 	var all []study.Claim
 	for _, load := range s.Loads {
 		if load != .7 && load != 1 { // where only the rule of waiting tells A-SRPT apart, and where the cluster is full

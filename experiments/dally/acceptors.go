@@ -3,17 +3,14 @@ package dally
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"clustergym/agents"
 	"clustergym/agents/checkpoint"
 	"clustergym/agents/ppo"
-	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/delayoffer"
@@ -177,7 +174,8 @@ func learnedCells(s settings, ask string, seed int, blind bool) []study.Cell {
 			if err != nil {
 				return nil, err
 			}
-			return nil, trainAcceptor(ctx, b, c)
+			_, err = run.TrainCell(ctx, b, c, nil)
+			return nil, err
 		},
 	}, {
 		Key: judged, After: []string{key}, Input: []any{method, s.Windows, s.TestSeed},
@@ -207,21 +205,6 @@ func givesWay(e *delayoffer.Env, ts *env.TimeStep) bool {
 		}
 	}
 	return false
-}
-
-// trainAcceptor trains in the cell's folder. A training that was interrupted there continues.
-func trainAcceptor(ctx context.Context, b *study.Bench, c config.Config) error {
-	dir := filepath.Join(b.Work(), "run")
-	_, err := os.Stat(filepath.Join(dir, rundir.ConfigFile))
-	_, err = run.Train(ctx, c, run.TrainOptions{
-		RunDir: dir, Resume: err == nil, Workers: b.Workers, NoEval: true,
-		Tick:  func(p train.Progress) { b.Progress(p.Step, c.Train.Steps) },
-		Saved: b.Saved,
-	})
-	if errors.Is(err, run.ErrInterrupted) {
-		return ctx.Err()
-	}
-	return err
 }
 
 // judgeLearned plays the acceptor that was trained in the folder trained: the weights with the best validation, greedily, and

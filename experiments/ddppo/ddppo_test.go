@@ -166,7 +166,7 @@ func TestTheStudyInSmall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range s.claims() {
+		for _, c := range s.claims(study.Plan{}) {
 			if v, _, ok := r.Results.Find(c.Table, c.Line, c.Column); !ok || math.IsNaN(v.Value) {
 				t.Errorf("%s: there is no figure in column %s of table %s, line %v", c.What, c.Column, c.Table, c.Line)
 			}

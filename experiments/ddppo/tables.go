@@ -21,7 +21,7 @@ func (s *settings) order() map[string][]string {
 }
 
 // tables returns the tables of the report.
-func (s *settings) tables() []study.Table {
+func (s *settings) tables(study.Plan) []study.Table {
 	order, two := s.order(), study.Fixed(2)
 	bare := func(title, metric string, format func(float64) string) study.Column {
 		return study.Column{Title: title, Metric: metric, Format: format, Bare: true}
@@ -106,7 +106,7 @@ func (s *settings) tables() []study.Table {
 }
 
 // figures returns the drawings of the report.
-func (s *settings) figures() []study.Figure {
+func (s *settings) figures(study.Plan) []study.Figure {
 	ours := make([]string, len(s.Replicas))
 	for i, n := range s.Replicas {
 		ours[i] = replicated(n)
@@ -144,7 +144,7 @@ func (s *settings) figures() []study.Figure {
 }
 
 // claims returns what the paper says beside ours.
-func (s *settings) claims() []study.Claim {
+func (s *settings) claims(study.Plan) []study.Claim {
 	var all []study.Claim
 	for _, rung := range rungs {
 		for _, rival := range []string{"FCFS", "SJF", "F1", "EASY", tunedPolicy} {

@@ -22,7 +22,7 @@ func (s *settings) order() map[string][]string {
 }
 
 // tables returns the tables of the report.
-func (s *settings) tables() []study.Table {
+func (s *settings) tables(study.Plan) []study.Table {
 	order := s.order()
 	two, three := study.Fixed(2), study.Fixed(3)
 	all := []study.Table{
@@ -114,7 +114,7 @@ func compared(from, name, title string, order map[string][]string) study.Table {
 }
 
 // figures returns the drawings of the report: what learned estimates lose in each log, and in one log with each scheduler.
-func (s *settings) figures() []study.Figure {
+func (s *settings) figures(study.Plan) []study.Figure {
 	var all []study.Figure
 	bars := func(name, title string, sorted bool, keep func(l map[string]string) bool, label func(l map[string]string) string) {
 		all = append(all, study.Figure{

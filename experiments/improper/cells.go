@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"clustergym/configs"
+	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 )
 
 // cells returns the study's units of work: what is known of each network, each training on it; the jobs of each workload, its
 // schedulers, and each training.
-func (s *settings) cells() (all []study.Cell, err error) {
+func (s *settings) cells(study.Plan) (all []study.Cell, err error) {
 	for _, name := range s.Networks {
 		n := networkOf(name)
 		input := map[string]any{"method": method, "network": n.Network, "bound": n.bound, "episodes": s.Episodes, "slots": s.Slots}
@@ -58,7 +59,7 @@ func (s *settings) cells() (all []study.Cell, err error) {
 					Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 						cfg := cfg
 						cfg.Trace.File = path(b)
-						if err := trainIn(ctx, b, cfg); err != nil {
+						if _, err := run.TrainCell(ctx, b, cfg, nil); err != nil {
 							return nil, err
 						}
 						return s.playAgent(ctx, b, &w, agent, seed, filepath.Join(b.Work(), "run"), path(b))

@@ -35,7 +35,7 @@ func TestSettingsAreInOrder(t *testing.T) {
 				t.Errorf("%d seeds: %+v (%v)", seeds, with, err)
 			}
 		}
-		cells, err := s.cells()
+		cells, err := s.cells(study.Plan{})
 		if err != nil || len(cells) == 0 {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ func signed(v float64) string {
 func tenth(v float64) string { return fmt.Sprintf("%.1f", v+0) }
 
 // tables returns the tables of the report.
-func (s *settings) tables() []study.Table {
+func (s *settings) tables(study.Plan) []study.Table {
 	order, two := s.order(), study.Fixed(2)
 	versus := func(policy, metric string) study.Column {
 		return study.Column{Title: "vs " + policy, Metric: metric, Stat: study.Percent, Versus: map[string]string{"policy": policy}}
@@ -84,7 +84,7 @@ func (s *settings) tables() []study.Table {
 }
 
 // figures returns the drawings of the report, one for each network and workload.
-func (s *settings) figures() []study.Figure {
+func (s *settings) figures(study.Plan) []study.Figure {
 	var all []study.Figure
 	for _, n := range s.Networks {
 		all = append(all, study.Figure{
@@ -112,7 +112,7 @@ func (s *settings) figures() []study.Figure {
 }
 
 // claims returns the paper's claims beside ours. Its figures are curves, so they are in words.
-func (s *settings) claims() (all []study.Claim) {
+func (s *settings) claims(study.Plan) (all []study.Claim) {
 	for _, c := range []struct{ network, policy, what, paper string }{
 		{"even", nac, "the mixture of two controllers that are not stable is", "stable"},
 		{"skewed", nac, "and where uniform choices are not stable either", "stable"},
@@ -133,7 +133,7 @@ func (s *settings) claims() (all []study.Claim) {
 }
 
 // notes returns sentences on how to read the tables.
-func (s *settings) notes() []string {
+func (s *settings) notes(study.Plan) []string {
 	return []string{
 		"The papers' networks are like these; their rates and figures are in curves, and the rates here are ours.",
 		"Agents on workloads have equal numbers of decisions; each plays the checkpoint that was best on validation windows.",

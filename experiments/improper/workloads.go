@@ -1,22 +1,16 @@
 package improper
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
 
-	"clustergym/agents/train"
 	"clustergym/env/policymix"
 	"clustergym/experiments/config"
-	"clustergym/experiments/run"
-	"clustergym/experiments/rundir"
-	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
 	"clustergym/internal/rng"
 	"clustergym/traces"
@@ -158,19 +152,4 @@ func (s *settings) config(w *scheduled, agent string, seed int, path string) (co
 		m.Features, m.LR = "observation", 2
 	}
 	return c, c.Validate()
-}
-
-// trainIn trains cfg in the cell's folder. A training that was interrupted there continues.
-func trainIn(ctx context.Context, b *study.Bench, cfg config.Config) error {
-	dir := filepath.Join(b.Work(), "run")
-	_, err := os.Stat(filepath.Join(dir, rundir.ConfigFile))
-	_, err = run.Train(ctx, cfg, run.TrainOptions{
-		RunDir: dir, Resume: err == nil, Workers: b.Workers, NoEval: true, Tags: "sb3",
-		Tick:  func(p train.Progress) { b.Progress(p.Step, cfg.Train.Steps) },
-		Saved: b.Saved,
-	})
-	if errors.Is(err, run.ErrInterrupted) && ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
 }

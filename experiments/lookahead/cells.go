@@ -10,14 +10,12 @@ import (
 	"strings"
 	"sync"
 
-	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/env/rollout"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/run"
-	"clustergym/experiments/rundir"
 	"clustergym/experiments/study"
 	"clustergym/experiments/tune"
 	"clustergym/experiments/workload"
@@ -123,7 +121,8 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 						}
 						found.Give(&own.Eval)
 					}
-					return nil, w.train(ctx, b, own)
+					_, err = run.TrainCell(ctx, b, own, nil)
+					return nil, err
 				}
 				all = append(all, train)
 				play := cfg
@@ -248,21 +247,6 @@ func (w *world) load(ctx context.Context, cfg *config.Config) (*arena.World, err
 	own := *w.w
 	own.Settings = cfg.Env.Settings
 	return &own, nil
-}
-
-// train trains cfg in the cell's folder. A training that was interrupted there continues.
-func (w *world) train(ctx context.Context, b *study.Bench, cfg config.Config) error {
-	dir := filepath.Join(b.Work(), "run")
-	_, err := os.Stat(filepath.Join(dir, rundir.ConfigFile))
-	_, err = run.Train(ctx, cfg, run.TrainOptions{
-		RunDir: dir, Resume: err == nil, Workers: b.Workers, NoEval: true,
-		Tick:  func(p train.Progress) { b.Progress(p.Step, cfg.Train.Steps) },
-		Saved: b.Saved,
-	})
-	if errors.Is(err, run.ErrInterrupted) && ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
 }
 
 // play plays the one policy that cfg names, or the one checkpoint, on the test windows.

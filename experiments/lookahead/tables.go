@@ -11,7 +11,7 @@ import (
 )
 
 // tables returns a table for each scenario.
-func (s *settings) tables() (all []study.Table) {
+func (s *settings) tables(study.Plan) (all []study.Table) {
 	for i := range s.Scenarios {
 		c := &s.Scenarios[i]
 		t := study.Table{
@@ -61,7 +61,7 @@ func weightNames() []string {
 func versus(policy string) string { return "JCT vs " + policy }
 
 // figures returns a drawing for each scenario of the differences to the first policy that others are compared with.
-func (s *settings) figures() (all []study.Figure) {
+func (s *settings) figures(study.Plan) (all []study.Figure) {
 	for i := range s.Scenarios {
 		c := &s.Scenarios[i]
 		if len(c.Versus) == 0 {

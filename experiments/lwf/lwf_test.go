@@ -44,7 +44,7 @@ func TestTheReportIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 		} else if string(b) != string(first) {
 			t.Error("rows.csv depends on the number of workers")
 		}
-		for _, c := range claims(study.Plan{}) {
+		for _, c := range new(settings).claims(study.Plan{}) {
 			if strings.HasPrefix(c.Table, "paper") {
 				continue // such a workload takes ten seconds
 			}
@@ -81,7 +81,7 @@ func TestThePapersScale(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := 0
-	for _, c := range claims(study.Plan{}) {
+	for _, c := range new(settings).claims(study.Plan{}) {
 		if !strings.HasPrefix(c.Table, "paper") {
 			continue
 		}

@@ -160,7 +160,7 @@ func paperOf(figure string) func(map[string]string) string {
 }
 
 // claims returns the paper's figures, and where ours are.
-func claims(p study.Plan) []study.Claim {
+func (s *settings) claims(p study.Plan) []study.Claim {
 	kinds := []string{generated}
 	if files, err := findRecorded(p.Data); err == nil && slices.ContainsFunc(files, func(o recorded) bool { return o.like160 }) {
 		kinds = append(kinds, theirs)
@@ -203,7 +203,7 @@ func claims(p study.Plan) []study.Claim {
 }
 
 // notes returns sentences on how to read the tables.
-func notes(p study.Plan) []string {
+func (s *settings) notes(p study.Plan) []string {
 	all := []string{
 		"Ada-SRSF: the question how much of a transfer is left only reads. published: it also moves the transfer, as in the authors' program. asks all: every transfer on the job's nodes is asked, not that of one node.",
 		"jobs: of our generator, or of the authors'. The paper's +26.2 % of SRSF(2) follows from its other two.",
@@ -217,7 +217,7 @@ func notes(p study.Plan) []string {
 }
 
 // figures returns the drawings of the report.
-func (s *settings) figures() []study.Figure {
+func (s *settings) figures(study.Plan) []study.Figure {
 	return []study.Figure{
 		{
 			Name: "rules", Title: "Ada-SRSF against never sending beside another: as published, and with a question that only reads", X: "mean JCT vs SRSF(1), % (LWF-1)", Kind: study.Bars, Zero: true, Ours: []string{ada}, Sorted: true,

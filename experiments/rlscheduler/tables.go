@@ -129,7 +129,7 @@ func (s *settings) claims(p study.Plan) []study.Claim {
 }
 
 // figures returns the drawings of the report.
-func (s *settings) figures() []study.Figure {
+func (s *settings) figures(study.Plan) []study.Figure {
 	var all []study.Figure
 	for _, mode := range modes {
 		name, title := "fresh", "Bounded slowdown in windows of fresh logs"

@@ -2,20 +2,16 @@ package rltune
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
-	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/env/heuristic"
 	"clustergym/env/queuerank"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
-	"clustergym/experiments/rundir"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
@@ -120,7 +116,8 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 					all = append(all, study.Cell{Key: key, Input: with("config", string(text)), After: []string{source}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 						cfg := cfg
 						cfg.Trace.File = filepath.Join(b.WorkOf(source), traceFile)
-						return nil, trainIn(ctx, b, cfg)
+						_, err := run.TrainCell(ctx, b, cfg, nil)
+						return nil, err
 					}})
 				}
 				all = append(all, study.Cell{
@@ -138,21 +135,6 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 		}
 	}
 	return all, nil
-}
-
-// trainIn trains cfg in the cell's folder. A training that was interrupted there continues.
-func trainIn(ctx context.Context, b *study.Bench, cfg config.Config) error {
-	dir := filepath.Join(b.Work(), "run")
-	_, err := os.Stat(filepath.Join(dir, rundir.ConfigFile))
-	_, err = run.Train(ctx, cfg, run.TrainOptions{
-		RunDir: dir, Resume: err == nil, Workers: b.Workers, NoEval: true, Tags: "sb3",
-		Tick:  func(p train.Progress) { b.Progress(p.Step, cfg.Train.Steps) },
-		Saved: b.Saved,
-	})
-	if errors.Is(err, run.ErrInterrupted) && ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
 }
 
 // describe returns what the jobs of w are like.

@@ -23,30 +23,11 @@ func Study() study.Study { return studyWith(settingsOf) }
 
 // studyWith returns the study with the settings that planned returns. Tests pass small ones.
 func studyWith(planned func(study.Plan) (settings, error)) study.Study {
-	// Cells reports bad settings, so the other functions do not report them again.
-	valid := func(p study.Plan) *settings {
-		s, err := planned(p)
-		if err != nil {
-			return new(settings)
-		}
-		return &s
-	}
-	return study.Study{
-		Name:  "rltune",
-		Title: "RLTune: an agent that ranks the queue of a base policy and an integer programme that places jobs",
-		Cite:  "Dongare et al., RLTune: hybrid learning-guided scheduling of heterogeneous GPU clusters, SoCC 2025 (arXiv 2512.10271), and github.com/dshruti20/RLTune",
-		Takes: "quick a minute, full a quarter of an hour on two cores",
-		Cells: func(p study.Plan) ([]study.Cell, error) {
-			s, err := planned(p)
-			if err != nil {
-				return nil, err
-			}
-			return s.cells(p)
-		},
-		Tables:   func(p study.Plan) []study.Table { return valid(p).tables() },
-		Figures:  func(p study.Plan) []study.Figure { return valid(p).figures() },
-		Claims:   func(p study.Plan) []study.Claim { return valid(p).claims(p) },
-		Notes:    func(p study.Plan) []string { return valid(p).notes(p) },
+	return study.Of(study.Study{
+		Name:     "rltune",
+		Title:    "RLTune: an agent that ranks the queue of a base policy and an integer programme that places jobs",
+		Cite:     "Dongare et al., RLTune: hybrid learning-guided scheduling of heterogeneous GPU clusters, SoCC 2025 (arXiv 2512.10271), and github.com/dshruti20/RLTune",
+		Takes:    "quick a minute, full a quarter of an hour on two cores",
 		Expected: expected,
-	}
+	}, planned, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})
 }

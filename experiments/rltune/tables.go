@@ -25,7 +25,7 @@ func versus(policy, metric string) study.Column {
 }
 
 // tables returns the tables of the report.
-func (s *settings) tables() []study.Table {
+func (s *settings) tables(study.Plan) []study.Table {
 	order, share, two := s.order(), study.Share, study.Fixed(2)
 	bare := func(title, metric string, format func(float64) string) study.Column {
 		return study.Column{Title: title, Metric: metric, Format: format, Bare: true}
@@ -75,7 +75,7 @@ func (s *settings) tables() []study.Table {
 }
 
 // figures returns the drawings of the report.
-func (s *settings) figures() []study.Figure {
+func (s *settings) figures(study.Plan) []study.Figure {
 	var all []study.Figure
 	for _, rung := range rungs {
 		for i := range s.Workloads {

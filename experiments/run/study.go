@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"clustergym/agents/train"
+	"clustergym/experiments/arena"
+	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
@@ -66,4 +69,20 @@ func PaperDir(name string, quick bool) string {
 		name += "-quick"
 	}
 	return filepath.Join("runs", name)
+}
+
+// TrainCell trains cfg in the folder run of a study's cell, in world, or in one of its own if world is nil. A training that was
+// interrupted there continues.
+func TrainCell(ctx context.Context, b *study.Bench, cfg config.Config, world *arena.World) (*TrainResult, error) {
+	dir := filepath.Join(b.Work(), "run")
+	_, err := os.Stat(filepath.Join(dir, rundir.ConfigFile))
+	r, err := Train(ctx, cfg, TrainOptions{
+		RunDir: dir, Resume: err == nil, Workers: b.Workers, World: world, NoEval: true, Tags: "sb3",
+		Tick:  func(p train.Progress) { b.Progress(p.Step, cfg.Train.Steps) },
+		Saved: b.Saved,
+	})
+	if errors.Is(err, ErrInterrupted) && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return r, err
 }

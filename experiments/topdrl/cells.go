@@ -2,19 +2,15 @@ package topdrl
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 
-	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
-	"clustergym/experiments/rundir"
 	"clustergym/experiments/study"
 	"clustergym/experiments/tune"
 )
@@ -225,16 +221,9 @@ func (s *settings) agentCells(st *stage, a *agent, seed uint64, on maker) ([]stu
 	}, nil
 }
 
-// trainIn trains cfg in the cell's folder. A training that was interrupted there continues. w may be nil.
+// trainIn trains cfg in the cell's folder and says how fast that was. w may be nil.
 func trainIn(ctx context.Context, b *study.Bench, cfg config.Config, w *arena.World) ([]study.Row, error) {
-	dir := filepath.Join(b.Work(), "run")
-	_, err := os.Stat(filepath.Join(dir, rundir.ConfigFile))
-	opt := run.TrainOptions{RunDir: dir, Resume: err == nil, Workers: b.Workers, World: w, NoEval: true, Tags: "sb3",
-		Tick: func(p train.Progress) { b.Progress(p.Step, cfg.Train.Steps) }, Saved: b.Saved}
-	r, err := run.Train(ctx, cfg, opt)
-	if errors.Is(err, run.ErrInterrupted) && ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
+	r, err := run.TrainCell(ctx, b, cfg, w)
 	if err != nil {
 		return nil, err
 	}
