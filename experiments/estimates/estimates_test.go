@@ -15,6 +15,7 @@ import (
 
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/run"
+	"clustergym/experiments/run/runtest"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
 	"clustergym/internal/raced"
@@ -79,55 +80,32 @@ func TestTheStudyInSmall(t *testing.T) {
 	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
-	var want string
-	for _, workers := range []int{1, 3} {
-		dir := t.TempDir()
-		small := studyWith(smallSettings)
-		small.Expected = nil
-		r, err := run.RunStudy(t.Context(), small, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir, Now: func() time.Time { return time.Unix(0, 0) }})
-		if err != nil {
-			t.Fatal(err)
+	r, want := runtest.Small(t, studyWith(smallSettings), "lost", "lost-generated", "lost-generated-hpc")
+	for _, text := range []string{"Left out: Philly, KTH-SP2, RICC, Lublin-256, as there is no --data.", ">generated / history (causal)<",
+		">What is lost by not knowing: sjf+skip<", ` font-weight="700">sjf+skip / gbdt (causal)<`, ">sjf+skip / history (causal)<"} {
+		if !strings.Contains(want, text) {
+			t.Errorf("nothing says %q", text)
 		}
-		var all strings.Builder
-		for _, name := range []string{"rows.csv", "results.csv", "table.txt", "figures/lost.svg", "figures/lost-generated.svg", "figures/lost-generated-hpc.svg"} {
-			b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
-			if err != nil {
-				t.Fatal(err)
+	}
+	for _, log := range []string{"generated", "generated-hpc"} {
+		at := func(table, known, column string) float64 {
+			labels := labels(log, known)
+			labels["scheduler"] = srsf
+			v, _, ok := r.Results.Find(table, labels, column)
+			if !ok {
+				t.Fatalf("no %v in %s", labels, table)
 			}
-			all.Write(b)
+			return v.Value
 		}
-		if want == "" {
-			want = all.String()
+		noisy, exact := at("whole", knowNoisy2, "mean wait (h)"), at("whole", knowExact, "mean wait (h)")
+		fifo := labels(log, knowNone)
+		fifo["scheduler"] = fifoSkip
+		v, _, _ := r.Results.Find("whole", fifo, "mean wait (h)")
+		if than := 100 * (noisy/at("whole", knowHistory, "mean wait (h)") - 1); math.Abs(at("compared-whole", knowNoisy2, "wait vs history")-than) > 1e-9 {
+			t.Errorf("%s: noisy waits %v %% longer than history, want %v", log, at("compared-whole", knowNoisy2, "wait vs history"), than)
 		}
-		if all.String() != want {
-			t.Error("three workers give other figures than one")
-		}
-		for _, text := range []string{"Left out: Philly, KTH-SP2, RICC, Lublin-256, as there is no --data.", ">generated / history (causal)<",
-			">What is lost by not knowing: sjf+skip<", ` font-weight="700">sjf+skip / gbdt (causal)<`, ">sjf+skip / history (causal)<"} {
-			if !strings.Contains(want, text) {
-				t.Errorf("nothing says %q", text)
-			}
-		}
-		for _, log := range []string{"generated", "generated-hpc"} {
-			at := func(table, known, column string) float64 {
-				labels := labels(log, known)
-				labels["scheduler"] = srsf
-				v, _, ok := r.Results.Find(table, labels, column)
-				if !ok {
-					t.Fatalf("no %v in %s", labels, table)
-				}
-				return v.Value
-			}
-			noisy, exact := at("whole", knowNoisy2, "mean wait (h)"), at("whole", knowExact, "mean wait (h)")
-			fifo := labels(log, knowNone)
-			fifo["scheduler"] = fifoSkip
-			v, _, _ := r.Results.Find("whole", fifo, "mean wait (h)")
-			if than := 100 * (noisy/at("whole", knowHistory, "mean wait (h)") - 1); math.Abs(at("compared-whole", knowNoisy2, "wait vs history")-than) > 1e-9 {
-				t.Errorf("%s: noisy waits %v %% longer than history, want %v", log, at("compared-whole", knowNoisy2, "wait vs history"), than)
-			}
-			if share := 100 * (noisy - exact) / (v.Value - exact); v.Value > exact && math.Abs(at("lost-whole", knowNoisy2, lostColumn)-share) > 1e-9 {
-				t.Errorf("%s: lost %v %%, want %v: waits %v, exact %v, fifo %v", log, at("lost-whole", knowNoisy2, lostColumn), share, noisy, exact, v.Value)
-			}
+		if share := 100 * (noisy - exact) / (v.Value - exact); v.Value > exact && math.Abs(at("lost-whole", knowNoisy2, lostColumn)-share) > 1e-9 {
+			t.Errorf("%s: lost %v %%, want %v: waits %v, exact %v, fifo %v", log, at("lost-whole", knowNoisy2, lostColumn), share, noisy, exact, v.Value)
 		}
 	}
 }

@@ -3,14 +3,12 @@ package improper
 import (
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"clustergym/experiments/run"
+	"clustergym/experiments/run/runtest"
 	"clustergym/experiments/study"
 	"clustergym/internal/raced"
 )
@@ -107,59 +105,36 @@ func TestTheStudyInSmall(t *testing.T) {
 	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
-	var want string
-	for _, workers := range []int{1, 3} {
-		dir := t.TempDir()
-		small := studyWith(smallSettings)
-		small.Expected = nil
-		r, err := run.RunStudy(t.Context(), small, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir, Now: func() time.Time { return time.Unix(0, 0) }})
-		if err != nil {
-			t.Fatal(err)
+	r, _ := runtest.Small(t, studyWith(smallSettings), "network-skewed")
+	packets := func(policy string) float64 {
+		v, _, ok := r.Results.Find("networks", map[string]string{"network": "skewed", "policy": policy}, "packets")
+		if !ok || math.IsNaN(v.Value) {
+			t.Errorf("no packets of %s", policy)
 		}
-		var all strings.Builder
-		for _, name := range []string{"rows.csv", "results.csv", "table.txt", "figures/network-skewed.svg"} {
-			b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			all.Write(b)
+		return v.Value
+	}
+	for _, policy := range append(learners(), shares, exact) {
+		if got := packets(policy); !(got < packets(uniform)) || got < packets(optimum) {
+			t.Errorf("%s has %v packets, uniform choices %v and the optimum %v", policy, got, packets(uniform), packets(optimum))
 		}
-		if want == "" {
-			want = all.String()
+	}
+	if packets(best) != min(packets("queue 1"), packets("queue 2")) {
+		t.Errorf("the best base has %v packets", packets(best))
+	}
+	for _, policy := range append(players(), likeliest, best, hindsight, uniform, byHand, "sjf") {
+		v, _, ok := r.Results.Find("workloads", map[string]string{"workload": "turning", "policy": policy}, "JCT (h)")
+		if !ok || !(v.Value > 0) {
+			t.Errorf("no JCT of %s", policy)
 		}
-		if all.String() != want {
-			t.Error("three workers give other figures than one")
-		}
-		packets := func(policy string) float64 {
-			v, _, ok := r.Results.Find("networks", map[string]string{"network": "skewed", "policy": policy}, "packets")
-			if !ok || math.IsNaN(v.Value) {
-				t.Errorf("no packets of %s", policy)
-			}
-			return v.Value
-		}
-		for _, policy := range append(learners(), shares, exact) {
-			if got := packets(policy); !(got < packets(uniform)) || got < packets(optimum) {
-				t.Errorf("%s has %v packets, uniform choices %v and the optimum %v", policy, got, packets(uniform), packets(optimum))
+		sum := 0.0
+		for _, name := range []string{"fifo", "sjf", "smallest", "largest", "wfp3"} {
+			c, _, ok := r.Results.Find("choices", map[string]string{"workload": "turning", "policy": policy}, name)
+			if ok {
+				sum += c.Value
 			}
 		}
-		if packets(best) != min(packets("queue 1"), packets("queue 2")) {
-			t.Errorf("the best base has %v packets", packets(best))
-		}
-		for _, policy := range append(players(), likeliest, best, hindsight, uniform, byHand, "sjf") {
-			v, _, ok := r.Results.Find("workloads", map[string]string{"workload": "turning", "policy": policy}, "JCT (h)")
-			if !ok || !(v.Value > 0) {
-				t.Errorf("no JCT of %s", policy)
-			}
-			sum := 0.0
-			for _, name := range []string{"fifo", "sjf", "smallest", "largest", "wfp3"} {
-				c, _, ok := r.Results.Find("choices", map[string]string{"workload": "turning", "policy": policy}, name)
-				if ok {
-					sum += c.Value
-				}
-			}
-			if slices.Contains(players(), policy) && math.Abs(sum-1) > 1e-9 {
-				t.Errorf("%s: shares of choices sum to %v", policy, sum)
-			}
+		if slices.Contains(players(), policy) && math.Abs(sum-1) > 1e-9 {
+			t.Errorf("%s: shares of choices sum to %v", policy, sum)
 		}
 	}
 }

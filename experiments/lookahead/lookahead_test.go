@@ -1,13 +1,11 @@
 package lookahead
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"clustergym/experiments/run"
+	"clustergym/experiments/run/runtest"
 	"clustergym/experiments/study"
 	"clustergym/internal/raced"
 )
@@ -80,47 +78,24 @@ func TestTheStudyInSmall(t *testing.T) {
 	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
-	var want string
-	for _, workers := range []int{1, 3} {
-		dir := t.TempDir()
-		small := studyWith(smallSettings)
-		small.Expected = nil
-		r, err := run.RunStudy(t.Context(), small, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir, Now: func() time.Time { return time.Unix(0, 0) }})
-		if err != nil {
-			t.Fatal(err)
+	r, want := runtest.Small(t, studyWith(smallSettings), "gain-generated-causal")
+	for _, text := range []string{"generated causal; run times: history (causal)", "imitation", ">rollout:sjf+skip<", ` font-weight="700">imitation<`} {
+		if !strings.Contains(want, text) {
+			t.Errorf("nothing says %q", text)
 		}
-		var all strings.Builder
-		for _, name := range []string{"rows.csv", "results.csv", "table.txt", "figures/gain-generated-causal.svg"} {
-			b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
-			if err != nil {
-				t.Fatal(err)
+	}
+	for _, scenario := range []string{"generated-exact", "generated-causal"} {
+		at := func(policy string) float64 {
+			v, _, ok := r.Results.Find(scenario, map[string]string{"policy": policy}, "mean JCT (h)")
+			if !ok || !(v.Value > 0) {
+				t.Fatalf("no %s in %s", policy, scenario)
 			}
-			all.Write(b)
+			return v.Value
 		}
-		if want == "" {
-			want = all.String()
+		if best, base := at("hindsight:sjf+skip"), at("sjf+skip"); best > base {
+			t.Errorf("%s: hindsight %v h, sjf+skip %v h", scenario, best, base)
 		}
-		if all.String() != want {
-			t.Error("three workers give other figures than one")
-		}
-		for _, text := range []string{"generated causal; run times: history (causal)", "imitation", ">rollout:sjf+skip<", ` font-weight="700">imitation<`} {
-			if !strings.Contains(want, text) {
-				t.Errorf("nothing says %q", text)
-			}
-		}
-		for _, scenario := range []string{"generated-exact", "generated-causal"} {
-			at := func(policy string) float64 {
-				v, _, ok := r.Results.Find(scenario, map[string]string{"policy": policy}, "mean JCT (h)")
-				if !ok || !(v.Value > 0) {
-					t.Fatalf("no %s in %s", policy, scenario)
-				}
-				return v.Value
-			}
-			if best, base := at("hindsight:sjf+skip"), at("sjf+skip"); best > base {
-				t.Errorf("%s: hindsight %v h, sjf+skip %v h", scenario, best, base)
-			}
-			_, _ = at("imitation"), at("rollout:sjf+skip")
-		}
+		_, _ = at("imitation"), at("rollout:sjf+skip")
 	}
 }
 

@@ -52,15 +52,6 @@ func TestTheReportIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 				t.Errorf("%s: there is no figure in column %s of table %s, line %v", c.What, c.Column, c.Table, c.Line)
 			}
 		}
-		var text strings.Builder
-		if err := r.WriteTable(&text); err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(text.String()) {
-			if strings.Contains(line, "  ") && !strings.HasPrefix(line, "source") && len([]rune(line)) > 121 {
-				t.Errorf("a line of a table has %d columns: %s", len([]rune(line)), line)
-			}
-		}
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"clustergym/env/cluster"
-	"clustergym/experiments/run"
+	"clustergym/experiments/run/runtest"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
 	"clustergym/internal/raced"
@@ -109,40 +109,17 @@ func TestTheStudyInSmall(t *testing.T) {
 	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
-	var want string
-	for _, workers := range []int{1, 3} {
-		dir := t.TempDir()
-		small := studyWith(smallSettings)
-		small.Expected = nil
-		r, err := run.RunStudy(t.Context(), small, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir, Now: func() time.Time { return time.Unix(0, 0) }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var all strings.Builder
-		for _, name := range []string{"rows.csv", "results.csv", "table.txt", "figures/delay-exact-helios-like.svg"} {
-			b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
-			if err != nil {
-				t.Fatal(err)
+	r, _ := runtest.Small(t, studyWith(smallSettings), "delay-exact-helios-like")
+	for _, rung := range rungs {
+		for _, base := range []string{"fcfs", "sjf"} {
+			v, _, ok := r.Results.Find("delay-"+rung, map[string]string{"workload": "pai-like", "base": base, "policy": itself}, "wait (h)")
+			o, _, also := r.Results.Find("bases-"+rung, map[string]string{"workload": "pai-like", "policy": base}, "wait (h)")
+			if !ok || !also || v.Value != o.Value {
+				t.Errorf("%s, %s: the base waits %v h, and %v h among the bases", rung, base, v.Value, o.Value)
 			}
-			all.Write(b)
-		}
-		if want == "" {
-			want = all.String()
-		}
-		if all.String() != want {
-			t.Error("three workers give other figures than one")
-		}
-		for _, rung := range rungs {
-			for _, base := range []string{"fcfs", "sjf"} {
-				v, _, ok := r.Results.Find("delay-"+rung, map[string]string{"workload": "pai-like", "base": base, "policy": itself}, "wait (h)")
-				o, _, also := r.Results.Find("bases-"+rung, map[string]string{"workload": "pai-like", "policy": base}, "wait (h)")
-				if !ok || !also || v.Value != o.Value {
-					t.Errorf("%s, %s: the base waits %v h, and %v h among the bases", rung, base, v.Value, o.Value)
-				}
-				for _, policy := range append([]string{learned, unplaced, filled, best}, handmade...) {
-					if v, _, ok := r.Results.Find("jct-"+rung, map[string]string{"workload": "pai-like", "base": base, "policy": policy}, "JCT (h)"); !ok || !(v.Value > 0) {
-						t.Errorf("%s, %s: no %s", rung, base, policy)
-					}
+			for _, policy := range append([]string{learned, unplaced, filled, best}, handmade...) {
+				if v, _, ok := r.Results.Find("jct-"+rung, map[string]string{"workload": "pai-like", "base": base, "policy": policy}, "JCT (h)"); !ok || !(v.Value > 0) {
+					t.Errorf("%s, %s: no %s", rung, base, policy)
 				}
 			}
 		}
