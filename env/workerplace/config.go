@@ -22,12 +22,12 @@ type Config struct {
 	Arrivals float64 `yaml:"arrivals"` // jobs an interval in the mean, Poisson, at most 10
 	Length   float64 `yaml:"length"`   // intervals that a job takes alone, in the mean over types
 
-	Comm         string  `yaml:"comm"`         // allreduce or ps: how workers exchange gradients
-	Interference float64 `yaml:"interference"` // exponent of what jobs keep beside each other: 0 = none, 1 = as drawn
-	Crowding     float64 `yaml:"crowding"`     // exponent of what a job loses beside every two others on one server, on top of the pairs
-	Table        uint64  `yaml:"table"`        // seed of the table of interference
-	Noise        float64 `yaml:"noise"`        // deviation of the logarithm of a measured speed; the true one is not changed
-	Failures     float64 `yaml:"failures"`     // probability that a server fails in an interval, which is lost to its jobs
+	Comm         string  `yaml:"comm"`               // allreduce or ps: how workers exchange gradients
+	Interference float64 `yaml:"interference"`       // exponent of what jobs keep beside each other: 0 = none, 1 = as drawn
+	Crowding     float64 `yaml:"crowding,omitempty"` // exponent of what a job loses beside every two others on one server, on top of the pairs
+	Table        uint64  `yaml:"table"`              // seed of the table of interference
+	Noise        float64 `yaml:"noise"`              // deviation of the logarithm of a measured speed; the true one is not changed
+	Failures     float64 `yaml:"failures"`           // probability that a server fails in an interval, which is lost to its jobs
 
 	Reward string `yaml:"reward"` // jct or progress
 	Obs    string `yaml:"obs"`    // flat, or pairs: one row of features for every action

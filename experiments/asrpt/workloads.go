@@ -2,15 +2,10 @@ package asrpt
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"clustergym/experiments/study"
@@ -174,26 +169,6 @@ func loaded(jobs []job, gpus int, load float64) []job {
 }
 
 // given returns the logs that p's folder has, and the names of the others.
-func (s *settings) given(p study.Plan) (all []record, absent []string, err error) {
-	var files []string
-	for _, w := range s.Logs {
-		files = append(files, filepath.FromSlash(w.File))
-		path := filepath.Join(p.Data, filepath.FromSlash(w.File))
-		if p.Data == "" {
-			absent = append(absent, w.Name)
-			continue
-		}
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			absent = append(absent, w.Name)
-			continue
-		} else if err != nil {
-			return nil, nil, workload.Mistake("--data: %v", err)
-		}
-		w.File = path
-		all = append(all, w)
-	}
-	if p.Data != "" && len(all) == 0 && len(files) > 0 {
-		return nil, nil, workload.Mistake("data folder %s: it has none of %s", p.Data, strings.Join(files, ", "))
-	}
-	return all, absent, nil
+func (s *settings) given(p study.Plan) (logs []record, absent []string, err error) {
+	return workload.Given(p.Data, s.Logs, func(w *record) (string, *string) { return w.Name, &w.File })
 }

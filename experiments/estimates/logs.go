@@ -2,12 +2,7 @@ package estimates
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"clustergym/env/cluster"
 	"clustergym/experiments/study"
@@ -25,35 +20,7 @@ type log struct {
 
 // given returns the logs that p's folder has, or that are generated, and the names of the others.
 func (s *settings) given(p study.Plan) (logs []logSettings, absent []string, err error) {
-	recorded := 0
-	for _, o := range s.Logs {
-		if o.File == "" {
-			logs = append(logs, o)
-			continue
-		}
-		if p.Data == "" {
-			absent = append(absent, o.Name)
-			continue
-		}
-		path := filepath.Join(p.Data, filepath.FromSlash(o.File))
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			absent = append(absent, o.Name)
-			continue
-		}
-		o.File = path
-		logs = append(logs, o)
-		recorded++
-	}
-	if p.Data != "" && recorded == 0 && len(absent) > 0 {
-		var files []string
-		for _, o := range s.Logs {
-			if o.File != "" {
-				files = append(files, filepath.FromSlash(o.File))
-			}
-		}
-		return nil, nil, workload.Mistake("data folder %s: it has none of %s", p.Data, strings.Join(files, ", "))
-	}
-	return logs, absent, nil
+	return workload.Given(p.Data, s.Logs, func(w *logSettings) (string, *string) { return w.Name, &w.File })
 }
 
 // fewest is the number of jobs that a log must have, so that blocks and windows are not empty.

@@ -2,10 +2,7 @@ package lookahead
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -21,39 +18,9 @@ import (
 	"clustergym/experiments/workload"
 )
 
-// given returns the scenarios that p can play, with the paths of their files, and the names of those whose file is missing.
-func (s *settings) given(p study.Plan) (all []scenario, absent []string, err error) {
-	recorded := 0
-	for _, c := range s.Scenarios {
-		if c.File != "" {
-			if p.Data == "" {
-				absent = append(absent, c.Name)
-				continue
-			}
-			path := filepath.Join(p.Data, filepath.FromSlash(c.File))
-			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-				absent = append(absent, c.Name)
-				continue
-			}
-			c.File = path
-			recorded++
-		}
-		all = append(all, c)
-	}
-	if p.Data != "" && recorded == 0 && len(absent) > 0 {
-		return nil, nil, workload.Mistake("data folder %s: it has none of the recorded workloads of this experiment, as %s", p.Data, s.file())
-	}
-	return all, absent, nil
-}
-
-// file returns the file name of the first recorded workload, or "".
-func (s *settings) file() string {
-	for _, c := range s.Scenarios {
-		if c.File != "" {
-			return filepath.FromSlash(c.File)
-		}
-	}
-	return ""
+// given returns the scenarios that p's folder has, or that are generated, and the names of the others.
+func (s *settings) given(p study.Plan) (scenarios []scenario, absent []string, err error) {
+	return workload.Given(p.Data, s.Scenarios, func(w *scenario) (string, *string) { return w.Name, &w.File })
 }
 
 // keyOf makes a word of a cell's key of a policy's name.

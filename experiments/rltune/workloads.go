@@ -3,16 +3,12 @@ package rltune
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"clustergym/experiments/study"
@@ -196,30 +192,6 @@ func (w *world) write(ctx context.Context, path string) ([]traces.Job, error) {
 }
 
 // given returns the workloads that p's folder has, or that are generated, and the names of the others.
-func (s *settings) given(p study.Plan) (all []world, absent []string, err error) {
-	var files []string
-	recorded := 0
-	for _, w := range s.Workloads {
-		if w.File != "" {
-			files = append(files, filepath.FromSlash(w.File))
-			path := filepath.Join(p.Data, filepath.FromSlash(w.File))
-			if p.Data == "" {
-				absent = append(absent, w.Name)
-				continue
-			}
-			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-				absent = append(absent, w.Name)
-				continue
-			} else if err != nil {
-				return nil, nil, workload.Mistake("--data: %v", err)
-			}
-			w.File = path
-			recorded++
-		}
-		all = append(all, w)
-	}
-	if p.Data != "" && recorded == 0 && len(files) > 0 {
-		return nil, nil, workload.Mistake("data folder %s: it has none of %s", p.Data, strings.Join(files, ", "))
-	}
-	return all, absent, nil
+func (s *settings) given(p study.Plan) (worlds []world, absent []string, err error) {
+	return workload.Given(p.Data, s.Workloads, func(w *world) (string, *string) { return w.Name, &w.File })
 }
