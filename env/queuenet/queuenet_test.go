@@ -106,7 +106,7 @@ func TestOptimumIsTheClosedForm(t *testing.T) {
 	}
 }
 
-// One queue whose link is up half of the time is Single, whoever chooses.
+// With a single queue every controller does the same, so the optimum is the closed form Single.
 func TestLossesAreThoseOfOneQueue(t *testing.T) {
 	n := Network{Name: "one", Rates: [][]float64{{0.3}}, Up: []float64{0.5}, Sets: [][]int{{0}}, Bases: []Base{{Name: "it"}}}
 	o, err := Solve(n, 60)

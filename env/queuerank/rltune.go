@@ -319,7 +319,7 @@ func (q *tunedQueue) sort() {
 	}
 }
 
-// second returns the GPUs of the second in the order of the base of held and the queue, 0 if there is none.
+// second sorts held and the queue by the base order and returns how many GPUs the second job wants, or 0 if there is no second.
 func (q *tunedQueue) second(held sim.Job) int {
 	if len(q.list) == 0 {
 		return 0

@@ -101,7 +101,7 @@ func (e *Env) Stream(ctx context.Context, jobs traces.Stream, ts *env.TimeStep, 
 	if e.view.Over() && (e.queue.len() > 0 || e.view.Arriving()) {
 		return all, fmt.Errorf("%s: the clock ends after %d jobs", ID, e.started)
 	}
-	for e.view.Ended() < e.started && !e.view.Over() { // for whoever watches
+	for e.view.Ended() < e.started && !e.view.Over() { // so that observers see every job end
 		if _, err := e.session.Wait(ctx); err != nil {
 			return all, err
 		}

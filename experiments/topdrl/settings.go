@@ -129,7 +129,10 @@ func (s *settings) Validate() error {
 	for i, a := range s.Pick.Agents {
 		l.Add(slices.Contains(pickers, a) && slices.Index(s.Pick.Agents, a) == i, fmt.Sprintf("pick.agents[%d]", i), a, "once one of "+strings.Join(pickers, ", "))
 	}
-	l.Add(s.Pick.Steps >= 4 && s.Pick.Seeds >= 1 && s.Pick.Windows >= 2, "pick.steps", s.Pick.Steps, "4 or more, with seeds and two windows or more")
+	l.Add(s.Pick.Jobs >= 1, "pick.jobs", s.Pick.Jobs, "1 or more")
+	l.Add(s.Pick.Steps >= 4, "pick.steps", s.Pick.Steps, "4 or more")
+	l.Add(s.Pick.Seeds >= 1, "pick.seeds", s.Pick.Seeds, "1 or more")
+	l.Add(s.Pick.Windows >= 2, "pick.windows", s.Pick.Windows, "2 or more")
 	return l.Err()
 }
 

@@ -30,8 +30,8 @@ func (m *Machine) sooner(a, b int32) bool {
 	return m.jobs[a].rank < m.jobs[b].rank
 }
 
-// send begins the transfers of ready jobs that may begin, and updates the rates of all. Whoever begins counts at once for the
-// next. It reports whether the next millisecond can change something although nothing ends.
+// send begins the transfers of ready jobs that may begin, and updates the rates of all. The next ready job already sees a
+// transfer that has just begun. It reports whether the next millisecond can change something although nothing ends.
 func (m *Machine) send() (again bool) {
 	began := false
 	refused := m.ready[:0]

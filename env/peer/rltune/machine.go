@@ -121,7 +121,7 @@ func (m *Machine) Dropped() int { return m.dropped }
 // Free returns the free GPUs of the nodes of a pool. They belong to the machine.
 func (m *Machine) Free(pool int) []int32 { return m.free[pool] }
 
-// A Placer chooses a way for a job: places it on one of the ways that there are for it, or reports that there is none. It appends to
+// A Placer places a job in one of the ways that its pools allow. It returns false if there is none. The parts are appended to
 // dst[:0].
 type Placer interface {
 	Place(m *Machine, j *Job, dst []Part) ([]Part, bool)

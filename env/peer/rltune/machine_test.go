@@ -123,7 +123,7 @@ func TestProgrammeByHand(t *testing.T) {
 	}
 }
 
-// Whatever is chosen, nodes are never overcommitted, every gang has its GPUs on the fewest nodes, and all is free at the end.
+// Jobs are picked at random. No node is overcommitted, every gang has its GPUs on the fewest nodes, and all GPUs are free at the end.
 func TestMachinesKeepTheirBooks(t *testing.T) {
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 5))

@@ -14,8 +14,8 @@ type Programme struct {
 	in    []bool
 }
 
-// Objective returns the value of a way: of the nodes of the pool with a free GPU, or only of those that are marked in in, if it is not nil. next is the
-// request of the next job, 0 = there is none and no node counts.
+// Objective returns the value of a way. It looks at the nodes that have a free GPU; if in is not nil, only at those that are marked there.
+// next is the number of GPUs that the next job wants. If it is 0, there is no next job, and no node counts as room for one.
 func (o *Programme) Objective(free []int32, in []bool, way []Part, next int) float64 {
 	o.after = append(o.after[:0], free...)
 	for _, p := range way {
@@ -74,7 +74,7 @@ type Planner struct {
 	next      int
 }
 
-// Next sets the GPUs of the next job, 0 = there is none, for Choose.
+// Next tells Choose how many GPUs the next job wants; 0 means that there is no next job.
 func (o *Planner) Next(gpus int) { o.next = gpus }
 
 // Place implements Placer.
