@@ -32,7 +32,13 @@ CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || comman
 PKG   ?= ./...
 COUNT ?= 1
 
-.PHONY: build check format vet lint arch test unit race invariants papers tensorboard browser python python-rl slurm compare bench clean
+# Every run of the tests draws the same cases. make explore draws others, SEED=7 names them.
+export RAPID_SEED ?= $(or $(CLUSTERGYM_TEST_SEED),1)
+SEED := $(or $(SEED),$(shell od -An -N6 -tu8 /dev/urandom | tr -d ' '))
+DRAWN = $(shell $(GO) list -f '{{range .TestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}} {{end}}{{end}}{{range .XTestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}} {{end}}{{end}}' ./...)
+CHECKS ?= 1000
+
+.PHONY: build check format vet lint arch test unit race invariants explore papers tensorboard browser python python-rl slurm compare bench clean
 
 build:
 	$(GO) build -trimpath -o gymctl ./cmd/gymctl
@@ -65,6 +71,11 @@ race:
 # The books of the simulator are held against each other after every event.
 invariants:
 	$(GO) test -tags invariants -timeout 30m ./env/...
+
+# Property tests on cases that no run has drawn before, CHECKS for each property: hours. It prints the seed first.
+explore:
+	@echo "RAPID_SEED=$(SEED)"
+	RAPID_SEED=$(SEED) RAPID_CHECKS=$(CHECKS) $(GO) test -count=1 -timeout 24h $(sort $(DRAWN))
 
 # Every experiment in its quick form, beside the figures that are written down. With DATA=DIR those that have figures of
 # recorded workloads, with the workloads in DIR (an absolute path).

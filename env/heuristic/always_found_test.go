@@ -36,3 +36,28 @@ func TestFoundOnce(t *testing.T) {
 		})
 	}
 }
+
+// A virtual cluster may own nodes without GPUs: keys that divide by the number of its GPUs must still be numbers.
+func TestAVirtualClusterWithoutGPUs(t *testing.T) {
+	spec := cluster.Spec{
+		Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{CPUs: 8}, {GPUs: 1}}}},
+		VCs:   []cluster.VCSpec{{Name: "cores", Nodes: 1}, {Name: "GPUs", Nodes: 1}},
+	}
+	var jobs []traces.Job
+	for i := range 6 {
+		jobs = append(jobs, traces.Job{ID: string(rune('A' + i)), Submit: time.Duration(i) * second, Work: 10 * second, Estimate: 10 * second, CPUMilli: 8000, VC: "cores"})
+	}
+	for _, order := range heuristic.Orders() {
+		if order == "exact" { // it plans on nodes of like GPUs only
+			continue
+		}
+		for _, way := range ways(order) {
+			t.Run(order+"/"+way.String(), func(t *testing.T) {
+				x := &world{spec: spec, cfg: sim.DefaultConfig(), jobs: jobs, policy: heuristic.DefaultConfig()}
+				x.policy.Order, x.policy.Admission, x.policy.Backfill = order, way.admission, way.backfill
+				x.know()
+				x.watched(t)
+			})
+		}
+	}
+}

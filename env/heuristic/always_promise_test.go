@@ -59,19 +59,21 @@ func (p *promise) see() { clear(p.stopped) }
 
 func (p *promise) key(v *sim.View, j sim.Job) float64 { return heuristic.KeyOf(p.keys, v, j) }
 
-// lines returns the waiting jobs by virtual cluster, in rank order.
-func (p *promise) lines(v *sim.View) map[int32][]sim.Job {
+// lines returns the waiting jobs by virtual cluster, in rank order. A key that is no number is an error.
+func (p *promise) lines(v *sim.View) (map[int32][]sim.Job, error) {
 	keys := map[sim.Job]float64{}
 	all := map[int32][]sim.Job{}
 	for _, j := range v.Waiting() {
-		keys[j] = p.key(v, j)
+		if keys[j] = p.key(v, j); math.IsNaN(keys[j]) {
+			return nil, fmt.Errorf("the rank of %s is no number", v.Trace(j).ID)
+		}
 		vc := v.Request(j).VC
 		all[vc] = append(all[vc], j)
 	}
 	for _, line := range all {
 		slices.SortFunc(line, func(a, b sim.Job) int { return cmp.Or(cmp.Compare(keys[a], keys[b]), v.Pos(a)-v.Pos(b)) })
 	}
-	return all
+	return all, nil
 }
 
 // fits reports whether the placement has a place for j on c.
@@ -95,9 +97,9 @@ func (p *promise) hold(v *sim.View, d *sim.Decision) error {
 	case p.stops:
 		return p.holdPreemptive(v, d)
 	}
-	lines := p.lines(v)
-	var err error
+	lines, err := p.lines(v)
 	switch {
+	case err != nil:
 	case p.way.admission == "skip":
 		err = p.holdSkip(v, d, lines)
 	case p.way.admission == "commit":
@@ -367,7 +369,11 @@ func (p *promise) holdPreemptive(v *sim.View, d *sim.Decision) error {
 	if heuristic.Remembers(p.x.policy.Order) || p.x.cfg.Restart > 0 {
 		return nil // ranks change as the pass ends
 	}
-	for vc, line := range p.lines(v) {
+	lines, err := p.lines(v)
+	if err != nil {
+		return err
+	}
+	for vc, line := range lines {
 		if line = slices.DeleteFunc(line, func(j sim.Job) bool { return p.stopped[v.Pos(j)] }); len(line) == 0 {
 			continue
 		}

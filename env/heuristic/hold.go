@@ -305,8 +305,8 @@ func (h *holder) start(v *sim.View, d *sim.Decision) (bool, error) {
 	if !slices.ContainsFunc(h.line, func(e inLine) bool { return e.milli <= free }) {
 		return false, nil
 	}
-	s := situation{now: v.Now(), all: 1000 * c.Own(), first: -1}
-	s.taken, s.queue = s.all-free, math.Log1p(float64(h.asked)/float64(s.all))
+	s := situation{now: v.Now(), all: 1000 * ownGPUs(c), first: -1}
+	s.taken, s.queue = 1000*c.Own()-free, math.Log1p(float64(h.asked)/float64(s.all))
 	runs := len(v.Running()) > 0
 	if runs {
 		if err := h.look(v); err != nil {

@@ -215,7 +215,7 @@ func (x *Indexer) Look(v *sim.View) {
 	for _, j := range v.Waiting() {
 		asked += milli(v, j)
 	}
-	x.busy = math.Log1p(float64(asked) / float64(1000*v.Cluster().Own()))
+	x.busy = math.Log1p(float64(asked) / float64(1000*ownGPUs(v.Cluster())))
 }
 
 // Key returns the rank of j as of the last Look. The job with the least key goes first; ties go by position in the trace.

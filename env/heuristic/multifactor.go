@@ -1,10 +1,16 @@
 package heuristic
 
-import "clustergym/env/sim"
+import (
+	"clustergym/env/cluster"
+	"clustergym/env/sim"
+)
 
 // multifactor is Slurm's multi-factor priority with the two factors and weights of RLTune's baseline (Slurm's
 // documentation, priority/multifactor): 1000·wait/12 h + 1000·(1 − n/N), highest first, where the job asks for n of
 // the cluster's N GPUs. All waits grow at the same rate, so the order between two jobs never changes.
 var multifactor = rule{name: "multifactor", key: func(_ *Scheduler, v *sim.View, j sim.Job) float64 {
-	return 1000*v.Trace(j).Submit.Hours()/12 + 1000*processors(v, j)/float64(v.Cluster().Own())
+	return 1000*v.Trace(j).Submit.Hours()/12 + 1000*processors(v, j)/float64(ownGPUs(v.Cluster()))
 }}
+
+// ownGPUs returns how many GPUs are c's own, at least 1: keys divide by it, and a virtual cluster may have no GPU.
+func ownGPUs(c *cluster.Cluster) int { return max(1, c.Own()) }

@@ -21,7 +21,7 @@ var usual = cem.Search{Population: 40, Elite: 10, MeanStep: 0.5, DeviationStep: 
 // seeded returns the seed of a test that draws, and prints it if the test fails.
 func seeded(t *testing.T) uint64 {
 	t.Helper()
-	seed := testseed.Or(rand.Uint64())
+	seed := testseed.Or(1)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("%s=%d repeats this run", testseed.Key, seed)

@@ -5,26 +5,20 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
+
+	"clustergym/internal/testseed"
 )
 
 // seeded returns a generator whose seed is printed if the test fails; CLUSTERGYM_TEST_SEED chooses it.
 func seeded(t testing.TB) *rand.Rand {
 	t.Helper()
-	seed := rand.Uint64()
-	if text := os.Getenv("CLUSTERGYM_TEST_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("CLUSTERGYM_TEST_SEED: %v", err)
-		}
-	}
+	seed := testseed.Or(1)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("seed %d: CLUSTERGYM_TEST_SEED=%d repeats this run", seed, seed)
+			t.Logf("%s=%d repeats this run", testseed.Key, seed)
 		}
 	})
 	return rand.New(rand.NewPCG(seed, 0))
