@@ -24,13 +24,13 @@ type Passed struct {
 // Chooser chooses a visible job: ts holds its observation, as of an episode, and the slots are those of Env.Slots.
 type Chooser func(ts *env.TimeStep) (slot int32, err error)
 
-// ahead is the stream that the simulator reads. It leaves out jobs that the environment does not take, and knows when the job that was
-// read last, which the simulator holds back until then, is submitted.
+// ahead is the stream that the simulator reads. It leaves out jobs that the environment does not take. The simulator reads one job
+// ahead of its clock.
 type ahead struct {
 	jobs    traces.Stream
-	most    int // processors of the largest job that is taken
-	submit  time.Duration
-	refused int
+	most    int           // GPUs of the largest job that is taken
+	submit  time.Duration // of the job that was read last
+	refused int           // jobs that were left out
 }
 
 // Next implements traces.Stream.
@@ -47,10 +47,10 @@ func (a *ahead) Next(j *traces.Job) error {
 	}
 }
 
-// Stream plays a log of any length from the empty cluster on, as one episode without an end: jobs come from the stream while time goes
-// by, and memory holds those that wait or run. choose is asked only where there is a choice; a single visible job is taken. ts is
-// scratch of the environment's Spec. There are no rewards, and times count from the log's own clock. A stream whose jobs can say
-// Origin, as traces.Slice does, begins there for predictors. Afterwards the environment needs a Reset.
+// Stream plays a log of any length from the empty cluster on. Jobs come from the stream while time goes by, and memory holds only those
+// that wait or run. choose is asked where several jobs are visible; a single one is taken. ts is scratch of the environment's Spec.
+// There are no rewards, and times count from the log's own clock. If jobs has a method Origin, as traces.Slice has, predictors begin
+// there. Afterwards the environment needs a Reset.
 func (e *Env) Stream(ctx context.Context, jobs traces.Stream, ts *env.TimeStep, choose Chooser) (Passed, error) {
 	if err := e.shell.Leave(); err != nil {
 		return Passed{}, err
