@@ -33,7 +33,7 @@ func Page(cfg Config, s env.Spec) string {
 	p("first it takes the first of such placements by node and GPUs, as base policies do there; with programme the one of up to four that")
 	p("its integer programme chooses; placement has no say. Back-filling looks at the jobs of the held one's pool only. A row then is:")
 	p("wait/12 h; n/GPUs of the largest node; (n/free GPUs)/capacity; (free − demand of the visible jobs + capacity)/(2 capacity);")
-	p("partial nodes/nodes with a free GPU, or/all nodes where there is one pool; ways/3; can start: 1e-5 no, 1 − 1e-5 in one way, half as much again in several.")
+	p("partial nodes/nodes with a free GPU, or by all nodes where all jobs have one pool; ways/3; can start: 1e-5 no, 1 − 1e-5 in one way, half as much again in several.")
 	p("Free GPUs, capacity, demand and nodes are those of the pool. Ways are 2 for several placements on the fewest nodes, 1 for one, and 1 more")
 	p("for any on one node more that leaves no more nodes partly free; in a cluster with virtual clusters that one is not counted. There are")
 	p("no forecasts.\n")
