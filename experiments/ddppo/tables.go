@@ -163,7 +163,7 @@ func (s *settings) notes(p study.Plan) []string {
 		"The paper's log of 11.5 million jobs is not public, nor are its states, actions, rewards, network and figures. The log here is generated; the machine and the network are RLScheduler's.",
 		"As policies of gymctl sim: " + strings.Join(names, ", ") + ".",
 		"run times exact: known to all. history: predicted from jobs that have ended and from requested times. The agent sees RLScheduler's eight numbers of a job, and 14 of what is known of run times and users.",
-		"tuned key: as many training episodes as an agent, with the same reward.",
+		"tuned key: at most as many training episodes as an agent, with the same reward.",
 	}
 	if p.Data != "" {
 		all = append(all, "The log is that of --data.")
