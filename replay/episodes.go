@@ -25,8 +25,8 @@ type Episodes struct {
 	Head      []float32 // [N, width of the policy's head], output of the policy that acted
 	LogStd    []float32 // [len(Spec.Action.Low)], logarithms of its deviations
 
-	// Packed is what a learner has computed from the columns above and keeps with them. Whatever changes Episodes makes
-	// PackedLen 0; a learner that fills Packed sets it to the number of transitions.
+	// Packed is what a learner has computed from the transitions alone, not from the fields that it fills, and keeps with them. It is
+	// valid while PackedLen is Len: Reset, Act, After and Append make it 0, and a learner that fills Packed sets it.
 	Packed    any
 	PackedLen int
 
@@ -84,6 +84,7 @@ func (e *Episodes) After(next *env.TimeStep) {
 		d = 0
 	}
 	e.Reward, e.Discount = append(e.Reward, next.Reward), append(e.Discount, d)
+	e.PackedLen = 0
 	if next.Kind.Last() {
 		e.Start = append(e.Start, e.Action.N)
 	}

@@ -26,8 +26,8 @@ type Config struct {
 	MaxKL        float64 `yaml:"max_kl"`        // trpo: how far a step may go
 	CGIterations int     `yaml:"cg_iterations"` // trpo
 	Damping      float64 `yaml:"damping"`       // trpo: added to the curvature's diagonal
-	// CurvatureEvery makes the curvature that of every so many-th transition: 1 = of all. A tenth of the data is enough for
-	// its products (Schulman et al. 2015, appendix C), which are most of the time of a step.
+	// CurvatureEvery n takes products with the curvature from every n-th transition: 1 = from all. They are most of the time of a
+	// step, and a tenth of the data is enough for them (Schulman et al. 2015, appendix C).
 	CurvatureEvery int     `yaml:"curvature_every"` // trpo
 	Backtracks     int     `yaml:"backtracks"`      // trpo: the most shorter steps that are tried
 	Backtrack      float64 `yaml:"backtrack"`       // trpo: factor by which each is shorter

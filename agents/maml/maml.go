@@ -40,7 +40,7 @@ type trial struct {
 	task   Task
 	before []*replay.Episodes // of every inner step
 	after  *replay.Episodes
-	few    *replay.Episodes // transitions of after that count in the curvature; after itself if all do
+	few    *replay.Episodes // the transitions of after that products with the curvature are made of; after itself if all are
 	path   Path[float32]
 	out    []float32 // a gradient or a product with a direction
 	loss   float64   // after adaptation

@@ -32,15 +32,17 @@ type Model interface {
 	Divergence(g *nets.Params, e *replay.Episodes) (kl float64, err error)
 }
 
-// Teller is a Model that can tell after Act what Score would write, so that episodes need not be computed once more.
+// Teller is a Model without continuous actions that can tell after Act what Score would write, so that Score need not compute the
+// episodes once more.
 type Teller interface {
-	// Told returns what Score writes for row i of the last Act and its action: LogProb and the row of Head.
+	// Told returns what Score writes for row i of the last Act and its action: LogProb and the row of Head, which is valid until the
+	// next Act.
 	Told(i int, a env.Action) (logProb float32, head []float32)
 }
 
-// Valuer is a Model that computes both losses at once, without gradients.
+// Valuer is a Model that computes both losses in one forward pass, without gradients.
 type Valuer interface {
-	// Values returns what Surrogate and Divergence return without gradients.
+	// Values returns what Surrogate and Divergence return.
 	Values(e *replay.Episodes, clip, ent float64) (loss, kl float64, err error)
 }
 

@@ -4,8 +4,10 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
+	"clustergym/agents/maml"
 	"clustergym/agents/mbmpo"
 	"clustergym/env"
 	"clustergym/env/workerplace"
@@ -133,6 +135,79 @@ func TestAScorerScoresWhatItDid(t *testing.T) {
 	loss, err := m.Surrogate(nil, e, 0.2, 0)
 	if err != nil || math.Abs(loss-mean) > 1e-5 {
 		t.Errorf("surrogate %v, want %v; %v", loss, mean, err)
+	}
+}
+
+// Away from the policy that acted, both losses at once are what they are one by one, bit for bit. Without outputs of the policy that
+// acted there is an error.
+func TestBothLossesAtOnce(t *testing.T) {
+	m, e := scored(t, 5)
+	src := rng.Stream(5, "move")
+	for i := range m.Params().Data {
+		m.Params().Data[i] += float32(src.NormFloat64()) * 0.1
+	}
+	loss, err := m.Surrogate(nil, e, 0.2, 0.01)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kl, err := m.Divergence(nil, e)
+	if err != nil || !(kl > 0) {
+		t.Fatalf("divergence %v, %v", kl, err)
+	}
+	if l, k, err := m.Values(e, 0.2, 0.01); err != nil || l != loss || k != kl {
+		t.Errorf("both at once: %v and %v, one by one %v and %v; %v", l, k, loss, kl, err)
+	}
+	e.Head = e.Head[:1]
+	if _, _, err := m.Values(e, 0.2, 0.01); err == nil || !strings.Contains(err.Error(), "with 1 outputs of the policy that acted") {
+		t.Errorf("without outputs: %v", err)
+	}
+}
+
+// plain hides that a Scorer is a maml.Teller and a maml.Valuer.
+type plain struct{ maml.Model }
+
+// Telling while playing and both losses at once save time, and change no bit of what is learnt. The curvature of every third
+// transition is another one.
+func TestShortcutsOfALearner(t *testing.T) {
+	learnt := func(every int, hide bool) []float32 {
+		c := maml.DefaultConfig()
+		c.Tasks, c.Before, c.After, c.Baseline, c.CurvatureEvery = 2, 2, 2, "info", every
+		w, err := maml.NewFamily(func() (env.Env, error) { return world().Open() })
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := maml.New(c, w, func() (maml.Model, error) {
+			e, err := world().Open()
+			if err != nil {
+				return nil, err
+			}
+			m, err := mbmpo.NewScorer(e.Spec(), 8, 3)
+			if hide && err == nil {
+				return plain{m}, nil
+			}
+			return m, err
+		}, 1, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() //nolint:errcheck // the learner holds only memory
+		for range 2 {
+			if _, err := l.Learn(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return slices.Clone(l.Params().Data)
+	}
+	all := learnt(1, false)
+	if !slices.Equal(all, learnt(1, true)) {
+		t.Error("a policy that tells and computes both losses at once learns something else")
+	}
+	few := learnt(3, false)
+	if slices.Equal(all, few) {
+		t.Error("curvature_every changes nothing")
+	}
+	if !slices.Equal(few, learnt(3, true)) {
+		t.Error("with the curvature of every third transition: a policy that tells and computes both losses at once learns something else")
 	}
 }
 

@@ -39,8 +39,9 @@ type Config struct {
 	// jobs arrive in the same second, and of a long queue it sees the jobs that the program shows, in its order.
 	Peer bool `yaml:"peer,omitempty"`
 
-	// RLTune follows RLTune's program instead: nodes, its observation of 7 numbers a job, the queue in the order of Base, asked after every
-	// arrival. The value says which placement of a job it takes: first, or programme, the paper's integer programme. "" = off.
+	// RLTune follows RLTune's program instead: on nodes, with its observation of 7 numbers a job and the queue in the order of Base, and
+	// the agent is asked after every arrival. The value says which placement a job takes: first, the first that its program finds, or
+	// programme, that of the paper's integer programme. "" = off.
 	RLTune string `yaml:"rltune,omitempty"`
 
 	Forecast sched.Forecast `yaml:"forecast,omitempty"` // whether observations show forecasts of single jobs
@@ -80,6 +81,7 @@ func (c *Config) Validate() error {
 		l.Add(c.RLTune == "first" || c.RLTune == "programme", "rltune", c.RLTune, "first, programme, or nothing")
 		l.Add(!c.Peer, "peer", c.Peer, "false with rltune, which is another program")
 		l.Add(!c.Filter, "filter", c.Filter, "false with rltune")
+		l.Add(c.Placement == DefaultConfig().Placement, "placement", c.Placement, DefaultConfig().Placement+" with rltune, which itself says where jobs start")
 		l.Add(c.Forecast != sched.ForecastOn, "forecast", c.Forecast, "auto or off with rltune, whose rows have 7 numbers")
 	}
 	l.Add(c.Forecast.Valid(), "forecast", c.Forecast, sched.ForecastWanted)

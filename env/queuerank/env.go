@@ -104,7 +104,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 		e.queue.tuned = &e.tuned.queue
 		if cfg.Reward == "relative" {
 			own := cfg
-			own.Reward, own.RLTune = "minus", "first"
+			own.Reward, own.RLTune = "minus", "first" // base policies take the first placement
 			if e.tuned.base, err = New(own, spec, w, training, part); err != nil {
 				return nil, err
 			}

@@ -15,8 +15,8 @@ import (
 	"clustergym/traces"
 )
 
-// tuned is what Config.RLTune adds: the machine of RLTune's program on the simulator's cluster. A job can use the nodes of its
-// virtual cluster and its types of GPU, its pool; nodes smaller than the largest of the pool take jobs of up to twice their size, as those of 2
+// tuned is what Config.RLTune adds: the machine of RLTune's program on the simulator's cluster. A job's pool are the nodes of its
+// virtual cluster and its types of GPU. Nodes smaller than the largest of the pool take jobs of up to twice their size, as those of 2
 // GPUs on Philly do.
 type tuned struct {
 	e         *Env
@@ -24,16 +24,22 @@ type tuned struct {
 	finder    peer.Finder
 	planner   peer.Planner
 	programme bool
-	divided   bool // the cluster has virtual clusters: observations count no wide ways, and the programme is over whole pools
-	single    bool // all jobs have one pool: its full nodes count in the share of partial ones
+	divided   bool // the cluster has virtual clusters: observations count no ways on one node more, and the programme is over whole pools
+	single    bool // all jobs have one pool: the share of partial nodes is of all nodes, not of those with a free GPU
 	base      *Env // plays the base order; nil = it is not needed
 
 	pools map[poolKey]*pool
 	held  sim.Job
 	parts []peer.Part
 	list  []sim.Job
-	ends  []ending
+	ends  []finish
 	row   [peer.Features]float64
+}
+
+// finish is when a running job ends as estimated.
+type finish struct {
+	at  int64
+	job sim.Job
 }
 
 // poolKey is what jobs of one pool ask for.
@@ -42,14 +48,15 @@ type poolKey struct {
 	types uint64
 }
 
+// pool is a pool's nodes, and what is counted of them.
 type pool struct {
 	*peer.Pool
-	nodes []int32 // of the cluster
-	free  []int32 // by position; valid for one version of the cluster
-	of    uint64
-	state peer.State
-	used  int       // by encode
-	ways  []counted // by GPUs
+	nodes []int32    // of the cluster, in ascending order
+	free  []int32    // GPUs, by position in nodes
+	of    uint64     // version of the cluster that free is of, 0 = none
+	state peer.State // of the last observation
+	used  int        // visible jobs that encode has added to state
+	ways  []counted  // by GPUs of a request
 }
 
 // counted is the ways of requests in one version of the cluster.
@@ -74,7 +81,7 @@ func newTuned(e *Env) (*tuned, error) {
 	n := e.cfg.Window
 	t.queue = tunedQueue{e: e, rank: rank, sized: e.cfg.Base == "sjf", list: make([]sim.Job, 0, n), keys: make([]tunedKey, 0, n)}
 	e.dec.GPUs = make([]cluster.GPU, 0, c.GPUs())
-	t.list, t.ends, t.parts = make([]sim.Job, 0, n), make([]ending, 0, n), make([]peer.Part, 0, c.Nodes())
+	t.list, t.ends, t.parts = make([]sim.Job, 0, n), make([]finish, 0, n), make([]peer.Part, 0, c.Nodes())
 	return t, nil
 }
 
@@ -129,7 +136,7 @@ func (t *tuned) count(p *pool) []int32 {
 	return p.free
 }
 
-// check returns an error if a job of a window has no way on an empty cluster.
+// check returns an error if a job of a window can never start.
 func (t *tuned) check(jobs []traces.Job) error {
 	c := t.e.view.Cluster()
 	for i := range jobs {
@@ -155,7 +162,7 @@ func (t *tuned) check(jobs []traces.Job) error {
 	return nil
 }
 
-// place chooses the GPUs of j, if it fits now.
+// place appends the GPUs that j gets to dst[:0], and reports whether it fits now.
 func (t *tuned) place(j sim.Job, dst []cluster.GPU) ([]cluster.GPU, bool) {
 	r := t.e.view.Request(j)
 	p := t.pool(r)
@@ -195,16 +202,16 @@ func (t *tuned) early(j sim.Job) int64 {
 	t.ends = t.ends[:0]
 	for _, o := range v.Running() {
 		if t.pool(v.Request(o)) == p {
-			t.ends = append(t.ends, ending{int64(v.Started(o)) + t.e.known[o].e, int64(o)})
+			t.ends = append(t.ends, finish{int64(v.Started(o)) + t.e.known[o].e, o})
 		}
 	}
-	slices.SortStableFunc(t.ends, func(a, b ending) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(t.ends, func(a, b finish) int { return cmp.Compare(a.at, b.at) })
 	free := t.count(p)
 	p.of = 0 // free is changed below
 	c := v.Cluster()
 	now := int64(v.Now())
 	for _, o := range t.ends {
-		for _, g := range v.GPUs(sim.Job(o.milli)) {
+		for _, g := range v.GPUs(o.job) {
 			n, _ := slices.BinarySearch(p.nodes, int32(c.NodeOf(g)))
 			free[n]++
 		}
@@ -212,7 +219,7 @@ func (t *tuned) early(j sim.Job) int64 {
 			return max(now, o.at)
 		}
 	}
-	return math.MaxInt64 // another pool's jobs are on its nodes; when they end is not looked at
+	return math.MaxInt64 // jobs of other pools are on its nodes, and RLTune's program does not look at when they end
 }
 
 // backfill starts, in order of submit, the jobs of the held one's pool that fit and end before early as estimated.
@@ -319,7 +326,7 @@ func (q *tunedQueue) sort() {
 	}
 }
 
-// second sorts held and the queue by the base order and returns how many GPUs the second job wants, or 0 if there is no second.
+// second returns how many GPUs the second of held and the queue by the base order asks for, 0 if the queue is empty.
 func (q *tunedQueue) second(held sim.Job) int {
 	if len(q.list) == 0 {
 		return 0
@@ -337,7 +344,7 @@ func (q *tunedQueue) second(held sim.Job) int {
 	return q.e.view.Request(next.job).GPUs
 }
 
-// playBase plays the base order and returns its score.
+// playBase plays ep by the base order and returns its score.
 func (e *Env) playBase(ctx context.Context, ep env.Episode) (float64, error) {
 	if _, err := e.draw(ctx, ep); err != nil {
 		return 0, err

@@ -221,6 +221,28 @@ func TestContractOfRLTune(t *testing.T) {
 	}
 }
 
+// What RLTune's program decides itself is no setting beside it.
+func TestSettingsBesideRLTune(t *testing.T) {
+	for want, change := range map[string]func(c *queuerank.Config){
+		`placement: got "spread", want first-fit with rltune`:     func(c *queuerank.Config) { c.Placement = "spread" },
+		"peer: got true, want false with rltune":                  func(c *queuerank.Config) { c.Peer = true },
+		"filter: got true, want false with rltune":                func(c *queuerank.Config) { c.Filter = true },
+		"forecast: got on, want auto or off with rltune":          func(c *queuerank.Config) { c.Forecast = "on" },
+		`rltune: got "second", want first, programme, or nothing`: func(c *queuerank.Config) { c.RLTune = "second" },
+		`base: got "srtf", want one of`:                           func(c *queuerank.Config) { c.Base = "srtf" },
+	} {
+		c := queuerank.DefaultConfig()
+		c.RLTune = "first"
+		if err := c.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		change(&c)
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 func TestWhatRLTuneCannotPlaceIsSaid(t *testing.T) {
 	c, err := peer.NewCluster("philly")
 	if err != nil {

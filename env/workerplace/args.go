@@ -14,7 +14,7 @@ func ArgWords() map[string][2]string {
 		"length":       {"0.01 to 1000", "intervals that a job takes alone, in the mean over types"},
 		"comm":         {"allreduce, ps", "how workers exchange gradients"},
 		"interference": {"0 to 4", "exponent of what jobs keep beside each other: 0 = none"},
-		"crowding":     {"0 to 4", "exponent of what a job loses beside every two others on one server, on top of the pairs: 0 = nothing"},
+		"crowding":     {"0 to 4", "exponent of what a job loses beside every two others on one server, on top of the pairs, times interference: 0 = nothing"},
 		"table":        {"a seed", "of the table of interference"},
 		"noise":        {"0 to 1", "deviation of the logarithm of a measured speed"},
 		"failures":     {"0 to 0.5", "probability that a server fails in an interval"},

@@ -24,7 +24,7 @@ type Config struct {
 
 	Comm         string  `yaml:"comm"`               // allreduce or ps: how workers exchange gradients
 	Interference float64 `yaml:"interference"`       // exponent of what jobs keep beside each other: 0 = none, 1 = as drawn
-	Crowding     float64 `yaml:"crowding,omitempty"` // exponent of what a job loses beside every two others on one server, on top of the pairs
+	Crowding     float64 `yaml:"crowding,omitempty"` // exponent of what a job loses beside every two others on one server, on top of the pairs; times Interference
 	Table        uint64  `yaml:"table"`              // seed of the table of interference
 	Noise        float64 `yaml:"noise"`              // deviation of the logarithm of a measured speed; the true one is not changed
 	Failures     float64 `yaml:"failures"`           // probability that a server fails in an interval, which is lost to its jobs

@@ -215,8 +215,8 @@ func (e *Env) observePairs(dst []float32) {
 		for s, id := range e.visible() {
 			j := &e.jobs[id]
 			r := pairs[(s*c.Servers+m)*pairRow:][:pairRow]
-			if first := pairs[s*c.Servers*pairRow:][:15]; m > 0 { // the job's part is the same beside all servers
-				copy(r, first)
+			if m > 0 { // the job's part is the same for all servers
+				copy(r, pairs[s*c.Servers*pairRow:][:15])
 			} else {
 				e.row(r[:14], j)
 				if e.begun == id {

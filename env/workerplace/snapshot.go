@@ -52,7 +52,8 @@ func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
 	return snap.Seal(b, len(dst)), nil
 }
 
-// fingerprint tells configurations apart. Snapshots from before there was crowding are those without it.
+// fingerprint tells configurations apart. Without crowding it is what it was before there was crowding, so that older snapshots stay
+// valid.
 func (e *Env) fingerprint() uint64 {
 	return rng.Hash(strings.Replace(fmt.Sprintf("%+v", e.cfg), " Crowding:0 ", " ", 1))
 }

@@ -46,11 +46,11 @@ type Speeds interface {
 type Truth struct {
 	comm   string
 	gpus   int
-	table  [Types][Types]float64 // as drawn
-	logs   [Types][Types]float64 // logarithm of what the first keeps beside the second: table's, times the exponent
-	power  float64               // exponent
-	crowd  float64               // exponent of triples, times power
-	triple [Types][Types][Types]float64
+	table  [Types][Types]float64        // as drawn
+	logs   [Types][Types]float64        // logarithm of what the first keeps beside the second: table's, times the exponent
+	power  float64                      // exponent of what jobs keep, Config.Interference with the task's factor
+	crowd  float64                      // Config.Crowding, a factor of power for triples
+	triple [Types][Types][Types]float64 // logarithm of what the first keeps, beyond the pairs, beside the two others together; all 0 without crowd
 	models []profile.DL2Model
 	work   *Workload // whose measured speeds count; nil = those of models
 	on, ps []int
@@ -106,7 +106,7 @@ func Table(seed uint64) (kept [Types][Types]float64) {
 	return kept
 }
 
-// keptAt is the value of the distribution below which a share u of it is.
+// keptAt is the u-quantile of the distribution of what a job keeps.
 func keptAt(u float64) float64 {
 	if u >= keptBelow {
 		return 0.9 + 0.1*(u-keptBelow)/(1-keptBelow)
@@ -116,7 +116,8 @@ func keptAt(u float64) float64 {
 	return keptLeast + (0.9-keptLeast)*math.Pow(u/keptBelow, a)
 }
 
-// triples draws the logarithm of what each type keeps, beyond the pairs, beside every two types together, of the same distribution.
+// triples draws what each type keeps, beyond the pairs, beside every two types together. It has the distribution of the pairs; logs
+// are its logarithms.
 func triples(seed uint64) (logs [Types][Types][Types]float64) {
 	src := rng.Stream(seed, "workerplace/crowding")
 	for a := range logs {
@@ -189,7 +190,8 @@ func (t *Truth) shape(a *Placed) float64 {
 	return t.rate(a.Type, t.on) / best
 }
 
-// beside is the logarithm of what job j loses on server m beside job i and each of those before it together.
+// beside is the logarithm of what job j keeps on server m, beyond the pairs, beside job i together with each of the jobs before it.
+// Added up over i it counts every two others once. Shares of workers count as in the pairs, multiplied.
 func (t *Truth) beside(p *Placement, j, i, m int) float64 {
 	lost, b := 0.0, &p.Jobs[i]
 	for k := range i {

@@ -205,6 +205,28 @@ func TestThreeJobsCrowdEachOther(t *testing.T) {
 	}
 }
 
+// A snapshot says what jobs lose in a crowd: another configuration refuses it.
+func TestSnapshotsKnowTheCrowding(t *testing.T) {
+	crowded := func(by float64) *Env { return newEnv(t, func(c *Config) { c.Crowding = by }) }
+	e := crowded(0.5)
+	ts := env.NewTimeStep(e.Spec())
+	if err := e.Reset(ctx, env.Episode{Seed: 3}, ts); err != nil {
+		t.Fatal(err)
+	}
+	s, err := e.AppendSnapshot(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := crowded(0.5).RestoreSnapshot(s, ts); err != nil {
+		t.Error(err)
+	}
+	for _, by := range []float64{0, 0.6} {
+		if err := crowded(by).RestoreSnapshot(s, ts); err == nil {
+			t.Errorf("a snapshot with crowding 0.5 was restored with %v", by)
+		}
+	}
+}
+
 func TestTasksChangeWhatTheySayAlone(t *testing.T) {
 	e := newEnv(t, nil)
 	at := func(change func(task []float64)) *Env {

@@ -48,6 +48,7 @@ func TestSettingsAreInOrder(t *testing.T) {
 		"replicas: got [2 4]":                    func(s *settings) { s.Replicas, s.Predicted = []int{2, 4}, []int{2} },
 		"replicas: got 3":                        func(s *settings) { s.Replicas = []int{1, 3}; s.Predicted = []int{1} },
 		"predicted: got 16":                      func(s *settings) { s.Predicted = []int{16} },
+		"predicted: got 1, want one of":          func(s *settings) { s.Predicted = []int{1, 1} },
 		"window":                                 func(s *settings) { s.Window = 1 },
 		"reward":                                 func(s *settings) { s.Reward = "" },
 		"load":                                   func(s *settings) { s.Load = -1 },

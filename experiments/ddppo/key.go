@@ -17,8 +17,8 @@ import (
 // population and windows are those of a generation of the tuned key: keys, and training windows on which each is played.
 const population, windows = 24, 4
 
-// tune looks for the key of the greatest mean return by the cross-entropy method, in as many episodes as an agent is trained on, which are
-// drawn from the same windows with the same reward.
+// tune looks for the key of the greatest mean return by the cross-entropy method. It has at most as many episodes as an agent, in whole
+// generations, drawn from the same windows with the same reward.
 func (s *settings) tune(ctx context.Context, b *study.Bench, x *index, rung string, seed uint64) ([]study.Row, error) {
 	generations := max(1, int(s.Steps)/s.Window/(population*windows))
 	search := cem.Search{Population: population, Elite: population / 4, MeanStep: 0.5, DeviationStep: 0.3, Least: 0.01}

@@ -61,8 +61,8 @@ func (s *settings) Validate() error {
 			fmt.Sprintf("1 to 64, each once, that divide the %d envs and the %d shards", s.Envs, s.PPO.Shards))
 	}
 	l.Add(len(s.Predicted) > 0, "predicted", s.Predicted, "one of the replicas or more")
-	for _, n := range s.Predicted {
-		l.Add(slices.Contains(s.Replicas, n), "predicted", n, fmt.Sprintf("one of the replicas, %v", s.Replicas))
+	for i, n := range s.Predicted {
+		l.Add(slices.Contains(s.Replicas, n) && !slices.Contains(s.Predicted[:i], n), "predicted", n, fmt.Sprintf("one of the replicas, %v, each once", s.Replicas))
 	}
 	l.Add(s.Envs >= 1 && s.Envs <= 4096, "envs", s.Envs, "1 to 4096")
 	l.Add(s.Window >= 16 && s.Window <= 65536, "window", s.Window, "16 to 65536 jobs")
@@ -97,7 +97,7 @@ func (s *settings) trainedOn(rung string) []int {
 // last names the agent of the most replicas on a rung.
 func (s *settings) last(rung string) string {
 	all := s.trainedOn(rung)
-	if len(all) == 0 {
+	if len(all) == 0 { // settings that are not valid
 		return replicated(1)
 	}
 	return replicated(all[len(all)-1])

@@ -115,26 +115,22 @@ func (s *settings) figures(study.Plan) []study.Figure {
 		Name: "heap", Title: "Memory while the log is streamed", X: "percent of the log", Y: "heap (MiB)", Kind: study.Lines, Zero: true,
 		Series: func(r *study.Results) []study.Series { return r.Curves("heap", "heap (MiB)", "read") },
 	}}
+	curves := func(rung, column string) func(*study.Results) []study.Series {
+		return func(r *study.Results) []study.Series {
+			series := r.Curves("curve-"+rung, column, "samples")
+			for i := range series {
+				series[i].Name = "N = " + series[i].Name
+			}
+			return series
+		}
+	}
 	for _, rung := range rungs {
-		table := "curve-" + rung
 		all = append(all, study.Figure{
-			Name: table, Title: "Return while learning, N replicas sharing the batch of one; run times " + rung, X: "samples", Y: "return", Kind: study.Lines,
-			Series: func(r *study.Results) []study.Series {
-				series := r.Curves(table, "return", "samples")
-				for i := range series {
-					series[i].Name = "N = " + series[i].Name
-				}
-				return series
-			},
+			Name: "curve-" + rung, Title: "Return while learning, N replicas sharing the batch of one; run times " + rung, X: "samples", Y: "return", Kind: study.Lines,
+			Series: curves(rung, "return"),
 		}, study.Figure{
 			Name: "value-" + rung, Title: "Loss of the value while learning; run times " + rung, X: "samples", Y: "loss", Kind: study.Lines,
-			Series: func(r *study.Results) []study.Series {
-				series := r.Curves(table, "loss of the value", "samples")
-				for i := range series {
-					series[i].Name = "N = " + series[i].Name
-				}
-				return series
-			},
+			Series: curves(rung, "loss of the value"),
 		}, study.Figure{
 			Name: "held-" + rung, Title: "Bounded slowdown in the held-out weeks; run times " + rung, X: "bounded slowdown", Kind: study.Bars, LogX: true, Sorted: true, Ours: ours,
 			Series: func(r *study.Results) []study.Series { return r.Bars("held-"+rung, "bounded slowdown", nil) },
@@ -167,7 +163,7 @@ func (s *settings) notes(p study.Plan) []string {
 		"The paper's log of 11.5 million jobs is not public, nor are its states, actions, rewards, network and figures. The log here is generated; the machine and the network are RLScheduler's.",
 		"As policies of gymctl sim: " + strings.Join(names, ", ") + ".",
 		"run times exact: known to all. history: predicted from jobs that have ended and from requested times. The agent sees RLScheduler's eight numbers of a job, and 14 of what is known of run times and users.",
-		"tuned key: as many training episodes as an agent, with the same reward.",
+		"tuned key: at most as many training episodes as an agent, with the same reward.",
 	}
 	if p.Data != "" {
 		all = append(all, "The log is that of --data.")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -74,7 +75,7 @@ type learner interface {
 type trained struct {
 	agent   learner
 	records []train.Record
-	weights [][]float32 // after each of the first settings.Updates updates; the first are those of the beginning
+	weights [][]float32 // at the beginning and after each of the first settings.Updates updates
 	took    time.Duration
 	step    int64
 	updates int64
@@ -98,7 +99,7 @@ func (s *settings) run(ctx context.Context, b *study.Bench, x *index, o job) (*t
 	if err != nil {
 		return nil, err
 	}
-	defer v.Close() //nolint:errcheck // it holds nothing
+	defer v.Close() //nolint:errcheck // environments hold only memory
 	cfg := s.PPO
 	cfg.Replicas, cfg.PreemptShare = o.replicas, o.share
 	cfg.Shards = max(1, cfg.Shards/o.replicas) // pieces of the same size
@@ -134,7 +135,6 @@ func (s *settings) run(ctx context.Context, b *study.Bench, x *index, o job) (*t
 			t.updates = r.Updates
 			return nil
 		},
-		Checkpoint: func(int64) error { return b.Saved() },
 	})
 	t.took, t.step = time.Since(begin), trainer.Step()
 	return t, err
@@ -181,12 +181,26 @@ func (t *trained) curve(labels map[string]string) (rows []study.Row) {
 	return rows
 }
 
+// collected returns which share of full rollouts updates have learnt from: 1 if replicas step together.
+func (t *trained) collected() float64 {
+	sum, n := 0.0, 0
+	for _, r := range t.records { // of equal lengths
+		for _, st := range r.Learn {
+			if st.Name == "ppo/collected" {
+				sum, n = sum+st.Value, n+1
+			}
+		}
+	}
+	if n == 0 {
+		return 1
+	}
+	return sum / float64(n)
+}
+
 // with returns labels with one more.
 func with(labels map[string]string, key, value string) map[string]string {
-	own := map[string]string{key: value}
-	for k, v := range labels {
-		own[k] = v
-	}
+	own := maps.Clone(labels)
+	own[key] = value
 	return own
 }
 
@@ -302,22 +316,11 @@ func (s *settings) straggle(ctx context.Context, b *study.Bench, x *index) (rows
 			rows = append(rows, study.Row{Table: "straggler", Labels: labels, Metric: "same", Value: same})
 		}
 		last := t.records[len(t.records)-1]
-		collected := 1.0
-		for i, r := range t.records { // of equal lengths
-			for _, st := range r.Learn {
-				if st.Name == "ppo/collected" {
-					if i == 0 {
-						collected = 0
-					}
-					collected += st.Value / float64(len(t.records))
-				}
-			}
-		}
 		for _, v := range []struct {
 			metric string
 			value  float64
 		}{
-			{"s", t.took.Seconds()}, {"samples_s", float64(t.step) / t.took.Seconds()}, {"updates_s", float64(t.updates) / t.took.Seconds()}, {"collected", collected}, {"return", last.Return},
+			{"s", t.took.Seconds()}, {"samples_s", float64(t.step) / t.took.Seconds()}, {"updates_s", float64(t.updates) / t.took.Seconds()}, {"collected", t.collected()}, {"return", last.Return},
 		} {
 			rows = append(rows, study.Row{Table: "straggler", Labels: labels, Metric: "timing_" + v.metric, Value: v.value})
 		}

@@ -8,7 +8,6 @@ import (
 	"clustergym/agents/maml"
 	"clustergym/agents/mbmpo"
 	"clustergym/env"
-	"clustergym/env/workerplace"
 	"clustergym/experiments/study"
 	"clustergym/internal/rng"
 )
@@ -17,7 +16,7 @@ import (
 func (s *settings) familyCells() []study.Cell {
 	var all []study.Cell
 	f := s.Family
-	f.Seeds, f.Methods = 0, nil
+	f.Seeds, f.Methods = 0, nil // a cell does not depend on how many others there are
 	for _, m := range s.Family.Methods {
 		for seed := s.FirstSeed; seed < s.FirstSeed+s.Family.Seeds; seed++ {
 			all = append(all, study.Cell{
@@ -37,12 +36,14 @@ func (s *settings) familyCells() []study.Cell {
 func (s *settings) overFamily(ctx context.Context, b *study.Bench, method string, seed int) ([]study.Row, error) {
 	f := &s.Family
 	usual, _ := s.worlds(&theUsual)
-	model, err := s.policy(usual, rng.At(uint64(seed), rng.Hash("policy")))
+	model, err := s.policy(usual, s.Width, rng.At(uint64(seed), rng.Hash("policy")))
 	if err != nil {
 		return nil, err
 	}
 	// The learners begin as those of the other tables: by imitation of the same few episodes.
-	first, err := mbmpo.New(s.loop("ppo"), usual, model, 1, uint64(seed))
+	imitator := s.base()
+	s.free(&imitator)
+	first, err := mbmpo.New(imitator, usual, model, 1, uint64(seed))
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func (s *settings) overFamily(ctx context.Context, b *study.Bench, method string
 	if _, err := first.Begin(ctx); err != nil {
 		return nil, err
 	}
-	c := s.loop("mls").Maml
+	c := s.base().Maml
 	c.Tasks, c.InnerLR = f.Tasks, f.Rate
 	if method == "joint" { // as many real episodes, all of them for learning
 		c.Method, c.After = "joint", c.Before+c.After
@@ -72,10 +73,9 @@ func (s *settings) overFamily(ctx context.Context, b *study.Bench, method string
 		if err != nil {
 			return err
 		}
-		hours := workerplace.DefaultConfig().Interval / 3600
 		for k, n := range steps {
 			for i, o := range out[k] {
-				rows = append(rows, study.Row{Table: "family", Metric: "jct_h", Value: -o.Greedy * hours, Labels: map[string]string{
+				rows = append(rows, study.Row{Table: "family", Metric: "jct_h", Value: -o.Greedy * hours(), Labels: map[string]string{
 					"method": method, "stage": stage, "inner": strconv.Itoa(n), "window": strconv.Itoa(i), "seed": strconv.Itoa(seed),
 				}})
 			}

@@ -3,6 +3,7 @@ package metascheduler
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"clustergym/agents/mbmpo"
@@ -11,10 +12,12 @@ import (
 	"clustergym/internal/rng"
 )
 
+// hours returns how long an interval is.
+func hours() float64 { return workerplace.DefaultConfig().Interval / 3600 }
+
 // jctRows returns a method's outcomes in a world as rows, window by window.
-func (s *settings) jctRows(method, world, stage, seed string, out []mbmpo.Outcome) []study.Row {
+func jctRows(method, world, stage, seed string, out []mbmpo.Outcome) []study.Row {
 	var rows []study.Row
-	hours := workerplace.DefaultConfig().Interval / 3600
 	for i, o := range out {
 		labels := map[string]string{"method": method, "world": world, "stage": stage, "window": strconv.Itoa(i)}
 		if seed != "" {
@@ -24,7 +27,7 @@ func (s *settings) jctRows(method, world, stage, seed string, out []mbmpo.Outcom
 			name  string
 			value float64
 		}{{"jct_h", o.JCT}, {"tail_h", o.Tail}, {"makespan_h", o.Makespan}} {
-			rows = append(rows, study.Row{Table: "outcome", Labels: labels, Metric: m.name, Value: m.value * hours})
+			rows = append(rows, study.Row{Table: "outcome", Labels: labels, Metric: m.name, Value: m.value * hours()})
 		}
 	}
 	return rows
@@ -63,7 +66,7 @@ func meanJCT(out []mbmpo.Outcome) float64 {
 	return sum
 }
 
-// marks is how often a learner without models, which has many rounds, is judged on its way.
+// marks is how often a learner without models, which has many rounds, is judged on its way in each world.
 const marks = 10
 
 // marked reports whether a learner is judged after round k of rounds.
@@ -71,12 +74,28 @@ func marked(cfg mbmpo.Config, k, rounds int) bool {
 	return !cfg.ModelFree || (k+1)%max(1, rounds/marks) == 0 || k == rounds-1
 }
 
+// training is one learner on its way through both worlds of a regime.
+type training struct {
+	*mbmpo.Loop
+	s       *settings
+	g       *regime
+	method  string
+	cfg     mbmpo.Config
+	seed    string
+	windows []uint64
+
+	last   mbmpo.Report
+	out    []mbmpo.Outcome // of the last time that it was judged
+	since  int             // real episodes before the change
+	curves map[string][]mark
+	rows   []study.Row
+}
+
 // learn trains one learner of a method in the usual world of a regime, changes the world, lets the learner adapt, and returns the
 // outcomes on the way.
 func (s *settings) learn(ctx context.Context, b *study.Bench, g *regime, method string, cfg mbmpo.Config, seed int) ([]study.Row, error) {
 	usual, changed := s.worlds(g)
-	windows, name := s.windows(), strconv.Itoa(seed)
-	newPolicy, err := s.policy(usual, rng.At(uint64(seed), rng.Hash("policy")))
+	newPolicy, err := s.policy(usual, s.width(method), rng.At(uint64(seed), rng.Hash("policy")))
 	if err != nil {
 		return nil, err
 	}
@@ -85,138 +104,167 @@ func (s *settings) learn(ctx context.Context, b *study.Bench, g *regime, method 
 		return nil, err
 	}
 	defer l.Close() //nolint:errcheck // the learner holds only memory
-	best, err := s.reference(ctx, usual)
-	if err != nil {
-		return nil, err
-	}
-	bestChanged, err := s.reference(ctx, changed)
-	if err != nil {
-		return nil, err
-	}
-	var rows []study.Row
-	labels := func(more ...string) map[string]string {
-		m := map[string]string{"regime": g.name, "method": method, "seed": name}
-		for i := 0; i < len(more); i += 2 {
-			m[more[i]] = more[i+1]
-		}
-		return m
-	}
-	hours := workerplace.DefaultConfig().Interval / 3600
-	// at returns the parameters that the method would act with now: adapted in steps inner steps, if the method adapts.
-	at := func(steps int) ([]float32, error) {
-		if cfg.Maml.Method == "joint" || steps == 0 {
-			return append([]float32(nil), l.Params()...), nil
-		}
-		return l.Adapted(ctx, steps)
-	}
-	judge := func(x []float32, r mbmpo.Real) ([]mbmpo.Outcome, error) { return l.Evaluate(ctx, x, r, windows) }
+	t := &training{Loop: l, s: s, g: g, method: method, cfg: cfg, seed: strconv.Itoa(seed), windows: s.windows(), curves: map[string][]mark{}}
 	rounds, after := s.Rounds, s.AfterRounds
 	if cfg.ModelFree {
 		rounds, after = s.FreeRounds, s.FreeRounds/4+1
 	}
-	all := int64(rounds + after + 2)
-	curves := map[string][]mark{}
-	note := func(table string, r mbmpo.Report, since int, out []mbmpo.Outcome) {
-		at := labels("episodes", strconv.Itoa(r.Episodes-since))
-		j := meanJCT(out) * hours
-		rows = append(rows, study.Row{Table: table, Labels: at, Metric: "jct_h", Value: j})
-		curves[table] = append(curves[table], mark{r.Episodes - since, j})
-		if !cfg.ModelFree && r.Round > 0 {
-			rows = append(rows, study.Row{Table: table, Labels: at, Metric: "error", Value: r.Error},
-				study.Row{Table: table, Labels: at, Metric: "spaces", Value: float64(r.Spaces)})
-		}
-	}
-	r, err := l.Begin(ctx)
-	if err != nil {
+	done, all := int64(0), int64(rounds+after+2)
+	tick := func(n int) { done += int64(n); b.Progress(done, all) }
+	if err := t.before(ctx, usual, rounds, tick); err != nil {
 		return nil, err
 	}
-	out, err := judge(l.Params(), usual)
-	if err != nil {
+	if err := t.adapt(ctx, changed, tick); err != nil {
 		return nil, err
 	}
-	note("curve", r, 0, out)
-	b.Progress(1, all)
-	for k := range rounds {
-		if r, err = l.Round(ctx); err != nil {
-			return nil, err
-		}
-		if !marked(cfg, k, rounds) {
-			continue
-		}
-		x, err := at(cfg.Maml.InnerSteps)
-		if err != nil {
-			return nil, err
-		}
-		if out, err = judge(x, usual); err != nil {
-			return nil, err
-		}
-		note("curve", r, 0, out)
-		b.Progress(int64(k+2), all)
+	if err := t.after(ctx, changed, after, tick); err != nil {
+		return nil, err
 	}
-	rows = append(rows, s.jctRows(method, g.before, "final", name, out)...)
-	rows = append(rows, samples("samples", labels(), curves["curve"], best*hours)...)
-	if method == "mls" { // its models also plan without a policy
-		plan, err := l.Plan(ctx, usual, windows)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, s.jctRows("planner", g.before, "final", name, plan)...)
-	}
+	return t.rows, nil
+}
 
-	// The world changes. First the policy acts as before the change.
-	x, err := at(cfg.Maml.InnerSteps)
+// before learns in the usual world.
+func (t *training) before(ctx context.Context, usual mbmpo.Real, rounds int, tick func(n int)) (err error) {
+	best, err := t.s.reference(ctx, usual)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if out, err = judge(x, changed); err != nil {
-		return nil, err
+	if t.last, err = t.Begin(ctx); err != nil {
+		return err
 	}
-	since := r.Episodes
-	rows = append(rows, s.jctRows(method, g.after, "unaware", name, out)...)
-	note("after", mbmpo.Report{Episodes: since}, since, out)
-	l.Change(changed)
-	if !cfg.ModelFree {
-		if r, err = l.Gather(ctx, x, s.Adapting); err != nil {
-			return nil, err
-		}
-		for _, steps := range []int{0, 1, 3} {
-			if x, err = at(steps); err != nil {
-				return nil, err
-			}
-			if out, err = judge(x, changed); err != nil {
-				return nil, err
-			}
-			if cfg.Maml.Method != "joint" || steps == 0 {
-				rows = append(rows, s.jctRows(method, g.after, fmt.Sprintf("%d inner steps", steps), name, out)...)
-			}
-		}
-		note("after", r, since, out)
+	if err := t.judge(ctx, t.Params(), usual); err != nil {
+		return err
 	}
-	for k := range after {
-		if r, err = l.Round(ctx); err != nil {
-			return nil, err
+	t.note("curve")
+	tick(1)
+	if err := t.rounds(ctx, "curve", usual, rounds, tick); err != nil {
+		return err
+	}
+	return t.finish(ctx, "samples", "curve", usual, t.g.before, best)
+}
+
+// adapt changes the world. The policy first acts as before the change, then after real episodes of the new world and some inner steps.
+func (t *training) adapt(ctx context.Context, changed mbmpo.Real, tick func(n int)) error {
+	x, err := t.acting(ctx, t.cfg.Maml.InnerSteps)
+	if err != nil {
+		return err
+	}
+	if err := t.judge(ctx, x, changed); err != nil {
+		return err
+	}
+	t.since = t.last.Episodes
+	t.outcome(t.g.after, "unaware")
+	t.last = mbmpo.Report{Episodes: t.since}
+	t.note("after")
+	t.Change(changed)
+	tick(1)
+	if t.cfg.ModelFree {
+		return nil
+	}
+	if t.last, err = t.Gather(ctx, x, t.s.Adapting); err != nil {
+		return err
+	}
+	for _, steps := range []int{0, 1, 3} {
+		if x, err = t.acting(ctx, steps); err != nil {
+			return err
 		}
-		if !marked(cfg, k, after) {
+		if err := t.judge(ctx, x, changed); err != nil {
+			return err
+		}
+		if t.adapts() || steps == 0 {
+			t.outcome(t.g.after, fmt.Sprintf("%d inner steps", steps))
+		}
+	}
+	t.note("after")
+	return nil
+}
+
+// after learns in the changed world.
+func (t *training) after(ctx context.Context, changed mbmpo.Real, rounds int, tick func(n int)) error {
+	best, err := t.s.reference(ctx, changed)
+	if err != nil {
+		return err
+	}
+	if err := t.rounds(ctx, "after", changed, rounds, tick); err != nil {
+		return err
+	}
+	return t.finish(ctx, "again", "after", changed, t.g.after, best)
+}
+
+// rounds takes rounds of the closed loop and judges the learner in world on the way.
+func (t *training) rounds(ctx context.Context, curve string, world mbmpo.Real, rounds int, tick func(n int)) (err error) {
+	for k := range rounds {
+		if t.last, err = t.Round(ctx); err != nil {
+			return err
+		}
+		tick(1)
+		if !marked(t.cfg, k, rounds) {
 			continue
 		}
-		if x, err = at(cfg.Maml.InnerSteps); err != nil {
-			return nil, err
-		}
-		if out, err = judge(x, changed); err != nil {
-			return nil, err
-		}
-		note("after", r, since, out)
-		b.Progress(int64(rounds+k+2), all)
-	}
-	rows = append(rows, s.jctRows(method, g.after, "final", name, out)...)
-	rows = append(rows, gridRows(g, method, cfg, rows)...)
-	rows = append(rows, samples("again", labels(), curves["after"], bestChanged*hours)...)
-	if method == "mls" {
-		plan, err := l.Plan(ctx, changed, windows)
+		x, err := t.acting(ctx, t.cfg.Maml.InnerSteps)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		rows = append(rows, s.jctRows("planner", g.after, "final", name, plan)...)
+		if err := t.judge(ctx, x, world); err != nil {
+			return err
+		}
+		t.note(curve)
 	}
-	return rows, nil
+	return nil
+}
+
+// finish adds what came out in a world: the outcomes in the end, how many episodes they took, and what the models of mls do without
+// a policy.
+func (t *training) finish(ctx context.Context, table, curve string, world mbmpo.Real, name string, best float64) error {
+	t.outcome(name, "final")
+	if name == t.g.after {
+		t.rows = append(t.rows, gridRows(t.g, t.method, t.cfg, t.rows)...)
+	}
+	t.rows = append(t.rows, samples(table, t.labels(), t.curves[curve], best*hours())...)
+	if t.method != "mls" {
+		return nil
+	}
+	plan, err := t.Plan(ctx, world, t.windows)
+	t.rows = append(t.rows, jctRows("planner", name, "final", t.seed, plan)...)
+	return err
+}
+
+// adapts reports whether the method takes inner steps.
+func (t *training) adapts() bool { return t.cfg.Maml.Method != "joint" }
+
+// acting returns the parameters that the method would act with now, after inner steps if it adapts.
+func (t *training) acting(ctx context.Context, steps int) ([]float32, error) {
+	if !t.adapts() || steps == 0 {
+		return slices.Clone(t.Params()), nil
+	}
+	return t.Adapted(ctx, steps)
+}
+
+// judge plays the windows in world by the likeliest actions of parameters x.
+func (t *training) judge(ctx context.Context, x []float32, world mbmpo.Real) (err error) {
+	t.out, err = t.Evaluate(ctx, x, world, t.windows)
+	return err
+}
+
+// outcome adds the outcomes of the last time that the learner was judged.
+func (t *training) outcome(world, stage string) {
+	t.rows = append(t.rows, jctRows(t.method, world, stage, t.seed, t.out)...)
+}
+
+// note adds the last outcomes to a curve over real episodes, and how far the models were off in the last round.
+func (t *training) note(curve string) {
+	m := mark{t.last.Episodes - t.since, meanJCT(t.out) * hours()}
+	at := t.labels()
+	at["episodes"] = strconv.Itoa(m.episodes)
+	t.rows = append(t.rows, study.Row{Table: curve, Labels: at, Metric: "jct_h", Value: m.jct})
+	t.curves[curve] = append(t.curves[curve], m)
+	if !t.cfg.ModelFree && t.last.Round > 0 {
+		t.rows = append(t.rows, study.Row{Table: curve, Labels: at, Metric: "error", Value: t.last.Error},
+			study.Row{Table: curve, Labels: at, Metric: "spaces", Value: float64(t.last.Spaces)})
+	}
+}
+
+// labels returns those of a learner's curves.
+func (t *training) labels() map[string]string {
+	return map[string]string{"regime": t.g.name, "method": t.method, "seed": t.seed}
 }

@@ -89,14 +89,16 @@ type input struct {
 	Regime   []float64     `json:",omitempty"` // of the worlds before and after the change
 	Loop     *mbmpo.Config `json:",omitempty"`
 	Family   *family       `json:",omitempty"`
-	Marks    int           `json:",omitempty"` // of a learner without models
+	Marks    int           `json:",omitempty"` // how often a learner without models is judged on its way
+	Width    int           `json:",omitempty"` // of the network, if it is not that of Settings
 	Seed     int
 }
 
-// own returns the settings on which a single cell depends: not how many other cells there are.
+// own returns the settings on which every cell depends: not how many other cells there are, nor what input has elsewhere.
 func (s *settings) own() settings {
 	own := *s
-	own.Seeds, own.FirstSeed, own.AblationSeeds, own.Methods, own.Ablations, own.Poor, own.Family = 0, 0, 0, nil, nil, poor{}, family{}
+	own.Seeds, own.FirstSeed, own.AblationSeeds, own.Methods, own.Ablations = 0, 0, 0, nil, nil
+	own.PPO, own.Poor, own.Family = proximal{}, poor{}, family{}
 	return own
 }
 
@@ -117,6 +119,9 @@ func (s *settings) learnCell(g *regime, prefix, method string, seed int) study.C
 	in := input{Version: version, Settings: s.own(), What: method, Regime: g.values(), Loop: &cfg, Seed: seed}
 	if cfg.ModelFree {
 		in.Marks = marks
+	}
+	if w := s.width(method); w != s.Width {
+		in.Width = w
 	}
 	return study.Cell{
 		Key: fmt.Sprintf("%slearn/%s/seed=%d", prefix, method, seed), Input: in,

@@ -1,10 +1,13 @@
 package metascheduler
 
 import (
+	"cmp"
+	"encoding/json"
 	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -48,11 +51,62 @@ func TestSettingsAreInOrder(t *testing.T) {
 			t.Errorf("workload %d is one of both streams", w)
 		}
 	}
-	s.Rounds, s.Poor.Crowding, s.Family.Methods = 0, 5, []string{"reptile"}
+	s.Rounds, s.Noise, s.Poor.Crowding, s.Poor.Methods, s.Family.Methods = 0, 2, 5, nil, []string{"reptile"}
+	s.Methods = []string{"mls", "mls"}
+	s.PPO.LR, s.PPO.Epochs, s.PPO.Width = 0, 0, 5000
 	err := s.Validate()
-	for _, key := range []string{"rounds: got 0", "poor.crowding: got 5", `family.methods[0]: got "reptile"`} {
-		if err == nil || !strings.Contains(err.Error(), key) {
-			t.Errorf("%v, want a word on %s", err, key)
+	for _, fault := range []string{
+		"rounds: got 0, want a whole number from 1 to 10000", "noise: got 2, want a number from 0 to 1", "poor.crowding: got 5, want a number from 0 to 4",
+		"poor.methods: got [], want one or more of mls, tailored", `methods[1]: got "mls", want each name once`, `family.methods[0]: got "reptile", want one of maml, joint`,
+		"ppo.lr: got 0, want a number above 0, at most 1", "ppo.epochs: got 0, want a whole number from 1 to 1000", "ppo.width: got 5000, want a whole number from 0 to 4096",
+	} {
+		if err == nil || !strings.Contains(err.Error(), fault) {
+			t.Errorf("%v, want the fault %s", err, fault)
+		}
+	}
+	if err != nil && strings.Contains(err.Error(), "poor.noise") {
+		t.Errorf("poor.noise is no key: %v", err)
+	}
+}
+
+// Every key of ppo changes the cells of that learner and no others. Cells do not say the keys if they are the recorded ones, so that
+// folders from before there were keys stay valid.
+func TestKeysOfPPO(t *testing.T) {
+	inputs := func(set ...string) map[string]string {
+		all, err := cells(study.Plan{Changes: study.Changes{Set: set}})
+		if err != nil {
+			t.Fatalf("%v: %v", set, err)
+		}
+		in := map[string]string{}
+		for _, c := range all {
+			b, err := json.Marshal(c.Input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in[c.Key] = string(b)
+		}
+		return in
+	}
+	recorded := inputs()
+	for key, in := range recorded {
+		if strings.Contains(in, `"PPO"`) || strings.Contains(in, `"Width":0`) {
+			t.Errorf("%s: the input is %s", key, in)
+		}
+	}
+	for key, same := range inputs("ppo.width=32") { // that of all
+		if same != recorded[key] {
+			t.Errorf("ppo.width as it is changes %s", key)
+		}
+	}
+	keys := reflect.TypeFor[proximal]()
+	for i := range keys.NumField() {
+		name := keys.Field(i).Tag.Get("yaml")
+		value := map[string]string{"gamma": "0.9", "lambda": "0.9", "clip": "0.1", "lr": "0.002"}[name]
+		changed := inputs("ppo." + name + "=" + cmp.Or(value, "3"))
+		for key, in := range changed {
+			if is := in != recorded[key]; is != strings.HasPrefix(key, "learn/ppo/") {
+				t.Errorf("ppo.%s: %s has changed: %v", name, key, is)
+			}
 		}
 	}
 }
@@ -62,6 +116,7 @@ func smallStudy(t *testing.T) study.Study {
 	s := settingsFor(t, true)
 	s.Seeds, s.Windows, s.Jobs, s.Rounds, s.AfterRounds, s.FreeRounds, s.FreeEpisodes, s.MetaSteps = 1, 5, 16, 1, 1, 2, 2, 1
 	s.Methods = []string{"mls", "ppo"}
+	s.PPO.Width = 16
 	s.Poor = poor{1, 2, 6, 4, 12, 3, 4, 1, 2, 2, 1, 1, 1, 1, []string{"mls", "no-meta"}}
 	s.Family = family{1, 1, 2, 3, 1, 0.1, families()}
 	small := Study()

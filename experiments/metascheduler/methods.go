@@ -22,14 +22,19 @@ func explorers() []string {
 // families returns the learners over a family of workloads: first-order MAML, and training on all workloads at once.
 func families() []string { return []string{"maml", "joint"} }
 
-// loop returns the configuration of a method's closed loop.
-func (s *settings) loop(method string) mbmpo.Config {
+// base returns what the closed loops of all methods have in common.
+func (s *settings) base() mbmpo.Config {
 	c := mbmpo.DefaultConfig()
 	c.First, c.Episodes, c.MetaSteps, c.Guide = s.First, s.Episodes, s.MetaSteps, 0
 	c.Maml.Before, c.Maml.After, c.Maml.CurvatureEvery, c.Maml.MaxKL = s.Before, s.After, 4, 0.04
 	c.Data, c.Rule = []string{imitated, "load-balance", "tetris"}, imitated
-	// Without meta-learning: the same real episodes, models and outer steps on as many imagined episodes. The imagined episodes of
-	// the inner steps come on top with meta-learning.
+	return c
+}
+
+// loop returns the configuration of a method's closed loop. Without meta-learning real episodes, models and outer steps on as many
+// imagined episodes are the same; with it the imagined episodes of the inner steps come on top.
+func (s *settings) loop(method string) mbmpo.Config {
+	c := s.base()
 	switch method {
 	case "tailored":
 		c.Explore = "tailored"
@@ -64,12 +69,14 @@ func (s *settings) loop(method string) mbmpo.Config {
 		c.Maml.Epochs, c.Maml.LR, c.Maml.EntCoef, c.Maml.Lambda = 1, 1e-3, 0.01, 1
 	case "ppo":
 		s.free(&c)
-		c.Maml.Epochs, c.Maml.LR, c.Maml.EntCoef, c.Maml.Lambda = 10, 1e-3, 0.001, 0.95
+		c.Imitation = s.PPO.Imitation
+		s.PPO.into(&c.Maml)
 	}
 	return c
 }
 
-// free makes c learn from real episodes alone, all of a round with one baseline: one for each episode would fit its noise.
+// free makes c learn from real episodes alone. All episodes of a round are one task, and so have one baseline of returns: one for
+// each episode would fit its noise.
 func (s *settings) free(c *mbmpo.Config) {
 	c.ModelFree, c.Explore = true, "none"
 	c.Maml.Method, c.Maml.Outer, c.Maml.Tasks, c.Maml.After = "joint", "ppo", 1, s.FreeEpisodes

@@ -20,7 +20,7 @@ func (s *settings) rules(ctx context.Context, g *regime) ([]study.Row, error) {
 			if err != nil {
 				return nil, err
 			}
-			rows = append(rows, s.jctRows(rule.Name, []string{g.before, g.after}[i], "final", "", out)...)
+			rows = append(rows, jctRows(rule.Name, []string{g.before, g.after}[i], "final", "", out)...)
 		}
 	}
 	return rows, nil

@@ -2,9 +2,7 @@ package metascheduler
 
 import (
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 
 	"clustergym/env/workerplace"
 	"clustergym/experiments/study"
@@ -74,8 +72,8 @@ func tables(study.Plan) []study.Table {
 		},
 		{
 			Name: "samples", Title: "Real episodes that learning takes", Where: usual, By: by, Order: order, Columns: took,
-			Notes: []string{"Performance is one by the mean completion time; final is the mean of the last two marks, below is than " + imitated +
-				". The first data count. Means are over the learners that got there, of which the share tells; gained = share that are better at the end."},
+			Notes: []string{"Performance is 1 over the mean completion time. The final one is that of the mean of the last two marks. 5 % below: than " + imitated + ". " +
+				"The first data count. Means are over the learners that got there. got there, gained: the share that did, and that are better at the end."},
 		},
 		{
 			Name: "again", Title: "Real episodes that adapting to the change takes", Where: usual, By: by, Order: order, Columns: took,
@@ -116,27 +114,9 @@ func tables(study.Plan) []study.Table {
 func figures(study.Plan) []study.Figure {
 	lines := func(table string) func(*study.Results) []study.Series {
 		return func(r *study.Results) []study.Series {
-			var all []study.Series
-			for _, m := range lineOrder() {
-				if m == "ppo" || m == "dl2-like" {
-					continue // they need many more episodes than this axis shows
-				}
-				s := study.Series{Name: m}
-				for _, l := range r.Lines(table) {
-					if l.Labels["method"] != m {
-						continue
-					}
-					x, err := strconv.ParseFloat(l.Labels["episodes"], 64)
-					if v, _, ok := r.Find(table, l.Labels, "mean JCT h"); ok && err == nil {
-						s.Points = append(s.Points, study.Point{X: x, Y: v.Value, Low: v.Low, High: v.High})
-					}
-				}
-				if len(s.Points) > 0 {
-					slices.SortFunc(s.Points, func(a, b study.Point) int { return int(math.Copysign(1, a.X-b.X)) })
-					all = append(all, s)
-				}
-			}
-			return all
+			return slices.DeleteFunc(r.Curves(table, "mean JCT h", "episodes"), func(s study.Series) bool {
+				return s.Name == "ppo" || s.Name == "dl2-like" // they need many more episodes than this axis shows
+			})
 		}
 	}
 	ours := []string{"mls", "mls-guided"}

@@ -22,9 +22,7 @@ var thePoor = regime{"poor", "poor", "poor, changed", []float64{1, 1, 1, 1, 0, 1
 
 // worlds returns the two real environments of a regime.
 func (s *settings) worlds(g *regime) (usual, changed mbmpo.Real) {
-	c := workerplace.DefaultConfig()
-	c.Servers, c.GPUs, c.Arrivals, c.Length, c.Crowding = s.Servers, s.GPUs, s.Arrivals, s.Length, s.Crowding
-	c.Obs, c.Slots, c.Jobs, c.Noise = "pairs", s.Slots, s.Jobs, s.Noise
+	c := s.world()
 	open := func() (*workerplace.Env, error) { return workerplace.New(c) }
 	return mbmpo.Real{Open: open, Values: g.usual}, mbmpo.Real{Open: open, Values: g.changed}
 }
@@ -42,9 +40,9 @@ func (s *settings) windows() []uint64 {
 	return out
 }
 
-// policy returns a function that makes policies. They score every pair of a waiting job and a server with the same small
-// network.
-func (s *settings) policy(r mbmpo.Real, seed uint64) (func() (mbmpo.Model, error), error) {
+// policy returns a function that makes policies with layers of the given width. They score every pair of a waiting job and a
+// server with the same small network.
+func (s *settings) policy(r mbmpo.Real, width int, seed uint64) (func() (mbmpo.Model, error), error) {
 	e, err := r.Open()
 	if err != nil {
 		return nil, err
@@ -53,5 +51,5 @@ func (s *settings) policy(r mbmpo.Real, seed uint64) (func() (mbmpo.Model, error
 	if err := e.Close(); err != nil {
 		return nil, err
 	}
-	return func() (mbmpo.Model, error) { return mbmpo.NewScorer(spec, s.Width, seed) }, nil
+	return func() (mbmpo.Model, error) { return mbmpo.NewScorer(spec, width, seed) }, nil
 }

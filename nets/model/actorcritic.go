@@ -150,8 +150,8 @@ func (f *ACForward) Run(obs []float32, n int) (logits, value []float32) {
 	return f.f.val(f.logits, n), f.f.val(f.value, n)
 }
 
-// Logits is Run without the values and the layers that only they need.
+// Logits is Run without the values: layers that only they need are left out.
 func (f *ACForward) Logits(obs []float32, n int) []float32 {
-	f.f.upTo(f.logits, obs, n) // value k is that of the k-th layer
+	f.f.upTo(f.logits, obs, n) // the layers that only values need come later
 	return f.f.val(f.logits, n)
 }

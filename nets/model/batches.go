@@ -60,8 +60,8 @@ func (m *ActorCritic) Batches(workers int) *ACBatches {
 // Workers is the number of goroutines that a call may use.
 func (b *ACBatches) Workers() int { return b.p.workers }
 
-// Run fills head [n, Actions] and value [n], either of which may be nil, for n observations. It allocates nothing. Its error
-// is ctx's.
+// Run fills head [n, Actions] and value [n], either of which may be nil, for n observations. Without value it leaves out the layers
+// that only values need. It allocates nothing. Its error is ctx's.
 func (b *ACBatches) Run(ctx context.Context, obs []float32, n int, head, value []float32) error {
 	b.obs, b.head, b.value = obs, head, value
 	err := b.p.each(ctx, n)

@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -69,6 +70,35 @@ func TestWorkersShareALargeNetworksRows(t *testing.T) {
 		}
 		if err := ac.Batches(2).Run(t.Context(), obs, c.n, nil, value3); err != nil || !slices.Equal(value3, value1) {
 			t.Errorf("values without heads: %v", err)
+		}
+	}
+}
+
+// Logits do not compute what only the value needs: with a critic of NaN they are the same, with a shared trunk and with two networks.
+func TestLogitsNeedNoCritic(t *testing.T) {
+	const in, actions, n = 5, 3, 4
+	for _, separate := range []bool{false, true} {
+		cfg := model.DefaultConfig()
+		cfg.Hidden, cfg.Separate = []int{8}, separate
+		ac, err := model.NewActorCritic(cfg, model.Input{{Name: "x", Shape: []int{in}}}, actions, rng.Stream(1, "ac"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		obs, r := make([]float32, n*in), rng.Stream(2, "obs")
+		for i := range obs {
+			obs[i] = float32(r.NormFloat64())
+		}
+		want, _ := ac.Forward(n).Run(obs, n)
+		from, to := ac.Critic()
+		for i := range ac.Params().Data[from:to] {
+			ac.Params().Data[from+i] = float32(math.NaN())
+		}
+		f := ac.Forward(n)
+		if got := f.Logits(obs, n); !slices.Equal(got, want) {
+			t.Errorf("separate %v: logits %v, want %v", separate, got, want)
+		}
+		if allocs := testing.AllocsPerRun(10, func() { f.Logits(obs, n) }); allocs > 0 {
+			t.Errorf("separate %v: %v allocations", separate, allocs)
 		}
 	}
 }

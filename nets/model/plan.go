@@ -120,7 +120,7 @@ func (f *forward) param(i int) []float32 {
 // run computes all values for n observations.
 func (f *forward) run(obs []float32, n int) { f.upTo(len(f.p.layers), obs, n) }
 
-// upTo computes the values up to number last for n observations.
+// upTo computes the values up to number last for n observations. Value 0 is the observation, and every layer computes the next one.
 func (f *forward) upTo(last int, obs []float32, n int) {
 	if n < 0 || n > f.max || len(obs) < n*f.p.width[0] {
 		panic(fmt.Sprintf("model: %d rows in %d numbers; at most %d rows of %d", n, len(obs), f.max, f.p.width[0]))
