@@ -73,10 +73,11 @@ func (s *settings) pickBase(name string, seed uint64) (config.Config, error) {
 	return c, nil
 }
 
-// pickedElsewhere has for keys of a training in GPUPick-v1 that the study sets itself what sets them. Picks outside the environment
-// know exact run times (placer), and the name of an agent says whether it sees the table.
+// pickedElsewhere has for keys of a training in GPUPick-v1 that the study sets itself what sets them. All agents and placements play the
+// same episodes, picks outside the environment know exact run times (placer), and the name of an agent says whether it sees the table.
 var pickedElsewhere = map[string]string{
 	"name": byStudy, "seed": "pick.seeds", "agent": byStudy, "cluster": byStudy, "trace": "pick", "env.id": byStudy, "env.table": "pick.sets[N].agent", "env.estimates": byStudy,
+	"env.window": byStudy, "env.load": byStudy, "env.max_gpus": byStudy, "env.comm": byStudy, "env.idle": byStudy, "env.max_steps": byStudy,
 	"train.steps": "pick.steps", "train.log_every": "pick.steps", "train.eval_every": "pick.steps", "train.checkpoint_every": "pick.steps", "train.imitate": byStudy,
 	"eval.choose": byStudy, "eval.policies": byStudy,
 }

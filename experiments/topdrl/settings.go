@@ -3,6 +3,7 @@ package topdrl
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"clustergym/configs"
+	"clustergym/env/gpupick"
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
@@ -98,10 +100,19 @@ func (s *settings) Validate() error {
 	l.Add(s.Hindsight.Noisy >= 3 && s.Hindsight.Noisy <= 1<<20, "hindsight.noisy", s.Hindsight.Noisy, "3 to 1048576 schedules: the first three are without noise")
 	t := s.tuning()
 	l.Join("tune", t.Validate())
+	s.checkAgents(&l)
+	s.checkStages(&l)
+	l.Add(s.Gap.States >= 1, "gap.states", s.Gap.States, "1 or more")
+	s.checkPick(&l)
+	return l.Err()
+}
+
+// checkAgents adds the faults of the agents and of what changes them.
+func (s *settings) checkAgents(l *fault.List) {
 	base, err := config.Preset(s.Preset)
-	preset := err == nil
+	preset := err == nil // else Validate says so of preset
 	if preset {
-		checkSets(&l, "set", s.Set, base, setElsewhere)
+		checkSets(l, "set", s.Set, base, setElsewhere)
 	}
 	names := map[string]bool{}
 	for i, a := range s.Agents {
@@ -114,9 +125,13 @@ func (s *settings) Validate() error {
 		l.Add(a.Seeds >= 0, key+".seeds", a.Seeds, "a number of trainings, or 0 for as many as of the others")
 		l.Add(a.Imitate == "" || a.Imitate == "hold@slots" || a.Imitate == "index@slots", key+".imitate", a.Imitate, "hold@slots, index@slots or nothing")
 		if preset {
-			checkSets(&l, key+".set", a.Set, base, setElsewhere)
+			checkSets(l, key+".set", a.Set, base, agentElsewhere())
 		}
 	}
+}
+
+// checkStages adds the faults of the stages.
+func (s *settings) checkStages(l *fault.List) {
 	l.Add(len(s.Stages) > 0, "stages", len(s.Stages), "one or more")
 	stages := map[string]bool{}
 	for i := range s.Stages {
@@ -138,7 +153,8 @@ func (s *settings) Validate() error {
 		}
 		for k, name := range st.Agents {
 			key := fmt.Sprintf("%s.agents[%d]", key, k)
-			l.Add(names[name] && slices.Index(st.Agents, name) == k, key, name, "the name of an agent, once")
+			known := slices.ContainsFunc(s.Agents, func(a agent) bool { return a.Name == name })
+			l.Add(known && slices.Index(st.Agents, name) == k, key, name, "the name of an agent, once")
 			if l.Err() != nil {
 				continue
 			}
@@ -146,7 +162,10 @@ func (s *settings) Validate() error {
 			l.Add(err == nil, key, name, fmt.Sprintf("an agent that can train here (%v)", err))
 		}
 	}
-	l.Add(s.Gap.States >= 1, "gap.states", s.Gap.States, "1 or more")
+}
+
+// checkPick adds the faults of the part in GPUPick-v1.
+func (s *settings) checkPick(l *fault.List) {
 	l.Add(slices.Contains(s.Pick.Agents, sharing) && slices.Contains(s.Pick.Agents, picker), "pick.agents", s.Pick.Agents, sharing+" and "+picker+", and perhaps "+distances)
 	for i, a := range s.Pick.Agents {
 		l.Add(slices.Contains(pickers, a) && slices.Index(s.Pick.Agents, a) == i, fmt.Sprintf("pick.agents[%d]", i), a, "once one of "+strings.Join(pickers, ", "))
@@ -154,7 +173,8 @@ func (s *settings) Validate() error {
 	l.Add(s.Pick.Jobs >= 1, "pick.jobs", s.Pick.Jobs, "1 or more")
 	l.Add(s.Pick.Steps >= 4 && s.Pick.Steps <= 1<<40, "pick.steps", s.Pick.Steps, "4 or more")
 	l.Add(s.Pick.Seeds >= 1 && s.Pick.Seeds <= run.MaxSeeds, "pick.seeds", s.Pick.Seeds, fmt.Sprintf("1 to %d", run.MaxSeeds))
-	l.Add(s.Pick.Windows >= 2, "pick.windows", s.Pick.Windows, "2 or more")
+	most := s.Pick.Jobs / 5 / gpupick.DefaultConfig().Window
+	l.Add(s.Pick.Windows >= 2 && s.Pick.Windows <= most, "pick.windows", s.Pick.Windows, fmt.Sprintf("2 to the %d windows that the last fifth of pick.jobs has", most))
 	for i, c := range s.Pick.Sets {
 		key := fmt.Sprintf("pick.sets[%d]", i)
 		known := slices.Contains(pickers, c.Agent)
@@ -164,27 +184,36 @@ func (s *settings) Validate() error {
 		}
 		base, err := s.pickBase(c.Agent, 1)
 		l.Join(key, err)
-		checkSets(&l, key+".set", c.Set, base, pickedElsewhere)
+		checkSets(l, key+".set", c.Set, base, pickedElsewhere)
 	}
 	if l.Err() != nil {
-		return l.Err()
+		return
 	}
 	for i, name := range s.Pick.Agents {
 		_, err := s.pickConfig(name, 1)
 		l.Add(err == nil, fmt.Sprintf("pick.agents[%d]", i), name, fmt.Sprintf("an agent that can train (%v)", err))
 	}
-	return l.Err()
 }
 
 // setElsewhere has for keys of a training that the study sets itself what sets them.
 var setElsewhere = map[string]string{
 	"name": byStudy, "env.id": byStudy, "seed": "seeds", "agent": "agents[N].learner", "cluster": "stages[N].cluster", "trace": "stages[N]",
-	"train.steps": "steps", "train.imitate": "agents[N].imitate", "train.imitate_steps": "steps", "train.eval_every": byStudy, "train.keep": byStudy,
+	"env.preempt": "stages[N].preempt", "train.steps": "steps", "train.imitate": "agents[N].imitate", "train.imitate_steps": "steps", "train.eval_every": byStudy, "train.keep": byStudy,
 	"eval.windows": "windows", "eval.validation": "validation", "eval.policies": byStudy,
 }
 
 // byStudy in setElsewhere is the study.
 const byStudy = "the experiment"
+
+// agentElsewhere is setElsewhere for the changes of one agent: what makes the windows that agents and rules are compared on is the same
+// for all.
+func agentElsewhere() map[string]string {
+	all := maps.Clone(setElsewhere)
+	for _, key := range []string{"env.window", "env.warm", "env.load", "env.horizon", "env.comm"} {
+		all[key] = "the set of all agents"
+	}
+	return all
+}
 
 // checkSets adds a fault for each of sets, the settings' key, that is no change of base or changes a key of fixed, which has what sets
 // that key.

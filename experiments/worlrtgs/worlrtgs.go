@@ -49,39 +49,52 @@ func settingsOf(p study.Plan) (settings, error) {
 	return s, err
 }
 
-// cells returns the study's units of work: training first, then everything that uses what was trained.
-func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
-	var all []study.Cell
-	var training []string // keys of the cells that train
-	add := func(key string, input any, after []string, run func(ctx context.Context, b *study.Bench) ([]study.Row, error)) *study.Cell {
-		all = append(all, study.Cell{Key: key, After: after, Run: run, Input: struct {
-			Version int
-			Of      any
-		}{version, input}})
-		return &all[len(all)-1]
-	}
+// newCell returns a cell with input, which gets the study's version.
+func newCell(key string, input any, after []string, run func(ctx context.Context, b *study.Bench) ([]study.Row, error)) study.Cell {
+	return study.Cell{Key: key, After: after, Run: run, Input: struct {
+		Version int
+		Of      any
+	}{version, input}}
+}
+
+// trainings returns the cells that train networks.
+func (s *settings) trainings() ([]study.Cell, error) {
 	dras, err := s.drasInput()
 	if err != nil {
 		return nil, err
 	}
-	add(drasKey, dras, nil, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+	all := []study.Cell{newCell(drasKey, dras, nil, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 		return trainDRAS(ctx, b, &s.DRASAgent, s.DRAS)
-	})
-	training = append(training, drasKey)
+	})}
 	for k := range s.Generators {
 		c := s.Generator
-		add(generatorKey(k), c, nil, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+		all = append(all, newCell(generatorKey(k), c, nil, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 			return trainGenerator(ctx, b, c, uint64(k+1), fmt.Sprint(k+1))
-		})
-		training = append(training, generatorKey(k))
+		}))
 	}
 	if s.Hopeful > 0 {
 		c := s.Generator.Hopeful()
 		c.Steps = s.Hopeful
-		add(hopefulKey, c, nil, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+		all = append(all, newCell(hopefulKey, c, nil, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 			return trainGenerator(ctx, b, c, 1, "hopeful")
-		})
-		training = append(training, hopefulKey)
+		}))
+	}
+	return all, nil
+}
+
+// cells returns the study's units of work: training first, then everything that uses what was trained.
+func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
+	all, err := s.trainings()
+	if err != nil {
+		return nil, err
+	}
+	var training []string // keys of the cells that train
+	for _, c := range all {
+		training = append(training, c.Key)
+	}
+	add := func(key string, input any, after []string, run func(ctx context.Context, b *study.Bench) ([]study.Row, error)) *study.Cell {
+		all = append(all, newCell(key, input, after, run))
+		return &all[len(all)-1]
 	}
 	search := struct{ Version, Iterations, Whales, Generators, Hopeful, DRAS, Seeds int }{searchVersion, s.Iterations, s.Whales, s.Generators, s.Hopeful, s.DRAS, s.Seeds}
 	for _, z := range s.Sizes {
