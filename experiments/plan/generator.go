@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -98,7 +99,7 @@ func TrainGenerator(ctx context.Context, c GeneratorConfig, seed uint64, workers
 	spec := envs[0].Spec()
 	agent, err := ddqn.New(c.Learner, spec, c.Envs, workers, seed)
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &workload.InputError{Err: fmt.Errorf("learner: %w", err)}
 	}
 	first := rng.Source(seed, "generator/envs").Uint64()
 	eps := make([]env.Episode, c.Envs)
