@@ -13,10 +13,11 @@ import (
 	"clustergym/internal/par"
 )
 
-// Of the search in rank space. They were chosen on graphs that no table reports.
+// These numbers of the search in rank space were chosen on graphs that no table reports.
 const (
-	mostNoise = 0.2 // largest standard deviation of the logarithms of a whale's ranks that are drawn anew; the least is 1/tasks, about the
-	// distance between neighbours
+	// mostNoise is the largest standard deviation of the logarithms of ranks in a whale drawn anew. The least is 1/tasks, about the
+	// distance between neighbours in the order.
+	mostNoise = 0.2
 	mostLeft  = 0.1 // largest share of tasks that leave out the earliest GPU in a whale drawn anew
 	deepest   = 3   // most GPUs that a task leaves out
 	mostMoved = 7   // most tasks of the critical chain that change at once
@@ -273,8 +274,9 @@ func (w *rankWorker) shuffle(x *rankWhale, src *rand.Rand) {
 	}
 }
 
-// near changes x a little. It encircles: ranks of some tasks change, half of the time together with tasks that determine the
-// makespan. On the spiral only the latter change: their ranks rise, or they leave out other GPUs.
+// near changes x a little. On the spiral only tasks that determine the makespan change: their ranks rise, or they leave out other GPUs.
+// Encircling changes ranks of any tasks. Half of the time it instead makes critical tasks leave out other GPUs; then ranks of any
+// tasks change as well with probability 1/2, and so do those of critical tasks.
 func (w *rankWorker) near(x *rankWhale, spiral bool, src *rand.Rand) {
 	coin := func() bool { return src.IntN(2) == 0 }
 	ranks, rise, leave := true, false, false
@@ -282,7 +284,7 @@ func (w *rankWorker) near(x *rankWhale, spiral bool, src *rand.Rand) {
 	case spiral:
 		ranks, rise = false, coin()
 		leave = !rise
-	case coin(): // all together
+	case coin():
 		ranks, rise, leave = coin(), coin(), true
 	}
 	if ranks {

@@ -1,6 +1,8 @@
 package gpupick
 
 import (
+	"fmt"
+
 	"clustergym/env"
 	"clustergym/env/cluster"
 	"clustergym/env/encode"
@@ -43,6 +45,9 @@ func NewPicks(cfg *Config, c *cluster.Cluster, seed uint64) (*Picks, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Forecast.Shown(est) {
+		return nil, fmt.Errorf("%s: got forecast %s with estimates %s, want off: picks see no arrivals, from which forecasts are learned", ID, cfg.Forecast, cfg.Estimates)
+	}
 	est.Seed = seed
 	return newPicks(cfg, est, c), nil
 }
@@ -66,11 +71,6 @@ func (p *Picks) Begin(v *sim.View, j sim.Job) {
 	clear(p.taken)
 	clear(p.onNode)
 	clear(p.onRack)
-	p.Look(v, j)
-}
-
-// Look is Begin before the first pick: the state of v has changed, or it is the turn of another job.
-func (p *Picks) Look(v *sim.View, j sim.Job) {
 	p.view, p.job = v, j
 	c := v.Cluster()
 	clear(p.busy)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,11 +120,29 @@ func TestPicksSeeWhatTheEnvironmentShows(t *testing.T) {
 	}
 }
 
-func TestPicksNeedMachines(t *testing.T) {
-	cfg := plain()
-	cfg.Estimates = "guess"
-	e, _ := open(t, plain(), job(0, time.Hour, 1))
-	if _, err := gpupick.NewPicks(&cfg, e.View().Cluster(), 1); err == nil {
-		t.Error("picks with estimates that do not exist")
+// What picks could not show as the environment does is refused.
+func TestPicksAreRefused(t *testing.T) {
+	tree, err := cluster.New(tree())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := cluster.New(cluster.Spec{Pool: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		in        *cluster.Cluster
+		estimates string
+		want      string
+	}{
+		{tree, "guess", `estimates: got "guess"`},
+		{tree, "history", "got forecast auto with estimates history, want off"},
+		{pool, "exact", "a counter of 8 GPUs has no machines"},
+	} {
+		cfg := plain()
+		cfg.Estimates = c.estimates
+		if _, err := gpupick.NewPicks(&cfg, c.in, 1); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %s", err, c.want)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -48,11 +49,10 @@ func DefaultGeneratorConfig() GeneratorConfig {
 	return c
 }
 
-// HopefulGeneratorConfig returns a configuration that differs in what is learnt: to follow hopes and to shorten the plan that
-// they were drawn from, on hopes such as a search has late on, and on more kinds of graphs, of up to 100 edges of a task
-// and up to 2,000 tasks. The experiment worl-rtgs says what that is worth.
-func HopefulGeneratorConfig() GeneratorConfig {
-	c := DefaultGeneratorConfig()
+// Hopeful returns c with other things to learn: to follow hopes and to shorten the plan that they were drawn from, on hopes such
+// as a search has late on, and on more kinds of graphs, of up to 2,000 tasks with up to 100 parents each on average. The
+// experiment worl-rtgs says what that is worth.
+func (c GeneratorConfig) Hopeful() GeneratorConfig {
 	c.Place.Reward, c.Place.Hopes, c.Place.Degree, c.Place.Tasks = "hope", "search", 50, 2000
 	return c
 }
@@ -99,7 +99,7 @@ func TrainGenerator(ctx context.Context, c GeneratorConfig, seed uint64, workers
 	spec := envs[0].Spec()
 	agent, err := ddqn.New(c.Learner, spec, c.Envs, workers, seed)
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &workload.InputError{Err: fmt.Errorf("learner: %w", err)}
 	}
 	first := rng.Source(seed, "generator/envs").Uint64()
 	eps := make([]env.Episode, c.Envs)

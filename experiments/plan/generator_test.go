@@ -51,7 +51,7 @@ func TestAGeneratorsConfigurationIsChecked(t *testing.T) {
 
 // The network of a generator that learns to follow hopes is the default one's, so searches take either's weights.
 func TestHopefulWeightsFitTheSearch(t *testing.T) {
-	c := HopefulGeneratorConfig()
+	c := DefaultGeneratorConfig().Hopeful()
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}

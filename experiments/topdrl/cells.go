@@ -17,7 +17,7 @@ import (
 
 // cells returns the study's units of work: GPUPick-v1, whose agents also place the jobs of the stages; for each stage the search for
 // weights of rules, the trainings and the plays of its test windows; and the gaps of placements.
-func (s *settings) cells() ([]study.Cell, error) {
+func (s *settings) cells(study.Plan) ([]study.Cell, error) {
 	all, err := s.pickCells()
 	if err != nil {
 		return nil, err

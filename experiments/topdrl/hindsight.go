@@ -3,6 +3,7 @@ package topdrl
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"clustergym/env/heuristic"
 	"clustergym/env/sched"
@@ -64,6 +65,7 @@ func (s *settings) playHindsight(ctx context.Context, b *study.Bench, w *arena.W
 	n := min(s.Windows, w.Count(traces.Test))
 	envs := make([]*sched.Env, b.Workers)
 	out := make([][]study.Row, n)
+	var done atomic.Int64 // windows
 	err = par.For(ctx, b.Workers, n, func(worker, i int) error {
 		if envs[worker] == nil {
 			e, err := in.JobSelect(traces.Test, 1)
@@ -86,7 +88,10 @@ func (s *settings) playHindsight(ctx context.Context, b *study.Bench, w *arena.W
 			if err := e.Simulate(ctx, ep, p, &m); err != nil {
 				return fmt.Errorf("schedule %d on window %d: %w", k, i, err)
 			}
-			f := m.figures()
+			f, err := m.figures()
+			if err != nil {
+				return fmt.Errorf("window %d: %w", i, err)
+			}
 			all.add(f, k == 0)
 			if order {
 				orders.add(f, k == 0)
@@ -96,7 +101,7 @@ func (s *settings) playHindsight(ctx context.Context, b *study.Bench, w *arena.W
 			return map[string]string{"stage": st.Name, "policy": policy, "window": fmt.Sprint(i)}
 		}
 		out[i] = append(all.rows(labels(best)), orders.rows(labels(bestOrder))...)
-		b.Progress(int64(i), int64(n))
+		b.Progress(done.Add(1), int64(n))
 		return nil
 	})
 	var rows []study.Row

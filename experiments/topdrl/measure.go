@@ -1,6 +1,7 @@
 package topdrl
 
 import (
+	"errors"
 	"time"
 
 	"clustergym/env/metrics"
@@ -91,15 +92,18 @@ type figures struct {
 	jct, wait, makespan, cost, close, wide float64
 }
 
-// figures returns the window's figures.
-func (m *measure) figures() figures {
+// figures returns the window's figures. A window whose jobs are all submitted at once has none: no time passes while jobs arrive.
+func (m *measure) figures() (figures, error) {
 	s := m.Summary(0, 0)
 	span := (m.last - m.win.Begin).Seconds()
+	if span <= 0 {
+		return figures{}, errors.New("all jobs are submitted at once, so that there is no throughput while jobs arrive; want a workload whose jobs arrive over time, and env.window 2 or more")
+	}
 	return figures{
 		throughput: float64(m.finished) / span * 3600, work: m.work / (float64(m.win.GPUs) * span), running: m.held / s.Makespan,
 		jct: s.JCT.Mean / 3600, wait: s.Wait.Mean / 3600, wide: s.JCT.P99 / 3600, makespan: s.Makespan / 3600,
 		cost: m.cost / float64(m.starts), close: m.close / float64(max(1, m.gangs)),
-	}
+	}, nil
 }
 
 // rows returns the figures as rows. Tables of shares of the headroom want a JCT that is higher where it is better.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"clustergym/agents"
+	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/cluster"
 	"clustergym/env/gpupick"
@@ -31,6 +32,25 @@ var pickers = []string{sharing, distances, picker}
 // pickConfig returns the run that learns GPUPick-v1. picker and distances have the precursor's network and settings of PPO, but
 // three hundred times its learning rate for a thousandth of its steps; sharing those of the preset gpupick-table.
 func (s *settings) pickConfig(name string, seed uint64) (config.Config, error) {
+	c, err := s.pickBase(name, seed)
+	if err != nil {
+		return c, err
+	}
+	for _, own := range s.Pick.Sets {
+		if own.Agent != name {
+			continue
+		}
+		for _, set := range own.Set {
+			if err := configs.Set(&c, set); err != nil {
+				return c, fmt.Errorf("topdrl: pick: set %q: %w", set, err)
+			}
+		}
+	}
+	return c, c.Validate()
+}
+
+// pickBase returns the run of pickConfig without the changes of the settings.
+func (s *settings) pickBase(name string, seed uint64) (config.Config, error) {
 	c := config.For(gpupick.ID)
 	switch name {
 	case sharing:
@@ -50,7 +70,16 @@ func (s *settings) pickConfig(name string, seed uint64) (config.Config, error) {
 	every := s.Pick.Steps / 4
 	c.Train.Steps, c.Train.LogEvery, c.Train.EvalEvery, c.Train.CheckpointEvery = s.Pick.Steps, every, every, every
 	c.Eval.Validation, c.Eval.Choose = 30, "mean" // of communication costs, which the table reports
-	return c, c.Validate()
+	return c, nil
+}
+
+// pickedElsewhere has for keys of a training in GPUPick-v1 that the study sets itself what sets them. All agents and placements play the
+// same episodes, picks outside the environment know exact run times (placer), and the name of an agent says whether it sees the table.
+var pickedElsewhere = map[string]string{
+	"name": byStudy, "seed": "pick.seeds", "agent": byStudy, "cluster": byStudy, "trace": "pick", "env.id": byStudy, "env.table": "pick.sets[N].agent", "env.estimates": byStudy,
+	"env.window": byStudy, "env.load": byStudy, "env.max_gpus": byStudy, "env.comm": byStudy, "env.idle": byStudy, "env.max_steps": byStudy,
+	"train.steps": "pick.steps", "train.log_every": "pick.steps", "train.eval_every": "pick.steps", "train.checkpoint_every": "pick.steps", "train.imitate": byStudy,
+	"eval.choose": byStudy, "eval.policies": byStudy,
 }
 
 // player plays an episode of GPUPick-v1 to its end and returns the last info.

@@ -26,25 +26,17 @@ type placer struct {
 	policy agents.Policy
 	batch  *env.Batch
 	action *env.Actions
-	src    [1]*rand.Rand // none: it draws nothing
+	src    [1]*rand.Rand // nil: a greedy policy draws nothing
 }
 
-// Reset implements sim.Scheduler.
-func (p *placer) Reset(v *sim.View) {
-	p.picks = nil // episodes may be on other clusters
-	p.Policy.Reset(v)
-}
-
-// begin makes what picks GPUs on c.
+// begin makes what picks GPUs on c and on clusters like it.
 func (p *placer) begin(c *cluster.Cluster) (err error) {
 	if p.picks, err = gpupick.NewPicks(p.cfg, c, 0); err != nil { // run times are exact, so the seed draws nothing
 		return err
 	}
 	spec := env.Spec{ID: gpupick.ID, Obs: p.picks.Fields(), Action: env.ActionSpec{Sizes: []int{c.GPUs() + 1}}, NoOp: -1}
-	if p.policy == nil {
-		p.batch, p.action = env.NewBatch(spec, 1), env.NewActions(spec, 1)
-		p.policy, err = p.open(spec)
-	}
+	p.batch, p.action = env.NewBatch(spec, 1), env.NewActions(spec, 1)
+	p.policy, err = p.open(spec)
 	return err
 }
 

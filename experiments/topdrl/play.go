@@ -88,10 +88,12 @@ func (c *contestant) play(ctx context.Context, b *study.Bench, w *arena.World, p
 			h.policy.Reseed(rng.At(ep.Seed, uint64(draw)))
 			err = h.env.Simulate(ctx, ep, h.sch, &m)
 		}
+		if err == nil {
+			out[i], err = m.figures()
+		}
 		if err != nil {
 			return fmt.Errorf("window %d: %w", i, err)
 		}
-		out[i] = m.figures()
 		return nil
 	})
 	return out, err

@@ -76,7 +76,7 @@ func (st *stage) order() map[string][]string {
 }
 
 // tables returns the tables of the report.
-func (s *settings) tables() []study.Table {
+func (s *settings) tables(study.Plan) []study.Table {
 	three := study.Fixed(3)
 	var all []study.Table
 	for i := range s.Stages {
@@ -118,7 +118,7 @@ func (s *settings) tables() []study.Table {
 	six := sixBaselines()
 	beaten := study.Table{
 		Name: "paper", From: "play", By: []string{"stage", "policy"},
-		Title: "Throughput of agents against baselines of the precursor, whose place in the paper have six that it does not name",
+		Title: "Throughput of agents against six baselines of the precursor, which stand for the six that the paper does not name",
 		Keep: func(l map[string]string) bool {
 			if slices.ContainsFunc(s.Stages, func(st stage) bool { return st.Preempt && st.Name == l["stage"] }) {
 				return false
@@ -153,7 +153,7 @@ func (s *settings) tables() []study.Table {
 
 // claims compares the agent with the paper's reward with the six baselines, it and the one that imitates with the stronger one, and the
 // learned picks with closest-b.
-func (s *settings) claims() []study.Claim {
+func (s *settings) claims(study.Plan) []study.Claim {
 	var all []study.Claim
 	for i := range s.Stages {
 		st := &s.Stages[i]
@@ -188,13 +188,13 @@ func (s *settings) claims() []study.Claim {
 }
 
 // notes returns sentences on how to read the tables.
-func notes(study.Plan) []string {
+func (s *settings) notes(study.Plan) []string {
 	return []string{
 		"SELECTOR + PLACEMENT takes the job of its choice and lets all wait for it if it does not fit, as the precursor's do;",
 		"SELECTOR+skip passes over what does not fit. Policies without + PLACEMENT place with closest-b. All know run times,",
 		"except those called forecast, which have the shipped predictor's (history). The paper names none of its six baselines",
 		"and prints no table in public: the six here are the precursor's, fifo and sjf with its three placements.",
-		"hindsight: the best of 96 noisy schedules of each window, by throughput and by JCT, with all jobs known: SJF, smallest area",
+		fmt.Sprintf("hindsight: the best of %d noisy schedules of each window, by throughput and by JCT, with all jobs known: SJF, smallest area", s.Hindsight.Noisy),
 		"and the tuned rule; orders: those of SJF and area alone. of headroom: the share of the way from the reference to hindsight.",
 		"srtf and srsf stop running jobs, free of cost except in stages with stops, so that they can be better than hindsight.",
 		"hold, order-alone, index and index-width are tuned on the training part.",
@@ -204,7 +204,7 @@ func notes(study.Plan) []string {
 }
 
 // figures returns the drawings of the report.
-func (s *settings) figures() []study.Figure {
+func (s *settings) figures(study.Plan) []study.Figure {
 	var all []study.Figure
 	for i := range s.Stages {
 		st := &s.Stages[i]

@@ -20,7 +20,6 @@ const (
 	stops     = "srsf+skip"            // what policies that stop jobs are compared with
 	best      = "hindsight"            // the best of the noisy schedules
 	bestOrder = "hindsight, orders"    // the best of those that start whatever fits
-	searched  = "hindsight, searched"  // the schedule that a local search finds
 )
 
 // rule is a schedule with a name in the tables.

@@ -20,31 +20,13 @@ const method = 2
 func Study() study.Study { return studyWith(settingsOf) }
 
 // studyWith returns the study with the settings that planned returns. Tests pass small ones.
-func studyWith(planned func(study.Plan) (*settings, error)) study.Study {
-	// Cells reports bad settings, so the other functions do not report them again.
-	valid := func(p study.Plan) *settings {
-		if s, err := planned(p); err == nil {
-			return s
-		}
-		return new(settings)
-	}
-	return study.Study{
+func studyWith(planned func(study.Plan) (settings, error)) study.Study {
+	return study.Of(study.Study{
 		Name:     "topdrl",
 		Title:    "TopDRL-like: a network picks the job, a heuristic the closest GPUs",
 		Cite:     "Ayadi et al., TopDRL, JPDC 204, 105138 (2025), doi 10.1016/j.jpdc.2025.105138; a reconstruction",
 		RunTimes: ladder.Label("exact"),
 		Takes:    "quick 2 min, full an hour on two cores",
-		Cells: func(p study.Plan) ([]study.Cell, error) {
-			s, err := planned(p)
-			if err != nil {
-				return nil, err
-			}
-			return s.cells()
-		},
-		Tables:   func(p study.Plan) []study.Table { return valid(p).tables() },
-		Claims:   func(p study.Plan) []study.Claim { return valid(p).claims() },
-		Figures:  func(p study.Plan) []study.Figure { return valid(p).figures() },
-		Notes:    notes,
 		Expected: expected,
-	}
+	}, planned, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})
 }

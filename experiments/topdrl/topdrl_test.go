@@ -1,14 +1,18 @@
 package topdrl
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"clustergym/configs"
 	"clustergym/experiments/arena"
+	"clustergym/experiments/config"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
@@ -16,10 +20,10 @@ import (
 )
 
 // smallSettings makes a study that takes half a minute.
-func smallSettings(study.Plan) (*settings, error) {
+func smallSettings(study.Plan) (settings, error) {
 	s, err := settingsOf(study.Plan{Quick: true})
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	s.Set = append(s.Set, "ddqn.learning_starts=500", "env.window=128", "env.warm=128", "train.checkpoint_every=8192")
 	s.Steps, s.Windows, s.Validation, s.Gap.States = 16384, 3, 2, 40
@@ -40,7 +44,7 @@ func TestSettingsAreInOrder(t *testing.T) {
 		if err := s.Validate(); err != nil {
 			t.Error(err)
 		}
-		cells, err := s.cells()
+		cells, err := s.cells(study.Plan{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,14 +184,70 @@ func TestBadSettings(t *testing.T) {
 		{func(s *settings) { s.Stages[0].Agents[0] = "nobody" }, `stages[0].agents[0]: got "nobody", want the name of an agent, once`},
 		{func(s *settings) { s.Hindsight.Noisy = 1 }, `hindsight.noisy: got 1, want 3 to`},
 		{func(s *settings) { s.Stages[0].Agents[0] = "clone-stops" }, `stages[0].agents[0]`},
+		{func(s *settings) { s.Stages[0].Cluster = "topdrl" }, `stages[0].cluster: got "topdrl", want the name or the file of a cluster`},
+		{func(s *settings) { s.Stages[1].Profile = "phily" }, `stages[1]: got "stops-32", want a workload on a cluster`},
+		{func(s *settings) { s.Set = append(s.Set, "ppo.lrr=1") }, `set[7]: got "ppo.lrr=1", want KEY=VALUE of a training (ppo.lrr: unknown key; did you mean`},
+		{func(s *settings) { s.Set = append(s.Set, "train.steps=500") }, `set.train.steps: got "500", want 400000 as it is: steps sets it`},
+		{func(s *settings) { s.Agents[1].Set = []string{"trace.seed=5"} }, `agents[1].set.trace.seed: got "5", want 2 as it is: stages[N] sets it`},
+		{func(s *settings) { s.Agents[1].Set = []string{"env.load=0.5"} }, `agents[1].set.env.load: got "0.5", want 1.1 as it is: the set of all agents sets it`},
+		{func(s *settings) { s.Pick.Jobs = 600 }, `pick.windows: got 40, want 2 to the 4 windows`},
+		{func(s *settings) { s.Agents[1].Set = []string{"ppo.network.hidden=[0]"} }, `ppo.network.hidden`},
+		{func(s *settings) { s.Pick.Sets = []pickSet{{Agent: "gpupick"}} }, `pick.sets[0].agent: got "gpupick", want one of`},
+		{func(s *settings) { s.Pick.Sets = []pickSet{{Agent: picker, Set: []string{"env.table=true"}}} }, `pick.sets[0].set.env.table: got "true"`},
+		{func(s *settings) { s.Pick.Sets = []pickSet{{Agent: picker, Set: []string{"ppo.lr=-1"}}} }, `pick.agents[1]: got "gpupick-ppo", want an agent that can train (ppo.lr: got -1`},
 	} {
 		s, err := settingsOf(study.Plan{Quick: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.change(s)
+		c.change(&s)
 		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
+	}
+}
+
+// What sets change of an agent's network and learner is what it trains with, and everything else is as without them.
+func TestSettingsOfNetworks(t *testing.T) {
+	s, err := settingsOf(study.Plan{Quick: true, Changes: study.Changes{Set: []string{
+		"agents[4].set+=ppo.network.hidden=[64, 64]", "agents[4].set+=ppo.lr=0.0005", "agents[2].set+=train.imitate_epochs=3",
+		"pick.sets+={agent: gpupick-ppo, set: ['ppo.network.hidden=[32]', ppo.lr=0.001]}",
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := settingsOf(study.Plan{Quick: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range plain.Stages[0].Agents {
+		var cfg [2]config.Config
+		for i, from := range []*settings{&plain, &s} {
+			if cfg[i], err = from.config(&from.Stages[0], from.agent(name), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		changes, err := configs.Diff(cfg[0], cfg[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]int{"ppo-mlp": 2, "clone": 1}[name]
+		if name == "ppo-mlp" && (!slices.Equal(cfg[1].PPO.Network.Hidden, []int{64, 64}) || cfg[1].PPO.LR != 5e-4) || len(changes) < want || want == 0 && len(changes) > 0 {
+			t.Errorf("%s: %v", name, changes)
+		}
+	}
+	for _, name := range plain.Pick.Agents {
+		cfg, err := s.pickConfig(name, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if changed := slices.Equal(cfg.PPO.Network.Hidden, []int{32}) && cfg.PPO.LR == 1e-3; changed != (name == picker) {
+			t.Errorf("%s: %v", name, cfg.PPO)
+		}
+	}
+	// Kept cells are found again: their input has no key that it did not have.
+	text, err := json.Marshal(plain.Pick)
+	if want := `{"Jobs":20000,"Seed":31,"Steps":120000,"Seeds":1,"Windows":40,"Agents":["gpupick-shared","gpupick-ppo"]}`; err != nil || string(text) != want {
+		t.Errorf("the input of plays is %s, want %s", text, want)
 	}
 }

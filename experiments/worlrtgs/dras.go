@@ -4,18 +4,22 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 
 	"clustergym/agents"
 	"clustergym/agents/ddqn"
+	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/dag"
 	"clustergym/env/dagplace"
 	"clustergym/env/vec"
 	"clustergym/experiments/plan"
 	"clustergym/experiments/study"
+	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/rng"
 	"clustergym/nets/model"
 )
@@ -28,28 +32,46 @@ const (
 	pickPolicy = "queue-random" // picks drawn uniformly in the same machine
 )
 
-// drasConfig returns the configuration of its learner: the generator's learner with one network that scores every task of
-// the window.
-func drasConfig() ddqn.Config {
-	l := plan.DefaultGeneratorConfig().Learner
-	l.Network = model.Config{
+// drasAgent says how the baseline is trained.
+type drasAgent struct {
+	Envs    int             `yaml:"envs"`
+	Place   dagplace.Config `yaml:"place"` // graphs and platforms; the queue reads nothing else of it
+	Learner ddqn.Config     `yaml:"learner"`
+}
+
+// defaultDRASAgent returns the generator's learner with a network that scores every task of the window with the same weights,
+// on the generator's graphs and platforms, but with so few GPUs that tasks must queue.
+func defaultDRASAgent() drasAgent {
+	c := plan.DefaultGeneratorConfig()
+	c.Place.GPUs = 24
+	c.Learner.Network = model.Config{
 		Kind: "cnn", Hidden: []int{32}, Activation: "relu", Init: "fan-in", Head: "each", SlotHidden: 32,
 		Branches: []model.Branch{{Field: "tasks", Slots: true, Dense: []int{32}}},
 	}
-	return l
+	return drasAgent{Envs: 16, Place: c.Place, Learner: c.Learner}
 }
 
-// drasPlace returns the graphs and platforms that it is trained on: the generator's, with at most so many GPUs that tasks
-// must queue.
-func drasPlace() dagplace.Config {
-	c := plan.DefaultGeneratorConfig().Place
-	c.GPUs = 24
-	return c
+// validate returns an error that names every fault of c, or nil.
+func (c *drasAgent) validate() error {
+	var l fault.List
+	l.Add(c.Envs >= 1 && c.Envs <= 4096, "envs", c.Envs, "1 to 4096")
+	l.Join("place", c.Place.Validate())
+	l.Join("learner", c.Learner.Validate())
+	return l.Err()
+}
+
+// drasInput returns what the training depends on.
+func (s *settings) drasInput() (any, error) {
+	changes, err := configs.Diff(defaultDRASAgent(), s.DRASAgent)
+	if err != nil || len(changes) == 0 {
+		return s.DRAS, err // as before DRASAgent was a setting, so that kept cells are found again
+	}
+	return []any{s.DRAS, s.DRASAgent}, nil
 }
 
 // trainDRAS trains the baseline for steps steps, and writes the weights to the cell's folder.
-func trainDRAS(ctx context.Context, b *study.Bench, steps int) ([]study.Row, error) {
-	weights, err := drasWeights(ctx, steps, b.Workers, b.Progress)
+func trainDRAS(ctx context.Context, b *study.Bench, c *drasAgent, steps int) ([]study.Row, error) {
+	weights, err := drasWeights(ctx, c, steps, b.Workers, b.Progress)
 	if err != nil {
 		return nil, err
 	}
@@ -57,11 +79,11 @@ func trainDRAS(ctx context.Context, b *study.Bench, steps int) ([]study.Row, err
 }
 
 // drasWeights trains the baseline and returns its weights.
-func drasWeights(ctx context.Context, steps, workers int, progress func(done, of int64)) ([]byte, error) {
-	const rows = 16
+func drasWeights(ctx context.Context, c *drasAgent, steps, workers int, progress func(done, of int64)) ([]byte, error) {
+	rows := c.Envs
 	envs := make([]env.Env, rows)
 	for i := range envs {
-		e, err := dagplace.NewQueue(drasPlace())
+		e, err := dagplace.NewQueue(c.Place)
 		if err != nil {
 			return nil, err
 		}
@@ -73,9 +95,9 @@ func drasWeights(ctx context.Context, steps, workers int, progress func(done, of
 	}
 	defer v.Close() //nolint:errcheck // the environments hold no resources
 	spec := v.Spec()
-	agent, err := ddqn.New(drasConfig(), spec, rows, workers, 1)
+	agent, err := ddqn.New(c.Learner, spec, rows, workers, 1)
 	if err != nil {
-		return nil, err
+		return nil, &workload.InputError{Err: fmt.Errorf("dras_agent.learner: %w", err)}
 	}
 	eps, src := make([]env.Episode, rows), make([]*rand.Rand, rows)
 	for i := range eps {
@@ -131,13 +153,13 @@ func playQueue(q *dag.Problem, src *rand.Rand) (*dag.Plan, error) {
 	})
 }
 
-// playDRAS plans q with the policy that has these weights.
-func playDRAS(ctx context.Context, q *dag.Problem, weights []byte) (*dag.Plan, error) {
+// playDRAS plans q with the policy that c trained to these weights.
+func playDRAS(ctx context.Context, q *dag.Problem, c *drasAgent, weights []byte) (*dag.Plan, error) {
 	e, err := dagplace.NewQueue(dagplace.DefaultConfig())
 	if err != nil {
 		return nil, err
 	}
-	p, err := ddqn.NewPolicy(drasConfig(), e.Spec(), bytes.NewReader(weights))
+	p, err := ddqn.NewPolicy(c.Learner, e.Spec(), bytes.NewReader(weights))
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,8 @@ func TestDRASBeatsRandomPicking(t *testing.T) {
 		t.Skip("some seconds of training")
 	}
 	ctx := context.Background()
-	weights, err := drasWeights(ctx, 40_000, 2, func(int64, int64) {})
+	c := defaultDRASAgent()
+	weights, err := drasWeights(ctx, &c, 40_000, 2, func(int64, int64) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,7 @@ func TestDRASBeatsRandomPicking(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			dras, err := playDRAS(ctx, q, weights)
+			dras, err := playDRAS(ctx, q, &c, weights)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -58,7 +58,7 @@ var allPlanners = []planner{
 // stillRanks is worl-ranks+heft without whales: every plan is drawn anew around HEFT's ranks.
 const stillRanks = "worl-ranks random"
 
-// hopefulPlanner is worl-rtgs+heft with the generator of plan.HopefulGeneratorConfig.
+// hopefulPlanner is worl-rtgs+heft with a generator that learned to follow hopes (plan.GeneratorConfig.Hopeful).
 const hopefulPlanner = "worl-rtgs hopeful"
 
 // sixPlanners are ranked among each other on all graphs, as the paper ranks six methods.
@@ -80,7 +80,7 @@ func (p *planner) run(ctx context.Context, q *dag.Problem, s *settings, b float6
 	l := listsched.New(q, listsched.Options{})
 	switch p.policy {
 	case drasPolicy:
-		return playDRAS(ctx, q, learnt.dras)
+		return playDRAS(ctx, q, &s.DRASAgent, learnt.dras)
 	case pickPolicy:
 		return playQueue(q, rng.Stream(seed, "worl-rtgs/"+pickPolicy))
 	case plan.NoisyPolicy:
@@ -110,11 +110,11 @@ func (p *planner) run(ctx context.Context, q *dag.Problem, s *settings, b float6
 	if p.start == "heft" {
 		seeds = append(seeds, l.HEFT(true).Clone())
 	}
-	weights := learnt.generator
+	how, weights := s.generator(), learnt.generator
 	if p.name == hopefulPlanner {
-		weights = learnt.hopeful
+		how, weights = s.Generator, learnt.hopeful
 	}
-	r, err := woa.Search(ctx, q, c, seeds, seed, workers, woa.Hooks{Policy: plan.GeneratorPolicies(plan.DefaultGeneratorConfig(), weights)})
+	r, err := woa.Search(ctx, q, c, seeds, seed, workers, woa.Hooks{Policy: plan.GeneratorPolicies(how, weights)})
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +133,14 @@ func (s *settings) budget(policy string, n, m int) (iterations, whales int) {
 		return s.Iterations, s.Whales
 	}
 	return iterations, whales
+}
+
+// generator returns the configuration that weightsFor's generator was trained with.
+func (s *settings) generator() plan.GeneratorConfig {
+	if s.Generators == 0 {
+		return plan.DefaultGeneratorConfig() // the weights in the program
+	}
+	return s.Generator
 }
 
 // trained holds the weights of the networks.

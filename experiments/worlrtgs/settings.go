@@ -5,29 +5,34 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/configs"
 	"clustergym/env/dag/synth"
 	"clustergym/experiments/plan"
 	"clustergym/experiments/run"
+	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 )
 
 // settings are the keys of experiment.yaml.
 type settings struct {
-	Graphs       int         `yaml:"graphs"` // drawn for each correlation and each value of b
-	Seeds        int         `yaml:"seeds"`
-	Families     []string    `yaml:"families,flow"`
-	Sizes        []graphSize `yaml:"sizes"`
-	Iterations   int         `yaml:"iterations"` // of a search, at most; fewer where the automatic budget of gymctl plan is smaller. 0 = the automatic budget
-	Whales       int         `yaml:"whales"`
-	Generators   int         `yaml:"generators"` // trained in the study, used by the seeds in turn; 0 = the weights in the program
-	Hopeful      int         `yaml:"hopeful"`    // training steps of the generator that learns to follow hopes; 0 = it is left out
-	DRAS         int         `yaml:"dras"`       // training steps of the DRAS-like queue scheduler
-	Tiny         int         `yaml:"tiny"`       // graphs of at most 12 tasks, compared with the optimum
-	Plans        int         `yaml:"plans"`      // random plans for each correlation
-	Correlations [][2]int    `yaml:"correlations,flow"`
-	Shapes       []float64   `yaml:"shapes,flow"` // values of b
-	Times        [][2]int    `yaml:"times,flow"`  // [tasks, GPUs], as Correlations
-	Real         int         `yaml:"real"`        // graphs of each kind of recorded jobs; needs --data
+	Graphs     int         `yaml:"graphs"` // drawn for each correlation and each value of b
+	Seeds      int         `yaml:"seeds"`
+	Families   []string    `yaml:"families,flow"`
+	Sizes      []graphSize `yaml:"sizes"`
+	Iterations int         `yaml:"iterations"` // of a search, at most; fewer where the automatic budget of gymctl plan is smaller. 0 = the automatic budget
+	Whales     int         `yaml:"whales"`
+	Generators int         `yaml:"generators"` // trained in the study, used by the seeds in turn; 0 = the weights in the program
+	Hopeful    int         `yaml:"hopeful"`    // training steps of the generator that learns to follow hopes; 0 = it is left out
+	// Generator says how generators are trained. The program's own weights were trained with the default values.
+	Generator    plan.GeneratorConfig `yaml:"generator"`
+	DRAS         int                  `yaml:"dras"` // training steps of the DRAS-like queue scheduler
+	DRASAgent    drasAgent            `yaml:"dras_agent"`
+	Tiny         int                  `yaml:"tiny"`  // graphs of at most 12 tasks, compared with the optimum
+	Plans        int                  `yaml:"plans"` // random plans for each correlation
+	Correlations [][2]int             `yaml:"correlations,flow"`
+	Shapes       []float64            `yaml:"shapes,flow"` // values of b
+	Times        [][2]int             `yaml:"times,flow"`  // [tasks, GPUs], as Correlations
+	Real         int                  `yaml:"real"`        // graphs of each kind of recorded jobs; needs --data
 }
 
 // graphSize is a size at which graphs of every family are planned. Its JSON is part of cell keys.
@@ -91,11 +96,13 @@ func (s *settings) Validate() error {
 			l.Add(known, "sizes", p, "parts, or some of "+strings.Join(plannerNames(), ", ")+"; not "+plan.NoisyPolicy+", "+strings.Join(sixPlanners, ", "))
 		}
 	}
-	for key, sizes := range map[string][][2]int{"correlations": s.Correlations, "times": s.Times} {
+	pairs := func(key string, sizes [][2]int) {
 		for _, x := range sizes {
 			l.Add(x[0] >= 1 && x[0] <= 100_000 && x[1] >= 1 && x[1] <= 5_000, key, x, "[1 to 100000 tasks, 1 to 5000 GPUs]")
 		}
 	}
+	pairs("correlations", s.Correlations)
+	pairs("times", s.Times)
 	count("iterations", s.Iterations, 0, 1_000_000)
 	count("whales", s.Whales, 0, 10_000)
 	l.Add((s.Iterations == 0) == (s.Whales == 0) && s.Whales != 1, "whales", s.Whales, "2 or more beside iterations, or 0 with 0 iterations")
@@ -108,5 +115,28 @@ func (s *settings) Validate() error {
 	for _, b := range s.Shapes {
 		l.Add(b >= -10 && b <= 10, "shapes", b, "-10 to 10")
 	}
+	s.checkAgents(&l)
 	return l.Err()
+}
+
+// checkAgents adds the faults of the keys that say how networks are trained.
+func (s *settings) checkAgents(l *fault.List) {
+	own := plan.DefaultGeneratorConfig()
+	l.Join("generator", s.Generator.Validate())
+	if s.Generators == 0 && s.Hopeful == 0 {
+		changes, err := configs.Diff(own, s.Generator)
+		l.Join("generator", err)
+		for _, c := range changes {
+			l.Add(false, "generator."+c.Key, c.To, c.From+" as it is, or generators or hopeful above 0: no generator is trained")
+		}
+	}
+	const search = "the search"
+	study.SetElsewhere(l, "generator", own, s.Generator, map[string]string{
+		"place.order": search, "place.insertion": search, "place.slots": search, "place.scale": search,
+	})
+	l.Join("dras_agent", s.DRASAgent.validate())
+	const queue = "the queue"
+	study.SetElsewhere(l, "dras_agent", defaultDRASAgent(), s.DRASAgent, map[string]string{
+		"place.order": queue, "place.insertion": queue, "place.reward": queue, "place.hopes": queue, "place.slots": queue, "place.scale": queue, "place.max_steps": queue,
+	})
 }

@@ -27,19 +27,21 @@ const searchVersion = 3
 
 // Study returns the study worl-rtgs, which compares WORL-RTGS-like plans with those of every other planner.
 func Study() study.Study {
-	return study.Study{
+	return study.Of(study.Study{
 		Name:     "worl-rtgs",
 		Title:    "Plans of task graphs: WORL-RTGS-like against as many noisy plans of HEFT, whales, RTGS, list scheduling and the optimum",
 		Cite:     "Du, Wu, Hou, Nie, Song: Efficient Scheduling for GPU-Based Neural Network Training via Hybrid Reinforcement Learning and Metaheuristic Optimization, BDCC 9(11), 284, 2025",
 		RunTimes: ladder.Label("exact") + ", given with the graphs",
 		Takes:    "quick: under 2 minutes on two cores; full: an estimated 45 minutes of processor time",
-		Cells:    cells, Tables: tables, Figures: figures, Claims: claims, Notes: notes, Expected: expected,
-	}
+		Expected: expected,
+	}, settingsOf, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})
 }
 
 // settingsOf returns the settings of p's form, quick or full, with p's number of seeds.
 func settingsOf(p study.Plan) (settings, error) {
-	s, err := study.Settings("worl-rtgs", settingsYAML, p, settings{Graphs: 1, Seeds: 1, DRAS: 1, Plans: 3, Real: 1})
+	s, err := study.Settings("worl-rtgs", settingsYAML, p, settings{
+		Graphs: 1, Seeds: 1, DRAS: 1, Plans: 3, Real: 1, Generator: plan.DefaultGeneratorConfig(), DRASAgent: defaultDRASAgent(),
+	})
 	if err == nil && p.Seeds > 0 {
 		s.Seeds = p.Seeds
 		s.Generators = min(s.Generators, p.Seeds)
@@ -47,39 +49,52 @@ func settingsOf(p study.Plan) (settings, error) {
 	return s, err
 }
 
-// cells returns the study's units of work: training first, then everything that uses what was trained.
-func cells(p study.Plan) ([]study.Cell, error) {
-	s, err := settingsOf(p)
+// newCell returns a cell with input, which gets the study's version.
+func newCell(key string, input any, after []string, run func(ctx context.Context, b *study.Bench) ([]study.Row, error)) study.Cell {
+	return study.Cell{Key: key, After: after, Run: run, Input: struct {
+		Version int
+		Of      any
+	}{version, input}}
+}
+
+// trainings returns the cells that train networks.
+func (s *settings) trainings() ([]study.Cell, error) {
+	dras, err := s.drasInput()
 	if err != nil {
 		return nil, err
 	}
-	var all []study.Cell
-	var training []string // keys of the cells that train
-	add := func(key string, input any, after []string, run func(ctx context.Context, b *study.Bench) ([]study.Row, error)) *study.Cell {
-		all = append(all, study.Cell{Key: key, After: after, Run: run, Input: struct {
-			Version int
-			Of      any
-		}{version, input}})
-		return &all[len(all)-1]
-	}
-	add(drasKey, s.DRAS, nil, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-		return trainDRAS(ctx, b, s.DRAS)
-	})
-	training = append(training, drasKey)
+	all := []study.Cell{newCell(drasKey, dras, nil, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+		return trainDRAS(ctx, b, &s.DRASAgent, s.DRAS)
+	})}
 	for k := range s.Generators {
-		c := plan.DefaultGeneratorConfig()
-		add(generatorKey(k), c, nil, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+		c := s.Generator
+		all = append(all, newCell(generatorKey(k), c, nil, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 			return trainGenerator(ctx, b, c, uint64(k+1), fmt.Sprint(k+1))
-		})
-		training = append(training, generatorKey(k))
+		}))
 	}
 	if s.Hopeful > 0 {
-		c := plan.HopefulGeneratorConfig()
+		c := s.Generator.Hopeful()
 		c.Steps = s.Hopeful
-		add(hopefulKey, c, nil, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+		all = append(all, newCell(hopefulKey, c, nil, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 			return trainGenerator(ctx, b, c, 1, "hopeful")
-		})
-		training = append(training, hopefulKey)
+		}))
+	}
+	return all, nil
+}
+
+// cells returns the study's units of work: training first, then everything that uses what was trained.
+func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
+	all, err := s.trainings()
+	if err != nil {
+		return nil, err
+	}
+	var training []string // keys of the cells that train
+	for _, c := range all {
+		training = append(training, c.Key)
+	}
+	add := func(key string, input any, after []string, run func(ctx context.Context, b *study.Bench) ([]study.Row, error)) *study.Cell {
+		all = append(all, newCell(key, input, after, run))
+		return &all[len(all)-1]
 	}
 	search := struct{ Version, Iterations, Whales, Generators, Hopeful, DRAS, Seeds int }{searchVersion, s.Iterations, s.Whales, s.Generators, s.Hopeful, s.DRAS, s.Seeds}
 	for _, z := range s.Sizes {
@@ -93,7 +108,7 @@ func cells(p study.Plan) ([]study.Cell, error) {
 						return nil, err
 					}
 					labels := map[string]string{"family": family, "tasks": fmt.Sprint(z.Tasks), "GPUs": fmt.Sprint(z.GPUs), "graph": fmt.Sprint(k), "class": z.class()}
-					return comparePlans(ctx, b, &s, "plans", q, own.planners(), s.every(z), labels)
+					return comparePlans(ctx, b, s, "plans", q, own.planners(), s.every(z), labels)
 				})
 			}
 		}
@@ -106,14 +121,14 @@ func cells(p study.Plan) ([]study.Cell, error) {
 		for _, kind := range recordedKinds {
 			for k := range s.Real {
 				add(fmt.Sprintf("real/%s/graph=%d", kind, k), []any{kind, k, digest, search}, training, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-					return planRecorded(ctx, b, &s, file, kind, k)
+					return planRecorded(ctx, b, s, file, kind, k)
 				})
 			}
 		}
 	}
 	for k := range s.Tiny {
 		add(fmt.Sprintf("tiny/graph=%d", k), []any{k, search}, training, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-			return compareWithOptimum(ctx, b, &s, k)
+			return compareWithOptimum(ctx, b, s, k)
 		})
 	}
 	for _, size := range s.Correlations {
@@ -129,7 +144,7 @@ func cells(p study.Plan) ([]study.Cell, error) {
 	for _, shape := range s.Shapes {
 		for k := range s.Graphs {
 			add(fmt.Sprintf("b/%g/graph=%d", shape, k), []any{shape, k, search}, training, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-				return searchWithShape(ctx, b, &s, shape, k)
+				return searchWithShape(ctx, b, s, shape, k)
 			})
 		}
 	}

@@ -2,6 +2,7 @@ package worlrtgs
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -74,8 +75,8 @@ func TestWORLRTGSBeatsItsKin(t *testing.T) {
 func TestBothFormsOfTheStudyAreWellMade(t *testing.T) {
 	for _, quick := range []bool{true, false} {
 		p := study.Plan{Quick: quick, Workers: 1}
-		all, err := cells(p)
-		if err != nil || len(all) < 40 || len(notes(p)) == 0 {
+		all, err := Study().Cells(p)
+		if err != nil || len(all) < 40 || len(Study().Notes(p)) == 0 {
 			t.Errorf("quick %v: %d cells, %v", quick, len(all), err)
 		}
 	}
@@ -145,6 +146,77 @@ func TestPlannersOfASize(t *testing.T) {
 	s.Sizes = []graphSize{{Tasks: 1, GPUs: 1, Graphs: 1, Without: []string{plan.NoisyPolicy}}}
 	if err := s.Validate(); err == nil || !strings.Contains(err.Error(), plan.NoisyPolicy) {
 		t.Errorf("%v", err)
+	}
+}
+
+// Every key of the two sections that train networks is checked, and one that the study would not read is refused.
+func TestSettingsOfNetworks(t *testing.T) {
+	input := func(sets ...string) (map[string]any, error) {
+		all, err := Study().Cells(study.Plan{Quick: true, Changes: study.Changes{Set: sets}})
+		inputs := map[string]any{}
+		for _, c := range all {
+			text, err := json.Marshal(c.Input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			inputs[c.Key] = string(text)
+		}
+		return inputs, err
+	}
+	for set, want := range map[string]string{
+		"generator.learner.lr=0.002":          "generator.learner.lr: got \"0.002\", want 0.001 as it is, or generators or hopeful above 0: no generator is trained",
+		"generator.learner.lr=-1":             "generator.learner.lr: got -1, want",
+		"dras_agent.learner.network.hiden=3":  "did you mean",
+		"dras_agent.envs=0":                   "dras_agent.envs: got 0, want 1 to 4096",
+		"dras_agent.learner.network.hidden=0": "dras_agent.learner.network.hidden",
+		"dras_agent.place.slots=8":            "dras_agent.place.slots: got \"8\", want 16 as it is: the queue sets it",
+	} {
+		if _, err := input(set); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", set, err, want)
+		}
+	}
+	if _, err := input("generators=1", "generator.place.slots=8"); err == nil || !strings.Contains(err.Error(), "the search sets it") {
+		t.Errorf("%v", err)
+	}
+	plain, err := input("generators=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plain[drasKey] != `{"Version":2,"Of":40000}` {
+		t.Errorf("the default input is %v", plain[drasKey])
+	}
+	if own, err := json.Marshal(plan.DefaultGeneratorConfig()); err != nil || plain[generatorKey(0)] != `{"Version":2,"Of":`+string(own)+"}" {
+		t.Errorf("the default input of a generator is %v, %v", plain[generatorKey(0)], err)
+	}
+	wider, err := input("generators=1", "generator.learner.network.hidden=[64]", "dras_agent.learner.lr=0.01")
+	if err != nil || wider[drasKey] == plain[drasKey] || wider[generatorKey(0)] == plain[generatorKey(0)] {
+		t.Errorf("other networks, the same cells: %v", err)
+	}
+}
+
+// A generator with another network than the program's plans with it.
+func TestAGeneratorOfAnotherSizePlans(t *testing.T) {
+	s := settings{Iterations: 2, Whales: 3, Generators: 1, Generator: plan.DefaultGeneratorConfig()}
+	s.Generator.Steps, s.Generator.Judge, s.Generator.Place.Tasks, s.Generator.Learner.Network.Hidden = 320, 1, 20, []int{8}
+	g, err := plan.TrainGenerator(context.Background(), s.Generator, 1, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := synth.FamilyProblem("degree-3", 30, 8, 1000, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := allPlanners[slices.IndexFunc(allPlanners, func(p planner) bool { return p.name == "worl-rtgs" })]
+	found, err := p.run(context.Background(), q, &s, 1, 1, trained{generator: g.Weights}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dag.Check(q, found, true); err != nil {
+		t.Error(err)
+	}
+	s.Generators = 0
+	if _, err := p.run(context.Background(), q, &s, 1, 1, trained{generator: g.Weights}, 1); err == nil {
+		t.Error("weights of another network are taken for the program's")
 	}
 }
 
@@ -236,18 +308,18 @@ func TestGraphsOfRecordedJobs(t *testing.T) {
 
 func TestTheFolderOfData(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := cells(study.Plan{Quick: true, Data: dir}); err == nil || !strings.Contains(err.Error(), "dag_sample_part1.csv.gz: no such file") {
+	if _, err := Study().Cells(study.Plan{Quick: true, Data: dir}); err == nil || !strings.Contains(err.Error(), "dag_sample_part1.csv.gz: no such file") {
 		t.Errorf("%v", err)
 	}
 	data := filepath.Join("..", "..", "..", "shared", "traces")
 	if _, err := os.Stat(data); err != nil {
 		t.Skip("no recorded data")
 	}
-	plain, err := cells(study.Plan{Quick: true})
+	plain, err := Study().Cells(study.Plan{Quick: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	more, err := cells(study.Plan{Quick: true, Data: data})
+	more, err := Study().Cells(study.Plan{Quick: true, Data: data})
 	if err != nil || len(more) != len(plain)+6 {
 		t.Fatalf("%d cells beside %d, %v", len(more), len(plain), err)
 	}
