@@ -1,25 +1,22 @@
 package study
 
 import (
-	"bytes"
-	"encoding/csv"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// Recorded returns the report that expected.csv records of p's form, for looking at tables and figures without computing anything. It
-// has no rows, and none of the figures that measure the machine.
+// Recorded returns the report that expected.csv records of p's form, so that its tables and figures can be seen without computing
+// anything. It has no rows, and none of the figures that measure the machine.
 func Recorded(s Study, p Plan) (*Report, error) {
 	p.heard = new(heard)
-	rows, err := csv.NewReader(bytes.NewReader(s.Expected)).ReadAll()
+	rows, err := s.recorded()
 	if err != nil {
-		return nil, fmt.Errorf("%s: expected.csv: %w", s.Name, err)
+		return nil, err
 	}
 	res := &Results{tables: s.Tables(p), lines: map[string][]Line{}}
-	for _, row := range rows[min(1, len(rows)):] {
+	for _, row := range rows {
 		t := res.Table(row[1])
 		if row[0] != p.label() || t == nil {
 			continue
