@@ -65,6 +65,7 @@ func TestExperimentMistakes(t *testing.T) {
 		{"run lwf --quick --out new --settings none.yaml", "--settings none.yaml: no such file or directory"},
 		{"show rltune --set agent.ppo.lr=0", `--set "agent.ppo.lr=0": agent.ppo.lr: got 0, want a number in (0, 1]`},
 		{"show rltune --set agent.train.steps=8", `--set "agent.train.steps=8": agent.train.steps: got 8, want 409600: steps sets it`},
+		{"show rltune --set agent.env.id=JobSelect-v1", `--set "agent.env.id=JobSelect-v1": agent.env.id: got "JobSelect-v1", want QueueRank-v1, whose settings env holds`},
 		{"show dally --set leases[1]=5x", `--set "leases[1]=5x": leases: got "5x", want a time of 1m or more`},
 		{"show dalli", `experiment "dalli" is unknown; did you mean dally?`},
 		{"show", "experiment show: want one NAME; see gymctl experiment show --help"},
