@@ -45,8 +45,8 @@ func TestSetKeysReturnsTheKeysThatItChanged(t *testing.T) {
 
 // terse leaves out the keys of its YAML that are zero; its label is one text.
 type terse struct {
-	Depth int    `yaml:"depth"`
-	Width int    `yaml:"width"`
+	Depth int     `yaml:"depth"`
+	Width int     `yaml:"width"`
 	Label written `yaml:"label"`
 }
 
