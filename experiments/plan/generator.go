@@ -48,9 +48,9 @@ func DefaultGeneratorConfig() GeneratorConfig {
 	return c
 }
 
-// HopefulGeneratorConfig returns a configuration that differs in what is learnt: to follow hopes and to shorten the plan that
-// they were drawn from, on hopes such as a search has late on, and on more kinds of graphs, of up to 100 edges of a task
-// and up to 2,000 tasks. The experiment worl-rtgs says what that is worth.
+// HopefulGeneratorConfig returns a configuration that differs from the default one in what is learnt: to follow hopes and to
+// shorten the plan that they were drawn from, with hopes such as a search has late on. Graphs are of more kinds, with up to 100
+// edges of a task and up to 2,000 tasks. The experiment worl-rtgs says what that is worth.
 func HopefulGeneratorConfig() GeneratorConfig {
 	c := DefaultGeneratorConfig()
 	c.Place.Reward, c.Place.Hopes, c.Place.Degree, c.Place.Tasks = "hope", "search", 50, 2000
