@@ -58,6 +58,7 @@ func TestExperimentMistakes(t *testing.T) {
 		{"run rlscheduler --quick --agent generated=mine", "--agent generated=mine: mine is neither a checkpoint (no manifest.json) nor a run directory (no config.yaml)"},
 		{"run topdrl --quick --data mine", "--data: mine/philly/philly_jobs.csv.gz: no such file or directory"},
 		{"run lwf --quick --out new --set draw=5", `--set "draw=5": draw: unknown key; did you mean draws? Known are draws, spans, span_draws, fluid_spans, fluid_draws, paper_draws, fluid_paper_draws`},
+		{"run improper --quick --out new --seeds 3 --set seeds=4", "seeds: got 4 among the settings and 3 by --seeds, want one of the two"},
 		{"run lwf --quick --out new --set draws=0", `--set "draws=0": draws: got 0, want 1 to 100000`},
 		{"run lwf --quick --out new --set spans=[6,x]", `--set "spans=[6,x]": spans[1]: got "x", want a whole number`},
 		{"run lwf --quick --out new --settings bad.yaml", `bad.yaml:2: spans[0]: got "x", want a whole number`},

@@ -171,6 +171,11 @@ func Settings[T any, P interface {
 		if err != nil {
 			return recorded, err
 		}
+		for _, c := range changed {
+			if c.Key == "seeds" && p.Seeds > 0 { // the report would name seeds that nothing is run with
+				return recorded, mistake("seeds: got %s among the settings and %d by --seeds, want one of the two", c.To, p.Seeds)
+			}
+		}
 		h.mu.Lock()
 		h.asked, h.settings, h.recorded, h.file, h.parts, h.changed = true, P(&own), P(&recorded), file, parts, changed
 		h.mu.Unlock()
