@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Change is a value that two configurations do not have in common.
+// Change is a value in which two configurations differ.
 type Change struct {
 	Key  string `json:"key"`  // path, as Set writes it
 	From string `json:"from"` // YAML in one line; "" = the key is not there
@@ -26,8 +26,8 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s: %s → %s", c.Key, show(c.From), show(c.To))
 }
 
-// Diff returns the values in which to differs from from, which are of one type, in the order of their fields. Lists are followed
-// into their elements if both have as many, or if one is the beginning of the other; otherwise they differ as a whole.
+// Diff returns the changes that lead from one value to another of the same type, in the order of their fields. Lists are compared
+// element by element if they are of one length, or if one is the beginning of the other; otherwise they differ as a whole.
 func Diff(from, to any) ([]Change, error) {
 	a, err := documentOf(Whole{from})
 	if err != nil {
@@ -84,19 +84,6 @@ func element(list *yaml.Node, i int) *yaml.Node {
 		return list.Content[i]
 	}
 	return nil
-}
-
-// sections reports whether n is a list whose elements are sections.
-func sections(n *yaml.Node) bool {
-	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
-		return false
-	}
-	for _, e := range n.Content {
-		if e.Kind != yaml.MappingNode {
-			return false
-		}
-	}
-	return true
 }
 
 // inline returns n as YAML in one line, "" for nil.

@@ -1,6 +1,10 @@
 package configs
 
-import "reflect"
+import (
+	"reflect"
+
+	"go.yaml.in/yaml/v3"
+)
 
 // AllKeys returns the paths of all single values, lists and maps of cfg that Set can change, as "ppo.gamma", in the order of its
 // fields.
@@ -19,7 +23,10 @@ func keysOf(keys []string, v reflect.Value, path string, depth int) []string {
 		for inner.Kind() == reflect.Pointer && !inner.IsNil() {
 			inner = inner.Elem()
 		}
-		if _, custom, _ := (form{}).custom(inner); inner.Kind() == reflect.Struct && !custom && depth < maxDepth {
+		// A run encodes itself without the keys that its environment does not take, and is a section all the same.
+		n, custom, err := (form{}).custom(inner)
+		section := inner.Kind() == reflect.Struct && (!custom || err == nil && n.Kind == yaml.MappingNode)
+		if section && depth < maxDepth {
 			keys = keysOf(keys, inner, at, depth+1)
 		} else {
 			keys = append(keys, at)

@@ -42,3 +42,32 @@ func TestSetKeysReturnsTheKeysThatItChanged(t *testing.T) {
 		t.Errorf("a wrong value: %v, %v", got, err)
 	}
 }
+
+// terse leaves out the keys of its YAML that are zero; its label is one text.
+type terse struct {
+	Depth int     `yaml:"depth"`
+	Width int     `yaml:"width"`
+	Label written `yaml:"label"`
+}
+
+func (x terse) MarshalYAML() (any, error) { return map[string]int{"depth": x.Depth}, nil }
+
+type written struct {
+	A string `yaml:"a"`
+}
+
+func (x written) MarshalText() ([]byte, error) { return []byte(x.A), nil }
+
+type outer struct {
+	Steps int   `yaml:"steps"`
+	Inner terse `yaml:"inner"`
+}
+
+func (*outer) Validate() error { return nil }
+
+// A section that encodes itself is a section, and a struct that is written as one text is one value.
+func TestAllKeysGoIntoSections(t *testing.T) {
+	if got, want := AllKeys(new(outer)), strings.Fields("steps inner.depth inner.width inner.label"); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}

@@ -11,10 +11,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Restate writes own, one section of a file, as YAML in the words of the file: values that are as in recorded, which the section
-// was decoded into, keep their style, and keys keep their comments, those of the file's other sections where the section has
-// none. Keys that the section leaves out are in the words of parts, files by key. It begins with the comment with which the file
-// begins. Inside a value, keys that the file leaves out are left out if they are as in recorded.
+// Restate writes own as YAML in the words of a file, of which own is a section that a user may have changed. recorded is what the
+// section says.
+//
+//   - A value that is as recorded keeps the file's style.
+//   - A key keeps its comment; where the section has none, it gets that of the same key in another section.
+//   - A key that the section leaves out is in the words of parts, which are files by key.
+//   - Inside a value, a key that the file leaves out is left out unless it differs from recorded.
+//
+// The text begins with the comment with which the file begins.
 func Restate(file []byte, section string, parts map[string][]byte, recorded, own any) ([]byte, error) {
 	doc, err := parse(file)
 	if err != nil {
@@ -57,8 +62,8 @@ func Restate(file []byte, section string, parts map[string][]byte, recorded, own
 	return out.Bytes(), e.Close()
 }
 
-// restated returns b as said by a file: says is what it has in b's place, nil = nothing, and a is what that was decoded into. Keys that the
-// file leaves out are there if whole is true or they differ.
+// restated returns b as a file says it. says is what the file has in b's place, nil = nothing, and a is what that was decoded into.
+// Keys that the file leaves out are there if whole is true or they differ from a.
 func restated(says, a, b *yaml.Node, whole bool) *yaml.Node {
 	if says != nil && says.Kind == yaml.AliasNode {
 		says = says.Alias
@@ -92,6 +97,19 @@ func restated(says, a, b *yaml.Node, whole bool) *yaml.Node {
 		n.Style |= yaml.FlowStyle
 	}
 	return &n
+}
+
+// sections reports whether n is a list whose elements are sections.
+func sections(n *yaml.Node) bool {
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
+		return false
+	}
+	for _, e := range n.Content {
+		if e.Kind != yaml.MappingNode {
+			return false
+		}
+	}
+	return true
 }
 
 // cloned copies n without anchors and aliases.

@@ -82,6 +82,7 @@ func TestCompletionOfValues(t *testing.T) {
 		{"train --set |env.re", "env.reward=", "", noSpace},
 		{"train --set |env.forecast=o", "env.forecast=on env.forecast=off", "env.forecast=auto", noFiles},
 		{"train --env DAGPlace-v1 --set |env.gr", "env.graph=", "", noSpace},
+		{"experiment show rltune --set |agent.ppo.lam", "agent.ppo.lambda= agent.ppo.lambda_tau=", "agent.ppo.lr=", noSpace},
 		{"train -c cartpole-ddqn --set |ddqn.", "ddqn.gamma=", "", noSpace},
 		{"train --agent |", "ppo ddqn improper", "", noFiles},
 		{"train --resume |", "", "", folders},

@@ -221,7 +221,7 @@ func (c *Config) Validate() error {
 		return l.Err()
 	}
 	if d.HasSettings() != (c.Env.Settings != nil) || d.HasSettings() && reflect.TypeOf(d.Settings()) != reflect.TypeOf(c.Env.Settings) {
-		l.Add(false, "env", c.Env.Settings, "the settings of "+d.ID+": see SetEnv")
+		l.Add(false, "env.id", c.Env.ID, c.wantSettings())
 		return l.Err()
 	}
 	folded, err := c.Fold()

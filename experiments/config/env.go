@@ -24,6 +24,16 @@ func wantEnv(id string) string {
 	return "one of " + strings.Join(envs.IDs(), ", ")
 }
 
+// wantSettings says for which environment env holds settings.
+func (c *Config) wantSettings() string {
+	for _, id := range envs.IDs() {
+		if d := envs.Find(id); d.HasSettings() && c.ownSettings(d) {
+			return id + ", whose settings env holds"
+		}
+	}
+	return "an environment without settings, as env holds none"
+}
+
 // Policies returns the policies to compare with. In another environment, JobSelect-v1's default list means the
 // environment's own rivals, because configurations that older versions wrote contain that list. Under estimates: none the
 // default list means those rivals that do not rank by run time.

@@ -119,18 +119,19 @@ func metaNeeds(cfg *Config, spec env.Spec) []Need {
 	return []Need{{"the episodes of a meta-batch", []string{"maml.tasks", "maml.before", "maml.after"}, episodes * float64(steps) * (observation(spec) + 6*word)}}
 }
 
-// improperNeeds returns the parts of a mixture: its rollout, with the weights of the controllers in every state, and its shards' sums.
+// improperNeeds returns the parts of a mixture: the perturbed weights of every row with spsa, otherwise the rollout, with the
+// controllers' probabilities in every state, and the sums of shards.
 func improperNeeds(cfg *Config, spec env.Spec) []Need {
 	c, rows, controllers := &cfg.Improper, float64(cfg.Train.Envs), float64(spec.MaskLen())
-	sums := 4 * word * controllers * (1 + float64(spec.ObsLen())) * float64(c.Shards+4)
-	needs := []Need{
-		{"environments", []string{"train.envs"}, rows * envBytes(cfg, spec)},
-		{"sums over a rollout", []string{"improper.shards"}, sums},
+	environments := Need{"environments", []string{"train.envs"}, rows * envBytes(cfg, spec)}
+	if c.Method == "spsa" { // which has one weight for each controller
+		return []Need{environments, {"perturbed weights", []string{"train.envs"}, rows * controllers * (float + word/2)}}
 	}
-	if c.Method == "spsa" {
-		return needs
+	return []Need{
+		environments,
+		{"sums over a rollout", []string{"improper.shards"}, 4 * word * controllers * (1 + float64(spec.ObsLen())) * float64(c.Shards+4)},
+		{"the rollout", []string{"train.envs", "improper.steps"}, rows * float64(c.Steps) * (observation(spec) + 8*float + word*controllers)},
 	}
-	return append(needs, Need{"the rollout", []string{"train.envs", "improper.steps"}, rows * float64(c.Steps) * (observation(spec) + 8*float + word*controllers)})
 }
 
 // agentNeeds returns the agent's parts: its rollout or buffer, its parameters, and the values of the layers while it learns.

@@ -54,15 +54,16 @@ func TestSettingsAreInOrder(t *testing.T) {
 		}
 	}
 	for want, bad := range map[string]func(s *settings){
-		"logs":       func(s *settings) { s.Logs[1].Name = s.Logs[0].Name },
-		"cluster":    func(s *settings) { s.Logs[0].Cluster = "pond:3" },
-		"jobs":       func(s *settings) { s.Logs[2].Jobs = -1 },
-		"load":       func(s *settings) { s.Logs[0].Load = -1 },
-		"synth.rate": func(s *settings) { s.Logs[0].Synth.Rate = 0 },
-		"blocks":     func(s *settings) { s.Blocks = 5 },
-		"windows":    func(s *settings) { s.Windows = 1 },
-		"splits":     func(s *settings) { s.Splits[0] = 1 },
-		"seeds":      func(s *settings) { s.Seeds = 0 },
+		"logs":               func(s *settings) { s.Logs = nil },
+		"logs[1].name":       func(s *settings) { s.Logs[1].Name = s.Logs[0].Name },
+		"logs[0].cluster":    func(s *settings) { s.Logs[0].Cluster = "pond:3" },
+		"logs[2].jobs":       func(s *settings) { s.Logs[2].Jobs = -1 },
+		"logs[0].load":       func(s *settings) { s.Logs[0].Load = -1 },
+		"logs[0].synth.rate": func(s *settings) { s.Logs[0].Synth.Rate = 0 },
+		"blocks":             func(s *settings) { s.Blocks = 5 },
+		"windows":            func(s *settings) { s.Windows = 1 },
+		"splits":             func(s *settings) { s.Splits[0] = 1 },
+		"seeds":              func(s *settings) { s.Seeds = 0 },
 	} {
 		s, err := settingsOf(study.Plan{})
 		if err != nil {

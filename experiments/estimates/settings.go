@@ -35,18 +35,19 @@ var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
 // Validate returns an error that names every fault of s, or nil.
 func (s *settings) Validate() error {
 	var l fault.List
-	l.Add(len(s.Logs) > 0, "logs", "[]", "one or more")
+	l.Add(len(s.Logs) > 0, "logs", s.Logs, "one or more")
 	seen := map[string]bool{}
 	for i := range s.Logs {
 		o := &s.Logs[i]
-		l.Add(names.MatchString(o.Name) && !seen[o.Name], "logs", o.Name, "names of letters, digits and hyphens, each once")
+		key := fmt.Sprintf("logs[%d].", i)
+		l.Add(names.MatchString(o.Name) && !seen[o.Name], key+"name", o.Name, "letters, digits and hyphens, each name once")
 		seen[o.Name] = true
 		_, ok, err := cluster.Parse(o.Cluster)
-		l.Add(ok && err == nil, "cluster", o.Cluster, "pool:N or NxG")
-		l.Add(o.Jobs >= 0, "jobs", o.Jobs, "a number of jobs, or 0 for all")
-		l.Add(o.Load >= 0 && o.Load <= 10, "load", o.Load, "an offered load up to 10, or 0 for the recorded one")
+		l.Add(ok && err == nil, key+"cluster", o.Cluster, "pool:N or NxG")
+		l.Add(o.Jobs >= 0, key+"jobs", o.Jobs, "a number of jobs, or 0 for all")
+		l.Add(o.Load >= 0 && o.Load <= 10, key+"load", o.Load, "an offered load up to 10, or 0 for the recorded one")
 		if o.File == "" {
-			l.Join("synth", o.Synth.Validate())
+			l.Join(key+"synth", o.Synth.Validate())
 		}
 	}
 	l.Add(s.Blocks >= 4 && s.Blocks%2 == 0, "blocks", s.Blocks, "an even number from 4")

@@ -24,7 +24,7 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		Name:     "lookahead",
 		Title:    "Agents that look ahead: what search and learning gain over the best rules, and how much there is to gain",
 		Cite:     "measurements of this project",
-		Takes:    "quick a minute, full hours on two cores",
+		Takes:    "quick 2 minutes, full hours on two cores",
 		Expected: expected,
 	}, planned, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Notes: (*settings).notes})
 }

@@ -74,7 +74,7 @@ var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
 // Validate returns an error that names every fault of s, or nil.
 func (s *settings) Validate() error {
 	var l fault.List
-	l.Add(len(s.Scenarios) > 0, "scenarios", "[]", "one or more")
+	l.Add(len(s.Scenarios) > 0, "scenarios", s.Scenarios, "one or more")
 	l.Add(s.Seeds >= 1 && s.Seeds <= 100, "seeds", s.Seeds, "1 to 100")
 	seen := map[string]bool{}
 	for i := range s.Scenarios {

@@ -1,2 +1,2 @@
-// Package papers lists the experiments that reproduce a paper and runs one by name.
+// Package papers lists the experiments, those that reproduce a paper and this project's own, and runs one by name.
 package papers

@@ -14,8 +14,11 @@ import (
 // forms are the plans whose figures expected.csv files record.
 var forms = []study.Plan{{Quick: true}, {}, {Quick: true, Data: "traces"}, {Data: "traces"}}
 
-// A reader's terminal has 120 columns, and no table is so wide that it needs several blocks. CLUSTERGYM_LOOK names a folder that gets the reports,
-// so that people can look at them without computing anything.
+// underHeader matches the line between the header of a table and its rows.
+var underHeader = regexp.MustCompile(`(?m)^-+( +-+)*$`)
+
+// A reader's terminal has 120 columns, and no table is so wide that it is written in several blocks. CLUSTERGYM_LOOK names a folder
+// that gets the reports, so that people can look at them without computing anything.
 func TestRecordedTablesFitATerminal(t *testing.T) {
 	for _, s := range All() {
 		for _, p := range forms {
@@ -26,6 +29,18 @@ func TestRecordedTablesFitATerminal(t *testing.T) {
 			var b strings.Builder
 			if err := r.WriteTable(&b); err != nil {
 				t.Fatal(err)
+			}
+			tables := 0
+			for _, table := range s.Tables(p) {
+				if len(r.Results.Lines(table.Name)) > 0 {
+					tables++
+				}
+			}
+			if s.Claims != nil && len(s.Claims(p)) > 0 {
+				tables++
+			}
+			if n := len(underHeader.FindAllString(b.String(), -1)); n != tables {
+				t.Errorf("%s, %s: %d tables in %d blocks", s.Name, p.Mode(), tables, n)
 			}
 			for line := range strings.Lines(b.String()) {
 				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 120 {

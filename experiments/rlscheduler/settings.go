@@ -1,6 +1,7 @@
 package rlscheduler
 
 import (
+	"fmt"
 	"regexp"
 
 	peer "clustergym/env/peer/rlscheduler"
@@ -40,16 +41,17 @@ var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
 // Validate returns an error that names every fault of s, or nil.
 func (s *settings) Validate() error {
 	var l fault.List
-	l.Add(len(s.Logs) > 0, "logs", "[]", "one or more")
+	l.Add(len(s.Logs) > 0, "logs", s.Logs, "one or more")
 	seen := map[string]bool{}
 	for i := range s.Logs {
 		o := &s.Logs[i]
-		l.Add(names.MatchString(o.Name) && !seen[o.Name], "logs", o.Name, "names of letters, digits and hyphens, each once")
+		key := fmt.Sprintf("logs[%d].", i)
+		l.Add(names.MatchString(o.Name) && !seen[o.Name], key+"name", o.Name, "letters, digits and hyphens, each name once")
 		seen[o.Name] = true
 		if o.File == "" {
-			l.Join("synth", o.Synth.Validate())
-			l.Add(o.Synth.Jobs == held, "synth.jobs", o.Synth.Jobs, "10000, as many as the logs of the paper have")
-			l.Add(o.Synth.Procs == procs, "synth.procs", o.Synth.Procs, "256, the processors of the machine")
+			l.Join(key+"synth", o.Synth.Validate())
+			l.Add(o.Synth.Jobs == held, key+"synth.jobs", o.Synth.Jobs, "10000, as many as the logs of the paper have")
+			l.Add(o.Synth.Procs == procs, key+"synth.procs", o.Synth.Procs, "256, the processors of the machine")
 		}
 	}
 	l.Add(s.Fresh >= 2 && s.Fresh <= 1000, "fresh", s.Fresh, "2 to 1000")

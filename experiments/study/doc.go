@@ -9,7 +9,7 @@
 //
 //	cells/KEY.json    the rows of a cell, with its input and its digest
 //	work/KEY/         files of a cell, such as the run directory of a training
-//	table.txt         the tables printed at the end; index.html is the same as a page, with the figures
+//	table.txt         the tables printed at the end; index.html is a page with these, hidden columns and the figures
 //	results.csv       every aggregated figure, with its interval and the paper's figure
 //	rows.csv          the rows of all cells; timing.csv has those that measure the machine
 //	figures/*.svg     the figures

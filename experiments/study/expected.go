@@ -33,18 +33,27 @@ type Deviating struct {
 // nine is the relative difference up to which figures count as equal.
 const nine = 1e-9
 
-// deviate compares the report with expected.csv: with the rows of its form, and with recorded workloads before these with the rows
-// of its form --data. It returns nil if the study has none.
-func (r *Report) deviate() (*Deviation, error) {
-	if len(bytes.TrimSpace(r.Study.Expected)) == 0 {
+// recorded returns the rows of expected.csv without the header, nil if the study has no such file.
+func (s *Study) recorded() ([][]string, error) {
+	if len(bytes.TrimSpace(s.Expected)) == 0 {
 		return nil, nil
 	}
-	rows, err := csv.NewReader(bytes.NewReader(r.Study.Expected)).ReadAll()
+	rows, err := csv.NewReader(bytes.NewReader(s.Expected)).ReadAll()
 	if err != nil {
-		return nil, fmt.Errorf("%s: expected.csv: %w", r.Study.Name, err)
+		return nil, fmt.Errorf("%s: expected.csv: %w", s.Name, err)
 	}
-	if len(rows) == 0 || !slices.Equal(rows[0], resultsHeader) {
-		return nil, fmt.Errorf("%s: expected.csv: its header is %q, want %q", r.Study.Name, rows[0], resultsHeader)
+	if !slices.Equal(rows[0], resultsHeader) {
+		return nil, fmt.Errorf("%s: expected.csv: its header is %q, want %q", s.Name, rows[0], resultsHeader)
+	}
+	return rows[1:], nil
+}
+
+// deviate compares the report with the rows of expected.csv that are labelled with its form. A run with recorded workloads is compared with
+// the rows labelled "--data" too, which count first. It returns nil if the study has no expected.csv.
+func (r *Report) deviate() (*Deviation, error) {
+	rows, err := r.Study.recorded()
+	if rows == nil {
+		return nil, err
 	}
 	d := &Deviation{}
 	if r.Plan.Seeds > 0 {
@@ -59,13 +68,13 @@ func (r *Report) deviate() (*Deviation, error) {
 	r.each(func(t *Table, l *Line, c *Column, v Value) {
 		now[strings.Join([]string{t.Name, t.label(l.Labels), c.Title}, ", ")] = v
 	})
-	// With recorded workloads, figures of a run that had them are wanted where there are any.
+	// A figure that was recorded with --data is not the one without.
 	label, figureOf := r.Plan.label(), func(row []string) string { return strings.Join(row[1:4], ", ") }
 	own := map[string]bool{}
-	for _, row := range rows[1:] {
+	for _, row := range rows {
 		own[figureOf(row)] = own[figureOf(row)] || row[0] == label
 	}
-	for i, row := range rows[1:] {
+	for i, row := range rows {
 		if row[0] != label && (row[0] != r.Plan.Mode() || own[figureOf(row)]) {
 			continue
 		}

@@ -1,7 +1,6 @@
 package study
 
-// Parts makes the parts of a study from settings of type S. Cells also gets the plan, as do Tables, Claims and Notes. Figures,
-// Claims and Notes may be nil.
+// Parts makes the parts of a study from settings of type S and the plan that they are of. Figures, Claims and Notes may be nil.
 type Parts[S any] struct {
 	Cells   func(*S, Plan) ([]Cell, error)
 	Tables  func(*S, Plan) []Table

@@ -1,25 +1,23 @@
 package study
 
 import (
-	"bytes"
-	"encoding/csv"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// Recorded returns the report that expected.csv records of p's form, for looking at tables and figures without computing anything. It
-// has no rows, and none of the figures that measure the machine.
+// Recorded returns the report that expected.csv records of p's form, so that its tables and figures can be seen without computing
+// anything. It has no rows, and none of the figures that measure the machine.
 func Recorded(s Study, p Plan) (*Report, error) {
 	p.heard = new(heard)
-	rows, err := csv.NewReader(bytes.NewReader(s.Expected)).ReadAll()
+	rows, err := s.recorded()
 	if err != nil {
-		return nil, fmt.Errorf("%s: expected.csv: %w", s.Name, err)
+		return nil, err
 	}
 	res := &Results{tables: s.Tables(p), lines: map[string][]Line{}}
-	for _, row := range rows[min(1, len(rows)):] {
+	at := map[[2]string]int{} // where the lines are, by table and label
+	for _, row := range rows {
 		t := res.Table(row[1])
 		if row[0] != p.label() || t == nil {
 			continue
@@ -29,21 +27,20 @@ func Recorded(s Study, p Plan) (*Report, error) {
 		if k < 0 || len(words) != len(t.By) {
 			continue
 		}
-		labels := map[string]string{}
-		for i, b := range t.By {
-			labels[b] = words[i]
-		}
-		lines := res.lines[t.Name]
-		i := slices.IndexFunc(lines, func(l Line) bool { return t.label(l.Labels) == row[2] })
-		if i < 0 {
-			i = len(lines)
-			lines = append(lines, Line{Labels: labels, Cells: slices.Repeat([]Value{noValue}, len(t.Columns))})
+		i, ok := at[[2]string{t.Name, row[2]}]
+		if !ok {
+			labels := map[string]string{}
+			for i, b := range t.By {
+				labels[b] = words[i]
+			}
+			i = len(res.lines[t.Name])
+			at[[2]string{t.Name, row[2]}] = i
+			res.lines[t.Name] = append(res.lines[t.Name], Line{Labels: labels, Cells: slices.Repeat([]Value{noValue}, len(t.Columns))})
 		}
 		v := Value{Value: number0(row[6], math.NaN()), Low: number0(row[7], math.NaN()), High: number0(row[8], math.NaN()), Paper: row[11]}
 		v.Units, _ = strconv.Atoi(row[9])
 		v.Runs, _ = strconv.Atoi(row[10])
-		lines[i].Cells[k] = v
-		res.lines[t.Name] = lines
+		res.lines[t.Name][i].Cells[k] = v
 	}
 	return newReport(&s, &Options{Plan: p}, res, 0, 0)
 }

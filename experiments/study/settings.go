@@ -104,8 +104,8 @@ func withKnown(err error, cfg configs.Validator) error {
 	return fmt.Errorf("%w Known are %s", err, strings.Join(names, ", "))
 }
 
-// SetElsewhere adds a fault for every key of the run own, the settings' key, that is not as in base although the study sets it itself: fixed has
-// for such keys of the run what sets them.
+// SetElsewhere adds a fault for every key in which own, the run that the settings hold under key, differs from base although the study
+// sets that key itself. fixed says for each such key of the run what sets it.
 func SetElsewhere(l *fault.List, key string, base, own any, fixed map[string]string) {
 	changes, err := configs.Diff(base, own)
 	if err != nil {
@@ -115,16 +115,16 @@ func SetElsewhere(l *fault.List, key string, base, own any, fixed map[string]str
 	for _, c := range changes {
 		for _, k := range slices.Sorted(maps.Keys(fixed)) {
 			if n := common(c.Key, k); n == len(k) {
-				l.Add(false, key+"."+c.Key, c.To, fmt.Sprintf("%s as it is: %s sets it", cmp.Or(c.From, "nothing"), fixed[k]))
+				l.Join(key, &fault.Fault{Key: c.Key, Value: cmp.Or(c.To, "nothing"), Want: fmt.Sprintf("%s: %s sets it", cmp.Or(c.From, "nothing"), fixed[k])})
 				break
 			}
 		}
 	}
 }
 
-// heard is what Settings was asked, for a plan that Run or ShowSettings made.
+// heard is what Settings was asked and what it answered, for a plan that Run or ShowSettings made.
 type heard struct {
-	only bool // Settings shall end the call with errOnly
+	only bool // Settings returns errOnly, so that Study.Cells ends
 
 	mu       sync.Mutex
 	asked    bool
@@ -146,7 +146,8 @@ var errOnly = errors.New("only the settings were wanted")
 
 // Settings returns the settings of p's form from an experiment.yaml, whose sections "quick" and "full" hold the settings of a
 // study's two forms, after the changes of p. T is a plain struct whose pointer implements configs.Validator. Keys that a section
-// leaves out have the values of defaults, of which parts are the files. A study must call it before all else in Cells, and must read its settings nowhere else.
+// leaves out have the values of defaults, of which parts are the files. A study must call it before all else in Cells, and must read
+// its settings nowhere else.
 func Settings[T any, P interface {
 	*T
 	configs.Validator
@@ -169,6 +170,11 @@ func Settings[T any, P interface {
 		changed, err := configs.Diff(recorded, own)
 		if err != nil {
 			return recorded, err
+		}
+		for _, c := range changed {
+			if c.Key == "seeds" && p.Seeds > 0 { // the report would name seeds that nothing is run with
+				return recorded, mistake("seeds: got %s among the settings and %d by --seeds, want one of the two", c.To, p.Seeds)
+			}
 		}
 		h.mu.Lock()
 		h.asked, h.settings, h.recorded, h.file, h.parts, h.changed = true, P(&own), P(&recorded), file, parts, changed

@@ -1,13 +1,11 @@
 package texttable
 
-import (
-	"io"
-)
+import "io"
 
-// WriteBlocks is Write for tables that keep all their columns: one that is wider than width is written as several tables one below
+// WriteBlocks is Write for tables that keep all their columns. A table that is wider than width is written as several blocks, one below
 // the other, each with the first left columns and as many of the others as fit. with reports whether column i must stand in the
-// same block as the one before it, if both fit. No line is longer than width; a column that does not fit
-// beside the labels alone is left out as by Write.
+// same block as the one before it, if both fit. No line is longer than width. A column that does not even fit beside the labels
+// alone is left out, as by Write.
 func WriteBlocks(w io.Writer, width int, header []string, rows [][]string, left int, with func(i int) bool) error {
 	t := newTable(header, rows, left)
 	if t.natural() <= width {
