@@ -80,7 +80,7 @@ explore:
 # Every experiment in its quick form, beside the figures that are written down. With DATA=DIR those that have figures of
 # recorded workloads, with the workloads in DIR (an absolute path).
 papers:
-	CLUSTERGYM_PAPERS=1 CLUSTERGYM_PAPERS_DATA=$(DATA) $(GO) test -count=1 -timeout 30m -run '^TestQuickForms' ./experiments/papers
+	CLUSTERGYM_PAPERS=1 CLUSTERGYM_PAPERS_DATA=$(DATA) $(GO) test -count=1 -timeout 90m -run '^TestQuickForms' ./experiments/papers
 
 tensorboard: $(TB)/have-$(TB_VER)
 	CLUSTERGYM_TENSORBOARD_PYTHON=$(TB)/bin/python $(GO) test -count=1 -run '^TestTensorBoard' ./experiments/run

@@ -8,6 +8,9 @@ import (
 	"clustergym/replay"
 )
 
+// ReplayPart is the name of the part with the replay, by far the largest. Only resuming needs it.
+const ReplayPart = "replay.bin"
+
 // state is the content of agent.json: everything beside weights, moments and replay.
 type state struct {
 	Format    int                `json:"format"`
@@ -36,7 +39,7 @@ func (a *Agent) Parts() []agents.Part {
 		agents.NewJSONPart("agent.json", a.save, a.load),
 	}
 	if a.cfg.SaveReplay {
-		parts = append(parts, agents.NewPart("replay.bin", a.buffer))
+		parts = append(parts, agents.NewPart(ReplayPart, a.buffer))
 	}
 	return parts
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"clustergym/agents/checkpoint"
+	"clustergym/agents/ddqn"
 	"clustergym/agents/train"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
@@ -72,7 +74,8 @@ func PaperDir(name string, quick bool) string {
 }
 
 // TrainCell trains cfg in the folder run of a study's cell, in world, or in one of its own if world is nil. A training that was
-// interrupted there continues.
+// interrupted there continues. Of one that has ended, only the last checkpoint keeps what resuming needs and acting does not, which
+// may be hundreds of megabytes.
 func TrainCell(ctx context.Context, b *study.Bench, cfg config.Config, world *arena.World) (*TrainResult, error) {
 	dir := filepath.Join(b.Work(), "run")
 	_, err := os.Stat(filepath.Join(dir, rundir.ConfigFile))
@@ -84,5 +87,25 @@ func TrainCell(ctx context.Context, b *study.Bench, cfg config.Config, world *ar
 	if errors.Is(err, ErrInterrupted) && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return r, err
+	if err != nil {
+		return nil, err
+	}
+	return r, thin(filepath.Join(dir, "checkpoints"))
+}
+
+// thin drops the replays of all checkpoints in root but the last.
+func thin(root string) error {
+	steps, err := checkpoint.List(root)
+	if err != nil {
+		return err
+	}
+	for i, step := range steps {
+		if i == len(steps)-1 {
+			break
+		}
+		if err := checkpoint.Drop(checkpoint.Dir(root, step), ddqn.ReplayPart); err != nil {
+			return err
+		}
+	}
+	return nil
 }
