@@ -297,10 +297,8 @@ func TestGeneratedWorkloads(t *testing.T) {
 		t.Error("a seed is a workload, and another seed another one")
 	}
 	sizes := map[int]int{}
-	iterations := 0.0
 	for i := range a {
 		sizes[a[i].Workers]++
-		iterations += float64(a[i].Iterations)
 		if a[i].Arrival < 0 || a[i].Arrival >= 12000 || a[i].Iterations < 10 || a[i].Iterations > 60 {
 			t.Errorf("%+v", a[i])
 		}
