@@ -8,19 +8,16 @@ import (
 	"clustergym/traces/csv"
 )
 
-// peerLog counts the events of a peer's machine. If w is not nil, it also writes them like eventLog. The event second-gang is
-// a grant to a running job.
-type peerLog struct {
-	jobs               []dally.Job
-	w                  *eventLog
-	n, preempts, moves int
-	stops, moved       []int // by job: preemptions and migrations; nil = not counted
-	err                error
+// dallyLog is the log of a run that also counts preemptions and migrations. The event second-gang is a grant to a running job.
+type dallyLog struct {
+	*peerLog
+	jobs            []dally.Job
+	preempts, moves int
+	stops, moved    []int // by job: preemptions and migrations; nil = not counted
 }
 
 // observe counts and writes one event.
-func (l *peerLog) observe(e *dally.Event) {
-	l.n++
+func (l *dallyLog) observe(e *dally.Event) {
 	switch e.Kind {
 	case dally.Preempt:
 		l.preempts++
@@ -33,31 +30,14 @@ func (l *peerLog) observe(e *dally.Event) {
 			l.moved[e.Job]++
 		}
 	}
-	if l.w == nil || l.err != nil {
-		return
-	}
-	b := append(l.w.row[:0], `{"t_s":`...)
-	b = strconv.AppendFloat(b, e.At, 'f', -1, 64)
-	b = append(b, `,"event":"`...)
-	b = append(b, e.Kind.String()...)
-	b = append(b, `","job":`...)
-	b = appendJSON(b, l.jobs[e.Job].Name)
-	b = append(b, `,"gpus":[`...)
-	for k, g := range e.GPUs {
-		if k > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendInt(b, int64(g), 10)
-	}
-	l.w.row = append(b, "]}\n"...)
-	_, l.err = l.w.w.Write(l.w.row)
+	l.event(e.At, e.Kind.String(), e.Kind == dally.Finish, l.jobs[e.Job].Name, e.GPUs)
 }
 
-// peerColumns are what a peer's machine tells of a job beyond jobColumns, named as in the recorded runs.
-const peerColumns = "queue_delay,gpu_time,comp_time,g_one,g_slot,g_machine,g_rack,g_cross,g_while_running"
+// dallyColumns are what the machine tells of a job beyond jobColumns, named as in the recorded runs.
+const dallyColumns = "queue_delay,gpu_time,comp_time,g_one,g_slot,g_machine,g_rack,g_cross,g_while_running"
 
 // writeJobs writes the rows of a run of policy, with all digits of the machine's seconds.
-func (r *peerRun) writeJobs(policy string, found *dally.Report, log *peerLog) error {
+func (r *dallyRun) writeJobs(policy string, found *dally.Report, log *dallyLog) error {
 	t, refused := r.table, r.refused
 	t.policy = policy
 	var b []byte
@@ -67,7 +47,7 @@ func (r *peerRun) writeJobs(policy string, found *dally.Report, log *peerLog) er
 			j := &refused[0].job
 			b = append(appendPeerJob(b, j, refused[0].who), ",,"...)
 			b = append(appendFloats(b, peerDuration(j)), ",,,,0,0,"+stateRefused...)
-			b = append(t.appendPolicy(b), strings.Repeat(",", 1+strings.Count(peerColumns, ","))+"\n"...)
+			b = append(t.appendPolicy(b), strings.Repeat(",", 1+strings.Count(dallyColumns, ","))+"\n"...)
 		}
 		if i < len(r.jobs) {
 			j, f := &r.jobs[i], &found.Jobs[i]
@@ -99,18 +79,4 @@ func appendPeerJob(b []byte, j *dally.Job, who [2]string) []byte {
 	b = append(csv.AppendText(b, who[0]), ',')
 	b = csv.AppendText(b, who[1])
 	return appendFloats(appendInts(b, j.GPUs), j.Arrival)
-}
-
-func appendFloats(b []byte, vs ...float64) []byte {
-	for _, v := range vs {
-		b = strconv.AppendFloat(append(b, ','), v, 'f', -1, 64)
-	}
-	return b
-}
-
-func appendInts(b []byte, ns ...int) []byte {
-	for _, n := range ns {
-		b = strconv.AppendInt(append(b, ','), int64(n), 10)
-	}
-	return b
 }
