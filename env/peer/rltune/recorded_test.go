@@ -50,7 +50,7 @@ func TestTheRecordedWays(t *testing.T) {
 			free[s.Node-1] = s.GPUs
 		}
 		gpus := whole(t, r["request"])
-		one, two := f.Count(p, free, gpus, 0)
+		one, two := f.count(p, free, gpus, 0, true)
 		if fmt.Sprint(one, two) != r["tier1_count"]+" "+r["tier2_count"] {
 			t.Errorf("case %s: %d and %d ways, want %s and %s", r["case"], one, two, r["tier1_count"], r["tier2_count"])
 		}
