@@ -3,6 +3,7 @@ package rltune
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -29,7 +30,7 @@ const (
 	unplaced  = "agent, first way"        // placed as base policies are
 	filled    = "agent, EASY"             // jobs are back-filled while the chosen one is held
 	uniform   = "random, programme"
-	elsewhere = "skip, any nodes" // a scheduler that does not commit: every job that fits starts, in the order of the base, on as many nodes as it finds GPUs
+	elsewhere = "skip, any nodes" // commits to no job: every job that fits starts, in the order of the base, on as many nodes as it finds GPUs
 )
 
 // handmade are the policies that are played beside agents.
@@ -76,10 +77,8 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 		}
 		input := map[string]any{"method": method, "workload": shown, "digest": digest}
 		with := func(key string, v any) map[string]any {
-			more := map[string]any{key: v, "env": string(place)}
-			for k, v := range input {
-				more[k] = v
-			}
+			more := maps.Clone(input)
+			more[key], more["env"] = v, string(place)
 			return more
 		}
 		source := "jobs/" + w.Name
@@ -137,7 +136,7 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	return all, nil
 }
 
-// describe returns what the jobs of w are like.
+// describe returns what the jobs of w are like. There is at least one.
 func describe(w *world, jobs []traces.Job) []study.Row {
 	gpus, hours := 0.0, 0.0
 	runs := make([]float64, 0, len(jobs))
@@ -148,22 +147,18 @@ func describe(w *world, jobs []traces.Job) []study.Row {
 	}
 	slices.Sort(runs)
 	n := float64(len(jobs))
-	var rows []study.Row
-	for metric, v := range map[string]float64{"jobs": n, "gpus": gpus / n, "run_h": hours / n, "median_h": runs[len(runs)/2]} {
-		rows = append(rows, study.Row{Table: "jobs", Labels: map[string]string{"workload": w.Name}, Metric: metric, Value: v})
+	row := func(metric string, v float64) study.Row {
+		return study.Row{Table: "jobs", Labels: map[string]string{"workload": w.Name}, Metric: metric, Value: v}
 	}
-	slices.SortFunc(rows, func(a, b study.Row) int { return slices.Compare([]byte(a.Metric), []byte(b.Metric)) })
-	return rows
+	return []study.Row{row("gpus", gpus/n), row("jobs", n), row("median_h", runs[len(runs)/2]), row("run_h", hours/n)}
 }
 
 // bestOf returns the rows of the best base as rows beside base of.
 func bestOf(rows []study.Row, of base) (all []study.Row) {
 	for _, r := range rows {
 		if r.Table == "bases" && r.Labels["policy"] == best {
-			labels := map[string]string{"base": of.name}
-			for k, v := range r.Labels {
-				labels[k] = v
-			}
+			labels := maps.Clone(r.Labels)
+			labels["base"] = of.name
 			all = append(all, study.Row{Table: "play", Labels: labels, Metric: r.Metric, Value: r.Value})
 		}
 	}
