@@ -62,78 +62,100 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	}
 	var all []study.Cell
 	for i := range worlds {
-		w := &worlds[i]
-		shown := *w
-		digest := ""
-		if w.File != "" {
-			if digest, err = workload.HashFile(context.Background(), nil, w.File); err != nil {
-				return nil, err
-			}
-			shown.File = filepath.Base(w.File)
-		}
-		place, err := configs.Encode(&s.Agent.Env) // in which everybody plays
+		more, err := s.cellsOf(&worlds[i])
 		if err != nil {
 			return nil, err
 		}
-		input := map[string]any{"method": method, "workload": shown, "digest": digest}
-		with := func(key string, v any) map[string]any {
-			more := maps.Clone(input)
-			more[key], more["env"] = v, string(place)
-			return more
+		all = append(all, more...)
+	}
+	return all, nil
+}
+
+// cellsOf returns the units of work of a workload.
+func (s *settings) cellsOf(w *world) ([]study.Cell, error) {
+	input := map[string]any{"method": method, "digest": ""}
+	shown := *w
+	if w.File != "" {
+		digest, err := workload.HashFile(context.Background(), nil, w.File)
+		if err != nil {
+			return nil, err
 		}
-		source := "jobs/" + w.Name
-		all = append(all, study.Cell{Key: source, Input: input, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-			jobs, err := w.write(ctx, filepath.Join(b.Work(), traceFile))
-			if err != nil {
-				return nil, err
-			}
-			return describe(w, jobs), nil
-		}})
-		for _, rung := range rungs {
-			chosen := fmt.Sprintf("bases/%s/%s", w.Name, rung)
-			all = append(all, study.Cell{Key: chosen, Input: with("bases", baseNames()), After: []string{source}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+		input["digest"], shown.File = digest, filepath.Base(w.File)
+	}
+	input["workload"] = shown
+	place, err := configs.Encode(&s.Agent.Env) // in which everybody plays
+	if err != nil {
+		return nil, err
+	}
+	with := func(key string, v any) map[string]any {
+		more := maps.Clone(input)
+		more[key], more["env"] = v, string(place)
+		return more
+	}
+	source := "jobs/" + w.Name
+	all := []study.Cell{{Key: source, Input: input, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+		jobs, err := w.write(ctx, filepath.Join(b.Work(), traceFile))
+		if err != nil {
+			return nil, err
+		}
+		return describe(w, jobs), nil
+	}}}
+	for _, rung := range rungs {
+		chosen := fmt.Sprintf("bases/%s/%s", w.Name, rung)
+		all = append(all, study.Cell{
+			Key: chosen, Input: with("bases", baseNames()), After: []string{source},
+			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 				return s.playBases(ctx, b, w, rung, filepath.Join(b.WorkOf(source), traceFile))
-			}})
-			for _, name := range s.Agents {
-				of := baseOf(name)
-				var trained []string
-				for seed := 1; seed <= s.Seeds; seed++ {
-					key := fmt.Sprintf("train/%s/%s/%s/%d", w.Name, rung, name, seed)
-					if !of.asks && rung != rungs[0] { // it is the same agent on every rung
-						trained = append(trained, fmt.Sprintf("train/%s/%s/%s/%d", w.Name, rungs[0], name, seed))
-						continue
-					}
-					cfg, err := s.config(w, rung, of, seed, traceFile)
-					if err != nil {
-						return nil, err
-					}
-					text, err := configs.Encode(&cfg)
-					if err != nil {
-						return nil, err
-					}
-					trained = append(trained, key)
-					all = append(all, study.Cell{Key: key, Input: with("config", string(text)), After: []string{source}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-						cfg := cfg
-						cfg.Trace.File = filepath.Join(b.WorkOf(source), traceFile)
-						_, err := run.TrainCell(ctx, b, cfg, nil)
-						return nil, err
-					}})
+			},
+		})
+		for _, name := range s.Agents {
+			of := baseOf(name)
+			var trained []string
+			for seed := 1; seed <= s.Seeds; seed++ {
+				if !of.asks && rung != rungs[0] { // it is the same agent on every rung
+					trained = append(trained, trainKey(w, rungs[0], of, seed))
+					continue
 				}
-				all = append(all, study.Cell{
-					Key: fmt.Sprintf("play/%s/%s/%s", w.Name, rung, name), Input: with("policies", handmade), After: append([]string{source, chosen}, trained...),
-					Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-						var runs []string
-						for _, key := range trained {
-							runs = append(runs, filepath.Join(b.WorkOf(key), "run"))
-						}
-						rows, err := s.playAll(ctx, b, w, rung, of, filepath.Join(b.WorkOf(source), traceFile), runs)
-						return append(rows, bestOf(b.Rows(chosen), of)...), err
-					},
-				})
+				cfg, err := s.config(w, rung, of, seed, traceFile)
+				if err != nil {
+					return nil, err
+				}
+				text, err := configs.Encode(&cfg)
+				if err != nil {
+					return nil, err
+				}
+				key := trainKey(w, rung, of, seed)
+				trained = append(trained, key)
+				all = append(all, trainCell(key, with("config", string(text)), source, cfg))
 			}
+			all = append(all, study.Cell{
+				Key: fmt.Sprintf("play/%s/%s/%s", w.Name, rung, name), Input: with("policies", handmade), After: append([]string{source, chosen}, trained...),
+				Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+					var runs []string
+					for _, key := range trained {
+						runs = append(runs, filepath.Join(b.WorkOf(key), "run"))
+					}
+					rows, err := s.playAll(ctx, b, w, rung, of, filepath.Join(b.WorkOf(source), traceFile), runs)
+					return append(rows, bestOf(b.Rows(chosen), of)...), err
+				},
+			})
 		}
 	}
 	return all, nil
+}
+
+func trainKey(w *world, rung string, of base, seed int) string {
+	return fmt.Sprintf("train/%s/%s/%s/%d", w.Name, rung, of.name, seed)
+}
+
+// trainCell returns the cell that trains an agent by cfg on the jobs that the cell source has written.
+func trainCell(key string, input any, source string, cfg config.Config) study.Cell {
+	return study.Cell{Key: key, Input: input, After: []string{source}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+		cfg := cfg
+		cfg.Trace.File = filepath.Join(b.WorkOf(source), traceFile)
+		_, err := run.TrainCell(ctx, b, cfg, nil)
+		return nil, err
+	}}
 }
 
 // describe returns what the jobs of w are like. There is at least one.

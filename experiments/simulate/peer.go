@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"clustergym/env/cluster"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/workload"
+	"clustergym/traces/csv"
 )
 
 // peerMachine is the machine of a peer in a run.
@@ -180,6 +182,25 @@ func (r *peerRun) add(l *peerLog, run Result) {
 	run.Cluster = Cluster{Name: r.spec.Name, Nodes: r.nodes, GPUs: r.gpus}
 	run.Events, run.WallS = l.n, l.wallS
 	r.report.Runs = append(r.report.Runs, run)
+}
+
+// appendPeerJob appends the columns of the table of jobs that say what a job is. who is its user and virtual cluster, and arrival is
+// in seconds.
+func appendPeerJob(b []byte, name string, who [2]string, gpus int, arrival float64) []byte {
+	b = append(csv.AppendText(b, name), ',')
+	b = append(csv.AppendText(b, who[0]), ',')
+	b = csv.AppendText(b, who[1])
+	return appendFloats(appendInts(b, gpus), arrival)
+}
+
+// appendRefused appends the other columns of a job that was left out, whose work is in seconds. columns are the machine's own.
+func (t *jobTable) appendRefused(b []byte, work float64, columns string) []byte {
+	b = appendFloats(append(b, ",,"...), work)
+	b = t.appendPolicy(append(b, ",,,,0,0,"+stateRefused...))
+	for range 1 + strings.Count(columns, ",") {
+		b = append(b, ',')
+	}
+	return append(b, '\n')
 }
 
 // appendFloats appends numbers with all their digits, each behind a comma.

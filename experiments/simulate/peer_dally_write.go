@@ -2,10 +2,8 @@ package simulate
 
 import (
 	"strconv"
-	"strings"
 
 	"clustergym/env/peer/dally"
-	"clustergym/traces/csv"
 )
 
 // dallyLog is the log of a run that also counts preemptions and migrations. The event second-gang is a grant to a running job.
@@ -45,9 +43,8 @@ func (r *dallyRun) writeJobs(policy string, found *dally.Report, log *dallyLog) 
 		b = b[:0]
 		for ; len(refused) > 0 && refused[0].before == i; refused = refused[1:] {
 			j := &refused[0].job
-			b = append(appendPeerJob(b, j, refused[0].who), ",,"...)
-			b = append(appendFloats(b, peerDuration(j)), ",,,,0,0,"+stateRefused...)
-			b = append(t.appendPolicy(b), strings.Repeat(",", 1+strings.Count(dallyColumns, ","))+"\n"...)
+			b = appendPeerJob(b, j.Name, refused[0].who, j.GPUs, j.Arrival)
+			b = t.appendRefused(b, peerDuration(j), dallyColumns)
 		}
 		if i < len(r.jobs) {
 			j, f := &r.jobs[i], &found.Jobs[i]
@@ -56,7 +53,7 @@ func (r *dallyRun) writeJobs(policy string, found *dally.Report, log *dallyLog) 
 			if r.who != nil {
 				who = r.who[i]
 			}
-			b = appendFloats(appendPeerJob(b, j, who), f.First, f.End, peerDuration(j), jct-f.GPUTime, jct)
+			b = appendFloats(appendPeerJob(b, j.Name, who, j.GPUs, j.Arrival), f.First, f.End, peerDuration(j), jct-f.GPUTime, jct)
 			if b = append(b, ','); f.CompTime > 0 { // the machine's work, in whole blocks
 				b = strconv.AppendFloat(b, jct/f.CompTime, 'f', -1, 64)
 			}
@@ -73,10 +70,3 @@ func (r *dallyRun) writeJobs(policy string, found *dally.Report, log *dallyLog) 
 
 // peerDuration is the run time of a job on its GPUs, in seconds, if communication took no time.
 func peerDuration(j *dally.Job) float64 { return j.Iterations * j.Time / float64(j.GPUs) }
-
-func appendPeerJob(b []byte, j *dally.Job, who [2]string) []byte {
-	b = append(csv.AppendText(b, j.Name), ',')
-	b = append(csv.AppendText(b, who[0]), ',')
-	b = csv.AppendText(b, who[1])
-	return appendFloats(appendInts(b, j.GPUs), j.Arrival)
-}

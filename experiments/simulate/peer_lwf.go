@@ -16,7 +16,6 @@ import (
 	"clustergym/env/peer/lwf"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
-	"clustergym/traces/csv"
 )
 
 // LWF holds what the machine of LWF's authors reports in addition to the metrics, in its own terms.
@@ -232,15 +231,10 @@ func (r *lwfRun) writeJobs(policy string, found *lwf.Report) error {
 	var b []byte
 	for i := range r.all {
 		j := &r.all[i]
-		b = append(csv.AppendText(b[:0], j.Name), ',')
-		b = append(csv.AppendText(b, r.who[i][0]), ',')
-		b = csv.AppendText(b, r.who[i][1])
-		arrival, work := float64(j.Arrival)/1000, float64(j.Iterations*(j.Forward+j.Backward))/1000
-		b = appendFloats(appendInts(b, j.Workers), arrival)
+		b = appendPeerJob(b[:0], j.Name, r.who[i], j.Workers, float64(j.Arrival)/1000)
+		work := float64(j.Iterations*(j.Forward+j.Backward)) / 1000
 		if r.at[i] < 0 {
-			b = appendFloats(append(b, ",,"...), work)
-			b = append(b, ",,,,0,0,"+stateRefused...)
-			b = append(t.appendPolicy(b), strings.Repeat(",", 1+strings.Count(lwfColumns, ","))+"\n"...)
+			b = t.appendRefused(b, work, lwfColumns)
 		} else {
 			f := &found.Jobs[r.at[i]]
 			jct := float64(f.Finish-j.Arrival) / 1000
