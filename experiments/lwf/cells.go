@@ -16,6 +16,17 @@ const (
 	theirs    = "authors'"
 )
 
+// playCell returns the cell of playAll on the jobs that load returns.
+func playCell(key, kind, draw string, input any, load func() ([]peer.Job, error)) study.Cell {
+	return study.Cell{Key: key, Input: []any{method, input}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+		jobs, err := load()
+		if err != nil {
+			return nil, err
+		}
+		return playAll(ctx, b, jobs, kind, draw)
+	}}
+}
+
 // cells returns the study's units of work.
 func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	files, err := findRecorded(p.Data)
@@ -23,21 +34,13 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 		return nil, err
 	}
 	var all []study.Cell
-	play := func(key, kind, draw string, input any, load func() ([]peer.Job, error)) {
-		all = append(all, study.Cell{Key: key, Input: []any{method, input}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-			jobs, err := load()
-			if err != nil {
-				return nil, err
-			}
-			return playAll(ctx, b, jobs, kind, draw)
-		}})
-	}
 	for d := range s.Draws {
-		play(fmt.Sprintf("play/generated/%d", d), generated, fmt.Sprint(d), d, func() ([]peer.Job, error) { return peer.Generate(peer.Program, uint64(d)), nil })
+		load := func() ([]peer.Job, error) { return peer.Generate(peer.Program, uint64(d)), nil }
+		all = append(all, playCell(fmt.Sprintf("play/generated/%d", d), generated, fmt.Sprint(d), d, load))
 	}
 	for _, o := range files {
 		if o.like160 {
-			play("play/"+o.name, theirs, o.name, o.sha, o.load)
+			all = append(all, playCell("play/"+o.name, theirs, o.name, o.sha, o.load))
 		}
 	}
 	for _, span := range s.Spans {
@@ -81,7 +84,7 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	return append(all, study.Cell{Key: "speed", Input: []any{method}, Alone: true, Run: measure}), nil
 }
 
-// row is one number of a table.
+// row returns one number of a table. labels are names and values in turn.
 func row(table, metric string, v float64, labels ...string) study.Row {
 	m := map[string]string{}
 	for i := 0; i < len(labels); i += 2 {
@@ -104,6 +107,7 @@ func playAll(ctx context.Context, b *study.Bench, jobs []peer.Job, kind, draw st
 			all = append(all, combination{own, placement, rule})
 		}
 	}
+	cluster := peer.DefaultConfig()
 	var rows []study.Row
 	p := player{}
 	for i, c := range all {
@@ -113,7 +117,7 @@ func playAll(ctx context.Context, b *study.Bench, jobs []peer.Job, kind, draw st
 		}
 		labels := []string{"jobs", kind, "GPUs", c.gpus, "placement", c.placement, "rule", c.rule, "draw", draw}
 		rows = append(rows, row("plays", "jct_s", r.MeanJCT(jobs)/1000, labels...),
-			row("plays", "busy", float64(r.Busy)/float64(r.Steps)/float64(16*4), labels...),
+			row("plays", "busy", float64(r.Busy)/float64(r.Steps)/float64(cluster.Nodes*cluster.GPUs), labels...),
 			row("plays", "makespan_s", float64(r.Steps-1)/1000, labels...),
 			row("plays", "moved", r.Moved/sentBy(jobs, r), labels...))
 		b.Progress(int64(i+1), int64(len(all)))
@@ -192,9 +196,9 @@ func measure(ctx context.Context, _ *study.Bench) ([]study.Row, error) {
 			steps += r.Steps
 		}
 		took := time.Since(begin).Seconds()
-		for metric, n := range map[string]float64{"timing_jobs": float64(runs * len(jobs)), "timing_iterations": float64(runs) * float64(iterations), "timing_steps": float64(steps)} {
-			rows = append(rows, row("speed", metric, n/took, "rule", rule))
-		}
+		rows = append(rows, row("speed", "timing_jobs", float64(runs*len(jobs))/took, "rule", rule),
+			row("speed", "timing_iterations", float64(runs)*float64(iterations)/took, "rule", rule),
+			row("speed", "timing_steps", float64(steps)/took, "rule", rule))
 	}
 	return rows, nil
 }

@@ -1,6 +1,7 @@
 package lwf
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -11,6 +12,7 @@ import (
 	"clustergym/env/metrics"
 	peer "clustergym/env/peer/lwf"
 	"clustergym/env/sim"
+	"clustergym/experiments/statistic"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
@@ -33,15 +35,15 @@ func beside() []machine {
 	return []machine{{unlimited, own}, {srsf2, own}, {srsf1, own}, {ada, own}, {srsf1, shared}, {ada, shared}}
 }
 
-// fluidPlaces are the placements of that table, by their names here. With own GPUs the loads of all free GPUs are 0, so the
-// least loaded ones are the first, as the authors' first fit takes them. env/sim's own first fit looks for a node that holds
-// the whole job.
+// fluidPlaces are the names in env/sim of that table's placements. First fit is list scheduling there: with own GPUs the loads of all
+// free GPUs are 0, so the least loaded ones are the first, as the authors' first fit takes them. env/sim's own first fit looks for a
+// node that holds the whole job.
 var fluidPlaces = map[string]string{lwf1: "lwf-1", "LWF-4": "lwf-4", firstFit: "lwf-32"}
 
-// placesOfFluid returns their names.
+// placesOfFluid returns that table's placements.
 func placesOfFluid() []string { return []string{lwf1, "LWF-4", firstFit} }
 
-// playFluid plays a workload here and on the authors' machine.
+// playFluid plays a workload in env/sim and on the authors' machine.
 func playFluid(ctx context.Context, scale peer.Scale, span string, draw int) ([]study.Row, error) {
 	jobs := peer.Generate(scale, uint64(draw))
 	var rows []study.Row
@@ -64,33 +66,25 @@ func playFluid(ctx context.Context, scale peer.Scale, span string, draw int) ([]
 			for i := range jobs {
 				there[i] = float64(r.Jobs[i].Finish-jobs[i].Arrival) / 1000
 			}
-			rows = append(rows, row("fluid", "jct_s", mean(there), labels(m.String())...), row("fluid", "apart", apart(here, there), labels(m.String())...))
+			rows = append(rows, row("fluid", "jct_s", statistic.Mean(there), labels(m.String())...), row("fluid", "apart", apart(here, there), labels(m.String())...))
 			if first == nil {
 				first = there
 				continue
 			}
 			rows = append(rows, row("fluid", "from_first", apart(there, first), labels(m.String())...))
 		}
-		rows = append(rows, row("fluid", "jct_s", mean(here), labels(fluid)...), row("fluid", "from_first", apart(here, first), labels(fluid)...))
+		rows = append(rows, row("fluid", "jct_s", statistic.Mean(here), labels(fluid)...), row("fluid", "from_first", apart(here, first), labels(fluid)...))
 	}
 	return rows, nil
 }
 
-// apart returns the mean difference of a from b, job by job and without its sign, as a share of b.
+// apart returns the mean difference of a from b, job by job and without its sign, as a share of b. No b is 0.
 func apart(a, b []float64) float64 {
 	sum := 0.0
 	for i := range a {
 		sum += math.Abs(a[i]-b[i]) / b[i]
 	}
 	return sum / float64(len(a))
-}
-
-func mean(list []float64) float64 {
-	sum := 0.0
-	for _, v := range list {
-		sum += v
-	}
-	return sum / float64(len(list))
 }
 
 // playHere returns the completion times in seconds of jobs in env/sim: each GPU has one job at a time, the waiting job of
@@ -132,12 +126,12 @@ func playHere(ctx context.Context, jobs []peer.Job, placement string) ([]float64
 }
 
 // simulated converts jobs, in order of arrival; at has their indices. The work of a job that a node can hold is its compute time.
-// That of a larger one includes its transfers over links that nobody else uses.
+// That of a larger one includes its transfers over links that nobody else uses. net.B is the time that a MB takes there.
 func simulated(jobs []peer.Job, net sim.Contention) (all []traces.Job, at []int) {
 	for i := range jobs {
 		at = append(at, i)
 	}
-	slices.SortStableFunc(at, func(a, b int) int { return int(jobs[a].Arrival - jobs[b].Arrival) })
+	slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(jobs[a].Arrival, jobs[b].Arrival) })
 	for _, i := range at {
 		j := &jobs[i]
 		compute := time.Duration(j.Forward+j.Backward) * time.Millisecond

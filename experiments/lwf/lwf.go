@@ -25,7 +25,7 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		Title:    "LWF-κ, AdaDUAL, Ada-SRSF: where to place, and when to send beside another",
 		Cite:     "Wang, Shi, Wang, Chu: Communication contention aware scheduling of multiple deep learning training jobs, arXiv 2002.10105 (2020)",
 		RunTimes: "exact, as in the paper: numbers of iterations and times of tasks are known",
-		Takes:    "quick half a minute, full ten minutes, on two cores",
+		Takes:    "quick half a minute to a minute, full ten minutes, on two cores",
 		Expected: expected,
 	}, planned, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})
 }

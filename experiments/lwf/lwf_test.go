@@ -184,6 +184,15 @@ func TestTheFolderOfData(t *testing.T) {
 			t.Errorf("%q: %s, want %s", c.results, got, c.want)
 		}
 	}
+	write("f20_queue.csv", header+"a,5,2,m,3,10,4,6,100\nc,5,1,m,3,10,4,6,100\n")
+	write(name, results+"ssf-random-srsf-1-true,pure,a,5,5,35,30,1,0.0 0.1\n")
+	found, err := findRecorded(data)
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
+	}
+	if _, err := found[0].compare(t.Context()); !errors.As(err, &input) || !strings.Contains(err.Error(), `the run ssf-random-srsf-1-true pure has no job "c"`) {
+		t.Errorf("a run without one of its jobs: %v", err)
+	}
 	if err := os.Remove(filepath.Join(dir, name)); err != nil {
 		t.Fatal(err)
 	}
@@ -213,9 +222,9 @@ func TestEveryRecordedJobIsEqual(t *testing.T) {
 }
 
 func TestBadSettingsAreNamed(t *testing.T) {
-	s := settings{Draws: 0, SpanDraws: 1, FluidDraws: 1, Spans: []int64{0}}
+	s := settings{Draws: 0, SpanDraws: 1, FluidDraws: 1, Spans: []int64{0, 12, 12}, PaperDraws: -1, FluidPaperDraws: 100001}
 	err := s.Validate()
-	for _, want := range []string{"draws: got 0", "spans: got 0", "fluid_spans: got []"} {
+	for _, want := range []string{"draws: got 0", "spans: got 0", "spans: got 12", "fluid_spans: got []", "paper_draws: got -1", "fluid_paper_draws: got 100001"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}

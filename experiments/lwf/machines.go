@@ -65,10 +65,10 @@ func memory(gpus string) int64 {
 	return peer.DefaultConfig().Memory
 }
 
-// player plays workloads on the authors' cluster. Machines are kept, since a play that makes one takes longer.
+// player plays workloads on the authors' cluster. It keeps its machines, since a play on a new one takes longer.
 type player map[string]*peer.Machine
 
-// play returns what a placement and a rule make of jobs.
+// play returns what a placement and a rule make of jobs. seed is that of the placement random.
 func (p player) play(ctx context.Context, jobs []peer.Job, gpus, placement, rule string, seed uint64) (*peer.Report, error) {
 	key := fmt.Sprint(gpus, "/", placement, "/", rule, "/", seed)
 	m, ok := p[key]

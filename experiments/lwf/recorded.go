@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -96,13 +97,7 @@ func (o *recorded) read() (runs map[[2]string][][]string, order [][2]string, err
 	}
 	at := make([]int, len(columns))
 	for k, c := range columns {
-		at[k] = -1
-		for i, h := range header {
-			if h == c {
-				at[k] = i
-			}
-		}
-		if at[k] < 0 {
+		if at[k] = slices.Index(header, c); at[k] < 0 {
 			return nil, nil, fmt.Errorf("no column %s", c)
 		}
 	}
@@ -163,6 +158,9 @@ func (o *recorded) compare(ctx context.Context) ([]study.Row, error) {
 				return nil, workload.Mistake("%s: job %s: got GPUs %q, want %d as NODE.GPU", o.results, row[2], row[6], jobs[i].Workers)
 			}
 		}
+		if i := slices.IndexFunc(given, func(gpus []int32) bool { return gpus == nil }); i >= 0 {
+			return nil, workload.Mistake("%s: the run %s %s has no job %q, which is in %s", o.results, key[0], key[1], jobs[i].Name, o.jobs)
+		}
 		m.Give(func(job int) []int32 { return given[job] })
 		r, err := m.Run(ctx, jobs, nil)
 		if err != nil {
@@ -173,10 +171,7 @@ func (o *recorded) compare(ctx context.Context) ([]study.Row, error) {
 			got := r.Jobs[i]
 			all++
 			same := fmt.Sprint(got.Placed) == row[3] && fmt.Sprint(got.First) == row[4] && fmt.Sprint(got.Finish) == row[5]
-			for k, g := range got.GPUs {
-				same = same && g == given[i][k]
-			}
-			if same {
+			if same && slices.Equal(got.GPUs, given[i]) {
 				equal++
 			}
 		}

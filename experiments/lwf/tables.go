@@ -2,6 +2,7 @@ package lwf
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"clustergym/experiments/study"
@@ -10,8 +11,10 @@ import (
 // times formats a difference in percent as a ratio.
 func times(v float64) string { return fmt.Sprintf("%.2f×", 1+v/100) }
 
-// signed formats a difference in percent, and percent a share of one, both without the unit, which the title has.
-func signed(v float64) string  { return fmt.Sprintf("%+.1f", v) }
+// signed formats a difference in percent without the unit, which the title has.
+func signed(v float64) string { return fmt.Sprintf("%+.1f", v) }
+
+// percent formats a share as percent, likewise.
 func percent(v float64) string { return fmt.Sprintf("%.0f", 100*v) }
 
 // versus returns the title of a difference in percent.
@@ -27,12 +30,8 @@ func spans(list []int64) (all []string) {
 
 // tables returns the tables of the report.
 func (s *settings) tables(p study.Plan) []study.Table {
-	var machines []string
-	for _, m := range beside() {
-		machines = append(machines, m.String())
-	}
 	order := map[string][]string{
-		"jobs": {generated, theirs}, "GPUs": {shared, own}, "rule": sharing(), "machine": append(machines, fluid),
+		"jobs": {generated, theirs}, "GPUs": {shared, own}, "rule": sharing(),
 		"placement": append(kappas(), firstFit, random), "span": spans(s.Spans),
 	}
 	against := func(rule string) study.Column {
@@ -48,7 +47,7 @@ func (s *settings) tables(p study.Plan) []study.Table {
 		return paperOf("−20.1")(l)
 	}
 	against2.Paper = paperOf("−36.7")
-	placement, kappa := againstLWF1, againstLWF1
+	placement := againstLWF1
 	placement.Paper = func(l map[string]string) string {
 		if l["placement"] == firstFit && (l["rule"] == ada || l["rule"] == adaOrig) {
 			return "1.59×"
@@ -78,7 +77,8 @@ func (s *settings) tables(p study.Plan) []study.Table {
 			Name: "questions", Title: "What the published question does (placed by LWF-1)", From: "plays", Where: map[string]string{"placement": lwf1, "GPUs": shared},
 			By: []string{"jobs", "rule"}, Order: order, Keep: few(ada, adaOrig),
 			Columns: []study.Column{
-				{Title: "sent by questions, %", Metric: "moved", Format: percent}, {Title: "GPUs busy, %", Metric: "busy", Format: percent}, {Title: "makespan (s)", Metric: "makespan_s"},
+				{Title: "sent by questions, %", Metric: "moved", Format: percent}, {Title: "GPUs busy, %", Metric: "busy", Format: percent},
+				{Title: "makespan (s)", Metric: "makespan_s"},
 			},
 			Notes: []string{"sent by questions: of all MB that jobs send, the share that no time was spent on."},
 		},
@@ -95,30 +95,11 @@ func (s *settings) tables(p study.Plan) []study.Table {
 			Keep: func(l map[string]string) bool {
 				return slices.Contains(kappas(), l["placement"]) && few(srsf1, ada, adaOrig)(l)
 			},
-			Columns: []study.Column{jct, kappa}, Notes: []string{"list scheduling is LWF-32: 32 is the largest job."},
+			Columns: []study.Column{jct, againstLWF1}, Notes: []string{"list scheduling is LWF-32: 32 is the largest job."},
 		},
 		{
 			Name: "spans", Title: "The same jobs arriving within so many seconds (generated, LWF-1, shared GPUs)", By: []string{"span", "rule"}, Order: order,
 			Columns: []study.Column{jct, against(srsf1), against(srsf2)},
-		},
-		{
-			Name: "fluid", Title: "The authors' machine, which follows transfers, beside env/sim, where jobs on several nodes share links all the time",
-			By: []string{"span", "placement", "machine"}, Order: map[string][]string{"span": append(spans(s.FluidSpans), paperSpan), "placement": placesOfFluid(), "machine": order["machine"]},
-			Columns: []study.Column{
-				jct,
-				{Title: "env/sim vs it, %", Metric: "jct_s", Stat: study.Percent, Versus: map[string]string{"machine": fluid}, Turned: true, Format: signed},
-				{Title: "each job, %", Metric: "apart", Format: percent}, {Title: "control, %", Metric: "from_first", Format: percent},
-			},
-			Notes: []string{
-				"each job: the mean over jobs of the difference between the completion times in env/sim and on the line's machine, without its sign. control: the same between the line and \"no limit, own\": how far apart rules of one machine are.",
-				"own: each GPU has one job at a time. shared: jobs take turns. no limit: every ready transfer begins.",
-			},
-		},
-		{
-			Name: "fluid-placements", Title: "Placements on both machines", From: "fluid", By: []string{"span", "machine", "placement"},
-			Order:   map[string][]string{"span": append(spans(s.FluidSpans), paperSpan), "placement": placesOfFluid(), "machine": order["machine"]},
-			Keep:    func(l map[string]string) bool { return l["placement"] != lwf1 && l["machine"] != beside()[1].String() },
-			Columns: []study.Column{againstLWF1},
 		},
 		{
 			Name: "speed", Title: "Speed of the rebuilt machine (160 jobs, LWF-1)", By: []string{"rule"}, Order: order,
@@ -130,13 +111,48 @@ func (s *settings) tables(p study.Plan) []study.Table {
 			Notes: []string{"paper: the authors' program as measured, from the least of wall time to the most of processor time."},
 		},
 	}
+	// The table of speed stays behind them.
+	all = slices.Insert(all, len(all)-1, s.fluidTables(jct, againstLWF1)...)
 	if p.Data != "" {
 		all = append(all, study.Table{
 			Name: "equal", Title: "Recorded jobs of the authors' program: equal in placement, first task, finish and GPUs", By: []string{"set"},
-			Columns: []study.Column{{Title: "runs", Metric: "runs", Bare: true}, {Title: "jobs", Metric: "jobs", Bare: true}, {Title: "equal", Metric: "equal", Bare: true}, {Title: "differ", Metric: "differ", Bare: true}},
+			Columns: []study.Column{
+				{Title: "runs", Metric: "runs", Bare: true}, {Title: "jobs", Metric: "jobs", Bare: true},
+				{Title: "equal", Metric: "equal", Bare: true}, {Title: "differ", Metric: "differ", Bare: true},
+			},
 		})
 	}
 	return all
+}
+
+// fluidTables returns the tables of the authors' machine beside env/sim.
+func (s *settings) fluidTables(jct, againstLWF1 study.Column) []study.Table {
+	var machines []string
+	for _, m := range beside() {
+		machines = append(machines, m.String())
+	}
+	order := map[string][]string{"span": append(spans(s.FluidSpans), paperSpan), "placement": placesOfFluid(), "machine": append(machines, fluid)}
+	return []study.Table{
+		{
+			Name: "fluid", Title: "The authors' machine, which follows transfers, beside env/sim, where jobs on several nodes share links all the time",
+			By: []string{"span", "placement", "machine"}, Order: order,
+			Columns: []study.Column{
+				jct,
+				{Title: "env/sim vs it, %", Metric: "jct_s", Stat: study.Percent, Versus: map[string]string{"machine": fluid}, Turned: true, Format: signed},
+				{Title: "each job, %", Metric: "apart", Format: percent}, {Title: "control, %", Metric: "from_first", Format: percent},
+			},
+			Notes: []string{
+				"each job: the mean over jobs of the difference between the completion times in env/sim and on the line's machine, without its sign. " +
+					"control: the same between the line and \"no limit, own\": how far apart rules of one machine are.",
+				"own: each GPU has one job at a time. shared: jobs take turns. no limit: every ready transfer begins.",
+			},
+		},
+		{
+			Name: "fluid-placements", Title: "Placements on both machines", From: "fluid", By: []string{"span", "machine", "placement"}, Order: order,
+			Keep:    func(l map[string]string) bool { return l["placement"] != lwf1 && l["machine"] != beside()[1].String() },
+			Columns: []study.Column{againstLWF1},
+		},
+	}
 }
 
 // byLWF1 returns the paper's figure of the table of rules for lines of LWF-1.
@@ -166,37 +182,31 @@ func (s *settings) claims(p study.Plan) []study.Claim {
 		kinds = append(kinds, theirs)
 	}
 	var all []study.Claim
+	add := func(what, paper, table string, line map[string]string, column string) {
+		all = append(all, study.Claim{What: what, Paper: paper, Table: table, Line: line, Column: column})
+	}
+	for _, rule := range []string{ada, adaOrig} {
+		line := map[string]string{"placement": lwf1, "rule": rule}
+		add("mean JCT of "+rule+" vs SRSF(1), %, the paper's scale", "−20.1", "paper", line, versus(srsf1))
+		add("mean JCT of "+rule+" vs SRSF(2), %, the paper's scale", "−36.7", "paper", line, versus(srsf2))
+		add("mean JCT of first fit / LWF-1, both "+rule+", the paper's scale", "1.59×", "paper-placements", map[string]string{"placement": firstFit, "rule": rule}, "/ LWF-1")
+	}
 	for _, kind := range kinds {
 		of := ""
-		for _, rule := range []string{ada, adaOrig} {
-			if kind == theirs {
-				break
-			}
-			line := map[string]string{"placement": lwf1, "rule": rule}
-			all = append(all,
-				study.Claim{What: "mean JCT of " + rule + " vs SRSF(1), %, the paper's scale", Paper: "−20.1", Table: "paper", Line: line, Column: versus(srsf1)},
-				study.Claim{What: "mean JCT of " + rule + " vs SRSF(2), %, the paper's scale", Paper: "−36.7", Table: "paper", Line: line, Column: versus(srsf2)},
-				study.Claim{
-					What: "mean JCT of first fit / LWF-1, both " + rule + ", the paper's scale", Paper: "1.59×", Table: "paper-placements",
-					Line: map[string]string{"placement": firstFit, "rule": rule}, Column: "/ LWF-1",
-				})
-		}
 		if kind == theirs {
 			of = " (authors' jobs)"
 		}
-		all = append(all, study.Claim{
-			What: "mean JCT of SRSF(2) vs SRSF(1), %" + of, Paper: "+26.2", Table: "rules",
-			Line: map[string]string{"jobs": kind, "GPUs": shared, "rule": srsf2}, Column: versus(srsf1),
-		})
+		on := func(more map[string]string) map[string]string {
+			line := map[string]string{"jobs": kind, "GPUs": shared}
+			maps.Copy(line, more)
+			return line
+		}
+		add("mean JCT of SRSF(2) vs SRSF(1), %"+of, "+26.2", "rules", on(map[string]string{"rule": srsf2}), versus(srsf1))
 		for _, rule := range []string{ada, adaOrig} {
-			line := map[string]string{"jobs": kind, "GPUs": shared, "rule": rule}
-			all = append(all,
-				study.Claim{What: "mean JCT of " + rule + " vs SRSF(1), %" + of, Paper: "−20.1", Table: "rules", Line: line, Column: versus(srsf1)},
-				study.Claim{What: "mean JCT of " + rule + " vs SRSF(2), %" + of, Paper: "−36.7", Table: "rules", Line: line, Column: versus(srsf2)},
-				study.Claim{
-					What: "mean JCT of first fit / LWF-1, both " + rule + of, Paper: "1.59×", Table: "placements",
-					Line: map[string]string{"jobs": kind, "GPUs": shared, "rule": rule, "placement": firstFit}, Column: "/ LWF-1",
-				})
+			line := on(map[string]string{"rule": rule})
+			add("mean JCT of "+rule+" vs SRSF(1), %"+of, "−20.1", "rules", line, versus(srsf1))
+			add("mean JCT of "+rule+" vs SRSF(2), %"+of, "−36.7", "rules", line, versus(srsf2))
+			add("mean JCT of first fit / LWF-1, both "+rule+of, "1.59×", "placements", on(map[string]string{"rule": rule, "placement": firstFit}), "/ LWF-1")
 		}
 	}
 	return all
@@ -205,10 +215,12 @@ func (s *settings) claims(p study.Plan) []study.Claim {
 // notes returns sentences on how to read the tables.
 func (s *settings) notes(p study.Plan) []string {
 	all := []string{
-		"Ada-SRSF: the question how much of a transfer is left only reads. published: it also moves the transfer, as in the authors' program. asks all: every transfer on the job's nodes is asked, not that of one node.",
+		"Ada-SRSF: the question how much of a transfer is left only reads. published: it also moves the transfer, as in the authors' program. " +
+			"asks all: the question goes to the transfers on all nodes of the job, not to that on one node.",
 		"jobs: of our generator, or of the authors'. The paper's +26.2 % of SRSF(2) follows from its other two.",
 		"SRSF(n): at most n transfers on a link. A draw is a workload of 160 jobs, twice Philly's sizes as the authors condensed them.",
-		"Arrivals and iterations are a hundredth of the paper's, as in its authors' program, except in the table paper and in lines of 1200 s: ratios can be compared, and seconds cannot.",
+		"Arrivals and iterations are a hundredth of the paper's, as in its authors' program, except in the tables of the paper's scale and in lines of 1200 s: " +
+			"ratios can be compared, and seconds cannot.",
 	}
 	if p.Data == "" {
 		all = append(all, "Left out: the workloads of the authors' generator and the comparison with recorded runs, as there is no --data.")
@@ -220,7 +232,8 @@ func (s *settings) notes(p study.Plan) []string {
 func (s *settings) figures(study.Plan) []study.Figure {
 	return []study.Figure{
 		{
-			Name: "rules", Title: "Ada-SRSF against never sending beside another: as published, and with a question that only reads", X: "mean JCT vs SRSF(1), % (LWF-1)", Kind: study.Bars, Zero: true, Ours: []string{ada}, Sorted: true,
+			Name: "rules", Title: "Ada-SRSF against never sending beside another: as published, and with a question that only reads",
+			X: "mean JCT vs SRSF(1), % (LWF-1)", Kind: study.Bars, Zero: true, Ours: []string{ada}, Sorted: true,
 			Series: func(r *study.Results) []study.Series {
 				return r.Bars("rules", versus(srsf1), func(l map[string]string) bool { return l["rule"] != srsf1 })
 			},
@@ -232,7 +245,8 @@ func (s *settings) figures(study.Plan) []study.Figure {
 			},
 		},
 		{
-			Name: "spans", Title: "Mean JCT as the same jobs arrive more slowly", X: "seconds in which 160 jobs arrive", Y: "mean JCT vs SRSF(1), %", LogX: true, Ours: []string{ada},
+			Name: "spans", Title: "Mean JCT as the same jobs arrive more slowly", X: "seconds in which 160 jobs arrive", Y: "mean JCT vs SRSF(1), %",
+			LogX: true, Ours: []string{ada},
 			Series: func(r *study.Results) []study.Series {
 				return slices.DeleteFunc(r.Curves("spans", versus(srsf1), "span"), func(s study.Series) bool { return s.Name == srsf1 })
 			},

@@ -3,6 +3,7 @@ package rltune
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -29,7 +30,7 @@ const (
 	unplaced  = "agent, first way"        // placed as base policies are
 	filled    = "agent, EASY"             // jobs are back-filled while the chosen one is held
 	uniform   = "random, programme"
-	elsewhere = "skip, any nodes" // a scheduler that does not commit: every job that fits starts, in the order of the base, on as many nodes as it finds GPUs
+	elsewhere = "skip, any nodes" // commits to no job: every job that fits starts, in the order of the base, on as many nodes as it finds GPUs
 )
 
 // handmade are the policies that are played beside agents.
@@ -61,83 +62,103 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	}
 	var all []study.Cell
 	for i := range worlds {
-		w := &worlds[i]
-		shown := *w
-		digest := ""
-		if w.File != "" {
-			if digest, err = workload.HashFile(context.Background(), nil, w.File); err != nil {
-				return nil, err
-			}
-			shown.File = filepath.Base(w.File)
-		}
-		place, err := configs.Encode(&s.Agent.Env) // in which everybody plays
+		more, err := s.cellsOf(&worlds[i])
 		if err != nil {
 			return nil, err
 		}
-		input := map[string]any{"method": method, "workload": shown, "digest": digest}
-		with := func(key string, v any) map[string]any {
-			more := map[string]any{key: v, "env": string(place)}
-			for k, v := range input {
-				more[k] = v
-			}
-			return more
+		all = append(all, more...)
+	}
+	return all, nil
+}
+
+// cellsOf returns the units of work of a workload.
+func (s *settings) cellsOf(w *world) ([]study.Cell, error) {
+	input := map[string]any{"method": method, "digest": ""}
+	shown := *w
+	if w.File != "" {
+		digest, err := workload.HashFile(context.Background(), nil, w.File)
+		if err != nil {
+			return nil, err
 		}
-		source := "jobs/" + w.Name
-		all = append(all, study.Cell{Key: source, Input: input, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-			jobs, err := w.write(ctx, filepath.Join(b.Work(), traceFile))
-			if err != nil {
-				return nil, err
-			}
-			return describe(w, jobs), nil
-		}})
-		for _, rung := range rungs {
-			chosen := fmt.Sprintf("bases/%s/%s", w.Name, rung)
-			all = append(all, study.Cell{Key: chosen, Input: with("bases", baseNames()), After: []string{source}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+		input["digest"], shown.File = digest, filepath.Base(w.File)
+	}
+	input["workload"] = shown
+	place, err := configs.Encode(&s.Agent.Env) // in which everybody plays
+	if err != nil {
+		return nil, err
+	}
+	with := func(key string, v any) map[string]any {
+		more := maps.Clone(input)
+		more[key], more["env"] = v, string(place)
+		return more
+	}
+	source := "jobs/" + w.Name
+	all := []study.Cell{{Key: source, Input: input, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+		jobs, err := w.write(ctx, filepath.Join(b.Work(), traceFile))
+		if err != nil {
+			return nil, err
+		}
+		return describe(w, jobs), nil
+	}}}
+	for _, rung := range rungs {
+		chosen := fmt.Sprintf("bases/%s/%s", w.Name, rung)
+		all = append(all, study.Cell{
+			Key: chosen, Input: with("bases", baseNames()), After: []string{source},
+			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 				return s.playBases(ctx, b, w, rung, filepath.Join(b.WorkOf(source), traceFile))
-			}})
-			for _, name := range s.Agents {
-				of := baseOf(name)
-				var trained []string
-				for seed := 1; seed <= s.Seeds; seed++ {
-					key := fmt.Sprintf("train/%s/%s/%s/%d", w.Name, rung, name, seed)
-					if !of.asks && rung != rungs[0] { // it is the same agent on every rung
-						trained = append(trained, fmt.Sprintf("train/%s/%s/%s/%d", w.Name, rungs[0], name, seed))
-						continue
-					}
-					cfg, err := s.config(w, rung, of, seed, traceFile)
-					if err != nil {
-						return nil, err
-					}
-					text, err := configs.Encode(&cfg)
-					if err != nil {
-						return nil, err
-					}
-					trained = append(trained, key)
-					all = append(all, study.Cell{Key: key, Input: with("config", string(text)), After: []string{source}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-						cfg := cfg
-						cfg.Trace.File = filepath.Join(b.WorkOf(source), traceFile)
-						_, err := run.TrainCell(ctx, b, cfg, nil)
-						return nil, err
-					}})
+			},
+		})
+		for _, name := range s.Agents {
+			of := baseOf(name)
+			var trained []string
+			for seed := 1; seed <= s.Seeds; seed++ {
+				if !of.asks && rung != rungs[0] { // it is the same agent on every rung
+					trained = append(trained, trainKey(w, rungs[0], of, seed))
+					continue
 				}
-				all = append(all, study.Cell{
-					Key: fmt.Sprintf("play/%s/%s/%s", w.Name, rung, name), Input: with("policies", handmade), After: append([]string{source, chosen}, trained...),
-					Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-						var runs []string
-						for _, key := range trained {
-							runs = append(runs, filepath.Join(b.WorkOf(key), "run"))
-						}
-						rows, err := s.playAll(ctx, b, w, rung, of, filepath.Join(b.WorkOf(source), traceFile), runs)
-						return append(rows, bestOf(b.Rows(chosen), of)...), err
-					},
-				})
+				cfg, err := s.config(w, rung, of, seed, traceFile)
+				if err != nil {
+					return nil, err
+				}
+				text, err := configs.Encode(&cfg)
+				if err != nil {
+					return nil, err
+				}
+				key := trainKey(w, rung, of, seed)
+				trained = append(trained, key)
+				all = append(all, trainCell(key, with("config", string(text)), source, cfg))
 			}
+			all = append(all, study.Cell{
+				Key: fmt.Sprintf("play/%s/%s/%s", w.Name, rung, name), Input: with("policies", handmade), After: append([]string{source, chosen}, trained...),
+				Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+					var runs []string
+					for _, key := range trained {
+						runs = append(runs, filepath.Join(b.WorkOf(key), "run"))
+					}
+					rows, err := s.playAll(ctx, b, w, rung, of, filepath.Join(b.WorkOf(source), traceFile), runs)
+					return append(rows, bestOf(b.Rows(chosen), of)...), err
+				},
+			})
 		}
 	}
 	return all, nil
 }
 
-// describe returns what the jobs of w are like.
+func trainKey(w *world, rung string, of base, seed int) string {
+	return fmt.Sprintf("train/%s/%s/%s/%d", w.Name, rung, of.name, seed)
+}
+
+// trainCell returns the cell that trains an agent by cfg on the jobs that the cell source has written.
+func trainCell(key string, input any, source string, cfg config.Config) study.Cell {
+	return study.Cell{Key: key, Input: input, After: []string{source}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+		cfg := cfg
+		cfg.Trace.File = filepath.Join(b.WorkOf(source), traceFile)
+		_, err := run.TrainCell(ctx, b, cfg, nil)
+		return nil, err
+	}}
+}
+
+// describe returns what the jobs of w are like. There is at least one.
 func describe(w *world, jobs []traces.Job) []study.Row {
 	gpus, hours := 0.0, 0.0
 	runs := make([]float64, 0, len(jobs))
@@ -148,22 +169,18 @@ func describe(w *world, jobs []traces.Job) []study.Row {
 	}
 	slices.Sort(runs)
 	n := float64(len(jobs))
-	var rows []study.Row
-	for metric, v := range map[string]float64{"jobs": n, "gpus": gpus / n, "run_h": hours / n, "median_h": runs[len(runs)/2]} {
-		rows = append(rows, study.Row{Table: "jobs", Labels: map[string]string{"workload": w.Name}, Metric: metric, Value: v})
+	row := func(metric string, v float64) study.Row {
+		return study.Row{Table: "jobs", Labels: map[string]string{"workload": w.Name}, Metric: metric, Value: v}
 	}
-	slices.SortFunc(rows, func(a, b study.Row) int { return slices.Compare([]byte(a.Metric), []byte(b.Metric)) })
-	return rows
+	return []study.Row{row("gpus", gpus/n), row("jobs", n), row("median_h", runs[len(runs)/2]), row("run_h", hours/n)}
 }
 
 // bestOf returns the rows of the best base as rows beside base of.
 func bestOf(rows []study.Row, of base) (all []study.Row) {
 	for _, r := range rows {
 		if r.Table == "bases" && r.Labels["policy"] == best {
-			labels := map[string]string{"base": of.name}
-			for k, v := range r.Labels {
-				labels[k] = v
-			}
+			labels := maps.Clone(r.Labels)
+			labels["base"] = of.name
 			all = append(all, study.Row{Table: "play", Labels: labels, Metric: r.Metric, Value: r.Value})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -68,7 +69,7 @@ func (m *measure) rows(table string, labels map[string]string, n, gpus int) ([]s
 // choice chooses a slot.
 type choice func(e *queuerank.Env, ts *env.TimeStep, r *rand.Rand) int32
 
-// head chooses the first job in the order of the base.
+// head chooses the first job in the order of the base: the base policy itself.
 func head(*queuerank.Env, *env.TimeStep, *rand.Rand) int32 { return 0 }
 
 // fitting reports whether the row of a slot says that the job can start.
@@ -98,6 +99,7 @@ func smallestThatFits(e *queuerank.Env, ts *env.TimeStep, _ *rand.Rand) int32 {
 	return int32(at)
 }
 
+// anyOf chooses any visible job with equal probability.
 func anyOf(e *queuerank.Env, _ *env.TimeStep, r *rand.Rand) int32 {
 	return int32(r.IntN(len(e.Slots())))
 }
@@ -107,14 +109,16 @@ func episode(split string, i int) env.Episode {
 	return env.Episode{Seed: env.EpisodeSeed(rng.Hash("rltune/windows"), i), Window: i, Split: split}
 }
 
-// player plays an episode to its end; m is watching, and a player that does not play the environment tells it what happens.
+// player plays an episode to its end. m watches the environment; a player that plays on a machine of its own lets m observe that one.
 type player func(ctx context.Context, ep env.Episode, m *measure) error
 
 // maker makes a player of an environment.
 type maker func(e *queuerank.Env) (player, error)
 
-// windows plays a policy on all windows of a part of w, and returns their rows.
-func windows(ctx context.Context, b *study.Bench, w *arena.World, part traces.Part, table string, labels map[string]string, maker maker) ([]study.Row, error) {
+// windows plays the policy of maker's players on all windows of a part of w, and returns their rows.
+func windows(
+	ctx context.Context, b *study.Bench, w *arena.World, part traces.Part, table string, labels map[string]string, maker maker,
+) ([]study.Row, error) {
 	n := w.Count(part)
 	split := env.SplitTest
 	if part == traces.Validation {
@@ -144,10 +148,8 @@ func windows(ctx context.Context, b *study.Bench, w *arena.World, part traces.Pa
 		if err := h.play(ctx, episode(split, i), &m); err != nil {
 			return fmt.Errorf("%v, window %d: %w", labels, i, err)
 		}
-		own := map[string]string{"window": fmt.Sprint(i)}
-		for k, v := range labels {
-			own[k] = v
-		}
+		own := maps.Clone(labels)
+		own["window"] = fmt.Sprint(i)
 		var err error
 		out[i], err = m.rows(table, own, length, w.GPUs)
 		return err
@@ -222,10 +224,7 @@ func (s *settings) playBases(ctx context.Context, b *study.Bench, w *world, rung
 		b.Progress(int64(i+1), int64(len(bases)))
 	}
 	for _, r := range tests[won] {
-		labels := map[string]string{}
-		for k, v := range r.Labels {
-			labels[k] = v
-		}
+		labels := maps.Clone(r.Labels)
 		labels["policy"] = best
 		all = append(all, study.Row{Table: "bases", Labels: labels, Metric: r.Metric, Value: r.Value})
 	}

@@ -24,9 +24,10 @@ func Study() study.Study { return studyWith(settingsOf) }
 // studyWith returns the study with the settings that planned returns. Tests pass small ones.
 func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 	return study.Of(study.Study{
-		Name:     "rltune",
-		Title:    "RLTune: an agent that ranks the queue of a base policy and an integer programme that places jobs",
-		Cite:     "Dongare et al., RLTune: hybrid learning-guided scheduling of heterogeneous GPU clusters, SoCC 2025 (arXiv 2512.10271), and github.com/dshruti20/RLTune",
+		Name:  "rltune",
+		Title: "RLTune: an agent that ranks the queue of a base policy and an integer programme that places jobs",
+		Cite: "Dongare et al., RLTune: hybrid learning-guided scheduling of heterogeneous GPU clusters, SoCC 2025 (arXiv 2512.10271), " +
+			"and github.com/dshruti20/RLTune",
 		Takes:    "quick a minute, full a quarter of an hour on two cores",
 		Expected: expected,
 	}, planned, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})

@@ -46,6 +46,7 @@ func TestSettingsAreInOrder(t *testing.T) {
 		"window":                          func(s *settings) { s.Workloads[3].Window = 1 },
 		"load":                            func(s *settings) { s.Workloads[0].Load = 0 },
 		"agents: got \"sfj\"":             func(s *settings) { s.Agents[0] = "sfj" },
+		"agents: got \"fcfs\"":            func(s *settings) { s.Agents[1] = "fcfs" },
 		"seeds":                           func(s *settings) { s.Seeds = 0 },
 		"steps":                           func(s *settings) { s.Steps = 1 },
 	} {

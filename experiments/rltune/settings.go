@@ -37,7 +37,7 @@ type base struct {
 	asks        bool // it ranks by run times
 }
 
-// bases are the base policies in the order of tables. Those of RLTune's program that raise an error there are here as they are meant.
+// bases are the base policies in the order of tables. Some of them raise an error in RLTune's program; here they are what their names say.
 var bases = []base{
 	{"fcfs", "fifo", false}, {"lcfs", "lcfs", false}, {"sjf", "sjf", true}, {"lpf", "ljf", true}, {"multifactor", "multifactor", false},
 	{"f1", "f1", true}, {"wfp3", "wfp3", true}, {"wfp3-coded", "wfp3-rlscheduler", true}, {"unicep", "unicep", true},
@@ -78,8 +78,8 @@ func (s *settings) Validate() error {
 		l.Add(w.Window >= 8 && w.Window <= 4096, "window", w.Window, "8 to 4096 jobs")
 		l.Add(w.Load >= 0.01 && w.Load <= 100, "load", w.Load, "0.01 to 100")
 	}
-	for _, a := range s.Agents {
-		l.Add(slices.Contains(baseNames(), a), "agents", a, nearest.OneOf(a, baseNames()))
+	for i, a := range s.Agents {
+		l.Add(slices.Contains(baseNames(), a) && !slices.Contains(s.Agents[:i], a), "agents", a, "each once: "+nearest.OneOf(a, baseNames()))
 	}
 	l.Add(s.Seeds >= 1 && s.Seeds <= 100, "seeds", s.Seeds, "1 to 100")
 	l.Add(s.Steps >= 4096, "steps", s.Steps, "4096 or more, which are 16 windows of 256 jobs")
@@ -87,8 +87,8 @@ func (s *settings) Validate() error {
 	if base, err := agentRun(); err == nil {
 		const own = "the experiment"
 		study.SetElsewhere(&l, "agent", base, s.Agent, map[string]string{
-			"cluster": "workloads[N].cluster", "trace.file": "workloads[N].file", "trace.format": own, "seed": own, "train.steps": "steps", "train.log_every": "steps",
-			"train.eval_every": "steps", "train.checkpoint_every": "steps", "eval.policies": own,
+			"cluster": "workloads[N].cluster", "trace.file": "workloads[N].file", "trace.format": own, "seed": own, "train.steps": "steps",
+			"train.log_every": "steps", "train.eval_every": "steps", "train.checkpoint_every": "steps", "eval.policies": own,
 		})
 	}
 	return l.Err()

@@ -44,7 +44,7 @@ func phillyLike(n int) ([]traces.Job, error) {
 	return firstOf(several(all), n)
 }
 
-// several returns the jobs of 2 to 160 GPUs.
+// several returns the jobs of 2 to 160 whole GPUs that run for a second or longer.
 func several(jobs []traces.Job) []traces.Job {
 	return slices.DeleteFunc(jobs, func(j traces.Job) bool {
 		return j.GPUs < 2 || j.GPUs > widest || j.GPUMilli != 1000 || j.Work < time.Second
@@ -53,13 +53,13 @@ func several(jobs []traces.Job) []traces.Job {
 
 func firstOf(jobs []traces.Job, n int) ([]traces.Job, error) {
 	if len(jobs) < n {
-		return nil, fmt.Errorf("%d jobs of several GPUs, want %d", len(jobs), n)
+		return nil, fmt.Errorf("the generator makes %d jobs of 2 to %d GPUs, want %d", len(jobs), widest, n)
 	}
 	return jobs[:n], nil
 }
 
-// heliosLike is the jobs of the generator helios in the five virtual clusters of 6, 4, 3, 2 and 2 nodes, drawn by their sizes among those
-// that can run the job, with users.
+// heliosLike is the jobs of the generator helios, with users. Each is in one of the five virtual clusters of 6, 4, 3, 2 and 2 nodes,
+// drawn in proportion to their nodes among those that can run the job.
 func heliosLike(n int) ([]traces.Job, error) {
 	c := synth.DefaultConfig()
 	c.Profile, c.Jobs, c.MaxGPUs = "helios", n, 48
@@ -76,7 +76,7 @@ func heliosLike(n int) ([]traces.Job, error) {
 	return jobs, nil
 }
 
-// draw returns an index with a probability in proportion to its weight, among those that ok allows.
+// draw returns an index with a probability in proportion to its weight, among those that ok allows, of which there must be one.
 func draw(r *rand.Rand, weights []int, ok func(k int) bool) int {
 	sum := 0
 	for k, w := range weights {
@@ -95,8 +95,8 @@ func draw(r *rand.Rand, weights []int, ok func(k int) bool) int {
 	panic("rltune: draw")
 }
 
-// paiLike is jobs for the five pools of GPU types, drawn by their sizes, most of one or two GPUs. Run times are log-normal, with a median of a
-// quarter of an hour, 90 s to 2.5 h in the middle four fifths. Nothing but the pools is PAI's.
+// paiLike is jobs for the five pools of GPU types, drawn in proportion to their GPUs, most of one or two GPUs. Run times are log-normal,
+// with a median of a quarter of an hour, 90 s to 2.5 h in the middle four fifths. Nothing but the pools is PAI's.
 func paiLike(n int) ([]traces.Job, error) {
 	types := []string{"T4", "MISC", "P100", "V100", "V100M32"}
 	gpus := []int{16, 64, 30, 80, 64}
@@ -110,15 +110,16 @@ func paiLike(n int) ([]traces.Job, error) {
 		pool := draw(r, gpus, func(k int) bool { return gpus[k] >= size })
 		run := min(7*86400, math.Ceil(900*math.Exp(1.8*r.NormFloat64())))
 		jobs[i] = traces.Job{
-			ID: strconv.Itoa(i + 1), Submit: time.Duration(at) * time.Second, Work: time.Duration(run) * time.Second, GPUs: size, GPUMilli: 1000, GPUTypes: []string{types[pool]},
+			ID: strconv.Itoa(i + 1), Submit: time.Duration(at) * time.Second, Work: time.Duration(run) * time.Second,
+			GPUs: size, GPUMilli: 1000, GPUTypes: []string{types[pool]},
 		}
 	}
 	habits(jobs, r)
 	return jobs, nil
 }
 
-// habits gives jobs users, and the users run times of their own: seven tenths of the variance of the logarithm is the user's. Which
-// run times there are below 8 GPUs and from 8 on stays as it is.
+// habits gives jobs users, and the users run times of their own: seven tenths of the variance of the scores that order the run times
+// are the user's. The run times of jobs below 8 GPUs, and of those from 8 on, stay the same; only their order changes.
 func habits(jobs []traces.Job, r *rand.Rand) {
 	const users, own = 40, 0.7
 	levels := make([][2]float64, users)

@@ -1,368 +1,220 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"clustergym/env/cluster"
-	"clustergym/env/metrics"
-	"clustergym/env/peer/dally"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/workload"
-	"clustergym/internal/nearest"
-	"clustergym/traces"
+	"clustergym/traces/csv"
 )
 
-// Peer holds what a peer's machine reports in addition to the metrics, in its own terms. Times are seconds, summed as the
-// machine sums them.
-type Peer struct {
-	Name     string     `json:"name"`
-	Net      string     `json:"net"`
-	Timers   string     `json:"timers,omitempty"`
-	LeaseS   float64    `json:"lease_s"`
-	Block    int64      `json:"granularity"`
-	History  int        `json:"history"`
-	Seed     uint64     `json:"seed,omitempty"` // only gandiva, which shuffles
-	Makespan float64    `json:"makespan_s"`
-	MeanJCT  float64    `json:"mean_jct_s"`
-	Queue    float64    `json:"mean_queue_s"`
-	GPUTime  float64    `json:"gpu_time_s"`
-	CompTime float64    `json:"comp_time_s"`
-	CommTime float64    `json:"comm_time_s"`
-	Grants   PeerGrants `json:"grants"`
-	Blocks   int64      `json:"blocks"`
-	Passes   int64      `json:"passes"`
+// peerMachine is the machine of a peer in a run.
+type peerMachine interface {
+	// takes takes the cluster. One of another form than the machine's is a mistake.
+	takes(c *cluster.Cluster) error
+	// load reads the workload and leaves out the jobs that the machine can never hold.
+	load(ctx context.Context) error
+	// run runs one policy, writes its rows of the table of jobs, and adds its result to the report.
+	run(ctx context.Context, policy string) error
 }
 
-// PeerGrants counts the gangs granted to waiting jobs by the extent of their GPUs, and those granted to running jobs.
-type PeerGrants struct {
-	One          int `json:"one"`
-	Slot         int `json:"slot"`
-	Machine      int `json:"machine"`
-	Rack         int `json:"rack"`
-	Cross        int `json:"cross"`
-	WhileRunning int `json:"while_running"`
-}
-
-// peerRun is the state of runPeer.
+// peerRun is what runs on all peers' machines have.
 type peerRun struct {
-	cfg            *Config
-	hooks          Hooks
-	spec           cluster.Spec
-	racks, perRack int
-	jobs           []dally.Job
-	factors        dally.Factors
-	report         *Report
-	who            [][2]string // the jobs' users and virtual clusters, if there is a table of jobs
-	refused        []refusedPeer
-	table          *jobTable
-}
-
-// refusedPeer is a job that the machine can never hold, and the index of the next one that it can.
-type refusedPeer struct {
-	job    dally.Job
-	who    [2]string
-	before int
+	cfg         *Config
+	hooks       Hooks
+	spec        cluster.Spec
+	nodes, gpus int
+	read        int // jobs, with those that are left out
+	report      *Report
+	table       *jobTable // nil = there is none
 }
 
 // runPeer is Run on a peer's machine. cfg must be valid.
 func runPeer(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
-	if question := lwfQuestion(cfg.Peer.Name); question != "" {
-		return runLWF(ctx, cfg, question, hooks)
-	}
-	return runDally(ctx, cfg, hooks)
-}
-
-// runDally is Run on the machine of Dally's authors.
-func runDally(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	r := &peerRun{cfg: &cfg, hooks: hooks, report: &Report{}}
+	var m peerMachine
+	var columns string
+	if question := lwfQuestion(cfg.Peer.Name); question != "" {
+		m, columns = &lwfRun{peerRun: r, question: question}, lwfColumns
+	} else {
+		m, columns = &dallyRun{peerRun: r}, dallyColumns
+	}
 	var err error
 	if r.spec, err = workload.ClusterSpec(cfg.Cluster); err != nil {
 		return nil, err
 	}
-	if r.racks, r.perRack, err = racksOfEight(r.spec); err != nil {
+	c, err := cluster.New(r.spec)
+	if err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	r.nodes, r.gpus = c.Nodes(), c.GPUs()
+	if err := m.takes(c); err != nil {
 		return nil, err
 	}
-	if r.factors, err = peerFactors(cfg.Peer); err != nil {
-		return nil, err
-	}
-	if err := r.load(ctx); err != nil {
+	if err := m.load(ctx); err != nil {
 		return nil, err
 	}
 	if hooks.Jobs != nil {
-		if r.table, err = newJobTable(hooks.Jobs, &cfg, nil, peerColumns); err != nil {
+		if r.table, err = newJobTable(hooks.Jobs, &cfg, nil, columns); err != nil {
 			return nil, err
 		}
 	}
 	for _, p := range cfg.Policies {
-		if err := r.run(ctx, p); err != nil {
+		if err := m.run(ctx, p); err != nil {
 			return nil, err
 		}
 	}
 	return r.report, nil
 }
 
-// racksOfEight returns the numbers of racks, and of machines in each, of a cluster of equal racks of machines with eight
-// GPUs. Any other cluster is a mistake.
-func racksOfEight(spec cluster.Spec) (racks, perRack int, err error) {
-	c, err := cluster.New(spec)
-	if err != nil {
-		return 0, 0, &workload.InputError{Err: err}
+// equalNodes returns the nodes, and the GPUs of each, of a cluster of equal nodes. each is 0 for any other cluster.
+func equalNodes(c *cluster.Cluster) (nodes, each int) {
+	if c.Pool() {
+		return 0, 0
 	}
-	wrong := workload.Mistake("--cluster: got %s, want racks of equally many machines of eight GPUs for this machine, as dally:4x4", spec.Name)
-	if c.Pool() || c.Racks() == 0 {
-		return 0, 0, wrong
+	for n := range c.Nodes() {
+		a, b := c.NodeGPUs(n)
+		if n > 0 && int(b-a) != each {
+			return 0, 0
+		}
+		each = int(b - a)
 	}
-	for k := range c.Racks() {
-		from, to := c.RackNodes(k)
-		if k == 0 {
-			perRack = to - from
-		}
-		if to-from != perRack {
-			return 0, 0, wrong
-		}
-		for n := from; n < to; n++ {
-			if a, b := c.NodeGPUs(n); b-a != 8 {
-				return 0, 0, wrong
-			}
-		}
-	}
-	return c.Racks(), perRack, nil
+	return c.Nodes(), each
 }
 
-// peerFactors returns the communication costs of cfg's network.
-func peerFactors(cfg PeerConfig) (dally.Factors, error) {
-	built := map[string]dally.Factors{"one": dally.One{}, "slow": dally.Slow()}
-	own, known := built[cfg.Net]
-	if cfg.Factors == "" {
-		if !known {
-			return nil, workload.Mistake("--net: got %s, want slow or one, or --factors, the path of a table that has it%s", cfg.Net, nearest.Meant(cfg.Net, []string{"slow", "one"}))
-		}
-		return own, nil
-	}
-	f, err := traces.OpenFile(cfg.Factors)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, workload.Mistake("--factors %s: there is no such file", cfg.Factors)
-	} else if err != nil {
-		return nil, &workload.InputError{Err: err}
-	}
-	defer f.Close() //nolint:errcheck // open for reading only
-	table, nets, err := dally.ReadFactors(f, cfg.Factors, cfg.Net)
-	if err != nil {
-		return nil, &workload.InputError{Err: err}
-	}
-	if known {
-		table.Else = own
-	} else if !slices.Contains(nets, cfg.Net) {
-		nets = slices.Compact(slices.Sorted(slices.Values(append(nets, "slow", "one"))))
-		return nil, workload.Mistake("--net: got %s, which %s does not have, want %s", cfg.Net, cfg.Factors, nearest.OneOf(cfg.Net, nets))
-	}
-	return table, nil
-}
-
-// load reads the workload: Dally's own files with all their digits, other traces as the simulator reads them.
-func (r *peerRun) load(ctx context.Context) error {
-	all, info, err := workload.LoadTraceContext(ctx, r.cfg.Trace)
-	if err != nil {
-		return err
-	}
-	r.report.Info = info
-	if info.Format == "dally" && r.cfg.Trace.Skip == 0 && r.cfg.Trace.Jobs == 0 {
-		path, err := workload.Located(r.cfg.Trace.File)
-		if err != nil {
-			return err
-		}
-		f, err := traces.OpenFile(path)
-		if err != nil {
-			return &workload.InputError{Err: err}
-		}
-		defer f.Close() //nolint:errcheck // open for reading only
-		if r.jobs, err = dally.ReadJobs(workload.NewCtxReader(ctx, f), r.cfg.Trace.File); err != nil {
-			return &workload.InputError{Err: err}
-		}
-	} else if r.jobs, err = PeerJobs(all); err != nil {
-		return err
-	}
-	if r.hooks.Jobs != nil && len(all) == len(r.jobs) {
-		for i := range all {
-			r.who = append(r.who, [2]string{all[i].User, all[i].VC})
-		}
-	}
-	return r.refuse()
-}
-
-// PeerJobs converts the simulator's jobs to the machine's. The number of iterations and their time come from the trace, or
-// from the profile's compute time; communication follows from the profile. A job without whole GPUs or without a run time
-// is a mistake.
-func PeerJobs(all []traces.Job) ([]dally.Job, error) {
-	jobs := make([]dally.Job, 0, len(all))
-	for i := range all {
-		j := &all[i]
-		if j.GPUMilli != 1000 || j.GPUs < 1 || j.Work <= 0 {
-			return nil, workload.Mistake("job %s asks for %d GPUs of %d thousandths for %v, want whole GPUs and a run time above 0s for a machine that leases GPUs", j.ID, j.GPUs, j.GPUMilli, j.Work)
-		}
-		d := dally.Job{ID: int64(i), Name: j.ID, Arrival: j.Submit.Seconds(), GPUs: j.GPUs, Model: j.Model}
-		if id, err := strconv.ParseInt(j.ID, 10, 64); err == nil {
-			d.ID = id
-		}
-		seconds := j.Work.Seconds() * float64(j.GPUs)
-		switch {
-		case j.Iterations > 0:
-			d.Iterations = float64(j.Iterations)
-		case j.Profile != nil && j.Profile.Compute > 0:
-			d.Iterations = math.Max(1, math.Round(seconds/j.Profile.Compute.Seconds()))
-		default:
-			d.Iterations = math.Max(1, math.Round(seconds*1000)) // a millisecond each
-		}
-		d.Time = seconds / d.Iterations
-		if p := j.Profile; p != nil && p.Compute > 0 {
-			d.Model, d.Compute, d.Bytes = p.Name, p.Compute.Seconds(), float64(p.GradientBytes)
-		}
-		jobs = append(jobs, d)
-	}
-	return jobs, nil
-}
-
-// refuse removes the jobs that the cluster can never hold and notes them. It returns a mistake if no job remains, or if the
-// configuration wants one.
-func (r *peerRun) refuse() error {
-	all := r.racks * r.perRack * 8
-	var never []string
-	kept := make([]dally.Job, 0, len(r.jobs))
-	lost, total := 0.0, 0.0
-	for i, j := range r.jobs {
-		total += j.Iterations * j.Time
-		var who [2]string
-		if r.who != nil {
-			who = r.who[i]
-		}
-		if j.GPUs > all {
-			lost += j.Iterations * j.Time
-			never = append(never, j.Name)
-			r.refused = append(r.refused, refusedPeer{j, who, len(kept)})
-			continue
-		}
-		if r.who != nil {
-			r.who[len(kept)] = who
-		}
-		kept = append(kept, j)
-	}
-	r.jobs = kept
+// leaveOut notes the jobs, of n that were read, that the machine can never hold. share is theirs of the GPU time, and size says how
+// large the cluster is. It returns a mistake if no job remains, or if the configuration wants one.
+func (r *peerRun) leaveOut(size string, never []string, n int, share float64) error {
+	r.read = n
 	if len(never) == 0 {
 		return nil
 	}
-	if total > 0 {
-		lost /= total
-	}
-	return r.report.refuse(r.cfg, fmt.Sprintf("%s (%d GPUs)", r.spec.Name, all), r.spec.Name, never, len(never)+len(kept), lost)
-}
-
-// refuse notes the jobs, of n, that a peer's machine can never hold. share is theirs of the GPU time. It returns a mistake if no
-// job remains, or if cfg wants one. sized is the name of the cluster with its size.
-func (r *Report) refuse(cfg *Config, sized, name string, never []string, n int, share float64) error {
 	ids := listIDs(never[:min(namedJobs, len(never))], len(never))
-	if cfg.FailRefused || len(never) == n {
-		return workload.Mistake("%d of %s can never fit cluster %s: %s; want a larger cluster", len(never), workload.Plural(n, "job", "jobs"), sized, ids)
+	if r.cfg.FailRefused || len(never) == n {
+		return workload.Mistake("%d of %s can never fit cluster %s (%s): %s; want a larger cluster", len(never), workload.Plural(n, "job", "jobs"), r.spec.Name, size, ids)
 	}
-	r.refused, r.refusedShare = never, share
-	r.note("%s refused, because cluster %s can never hold them: %s", workload.Part(len(never), n, share), name, ids)
+	r.report.refused, r.report.refusedShare = never, share
+	r.report.note("%s refused, because cluster %s can never hold them: %s", workload.Part(len(never), n, share), r.spec.Name, ids)
 	return nil
 }
 
-// run runs one policy and adds its result to the report.
-func (r *peerRun) run(ctx context.Context, policy string) error {
-	p := r.cfg.Peer
-	cfg := dally.DefaultConfig()
-	cfg.Racks, cfg.Machines, cfg.Policy, cfg.Variant = r.racks, r.perRack, policy, strings.TrimPrefix(p.Name, "dally-")
-	cfg.RackWait, cfg.NetworkWait, _ = p.timers()
-	cfg.Lease, cfg.Granularity, cfg.History, cfg.Seed = p.Lease.Seconds(), float64(p.Granularity), float64(p.History), int64(r.cfg.Seed)
-	log := peerLog{jobs: r.jobs}
-	if r.table != nil {
-		log.stops, log.moved = make([]int, len(r.jobs)), make([]int, len(r.jobs))
-	}
+// peerLog counts the events of a run of one policy on a peer's machine, tells its progress, and writes the events like eventLog,
+// with the machine's names.
+type peerLog struct {
+	w     *eventLog // nil = events are not written
+	watch *watch    // nil = nobody watches
+	begin time.Time // zero without a clock
+	wallS float64   // which the run took, with its events
+	n     int
+	err   error // of the first event that could not be written
+}
+
+// begin returns the log of a run of policy that begins now.
+func (r *peerRun) begin(policy string, jobs int) *peerLog {
+	l := &peerLog{}
 	if r.hooks.Events != nil {
-		log.w = newEventLog(r.hooks.Events)
+		l.w = newEventLog(r.hooks.Events)
 	}
-	var begin time.Time
-	if r.hooks.Now != nil {
-		begin = r.hooks.Now()
-	}
-	observe := log.observe
 	if r.hooks.Progress != nil {
-		w := &watch{tell: r.hooks.Progress, at: Progress{Policy: policy, Run: len(r.report.Runs), Runs: len(r.cfg.Policies), Jobs: len(r.jobs)}}
-		observe = func(e *dally.Event) {
-			log.observe(e)
-			w.event(time.Duration(e.At*1e9), e.Kind == dally.Finish)
+		l.watch = &watch{tell: r.hooks.Progress, at: Progress{Policy: policy, Run: len(r.report.Runs), Runs: len(r.cfg.Policies), Jobs: jobs}}
+	}
+	if r.hooks.Now != nil {
+		l.begin = r.hooks.Now()
+	}
+	return l
+}
+
+// event counts an event at so many seconds, and writes it. finish says that it is the end of a job.
+func (l *peerLog) event(seconds float64, kind string, finish bool, job string, gpus []int32) {
+	l.n++
+	if l.watch != nil {
+		l.watch.event(time.Duration(math.Round(seconds*1e9)), finish)
+	}
+	if l.w == nil || l.err != nil {
+		return
+	}
+	b := append(l.w.row[:0], `{"t_s":`...)
+	b = strconv.AppendFloat(b, seconds, 'f', -1, 64)
+	b = append(b, `,"event":"`...)
+	b = append(b, kind...)
+	b = append(b, `","job":`...)
+	b = appendJSON(b, job)
+	b = append(b, `,"gpus":[`...)
+	for k, g := range gpus {
+		if k > 0 {
+			b = append(b, ',')
 		}
+		b = strconv.AppendInt(b, int64(g), 10)
 	}
-	found, err := dally.Run(ctx, r.jobs, r.factors, cfg, observe)
-	if err == nil {
-		err = log.err
+	l.w.row = append(b, "]}\n"...)
+	_, l.err = l.w.w.Write(l.w.row)
+}
+
+// ended stops the clock and ends the events of a run that returned err, and returns what went wrong.
+func (r *peerRun) ended(ctx context.Context, policy string, l *peerLog, err error) error {
+	if r.hooks.Now != nil {
+		l.wallS = r.hooks.Now().Sub(l.begin).Seconds()
 	}
+	err = cmp.Or(err, l.err)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return &workload.InputError{Err: fmt.Errorf("policy %s on the machine %s: %w", policy, p.Name, err)}
+		return &workload.InputError{Err: fmt.Errorf("policy %s on the machine %s: %w", policy, r.cfg.Peer.Name, err)}
+	case l.w != nil:
+		return l.w.flush()
 	}
-	t := found.Totals(r.jobs)
-	peer := &Peer{
-		Name: p.Name, Net: p.Net, LeaseS: cfg.Lease, Block: p.Granularity, History: p.History,
-		Makespan: t.Makespan, MeanJCT: t.MeanJCT, Queue: t.MeanQueue, GPUTime: t.GPUTime, CompTime: t.CompTime, CommTime: t.CommTime,
-		Grants: PeerGrants{t.Grants[0], t.Grants[1], t.Grants[2], t.Grants[3], t.Grants[4], t.WhileRunning},
-		Blocks: found.Blocks, Passes: found.Passes,
-	}
-	switch policy {
-	case "dally":
-		peer.Timers = p.Timers
-	case "gandiva":
-		peer.Seed = uint64(cfg.Seed)
-	}
-	run := Result{
-		Policy: policy, Placement: "own", Backfill: "none", Estimates: "exact", Rung: ladder.Rung("exact"),
-		Trace: traceOf(&r.report.Info, len(r.jobs)+len(r.report.refused), len(r.report.refused), r.report.refusedShare,
-			r.report.refused[:min(namedJobs, len(r.report.refused))]),
-		Cluster: Cluster{Name: r.spec.Name, Nodes: r.racks * r.perRack, GPUs: r.racks * r.perRack * 8},
-		Metrics: peerMetrics(r.jobs, found, r.racks*r.perRack*8), Events: log.n, Peer: peer,
-	}
-	// The machine sums these in floats, and the result keeps its sums.
-	run.Metrics.Makespan, run.Metrics.JCT.Mean = t.Makespan, t.MeanJCT
-	run.Metrics.Preemptions, run.Metrics.Migrations = log.preempts, log.moves
-	if r.hooks.Now != nil {
-		run.WallS = r.hooks.Now().Sub(begin).Seconds()
-	}
-	if log.w != nil {
-		if err := log.w.flush(); err != nil {
-			return err
-		}
-	}
-	if r.table != nil {
-		if err := r.writeJobs(policy, found, &log); err != nil {
-			return err
-		}
-	}
-	r.report.Runs = append(r.report.Runs, run)
 	return nil
 }
 
-// peerMetrics returns the metrics of the machine's jobs as if the simulator had run them. Times are rounded to nanoseconds, a
-// job's work is its compute time, and its time on GPUs is that of its blocks.
-func peerMetrics(jobs []dally.Job, found *dally.Report, gpus int) metrics.Summary {
-	at := func(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
-	list := make([]metrics.Job, len(jobs))
-	for i := range jobs {
-		j, f := &jobs[i], &found.Jobs[i]
-		list[i] = metrics.Job{
-			Submit: at(j.Arrival), First: at(f.First), Finish: at(f.End), Run: at(f.GPUTime), Work: at(f.CompTime),
-			GPUTime: f.GPUTime * float64(j.GPUs), Pos: int32(i), GPUs: int32(j.GPUs), Milli: 1000,
-		}
+// add adds a result to the report, with what results of all machines have.
+func (r *peerRun) add(l *peerLog, run Result) {
+	refused := r.report.refused
+	run.Placement, run.Backfill, run.Estimates, run.Rung = "own", "none", "exact", ladder.Rung("exact")
+	run.Trace = traceOf(&r.report.Info, r.read, len(refused), r.report.refusedShare, refused[:min(namedJobs, len(refused))])
+	run.Cluster = Cluster{Name: r.spec.Name, Nodes: r.nodes, GPUs: r.gpus}
+	run.Events, run.WallS = l.n, l.wallS
+	r.report.Runs = append(r.report.Runs, run)
+}
+
+// appendPeerJob appends the columns of the table of jobs that say what a job is. who is its user and virtual cluster, and arrival is
+// in seconds.
+func appendPeerJob(b []byte, name string, who [2]string, gpus int, arrival float64) []byte {
+	b = append(csv.AppendText(b, name), ',')
+	b = append(csv.AppendText(b, who[0]), ',')
+	b = csv.AppendText(b, who[1])
+	return appendFloats(appendInts(b, gpus), arrival)
+}
+
+// appendRefused appends the other columns of a job that was left out, whose work is in seconds. columns are the machine's own.
+func (t *jobTable) appendRefused(b []byte, work float64, columns string) []byte {
+	b = appendFloats(append(b, ",,"...), work)
+	b = t.appendPolicy(append(b, ",,,,0,0,"+stateRefused...))
+	for range 1 + strings.Count(columns, ",") {
+		b = append(b, ',')
 	}
-	return metrics.Summarize(list, gpus, at(found.End))
+	return append(b, '\n')
+}
+
+// appendFloats appends numbers with all their digits, each behind a comma.
+func appendFloats(b []byte, vs ...float64) []byte {
+	for _, v := range vs {
+		b = strconv.AppendFloat(append(b, ','), v, 'f', -1, 64)
+	}
+	return b
+}
+
+// appendInts appends numbers, each behind a comma.
+func appendInts(b []byte, ns ...int) []byte {
+	for _, n := range ns {
+		b = strconv.AppendInt(append(b, ','), int64(n), 10)
+	}
+	return b
 }

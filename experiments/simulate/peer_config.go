@@ -39,7 +39,8 @@ func PeerNames() []string {
 	return []string{"dally-waiting-only", "dally-published", "lwf-pure", "lwf-orig", "lwf-pureall"}
 }
 
-// PeerPolicies returns names of the schedulers of a machine. That of LWF has more: all with other words in their places.
+// PeerPolicies returns the names of a machine's schedulers. For the machine of LWF's authors these are examples: it runs every
+// name that lwf.Config.SetAlgorithm reads.
 func PeerPolicies(name string) []string {
 	if lwfQuestion(name) != "" {
 		return lwfPolicies()
@@ -47,9 +48,8 @@ func PeerPolicies(name string) []string {
 	return dally.Policies()
 }
 
-// notDally adds a fault for each of Dally's settings that does not have its default. The machine called name has no such
-// settings.
-func (c *PeerConfig) notDally(l *fault.List, name string) {
+// notDally adds a fault for each of Dally's settings that does not have its default, as c's machine has no such settings.
+func (c *PeerConfig) notDally(l *fault.List) {
 	d := defaultPeerConfig()
 	for _, k := range []struct {
 		key       string
@@ -58,7 +58,7 @@ func (c *PeerConfig) notDally(l *fault.List, name string) {
 		{"net", c.Net, d.Net}, {"factors", c.Factors, d.Factors}, {"timers", c.Timers, d.Timers}, {"lease", c.Lease, d.Lease},
 		{"granularity", c.Granularity, d.Granularity}, {"history", c.History, d.History},
 	} {
-		l.Add(k.got == k.want, "peer."+k.key, k.got, "it left out: the machine "+name+" has no such setting")
+		l.Add(k.got == k.want, "peer."+k.key, k.got, "it left out: the machine "+c.Name+" has no such setting")
 	}
 }
 
@@ -107,7 +107,7 @@ func (c *Config) validatePeer(l *fault.List) {
 		l.Add(slices.Contains(known, p), key, p, "one of "+strings.Join(known, ", ")+", which the machine "+c.Peer.Name+" knows"+nearest.Meant(p, known))
 	}
 	if lwfQuestion(c.Peer.Name) != "" {
-		c.Peer.notDally(l, c.Peer.Name)
+		c.Peer.notDally(l)
 	}
 	l.Add(c.Horizon == 0, "horizon", c.Horizon, "0s: the machine "+c.Peer.Name+" runs until all jobs have ended")
 	l.Add(c.Warmup == 0, "warmup", c.Warmup, "0: the machine "+c.Peer.Name+" counts all jobs")

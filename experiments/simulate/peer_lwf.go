@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -15,10 +14,8 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/metrics"
 	"clustergym/env/peer/lwf"
-	"clustergym/experiments/ladder"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
-	"clustergym/traces/csv"
 )
 
 // LWF holds what the machine of LWF's authors reports in addition to the metrics, in its own terms.
@@ -51,80 +48,33 @@ func lwfPolicies() (all []string) {
 	return all
 }
 
-// lwfRun is the state of runLWF.
+// lwfRun is a run on the machine of LWF's authors.
 type lwfRun struct {
-	cfg      *Config
+	*peerRun
 	question string
-	hooks    Hooks
-	name     string // of the cluster
-	nodes    int
-	perNode  int
-	all      []lwf.Job // read, in the order of the trace
-	who      [][2]string
-	jobs     []lwf.Job // that fit
-	at       []int     // by index of all: that of jobs; −1 = refused
-	report   *Report
-	table    *jobTable
+	perNode  int         // GPUs of a node
+	all      []lwf.Job   // read, in the order of the trace
+	who      [][2]string // their users and virtual clusters
+	jobs     []lwf.Job   // those that fit
+	at       []int       // by index of all: that of jobs; −1 = left out
 }
 
-// runLWF is Run on the machine of LWF's authors.
-func runLWF(ctx context.Context, cfg Config, question string, hooks Hooks) (*Report, error) {
-	r := &lwfRun{cfg: &cfg, question: question, hooks: hooks, report: &Report{}}
-	spec, err := workload.ClusterSpec(cfg.Cluster)
-	if err != nil {
-		return nil, err
+// takes implements peerMachine: nodes of equally many GPUs.
+func (r *lwfRun) takes(c *cluster.Cluster) error {
+	if _, r.perNode = equalNodes(c); r.perNode == 0 {
+		return workload.Mistake("--cluster: got %s, want nodes of equally many GPUs for this machine, as 16x4", r.spec.Name)
 	}
-	r.name = spec.Name
-	if r.nodes, r.perNode, err = equalNodes(spec); err != nil {
-		return nil, err
-	}
-	if err := r.load(ctx); err != nil {
-		return nil, err
-	}
-	if hooks.Jobs != nil {
-		if r.table, err = newJobTable(hooks.Jobs, &cfg, nil, lwfColumns); err != nil {
-			return nil, err
-		}
-	}
-	for _, p := range cfg.Policies {
-		if err := r.run(ctx, p); err != nil {
-			return nil, err
-		}
-	}
-	return r.report, nil
+	return nil
 }
 
-// equalNodes returns the nodes, and the GPUs of each, of a cluster of equal nodes. Any other cluster is a mistake.
-func equalNodes(spec cluster.Spec) (nodes, perNode int, err error) {
-	c, err := cluster.New(spec)
-	if err != nil {
-		return 0, 0, &workload.InputError{Err: err}
-	}
-	wrong := workload.Mistake("--cluster: got %s, want nodes of equally many GPUs for this machine, as 16x4", spec.Name)
-	if c.Pool() || c.Nodes() == 0 {
-		return 0, 0, wrong
-	}
-	for n := range c.Nodes() {
-		a, b := c.NodeGPUs(n)
-		if n == 0 {
-			perNode = int(b - a)
-		}
-		if int(b-a) != perNode {
-			return 0, 0, wrong
-		}
-	}
-	return c.Nodes(), perNode, nil
-}
-
-// load reads the workload: the machine's own files as its program has them, and other traces through the jobs' profiles.
+// load implements peerMachine. It reads the machine's own files as its program has them, and other traces through the jobs' profiles.
 func (r *lwfRun) load(ctx context.Context) error {
-	t := &r.cfg.Trace
-	whose, err := r.ownFile(ctx)
+	own, err := r.ownFile(ctx)
 	if err != nil {
 		return err
 	}
-	if !whose {
-		all, info, err := workload.LoadTraceContext(ctx, *t)
+	if !own {
+		all, info, err := workload.LoadTraceContext(ctx, r.cfg.Trace)
 		if err != nil {
 			return err
 		}
@@ -143,7 +93,7 @@ func (r *lwfRun) load(ctx context.Context) error {
 		j := &r.all[i]
 		work := float64(j.Iterations*(j.Forward+j.Backward)) * float64(j.Workers)
 		total += work
-		if j.Workers > r.nodes*r.perNode || j.Memory > memory {
+		if j.Workers > r.gpus || j.Memory > memory {
 			never, lost = append(never, j.Name), lost+work
 			r.at = append(r.at, -1)
 			continue
@@ -151,11 +101,7 @@ func (r *lwfRun) load(ctx context.Context) error {
 		r.at = append(r.at, len(r.jobs))
 		r.jobs = append(r.jobs, *j)
 	}
-	if len(never) == 0 {
-		return nil
-	}
-	sized := fmt.Sprintf("%s (%d GPUs of %d MB)", r.name, r.nodes*r.perNode, memory)
-	return r.report.refuse(r.cfg, sized, r.name, never, len(r.all), lost/math.Max(1, total))
+	return r.leaveOut(fmt.Sprintf("%d GPUs of %d MB", r.gpus, memory), never, len(r.all), lost/math.Max(1, total))
 }
 
 // ownFile reads the trace if it is a file of the machine's own, and reports whether it is.
@@ -170,7 +116,7 @@ func (r *lwfRun) ownFile(ctx context.Context) (own bool, err error) {
 	}
 	f, err := traces.OpenFile(path)
 	if err != nil {
-		return false, nil //nolint:nilerr // whoever reads traces says what is wrong with the file
+		return false, nil //nolint:nilerr // the reader of traces will say what is wrong with the file
 	}
 	defer f.Close() //nolint:errcheck // open for reading only
 	in := bufio.NewReaderSize(f, 1<<16)
@@ -220,7 +166,7 @@ func lwfJobs(all []traces.Job) ([]lwf.Job, error) {
 	return jobs, nil
 }
 
-// run runs one policy and adds its result to the report.
+// run implements peerMachine.
 func (r *lwfRun) run(ctx context.Context, policy string) error {
 	cfg := lwf.DefaultConfig()
 	cfg.Nodes, cfg.GPUs, cfg.Question, cfg.Seed = r.nodes, r.perNode, r.question, r.cfg.Seed
@@ -231,24 +177,17 @@ func (r *lwfRun) run(ctx context.Context, policy string) error {
 	if err != nil {
 		return err
 	}
-	log := lwfLog{jobs: r.jobs, perNode: r.perNode}
-	if r.hooks.Events != nil {
-		log.w = newEventLog(r.hooks.Events)
-	}
-	if r.hooks.Progress != nil {
-		log.watch = &watch{tell: r.hooks.Progress, at: Progress{Policy: policy, Run: len(r.report.Runs), Runs: len(r.cfg.Policies), Jobs: len(r.jobs)}}
-	}
-	var begin time.Time
-	if r.hooks.Now != nil {
-		begin = r.hooks.Now()
-	}
-	found, err := m.Run(ctx, r.jobs, log.observe)
-	err = cmp.Or(err, log.err)
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
-		return &workload.InputError{Err: fmt.Errorf("policy %s on the machine %s: %w", policy, r.cfg.Peer.Name, err)}
+	log := r.begin(policy, len(r.jobs))
+	var gpu [1]int32
+	found, err := m.Run(ctx, r.jobs, func(e *lwf.Event) {
+		gpus := gpu[:0]
+		if e.Kind == lwf.Forward || e.Kind == lwf.Backward {
+			gpus = append(gpus, int32(e.Node*r.perNode+e.GPU))
+		}
+		log.event(float64(e.At)/1000, e.Kind.String(), e.Kind == lwf.Finish, r.jobs[e.Job].Name, gpus)
+	})
+	if err := r.ended(ctx, policy, log, err); err != nil {
+		return err
 	}
 	own := &LWF{
 		Question: r.question, Steps: found.Steps, MeanJCT: found.MeanJCT(r.jobs), Busy: found.Busy, Questions: found.Questions, Moved: found.Moved,
@@ -256,26 +195,13 @@ func (r *lwfRun) run(ctx context.Context, policy string) error {
 	if cfg.Place == "random" {
 		own.Seed = cfg.Seed
 	}
-	run := Result{
-		Policy: policy, Placement: "own", Backfill: "none", Estimates: "exact", Rung: ladder.Rung("exact"),
-		Trace:   traceOf(&r.report.Info, len(r.all), len(r.report.refused), r.report.refusedShare, r.report.refused[:min(namedJobs, len(r.report.refused))]),
-		Cluster: Cluster{Name: r.name, Nodes: r.nodes, GPUs: r.nodes * r.perNode}, Events: log.n, LWF: own,
-		Metrics: metrics.Summarize(lwfMetrics(r.jobs, found), r.nodes*r.perNode, time.Duration(found.Steps-1)*time.Millisecond),
-	}
-	if r.hooks.Now != nil {
-		run.WallS = r.hooks.Now().Sub(begin).Seconds()
-	}
-	if log.w != nil {
-		if err := log.w.flush(); err != nil {
-			return err
-		}
-	}
 	if r.table != nil {
 		if err := r.writeJobs(policy, found); err != nil {
 			return err
 		}
 	}
-	r.report.Runs = append(r.report.Runs, run)
+	end := time.Duration(found.Steps-1) * time.Millisecond
+	r.add(log, Result{Policy: policy, Metrics: metrics.Summarize(lwfMetrics(r.jobs, found), r.gpus, end), LWF: own})
 	return nil
 }
 
@@ -295,39 +221,6 @@ func lwfMetrics(jobs []lwf.Job, found *lwf.Report) []metrics.Job {
 	return list
 }
 
-// lwfLog counts the events of the machine. If w is not nil, it also writes them like eventLog, with the machine's names.
-type lwfLog struct {
-	jobs    []lwf.Job
-	perNode int
-	w       *eventLog
-	watch   *watch // nil = nobody watches
-	n       int
-	err     error
-}
-
-// observe counts and writes one event.
-func (l *lwfLog) observe(e *lwf.Event) {
-	l.n++
-	if l.watch != nil {
-		l.watch.event(time.Duration(e.At)*time.Millisecond, e.Kind == lwf.Finish)
-	}
-	if l.w == nil || l.err != nil {
-		return
-	}
-	b := append(l.w.row[:0], `{"t_s":`...)
-	b = strconv.AppendFloat(b, float64(e.At)/1000, 'f', -1, 64)
-	b = append(b, `,"event":"`...)
-	b = append(b, e.Kind.String()...)
-	b = append(b, `","job":`...)
-	b = appendJSON(b, l.jobs[e.Job].Name)
-	b = append(b, `,"gpus":[`...)
-	if e.Kind == lwf.Forward || e.Kind == lwf.Backward {
-		b = strconv.AppendInt(b, int64(e.Node*l.perNode+e.GPU), 10)
-	}
-	l.w.row = append(b, "]}\n"...)
-	_, l.err = l.w.w.Write(l.w.row)
-}
-
 // lwfColumns are what the machine tells of a job beyond jobColumns, named as in the recorded runs.
 const lwfColumns = "placed_ms,first_task_ms,finish_ms,nodes,gpus_in_worker_order"
 
@@ -338,15 +231,10 @@ func (r *lwfRun) writeJobs(policy string, found *lwf.Report) error {
 	var b []byte
 	for i := range r.all {
 		j := &r.all[i]
-		b = append(csv.AppendText(b[:0], j.Name), ',')
-		b = append(csv.AppendText(b, r.who[i][0]), ',')
-		b = csv.AppendText(b, r.who[i][1])
-		arrival, work := float64(j.Arrival)/1000, float64(j.Iterations*(j.Forward+j.Backward))/1000
-		b = appendFloats(appendInts(b, j.Workers), arrival)
+		b = appendPeerJob(b[:0], j.Name, r.who[i], j.Workers, float64(j.Arrival)/1000)
+		work := float64(j.Iterations*(j.Forward+j.Backward)) / 1000
 		if r.at[i] < 0 {
-			b = appendFloats(append(b, ",,"...), work)
-			b = append(b, ",,,,0,0,"+stateRefused...)
-			b = append(t.appendPolicy(b), strings.Repeat(",", 1+strings.Count(lwfColumns, ","))+"\n"...)
+			b = t.appendRefused(b, work, lwfColumns)
 		} else {
 			f := &found.Jobs[r.at[i]]
 			jct := float64(f.Finish-j.Arrival) / 1000

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"clustergym/internal/recorded"
 	"clustergym/internal/rng"
 )
 
@@ -150,9 +151,8 @@ func TestShapes(t *testing.T) {
 }
 
 func TestTheSlowNetworkIsTheRecordedTable(t *testing.T) {
-	need(t)
 	n := 0
-	for _, row := range rows(t, "factors.csv") {
+	for _, row := range recorded.Rows(t, runs+"factors.csv") {
 		if row["net"] != "slow" {
 			continue
 		}
@@ -161,7 +161,7 @@ func TestTheSlowNetworkIsTheRecordedTable(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := Slow().Factor(&Job{Model: row["model"]}, s)
-		if want := float(t, row["factor"]); err != nil || got != want {
+		if want := recorded.Number(t, row["factor"]); err != nil || got != want {
 			if n++; n < 6 {
 				t.Errorf("%s %s: %v, recorded %v (%v)", row["model"], row["shape"], got, want, err)
 			}
@@ -254,7 +254,6 @@ func TestWhatIsWrongWithFilesIsSaidInOneSentence(t *testing.T) {
 }
 
 func BenchmarkRecordedBatch(b *testing.B) {
-	need(b)
 	jobs, net := workload(b, "batch500"), network(b, "slow")
 	for _, policy := range []string{"dally", "tiresias"} {
 		b.Run(policy, func(b *testing.B) {

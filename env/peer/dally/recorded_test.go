@@ -1,83 +1,23 @@
 package dally
 
 import (
-	"compress/gzip"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
 	"clustergym/internal/raced"
+	"clustergym/internal/recorded"
 )
 
-// recorded is the directory of the per-job results of the authors' program.
-const recorded = "../../../../shared/groundtruth/dally"
-
-func need(t testing.TB) {
-	t.Helper()
-	if _, err := os.Stat(filepath.Join(recorded, "cases.csv")); err != nil {
-		t.Skipf("no recorded cases in %s", recorded)
-	}
-}
-
-// rows reads a CSV, packed if it ends in .gz, as one map a row.
-func rows(t testing.TB, name string) []map[string]string {
-	t.Helper()
-	f, err := os.Open(filepath.Join(recorded, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close() //nolint:errcheck // only read
-	r := csv.NewReader(f)
-	if strings.HasSuffix(name, ".gz") {
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r = csv.NewReader(z)
-	}
-	all, err := r.ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []map[string]string
-	for _, row := range all[1:] {
-		m := map[string]string{}
-		for i, h := range all[0] {
-			m[h] = row[i]
-		}
-		list = append(list, m)
-	}
-	return list
-}
-
-func float(t testing.TB, s string) float64 {
-	t.Helper()
-	v, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
+// runs is the folder of the per-job results of the authors' program.
+const runs = "groundtruth/dally/"
 
 func workload(t testing.TB, name string) []Job {
 	t.Helper()
-	f, err := os.Open(filepath.Join(recorded, name+".csv.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close() //nolint:errcheck // only read
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	jobs, err := ReadJobs(z, name)
+	jobs, err := ReadJobs(recorded.Open(t, runs+name+".csv.gz"), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,12 +29,7 @@ func network(t testing.TB, net string) Factors {
 	if net == "one" {
 		return One{}
 	}
-	f, err := os.Open(filepath.Join(recorded, "factors.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close() //nolint:errcheck // only read
-	table, _, err := ReadFactors(f, "factors.csv", net)
+	table, _, err := ReadFactors(recorded.Open(t, runs+"factors.csv"), "factors.csv", net)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,21 +41,25 @@ func network(t testing.TB, net string) Factors {
 
 // setting returns the configuration of a recorded case.
 func setting(t testing.TB, c map[string]string) Config {
+	t.Helper()
 	cfg := DefaultConfig()
-	cfg.Racks, cfg.Machines = int(float(t, c["racks"])), int(float(t, c["machines"]))
+	cfg.Racks, cfg.Machines = int(recorded.Number(t, c["racks"])), int(recorded.Number(t, c["machines"]))
 	cfg.Policy, cfg.Variant = strings.ToLower(c["scheduler"]), c["variant"]
 	if c["rack_timer"] != "" {
-		cfg.RackWait, cfg.NetworkWait = float(t, c["rack_timer"]), float(t, c["nw_timer"])
+		cfg.RackWait, cfg.NetworkWait = recorded.Number(t, c["rack_timer"]), recorded.Number(t, c["nw_timer"])
 	}
 	return cfg
 }
 
 func TestEveryRecordedJobToTheLastBit(t *testing.T) {
-	need(t)
 	if raced.On {
 		t.Skip("one goroutine plays all of it, for minutes under the race detector")
 	}
-	for _, c := range rows(t, "cases.csv") {
+	cases := recorded.Rows(t, runs+"cases.csv")
+	if len(cases) != 27 {
+		t.Errorf("%d recorded cases, want 27", len(cases))
+	}
+	for _, c := range cases {
 		t.Run(c["case"], func(t *testing.T) {
 			if testing.Short() && c["workload"] != "multi411" {
 				t.Skip("the larger workload")
@@ -134,11 +73,11 @@ func TestEveryRecordedJobToTheLastBit(t *testing.T) {
 			for i := range jobs {
 				at[jobs[i].Name] = i
 			}
-			recorded := rows(t, "jobs/"+c["case"]+".csv.gz")
-			if len(recorded) != len(jobs) {
-				t.Fatalf("%d jobs, recorded %d", len(jobs), len(recorded))
+			rows := recorded.Rows(t, runs+"jobs/"+c["case"]+".csv.gz")
+			if len(rows) != len(jobs) {
+				t.Fatalf("%d jobs, recorded %d", len(jobs), len(rows))
 			}
-			for _, want := range recorded {
+			for _, want := range rows {
 				got := r.Jobs[at[want["job"]]]
 				values := map[string]float64{
 					"first_start": got.First, "end": got.End, "queue_delay": got.Queue, "gpu_time": got.GPUTime, "comp_time": got.CompTime,
@@ -148,7 +87,7 @@ func TestEveryRecordedJobToTheLastBit(t *testing.T) {
 					values[name] = float64(got.Grants[l])
 				}
 				for k, v := range values {
-					if w := float(t, want[k]); v != w {
+					if w := recorded.Number(t, want[k]); v != w {
 						if wrong++; wrong <= 5 {
 							t.Errorf("job %s: %s is %v, recorded %v", want["job"], k, v, w)
 						}
@@ -163,7 +102,7 @@ func TestEveryRecordedJobToTheLastBit(t *testing.T) {
 				"makespan": tot.Makespan, "mean_jct": tot.MeanJCT, "mean_queue": tot.MeanQueue, "gpu_time": tot.GPUTime,
 				"comp_time": tot.CompTime, "comm_time": tot.CommTime,
 			} {
-				if w := float(t, c[k]); math.Abs(v-w) > 1e-12*math.Abs(w) {
+				if w := recorded.Number(t, c[k]); math.Abs(v-w) > 1e-12*math.Abs(w) {
 					t.Errorf("%s is %v, recorded %v", k, v, w)
 				}
 			}
@@ -175,37 +114,36 @@ func TestEveryRecordedJobToTheLastBit(t *testing.T) {
 }
 
 func TestTheFirstGrantsAreTheRecordedGPUs(t *testing.T) {
-	need(t)
 	for _, name := range []string{"multi411.4x4.slow.dally.wait", "multi411.4x4.slow.tiresias.wait", "multi411.4x4.slow.gandiva.pub"} {
 		t.Run(name, func(t *testing.T) {
 			var cfg Config
-			for _, c := range rows(t, "cases.csv") {
+			for _, c := range recorded.Rows(t, runs+"cases.csv") {
 				if c["case"] == name {
 					cfg = setting(t, c)
 				}
 			}
 			jobs := workload(t, "multi411")
-			recorded := rows(t, "grants_"+name+".csv.gz")
+			rows := recorded.Rows(t, runs+"grants_"+name+".csv.gz")
 			ctx, enough := context.WithCancel(context.Background())
 			defer enough()
 			var got []string
 			_, err := Run(ctx, jobs, network(t, "slow"), cfg, func(e *Event) {
-				if e.Kind != Start && e.Kind != Second || len(got) == len(recorded) {
+				if e.Kind != Start && e.Kind != Second || len(got) == len(rows) {
 					return
 				}
 				row := fmt.Sprint(e.At, " ", jobs[e.Job].Name, " ", e.Kind == Second)
 				for _, g := range e.GPUs {
 					row += fmt.Sprintf(" %d.%d.%d.%d", g/32, g/8%4, g/4%2, g%4)
 				}
-				if got = append(got, row); len(got) == len(recorded) {
+				if got = append(got, row); len(got) == len(rows) {
 					enough()
 				}
 			})
 			if err != nil && !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
 			}
-			for i, c := range recorded {
-				want := fmt.Sprint(float(t, c["time"]), " ", c["job"], " ", c["running"] == "1", " ", c["gpus"])
+			for i, c := range rows {
+				want := fmt.Sprint(recorded.Number(t, c["time"]), " ", c["job"], " ", c["running"] == "1", " ", c["gpus"])
 				if got[i] != want {
 					t.Fatalf("grant %d is\n%s, recorded\n%s", i, got[i], want)
 				}

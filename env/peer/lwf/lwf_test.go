@@ -297,10 +297,8 @@ func TestGeneratedWorkloads(t *testing.T) {
 		t.Error("a seed is a workload, and another seed another one")
 	}
 	sizes := map[int]int{}
-	iterations := 0.0
 	for i := range a {
 		sizes[a[i].Workers]++
-		iterations += float64(a[i].Iterations)
 		if a[i].Arrival < 0 || a[i].Arrival >= 12000 || a[i].Iterations < 10 || a[i].Iterations > 60 {
 			t.Errorf("%+v", a[i])
 		}
@@ -328,6 +326,7 @@ func TestBadJobsAndConfigurationsAreNamed(t *testing.T) {
 		"got forward 0 and backward 54, want 1 to 2^20": bad(func(j *Job) { j.Forward = 0 }),
 		"got a size of NaN":                             bad(func(j *Job) { j.Size = math.NaN() }),
 		"got arrival -1":                                bad(func(j *Job) { j.Arrival = -1 }),
+		"got 64 workers that compute for 2251799813685248 ms each, want 2^50 ms together": bad(func(j *Job) { j.Iterations, j.Workers, j.Forward, j.Backward = 1<<30, 64, 1<<20, 1<<20 }),
 	} {
 		if _, err := m.Run(t.Context(), []Job{j}, nil); err == nil || !strings.Contains(err.Error(), "job seven: "+want) {
 			t.Errorf("%v, want %s", err, want)
@@ -372,6 +371,7 @@ func TestBadRowsAreNamed(t *testing.T) {
 		header + "1,0,1,a,1,NaN,1,1,1\n": `w.csv: line 2: column size_mb: got "NaN", want a number from 0`,
 		header + "1,0.5,1,a,1,1,1,1,1\n": `w.csv: line 2: column arrival_ms: got "0.5"`,
 		header + ",0,1,a,1,1,1,1,1\n":    `w.csv: line 2: column job: got "", want a name`,
+		header + "1,0,1048576,a,1073741824,1,1,1,1\n": `w.csv: line 2: column iters: got "1073741824", want fewer: with the row's workers and times they compute for 2147483648 ms on each GPU`,
 	} {
 		if _, err := ReadJobs(strings.NewReader(text), "w.csv"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)

@@ -14,7 +14,7 @@ import (
 // never is later than every event.
 const never = int64(math.MaxInt64)
 
-// slack is the error of sums of float64 milliseconds up to which an end counts as reached.
+// slack is by how many milliseconds a transfer may end after a millisecond and still count as over: sums of float64 are not exact.
 const slack = 1e-9
 
 // What a worker does next.
@@ -104,7 +104,7 @@ func NewMachine(cfg Config) (*Machine, error) {
 }
 
 // Give lets choose choose the GPUs of a job in place of the generator where place is random, as in a recorded run. It is called
-// when enough GPUs have room. nil = the generator.
+// when enough GPUs have room, and returns one GPU with room for each worker. nil = the generator.
 func (m *Machine) Give(choose func(job int) []int32) { m.given = choose }
 
 // Run simulates jobs; simultaneous arrivals keep their order. It passes every event to hook, which may be nil. A job that can
@@ -189,7 +189,8 @@ func (m *Machine) reset(jobs []Job) error {
 
 func (m *Machine) tell(kind EventKind, i int32, worker int32, g int32) {
 	if m.hook != nil {
-		m.hook(&Event{At: m.now, Kind: kind, Job: int(i), Iteration: m.jobs[i].iteration, Worker: int(worker), Node: int(g) / m.cfg.GPUs, GPU: int(g) % m.cfg.GPUs})
+		node, gpu := int(g)/m.cfg.GPUs, int(g)%m.cfg.GPUs
+		m.hook(&Event{At: m.now, Kind: kind, Job: int(i), Iteration: m.jobs[i].iteration, Worker: int(worker), Node: node, GPU: gpu})
 	}
 }
 

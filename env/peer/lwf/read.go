@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,6 +49,9 @@ func ReadJobs(r io.Reader, name string) ([]Job, error) {
 			Name: f.text(0), Arrival: f.whole(1, 0, 1<<50), Workers: int(f.whole(2, 1, 1<<20)), Model: f.text(3), Iterations: f.whole(4, 1, 1<<30),
 			Size: f.number(5), Forward: f.whole(6, 1, 1<<20), Backward: f.whole(7, 1, 1<<20), Memory: f.whole(8, 0, 1<<40),
 		})
+		if last := &jobs[len(jobs)-1]; f.err == nil && last.endless() {
+			f.fail(4, fmt.Sprintf("fewer: with the row's workers and times they compute for %d ms on each GPU, and 2^50 ms together is the most", last.compute()))
+		}
 		if f.err != nil {
 			return nil, f.err
 		}
@@ -94,7 +96,7 @@ func (f *fields) whole(column int, least, most int64) int64 {
 
 func (f *fields) number(column int) float64 {
 	v, err := strconv.ParseFloat(f.row[f.at[column]], 64)
-	if err != nil || !(v >= 0) || v > 1e9 || math.IsInf(v, 0) {
+	if err != nil || !(v >= 0 && v <= 1e9) {
 		f.fail(column, "a number from 0 to 1e9")
 	}
 	return v

@@ -1,20 +1,18 @@
 package lwf
 
 import (
-	"compress/gzip"
-	"encoding/csv"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
+
+	"clustergym/internal/recorded"
 )
 
-// recorded is the folder of the per-job results of the authors' program.
-const recorded = "../../../../shared/groundtruth/lwf"
+// runs is the folder of the per-job results of the authors' program.
+const runs = "groundtruth/lwf/"
 
 // clusters are the nodes and GPUs of the recorded job sets.
 var clusters = map[string][2]int{
@@ -22,53 +20,9 @@ var clusters = map[string][2]int{
 	"ms160_s1": {16, 4}, "ms160_s3": {16, 4},
 }
 
-// open returns the contents of a recorded file, unpacked.
-func open(t testing.TB, name string) io.Reader {
-	t.Helper()
-	f, err := os.Open(filepath.Join(recorded, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() }) //nolint:errcheck // only read
-	if !strings.HasSuffix(name, ".gz") {
-		return f
-	}
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return z
-}
-
-// rows returns the rows of a recorded table, each by the names of its columns.
-func rows(t testing.TB, name string) (list []map[string]string) {
-	t.Helper()
-	all, err := csv.NewReader(open(t, name)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range all[1:] {
-		m := map[string]string{}
-		for i, h := range all[0] {
-			m[h] = row[i]
-		}
-		list = append(list, m)
-	}
-	return list
-}
-
-func whole(t testing.TB, s string) int64 {
-	t.Helper()
-	v, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
 func workload(t testing.TB, set string) []Job {
 	t.Helper()
-	jobs, err := ReadJobs(open(t, set+".csv"), set+".csv")
+	jobs, err := ReadJobs(recorded.Open(t, runs+set+".csv"), set+".csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,13 +44,6 @@ func machine(t testing.TB, set, algorithm, variant string) *Machine {
 	return m
 }
 
-func have(t testing.TB) {
-	t.Helper()
-	if _, err := os.Stat(filepath.Join(recorded, "summary.csv")); err != nil {
-		t.Skipf("the recorded runs of the authors' program are not at hand: looked in %s", recorded)
-	}
-}
-
 // gpus formats the GPUs of a job as the recorded results do.
 func gpus(list []int32, perNode int) string {
 	var words []string
@@ -108,7 +55,10 @@ func gpus(list []int32, perNode int) string {
 
 // Every job of every recorded run is placed, begins and ends in the same millisecond, on the same GPUs.
 func TestEveryRecordedJob(t *testing.T) {
-	have(t)
+	sums := map[string][]map[string]string{}
+	for _, sum := range recorded.Rows(t, runs+"summary.csv") {
+		sums[sum["case"]] = append(sums[sum["case"]], sum)
+	}
 	for set, size := range clusters {
 		t.Run(set, func(t *testing.T) {
 			jobs := workload(t, set)
@@ -116,19 +66,14 @@ func TestEveryRecordedJob(t *testing.T) {
 			for i := range jobs {
 				at[jobs[i].Name] = i
 			}
-			runs := map[string][]map[string]string{}
-			for _, row := range rows(t, set+"_expected.csv.gz") {
+			results := map[string][]map[string]string{}
+			for _, row := range recorded.Rows(t, runs+set+"_expected.csv.gz") {
 				key := row["algo"] + " " + row["variant"]
-				runs[key] = append(runs[key], row)
+				results[key] = append(results[key], row)
 			}
-			seen := 0
-			for _, sum := range rows(t, "summary.csv") {
-				if sum["case"] != set {
-					continue
-				}
-				seen++
+			for _, sum := range sums[set] {
 				key := sum["algo"] + " " + sum["variant"]
-				want := runs[key]
+				want := results[key]
 				if len(want) != len(jobs) {
 					t.Fatalf("%s: %d recorded jobs, want %d", key, len(want), len(jobs))
 				}
@@ -138,7 +83,7 @@ func TestEveryRecordedJob(t *testing.T) {
 					var list []int32
 					for _, word := range strings.Fields(row["gpus_in_worker_order"]) {
 						node, gpu, _ := strings.Cut(word, ".")
-						list = append(list, int32(whole(t, node))*int32(size[1])+int32(whole(t, gpu)))
+						list = append(list, int32(recorded.Whole(t, node))*int32(size[1])+int32(recorded.Whole(t, gpu)))
 					}
 					given[at[row["job"]]] = list
 				}
@@ -166,29 +111,38 @@ func TestEveryRecordedJob(t *testing.T) {
 				if v := fmt.Sprintf("%.6f", got.MeanJCT(jobs)); v != sum["mean_jct_ms"] {
 					t.Errorf("%s: mean JCT %s, recorded %s", key, v, sum["mean_jct_ms"])
 				}
-				if got.Steps != whole(t, sum["peer_total_ms"]) || got.Busy != whole(t, sum["gpu_busy_ms"]) {
+				if got.Steps != recorded.Whole(t, sum["peer_total_ms"]) || got.Busy != recorded.Whole(t, sum["gpu_busy_ms"]) {
 					t.Errorf("%s: %d steps and %d ms of computing, recorded %s and %s", key, got.Steps, got.Busy, sum["peer_total_ms"], sum["gpu_busy_ms"])
 				}
-				if got.Questions != whole(t, sum["adadual_queries"]) {
+				if got.Questions != recorded.Whole(t, sum["adadual_queries"]) {
 					t.Errorf("%s: %d questions, recorded %s", key, got.Questions, sum["adadual_queries"])
 				}
-				if v, _ := strconv.ParseFloat(sum["phantom_mb"], 64); math.Abs(v-got.Moved) > 2e-3 {
+				if v := recorded.Number(t, sum["phantom_mb"]); math.Abs(v-got.Moved) > 2e-3 {
 					t.Errorf("%s: questions moved %.3f MB, recorded %.3f", key, got.Moved, v)
 				}
 			}
-			if seen != len(runs) {
-				t.Errorf("%d runs, recorded %d", seen, len(runs))
+			if len(sums[set]) != len(results) {
+				t.Errorf("%d runs, recorded %d", len(sums[set]), len(results))
 			}
 		})
+	}
+	played, compared := 0, int64(0)
+	for set := range clusters {
+		for _, sum := range sums[set] {
+			played++
+			compared += recorded.Whole(t, sum["jobs"])
+		}
+	}
+	if played != 235 || compared != 8215 {
+		t.Errorf("%d runs of %d jobs, want 235 of 8215", played, compared)
 	}
 }
 
 // The course of small runs: every task, and the begin and end of every transfer, in the recorded order.
 func TestEveryRecordedEvent(t *testing.T) {
-	have(t)
-	files, err := filepath.Glob(filepath.Join(recorded, "events", "*.csv.gz"))
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
+	files, err := filepath.Glob(recorded.Path(t, runs+"events/*.csv.gz"))
+	if err != nil || len(files) != 7 {
+		t.Fatalf("%d recorded courses, want 7: %v, %v", len(files), files, err)
 	}
 	for _, file := range files {
 		name := filepath.Base(file)
@@ -207,7 +161,7 @@ func TestEveryRecordedEvent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text, err := io.ReadAll(open(t, filepath.Join("events", name)))
+			text, err := io.ReadAll(recorded.Open(t, runs+"events/"+name))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,85 +1,22 @@
 package rlscheduler
 
 import (
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/csv"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"math"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 
+	"clustergym/internal/recorded"
 	"clustergym/traces"
 	"clustergym/traces/swf"
 )
 
-// shared is where the results of the authors' program are, beside this repository, of which they are no part.
-const shared = "../../../../shared"
-
-func atHand(t testing.TB, name string) io.ReadCloser {
-	t.Helper()
-	f, err := os.Open(filepath.Join(shared, filepath.FromSlash(name)))
-	if err != nil {
-		t.Skip("the published results are not at hand: looked for in ../shared, beside this repository, of which it is no part")
-	}
-	return f
-}
-
-// rows reads a CSV, packed if it ends in .gz, as one map a row.
-func rows(t testing.TB, name string) []map[string]string {
-	t.Helper()
-	f := atHand(t, name)
-	defer f.Close() //nolint:errcheck // only read
-	var r io.Reader = f
-	if strings.HasSuffix(name, ".gz") {
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r = z
-	}
-	all, err := csv.NewReader(r).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []map[string]string
-	for _, line := range all[1:] {
-		row := map[string]string{}
-		for i, name := range all[0] {
-			row[name] = line[i]
-		}
-		out = append(out, row)
-	}
-	return out
-}
-
-func number(t testing.TB, text string) float64 {
-	t.Helper()
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
-func whole(t testing.TB, text string) int64 { t.Helper(); return int64(number(t, text)) }
-
 // log reads a log of 256 processors.
 func log(t testing.TB, name string) []Job {
 	t.Helper()
-	f := atHand(t, "traces/swf/"+name+".gz")
-	defer f.Close() //nolint:errcheck // only read
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := swf.NewReader(z, name, swf.Options{})
+	r, err := swf.NewReader(recorded.Open(t, "traces/swf/"+name+".gz"), name, swf.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,29 +43,29 @@ func longest(jobs []Job) (most int64) {
 func TestThePublishedDecisions(t *testing.T) {
 	const set = "groundtruth/rlscheduler_agent/"
 	decisions := map[string][]map[string]string{}
-	for _, r := range rows(t, set+"decisions.csv.gz") {
+	for _, r := range recorded.Rows(t, set+"decisions.csv.gz") {
 		key := r["backfill"] + " " + r["start_index"]
 		decisions[key] = append(decisions[key], r)
 	}
 	jobs := log(t, "lublin_256.swf")
 	published := map[string]map[string]string{}
-	for _, r := range rows(t, set+"published_windows.csv") {
+	for _, r := range recorded.Rows(t, set+"published_windows.csv") {
 		published[r["workload"]+" "+r["backfill"]+" "+r["start_index"]] = r
 	}
 	shown := map[string][]map[string]string{}
-	for _, r := range rows(t, set+"observations.csv.gz") {
+	for _, r := range recorded.Rows(t, set+"observations.csv.gz") {
 		key := r["backfill"] + " " + r["start_index"] + " " + r["step"]
 		shown[key] = append(shown[key], r)
 	}
 	played, whole128 := 0, 0
-	for _, want := range rows(t, set+"hashes.csv") {
+	for _, want := range recorded.Rows(t, set+"hashes.csv") {
 		if want["workload"] != "lublin_256.swf" {
 			continue
 		}
 		played++
 		key := want["backfill"] + " " + want["start_index"]
 		t.Run(key, func(t *testing.T) {
-			from := whole(t, want["start_index"])
+			from := recorded.Whole(t, want["start_index"])
 			window := jobs[from : from+1024]
 			m := NewMachine(256, want["backfill"] == "1")
 			starts := make([]int64, len(window))
@@ -142,10 +79,10 @@ func TestThePublishedDecisions(t *testing.T) {
 				if m.Done() {
 					t.Fatalf("all jobs have started before step %d", i)
 				}
-				if got, want := m.Now(), whole(t, d["now"]); got != want {
+				if got, want := m.Now(), recorded.Whole(t, d["now"]); got != want {
 					t.Fatalf("step %d: the clock is %d, want %d", i, got, want)
 				}
-				if got, want := m.Waiting(), int(whole(t, d["waiting"])); got != want {
+				if got, want := m.Waiting(), int(recorded.Whole(t, d["waiting"])); got != want {
 					t.Fatalf("step %d: %d jobs wait, want %d", i, got, want)
 				}
 				slots := o.Look(m)
@@ -159,18 +96,18 @@ func TestThePublishedDecisions(t *testing.T) {
 					}
 					if all, ok := shown[key+" "+d["step"]]; ok {
 						r := all[k]
-						if r["job_id"] != j.ID || int(whole(t, r["slot"])) != k || len(all) != len(slots) {
+						if r["job_id"] != j.ID || int(recorded.Whole(t, r["slot"])) != k || len(all) != len(slots) {
 							t.Fatalf("step %d, slot %d of %d: job %s, want %s of %d", i, k, len(slots), j.ID, r["job_id"], len(all))
 						}
 						for f, name := range []string{"wait", "request", "procs", "memory", "user", "group", "executable", "can_start"} {
-							if v := float32(number(t, r[name])); v != row[f] {
+							if v := float32(recorded.Number(t, r[name])); v != row[f] {
 								t.Fatalf("step %d, slot %d: %s is %v, want %v", i, k, name, row[f], v)
 							}
 						}
 						whole128++
 					}
 				}
-				place := slots[whole(t, d["slot"])]
+				place := slots[recorded.Whole(t, d["slot"])]
 				j := m.Job(place)
 				if j.ID != d["job_id"] {
 					t.Fatalf("step %d: job %s, want %s", i, j.ID, d["job_id"])
@@ -178,11 +115,11 @@ func TestThePublishedDecisions(t *testing.T) {
 				fmt.Fprintf(ids, "%s\n", j.ID)
 				m.Commit(place)
 			}
-			if !m.Done() || m.Started() != 1024 || len(steps) != int(whole(t, want["decisions"])) {
+			if !m.Done() || m.Started() != 1024 || len(steps) != int(recorded.Whole(t, want["decisions"])) {
 				t.Fatalf("%d jobs have started after %d decisions, want 1024 after %s", m.Started(), len(steps), want["decisions"])
 			}
 			for _, text := range []string{want["bsld"], published["lublin_256.swf "+key]["rl"]} {
-				if math.Abs(m.Mean()-number(t, text)) > 5.1e-7 {
+				if math.Abs(m.Mean()-recorded.Number(t, text)) > 5.1e-7 {
 					t.Errorf("bounded slowdown %.6f, want %s", m.Mean(), text)
 				}
 			}
@@ -208,9 +145,9 @@ func TestThePublishedRules(t *testing.T) {
 	sums := map[string]float64{}
 	played := 0
 	for _, file := range []string{"published_windows.csv", "lublin_256_more_rules.csv"} {
-		for _, r := range rows(t, "groundtruth/rlscheduler_agent/"+file) {
+		for _, r := range recorded.Rows(t, "groundtruth/rlscheduler_agent/"+file) {
 			jobs := logs[r["workload"]]
-			from := whole(t, r["start_index"])
+			from := recorded.Whole(t, r["start_index"])
 			m := NewMachine(256, r["backfill"] == "1")
 			for _, name := range Rules() {
 				text, ok := r[name]
@@ -225,7 +162,7 @@ func TestThePublishedRules(t *testing.T) {
 				got := Play(m, rule)
 				played++
 				sums[r["workload"]+" "+r["backfill"]+" "+name] += got / 10
-				if math.Abs(got-number(t, text)) > 5.1e-7 {
+				if math.Abs(got-recorded.Number(t, text)) > 5.1e-7 {
 					t.Errorf("%s, window at %d, back-filling %s: %s has %.6f, want %s", r["workload"], from, r["backfill"], name, got, text)
 				}
 			}

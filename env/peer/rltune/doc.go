@@ -5,8 +5,8 @@
 //
 // A Machine is nodes in pools, to one of which a job belongs. Times are whole seconds. The waiting job that a base policy
 // or an agent chooses is committed to: if it does not fit, the clock runs until it does, whatever pool the others are of, and
-// nobody is asked meanwhile. Events are handled one at a time, an arrival before a completion of the same second. Jobs arrive
-// only while a job is held or, one, when nobody waits. A job that never fits is dropped once nothing runs.
+// nobody is asked meanwhile. Events are handled one at a time, an arrival before a completion of the same second. Jobs arrive while
+// a job is held; when nobody waits, the clock runs until one job has arrived. A job that never fits is dropped once nothing runs.
 //
 // A way is a placement of a gang: how many GPUs on which nodes. Base policies take the First way. An agent's observation
 // counts ways, and Choose picks one of up to four by the integer programme of the paper, which enumeration solves exactly.

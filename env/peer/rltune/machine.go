@@ -39,9 +39,7 @@ type Machine struct {
 	queue   []int32   // places in jobs, in the order in which the last policy left them
 	running []running // in order of end
 	free    [][]int32 // by pool and node
-	left    []int     // free GPUs by pool
 	parts   [][]Part  // by job that runs
-	ends    []int64   // by job, 0 = it has not started
 	version uint64    // counts starts and ends
 
 	started, dropped int
@@ -53,31 +51,29 @@ type Machine struct {
 	known  []running
 	list   []int32 // scratch of back-filling
 
-	// OnStart is called for every job that starts, with its place in the list of jobs, its start and its nodes by their positions in its pool,
-	// which are valid until it returns; nil = not.
+	// OnStart is called for every job that starts, with its place in the list of jobs, its start, and its nodes by their positions
+	// in its pool. The nodes are valid until it returns. nil = nobody is told.
 	OnStart func(job int, at int64, parts []Part)
 }
 
 // NewMachine returns a machine with or without back-filling.
 func NewMachine(c *Cluster, backfill bool) *Machine {
-	m := &Machine{cluster: c, backfill: backfill, left: make([]int, len(c.Pools))}
+	m := &Machine{cluster: c, backfill: backfill}
 	for _, p := range c.Pools {
 		m.free = append(m.free, make([]int32, p.nodes))
 	}
 	return m
 }
 
-// Reset empties the machine and moves its clock to the first of the jobs, which must be in order of submit. They are not copied.
+// Reset empties the machine and moves its clock to the first of the jobs, which must be in order of submit. They are not copied, and
+// must not change until the run is over.
 func (m *Machine) Reset(jobs []Job) {
 	m.jobs, m.next, m.now = jobs, 0, 0
 	m.queue, m.running = m.queue[:0], m.running[:0]
 	for len(m.parts) < len(jobs) {
 		m.parts = append(m.parts, nil)
-		m.ends = append(m.ends, 0)
 	}
-	clear(m.ends)
 	for i, p := range m.cluster.Pools {
-		m.left[i] = p.gpus
 		n := 0
 		for _, b := range p.Blocks {
 			for range b.Nodes {
@@ -109,17 +105,11 @@ func (m *Machine) Waiting() int { return len(m.queue) }
 // Job returns the i-th waiting job, in the order of the queue.
 func (m *Machine) Job(i int) *Job { return &m.jobs[m.queue[i]] }
 
-// Place returns the place in the list of jobs of the i-th waiting job.
-func (m *Machine) Place(i int) int { return int(m.queue[i]) }
-
 // Started returns how many jobs have started.
 func (m *Machine) Started() int { return m.started }
 
 // Dropped returns how many jobs were dropped because they never fit.
 func (m *Machine) Dropped() int { return m.dropped }
-
-// Free returns the free GPUs of the nodes of a pool. They belong to the machine.
-func (m *Machine) Free(pool int) []int32 { return m.free[pool] }
 
 // A Placer places a job in one of the ways that its pools allow. It returns false if there is none. The parts are appended to
 // dst[:0].
@@ -167,14 +157,12 @@ func (m *Machine) try(at int32, place Placer) bool {
 			panic(fmt.Sprintf("rltune: job %s takes %d GPUs more than node %d has", j.ID, -free[p.Node], p.Node))
 		}
 	}
-	m.left[j.Pool] -= j.GPUs
 	m.parts[at] = append(m.parts[at][:0], m.way...)
 	r := running{end: m.now + j.Run, seq: int32(m.started), job: at}
 	k, _ := slices.BinarySearchFunc(m.running, r, func(a, b running) int { return a.compare(&b) })
 	m.running = slices.Insert(m.running, k, r)
 	m.started++
 	m.version++
-	m.ends[at] = r.end
 	m.score.add(j, m.now, m.jobs[0].Submit)
 	if m.OnStart != nil {
 		m.OnStart(int(at), m.now, m.way)
@@ -182,8 +170,8 @@ func (m *Machine) try(at int32, place Placer) bool {
 	return true
 }
 
-// early returns when j will fit as far as is known of the run times: running jobs of its pool are released in order of their known ends until it
-// does. It panics for a job that never fits, as the program raises an error.
+// early returns when j will fit as far as run times are known: running jobs of its pool are released in order of their known ends
+// until it does. It panics for a job that never fits, as the program raises an error.
 func (m *Machine) early(j *Job) int64 {
 	m.spare = append(m.spare[:0], m.free[j.Pool]...)
 	m.known = m.known[:0]
@@ -205,7 +193,7 @@ func (m *Machine) early(j *Job) int64 {
 	panic(fmt.Sprintf("rltune: job %s of %d GPUs never fits pool %s, and back-filling waits for it", j.ID, j.GPUs, m.cluster.Pools[j.Pool].Name))
 }
 
-// fill back-fills while the job at a place is held: jobs of its pool that fit and end before early start, in order of submit. The held job is in
+// fill back-fills while a job is held: jobs of its pool that fit and end before early start, in order of submit. The held job is in
 // the list that is gone through, so that it can be the one that is passed over.
 func (m *Machine) fill(held int32, early int64) {
 	m.list = append(m.list[:0], held)
@@ -254,16 +242,14 @@ func (m *Machine) event() {
 	for _, p := range m.parts[r.job] {
 		m.free[j.Pool][p.Node] += p.GPUs
 	}
-	m.left[j.Pool] += j.GPUs
 	m.version++
 }
 
 // Score is sums over the jobs that have started.
 type Score struct {
 	Jobs                                  int
-	Bounded, Wait, Turnaround, Slow, Area float64 // the first is at least 1 per job and divides by 10 s or more; Area is in GPU-seconds
+	Bounded, Wait, Turnaround, Slow, Area float64 // Bounded is at least 1 a job and divides by 10 s or more; Area is in GPU-seconds
 	End                                   int64   // last end after the first submit
-	LastStart                             int64   // last start after the first submit
 }
 
 // add counts a job that starts at now.
@@ -275,13 +261,11 @@ func (s *Score) add(j *Job, now, first int64) {
 	s.Turnaround += wait + run
 	s.Slow += (wait + run) / run
 	s.Area += run * float64(j.GPUs)
-	s.End, s.LastStart = max(s.End, now+j.Run-first), max(s.LastStart, now-first)
+	s.End = max(s.End, now+j.Run-first)
 }
 
-// Metrics returns the names of the metrics, in the order of the program's numbers for them.
-func Metrics() []string { return []string{"bsld", "wait", "jct", "utilisation", "slowdown"} }
-
-// Of returns a metric, lower is better: a mean over the jobs, or minus the utilisation of so many GPUs.
+// Of returns a metric, lower is better: bsld, wait, jct or slowdown, a mean over the jobs that have started, or utilisation, minus that
+// of so many GPUs. It is NaN if no job has started.
 func (s *Score) Of(metric string, gpus int) float64 {
 	n := float64(s.Jobs)
 	switch metric {

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"clustergym/internal/raced"
 )
 
 // small is a cluster of one pool of n nodes of 8 GPUs.
@@ -93,11 +95,11 @@ func TestWaysByHand(t *testing.T) {
 	if got := text(parts, 1); !ok || got != "1:6 2:6" {
 		t.Errorf("12 GPUs are placed as %q", got)
 	}
-	if one, two := f.Count(p, []int32{8, 8, 8}, 12, 0); one != 3 || two != 0 {
+	if one, two := f.count(p, []int32{8, 8, 8}, 12, 0, true); one != 3 || two != 0 {
 		t.Errorf("%d and %d ways, want 3 and 0", one, two)
 	}
 	// With 2, 2 and 8 free, 4 GPUs go on the last node, or fill the first two. The last node with another would have to be taken wholly.
-	if one, two := f.Count(p, []int32{2, 2, 8}, 4, 0); one != 1 || two != 1 {
+	if one, two := f.count(p, []int32{2, 2, 8}, 4, 0, true); one != 1 || two != 1 {
 		t.Errorf("%d and %d ways, want 1 and 1", one, two)
 	}
 }
@@ -123,7 +125,8 @@ func TestProgrammeByHand(t *testing.T) {
 	}
 }
 
-// Jobs are picked at random. No node is overcommitted, every gang has its GPUs on the fewest nodes, and all GPUs are free at the end.
+// Jobs are picked at random. No node is overcommitted, which would panic, every gang has its GPUs on the fewest nodes or on one more, and
+// all GPUs are free at the end.
 func TestMachinesKeepTheirBooks(t *testing.T) {
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 5))
@@ -146,6 +149,15 @@ func TestMachinesKeepTheirBooks(t *testing.T) {
 		}
 		m := NewMachine(c, seed%2 == 0)
 		m.OnStart = func(j int, _ int64, parts []Part) {
+			fewest := 0 // nodes, by the kind of node of which the job needs most
+			for _, b := range c.Pools[jobs[j].Pool].Blocks {
+				if b.takes(jobs[j].GPUs) {
+					fewest = max(fewest, b.needs(jobs[j].GPUs))
+				}
+			}
+			if len(parts) > fewest+1 {
+				t.Errorf("seed %d: job %d of %d GPUs is on %d nodes, want %d or one more", seed, j, jobs[j].GPUs, len(parts), fewest)
+			}
 			sum := 0
 			for _, p := range parts {
 				sum += int(p.GPUs)
@@ -163,9 +175,6 @@ func TestMachinesKeepTheirBooks(t *testing.T) {
 			m.event()
 		}
 		for i, p := range c.Pools {
-			if m.left[i] != p.GPUs() {
-				t.Errorf("seed %d: pool %d has %d free GPUs at the end, want %d", seed, i, m.left[i], p.GPUs())
-			}
 			for n, left := range m.free[i] {
 				if int(left) != p.Each(n) {
 					t.Errorf("seed %d: pool %d, node %d: %d free at the end", seed, i, n, left)
@@ -180,6 +189,9 @@ func TestMachinesKeepTheirBooks(t *testing.T) {
 
 // A decision does not allocate once buffers have their sizes.
 func TestDecisionsDoNotAllocate(t *testing.T) {
+	if raced.On {
+		t.Skip("the race detector allocates")
+	}
 	c, err := NewCluster("philly")
 	if err != nil {
 		t.Fatal(err)

@@ -2,20 +2,21 @@ package rltune
 
 // The weights of the integer programme.
 const (
-	Spread = 0.3 // of the difference between the most and the fewest free GPUs
-	Room   = 0.5 // of each node with room for the next job
+	spreadWeight = 0.3 // of the difference between the most and the fewest free GPUs
+	roomWeight   = 0.5 // of each node with room for the next job
 )
 
 // Programme chooses between candidate ways as the paper's integer programme does, by trying each. The paper's programme minimises
-// fragmented nodes + 0.3·(most − fewest free GPUs of a node) − 0.5·nodes with room for the next job. In the published code nothing forces the
-// binaries of fragmented nodes to 1, so the optimum has them at 0: the term does nothing, and is not here. Not safe for concurrent use.
+// fragmented nodes + 0.3·(most − fewest free GPUs of a node) − 0.5·nodes with room for the next job. In the published code nothing
+// forces the binaries of fragmented nodes to 1, so the optimum has them at 0: the term does nothing, and is not here. Not safe for
+// concurrent use.
 type Programme struct {
 	after []int32
 	in    []bool
 }
 
-// Objective returns the value of a way. It looks at the nodes that have a free GPU; if in is not nil, only at those that are marked there.
-// next is the number of GPUs that the next job wants. If it is 0, there is no next job, and no node counts as room for one.
+// Objective returns the value of a way. It looks at the nodes that have a free GPU, and if in is not nil, only at those that it
+// marks. next is the number of GPUs that the next job wants. If it is 0, there is no next job, and no node has room for one.
 func (o *Programme) Objective(free []int32, in []bool, way []Part, next int) float64 {
 	o.after = append(o.after[:0], free...)
 	for _, p := range way {
@@ -34,11 +35,11 @@ func (o *Programme) Objective(free []int32, in []bool, way []Part, next int) flo
 			room++
 		}
 	}
-	return Spread*float64(most-least) - Room*float64(room)
+	return spreadWeight*float64(most-least) - roomWeight*float64(room)
 }
 
-// Choose returns the position of the way with the least objective, the first of equal ones. whole = over all nodes of the pool with a free
-// GPU, otherwise over those that some way uses.
+// Choose returns the position of the way with the least objective, the first of equal ones. The objective is over all nodes of the
+// pool with a free GPU if whole, and otherwise over those that some way uses.
 func (o *Programme) Choose(free []int32, ways [][]Part, next int, whole bool) int {
 	var in []bool
 	if !whole {
@@ -55,7 +56,7 @@ func (o *Programme) Choose(free []int32, ways [][]Part, next int, whole bool) in
 	}
 	best, least := 0, 0.0
 	for i, w := range ways {
-		// Values are sums of tenths, so values that differ by less than a millionth are equal.
+		// Values are multiples of a tenth, so values that differ by less than a millionth are equal.
 		if v := o.Objective(free, in, w, next); i == 0 || v < least-1e-6 {
 			best, least = i, v
 		}

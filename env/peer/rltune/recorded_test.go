@@ -1,59 +1,18 @@
 package rltune
 
 import (
-	"compress/gzip"
-	"encoding/csv"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
+
+	"clustergym/internal/recorded"
 )
 
-// shared is where the results of the authors' program are, beside this repository, of which they are no part.
-const shared = "../../../../shared/groundtruth/rltune"
+// runs is the folder of the results of the authors' program.
+const runs = "groundtruth/rltune/"
 
-// rows reads a CSV, packed if it ends in .gz, as one map a row.
-func rows(t testing.TB, name string) []map[string]string {
-	t.Helper()
-	f, err := os.Open(filepath.Join(shared, name))
-	if err != nil {
-		t.Skip("the published program's results are not at hand: looked for in ../shared, beside this repository, of which it is no part")
-	}
-	defer f.Close() //nolint:errcheck // only read
-	var r io.Reader = f
-	if strings.HasSuffix(name, ".gz") {
-		if r, err = gzip.NewReader(f); err != nil {
-			t.Fatal(err)
-		}
-	}
-	all, err := csv.NewReader(r).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []map[string]string
-	for _, line := range all[1:] {
-		row := map[string]string{}
-		for i, name := range all[0] {
-			row[name] = line[i]
-		}
-		out = append(out, row)
-	}
-	return out
-}
-
-func number(t testing.TB, text string) float64 {
-	t.Helper()
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
-func whole(t testing.TB, text string) int { t.Helper(); return int(number(t, text)) }
+func whole(t testing.TB, text string) int { t.Helper(); return int(recorded.Whole(t, text)) }
 
 // partsOf reads "1:2 3:8".
 func partsOf(t testing.TB, text string) (all []Part) {
@@ -76,7 +35,7 @@ func text(parts []Part, first int) string {
 // In all recorded states: how many ways of each tier, the one that base policies take, and the best of each tier and order
 // with what it changes.
 func TestTheRecordedWays(t *testing.T) {
-	all := rows(t, "placement_cases.csv")
+	all := recorded.Rows(t, runs+"placement_cases.csv")
 	var f Finder
 	for _, r := range all {
 		each := whole(t, r["gpus_per_node"])
@@ -91,7 +50,7 @@ func TestTheRecordedWays(t *testing.T) {
 			free[s.Node-1] = s.GPUs
 		}
 		gpus := whole(t, r["request"])
-		one, two := f.Count(p, free, gpus, 0)
+		one, two := f.count(p, free, gpus, 0, true)
 		if fmt.Sprint(one, two) != r["tier1_count"]+" "+r["tier2_count"] {
 			t.Errorf("case %s: %d and %d ways, want %s and %s", r["case"], one, two, r["tier1_count"], r["tier2_count"])
 		}
@@ -116,7 +75,7 @@ func TestTheRecordedWays(t *testing.T) {
 				t.Errorf("case %s: changes %s, want %s %s", r["case"], got, r["defrag_delta_partial"], r["defrag_delta_waste"])
 			}
 			for i, name := range []string{"defrag_delta_variance", "balance_delta_variance"} {
-				if got, want := float64(f.best[i].variance)/scale, number(t, r[name]); got-want > 1e-9 || want-got > 1e-9 {
+				if got, want := float64(f.best[i].variance)/scale, recorded.Number(t, r[name]); got-want > 1e-9 || want-got > 1e-9 {
 					t.Errorf("case %s: %s %v, want %v", r["case"], name, got, want)
 				}
 			}
@@ -127,11 +86,11 @@ func TestTheRecordedWays(t *testing.T) {
 	}
 }
 
-// jobs reads a file of jobs.
+// jobs reads a file of jobs. A run time of -1 stands for 10 seconds, as in the program.
 func jobs(t testing.TB, name string) (all []Job) {
 	t.Helper()
-	for _, r := range rows(t, "jobs_"+name+".csv") {
-		j := Job{ID: r["job_id"], Submit: int64(whole(t, r["submit"])), Run: int64(whole(t, r["duration"])), GPUs: whole(t, r["gpus"]), Pool: whole(t, r["pool"]), Wait: int64(whole(t, r["wait_column"]))}
+	for _, r := range recorded.Rows(t, runs+"jobs_"+name+".csv") {
+		j := Job{ID: r["job_id"], Submit: recorded.Whole(t, r["submit"]), Run: recorded.Whole(t, r["duration"]), GPUs: whole(t, r["gpus"]), Pool: whole(t, r["pool"]), Wait: recorded.Whole(t, r["wait_column"])}
 		if j.Run == -1 {
 			j.Run = 10
 		}
@@ -158,11 +117,18 @@ func log(m *Machine) *[]started {
 	return &got
 }
 
-// window returns the jobs of a row of the recorded runs; on Philly, which has one pool, the column means nothing.
-func window(t testing.TB, all []Job, r map[string]string, length int) []Job {
+// window returns a copy of the jobs of a row of the recorded runs. If c has one pool, they are all in it, whatever their column
+// says.
+func window(t testing.TB, c *Cluster, all []Job, r map[string]string, length int) []Job {
 	t.Helper()
 	from := whole(t, r["start_index"])
-	return all[from:min(from+length, len(all))]
+	of := slices.Clone(all[from:min(from+length, len(all))])
+	if len(c.Pools) == 1 {
+		for i := range of {
+			of[i].Pool = 0
+		}
+	}
+	return of
 }
 
 // same compares a figure with one of nine digits.
@@ -173,13 +139,13 @@ func same(got float64, want string) bool {
 // Every run of every base policy that runs: all starts, ends, nodes and their order, and the means.
 func TestTheRecordedRuns(t *testing.T) {
 	schedules := map[string][]started{}
-	for _, r := range rows(t, "schedules.csv.gz") {
+	for _, r := range recorded.Rows(t, runs+"schedules.csv.gz") {
 		key := r["cluster"] + " " + r["jobs"] + " " + r["start_index"] + " " + r["policy"] + " " + r["backfill"]
-		schedules[key] = append(schedules[key], started{r["job_id"], int64(whole(t, r["start"])), int64(whole(t, r["end"])), r["nodes"]})
+		schedules[key] = append(schedules[key], started{r["job_id"], recorded.Whole(t, r["start"]), recorded.Whole(t, r["end"]), r["nodes"]})
 	}
 	files := map[string][]Job{}
 	played, crashed, failed := 0, 0, 0
-	for _, r := range rows(t, "windows.csv") {
+	for _, r := range recorded.Rows(t, runs+"windows.csv") {
 		key := r["cluster"] + " " + r["jobs"] + " " + r["start_index"] + " " + r["policy"] + " " + r["backfill"]
 		rule, err := NewRule(r["policy"])
 		if err != nil {
@@ -196,13 +162,7 @@ func TestTheRecordedRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		of := window(t, files[r["jobs"]], r, whole(t, r["length"]))
-		if len(c.Pools) == 1 {
-			of = append([]Job(nil), of...)
-			for i := range of {
-				of[i].Pool = 0
-			}
-		}
+		of := window(t, c, files[r["jobs"]], r, whole(t, r["length"]))
 		m := NewMachine(c, r["backfill"] == "1")
 		got := log(m)
 		stopped := func() (stopped bool) {
@@ -243,35 +203,33 @@ func TestTheRecordedRuns(t *testing.T) {
 			t.Errorf("%s: %d jobs to %d, want %s to %s", key, s.Jobs, s.End, r["scheduled"], r["last_end_minus_first_submit"])
 		}
 	}
-	t.Logf("%d runs are equal, %d raise an error there and here, %d have a policy that crashes", played, failed, crashed)
+	if played != 210 || failed != 14 || crashed != 90 {
+		t.Errorf("%d runs are played, %d raise an error there and here, %d have a policy that crashes; want 210, 14 and 90", played, failed, crashed)
+	}
 }
 
 // The agent's path without back-filling or the integer programme, with base fcfs: who starts when and where by three rules over slots, their
 // means and rewards, and the recorded rows.
 func TestTheRecordedSlotRules(t *testing.T) {
 	schedules := map[string][]started{}
-	for _, r := range rows(t, "slot_rules_schedules.csv.gz") {
+	for _, r := range recorded.Rows(t, runs+"slot_rules_schedules.csv.gz") {
 		key := r["cluster"] + " " + r["jobs"] + " " + r["start_index"] + " " + r["rule"]
-		schedules[key] = append(schedules[key], started{r["job_id"], int64(whole(t, r["start"])), int64(whole(t, r["end"])), r["nodes"]})
+		schedules[key] = append(schedules[key], started{r["job_id"], recorded.Whole(t, r["start"]), recorded.Whole(t, r["end"]), r["nodes"]})
 	}
 	shown := map[string][]map[string]string{}
-	for _, r := range rows(t, "observations.csv") {
+	for _, r := range recorded.Rows(t, runs+"observations.csv") {
 		key := r["cluster"] + " " + r["jobs"] + " " + r["start_index"] + " " + r["decision"]
 		shown[key] = append(shown[key], r)
 	}
-	looked := 0
-	for _, r := range rows(t, "slot_rules.csv") {
+	looked, played := 0, 0
+	for _, r := range recorded.Rows(t, runs+"slot_rules.csv") {
+		played++
 		key := r["cluster"] + " " + r["jobs"] + " " + r["start_index"] + " " + r["rule"]
 		c, err := NewCluster(r["cluster"])
 		if err != nil {
 			t.Fatal(err)
 		}
-		of := append([]Job(nil), window(t, jobs(t, r["jobs"]), r, 256)...)
-		if len(c.Pools) == 1 {
-			for i := range of {
-				of[i].Pool = 0
-			}
-		}
+		of := window(t, c, jobs(t, r["jobs"]), r, 256)
 		fcfs, err := NewRule("fcfs")
 		if err != nil {
 			t.Fatal(err)
@@ -333,14 +291,14 @@ func TestTheRecordedSlotRules(t *testing.T) {
 			}
 		}
 	}
-	if looked != 558 {
-		t.Errorf("%d recorded rows, want 558", looked)
+	if looked != 558 || played != 18 {
+		t.Errorf("%d recorded rows in %d runs, want 558 in 18", looked, played)
 	}
 }
 
 // Every recorded decision of the integer programme: all objectives, and the way that is chosen.
 func TestTheRecordedProgrammes(t *testing.T) {
-	all := rows(t, "milp_cases.csv")
+	all := recorded.Rows(t, runs+"milp_cases.csv")
 	var o Programme
 	for i, r := range all {
 		state := partsOf(t, r["pool_free"])

@@ -8,11 +8,12 @@ import (
 // Part is a share of a gang: GPUs on the node at a position of the pool.
 type Part struct{ Node, GPUs int32 }
 
-// Finder finds ways. In a way the nodes are grouped by their free GPUs. From each group that is used the first nodes are taken, and wholly;
-// only the nodes of the last group, that of the fewest free GPUs, share what remains, earlier ones not less than later
+// Finder finds ways. Nodes are grouped by their free GPUs. From each group that a way uses it takes the first nodes, and all of their
+// free GPUs; only the nodes of the last group, that of the fewest free GPUs, share what remains, earlier ones not less than later
 // ones. Tier 1 is the ways over as few nodes as the gang needs on empty ones; tier 2 is those over one node more that do not
 // leave more nodes partly free than before. Not safe for concurrent use.
 type Finder struct {
+	by     []int // scratch of fits: nodes by free GPUs
 	block  Block
 	from   int32   // position of the block's first node
 	free   []int32 // of the pool
@@ -80,7 +81,7 @@ func (f *Finder) Fits(p *Pool, free []int32, gpus int) bool {
 	from := 0
 	for i := range p.Blocks {
 		b := &p.Blocks[i]
-		if b.takes(gpus) && fits(b, free[from:from+b.Nodes], gpus) {
+		if b.takes(gpus) && f.fits(b, free[from:from+b.Nodes], gpus) {
 			return true
 		}
 		from += b.Nodes
@@ -90,7 +91,7 @@ func (f *Finder) Fits(p *Pool, free []int32, gpus int) bool {
 
 // fits reports whether the freest nodes suffice. Then there is a way: the nodes before the last group hold less than the gang, and
 // what remains is at least a GPU for each of the others.
-func fits(b *Block, free []int32, gpus int) bool {
+func (f *Finder) fits(b *Block, free []int32, gpus int) bool {
 	m := b.needs(gpus)
 	if m == 1 {
 		for _, left := range free {
@@ -100,15 +101,13 @@ func fits(b *Block, free []int32, gpus int) bool {
 		}
 		return false
 	}
-	var of [65]int // nodes by free GPUs
-	if b.Each >= len(of) {
-		panic("rltune: a node of more than 64 GPUs")
-	}
+	f.by = slices.Grow(f.by[:0], b.Each+1)[:b.Each+1]
+	clear(f.by)
 	for _, left := range free {
-		of[left]++
+		f.by[left]++
 	}
 	for left := b.Each; left > 0 && m > 0; left-- {
-		k := min(of[left], m)
+		k := min(f.by[left], m)
 		gpus -= k * left
 		m -= k
 	}
@@ -208,7 +207,7 @@ func (f *Finder) First(p *Pool, free []int32, gpus int, dst []Part) ([]Part, boo
 	from := 0
 	for i := range p.Blocks {
 		b := &p.Blocks[i]
-		if b.takes(gpus) && fits(b, free[from:from+b.Nodes], gpus) {
+		if b.takes(gpus) && f.fits(b, free[from:from+b.Nodes], gpus) {
 			if b.needs(gpus) == 1 {
 				for n := from; ; n++ {
 					if int(free[n]) >= gpus {
@@ -233,12 +232,7 @@ func least(f *Finder) bool {
 	return true
 }
 
-// Count returns how many ways of each tier there are, at most most of tier 1 and one of tier 2; most 0 = all.
-func (f *Finder) Count(p *Pool, free []int32, gpus, most int) (tier1, tier2 int) {
-	return f.count(p, free, gpus, most, true)
-}
-
-// count is Count with tier 2 only if wide, and of that at most one if most is not 0.
+// count returns how many ways there are of tier 1, and if wide, of tier 2. If most is not 0, it stops at most of tier 1 and one of tier 2.
 func (f *Finder) count(p *Pool, free []int32, gpus, most int, wide bool) (tier1, tier2 int) {
 	f.most, f.visit = most, tallied
 	for tier := range 2 {
@@ -276,7 +270,7 @@ func (f *Finder) may(p *Pool, i int, free []int32, gpus, tier int) bool {
 	}
 	b := &p.Blocks[i]
 	if tier == 0 {
-		return fits(b, free[from:from+b.Nodes], gpus)
+		return f.fits(b, free[from:from+b.Nodes], gpus)
 	}
 	return gpus > b.needs(gpus) && b.needs(gpus) < b.Nodes // a GPU for each node
 }
@@ -288,11 +282,11 @@ func tallied(f *Finder) bool {
 
 // Orders of ways.
 const (
-	Defrag  = iota // by the change of partial nodes, of waste, of the variance of utilisation, then by nodes
-	Balance        // the variance first
+	defrag  = iota // by the change of partial nodes, of waste, of the variance of utilisation, then by nodes
+	balance        // the variance first
 )
 
-// Best appends the candidates of the integer programme to dst[:0]: the best way of each tier by Defrag and by Balance, each once.
+// Best appends the candidates of the integer programme to dst[:0]: the best way of each tier by defrag and by balance, each once.
 func (f *Finder) Best(p *Pool, free []int32, gpus int, wide bool, dst [][]Part) [][]Part {
 	for i := range f.best {
 		f.best[i].ok = false
@@ -325,7 +319,7 @@ func better(f *Finder) bool {
 	var w way
 	w.parts = f.sorted
 	f.weigh(&w)
-	for order := range 2 {
+	for order := range 2 { // defrag and balance
 		if b := &f.best[f.n+order]; !b.ok || w.less(b, order) {
 			kept := append(slices.Grow(b.parts[:0], f.block.Nodes), w.parts...)
 			*b = w
@@ -357,7 +351,7 @@ func (f *Finder) weigh(w *way) {
 
 func (w *way) less(o *way, order int) bool {
 	a, b := [3]int64{int64(w.partial), int64(w.waste), w.variance}, [3]int64{int64(o.partial), int64(o.waste), o.variance}
-	if order == Balance {
+	if order == balance {
 		a, b = [3]int64{w.variance, int64(w.partial), int64(w.waste)}, [3]int64{o.variance, int64(o.partial), int64(o.waste)}
 	}
 	if c := slices.Compare(a[:], b[:]); c != 0 {
