@@ -42,8 +42,8 @@ type Config struct {
 	RackWait    float64       `yaml:"rack_wait"`
 	NetworkWait float64       `yaml:"nw_wait"`
 	Auto        bool          `yaml:"auto"`
-	Lease       time.Duration `yaml:"lease,omitempty"`   // how long dally, delay-las and tiresias-lease grant GPUs for
-	History     int           `yaml:"history"` // number of past leases that dally's tuner looks at
+	Lease       time.Duration `yaml:"lease,omitempty"` // how long dally, delay-las and tiresias-lease grant GPUs for
+	History     int           `yaml:"history"`         // number of past leases that dally's tuner looks at
 	// Together makes leases end together, at whole multiples of Lease: the first one of a job is shorter.
 	Together bool `yaml:"together,omitempty"`
 	// Ask is the order in which dally asks jobs: "nw" (or ""), the network-sensitive one of its paper, or "las", the least
