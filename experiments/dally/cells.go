@@ -13,16 +13,9 @@ import (
 	"clustergym/traces"
 )
 
-// method is a version that is part of every cell's input. Raise it when cells compute something else with equal settings.
-const method = 5
-
 // cells returns the study's units of work: schedulers on generated and recorded workloads, congestion, the authors' machine,
 // and the acceptors of offers.
-func cells(p study.Plan) ([]study.Cell, error) {
-	s, err := settingsOf(p)
-	if err != nil {
-		return nil, err
-	}
+func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	files, err := findRecorded(p.Data)
 	if err != nil {
 		return nil, err
@@ -93,7 +86,8 @@ func cells(p study.Plan) ([]study.Cell, error) {
 			all = append(all, machinesCell("machines/"+o.name, o.name, "0", o.jobs, o.exact, o.sha))
 		}
 	}
-	return append(all, acceptorCells(s)...), nil
+	acceptors, err := s.acceptorCells()
+	return append(all, acceptors...), err
 }
 
 // outcome is a workload that policies play in this simulator, for a table.
