@@ -15,11 +15,11 @@ type Config struct {
 	LR       float64 `yaml:"lr"`        // a step of θ along the gradient (pg, spsa) or natural gradient (nac) of normalised advantages or returns
 	AnnealLR bool    `yaml:"anneal_lr"` // lr falls linearly to 0 over the training
 	Gamma    float64 `yaml:"gamma"`     // discount factor per env.Spec.Tau, or per step where that is 0
-	Lambda   float64 `yaml:"lambda"`    // of advantages; 0 = one step and the critic, 1 = returns of rollouts
-	Ridge    float64 `yaml:"ridge"`     // of the critic's least squares, added to the diagonal of its features' mean squares
+	Lambda   float64 `yaml:"lambda"`    // of advantages, of pg and nac; 0 = one step and the critic, 1 = returns of rollouts
+	Ridge    float64 `yaml:"ridge"`     // of the critic's least squares, of pg and nac; added to the diagonal of its features' mean squares
 	Damping  float64 `yaml:"damping"`   // added to the diagonal of nac's Fisher matrix
 	MaxKL    float64 `yaml:"max_kl"`    // nac: how far a step may go, by the quadratic model of the divergence; 0 = no bound
-	EntCoef  float64 `yaml:"ent_coef"`  // weight of the mixture's entropy
+	EntCoef  float64 `yaml:"ent_coef"`  // weight of the mixture's entropy, of pg and nac
 	Init     float64 `yaml:"init"`      // deviation of θ at the start; 0 = all controllers alike
 	Shards   int     `yaml:"shards"`    // pieces of a rollout that workers share; changes results in their last bits, workers do not
 
@@ -30,8 +30,8 @@ type Config struct {
 // DefaultConfig is natural actor-critic over weights that do not depend on the state.
 func DefaultConfig() Config {
 	return Config{
-		Method: "nac", Features: "none", Steps: 128, LR: 0.5, AnnealLR: true, Gamma: 0.99, Lambda: 0.95, Ridge: 1e-4, Damping: 1e-3, MaxKL: 0.05, Init: 0.01,
-		Shards: 8, Perturb: 0.5, Episodes: 1,
+		Method: "nac", Features: "none", Steps: 128, LR: 0.5, AnnealLR: true, Gamma: 0.99, Lambda: 0.95, Ridge: 1e-4, Damping: 1e-3, MaxKL: 0.05,
+		Init: 0.01, Shards: 8, Perturb: 0.5, Episodes: 1,
 	}
 }
 

@@ -21,6 +21,37 @@ type Branch struct {
 	P     float64
 }
 
+// validate returns an error for a process that is none.
+func (p *Process) validate() error {
+	if !(p.Gamma >= 0 && p.Gamma <= longest) {
+		return fmt.Errorf("improper: a process has gamma %v, want 0 to %v", p.Gamma, longest)
+	}
+	if n := p.States * p.Controllers; p.States < 1 || p.Controllers < 1 || len(p.Start) != p.States || len(p.Reward) != n || len(p.Next) != n {
+		return fmt.Errorf("improper: a process of %d states and %d controllers has %d starts, %d rewards and %d lists of branches, want as many as states, and twice states × controllers",
+			p.States, p.Controllers, len(p.Start), len(p.Reward), len(p.Next))
+	}
+	sum := 0.0
+	for _, start := range p.Start {
+		sum += start
+	}
+	if !(math.Abs(sum-1) < 1e-6) {
+		return fmt.Errorf("improper: the starts of a process sum to %v, want 1", sum)
+	}
+	for i, branches := range p.Next {
+		sum := 0.0
+		for _, b := range branches {
+			if b.State < 0 || b.State >= p.States {
+				return fmt.Errorf("improper: state %d, controller %d: state %d follows, want 0 to %d", i%p.States, i/p.States, b.State, p.States-1)
+			}
+			sum += b.P
+		}
+		if !(math.Abs(sum-1) < 1e-6) {
+			return fmt.Errorf("improper: state %d, controller %d: the probabilities sum to %v, want 1", i%p.States, i/p.States, sum)
+		}
+	}
+	return nil
+}
+
 // Exact is SoftMax PG with the true gradient: the policy gradient theorem over controllers, ∂V/∂θ_m = Σ_s d(s)·π_m·(Q(s, m) − V(s)),
 // with d the discounted number of visits.
 type Exact struct {
@@ -33,10 +64,8 @@ type Exact struct {
 
 // NewExact begins with all controllers alike.
 func NewExact(p *Process) (*Exact, error) {
-	if p.States < 1 || p.Controllers < 1 || !(p.Gamma >= 0 && p.Gamma < 1) || len(p.Start) != p.States ||
-		len(p.Reward) != p.States*p.Controllers || len(p.Next) != p.States*p.Controllers {
-		return nil, fmt.Errorf("improper: a process of %d states, %d controllers and gamma %v has %d starts, %d rewards and %d lists of branches",
-			p.States, p.Controllers, p.Gamma, len(p.Start), len(p.Reward), len(p.Next))
+	if err := p.validate(); err != nil {
+		return nil, err
 	}
 	col := func(n int) []float64 { return make([]float64, n) }
 	e := &Exact{p: p, Theta: col(p.Controllers), Weight: col(p.Controllers), value: col(p.States), visits: col(p.States), next: col(p.States), grad: col(p.Controllers)}
@@ -58,12 +87,16 @@ func (e *Exact) softmax() {
 	}
 }
 
-// exactly is the relative accuracy of values and visits.
-const exactly = 1e-9
+// accuracy is that of values, relative, and of visits. It is reached within sweeps up to the discount longest.
+const (
+	accuracy = 1e-9
+	sweeps   = 1_000_000
+	longest  = 0.9999
+)
 
 // evaluate solves for the values of the mixture in place, from the last ones on.
 func (e *Exact) evaluate() {
-	for range 1_000_000 {
+	for range sweeps {
 		change, size := 0.0, 1.0
 		for s := range e.p.States {
 			v := 0.0
@@ -73,7 +106,7 @@ func (e *Exact) evaluate() {
 			change, size = max(change, math.Abs(v-e.value[s])), max(size, math.Abs(v))
 			e.value[s] = v
 		}
-		if change < exactly*size*(1-e.p.Gamma) {
+		if change < accuracy*size*(1-e.p.Gamma) {
 			return
 		}
 	}
@@ -92,7 +125,7 @@ func (e *Exact) q(s, k int) float64 {
 // occupy fills visits.
 func (e *Exact) occupy() {
 	copy(e.visits, e.p.Start)
-	for range 1_000_000 {
+	for range sweeps {
 		copy(e.next, e.p.Start)
 		for s, d := range e.visits {
 			if d == 0 {
@@ -109,7 +142,7 @@ func (e *Exact) occupy() {
 			change += math.Abs(e.next[s] - e.visits[s])
 		}
 		e.visits, e.next = e.next, e.visits
-		if change < exactly {
+		if change < accuracy {
 			return
 		}
 	}
@@ -141,7 +174,7 @@ func (e *Exact) Gradient() []float64 {
 	return e.grad
 }
 
-// Step makes a step of length rate along the gradient, divided by its length where that is above 1. It returns the gradient's length.
+// Step moves Theta by rate times the gradient, which counts with length 1 if it is longer. It returns the gradient's length.
 func (e *Exact) Step(rate float64) float64 {
 	g := e.Gradient()
 	n := length(g)

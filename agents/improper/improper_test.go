@@ -3,9 +3,11 @@ package improper
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -156,6 +158,24 @@ func TestBrokenNumbersAreNamed(t *testing.T) {
 	}
 }
 
+// A step of spsa that no weight can hold is an error, and nothing changes.
+func TestAHugeStepOfSPSAIsNamed(t *testing.T) {
+	l := agenttest.NewLoop(t, builder(busy("spsa")), agenttest.Setting{Env: "ProbeContext-v1", Rows: 4, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 500})
+	l.Agent.cfg.LR = 1e300
+	l.Agent.trial.earned[0] = 5 // so that the rows of a pair differ
+	before := agenttest.State(t, l.Agent.Parts())["weights.safetensors"]
+	var err error
+	for err = agents.ErrNotReady; errors.Is(err, agents.ErrNotReady); _, err = l.Agent.Learn(t.Context()) {
+		l.Play()
+	}
+	if err == nil || !strings.HasPrefix(err.Error(), "improper: the step of update 0 has length") {
+		t.Errorf("error %v", err)
+	}
+	if !bytes.Equal(agenttest.State(t, l.Agent.Parts())["weights.safetensors"], before) {
+		t.Error("the parameters have changed")
+	}
+}
+
 // The gradient and the Fisher matrix are those of Σ A·log π and of E[ψψᵀ], by central differences.
 func TestGradientAndCurvature(t *testing.T) {
 	cfg := busy("nac")
@@ -275,8 +295,17 @@ func TestExactGradientByHand(t *testing.T) {
 	if e.Weight[0] < 0.99 || math.Abs(e.Value()-value(e.Weight[0])) > 1e-6 { // value(1) = 2, value(0) = 4/3
 		t.Errorf("weights %v and value %v", e.Weight, e.Value())
 	}
-	p.Gamma = 1
-	if _, err := NewExact(p); err == nil {
-		t.Error("gamma 1: no error")
+	for want, bad := range map[string]func(p *Process){
+		"has gamma 1": func(p *Process) { p.Gamma = 1 }, "has 1 starts": func(p *Process) { p.Start = []float64{1} },
+		"starts of a process sum to 1.5":                              func(p *Process) { p.Start = []float64{1, 0.5} },
+		"state 1, controller 0: state 2 follows, want 0 to 1":         func(p *Process) { p.Next[1] = []Branch{{2, 1}} },
+		"state 0, controller 1: the probabilities sum to 0.5, want 1": func(p *Process) { p.Next[2] = []Branch{{1, 0.5}} },
+	} {
+		q := *p
+		q.Next = slices.Clone(p.Next)
+		bad(&q)
+		if _, err := NewExact(&q); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"clustergym/agents"
 	"clustergym/internal/par"
 )
 
-// shard is sums over a piece of a rollout, of which whole rollouts are added up in order.
+// shard holds sums over a piece of a rollout. Shards are added up in order, so that the number of workers changes nothing.
 type shard struct {
 	grad    []float64 // [dim], of the sum of advantage·log π, and of the entropy
 	share   []float64 // [controllers], of probabilities
@@ -106,12 +107,13 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	}
 	a.roll.Reset()
 	a.updates++
-	return a.report(a.sum.entropy/n, most(a.sum.share), norm, kl, explained), nil
+	return a.report(a.sum.entropy/n, slices.Max(a.sum.share), norm, kl, explained), nil
 }
 
-func (a *Agent) report(entropy, most, norm, kl, explained float64) agents.Stats {
+// report returns the figures of an update. heaviest is the largest mean weight of a controller.
+func (a *Agent) report(entropy, heaviest, norm, kl, explained float64) agents.Stats {
 	a.stats = append(a.stats[:0],
-		agents.Stat{Name: "entropy", Value: entropy}, agents.Stat{Name: "weight_max", Value: most}, agents.Stat{Name: "grad_norm", Value: norm},
+		agents.Stat{Name: "entropy", Value: entropy}, agents.Stat{Name: "weight_max", Value: heaviest}, agents.Stat{Name: "grad_norm", Value: norm},
 		agents.Stat{Name: "kl", Value: kl}, agents.Stat{Name: "explained_variance", Value: explained}, agents.Stat{Name: "n_updates", Value: float64(a.updates)})
 	return a.stats
 }
@@ -352,14 +354,6 @@ func length(v []float64) float64 {
 		sum += x * x
 	}
 	return math.Sqrt(sum)
-}
-
-func most(v []float64) float64 {
-	m := 0.0
-	for _, x := range v {
-		m = max(m, x)
-	}
-	return m
 }
 
 // critic is linear in 1, the observation and its squares.

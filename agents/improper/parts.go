@@ -53,14 +53,9 @@ func (a *Agent) load(s state) error {
 	if (a.trial != nil) != (s.Trial != nil) || a.trial == nil && len(s.Critic) != a.critic.n {
 		return fmt.Errorf("improper: the state is not one of method %s with %d observations", a.cfg.Method, a.obs)
 	}
-	for _, w := range s.Critic {
-		if w-w != 0 {
-			return fmt.Errorf("improper: the critic holds %v", w)
-		}
-	}
 	if t := s.Trial; t != nil {
 		if n := a.rows; len(t.Episode) != n || len(t.Earned) != n || len(t.Running) != n || len(t.Discount) != n || t.From < 0 {
-			return fmt.Errorf("improper: the state is not one of %d rows", n)
+			return fmt.Errorf("improper: the state counts %d rows from episode %d on, want %d rows from 0 or later", len(t.Episode), t.From, n)
 		}
 		a.trial.from = t.From
 		copy(a.trial.episode, t.Episode)

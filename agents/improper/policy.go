@@ -45,7 +45,8 @@ func (m *mixture) scatter(deviation float64, seed uint64) {
 	}
 }
 
-// weights fills p with the probabilities of controllers under theta. Illegal ones have probability 0; if none is legal, all have.
+// weights fills p with the probabilities of controllers under theta. Illegal ones have probability 0; if none is legal, all have. mask
+// nil = all are legal.
 func (m *mixture) weights(p []float64, theta []float32, obs []float32, mask []bool) {
 	most := math.Inf(-1)
 	for k := range p {
@@ -54,13 +55,13 @@ func (m *mixture) weights(p []float64, theta []float32, obs []float32, mask []bo
 		for i, w := range row[1:] {
 			logit += float64(w) * float64(obs[i])
 		}
-		if p[k] = logit; mask[k] && logit > most {
+		if p[k] = logit; (mask == nil || mask[k]) && logit > most {
 			most = logit
 		}
 	}
 	sum := 0.0
 	for k := range p {
-		if !mask[k] {
+		if mask != nil && !mask[k] {
 			p[k] = 0
 			continue
 		}
@@ -164,12 +165,9 @@ func (p *Policy) Act(_ context.Context, b *env.Batch, dst *env.Actions, src []*r
 	return nil
 }
 
-// Weights returns the probabilities of the controllers in a state, all of which are legal. The slice is valid until the next call.
+// Weights returns the probabilities of the controllers in a state in which all are legal. Without features obs may be nil. The slice is
+// valid until the next call.
 func (p *Policy) Weights(obs []float32) []float64 {
-	mask := make([]bool, p.controllers)
-	for k := range mask {
-		mask[k] = true
-	}
-	p.weights(p.p, p.params.Data, obs, mask)
+	p.weights(p.p, p.params.Data, obs, nil)
 	return p.p
 }

@@ -3,6 +3,7 @@ package improper
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"clustergym/agents"
 	"clustergym/env"
@@ -110,7 +111,7 @@ func (t *perturbed) learn() (agents.Stats, error) {
 	if t.stale { // a resumed run that has not acted
 		t.perturb()
 	}
-	// Returns are measured in units of their deviation within pairs and between them.
+	// Returns are divided by their deviation over all rows, so that lr does not depend on the unit of rewards.
 	mean, squares, n := 0.0, 0.0, float64(a.rows)
 	for _, r := range t.earned {
 		mean += r / n
@@ -127,8 +128,8 @@ func (t *perturbed) learn() (agents.Stats, error) {
 		}
 	}
 	norm := length(grad)
-	if norm-norm != 0 {
-		return nil, fmt.Errorf("improper: the gradient of update %d is %v", a.updates, norm)
+	if step := a.rate() * norm; !(step <= math.MaxFloat32) {
+		return nil, fmt.Errorf("improper: the step of update %d has length %v and its gradient %v: lr is too large, or perturb too small", a.updates, step, norm)
 	}
 	for i, g := range grad {
 		a.params.Data[i] += float32(a.rate() * g)
@@ -137,16 +138,12 @@ func (t *perturbed) learn() (agents.Stats, error) {
 	clear(t.earned)
 	t.from = latest + 1 // a new episode in every row
 	t.stale = true
-	legal := make([]bool, a.controllers)
-	for k := range legal {
-		legal[k] = true
-	}
-	a.weights(a.p, a.params.Data, nil, legal)
+	a.weights(a.p, a.params.Data, nil, nil)
 	entropy := 0.0
 	for _, p := range a.p {
 		if p > 0 {
 			entropy -= p * math.Log(p)
 		}
 	}
-	return a.report(entropy, most(a.p), norm, 0, 0), nil
+	return a.report(entropy, slices.Max(a.p), norm, 0, 0), nil
 }

@@ -12,7 +12,7 @@ import (
 	"clustergym/traces"
 )
 
-// Config names one scheduler.
+// Config names one scheduler. A key whose default is not its zero value has no omitempty: it would be read back as the default.
 type Config struct {
 	Order     string `yaml:"order"`     // see Orders
 	Admission string `yaml:"admission"` // "strict", "skip", "commit", or "" for the order's own: skip if it preempts, else strict
@@ -20,7 +20,7 @@ type Config struct {
 	Placement string `yaml:"placement"` // see cluster.PlacementNames
 	Estimates string `yaml:"estimates"` // how run times are estimated: see sim.ParseEstimates
 	// Limits are the attained service times at which LAS demotes a job to the next queue.
-	Limits []time.Duration `yaml:"limits,omitempty"`
+	Limits []time.Duration `yaml:"limits"`
 	// Promote returns a job of las and las-2d to the first queue, with nothing attained, when it has waited this many
 	// times as long as it has run (Tiresias' knob: 1, 2, 4, 8; see las); 0 = never.
 	Promote float64 `yaml:"promote"`
@@ -30,29 +30,29 @@ type Config struct {
 	// is not changed.
 	Service []time.Duration `yaml:"-"`
 	// Align is the weight of alignment against shortness in tetris, 0 to 1.
-	Align float64 `yaml:"align,omitempty"`
+	Align float64 `yaml:"align"`
 	// Round is the time between decisions of policies that work in rounds; 0 = the value of each policy's paper. If a
 	// restart costs more than a round gains, jobs that take turns never end.
 	Round time.Duration `yaml:"round,omitempty"`
 	// Migrate is the time between gandiva's moves that bring gangs together; 0 = never.
-	Migrate time.Duration `yaml:"migrate,omitempty"`
+	Migrate time.Duration `yaml:"migrate"`
 	// RackWait is the number of leases for which a job of dally declines GPUs that are not inside a node, NetworkWait
 	// the number for which it declines GPUs that are not inside a rack; 0 = never. They apply if Auto, which tunes
 	// both, is off.
-	RackWait    float64       `yaml:"rack_wait,omitempty"`
-	NetworkWait float64       `yaml:"nw_wait,omitempty"`
-	Auto        bool          `yaml:"auto,omitempty"`
-	Lease       time.Duration `yaml:"lease,omitempty"`   // how long dally, delay-las and tiresias-lease grant GPUs for
-	History     int           `yaml:"history,omitempty"` // number of past leases that dally's tuner looks at
+	RackWait    float64       `yaml:"rack_wait"`
+	NetworkWait float64       `yaml:"nw_wait"`
+	Auto        bool          `yaml:"auto"`
+	Lease       time.Duration `yaml:"lease,omitempty"` // how long dally, delay-las and tiresias-lease grant GPUs for
+	History     int           `yaml:"history"`         // number of past leases that dally's tuner looks at
 	// Together makes leases end together, at whole multiples of Lease: the first one of a job is shorter.
 	Together bool `yaml:"together,omitempty"`
 	// Ask is the order in which dally asks jobs: "nw" (or ""), the network-sensitive one of its paper, or "las", the least
 	// attained GPU-time first.
 	Ask string `yaml:"ask,omitempty"`
 	// Accept is the share of the rate at its best place that a job of delay-las waits for. It halves with every Patience
-	// leases that the job has waited; 0 = never.
-	Accept   float64 `yaml:"accept,omitempty"`
-	Patience float64 `yaml:"patience,omitempty"`
+	// leases that the job has waited; Patience 0 = it never does.
+	Accept   float64 `yaml:"accept"`
+	Patience float64 `yaml:"patience"`
 	// Hold are the weights of hold; zero = DefaultHold of the estimates.
 	Hold Hold `yaml:"hold,omitempty"`
 	// Index are the weights of index; zero = DefaultIndex of the estimates.
@@ -127,7 +127,7 @@ func (c *Config) checkAdmission(l *fault.List) {
 	if !known {
 		return
 	}
-	l.Add(c.Placement != rackSkewed || r.preemptive && !own, "placement", c.Placement, "a placement that refuses no job: only orders that stop running jobs, such as las-2d, wait for one")
+	l.Add(c.Placement != rackSkewed || r.preemptive && !own, "placement", c.Placement, "a placement that refuses no job: only orders that stop running jobs, such as las-2d, go with "+rackSkewed)
 	backfill := c.backfill()
 	if own || r.passOver {
 		l.Add(!own || c.Admission == "", "admission", c.Admission, "none: "+c.Order+" has its own")

@@ -31,32 +31,35 @@ type Offer struct {
 }
 
 // Delay is delay scheduling with leases (Dally: Sharma et al., arXiv 2401.16492) in this simulator's terms: the
-// policies dally, delay-las and tiresias-lease. Gangs hold their GPUs for a lease. At every point the free GPUs, and those whose
-// leases have run out, are offered to the waiting jobs and the jobs whose leases have run out. The jobs are asked one
-// after the other, and each is offered the nearest tier that holds it: the fullest node, else the fullest rack, else
-// few racks (placement rack). A gang whose lease has run out stays where it is if it is offered nothing nearer.
+// policies dally, delay-las and tiresias-lease. Gangs hold their GPUs for a lease. At every point the free GPUs, and
+// those whose leases have run out, are offered to the waiting jobs and the jobs whose leases have run out. The jobs are
+// asked one after the other, and each is offered the nearest tier that holds it: the fullest node, else the fullest
+// rack, else few racks (placement rack). A gang whose lease has run out stays where it is if it is offered nothing
+// nearer. A node is always taken.
 //
-// The order of dally is network-sensitive, unless Config.Ask is las. The job with the least progress for its time on GPUs, that is the lowest
-// mean rate so far, goes first; the rate is 0 for a job that has not run. Ties go to the job that has waited longest,
-// then to the earlier position in the trace. A node is always taken. A rack is declined until the job has waited
-// rack_wait leases, the network until it has waited nw_wait leases, both counted from its submit or from when it lost
-// its GPUs. If no smaller tier could ever hold the gang, the job does not wait. If nothing runs and no timer will run
-// out, no offer is declined, because nothing nearer would come.
+// dally asks in the network-sensitive order: the job with the least progress for its time on GPUs, that is the lowest
+// mean rate so far, goes first; the rate is 0 for a job that has not run. With Config.Ask las the job with the least
+// attained GPU-time goes first. Ties go to the job that has waited longest, then to the earlier position in the trace. A
+// rack is declined until the job has waited rack_wait leases, the network until it has waited nw_wait leases, both
+// counted from its submit or from when it lost its GPUs. If no smaller tier could ever hold the gang, the job does not
+// wait. If nothing runs and no timer will run out, no offer is declined, because nothing nearer would come.
 //
 // With auto, the timers for each gang size follow the delays (of a lease or more) after which gangs of that size took
 // a node or a rack, within the last h = history leases: rack_wait = min(⌈0.8h⌉, max(6, ⌈μ+2σ⌉)) over the delays
 // before a node, nw_wait = min(h, max(12, ⌈μ+2σ⌉)) over those before a rack. μ+2σ is 1 if there are none.
 //
-// delay-las is ours. It asks in the order of attained GPU-time, least first, and a job looks at rates, not at tiers and
-// timers. It declines a place where it would progress slower than Config.Accept times as fast as at its place on the
-// empty cluster. This share halves with every Config.Patience leases that the job has waited, so no job waits for ever.
-// A gang whose lease has run out moves only to a faster place. If nothing runs, no offer is declined.
+// delay-las is ours. It asks in the order of attained GPU-time, least first, and a job looks at rates, not at timers. It
+// declines a rack or the network if it would progress there slower than Config.Accept times as fast as at its place on
+// the empty cluster. This share halves with every Config.Patience leases that the job has waited, so no job waits for
+// ever, unless Patience is 0. A gang whose lease has run out moves only to a faster place. It is asked about its own place
+// like any other, with a wait of 0: a gang that took a slow place gives it up when its lease runs out, and waits anew. If
+// nothing runs, no offer is declined.
 //
 // tiresias-lease asks in the order of attained GPU-time (Tiresias: Gu et al., NSDI 2019, without its queues), under
 // the same leases. Models with a skewed gradient wait for the smallest tier that could ever hold them; others take
 // what they are offered. If nothing runs, all do.
 //
-// With Config.Together the leases of all jobs end at the same times, so that everything is offered at once.
+// With Config.Together the leases of all jobs end at whole multiples of the lease, so that everything is offered at once.
 //
 // Differences from the program of Dally's authors (env/peer/dally): times are exact, jobs do not run in blocks, and
 // leases are kept. Machines are chosen by room, not by hash, and nodes have no slots. Passes happen at events and
@@ -221,12 +224,12 @@ func (d *Delay) lease(v *sim.View, j sim.Job) *lease {
 	return l
 }
 
-// ends returns when a lease that begins at at ends.
-func (d *Delay) ends(at time.Duration) int64 {
+// ends returns when a lease that begins at from ends.
+func (d *Delay) ends(from time.Duration) int64 {
 	if d.cfg.Together {
-		at = at.Truncate(d.cfg.Lease)
+		from = from.Truncate(d.cfg.Lease)
 	}
-	return int64(sim.After(at, d.cfg.Lease))
+	return int64(sim.After(from, d.cfg.Lease))
 }
 
 // Decide implements sim.Scheduler.
@@ -347,16 +350,21 @@ func (d *Delay) Next(v *sim.View) *Offer {
 
 // find returns where r has a place in the plan. Many jobs with the same request decline the same offer at one point.
 func (d *Delay) find(r *cluster.Request) ([]cluster.GPU, bool) {
-	slot := min(r.GPUs, 1<<12) // larger ones share a slot
-	for slot >= len(d.found) {
-		d.found = append(d.found, finding{})
-	}
-	f := &d.found[slot]
+	f := slot(&d.found, r)
 	if version := d.plan.Version(); f.pass != d.passes || f.version != version || f.req != *r {
 		f.pass, f.version, f.req = d.passes, version, *r
 		f.gpus, f.ok = d.rack.Place(d.plan, r, f.gpus)
 	}
 	return f.gpus, f.ok
+}
+
+// slot returns the place of r's number of GPUs in list. All numbers from 4096 on share one.
+func slot(list *[]finding, r *cluster.Request) *finding {
+	at := min(r.GPUs, 1<<12)
+	for at >= len(*list) {
+		*list = append(*list, finding{})
+	}
+	return &(*list)[at]
 }
 
 // Answer accepts (take) or declines the offer that Next returned last. A job that declines is not asked again at this

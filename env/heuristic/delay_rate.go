@@ -16,7 +16,7 @@ const (
 // Asks returns the orders in which dally can ask jobs: the values of Config.Ask.
 func Asks() []string { return []string{askNetwork, askLAS} }
 
-// fast reports whether a job that has waited so long accepts the rate of o.
+// fast reports whether the rate at o is enough for its job, which wants less the longer it has waited.
 func (d *Delay) fast(v *sim.View, o *Offer) bool {
 	share := d.cfg.Accept
 	if d.cfg.Patience > 0 {
@@ -36,12 +36,8 @@ func (d *Delay) stays(v *sim.View, j sim.Job, own Tier) bool {
 // alonePlace returns the place of j on the empty cluster.
 func (d *Delay) alonePlace(v *sim.View, j sim.Job) []cluster.GPU {
 	r := v.Request(j)
-	slot := min(r.GPUs, 1<<12) // larger ones share a slot
-	for slot >= len(d.best) {
-		d.best = append(d.best, finding{})
-	}
-	f := &d.best[slot]
-	if f.pass == 0 || f.req != *r {
+	f := slot(&d.best, r)
+	if f.pass == 0 || f.req != *r { // the cluster is always the same, so passes do not matter: 0 = not looked for yet
 		f.pass, f.req = 1, *r
 		f.gpus, f.ok = d.rack.Place(d.empty, r, f.gpus)
 	}

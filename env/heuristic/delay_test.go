@@ -173,6 +173,20 @@ func TestAJobOfDelayLASWaitsForAFastPlace(t *testing.T) {
 	}
 }
 
+// x takes two nodes when it has waited for a minute. Its wait begins anew when its lease ends, so it gives them up although nobody
+// wants them, and takes the node that is free an hour later.
+func TestAJobOfDelayLASGivesUpASlowPlace(t *testing.T) {
+	const h = time.Hour
+	jobs := []traces.Job{ringed("a", 0, 16*h, 3), ringed("b", 0, 16*h, 3), ringed("c", 0, 16*h, 3), ringed("d", 0, 16*h, 3),
+		ringed("x", time.Minute, 3*h, 2), ringed("e", 2*time.Minute, time.Second, 1)}
+	got := delayed(t, twoRacks(), jobs, func(c *heuristic.Config) { c.Order, c.Accept, c.Patience = "delay-las", .9, .01 })
+	for _, want := range []string{"x@2m0s=start[3 7]", "x@1h2m0s=preempt[3 7]", "x@2h0m0s=start[0 1]"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in %s", want, got)
+		}
+	}
+}
+
 // x accepts half its rate. When its lease ends, it moves into the node that has become free.
 func TestAJobOfDelayLASMovesToAFasterPlace(t *testing.T) {
 	jobs := []traces.Job{ringed("a", 0, 6*time.Hour, 3), ringed("b", 0, 6*time.Hour, 3), ringed("c", 0, 6*time.Hour, 3), ringed("d", 0, time.Hour/2, 3),
@@ -232,7 +246,7 @@ func TestRackSkewedConsolidatesSkewedModels(t *testing.T) {
 	}
 	c := heuristic.DefaultConfig()
 	c.Placement = "rack-skewed"
-	if _, err := heuristic.New(c); err == nil || !strings.Contains(err.Error(), "placement: got rack-skewed") && !strings.Contains(err.Error(), `placement: got "rack-skewed"`) {
+	if _, err := heuristic.New(c); err == nil || !strings.Contains(err.Error(), `placement: got "rack-skewed", want a placement that refuses no job`) {
 		t.Errorf("fifo with rack-skewed: %v", err)
 	}
 }

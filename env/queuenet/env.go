@@ -14,9 +14,9 @@ import (
 // unit is the number of packets that a reward of −1 stands for.
 const unit = 10
 
-// Env is a network as an environment: an action is the number of a base controller, and the reward minus the packets that wait
-// after the service, in tens. Episodes begin empty, at a time of the
-// loads' cycle that is drawn, and are truncated after a number of slots.
+// Env is a network as an environment. An action is the number of a base controller. The reward is minus the packets that wait at
+// the end of the slot, in tens. Episodes begin empty, at a slot of the loads' cycle that is drawn, and are truncated after a number
+// of slots.
 type Env struct {
 	net    Network
 	spec   env.Spec
@@ -39,7 +39,7 @@ var (
 	_ env.Snapshotter = (*Env)(nil)
 )
 
-// New returns an environment of episodes of so many slots.
+// New returns an environment of episodes of so many slots. n must not change afterwards.
 func New(n Network, slots int) (*Env, error) {
 	if err := n.Validate(); err != nil {
 		return nil, err
@@ -58,7 +58,8 @@ func New(n Network, slots int) (*Env, error) {
 	return e, nil
 }
 
-// Serve makes the environment serve the sets that choose chooses, whatever the actions are; nil = the actions count again.
+// Serve makes the environment serve the sets that choose chooses, whatever the actions are; nil = the actions count again. choose must
+// not change or keep its slice.
 func (e *Env) Serve(choose func(queues []int) int) { e.choose = choose }
 
 // Spec implements env.Env.

@@ -1,9 +1,16 @@
 package queuenet
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+)
+
+// Bounds of a network: a slot's links fit into a word, and a set's number into a byte.
+const (
+	maxQueues = 64
+	maxSets   = 256
 )
 
 // Network is queues, what may be served together, and base controllers.
@@ -44,6 +51,10 @@ func (n *Network) Validate() error {
 		return fmt.Errorf("queuenet: %s has %d loads of %d slots, want one, or several of one slot or more", n.Name, len(n.Rates), n.Slots)
 	}
 	q := n.Queues()
+	if q > maxQueues || len(n.Sets) == 0 || len(n.Sets) > maxSets || len(n.Bases) == 0 {
+		return fmt.Errorf("queuenet: %s has %d queues, %d sets and %d base controllers, want at most %d queues, 1 to %d sets and 1 or more base controllers",
+			n.Name, q, len(n.Sets), len(n.Bases), maxQueues, maxSets)
+	}
 	for _, rates := range append(slices.Clone(n.Rates), n.Up) {
 		if rates != nil && len(rates) != q {
 			return fmt.Errorf("queuenet: %s has %d queues and a list of %d probabilities", n.Name, q, len(rates))
@@ -55,14 +66,11 @@ func (n *Network) Validate() error {
 		}
 	}
 	for _, set := range n.Sets {
-		for _, i := range set {
-			if i < 0 || i >= q {
-				return fmt.Errorf("queuenet: %s serves queue %d of %d", n.Name, i, q)
+		for at, i := range set {
+			if i < 0 || i >= q || slices.Contains(set[:at], i) {
+				return fmt.Errorf("queuenet: %s has the set %v, want queues of 0 to %d, each once", n.Name, set, q-1)
 			}
 		}
-	}
-	if len(n.Sets) == 0 || len(n.Bases) == 0 {
-		return fmt.Errorf("queuenet: %s has %d sets and %d base controllers, want one or more of each", n.Name, len(n.Sets), len(n.Bases))
 	}
 	for _, b := range n.Bases {
 		if b.Rule > MostQueues || b.Rule == Fixed && (b.Set < 0 || b.Set >= len(n.Sets)) {
@@ -85,7 +93,7 @@ func (n *Network) Choose(b Base, queues []int) int {
 	if b.Rule == Fixed {
 		return b.Set
 	}
-	at, best := 0, math.Inf(-1)
+	at, most, next := 0, -1, 0
 	for k, set := range n.Sets {
 		packets, busy := 0, 0
 		for _, i := range set {
@@ -94,46 +102,54 @@ func (n *Network) Choose(b Base, queues []int) int {
 				busy++
 			}
 		}
-		score := float64(packets)
+		first, second := packets, 0
 		if b.Rule == MostQueues {
-			score = float64(busy) + float64(packets)/(1+1e9)
+			first, second = busy, packets
 		}
-		if score > best {
-			at, best = k, score
+		if cmp.Or(cmp.Compare(first, most), cmp.Compare(second, next)) > 0 {
+			at, most, next = k, first, second
 		}
 	}
 	return at
 }
 
 // Single returns the mean number of packets of one queue that gets a packet with probability rate in a slot and is served with
-// probability share, the service first: a birth and death chain. It is infinite if share is not above rate.
+// probability share, the service first: a birth and death chain. It is infinite if share is not above rate, unless rate is 0.
 func Single(rate, share float64) float64 {
-	if share <= rate {
+	switch {
+	case rate == 0:
+		return 0
+	case share <= rate:
 		return math.Inf(1)
 	}
 	return rate * (1 - rate) / (share - rate)
 }
 
 // BestShares returns the shares of one server for queues of the given rates that make the sum of Single least, and that sum:
-// shares beyond the rates are in proportion to √(rate·(1−rate)).
+// shares beyond the rates are in proportion to √(rate·(1−rate)). If no rate is strictly between 0 and 1, all queues get equally
+// much beyond theirs. If the rates sum to 1 or more, the packets are infinite and the shares are the rates.
 func BestShares(rates []float64) (shares []float64, packets float64) {
 	sum, roots := 0.0, 0.0
 	for _, r := range rates {
 		sum += r
 		roots += math.Sqrt(r * (1 - r))
 	}
-	for _, r := range rates {
-		shares = append(shares, r+(1-sum)*math.Sqrt(r*(1-r))/roots)
-	}
 	if sum >= 1 {
-		return shares, math.Inf(1)
+		return slices.Clone(rates), math.Inf(1)
+	}
+	for _, r := range rates {
+		part := 1 / float64(len(rates))
+		if roots > 0 {
+			part = math.Sqrt(r*(1-r)) / roots
+		}
+		shares = append(shares, r+(1-sum)*part)
 	}
 	return shares, roots * roots / (1 - sum)
 }
 
-// Busy returns the mean number of packets of queues that share one server which always serves a queue that holds a packet, the
-// least that any scheduler reaches: all together are a queue with batches of arrivals, A in a slot, whose mean is E[A] +
-// (E[A²] − E[A])/(2(1 − E[A])).
+// Busy returns the mean number of packets of queues that share one server, if it serves a queue that holds a packet whenever there is
+// one. No scheduler has fewer. All queues together are one with A arrivals in a slot, whose mean is
+// E[A] + (E[A²] − E[A])/(2(1 − E[A])). It is infinite if the rates sum to 1 or more.
 func Busy(rates []float64) float64 {
 	mean, squares := 0.0, 0.0
 	for _, r := range rates {

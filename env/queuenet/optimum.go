@@ -12,7 +12,7 @@ type Optimum struct {
 	sets    []uint8 // by state
 }
 
-// Set returns the set that it serves. Longer queues than the bound count as the bound.
+// Set returns the set to serve. Longer queues than the bound count as the bound.
 func (o *Optimum) Set(queues []int) int {
 	at := 0
 	for _, q := range queues {
@@ -35,8 +35,9 @@ func Solve(n Network, bound int) (*Optimum, error) {
 	}
 	q := n.Queues()
 	states := math.Pow(float64(bound+1), float64(q))
-	if len(n.Rates) != 1 || bound < 1 || states > 1<<22 {
-		return nil, fmt.Errorf("queuenet: %s has %d loads and %v states of %d queues of at most %d packets, want one load and at most 2^22 states", n.Name, len(n.Rates), states, q, bound)
+	if len(n.Rates) != 1 || bound < 1 || !(states <= 1<<22) {
+		return nil, fmt.Errorf("queuenet: %s has %d loads and %v states of %d queues of at most %d packets, want one load, queues of at least one packet and at most 2^22 states",
+			n.Name, len(n.Rates), states, q, bound)
 	}
 	size := int(states)
 	stride := make([]int, q)
@@ -56,7 +57,7 @@ func Solve(n Network, bound int) (*Optimum, error) {
 		for s := range after {
 			after[s] = cost[s] + value[s]
 		}
-		// The expectation over arrivals, queue by queue, from the longest ones down.
+		// The expectation over arrivals, queue by queue and in place: the state with a packet more comes later, so it still has its old value.
 		for i, p := range n.Rates[0] {
 			for s := range after {
 				if s/stride[i]%(bound+1) < bound {
@@ -66,7 +67,7 @@ func Solve(n Network, bound int) (*Optimum, error) {
 		}
 		low, high := math.Inf(1), math.Inf(-1)
 		for s := range next {
-			best, at := math.Inf(1), 0
+			best, at := math.Inf(1), 0 // a tie goes to the first set, whatever rounding does
 			for k, set := range n.Sets {
 				if v := n.served(after, s, set, stride, bound); v < best-1e-12 {
 					best, at = v, k
@@ -104,8 +105,8 @@ func (n *Network) served(after []float64, s int, set, stride []int, bound int) f
 	return n.Up[i]*gone + (1-n.Up[i])*n.served(after, s, set[1:], stride, bound)
 }
 
-// Follow calls emit with every state that may follow queues when base controller k chooses, and its probability. Queues hold at most
-// bound packets. emit must not keep its slice.
+// Follow calls emit with the states that may follow queues when base controller k chooses, and their probabilities, under the first
+// load. Queues hold at most bound packets; others are lost. A state may come more than once. emit must not change or keep its slice.
 func (n *Network) Follow(k int, queues []int, bound int, emit func(queues []int, p float64)) {
 	set := n.Sets[n.Choose(n.Bases[k], queues)]
 	state := append([]int(nil), queues...)

@@ -2,6 +2,7 @@ package queuenet
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,6 +104,30 @@ func TestOptimumIsTheClosedForm(t *testing.T) {
 	}
 	if got := Busy([]float64{0.1, 0.1, 0.1}); math.Abs(got-0.3-0.06/1.4) > 1e-12 {
 		t.Errorf("%v", got)
+	}
+}
+
+// Queues without arrivals hold nothing and need no share. A server that is not enough has no best shares.
+func TestSharesAtTheEdges(t *testing.T) {
+	for _, c := range []struct {
+		rates, shares []float64
+		packets       float64
+	}{
+		{[]float64{0, 0.5}, []float64{0, 1}, 0.5},
+		{[]float64{0, 0}, []float64{0.5, 0.5}, 0},
+		{[]float64{0.5, 0.5}, []float64{0.5, 0.5}, math.Inf(1)},
+	} {
+		shares, packets := BestShares(c.rates)
+		if !slices.Equal(shares, c.shares) || packets != c.packets {
+			t.Errorf("%v: shares %v with %v packets, want %v with %v", c.rates, shares, packets, c.shares, c.packets)
+		}
+		sum := 0.0
+		for i, r := range c.rates {
+			sum += Single(r, shares[i])
+		}
+		if sum != packets {
+			t.Errorf("%v: the queues hold %v packets, want %v", c.rates, sum, packets)
+		}
 	}
 }
 
@@ -214,7 +239,9 @@ func TestFollowByHand(t *testing.T) {
 func TestNetworksThatMakeNoSense(t *testing.T) {
 	for want, bad := range map[string]func(n *Network){
 		"has 0 loads": func(n *Network) { n.Rates = nil }, "a list of 1 prob": func(n *Network) { n.Up = []float64{1} }, "the probability 2": func(n *Network) { n.Rates[0][0] = 2 },
-		"serves queue 2": func(n *Network) { n.Sets[0][0] = 2 }, "0 base": func(n *Network) { n.Bases = nil }, "set 9 of 2": func(n *Network) { n.Bases[0].Set = 9 },
+		"has the set [2]": func(n *Network) { n.Sets[0][0] = 2 }, "has the set [1 1]": func(n *Network) { n.Sets[0] = []int{1, 1} },
+		"0 base": func(n *Network) { n.Bases = nil }, " 257 sets": func(n *Network) { n.Sets = make([][]int, 257) }, "has 65 queues": func(n *Network) { n.Rates[0] = make([]float64, 65) },
+		"set 9 of 2":       func(n *Network) { n.Bases[0].Set = 9 },
 		"loads of 0 slots": func(n *Network) { n.Rates = append(n.Rates, n.Rates[0]) },
 	} {
 		n := two(0.3, 0.4)
@@ -225,6 +252,9 @@ func TestNetworksThatMakeNoSense(t *testing.T) {
 	}
 	if _, err := New(two(0.3, 0.4), 0); err == nil {
 		t.Error("no slots: no error")
+	}
+	if _, err := Solve(two(0.3, 0.4), 0); err == nil || !strings.Contains(err.Error(), "queues of at least one packet") {
+		t.Errorf("no room: %v", err)
 	}
 	n := two(0.3, 0.4)
 	n.Rates, n.Slots = append(n.Rates, n.Rates[0]), 3

@@ -25,7 +25,7 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		Title:    "A-SRPT: a virtual machine's order for jobs that are graphs, with predicted iterations",
 		Cite:     "Luo, Liu, Lee, Shroff: Prediction-assisted online distributed deep learning workload scheduling in GPU clusters, INFOCOM 2025, arXiv 2501.05563",
 		RunTimes: "predicted by a random forest from jobs that have ended (causal); exact in the tables that say so; SRTF and SRSF know everything",
-		Takes:    "quick one minute, full ten minutes, on two cores",
+		Takes:    "quick half a minute, full ten minutes, on one core",
 		Expected: expected,
 	}, planned, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})
 }

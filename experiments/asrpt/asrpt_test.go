@@ -94,13 +94,18 @@ func TestBadSettingsAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Servers, s.NIC, s.Jobs, s.Load, s.Wait.Ratio, s.Errors, s.Speeds = 3, 0, 1, 0, .5, []float64{-1}, []float64{0}
+	s.Loads, s.NICs, s.Waits = []float64{.7, .7}, []float64{2, 3, 2}, []waiting{{}}
 	s.Logs = []record{{Name: generated, File: "", Windows: 0}}
 	err = s.Validate()
 	for _, want := range []string{
-		"servers: got 3", "nic: got 0", "jobs: got 1, want 50 to 100000", "load: got 0", "ratio: got 0.5", "errors: got -1", "speeds: got 0", `logs: got "generated"`, "file: got", "windows: got 0",
+		"servers: got 3", "nic: got 0", "jobs: got 1, want 50 to 100000", "load: got 0", "ratio: got 0.5", "errors: got -1", "speeds: got 0", `logs: got "generated"`, "loads: got 0.7, want each once", "nics: got 2, want each once", "waits: got nobody, want each once", "file: got", "windows: got 0",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
+	}
+	s, _ = settingsOf(study.Plan{Quick: true})
+	if s.GPUs = 1; s.Validate() == nil || !strings.Contains(s.Validate().Error(), "gpus: got 1, want 2 to 64") {
+		t.Errorf("servers of one GPU: %v", s.Validate())
 	}
 }

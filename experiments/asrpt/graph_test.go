@@ -54,7 +54,7 @@ func TestAnIterationByHand(t *testing.T) {
 	}
 }
 
-// What servers send is what they receive, and a graph on one server sends nothing.
+// Of two servers each sends what the other receives, which is what that one sends. A graph on one server sends nothing.
 func TestTrafficBalances(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -66,6 +66,13 @@ func TestTrafficBalances(t *testing.T) {
 		p := place(random, &network{NIC: 1, Link: 1, Server: 8}, g, free, r.Uint64())
 		if len(p.server) == 1 && p.outside(g, 0) != 0 {
 			t.Fatalf("%s on one server sends %v", g.name, p.outside(g, 0))
+		}
+		if g.gpus > 1 {
+			first := 1 + r.IntN(g.gpus-1)
+			p = place(random, &network{NIC: 1, Link: 1, Server: 8}, g, []int{first, g.gpus - first}, r.Uint64())
+			if a, b := p.outside(g, 0), p.outside(g, 1); !near(a, b) || a <= 0 {
+				t.Fatalf("%s on two servers sends %v and %v", g.name, a, b)
+			}
 		}
 		if got := onOne(g).outside(g, 0); got != 0 {
 			t.Fatalf("%s on one server sends %v", g.name, got)

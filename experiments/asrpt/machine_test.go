@@ -150,9 +150,9 @@ func TestSchedulesAreSound(t *testing.T) {
 		low := lower(jobs, gpus)
 		for _, name := range schedulers() {
 			p := &player{s: &settings{Servers: servers, GPUs: net.Server, Wait: waiting{1.2, 2}}, ctx: t.Context()}
+			stops := name == srtf || name == srsf
 			for _, how := range placements() {
-				stops := name == srtf || name == srsf
-				if (name != aSRPT || stops) && how != heaviest {
+				if name != aSRPT && how != heaviest {
 					continue
 				}
 				out, err := p.play(net, how, jobs, p.policy(name, jobs, exact(jobs)))

@@ -67,7 +67,7 @@ func learn(before, jobs []job, trees int, seed uint64, workers int) (*knowledge,
 	}
 	running.until(0, func(j int) { k.past.add(&before[j]) })
 	if len(rows) < 2*minLeaf {
-		return nil, fmt.Errorf("%d jobs had ended before the workload, too few to learn from", len(rows))
+		return nil, fmt.Errorf("%d jobs had ended before the workload, want %d or more to learn from", len(rows), 2*minLeaf)
 	}
 	k.forest = fit(rows, targets, trees, seed)
 	for _, list := range [][]job{before, jobs} {

@@ -3,6 +3,7 @@ package asrpt
 import (
 	"fmt"
 	"regexp"
+	"slices"
 
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
@@ -43,12 +44,17 @@ var words = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
 func (s *settings) Validate() error {
 	var l fault.List
 	between := func(key string, v, low, high float64, want string) { l.Add(v >= low && v <= high, key, v, want) }
-	l.Add(s.GPUs >= 1 && s.GPUs <= 64, "gpus", s.GPUs, "1 to 64")
+	l.Add(s.GPUs >= 2 && s.GPUs <= 64, "gpus", s.GPUs, "2 to 64: the table cuts has graphs of 8 GPUs on four servers")
 	l.Add(s.Servers >= 1 && s.Servers <= 1024 && s.Servers*s.GPUs >= widest, "servers", s.Servers, "as many as have 32 GPUs, the largest job, to 1024")
 	between("link", s.Link, .01, 1e6, "0.01 to 1000000 GB/s")
 	for _, n := range append([]float64{s.NIC}, s.NICs...) {
 		between("nic", n, .01, 1e6, "0.01 to 1000000 GB/s")
 	}
+	once(&l, "nics", s.NICs)
+	once(&l, "loads", s.Loads)
+	once(&l, "errors", s.Errors)
+	once(&l, "speeds", s.Speeds)
+	once(&l, "waits", append([]waiting{{}}, s.Waits...))
 	for _, w := range append([]waiting{s.Wait}, s.Waits...) {
 		l.Add(w.Ratio == 0 || w.Ratio >= 1 && w.Ratio <= 1e6, "ratio", w.Ratio, "0 (nobody waits) or 1 to 1000000")
 		between("patience", w.Patience, 0, 1000, "0 to 1000")
@@ -79,6 +85,13 @@ func (s *settings) Validate() error {
 		l.Add(w.Windows >= 1 && w.Windows <= 1000, "windows", w.Windows, "1 to 1000")
 	}
 	return l.Err()
+}
+
+// once adds a fault for each value of list that is there before: its rows would be those of the other one again.
+func once[T comparable](l *fault.List, key string, list []T) {
+	for i, v := range list {
+		l.Add(!slices.Contains(list[:i], v), key, v, "each once")
+	}
 }
 
 // settingsOf returns the settings of p's form, quick or full, with p's number of seeds.

@@ -59,6 +59,7 @@ func (s *settings) tables(study.Plan) []study.Table {
 	guided := func(l map[string]string) bool {
 		return slices.Contains([]string{aSRPT, passing, byArea}, l["scheduler"])
 	}
+	// pair returns a table of the generated workloads, and one of the recorded if there are any.
 	pair := func(name, title, from string, by []string, columns []study.Column, notes ...string) []study.Table {
 		all := []study.Table{{Name: name, Title: title + " (generated jobs)", From: from, Where: main, By: by, Order: order, Columns: columns, Notes: notes}}
 		if len(s.Logs) > 0 {
@@ -70,11 +71,12 @@ func (s *settings) tables(study.Plan) []study.Table {
 				Name: name + "-recorded", Title: title + " (recorded jobs)", From: from, By: append([]string{"workload"}, by...), Order: order, Columns: own, Keep: recorded,
 			})
 		}
-		if name == "guided" {
-			for i := range all {
-				keep := all[i].Keep
-				all[i].Keep = func(l map[string]string) bool { return guided(l) && (keep == nil || keep(l)) }
-			}
+		return all
+	}
+	guides := func(all []study.Table) []study.Table { // without the lines of schedulers that no virtual machine guides
+		for i := range all {
+			keep := all[i].Keep
+			all[i].Keep = func(l map[string]string) bool { return guided(l) && (keep == nil || keep(l)) }
 		}
 		return all
 	}
@@ -84,8 +86,8 @@ func (s *settings) tables(study.Plan) []study.Table {
 			"waits: with A-SRPT's rule of waiting for servers. later pass: jobs behind one that does not fit may start.",
 			"by workload: of the jobs that the virtual machine has finished, the least workload first.",
 			"SRTF, SRSF: they know all iterations, stop and move jobs for nothing, and have a less tight bound of their own."),
-		pair("guided", "What the virtual machine is worth: A-SRPT against rivals that wait for servers as it does", "loads", []string{"load", "scheduler"},
-			[]study.Column{against("scheduler", spwfWait), against("scheduler", workWait), against("scheduler", fifoWait)}),
+		guides(pair("guided", "What the virtual machine is worth: A-SRPT against rivals that wait for servers as it does", "loads", []string{"load", "scheduler"},
+			[]study.Column{against("scheduler", spwfWait), against("scheduler", workWait), against("scheduler", fifoWait)})),
 		pair("parts", "A-SRPT with one part taken away or exchanged, and rivals with its parts", "parts", []string{"variant"}, []study.Column{jct, against("variant", whole), slow}),
 		pair("predictors", "Predicted iterations", "predictors", []string{"predictor"}, []study.Column{
 			{Title: "median error, %", Metric: "ape", Format: percent}, {Title: "pairs in order, %", Metric: "pairs", Format: percent}, {Title: "mean |ln|", Metric: "log_error", Format: two},

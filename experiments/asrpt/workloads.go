@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -160,7 +161,7 @@ func loaded(jobs []job, gpus int, load float64) []job {
 	for i := range jobs {
 		work += jobs[i].solo() * float64(jobs[i].graph.gpus)
 	}
-	own := append([]job(nil), jobs...)
+	own := slices.Clone(jobs)
 	stretch := work / (load * float64(gpus) * own[len(own)-1].submit)
 	for i := range own {
 		own[i].submit *= stretch

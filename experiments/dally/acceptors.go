@@ -3,6 +3,7 @@ package dally
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -41,7 +42,7 @@ func modelMix() (profile.Mix, error) { return profile.Named("dally") }
 
 // acceptorConfig returns the run that trains an acceptor of offers in an order. A blind acceptor sees no run times; the
 // timers see none either.
-func acceptorConfig(s settings, ask string, seed int, blind bool) (config.Config, error) {
+func (s *settings) acceptorConfig(ask string, seed int, blind bool) config.Config {
 	c := s.Agent
 	c.Env.Args = append(slices.Clone(c.Env.Args), "ask="+ask)
 	if blind {
@@ -53,84 +54,83 @@ func acceptorConfig(s settings, ask string, seed int, blind bool) (config.Config
 	c.Train.ImitateSteps = min(c.Train.ImitateSteps, s.TrainSteps/2)
 	c.Train.EvalEvery = max(25_000, s.TrainSteps/20) // validating an agent that declines every offer takes long
 	c.Train.CheckpointEvery = c.Train.EvalEvery
-	return c, nil
+	return c
 }
 
 // acceptorCells returns the cells that train acceptors for DelayOffer-v1, and those that play all acceptors on the same test
 // episodes.
-func acceptorCells(s settings) []study.Cell {
-	var all []study.Cell
+func (s *settings) acceptorCells() (all []study.Cell, err error) {
+	// text returns the whole run for the inputs of cells, so that a changed acceptor.yaml computes them again.
+	text := func(c config.Config) string {
+		b, fault := configs.Encode(&c)
+		err = errors.Join(err, fault)
+		return string(b)
+	}
+	// A seed is that of a training, so the inputs of rules have none.
+	untrained := func(ask string) (config.Config, string) {
+		return s.acceptorConfig(ask, 1, false), text(s.acceptorConfig(ask, 0, false))
+	}
 	for _, ask := range askings() {
-		for _, name := range []string{tunedTimers, fixedTimers, waitForNearest, longGiveWay, acceptAtOnce, randomAnswers} {
-			all = append(all, ruleCell(s, ask, name))
+		c, input := untrained(ask)
+		for _, r := range answerers() {
+			all = append(all, s.ruleCell(ask, r, c, input))
 		}
 		for k := range s.TrainSeeds {
-			all = append(all, learnedCells(s, ask, k+1, false)...)
-			all = append(all, learnedCells(s, ask, k+1, true)...)
+			for _, blind := range []bool{false, true} {
+				c := s.acceptorConfig(ask, k+1, blind)
+				all = append(all, s.learnedCells(ask, k+1, blind, c, text(c))...)
+			}
 		}
 	}
-	return append(all, playedCell(s))
+	c, input := untrained("las")
+	return append(all, s.playedCell("las", c, input)), err
 }
 
-// about returns the whole configuration for the inputs of cells, so that a changed acceptor.yaml computes them again.
-func about(s settings, ask string, seed int, blind bool) string {
-	c, err := acceptorConfig(s, ask, seed, blind)
-	if err != nil {
-		return err.Error() // the cell reports it when it runs
-	}
-	text, err := configs.Encode(&c)
-	if err != nil {
-		return err.Error()
-	}
-	return string(text)
+// answerer is a rule that answers offers, with changes of the environment's settings.
+type answerer struct {
+	name, key string
+	sets      []string
 }
 
-// ruleCell returns the cell that plays a rule on the test windows.
-func ruleCell(s settings, ask, name string) study.Cell {
-	key := map[string]string{tunedTimers: "tuned", fixedTimers: "fixed", waitForNearest: "never", longGiveWay: "give-way", acceptAtOnce: "at-once", randomAnswers: "random"}[name]
+// answerers returns the rules that answer offers.
+func answerers() []answerer {
+	wait := []string{"auto=false", "rack_wait=1e6", "nw_wait=1e6"}
+	return []answerer{
+		{tunedTimers, "tuned", nil}, {fixedTimers, "fixed", []string{"auto=false", "rack_wait=5", "nw_wait=10"}},
+		{waitForNearest, "never", wait}, {longGiveWay, "give-way", wait},
+		{acceptAtOnce, "at-once", []string{"auto=false", "rack_wait=0", "nw_wait=0"}}, {randomAnswers, "random", nil},
+	}
+}
+
+// answer returns the rule's answer to the current offer of e.
+func (a answerer) answer(e *delayoffer.Env, ts *env.TimeStep, r *rand.Rand) (int32, error) {
+	switch {
+	case a.name == randomAnswers && ts.Mask[delayoffer.Decline]:
+		return int32(r.IntN(2)), nil
+	case a.name == randomAnswers:
+		return delayoffer.Accept, nil
+	case a.name == longGiveWay && givesWay(e, ts):
+		return delayoffer.Decline, nil
+	}
+	return e.Timely(), nil
+}
+
+// ruleCell returns the cell that plays a rule on the test windows. c is the run of an acceptor, whose environment is played.
+func (s *settings) ruleCell(ask string, by answerer, c config.Config, text string) study.Cell {
 	return study.Cell{
-		Key: "acceptors/" + ask + "/" + key, Input: []any{method, name, s.Windows, s.TestSeed, about(s, ask, 0, false)},
+		Key: "acceptors/" + ask + "/" + by.key, Input: []any{method, by.name, s.Windows, s.TestSeed, text},
 		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-			c, err := acceptorConfig(s, ask, 1, false)
-			if err != nil {
-				return nil, err
-			}
-			var sets []string
-			switch name {
-			case fixedTimers:
-				sets = []string{"auto=false", "rack_wait=5", "nw_wait=10"}
-			case waitForNearest, longGiveWay:
-				sets = []string{"auto=false", "rack_wait=1e6", "nw_wait=1e6"}
-			case acceptAtOnce:
-				sets = []string{"auto=false", "rack_wait=0", "nw_wait=0"}
-			}
-			return judgeAcceptor(ctx, b, s, &c, sets, ask, name, "", func(e *delayoffer.Env, ts *env.TimeStep, r *rand.Rand) (int32, error) {
-				if name == randomAnswers {
-					if ts.Mask[delayoffer.Decline] {
-						return int32(r.IntN(2)), nil
-					}
-					return delayoffer.Accept, nil
-				}
-				if name == longGiveWay && givesWay(e, ts) {
-					return delayoffer.Decline, nil
-				}
-				return e.Timely(), nil
-			})
+			return s.judgeAcceptor(ctx, b, &c, by.sets, ask, by.name, "", by.answer)
 		},
 	}
 }
 
 // playedCell returns the cell in which the policy delay-las plays the test windows instead of answering offers.
-func playedCell(s settings) study.Cell {
-	const ask = "las"
+func (s *settings) playedCell(ask string, c config.Config, text string) study.Cell {
 	return study.Cell{
-		Key: "acceptors/" + ask + "/delay-las", Input: []any{method, s.Windows, s.TestSeed, about(s, ask, 0, false)},
+		Key: "acceptors/" + ask + "/delay-las", Input: []any{method, s.Windows, s.TestSeed, text},
 		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-			c, err := acceptorConfig(s, ask, 1, false)
-			if err != nil {
-				return nil, err
-			}
-			e, err := openOffers(s, &c, nil)
+			e, err := s.openOffers(&c, nil)
 			if err != nil {
 				return nil, err
 			}
@@ -145,14 +145,11 @@ func playedCell(s settings) study.Cell {
 				if err := e.Simulate(ctx, testWindow(w), sch, &m); err != nil {
 					return nil, err
 				}
-				comm := 0.0
-				for j := range m.Jobs() {
-					comm += (j.Run - j.Work).Hours()
-				}
+				got := outcomeOf(&m)
 				labels := map[string]string{"order": ask, "acceptor": delayLAS, "window": fmt.Sprint(w)}
 				rows = append(rows,
-					study.Row{Table: "acceptors", Labels: labels, Metric: "jct_h", Value: m.Summary(0, 0).JCT.Mean / 3600},
-					study.Row{Table: "acceptors", Labels: labels, Metric: "comm_h", Value: comm},
+					study.Row{Table: "acceptors", Labels: labels, Metric: "jct_h", Value: got.jct},
+					study.Row{Table: "acceptors", Labels: labels, Metric: "comm_h", Value: got.comm},
 				)
 				b.Progress(int64(w+1), int64(s.Windows))
 			}
@@ -161,30 +158,22 @@ func playedCell(s settings) study.Cell {
 	}
 }
 
-// learnedCells returns the cells that train an acceptor and play it on the test windows.
-func learnedCells(s settings, ask string, seed int, blind bool) []study.Cell {
+// learnedCells returns the cells that train an acceptor by the run c and play it on the test windows.
+func (s *settings) learnedCells(ask string, seed int, blind bool, c config.Config, text string) []study.Cell {
 	key, judged := fmt.Sprintf("train/%s/%d", ask, seed), fmt.Sprintf("acceptors/%s/learned-%d", ask, seed)
 	if blind {
 		key, judged = fmt.Sprintf("train-blind/%s/%d", ask, seed), fmt.Sprintf("acceptors/%s/blind-%d", ask, seed)
 	}
 	return []study.Cell{{
-		Key: key, Input: []any{method, about(s, ask, seed, blind)},
+		Key: key, Input: []any{method, text},
 		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-			c, err := acceptorConfig(s, ask, seed, blind)
-			if err != nil {
-				return nil, err
-			}
-			_, err = run.TrainCell(ctx, b, c, nil)
+			_, err := run.TrainCell(ctx, b, c, nil)
 			return nil, err
 		},
 	}, {
 		Key: judged, After: []string{key}, Input: []any{method, s.Windows, s.TestSeed},
 		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-			c, err := acceptorConfig(s, ask, seed, blind)
-			if err != nil {
-				return nil, err
-			}
-			return judgeLearned(ctx, b, s, &c, filepath.Join(b.WorkOf(key), "run"), ask, seed, blind)
+			return s.judgeLearned(ctx, b, &c, filepath.Join(b.WorkOf(key), "run"), ask, seed, blind)
 		},
 	}}
 }
@@ -209,7 +198,7 @@ func givesWay(e *delayoffer.Env, ts *env.TimeStep) bool {
 
 // judgeLearned plays the acceptor that was trained in the folder trained: the weights with the best validation, greedily, and
 // if it is not blind also the last weights, which draw their answers as in training.
-func judgeLearned(ctx context.Context, b *study.Bench, s settings, c *config.Config, trained, ask string, seed int, blind bool) ([]study.Row, error) {
+func (s *settings) judgeLearned(ctx context.Context, b *study.Bench, c *config.Config, trained, ask string, seed int, blind bool) ([]study.Row, error) {
 	p, err := arena.NewProblem(c)
 	if err != nil {
 		return nil, err
@@ -235,7 +224,7 @@ func judgeLearned(ctx context.Context, b *study.Bench, s settings, c *config.Con
 		if d, ok := policy.(*ppo.Policy); ok && of.name == learnedDrawing {
 			policy = d.Sampling()
 		}
-		got, err := judgeAcceptor(ctx, b, s, c, nil, ask, of.name, fmt.Sprint(seed), learnedAnswer(ctx, policy, p.About))
+		got, err := s.judgeAcceptor(ctx, b, c, nil, ask, of.name, fmt.Sprint(seed), learnedAnswer(ctx, policy, p.About))
 		if err != nil {
 			return nil, err
 		}
@@ -259,7 +248,7 @@ func learnedAnswer(ctx context.Context, policy agents.Policy, about env.Spec) fu
 }
 
 // openOffers opens the environment of c with more settings, for whole windows of the log that acceptors are judged on.
-func openOffers(s settings, c *config.Config, sets []string) (*delayoffer.Env, error) {
+func (s *settings) openOffers(c *config.Config, sets []string) (*delayoffer.Env, error) {
 	own := *c
 	if s.TestSeed > 0 {
 		sets = append(slices.Clone(sets), fmt.Sprintf("trace.seed=%d", s.TestSeed))
@@ -287,10 +276,10 @@ func testWindow(w int) env.Episode {
 
 // judgeAcceptor plays the test windows with the answers that answer returns, and reports completion times, communication and
 // the share of accepted offers.
-func judgeAcceptor(ctx context.Context, b *study.Bench, s settings, c *config.Config, sets []string, ask, name, seed string,
+func (s *settings) judgeAcceptor(ctx context.Context, b *study.Bench, c *config.Config, sets []string, ask, name, seed string,
 	answer func(*delayoffer.Env, *env.TimeStep, *rand.Rand) (int32, error),
 ) ([]study.Row, error) {
-	e, err := openOffers(s, c, sets)
+	e, err := s.openOffers(c, sets)
 	if err != nil {
 		return nil, err
 	}

@@ -13,87 +13,97 @@ import (
 	"clustergym/traces"
 )
 
-// method is a version that is part of every cell's input. Raise it when cells compute something else with equal settings.
-const method = 5
-
-// cells returns the study's units of work: schedulers on generated and recorded workloads, congestion, the authors' machine,
-// and the acceptors of offers.
-func cells(p study.Plan) ([]study.Cell, error) {
-	s, err := settingsOf(p)
-	if err != nil {
-		return nil, err
-	}
+// cells returns the study's units of work: schedulers on generated and recorded workloads, congestion, what stops cost, leases and
+// clusters, the authors' machine, and the acceptors of offers.
+func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	files, err := findRecorded(p.Data)
 	if err != nil {
 		return nil, err
 	}
-	var all []study.Cell
-	add := func(key string, o outcome) { all = append(all, o.cell(key)) }
+	acceptors, err := s.acceptorCells()
+	return slices.Concat(s.schedulerCells(files), s.congestionCells(), s.axesCells(), s.machineCells(files), acceptors), err
+}
+
+// drawn returns the outcome of policies on one draw of a generated workload.
+func (s *settings) drawn(table, workload, net string, draw int, policies []string) outcome {
+	return outcome{
+		table: table, labels: map[string]string{"workload": workload, "net": net, "draw": fmt.Sprint(draw)},
+		workload: workload, net: net, policies: policies, overhead: s.Overhead,
+		jobs: func() ([]traces.Job, error) { return drawJobs(workload, s.Jobs, draw) }, input: []int{s.Jobs, draw},
+	}
+}
+
+// schedulerCells returns the cells of the table schedulers, on generated and on recorded workloads.
+func (s *settings) schedulerCells(files []recorded) (all []study.Cell) {
 	for _, workload := range s.Workloads {
 		for _, net := range s.Nets {
 			for d := range s.Draws {
-				add(fmt.Sprintf("schedulers/%s/%s/%d", workload, net, d), outcome{
-					table: "schedulers", labels: map[string]string{"workload": workload, "net": net, "draw": fmt.Sprint(d)},
-					workload: workload, net: net, policies: everyPolicy(), overhead: s.Overhead,
-					jobs: func() ([]traces.Job, error) { return drawJobs(workload, s.Jobs, d) }, input: []int{s.Jobs, d},
-				})
+				all = append(all, s.drawn("schedulers", workload, net, d, everyPolicy()).cell(fmt.Sprintf("schedulers/%s/%s/%d", workload, net, d)))
 			}
 		}
 	}
-	for _, o := range files {
+	for _, f := range files {
 		for _, net := range s.Nets {
-			add(fmt.Sprintf("schedulers/%s/%s", o.name, net), outcome{
-				table: "schedulers", labels: map[string]string{"workload": o.name, "net": net, "draw": "0"},
-				workload: o.name, net: net, policies: everyPolicy(), overhead: s.Overhead, jobs: o.jobs, input: o.sha,
-			})
+			o := s.drawn("schedulers", f.name, net, 0, everyPolicy())
+			o.jobs, o.input = f.jobs, f.sha
+			all = append(all, o.cell(fmt.Sprintf("schedulers/%s/%s", f.name, net)))
 		}
 	}
+	return all
+}
+
+// congestionCells returns the cells of the table congestion.
+func (s *settings) congestionCells() (all []study.Cell) {
 	some := slices.DeleteFunc(everyPolicy(), func(name string) bool { return name == acceptAtOnce })
 	for _, at := range s.CongestionAt {
 		workload, net, _ := strings.Cut(at, "/")
 		for _, c := range s.Congestion {
 			for d := range s.CongestionDraws {
-				add(fmt.Sprintf("congestion/%s/%g/%d", at, c, d), outcome{
-					table: "congestion", labels: map[string]string{"workload": workload, "net": net, "congestion": shareText(c), "draw": fmt.Sprint(d)},
-					workload: workload, net: net, congestion: c, policies: some, overhead: s.Overhead,
-					jobs: func() ([]traces.Job, error) { return drawJobs(workload, s.Jobs, d) }, input: []int{s.Jobs, d},
-				})
+				o := s.drawn("congestion", workload, net, d, some)
+				o.congestion, o.labels["congestion"] = c, shareText(c)
+				all = append(all, o.cell(fmt.Sprintf("congestion/%s/%g/%d", at, c, d)))
 			}
 		}
 	}
+	return all
+}
+
+// axesCells returns the cells of the tables overheads and leases.
+func (s *settings) axesCells() (all []study.Cell) {
 	for _, at := range s.AxesAt {
 		workload, net, _ := strings.Cut(at, "/")
 		for d := range s.AxesDraws {
 			for _, cost := range s.Overheads {
-				add(fmt.Sprintf("overheads/%s/%s/%d", at, cost, d), outcome{
-					table: "overheads", labels: map[string]string{"workload": workload, "net": net, "overhead": cost, "draw": fmt.Sprint(d)},
-					workload: workload, net: net, policies: costly(cost), overhead: cost,
-					jobs: func() ([]traces.Job, error) { return drawJobs(workload, s.Jobs, d) }, input: []int{s.Jobs, d},
-				})
+				o := s.drawn("overheads", workload, net, d, costly(cost))
+				o.overhead, o.labels["overhead"] = cost, cost
+				all = append(all, o.cell(fmt.Sprintf("overheads/%s/%s/%d", at, cost, d)))
 			}
 			for _, size := range s.Clusters {
 				for _, lease := range s.Leases {
-					add(fmt.Sprintf("leases/%s/%s/%s/%d", at, size, lease, d), outcome{
-						table: "leases", labels: map[string]string{"workload": workload, "net": net, "cluster": size, "lease": lease, "draw": fmt.Sprint(d)},
-						workload: workload, net: net, size: size, lease: lease, policies: leasing(), overhead: s.Overhead,
-						jobs: func() ([]traces.Job, error) { return drawJobs(workload, s.Jobs, d) }, input: []int{s.Jobs, d},
-					})
+					o := s.drawn("leases", workload, net, d, leasing())
+					o.size, o.lease, o.labels["cluster"], o.labels["lease"] = size, lease, size, lease
+					all = append(all, o.cell(fmt.Sprintf("leases/%s/%s/%s/%d", at, size, lease, d)))
 				}
 			}
 		}
 	}
+	return all
+}
+
+// machineCells returns the cells of the table machines, on generated workloads and those that the authors recorded.
+func (s *settings) machineCells(files []recorded) (all []study.Cell) {
 	for _, workload := range []string{"dally-batch", "dally-multi"} {
 		for d := range s.PeerDraws {
 			all = append(all, machinesCell(fmt.Sprintf("machines/%s/%d", workload, d), workload, fmt.Sprint(d),
 				func() ([]traces.Job, error) { return drawJobs(workload, s.PeerJobs, d) }, nil, []int{s.PeerJobs, d}))
 		}
 	}
-	for _, o := range files {
-		if o.exact != nil {
-			all = append(all, machinesCell("machines/"+o.name, o.name, "0", o.jobs, o.exact, o.sha))
+	for _, f := range files {
+		if f.exact != nil {
+			all = append(all, machinesCell("machines/"+f.name, f.name, "0", f.jobs, f.exact, f.sha))
 		}
 	}
-	return append(all, acceptorCells(s)...), nil
+	return all
 }
 
 // outcome is a workload that policies play in this simulator, for a table.

@@ -20,7 +20,7 @@ func inSmall(s study.Study, prefixes ...string) study.Study {
 		var some []study.Cell
 		for _, c := range all {
 			for _, prefix := range prefixes {
-				if len(c.Key) >= len(prefix) && c.Key[:len(prefix)] == prefix {
+				if strings.HasPrefix(c.Key, prefix) {
 					some = append(some, c)
 				}
 			}
@@ -87,9 +87,8 @@ func TestAcceptorsAreTrainedAndJudged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := study.Study{Name: "dally", Title: "small", Cells: func(study.Plan) ([]study.Cell, error) {
-		return acceptorCells(settings{TrainSteps: 8192, TrainSeeds: 1, Windows: windows, Agent: agent}), nil
-	}, Tables: tables}
+	own := settings{TrainSteps: 8192, TrainSeeds: 1, Windows: windows, Agent: agent}
+	s := study.Study{Name: "dally", Title: "small", Cells: func(study.Plan) ([]study.Cell, error) { return own.acceptorCells() }, Tables: own.tables}
 	r, err := run.RunStudy(t.Context(), s, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: 2}, Dir: t.TempDir(), Now: func() time.Time { return time.Unix(0, 0) }})
 	if err != nil {
 		t.Fatal(err)

@@ -42,10 +42,9 @@ func machinesCell(key, workload, draw string, load func() ([]traces.Job, error),
 			for _, machine := range machines() {
 				for _, policy := range []string{tunedTimers, fixedTimers, "Tiresias", "Gandiva"} {
 					var got played
-					switch {
-					case machine == machines()[0]:
+					if machine == machines()[0] {
 						got, err = playHere(ctx, jobs, spec, here[policy], rules{overhead: authorsCost})
-					default: // Gandiva is the same in both variants of the authors' machine
+					} else { // Gandiva is the same in both variants of the authors' machine
 						got, err = playPeer(ctx, theirs, machine, policy)
 					}
 					if err != nil {
@@ -53,7 +52,7 @@ func machinesCell(key, workload, draw string, load func() ([]traces.Job, error),
 					}
 					rows = append(rows, got.rows("machines", map[string]string{"workload": workload, "draw": draw, "machine": machine, "policy": policy})...)
 					done++
-					b.Progress(int64(done), 12)
+					b.Progress(int64(done), int64(len(machines())*len(here)))
 				}
 			}
 			return rows, nil

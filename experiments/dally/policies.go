@@ -161,12 +161,17 @@ func playHere(ctx context.Context, jobs []traces.Job, spec cluster.Spec, policy 
 	if m.Len() != len(jobs) {
 		return played{}, fmt.Errorf("%s: %d of %d jobs finished", policy, m.Len(), len(jobs))
 	}
+	return outcomeOf(&m), nil
+}
+
+// outcomeOf returns the outcome of the jobs that m has seen to their ends.
+func outcomeOf(m *metrics.Collector) played {
 	sum := m.Summary(0, 0)
 	p := played{jct: sum.JCT.Mean / 3600, makespan: sum.Makespan / 3600}
 	for j := range m.Jobs() {
 		p.comm += (j.Run - j.Work).Hours()
 	}
-	return p, nil
+	return p
 }
 
 // playPeer runs jobs under a policy on the authors' machine.

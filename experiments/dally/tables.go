@@ -16,8 +16,7 @@ func congestedLine(share, policy string) map[string]string {
 }
 
 // tables returns the tables of the report.
-func tables(p study.Plan) []study.Table {
-	s, _ := settingsOf(p)
+func (s *settings) tables(study.Plan) []study.Table {
 	var shares []string
 	for _, c := range s.Congestion {
 		shares = append(shares, shareText(c))
@@ -127,11 +126,7 @@ func tables(p study.Plan) []study.Table {
 }
 
 // figures returns the drawings of the report.
-func figures(p study.Plan) []study.Figure {
-	s, err := settingsOf(p)
-	if err != nil {
-		return nil
-	}
+func (s *settings) figures(study.Plan) []study.Figure {
 	lines := func(column string) func(r *study.Results) []study.Series {
 		return func(r *study.Results) []study.Series {
 			var all []study.Series

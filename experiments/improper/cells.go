@@ -3,6 +3,7 @@ package improper
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 
@@ -17,15 +18,17 @@ func (s *settings) cells(study.Plan) (all []study.Cell, err error) {
 	for _, name := range s.Networks {
 		n := networkOf(name)
 		input := map[string]any{"method": method, "network": n.Network, "bound": n.bound, "episodes": s.Episodes, "slots": s.Slots}
-		all = append(all, study.Cell{Key: "network/" + name + "/known", Input: input, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+		known := maps.Clone(input)
+		if n.solved() {
+			known["exact"] = exactInput()
+		}
+		all = append(all, study.Cell{Key: "network/" + name + "/known", Input: known, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 			return s.reference(ctx, b, n)
 		}})
 		for _, learner := range learners() {
 			for seed := 1; seed <= s.NetSeeds; seed++ {
 				own := map[string]any{"agent": learnerConfig(learner), "steps": s.NetSteps, "rows": netRows, "slots of training": netSlots}
-				for k, v := range input {
-					own[k] = v
-				}
+				maps.Copy(own, input)
 				all = append(all, study.Cell{Key: fmt.Sprintf("network/%s/%s/%d", name, word(learner), seed), Input: own, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 					return s.learnNet(ctx, b, n, learner, seed)
 				}})

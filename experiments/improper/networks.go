@@ -4,17 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 
-	"clustergym/agents"
 	mixture "clustergym/agents/improper"
 	"clustergym/agents/train"
 	"clustergym/env"
 	"clustergym/env/queuenet"
 	"clustergym/env/vec"
 	"clustergym/experiments/study"
-	"clustergym/internal/rng"
 )
 
 // Policies of the tables of networks, beside the base controllers.
@@ -24,11 +21,11 @@ const (
 	optimum = "optimum"       // of all schedulers that see the queues
 	exact   = "pg, exact"     // SoftMax PG with the true gradient
 	best    = "best base"     // the base controller with the least mean on the test episodes
-	pg      = "pg"            // the weights are the same in every state, for this and the next two
-	nac     = "nac"           //
-	spsa    = "spsa"          //
-	byState = "nac, by state" // they depend on the queues
-	byPG    = "pg, by state"
+	pg      = "pg"            // learned; the weights are the same in every state
+	nac     = "nac"           // likewise
+	spsa    = "spsa"          // likewise
+	byState = "nac, by state" // learned; the weights depend on the queues
+	byPG    = "pg, by state"  // likewise
 )
 
 // learners are the mixtures that are learned on networks.
@@ -50,8 +47,8 @@ func fixed(names ...string) (all []queuenet.Base) {
 
 var longest = queuenet.Base{Name: "longest", Rule: queuenet.MostPackets}
 
-// networks returns all networks by name. Where one server serves one queue of two at a time and loses nothing, to serve the longest queue is
-// optimal whatever the arrivals are, as it never idles.
+// networks returns all networks. Where one server serves one of two queues in a slot and loses nothing, serving the longest queue is
+// optimal whatever the arrivals are, because it never idles.
 func networks() []network {
 	server, row := [][]int{{0}, {1}}, [][]int{{0, 2}, {1, 3}, {0, 3}}
 	two, three := fixed("queue 1", "queue 2"), fixed("links 1 3", "links 2 4", "links 1 4")
@@ -84,13 +81,13 @@ func networkOf(name string) network {
 // server reports whether one server serves one queue at a time without losses, under one load.
 func (n *network) server() bool { return len(n.Rates) == 1 && n.Up == nil && len(n.Sets[0]) == 1 }
 
-// allFixed reports whether every base controller is fixed.
-func (n *network) allFixed() bool {
-	return !slices.ContainsFunc(n.Bases, func(b queuenet.Base) bool { return b.Rule != queuenet.Fixed })
+// solved reports whether the best weights are known in closed form: one server, and controllers that serve a queue each.
+func (n *network) solved() bool {
+	return n.server() && !slices.ContainsFunc(n.Bases, func(b queuenet.Base) bool { return b.Rule != queuenet.Fixed })
 }
 
 // learnerConfig returns the hyper-parameters of a learner on networks. They were chosen with seeds 101 and 102 on all networks but
-// skewed and lossy; the tables' seeds are others.
+// skewed and lossy. The tables have other seeds.
 func learnerConfig(name string) mixture.Config {
 	c := mixture.DefaultConfig()
 	c.Steps, c.Gamma = 128, 0.99
@@ -147,193 +144,6 @@ func (s *settings) trainNet(ctx context.Context, b *study.Bench, n network, cfg 
 		b.Progress(p.Step, p.Steps)
 		return nil
 	}})
-}
-
-// playNet plays the test episodes of a network and returns their mean numbers of packets. act chooses controllers, serve sets; one is nil.
-func (s *settings) playNet(ctx context.Context, n network, labels map[string]string, act agents.Policy, serve func(queues []int) int) (rows []study.Row, err error) {
-	e, err := queuenet.New(n.Network, s.Slots)
-	if err != nil {
-		return nil, err
-	}
-	e.Serve(serve)
-	if act == nil {
-		act = choosing(0)
-	}
-	p := agents.NewPlayer(e, act)
-	for k := range s.Episodes {
-		ep := env.Episode{Seed: rng.At(rng.Hash("improper/episodes"), uint64(k))}
-		if _, _, err := p.Play(ctx, ep, rng.Stream(ep.Seed, "improper/act")); err != nil {
-			return nil, err
-		}
-		own := map[string]string{"network": n.Name, "episode": fmt.Sprint(k)}
-		for key, v := range labels {
-			own[key] = v
-		}
-		rows = append(rows, study.Row{Table: "networks", Labels: own, Metric: "packets", Value: p.TimeStep().Info[0]})
-	}
-	return rows, nil
-}
-
-// choosing is the policy that always chooses one controller, −1 = any.
-type choosing int
-
-// Act implements agents.Policy.
-func (c choosing) Act(_ context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) error {
-	for i := range b.N {
-		k := int(c)
-		if k < 0 {
-			k = src[i].IntN(len(b.Mask) / b.N)
-		}
-		dst.Disc[i] = int32(k)
-	}
-	return nil
-}
-
-// drawing is the policy that draws controllers with given probabilities.
-type drawing []float64
-
-// Act implements agents.Policy.
-func (d drawing) Act(_ context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) error {
-	for i := range b.N {
-		left, at := src[i].Float64(), 0
-		for at < len(d)-1 && left >= d[at] {
-			left -= d[at]
-			at++
-		}
-		dst.Disc[i] = int32(at)
-	}
-	return nil
-}
-
-// reference plays what is known without learning: the base controllers, the best of them, all alike, the best weights, the optimum.
-func (s *settings) reference(ctx context.Context, b *study.Bench, n network) (rows []study.Row, err error) {
-	play := func(policy string, act agents.Policy, serve func(queues []int) int) ([]study.Row, error) {
-		own, err := s.playNet(ctx, n, map[string]string{"policy": policy}, act, serve)
-		rows = append(rows, own...)
-		return own, err
-	}
-	known := func(what string, packets float64) {
-		rows = append(rows, study.Row{Table: "known", Labels: map[string]string{"network": n.Name, "policy": what}, Metric: "packets", Value: packets})
-	}
-	var won []study.Row
-	least := 0.0
-	for k, base := range n.Bases {
-		own, err := play(base.Name, choosing(k), nil)
-		if err != nil {
-			return nil, err
-		}
-		sum := 0.0
-		for _, r := range own {
-			sum += r.Value
-		}
-		if won == nil || sum < least {
-			won, least = own, sum
-		}
-	}
-	for _, r := range won {
-		labels := map[string]string{}
-		for k, v := range r.Labels {
-			labels[k] = v
-		}
-		labels["policy"] = best
-		rows = append(rows, study.Row{Table: r.Table, Labels: labels, Metric: r.Metric, Value: r.Value})
-	}
-	if _, err := play(uniform, choosing(-1), nil); err != nil {
-		return nil, err
-	}
-	if n.server() {
-		known(optimum, queuenet.Busy(n.Rates[0]))
-		if n.allFixed() {
-			weights, packets := queuenet.BestShares(n.Rates[0])
-			known(shares, packets)
-			if _, err := play(shares, drawing(weights), nil); err != nil {
-				return nil, err
-			}
-			e, err := s.exactly(ctx, b, n)
-			if err != nil {
-				return nil, err
-			}
-			if _, err := play(exact, drawing(e.Weight), nil); err != nil {
-				return nil, err
-			}
-			for k := range weights {
-				rows = append(rows, weightRow(n, shares, k, 0, weights[k]), weightRow(n, exact, k, 0, e.Weight[k]))
-			}
-		}
-	}
-	serve := func(queues []int) int { return n.Choose(longest, queues) }
-	if n.bound > 0 {
-		o, err := queuenet.Solve(n.Network, n.bound)
-		if err != nil {
-			return nil, err
-		}
-		known(optimum, o.Packets)
-		serve = o.Set
-	}
-	if _, err := play(optimum, nil, serve); err != nil {
-		return nil, err
-	}
-	return rows, nil
-}
-
-func weightRow(n network, policy string, k, seed int, w float64) study.Row {
-	labels := map[string]string{"network": n.Name, "policy": policy, "controller": n.Bases[k].Name}
-	if seed > 0 {
-		labels["seed"] = fmt.Sprint(seed)
-	}
-	return study.Row{Table: "weights", Labels: labels, Metric: "weight", Value: w}
-}
-
-// What the exact gradient is computed on: queues of at most so many packets, and a discount that looks ahead some hundred slots.
-const (
-	exactBound = 100
-	exactGamma = 0.995
-	exactSteps = 200
-	exactRate  = 0.2
-)
-
-// process returns a network of fixed controllers, a queue each, for which weights that do not depend on the state make queues
-// independent: the process of one queue, drawn at the start.
-func process(n network) *mixture.Process {
-	side, queues := exactBound+1, n.Queues()
-	p := &mixture.Process{
-		States: side * queues, Controllers: len(n.Bases), Gamma: exactGamma, Start: make([]float64, side*queues), Reward: make([]float64, side*queues*len(n.Bases)),
-		Next: make([][]mixture.Branch, side*queues*len(n.Bases)),
-	}
-	for i := range queues {
-		p.Start[i*side] = 1 / float64(queues)
-		one := queuenet.Network{Name: n.Name, Rates: [][]float64{{n.Rates[0][i]}}, Sets: [][]int{{}, {0}}, Bases: []queuenet.Base{{Set: 0}, {Set: 1}}}
-		for k, base := range n.Bases {
-			served := 0
-			if slices.Contains(n.Sets[base.Set], i) {
-				served = 1
-			}
-			for length := range side {
-				at := k*p.States + i*side + length
-				one.Follow(served, []int{length}, exactBound, func(q []int, chance float64) {
-					p.Reward[at] -= chance * float64(q[0])
-					p.Next[at] = append(p.Next[at], mixture.Branch{State: i*side + q[0], P: chance})
-				})
-			}
-		}
-	}
-	return p
-}
-
-// exactly learns weights with the true gradient of the discounted number of packets, from an empty network on.
-func (s *settings) exactly(ctx context.Context, b *study.Bench, n network) (*mixture.Exact, error) {
-	e, err := mixture.NewExact(process(n))
-	if err != nil {
-		return nil, err
-	}
-	for i := range exactSteps {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		e.Step(exactRate)
-		b.Progress(int64(i+1), exactSteps)
-	}
-	return e, nil
 }
 
 // learnNet trains a learner and plays it.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -31,7 +32,7 @@ func (s *settings) load(ctx context.Context, w *scheduled, path string) (*arena.
 		return nil, err
 	}
 	own, c := *world, *world.Settings.(*policymix.Config)
-	c.Relative = "" // nobody asks for the reward
+	c.Relative = "" // only completion times count here, and a reward relative to sjf plays sjf as well
 	own.Settings = &c
 	return &own, nil
 }
@@ -94,22 +95,22 @@ func (h *hand) Act(_ context.Context, b *env.Batch, dst *env.Actions, _ []*rand.
 	return nil
 }
 
-// windows plays a policy on the windows of a part of w, at most n, and returns their rows: the mean completion time, and of
-// every scheduler the share of choices.
+// windows plays a policy on the first n windows of a part of w, or on all if there are fewer. It returns their rows: the mean
+// completion time, and of every scheduler the share of choices.
 func windows(ctx context.Context, b *study.Bench, w *arena.World, part traces.Part, n int, table string, labels map[string]string, made maker) ([]study.Row, error) {
 	n = min(n, w.Count(part))
 	split := env.SplitTest
 	if part == traces.Validation {
 		split = env.SplitValidation
 	}
-	type bench struct {
+	type seat struct { // of a worker
 		play   *agents.Player
 		counts *counting
 		jct    int
 	}
-	benches, out := make([]bench, b.Workers), make([][]study.Row, n)
+	seats, out := make([]seat, b.Workers), make([][]study.Row, n)
 	err := par.For(ctx, b.Workers, n, func(worker, i int) error {
-		h := &benches[worker]
+		h := &seats[worker]
 		if h.play == nil {
 			e, err := w.NewEnv(part, 1)
 			if err != nil {
@@ -131,10 +132,8 @@ func windows(ctx context.Context, b *study.Bench, w *arena.World, part traces.Pa
 		case err != nil:
 			return fmt.Errorf("%v, window %d: %w", labels, i, err)
 		}
-		own := map[string]string{"window": fmt.Sprint(i)}
-		for k, v := range labels {
-			own[k] = v
-		}
+		own := maps.Clone(labels)
+		own["window"] = fmt.Sprint(i)
 		out[i] = append(out[i], study.Row{Table: table, Labels: own, Metric: "jct_h", Value: h.play.TimeStep().Info[h.jct] / 3600})
 		all := 0.0
 		for _, c := range h.counts.n {
@@ -173,16 +172,6 @@ func (s *settings) playBases(ctx context.Context, b *study.Bench, w *scheduled, 
 	labels := func(policy string) map[string]string {
 		return map[string]string{"workload": w.name, "policy": policy}
 	}
-	renamed := func(rows []study.Row, policy string) {
-		for _, r := range rows {
-			own := map[string]string{}
-			for k, v := range r.Labels {
-				own[k] = v
-			}
-			own["policy"] = policy
-			all = append(all, study.Row{Table: r.Table, Labels: own, Metric: r.Metric, Value: r.Value})
-		}
-	}
 	mean := func(rows []study.Row) float64 {
 		sum, n := 0.0, 0.0
 		for _, r := range rows {
@@ -210,7 +199,7 @@ func (s *settings) playBases(ctx context.Context, b *study.Bench, w *scheduled, 
 		all = append(all, tests[k]...)
 		b.Progress(int64(k+1), int64(len(names)))
 	}
-	renamed(tests[won], best)
+	all = append(all, renamed(tests[won], best)...)
 	each := len(names) + 1 // rows of a window
 	for i := 0; i < len(tests[0]); i += each {
 		at := 0
@@ -219,7 +208,7 @@ func (s *settings) playBases(ctx context.Context, b *study.Bench, w *scheduled, 
 				at = k
 			}
 		}
-		renamed(tests[at][i:i+each], hindsight)
+		all = append(all, renamed(tests[at][i:i+each], hindsight)...)
 	}
 	for _, x := range []struct {
 		policy string

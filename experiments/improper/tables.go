@@ -31,7 +31,7 @@ func signed(v float64) string {
 	return fmt.Sprintf("%+.1f", v)
 }
 
-func tenth(v float64) string { return fmt.Sprintf("%.1f", v+0) }
+func tenth(v float64) string { return fmt.Sprintf("%.1f", math.Round(10*v)/10+0) } // + 0 makes −0 a 0
 
 // tables returns the tables of the report.
 func (s *settings) tables(study.Plan) []study.Table {
@@ -113,15 +113,15 @@ func (s *settings) figures(study.Plan) []study.Figure {
 
 // claims returns the paper's claims beside ours. Its figures are curves, so they are in words.
 func (s *settings) claims(study.Plan) (all []study.Claim) {
-	for _, c := range []struct{ network, policy, what, paper string }{
-		{"even", nac, "the mixture of two controllers that are not stable is", "stable"},
-		{"skewed", nac, "and where uniform choices are not stable either", "stable"},
-		{"skewed-longest", nac, "a mixture with the optimal controller finds it", "finds it"},
-		{"path-rules", nac, "on a path, where the one with most queues is near the optimum", "finds it"},
-		{"turning", nac, "under arrivals that change", "stable"},
+	for _, c := range []struct{ network, what, paper string }{
+		{"even", "the mixture of two controllers that are not stable is", "stable"},
+		{"skewed", "and where uniform choices are not stable either", "stable"},
+		{"skewed-longest", "a mixture with the optimal controller finds it", "finds it"},
+		{"path-rules", "on a path, where the one with most queues is near the optimum", "finds it"},
+		{"turning", "under arrivals that change", "stable"},
 	} {
 		if slices.Contains(s.Networks, c.network) {
-			all = append(all, study.Claim{What: c.network + ": " + c.what, Paper: c.paper, Table: "networks", Line: map[string]string{"network": c.network, "policy": c.policy}, Column: "vs " + optimum + ", %"})
+			all = append(all, study.Claim{What: c.network + ": " + c.what, Paper: c.paper, Table: "networks", Line: map[string]string{"network": c.network, "policy": nac}, Column: "vs " + optimum + ", %"})
 		}
 	}
 	for _, w := range s.Workloads {

@@ -36,7 +36,7 @@ type scheduled struct {
 	make      func(jobs int, seed uint64) ([]traces.Job, error)
 }
 
-// workloads are those of the study. Seeds of generators are the study's own.
+// workloads are those of the study.
 func workloads() []scheduled {
 	from := func(profile string) func(n int, seed uint64) ([]traces.Job, error) {
 		return func(n int, seed uint64) ([]traces.Job, error) {
@@ -64,13 +64,14 @@ func workloadOf(name string) scheduled {
 	return all[slices.IndexFunc(all, func(w scheduled) bool { return w.name == name })]
 }
 
-// generatorSeed is of the workloads in the tables. Hyper-parameters were chosen on workloads of seed 7, and with agents of seeds 101 to 103.
+// generatorSeed is that of the workloads in the tables. Hyper-parameters were chosen on workloads of seed 7, and with agents of seeds 101
+// to 103.
 const generatorSeed = 11
 
 // phase is the number of jobs after which the workload turning turns.
 const phase = 640
 
-// turn returns jobs of two kinds of use that alternate, phase jobs each. Tests: three in five jobs want eight GPUs for some ten
+// turn returns n jobs in phases of two kinds that alternate, phase jobs each. Tests: three in five jobs want eight GPUs for some ten
 // minutes, the others one or two for some four hours, and users ask for the time that their jobs need. Sweeps: four in five jobs want one
 // or two GPUs for some ten minutes, and ask for a day, the limit; the others want four or eight for some four hours, and say so. So
 // the first phase is for ranking by requests, and the second for ranking by GPUs.
