@@ -127,15 +127,6 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	return all, nil
 }
 
-// row is one number of a table.
-func row(table, metric string, v float64, labels ...string) study.Row {
-	m := map[string]string{}
-	for i := 0; i < len(labels); i += 2 {
-		m[labels[i]] = labels[i+1]
-	}
-	return study.Row{Table: table, Labels: m, Metric: metric, Value: v}
-}
-
 // number formats a setting as a label.
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
@@ -165,12 +156,12 @@ func (p *player) policy(name string, jobs []job, by predictor) policy {
 
 // add adds the mean completion time of a schedule to a table, with labels besides the workload's.
 func (p *player) add(table string, jobs []job, out []outcome, labels ...string) {
-	p.rows = append(p.rows, row(table, "jct_h", flow(jobs, out)/float64(len(jobs))/3600, append(labels, "workload", p.name, "draw", p.draw)...))
+	p.rows = append(p.rows, study.NewRow(table, "jct_h", flow(jobs, out)/float64(len(jobs))/3600, append(labels, "workload", p.name, "draw", p.draw)...))
 }
 
 // put adds a number to a table.
 func (p *player) put(table, metric string, v float64, labels ...string) {
-	p.rows = append(p.rows, row(table, metric, v, append(labels, "workload", p.name, "draw", p.draw)...))
+	p.rows = append(p.rows, study.NewRow(table, metric, v, append(labels, "workload", p.name, "draw", p.draw)...))
 }
 
 // flow returns the sum of the times from submit to finish.
@@ -452,7 +443,7 @@ func (s *settings) cut(ctx context.Context, gpus int) ([]study.Row, error) {
 			for _, how := range placements() {
 				t := net.iteration(g, place(how, &net, g, free, uint64(state)))
 				labels := []string{"GPUs", strconv.Itoa(gpus), "stages", stagesOf(g), "placement", how, "graph", g.name, "state", strconv.Itoa(state)}
-				rows = append(rows, row("cuts", "slower", t/best, labels...), row("cuts", "best", indicator(t <= best*(1+1e-9)), labels...))
+				rows = append(rows, study.NewRow("cuts", "slower", t/best, labels...), study.NewRow("cuts", "best", indicator(t <= best*(1+1e-9)), labels...))
 			}
 		}
 	}

@@ -8,9 +8,6 @@ import (
 	"clustergym/experiments/study"
 )
 
-// signed formats a difference in percent without the unit, which the title has.
-func signed(v float64) string { return fmt.Sprintf("%+.1f", v) }
-
 // percent formats a share of one in percent without the unit.
 func percent(v float64) string { return fmt.Sprintf("%.0f", 100*v) }
 
@@ -46,7 +43,7 @@ func (s *settings) tables(study.Plan) []study.Table {
 	jct := study.Column{Title: "JCT (h)", Metric: "jct_h", Format: two}
 	slow := study.Column{Title: "iteration / best", Metric: "slower", Format: two, Bare: true}
 	against := func(label, value string) study.Column {
-		return study.Column{Title: versus(value), Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{label: value}, Format: signed}
+		return study.Column{Title: versus(value), Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{label: value}, Format: study.Signed}
 	}
 	ours := against("scheduler", aSRPT)
 	bound := study.Column{Title: "× lower bound", Metric: "flow_bound", Format: two, Bare: true}
@@ -96,7 +93,7 @@ func (s *settings) tables(study.Plan) []study.Table {
 		[]study.Table{
 			{
 				Name: "errors", Title: "Predictions that are wrong by a known amount: standard deviation of their logarithm", By: []string{"scheduler", "error"}, Order: order,
-				Columns: []study.Column{jct, {Title: versus("no error"), Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"error": "0"}, Format: signed}},
+				Columns: []study.Column{jct, {Title: versus("no error"), Metric: "jct_h", Stat: study.Percent, Versus: map[string]string{"error": "0"}, Format: study.Signed}},
 			},
 			{
 				Name: "cuts", Title: "A graph on four servers, none of which has room for all of it: iteration over the best of all placements", By: []string{"GPUs", "stages", "placement"}, Order: order,

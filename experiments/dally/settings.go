@@ -82,6 +82,8 @@ func (s *settings) Validate() error {
 	if base, err := acceptorRun(); err == nil {
 		study.SetElsewhere(&l, "agent", base, s.Agent, map[string]string{
 			"seed": "the experiment", "train.steps": "train_steps", "train.eval_every": "train_steps", "train.checkpoint_every": "train_steps", "eval.policies": "the experiment",
+			"env.ask": "the experiment", "env.window": "agent.env.args", "env.relative": "agent.env.args", "trace.seed": "agent.env.args",
+			"trace.synth.profile": "agent.env.args", "trace.synth.jobs": "agent.env.args",
 		})
 	}
 	return l.Err()

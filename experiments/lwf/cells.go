@@ -84,15 +84,6 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	return append(all, study.Cell{Key: "speed", Input: []any{method}, Alone: true, Run: measure}), nil
 }
 
-// row returns one number of a table. labels are names and values in turn.
-func row(table, metric string, v float64, labels ...string) study.Row {
-	m := map[string]string{}
-	for i := 0; i < len(labels); i += 2 {
-		m[labels[i]] = labels[i+1]
-	}
-	return study.Row{Table: table, Labels: m, Metric: metric, Value: v}
-}
-
 // playAll plays one workload under all placements and rules on shared GPUs, and under some on own ones.
 func playAll(ctx context.Context, b *study.Bench, jobs []peer.Job, kind, draw string) ([]study.Row, error) {
 	type combination struct{ gpus, placement, rule string }
@@ -116,10 +107,10 @@ func playAll(ctx context.Context, b *study.Bench, jobs []peer.Job, kind, draw st
 			return nil, fmt.Errorf("%s, %s, %s: %w", c.gpus, c.placement, c.rule, err)
 		}
 		labels := []string{"jobs", kind, "GPUs", c.gpus, "placement", c.placement, "rule", c.rule, "draw", draw}
-		rows = append(rows, row("plays", "jct_s", r.MeanJCT(jobs)/1000, labels...),
-			row("plays", "busy", float64(r.Busy)/float64(r.Steps)/float64(cluster.Nodes*cluster.GPUs), labels...),
-			row("plays", "makespan_s", float64(r.Steps-1)/1000, labels...),
-			row("plays", "moved", r.Moved/sentBy(jobs, r), labels...))
+		rows = append(rows, study.NewRow("plays", "jct_s", r.MeanJCT(jobs)/1000, labels...),
+			study.NewRow("plays", "busy", float64(r.Busy)/float64(r.Steps)/float64(cluster.Nodes*cluster.GPUs), labels...),
+			study.NewRow("plays", "makespan_s", float64(r.Steps-1)/1000, labels...),
+			study.NewRow("plays", "moved", r.Moved/sentBy(jobs, r), labels...))
 		b.Progress(int64(i+1), int64(len(all)))
 	}
 	return rows, nil
@@ -147,7 +138,7 @@ func playPaper(ctx context.Context, scale peer.Scale, draw int) ([]study.Row, er
 			if err != nil {
 				return nil, err
 			}
-			rows = append(rows, row("paper", "jct_s", r.MeanJCT(jobs)/1000, "placement", placement, "rule", rule, "draw", fmt.Sprint(draw)))
+			rows = append(rows, study.NewRow("paper", "jct_s", r.MeanJCT(jobs)/1000, "placement", placement, "rule", rule, "draw", fmt.Sprint(draw)))
 		}
 	}
 	return rows, nil
@@ -170,7 +161,7 @@ func playSpan(ctx context.Context, span int64, draw int) ([]study.Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, row("spans", "jct_s", r.MeanJCT(jobs)/1000, "span", fmt.Sprint(span), "rule", rule, "draw", fmt.Sprint(draw)))
+		rows = append(rows, study.NewRow("spans", "jct_s", r.MeanJCT(jobs)/1000, "span", fmt.Sprint(span), "rule", rule, "draw", fmt.Sprint(draw)))
 	}
 	return rows, nil
 }
@@ -196,9 +187,9 @@ func measure(ctx context.Context, _ *study.Bench) ([]study.Row, error) {
 			steps += r.Steps
 		}
 		took := time.Since(begin).Seconds()
-		rows = append(rows, row("speed", "timing_jobs", float64(runs*len(jobs))/took, "rule", rule),
-			row("speed", "timing_iterations", float64(runs)*float64(iterations)/took, "rule", rule),
-			row("speed", "timing_steps", float64(steps)/took, "rule", rule))
+		rows = append(rows, study.NewRow("speed", "timing_jobs", float64(runs*len(jobs))/took, "rule", rule),
+			study.NewRow("speed", "timing_iterations", float64(runs)*float64(iterations)/took, "rule", rule),
+			study.NewRow("speed", "timing_steps", float64(steps)/took, "rule", rule))
 	}
 	return rows, nil
 }

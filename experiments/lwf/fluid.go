@@ -66,14 +66,14 @@ func playFluid(ctx context.Context, scale peer.Scale, span string, draw int) ([]
 			for i := range jobs {
 				there[i] = float64(r.Jobs[i].Finish-jobs[i].Arrival) / 1000
 			}
-			rows = append(rows, row("fluid", "jct_s", statistic.Mean(there), labels(m.String())...), row("fluid", "apart", apart(here, there), labels(m.String())...))
+			rows = append(rows, study.NewRow("fluid", "jct_s", statistic.Mean(there), labels(m.String())...), study.NewRow("fluid", "apart", apart(here, there), labels(m.String())...))
 			if first == nil {
 				first = there
 				continue
 			}
-			rows = append(rows, row("fluid", "from_first", apart(there, first), labels(m.String())...))
+			rows = append(rows, study.NewRow("fluid", "from_first", apart(there, first), labels(m.String())...))
 		}
-		rows = append(rows, row("fluid", "jct_s", statistic.Mean(here), labels(fluid)...), row("fluid", "from_first", apart(here, first), labels(fluid)...))
+		rows = append(rows, study.NewRow("fluid", "jct_s", statistic.Mean(here), labels(fluid)...), study.NewRow("fluid", "from_first", apart(here, first), labels(fluid)...))
 	}
 	return rows, nil
 }

@@ -177,8 +177,8 @@ func (o *recorded) compare(ctx context.Context) ([]study.Row, error) {
 		}
 	}
 	return []study.Row{
-		row("equal", "runs", float64(len(order)), "set", o.name), row("equal", "jobs", float64(all), "set", o.name),
-		row("equal", "equal", float64(equal), "set", o.name), row("equal", "differ", float64(all-equal), "set", o.name),
+		study.NewRow("equal", "runs", float64(len(order)), "set", o.name), study.NewRow("equal", "jobs", float64(all), "set", o.name),
+		study.NewRow("equal", "equal", float64(equal), "set", o.name), study.NewRow("equal", "differ", float64(all-equal), "set", o.name),
 	}, nil
 }
 

@@ -11,9 +11,6 @@ import (
 // times formats a difference in percent as a ratio.
 func times(v float64) string { return fmt.Sprintf("%.2f×", 1+v/100) }
 
-// signed formats a difference in percent without the unit, which the title has.
-func signed(v float64) string { return fmt.Sprintf("%+.1f", v) }
-
 // percent formats a share as percent, likewise.
 func percent(v float64) string { return fmt.Sprintf("%.0f", 100*v) }
 
@@ -35,7 +32,7 @@ func (s *settings) tables(p study.Plan) []study.Table {
 		"placement": append(kappas(), firstFit, random), "span": spans(s.Spans),
 	}
 	against := func(rule string) study.Column {
-		return study.Column{Title: versus(rule), Metric: "jct_s", Stat: study.Percent, Versus: map[string]string{"rule": rule}, Format: signed}
+		return study.Column{Title: versus(rule), Metric: "jct_s", Stat: study.Percent, Versus: map[string]string{"rule": rule}, Format: study.Signed}
 	}
 	jct := study.Column{Title: "mean JCT (s)", Metric: "jct_s"}
 	againstLWF1 := study.Column{Title: "/ LWF-1", Metric: "jct_s", Stat: study.Percent, Versus: map[string]string{"placement": lwf1}, Format: times}
@@ -138,7 +135,7 @@ func (s *settings) fluidTables(jct, againstLWF1 study.Column) []study.Table {
 			By: []string{"span", "placement", "machine"}, Order: order,
 			Columns: []study.Column{
 				jct,
-				{Title: "env/sim vs it, %", Metric: "jct_s", Stat: study.Percent, Versus: map[string]string{"machine": fluid}, Turned: true, Format: signed},
+				{Title: "env/sim vs it, %", Metric: "jct_s", Stat: study.Percent, Versus: map[string]string{"machine": fluid}, Turned: true, Format: study.Signed},
 				{Title: "each job, %", Metric: "apart", Format: percent}, {Title: "control, %", Metric: "from_first", Format: percent},
 			},
 			Notes: []string{

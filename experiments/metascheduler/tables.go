@@ -29,9 +29,6 @@ const (
 	vsNoMeta  = "vs no-meta, %"
 )
 
-// signed formats a percentage whose sign of percent is in the title.
-func signed(v float64) string { return fmt.Sprintf("%+.1f", v) }
-
 // tables returns the tables of the report.
 func tables(study.Plan) []study.Table {
 	order := map[string][]string{
@@ -41,7 +38,7 @@ func tables(study.Plan) []study.Table {
 	alone := func(m string) map[string]string { return map[string]string{"method": m} }
 	mean := study.Column{Title: "mean JCT h", Metric: "jct_h", Bare: true}
 	versus := func(title, method string) study.Column {
-		return study.Column{Title: title, Metric: "jct_h", Stat: study.Percent, Format: signed, Versus: alone(method)}
+		return study.Column{Title: title, Metric: "jct_h", Stat: study.Percent, Format: study.Signed, Versus: alone(method)}
 	}
 	final := func(world string) map[string]string { return map[string]string{"world": world, "stage": "final"} }
 	rules := []study.Column{mean, versus(vsFewest, "least-interference"), versus(vsWaits, imitated), versus(vsWhole, "mls")}
@@ -55,7 +52,7 @@ func tables(study.Plan) []study.Table {
 	}
 	curve := []study.Column{{Title: "mean JCT h", Metric: "jct_h"}, {Title: "models' error", Metric: "error", Bare: true}, {Title: "subspaces", Metric: "spaces", Bare: true}}
 	at := func(title, method string) study.Column { // after the change, in its end
-		return study.Column{Title: title, Metric: "jct_h", Stat: study.Percent, Format: signed, Versus: map[string]string{"method": method, "stage": "final"}}
+		return study.Column{Title: title, Metric: "jct_h", Stat: study.Percent, Format: study.Signed, Versus: map[string]string{"method": method, "stage": "final"}}
 	}
 	by, usual, poor := []string{"method"}, map[string]string{"regime": theUsual.name}, map[string]string{"regime": thePoor.name}
 	points := []string{"method", "episodes"}
@@ -67,7 +64,7 @@ func tables(study.Plan) []study.Table {
 		{Name: "tails", Title: "Tails", From: "outcome", Where: final(theUsual.before), By: by, Order: order, Columns: tails},
 		{
 			Name: "adaptation", Title: "Adapting to the change", From: "outcome", Where: map[string]string{"world": theUsual.after}, By: []string{"method", "stage"}, Order: order,
-			Columns: []study.Column{mean, at(vsWaits, imitated), {Title: "vs 0 inner steps, %", Metric: "jct_h", Stat: study.Percent, Format: signed, Versus: map[string]string{"stage": "0 inner steps"}}},
+			Columns: []study.Column{mean, at(vsWaits, imitated), {Title: "vs 0 inner steps, %", Metric: "jct_h", Stat: study.Percent, Format: study.Signed, Versus: map[string]string{"stage": "0 inner steps"}}},
 			Notes:   []string{"unaware = as it was before; inner steps come after some real episodes in the new workload and another fit of the models; final = after some rounds more."},
 		},
 		{
@@ -85,14 +82,14 @@ func tables(study.Plan) []study.Table {
 		{Name: "poor-changed", Title: "With poor models, after a change that brings two new types", From: "outcome", Where: final(thePoor.after), By: by, Order: order, Columns: few},
 		{
 			Name: "poor-adaptation", Title: "With poor models: adapting to the change", From: "outcome", Where: map[string]string{"world": thePoor.after}, By: []string{"method", "stage"}, Order: order,
-			Columns: []study.Column{mean, at(vsWaits, imitated), {Title: "vs 0 inner steps, %", Metric: "jct_h", Stat: study.Percent, Format: signed, Versus: map[string]string{"stage": "0 inner steps"}}},
+			Columns: []study.Column{mean, at(vsWaits, imitated), {Title: "vs 0 inner steps, %", Metric: "jct_h", Stat: study.Percent, Format: study.Signed, Versus: map[string]string{"stage": "0 inner steps"}}},
 		},
 		{
 			Name: "grid", Title: "With poor models: meta-learning and exploration", By: []string{"world", "explore", "meta"}, Order: order,
 			Columns: []study.Column{
 				mean,
-				{Title: "vs no meta, %", Metric: "jct_h", Stat: study.Percent, Format: signed, Versus: map[string]string{"meta": "no"}},
-				{Title: "vs no exploration, %", Metric: "jct_h", Stat: study.Percent, Format: signed, Versus: map[string]string{"explore": "none"}},
+				{Title: "vs no meta, %", Metric: "jct_h", Stat: study.Percent, Format: study.Signed, Versus: map[string]string{"meta": "no"}},
+				{Title: "vs no exploration, %", Metric: "jct_h", Stat: study.Percent, Format: study.Signed, Versus: map[string]string{"explore": "none"}},
 			},
 			Notes: []string{"Each is compared with its like: the same exploration without meta-learning, and the same learner without exploration. Targeted exploration is that by subspaces alone without meta-learning."},
 		},
@@ -102,8 +99,8 @@ func tables(study.Plan) []study.Table {
 			Name: "family", Title: "Adapting on real episodes to workloads of a family", By: []string{"method", "stage", "inner"}, Order: order,
 			Columns: []study.Column{
 				mean,
-				{Title: "vs 0 inner steps, %", Metric: "jct_h", Stat: study.Percent, Format: signed, Versus: map[string]string{"inner": "0"}},
-				{Title: "vs joint, %", Metric: "jct_h", Stat: study.Percent, Format: signed, Versus: alone("joint")},
+				{Title: "vs 0 inner steps, %", Metric: "jct_h", Stat: study.Percent, Format: study.Signed, Versus: map[string]string{"inner": "0"}},
+				{Title: "vs joint, %", Metric: "jct_h", Stat: study.Percent, Format: study.Signed, Versus: alone("joint")},
 			},
 			Notes: []string{"joint = training on all workloads at once, on as many episodes; it adapts by the same steps, but was not trained to. There are no models here."},
 		},

@@ -89,6 +89,8 @@ func (s *settings) Validate() error {
 		study.SetElsewhere(&l, "agent", base, s.Agent, map[string]string{
 			"cluster": "workloads[N].cluster", "trace.file": "workloads[N].file", "trace.format": own, "seed": own, "train.steps": "steps",
 			"train.log_every": "steps", "train.eval_every": "steps", "train.checkpoint_every": "steps", "eval.policies": own,
+			"env.window": "workloads[N].window", "env.load": "workloads[N].load", "env.base": "agents", "env.estimates": own, "trace.synth": own, "trace.seed": own,
+			"env.rltune": "agent.env.args", "env.metric": "agent.env.args", "env.max_gpus": "agent.env.args",
 		})
 	}
 	return l.Err()

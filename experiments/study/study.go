@@ -110,6 +110,15 @@ type Row struct {
 	Value  float64
 }
 
+// NewRow returns a row with labels, which are names and values in turn.
+func NewRow(table, metric string, v float64, labels ...string) Row {
+	m := map[string]string{}
+	for i := 0; i < len(labels); i += 2 {
+		m[labels[i]] = labels[i+1]
+	}
+	return Row{Table: table, Labels: m, Metric: metric, Value: v}
+}
+
 // Timing reports whether the row measures the machine: its metric or one of its labels is "timing" or begins with "timing_".
 func (r *Row) Timing() bool {
 	if isTiming(r.Metric) {

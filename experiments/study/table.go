@@ -150,6 +150,9 @@ func Fixed(places int) func(v float64) string {
 	return func(v float64) string { return strconv.FormatFloat(v, 'f', places, 64) }
 }
 
+// Signed formats a difference with its sign and one decimal place.
+func Signed(v float64) string { return fmt.Sprintf("%+.1f", v) }
+
 // SignedPercent formats a difference in percent, with its sign.
 func SignedPercent(v float64) string { return fmt.Sprintf("%+.1f %%", v) }
 

@@ -17,8 +17,6 @@ const (
 	ofBest    = "of headroom (%)"
 )
 
-func signed(v float64) string { return fmt.Sprintf("%+.1f", v) }
-
 func one(v float64) string { return fmt.Sprintf("%.1f", v) }
 
 // reference returns the policy that the others of a stage are compared with.
@@ -33,14 +31,14 @@ func (st *stage) reference() string {
 func (st *stage) against(metric string) study.Column {
 	return study.Column{
 		Title: "vs " + strings.TrimSuffix(st.reference(), " + closest-b") + " (%)", Metric: metric, Stat: study.Percent,
-		Versus: map[string]string{"policy": st.reference()}, Format: signed,
+		Versus: map[string]string{"policy": st.reference()}, Format: study.Signed,
 	}
 }
 
 // first returns a column with the difference of the stage's first agent to each policy.
 func (st *stage) first(metric string) study.Column {
 	a := st.Agents[0]
-	return study.Column{Title: fmt.Sprintf(againstIt, a), Metric: metric, Stat: study.Percent, Versus: map[string]string{"policy": a}, Turned: true, Format: signed}
+	return study.Column{Title: fmt.Sprintf(againstIt, a), Metric: metric, Stat: study.Percent, Versus: map[string]string{"policy": a}, Turned: true, Format: study.Signed}
 }
 
 // headroom returns a column with the share of the way from the reference to the best schedule in hindsight. metric is higher where
@@ -113,7 +111,7 @@ func (s *settings) tables(study.Plan) []study.Table {
 		}
 	}
 	vs := func(agent, metric, what string) study.Column {
-		return study.Column{Title: what, Metric: metric, Stat: study.Percent, Versus: map[string]string{"policy": agent}, Turned: true, Format: signed}
+		return study.Column{Title: what, Metric: metric, Stat: study.Percent, Versus: map[string]string{"policy": agent}, Turned: true, Format: study.Signed}
 	}
 	six := sixBaselines()
 	beaten := study.Table{

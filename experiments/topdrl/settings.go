@@ -91,7 +91,7 @@ var word = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 // Validate returns an error that names every fault of s, or nil.
 func (s *settings) Validate() error {
 	var l fault.List
-	l.Add(slices.Contains(configs.Runs(), s.Preset), "preset", s.Preset, "an embedded run")
+	l.Add(slices.Contains(configs.Runs(), s.Preset), "preset", s.Preset, nearest.OneOf(s.Preset, configs.Runs()))
 	l.Add(s.Steps >= 2 && s.Steps <= 1<<40, "steps", s.Steps, "2 or more")
 	l.Add(s.Seeds >= 1 && s.Seeds <= run.MaxSeeds, "seeds", s.Seeds, fmt.Sprintf("1 to %d", run.MaxSeeds))
 	l.Add(s.Windows >= 2, "windows", s.Windows, "2 or more")

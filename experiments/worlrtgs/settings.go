@@ -127,7 +127,7 @@ func (s *settings) checkAgents(l *fault.List) {
 		changes, err := configs.Diff(own, s.Generator)
 		l.Join("generator", err)
 		for _, c := range changes {
-			l.Add(false, "generator."+c.Key, c.To, c.From+" as it is, or generators or hopeful above 0: no generator is trained")
+			l.Join("generator", &fault.Fault{Key: c.Key, Value: c.To, Want: c.From + ", or generators or hopeful above 0: no generator is trained"})
 		}
 	}
 	const search = "the search"

@@ -164,12 +164,12 @@ func TestSettingsOfNetworks(t *testing.T) {
 		return inputs, err
 	}
 	for set, want := range map[string]string{
-		"generator.learner.lr=0.002":          "generator.learner.lr: got \"0.002\", want 0.001 as it is, or generators or hopeful above 0: no generator is trained",
+		"generator.learner.lr=0.002":          "generator.learner.lr: got 0.002, want 0.001, or generators or hopeful above 0: no generator is trained",
 		"generator.learner.lr=-1":             "generator.learner.lr: got -1, want",
 		"dras_agent.learner.network.hiden=3":  "did you mean",
 		"dras_agent.envs=0":                   "dras_agent.envs: got 0, want 1 to 4096",
 		"dras_agent.learner.network.hidden=0": "dras_agent.learner.network.hidden",
-		"dras_agent.place.slots=8":            "dras_agent.place.slots: got \"8\", want 16 as it is: the queue sets it",
+		"dras_agent.place.slots=8":            "dras_agent.place.slots: got 8, want 16: the queue sets it",
 	} {
 		if _, err := input(set); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", set, err, want)
