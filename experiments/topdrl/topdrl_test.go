@@ -187,13 +187,13 @@ func TestBadSettings(t *testing.T) {
 		{func(s *settings) { s.Stages[0].Cluster = "topdrl" }, `stages[0].cluster: got "topdrl", want the name or the file of a cluster`},
 		{func(s *settings) { s.Stages[1].Profile = "phily" }, `stages[1]: got "stops-32", want a workload on a cluster`},
 		{func(s *settings) { s.Set = append(s.Set, "ppo.lrr=1") }, `set[7]: got "ppo.lrr=1", want KEY=VALUE of a training (ppo.lrr: unknown key; did you mean`},
-		{func(s *settings) { s.Set = append(s.Set, "train.steps=500") }, `set.train.steps: got "500", want 400000 as it is: steps sets it`},
-		{func(s *settings) { s.Agents[1].Set = []string{"trace.seed=5"} }, `agents[1].set.trace.seed: got "5", want 2 as it is: stages[N] sets it`},
-		{func(s *settings) { s.Agents[1].Set = []string{"env.load=0.5"} }, `agents[1].set.env.load: got "0.5", want 1.1 as it is: the set of all agents sets it`},
+		{func(s *settings) { s.Set = append(s.Set, "train.steps=500") }, `set.train.steps: got 500, want 400000: steps sets it`},
+		{func(s *settings) { s.Agents[1].Set = []string{"trace.seed=5"} }, `agents[1].set.trace.seed: got 5, want 2: stages[N] sets it`},
+		{func(s *settings) { s.Agents[1].Set = []string{"env.load=0.5"} }, `agents[1].set.env.load: got 0.5, want 1.1: the set of all agents sets it`},
 		{func(s *settings) { s.Pick.Jobs = 600 }, `pick.windows: got 40, want 2 to the 4 windows`},
 		{func(s *settings) { s.Agents[1].Set = []string{"ppo.network.hidden=[0]"} }, `ppo.network.hidden`},
 		{func(s *settings) { s.Pick.Sets = []pickSet{{Agent: "gpupick"}} }, `pick.sets[0].agent: got "gpupick", want one of`},
-		{func(s *settings) { s.Pick.Sets = []pickSet{{Agent: picker, Set: []string{"env.table=true"}}} }, `pick.sets[0].set.env.table: got "true"`},
+		{func(s *settings) { s.Pick.Sets = []pickSet{{Agent: picker, Set: []string{"env.table=true"}}} }, `pick.sets[0].set.env.table: got true`},
 		{func(s *settings) { s.Pick.Sets = []pickSet{{Agent: picker, Set: []string{"ppo.lr=-1"}}} }, `pick.agents[1]: got "gpupick-ppo", want an agent that can train (ppo.lr: got -1`},
 	} {
 		s, err := settingsOf(study.Plan{Quick: true})
