@@ -1,6 +1,7 @@
 package envs
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -372,10 +373,15 @@ func plainValue(v any) (any, error) {
 	return nil, errors.New("got bytes, want a single value")
 }
 
-// badKwargs returns err as the client's mistake.
+// ended reports whether err is that a request has ended.
+func ended(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// badKwargs returns err as the client's mistake, unless its request has ended.
 func badKwargs(err error) error {
 	var e *wire.Error
-	if err == nil || errors.As(err, &e) {
+	if err == nil || errors.As(err, &e) || ended(err) {
 		return err
 	}
 	if faults := fault.All(err); len(faults) == 1 {

@@ -80,7 +80,7 @@ func (c *worldCache) use(ctx context.Context, key string, load func(ctx context.
 			return e.w, leave, nil
 		}
 		// If the request that loaded it was cancelled, a waiting request tries again.
-		if !errors.Is(e.err, context.Canceled) && !errors.Is(e.err, context.DeadlineExceeded) {
+		if !ended(e.err) {
 			return nil, nil, e.err
 		}
 	}

@@ -226,7 +226,12 @@ func TestALoadThatNobodyWaitsForEnds(t *testing.T) {
 	for _, p := range []struct {
 		id, key, name string
 	}{{jobselect.ID, "trace.file", "blank.csv.gz"}, {dagplace.ID, "trace.file", "blank.json.gz"}, {workerplace.ID, "trace.file", "blank.csv.gz"}, {jobselect.ID, "trace.file", "blank.csv.gz"}} {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := r.Make(ctx, p.id, wire.Map{{Key: p.key, Value: p.name}}, 1); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s of %s: %v, want the end of a request that ended while the file was looked at", p.name, p.id, err)
+		}
+		ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 		done := make(chan error, 1)
 		go func() {
 			_, err := r.Make(ctx, p.id, wire.Map{{Key: p.key, Value: p.name}}, 1)

@@ -479,8 +479,12 @@ func (r *Registry) allowed(key, name string) (path string, from *traces.Files, e
 	return filepath.Clean(name), r.root, nil
 }
 
-// refusal says what is wrong with a name that cannot be opened, and nothing of the server's folders.
+// refusal says what is wrong with a name that cannot be opened, and nothing of the server's folders. That a request has ended is not
+// the name's fault.
 func (r *Registry) refusal(key, name string, err error) error {
+	if ended(err) {
+		return err
+	}
 	if r.cfg.OwnFiles {
 		return ownRefusal(key, name, err)
 	}
