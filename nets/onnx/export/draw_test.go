@@ -69,7 +69,7 @@ func planOf(t *rapid.T) plan {
 		p.cfg.Head = rapid.SampledFrom([]string{"dense", "slots", "each"}).Draw(t, "head")
 		heads := rapid.IntRange(1, 3).Draw(t, "heads")
 		p.cfg.Attention = model.Attention{
-			Width: heads * rapid.IntRange(1, 5).Draw(t, "width"), Heads: heads, Layers: rapid.IntRange(1, 2).Draw(t, "layers"), Feed: rapid.IntRange(1, 9).Draw(t, "feed"),
+			Width: heads * rapid.IntRange(4, 8).Draw(t, "width"), Heads: heads, Layers: rapid.IntRange(1, 2).Draw(t, "layers"), Feed: rapid.IntRange(1, 9).Draw(t, "feed"),
 			Slots: []string{"table"},
 		}
 		group := rapid.IntRange(1, 3).Draw(t, "group")
@@ -94,7 +94,7 @@ func planOf(t *rapid.T) plan {
 }
 
 func widths(t *rapid.T, name string, low, high int) []int {
-	return rapid.SliceOfN(rapid.IntRange(1, 40), low, high).Draw(t, name)
+	return rapid.SliceOfN(rapid.IntRange(8, 40), low, high).Draw(t, name)
 }
 
 // scatter makes parameters that initialisers leave at 0 count.
