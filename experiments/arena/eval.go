@@ -27,6 +27,7 @@ import (
 // EvalOptions are the arguments of an evaluation that its configuration does not contain.
 type EvalOptions struct {
 	Checkpoints []string // checkpoints or run directories; each is played as its own run's configuration says
+	Models      []Model  // ONNX models, which play as they say
 	Workers     int
 	World       *World // nil = made from the configuration
 	External    *External
@@ -115,6 +116,13 @@ func (w *World) contestants(cfg *config.Config, opt *EvalOptions) ([]contestant,
 	var cs []contestant
 	for _, dir := range opt.Checkpoints {
 		c, err := checkpointContestant(dir, probe)
+		if err != nil {
+			return nil, err
+		}
+		cs = append(cs, c)
+	}
+	for i := range opt.Models {
+		c, err := opt.Models[i].contestant(probe)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,56 @@
+package imported
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"clustergym/env"
+)
+
+// Keys of a model's metadata.
+const (
+	KeyEnv    = "clustergym.env"    // env.Spec.ID
+	KeySpec   = "clustergym.spec"   // SpecHash
+	KeyFields = "clustergym.fields" // the fields of an observation with their shapes, in order, as JSON
+	KeyAgent  = "clustergym.agent"
+	KeyName   = "clustergym.name" // agent, run and step, as in tables
+	KeyStep   = "clustergym.step"
+	KeyCommit = "clustergym.commit"
+	KeySet    = "clustergym.kernels" // set of float32 kernels that it was trained with
+)
+
+// field is a field of an observation in the metadata.
+type field struct {
+	Name  string `json:"name"`
+	Shape []int  `json:"shape"`
+}
+
+// Fields returns the fields of an observation of s as JSON.
+func Fields(s env.Spec) string {
+	list := []field{}
+	for _, f := range s.Obs {
+		list = append(list, field{f.Name, append([]int{}, f.Shape...)})
+	}
+	b, err := json.Marshal(list)
+	if err != nil {
+		panic(err) // text and numbers
+	}
+	return string(b)
+}
+
+// SpecHash returns a hash of what a policy has to fit: the environment, the fields of its observations and its actions. It is
+// SHA-256, in hexadecimal, of the JSON text {"id":…,"obs":[{"name":…,"shape":[…]}…],"sizes":[…],"numbers":…}.
+func SpecHash(s env.Spec) string {
+	b, err := json.Marshal(struct {
+		ID      string          `json:"id"`
+		Obs     json.RawMessage `json:"obs"`
+		Sizes   []int           `json:"sizes"`
+		Numbers int             `json:"numbers"`
+	}{s.ID, json.RawMessage(Fields(s)), append([]int{}, s.Action.Sizes...), len(s.Action.Low)})
+	if err != nil {
+		panic(err)
+	}
+	h := sha256.Sum256(b)
+	return hex.EncodeToString(h[:])
+}
