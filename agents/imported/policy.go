@@ -100,6 +100,15 @@ func (p *Policy) Act(ctx context.Context, b *env.Batch, dst *env.Actions, _ []*r
 	return nil
 }
 
+// Bytes returns about how much memory the policy has of its own for one row at a time.
+func (p *Policy) Bytes() int {
+	i, err := p.prog.For(max(1, p.prog.Rows()))
+	if err != nil {
+		return 0 // New made it
+	}
+	return i.Bytes() + p.prog.Bytes()
+}
+
 // fill writes the rows [from, to) of b into the inputs. A model that was made for more rows computes the others from what is there.
 func (p *Policy) fill(i *run.Instance, b *env.Batch, from, to int) {
 	width := p.spec.ObsLen()

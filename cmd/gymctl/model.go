@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"clustergym/experiments/arena"
+	"clustergym/experiments/models"
 )
 
 // modelFlags are --policy-onnx and --name.
@@ -18,11 +18,11 @@ func (m *modelFlags) flags(c *cobra.Command) {
 }
 
 // read reads the models.
-func (m *modelFlags) read() ([]arena.Model, error) {
+func (m *modelFlags) read() ([]models.Model, error) {
 	if len(m.names) > len(m.files) {
 		return nil, mistake("--name: got %d names for %d models of --policy-onnx", len(m.names), len(m.files))
 	}
-	var all []arena.Model
+	var all []models.Model
 	for i, file := range m.files {
 		name := ""
 		if i < len(m.names) {
@@ -30,7 +30,7 @@ func (m *modelFlags) read() ([]arena.Model, error) {
 				return nil, mistake(`--name: got "", want a name for %s`, file)
 			}
 		}
-		model, err := arena.ReadModel(file, name)
+		model, err := models.Read(file, name)
 		if err != nil {
 			return nil, err
 		}

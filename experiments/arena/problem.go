@@ -269,7 +269,7 @@ func (p *Problem) entrants(cfg *config.Config, opt *EvalOptions) ([]entrant, err
 		}})
 	}
 	for i := range opt.Models {
-		e, err := opt.Models[i].entrant(p.About)
+		e, err := modelEntrant(&opt.Models[i], p.About)
 		if err != nil {
 			return nil, err
 		}

@@ -135,4 +135,6 @@ func observations(p *plan, n int, r *rand.Rand) (obs []float32, mask []bool) {
 	return obs, mask
 }
 
-func (p *plan) String() string { return fmt.Sprintf("%+v over %+v, %d actions", p.cfg, p.in, p.actions) }
+func (p *plan) String() string {
+	return fmt.Sprintf("%+v over %+v, %d actions", p.cfg, p.in, p.actions)
+}

@@ -24,6 +24,7 @@ type tensor struct {
 	// root is the tensor whose memory this one shows in another shape, nil = it has its own.
 	root *tensor
 
+	weights     bool // a tensor of the model, whose memory stays where it is
 	given       bool // the memory is not the arena's: an input
 	first, last int  // steps that write and read it
 	at          int  // in the arena
@@ -114,7 +115,7 @@ func compile(p *Program, rows int) (*Instance, error) {
 }
 
 func constantOf(t *onnx.Tensor) *tensor {
-	return &tensor{typ: t.Type, shape: t.Shape, f: t.Floats, i: t.Ints, fixed: true}
+	return &tensor{typ: t.Type, shape: t.Shape, f: t.Floats, i: t.Ints, fixed: true, weights: true}
 }
 
 func (c *compiler) compile(k int, n *onnx.Node) error {

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"slices"
+
 	"clustergym/nets/kernel"
 	"clustergym/nets/onnx"
 )
@@ -41,17 +43,32 @@ func (c *compiler) merged(n int, bias *tensor) (product, string) {
 // turned returns a matrix with rows and columns exchanged, fixed if x is.
 func (c *compiler) turned(x *tensor) (*tensor, error) {
 	rows, cols := x.shape[0], x.shape[1]
-	y, err := c.new(x.typ, []int{cols, rows})
-	if err != nil {
-		return nil, err
-	}
-	c.step(func() {
+	return c.ordered(x, "turned", []int{cols, rows}, func(y *tensor) {
 		for i := range rows {
 			for j := range cols {
 				y.f[j*rows+i] = x.f[i*cols+j]
 			}
 		}
-	}, []*tensor{x}, []*tensor{y})
+	})
+}
+
+// ordered returns the elements of x in another order, which put writes. Those of the model's own weights are kept for all instances.
+func (c *compiler) ordered(x *tensor, how string, shape []int, put func(y *tensor)) (*tensor, error) {
+	var key packedOf
+	if x.weights && len(x.f) > 0 {
+		key = packedOf{&x.f[0], how}
+		if y := c.p.packed[key]; y != nil && slices.Equal(y.shape, shape) {
+			return y, nil
+		}
+	}
+	y, err := c.new(x.typ, shape)
+	if err != nil {
+		return nil, err
+	}
+	c.step(func() { put(y) }, []*tensor{x}, []*tensor{y})
+	if key.first != nil {
+		c.p.packed[key] = y
+	}
 	return y, nil
 }
 
@@ -289,11 +306,7 @@ func (c *compiler) conv() error {
 		shape = []int{n, filters, ow}
 	}
 	p, name := c.merged(-1, bias)
-	packed, err := c.new(onnx.Float32, []int{patch, filters})
-	if err != nil {
-		return err
-	}
-	c.step(func() {
+	packed, err := c.ordered(weight, "filters", []int{patch, filters}, func(packed *tensor) {
 		for m := range filters {
 			for ch := range channels {
 				for at := range kh * kw {
@@ -301,7 +314,10 @@ func (c *compiler) conv() error {
 				}
 			}
 		}
-	}, []*tensor{weight}, []*tensor{packed})
+	})
+	if err != nil {
+		return err
+	}
 	var work [4]*tensor // images with channels last, their result, the kernel's own, and the final result
 	for i, s := range [][]int{{n, g.H, g.W, channels}, {n, oh, ow, filters}, {g.Scratch(filters)}, shape} {
 		if work[i], err = c.new(onnx.Float32, s); err != nil {

@@ -23,12 +23,19 @@ type Program struct {
 	nodes   []*onnx.Node
 	fixed   int // rows that the model was made for, 0 = any number
 	ready   map[int]*Instance
+	packed  map[packedOf]*tensor // weights in the order of the kernels, which all instances share
+}
+
+// packedOf names weights by where they are in the model, and how they were put in order.
+type packedOf struct {
+	first *float32
+	how   string
 }
 
 // New returns a program that computes the outputs of m with these names; none = all of them. Errors are one sentence and name what is
 // not known.
 func New(m *onnx.Model, outputs ...string) (*Program, error) {
-	p := &Program{model: m, inputs: m.Graph.Arguments(), outputs: outputs, ready: map[int]*Instance{}}
+	p := &Program{model: m, inputs: m.Graph.Arguments(), outputs: outputs, ready: map[int]*Instance{}, packed: map[packedOf]*tensor{}}
 	if m.Opset < OldestOpset || m.Opset > NewestOpset {
 		return nil, fmt.Errorf("opset %d is not known, want %d to %d", m.Opset, OldestOpset, NewestOpset)
 	}
@@ -134,6 +141,15 @@ func (p *Program) For(rows int) (*Instance, error) {
 	}
 	p.ready[rows] = i
 	return i, nil
+}
+
+// Bytes returns the memory of weights in the order of the kernels.
+func (p *Program) Bytes() int {
+	n := 0
+	for _, t := range p.packed {
+		n += 4 * len(t.f)
+	}
+	return n
 }
 
 // Instance is a program for one number of rows, with its memory. The caller fills the inputs, calls Run, and reads the outputs.
