@@ -12,6 +12,7 @@ for ``MaskablePPO``, and the choice of the action that ``model.predict(obs, dete
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import warnings
 from pathlib import Path
@@ -73,9 +74,15 @@ def export(
         options |= {"opset_version": OPSET, "dynamo": True, "external_data": False, "verbose": False}
         if not batch:
             options["dynamic_shapes"] = (tuple({0: torch.export.Dim("N", min=1)} for _ in names),)
+    log = logging.getLogger("torch.onnx")
+    level = log.level
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # of the exporters, about themselves
-        torch.onnx.export(policy, tuple(args), str(target), **options)
+        log.setLevel(logging.ERROR)
+        try:
+            torch.onnx.export(policy, tuple(args), str(target), **options)
+        finally:
+            log.setLevel(level)
     meta = {"clustergym.env": env_id or _env_of(model), "clustergym.agent": type(model).__name__}
     with open(target, "ab") as f:
         for key, value in meta.items():
@@ -205,7 +212,7 @@ class _Greedy:
                 else:
                     pi = self.policy.mlp_extractor.forward_actor(features[0])
                     vf = self.policy.mlp_extractor.forward_critic(features[1])
-                head, value = self.policy.action_net(pi), self.policy.value_net(vf).flatten()
+                head, value = self.policy.action_net(pi), self.policy.value_net(vf).squeeze(1)
                 if isinstance(actions, spaces.Box):
                     low, high = torch.as_tensor(actions.low), torch.as_tensor(actions.high)
                     numbers = torch.minimum(torch.maximum(head.reshape((-1, *actions.shape)), low), high)
