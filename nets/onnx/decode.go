@@ -23,7 +23,8 @@ func wrong(format string, args ...any) error {
 // mostNames bounds the nodes, tensors and values of a graph: far more than networks for inference have.
 const mostNames = 1 << 20
 
-// Decode reads a model. The result shares nothing with b, and takes at most some ten times as much memory. An error is one
+// Decode reads a model. The result shares nothing with b; it takes about as much memory, and at most some ten times as much, for whole
+// numbers that the format packs. An error is one
 // sentence and names the part of the model that is wrong.
 func Decode(b []byte) (*Model, error) {
 	m := &Model{}

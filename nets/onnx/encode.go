@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Encode writes a model. Equal models give equal bytes. Tensors whose elements do not fit their shapes are a bug of the caller
+// Encode writes a model. Equal models give equal bytes. Of attributes whose kind has no value here only name and kind are written. Tensors whose elements do not fit their shapes are a bug of the caller
 // and panic.
 func (m *Model) Encode() []byte {
 	var b []byte
@@ -72,7 +72,9 @@ func (a *Attribute) encode(b []byte) []byte {
 	case KindString:
 		b = text(b, 4, a.Text)
 	case KindTensor:
-		b = within(b, 5, a.Tensor.encode(nil))
+		if a.Tensor != nil {
+			b = within(b, 5, a.Tensor.encode(nil))
+		}
 	case KindFloats:
 		for _, x := range a.Floats {
 			b = protowire.AppendFixed32(protowire.AppendTag(b, 7, protowire.Fixed32Type), math.Float32bits(x))
@@ -85,8 +87,6 @@ func (a *Attribute) encode(b []byte) []byte {
 		for _, s := range a.Strings {
 			b = text(b, 9, s)
 		}
-	default:
-		panic(fmt.Sprintf("onnx: attribute %s of kind %d", a.Name, a.Kind))
 	}
 	return number(b, 20, int64(a.Kind))
 }

@@ -127,20 +127,22 @@ func (c *compiler) moves(x *tensor, shape, strides []int, from int) error {
 // move adds the step that copies along w from x to y, both of which advance by w's strides.
 func (c *compiler) move(y, x *tensor, w *walk, to, from int, more ...*tensor) {
 	n, sy, sx := w.length, w.stride[0], w.stride[1]
-	run := func(at *[4]int) { scatter(y.i[to+at[0]:], x.i[from+at[1]:], n, sy, sx) }
+	run := func(at *[4]int) { scatter(y.i, x.i, to+at[0], from+at[1], n, sy, sx) }
 	if x.float() {
-		run = func(at *[4]int) { scatter(y.f[to+at[0]:], x.f[from+at[1]:], n, sy, sx) }
+		run = func(at *[4]int) { scatter(y.f, x.f, to+at[0], from+at[1], n, sy, sx) }
 	}
 	c.step(func() { w.each(run) }, []*tensor{x}, append([]*tensor{y}, more...))
 }
 
-func scatter[T number](dst, src []T, n, sd, ss int) {
+// scatter copies n elements; strides may be negative.
+func scatter[T number](dst, src []T, to, from, n, sd, ss int) {
 	if sd == 1 && ss == 1 {
-		copy(dst[:n], src)
+		copy(dst[to:to+n], src[from:])
 		return
 	}
-	for k := range n {
-		dst[k*sd] = src[k*ss]
+	for range n {
+		dst[to] = src[from]
+		to, from = to+sd, from+ss
 	}
 }
 
@@ -386,7 +388,7 @@ func (c *compiler) pad() error {
 	w := newWalk(x.shape, own, stridesOf(x.shape))
 	n, sy, sx := w.length, w.stride[0], w.stride[1]
 	if x.float() {
-		run := func(at *[4]int) { scatter(y.f[to+at[0]:], x.f[at[1]:], n, sy, sx) }
+		run := func(at *[4]int) { scatter(y.f, x.f, to+at[0], at[1], n, sy, sx) }
 		return c.emit(y, func() {
 			var v float32
 			if with != nil {
@@ -396,7 +398,7 @@ func (c *compiler) pad() error {
 			w.each(run)
 		}, x, with)
 	}
-	run := func(at *[4]int) { scatter(y.i[to+at[0]:], x.i[at[1]:], n, sy, sx) }
+	run := func(at *[4]int) { scatter(y.i, x.i, to+at[0], at[1], n, sy, sx) }
 	return c.emit(y, func() {
 		var v int64
 		if with != nil {
