@@ -114,6 +114,29 @@ func raw(x []float32) []byte {
 	return b
 }
 
+func TestRunDoesNotAllocate(t *testing.T) {
+	for name, p := range networks() {
+		r := rand.New(rand.NewPCG(1, 1))
+		net, err := model.NewActorCritic(p.cfg, p.in, p.actions, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := (&export.Policy{Net: net.Describe(), Sizes: []int{p.actions}, NoOp: p.actions - 1}).Model()
+		if err != nil {
+			t.Fatal(err)
+		}
+		obs, mask := observations(&p, 3, r)
+		i := program(t, m, 3, obs, mask)
+		if n := testing.AllocsPerRun(10, func() {
+			if err := i.Run(); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%s: Run allocates %v times", name, n)
+		}
+	}
+}
+
 // TestNetworksOfEveryKind computes networks as nets/model does and as their exports do.
 func TestNetworksOfEveryKind(t *testing.T) {
 	number := 0

@@ -10,6 +10,7 @@ type walk struct {
 	length int    // of the last dimension
 	stride [4]int // along it
 	index  []int
+	at     [4]int // in each, a field so that passing it on allocates nothing
 }
 
 // stridesOf returns the strides of a tensor of that shape.
@@ -66,10 +67,11 @@ func (w *walk) each(run func(at *[4]int)) {
 	if w.length == 0 || slices.Contains(w.dims, 0) {
 		return
 	}
-	var at [4]int
+	at := &w.at
+	*at = [4]int{}
 	clear(w.index)
 	for {
-		run(&at)
+		run(at)
 		d := len(w.dims) - 1
 		for ; d >= 0; d-- {
 			w.index[d]++
