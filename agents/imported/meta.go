@@ -13,6 +13,7 @@ const (
 	KeyEnv    = "clustergym.env"    // env.Spec.ID
 	KeySpec   = "clustergym.spec"   // SpecHash
 	KeyFields = "clustergym.fields" // the fields of an observation with their shapes, in order, as JSON
+	KeyRun    = "clustergym.run"    // the environment's settings, and the cluster and workload if that is generated, as YAML
 	KeyAgent  = "clustergym.agent"
 	KeyName   = "clustergym.name" // agent, run and step, as in tables
 	KeyStep   = "clustergym.step"

@@ -104,7 +104,11 @@ a time. The results are the same.`,
 			if err := runsOf(&opt); err != nil {
 				return err
 			}
-			cfg, err := src.evalConfig(c, opt.Checkpoints)
+			var err error
+			if opt.Models, err = models.read(); err != nil {
+				return err
+			}
+			cfg, err := src.evalConfig(c, opt.Checkpoints, opt.Models)
 			if err != nil {
 				return err
 			}
@@ -139,9 +143,6 @@ a time. The results are the same.`,
 					flags["env.estimates"] = "rungs"
 				}
 				return evalFaults(c, err, flags)
-			}
-			if opt.Models, err = models.read(); err != nil {
-				return err
 			}
 			if queue.given() {
 				if len(opt.Models) > 0 {

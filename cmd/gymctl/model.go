@@ -3,7 +3,9 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"clustergym/experiments/config"
 	"clustergym/experiments/models"
+	"clustergym/experiments/simulate"
 )
 
 // modelFlags are --policy-onnx and --name.
@@ -35,6 +37,39 @@ func (m *modelFlags) read() ([]models.Model, error) {
 			return nil, err
 		}
 		all = append(all, model)
+	}
+	return all, nil
+}
+
+// playedConfig returns the configuration that a model brings along, else that of quickstart.
+func playedConfig(m *models.Model) (config.Config, error) {
+	if m.Run() == "" {
+		return config.Preset("quickstart")
+	}
+	cfg, err := config.Decode(m.File, []byte(m.Run()))
+	if err != nil {
+		return cfg, mistake("model %s: its settings (clustergym.run) cannot be read: %w", m.File, err)
+	}
+	return cfg, nil
+}
+
+// played reads the models with the environments that they play in.
+func (m *modelFlags) played() ([]simulate.Played, error) {
+	list, err := m.read()
+	if err != nil {
+		return nil, err
+	}
+	var all []simulate.Played
+	for i := range list {
+		cfg, err := playedConfig(&list[i])
+		if err != nil {
+			return nil, err
+		}
+		p, err := simulate.NewPlayed(list[i], &cfg)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
 	}
 	return all, nil
 }

@@ -2,10 +2,13 @@ package arena
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
 	"clustergym/agents/imported"
+	"clustergym/configs"
 	"clustergym/env"
+	"clustergym/env/cluster"
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
@@ -54,10 +57,14 @@ func Export(dir string, rows int, commit string) (*Exported, error) {
 	if err != nil {
 		return nil, err
 	}
+	settings, err := runOf(&c.Cfg)
+	if err != nil {
+		return nil, err
+	}
 	for _, v := range [][2]string{
 		{imported.KeyEnv, spec.ID}, {imported.KeySpec, imported.SpecHash(spec)}, {imported.KeyFields, imported.Fields(spec)},
 		{imported.KeyName, c.Name}, {imported.KeyAgent, c.Cfg.Agent}, {imported.KeyStep, strconv.FormatInt(c.Meta.Step, 10)},
-		{imported.KeySet, c.Meta.Kernels}, {imported.KeyCommit, commit},
+		{imported.KeyRun, settings}, {imported.KeySet, c.Meta.Kernels}, {imported.KeyCommit, commit},
 	} {
 		if v[1] != "" {
 			m.Metadata = append(m.Metadata, onnx.Property{Key: v[0], Value: v[1]})
@@ -65,4 +72,24 @@ func Export(dir string, rows int, commit string) (*Exported, error) {
 	}
 	m.Doc = "The greedy policy of " + c.Name + " for " + spec.ID + "."
 	return &Exported{Opened: c, Run: run, Spec: spec, Model: m}, nil
+}
+
+// runOf returns the settings with which a model of the run is played again. They name no file: whoever gets the model has others.
+func runOf(cfg *config.Config) (string, error) {
+	var of struct {
+		Env     config.Env            `yaml:"env"`
+		Cluster string                `yaml:"cluster,omitempty"`
+		Trace   *workload.TraceConfig `yaml:"trace,omitempty"`
+	}
+	of.Env = cfg.Env
+	if cfg.Descriptor().Takes.Cluster {
+		if _, short, err := cluster.Parse(cfg.Cluster); err == nil && (short || slices.Contains(workload.ClusterPresets(), cfg.Cluster)) {
+			of.Cluster = cfg.Cluster
+		}
+	}
+	if cfg.Descriptor().Simulated() && cfg.Trace.File == "" && cfg.Trace.Profiles == "" {
+		of.Trace = &cfg.Trace
+	}
+	b, err := configs.Encode(&of)
+	return string(b), err
 }

@@ -44,6 +44,12 @@ func Read(file, name string) (Model, error) {
 	return Model{name, file, m}, nil
 }
 
+// Env returns the identifier of the environment that the model names, "" if it names none.
+func (m *Model) Env() string { return m.model.Meta(imported.KeyEnv) }
+
+// Run returns the settings of the run that the model comes from, YAML with the keys of a configuration; "" if it has none.
+func (m *Model) Run() string { return m.model.Meta(imported.KeyRun) }
+
 // Policy returns a policy of the model for environments of specification s; a model that does not fit is an *InputError. Policies
 // of one model share its weights, and each has its own memory for what lies between.
 func (m *Model) Policy(s env.Spec) (*Policy, error) {

@@ -28,6 +28,7 @@ type Hooks struct {
 	Progress func(Progress)
 	Workers  int       // goroutines of policies that look ahead; they affect only speed, 0 = one
 	Jobs     io.Writer // a CSV row for each job of each policy, with all digits; nil = none
+	Models   []Played  // models that schedule the workload after the policies
 	// Observe returns an observer of the run of policy; nil = no observers.
 	Observe func(policy string) sim.Observer
 }
@@ -40,6 +41,9 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	}
 	if hooks.Events != nil && len(cfg.Policies) > 1 {
 		return nil, workload.Mistake("events can be written for one policy at a time, not for %s", strings.Join(cfg.Policies, ","))
+	}
+	if err := cfg.checkModels(&hooks); err != nil {
+		return nil, err
 	}
 	if cfg.Peer.Name != "" {
 		return runPeer(ctx, cfg, hooks)
@@ -78,6 +82,11 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	}
 	for _, policy := range cfg.Policies {
 		if err := r.run(ctx, policy); err != nil {
+			return nil, err
+		}
+	}
+	for i := range hooks.Models {
+		if err := r.play(ctx, &hooks.Models[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -217,7 +226,7 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 	}
 	if r.hooks.Progress != nil {
 		observers = append(observers, &watch{tell: r.hooks.Progress, at: Progress{
-			Policy: sch.Name(), Run: len(r.report.Runs), Runs: len(cfg.Policies), Jobs: max(len(r.jobs), r.read-r.never.count),
+			Policy: sch.Name(), Run: len(r.report.Runs), Runs: len(cfg.Policies) + len(r.hooks.Models), Jobs: max(len(r.jobs), r.read-r.never.count),
 		}})
 	}
 	if r.hooks.Observe != nil {
