@@ -102,19 +102,6 @@ func (r *simulation) play(ctx context.Context, m *Played) error {
 	cfg, s := r.cfg, m.Settings
 	s.Load, s.Warm, s.Window = 0, 0, len(r.jobs)
 	s.Estimates, s.Placement, s.Comm = cfg.Policy.Estimates, cfg.Policy.Placement, cfg.Simulator.Comm
-	large, most := 0, s.MaxGPUs
-	for i := range r.jobs {
-		if j := &r.jobs[i]; j.Work <= 0 {
-			return workload.Mistake("model %s: job %s has no run time, and %s shows only jobs that have one", m.File, j.ID, jobselect.ID)
-		}
-		if n := r.jobs[i].GPUs; n > m.Settings.MaxGPUs {
-			large, most = large+1, max(most, n)
-		}
-	}
-	if s.MaxGPUs = most; large > 0 {
-		r.report.note("%s: %s for more than the %d GPUs of its environment (env.max_gpus), which it may not have seen in training",
-			m.Name, workload.Plural(large, "job asks", "jobs ask"), m.Settings.MaxGPUs)
-	}
 	d := envs.Find(jobselect.ID)
 	if err := s.Validate(); err != nil {
 		return &workload.InputError{Err: fmt.Errorf("model %s: %w", m.File, err)}
@@ -157,6 +144,26 @@ func (r *simulation) play(ctx context.Context, m *Played) error {
 	r.unfinished(m.Name, e.View(), &run)
 	r.report.Runs = append(r.report.Runs, run)
 	return nil
+}
+
+// mostGPUs returns the largest gang that every model takes, 0 without models.
+func (r *simulation) mostGPUs() int {
+	most := 0
+	for i := range r.hooks.Models {
+		if n := r.hooks.Models[i].Settings.MaxGPUs; most == 0 || n < most {
+			most = n
+		}
+	}
+	return most
+}
+
+// takes returns which jobs all models take, so that every policy schedules the same ones; nil = there are no models.
+func (r *simulation) takes() func(j *traces.Job) bool {
+	most := r.mostGPUs()
+	if most == 0 {
+		return nil
+	}
+	return func(j *traces.Job) bool { return j.GPUs <= most && j.Work > 0 }
 }
 
 // observers are several as one.

@@ -123,7 +123,7 @@ func (r *simulation) load(ctx context.Context) error {
 		return err
 	}
 	r.report.Info, r.read = info, len(all)
-	r.jobs, r.never = fitting(r.cluster, all, r.hooks.Jobs != nil)
+	r.jobs, r.never = fitting(r.cluster, all, r.hooks.Jobs != nil, r.takes())
 	if r.model != nil {
 		n, _ := r.model.Known(r.jobs)
 		r.known(n)
@@ -152,8 +152,11 @@ func (r *simulation) refuse(all bool) error {
 	if r.cfg.FailRefused || all {
 		return r.never.Mistake(r.read, r.spec.Name, r.cluster, r.cfg.FailRefused)
 	}
-	r.report.note("%s refused, because cluster %s can never hold them: %s", workload.Part(r.never.count, r.read, r.never.share()), r.spec.Name,
-		listIDs(r.never.ids, r.never.count))
+	why := "cluster " + r.spec.Name + " can never hold them"
+	if most := r.mostGPUs(); most > 0 {
+		why += fmt.Sprintf(", or models take no jobs without a run time or with more than %d GPUs (env.max_gpus)", most)
+	}
+	r.report.note("%s refused, because %s: %s", workload.Part(r.never.count, r.read, r.never.share()), why, listIDs(r.never.ids, r.never.count))
 	return nil
 }
 
