@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 
 	"clustergym/env"
+	"clustergym/nets/onnx"
 )
 
 // Keys of a model's metadata.
@@ -38,6 +40,27 @@ func Fields(s env.Spec) string {
 		panic(err) // text and numbers
 	}
 	return string(b)
+}
+
+// difference says for which observations or actions a model is whose specification differs from s.
+func difference(m *onnx.Model, s env.Spec) string {
+	var has []field
+	if err := json.Unmarshal([]byte(m.Meta(KeyFields)), &has); err != nil {
+		has = nil // it does not say
+	}
+	for i := range max(len(has), len(s.Obs)) {
+		there, here := "nothing", "nothing"
+		if i < len(has) {
+			there = has[i].Name + " " + onnx.ShapeString(has[i].Shape)
+		}
+		if i < len(s.Obs) {
+			here = s.Obs[i].Name + " " + onnx.ShapeString(s.Obs[i].Shape)
+		}
+		if has != nil && there != here {
+			return fmt.Sprintf("observations with %s in place of %s: %s has other fields with other settings, clusters and numbers of slots", there, here, s.ID)
+		}
+	}
+	return fmt.Sprintf("%s with other fields or actions: its specification has the hash %.12s…, this one %.12s…", s.ID, m.Meta(KeySpec), SpecHash(s))
 }
 
 // SpecHash returns a hash of what a policy has to fit: the environment, the fields of its observations and its actions. It is

@@ -44,7 +44,7 @@ func New(m *onnx.Model, s env.Spec) (*Policy, error) {
 		return nil, fmt.Errorf("the model is for %s, and this is %s", id, s.ID)
 	}
 	if hash := m.Meta(KeySpec); hash != "" && hash != SpecHash(s) {
-		return nil, fmt.Errorf("the model is for %s with other fields or actions: its specification has the hash %.12s…, this one %.12s…", s.ID, hash, SpecHash(s))
+		return nil, fmt.Errorf("the model is for %s", difference(m, s))
 	}
 	p := &Policy{spec: s}
 	// What the model computes beside the action is not needed.
