@@ -14,7 +14,6 @@ import (
 
 	"clustergym/agents/imported"
 	"clustergym/experiments/arena"
-	"clustergym/experiments/envs"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
@@ -61,7 +60,7 @@ type card struct {
 	version string
 }
 
-func (c *card) line(format string, args ...any) { fmt.Fprintf(c, format+"\n", args...) }
+func (c *card) line(format string, args ...any) { _, _ = fmt.Fprintf(c, format+"\n", args...) } // to memory
 
 // row writes a row of a table of two columns; rows without a value are left out.
 func (c *card) row(name, format string, args ...any) {
@@ -148,7 +147,7 @@ func fieldsOf(e *arena.Exported) string {
 		}
 		parts = append(parts, text)
 	}
-	return fmt.Sprintf("%d numbers: %s", e.Spec.ObsLen(), strings.Join(parts, ", "))
+	return fmt.Sprintf("%s: %s", workload.Plural(e.Spec.ObsLen(), "number", "numbers"), strings.Join(parts, ", "))
 }
 
 func (c *card) training(lines []rundir.Line) {
@@ -228,6 +227,11 @@ func (c *card) results(r *results) {
 	c.line("On %s that neither training nor the choice of the checkpoint used. IQM is the mean of the middle half; brackets are 95 %% bootstrap intervals.\n", on)
 	difference := map[string]statistic.Paired{}
 	agent := ""
+	defer func() {
+		if agent != "" && agent != c.e.Name {
+			c.line("\nThe evaluation was that of `%s`, not of this checkpoint.", agent)
+		}
+	}()
 	for _, p := range r.Policies {
 		if p.Kind == report.KindCheckpoint && agent == "" {
 			agent = p.Name
@@ -239,6 +243,7 @@ func (c *card) results(r *results) {
 		}
 	}
 	c.line("| policy | what | IQM | 95 %% | mean | this policy against it | wins |\n|---|---|---|---|---|---|---|")
+	returns := false
 	for _, p := range r.Policies {
 		show, s := m.Show, p.Score
 		switch {
@@ -251,15 +256,13 @@ func (c *card) results(r *results) {
 		case s == nil && len(p.Return) > 0:
 			var ret report.EpisodeStatistic
 			if json.Unmarshal(p.Return, &ret) == nil {
+				returns = true
 				s, show = &statistic.Statistic{IQM: ret.IQM, Mean: ret.Mean, CI95: ret.CI95}, report.Decimals
 			}
 		}
 		if s == nil {
 			c.line("| %s | %s | | | | | |", p.Name, kindOf(p.Kind))
 			continue
-		}
-		if show == nil {
-			show = report.Decimals
 		}
 		against, wins := "", ""
 		if d, ok := difference[p.Name]; ok {
@@ -268,15 +271,14 @@ func (c *card) results(r *results) {
 		}
 		c.line("| %s | %s | %s | [%s, %s] | %s | %s | %s |", p.Name, kindOf(p.Kind), show(s.IQM), show(s.CI95[0]), show(s.CI95[1]), show(s.Mean), against, wins)
 	}
-	what := "The numbers are the return"
-	if m.Title != "" {
-		what = "The numbers are " + m.Title
+	what, better := "the "+m.Title, "lower"
+	if returns {
+		what = "the sum of rewards of an episode"
 	}
-	better := "lower is better"
-	if m.Higher || m.Title == "" {
-		better = "higher is better"
+	if returns || m.Higher {
+		better = "higher"
 	}
-	c.line("\n%s; %s.", what, better)
+	c.line("\nThe numbers are %s; %s is better.", what, better)
 }
 
 func kindOf(kind string) string {
@@ -292,7 +294,7 @@ func (c *card) loading(f File) {
 		name = "policy.onnx"
 	}
 	c.line("\n## How to play it\n")
-	c.line("On the same held-out windows, beside rules:\n\n```\ngymctl eval%s --policy-onnx %s --name mine\n```\n", envFlag(c.e.Spec.ID), name)
+	c.line("Beside rules, on held-out windows or episodes:\n\n```\ngymctl eval --policy-onnx %s --name mine%s\n```\n", name, c.worldFlags())
 	c.line("In Python, with ONNX Runtime. The observation is one vector: the fields above side by side, in that order.\n\n```python")
 	c.line("import numpy as np\nimport onnxruntime\n")
 	c.line("session = onnxruntime.InferenceSession(%q)", name)
@@ -305,10 +307,14 @@ func (c *card) loading(f File) {
 	c.line("action = session.run([\"action\"], feed)[0][0]\n```")
 }
 
-// envFlag names the environment where it is not the default one.
-func envFlag(id string) string {
-	if d := envs.Find(id); d != nil && id != "JobSelect-v1" {
-		return " --env " + id
+// worldFlags are what the model does not bring along.
+func (c *card) worldFlags() string {
+	flags, cfg := "", &c.e.Cfg
+	if cfg.Trace.File != "" {
+		flags += " --trace " + filepath.Base(cfg.Trace.File)
 	}
-	return ""
+	if d := cfg.Descriptor(); d.Takes.Cluster && !strings.Contains(c.e.Model.Meta(imported.KeyRun), "\ncluster: ") {
+		flags += " --cluster " + filepath.Base(cfg.Cluster)
+	}
+	return flags
 }

@@ -11,7 +11,6 @@ import (
 type product struct {
 	bias *tensor // [n], nil = none
 	act  kernel.Act
-	y    *tensor
 }
 
 // merged returns how the product whose result is the node's first output goes on, and the name of the last result: the bias that is

@@ -352,11 +352,12 @@ func (c *compiler) pad() error {
 	if err != nil {
 		return err
 	}
-	with, axes := c.has(2), []int{}
+	with := c.has(2)
 	if with != nil && (with.typ != x.typ || with.len() != 1) {
 		return c.wrong("it pads with a tensor of type %v and shape %s, want one %v", with.typ, shapes(with), x.typ)
 	}
-	if axes, err = c.known(3, "axes"); err != nil {
+	axes, err := c.known(3, "axes")
+	if err != nil {
 		return err
 	}
 	if c.has(3) == nil {
