@@ -1,4 +1,4 @@
-"""Models of Stable-Baselines3 as ONNX: gymctl plays them as they play themselves, action for action, in both of PyTorch's exporters."""
+"""Models of Stable-Baselines3 as ONNX: gymctl plays them as they play themselves, with both of PyTorch's exporters."""
 
 from __future__ import annotations
 
@@ -169,7 +169,9 @@ def test_gymctl_plays_a_network_of_plain_pytorch(legacy: bool, tmp_path: Path) -
         torch.onnx.export(net, args, str(path), dynamo=False, opset_version=17, dynamic_axes=axes, **names)
     else:
         shapes = {name: {0: torch.export.Dim("N", min=1)} for name in ("obs", "action_mask")}
-        torch.onnx.export(net, args, str(path), dynamo=True, opset_version=20, external_data=False, dynamic_shapes=shapes, **names)
+        torch.onnx.export(
+            net, args, str(path), dynamo=True, opset_version=20, external_data=False, dynamic_shapes=shapes, **names
+        )
     decisions = 0
     with LocalServer(args=["--policy-onnx", str(path), "--name", "mine"]) as server:
         env = RemoteEnv("JobSelect-v1", server.url, obs="flat", kwargs=WINDOW | {"split": "test"})
@@ -212,7 +214,9 @@ def test_images_of_bytes(tmp_path: Path) -> None:
         onnx.checker.check_model(onnx.load(path), full_check=True)
         session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
         assert np.array_equal(session.run(["action"], {"obs": images})[0], want)
-    run = subprocess.run([find_gymctl(), "eval", "-c", "cartpole-ppo", "--policy-onnx", str(path)], capture_output=True, text=True)
+    run = subprocess.run(
+        [find_gymctl(), "eval", "-c", "cartpole-ppo", "--policy-onnx", str(path)], capture_output=True, text=True
+    )
     assert run.returncode == 2
     assert "has 4320 numbers a row, and an observation of CartPole-v1 has 4" in run.stderr
 

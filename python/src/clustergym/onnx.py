@@ -174,7 +174,8 @@ class _Greedy:
                 head = ["q"] if not critic else ["logits"] if not isinstance(actions, spaces.Box) else ["mean"]
                 self.outputs = ["action", *head, *(["value"] if critic else [])]
                 self.single = not isinstance(outer, spaces.Dict)
-                self.images = set(getattr(turned, "image_space_keys", None) or (["obs"] if turned is not None and self.single else []))
+                images = getattr(turned, "image_space_keys", None) or (["obs"] if turned and self.single else [])
+                self.images = set(images)
 
             def scaled(self, name: str, x: Any) -> Any:
                 """What VecNormalize does with an observation."""
