@@ -32,6 +32,9 @@ func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 	if out := must(t, "eval", "--policy-onnx", "policy.onnx", "--policies", "fifo", "--windows", "1", "--no-whole"); !strings.Contains(out, "policy ") {
 		t.Errorf("eval prints %s", out)
 	}
+	if out := must(t, "eval", "--policy-onnx", "policy.onnx", "--policies", "fifo", "--windows", "1", "--rungs", "none,exact"); !strings.Contains(out, "\npolicy  ") || !strings.Contains(out, "\nfifo") {
+		t.Errorf("eval --rungs prints %s", out)
+	}
 	code, _, said := gymctl(t, "eval", "--policy-onnx", "policy.onnx", "--cluster", "2x8", "--policies", "fifo")
 	if code != exitMistake || !strings.Contains(said, "the model is for observations with cluster [20 32] in place of cluster [20 16]") {
 		t.Errorf("on another cluster: exit code %d, said %q", code, said)

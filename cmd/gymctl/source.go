@@ -143,11 +143,21 @@ func (s *configSource) fit(c *cobra.Command, cfg *config.Config) (*arena.World, 
 // observations show what they did in that run.
 func (s *configSource) evalConfig(c *cobra.Command, ckpts []string, list []models.Model) (config.Config, error) {
 	if len(ckpts) == 0 && len(list) > 0 && s.name == "" && s.changed(c, "env") == "" && list[0].Run() != "" {
-		cfg, err := playedConfig(&list[0])
+		trained, err := playedConfig(&list[0])
+		if err == nil {
+			trained, err = trained.Fold()
+		}
 		if err != nil {
+			return trained, err
+		}
+		cfg := trained
+		if cfg.Env.Settings != nil {
+			cfg.Edit()
+		}
+		if err := s.apply(c, &cfg); err != nil {
 			return cfg, err
 		}
-		return cfg, s.apply(c, &cfg)
+		return cfg, cfg.ShowAs(&trained)
 	}
 	if len(ckpts) == 0 {
 		return s.config(c)
