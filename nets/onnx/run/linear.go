@@ -305,6 +305,13 @@ func (c *compiler) conv() error {
 		shape = []int{n, filters, ow}
 	}
 	p, name := c.merged(-1, bias)
+	turn := true // from channels last, as the kernels have them
+	if k, next := c.follower(name); next != nil && len(xs) == len(x.shape) && next.Op == "Transpose" && len(next.Outputs) == 1 {
+		if perm := next.Attribute("perm"); perm != nil && slices.Equal(perm.Ints, []int64{0, 2, 3, 1}) { // which turns them back
+			turn, shape, name = false, []int{n, oh, ow, filters}, next.Outputs[0]
+			c.done[k] = true
+		}
+	}
 	packed, err := c.ordered(weight, "filters", []int{patch, filters}, func(packed *tensor) {
 		for m := range filters {
 			for ch := range channels {
@@ -319,6 +326,9 @@ func (c *compiler) conv() error {
 	}
 	var work [4]*tensor // images with channels last, their result, the kernel's own, and the final result
 	for i, s := range [][]int{{n, g.H, g.W, channels}, {n, oh, ow, filters}, {g.Scratch(filters)}, shape} {
+		if i == 1 && !turn {
+			s = []int{0}
+		}
 		if work[i], err = c.new(onnx.Float32, s); err != nil {
 			return err
 		}
@@ -334,7 +344,7 @@ func (c *compiler) conv() error {
 		if p.bias != nil {
 			add = p.bias.f
 		}
-		if filters == 1 {
+		if filters == 1 || !turn {
 			kernel.Convolve(y.f, src, packed.f, add, n, filters, &g, p.act, scratch.f)
 			return
 		}
