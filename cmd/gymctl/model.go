@@ -50,6 +50,9 @@ func playedConfig(m *models.Model) (config.Config, error) {
 	if err != nil {
 		return cfg, mistake("model %s: its settings (clustergym.run) cannot be read: %w", m.File, err)
 	}
+	if cfg.Trace.File != "" || cfg.Trace.Profiles != "" {
+		return cfg, mistake("model %s: its settings (clustergym.run) name the file %q; a model says what it plays in, not which files are read", m.File, cfg.Trace.File+cfg.Trace.Profiles)
+	}
 	return cfg, nil
 }
 
