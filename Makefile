@@ -117,7 +117,9 @@ python: $(PY)/have
 	DIST_EXTRA_CONFIG=$(PY)/build.cfg $(PY)/bin/python -m pip wheel -q --disable-pip-version-check --no-deps \
 		--no-build-isolation -w $(PY)/wheel ./python
 	$(PY)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-compile --target $(PY)/wheel/here $(PY)/wheel/*.whl
-	cd python && PYTHONPATH=$(PY)/wheel/here $(PY_TEST) tests
+	rm -rf $(PY)/onnx
+	CLUSTERGYM_ONNX_CASES=$(PY)/onnx $(GO) test -count=1 -run '^TestNetworksOfEveryKind$$|^TestExportsOfPresetsActLikeThem$$' ./nets/onnx/export ./experiments/arena
+	cd python && CLUSTERGYM_ONNX_CASES=$(PY)/onnx PYTHONPATH=$(PY)/wheel/here $(PY_TEST) tests
 	cd python && PYTHONPATH=$(PY)/wheel/here:$(PY)/oldest $(PY_TEST) tests/test_envs.py tests/test_vector.py
 	cd experiments/learning && $(PY)/bin/ruff check --no-cache . && $(PY)/bin/ruff format --no-cache --check .
 	cd experiments/learning && $(PY)/bin/mypy --cache-dir $(PY)/mypy-learning && $(PY_TEST)

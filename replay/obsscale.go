@@ -85,6 +85,9 @@ func (s *ObsScale) Apply(dst, src []float32, n int) {
 	}
 }
 
+// Clip returns the bound of the results, 0 = none.
+func (s *ObsScale) Clip() float32 { return s.clip }
+
 // Numbers returns what Apply subtracts and multiplies by, each [ObsLen]. They are views, stored with a network's
 // parameters.
 func (s *ObsScale) Numbers() (mean, factor []float32) { return s.shift, s.factor }

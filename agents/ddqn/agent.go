@@ -211,7 +211,7 @@ func (a *Agent) Progress(share float64) { a.progress = min(max(share, 0), 1) }
 
 // Greedy returns the policy without exploration. It shares the agent's parameters and takes batches of any size.
 func (a *Agent) Greedy() agents.Policy {
-	return &Policy{spec: a.spec, fwd: a.net.Batches(a.workers)}
+	return &Policy{spec: a.spec, fwd: a.net.Batches(a.workers), net: a.net}
 }
 
 // Params returns the online network's parameters, shared with the agent.

@@ -110,6 +110,7 @@ type Policy struct {
 	spec env.Spec
 	fwd  *model.QBatches
 	q    []float32 // grows with the largest batch seen
+	net  *model.QNet
 }
 
 var _ agents.Policy = (*Policy)(nil)
@@ -130,7 +131,7 @@ func NewPolicy(cfg Config, s env.Spec, weights io.Reader) (*Policy, error) {
 	if _, err := net.Params().ReadFrom(weights); err != nil {
 		return nil, fmt.Errorf("ddqn: weights for %s: %w", s.ID, err)
 	}
-	return &Policy{spec: s, fwd: net.Batches(1)}, nil
+	return &Policy{spec: s, fwd: net.Batches(1), net: net}, nil
 }
 
 // Act chooses one legal action for every row of b. It draws nothing, and src may be nil.

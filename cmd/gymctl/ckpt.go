@@ -15,13 +15,13 @@ import (
 func ckptVerb(a *app) *cobra.Command {
 	c := group(&cobra.Command{
 		Use:   "ckpt",
-		Short: "Inspect and verify checkpoints",
+		Short: "Inspect, verify and export checkpoints",
 		Long: `ckpt inspects what training saves. DIR is one checkpoint, a folder of checkpoints, or a run directory, whose
 checkpoints are in its folder checkpoints.`,
 		Example: `  gymctl ckpt show --help
   gymctl ckpt verify --help`,
 	})
-	c.AddCommand(ckptShow(a), ckptVerify(a), ckptAct(a))
+	c.AddCommand(ckptShow(a), ckptVerify(a), ckptAct(a), ckptExport(a))
 	return c
 }
 

@@ -41,6 +41,7 @@ func evalVerb(a *app) *cobra.Command {
 		atEOF   bool
 		onRungs []string
 		queue   queueFlags
+		models  modelFlags
 
 		door     = newDoor("")
 		external arena.External
@@ -70,6 +71,9 @@ noisy:SIGMA) on the same windows, and prints one table: what each policy reaches
 loses against itself with exact ones, or else with the last that are named. Policies that rank by run times are absent where
 there are none. Observations of checkpoints keep their shape. The run over the whole test part is left out.
 
+--policy-onnx plays an ONNX model, as Stable-Baselines3, PyTorch and gymctl ckpt export write them (docs/onnx.md). It must fit
+the environment's observations and actions. --name is its name in the table; the first --name belongs to the first model.
+
 --html writes a page: how the checkpoints' runs learned beside their rivals, paired differences with their intervals, and
 the schedules of a test window under the first checkpoint and SJF.
 
@@ -87,6 +91,7 @@ a time. The results are the same.`,
   gymctl eval --checkpoint runs/mine --trace other.csv --cluster topdrl-2x4x4
   gymctl eval --policies sjf@slots --serve 127.0.0.1:8765 --external sb3 --external tianshou
   gymctl eval --checkpoint runs/mine --rungs none,history,exact
+  gymctl eval --policy-onnx policy.onnx --name mine --policies fifo+skip,sjf+skip
   gymctl eval --checkpoint runs/cartpole --policies random --episodes 1000`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -99,7 +104,11 @@ a time. The results are the same.`,
 			if err := runsOf(&opt); err != nil {
 				return err
 			}
-			cfg, err := src.evalConfig(c, opt.Checkpoints)
+			var err error
+			if opt.Models, err = models.read(); err != nil {
+				return err
+			}
+			cfg, err := src.evalConfig(c, opt.Checkpoints, opt.Models)
 			if err != nil {
 				return err
 			}
@@ -136,6 +145,9 @@ a time. The results are the same.`,
 				return evalFaults(c, err, flags)
 			}
 			if queue.given() {
+				if len(opt.Models) > 0 {
+					return mistake("--policy-onnx does not go with --listen and --queue: models play on this machine")
+				}
 				if !cfg.Simulated() {
 					return mistake("--listen and --queue share out windows of a workload: %s has none", cfg.Env.ID)
 				}
@@ -204,6 +216,7 @@ a time. The results are the same.`,
 	}
 	f := c.Flags()
 	f.StringArrayVar(&opt.Checkpoints, "checkpoint", nil, "run or checkpoint `DIR` (repeatable)")
+	models.flags(c)
 	f.StringSliceVar(&polices, "policies", nil, "policies to compare with, joined by commas: `POLICY`")
 	budgetFlag(f, &budget)
 	weights.flags(f)

@@ -28,6 +28,7 @@ func serveVerb(a *app) *cobra.Command {
 		reg      = envs.DefaultRegistryConfig()
 		untilEOF bool
 		asJSON   bool
+		onnx     modelFlags
 	)
 	c := &cobra.Command{
 		Use:   "serve",
@@ -57,6 +58,7 @@ budget, and 64 MiB; without GOMEMLIMIT serve sets the limit of the Go runtime to
 
 --advise names the policies that clients may ask for the action that they would take in the present state: RULE@slots, and in
 JobSelect-v1 rollout:RULE@slots, which looks ahead with at most --budget rollouts. Asking changes nothing in the environment.
+With --policy-onnx clients can also ask an ONNX model, by its --name, wherever it fits the environment (docs/onnx.md).
 
 SIGTERM or Ctrl-C drains: clients are notified, /readyz reports not ready, and the program ends with exit code 0 when
 the last one has left, or after --drain-timeout. A second signal, a second later or more, ends it at once. SIGHUP reads
@@ -73,6 +75,10 @@ standard error, and the server never waits for them to be read.`,
 					return err
 				}
 				reg.MaxJobs = envs.OwnMaxJobs
+			}
+			var err error
+			if reg.Advice.Models, err = onnx.read(); err != nil {
+				return err
 			}
 			r, err := envs.NewRegistry(reg)
 			if err != nil {
@@ -115,6 +121,7 @@ standard error, and the server never waits for them to be read.`,
 	f.StringVar(&reg.TraceRoot, "trace-root", "", "clients may name the trace files below `DIR`, by their paths relative to it")
 	f.BoolVar(&reg.OwnFiles, "own-files", false, "clients may name every file that you can read, by absolute paths; goes with --token-file")
 	f.StringSliceVar(&reg.Advice.Policies, "advise", []string{envs.AllPolicies}, "`POLICIES` that clients may ask for an action, as sjf@slots,rollout:sjf@slots; all = every one, \"\" = none")
+	onnx.flags(c)
 	f.IntVar(&reg.Advice.Budget, "budget", reg.Advice.Budget, "at most `N` rollouts for one action of a policy that looks ahead")
 	f.DurationVar(&reg.Advice.Time, "budget-time", reg.Advice.Time, "time limit of one such action, for clients that give a budget of time")
 	f.BoolVar(&untilEOF, "until-eof", false, "drain and end when standard input ends, for a program that starts this one and may be killed")

@@ -28,6 +28,7 @@ func simVerb(a *app) *cobra.Command {
 	var asJSON bool
 	var events, html, jobsOut, budget string
 	var weights weightFlags
+	var onnx modelFlags
 	var sets []string
 	c := &cobra.Command{
 		Use:   "sim [FILE]",
@@ -48,6 +49,10 @@ table then shows every policy's gap to it. docs/schedulers.md has every rule wit
 rollout:POLICY is a policy that looks ahead: at each decision it plays the simulator on from the current state, in
 imagined futures, and deviates from POLICY where that is better beyond chance (docs/rollouts.md). --budget says how
 much a decision may cost: a number of rollouts, or a time, which makes results depend on the machine.
+
+--policy-onnx lets an ONNX model schedule the trace too (docs/onnx.md). It sees and starts jobs as in JobSelect-v1, with the
+settings that gymctl ckpt export wrote into it, else those of the preset quickstart; estimates, placement and
+communication are those of this run.
 
 --horizon counts from the first submit. Jobs that can never fit the cluster are refused: they are left out,
 counted and named. Jobs read = finished + unfinished + dropped + refused.
@@ -111,7 +116,11 @@ ssf-lwf1-srsf-1-true for Ada-SRSF (docs/schedulers.md).
 			if err := peerOnly(c, cfg.Peer.Name); err != nil {
 				return err
 			}
-			report, err := a.simulate(c, cfg, events, html, jobsOut)
+			played, err := onnx.played()
+			if err != nil {
+				return err
+			}
+			report, err := a.simulate(c, cfg, played, events, html, jobsOut)
 			if err != nil {
 				return err
 			}
@@ -133,6 +142,7 @@ ssf-lwf1-srsf-1-true for Ada-SRSF (docs/schedulers.md).
 	f.StringVar(&cfg.Backfill, "backfill", cfg.Backfill, "none, easy or conservative, for policies that do not name one")
 	budgetFlag(f, &budget)
 	weights.flags(f)
+	onnx.flags(c)
 	f.StringVar(&cfg.Policy.Placement, "placement", cfg.Policy.Placement, "which GPUs a job gets")
 	f.StringVar(&cfg.Policy.Estimates, "estimates", cfg.Policy.Estimates, "run times that policies see: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
 	f.StringVar(&cfg.Simulator.Comm, "comm", cfg.Simulator.Comm, "how a placement slows a gang down: "+strings.Join(sim.CommNames(), ", "))
@@ -219,8 +229,8 @@ func wrapped(names []string) string {
 }
 
 // simulate runs cfg, and writes the events and the page if they are requested.
-func (a *app) simulate(c *cobra.Command, cfg simulate.Config, events, html, jobsOut string) (report *simulate.Report, err error) {
-	ctx, hooks := c.Context(), simulate.Hooks{Now: a.now, Workers: runtime.GOMAXPROCS(0)}
+func (a *app) simulate(c *cobra.Command, cfg simulate.Config, played []simulate.Played, events, html, jobsOut string) (report *simulate.Report, err error) {
+	ctx, hooks := c.Context(), simulate.Hooks{Now: a.now, Workers: runtime.GOMAXPROCS(0), Models: played}
 	line := newStatus(a, unnoticed)
 	defer line.clear()
 	if line != nil {

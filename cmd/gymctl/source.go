@@ -11,6 +11,7 @@ import (
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
+	"clustergym/experiments/models"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
 	"clustergym/internal/nearest"
@@ -140,7 +141,24 @@ func (s *configSource) fit(c *cobra.Command, cfg *config.Config) (*arena.World, 
 
 // evalConfig returns the configuration for an evaluation: that of the first checkpoint's run, unless -c is given. In any case
 // observations show what they did in that run.
-func (s *configSource) evalConfig(c *cobra.Command, ckpts []string) (config.Config, error) {
+func (s *configSource) evalConfig(c *cobra.Command, ckpts []string, list []models.Model) (config.Config, error) {
+	if len(ckpts) == 0 && len(list) > 0 && s.name == "" && s.changed(c, "env") == "" && list[0].Run() != "" {
+		trained, err := playedConfig(&list[0])
+		if err == nil {
+			trained, err = trained.Fold()
+		}
+		if err != nil {
+			return trained, err
+		}
+		cfg := trained
+		if cfg.Env.Settings != nil {
+			cfg.Edit()
+		}
+		if err := s.apply(c, &cfg); err != nil {
+			return cfg, err
+		}
+		return cfg, cfg.ShowAs(&trained)
+	}
 	if len(ckpts) == 0 {
 		return s.config(c)
 	}

@@ -58,7 +58,7 @@ with more --generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does
 			if err := opt.Validate(); err != nil {
 				return flagFaults(c, err, nil)
 			}
-			cfg, err := src.evalConfig(c, nil)
+			cfg, err := src.evalConfig(c, nil, nil)
 			if err != nil {
 				return err
 			}

@@ -15,6 +15,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/sched"
 	"clustergym/experiments/config"
+	"clustergym/experiments/models"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
@@ -26,7 +27,8 @@ import (
 
 // EvalOptions are the arguments of an evaluation that its configuration does not contain.
 type EvalOptions struct {
-	Checkpoints []string // checkpoints or run directories; each is played as its own run's configuration says
+	Checkpoints []string       // checkpoints or run directories; each is played as its own run's configuration says
+	Models      []models.Model // ONNX models
 	Workers     int
 	World       *World // nil = made from the configuration
 	External    *External
@@ -115,6 +117,13 @@ func (w *World) contestants(cfg *config.Config, opt *EvalOptions) ([]contestant,
 	var cs []contestant
 	for _, dir := range opt.Checkpoints {
 		c, err := checkpointContestant(dir, probe)
+		if err != nil {
+			return nil, err
+		}
+		cs = append(cs, c)
+	}
+	for i := range opt.Models {
+		c, err := modelContestant(&opt.Models[i], probe)
 		if err != nil {
 			return nil, err
 		}

@@ -41,7 +41,7 @@ type contestant struct {
 
 // agent returns whether the comparison is about c.
 func (c *contestant) agent() bool {
-	return c.missing == "" && (c.kind == report.KindCheckpoint || c.kind == report.KindExternal)
+	return c.missing == "" && (c.kind == report.KindCheckpoint || c.kind == report.KindModel || c.kind == report.KindExternal)
 }
 
 // whole returns whether c can play a whole part. A search in hindsight would have to play it thousands of times.

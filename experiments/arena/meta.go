@@ -81,7 +81,10 @@ func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions
 	if opt.External != nil {
 		return nil, workload.Mistake("--serve: %s has no windows that other programs could play too", cfg.Env.ID)
 	}
-	if len(opt.Checkpoints) == 0 && f.world.About.Scheduling() { // rules do not adapt: they are compared on episodes
+	if len(opt.Models) > 0 && len(opt.Checkpoints) > 0 {
+		return nil, workload.Mistake("--policy-onnx does not go with --checkpoint of agent %s: models do not adapt to tasks; compare them on episodes, without --checkpoint", config.MetaAgent)
+	}
+	if len(opt.Checkpoints) == 0 && (f.world.About.Scheduling() || len(opt.Models) > 0) { // rules and models do not adapt: they are compared on episodes
 		return f.Problem.Judge(ctx, cfg, opt)
 	}
 	if len(opt.Checkpoints) == 0 {

@@ -268,6 +268,13 @@ func (p *Problem) entrants(cfg *config.Config, opt *EvalOptions) ([]entrant, err
 			return NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
 		}})
 	}
+	for i := range opt.Models {
+		e, err := modelEntrant(&opt.Models[i], p.About)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
 	for _, name := range cfg.Policies() {
 		r, err := config.ParseRival(name, p.world.About, cfg.Env.Settings)
 		if err != nil {

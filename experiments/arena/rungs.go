@@ -116,7 +116,7 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 		if err := w.knows(e); err != nil {
 			return nil, err
 		}
-		if len(opt.Checkpoints) == 0 && len(cfg.Eval.Policies) > 0 && len(on.Eval.Policies) == 0 {
+		if len(opt.Checkpoints)+len(opt.Models) == 0 && len(cfg.Eval.Policies) > 0 && len(on.Eval.Policies) == 0 {
 			return nil, workload.Mistake("--rungs %s: all of %s rank by run times, and there are none; name another policy too, such as fifo+skip, or leave %s out",
 				e, strings.Join(cfg.Eval.Policies, ", "), e)
 		}
@@ -155,7 +155,7 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 	}
 	// The order is that of the configuration, on whichever rung.
 	var names []string
-	for _, c := range matches[0].cs[:len(opt.Checkpoints)] {
+	for _, c := range matches[0].cs[:len(opt.Checkpoints)+len(opt.Models)] {
 		names = append(names, c.name)
 	}
 	rivals, err := world.heuristics(&cfg)

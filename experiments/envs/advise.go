@@ -16,6 +16,7 @@ import (
 	"clustergym/env/jobselect"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
+	"clustergym/experiments/models"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/traces"
@@ -32,17 +33,26 @@ type Advice struct {
 	Policies []string      // RULE@slots, rollout:RULE@slots, or AllPolicies; empty = none
 	Budget   int           // rollouts of one decision at most
 	Time     time.Duration // of one decision at most, for budgets of time
+	// Models are policies of other programs, which can be asked by their names where they fit the environment.
+	Models []models.Model
 }
+
+// on returns whether there may be something to ask for.
+func (a *Advice) on() bool { return len(a.Policies)+len(a.Models) > 0 }
 
 // DefaultAdvice allows nothing, and 256 rollouts or a second once something is.
 func DefaultAdvice() Advice { return Advice{Budget: 256, Time: time.Second} }
 
 // Validate reports every fault.
 func (a *Advice) Validate() error {
-	if len(a.Policies) == 0 {
-		return nil
-	}
 	var l fault.List
+	for i, m := range a.Models {
+		twice := slices.ContainsFunc(a.Models[:i], func(o models.Model) bool { return o.Name == m.Name })
+		l.Add(m.Name != AllPolicies && !twice && !slices.Contains(everyAdvice(), m.Name), "name", m.Name, "a name that no other policy has")
+	}
+	if len(a.Policies) == 0 {
+		return l.Err()
+	}
 	l.Add(a.Budget >= 1 && a.Budget <= 1_000_000, "budget", a.Budget, "1 to 1000000 rollouts")
 	l.Add(a.Time >= 100*time.Microsecond && a.Time <= time.Minute, "budget_time", a.Time, "100us to 1m")
 	all := everyAdvice()
@@ -90,6 +100,7 @@ type desk struct {
 	account *budget.Account // memory is reserved when an environment first looks ahead
 	bytes   float64         // about what a copy of the environment takes
 	names   []string
+	fit     []*models.Model // of Models
 
 	mu      sync.Mutex
 	futures *rollout.Recorded
@@ -100,6 +111,29 @@ func (k *desk) list() []string {
 	return slices.DeleteFunc(k.d.advisable(), func(name string) bool {
 		return !slices.Contains(k.Policies, AllPolicies) && !slices.Contains(k.Policies, name) || k.cannot(name) != nil
 	})
+}
+
+// fitting adds the models that fit environments of specification s. Advice is indices, so actions that are numbers have none.
+func (k *desk) fitting(s env.Spec) {
+	if len(s.Action.Low) > 0 {
+		return
+	}
+	for i := range k.Models {
+		if _, err := k.Models[i].Policy(s); err == nil {
+			k.fit = append(k.fit, &k.Models[i])
+			k.names = append(k.names, k.Models[i].Name)
+		}
+	}
+}
+
+// model returns the model called name among those that fit, nil if there is none.
+func (k *desk) model(name string) *models.Model {
+	for _, m := range k.fit {
+		if m.Name == name {
+			return m
+		}
+	}
+	return nil
 }
 
 // cannot returns why a policy of advisable cannot act under the settings.
@@ -157,17 +191,22 @@ type searcher struct {
 
 // newAdviser returns nil where nothing is allowed, which costs no memory.
 func newAdviser(k *desk, e env.Env) *adviser {
-	if len(k.Policies) == 0 {
+	if !k.on() {
 		return nil
 	}
-	return &adviser{
+	a := &adviser{
 		desk: k, e: e, batch: &env.Batch{N: 1, Kind: make([]env.Kind, 1), Mask: make([]bool, e.Spec().MaskLen())}, action: env.NewActions(e.Spec(), 1),
 		plain: map[string]agents.Policy{}, ahead: map[string]*searcher{},
 	}
+	if len(k.Models) > 0 { // rules look at the environment, models at the observation
+		a.batch.Obs = make([]float32, e.Spec().ObsLen())
+	}
+	return a
 }
 
 // follow stores the current time step.
 func (a *adviser) follow(ts *env.TimeStep) {
+	copy(a.batch.Obs, ts.Obs)
 	copy(a.batch.Mask, ts.Mask)
 	a.batch.Kind[0], a.begun = ts.Kind, true
 }
@@ -183,7 +222,7 @@ func (a *adviser) Advises() []string {
 // Advise implements handle.Adviser: args are policy, and for policies that look ahead budget, a number of rollouts or a time
 // such as "30ms".
 func (a *adviser) Advise(ctx context.Context, args wire.Map) (any, error) {
-	if a == nil || len(a.Policies) == 0 {
+	if a == nil || !a.on() {
 		return nil, wire.Errorf(wire.Unsupported, "advice is not enabled on this server; it takes gymctl serve --advise all")
 	}
 	for _, p := range args {
@@ -228,6 +267,12 @@ func (a *adviser) allowed(name string) error {
 	if slices.Contains(a.names, name) {
 		return nil
 	}
+	for i := range a.Models {
+		if a.Models[i].Name == name {
+			_, err := a.Models[i].Policy(a.e.Spec())
+			return wire.Errorf(wire.Unsupported, "%v", err)
+		}
+	}
 	known := a.d.advisable()
 	if !slices.Contains(known, name) {
 		if slices.Contains(everyAdvice(), name) {
@@ -260,6 +305,20 @@ func (a *adviser) asked(v any, name string, ahead bool) (rollout.Budget, error) 
 
 // policy returns the policy called name, made when it is first asked for.
 func (a *adviser) policy(name, base string, ahead bool, b rollout.Budget) (agents.Policy, error) {
+	if m := a.model(name); m != nil {
+		if p := a.plain[name]; p != nil {
+			return p, nil
+		}
+		p, err := m.Policy(a.e.Spec())
+		if err != nil {
+			return nil, err
+		}
+		if n := int64(p.Bytes()); !a.account.Reserve(budget.Environments, n) {
+			return nil, a.account.Refuse("playing "+name, n)
+		}
+		a.plain[name] = p
+		return p, nil
+	}
 	if !ahead {
 		if p := a.plain[base]; p != nil {
 			return p, nil

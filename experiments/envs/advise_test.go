@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +23,8 @@ import (
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
 	"clustergym/env/workerplace"
+	"clustergym/experiments/models"
+	"clustergym/nets/onnx"
 )
 
 func allAdvice(c *RegistryConfig) { c.Advice.Policies = []string{AllPolicies} }
@@ -265,6 +269,73 @@ func TestAdviceIsRefusedInOneSentence(t *testing.T) {
 		if err := c.a.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c.a, err)
 		}
+	}
+}
+
+// scorer returns a model that prefers the action of the largest index, for observations of a width.
+func scorer(t *testing.T, name string, width, actions int) models.Model {
+	t.Helper()
+	weights := make([]float32, width*actions)
+	bias := make([]float32, actions)
+	for k := range bias {
+		bias[k] = float32(k)
+	}
+	m := &onnx.Model{IR: 8, Opset: 17, Graph: onnx.Graph{
+		Name: "scorer", Inputs: []onnx.Value{{Name: "obs", Type: onnx.Float32, Known: true, Shape: []int{-1, width}}}, Outputs: []onnx.Value{{Name: "logits", Type: onnx.Float32}},
+		Tensors: []onnx.Tensor{
+			{Name: "w", Type: onnx.Float32, Shape: []int{width, actions}, Floats: weights}, {Name: "b", Type: onnx.Float32, Shape: []int{actions}, Floats: bias},
+		},
+		Nodes: []onnx.Node{{Op: "Gemm", Inputs: []string{"obs", "w", "b"}, Outputs: []string{"logits"}}},
+	}}
+	file := filepath.Join(t.TempDir(), "scorer.onnx")
+	if err := os.WriteFile(file, m.Encode(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read, err := models.Read(file, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+// Models are asked by their names where they fit, and nowhere else.
+func TestModelsAreAsked(t *testing.T) {
+	s := makeEnvs(t, registry(t, nil), jobselect.ID, smallKwargs(), 1).Envs[0].Spec()
+	r := registry(t, func(c *RegistryConfig) {
+		c.Advice.Models = []models.Model{scorer(t, "last", s.ObsLen(), s.MaskLen()), scorer(t, "other", 3, 2)}
+	})
+	made := makeEnvs(t, r, jobselect.ID, smallKwargs(), 2)
+	if got := fmt.Sprint(made.Meta["advise"]); got != "[last]" {
+		t.Errorf("meta says %s", got)
+	}
+	e := made.Envs[1].(advised)
+	ts := env.NewTimeStep(s)
+	if err := e.Reset(t.Context(), env.Episode{Seed: 3, Window: -1}, ts); err != nil {
+		t.Fatal(err)
+	}
+	for !ts.Kind.Last() {
+		want := len(ts.Mask) - 1
+		for !ts.Mask[want] {
+			want--
+		}
+		got := advice(t, e, ask("last"))
+		if got[0] != int32(want) {
+			t.Fatalf("it advises %d where %v is legal", got[0], ts.Mask)
+		}
+		first := slices.Index(ts.Mask, true) // to get on
+		if err := e.Step(t.Context(), env.Action{Disc: []int32{int32(first)}}, ts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := e.Advise(t.Context(), ask("other")); err == nil || !strings.Contains(err.Error(), "has 3 numbers a row, and an observation of JobSelect-v1 has") {
+		t.Error(err)
+	}
+	if _, err := e.Advise(t.Context(), ask("sjf@slots")); err == nil || !strings.Contains(err.Error(), "not enabled") {
+		t.Error(err)
+	}
+	twice := Advice{Models: []models.Model{scorer(t, "sjf@slots", 1, 1), scorer(t, "a", 1, 1), scorer(t, "a", 1, 1)}}
+	if err := twice.Validate(); err == nil || strings.Count(err.Error(), "want a name that no other policy has") != 2 {
+		t.Error(err)
 	}
 }
 

@@ -198,6 +198,9 @@ func (m *Made) fill(ctx context.Context, d *Descriptor, args *Args, w *World, n 
 		if err != nil {
 			return badKwargs(err)
 		}
+		if i == 0 {
+			desk.fitting(e.Spec())
+		}
 		m.Envs = append(m.Envs, d.served(e, args, desk))
 		if i == 0 { // only an environment tells whether there is something to decide, and how long its time steps are
 			if err := decides(ctx, d.ID, e); err != nil {
@@ -250,7 +253,7 @@ func (d *Descriptor) served(e env.Env, args *Args, k *desk) env.Env {
 		s.adviser = newAdviser(k, a)
 		return s
 	}
-	if p, ok := e.(planned); ok && len(k.Policies) > 0 && d.Scheduling() {
+	if p, ok := e.(planned); ok && k.on() && d.Scheduling() {
 		s := &plannedEnv{planned: p, adviser: newAdviser(k, p)}
 		if t, ok := e.(env.Tasker); ok {
 			return &taskedEnv{s, t}

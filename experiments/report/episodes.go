@@ -70,7 +70,7 @@ func (r *EpisodeReport) AddScores(m envs.Metric, scores []statistic.Sample) {
 		r.Policies[i].Score = &s
 	}
 	for a := range r.Policies {
-		if r.Policies[a].Kind != KindCheckpoint {
+		if k := r.Policies[a].Kind; k != KindCheckpoint && k != KindModel {
 			continue
 		}
 		for b := range r.Policies {

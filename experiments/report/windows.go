@@ -48,6 +48,7 @@ type PolicyReport struct {
 // The kinds of agents. Agents are compared with every other policy.
 const (
 	KindCheckpoint = "checkpoint"
+	KindModel      = "onnx" // a model of another program
 	KindExternal   = "external"
 )
 

@@ -205,9 +205,9 @@ func (r *Report) Statistic(p *PolicyReport) statistic.Statistic {
 }
 
 // Reference returns the agent that the table compares with every other policy: the first checkpoint, or else the first
-// external policy. It is "" without agents.
+// ONNX model, or external policy. It is "" without agents.
 func (r *Report) Reference() string {
-	for _, kind := range []string{KindCheckpoint, KindExternal} {
+	for _, kind := range []string{KindCheckpoint, KindModel, KindExternal} {
 		for _, p := range r.Policies {
 			if p.Kind == kind && p.Metrics != nil {
 				return p.Name

@@ -66,7 +66,7 @@ func pair(r *report.Report) (agent, rival *report.PolicyReport) {
 	}
 	agent = can[0]
 	for _, p := range can {
-		if p.Kind == report.KindCheckpoint {
+		if p.Kind == report.KindCheckpoint || p.Kind == report.KindModel {
 			agent = p
 			break
 		}

@@ -55,16 +55,17 @@ func (r *Refusal) share() float64 {
 
 // Fitting returns the jobs that c can hold when it is empty, and describes the others. If all fit, it returns jobs itself.
 func Fitting(c *cluster.Cluster, jobs []traces.Job) ([]traces.Job, Refusal) {
-	return fitting(c, jobs, false)
+	return fitting(c, jobs, false, nil)
 }
 
-// fitting is Fitting, and keeps the others as well if keep is true.
-func fitting(c *cluster.Cluster, jobs []traces.Job, keep bool) ([]traces.Job, Refusal) {
+// fitting is Fitting, and keeps the others as well if keep is true. Those that takes does not take are among the others; nil = it
+// takes all.
+func fitting(c *cluster.Cluster, jobs []traces.Job, keep bool, takes func(j *traces.Job) bool) ([]traces.Job, Refusal) {
 	var never Refusal
 	kept := jobs
 	for i := range jobs {
 		never.all += jobs[i].GPUHours()
-		if _, ok := c.Request(&jobs[i]); ok {
+		if _, ok := c.Request(&jobs[i]); ok && (takes == nil || takes(&jobs[i])) {
 			if never.count > 0 {
 				kept = append(kept, jobs[i])
 			}

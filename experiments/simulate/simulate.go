@@ -28,6 +28,7 @@ type Hooks struct {
 	Progress func(Progress)
 	Workers  int       // goroutines of policies that look ahead; they affect only speed, 0 = one
 	Jobs     io.Writer // a CSV row for each job of each policy, with all digits; nil = none
+	Models   []Played  // models that schedule the workload after the policies
 	// Observe returns an observer of the run of policy; nil = no observers.
 	Observe func(policy string) sim.Observer
 }
@@ -40,6 +41,9 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	}
 	if hooks.Events != nil && len(cfg.Policies) > 1 {
 		return nil, workload.Mistake("events can be written for one policy at a time, not for %s", strings.Join(cfg.Policies, ","))
+	}
+	if err := cfg.checkModels(&hooks); err != nil {
+		return nil, err
 	}
 	if cfg.Peer.Name != "" {
 		return runPeer(ctx, cfg, hooks)
@@ -81,6 +85,11 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 			return nil, err
 		}
 	}
+	for i := range hooks.Models {
+		if err := r.play(ctx, &hooks.Models[i]); err != nil {
+			return nil, err
+		}
+	}
 	return r.report, nil
 }
 
@@ -114,7 +123,7 @@ func (r *simulation) load(ctx context.Context) error {
 		return err
 	}
 	r.report.Info, r.read = info, len(all)
-	r.jobs, r.never = fitting(r.cluster, all, r.hooks.Jobs != nil)
+	r.jobs, r.never = fitting(r.cluster, all, r.hooks.Jobs != nil, r.takes())
 	if r.model != nil {
 		n, _ := r.model.Known(r.jobs)
 		r.known(n)
@@ -143,8 +152,11 @@ func (r *simulation) refuse(all bool) error {
 	if r.cfg.FailRefused || all {
 		return r.never.Mistake(r.read, r.spec.Name, r.cluster, r.cfg.FailRefused)
 	}
-	r.report.note("%s refused, because cluster %s can never hold them: %s", workload.Part(r.never.count, r.read, r.never.share()), r.spec.Name,
-		listIDs(r.never.ids, r.never.count))
+	why := "cluster " + r.spec.Name + " can never hold them"
+	if most := r.mostGPUs(); most > 0 {
+		why += fmt.Sprintf(", or models take no jobs without a run time or with more than %d GPUs (env.max_gpus)", most)
+	}
+	r.report.note("%s refused, because %s: %s", workload.Part(r.never.count, r.read, r.never.share()), why, listIDs(r.never.ids, r.never.count))
 	return nil
 }
 
@@ -217,7 +229,7 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 	}
 	if r.hooks.Progress != nil {
 		observers = append(observers, &watch{tell: r.hooks.Progress, at: Progress{
-			Policy: sch.Name(), Run: len(r.report.Runs), Runs: len(cfg.Policies), Jobs: max(len(r.jobs), r.read-r.never.count),
+			Policy: sch.Name(), Run: len(r.report.Runs), Runs: len(cfg.Policies) + len(r.hooks.Models), Jobs: max(len(r.jobs), r.read-r.never.count),
 		}})
 	}
 	if r.hooks.Observe != nil {

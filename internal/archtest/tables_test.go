@@ -50,6 +50,10 @@ var arrows = map[string][]string{
 	"nets/layer":  {"nets", "nets/kernel", "nets/op"},
 	"nets/model":  {"nets", "nets/kernel", "nets/op", "nets/tape", "nets/layer"},
 	"nets/optim":  {"nets", "nets/kernel"},
+	// The format alone; a network as a model; a model as kernels. The last two know nothing of each other.
+	"nets/onnx":        {},
+	"nets/onnx/export": {"nets", "nets/kernel", "nets/model", "nets/onnx"},
+	"nets/onnx/run":    {"nets/kernel", "nets/onnx"},
 
 	"env":                     {},
 	"env/envtest":             {"env"},
@@ -113,6 +117,7 @@ var arrows = map[string][]string{
 	"agents/mbmpo":      {"agents", "env", "env/workerplace", "replay", "nets/...", "agents/maml", "agents/perfmodel"},
 	"agents/woa":        {"agents", "env", "env/dag", "env/dagplace"}, // builds plans and draws hopes as that environment does
 	"agents/imitate":    {"agents", "env"},
+	"agents/imported":   {"agents", "env", "nets/onnx", "nets/onnx/run"}, // policies that other programs trained
 	"agents/train":      {"agents", "agents/imitate", "env", "env/vec"},
 	"agents/checkpoint": {"agents"},
 	"agents/agenttest":  {"agents", "agents/checkpoint", "env", "env/control", "env/vec"},
@@ -134,6 +139,7 @@ var libraries = map[string][]string{
 	"env/paint":         {"golang.org/x/image"}, // fonts, and smooth edges of shapes
 	"env/heuristic":     {"gonum.org/v1/gonum"},
 	"nets/...":          {"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.com/chewxy/hm", "go4.org/unsafe/assume-no-moving-gc", "golang.org/x/sys"},
+	"nets/onnx":         {"google.golang.org/protobuf"}, // the wire format of Protocol Buffers, without generated code
 	"agents/ddqn":       {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
 	"agents/ppo":        {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
 	"agents/maml":       {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},

@@ -28,10 +28,11 @@ type plan struct {
 // initialiser fills a parameter before training.
 type initialiser = func(v *nets.View, r *rand.Rand)
 
-// layerOf is one layer, which can run in two ways.
+// layerOf is one layer, which can run in two ways, and say what it is.
 type layerOf interface {
 	run(f *forward, n int)
 	node(g *grapher) *gorgonia.Node
+	describe(p *plan) Layer
 }
 
 func newPlan(in Input) *plan { return &plan{width: []int{in.Size()}} }

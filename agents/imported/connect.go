@@ -1,0 +1,172 @@
+package imported
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"clustergym/env"
+	"clustergym/nets/onnx"
+)
+
+// The names that inputs and outputs are known by; the first of each is what exports use.
+var (
+	maskNames   = []string{"action_mask", "action_masks", "mask"}
+	actionNames = []string{"action", "actions"}
+	scoreNames  = []string{"logits", "q", "q_values"}
+)
+
+// choose finds the output that decides.
+func choose(m *onnx.Model, s env.Spec) (result, error) {
+	outs := m.Graph.Outputs
+	has := func(names []string) (string, bool) {
+		for _, name := range names {
+			if slices.ContainsFunc(outs, func(v onnx.Value) bool { return v.Name == name }) {
+				return name, true
+			}
+		}
+		return "", false
+	}
+	if len(s.Action.Sizes) > 0 && len(s.Action.Low) > 0 {
+		return result{}, fmt.Errorf("%s has actions with both indices and numbers, which no model is played with", s.ID)
+	}
+	if name, ok := has(actionNames); ok {
+		return result{name, false}, nil
+	}
+	if name, ok := has(scoreNames); ok && len(s.Action.Sizes) > 0 {
+		return result{name, true}, nil
+	}
+	if len(outs) == 1 {
+		v := outs[0]
+		return result{v.Name, v.Type == onnx.Float32 && len(s.Action.Sizes) > 0}, nil
+	}
+	return result{}, fmt.Errorf("none of the outputs %s is called action, logits or q, so it is not known which one decides", values(outs))
+}
+
+func values(vs []onnx.Value) string {
+	var names []string
+	for _, v := range vs {
+		names = append(names, v.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// connect finds what each input is.
+func (p *Policy) connect() error {
+	var fields []string
+	public, at := 0, map[string][2]int{}
+	all := 0
+	for _, f := range p.spec.Obs {
+		at[f.Name] = [2]int{all, all + f.Len()}
+		all += f.Len()
+		if !f.Critic {
+			public = all
+		}
+		fields = append(fields, f.Name)
+	}
+	var rest []onnx.Value
+	for _, v := range p.prog.Inputs() {
+		size := onnx.Len(v.Shape[1:])
+		if slices.Contains(maskNames, v.Name) {
+			if size != p.spec.MaskLen() {
+				return fmt.Errorf("input %v has %d numbers a row, and %s has %d discrete actions", v, size, p.spec.ID, p.spec.MaskLen())
+			}
+			p.mask = v.Name
+			continue
+		}
+		name := v.Name[strings.LastIndexByte(v.Name, '.')+1:] // some exporters call it obs.NAME
+		if where, ok := at[name]; ok {
+			f := p.spec.Obs[slices.Index(fields, name)]
+			if !fits(v.Shape[1:], f.Shape) {
+				return fmt.Errorf("input %v does not fit the field %s of %s, whose shape is %v", v, f.Name, p.spec.ID, f.Shape)
+			}
+			if err := holds(v, f); err != nil {
+				return err
+			}
+			p.in = append(p.in, feed{v.Name, where[0], where[1]})
+			continue
+		}
+		rest = append(rest, v)
+	}
+	switch {
+	case len(rest) == 0 && len(p.in) > 0:
+		return nil
+	case len(rest) != 1 || len(p.in) > 0:
+		return fmt.Errorf("the inputs %s are neither one observation nor its fields (%s) and action_mask", values(p.prog.Inputs()), strings.Join(fields, ", "))
+	}
+	v := rest[0]
+	size := onnx.Len(v.Shape[1:])
+	if size != all && size != public {
+		return fmt.Errorf("input %v has %d numbers a row, and an observation of %s has %d", v, size, p.spec.ID, all)
+	}
+	if !fits(v.Shape[1:], []int{size}) && (len(p.spec.Obs) != 1 || !fits(v.Shape[1:], p.spec.Obs[0].Shape)) {
+		return fmt.Errorf("input %v does not have the shape of an observation of %s, want [N %d]%s", v, p.spec.ID, size, orField(p.spec.Obs))
+	}
+	for _, f := range p.spec.Obs {
+		if err := holds(v, f); err != nil {
+			return err
+		}
+	}
+	p.in = []feed{{v.Name, 0, size}}
+	return nil
+}
+
+func orField(fields []env.Field) string {
+	if len(fields) != 1 || len(fields[0].Shape) < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" or rows of %v", fields[0].Shape)
+}
+
+// fits reports whether shapes are the same but for dimensions of one element, or one of them is flat.
+func fits(a, b []int) bool {
+	if onnx.Len(a) != onnx.Len(b) {
+		return false
+	}
+	a, b = without(a), without(b)
+	return len(a) <= 1 || len(b) <= 1 || slices.Equal(a, b)
+}
+
+func without(shape []int) []int {
+	return slices.DeleteFunc(slices.Clone(shape), func(d int) bool { return d == 1 })
+}
+
+// holds returns why the type of an input does not hold the numbers of a field.
+func holds(v onnx.Value, f env.Field) error {
+	switch v.Type {
+	case onnx.Float32, onnx.Int64, onnx.Int32:
+		return nil
+	case onnx.Uint8:
+		if f.Low >= 0 && f.High <= 255 && f.High > 1 {
+			return nil
+		}
+	}
+	return fmt.Errorf("input %v has a type that does not hold the field %s, whose numbers are from %g to %g", v, f.Name, f.Low, f.High)
+}
+
+// checkResult returns why the output cannot decide.
+func (p *Policy) checkResult(outs []string) error {
+	rows := max(1, p.prog.Rows())
+	i, err := p.prog.For(rows)
+	if err != nil {
+		return err
+	}
+	t, _ := i.Output(p.out.name)
+	a := &p.spec.Action
+	width, want, right := len(a.Sizes), "int64", t.Type == onnx.Int64 || t.Type == onnx.Int32
+	what := fmt.Sprintf("an index for each of %d factors", width)
+	switch {
+	case width == 0:
+		width, want, right = len(a.Low), "float32", t.Type == onnx.Float32
+		what = fmt.Sprintf("%d numbers of an action", width)
+	case p.out.scores:
+		width, want, right = p.spec.MaskLen(), "float32", t.Type == onnx.Float32
+		what = fmt.Sprintf("%d actions", width)
+	}
+	n := onnx.Len(t.Shape)
+	if !right || n != rows*width || len(t.Shape) > 2 || len(t.Shape) == 0 || t.Shape[0] != rows {
+		return fmt.Errorf("output %q of %s is %v %s for %d rows, and %s wants %s: %s", p.out.name, strings.Join(outs, ", "), t.Type,
+			onnx.ShapeString(t.Shape), rows, p.spec.ID, want, what)
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"clustergym/experiments/report"
+	"clustergym/nets/onnx"
+)
+
+// A run leaves as a model and comes back: it plays the same windows in the same way.
+func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
+	inRoom(t, false)
+	must(t, "train", "-c", "tiny.yaml", "--run-dir", "run")
+	if out := must(t, "ckpt", "export", "run", "-o", "policy.onnx", "--card", "MODEL.md"); out != "" {
+		t.Errorf("export prints %q", out)
+	}
+	var d report.Report
+	if err := json.Unmarshal([]byte(must(t, "eval", "--checkpoint", "run", "--policy-onnx", "policy.onnx", "--name", "mine", "--policies", "fifo", "--json")), &d); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Policies) != 3 || d.Policies[1].Name != "mine" || d.Policies[1].Kind != report.KindModel || !reflect.DeepEqual(d.Policies[0].Metrics, d.Policies[1].Metrics) {
+		t.Errorf("policies %+v", d.Policies)
+	}
+	if len(d.Paired) == 0 || d.Paired[len(d.Paired)-1].A != "mine" {
+		t.Errorf("pairs %+v", d.Paired)
+	}
+	// The environment is in the model, so that nothing else has to be named.
+	if out := must(t, "eval", "--policy-onnx", "policy.onnx", "--policies", "fifo", "--windows", "1", "--no-whole"); !strings.Contains(out, "policy ") {
+		t.Errorf("eval prints %s", out)
+	}
+	if out := must(t, "eval", "--policy-onnx", "policy.onnx", "--policies", "fifo", "--windows", "1", "--rungs", "none,exact"); !strings.Contains(out, "\npolicy  ") || !strings.Contains(out, "\nfifo") {
+		t.Errorf("eval --rungs prints %s", out)
+	}
+	code, _, said := gymctl(t, "eval", "--policy-onnx", "policy.onnx", "--cluster", "2x8", "--policies", "fifo")
+	if code != exitMistake || !strings.Contains(said, "the model is for observations with cluster [20 32] in place of cluster [20 16]") {
+		t.Errorf("on another cluster: exit code %d, said %q", code, said)
+	}
+	card := read(t, "MODEL.md")
+	for _, want := range []string{"# ppo:run@", "A policy for `JobSelect-v1`, trained by PPO", "| file | `policy.onnx`, ", "| what it knew of run times | ", "## Against its rivals", "| this run | ", "gymctl eval --policy-onnx policy.onnx --name mine", "action_mask"} {
+		if !strings.Contains(card, want) {
+			t.Errorf("the card lacks %q:\n%s", want, card)
+		}
+	}
+	m, err := onnx.ReadFile("policy.onnx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Meta("clustergym.env") != "JobSelect-v1" || len(m.Meta("clustergym.spec")) != 64 || !strings.Contains(m.Meta("clustergym.run"), "id: JobSelect-v1") || m.Graph.Inputs[0].Shape[0] != -1 {
+		t.Errorf("metadata %+v, inputs %v", m.Metadata, m.Graph.Inputs)
+	}
+	must(t, "ckpt", "export", "run", "-o", "one.onnx", "--batch", "1")
+	if m, err = onnx.ReadFile("one.onnx"); err != nil || m.Graph.Inputs[0].Shape[0] != 1 {
+		t.Errorf("--batch 1: %v, %v", m, err)
+	}
+	for want, args := range map[string][]string{
+		"there is nothing to write: want -o FILE, --card FILE or both": {},
+		"--batch: got 0, want 1 to 65536 rows":                         {"-o", "x", "--batch", "0"},
+		`--card: got "x", which is the file of -o`:                     {"-o", "x", "--card", "x"},
+		"output file no/such/x: there is no folder no/such":            {"-o", "no/such/x"},
+	} {
+		code, _, said := gymctl(t, append([]string{"ckpt", "export", "run"}, args...)...)
+		if code != exitMistake || !strings.HasPrefix(said, "gymctl: "+want[:12]) || strings.Count(said, "\n") != 1 {
+			t.Errorf("export %v: exit code %d, said %q, want %q", args, code, said, want)
+		}
+	}
+}
+
+// Whatever is wrong with a model is one sentence, and the user's mistake.
+func TestModelsThatCannotPlay(t *testing.T) {
+	t.Chdir(t.TempDir())
+	m := &onnx.Model{IR: 8, Opset: 17, Graph: onnx.Graph{
+		Name: "g", Inputs: []onnx.Value{{Name: "x", Type: onnx.Float32, Known: true, Shape: []int{-1, 4}}}, Outputs: []onnx.Value{{Name: "q", Type: onnx.Float32}},
+		Nodes: []onnx.Node{{Op: "Frobnicate", Name: "f", Inputs: []string{"x"}, Outputs: []string{"q"}}},
+	}}
+	whole := m.Encode()
+	write(t, "unknown.onnx", string(whole))
+	write(t, "cut.onnx", string(whole[:len(whole)-9]))
+	write(t, "text.onnx", "submit_time,duration\n1,2\n")
+	m.Graph.Nodes[0].Op = "Relu"
+	write(t, "wide.onnx", string(m.Encode()))
+	m.Metadata = []onnx.Property{{Key: "clustergym.run", Value: "trace: {file: /etc/passwd}\n"}}
+	write(t, "files.onnx", string(m.Encode()))
+	m.Metadata[0].Value = "trace: ["
+	write(t, "settings.onnx", string(m.Encode()))
+	if f, err := os.Create("large.onnx"); err != nil || f.Truncate(2<<30) != nil || f.Close() != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		"unknown.onnx": `model unknown.onnx: node Frobnicate "f": this operator is not known`,
+		"cut.onnx":     "model cut.onnx: no ONNX model: ",
+		"text.onnx":    "model text.onnx: no ONNX model: ",
+		"wide.onnx":    `model wide.onnx: output "q" of q is float32 [1 4] for 1 rows, and CartPole-v1 wants float32: 2 actions`,
+		"large.onnx":   "model large.onnx: it has 2147483648 bytes, want at most 536870912",
+		"missing.onnx": "model missing.onnx: there is no such file",
+	} {
+		code, out, said := gymctl(t, "eval", "-c", "cartpole-ppo", "--policies", "random", "--episodes", "1", "--policy-onnx", file)
+		if code != exitMistake || out != "" || !strings.HasPrefix(said, "gymctl: "+want) || strings.Count(said, "\n") != 1 {
+			t.Errorf("%s: exit code %d, printed %q, said %q, want %q", file, code, out, said, want)
+		}
+	}
+	for want, args := range map[string][]string{
+		"model files.onnx: its settings (clustergym.run) name the file \"/etc/passwd\"":    {"eval", "--policy-onnx", "files.onnx"},
+		"model settings.onnx: its settings (clustergym.run) cannot be read: settings.onnx": {"sim", "--jobs", "9", "--policy-onnx", "settings.onnx"},
+		"--name: got 1 names for 0 models of --policy-onnx":                                {"eval", "--name", "x"},
+		`--name: got "", want a name for wide.onnx`:                                        {"serve", "--policy-onnx", "wide.onnx", "--name", ""},
+		"--policy-onnx does not go with --listen and --queue":                              {"eval", "--policy-onnx", "wide.onnx", "--listen", "127.0.0.1:0"},
+	} {
+		if code, _, said := gymctl(t, args...); code != exitMistake || !strings.Contains(said, want) {
+			t.Errorf("%v: exit code %d, said %q, want %q", args, code, said, want)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package arena
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+
+	"clustergym/agents/imported"
+	"clustergym/configs"
+	"clustergym/env"
+	"clustergym/env/cluster"
+	"clustergym/experiments/config"
+	"clustergym/experiments/rundir"
+	"clustergym/experiments/workload"
+	"clustergym/nets/onnx"
+)
+
+// Exported is a checkpoint as an ONNX model.
+type Exported struct {
+	*Opened
+	Run   string // the run's folder
+	Spec  env.Spec
+	Model *onnx.Model
+}
+
+// Export reads a checkpoint, or the checkpoint of a run, and returns its greedy policy as an ONNX model for rows observations at a
+// time, 0 = any number. Its metadata say what it is for (package imported) and name commit as the program's. Faults are
+// *InputErrors.
+func Export(dir string, rows int, commit string) (*Exported, error) {
+	ckpt, run, err := rundir.CheckpointDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := rundir.ReadConfig(run)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := actorSpec(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	c, err := OpenCheckpoint(ckpt, spec)
+	if err != nil {
+		return nil, err
+	}
+	p, err := NewPolicy(&c.Cfg, spec, bytes.NewReader(c.Weights))
+	if err != nil {
+		return nil, err
+	}
+	e, ok := p.(interface {
+		Export(rows int) (*onnx.Model, error)
+	})
+	if !ok {
+		return nil, workload.Mistake("%s is of agent %s, whose policy is no network: only those of ppo, ddqn and %s have a form in ONNX", dir, c.Cfg.Agent, config.MetaAgent)
+	}
+	m, err := e.Export(rows)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := runOf(&c.Cfg)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range [][2]string{
+		{imported.KeyEnv, spec.ID}, {imported.KeySpec, imported.SpecHash(spec)}, {imported.KeyFields, imported.Fields(spec)},
+		{imported.KeyName, c.Name}, {imported.KeyAgent, c.Cfg.Agent}, {imported.KeyStep, strconv.FormatInt(c.Meta.Step, 10)},
+		{imported.KeyRun, settings}, {imported.KeySet, c.Meta.Kernels}, {imported.KeyCommit, commit},
+	} {
+		if v[1] != "" {
+			m.Metadata = append(m.Metadata, onnx.Property{Key: v[0], Value: v[1]})
+		}
+	}
+	m.Doc = "The greedy policy of " + c.Name + " for " + spec.ID + "."
+	return &Exported{Opened: c, Run: run, Spec: spec, Model: m}, nil
+}
+
+// runOf returns the settings with which a model of the run is played again. They name no file: whoever gets the model has others.
+func runOf(cfg *config.Config) (string, error) {
+	var of struct {
+		Env     config.Env            `yaml:"env"`
+		Cluster string                `yaml:"cluster,omitempty"`
+		Trace   *workload.TraceConfig `yaml:"trace,omitempty"`
+	}
+	of.Env = cfg.Env
+	if cfg.Descriptor().Takes.Cluster {
+		if _, short, err := cluster.Parse(cfg.Cluster); err == nil && (short || slices.Contains(workload.ClusterPresets(), cfg.Cluster)) {
+			of.Cluster = cfg.Cluster
+		}
+	}
+	if cfg.Descriptor().Simulated() && cfg.Trace.File == "" && cfg.Trace.Profiles == "" {
+		of.Trace = &cfg.Trace
+	}
+	b, err := configs.Encode(&of)
+	return string(b), err
+}

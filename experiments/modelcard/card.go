@@ -1,0 +1,320 @@
+// Package modelcard writes the page that goes with an exported policy: what it is, for which environment and workload, what it knew
+// of run times, how long it was trained, how it did against its rivals, and how to load it. Everything comes from the run's folder;
+// what is not there is said to be missing.
+package modelcard
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"clustergym/agents/imported"
+	"clustergym/experiments/arena"
+	"clustergym/experiments/ladder"
+	"clustergym/experiments/report"
+	"clustergym/experiments/rundir"
+	"clustergym/experiments/statistic"
+	"clustergym/experiments/workload"
+	"clustergym/nets/onnx"
+)
+
+// File is the model's file; its name is "." or "-" if the model was not written to one.
+type File struct {
+	Name  string
+	Bytes int
+}
+
+// New returns the card of e in Markdown. version and commit are the program's.
+func New(e *arena.Exported, f File, version, commit string) (string, error) {
+	results, err := readResults(filepath.Join(e.Run, filepath.FromSlash(rundir.EvalFile)))
+	if err != nil {
+		return "", err
+	}
+	best, chosen, err := rundir.ReadBest(e.Run)
+	if err != nil {
+		return "", &workload.InputError{Err: err}
+	}
+	lines, err := rundir.ReadProgress(e.Run)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", &workload.InputError{Err: err}
+	}
+	c := &card{e: e, version: version}
+	c.head(f, commit)
+	c.fits()
+	c.training(lines)
+	if chosen {
+		c.validation(best)
+	}
+	c.results(results)
+	c.loading(f)
+	return c.String(), nil
+}
+
+type card struct {
+	strings.Builder
+	e       *arena.Exported
+	version string
+}
+
+func (c *card) line(format string, args ...any) { _, _ = fmt.Fprintf(c, format+"\n", args...) } // to memory
+
+// row writes a row of a table of two columns; rows without a value are left out.
+func (c *card) row(name, format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); text != "" {
+		c.line("| %s | %s |", name, strings.ReplaceAll(text, "|", `\|`))
+	}
+}
+
+func (c *card) head(f File, commit string) {
+	m, cfg := &c.e.Meta, &c.e.Cfg
+	c.line("# %s\n", c.e.Name)
+	c.line("A policy for `%s`, trained by %s and played greedily.\n", c.e.Spec.ID, agentOf(cfg.Agent))
+	c.line("| | |\n|---|---|")
+	if f.Name != "." && f.Name != "-" {
+		c.row("file", "`%s`, %d bytes, ONNX opset %d", f.Name, f.Bytes, c.e.Model.Opset)
+	}
+	c.row("environment", "`%s`, specification `%.12s`", c.e.Spec.ID, imported.SpecHash(c.e.Spec))
+	c.row("checkpoint", "step %d of the run `%s`, seed %d", m.Step, filepath.Base(c.e.Run), m.Seed)
+	n := 0
+	for _, t := range c.e.Model.Graph.Tensors {
+		if t.Type == onnx.Float32 {
+			n += len(t.Floats)
+		}
+	}
+	c.row("numbers", "%d, in %d operators", n, len(c.e.Model.Graph.Nodes))
+	c.row("program", "gymctl %s%s", c.version, ofCommit(commit))
+	c.row("kernels of training", "%s", m.Kernels)
+}
+
+func ofCommit(commit string) string {
+	if commit == "" {
+		return ""
+	}
+	return ", commit " + commit
+}
+
+func agentOf(agent string) string {
+	switch agent {
+	case "ppo":
+		return "PPO"
+	case "ddqn":
+		return "double DQN"
+	case "maml":
+		return "MAML (the weights before they adapt)"
+	}
+	return agent
+}
+
+// fits says what the policy takes and what it knew.
+func (c *card) fits() {
+	cfg := &c.e.Cfg
+	c.line("\n## What it was trained on\n")
+	c.line("| | |\n|---|---|")
+	if w := c.e.Meta.Extra["workload"]; w != "" {
+		c.row("workload", "%s", w)
+	}
+	if h := c.e.Meta.Extra["trace_sha256"]; h != "" {
+		c.row("sha256 of the trace", "`%s`", h)
+	}
+	if cl := c.e.Meta.Extra["cluster"]; cl != "" {
+		c.row("cluster", "%s", cl)
+	}
+	if est := cfg.Estimates(); est != "" {
+		c.row("what it knew of run times", "%s", ladder.Label(est))
+	}
+	c.row("observation", "%s", fieldsOf(c.e))
+	a := c.e.Spec.Action
+	switch {
+	case len(a.Sizes) == 1:
+		c.row("action", "one of %d", a.Sizes[0])
+	case len(a.Sizes) > 1:
+		c.row("action", "one of each of %v", a.Sizes)
+	case len(a.Low) > 0:
+		c.row("action", "%d numbers", len(a.Low))
+	}
+}
+
+func fieldsOf(e *arena.Exported) string {
+	var parts []string
+	for _, f := range e.Spec.Obs {
+		text := fmt.Sprintf("`%s` %s", f.Name, onnx.ShapeString(f.Shape))
+		if f.Critic {
+			text += " (for the value alone)"
+		}
+		parts = append(parts, text)
+	}
+	return fmt.Sprintf("%s: %s", workload.Plural(e.Spec.ObsLen(), "number", "numbers"), strings.Join(parts, ", "))
+}
+
+func (c *card) training(lines []rundir.Line) {
+	cfg := &c.e.Cfg
+	c.line("\n## Training\n")
+	c.line("| | |\n|---|---|")
+	c.row("budget", "%d steps in %d environments at a time", cfg.Train.Steps, cfg.Train.Envs)
+	var last *rundir.Line
+	for i := range lines {
+		if lines[i].Eval == nil && lines[i].Step <= c.e.Meta.Step {
+			last = &lines[i]
+		}
+	}
+	if last != nil {
+		c.row("at this checkpoint", "%d episodes, %d updates", last.Episodes, last.Updates)
+	}
+	if cfg.Train.Imitate != "" {
+		c.row("before that", "it imitated `%s`", cfg.Train.Imitate)
+	}
+	c.row("settings", "`%s` of the run", rundir.ConfigFile)
+}
+
+func (c *card) validation(b rundir.BestCheckpoint) {
+	c.line("\n## Validation\n")
+	is := "This checkpoint is the run's best"
+	if b.Step != c.e.Meta.Step {
+		is = fmt.Sprintf("The run's best checkpoint is another, of step %d,", b.Step)
+	}
+	c.line("%s by %s: %s. Training does not use these episodes.", is, b.Metric, rundir.ShowScore(b.Metric, b.Value))
+}
+
+// results are the parts of eval/test.json that a card shows.
+type results struct {
+	Windows  []json.RawMessage `json:"windows"`
+	Episodes int               `json:"episodes"`
+	Tasks    int               `json:"tasks"`
+	Metric   string            `json:"metric"`
+	Env      string            `json:"env"`
+	Policies []struct {
+		Name    string                `json:"name"`
+		Kind    string                `json:"kind"`
+		Metrics *report.PolicyMetrics `json:"metrics"`
+		Score   *statistic.Statistic  `json:"score"`
+		Return  json.RawMessage       `json:"return"`
+	} `json:"policies"`
+	Paired []statistic.Paired `json:"paired"`
+}
+
+func readResults(name string) (*results, error) {
+	b, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	r := &results{}
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, &workload.InputError{Err: fmt.Errorf("%s: %w", name, err)}
+	}
+	return r, nil
+}
+
+func (c *card) results(r *results) {
+	c.line("\n## Against its rivals\n")
+	if r == nil || len(r.Policies) == 0 {
+		c.line("The run's folder has no evaluation (`%s`). `gymctl eval --checkpoint %s` makes one.", rundir.EvalFile, filepath.Base(c.e.Run))
+		return
+	}
+	m := report.MetricOf(c.e.Spec.ID)
+	on := workload.Plural(len(r.Windows), "test window", "test windows")
+	if len(r.Windows) == 0 {
+		on = workload.Plural(r.Episodes, "test episode", "test episodes")
+	}
+	if r.Tasks > 0 {
+		on = workload.Plural(r.Tasks, "test task", "test tasks")
+	}
+	c.line("On %s that neither training nor the choice of the checkpoint used. IQM is the mean of the middle half; brackets are 95 %% bootstrap intervals.\n", on)
+	difference := map[string]statistic.Paired{}
+	agent := ""
+	defer func() {
+		if agent != "" && agent != c.e.Name {
+			c.line("\nThe evaluation was that of `%s`, not of this checkpoint.", agent)
+		}
+	}()
+	for _, p := range r.Policies {
+		if p.Kind == report.KindCheckpoint && agent == "" {
+			agent = p.Name
+		}
+	}
+	for _, p := range r.Paired {
+		if p.A == agent && (p.Metric == r.Metric || r.Metric == "" && p.Metric == m.Key) {
+			difference[p.B] = p
+		}
+	}
+	c.line("| policy | what | IQM | 95 %% | mean | this policy against it | wins |\n|---|---|---|---|---|---|---|")
+	returns := false
+	for _, p := range r.Policies {
+		show, s := m.Show, p.Score
+		switch {
+		case p.Metrics != nil && p.Metrics.Score != nil && r.Metric != "":
+			s = p.Metrics.Score
+		case p.Metrics != nil && m.Key == "bounded_slowdown":
+			s = &p.Metrics.BoundedSlowdown
+		case p.Metrics != nil:
+			s = &p.Metrics.JCT
+		case s == nil && len(p.Return) > 0:
+			var ret report.EpisodeStatistic
+			if json.Unmarshal(p.Return, &ret) == nil {
+				returns = true
+				s, show = &statistic.Statistic{IQM: ret.IQM, Mean: ret.Mean, CI95: ret.CI95}, report.Decimals
+			}
+		}
+		if s == nil {
+			c.line("| %s | %s | | | | | |", p.Name, kindOf(p.Kind))
+			continue
+		}
+		against, wins := "", ""
+		if d, ok := difference[p.Name]; ok {
+			against = fmt.Sprintf("%+.1f %% [%+.1f, %+.1f]", d.Difference, d.CI95[0], d.CI95[1])
+			wins = fmt.Sprintf("%.0f %%", 100*d.WinRate)
+		}
+		c.line("| %s | %s | %s | [%s, %s] | %s | %s | %s |", p.Name, kindOf(p.Kind), show(s.IQM), show(s.CI95[0]), show(s.CI95[1]), show(s.Mean), against, wins)
+	}
+	what, better := "the "+m.Title, "lower"
+	if returns {
+		what = "the sum of rewards of an episode"
+	}
+	if returns || m.Higher {
+		better = "higher"
+	}
+	c.line("\nThe numbers are %s; %s is better.", what, better)
+}
+
+func kindOf(kind string) string {
+	if kind == report.KindCheckpoint {
+		return "this run"
+	}
+	return kind
+}
+
+func (c *card) loading(f File) {
+	name := f.Name
+	if name == "." || name == "-" {
+		name = "policy.onnx"
+	}
+	c.line("\n## How to play it\n")
+	c.line("Beside rules, on held-out windows or episodes:\n\n```\ngymctl eval --policy-onnx %s --name mine%s\n```\n", name, c.worldFlags())
+	c.line("In Python, with ONNX Runtime. The observation is one vector: the fields above side by side, in that order.\n\n```python")
+	c.line("import numpy as np\nimport onnxruntime\n")
+	c.line("session = onnxruntime.InferenceSession(%q)", name)
+	masked := len(c.e.Spec.Action.Sizes) > 0
+	if masked {
+		c.line("feed = {\"obs\": obs[None].astype(np.float32), \"action_mask\": mask[None].astype(bool)}")
+	} else {
+		c.line("feed = {\"obs\": obs[None].astype(np.float32)}")
+	}
+	c.line("action = session.run([\"action\"], feed)[0][0]\n```")
+}
+
+// worldFlags are what the model does not bring along.
+func (c *card) worldFlags() string {
+	flags, cfg := "", &c.e.Cfg
+	if cfg.Trace.File != "" {
+		flags += " --trace " + filepath.Base(cfg.Trace.File)
+	}
+	if d := cfg.Descriptor(); d.Takes.Cluster && !strings.Contains(c.e.Model.Meta(imported.KeyRun), "\ncluster: ") {
+		flags += " --cluster " + filepath.Base(cfg.Cluster)
+	}
+	return flags
+}

@@ -1,0 +1,77 @@
+// Package models reads policies that left or never were in this program, as ONNX files.
+package models
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+
+	"clustergym/agents"
+	"clustergym/agents/imported"
+	"clustergym/env"
+	"clustergym/experiments/workload"
+	"clustergym/nets/onnx"
+)
+
+// Model is an ONNX model that can play. It is immutable and can be shared.
+type Model struct {
+	Name, File string
+	model      *onnx.Model
+}
+
+// Read reads the model in a file, to be called name; "" = as the file without its extension. Faults are *InputErrors.
+func Read(file, name string) (Model, error) {
+	path, err := workload.Located(file)
+	if err != nil {
+		return Model{}, err
+	}
+	m, err := onnx.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Model{}, workload.Mistake("model %s: there is no such file", file)
+	} else if err != nil {
+		if p, ok := errors.AsType[*fs.PathError](err); ok {
+			err = p.Err
+		}
+		return Model{}, workload.Mistake("model %s: %w", file, err)
+	}
+	if name == "" {
+		name = strings.TrimSuffix(filepath.Base(file), ".onnx")
+	}
+	return Model{name, file, m}, nil
+}
+
+// Env returns the identifier of the environment that the model names, "" if it names none.
+func (m *Model) Env() string { return m.model.Meta(imported.KeyEnv) }
+
+// Run returns the settings of the run that the model comes from, YAML with the keys of a configuration; "" if it has none.
+func (m *Model) Run() string { return m.model.Meta(imported.KeyRun) }
+
+// Policy returns a policy of the model for environments of specification s; a model that does not fit is an *InputError. Policies
+// of one model share its weights, and each has its own memory for what lies between.
+func (m *Model) Policy(s env.Spec) (*Policy, error) {
+	p, err := imported.New(m.model, s)
+	if err != nil {
+		return nil, workload.Mistake("model %s: %w", m.File, err)
+	}
+	return &Policy{p, m.File}, nil
+}
+
+// Policy is an imported policy whose errors name its file.
+type Policy struct {
+	*imported.Policy
+	file string
+}
+
+var _ agents.Policy = (*Policy)(nil)
+
+// Act implements agents.Policy.
+func (p *Policy) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) error {
+	if err := p.Policy.Act(ctx, b, dst, src); err != nil {
+		return fmt.Errorf("model %s: %w", p.file, err)
+	}
+	return nil
+}

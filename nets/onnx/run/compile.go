@@ -1,0 +1,316 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+
+	"clustergym/nets/onnx"
+)
+
+// What a model may take: far more than policies do.
+const (
+	mostNodes    = 20_000
+	mostElements = 1 << 27 // of all constants and intermediate results together
+)
+
+// tensor is a value while a program is compiled, and its memory when it runs.
+type tensor struct {
+	typ   onnx.Type
+	shape []int
+	f     []float32
+	i     []int64
+	// fixed tensors are known when the program is compiled.
+	fixed bool
+	// root is the tensor whose memory this one shows in another shape, nil = it has its own.
+	root *tensor
+
+	weights     bool // a tensor of the model, whose memory stays where it is
+	given       bool // the memory is not the arena's: an input
+	first, last int  // steps that write and read it
+	at          int  // in the arena
+}
+
+func (t *tensor) len() int    { return onnx.Len(t.shape) }
+func (t *tensor) float() bool { return t.typ == onnx.Float32 }
+
+func (t *tensor) owner() *tensor {
+	for t.root != nil {
+		t = t.root
+	}
+	return t
+}
+
+func (t *tensor) allocate() {
+	if t.float() {
+		t.f = make([]float32, t.len())
+	} else {
+		t.i = make([]int64, t.len())
+	}
+}
+
+// compiler turns nodes into steps.
+type compiler struct {
+	p       *Program
+	inst    *Instance
+	values  map[string]*tensor
+	readers map[string]int // how many nodes and outputs read a value
+	next    map[string]int // the last node that reads it
+	done    map[int]bool   // nodes that an earlier step does too
+	all     []*tensor      // with memory in the arena
+	left    int            // elements that may still be taken
+
+	at   int // number of the node
+	node *onnx.Node
+	in   []*tensor // its inputs, nil = left out
+}
+
+func compile(p *Program, rows int) (*Instance, error) {
+	c := &compiler{
+		p: p, inst: &Instance{in: map[string]*tensor{}, out: map[string]*tensor{}}, values: map[string]*tensor{},
+		readers: map[string]int{}, next: map[string]int{}, done: map[int]bool{}, left: mostElements,
+	}
+	g := &p.model.Graph
+	for k := range g.Tensors {
+		t := &g.Tensors[k]
+		c.values[t.Name] = constantOf(t)
+	}
+	for _, v := range p.inputs {
+		shape := slices.Clone(v.Shape)
+		shape[0] = rows
+		t := &tensor{typ: v.Type, shape: shape, given: true}
+		if n := t.len(); n < 0 || n > c.left {
+			return nil, fmt.Errorf("input %q has the shape %s, which is too large", v.Name, onnx.ShapeString(v.Shape))
+		}
+		c.left -= t.len()
+		t.allocate()
+		c.values[v.Name], c.inst.in[v.Name] = t, t
+	}
+	for k, n := range p.nodes {
+		for _, s := range n.Inputs {
+			c.readers[s]++
+			c.next[s] = k
+		}
+	}
+	for _, s := range p.outputs {
+		c.readers[s] += 2 // nothing may be merged into what comes after
+	}
+	for k, n := range p.nodes {
+		if c.done[k] {
+			continue
+		}
+		if err := c.compile(k, n); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range p.outputs {
+		t := c.values[s]
+		if t == nil {
+			return nil, fmt.Errorf("nothing computes the output %q", s)
+		}
+		t.owner().last = len(c.inst.steps)
+		c.inst.out[s] = t
+	}
+	c.layOut()
+	return c.inst, nil
+}
+
+func constantOf(t *onnx.Tensor) *tensor {
+	return &tensor{typ: t.Type, shape: t.Shape, f: t.Floats, i: t.Ints, fixed: true, weights: true}
+}
+
+func (c *compiler) compile(k int, n *onnx.Node) error {
+	c.at, c.node, c.in = k, n, c.in[:0]
+	for _, s := range n.Inputs {
+		if s == "" {
+			c.in = append(c.in, nil)
+			continue
+		}
+		t := c.values[s]
+		if t == nil {
+			return c.wrong("its input %.60q is computed by nothing before it", s)
+		}
+		if !known(t.typ) {
+			return c.wrong("its input %.60q has the type %v, want %s", s, t.typ, typesWanted)
+		}
+		c.in = append(c.in, t)
+	}
+	for len(c.in) > 0 && c.in[len(c.in)-1] == nil {
+		c.in = c.in[:len(c.in)-1]
+	}
+	if len(n.Outputs) == 0 || n.Outputs[0] == "" {
+		return c.wrong("it has no output")
+	}
+	for _, s := range n.Outputs {
+		if c.values[s] != nil {
+			return c.wrong("its output %.60q is computed before it too", s)
+		}
+	}
+	o := operators[n.Op]
+	if len(c.in) < o.min || len(c.in) > o.max {
+		return c.wrong("it has %d inputs, want %d to %d", len(c.in), o.min, o.max)
+	}
+	for i := range o.min {
+		if c.in[i] == nil {
+			return c.wrong("its input %d is left out", i)
+		}
+	}
+	for i := range n.Attributes {
+		if a := &n.Attributes[i]; !slices.Contains(o.set, a.Name) {
+			return c.wrong("its setting %.40q is not known", a.Name)
+		}
+	}
+	return o.add(c)
+}
+
+// wrong returns an error about the present node.
+func (c *compiler) wrong(format string, args ...any) error {
+	return fmt.Errorf("%s: %s", title(c.node), fmt.Sprintf(format, args...))
+}
+
+// has returns input i, nil if it is left out.
+func (c *compiler) has(i int) *tensor {
+	if i < len(c.in) {
+		return c.in[i]
+	}
+	return nil
+}
+
+// floats returns an error unless all inputs are float32.
+func (c *compiler) floats() error {
+	for i, t := range c.in {
+		if t != nil && !t.float() {
+			return c.wrong("its input %d has the type %v, want float32", i, t.typ)
+		}
+	}
+	return nil
+}
+
+// new returns a tensor for a result or for work within a step.
+func (c *compiler) new(typ onnx.Type, shape []int) (*tensor, error) {
+	t := &tensor{typ: typ, shape: shape}
+	n := t.len()
+	if n < 0 || n > c.left {
+		return nil, c.wrong("its result of shape %s is too large, or the model takes more than %d numbers", onnx.ShapeString(shape), mostElements)
+	}
+	c.left -= n
+	return t, nil
+}
+
+// result makes t the first output.
+func (c *compiler) result(t *tensor) { c.values[c.node.Outputs[0]] = t }
+
+// step adds what the node does: run reads the tensors of from and writes those of to, which end with work that only run uses. If all
+// that it reads is known, it runs at once.
+func (c *compiler) step(run func(), from, to []*tensor) {
+	now := true
+	for _, t := range from {
+		now = now && (t == nil || t.fixed)
+	}
+	if now {
+		for _, t := range to {
+			t.fixed = true
+			t.allocate()
+		}
+		run()
+		return
+	}
+	at := len(c.inst.steps)
+	for _, t := range from {
+		if t != nil && !t.fixed {
+			t.owner().last = max(t.owner().last, at)
+		}
+	}
+	for _, t := range to {
+		t.first, t.last = at, max(t.last, at)
+		c.all = append(c.all, t)
+	}
+	c.inst.steps = append(c.inst.steps, run)
+}
+
+// emit is step for a node of one result.
+func (c *compiler) emit(y *tensor, run func(), from ...*tensor) error {
+	c.step(run, from, []*tensor{y})
+	c.result(y)
+	return nil
+}
+
+// same makes x in another shape the first output.
+func (c *compiler) same(x *tensor, shape []int) error {
+	if onnx.Len(shape) != x.len() {
+		return c.wrong("a tensor of shape %s cannot have the shape %s", onnx.ShapeString(x.shape), onnx.ShapeString(shape))
+	}
+	c.result(&tensor{typ: x.typ, shape: shape, f: x.f, i: x.i, fixed: x.fixed, root: x})
+	return nil
+}
+
+// follower returns the only node that reads the value called name, and its number; nil if there are several or the value is an
+// output of the model.
+func (c *compiler) follower(name string) (int, *onnx.Node) {
+	if c.readers[name] != 1 {
+		return 0, nil
+	}
+	k := c.next[name]
+	return k, c.p.nodes[k]
+}
+
+// layOut gives every tensor its memory: the largest first, each at the lowest place that is free as long as it lives.
+func (c *compiler) layOut() {
+	for _, float := range []bool{true, false} {
+		var list, placed []*tensor
+		for _, t := range c.all {
+			if t.float() == float {
+				list = append(list, t)
+			}
+		}
+		slices.SortStableFunc(list, func(a, b *tensor) int { return b.len() - a.len() })
+		size := 0
+		for _, t := range list {
+			t.at = place(placed, t)
+			at, _ := slices.BinarySearchFunc(placed, t, func(a, b *tensor) int { return a.at - b.at })
+			placed = slices.Insert(placed, at, t)
+			size = max(size, t.at+t.len())
+		}
+		if float {
+			arena := make([]float32, size)
+			for _, t := range list {
+				t.f = arena[t.at:][:t.len():t.len()]
+			}
+			c.inst.bytes += 4 * size
+		} else {
+			arena := make([]int64, size)
+			for _, t := range list {
+				t.i = arena[t.at:][:t.len():t.len()]
+			}
+			c.inst.bytes += 8 * size
+		}
+	}
+	for _, t := range c.values {
+		c.show(t)
+	}
+	for _, t := range c.inst.out {
+		c.show(t)
+	}
+}
+
+// show gives a tensor that shares memory the slices of its owner.
+func (c *compiler) show(t *tensor) {
+	if t.root != nil {
+		o := t.owner()
+		t.f, t.i = o.f, o.i
+	}
+}
+
+// place returns the lowest place for t beside those that live at the same time, which are sorted by place.
+func place(placed []*tensor, t *tensor) int {
+	at := 0
+	for _, o := range placed {
+		if o.last < t.first || t.last < o.first {
+			continue
+		}
+		if at+t.len() <= o.at {
+			break
+		}
+		at = max(at, o.at+o.len())
+	}
+	return at
+}
