@@ -15,6 +15,7 @@ import (
 	"clustergym/agents/imitate"
 	"clustergym/agents/train"
 	"clustergym/experiments/config"
+	"clustergym/experiments/live"
 	"clustergym/experiments/run"
 	"clustergym/experiments/rundir"
 	"clustergym/internal/nearest"
@@ -31,6 +32,7 @@ func trainVerb(a *app) *cobra.Command {
 		weights weightFlags
 		queue   queueFlags
 		group   rankFlags
+		pages   uiFlags
 	)
 	c := &cobra.Command{
 		Use:   "train",
@@ -147,6 +149,11 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 			if seeds > 0 && opt.Ranks != nil {
 				return mistake("--resume %s: it holds several seeds, each a training of its own, which ranks do not share", opt.RunDir)
 			}
+			closePages, err := pages.show(c.Context(), a, c, live.Options{Paths: []string{opt.RunDir}})
+			if err != nil {
+				return err
+			}
+			defer closePages()
 			if seeds > 0 {
 				if err := config.UseKernels(cfg.Kernels); err != nil { // before the queue tells workers which
 					return err
@@ -198,6 +205,7 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 	weights.flags(f)
 	group.flags(c)
 	htmlFlag(f, &html)
+	pages.flags(c)
 	f.BoolVar(&asJSON, "json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
 	completeDir(c, "run-dir", "resume")
 	complete(c, "tags", "sb3", "cleanrl")

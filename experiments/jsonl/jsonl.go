@@ -18,6 +18,7 @@ type Tail struct {
 	lines  int
 	file   fs.FileInfo // of the last call, nil = there was none
 	begins []byte      // the first bytes: those of another file differ
+	resets int
 }
 
 // most is how many bytes one call of Next reads at most: a page that catches up with a long run takes several.
@@ -32,6 +33,13 @@ func New(path string) *Tail { return &Tail{path: path} }
 // Lines returns how many lines have been read.
 func (t *Tail) Lines() int { return t.lines }
 
+// Path returns the path of the file.
+func (t *Tail) Path() string { return t.path }
+
+// Resets returns how often the file turned out to be another one than the one read before, so that its lines began again. A
+// function that Next calls can see by it that line 1 is not the line 1 that it knows.
+func (t *Tail) Resets() int { return t.resets }
+
 // Next calls f for every whole line that was added since the last call, with its number and without its end. The bytes belong to
 // the tail. anew says that the file is not the one that was read before: it was cut (a run that is resumed cuts what its
 // checkpoint does not know) or replaced, and the lines begin from 1 again. A file that does not exist has no lines. An error of f
@@ -39,9 +47,7 @@ func (t *Tail) Lines() int { return t.lines }
 func (t *Tail) Next(f func(n int, line []byte) error) (anew bool, err error) {
 	file, err := os.Open(t.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		anew = t.lines > 0
-		*t = Tail{path: t.path}
-		return anew, nil
+		return t.reset(), nil
 	}
 	if err != nil {
 		return false, err
@@ -59,8 +65,7 @@ func (t *Tail) Next(f func(n int, line []byte) error) (anew bool, err error) {
 		return false, err
 	}
 	if !same {
-		anew = t.lines > 0
-		*t = Tail{path: t.path}
+		anew = t.reset()
 	}
 	t.file = info
 	for info.Size() > t.size {
@@ -89,6 +94,16 @@ func (t *Tail) Next(f func(n int, line []byte) error) (anew bool, err error) {
 		}
 	}
 	return anew, nil
+}
+
+// reset forgets the file that was read. anew is false if that had no lines.
+func (t *Tail) reset() (anew bool) {
+	anew = t.lines > 0
+	if anew {
+		t.resets++
+	}
+	*t = Tail{path: t.path, resets: t.resets}
+	return anew
 }
 
 // same reports whether file is the one that was read before, with all that was read.

@@ -10,9 +10,9 @@ import (
 	"clustergym/internal/tfevents"
 )
 
-// paramsOf returns the keys of a configuration in the form of --set, as in ppo.learning_rate, in alphabetical order. Lists are
-// texts.
-func paramsOf(cfg *config.Config) ([]tfevents.Param, error) {
+// Params returns the keys of a configuration in the form of --set, as in ppo.learning_rate, in alphabetical order. Lists
+// are texts.
+func Params(cfg *config.Config) ([]tfevents.Param, error) {
 	b, err := configs.JSON(cfg)
 	if err != nil {
 		return nil, err
