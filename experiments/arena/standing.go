@@ -2,7 +2,9 @@ package arena
 
 import (
 	"context"
+	"strings"
 
+	"clustergym/env/rollout"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/statistic"
@@ -21,7 +23,7 @@ type Standings struct {
 }
 
 // Standings plays the validation windows with the checkpoint in dir, on workers goroutines, and with the policies of cfg that
-// repeat themselves.
+// repeat themselves. Those that look ahead would take minutes and are left out.
 func (w *World) Standings(ctx context.Context, cfg *config.Config, dir string, workers int) (*Standings, error) {
 	n, err := w.count(traces.Validation, cfg.Eval.Validation)
 	if err != nil {
@@ -34,7 +36,7 @@ func (w *World) Standings(ctx context.Context, cfg *config.Config, dir string, w
 	}
 	var cs []contestant
 	for _, c := range all {
-		if !c.timed && !c.knows && c.missing == "" {
+		if !c.timed && !c.knows && c.missing == "" && !strings.HasPrefix(c.name, rollout.Prefix) {
 			cs = append(cs, c)
 		}
 	}

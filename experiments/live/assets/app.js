@@ -311,7 +311,8 @@ async function route() {
     const next = made ? await made(entry, q, list) : await runsPage(list, q);
     if (mine !== here) return next.close();
     here = next;
-    root.dataset.state = "ready";
+    recolour();
+    if (root.dataset.state === "loading") root.dataset.state = "ready";
   } catch (err) {
     if (mine !== here) return;
     page.replaceChildren();
@@ -410,6 +411,7 @@ async function runPage(entry) {
       valid.figure.later();
       forest.replaceChildren(forestOf(standing.paired, standing.policies[0].name, standing.lower, standing.windows, "validation"));
       compare.remove();
+      recolour();
     } catch (err) {
       if (closed) return;
       compare.disabled = false;
@@ -481,7 +483,7 @@ async function runsPage(list, q) {
     const n = runs.length;
     return [...keys].filter(([k, vs]) => k !== "name" && (vs.size > 1 || runs.some((r) => !(k in (params.get(r.id) || {})))) && n > 1).map(([k, vs]) => [k, [...vs].sort((a, b) => a - b || (a < b ? -1 : 1))]);
   };
-  let keys = differing();
+  let keys = differing(), tally = null;
   const passes = (r) => [...filters].every(([k, v]) => !v || (params.get(r.id) || {})[k] === v);
   const filterRow = () => {
     filterBar.replaceChildren(...keys.slice(0, 12).map(([k, vs]) => make("label", {}, k + " ", make("select", { onchange: (e) => { filters.set(k, e.target.value); pick(runs.filter(passes).slice(0, 12).map((r) => r.id)); } },
@@ -529,7 +531,7 @@ async function runsPage(list, q) {
     for (const p of boxes.filter((b) => b.key === "validation")) p.after = () => {
       for (const c of p.chart.curves) { c.best = -1; c.y.forEach((v, i) => { if (c.best < 0 || (first.lower ? v < c.y[c.best] : v >= c.y[c.best])) c.best = i; }); }
     };
-    plots.replaceChildren(legend((theme) => picked.map((r) => swatch(runColour(theme, colourOf.get(r.id)), r.name, 0))), make("span", {}), ...boxes.map((b) => b.box));
+    plots.replaceChildren(legend((theme) => picked.map((r) => swatch(runColour(theme, colourOf.get(r.id)), r.name, Math.floor(colourOf.get(r.id) / theme.series.length) % 4))), make("span", {}), ...boxes.map((b) => b.box));
     plots.firstChild.style.gridColumn = "1 / -1";
     plots.children[1].remove();
     const more = await ask("api/run?id=" + picked[0].id, mine.abort.signal).catch(() => ({ keys: [] }));
@@ -551,9 +553,9 @@ async function runsPage(list, q) {
   rows();
   filterRow();
   const worker = list.worker ? make("div", {}) : "";
-  const about = runs.length ? [make("h2", {}, plural(runs.length, "run")), filterBar, make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Runs" }, make("table", { class: "runs" }, make("thead", {}, header), body)), make("h2", {}, "Curves"), curvesHead, plots] :
+  const about = runs.length ? [filterBar, make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Runs" }, make("table", { class: "runs" }, make("thead", {}, header), body)), make("h2", {}, "Curves"), curvesHead, plots] :
     list.entries.length ? [] : [make("p", { class: "empty" }, list.worker ? "No training is in work here." : "Nothing has begun yet; this page fills by itself.")];
-  page.replaceChildren(make("h1", {}, list.title), worker, list.whole ? "" : make("p", { class: "note" }, "There are more runs than a page can list; open one of the folders alone to see them."), others, ...about);
+  page.replaceChildren(make("h1", {}, list.title, runs.length ? (tally = make("span", { class: "pill" }, plural(runs.length, "run"))) : null), worker, list.whole ? "" : make("p", { class: "note" }, "There are more runs than a page can list; open one of the folders alone to see them."), others, ...about);
   if (runs.length) await draw();
   const news = follow(async (l) => {
     if (closed) return;
@@ -573,6 +575,7 @@ async function runsPage(list, q) {
       if (fresh.length && chosen.size < 6) return pick([...chosen, ...fresh].slice(0, 6));
     }
     runs = now;
+    if (tally) tally.textContent = plural(runs.length, "run");
     rows();
   });
   let clock = 0;
@@ -697,6 +700,7 @@ async function replayPage(entry, q) {
     replay.go(first - 1);
     for (const f of figures) f.now();
     root.dataset.state = "ready";
+    if (here.recolour) recolour();
   };
   await load();
   return { close() { closed = true; if (replay) replay.close(); }, recolour() { if (replay) replay.show(); }, same() { return location.hash === shownHash; } };

@@ -153,12 +153,18 @@ function would(o) {
   return (o.job ? o.do + " job " + o.job : "take " + o.do);
 }
 
+// brief prints seconds in one unit.
+function brief(s) {
+  for (const [name, size] of [["d", 86400], ["h", 3600], ["min", 60]]) if (s >= size) return trim(s / size, s >= 10 * size ? 0 : 1) + " " + name;
+  return Math.round(s) + " s";
+}
+
 // Replay is the page of a log.
 class Replay {
   constructor(log, shown) {
     Object.assign(this, { log, at: 0, playing: 0, shown });
     this.view = { x: [0, Math.max(1, (log.to - log.from) * 1000)], y: [0, data.gpus], mode: "bars", colour: "job" };
-    this.focus();
+    this.follows = true;
     this.rivalName = (log.head.rival || "").replace(/@slots$/, "").toUpperCase() || "the rival";
     this.make();
     this.go(0);
@@ -166,12 +172,14 @@ class Replay {
   get decision() { return this.log.decisions[this.at]; }
   get end() { return Math.max(1, (this.log.to - this.log.from) * 1000); }
 
-  // focus shows the time in which there is something to decide.
-  focus() {
-    const ds = this.log.decisions;
-    if (ds.length < 2) return;
-    const a = (ds[0].t_s - this.log.from) * 1000, b = (ds[ds.length - 1].t_s - this.log.from) * 1000, pad = (b - a) * 0.04;
-    if (b > a) this.view.x = [Math.max(0, a - pad), Math.min(this.end, b + 2 * pad)];
+  // follow shows the time of the decisions around this one: some logs have most of theirs in an hour of a week.
+  follow() {
+    const ds = this.log.decisions, at = (i) => (ds[Math.max(0, Math.min(ds.length - 1, i))].t_s - this.log.from) * 1000;
+    let a = at(this.at - 12), b = at(this.at + 12);
+    const least = Math.min(this.end, 600000), middle = this.now;
+    if (b - a < least) { a = middle - least / 2; b = middle + least / 2; }
+    const size = Math.min(this.end, (b - a) * 1.16), from = Math.max(0, Math.min(this.end - size, a - (b - a) * 0.08));
+    this.view.x = [from, from + size];
   }
 
   make() {
@@ -183,8 +191,8 @@ class Replay {
     this.counter = make("output", { class: "range" });
     this.deck = make("div", { class: "deck" },
       make("div", { class: "row" },
-        button("⏮", "First decision (Home)", () => this.go(0)), button("◀", "Back (left arrow)", () => this.go(this.at - 1)),
-        button("▶", "Forward (right arrow)", () => this.go(this.at + 1)), button("⏭", "Last decision (End)", () => this.go(n - 1)),
+        button("|◀", "First decision (Home)", () => this.go(0)), button("◀", "Back (left arrow)", () => this.go(this.at - 1)),
+        button("▶", "Forward (right arrow)", () => this.go(this.at + 1)), button("▶|", "Last decision (End)", () => this.go(n - 1)),
         this.playButton, this.slider, this.counter,
         log.apart.length ? button("◂ differs", "Previous decision at which they differ (p)", () => this.next(-1)) : null,
         log.apart.length ? button("differs ▸", "Next decision at which they differ (n)", () => this.next(1)) : null),
@@ -197,14 +205,15 @@ class Replay {
     this.jumps = make("div", { class: "jumps", role: "group", "aria-label": "Largest differences" });
     const zoom = (f) => () => this.zoom(f);
     const tools = make("span", { class: "buttons", role: "group", "aria-label": "Zoom" }, button("−", "Zoom out (-)", zoom(1.6)), button("+", "Zoom in (+)", zoom(1 / 1.6)),
-      button("all", "The whole log (0)", () => { this.view.x = [0, this.end]; this.draw(); }));
+      button("all", "The whole log (0)", () => this.whole()),
+      (this.followButton = button("follow", "Show the decisions around this one (f)", () => { this.follows = true; this.go(this.at); }, { "aria-pressed": "true" })));
     this.root = make("div", {}, this.deck,
       make("div", { class: "stage" },
         make("div", {},
           make("figure", { class: "plot" }, make("figcaption", {}, make("span", {}, data.pool ? "Jobs, on lanes given for this drawing" : "Jobs, by node and GPU"), tools), this.lanes.box),
           make("figure", { class: "plot strip" }, make("figcaption", {}, make("span", {}, "Where agent and " + this.rivalName + " differ")), this.strip.box),
           make("p", { class: "hint told" }, make("kbd", {}, "←"), " ", make("kbd", {}, "→"), " step, ", make("kbd", {}, "n"), " ", make("kbd", {}, "p"), " next and previous difference, ", make("kbd", {}, "space"),
-            " play, ", make("kbd", {}, "+"), " ", make("kbd", {}, "−"), " ", make("kbd", {}, "0"), " zoom. A click on the figures goes to the nearest decision.")),
+            " play, ", make("kbd", {}, "+"), " ", make("kbd", {}, "−"), " ", make("kbd", {}, "0"), " ", make("kbd", {}, "f"), " zoom and follow. A click on the figures goes to the nearest decision.")),
         make("div", {},
           make("figure", {}, make("figcaption", {}, make("span", {}, "The decision"), this.queue), this.options),
           make("figure", {}, make("figcaption", {}, make("span", {}, "The cluster now")), this.cluster.box),
@@ -232,7 +241,7 @@ class Replay {
       const act = {
         ArrowLeft: () => this.go(this.at - 1), ArrowRight: () => this.go(this.at + 1), Home: () => this.go(0), End: () => this.go(n - 1),
         n: () => this.next(1), p: () => this.next(-1), "+": () => this.zoom(1 / 1.6), "=": () => this.zoom(1 / 1.6), "-": () => this.zoom(1.6),
-        "0": () => { this.view.x = [0, this.end]; this.draw(); }, " ": e.target.tagName === "BUTTON" ? null : () => this.play(),
+        "0": () => this.whole(), f: () => { this.follows = true; this.go(this.at); }, " ": e.target.tagName === "BUTTON" ? null : () => this.play(),
       }[e.key];
       if (!act) return;
       e.preventDefault();
@@ -252,7 +261,8 @@ class Replay {
     this.at = Math.max(0, Math.min(n - 1, i));
     if (this.at === n - 1 && this.playing) this.play();
     const t = this.now, [a, b] = this.view.x;
-    if (t < a || t > b) { // the view follows
+    if (this.follows) this.follow();
+    else if (t < a || t > b) { // the view follows
       const size = b - a, from = Math.max(0, Math.min(this.end - size, t - size / 3));
       this.view.x = [from, from + size];
     }
@@ -280,9 +290,18 @@ class Replay {
     }
     this.playButton.textContent = this.playing ? "■ stop" : "▶ play";
   }
-  zoom(factor, about = this.now) { this.view.x = zoomed(this.view.x, about, factor, this.end, Math.min(this.end, 1000)); this.draw(); }
+  whole() {
+    this.follows = false;
+    this.view.x = [0, this.end];
+    this.draw();
+  }
+  zoom(factor, about = this.now) {
+    this.follows = false;
+    this.view.x = zoomed(this.view.x, about, factor, this.end, Math.min(this.end, 1000));
+    this.draw();
+  }
   timeAt(e) { return xScale(this.view.x, this.lanes.canvas.clientWidth).invert(e.clientX - this.lanes.canvas.getBoundingClientRect().left); }
-  draw() { this.lanes.later(); this.strip.later(); this.cluster.later(); }
+  draw() { this.followButton.setAttribute("aria-pressed", String(this.follows)); this.lanes.later(); this.strip.later(); this.cluster.later(); }
 
   // show writes what stands beside the figures.
   show() {
@@ -313,14 +332,14 @@ class Replay {
       if (i === d.rival) what.append(make("span", { class: "badge rival" }, name));
       const bar = make("span", { class: "bar" });
       if (o.score !== undefined) bar.style.width = `calc(${(100 * length(o.score)).toFixed(1)}% - 6px)`;
-      const text = (ms) => (ms === undefined ? "–" : duration(Math.round(ms * 1000)));
+      const text = (s) => (s === undefined ? "–" : brief(s));
       return make("tr", { class: (i === d.chosen ? "agent" : "") + (o.illegal ? " off" : "") }, what,
         make("td", {}, job ? (job.milli ? String((job.gpus * job.milli) / 1000) : String(job.gpus)) : ""), make("td", {}, job ? text(since === undefined ? undefined : d.t_s - job.submit_s) : ""),
         make("td", {}, job ? text(o.estimate_s ?? job.estimate_s) : ""),
         make("td", { class: "score" }, o.score !== undefined ? bar : null, make("span", {}, o.illegal ? "does not fit" : scoreText(log, o.score))));
     });
     const head = (label, more = {}) => make("th", { scope: "col", ...more }, label);
-    const cols = make("colgroup", {}, make("col", { class: "what" }), make("col", { class: "s" }), make("col", { class: "s" }), make("col", { class: "s" }), make("col", { class: "score" }));
+    const cols = make("colgroup", {}, make("col", { class: "what" }), make("col", { class: "g" }), make("col", { class: "s" }), make("col", { class: "s" }), make("col", { class: "score" }));
     this.options.replaceChildren(make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Options" }, make("table", { class: "options" }, cols,
       make("thead", {}, make("tr", {}, head("job"), head("GPUs"), head("waited"), head("estimate"), head(log.head.scores || "score"))), make("tbody", {}, ...rows))));
     const seen = new Set(d.options.filter((o) => o.do === "start").map((o) => o.job)), more = d.waiting - seen.size;
