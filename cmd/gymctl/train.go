@@ -33,6 +33,7 @@ func trainVerb(a *app) *cobra.Command {
 		queue   queueFlags
 		group   rankFlags
 		pages   uiFlags
+		track   mlflowFlags
 	)
 	c := &cobra.Command{
 		Use:   "train",
@@ -154,6 +155,11 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 				return err
 			}
 			defer closePages()
+			sent, err := track.start(c, a, ui, cfg, seeds, opt.RunDir)
+			if err != nil {
+				return err
+			}
+			defer func() { sent(err) }()
 			if seeds > 0 {
 				if err := config.UseKernels(cfg.Kernels); err != nil { // before the queue tells workers which
 					return err
@@ -206,6 +212,7 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 	group.flags(c)
 	htmlFlag(f, &html)
 	pages.flags(c)
+	track.flags(c)
 	f.BoolVar(&asJSON, "json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
 	completeDir(c, "run-dir", "resume")
 	complete(c, "tags", "sb3", "cleanrl")

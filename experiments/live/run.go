@@ -3,7 +3,6 @@ package live
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"math"
 	"os"
@@ -17,7 +16,6 @@ import (
 	"clustergym/experiments/jsonl"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
-	"clustergym/internal/tfevents"
 )
 
 // runData is what a server has read of a run. It can be read again at any time.
@@ -102,17 +100,9 @@ func (r *runData) configure() error {
 	}
 	r.cfg, r.cfgAt, r.params = &cfg, i.ModTime(), nil
 	for _, p := range params {
-		r.params = append(r.params, [2]string{p.Name, paramText(p)})
+		r.params = append(r.params, [2]string{p.Name, rundir.ParamText(p)})
 	}
 	return nil
-}
-
-func paramText(p tfevents.Param) string {
-	if f, ok := p.Value.(float64); ok {
-		b, _ := json.Marshal(f) // a number of a document
-		return string(b)
-	}
-	return fmt.Sprint(p.Value)
 }
 
 // line takes in line n.

@@ -518,7 +518,7 @@ func (s *Server) sweep(r *http.Request) (any, error) {
 		return nil, err
 	}
 	for _, p := range params {
-		out.Base = append(out.Base, [2]string{p.Name, paramText(p)})
+		out.Base = append(out.Base, [2]string{p.Name, rundir.ParamText(p)})
 	}
 	return out, nil
 }

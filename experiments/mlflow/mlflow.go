@@ -102,6 +102,7 @@ type Sender struct {
 	upTo    state // what st is when pending has been sent
 	away    bool  // the server did not answer last time, and it was said
 	dead    error // it refused, for good
+	unkept  bool  // it was said that state cannot be written
 
 	stop   context.CancelFunc
 	ending chan Status
@@ -252,9 +253,7 @@ func (s *Sender) send(ctx context.Context) error {
 			continue
 		}
 		s.st = s.upTo
-		if err := s.keep(); err != nil {
-			return err
-		}
+		s.keep()
 	}
 }
 
@@ -367,7 +366,8 @@ func (s *Sender) create(ctx context.Context) error {
 		return &refusal{status: http.StatusBadRequest, text: "its answer to runs/create has no run_id: it is no tracking server of MLflow"}
 	}
 	s.st.Experiment, s.st.Run = id, made.Run.Info.ID
-	return s.keep()
+	s.keep()
+	return nil
 }
 
 // params sends the configuration, once.
@@ -389,7 +389,8 @@ func (s *Sender) params(ctx context.Context) error {
 		}
 	}
 	s.st.Params = true
-	return s.keep()
+	s.keep()
+	return nil
 }
 
 // experiment returns the id of the experiment, and makes it if need be.
@@ -427,12 +428,17 @@ func (s *Sender) update(ctx context.Context, status Status) error {
 	return s.judge(s.post(ctx, "runs/update", map[string]any{"run_id": s.st.Run, "status": status, "end_time": s.opt.Now().UnixMilli()}, nil))
 }
 
-func (s *Sender) keep() error {
+// keep notes what the server has. A disk that is full does not end the sending: a run that is resumed may then send some lines
+// again.
+func (s *Sender) keep() {
 	b, err := json.Marshal(s.st)
-	if err != nil {
-		return err
+	if err == nil {
+		err = safefile.Write(filepath.Join(s.opt.RunDir, StateFile), append(b, '\n'))
 	}
-	return safefile.Write(filepath.Join(s.opt.RunDir, StateFile), append(b, '\n'))
+	if err != nil && !s.unkept {
+		s.unkept = true
+		s.opt.Say("mlflow: what was sent cannot be noted: %v", err)
+	}
 }
 
 // refusal is an answer that is not 200.

@@ -169,13 +169,13 @@ func TestEveryLineArrivesOnce(t *testing.T) {
 	}
 	f.until("a warning", func() bool { return len(f.told) == 1 })
 	f.set(false)
-	f.until("the first lines", func() bool { return len(f.values["rollout/ep_rew_mean"]) == 3 })
+	f.until("the first lines", func() bool { return len(f.values["rollout/ep_rew_mean"]) == 3 && len(f.told) == 2 })
 	f.set(true)
 	write(t, dir, lines(4, 5)+`{"step":50,"eval":{"windows":2,"jct_s":100,"best":true}}`+"\n", true)
 	defer func() { t.Logf("told %q", f.told) }()
 	f.until("another warning", func() bool { return len(f.told) >= 3 })
 	f.set(false)
-	f.until("what was missed", func() bool { return len(f.values["rollout/ep_rew_mean"]) == 5 })
+	f.until("what was missed", func() bool { return len(f.values["rollout/ep_rew_mean"]) == 5 && len(f.told) == 4 })
 	s.Close(Killed)
 	if len(f.told) != 4 || !strings.Contains(f.told[0], "does not answer") || !strings.Contains(f.told[1], "is back") {
 		t.Errorf("told %q", f.told)

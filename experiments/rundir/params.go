@@ -2,6 +2,7 @@ package rundir
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -22,6 +23,15 @@ func Params(cfg *config.Config) ([]tfevents.Param, error) {
 		return nil, err
 	}
 	return appendParams(nil, "", tree), nil
+}
+
+// ParamText returns the value of a key as text.
+func ParamText(p tfevents.Param) string {
+	if f, ok := p.Value.(float64); ok {
+		b, _ := json.Marshal(f) // a number of a document
+		return string(b)
+	}
+	return fmt.Sprint(p.Value)
 }
 
 func appendParams(all []tfevents.Param, prefix string, tree map[string]any) []tfevents.Param {
