@@ -85,7 +85,7 @@ papers:
 tensorboard: $(TB)/have-$(TB_VER)
 	CLUSTERGYM_TENSORBOARD_PYTHON=$(TB)/bin/python $(GO) test -count=1 -run '^TestTensorBoard' ./experiments/run
 
-# The page of gymctl sim --html is looked at by a browser.
+# The page of gymctl sim --html and the live pages of gymctl ui are looked at by a browser.
 browser:
 	@chromium="$(CHROMIUM)"; \
 	if [ -z "$$chromium" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -95,7 +95,7 @@ browser:
 	if [ -z "$$chromium" ]; then \
 		echo "make browser needs Chromium (Debian: apt-get install chromium), or make browser CHROMIUM=/path/to/it"; exit 1; \
 	fi; \
-	CLUSTERGYM_CHROMIUM="$$chromium" $(GO) test -count=1 -run '^TestBrowser' ./experiments/htmlpage
+	CLUSTERGYM_CHROMIUM="$$chromium" $(GO) test -count=1 -run '^TestBrowser' ./experiments/htmlpage ./experiments/live
 
 # Workers and ranks started by a Slurm of its own and over ssh, all on this machine (docs/cluster.md).
 slurm:

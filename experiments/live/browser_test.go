@@ -435,7 +435,7 @@ func TestBrowserPagesAreReadable(t *testing.T) {
 			must(t, p.Size(390, 844, 1))
 			must(t, p.Eval("new Promise((done) => setTimeout(done, 150))", nil))
 			if wide := eval[int](t, p, "document.documentElement.scrollWidth"); wide > 390 {
-				t.Errorf("%s: on a phone of 390 pixels the page is %d wide", name, wide)
+				t.Errorf("%s: on a phone of 390 pixels the page is %d wide: %q", name, wide, eval[[]string](t, p, `[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > 391 && !e.closest('.wide *')).map((e) => e.tagName + '.' + e.className + ' ' + Math.round(e.getBoundingClientRect().width)).slice(0, 9)`))
 			}
 		}
 	}

@@ -281,7 +281,7 @@ function meter(share, label) {
   return make("div", { class: "meter", role: "progressbar", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.round(100 * share), "aria-label": label }, s);
 }
 function seconds(s) { return duration(Math.round(s) * 1000); }
-function named(metric) { return (metric || "").replace(/^validation\//, "").replace(/ (geometric )?mean$/, "").replace(/_s$/, ""); }
+function named(metric) { return /^validation\/jct_s/.test(metric || "") ? "mean JCT" : (metric || "").replace(/^validation\//, "").replace(/ (geometric )?mean$/, "").replace(/_s$/, "").replaceAll("_", " "); }
 function timely(metric) { return /_s( |$)/.test(metric || ""); }
 function scoreOf(metric, v) { return timely(metric) ? duration(Math.round(v * 1000)) : number(v); }
 
