@@ -23,7 +23,6 @@ import (
 type uiFlags struct {
 	addr      string
 	tokenFile string
-	stop      func() // set by show
 	flag      string // that has the address
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"clustergym/env"
 	"clustergym/env/rollout"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
@@ -64,4 +65,18 @@ func (w *World) Standings(ctx context.Context, cfg *config.Config, dir string, w
 		}
 	}
 	return out, nil
+}
+
+// Windows returns how many windows of a part a run of cfg is judged on.
+func (w *World) Windows(cfg *config.Config, part traces.Part) (int, error) {
+	n := cfg.Eval.Validation
+	if part == traces.Test {
+		n = cfg.Eval.Windows
+	}
+	return w.count(part, n)
+}
+
+// Episode returns window i of any part, as it is validated and evaluated.
+func (w *World) Episode(cfg *config.Config, i int) env.Episode {
+	return (&evaluation{world: w, cfg: &cfg.Eval}).episode(i)
 }

@@ -13,6 +13,7 @@ import (
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/decisionlog"
+	"clustergym/experiments/decisionlog/record"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
@@ -124,7 +125,7 @@ func (p *player) open(ctx context.Context, dir string) (config.Config, *arena.Wo
 	return cfg, p.world, nil
 }
 
-// stepOf returns a text that changes when the checkpoint of a run does, and the checkpoint.
+// checkpointOf returns the checkpoint of a run that is shown: the best one, else the newest.
 func checkpointOf(dir string) (string, error) {
 	ckpt, _, err := rundir.CheckpointDir(dir)
 	if errors.Is(err, checkpoint.ErrNone) {
@@ -147,7 +148,7 @@ func (p *player) replay(ctx context.Context, dir string, part traces.Part, windo
 			return nil, err
 		}
 		var b bytes.Buffer
-		if err := w.Decisions(ctx, cfg, ckpt, part, window, rivalRule, &b); err != nil {
+		if err := record.Play(ctx, w, cfg, ckpt, part, window, rivalRule, &b); err != nil {
 			return nil, err
 		}
 		if b.Len() > decisionlog.MaxBytes {

@@ -221,7 +221,7 @@ var errFull = errors.New("full")
 func (s *Sender) send(ctx context.Context) error {
 	if !s.ready {
 		if _, err := os.Stat(s.opt.RunDir); err != nil {
-			return nil // the training has not made it yet
+			return nil //nolint:nilerr // the training has not made it yet
 		}
 		if err := s.open(ctx); err != nil {
 			return s.judge(err)

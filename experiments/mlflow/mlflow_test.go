@@ -3,6 +3,7 @@ package mlflow
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -39,7 +40,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	refuse := func(code string) {
 		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprintf(w, `{"error_code":%q,"message":"no"}`, code)
+		answer(w, `{"error_code":%q,"message":"no"}`, code)
 	}
 	var body struct {
 		Name       string                        `json:"name"`
@@ -64,12 +65,12 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		f.names = append(f.names, body.Name)
-		fmt.Fprint(w, `{"experiment_id":"7"}`)
+		answer(w, `{"experiment_id":"7"}`)
 	case "experiments/get-by-name":
-		fmt.Fprint(w, `{"experiment":{"experiment_id":"7","lifecycle_stage":"active"}}`)
+		answer(w, `{"experiment":{"experiment_id":"7","lifecycle_stage":"active"}}`)
 	case "runs/create":
 		f.runs = append(f.runs, body.RunName)
-		fmt.Fprintf(w, `{"run":{"info":{"run_id":"run-%d"}}}`, len(f.runs))
+		answer(w, `{"run":{"info":{"run_id":"run-%d"}}}`, len(f.runs))
 	case "runs/log-batch":
 		if len(body.Metrics) > maxMetrics || len(body.Params) > maxParams {
 			f.t.Errorf("a batch of %d metrics and %d parameters", len(body.Metrics), len(body.Params))
@@ -84,13 +85,17 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			f.values[m.Key][m.Step] = append(f.values[m.Key][m.Step], m.Value)
 		}
-		fmt.Fprint(w, "{}")
+		answer(w, "{}")
 	case "runs/update":
 		f.status = append(f.status, body.Run+" "+body.Status)
-		fmt.Fprint(w, "{}")
+		answer(w, "{}")
 	default:
 		f.t.Errorf("request to %s", r.URL.Path)
 	}
+}
+
+func answer(w io.Writer, format string, args ...any) {
+	_, _ = fmt.Fprintf(w, format, args...) // the sender says what it does not get
 }
 
 func (f *fake) set(down bool) {
@@ -224,7 +229,7 @@ func TestServersThatAreNoneAreRefused(t *testing.T) {
 		}
 	}
 	f := &fake{t: t}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, "<html>") }))
 	defer server.Close()
 	s, err := Start(options(f, server.URL, t.TempDir()))
 	if err != nil {

@@ -1,8 +1,10 @@
-package arena
+// Package record makes logs of decisions: it plays a window with a checkpoint and writes down how the agent weighed its options.
+package record
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -15,6 +17,7 @@ import (
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/decisionlog"
 	"clustergym/experiments/workload"
@@ -22,20 +25,11 @@ import (
 	"clustergym/traces"
 )
 
-// Windows returns how many windows of a part a run of cfg is judged on.
-func (w *World) Windows(cfg *config.Config, part traces.Part) (int, error) {
-	n := cfg.Eval.Validation
-	if part == traces.Test {
-		n = cfg.Eval.Windows
-	}
-	return w.count(part, n)
-}
-
-// Decisions plays a window with the checkpoint in dir, greedily, and writes the log of its decisions to out: that which was played
-// when the checkpoint was validated, or with part test that of Evaluate. rival names a rule whose choice stands beside each of the
-// agent's, as sjf@slots; where the environment has no such rule, the log has no rival. Rules look at the agent's state: they say
+// Play plays a window of w with the checkpoint in dir, greedily, and writes the log of its decisions to out: that which was played
+// when the checkpoint was validated, or with part test that of arena.Evaluate. rival names a rule whose choice stands beside each of
+// the agent's, as sjf@slots; where the environment has no such rule, the log has no rival. Rules look at the agent's state: they say
 // what they would do there, and do not play.
-func (w *World) Decisions(ctx context.Context, cfg config.Config, dir string, part traces.Part, window int, rival string, out io.Writer) error {
+func Play(ctx context.Context, w *arena.World, cfg config.Config, dir string, part traces.Part, window int, rival string, out io.Writer) error {
 	cfg, err := cfg.Fold()
 	if err != nil {
 		return err
@@ -52,11 +46,11 @@ func (w *World) Decisions(ctx context.Context, cfg config.Config, dir string, pa
 	if window < 0 || window >= n {
 		return workload.Mistake("window %d of %d: want 1 to %d", window+1, n, n)
 	}
-	c, err := OpenCheckpoint(dir, e.Spec())
+	c, err := arena.OpenCheckpoint(dir, e.Spec())
 	if err != nil {
 		return err
 	}
-	p, err := NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
+	p, err := arena.NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
 	if err != nil {
 		return err
 	}
@@ -80,9 +74,11 @@ func (w *World) Decisions(ctx context.Context, cfg config.Config, dir string, pa
 	}
 	h.Nodes, h.Pool = shapeOf(e.View().Cluster())
 	r.log = decisionlog.NewWriter(out, h)
-	v := &evaluation{world: w, cfg: &cfg.Eval, part: part}
-	ep := v.episode(window)
-	if _, err := policyPlayer(e, r)(ctx, ep, rng.At(ep.Seed, 0), onlooker{r}); err != nil {
+	ep := w.Episode(&cfg, window)
+	e.Watch(r)
+	defer e.Watch(nil)
+	// A window that leaves nothing to decide has a log without decisions.
+	if _, _, err := agents.NewPlayer(e, r).Play(ctx, ep, rng.Stream(rng.At(ep.Seed, 0), "eval/act")); err != nil && !errors.Is(err, sched.ErrUndecided) {
 		return err
 	}
 	return r.log.Flush()
