@@ -488,6 +488,11 @@ func (s *Server) sweep(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, set := range cfg.Set {
+		if err := base.Set(set); err != nil {
+			return nil, &workload.InputError{Err: err}
+		}
+	}
 	out := sweepPage{entry: e, Trials: cfg.Trials, Seeds: cfg.Seeds, Rungs: cfg.Budgets(base.Train.Steps), Runs: map[string]string{}, Lines: []sweep.TrialLine{}}
 	for k := range cfg.Space {
 		out.Space = append(out.Space, k)

@@ -14,6 +14,7 @@ import (
 	"clustergym/agents"
 	"clustergym/env"
 	"clustergym/env/cluster"
+	"clustergym/env/gpupick"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
@@ -261,6 +262,9 @@ func (d *decider) options(b *env.Batch, f func(action int, o decisionlog.Option)
 			o.Do = "wait"
 		case visible == nil:
 			o.Do = fmt.Sprintf("action %d", a)
+			if d.env.Spec().ID == gpupick.ID {
+				o.Do = fmt.Sprintf("GPU %d", a)
+			}
 		case a < len(visible):
 			o.Do = "start"
 			d.job(v, visible[a])

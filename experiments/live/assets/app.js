@@ -280,6 +280,7 @@ function meter(share, label) {
   s.style.width = (100 * Math.min(1, Math.max(0, share))).toFixed(1) + "%";
   return make("div", { class: "meter", role: "progressbar", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.round(100 * share), "aria-label": label }, s);
 }
+function shorter(text) { return text.length > 28 ? text.slice(0, 27) + "…" : text; }
 function seconds(s) { return duration(Math.round(s) * 1000); }
 function named(metric) { return /^validation\/jct_s/.test(metric || "") ? "mean JCT" : (metric || "").replace(/^validation\//, "").replace(/ (geometric )?mean$/, "").replace(/_s$/, "").replaceAll("_", " "); }
 function timely(metric) { return /_s( |$)/.test(metric || ""); }
@@ -476,21 +477,32 @@ async function runsPage(list, q) {
       colourOf.set(id, c);
     }
   };
+  // settings are the keys that count for a run: not those of other agents.
+  const sections = ["ppo", "ddqn", "maml", "improper"];
+  const settings = (r) => Object.fromEntries(Object.entries(params.get(r.id) || {}).filter(([k]) => !sections.includes(k.split(".")[0]) || k.split(".")[0] === r.agent));
   // differing are the keys in which runs differ, without those that only name them.
   const differing = () => {
-    const keys = new Map();
-    for (const r of runs) for (const [k, v] of Object.entries(params.get(r.id) || {})) { if (!keys.has(k)) keys.set(k, new Set()); keys.get(k).add(v); }
-    const n = runs.length;
-    return [...keys].filter(([k, vs]) => k !== "name" && (vs.size > 1 || runs.some((r) => !(k in (params.get(r.id) || {})))) && n > 1).map(([k, vs]) => [k, [...vs].sort((a, b) => a - b || (a < b ? -1 : 1))]);
+    const keys = new Map(), has = new Map();
+    for (const r of runs) {
+      for (const [k, v] of Object.entries(settings(r))) {
+        if (!keys.has(k)) { keys.set(k, new Set()); has.set(k, 0); }
+        keys.get(k).add(v);
+        has.set(k, has.get(k) + 1);
+      }
+    }
+    const agents = (k) => runs.filter((r) => !sections.includes(k.split(".")[0]) || r.agent === k.split(".")[0]).length;
+    const rank = (k, vs) => (k === "agent" ? 0 : k === "env.id" ? 1 : k === "seed" ? 2 : has.get(k) < agents(k) ? 5 : [...vs].some((v) => v.length > 24) ? 4 : 3);
+    return [...keys].filter(([k, vs]) => k !== "name" && (vs.size > 1 || has.get(k) < agents(k))).map(([k, vs]) => [k, [...vs].sort((a, b) => a - b || (a < b ? -1 : 1))])
+      .sort((a, b) => rank(a[0], a[1]) - rank(b[0], b[1]) || (a[0] < b[0] ? -1 : 1));
   };
   let keys = differing(), tally = null;
-  const passes = (r) => [...filters].every(([k, v]) => !v || (params.get(r.id) || {})[k] === v);
+  const passes = (r) => [...filters].every(([k, v]) => !v || settings(r)[k] === v);
   const filterRow = () => {
     filterBar.replaceChildren(...keys.slice(0, 12).map(([k, vs]) => make("label", {}, k + " ", make("select", { onchange: (e) => { filters.set(k, e.target.value); pick(runs.filter(passes).slice(0, 12).map((r) => r.id)); } },
-      make("option", { value: "" }, "any"), ...vs.slice(0, 60).map((v) => make("option", { value: v, selected: filters.get(k) === v }, v))))),
+      make("option", { value: "" }, "any"), ...vs.slice(0, 60).map((v) => make("option", { value: v, selected: filters.get(k) === v }, shorter(v)))))),
     keys.length ? make("button", { type: "button", onclick: () => { filters.clear(); filterRow(); pick(runs.slice(0, 6).map((r) => r.id)); } }, "clear") : "");
   };
-  const value = (r, key) => ({ name: r.name, state: r.state, step: r.steps ? r.step / r.steps : 0, return: r.return ?? -Infinity, best: r.best ?? Infinity, rate: r.rate ?? 0 }[key] ?? ((v) => (v === undefined ? "" : isNaN(v) ? v : Number(v)))((params.get(r.id) || {})[key]));
+  const value = (r, key) => ({ name: r.name, state: r.state, step: r.steps ? r.step / r.steps : 0, return: r.return ?? -Infinity, best: r.best ?? Infinity, rate: r.rate ?? 0 }[key] ?? ((v) => (v === undefined ? "" : isNaN(v) ? v : Number(v)))(settings(r)[key]));
   const header = make("tr", {});
   const heads = () => header.replaceChildren(...[["name", "run"], ["state", "state"], ["step", "progress", "n"], ["return", "return", "n"], ["best", "best validation", "n"], ["rate", "steps/s", "n"], ...keys.slice(0, 8).map(([k]) => [k, k])].map(([k, label, c]) =>
     make("th", { scope: "col", class: c, "aria-sort": sortBy === k ? (down ? "descending" : "ascending") : null }, make("button", { type: "button", class: "sort", onclick: () => { down = sortBy === k && !down; sortBy = k; heads(); rows(); } }, label, sortBy === k ? (down ? " ▾" : " ▴") : ""))));
@@ -504,7 +516,7 @@ async function runsPage(list, q) {
       return make("tr", {}, make("th", { scope: "row" }, make("label", {}, box, dot, make("a", { href: "#/run/" + r.id }, r.name))), make("td", {}, pill(r.fault ? "failed" : r.state)),
         make("td", { class: "n" }, `${r.steps ? Math.floor((100 * r.step) / r.steps) : 0} % of ${grouped(r.steps)}`, r.left_s !== undefined ? `, ${seconds(r.left_s)} left` : ""),
         make("td", { class: "n" }, r.return !== undefined ? number(r.return) : "–"), make("td", { class: "n" }, r.best_text || "–"), make("td", { class: "n" }, r.rate ? grouped(Math.round(r.rate)) : "–"),
-        ...keys.slice(0, 8).map(([k]) => make("td", {}, (params.get(r.id) || {})[k] ?? "–")));
+        ...keys.slice(0, 8).map(([k]) => make("td", { title: settings(r)[k] }, shorter(settings(r)[k] ?? "–"))));
     }));
   };
   const address = () => history.replaceState(null, "", "#/runs?runs=" + [...chosen].join(",") + (metric ? "&key=" + metric : ""));
@@ -693,7 +705,7 @@ async function replayPage(entry, q) {
       make("label", {}, "window ", make("select", { onchange: (e) => { window_ = Number(e.target.value); first = 1; load().catch(fault); } }, ...Array.from({ length: Math.max(windows, window_) }, (_, i) => make("option", { value: i + 1, selected: i + 1 === window_ }, String(i + 1))))),
       make("label", {}, "of ", make("select", { onchange: (e) => { part = e.target.value; window_ = first = 1; load().catch(fault); } }, ...["validation", "test"].map((p) => make("option", { value: p, selected: p === part }, p)))),
     ]), make("a", { class: "button plain", href: URL.createObjectURL(new Blob([text], { type: "application/jsonl" })), download: (entry.name + (isLog ? "" : `-window-${window_}`)).replace(/[^A-Za-z0-9+._-]+/g, "-").replace(/\.jsonl$/, "") + ".jsonl" }, "Save the log"),
-    make("span", { class: "told" }, `${plural(log.decisions.length, "decision")}, ${log.apart.length} of them not as ${(log.head.rival || "a rival").replace(/@slots$/, "").toUpperCase()} would`));
+    make("span", { class: "told" }, plural(log.decisions.length, "decision") + (log.head.rival ? `, ${log.apart.length} of them not as ${log.head.rival.replace(/@slots$/, "").toUpperCase()} would` : ", beside no rule")));
     if (!log.decisions.length) { box.replaceChildren(make("p", { class: "empty" }, "Nothing was decided in this log.")); root.dataset.state = "ready"; return; }
     replay = new Replay(log, address);
     box.replaceChildren(replay.root);

@@ -211,7 +211,7 @@ class Replay {
       make("div", { class: "stage" },
         make("div", {},
           make("figure", { class: "plot" }, make("figcaption", {}, make("span", {}, data.pool ? "Jobs, on lanes given for this drawing" : "Jobs, by node and GPU"), tools), this.lanes.box),
-          make("figure", { class: "plot strip" }, make("figcaption", {}, make("span", {}, "Where agent and " + this.rivalName + " differ")), this.strip.box),
+          !log.head.rival ? null : make("figure", { class: "plot strip" }, make("figcaption", {}, make("span", {}, "Where agent and " + this.rivalName + " differ")), this.strip.box),
           make("p", { class: "hint told" }, make("kbd", {}, "←"), " ", make("kbd", {}, "→"), " step, ", make("kbd", {}, "n"), " ", make("kbd", {}, "p"), " next and previous difference, ", make("kbd", {}, "space"),
             " play, ", make("kbd", {}, "+"), " ", make("kbd", {}, "−"), " ", make("kbd", {}, "0"), " ", make("kbd", {}, "f"), " zoom and follow. A click on the figures goes to the nearest decision.")),
         make("div", {},
@@ -336,13 +336,13 @@ class Replay {
       return make("tr", { class: (i === d.chosen ? "agent" : "") + (o.illegal ? " off" : "") }, what,
         make("td", {}, job ? (job.milli ? String((job.gpus * job.milli) / 1000) : String(job.gpus)) : ""), make("td", {}, job ? text(since === undefined ? undefined : d.t_s - job.submit_s) : ""),
         make("td", {}, job ? text(o.estimate_s ?? job.estimate_s) : ""),
-        make("td", { class: "score" }, o.score !== undefined ? bar : null, make("span", {}, o.illegal ? "does not fit" : scoreText(log, o.score))));
+        make("td", { class: "score" }, o.score !== undefined ? bar : null, make("span", {}, o.illegal ? (o.do === "start" ? "does not fit" : "not now") : scoreText(log, o.score))));
     });
     const head = (label, more = {}) => make("th", { scope: "col", ...more }, label);
     const cols = make("colgroup", {}, make("col", { class: "what" }), make("col", { class: "g" }), make("col", { class: "s" }), make("col", { class: "s" }), make("col", { class: "score" }));
     this.options.replaceChildren(make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Options" }, make("table", { class: "options" }, cols,
       make("thead", {}, make("tr", {}, head("job"), head("GPUs"), head("waited"), head("estimate"), head(log.head.scores || "score"))), make("tbody", {}, ...rows))));
-    const seen = new Set(d.options.filter((o) => o.do === "start").map((o) => o.job)), more = d.waiting - seen.size;
+    const seen = new Set(d.options.filter((o) => o.do === "start").map((o) => o.job)), more = seen.size ? d.waiting - seen.size : 0;
     this.queue.textContent = `${plural(d.waiting, "job")} waiting` + (more > 0 ? `, ${count(more)} of them beyond what the agent sees` : "");
     for (const b of this.jumps.children) b.setAttribute("aria-pressed", String(Number(b.dataset.at) === this.at));
     document.documentElement.dataset.decision = d.decision;
