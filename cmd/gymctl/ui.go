@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -153,6 +154,14 @@ pages about their own work with --ui.`,
 	f.StringVar(&u.tokenFile, "token-file", "", tokenHelp)
 	f.BoolVar(&asJSON, "json", false, `print the address as {"addr":"…"}`)
 	return c
+}
+
+// withoutPassword returns an address as it may be shown.
+func withoutPassword(address string) string {
+	if u, err := url.Parse(address); err == nil {
+		return u.Redacted()
+	}
+	return address
 }
 
 // workerPages counts what a worker does, for its page.

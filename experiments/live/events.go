@@ -92,6 +92,7 @@ type stream struct {
 	tails  []*jsonl.Tail
 	has    []int // lines that the receiver has, by run
 	digest string
+	rest   time.Time // no list is made before
 }
 
 // follow begins to follow runs after the lines that an id names.
@@ -169,7 +170,13 @@ func (st *stream) lines() (sent bool, err error) {
 
 // list sends the list if it has changed.
 func (st *stream) list() (sent bool, err error) {
+	begun := time.Now()
+	if begun.Before(st.rest) {
+		return false, nil
+	}
 	l := st.s.listed(false)
+	// A folder of a thousand runs must not keep a processor busy: a list takes a twentieth of the time at most.
+	defer func() { st.rest = time.Now().Add(20 * time.Since(begun)) }()
 	// What follows from the clock alone is no change.
 	still := l
 	still.Now, still.Entries = 0, make([]summary, len(l.Entries))

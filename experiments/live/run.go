@@ -24,6 +24,7 @@ type runData struct {
 
 	mu      sync.Mutex // guards the fields below
 	tail    *jsonl.Tail
+	whole   bool // columns are whole: a page shows the run's curves. Lists of a thousand runs need the last values alone
 	columns map[string]*column
 	events  []event
 	last    rundir.Line    // the last record
@@ -54,6 +55,24 @@ func newRunData(path string) *runData {
 // forget drops what was read of progress.jsonl.
 func (r *runData) forget() {
 	r.columns, r.events, r.last, r.best, r.valid, r.begins = map[string]*column{}, nil, rundir.Line{}, nil, nil, 0
+}
+
+// curved reads the run again, with its curves, unless it was read so.
+func (r *runData) curved() {
+	if !r.whole {
+		r.whole, r.cut, r.tail = true, 0, jsonl.New(r.tail.Path())
+		r.forget()
+	}
+}
+
+// column returns the column called key, which is made if need be.
+func (r *runData) column(key []byte) *column {
+	c := r.columns[string(key)]
+	if c == nil {
+		c = &column{last: !r.whole}
+		r.columns[string(key)] = c
+	}
+	return c
 }
 
 var isEval = []byte(`"eval":{`)
@@ -123,11 +142,7 @@ func (r *runData) line(n int, line []byte) {
 			step, steps = v, true
 			return
 		}
-		c := r.columns[string(key)]
-		if c == nil {
-			c = &column{}
-			r.columns[string(key)] = c
-		}
+		c := r.column(key)
 		if string(key) == "timing/wall_s" {
 			wall = v
 		}
@@ -153,12 +168,7 @@ func (r *runData) validation(n int, line []byte) {
 		return
 	}
 	at := l.Eval.At(l.Step)
-	c := r.columns["validation"]
-	if c == nil {
-		c = &column{}
-		r.columns["validation"] = c
-	}
-	c.add(float64(l.Step), at.Value)
+	r.column([]byte("validation")).add(float64(l.Step), at.Value)
 	r.valid = append(r.valid, l)
 	e := event{Step: l.Step, Line: n, Kind: "validation", Text: "validation: " + rundir.ShowScore(at.Metric, at.Value)}
 	if l.Eval.Best {
@@ -329,6 +339,7 @@ type curves struct {
 func (r *runData) curves(id string, keys []string, from, to float64, n int) (curves, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.curved()
 	if err := r.refresh(); err != nil {
 		return curves{}, err
 	}

@@ -10,11 +10,17 @@ import (
 // column is one number of progress.jsonl over the lines that have it.
 type column struct {
 	x, y []float64 // steps and values; steps never fall
+	last bool      // only the last two are kept
 }
 
 func (c *column) add(step, v float64) {
-	if n := len(c.x); n > 0 && step < c.x[n-1] {
+	n := len(c.x)
+	if n > 0 && step < c.x[n-1] {
 		return // a line that was written twice around a crash
+	}
+	if c.last && n == 2 {
+		c.x[0], c.y[0], c.x[1], c.y[1] = c.x[1], c.y[1], step, v
+		return
 	}
 	c.x, c.y = append(c.x, step), append(c.y, v)
 }
