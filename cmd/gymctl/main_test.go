@@ -126,10 +126,10 @@ func TestEveryVerbHasHelpOfAKind(t *testing.T) {
 }
 
 // Examples must work as printed. Those of train, tune, sweep, eval and experiment run take minutes, those of get need the
-// network, those of serve do not end, those of worker need a command to work for, and that of act needs a trained agent; they have their own tests.
+// network, those of serve and ui do not end, those of worker need a command to work for, and that of act needs a trained agent; they have their own tests.
 func TestExamplesWorkAsPrinted(t *testing.T) {
 	for _, c := range commands() {
-		if c.Example == "" || c.Name() == "train" || c.Name() == "worker" || c.Name() == "tune" || c.Name() == "sweep" || c.CommandPath() == "gymctl eval" || c.Name() == "get" || c.Name() == "serve" || c.Name() == "run" || c.Name() == "act" {
+		if c.Example == "" || c.Name() == "train" || c.Name() == "worker" || c.Name() == "tune" || c.Name() == "sweep" || c.CommandPath() == "gymctl eval" || c.Name() == "get" || c.Name() == "serve" || c.Name() == "ui" || c.Name() == "run" || c.Name() == "act" {
 			continue
 		}
 		t.Run(c.CommandPath(), func(t *testing.T) {

@@ -63,6 +63,9 @@ affects only speed.
 --html writes a page at the end: learning curves with the rivals as lines, paired differences with their intervals, and the
 agent's schedule of a test window beside SJF's.
 
+--ui shows the run in a browser while it trains, with replays of its decisions, and has /metrics for Prometheus (docs/live.md).
+--mlflow sends parameters and metrics to a tracking server of MLflow (docs/training.md, "Looking at a run").
+
 --rank R --world N --rendezvous HOST:PORT, or --ranks, makes this process one of N that train one agent together, a replica
 each (--set ppo.replicas=N), on one machine or on many. Rank 0 keeps the run, whose bytes are those of one process. If a rank
 is lost all end; --resume at all ranks goes on (docs/training.md, "Over several machines").
@@ -77,7 +80,8 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
   gymctl train --resume runs/mine
   gymctl train -c cartpole-ppo --seeds 5
   gymctl train -c cartpole-ppo --seeds 5 --listen 0.0.0.0:7777 --token-file token
-  gymctl train --run-dir runs/mine --html runs/mine/page.html`,
+  gymctl train --run-dir runs/mine --html runs/mine/page.html
+  gymctl train --run-dir runs/mine --ui :6006 --mlflow http://127.0.0.1:5000`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			opt.Now = a.now

@@ -106,7 +106,7 @@ func uiVerb(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "ui PATH...",
-		Short: "Show runs, sweeps and experiments as pages in a browser, and replay decisions",
+		Short: "Show runs, sweeps and experiments in a browser, and replay decisions",
 		Long: `ui serves pages about what it finds in folders, while it goes on and afterwards: runs with their curves and
 configurations, runs laid over each other, sweeps, experiments, and replays of validation windows in which one sees the
 cluster, the queue and at each decision the agent's probabilities or values beside what SJF would do. A PATH is the folder

@@ -54,6 +54,17 @@ func TestUISaysWhatIsWrong(t *testing.T) {
 	}
 }
 
+// The examples do not end, and show folders that are not there; this test checks that their flags can be read.
+func TestExamplesOfUICanBeRead(t *testing.T) {
+	for line := range strings.Lines(find(t, "ui").Example) {
+		words := strings.Fields(line)
+		c := find(t, "ui")
+		if err := c.ParseFlags(words[2:]); err != nil || c.Flags().NArg() == 0 {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+}
+
 // The pages of a training are there while it goes on, and its metrics under the same address.
 func TestTrainShowsPages(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")

@@ -30,7 +30,6 @@ type runData struct {
 	last    rundir.Line    // the last record
 	best    *rundir.Line   // the last validation that was the best
 	valid   []rundir.Line  // validations
-	begins  int            // how often the run was resumed, 0 = once without a break
 	written time.Time      // when progress.jsonl was changed last
 	cfg     *config.Config // nil = not read yet
 	cfgAt   time.Time
@@ -54,7 +53,7 @@ func newRunData(path string) *runData {
 
 // forget drops what was read of progress.jsonl.
 func (r *runData) forget() {
-	r.columns, r.events, r.last, r.best, r.valid, r.begins = map[string]*column{}, nil, rundir.Line{}, nil, nil, 0
+	r.columns, r.events, r.last, r.best, r.valid = map[string]*column{}, nil, rundir.Line{}, nil, nil
 }
 
 // curved reads the run again, with its curves, unless it was read so.
@@ -152,7 +151,6 @@ func (r *runData) line(n int, line []byte) {
 		return
 	}
 	if t := r.columns["timing/wall_s"]; t != nil && len(t.y) > 0 && wall < t.y[len(t.y)-1] {
-		r.begins++
 		r.events = append(r.events, event{int64(t.x[len(t.x)-1]), n, "resumed", "resumed by another process"})
 	}
 	for _, s := range some {

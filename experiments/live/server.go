@@ -137,6 +137,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
+		// It could not read the answer, but let checkpoints play.
+		http.Error(w, "pages of other sites get nothing here", http.StatusForbidden)
+		return
+	}
 	if len(s.opt.Tokens) == 0 {
 		// Without tokens only this machine reaches the address: a page elsewhere that has its own name point here must not read.
 		if !local(r.Host) {

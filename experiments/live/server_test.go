@@ -201,6 +201,9 @@ func TestOnlyThoseWhoMayLookGetIn(t *testing.T) {
 	if code, _, _ := get(t, open.URL+"/api/list", "Host", "evil.example:6006"); code != http.StatusForbidden {
 		t.Errorf("a page that names itself like this machine gets %d", code)
 	}
+	if code, _, _ := get(t, open.URL+"/api/list", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"); code != http.StatusForbidden {
+		t.Errorf("a page of another site gets %d", code)
+	}
 	const read, play = "0123456789abcdef-read", "0123456789abcdef-play"
 	shut := serve(t, Options{Paths: []string{dir}, Tokens: []server.Token{{Role: server.RoleRead, Secret: read}, {Role: server.RoleEnv, Secret: play}}})
 	for _, c := range []struct {
