@@ -171,6 +171,11 @@ func TestBrowserFollowsATraining(t *testing.T) {
 	before := eval[int](t, p, points)
 	wait(t, p, fmt.Sprintf("%s > %d && document.querySelector('.live').dataset.state === 'on'", points, before+5))
 
+	// Curves are fetched again while lines come: none is lost between the two.
+	for range 5 {
+		must(t, p.Eval("document.querySelector('canvas[data-key=return_mean]').dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true })); new Promise((done) => setTimeout(done, 180))", nil))
+	}
+
 	s.stop()
 	wait(t, p, "document.querySelector('.live').dataset.state === 'off'")
 	away := eval[int](t, p, points)

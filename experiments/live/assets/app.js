@@ -25,7 +25,11 @@ const themeButton = make("button", { type: "button", title: "Light or dark", "ar
 const liveMark = make("span", { class: "live", role: "status", "data-state": "idle" }, "");
 const crumbs = make("nav", { class: "crumbs", "aria-label": "Where this is" });
 bar.append(make("div", { class: "inside" }, make("a", { class: "brand", href: "#/" }, make("i", { "aria-hidden": "true" }), make("span", {}, "ClusterGym")), crumbs, liveMark, themeButton));
-function mark(state, text) { liveMark.dataset.state = state; liveMark.textContent = text; }
+function mark(state, text) {
+  liveMark.dataset.state = state;
+  liveMark.textContent = text;
+  if (state === "on") for (const e of page.querySelectorAll(".note.away")) e.remove();
+}
 
 // ask fetches JSON; the error is the sentence that the server says.
 async function ask(path, signal) {
@@ -194,10 +198,12 @@ class PlotSet {
   }
   // load fetches curves; the stream begins after the lines that they hold.
   async load() {
-    const turn = (this.turn = (this.turn || 0) + 1);
-    const got = await ask(this.query(), this.abort.signal);
+    const turn = (this.turn = (this.turn || 0) + 1), late = (this.late = []);
+    const got = await ask(this.query(), this.abort.signal).catch((err) => { if (turn === this.turn) this.late = null; throw err; });
     if (turn !== this.turn) return;
+    this.late = null;
     this.take(got);
+    for (const [i, n, line] of late) if (n > got[i].lines) this.line(i, n, line); // they came while the answer was on its way
     if (!this.stream) this.connect(got.map((c) => c.lines));
     else this.stream.have.forEach((n, i) => { this.stream.have[i] = Math.max(n, got[i].lines); });
   }
@@ -223,6 +229,7 @@ class PlotSet {
   }
   // line adds a new line to the curves; ones that become long are fetched again.
   line(i, n, line) {
+    if (this.late) this.late.push([i, n, line]);
     const run = this.all[i] || (this.all[i] = {});
     run.lines = n;
     root.dataset.lines = this.all.map((r) => r.lines).join(",");
@@ -271,7 +278,7 @@ function fault(err) {
   const old = page.querySelector(".note.fault");
   if (old && old.textContent === text) return;
   if (old) old.remove();
-  page.prepend(make("p", { class: "note fault", role: "alert" }, text));
+  page.prepend(make("p", { class: "note fault" + (err instanceof TypeError ? " away" : ""), role: "alert" }, text));
 }
 
 function pill(state) { return make("span", { class: "pill " + state }, { coming: "not begun", running: "running", silent: "silent", done: "done", failed: "failed" }[state] || state); }
