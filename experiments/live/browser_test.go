@@ -206,7 +206,7 @@ func TestBrowserFollowsATraining(t *testing.T) {
 	must(t, err)
 	last := lines[len(lines)-1].Step
 	for i := range 3 { // as a process that was killed before its next checkpoint leaves them
-		_, err = fmt.Fprintf(f, `{"step":%d,"episodes":1,"updates":1,"return_mean":1,"length_mean":1,"timing":{"steps_per_s":1,"wall_s":1}}`+"\n", last+int64(i+1))
+		_, err = fmt.Fprintf(f, `{"step":%d,"episodes":1,"updates":1,"return_mean":1,"length_mean":1,"timing":{"steps_per_s":1,"wall_s":1}}`+"\n", last+100_001+int64(2*i))
 		must(t, err)
 	}
 	must(t, f.Close())

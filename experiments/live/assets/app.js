@@ -38,14 +38,18 @@ async function ask(path, signal) {
   return r.json();
 }
 
+const streams = new Set(); // that are not closed
+
 // Stream follows lines of runs. A connection that is lost goes on after the last line that came: ids are numbers of lines.
 class Stream {
   constructor(ids, after, take, again) {
     Object.assign(this, { ids, have: after.slice(), take, again, closed: false });
+    streams.add(this);
     this.open();
   }
   open() {
-    if (this.closed) return;
+    clearTimeout(this.timer);
+    if (this.closed || document.hidden || this.source && this.source.readyState !== EventSource.CLOSED) return;
     const q = this.ids.map((id) => "run=" + id).join("&");
     this.source = new EventSource(`events?${q}&after=${this.have.join(",")}`);
     this.source.addEventListener("open", () => mark("on", "live"));
@@ -67,17 +71,29 @@ class Stream {
     this.close();
     this.again();
   }
+  pause() {
+    clearTimeout(this.timer);
+    if (this.source) this.source.close();
+  }
   close() {
     this.closed = true;
-    clearTimeout(this.timer);
-    this.source.close();
+    streams.delete(this);
+    this.pause();
   }
 }
+
+// Browsers keep at most six connections to a server, over all tabs: those that nobody sees give theirs back, and go on later.
+document.addEventListener("visibilitychange", () => { for (const s of streams) if (document.hidden) s.pause(); else s.open(); });
+window.addEventListener("pagehide", () => { for (const s of streams) s.pause(); });
+window.addEventListener("pageshow", (e) => { if (e.persisted) for (const s of streams) s.open(); });
 
 // follow tells about changes of the list.
 function follow(take) {
   let source = null, timer = 0, closed = false;
+  const pause = () => { clearTimeout(timer); if (source) source.close(); };
   const open = () => {
+    clearTimeout(timer);
+    if (closed || document.hidden || source && source.readyState !== EventSource.CLOSED) return;
     source = new EventSource("events?list=1");
     source.addEventListener("open", () => mark("on", "live"));
     source.addEventListener("list", (e) => take(JSON.parse(e.data)));
@@ -86,8 +102,10 @@ function follow(take) {
       if (source.readyState === EventSource.CLOSED && !closed) timer = setTimeout(open, 1500);
     });
   };
+  const f = { open, pause, close() { closed = true; streams.delete(f); pause(); } };
+  streams.add(f);
   open();
-  return { close() { closed = true; clearTimeout(timer); source.close(); } };
+  return f;
 }
 
 // flat calls f for every number of a line, by the keys that lead to it, as the server names curves.
