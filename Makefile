@@ -14,6 +14,10 @@ GOLANGCI ?= $(TOOLS)/golangci-lint-$(LINT_VER)
 TB_VER := 2.20.0
 TB     := $(CURDIR)/.tools/tensorboard
 
+# A tracking server of MLflow takes what training sends; opt-in, as it installs some 700 MB.
+MLFLOW_VER := 3.17.1
+MLFLOW     := $(CURDIR)/.tools/mlflow-$(MLFLOW_VER)
+
 # The Python package and its own tests.
 PY_OLDEST := 1.2.3
 PY      := $(CURDIR)/.tools/python-$(shell { cat python/tests/requirements.txt; echo $(PY_OLDEST); } | sha256sum | cut -c1-12)
@@ -38,7 +42,7 @@ SEED := $(or $(SEED),$(shell od -An -N6 -tu8 /dev/urandom | tr -d ' '))
 DRAWN = $(shell $(GO) list -f '{{range .TestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}} {{end}}{{end}}{{range .XTestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}} {{end}}{{end}}' ./...)
 CHECKS ?= 1000
 
-.PHONY: build check format vet lint arch test unit race invariants explore papers tensorboard browser python python-rl slurm compare bench clean
+.PHONY: build check format vet lint arch test unit race invariants explore papers tensorboard mlflow browser python python-rl slurm compare bench clean
 
 build:
 	$(GO) build -trimpath -o gymctl ./cmd/gymctl
@@ -85,7 +89,11 @@ papers:
 tensorboard: $(TB)/have-$(TB_VER)
 	CLUSTERGYM_TENSORBOARD_PYTHON=$(TB)/bin/python $(GO) test -count=1 -run '^TestTensorBoard' ./experiments/run
 
-# The page of gymctl sim --html is looked at by a browser.
+# Not part of make test: the sender's own tests have a small server of ours.
+mlflow: $(MLFLOW)/have
+	CLUSTERGYM_MLFLOW_PYTHON=$(MLFLOW)/bin/python $(GO) test -count=1 -run '^TestMLflow' ./experiments/mlflow
+
+# The page of gymctl sim --html and the live pages of gymctl ui are looked at by a browser.
 browser:
 	@chromium="$(CHROMIUM)"; \
 	if [ -z "$$chromium" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -95,7 +103,7 @@ browser:
 	if [ -z "$$chromium" ]; then \
 		echo "make browser needs Chromium (Debian: apt-get install chromium), or make browser CHROMIUM=/path/to/it"; exit 1; \
 	fi; \
-	CLUSTERGYM_CHROMIUM="$$chromium" $(GO) test -count=1 -run '^TestBrowser' ./experiments/htmlpage
+	CLUSTERGYM_CHROMIUM="$$chromium" $(GO) test -count=1 -run '^TestBrowser' ./experiments/htmlpage ./experiments/live
 
 # Workers and ranks started by a Slurm of its own and over ssh, all on this machine (docs/cluster.md).
 slurm:
@@ -154,6 +162,11 @@ define new-venv
 	PYTHONPATH=$(1)-virtualenv python3 -m virtualenv -q $(1); } || { rm -rf $(1); \
 	echo "$@ needs python3 with venv (Debian: apt-get install python3-venv) or pip"; exit 1; }
 endef
+
+$(MLFLOW)/have:
+	$(call new-venv,$(MLFLOW))
+	$(MLFLOW)/bin/python -m pip install -q --disable-pip-version-check --no-compile mlflow==$(MLFLOW_VER)
+	touch $@
 
 $(TB)/have-$(TB_VER):
 	$(call new-venv,$(TB))

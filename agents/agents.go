@@ -18,6 +18,23 @@ type Policy interface {
 	Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) error
 }
 
+// Scorer is an optional ability of policies whose action is one of several: it tells how they weigh each. It changes nothing of
+// what Act does afterwards. Not safe for concurrent use.
+type Scorer interface {
+	Policy
+	// Scores fills dst [N, MaskLen] with the policy's score of every action of every row, and says what scores are.
+	Scores(ctx context.Context, b *env.Batch, dst []float32) (ScoreKind, error)
+}
+
+// ScoreKind says what the scores of a policy are.
+type ScoreKind string
+
+// The kinds of scores.
+const (
+	Probabilities ScoreKind = "probability" // of being drawn; those of the legal actions of a row sum to 1
+	Values        ScoreKind = "value"       // the return that is expected after the action
+)
+
 // Observer receives every transition: the batch that was acted on, the actions, and the batch that followed. Row i's
 // new observation is in next, or in that row's FinalObs if the episode ended. The batches belong to the caller, which
 // changes them afterwards.

@@ -10,7 +10,9 @@
 //	estimates                                 what schedulers lose by not knowing run times, likewise
 //	papers                                    the list of them
 //
+// live serves pages about all of these: gymctl ui; decisionlog is the format of what it replays, mlflow sends what a run reports.
+//
 // workqueue has tasks done by other machines, ranks sums the gradients of several processes; neither knows what for.
-// study runs a reproduction cell by cell; catalog fetches public traces; htmlpage draws schedules; statistic, texttable
-// and safefile are small tools. Algorithms, environments and formats live on the floors below.
+// study runs a reproduction cell by cell; catalog fetches public traces; htmlpage draws schedules; statistic, texttable,
+// jsonl and safefile are small tools. Algorithms, environments and formats live on the floors below.
 package experiments

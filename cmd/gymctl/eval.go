@@ -16,6 +16,7 @@ import (
 	"clustergym/env/sched"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
+	"clustergym/experiments/live"
 	"clustergym/experiments/report"
 	"clustergym/experiments/run"
 	"clustergym/experiments/rundir"
@@ -42,6 +43,7 @@ func evalVerb(a *app) *cobra.Command {
 		onRungs []string
 		queue   queueFlags
 		models  modelFlags
+		pages   uiFlags
 
 		door     = newDoor("")
 		external arena.External
@@ -179,6 +181,14 @@ a time. The results are the same.`,
 				ctx, stop = untilEnd(ctx, os.Stdin)
 				defer stop()
 			}
+			if pages.addr != "" && len(opt.Checkpoints) == 0 {
+				return mistake("--ui shows the runs of --checkpoint, and none is given")
+			}
+			closePages, err := pages.show(ctx, a, c, live.Options{Paths: runsIn(opt.Checkpoints)})
+			if err != nil {
+				return err
+			}
+			defer closePages()
 			var r arena.Comparison
 			if rungs == nil {
 				r, err = arena.Compare(ctx, cfg, opt)
@@ -211,6 +221,10 @@ a time. The results are the same.`,
 			if err != nil {
 				return err
 			}
+			if pages.addr != "" && !atEOF {
+				a.notef("the pages stay until Ctrl-C")
+				<-ctx.Done()
+			}
 			return absent(r)
 		},
 	}
@@ -227,6 +241,7 @@ a time. The results are the same.`,
 	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed; 0 with --listen: none here")
 	f.StringSliceVar(&onRungs, "rungs", nil, "compare with each of these estimates of run times, joined by commas: `ESTIMATES`, as none,history,exact")
 	htmlFlag(f, &html)
+	pages.flags(c)
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	f.BoolVar(&atEOF, "until-eof", false, "end when standard input ends, for a program that starts this one and may be killed")
 	src.flags(c, "the first checkpoint's, else quickstart")

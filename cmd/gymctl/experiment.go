@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/configs"
+	"clustergym/experiments/live"
 	"clustergym/experiments/papers"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
@@ -148,6 +149,7 @@ func experimentRunVerb(a *app) *cobra.Command {
 		queue   queueFlags
 		changed settingsFlags
 		asJSON  bool
+		pages   uiFlags
 	)
 	c := &cobra.Command{
 		Use:   "run NAME",
@@ -208,6 +210,11 @@ Results are the same bytes for any number of workers, whichever of them die.`,
 			if opt.Dir == "" {
 				opt.Dir = run.PaperDir(names[0], opt.Plan.Quick)
 			}
+			closePages, err := pages.show(c.Context(), a, c, live.Options{Paths: []string{opt.Dir}})
+			if err != nil {
+				return err
+			}
+			defer closePages()
 			opt.Queue = queue.opener(ui, names[0], opt.Dir, opt.Plan.Workers)
 			r, err := papers.Run(c.Context(), names[0], opt)
 			if err = errors.Join(err, queue.disputes()); err != nil {
@@ -229,6 +236,7 @@ Results are the same bytes for any number of workers, whichever of them die.`,
 	f.StringVar(&opt.Only, "only", "", "compute only the cells whose names begin with `PREFIX`, and the cells that they need")
 	f.StringArrayVar(&agents, "agent", nil, "a trained agent that plays too: `LOG=DIR` of a run or checkpoint (repeatable)")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	pages.flags(c)
 	completeDir(c, "out", "data")
 	return c
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"regexp"
 	"strings"
 	"syscall"
@@ -126,10 +127,12 @@ func TestEveryVerbHasHelpOfAKind(t *testing.T) {
 }
 
 // Examples must work as printed. Those of train, tune, sweep, eval and experiment run take minutes, those of get need the
-// network, those of serve do not end, those of worker need a command to work for, and those of act and export need a trained agent; they have their own tests.
+// network, those of serve and ui do not end, those of worker need a command to work for, and those of act and export need a trained
+// agent; they have their own tests.
 func TestExamplesWorkAsPrinted(t *testing.T) {
+	other := []string{"train", "worker", "tune", "sweep", "get", "serve", "ui", "run", "act", "export"}
 	for _, c := range commands() {
-		if c.Example == "" || c.Name() == "train" || c.Name() == "worker" || c.Name() == "tune" || c.Name() == "sweep" || c.CommandPath() == "gymctl eval" || c.Name() == "get" || c.Name() == "serve" || c.Name() == "run" || c.Name() == "act" || c.Name() == "export" {
+		if c.Example == "" || slices.Contains(other, c.Name()) || c.CommandPath() == "gymctl eval" {
 			continue
 		}
 		t.Run(c.CommandPath(), func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/experiments/config"
+	"clustergym/experiments/live"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/sweep"
 )
@@ -19,6 +20,7 @@ func sweepVerb(a *app) *cobra.Command {
 		workers                    int
 		asJSON                     bool
 		queue                      queueFlags
+		pages                      uiFlags
 	)
 	c := &cobra.Command{
 		Use:   "sweep",
@@ -69,6 +71,11 @@ in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.
 			if err := config.UseKernels(base.Kernels); err != nil { // before the queue tells workers which
 				return err
 			}
+			closePages, err := pages.show(c.Context(), a, c, live.Options{Paths: []string{opt.Dir}})
+			if err != nil {
+				return err
+			}
+			defer closePages()
 			opt.Queue = queue.opener(ui, filepath.Base(opt.Dir), opt.Dir, workers)
 			r, err := sweep.Run(c.Context(), cfg, base, opt)
 			if err = errors.Join(err, queue.disputes()); err != nil {
@@ -88,6 +95,7 @@ in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.
 	queue.flags(c)
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	kernelsFlag(c, &kernels)
+	pages.flags(c)
 	completeDir(c, "dir", "resume")
 	return c
 }

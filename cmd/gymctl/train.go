@@ -15,6 +15,7 @@ import (
 	"clustergym/agents/imitate"
 	"clustergym/agents/train"
 	"clustergym/experiments/config"
+	"clustergym/experiments/live"
 	"clustergym/experiments/run"
 	"clustergym/experiments/rundir"
 	"clustergym/internal/nearest"
@@ -31,6 +32,8 @@ func trainVerb(a *app) *cobra.Command {
 		weights weightFlags
 		queue   queueFlags
 		group   rankFlags
+		pages   uiFlags
+		track   mlflowFlags
 	)
 	c := &cobra.Command{
 		Use:   "train",
@@ -60,6 +63,9 @@ affects only speed.
 --html writes a page at the end: learning curves with the rivals as lines, paired differences with their intervals, and the
 agent's schedule of a test window beside SJF's.
 
+--ui shows the run in a browser while it trains, with replays of its decisions, and has /metrics for Prometheus (docs/live.md).
+--mlflow sends parameters and metrics to a tracking server of MLflow (docs/training.md, "Looking at a run").
+
 --rank R --world N --rendezvous HOST:PORT, or --ranks, makes this process one of N that train one agent together, a replica
 each (--set ppo.replicas=N), on one machine or on many. Rank 0 keeps the run, whose bytes are those of one process. If a rank
 is lost all end; --resume at all ranks goes on (docs/training.md, "Over several machines").
@@ -74,7 +80,8 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
   gymctl train --resume runs/mine
   gymctl train -c cartpole-ppo --seeds 5
   gymctl train -c cartpole-ppo --seeds 5 --listen 0.0.0.0:7777 --token-file token
-  gymctl train --run-dir runs/mine --html runs/mine/page.html`,
+  gymctl train --run-dir runs/mine --html runs/mine/page.html
+  gymctl train --run-dir runs/mine --ui :6006 --mlflow http://127.0.0.1:5000`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			opt.Now = a.now
@@ -147,6 +154,16 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 			if seeds > 0 && opt.Ranks != nil {
 				return mistake("--resume %s: it holds several seeds, each a training of its own, which ranks do not share", opt.RunDir)
 			}
+			closePages, err := pages.show(c.Context(), a, c, live.Options{Paths: []string{opt.RunDir}})
+			if err != nil {
+				return err
+			}
+			defer closePages()
+			sent, err := track.start(c, a, ui, cfg, seeds, opt.RunDir)
+			if err != nil {
+				return err
+			}
+			defer func() { sent(err) }()
 			if seeds > 0 {
 				if err := config.UseKernels(cfg.Kernels); err != nil { // before the queue tells workers which
 					return err
@@ -198,6 +215,8 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 	weights.flags(f)
 	group.flags(c)
 	htmlFlag(f, &html)
+	pages.flags(c)
+	track.flags(c)
 	f.BoolVar(&asJSON, "json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
 	completeDir(c, "run-dir", "resume")
 	complete(c, "tags", "sb3", "cleanrl")

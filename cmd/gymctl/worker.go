@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/experiments/config"
+	"clustergym/experiments/live"
 	"clustergym/experiments/papers"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workqueue"
@@ -29,6 +30,7 @@ func workerVerb(a *app) *cobra.Command {
 		status    bool
 		asJSON    bool
 		untilEOF  bool
+		pages     uiFlags
 	)
 	c := &cobra.Command{
 		Use:   "worker URL",
@@ -74,6 +76,16 @@ With --status it does nothing but print who works on what.`,
 			opt.Handlers = taskKinds(data)
 			ctx, stop := untilLeft(c.Context(), untilEOF)
 			defer stop()
+			opt.Name = workqueue.NewName()
+			w := &workerPages{state: live.WorkerState{Name: opt.Name, URL: withoutPassword(opt.URL), Slots: opt.Slots}}
+			closePages, err := pages.show(ctx, a, c, live.Options{Paths: []string{scratchOf(opt.Dir, opt.Name)}, Worker: w.get})
+			if err != nil {
+				return err
+			}
+			defer closePages()
+			if pages.addr != "" {
+				opt.Handlers = w.watch(opt.Handlers)
+			}
 			return workqueue.Work(ctx, opt)
 		},
 	}
@@ -90,6 +102,7 @@ With --status it does nothing but print who works on what.`,
 	f.BoolVar(&status, "status", false, "print who works on what, and end")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document (--status)")
 	f.BoolVar(&untilEOF, "until-eof", false, "save and end when standard input ends, for a program that starts this one and may be killed")
+	pages.flags(c)
 	completeDir(c, "data", "dir")
 	return c
 }

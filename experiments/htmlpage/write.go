@@ -17,7 +17,21 @@ import (
 var assets embed.FS
 
 // scripts are the parts of the program, in the order in which they are joined.
-var scripts = []string{"format", "draw", "data", "axes", "curves", "charts", "results", "gantt", "page"}
+var scripts = []string{"format", "draw", "data", "axes", "curves", "charts", "results", "gantt", "figure", "page"}
+
+// Drawing returns the parts of the program that other pages share: numbers and times for people (format), pens and colours (draw),
+// axes, charts and differences (results), who held which GPU (gantt), and elements and figures (figure). What they expect of the
+// page that joins them is said in each.
+func Drawing() string {
+	var b strings.Builder
+	for _, s := range []string{"format", "draw", "axes", "results", "gantt", "figure"} {
+		b.WriteString(asset(s + ".js"))
+	}
+	return b.String()
+}
+
+// Style returns the style of pages, in light and dark colours.
+func Style() string { return asset("page.css") }
 
 // asset returns a file of assets.
 func asset(name string) string {

@@ -77,3 +77,20 @@ func Settings(name string, plan study.Plan) (*study.Shown, error) {
 	}
 	return shown, err
 }
+
+// Stands returns how the experiment in a folder stands, which may be going on.
+func Stands(dir string) (*study.Standing, error) {
+	name := study.NameIn(dir)
+	if name == "" {
+		return nil, workload.Mistake("%s holds no experiment that says what it runs", dir)
+	}
+	s, err := find(name)
+	if err != nil {
+		return nil, err
+	}
+	standing, err := study.Stands(s, dir)
+	if input, ok := errors.AsType[*study.InputError](err); ok {
+		return nil, &workload.InputError{Err: input}
+	}
+	return standing, err
+}

@@ -2,6 +2,7 @@ package rundir
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -10,9 +11,9 @@ import (
 	"clustergym/internal/tfevents"
 )
 
-// paramsOf returns the keys of a configuration in the form of --set, as in ppo.learning_rate, in alphabetical order. Lists are
-// texts.
-func paramsOf(cfg *config.Config) ([]tfevents.Param, error) {
+// Params returns the keys of a configuration in the form of --set, as in ppo.learning_rate, in alphabetical order. Lists
+// are texts.
+func Params(cfg *config.Config) ([]tfevents.Param, error) {
 	b, err := configs.JSON(cfg)
 	if err != nil {
 		return nil, err
@@ -22,6 +23,15 @@ func paramsOf(cfg *config.Config) ([]tfevents.Param, error) {
 		return nil, err
 	}
 	return appendParams(nil, "", tree), nil
+}
+
+// ParamText returns the value of a key as text.
+func ParamText(p tfevents.Param) string {
+	if f, ok := p.Value.(float64); ok {
+		b, _ := json.Marshal(f) // a number of a document
+		return string(b)
+	}
+	return fmt.Sprint(p.Value)
 }
 
 func appendParams(all []tfevents.Param, prefix string, tree map[string]any) []tfevents.Param {

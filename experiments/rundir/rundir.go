@@ -373,7 +373,7 @@ func (r *Dir) Scalars(step int64, s []tfevents.Scalar) error {
 
 // Params writes the effective configuration to it as hyper-parameters.
 func (r *Dir) Params(cfg *config.Config) error {
-	params, err := paramsOf(cfg)
+	params, err := Params(cfg)
 	if err != nil {
 		return err
 	}

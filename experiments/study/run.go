@@ -70,6 +70,9 @@ func Run(ctx context.Context, s Study, opt Options) (*Report, error) {
 		return nil, err
 	}
 	defer unlock()
+	if err := writePlan(&s, &opt); err != nil {
+		return nil, err
+	}
 	at, err := places(s.Name, opt.Dir, cells)
 	if err != nil {
 		return nil, err

@@ -457,3 +457,32 @@ func (s *sweep) report() (*Report, error) {
 	}
 	return r, nil
 }
+
+// In reports whether dir is the folder of a sweep.
+func In(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, sweepFile))
+	return err == nil
+}
+
+// Lines returns the whole lines of trials.jsonl in the folder of a sweep, none if no trial has ended. The sweep may be going on.
+func Lines(dir string) ([]TrialLine, error) {
+	data, err := os.ReadFile(filepath.Join(dir, trialsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	var all []TrialLine
+	for text := range bytes.Lines(data) {
+		var l TrialLine
+		if text[len(text)-1] != '\n' || json.Unmarshal(text, &l) != nil {
+			break
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// Budgets returns the steps of every rung of a sweep over runs of steps steps.
+func (c *Config) Budgets(steps int64) []int64 { return c.budgets(steps) }

@@ -101,11 +101,7 @@ func (o *WorkOptions) fill() error {
 		o.Cache = 8 << 30
 	}
 	if o.Name == "" {
-		name, err := os.Hostname()
-		if err != nil {
-			name = "unknown"
-		}
-		o.Name = fmt.Sprintf("%s-%d-%s", name, os.Getpid(), strings.ToLower(rand.Text()[:4]))
+		o.Name = NewName()
 	}
 	if o.Mistake == nil {
 		o.Mistake = func(err error) bool {
@@ -126,6 +122,18 @@ func (o *WorkOptions) fill() error {
 	return nil
 }
 
+// NewName returns a name for a worker: host, process and a random part.
+func NewName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		name = "unknown"
+	}
+	return fmt.Sprintf("%s-%d-%s", name, os.Getpid(), strings.ToLower(rand.Text()[:4]))
+}
+
+// ScratchPrefix begins the name of a worker's folder in WorkOptions.Dir; the worker's name follows.
+const ScratchPrefix = "gymctl-worker-"
+
 var workerName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
 
 // scratch makes a worker's folder, and removes those that killed workers left beside it. The folder is locked while its worker
@@ -134,8 +142,7 @@ func scratch(base, name string) (dir string, remove func() error, err error) {
 	if base == "" {
 		base = os.TempDir()
 	}
-	const prefix = "gymctl-worker-"
-	dir = filepath.Join(base, prefix+name)
+	dir = filepath.Join(base, ScratchPrefix+name)
 	// Until it is locked, another worker that begins takes it for one of those and removes it.
 	var unlock func()
 	for range 1000 {
@@ -153,7 +160,7 @@ func scratch(base, name string) (dir string, remove func() error, err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	if old, err := filepath.Glob(filepath.Join(base, prefix+"*")); err == nil { // the pattern is ours
+	if old, err := filepath.Glob(filepath.Join(base, ScratchPrefix+"*")); err == nil { // the pattern is ours
 		for _, o := range old {
 			if u, err := safefile.Lock(o); o != dir && err == nil {
 				_ = os.RemoveAll(o) // the next worker tries again

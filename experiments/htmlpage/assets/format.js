@@ -68,7 +68,7 @@ function timeTicks(a, b, most) {
 }
 
 // tickLabel is short and exact.
-function tickLabel(t) { return t === 0 ? "0" : t < 1000 ? t + " ms" : exact(t); }
+function tickLabel(t) { return t === 0 ? "0" : Math.abs(t) < 1000 ? t + " ms" : exact(t); }
 
 // numberTicks are those of an axis from 0 to top.
 function numberTicks(top, most) {

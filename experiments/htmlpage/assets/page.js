@@ -4,17 +4,6 @@ const darkMedia = window.matchMedia("(prefers-color-scheme: dark)");
 let printing = false;
 const themeName = () => (darkMedia.matches && !printing ? "dark" : "light");
 
-// make builds an element; texts become text and nothing else.
-function make(name, attributes = {}, ...children) {
-  const e = document.createElement(name);
-  for (const [k, v] of Object.entries(attributes)) {
-    if (k.startsWith("on")) e.addEventListener(k.slice(2), v);
-    else if (v !== null && v !== undefined && v !== false) e.setAttribute(k, v === true ? "" : v);
-  }
-  for (const c of children) if (c !== null && c !== undefined) e.append(c);
-  return e;
-}
-
 // view is what the timelines show; all runs share it, so that they can be compared.
 const view = { x: [0, data.focus || span], y: [0, data.gpus || 1], colour: "job", mode: "bars", run: 0 };
 const bigCluster = (data.gpus || 0) > 1024;
@@ -44,45 +33,6 @@ function writeAddress() {
     if (view.y[0] > 0 || view.y[1] < data.gpus) q.push("y=" + view.y.map((v) => Math.round(v * 1000) / 1000).join(","));
     try { history.replaceState(null, "", "#" + q.join("&")); } catch { /* a frame without an address */ }
   }, 250);
-}
-
-// Figure is a drawing that follows its width.
-class Figure {
-  constructor(name, label, height, draw) {
-    Object.assign(this, { name, height, draw });
-    this.canvas = make("canvas", { role: "img", "aria-label": label });
-    this.box = make("div", { class: "drawing" }, this.canvas);
-    new ResizeObserver(() => this.later()).observe(this.box);
-  }
-  later() {
-    if (this.pending) return;
-    this.pending = true;
-    requestAnimationFrame(() => { this.pending = false; this.now(); });
-  }
-  now() {
-    const width = this.box.clientWidth;
-    if (!width) return; // hidden
-    const name = themeName(), pen = new CanvasPen(this.canvas, width, this.height());
-    this.draw(pen, themes[name], width, name);
-  }
-  // ruler is a pen that only measures.
-  ruler() { return { measure: (s, size = 11) => { const c = this.canvas.getContext("2d"); c.font = size + "px " + fontFamily; return c.measureText(s).width; } }; }
-  svg(width) {
-    SVGPen.made++;
-    const pen = new SVGPen(width, this.height(), themes.light.paper);
-    this.draw(pen, themes.light, width, "light");
-    return pen;
-  }
-  // saveButton stores the drawing as it stands, in light colours, as a file for papers.
-  saveButton() {
-    return make("button", {
-      type: "button", class: "quiet", title: "Save this figure as SVG", onclick: () => {
-        const url = URL.createObjectURL(new Blob([this.svg(960).markup()], { type: "image/svg+xml" }));
-        make("a", { href: url, download: this.name.replace(/[^A-Za-z0-9+._-]+/g, "-").slice(0, 80) + ".svg" }).click();
-        setTimeout(() => URL.revokeObjectURL(url), 1000);
-      },
-    }, "SVG");
-  }
 }
 
 const figures = [], timelines = [];
@@ -150,33 +100,13 @@ function redraw() {
   writeAddress();
 }
 
-// zoom scales one range about a point, within [0, most].
-function zoomed([a, b], about, factor, most, least) {
-  const size = Math.min(most, Math.max(least, (b - a) * factor));
-  const from = Math.min(most - size, Math.max(0, about - ((about - a) / (b - a)) * size));
-  return [from, from + size];
-}
 function zoomX(factor, about = (view.x[0] + view.x[1]) / 2) { view.x = zoomed(view.x, about, factor, span, Math.min(span, 100)); redraw(); }
 function zoomY(factor, about = (view.y[0] + view.y[1]) / 2) { view.y = zoomed(view.y, about, factor, data.gpus || 1, Math.min(data.gpus || 1, 2)); redraw(); }
-function moved([a, b], by, most) {
-  by = Math.max(-a, Math.min(most - b, by));
-  return [a + by, b + by];
-}
 function panX(share) { view.x = moved(view.x, share * (view.x[1] - view.x[0]), span); redraw(); }
 function panY(share) { view.y = moved(view.y, share * (view.y[1] - view.y[0]), data.gpus || 1); redraw(); }
 function reset() { view.x = [0, span]; view.y = [0, data.gpus || 1]; redraw(); }
 
 // Reading values.
-
-const tip = make("div", { class: "tip", role: "status", hidden: true });
-
-function showTip(event, head, rows) {
-  tip.replaceChildren(make("b", {}, head), make("dl", {}, ...rows.filter(Boolean).flatMap(([k, v]) => [make("dt", {}, k), make("dd", {}, v)])));
-  tip.hidden = false;
-  const w = tip.offsetWidth, h = tip.offsetHeight, px = event.clientX + 14, py = event.clientY + 14;
-  tip.style.left = Math.max(4, px + w > window.innerWidth - 8 ? event.clientX - w - 14 : px) + "px";
-  tip.style.top = Math.max(4, py + h > window.innerHeight - 8 ? event.clientY - h - 14 : py) + "px";
-}
 
 // place names the GPUs of a stint, or lanes.
 function place(s, i) {
@@ -328,13 +258,6 @@ function header() {
     make("dl", { class: "facts" }, ...data.facts.map(([k, v]) => make("div", {}, make("dt", {}, k), make("dd", {}, v)))));
 }
 
-function table(t) {
-  const row = (cells, tag) => make("tr", {}, ...cells.map((c, i) => make(i === 0 ? "th" : tag, i === 0 ? { scope: tag === "th" ? "col" : "row" } : tag === "th" ? { scope: "col" } : {}, c)));
-  return make("section", {}, make("h2", {}, t.title), make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": t.title },
-    make("table", {}, make("thead", {}, row(t.header, "th")), make("tbody", {}, ...t.rows.map((r) => row(r, "td"))))),
-    t.text ? make("p", { class: "told" }, t.text) : null);
-}
-
 function learning() {
   if (!data.charts.length) return null;
   const some = data.charts.some((c) => c.curves.some((u) => u.best >= 0));
@@ -360,20 +283,6 @@ function differences() {
     make("div", { class: "pair" }, ...list.map((f) => figureBox(
       new Figure(f.name, `${f.title}: ${f.rows.map((r) => `${r.name} ${r.text}`).join("; ")}`, () => forestHeight(f), (pen, theme, width) => drawForest(f, pen, theme, width)),
       f.title, f.text ? make("p", { class: "told" }, f.text) : null))));
-}
-
-function swatch(colour, label, dash) {
-  const s = make("span", { class: dash === undefined ? "swatch" : "swatch stroke" });
-  if (dash === undefined) s.style.background = colour;
-  else { s.style.borderTopColor = colour; s.style.borderTopStyle = dash === 0 ? "solid" : dash === 2 ? "dotted" : "dashed"; }
-  return make("span", { class: "entry" }, s, label);
-}
-
-const legends = []; // [element, fill]: filled again when colours change
-function legend(fill, attributes = {}) {
-  const e = make("div", { class: "legend", ...attributes });
-  legends.push([e, fill]);
-  return e;
 }
 
 function figureBox(figure, caption, ...after) {

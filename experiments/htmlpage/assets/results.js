@@ -23,9 +23,13 @@ function valueOf(chart, v) { return chart.seconds ? duration(Math.round(v * 1000
 // an eighth of the height.
 function chartScale(chart) {
   if (chart.scale) return chart.scale;
-  const ys = chart.curves.flatMap((c) => c.y);
+  const ys = [];
+  for (const c of chart.curves) { // by steps: a spread list of 100,000 numbers is too long for a call
+    for (const part of c.band ? [c.y, c.band.low, c.band.top] : [c.y]) for (const v of part) ys.push(v);
+  }
   if (!ys.length) ys.push(...chart.levels.map((l) => l.value));
-  let lo = Math.min(...ys), hi = Math.max(...ys);
+  let lo = Infinity, hi = -Infinity;
+  for (const v of ys) { lo = Math.min(lo, v); hi = Math.max(hi, v); }
   const log = chart.log && lo > 0 && hi / lo > 3, f = log ? Math.log : (v) => v;
   const least = log ? Math.log(1.2) : 0.05 * Math.max(Math.abs(lo), Math.abs(hi)) || 1;
   const room = 8 * Math.max(f(hi) - f(lo), least), a = f(lo), b = f(hi);
@@ -79,20 +83,25 @@ function chartFrame(chart, pen, width) {
   const { on } = chartScale(chart);
   const labels = on.map((l) => `${l.name}  ${valueOf(chart, l.value)}`);
   const room = labels.length ? Math.min(width * 0.4, Math.max(...labels.map((s) => pen.measure(s, 11))) + 14) : 28;
-  const end = Math.max(1, ...chart.curves.flatMap((c) => c.x));
-  const x0 = 76, x1 = Math.max(x0 + 60, width - room), y0 = 14, y1 = chartHeight - 42;
-  return { x0, x1, y0, y1, end, labels, x: (v) => x0 + (v / end) * (x1 - x0), invert: (px) => ((px - x0) / (x1 - x0)) * end };
+  let end = 1;
+  for (const c of chart.curves) if (c.x.length) end = Math.max(end, c.x[c.x.length - 1]);
+  const [from, to] = chart.range || [0, end];
+  const x0 = 76, x1 = Math.max(x0 + 60, width - room), y0 = 14, y1 = (chart.height || chartHeight) - 42;
+  return {
+    x0, x1, y0, y1, from, to, end, labels, x: (v) => x0 + ((v - from) / (to - from)) * (x1 - x0),
+    invert: (px) => from + ((px - x0) / (x1 - x0)) * (to - from),
+  };
 }
 
 function drawChart(chart, pen, theme, width) {
-  const scale = chartScale(chart), { x0, x1, y0, y1, end, x, labels } = chartFrame(chart, pen, width);
+  const scale = chartScale(chart), { x0, x1, y0, y1, from, to, x, labels } = chartFrame(chart, pen, width);
   const y = (v) => y1 - ((scale.f(v) - scale.bottom) / (scale.top - scale.bottom)) * (y1 - y0);
   for (const v of valueTicks(chart, scale, (y1 - y0) / 34)) {
     pen.line([x0, y(v), x1, y(v)], theme.grid);
     pen.text(valueOf(chart, v), x0 - 6, y(v) + 3.5, theme.soft, { align: "right" });
   }
-  const step = numberStep(end / Math.max(1, (x1 - x0) / 95));
-  for (let v = 0; v <= end * (1 + 1e-9); v += step) {
+  const step = numberStep((to - from) / Math.max(1, (x1 - x0) / 95));
+  for (let v = Math.ceil(from / step - 1e-9) * step; v <= to * (1 + 1e-9); v += step) {
     pen.line([x(v), y0, x(v), y1], theme.grid);
     pen.line([x(v), y1, x(v), y1 + 4], theme.axis);
     pen.text(grouped(v), x(v), y1 + 17, theme.soft, { align: "center" });
@@ -105,8 +114,15 @@ function drawChart(chart, pen, theme, width) {
     pen.line([x1, l.y, x1 + 6, l.at], theme.axis);
     pen.text(l.text, x1 + 9, l.at + 3.5, theme.ink);
   }
-  chart.curves.forEach((c, i) => {
-    const colour = runColour(theme, i), points = [];
+  if (chart.range) pen.clip(x0, y0 - 8, x1 - x0, y1 - y0 + 16);
+  chart.curves.forEach((c, k) => {
+    const i = c.colour ?? k, colour = runColour(theme, i), points = [];
+    if (c.band) {
+      const outline = [];
+      c.x.forEach((v, k) => outline.push(x(v), y(c.band.top[k])));
+      for (let k = c.x.length - 1; k >= 0; k--) outline.push(x(c.x[k]), y(c.band.low[k]));
+      pen.area(outline, colour, 0.16);
+    }
     c.x.forEach((v, k) => points.push(x(v), y(c.y[k])));
     pen.line(points, colour, 1.8, runDash(i));
     if (c.x.length <= 60) for (let k = 0; k < points.length; k += 2) pen.rect(points[k] - 2, points[k + 1] - 2, 4, 4, colour);
@@ -116,6 +132,7 @@ function drawChart(chart, pen, theme, width) {
       pen.frame(px - r - 2, py - r - 2, 2 * r + 4, 2 * r + 4, theme.ink);
     }
   });
+  if (chart.range) pen.unclip();
 }
 
 // chartTip tells the values at the point that is nearest to the pointer.
