@@ -105,13 +105,25 @@ func (p *Policy) rule(v *Version, t *Task, cfg *config.Config) (string, error) {
 		}
 		return r.Rule, nil
 	}
-	if _, err := cfg.Rival(name); err != nil {
-		if own {
-			return "", &workload.InputError{Err: err}
-		}
+	_, err := cfg.Rival(name)
+	switch {
+	case own && err != nil:
+		return "", &workload.InputError{Err: err}
+	case own:
+		return name, nil
+	case err != nil || name != Random && !t.has(name):
 		return "", nil
 	}
 	return name, nil
+}
+
+// has reports whether a rule named for all tasks plays this one: it acts through the actions, or it is one of the task's rules. A
+// search plays where the rule does that it begins with.
+func (t *Task) has(rule string) bool {
+	for _, p := range config.Prefixes() {
+		rule = strings.TrimPrefix(rule, p)
+	}
+	return strings.HasSuffix(rule, "@slots") || slices.Contains(t.Rules, rule)
 }
 
 // dirs returns the run directories that play t, one for each run; none if there are none for it.

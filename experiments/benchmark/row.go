@@ -318,3 +318,16 @@ func (b *Board) Write(name string) error {
 	}
 	return safefile.Write(name, append(out, '\n'))
 }
+
+// ReadReferences reads what scores refer to, by task.
+func ReadReferences(name string) (map[string]Reference, error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, workload.Mistake("references %s: %v", name, workload.Reason(err))
+	}
+	var all map[string]Reference
+	if err := json.Unmarshal(b, &all); err != nil {
+		return nil, workload.Mistake("references %s: %v", name, err)
+	}
+	return all, nil
+}

@@ -241,3 +241,6 @@ func Windows(cfg *config.Config) int {
 
 // metric returns what cfg's environment counts.
 func metric(cfg *config.Config) envs.Metric { return envs.Find(cfg.Env.ID).Metric }
+
+// References returns what scores on the development windows refer to, by task.
+func (v *Version) References() map[string]Reference { return v.references }

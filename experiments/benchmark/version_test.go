@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
-	"strings"
 	"testing"
 
 	"clustergym/experiments/arena"
 	"clustergym/experiments/envs"
+	"clustergym/experiments/ladder"
 )
 
 // hashesTo is for a new version alone.
@@ -79,8 +79,7 @@ func TestTasksCoverEnvironmentsAndRungs(t *testing.T) {
 		if rungs[kind] == nil {
 			rungs[kind] = map[string]bool{}
 		}
-		_, r, _ := strings.Cut(Rung(&cfg), "(")
-		rungs[kind][strings.TrimSuffix(r, ")")] = true
+		rungs[kind][ladder.Rung(cfg.Estimates())] = true
 		if cfg.Trace.File != "" {
 			t.Errorf("%s has recorded jobs", task.Name)
 		}
