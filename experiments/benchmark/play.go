@@ -428,7 +428,7 @@ func (g *playing) play(ctx context.Context, t *Task, cfg *config.Config, w *aren
 			return nil, fmt.Errorf("task %s: %d windows were played, want %d", t.Name, len(row), Windows(cfg))
 		}
 	}
-	g.say("%s: %s has a mean %s of %s", t.Name, s.Name, metric(cfg).Title, shown(cfg, mean(s.Values[0])))
+	g.say("%s: %s, %s %s", t.Name, s.Name, metric(cfg).Title, shown(cfg, mean(s.Values[0])))
 	return &part{Hash: t.Hash, Policy: s.Name, Knows: s.Knows, Values: s.Values}, nil
 }
 
