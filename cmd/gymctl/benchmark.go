@@ -533,8 +533,8 @@ func entryOf(v *benchmark.Version, name string) (benchmark.Entry, error) {
 	return v.Entry(&r.Results)
 }
 
-// program returns what results are made with.
-func program() benchmark.Program {
+// madeWith returns what results are made with.
+func madeWith() benchmark.Program {
 	b := about()
 	return benchmark.Program{Version: b.Version, Commit: b.Commit, Go: b.Go, Platform: b.Platform}
 }
@@ -563,7 +563,7 @@ was changed afterwards. Policies that know the windows beforehand are refused.`,
 			if err != nil {
 				return err
 			}
-			row, err := v.NewRow(r, author, text, commands, program())
+			row, err := v.NewRow(r, author, text, commands, madeWith())
 			if err != nil {
 				return err
 			}
