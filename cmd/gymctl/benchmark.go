@@ -15,6 +15,7 @@ import (
 	"clustergym/configs"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/benchmark"
+	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/run"
 	"clustergym/experiments/workload"
@@ -182,22 +183,24 @@ Ctrl-C saves, and the same command continues.`,
 			if seeds < 1 {
 				return mistake("--seeds: got %d, want 1 or more", seeds)
 			}
-			v := benchmark.Current()
-			tasks, err := v.Match(patterns...)
+			tasks, err := benchmark.Current().Match(patterns...)
 			if err != nil {
 				return err
 			}
-			list := []*benchmark.Trained{}
-			for _, t := range tasks {
-				a.say("task      %s", t.Name)
-				cfg, err := t.Config()
-				if err != nil {
+			learners := make([]config.Config, len(tasks))
+			for i, t := range tasks { // before the first of them has learned for hours
+				if learners[i], err = t.Learner(set); err != nil {
 					return err
 				}
+			}
+			list := []*benchmark.Trained{}
+			for i, t := range tasks {
+				cfg := learners[i]
+				a.say("task      %s", t.Name)
 				ui := newProgress(a, cfg.Train.Steps*int64(seeds))
 				o := opt
 				o.Now, o.Tags, o.Say, o.Tick = a.now, "sb3", ui.say, ui.tick
-				r, err := v.Train(c.Context(), t, dir, seeds, set, o)
+				r, err := t.Train(c.Context(), cfg, dir, seeds, o)
 				ui.close()
 				if err != nil {
 					return err

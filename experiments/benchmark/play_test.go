@@ -46,7 +46,9 @@ func cheap(t *testing.T, v *Version) []*Task {
 	return tasks
 }
 
-func rule(name, what string) *Policy { return &Policy{Name: name, Kind: KindRule, Rules: []string{what}} }
+func rule(name, what string) *Policy {
+	return &Policy{Name: name, Kind: KindRule, Rules: []string{what}}
+}
 
 // The scale is made of these two: on the windows on which references were recorded, random play has a score of exactly 0, and
 // the best rule one of exactly 1.

@@ -105,16 +105,15 @@ func (p *Policy) rule(v *Version, t *Task, cfg *config.Config) (string, error) {
 		}
 		return r.Rule, nil
 	}
-	_, err := cfg.Rival(name)
-	switch {
-	case own && err != nil:
-		return "", &workload.InputError{Err: err}
-	case own:
-		return name, nil
-	case err != nil || name != Random && !t.has(name):
+	if !own && name != Random && !t.has(name) {
 		return "", nil
 	}
-	return name, nil
+	if _, err := cfg.Rival(name); err == nil {
+		return name, nil
+	} else if own {
+		return "", &workload.InputError{Err: err}
+	}
+	return "", nil
 }
 
 // has reports whether a rule named for all tasks plays this one: it acts through the actions, or it is one of the task's rules. A

@@ -228,18 +228,19 @@ func (v *Version) NewReferences(results []*Results, best map[string]Reference) (
 	all := map[string]Reference{}
 	for i := range v.Tasks {
 		t := &v.Tasks[i]
-		ref := Reference{Hash: t.Hash, Random: math.NaN(), Best: math.NaN()}
+		means := map[string]float64{} // by rule
 		for _, r := range results {
-			res := r.Task(t.Name)
-			if res == nil || r.Policy.Kind != KindRule || len(r.Policy.Set) > 0 {
-				continue
+			if res := r.Task(t.Name); res != nil && r.Policy.Kind == KindRule && len(r.Policy.Set) == 0 {
+				means[res.Policy] = mean(res.Means())
 			}
-			m := mean(res.Means())
-			switch {
-			case res.Policy == Random:
-				ref.Random = m
-			case best != nil && res.Policy == best[t.Name].Rule, best == nil && slices.Contains(t.Rules, res.Policy) && !(m >= ref.Best):
-				ref.Rule, ref.Best = res.Policy, m
+		}
+		ref := Reference{Hash: t.Hash, Random: math.NaN(), Best: math.NaN()}
+		if m, ok := means[Random]; ok {
+			ref.Random = m
+		}
+		for _, rule := range t.Rules { // of equal ones the first
+			if m, ok := means[rule]; ok && (best == nil && !(m >= ref.Best) || best != nil && rule == best[t.Name].Rule) {
+				ref.Rule, ref.Best = rule, m
 			}
 		}
 		if math.IsNaN(ref.Random) || math.IsNaN(ref.Best) {

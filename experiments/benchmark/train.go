@@ -29,28 +29,36 @@ func fixed(a, b *config.Config) bool {
 	return hashJSON(text(&x)) == hashJSON(text(&y))
 }
 
-// Train trains the reference agent of a task with the benchmark's seeds, or goes on with what is in dir/TASK. set changes keys of
-// the agent and its training, as --set does; those of the task are fixed. seeds is Seeds in the protocol.
-func (v *Version) Train(ctx context.Context, t *Task, dir string, seeds int, set []string, opt run.TrainOptions) (*Trained, error) {
+// Learner returns the run that learns the task, with keys of the agent and its training changed by set, as --set does. Those of the
+// task are fixed.
+func (t *Task) Learner(set []string) (config.Config, error) {
 	cfg, err := t.Config()
 	if err != nil {
-		return nil, err
+		return cfg, err
 	}
-	plain := cfg
-	if plain.Env.Settings != nil {
-		plain.Edit()
+	plain, err := t.Config()
+	if err != nil {
+		return cfg, err
 	}
 	for _, s := range set {
 		if err := cfg.Set(s); err != nil {
-			return nil, workload.Mistake("--set %s: %w", s, err)
+			return cfg, workload.Mistake("--set %s: %w", s, err)
 		}
 	}
 	if !fixed(&cfg, &plain) {
-		return nil, workload.Mistake("--set: the workload, the cluster, the environment and the windows are the task's; want keys of the agent (ppo, ddqn, agent), of train, eval.choose or eval.validation")
+		return cfg, workload.Mistake("--set: the workload, the cluster, the environment and the windows are the task's; want keys of the agent (ppo, ddqn, agent), of train, eval.choose or eval.validation")
 	}
+	if err := cfg.Validate(); err != nil {
+		return cfg, &workload.InputError{Err: err}
+	}
+	return cfg, nil
+}
+
+// Train trains a learner of t with several seeds, or goes on with what is in dir/TASK. The protocol has Seeds of them.
+func (t *Task) Train(ctx context.Context, cfg config.Config, dir string, seeds int, opt run.TrainOptions) (*Trained, error) {
 	opt.RunDir = filepath.Join(dir, t.Name)
 	opt.NoEval = true
-	_, err = os.Stat(filepath.Join(opt.RunDir, "config.yaml"))
+	_, err := os.Stat(filepath.Join(opt.RunDir, "config.yaml"))
 	opt.Resume = err == nil
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, &workload.InputError{Err: err}
