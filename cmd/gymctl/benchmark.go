@@ -112,14 +112,18 @@ measured. The hash of a task covers the jobs of its windows.`,
 }
 
 func benchmarkShowVerb(a *app) *cobra.Command {
-	var asJSON bool
+	var asJSON, kwargs bool
 	c := &cobra.Command{
 		Use:   "show TASK",
 		Short: "Print the configuration of a task",
 		Long: `show prints the run that learns a task: a file for gymctl train -c and gymctl eval -c. Its workload, its cluster, its
-environment and its windows are the task's; agent and training are where to begin.`,
+environment and its windows are the task's; agent and training are where to begin.
+
+--kwargs prints the arguments that make the task's environment over the bridge instead, as one JSON document: for clustergym.make
+and for --kwargs of the examples in python/examples.`,
 		Example: `  gymctl benchmark show preempt-users-causal
-  gymctl benchmark show queuerank-hpc-exact --json`,
+  gymctl benchmark show queuerank-easy-exact --json
+  gymctl benchmark show queuerank-easy-exact --kwargs`,
 		Args: args(1, 1, "one TASK"),
 		RunE: func(_ *cobra.Command, names []string) error {
 			t, err := benchmark.Current().Task(names[0])
@@ -129,6 +133,13 @@ environment and its windows are the task's; agent and training are where to begi
 			cfg, err := t.Config()
 			if err != nil {
 				return err
+			}
+			if kwargs {
+				k, err := t.Kwargs()
+				if err != nil {
+					return err
+				}
+				return a.json(k)
 			}
 			if asJSON {
 				b, err := configs.JSON(&cfg)
@@ -151,6 +162,7 @@ environment and its windows are the task's; agent and training are where to begi
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	c.Flags().BoolVar(&kwargs, "kwargs", false, "print the arguments of the environment for clients of the bridge")
 	c.ValidArgs = taskNames()
 	return c
 }
@@ -232,7 +244,7 @@ Ctrl-C saves, and the same command continues.`,
 type policyFlags struct {
 	policy   benchmark.Policy
 	budget   string
-	external string
+	external []string
 	timeout  time.Duration
 	door     *door
 }
@@ -244,12 +256,12 @@ func (p *policyFlags) flags(c *cobra.Command) {
 	f.StringArrayVar(&p.policy.Dirs, "checkpoint", nil, "`DIR` of runs with a folder for each task, as train makes it; TASK=DIR for the runs or the run of one (repeatable)")
 	f.StringArrayVar(&p.policy.Set, "set", nil, "how rules search or weigh: eval.rollout.`KEY=VALUE`, eval.hold. and eval.index. likewise (repeatable)")
 	budgetFlag(f, &p.budget)
-	f.StringVar(&p.external, "external", "", "wait for a program called `NAME` to play one task through --serve")
+	f.StringArrayVar(&p.external, "external", nil, "wait for a program called `NAME` to play one task through --serve; several are the runs of one row (repeatable)")
 	f.StringArrayVar(&p.policy.Files, "file", nil, "`FILE` that the program plays with, such as its model: the row has its hash (repeatable)")
 	p.door = newDoor("")
 	p.door.cfg.DrainTimeout = evalDrain
 	p.door.flags(c)
-	f.DurationVar(&p.timeout, "external-timeout", 10*time.Minute, "give up on the program when it has not finished a window for this long")
+	f.DurationVar(&p.timeout, "external-timeout", 10*time.Minute, "give up on programs when none of them has finished a window for this long")
 	completeDir(c, "checkpoint")
 	completeList(c, "policy", rivalNames)
 }
@@ -257,7 +269,7 @@ func (p *policyFlags) flags(c *cobra.Command) {
 // read returns the policy.
 func (p *policyFlags) read(a *app, c *cobra.Command) (*benchmark.Policy, error) {
 	q := p.policy
-	kinds := map[string]bool{benchmark.KindRule: len(q.Rules) > 0, benchmark.KindCheckpoint: len(q.Dirs) > 0, benchmark.KindExternal: p.external != ""}
+	kinds := map[string]bool{benchmark.KindRule: len(q.Rules) > 0, benchmark.KindCheckpoint: len(q.Dirs) > 0, benchmark.KindExternal: len(p.external) > 0}
 	n := 0
 	for kind, given := range kinds {
 		if given {
@@ -277,7 +289,7 @@ func (p *policyFlags) read(a *app, c *cobra.Command) (*benchmark.Policy, error) 
 	var opt arena.EvalOptions
 	var x arena.External
 	if q.Kind == benchmark.KindExternal {
-		x = arena.External{Names: []string{p.external}, Timeout: p.timeout}
+		x = arena.External{Names: p.external, Timeout: p.timeout}
 	}
 	if err := join(a, c, p.door, &x, &opt); err != nil {
 		return nil, err
@@ -299,7 +311,7 @@ func (p *policyFlags) read(a *app, c *cobra.Command) (*benchmark.Policy, error) 
 			}
 			q.Name = filepath.Base(filepath.Clean(dir))
 		default:
-			q.Name = p.external
+			q.Name = p.external[0]
 		}
 	}
 	return &q, q.Validate()
@@ -372,7 +384,7 @@ bytes. The same folder takes further tasks.
 		Example: `  gymctl benchmark run --policy best -o runs/best
   gymctl benchmark run --policy rollout:hold --budget 32 --tasks 'jobselect-*' -o runs/search
   gymctl benchmark run --checkpoint runs/ours -o runs/ours-played
-  gymctl benchmark run --serve 127.0.0.1:8765 --external sb3 --file sb3.zip --tasks queuerank-hpc-exact -o runs/sb3`,
+  gymctl benchmark run --serve 127.0.0.1:8765 --external sb3 --file sb3.zip --tasks queuerank-easy-exact -o runs/sb3`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			v := benchmark.Current()

@@ -50,7 +50,7 @@ func (g *againFlags) again(a *app, c *cobra.Command, v *benchmark.Version, row *
 		if row.Policy.Kind == benchmark.KindCheckpoint && len(p.policy.Dirs) == 0 {
 			return nil, mistake("row %s is of agents: want their runs by --checkpoint DIR", row.Policy.Name)
 		}
-		if row.Policy.Kind == benchmark.KindExternal && p.external == "" {
+		if row.Policy.Kind == benchmark.KindExternal && len(p.external) == 0 {
 			return nil, mistake("row %s is of a program: want --serve and --external, and what it plays with by --file", row.Policy.Name)
 		}
 		var err error

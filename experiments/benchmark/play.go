@@ -423,6 +423,9 @@ func (g *playing) play(ctx context.Context, t *Task, cfg *config.Config, w *aren
 		return nil, fmt.Errorf("task %s: %w", t.Name, err)
 	}
 	s := &all[0]
+	for _, other := range all[1:] { // programs of one row
+		s.Values = append(s.Values, other.Values...)
+	}
 	for _, row := range s.Values {
 		if len(row) != Windows(cfg) {
 			return nil, fmt.Errorf("task %s: %d windows were played, want %d", t.Name, len(row), Windows(cfg))

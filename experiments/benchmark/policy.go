@@ -35,7 +35,8 @@ type Policy struct {
 	// Dirs choose the runs, for KindCheckpoint: TASK=DIR, or DIR for all tasks, which then has a folder for each task by its
 	// name. A folder of train --seeds counts as its runs.
 	Dirs []string `json:"-"`
-	// External describes the program, for KindExternal. Files are what it plays with, such as the model, which are hashed.
+	// External describes the programs, for KindExternal: each is a run. Files are what they play with, such as their models, which
+	// are hashed.
 	External *arena.External `json:"-"`
 	Files    []string        `json:"-"`
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -244,3 +245,66 @@ func metric(cfg *config.Config) envs.Metric { return envs.Find(cfg.Env.ID).Metri
 
 // References returns what scores on the development windows refer to, by task.
 func (v *Version) References() map[string]Reference { return v.references }
+
+// Kwargs returns the arguments that make the task's environment for a client of the bridge: those that are not defaults, nested as
+// in a configuration.
+func (t *Task) Kwargs() (map[string]any, error) {
+	cfg, err := t.Config()
+	if err != nil {
+		return nil, err
+	}
+	plain := config.For(cfg.Env.ID)
+	own, err := sections(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	defaults, err := sections(&plain)
+	if err != nil {
+		return nil, err
+	}
+	return differing(own, defaults), nil
+}
+
+// sections returns the keys of cfg that its environment takes.
+func sections(cfg *config.Config) (map[string]any, error) {
+	b, err := configs.JSON(cfg)
+	if err != nil {
+		return nil, err
+	}
+	var all struct {
+		Env     map[string]any
+		Trace   map[string]any
+		Cluster string
+	}
+	if err := json.Unmarshal(b, &all); err != nil {
+		return nil, err
+	}
+	delete(all.Env, "id")
+	delete(all.Env, "args")
+	if cfg.Descriptor().Takes.Jobs {
+		all.Env["trace"] = all.Trace
+	}
+	if cfg.Descriptor().Takes.Cluster {
+		all.Env["cluster"] = all.Cluster
+	}
+	return all.Env, nil
+}
+
+// differing returns the entries of own that are others in base.
+func differing(own, base map[string]any) map[string]any {
+	out := map[string]any{}
+	for k, v := range own {
+		was, ok := base[k]
+		if sub, isMap := v.(map[string]any); isMap {
+			old, _ := was.(map[string]any)
+			if d := differing(sub, old); len(d) > 0 {
+				out[k] = d
+			}
+			continue
+		}
+		if !ok || !reflect.DeepEqual(v, was) {
+			out[k] = v
+		}
+	}
+	return out
+}
