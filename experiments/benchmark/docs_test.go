@@ -60,7 +60,7 @@ func boardTable(t *testing.T, v *Version) string {
 	return b.String()
 }
 
-func TestTheTablesOfThePageAreTheProgrammes(t *testing.T) {
+func TestTablesOfThePageAreThoseOfTheProgram(t *testing.T) {
 	v := Current()
 	text, err := os.ReadFile(page)
 	if err != nil {
