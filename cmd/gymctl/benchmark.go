@@ -32,8 +32,8 @@ list names the tasks, train trains their agents by the protocol, run plays a pol
 compares, and submit packs a row. The windows of the leaderboard are drawn from a seed of which the version's file has
 the hash alone until the version closes; open plays a row on them, and is for those who have the seed.`,
 		Example: `  gymctl benchmark list
-  gymctl benchmark run --policy sjf@slots --tasks 'jobselect-*' -o runs/sjf
-  gymctl benchmark report runs/sjf`,
+  gymctl benchmark run --policy heft -o runs/heft
+  gymctl benchmark report runs/heft`,
 	})
 	c.AddCommand(
 		benchmarkListVerb(a), benchmarkShowVerb(a), benchmarkTrainVerb(a), benchmarkRunVerb(a), benchmarkReportVerb(a), benchmarkSubmitVerb(a), benchmarkVerifyVerb(a),
@@ -71,7 +71,7 @@ func benchmarkListVerb(a *app) *cobra.Command {
 times, windows, and the metric of random play and of the best rule on the development windows, between which scores are
 measured. The hash of a task covers the jobs of its windows.`,
 		Example: `  gymctl benchmark list
-  gymctl benchmark list 'queuerank-*' --json`,
+  gymctl benchmark list queuerank-easy-exact --json`,
 		RunE: func(_ *cobra.Command, patterns []string) error {
 			v := benchmark.Current()
 			tasks, err := v.Match(patterns...)

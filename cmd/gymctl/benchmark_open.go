@@ -247,9 +247,9 @@ func benchmarkRecordVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "record DIR...",
 		Short: "Record what the scores of a version refer to",
-		Long: `record takes folders of run with all rules and random play on one split, and writes the mean of random play and of the best rule of
-each task. On development windows the best rule is chosen; on sealed ones it is the rule that was chosen. It is for those who
-make a version.`,
+		Long: `record takes folders of run with all rules and random play on one split, and writes the mean of random play and of
+the best rule of each task. On development windows the best rule is chosen; on sealed ones it is the rule that was
+chosen. It is for those who make a version.`,
 		Example: `  gymctl benchmark record runs/rules/* -o experiments/benchmark/references.json
   gymctl benchmark record runs/sealed-rules/* --split sealed -o ~/bench-references.json`,
 		RunE: func(_ *cobra.Command, dirs []string) error {

@@ -81,7 +81,9 @@ func TestBenchmarkFromRunToRow(t *testing.T) {
 	wrong(t, []string{"benchmark", "submit", "runs/best", "-o", "x.json"}, "the commands that repeat")
 	wrong(t, []string{"benchmark", "run", "--policy", "best", "--checkpoint", "x", "-o", "y"}, "want one of --policy")
 	wrong(t, []string{"benchmark", "run", "--policy", "best", "--split", "sealed", "-o", "y"}, "is open")
-	wrong(t, []string{"benchmark", "run", "--policy", "heft", "--tasks", "workerplace-*", "-o", "y"}, "plays none of the tasks")
+	if code, out, said := gymctl(t, "benchmark", "run", "--policy", "heft", "--tasks", "workerplace-*", "-o", "none"); code != exitMistake || out != "" || !strings.HasSuffix(said, "plays none of the tasks\n") {
+		t.Errorf("a policy that plays nothing: exit code %d, %q, %q", code, out, said)
+	}
 	wrong(t, []string{"benchmark", "run", "--external", "x", "--tasks", "dagplace-*", "-o", "z"}, "--serve")
 	wrong(t, []string{"benchmark", "report", "runs"}, "holds no results.json")
 }
