@@ -3,9 +3,11 @@ package benchmark
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +15,8 @@ import (
 	"clustergym/env/bridge/server"
 	"clustergym/env/bridge/wire"
 	"clustergym/experiments/arena"
+	"clustergym/experiments/envs"
+	"clustergym/traces"
 )
 
 // playAs plays all windows of the policy called name by a rule, as a program over the bridge would.
@@ -84,5 +88,75 @@ func TestProgramsAreRunsOfARow(t *testing.T) {
 		if hashes[0] == hashes[1] {
 			t.Errorf("%s: two models have one hash", c.task)
 		}
+	}
+}
+
+// wireMap returns nested arguments as a client sends them.
+func wireMap(m map[string]any) wire.Map {
+	var out wire.Map
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		v := m[k]
+		if sub, ok := v.(map[string]any); ok {
+			v = wireMap(sub)
+		}
+		out = append(out, wire.Pair{Key: k, Value: v})
+	}
+	return out
+}
+
+// The arguments of show --kwargs make the environment of the task: on the training part it takes the same steps.
+func TestKwargsMakeTheTasksEnvironment(t *testing.T) {
+	v := Current()
+	tasks, err := v.Match("preempt-dear-causal", "queuerank-gangs-exact", "gpupick-helios-128-exact", "delayoffer-las-causal", "dagplace-busy", "workerplace-ps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry, err := envs.NewRegistry(envs.DefaultRegistryConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		cfg, err := task.Config()
+		if err != nil {
+			t.Fatal(err)
+		}
+		kwargs, err := task.Kwargs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := registry.Make(t.Context(), cfg.Env.ID, wireMap(kwargs), 1)
+		if err != nil {
+			t.Errorf("%s: %v", task.Name, err)
+			continue
+		}
+		w, err := arena.NewWorld(&cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := w.About.Open(w.Settings, w.Source, traces.Training)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := env.NewTimeStep(m.Envs[0].Spec()), env.NewTimeStep(want.Spec())
+		ep := env.Episode{Seed: 5, Window: -1}
+		if err := errors.Join(m.Envs[0].Reset(t.Context(), ep, a), want.Reset(t.Context(), ep, b)); err != nil {
+			t.Fatal(err)
+		}
+		for range 30 {
+			if !slices.Equal(a.Obs, b.Obs) || !slices.Equal(a.Mask, b.Mask) || a.Reward != b.Reward || a.Kind != b.Kind {
+				t.Fatalf("%s: the environments differ", task.Name)
+			}
+			if a.Kind.Last() {
+				break
+			}
+			act := env.Action{Disc: []int32{int32(slices.Index(a.Mask, true))}}
+			if err := errors.Join(m.Envs[0].Step(t.Context(), act, a), want.Step(t.Context(), act, b)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(m.Envs[0].Close(), want.Close()); err != nil {
+			t.Error(err)
+		}
+		m.Release()
 	}
 }
