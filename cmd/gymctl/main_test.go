@@ -9,8 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -127,12 +127,15 @@ func TestEveryVerbHasHelpOfAKind(t *testing.T) {
 }
 
 // Examples must work as printed. Those of train, tune, sweep, eval and experiment run take minutes, those of get need the
-// network, those of serve and ui do not end, those of worker need a command to work for, and those of act and export need a trained
-// agent; they have their own tests.
+// network, those of serve and ui do not end, those of worker need a command to work for, those of act and export need a trained
+// agent, and those of benchmark need results and the secret; they have their own tests.
 func TestExamplesWorkAsPrinted(t *testing.T) {
 	other := []string{"train", "worker", "tune", "sweep", "get", "serve", "ui", "run", "act", "export"}
 	for _, c := range commands() {
 		if c.Example == "" || slices.Contains(other, c.Name()) || c.CommandPath() == "gymctl eval" {
+			continue
+		}
+		if c.HasParent() && c.Parent().Name() == "benchmark" && c.Name() != "list" && c.Name() != "show" {
 			continue
 		}
 		t.Run(c.CommandPath(), func(t *testing.T) {
@@ -159,7 +162,7 @@ func TestExamplesWorkAsPrinted(t *testing.T) {
 func TestUnknownVerbsAndFlagsAreAnsweredWithTheNearest(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"simm", `verb "simm" is unknown; did you mean sim?`},
-		{"xyzzy", `verb "xyzzy" is unknown, want one of bench, ckpt, `},
+		{"xyzzy", `verb "xyzzy" is unknown, want one of bench, benchmark, `},
 		{"trace sats", `trace: verb "sats" is unknown; did you mean stats?`},
 		{"config chek f", `config: verb "chek" is unknown; did you mean check?`},
 		{"completion tcsh", `completion: verb "tcsh" is unknown, want one of bash, fish, powershell, zsh`},

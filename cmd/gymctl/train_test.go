@@ -358,7 +358,7 @@ func TestSignalEndsTrainingWithACheckpoint(t *testing.T) {
 // The examples of these verbs take minutes; this test checks only that their flags and values are valid.
 func TestExamplesOfTrainAndEvalCanBeRead(t *testing.T) {
 	for _, c := range commands() {
-		if c.Name() != "train" && c.CommandPath() != "gymctl eval" && c.Name() != "sweep" {
+		if c.CommandPath() != "gymctl train" && c.CommandPath() != "gymctl eval" && c.Name() != "sweep" {
 			continue
 		}
 		lines := 0
@@ -385,7 +385,7 @@ func TestExamplesOfTrainAndEvalCanBeRead(t *testing.T) {
 func find(t *testing.T, name string) *cobra.Command {
 	t.Helper()
 	all := commands()
-	i := slices.IndexFunc(all, func(c *cobra.Command) bool { return c.Name() == name })
+	i := slices.IndexFunc(all, func(c *cobra.Command) bool { return c.CommandPath() == "gymctl "+name })
 	if i < 0 {
 		t.Fatalf("no verb %s", name)
 	}

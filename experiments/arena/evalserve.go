@@ -65,8 +65,15 @@ type externals struct {
 // externalPolicy holds the results of one policy.
 type externalPolicy struct {
 	players []int // by window: how many players play it now
-	done    []*metrics.Summary
+	done    []*externalWindow
 	left    int
+}
+
+// externalWindow is one window that a policy has played: the summary of its jobs and the info of its last time step, nil if
+// the window was played to its end without the policy.
+type externalWindow struct {
+	summary metrics.Summary
+	info    []float64
 }
 
 var _ server.Factory = (*externals)(nil)
@@ -74,7 +81,7 @@ var _ server.Factory = (*externals)(nil)
 func newExternals(v *evaluation, opt *External, tick func()) (*externals, error) {
 	x := &externals{v: v, opt: opt, tick: tick, policies: map[string]*externalPolicy{}, open: len(opt.Names), progress: make(chan struct{}, 1)}
 	for _, name := range opt.Names {
-		x.policies[name] = &externalPolicy{players: make([]int, v.windows), done: make([]*metrics.Summary, v.windows), left: v.windows}
+		x.policies[name] = &externalPolicy{players: make([]int, v.windows), done: make([]*externalWindow, v.windows), left: v.windows}
 	}
 	e, err := v.world.NewEnv(v.part, 1)
 	if err != nil {
@@ -184,15 +191,15 @@ func (x *externals) giveUp(p *externalPolicy, window int) {
 	p.players[window]--
 }
 
-// finish records a window. If several players play one window, the first result counts.
-func (x *externals) finish(p *externalPolicy, window int, s metrics.Summary) {
+// finish records a window, and keeps a copy of info. If several players play one window, the first result counts.
+func (x *externals) finish(p *externalPolicy, window int, s metrics.Summary, info []float64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	p.players[window]--
 	if p.done[window] != nil {
 		return
 	}
-	p.done[window] = &s
+	p.done[window] = &externalWindow{s, slices.Clone(info)}
 	if p.left--; p.left == 0 {
 		x.open--
 	}
@@ -273,7 +280,7 @@ func (x *externals) report(cs []contestant, played [][][]result) {
 		}
 		row := make([]result, len(p.done))
 		for w, s := range p.done {
-			row[w] = result{*s, x.v.world.About.Metric.Of(s, nil)}
+			row[w] = result{s.summary, x.v.world.About.Metric.Of(&s.summary, s.info)}
 		}
 		played[i] = [][]result{row}
 	}
@@ -318,7 +325,7 @@ func (e *evalEnv) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) e
 			e.x.giveUp(e.policy, window)
 			return err
 		}
-		e.x.finish(e.policy, window, e.inner.Metrics()) // the window was played to its end without the policy
+		e.x.finish(e.policy, window, e.inner.Metrics(), nil) // the window was played to its end without the policy
 	}
 }
 
@@ -336,7 +343,7 @@ func (e *evalEnv) Step(ctx context.Context, a env.Action, ts *env.TimeStep) erro
 		return err
 	}
 	if ts.Kind.Last() && e.window >= 0 {
-		e.x.finish(e.policy, e.window, e.inner.Metrics())
+		e.x.finish(e.policy, e.window, e.inner.Metrics(), ts.Info)
 		e.window = -1
 	}
 	return nil

@@ -1,0 +1,97 @@
+package benchmark
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"clustergym/agents/checkpoint"
+	"clustergym/configs"
+	"clustergym/experiments/arena"
+	"clustergym/experiments/config"
+	"clustergym/experiments/rundir"
+	"clustergym/experiments/workload"
+)
+
+// Digest returns the hash of the task: of its development episodes, jobs included, and of what its score counts. cfg is its
+// configuration and w the world of it.
+func (t *Task) Digest(w *arena.World, cfg *config.Config) (string, error) {
+	episodes, err := w.TestSHA(cfg)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %d\n%s\n%s\n%s\n%s\n%d\n%s\n", Name, t.version, t.Name, metric(cfg).Key, Rung(cfg), episodes, cfg.Eval.Seeds, strings.Join(t.Rules, ","))
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// check returns an error if this program's task is not that of the version.
+func (t *Task) check(w *arena.World, cfg *config.Config) error {
+	got, err := t.Digest(w, cfg)
+	if err == nil && got != t.Hash {
+		err = fmt.Errorf("task %s: this program plays other windows than version %d of the benchmark: hash %.12s…, want %.12s…; use the program that belongs to it", t.Name, t.version, got, t.Hash)
+	}
+	return err
+}
+
+// hashJSON returns the SHA-256 of v as JSON, whose keys are in a fixed order.
+func hashJSON(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("benchmark: " + err.Error()) // plain structs of texts and finite numbers
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// hashCheckpoint returns a hash of everything that decides how a checkpoint, or that of a run directory, plays: the
+// configuration of its run and its weights. Names of folders are not in it.
+func hashCheckpoint(dir string) (string, error) {
+	ckpt, run, err := rundir.CheckpointDir(dir)
+	if err != nil {
+		return "", err
+	}
+	m, err := checkpoint.Verify(ckpt)
+	if err != nil {
+		return "", &workload.InputError{Err: err}
+	}
+	conf, err := hashFile(filepath.Join(run, rundir.ConfigFile))
+	if err != nil {
+		return "", err
+	}
+	weights := ""
+	for _, p := range m.Parts {
+		if p.Name == "weights.safetensors" {
+			weights = p.SHA256
+		}
+	}
+	return hashJSON([]string{"checkpoint", conf, weights}), nil
+}
+
+// hashFile returns the SHA-256 of a file.
+func hashFile(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", &workload.InputError{Err: err}
+	}
+	defer f.Close() //nolint:errcheck // it is read only
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", &workload.InputError{Err: err}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// text returns a configuration as YAML.
+func text(cfg *config.Config) string {
+	b, err := configs.Encode(cfg)
+	if err != nil {
+		panic("benchmark: " + err.Error()) // a configuration that was decoded before
+	}
+	return string(b)
+}

@@ -1,0 +1,158 @@
+package benchmark
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"clustergym/experiments/arena"
+	"clustergym/experiments/config"
+	"clustergym/experiments/run"
+	"clustergym/experiments/workload"
+)
+
+// The kinds of policies.
+const (
+	KindRule       = "rule"       // by its name, as in gymctl eval --policies
+	KindCheckpoint = "checkpoint" // agents of this program
+	KindExternal   = "external"   // a program that plays over the bridge
+)
+
+// Policy is what plays: one policy for each task, under one name. As JSON it is part of a row.
+type Policy struct {
+	Name string `json:"name"` // of the row
+	Kind string `json:"kind"`
+	// Rules choose the rule by task, for KindRule: TASK=RULE where TASK is a name or pattern, or RULE for all other tasks; the
+	// last that fits counts. The words best and random stand for the task's best rule and uniform play.
+	Rules []string `json:"rules,omitempty"`
+	// Set are keys of eval by which rules look ahead or weigh: "eval.rollout.budget=64".
+	Set []string `json:"set,omitempty"`
+
+	// Dirs choose the runs, for KindCheckpoint: TASK=DIR, or DIR for all tasks, which then has a folder for each task by its
+	// name. A folder of train --seeds counts as its runs.
+	Dirs []string `json:"-"`
+	// External describes the programs, for KindExternal: each is a run. Files are what they play with, such as their models, which
+	// are hashed.
+	External *arena.External `json:"-"`
+	Files    []string        `json:"-"`
+}
+
+// settable are the beginnings of the keys in Policy.Set.
+var settable = []string{"eval.rollout.", "eval.hold.", "eval.index.", "eval.hindsight="}
+
+// Validate returns an *InputError for the first fault.
+func (p *Policy) Validate() error {
+	if p.Name == "" || len(p.Name) > 80 || strings.ContainsFunc(p.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) || strings.ContainsAny(p.Name, `/\`) {
+		return workload.Mistake("name: got %q, want 1 to 80 printable characters without / and \\", p.Name)
+	}
+	for _, s := range p.Set {
+		if !slices.ContainsFunc(settable, func(key string) bool { return strings.HasPrefix(s, key) }) {
+			return workload.Mistake("set %s: a policy may change %s alone, not what it is judged on", s, strings.Join(settable, "KEY, "))
+		}
+	}
+	switch p.Kind {
+	case KindRule:
+		if len(p.Rules) == 0 {
+			return workload.Mistake("want a policy, as sjf@slots, best or random")
+		}
+	case KindCheckpoint:
+		if len(p.Dirs) == 0 {
+			return workload.Mistake("want the folder of a run, of its seeds, or of one for each task")
+		}
+	case KindExternal:
+		if p.External == nil {
+			return nil // a row that is read again
+		}
+		if err := p.External.Validate(); err != nil {
+			return &workload.InputError{Err: err}
+		}
+	default:
+		return workload.Mistake("kind: got %q, want %s, %s or %s", p.Kind, KindRule, KindCheckpoint, KindExternal)
+	}
+	return nil
+}
+
+// chosen returns what the last of list that fits the task says; own is whether it names the task or a pattern.
+func chosen(list []string, task string) (value string, own bool) {
+	for _, entry := range list {
+		pattern, v, ok := strings.Cut(entry, "=")
+		if !ok {
+			value, own = entry, false
+			continue
+		}
+		if hit, err := path.Match(pattern, task); err == nil && hit {
+			value, own = v, true
+		}
+	}
+	return value, own
+}
+
+// rule returns the name of the rule that plays t, "" if there is none for it: cfg's environment does not have it.
+func (p *Policy) rule(v *Version, t *Task, cfg *config.Config) (string, error) {
+	name, own := chosen(p.Rules, t.Name)
+	switch name {
+	case "":
+		return "", nil
+	case "random":
+		return Random, nil
+	case "best":
+		r, ok := v.Reference(t)
+		if !ok {
+			return "", workload.Mistake("task %s: its best rule is not recorded; name one", t.Name)
+		}
+		return r.Rule, nil
+	}
+	if !own && name != Random && !t.has(name) {
+		return "", nil
+	}
+	if _, err := cfg.Rival(name); err == nil {
+		return name, nil
+	} else if own {
+		return "", &workload.InputError{Err: err}
+	}
+	return "", nil
+}
+
+// has reports whether a rule named for all tasks plays this one: it acts through the actions, or it is one of the task's rules. A
+// search plays where the rule does that it begins with.
+func (t *Task) has(rule string) bool {
+	for _, p := range config.Prefixes() {
+		rule = strings.TrimPrefix(rule, p)
+	}
+	return strings.HasSuffix(rule, "@slots") || slices.Contains(t.Rules, rule)
+}
+
+// dirs returns the run directories that play t, one for each run; none if there are none for it.
+func (p *Policy) dirs(t *Task, only bool) ([]string, error) {
+	dir, own := chosen(p.Dirs, t.Name)
+	if dir == "" {
+		return nil, nil
+	}
+	if !own {
+		sub := filepath.Join(dir, t.Name)
+		switch _, err := os.Stat(sub); {
+		case err == nil:
+			dir = sub
+		case errors.Is(err, fs.ErrNotExist) && only && isRun(dir):
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, nil
+		default:
+			return nil, &workload.InputError{Err: err}
+		}
+	}
+	return run.RunsOf(dir)
+}
+
+// isRun reports whether dir is a run, a folder of seeds or a checkpoint.
+func isRun(dir string) bool {
+	for _, name := range []string{"config.yaml", "manifest.json"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}

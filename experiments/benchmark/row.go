@@ -1,0 +1,334 @@
+package benchmark
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"clustergym/experiments/safefile"
+	"clustergym/experiments/workload"
+)
+
+// Row is a submission: what a policy reaches on the development windows of all tasks that it plays, and how to repeat it. It is the
+// file of gymctl benchmark submit.
+type Row struct {
+	Results
+	Author   string   `json:"author,omitempty"`
+	About    string   `json:"about,omitempty"` // one sentence
+	Commands []string `json:"commands"`        // that repeat it, training first
+	Program  Program  `json:"program"`
+	Digest   string   `json:"digest"` // the SHA-256 of the row with an empty digest
+}
+
+// Program is what a row was made with.
+type Program struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+// maxRow is the largest file of a row that is read.
+const maxRow = 64 << 20
+
+// NewRow returns the row of results on the development windows.
+func (v *Version) NewRow(r *Results, author, about string, commands []string, made Program) (*Row, error) {
+	if r.Split != Development {
+		return nil, workload.Mistake("these are results on %s windows; a row is submitted with those on %s windows", r.Split, Development)
+	}
+	for _, t := range r.Tasks {
+		if t.Knows {
+			return nil, workload.Mistake("task %s: %s knows the windows beforehand, which no rung allows; it is no row of the leaderboard", t.Task, t.Policy)
+		}
+	}
+	if len(commands) == 0 {
+		return nil, workload.Mistake("want the commands that repeat the row")
+	}
+	row := &Row{Results: *r, Author: author, About: about, Commands: commands, Program: made}
+	row.Digest = row.digest()
+	return row, v.check(r)
+}
+
+// digest returns the hash of the row without it.
+func (r *Row) digest() string {
+	plain := *r
+	plain.Digest = ""
+	return hashJSON(&plain)
+}
+
+// Write writes the row.
+func (r *Row) Write(name string) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return &workload.InputError{Err: err}
+	}
+	return writeJSON(name, r)
+}
+
+// ReadRow reads a row and checks it: its digest, the tasks' hashes, and the numbers of runs and windows. A row that was changed
+// after it was made is an *InputError of one sentence.
+func (v *Version) ReadRow(name string) (*Row, error) {
+	i, err := os.Stat(name)
+	if err != nil {
+		return nil, workload.Mistake("row %s: %v", name, workload.Reason(err))
+	}
+	if i.Size() > maxRow {
+		return nil, workload.Mistake("row %s: it has %d bytes, want at most %d", name, i.Size(), maxRow)
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, workload.Mistake("row %s: %v", name, workload.Reason(err))
+	}
+	r := &Row{}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(r); err != nil || d.More() {
+		if err == nil {
+			err = fmt.Errorf("there is more after it")
+		}
+		return nil, workload.Mistake("row %s: it is no row, as gymctl benchmark submit writes it: %v", name, err)
+	}
+	if got := r.digest(); got != r.Digest {
+		return nil, workload.Mistake("row %s: its hash does not match: it says %.12s…, and its contents have %.12s…, so it was changed after it was made", name, r.Digest, got)
+	}
+	if err := v.check(&r.Results); err != nil {
+		return nil, workload.Mistake("row %s: %w", name, err)
+	}
+	return r, nil
+}
+
+// check returns an error if r cannot be results of this version.
+func (v *Version) check(r *Results) error {
+	if r.Format != resultsFormat {
+		return fmt.Errorf("its format is %d, want %d", r.Format, resultsFormat)
+	}
+	if r.Version != v.Version {
+		return fmt.Errorf("it is of version %d of the benchmark, and this program plays version %d", r.Version, v.Version)
+	}
+	if r.Split != Development && r.Split != Sealed {
+		return fmt.Errorf("its split is %q, want %s or %s", r.Split, Development, Sealed)
+	}
+	if err := r.Policy.Validate(); err != nil && r.Policy.Kind != KindCheckpoint {
+		return err
+	}
+	if len(r.Tasks) == 0 {
+		return fmt.Errorf("it has no tasks")
+	}
+	seen := map[string]bool{}
+	for i := range r.Tasks {
+		res := &r.Tasks[i]
+		t, err := v.Task(res.Task)
+		if err != nil {
+			return err
+		}
+		if seen[t.Name] {
+			return fmt.Errorf("task %s is there twice", t.Name)
+		}
+		seen[t.Name] = true
+		if res.Hash != t.Hash {
+			return fmt.Errorf("task %s: its hash is %.12s…, and the task's is %.12s…: it was played on other windows", t.Name, res.Hash, t.Hash)
+		}
+		cfg, err := t.Config()
+		if err != nil {
+			return err
+		}
+		if len(res.Values) == 0 || len(res.Values) > 1000 {
+			return fmt.Errorf("task %s: it has %d runs, want 1 to 1000", t.Name, len(res.Values))
+		}
+		for _, run := range res.Values {
+			if len(run) != Windows(&cfg) {
+				return fmt.Errorf("task %s: a run has %d windows, want %d", t.Name, len(run), Windows(&cfg))
+			}
+			if slices.ContainsFunc(run, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) || x < 0 }) {
+				return fmt.Errorf("task %s: a value is no number of 0 or more", t.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// tolerance is the relative difference up to which two values count as equal: machines differ in the last bits.
+const tolerance = 1e-9
+
+// Compare returns an *InputError unless again, the same policy played again on the same windows, equals the row.
+func (r *Row) Compare(again *Results) error {
+	if again.Hash != r.Hash {
+		return workload.Mistake("row %s: its policy's hash is %.12s…, and what was played now has %.12s…: it is another policy", r.Policy.Name, r.Hash, again.Hash)
+	}
+	for i := range r.Tasks {
+		was := &r.Tasks[i]
+		now := again.Task(was.Task)
+		if now == nil || len(now.Values) != len(was.Values) {
+			return workload.Mistake("row %s: task %s has %d runs, and they cannot be played again as such", r.Policy.Name, was.Task, len(was.Values))
+		}
+		for k := range was.Values {
+			for w, x := range was.Values[k] {
+				if y := now.Values[k][w]; math.Abs(x-y) > tolerance*max(math.Abs(x), math.Abs(y)) {
+					return workload.Mistake("row %s: task %s, run %d, window %d: it says %v, and playing it again gives %v", r.Policy.Name, was.Task, k+1, w, x, y)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Board is the leaderboard of a version: rows on the development and on the sealed windows.
+type Board struct {
+	Format  int        `json:"format"`
+	Version int        `json:"version"`
+	Rows    []BoardRow `json:"rows"` // by name
+}
+
+// BoardRow is one row of it.
+type BoardRow struct {
+	Name     string             `json:"name"`
+	Kind     string             `json:"kind"`
+	Author   string             `json:"author,omitempty"`
+	About    string             `json:"about,omitempty"`
+	Plays    map[string]string  `json:"plays,omitempty"` // by task: the rules, where it is made of some
+	Hash     string             `json:"policy_hash"`
+	Row      string             `json:"row_digest"`
+	Commands []string           `json:"commands"`
+	Program  Program            `json:"program"`
+	Opened   string             `json:"opened,omitempty"` // the day on which it was played on the sealed windows
+	Dev      map[string]Reached `json:"development"`
+	Sealed   map[string]Reached `json:"sealed,omitempty"`
+}
+
+// Reached is the scores of a task's runs, rounded to four decimal places.
+type Reached []float64
+
+// Scores returns the scores of results by task, one for each run. of returns the reference of a task.
+func (r *Results) Scores(of func(task string) (Reference, bool)) (map[string]Reached, error) {
+	all := map[string]Reached{}
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		ref, ok := of(t.Task)
+		if !ok {
+			return nil, workload.Mistake("task %s: there is nothing recorded that its score could refer to", t.Task)
+		}
+		means := t.Means()
+		if t.Policy == Random { // its plays together are the 0 of the scale
+			means = []float64{mean(means)}
+		}
+		for _, m := range means {
+			all[t.Task] = append(all[t.Task], math.Round(ref.Score(m)*1e4)/1e4+0) // no negative zero
+		}
+	}
+	return all, nil
+}
+
+// NewReferences returns what scores refer to by the results of all rules on the same windows: of every task random play and the best
+// of its rules. With best set, the best rule is the one recorded there, which was chosen on development windows.
+func (v *Version) NewReferences(results []*Results, best map[string]Reference) (map[string]Reference, error) {
+	all := map[string]Reference{}
+	for i := range v.Tasks {
+		t := &v.Tasks[i]
+		means := map[string]float64{} // by rule
+		for _, r := range results {
+			if res := r.Task(t.Name); res != nil && r.Policy.Kind == KindRule && len(r.Policy.Set) == 0 {
+				means[res.Policy] = mean(res.Means())
+			}
+		}
+		ref := Reference{Hash: t.Hash, Random: math.NaN(), Best: math.NaN()}
+		if m, ok := means[Random]; ok {
+			ref.Random = m
+		}
+		for _, rule := range t.Rules { // of equal ones the first
+			if m, ok := means[rule]; ok && (best == nil && !(m >= ref.Best) || best != nil && rule == best[t.Name].Rule) {
+				ref.Rule, ref.Best = rule, m
+			}
+		}
+		if math.IsNaN(ref.Random) || math.IsNaN(ref.Best) {
+			continue
+		}
+		if ref.Random <= ref.Best {
+			return nil, fmt.Errorf("task %s: random play (%v) is not worse than the best rule, %s (%v)", t.Name, ref.Random, ref.Rule, ref.Best)
+		}
+		all[t.Name] = ref
+	}
+	return all, nil
+}
+
+// Leaderboard returns the recorded leaderboard of the current version.
+func Leaderboard() (*Board, error) {
+	b, err := files.ReadFile("leaderboard.json")
+	if err != nil {
+		return nil, err
+	}
+	return decodeBoard("leaderboard.json", b)
+}
+
+// ReadBoard reads a leaderboard.
+func ReadBoard(name string) (*Board, error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, workload.Mistake("leaderboard %s: %v", name, workload.Reason(err))
+	}
+	return decodeBoard(name, b)
+}
+
+func decodeBoard(name string, b []byte) (*Board, error) {
+	board := &Board{}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(board); err != nil {
+		return nil, workload.Mistake("leaderboard %s: %v", name, err)
+	}
+	if board.Format != resultsFormat {
+		return nil, workload.Mistake("leaderboard %s: its format is %d, want %d", name, board.Format, resultsFormat)
+	}
+	return board, nil
+}
+
+// Put puts a row into the leaderboard, in place of one with its name. day is when it was played on the sealed windows, zero = it
+// was not.
+func (b *Board) Put(r *Row, dev, sealed map[string]Reached, day time.Time) {
+	row := BoardRow{
+		Name: r.Policy.Name, Kind: r.Policy.Kind, Author: r.Author, About: r.About, Hash: r.Hash, Row: r.Digest, Commands: r.Commands, Program: r.Program,
+		Dev: dev, Sealed: sealed,
+	}
+	if r.Policy.Kind == KindRule {
+		row.Plays = map[string]string{}
+		for _, t := range r.Tasks {
+			row.Plays[t.Task] = t.Policy
+		}
+	}
+	if !day.IsZero() {
+		row.Opened = day.UTC().Format(time.DateOnly)
+	}
+	b.Rows = slices.DeleteFunc(b.Rows, func(x BoardRow) bool { return x.Name == row.Name })
+	b.Rows = append(b.Rows, row)
+	slices.SortFunc(b.Rows, func(x, y BoardRow) int {
+		if x.Name < y.Name {
+			return -1
+		}
+		return 1
+	})
+}
+
+// Write writes the leaderboard.
+func (b *Board) Write(name string) error {
+	out, err := json.MarshalIndent(b, "", " ")
+	if err != nil {
+		return err
+	}
+	return safefile.Write(name, append(out, '\n'))
+}
+
+// ReadReferences reads what scores refer to, by task.
+func ReadReferences(name string) (map[string]Reference, error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, workload.Mistake("references %s: %v", name, workload.Reason(err))
+	}
+	var all map[string]Reference
+	if err := json.Unmarshal(b, &all); err != nil {
+		return nil, workload.Mistake("references %s: %v", name, err)
+	}
+	return all, nil
+}
