@@ -21,7 +21,7 @@ type Branch struct {
 	P     float64
 }
 
-// validate returns an error for a process that is none.
+// validate returns an error if p is not a Markov decision process: sizes that do not fit, or probabilities that do not add up to 1.
 func (p *Process) validate() error {
 	if !(p.Gamma >= 0 && p.Gamma <= longest) {
 		return fmt.Errorf("improper: a process has gamma %v, want 0 to %v", p.Gamma, longest)

@@ -33,6 +33,7 @@ type configSource struct {
 	kernels string
 
 	given   config.Given // keys of the user's own file, of --set and of flags
+	changes config.Given // keys of --set
 	sized   bool         // flags or --set name a trace or a cluster, which the sizes that are not given follow
 	adapted []string     // what of training the preset has adapted to them, a sentence each
 }
@@ -184,6 +185,7 @@ func (s *configSource) evalConfig(c *cobra.Command, ckpts []string, list []model
 		cfg, err = s.config(c)
 	} else {
 		err = s.apply(c, &cfg)
+		cfg.Adapt(s.changes) // the run's teacher, from whom nothing is learned here, and its rivals may rank by run times that are hidden now
 	}
 	if err != nil || cfg.Env.ID != trained.Env.ID {
 		return cfg, err
@@ -265,6 +267,7 @@ func (s *configSource) override(cfg *config.Config) error {
 		}
 	}
 	s.sized = s.sized || set["trace.file"] || set["cluster"]
+	s.changes = set
 	if s.given == nil { // nothing is chosen for it
 		return nil
 	}

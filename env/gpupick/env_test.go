@@ -179,6 +179,7 @@ func TestContract(t *testing.T) {
 	for name, change := range map[string]func(c *gpupick.Config){
 		"default":               func(*gpupick.Config) {},
 		"idle, linear, no tree": func(c *gpupick.Config) { c.Idle, c.TimeAxis, c.Comm, c.MaxSteps = true, "linear", "none", 60 },
+		"a row of each GPU":     func(c *gpupick.Config) { c.Table = true },
 		"blind":                 func(c *gpupick.Config) { c.Estimates, c.Load = "none", 0 },
 	} {
 		t.Run(name, func(t *testing.T) {

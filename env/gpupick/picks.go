@@ -163,7 +163,7 @@ func (p *Picks) Fields() []env.Field {
 	}
 	of := env.Field{Name: "job", Shape: []int{job}, High: 1, Unit: "fraction", Doc: doc}
 	if p.cfg.Table {
-		return []env.Field{of, {Name: "gpus", Shape: []int{gpus, rowLen}, High: 1, Unit: "fraction", Doc: "by GPU: can be picked; picked; remaining time of its job: " + left +
+		return []env.Field{of, {Name: "table", Shape: []int{gpus, rowLen}, High: 1, Unit: "fraction", Doc: "by GPU: can be picked; picked; remaining time of its job: " + left +
 			"; of its machine and of its rack each: usable GPUs/all, those picked for this job/n, min(1, usable/missing), usable beyond the missing/all; " +
 			"what its pick adds to the communication cost/0.775; mean remaining time on its machine"}}
 	}
@@ -174,7 +174,7 @@ func (p *Picks) Fields() []env.Field {
 	}
 }
 
-// The columns of field gpus. Machine and rack have four each.
+// The columns of field table. Machine and rack have four each.
 const (
 	rowFree = iota
 	rowPicked

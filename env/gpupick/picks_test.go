@@ -14,7 +14,7 @@ import (
 	"clustergym/internal/testseed"
 )
 
-// row returns what field gpus says of GPU g: 13 numbers behind the two of field job.
+// row returns what field table says of GPU g: 13 numbers behind the two of field job.
 func row(ts *env.TimeStep, g int) []float32 { return ts.Obs[2+13*g : 2+13*(g+1)] }
 
 func near(a []float32, b ...float32) bool {

@@ -10,6 +10,7 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/env/sim"
+	"clustergym/internal/raced"
 	"clustergym/traces"
 )
 
@@ -32,8 +33,8 @@ func (e *endless) Next(j *traces.Job) error {
 
 // Memory grows with the jobs in the system, not with the trace, even if no two jobs have the same request.
 func TestMemoryIsBounded(t *testing.T) {
-	if checked {
-		t.Skip("checking the books after every change takes too long")
+	if checked || raced.On {
+		t.Skip("with the books checked after every change, or under the race detector, this takes too long")
 	}
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 30, GPUs: 8, CPUs: 1000}}}}}
 	for _, name := range []string{"fifo+strict", "sjf+skip", "srtf+skip", "fifo+strict+easy", "fifo+commit+easy", "fifo+strict+conservative"} {

@@ -27,6 +27,7 @@ func (c *Config) OnRung(estimates string) (Config, error) {
 	if err := on.Set("env.estimates=" + estimates); err != nil {
 		return on, err
 	}
+	on.ForPlay()
 	on.Eval.Policies = on.Seeing(c.AllPolicies())
 	return on, nil
 }

@@ -65,6 +65,18 @@ func (g Given) Args(c *Config) {
 // not said it: a teacher and rivals that rank by run times where the estimates hide them, and the sizes of an imitation that the
 // user has switched off. A teacher that is dropped changes what is learned, so chosen has a sentence for it.
 func (c *Config) Adapt(given Given) (chosen []string) {
+	chosen = c.dropTeacher(given)
+	if d := c.Descriptor(); d != nil && c.ownSettings(d) && !given["eval.policies"] && !slices.Equal(c.Eval.Policies, Default().Eval.Policies) {
+		c.Eval.Policies = c.Seeing(c.Eval.Policies)
+	}
+	return chosen
+}
+
+// ForPlay drops the teacher of c, a run that is only played, if the estimates hide what it ranks by. Nothing is learned from it any more.
+func (c *Config) ForPlay() { c.dropTeacher(Given{}) }
+
+// dropTeacher is the part of Adapt that concerns the teacher.
+func (c *Config) dropTeacher(given Given) (chosen []string) {
 	t := &c.Train
 	if t.Imitate != "" && !given["train.imitate"] && c.Descriptor() != nil && c.ownSettings(c.Descriptor()) {
 		if _, err := c.Teacher(); hides(err) {
@@ -79,9 +91,6 @@ func (c *Config) Adapt(given Given) (chosen []string) {
 		if !given["train.imitate_epochs"] {
 			t.ImitateEpochs = 0
 		}
-	}
-	if d := c.Descriptor(); d != nil && c.ownSettings(d) && !given["eval.policies"] && !slices.Equal(c.Eval.Policies, Default().Eval.Policies) {
-		c.Eval.Policies = c.Seeing(c.Eval.Policies)
 	}
 	return chosen
 }

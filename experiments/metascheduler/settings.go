@@ -151,7 +151,7 @@ func counts(l *fault.List, before string, most int, pairs ...any) {
 	}
 }
 
-// names adds a fault for every name in got that is not one of of, or is there twice, and if there is none at all.
+// names adds a fault if got is empty, and one for every name in it that is unknown or stands there twice.
 func names(l *fault.List, key string, got, of []string) {
 	l.Add(len(got) > 0, key, got, "one or more of "+strings.Join(of, ", "))
 	for i, m := range got {

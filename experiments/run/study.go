@@ -99,10 +99,7 @@ func thin(root string) error {
 	if err != nil {
 		return err
 	}
-	for i, step := range steps {
-		if i == len(steps)-1 {
-			break
-		}
+	for _, step := range steps[:max(0, len(steps)-1)] {
 		if err := checkpoint.Drop(checkpoint.Dir(root, step), ddqn.ReplayPart); err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ type peerRun struct {
 	nodes, gpus int
 	read        int // jobs, with those that are left out
 	report      *Report
-	table       *jobTable // nil = there is none
+	table       *jobTable // nil if no file of jobs is written
 }
 
 // runPeer is Run on a peer's machine. cfg must be valid.
