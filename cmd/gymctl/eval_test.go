@@ -145,6 +145,24 @@ func TestEvalForPeople(t *testing.T) {
 	}
 }
 
+// A run that imitated a rule can be judged where that rule knows too little to play.
+func TestEvalBelowTheRungOfATeacher(t *testing.T) {
+	inRoom(t, true)
+	config := read(t, "run/config.yaml")
+	pupil := strings.Replace(config, "imitate: \"\"", "imitate: sjf@slots", 1)
+	if pupil == config {
+		t.Fatalf("the run's configuration has no teacher to replace: %s", config)
+	}
+	write(t, "run/config.yaml", pupil)
+	if out := must(t, "eval", "--checkpoint", "run", "--estimates", "none", "--windows", "1"); !strings.Contains(out, "run times: none") {
+		t.Errorf("eval --estimates none prints %s", out)
+	}
+	if out := must(t, "eval", "--checkpoint", "run", "--rungs", "none,exact", "--windows", "1"); !strings.Contains(out, "lost on none") {
+		t.Errorf("eval --rungs prints %s", out)
+	}
+	wrong(t, []string{"eval", "--checkpoint", "run", "--estimates", "none", "--policies", "sjf@slots"}, "hides")
+}
+
 // A table over rungs has the figures of the tables of each, and the same bytes for any number of workers.
 func TestEvalOnRungs(t *testing.T) {
 	inRoom(t, true)

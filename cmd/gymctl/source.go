@@ -184,6 +184,7 @@ func (s *configSource) evalConfig(c *cobra.Command, ckpts []string, list []model
 		cfg, err = s.config(c)
 	} else {
 		err = s.apply(c, &cfg)
+		cfg.Adapt(config.Given{}) // nothing is learned here, and the run's teacher may rank by run times that --estimates hides
 	}
 	if err != nil || cfg.Env.ID != trained.Env.ID {
 		return cfg, err
