@@ -149,11 +149,8 @@ func TestEvalForPeople(t *testing.T) {
 func TestEvalBelowTheRungOfATeacher(t *testing.T) {
 	inRoom(t, true)
 	config := read(t, "run/config.yaml")
-	pupil := strings.Replace(config, "imitate: \"\"", "imitate: sjf@slots", 1)
-	if pupil == config {
-		t.Fatalf("the run's configuration has no teacher to replace: %s", config)
-	}
-	write(t, "run/config.yaml", pupil)
+	write(t, "run/config.yaml", strings.Replace(config, "\ntrain:\n", "\ntrain:\n  imitate: sjf@slots\n", 1))
+	wrong(t, []string{"eval", "-c", "run/config.yaml", "--estimates", "none", "--policies", "fifo"}, "train.imitate")
 	if out := must(t, "eval", "--checkpoint", "run", "--estimates", "none", "--windows", "1"); !strings.Contains(out, "run times: none") {
 		t.Errorf("eval --estimates none prints %s", out)
 	}
