@@ -115,6 +115,7 @@ slurm:
 	if ! have >/dev/null; then echo "make slurm needs Slurm, munge and sshd (Debian: $$install)"; exit 1; fi
 	CLUSTERGYM_SLURM=1 $(GO) test -count=1 -v -run '^TestWorkersUnderSlurm$$|^TestRanksUnderSlurm$$|^TestWorkersOverSSH$$' ./cmd/gymctl
 
+# The wheel that python and tutorial test, with the gymctl inside it, and what it installs.
 define make-wheel
 	@rm -rf $(PY)/wheel $(PY)/build && mkdir -p $(PY)/wheel $(PY)/build
 	printf '[build]\nbuild_base=../.tools/$(notdir $(PY))/build\n[egg_info]\negg_base=../.tools/$(notdir $(PY))/build\n' > $(PY)/build.cfg
