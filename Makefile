@@ -42,7 +42,7 @@ SEED := $(or $(SEED),$(shell od -An -N6 -tu8 /dev/urandom | tr -d ' '))
 DRAWN = $(shell $(GO) list -f '{{range .TestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}} {{end}}{{end}}{{range .XTestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}} {{end}}{{end}}' ./...)
 CHECKS ?= 1000
 
-.PHONY: build check format vet lint arch test unit race invariants explore papers tensorboard mlflow browser python python-rl slurm compare bench clean
+.PHONY: build check format vet lint arch test unit race invariants explore papers tensorboard mlflow browser python tutorial python-rl slurm compare bench clean
 
 build:
 	$(GO) build -trimpath -o gymctl ./cmd/gymctl
@@ -116,20 +116,34 @@ slurm:
 	if ! have >/dev/null; then echo "make slurm needs Slurm, munge and sshd (Debian: $$install)"; exit 1; fi
 	CLUSTERGYM_SLURM=1 $(GO) test -count=1 -v -run '^TestWorkersUnderSlurm$$|^TestRanksUnderSlurm$$|^TestWorkersOverSSH$$' ./cmd/gymctl
 
-# The Python package: its code's checkers, then its tests on the wheel that is built here, with the gymctl inside it;
-# Gymnasium's checks once more with the oldest Gymnasium that is supported.
-python: $(PY)/have
-	cd python && $(PY)/bin/ruff check --no-cache $(PY_OWN) && $(PY)/bin/ruff format --no-cache --check $(PY_OWN)
-	cd python && $(PY)/bin/mypy --cache-dir $(PY)/mypy
+# The wheel that python and tutorial test, with the gymctl inside it, and what it installs.
+define make-wheel
 	@rm -rf $(PY)/wheel $(PY)/build && mkdir -p $(PY)/wheel $(PY)/build
 	printf '[build]\nbuild_base=../.tools/$(notdir $(PY))/build\n[egg_info]\negg_base=../.tools/$(notdir $(PY))/build\n' > $(PY)/build.cfg
 	DIST_EXTRA_CONFIG=$(PY)/build.cfg $(PY)/bin/python -m pip wheel -q --disable-pip-version-check --no-deps \
 		--no-build-isolation -w $(PY)/wheel ./python
 	$(PY)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-compile --target $(PY)/wheel/here $(PY)/wheel/*.whl
+endef
+
+# The tutorial, followed by a test with the wheel; UPDATE=1 writes what its commands print into the page.
+FOLLOW = CLUSTERGYM_TUTORIAL_PYTHON=$(PY)/bin/python CLUSTERGYM_TUTORIAL_WHEEL=$$(echo $(PY)/wheel/*.whl) \
+	$(GO) test -count=1 -run '^TestTutorialWorks$$' ./internal/docstest
+
+tutorial: $(PY)/have
+	$(make-wheel)
+	$(FOLLOW) $(if $(UPDATE),-update)
+
+# The Python package: its code's checkers, then its tests on the wheel that is built here, with the gymctl inside it;
+# Gymnasium's checks once more with the oldest Gymnasium that is supported.
+python: $(PY)/have
+	cd python && $(PY)/bin/ruff check --no-cache $(PY_OWN) && $(PY)/bin/ruff format --no-cache --check $(PY_OWN)
+	cd python && $(PY)/bin/mypy --cache-dir $(PY)/mypy
+	$(make-wheel)
 	rm -rf $(PY)/onnx
 	CLUSTERGYM_ONNX_CASES=$(PY)/onnx $(GO) test -count=1 -run '^TestNetworksOfEveryKind$$|^TestExportsOfPresetsActLikeThem$$' ./nets/onnx/export ./experiments/arena
 	cd python && CLUSTERGYM_ONNX_CASES=$(PY)/onnx PYTHONPATH=$(PY)/wheel/here $(PY_TEST) tests
 	cd python && PYTHONPATH=$(PY)/wheel/here:$(PY)/oldest $(PY_TEST) tests/test_envs.py tests/test_vector.py
+	$(FOLLOW)
 	cd experiments/learning && $(PY)/bin/ruff check --no-cache . && $(PY)/bin/ruff format --no-cache --check .
 	cd experiments/learning && $(PY)/bin/mypy --cache-dir $(PY)/mypy-learning && $(PY_TEST)
 
