@@ -44,8 +44,8 @@ func (s *starter) start(ctx context.Context, t target, data []byte, version stri
 	}
 	for _, args := range [][]string{
 		{"version"},
-		{"sim", "--policy", "fifo,sjf", "--jobs", "200", "--gpus", "8"},
-		{"train", "--env", "CartPole-v1", "--agent", "ppo", "--steps", "2048", "--run-dir", "trained", "--workers", "1"},
+		{"sim", "--policy", "fifo,sjf", "--jobs", "200"},
+		{"train", "-c", "cartpole-ppo", "--set", "train.steps=2048", "--no-eval", "--run-dir", "trained", "--workers", "1"},
 	} {
 		said, err := s.one(ctx, work, append(with, append([]string{program}, args...)...))
 		if err != nil {
@@ -55,8 +55,8 @@ func (s *starter) start(ctx context.Context, t target, data []byte, version stri
 			return "", fmt.Errorf("gymctl version%s says %q, want %q first", by, said, want)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(work, "trained", "train.csv")); err != nil {
-		return "", fmt.Errorf("gymctl train%s left no train.csv", by)
+	if _, err := os.Stat(filepath.Join(work, "trained", "progress.jsonl")); err != nil {
+		return "", fmt.Errorf("gymctl train%s left no progress.jsonl", by)
 	}
 	s.done[key] = "version, sim and train run" + by
 	return s.done[key], nil
