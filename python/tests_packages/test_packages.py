@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from collections.abc import Sequence
 from email.parser import Parser
@@ -130,9 +132,8 @@ def test_python_plays_with_the_gymctl_inside(installed: Path, tmp_path: Path) ->
 
 
 def test_it_trains_and_evaluates(installed: Path, tmp_path: Path) -> None:
-    run(
-        installed, tmp_path, ["gymctl", "train", "--set", "train.steps=2048", "--run-dir", "trained", "--no-eval"]
-    )  # fmt: skip
+    train = ["gymctl", "train", "--set", "train.steps=2048", "--no-eval", "--run-dir", "trained"]
+    run(installed, tmp_path, train)
     assert (tmp_path / "trained" / "progress.jsonl").read_text().count("\n") > 1
     table = run(installed, tmp_path, ["gymctl", "sim", "--policy", "fifo,sjf", "--jobs", "200"])
     assert "sjf" in table
@@ -144,3 +145,57 @@ def test_uninstalling_leaves_nothing(installed: Path, tmp_path: Path) -> None:
     subprocess.run([*pip, "uninstall", "-q", "-y", "clustergym"], check=True, env=without_go())
     left = [p for p in installed.parent.rglob("*") if "clustergym" in str(p).lower() and p.is_file()]
     assert left == []
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an archive of Linux."""
+    to = tmp_path_factory.mktemp("archive")
+    with tarfile.open(DIST / f"gymctl-{version()}-linux-amd64.tar.gz") as t:
+        t.extractall(to, filter="data")
+    return to / f"gymctl-{version()}-linux-amd64"
+
+
+@pytest.mark.parametrize(
+    ("shell", "file"), [("bash", "gymctl.bash"), ("zsh", "_gymctl"), ("fish", "gymctl.fish"), ("pwsh", "gymctl.ps1")]
+)
+def test_completions_are_programs_of_their_shells(archive: Path, shell: str, file: str) -> None:
+    script = archive / "completions" / file
+    assert "gymctl" in script.read_text()
+    if shutil.which(shell) is None or shell == "pwsh":
+        pytest.skip(f"no {shell} here")
+    subprocess.run([shell, "-n", str(script)], check=True)
+
+
+def test_manual_pages_are_well_formed(archive: Path) -> None:
+    if shutil.which("mandoc") is None:
+        pytest.skip("no mandoc here (Debian: apt-get install mandoc)")
+    pages = sorted(archive.glob("man/man1/*.1"))
+    assert len(pages) > 30
+    said = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *map(str, pages)], capture_output=True, text=True)
+    faults = [line for line in said.stdout.splitlines() if "missing date" not in line]  # equal for equal programs
+    assert faults == []
+
+
+def test_the_image_has_gymctl_and_no_more(tmp_path: Path) -> None:
+    if shutil.which("buildah") is None or os.getuid() != 0 or platform.machine() != "x86_64":
+        pytest.skip("needs buildah, as root (Debian: apt-get install buildah)")
+    store = ["buildah", "--root", f"{tmp_path}/root", "--runroot", f"{tmp_path}/run", "--storage-driver", "vfs"]
+
+    def buildah(*args: str) -> str:
+        done = subprocess.run([*store, *args], capture_output=True, text=True)
+        assert done.returncode == 0, (args, done.stdout, done.stderr)
+        return done.stdout
+
+    buildah("bud", "--isolation", "chroot", "-t", "gymctl", str(DIST))
+    container = buildah("from", "gymctl").strip()
+    try:
+        config = json.loads(buildah("inspect", "--type", "image", "gymctl"))["OCIv1"]["config"]
+        assert config["User"] == "65532:65532"
+        assert config["Entrypoint"] == ["/usr/bin/gymctl"]
+        inside = ["run", "--isolation", "chroot", container, "--", "/usr/bin/gymctl"]
+        assert version() in buildah(*inside, "version")
+        train = ["train", "-c", "cartpole-ppo", "--set", "train.steps=2048", "--no-eval", "--run-dir", "/work/run"]
+        buildah(*inside, *train)  # /work belongs to who is no root
+    finally:
+        buildah("rm", container)
