@@ -76,10 +76,8 @@ func writeZip(w io.Writer, entries []entry, at time.Time) error {
 		return flate.NewWriter(w, flate.BestCompression)
 	})
 	for _, e := range entries {
-		h := &zip.FileHeader{Name: e.path, Method: zip.Deflate}
+		h := &zip.FileHeader{Name: e.path, Method: zip.Deflate, Modified: at.UTC()} // local times of a zip are then UTC, too
 		h.SetMode(e.permissions())
-		// Zips hold local times; those fields alone, without the extension for UTC, are what readers of wheels expect.
-		h.ModifiedDate, h.ModifiedTime = dosTime(at)
 		f, err := zw.CreateHeader(h)
 		if err != nil {
 			return fmt.Errorf("%s: %w", e.path, err)
@@ -89,14 +87,6 @@ func writeZip(w io.Writer, entries []entry, at time.Time) error {
 		}
 	}
 	return zw.Close()
-}
-
-// dosTime returns a time as zips have it, to two seconds.
-func dosTime(t time.Time) (date, clock uint16) {
-	t = t.UTC()
-	date = uint16(t.Day() + int(t.Month())<<5 + (t.Year()-1980)<<9)
-	clock = uint16(t.Second()/2 + t.Minute()<<5 + t.Hour()<<11)
-	return date, clock
 }
 
 // readZip returns the files of a zip in its order.
