@@ -68,7 +68,8 @@ func (s *starter) one(ctx context.Context, dir string, command []string) (string
 	defer cancel()
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	c.Dir = dir
-	c.Env = append(os.Environ(), "WINEPREFIX="+filepath.Join(s.dir, "wine"), "WINEDEBUG=-all", "WINEDLLOVERRIDES=mscoree,mshtml=;bcryptprimitives=n,b")
+	// Wine crashed once in some fifty starts; threads that Go stops at any instruction are what it has least practice with.
+	c.Env = append(os.Environ(), "GODEBUG=asyncpreemptoff=1", "WINEPREFIX="+filepath.Join(s.dir, "wine"), "WINEDEBUG=-all", "WINEDLLOVERRIDES=mscoree,mshtml=;bcryptprimitives=n,b")
 	said, err := c.CombinedOutput()
 	return strings.TrimSpace(string(said)), err
 }
@@ -94,7 +95,10 @@ func (s *starter) command(ctx context.Context, t target) (with []string, by, mis
 	return nil, "", "not started: that needs a machine of its kind", nil
 }
 
-// prepareWine makes a Windows of its own. Wine before 8.12 has no bcryptprimitives.dll, from which Go has its random numbers:
+// prepareWine makes a Windows of its own. In Wine 8 programs of Go cannot remove folders with files in them (it answers a call of
+// Windows 10 in a way that Go does not expect), so that trainings must be too short to drop a checkpoint.
+//
+// Wine before 8.12 has no bcryptprimitives.dll, from which Go has its random numbers:
 // there the function of the same signature in advapi32.dll stands in for it.
 func (s *starter) prepareWine(ctx context.Context, wine string) error {
 	system := filepath.Join(s.dir, "wine", "drive_c", "windows", "system32")
