@@ -98,7 +98,7 @@ func (s *starter) command(ctx context.Context, t target) (with []string, by, mis
 // prepareWine makes a Windows of its own. In Wine 8 programs of Go cannot remove folders with files in them (it answers a call of
 // Windows 10 in a way that Go does not expect), so that trainings must be too short to drop a checkpoint.
 //
-// Wine before 8.12 has no bcryptprimitives.dll, from which Go has its random numbers:
+// It also has no bcryptprimitives.dll, from which Go has its random numbers:
 // there the function of the same signature in advapi32.dll stands in for it.
 func (s *starter) prepareWine(ctx context.Context, wine string) error {
 	system := filepath.Join(s.dir, "wine", "drive_c", "windows", "system32")
