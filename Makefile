@@ -21,7 +21,7 @@ MLFLOW     := $(CURDIR)/.tools/mlflow-$(MLFLOW_VER)
 # The Python package and its own tests.
 PY_OLDEST := 1.2.3
 PY      := $(CURDIR)/.tools/python-$(shell { cat python/tests/requirements.txt; echo $(PY_OLDEST); } | sha256sum | cut -c1-12)
-PY_OWN  := setup.py backend src tests examples tests_rl
+PY_OWN  := setup.py backend src tests examples tests_packages tests_rl
 PY_TEST := PYTHONPYCACHEPREFIX=$(PY)/pycache $(PY)/bin/python -m pytest -p no:cacheprovider
 
 # The libraries that agents are trained with, PyTorch among them: some 6 GB, installed once for each set of pins; beside
@@ -29,6 +29,10 @@ PY_TEST := PYTHONPYCACHEPREFIX=$(PY)/pycache $(PY)/bin/python -m pytest -p no:ca
 RL_CLEANRL := 0.29.1
 RL_PINS := python/tests_rl/requirements.txt python/tests_rl/constraints.txt
 RL      := $(CURDIR)/.tools/rl-$(shell { cat $(RL_PINS); echo $(RL_CLEANRL); } | sha256sum | cut -c1-12)
+
+# The library of CycloneDX, which has the published schemas in it.
+SBOM_VER := 11.11.0
+SBOM := $(CURDIR)/.tools/cyclonedx-$(SBOM_VER)
 
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
@@ -42,7 +46,7 @@ SEED := $(or $(SEED),$(shell od -An -N6 -tu8 /dev/urandom | tr -d ' '))
 DRAWN = $(shell $(GO) list -f '{{range .TestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}} {{end}}{{end}}{{range .XTestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}} {{end}}{{end}}' ./...)
 CHECKS ?= 1000
 
-.PHONY: build check format vet lint arch test unit race invariants explore papers tensorboard mlflow browser python tutorial python-rl slurm compare bench clean
+.PHONY: build check format vet lint arch test unit race invariants explore papers tensorboard mlflow browser python tutorial python-rl slurm compare bench cross wheels release packages clean
 
 build:
 	$(GO) build -trimpath -o gymctl ./cmd/gymctl
@@ -63,7 +67,7 @@ lint: $(GOLANGCI)
 arch:
 	$(GO) test -count=1 ./internal/archtest
 
-test: check unit race invariants papers tensorboard browser slurm python python-rl
+test: check cross unit race invariants papers tensorboard browser slurm python python-rl
 
 # The longest runs are left out under the race detector, which makes arithmetic ten times slower: they run here.
 unit:
@@ -156,6 +160,45 @@ python-rl: $(RL)/have
 	PYTHONDONTWRITEBYTECODE=1 $(RL)/bin/python experiments/learning/compare.py --quick --only cartpole-ppo \
 		--gymctl $(TOOLS)/gymctl --out $(RL)/compare
 
+# Every platform of a release: that all of it compiles, and for each system that what vet knows holds, in the tests too. The flags
+# are those of releases, so that what is compiled here need not be compiled again there.
+cross:
+	@for t in $$($(GO) run ./cmd/release targets); do \
+		echo "$$t"; export GOOS=$${t%/*} GOARCH=$${t#*/} CGO_ENABLED=0; \
+		$(GO) build -trimpath ./...; \
+		case $$t in darwin/amd64) ;; *) $(GO) vet -trimpath ./... ;; esac; \
+	done
+
+# What people without Go install: wheels for every platform with gymctl inside; with archives, bills of materials, and what a
+# container is made of, the whole release. Equal commits give equal bytes, so the Go is an exact one. DIRTY=1 builds a checkout
+# with changes. Nothing is published.
+RELEASE_GO := go1.26.8
+DIST ?= dist
+# $(1) is more flags.
+define make-release
+@rm -rf $(PY)/base $(PY)/base-build && mkdir -p $(PY)/base $(PY)/base-build
+@printf '[build]\nbuild_base=$(PY)/base-build\n[egg_info]\negg_base=$(PY)/base-build\n' > $(PY)/base.cfg
+GYMCTL_BINARY=none DIST_EXTRA_CONFIG=$(PY)/base.cfg $(PY)/bin/python -m pip wheel -q --disable-pip-version-check --no-deps \
+	--no-build-isolation -w $(PY)/base ./python
+GOTOOLCHAIN=$(RELEASE_GO) $(GO) run ./cmd/release build --base $(PY)/base/*.whl --out $(DIST) $(if $(DIRTY),--dirty) $(1)
+endef
+
+wheels: $(PY)/have
+	$(call make-release,--only wheels)
+
+release: $(PY)/have
+	$(call make-release)
+
+# A release as one gets it: checksums, contents, formats; each gymctl started, under qemu or wine if need be; the bills of
+# materials against the published schema; the wheel for this machine in an environment of its own, without Go.
+packages: DIST := $(CURDIR)/.tools/dist
+packages: DIRTY := 1
+packages: $(PY)/have $(SBOM)/have
+	@rm -rf $(DIST)
+	$(call make-release)
+	$(GO) run ./cmd/release check $(DIST)
+	cd python && CLUSTERGYM_DIST=$(DIST) CLUSTERGYM_SBOM=$(SBOM) $(PY_TEST) tests_packages
+
 # Our agents and kernels beside those of well-known libraries: hours, and some 6 GB. ARGS=--quick is a look in minutes.
 compare:
 	experiments/learning/run.sh $(ARGS)
@@ -195,6 +238,11 @@ $(PY)/have: python/tests/requirements.txt
 	$(PY)/bin/python -m pip install -q --disable-pip-version-check -r python/tests/requirements.txt
 	@$(PY)/bin/python -c 'import lightgbm' || { echo "$@ needs the library libgomp, which gcc has (Debian: apt-get install libgomp1)"; exit 1; }
 	$(PY)/bin/python -m pip install -q --disable-pip-version-check --no-deps --target $(PY)/oldest gymnasium==$(PY_OLDEST)
+	touch $@
+
+$(SBOM)/have: $(PY)/have
+	@rm -rf $(SBOM)
+	$(PY)/bin/python -m pip install -q --disable-pip-version-check --target $(SBOM) 'cyclonedx-python-lib[json-validation]==$(SBOM_VER)'
 	touch $@
 
 $(RL)/have: $(RL_PINS)

@@ -37,8 +37,8 @@ def wanted() -> bool:
     return os.environ.get("GYMCTL_BINARY") != "none"
 
 
-def make_binary(target: Path) -> None:
-    """Writes the binary to target, or ends with a sentence that says what is missing."""
+def make_binary(target: Path, version: str) -> None:
+    """Writes the binary to target, with the package's version in it, or ends with a sentence that says what is missing."""
     target = target.resolve()  # go build runs in another folder
     target.parent.mkdir(parents=True, exist_ok=True)
     ready = os.environ.get("GYMCTL_BINARY")
@@ -58,7 +58,8 @@ def make_binary(target: Path) -> None:
                 "Go is not installed, and gymctl is written in it. Install Go 1.26 or newer, leave out --no-build-isolation, "
                 "or set GYMCTL_BINARY to a gymctl (or to none, for a client without a server)"
             )
-        command = [go, "build", "-trimpath", "-o", str(target), "./cmd/gymctl"]
+        stamp = f"-X main.releaseVersion={version}"
+        command = [go, "build", "-trimpath", "-ldflags", stamp, "-o", str(target), "./cmd/gymctl"]
         done = subprocess.run(command, cwd=ROOT, env={**os.environ, "CGO_ENABLED": "0"})
         if done.returncode != 0:
             sys.exit(f"{' '.join(command)} failed in {ROOT} (exit code {done.returncode})")
@@ -76,7 +77,7 @@ def platform_tag() -> str:
         machine = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}.get(here, here)
     cpu = _GOARCH.get(machine, machine)
     if system == "linux":
-        # Static: it needs no C library, neither glibc nor musl.
+        # Static: it needs no C library, neither glibc nor musl. cmd/release has the same tags, with their reasons.
         return f"manylinux_2_17_{cpu}.manylinux2014_{cpu}.musllinux_1_1_{cpu}"
     if system == "darwin":
         return "macosx_12_0_" + ("arm64" if cpu == "aarch64" else cpu)
@@ -94,7 +95,7 @@ class BuildPy(build_py):
             return
         base = HERE / "src" if self.editable_mode else Path(self.build_lib)
         target = base / "clustergym" / "bin" / NAME
-        make_binary(target)
+        make_binary(target, self.distribution.get_version())
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
         more = [os.path.join(self.build_lib, "clustergym", "bin", NAME)] if wanted() else []

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"clustergym/agents"
+	"clustergym/internal/durable"
 )
 
 // Names of temporary directories beside the checkpoints: an unfinished save, a replaced checkpoint until its
@@ -162,15 +163,7 @@ func (c *counter) Write(p []byte) (int, error) {
 
 // syncDir makes the names in dir durable.
 func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
-	}
-	err = d.Sync()
-	if e := d.Close(); err == nil {
-		err = e
-	}
-	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+	if err := durable.Names(dir); err != nil {
 		return fmt.Errorf("checkpoint: sync %s: %w", dir, err)
 	}
 	return nil

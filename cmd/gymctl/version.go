@@ -10,9 +10,16 @@ import (
 	"clustergym/nets/kernel"
 )
 
+// The linker sets these in releases (-X), which are built without git.
+var (
+	releaseVersion  string
+	releaseCommit   string
+	releaseModified string // "true" if the checkout had changes
+)
+
 // build is what gymctl version prints.
 type build struct {
-	Version  string `json:"version"`  // of the module; "(devel)" for a build from a checkout
+	Version  string `json:"version"`  // of the release; "(devel)" for a build from a checkout
 	Commit   string `json:"commit"`   // "" if the build does not know it
 	Modified bool   `json:"modified"` // the checkout had uncommitted changes
 	Go       string `json:"go"`
@@ -58,8 +65,20 @@ func (v build) String() string {
 func about() build {
 	v := build{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: kernel.Set()}
 	info, ok := debug.ReadBuildInfo()
+	v.add(info, ok)
+	if releaseVersion != "" {
+		v.Version = releaseVersion
+	}
+	if releaseCommit != "" {
+		v.Commit, v.Modified = releaseCommit, releaseModified == "true"
+	}
+	return v
+}
+
+// add fills in what Go knows of a build.
+func (v *build) add(info *debug.BuildInfo, ok bool) {
 	if !ok {
-		return v
+		return
 	}
 	if info.Main.Version != "" {
 		v.Version = info.Main.Version
@@ -72,5 +91,4 @@ func about() build {
 			v.Modified = s.Value == "true"
 		}
 	}
-	return v
 }

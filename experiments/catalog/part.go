@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"clustergym/internal/durable"
 )
 
 // part is a file that is being fetched. The bytes that have arrived stay on disk under a name with the expected hash, so that
@@ -116,17 +118,9 @@ func (p *part) finish(target string, f *File) error {
 	if err := os.Rename(p.path, target); err != nil {
 		return err
 	}
-	_ = os.Remove(p.tagPath()) // no longer needed, and harmless
-	syncFolder(filepath.Dir(target))
+	_ = os.Remove(p.tagPath())              // no longer needed, and harmless
+	_ = durable.Names(filepath.Dir(target)) // if a crash loses the name, the file is fetched again
 	return nil
-}
-
-// syncFolder syncs the names in dir to disk. On a system that cannot, a crash may lose a name, and the file is fetched again.
-func syncFolder(dir string) {
-	if d, err := os.Open(dir); err == nil {
-		_ = d.Sync()
-		_ = d.Close()
-	}
 }
 
 // HashError is returned for a fetched file whose hash is not the catalogue's.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+
+	"clustergym/internal/durable"
 )
 
 // ErrLocked is returned by Lock if another process has locked the folder.
@@ -37,16 +39,5 @@ func Write(name string, data []byte) (err error) {
 		return errors.Join(err, os.Remove(tmp))
 	}
 	// The new name must be on disk before the caller removes anything that only the old contents mention.
-	d, err := os.Open(filepath.Dir(name))
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if e := d.Close(); err == nil {
-		err = e
-	}
-	if errors.Is(err, errors.ErrUnsupported) {
-		return nil
-	}
-	return err
+	return durable.Names(filepath.Dir(name))
 }

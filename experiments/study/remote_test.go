@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -278,9 +277,9 @@ func TestAHundredCellsOnWorkersThatDie(t *testing.T) {
 		case <-tick.C:
 			i := rng.IntN(len(workers))
 			if rng.IntN(4) == 0 { // a machine that vanishes and comes back
-				if p := workers[i].Process; p.Signal(syscall.SIGSTOP) == nil {
+				if p := workers[i].Process; p.Signal(pause) == nil {
 					stopped++
-					time.AfterFunc(1500*time.Millisecond, func() { _ = p.Signal(syscall.SIGCONT) }) // it may have been killed
+					time.AfterFunc(1500*time.Millisecond, func() { _ = p.Signal(goOn) }) // it may have been killed
 				}
 				continue
 			}
