@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"clustergym/experiments/arena"
+	"clustergym/experiments/actor"
 )
 
 func ckptAct(a *app) *cobra.Command {
@@ -29,13 +29,13 @@ act ends when its input ends.`,
 		Args:              args(1, 1, "one DIR"),
 		ValidArgsFunction: onlyFolders,
 		RunE: func(c *cobra.Command, dirs []string) error {
-			actor, err := arena.NewActor(dirs[0])
+			answers, err := actor.New(dirs[0])
 			if err != nil {
 				return err
 			}
 			// A read of standard input cannot be cancelled, so an interrupt does not wait for it.
 			ctx, ended := c.Context(), make(chan error, 1)
-			go func() { ended <- actor.Serve(ctx, os.Stdin, a.stdout) }()
+			go func() { ended <- answers.Serve(ctx, os.Stdin, a.stdout) }()
 			select {
 			case err := <-ended:
 				return err

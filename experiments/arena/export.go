@@ -35,7 +35,7 @@ func Export(dir string, rows int, commit string) (*Exported, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, err := actorSpec(&cfg)
+	spec, err := JudgedSpec(&cfg)
 	if err != nil {
 		return nil, err
 	}

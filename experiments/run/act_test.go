@@ -16,6 +16,7 @@ import (
 
 	"clustergym/agents"
 	"clustergym/env"
+	"clustergym/experiments/actor"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
@@ -54,7 +55,7 @@ func TestActorsAnswerAsTheEvaluationDoes(t *testing.T) {
 	dir := t.TempDir()
 	trainTo(t, cfg, dir, TrainOptions{})
 	run := filepath.Join(dir, "tiny")
-	actor, err := arena.NewActor(run)
+	answers, err := actor.New(run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,7 @@ func TestActorsAnswerAsTheEvaluationDoes(t *testing.T) {
 	together := slices.Concat(binary.LittleEndian.AppendUint32(nil, uint32(rows)), obs, masks)
 	none := asked(1, make([]float32, e.Spec().ObsLen()), make([]bool, e.Spec().MaskLen())) // nothing is legal
 	var out bytes.Buffer
-	if err := actor.Serve(t.Context(), bytes.NewReader(slices.Concat(seen.ask, together, none, seen.ask)), &out); err != nil {
+	if err := answers.Serve(t.Context(), bytes.NewReader(slices.Concat(seen.ask, together, none, seen.ask)), &out); err != nil {
 		t.Fatal(err)
 	}
 	r := bufio.NewReader(&out)
@@ -100,7 +101,7 @@ func TestActorsAnswerAsTheEvaluationDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var about arena.ActorAbout
+	var about actor.About
 	if err := json.Unmarshal(line, &about); err != nil {
 		t.Fatal(err)
 	}
@@ -154,11 +155,11 @@ func TestActorsAnswerAsTheEvaluationDoes(t *testing.T) {
 		"all numbers": {255, 255, 255, 255},
 	} {
 		var input *workload.InputError
-		if err := actor.Serve(t.Context(), bytes.NewReader(in), &bytes.Buffer{}); !errors.As(err, &input) {
+		if err := answers.Serve(t.Context(), bytes.NewReader(in), &bytes.Buffer{}); !errors.As(err, &input) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := arena.NewActor(dir); err == nil || !strings.Contains(err.Error(), "neither a checkpoint") {
+	if _, err := actor.New(dir); err == nil || !strings.Contains(err.Error(), "neither a checkpoint") {
 		t.Errorf("a folder without a run: %v", err)
 	}
 }

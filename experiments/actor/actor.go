@@ -1,4 +1,5 @@
-package arena
+// Package actor answers observations of any program with the actions of a checkpoint, over a pipe.
+package actor
 
 import (
 	"bufio"
@@ -12,42 +13,41 @@ import (
 
 	"clustergym/agents"
 	"clustergym/env"
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
-	"clustergym/experiments/envs"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
-	"clustergym/traces"
 )
 
 // Actor is a checkpoint that answers observations of any program with the actions that gymctl eval would take. It is not
 // safe for concurrent use.
 type Actor struct {
-	About  ActorAbout
+	About  About
 	spec   env.Spec
 	policy agents.Policy
 	batch  *env.Batch
 	action *env.Actions
 }
 
-// ActorAbout describes an Actor: the first line of what gymctl ckpt act prints.
-type ActorAbout struct {
-	Env   string       `json:"env"`
-	Name  string       `json:"name"`  // agent, run and step, as in the table of gymctl eval
-	Obs   []ActorField `json:"obs"`   // the fields of an observation, in order
-	Sizes []int        `json:"sizes"` // of the discrete factors of an action; a mask has as many entries as they have together
-	Low   []float32    `json:"low"`   // bounds of the numbers of an action
-	High  []float32    `json:"high"`
+// About describes an Actor: the first line of what gymctl ckpt act prints.
+type About struct {
+	Env   string    `json:"env"`
+	Name  string    `json:"name"`  // agent, run and step, as in the table of gymctl eval
+	Obs   []Field   `json:"obs"`   // the fields of an observation, in order
+	Sizes []int     `json:"sizes"` // of the discrete factors of an action; a mask has as many entries as they have together
+	Low   []float32 `json:"low"`   // bounds of the numbers of an action
+	High  []float32 `json:"high"`
 }
 
-// ActorField is one field of an observation.
-type ActorField struct {
+// Field is one field of an observation.
+type Field struct {
 	Name  string `json:"name"`
 	Shape []int  `json:"shape"`
 }
 
-// NewActor reads a checkpoint, or the checkpoint of a run. It does not read the run's workload unless observations depend on
+// New reads a checkpoint, or the checkpoint of a run. It does not read the run's workload unless observations depend on
 // it. Faults are *InputErrors.
-func NewActor(dir string) (*Actor, error) {
+func New(dir string) (*Actor, error) {
 	_, run, err := rundir.CheckpointDir(dir)
 	if err != nil {
 		return nil, err
@@ -59,61 +59,26 @@ func NewActor(dir string) (*Actor, error) {
 	if err := config.UseKernels(cfg.Kernels); err != nil {
 		return nil, err
 	}
-	spec, err := actorSpec(&cfg)
+	spec, err := arena.JudgedSpec(&cfg)
 	if err != nil {
 		return nil, err
 	}
-	c, err := OpenCheckpoint(dir, spec)
+	c, err := arena.OpenCheckpoint(dir, spec)
 	if err != nil {
 		return nil, err
 	}
-	p, err := NewPolicy(&c.Cfg, spec, bytes.NewReader(c.Weights))
+	p, err := arena.NewPolicy(&c.Cfg, spec, bytes.NewReader(c.Weights))
 	if err != nil {
 		return nil, err
 	}
 	a := &Actor{
-		About: ActorAbout{Env: spec.ID, Name: c.Name, Sizes: spec.Action.Sizes, Low: spec.Action.Low, High: spec.Action.High},
+		About: About{Env: spec.ID, Name: c.Name, Sizes: spec.Action.Sizes, Low: spec.Action.Low, High: spec.Action.High},
 		spec:  spec, policy: p,
 	}
 	for _, f := range spec.Obs {
-		a.About.Obs = append(a.About.Obs, ActorField{f.Name, f.Shape})
+		a.About.Obs = append(a.About.Obs, Field{f.Name, f.Shape})
 	}
 	return a, nil
-}
-
-// actorSpec returns the specification of the environment in which the agent of a run is judged.
-func actorSpec(cfg *config.Config) (env.Spec, error) {
-	c, err := cfg.Fold()
-	if err != nil {
-		return env.Spec{}, err
-	}
-	d := c.Descriptor()
-	if !d.Simulated() && c.Trace.File != "" { // recorded graphs or workers decide the shapes
-		w, err := NewWorld(&c)
-		if err != nil {
-			return env.Spec{}, err
-		}
-		e, err := w.open(w.judged(), w.Source, traces.Test)
-		if err != nil {
-			return env.Spec{}, err
-		}
-		defer e.Close() //nolint:errcheck // it holds nothing
-		return e.Spec(), nil
-	}
-	info, err := envs.Describe(d.ID, func(a *envs.Args) error {
-		a.Settings, a.Trace = c.Env.Settings, c.Trace
-		if d.Judged != nil {
-			a.Settings = d.Judged(a.Settings)
-		}
-		if d.Takes.Cluster {
-			a.Cluster = c.Cluster
-		}
-		return nil
-	})
-	if err != nil {
-		return env.Spec{}, err
-	}
-	return info.Spec, nil
 }
 
 // mostRows bounds the observations of one request.
