@@ -90,10 +90,10 @@ func TestModelsThatCannotPlay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{
-		"unknown.onnx": `model unknown.onnx: node Frobnicate "f": this operator is not known`,
+		"unknown.onnx": `model unknown.onnx: node Frobnicate "f": this operator is not known, want those that docs/onnx.md lists`,
 		"cut.onnx":     "model cut.onnx: no ONNX model: ",
 		"text.onnx":    "model text.onnx: no ONNX model: ",
-		"wide.onnx":    `model wide.onnx: output "q" of q is float32 [1 4] for 1 rows, and CartPole-v1 wants float32: 2 actions`,
+		"wide.onnx":    "model wide.onnx: output q float32 [1 4], want float32 [1 2]: a score for each discrete action of CartPole-v1",
 		"large.onnx":   "model large.onnx: it has 2147483648 bytes, want at most 536870912",
 		"missing.onnx": "model missing.onnx: there is no such file",
 	} {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Model is a graph with what it needs to be understood. Its slices and maps belong to whoever made it.
@@ -177,9 +178,14 @@ type Value struct {
 
 func (v Value) String() string {
 	if !v.Known {
-		return fmt.Sprintf("%s %v", v.Name, v.Type)
+		return fmt.Sprintf("%s %v", Plain(v.Name), v.Type)
 	}
-	return fmt.Sprintf("%s %v %s", v.Name, v.Type, ShapeString(v.Shape))
+	return fmt.Sprintf("%s %v %s", Plain(v.Name), v.Type, ShapeString(v.Shape))
+}
+
+// Plain returns the beginning of a name, with escapes for what would not stay on one line of an error.
+func Plain(name string) string {
+	return strings.Trim(fmt.Sprintf("%.60q", name), `"`)
 }
 
 // ShapeString writes a shape, with N for dimensions that are not known, as [N 4].

@@ -227,11 +227,10 @@ func view(t *tensor) (Tensor, bool) {
 
 // title names a node.
 func title(n *onnx.Node) string {
-	op := strings.Trim(fmt.Sprintf("%.60q", n.Op), `"`) // on one line
 	if n.Name == "" {
-		return fmt.Sprintf("node %s of %.60q", op, strings.Join(n.Outputs, " "))
+		return fmt.Sprintf("node %s of %.60q", onnx.Plain(n.Op), strings.Join(n.Outputs, " "))
 	}
-	return fmt.Sprintf("node %s %.60q", op, n.Name)
+	return fmt.Sprintf("node %s %.60q", onnx.Plain(n.Op), n.Name)
 }
 
 const typesWanted = "float32, int64, int32, uint8, int8 or bool"
