@@ -69,6 +69,17 @@ func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 	}
 }
 
+// A mixture of rules is no network, and one sentence says so.
+func TestMixturesHaveNoFormInONNX(t *testing.T) {
+	t.Chdir(t.TempDir())
+	must(t, "train", "-c", "policymix-improper", "--no-eval", "--run-dir", "mix", "--set", "train.steps=16", "--set", "train.envs=1", "--set", "improper.steps=16",
+		"--set", "env.window=24", "--set", "env.warm=8", "--set", "trace.synth.jobs=900", "--set", "eval.validation=1")
+	code, _, said := gymctl(t, "ckpt", "export", "mix", "-o", "mix.onnx")
+	if want := "gymctl: mix is of agent improper, whose policy is no network: only those of ppo, ddqn and maml have a form in ONNX\n"; code != exitMistake || said != want {
+		t.Errorf("exit code %d, said %q, want %q", code, said, want)
+	}
+}
+
 // Whatever is wrong with a model is one sentence, and the user's mistake.
 func TestModelsThatCannotPlay(t *testing.T) {
 	t.Chdir(t.TempDir())
