@@ -41,7 +41,7 @@ type result struct {
 // New returns the policy of a model for environments of spec s. It keeps m and does not change it.
 func New(m *onnx.Model, s env.Spec) (*Policy, error) {
 	if id := m.Meta(KeyEnv); id != "" && id != s.ID {
-		return nil, fmt.Errorf("the model is for %s, and this is %s", id, s.ID)
+		return nil, fmt.Errorf("the model is for %s, and this is %s", onnx.Plain(id), s.ID)
 	}
 	if hash := m.Meta(KeySpec); hash != "" && hash != SpecHash(s) {
 		return nil, fmt.Errorf("the model is for %s", difference(m, s))

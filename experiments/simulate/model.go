@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"clustergym/agents"
@@ -63,6 +64,13 @@ func (o *onlyJobs) Predictor(est sim.Estimates) (predict.Maker, error) {
 
 // checkModels returns what models do not go with.
 func (c *Config) checkModels(h *Hooks) error {
+	names := slices.Clone(c.Policies)
+	for i := range h.Models {
+		if slices.Contains(names, h.Models[i].Name) {
+			return workload.Mistake("policy %s is named twice", h.Models[i].Name)
+		}
+		names = append(names, h.Models[i].Name)
+	}
 	what := ""
 	plain := sim.DefaultConfig()
 	plain.Comm = c.Simulator.Comm
