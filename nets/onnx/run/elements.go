@@ -56,15 +56,15 @@ func binary(p pair) *operator {
 // pow takes exponents of another type than the numbers, as exporters write x**2.
 func (c *compiler) pow() error {
 	x, exponent := c.in[0], c.in[1]
-	if x.float() && !exponent.float() {
-		e, err := c.new(onnx.Float32, exponent.shape)
-		if err != nil {
-			return err
-		}
-		c.step(func() { floatsOf(e.f, exponent.i) }, []*tensor{exponent}, []*tensor{e})
-		exponent = e
+	if !x.float() || exponent.float() {
+		return c.binary(powOp, x, exponent)
 	}
-	return c.binary(powOp, x, exponent)
+	e, err := c.new(onnx.Float32, exponent.shape)
+	if err != nil {
+		return err
+	}
+	c.step(func() { floatsOf(e.f, exponent.i) }, []*tensor{exponent}, []*tensor{e})
+	return c.binary(powOp, x, e)
 }
 
 func floatsOf(dst []float32, src []int64) {

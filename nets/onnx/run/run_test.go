@@ -105,6 +105,7 @@ func TestOperatorsByHand(t *testing.T) {
 		{"Div", nil, []value{nums([]int{2}, 1, 3), nums([]int{2}, 4, 2)}, nil, nums([]int{2}, 0.25, 1.5)},
 		{"Pow", nil, []value{nums([]int{2}, 3, 2), nums([]int{2}, 2, -1)}, nil, nums([]int{2}, 9, 0.5)},
 		{"Pow", nil, []value{nums([]int{2}, 3, -2), ints([]int{}, 2)}, []int{1}, nums([]int{2}, 9, 4)},
+		{"Pow", nil, []value{nums([]int{2}, 3, -2), ints([]int{2}, 2, 3)}, nil, nums([]int{2}, 9, -8)},
 		{"Mod", nil, []value{ints([]int{4}, 7, -7, 7, -7), ints([]int{4}, 3, 3, -3, -3)}, nil, ints([]int{4}, 1, 2, -2, -1)},
 		{"Mod", []onnx.Attribute{one("fmod", 1)}, []value{nums([]int{2}, 5.5, -5.5), nums([]int{2}, 2, 2)}, nil, nums([]int{2}, 1.5, -1.5)},
 		{"Max", nil, []value{x23, nums([]int{}, 3), nums([]int{3}, 0, 9, 0)}, []int{1, 2}, nums([]int{2, 3}, 3, 9, 3, 4, 9, 6)},
