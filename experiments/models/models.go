@@ -1,4 +1,4 @@
-// Package models reads policies that left or never were in this program, as ONNX files.
+// Package models reads ONNX files of policies, whether this program exported them or another trained them.
 package models
 
 import (
