@@ -95,6 +95,11 @@ func TestModelsThatCannotPlay(t *testing.T) {
 	write(t, "wide.onnx", string(m.Encode()))
 	m.Metadata = []onnx.Property{{Key: "clustergym.run", Value: "trace: {file: /etc/passwd}\n"}}
 	write(t, "files.onnx", string(m.Encode()))
+	m.Metadata[0].Value = "env: {id: JobSelect-v1, estimates: 'gbdt:model.bin'}\n"
+	write(t, "estimates.onnx", string(m.Encode()))
+	write(t, "nodes.yaml", "[]")
+	m.Metadata[0].Value = "cluster: nodes.yaml\n"
+	write(t, "cluster.onnx", string(m.Encode()))
 	m.Metadata[0].Value = "trace: ["
 	write(t, "settings.onnx", string(m.Encode()))
 	if f, err := os.Create("large.onnx"); err != nil || f.Truncate(2<<30) != nil || f.Close() != nil {
@@ -114,11 +119,13 @@ func TestModelsThatCannotPlay(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"model files.onnx: its settings (clustergym.run) name the file \"/etc/passwd\"":    {"eval", "--policy-onnx", "files.onnx"},
-		"model settings.onnx: its settings (clustergym.run) cannot be read: settings.onnx": {"sim", "--jobs", "9", "--policy-onnx", "settings.onnx"},
-		"--name: got 1 names for 0 models of --policy-onnx":                                {"eval", "--name", "x"},
-		`--name: got "", want a name for wide.onnx`:                                        {"serve", "--policy-onnx", "wide.onnx", "--name", ""},
-		"--policy-onnx does not go with --listen and --queue":                              {"eval", "--policy-onnx", "wide.onnx", "--listen", "127.0.0.1:0"},
+		"model files.onnx: its settings (clustergym.run) name the file \"/etc/passwd\"":                     {"eval", "--policy-onnx", "files.onnx"},
+		"model estimates.onnx: its settings (clustergym.run) name the file \"model.bin\" for env.estimates": {"eval", "--policy-onnx", "estimates.onnx"},
+		"model cluster.onnx: its settings (clustergym.run) name the file \"nodes.yaml\" for cluster":        {"sim", "--jobs", "9", "--policy-onnx", "cluster.onnx"},
+		"model settings.onnx: its settings (clustergym.run) cannot be read: settings.onnx":                  {"sim", "--jobs", "9", "--policy-onnx", "settings.onnx"},
+		"--name: got 1 names for 0 models of --policy-onnx":                                                 {"eval", "--name", "x"},
+		`--name: got "", want a name for wide.onnx`:                                                         {"serve", "--policy-onnx", "wide.onnx", "--name", ""},
+		"--policy-onnx does not go with --listen and --queue":                                               {"eval", "--policy-onnx", "wide.onnx", "--listen", "127.0.0.1:0"},
 	} {
 		if code, _, said := gymctl(t, args...); code != exitMistake || !strings.Contains(said, want) {
 			t.Errorf("%v: exit code %d, said %q, want %q", args, code, said, want)

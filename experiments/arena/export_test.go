@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"clustergym/agents"
@@ -188,6 +189,25 @@ func scoresOf(t *testing.T, p agents.Policy, s env.Spec, b *env.Batch) ([]float3
 		t.Fatal(err)
 	}
 	return scores, kind
+}
+
+// The settings that a model brings along name no file of the machine that trained it.
+func TestSettingsOfModelsNameNoFiles(t *testing.T) {
+	cfg, err := config.Preset("quickstart")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Trace.File, cfg.Trace.Profiles, cfg.Cluster = "/home/a/jobs.csv", "/home/a/speeds.csv", "/home/a/cluster.yaml"
+	if err := cfg.Set("env.estimates=gbdt:/home/a/model.bin"); err != nil {
+		t.Fatal(err)
+	}
+	text, err := runOf(&cfg)
+	if err != nil || strings.Contains(text, "/home") || !strings.Contains(text, "estimates: gbdt\n") {
+		t.Errorf("%v, %s", err, text)
+	}
+	if got := cfg.Estimates(); got != "gbdt:/home/a/model.bin" {
+		t.Errorf("the run's own estimates became %s", got)
+	}
 }
 
 // keepCase writes a model beside observations, the actions that it must take, and the scores of a single factor's.
