@@ -35,6 +35,10 @@ func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 	if out := must(t, "eval", "--policy-onnx", "policy.onnx", "--policies", "fifo", "--windows", "1", "--rungs", "none,exact"); !strings.Contains(out, "\npolicy  ") || !strings.Contains(out, "\nfifo") {
 		t.Errorf("eval --rungs prints %s", out)
 	}
+	// With other estimates, too, it sees what it saw in training.
+	if out := must(t, "sim", "--policy-onnx", "policy.onnx", "--jobs", "60", "--cluster", "topdrl-2x4x4", "--estimates", "history"); !strings.Contains(out, "\npolicy  ") {
+		t.Errorf("sim prints %s", out)
+	}
 	code, _, said := gymctl(t, "eval", "--policy-onnx", "policy.onnx", "--cluster", "2x8", "--policies", "fifo")
 	if code != exitMistake || !strings.Contains(said, "the model is for observations with cluster [20 32] in place of cluster [20 16]") {
 		t.Errorf("on another cluster: exit code %d, said %q", code, said)
