@@ -144,7 +144,7 @@ python: $(PY)/have
 	cd python && $(PY)/bin/mypy --cache-dir $(PY)/mypy
 	$(make-wheel)
 	rm -rf $(PY)/onnx
-	CLUSTERGYM_ONNX_CASES=$(PY)/onnx $(GO) test -count=1 -run '^TestNetworksOfEveryKind$$|^TestExportsOfPresetsActLikeThem$$' ./nets/onnx/export ./experiments/arena
+	CLUSTERGYM_ONNX_CASES=$(PY)/onnx $(GO) test -count=1 -run '^TestNetworksOfEveryKind$$|^TestFactorsBesideNumbers$$|^TestExportsOfPresetsActLikeThem$$' ./nets/onnx/export ./experiments/arena
 	cd python && CLUSTERGYM_ONNX_CASES=$(PY)/onnx PYTHONPATH=$(PY)/wheel/here $(PY_TEST) tests
 	cd python && PYTHONPATH=$(PY)/wheel/here:$(PY)/oldest $(PY_TEST) tests/test_envs.py tests/test_vector.py
 	$(FOLLOW)

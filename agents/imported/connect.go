@@ -80,7 +80,7 @@ func (p *Policy) connect() error {
 			if !fits(v.Shape[1:], f.Shape) {
 				return fmt.Errorf("input %v does not fit the field %s of %s, whose shape is %v", v, f.Name, p.spec.ID, f.Shape)
 			}
-			if err := holds(v, f); err != nil {
+			if err := holds(v); err != nil {
 				return err
 			}
 			p.in = append(p.in, feed{v.Name, where[0], where[1]})
@@ -102,10 +102,8 @@ func (p *Policy) connect() error {
 	if !fits(v.Shape[1:], []int{size}) && (len(p.spec.Obs) != 1 || !fits(v.Shape[1:], p.spec.Obs[0].Shape)) {
 		return fmt.Errorf("input %v does not have the shape of an observation of %s, want [N %d]%s", v, p.spec.ID, size, orField(p.spec.Obs))
 	}
-	for _, f := range p.spec.Obs {
-		if err := holds(v, f); err != nil {
-			return err
-		}
+	if err := holds(v); err != nil {
+		return err
 	}
 	p.in = []feed{{v.Name, 0, size}}
 	return nil
@@ -131,21 +129,16 @@ func without(shape []int) []int {
 	return slices.DeleteFunc(slices.Clone(shape), func(d int) bool { return d == 1 })
 }
 
-// holds returns why the type of an input does not hold the numbers of a field.
-func holds(v onnx.Value, f env.Field) error {
-	switch v.Type {
-	case onnx.Float32, onnx.Int64, onnx.Int32:
-		return nil
-	case onnx.Uint8:
-		if f.Low >= 0 && f.High <= 255 && f.High > 1 {
-			return nil
-		}
+// holds returns an error if an input has no type for observations: whole numbers would lose their fractions.
+func holds(v onnx.Value) error {
+	if v.Type != onnx.Float32 {
+		return fmt.Errorf("input %v is of type %v, want float32, as observations are", v, v.Type)
 	}
-	return fmt.Errorf("input %v has a type that does not hold the field %s, whose numbers are from %g to %g", v, f.Name, f.Low, f.High)
+	return nil
 }
 
 // checkResult returns why the output cannot decide.
-func (p *Policy) checkResult(outs []string) error {
+func (p *Policy) checkResult() error {
 	rows := max(1, p.prog.Rows())
 	i, err := p.prog.For(rows)
 	if err != nil {
@@ -153,20 +146,16 @@ func (p *Policy) checkResult(outs []string) error {
 	}
 	t, _ := i.Output(p.out.name)
 	a := &p.spec.Action
-	width, want, right := len(a.Sizes), "int64", t.Type == onnx.Int64 || t.Type == onnx.Int32
-	what := fmt.Sprintf("an index for each of %d factors", width)
+	width, typ, right, what := len(a.Sizes), onnx.Int64, t.Type == onnx.Int64 || t.Type == onnx.Int32, "the index of each factor"
 	switch {
 	case width == 0:
-		width, want, right = len(a.Low), "float32", t.Type == onnx.Float32
-		what = fmt.Sprintf("%d numbers of an action", width)
+		width, typ, right, what = len(a.Low), onnx.Float32, t.Type == onnx.Float32, "each number of an action"
 	case p.out.scores:
-		width, want, right = p.spec.MaskLen(), "float32", t.Type == onnx.Float32
-		what = fmt.Sprintf("%d actions", width)
+		width, typ, right, what = p.spec.MaskLen(), onnx.Float32, t.Type == onnx.Float32, "a score for each discrete action"
 	}
-	n := onnx.Len(t.Shape)
-	if !right || n != rows*width || len(t.Shape) > 2 || len(t.Shape) == 0 || t.Shape[0] != rows {
-		return fmt.Errorf("output %q of %s is %v %s for %d rows, and %s wants %s: %s", p.out.name, strings.Join(outs, ", "), t.Type,
-			onnx.ShapeString(t.Shape), rows, p.spec.ID, want, what)
+	if !right || onnx.Len(t.Shape) != rows*width || len(t.Shape) > 2 || len(t.Shape) == 0 || t.Shape[0] != rows {
+		out := onnx.Value{Name: p.out.name, Type: t.Type, Known: true, Shape: t.Shape}
+		return fmt.Errorf("output %v, want %v %s: %s of %s", out, typ, onnx.ShapeString([]int{rows, width}), what, p.spec.ID)
 	}
 	return nil
 }

@@ -2,7 +2,7 @@
 // and shapes what a model's inputs and outputs are, and refuses what does not fit the environment in one sentence.
 //
 // Inputs are the observation as one vector (any name), or one input for each of its fields by the field's name, and with the name
-// action_mask the legal actions. Of the outputs one is used, the first that there is of
+// action_mask the legal actions. One output is used, the first of these that the model has:
 //
 //	action, actions              indices of the discrete factors, or the numbers of a continuous action
 //	logits, q, q_values          numbers of all discrete actions: in each factor the legal one of the largest is taken

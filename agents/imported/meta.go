@@ -51,16 +51,16 @@ func difference(m *onnx.Model, s env.Spec) string {
 	for i := range max(len(has), len(s.Obs)) {
 		there, here := "nothing", "nothing"
 		if i < len(has) {
-			there = has[i].Name + " " + onnx.ShapeString(has[i].Shape)
+			there = onnx.Plain(has[i].Name) + " " + onnx.ShapeString(has[i].Shape)
 		}
 		if i < len(s.Obs) {
 			here = s.Obs[i].Name + " " + onnx.ShapeString(s.Obs[i].Shape)
 		}
 		if has != nil && there != here {
-			return fmt.Sprintf("observations with %s in place of %s: %s has other fields with other settings, clusters and numbers of slots", there, here, s.ID)
+			return fmt.Sprintf("observations with %s in place of %s, want the settings, the cluster and the slots that it was trained with", there, here)
 		}
 	}
-	return fmt.Sprintf("%s with other fields or actions: its specification has the hash %.12s…, this one %.12s…", s.ID, m.Meta(KeySpec), SpecHash(s))
+	return fmt.Sprintf("%s with other fields or actions: its specification has the hash %.12s…, this one %.12s…", s.ID, onnx.Plain(m.Meta(KeySpec)), SpecHash(s))
 }
 
 // SpecHash returns a hash of what a policy has to fit: the environment, the fields of its observations and its actions. It is

@@ -41,29 +41,23 @@ type result struct {
 // New returns the policy of a model for environments of spec s. It keeps m and does not change it.
 func New(m *onnx.Model, s env.Spec) (*Policy, error) {
 	if id := m.Meta(KeyEnv); id != "" && id != s.ID {
-		return nil, fmt.Errorf("the model is for %s, and this is %s", id, s.ID)
+		return nil, fmt.Errorf("the model is for %s, and this is %s", onnx.Plain(id), s.ID)
 	}
 	if hash := m.Meta(KeySpec); hash != "" && hash != SpecHash(s) {
 		return nil, fmt.Errorf("the model is for %s", difference(m, s))
-	}
-	p := &Policy{spec: s}
-	// What the model computes beside the action is not needed.
-	var candidates []string
-	for _, v := range m.Graph.Outputs {
-		candidates = append(candidates, v.Name)
 	}
 	out, err := choose(m, s)
 	if err != nil {
 		return nil, err
 	}
-	p.out = out
-	if p.prog, err = run.New(m, out.name); err != nil {
+	p := &Policy{spec: s, out: out}
+	if p.prog, err = run.New(m, out.name); err != nil { // what the model computes beside the action is not needed
 		return nil, err
 	}
 	if err := p.connect(); err != nil {
 		return nil, err
 	}
-	return p, p.checkResult(candidates)
+	return p, p.checkResult()
 }
 
 // Act chooses one legal action for every row of b. src may be nil.
@@ -117,14 +111,7 @@ func (p *Policy) fill(i *run.Instance, b *env.Batch, from, to int) {
 		t, _ := i.Input(f.name)
 		w := f.to - f.from
 		for r := from; r < to; r++ {
-			src := b.Obs[r*width+f.from : r*width+f.to]
-			if t.Type == onnx.Float32 {
-				copy(t.Floats[(r-from)*w:], src)
-				continue
-			}
-			for j, x := range src {
-				t.Ints[(r-from)*w+j] = int64(x)
-			}
+			copy(t.Floats[(r-from)*w:], b.Obs[r*width+f.from:r*width+f.to])
 		}
 	}
 	if p.mask == "" {

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/spf13/cobra"
 
+	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/models"
 	"clustergym/experiments/simulate"
@@ -50,8 +54,12 @@ func playedConfig(m *models.Model) (config.Config, error) {
 	if err != nil {
 		return cfg, mistake("model %s: its settings (clustergym.run) cannot be read: %w", m.File, err)
 	}
-	if cfg.Trace.File != "" || cfg.Trace.Profiles != "" {
-		return cfg, mistake("model %s: its settings (clustergym.run) name the file %q; a model says what it plays in, not which files are read", m.File, cfg.Trace.File+cfg.Trace.Profiles)
+	files, err := arena.Files(&cfg)
+	if err != nil {
+		return cfg, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(files)) {
+		return cfg, mistake("model %s: its settings (clustergym.run) name the file %q for %s; a model says what it plays in, not which files are read", m.File, files[key], key)
 	}
 	return cfg, nil
 }

@@ -35,6 +35,10 @@ func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 	if out := must(t, "eval", "--policy-onnx", "policy.onnx", "--policies", "fifo", "--windows", "1", "--rungs", "none,exact"); !strings.Contains(out, "\npolicy  ") || !strings.Contains(out, "\nfifo") {
 		t.Errorf("eval --rungs prints %s", out)
 	}
+	// With other estimates, too, it sees what it saw in training.
+	if out := must(t, "sim", "--policy-onnx", "policy.onnx", "--jobs", "60", "--cluster", "topdrl-2x4x4", "--estimates", "history"); !strings.Contains(out, "\npolicy  ") {
+		t.Errorf("sim prints %s", out)
+	}
 	code, _, said := gymctl(t, "eval", "--policy-onnx", "policy.onnx", "--cluster", "2x8", "--policies", "fifo")
 	if code != exitMistake || !strings.Contains(said, "the model is for observations with cluster [20 32] in place of cluster [20 16]") {
 		t.Errorf("on another cluster: exit code %d, said %q", code, said)
@@ -69,6 +73,17 @@ func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 	}
 }
 
+// A mixture of rules is no network, and one sentence says so.
+func TestMixturesHaveNoFormInONNX(t *testing.T) {
+	t.Chdir(t.TempDir())
+	must(t, "train", "-c", "policymix-improper", "--no-eval", "--run-dir", "mix", "--set", "train.steps=16", "--set", "train.envs=1", "--set", "improper.steps=16",
+		"--set", "env.window=24", "--set", "env.warm=8", "--set", "trace.synth.jobs=900", "--set", "eval.validation=1")
+	code, _, said := gymctl(t, "ckpt", "export", "mix", "-o", "mix.onnx")
+	if want := "gymctl: mix is of agent improper, whose policy is no network: only those of ppo, ddqn and maml have a form in ONNX\n"; code != exitMistake || said != want {
+		t.Errorf("exit code %d, said %q, want %q", code, said, want)
+	}
+}
+
 // Whatever is wrong with a model is one sentence, and the user's mistake.
 func TestModelsThatCannotPlay(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -84,16 +99,21 @@ func TestModelsThatCannotPlay(t *testing.T) {
 	write(t, "wide.onnx", string(m.Encode()))
 	m.Metadata = []onnx.Property{{Key: "clustergym.run", Value: "trace: {file: /etc/passwd}\n"}}
 	write(t, "files.onnx", string(m.Encode()))
+	m.Metadata[0].Value = "env: {id: JobSelect-v1, estimates: 'gbdt:model.bin'}\n"
+	write(t, "estimates.onnx", string(m.Encode()))
+	write(t, "nodes.yaml", "[]")
+	m.Metadata[0].Value = "cluster: nodes.yaml\n"
+	write(t, "cluster.onnx", string(m.Encode()))
 	m.Metadata[0].Value = "trace: ["
 	write(t, "settings.onnx", string(m.Encode()))
 	if f, err := os.Create("large.onnx"); err != nil || f.Truncate(2<<30) != nil || f.Close() != nil {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{
-		"unknown.onnx": `model unknown.onnx: node Frobnicate "f": this operator is not known`,
+		"unknown.onnx": `model unknown.onnx: node Frobnicate "f": this operator is not known, want those that docs/onnx.md lists`,
 		"cut.onnx":     "model cut.onnx: no ONNX model: ",
 		"text.onnx":    "model text.onnx: no ONNX model: ",
-		"wide.onnx":    `model wide.onnx: output "q" of q is float32 [1 4] for 1 rows, and CartPole-v1 wants float32: 2 actions`,
+		"wide.onnx":    "model wide.onnx: output q float32 [1 4], want float32 [1 2]: a score for each discrete action of CartPole-v1",
 		"large.onnx":   "model large.onnx: it has 2147483648 bytes, want at most 536870912",
 		"missing.onnx": "model missing.onnx: there is no such file",
 	} {
@@ -103,11 +123,13 @@ func TestModelsThatCannotPlay(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"model files.onnx: its settings (clustergym.run) name the file \"/etc/passwd\"":    {"eval", "--policy-onnx", "files.onnx"},
-		"model settings.onnx: its settings (clustergym.run) cannot be read: settings.onnx": {"sim", "--jobs", "9", "--policy-onnx", "settings.onnx"},
-		"--name: got 1 names for 0 models of --policy-onnx":                                {"eval", "--name", "x"},
-		`--name: got "", want a name for wide.onnx`:                                        {"serve", "--policy-onnx", "wide.onnx", "--name", ""},
-		"--policy-onnx does not go with --listen and --queue":                              {"eval", "--policy-onnx", "wide.onnx", "--listen", "127.0.0.1:0"},
+		"model files.onnx: its settings (clustergym.run) name the file \"/etc/passwd\"":                     {"eval", "--policy-onnx", "files.onnx"},
+		"model estimates.onnx: its settings (clustergym.run) name the file \"model.bin\" for env.estimates": {"eval", "--policy-onnx", "estimates.onnx"},
+		"model cluster.onnx: its settings (clustergym.run) name the file \"nodes.yaml\" for cluster":        {"sim", "--jobs", "9", "--policy-onnx", "cluster.onnx"},
+		"model settings.onnx: its settings (clustergym.run) cannot be read: settings.onnx":                  {"sim", "--jobs", "9", "--policy-onnx", "settings.onnx"},
+		"--name: got 1 names for 0 models of --policy-onnx":                                                 {"eval", "--name", "x"},
+		`--name: got "", want a name for wide.onnx`:                                                         {"serve", "--policy-onnx", "wide.onnx", "--name", ""},
+		"--policy-onnx does not go with --listen and --queue":                                               {"eval", "--policy-onnx", "wide.onnx", "--listen", "127.0.0.1:0"},
 	} {
 		if code, _, said := gymctl(t, args...); code != exitMistake || !strings.Contains(said, want) {
 			t.Errorf("%v: exit code %d, said %q, want %q", args, code, said, want)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
+	"strings"
 
 	"clustergym/agents/imported"
 	"clustergym/configs"
@@ -75,7 +76,16 @@ func Export(dir string, rows int, commit string) (*Exported, error) {
 }
 
 // runOf returns the settings with which a model of the run is played again. They name no file: whoever gets the model has others.
-func runOf(cfg *config.Config) (string, error) {
+// Estimates of a file are those that are learned from the workload itself.
+func runOf(run *config.Config) (string, error) {
+	copied := *run
+	cfg := &copied
+	if strings.HasPrefix(cfg.Estimates(), modelPrefix) {
+		cfg.Edit()
+		if err := cfg.Set("env.estimates=" + strings.TrimSuffix(modelPrefix, ":")); err != nil {
+			return "", err
+		}
+	}
 	var of struct {
 		Env     config.Env            `yaml:"env"`
 		Cluster string                `yaml:"cluster,omitempty"`

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"clustergym/agents"
@@ -169,14 +170,48 @@ func TestExportsOfPresetsActLikeThem(t *testing.T) {
 				}
 			}
 			if onnxCases != "" {
-				keepCase(t, name, model, b, want)
+				scores, kind := scoresOf(t, p, s, b)
+				keepCase(t, name, model, b, want, scores, kind)
 			}
 		})
 	}
 }
 
-// keepCase writes a model beside observations and the actions that it must take.
-func keepCase(t *testing.T, name string, model []byte, b *env.Batch, act *env.Actions) {
+// scoresOf returns what a policy over one factor computes for every action; nil for others.
+func scoresOf(t *testing.T, p agents.Policy, s env.Spec, b *env.Batch) ([]float32, agents.ScoreKind) {
+	t.Helper()
+	if len(s.Action.Sizes) != 1 || len(s.Action.Low) > 0 {
+		return nil, ""
+	}
+	scores := make([]float32, b.N*s.MaskLen())
+	kind, err := p.(agents.Scorer).Scores(context.Background(), b, scores)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return scores, kind
+}
+
+// The settings that a model brings along name no file of the machine that trained it.
+func TestSettingsOfModelsNameNoFiles(t *testing.T) {
+	cfg, err := config.Preset("quickstart")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Trace.File, cfg.Trace.Profiles, cfg.Cluster = "/home/a/jobs.csv", "/home/a/speeds.csv", "/home/a/cluster.yaml"
+	if err := cfg.Set("env.estimates=gbdt:/home/a/model.bin"); err != nil {
+		t.Fatal(err)
+	}
+	text, err := runOf(&cfg)
+	if err != nil || strings.Contains(text, "/home") || !strings.Contains(text, "estimates: gbdt\n") {
+		t.Errorf("%v, %s", err, text)
+	}
+	if got := cfg.Estimates(); got != "gbdt:/home/a/model.bin" {
+		t.Errorf("the run's own estimates became %s", got)
+	}
+}
+
+// keepCase writes a model beside observations, the actions that it must take, and the scores of a single factor's.
+func keepCase(t *testing.T, name string, model []byte, b *env.Batch, act *env.Actions, scores []float32, kind agents.ScoreKind) {
 	t.Helper()
 	dir := filepath.Join(onnxCases, "preset-"+name)
 	mask := make([]byte, len(b.Mask))
@@ -185,22 +220,27 @@ func keepCase(t *testing.T, name string, model []byte, b *env.Batch, act *env.Ac
 			mask[i] = 1
 		}
 	}
-	var obs, action []byte
-	for _, x := range b.Obs {
-		obs = binary.LittleEndian.AppendUint32(obs, math.Float32bits(x))
-	}
+	var action []byte
 	for _, k := range act.Disc {
 		action = binary.LittleEndian.AppendUint64(action, uint64(k))
 	}
-	numbers := []byte{}
-	for _, x := range act.Cont {
-		numbers = binary.LittleEndian.AppendUint32(numbers, math.Float32bits(x))
+	raw := func(x []float32) (b []byte) {
+		for _, v := range x {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+		}
+		return b
 	}
-	files := map[string][]byte{"model.onnx": model, "obs": obs, "mask": mask, "rows": fmt.Append(nil, b.N)}
+	files := map[string][]byte{"model.onnx": model, "obs": raw(b.Obs), "mask": mask, "rows": fmt.Append(nil, b.N)}
 	if len(action) > 0 {
 		files["action"] = action
 	} else {
-		files["out.action"] = numbers
+		files["out.action"] = raw(act.Cont)
+	}
+	switch kind {
+	case agents.Values:
+		files["out.q"] = raw(scores)
+	case agents.Probabilities:
+		files["probabilities"] = raw(scores)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)

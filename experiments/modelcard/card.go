@@ -316,5 +316,8 @@ func (c *card) worldFlags() string {
 	if d := cfg.Descriptor(); d.Takes.Cluster && !strings.Contains(c.e.Model.Meta(imported.KeyRun), "\ncluster: ") {
 		flags += " --cluster " + filepath.Base(cfg.Cluster)
 	}
+	if kind, file, ok := strings.Cut(cfg.Estimates(), ":"); ok && kind == "gbdt" {
+		flags += " --estimates gbdt:" + filepath.Base(file)
+	}
 	return flags
 }

@@ -1,4 +1,4 @@
-// Package models reads policies that left or never were in this program, as ONNX files.
+// Package models reads ONNX files of policies, whether this program exported them or another trained them.
 package models
 
 import (
@@ -51,7 +51,7 @@ func (m *Model) Env() string { return m.model.Meta(imported.KeyEnv) }
 func (m *Model) Run() string { return m.model.Meta(imported.KeyRun) }
 
 // Policy returns a policy of the model for environments of specification s; a model that does not fit is an *InputError. Policies
-// of one model share its weights, and each has its own memory for what lies between.
+// share the model. Each has memory of its own, for weights in the order of the kernels and for intermediate results.
 func (m *Model) Policy(s env.Spec) (*Policy, error) {
 	p, err := imported.New(m.model, s)
 	if err != nil {

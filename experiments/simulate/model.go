@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"clustergym/agents"
@@ -28,13 +29,21 @@ type Played struct {
 	Settings jobselect.Config
 }
 
-// NewPlayed returns a model that plays through the environment of cfg, which must be JobSelect-v1.
+// NewPlayed returns a model that plays through the environment of cfg, which must be JobSelect-v1. Observations show what they did
+// there, also with other estimates.
 func NewPlayed(m models.Model, cfg *config.Config) (Played, error) {
-	s := cfg.Env.JobSelect()
-	if s == nil {
+	trained, err := cfg.Fold()
+	if err != nil {
+		return Played{}, err
+	}
+	if trained.Env.JobSelect() == nil {
 		return Played{}, workload.Mistake("model %s: it plays in %s, and only models for %s can schedule a whole trace", m.File, cfg.Env.ID, jobselect.ID)
 	}
-	return Played{m, *s}, nil
+	shown := trained
+	if err := shown.ShowAs(&trained); err != nil {
+		return Played{}, err
+	}
+	return Played{m, *shown.Env.JobSelect()}, nil
 }
 
 // onlyJobs is a workload as a single window, in which every job counts and the cluster is empty at the beginning.
@@ -63,6 +72,13 @@ func (o *onlyJobs) Predictor(est sim.Estimates) (predict.Maker, error) {
 
 // checkModels returns what models do not go with.
 func (c *Config) checkModels(h *Hooks) error {
+	names := slices.Clone(c.Policies)
+	for i := range h.Models {
+		if slices.Contains(names, h.Models[i].Name) {
+			return workload.Mistake("policy %s is named twice", h.Models[i].Name)
+		}
+		names = append(names, h.Models[i].Name)
+	}
 	what := ""
 	plain := sim.DefaultConfig()
 	plain.Comm = c.Simulator.Comm

@@ -23,9 +23,8 @@ func wrong(format string, args ...any) error {
 // mostNames bounds the nodes, tensors and values of a graph: far more than networks for inference have.
 const mostNames = 1 << 20
 
-// Decode reads a model. The result shares nothing with b; it takes about as much memory, and at most some ten times as much, for whole
-// numbers that the format packs. An error is one
-// sentence and names the part of the model that is wrong.
+// Decode reads a model. The result shares nothing with b. It takes about as much memory, and up to some ten times as much where the
+// format packs whole numbers. An error is one sentence and names the part of the model that is wrong.
 func Decode(b []byte) (*Model, error) {
 	m := &Model{}
 	seen, opsets := false, 0
@@ -252,21 +251,12 @@ const mostDims = 16
 func decodeTensor(v value) (*Tensor, error) {
 	t := &Tensor{}
 	var raw []byte
-	var small []int64 // int32_data
+	var dims, small []int64 // small is int32_data
 	hasRaw, external := false, false
 	err := v.into("a tensor", func(f protowire.Number, v value) (err error) {
 		switch f {
 		case 1:
-			var dims []int64
-			if dims, err = v.ints(nil); err != nil {
-				return err
-			}
-			for _, d := range dims {
-				if d < 0 || d > math.MaxInt32 || len(t.Shape) >= mostDims {
-					return wrong("tensor %.60q has a dimension %d, or more than %d of them", t.Name, d, mostDims)
-				}
-				t.Shape = append(t.Shape, int(d))
-			}
+			dims, err = v.ints(dims)
 		case 2:
 			var n int64
 			n, err = v.int()
@@ -301,6 +291,15 @@ func decodeTensor(v value) (*Tensor, error) {
 	}
 	if t.Type.size() == 0 {
 		return nil, wrong("tensor %.60q has elements of type %v, want float32, float64, int64, int32, int8, uint8 or bool", t.Name, t.Type)
+	}
+	if len(dims) > mostDims {
+		return nil, wrong("tensor %.60q has %d dimensions, want at most %d", t.Name, len(dims), mostDims)
+	}
+	for _, d := range dims {
+		if d < 0 || d > math.MaxInt32 {
+			return nil, wrong("tensor %.60q has a dimension of %d, want 0 to %d", t.Name, d, math.MaxInt32)
+		}
+		t.Shape = append(t.Shape, int(d))
 	}
 	if small != nil {
 		t.Ints = small

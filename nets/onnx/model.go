@@ -2,7 +2,9 @@ package onnx
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 )
 
 // Model is a graph with what it needs to be understood. Its slices and maps belong to whoever made it.
@@ -41,19 +43,13 @@ type Graph struct {
 	Outputs []Value
 }
 
-// Tensor returns the constant called name, or nil.
-func (g *Graph) Tensor(name string) *Tensor {
-	for i := range g.Tensors {
-		if g.Tensors[i].Name == name {
-			return &g.Tensors[i]
-		}
-	}
-	return nil
-}
-
 // Arguments returns the inputs that are no constants.
 func (g *Graph) Arguments() []Value {
-	return slices.DeleteFunc(slices.Clone(g.Inputs), func(v Value) bool { return g.Tensor(v.Name) != nil })
+	constant := make(map[string]bool, len(g.Tensors))
+	for i := range g.Tensors {
+		constant[g.Tensors[i].Name] = true
+	}
+	return slices.DeleteFunc(slices.Clone(g.Inputs), func(v Value) bool { return constant[v.Name] })
 }
 
 // Node is one operator. An empty name among its inputs stands for an argument that is left out.
@@ -153,24 +149,18 @@ type Tensor struct {
 
 // Len returns the number of elements of a shape, -1 if it is negative somewhere or more than an int32 holds.
 func Len(shape []int) int {
+	if slices.ContainsFunc(shape, func(d int) bool { return d < 0 }) {
+		return -1
+	}
+	if slices.Contains(shape, 0) {
+		return 0
+	}
 	n := 1
 	for _, d := range shape {
-		if d == 0 {
-			return 0
-		}
-		if d < 0 || n > (1<<31-1)/d {
-			n = -1
-			break
-		}
-		n *= d
-	}
-	for _, d := range shape {
-		if d < 0 {
+		if n > math.MaxInt32/d {
 			return -1
 		}
-		if d == 0 {
-			return 0
-		}
+		n *= d
 	}
 	return n
 }
@@ -188,9 +178,14 @@ type Value struct {
 
 func (v Value) String() string {
 	if !v.Known {
-		return fmt.Sprintf("%s %v", v.Name, v.Type)
+		return fmt.Sprintf("%s %v", Plain(v.Name), v.Type)
 	}
-	return fmt.Sprintf("%s %v %s", v.Name, v.Type, ShapeString(v.Shape))
+	return fmt.Sprintf("%s %v %s", Plain(v.Name), v.Type, ShapeString(v.Shape))
+}
+
+// Plain returns the beginning of a name, with escapes for what would not stay on one line of an error.
+func Plain(name string) string {
+	return strings.Trim(fmt.Sprintf("%.60q", name), `"`)
 }
 
 // ShapeString writes a shape, with N for dimensions that are not known, as [N 4].

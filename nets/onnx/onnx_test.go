@@ -125,6 +125,8 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 		"half floats":   {withTensor(text(number(number(nil, 1, 1), 2, 10), 8, "h")), `tensor "h" has elements of type float16`},
 		"external data": {withTensor(text(number(number(number(nil, 1, 1), 2, 1), 14, 1), 8, "e")), `tensor "e": its data lie in another file`},
 		"short data":    {withTensor(within(text(number(number(nil, 1, 3), 2, 1), 8, "s"), 9, make([]byte, 8))), `tensor "s" of type float32 and shape [3] has 8 bytes`},
+		"no dimension":  {withTensor(text(number(number(nil, 1, -1), 2, 1), 8, "m")), `tensor "m" has a dimension of -1, want 0 to 2147483647`},
+		"dimensions":    {withTensor(text(number(within(nil, 1, make([]byte, 17)), 2, 1), 8, "n")), `tensor "n" has 17 dimensions, want at most 16`},
 		"huge shape":    {withTensor(text(number(number(number(nil, 1, 1<<31-1), 1, 1<<31-1), 2, 1), 8, "w")), `tensor "w" of shape [2147483647 2147483647] has 0 elements`},
 		"wrong kind":    {number(number(nil, 1, 8), 7, 1), "a field has another kind"},
 		"sparse":        {within(within(number(nil, 1, 8), 7, within(nil, 15, nil)), 8, opset("", 17)), "sparse tensors"},

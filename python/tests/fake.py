@@ -169,8 +169,8 @@ class FakeServer:
             except OSError:
                 return
             thread = threading.Thread(target=self._serve, args=(sock,), daemon=True)
-            self.threads.append(thread)
             thread.start()
+            self.threads.append(thread)  # the end joins what is in here: not before it runs
 
     def _serve(self, sock: socket.socket) -> None:
         try:

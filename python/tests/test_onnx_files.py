@@ -44,5 +44,10 @@ def test_onnx_runtime_computes_what_the_network_does(name: str) -> None:
         want = np.fromfile(file, "<f4")
         scale = max(1.0, float(np.abs(want).max()))
         assert np.abs(got[file.name[4:]].ravel() - want).max() <= 1e-5 * scale, file.name
+    if (folder / "probabilities").exists():
+        logits = np.where(feed["action_mask"], got["logits"].astype(float), -np.inf)
+        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+        probabilities = (weights / weights.sum(axis=1, keepdims=True)).ravel()
+        assert np.abs(probabilities - np.fromfile(folder / "probabilities", "<f4")).max() <= 1e-5
     if (folder / "action").exists():
         assert np.array_equal(got["action"].ravel(), np.fromfile(folder / "action", "<i8"))

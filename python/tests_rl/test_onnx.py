@@ -111,23 +111,29 @@ def test_gymctl_plays_models_action_for_action(trained: tuple[str, Any, str], le
     assert decisions > 50
 
 
+@pytest.mark.parametrize("trained", ["maskable-ppo", "dqn"], indirect=True)  # with the mask inside, and without
 def test_gymctl_eval_counts_models_as_their_own_play(trained: tuple[str, Any, str], tmp_path: Path) -> None:
     _, model, obs = trained
     path = clustergym.onnx.export(model, tmp_path / "policy.onnx")
-    run = subprocess.Popen(
+    with subprocess.Popen(
         [
             find_gymctl(), "eval", "--policy-onnx", str(path), "--name", "onnx", "--serve", "127.0.0.1:0", "--external", "python",
             "--windows", "3", "--no-whole", "--policies", "fifo+skip", "--set", "env.window=24", "--json",
         ],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert run.stderr is not None
-    address = next(line.split()[-1] for line in run.stderr if "can connect to" in line)
-    threading.Thread(target=run.stderr.read, daemon=True).start()
-    evaluate(lambda seen, mask: choose(model, seen, mask), f"ws://{address}", "python", obs=obs)
-    assert run.stdout is not None
-    report = json.loads(run.stdout.read())
-    assert run.wait(60) == 0
+    ) as run:  # fmt: skip
+        try:
+            assert run.stdout is not None
+            assert run.stderr is not None
+            address = next(line.split()[-1] for line in run.stderr if "can connect to" in line)
+            drain = threading.Thread(target=run.stderr.read)
+            drain.start()
+            evaluate(lambda seen, mask: choose(model, seen, mask), f"ws://{address}", "python", obs=obs)
+            report = json.loads(run.stdout.read())
+            assert run.wait(60) == 0
+            drain.join()
+        finally:
+            run.kill()
     rows = {p["name"]: p["metrics"] for p in report["policies"]}
     assert rows["onnx"] == rows["python"]
 
@@ -219,6 +225,45 @@ def test_images_of_bytes(tmp_path: Path) -> None:
     )
     assert run.returncode == 2
     assert "has 4320 numbers a row, and an observation of CartPole-v1 has 4" in run.stderr
+
+
+class Vectors(gymnasium.Env[Any, Any]):
+    """Observations of four numbers, for models that are made and not trained."""
+
+    observation_space = spaces.Box(-1, 1, (4,))
+
+    def __init__(self, actions: spaces.Space[Any]) -> None:
+        self.action_space = actions
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "actions"),
+    [
+        (PPO, spaces.Box(-0.2, 0.3, (2, 2), np.float64)),
+        (PPO, spaces.MultiDiscrete([2, 3])),
+        (MaskablePPO, spaces.MultiDiscrete([2, 3])),
+    ],
+)
+def test_actions_of_other_spaces(algorithm: Any, actions: spaces.Space[Any], tmp_path: Path) -> None:
+    model = algorithm("MlpPolicy", Vectors(actions), device="cpu", seed=1)
+    model.policy.action_net.weight.data.mul_(100)  # fresh ones all but agree
+    model.policy.set_training_mode(True)
+    path = clustergym.onnx.export(model, tmp_path / "policy.onnx", legacy=True)
+    assert all(m.training for m in model.policy.modules())
+    onnx.checker.check_model(onnx.load(path), full_check=True)
+    rng = np.random.default_rng(1)
+    feed: dict[str, Any] = {"obs": rng.uniform(-1, 1, (40, 4)).astype(np.float32)}
+    masks: dict[str, Any] = {}
+    if algorithm is MaskablePPO:
+        feed["action_mask"] = rng.random((40, 5)) < 0.6
+        feed["action_mask"][:, [0, 2]] = True
+        masks = {"action_masks": feed["action_mask"]}
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    got = session.run(["action"], feed)[0]
+    want = model.predict(feed["obs"], deterministic=True, **masks)[0]
+    assert got.dtype == (np.float32 if isinstance(actions, spaces.Box) else np.int64)
+    assert len(np.unique(got.reshape(40, -1), axis=0)) > 3
+    np.testing.assert_allclose(got.reshape(want.shape), want, rtol=1e-5, atol=1e-6)
 
 
 def test_what_has_no_form_is_refused(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -204,6 +205,49 @@ func TestNetworksOfEveryKind(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Several factors are chosen each for itself, and numbers beside them are scaled and cut. No preset has such actions.
+func TestFactorsBesideNumbers(t *testing.T) {
+	const n = 6
+	p := plan{cfg: model.Config{Kind: "mlp", Hidden: []int{8}, Activation: "tanh", Head: "dense"}, in: model.Input{{Name: "x", Shape: []int{4}}}, actions: 7}
+	r := rand.New(rand.NewPCG(1, 1))
+	net, err := model.NewActorCritic(p.cfg, p.in, p.actions, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scatter(net.Params().Data, r)
+	obs, _ := observations(&p, n, r)
+	head, value := net.Forward(n).Run(obs, n)
+	box := &export.Box{Mid: []float32{1, 0}, Half: []float32{0.5, 2}, Low: []float32{0.5, -2}, High: []float32{1.5, 2}}
+	m, err := (&export.Policy{Name: "drawn", Net: net.Describe(), Sizes: []int{2, 3}, Box: box, NoOp: 1}).Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mask, want, actions, numbers := []bool{}, map[string][]float32{export.Value: value}, []int64{}, []float32{}
+	for i := range n {
+		legal := []bool{i%2 == 0, true, i%3 > 0, true, i%3 < 2}
+		row := head[i*p.actions:][:p.actions]
+		mask = append(mask, legal...)
+		actions = append(actions, int64(greedy(row[:2], legal[:2], -1)), int64(greedy(row[2:5], legal[2:], -1)))
+		want[export.Logits], want[export.Mean] = append(want[export.Logits], row[:5]...), append(want[export.Mean], row[5:]...)
+		for k, x := range row[5:] {
+			numbers = append(numbers, min(max(box.Mid[k]+box.Half[k]*x, box.Low[k]), box.High[k]))
+		}
+	}
+	want[export.Numbers] = numbers
+	inst := program(t, m, n, obs, mask)
+	for k, x := range want {
+		near(t, k, floats(inst, k), x, 1e-6)
+	}
+	if got, _ := inst.Output(export.Action); !slices.Equal(got.Shape, []int{n, 2}) || !slices.Equal(got.Ints, actions) {
+		t.Errorf("actions %v %v, want %v", got.Shape, got.Ints, actions)
+	}
+	if cases != "" {
+		if err := keep("factors", m, n, obs, mask, want, actions); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // greedy is the rule of agents/ppo and agents/ddqn.

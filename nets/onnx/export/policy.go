@@ -28,7 +28,7 @@ const (
 
 // Policy is a network with what turns its results into actions.
 type Policy struct {
-	Name    string
+	Name    string // of the graph, not empty
 	Net     model.Description
 	Scale   *Scale // of observations, nil = none
 	Sizes   []int  // of the discrete factors, whose logits come first in the network's first result

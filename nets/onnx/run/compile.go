@@ -10,7 +10,7 @@ import (
 // What a model may take: far more than policies do.
 const (
 	mostNodes    = 20_000
-	mostElements = 1 << 27 // of all constants and intermediate results together
+	mostElements = 1 << 27 // of inputs and intermediate results together
 )
 
 // tensor is a value while a program is compiled, and its memory when it runs.
@@ -79,7 +79,7 @@ func compile(p *Program, rows int) (*Instance, error) {
 		shape[0] = rows
 		t := &tensor{typ: v.Type, shape: shape, given: true}
 		if n := t.len(); n < 0 || n > c.left {
-			return nil, fmt.Errorf("input %q has the shape %s, which is too large", v.Name, onnx.ShapeString(v.Shape))
+			return nil, fmt.Errorf("input %.60q has the shape %s, which is too large", v.Name, onnx.ShapeString(v.Shape))
 		}
 		c.left -= t.len()
 		t.allocate()
@@ -105,7 +105,7 @@ func compile(p *Program, rows int) (*Instance, error) {
 	for _, s := range p.outputs {
 		t := c.values[s]
 		if t == nil {
-			return nil, fmt.Errorf("nothing computes the output %q", s)
+			return nil, fmt.Errorf("nothing computes the output %.60q", s)
 		}
 		t.owner().last = len(c.inst.steps)
 		c.inst.out[s] = t
@@ -127,7 +127,7 @@ func (c *compiler) compile(k int, n *onnx.Node) error {
 		}
 		t := c.values[s]
 		if t == nil {
-			return c.wrong("its input %.60q is computed by nothing before it", s)
+			return c.wrong("its input %.60q is computed by nothing before it, want nodes in the order in which they are computed", s)
 		}
 		if !known(t.typ) {
 			return c.wrong("its input %.60q has the type %v, want %s", s, t.typ, typesWanted)
@@ -139,11 +139,6 @@ func (c *compiler) compile(k int, n *onnx.Node) error {
 	}
 	if len(n.Outputs) == 0 || n.Outputs[0] == "" {
 		return c.wrong("it has no output")
-	}
-	for _, s := range n.Outputs {
-		if c.values[s] != nil {
-			return c.wrong("its output %.60q is computed before it too", s)
-		}
 	}
 	o := operators[n.Op]
 	if len(c.in) < o.min || len(c.in) > o.max {

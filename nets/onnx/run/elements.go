@@ -53,6 +53,26 @@ func binary(p pair) *operator {
 	return &operator{2, 2, nil, func(c *compiler) error { return c.binary(p, c.in[0], c.in[1]) }}
 }
 
+// pow takes exponents of another type than the numbers, as exporters write x**2.
+func (c *compiler) pow() error {
+	x, exponent := c.in[0], c.in[1]
+	if !x.float() || exponent.float() {
+		return c.binary(powOp, x, exponent)
+	}
+	e, err := c.new(onnx.Float32, exponent.shape)
+	if err != nil {
+		return err
+	}
+	c.step(func() { floatsOf(e.f, exponent.i) }, []*tensor{exponent}, []*tensor{e})
+	return c.binary(powOp, x, e)
+}
+
+func floatsOf(dst []float32, src []int64) {
+	for k, v := range src {
+		dst[k] = float32(v)
+	}
+}
+
 func logical(p pair) *operator {
 	return &operator{2, 2, nil, func(c *compiler) error {
 		if c.in[0].typ != onnx.Bool || c.in[1].typ != onnx.Bool {
@@ -462,11 +482,7 @@ func (c *compiler) cast() error {
 	var run func()
 	switch {
 	case y.float():
-		run = func() {
-			for k, v := range x.i {
-				y.f[k] = float32(v)
-			}
-		}
+		run = func() { floatsOf(y.f, x.i) }
 	case x.float() && typ == onnx.Bool:
 		run = func() {
 			for k, v := range x.f {

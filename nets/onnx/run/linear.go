@@ -151,7 +151,11 @@ func (c *compiler) gemm() error {
 
 // multiply adds the step act(a·b + bias) for a [m, k] and b [k, n], with what follows in the graph.
 func (c *compiler) multiply(a, b, bias *tensor, m, k, n int, shape []int) error {
-	p, name := c.merged(n, bias)
+	columns := n
+	if len(shape) == 0 {
+		columns = -1 // adding a bias of one element to a scalar gives a list
+	}
+	p, name := c.merged(columns, bias)
 	y, err := c.new(onnx.Float32, shape)
 	if err != nil {
 		return err
@@ -163,9 +167,6 @@ func (c *compiler) multiply(a, b, bias *tensor, m, k, n int, shape []int) error 
 		}
 		kernel.MatMul(y.f, a.f, b.f, add, m, n, k, p.act)
 	}, []*tensor{a, b, p.bias}, []*tensor{y})
-	if c.values[name] != nil {
-		return c.wrong("its output %.60q is computed before it too", name)
-	}
 	c.values[name] = y
 	return nil
 }
@@ -351,9 +352,6 @@ func (c *compiler) conv() error {
 		kernel.Convolve(out.f, src, packed.f, add, n, filters, &g, p.act, scratch.f)
 		first(y.f, out.f, n, filters, oh*ow)
 	}, []*tensor{x, packed, p.bias}, []*tensor{y, images, out, scratch})
-	if c.values[name] != nil {
-		return c.wrong("its output %.60q is computed before it too", name)
-	}
 	c.values[name] = y
 	return nil
 }

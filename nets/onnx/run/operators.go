@@ -18,7 +18,7 @@ var operators map[string]*operator
 
 func init() { //nolint:gochecknoinits // the table names functions that look into it
 	operators = map[string]*operator{
-		"Add": binary(addOp), "Sub": binary(subOp), "Mul": binary(mulOp), "Div": binary(divOp), "Pow": binary(powOp),
+		"Add": binary(addOp), "Sub": binary(subOp), "Mul": binary(mulOp), "Div": binary(divOp), "Pow": {2, 2, nil, (*compiler).pow},
 		"Mod": {2, 2, []string{"fmod"}, (*compiler).mod},
 		"Max": {1, most, nil, func(c *compiler) error { return c.fold(maxOp) }},
 		"Min": {1, most, nil, func(c *compiler) error { return c.fold(minOp) }},
@@ -146,6 +146,16 @@ func (c *compiler) known(i int, what string) ([]int, error) {
 		return nil, c.wrong("its %s are no short list of whole numbers", what)
 	}
 	return c.sound(t.i)
+}
+
+// firstAlone returns an error if an output behind the first is read.
+func (c *compiler) firstAlone() error {
+	for i, s := range c.node.Outputs {
+		if i > 0 && s != "" && c.readers[s] > 0 {
+			return c.wrong("its output %.60q is read, want a model that reads the first alone", s)
+		}
+	}
+	return nil
 }
 
 // axis returns an axis of a tensor of that rank.

@@ -62,15 +62,18 @@ func (p *Program) checkInputs() error {
 	for _, v := range p.inputs {
 		switch {
 		case !known(v.Type):
-			return fmt.Errorf("input %q has the type %v, want %s", v.Name, v.Type, typesWanted)
+			return fmt.Errorf("input %.60q has the type %v, want %s", v.Name, v.Type, typesWanted)
 		case !v.Known || len(v.Shape) == 0:
-			return fmt.Errorf("input %q has no shape with rows, want [N, ...]", v.Name)
+			return fmt.Errorf("input %.60q has no shape with rows, want [N, ...]", v.Name)
 		case slices.Min(append([]int{1}, v.Shape[1:]...)) < 0:
-			return fmt.Errorf("input %q has the shape %s, want one that leaves only the first dimension open", v.Name, onnx.ShapeString(v.Shape))
+			return fmt.Errorf("input %.60q has the shape %s, want one that leaves only the first dimension open", v.Name, onnx.ShapeString(v.Shape))
 		}
 		n := v.Shape[0]
-		if n == 0 || n > 0 && p.fixed > 0 && n != p.fixed {
-			return fmt.Errorf("input %q has %d rows and others %d, want as many", v.Name, n, p.fixed)
+		if n == 0 {
+			return fmt.Errorf("input %.60q has the shape %s, want at least one row", v.Name, onnx.ShapeString(v.Shape))
+		}
+		if n > 0 && p.fixed > 0 && n != p.fixed {
+			return fmt.Errorf("input %.60q has %d rows and another %d, want as many in all", v.Name, n, p.fixed)
 		}
 		if n > 0 {
 			p.fixed = n
@@ -102,10 +105,37 @@ func (p *Program) need() error {
 	slices.Reverse(p.nodes)
 	for _, n := range p.nodes {
 		if n.Domain != "" && n.Domain != "ai.onnx" {
-			return fmt.Errorf("%s: operators of the domain %q are not known", title(n), n.Domain)
+			return fmt.Errorf("%s: operators of the domain %.60q are not known, want standard ones", title(n), n.Domain)
 		}
 		if operators[n.Op] == nil {
-			return fmt.Errorf("%s: this operator is not known", title(n))
+			return fmt.Errorf("%s: this operator is not known, want those that docs/onnx.md lists", title(n))
+		}
+	}
+	return p.checkNames()
+}
+
+// checkNames returns which value has the name of another.
+func (p *Program) checkNames() error {
+	taken := map[string]bool{}
+	for i := range p.model.Graph.Tensors {
+		name := p.model.Graph.Tensors[i].Name
+		if taken[name] {
+			return fmt.Errorf("there are two constants %.60q, want one", name)
+		}
+		taken[name] = true
+	}
+	for _, v := range p.inputs {
+		if taken[v.Name] {
+			return fmt.Errorf("there are two inputs %.60q, want one", v.Name)
+		}
+		taken[v.Name] = true
+	}
+	for _, n := range p.nodes {
+		for _, s := range n.Outputs {
+			if s != "" && taken[s] {
+				return fmt.Errorf("%s: its output %.60q has the name of another value, want one of its own", title(n), s)
+			}
+			taken[s] = true
 		}
 	}
 	return nil
@@ -198,9 +228,9 @@ func view(t *tensor) (Tensor, bool) {
 // title names a node.
 func title(n *onnx.Node) string {
 	if n.Name == "" {
-		return fmt.Sprintf("node %s of %.60q", n.Op, strings.Join(n.Outputs, " "))
+		return fmt.Sprintf("node %s of %.60q", onnx.Plain(n.Op), strings.Join(n.Outputs, " "))
 	}
-	return fmt.Sprintf("node %s %.60q", n.Op, n.Name)
+	return fmt.Sprintf("node %s %.60q", onnx.Plain(n.Op), n.Name)
 }
 
 const typesWanted = "float32, int64, int32, uint8, int8 or bool"

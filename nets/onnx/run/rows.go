@@ -21,6 +21,9 @@ func (c *compiler) softmax(logs bool) error {
 		return err
 	}
 	outer, n, inner := around(x.shape, a)
+	if n == 0 {
+		return c.same(x, x.shape)
+	}
 	y, err := c.new(x.typ, x.shape)
 	if err != nil {
 		return err
@@ -59,9 +62,6 @@ func (c *compiler) softmax(logs bool) error {
 
 // softmax sets each row of dst [m, n] to the softmax of src's. dst may be src.
 func softmax(dst, src []float32, m, n int) {
-	if n == 0 {
-		return
-	}
 	for i := range m {
 		s, d := src[i*n:(i+1)*n], dst[i*n:(i+1)*n]
 		top := slices.Max(s)
@@ -95,8 +95,8 @@ func (c *compiler) layerNorm() error {
 	if err != nil {
 		return err
 	}
-	if len(c.node.Outputs) > 1 {
-		return c.wrong("it has the outputs mean and deviation, want one")
+	if err := c.firstAlone(); err != nil { // the others are mean and deviation
+		return err
 	}
 	rows, h := onnx.Len(x.shape[:a]), onnx.Len(x.shape[a:])
 	if scale.len() != h || bias != nil && bias.len() != h {
@@ -236,6 +236,7 @@ func (c *compiler) reduce(r reduction) error {
 	return c.emit(y, func() {
 		fill(y.i, begin)
 		w.each(run)
+		wrap(y.i, y.typ)
 	}, x)
 }
 

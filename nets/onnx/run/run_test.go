@@ -104,6 +104,8 @@ func TestOperatorsByHand(t *testing.T) {
 		{"Div", nil, []value{ints([]int{3}, 7, -7, 1), ints([]int{3}, 2, 2, 0)}, nil, ints([]int{3}, 3, -3, 0)},
 		{"Div", nil, []value{nums([]int{2}, 1, 3), nums([]int{2}, 4, 2)}, nil, nums([]int{2}, 0.25, 1.5)},
 		{"Pow", nil, []value{nums([]int{2}, 3, 2), nums([]int{2}, 2, -1)}, nil, nums([]int{2}, 9, 0.5)},
+		{"Pow", nil, []value{nums([]int{2}, 3, -2), ints([]int{}, 2)}, []int{1}, nums([]int{2}, 9, 4)},
+		{"Pow", nil, []value{nums([]int{2}, 3, -2), ints([]int{2}, 2, 3)}, nil, nums([]int{2}, 9, -8)},
 		{"Mod", nil, []value{ints([]int{4}, 7, -7, 7, -7), ints([]int{4}, 3, 3, -3, -3)}, nil, ints([]int{4}, 1, 2, -2, -1)},
 		{"Mod", []onnx.Attribute{one("fmod", 1)}, []value{nums([]int{2}, 5.5, -5.5), nums([]int{2}, 2, 2)}, nil, nums([]int{2}, 1.5, -1.5)},
 		{"Max", nil, []value{x23, nums([]int{}, 3), nums([]int{3}, 0, 9, 0)}, []int{1, 2}, nums([]int{2, 3}, 3, 9, 3, 4, 9, 6)},
@@ -172,6 +174,7 @@ func TestOperatorsByHand(t *testing.T) {
 		{"ReduceMean", []onnx.Attribute{set("axes", -1), one("keepdims", 0)}, []value{x23}, nil, nums([]int{2}, 2, 5)},
 		{"ReduceMax", []onnx.Attribute{set("axes", 0)}, []value{x23}, nil, nums([]int{1, 3}, 4, 5, 6)},
 		{"ReduceMax", []onnx.Attribute{set("axes", 0)}, []value{ints([]int{2}, -4, -9)}, nil, ints([]int{1}, -4)},
+		{"ReduceSum", nil, []value{{onnx.Uint8, []int{2}, nil, []int64{250, 10}}}, nil, value{onnx.Uint8, []int{1}, nil, []int64{4}}},
 		{"ReduceMin", nil, []value{x23}, nil, nums([]int{1, 1}, 1)},
 		{"ReduceProd", []onnx.Attribute{set("axes", 1), one("keepdims", 0)}, []value{x23}, nil, nums([]int{2}, 6, 120)},
 		{"ArgMax", []onnx.Attribute{one("axis", 1)}, []value{nums([]int{2, 3}, 1, 3, 3, 9, 0, 0)}, nil, ints([]int{2, 1}, 1, 0)},
@@ -270,8 +273,9 @@ func TestWhatIsNotKnownIsRefusedByName(t *testing.T) {
 		m    *onnx.Model
 		want string
 	}{
-		"operator":  {alone("Frobnicate", nil, []value{x}), `node Frobnicate "it": this operator is not known`},
-		"domain":    {relu(func(m *onnx.Model) { m.Graph.Nodes[0].Domain = "com.microsoft" }), `operators of the domain "com.microsoft" are not known`},
+		"operator":  {alone("Frobnicate", nil, []value{x}), `node Frobnicate "it": this operator is not known, want those that docs/onnx.md lists`},
+		"two lines": {alone("Frob\nnicate", nil, []value{x}), `node Frob\nnicate "it": this operator is not known`},
+		"domain":    {relu(func(m *onnx.Model) { m.Graph.Nodes[0].Domain = "com.microsoft" }), `operators of the domain "com.microsoft" are not known, want standard ones`},
 		"opset":     {relu(func(m *onnx.Model) { m.Opset = 9 }), "opset 9 is not known, want 13 to 23"},
 		"new opset": {relu(func(m *onnx.Model) { m.Opset = 99 }), "opset 99 is not known"},
 		"setting":   {alone("Relu", []onnx.Attribute{one("odd", 1)}, []value{x}), `its setting "odd" is not known`},
@@ -290,8 +294,21 @@ func TestWhatIsNotKnownIsRefusedByName(t *testing.T) {
 		"inputs":         {alone("MatMul", nil, []value{x}), "it has 1 inputs, want 2 to 2"},
 		"huge":           {alone("ConstantOfShape", nil, []value{ints([]int{2}, 1<<20, 1<<20)}, 0), "is too large"},
 		"gather":         {alone("Gather", nil, []value{x, ints([]int{1}, 2)}, 1), "it takes element 2 of a dimension of 2"},
-		"twice":          {relu(func(m *onnx.Model) { m.Graph.Nodes = append(m.Graph.Nodes, m.Graph.Nodes[0]) }), `its output "out" is computed before it too`},
-		"int relu":       {alone("Relu", nil, []value{ints([]int{1}, 1)}), "has the type int64, want float32"},
+		"twice":          {relu(func(m *onnx.Model) { m.Graph.Nodes = append(m.Graph.Nodes, m.Graph.Nodes[0]) }), `its output "out" has the name of another value, want one of its own`},
+		"input's name":   {relu(func(m *onnx.Model) { m.Graph.Nodes[0].Outputs[0], m.Graph.Outputs[0].Name = "in0", "in0" }), `its output "in0" has the name of another value`},
+		"two inputs":     {relu(func(m *onnx.Model) { m.Graph.Inputs = append(m.Graph.Inputs, m.Graph.Inputs[0]) }), `there are two inputs "in0", want one`},
+		"two constants":  {relu(func(m *onnx.Model) { m.Graph.Tensors = []onnx.Tensor{x.tensor("c"), x.tensor("c")} }), `there are two constants "c", want one`},
+		"cycle": {relu(func(m *onnx.Model) {
+			m.Graph.Nodes[0].Inputs = []string{"back"}
+			m.Graph.Nodes = append(m.Graph.Nodes, onnx.Node{Op: "Relu", Inputs: []string{"out"}, Outputs: []string{"back"}})
+		}), `node Relu "it": its input "back" is computed by nothing before it, want nodes in the order in which they are computed`},
+		"no rows":    {relu(func(m *onnx.Model) { m.Graph.Inputs[0].Shape = []int{0, 3} }), `input "in0" has the shape [0 3], want at least one row`},
+		"other rows": {alone("MatMul", nil, []value{x, nums([]int{3, 2}, 1, 2, 3, 4, 5, 6)}), `input "in1" has 3 rows and another 2, want as many in all`},
+		"second output": {change(alone("Dropout", nil, []value{x}), func(m *onnx.Model) {
+			m.Graph.Nodes[0].Outputs = append(m.Graph.Nodes[0].Outputs, "mask")
+			m.Graph.Outputs = append(m.Graph.Outputs, onnx.Value{Name: "mask"})
+		}), `its output "mask" is read, want a model that reads the first alone`},
+		"int relu": {alone("Relu", nil, []value{ints([]int{1}, 1)}), "has the type int64, want float32"},
 	} {
 		_, err := compute(c.m, nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
@@ -305,6 +322,50 @@ func TestAnIndexThatTheDataGiveIsChecked(t *testing.T) {
 	_, err := compute(alone("Gather", nil, []value{x, ints([]int{2}, 1, 2)}), []value{x, ints([]int{2}, 1, 2)})
 	if err == nil || !strings.Contains(err.Error(), "an element that a dimension of 2 does not have") {
 		t.Error(err)
+	}
+}
+
+// Fields of no elements occur where an environment's settings switch something off.
+func TestDimensionsOfLengthZero(t *testing.T) {
+	for _, c := range []struct {
+		op   string
+		set  []onnx.Attribute
+		in   []value
+		want value
+	}{
+		{"Gemm", nil, []value{nums([]int{2, 0}), nums([]int{0, 3}), nums([]int{3}, 1, 2, 3)}, nums([]int{2, 3}, 1, 2, 3, 1, 2, 3)},
+		{"Gemm", []onnx.Attribute{one("transB", 1)}, []value{nums([]int{2, 0}), nums([]int{3, 0})}, nums([]int{2, 3}, 0, 0, 0, 0, 0, 0)},
+		{"MatMul", nil, []value{nums([]int{2, 0, 3}), nums([]int{3, 1}, 1, 2, 3)}, nums([]int{2, 0, 1})},
+		{"Softmax", nil, []value{nums([]int{2, 0})}, nums([]int{2, 0})},
+		{"LogSoftmax", nil, []value{nums([]int{2, 0})}, nums([]int{2, 0})},
+		{"LogSoftmax", []onnx.Attribute{one("axis", 1)}, []value{nums([]int{2, 0, 3})}, nums([]int{2, 0, 3})},
+		{"LayerNormalization", nil, []value{nums([]int{2, 0}), nums([]int{0})}, nums([]int{2, 0})},
+		{"Add", nil, []value{nums([]int{2, 0}), nums([]int{1}, 5)}, nums([]int{2, 0})},
+		{"ReduceSum", []onnx.Attribute{set("axes", 0)}, []value{nums([]int{2, 0, 3})}, nums([]int{1, 0, 3})},
+		{"Transpose", nil, []value{nums([]int{2, 0, 3})}, nums([]int{3, 0, 2})},
+		{"Concat", []onnx.Attribute{one("axis", 1)}, []value{nums([]int{2, 0}), nums([]int{2, 1}, 5, 6)}, nums([]int{2, 1}, 5, 6)},
+		{"Gather", nil, []value{nums([]int{2, 0}), ints([]int{1}, 0)}, nums([]int{1, 0})},
+	} {
+		var fixed []int
+		for k := range c.in[1:] {
+			fixed = append(fixed, k+1)
+		}
+		out, err := compute(alone(c.op, c.set, c.in, fixed...), c.in)
+		if err != nil || !slices.Equal(out.Shape, c.want.shape) || !slices.Equal(out.Floats, c.want.f) {
+			t.Errorf("%s%v of %v: %v %v, %v, want %v", c.op, c.set, c.in, out.Shape, out.Floats, err, c.want)
+		}
+	}
+}
+
+// A bias that is added behind a product is taken into it only where the shapes say the same.
+func TestABiasBehindAScalarMakesAList(t *testing.T) {
+	in := []value{nums([]int{2}, 1, 2), nums([]int{2}, 3, 4), nums([]int{1}, 5)}
+	m := alone("MatMul", nil, in, 1, 2)
+	m.Graph.Nodes[0].Inputs, m.Graph.Nodes[0].Outputs = []string{"in0", "in1"}, []string{"product"}
+	m.Graph.Nodes = append(m.Graph.Nodes, onnx.Node{Op: "Add", Inputs: []string{"product", "in2"}, Outputs: []string{"out"}})
+	out, err := compute(m, in)
+	if err != nil || !slices.Equal(out.Shape, []int{1}) || !slices.Equal(out.Floats, []float32{16}) {
+		t.Errorf("%v %v, %v, want [1] [16]", out.Shape, out.Floats, err)
 	}
 }
 

@@ -13,8 +13,8 @@ func (c *compiler) dropout() error {
 	if t := c.has(2); t != nil && (!t.fixed || t.len() != 1 || t.float() || t.i[0] != 0) {
 		return c.wrong("it is in training mode, want a model for inference")
 	}
-	if len(c.node.Outputs) > 1 && c.readers[c.node.Outputs[1]] > 0 {
-		return c.wrong("its mask is read, want one output")
+	if err := c.firstAlone(); err != nil { // the other is its mask
+		return err
 	}
 	return c.same(c.in[0], c.in[0].shape)
 }

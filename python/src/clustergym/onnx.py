@@ -5,8 +5,9 @@
     $ gymctl eval --policy-onnx policy.onnx --name mine
 
 What is inside: the scaling of observations (``VecNormalize``, images as SB3 scales them), the network, the mask of legal actions
-for ``MaskablePPO``, and the choice of the action that ``model.predict(obs, deterministic=True)`` makes. It needs PyTorch, and
-``onnxscript`` for the newer of PyTorch's two exporters.
+for ``MaskablePPO``, and the choice of the action that ``model.predict(obs, deterministic=True)`` makes. ``VecNormalize`` belongs
+to the model's environment: a model that was loaded without one, ``PPO.load(path)`` in place of ``PPO.load(path, env=env)``,
+leaves without it. Exports need PyTorch, and ``onnxscript`` for the newer of its two exporters.
 """
 
 from __future__ import annotations
@@ -54,13 +55,13 @@ def export(
     import torch
 
     target = Path(path)
-    policy = _Greedy.of(model)
-    policy.eval()
+    policy = _greedy(model)
+    modes = [(m, m.training) for m in policy.modules()]
     rows = batch or 2  # 1 would be taken for a constant
     args, names, dynamic = [], [], {}
     for name, space in policy.inputs.items():
         kind = torch.bool if name == _MASK else _dtype(space)
-        args.append(torch.ones((rows, *space.shape), dtype=kind))
+        args.append(torch.ones((rows, *space.shape), dtype=kind, device=model.device))
         names.append(name)
         dynamic[name] = {0: "N"}
     if legacy is None:
@@ -80,9 +81,11 @@ def export(
         warnings.simplefilter("ignore")  # of the exporters, about themselves
         log.setLevel(logging.ERROR)
         try:
-            torch.onnx.export(policy, tuple(args), str(target), **options)
+            torch.onnx.export(policy.eval(), tuple(args), str(target), **options)
         finally:
             log.setLevel(level)
+            for m, training in modes:
+                m.training = training
     meta = {"clustergym.env": env_id or _env_of(model), "clustergym.agent": type(model).__name__}
     with open(target, "ab") as f:
         for key, value in meta.items():
@@ -131,97 +134,96 @@ def _env_of(model: Any) -> str:
     return ""
 
 
-class _Greedy:
-    """Makes the module that is exported. PyTorch is imported when it is needed, so it is not a base class here."""
+def _greedy(model: Any) -> Any:
+    """The module that is exported: the model's policy, and what is around it."""
+    # PyTorch is imported when it is needed, so the class is in here.
+    import torch
+    from stable_baselines3.common.preprocessing import preprocess_obs
+    from stable_baselines3.common.vec_env import VecTransposeImage, unwrap_vec_wrapper
 
-    @staticmethod
-    def of(model: Any) -> Any:
-        import torch
-        from stable_baselines3.common.preprocessing import preprocess_obs
-        from stable_baselines3.common.vec_env import VecTransposeImage, unwrap_vec_wrapper
+    kind = type(model).__name__
+    if kind not in ("PPO", "A2C", "DQN", "MaskablePPO"):
+        raise TypeError(f"a model of {kind} has no form here, want PPO, A2C, DQN or MaskablePPO")
+    policy = model.policy
+    env = model.get_env()
+    turned = unwrap_vec_wrapper(env, VecTransposeImage) if env is not None else None
+    space, actions = policy.observation_space, policy.action_space
+    outer = turned.venv.observation_space if turned is not None else space
+    scale = model.get_vec_normalize_env()
+    if not isinstance(actions, (spaces.Discrete, spaces.MultiDiscrete, spaces.Box)):
+        raise TypeError(f"actions of {actions} have no form here, want Discrete, MultiDiscrete or Box")
+    if getattr(policy, "squash_output", False) or getattr(policy, "use_sde", False):
+        raise TypeError("a policy with squash_output or use_sde has no form here")
+    for name, s in (outer.spaces if isinstance(outer, spaces.Dict) else {"obs": outer}).items():
+        if not isinstance(s, spaces.Box) or s.dtype not in ("float32", "uint8"):
+            raise TypeError(f"an observation {name} of {s} has no form here, want a Box of float32 or uint8")
+        if name == _MASK:
+            raise TypeError(f"an observation called {_MASK} is taken for the legal actions: leave mask='obs' out")
+    masked = kind == "MaskablePPO"
+    critic = kind != "DQN"
 
-        kind = type(model).__name__
-        policy = model.policy
-        if kind not in ("PPO", "A2C", "DQN", "MaskablePPO"):
-            raise TypeError(f"a model of {kind} has no form here, want PPO, A2C, DQN or MaskablePPO")
-        env = model.get_env()
-        turned = unwrap_vec_wrapper(env, VecTransposeImage) if env is not None else None
-        space, actions = policy.observation_space, policy.action_space
-        outer = turned.venv.observation_space if turned is not None else space
-        scale = model.get_vec_normalize_env()
-        if not isinstance(actions, (spaces.Discrete, spaces.MultiDiscrete, spaces.Box)):
-            raise TypeError(f"actions of {actions} have no form here, want Discrete, MultiDiscrete or Box")
-        if getattr(policy, "squash_output", False) or getattr(policy, "use_sde", False):
-            raise TypeError("a policy with squash_output or use_sde has no form here")
-        for name, s in (outer.spaces if isinstance(outer, spaces.Dict) else {"obs": outer}).items():
-            if not isinstance(s, spaces.Box) or s.dtype not in ("float32", "uint8"):
-                raise TypeError(f"an observation {name} of {s} has no form here, want a Box of float32 or uint8")
-            if name == _MASK:
-                raise TypeError(f"an observation called {_MASK} is taken for the legal actions: leave mask='obs' out")
-        masked = kind == "MaskablePPO"
-        critic = kind != "DQN"
+    def constant(x: Any) -> Any:
+        return torch.as_tensor(x, dtype=torch.float32, device=model.device)
 
-        class Module(torch.nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.policy = policy
-                fields = dict(outer.spaces) if isinstance(outer, spaces.Dict) else {"obs": outer}
-                self.inputs = dict(fields)
-                self.fields = list(fields)
-                if masked:
-                    n = int(actions.n) if isinstance(actions, spaces.Discrete) else int(actions.nvec.sum())
-                    self.inputs[_MASK] = spaces.MultiBinary(n)
-                head = ["q"] if not critic else ["logits"] if not isinstance(actions, spaces.Box) else ["mean"]
-                self.outputs = ["action", *head, *(["value"] if critic else [])]
-                self.single = not isinstance(outer, spaces.Dict)
-                images = getattr(turned, "image_space_keys", None) or (["obs"] if turned and self.single else [])
-                self.images = set(images)
+    class Module(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.policy = policy
+            fields = dict(outer.spaces) if isinstance(outer, spaces.Dict) else {"obs": outer}
+            self.inputs = dict(fields)
+            self.fields = list(fields)
+            if masked:
+                n = int(actions.n) if isinstance(actions, spaces.Discrete) else int(actions.nvec.sum())
+                self.inputs[_MASK] = spaces.MultiBinary(n)
+            head = ["q"] if not critic else ["logits"] if not isinstance(actions, spaces.Box) else ["mean"]
+            self.outputs = ["action", *head, *(["value"] if critic else [])]
+            self.single = not isinstance(outer, spaces.Dict)
+            images = getattr(turned, "image_space_keys", None) or (["obs"] if turned and self.single else [])
+            self.images = set(images)
 
-            def scaled(self, name: str, x: Any) -> Any:
-                """What VecNormalize does with an observation."""
-                if scale is None or not scale.norm_obs:
-                    return x
-                if self.single:
-                    rms = scale.obs_rms
-                elif name in scale.norm_obs_keys:
-                    rms = scale.obs_rms[name]
-                else:
-                    return x
-                mean = torch.as_tensor(rms.mean, dtype=torch.float32)
-                deviation = torch.as_tensor((rms.var + scale.epsilon) ** 0.5, dtype=torch.float32)
-                return torch.clamp((x - mean) / deviation, -scale.clip_obs, scale.clip_obs)
+        def scaled(self, name: str, x: Any) -> Any:
+            """What VecNormalize does with an observation."""
+            if scale is None or not scale.norm_obs:
+                return x
+            if self.single:
+                rms = scale.obs_rms
+            elif name in scale.norm_obs_keys:
+                rms = scale.obs_rms[name]
+            else:
+                return x
+            mean, deviation = constant(rms.mean), constant((rms.var + scale.epsilon) ** 0.5)
+            return torch.clamp((x - mean) / deviation, -scale.clip_obs, scale.clip_obs)
 
-            def seen(self, given: Any) -> Any:
-                obs = {}
-                for name, x in zip(self.fields, given):
-                    if name in self.images:
-                        x = x.permute(0, 3, 1, 2)
-                    obs[name] = self.scaled(name, x)
-                return obs["obs"] if self.single else obs
+        def seen(self, given: Any) -> Any:
+            obs = {}
+            for name, x in zip(self.fields, given):
+                if name in self.images:
+                    x = x.permute(0, 3, 1, 2)
+                obs[name] = self.scaled(name, x)
+            return obs["obs"] if self.single else obs
 
-            def forward(self, *given: Any) -> Any:
-                obs = self.seen(given[: len(self.fields)])
-                mask = given[-1] if masked else None
-                if not critic:
-                    net = self.policy.q_net
-                    x = preprocess_obs(obs, space, normalize_images=net.normalize_images)
-                    q = net.q_net(net.features_extractor(x))
-                    return torch.argmax(q, dim=1), q
-                features = self.policy.extract_features(obs)
-                if self.policy.share_features_extractor:
-                    pi, vf = self.policy.mlp_extractor(features)
-                else:
-                    pi = self.policy.mlp_extractor.forward_actor(features[0])
-                    vf = self.policy.mlp_extractor.forward_critic(features[1])
-                head, value = self.policy.action_net(pi), self.policy.value_net(vf).squeeze(1)
-                if isinstance(actions, spaces.Box):
-                    low, high = torch.as_tensor(actions.low), torch.as_tensor(actions.high)
-                    numbers = torch.minimum(torch.maximum(head.reshape((-1, *actions.shape)), low), high)
-                    return numbers.flatten(1), head, value
-                choice = head if mask is None else torch.where(mask, head, torch.full_like(head, -1e8))
-                if isinstance(actions, spaces.Discrete):
-                    return torch.argmax(choice, dim=1), head, value
-                parts = torch.split(choice, [int(n) for n in actions.nvec], dim=1)
-                return torch.stack([torch.argmax(p, dim=1) for p in parts], dim=1), head, value
+        def forward(self, *given: Any) -> Any:
+            obs = self.seen(given[: len(self.fields)])
+            mask = given[-1] if masked else None
+            if not critic:
+                net = self.policy.q_net
+                x = preprocess_obs(obs, space, normalize_images=net.normalize_images)
+                q = net.q_net(net.features_extractor(x))
+                return torch.argmax(q, dim=1), q
+            features = self.policy.extract_features(obs)
+            if self.policy.share_features_extractor:
+                pi, vf = self.policy.mlp_extractor(features)
+            else:
+                pi = self.policy.mlp_extractor.forward_actor(features[0])
+                vf = self.policy.mlp_extractor.forward_critic(features[1])
+            head, value = self.policy.action_net(pi), self.policy.value_net(vf).squeeze(1)
+            if isinstance(actions, spaces.Box):
+                numbers = torch.maximum(head, constant(actions.low.ravel()))
+                return torch.minimum(numbers, constant(actions.high.ravel())), head, value
+            choice = head if mask is None else torch.where(mask, head, torch.full_like(head, -1e8))
+            if isinstance(actions, spaces.Discrete):
+                return torch.argmax(choice, dim=1), head, value
+            parts = torch.split(choice, [int(n) for n in actions.nvec], dim=1)
+            return torch.stack([torch.argmax(p, dim=1) for p in parts], dim=1), head, value
 
-        return Module()
+    return Module()
