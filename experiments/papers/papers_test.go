@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,9 @@ import (
 	"clustergym/experiments/workload"
 	"clustergym/nets/kernel"
 )
+
+// untrained are experiments without a trained network, whose figures are the same with all kernels of the processor.
+var untrained = []string{"estimates", "rlscheduler"}
 
 // The quick form of every experiment gives the figures of its expected.csv to nine digits with AVX-512, the kernels of the
 // recorded run. With other kernels trained networks differ in the last bits, and the figures need only exist: all but a few, such as
@@ -34,7 +38,7 @@ func TestQuickFormsGiveTheFiguresThatAreWrittenDown(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := r.Deviation()
-			same := kernel.Set() == "avx512"
+			same := kernel.Set() == "avx512" || slices.Contains(untrained, s.Name) && runtime.GOARCH == "amd64"
 			if d == nil || d.Figures < 20 || len(d.Missing)*50 > d.Figures || same && len(d.Missing) > 0 || d.Commit == "" {
 				t.Fatalf("beside expected.csv: %+v", d)
 			}
