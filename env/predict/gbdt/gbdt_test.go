@@ -13,6 +13,7 @@ import (
 	"clustergym/env/predict/gbdt"
 	"clustergym/env/predict/history"
 	"clustergym/env/predict/predicttest"
+	"clustergym/internal/raced"
 	"clustergym/internal/snap"
 	"clustergym/traces"
 )
@@ -21,6 +22,9 @@ const magic = "CGgbdt1"
 
 // With the first fit well before the end.
 func TestContract(t *testing.T) {
+	if raced.On {
+		t.Skip("for the race detector TestWorkers is enough")
+	}
 	const n = 1200
 	p := gbdt.New(1).New()
 	p.Reset(0)
