@@ -76,7 +76,9 @@ lint: $(GOLANGCI)
 arch:
 	$(TEST) -count=1 ./internal/archtest
 
-test: check cross unit race invariants papers tensorboard browser slurm python python-rl
+# Tests in Python mostly wait for a server or for pip, so the two parts of them run beside each other.
+test: check cross unit race invariants papers tensorboard browser slurm
+	$(MAKE) -j2 -O python python-rl
 
 unit:
 	$(TEST) -timeout 30m ./...
