@@ -38,27 +38,26 @@ func main() {
 
 // choose returns the paths of the packages of the module in the current folder that args ask for.
 func choose(args []string) ([]string, error) {
+	var rule func(here []pkg) ([]string, error)
+	switch {
+	case len(args) == 1 && args[0] == "race":
+		rule = func(here []pkg) ([]string, error) { return race(here), nil }
+	case len(args) == 2 && args[0] == "tag":
+		rule = func(here []pkg) ([]string, error) { return tagged(here, args[1]), nil }
+	case len(args) == 2 && args[0] == "vet" && strings.Count(args[1], "/") == 1:
+		system, processor, _ := strings.Cut(args[1], "/")
+		rule = func(here []pkg) ([]string, error) {
+			there, err := load([]string{"GOOS=" + system, "GOARCH=" + processor, "CGO_ENABLED=0"})
+			return differing(here, there), err
+		}
+	default:
+		return nil, errors.New(usage)
+	}
 	here, err := load(nil)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case len(args) == 1 && args[0] == "race":
-		return race(here), nil
-	case len(args) == 2 && args[0] == "tag":
-		return tagged(here, args[1]), nil
-	case len(args) == 2 && args[0] == "vet":
-		system, processor, ok := strings.Cut(args[1], "/")
-		if !ok {
-			return nil, errors.New(usage)
-		}
-		there, err := load([]string{"GOOS=" + system, "GOARCH=" + processor, "CGO_ENABLED=0"})
-		if err != nil {
-			return nil, err
-		}
-		return differing(here, there), nil
-	}
-	return nil, errors.New(usage)
+	return rule(here)
 }
 
 // A pkg is a package and what its files say.
