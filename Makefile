@@ -40,6 +40,15 @@ CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || comman
 PKG   ?= ./...
 COUNT ?= 1
 
+# All that is compiled is compiled with the flags of releases, so that no part of make test compiles again what another has compiled.
+# The race detector alone wants C.
+export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
+export CGO_ENABLED := 0
+
+# go test for everything: lint has said what vet would say, and while the tests of one package wait for a timeout another's run.
+TEST = $(GO) test -vet=off -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PARTS := $(GO) run ./internal/parts
+
 # Every run of the tests draws the same cases. make explore draws others, SEED=7 names them.
 export RAPID_SEED ?= $(or $(CLUSTERGYM_TEST_SEED),1)
 SEED := $(or $(SEED),$(shell od -An -N6 -tu8 /dev/urandom | tr -d ' '))
@@ -49,7 +58,7 @@ CHECKS ?= 1000
 .PHONY: build check format vet lint arch test unit race invariants explore papers tensorboard mlflow browser python tutorial python-rl slurm compare bench cross wheels release packages clean
 
 build:
-	$(GO) build -trimpath -o gymctl ./cmd/gymctl
+	$(GO) build -o gymctl ./cmd/gymctl
 
 check: format vet lint arch
 
@@ -57,46 +66,48 @@ format:
 	@out="$$(gofmt -l .)"; \
 	if [ -n "$$out" ]; then echo "not formatted (run gofmt -w):"; echo "$$out"; exit 1; fi
 
+# lint has all of go vet in it, but for what a build tag leaves out.
 vet:
-	$(GO) vet ./...
-	$(GO) vet -tags invariants ./env/...
+	$(GO) vet -tags invariants $(filter clustergym/env/%,$(shell $(PARTS) tag invariants))
 
 lint: $(GOLANGCI)
 	$(GOLANGCI) run --allow-parallel-runners ./...
 
 arch:
-	$(GO) test -count=1 ./internal/archtest
+	$(TEST) -count=1 ./internal/archtest
 
-test: check cross unit race invariants papers tensorboard browser slurm python python-rl
+# Tests in Python mostly wait for a server or for pip, so the two parts of them run beside each other.
+test: check cross unit race invariants papers tensorboard browser slurm
+	$(MAKE) -j2 -O python python-rl
 
-# The longest runs are left out under the race detector, which makes arithmetic ten times slower: they run here.
 unit:
-	$(GO) test -timeout 30m ./...
+	$(TEST) -timeout 30m ./...
 
-# What rapid draws runs in one goroutine: a tenth of the cases is enough for the race detector.
+# The packages in whose tests two goroutines can meet. The detector makes arithmetic ten times slower, so runs in one goroutine are
+# left out here: long ones (internal/raced), and nine tenths of the cases that rapid draws.
 race:
-	RAPID_CHECKS=10 $(GO) test -race -timeout 30m ./...
+	RAPID_CHECKS=10 CGO_ENABLED=1 $(TEST) -race -timeout 30m $(shell $(PARTS) race)
 
 # The books of the simulator are held against each other after every event.
 invariants:
-	$(GO) test -tags invariants -timeout 30m ./env/...
+	$(TEST) -tags invariants -timeout 30m $(filter clustergym/env/%,$(shell $(PARTS) tag invariants))
 
 # Property tests on cases that no run has drawn before, CHECKS for each property: hours. It prints the seed first.
 explore:
 	@echo "RAPID_SEED=$(SEED)"
-	RAPID_SEED=$(SEED) RAPID_CHECKS=$(CHECKS) $(GO) test -count=1 -timeout 24h $(sort $(DRAWN))
+	RAPID_SEED=$(SEED) RAPID_CHECKS=$(CHECKS) $(TEST) -count=1 -timeout 24h $(sort $(DRAWN))
 
 # Every experiment in its quick form, beside the figures that are written down. With DATA=DIR those that have figures of
 # recorded workloads, with the workloads in DIR (an absolute path).
 papers:
-	CLUSTERGYM_PAPERS=1 CLUSTERGYM_PAPERS_DATA=$(DATA) $(GO) test -count=1 -timeout 90m -run '^TestQuickForms' ./experiments/papers
+	CLUSTERGYM_PAPERS=1 CLUSTERGYM_PAPERS_DATA=$(DATA) $(TEST) -count=1 -timeout 90m -run '^TestQuickForms' ./experiments/papers
 
 tensorboard: $(TB)/have-$(TB_VER)
-	CLUSTERGYM_TENSORBOARD_PYTHON=$(TB)/bin/python $(GO) test -count=1 -run '^TestTensorBoard' ./experiments/run
+	CLUSTERGYM_TENSORBOARD_PYTHON=$(TB)/bin/python $(TEST) -count=1 -run '^TestTensorBoard' ./experiments/run
 
 # Not part of make test: the sender's own tests have a small server of ours.
 mlflow: $(MLFLOW)/have
-	CLUSTERGYM_MLFLOW_PYTHON=$(MLFLOW)/bin/python $(GO) test -count=1 -run '^TestMLflow' ./experiments/mlflow
+	CLUSTERGYM_MLFLOW_PYTHON=$(MLFLOW)/bin/python $(TEST) -count=1 -run '^TestMLflow' ./experiments/mlflow
 
 # The page of gymctl sim --html and the live pages of gymctl ui are looked at by a browser.
 browser:
@@ -108,7 +119,7 @@ browser:
 	if [ -z "$$chromium" ]; then \
 		echo "make browser needs Chromium (Debian: apt-get install chromium), or make browser CHROMIUM=/path/to/it"; exit 1; \
 	fi; \
-	CLUSTERGYM_CHROMIUM="$$chromium" $(GO) test -count=1 -run '^TestBrowser' ./experiments/htmlpage ./experiments/live
+	CLUSTERGYM_CHROMIUM="$$chromium" $(TEST) -count=1 -run '^TestBrowser' ./experiments/htmlpage ./experiments/live
 
 # Workers and ranks started by a Slurm of its own and over ssh, all on this machine (docs/cluster.md).
 slurm:
@@ -118,7 +129,7 @@ slurm:
 		{ $$install || { apt-get update -q && $$install; }; } >/dev/null 2>&1 || true; \
 	fi; \
 	if ! have >/dev/null; then echo "make slurm needs Slurm, munge and sshd (Debian: $$install)"; exit 1; fi
-	CLUSTERGYM_SLURM=1 $(GO) test -count=1 -v -run '^TestWorkersUnderSlurm$$|^TestRanksUnderSlurm$$|^TestWorkersOverSSH$$' ./cmd/gymctl
+	CLUSTERGYM_SLURM=1 $(TEST) -count=1 -v -run '^TestWorkersUnderSlurm$$|^TestRanksUnderSlurm$$|^TestWorkersOverSSH$$' ./cmd/gymctl
 
 # The wheel that python and tutorial test, with the gymctl inside it, and what it installs.
 define make-wheel
@@ -131,7 +142,7 @@ endef
 
 # The tutorial, followed by a test with the wheel; UPDATE=1 writes what its commands print into the page.
 FOLLOW = CLUSTERGYM_TUTORIAL_PYTHON=$(PY)/bin/python CLUSTERGYM_TUTORIAL_WHEEL=$$(echo $(PY)/wheel/*.whl) \
-	$(GO) test -count=1 -run '^TestTutorialWorks$$' ./internal/docstest
+	$(TEST) -count=1 -timeout 20m -run '^TestTutorialWorks$$' ./internal/docstest
 
 tutorial: $(PY)/have
 	$(make-wheel)
@@ -144,7 +155,7 @@ python: $(PY)/have
 	cd python && $(PY)/bin/mypy --cache-dir $(PY)/mypy
 	$(make-wheel)
 	rm -rf $(PY)/onnx
-	CLUSTERGYM_ONNX_CASES=$(PY)/onnx $(GO) test -count=1 -run '^TestNetworksOfEveryKind$$|^TestFactorsBesideNumbers$$|^TestExportsOfPresetsActLikeThem$$' ./nets/onnx/export ./experiments/arena
+	CLUSTERGYM_ONNX_CASES=$(PY)/onnx $(TEST) -count=1 -run '^TestNetworksOfEveryKind$$|^TestFactorsBesideNumbers$$|^TestExportsOfPresetsActLikeThem$$' ./nets/onnx/export ./experiments/arena
 	cd python && CLUSTERGYM_ONNX_CASES=$(PY)/onnx PYTHONPATH=$(PY)/wheel/here $(PY_TEST) tests
 	cd python && PYTHONPATH=$(PY)/wheel/here:$(PY)/oldest $(PY_TEST) tests/test_envs.py tests/test_vector.py
 	$(FOLLOW)
@@ -153,20 +164,22 @@ python: $(PY)/have
 
 # Adapters, examples and learning, with the libraries themselves; last, a glance at the comparison of experiments/learning.
 python-rl: $(RL)/have
-	$(GO) build -trimpath -o $(TOOLS)/gymctl ./cmd/gymctl
+	$(GO) build -o $(TOOLS)/gymctl ./cmd/gymctl
 	cd python && CLUSTERGYM_GYMCTL=$(TOOLS)/gymctl PYTHONPATH=src PYTHONDONTWRITEBYTECODE=1 \
 		$(RL)/bin/python -m pytest -q -p no:cacheprovider -c tests_rl/pytest.ini tests_rl
 	rm -rf $(RL)/compare
 	PYTHONDONTWRITEBYTECODE=1 $(RL)/bin/python experiments/learning/compare.py --quick --only cartpole-ppo \
 		--gymctl $(TOOLS)/gymctl --out $(RL)/compare
 
-# Every platform of a release: that all of it compiles, and for each system that what vet knows holds, in the tests too. The flags
-# are those of releases, so that what is compiled here need not be compiled again there.
+# The platforms of a release: all of it compiles, and vet looks at what is not the same there, tests included. macOS on x86-64 is left
+# to make packages: each of its packages is one of the others' (a test of internal/parts says so).
 cross:
-	@for t in $$($(GO) run ./cmd/release targets); do \
-		echo "$$t"; export GOOS=$${t%/*} GOARCH=$${t#*/} CGO_ENABLED=0; \
-		$(GO) build -trimpath ./...; \
-		case $$t in darwin/amd64) ;; *) $(GO) vet -trimpath ./... ;; esac; \
+	@for t in $$($(GO) run ./cmd/release targets | grep -v darwin/amd64); do \
+		echo "$$t"; vet=$$($(PARTS) vet $$t); ( \
+			export GOOS=$${t%/*} GOARCH=$${t#*/}; \
+			$(GO) build ./...; \
+			if [ $$t != $(shell $(GO) env GOHOSTOS)/$(shell $(GO) env GOHOSTARCH) ]; then $(GO) vet $$vet; fi \
+		); \
 	done
 
 # What people without Go install: wheels for every platform with gymctl inside; with archives, bills of materials, and what a

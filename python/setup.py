@@ -7,10 +7,13 @@ GYMCTL_BINARY=none makes a wheel without one, for clients of servers that run el
 from __future__ import annotations
 
 import os
+import platform
+import re
 import shutil
 import stat
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 from setuptools import setup
@@ -20,7 +23,9 @@ from setuptools.dist import Distribution
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-NAME = "gymctl.exe" if os.environ.get("GOOS", "windows" if os.name == "nt" else "") == "windows" else "gymctl"
+#: The operating system that Go builds for, as Go calls it; Python's own word where Go has no release for it here.
+SYSTEM = os.environ.get("GOOS") or {"win32": "windows"}.get(sys.platform, sys.platform)
+NAME = "gymctl.exe" if SYSTEM == "windows" else "gymctl"
 
 _GOARCH = {
     "amd64": "x86_64",
@@ -68,22 +73,20 @@ def make_binary(target: Path, version: str) -> None:
 
 def platform_tag() -> str:
     """The wheel's platform: of the target that Go builds for."""
-    system = os.environ.get("GOOS") or {"linux": "linux", "darwin": "darwin", "win32": "windows"}.get(sys.platform, "")
     machine = os.environ.get("GOARCH")
     if not machine:
-        import platform
-
         here = platform.machine().lower()
-        machine = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}.get(here, here)
+        machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(here, here)
     cpu = _GOARCH.get(machine, machine)
-    if system == "linux":
+    if SYSTEM == "linux":
         # Static: it needs no C library, neither glibc nor musl. cmd/release has the same tags, with their reasons.
         return f"manylinux_2_17_{cpu}.manylinux2014_{cpu}.musllinux_1_1_{cpu}"
-    if system == "darwin":
+    if SYSTEM == "darwin":
         return "macosx_12_0_" + ("arm64" if cpu == "aarch64" else cpu)
-    if system == "windows":
+    if SYSTEM == "windows":
         return {"x86_64": "win_amd64", "aarch64": "win_arm64", "i686": "win32"}.get(cpu, "win_" + machine)
-    return "any"
+    # pip takes such a wheel only on the very system that it was built on.
+    return re.sub(r"[^a-z0-9]", "_", sysconfig.get_platform().lower())
 
 
 class BuildPy(build_py):

@@ -28,6 +28,7 @@ func inYard(t *testing.T) {
 
 // A user's trace and cluster take the place of the preset's, in any environment on the simulator.
 func TestAnyEnvironmentTrainsOnAUsersTraceAndCluster(t *testing.T) {
+	oneGoroutine(t)
 	inYard(t)
 	for _, c := range []struct {
 		args string

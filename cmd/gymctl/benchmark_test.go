@@ -50,6 +50,7 @@ func TestBenchmarkShowPrintsARun(t *testing.T) {
 
 // A rule is played, reported, packed into a row, checked, played again, changed, and refused.
 func TestBenchmarkFromRunToRow(t *testing.T) {
+	oneGoroutine(t)
 	t.Chdir(t.TempDir())
 	tasks := "dagplace-fork-join,workerplace-pairs"
 	out := must(t, "benchmark", "run", "--policy", "best", "--tasks", tasks, "-o", "runs/best")
@@ -108,6 +109,7 @@ func TestBenchmarkSecrets(t *testing.T) {
 
 // An agent is trained by the protocol, in small, and judged on the task.
 func TestBenchmarkTrainsAndPlaysAgents(t *testing.T) {
+	oneGoroutine(t)
 	t.Chdir(t.TempDir())
 	short := []string{"--seeds", "2", "--set", "train.steps=4096", "--set", "train.eval_every=4096", "--set", "eval.validation=2", "--workers", "2"}
 	must(t, append([]string{"benchmark", "train", "workerplace-pairs", "-o", "ours"}, short...)...)

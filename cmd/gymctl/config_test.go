@@ -12,6 +12,7 @@ import (
 )
 
 func TestEveryPresetIsSoundAndShownAsItCanBeRead(t *testing.T) {
+	oneGoroutine(t)
 	t.Chdir(t.TempDir())
 	var d struct {
 		Presets []struct{ Name, Kind, What string } `json:"presets"`
@@ -129,6 +130,7 @@ func packed(t *testing.T, text string) string {
 }
 
 func TestConfigShowAppliesChangesInOrder(t *testing.T) {
+	oneGoroutine(t)
 	out := must(t, "config", "show", "quickstart", "--set", "train.steps=7000", "--set", "train.steps=8000", "--set", "cluster=4x8")
 	for _, want := range []string{"\n  steps: 8000\n", "\ncluster: 4x8\n", "\n    jobs: 180000\n"} {
 		if !strings.Contains(out, want) {
@@ -163,6 +165,7 @@ func TestFirstSentences(t *testing.T) {
 }
 
 func TestEnvsListsEveryEnvironmentWithAPage(t *testing.T) {
+	oneGoroutine(t)
 	table := must(t, "envs")
 	var d struct {
 		Envs []envDocument `json:"envs"`

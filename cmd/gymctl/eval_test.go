@@ -15,6 +15,7 @@ import (
 )
 
 func TestEvalRefusesBadInputInOneSentence(t *testing.T) {
+	oneGoroutine(t)
 	inRoom(t, true)
 	write(t, "few.csv", "submit_time,duration,num_gpu\n0,10,1\n5,10,1\n")
 	for _, c := range []struct {
@@ -162,6 +163,7 @@ func TestEvalBelowTheRungOfATeacher(t *testing.T) {
 
 // A table over rungs has the figures of the tables of each, and the same bytes for any number of workers.
 func TestEvalOnRungs(t *testing.T) {
+	oneGoroutine(t)
 	inRoom(t, true)
 	args := strings.Fields("eval --checkpoint run --policies fifo+skip,sjf+skip,random@slots --seeds 2 --windows 4 --rungs none,history,exact")
 	out := must(t, args...)

@@ -34,6 +34,7 @@ func TestExperimentsAreListed(t *testing.T) {
 }
 
 func TestExperimentMistakes(t *testing.T) {
+	oneGoroutine(t)
 	t.Chdir(t.TempDir())
 	write(t, "full", "a file")
 	if err := os.MkdirAll("mine", 0o750); err != nil {
@@ -83,6 +84,7 @@ func TestExperimentMistakes(t *testing.T) {
 
 // A part that takes no time: the placements' gap, which is then the only table.
 func TestAPartOfAnExperimentCanBeRun(t *testing.T) {
+	oneGoroutine(t)
 	dir := filepath.Join(t.TempDir(), "out")
 	out := must(t, "experiment", "run", "topdrl", "--quick", "--out", dir, "--only", "gap")
 	for _, part := range []string{"TopDRL-like", "2 of 34 are computed", "closest-b", "topdrl-4x8x4"} {
@@ -116,6 +118,7 @@ func TestAPartOfAnExperimentCanBeRun(t *testing.T) {
 
 // What show prints is a file that run takes, for every experiment and both forms.
 func TestShownSettingsAreAFile(t *testing.T) {
+	oneGoroutine(t)
 	dir := t.TempDir()
 	for _, name := range paperNames() {
 		for _, form := range [][]string{nil, {"--quick"}} {
@@ -137,6 +140,7 @@ func TestShownSettingsAreAFile(t *testing.T) {
 }
 
 func TestAnExperimentIsRunWithOtherSettings(t *testing.T) {
+	oneGoroutine(t)
 	dir := filepath.Join(t.TempDir(), "out")
 	run := func(more ...string) string {
 		return must(t, append([]string{"experiment", "run", "topdrl", "--quick", "--out", dir, "--only", "gap"}, more...)...)

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"clustergym/internal/raced"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata")
@@ -30,6 +32,15 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	os.Exit(m.Run())
+}
+
+// oneGoroutine skips a test under the race detector, as long as what it runs is one goroutine, or several that tests of lower
+// packages run under it.
+func oneGoroutine(t *testing.T) {
+	t.Helper()
+	if raced.On {
+		t.Skip("this takes long under the race detector, and starts no goroutine that other tests do not")
+	}
 }
 
 // gymctl runs the program in this process.
@@ -128,9 +139,10 @@ func TestEveryVerbHasHelpOfAKind(t *testing.T) {
 
 // Examples must work as printed. Those of train, tune, sweep, eval and experiment run take minutes, those of get need the
 // network, those of serve and ui do not end, those of worker need a command to work for, those of act and export need a trained
-// agent, and those of benchmark need results and the secret; they have their own tests.
+// agent, those of man write into the home folder, and those of benchmark need results and the secret; they have their own tests.
 func TestExamplesWorkAsPrinted(t *testing.T) {
-	other := []string{"train", "worker", "tune", "sweep", "get", "serve", "ui", "run", "act", "export"}
+	oneGoroutine(t)
+	other := []string{"train", "worker", "tune", "sweep", "get", "serve", "ui", "run", "act", "export", "man"}
 	for _, c := range commands() {
 		if c.Example == "" || slices.Contains(other, c.Name()) || c.CommandPath() == "gymctl eval" {
 			continue

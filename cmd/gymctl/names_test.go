@@ -7,6 +7,7 @@ import (
 
 // A misspelt name of any kind is refused with the right one as a suggestion.
 func TestEveryKindOfNameHasASuggestion(t *testing.T) {
+	oneGoroutine(t)
 	t.Chdir(t.TempDir())
 	write(t, "jobs.csv", jobs)
 	for _, c := range []struct{ args, want string }{

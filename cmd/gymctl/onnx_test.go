@@ -13,6 +13,7 @@ import (
 
 // A run leaves as a model and comes back: it plays the same windows in the same way.
 func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
+	oneGoroutine(t)
 	inRoom(t, false)
 	must(t, "train", "-c", "tiny.yaml", "--run-dir", "run")
 	if out := must(t, "ckpt", "export", "run", "-o", "policy.onnx", "--card", "MODEL.md"); out != "" {

@@ -53,6 +53,7 @@ func ownTraceAs(t *testing.T, name string, n int, header string, row func(i, use
 
 // The path of the README, with traces and clusters of a user's own: no flag but --trace and --cluster is needed.
 func TestAnOwnTraceOnAnOwnClusterTrainsAtOnce(t *testing.T) {
+	oneGoroutine(t)
 	t.Chdir(t.TempDir())
 	write(t, "uniform.yaml", "name: uniform\nracks:\n  - count: 2\n    nodes:\n      - {count: 8, gpus: 8, gpu_type: A100}\n")
 	write(t, "mixed.yaml", "name: mixed\nracks:\n  - nodes:\n      - {count: 2, gpus: 8, gpu_type: A100}\n      - {count: 3, gpus: 4, gpu_type: V100}\n")

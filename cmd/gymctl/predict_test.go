@@ -18,6 +18,7 @@ func predictFolder(t *testing.T) {
 }
 
 func TestPredictEvalMeasuresTheSecondHalf(t *testing.T) {
+	oneGoroutine(t)
 	predictFolder(t)
 	code, out, said := gymctl(t, "predict", "eval", "jobs.csv", "--estimates", "history,gbdt:half.bin,noisy:1,exact", "--json")
 	if code != exitDone {
@@ -97,6 +98,7 @@ func TestPredictFitWritesAWholeModelOrNone(t *testing.T) {
 }
 
 func TestPredictMistakes(t *testing.T) {
+	oneGoroutine(t)
 	predictFolder(t)
 	write(t, "empty.bin", "")
 	model := read(t, "half.bin")

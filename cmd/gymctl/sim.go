@@ -80,7 +80,7 @@ ssf-lwf1-srsf-1-true for Ada-SRSF (docs/schedulers.md).
   gymctl sim --jobs 12 --cluster pool:8 --policy exact,fifo,sjf+skip
   gymctl sim --jobs 400 --cluster 16x4 --policy sjf+skip,rollout:sjf+skip --budget 64
   gymctl sim --set trace.synth.profile=dally --jobs 200 --cluster dally:4x4 --peer dally-waiting-only --policy dally,tiresias
-  gymctl sim --jobs 200 --mix lwf --cluster lwf-16x4 --peer lwf-pure --policy ssf-lwf1-srsf-1-true,ssf-lwf1-srsf-0-false`,
+  gymctl sim --jobs 50 --mix lwf --cluster lwf-16x4 --peer lwf-pure --policy ssf-lwf1-srsf-1-true,ssf-lwf1-srsf-0-false`,
 		Args:              args(0, 1, "one FILE, or none"),
 		ValidArgsFunction: oneFile,
 		RunE: func(c *cobra.Command, files []string) error {

@@ -12,6 +12,7 @@ const lwfJobs = "job,arrival_ms,workers,model,iters,size_mb,fw_ms,bw_ms,mem_mb\n
 	"large,0,3,vgg16,4,526.4,36,54,4527\nsmall,1,3,resnet50,12,99.2,25,37,3213\nhuge,2,7,resnet50,1,99.2,25,37,3213\n"
 
 func TestSimOnTheMachineOfLWF(t *testing.T) {
+	oneGoroutine(t)
 	t.Chdir(t.TempDir())
 	write(t, "jobs.csv", lwfJobs)
 	out := must(t, "sim", "--peer", "lwf-pure", "--trace", "jobs.csv", "--cluster", "3x2", "--policy", "ssf-lwf32-srsf-1-false",

@@ -84,6 +84,7 @@ func wrong(t *testing.T, args []string, want ...string) {
 }
 
 func TestTrainRefusesBadInputInOneSentenceAndWritesNothing(t *testing.T) {
+	oneGoroutine(t)
 	inRoom(t, true)
 	write(t, "broken.yaml", "name: x\ntrain: {stepz: 5}\n")
 	write(t, "broken.csv", "submit_time,duration,num_gpu\n0,10,1\n5,ten,1\n")

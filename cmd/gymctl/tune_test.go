@@ -14,6 +14,7 @@ import (
 var fewJobs = strings.Fields("tune -c quickstart-exact --set trace.synth.jobs=3000 --set env.window=48 --set env.warm=16 --set env.load=2 --population 4 --windows 6 --every 1 --seed 3")
 
 func TestTuneFindsWeightsThatOthersPlay(t *testing.T) {
+	oneGoroutine(t)
 	t.Chdir(t.TempDir())
 	out := must(t, append(fewJobs, "--generations", "3", "--dir", "w")...)
 	for _, want := range []string{"validation windows, which chose the weights", "sjf+skip ", "area+skip ", "hold, at the beginning ", "weights: w/hold.yaml", "on test windows: gymctl eval --config quickstart-exact --set trace.synth.jobs=3000 --set env.window=48 --set env.warm=16 --set env.load=2 --policies sjf+skip,area+skip,hold,rollout:hold --hold w/hold.yaml --no-whole\n"} {
@@ -114,6 +115,7 @@ func TestTheCommandAtTheEndIsAboutTheSameWorkload(t *testing.T) {
 
 // Where jobs can be stopped, tune finds the weights of index, which eval, sim and train play.
 func TestTuneFindsTheWeightsOfIndex(t *testing.T) {
+	oneGoroutine(t)
 	t.Chdir(t.TempDir())
 	few := strings.Fields("-c jobselect-preempt --set trace.synth.jobs=3000 --set env.window=48 --set env.warm=16 --set env.load=2")
 	tuning := slices.Concat([]string{"tune"}, few, strings.Fields("--population 4 --windows 6 --every 1 --seed 3 --generations 2 --dir w"))

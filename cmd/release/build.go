@@ -5,24 +5,21 @@ import (
 	"context"
 	"crypto/sha256"
 	_ "embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 )
 
-// sumsName is the file with the checksums of all others, as sha256sum -c reads it.
-const sumsName = "SHA256SUMS"
-
 // builder builds a release.
 type builder struct {
 	root             string // of the checkout
-	dir              string // to write to; files of other releases in it stay
+	dir              string // to write to; files of other builds in it stay, with their checksums
 	base             string // the wheel without gymctl
 	targets          []target
 	wheels, archives bool
@@ -62,10 +59,14 @@ func (b *builder) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var sums bytes.Buffer
+	old, err := readSums(b.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var sums []sumLine
 	write := func(name string, data []byte) error {
 		sum := sha256.Sum256(data)
-		fmt.Fprintf(&sums, "%x  %s\n", sum, name)
+		sums = append(sums, sumLine{hex.EncodeToString(sum[:]), name})
 		fmt.Fprintf(b.out, "%x  %s  %.1f MB\n", sum[:6], name, float64(len(data))/1e6)
 		return os.WriteFile(filepath.Join(b.dir, name), data, 0o644)
 	}
@@ -79,7 +80,7 @@ func (b *builder) build(ctx context.Context) error {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(b.dir, sumsName), sums.Bytes(), 0o644)
+	return writeSums(b.dir, sums, old)
 }
 
 // target builds everything for one platform.
@@ -223,14 +224,4 @@ func rootFS(binary, licences, own []byte) []entry {
 		{path: "usr/share/doc/gymctl/" + licencesName, data: licences},
 		{path: "work/", uid: user},
 	}
-}
-
-// lookPath returns the first of programs that is there, "" if none is.
-func lookPath(programs ...string) string {
-	for _, p := range programs {
-		if found, err := exec.LookPath(p); err == nil || errors.Is(err, exec.ErrDot) {
-			return found
-		}
-	}
-	return ""
 }

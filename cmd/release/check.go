@@ -15,10 +15,18 @@ import (
 	"strings"
 )
 
-// checkDir checks every file that SHA256SUMS of a release lists, and starts each gymctl that this machine can start. The first
-// fault of each file is in the error. It writes a line about each file to out.
+// checkDir checks every file that SHA256SUMS of a release lists, and starts each gymctl that this machine can start. A file that is
+// not listed is a fault, too: nobody could check it. The first fault of each file is in the error. It writes a line about each file
+// to out.
 func checkDir(ctx context.Context, dir string, out io.Writer) error {
-	text, err := os.ReadFile(filepath.Join(dir, sumsName))
+	sums, err := readSums(dir)
+	if err != nil {
+		return err
+	}
+	if len(sums) == 0 {
+		return fmt.Errorf("%s lists no file", sumsName)
+	}
+	files, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
@@ -29,20 +37,20 @@ func checkDir(ctx context.Context, dir string, out io.Writer) error {
 	defer os.RemoveAll(work) //nolint:errcheck // only what was made here
 	s := starter{dir: work, done: map[[32]byte]string{}}
 	var faults []error
-	for line := range strings.Lines(string(text)) {
-		sum, name, ok := strings.Cut(strings.TrimSpace(line), "  ")
-		if !ok || name != filepath.Base(name) {
-			return fmt.Errorf("%s: %q is no line of sum and file name", sumsName, line)
-		}
-		found, err := checkFile(ctx, &s, dir, name, sum)
+	listed := map[string]bool{sumsName: true}
+	for _, l := range sums {
+		listed[l.name] = true
+		found, err := checkFile(ctx, &s, dir, l.name, l.sum)
 		if err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", name, err))
+			faults = append(faults, fmt.Errorf("%s: %w", l.name, err))
 			found = "FAULT"
 		}
-		fmt.Fprintf(out, "%s: %s\n", name, found)
+		fmt.Fprintf(out, "%s: %s\n", l.name, found)
 	}
-	if len(text) == 0 {
-		return fmt.Errorf("%s lists no file", sumsName)
+	for _, f := range files {
+		if !listed[f.Name()] {
+			faults = append(faults, fmt.Errorf("%s: %s does not list it", f.Name(), sumsName))
+		}
 	}
 	return errors.Join(faults...)
 }

@@ -30,7 +30,7 @@ type module struct {
 var licenceFile = regexp.MustCompile(`(?i)^(licen[sc]e|copying|notice|patents)([-._].*)?$`)
 
 // modules returns what is linked into a binary, by path, with the licences of the modules' own folders and of those of the packages
-// that are linked. The standard library is the first. root is the checkout, dir the module cache's folder of each module.
+// that are linked. The standard library is the first. root is the checkout.
 func modules(ctx context.Context, root string, t target, binary []byte) ([]module, error) {
 	info, err := buildinfo.Read(bytes.NewReader(binary))
 	if err != nil {
@@ -44,7 +44,7 @@ func modules(ctx context.Context, root string, t target, binary []byte) ([]modul
 	if err != nil {
 		return nil, err
 	}
-	// The packages of the standard library that other projects gave have the licence of Go as well.
+	// The packages of golang.org/x inside the standard library are under the licence of Go, too.
 	std := module{path: "std", version: strings.TrimPrefix(info.GoVersion, "go")}
 	if err := std.read(strings.TrimSpace(string(goroot)), nil); err != nil {
 		return nil, err

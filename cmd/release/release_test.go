@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"debug/pe"
+	"encoding/hex"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -341,21 +343,64 @@ func TestMistakesAreSaidInASentence(t *testing.T) {
 	}
 }
 
-func TestAChangedFileOfAReleaseIsFound(t *testing.T) {
-	dir := t.TempDir()
-	text, err := billOf(source{version: "0.1.0", time: epoch}, targets[0], nil, []module{{path: "a", version: "v1", licences: []string{"MIT"}}})
+// bill writes a bill of materials, the smallest file of a release, into dir, and returns its name.
+func bill(t *testing.T, dir string, to target) string {
+	t.Helper()
+	text, err := billOf(source{version: "0.1.0", time: epoch}, to, nil, []module{{path: "a", version: "v1", licences: []string{"MIT"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := targets[0].folder("0.1.0") + ".cdx.json"
+	name := to.folder("0.1.0") + ".cdx.json"
 	if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, sumsName), []byte(strings.Repeat("0", 64)+"  "+name+"\n"), 0o600); err != nil {
+	return name
+}
+
+// sumOf returns the line of a file.
+func sumOf(t *testing.T, dir, name string) sumLine {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	if err := execute(t.Context(), []string{"check", dir}, &out); err == nil || !strings.Contains(err.Error(), "the checksum is") {
-		t.Errorf("%v: %s", err, out.String())
+	sum := sha256.Sum256(data)
+	return sumLine{hex.EncodeToString(sum[:]), name}
+}
+
+func TestEveryFileOfAReleaseIsHeldAgainstItsSum(t *testing.T) {
+	dir := t.TempDir()
+	check := func(want string, sums ...sumLine) {
+		t.Helper()
+		if err := writeSums(dir, sums, nil); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		err := execute(t.Context(), []string{"check", dir}, &out)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %s, want %q", err, out.String(), want)
+		}
+	}
+	first, second := bill(t, dir, targets[0]), bill(t, dir, targets[1])
+	a, b := sumOf(t, dir, first), sumOf(t, dir, second)
+	check("", a, b)
+	check("lists no file")
+	check(second+": SHA256SUMS does not list it", a)
+	check("the checksum is", a, sumLine{a.sum, second})
+	check("no line of sum and file name", a, b, sumLine{a.sum, "../" + first})
+}
+
+func TestChecksumsOfOlderFilesStay(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"new", "kept"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := writeSums(dir, []sumLine{{"2", "new"}}, []sumLine{{"1", "new"}, {"3", "kept"}, {"4", "gone"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := readSums(dir); err != nil || !slices.Equal(got, []sumLine{{"2", "new"}, {"3", "kept"}}) {
+		t.Errorf("got %v, %v", got, err)
 	}
 }

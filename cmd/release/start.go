@@ -95,11 +95,9 @@ func (s *starter) command(ctx context.Context, t target) (with []string, by, mis
 	return nil, "", "not started: that needs a machine of its kind", nil
 }
 
-// prepareWine makes a Windows of its own. In Wine 8 programs of Go cannot remove folders with files in them (it answers a call of
-// Windows 10 in a way that Go does not expect), so that trainings must be too short to drop a checkpoint.
-//
-// It also has no bcryptprimitives.dll, from which Go has its random numbers:
-// there the function of the same signature in advapi32.dll stands in for it.
+// prepareWine makes a Windows of its own. Wine 8 lacks bcryptprimitives.dll, from which Go gets random numbers: a function of
+// advapi32.dll with the same signature takes its place. A training here must also be too short to drop a checkpoint, since Go
+// cannot remove a folder with files in it under Wine 8, which answers a call of Windows 10 in another way than Windows does.
 func (s *starter) prepareWine(ctx context.Context, wine string) error {
 	system := filepath.Join(s.dir, "wine", "drive_c", "windows", "system32")
 	if _, err := os.Stat(system); err == nil {
@@ -113,4 +111,14 @@ func (s *starter) prepareWine(ctx context.Context, wine string) error {
 		return nil
 	}
 	return os.WriteFile(dll, forwarder("bcryptprimitives.dll", "ProcessPrng", "advapi32.SystemFunction036"), 0o644)
+}
+
+// lookPath returns the first of programs that is installed, "" if none is.
+func lookPath(programs ...string) string {
+	for _, p := range programs {
+		if found, err := exec.LookPath(p); err == nil {
+			return found
+		}
+	}
+	return ""
 }

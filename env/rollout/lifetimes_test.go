@@ -12,6 +12,7 @@ import (
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
+	"clustergym/internal/raced"
 	"clustergym/internal/testseed"
 	"clustergym/traces"
 )
@@ -131,6 +132,9 @@ func TestRecordedLifetimesAreOfLikeForecasts(t *testing.T) {
 // With recorded run times too, the number of workers changes nothing; nor do, before a moment, longer jobs in the system at that
 // moment and another future.
 func TestRecordedLifetimesKnowNothingOfTheRun(t *testing.T) {
+	if raced.On {
+		t.Skip("for the race detector TestWorkersChangeNothing is enough")
+	}
 	compared, runs := 0, uint64(4)
 	if checked {
 		runs = 1 // checking the books after every change takes long

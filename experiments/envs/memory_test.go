@@ -137,8 +137,8 @@ func TestMemoryIsAnUpperBound(t *testing.T) {
 		},
 		workerplace.ID: {{nil, 16}, {kw("jobs", 1000), 4}, {kw("servers", 1000), 2}, {kw("servers", 1000, "jobs", 500), 1}, {kw("gpus", 64, "slots", 100), 4}},
 	}
-	r := registry(t, nil)
 	for _, id := range IDs() {
+		r := registry(t, nil) // its workloads leave with it: each measurement collects the garbage of all that is still there
 		d := Find(id)
 		settings, ok := grid[id]
 		if !ok {

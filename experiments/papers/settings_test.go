@@ -8,10 +8,14 @@ import (
 	"clustergym/configs"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
+	"clustergym/internal/raced"
 )
 
 // Whatever settings Validate accepts, the study makes cells, tables and figures of them.
 func TestValidSettingsMakeAStudy(t *testing.T) {
+	if raced.On {
+		t.Skip("one goroutine, half a minute without the race detector")
+	}
 	for _, s := range All() {
 		t.Run(s.Name, func(t *testing.T) {
 			plain, err := study.ShowSettings(s, study.Plan{Quick: true})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"syscall"
 )
 
 // Names writes the names in a folder to disk, so that files made there, renamed or removed stay so. It does nothing on systems
@@ -21,7 +22,8 @@ func Names(dir string) error {
 	if e := d.Close(); err == nil {
 		err = e
 	}
-	if errors.Is(err, errors.ErrUnsupported) {
+	// Some file systems of networks and of other machines say so by EINVAL.
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
 		return nil
 	}
 	return err

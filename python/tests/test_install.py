@@ -181,3 +181,41 @@ def test_the_hooks_of_the_build_are_those_of_setuptools(backend: Any, monkeypatc
     project = (HERE / "pyproject.toml").read_text()
     for line in ('build-backend = "clustergym_build"', 'backend-path = ["backend"]', 'gymctl = "clustergym_cli:main"'):
         assert f"\n{line}\n" in project
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "env", "tag", "name"),
+    [
+        ("linux", "x86_64", {}, "manylinux_2_17_x86_64.manylinux2014_x86_64.musllinux_1_1_x86_64", "gymctl"),
+        ("linux", "aarch64", {}, "manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64", "gymctl"),
+        ("darwin", "arm64", {}, "macosx_12_0_arm64", "gymctl"),
+        ("darwin", "x86_64", {"GOOS": "", "GOARCH": ""}, "macosx_12_0_x86_64", "gymctl"),
+        ("win32", "AMD64", {"GOOS": ""}, "win_amd64", "gymctl.exe"),
+        ("linux", "x86_64", {"GOOS": "windows", "GOARCH": "arm64"}, "win_arm64", "gymctl.exe"),
+        ("freebsd14", "amd64", {}, "freebsd_14_1_release_amd64", "gymctl"),
+        ("linux", "x86_64", {"GYMCTL_BINARY": "none"}, "any", "gymctl"),
+    ],
+)
+def test_wheels_are_named_after_what_go_builds_for(
+    monkeypatch: pytest.MonkeyPatch, system: str, machine: str, env: dict[str, str], tag: str, name: str
+) -> None:
+    setuptools = pytest.importorskip("setuptools")
+    pytest.importorskip("setuptools.command.bdist_wheel")  # while this is still the system that it is
+    pytest.importorskip("setuptools.command.build_py")
+    commands: dict[str, Any] = {}
+    monkeypatch.setattr(setuptools, "setup", lambda **settings: commands.update(settings["cmdclass"]))
+    monkeypatch.setattr("sys.platform", system)
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    monkeypatch.setattr("sysconfig.get_platform", lambda: "freebsd-14.1-RELEASE-amd64")
+    for variable in ("GOOS", "GOARCH", "GYMCTL_BINARY"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in env.items():
+        monkeypatch.setenv(variable, value)
+    spec = importlib.util.spec_from_file_location("setup_of_the_package", HERE / "setup.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    wheel = commands["bdist_wheel"]
+    assert wheel.get_tag(object()) == ("py3", "none", tag)
+    assert name == module.NAME

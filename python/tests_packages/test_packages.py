@@ -157,14 +157,20 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("shell", "file"), [("bash", "gymctl.bash"), ("zsh", "_gymctl"), ("fish", "gymctl.fish"), ("pwsh", "gymctl.ps1")]
+    ("shell", "file", "parse"),
+    [
+        ("bash", "gymctl.bash", ["-n", "{}"]),
+        ("zsh", "_gymctl", ["-n", "{}"]),
+        ("fish", "gymctl.fish", ["-n", "{}"]),
+        ("pwsh", "gymctl.ps1", ["-NoProfile", "-Command", "[void][ScriptBlock]::Create((Get-Content -Raw '{}'))"]),
+    ],
 )
-def test_completions_are_programs_of_their_shells(archive: Path, shell: str, file: str) -> None:
+def test_completions_are_programs_of_their_shells(archive: Path, shell: str, file: str, parse: list[str]) -> None:
     script = archive / "completions" / file
     assert "gymctl" in script.read_text()
-    if shutil.which(shell) is None or shell == "pwsh":
+    if shutil.which(shell) is None:
         pytest.skip(f"no {shell} here")
-    subprocess.run([shell, "-n", str(script)], check=True)
+    subprocess.run([shell, *(word.format(script) for word in parse)], check=True)
 
 
 def test_manual_pages_are_well_formed(archive: Path) -> None:

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/internal/raced"
 	"clustergym/traces"
 	"clustergym/traces/synth"
 )
@@ -11,6 +12,9 @@ import (
 // A predictor that is fitted once has the same trees at the end of a run, and those depend on nothing that ends after the job
 // at which they were fitted. One with an archive fits anew.
 func TestFixedTreesAreFittedOnce(t *testing.T) {
+	if raced.On {
+		t.Skip("for the race detector TestWorkers is enough")
+	}
 	c := synth.DefaultConfig()
 	c.Jobs = 2400
 	jobs, err := synth.Generate(c, 5)

@@ -13,6 +13,7 @@ import (
 	"clustergym/env/predict/gbdt"
 	"clustergym/env/predict/history"
 	"clustergym/env/predict/predicttest"
+	"clustergym/internal/raced"
 	"clustergym/internal/snap"
 	"clustergym/traces"
 )
@@ -21,6 +22,9 @@ const magic = "CGgbdt1"
 
 // With the first fit well before the end.
 func TestContract(t *testing.T) {
+	if raced.On {
+		t.Skip("for the race detector TestWorkers is enough")
+	}
 	const n = 1200
 	p := gbdt.New(1).New()
 	p.Reset(0)
@@ -79,6 +83,9 @@ func TestWorkers(t *testing.T) {
 // A run that begins in the middle of a trace begins with trees fitted to what had ended at one of the Slices points before,
 // and depends on nothing that ends later.
 func TestTheArchiveKnowsNothingOfLaterEnds(t *testing.T) {
+	if raced.On {
+		t.Skip("for the race detector TestWorkers is enough")
+	}
 	r := rand.New(rand.NewPCG(3, 3))
 	jobs := drawn(r, 1500)
 	events := predicttest.Draw(r, 60, 5)
@@ -114,6 +121,9 @@ func TestTheArchiveKnowsNothingOfLaterEnds(t *testing.T) {
 // A file that is not a model, or one of other features or quantiles, is refused in one sentence; a good one gives
 // forecasts from the first job on, with any archive.
 func TestModelsOfFiles(t *testing.T) {
+	if raced.On {
+		t.Skip("for the race detector TestWorkers is enough")
+	}
 	model := func(names []string, levels []float64) []byte {
 		const n = 200
 		r := rand.New(rand.NewPCG(4, 4))
