@@ -4,9 +4,11 @@
     gymctl benchmark run --policy-onnx runs/sb3 --name sb3 -o runs/sb3-played
 
 Five seeds of each task, one after the other, in OUT/TASK/seed-N.onnx. Models that are there are not trained again, so that
-after Ctrl-C the same command goes on with the seed that was interrupted. Settings are the same on all tasks, and those of
-MaskablePPO but for three: 16 environments give 128 steps each to the 2048 of an update, which goes over them by 256, and returns
-are not discounted, since a task counts all jobs of a window alike. VecNormalize scales rewards. The last model counts: no checkpoint is chosen.
+after Ctrl-C the same command goes on with the seed that was interrupted.
+
+Settings are the same on all tasks, and those of MaskablePPO but for three: 16 environments give 128 steps each to the 2048 of
+an update, which goes over them by 256, and returns are not discounted, since a task counts all jobs of a window alike.
+VecNormalize scales rewards. The last model counts: no checkpoint is chosen.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ def main(argv: list[str] | None = None) -> list[dict[str, Any]]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tasks", nargs="+", metavar="TASK", help="names of tasks, or patterns such as 'dagplace-*'")
     parser.add_argument("--out", type=Path, required=True, help="folder of the models, with a folder for each task")
-    parser.add_argument("--steps", type=int, default=0, help="at most, of each model (default those that the task allows)")
+    parser.add_argument(
+        "--steps", type=int, default=0, help="at most, of each model (default those that the task allows)"
+    )
     parser.add_argument("--seeds", type=int, default=5, help="how many, from 1 on; a row has five")
     parser.add_argument("--url", help="of a server that runs already, ws://host:port; default: one is started")
     args = parser.parse_args(argv)
