@@ -170,7 +170,7 @@ func (p *Policy) files(t *Task, only bool) ([]string, error) {
 	for _, entry := range p.Models {
 		pattern, name, ok := strings.Cut(entry, "=")
 		if !ok {
-			pattern, name = "", entry
+			name = entry
 		} else if hit, err := path.Match(pattern, t.Name); err != nil || !hit {
 			continue
 		}
