@@ -16,7 +16,7 @@ const page = "../../docs/benchmark.md"
 func taskTable(t *testing.T, v *Version) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("| task | what it tests | run times | windows | random → best | hash |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| task | what it tests | run times | windows | steps | random → best | hash |\n|---|---|---|---|---|---|---|\n")
 	for i := range v.Tasks {
 		task := &v.Tasks[i]
 		cfg, err := task.Config()
@@ -25,7 +25,7 @@ func taskTable(t *testing.T, v *Version) string {
 		}
 		ref, _ := v.Reference(task)
 		m := metric(&cfg)
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %d | %s: %s → %s (`%s`) | `%s` |\n", task.Name, task.Tests, Rung(&cfg), Windows(&cfg), m.Title, m.Show(ref.Random), m.Show(ref.Best), ref.Rule, task.Hash[:12])
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %d | %d | %s: %s → %s (`%s`) | `%s` |\n", task.Name, task.Tests, Rung(&cfg), Windows(&cfg), cfg.Train.Steps, m.Title, m.Show(ref.Random), m.Show(ref.Best), ref.Rule, task.Hash[:12])
 	}
 	return b.String()
 }
