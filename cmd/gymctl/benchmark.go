@@ -19,6 +19,7 @@ import (
 	"clustergym/experiments/envs"
 	"clustergym/experiments/run"
 	"clustergym/experiments/workload"
+	"clustergym/internal/nearest"
 )
 
 // currentBenchmark returns the version that is played. Tests have one whose secret they know.
@@ -538,6 +539,15 @@ Sealed scores are those of the leaderboard alone.`,
 				b, err := benchmark.Leaderboard()
 				if err != nil {
 					return err
+				}
+				var known []string
+				for i := range b.Rows {
+					known = append(known, b.Rows[i].Name)
+				}
+				for _, name := range names {
+					if !slices.Contains(known, name) {
+						return mistake("--rows: the leaderboard has no row %q, want %s", name, nearest.OneOf(name, known))
+					}
 				}
 				for _, e := range b.Entries(split) {
 					if len(names) == 0 || slices.Contains(names, e.Name) {

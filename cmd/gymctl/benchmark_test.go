@@ -84,6 +84,7 @@ func TestBenchmarkFromRunToRow(t *testing.T) {
 	}
 	wrong(t, []string{"benchmark", "run", "--external", "x", "--tasks", "dagplace-*", "-o", "z"}, "--serve")
 	wrong(t, []string{"benchmark", "report", "runs"}, "holds no results.json")
+	wrong(t, []string{"benchmark", "report", "--rows", "best,rando"}, `no row "rando"`)
 }
 
 // A secret that is not the version's opens nothing, and is never replaced.
