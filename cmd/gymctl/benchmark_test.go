@@ -191,9 +191,9 @@ func TestBenchmarkOpensRows(t *testing.T) {
 func TestBenchmarkTrainsAndPlaysAgents(t *testing.T) {
 	t.Chdir(t.TempDir())
 	short := []string{"--set", "train.steps=2048", "--set", "train.eval_every=2048", "--set", "eval.validation=2", "--workers", "2"}
-	must(t, append([]string{"benchmark", "train", "workerplace-pairs", "-o", "ours"}, short...)...)
-	must(t, append([]string{"benchmark", "train", "workerplace-pairs", "-o", "ours"}, short...)...) // it is done already
-	wrong(t, []string{"benchmark", "train", "workerplace-pairs", "-o", "other", "--set", "env.jobs=2"}, "are the task's")
+	must(t, append([]string{"benchmark", "train", "dagplace-fork-join", "-o", "ours"}, short...)...)
+	must(t, append([]string{"benchmark", "train", "dagplace-fork-join", "-o", "ours"}, short...)...) // it is done already
+	wrong(t, []string{"benchmark", "train", "dagplace-fork-join", "-o", "other", "--set", "env.gpus=4"}, "are the task's")
 	var r benchmark.Results
 	if err := json.Unmarshal([]byte(must(t, "benchmark", "run", "--checkpoint", "ours", "-o", "played", "--json")), &r); err != nil {
 		t.Fatal(err)
@@ -205,24 +205,24 @@ func TestBenchmarkTrainsAndPlaysAgents(t *testing.T) {
 	// The row needs the runs, and takes no others.
 	wrong(t, []string{"benchmark", "verify", "row.json", "--replay", "-o", "again"}, "want their runs by --checkpoint")
 	must(t, "benchmark", "verify", "row.json", "--replay", "--checkpoint", "ours", "-o", "again")
-	if err := os.Rename(filepath.Join("ours", "workerplace-pairs", "seed-1"), "aside"); err != nil {
+	if err := os.Rename(filepath.Join("ours", "dagplace-fork-join", "seed-1"), "aside"); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(filepath.Join("ours", "workerplace-pairs", "seed-2"), filepath.Join("ours", "workerplace-pairs", "seed-1")); err != nil {
+	if err := os.Rename(filepath.Join("ours", "dagplace-fork-join", "seed-2"), filepath.Join("ours", "dagplace-fork-join", "seed-1")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename("aside", filepath.Join("ours", "workerplace-pairs", "seed-2")); err != nil {
+	if err := os.Rename("aside", filepath.Join("ours", "dagplace-fork-join", "seed-2")); err != nil {
 		t.Fatal(err)
 	}
 	if code, _, said := gymctl(t, "benchmark", "verify", "row.json", "--replay", "--checkpoint", "ours", "-o", "swapped"); code != exitMistake || !strings.Contains(said, "it is another policy") {
 		t.Errorf("other runs than the row's: exit code %d, %s", code, said)
 	}
 	// As models the agents play as they do as checkpoints, and a model for another environment is refused.
-	if err := os.MkdirAll("models/workerplace-pairs", 0o700); err != nil {
+	if err := os.MkdirAll("models/dagplace-fork-join", 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for _, seed := range []string{"1", "2", "3", "4", "5"} {
-		must(t, "ckpt", "export", "ours/workerplace-pairs/seed-"+seed, "-o", "models/workerplace-pairs/seed-"+seed+".onnx")
+		must(t, "ckpt", "export", "ours/dagplace-fork-join/seed-"+seed, "-o", "models/dagplace-fork-join/seed-"+seed+".onnx")
 	}
 	var m benchmark.Results
 	if err := json.Unmarshal([]byte(must(t, "benchmark", "run", "--policy-onnx", "models", "--name", "exported", "-o", "models-played", "--json")), &m); err != nil {
@@ -236,13 +236,13 @@ func TestBenchmarkTrainsAndPlaysAgents(t *testing.T) {
 	must(t, "benchmark", "submit", "models-played", "-o", "models.json", "--command", "x")
 	wrong(t, []string{"benchmark", "verify", "models.json", "--replay", "-o", "models-again"}, "want their files by --policy-onnx")
 	must(t, "benchmark", "verify", "models.json", "--replay", "--policy-onnx", "models", "-o", "models-again")
-	one := "models/workerplace-pairs/seed-1.onnx"
+	one := "models/dagplace-fork-join/seed-1.onnx"
 	for want, args := range map[string][]string{
-		"say which task it plays":      {one},
-		"are the same agent":           {"workerplace-pairs=" + one, "workerplace-pairs=" + one},
-		"the model is for WorkerPlace": {"dagplace-erdos=" + one},
-		"want *.onnx":                  {"workerplace-pairs=ours"},
-		"no such file":                 {"absent.onnx"},
+		"say which task it plays":   {one},
+		"are the same agent":        {"dagplace-fork-join=" + one, "dagplace-fork-join=" + one},
+		"the model is for DAGPlace": {"workerplace-ps=" + one},
+		"want *.onnx":               {"dagplace-fork-join=ours"},
+		"no such file":              {"absent.onnx"},
 	} {
 		run := []string{"benchmark", "run", "--name", "x", "-o", "refused"}
 		for _, a := range args {
