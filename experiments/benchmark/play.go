@@ -314,7 +314,7 @@ func (g *playing) kept(t *Task) (*TaskResult, error) {
 		return nil, nil //nolint:nilerr // it has not begun
 	}
 	n, err := strconv.Atoi(string(b))
-	if err != nil || n < 1 || n > 1000 {
+	if err != nil || n < 1 || n > maxRuns {
 		return nil, workload.Mistake("%s is no number of runs", filepath.Join(g.opt.Dir, partsDir, t.Name, "runs"))
 	}
 	res := &TaskResult{Task: t.Name, Hash: t.Hash}
@@ -365,7 +365,11 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 			g.say("%s: left out, no such policy there", t.Name)
 			return nil, nil
 		}
-		cfg.Eval.Policies, runs[0].rule = []string{name}, name
+		rival, err := cfg.Rival(name)
+		if err != nil {
+			return nil, &workload.InputError{Err: err}
+		}
+		cfg.Eval.Policies, runs[0].rule = []string{name}, rival.Name
 	case KindCheckpoint:
 		dirs, err := g.policy.dirs(t, g.alone)
 		if err != nil {
