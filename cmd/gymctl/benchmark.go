@@ -19,7 +19,11 @@ import (
 	"clustergym/experiments/envs"
 	"clustergym/experiments/run"
 	"clustergym/experiments/workload"
+	"clustergym/internal/nearest"
 )
+
+// currentBenchmark returns the version that is played. Tests have one whose secret they know.
+var currentBenchmark = benchmark.Current
 
 func benchmarkVerb(a *app) *cobra.Command {
 	c := group(&cobra.Command{
@@ -43,7 +47,7 @@ the hash alone until the version closes; open plays a row on them, and is for th
 }
 
 // taskNames returns the names of the tasks for completions.
-func taskNames() []string { return benchmark.Current().Names() }
+func taskNames() []string { return currentBenchmark().Names() }
 
 // listedTask is a task in the document of gymctl benchmark list --json.
 type listedTask struct {
@@ -73,7 +77,7 @@ measured. The hash of a task covers the jobs of its windows.`,
 		Example: `  gymctl benchmark list
   gymctl benchmark list queuerank-easy-exact --json`,
 		RunE: func(_ *cobra.Command, patterns []string) error {
-			v := benchmark.Current()
+			v := currentBenchmark()
 			tasks, err := v.Match(patterns...)
 			if err != nil {
 				return err
@@ -111,6 +115,17 @@ measured. The hash of a task covers the jobs of its windows.`,
 	return c
 }
 
+// shownTask is the document of gymctl benchmark show --json.
+type shownTask struct {
+	Name   string          `json:"name"`
+	Hash   string          `json:"hash"`
+	Tests  string          `json:"tests"`
+	Env    string          `json:"env"`
+	Kwargs map[string]any  `json:"kwargs"` // that make the environment over the bridge
+	Steps  int64           `json:"steps"`  // of an agent's training
+	Config json.RawMessage `json:"config"`
+}
+
 func benchmarkShowVerb(a *app) *cobra.Command {
 	var asJSON, kwargs bool
 	c := &cobra.Command{
@@ -120,13 +135,13 @@ func benchmarkShowVerb(a *app) *cobra.Command {
 environment and its windows are the task's; agent and training are where to begin.
 
 --kwargs prints the arguments that make the task's environment over the bridge instead, as one JSON document: for clustergym.make
-and for --kwargs of the examples in python/examples.`,
+and for --kwargs of the examples in python/examples. --json has them too, beside the environment and the number of steps.`,
 		Example: `  gymctl benchmark show preempt-users-causal
   gymctl benchmark show queuerank-easy-exact --json
   gymctl benchmark show queuerank-easy-exact --kwargs`,
 		Args: args(1, 1, "one TASK"),
 		RunE: func(_ *cobra.Command, names []string) error {
-			t, err := benchmark.Current().Task(names[0])
+			t, err := currentBenchmark().Task(names[0])
 			if err != nil {
 				return err
 			}
@@ -146,12 +161,11 @@ and for --kwargs of the examples in python/examples.`,
 				if err != nil {
 					return err
 				}
-				return a.json(struct {
-					Name   string          `json:"name"`
-					Hash   string          `json:"hash"`
-					Tests  string          `json:"tests"`
-					Config json.RawMessage `json:"config"`
-				}{t.Name, t.Hash, t.Tests, b})
+				k, err := t.Kwargs()
+				if err != nil {
+					return err
+				}
+				return a.json(shownTask{t.Name, t.Hash, t.Tests, cfg.Env.ID, k, cfg.Train.Steps, b})
 			}
 			b, err := configs.Encode(&cfg)
 			if err != nil {
@@ -195,7 +209,7 @@ Ctrl-C saves, and the same command continues.`,
 			if seeds < 1 {
 				return mistake("--seeds: got %d, want 1 or more", seeds)
 			}
-			tasks, err := benchmark.Current().Match(patterns...)
+			tasks, err := currentBenchmark().Match(patterns...)
 			if err != nil {
 				return err
 			}
@@ -254,6 +268,7 @@ func (p *policyFlags) flags(c *cobra.Command) {
 	f.StringVar(&p.policy.Name, "name", "", "`NAME` of the row (default that of the policy or folder)")
 	f.StringArrayVar(&p.policy.Rules, "policy", nil, "what plays: `POLICY` as in gymctl eval --policies, best or random, for all tasks that have it; TASK=POLICY for one or a pattern (repeatable)")
 	f.StringArrayVar(&p.policy.Dirs, "checkpoint", nil, "`DIR` of runs with a folder for each task, as train makes it; TASK=DIR for the runs or the run of one (repeatable)")
+	f.StringArrayVar(&p.policy.Models, "policy-onnx", nil, "ONNX models: `PATH` of a folder with one for each task, whose models are the runs; TASK=PATH for a model or a folder of one task; of a single task, its models (repeatable)")
 	f.StringArrayVar(&p.policy.Set, "set", nil, "how rules search or weigh: eval.rollout.`KEY=VALUE`, eval.hold. and eval.index. likewise (repeatable)")
 	budgetFlag(f, &p.budget)
 	f.StringArrayVar(&p.external, "external", nil, "wait for a program called `NAME` to play one task through --serve; several are the runs of one row (repeatable)")
@@ -263,13 +278,19 @@ func (p *policyFlags) flags(c *cobra.Command) {
 	p.door.flags(c)
 	f.DurationVar(&p.timeout, "external-timeout", 10*time.Minute, "give up on programs when none of them has finished a window for this long")
 	completeDir(c, "checkpoint")
+	completeBy(c, "policy-onnx", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return []cobra.Completion{"onnx"}, cobra.ShellCompDirectiveFilterFileExt
+	})
 	completeList(c, "policy", rivalNames)
 }
 
 // read returns the policy.
 func (p *policyFlags) read(a *app, c *cobra.Command) (*benchmark.Policy, error) {
 	q := p.policy
-	kinds := map[string]bool{benchmark.KindRule: len(q.Rules) > 0, benchmark.KindCheckpoint: len(q.Dirs) > 0, benchmark.KindExternal: len(p.external) > 0}
+	kinds := map[string]bool{
+		benchmark.KindRule: len(q.Rules) > 0, benchmark.KindCheckpoint: len(q.Dirs) > 0, benchmark.KindModel: len(q.Models) > 0,
+		benchmark.KindExternal: len(p.external) > 0,
+	}
 	n := 0
 	for kind, given := range kinds {
 		if given {
@@ -278,7 +299,7 @@ func (p *policyFlags) read(a *app, c *cobra.Command) (*benchmark.Policy, error) 
 		}
 	}
 	if n != 1 {
-		return nil, mistake("want one of --policy, --checkpoint and --external")
+		return nil, mistake("want one of --policy, --checkpoint, --policy-onnx and --external")
 	}
 	if len(q.Set) > 0 && q.Kind != benchmark.KindRule || len(q.Files) > 0 && q.Kind != benchmark.KindExternal {
 		return nil, mistake("--set goes with --policy, and --file with --external")
@@ -304,12 +325,12 @@ func (p *policyFlags) read(a *app, c *cobra.Command) (*benchmark.Policy, error) 
 			if i := strings.LastIndexByte(q.Name, '='); i >= 0 {
 				q.Name = q.Name[i+1:]
 			}
-		case benchmark.KindCheckpoint:
-			dir := q.Dirs[0]
+		case benchmark.KindCheckpoint, benchmark.KindModel:
+			dir := slices.Concat(q.Dirs, q.Models)[0]
 			if _, d, ok := strings.Cut(dir, "="); ok {
 				dir = d
 			}
-			q.Name = filepath.Base(filepath.Clean(dir))
+			q.Name = strings.TrimSuffix(filepath.Base(filepath.Clean(dir)), ".onnx")
 		default:
 			q.Name = p.external[0]
 		}
@@ -375,7 +396,8 @@ func benchmarkRunVerb(a *app) *cobra.Command {
 		Short: "Play a policy on the development windows of tasks",
 		Long: `run plays one policy on the development windows of the tasks that --tasks chooses, and prints its scores: 0 = random play, 1 =
 the best rule. A policy is a rule (--policy, by the names of gymctl eval, rollout:POLICY too), agents of this program
-(--checkpoint), or a program of yours over the bridge (--serve with --external, one task at a time).
+(--checkpoint), ONNX models that any program has trained (--policy-onnx, docs/onnx.md), or a program of yours over the bridge
+(--serve with --external, one task at a time).
 
 Results are kept in -o DIR, run by run of each task. Ctrl-C ends with exit code 130, and the same command goes on, to the same
 bytes. The same folder takes further tasks.
@@ -384,10 +406,11 @@ bytes. The same folder takes further tasks.
 		Example: `  gymctl benchmark run --policy best -o runs/best
   gymctl benchmark run --policy rollout:hold --budget 32 --tasks 'jobselect-*' -o runs/search
   gymctl benchmark run --checkpoint runs/ours -o runs/ours-played
+  gymctl benchmark run --policy-onnx runs/sb3 -o runs/sb3-played
   gymctl benchmark run --serve 127.0.0.1:8765 --external sb3 --file sb3.zip --tasks queuerank-easy-exact -o runs/sb3`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			v := benchmark.Current()
+			v := currentBenchmark()
 			q, err := p.read(a, c)
 			if err != nil {
 				return err
@@ -490,7 +513,7 @@ Sealed scores are those of the leaderboard alone.`,
   gymctl benchmark report --split sealed --tasks 'jobselect-*'
   gymctl benchmark report runs/ours-played runs/best --board --html report.html`,
 		RunE: func(_ *cobra.Command, from []string) error {
-			v := benchmark.Current()
+			v := currentBenchmark()
 			tasks, err := v.Match(patterns...)
 			if err != nil {
 				return err
@@ -516,6 +539,15 @@ Sealed scores are those of the leaderboard alone.`,
 				b, err := benchmark.Leaderboard()
 				if err != nil {
 					return err
+				}
+				var known []string
+				for i := range b.Rows {
+					known = append(known, b.Rows[i].Name)
+				}
+				for _, name := range names {
+					if !slices.Contains(known, name) {
+						return mistake("--rows: the leaderboard has no row %q, want %s", name, nearest.OneOf(name, known))
+					}
 				}
 				for _, e := range b.Entries(split) {
 					if len(names) == 0 || slices.Contains(names, e.Name) {
@@ -576,7 +608,7 @@ was changed afterwards. Policies that know the windows beforehand are refused.`,
     --command 'gymctl benchmark train -o runs/ours' --command 'gymctl benchmark run --checkpoint runs/ours -o runs/ours-played'`,
 		Args: args(1, 1, "one DIR of gymctl benchmark run"),
 		RunE: func(_ *cobra.Command, dirs []string) error {
-			v := benchmark.Current()
+			v := currentBenchmark()
 			if out == "" {
 				return mistake("want -o FILE for the row")
 			}

@@ -47,16 +47,21 @@ func (g *againFlags) again(a *app, c *cobra.Command, v *benchmark.Version, row *
 			q.Rules = append(q.Rules, t.Task+"="+t.Policy)
 		}
 	default:
-		if row.Policy.Kind == benchmark.KindCheckpoint && len(p.policy.Dirs) == 0 {
+		switch {
+		case row.Policy.Kind == benchmark.KindCheckpoint && len(p.policy.Dirs) == 0:
 			return nil, mistake("row %s is of agents: want their runs by --checkpoint DIR", row.Policy.Name)
-		}
-		if row.Policy.Kind == benchmark.KindExternal && len(p.external) == 0 {
+		case row.Policy.Kind == benchmark.KindModel && len(p.policy.Models) == 0:
+			return nil, mistake("row %s is of models: want their files by --policy-onnx", row.Policy.Name)
+		case row.Policy.Kind == benchmark.KindExternal && len(p.external) == 0:
 			return nil, mistake("row %s is of a program: want --serve and --external, and what it plays with by --file", row.Policy.Name)
 		}
 		var err error
 		if q, err = p.read(a, c); err != nil {
 			return nil, err
 		}
+	}
+	if row.Kernels != "" && !c.Flags().Changed("kernels") {
+		p.opt.Kernels = row.Kernels // sets differ in the last bits, and so in actions
 	}
 	p.opt.Secret = secret
 	split := benchmark.Development
@@ -79,14 +84,14 @@ func benchmarkVerifyVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify ROW",
 		Short: "Check a row of submit, and play it again",
-		Long: `verify checks the hash of a row, those of its tasks, and the numbers of its runs and windows. With --replay it also plays the
-policy again on the development windows and compares every value; a row of agents needs their runs (--checkpoint), one of a
-program the program (--serve, --external, --file).`,
+		Long: `verify checks the hash of a row, those of its tasks, the numbers of its runs and windows, and what can be seen of the protocol.
+With --replay it also plays the policy again on the development windows and compares every value; a row of agents needs their
+runs (--checkpoint), one of models their files (--policy-onnx), and one of a program the program (--serve, --external, --file).`,
 		Example: `  gymctl benchmark verify ours.json
   gymctl benchmark verify ours.json --replay --checkpoint runs/ours -o runs/again`,
 		Args: args(1, 1, "one ROW"),
 		RunE: func(c *cobra.Command, names []string) error {
-			v := benchmark.Current()
+			v := currentBenchmark()
 			row, err := v.ReadRow(names[0])
 			if err != nil {
 				return err
@@ -136,14 +141,17 @@ func benchmarkOpenVerb(a *app) *cobra.Command {
 		Use:   "open ROW",
 		Short: "Play a row on the sealed windows and put it into the leaderboard",
 		Long: `open is for those who have the secret seed of the version (--secret), and for everybody once the version is closed. It checks the
-row as verify does and the seed against the version's commitment, plays the policy on the sealed windows, and puts its scores
-into the leaderboard. Scores refer to random play and the best rule on the same windows, which --references has (record makes
-it); rounded scores are all that leaves this machine.`,
+row as verify --replay does and the seed against the version's commitment, plays the policy on the sealed windows, and puts its
+scores into the leaderboard. Scores refer to random play and the best rule on the same windows, which --references has (record
+makes it); rounded scores are all that leaves this machine. A row of the same name, kind and author is replaced.
+
+-o DIR keeps what was played; start with a folder of your own. What it has of sealed windows counts only if it was played with
+the secret.`,
 		Example: `  gymctl benchmark open ours.json --secret ~/bench-secret --references ~/bench-references.json --checkpoint runs/ours \
     -o runs/opened --leaderboard experiments/benchmark/leaderboard.json`,
 		Args: args(1, 1, "one ROW"),
 		RunE: func(c *cobra.Command, names []string) error {
-			v := benchmark.Current()
+			v := currentBenchmark()
 			if board == "" || references == "" {
 				return mistake("want --references FILE and --leaderboard FILE")
 			}
@@ -155,16 +163,26 @@ it); rounded scores are all that leaves this machine.`,
 			if err != nil {
 				return err
 			}
-			refs, err := benchmark.ReadReferences(references)
+			refs, err := v.ReadReferences(references)
 			if err != nil {
 				return err
 			}
 			b, err := benchmark.ReadBoard(board)
+			if err == nil {
+				err = b.Takes(row)
+			}
 			if err != nil {
 				return err
 			}
 			dev, err := v.Entry(&row.Results)
 			if err != nil {
+				return err
+			}
+			shown, err := again.again(a, c, v, row, nil) // nobody else has seen that its numbers are true
+			if err != nil {
+				return err
+			}
+			if err := row.Compare(shown); err != nil {
 				return err
 			}
 			r, err := again.again(a, c, v, row, &secret)
@@ -176,8 +194,7 @@ it); rounded scores are all that leaves this machine.`,
 			}
 			sealed, err := r.Scores(func(task string) (benchmark.Reference, bool) {
 				ref, ok := refs[task]
-				t, err := v.Task(task)
-				return ref, ok && err == nil && ref.Hash == t.Hash
+				return ref, ok
 			})
 			if err != nil {
 				return err
@@ -223,7 +240,7 @@ the file of the version that closes, if they belong to the commitment (docs/benc
 			}
 			s := benchmark.Draw()
 			if err := s.Write(secretFile); err != nil {
-				v := benchmark.Current()
+				v := currentBenchmark()
 				had, e := benchmark.ReadSecret(secretFile)
 				if e != nil {
 					return err
@@ -253,7 +270,7 @@ chosen. It is for those who make a version.`,
 		Example: `  gymctl benchmark record runs/rules/* -o experiments/benchmark/references.json
   gymctl benchmark record runs/sealed-rules/* --split sealed -o ~/bench-references.json`,
 		RunE: func(_ *cobra.Command, dirs []string) error {
-			v := benchmark.Current()
+			v := currentBenchmark()
 			if out == "" || len(dirs) == 0 {
 				return mistake("want folders of gymctl benchmark run, and -o FILE")
 			}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,12 +39,9 @@ func TestBenchmarkShowPrintsARun(t *testing.T) {
 	if !strings.Contains(out, `"jct_s"`) {
 		t.Errorf("got %s", out)
 	}
-	var d struct {
-		Name, Hash, Tests string
-		Config            json.RawMessage
-	}
+	var d shownTask
 	strict(t, must(t, "benchmark", "show", "workerplace-ps", "--json"), &d)
-	if d.Name != "workerplace-ps" || len(d.Hash) != 64 {
+	if d.Name != "workerplace-ps" || len(d.Hash) != 64 || d.Env != "WorkerPlace-v1" || d.Steps != 2_000_000 || d.Kwargs["comm"] != "ps" {
 		t.Errorf("got %+v", d)
 	}
 }
@@ -87,6 +85,7 @@ func TestBenchmarkFromRunToRow(t *testing.T) {
 	}
 	wrong(t, []string{"benchmark", "run", "--external", "x", "--tasks", "dagplace-*", "-o", "z"}, "--serve")
 	wrong(t, []string{"benchmark", "report", "runs"}, "holds no results.json")
+	wrong(t, []string{"benchmark", "report", "--rows", "best,rando"}, `no row "rando"`)
 }
 
 // A secret that is not the version's opens nothing, and is never replaced.
@@ -107,35 +106,152 @@ func TestBenchmarkSecrets(t *testing.T) {
 	wrong(t, []string{"benchmark", "run", "--policy", "best", "--split", "sealed", "--secret", "secret", "-o", "runs"}, "is not that of version 1")
 }
 
+// A row is opened with a secret: played on development windows again, then on sealed ones, and put into the leaderboard. Numbers
+// that were made up, parts that were changed and references of other windows are refused, and the leaderboard stays as it is.
+func TestBenchmarkOpensRows(t *testing.T) {
+	t.Chdir(t.TempDir())
+	secret := benchmark.Draw()
+	if err := secret.Write("secret"); err != nil {
+		t.Fatal(err)
+	}
+	plain := currentBenchmark
+	t.Cleanup(func() { currentBenchmark = plain })
+	currentBenchmark = func() *benchmark.Version {
+		v := plain()
+		v.Commitment = secret.Commitment()
+		return v
+	}
+	const task = "dagplace-fork-join"
+	for _, policy := range []string{"random", "best"} {
+		must(t, "benchmark", "run", "--policy", policy, "--tasks", task, "--split", "sealed", "--secret", "secret", "-o", "sealed/"+policy)
+	}
+	// The other tasks are absent, which it says.
+	if code, _, said := gymctl(t, "benchmark", "record", "sealed/random", "sealed/best", "--split", "sealed", "-o", "references.json"); code == exitDone || !strings.Contains(said, "there are no results") {
+		t.Fatalf("exit code %d, %s", code, said)
+	}
+	must(t, "benchmark", "run", "--policy", "best", "--tasks", task, "-o", "best")
+	must(t, "benchmark", "submit", "best", "-o", "best.json", "--command", "x", "--author", "A. Person")
+	write(t, "board.json", `{"format": 1, "version": 1, "rows": []}`)
+	open := func(row string, more ...string) []string {
+		return append([]string{"benchmark", "open", row, "--secret", "secret", "--references", "references.json", "--leaderboard", "board.json", "-o", "opened"}, more...)
+	}
+	if out := must(t, open("best.json")...); !strings.Contains(out, "1.000") {
+		t.Errorf("the best rule does not score 1 on sealed windows:\n%s", out)
+	}
+	board, err := benchmark.ReadBoard("board.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(board.Rows) != 1 || board.Rows[0].Sealed[task][0] != 1 || board.Rows[0].Dev[task][0] != 1 || board.Rows[0].Opened == "" {
+		t.Fatalf("the leaderboard has %+v", board.Rows)
+	}
+	kept := read(t, "board.json")
+	refused := func(args []string, want string) {
+		t.Helper()
+		if code, out, said := gymctl(t, args...); code != exitMistake || out != "" || !strings.Contains(said, want) {
+			t.Errorf("gymctl %s: exit code %d, %q, said %q; want %q", strings.Join(args, " "), code, out, said, want)
+		}
+		if read(t, "board.json") != kept {
+			t.Fatal("the leaderboard was changed")
+		}
+	}
+	// A row whose numbers are made up has a hash that matches, and is found by playing again.
+	var r benchmark.Results
+	if err := json.Unmarshal([]byte(read(t, "best/results.json")), &r); err != nil {
+		t.Fatal(err)
+	}
+	r.Tasks[0].Values[0][5] /= 2
+	b, err := json.Marshal(&r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, "best/results.json", string(b))
+	must(t, "benchmark", "submit", "best", "-o", "forged.json", "--command", "x", "--author", "A. Person")
+	refused(open("forged.json"), "run 1, window 5: it says")
+	// A part of sealed windows that was changed, or that comes from a folder of development windows.
+	part := filepath.Join("opened", "sealed", "parts", task, "0.json")
+	was := read(t, part)
+	write(t, part, strings.Replace(was, `"values": [`, `"values": [[0.5],`, 1))
+	refused(open("best.json"), "was not played here on the windows of the secret, or was changed")
+	write(t, part, read(t, filepath.Join("opened", "development", "parts", task, "0.json")))
+	refused(open("best.json"), "was not played here on the windows of the secret, or was changed")
+	write(t, part, was)
+	must(t, open("best.json")...)
+	kept = read(t, "board.json")
+	// References of the development windows.
+	refs := read(t, "references.json")
+	write(t, "references.json", strings.Replace(refs, secret.Commitment(), "", 1))
+	refused(open("best.json"), "is of other windows")
+	write(t, "references.json", refs)
+	// Somebody else's row of the same name.
+	must(t, "benchmark", "submit", "opened/development", "-o", "other.json", "--command", "x", "--author", "B. Person")
+	refused(open("other.json"), `by "A. Person", and this one is of kind rule by "B. Person"`)
+}
+
 // An agent is trained by the protocol, in small, and judged on the task.
 func TestBenchmarkTrainsAndPlaysAgents(t *testing.T) {
 	oneGoroutine(t)
 	t.Chdir(t.TempDir())
-	short := []string{"--seeds", "2", "--set", "train.steps=4096", "--set", "train.eval_every=4096", "--set", "eval.validation=2", "--workers", "2"}
-	must(t, append([]string{"benchmark", "train", "workerplace-pairs", "-o", "ours"}, short...)...)
-	must(t, append([]string{"benchmark", "train", "workerplace-pairs", "-o", "ours"}, short...)...) // it is done already
-	wrong(t, []string{"benchmark", "train", "workerplace-pairs", "-o", "other", "--set", "env.jobs=2"}, "are the task's")
+	short := []string{"--set", "train.steps=2048", "--set", "train.eval_every=2048", "--set", "eval.validation=2", "--workers", "2"}
+	must(t, append([]string{"benchmark", "train", "dagplace-fork-join", "-o", "ours"}, short...)...)
+	must(t, append([]string{"benchmark", "train", "dagplace-fork-join", "-o", "ours"}, short...)...) // it is done already
+	wrong(t, []string{"benchmark", "train", "dagplace-fork-join", "-o", "other", "--set", "env.gpus=4"}, "are the task's")
 	var r benchmark.Results
 	if err := json.Unmarshal([]byte(must(t, "benchmark", "run", "--checkpoint", "ours", "-o", "played", "--json")), &r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Tasks) != 1 || len(r.Tasks[0].Values) != 2 || len(r.Tasks[0].Files) != 2 || r.Tasks[0].Files[0] == r.Tasks[0].Files[1] {
-		t.Errorf("got %d tasks, of the first %d runs by %v", len(r.Tasks), len(r.Tasks[0].Values), r.Tasks[0].Files)
+	if len(r.Tasks) != 1 || len(r.Tasks[0].Values) != 5 || len(r.Tasks[0].Files) != 5 || !slices.Equal(r.Tasks[0].Seeds, []uint64{1, 2, 3, 4, 5}) {
+		t.Errorf("got %d tasks, of the first %d runs by %v with seeds %v", len(r.Tasks), len(r.Tasks[0].Values), r.Tasks[0].Files, r.Tasks[0].Seeds)
 	}
 	must(t, "benchmark", "submit", "played", "-o", "row.json", "--command", "x")
 	// The row needs the runs, and takes no others.
 	wrong(t, []string{"benchmark", "verify", "row.json", "--replay", "-o", "again"}, "want their runs by --checkpoint")
 	must(t, "benchmark", "verify", "row.json", "--replay", "--checkpoint", "ours", "-o", "again")
-	if err := os.Rename(filepath.Join("ours", "workerplace-pairs", "seed-1"), "aside"); err != nil {
+	if err := os.Rename(filepath.Join("ours", "dagplace-fork-join", "seed-1"), "aside"); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(filepath.Join("ours", "workerplace-pairs", "seed-2"), filepath.Join("ours", "workerplace-pairs", "seed-1")); err != nil {
+	if err := os.Rename(filepath.Join("ours", "dagplace-fork-join", "seed-2"), filepath.Join("ours", "dagplace-fork-join", "seed-1")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename("aside", filepath.Join("ours", "workerplace-pairs", "seed-2")); err != nil {
+	if err := os.Rename("aside", filepath.Join("ours", "dagplace-fork-join", "seed-2")); err != nil {
 		t.Fatal(err)
 	}
 	if code, _, said := gymctl(t, "benchmark", "verify", "row.json", "--replay", "--checkpoint", "ours", "-o", "swapped"); code != exitMistake || !strings.Contains(said, "it is another policy") {
 		t.Errorf("other runs than the row's: exit code %d, %s", code, said)
+	}
+	// As models the agents play as they do as checkpoints, and a model for another environment is refused.
+	if err := os.MkdirAll("models/dagplace-fork-join", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, seed := range []string{"1", "2", "3", "4", "5"} {
+		must(t, "ckpt", "export", "ours/dagplace-fork-join/seed-"+seed, "-o", "models/dagplace-fork-join/seed-"+seed+".onnx")
+	}
+	var m benchmark.Results
+	if err := json.Unmarshal([]byte(must(t, "benchmark", "run", "--policy-onnx", "models", "--name", "exported", "-o", "models-played", "--json")), &m); err != nil {
+		t.Fatal(err)
+	}
+	for i, k := range []int{1, 0, 2, 3, 4} { // the first two runs were swapped above
+		if !slices.Equal(m.Tasks[0].Values[i], r.Tasks[0].Values[k]) {
+			t.Errorf("model %d has other values than checkpoint %d", i+1, k+1)
+		}
+	}
+	must(t, "benchmark", "submit", "models-played", "-o", "models.json", "--command", "x")
+	wrong(t, []string{"benchmark", "verify", "models.json", "--replay", "-o", "models-again"}, "want their files by --policy-onnx")
+	must(t, "benchmark", "verify", "models.json", "--replay", "--policy-onnx", "models", "-o", "models-again")
+	one := "models/dagplace-fork-join/seed-1.onnx"
+	for want, args := range map[string][]string{
+		"say which task it plays":   {one},
+		"are the same agent":        {"dagplace-fork-join=" + one, "dagplace-fork-join=" + one},
+		"the model is for DAGPlace": {"workerplace-ps=" + one},
+		"want *.onnx":               {"dagplace-fork-join=ours"},
+		"no such file":              {"absent.onnx"},
+	} {
+		run := []string{"benchmark", "run", "--name", "x", "-o", "refused"}
+		for _, a := range args {
+			run = append(run, "--policy-onnx", a)
+		}
+		if code, _, said := gymctl(t, run...); code != exitMistake || !strings.Contains(said, want) {
+			t.Errorf("%v: exit code %d, %s, want %q", args, code, said, want)
+		}
 	}
 }

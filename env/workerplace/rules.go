@@ -22,6 +22,9 @@ type Rule struct {
 	random bool
 }
 
+// Knows reports whether the rule plans by the true speeds, which no agent sees.
+func (r *Rule) Knows() bool { return r.plan != nil && r.plan.Speeds == nil }
+
 // Rules are the rules by name, in the order in which tables show them.
 func Rules() []Rule {
 	return []Rule{

@@ -154,6 +154,7 @@ type games struct{ returns, lengths, scores []float64 }
 type entrant struct {
 	name, kind string
 	draws      bool
+	knows      bool // what no agent sees
 	policy     func(e env.Env) (agents.Policy, error)
 	planner    *envs.Planner
 }
@@ -307,7 +308,7 @@ func (p *Problem) entrant(r config.Rival) entrant {
 	if p.world.About.Scheduling() {
 		kind = "slots"
 	}
-	return entrant{name: r.Name, kind: kind, draws: r.Rule.Draws, policy: r.Rule.Policy}
+	return entrant{name: r.Name, kind: kind, draws: r.Rule.Draws, knows: r.Rule.Knows, policy: r.Rule.Policy}
 }
 
 func (p *Problem) compare(ctx context.Context, cfg *config.Config, opt *EvalOptions) (*report.EpisodeReport, error) {

@@ -16,7 +16,7 @@ type Scored struct {
 	Name, Kind string
 	Trained    string      // the estimates with which a checkpoint was trained
 	Nothing    bool        // it does not ask for run times
-	Knows      bool        // it knows the windows beforehand
+	Knows      bool        // it knows the windows beforehand, or what no agent sees
 	Values     [][]float64 // of the environment's metric, [play][window]: one play, or eval.seeds of a policy that draws
 }
 
@@ -139,7 +139,7 @@ func (w *World) episodeScores(ctx context.Context, cfg *config.Config, opt *Eval
 	var all []Scored
 	for i := range entrants {
 		e := &entrants[i]
-		s := Scored{Name: e.name, Kind: e.kind}
+		s := Scored{Name: e.name, Kind: e.kind, Knows: e.knows}
 		for k := range seeds(e) {
 			g, err := p.play(ctx, opt.Workers, n, cfg.Eval.Seed, testEpisodes, k, e, tick)
 			if err != nil {

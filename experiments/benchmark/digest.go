@@ -49,20 +49,20 @@ func hashJSON(v any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// hashCheckpoint returns a hash of everything that decides how a checkpoint, or that of a run directory, plays: the
+// hashCheckpoint returns what a checkpoint is, or that of a run directory. Its hash is of everything that decides how it plays: the
 // configuration of its run and its weights. Names of folders are not in it.
-func hashCheckpoint(dir string) (string, error) {
+func hashCheckpoint(dir string) (fingerprint, error) {
 	ckpt, run, err := rundir.CheckpointDir(dir)
 	if err != nil {
-		return "", err
+		return fingerprint{}, err
 	}
 	m, err := checkpoint.Verify(ckpt)
 	if err != nil {
-		return "", &workload.InputError{Err: err}
+		return fingerprint{}, &workload.InputError{Err: err}
 	}
 	conf, err := hashFile(filepath.Join(run, rundir.ConfigFile))
 	if err != nil {
-		return "", err
+		return fingerprint{}, err
 	}
 	weights := ""
 	for _, p := range m.Parts {
@@ -70,7 +70,16 @@ func hashCheckpoint(dir string) (string, error) {
 			weights = p.SHA256
 		}
 	}
-	return hashJSON([]string{"checkpoint", conf, weights}), nil
+	if weights == "" {
+		return fingerprint{}, workload.Mistake("%s holds no weights", ckpt)
+	}
+	return fingerprint{hashJSON([]string{"checkpoint", conf, weights}), m.Meta.Seed, m.Meta.Step}, nil
+}
+
+// hashModel returns what a model is: the hash of its file.
+func hashModel(name string) (fingerprint, error) {
+	h, err := hashFile(name)
+	return fingerprint{hash: h}, err
 }
 
 // hashFile returns the SHA-256 of a file.

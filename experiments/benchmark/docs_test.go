@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,7 +17,7 @@ const page = "../../docs/benchmark.md"
 func taskTable(t *testing.T, v *Version) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("| task | what it tests | run times | windows | random → best | hash |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| task | what it tests | run times | windows | steps | random → best | hash |\n|---|---|---|---|---|---|---|\n")
 	for i := range v.Tasks {
 		task := &v.Tasks[i]
 		cfg, err := task.Config()
@@ -25,7 +26,7 @@ func taskTable(t *testing.T, v *Version) string {
 		}
 		ref, _ := v.Reference(task)
 		m := metric(&cfg)
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %d | %s: %s → %s (`%s`) | `%s` |\n", task.Name, task.Tests, Rung(&cfg), Windows(&cfg), m.Title, m.Show(ref.Random), m.Show(ref.Best), ref.Rule, task.Hash[:12])
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %d | %d | %s: %s → %s (`%s`) | `%s` |\n", task.Name, task.Tests, Rung(&cfg), Windows(&cfg), cfg.Train.Steps, m.Title, m.Show(ref.Random), m.Show(ref.Best), ref.Rule, task.Hash[:12])
 	}
 	return b.String()
 }
@@ -39,7 +40,7 @@ func boardTable(t *testing.T, v *Version) string {
 	all, _ := v.Match()
 	dev, err := v.NewReport(Development, all, board.Entries(Development))
 	if err != nil {
-		return ""
+		t.Fatal(err)
 	}
 	sealed := map[string]*ReportRow{}
 	if r, err := v.NewReport(Sealed, all, board.Entries(Sealed)); err == nil {
@@ -63,6 +64,42 @@ func boardTable(t *testing.T, v *Version) string {
 	return b.String()
 }
 
+// agentTable has the scores of all rows of agents on each task that one of them has.
+func agentTable(t *testing.T, v *Version) string {
+	t.Helper()
+	board, err := Leaderboard()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var agents []*BoardRow
+	head, line := "| task |", "|---|"
+	for i := range board.Rows {
+		if r := &board.Rows[i]; r.Kind != KindRule {
+			agents = append(agents, r)
+			head += fmt.Sprintf(" `%s`, development | `%s`, sealed [lowest, highest] |", r.Name, r.Name)
+			line += "---|---|"
+		}
+	}
+	var b strings.Builder
+	b.WriteString(head + "\n" + line + "\n")
+	for _, name := range v.Names() {
+		text, has := "| `"+name+"` |", false
+		for _, r := range agents {
+			dev, sealed := r.Dev[name], r.Sealed[name]
+			if len(dev) == 0 || len(sealed) == 0 {
+				text += " – | – |"
+				continue
+			}
+			has = true
+			text += fmt.Sprintf(" %.3f | %.3f [%.3f, %.3f] |", mean(dev), mean(sealed), slices.Min(sealed), slices.Max(sealed))
+		}
+		if has {
+			b.WriteString(text + "\n")
+		}
+	}
+	return b.String()
+}
+
 func TestTablesOfThePageAreThoseOfTheProgram(t *testing.T) {
 	v := Current()
 	text, err := os.ReadFile(page)
@@ -70,7 +107,7 @@ func TestTablesOfThePageAreThoseOfTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	doc := string(text)
-	for name, want := range map[string]string{"tasks": taskTable(t, v), "board": boardTable(t, v)} {
+	for name, want := range map[string]string{"tasks": taskTable(t, v), "board": boardTable(t, v), "agents": agentTable(t, v)} {
 		begin, end := "<!-- "+name+" -->\n", "<!-- end -->\n"
 		before, rest, ok1 := strings.Cut(doc, begin)
 		got, after, ok2 := strings.Cut(rest, end)

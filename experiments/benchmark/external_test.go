@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,37 +56,40 @@ func TestProgramsAreRunsOfARow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		model := filepath.Join(t.TempDir(), "model")
-		var hashes []string
-		for _, weights := range []string{"1", "2"} {
-			if err := os.WriteFile(model, []byte(weights), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			p := &Policy{Name: "programs", Kind: KindExternal, Files: []string{model}, External: &arena.External{
-				Names: []string{"one", "two"}, Timeout: time.Minute, Serve: func(ctx context.Context, f server.Factory) error {
-					err := errors.Join(playAs(context.WithoutCancel(ctx), f, "one", c.a), playAs(context.WithoutCancel(ctx), f, "two", c.b))
-					if err == nil {
-						<-ctx.Done()
-					}
-					return err
-				},
-			}}
-			r, err := v.Play(t.Context(), p, Options{Dir: t.TempDir(), Tasks: tasks})
+		model, dir := filepath.Join(t.TempDir(), "model"), t.TempDir()
+		if err := os.WriteFile(model, []byte("1"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := &Policy{Name: "programs", Kind: KindExternal, Files: []string{model}, External: &arena.External{
+			Names: []string{"one", "two"}, Timeout: time.Minute, Serve: func(ctx context.Context, f server.Factory) error {
+				err := errors.Join(playAs(context.WithoutCancel(ctx), f, "one", c.a), playAs(context.WithoutCancel(ctx), f, "two", c.b))
+				if err == nil {
+					<-ctx.Done()
+				}
+				return err
+			},
+		}}
+		r, err := v.Play(t.Context(), p, Options{Dir: dir, Tasks: tasks})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, name := range []string{c.a, c.b} {
+			want, err := v.Play(t.Context(), rule(name, name+"@slots"), Options{Dir: t.TempDir(), Tasks: tasks})
 			if err != nil {
 				t.Fatal(err)
 			}
-			hashes = append(hashes, r.Hash)
-			for i, name := range []string{c.a, c.b} {
-				want, err := v.Play(t.Context(), rule(name, name+"@slots"), Options{Dir: t.TempDir(), Tasks: tasks})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if len(r.Tasks[0].Values) != 2 || !reflect.DeepEqual(r.Tasks[0].Values[i], want.Tasks[0].Values[0]) {
-					t.Errorf("%s: program %d has other values than %s@slots", c.task, i+1, name)
-				}
+			if len(r.Tasks[0].Values) != 2 || !reflect.DeepEqual(r.Tasks[0].Values[i], want.Tasks[0].Values[0]) {
+				t.Errorf("%s: program %d has other values than %s@slots", c.task, i+1, name)
 			}
 		}
-		if hashes[0] == hashes[1] {
+		// Another model is another policy, for which the folder has no results.
+		if err := os.WriteFile(model, []byte("2"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := v.Play(t.Context(), p, Options{Dir: dir, Tasks: tasks}); err == nil || !strings.Contains(err.Error(), "holds the results of another policy") {
+			t.Errorf("%s: another model in the same folder: %v", c.task, err)
+		}
+		if r.policyHash("1") == r.policyHash("2") {
 			t.Errorf("%s: two models have one hash", c.task)
 		}
 	}

@@ -2,6 +2,9 @@ package benchmark
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +16,7 @@ import (
 
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
+	"clustergym/experiments/models"
 	"clustergym/experiments/run"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
@@ -42,6 +46,7 @@ type Results struct {
 	Format  int          `json:"format"`
 	Version int          `json:"version"` // of the benchmark
 	Split   string       `json:"split"`
+	Sealed  string       `json:"sealed,omitempty"` // the commitment of the secret from which sealed windows are drawn
 	Policy  Policy       `json:"policy"`
 	Hash    string       `json:"policy_hash"` // of everything by which it plays
 	Kernels string       `json:"kernels"`     // set of float32 kernels that an agent played with, "" for others
@@ -56,8 +61,10 @@ type TaskResult struct {
 	Task   string      `json:"task"`
 	Hash   string      `json:"task_hash"`
 	Policy string      `json:"plays"`            // what plays: the rule, the first checkpoint or the program
-	Files  []string    `json:"hashes,omitempty"` // of the checkpoints, one for each run
-	Knows  bool        `json:"knows,omitempty"`  // it knows the windows beforehand, whatever the rung
+	Files  []string    `json:"hashes,omitempty"` // of the checkpoints or models, one for each run
+	Seeds  []uint64    `json:"seeds,omitempty"`  // that the checkpoints' runs learned with
+	Steps  []int64     `json:"steps,omitempty"`  // that the checkpoints have learned for
+	Knows  bool        `json:"knows,omitempty"`  // it knows the windows beforehand, or what no agent sees
 	Values [][]float64 `json:"values"`           // the metric: [run][window]
 }
 
@@ -130,7 +137,7 @@ func (v *Version) Play(ctx context.Context, p *Policy, opt Options) (*Results, e
 		return nil, err
 	}
 	defer unlock()
-	r := &Results{Format: resultsFormat, Version: v.Version, Split: g.plan.Split, Policy: *p, Kernels: g.plan.Kernels}
+	r := &Results{Format: resultsFormat, Version: v.Version, Split: g.plan.Split, Sealed: g.plan.Sealed, Policy: *p, Kernels: g.plan.Kernels}
 	for i := range v.Tasks {
 		t := &v.Tasks[i]
 		var res *TaskResult
@@ -153,6 +160,9 @@ func (v *Version) Play(ctx context.Context, p *Policy, opt Options) (*Results, e
 		return nil, workload.Mistake("policy %s plays none of the tasks", p.Name)
 	}
 	r.Hash = r.policyHash(g.plan.Files)
+	if err := v.check(r); err != nil {
+		return nil, workload.Mistake("%s: %w; remove what is wrong there to play it again", opt.Dir, err)
+	}
 	return r, writeJSON(filepath.Join(opt.Dir, resultsFile), r)
 }
 
@@ -194,7 +204,7 @@ func (g *playing) enter() (unlock func(), err error) {
 	if g.opt.Secret != nil {
 		g.plan.Split, g.plan.Sealed = Sealed, g.opt.Secret.Commitment()
 	}
-	if g.policy.Kind == KindCheckpoint {
+	if g.policy.Kind == KindCheckpoint || g.policy.Kind == KindModel {
 		g.plan.Kernels = kernel.Set()
 	}
 	if g.policy.Kind == KindExternal {
@@ -251,8 +261,24 @@ type part struct {
 	Hash   string      `json:"task_hash"`
 	Policy string      `json:"plays"`
 	File   string      `json:"hash,omitempty"`
+	Seed   uint64      `json:"seed,omitempty"`
+	Step   int64       `json:"step,omitempty"`
 	Knows  bool        `json:"knows,omitempty"`
 	Values [][]float64 `json:"values"`
+	Seal   string      `json:"seal,omitempty"` // of a part on sealed windows, see seal
+}
+
+// seal returns what proves that a part was played by somebody who has the secret: a keyed hash of it and of the folder's plan. Parts
+// in a folder that came from somewhere else are refused.
+func (g *playing) seal(t *Task, run int, p *part) string {
+	if g.opt.Secret == nil {
+		return ""
+	}
+	plain := *p
+	plain.Seal = ""
+	m := hmac.New(sha256.New, g.opt.Secret.Seed[:])
+	m.Write([]byte(hashJSON([]any{g.plan, t.Name, run, plain})))
+	return hex.EncodeToString(m.Sum(nil))
 }
 
 func (g *playing) partFile(t *Task, run int) string {
@@ -275,6 +301,9 @@ func (g *playing) readPart(t *Task, run int) (*part, error) {
 	if p.Hash != t.Hash {
 		return nil, workload.Mistake("%s is of another task than version %d has; remove it to play this run again", g.partFile(t, run), g.v.Version)
 	}
+	if !hmac.Equal([]byte(p.Seal), []byte(g.seal(t, run, &p))) {
+		return nil, workload.Mistake("%s was not played here on the windows of the secret, or was changed; remove it to play this run again", g.partFile(t, run))
+	}
 	return &p, nil
 }
 
@@ -285,7 +314,7 @@ func (g *playing) kept(t *Task) (*TaskResult, error) {
 		return nil, nil //nolint:nilerr // it has not begun
 	}
 	n, err := strconv.Atoi(string(b))
-	if err != nil || n < 1 || n > 1000 {
+	if err != nil || n < 1 || n > maxRuns {
 		return nil, workload.Mistake("%s is no number of runs", filepath.Join(g.opt.Dir, partsDir, t.Name, "runs"))
 	}
 	res := &TaskResult{Task: t.Name, Hash: t.Hash}
@@ -307,6 +336,9 @@ func (r *TaskResult) add(p *part) {
 	if p.File != "" {
 		r.Files = append(r.Files, p.File)
 	}
+	if p.Seed > 0 || p.Step > 0 {
+		r.Seeds, r.Steps = append(r.Seeds, p.Seed), append(r.Steps, p.Step)
+	}
 	r.Values = append(r.Values, p.Values...)
 }
 
@@ -317,7 +349,7 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 		return nil, err
 	}
 	cfg.Eval.Policies, cfg.Kernels = nil, g.opt.Kernels
-	runs := []arena.EvalOptions{{}}
+	runs := []contender{{}}
 	switch g.policy.Kind {
 	case KindRule:
 		for _, s := range g.policy.Set {
@@ -333,7 +365,11 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 			g.say("%s: left out, no such policy there", t.Name)
 			return nil, nil
 		}
-		cfg.Eval.Policies = []string{name}
+		rival, err := cfg.Rival(name)
+		if err != nil {
+			return nil, &workload.InputError{Err: err}
+		}
+		cfg.Eval.Policies, runs[0].rule = []string{name}, rival.Name
 	case KindCheckpoint:
 		dirs, err := g.policy.dirs(t, g.alone)
 		if err != nil {
@@ -343,12 +379,21 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 			g.say("%s: left out, there is no run for it", t.Name)
 			return nil, nil
 		}
-		runs = runs[:0]
-		for _, d := range dirs {
-			runs = append(runs, arena.EvalOptions{Checkpoints: []string{d}})
+		if runs, err = contenders(t, dirs, hashCheckpoint); err != nil {
+			return nil, err
 		}
-	case KindExternal:
-		runs[0].External = g.policy.External
+	case KindModel:
+		files, err := g.policy.files(t, g.alone)
+		if err != nil {
+			return nil, err
+		}
+		if len(files) == 0 {
+			g.say("%s: left out, there is no model for it", t.Name)
+			return nil, nil
+		}
+		if runs, err = contenders(t, files, hashModel); err != nil {
+			return nil, err
+		}
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, &workload.InputError{Err: err}
@@ -366,14 +411,12 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 		if err != nil {
 			return nil, err
 		}
-		file := ""
-		if len(runs[i].Checkpoints) > 0 {
-			if file, err = hashCheckpoint(runs[i].Checkpoints[0]); err != nil {
-				return nil, err
-			}
+		c := &runs[i]
+		if p != nil && (p.File != c.hash || p.Seed != c.seed || p.Step != c.step) {
+			return nil, workload.Mistake("%s was not played by what %s now has; name another folder", g.partFile(t, i), c.from)
 		}
-		if p != nil && p.File != file {
-			return nil, workload.Mistake("%s was played by another checkpoint than %s now has; name another folder", g.partFile(t, i), runs[i].Checkpoints[0])
+		if p != nil && c.rule != "" && p.Policy != c.rule {
+			return nil, workload.Mistake("%s was played by %s, and the rule is %s; name another folder", g.partFile(t, i), p.Policy, c.rule)
 		}
 		if p == nil {
 			if world == nil {
@@ -381,10 +424,10 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 					return nil, err
 				}
 			}
-			if p, err = g.play(ctx, t, &cfg, world, runs[i], i, len(runs)); err != nil {
+			if p, err = g.play(ctx, t, &cfg, world, c, i, len(runs)); err != nil {
 				return nil, err
 			}
-			p.File = file
+			p.Seal = g.seal(t, i, p)
 			if err := writeJSON(g.partFile(t, i), p); err != nil {
 				return nil, err
 			}
@@ -392,6 +435,36 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 		res.add(p)
 	}
 	return res, nil
+}
+
+// contender is what plays one run of a task.
+type contender struct {
+	rule string // by its name, else
+	from string // a run, a checkpoint or a model, with
+	fingerprint
+}
+
+// fingerprint tells what a checkpoint or a model is.
+type fingerprint struct {
+	hash string
+	seed uint64 // that a checkpoint's run learned with
+	step int64  // that it has learned for, 0 = unknown
+}
+
+// contenders returns the runs or models of a task, each of which counts once.
+func contenders(t *Task, from []string, hash func(name string) (fingerprint, error)) ([]contender, error) {
+	var all []contender
+	for _, name := range from {
+		f, err := hash(name)
+		if err != nil {
+			return nil, err
+		}
+		if i := slices.IndexFunc(all, func(c contender) bool { return c.hash == f.hash }); i >= 0 {
+			return nil, workload.Mistake("task %s: %s and %s are the same agent, which counts once", t.Name, all[i].from, name)
+		}
+		all = append(all, contender{from: name, fingerprint: f})
+	}
+	return all, nil
 }
 
 // world returns the world of the windows to be played, after the development windows were found to be those of the version. It
@@ -413,8 +486,20 @@ func (g *playing) world(ctx context.Context, t *Task, cfg *config.Config) (*aren
 }
 
 // play plays one run of a task.
-func (g *playing) play(ctx context.Context, t *Task, cfg *config.Config, w *arena.World, opt arena.EvalOptions, i, of int) (*part, error) {
-	opt.World, opt.Workers = w, g.opt.Workers
+func (g *playing) play(ctx context.Context, t *Task, cfg *config.Config, w *arena.World, c *contender, i, of int) (*part, error) {
+	opt := arena.EvalOptions{World: w, Workers: g.opt.Workers}
+	switch g.policy.Kind {
+	case KindCheckpoint:
+		opt.Checkpoints = []string{c.from}
+	case KindModel:
+		m, err := models.Read(c.from, "")
+		if err != nil {
+			return nil, err
+		}
+		opt.Models = []models.Model{m}
+	case KindExternal:
+		opt.External = g.policy.External
+	}
 	if g.opt.Game != nil {
 		opt.Game = func(done, all int) { g.opt.Game(fmt.Sprintf("%s, run %d of %d", t.Name, i+1, of), done, all) }
 	}
@@ -432,7 +517,7 @@ func (g *playing) play(ctx context.Context, t *Task, cfg *config.Config, w *aren
 		}
 	}
 	g.say("%s: %s, %s %s", t.Name, s.Name, metric(cfg).Title, shown(cfg, mean(s.Values[0])))
-	return &part{Hash: t.Hash, Policy: s.Name, Knows: s.Knows, Values: s.Values}, nil
+	return &part{Hash: t.Hash, Policy: s.Name, File: c.hash, Seed: c.seed, Step: c.step, Knows: s.Knows, Values: s.Values}, nil
 }
 
 // shown returns a value of cfg's metric as text.

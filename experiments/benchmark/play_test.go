@@ -209,6 +209,8 @@ func TestPoliciesThatAreRefused(t *testing.T) {
 		{Policy{Kind: KindRule, Rules: []string{"best"}}, "printable characters"},
 		{Policy{Name: "a", Kind: KindRule}, "want a policy"},
 		{Policy{Name: "a", Kind: KindCheckpoint}, "want the folder"},
+		{Policy{Name: "a", Kind: KindModel}, "want the file of a model"},
+		{Policy{Name: "a", Kind: KindExternal}, "want a program"},
 		{Policy{Name: "a", Kind: "other"}, `got "other"`},
 		{Policy{Name: "a", Kind: KindRule, Rules: []string{"best"}, Set: []string{"env.load=0.1"}}, "not what it is judged on"},
 		{Policy{Name: "a", Kind: KindRule, Rules: []string{"best"}, Set: []string{"eval.windows=1"}}, "not what it is judged on"},
@@ -226,13 +228,17 @@ func TestPoliciesThatAreRefused(t *testing.T) {
 	}
 }
 
-// The environment of every task keeps the contract of environments. With -short, and under the race detector, one task of each
-// environment is checked.
+// The environments of tasks keep the contract of environments: of each environment the tasks whose episodes are short, since every
+// environment's own tests check the contract with all its settings. With -short, and under the race detector, one task of each is
+// checked.
 func TestEnvironmentsKeepTheContract(t *testing.T) {
 	v := Current()
 	seen := map[string]bool{}
-	for i := range v.Tasks {
-		task := &v.Tasks[i]
+	tasks, err := v.Match("jobselect-users-exact", "preempt-users-exact", "queuerank-gangs-exact", "gpupick-*", "delayoffer-gangs-exact", "dagplace-*", "workerplace-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
 		cfg, err := task.Config()
 		if err != nil {
 			t.Fatal(err)
@@ -264,5 +270,58 @@ func TestEnvironmentsKeepTheContract(t *testing.T) {
 				return e
 			}, envtest.Cap(1_000_000), envtest.Episodes(1))
 		})
+	}
+	for i := range v.Tasks {
+		cfg, err := v.Tasks[i].Config()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !seen[cfg.Env.ID] {
+			t.Errorf("no task with %s was checked", cfg.Env.ID)
+		}
+	}
+}
+
+// Models are chosen as runs are: a folder for each task, a folder or a file of one task, or files of the only task.
+func TestModelsAreChosenByTask(t *testing.T) {
+	v := Current()
+	task, err := v.Task("dagplace-erdos")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"all/dagplace-erdos/seed-1.onnx", "all/dagplace-erdos/seed-2.onnx", "all/dagplace-erdos/notes.txt", "flat/a.onnx", "b.onnx", "empty/x"} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		models []string
+		only   bool
+		want   string // the models, or the error
+	}{
+		{[]string{"all"}, false, "all/dagplace-erdos/seed-1.onnx all/dagplace-erdos/seed-2.onnx"},
+		{[]string{"all", "dagplace-*=b.onnx"}, false, "b.onnx"},
+		{[]string{"dagplace-erdos=flat", "dagplace-erdos=b.onnx"}, false, "flat/a.onnx b.onnx"},
+		{[]string{"workerplace-*=flat"}, false, ""},
+		{[]string{"flat"}, false, ""},
+		{[]string{"flat"}, true, "flat/a.onnx"},
+		{[]string{"flat/a.onnx", "b.onnx"}, true, "flat/a.onnx b.onnx"},
+		{[]string{"b.onnx"}, false, "model b.onnx: say which task it plays, as TASK=b.onnx"},
+		{[]string{"dagplace-erdos=empty"}, false, "empty holds no models: want *.onnx"},
+		{[]string{"absent"}, true, "model absent: no such file or directory"},
+	} {
+		p := &Policy{Name: "m", Kind: KindModel, Models: c.models}
+		files, err := p.files(task, c.only)
+		got := filepath.ToSlash(strings.Join(files, " "))
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%v, only task %v: %q, want %q", c.models, c.only, got, c.want)
+		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 const (
 	KindRule       = "rule"       // by its name, as in gymctl eval --policies
 	KindCheckpoint = "checkpoint" // agents of this program
+	KindModel      = "model"      // ONNX models, whatever program trained them
 	KindExternal   = "external"   // a program that plays over the bridge
 )
 
@@ -35,6 +36,9 @@ type Policy struct {
 	// Dirs choose the runs, for KindCheckpoint: TASK=DIR, or DIR for all tasks, which then has a folder for each task by its
 	// name. A folder of train --seeds counts as its runs.
 	Dirs []string `json:"-"`
+	// Models choose the ONNX models, for KindModel, each of which is a run: TASK=PATH, or PATH for all tasks. PATH is a file, or a
+	// folder of them; that for all tasks has a folder for each task by its name.
+	Models []string `json:"-"`
 	// External describes the programs, for KindExternal: each is a run. Files are what they play with, such as their models, which
 	// are hashed.
 	External *arena.External `json:"-"`
@@ -46,6 +50,26 @@ var settable = []string{"eval.rollout.", "eval.hold.", "eval.index.", "eval.hind
 
 // Validate returns an *InputError for the first fault.
 func (p *Policy) Validate() error {
+	if err := p.described(); err != nil {
+		return err
+	}
+	switch {
+	case p.Kind == KindCheckpoint && len(p.Dirs) == 0:
+		return workload.Mistake("want the folder of a run, of its seeds, or of one for each task")
+	case p.Kind == KindModel && len(p.Models) == 0:
+		return workload.Mistake("want the file of a model, or a folder of models for each task")
+	case p.Kind == KindExternal && p.External == nil:
+		return workload.Mistake("want a program that plays over the bridge")
+	case p.Kind == KindExternal:
+		if err := p.External.Validate(); err != nil {
+			return &workload.InputError{Err: err}
+		}
+	}
+	return nil
+}
+
+// described is Validate for what a row says of its policy, which is not what it is played with.
+func (p *Policy) described() error {
 	if p.Name == "" || len(p.Name) > 80 || strings.ContainsFunc(p.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) || strings.ContainsAny(p.Name, `/\`) {
 		return workload.Mistake("name: got %q, want 1 to 80 printable characters without / and \\", p.Name)
 	}
@@ -59,19 +83,12 @@ func (p *Policy) Validate() error {
 		if len(p.Rules) == 0 {
 			return workload.Mistake("want a policy, as sjf@slots, best or random")
 		}
-	case KindCheckpoint:
-		if len(p.Dirs) == 0 {
-			return workload.Mistake("want the folder of a run, of its seeds, or of one for each task")
-		}
-	case KindExternal:
-		if p.External == nil {
-			return nil // a row that is read again
-		}
-		if err := p.External.Validate(); err != nil {
-			return &workload.InputError{Err: err}
+	case KindCheckpoint, KindModel, KindExternal:
+		if len(p.Rules)+len(p.Set) > 0 {
+			return workload.Mistake("a policy of kind %s has no rules and no keys of eval", p.Kind)
 		}
 	default:
-		return workload.Mistake("kind: got %q, want %s, %s or %s", p.Kind, KindRule, KindCheckpoint, KindExternal)
+		return workload.Mistake("kind: got %q, want %s, %s, %s or %s", p.Kind, KindRule, KindCheckpoint, KindModel, KindExternal)
 	}
 	return nil
 }
@@ -145,6 +162,71 @@ func (p *Policy) dirs(t *Task, only bool) ([]string, error) {
 		}
 	}
 	return run.RunsOf(dir)
+}
+
+// files returns the models that play t, one for each run; none if there are none for it.
+func (p *Policy) files(t *Task, only bool) ([]string, error) {
+	var own, plain []string
+	for _, entry := range p.Models {
+		pattern, name, ok := strings.Cut(entry, "=")
+		if !ok {
+			name = entry
+		} else if hit, err := path.Match(pattern, t.Name); err != nil || !hit {
+			continue
+		}
+		i, err := os.Stat(name)
+		if err != nil {
+			return nil, workload.Mistake("model %s: %v", name, workload.Reason(err))
+		}
+		switch {
+		case !i.IsDir() && !ok && !only:
+			return nil, workload.Mistake("model %s: say which task it plays, as TASK=%s", name, name)
+		case !i.IsDir() && ok:
+			own = append(own, name)
+		case !i.IsDir():
+			plain = append(plain, name)
+		case ok:
+			more, err := modelsIn(name)
+			if err == nil && more == nil {
+				err = workload.Mistake("%s holds no models: want *.onnx", name)
+			}
+			if err != nil {
+				return nil, err
+			}
+			own = append(own, more...)
+		default:
+			more, err := modelsIn(filepath.Join(name, t.Name))
+			if more == nil && err == nil && only {
+				more, err = modelsIn(name)
+			}
+			if err != nil {
+				return nil, err
+			}
+			plain = append(plain, more...)
+		}
+	}
+	if own != nil {
+		return own, nil
+	}
+	return plain, nil
+}
+
+// modelsIn returns the models in a folder in the order of their names, none if there is no such folder.
+func modelsIn(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	var all []string
+	for _, e := range entries {
+		if !e.IsDir() && strings.HasSuffix(e.Name(), ".onnx") {
+			all = append(all, filepath.Join(dir, e.Name()))
+		}
+	}
+	return all, nil
 }
 
 // isRun reports whether dir is a run, a folder of seeds or a checkpoint.

@@ -19,7 +19,7 @@ import (
 type Report struct {
 	Version int           `json:"version"`
 	Split   string        `json:"split"`
-	Rows    []ReportRow   `json:"rows"` // whole ones first, the best first
+	Rows    []ReportRow   `json:"rows"` // those with most tasks first, of these the best
 	Tau     []float64     `json:"tau"`  // where profiles are given
 	Pairs   []Improvement `json:"improvement"`
 
@@ -133,8 +133,8 @@ func (v *Version) NewReport(split string, tasks []*Task, entries []Entry) (*Repo
 	}
 	sort.SliceStable(r.Rows, func(i, k int) bool {
 		a, b := &r.Rows[i], &r.Rows[k]
-		if wa, wb := a.Tasks == len(tasks), b.Tasks == len(tasks); wa != wb {
-			return wa
+		if a.Tasks != b.Tasks { // a row that leaves out the hard tasks does not stand above one that has them
+			return a.Tasks > b.Tasks
 		}
 		return a.IQM > b.IQM
 	})
@@ -179,7 +179,7 @@ func (r *Report) Sheets() []texttable.Sheet {
 		Title: fmt.Sprintf("%s, version %d, %s windows", Name, r.Version, r.Split), Left: 1,
 		Header: []string{"row", "tasks", "runs", "IQM [95 %]", "other tasks too", "mean", "median", "gap"}, Rows: rows, Least: []string{"median", "gap", "runs", "mean"},
 		Above: fmt.Sprintf("%s, version %d, %s windows. Score 0 = random play, 1 = the best rule of the task.\n", Name, r.Version, r.Split),
-		Below: ladder.Wrapped("IQM: interquartile mean over all runs of all tasks, with the 95 % interval over other runs, and then over other tasks too. Rules have one run, so that only tasks vary. gap: by how much runs fall short of 1 in the mean. Rows without all tasks compare on theirs alone."),
+		Below: ladder.Wrapped("IQM: interquartile mean over all runs of all tasks, with the 95 % interval over other runs, and then over other tasks too. Rules have one run, so that only tasks vary. gap: by how much runs fall short of 1 in the mean. Rows without all tasks compare on theirs alone, and stand below those with more."),
 	}}
 	if len(r.Pairs) > 0 {
 		rows = nil

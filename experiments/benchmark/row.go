@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/experiments/config"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
 )
@@ -33,25 +34,94 @@ type Program struct {
 	Platform string `json:"platform"`
 }
 
-// maxRow is the largest file of a row that is read.
-const maxRow = 64 << 20
+// maxRow is the largest file of a row that is read, and maxRuns the most runs of a task.
+const (
+	maxRow  = 64 << 20
+	maxRuns = 1000
+)
 
-// NewRow returns the row of results on the development windows.
+// NewRow returns the row of results on the development windows. Results that break the protocol are an *InputError.
 func (v *Version) NewRow(r *Results, author, about string, commands []string, made Program) (*Row, error) {
-	if r.Split != Development {
-		return nil, workload.Mistake("these are results on %s windows; a row is submitted with those on %s windows", r.Split, Development)
+	row := &Row{Results: *r, Author: author, About: about, Commands: commands, Program: made}
+	if err := v.check(r); err != nil {
+		return nil, &workload.InputError{Err: err}
 	}
-	for _, t := range r.Tasks {
-		if t.Knows {
-			return nil, workload.Mistake("task %s: %s knows the windows beforehand, which no rung allows; it is no row of the leaderboard", t.Task, t.Policy)
+	if err := v.protocol(row); err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	row.Digest = row.digest()
+	return row, nil
+}
+
+// protocol returns an error if a row, which check has passed, breaks a rule of the protocol that can be seen in it.
+func (v *Version) protocol(r *Row) error {
+	if r.Split != Development {
+		return fmt.Errorf("its results are on %s windows; a row is submitted with those on %s windows", r.Split, Development)
+	}
+	if len(r.Commands) == 0 {
+		return fmt.Errorf("want the commands that repeat the row")
+	}
+	for i := range r.Tasks {
+		res := &r.Tasks[i]
+		t, err := v.Task(res.Task)
+		if err != nil {
+			return err
+		}
+		cfg, err := t.Config()
+		if err != nil {
+			return err
+		}
+		if err := res.protocol(&r.Policy, &cfg); err != nil {
+			return fmt.Errorf("task %s: %w", t.Name, err)
 		}
 	}
-	if len(commands) == 0 {
-		return nil, workload.Mistake("want the commands that repeat the row")
+	return nil
+}
+
+// protocol is Version.protocol for one task, whose configuration is cfg.
+func (r *TaskResult) protocol(p *Policy, cfg *config.Config) error {
+	runs, one := len(r.Values), 1 // one run, or those of the protocol
+	switch p.Kind {
+	case KindRule:
+		for _, s := range p.Set {
+			if err := cfg.Set(s); err != nil {
+				return fmt.Errorf("set %s: %w", s, err)
+			}
+		}
+		rule, err := cfg.Rival(r.Policy)
+		if err != nil {
+			return err
+		}
+		if rule.Rollout != nil && rule.Rollout.Budget.Time > 0 {
+			return fmt.Errorf("%s searches for %v a decision, which nobody can repeat; want a budget of plays", r.Policy, rule.Rollout.Budget.Time)
+		}
+		if r.Knows || rule.Hindsight || rule.Rule != nil && rule.Rule.Knows {
+			return fmt.Errorf("%s knows the windows beforehand, or what no policy of the rung sees; it is no row of the leaderboard", r.Policy)
+		}
+		if runs != 1 && runs != Plays {
+			return fmt.Errorf("it has %d plays, want 1, or %d of a rule that draws", runs, Plays)
+		}
+		return nil
+	case KindCheckpoint:
+		for i, seed := range r.Seeds {
+			if slices.Contains(r.Seeds[:i], seed) {
+				return fmt.Errorf("seed %d is there twice, and a seed has one run", seed)
+			}
+		}
+		if most := slices.Max(append([]int64{0}, r.Steps...)); most > cfg.Train.Steps {
+			return fmt.Errorf("a run has learned for %d steps, want at most %d", most, cfg.Train.Steps)
+		}
+		one = Seeds
+	case KindModel:
+		one = Seeds
 	}
-	row := &Row{Results: *r, Author: author, About: about, Commands: commands, Program: made}
-	row.Digest = row.digest()
-	return row, v.check(r)
+	if r.Knows {
+		return fmt.Errorf("%s knows the windows beforehand, which no rung allows", r.Policy)
+	}
+	if runs != one && runs != Seeds {
+		return fmt.Errorf("it has %s, want %d, one for each seed", workload.Plural(runs, "run", "runs"), Seeds)
+	}
+	return nil
 }
 
 // digest returns the hash of the row without it.
@@ -69,8 +139,8 @@ func (r *Row) Write(name string) error {
 	return writeJSON(name, r)
 }
 
-// ReadRow reads a row and checks it: its digest, the tasks' hashes, and the numbers of runs and windows. A row that was changed
-// after it was made is an *InputError of one sentence.
+// ReadRow reads a row and checks it: its digest, the tasks' hashes, the numbers of runs and windows, and what can be seen of the
+// protocol. A row that was changed after it was made is an *InputError of one sentence.
 func (v *Version) ReadRow(name string) (*Row, error) {
 	i, err := os.Stat(name)
 	if err != nil {
@@ -98,6 +168,9 @@ func (v *Version) ReadRow(name string) (*Row, error) {
 	if err := v.check(&r.Results); err != nil {
 		return nil, workload.Mistake("row %s: %w", name, err)
 	}
+	if err := v.protocol(r); err != nil {
+		return nil, workload.Mistake("row %s: %w", name, err)
+	}
 	return r, nil
 }
 
@@ -112,7 +185,10 @@ func (v *Version) check(r *Results) error {
 	if r.Split != Development && r.Split != Sealed {
 		return fmt.Errorf("its split is %q, want %s or %s", r.Split, Development, Sealed)
 	}
-	if err := r.Policy.Validate(); err != nil && r.Policy.Kind != KindCheckpoint {
+	if want := map[string]string{Sealed: v.Commitment}[r.Split]; r.Sealed != want {
+		return fmt.Errorf("its %s windows are of the commitment %.12q, want %.12q", r.Split, r.Sealed, want)
+	}
+	if err := r.Policy.described(); err != nil {
 		return err
 	}
 	if len(r.Tasks) == 0 {
@@ -136,16 +212,45 @@ func (v *Version) check(r *Results) error {
 		if err != nil {
 			return err
 		}
-		if len(res.Values) == 0 || len(res.Values) > 1000 {
-			return fmt.Errorf("task %s: it has %d runs, want 1 to 1000", t.Name, len(res.Values))
+		if err := res.check(r.Policy.Kind, Windows(&cfg)); err != nil {
+			return fmt.Errorf("task %s: %w", t.Name, err)
 		}
-		for _, run := range res.Values {
-			if len(run) != Windows(&cfg) {
-				return fmt.Errorf("task %s: a run has %d windows, want %d", t.Name, len(run), Windows(&cfg))
-			}
-			if slices.ContainsFunc(run, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) || x < 0 }) {
-				return fmt.Errorf("task %s: a value is no number of 0 or more", t.Name)
-			}
+	}
+	if r.Policy.Kind != KindExternal && r.Hash != r.policyHash("") { // that of a program covers its files
+		return fmt.Errorf("its policy's hash is not that of what it says plays")
+	}
+	return nil
+}
+
+// check is Version.check for one task.
+func (r *TaskResult) check(kind string, windows int) error {
+	if len(r.Values) == 0 || len(r.Values) > maxRuns {
+		return fmt.Errorf("it has %d runs, want 1 to %d", len(r.Values), maxRuns)
+	}
+	agents, seeds := 0, 0 // how many hashes and seeds there are
+	switch kind {
+	case KindCheckpoint:
+		agents, seeds = len(r.Values), len(r.Values)
+	case KindModel:
+		agents = len(r.Values)
+	}
+	if len(r.Files) != agents || len(r.Seeds) != seeds || len(r.Steps) != seeds {
+		return fmt.Errorf("its %d runs have %d hashes, %d seeds and %d numbers of steps, want %d, %d and %d", len(r.Values), len(r.Files), len(r.Seeds), len(r.Steps), agents, seeds, seeds)
+	}
+	for i, h := range r.Files {
+		if !hexForm.MatchString(h) {
+			return fmt.Errorf("run %d: its agent's hash is %.20q, want a SHA-256 in 64 hexadecimal digits", i+1, h)
+		}
+		if slices.Contains(r.Files[:i], h) {
+			return fmt.Errorf("run %d is of an agent that has a run already", i+1)
+		}
+	}
+	for i, run := range r.Values {
+		if len(run) != windows {
+			return fmt.Errorf("a run has %d windows, want %d", len(run), windows)
+		}
+		if slices.ContainsFunc(run, func(x float64) bool { return !(x >= 0) }) || math.IsInf(mean(run), 0) {
+			return fmt.Errorf("run %d: a value is no number of 0 or more, or the mean is none", i+1)
 		}
 	}
 	return nil
@@ -166,6 +271,9 @@ func (r *Row) Compare(again *Results) error {
 			return workload.Mistake("row %s: task %s has %d runs, and they cannot be played again as such", r.Policy.Name, was.Task, len(was.Values))
 		}
 		for k := range was.Values {
+			if len(now.Values[k]) != len(was.Values[k]) {
+				return workload.Mistake("row %s: task %s has %d windows, and playing it again gives %d", r.Policy.Name, was.Task, len(was.Values[k]), len(now.Values[k]))
+			}
 			for w, x := range was.Values[k] {
 				if y := now.Values[k][w]; math.Abs(x-y) > tolerance*max(math.Abs(x), math.Abs(y)) {
 					return workload.Mistake("row %s: task %s, run %d, window %d: it says %v, and playing it again gives %v", r.Policy.Name, was.Task, k+1, w, x, y)
@@ -223,18 +331,19 @@ func (r *Results) Scores(of func(task string) (Reference, bool)) (map[string]Rea
 }
 
 // NewReferences returns what scores refer to by the results of all rules on the same windows: of every task random play and the best
-// of its rules. With best set, the best rule is the one recorded there, which was chosen on development windows.
+// of its rules. With best set, the best rule is the one recorded there, which was chosen on development windows. Results are of one
+// split.
 func (v *Version) NewReferences(results []*Results, best map[string]Reference) (map[string]Reference, error) {
 	all := map[string]Reference{}
 	for i := range v.Tasks {
 		t := &v.Tasks[i]
-		means := map[string]float64{} // by rule
+		means, sealed := map[string]float64{}, "" // means by rule
 		for _, r := range results {
 			if res := r.Task(t.Name); res != nil && r.Policy.Kind == KindRule && len(r.Policy.Set) == 0 {
-				means[res.Policy] = mean(res.Means())
+				means[res.Policy], sealed = mean(res.Means()), r.Sealed
 			}
 		}
-		ref := Reference{Hash: t.Hash, Random: math.NaN(), Best: math.NaN()}
+		ref := Reference{Hash: t.Hash, Sealed: sealed, Random: math.NaN(), Best: math.NaN()}
 		if m, ok := means[Random]; ok {
 			ref.Random = m
 		}
@@ -246,8 +355,8 @@ func (v *Version) NewReferences(results []*Results, best map[string]Reference) (
 		if math.IsNaN(ref.Random) || math.IsNaN(ref.Best) {
 			continue
 		}
-		if ref.Random <= ref.Best {
-			return nil, fmt.Errorf("task %s: random play (%v) is not worse than the best rule, %s (%v)", t.Name, ref.Random, ref.Rule, ref.Best)
+		if err := ref.check(t, sealed); err != nil {
+			return nil, err
 		}
 		all[t.Name] = ref
 	}
@@ -285,6 +394,20 @@ func decodeBoard(name string, b []byte) (*Board, error) {
 	return board, nil
 }
 
+// Takes returns an *InputError if r cannot come into the leaderboard: that is of another version, or has a row of its name that
+// somebody else made.
+func (b *Board) Takes(r *Row) error {
+	if b.Version != r.Version {
+		return workload.Mistake("the leaderboard is of version %d, and row %s of version %d", b.Version, r.Policy.Name, r.Version)
+	}
+	for i := range b.Rows {
+		if had := &b.Rows[i]; had.Name == r.Policy.Name && (had.Author != r.Author || had.Kind != r.Policy.Kind) {
+			return workload.Mistake("the leaderboard has a row %s of kind %s by %q, and this one is of kind %s by %q; want another name", had.Name, had.Kind, had.Author, r.Policy.Kind, r.Author)
+		}
+	}
+	return nil
+}
+
 // Put puts a row into the leaderboard, in place of one with its name. day is when it was played on the sealed windows, zero = it
 // was not.
 func (b *Board) Put(r *Row, dev, sealed map[string]Reached, day time.Time) {
@@ -320,8 +443,8 @@ func (b *Board) Write(name string) error {
 	return safefile.Write(name, append(out, '\n'))
 }
 
-// ReadReferences reads what scores refer to, by task.
-func ReadReferences(name string) (map[string]Reference, error) {
+// ReadReferences reads what scores on the sealed windows of v refer to, by task. Those of other windows are refused.
+func (v *Version) ReadReferences(name string) (map[string]Reference, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {
 		return nil, workload.Mistake("references %s: %v", name, workload.Reason(err))
@@ -329,6 +452,15 @@ func ReadReferences(name string) (map[string]Reference, error) {
 	var all map[string]Reference
 	if err := json.Unmarshal(b, &all); err != nil {
 		return nil, workload.Mistake("references %s: %v", name, err)
+	}
+	for task, ref := range all {
+		t, err := v.Task(task)
+		if err == nil {
+			err = ref.check(t, v.Commitment)
+		}
+		if err != nil {
+			return nil, workload.Mistake("references %s: %w", name, err)
+		}
 	}
 	return all, nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -104,21 +105,141 @@ func TestATamperedRowIsRefused(t *testing.T) {
 	}
 }
 
-func TestRowsOfPoliciesThatKnowTheWindowsAreRefused(t *testing.T) {
-	v, row, _ := newRow(t)
-	r := row.Results
-	r.Tasks = append([]TaskResult(nil), r.Tasks...)
-	r.Tasks[0].Knows = true
-	if _, err := v.NewRow(&r, "", "", []string{"x"}, Program{}); err == nil || !strings.Contains(err.Error(), "knows the windows beforehand") {
-		t.Errorf("got %v", err)
+// agentRow returns a row of five checkpoints, which nobody has trained, on a task.
+func agentRow(task string) *Row {
+	v := Current()
+	t, err := v.Task(task)
+	if err != nil {
+		panic(err)
 	}
-	r = row.Results
-	if _, err := v.NewRow(&r, "", "", nil, Program{}); err == nil || !strings.Contains(err.Error(), "commands") {
-		t.Errorf("a row that nobody can repeat: %v", err)
+	cfg, err := t.Config()
+	if err != nil {
+		panic(err)
 	}
-	r.Split = Sealed
-	if _, err := v.NewRow(&r, "", "", []string{"x"}, Program{}); err == nil || !strings.Contains(err.Error(), "sealed windows") {
-		t.Errorf("a row of sealed windows: %v", err)
+	res := TaskResult{Task: task, Hash: t.Hash, Policy: "ppo"}
+	for i := range Seeds {
+		res.Values = append(res.Values, slices.Repeat([]float64{float64(i + 1)}, Windows(&cfg)))
+		res.Files = append(res.Files, strings.Repeat(string(rune('a'+i)), 64))
+		res.Seeds = append(res.Seeds, uint64(i+1))
+		res.Steps = append(res.Steps, cfg.Train.Steps)
+	}
+	r := &Row{Results: Results{Format: resultsFormat, Version: v.Version, Split: Development, Policy: Policy{Name: "agents", Kind: KindCheckpoint}, Tasks: []TaskResult{res}}, Commands: []string{"x"}}
+	r.Hash = r.policyHash("")
+	return r
+}
+
+// What can be seen of the protocol in a row is checked when it is made and when it is read, whatever its digest says.
+func TestRowsThatBreakTheProtocolAreRefused(t *testing.T) {
+	v := Current()
+	ruleOn := func(task, rule string) func(r *Row) {
+		return func(r *Row) {
+			plain := agentRow(task)
+			*r = *plain
+			r.Policy = Policy{Name: "rule", Kind: KindRule, Rules: []string{rule}}
+			one := &r.Tasks[0]
+			one.Policy, one.Values, one.Files, one.Seeds, one.Steps = rule, one.Values[:1], nil, nil, nil
+		}
+	}
+	cut := func(n int) func(r *Row) {
+		return func(r *Row) {
+			one := &r.Tasks[0]
+			one.Values, one.Files, one.Seeds, one.Steps = one.Values[:n], one.Files[:n], one.Seeds[:n], one.Steps[:n]
+		}
+	}
+	for _, c := range []struct {
+		what   string
+		change func(r *Row)
+		want   string
+	}{
+		{"nothing", func(*Row) {}, ""},
+		{"a model has no seeds", func(r *Row) { r.Policy.Kind, r.Tasks[0].Seeds, r.Tasks[0].Steps = KindModel, nil, nil }, ""},
+		{"a rule has one run", ruleOn("dagplace-erdos", "peft"), ""},
+		{"the best four seeds", cut(4), "it has 4 runs, want 5, one for each seed"},
+		{"the best seed", cut(1), "it has 1 run, want 5"},
+		{"an agent twice", func(r *Row) { r.Tasks[0].Files[4] = r.Tasks[0].Files[0] }, "run 5 is of an agent that has a run already"},
+		{"no agents", func(r *Row) { r.Tasks[0].Files = nil }, "have 0 hashes"},
+		{"no hash of an agent", func(r *Row) { r.Tasks[0].Files[1] = "\x1b[2J" }, "want a SHA-256"},
+		{"a seed twice", func(r *Row) { r.Tasks[0].Seeds[1] = 1 }, "seed 1 is there twice"},
+		{"longer training", func(r *Row) { r.Tasks[0].Steps[2] *= 2 }, "steps, want at most"},
+		{"an agent that knows", func(r *Row) { r.Tasks[0].Knows = true }, "knows the windows beforehand"},
+		{"a rule that knows", ruleOn("jobselect-users-causal", "hindsight:sjf+skip"), "knows the windows beforehand"},
+		{"true speeds", ruleOn("workerplace-ps", "oracle-waits@slots"), "or what no policy of the rung sees"},
+		{"a search by the clock", func(r *Row) {
+			ruleOn("jobselect-users-causal", "rollout:sjf+skip")(r)
+			r.Policy.Set = []string{"eval.rollout.budget=20ms"}
+		}, "which nobody can repeat"},
+		{"a rule of another environment", ruleOn("dagplace-erdos", "sjf+skip"), "is unknown"},
+		{"another environment's setting", func(r *Row) { r.Policy.Set = []string{"eval.hold.x=1"} }, "no keys of eval"},
+		{"plays of a rule", func(r *Row) {
+			ruleOn("dagplace-erdos", "peft")(r)
+			r.Tasks[0].Values = [][]float64{r.Tasks[0].Values[0], r.Tasks[0].Values[0]}
+		}, "it has 2 plays"},
+		{"other windows", func(r *Row) { r.Split, r.Sealed = Sealed, v.Commitment }, "on sealed windows"},
+		{"the windows of another secret", func(r *Row) { r.Sealed = strings.Repeat("0", 64) }, "of the commitment"},
+		{"no commands", func(r *Row) { r.Commands = nil }, "want the commands"},
+		{"a name that moves the cursor", func(r *Row) { r.Policy.Name = "a\x1b[2J" }, "printable characters"},
+		{"numbers whose sum is none", func(r *Row) { r.Tasks[0].Values[0] = slices.Repeat([]float64{1e308}, len(r.Tasks[0].Values[0])) }, "the mean is none"},
+		{"a task twice", func(r *Row) { r.Tasks = append(r.Tasks, r.Tasks[0]) }, "is there twice"},
+		{"a hash of nothing", func(*Row) {}, "not that of what it says plays"},
+	} {
+		r := agentRow("dagplace-erdos")
+		c.change(r)
+		if r.Hash = r.policyHash(""); c.what == "a hash of nothing" {
+			r.Hash = strings.Repeat("0", 64)
+		}
+		if _, err := v.NewRow(&r.Results, "", "", r.Commands, Program{}); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: made: %v, want %q", c.what, err, c.want)
+		}
+		r.Digest = r.digest()
+		name := filepath.Join(t.TempDir(), "row.json")
+		if err := writeJSON(name, r); err != nil {
+			t.Fatal(err)
+		}
+		_, err := v.ReadRow(name)
+		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n")) {
+			t.Errorf("%s: read: %v, want %q", c.what, err, c.want)
+		}
+	}
+}
+
+// What scores refer to is checked, so that a score is a number.
+func TestReferencesWithoutAScaleAreRefused(t *testing.T) {
+	v := Current()
+	task := &v.Tasks[0]
+	good, ok := v.Reference(task)
+	if !ok {
+		t.Fatal("there is no reference")
+	}
+	good.Sealed = v.Commitment
+	name := filepath.Join(t.TempDir(), "references.json")
+	for _, c := range []struct {
+		what   string
+		change func(r *Reference)
+		want   string
+	}{
+		{"nothing", func(*Reference) {}, ""},
+		{"random play is as good", func(r *Reference) { r.Random = r.Best }, "there is no scale"},
+		{"random play is better", func(r *Reference) { r.Random = r.Best / 2 }, "there is no scale"},
+		{"a negative mean", func(r *Reference) { r.Best = -1 }, "there is no scale"},
+		{"development windows", func(r *Reference) { r.Sealed = "" }, "of other windows"},
+		{"another task", func(r *Reference) { r.Hash = v.Tasks[1].Hash }, "its hash is"},
+		{"no rule of the task", func(r *Reference) { r.Rule = "peft" }, "none of its rules"},
+	} {
+		r := good
+		c.change(&r)
+		if err := writeJSON(name, map[string]Reference{task.Name: r}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := v.ReadReferences(name)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.what, err, c.want)
+		}
+	}
+	if err := writeJSON(name, map[string]Reference{"unknown": good}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.ReadReferences(name); err == nil || !strings.Contains(err.Error(), `"unknown" is unknown`) {
+		t.Errorf("an unknown task: %v", err)
 	}
 }
 
@@ -132,6 +253,16 @@ func TestTheLeaderboardTakesARowOnce(t *testing.T) {
 	day := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	for range 2 {
 		b.Put(row, e.Scores, e.Scores, day)
+	}
+	if err := b.Takes(row); err != nil {
+		t.Errorf("a new form of a row: %v", err)
+	}
+	other, kind, later := *row, *row, *row
+	other.Author, kind.Policy.Kind, later.Version = "B. Person", KindModel, 2
+	for want, r := range map[string]*Row{`by "A. Person"`: &other, "of kind model": &kind, "of version 2": &later} {
+		if err := b.Takes(r); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
 	}
 	name := filepath.Join(t.TempDir(), "board.json")
 	if err := b.Write(name); err != nil {
@@ -157,8 +288,30 @@ func TestTheLeaderboardIsRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := 0
-	for _, r := range b.Rows {
+	found, names := 0, map[string]bool{}
+	for i := range b.Rows {
+		r := b.Rows[i]
+		if names[r.Name] || len(r.Commands) == 0 || r.Opened == "" || len(r.Dev) != len(r.Sealed) {
+			t.Errorf("row %s: it is there twice, or has no commands, no day, or not as many sealed tasks as others", r.Name)
+		}
+		names[r.Name] = true
+		for name, s := range r.Dev {
+			task, err := v.Task(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg, err := task.Config()
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs := len(s)
+			if r.Kind != KindRule && runs != Seeds || r.Kind == KindRule && runs != 1 && runs != Plays || len(r.Sealed[name]) != runs {
+				t.Errorf("row %s: %d and %d runs on %s", r.Name, runs, len(r.Sealed[name]), name)
+			}
+			if rule, err := cfg.Rival(r.Plays[name]); r.Kind == KindRule && (err != nil || rule.Hindsight || rule.Rule != nil && rule.Rule.Knows) {
+				t.Errorf("row %s: %s on %s: %v, or it knows more than the rung", r.Name, r.Plays[name], name, err)
+			}
+		}
 		want := map[string]float64{"random@slots": 0, "best": 1}
 		x, ok := want[r.Name]
 		if !ok {

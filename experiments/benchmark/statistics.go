@@ -1,6 +1,7 @@
 package benchmark
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -15,30 +16,27 @@ import (
 // the program rliable that belongs to it, where every task has as many runs as the others.
 type Scores [][]float64
 
-// each returns the scores of all runs of all tasks. A task's runs together weigh as much as another task's: of tasks with
-// different numbers of runs, those with fewer are repeated up to the least common number.
-func (s Scores) each() []float64 {
-	n := s.common()
-	var all []float64
-	for _, runs := range s {
-		for range n / len(runs) {
-			all = append(all, runs...)
-		}
-	}
-	return all
-}
+// weighted is the score of a run and how much it counts. A task's runs together count as much as another task's.
+type weighted struct{ score, weight float64 }
 
-// common is the least common multiple of the numbers of runs.
-func (s Scores) common() int {
-	n := 1
+// sorted returns the scores of all runs of all tasks in ascending order, and the sum of their weights, which is the number of runs
+// if every task has as many.
+func (s Scores) sorted() (all []weighted, total float64) {
+	most := 0
 	for _, runs := range s {
-		a, b := n, len(runs)
-		for b > 0 {
-			a, b = b, a%b
-		}
-		n = n / a * len(runs)
+		most = max(most, len(runs))
 	}
-	return n
+	for _, runs := range s {
+		w := 1.0
+		if len(runs) < most {
+			w = float64(most) / float64(len(runs))
+		}
+		for _, v := range runs {
+			all = append(all, weighted{v, w})
+		}
+	}
+	slices.SortFunc(all, func(a, b weighted) int { return cmp.Compare(a.score, b.score) })
+	return all, float64(most * len(s))
 }
 
 // means returns the mean of each task's runs.
@@ -52,7 +50,18 @@ func (s Scores) means() []float64 {
 
 // IQM is the interquartile mean over all runs of all tasks, their eq. for 25 % trimming. Where a quarter of the scores is no
 // whole number, those at its edges count in part; rliable cuts whole scores, which is the same wherever a quarter is one.
-func (s Scores) IQM() float64 { return statistic.IQM(s.each()) }
+func (s Scores) IQM() float64 {
+	all, total := s.sorted()
+	low, high := total/4, total-total/4 // what lies between is the middle half
+	sum, at := 0.0, 0.0
+	for _, v := range all {
+		if part := min(at+v.weight, high) - max(at, low); part > 0 {
+			sum += part * v.score
+		}
+		at += v.weight
+	}
+	return sum / (high - low)
+}
 
 // Mean is the mean of the tasks' means.
 func (s Scores) Mean() float64 { return statistic.Mean(s.means()) }
@@ -69,25 +78,31 @@ func (s Scores) Median() float64 {
 
 // Gap is the optimality gap at a score of 1: by how much runs fall short of it in the mean, where a score above 1 counts as 1.
 func (s Scores) Gap() float64 {
-	all := s.each()
-	for i, v := range all {
-		all[i] = min(v, 1)
+	sum := 0.0
+	for _, runs := range s {
+		task := 0.0
+		for _, v := range runs {
+			task += min(v, 1)
+		}
+		sum += task / float64(len(runs))
 	}
-	return 1 - statistic.Mean(all)
+	return 1 - sum/float64(len(s))
 }
 
 // Profile is the score distribution: for each tau, the share of runs whose score is above it.
 func (s Scores) Profile(taus []float64) []float64 {
-	all := s.each()
 	out := make([]float64, len(taus))
 	for i, tau := range taus {
-		n := 0
-		for _, v := range all {
-			if v > tau {
-				n++
+		for _, runs := range s {
+			above := 0
+			for _, v := range runs {
+				if v > tau {
+					above++
+				}
 			}
+			out[i] += float64(above) / float64(len(runs))
 		}
-		out[i] = float64(n) / float64(len(all))
+		out[i] /= float64(len(s))
 	}
 	return out
 }

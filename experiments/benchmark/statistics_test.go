@@ -132,6 +132,27 @@ func boolInt(b bool) int {
 // A task with one run weighs as much as one with five.
 func TestTasksWeighAlike(t *testing.T) {
 	s := Scores{{1}, {0, 0, 0, 0, 0}}
+	// Whatever the numbers of runs, it is as if each task had as many: the least common multiple of 1, 2 and 3 is 6.
+	some := Scores{{.9}, {.2, .4}, {.3, .1, 1.2}, {-.1}}
+	var same Scores
+	for _, runs := range some {
+		same = append(same, slices.Repeat(runs, 6/len(runs)))
+	}
+	for what, of := range map[string]func(Scores) float64{
+		"IQM": Scores.IQM, "mean": Scores.Mean, "median": Scores.Median, "gap": Scores.Gap, "profile": func(s Scores) float64 { return s.Profile([]float64{.3})[0] },
+	} {
+		if got, want := of(some), of(same); math.Abs(got-want) > 1e-12 {
+			t.Errorf("%s %v, want %v", what, got, want)
+		}
+	}
+	// By hand: of the 24 values -0.1×6, 0.1×2, 0.2×3, 0.3×2, 0.4×3, 0.9×6, 1.2×2 the first and the last 6 are cut.
+	if got, want := some.IQM(), (2*.1+3*.2+2*.3+3*.4+2*.9)/12; math.Abs(got-want) > 1e-12 {
+		t.Errorf("IQM %v, want %v", got, want)
+	}
+	many := Scores{slices.Repeat([]float64{1}, 997), slices.Repeat([]float64{0}, 991), slices.Repeat([]float64{.5}, 983)} // whose least common multiple is 971 million
+	if got := many.IQM(); math.Abs(got-.5) > 1e-9 {
+		t.Errorf("IQM of many runs %v, want 0.5", got)
+	}
 	if s.Mean() != .5 || s.Profile([]float64{.5})[0] != .5 || s.Gap() != .5 || s.IQM() != .5 {
 		t.Errorf("mean %v, profile %v, gap %v, IQM %v; want 0.5 each", s.Mean(), s.Profile([]float64{.5}), s.Gap(), s.IQM())
 	}

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"math"
 	"path"
 	"reflect"
 	"regexp"
@@ -72,14 +73,30 @@ const Random = config.Random + "@slots"
 
 // Reference is what the score of a task refers to, on one set of windows.
 type Reference struct {
-	Hash   string  `json:"hash"`   // of the task
-	Random float64 `json:"random"` // the mean of the metric over windows and plays
-	Rule   string  `json:"rule"`   // the best rule, by development windows
-	Best   float64 `json:"best"`   // its mean
+	Hash   string  `json:"hash"`             // of the task
+	Sealed string  `json:"sealed,omitempty"` // the commitment of the secret, if the windows are sealed ones
+	Random float64 `json:"random"`           // the mean of the metric over windows and plays
+	Rule   string  `json:"rule"`             // the best rule, by development windows
+	Best   float64 `json:"best"`             // its mean
 }
 
 // Score returns the score of a mean of the metric: 0 for random play, 1 for the best rule, exactly.
 func (r *Reference) Score(mean float64) float64 { return (r.Random - mean) / (r.Random - r.Best) }
+
+// check returns an error unless scores on t can refer to r, on the windows of the commitment sealed, "" = development ones.
+func (r *Reference) check(t *Task, sealed string) error {
+	switch {
+	case r.Hash != t.Hash:
+		return fmt.Errorf("task %s: its hash is %.12s…, and the task's is %.12s…", t.Name, r.Hash, t.Hash)
+	case r.Sealed != sealed:
+		return fmt.Errorf("task %s: what its scores refer to is of other windows: of the commitment %.12q, want %.12q", t.Name, r.Sealed, sealed)
+	case !slices.Contains(t.Rules, r.Rule):
+		return fmt.Errorf("task %s: %q is none of its rules", t.Name, r.Rule)
+	case !(r.Best >= 0 && r.Best < r.Random && r.Random <= math.MaxFloat64):
+		return fmt.Errorf("task %s: random play (%v) is not worse than the best rule, %s (%v), so that there is no scale", t.Name, r.Random, r.Rule, r.Best)
+	}
+	return nil
+}
 
 // Current returns the version that this program plays.
 func Current() *Version {
@@ -196,7 +213,7 @@ func (v *Version) Match(patterns ...string) ([]*Task, error) {
 // Reference returns what scores on the development windows of t refer to; ok is false if it is not recorded.
 func (v *Version) Reference(t *Task) (r Reference, ok bool) {
 	r, ok = v.references[t.Name]
-	return r, ok && r.Hash == t.Hash
+	return r, ok && r.check(t, "") == nil
 }
 
 // Config returns the run that learns the task on the development seed: a preset with the task's keys. Its test windows are

@@ -116,6 +116,7 @@ type Rule struct {
 	Draws       bool // at random: it is played once for each of eval.seeds
 	Estimates   bool // it ranks by run times, which estimates: none hides
 	Stops       bool // it stops running jobs, so actions must be able to (Descriptor.Stops)
+	Knows       bool // it knows what no agent sees, so it is a measure of what could be had and no rival
 	// Policy returns the rule for e alone; batches must have one row, the current time step of e.
 	Policy func(e env.Env) (agents.Policy, error)
 }

@@ -365,7 +365,7 @@ func workerPlaceRules() []Rule {
 	all := []Rule{}
 	for _, r := range workerplace.Rules() {
 		all = append(all, Rule{
-			Name: r.Name, About: r.About, Draws: r.Name == "random",
+			Name: r.Name, About: r.About, Draws: r.Name == "random", Knows: r.Knows(),
 			Policy: func(e env.Env) (agents.Policy, error) { return workerplace.NewRule(r.Name, e.(*workerplace.Env)) },
 		})
 	}

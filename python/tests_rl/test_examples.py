@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import benchmark_sb3
 import evaluate_sb3
 import pytest
 import sb3_maskable_ppo
@@ -106,6 +107,25 @@ def test_torchrl_checks_and_rolls_out(url: str) -> None:
     result = torchrl_check.main(["--url", url, "--env", "JobSelect-v1", "--kwargs", '{"window": 16, "warm": 0}'])
     assert result["legal"]
     assert result["steps"] == 1000
+
+
+def test_agents_of_sb3_play_tasks_of_the_benchmark_as_models(url: str, tmp_path: Path) -> None:
+    out = tmp_path / "sb3"
+    short = ["workerplace-pairs", "--out", str(out), "--steps", "2048", "--url", url]
+    first = benchmark_sb3.main([*short, "--seeds", "1"])
+    assert [(m["task"], m["seed"], m["steps"]) for m in first] == [("workerplace-pairs", 1, 2048)]
+    kept = (out / "workerplace-pairs" / "seed-1.onnx").read_bytes()
+    more = benchmark_sb3.main([*short, "--seeds", "2"])  # goes on with what is missing
+    assert [m["seed"] for m in more] == [2]
+    assert (out / "workerplace-pairs" / "seed-1.onnx").read_bytes() == kept
+    with pytest.raises(SystemExit, match="did you mean workerplace-pairs"):
+        benchmark_sb3.main(["workerplace-pair", "--out", str(out)])
+    played = json.loads(run(find_gymctl(), "benchmark", "run", "--policy-onnx", str(out), "--name", "sb3", "--json",
+                            "-o", str(tmp_path / "played")))  # fmt: skip
+    (task,) = played["tasks"]
+    assert task["task"] == "workerplace-pairs"
+    assert [len(row) for row in task["values"]] == [200, 200]
+    assert len(set(task["hashes"])) == 2
 
 
 def test_an_agent_of_sb3_joins_the_comparison_on_the_same_windows(url: str, tmp_path: Path) -> None:
