@@ -106,6 +106,9 @@ a time. The results are the same.`,
 			if err := runsOf(&opt); err != nil {
 				return err
 			}
+			if pages.addr != "" && len(opt.Checkpoints) == 0 {
+				return mistake("--ui shows the runs of --checkpoint, and none is given")
+			}
 			var err error
 			if opt.Models, err = models.read(); err != nil {
 				return err
@@ -181,10 +184,7 @@ a time. The results are the same.`,
 				ctx, stop = untilEnd(ctx, os.Stdin)
 				defer stop()
 			}
-			if pages.addr != "" && len(opt.Checkpoints) == 0 {
-				return mistake("--ui shows the runs of --checkpoint, and none is given")
-			}
-			closePages, err := pages.show(ctx, a, c, live.Options{Paths: runsIn(opt.Checkpoints)})
+			closePages, err := pages.show(ctx, a, c, live.Options{Paths: runsIn(opt.Checkpoints), Queue: queue.status})
 			if err != nil {
 				return err
 			}

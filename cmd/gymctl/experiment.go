@@ -210,7 +210,7 @@ Results are the same bytes for any number of workers, whichever of them die.`,
 			if opt.Dir == "" {
 				opt.Dir = run.PaperDir(names[0], opt.Plan.Quick)
 			}
-			closePages, err := pages.show(c.Context(), a, c, live.Options{Paths: []string{opt.Dir}})
+			closePages, err := pages.show(c.Context(), a, c, live.Options{Paths: []string{opt.Dir}, Queue: queue.status})
 			if err != nil {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,7 +28,8 @@ type queueFlags struct {
 	tries          int
 	ackWait, saves time.Duration
 
-	c *workqueue.Coordinator // nil = not opened
+	c     *workqueue.Coordinator // nil = not opened
+	shown atomic.Pointer[workqueue.Coordinator]
 }
 
 // flags adds the flags.
@@ -122,7 +124,18 @@ func (q *queueFlags) open(ctx context.Context, ui *queueProgress, name, dir stri
 		hint += " --job " + opt.Job
 	}
 	ui.say("queue     %s, for workers: %s", c.URL(), hint)
+	q.shown.Store(c)
 	return c, nil
+}
+
+// status returns what goes on in the queue, for pages; nil while it is not open.
+func (q *queueFlags) status() *workqueue.Status {
+	c := q.shown.Load()
+	if c == nil {
+		return nil
+	}
+	s := c.Status()
+	return &s
 }
 
 // opener returns what opens the queue when the folder is there, nil if no other machine may help. ui shows its progress.

@@ -71,7 +71,7 @@ in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.
 			if err := config.UseKernels(base.Kernels); err != nil { // before the queue tells workers which
 				return err
 			}
-			closePages, err := pages.show(c.Context(), a, c, live.Options{Paths: []string{opt.Dir}})
+			closePages, err := pages.show(c.Context(), a, c, live.Options{Paths: []string{opt.Dir}, Queue: queue.status})
 			if err != nil {
 				return err
 			}

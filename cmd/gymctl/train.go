@@ -94,7 +94,7 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 			case inRanks && c.Flags().Changed("listen"):
 				return mistake("--listen does not go with ranks: they meet at --rendezvous")
 			case inRanks:
-				queue = queueFlags{} // --queue gives out ranks, not tasks
+				queue.listen, queue.url = "", "" // --queue gives out ranks, not tasks
 				if opt.Workers < 1 {
 					return mistake("--workers: got %d, want 1 or more", opt.Workers)
 				}
@@ -154,7 +154,7 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 			if seeds > 0 && opt.Ranks != nil {
 				return mistake("--resume %s: it holds several seeds, each a training of its own, which ranks do not share", opt.RunDir)
 			}
-			closePages, err := pages.show(c.Context(), a, c, live.Options{Paths: []string{opt.RunDir}})
+			closePages, err := pages.show(c.Context(), a, c, live.Options{Paths: []string{opt.RunDir}, Queue: queue.status})
 			if err != nil {
 				return err
 			}

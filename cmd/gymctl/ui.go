@@ -37,6 +37,11 @@ func (u *uiFlags) flags(c *cobra.Command) {
 	f.StringVar(&u.tokenFile, "ui-token-file", "", tokenHelp)
 }
 
+// given reports whether one of the flags was given.
+func (u *uiFlags) given(c *cobra.Command) bool {
+	return c.Flags().Changed("ui") || c.Flags().Changed("ui-token-file")
+}
+
 // listen opens the address, before the work begins: a port in use must not be found out afterwards.
 func (u *uiFlags) listen(a *app) (net.Listener, []server.Token, error) {
 	tokenFlag := "--ui-token-file"
@@ -156,12 +161,16 @@ pages about their own work with --ui.`,
 	return c
 }
 
-// withoutPassword returns an address as it may be shown.
-func withoutPassword(address string) string {
-	if u, err := url.Parse(address); err == nil {
-		return u.Redacted()
+// withoutSecrets returns an address as it may be shown. A user without a password can be a token too.
+func withoutSecrets(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "an address that cannot be read"
 	}
-	return address
+	if u.User != nil {
+		u.User = url.User("xxxxx")
+	}
+	return u.String()
 }
 
 // workerPages counts what a worker does, for its page.

@@ -38,6 +38,7 @@ func TestUISaysWhatIsWrong(t *testing.T) {
 		{"train -c cartpole-ppo --ui-token-file " + tokens, exitMistake, "--ui-token-file goes with --ui"},
 		{"train -c cartpole-ppo --mlflow here:5000", exitMistake, "--mlflow: got"},
 		{"train -c cartpole-ppo --mlflow-experiment x", exitMistake, "--mlflow-experiment goes with --mlflow"},
+		{"worker nats://127.0.0.1:1 --status --ui :0", exitMistake, "--ui shows what a worker does"},
 		{"eval --ui :0 --policies fifo,sjf", exitMistake, "--ui shows the runs of --checkpoint"},
 	} {
 		args := strings.Fields(c.args)
@@ -50,6 +51,16 @@ func TestUISaysWhatIsWrong(t *testing.T) {
 		}
 		if _, err := os.Stat(filepath.Join(dir, "run")); err == nil {
 			t.Fatalf("%s has begun a run", c.args)
+		}
+	}
+}
+
+func TestAddressesAreShownWithoutSecrets(t *testing.T) {
+	for given, want := range map[string]string{
+		"nats://host:7777": "nats://host:7777", "nats://token@host:7777": "nats://xxxxx@host:7777", "tls://me:secret@host": "tls://xxxxx@host", "http://me:secret%@a": "an address that cannot be read",
+	} {
+		if got := withoutSecrets(given); got != want {
+			t.Errorf("%s is shown as %s, want %s", given, got, want)
 		}
 	}
 }

@@ -55,6 +55,9 @@ With --status it does nothing but print who works on what.`,
 				return err
 			}
 			if status {
+				if pages.given(c) {
+					return mistake("--ui shows what a worker does, and with --status there is none")
+				}
 				list, err := workqueue.AskStatus(c.Context(), opt)
 				if err != nil {
 					return err
@@ -77,7 +80,7 @@ With --status it does nothing but print who works on what.`,
 			ctx, stop := untilLeft(c.Context(), untilEOF)
 			defer stop()
 			opt.Name = workqueue.NewName()
-			w := &workerPages{state: live.WorkerState{Name: opt.Name, URL: withoutPassword(opt.URL), Slots: opt.Slots}}
+			w := &workerPages{state: live.WorkerState{Name: opt.Name, URL: withoutSecrets(opt.URL), Slots: opt.Slots}}
 			closePages, err := pages.show(ctx, a, c, live.Options{Paths: []string{scratchOf(opt.Dir, opt.Name)}, Worker: w.get})
 			if err != nil {
 				return err

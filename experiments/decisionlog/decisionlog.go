@@ -128,6 +128,15 @@ func (w *Writer) Flush() error {
 	return w.err
 }
 
+// Whole returns the lines of a log without a part of a line at its end.
+func Whole(b []byte) []byte {
+	n := bytes.LastIndexByte(b, '\n') + 1
+	if json.Valid(b[n:]) {
+		return b
+	}
+	return b[:n]
+}
+
 // IsHeader reports whether a line is the header of a log, whatever its version.
 func IsHeader(line []byte) bool {
 	var h Header
@@ -135,10 +144,18 @@ func IsHeader(line []byte) bool {
 }
 
 // Read calls f for every line of a log. The error names the line of the first fault: a line that is none of the four kinds, a
-// time that goes backwards, a job or GPU that is not there, or a choice that is no option.
+// time that goes backwards, a job or GPU that is not there, or a choice that is no option. What follows the last whole line is left
+// out: a program that still writes the log, or was killed, leaves a part of a line there.
 func Read(r io.Reader, f func(l *Line) error) error {
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, 1<<16), maxLine)
+	in.Split(func(b []byte, end bool) (int, []byte, error) {
+		n, line, err := bufio.ScanLines(b, end)
+		if end && n == len(b) && n > 0 && b[n-1] != '\n' && !json.Valid(line) {
+			return n, nil, err
+		}
+		return n, line, err
+	})
 	c := check{jobs: map[string]bool{}}
 	for in.Scan() {
 		c.n++
@@ -216,6 +233,8 @@ func (c *check) line(b []byte) (*Line, error) {
 			return nil, fmt.Errorf("job %q was there before", j.ID)
 		case j.GPUs < 0 || j.GPUs > maxGPUs:
 			return nil, fmt.Errorf("job %q has %d GPUs", j.ID, j.GPUs)
+		case j.Milli < 0 || j.Milli > 1000:
+			return nil, fmt.Errorf("milli: got %d of job %q, want thousandths of a GPU, 1 to 1000", j.Milli, j.ID)
 		}
 		c.jobs[j.ID] = true
 		return &Line{Job: j}, nil
@@ -231,7 +250,7 @@ func (c *check) head(h *Header) error {
 			if n < 0 || n > maxGPUs {
 				return fmt.Errorf("nodes: got %d GPUs of one", n)
 			}
-			c.gpus += n
+			c.gpus = min(c.gpus+n, maxGPUs+1)
 		}
 	}
 	if c.gpus < 1 || c.gpus > maxGPUs || len(h.Nodes) > 0 && h.Pool != 0 {

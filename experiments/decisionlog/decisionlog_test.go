@@ -55,10 +55,31 @@ func TestBadLogsAreRefusedByLine(t *testing.T) {
 		head + `{"decision":1,"t_s":1,"options":[{"do":"wait"}],"chosen":1}`:      "line 3: chosen: got 1 of 1",
 		head + `{"decision":1,"t_s":1,"options":[{"do":"wait"}],"rival":-1}`:      "line 3: rival: got -1 of 1",
 		head + `{"decision":1,"t_s":1,"options":[{"do":"start","job":"nobody"}]}`: `line 3: option 0: job "nobody"`,
+		head + `{"job":"b","gpus":1,"milli":2000}`:                                `line 3: milli: got 2000 of job "b"`,
+		head + "{\"event\":\n": "line 3: it is no JSON object",
 	} {
 		err := Read(strings.NewReader(text), func(*Line) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", text, err, want)
+		}
+	}
+}
+
+// A log that is being written, or whose program was killed, ends in a part of a line.
+func TestAPartOfALineIsLeftOut(t *testing.T) {
+	const whole = `{"log":"clustergym-decisions/1","policy":"p","nodes":[2]}` + "\n" + `{"job":"a","gpus":1}` + "\n"
+	const last = `{"event":"submit","t_s":1,"job":"a"}`
+	for n := range len(last) + 1 {
+		text, lines := whole+last[:n], 0
+		want, left := 2, whole
+		if n == len(last) {
+			want, left = 3, text
+		}
+		if err := Read(strings.NewReader(text), func(*Line) error { lines++; return nil }); err != nil || lines != want {
+			t.Errorf("%q: %d lines, error %v, want %d", text, lines, err, want)
+		}
+		if got := string(Whole([]byte(text))); got != left {
+			t.Errorf("whole lines of %q are %q", text, got)
 		}
 	}
 }

@@ -4,11 +4,15 @@ package jsonl
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"slices"
+	"sort"
 )
 
 // Tail reads the whole lines of a file that grows. It keeps no descriptor between calls. Not safe for concurrent use.
@@ -18,7 +22,15 @@ type Tail struct {
 	lines  int
 	file   fs.FileInfo // of the last call, nil = there was none
 	begins []byte      // the first bytes: those of another file differ
+	head   string      // digest of the first line
+	marks  []mark      // places that were passed
 	resets int
+}
+
+// mark is a place between two lines.
+type mark struct {
+	lines int
+	size  int64
 }
 
 // most is how many bytes one call of Next reads at most: a page that catches up with a long run takes several.
@@ -26,6 +38,9 @@ const most = 16 << 20
 
 // first is how many bytes at the beginning tell one file from another.
 const first = 256
+
+// between is how many bytes lie between two marks, at least.
+const between = 1 << 20
 
 // New returns a tail of the file at path, which need not exist yet.
 func New(path string) *Tail { return &Tail{path: path} }
@@ -36,6 +51,21 @@ func (t *Tail) Lines() int { return t.lines }
 // Path returns the path of the file.
 func (t *Tail) Path() string { return t.path }
 
+// Head returns a digest of the first line, "" while there is none. A file of the same name that another process began anew has
+// another one, as the first lines of runs have times.
+func (t *Tail) Head() string { return t.head }
+
+// After returns a tail of the same file that goes on at most n lines from its beginning, as near to line n as t knows a place. It
+// spares a reader that has those lines most of a long file.
+func (t *Tail) After(n int) *Tail {
+	i := sort.Search(len(t.marks), func(i int) bool { return t.marks[i].lines > n })
+	if i == 0 {
+		return New(t.path)
+	}
+	m := t.marks[i-1]
+	return &Tail{path: t.path, size: m.size, lines: m.lines, file: t.file, begins: t.begins, head: t.head, marks: slices.Clone(t.marks[:i])}
+}
+
 // Resets returns how often the file turned out to be another one than the one read before, so that its lines began again. A
 // function that Next calls can see by it that line 1 is not the line 1 that it knows.
 func (t *Tail) Resets() int { return t.resets }
@@ -45,7 +75,14 @@ func (t *Tail) Resets() int { return t.resets }
 // checkpoint does not know) or replaced, and the lines begin from 1 again. A file that does not exist has no lines. An error of f
 // ends the call; its line counts as read.
 func (t *Tail) Next(f func(n int, line []byte) error) (anew bool, err error) {
-	file, err := os.Open(t.path)
+	info, err := os.Stat(t.path) // opening a pipe would wait for a writer
+	if err == nil && !info.Mode().IsRegular() {
+		return false, fmt.Errorf("%s is no regular file", t.path)
+	}
+	var file *os.File
+	if err == nil {
+		file, err = os.Open(t.path)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return t.reset(), nil
 	}
@@ -53,12 +90,8 @@ func (t *Tail) Next(f func(n int, line []byte) error) (anew bool, err error) {
 		return false, err
 	}
 	defer file.Close() //nolint:errcheck // only read
-	info, err := file.Stat()
-	if err != nil {
+	if info, err = file.Stat(); err != nil {
 		return false, err
-	}
-	if !info.Mode().IsRegular() {
-		return false, fmt.Errorf("%s is no regular file", t.path)
 	}
 	same, err := t.same(file, info)
 	if err != nil {
@@ -86,14 +119,26 @@ func (t *Tail) Next(f func(n int, line []byte) error) (anew bool, err error) {
 			return anew, nil // a line in the making
 		}
 		for line := range bytes.Lines(b[:end]) {
-			t.lines++
-			t.size += int64(len(line))
+			t.pass(line)
 			if err := f(t.lines, line[:len(line)-1]); err != nil {
 				return anew, err
 			}
 		}
 	}
 	return anew, nil
+}
+
+// pass counts a line.
+func (t *Tail) pass(line []byte) {
+	t.lines++
+	t.size += int64(len(line))
+	if t.lines == 1 {
+		sum := sha256.Sum256(line)
+		t.head = hex.EncodeToString(sum[:6])
+	}
+	if n := len(t.marks); n == 0 && t.size >= between || n > 0 && t.size-t.marks[n-1].size >= between {
+		t.marks = append(t.marks, mark{t.lines, t.size})
+	}
 }
 
 // reset forgets the file that was read. anew is false if that had no lines.

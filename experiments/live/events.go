@@ -9,25 +9,27 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"clustergym/experiments/jsonl"
-	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
 )
 
 // beat is how long a stream is silent at most, so that both sides find out when the other is gone.
 const beat = 15 * time.Second
 
-// events is /events?run=ID&run=…&after=N,… or /events?list=1.
+// patience is how long a receiver may take for what it is sent.
+const patience = time.Minute
+
+// events is /events?run=ID&run=…&after=N,…&of=HEAD,… or /events?list=1.
 //
 // The id of an event is the number of lines of progress.jsonl that its receiver then has, of every run in the order of the
 // request, joined by commas. A browser that lost the connection sends the last id back (Last-Event-ID), and goes on after it: no
 // line is missing, none comes twice, whichever process answers. after says where a first connection begins; without it a stream
-// begins with the first line.
+// begins with the first line. of are the heads of the files that the receiver has lines of, as /api/curves says them: where another
+// run took the folder meanwhile, those lines are void. A run can also be a log of decisions.
 //
 //	event: line    data: {"run":I,"n":N,"line":{…}}
 //	event: again   data: {"run":I}       the file was cut or is another one: what the receiver has of it is void, and the stream ends
@@ -42,7 +44,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	next := st.list
 	if ids := q["run"]; len(ids) > 0 {
-		if err := st.follow(ids, cmp.Or(r.Header.Get("Last-Event-ID"), q.Get("after"))); err != nil {
+		if err := st.follow(ids, cmp.Or(r.Header.Get("Last-Event-ID"), q.Get("after")), q.Get("of")); err != nil {
 			fail(w, err)
 			return
 		}
@@ -59,7 +61,10 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	tick := time.NewTicker(s.opt.Poll)
 	defer tick.Stop()
 	silent := time.Duration(0)
+	control := http.NewResponseController(w)
 	for {
+		// Whoever takes nothing for so long is gone. A connection that cannot have a deadline goes on without.
+		_ = control.SetWriteDeadline(time.Now().Add(patience))
 		sent, err := next()
 		if err != nil {
 			return // the receiver is gone, and comes back if it wants to
@@ -90,13 +95,13 @@ type stream struct {
 	flush func()
 
 	tails  []*jsonl.Tail
-	has    []int // lines that the receiver has, by run
+	has    []int    // lines that the receiver has, by run
+	of     []string // heads of the files that they are of; "" = any
 	digest string
-	rest   time.Time // no list is made before
 }
 
 // follow begins to follow runs after the lines that an id names.
-func (st *stream) follow(ids []string, after string) error {
+func (st *stream) follow(ids []string, after, of string) error {
 	if len(ids) > mostRuns {
 		return workload.Mistake("run: got %d runs, want at most %d", len(ids), mostRuns)
 	}
@@ -114,12 +119,22 @@ func (st *stream) follow(ids []string, after string) error {
 			st.has[i] = n
 		}
 	}
-	for _, id := range ids {
-		e, err := st.s.entry(id, aRun)
+	st.of = make([]string, len(ids))
+	if of != "" {
+		if st.of = strings.Split(of, ","); len(st.of) != len(ids) {
+			return workload.Mistake("of: got %q, want %d heads of files, joined by commas", of, len(ids))
+		}
+	}
+	for i, id := range ids {
+		e, err := st.s.entry(id, aRun, aLog)
 		if err != nil {
 			return err
 		}
-		st.tails = append(st.tails, jsonl.New(filepath.Join(e.path, rundir.ProgressFile)))
+		tail := jsonl.New(e.path)
+		if e.Kind == aRun {
+			tail = st.s.data(e.path).follow(st.has[i])
+		}
+		st.tails = append(st.tails, tail)
 	}
 	return nil
 }
@@ -136,12 +151,18 @@ func (st *stream) id() string {
 // errAgain ends a connection: its receiver begins again.
 var errAgain = errors.New("again")
 
+// void reports whether what the receiver has of run i is of another file.
+func (st *stream) void(i int) bool {
+	head := st.tails[i].Head()
+	return st.of[i] != "" && head != "" && head != st.of[i]
+}
+
 // lines sends new lines.
 func (st *stream) lines() (sent bool, err error) {
 	for i, t := range st.tails {
 		var gone error // what writing to the receiver says
 		_, err := t.Next(func(n int, line []byte) error {
-			if t.Resets() > 0 {
+			if t.Resets() > 0 || st.void(i) {
 				return errAgain
 			}
 			if n <= st.has[i] {
@@ -157,7 +178,7 @@ func (st *stream) lines() (sent bool, err error) {
 		if gone != nil {
 			return sent, gone
 		}
-		if t.Resets() > 0 || err == nil && t.Lines() < st.has[i] {
+		if t.Resets() > 0 || st.void(i) || err == nil && t.Lines() < st.has[i] {
 			st.has[i] = 0
 			_, _ = fmt.Fprintf(st.w, "id: %s\nevent: again\ndata: {\"run\":%d}\n\n", st.id(), i) // it ends anyway
 			st.flush()
@@ -168,35 +189,34 @@ func (st *stream) lines() (sent bool, err error) {
 	return sent, nil
 }
 
-// list sends the list if it has changed.
+// announced is a list as receivers get it.
+type announced struct {
+	list   []byte
+	digest string // without what follows from the clock alone
+}
+
+// list sends the list if it has changed. All receivers share one.
 func (st *stream) list() (sent bool, err error) {
-	begun := time.Now()
-	if begun.Before(st.rest) {
-		return false, nil
-	}
-	l := st.s.listed(false)
-	// A folder of a thousand runs must not keep a processor busy: a list takes a twentieth of the time at most.
-	defer func() { st.rest = time.Now().Add(20 * time.Since(begun)) }()
-	// What follows from the clock alone is no change.
-	still := l
-	still.Now, still.Entries = 0, make([]summary, len(l.Entries))
-	for i, e := range l.Entries {
-		e.Seen = nil
-		still.Entries[i] = e
-	}
-	b, err := json.Marshal(still)
-	if err != nil {
+	a, err := st.s.news.get(st.s.opt.Poll, st.s.announce)
+	if err != nil || a.digest == st.digest {
 		return false, err
 	}
-	h := sha256.Sum256(b)
-	digest := hex.EncodeToString(h[:8])
-	if digest == st.digest {
-		return false, nil
-	}
-	st.digest = digest
-	if b, err = json.Marshal(l); err != nil {
-		return false, err
-	}
-	_, err = fmt.Fprintf(st.w, "id: %s\nevent: list\ndata: %s\n\n", digest, b)
+	st.digest = a.digest
+	_, err = fmt.Fprintf(st.w, "id: %s\nevent: list\ndata: %s\n\n", a.digest, a.list)
 	return true, err
+}
+
+func (s *Server) announce() (a announced, err error) {
+	l := s.listed(false)
+	if a.list, err = json.Marshal(l); err != nil {
+		return a, err
+	}
+	l.Now = 0
+	for i := range l.Entries {
+		l.Entries[i].Seen = nil
+	}
+	still, err := json.Marshal(l)
+	sum := sha256.Sum256(still)
+	a.digest = hex.EncodeToString(sum[:8])
+	return a, err
 }

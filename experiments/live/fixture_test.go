@@ -87,17 +87,22 @@ func written(t *testing.T, dir, name string, n int) string {
 	return path
 }
 
+// line is the line of step 10·i.
+func line(i int) string {
+	spike := 0.0
+	if i == 4321 {
+		spike = 1000
+	}
+	return fmt.Sprintf(`{"step":%d,"episodes":%d,"updates":%d,"kernels":"avx2","return_mean":%g,"length_mean":%d,"info":{"wait_s":1.5},"train":{"entropy":%g,"policy_loss":0.25,"value_loss":2},"timing":{"steps_per_s":100,"wall_s":%d}}`+"\n",
+		10*i, i, i, float64(i%100)+spike, i%7, 1/float64(i), i)
+}
+
 // appendLines appends the lines of steps 10·from to 10·to.
 func appendLines(t *testing.T, path string, from, to int) {
 	t.Helper()
 	var b strings.Builder
 	for i := from; i <= to; i++ {
-		spike := 0.0
-		if i == 4321 {
-			spike = 1000
-		}
-		fmt.Fprintf(&b, `{"step":%d,"episodes":%d,"updates":%d,"kernels":"avx2","return_mean":%g,"length_mean":%d,"info":{"wait_s":1.5},"train":{"entropy":%g,"policy_loss":0.25,"value_loss":2},"timing":{"steps_per_s":100,"wall_s":%d}}`+"\n",
-			10*i, i, i, float64(i%100)+spike, i%7, 1/float64(i), i)
+		b.WriteString(line(i))
 		if i%1000 == 0 {
 			fmt.Fprintf(&b, `{"step":%d,"eval":{"episodes":3,"return_mean":%d,"best":true}}`+"\n", 10*i, i)
 		}

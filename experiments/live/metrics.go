@@ -2,12 +2,12 @@ package live
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"clustergym/experiments/papers"
 	"clustergym/experiments/sweep"
 )
 
@@ -50,9 +50,12 @@ var (
 	descWorkSlots  = describe("worker_slots", "Tasks that a worker does at once.", "worker")
 	descWorkDone   = describe("worker_tasks_done_total", "Tasks that a worker has done.", "worker")
 	descWorkFailed = describe("worker_tasks_failed_total", "Tasks that failed at a worker.", "worker")
+	descQueueTasks = describe("queue_tasks", "Tasks of this command's queue, by state.", "queue", "state")
+	descQueueWorks = describe("queue_workers", "Workers of this command's queue: well, or silent for a while.", "queue", "state")
 	descs          = []*prometheus.Desc{
 		descBuild, descStep, descSteps, descLines, descEpisodes, descUpdates, descReturn, descLength, descRate, descWall, descLeft, descSilent, descState,
 		descLoss, descValidation, descBest, descTrials, descRungs, descCells, descWorkTasks, descWorkSlots, descWorkDone, descWorkFailed,
+		descQueueTasks, descQueueWorks,
 	}
 )
 
@@ -69,6 +72,9 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	put := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
+		for i, l := range labels { // keys of a damaged file and names of folders can be any bytes, and a panic here would end a training
+			labels[i] = strings.ToValidUTF8(l, "\uFFFD")
+		}
 		to <- prometheus.MustNewConstMetric(d, kind, v, labels...)
 	}
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
@@ -101,7 +107,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 			put(descTrials, gauge, float64(bad), e.Name, "failed")
 			put(descRungs, counter, float64(len(lines)), e.Name)
 		case experiment:
-			st, err := papers.Stands(e.path)
+			st, err := c.s.standing(e.path)
 			if err != nil {
 				continue
 			}
@@ -121,6 +127,19 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		put(descWorkSlots, gauge, float64(w.Slots), w.Name)
 		put(descWorkDone, counter, float64(w.Done), w.Name)
 		put(descWorkFailed, counter, float64(w.Fails), w.Name)
+	}
+	if q := c.s.status(); q != nil {
+		for state, n := range map[string]int{"done": q.Done, "working": q.Working, "waiting": q.Waiting, "failed": q.Failed} {
+			put(descQueueTasks, gauge, float64(n), q.Job, state)
+		}
+		silent := 0
+		for i := range q.Workers {
+			if q.Workers[i].Silent > 0 {
+				silent++
+			}
+		}
+		put(descQueueWorks, gauge, float64(len(q.Workers)-silent), q.Job, "well")
+		put(descQueueWorks, gauge, float64(silent), q.Job, "silent")
 	}
 }
 

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"clustergym/agents/checkpoint"
 	"clustergym/configs"
@@ -47,54 +49,69 @@ func noCheckpoint(dir string, err error) string {
 type player struct {
 	kernels func(set string) error // nil = those in use
 
-	busy  sync.Mutex // held while playing
-	mu    sync.Mutex // guards the fields below
+	busy  sync.Mutex // held while playing; guards the fields below
 	key   string     // of world
 	world *arena.World
-	done  map[string][]byte
+	used  time.Time // when world was
+
+	mu    sync.Mutex // guards the fields below
+	done  map[string]result
 	order []string // keys of done, the oldest first
 	size  int
+}
+
+// result is what playing came to.
+type result struct {
+	bytes   []byte
+	windows int // of the part of the workload
 }
 
 // mostKept is how many bytes of results are kept.
 const mostKept = 64 << 20
 
 // cached returns the result called key, or makes it. Others wait meanwhile.
-func (p *player) cached(ctx context.Context, key string, compute func() ([]byte, error)) ([]byte, error) {
-	if b, ok := p.kept(key); ok {
-		return b, nil
+func (p *player) cached(ctx context.Context, key string, compute func() (result, error)) (result, error) {
+	if r, ok := p.kept(key); ok {
+		return r, nil
 	}
 	p.busy.Lock()
 	defer p.busy.Unlock()
-	if b, ok := p.kept(key); ok { // another request has made it
-		return b, nil
+	if r, ok := p.kept(key); ok { // another request has made it
+		return r, nil
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return result{}, err
 	}
-	b, err := compute()
-	if err != nil {
-		return nil, err
+	r, err := compute()
+	if err == nil {
+		p.keep(key, r)
 	}
+	return r, err
+}
+
+func (p *player) kept(key string) (result, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.done == nil {
-		p.done = map[string][]byte{}
+	r, ok := p.done[key]
+	return r, ok
+}
+
+// keep keeps a result, if need be in place of older ones.
+func (p *player) keep(key string, r result) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(r.bytes) > mostKept {
+		return
 	}
-	for p.size+len(b) > mostKept && len(p.order) > 0 {
-		p.size -= len(p.done[p.order[0]])
+	if p.done == nil {
+		p.done = map[string]result{}
+	}
+	for p.size+len(r.bytes) > mostKept {
+		p.size -= len(p.done[p.order[0]].bytes)
 		delete(p.done, p.order[0])
 		p.order = p.order[1:]
 	}
-	p.done[key], p.order, p.size = b, append(p.order, key), p.size+len(b)
-	return b, nil
-}
-
-func (p *player) kept(key string) ([]byte, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	b, ok := p.done[key]
-	return b, ok
+	p.done[key], p.order, p.size = r, append(p.order, key), p.size+len(r.bytes)
 }
 
 // open returns the configuration of a run and its world. Callers hold p.busy.
@@ -114,6 +131,7 @@ func (p *player) open(ctx context.Context, dir string) (config.Config, *arena.Wo
 	if err != nil {
 		return cfg, nil, err
 	}
+	p.used = time.Now()
 	if p.world == nil || p.key != string(key) {
 		p.world = nil // before another takes its memory
 		w, err := arena.NewWorldContext(ctx, &cfg)
@@ -125,68 +143,85 @@ func (p *player) open(ctx context.Context, dir string) (config.Config, *arena.Wo
 	return cfg, p.world, nil
 }
 
-// checkpointOf returns the checkpoint of a run that is shown: the best one, else the newest.
-func checkpointOf(dir string) (string, error) {
-	ckpt, _, err := rundir.CheckpointDir(dir)
-	if errors.Is(err, checkpoint.ErrNone) {
-		return "", workload.Mistake("%s", noCheckpoint(dir, err))
+// rest drops the workload if nothing was played for long: a training that somebody looked at once needs the memory.
+func (p *player) rest() {
+	if p.busy.TryLock() {
+		defer p.busy.Unlock()
+		if time.Since(p.used) > keepCurves {
+			p.world = nil
+		}
 	}
-	return ckpt, err
+}
+
+// checkpointOf returns the checkpoint of a run that is shown: the best one, else the newest. name names it and what it plays,
+// also where another run has taken the folder.
+func checkpointOf(dir string) (ckpt, name string, err error) {
+	ckpt, _, err = rundir.CheckpointDir(dir)
+	if errors.Is(err, checkpoint.ErrNone) {
+		err = workload.Mistake("%s", noCheckpoint(dir, err))
+	}
+	if err != nil {
+		return "", "", err
+	}
+	name = ckpt
+	for _, f := range []string{filepath.Join(dir, rundir.ConfigFile), filepath.Join(ckpt, checkpoint.ManifestName)} {
+		i, err := os.Stat(f)
+		if err != nil {
+			return "", "", workload.Mistake("%s: %v", f, workload.Reason(err))
+		}
+		name += fmt.Sprintf("\x00%d %d", i.Size(), i.ModTime().UnixNano())
+	}
+	return ckpt, name, nil
 }
 
 // replay returns the log of the decisions in a window, and how many windows there are.
-func (p *player) replay(ctx context.Context, dir string, part traces.Part, window int) ([]byte, int, error) {
-	ckpt, err := checkpointOf(dir)
+func (p *player) replay(ctx context.Context, dir string, part traces.Part, window int) (result, error) {
+	ckpt, name, err := checkpointOf(dir)
 	if err != nil {
-		return nil, 0, err
+		return result{}, err
 	}
-	n := 0
-	name := string(rune('a'+int(part))) + "\x00" + ckpt + "\x00" + string(rune(window))
-	b, err := p.cached(ctx, "replay\x00"+name, func() ([]byte, error) {
+	return p.cached(ctx, fmt.Sprintf("replay %d %d %s", part, window, name), func() (result, error) {
 		cfg, w, err := p.open(ctx, dir)
 		if err != nil {
-			return nil, err
+			return result{}, err
+		}
+		n, err := w.Windows(&cfg, part)
+		if err != nil {
+			return result{}, err
 		}
 		var b bytes.Buffer
 		if err := record.Play(ctx, w, cfg, ckpt, part, window, rivalRule, &b); err != nil {
-			return nil, err
+			return result{}, err
 		}
 		if b.Len() > decisionlog.MaxBytes {
-			return nil, workload.Mistake("the log of this window has more than %d MB", decisionlog.MaxBytes>>20)
+			return result{}, workload.Mistake("the log of this window has more than %d MB", decisionlog.MaxBytes>>20)
 		}
-		return b.Bytes(), nil
+		return result{b.Bytes(), n}, nil
 	})
-	if err != nil {
-		return nil, 0, err
-	}
-	p.busy.Lock()
-	defer p.busy.Unlock()
-	if cfg, w, err := p.open(ctx, dir); err == nil {
-		n, _ = w.Windows(&cfg, part)
-	}
-	return b, n, nil
 }
 
 // standings returns how the checkpoint of a run and its rivals do on its validation windows.
 func (p *player) standings(ctx context.Context, dir string, encode func(*arena.Standings) ([]byte, error)) ([]byte, error) {
-	ckpt, err := checkpointOf(dir)
+	ckpt, name, err := checkpointOf(dir)
 	if err != nil {
 		return nil, err
 	}
-	return p.cached(ctx, "standings\x00"+ckpt, func() ([]byte, error) {
+	r, err := p.cached(ctx, "standings "+name, func() (result, error) {
 		cfg, w, err := p.open(ctx, dir)
 		if err != nil {
-			return nil, err
+			return result{}, err
 		}
 		if !cfg.Simulated() {
-			return nil, workload.Mistake("%s has no validation windows on which heuristics play", cfg.Env.ID)
+			return result{}, workload.Mistake("%s has no validation windows on which heuristics play", cfg.Env.ID)
 		}
 		s, err := w.Standings(ctx, &cfg, ckpt, 1)
 		if err != nil {
-			return nil, err
+			return result{}, err
 		}
-		return encode(s)
+		b, err := encode(s)
+		return result{bytes: b}, err
 	})
+	return r.bytes, err
 }
 
 // logOf returns a log of decisions that is a file.
@@ -202,6 +237,7 @@ func logOf(path string) ([]byte, error) {
 	if err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
+	b = decisionlog.Whole(b)
 	if err := decisionlog.Read(bytes.NewReader(b), func(*decisionlog.Line) error { return nil }); err != nil {
 		return nil, workload.Mistake("%s: %w", filepath.Base(path), err)
 	}

@@ -29,20 +29,21 @@ type runData struct {
 	events  []event
 	last    rundir.Line    // the last record
 	best    *rundir.Line   // the last validation that was the best
-	valid   []rundir.Line  // validations
+	valid   *rundir.Line   // the last validation
 	written time.Time      // when progress.jsonl was changed last
 	cfg     *config.Config // nil = not read yet
 	cfgAt   time.Time
 	params  [][2]string
-	cut     int // how often the file was cut or replaced
+	cut     int       // how often the file was cut or replaced
+	asked   time.Time // when somebody asked for curves
 }
 
 // event is something that happened in a run, for people.
 type event struct {
-	Step int64  `json:"step"`
-	Line int    `json:"line"`
-	Kind string `json:"kind"` // validation, best, resumed, note
-	Text string `json:"text"`
+	Step  int64    `json:"step"`
+	Kind  string   `json:"kind"` // validation, best, resumed, note
+	Text  string   `json:"text"`
+	Value *float64 `json:"value,omitempty"` // of a validation
 }
 
 func newRunData(path string) *runData {
@@ -56,11 +57,39 @@ func (r *runData) forget() {
 	r.columns, r.events, r.last, r.best, r.valid = map[string]*column{}, nil, rundir.Line{}, nil, nil
 }
 
+// keepCurves is how long curves are kept that nobody asks for. Those of 100,000 lines take some 50 MB.
+const keepCurves = 10 * time.Minute
+
+// rest drops curves that nobody has asked for. Whoever asks again waits until the file is read again.
+func (r *runData) rest(now time.Time) {
+	if !r.mu.TryLock() {
+		return // somebody asks now
+	}
+	defer r.mu.Unlock()
+	if !r.whole || now.Sub(r.asked) < keepCurves {
+		return
+	}
+	r.whole = false
+	for _, c := range r.columns {
+		c.shorten()
+	}
+}
+
 // curved reads the run again, with its curves, unless it was read so.
-func (r *runData) curved() {
+func (r *runData) curved(now time.Time) {
+	r.asked = now
 	if !r.whole {
 		r.whole, r.cut, r.tail = true, 0, jsonl.New(r.tail.Path())
 		r.forget()
+	}
+}
+
+// expect reads a run with its curves at the first reading: somebody will ask for them.
+func (r *runData) expect(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.tail.Lines() == 0 {
+		r.curved(now)
 	}
 }
 
@@ -81,6 +110,7 @@ func (r *runData) refresh() error {
 	if err := r.configure(); err != nil {
 		return err
 	}
+	r.written = time.Time{}
 	if i, err := os.Stat(filepath.Join(r.path, rundir.ProgressFile)); err == nil {
 		r.written = i.ModTime()
 	}
@@ -90,9 +120,9 @@ func (r *runData) refresh() error {
 			r.cut = r.tail.Resets()
 		}
 	}
-	_, err := r.tail.Next(func(n int, line []byte) error {
+	_, err := r.tail.Next(func(_ int, line []byte) error {
 		anew()
-		r.line(n, line)
+		r.line(line)
 		return nil
 	})
 	anew()
@@ -123,10 +153,10 @@ func (r *runData) configure() error {
 	return nil
 }
 
-// line takes in line n.
-func (r *runData) line(n int, line []byte) {
+// line takes in a line.
+func (r *runData) line(line []byte) {
 	if bytes.Contains(line, isEval) {
-		r.validation(n, line)
+		r.validation(line)
 		return
 	}
 	step, steps := math.NaN(), false
@@ -151,7 +181,7 @@ func (r *runData) line(n int, line []byte) {
 		return
 	}
 	if t := r.columns["timing/wall_s"]; t != nil && len(t.y) > 0 && wall < t.y[len(t.y)-1] {
-		r.events = append(r.events, event{int64(t.x[len(t.x)-1]), n, "resumed", "resumed by another process"})
+		r.happened(event{Step: int64(t.x[len(t.x)-1]), Kind: "resumed", Text: "resumed by another process"})
 	}
 	for _, s := range some {
 		s.c.add(step, s.v)
@@ -160,18 +190,25 @@ func (r *runData) line(n int, line []byte) {
 }
 
 // validation takes in the line of a validation.
-func (r *runData) validation(n int, line []byte) {
+func (r *runData) validation(line []byte) {
 	var l rundir.Line
 	if json.Unmarshal(line, &l) != nil || l.Eval == nil {
 		return
 	}
 	at := l.Eval.At(l.Step)
 	r.column([]byte("validation")).add(float64(l.Step), at.Value)
-	r.valid = append(r.valid, l)
-	e := event{Step: l.Step, Line: n, Kind: "validation", Text: "validation: " + rundir.ShowScore(at.Metric, at.Value)}
+	r.valid = &l
+	e := event{Step: l.Step, Kind: "validation", Text: "validation", Value: &at.Value}
 	if l.Eval.Best {
-		e.Kind, e.Text = "best", e.Text+", the best so far"
-		r.best = &l
+		e.Kind, r.best = "best", &l
+	}
+	r.happened(e)
+}
+
+// happened keeps an event, of a long run the last ones.
+func (r *runData) happened(e event) {
+	if len(r.events) >= 2*mostEvents {
+		r.events = append(r.events[:0], r.events[mostEvents:]...)
 	}
 	r.events = append(r.events, e)
 }
@@ -193,7 +230,6 @@ type summary struct {
 	Step     int64             `json:"step"`
 	Steps    int64             `json:"steps"`
 	Lines    int               `json:"lines"`
-	Cut      int               `json:"cut"`
 	Return   *float64          `json:"return,omitempty"`
 	Rate     *float64          `json:"rate,omitempty"`
 	Left     *float64          `json:"left_s,omitempty"`
@@ -205,7 +241,6 @@ type summary struct {
 	Lower    bool              `json:"lower,omitempty"`
 	Best     *float64          `json:"best,omitempty"`
 	BestStep *int64            `json:"best_step,omitempty"`
-	ShowBest string            `json:"best_text,omitempty"`
 	Params   map[string]string `json:"params,omitempty"`
 	Fault    string            `json:"fault,omitempty"`
 	// For /metrics:
@@ -228,7 +263,7 @@ func (r *runData) summarise(e entry, now time.Time, params bool) summary {
 		s.Fault = err.Error()
 		return s
 	}
-	s.Agent, s.Env, s.Steps, s.Step, s.Lines, s.Cut = r.cfg.Agent, r.cfg.Env.ID, r.cfg.Train.Steps, r.last.Step, r.tail.Lines(), r.cut
+	s.Agent, s.Env, s.Steps, s.Step, s.Lines = r.cfg.Agent, r.cfg.Env.ID, r.cfg.Train.Steps, r.last.Step, r.tail.Lines()
 	number := func(key string) *float64 {
 		if v, ok := r.value(key); ok {
 			return &v
@@ -243,14 +278,14 @@ func (r *runData) summarise(e entry, now time.Time, params bool) summary {
 			s.Losses[string(name)] = c.y[len(c.y)-1]
 		}
 	}
-	if n := len(r.valid); n > 0 {
-		s.Step = max(s.Step, r.valid[n-1].Step)
-		at := r.valid[n-1].Eval.At(r.valid[n-1].Step)
+	if r.valid != nil {
+		s.Step = max(s.Step, r.valid.Step)
+		at := r.valid.Eval.At(r.valid.Step)
 		s.Valid, s.Metric, s.Lower = &at.Value, at.Metric, !rundir.HigherIsBetter(at.Metric)
 	}
 	if r.best != nil {
 		at := r.best.Eval.At(r.best.Step)
-		s.Best, s.BestStep, s.ShowBest = &at.Value, &at.Step, rundir.ShowScore(at.Metric, at.Value)
+		s.Best, s.BestStep = &at.Value, &at.Step
 	}
 	if params {
 		s.Params = map[string]string{}
@@ -302,17 +337,18 @@ type detail struct {
 const mostEvents = 400
 
 func (r *runData) detail(e entry, now time.Time) detail {
-	d := detail{summary: r.summarise(e, now, false), Path: e.path}
+	d := detail{summary: r.summarise(e, now, false), Path: e.path, Config: [][2]string{}, Keys: []string{}, Events: []event{}}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.cfg == nil {
 		return d
 	}
 	d.Config = r.params
-	d.Keys = slices.Sorted(maps.Keys(r.columns))
-	d.Events = slices.Clone(r.events[max(0, len(r.events)-mostEvents):])
+	d.Keys = slices.AppendSeq(d.Keys, maps.Keys(r.columns))
+	slices.Sort(d.Keys)
+	d.Events = append(d.Events, r.events[max(0, len(r.events)-mostEvents):]...)
 	if note := r.cfg.Note(); note != "" {
-		d.Events = append(d.Events, event{0, 0, "note", "this run " + note})
+		d.Events = append(d.Events, event{Kind: "note", Text: "this run " + note})
 	}
 	d.Title = "mean return"
 	if m, ok := rundir.MetricOf(d.Metric); ok {
@@ -329,19 +365,19 @@ func (r *runData) detail(e entry, now time.Time) detail {
 type curves struct {
 	ID    string              `json:"id"`
 	Lines int                 `json:"lines"` // that they are of: events go on after it
-	Cut   int                 `json:"cut"`
+	Head  string              `json:"head"`  // of the file that they are of
 	Step  int64               `json:"step"`
 	Keys  map[string]bucketed `json:"curves"`
 }
 
-func (r *runData) curves(id string, keys []string, from, to float64, n int) (curves, error) {
+func (r *runData) curves(id string, now time.Time, keys []string, from, to float64, n int) (curves, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.curved()
+	r.curved(now)
 	if err := r.refresh(); err != nil {
 		return curves{}, err
 	}
-	out := curves{ID: id, Lines: r.tail.Lines(), Cut: r.cut, Step: r.last.Step, Keys: map[string]bucketed{}}
+	out := curves{ID: id, Lines: r.tail.Lines(), Head: r.tail.Head(), Step: r.last.Step, Keys: map[string]bucketed{}}
 	if len(keys) == 0 {
 		keys = slices.Sorted(maps.Keys(r.columns))
 	}
@@ -355,6 +391,13 @@ func (r *runData) curves(id string, keys []string, from, to float64, n int) (cur
 	return out, nil
 }
 
+// follow returns a tail of progress.jsonl that goes on near line n.
+func (r *runData) follow(n int) *jsonl.Tail {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tail.After(n)
+}
+
 // testResult is what eval/test.json says: the comparison on test windows at the end of a training.
 type testResult struct {
 	Metric   string          `json:"metric"`
@@ -364,11 +407,12 @@ type testResult struct {
 }
 
 type testPolicy struct {
-	Name  string   `json:"name"`
-	Kind  string   `json:"kind"`
-	Value *float64 `json:"value"`
-	Low   *float64 `json:"low"`
-	High  *float64 `json:"high"`
+	Name string   `json:"name"`
+	Kind string   `json:"kind"`
+	Mean *float64 `json:"mean"`
+	IQM  *float64 `json:"iqm"`
+	Low  *float64 `json:"low"` // ends of the interval of the IQM
+	High *float64 `json:"high"`
 }
 
 // readTest reads eval/test.json, nil if there is none of that kind.
@@ -379,6 +423,7 @@ func readTest(dir string) *testResult {
 	}
 	type stat struct {
 		Mean float64    `json:"mean"`
+		IQM  float64    `json:"iqm"`
 		CI   [2]float64 `json:"ci95"`
 	}
 	var f struct {
@@ -399,7 +444,7 @@ func readTest(dir string) *testResult {
 	for _, p := range f.Policies {
 		t := testPolicy{Name: p.Name, Kind: p.Kind}
 		if p.Metrics != nil && p.Metrics.JCT != nil {
-			t.Value, t.Low, t.High = &p.Metrics.JCT.Mean, &p.Metrics.JCT.CI[0], &p.Metrics.JCT.CI[1]
+			t.Mean, t.IQM, t.Low, t.High = &p.Metrics.JCT.Mean, &p.Metrics.JCT.IQM, &p.Metrics.JCT.CI[0], &p.Metrics.JCT.CI[1]
 		}
 		out.Policies = append(out.Policies, t)
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"clustergym/experiments/decisionlog"
@@ -14,6 +15,7 @@ import (
 	"clustergym/experiments/study"
 	"clustergym/experiments/sweep"
 	"clustergym/experiments/workload"
+	"clustergym/experiments/workqueue"
 )
 
 // kind is what an entry of a page is.
@@ -69,6 +71,9 @@ func Check(paths []string) error {
 }
 
 func checkLog(path string) error {
+	if i, err := os.Stat(path); err == nil && !i.Mode().IsRegular() {
+		return workload.Mistake("%s is no regular file; a log of decisions that comes through a pipe must be stored first", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return &workload.InputError{Err: err}
@@ -80,28 +85,58 @@ func checkLog(path string) error {
 	return nil
 }
 
+// rootNames returns what roots are called: the last parts of their paths, as many as tell them apart.
+func rootNames(roots []string) []string {
+	full := make([][]string, len(roots))
+	for i, r := range roots {
+		if abs, err := filepath.Abs(r); err == nil {
+			r = abs
+		}
+		full[i] = strings.Split(filepath.ToSlash(r), "/")
+	}
+	names := make([]string, len(roots))
+	for i := range roots {
+		for n := 1; n <= len(full[i]); n++ {
+			names[i] = strings.Join(full[i][len(full[i])-n:], "/")
+			alone := true
+			for k := range roots {
+				alone = alone && (k == i || slices.Equal(full[k], full[i]) || !strings.HasSuffix("/"+strings.Join(full[k], "/"), "/"+names[i]))
+			}
+			if alone {
+				break
+			}
+		}
+	}
+	return names
+}
+
 // find returns what there is to show below paths, in the order of their names. whole is false if there is more than a page can
-// list.
+// list. No two entries have one name.
 func find(paths []string) (all []entry, whole bool) {
 	whole = true
-	seen := map[string]bool{}
+	seen, called := map[string]kind{}, map[string]bool{}
 	add := func(k kind, name, path string) {
 		id := idOf(path)
-		if seen[id] {
+		if seen[id] != "" {
 			return
 		}
 		if len(all) >= maxEntries {
 			whole = false
 			return
 		}
-		seen[id] = true
+		name = strings.ToValidUTF8(name, "\uFFFD")
+		if called[name] {
+			name += " " + id
+		}
+		seen[id], called[name] = k, true
 		all = append(all, entry{id, k, name, path})
 	}
-	for _, root := range paths {
-		root = filepath.Clean(root)
-		name := filepath.Base(root)
-		if abs, err := filepath.Abs(root); err == nil {
-			name = filepath.Base(abs)
+	names := rootNames(paths)
+	for i, root := range paths {
+		name := names[i]
+		// A link that somebody names is followed, others are not: they could lead round in circles.
+		if real, err := filepath.EvalSymlinks(root); err == nil {
+			root = real
 		}
 		// Errors of single folders leave those out: a run may begin or go at any time.
 		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -117,16 +152,13 @@ func find(paths []string) (all []entry, whole bool) {
 				}
 			}
 			if !d.IsDir() {
-				if strings.HasSuffix(path, ".jsonl") && d.Name() != rundir.ProgressFile && isLog(path) {
+				if strings.HasSuffix(path, ".jsonl") && d.Name() != rundir.ProgressFile && d.Type().IsRegular() && isLog(path) {
 					add(aLog, shown, path)
 				}
 				return nil
 			}
-			switch d.Name() {
-			case rundir.Checkpoints, "cells", "figures", "eval", "needs":
-				if path != root {
-					return fs.SkipDir
-				}
+			if parent := filepath.Dir(path); path != root && (inner(d.Name(), seen[idOf(parent)]) || strings.HasPrefix(filepath.Base(parent), workqueue.ScratchPrefix) && d.Name() == workqueue.NeedsDir) {
+				return fs.SkipDir
 			}
 			has := func(file string) bool { _, err := os.Stat(filepath.Join(path, file)); return err == nil }
 			switch {
@@ -144,6 +176,17 @@ func find(paths []string) (all []entry, whole bool) {
 		})
 	}
 	return all, whole
+}
+
+// inner reports whether a folder of a name in an entry of a kind holds parts of that entry, and nothing that has a page.
+func inner(name string, in kind) bool {
+	switch in {
+	case aRun:
+		return name == rundir.Checkpoints || name == "eval"
+	case experiment:
+		return name == "cells" || name == "figures"
+	}
+	return false
 }
 
 func skipDir(d fs.DirEntry) error {

@@ -3,6 +3,7 @@ package live
 import (
 	"bytes"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 )
@@ -23,6 +24,12 @@ func (c *column) add(step, v float64) {
 		return
 	}
 	c.x, c.y = append(c.x, step), append(c.y, v)
+}
+
+// shorten keeps the last two.
+func (c *column) shorten() {
+	n := max(0, len(c.x)-2)
+	c.x, c.y, c.last = slices.Clone(c.x[n:]), slices.Clone(c.y[n:]), true
 }
 
 // bucketed is a column with at most so many points: each is a number of neighbours with their least, mean and greatest.
@@ -50,12 +57,12 @@ func (c *column) reduce(from, to float64, n int) bucketed {
 	}
 	for i := range n {
 		k, end := i*len(x)/n, (i+1)*len(x)/n
-		low, top, sum := math.Inf(1), math.Inf(-1), 0.0
+		low, top, mean := math.Inf(1), math.Inf(-1), 0.0
 		for _, v := range y[k:end] {
-			low, top, sum = min(low, v), max(top, v), sum+v
+			low, top, mean = min(low, v), max(top, v), mean+v/float64(end-k) // a sum could overflow
 		}
 		out.X = append(out.X, x[(k+end-1)/2])
-		out.Y = append(out.Y, rounded(sum/float64(end-k)))
+		out.Y = append(out.Y, rounded(mean))
 		out.Low, out.Top = append(out.Low, low), append(out.Top, top)
 	}
 	return out
@@ -83,11 +90,15 @@ func numbers(line []byte, f func(key []byte, v float64)) (ok bool) {
 }
 
 type scanner struct {
-	b    []byte
-	at   int
-	path []byte
-	f    func(key []byte, v float64)
+	b     []byte
+	at    int
+	path  []byte
+	depth int
+	f     func(key []byte, v float64)
 }
+
+// mostDepth is how deep objects and lists may lie in each other. Stacks of Go are long but end the process.
+const mostDepth = 64
 
 func (s *scanner) blank() {
 	for s.at < len(s.b) && (s.b[s.at] == ' ' || s.b[s.at] == '\t' || s.b[s.at] == '\r') {
@@ -159,13 +170,18 @@ func (s *scanner) value() bool {
 		return false
 	}
 	switch c := s.b[s.at]; {
-	case c == '{':
+	case c == '{' || c == '[':
+		if s.depth++; s.depth > mostDepth {
+			return false
+		}
+		defer func() { s.depth-- }()
+		if c == '[' {
+			return s.list()
+		}
 		return s.object()
 	case c == '"':
 		_, ok := s.text()
 		return ok
-	case c == '[':
-		return s.list()
 	case c == 't' || c == 'n':
 		s.at += 4
 		return s.at <= len(s.b)

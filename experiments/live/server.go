@@ -26,8 +26,10 @@ import (
 	"clustergym/experiments/papers"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/statistic"
+	"clustergym/experiments/study"
 	"clustergym/experiments/sweep"
 	"clustergym/experiments/workload"
+	"clustergym/experiments/workqueue"
 	"clustergym/traces"
 )
 
@@ -41,6 +43,8 @@ type Options struct {
 	Kernels func(set string) error
 	// Worker, if set, is what a worker does, for its page and its metrics.
 	Worker func() *WorkerState
+	// Queue, if set, is what goes on in the queue of tasks of this command; nil while there is none.
+	Queue func() *workqueue.Status
 	// Version is that of the program, for /metrics.
 	Version string
 	Now     func() time.Time // nil = time.Now
@@ -63,13 +67,19 @@ type Server struct {
 	opt    Options
 	mux    *http.ServeMux
 	player player
-	closed chan struct{}
 
-	mu      sync.Mutex
-	runs    map[string]*runData // by path
-	found   []entry
+	found memo[listed]
+	news  memo[announced]
+
+	mu        sync.Mutex                        // guards the fields below
+	runs      map[string]*runData               // by path
+	standings map[string]*memo[*study.Standing] // of experiments, by path
+}
+
+// listed is what there is to show; whole is false if there is more.
+type listed struct {
+	entries []entry
 	whole   bool
-	foundAt time.Time
 }
 
 //go:embed assets/app.css
@@ -92,7 +102,7 @@ func New(opt Options) *Server {
 	if opt.Poll == 0 {
 		opt.Poll = 500 * time.Millisecond
 	}
-	s := &Server{opt: opt, mux: http.NewServeMux(), player: player{kernels: opt.Kernels}, runs: map[string]*runData{}, closed: make(chan struct{})}
+	s := &Server{opt: opt, mux: http.NewServeMux(), player: player{kernels: opt.Kernels}, runs: map[string]*runData{}, standings: map[string]*memo[*study.Standing]{}}
 	program := "\"use strict\";\n(function () {\n" + htmlpage.Drawing() + replayScript + app + "})();\n"
 	static := func(path, kind, text string) {
 		sum := sha256.Sum256([]byte(text))
@@ -122,7 +132,8 @@ func New(opt Options) *Server {
 		}
 		return opt.Worker(), nil
 	})
-	s.mux.HandleFunc("GET /api/standings", s.raw("application/json", s.standings))
+	s.json("/api/queue", s.queue)
+	s.mux.HandleFunc("GET /api/standings", s.raw("application/json", s.compare))
 	s.mux.HandleFunc("GET /api/replay", s.replay)
 	s.mux.HandleFunc("GET /events", s.events)
 	s.mux.Handle("GET /metrics", s.metrics())
@@ -133,7 +144,7 @@ func New(opt Options) *Server {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -163,28 +174,44 @@ func local(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || net.ParseIP(host) != nil
 }
 
-// cookie is what a browser shows after the first request with ?token=.
-const cookie = "clustergym_ui"
+// cookieName is that of the cookie which a browser gets after the first request with ?token=. It has the port, since browsers do
+// not tell the ports of a machine apart: servers beside each other have cookies of their own.
+func cookieName(r *http.Request) string {
+	_, port, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		return "clustergym_ui"
+	}
+	return "clustergym_ui_" + port
+}
+
+// cookieOf is the cookie's value. It is not the token: browsers send it to every server of this machine, also those of other people,
+// and a token can open more than pages.
+func cookieOf(token string) string {
+	sum := sha256.Sum256([]byte("clustergym ui\x00" + token))
+	return hex.EncodeToString(sum[:])
+}
+
+// itself is what knows compares a token with.
+func itself(token string) string { return token }
 
 // admit lets a request in that knows a token, or answers it.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
 	if r.URL.Path == "/healthz" {
 		return true
 	}
-	if given := r.URL.Query().Get("token"); given != "" && s.known(given) {
-		http.SetCookie(w, &http.Cookie{Name: cookie, Value: url.QueryEscape(given), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil})
+	if given := r.URL.Query().Get("token"); given != "" && s.known(given, itself) {
+		// Lax: a link in a message of another site opens the page.
+		http.SetCookie(w, &http.Cookie{Name: cookieName(r), Value: cookieOf(given), Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil})
 		if r.URL.Path == "/" { // so that the token is not in the address that people copy
 			http.Redirect(w, r, "/", http.StatusSeeOther)
 			return false
 		}
 		return true
 	}
-	if c, err := r.Cookie(cookie); err == nil {
-		if given, err := url.QueryUnescape(c.Value); err == nil && s.known(given) {
-			return true
-		}
+	if c, err := r.Cookie(cookieName(r)); err == nil && s.known(c.Value, cookieOf) {
+		return true
 	}
-	if given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && s.known(given) {
+	if given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && s.known(given, itself) {
 		return true
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
@@ -192,14 +219,15 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-func (s *Server) known(given string) bool {
+// known reports whether given is what of makes of a token.
+func (s *Server) known(given string, of func(token string) string) bool {
 	sum := sha256.Sum256([]byte(given))
 	ok := 0
 	for _, t := range s.opt.Tokens {
 		if t.Role != server.RoleRead && t.Role != server.RoleAdmin {
 			continue
 		}
-		own := sha256.Sum256([]byte(t.Secret))
+		own := sha256.Sum256([]byte(of(t.Secret)))
 		ok |= subtle.ConstantTimeCompare(sum[:], own[:])
 	}
 	return ok == 1
@@ -228,23 +256,36 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 // entries returns what there is to show, at most a second old.
 func (s *Server) entries() ([]entry, bool) {
+	l, _ := s.found.get(time.Second, func() (listed, error) { // it has no error
+		var l listed
+		l.entries, l.whole = find(s.opt.Paths)
+		s.keep(l.entries)
+		return l, nil
+	})
+	return l.entries, l.whole
+}
+
+// keep drops what was read of entries that are gone, and curves that nobody looks at.
+func (s *Server) keep(all []entry) {
+	s.player.rest()
+	here := map[string]bool{}
+	for _, e := range all {
+		here[e.path] = true
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.opt.Now()
-	if s.foundAt.IsZero() || now.Sub(s.foundAt) > time.Second || now.Before(s.foundAt) {
-		s.found, s.whole = find(s.opt.Paths)
-		s.foundAt = now
-		here := map[string]bool{}
-		for _, e := range s.found {
-			here[e.path] = true
+	for path, r := range s.runs {
+		if !here[path] {
+			delete(s.runs, path)
+			continue
 		}
-		for path := range s.runs {
-			if !here[path] {
-				delete(s.runs, path)
-			}
+		r.rest(s.opt.Now())
+	}
+	for path := range s.standings {
+		if !here[path] {
+			delete(s.standings, path)
 		}
 	}
-	return s.found, s.whole
 }
 
 func (s *Server) data(path string) *runData {
@@ -256,6 +297,18 @@ func (s *Server) data(path string) *runData {
 		s.runs[path] = r
 	}
 	return r
+}
+
+// standing returns how an experiment stands, at most two seconds old: it reads a file for each cell.
+func (s *Server) standing(path string) (*study.Standing, error) {
+	s.mu.Lock()
+	m := s.standings[path]
+	if m == nil {
+		m = &memo[*study.Standing]{}
+		s.standings[path] = m
+	}
+	s.mu.Unlock()
+	return m.get(2*time.Second, func() (*study.Standing, error) { return papers.Stands(path) })
 }
 
 // missing is an entry that is not there.
@@ -320,20 +373,17 @@ type listing struct {
 	Entries []summary `json:"entries"`
 	Whole   bool      `json:"whole"`
 	Worker  bool      `json:"worker"`
+	Queue   bool      `json:"queue"`
 	Now     int64     `json:"now_ms"`
 }
 
 func (s *Server) listed(params bool) listing {
 	all, whole := s.entries()
-	out := listing{Paths: s.opt.Paths, Whole: whole, Entries: []summary{}, Worker: s.opt.Worker != nil, Now: s.opt.Now().UnixMilli()}
-	var names []string
-	for _, p := range s.opt.Paths {
-		if abs, err := filepath.Abs(p); err == nil {
-			p = abs
-		}
-		names = append(names, filepath.Base(p))
+	out := listing{Paths: s.opt.Paths, Whole: whole, Entries: []summary{}, Worker: s.opt.Worker != nil, Queue: s.status() != nil, Now: s.opt.Now().UnixMilli()}
+	out.Title = strings.ToValidUTF8(strings.Join(rootNames(s.opt.Paths), ", "), "\uFFFD")
+	if len(all) == 1 && all[0].Kind == aRun {
+		s.data(all[0].path).expect(s.opt.Now())
 	}
-	out.Title = strings.Join(names, ", ")
 	for _, e := range all {
 		switch e.Kind {
 		case aRun:
@@ -343,6 +393,23 @@ func (s *Server) listed(params bool) listing {
 		}
 	}
 	return out
+}
+
+// status returns what goes on in the queue, nil if there is none.
+func (s *Server) status() *workqueue.Status {
+	if s.opt.Queue == nil {
+		return nil
+	}
+	return s.opt.Queue()
+}
+
+// queue is /api/queue.
+func (s *Server) queue(*http.Request) (any, error) {
+	st := s.status()
+	if st == nil {
+		return nil, workload.Mistake("this command has no queue of tasks")
+	}
+	return st, nil
 }
 
 func (s *Server) run(r *http.Request) (any, error) {
@@ -394,7 +461,7 @@ func (s *Server) curves(r *http.Request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		c, err := s.data(e.path).curves(id, q["key"], from, to, int(min(mostPoints, max(leastPoints, n))))
+		c, err := s.data(e.path).curves(id, s.opt.Now(), q["key"], from, to, int(min(mostPoints, max(leastPoints, n))))
 		if err != nil {
 			return nil, err
 		}
@@ -418,7 +485,6 @@ func partOf(q url.Values) (traces.Part, error) {
 // replay is /api/replay?id=RUN&window=N&part=PART or ?id=LOG.
 func (s *Server) replay(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	windows := 0
 	s.raw("application/jsonl", func(r *http.Request) ([]byte, error) {
 		e, err := s.entry(q.Get("id"), aRun, aLog)
 		if err != nil {
@@ -437,15 +503,14 @@ func (s *Server) replay(w http.ResponseWriter, r *http.Request) {
 				return nil, workload.Mistake("window: got %q, want a number from 0 on", t)
 			}
 		}
-		b, n, err := s.player.replay(r.Context(), e.path, part, window)
-		windows = n
-		w.Header().Set("Clustergym-Windows", strconv.Itoa(windows))
-		return b, err
+		log, err := s.player.replay(r.Context(), e.path, part, window)
+		w.Header().Set("Clustergym-Windows", strconv.Itoa(log.windows))
+		return log.bytes, err
 	})(w, r)
 }
 
-// standings is /api/standings?id=RUN.
-func (s *Server) standings(r *http.Request) ([]byte, error) {
+// compare is /api/standings?id=RUN: the checkpoint beside rules on validation windows.
+func (s *Server) compare(r *http.Request) ([]byte, error) {
 	e, err := s.entry(r.URL.Query().Get("id"), aRun)
 	if err != nil {
 		return nil, err
@@ -474,6 +539,7 @@ func (s *Server) standings(r *http.Request) ([]byte, error) {
 type sweepPage struct {
 	entry
 	Trials int               `json:"trials"`
+	All    int               `json:"all"` // results of trials on rungs, at the end
 	Rungs  []int64           `json:"rungs"`
 	Seeds  int               `json:"seeds"`
 	Space  []string          `json:"space"`
@@ -498,7 +564,7 @@ func (s *Server) sweep(r *http.Request) (any, error) {
 			return nil, &workload.InputError{Err: err}
 		}
 	}
-	out := sweepPage{entry: e, Trials: cfg.Trials, Seeds: cfg.Seeds, Rungs: cfg.Budgets(base.Train.Steps), Runs: map[string]string{}, Lines: []sweep.TrialLine{}}
+	out := sweepPage{entry: e, Trials: cfg.Trials, All: cfg.Results(), Seeds: cfg.Seeds, Rungs: cfg.Budgets(base.Train.Steps), Runs: map[string]string{}, Lines: []sweep.TrialLine{}}
 	for k := range cfg.Space {
 		out.Space = append(out.Space, k)
 	}
@@ -538,7 +604,7 @@ func (s *Server) experiment(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := papers.Stands(e.path)
+	st, err := s.standing(e.path)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -206,6 +207,7 @@ func TestOnlyThoseWhoMayLookGetIn(t *testing.T) {
 	}
 	const read, play = "0123456789abcdef-read", "0123456789abcdef-play"
 	shut := serve(t, Options{Paths: []string{dir}, Tokens: []server.Token{{Role: server.RoleRead, Secret: read}, {Role: server.RoleEnv, Secret: play}}})
+	_, port, _ := net.SplitHostPort(strings.TrimPrefix(shut.URL, "http://"))
 	for _, c := range []struct {
 		path string
 		head []string
@@ -217,7 +219,7 @@ func TestOnlyThoseWhoMayLookGetIn(t *testing.T) {
 		{"/metrics", []string{"Authorization", "Bearer " + read}, 200},
 		{"/?token=" + read, nil, 303},
 		{"/?token=wrong", nil, 401},
-		{"/api/list", []string{"Cookie", cookie + "=" + read}, 200},
+		{"/api/list", []string{"Cookie", "clustergym_ui_" + port + "=" + cookieOf(read)}, 200},
 		{"/healthz", nil, 200},
 	} {
 		if code, _, _ := get(t, shut.URL+c.path, c.head...); code != c.want {

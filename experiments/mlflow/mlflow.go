@@ -70,12 +70,16 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// redacted returns an address without its password.
+// redacted returns an address without what it lets in by: a user without a password can be a token too.
 func redacted(address string) string {
-	if u, err := url.Parse(address); err == nil {
-		return u.Redacted()
+	u, err := url.Parse(address)
+	if err != nil {
+		return "an address that cannot be read"
 	}
-	return address
+	if u.User != nil {
+		u.User = url.User("xxxxx")
+	}
+	return u.String()
 }
 
 // state is the contents of StateFile.

@@ -228,6 +228,11 @@ func TestServersThatAreNoneAreRefused(t *testing.T) {
 			t.Errorf("%q: error %v", u, err)
 		}
 	}
+	for _, u := range []string{"http://me:secret@a?b", "ftp://secret@a", "http://me:secret%@a"} {
+		if _, err := Start(Options{URL: u}); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("the error about %s says it: %v", u, err)
+		}
+	}
 	f := &fake{t: t}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, "<html>") }))
 	defer server.Close()

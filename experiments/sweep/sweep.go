@@ -484,5 +484,15 @@ func Lines(dir string) ([]TrialLine, error) {
 	return all, nil
 }
 
+// Results returns how many lines trials.jsonl has at the end, if no trial fails.
+func (c *Config) Results() int {
+	all, alive := 0, c.Trials
+	for range c.Halving.Rungs {
+		all += alive
+		alive = (alive + c.Halving.Keep - 1) / c.Halving.Keep
+	}
+	return all
+}
+
 // Budgets returns the steps of every rung of a sweep over runs of steps steps.
 func (c *Config) Budgets(steps int64) []int64 { return c.budgets(steps) }

@@ -130,6 +130,9 @@ func TestSweepHalvesResumesAndPausesWithoutATrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if lines, err := Lines(straight); err != nil || len(lines) != cfg.Results() {
+		t.Errorf("%d results, error %v, want %d", len(lines), err, cfg.Results())
+	}
 	if len(want.Trials) != 4 || !slices.Equal(want.Rungs, []int64{200, 400}) || want.Metric != rundir.BestReturn || !want.Higher {
 		t.Fatalf("the report is %+v", want)
 	}

@@ -64,7 +64,8 @@ type Coordinator struct {
 	idle    chan struct{} // closed and replaced when a slot becomes free
 	counts  struct{ done, failed, here, equal int }
 	differ  []Dispute
-	stopped bool // a Do ended without its result, because its context did
+	gone    []gone // the latest last
+	stopped bool   // a Do ended without its result, because its context did
 	closed  bool
 	away    bool // the store of messages does not answer
 	changed bool // since Progress was called
@@ -85,12 +86,21 @@ type worker struct {
 	beat []inWork // of its last message
 }
 
+// gone is a worker that was lost.
+type gone struct {
+	LostWorker
+	at time.Time
+}
+
+// mostGone is how many workers that were lost a coordinator remembers.
+const mostGone = 100
+
 // task is a task for which a Do waits.
 type task struct {
 	Task
 	here    bool
 	at      *list.Element // in the queue; nil = not in it
-	since   time.Time     // when it came into the queue
+	since   time.Time     // when it came into the queue, or was begun here
 	turn    chan int      // gets the slot in which to do it here
 	local   bool          // it was given a slot
 	holders map[string]*holder

@@ -127,7 +127,7 @@ func (c *Coordinator) pump() {
 		c.unqueue(k)
 		slot := c.slots[len(c.slots)-1]
 		c.slots = c.slots[:len(c.slots)-1]
-		k.local, c.changed = true, true
+		k.local, k.since, c.changed = true, time.Now(), true
 		c.counts.here++
 		k.turn <- slot
 	}

@@ -72,6 +72,9 @@ func TestAKilledWorkersTaskGoesToAnother(t *testing.T) {
 		t.Errorf("got %+v", o)
 	}
 	until(t, "said so", func() bool { return said.has("worker a is lost, it went away; 1 task of it goes to others") })
+	if l := c.Status().Lost; len(l) != 1 || l[0].Name != "a" || l[0].Why != "it went away" || fmt.Sprint(l[0].Tasks) != "[task]" || l[0].Ago <= 0 {
+		t.Errorf("lost: %+v", l)
+	}
 }
 
 func exists(path string) bool {
@@ -214,6 +217,9 @@ func TestAWorkerThatLeavesHandsItsTaskOn(t *testing.T) {
 			t.Errorf("%v: %s", err, a.text())
 		}
 		until(t, "left", func() bool { return len(c.Status().Workers) == 0 })
+		if l := c.Status().Lost; len(l) != 0 {
+			t.Errorf("a worker that leaves is lost: %+v", l)
+		}
 		said, _, _ := start(t, WorkOptions{URL: c.URL(), Name: "b"})
 		touch(t, gate)
 		o := within(t, end)

@@ -71,7 +71,10 @@ func TestHereAndWorkersShareTheTasks(t *testing.T) {
 			ends <- who
 		}()
 	}
-	until(t, "both in work", func() bool { s := c.Status(); return s.Here == 1 && s.Working == 2 })
+	until(t, "both in work", func() bool {
+		s := c.Status()
+		return s.Here == 1 && s.Working == 2 && len(s.Own) == 1 && strings.HasPrefix(s.Own[0].Name, "task-")
+	})
 	touch(t, gate)
 	if got := <-ends + " " + <-ends; got != "a here" && got != "here a" {
 		t.Errorf("got %s", got)

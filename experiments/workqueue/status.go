@@ -21,7 +21,11 @@ const silentAfter = 3 * time.Second
 func (c *Coordinator) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := Status{Job: string(c.job), Done: c.counts.done, Failed: c.counts.failed, Here: c.counts.here, Working: c.counts.here, Equal: c.counts.equal, Differ: len(c.differ), Workers: []WorkerStatus{}}
+	s := Status{Job: string(c.job), Done: c.counts.done, Failed: c.counts.failed, Here: c.counts.here, Working: c.counts.here, Equal: c.counts.equal, Differ: len(c.differ), Workers: []WorkerStatus{}, Own: []TaskStatus{}, Lost: []LostWorker{}}
+	for _, g := range slices.Backward(c.gone) {
+		g.Ago = time.Since(g.at)
+		s.Lost = append(s.Lost, g.LostWorker)
+	}
 	at := map[string]int{}
 	for name, w := range c.workers {
 		st := WorkerStatus{Name: name, Slots: w.Slots, Done: w.done, Tasks: []TaskStatus{}}
@@ -36,7 +40,9 @@ func (c *Coordinator) Status() Status {
 	}
 	for _, k := range c.tasks {
 		switch {
-		case k.local || k.err != nil:
+		case k.local:
+			s.Own = append(s.Own, TaskStatus{Name: k.Name, Digest: k.Digest, For: time.Since(k.since), Try: 1})
+		case k.err != nil:
 		case k.result != nil:
 			s.Done++ // being kept
 		case len(k.holders) > 0:
@@ -53,9 +59,11 @@ func (c *Coordinator) Status() Status {
 			w.Tasks = append(w.Tasks, TaskStatus{Name: k.Name, Digest: k.Digest, Done: h.Done, All: h.All, For: time.Since(h.since), Try: h.try})
 		}
 	}
+	byName := func(a, b TaskStatus) int { return strings.Compare(a.Name+a.Digest, b.Name+b.Digest) }
 	for i := range s.Workers {
-		slices.SortFunc(s.Workers[i].Tasks, func(a, b TaskStatus) int { return strings.Compare(a.Name+a.Digest, b.Name+b.Digest) })
+		slices.SortFunc(s.Workers[i].Tasks, byName)
 	}
+	slices.SortFunc(s.Own, byName)
 	return s
 }
 

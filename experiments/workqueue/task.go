@@ -96,6 +96,16 @@ type Status struct {
 	Equal   int            `json:"equal"`  // results that came a second time and proved equal
 	Differ  int            `json:"differ"` // results that came a second time and differ
 	Workers []WorkerStatus `json:"workers"`
+	Own     []TaskStatus   `json:"own"`  // in work on the coordinator's machine, which does not say how far they are
+	Lost    []LostWorker   `json:"lost"` // the last ones, the latest first; a worker that comes back stays here
+}
+
+// LostWorker is a worker that went away or fell silent. One that said that it leaves is none.
+type LostWorker struct {
+	Name  string        `json:"name"`
+	Why   string        `json:"why"`
+	Ago   time.Duration `json:"ago_ns"`
+	Tasks []string      `json:"tasks"` // names of those that it had and that go to others
 }
 
 // WorkerStatus is what a worker does. The coordinator's own machine is not among the workers.

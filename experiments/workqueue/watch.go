@@ -75,10 +75,20 @@ func (c *Coordinator) notice() {
 			text = fmt.Sprintf("; %s of it goes to others", plural(len(held), "task", "tasks"))
 		}
 		c.opt.Say("worker %s is lost, %s%s", name, why, text)
+		c.remember(name, why, held)
 		for _, k := range held {
 			c.lost(w, k, why)
 		}
 	}
+}
+
+// remember keeps for Status that a worker was lost.
+func (c *Coordinator) remember(name, why string, held []*task) {
+	g := gone{LostWorker{Name: name, Why: why, Tasks: []string{}}, time.Now()}
+	for _, k := range held {
+		g.Tasks = append(g.Tasks, k.Name)
+	}
+	c.gone = append(c.gone[max(0, len(c.gone)-mostGone+1):], g)
 }
 
 // compare publishes the tasks that wait and have no message: an earlier message may have been dropped, and the queue may have

@@ -62,7 +62,7 @@ func Work(ctx context.Context, opt WorkOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	w := &crew{opt: opt, dir: dir, needs: newCache(filepath.Join(dir, "needs"), opt.Cache), wakers: map[int]func(){}}
+	w := &crew{opt: opt, dir: dir, needs: newCache(filepath.Join(dir, NeedsDir), opt.Cache), wakers: map[int]func(){}}
 	if err := w.connect(ctx); err != nil {
 		return err
 	}
@@ -133,6 +133,9 @@ func NewName() string {
 
 // ScratchPrefix begins the name of a worker's folder in WorkOptions.Dir; the worker's name follows.
 const ScratchPrefix = "gymctl-worker-"
+
+// NeedsDir is the folder in it with copies of what tasks read.
+const NeedsDir = "needs"
 
 var workerName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
 

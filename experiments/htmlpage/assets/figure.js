@@ -68,7 +68,6 @@ function swatch(colour, label, dash) {
   return make("span", { class: "entry" }, s, label);
 }
 
-
 const legends = []; // [element, fill]: filled again when colours change
 function legend(fill, attributes = {}) {
   const e = make("div", { class: "legend", ...attributes });

@@ -50,13 +50,29 @@ function chartScale(chart) {
 const timeMarks = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, ...[1, 2, 3, 4, 6, 8, 10, 12, 16].map((h) => h * 3600),
   ...[1, 1.5, 2, 3, 4, 5, 7, 10, 14, 20, 30, 50, 100, 200, 500, 1000].map((d) => d * 86400)];
 
-// valueTicks are values of the axis, at most about so many.
+// timeTicksOf are readable times from bottom to top with labels that differ, in seconds: in two units where they are whole numbers
+// of the smaller one, else as "4.515 h".
+function timeTicksOf(bottom, top, most) {
+  const size = Math.max(Math.abs(bottom), Math.abs(top)), [unit, name, least] = size >= 3600 ? [3600, "h", size >= 86400 ? 3600 : 60] : size >= 60 ? [60, "min", 1] : [1, "s", 0];
+  const out = [];
+  let step = timeStep(((top - bottom) * 1000) / most) / 1000, label = (v) => duration(Math.round(v * 1000));
+  if (step < least) {
+    const share = niceStep((top - bottom) / most / unit), decimals = Math.max(0, Math.ceil(-Math.log10(share) - 1e-9));
+    step = share * unit;
+    label = (v) => trim(v / unit, decimals).replace("-", "−") + " " + name;
+  }
+  for (let i = Math.ceil(bottom / step - 1e-9); i * step <= top + 1e-9 * step; i++) out.push({ at: i * step, label: label(i * step) });
+  return out;
+}
+
+// valueTicks are values of the axis with their labels, at most about so many.
 function valueTicks(chart, scale, most) {
-  const { log, bottom, top } = scale;
+  const { log, bottom, top } = scale, labelled = (list) => list.map((v) => ({ at: v, label: valueOf(chart, v) }));
   if (!log) {
-    const step = chart.seconds ? timeStep(((top - bottom) * 1000) / most) / 1000 : niceStep((top - bottom) / most), out = [];
+    if (chart.seconds) return timeTicksOf(bottom, top, most);
+    const step = niceStep((top - bottom) / most), out = [];
     for (let i = Math.ceil(bottom / step - 1e-9); i * step <= top + 1e-9 * step; i++) out.push(i * step);
-    return out;
+    return labelled(out);
   }
   const lo = Math.exp(bottom), hi = Math.exp(top);
   let marks = timeMarks;
@@ -67,7 +83,15 @@ function valueTicks(chart, scale, most) {
   marks = marks.filter((v) => v >= lo && v <= hi);
   const out = [];
   for (const m of marks) if (!out.length || Math.log(m) - Math.log(out[out.length - 1]) >= (0.8 * (top - bottom)) / most) out.push(m);
-  return out;
+  return labelled(out);
+}
+
+// fitted is a name and its value in a width: the name gives way.
+function fitted(pen, name, value, width) {
+  if (pen.measure(`${name}  ${value}`, 11) <= width) return `${name}  ${value}`;
+  let n = name.length;
+  while (n > 1 && pen.measure(`${name.slice(0, n)}…  ${value}`, 11) > width) n--;
+  return `${name.slice(0, n)}…  ${value}`;
 }
 
 // apart moves the labels of levels so that they do not touch, in the order of their heights.
@@ -81,8 +105,8 @@ function apart(labels, y0, y1, gap) {
 // chartFrame is where a chart's curves stand in a drawing of a width.
 function chartFrame(chart, pen, width) {
   const { on } = chartScale(chart);
-  const labels = on.map((l) => `${l.name}  ${valueOf(chart, l.value)}`);
-  const room = labels.length ? Math.min(width * 0.4, Math.max(...labels.map((s) => pen.measure(s, 11))) + 14) : 28;
+  const labels = on.map((l) => fitted(pen, l.name, valueOf(chart, l.value), width * 0.4 - 14));
+  const room = labels.length ? Math.max(...labels.map((s) => pen.measure(s, 11))) + 14 : 28;
   let end = 1;
   for (const c of chart.curves) if (c.x.length) end = Math.max(end, c.x[c.x.length - 1]);
   const [from, to] = chart.range || [0, end];
@@ -96,9 +120,9 @@ function chartFrame(chart, pen, width) {
 function drawChart(chart, pen, theme, width) {
   const scale = chartScale(chart), { x0, x1, y0, y1, from, to, x, labels } = chartFrame(chart, pen, width);
   const y = (v) => y1 - ((scale.f(v) - scale.bottom) / (scale.top - scale.bottom)) * (y1 - y0);
-  for (const v of valueTicks(chart, scale, (y1 - y0) / 34)) {
-    pen.line([x0, y(v), x1, y(v)], theme.grid);
-    pen.text(valueOf(chart, v), x0 - 6, y(v) + 3.5, theme.soft, { align: "right" });
+  for (const { at, label } of valueTicks(chart, scale, (y1 - y0) / 34)) {
+    pen.line([x0, y(at), x1, y(at)], theme.grid);
+    pen.text(label, x0 - 10, y(at) + 3.5, theme.soft, { align: "right" });
   }
   const step = numberStep((to - from) / Math.max(1, (x1 - x0) / 95));
   for (let v = Math.ceil(from / step - 1e-9) * step; v <= to * (1 + 1e-9); v += step) {
@@ -169,7 +193,7 @@ function drawForest(forest, pen, theme, width) {
   const texts = Math.min(width - names - 80, Math.max(...forest.rows.map((r) => pen.measure(r.text, size))) + 12);
   const [lo, hi] = forestRange(forest), x0 = names, x1 = Math.max(x0 + 80, width - texts), y0 = 8, y1 = y0 + forest.rows.length * forestRow + 4;
   const x = (v) => x0 + ((Math.min(hi, Math.max(lo, v)) - lo) / (hi - lo)) * (x1 - x0);
-  const step = niceStep((hi - lo) / Math.max(2, (x1 - x0) / 70));
+  const step = niceStep((hi - lo) / Math.max(3, (x1 - x0) / 70));
   for (let i = Math.ceil(lo / step - 1e-9); i * step <= hi; i++) {
     const v = i * step;
     pen.line([x(v), y0, x(v), y1], theme.grid);

@@ -31,19 +31,24 @@ function mark(state, text) {
   if (state === "on") for (const e of page.querySelectorAll(".note.away")) e.remove();
 }
 
-// ask fetches JSON; the error is the sentence that the server says.
-async function ask(path, signal) {
-  const r = await fetch(path, { signal });
+// Away says that the server does not answer.
+class Away extends Error {}
+
+// get fetches a path; the error is the sentence that the server says.
+async function get(path, signal) {
+  const r = await fetch(path, { signal }).catch((err) => { throw err.name === "AbortError" ? err : new Away("The server does not answer; the page goes on when it does."); });
   if (!r.ok) throw new Error((await r.text()).trim() || `the server answers ${r.status}`);
-  return r.json();
+  return r;
 }
+async function ask(path, signal) { return (await get(path, signal)).json(); }
 
 const streams = new Set(); // that are not closed
 
-// Stream follows lines of runs. A connection that is lost goes on after the last line that came: ids are numbers of lines.
+// Stream follows lines of runs. A connection that is lost goes on after the last line that came: ids are numbers of lines. heads
+// name the files that the lines so far are of.
 class Stream {
-  constructor(ids, after, take, again) {
-    Object.assign(this, { ids, have: after.slice(), take, again, closed: false });
+  constructor(ids, after, heads, take, again) {
+    Object.assign(this, { ids, have: after.slice(), heads, take, again, closed: false });
     streams.add(this);
     this.open();
   }
@@ -51,7 +56,7 @@ class Stream {
     clearTimeout(this.timer);
     if (this.closed || document.hidden || this.source && this.source.readyState !== EventSource.CLOSED) return;
     const q = this.ids.map((id) => "run=" + id).join("&");
-    this.source = new EventSource(`events?${q}&after=${this.have.join(",")}`);
+    this.source = new EventSource(`events?${q}&after=${this.have.join(",")}&of=${this.heads.join(",")}`);
     this.source.addEventListener("open", () => mark("on", "live"));
     this.source.addEventListener("line", (e) => {
       const d = JSON.parse(e.data);
@@ -64,7 +69,7 @@ class Stream {
     this.source.addEventListener("error", () => {
       mark("off", "reconnecting …");
       if (this.source.readyState !== EventSource.CLOSED || this.closed) return; // the browser tries again
-      this.timer = setTimeout(() => this.open(), 1500);
+      this.timer = setTimeout(() => this.restart(), 1500); // the server refuses: who asks again hears why
     });
   }
   restart() {
@@ -217,20 +222,27 @@ class PlotSet {
   // load fetches curves; the stream begins after the lines that they hold.
   async load() {
     const turn = (this.turn = (this.turn || 0) + 1), late = (this.late = []);
-    const got = await ask(this.query(), this.abort.signal).catch((err) => { if (turn === this.turn) this.late = null; throw err; });
+    const got = await ask(this.query(), this.abort.signal).catch((err) => {
+      if (turn === this.turn) {
+        this.late = null;
+        if (err.name !== "AbortError" && !this.stream) this.again(3000); // a run that is gone may come back
+      }
+      throw err;
+    });
     if (turn !== this.turn) return;
     this.late = null;
+    for (const e of page.querySelectorAll(".note.fault.passing")) e.remove();
     this.take(got);
     for (const [i, n, line] of late) if (n > got[i].lines) this.line(i, n, line); // they came while the answer was on its way
-    if (!this.stream) this.connect(got.map((c) => c.lines));
+    if (!this.stream) this.connect(got);
     else this.stream.have.forEach((n, i) => { this.stream.have[i] = Math.max(n, got[i].lines); });
   }
-  connect(after) {
-    this.stream = new Stream(this.runs.map((r) => r.id), after, (i, n, line) => this.line(i, n, line), () => {
+  connect(got) {
+    this.stream = new Stream(this.runs.map((r) => r.id), got.map((c) => c.lines), got.map((c) => c.head), (i, n, line) => this.line(i, n, line), () => {
       this.stream = null;
-      this.load().then(() => this.changed && this.changed(true)).catch(fault);
+      this.all = [];
+      this.load().then(() => this.changed && this.changed()).catch(fault);
     });
-    root.dataset.lines = after.join(",");
   }
   take(got) {
     this.all = got.map((c, i) => ({ ...this.all[i], lines: c.lines, end: Math.max((this.all[i] || {}).end || 0, c.step) }));
@@ -243,14 +255,12 @@ class PlotSet {
       if (p.after) p.after();
       p.figure.later();
     }
-    root.dataset.lines = got.map((c) => c.lines).join(",");
   }
   // line adds a new line to the curves; ones that become long are fetched again.
   line(i, n, line) {
     if (this.late) this.late.push([i, n, line]);
     const run = this.all[i] || (this.all[i] = {});
     run.lines = n;
-    root.dataset.lines = this.all.map((r) => r.lines).join(",");
     if (!line || typeof line.step !== "number") return;
     run.end = Math.max(run.end || 0, line.step);
     const put = (key, v) => {
@@ -269,11 +279,11 @@ class PlotSet {
     };
     if (line.eval) put("validation", validationOf(line.eval));
     else flat(line, put);
-    if (this.changed) this.changed(false);
+    if (this.changed) this.changed();
   }
-  again() {
+  again(wait = 150) {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.load().catch(fault), 150);
+    this.timer = setTimeout(() => this.load().catch(fault), wait);
   }
   zoom(range) {
     if (range && range[1] - range[0] < 1e-9) return;
@@ -292,11 +302,11 @@ class PlotSet {
 // fault shows a sentence on top of the page.
 function fault(err) {
   if (err && err.name === "AbortError") return;
-  const text = err instanceof TypeError ? "The server does not answer; the page goes on when it does." : String(err.message || err);
-  const old = page.querySelector(".note.fault");
+  if (err instanceof TypeError || err instanceof ReferenceError) console.error(err); // a fault of this program
+  const text = String(err.message || err), old = page.querySelector(".note.fault.passing");
   if (old && old.textContent === text) return;
   if (old) old.remove();
-  page.prepend(make("p", { class: "note fault" + (err instanceof TypeError ? " away" : ""), role: "alert" }, text));
+  page.prepend(make("p", { class: "note fault passing" + (err instanceof Away ? " away" : ""), role: "alert" }, text));
 }
 
 function pill(state) { return make("span", { class: "pill " + state }, { coming: "not begun", running: "running", silent: "silent", done: "done", failed: "failed" }[state] || state); }
@@ -305,6 +315,7 @@ function meter(share, label) {
   s.style.width = (100 * Math.min(1, Math.max(0, share))).toFixed(1) + "%";
   return make("div", { class: "meter", role: "progressbar", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.round(100 * share), "aria-label": label }, s);
 }
+function tile(name, value, more) { return make("div", { class: "tile" }, make("dt", {}, name), make("dd", {}, value, more ? make("small", {}, more) : null)); }
 function shorter(text) { return text.length > 28 ? text.slice(0, 27) + "…" : text; }
 function seconds(s) { return duration(Math.round(s) * 1000); }
 function named(metric) { return /^validation\/jct_s/.test(metric || "") ? "mean JCT" : (metric || "").replace(/^validation\//, "").replace(/ (geometric )?mean$/, "").replace(/_s$/, "").replaceAll("_", " "); }
@@ -322,15 +333,14 @@ async function route() {
   tip.hidden = true;
   here = { close() {} };
   root.dataset.state = "loading";
-  delete root.dataset.lines;
   mark("idle", "");
   page.replaceChildren(make("p", { class: "empty" }, "…"));
   const mine = here;
   try {
-    const list = await ask("api/list?params=1");
+    const list = await ask("api/list");
     if (mine !== here) return;
     let [kind, id] = parts;
-    if (!kind && list.entries.length === 1 && !list.worker) { kind = list.entries[0].kind; id = list.entries[0].id; }
+    if (!kind && list.entries.length === 1 && !list.worker && !list.queue) { kind = list.entries[0].kind; id = list.entries[0].id; }
     const entry = list.entries.find((e) => e.id === id), made = { run: runPage, replay: replayPage, log: replayPage, sweep: sweepPage, experiment: experimentPage }[kind];
     if (kind && kind !== "runs" && (!made || !entry)) throw new Error("There is no such page here; it may have been moved or removed.");
     crumb(list, entry, kind);
@@ -343,13 +353,13 @@ async function route() {
     if (mine !== here) return;
     page.replaceChildren();
     fault(err);
-    if (err instanceof TypeError) { const t = setTimeout(route, 1500); here = { close() { clearTimeout(t); } }; }
+    if (err instanceof Away) { const t = setTimeout(route, 1500); here = { close() { clearTimeout(t); } }; }
     root.dataset.state = "fault";
   }
 }
 
 function crumb(list, entry, kind) {
-  const several = list.entries.length > 1, parts = [];
+  const several = list.entries.length > 1 || list.worker || list.queue, parts = [];
   if (several) parts.push(entry ? make("a", { href: "#/" }, list.title) : make("b", {}, list.title));
   if (entry) {
     const name = entry.name.split("/").pop();
@@ -361,8 +371,9 @@ function crumb(list, entry, kind) {
   document.title = (entry ? entry.name + " – " : list.title + " – ") + "ClusterGym";
 }
 
-const lossNames = { policy_loss: "policy loss", value_loss: "value loss", entropy: "entropy", approx_kl: "KL to the policy before", clip_fraction: "share that is clipped", explained_variance: "explained variance",
-  grad_norm: "norm of the gradient", learning_rate: "learning rate", loss: "loss", q_mean: "mean value", epsilon: "exploration (epsilon)", td_error: "TD error" };
+const lossNames = { approx_kl: "KL to the policy before", clip_fraction: "Share that is clipped", grad_norm: "Norm of the gradient", q_mean: "Mean value", epsilon: "Exploration (epsilon)", td_error: "TD error" };
+// titleOf is a key as the title of its figure.
+function titleOf(key) { const words = key.replaceAll("_", " ").replace("/", ": "); return lossNames[key] || words[0].toUpperCase() + words.slice(1); }
 const minor = /^train\/(epochs|n_updates|clip_range|imitation\/|ppo\/|reward_scale)/;
 
 // runPage is the page of a run.
@@ -374,26 +385,30 @@ async function runPage(entry) {
     title.replaceChildren(d.name, pill(d.state));
     const share = d.steps ? d.step / d.steps : 0;
     progress.replaceChildren(meter(share, "Steps of training"));
-    const tile = (name, value, more) => make("div", { class: "tile" }, make("dt", {}, name), make("dd", {}, value, more ? make("small", {}, more) : null));
     tiles.replaceChildren(...[
       tile("steps", grouped(d.step), `of ${grouped(d.steps)}, ${Math.floor(100 * share)} %`),
       d.left_s !== undefined ? tile("time left", seconds(d.left_s), "at the present rate") : tile("trained for", d.wall_s !== undefined ? seconds(d.wall_s) : "–", d.state === "silent" ? `silent for ${seconds(d.seen_s)}` : d.state === "done" ? "all steps are done" : null),
       tile("steps per second", d.rate ? grouped(Math.round(d.rate)) : "–", null),
       tile("return", d.return !== undefined ? number(d.return) : "–", "mean of the last episodes"),
-      d.best !== undefined ? tile("best validation", d.best_text, `${named(d.metric)} at step ${grouped(d.best_step)}`) : tile("best validation", "–", "none yet"),
+      d.best !== undefined ? tile("best validation", scoreOf(d.metric, d.best), `${named(d.metric)} at step ${grouped(d.best_step)}`) : tile("best validation", "–", "none yet"),
     ]);
-    const shown = d.events.slice().reverse();
-    events.replaceChildren(shown.length ? make("ol", { class: "events", tabindex: 0, "aria-label": "Events, the last first" }, ...shown.map((e) => make("li", { class: e.kind }, make("time", {}, grouped(e.step)), make("span", {}, e.text)))) : make("p", { class: "told" }, "Nothing yet."));
+    const shown = d.events.slice().reverse(), words = (e) => e.text + (e.value !== undefined ? ": " + scoreOf(d.metric, e.value) : "") + (e.kind === "best" ? ", the best so far" : "");
+    const list = events.querySelector("ol") || make("ol", { class: "events", tabindex: 0, "aria-label": "Events, the last first" }), at = list.scrollTop;
+    list.replaceChildren(...shown.map((e) => make("li", { class: e.kind }, make("time", {}, grouped(e.step)), make("span", {}, words(e)))));
+    if (!shown.length) events.replaceChildren(make("p", { class: "told" }, "Nothing yet."));
+    else if (!list.isConnected) events.replaceChildren(list);
+    list.scrollTop = at;
     const rows = d.config || [];
-    const filter = make("input", { type: "search", placeholder: "filter keys", "aria-label": "Filter keys", value: config.filter || "", oninput: (e) => { config.filter = e.target.value; list.replaceChildren(...pairs()); } });
+    const filter = make("input", { type: "search", placeholder: "filter keys", "aria-label": "Filter keys", value: config.filter || "", oninput: (e) => { config.filter = e.target.value; settings.replaceChildren(...pairs()); } });
     const pairs = () => rows.filter(([k, v]) => !config.filter || (k + "=" + v).toLowerCase().includes(config.filter.toLowerCase())).map(([k, v]) => make("div", {}, make("dt", {}, k), make("dd", {}, v)));
-    const list = make("dl", { class: "config" }, ...pairs());
-    if (!config.childNodes.length) config.append(make("div", { class: "bars" }, filter), list);
+    const settings = make("dl", { class: "config" }, ...pairs());
+    if (!config.childNodes.length) config.append(make("div", { class: "bars" }, filter), settings);
     testTable();
   };
   const testTable = () => {
     if (!d.test || test.childNodes.length) return;
-    const t = d.test, sheet = table({ title: "", header: ["policy", "mean JCT", "95 % interval over windows"], rows: t.policies.map((p) => [p.name, p.value === null ? "–" : duration(Math.round(p.value * 1000)), p.value === null ? "–" : `${duration(Math.round(p.low * 1000))} to ${duration(Math.round(p.high * 1000))}`]), text: "" });
+    const t = d.test, time = (v) => duration(Math.round(v * 1000)), sheet = table({ title: "", header: ["policy", "mean JCT", "IQM", "95 % interval of the IQM"],
+      rows: t.policies.map((p) => [p.name, ...(p.mean === null ? ["–", "–", "–"] : [time(p.mean), time(p.iqm), `${time(p.low)} to ${time(p.high)}`])]), text: "IQM: mean of the middle half of the windows." });
     sheet.querySelector("h2").remove();
     const name = t.policies[0] && t.policies[0].name, paired = (t.paired || []).filter((p) => p.metric === t.metric && p.a === name);
     test.append(make("h2", {}, "Test windows", make("small", {}, `${t.windows} windows that nothing was chosen on`)), make("div", { class: "grid two" }, paired.length ? forestOf(paired, name, true, t.windows, "test") : null, sheet));
@@ -419,9 +434,9 @@ async function runPage(entry) {
     };
     put(small, "timing/steps_per_s", "Steps per second");
     put(small, "length_mean", "Length of episodes");
-    for (const k of d.keys || []) if (k.startsWith("train/") && !minor.test(k)) put(small, k, lossNames[k.slice(6)] || k.slice(6).replaceAll("_", " "));
-    for (const k of d.keys || []) if (minor.test(k)) put(others, k, k.slice(6).replaceAll("_", " "));
-    for (const k of d.keys || []) if (k.startsWith("info/")) put(others, k, k.slice(5).replaceAll("_", " ") + " of training episodes");
+    for (const k of d.keys || []) if (k.startsWith("train/") && !minor.test(k)) put(small, k, titleOf(k.slice(6)));
+    for (const k of d.keys || []) if (minor.test(k)) put(others, k, titleOf(k.slice(6)));
+    for (const k of d.keys || []) if (k.startsWith("info/")) put(others, k, titleOf(k.slice(5)) + " of training episodes");
     rest.hidden = !others.childNodes.length;
     return some;
   };
@@ -464,7 +479,7 @@ async function runPage(entry) {
     d.fault ? make("p", { class: "note fault" }, d.fault) : "", make("h2", {}, "Learning"), main, forest, test, make("h2", {}, "Losses and rates"), small, rest,
     make("p", { class: "hint" }, "Drag over a figure to see a range of steps in more detail; a double click or Escape shows all. Keys on a figure: + − arrows 0."),
     make("h2", {}, "Events"), events, make("details", {}, make("summary", {}, "Configuration"), config));
-  await set.load();
+  await set.load().catch(fault);
   const clock = setInterval(() => { if (d.state === "running" && !timer) refresh(); }, 10000);
   return { close() { closed = true; clearTimeout(timer); clearInterval(clock); set.close(); } };
 }
@@ -472,7 +487,7 @@ async function runPage(entry) {
 // forestOf draws paired differences of a policy against others.
 function forestOf(paired, name, lower, windows, part) {
   const f = { name: "differences-" + part, x: "difference in %", lower, rows: paired.map((p) => ({
-    name: p.b, at: [p.difference_percent, p.ci95[0], p.ci95[1]], text: `${p.difference_percent > 0 ? "+" : ""}${p.difference_percent.toFixed(1)} %, ${p.wins} of ${windows}`,
+    name: p.b, at: [p.difference_percent, p.ci95[0], p.ci95[1]], text: `${p.difference_percent > 0 ? "+" : p.difference_percent < 0 ? "−" : ""}${Math.abs(p.difference_percent).toFixed(1)} %, ${p.wins} of ${windows}`,
   })) };
   const figure = new Figure(f.name, `${name} against each rule: ${f.rows.map((r) => r.name + " " + r.text).join("; ")}`, () => forestHeight(f), (pen, theme, width) => drawForest(f, pen, theme, width));
   figures.push(figure);
@@ -485,7 +500,8 @@ function forestOf(paired, name, lower, windows, part) {
 // runsPage lists what there is, and lays the curves of the chosen runs over each other.
 async function runsPage(list, q) {
   let set = null, chosen = new Set((q.get("runs") || "").split(",").filter(Boolean)), metric = q.get("key") || "", sortBy = "name", down = false, closed = false;
-  const filters = new Map(), body = make("tbody", {}), plots = make("div", { class: "grid two" }), others = make("div", {}), filterBar = make("div", { class: "bars" }), curvesHead = make("div", { class: "bars" });
+  const filters = new Map(), body = make("tbody", {}), plots = make("div", {}), others = make("div", {}), filterBar = make("div", { class: "bars" }), curvesHead = make("div", { class: "bars" });
+  if (list.entries.some((e) => e.kind === "run")) list = await ask("api/list?params=1");
   let runs = list.entries.filter((e) => e.kind === "run");
   const params = new Map(runs.map((r) => [r.id, r.params || {}]));
   if (!chosen.size) for (const r of runs.slice(0, 6)) chosen.add(r.id);
@@ -531,18 +547,34 @@ async function runsPage(list, q) {
   const header = make("tr", {});
   const heads = () => header.replaceChildren(...[["name", "run"], ["state", "state"], ["step", "progress", "n"], ["return", "return", "n"], ["best", "best validation", "n"], ["rate", "steps/s", "n"], ...keys.slice(0, 8).map(([k]) => [k, k])].map(([k, label, c]) =>
     make("th", { scope: "col", class: c, "aria-sort": sortBy === k ? (down ? "descending" : "ascending") : null }, make("button", { type: "button", class: "sort", onclick: () => { down = sortBy === k && !down; sortBy = k; heads(); rows(); } }, label, sortBy === k ? (down ? " ▾" : " ▴") : ""))));
+  // A row stays the same element as long as its run is there: who presses a key or a button in it must not lose it to an update.
+  const rowOf = new Map();
+  const newRow = (r) => {
+    const dot = make("span", { class: "dot" }), box = make("input", { type: "checkbox", "aria-label": "Show " + r.name, onchange: () => { const ids = new Set(chosen); if (box.checked) ids.add(r.id); else ids.delete(r.id); pick([...ids]); } });
+    const cells = [make("td", {}), ...Array.from({ length: 4 }, () => make("td", { class: "n" }))], tr = make("tr", {}, make("th", { scope: "row" }, make("label", {}, box, dot, make("a", { href: "#/run/" + r.id }, r.name))), ...cells);
+    return { tr, dot, box, cells, own: [] };
+  };
   const rows = () => {
-    const theme = themes[themeName()];
-    const shown = runs.filter(passes).sort((a, b) => { const x = value(a, sortBy), y = value(b, sortBy); return (x < y ? -1 : x > y ? 1 : 0) * (down ? -1 : 1); });
-    body.replaceChildren(...shown.map((r) => {
-      const dot = make("span", { class: "dot" });
-      if (chosen.has(r.id)) dot.style.background = runColour(theme, colourOf.get(r.id) || 0);
-      const box = make("input", { type: "checkbox", checked: chosen.has(r.id), "aria-label": "Show " + r.name, onchange: (e) => { const ids = new Set(chosen); if (e.target.checked) ids.add(r.id); else ids.delete(r.id); pick([...ids]); } });
-      return make("tr", {}, make("th", { scope: "row" }, make("label", {}, box, dot, make("a", { href: "#/run/" + r.id }, r.name))), make("td", {}, pill(r.fault ? "failed" : r.state)),
-        make("td", { class: "n" }, `${r.steps ? Math.floor((100 * r.step) / r.steps) : 0} % of ${grouped(r.steps)}`, r.left_s !== undefined ? `, ${seconds(r.left_s)} left` : ""),
-        make("td", { class: "n" }, r.return !== undefined ? number(r.return) : "–"), make("td", { class: "n" }, r.best_text || "–"), make("td", { class: "n" }, r.rate ? grouped(Math.round(r.rate)) : "–"),
-        ...keys.slice(0, 8).map(([k]) => make("td", { title: settings(r)[k] }, shorter(settings(r)[k] ?? "–"))));
-    }));
+    const theme = themes[themeName()], now = runs.filter(passes).sort((a, b) => { const x = value(a, sortBy), y = value(b, sortBy); return (x < y ? -1 : x > y ? 1 : 0) * (down ? -1 : 1); });
+    for (const id of [...rowOf.keys()]) if (!runs.some((r) => r.id === id)) rowOf.delete(id);
+    const trs = now.map((r) => {
+      if (!rowOf.has(r.id)) rowOf.set(r.id, newRow(r));
+      const { tr, dot, box, cells, own } = rowOf.get(r.id), texts = [null, `${r.steps ? Math.floor((100 * r.step) / r.steps) : 0} % of ${grouped(r.steps)}` + (r.left_s !== undefined ? `, ${seconds(r.left_s)} left` : ""),
+        r.return !== undefined ? number(r.return) : "–", r.best !== undefined ? scoreOf(r.metric, r.best) : "–", r.rate ? grouped(Math.round(r.rate)) : "–"];
+      dot.style.background = chosen.has(r.id) ? runColour(theme, colourOf.get(r.id) || 0) : "";
+      box.checked = chosen.has(r.id);
+      cells.forEach((c, i) => { if (i && c.textContent !== texts[i]) c.textContent = texts[i]; });
+      const state = r.fault ? "failed" : r.state;
+      if (cells[0].dataset.state !== state) { cells[0].dataset.state = state; cells[0].replaceChildren(pill(state)); }
+      const wanted = keys.slice(0, 8).map(([k]) => settings(r)[k]);
+      if (own.join("\n") !== wanted.join("\n") || own.length !== wanted.length) {
+        for (const e of tr.querySelectorAll("td.own")) e.remove();
+        tr.append(...wanted.map((v) => make("td", { class: "own", title: v }, shorter(v ?? "–"))));
+        own.splice(0, own.length, ...wanted);
+      }
+      return tr;
+    });
+    if (trs.length !== body.children.length || trs.some((tr, i) => body.children[i] !== tr)) body.replaceChildren(...trs);
   };
   const address = () => history.replaceState(null, "", "#/runs?runs=" + [...chosen].join(",") + (metric ? "&key=" + metric : ""));
   const pick = async (ids) => {
@@ -564,13 +596,11 @@ async function runsPage(list, q) {
     const boxes = [];
     if (first && one) boxes.push(mine.add("validation", "Validation: " + named(first.metric), { seconds: timely(first.metric), log: first.lower, lower: first.lower, height: 330 }));
     boxes.push(mine.add("return_mean", "Return of training episodes", { height: 330 }));
-    if (metric && !["validation", "return_mean"].includes(metric)) boxes.push(mine.add(metric, metric.replace(/^train\//, "").replaceAll("_", " "), { height: 330 }));
+    if (metric && !["validation", "return_mean"].includes(metric)) boxes.push(mine.add(metric, titleOf(metric.replace(/^train\//, "")), { height: 330 }));
     for (const p of boxes.filter((b) => b.key === "validation")) p.after = () => {
       for (const c of p.chart.curves) { c.best = -1; c.y.forEach((v, i) => { if (c.best < 0 || (first.lower ? v < c.y[c.best] : v >= c.y[c.best])) c.best = i; }); }
     };
-    plots.replaceChildren(legend((theme) => picked.map((r) => swatch(runColour(theme, colourOf.get(r.id)), r.name, Math.floor(colourOf.get(r.id) / theme.series.length) % 4))), make("span", {}), ...boxes.map((b) => b.box));
-    plots.firstChild.style.gridColumn = "1 / -1";
-    plots.children[1].remove();
+    plots.replaceChildren(legend((theme) => picked.map((r) => swatch(runColour(theme, colourOf.get(r.id)), r.name, Math.floor(colourOf.get(r.id) / theme.series.length) % 4))), make("div", { class: "grid two" }, ...boxes.map((b) => b.box)));
     const more = await ask("api/run?id=" + picked[0].id, mine.abort.signal).catch(() => ({ keys: [] }));
     if (mine !== set) return;
     const options = (more.keys || []).filter((k) => !["validation", "return_mean", "episodes", "updates"].includes(k));
@@ -589,11 +619,11 @@ async function runsPage(list, q) {
   colours();
   rows();
   filterRow();
-  const worker = list.worker ? make("div", {}) : "";
-  const about = runs.length ? [filterBar, make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Runs" }, make("table", { class: "runs" }, make("thead", {}, header), body)), make("h2", {}, "Curves"), curvesHead, plots] :
+  const works = make("div", {}), filtering = make("details", { class: "filters", open: window.innerWidth > 640 }, make("summary", {}, "Choose by settings"), filterBar);
+  const about = runs.length ? [keys.length ? filtering : "", make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Runs" }, make("table", { class: "runs" }, make("thead", {}, header), body)), make("h2", {}, "Curves"), curvesHead, plots] :
     list.entries.length ? [] : [make("p", { class: "empty" }, list.worker ? "No training is in work here." : "Nothing has begun yet; this page fills by itself.")];
-  page.replaceChildren(make("h1", {}, list.title, runs.length ? (tally = make("span", { class: "pill" }, plural(runs.length, "run"))) : null), worker, list.whole ? "" : make("p", { class: "note" }, "There are more runs than a page can list; open one of the folders alone to see them."), others, ...about);
-  if (runs.length) await draw();
+  page.replaceChildren(make("h1", {}, list.title, runs.length ? (tally = make("span", { class: "pill" }, plural(runs.length, "run"))) : null), works, list.whole ? "" : make("p", { class: "note" }, "There are more runs than a page can list; open one of the folders alone to see them."), others, ...about);
+  if (runs.length) await draw().catch(fault);
   const news = follow(async (l) => {
     if (closed) return;
     const before = runs.map((r) => r.id).join();
@@ -615,21 +645,42 @@ async function runsPage(list, q) {
     if (tally) tally.textContent = plural(runs.length, "run");
     rows();
   });
-  let clock = 0;
-  if (list.worker) {
-    const tell = async () => {
-      const w = await ask("api/worker").catch(() => null);
-      if (!w || closed) return;
-      worker.replaceChildren(make("dl", { class: "tiles" }, ...[["worker", w.name], ["works for", w.url], ["in work", `${w.tasks.length} of ${w.slots}`], ["done", grouped(w.done)], ["failed", grouped(w.failed)]].map(([k, v]) => make("div", { class: "tile" }, make("dt", {}, k), make("dd", {}, v)))),
-        w.tasks.length ? make("p", { class: "told" }, "In work: " + w.tasks.join(", ")) : "");
-    };
-    await tell();
-    clock = setInterval(tell, 2000);
-  }
+  const tell = async () => {
+    const [w, queue] = await Promise.all([list.worker ? ask("api/worker").catch(() => null) : null, list.queue ? ask("api/queue").catch(() => null) : null]);
+    if (closed) return;
+    if (w) works.replaceChildren(...workerBox(w));
+    else if (queue) queueBox(works, queue);
+  };
+  await tell();
+  const clock = list.worker || list.queue ? setInterval(tell, 2000) : 0;
   return {
     close() { closed = true; clearInterval(clock); news.close(); if (set) set.close(); }, recolour: rows,
     same(parts) { return !parts.length && runs.length > 0 && parts[0] === "runs"; },
   };
+}
+
+function tiles(rows) { return make("dl", { class: "tiles" }, ...rows.map((r) => tile(...r))); }
+
+// workerBox is what a worker does.
+function workerBox(w) {
+  return [tiles([["worker", w.name], ["works for", w.url], ["in work", `${w.tasks.length} of ${w.slots}`], ["done", grouped(w.done)], ["failed", grouped(w.failed)]]),
+    w.tasks.length ? make("p", { class: "told" }, "In work: " + w.tasks.join(", ")) : ""];
+}
+
+// queueBox shows who works on what in the queue of a command.
+function queueBox(box, s) {
+  const all = s.done + s.failed + s.working + s.waiting, ns = (t) => duration(Math.round(t / 1e9) * 1000), rows = [];
+  const row = (who, task, many) => rows.push(make("tr", {}, make("th", { scope: "row" }, who), make("td", {}, many), make("td", {}, task ? task.name : "–"), make("td", {}, task && task.all > 0 ? meter(task.done / task.all, task.name) : "", task && task.all > 0 ? ` ${Math.floor(100 * Math.min(1, task.done / task.all))} %` : task ? "–" : ""),
+    make("td", { class: "n" }, task ? ns(task.for_ns) : ""), make("td", { class: "n" }, task ? String(task.try) : "")));
+  const worker = (name, many, tasks) => (tasks.length ? tasks : [null]).forEach((t, i) => row(i ? "" : name, t, i ? "" : many));
+  if (s.own.length) worker("this machine", `${s.own.length} in work`, s.own);
+  for (const w of s.workers) worker(w.name, make("span", {}, `${w.tasks.length} of ${plural(w.slots, "slot")}, ${grouped(w.done)} done `, w.silent_ns ? make("span", { class: "pill silent" }, "silent for " + ns(w.silent_ns)) : ""), w.tasks);
+  const table = (label, heads, body) => make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": label }, make("table", { class: "runs" }, make("thead", {}, make("tr", {}, ...heads.map((h) => make("th", { scope: "col", class: /^(for|try|ago)$/.test(h) ? "n" : "" }, h)))), make("tbody", {}, ...body)));
+  const at = [...box.querySelectorAll(".wide")].map((e) => e.scrollLeft);
+  box.replaceChildren(meter(all ? s.done / all : 0, "Tasks"), tiles([["tasks done", grouped(s.done), `of ${grouped(all)}` + (s.equal ? `, ${plural(s.equal, "result")} came twice and equal` : "")], ["in work", grouped(s.working), `${grouped(s.here)} on this machine`], ["waiting", grouped(s.waiting)], ["workers", grouped(s.workers.length)], ["failed", grouped(s.failed), s.differ ? `${plural(s.differ, "task")} with two results that DIFFER` : null]]),
+    make("h2", {}, "Who works on what", make("small", {}, "queue " + s.job)), rows.length ? table("Who works on what", ["worker", "slots and results", "task", "how far", "for", "try"], rows) : make("p", { class: "told" }, "Nobody works now."),
+    ...(s.lost.length ? [make("h2", {}, "Workers that were lost"), table("Workers that were lost", ["worker", "why", "its tasks went to others", "ago"], s.lost.map((l) => make("tr", {}, make("th", { scope: "row" }, l.name), make("td", {}, l.why), make("td", {}, l.tasks.join(", ") || "it had none"), make("td", { class: "n" }, ns(l.ago_ns)))))] : []));
+  [...box.querySelectorAll(".wide")].forEach((e, i) => { e.scrollLeft = at[i] || 0; });
 }
 
 // sweepPage is the page of a sweep.
@@ -648,7 +699,7 @@ async function sweepPage(entry) {
     const trials = new Map();
     for (const l of s.lines) if (l.score !== null) { if (!trials.has(l.trial)) trials.set(l.trial, []); trials.get(l.trial).push(l); }
     const best = lastOf()[0];
-    const chart = { x: "steps of training", height: 330, seconds: timely(s.metric), log: !s.higher, levels: [], curves: [...trials].map(([t, ls]) => ({ name: "trial " + t, colour: best && best.trial === t ? 1 : 0, x: ls.map((l) => l.steps), y: ls.map((l) => l.score), best: -1 })) };
+    const chart = { x: "steps of training", height: 330, seconds: timely(s.metric), log: !s.higher, levels: [], curves: [...trials].sort(([a], [b]) => (best.trial === a) - (best.trial === b)).map(([t, ls]) => ({ name: "trial " + t, colour: best && best.trial === t ? 1 : 0, x: ls.map((l) => l.steps), y: ls.map((l) => l.score), best: -1 })) };
     if (!chart.curves.length) { pen.text("no trial has ended yet", width / 2, 160, theme.soft, { align: "center" }); return; }
     figure.canvas.chart = chart;
     drawChart(chart, pen, theme, width);
@@ -656,14 +707,13 @@ async function sweepPage(entry) {
   figures.push(figure);
   figure.canvas.addEventListener("pointermove", (e) => { const c = figure.canvas.chart; if (c) chartTip(c, figure, e); });
   figure.canvas.addEventListener("pointerleave", () => { tip.hidden = true; });
-  const tile = (name, value, more) => make("div", { class: "tile" }, make("dt", {}, name), make("dd", {}, value, more ? make("small", {}, more) : null));
   const tell = async () => {
     const next = await ask("api/sweep?id=" + entry.id);
     if (closed || s && JSON.stringify(next) === JSON.stringify(s)) return;
     s = next;
     const rows = lastOf(), best = rows[0], tried = new Set(s.lines.map((l) => l.trial)).size;
     const head = ["trial", "steps", named(s.metric) || "score", ...s.space];
-    box.replaceChildren(meter(tried / s.trials, "Trials"), make("dl", { class: "tiles" }, tile("trials", grouped(tried), `of ${grouped(s.trials)}, ${plural(s.seeds, "seed")} each`), tile("rungs", s.rungs.map((r) => grouped(r)).join(", "), "steps"),
+    box.replaceChildren(meter(s.lines.length / s.all, "Results"), make("dl", { class: "tiles" }, tile("trials", grouped(tried), `of ${grouped(s.trials)}, ${plural(s.seeds, "seed")} each`), tile("results on rungs", grouped(s.lines.length), `of ${grouped(s.all)}`), tile("rungs", s.rungs.map((r) => grouped(r)).join(", "), "steps"),
       tile("best", best && best.score !== null ? scoreOf(s.metric, best.score) : "–", best ? `trial ${best.trial} after ${grouped(best.steps)} steps` : null)),
     make("h2", {}, "Trials"), make("div", { class: "grid two" }, make("figure", { class: "plot" }, make("figcaption", {}, make("span", {}, "Score by rung"), figure.saveButton()), figure.box, legend((theme) => [swatch(theme.series[0], "trials", 0), swatch(theme.series[1], "the best", 0)])),
       make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Trials" }, make("table", { class: "runs" }, make("thead", {}, make("tr", {}, ...head.map((h, i) => make("th", { scope: "col", class: i ? "n" : "" }, h)))),
@@ -714,33 +764,66 @@ async function replayPage(entry, q) {
     shownHash = `#/${isLog ? "log" : "replay"}/${entry.id}?${a}`;
     history.replaceState(null, "", shownHash);
   };
-  const load = async () => {
-    if (replay) replay.close();
-    replay = null;
-    figures.length = 0;
-    box.replaceChildren(make("p", { class: "empty", role: "status" }, isLog ? "The log is read …" : "The checkpoint plays the window …"));
-    root.dataset.state = "loading";
-    const path = "api/replay?id=" + entry.id + (isLog ? "" : `&window=${window_ - 1}&part=${part}`);
-    const r = await fetch(path), text = await r.text();
+  const abort = new AbortController(), newest = make("button", { type: "button", class: "main", hidden: true, onclick: () => renew(true) }, "new decisions: go to the latest");
+  let stream = null, timer = 0, cost = 0;
+  const busy = () => replay && (replay.playing || replay.at < replay.log.decisions.length - 1);
+  // fresh notices that a log has grown. Who stands at its end sees what is new; who reads elsewhere is told.
+  const fresh = () => {
+    if (busy()) newest.hidden = false;
+    else if (!timer) timer = setTimeout(() => renew(true), Math.max(1000, 10 * cost));
+  };
+  const renew = (last) => {
+    clearTimeout(timer);
+    timer = 0;
+    load(last).catch((err) => { fault(err); if (isLog && !closed) timer = setTimeout(() => renew(last), 3000); });
+  };
+  const load = async (last) => {
+    const begun = performance.now(), old = isLog ? replay : null, focused = old && old.root.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
+    if (!old) {
+      if (replay) replay.close();
+      replay = null;
+      figures.length = 0;
+      box.replaceChildren(make("p", { class: "empty", role: "status" }, isLog ? "The log is read …" : "The checkpoint plays the window …"));
+      root.dataset.state = "loading";
+    }
+    const r = await get("api/replay?id=" + entry.id + (isLog ? "" : `&window=${window_ - 1}&part=${part}`), abort.signal), text = await r.text();
     if (closed) return;
-    if (!r.ok) { box.replaceChildren(make("p", { class: "note fault", role: "alert" }, text.trim())); root.dataset.state = "fault"; return; }
+    for (const e of page.querySelectorAll(".note.fault.passing")) e.remove();
     const windows = Number(r.headers.get("Clustergym-Windows") || 0), log = readLog(text);
     h1.replaceChildren(log.head.title || entry.name);
+    newest.hidden = true;
     controls.replaceChildren(...(isLog ? [] : [
-      make("label", {}, "window ", make("select", { onchange: (e) => { window_ = Number(e.target.value); first = 1; load().catch(fault); } }, ...Array.from({ length: Math.max(windows, window_) }, (_, i) => make("option", { value: i + 1, selected: i + 1 === window_ }, String(i + 1))))),
-      make("label", {}, "of ", make("select", { onchange: (e) => { part = e.target.value; window_ = first = 1; load().catch(fault); } }, ...["validation", "test"].map((p) => make("option", { value: p, selected: p === part }, p)))),
-    ]), make("a", { class: "button plain", href: URL.createObjectURL(new Blob([text], { type: "application/jsonl" })), download: (entry.name + (isLog ? "" : `-window-${window_}`)).replace(/[^A-Za-z0-9+._-]+/g, "-").replace(/\.jsonl$/, "") + ".jsonl" }, "Save the log"),
-    make("span", { class: "told" }, plural(log.decisions.length, "decision") + (log.head.rival ? `, ${log.apart.length} of them not as ${log.head.rival.replace(/@slots$/, "").toUpperCase()} would` : ", beside no rule")));
-    if (!log.decisions.length) { box.replaceChildren(make("p", { class: "empty" }, "Nothing was decided in this log.")); root.dataset.state = "ready"; return; }
+      make("label", {}, "window ", make("select", { onchange: (e) => { window_ = Number(e.target.value); first = 1; show(); } }, ...Array.from({ length: Math.max(windows, window_) }, (_, i) => make("option", { value: i + 1, selected: i + 1 === window_ }, String(i + 1))))),
+      make("label", {}, "of ", make("select", { onchange: (e) => { part = e.target.value; window_ = first = 1; show(); } }, ...["validation", "test"].map((p) => make("option", { value: p, selected: p === part }, p)))),
+    ]), make("button", { type: "button", onclick: () => save(text) }, "Save the log"),
+    make("span", { class: "told" }, plural(log.decisions.length, "decision") + (log.head.rival ? `, ${log.apart.length} of them not as ${log.head.rival.replace(/@slots$/, "").toUpperCase()} would` : ", beside no rule")), newest);
+    if (isLog && !stream) stream = new Stream([entry.id], [text.split("\n").length - 1], [""], fresh, () => { stream = null; renew(false); });
+    if (old) old.close();
+    figures.length = 0;
+    if (!log.decisions.length) { replay = null; box.replaceChildren(make("p", { class: "empty" }, "Nothing was decided in this log.")); root.dataset.state = "ready"; return; }
     replay = new Replay(log, address);
     box.replaceChildren(replay.root);
-    replay.go(first - 1);
+    if (old && !old.follows) { replay.follows = false; replay.view.x = old.view.x; }
+    replay.go(last ? log.decisions.length - 1 : old ? old.at : first - 1);
+    if (focused) { const e = replay.root.querySelector(`[aria-label="${CSS.escape(focused)}"]`); if (e) e.focus(); }
     for (const f of figures) f.now();
+    cost = performance.now() - begun;
     root.dataset.state = "ready";
     if (here.recolour) recolour();
   };
-  await load();
-  return { close() { closed = true; if (replay) replay.close(); }, recolour() { if (replay) replay.show(); }, same() { return location.hash === shownHash; } };
+  const save = (text) => {
+    const url = URL.createObjectURL(new Blob([text], { type: "application/jsonl" }));
+    make("a", { href: url, download: (entry.name + (isLog ? "" : `-window-${window_}`)).replace(/[^A-Za-z0-9+._-]+/g, "-").replace(/\.jsonl$/, "") + ".jsonl" }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 1000);
+  };
+  const show = () => load(false).catch((err) => {
+    if (closed || err.name === "AbortError") return;
+    fault(err);
+    box.replaceChildren();
+    root.dataset.state = "fault";
+  });
+  await show();
+  return { close() { closed = true; abort.abort(); clearTimeout(timer); if (stream) stream.close(); if (replay) replay.close(); }, recolour() { if (replay) replay.show(); }, same() { return location.hash === shownHash; } };
 }
 
 document.body.append(tip);
