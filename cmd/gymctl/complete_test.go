@@ -30,6 +30,7 @@ const (
 )
 
 func TestCompletionOfValues(t *testing.T) {
+	oneGoroutine(t)
 	t.Chdir(t.TempDir())
 	write(t, "jobs.csv", jobs)
 	for _, c := range []struct {
@@ -130,6 +131,7 @@ func TestCompletionOfValues(t *testing.T) {
 
 // Everything that is offered for a policy can be simulated.
 func TestOfferedPoliciesExist(t *testing.T) {
+	oneGoroutine(t)
 	words, _ := offered(t, "sim", "--policy", "fifo+")
 	more, _ := offered(t, "sim", "--policy", "l")
 	for _, p := range append(words, more...) {
@@ -144,6 +146,7 @@ func TestOfferedPoliciesExist(t *testing.T) {
 
 // A real bash, without the package bash-completion, sources the script and completes.
 func TestCompletionInBash(t *testing.T) {
+	oneGoroutine(t)
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("bash is not installed: the test runs the completion script in it")

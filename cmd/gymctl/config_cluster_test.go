@@ -136,6 +136,7 @@ func TestClustersInJSONHaveTotalsAndResolvedLinks(t *testing.T) {
 
 // Every preset fits a window of 90 columns, and the numbers in its tree and tables add up.
 func TestEveryClusterIsShownInFull(t *testing.T) {
+	oneGoroutine(t)
 	for _, name := range append(workload.ClusterPresets(), "dally:4x4") {
 		out := must(t, "config", "show", "--cluster", name)
 		var d clusterDocument

@@ -95,6 +95,7 @@ func commands() []*cobra.Command {
 }
 
 func TestHelpTexts(t *testing.T) {
+	oneGoroutine(t)
 	// The number of processors depends on the machine.
 	workers := regexp.MustCompile(`(--workers .*\(default )\d+\)`)
 	for _, c := range commands() {

@@ -84,6 +84,7 @@ func TestSimDocumentSaysWhatWasLeftOut(t *testing.T) {
 
 // Times near 292 years, the most that the clock's numbers hold, give one sentence and exit code 2 or 1, never a wrong table.
 func TestSimEndsWithASentenceWhereTheClockEnds(t *testing.T) {
+	oneGoroutine(t)
 	t.Chdir(t.TempDir())
 	const head = "submit_time,duration,num_gpu\n"
 	write(t, "submit.csv", head+"0,1,1\n9.2e9,1,1\n")

@@ -82,6 +82,7 @@ late,,,1,700,,,5,,,,0,0,unfinished
 
 // The means of the document follow from the rows, for every kind of policy.
 func TestJobsOutSumsUpToTheTable(t *testing.T) {
+	oneGoroutine(t)
 	t.Chdir(t.TempDir())
 	seed := testseed.Or(1)
 	t.Logf("seed %d", seed)

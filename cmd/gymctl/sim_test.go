@@ -128,6 +128,7 @@ func TestSimTakesTheTraceAsItsArgument(t *testing.T) {
 }
 
 func TestSimMistakes(t *testing.T) {
+	oneGoroutine(t)
 	t.Chdir(t.TempDir())
 	write(t, "jobs.csv", jobs)
 	write(t, "back.csv", "submit_time,duration,num_gpu\n9,1,1\n5,1,1\n")
