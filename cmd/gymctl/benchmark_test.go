@@ -183,7 +183,7 @@ func TestBenchmarkOpensRows(t *testing.T) {
 	write(t, "references.json", strings.Replace(refs, secret.Commitment(), "", 1))
 	refused(open("best.json"), "is of other windows")
 	write(t, "references.json", refs)
-	// Somebody else's row of the same name.
+	// Another author cannot replace the row by one of the same name.
 	must(t, "benchmark", "submit", "opened/development", "-o", "other.json", "--command", "x", "--author", "B. Person")
 	refused(open("other.json"), `by "A. Person", and this one is of kind rule by "B. Person"`)
 }

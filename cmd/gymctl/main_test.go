@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 func oneGoroutine(t *testing.T) {
 	t.Helper()
 	if raced.On {
-		t.Skip("this takes long under the race detector, and starts no goroutine that other tests do not")
+		t.Skip("takes long under the race detector, and starts no goroutine that other tests do not; make unit runs it")
 	}
 }
 

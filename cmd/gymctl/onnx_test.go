@@ -85,7 +85,7 @@ func TestMixturesHaveNoFormInONNX(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with a model is one sentence, and the user's mistake.
+// Each fault of a model is reported as the user's mistake, in one sentence.
 func TestModelsThatCannotPlay(t *testing.T) {
 	t.Chdir(t.TempDir())
 	m := &onnx.Model{IR: 8, Opset: 17, Graph: onnx.Graph{

@@ -140,37 +140,27 @@ func (s *configSource) fit(c *cobra.Command, cfg *config.Config) (*arena.World, 
 	return arena.Fit(c.Context(), cfg, s.given)
 }
 
-// evalConfig returns the configuration for an evaluation: that of the first checkpoint's run, unless -c is given. In any case
-// observations show what they did in that run.
+// evalConfig returns the configuration for an evaluation: that of the first checkpoint's run, unless -c is given, or else the one
+// that the first model brings along, unless -c or --env is given. Observations show what they did in training.
 func (s *configSource) evalConfig(c *cobra.Command, ckpts []string, list []models.Model) (config.Config, error) {
-	if len(ckpts) == 0 && len(list) > 0 && s.name == "" && s.changed(c, "env") == "" && list[0].Run() != "" {
-		trained, err := playedConfig(&list[0])
-		if err == nil {
-			trained, err = trained.Fold()
+	var (
+		trained config.Config
+		err     error
+	)
+	switch {
+	case len(ckpts) > 0:
+		if s.name == "" && s.changed(c, "env") != "" {
+			return trained, mistake("--env does not go with --checkpoint: its run's configuration names the environment")
 		}
-		if err != nil {
-			return trained, err
+		var dir string
+		if _, dir, err = rundir.CheckpointDir(ckpts[0]); err == nil {
+			trained, err = rundir.ReadConfig(dir)
 		}
-		cfg := trained
-		if cfg.Env.Settings != nil {
-			cfg.Edit()
-		}
-		if err := s.apply(c, &cfg); err != nil {
-			return cfg, err
-		}
-		return cfg, cfg.ShowAs(&trained)
-	}
-	if len(ckpts) == 0 {
+	case len(list) > 0 && s.name == "" && s.changed(c, "env") == "" && list[0].Run() != "":
+		trained, err = playedConfig(&list[0])
+	default:
 		return s.config(c)
 	}
-	if s.name == "" && s.changed(c, "env") != "" {
-		return config.Config{}, mistake("--env does not go with --checkpoint: its run's configuration names the environment")
-	}
-	_, dir, err := rundir.CheckpointDir(ckpts[0])
-	if err != nil {
-		return config.Config{}, err
-	}
-	trained, err := rundir.ReadConfig(dir)
 	if err == nil {
 		trained, err = trained.Fold()
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -159,18 +158,6 @@ pages about their own work with --ui.`,
 	f.StringVar(&u.tokenFile, "token-file", "", tokenHelp)
 	f.BoolVar(&asJSON, "json", false, `print the address as {"addr":"…"}`)
 	return c
-}
-
-// withoutSecrets returns an address as it may be shown. A user without a password can be a token too.
-func withoutSecrets(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "an address that cannot be read"
-	}
-	if u.User != nil {
-		u.User = url.User("xxxxx")
-	}
-	return u.String()
 }
 
 // workerPages counts what a worker does, for its page.

@@ -55,16 +55,6 @@ func TestUISaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestAddressesAreShownWithoutSecrets(t *testing.T) {
-	for given, want := range map[string]string{
-		"nats://host:7777": "nats://host:7777", "nats://token@host:7777": "nats://xxxxx@host:7777", "tls://me:secret@host": "tls://xxxxx@host", "http://me:secret%@a": "an address that cannot be read",
-	} {
-		if got := withoutSecrets(given); got != want {
-			t.Errorf("%s is shown as %s, want %s", given, got, want)
-		}
-	}
-}
-
 // The examples do not end, and show folders that are not there; this test checks that their flags can be read.
 func TestExamplesOfUICanBeRead(t *testing.T) {
 	for line := range strings.Lines(find(t, "ui").Example) {

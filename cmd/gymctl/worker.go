@@ -16,6 +16,7 @@ import (
 	"clustergym/experiments/papers"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/secret"
 	"clustergym/nets/kernel"
 )
 
@@ -80,7 +81,7 @@ With --status it does nothing but print who works on what.`,
 			ctx, stop := untilLeft(c.Context(), untilEOF)
 			defer stop()
 			opt.Name = workqueue.NewName()
-			w := &workerPages{state: live.WorkerState{Name: opt.Name, URL: withoutSecrets(opt.URL), Slots: opt.Slots}}
+			w := &workerPages{state: live.WorkerState{Name: opt.Name, URL: secret.Without(opt.URL), Slots: opt.Slots}}
 			closePages, err := pages.show(ctx, a, c, live.Options{Paths: []string{scratchOf(opt.Dir, opt.Name)}, Worker: w.get})
 			if err != nil {
 				return err

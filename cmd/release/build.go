@@ -214,7 +214,7 @@ func rootFS(binary, licences, own []byte) []entry {
 	const user = 65532 // as other images without a shell call nobody
 	return []entry{
 		{path: "etc/"},
-		{path: "etc/passwd", data: []byte("root:x:0:0:root:/:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/work:/sbin/nologin\n")},
+		{path: "etc/passwd", data: []byte("root:x:0:0:root:/:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/data:/sbin/nologin\n")},
 		{path: "etc/group", data: []byte("root:x:0:\nnonroot:x:65532:\n")},
 		{path: "etc/nsswitch.conf", data: []byte("hosts: files dns\n")},
 		{path: "tmp/", mode: 0o777 | fs.ModeSticky},
@@ -222,6 +222,6 @@ func rootFS(binary, licences, own []byte) []entry {
 		{path: "usr/bin/gymctl", data: binary, mode: 0o755},
 		{path: "usr/share/doc/gymctl/LICENSE", data: own},
 		{path: "usr/share/doc/gymctl/" + licencesName, data: licences},
-		{path: "work/", uid: user},
+		{path: "data/", uid: user},
 	}
 }

@@ -133,7 +133,7 @@ func readTar(data []byte) ([]entry, error) {
 	}
 }
 
-// find returns the entry with a path, nil if there is none.
+// find returns the entry at path, or nil if no entry has that path.
 func find(entries []entry, path string) *entry {
 	i := slices.IndexFunc(entries, func(e entry) bool { return e.path == path })
 	if i < 0 {

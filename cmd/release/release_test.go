@@ -309,13 +309,13 @@ func TestWhatTheContainerIsMadeOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	work, passwd := find(all, "work/"), find(all, "etc/passwd")
-	if work == nil || work.uid != 65532 || passwd == nil || !bytes.Contains(passwd.data, []byte("nonroot:x:65532:65532:")) {
-		t.Errorf("work %+v, users %+v", work, passwd)
+	data, passwd := find(all, "data/"), find(all, "etc/passwd")
+	if data == nil || data.uid != 65532 || passwd == nil || !bytes.Contains(passwd.data, []byte("nonroot:x:65532:65532:")) {
+		t.Errorf("data %+v, users %+v", data, passwd)
 	}
 	text := string(containerfile)
 	// What it copies is what a release writes, and nothing runs while it is built: any tool can make it for any processor.
-	for _, want := range []string{"ARG BASE=scratch\n", "ADD rootfs-${TARGETARCH}.tar.gz /\n", "USER 65532:65532\n", "WORKDIR /work\n", `ENTRYPOINT ["/usr/bin/gymctl"]`} {
+	for _, want := range []string{"ARG BASE=scratch\n", "ADD rootfs-${TARGETARCH}.tar.gz /\n", "USER 65532:65532\n", "WORKDIR /data\n", `ENTRYPOINT ["/usr/bin/gymctl"]`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("Containerfile has no %q", want)
 		}

@@ -35,13 +35,7 @@ var (
 // Compare evaluates the checkpoints of opt and the policies of cfg in any environment: on windows of a workload on the
 // simulator, else on episodes.
 func Compare(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, &workload.InputError{Err: err}
-	}
-	if err := config.UseKernels(cfg.Kernels); err != nil {
-		return nil, err
-	}
-	cfg, err := cfg.Fold()
+	cfg, err := ready(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +44,17 @@ func Compare(ctx context.Context, cfg config.Config, opt EvalOptions) (Compariso
 		return nil, err
 	}
 	return a.Judge(ctx, cfg, opt)
+}
+
+// ready checks cfg, takes its kernels into use and returns it folded.
+func ready(cfg config.Config) (config.Config, error) {
+	if err := cfg.Validate(); err != nil {
+		return cfg, &workload.InputError{Err: err}
+	}
+	if err := config.UseKernels(cfg.Kernels); err != nil {
+		return cfg, err
+	}
+	return cfg.Fold()
 }
 
 // Arena trains and judges agents: a workload on a cluster, or an environment without a simulator.

@@ -76,25 +76,14 @@ func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (r *repor
 		}
 	}
 	tick := counted(v.games(cs), opt.Game)
-	var games [][][]result
 	var wholly *report.WholeReport
-	play := func(ctx context.Context) (err error) {
-		if games, err = v.play(ctx, cs, tick); err == nil && cfg.Eval.Whole {
+	games, err := v.beside(ctx, cs, opt.External, tick, func(ctx context.Context) ([][][]result, error) {
+		games, err := v.play(ctx, cs, tick)
+		if err == nil && cfg.Eval.Whole {
 			wholly, err = v.playWhole(ctx, cs, tick)
 		}
-		return err
-	}
-	if opt.External == nil {
-		err = play(ctx)
-	} else {
-		var x *externals
-		if x, err = newExternals(v, opt.External, tick); err != nil {
-			return nil, err
-		}
-		if err = x.run(ctx, play); err == nil {
-			x.report(cs, games)
-		}
-	}
+		return games, err
+	})
 	if err != nil {
 		return nil, err
 	}

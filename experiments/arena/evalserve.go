@@ -213,6 +213,27 @@ func (x *externals) finish(p *externalPolicy, window int, s metrics.Summary, inf
 // errServed ends a server that is no longer needed.
 var errServed = errors.New("all external policies have played")
 
+// beside returns what play plays, with what the policies of opt, which play beside it, have played; nil opt = there are none.
+func (v *evaluation) beside(ctx context.Context, cs []contestant, opt *External, tick func(), play func(context.Context) ([][][]result, error)) ([][][]result, error) {
+	if opt == nil {
+		return play(ctx)
+	}
+	x, err := newExternals(v, opt, tick)
+	if err != nil {
+		return nil, err
+	}
+	var games [][][]result
+	err = x.run(ctx, func(ctx context.Context) (err error) {
+		games, err = play(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	x.report(cs, games)
+	return games, nil
+}
+
 // run serves while other, the rest of the evaluation, plays, and until the external policies have finished or have timed
 // out.
 func (x *externals) run(ctx context.Context, other func(context.Context) error) error {

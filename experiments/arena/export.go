@@ -75,8 +75,8 @@ func Export(dir string, rows int, commit string) (*Exported, error) {
 	return &Exported{Opened: c, Run: run, Spec: spec, Model: m}, nil
 }
 
-// runOf returns the settings with which a model of the run is played again. They name no file: whoever gets the model has others.
-// Estimates of a file are those that are learned from the workload itself.
+// runOf returns the settings under which others play a model of the run. It leaves out names of files, because the files stay
+// here: estimates of a fitted model become estimates that are learned from the workload.
 func runOf(run *config.Config) (string, error) {
 	copied := *run
 	cfg := &copied

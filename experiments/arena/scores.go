@@ -24,13 +24,7 @@ type Scored struct {
 // Compare does, and returns the metric of each game in place of statistics. A policy without a value is an *InputError: it is
 // external and did not finish, or the metric does not apply to it.
 func Scores(ctx context.Context, cfg config.Config, opt EvalOptions) ([]Scored, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, &workload.InputError{Err: err}
-	}
-	if err := config.UseKernels(cfg.Kernels); err != nil {
-		return nil, err
-	}
-	cfg, err := cfg.Fold()
+	cfg, err := ready(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -72,22 +66,7 @@ func (w *World) scores(ctx context.Context, cfg *config.Config, opt *EvalOptions
 	}
 	v := &evaluation{world: w, cfg: &cfg.Eval, part: traces.Test, windows: n, seeds: cfg.Eval.Seeds, workers: opt.Workers}
 	tick := counted(v.games(cs), opt.Game)
-	var games [][][]result
-	play := func(ctx context.Context) (err error) {
-		games, err = v.play(ctx, cs, tick)
-		return err
-	}
-	if opt.External == nil {
-		err = play(ctx)
-	} else {
-		var x *externals
-		if x, err = newExternals(v, opt.External, tick); err != nil {
-			return nil, err
-		}
-		if err = x.run(ctx, play); err == nil {
-			x.report(cs, games)
-		}
-	}
+	games, err := v.beside(ctx, cs, opt.External, tick, func(ctx context.Context) ([][][]result, error) { return v.play(ctx, cs, tick) })
 	if err != nil {
 		return nil, err
 	}

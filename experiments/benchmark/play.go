@@ -86,7 +86,7 @@ func mean(v []float64) float64 {
 	return sum / float64(len(v))
 }
 
-// Task returns the result on a task, nil if there is none.
+// Task returns the result on the task called name, or nil if the task was not played.
 func (r *Results) Task(name string) *TaskResult {
 	if i := slices.IndexFunc(r.Tasks, func(t TaskResult) bool { return t.Task == name }); i >= 0 {
 		return &r.Tasks[i]
@@ -268,8 +268,8 @@ type part struct {
 	Seal   string      `json:"seal,omitempty"` // of a part on sealed windows, see seal
 }
 
-// seal returns what proves that a part was played by somebody who has the secret: a keyed hash of it and of the folder's plan. Parts
-// in a folder that came from somewhere else are refused.
+// seal returns a keyed hash of a part and of its folder's plan. Only somebody who has the secret can compute it, so parts that were
+// edited or copied from another folder are refused.
 func (g *playing) seal(t *Task, run int, p *part) string {
 	if g.opt.Secret == nil {
 		return ""

@@ -24,6 +24,7 @@ import (
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
+	"clustergym/internal/secret"
 )
 
 // StateFile is the file in a run directory that says what was sent where.
@@ -65,21 +66,9 @@ const (
 func (o *Options) Check() error {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" {
-		return workload.Mistake("--mlflow: got %q, want the address of a tracking server, as http://127.0.0.1:5000", redacted(o.URL))
+		return workload.Mistake("--mlflow: got %q, want the address of a tracking server, as http://127.0.0.1:5000", secret.Without(o.URL))
 	}
 	return nil
-}
-
-// redacted returns an address without what it lets in by: a user without a password can be a token too.
-func redacted(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "an address that cannot be read"
-	}
-	if u.User != nil {
-		u.User = url.User("xxxxx")
-	}
-	return u.String()
 }
 
 // state is the contents of StateFile.
@@ -141,7 +130,7 @@ func Start(opt Options) (*Sender, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Sender{
 		opt: opt, client: &http.Client{Timeout: 20 * time.Second}, tail: jsonl.New(filepath.Join(opt.RunDir, rundir.ProgressFile)),
-		st: state{URL: redacted(opt.URL), Step: -1, Validated: -1}, stop: stop, ending: make(chan Status, 1), done: make(chan struct{}),
+		st: state{URL: secret.Without(opt.URL), Step: -1, Validated: -1}, stop: stop, ending: make(chan Status, 1), done: make(chan struct{}),
 	}
 	b, err := os.ReadFile(filepath.Join(opt.RunDir, StateFile))
 	var had state

@@ -14,7 +14,7 @@ import (
 // Whatever settings Validate accepts, the study makes cells, tables and figures of them.
 func TestValidSettingsMakeAStudy(t *testing.T) {
 	if raced.On {
-		t.Skip("one goroutine, half a minute without the race detector")
+		t.Skip("one goroutine, in which no race can be, and half a minute even without the race detector; make unit runs it")
 	}
 	for _, s := range All() {
 		t.Run(s.Name, func(t *testing.T) {

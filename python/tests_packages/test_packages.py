@@ -201,7 +201,7 @@ def test_the_image_has_gymctl_and_no_more(tmp_path: Path) -> None:
         assert config["Entrypoint"] == ["/usr/bin/gymctl"]
         inside = ["run", "--isolation", "chroot", container, "--", "/usr/bin/gymctl"]
         assert version() in buildah(*inside, "version")
-        train = ["train", "-c", "cartpole-ppo", "--set", "train.steps=2048", "--no-eval", "--run-dir", "/work/run"]
-        buildah(*inside, *train)  # /work belongs to who is no root
+        train = ["train", "-c", "cartpole-ppo", "--set", "train.steps=2048", "--no-eval", "--run-dir", "/data/run"]
+        buildah(*inside, *train)  # /data belongs to who is no root
     finally:
         buildah("rm", container)

@@ -13,7 +13,7 @@ import (
 // at which they were fitted. One with an archive fits anew.
 func TestFixedTreesAreFittedOnce(t *testing.T) {
 	if raced.On {
-		t.Skip("for the race detector TestWorkers is enough")
+		t.Skip("the race detector sees the same code in TestWorkers, which takes less time; make unit runs this test")
 	}
 	c := synth.DefaultConfig()
 	c.Jobs = 2400

@@ -23,7 +23,7 @@ const magic = "CGgbdt1"
 // With the first fit well before the end.
 func TestContract(t *testing.T) {
 	if raced.On {
-		t.Skip("for the race detector TestWorkers is enough")
+		t.Skip("the race detector sees the same code in TestWorkers, which takes less time; make unit runs this test")
 	}
 	const n = 1200
 	p := gbdt.New(1).New()
@@ -84,7 +84,7 @@ func TestWorkers(t *testing.T) {
 // and depends on nothing that ends later.
 func TestTheArchiveKnowsNothingOfLaterEnds(t *testing.T) {
 	if raced.On {
-		t.Skip("for the race detector TestWorkers is enough")
+		t.Skip("the race detector sees the same code in TestWorkers, which takes less time; make unit runs this test")
 	}
 	r := rand.New(rand.NewPCG(3, 3))
 	jobs := drawn(r, 1500)
@@ -122,7 +122,7 @@ func TestTheArchiveKnowsNothingOfLaterEnds(t *testing.T) {
 // forecasts from the first job on, with any archive.
 func TestModelsOfFiles(t *testing.T) {
 	if raced.On {
-		t.Skip("for the race detector TestWorkers is enough")
+		t.Skip("the race detector sees the same code in TestWorkers, which takes less time; make unit runs this test")
 	}
 	model := func(names []string, levels []float64) []byte {
 		const n = 200
