@@ -13,6 +13,7 @@ import (
 	"clustergym/env/queuerank"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
+	"clustergym/internal/raced"
 	"clustergym/internal/testseed"
 	"clustergym/traces"
 )
@@ -60,6 +61,9 @@ func watch(t *testing.T, e sched.Arena, window int) (all []seen, done ends) {
 // With causal estimates nothing that an agent sees depends on how long jobs run that have not ended: neither those of the
 // episode, nor those of the trace that still run when it begins, nor any that come later.
 func TestObservationsDoNotKnowRunTimes(t *testing.T) {
+	if raced.On {
+		t.Skip("one goroutine plays all of it; make unit runs this test")
+	}
 	seed := testseed.Or(31)
 	spec := cluster.Spec{Name: "small", Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}}}}}
 	type opener func(jobs []traces.Job, estimates string) (sched.Arena, sched.Windows)

@@ -27,6 +27,7 @@ import (
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/internal/raced"
 	"clustergym/traces"
 )
 
@@ -200,6 +201,9 @@ func simulateWindow(t *testing.T, spec cluster.Spec, warm, counted []traces.Job,
 // A rule that acts through slots equals the heuristic if every waiting job has a slot, on every metric of every window and
 // under any estimates, and differs from it otherwise.
 func TestRulesInSlotsAreTheHeuristicsWhenEverythingIsSeen(t *testing.T) {
+	if raced.On {
+		t.Skip("the race detector sees the same code in TestEvaluationsRepeatForAnyNumberOfWorkers, which takes less time; make unit runs this test")
+	}
 	for _, estimates := range []string{"exact", "noisy:1"} {
 		cfg := tinyRun("ppo")
 		cfg.Eval.Policies, cfg.Eval.Whole, cfg.Eval.Windows = []string{"fifo+skip", "sjf+skip", "area+skip", "fifo@slots", "sjf@slots", "area@slots"}, false, 8
@@ -250,6 +254,9 @@ func TestAPolicyComparedWithItselfTies(t *testing.T) {
 
 // The comparison of a with b must agree with that of b with a.
 func TestPairsAreSymmetric(t *testing.T) {
+	if raced.On {
+		t.Skip("the race detector sees the same code in TestEvaluationsRepeatForAnyNumberOfWorkers, which takes less time; make unit runs this test")
+	}
 	cfg := tinyRun("ppo")
 	names := []string{"fifo+strict", "sjf+skip", "random-start@slots", "las"}
 	reports := [2]map[string]statistic.Paired{}
