@@ -229,8 +229,7 @@ func TestPoliciesThatAreRefused(t *testing.T) {
 }
 
 // The environments of tasks keep the contract of environments: of each environment the tasks whose episodes are short, since every
-// environment's own tests check the contract with all its settings. With -short, and under the race detector, one task of each is
-// checked.
+// environment's own tests check the contract with all its settings. With -short one task of each is checked.
 func TestEnvironmentsKeepTheContract(t *testing.T) {
 	if raced.On {
 		t.Skip("the race detector sees the same environments in experiments/envs; make unit runs this test")

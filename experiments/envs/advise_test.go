@@ -94,7 +94,7 @@ func smallArgs(d *Descriptor) wire.Map {
 // rule that looks ahead. Questions to all other policies at every step change no byte of it.
 func TestAdviceIsThePlayOfThePolicy(t *testing.T) {
 	if raced.On {
-		t.Skip("one goroutine plays all of it; make unit runs this test")
+		t.Skip("the race detector sees the same code in TestAdviceLooksAheadAsEvaluationsDo, which takes less time; make unit runs this test")
 	}
 	for _, d := range slices.Concat(scheduling, planning) {
 		for _, preempt := range []bool{false, true} {

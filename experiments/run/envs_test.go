@@ -307,9 +307,6 @@ func TestARunWithArgumentsGoesOn(t *testing.T) {
 // If every job of a window fits one node, there is no offer to answer: the agent and every rule have the same result.
 // Training draws such windows again.
 func TestWindowsWithoutAnOfferAreTheSameForEveryPolicy(t *testing.T) {
-	if raced.On {
-		t.Skip("the race detector sees the same code in TestEvaluationsRepeatForAnyNumberOfWorkers, which takes less time; make unit runs this test")
-	}
 	file := filepath.Join(t.TempDir(), "jobs.csv")
 	var b strings.Builder
 	b.WriteString("submit_time,duration,num_gpu\n")
