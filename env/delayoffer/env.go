@@ -57,6 +57,7 @@ type Env struct {
 	carry           float64 // earned before the first decision
 	from, cursor    time.Duration
 	earned          float64
+	steer           steering
 }
 
 var (
@@ -115,7 +116,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 			{Name: "unfinished", High: inf, Unit: "jobs", Doc: "jobs that had not finished at the end", Metric: true},
 		},
 	}
-	e.shell = sched.NewShell(e.spec)
+	e.shell, e.steer.Facts = sched.NewShell(e.spec), sched.NewFacts(ID, s, e.session.Show)
 	return e, nil
 }
 
@@ -309,14 +310,8 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 	if err := e.shell.Ready(ctx); err != nil {
 		return err
 	}
-	if err := e.shell.Shape(a); err != nil {
+	if err := e.legal(a); err != nil {
 		return err
-	}
-	switch x := a.Disc[0]; {
-	case x != Decline && x != Accept:
-		return fmt.Errorf("%w: %d, want 0 or 1", env.ErrIllegalAction, x)
-	case x == Decline && e.rule.Forced(e.view):
-		return e.shell.Masked(x)
 	}
 	e.from, e.cursor, e.earned = e.view.Now(), e.view.Now(), e.carry
 	e.carry = 0
@@ -337,15 +332,34 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 	return nil
 }
 
-// fill fills the time step.
-func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
-	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
+// legal returns the error for an action that is none, or that the mask forbids.
+func (e *Env) legal(a env.Action) error {
+	if err := e.shell.Shape(a); err != nil {
+		return err
+	}
+	switch x := a.Disc[0]; {
+	case x != Decline && x != Accept:
+		return fmt.Errorf("%w: %d, want 0 or 1", env.ErrIllegalAction, x)
+	case x == Decline && e.rule.Forced(e.view):
+		return e.shell.Masked(x)
+	}
+	return nil
+}
+
+// show fills what the agent sees.
+func (e *Env) show(ts *env.TimeStep) {
 	clear(ts.Obs)
 	if e.offer != nil {
 		e.shown.encode(ts.Obs, e)
 	}
 	ts.Mask[Accept] = true
 	ts.Mask[Decline] = e.offer == nil || !e.rule.Forced(e.view)
+}
+
+// fill fills the time step.
+func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
+	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
+	e.show(ts)
 	nan := math.NaN()
 	for i := range ts.Info {
 		ts.Info[i] = nan

@@ -164,6 +164,9 @@ func (im *Image) Reset(*sched.State) {
 // Follow implements sched.Follower.
 func (im *Image) Follow(s *sched.State, events []sim.Event) { im.gangs.follow(s.View, events) }
 
+// Rejoin implements sched.Follower.
+func (im *Image) Rejoin(s *sched.State) { im.gangs.rejoin(s.View) }
+
 // Learn implements sched.Encoder.
 func (im *Image) Learn(s *sched.State, j sim.Job) {
 	k := &s.Known[j]

@@ -158,6 +158,13 @@ func (r *Running) Follow(s *sched.State, events []sim.Event) {
 	}
 }
 
+// Rejoin implements sched.Follower.
+func (r *Running) Rejoin(s *sched.State) {
+	if f, ok := r.Encoder.(sched.Follower); ok {
+		f.Rejoin(s)
+	}
+}
+
 // whole returns the GPUs of j, shares rounded up.
 func whole(s *sched.State, j sim.Job) int { return int(math.Ceil(s.Known[j].GPUs)) }
 

@@ -60,6 +60,15 @@ func (x *stints) follow(v *sim.View, events []sim.Event) {
 	}
 }
 
+// rejoin begins anew with the gangs that run now.
+func (x *stints) rejoin(v *sim.View) {
+	x.reset()
+	for _, j := range v.Running() {
+		x.start(v, &sim.Event{Kind: sim.Start, Job: j, GPUs: v.GPUs(j)})
+	}
+	x.on = v.Steady()
+}
+
 func (x *stints) start(v *sim.View, e *sim.Event) {
 	var k int32
 	if n := len(x.free); n > 0 {

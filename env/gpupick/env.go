@@ -44,6 +44,7 @@ type Env struct {
 
 	closeness, cost, jct, wait float64 // sums over placed jobs
 	end                        time.Duration
+	steer                      steering
 }
 
 var (
@@ -79,7 +80,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	e.picks = newPicks(&e.cfg, est, c)
 	e.picks.seen = e.seen
 	e.spec = e.describe(c.GPUs())
-	e.shell = sched.NewShell(e.spec)
+	e.shell, e.steer.Facts = sched.NewShell(e.spec), sched.NewFacts(ID, s, e.session.Show)
 	return e, nil
 }
 
@@ -145,11 +146,7 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	if err := e.session.Start(); err != nil {
 		return err
 	}
-	e.queue, e.head, e.placed = e.queue[:0], 0, 0
-	if e.seen != nil {
-		e.seen.Reset()
-	}
-	e.closeness, e.cost, e.jct, e.wait, e.end = 0, 0, 0, 0, 0
+	e.clear()
 	p, err := e.session.Advance(ctx)
 	if err != nil {
 		return err
@@ -162,6 +159,15 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	e.shell.Begin(named)
 	e.fill(ts, 0, 0, env.First)
 	return nil
+}
+
+// clear forgets the jobs of the last episode.
+func (e *Env) clear() {
+	e.queue, e.head, e.placed = e.queue[:0], 0, 0
+	if e.seen != nil {
+		e.seen.Reset()
+	}
+	e.closeness, e.cost, e.jct, e.wait, e.end = 0, 0, 0, 0, 0
 }
 
 // run advances the clock until the next job fits, all jobs are placed, or it has run out.
@@ -188,15 +194,20 @@ func (e *Env) goOn(ctx context.Context) error {
 func (e *Env) arrive(p *sim.Point) {
 	for i := range p.Events {
 		if ev := &p.Events[i]; ev.Kind == sim.Submit {
-			if e.head > 64 && e.head > len(e.queue)/2 {
-				e.queue = append(e.queue[:0], e.queue[e.head:]...)
-				e.head = 0
-			}
+			e.shift()
 			e.queue = append(e.queue, ev.Job)
 			if e.seen != nil {
 				e.seen.Learn(e.view, ev.Job, e.est.Of(e.view, ev.Job))
 			}
 		}
+	}
+}
+
+// shift drops the jobs before the head where they are many.
+func (e *Env) shift() {
+	if e.head > 64 && e.head > len(e.queue)/2 {
+		e.queue = append(e.queue[:0], e.queue[e.head:]...)
+		e.head = 0
 	}
 }
 
@@ -229,8 +240,8 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 		return err
 	}
 	g := int(k)
-	if idle := len(e.picks.taken); g == idle && !e.mayIdle() || g < idle && !e.picks.Legal(cluster.GPU(g)) {
-		return e.shell.Masked(k)
+	if err := e.allows(g); err != nil {
+		return err
 	}
 	from := e.view.Now()
 	reward, err := e.step(context.Background(), g) // a step is atomic, so it is not cancelled
@@ -248,6 +259,14 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 	e.fill(ts, reward, e.view.Now()-from, e.shell.Took(a, kind))
 	if kind == env.Terminated {
 		return e.session.Finish(context.Background())
+	}
+	return nil
+}
+
+// allows returns the error for an action that the mask forbids.
+func (e *Env) allows(g int) error {
+	if idle := len(e.picks.taken); g == idle && !e.mayIdle() || g < idle && (e.picks.job < 0 || !e.picks.Legal(cluster.GPU(g))) {
+		return e.shell.Masked(int32(g))
 	}
 	return nil
 }

@@ -89,6 +89,7 @@ type Delay struct {
 	empty  *cluster.Cluster // the cluster as if nothing ran
 	least  []nearest        // by job
 	best   []finding        // by GPUs: places on the empty cluster
+	marked delayMemory
 }
 
 // askOrder is the order in which jobs are asked.
@@ -257,14 +258,7 @@ func (d *Delay) Open(v *sim.View, p *sim.Point) {
 		return
 	}
 	d.opened = true
-	for i := range p.Events {
-		switch e := &p.Events[i]; e.Kind {
-		case sim.Submit, sim.Preempt, sim.Fail:
-			if v.State(e.Job) == sim.Waiting {
-				d.waits(v, e.Job, int64(e.At))
-			}
-		}
-	}
+	d.Note(v, p)
 	if d.resume(v) {
 		return
 	}
@@ -397,13 +391,8 @@ func (d *Delay) accept(v *sim.View) {
 		d.holds = append(d.holds, lease{pos: -1})
 	}
 	d.holds[o.Job] = lease{v.Pos(o.Job), d.ends(v.Now())}
-	if leases := float64(o.Waited) / float64(d.cfg.Lease); leases >= 1 && d.rule == byTimers {
-		switch h := d.history(r.GPUs); o.Tier {
-		case InNode:
-			h.node.add(delayed{now, leases})
-		case InRack:
-			h.rack.add(delayed{now, leases})
-		}
+	if d.rule == byTimers {
+		d.delayed(r.GPUs, o.Tier, now, float64(o.Waited)/float64(d.cfg.Lease))
 	}
 }
 

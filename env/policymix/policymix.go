@@ -89,7 +89,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 		m.policies = append(m.policies, p)
 	}
 	parts := sched.Parts{
-		ID: ID, Sim: sim.Config{Comm: cfg.Comm}, Cluster: spec, Placement: cfg.Placement, Windows: w, Part: part, Models: &mix,
+		ID: ID, Sim: sim.Config{Comm: cfg.Comm}, Cluster: spec, Placement: cfg.Placement, Windows: w, Part: part, Models: &mix, MaxGPUs: cfg.MaxGPUs,
 		Slots: new(anything), Actions: m, Encoder: shown,
 	}
 	if parts.Reward, err = reward.New(cfg.Reward, cfg.WaitCost); err != nil {
@@ -121,12 +121,17 @@ type mixer struct {
 	hold     time.Duration
 	last     int // the policy that acted last, -1 = none yet
 	until    time.Duration
+	marked   struct {
+		last  int
+		until time.Duration
+	}
 }
 
 var (
 	_ sched.Actions = (*mixer)(nil)
 	_ sched.Pilot   = (*mixer)(nil)
 	_ sched.Teller  = (*mixer)(nil)
+	_ sched.Mindful = (*mixer)(nil)
 )
 
 func (m *mixer) Spec() env.ActionSpec { return env.ActionSpec{Sizes: []int{len(m.policies)}} }
@@ -149,6 +154,12 @@ func (m *mixer) Decode(act env.Action, s *sched.State, d *sim.Decision) (bool, e
 	d.Op = sim.Wait
 	return true, nil
 }
+
+// Mark implements sched.Mindful.
+func (m *mixer) Mark() { m.marked.last, m.marked.until = m.last, m.until }
+
+// Back implements sched.Mindful.
+func (m *mixer) Back() { m.last, m.until = m.marked.last, m.marked.until }
 
 // Tell implements sched.Teller.
 func (m *mixer) Tell() string {

@@ -53,6 +53,7 @@ type Env struct {
 	dec     sim.Decision
 	ends    []ending // scratch of back-filling
 	ahead   *ahead   // what Stream plays, nil = an episode
+	steer   steering
 }
 
 // known is what is computed when a job arrives.
@@ -129,7 +130,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 		e.slot += encode.ForecastLen
 	}
 	e.spec = e.describe()
-	e.shell = sched.NewShell(e.spec)
+	e.shell, e.steer.Facts = sched.NewShell(e.spec), sched.NewFacts(ID, s, e.session.Show)
 	return e, nil
 }
 
@@ -229,7 +230,7 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 
 // begin starts the episode that was drawn and runs to the first choice.
 func (e *Env) begin(ctx context.Context, seed uint64) error {
-	e.est.Seed = seed
+	e.est.Seed, e.steer.on = seed, false
 	if err := e.session.Start(); err != nil {
 		return err
 	}
@@ -319,7 +320,20 @@ func (e *Env) arrive(j sim.Job) {
 	if e.seen != nil {
 		e.seen.Learn(e.view, j, time.Duration(k.e))
 	}
+	if e.steer.on {
+		e.enqueue(j)
+		return
+	}
 	e.queue.add(j, e.view.Pos(j), int64(t.Submit), k.e, k.milli)
+}
+
+// leave removes j, which has been back-filled, from the queue.
+func (e *Env) leave(j sim.Job) {
+	if e.steer.on {
+		e.hide(j)
+		return
+	}
+	e.take(j)
 }
 
 // take removes j from the queue.
@@ -352,6 +366,9 @@ func (e *Env) tryStart(j sim.Job) (bool, error) {
 		return false, nil
 	}
 	e.dec.Op, e.dec.Job, e.dec.Until = sim.StartJob, j, 0
+	if e.steer.on { // in imagination
+		return true, e.steer.Apply(&e.dec)
+	}
 	if err := e.sim.Apply(&e.dec); err != nil {
 		return false, err
 	}
@@ -440,14 +457,19 @@ func (e *Env) reward(before *sums, kind env.Kind) float64 {
 	return (e.score - s) / max(e.score, s, 1)
 }
 
-// fill fills the time step.
-func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
-	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
+// show fills what the agent sees.
+func (e *Env) show(ts *env.TimeStep) {
 	e.encode(ts.Obs)
 	clear(ts.Mask)
 	for i := range e.queue.slots {
 		ts.Mask[i] = true
 	}
+}
+
+// fill fills the time step.
+func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
+	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
+	e.show(ts)
 	nan := math.NaN()
 	for i := range ts.Info {
 		ts.Info[i] = nan

@@ -242,7 +242,7 @@ func (t *tuned) backfill(early int64) error {
 			return err
 		}
 		if ok {
-			t.e.take(j)
+			t.e.leave(j)
 		}
 	}
 	return nil

@@ -171,7 +171,7 @@ func (e *Env) backfill(shadow int64) error {
 			i++
 			continue
 		}
-		e.take(j)
+		e.leave(j)
 	}
 	return nil
 }

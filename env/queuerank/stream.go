@@ -81,6 +81,7 @@ func (e *Env) open(ctx context.Context, a *ahead) (some bool, err error) {
 	if d, ok := a.jobs.(interface{ Origin() time.Duration }); ok {
 		stream = dated{a, d.Origin()}
 	}
+	e.steer.on = false
 	if err := e.session.Open(stream); err != nil {
 		return false, err
 	}

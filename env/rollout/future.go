@@ -44,23 +44,9 @@ func NewRecorded(jobs []traces.Job, window int, load float64, maker predict.Make
 		r.index[mark(&jobs[i])] = i
 	}
 	if maker != nil {
-		p := &recorder{Predictor: maker.New()}
-		gbdt.Replay(jobs, p, func(time.Duration, int, *traces.Job) {})
-		r.forecasts = p.said
+		r.forecasts = gbdt.Said(jobs, maker)
 	}
 	return r
-}
-
-// recorder writes down what a predictor says.
-type recorder struct {
-	predict.Predictor
-	said []predict.Forecast
-}
-
-func (r *recorder) Predict(now time.Duration, number int, j *traces.Job) predict.Forecast {
-	f := r.Predictor.Predict(now, number, j)
-	r.said = append(r.said, f)
-	return f
 }
 
 // mark returns a number that identifies a job, from what is known when it is submitted.
@@ -112,13 +98,14 @@ func (r *Recorded) near(v *sim.View) (low, high int) {
 	return 0, 0
 }
 
-// arrival returns the time d after now, before the clock ends.
+// arrival returns the time d after now, before the clock ends. Where jobs may begin to wait some time after their submit, d can be
+// less than 0, and nothing arrives before now.
 func arrival(now time.Duration, d float64) time.Duration {
 	const most = traces.MaxTime / 2
 	if !(d < float64(most-min(now, most))) {
 		return max(now, most)
 	}
-	return now + time.Duration(d)
+	return now + time.Duration(max(0, d))
 }
 
 // The run's own past: how many of the last jobs are kept, and how many must have arrived before a future is drawn.

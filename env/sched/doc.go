@@ -23,6 +23,11 @@
 // leave. An episode terminates when all counted jobs have finished. It is truncated at the horizon or after the maximum
 // number of steps.
 //
+// # Facts
+//
+// Environments that are Steered follow a cluster that somebody else runs. They show what an agent of theirs would be shown there, and
+// imagine what follows from its actions. There is nothing to win: no reward, no baseline, no end.
+//
 // # Reward
 //
 // A reward is a rate per second that changes only at events, plus lump sums at events, so its integral between two

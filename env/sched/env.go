@@ -26,6 +26,7 @@ type Parts struct {
 	Windows   Windows
 	Part      traces.Part // of the workload, for episodes without a Split
 	Models    *profile.Mix
+	MaxGPUs   int // of the jobs that the agent may start, where the environment follows facts; 0 = any
 	Slots     Slots
 	Running   int    // R, running jobs that are visible (State.Running)
 	Stops     *Stops // which of them actions can stop; nil = none
@@ -76,6 +77,7 @@ type Env struct {
 	shown   int        // how many events of the current point's decisions it has been shown
 	watch   sim.Observer
 	seen    func(*sim.Point) // e.warmed, kept here so that episodes do not allocate it
+	steer   steering
 }
 
 var (
@@ -135,7 +137,7 @@ func New(cfg Config, p Parts) (*Env, error) {
 		ID: p.ID, Obs: p.Encoder.Fields(), Action: p.Actions.Spec(), Info: infoFields(), MaxSteps: cfg.MaxSteps,
 		Solved: math.NaN(), NoOp: p.Actions.NoOp(), Tau: cfg.Tau,
 	}
-	e.shell = NewShell(e.spec)
+	e.shell, e.steer.Facts = NewShell(e.spec), NewFacts(p.ID, s, e.showWatcher)
 	e.pilot, _ = p.Actions.(Pilot)
 	e.books, _ = p.Encoder.(Follower)
 	e.mask = make([]bool, e.spec.MaskLen())
@@ -228,14 +230,8 @@ func (e *Env) begin(ctx context.Context, ep env.Episode, part traces.Part) (bool
 	if err := e.sim.Reset(&e.stream); err != nil {
 		return false, err
 	}
-	e.state.Waiting, e.state.WaitingGPUs, e.state.WaitingWork, e.state.WaitingSince = 0, 0, 0, 0
-	e.state.LastArrival, e.state.LastFinish = 0, 0
-	e.state.Slots, e.state.Fits, e.state.Picked = e.state.Slots[:0], e.state.Fits[:0], e.state.Picked[:0]
-	e.state.Running, e.state.Stops = e.state.Running[:0], e.state.Stops[:0]
-	e.state.Seed = ep.Seed
-	e.parts.Slots.Reset()
-	e.parts.Encoder.Reset(&e.state)
-	e.shown = 0
+	e.steer.on = false
+	e.blank(ep.Seed)
 	e.parts.Reward.Reset(&e.win)
 	if r, ok := e.watch.(interface{ Reset() }); ok {
 		r.Reset()
@@ -263,6 +259,18 @@ func (e *Env) begin(ctx context.Context, ep env.Episode, part traces.Part) (bool
 		e.carry -= e.base.line.take(&e.account, e.win.Begin, e.state.View.Now())
 	}
 	return true, nil
+}
+
+// blank is the state before the first event.
+func (e *Env) blank(seed uint64) {
+	e.state.Waiting, e.state.WaitingGPUs, e.state.WaitingWork, e.state.WaitingSince = 0, 0, 0, 0
+	e.state.LastArrival, e.state.LastFinish = 0, 0
+	e.state.Slots, e.state.Fits, e.state.Picked = e.state.Slots[:0], e.state.Fits[:0], e.state.Picked[:0]
+	e.state.Running, e.state.Stops = e.state.Running[:0], e.state.Stops[:0]
+	e.state.Seed = seed
+	e.parts.Slots.Reset()
+	e.parts.Encoder.Reset(&e.state)
+	e.shown = 0
 }
 
 // draw chooses the episode's jobs.
@@ -334,11 +342,16 @@ func (e *Env) book(events []sim.Event) {
 // follow pays the reward up to p and updates the state.
 func (e *Env) follow(p *sim.Point) {
 	e.point = p
+	e.showWatcher(p)
+	e.account.point(e.state.View, p)
+	e.warmed(p)
+}
+
+// showWatcher shows the watcher a point.
+func (e *Env) showWatcher(p *sim.Point) {
 	if e.watch != nil {
 		_ = e.watch.Observe(e.state.View, p)
 	}
-	e.account.point(e.state.View, p)
-	e.warmed(p)
 }
 
 // event updates the state after one event.
@@ -360,7 +373,7 @@ func (e *Env) event(ev *sim.Event) {
 		}
 	case sim.Finish:
 		s.LastFinish = ev.At
-		if !s.Known[ev.Job].Counted {
+		if !s.Known[ev.Job].Counted || e.steer.on {
 			return
 		}
 		t := v.Trace(ev.Job)
@@ -382,6 +395,9 @@ func (e *Env) learn(j sim.Job) {
 	k := Known{
 		Estimate: e.est.Of(s.View, j), GPUs: float64(t.Milli()) / 1000, Submit: t.Submit,
 		Counted: s.View.Pos(j) >= e.win.First, Plain: s.View.Request(j).Plain(),
+	}
+	if e.steer.on && e.parts.MaxGPUs > 0 && t.GPUs > e.parts.MaxGPUs {
+		k.Counted = false // a workload would not have it
 	}
 	k.Rest = k.Estimate
 	k.Area = float64(k.Rest) * k.GPUs
@@ -605,9 +621,8 @@ func (e *Env) step(ctx context.Context, a env.Action) (reward float64, elapsed t
 	return reward, now - from, kind, nil
 }
 
-// fill fills the time step.
-func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
-	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
+// show fills what the agent sees.
+func (e *Env) show(ts *env.TimeStep) {
 	e.book(e.state.View.DecisionEvents())
 	if e.gangs.stops == nil {
 		e.gangs.fill(&e.state)
@@ -615,6 +630,12 @@ func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind
 	e.parts.Encoder.Encode(ts.Obs, &e.state)
 	e.parts.Actions.Mask(e.mask, &e.state)
 	copy(ts.Mask, e.mask)
+}
+
+// fill fills the time step.
+func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
+	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
+	e.show(ts)
 	nan := math.NaN()
 	ts.Info[InfoDiscount] = e.spec.Discount(e.cfg.Gamma, elapsed)
 	for i := InfoDiscount + 1; i < infoLen; i++ {

@@ -107,10 +107,17 @@ func (s *Session) begin(jobs traces.Stream) error {
 // Advance advances to the next point.
 func (s *Session) Advance(ctx context.Context) (*sim.Point, error) {
 	p, err := s.sim.Advance(ctx)
-	if err == nil && s.watch != nil {
-		_ = s.watch.Observe(s.view, p)
+	if err == nil {
+		s.Show(p)
 	}
 	return p, err
+}
+
+// Show shows the watcher a point.
+func (s *Session) Show(p *sim.Point) {
+	if s.watch != nil {
+		_ = s.watch.Observe(s.view, p)
+	}
 }
 
 // Wait applies a decision to wait and advances to the next point.

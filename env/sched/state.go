@@ -105,6 +105,8 @@ type Encoder interface {
 // their point is reached. The jobs of submits have been learned.
 type Follower interface {
 	Follow(s *State, events []sim.Event)
+	// Rejoin begins the books anew from what runs now, as if all events had been followed.
+	Rejoin(s *State)
 }
 
 // Renewer is an optional ability of encoders: Renew is called when a job waits again and has another Known.Rest.

@@ -35,6 +35,9 @@ func (s *Simulator) Advance(ctx context.Context) (*Point, error) {
 	if s.over {
 		return nil, ErrDone
 	}
+	if s.follows {
+		return nil, fmt.Errorf("%w: its clock goes on with Look", ErrFollows)
+	}
 	if s.begun && !s.waited {
 		if err := s.wait(0); err != nil {
 			return nil, err
@@ -68,6 +71,9 @@ func (s *Simulator) Advance(ctx context.Context) (*Point, error) {
 		}
 	} else if err := s.all(); err != nil {
 		return nil, err
+	}
+	if len(s.follow.drains) > 0 { // in a twin
+		s.settleDrains()
 	}
 	s.timer = 0
 	s.over = !s.coming && len(s.waiting) == 0 && len(s.running) == 0

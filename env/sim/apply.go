@@ -13,6 +13,9 @@ func (s *Simulator) Apply(d *Decision) error {
 	if s.err != nil {
 		return s.err
 	}
+	if s.shut {
+		return ErrFollows
+	}
 	if !s.begun || s.waited || s.over {
 		return fmt.Errorf("%w: there is no open decision point", ErrDecision)
 	}
@@ -72,7 +75,7 @@ func (s *Simulator) live(j Job, want State, verb string) (*jobState, error) {
 	if st.state != want {
 		return nil, fmt.Errorf("%w: %s job %d (%s), which is %v", ErrDecision, verb, j, s.traced[j].ID, st.state)
 	}
-	if st.changed == s.points {
+	if st.changed == s.points && !s.waited { // a point that facts have ended takes any number of them
 		return nil, fmt.Errorf("%w: %s job %d (%s) twice at %v", ErrDecision, verb, j, s.traced[j].ID, time.Duration(s.now))
 	}
 	return st, nil

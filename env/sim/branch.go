@@ -39,7 +39,7 @@ func (v *View) Twin() (*Simulator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sim: twin: %w", err)
 	}
-	t.twin, t.forecasts.told = true, v.s.forecasts.told
+	t.twin, t.lends, t.forecasts.told = true, true, v.s.forecasts.told
 	return t, nil
 }
 
@@ -55,24 +55,14 @@ func (s *Simulator) CopyFrom(v *View, f *Future) {
 	if len(f.Jobs) > 0 && int64(f.Jobs[0].Submit) < o.now {
 		panic(fmt.Sprintf("sim: the first job of a future arrives at %v, now is %v", f.Jobs[0].Submit, v.Now()))
 	}
-	s.cluster.CopyFrom(o.cluster)
-	s.read, s.arrived, s.ended, s.decisions = o.read, o.arrived, o.ended, o.decisions
-	s.now, s.seq, s.points, s.timer = o.now, o.seq, o.points, o.timer
-	s.waited, s.begun, s.over, s.err = o.waited, o.begun, o.over, o.err
-	s.jobs = append(s.jobs[:0], o.jobs...)
+	s.copyState(o)
 	s.traced = append(s.traced[:0], o.traced[:len(o.jobs)]...)
-	s.more = append(s.more[:0], o.more...)
-	s.spare, s.dead, s.gone = append(s.spare[:0], o.spare...), append(s.dead[:0], o.dead...), o.gone
-	s.waiting, s.running = append(s.waiting[:0], o.waiting...), append(s.running[:0], o.running...)
-	s.finishes = append(s.finishes[:0], o.finishes...)
-	s.events = append(s.events[:0], o.events...)
-	s.point.Now, s.point.Events = o.point.Now, append(s.point.Events[:0], o.point.Events...)
-	s.gangs = s.gangs[:0]
 	if o.forecasts.told {
 		s.forecasts.of = append(s.forecasts.of[:0], o.forecasts.of...)
 	}
-	s.copyNeighbours(o)
+	s.gangs = s.gangs[:0]
 	s.copyFailures(o, f)
+	s.copyDrains(o)
 	s.future, s.ahead = f, 0
 	s.foresee()
 	s.over = s.over && !s.coming
@@ -81,9 +71,26 @@ func (s *Simulator) CopyFrom(v *View, f *Future) {
 	}
 }
 
+// copyState makes the state of o that of s, but for what decisions do not change: trace data, forecasts, what will arrive, and when
+// nodes fail.
+func (s *Simulator) copyState(o *Simulator) {
+	s.cluster.CopyFrom(o.cluster)
+	s.read, s.arrived, s.ended, s.decisions = o.read, o.arrived, o.ended, o.decisions
+	s.now, s.seq, s.points, s.timer = o.now, o.seq, o.points, o.timer
+	s.waited, s.begun, s.over, s.err = o.waited, o.begun, o.over, o.err
+	s.jobs = append(s.jobs[:0], o.jobs...)
+	s.more = append(s.more[:0], o.more...)
+	s.spare, s.dead, s.gone = append(s.spare[:0], o.spare...), append(s.dead[:0], o.dead...), o.gone
+	s.waiting, s.running = append(s.waiting[:0], o.waiting...), append(s.running[:0], o.running...)
+	s.finishes = append(s.finishes[:0], o.finishes...)
+	s.events = append(s.events[:0], o.events...)
+	s.point.Now, s.point.Events = o.point.Now, append(s.point.Events[:0], o.point.Events...)
+	s.copyNeighbours(o)
+}
+
 // hold makes gpus the placement of st's gang. The event of an earlier stop at this point still shows the list before.
 func (s *Simulator) hold(st *jobState, gpus []cluster.GPU) {
-	if !s.twin {
+	if !s.lends {
 		st.gpus, st.other = append(st.other[:0], gpus...), st.gpus
 		return
 	}
@@ -160,6 +167,17 @@ func (s *Simulator) copyNeighbours(o *Simulator) {
 		for i, list := range o.links.spanning {
 			l.spanning[i] = append(l.spanning[i][:0], list...)
 		}
+	}
+}
+
+// copyDrains copies which nodes let their jobs end and take no others: they stay so in the twin.
+func (s *Simulator) copyDrains(o *Simulator) {
+	w := &s.follow
+	w.drains, w.blocked = w.drains[:0], o.follow.blocked
+	for i := range o.follow.drains {
+		from := &o.follow.drains[i]
+		d := s.moreDrains()
+		d.node, d.gpus, d.held = from.node, append(d.gpus[:0], from.gpus...), append(d.held[:0], from.held...)
 	}
 }
 

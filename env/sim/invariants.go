@@ -21,7 +21,7 @@ func (s *Simulator) CheckInvariants() error {
 		if st.state != Running || int(st.list) != i {
 			return fmt.Errorf("sim: job %d stands among the running and is %v", j, st.state)
 		}
-		if h := s.finishes[st.heap]; h.job != j || h.at != st.finish || h.at < s.now {
+		if h := s.finishes[st.heap]; h.job != j || h.at != st.finish || h.at < s.now && !s.follows {
 			return fmt.Errorf("sim: job %d finishes at %d, its event says job %d at %d, now is %d", j, st.finish, h.job, h.at, s.now)
 		}
 		if !s.cluster.Pool() && len(st.gpus) != max(1, st.req.GPUs) {
@@ -38,6 +38,12 @@ func (s *Simulator) CheckInvariants() error {
 		}
 		if err := s.checkProgress(j, st); err != nil {
 			return err
+		}
+	}
+	used += s.follow.blocked
+	for i := range s.follow.drains {
+		for k, g := range s.follow.drains[i].gpus {
+			byGPU[g] += s.follow.drains[i].held[k]
 		}
 	}
 	for g, m := range byGPU {
@@ -68,7 +74,7 @@ func (s *Simulator) CheckInvariants() error {
 	if all := len(s.waiting) + len(s.running) + len(s.spare) + len(s.dead); all != len(s.jobs) {
 		return fmt.Errorf("sim: %d of %d numbers are accounted for", all, len(s.jobs))
 	}
-	if s.coming && int64(s.next.Submit) < s.now {
+	if s.coming && int64(s.next.Submit) < s.now && !s.follows {
 		return fmt.Errorf("sim: the next job arrives at %v, now is %d", s.next.Submit, s.now)
 	}
 	if err := s.checkNeighbours(); err != nil {
@@ -145,7 +151,7 @@ func (s *Simulator) checkFailures() error {
 	down := 0
 	for i := range f.pending {
 		e := &f.pending[i]
-		if e.at < s.now || e.recover != s.cluster.Down(int(e.node)) || e.recover != (f.draws[e.node]%2 == 0) || i > 0 && e.less(&f.pending[(i-1)/2]) {
+		if e.at < s.now || e.recover != (s.cluster.Down(int(e.node)) || s.draining(int(e.node)) >= 0) || e.recover != (f.draws[e.node]%2 == 0) || i > 0 && e.less(&f.pending[(i-1)/2]) {
 			return fmt.Errorf("sim: the event of node %d at %d (recovery: %v, %d draws) does not belong at place %d, now is %d",
 				e.node, e.at, e.recover, f.draws[e.node], i, s.now)
 		}

@@ -127,6 +127,9 @@ type Simulator struct {
 	timer    int64 // absolute, 0 = none
 	waited   bool  // the current point was ended by Wait
 	begun    bool  // there has been a point
+	follows  bool  // it follows facts
+	shut     bool  // and imagines nothing
+	lends    bool  // placements are kept in gangs: it is a twin, or imagines
 	over     bool
 	err      error // error of the stream; the run cannot continue
 
@@ -139,10 +142,12 @@ type Simulator struct {
 	twin   bool // it continues runs of another simulator: see Twin
 	future *Future
 	ahead  int           // jobs of future that have been read, next included
-	gangs  []cluster.GPU // of a twin: the placements made since CopyFrom
+	gangs  []cluster.GPU // of a twin, or in imagination: the placements made since CopyFrom or Imagine
 
 	point  Point
 	events []Event // gathered since the last Advance began
+
+	follow follow
 }
 
 // Refused counts the jobs that can never fit the cluster and names the first of them.
@@ -199,6 +204,7 @@ func (s *Simulator) Reset(jobs traces.Stream) error {
 	s.refused = Refused{IDs: s.refused.IDs[:0]}
 	s.now, s.seq, s.timer, s.points = 0, 0, 0, 0
 	s.waited, s.begun, s.over, s.err = false, false, false, nil
+	s.endFollowing()
 	s.jobs = s.jobs[:0]
 	rows, inMemory := jobs.(traces.Rows)
 	if inMemory != (s.inMemory != nil) {
@@ -253,12 +259,17 @@ func (s *Simulator) readNext() error {
 			s.nextReq, s.coming = req, true
 			return nil
 		}
-		s.refused.Count++
-		s.refused.GPUHours += s.next.GPUHours()
-		s.refused.GPUs = max(s.refused.GPUs, s.next.GPUs)
-		if len(s.refused.IDs) < 20 {
-			s.refused.IDs = append(s.refused.IDs, s.next.ID)
-		}
+		s.refuse()
+	}
+}
+
+// refuse counts the job read ahead, which can never fit the cluster.
+func (s *Simulator) refuse() {
+	s.refused.Count++
+	s.refused.GPUHours += s.next.GPUHours()
+	s.refused.GPUs = max(s.refused.GPUs, s.next.GPUs)
+	if len(s.refused.IDs) < 20 {
+		s.refused.IDs = append(s.refused.IDs, s.next.ID)
 	}
 }
 
@@ -286,6 +297,12 @@ func (s *Simulator) View() *View { return &s.view }
 
 // arrive turns the job read ahead into a waiting one.
 func (s *Simulator) arrive() error {
+	s.admit()
+	return s.readNext()
+}
+
+// admit is arrive without reading the next job. It returns the job's number.
+func (s *Simulator) admit() Job {
 	var j Job
 	if n := len(s.spare); n > 0 {
 		j, s.spare = s.spare[n-1], s.spare[:n-1]
@@ -317,7 +334,7 @@ func (s *Simulator) arrive() error {
 		s.submitted(j)
 	}
 	s.events = append(s.events, Event{At: time.Duration(s.now), Kind: Submit, Job: j})
-	return s.readNext()
+	return j
 }
 
 // keepRow makes the job read ahead the trace data of job j.

@@ -8,6 +8,26 @@ import (
 	"clustergym/traces"
 )
 
+// Said returns what a predictor of maker says of each of jobs when it is submitted, as Replay shows them.
+func Said(jobs []traces.Job, maker predict.Maker) []predict.Forecast {
+	p := &noting{Predictor: maker.New(), said: make([]predict.Forecast, 0, len(jobs))}
+	Replay(jobs, p, func(time.Duration, int, *traces.Job) {})
+	return p.said
+}
+
+// noting is a predictor that writes down what it says.
+type noting struct {
+	predict.Predictor
+	said []predict.Forecast
+}
+
+// Predict implements predict.Predictor.
+func (n *noting) Predict(now time.Duration, number int, j *traces.Job) predict.Forecast {
+	f := n.Predictor.Predict(now, number, j)
+	n.said = append(n.said, f)
+	return f
+}
+
 // Replay shows p jobs, which are in order of submit, as if each started when it was submitted. It calls ends for each job
 // before p learns that it has finished; number is the job's.
 func Replay(jobs []traces.Job, p predict.Predictor, ends func(end time.Duration, number int, j *traces.Job)) {
