@@ -18,6 +18,8 @@
 //	JobName, Account                                                                                Name, Group
 //	Cluster               must be the same on all rows
 //
+// A document of sacct --json, of releases 21.08 to 25.05, has the same in other words (FromJSON).
+//
 // JobID, Submit, a run time and one of AllocTRES, ReqTRES and ReqGRES are required. All other columns are ignored.
 //
 //   - Job steps (123.batch, 123.0) are parts of jobs and are skipped.

@@ -1,6 +1,7 @@
 package sacct
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -80,8 +81,15 @@ const (
 	running
 )
 
-// NewReader reads r to its end. file is the name used in messages. A fault in a row or the header is a *traces.RowError.
+// NewReader reads r to its end: what sacct -P prints, or sacct --json. file is the name used in messages. A fault in a row or the
+// header is a *traces.RowError; in a document, lines are jobs, after a first line for the header that it does not have.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
+	head := bufio.NewReader(r)
+	if first, err := head.Peek(1); err == nil && first[0] == '{' {
+		r, o = FromJSON(head, file), Options{Delimiter: '|'}
+	} else {
+		r = head
+	}
 	t, err := traces.OpenTable(r, file, traces.TableOptions{Delimiter: o.delimiter, Header: "JobID, Submit, Elapsed, AllocTRES"})
 	if err != nil {
 		return nil, err
@@ -242,8 +250,12 @@ func known(header []byte, delimiter byte) (n int) {
 }
 
 // Sniff reports whether head, the first bytes of an unpacked file, begins with a header of sacct: the columns of a job between
-// vertical bars, or between others if one is of generic resources, or the columns of fixed width that NewReader refuses.
+// vertical bars, or between others if one is of generic resources, or the columns of fixed width that NewReader refuses; or is a
+// document of sacct --json.
 func Sniff(head []byte) bool {
+	if sniffJSON(head) {
+		return true
+	}
 	line, rest := lineOf(head)
 	if fixed(line, rest) {
 		return true
