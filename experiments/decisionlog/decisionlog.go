@@ -11,6 +11,7 @@ import (
 	"io"
 	"math"
 	"strings"
+	"time"
 )
 
 // Format is the value of Header.Log.
@@ -35,6 +36,10 @@ type Header struct {
 	Rival  string `json:"rival,omitempty"` // whose choice Decision.Rival is; "" = nobody's
 	Nodes  []int  `json:"nodes,omitempty"` // GPUs of each node; they are numbered from 0 on, node by node
 	Pool   int    `json:"pool,omitempty"`  // GPUs without identity
+	// Names are those of Nodes, if they have any.
+	Names []string `json:"names,omitempty"`
+	// Zero is when t_s was 0; the zero time = on no clock.
+	Zero time.Time `json:"zero,omitzero"`
 }
 
 // Job is what is known of a job. It stands before the job's first event.
@@ -67,6 +72,7 @@ type Decision struct {
 	Chosen  int      `json:"chosen"`          // index of Options
 	Rival   *int     `json:"rival,omitempty"` // index of the rival's choice; nil = it has none
 	Waiting int      `json:"waiting"`         // jobs in the queue, visible or not
+	Notes   []string `json:"notes,omitempty"` // what people should know about it
 }
 
 // Option is one thing that the policy could do.
@@ -252,6 +258,9 @@ func (c *check) head(h *Header) error {
 			}
 			c.gpus = min(c.gpus+n, maxGPUs+1)
 		}
+	}
+	if len(h.Names) > 0 && len(h.Names) != len(h.Nodes) {
+		return fmt.Errorf("names: got %d of %d nodes", len(h.Names), len(h.Nodes))
 	}
 	if c.gpus < 1 || c.gpus > maxGPUs || len(h.Nodes) > 0 && h.Pool != 0 {
 		return fmt.Errorf("nodes and pool: got %d GPUs, want 1 to %d in one of the two", c.gpus, maxGPUs)

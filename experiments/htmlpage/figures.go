@@ -8,6 +8,7 @@ type Table struct {
 	Header []string
 	Rows   [][]string // each as long as Header
 	Text   string     // below it
+	Left   int        // columns of words, which are flush left; the first one always is
 }
 
 // Chart draws curves over a number such as training steps, with the values of others as horizontal lines.
@@ -56,6 +57,11 @@ type Difference struct {
 
 // encodeFigures writes charts, forests and tables.
 func (e *encoder) encodeFigures(p *Page) {
+	for _, t := range [][2]string{{"chartsTitle", p.ChartsTitle}, {"forestsTitle", p.ForestsTitle}} {
+		if t[1] != "" {
+			e.named(t[0], t[1])
+		}
+	}
 	e.column("charts", len(p.Charts), func(i int) { e.chart(&p.Charts[i]) })
 	e.column("forests", len(p.Forests), func(i int) { e.forest(&p.Forests[i]) })
 	e.column("tables", len(p.Tables), func(i int) {
@@ -67,6 +73,8 @@ func (e *encoder) encodeFigures(p *Page) {
 			e.list(len(t.Rows[i]), func(k int) { e.string(t.Rows[i][k]) })
 		})
 		e.named("text", t.Text)
+		e.key("left")
+		e.int(int64(t.Left))
 		e.close('}')
 	})
 }

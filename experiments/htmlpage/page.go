@@ -14,6 +14,8 @@ type Page struct {
 	Forests []Forest
 	Tables  []Table
 	Notes   []string // one sentence in each
+	// ChartsTitle and ForestsTitle stand above the charts and the differences; "" = "Learning" and "Paired differences".
+	ChartsTitle, ForestsTitle string
 	// Warmup and Tail are the numbers of jobs at the beginning and at the end, by position, that the distributions of
 	// completion times leave out.
 	Warmup, Tail int

@@ -66,8 +66,8 @@ var formats = []Format{
 		},
 	},
 	{
-		Name: formatSacct, What: "the accounting of a Slurm cluster as sacct -P prints it",
-		KnownBy: "a header with JobID and other fields of sacct between vertical bars",
+		Name: formatSacct, What: "the accounting of a Slurm cluster as sacct -P or sacct --json prints it",
+		KnownBy: "a header with JobID and other fields of sacct between vertical bars, or a document of sacct --json",
 		Columns: "JobID, Submit, ElapsedRaw or Elapsed (or Start and End), AllocTRES, ReqTRES or ReqGRES; optional NNodes, NCPUS, ReqMem, Timelimit, State, User, " +
 			"Partition, JobName, Account, Cluster; any order of rows; job steps are skipped; jobs that did not start or end are left out and counted",
 		sniff: sacct.Sniff,

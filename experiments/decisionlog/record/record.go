@@ -211,7 +211,10 @@ func (d *decider) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src [
 	}
 	d.n++
 	out := decisionlog.Decision{At: seconds(v.Now()), Number: d.n, Chosen: -1, Waiting: len(v.Waiting())}
-	d.options(b, func(action int, o decisionlog.Option) {
+	Options(d.env, b.Mask, func(action int, j sim.Job, o decisionlog.Option) {
+		if j >= 0 {
+			d.job(v, j)
+		}
 		if action == int(dst.Disc[0]) {
 			out.Chosen = len(out.Options)
 		}
@@ -219,7 +222,7 @@ func (d *decider) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src [
 			at := len(out.Options)
 			out.Rival = &at
 		}
-		if o.Illegal = !b.Mask[action]; !o.Illegal { // a network has no score for what it cannot do
+		if !o.Illegal { // a network has no score for what it cannot do
 			score := float64(d.scores[action])
 			o.Score = &score
 		}
@@ -231,12 +234,12 @@ func (d *decider) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src [
 	return nil
 }
 
-// options calls f for every action that stands for something now.
-func (d *decider) options(b *env.Batch, f func(action int, o decisionlog.Option)) {
-	v := d.env.View()
+// Options calls f for every action that stands for something in e now: a job that starts or stops (-1 = none), or another thing.
+func Options(e sched.Arena, mask []bool, f func(action int, j sim.Job, o decisionlog.Option)) {
+	v := e.View()
 	var visible, running []sim.Job
 	var estimate func(j sim.Job) time.Duration
-	switch e := d.env.(type) {
+	switch e := e.(type) {
 	case *sched.Env:
 		s := e.State()
 		visible, running = s.Slots, s.Running
@@ -250,40 +253,39 @@ func (d *decider) options(b *env.Batch, f func(action int, o decisionlog.Option)
 	}:
 		visible, estimate = e.Slots(), e.Estimate
 	}
-	noop := d.env.Spec().NoOp
-	slots := len(b.Mask)
-	if e, ok := d.env.(*sched.Env); ok && noop >= 0 {
+	noop := e.Spec().NoOp
+	slots := len(mask)
+	if e, ok := e.(*sched.Env); ok && noop >= 0 {
 		slots = noop - e.Rows()
 	}
-	for a := range b.Mask {
-		o := decisionlog.Option{}
+	for a := range mask {
+		j, o := sim.Job(-1), decisionlog.Option{Illegal: !mask[a]}
 		switch {
 		case a == noop:
 			o.Do = "wait"
 		case visible == nil:
 			o.Do = fmt.Sprintf("action %d", a)
-			if d.env.Spec().ID == gpupick.ID {
+			if e.Spec().ID == gpupick.ID {
 				o.Do = fmt.Sprintf("GPU %d", a)
 			}
 		case a < len(visible):
-			o.Do = "start"
-			d.job(v, visible[a])
-			o.Job = v.Trace(visible[a]).ID
-			if t := estimate(visible[a]); t > 0 {
+			o.Do, j = "start", visible[a]
+			if t := estimate(j); t > 0 {
 				s := seconds(t)
 				o.Estimate = &s
 			}
 		case a >= slots && a-slots < len(running):
-			o.Do = "stop"
-			d.job(v, running[a-slots])
-			o.Job = v.Trace(running[a-slots]).ID
+			o.Do, j = "stop", running[a-slots]
 		default:
-			if !b.Mask[a] {
+			if !mask[a] {
 				continue // an empty slot
 			}
 			o.Do = fmt.Sprintf("action %d", a)
 		}
-		f(a, o)
+		if j >= 0 {
+			o.Job = v.Trace(j).ID
+		}
+		f(a, j, o)
 	}
 }
 

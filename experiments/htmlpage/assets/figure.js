@@ -75,9 +75,10 @@ function legend(fill, attributes = {}) {
   return e;
 }
 
-// table is a table whose first column names the rows.
+// table is a table whose first column names the rows. The first t.left columns are words.
 function table(t) {
-  const row = (cells, tag) => make("tr", {}, ...cells.map((c, i) => make(i === 0 ? "th" : tag, i === 0 ? { scope: tag === "th" ? "col" : "row" } : tag === "th" ? { scope: "col" } : {}, c)));
+  const words = (i) => (i > 0 && i < t.left ? { class: "words" } : {});
+  const row = (cells, tag) => make("tr", {}, ...cells.map((c, i) => make(i === 0 ? "th" : tag, i === 0 ? { scope: tag === "th" ? "col" : "row" } : tag === "th" ? { scope: "col", ...words(i) } : words(i), c)));
   return make("section", {}, make("h2", {}, t.title), make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": t.title },
     make("table", {}, make("thead", {}, row(t.header, "th")), make("tbody", {}, ...t.rows.map((r) => row(r, "td"))))),
     t.text ? make("p", { class: "told" }, t.text) : null);

@@ -36,13 +36,13 @@ function ganttRows(pen, theme, run, y, g0, g1, x0, x1, room) {
     const top = Math.max(y(g), y(g0)), bottom = Math.min(y(end), y(g1)), gpuRows = data.node0 && each >= 9 && end - g > 1;
     if (bottom - top >= 3) pen.line([x0 - (gpuRows ? 68 : 4), y(Math.max(g, g0)), x1, y(Math.max(g, g0))], theme.grid);
     if (gpuRows) {
-      pen.text("node " + i, x0 - 26, (top + bottom) / 2 + 4, theme.soft, { align: "right" });
+      pen.text(data.names?.[i] ?? "node " + i, x0 - 26, (top + bottom) / 2 + 4, theme.soft, { align: "right" });
       for (let k = Math.ceil(Math.max(g, g0)); k < Math.min(end, g1); k++) {
         const py = y(k) + each / 2 + 3;
         if (py - 9 >= top && py <= bottom) pen.text("." + (k - g), x0 - 6, py, theme.soft, { align: "right", size: 9 });
       }
     } else if ((i * perRow) % step === 0 && (top + bottom) / 2 - last >= 13) {
-      pen.text("node " + i * perRow, x0 - 6, (top + bottom) / 2 + 4, theme.soft, { align: "right" });
+      pen.text(data.names?.[i * perRow] ?? "node " + i * perRow, x0 - 6, (top + bottom) / 2 + 4, theme.soft, { align: "right" });
       last = (top + bottom) / 2;
     }
   });

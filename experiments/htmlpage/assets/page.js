@@ -261,24 +261,25 @@ function header() {
 function learning() {
   if (!data.charts.length) return null;
   const some = data.charts.some((c) => c.curves.some((u) => u.best >= 0));
-  const names = data.charts[0].curves.map((c) => c.name);
-  return make("section", {}, make("h2", {}, "Learning"),
-    legend((theme) => [...names.map((n, i) => swatch(runColour(theme, i), n, Math.floor(i / theme.series.length) % 4)),
-      some ? make("span", { class: "entry" }, "◆ the best checkpoint") : null].filter(Boolean)),
+  const named = (c) => c.curves.map((u) => u.name), names = named(data.charts[0]);
+  const one = data.charts.every((c) => named(c).join("\n") === names.join("\n")); // else each has a legend of its own
+  const swatches = (list) => (theme) => list.map((n, i) => swatch(runColour(theme, i), n, Math.floor(i / theme.series.length) % 4));
+  return make("section", {}, make("h2", {}, data.chartsTitle || "Learning"),
+    one || some ? legend((theme) => [...(one ? swatches(names)(theme) : []), some ? make("span", { class: "entry" }, "◆ the best checkpoint") : null].filter(Boolean)) : "",
     make("div", { class: "pair" }, ...data.charts.map((c) => {
       const figure = new Figure(c.name, `${c.title}: ${c.y} over ${c.x}`, () => chartHeight, (pen, theme, width) => drawChart(c, pen, theme, width));
       figure.canvas.addEventListener("pointermove", (e) => chartTip(c, figure, e));
       figure.canvas.addEventListener("pointerleave", () => { tip.hidden = true; });
       const off = chartScale(c).off.map((l) => `${l.name} ${valueOf(c, l.value)}`);
       const text = [c.text, off.length ? `Off the axis: ${off.join(", ")}.` : ""].filter(Boolean).join(" ");
-      return figureBox(figure, c.title, text ? make("p", { class: "told" }, text) : null);
+      return figureBox(figure, c.title, one ? null : legend(swatches(named(c))), text ? make("p", { class: "told" }, text) : null);
     })));
 }
 
 function differences() {
   const list = data.forests.filter((f) => f.rows.length);
   if (!list.length) return null;
-  return make("section", {}, make("h2", {}, "Paired differences"),
+  return make("section", {}, make("h2", {}, data.forestsTitle || "Paired differences"),
     legend((theme) => [swatch(theme.series[2], "better"), swatch(theme.series[1], "worse"), swatch(theme.axis, "the interval holds 0")]),
     make("div", { class: "pair" }, ...list.map((f) => figureBox(
       new Figure(f.name, `${f.title}: ${f.rows.map((r) => `${r.name} ${r.text}`).join("; ")}`, () => forestHeight(f), (pen, theme, width) => drawForest(f, pen, theme, width)),

@@ -1,0 +1,102 @@
+package steer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"clustergym/live"
+)
+
+// room returns how many writes are allowed now.
+func (l *loop) room() int {
+	now := l.Now()
+	l.writes = slices.DeleteFunc(l.writes, func(t time.Time) bool { return now.Sub(t) >= time.Minute })
+	n := 1 << 30
+	if l.PerCycle > 0 {
+		n = l.PerCycle - len(l.line.Writes)
+	}
+	if l.PerMinute > 0 {
+		n = min(n, l.PerMinute-len(l.writes))
+	}
+	return max(0, n)
+}
+
+// act asks the cluster for as many of the actions as limits allow, and returns those that it has taken.
+func (l *loop) act(ctx context.Context, s *live.Snapshot, actions []live.Action) (written []live.Action, err error) {
+	if len(actions) == 0 {
+		return nil, nil
+	}
+	if room := l.room(); len(actions) > room {
+		l.remark(fmt.Sprintf("%d of %d writes wait for the next cycle", len(actions)-room, len(actions)))
+		actions = actions[:room]
+	}
+	if l.DryRun {
+		for _, a := range actions {
+			l.line.Writes = append(l.line.Writes, WriteLine{Action: a.String()})
+			l.Note("would " + a.String())
+		}
+		return nil, nil
+	}
+	if age := l.Now().Sub(s.At); age > l.MaxAge {
+		l.remark(fmt.Sprintf("nothing is written, because what the cluster says is %v old, and --max-age is %v", age.Round(time.Second), l.MaxAge))
+		l.Metrics.change(func(m *Metrics) { m.stale++ })
+		return nil, nil
+	}
+	within := l.Timeout
+	if l.gates() && l.Guarded != nil {
+		if err := l.Guarded(); err != nil {
+			return nil, fmt.Errorf("nobody watches the lease: %w", err)
+		}
+	}
+	if l.gates() && l.Lease != nil {
+		if err := l.renew(); err != nil {
+			return nil, err
+		}
+		within = min(within, l.Lease.Left()/2)
+	}
+	ctx, stop := context.WithTimeout(ctx, within)
+	defer stop()
+	denied, first := 0, ""
+	begun := l.Now()
+	results := l.Cluster.Act(ctx, actions)
+	l.spent.write += l.Now().Sub(begun)
+	for i, r := range results {
+		a := actions[i]
+		l.writes = append(l.writes, l.Now())
+		w := WriteLine{Action: a.String()}
+		switch {
+		case r.Err == nil:
+			written = append(written, a)
+			l.taken(a)
+		case errors.Is(r.Err, live.ErrUnreachable):
+			err = r.Err
+		case errors.Is(r.Err, context.DeadlineExceeded), errors.Is(r.Err, context.Canceled):
+			err = fmt.Errorf("%w: %w", live.ErrUnreachable, r.Err)
+		case errors.Is(r.Err, live.ErrGone), errors.Is(r.Err, live.ErrNotYet):
+		default:
+			if denied++; denied == 1 {
+				first = fmt.Sprintf("%v; %v", r.Err, l.refuse(a))
+			} else {
+				l.refuse(a)
+			}
+		}
+		if r.Err != nil {
+			w.Error = r.Err.Error()
+		}
+		l.line.Writes = append(l.line.Writes, w)
+	}
+	if denied > 0 {
+		l.Note(fmt.Sprintf("%d of %d writes are refused: %s", denied, len(actions), first))
+	}
+	if denied == len(actions) && err == nil { // is it these jobs, or all?
+		err = l.allowed(ctx)
+	}
+	l.Metrics.change(func(m *Metrics) {
+		m.writes += int64(len(written))
+		m.refused += int64(len(actions) - len(written))
+	})
+	return written, err
+}

@@ -1,0 +1,237 @@
+package steer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"clustergym/env/cluster"
+	"clustergym/env/heuristic"
+	"clustergym/env/jobselect"
+	"clustergym/env/predict"
+	"clustergym/env/rollout"
+	"clustergym/env/sched"
+	"clustergym/env/sim"
+	"clustergym/experiments/arena"
+	"clustergym/experiments/config"
+	"clustergym/experiments/envs"
+	"clustergym/experiments/forecast"
+	"clustergym/experiments/rundir"
+	"clustergym/experiments/steer/mirror"
+	"clustergym/experiments/workload"
+	"clustergym/traces"
+)
+
+// past is a workload that is history: it has jobs, and no windows.
+type past struct{ jobs []traces.Job }
+
+// At implements sched.Windows.
+func (*past) At(traces.Part, uint64, int) (warm, counted []traces.Job, first int, err error) {
+	return nil, nil, 0, errors.New("steer: a cluster that is followed has no windows")
+}
+
+// Jobs implements envs.Windows.
+func (p *past) Jobs(traces.Part) []traces.Job { return p.jobs }
+
+// Predictor implements sched.Foresight.
+func (p *past) Predictor(est sim.Estimates) (predict.Maker, error) {
+	est.Seed = 0
+	return forecast.Maker(est, p.jobs)
+}
+
+// openEnv opens the environment of cfg on a cluster, with estimates that a cluster can have.
+func openEnv(cfg *config.Config, l mirror.Layout, w *past) (sched.Steered, error) {
+	d := cfg.Descriptor()
+	if !d.Simulated() {
+		return nil, workload.Mistake("%s has no cluster: only policies of JobSelect-v1 and its siblings can steer one", d.ID)
+	}
+	s := cfg.Env.Settings
+	if d.Judged != nil {
+		s = d.Judged(s)
+	}
+	e, err := d.Open(s, &envs.Source{Cluster: l.Spec, Windows: w}, traces.Training)
+	if err != nil {
+		return nil, err
+	}
+	x, ok := e.(sched.Steered)
+	if !ok {
+		return nil, fmt.Errorf("%s cannot follow a cluster", d.ID)
+	}
+	return x, nil
+}
+
+// causal returns cfg with estimates that a cluster can have: its own where they are, history in place of exact and noisy ones.
+func causal(cfg config.Config) (config.Config, error) {
+	est, err := sim.ParseEstimates(cfg.Estimates())
+	if err != nil || est.Rung() < sim.RungNoisy {
+		return cfg, nil //nolint:nilerr // an environment without estimates
+	}
+	return cfg.OnRung("history")
+}
+
+func openRule(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
+	base, ahead := rollout.Split(c.Policy)
+	name, slots := strings.CutSuffix(base, "@slots")
+	cfg, err := causal(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	if j, ok := cfg.Env.Settings.(*jobselect.Config); ok { // a rule takes every cluster
+		s := *j
+		s.MaxGPUs = min(gpus(&l.Spec), 1024)
+		if c.Visible > 0 {
+			s.Visible = c.Visible
+		}
+		cfg.Env.Settings = &s
+	}
+	e, err := openEnv(&cfg, l, w)
+	if err != nil {
+		return nil, err
+	}
+	rival, err := cfg.Rival(base)
+	if err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	order, _, _, _ := heuristic.SplitName(name)
+	if heuristic.Preemptive(order) {
+		return nil, workload.Mistake("%s stops running jobs, which steer never does; want an order such as sjf, or another of gymctl sim --policy help", c.Policy)
+	}
+	p := &Policy{Name: c.Policy, Env: e}
+	switch {
+	case slots && ahead:
+		look := rollout.DefaultConfig()
+		look.Budget = c.Budget
+		j, ok := e.(*sched.Env)
+		if !ok {
+			return nil, workload.Mistake("%s: %s has no slots to look ahead from", c.Policy, e.Spec().ID)
+		}
+		src := newPast(e, &cfg)
+		a, err := rollout.NewActor(rollout.Setup{Config: look, Source: src, Workers: 1, Clock: config.Clock()}, name, j)
+		if err != nil {
+			return nil, &workload.InputError{Err: err}
+		}
+		p.act(a)
+		err = p.weigh(&cfg, a)
+		return p, err
+	case slots:
+		a, err := rival.Rule.Policy(e)
+		if err != nil {
+			return nil, err
+		}
+		p.act(a)
+		err = p.weigh(&cfg, a)
+		return p, err
+	case ahead:
+		look := rollout.DefaultConfig()
+		look.Budget = c.Budget
+		sch, err := rollout.New(rollout.Setup{Config: look, Source: newPast(e, &cfg), Workers: 1, Clock: config.Clock()}, rival.Sched)
+		if err != nil {
+			return nil, &workload.InputError{Err: err}
+		}
+		p.ask(sch)
+		p.rankBy(order, cfg.Estimates(), true)
+	default:
+		if why := rival.Sched.Forgets(); why != "" {
+			return nil, workload.Mistake("%s remembers what it decided before (%s), and a cluster may decide otherwise; want a policy that looks at nothing but the state, as %s", c.Policy, why, strings.Join(heuristic.Bases(), ", "))
+		}
+		sch, err := heuristic.New(rival.Sched)
+		if err != nil {
+			return nil, &workload.InputError{Err: err}
+		}
+		p.ask(sch)
+		p.rankBy(order, cfg.Estimates(), false)
+	}
+	return p, nil
+}
+
+// newPast returns the futures of rollouts: what has arrived since steering began.
+func newPast(e sched.Steered, cfg *config.Config) *rollout.Past {
+	est, _ := sim.ParseEstimates(cfg.Estimates()) // has been checked
+	src := rollout.NewPast(est)
+	e.Watch(src)
+	return src
+}
+
+func gpus(s *cluster.Spec) (n int) {
+	for i := range s.Racks {
+		for k := range s.Racks[i].Nodes {
+			n += s.Racks[i].Count.N() * s.Racks[i].Nodes[k].Count.N() * s.Racks[i].Nodes[k].GPUs
+		}
+	}
+	return n
+}
+
+func openCheckpoint(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
+	_, run, err := rundir.CheckpointDir(c.Policy)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := rundir.ReadConfig(run)
+	if err != nil {
+		return nil, err
+	}
+	if err := config.UseKernels(cfg.Kernels); err != nil {
+		return nil, err
+	}
+	spec, err := arena.JudgedSpec(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := arena.OpenCheckpoint(c.Policy, spec)
+	if err != nil {
+		return nil, err
+	}
+	a, err := arena.NewPolicy(&opened.Cfg, spec, bytes.NewReader(opened.Weights))
+	if err != nil {
+		return nil, err
+	}
+	trained, err := workload.ClusterSpec(cfg.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	if why := differs(&trained, &l.Spec); why != "" {
+		return nil, workload.Mistake("%s does not fit this cluster: it was trained on %s (%s)", c.Policy, cfg.Cluster, why)
+	}
+	if cfg, err = cfg.Fold(); err != nil {
+		return nil, err
+	}
+	folded := cfg
+	if cfg, err = causal(folded); err != nil {
+		return nil, err
+	}
+	if err := cfg.ShowAs(&folded); err != nil {
+		return nil, err
+	}
+	e, err := openEnv(&cfg, l, w)
+	if err != nil {
+		return nil, err
+	}
+	if why := otherShape(spec, e.Spec()); why != "" {
+		return nil, workload.Mistake("%s does not fit this cluster: %s", c.Policy, why)
+	}
+	p := &Policy{Name: opened.Name, Env: e}
+	p.act(a)
+	return p, p.weigh(&cfg, a)
+}
+
+func openModel(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
+	cfg, err := causal(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.ShowAs(&c.Config); err != nil {
+		return nil, err
+	}
+	e, err := openEnv(&cfg, l, w)
+	if err != nil {
+		return nil, err
+	}
+	a, err := c.Model.Policy(e.Spec())
+	if err != nil {
+		return nil, err
+	}
+	p := &Policy{Name: c.Model.Name, Env: e}
+	p.act(a)
+	return p, p.weigh(&cfg, a)
+}
