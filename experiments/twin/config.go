@@ -1,0 +1,124 @@
+package twin
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"clustergym/env/heuristic"
+	"clustergym/env/rollout"
+	"clustergym/env/sim"
+	"clustergym/experiments/workload"
+	"clustergym/traces"
+)
+
+// Config says how forecasts are made.
+type Config struct {
+	Scheduler Model // of the cluster's own scheduler
+	Draws     int
+	Seed      uint64
+	Workers   int
+	Horizon   time.Duration // a draw ends after it, whatever waits then
+	Interval  int           // percent of the intervals that are shown, up to 90, as Levels have them
+	// Alike is the share of the variance of run times, in ranks, that jobs of one user and name have in common, from 0 to below 1.
+	Alike float64
+	// Arrives says that jobs arrive meanwhile, as in History; else none do.
+	Arrives bool
+	Able    bool // but only if the history is long enough
+	History []traces.Job
+	// Predictor forecasts the run times of jobs that arrive; the zero value = time limits.
+	Predictor sim.Estimates
+	Limit     time.Duration // of jobs that have none
+	Stretch   Stretch       // of all intervals, as check has found it
+}
+
+// DefaultConfig returns 200 draws, with intervals of 80 %.
+func DefaultConfig() Config {
+	m, _ := ParseModel("fifo+strict+easy", "trace")
+	return Config{Scheduler: m, Draws: 200, Seed: 1, Horizon: 7 * day, Interval: 80, Alike: 0.5, Limit: day, Stretch: Stretch{1, 1}}
+}
+
+// Validate reports the first fault.
+func (c *Config) Validate() error {
+	switch {
+	case c.Draws < 2 || c.Draws > 100_000:
+		return workload.Mistake("--draws: got %d, want 2 to 100000", c.Draws)
+	case c.Horizon < time.Minute || c.Horizon > 366*day:
+		return workload.Mistake("--horizon: got %v, want 1m to 8784h", c.Horizon)
+	case c.Interval < 1 || c.Interval > 90:
+		return workload.Mistake("--interval: got %d, want a percentage from 1 to 90", c.Interval)
+	case !(c.Alike >= 0 && c.Alike <= 0.99):
+		return workload.Mistake("--alike: got %v, want 0 to 0.99", c.Alike)
+	case c.Limit < time.Second:
+		return workload.Mistake("--limit: got %v, want 1s or more", c.Limit)
+	case !c.Stretch.valid():
+		return workload.Mistake("--recalibrate: got %v, want two factors from 0.1 to 10, as 1.2,1.5", c.Stretch)
+	}
+	return nil
+}
+
+// Model is a scheduler that decides in the draws.
+type Model struct {
+	Name string
+	cfg  heuristic.Config
+}
+
+// ParseModel reads the name of a heuristic, with what it knows of run times (sim.ParseEstimates). fifo is the cluster's own order of
+// its queue; jobs that arrive later stand behind.
+func ParseModel(name, estimates string) (Model, error) {
+	if strings.HasSuffix(name, "+timely") {
+		return Model{}, workload.Mistake("%s is a model that replays of gymctl steer report alone have; want the one that the report names for the twin, such as fifo+strict+easy", name)
+	}
+	c := heuristic.DefaultConfig()
+	var ok bool
+	if c.Order, c.Admission, c.Backfill, ok = heuristic.SplitName(name); !ok || !slices.Contains(heuristic.Orders(), c.Order) {
+		return Model{}, workload.Mistake("the policy %q is unknown, want an order such as fifo or sjf with strict or skip, and easy behind strict%s", name, heuristic.Meant(name, heuristic.Orders()))
+	}
+	if c.Backfill == "" {
+		c.Backfill = "none"
+	}
+	if c.Backfill == "easy" && c.Admission == "" {
+		c.Admission = "strict"
+	}
+	c.Estimates, c.Placement = estimates, "consolidate-best"
+	if err := c.Validate(); err != nil {
+		return Model{}, &workload.InputError{Err: fmt.Errorf("policy %s: %w", name, err)}
+	}
+	if heuristic.Preemptive(c.Order) {
+		return Model{}, workload.Mistake("%s stops running jobs, and the twin plays on from the middle of their lives; want an order that stops none, as %s", name, strings.Join(heuristic.Bases(), ", "))
+	}
+	if err := rollout.CheckBase(&c); err != nil {
+		return Model{}, workload.Mistake("%s remembers what it decided before, and the twin plays on from any state; want one of %s", name, strings.Join(heuristic.Bases(), ", "))
+	}
+	return Model{Name: c.Name(), cfg: c}, nil
+}
+
+// Place returns the model with another placement (cluster.PlacementNames). consolidate-best keeps a gang on one node, or on whole nodes
+// if it is larger, and lets it wait where that is impossible.
+func (m Model) Place(placement string) (Model, error) {
+	m.cfg.Placement = placement
+	if err := m.cfg.Validate(); err != nil {
+		return m, workload.Mistake("--placement: %w", err)
+	}
+	if err := rollout.CheckBase(&m.cfg); err != nil {
+		return m, workload.Mistake("--placement: %s remembers what it has placed, and the twin plays on from any state; want another, such as consolidate-best or first-fit", placement)
+	}
+	return m, nil
+}
+
+// causal reports whether the model looks at forecasts.
+func (m *Model) causal() bool {
+	est, err := sim.ParseEstimates(m.cfg.Estimates)
+	return err == nil && est.Causal() && m.cfg.Estimating()
+}
+
+// Default returns the model of the scheduler of a kind of cluster, and why.
+func Default(kind string) (m Model, why string) {
+	if kind == "kubernetes" {
+		m, _ = ParseModel("fifo+skip", "trace")
+		return m, "Kueue's BestEffortFIFO and kube-scheduler step over what does not fit"
+	}
+	m, _ = ParseModel("fifo+strict+easy", "trace")
+	return m, "Slurm's sched/backfill goes by priority, and lets later jobs pass that end by their time limits before they would delay the first"
+}

@@ -1,0 +1,197 @@
+package twin
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"clustergym/experiments/texttable"
+)
+
+// hours formats seconds for people.
+func hours(s float64) string {
+	if math.IsInf(s, 1) {
+		return "beyond"
+	}
+	return texttable.Hours(s)
+}
+
+// interval returns the median and the ends of an interval.
+func (q *Quantiles) interval(percent int) (mid, low, high float64) {
+	at := func(p float64) float64 {
+		for i := 1; i < levels; i++ {
+			if p <= Levels[i]+1e-9 {
+				a, b := float64(q[i-1]), float64(q[i])
+				w := (p - Levels[i-1]) / (Levels[i] - Levels[i-1])
+				switch {
+				case w <= 1e-9:
+					return a
+				case w >= 1-1e-9 || math.IsInf(b, 1):
+					return b
+				}
+				return a + max(w, 0)*(b-a)
+			}
+		}
+		return float64(q[levels-1])
+	}
+	half := float64(percent) / 200
+	return float64(q[median]), at(0.5 - half), at(0.5 + half)
+}
+
+func (q *Quantiles) text(percent int) string {
+	mid, low, high := q.interval(percent)
+	if low == 0 && high == 0 {
+		return "now"
+	}
+	return fmt.Sprintf("%s [%s, %s]", hours(mid), hours(low), hours(high))
+}
+
+// WriteText writes r for people, with at most top jobs of each kind.
+func (r *Report) WriteText(w io.Writer, top int) error {
+	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
+	p("%s at %s: %d jobs wait, %d run, %d are blocked. %s, run times %s, arrivals %s; %d draws, intervals of %d %%.\n",
+		named(r.Cluster), r.At.Format(time.DateTime), len(r.Waiting), len(r.Running), len(r.Blocked), r.Scheduler, r.Estimates, r.Arrivals, r.Draws, r.Interval)
+	for _, n := range r.Notes {
+		p("%s\n", texttable.Wrapped(n, texttable.WidthOf(w)))
+	}
+	if len(r.Waiting) == 0 {
+		p("\nNo job waits for GPUs.\n")
+	}
+	if err := writeJobs(w, "starts in", r.Waiting, r.Interval, top); err != nil {
+		return err
+	}
+	var rows [][]string
+	byEnd := slices.Clone(r.Running)
+	slices.SortStableFunc(byEnd, func(a, b EndForecast) int {
+		switch {
+		case a.End[median] < b.End[median]:
+			return -1
+		case a.End[median] > b.End[median]:
+			return 1
+		}
+		return 0
+	})
+	for i := range byEnd {
+		if f := &byEnd[i]; i < top {
+			rows = append(rows, []string{f.ID, f.User, fmt.Sprint(f.GPUs), f.End.text(r.Interval)})
+		}
+	}
+	if rows != nil {
+		p("\n")
+		if err := texttable.Write(w, []string{"running", "user", "GPUs", "ends in"}, rows, 2); err != nil {
+			return err
+		}
+		more(w, len(r.Running), top)
+	}
+	if err := writeRoom(w, r.Room, r.Interval); err != nil {
+		return err
+	}
+	if len(r.Blocked) > 0 {
+		p("\nNo forecast:\n")
+		for i := range r.Blocked {
+			if b := &r.Blocked[i]; i < top {
+				p("  %s (%d GPUs): %s\n", b.ID, b.GPUs, b.Why)
+			}
+		}
+		more(w, len(r.Blocked), top)
+	}
+	for i := range r.WhatIfs {
+		if err := r.WhatIfs[i].write(w, r.Interval, top); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func named(cluster string) string {
+	if cluster == "" {
+		return "The cluster"
+	}
+	return "Cluster " + cluster
+}
+
+func more(w io.Writer, n, top int) {
+	if n > top {
+		_, _ = fmt.Fprintf(w, "… and %d more; --top and --json have them.\n", n-top)
+	}
+}
+
+func writeJobs(w io.Writer, what string, jobs []JobForecast, percent, top int) error {
+	var rows [][]string
+	for i := range jobs {
+		f := &jobs[i]
+		if i < top {
+			rows = append(rows, []string{f.ID, f.User, fmt.Sprint(f.GPUs), f.Start.text(percent)})
+		}
+	}
+	if rows == nil {
+		return nil
+	}
+	_, _ = fmt.Fprintln(w)
+	if err := texttable.Write(w, []string{"waiting", "user", "GPUs", what}, rows, 2); err != nil {
+		return err
+	}
+	more(w, len(jobs), top)
+	return nil
+}
+
+func writeRoom(w io.Writer, list []RoomForecast, percent int) error {
+	var rows [][]string
+	for i := range list {
+		k := &list[i]
+		where := "anywhere"
+		if k.OneNode {
+			where = "one node"
+		}
+		rows = append(rows, []string{fmt.Sprint(k.GPUs), where, k.Next.text(percent), k.Idle.text(percent)})
+	}
+	if rows == nil {
+		return nil
+	}
+	_, _ = fmt.Fprintln(w)
+	return texttable.Write(w, []string{"free GPUs", "on", "for the next in line in", "idle in"}, rows, 0)
+}
+
+func (x *WhatIf) write(w io.Writer, percent, top int) error {
+	_, _ = fmt.Fprintf(w, "\nWhat if: %s\n", x.Name)
+	if x.Note != "" {
+		_, _ = fmt.Fprintf(w, "%s\n", x.Note)
+	}
+	var rows [][]string
+	for i := range x.Effects {
+		e := &x.Effects[i]
+		name := "mean wait from now on"
+		if e.GPUs != "" {
+			name = fmt.Sprintf("… of %d jobs of %s GPUs", e.Jobs, e.GPUs)
+		}
+		format := hours
+		if e.What == "lost" {
+			name, format = "GPU hours lost while jobs wait", func(s float64) string { return fmt.Sprintf("%.1f", s) }
+		}
+		rows = append(rows, []string{
+			name, format(e.Base), format(e.Then), signed(e.Change, format),
+			"[" + signed(e.CI[0], format) + ", " + signed(e.CI[1], format) + "]", "[" + signed(e.Draws[0], format) + ", " + signed(e.Draws[1], format) + "]",
+		})
+	}
+	if rows != nil {
+		if err := texttable.Write(w, []string{"", "now", "then", "change", "95 % of the mean", "80 % of draws"}, rows, 1); err != nil {
+			return err
+		}
+	}
+	if err := writeJobs(w, "starts in", x.Jobs, percent, top); err != nil {
+		return err
+	}
+	return nil
+}
+
+func signed(x float64, format func(float64) string) string {
+	if x > 0 {
+		return "+" + format(x)
+	}
+	if x < 0 {
+		return "−" + format(-x)
+	}
+	return format(0)
+}
