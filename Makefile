@@ -34,6 +34,14 @@ RL      := $(CURDIR)/.tools/rl-$(shell { cat $(RL_PINS); echo $(RL_CLEANRL); } |
 SBOM_VER := 11.11.0
 SBOM := $(CURDIR)/.tools/cyclonedx-$(SBOM_VER)
 
+# The Kubernetes that the adapter is tested with, built from Go modules into a folder of its own: some 200 MB, a quarter of an hour.
+KUBE_VER := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2 }' tools/kubernetes/go.mod)
+KUBE     := $(CURDIR)/.tools/kubernetes-$(KUBE_VER)
+
+# The Kueue whose queue is steered there, built likewise: 90 MB, six minutes more.
+KUEUE_VER := $(shell awk '$$1 == "sigs.k8s.io/kueue" { print $$2 }' tools/kueue/go.mod)
+KUEUE     := $(CURDIR)/.tools/kueue-$(KUEUE_VER)
+
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
 # Benchmarks of the calls that must be fast; PKG=./env/sim narrows them down.
@@ -55,7 +63,7 @@ SEED := $(or $(SEED),$(shell od -An -N6 -tu8 /dev/urandom | tr -d ' '))
 DRAWN = $(shell $(GO) list -f '{{range .TestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}} {{end}}{{end}}{{range .XTestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}} {{end}}{{end}}' ./...)
 CHECKS ?= 1000
 
-.PHONY: build check format vet lint arch test unit race invariants explore papers tensorboard mlflow browser python tutorial python-rl slurm compare bench cross wheels release packages clean
+.PHONY: build check format vet lint arch test unit race invariants explore papers tensorboard mlflow browser python tutorial python-rl slurm kubernetes compare bench cross wheels release packages clean
 
 build:
 	$(GO) build -o gymctl ./cmd/gymctl
@@ -119,17 +127,27 @@ browser:
 	if [ -z "$$chromium" ]; then \
 		echo "make browser needs Chromium (Debian: apt-get install chromium), or make browser CHROMIUM=/path/to/it"; exit 1; \
 	fi; \
-	CLUSTERGYM_CHROMIUM="$$chromium" $(TEST) -count=1 -run '^TestBrowser' ./experiments/htmlpage ./experiments/live
+	CLUSTERGYM_CHROMIUM="$$chromium" $(TEST) -count=1 -run '^TestBrowser' ./experiments/htmlpage ./experiments/pages
 
-# Workers and ranks started by a Slurm of its own and over ssh, all on this machine (docs/cluster.md).
+# Workers and ranks started by a Slurm of its own and over ssh, all on this machine (docs/cluster.md); what watches and steers a
+# Slurm, and its history (docs/live-clusters.md). Without slurmdbd and MariaDB, which take 20 s to install, the history is left out.
 slurm:
 	@have() { command -v slurmctld && command -v slurmd && command -v munged && command -v srun && test -x /usr/sbin/sshd; }; \
 	export RUNLEVEL=1; install="apt-get install -y -q --no-install-recommends slurmctld slurmd slurm-client munge openssh-server"; \
+	books="slurmdbd mariadb-server-core mariadb-client-core"; \
 	if ! have >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		{ $$install || { apt-get update -q && $$install; }; } >/dev/null 2>&1 || true; \
 	fi; \
+	if ! { command -v slurmdbd && command -v mariadbd; } >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		$$install $$books >/dev/null 2>&1 || true; \
+	fi; \
 	if ! have >/dev/null; then echo "make slurm needs Slurm, munge and sshd (Debian: $$install)"; exit 1; fi
-	CLUSTERGYM_SLURM=1 $(TEST) -count=1 -v -run '^TestWorkersUnderSlurm$$|^TestRanksUnderSlurm$$|^TestWorkersOverSSH$$' ./cmd/gymctl
+	CLUSTERGYM_SLURM=1 $(TEST) -count=1 -v -parallel 10 -run '^TestWorkersUnderSlurm$$|^TestRanksUnderSlurm$$|^TestWorkersOverSSH$$|^TestHistoryOfSlurm$$|^TestReal' ./cmd/gymctl ./live/slurm
+
+# The adapter on a Kubernetes of its own: API server, scheduler, etcd and Kueue on the loopback address, without kubelets. Not part of
+# make test, because of its build.
+kubernetes: $(KUBE)/have $(KUEUE)/have
+	CLUSTERGYM_KUBERNETES=$(KUBE) CLUSTERGYM_KUEUE=$(KUEUE) $(TEST) -count=1 -v -timeout 30m -parallel 10 -run '^TestKubernetes' ./live/kube ./cmd/gymctl
 
 # The wheel that python and tutorial test, with the gymctl inside it, and what it installs.
 define make-wheel
@@ -242,6 +260,25 @@ $(MLFLOW)/have:
 $(TB)/have-$(TB_VER):
 	$(call new-venv,$(TB))
 	$(TB)/bin/python -m pip install -q --disable-pip-version-check tensorboard==$(TB_VER) 'setuptools<81'
+	touch $@
+
+# The server says which version it is from these variables. One package at a time, in the background: it takes much memory.
+KUBE_SAYS := -X k8s.io/component-base/version.gitVersion=$(KUBE_VER) \
+	-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(KUBE_VER)))
+$(KUBE)/have: tools/kubernetes/go.mod tools/kubernetes/go.sum tools/kubernetes/etcd/main.go
+	@rm -rf $(filter-out $(KUBE),$(wildcard $(CURDIR)/.tools/kubernetes-*)) && mkdir -p $(KUBE)
+	cd tools/kubernetes && for p in clustergym/tools/kubernetes/etcd k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-scheduler; do \
+		GOFLAGS="$$($(GO) env GOFLAGS) -p=1" CGO_ENABLED=0 nice -n 19 $(GO) build -trimpath -ldflags "-s -w $(KUBE_SAYS)" -o $(KUBE)/ $$p; \
+	done
+	touch $@
+
+# Kueue, and beside it the definitions of its kinds and webhooks, which are part of the same module.
+$(KUEUE)/have: tools/kueue/go.mod tools/kueue/go.sum
+	@rm -rf $(filter-out $(KUEUE),$(wildcard $(CURDIR)/.tools/kueue-*)) && mkdir -p $(KUEUE)/crds
+	cd tools/kueue && GOFLAGS="$$($(GO) env GOFLAGS) -p=1" CGO_ENABLED=0 nice -n 19 $(GO) build -trimpath \
+		-ldflags "-s -w -X sigs.k8s.io/kueue/pkg/version.GitVersion=$(KUEUE_VER)" -o $(KUEUE)/ sigs.k8s.io/kueue/cmd/kueue
+	cd tools/kueue && config="$$($(GO) list -m -f '{{.Dir}}' sigs.k8s.io/kueue)/config/components" && \
+		install -m 644 "$$config"/crd/bases/*.yaml $(KUEUE)/crds && install -m 644 "$$config"/webhook/manifests.yaml $(KUEUE)/webhooks.yaml
 	touch $@
 
 # What other pins left behind goes first.

@@ -12,7 +12,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +22,7 @@ import (
 	"time"
 
 	"clustergym/internal/raced"
+	"clustergym/internal/slurmtest"
 	"clustergym/internal/testseed"
 )
 
@@ -204,9 +207,10 @@ func TestWorkersThatDieChangeNothing(t *testing.T) {
 	c.same(t)
 }
 
-// TestWorkersOverSSH starts workers as docs/cluster.md does, on two hosts that are both this machine.
-func TestWorkersOverSSH(t *testing.T) {
-	skipClusters(t)
+// overSSH starts an sshd for hosts node1 and node2, which are both this machine, and returns a folder with a program ssh that goes
+// to it, for a PATH.
+func overSSH(t *testing.T) string {
+	t.Helper()
 	sshd := "/usr/sbin/sshd"
 	for _, name := range []string{sshd, "ssh", "ssh-keygen"} {
 		if _, err := exec.LookPath(name); err != nil {
@@ -251,30 +255,45 @@ UsePAM no
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		_ = server.Process.Kill()
 		_ = server.Wait()
-	}()
-	ssh := func(script string) *exec.Cmd {
-		c := exec.Command("bash", "-c", "ssh() { command ssh -F "+filepath.Join(dir, "config")+" \"$@\"; }\n"+script) //nolint:gosec // of this test
-		c.Env = append(os.Environ(), asProgram+"=1")
-		return c
+	})
+	bin := filepath.Join(dir, "bin")
+	if err := os.Mkdir(bin, 0o755); err != nil { //nolint:gosec // of a test
+		t.Fatal(err)
+	}
+	client, err := exec.LookPath("ssh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(bin, "ssh"), "#!/bin/sh\nexec "+client+" -F "+filepath.Join(dir, "config")+" \"$@\"\n")
+	if err := os.Chmod(filepath.Join(bin, "ssh"), 0o755); err != nil { //nolint:gosec // of a test
+		t.Fatal(err)
 	}
 	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		out, err := ssh("ssh -n node1 true").CombinedOutput()
+		out, err := exec.Command(filepath.Join(bin, "ssh"), "-n", "node1", "true").CombinedOutput() //nolint:gosec // of a test
 		if err == nil {
-			break
+			return bin
 		}
 		if time.Since(begun) > patience {
 			t.Skipf("this machine has no working sshd: %v: %s%s", err, out, said.String())
 		}
 	}
+}
+
+// TestWorkersOverSSH starts workers as docs/cluster.md does, on two hosts that are both this machine.
+func TestWorkersOverSSH(t *testing.T) {
+	skipClusters(t)
+	bin := overSSH(t)
 	c := coordinate(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := ssh(fmt.Sprintf(`for h in node1 node2; do ssh -n $h %s worker %s --token-file %s --workers 1 & done; wait`, self, c.url, c.token)).CombinedOutput()
+	begin := exec.Command("bash", "-c", fmt.Sprintf(`for h in node1 node2; do ssh -n $h %s worker %s --token-file %s --workers 1 & done; wait`, self, c.url, c.token)) //nolint:gosec // of this test
+	begin.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), asProgram+"=1")
+	out, err := begin.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {
 		t.Error(err)
@@ -416,5 +435,43 @@ func eventually(t *testing.T, what string, true func() bool) {
 		if time.Since(begun) > 6*patience {
 			t.Fatalf("it does not happen that %s", what)
 		}
+	}
+}
+
+// TestHistoryOfSlurm fetches the accounting of a Slurm, and reads it as a trace.
+func TestHistoryOfSlurm(t *testing.T) {
+	skipClusters(t)
+	s := slurmtest.Start(t, slurmtest.Options{Accounting: true})
+	s.Sh(`sb() { sbatch --parsable -A lab -o /dev/null "$@"; }
+sb -J train --gres=gpu:a100:2 -t 10 --wrap 'sleep 2'
+sb -J 'with|bar' --gpus=9 --wrap 'sleep 1'
+sb -J array --array=1-3 --gpus=1 --wrap 'sleep 1'
+sb -J both --gres=gpu:1 : --gres=gpu:2 -N 2 --wrap 'sleep 1'
+sb -J never -H --gpus=1 --wrap true`)
+	s.Eventually("the jobs are done", func() bool { return strings.TrimSpace(s.Sh("squeue -h -o %j")) == "never" })
+	bin := overSSH(t)
+	t.Chdir(t.TempDir())
+	var d fetchedHistory
+	s.Eventually("the accounting has all of them", func() bool {
+		strict(t, must(t, "trace", "get", "slurm", "--slurm-conf", s.Conf, "-S", "2h", "--json"), &d)
+		return d.Jobs == 6
+	})
+	if d.GPUJobs != 6 || !slices.Equal(d.GPUTypes, []string{"a100"}) || d.Users != 1 || d.VCs != 1 || d.Estimates != 6 {
+		t.Errorf("%+v", d)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	var far fetchedHistory
+	strict(t, must(t, "trace", "get", "slurm", "--ssh", "node1", "--slurm-conf", s.Conf, "-S", "2h", "-o", "far.txt.gz", "--json"), &far)
+	if far.File = d.File; !reflect.DeepEqual(far, d) {
+		t.Errorf("over ssh %+v, here %+v", far, d)
+	}
+	write(t, "sacct.json", s.Sh("sacct -a -X -D --json"))
+	var again fetchedHistory
+	strict(t, must(t, "trace", "get", "slurm", "--from", "sacct.json", "-o", "again.txt", "--json"), &again)
+	if again.Jobs != d.Jobs || again.GPUJobs != d.GPUJobs || again.Span != d.Span {
+		t.Errorf("from JSON %+v, from sacct %+v", again, d)
+	}
+	if out := must(t, "sim", "--trace", "slurm-jobs.txt.gz", "--cluster", "4x8", "--policy", "fifo"); !strings.Contains(out, "6") {
+		t.Errorf("sim prints %s", out)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"clustergym/env/sched"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
-	"clustergym/experiments/live"
+	"clustergym/experiments/pages"
 	"clustergym/experiments/report"
 	"clustergym/experiments/run"
 	"clustergym/experiments/rundir"
@@ -43,7 +43,7 @@ func evalVerb(a *app) *cobra.Command {
 		onRungs []string
 		queue   queueFlags
 		models  modelFlags
-		pages   uiFlags
+		web     uiFlags
 
 		door     = newDoor("")
 		external arena.External
@@ -106,7 +106,7 @@ a time. The results are the same.`,
 			if err := runsOf(&opt); err != nil {
 				return err
 			}
-			if pages.addr != "" && len(opt.Checkpoints) == 0 {
+			if web.addr != "" && len(opt.Checkpoints) == 0 {
 				return mistake("--ui shows the runs of --checkpoint, and none is given")
 			}
 			var err error
@@ -184,7 +184,7 @@ a time. The results are the same.`,
 				ctx, stop = untilEnd(ctx, os.Stdin)
 				defer stop()
 			}
-			closePages, err := pages.show(ctx, a, c, live.Options{Paths: runsIn(opt.Checkpoints), Queue: queue.status})
+			closePages, err := web.show(ctx, a, c, pages.Options{Paths: runsIn(opt.Checkpoints), Queue: queue.status})
 			if err != nil {
 				return err
 			}
@@ -221,7 +221,7 @@ a time. The results are the same.`,
 			if err != nil {
 				return err
 			}
-			if pages.addr != "" && !atEOF {
+			if web.addr != "" && !atEOF {
 				a.notef("the pages stay until Ctrl-C")
 				<-ctx.Done()
 			}
@@ -241,7 +241,7 @@ a time. The results are the same.`,
 	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed; 0 with --listen: none here")
 	f.StringSliceVar(&onRungs, "rungs", nil, "compare with each of these estimates of run times, joined by commas: `ESTIMATES`, as none,history,exact")
 	htmlFlag(f, &html)
-	pages.flags(c)
+	web.flags(c)
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	f.BoolVar(&atEOF, "until-eof", false, "end when standard input ends, for a program that starts this one and may be killed")
 	src.flags(c, "the first checkpoint's, else quickstart")

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/configs"
-	"clustergym/experiments/live"
+	"clustergym/experiments/pages"
 	"clustergym/experiments/papers"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
@@ -149,7 +149,7 @@ func experimentRunVerb(a *app) *cobra.Command {
 		queue   queueFlags
 		changed settingsFlags
 		asJSON  bool
-		pages   uiFlags
+		web     uiFlags
 	)
 	c := &cobra.Command{
 		Use:   "run NAME",
@@ -210,7 +210,7 @@ Results are the same bytes for any number of workers, whichever of them die.`,
 			if opt.Dir == "" {
 				opt.Dir = run.PaperDir(names[0], opt.Plan.Quick)
 			}
-			closePages, err := pages.show(c.Context(), a, c, live.Options{Paths: []string{opt.Dir}, Queue: queue.status})
+			closePages, err := web.show(c.Context(), a, c, pages.Options{Paths: []string{opt.Dir}, Queue: queue.status})
 			if err != nil {
 				return err
 			}
@@ -236,7 +236,7 @@ Results are the same bytes for any number of workers, whichever of them die.`,
 	f.StringVar(&opt.Only, "only", "", "compute only the cells whose names begin with `PREFIX`, and the cells that they need")
 	f.StringArrayVar(&agents, "agent", nil, "a trained agent that plays too: `LOG=DIR` of a run or checkpoint (repeatable)")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
-	pages.flags(c)
+	web.flags(c)
 	completeDir(c, "out", "data")
 	return c
 }

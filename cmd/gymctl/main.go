@@ -56,7 +56,7 @@ const (
 
 // verbs are the subcommands of gymctl, each in its own file.
 var verbs = []func(*app) *cobra.Command{
-	trainVerb, tuneVerb, sweepVerb, evalVerb, experimentVerb, uiVerb, workerVerb, simVerb, predictVerb, planVerb, serveVerb, benchVerb, benchmarkVerb, traceVerb, envsVerb, configVerb, ckptVerb, manVerb, versionVerb,
+	trainVerb, tuneVerb, sweepVerb, evalVerb, experimentVerb, uiVerb, workerVerb, simVerb, predictVerb, planVerb, serveVerb, benchVerb, benchmarkVerb, traceVerb, steerVerb, twinVerb, envsVerb, configVerb, ckptVerb, manVerb, versionVerb,
 }
 
 // app is the state shared by all verbs.

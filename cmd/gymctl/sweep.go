@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/experiments/config"
-	"clustergym/experiments/live"
+	"clustergym/experiments/pages"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/sweep"
 )
@@ -20,7 +20,7 @@ func sweepVerb(a *app) *cobra.Command {
 		workers                    int
 		asJSON                     bool
 		queue                      queueFlags
-		pages                      uiFlags
+		web                        uiFlags
 	)
 	c := &cobra.Command{
 		Use:   "sweep",
@@ -71,7 +71,7 @@ in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.
 			if err := config.UseKernels(base.Kernels); err != nil { // before the queue tells workers which
 				return err
 			}
-			closePages, err := pages.show(c.Context(), a, c, live.Options{Paths: []string{opt.Dir}, Queue: queue.status})
+			closePages, err := web.show(c.Context(), a, c, pages.Options{Paths: []string{opt.Dir}, Queue: queue.status})
 			if err != nil {
 				return err
 			}
@@ -95,7 +95,7 @@ in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.
 	queue.flags(c)
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	kernelsFlag(c, &kernels)
-	pages.flags(c)
+	web.flags(c)
 	completeDir(c, "dir", "resume")
 	return c
 }

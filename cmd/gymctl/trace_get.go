@@ -26,13 +26,15 @@ func traceGet(a *app) *cobra.Command {
 	var g getFlags
 	c := &cobra.Command{
 		Use:   "get NAME...",
-		Short: "Fetch public traces from their publishers",
+		Short: "Fetch public traces from their publishers, or your own cluster's",
 		Long: `get downloads published traces, lists of machines and tables of measurements from the publisher's repository, at a
 fixed commit, and checks their size and SHA-256. A file that is already there is not fetched again, and a broken
 transfer continues where it stopped. --list shows what is available.
 
 Files are kept in the cache: clustergym/traces in your cache folder, or the folder $CLUSTERGYM_CACHE. Each has its own
-licence, which is printed with the paper to cite.`,
+licence, which is printed with the paper to cite.
+
+gymctl trace get slurm and gymctl trace get kubernetes fetch the history of your own cluster.`,
 		Example: `  gymctl trace get --list
   gymctl trace get philly-jobs lublin-256
   gymctl trace get openb-pods-default openb-nodes -o data`,
@@ -60,6 +62,7 @@ licence, which is printed with the paper to cite.`,
 			return a.getPublic(c.Context(), names, dir, &g)
 		},
 	}
+	c.AddCommand(traceGetSlurm(a), traceGetKubernetes(a))
 	f := c.Flags()
 	f.BoolVar(&g.list, "list", false, "show what can be fetched, and what is in the cache")
 	f.BoolVar(&g.all, "all", false, "fetch everything, "+catalog.FormatSize(publicSize()))

@@ -15,7 +15,7 @@ import (
 	"clustergym/agents/imitate"
 	"clustergym/agents/train"
 	"clustergym/experiments/config"
-	"clustergym/experiments/live"
+	"clustergym/experiments/pages"
 	"clustergym/experiments/run"
 	"clustergym/experiments/rundir"
 	"clustergym/internal/nearest"
@@ -32,7 +32,7 @@ func trainVerb(a *app) *cobra.Command {
 		weights weightFlags
 		queue   queueFlags
 		group   rankFlags
-		pages   uiFlags
+		web     uiFlags
 		track   mlflowFlags
 	)
 	c := &cobra.Command{
@@ -154,7 +154,7 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 			if seeds > 0 && opt.Ranks != nil {
 				return mistake("--resume %s: it holds several seeds, each a training of its own, which ranks do not share", opt.RunDir)
 			}
-			closePages, err := pages.show(c.Context(), a, c, live.Options{Paths: []string{opt.RunDir}, Queue: queue.status})
+			closePages, err := web.show(c.Context(), a, c, pages.Options{Paths: []string{opt.RunDir}, Queue: queue.status})
 			if err != nil {
 				return err
 			}
@@ -215,7 +215,7 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 	weights.flags(f)
 	group.flags(c)
 	htmlFlag(f, &html)
-	pages.flags(c)
+	web.flags(c)
 	track.flags(c)
 	f.BoolVar(&asJSON, "json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
 	completeDir(c, "run-dir", "resume")

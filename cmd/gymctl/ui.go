@@ -15,7 +15,7 @@ import (
 	"clustergym/env/bridge/server"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
-	"clustergym/experiments/live"
+	"clustergym/experiments/pages"
 	"clustergym/experiments/workqueue"
 )
 
@@ -77,7 +77,7 @@ func (u *uiFlags) listen(a *app) (net.Listener, []server.Token, error) {
 }
 
 // show serves pages about paths while the command works, if --ui was given. The caller calls stop at the end.
-func (u *uiFlags) show(ctx context.Context, a *app, c *cobra.Command, opt live.Options) (stop func(), err error) {
+func (u *uiFlags) show(ctx context.Context, a *app, c *cobra.Command, opt pages.Options) (stop func(), err error) {
 	if u.addr == "" {
 		if c.Flags().Changed("ui") {
 			return nil, mistake(`--ui: got "", want HOST:PORT, as 127.0.0.1:6006`)
@@ -94,7 +94,7 @@ func (u *uiFlags) show(ctx context.Context, a *app, c *cobra.Command, opt live.O
 	opt.Tokens, opt.Version = tokens, about().Version
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	s := live.New(opt)
+	s := pages.New(opt)
 	go func() { ended <- s.Serve(ctx, l) }()
 	a.say("pages     http://%s/", l.Addr())
 	return sync.OnceFunc(func() {
@@ -131,14 +131,14 @@ pages about their own work with --ui.`,
 			for i := range paths {
 				paths[i] = filepath.Clean(paths[i])
 			}
-			if err := live.Check(paths); err != nil {
+			if err := pages.Check(paths); err != nil {
 				return err
 			}
 			l, tokens, err := u.listen(a)
 			if err != nil {
 				return err
 			}
-			s := live.New(live.Options{Paths: paths, Tokens: tokens, Kernels: config.UseKernels, Version: about().Version})
+			s := pages.New(pages.Options{Paths: paths, Tokens: tokens, Kernels: config.UseKernels, Version: about().Version})
 			if asJSON {
 				err = a.json(struct {
 					Addr string `json:"addr"`
@@ -163,10 +163,10 @@ pages about their own work with --ui.`,
 // workerPages counts what a worker does, for its page.
 type workerPages struct {
 	mu    sync.Mutex
-	state live.WorkerState
+	state pages.WorkerState
 }
 
-func (w *workerPages) get() *live.WorkerState {
+func (w *workerPages) get() *pages.WorkerState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.state

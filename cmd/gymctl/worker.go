@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/experiments/config"
-	"clustergym/experiments/live"
+	"clustergym/experiments/pages"
 	"clustergym/experiments/papers"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workqueue"
@@ -31,7 +31,7 @@ func workerVerb(a *app) *cobra.Command {
 		status    bool
 		asJSON    bool
 		untilEOF  bool
-		pages     uiFlags
+		web       uiFlags
 	)
 	c := &cobra.Command{
 		Use:   "worker URL",
@@ -56,7 +56,7 @@ With --status it does nothing but print who works on what.`,
 				return err
 			}
 			if status {
-				if pages.given(c) {
+				if web.given(c) {
 					return mistake("--ui shows what a worker does, and with --status there is none")
 				}
 				list, err := workqueue.AskStatus(c.Context(), opt)
@@ -81,13 +81,13 @@ With --status it does nothing but print who works on what.`,
 			ctx, stop := untilLeft(c.Context(), untilEOF)
 			defer stop()
 			opt.Name = workqueue.NewName()
-			w := &workerPages{state: live.WorkerState{Name: opt.Name, URL: secret.Without(opt.URL), Slots: opt.Slots}}
-			closePages, err := pages.show(ctx, a, c, live.Options{Paths: []string{scratchOf(opt.Dir, opt.Name)}, Worker: w.get})
+			w := &workerPages{state: pages.WorkerState{Name: opt.Name, URL: secret.Without(opt.URL), Slots: opt.Slots}}
+			closePages, err := web.show(ctx, a, c, pages.Options{Paths: []string{scratchOf(opt.Dir, opt.Name)}, Worker: w.get})
 			if err != nil {
 				return err
 			}
 			defer closePages()
-			if pages.addr != "" {
+			if web.addr != "" {
 				opt.Handlers = w.watch(opt.Handlers)
 			}
 			return workqueue.Work(ctx, opt)
@@ -106,7 +106,7 @@ With --status it does nothing but print who works on what.`,
 	f.BoolVar(&status, "status", false, "print who works on what, and end")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document (--status)")
 	f.BoolVar(&untilEOF, "until-eof", false, "save and end when standard input ends, for a program that starts this one and may be killed")
-	pages.flags(c)
+	web.flags(c)
 	completeDir(c, "data", "dir")
 	return c
 }

@@ -17,8 +17,9 @@ import (
 	"clustergym/experiments/workqueue"
 )
 
-// hired opens a queue with n workers in this process. If leave is not 0, a worker leaves in good order that long after each
-// begins, and another comes. check ends the test's workers and reports what went wrong with them.
+// hired opens a queue with n workers in this process. If leave is not 0, a worker leaves in good order that long after it
+// begins, and another comes; every second one stays twice as long, because on a busy machine none would get anything done in a
+// fixed time. check ends the test's workers and reports what went wrong with them.
 func hired(t *testing.T, n int, leave time.Duration) (open func(ctx context.Context, dir string) (*workqueue.Coordinator, error), check func()) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -29,7 +30,7 @@ func hired(t *testing.T, n int, leave time.Duration) (open func(ctx context.Cont
 		for k := 0; ctx.Err() == nil; k++ {
 			ctx, cancel := ctx, context.CancelFunc(func() {})
 			if leave > 0 {
-				ctx, cancel = context.WithTimeout(ctx, leave)
+				ctx, cancel = context.WithTimeout(ctx, leave<<min(k/2, 10))
 			}
 			err := workqueue.Work(ctx, workqueue.WorkOptions{
 				URL: url, Name: fmt.Sprintf("%s-%d", name, k), Workers: 1, Build: "test", Dir: t.TempDir(),

@@ -8,6 +8,7 @@ var floors = map[string]int{
 	"agents":      4,
 	"replay":      3,
 	"env":         2,
+	"live":        2,
 	"nets":        1,
 	"traces":      1,
 	"configs":     1,
@@ -31,6 +32,7 @@ var arrows = map[string][]string{
 	"traces/elasticflow": {"traces"},
 	"traces/gavel":       {"traces"},
 	"traces/inventory":   {"traces"},
+	"traces/kube":        {"traces"},
 	"traces/muri":        {"traces"},
 	"traces/openb":       {"traces"},
 	"traces/pai":         {"traces"},
@@ -42,6 +44,12 @@ var arrows = map[string][]string{
 	"traces/synth":       {"traces", "traces/dally"},
 	"traces/tiresias":    {"traces"},
 	"traces/tpch":        {"traces"},
+
+	// Real clusters know jobs, and nothing of how they are simulated.
+	"live":          {"traces"},
+	"live/livetest": {"live", "traces"},
+	"live/kube":     {"live", "traces", "traces/kube"}, // its objects are those of the recordings that are read there
+	"live/slurm":    {"live", "traces"},
 
 	"nets":        {},
 	"nets/kernel": {},
@@ -122,8 +130,8 @@ var arrows = map[string][]string{
 	"agents/checkpoint": {"agents"},
 	"agents/agenttest":  {"agents", "agents/checkpoint", "env", "env/control", "env/vec"},
 
-	"experiments/...": {"experiments/...", "agents/...", "replay", "env/...", "nets/...", "traces/...", "configs"},
-	"cmd/...":         {"cmd/...", "experiments/...", "agents/...", "replay", "env/...", "nets/...", "traces/...", "configs"},
+	"experiments/...": {"experiments/...", "agents/...", "replay", "env/...", "live/...", "nets/...", "traces/...", "configs"},
+	"cmd/...":         {"cmd/...", "experiments/...", "agents/...", "replay", "env/...", "live/...", "nets/...", "traces/...", "configs"},
 }
 
 // wiring lists the packages that a scheduling environment puts together.
@@ -134,6 +142,8 @@ var wiring = []string{
 // libraries lists the outside modules that packages may import. Tests may also import rapid.
 var libraries = map[string][]string{
 	"configs":           {"go.yaml.in/yaml/v3"},
+	"live/kube":         {"go.yaml.in/yaml/v3"}, // kubeconfig files
+	"internal/kubetest": {"go.yaml.in/yaml/v3"}, // manifests
 	"traces/...":        {"github.com/klauspost/compress"},
 	"env/encode":        {"golang.org/x/sys"},   // which instructions the processor has
 	"env/paint":         {"golang.org/x/image"}, // fonts, and smooth edges of shapes
@@ -148,7 +158,7 @@ var libraries = map[string][]string{
 	"env/bridge/server": {"github.com/prometheus/client_golang"},
 	"env/bridge/handle": {"golang.org/x/sys"},
 	"experiments/...":   {"github.com/klauspost/compress", "github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
-	"experiments/live":  {"github.com/prometheus/client_golang"},                           // /metrics, as the bridge's server has it
+	"experiments/pages": {"github.com/prometheus/client_golang"},                           // /metrics, as the bridge's server has it
 	// The queue of tasks for many machines: a broker in the process or beside it, with files, redelivery and membership.
 	"experiments/workqueue": {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"},
 	// A NATS that gives out ranks; its server in tests.
@@ -173,6 +183,7 @@ const maxLines = 4000
 var large = map[string]string{
 	"cmd/gymctl":    "the flags, help and printing of every verb; nothing else may import it",
 	"env/heuristic": "the schedulers of the literature over one queue and one set of placements",
+	"env/sim":       "what plays, what branches and what follows write the same books, and no other package may",
 }
 
 // repeatable are the folders whose results depend on seed and configuration alone; clocks are the ones below

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"clustergym/experiments/workload"
+	"clustergym/live/kube"
+	"clustergym/traces"
+	"clustergym/traces/csv"
+	kubetrace "clustergym/traces/kube"
+)
+
+func traceGetKubernetes(a *app) *cobra.Command {
+	var (
+		k      kubeFlags
+		from   []string
+		out    string
+		asJSON bool
+	)
+	c := &cobra.Command{
+		Use:   "kubernetes",
+		Short: "Fetch the history of your own Kubernetes cluster",
+		Long: `kubernetes lists the Jobs, pods and Workloads of Kueue that the cluster still knows, and writes those that have run on GPUs
+as a trace in the native format. It only reads.
+
+A cluster forgets Jobs soon after they have ended, so a longer history has to be recorded while it happens. --from reads
+recordings: what kubectl get jobs,pods -A -o json has printed, with or without --watch, one file or several:
+
+  kubectl get jobs -A -o json --watch > jobs.json &
+  kubectl get pods -A -o json --watch > pods.json &
+
+The file has names of users and jobs.`,
+		Example: `  gymctl trace get kubernetes
+  gymctl trace get kubernetes --namespace ml --context prod -o history.csv.gz
+  gymctl trace get kubernetes --from jobs.json --from pods.json -o history.csv.gz`,
+		Args: args(0, 0, "flags only"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if out == "" {
+				return mistake(`--output: got "", want a file`)
+			}
+			if err := checkDocument(asJSON, out); err != nil {
+				return err
+			}
+			for _, f := range []string{"kubeconfig", "context", "namespace"} {
+				if from != nil && c.Flags().Changed(f) {
+					return mistake("--%s does not go with --from: no cluster is asked", f)
+				}
+			}
+			r, err := k.jobs(c.Context(), from)
+			if err != nil {
+				return err
+			}
+			n := 0
+			if err := a.writeTo(out, from, func(w io.Writer) error {
+				n, err = csv.WriteNamed(w, r, true, true)
+				return err
+			}); err != nil || out == "-" {
+				return err
+			}
+			if asJSON {
+				skipped := []workload.Skip{}
+				for _, s := range r.Skipped() {
+					skipped = append(skipped, workload.Skip(s))
+				}
+				return a.json(struct {
+					writtenTrace
+					Skipped []workload.Skip `json:"skipped"`
+				}{writtenTrace{out, workload.FormatCSV, n}, skipped})
+			}
+			a.printf("%s: %d jobs\n", out, n)
+			for _, s := range r.Skipped() {
+				a.printf("  left out  %d: %s\n", s.Count, s.Reason)
+			}
+			a.printf("  try       gymctl trace stats %s\n", shellWord(out))
+			if n == 0 {
+				a.notef("note: there is no job that has run on GPUs and ended; record for a while with kubectl get --watch, and read that with --from")
+			}
+			return nil
+		},
+	}
+	f := c.Flags()
+	k.add(f)
+	f.StringArrayVar(&from, "from", nil, "read this `FILE` of kubectl get -o json, and ask no cluster; can be repeated")
+	f.StringVarP(&out, "output", "o", "kubernetes-jobs.csv.gz", "write to `FILE`, packed if it ends in .gz or .zst; - for standard output")
+	f.BoolVar(&asJSON, "json", false, "print one JSON document on what was written")
+	return c
+}
+
+// jobs reads recordings, or lists what the cluster knows.
+func (k *kubeFlags) jobs(ctx context.Context, from []string) (*kubetrace.Reader, error) {
+	as := kubetrace.Default()
+	if k.gpus != nil {
+		as.GPUs = k.gpus
+	}
+	if from == nil {
+		cfg, err := k.find()
+		if err != nil {
+			return nil, err
+		}
+		c, err := kube.Open(cfg)
+		if err != nil {
+			return nil, mistake("%w", err)
+		}
+		defer c.Close() //nolint:errcheck // nothing is written
+		o, err := c.History(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return o.Trace(as), nil
+	}
+	var all []io.Reader
+	for _, name := range from {
+		f, err := traces.OpenFile(name)
+		if err != nil {
+			return nil, fileMistake(name, err)
+		}
+		defer f.Close() //nolint:errcheck // only read
+		all = append(all, f)
+	}
+	return kubetrace.NewReader(io.MultiReader(all...), strings.Join(from, ", "), as)
+}

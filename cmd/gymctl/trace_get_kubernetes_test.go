@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// ownJob is a Job that ran for half an hour on 4 GPUs, as kubectl prints it.
+const ownJob = `{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train", "namespace": "ml", "uid": "0a1b2c3d-4", "creationTimestamp": "2026-01-05T08:00:00Z", "labels": {"user": "ada"}},
+"spec": {"activeDeadlineSeconds": 3600, "template": {"spec": {"containers": [{"resources": {"limits": {"%s": "4"}}}]}}},
+"status": {"startTime": "2026-01-05T08:01:00Z", "completionTime": "2026-01-05T08:31:00Z", "conditions": [{"type": "Complete", "status": "True"}]}}`
+
+// The cluster and a recording of it give the same trace, which every command reads.
+func TestTheHistoryOfAKubernetes(t *testing.T) {
+	t.Chdir(t.TempDir())
+	denied := false
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case denied:
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, `{"message": "jobs.batch is forbidden"}`) //nolint:errcheck // a test's
+		case r.Header.Get("Authorization") != "Bearer secret":
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.URL.Path == "/apis/batch/v1/jobs":
+			fmt.Fprintf(w, `{"kind": "JobList", "metadata": {}, "items": [%s]}`, fmt.Sprintf(ownJob, "nvidia.com/gpu")) //nolint:errcheck // a test's
+		case r.URL.Path == "/api/v1/pods":
+			fmt.Fprint(w, `{"kind": "PodList", "metadata": {}, "items": []}`) //nolint:errcheck // a test's
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer s.Close()
+	write(t, "config", fmt.Sprintf(`{current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}, {name: cloud, context: {cluster: a, user: cloud}}],
+  clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {token: secret}}, {name: cloud, user: {exec: {command: cloud-auth}}}]}`, s.URL))
+	t.Setenv("KUBECONFIG", "config")
+	out := must(t, "trace", "get", "kubernetes", "-o", "live.csv")
+	if !strings.HasPrefix(out, "live.csv: 1 jobs\n  try       gymctl trace stats live.csv\n") {
+		t.Errorf("printed %q", out)
+	}
+	write(t, "jobs.json", fmt.Sprintf(ownJob, "nvidia.com/gpu"))
+	write(t, "more.json", strings.ReplaceAll(fmt.Sprintf(ownJob, "example.com/gpu"), "0a1b2c3d", "1a1b2c3d"))
+	must(t, "trace", "get", "kubernetes", "--from", "jobs.json", "-o", "recorded.csv")
+	if live, recorded := read(t, "live.csv"), read(t, "recorded.csv"); live != recorded || !strings.Contains(live, "ada") || !strings.Contains(live, "1800") {
+		t.Errorf("of the cluster\n%s\nrecorded\n%s", live, recorded)
+	}
+	out = must(t, "trace", "get", "kubernetes", "--from", "jobs.json", "--from", "more.json", "-o", "some.csv", "--json")
+	if want := "no GPUs: nothing of it asks for one"; !strings.Contains(out, want) {
+		t.Errorf("printed %s, want %q", out, want)
+	}
+	must(t, "trace", "get", "kubernetes", "--from", "jobs.json", "--from", "more.json", "--gpu-resource", "nvidia.com/gpu", "--gpu-resource", "example.com/gpu", "-o", "all.csv")
+	if out := must(t, "trace", "stats", "all.csv"); !strings.Contains(out, "2 jobs") {
+		t.Errorf("stats printed %s", out)
+	}
+	write(t, "none.json", `{"kind": "ConfigMap"}`)
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"--context cloud", exitMistake, `gets its credentials from the program "cloud-auth"`},
+		{"--context nobody", exitMistake, `no context "nobody"`},
+		{"--kubeconfig nothing", exitMistake, "no such file"},
+		{"--from none.json", exitMistake, "no Jobs, pods or Workloads among 1 objects"},
+		{"--from nothing.json", exitMistake, "nothing.json"},
+		{"--from jobs.json --namespace a", exitMistake, "--namespace does not go with --from"},
+	} {
+		code, _, said := gymctl(t, append([]string{"trace", "get", "kubernetes", "-o", "x.csv"}, strings.Fields(c.args)...)...)
+		if code != c.code || !strings.Contains(said, c.says) {
+			t.Errorf("%s: exit code %d, said %q", c.args, code, said)
+		}
+	}
+	denied = true
+	if code, _, said := gymctl(t, "trace", "get", "kubernetes", "-o", "x.csv"); code != exitFailed || !strings.Contains(said, "the cluster refuses this") || strings.Count(said, "\n") != 1 {
+		t.Errorf("exit code %d, said %q", code, said)
+	}
+}

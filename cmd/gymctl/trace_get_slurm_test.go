@@ -1,0 +1,143 @@
+package main
+
+import (
+	"compress/gzip"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"clustergym/live/slurm"
+)
+
+// books is a sacct that prints rows for one period, and fails in others.
+type books struct {
+	since, rows string
+	err         error
+	asked       []string
+}
+
+func (b *books) Run(ctx context.Context, c slurm.Call) error {
+	b.asked = append(b.asked, strings.Join(c.Args, " "))
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if b.err != nil {
+		return b.err
+	}
+	rows := ""
+	if strings.Contains(b.asked[len(b.asked)-1], "-S "+b.since) {
+		rows = strings.ReplaceAll(b.rows, "|", "\x1f")
+	}
+	return c.Out(strings.NewReader(rows))
+}
+
+const kept = "1|ann|lab|gpu|c|1706000000|1706000010|1706000020|10|60|COMPLETED|1|1|1G|gres/gpu=2,gres/gpu:a100=2|gres/gpu=2,gres/gpu:a100=2|train\n" +
+	"2|bob|lab|cpu|c|1706000100|1706000110|1706000120|10|UNLIMITED|FAILED|1|1|1G|cpu=1|cpu=1|clean\n" +
+	"3|bob|lab|cpu|c|1706000100|Unknown|Unknown|0|60|PENDING|1|1|1G||cpu=1|clean\n"
+
+func ask(t *testing.T, b *books) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	old := slurmCommands
+	slurmCommands = func(*slurmAccess) slurm.Runner { return b }
+	t.Cleanup(func() { slurmCommands = old })
+}
+
+func TestGetSlurmWritesATrace(t *testing.T) {
+	b := &books{since: "2024-01-15T00:00:00", rows: kept}
+	ask(t, b)
+	out := must(t, "trace", "get", "slurm", "-S", "2024-01-15", "-E", "2024-03-01")
+	want := `slurm-jobs.txt.gz: 2 jobs of 2 users in 2 virtual clusters, over 1m40s
+  GPUs      1 jobs; some ask for a100
+  limits    1 jobs have a time limit, which is their estimate
+  left out  1: never started: Start is not known
+  try       gymctl trace stats slurm-jobs.txt.gz
+`
+	if out != want || len(b.asked) != 2 {
+		t.Errorf("printed\n%swant\n%sasked %q", out, want, b.asked)
+	}
+	f, err := os.Open("slurm-jobs.txt.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // only read
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil || !strings.HasSuffix(string(text), "\n"+kept) {
+		t.Errorf("%v\n%s", err, text)
+	}
+	// The suggested next command works, and so does a document of it.
+	if out := must(t, "trace", "stats", "slurm-jobs.txt.gz"); !strings.Contains(out, "(sacct): 2 jobs") {
+		t.Errorf("stats print %q", out)
+	}
+	var d fetchedHistory
+	strict(t, must(t, "trace", "get", "slurm", "-S", "2024-01-15", "-E", "2024-02-01", "--vc", "account", "-o", "by.txt", "--json"), &d)
+	if d.Rows != 3 || d.Jobs != 2 || d.GPUJobs != 1 || d.VCs != 1 || d.Estimates != 1 || len(d.Skipped) != 1 || d.File != "by.txt" {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestGetSlurmFromAFile(t *testing.T) {
+	folder, err := filepath.Abs(filepath.Join("..", "..", "traces", "sacct", "testdata"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &books{}
+	ask(t, b)
+	for _, name := range []string{"22.05.json", "23.11.json", "22.05.txt"} {
+		file := filepath.Join(folder, name)
+		if out := must(t, "trace", "get", "slurm", "--from", file, "-o", "jobs.txt"); !strings.HasPrefix(out, "jobs.txt: 12 jobs of 1 users in 2 virtual clusters") || len(b.asked) > 0 {
+			t.Errorf("%s: %s", name, out)
+		}
+		if out := must(t, "trace", "get", "slurm", "--from", file, "-o", "by.txt", "--vc", "account"); !strings.HasPrefix(out, "by.txt: 12 jobs of 1 users in 1 virtual clusters") {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+}
+
+func TestGetSlurmSaysWhatIsWrong(t *testing.T) {
+	b := &books{err: &slurm.ExitError{Program: "sacct", Code: 1, Said: "Slurm accounting storage is disabled"}}
+	ask(t, b)
+	write(t, "other.txt", "hello\n")
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{nil, exitMistake, "this Slurm keeps no accounts"},
+		{[]string{"-S", "yesterday"}, exitMistake, `--since: got "yesterday", want 2024-01-31`},
+		{[]string{"-S", "1d", "-E", "2d"}, exitMistake, "--since 1d: want a time before --until 2d"},
+		{[]string{"--vc", "qos"}, exitMistake, `--vc: got "qos", want partition or account`},
+		{[]string{"-o", ""}, exitMistake, `--output: got "", want a file`},
+		{[]string{"-o", "-", "--json"}, exitMistake, "want -o FILE"},
+		{[]string{"--from", "none.json"}, exitMistake, "none.json: there is no such file"},
+		{[]string{"--from", "other.txt"}, exitMistake, "other.txt: this is neither"},
+		{[]string{"--from", "other.txt", "-S", "1d"}, exitMistake, "--since does not go with --from"},
+		{[]string{"--from", "other.txt", "-o", "other.txt"}, exitMistake, "it is the input"},
+		{[]string{"more"}, exitMistake, "flags only"},
+	} {
+		code, _, said := gymctl(t, append([]string{"trace", "get", "slurm"}, c.args...)...)
+		if code != c.code || !strings.Contains(said, c.want) {
+			t.Errorf("%q: code %d: %s", c.args, code, said)
+		}
+	}
+	if _, err := os.Stat("slurm-jobs.txt.gz"); err == nil {
+		t.Error("a file was left behind")
+	}
+	b.err = nil
+	if code, _, said := gymctl(t, "trace", "get", "slurm"); code != exitDone || !strings.Contains(said, "there is no job that has run and ended") {
+		t.Errorf("code %d: %s", code, said)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	var said strings.Builder
+	if code := execute(ctx, []string{"trace", "get", "slurm", "-o", "late.txt"}, io.Discard, &said); code != exitInterrupted || !strings.Contains(said.String(), "nothing is written") {
+		t.Errorf("interrupted: %d, %s", code, said.String())
+	}
+}
