@@ -1,6 +1,7 @@
 package twin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -216,6 +217,9 @@ func Forecast(ctx context.Context, cfg *Config, st *State, changes []Change) (*R
 		r.Stretch = &cfg.Stretch
 	}
 	r.Waiting, r.Running, r.Blocked = base.jobsOf(cfg, st, d, r.Blocked)
+	// The first ones of a long list are those that start or end next.
+	slices.SortStableFunc(r.Waiting, func(a, b JobForecast) int { return a.Start.compare(&b.Start) })
+	slices.SortStableFunc(r.Running, func(a, b EndForecast) int { return a.End.compare(&b.End) })
 	if cfg.Arrives {
 		r.Arrivals = "history"
 		if err := c.without(ctx, st, base, d, r); err != nil {
@@ -276,6 +280,14 @@ func (s *stage) jobsOf(cfg *Config, st *State, d *draws, blocked []BlockedJob) (
 		}
 	}
 	return waiting, running, blocked
+}
+
+// compare orders by the median, then by the other quantiles.
+func (q *Quantiles) compare(o *Quantiles) int {
+	if c := cmp.Compare(q[median], o[median]); c != 0 {
+		return c
+	}
+	return slices.Compare(q[:], o[:])
 }
 
 func (s *stage) room(d *draws) []RoomForecast {

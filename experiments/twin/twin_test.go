@@ -281,3 +281,31 @@ func TestNothingWaits(t *testing.T) {
 		t.Errorf("%+v", r.WhatIfs[0].Jobs)
 	}
 }
+
+// The jobs of a forecast come in the order in which they start and end, whatever their names are.
+func TestJobsComeInTheOrderOfTheirTimes(t *testing.T) {
+	c := livetest.New(livetest.Machines(1, 8)...)
+	for i, id := range []string{"r1", "r2", "w9", "w8", "w10"} {
+		j := traces.Job{ID: id, GPUs: 8, Submit: time.Duration(i) * time.Second, Work: time.Hour, Estimate: time.Hour, GPUMilli: 1000}
+		if i < 2 {
+			j.GPUs, j.Estimate = 4, time.Duration(2-i)*time.Hour
+		}
+		if id == "w10" {
+			j.Priority = 5 // it comes last, and goes first
+		}
+		c.Submit(j)
+	}
+	c.Advance(time.Minute)
+	est, _ := sim.ParseEstimates("trace")
+	r := forecasts(t, quick(), look(t, &Eye{Estimates: est, Mirror: mirror.Config{Limit: day}}, c))
+	var ids []string
+	for i := range r.Running {
+		ids = append(ids, r.Running[i].ID)
+	}
+	for i := range r.Waiting {
+		ids = append(ids, r.Waiting[i].ID)
+	}
+	if got := strings.Join(ids, " "); got != "r2 r1 w10 w9 w8" {
+		t.Errorf("the jobs come in order %s", got)
+	}
+}
