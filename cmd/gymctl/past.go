@@ -70,7 +70,8 @@ func (p *pastFlags) epoch(jobs []traces.Job, now time.Time) (time.Time, error) {
 	return end.Add(-last), nil
 }
 
-// lastEnd returns the latest End of a table of sacct with times in seconds since 1970; found is false if the file is none.
+// lastEnd returns the time at which the last job of a sacct table ended. The table gives times in seconds since 1970. found is false if
+// the file is not such a table.
 func lastEnd(file string) (last time.Time, found bool) {
 	f, err := os.Open(file)
 	if err != nil {

@@ -396,7 +396,7 @@ func (g *steerFlags) guard(c *cobra.Command) (alive func() error, err error) {
 
 const leaseObjectHelp = "of gate in Kubernetes: the lease, `NAMESPACE/NAME` of a Lease object; a gymctl steer guard of its own watches it, by NAME-guard"
 
-// leases opens the lease of whoever steers, and that by which its guard shows that it watches.
+// leases opens two leases: steer renews the first, and its guard renews the second to show that it is alive.
 func (k *clusterFlags) leases(object string) (lease, guard *kube.Lease, err error) {
 	cfg, err := k.kube.find()
 	if err != nil {

@@ -90,9 +90,9 @@ type kubeSteer struct {
 	gymctl string
 }
 
-// TestKubernetesSteer runs gymctl steer against an API server and a scheduler; make kubernetes builds them. The test plays the controller
-// of Jobs, kubelets and Kueue, and time is the player's, so that waits are the same on any machine.
-func TestKubernetesSteer(t *testing.T) {
+// startKubeSteer starts an API server and a scheduler with four nodes and the manifests of all modes, and builds gymctl.
+func startKubeSteer(t *testing.T) *kubeSteer {
+	t.Helper()
 	k := &kubeSteer{Cluster: kubetest.Start(t)}
 	k.gymctl = filepath.Join(k.Dir, "gymctl")
 	if out, err := exec.Command("go", "build", "-trimpath", "-o", k.gymctl, ".").CombinedOutput(); err != nil { //nolint:gosec // this package
@@ -104,6 +104,13 @@ func TestKubernetesSteer(t *testing.T) {
 	for _, mode := range steer.Modes() {
 		k.Apply(filepath.Join(manifests, mode+".yaml"))
 	}
+	return k
+}
+
+// TestKubernetesSteer runs gymctl steer against an API server and a scheduler; make kubernetes builds them. The test plays the controller
+// of Jobs, kubelets and Kueue, and time is the player's, so that waits are the same on any machine.
+func TestKubernetesSteer(t *testing.T) {
+	k := startKubeSteer(t)
 	t.Run("what cannot be is one sentence, and nothing is written", k.refused)
 	t.Run("shadow changes nothing", k.shadow)
 	t.Run("a report on the log of a shadow", k.reported)

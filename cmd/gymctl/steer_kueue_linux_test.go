@@ -4,15 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"clustergym/experiments/steer"
 	"clustergym/internal/kubetest"
 )
 
@@ -26,17 +23,7 @@ type kueueSteer struct {
 // TestKubernetesKueue runs gymctl steer against Kueue itself, an API server and a scheduler; make kubernetes builds them. The test plays
 // the controller of Jobs and the kubelets, and time is the player's.
 func TestKubernetesKueue(t *testing.T) {
-	k := &kueueSteer{kubeSteer: kubeSteer{Cluster: kubetest.Start(t)}}
-	k.gymctl = filepath.Join(k.Dir, "gymctl")
-	if out, err := exec.Command("go", "build", "-trimpath", "-o", k.gymctl, ".").CombinedOutput(); err != nil { //nolint:gosec // this package
-		t.Fatalf("%v: %s", err, out)
-	}
-	for i := range 4 {
-		k.AddNode(fmt.Sprintf("g%d", i))
-	}
-	for _, mode := range steer.Modes() {
-		k.Apply(filepath.Join(manifests, mode+".yaml"))
-	}
+	k := &kueueSteer{kubeSteer: *startKubeSteer(t)}
 	k.kueue = k.StartKueue()
 	k.kueue.AddQueue()
 	t.Run("Kueue admits in order of submit", k.submitted)

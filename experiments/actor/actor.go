@@ -3,7 +3,6 @@ package actor
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -14,8 +13,6 @@ import (
 	"clustergym/agents"
 	"clustergym/env"
 	"clustergym/experiments/arena"
-	"clustergym/experiments/config"
-	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
 )
 
@@ -48,26 +45,7 @@ type Field struct {
 // New reads a checkpoint, or the checkpoint of a run. It does not read the run's workload unless observations depend on
 // it. Faults are *InputErrors.
 func New(dir string) (*Actor, error) {
-	_, run, err := rundir.CheckpointDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := rundir.ReadConfig(run)
-	if err != nil {
-		return nil, err
-	}
-	if err := config.UseKernels(cfg.Kernels); err != nil {
-		return nil, err
-	}
-	spec, err := arena.JudgedSpec(&cfg)
-	if err != nil {
-		return nil, err
-	}
-	c, err := arena.OpenCheckpoint(dir, spec)
-	if err != nil {
-		return nil, err
-	}
-	p, err := arena.NewPolicy(&c.Cfg, spec, bytes.NewReader(c.Weights))
+	c, p, spec, err := arena.OpenPolicy(dir)
 	if err != nil {
 		return nil, err
 	}

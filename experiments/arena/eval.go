@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"clustergym/agents"
 	"clustergym/agents/checkpoint"
 	"clustergym/env"
 	"clustergym/env/sched"
@@ -233,6 +234,30 @@ func OpenCheckpoint(dir string, spec env.Spec) (*Opened, error) {
 		return nil, &workload.InputError{Err: fmt.Errorf("%s does not fit this environment%s: %w", ckpt, misfit(&cfg, err), err)}
 	}
 	return &Opened{checkpointName(cfg.Agent, run, meta.Step), meta, cfg, weights}, nil
+}
+
+// OpenPolicy opens a checkpoint, or the checkpoint of a run, with the kernels of its run, to act where no environment of the run is
+// open. spec is what the environment has in which the agent was judged. Faults are *InputErrors.
+func OpenPolicy(dir string) (c *Opened, p agents.Policy, spec env.Spec, err error) {
+	_, run, err := rundir.CheckpointDir(dir)
+	if err != nil {
+		return nil, nil, spec, err
+	}
+	cfg, err := rundir.ReadConfig(run)
+	if err != nil {
+		return nil, nil, spec, err
+	}
+	if err := config.UseKernels(cfg.Kernels); err != nil {
+		return nil, nil, spec, err
+	}
+	if spec, err = JudgedSpec(&cfg); err != nil {
+		return nil, nil, spec, err
+	}
+	if c, err = OpenCheckpoint(dir, spec); err != nil {
+		return nil, nil, spec, err
+	}
+	p, err = NewPolicy(&c.Cfg, spec, bytes.NewReader(c.Weights))
+	return c, p, spec, err
 }
 
 // misfit explains weights of other shapes in half a sentence.

@@ -1,7 +1,6 @@
 package steer
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,7 +16,6 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/forecast"
-	"clustergym/experiments/rundir"
 	"clustergym/experiments/steer/mirror"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
@@ -163,29 +161,11 @@ func gpus(s *cluster.Spec) (n int) {
 }
 
 func openCheckpoint(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
-	_, run, err := rundir.CheckpointDir(c.Policy)
+	opened, a, spec, err := arena.OpenPolicy(c.Policy)
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := rundir.ReadConfig(run)
-	if err != nil {
-		return nil, err
-	}
-	if err := config.UseKernels(cfg.Kernels); err != nil {
-		return nil, err
-	}
-	spec, err := arena.JudgedSpec(&cfg)
-	if err != nil {
-		return nil, err
-	}
-	opened, err := arena.OpenCheckpoint(c.Policy, spec)
-	if err != nil {
-		return nil, err
-	}
-	a, err := arena.NewPolicy(&opened.Cfg, spec, bytes.NewReader(opened.Weights))
-	if err != nil {
-		return nil, err
-	}
+	cfg := opened.Cfg
 	trained, err := workload.ClusterSpec(cfg.Cluster)
 	if err != nil {
 		return nil, err
@@ -193,14 +173,10 @@ func openCheckpoint(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
 	if why := differs(&trained, &l.Spec); why != "" {
 		return nil, workload.Mistake("%s does not fit this cluster: it was trained on %s (%s)", c.Policy, cfg.Cluster, why)
 	}
-	if cfg, err = cfg.Fold(); err != nil {
+	if cfg, err = causal(opened.Cfg); err != nil {
 		return nil, err
 	}
-	folded := cfg
-	if cfg, err = causal(folded); err != nil {
-		return nil, err
-	}
-	if err := cfg.ShowAs(&folded); err != nil {
+	if err := cfg.ShowAs(&opened.Cfg); err != nil {
 		return nil, err
 	}
 	e, err := openEnv(&cfg, l, w)
