@@ -10,7 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"clustergym/internal/logging"
+	"clustergym/internal/plain"
 )
 
 // call answers a request of a worker.
@@ -43,7 +43,7 @@ func (c *Coordinator) called(q *call) reply {
 		}
 		delete(c.workers, q.Worker)
 		c.changed = true
-		if text := logging.Clip(firstLine(q.Text), 500); text != "" {
+		if text := plain.Clip(firstLine(q.Text), 500); text != "" {
 			c.opt.Say("worker %s has left: %s", q.Worker, text)
 		} else {
 			c.opt.Say("worker %s has left", q.Worker)
@@ -70,7 +70,7 @@ func (c *Coordinator) called(q *call) reply {
 	case callBack:
 		c.handBack(w, k)
 	case callFailed:
-		c.failed(w, k, logging.Clip(firstLine(q.Text), 2000), q.Mistake)
+		c.failed(w, k, plain.Clip(firstLine(q.Text), 2000), q.Mistake)
 	}
 	return reply{Answer: answerGo}
 }
@@ -251,7 +251,7 @@ func (c *Coordinator) fail(k *task, err error) {
 func (c *Coordinator) arrived(digest string, data []byte, seq uint64) {
 	e := early{seq: seq}
 	if err := json.Unmarshal(data, &e.stored); err != nil || e.Digest != digest || !workerName.MatchString(e.Worker) {
-		c.opt.Say("a result of task %s cannot be read, and is ignored", logging.Clip(digest, 80))
+		c.opt.Say("a result of task %s cannot be read, and is ignored", plain.Clip(digest, 80))
 		c.drop(&e)
 		return
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"clustergym/experiments/safefile"
-	"clustergym/internal/logging"
+	"clustergym/internal/plain"
 )
 
 // The times of the coordinator.
@@ -275,7 +275,7 @@ func (c *Coordinator) lonely() error {
 	msg, err := c.nc.Request(c.job.subject("owner"), nil, requestTime)
 	switch {
 	case err == nil:
-		return mistake("job %s has a coordinator at %s already (%s); want another --job", c.job, c.url, logging.Clip(string(msg.Data), 80))
+		return mistake("job %s has a coordinator at %s already (%s); want another --job", c.job, c.url, plain.Clip(string(msg.Data), 80))
 	case errors.Is(err, nats.ErrNoResponders):
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"clustergym/internal/logging"
+	"clustergym/internal/plain"
 )
 
 // hello decides whether a worker may take part.
@@ -29,7 +29,7 @@ func (c *Coordinator) hello(m *nats.Msg) {
 	switch {
 	case h.Job != "" && h.Job != string(c.job):
 		if w.Other = true; w.Own {
-			c.refuse.tell("job "+h.Worker, "worker %s asks for job %s; this one is %s", h.Worker, logging.Clip(h.Job, 80), c.job)
+			c.refuse.tell("job "+h.Worker, "worker %s asks for job %s; this one is %s", h.Worker, plain.Clip(h.Job, 80), c.job)
 		}
 	default:
 		w.Refusal = c.judge(&h)
@@ -55,16 +55,16 @@ func (c *Coordinator) judge(h *hello) string {
 	name := h.Worker
 	switch {
 	case h.Protocol != protocol || h.Build != c.opt.Build:
-		return fmt.Sprintf("worker %s is another build (%s) than the coordinator (%s), so that its results could differ; start both from one executable", name, logging.Clip(h.Build, 80), c.opt.Build)
+		return fmt.Sprintf("worker %s is another build (%s) than the coordinator (%s), so that its results could differ; start both from one executable", name, plain.Clip(h.Build, 80), c.opt.Build)
 	case h.Arch != runtime.GOARCH:
-		return fmt.Sprintf("worker %s runs on %s and the coordinator on %s, whose float64 results differ in the last bits; use machines of one architecture", name, logging.Clip(h.Arch, 20), runtime.GOARCH)
+		return fmt.Sprintf("worker %s runs on %s and the coordinator on %s, whose float64 results differ in the last bits; use machines of one architecture", name, plain.Clip(h.Arch, 20), runtime.GOARCH)
 	case c.opt.Kernels != "" && !slices.Contains(h.Kernels, c.opt.Kernels):
 		help := "portable"
 		if len(h.Kernels) > 0 {
 			help = h.Kernels[0]
 		}
 		return fmt.Sprintf("worker %s has the kernels %s and not %s, in which this work is computed; start the coordinator with --kernels %s to let it help",
-			name, logging.Clip(listed(h.Kernels), 100), c.opt.Kernels, logging.Clip(help, 20))
+			name, plain.Clip(listed(h.Kernels), 100), c.opt.Kernels, plain.Clip(help, 20))
 	case h.Slots < 1 || h.Slots > 1<<16:
 		return fmt.Sprintf("worker %s has %d slots, want 1 or more", name, h.Slots)
 	}

@@ -116,8 +116,8 @@ func newHash(kind string) hash.Hash {
 
 func sum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 
-// plain writes the content of a file or folder, unpacked, as its digest covers it.
-func plain(ctx context.Context, w io.Writer, path, kind string, list []entry) error {
+// unpacked writes the content of a file or folder, unpacked, as its digest covers it.
+func unpacked(ctx context.Context, w io.Writer, path, kind string, list []entry) error {
 	if kind == kindFolder {
 		return writeTar(ctx, w, list)
 	}
@@ -143,7 +143,7 @@ func packer(ctx context.Context, path, kind string, list []entry) (r io.ReadClos
 				return err
 			}
 			b := bufio.NewWriterSize(z, 1<<18)
-			if err := plain(ctx, io.MultiWriter(b, h), path, kind, list); err != nil {
+			if err := unpacked(ctx, io.MultiWriter(b, h), path, kind, list); err != nil {
 				return err
 			}
 			if err := b.Flush(); err != nil {

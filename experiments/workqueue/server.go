@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"clustergym/internal/logging"
+	"clustergym/internal/plain"
 )
 
 // The limits of the server in the coordinator's process.
@@ -90,7 +90,7 @@ func (d *door) Check(c server.ClientAuthentication) bool {
 	if same(got, d.own) || d.token == "" || same(got, d.token) {
 		return true
 	}
-	name, from := logging.Clip(c.GetOpts().Name, 80), "an unknown address"
+	name, from := plain.Clip(c.GetOpts().Name, 80), "an unknown address"
 	if a := c.RemoteAddress(); a != nil {
 		from = a.String()
 		if h, _, err := net.SplitHostPort(from); err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"clustergym/internal/logging"
+	"clustergym/internal/plain"
 )
 
 // The times of a worker.
@@ -216,7 +216,7 @@ func (w *crew) hello(ctx context.Context) (*welcome, error) {
 		case a.Other:
 			continue
 		case a.Refusal != "":
-			return nil, mistake("%s", logging.Clip(a.Refusal, 500))
+			return nil, mistake("%s", plain.Clip(a.Refusal, 500))
 		case !jobName.MatchString(a.Job) || a.AckWait <= 0:
 			return nil, mistake("the coordinator at %s cannot be understood: it is another build", w.opt.URL)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"clustergym/internal/logging"
+	"clustergym/internal/plain"
 )
 
 // silentAfter is how long nothing was heard of a worker that is shown as silent.
@@ -110,7 +110,7 @@ func AskStatus(ctx context.Context, opt WorkOptions) ([]Status, error) {
 			if len(list) == 0 {
 				of := ""
 				if opt.Job != "" {
-					of = " of job " + logging.Clip(opt.Job, 80)
+					of = " of job " + plain.Clip(opt.Job, 80)
 				}
 				return nil, fmt.Errorf("%s has no coordinator%s now", opt.URL, of)
 			}

@@ -104,7 +104,7 @@ func (s *store) digest(ctx context.Context, path string) (digest, kind string, l
 		return digest, kind, list, nil
 	}
 	h := newHash(kind)
-	if err := plain(ctx, h, path, kind, list); err != nil {
+	if err := unpacked(ctx, h, path, kind, list); err != nil {
 		return "", "", nil, err
 	}
 	digest = sum(h)

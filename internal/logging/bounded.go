@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"clustergym/internal/plain"
 )
 
 // mostRunes is the length at which strings of a log are cut; mostStack is that of the attribute "stack", in bytes, which
@@ -16,29 +15,6 @@ const (
 	mostRunes = 200
 	mostStack = 16 << 10
 )
-
-// Clip cuts s to at most n runes, with "…" in place of the rest, and replaces all that cannot be printed: line breaks,
-// control characters, marks that change the direction of text, and bytes that are not UTF-8.
-func Clip(s string, n int) string {
-	at, runes := len(s), 0
-	for i := range s {
-		if runes == n {
-			at = i
-			break
-		}
-		runes++
-	}
-	cut := strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return utf8.RuneError
-	}, s[:at])
-	if at < len(s) {
-		cut += "…"
-	}
-	return cut
-}
 
 // Bounded returns a handler that passes records to h with every string clipped: the message and all attributes, errors
 // and values of other types included.
@@ -49,7 +25,7 @@ type bounded struct{ h slog.Handler }
 func (b *bounded) Enabled(ctx context.Context, l slog.Level) bool { return b.h.Enabled(ctx, l) }
 
 func (b *bounded) Handle(ctx context.Context, r slog.Record) error {
-	out := slog.NewRecord(r.Time, r.Level, Clip(r.Message, mostRunes), r.PC)
+	out := slog.NewRecord(r.Time, r.Level, plain.Clip(r.Message, mostRunes), r.PC)
 	r.Attrs(func(a slog.Attr) bool {
 		out.AddAttrs(clipped(a))
 		return true
@@ -75,7 +51,7 @@ func clipped(a slog.Attr) slog.Attr {
 			s := v.String()
 			v = slog.StringValue(s[:min(len(s), mostStack)])
 		} else {
-			v = slog.StringValue(Clip(v.String(), mostRunes))
+			v = slog.StringValue(plain.Clip(v.String(), mostRunes))
 		}
 	case slog.KindGroup:
 		group := slices.Clone(v.Group())
@@ -84,7 +60,7 @@ func clipped(a slog.Attr) slog.Attr {
 		}
 		v = slog.GroupValue(group...)
 	case slog.KindAny:
-		v = slog.StringValue(Clip(fmt.Sprint(v.Any()), mostRunes))
+		v = slog.StringValue(plain.Clip(fmt.Sprint(v.Any()), mostRunes))
 	}
 	return slog.Attr{Key: a.Key, Value: v}
 }

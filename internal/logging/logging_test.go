@@ -11,7 +11,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode/utf8"
 )
 
 // patience is how long a test waits for what must happen.
@@ -87,24 +86,6 @@ func TestAWriterHoldsABoundedAmount(t *testing.T) {
 	_ = r.Close() // the writer's errors are no concern of anybody
 	if !w.Close(patience) {
 		t.Error("it does not end")
-	}
-}
-
-func TestClipCutsAndPrints(t *testing.T) {
-	for in, want := range map[string]string{
-		"":                         "",
-		"plain":                    "plain",
-		"exactly8":                 "exactly8",
-		"more than 8":              "more tha…",
-		"ünïcödé":                  "ünïcödé",
-		"a\nb\x1b[2J":              "a�b�[2J",
-		"\u202egnp":                "�gnp",
-		"\xff\xfe":                 "��",
-		strings.Repeat("é", 1<<20): strings.Repeat("é", 8) + "…",
-	} {
-		if got := Clip(in, 8); got != want || !utf8.ValidString(got) {
-			t.Errorf("%.20q: got %.40q, want %q", in, got, want)
-		}
 	}
 }
 

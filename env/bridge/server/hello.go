@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"clustergym/env/bridge/wire"
-	"clustergym/internal/logging"
+	"clustergym/internal/plain"
 )
 
 const serverName = "clustergym"
@@ -80,7 +80,7 @@ const mostName = 64
 // named returns a string that a client says about itself, for the log.
 func named(client wire.Map, key string) string {
 	s, _ := client.Get(key).(string)
-	return logging.Clip(s, mostName)
+	return plain.Clip(s, mostName)
 }
 
 // greet reads hello. It shuts the connection if anything is wrong with it.
