@@ -1,17 +1,12 @@
 package server
 
 import (
-	"errors"
-	"io"
 	"net"
 	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
-
-	"clustergym/env/bridge/wire"
 )
 
 // short is a listener whose system has no descriptors some of the time.
@@ -61,53 +56,4 @@ func TestABrokenListenerEndsTheServer(t *testing.T) {
 	if err := s.Serve(t.Context(), nopListener{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}); err == nil || !strings.Contains(err.Error(), "no more connections") {
 		t.Errorf("Serve: %v", err)
 	}
-}
-
-func TestTheReserveIsFilledAgain(t *testing.T) {
-	t.Parallel()
-	r := reserve{size: 3}
-	for range 2 {
-		r.fill()
-		for range 3 {
-			if !r.give() {
-				t.Fatal("it has less than its size")
-			}
-		}
-		if r.give() {
-			t.Error("it has more than its size")
-		}
-	}
-	r.fill()
-	r.close()
-	r.fill()
-	if r.give() {
-		t.Error("it has something after its end")
-	}
-}
-
-// Without descriptors the oldest stranger makes room, however young it is.
-func TestAShortageShedsStrangers(t *testing.T) {
-	t.Parallel()
-	h := serve(t, quick())
-	if h.hall.shed(1) {
-		t.Error("there was nobody")
-	}
-	p := h.client()
-	c, err := net.Dial("tcp", h.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	eventually(t, "it is in the hall", func() bool { return h.places() == 1 })
-	if h.hall.shed(2) || !h.hall.shed(1) {
-		t.Error("nobody was shed, or the last one too early")
-	}
-	_ = c.SetReadDeadline(time.Now().Add(patience))
-	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("it ends with %v", err)
-	}
-	p.must("ping")
-	eventually(t, "nobody is left", func() bool { return h.places() == 0 })
-	p.must("bye")
-	p.closedWith(wire.CloseBye)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"clustergym/env/bridge/wire"
+	"clustergym/internal/door"
 )
 
 const (
@@ -43,7 +44,7 @@ type conn struct {
 	role Role // by the token on the upgrade, 0 = none was shown
 	log  *slog.Logger
 
-	place *place // in the hall
+	place *door.Place // nil without one
 
 	// Owned by the reader.
 	enc    wire.Encoding
@@ -71,7 +72,7 @@ type conn struct {
 	watched  chan struct{} // closed when watch has ended
 }
 
-func newConn(s *Server, ws *websocket.Conn, role Role, p *place) *conn {
+func newConn(s *Server, ws *websocket.Conn, role Role, p *door.Place) *conn {
 	c := &conn{
 		srv: s, ws: ws, raw: ws.NetConn(), kind: websocket.BinaryMessage, role: role, place: p,
 		log: s.log.With("client", ws.RemoteAddr().String()), enc: wire.Ext,

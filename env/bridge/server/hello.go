@@ -51,7 +51,7 @@ func (c *conn) hello(b []byte) (*session, error) {
 	if c.srv.draining.Load() {
 		return nil, c.shut(wire.CloseNotNow, notNow)
 	}
-	c.place.settle()
+	c.place.Settle()
 	var s *session
 	if g.resume != nil {
 		if s, err = c.srv.resume(c, g); err != nil {

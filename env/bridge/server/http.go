@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"clustergym/env/bridge/wire"
+	"clustergym/internal/door"
 )
 
 const (
@@ -124,18 +125,18 @@ func (s *Server) websocket(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the server is ending: connect again in a while, or to another one", http.StatusServiceUnavailable)
 		return
 	}
-	p := placeOf(r)
+	p := door.PlaceOf(r)
 	if s.vouched(r, there) {
-		p.vouch()
+		p.Vouch()
 	}
 	ws, err := s.up.Upgrade(w, r, nil)
 	if err != nil {
-		p.vacate()
+		p.Vacate()
 		s.dismiss()
 		return // Upgrade has answered
 	}
 	c := newConn(s, ws, role, p)
-	p.upgraded(c)
+	p.Upgraded(c)
 	s.enter(c)
 	go c.serve() // undoes enter and admit at its end
 }

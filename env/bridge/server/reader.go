@@ -148,11 +148,11 @@ func (c *conn) finish(err error) {
 	if c.sess != nil {
 		c.sess.drop(c, clean(err), errors.Is(err, errShut) && c.takenOver())
 	}
-	c.place.depart()
+	c.place.Depart()
 	close(c.over)
 	<-c.watched
 	c.leave(err)
-	c.place.vacate()
+	c.place.Vacate()
 	c.srv.leave(c)
 	c.srv.dismiss()
 }

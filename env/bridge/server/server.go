@@ -17,7 +17,9 @@ import (
 
 	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/handle"
+	"clustergym/internal/door"
 	"clustergym/internal/logging"
+	"clustergym/internal/shortage"
 )
 
 // Server serves the environments of one Factory. Its methods are safe for concurrent use.
@@ -29,8 +31,7 @@ type Server struct {
 	met     *metrics
 	up      websocket.Upgrader
 	start   time.Time // the zero of moment
-	hall    *hall
-	reserve reserve
+	door    *door.Door
 	frames  sync.Pool // holds *frame
 	probe   handle.Probe
 
@@ -68,8 +69,7 @@ func New(cfg Config, f Factory, logger *slog.Logger) (*Server, error) {
 		return nil, err
 	}
 	s.secrets.Store(first)
-	s.reserve.size = reserved(mayOpen())
-	s.hall = newHall(placesFor(cfg.MaxSessions, mayOpen()), s.dropped, s.reserve.fill)
+	s.door = s.newDoor(placesFor(cfg.MaxSessions, shortage.MayOpen()))
 	if cfg.Memory == 0 {
 		s.cfg.Memory = budget.Default()
 	}
@@ -116,26 +116,24 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		TLSConfig:         s.listenTLS(),
-		ConnContext:       s.hall.enter,
-		ConnState:         s.hall.state,
 		// Websockets need HTTP/1.1.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		ErrorLog:     log.New(httpLog{s}, "", 0),
 	}
-	files := mayOpen()
-	s.reserve.fill()
-	defer s.reserve.close()
-	door := &accepting{Listener: l, srv: s}
+	files := shortage.MayOpen()
+	s.door.Guard(hs)
+	defer s.door.Close()
+	behind := s.door.Listen(l)
 	failed := make(chan error, 1)
 	go func() {
 		if hs.TLSConfig != nil {
-			failed <- hs.ServeTLS(door, "", "")
+			failed <- hs.ServeTLS(behind, "", "")
 		} else {
-			failed <- hs.Serve(door)
+			failed <- hs.Serve(behind)
 		}
 	}()
 	s.log.Info("serving", "addr", l.Addr().String(), "tls", hs.TLSConfig != nil, "tokens", len(s.cfg.Tokens))
-	if need := s.cfg.MaxSessions + 2*s.hall.limit + files/8; need > files {
+	if need := s.cfg.MaxSessions + 2*s.door.Places() + files/8; need > files {
 		s.log.Warn("the limit of open files is low: raise it (ulimit -n) or allow fewer sessions", "files", files, "want", need, "max_sessions", s.cfg.MaxSessions)
 	}
 	defer s.rest()

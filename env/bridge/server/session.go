@@ -59,7 +59,7 @@ func (s *Server) begin(c *conn, g *greeting) *session {
 		lanes: map[uint32]*lane{},
 	}
 	n.log = s.log.With("session", n.id)
-	if !s.spare() {
+	if !s.door.Spare() {
 		return nil
 	}
 	n.room.budget = s.budget

@@ -3,6 +3,8 @@ package server
 import (
 	"net"
 	"strings"
+
+	"clustergym/internal/shortage"
 )
 
 // warning is a kind of warning that strangers can cause, and which is therefore limited to a few lines a second.
@@ -30,7 +32,13 @@ func (s *Server) warn(w warning, args ...any) { s.throttles[w].Warn(s.log, warni
 // dropped tells that a connection had to make room.
 func (s *Server) dropped(from net.Addr, upgraded bool) {
 	s.met.dropped.Add(1)
-	s.warn(warnDropped, "client", from.String(), "upgraded", upgraded, "places", s.hall.limit)
+	s.warn(warnDropped, "client", from.String(), "upgraded", upgraded, "places", s.door.Places())
+}
+
+// notAccepted tells that a connection could not be accepted.
+func (s *Server) notAccepted(err error) {
+	s.met.refused.Add(1)
+	s.warn(warnAccept, "error", err, "files", shortage.MayOpen())
 }
 
 // httpLog takes the lines of the HTTP server, which has no levels.

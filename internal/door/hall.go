@@ -1,28 +1,16 @@
-package server
+package door
 
 import (
 	"context"
 	"crypto/tls"
-	"math"
 	"net"
 	"net/http"
 	"net/netip"
 	"sync"
 	"time"
-
-	"clustergym/env/bridge/wire"
 )
 
-// The hall holds the connections that belong to no session: they have sent no request yet, wait between plain requests,
-// have not said hello, or are being closed. Their number is limited, so that strangers cannot use up the descriptors and the
-// memory of the server. The server never refuses a new connection for lack of room. It closes the oldest one instead, since
-// a well-behaved client stays in the hall only for a moment. A client that has shown a token or a certificate no longer
-// counts as a stranger, and competes for a place only with others like it.
-
 const (
-	maxStrangers = 256  // places for strangers, or as many as there may be sessions, ...
-	mostPlaces   = 1024 // ... at most this many, ...
-	fewestPlaces = 16   // ... and at least this many, even if the process may open few files
 	// grace is how long a connection may stay in any case. Without it, many clients that connect at the same moment would
 	// push each other out before the server has read what they sent.
 	grace = 50 * time.Millisecond
@@ -30,13 +18,11 @@ const (
 	mostLeaving = 64
 )
 
-const crowded = "too many connections that have not said hello: connect again in a while, with a token in the header if there is one"
-
-// placesFor returns how many places there are for strangers, and as many for clients that have shown a token. files is the
-// number of files that the process may open. An eighth is left for files other than connections.
-func placesFor(sessions, files int) int {
-	left := (files - files/8 - sessions) / 2
-	return max(min(max(maxStrangers, sessions), mostPlaces, left), fewestPlaces)
+// A Guest is a connection of another protocol than HTTP, which can be told why it is closed.
+type Guest interface {
+	// Expel closes the connection because its place is needed, without waiting for the other side to read that. It returns
+	// false if the connection is being closed already.
+	Expel() bool
 }
 
 // standing says where a connection is counted.
@@ -48,16 +34,16 @@ const (
 	known                    // it has shown a token or a certificate, and has no session
 )
 
-// place is a connection's place in the hall.
-type place struct {
-	hall  *hall
-	raw   net.Conn // below TLS
-	from  netip.Addr
-	since time.Time
+// Place is a connection's place in the hall.
+type Place struct {
+	hall *hall
+	raw  net.Conn // below TLS
+	from netip.Addr
 
 	// Under the hall's lock.
+	since    time.Time // when it came, or its last request with a token ended
 	at       standing
-	ws       *conn // nil until the upgrade
+	guest    Guest // nil until the connection has changed its protocol
 	hijacked bool  // the HTTP server has given the connection away
 	gone     bool
 	leaving  bool // told why it is closed
@@ -70,15 +56,15 @@ type hall struct {
 	left    func() bool // called when a connection has ended
 
 	mu      sync.Mutex
-	places  [known + 1]map[*place]struct{}
-	byConn  map[net.Conn]*place // those that the HTTP server has
+	places  [known + 1]map[*Place]struct{}
+	byConn  map[net.Conn]*Place // those that the HTTP server has
 	leaving int
 }
 
 func newHall(limit int, dropped func(from net.Addr, upgraded bool), left func() bool) *hall {
 	return &hall{
-		limit: limit, dropped: dropped, left: left, byConn: map[net.Conn]*place{},
-		places: [known + 1]map[*place]struct{}{stranger: {}, known: {}},
+		limit: limit, dropped: dropped, left: left, byConn: map[net.Conn]*Place{},
+		places: [known + 1]map[*Place]struct{}{stranger: {}, known: {}},
 	}
 }
 
@@ -100,23 +86,31 @@ func neighbourhood(a net.Addr) netip.Addr {
 // placeKey is the key of a connection's place in the context of its requests.
 type placeKey struct{}
 
-func placeOf(r *http.Request) *place {
-	p, _ := r.Context().Value(placeKey{}).(*place)
+// PlaceOf returns the place of the connection of a request, nil if no Door guards its server.
+func PlaceOf(r *http.Request) *Place {
+	p, _ := r.Context().Value(placeKey{}).(*Place)
 	return p
 }
 
-// enter gives a new connection a place. It runs in the goroutine that accepts connections, and makes room first.
+// enter gives a new connection of an HTTP server a place. It runs in the goroutine that accepts connections.
 func (h *hall) enter(ctx context.Context, c net.Conn) context.Context {
-	p := &place{hall: h, raw: c, from: neighbourhood(c.RemoteAddr()), since: time.Now()}
+	return context.WithValue(ctx, placeKey{}, h.place(c, true))
+}
+
+// place gives a new connection a place, and makes room first.
+func (h *hall) place(c net.Conn, http bool) *Place {
+	p := &Place{hall: h, raw: c, from: neighbourhood(c.RemoteAddr()), since: time.Now(), hijacked: !http}
 	if t, ok := c.(*tls.Conn); ok {
 		p.raw = t.NetConn()
 	}
 	h.makeRoom(stranger)
 	h.mu.Lock()
-	h.byConn[c] = p
+	defer h.mu.Unlock()
+	if http {
+		h.byConn[c] = p
+	}
 	h.put(p, stranger)
-	h.mu.Unlock()
-	return context.WithValue(ctx, placeKey{}, p)
+	return p
 }
 
 // makeRoom closes connections until there is room for one more with this standing. It waits for those that are very young.
@@ -151,7 +145,7 @@ func (h *hall) shed(least int) bool {
 
 // oldest returns the oldest connection of the address that has the most places, nil if there is no connection. The caller
 // holds the lock.
-func (h *hall) oldest(at standing) (p *place) {
+func (h *hall) oldest(at standing) (p *Place) {
 	count := map[netip.Addr]int{}
 	most := 0
 	for q := range h.places[at] {
@@ -167,7 +161,7 @@ func (h *hall) oldest(at standing) (p *place) {
 }
 
 // put counts p where it belongs. The caller holds the lock.
-func (h *hall) put(p *place, at standing) {
+func (h *hall) put(p *Place, at standing) {
 	if p.at != nowhere {
 		delete(h.places[p.at], p)
 	}
@@ -178,9 +172,9 @@ func (h *hall) put(p *place, at standing) {
 
 // expel closes the connection of p. If tell, a websocket is told why, unless it is being closed already or too many are. The
 // caller holds the lock, and expel releases it.
-func (h *hall) expel(p *place, tell bool) {
+func (h *hall) expel(p *Place, tell bool) {
 	h.put(p, nowhere)
-	c := p.ws
+	c := p.guest
 	tell = tell && c != nil && !p.leaving && h.leaving < mostLeaving
 	if tell {
 		p.leaving = true
@@ -188,7 +182,7 @@ func (h *hall) expel(p *place, tell bool) {
 	}
 	h.mu.Unlock()
 	h.dropped(p.raw.RemoteAddr(), c != nil)
-	if !tell || !c.expel() {
+	if !tell || !c.Expel() {
 		_ = p.raw.Close() // the reader gets an error
 	}
 }
@@ -208,6 +202,7 @@ func (h *hall) state(c net.Conn, s http.ConnState) {
 	case http.StateIdle: // what it showed counted for one request
 		if p.at == known {
 			h.put(p, stranger)
+			p.since = time.Now()
 		}
 	case http.StateHijacked:
 		p.hijacked = true
@@ -223,8 +218,8 @@ func (h *hall) state(c net.Conn, s http.ConnState) {
 	}
 }
 
-// vouch takes p from the strangers, because its client has shown a token or a certificate. A closed hall lets it stay.
-func (p *place) vouch() {
+// Vouch takes p from the strangers, because its client has shown a token or a certificate. A closed hall lets it stay.
+func (p *Place) Vouch() {
 	if p == nil {
 		return
 	}
@@ -236,22 +231,31 @@ func (p *place) vouch() {
 	}
 }
 
-// upgraded notes that the connection is the websocket c now.
-func (p *place) upgraded(c *conn) {
+// Upgraded notes that the connection speaks another protocol now.
+func (p *Place) Upgraded(c Guest) {
+	if p == nil {
+		return
+	}
 	p.hall.mu.Lock()
 	defer p.hall.mu.Unlock()
-	p.ws = c
+	p.guest = c
 }
 
-// settle takes p from the hall, because its connection has a session.
-func (p *place) settle() {
+// Settle takes p from the hall, because its connection has a session.
+func (p *Place) Settle() {
+	if p == nil {
+		return
+	}
 	p.hall.mu.Lock()
 	defer p.hall.mu.Unlock()
 	p.hall.put(p, nowhere)
 }
 
-// depart puts p back into the hall, because its connection is being closed. It is among the first to make room.
-func (p *place) depart() {
+// Depart puts p back into the hall, because its connection is being closed. It is among the first to make room.
+func (p *Place) Depart() {
+	if p == nil {
+		return
+	}
 	p.hall.mu.Lock()
 	defer p.hall.mu.Unlock()
 	if p.at == nowhere && !p.leaving && !p.gone {
@@ -259,8 +263,8 @@ func (p *place) depart() {
 	}
 }
 
-// vacate takes p from the hall for good, unless the HTTP server still has its connection.
-func (p *place) vacate() {
+// Vacate takes p from the hall for good, unless the HTTP server still has its connection.
+func (p *Place) Vacate() {
 	if p == nil {
 		return
 	}
@@ -278,19 +282,3 @@ func (p *place) vacate() {
 	h.mu.Unlock()
 	h.left()
 }
-
-// expel shuts the connection because its place is needed, without waiting for the client to read that. It returns false if
-// the connection is being closed already.
-func (c *conn) expel() bool {
-	c.expelled.Store(true)
-	select {
-	case <-c.quit:
-		return false
-	default:
-	}
-	_ = c.shut(wire.CloseCapacity, crowded)
-	return true
-}
-
-// unlimited is the number of files that a process may open where there is no limit.
-const unlimited = math.MaxInt32
