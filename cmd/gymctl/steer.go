@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,16 +108,17 @@ func (k *clusterFlags) open() (live.Cluster, error) {
 // steerFlags are the flags of steer.
 type steerFlags struct {
 	clusterFlags
-	policy, estimates, budget   string
-	past                        pastFlags
-	logFile, metrics, leaseFile string
-	leaseObject                 string
-	logMax                      int64
-	logKeep                     int
-	lease                       time.Duration
-	models                      modelFlags
-	loop                        steer.Config
-	limit                       time.Duration
+	policy, estimates, budget string
+	past                      pastFlags
+	logFile, leaseFile        string
+	metrics                   uiFlags
+	leaseObject               string
+	logMax                    int64
+	logKeep                   int
+	lease                     time.Duration
+	models                    modelFlags
+	loop                      steer.Config
+	limit                     time.Duration
 }
 
 func steerVerb(a *app) *cobra.Command {
@@ -178,7 +177,8 @@ Nothing is written on observations older than --max-age, and no more than --max-
 	g.logMax = 100 << 20
 	f.Var(sizeFlag{&g.logMax}, "log-max", "`SIZE` at which the log becomes FILE.1, and that one FILE.2")
 	f.IntVar(&g.logKeep, "log-keep", 9, "keep `N` full logs")
-	f.StringVar(&g.metrics, "metrics", "", "serve figures for Prometheus at `HOST:PORT`/metrics")
+	f.StringVar(&g.metrics.addr, "metrics", "", "serve figures for Prometheus at `HOST:PORT`/metrics; :PORT is this machine alone")
+	f.StringVar(&g.metrics.tokenFile, "metrics-token-file", "", "`FILE` of the tokens that readers of --metrics present, one \"ROLE TOKEN\" per line; those of role read or admin count")
 	complete(c, "mode", steer.Modes()...)
 	complete(c, "estimates", "history", "gbdt", "trace", "none")
 	completeDir(c, "policy")
@@ -222,8 +222,8 @@ func (a *app) steer(c *cobra.Command, g *steerFlags) error {
 			return mistake("--log: %w", err)
 		}
 	}
-	if g.metrics != "" {
-		stop, err := g.serve(cfg)
+	if g.metrics.addr != "" {
+		stop, err := g.serve(a, cfg)
 		if err != nil {
 			return errors.Join(err, cfg.Log.Close())
 		}
@@ -274,6 +274,8 @@ func (g *steerFlags) check(c *cobra.Command) error {
 		return mistake("--mode: got %q, want %s", cfg.Mode, strings.Join(steer.Modes(), ", "))
 	case (g.policy == "") == (len(g.models.files) == 0):
 		return mistake("want either --policy POLICY or --policy-onnx FILE")
+	case g.metrics.addr == "" && g.metrics.tokenFile != "":
+		return mistake("--metrics-token-file goes with --metrics")
 	case len(g.models.files) > 1:
 		return mistake("--policy-onnx: got %d models, want one", len(g.models.files))
 	case cfg.Every < time.Second:
@@ -338,24 +340,6 @@ func (g *steerFlags) choice(ctx context.Context, c *cobra.Command, _ time.Time) 
 	}
 	ch.History, err = g.past.read(ctx)
 	return ch, err
-}
-
-// serve serves the metrics until stop is called.
-func (g *steerFlags) serve(cfg *steer.Config) (stop func(), err error) {
-	addr := g.metrics
-	if strings.HasPrefix(addr, ":") {
-		addr = "127.0.0.1" + addr
-	}
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("--metrics: %w", notListening(addr, err))
-	}
-	cfg.Metrics = new(steer.Metrics)
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", cfg.Metrics)
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 1 << 14}
-	go func() { _ = s.Serve(l) }() // ends with Close
-	return func() { _ = s.Close() }, nil
 }
 
 // guard starts the guard in a process group of its own, so that it outlives what ends this process.

@@ -43,7 +43,7 @@ func (u *uiFlags) given(c *cobra.Command) bool {
 
 // listen opens the address, before the work begins: a port in use must not be found out afterwards.
 func (u *uiFlags) listen(a *app) (net.Listener, []server.Token, error) {
-	tokenFlag := "--ui-token-file"
+	tokenFlag := "--" + u.flag + "-token-file"
 	if u.flag == "addr" {
 		tokenFlag = "--token-file"
 	}
@@ -119,8 +119,8 @@ of a run, of runs, of a sweep or of an experiment, or a log of decisions that an
 The first line on standard output is the address. The pages only read; the server may be killed and started again at any
 time, and pages that are open go on. /metrics has the same figures for Prometheus. Nothing is loaded from elsewhere.
 
-By default only this machine reaches the pages. Other addresses want --token-file; a browser then opens the address with
-?token=TOKEN once, and Prometheus sends the token as a bearer token. train, sweep, experiment run, eval and worker show the same
+By default only this machine reaches the pages. Other addresses want --token-file; a browser then shows a form for the
+token, and Prometheus sends the token as a bearer token. train, sweep, experiment run, eval and worker show the same
 pages about their own work with --ui.`,
 		Example: `  gymctl ui runs
   gymctl ui runs/mine runs/other --addr :8080

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/bridge/server"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workqueue"
@@ -190,23 +189,6 @@ func TestDeepLinesAreLeftOut(t *testing.T) {
 	}
 	if !numbers([]byte(`{"b":[[[1]]],"c":{"d":{"e":2}}}`), func([]byte, float64) {}) {
 		t.Error("a line of ours does not count")
-	}
-}
-
-// The browser keeps what opens these pages and nothing else: other servers of the machine get its cookies too.
-func TestCookiesAreNoTokens(t *testing.T) {
-	const secret = "0123456789abcdef-admin"
-	s := serve(t, Options{Paths: []string{t.TempDir()}, Tokens: []server.Token{{Role: server.RoleAdmin, Secret: secret}}})
-	code, _, h := get(t, s.URL+"/?token="+secret)
-	set := h.Get("Set-Cookie")
-	name, value, _ := strings.Cut(set[:strings.IndexByte(set, ';')], "=")
-	if code != http.StatusSeeOther || h.Get("Location") != "/" || strings.Contains(set, secret) || !strings.Contains(set, "HttpOnly") || !strings.Contains(set, "SameSite=Lax") {
-		t.Errorf("%d to %s with %q", code, h.Get("Location"), set)
-	}
-	for head, want := range map[[2]string]int{{"Cookie", name + "=" + value}: 200, {"Cookie", name + "=" + secret}: 401, {"Cookie", "clustergym_ui_1=" + value}: 401, {"Authorization", "Bearer " + value}: 401} {
-		if code, text, _ := get(t, s.URL+"/api/list", head[0], head[1]); code != want || strings.Contains(text, secret) {
-			t.Errorf("%s: %d, want %d", head, code, want)
-		}
 	}
 }
 

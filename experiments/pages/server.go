@@ -3,7 +3,6 @@ package pages
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/subtle"
 	_ "embed" // the pages
 	"encoding/hex"
 	"encoding/json"
@@ -30,6 +29,7 @@ import (
 	"clustergym/experiments/sweep"
 	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/door"
 	"clustergym/traces"
 )
 
@@ -48,6 +48,9 @@ type Options struct {
 	// Version is that of the program, for /metrics.
 	Version string
 	Now     func() time.Time // nil = time.Now
+	// Places is how many connections there may be that are idle or show nothing, and as many that show a token; 0 = as
+	// many as fit a process that does other work.
+	Places int
 	// Poll is how often files are looked at while a page waits for news; 0 = every 500 ms.
 	Poll time.Duration
 }
@@ -121,6 +124,7 @@ func New(opt Options) *Server {
 	static("/{$}", "text/html", index)
 	static("/app.css", "text/css", htmlpage.Style()+style)
 	static("/app.js", "text/javascript", program)
+	static("/signin.js", "text/javascript", signInScript)
 	s.json("/api/list", s.list)
 	s.json("/api/run", s.run)
 	s.json("/api/curves", s.curves)
@@ -144,7 +148,7 @@ func New(opt Options) *Server {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -162,6 +166,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else if !s.admit(w, r) {
 		return
 	}
+	door.PlaceOf(r).Vouch()
 	s.mux.ServeHTTP(w, r)
 }
 
@@ -174,84 +179,11 @@ func local(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || net.ParseIP(host) != nil
 }
 
-// cookieName is that of the cookie which a browser gets after the first request with ?token=. It has the port, since browsers do
-// not tell the ports of a machine apart: servers beside each other have cookies of their own.
-func cookieName(r *http.Request) string {
-	_, port, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		return "clustergym_ui"
-	}
-	return "clustergym_ui_" + port
-}
-
-// cookieOf is the cookie's value. It is not the token: browsers send it to every server of this machine, also those of other people,
-// and a token can open more than pages.
-func cookieOf(token string) string {
-	sum := sha256.Sum256([]byte("clustergym ui\x00" + token))
-	return hex.EncodeToString(sum[:])
-}
-
-// itself is what knows compares a token with.
-func itself(token string) string { return token }
-
-// admit lets a request in that knows a token, or answers it.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
-	if r.URL.Path == "/healthz" {
-		return true
-	}
-	if given := r.URL.Query().Get("token"); given != "" && s.known(given, itself) {
-		// Lax: a link in a message of another site opens the page.
-		http.SetCookie(w, &http.Cookie{Name: cookieName(r), Value: cookieOf(given), Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil})
-		if r.URL.Path == "/" { // so that the token is not in the address that people copy
-			http.Redirect(w, r, "/", http.StatusSeeOther)
-			return false
-		}
-		return true
-	}
-	if c, err := r.Cookie(cookieName(r)); err == nil && s.known(c.Value, cookieOf) {
-		return true
-	}
-	if given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && s.known(given, itself) {
-		return true
-	}
-	w.Header().Set("WWW-Authenticate", "Bearer")
-	http.Error(w, "want a token of role read or admin: open this address with ?token=TOKEN, or send Authorization: Bearer TOKEN", http.StatusUnauthorized)
-	return false
-}
-
-// known reports whether given is what of makes of a token.
-func (s *Server) known(given string, of func(token string) string) bool {
-	sum := sha256.Sum256([]byte(given))
-	ok := 0
-	for _, t := range s.opt.Tokens {
-		if t.Role != server.RoleRead && t.Role != server.RoleAdmin {
-			continue
-		}
-		own := sha256.Sum256([]byte(of(t.Secret)))
-		ok |= subtle.ConstantTimeCompare(sum[:], own[:])
-	}
-	return ok == 1
-}
-
-// Serve serves on l until ctx ends, and closes l.
+// Serve serves on l until ctx ends, and closes l. Connections that are idle, or that show nothing, make room when there
+// are many: an agent that trains in this process needs descriptors too.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	h := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
-	ended := make(chan error, 1)
-	go func() { ended <- h.Serve(l) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	quick, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-	defer stop()
-	if err := h.Shutdown(quick); err != nil {
-		_ = h.Close() // connections that do not end
-	}
-	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	d := door.New(door.Config{Places: s.opt.Places})
+	return d.Serve(ctx, &http.Server{Handler: s, BaseContext: func(net.Listener) context.Context { return ctx }}, l)
 }
 
 // entries returns what there is to show, at most a second old.

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -208,7 +209,8 @@ func TestOnlyThoseWhoMayLookGetIn(t *testing.T) {
 		t.Errorf("a page of another site gets %d", code)
 	}
 	const read, play = "0123456789abcdef-read", "0123456789abcdef-play"
-	shut := serve(t, Options{Paths: []string{dir}, Tokens: []server.Token{{Role: server.RoleRead, Secret: read}, {Role: server.RoleEnv, Secret: play}}})
+	tokens := []server.Token{{Role: server.RoleRead, Secret: read}, {Role: server.RoleEnv, Secret: play}}
+	shut := serve(t, Options{Paths: []string{dir}, Tokens: tokens})
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(shut.URL, "http://"))
 	for _, c := range []struct {
 		path string
@@ -221,7 +223,7 @@ func TestOnlyThoseWhoMayLookGetIn(t *testing.T) {
 		{"/metrics", []string{"Authorization", "Bearer " + read}, 200},
 		{"/?token=" + read, nil, 303},
 		{"/?token=wrong", nil, 401},
-		{"/api/list", []string{"Cookie", "clustergym_ui_" + port + "=" + cookieOf(read)}, 200},
+		{"/api/list", []string{"Cookie", New(Options{Tokens: tokens}).cookieName(&http.Request{Host: "127.0.0.1:" + port}) + "=" + cookieOf(read, time.Now().Add(time.Hour))}, 200},
 		{"/healthz", nil, 200},
 	} {
 		if code, _, _ := get(t, shut.URL+c.path, c.head...); code != c.want {

@@ -37,6 +37,7 @@ class Away extends Error {}
 // get fetches a path; the error is the sentence that the server says.
 async function get(path, signal) {
   const r = await fetch(path, { signal }).catch((err) => { throw err.name === "AbortError" ? err : new Away("The server does not answer; the page goes on when it does."); });
+  if (r.status === 401) location.reload(); // the cookie has ended: the server shows its form
   if (!r.ok) throw new Error((await r.text()).trim() || `the server answers ${r.status}`);
   return r;
 }
@@ -104,7 +105,9 @@ function follow(take) {
     source.addEventListener("list", (e) => take(JSON.parse(e.data)));
     source.addEventListener("error", () => {
       mark("off", "reconnecting …");
-      if (source.readyState === EventSource.CLOSED && !closed) timer = setTimeout(open, 1500);
+      if (source.readyState !== EventSource.CLOSED || closed) return;
+      timer = setTimeout(open, 1500);
+      get("api/list").catch(() => {}); // where the cookie has ended, that goes to the form
     });
   };
   const f = { open, pause, close() { closed = true; streams.delete(f); pause(); } };
