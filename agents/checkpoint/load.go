@@ -111,7 +111,11 @@ func settle(dir string) error {
 	}
 	root, base := filepath.Split(filepath.Clean(dir))
 	old, tmp := filepath.Join(root, oldPrefix+base), filepath.Join(root, tempPrefix+base)
-	if _, err := os.Lstat(old); err == nil && !busy(tmp) {
+	others, err := busy(tmp)
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	if _, err := os.Lstat(old); err == nil && !others {
 		if err := putBack(old, dir); err != nil {
 			return fmt.Errorf("checkpoint: %w", err)
 		}

@@ -5,6 +5,8 @@ package checkpoint
 import (
 	"os"
 	"syscall"
+
+	"clustergym/internal/shortage"
 )
 
 // lock marks dir as being written by this process until unlock is called or the process ends in any way.
@@ -20,12 +22,16 @@ func lock(dir string) (unlock func(), err error) {
 	return func() { _ = d.Close() }, nil // closing the last descriptor releases the lock
 }
 
-// busy reports whether a running process holds dir's lock.
-func busy(dir string) bool {
+// busy reports whether a running process holds dir's lock. Without a descriptor that cannot be found out, which is an
+// error.
+func busy(dir string) (bool, error) {
 	unlock, err := lock(dir)
+	if shortage.OfFiles(err) {
+		return false, err
+	}
 	if err != nil {
-		return !os.IsNotExist(err)
+		return !os.IsNotExist(err), nil
 	}
 	unlock()
-	return false
+	return false, nil
 }

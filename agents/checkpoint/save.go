@@ -14,6 +14,7 @@ import (
 
 	"clustergym/agents"
 	"clustergym/internal/durable"
+	"clustergym/internal/shortage"
 )
 
 // Names of temporary directories beside the checkpoints: an unfinished save, a replaced checkpoint until its
@@ -26,9 +27,10 @@ const (
 
 // Save writes the parts to dir as one checkpoint. It makes dir's parents, and replaces a checkpoint that is already
 // there. A crash at any moment leaves the old checkpoint or the new one, never a mixture. Only one process may save
-// beside dir at a time.
+// beside dir at a time. It outlasts a moment without file descriptors. After another error, such as a full disk, it can be
+// called again.
 func Save(dir string, m Meta, parts ...agents.Part) error {
-	return save(dir, m, parts, func(string) {})
+	return shortage.Files(func() error { return save(dir, m, parts, func(string) {}) })
 }
 
 // save calls hook with the name of every change that it is about to make on disk, and once it has finished. Tests
@@ -181,16 +183,16 @@ func clean(root string) error {
 		path := filepath.Join(root, name)
 		switch {
 		case strings.HasPrefix(name, tempPrefix):
-			if busy(path) {
-				continue
+			var others bool
+			if others, err = busy(path); err == nil && !others {
+				err = os.RemoveAll(path)
 			}
-			err = os.RemoveAll(path)
 		case strings.HasPrefix(name, oldPrefix):
 			base := strings.TrimPrefix(name, oldPrefix)
-			if busy(filepath.Join(root, tempPrefix+base)) {
-				continue
+			var others bool
+			if others, err = busy(filepath.Join(root, tempPrefix+base)); err == nil && !others {
+				err = putBack(path, filepath.Join(root, base))
 			}
-			err = putBack(path, filepath.Join(root, base))
 		case strings.HasPrefix(name, gonePrefix):
 			err = os.RemoveAll(path)
 		}

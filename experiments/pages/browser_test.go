@@ -340,7 +340,7 @@ func TestBrowserFollowsALog(t *testing.T) {
 	p := browse(t, 1280, 900)
 	path := filepath.Join(t.TempDir(), "live.jsonl")
 	text := `{"log":"clustergym-decisions/1","policy":"mine","scores":"value","nodes":[2]}` + "\n"
-	n := 0
+	n, written := 0, 0
 	more := func(rest string) { // a job that comes and starts, and a part of what follows
 		n++
 		text += fmt.Sprintf(`{"job":"j%d","gpus":1}
@@ -349,7 +349,11 @@ func TestBrowserFollowsALog(t *testing.T) {
 {"t_s":%[2]d,"event":"start","job":"j%[1]d","gpus":[0]}
 {"t_s":%[3]d,"event":"finish","job":"j%[1]d"}
 `, n, 10*n, 10*n+5)
-		must(t, os.WriteFile(path, []byte(text+rest), 0o600))
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		must(t, err)
+		_, err = f.WriteString((text + rest)[written:])
+		written = len(text + rest)
+		must(t, errors.Join(err, f.Close()))
 	}
 	more(`{"job":"j2`)
 	s := serve(t, Options{Paths: []string{path}})

@@ -8,7 +8,11 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"clustergym/internal/door"
+	"clustergym/internal/shortage"
 )
 
 // handshake is how long the two sides of a new connection have to know each other.
@@ -48,6 +52,8 @@ type joining struct {
 	*Group
 	host, port string
 	listener   net.Listener
+	places     *door.Door   // of connections that have not said who they are
+	strangers  atomic.Int64 // that were refused
 
 	came chan *call // data and control connections of ranks above the own
 
@@ -88,10 +94,12 @@ func (j *joining) open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("rank %d cannot listen: %w", j.rank, err)
 	}
-	j.listener = l
+	// All ranks may come at the same moment.
+	j.places = door.New(door.Config{Places: max(door.Places(), min(3*j.world, shortage.MayOpen()/4))})
+	j.listener = j.places.Listen(l)
 	if j.rank == 0 {
 		j.addr = net.JoinHostPort(j.host, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
-		j.door = l
+		j.door = j.listener
 	} else {
 		j.addr = j.cfg.Rendezvous
 	}
@@ -99,18 +107,24 @@ func (j *joining) open(ctx context.Context) error {
 	return nil
 }
 
-// accept meets everybody who comes.
+// accept meets everybody who comes. Strangers that say nothing have a few places, where the oldest makes room: they keep no
+// rank out, and take no descriptors that the others need.
 func (j *joining) accept() {
+	defer j.places.Close()
 	for {
 		conn, err := j.listener.Accept()
 		if err != nil {
 			return // closed
 		}
-		go j.meet(conn)
+		place := j.places.Enter(conn)
+		go func() {
+			defer place.Vacate()
+			j.meet(conn, place)
+		}()
 	}
 }
 
-func (j *joining) meet(conn net.Conn) {
+func (j *joining) meet(conn net.Conn, place *door.Place) {
 	if j.cfg.Server != nil {
 		conn = tls.Server(conn, j.cfg.Server)
 	}
@@ -118,12 +132,15 @@ func (j *joining) meet(conn net.Conn) {
 	if err != nil {
 		if errors.Is(err, errToken) {
 			_ = c.answer(answer{Refused: "its token is another one"}) // it sees from the answer that the tokens differ
-			j.cfg.Say("refused   %v: %v", conn.RemoteAddr(), err)
+			j.refused(conn, err)
 		} else if j.cfg.Server != nil && j.rank == 0 {
-			j.cfg.Say("refused   %v: %v", conn.RemoteAddr(), err) // most likely a certificate
+			j.refused(conn, err) // most likely a certificate
 		}
 		_ = conn.Close()
 		return
+	}
+	if j.cfg.Token != "" {
+		place.Vouch()
 	}
 	why := ""
 	if c.said.Purpose == toJoin {
@@ -137,6 +154,7 @@ func (j *joining) meet(conn net.Conn) {
 		_ = conn.Close()
 		return
 	}
+	place.Settle()
 	if c.answer(answer{}) != nil || conn.SetDeadline(time.Time{}) != nil {
 		_ = conn.Close()
 		j.forget(c)
@@ -147,6 +165,19 @@ func (j *joining) meet(conn net.Conn) {
 		return
 	}
 	j.came <- c
+}
+
+// mostRefused is how many refusals of strangers are reported.
+const mostRefused = 20
+
+// refused reports a stranger that was refused, unless there were many.
+func (j *joining) refused(conn net.Conn, err error) {
+	switch n := j.strangers.Add(1); {
+	case n < mostRefused:
+		j.cfg.Say("refused   %v: %v", conn.RemoteAddr(), err)
+	case n == mostRefused:
+		j.cfg.Say("refused   %v: %v; more like it are not reported", conn.RemoteAddr(), err)
+	}
 }
 
 // expected returns why a data or control connection does not fit.

@@ -36,12 +36,16 @@ func (t *training) recall() error {
 	t.lessons.Recall(plays)
 	var buf []byte
 	t.lessons.Keep = func(p *imitate.Play) error {
-		f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		var f *os.File
+		err := t.wait.Do(name, func() (err error) {
+			f, err = os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+			return err
+		})
 		if err != nil {
 			return err
 		}
 		buf = p.Append(buf[:0])
-		_, err = f.Write(buf)
+		_, err = t.wait.Writer(name, f).Write(buf)
 		if err := errors.Join(err, f.Close()); err != nil {
 			return fmt.Errorf("recording: %w", err)
 		}

@@ -26,10 +26,10 @@ import (
 	"clustergym/experiments/ranks"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
+	"clustergym/internal/shortage"
 	"clustergym/internal/tfevents"
 	"clustergym/nets"
 	"clustergym/nets/kernel"
@@ -107,6 +107,7 @@ type training struct {
 	trainer   runner
 	dir       *rundir.Dir
 	spec      env.Spec
+	wait      *shortage.Wait // for space on the disk
 	best      rundir.BestCheckpoint
 	hasBest   bool
 	validated int64          // step of the last validation, -1 = none
@@ -127,6 +128,9 @@ type training struct {
 func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResult, error) {
 	t := &training{cfg: &cfg, opt: &opt}
 	r, err := t.train(ctx, cfg)
+	if ctx.Err() != nil && shortage.OfSpace(err) {
+		err = fmt.Errorf("%w while the disk is full: what came after the last checkpoint is not saved; make space and continue with --resume %s (%w)", ErrInterrupted, opt.RunDir, err)
+	}
 	if opt.Ranks != nil {
 		err = t.leave(err)
 	}
@@ -193,6 +197,7 @@ func (t *training) train(ctx context.Context, cfg config.Config) (*TrainResult, 
 	if t.follows() {
 		return t.follow(ctx)
 	}
+	t.wait = shortage.Patient(ctx, opt.Say)
 	unlock, from, err := t.enter()
 	if err != nil {
 		return nil, err
@@ -211,7 +216,7 @@ func (t *training) train(ctx context.Context, cfg config.Config) (*TrainResult, 
 			reported = -1 // step 0 is reported once the lessons are over
 		}
 	}
-	if t.dir, err = rundir.Open(opt.RunDir, reported, opt.Resume, opt.Tags, opt.Now); err != nil {
+	if t.dir, err = rundir.Open(opt.RunDir, reported, opt.Resume, opt.Tags, opt.Now, t.wait); err != nil {
 		return nil, err
 	}
 	t.result, t.validated = resultOf(&t.dir.Last), t.dir.Validated
@@ -593,7 +598,7 @@ func (t *training) validate(step int64) error {
 		return err
 	}
 	t.best, t.hasBest = v.At(step), true
-	return rundir.WriteBest(t.opt.RunDir, t.best)
+	return t.dir.WriteBest(t.best)
 }
 
 // load restores the checkpoint in dir. It does nothing if dir is "", before the first checkpoint.
@@ -650,11 +655,7 @@ func (t *training) finish(ctx context.Context) (*TrainResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := filepath.Join(t.opt.RunDir, filepath.FromSlash(rundir.EvalFile))
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return nil, err
-	}
-	if err := safefile.Write(name, append(b, '\n')); err != nil {
+	if err := t.dir.WriteFile(rundir.EvalFile, append(b, '\n')); err != nil {
 		return nil, err
 	}
 	if err := t.dir.Scalars(t.result.Step, evaluated(r)); err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"clustergym/experiments/report"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
+	"clustergym/internal/shortage"
 	"clustergym/internal/tfevents"
 )
 
@@ -79,6 +81,8 @@ type Dir struct {
 	progress *os.File
 	events   *tfevents.Writer
 	eventsAt *os.File
+	wait     *shortage.Wait
+	lines    io.Writer // to progress
 	now      Clock
 	Tags     string
 	saved    bool // a checkpoint, since the directory was opened
@@ -163,9 +167,9 @@ func ReadConfig(dir string) (config.Config, error) {
 
 // Open opens a run directory for writing from step on. For a resumed run it cuts later steps off progress.jsonl and
 // tells TensorBoard to forget them, makes best.json agree with the remaining lines, and removes temporary files that a
-// crash left behind.
-func Open(path string, step int64, resumed bool, tags string, now Clock) (dir *Dir, err error) {
-	r := &Dir{path: path, now: now, Tags: tags, Validated: -1}
+// crash left behind. What is written afterwards waits, as wait says, while the disk is full.
+func Open(path string, step int64, resumed bool, tags string, now Clock, wait *shortage.Wait) (dir *Dir, err error) {
+	r := &Dir{path: path, now: now, Tags: tags, Validated: -1, wait: wait}
 	defer func() {
 		if err != nil {
 			for _, f := range []*os.File{r.progress, r.eventsAt} {
@@ -188,6 +192,7 @@ func Open(path string, step int64, resumed bool, tags string, now Clock) (dir *D
 	if r.progress, err = os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err != nil {
 		return nil, err
 	}
+	r.lines = wait.Writer(name, r.progress)
 	for _, l := range kept {
 		if l.Eval == nil {
 			r.Last = l
@@ -205,7 +210,7 @@ func Open(path string, step int64, resumed bool, tags string, now Clock) (dir *D
 	if resumed {
 		purge = step + 1 // keep what step itself reported
 	}
-	r.events, err = tfevents.New(r.eventsAt, now(), purge)
+	r.events, err = tfevents.New(wait.Writer(r.eventsAt.Name(), r.eventsAt), now(), purge)
 	return r, err
 }
 
@@ -362,7 +367,7 @@ func (r *Dir) Append(v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.progress.Write(append(b, '\n'))
+	_, err = r.lines.Write(append(b, '\n'))
 	return err
 }
 
@@ -397,10 +402,12 @@ func (r *Dir) SaveCheckpoint(m checkpoint.Meta, parts []agents.Part) error {
 	}
 	r.saved = true
 	// Reports up to this step must be as durable as the checkpoint, because a resumed run does not repeat them.
-	if err := r.progress.Sync(); err != nil {
-		return err
-	}
-	return checkpoint.Save(dir, m, parts...)
+	return r.wait.Do(dir, func() error {
+		if err := r.progress.Sync(); err != nil {
+			return err
+		}
+		return checkpoint.Save(dir, m, parts...)
+	})
 }
 
 // Prune removes all checkpoints but the newest ones and the best one.
@@ -408,6 +415,10 @@ func (r *Dir) Prune(keep int) error {
 	if keep == 0 {
 		return nil
 	}
+	return r.wait.Do(filepath.Join(r.path, Checkpoints), func() error { return r.prune(keep) })
+}
+
+func (r *Dir) prune(keep int) error {
 	var spare []string
 	if b, ok, err := ReadBest(r.path); err != nil {
 		return err
@@ -433,7 +444,23 @@ func ReadBest(dir string) (b BestCheckpoint, ok bool, err error) {
 	return b, true, nil
 }
 
+// WriteFile replaces a file below the run directory, and makes its folder if necessary.
+func (r *Dir) WriteFile(name string, data []byte) error {
+	name = filepath.Join(r.path, filepath.FromSlash(name))
+	return r.wait.Do(name, func() error {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
+		return safefile.Write(name, data)
+	})
+}
+
 // WriteBest replaces best.json.
+func (r *Dir) WriteBest(b BestCheckpoint) error {
+	return r.wait.Do(filepath.Join(r.path, BestFile), func() error { return WriteBest(r.path, b) })
+}
+
+// WriteBest replaces best.json of a run directory.
 func WriteBest(dir string, b BestCheckpoint) error {
 	data, err := json.Marshal(b)
 	if err != nil {

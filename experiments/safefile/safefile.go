@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"clustergym/internal/durable"
+	"clustergym/internal/shortage"
 )
 
 // ErrLocked is returned by Lock if another process has locked the folder.
@@ -19,8 +20,13 @@ func Aside(name string) string {
 }
 
 // Write replaces the contents of a file, or creates it. It writes a complete file at Aside(name), syncs it to disk and renames
-// it, so that a crash leaves the old or the new contents.
-func Write(name string, data []byte) (err error) {
+// it, so that a crash leaves the old or the new contents. It outlasts a moment without file descriptors. After another error,
+// such as a full disk, the old contents are there, and Write can be called again.
+func Write(name string, data []byte) error {
+	return shortage.Files(func() error { return write(name, data) })
+}
+
+func write(name string, data []byte) (err error) {
 	tmp := Aside(name)
 	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
 	if err != nil {

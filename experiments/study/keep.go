@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"clustergym/experiments/safefile"
+	"clustergym/internal/shortage"
 )
 
 // cellFormat is the version of the format of cells' files.
@@ -76,6 +77,7 @@ type place struct {
 	file, work    string
 	input         json.RawMessage
 	digest, stamp string // stamp is the path of the file in work that holds the digest
+	wait          *shortage.Wait
 }
 
 // sum returns the SHA-256 of b in hexadecimal.
@@ -175,7 +177,7 @@ func (p *place) begin() error {
 	if err := os.MkdirAll(p.work, 0o755); err != nil {
 		return err
 	}
-	return safefile.Write(p.stamp, []byte(p.digest))
+	return p.wait.Do(p.stamp, func() error { return safefile.Write(p.stamp, []byte(p.digest)) })
 }
 
 // end writes the rows to the cell's file. It removes the cell's folder if it holds no files.
@@ -199,10 +201,12 @@ func (p *place) end(rows []Row, wall time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(p.file), 0o755); err != nil {
-		return err
-	}
-	return safefile.Write(p.file, append(b, '\n'))
+	return p.wait.Do(p.file, func() error {
+		if err := os.MkdirAll(filepath.Dir(p.file), 0o755); err != nil {
+			return err
+		}
+		return safefile.Write(p.file, append(b, '\n'))
+	})
 }
 
 // left reports whether the cell's folder holds files other than the stamp.

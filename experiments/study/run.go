@@ -13,6 +13,7 @@ import (
 
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/shortage"
 )
 
 // ErrInterrupted is returned by a Run whose context was cancelled. All finished cells are kept.
@@ -76,6 +77,10 @@ func Run(ctx context.Context, s Study, opt Options) (*Report, error) {
 	at, err := places(s.Name, opt.Dir, cells)
 	if err != nil {
 		return nil, err
+	}
+	wait := shortage.Patient(ctx, opt.Say)
+	for i := range at {
+		at[i].wait = wait
 	}
 	r := &run{study: &s, opt: opt, cells: cells, at: at, rows: make([][]Row, len(cells)), state: make([]state, len(cells)), index: map[string]int{}}
 	for i, c := range cells {

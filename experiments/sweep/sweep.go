@@ -26,6 +26,7 @@ import (
 	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
 	"clustergym/internal/par"
+	"clustergym/internal/shortage"
 )
 
 // The names in a sweep's folder, beside a folder trial-N for each trial.
@@ -98,6 +99,7 @@ type sweep struct {
 	trials []trial
 	rungs  []int64
 	queue  *workqueue.Coordinator // nil = no other machine helps
+	wait   *shortage.Wait         // for space on the disk
 
 	mu    sync.Mutex
 	file  *os.File
@@ -114,6 +116,7 @@ func Run(ctx context.Context, cfg Config, base config.Config, opt Options) (*Rep
 	if s.opt.Say == nil {
 		s.opt.Say = func(string, ...any) {}
 	}
+	s.wait = shortage.Patient(ctx, s.opt.Say)
 	var err error
 	if s.trials, err = cfg.trials(base); err != nil {
 		return nil, err
@@ -346,7 +349,7 @@ func (s *sweep) write(l TrialLine) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.file.Write(append(b, '\n')); err != nil {
+	if _, err := s.wait.Writer(s.file.Name(), s.file).Write(append(b, '\n')); err != nil {
 		return err
 	}
 	s.lines[[2]int{l.Trial, l.Rung}] = l
@@ -368,7 +371,7 @@ func (s *sweep) sort() error {
 	if had, err := os.ReadFile(name); err == nil && bytes.Equal(had, all) {
 		return nil
 	}
-	if err := safefile.Write(name, all); err != nil {
+	if err := s.wait.Do(name, func() error { return safefile.Write(name, all) }); err != nil {
 		return err
 	}
 	// The open file is the one that was replaced.
