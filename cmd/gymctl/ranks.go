@@ -20,6 +20,7 @@ type rankFlags struct {
 	rank, world    int
 	rendezvous     string
 	from           string
+	nats           string // --queue
 	timeout, waits time.Duration
 }
 
@@ -53,8 +54,9 @@ func once(f *pflag.FlagSet, name, usage string) {
 // ranksOnly are the flags that only a training in ranks has.
 var ranksOnly = []string{"rank", "world", "rendezvous", "ranks", "rank-timeout", "rank-wait"}
 
-// join joins the group that the flags name, nil if they name none. get returns a variable of the environment.
-func (r *rankFlags) join(c *cobra.Command, a *app, get func(string) string) (*ranks.Group, error) {
+// read returns the group that the flags name, nil if they name none, without meeting it. get returns a variable of the
+// environment.
+func (r *rankFlags) read(c *cobra.Command, a *app, get func(string) string) (*ranks.Config, error) {
 	f := c.Flags()
 	named := func(names ...string) string {
 		for _, n := range names {
@@ -96,14 +98,22 @@ func (r *rankFlags) join(c *cobra.Command, a *app, get func(string) string) (*ra
 	if err := r.place(c, &cfg, get); err != nil {
 		return nil, err
 	}
-	if cfg.Token == "" && !ranks.Loopback(cfg.Rendezvous) && cfg.World > 1 {
+	if r.knows() && cfg.Token == "" && !ranks.Loopback(cfg.Rendezvous) && cfg.World > 1 { // a rank of a NATS looks for its own address
 		return nil, mistake("%s can be reached from other machines, and nothing is asked of ranks; want --token-file FILE, the same at all ranks", cfg.Rendezvous)
 	}
 	if cfg.World == 1 {
 		return nil, nil // as without flags
 	}
+	return &cfg, nil
+}
+
+// knows reports whether a process knows which rank it is before it has met the others.
+func (r *rankFlags) knows() bool { return r.from != "nats" }
+
+// join meets the other ranks.
+func (r *rankFlags) join(c *cobra.Command, a *app, cfg ranks.Config) (*ranks.Group, error) {
 	if r.from == "nats" {
-		return r.overNATS(c.Context(), a, cfg, text("queue"), text("job"))
+		return r.overNATS(c.Context(), a, cfg, r.nats, c.Flags().Lookup("job").Value.String())
 	}
 	if cfg.Rank == 0 {
 		cfg.Listening = func(addr string) error {
@@ -140,7 +150,7 @@ func (r *rankFlags) place(c *cobra.Command, cfg *ranks.Config, get func(string) 
 	case "env":
 		found = envPlace(get)
 	case "nats":
-		if f.Lookup("queue").Value.String() == "" {
+		if r.nats == "" {
 			return mistake("--ranks nats: want --queue URL, a NATS with JetStream")
 		}
 		if f.Changed("rank") || f.Changed("rendezvous") {

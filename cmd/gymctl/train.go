@@ -94,7 +94,7 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 			case inRanks && c.Flags().Changed("listen"):
 				return mistake("--listen does not go with ranks: they meet at --rendezvous")
 			case inRanks:
-				queue.listen, queue.url = "", "" // --queue gives out ranks, not tasks
+				group.nats, queue.listen, queue.url = queue.url, "", "" // --queue gives out ranks, not tasks
 				if opt.Workers < 1 {
 					return mistake("--workers: got %d, want 1 or more", opt.Workers)
 				}
@@ -106,33 +106,59 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 			if opt.Continue && (resume != "" || opt.RunDir == "") {
 				return mistake("--continue goes with --run-dir, and says the same as --resume if there is a run already")
 			}
-			if opt.Ranks, err = group.join(c, a, os.Getenv); err != nil {
+			meeting, err := group.read(c, a, os.Getenv)
+			if err != nil {
 				return err
+			}
+			var cfg config.Config
+			prepare := func() error {
+				if cfg, err = src.trainConfig(c, resume, &opt); err != nil {
+					return err
+				}
+				players := cfg.Policies()
+				if cfg.Train.Imitate != "" {
+					players = append(players, cfg.Train.Imitate)
+				}
+				if err := weights.read(c, players, &cfg.Eval.Hold, &cfg.Eval.Index); err != nil {
+					return err
+				}
+				if seeds, err = seedsOf(c, seeds, &opt); err != nil {
+					return err
+				}
+				if meeting != nil {
+					if seeds > 0 {
+						return mistake("--resume %s: it holds several seeds, each a training of its own, which ranks do not share", opt.RunDir)
+					}
+					if err := run.CheckRanks(&cfg, meeting.World); err != nil {
+						return err
+					}
+				}
+				if seeds == 0 && queue.given() {
+					return mistake("--listen and --queue go with --seeds N: workers train whole runs")
+				}
+				return checkPage(html, opt.RunDir)
+			}
+			// What ranks cannot do is refused before the others are waited for. A rank other than 0 has no run to resume.
+			early := meeting == nil || resume == "" || group.knows() && meeting.Rank == 0
+			if early {
+				if err := prepare(); err != nil {
+					return err
+				}
+			}
+			if meeting != nil {
+				if opt.Ranks, err = group.join(c, a, *meeting); err != nil {
+					return err
+				}
 			}
 			defer closing(opt.Ranks, &err)
 			follows := opt.Ranks != nil && opt.Ranks.Rank() > 0
 			if follows && resume != "" {
 				return follow(c, a, &src, config.Config{}, resume, &opt)
 			}
-			cfg, err := src.trainConfig(c, resume, &opt)
-			if err != nil {
-				return err
-			}
-			players := cfg.Policies()
-			if cfg.Train.Imitate != "" {
-				players = append(players, cfg.Train.Imitate)
-			}
-			if err := weights.read(c, players, &cfg.Eval.Hold, &cfg.Eval.Index); err != nil {
-				return err
-			}
-			if seeds, err = seedsOf(c, seeds, &opt); err != nil {
-				return err
-			}
-			if seeds == 0 && queue.given() {
-				return mistake("--listen and --queue go with --seeds N: workers train whole runs")
-			}
-			if err := checkPage(html, opt.RunDir); err != nil {
-				return err
+			if !early {
+				if err := prepare(); err != nil {
+					return err
+				}
 			}
 			ui := newProgress(a, cfg.Train.Steps*int64(max(1, seeds)))
 			opt.Say, opt.Tick, opt.Log, opt.Best, opt.Game = ui.say, ui.tick, ui.log, ui.best, ui.game
@@ -150,9 +176,6 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 				if opt.Resume, err = run.Begun(opt.RunDir, seeds); err != nil {
 					return err
 				}
-			}
-			if seeds > 0 && opt.Ranks != nil {
-				return mistake("--resume %s: it holds several seeds, each a training of its own, which ranks do not share", opt.RunDir)
 			}
 			closePages, err := web.show(c.Context(), a, c, pages.Options{Paths: []string{opt.RunDir}, Queue: queue.status})
 			if err != nil {

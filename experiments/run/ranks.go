@@ -98,6 +98,17 @@ func (t *training) plan(cfg *config.Config) error {
 	return nil
 }
 
+// CheckRanks returns why cfg cannot be trained by so many ranks, before they meet.
+func CheckRanks(cfg *config.Config, world int) error {
+	if err := inRanks(cfg, world); err != nil {
+		return err
+	}
+	if err := cfg.Validate(); err != nil {
+		return &workload.InputError{Err: err}
+	}
+	return config.UseKernels(cfg.Kernels)
+}
+
 // inRanks returns why cfg cannot be trained in ranks.
 func inRanks(cfg *config.Config, world int) error {
 	switch {
@@ -107,6 +118,8 @@ func inRanks(cfg *config.Config, world int) error {
 		return workload.Mistake("ppo.replicas: got %d, want %d, one for each rank", cfg.PPO.Replicas, world)
 	case cfg.PPO.PreemptShare > 0:
 		return workload.Mistake("ppo.preempt_share: got %g, want 0 with ranks: each takes its steps at its own pace and none is cut short", cfg.PPO.PreemptShare)
+	case cfg.Train.Imitate != "":
+		return workload.Mistake("train.imitate: got %q, want \"\" with ranks: the play that is imitated is recorded by one process", cfg.Train.Imitate)
 	case cfg.Train.Envs%world != 0:
 		return workload.Mistake("train.envs: got %d, want a multiple of the %d ranks", cfg.Train.Envs, world)
 	}
