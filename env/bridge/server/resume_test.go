@@ -415,6 +415,65 @@ func TestAtTheLimitTheOldestParkedSessionMakesRoom(t *testing.T) {
 	}
 }
 
+// However many say hello and open nothing, a session that waits with its environments keeps its place.
+func TestEmptyHellosPushOutNoSessionThatWaits(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]bool{"they stay": false, "they leave": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := quick()
+			cfg.MaxSessions = 4
+			h := serve(t, cfg)
+			p := h.connect()
+			k := ticketOf(p.hello())
+			hd := p.must("open", "env", "Walk-v1").Get("h").(int64)
+			p.must("reset", "h", hd)
+			p.drop()
+			eventually(t, "parked", func() bool { return h.parkedOnes() == "1" })
+			var others []*peer
+			for range 20 {
+				o := h.connect()
+				o.hello("feat", []any{"resume"})
+				others = append(others, o)
+				if leave {
+					o.drop()
+				}
+			}
+			if !leave {
+				if got := others[0].closedWith(wire.CloseCapacity); got != needless {
+					t.Errorf("closed with %q", got)
+				}
+				others[len(others)-1].must("ping")
+			}
+			q := h.back(k, 10, "0", 2, "1", 3)
+			q.must("step", "h", hd, "a", act(0, 1))
+			if got := h.sessionsLeft(); got > cfg.MaxSessions {
+				t.Errorf("%d sessions, want at most %d", got, cfg.MaxSessions)
+			}
+		})
+	}
+}
+
+// Where all sessions have environments, the one that has waited longest makes room, as nothing else can.
+func TestSessionsWithEnvironmentsMakeRoomLast(t *testing.T) {
+	t.Parallel()
+	cfg := quick()
+	cfg.MaxSessions = 2
+	h := serve(t, cfg)
+	p, q := h.connect(), h.connect()
+	k := ticketOf(p.hello())
+	p.must("open", "env", "Walk-v1")
+	q.hello()
+	q.must("open", "env", "Walk-v1")
+	p.drop()
+	eventually(t, "parked", func() bool { return h.parkedOnes() == "1" })
+	h.client().must("ping")
+	r := h.connect()
+	r.send(m("op", "hello", "id", 1, "proto", []any{1, 1}, "resume", k.asking()))
+	r.closedWith(wire.CloseExpired)
+	q.must("ping")
+}
+
 // The session stays locked until the client that was closed asks for it again, so that the end of the old connection is
 // still under way.
 func TestASessionThatIsNotKeptCannotBeResumedWhileItsConnectionEnds(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"log/slog"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -20,6 +19,7 @@ import (
 type session struct {
 	srv       *Server
 	id, token string // a resume must show the token
+	begun     time.Duration
 	enc       wire.Encoding
 	feat      features
 	role      Role
@@ -55,7 +55,7 @@ func randomHex(n int) string {
 // begin makes a session with connection c and welcomes it. It returns nil if there is no room, or the server drains.
 func (s *Server) begin(c *conn, g *greeting) *session {
 	n := &session{
-		srv: s, id: randomHex(8), token: randomHex(16), enc: c.enc, feat: g.feat, role: g.role, conn: c,
+		srv: s, id: randomHex(8), token: randomHex(16), begun: s.moment(), enc: c.enc, feat: g.feat, role: g.role, conn: c,
 		lanes: map[uint32]*lane{},
 	}
 	n.log = s.log.With("session", n.id)
@@ -87,28 +87,6 @@ func (s *Server) begin(c *conn, g *greeting) *session {
 	c.w = wire.NewWriter(n.enc)
 	c.writeLocked(n.welcome(c.w))
 	return n
-}
-
-// evict ends the session that has been parked for longest, and reports whether there was one.
-func (s *Server) evict() bool {
-	for {
-		var oldest *session
-		since := int64(math.MaxInt64)
-		s.mu.Lock()
-		for _, n := range s.sessions {
-			if p := n.parked.Load(); p > 0 && p < since {
-				oldest, since = n, p
-			}
-		}
-		s.mu.Unlock()
-		if oldest == nil {
-			return false
-		}
-		if oldest.end(true) {
-			oldest.log.Info("session ended", "cause", "its place was needed")
-			return true
-		}
-	}
 }
 
 // resume gives connection c the session that it asks for, welcomes it, and sends the replies that its client has not
@@ -203,8 +181,13 @@ func (s *session) drop(c *conn, clean, taken bool) {
 // end ends the session, with parked only if it is parked, and reports whether it did. Lanes end by themselves when their
 // calls return.
 func (s *session) end(parked bool) bool {
+	return s.endIf(func() bool { return !parked || s.conn == nil })
+}
+
+// endIf ends the session if may, which is called with the session's lock held, allows it.
+func (s *session) endIf(may func() bool) bool {
 	s.mu.Lock()
-	if s.ended || parked && s.conn != nil {
+	if s.ended || !may() {
 		s.mu.Unlock()
 		return false
 	}
