@@ -215,6 +215,7 @@ Results are the same bytes for any number of workers, whichever of them die.`,
 				return err
 			}
 			defer closePages()
+			queue.data = opt.Plan.Data
 			opt.Queue = queue.opener(ui, names[0], opt.Dir, opt.Plan.Workers)
 			r, err := papers.Run(c.Context(), names[0], opt)
 			if err = errors.Join(err, queue.disputes()); err != nil {

@@ -130,7 +130,7 @@ func TestModelsThatCannotPlay(t *testing.T) {
 		"model settings.onnx: its settings (clustergym.run) cannot be read: settings.onnx":                  {"sim", "--jobs", "9", "--policy-onnx", "settings.onnx"},
 		"--name: got 1 names for 0 models of --policy-onnx":                                                 {"eval", "--name", "x"},
 		`--name: got "", want a name for wide.onnx`:                                                         {"serve", "--policy-onnx", "wide.onnx", "--name", ""},
-		"--policy-onnx does not go with --listen and --queue":                                               {"eval", "--policy-onnx", "wide.onnx", "--listen", "127.0.0.1:0"},
+		"--policy-onnx does not go with --listen and --queue":                                               {"eval", "--policy-onnx", "wide.onnx", "--listen", "127.0.0.1:0", "--token-file", "token"},
 	} {
 		if code, _, said := gymctl(t, args...); code != exitMistake || !strings.Contains(said, want) {
 			t.Errorf("%v: exit code %d, said %q, want %q", args, code, said, want)

@@ -25,6 +25,7 @@ type queueFlags struct {
 	tokenFile      string
 	cert, key, ca  string
 	job            string
+	data           string // folder of recorded workloads that workers need too, "" = none
 	tries          int
 	ackWait, saves time.Duration
 
@@ -78,6 +79,8 @@ func (q *queueFlags) check(c *cobra.Command, workers int) error {
 		return mistake("--workers: got %d, want 1 or more, or 0 with --listen or --queue", workers)
 	case q.listen != "" && q.url != "":
 		return mistake("--listen and --queue do not go together: one starts a queue, the other uses one")
+	case q.listen != "" && q.tokenFile == "":
+		return workqueue.NoToken(q.listen)
 	case q.given():
 		return nil
 	}
@@ -122,6 +125,9 @@ func (q *queueFlags) open(ctx context.Context, ui *queueProgress, name, dir stri
 	}
 	if q.url != "" {
 		hint += " --job " + opt.Job
+	}
+	if q.data != "" {
+		hint += " --data " + q.data
 	}
 	ui.say("queue     %s, for workers: %s", c.URL(), hint)
 	q.shown.Store(c)

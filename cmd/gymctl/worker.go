@@ -98,7 +98,7 @@ With --status it does nothing but print who works on what.`,
 	f.StringVar(&opt.TLSCA, "tls-ca", "", "PEM `FILE` of the authorities that sign the command's certificate (default those of the system)")
 	f.IntVar(&opt.Slots, "slots", 1, "`N` tasks at once")
 	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in total, shared by the slots; affects only speed")
-	f.StringVar(&data, "data", "", "`DIR` of recorded workloads on this machine (default the path that the command has)")
+	f.StringVar(&data, "data", "", "`DIR` of recorded workloads on this machine, for commands with --data")
 	f.StringVar(&opt.Job, "job", "", "`NAME` of the command's tasks, where several share a NATS (default the only one)")
 	f.StringVar(&opt.Dir, "dir", "", "`DIR` for scratch files (default a temporary folder)")
 	f.BoolVar(&opt.Stay, "stay", false, "wait for the next command when one is done")

@@ -13,6 +13,16 @@ import (
 	"clustergym/nets/kernel"
 )
 
+// taskOf returns a task without input.
+func taskOf(t *testing.T, kind, name string) workqueue.Task {
+	t.Helper()
+	task, err := workqueue.NewTask(kind, name, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return task
+}
+
 func TestWorkerDoesTasksAndShowsThem(t *testing.T) {
 	t.Chdir(t.TempDir())
 	release := make(chan struct{})
@@ -54,9 +64,8 @@ func TestWorkerDoesTasksAndShowsThem(t *testing.T) {
 		worked <- code
 	}()
 	value := make(chan string, 1)
-	digest := strings.Repeat("0123456789abcdef", 4)
 	go func() {
-		if err := c.Do(t.Context(), workqueue.Task{Digest: digest, Kind: "data", Name: "cell-7"}, nil, func(r *workqueue.Result) error { value <- string(r.Value); return nil }); err != nil {
+		if err := c.Do(t.Context(), taskOf(t, "data", "cell-7"), nil, func(r *workqueue.Result) error { value <- string(r.Value); return nil }); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -79,7 +88,7 @@ func TestWorkerDoesTasksAndShowsThem(t *testing.T) {
 	if v := <-value; v != `"there"` {
 		t.Errorf("got %s", v)
 	}
-	err = c.Do(t.Context(), workqueue.Task{Digest: strings.Repeat("f", 64), Kind: "data", Name: "wrong"}, nil, nil)
+	err = c.Do(t.Context(), taskOf(t, "data", "wrong"), nil, nil)
 	if !isMistake(err) || !strings.HasSuffix(err.Error(), ": --data: there is no such folder") {
 		t.Errorf("got %v", err)
 	}
@@ -105,7 +114,7 @@ func TestQueueFlags(t *testing.T) {
 		want    string // "" = right
 	}{
 		{nil, 1, ""}, {nil, 0, "--workers: got 0, want 1 or more, or 0 with --listen or --queue"},
-		{[]string{"--listen", "127.0.0.1:0"}, 0, ""}, {[]string{"--listen", "127.0.0.1:0"}, -1, "--workers: got -1, want 0 or more"},
+		{[]string{"--listen", "127.0.0.1:0", "--token-file", "token"}, 0, ""}, {[]string{"--listen", "127.0.0.1:0"}, 0, "--listen 127.0.0.1:0: who reaches this address could send tasks"}, {[]string{"--listen", "127.0.0.1:0"}, -1, "--workers: got -1, want 0 or more"},
 		{[]string{"--listen", ""}, 1, "--listen: got nothing, want HOST:PORT"}, {[]string{"--listen", "a:1", "--queue", "b:1"}, 1, "do not go together"},
 		{[]string{"--tries", "4"}, 1, "--tries goes with --listen or --queue"}, {[]string{"--token-file", "x"}, 1, "--token-file goes with"},
 	} {
@@ -124,7 +133,8 @@ func TestQueueFlags(t *testing.T) {
 	if c, err := q.open(t.Context(), newQueueProgress(a), "x", ".", 1); c != nil || err != nil {
 		t.Errorf("without flags: got %v, %v", c, err)
 	}
-	q = queueFlags{listen: "127.0.0.1:0", tries: 3, ackWait: time.Minute, saves: time.Minute}
+	write(t, "token", "correct-horse-battery\n")
+	q = queueFlags{listen: "127.0.0.1:0", tokenFile: "token", tries: 3, ackWait: time.Minute, saves: time.Minute}
 	c, err := q.open(t.Context(), newQueueProgress(a), "my run", ".", 2)
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +142,7 @@ func TestQueueFlags(t *testing.T) {
 	if s := c.Status(); s.Job != "my-run" {
 		t.Errorf("got job %s", s.Job)
 	}
-	if err := c.Do(t.Context(), workqueue.Task{Digest: strings.Repeat("a", 64), Kind: "x"}, func(context.Context, int) error { return nil }, nil); err != nil {
+	if err := c.Do(t.Context(), taskOf(t, "x", ""), func(context.Context, int) error { return nil }, nil); err != nil {
 		t.Error(err)
 	}
 	if err := c.Close(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"clustergym/agents/checkpoint"
@@ -138,6 +139,10 @@ func newElsewhere(ctx context.Context, s *sharing, base, on *config.Config, opt 
 	if opt.External != nil {
 		x.external = len(opt.External.Names)
 	}
+	base, err := withModel(base, on)
+	if err != nil {
+		return nil, err
+	}
 	x.task = gamesTask{Format: gamesFormat, Checkpoints: len(opt.Checkpoints), Windows: windows}
 	for text, cfg := range map[*string]*config.Config{&x.task.Base: base, &x.task.On: on} {
 		b, err := configs.Encode(cfg)
@@ -161,6 +166,17 @@ func newElsewhere(ctx context.Context, s *sharing, base, on *config.Config, opt 
 	return x, nil
 }
 
+// withModel returns base with the estimates of on if these are of a model that is a file, so that the file is sent and loaded
+// with the world.
+func withModel(base, on *config.Config) (*config.Config, error) {
+	if est := on.Estimates(); strings.Contains(est, modelPrefix) && base.Estimates() != est {
+		b := *base
+		b.Edit()
+		return &b, b.Set(fileKeys.model + "=" + est)
+	}
+	return base, nil
+}
+
 // PutFiles puts files into the store of a queue and their digests into needs, by their keys. It returns their base names, which
 // the other machines keep, since some are part of results.
 func PutFiles(ctx context.Context, q *workqueue.Coordinator, files, needs map[string]string) (names map[string]string, err error) {
@@ -174,25 +190,42 @@ func PutFiles(ctx context.Context, q *workqueue.Coordinator, files, needs map[st
 	return names, nil
 }
 
-// NewWorldOf is NewWorld on a worker. names are those that PutFiles returned for the files of cfg.
+// NewWorldOf is NewWorld on a worker. names are those that PutFiles returned for the files of cfg. The world has no file that
+// the task did not bring: a task that names another one, or a file that has no business in a configuration, is refused.
 func NewWorldOf(ctx context.Context, cfg *config.Config, j *workqueue.Job, names map[string]string) (*World, error) {
+	folded, err := cfg.Fold()
+	if err != nil {
+		return nil, err
+	}
+	if err := Brought(&folded, names); err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp("", "gymctl-files-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // links: the world has read its files
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }() // nothing was written through it
 	at := map[string]string{}
-	for key, name := range names {
-		if name != filepath.Base(name) || name == "." || name == ".." {
-			return nil, fmt.Errorf("%s: %q is no name of a file", key, name)
+	for _, key := range slices.Sorted(maps.Keys(names)) {
+		name, from := names[key], j.Needs[key]
+		if from == "" {
+			return nil, fmt.Errorf("the task names %s and has not brought it", key)
 		}
-		if err := os.MkdirAll(filepath.Join(dir, key), 0o755); err != nil {
+		if name != filepath.Base(name) || !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) || name == "." {
+			return nil, fmt.Errorf("the task calls its file for %s %q, which is no name of a file", key, name)
+		}
+		if err := root.Mkdir(key, 0o700); err != nil {
+			return nil, err
+		}
+		if err := root.Symlink(from, filepath.Join(key, name)); err != nil {
 			return nil, err
 		}
 		at[key] = filepath.Join(dir, key, name)
-		if err := os.Symlink(j.Needs[key], at[key]); err != nil {
-			return nil, err
-		}
 	}
 	return newWorldAt(ctx, cfg, at)
 }
@@ -294,22 +327,16 @@ func (x *elsewhere) part(ctx context.Context, v *evaluation, cs []contestant, ga
 		}
 		in.Games = append(in.Games, p)
 	}
-	input, err := json.Marshal(in)
-	if err != nil {
-		return err
-	}
-	needs, err := json.Marshal(x.needs)
-	if err != nil {
-		return err
-	}
-	digest := sha256.Sum256(append(append([]byte(GamesKind+"\n"), input...), needs...))
 	name := cs[games[0].contestant].name
 	if w := games[0].window; w == wholePart {
 		name += " whole"
 	} else {
 		name += " window " + strconv.Itoa(w)
 	}
-	t := workqueue.Task{Digest: hex.EncodeToString(digest[:]), Kind: GamesKind, Name: name, Input: input, Needs: x.needs}
+	t, err := workqueue.NewTask(GamesKind, name, in, x.needs)
+	if err != nil {
+		return err
+	}
 	var got []result
 	kept := filepath.Join(x.dir, "games", t.Digest)
 	if b, err := os.ReadFile(kept); err == nil {
@@ -505,8 +532,19 @@ func know(ctx context.Context, j *workqueue.Job, in *gamesTask) (k *knownGames, 
 	if err != nil {
 		return nil, err
 	}
+	for _, cfg := range []*config.Config{&base, &on} { // the coordinator has checked its own
+		if err := cfg.Validate(); err != nil {
+			return nil, &workload.InputError{Err: err}
+		}
+	}
 	if on, err = on.Fold(); err != nil {
 		return nil, err
+	}
+	if base, err = base.Fold(); err != nil {
+		return nil, err
+	}
+	if est := on.Estimates(); strings.Contains(est, modelPrefix) && est != base.Estimates() {
+		return nil, errors.New("the task compares with the estimates of a model and has not brought it; a worker opens no file of its own for a task")
 	}
 	w, err := NewWorldOf(ctx, &base, j, in.Files)
 	if err != nil {
@@ -516,7 +554,11 @@ func know(ctx context.Context, j *workqueue.Job, in *gamesTask) (k *knownGames, 
 	w.Settings = on.Env.Settings
 	opt := EvalOptions{}
 	for i := range in.Checkpoints {
-		opt.Checkpoints = append(opt.Checkpoints, j.Needs["checkpoint/"+strconv.Itoa(i)])
+		dir := j.Needs["checkpoint/"+strconv.Itoa(i)]
+		if dir == "" {
+			return nil, fmt.Errorf("the task names %d checkpoints and has not brought the one with number %d", in.Checkpoints, i)
+		}
+		opt.Checkpoints = append(opt.Checkpoints, dir)
 	}
 	if k.cs, err = w.contestants(&on, &opt); err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -78,7 +79,7 @@ func (s *settings) trained(p study.Plan) ([]*trained, error) {
 		case slices.ContainsFunc(all, func(t *trained) bool { return t.log == a.Where }):
 			return nil, workload.Mistake("--agent %s=%s: log %s has an agent already, want one for each log", a.Where, a.Dir, a.Where)
 		}
-		t, err := open(a)
+		t, err := open(p, a, &logs[slices.Index(names, a.Where)])
 		if err != nil {
 			if input, ok := errors.AsType[*workload.InputError](err); ok {
 				return nil, &workload.InputError{Err: fmt.Errorf("--agent %s=%s: %w", a.Where, a.Dir, input.Err)}
@@ -91,7 +92,7 @@ func (s *settings) trained(p study.Plan) ([]*trained, error) {
 }
 
 // open reads a checkpoint, and the jobs of its run for the scales of observations.
-func open(a study.Agent) (*trained, error) {
+func open(p study.Plan, a study.Agent, log *logSettings) (*trained, error) {
 	if _, err := os.Stat(a.Dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, workload.Mistake("there is no such folder")
 	}
@@ -119,9 +120,23 @@ func open(a study.Agent) (*trained, error) {
 	case settings.Forecast.Shown(est):
 		return nil, workload.Mistake("it was trained with env.forecast: %s, want auto or off: this machine shows no forecasts", settings.Forecast)
 	}
+	named := cfg.Trace.File
+	if p.Sent() {
+		// The run's configuration is another machine's. Its trace can only be the log, which is among this machine's workloads.
+		names := map[string]string{}
+		if named != "" && log.File != "" && filepath.Base(named) == filepath.Base(log.File) {
+			cfg.Trace.File, names["trace.file"] = log.File, filepath.Base(named)
+		}
+		if err := arena.Brought(&cfg, names); err != nil {
+			return nil, &workload.InputError{Err: err}
+		}
+	}
 	world, err := arena.NewWorld(&cfg)
 	if err != nil {
 		return nil, err
+	}
+	if named != "" {
+		world.Trace.File = named
 	}
 	if world.GPUs != procs {
 		return nil, workload.Mistake("it was trained on %d processors, want %d", world.GPUs, procs)

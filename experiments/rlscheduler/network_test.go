@@ -64,7 +64,7 @@ func TestANetworkPlaysAsInQueueRank(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds")
 	}
-	a, err := open(study.Agent{Where: "generated", Dir: tinyAgent(t)})
+	a, err := open(study.Plan{}, study.Agent{Where: "generated", Dir: tinyAgent(t)}, &logSettings{})
 	if err != nil {
 		t.Fatal(err)
 	}

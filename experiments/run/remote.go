@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -101,38 +100,28 @@ func trainTaskOf(ctx context.Context, q *workqueue.Coordinator, name string, cfg
 	if err != nil {
 		return t, err
 	}
-	t = workqueue.Task{Kind: TrainKind, Name: name, Needs: map[string]string{}}
+	needs := map[string]string{}
 	in := trainTask{Format: trainFormat, Run: filepath.Base(opt.RunDir), Config: string(text), Until: opt.Until, NoEval: opt.NoEval, Tags: opt.Tags}
 	files, err := arena.Files(cfg)
 	if err != nil {
 		return t, err
 	}
-	if in.Files, err = arena.PutFiles(ctx, q, files, t.Needs); err != nil {
+	if in.Files, err = arena.PutFiles(ctx, q, files, needs); err != nil {
 		return t, err
 	}
 	if from := cfg.Train.ImitateFrom; from != "" {
 		for need, path := range map[string]string{"recording": rundir.RecordingFile, "recorded": rundir.ConfigFile} {
-			if t.Needs[need], err = q.Put(ctx, filepath.Join(from, path)); err != nil {
+			if needs[need], err = q.Put(ctx, filepath.Join(from, path)); err != nil {
 				return t, workload.Mistake("train.imitate_from: %v", workload.Reason(err))
 			}
 		}
 	}
-	if t.Input, err = json.Marshal(in); err != nil {
-		return t, err
-	}
-	// Where it goes on from is not part of the digest: the result does not depend on it.
-	of, err := json.Marshal([]any{TrainKind, string(t.Input), t.Needs})
-	if err != nil {
-		return t, err
-	}
-	digest := sha256.Sum256(of)
-	t.Digest = hex.EncodeToString(digest[:])
 	if opt.Resume {
-		if t.Needs["run"], err = q.Put(ctx, opt.RunDir); err != nil {
+		if needs["run"], err = q.Put(ctx, opt.RunDir); err != nil {
 			return t, err
 		}
 	}
-	return t, nil
+	return workqueue.NewTask(TrainKind, name, in, needs)
 }
 
 // arrived takes over the run directory of a training on another machine.
@@ -201,11 +190,14 @@ func (h *trainHandler) do(ctx context.Context, j *workqueue.Job) (out workqueue.
 	if err != nil {
 		return out, err
 	}
+	if err := cfg.Validate(); err != nil { // the coordinator has checked its own
+		return out, &workload.InputError{Err: err}
+	}
 	world, err := h.worldOf(ctx, j, &in, &cfg)
 	if err != nil {
 		return out, err
 	}
-	if in.Run != filepath.Base(in.Run) || in.Run == "." || in.Run == ".." {
+	if in.Run != filepath.Base(in.Run) || !filepath.IsLocal(in.Run) || in.Run == "." || strings.ContainsAny(in.Run, `/\`) {
 		return out, fmt.Errorf("the task calls the run directory %q", in.Run)
 	}
 	dir := filepath.Join(j.Dir, in.Run)
@@ -227,6 +219,9 @@ func (h *trainHandler) do(ctx context.Context, j *workqueue.Job) (out workqueue.
 	}
 	if cfg.Train.ImitateFrom != "" {
 		opt.Lent = &Lent{Config: j.Needs["recorded"], Recording: j.Needs["recording"]}
+		if opt.Lent.Config == "" || opt.Lent.Recording == "" {
+			return out, errors.New("the task names a run for train.imitate_from and has not brought it; a worker opens no file of its own for a task")
+		}
 	}
 	r, err := Train(ctx, cfg, opt)
 	if err != nil {

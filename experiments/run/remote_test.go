@@ -17,6 +17,9 @@ import (
 	"clustergym/experiments/workqueue"
 )
 
+// testToken is the token of queues of tests.
+const testToken = "a-token-of-tests"
+
 // hired opens a queue with n workers in this process. If leave is not 0, a worker leaves in good order that long after it
 // begins, and another comes; every second one stays twice as long, because on a busy machine none would get anything done in a
 // fixed time. check ends the test's workers and reports what went wrong with them.
@@ -33,7 +36,7 @@ func hired(t *testing.T, n int, leave time.Duration) (open func(ctx context.Cont
 				ctx, cancel = context.WithTimeout(ctx, leave<<min(k/2, 10))
 			}
 			err := workqueue.Work(ctx, workqueue.WorkOptions{
-				URL: url, Name: fmt.Sprintf("%s-%d", name, k), Workers: 1, Build: "test", Dir: t.TempDir(),
+				URL: url, Token: testToken, Name: fmt.Sprintf("%s-%d", name, k), Workers: 1, Build: "test", Dir: t.TempDir(),
 				Handlers: map[string]workqueue.Handler{TrainKind: TrainHandler(), arena.GamesKind: arena.GamesHandler()},
 			})
 			cancel()
@@ -48,7 +51,7 @@ func hired(t *testing.T, n int, leave time.Duration) (open func(ctx context.Cont
 	}
 	open = func(ctx context.Context, dir string) (_ *workqueue.Coordinator, err error) {
 		if q, err = workqueue.Listen(ctx, workqueue.Options{
-			Listen: "127.0.0.1:0", Dir: filepath.Join(dir, "queue"), Job: "test", Build: "test", Workers: 1, SaveEvery: time.Nanosecond,
+			Listen: "127.0.0.1:0", Dir: filepath.Join(dir, "queue"), Job: "test", Token: testToken, Build: "test", Workers: 1, SaveEvery: time.Nanosecond,
 		}); err != nil {
 			return nil, err
 		}

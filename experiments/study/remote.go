@@ -63,37 +63,35 @@ func (q *remote) stored(ctx context.Context, path string) (string, error) {
 func (r *run) task(ctx context.Context, i int) (workqueue.Task, error) {
 	c, p := &r.cells[i], &r.opt.Plan
 	in := cellTask{Study: r.study.Name, Quick: p.Quick, Seeds: p.Seeds, Data: p.Data, Key: c.Key, Digest: r.at[i].digest}
-	t := workqueue.Task{Digest: r.at[i].digest, Kind: CellKind, Name: c.Key, Needs: map[string]string{}}
+	needs := map[string]string{}
 	if p.Changes.some() {
 		in.Changes = &p.Changes
 	}
 	need := func(name, path string) error {
 		d, err := r.remote.stored(ctx, path)
-		t.Needs[name] = d
+		needs[name] = d
 		return err
 	}
 	for k, a := range p.Agents {
 		in.Agents = append(in.Agents, a.Where)
 		if err := need("agent/"+strconv.Itoa(k), a.Dir); err != nil {
-			return t, err
+			return workqueue.Task{}, err
 		}
 	}
 	for _, a := range c.After {
 		at := &r.at[r.index[a]]
 		if err := need("rows/"+a, at.file); err != nil {
-			return t, err
+			return workqueue.Task{}, err
 		}
 		if files, err := at.left(); err != nil {
-			return t, err
+			return workqueue.Task{}, err
 		} else if files {
 			if err := need("work/"+a, at.work); err != nil {
-				return t, err
+				return workqueue.Task{}, err
 			}
 		}
 	}
-	var err error
-	t.Input, err = json.Marshal(in)
-	return t, err
+	return workqueue.NewTask(CellKind, c.Key, in, needs)
 }
 
 // elsewhere puts cell i into the queue and waits until a worker, or a free slot of this machine, has computed it. If it returns no
@@ -174,8 +172,14 @@ func arrive(at *place, unpack func(dir string) (ok bool, err error)) error {
 // workFolder is the cell's folder in the folder of a task.
 const workFolder = "work"
 
+// mostKnown is how many lists of cells a worker keeps, and mostSeeds the largest number of seeds that it takes from a task.
+const (
+	mostKnown = 16
+	mostSeeds = 10000
+)
+
 // Handler returns what a worker does with cells: find returns the study of a name, and data is the folder of recorded workloads
-// on this machine, "" = where the coordinator has it.
+// on this machine, "" = none: cells that read some are then refused.
 func Handler(find func(name string) (Study, error), data string) workqueue.Handler {
 	h := &cellHandler{find: find, data: data, known: map[string]*listed{}}
 	return h.do
@@ -228,6 +232,9 @@ func (h *cellHandler) do(ctx context.Context, j *workqueue.Job) (workqueue.Outco
 		return workqueue.Outcome{}, err
 	}
 	for _, a := range c.After {
+		if j.Needs["rows/"+a] == "" {
+			return workqueue.Outcome{}, fmt.Errorf("cell %s reads the rows of %s and has not brought them", c.Key, a)
+		}
 		e := earlier{work: j.Needs["work/"+a]}
 		at := l.at[l.index[a]]
 		at.file = j.Needs["rows/"+a]
@@ -264,9 +271,16 @@ func (h *cellHandler) do(ctx context.Context, j *workqueue.Job) (workqueue.Outco
 
 // list returns the cells of the study that in names.
 func (h *cellHandler) list(in *cellTask, j *workqueue.Job) (*listed, error) {
-	plan := Plan{Quick: in.Quick, Seeds: in.Seeds, Data: in.Data, Workers: 1}
-	if in.Data != "" && h.data != "" {
+	plan := Plan{Quick: in.Quick, Seeds: in.Seeds, Workers: 1, sent: true}
+	if in.Data != "" {
+		// The path is the coordinator's. What lies there on this machine is not the task's business.
+		if h.data == "" {
+			return nil, mistake("cell %s reads recorded workloads, and a worker opens no folder that a task names; start it with --data and the folder on its machine", in.Key)
+		}
 		plan.Data = h.data
+	}
+	if in.Seeds < 0 || in.Seeds > mostSeeds {
+		return nil, mistake("cell %s: got %d seeds, want at most %d", in.Key, in.Seeds, mostSeeds)
 	}
 	if in.Changes != nil {
 		plan.Changes = *in.Changes
@@ -277,6 +291,9 @@ func (h *cellHandler) list(in *cellTask, j *workqueue.Job) (*listed, error) {
 	}
 	for k, where := range in.Agents {
 		name := "agent/" + strconv.Itoa(k)
+		if j.Needs[name] == "" {
+			return nil, fmt.Errorf("cell %s names an agent on %q and has not brought it", in.Key, where)
+		}
 		plan.Agents = append(plan.Agents, Agent{Where: where, Dir: j.Needs[name]})
 		key = append(key, j.Task.Needs[name]...)
 	}
@@ -301,6 +318,9 @@ func (h *cellHandler) list(in *cellTask, j *workqueue.Job) (*listed, error) {
 	}
 	for i, c := range l.cells {
 		l.index[c.Key] = i
+	}
+	if len(h.known) >= mostKnown {
+		clear(h.known)
 	}
 	h.known[string(key)] = l
 	return l, nil

@@ -431,14 +431,14 @@ func BenchmarkCellsOnWorkers(b *testing.B) {
 		}
 		return all, nil
 	}}
-	q, err := workqueue.Listen(b.Context(), workqueue.Options{Listen: "127.0.0.1:0", Dir: filepath.Join(b.TempDir(), "queue"), Job: "brief", Build: "test", Workers: 1})
+	q, err := workqueue.Listen(b.Context(), workqueue.Options{Listen: "127.0.0.1:0", Dir: filepath.Join(b.TempDir(), "queue"), Job: "brief", Token: testToken, Build: "test", Workers: 1})
 	if err != nil {
 		b.Fatal(err)
 	}
 	over := make(chan error, 1)
 	go func() {
 		over <- workqueue.Work(b.Context(), workqueue.WorkOptions{
-			URL: q.URL(), Name: "w", Slots: 4, Workers: 4, Build: "test",
+			URL: q.URL(), Token: testToken, Name: "w", Slots: 4, Workers: 4, Build: "test",
 			Handlers: map[string]workqueue.Handler{CellKind: Handler(func(string) (Study, error) { return s, nil }, "")},
 		})
 	}()

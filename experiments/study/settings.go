@@ -165,6 +165,11 @@ func Settings[T any, P interface {
 		if err := p.Changes.apply(P(&own)); err != nil {
 			return recorded, err
 		}
+		if p.sent {
+			if err := unsent(P(&recorded), P(&own)); err != nil {
+				return recorded, err
+			}
+		}
 	}
 	if h := p.heard; h != nil {
 		changed, err := configs.Diff(recorded, own)

@@ -22,6 +22,7 @@ type Plan struct {
 	Changes Changes
 
 	heard *heard // may be nil
+	sent  bool   // it came with a task: its settings may name no files
 }
 
 // Agent is a trained agent that plays beside the policies of a study.
@@ -37,6 +38,10 @@ func (p Plan) Mode() string {
 	}
 	return "full"
 }
+
+// Sent reports whether p came to a worker with a task: what it names on this machine is then not the user's who started the
+// worker, and no file may be opened for it but those of Data and of Agents.
+func (p Plan) Sent() bool { return p.sent }
 
 // label returns what results.csv and expected.csv call a run: its form, "--data" with recorded workloads, and "--set" with
 // other settings than the recorded ones.

@@ -11,6 +11,9 @@ import (
 	"clustergym/experiments/workqueue"
 )
 
+// testToken is the token of the queue of a test.
+const testToken = "a-token-of-tests"
+
 // Trials that workers train are those of one machine, and so is the file of their results.
 func TestTrialsOnWorkersAreThoseOfOneMachine(t *testing.T) {
 	cfg, base := sweepOf(t, tinySweep), tinyProblem()
@@ -22,7 +25,7 @@ func TestTrialsOnWorkersAreThoseOfOneMachine(t *testing.T) {
 	var wg sync.WaitGroup
 	got, err := Run(t.Context(), cfg, base, Options{Dir: away, Workers: 1, Queue: func(ctx context.Context) (*workqueue.Coordinator, error) {
 		q, err := workqueue.Listen(ctx, workqueue.Options{
-			Listen: "127.0.0.1:0", Dir: filepath.Join(away, "queue"), Job: "test", Build: "test", Workers: 1, Here: 1,
+			Listen: "127.0.0.1:0", Dir: filepath.Join(away, "queue"), Job: "test", Token: testToken, Build: "test", Workers: 1, Here: 1,
 		})
 		if err != nil {
 			return nil, err
@@ -32,7 +35,7 @@ func TestTrialsOnWorkersAreThoseOfOneMachine(t *testing.T) {
 			go func() {
 				defer wg.Done()
 				if err := workqueue.Work(t.Context(), workqueue.WorkOptions{
-					URL: q.URL(), Build: "test", Dir: t.TempDir(), Handlers: map[string]workqueue.Handler{run.TrainKind: run.TrainHandler()},
+					URL: q.URL(), Token: testToken, Build: "test", Dir: t.TempDir(), Handlers: map[string]workqueue.Handler{run.TrainKind: run.TrainHandler()},
 				}); err != nil {
 					t.Error(err)
 				}

@@ -149,7 +149,7 @@ func BenchmarkUnpack(b *testing.B) {
 	}
 	b.SetBytes(64 << 20)
 	for b.Loop() {
-		if err := c.store.get(b.Context(), d, filepath.Join(dir, "out"), d); err != nil {
+		if err := c.store.get(b.Context(), d, filepath.Join(dir, "out"), d, kindFolder); err != nil {
 			b.Fatal(err)
 		}
 	}

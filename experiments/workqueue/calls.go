@@ -54,6 +54,9 @@ func (c *Coordinator) called(q *call) reply {
 		return reply{Answer: answerDrop}
 	}
 	in := q.Tasks[0]
+	if !strings.HasPrefix(in.Ack, ackPrefix) { // the coordinator publishes to it
+		return reply{Answer: answerDrop}
+	}
 	if q.Kind == callBegin {
 		return c.begin(w, in)
 	}
@@ -146,6 +149,7 @@ func (c *Coordinator) hope(k *task) bool {
 
 // heard compares what a worker does with what we believe that it does.
 func (c *Coordinator) heard(w *worker, tasks []inWork) {
+	tasks = slices.DeleteFunc(tasks, func(in inWork) bool { return !strings.HasPrefix(in.Ack, ackPrefix) })
 	w.beat = tasks
 	for _, in := range tasks {
 		k := c.tasks[in.Digest]
@@ -252,7 +256,12 @@ func (c *Coordinator) arrived(digest string, data []byte, seq uint64) {
 	e := early{seq: seq}
 	if err := json.Unmarshal(data, &e.stored); err != nil || e.Digest != digest || !workerName.MatchString(e.Worker) {
 		c.opt.Say("a result of task %s cannot be read, and is ignored", plain.Clip(digest, 80))
-		c.drop(&e)
+		c.drop(&early{seq: seq})
+		return
+	}
+	if err := e.belongs(); err != nil {
+		c.opt.Say("a result of task %s from worker %s is ignored: %v, which is not of this task and worker", plain.Clip(digest, 80), e.Worker, err)
+		c.drop(&early{seq: seq})
 		return
 	}
 	if e.ValueIn != "" {

@@ -21,13 +21,14 @@ import (
 
 // The times of the coordinator.
 const (
-	requestTime = 5 * time.Second        // for an answer of the server
-	storeTime   = 30 * time.Second       // for the server to take a piece of a file
-	tickEvery   = 250 * time.Millisecond // looks for workers that have gone
-	listEvery   = 2 * time.Second        // compares the stream of work with the tasks that wait
-	returnTime  = 3 * time.Second        // that a coordinator which was started again waits for workers with tasks
-	byeTime     = 3 * time.Second        // for workers to hear that all is done
-	missedBeats = 5                      // of a worker's messages may lack a task that it began, before the task goes to others
+	requestTime  = 5 * time.Second        // for an answer of the server
+	storeTime    = 30 * time.Second       // for the server to take a piece of a file
+	tickEvery    = 250 * time.Millisecond // looks for workers that have gone
+	listEvery    = 2 * time.Second        // compares the stream of work with the tasks that wait
+	returnTime   = 3 * time.Second        // that a coordinator which was started again waits for workers with tasks
+	byeTime      = 3 * time.Second        // for workers to hear that all is done
+	leastAckWait = 100 * time.Millisecond
+	missedBeats  = 5 // of a worker's messages may lack a task that it began, before the task goes to others
 )
 
 // Coordinator owns the tasks of one command. Its methods are safe for concurrent use.
@@ -130,7 +131,7 @@ func Listen(ctx context.Context, opt Options) (_ *Coordinator, err error) {
 	if err := opt.fill(); err != nil {
 		return nil, err
 	}
-	voice := newSpeaker(opt.Say)
+	voice := newSpeaker(cleaned(opt.Say))
 	opt.Say = voice.say
 	c := &Coordinator{
 		opt: opt, voice: voice, job: job(opt.Job), workers: map[string]*worker{}, tasks: map[string]*task{}, queue: list.New(), early: map[string]early{},
@@ -194,7 +195,7 @@ func (o *Options) fill() error {
 		return mistake("--tls-cert and --tls-key are of --listen; a NATS of --queue has its own")
 	case o.Tries < 1:
 		return mistake("--tries: got %d, want 1 or more", o.Tries)
-	case o.AckWait < 100*time.Millisecond:
+	case o.AckWait < leastAckWait:
 		return mistake("--ack-wait: got %v, want 100ms or more", o.AckWait)
 	case o.Here < 0:
 		return fmt.Errorf("workqueue: Options.Here is %d", o.Here)
@@ -429,7 +430,7 @@ func (c *Coordinator) Unpack(ctx context.Context, files, dir string) error {
 	if err != nil {
 		return err
 	}
-	return c.store.get(ctx, files, dir, digest)
+	return c.store.folder(ctx, files, dir, digest)
 }
 
 // Disputes returns the tasks with results that differ.

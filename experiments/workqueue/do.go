@@ -18,7 +18,7 @@ import (
 // what here, keep or the context returned. Do is called once for each task that is ready; a digest may be done again after
 // its Do has returned.
 func (c *Coordinator) Do(ctx context.Context, t Task, here func(ctx context.Context, workers int) error, keep func(*Result) error) error {
-	if err := t.check(); err != nil {
+	if err := t.same(); err != nil {
 		return err
 	}
 	k, publish, err := c.enter(t, here != nil)

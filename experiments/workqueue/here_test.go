@@ -172,8 +172,7 @@ func TestNeedsAndFilesTravel(t *testing.T) {
 		}
 		return Outcome{Value: string(data) + string(j.Task.Input), Keep: true, Proof: []byte("p")}, nil
 	}}})
-	k := newTask("copy", "copy", large)
-	k.Needs = map[string]string{"file": file, "folder": folder}
+	k := needing("copy", "copy", large, map[string]string{"file": file, "folder": folder})
 	out := filepath.Join(dir, "out")
 	var got Result
 	if err := c.Do(t.Context(), k, nil, func(r *Result) error { got = *r; return c.Unpack(t.Context(), r.Files, out) }); err != nil {
@@ -186,15 +185,13 @@ func TestNeedsAndFilesTravel(t *testing.T) {
 		t.Errorf("%v: the folder came back as %s, want %s", err, back, folder)
 	}
 	// What a task needs and is not there is an error of the task.
-	k = newTask("copy", "lost", nil)
-	k.Needs = map[string]string{"file": digest("nothing")}
+	k = needing("copy", "lost", nil, map[string]string{"file": digest("nothing")})
 	if o := within(t, background(t, c, k)); o.err == nil || !strings.Contains(o.err.Error(), "what it needs as file is not there") {
 		t.Errorf("got %v", o.err)
 	}
 	// A result that cannot be kept stays in the queue, and comes again.
 	broken := errors.New("the disc is full")
-	k = newTask("copy", "kept", nil)
-	k.Needs = map[string]string{"file": file, "folder": folder}
+	k = needing("copy", "kept", nil, map[string]string{"file": file, "folder": folder})
 	if err := c.Do(t.Context(), k, nil, func(*Result) error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}

@@ -2,6 +2,7 @@ package workqueue
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -81,8 +82,8 @@ func (c *cache) bring(ctx context.Context, digest, path string, s *store) (size 
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return 0, err
 	}
-	if err := s.get(ctx, digest, part, digest); err != nil {
-		return 0, err
+	if err := s.get(ctx, digest, part, digest, kindFile, kindFolder); err != nil {
+		return 0, errors.Join(err, os.RemoveAll(part)) // a bomb must not stay on the disk
 	}
 	if err := os.Rename(part, path); err != nil {
 		return 0, err

@@ -19,10 +19,13 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// The bounds of what is unpacked: more is taken for an attack or an accident.
+// The bounds of what is unpacked: more is taken for an attack or an accident. A few megabytes of zeros can be packed into some
+// hundred bytes, but nothing that is worth sending is much more than a hundred times as large as its packed form.
 const (
 	maxFiles    = 1 << 20
 	maxUnpacked = 1 << 40
+	maxFree     = 1 << 30  // bytes that anything may have when unpacked
+	maxRatio    = 200      // bytes more for each packed byte
 	maxWindow   = 64 << 20 // of the packer, in bytes of memory
 )
 
@@ -170,13 +173,14 @@ func (f full) Read(p []byte) (int, error) {
 // unpack writes packed content to path, which is a folder if kind is kindFolder, and returns the content's digest. A folder's
 // files replace those of the same names.
 func unpack(r io.Reader, path, kind string) (string, error) {
-	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
+	in := &counted{r: r}
+	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
 		return "", err
 	}
 	defer z.Close()
 	h := newHash(kind)
-	content := io.TeeReader(&bounded{z, maxUnpacked}, h)
+	content := io.TeeReader(&bounded{z, in, 0}, h)
 	if kind == kindFolder {
 		err = readTar(content, path)
 		if err == nil {
@@ -188,17 +192,32 @@ func unpack(r io.Reader, path, kind string) (string, error) {
 	return sum(h), err
 }
 
-// bounded is a reader that fails after n bytes.
-type bounded struct {
+// counted counts what is read.
+type counted struct {
 	r io.Reader
 	n int64
 }
 
 // Read implements io.Reader.
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// bounded is a reader of what is unpacked from packed. It fails when that is more than any content can be.
+type bounded struct {
+	r      io.Reader
+	packed *counted
+	n      int64
+}
+
+// Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
-	if b.n -= int64(n); b.n < 0 {
-		return 0, fmt.Errorf("the packed content has more than %d bytes", int64(maxUnpacked))
+	b.n += int64(n)
+	if most := min(maxUnpacked, maxFree+maxRatio*b.packed.n); b.n > most {
+		return 0, fmt.Errorf("the packed content has more than %d bytes, and is refused", most)
 	}
 	return n, err
 }

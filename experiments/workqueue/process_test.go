@@ -5,6 +5,7 @@ package workqueue
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -73,7 +74,7 @@ func TestMain(m *testing.M) {
 func (r *role) play(ctx context.Context) error {
 	say := func(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 	if w := r.Worker; w != nil {
-		opt := WorkOptions{URL: w.URL, Token: w.Token, TLSCA: w.TLSCA, Job: w.Job, Name: w.Name, Slots: w.Slots, Patience: w.Patience, Dir: w.Dir, Handlers: handlers(), Say: say}
+		opt := WorkOptions{URL: w.URL, Token: cmp.Or(w.Token, testToken), TLSCA: w.TLSCA, Job: w.Job, Name: w.Name, Slots: w.Slots, Patience: w.Patience, Dir: w.Dir, Handlers: handlers(), Say: say}
 		errs := make([]error, max(1, w.Count))
 		var wg sync.WaitGroup
 		for i := range errs {
@@ -91,7 +92,7 @@ func (r *role) play(ctx context.Context) error {
 		return errors.Join(errs...)
 	}
 	k := r.Coordinator
-	c, err := Listen(ctx, Options{Listen: k.Listen, Queue: k.Queue, Dir: k.Dir, Job: k.Job, AckWait: k.AckWait, Tries: k.Tries, Here: k.Here, Say: say, SaveEvery: time.Millisecond})
+	c, err := Listen(ctx, Options{Token: testToken, Listen: k.Listen, Queue: k.Queue, Dir: k.Dir, Job: k.Job, AckWait: k.AckWait, Tries: k.Tries, Here: k.Here, Say: say, SaveEvery: time.Millisecond})
 	if err != nil {
 		return err
 	}
@@ -368,7 +369,16 @@ func (p *process) url(t testing.TB) string {
 
 // newTask makes a task of a test.
 func newTask(kind, name string, input any) Task {
-	return Task{Digest: digest(kind + " " + name), Kind: kind, Name: name, Input: encode(input)}
+	return needing(kind, name, input, nil)
+}
+
+// needing makes a task that needs something.
+func needing(kind, name string, input any, needs map[string]string) Task {
+	t, err := NewTask(kind, name, input, needs)
+	if err != nil {
+		panic(err)
+	}
+	return t
 }
 
 // doing returns the names of the tasks that a worker does.

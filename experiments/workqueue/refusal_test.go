@@ -66,7 +66,7 @@ func TestStrangersAreRefusedInOneSentence(t *testing.T) {
 	}
 	refused(t, change("token", func(o *WorkOptions) { o.Token = "wrong-horse-battery" }), said,
 		c.URL()+" refuses the token: want --token-file with the coordinator's token", "worker token at 127.0.0.1 is refused: it presents another token than --token-file has")
-	refused(t, change("none", func(o *WorkOptions) { o.Token = "" }), said,
+	refused(t, change("none", func(o *WorkOptions) { o.Token = noToken }), said,
 		c.URL()+" refuses the token", "worker none at 127.0.0.1 is refused: it presents no token")
 	text := "worker build is another build (def go1) than the coordinator (abc go1), so that its results could differ; start both from one executable"
 	refused(t, change("build", func(o *WorkOptions) { o.Build = "def go1" }), said, text, text)
@@ -135,7 +135,10 @@ func TestListenRefusesWhatIsWrong(t *testing.T) {
 		{Options{Listen: "a:1", Queue: "b:1", Dir: dir}, "want one of --listen"},
 		{Options{Listen: "7777", Dir: dir}, `--listen: got "7777", want HOST:PORT`},
 		{Options{Listen: "127.0.0.1:99999", Dir: dir}, "want HOST:PORT"},
-		{Options{Listen: ":7777", Dir: dir}, "--listen :7777 can be reached from other machines, and nothing is asked of workers; want --token-file FILE"},
+		{Options{Listen: ":7777", Dir: dir}, "--listen :7777: who reaches this address could send tasks to the workers and results to this command; want --token-file FILE"},
+		{Options{Listen: "127.0.0.1:0", Dir: dir}, "want --token-file FILE"},
+		{Options{Listen: "localhost:0", Dir: dir}, "want --token-file FILE"},
+		{Options{Listen: "[::1]:0", Dir: dir}, "want --token-file FILE"},
 		{Options{Listen: busy.Addr().String(), Dir: dir}, "address already in use"},
 		{Options{Listen: "127.0.0.1:0", Dir: dir, Job: "a.b"}, `--job: got "a.b"`},
 		{Options{Listen: "127.0.0.1:0", Dir: dir, Tries: -1}, "--tries: got -1"},
@@ -145,6 +148,9 @@ func TestListenRefusesWhatIsWrong(t *testing.T) {
 		{Options{Queue: busy.Addr().String(), TLSCA: filepath.Join(dir, "none")}, "--tls-ca: "},
 		{Options{Queue: "ftp://x"}, "--queue: address: got"},
 	} {
+		if c.opt.Queue == "" && !strings.Contains(c.want, "--token-file") {
+			c.opt.Token = testToken
+		}
 		k, err := Listen(t.Context(), c.opt)
 		if err == nil {
 			_ = k.Close()
@@ -154,7 +160,7 @@ func TestListenRefusesWhatIsWrong(t *testing.T) {
 		}
 	}
 	c, _ := listen(t, Options{})
-	if _, err := Listen(t.Context(), Options{Listen: "127.0.0.1:0", Dir: c.opt.Dir}); err == nil || !strings.Contains(err.Error(), "is in use by another process") {
+	if _, err := Listen(t.Context(), Options{Listen: "127.0.0.1:0", Token: testToken, Dir: c.opt.Dir}); err == nil || !strings.Contains(err.Error(), "is in use by another process") {
 		t.Errorf("got %v", err)
 	}
 }

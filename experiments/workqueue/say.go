@@ -3,7 +3,14 @@ package workqueue
 import (
 	"fmt"
 	"sync"
+
+	"clustergym/internal/plain"
 )
+
+// cleaned returns say without what a terminal would obey: names and messages come from other machines.
+func cleaned(say func(format string, args ...any)) func(format string, args ...any) {
+	return func(format string, args ...any) { say("%s", plain.Text(fmt.Sprintf(format, args...))) }
+}
 
 // speaker calls say from a goroutine of its own, in order, so that nothing waits for a terminal and say may call the coordinator.
 type speaker struct {

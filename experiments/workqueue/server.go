@@ -52,6 +52,12 @@ func ReadToken(path string) (string, error) {
 	return token, nil
 }
 
+// NoToken returns the user's mistake that --listen has no token. An address of this machine alone is no protection: every user and
+// every program here reaches it.
+func NoToken(listen string) error {
+	return mistake("--listen %s: who reaches this address could send tasks to the workers and results to this command; want --token-file FILE with a secret, as ( umask 077; openssl rand -hex 32 > token ) makes one", listen)
+}
+
 // host is a NATS server in this process.
 type host struct {
 	srv    *server.Server
@@ -87,7 +93,7 @@ type door struct {
 // Check implements server.Authentication.
 func (d *door) Check(c server.ClientAuthentication) bool {
 	got := c.GetOpts().Token
-	if same(got, d.own) || d.token == "" || same(got, d.token) {
+	if same(got, d.own) || d.token != "" && same(got, d.token) {
 		return true
 	}
 	name, from := plain.Clip(c.GetOpts().Name, 80), "an unknown address"
@@ -118,8 +124,8 @@ func startHost(opt *Options, refuse *refusals) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opt.Token == "" && !loopback(address) {
-		return nil, mistake("--listen %s can be reached from other machines, and nothing is asked of workers; want --token-file FILE, or an address such as 127.0.0.1:0", opt.Listen)
+	if opt.Token == "" {
+		return nil, NoToken(opt.Listen)
 	}
 	if port == 0 {
 		port = server.RANDOM_PORT
@@ -220,15 +226,6 @@ func splitListen(text string) (address string, port int, err error) {
 		address = "0.0.0.0"
 	}
 	return address, port, nil
-}
-
-// loopback reports whether an address can be reached from this machine alone.
-func loopback(address string) bool {
-	if address == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(address)
-	return ip != nil && ip.IsLoopback()
 }
 
 func serverTLS(cert, key string) (*tls.Config, error) {

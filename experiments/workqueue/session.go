@@ -217,7 +217,7 @@ func (w *crew) hello(ctx context.Context) (*welcome, error) {
 			continue
 		case a.Refusal != "":
 			return nil, mistake("%s", plain.Clip(a.Refusal, 500))
-		case !jobName.MatchString(a.Job) || a.AckWait <= 0:
+		case !jobName.MatchString(a.Job) || a.AckWait < leastAckWait:
 			return nil, mistake("the coordinator at %s cannot be understood: it is another build", w.opt.URL)
 		}
 		return &a, nil
@@ -233,6 +233,7 @@ func (w *crew) session(ctx context.Context, a *welcome) error {
 			return mistake("worker %s: %w", w.opt.Name, err)
 		}
 	}
+	a.Kernels = plain.Clip(a.Kernels, 40)
 	w.job, w.welcome = job(a.Job), *a
 	open, cancel := context.WithTimeout(ctx, requestTime)
 	objects, err := w.js.ObjectStore(open, w.job.bucket())

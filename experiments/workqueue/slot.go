@@ -15,6 +15,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"clustergym/internal/plain"
 )
 
 // slot does one task after the other until ctx ends. It asks for a task only when it is free, so that none waits in a busy
@@ -92,9 +94,9 @@ const (
 // take does the task of a message, if the coordinator wants it.
 func (w *crew) take(ctx context.Context, n int, m *nats.Msg, inbox *nats.Subscription) {
 	var q queued
-	if err := json.Unmarshal(m.Data, &q); err != nil || q.check() != nil || digestOf(m.Subject) != q.Digest {
-		w.opt.Say("%s: a message in the queue is no task, and is removed: %q", w.opt.Name, clipText(m.Subject))
-		_ = w.nc.Publish(m.Reply, []byte("+TERM"))
+	if err := q.read(m); err != nil {
+		w.opt.Say("%s: a message in the queue is no task of its coordinator, and is removed: %q: %v", w.opt.Name, clipText(m.Subject), err)
+		_ = w.nc.Publish(m.Reply, []byte("+TERM")) // the coordinator publishes what waits once more
 		return
 	}
 	workers := w.opt.Workers / w.opt.Slots
@@ -147,6 +149,23 @@ func (w *crew) take(ctx context.Context, n int, m *nats.Msg, inbox *nats.Subscri
 	w.do(j, &q, m)
 	release()
 	<-kept
+}
+
+// read reads the message of a task. The digest of a task whose input is in the store is compared when that is here.
+func (q *queued) read(m *nats.Msg) error {
+	if err := json.Unmarshal(m.Data, q); err != nil {
+		return err
+	}
+	defer func() { q.Name = plain.Clip(q.Name, mostName) }() // it is printed
+	switch {
+	case digestOf(m.Subject) != q.Digest:
+		return errors.New("it has another digest than its subject")
+	case q.InputIn == "":
+		return q.same()
+	case q.InputIn != inputName(q.Digest) || q.Input != nil:
+		return errors.New("its input is that of another task")
+	}
+	return q.check()
 }
 
 // ended takes a task off the list of those in work.
@@ -218,6 +237,9 @@ func (w *crew) run(j *Job, q *queued) (out Outcome, wall time.Duration, err erro
 		}); err != nil {
 			return out, 0, err
 		}
+		if q.Input = j.Task.Input; q.same() != nil {
+			return out, 0, q.same()
+		}
 	}
 	j.Dir = filepath.Join(w.dir, "task-"+j.Task.Digest[:16])
 	if err := errors.Join(os.RemoveAll(j.Dir), os.MkdirAll(j.Dir, 0o700)); err != nil {
@@ -266,7 +288,7 @@ func (w *crew) restore(j *Job) error {
 		if err != nil || !ok {
 			return err
 		}
-		err = w.store.get(ctx, name, j.Dir, "")
+		err = w.store.folder(ctx, name, j.Dir, "")
 		if err != nil { // also if it was replaced meanwhile
 			return errors.Join(err, os.RemoveAll(j.Dir), os.MkdirAll(j.Dir, 0o700))
 		}

@@ -80,6 +80,31 @@ func (c *Coordinator) tellStatus(m *nats.Msg) {
 	_ = m.Respond(encode(c.Status())) // who asked asks again
 }
 
+// clean makes what another machine wrote safe to print.
+func (s *Status) clean() {
+	line := func(text *string) { *text = plain.Clip(*text, mostName) }
+	line(&s.Job)
+	tasks := func(list []TaskStatus) {
+		for i := range list {
+			line(&list[i].Name)
+			line(&list[i].Digest)
+		}
+	}
+	tasks(s.Own)
+	for i := range s.Workers {
+		line(&s.Workers[i].Name)
+		tasks(s.Workers[i].Tasks)
+	}
+	for i := range s.Lost {
+		l := &s.Lost[i]
+		line(&l.Name)
+		line(&l.Why)
+		for k := range l.Tasks {
+			line(&l.Tasks[k])
+		}
+	}
+}
+
 // statusTime is how long the first answer may take, and moreTime how long others may come after it.
 const (
 	statusTime = 5 * time.Second
@@ -120,6 +145,7 @@ func AskStatus(ctx context.Context, opt WorkOptions) ([]Status, error) {
 		if err := json.Unmarshal(m.Data, &s); err != nil {
 			return nil, errors.New("the coordinator's status cannot be read: it is another build")
 		}
+		s.clean()
 		list = append(list, s)
 		if opt.Job != "" {
 			break

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"clustergym/internal/plain"
 )
 
 // transferTime bounds a download, and stallTime how long nothing of it may arrive: an answer that a lost connection has swallowed
@@ -22,6 +25,9 @@ const (
 	transferTime = 24 * time.Hour
 	stallTime    = 15 * time.Second
 )
+
+// mostBytes bounds a value or an input in memory: those of the largest experiments have some megabytes.
+const mostBytes = 256 << 20
 
 // kindHeader is the header of an object that says whether it is a file or a folder.
 const kindHeader = "Gymctl-Kind"
@@ -212,8 +218,13 @@ func (s *store) open(ctx context.Context, name string) (*arrival, error) {
 	return &arrival{o, stall, cancel}, nil
 }
 
-// get writes an object to path, which is a folder if the object is one. want is its digest, "" = unknown.
-func (s *store) get(ctx context.Context, name, path, want string) error {
+// folder is get for an object that must be a folder.
+func (s *store) folder(ctx context.Context, name, path, want string) error {
+	return s.get(ctx, name, path, want, kindFolder)
+}
+
+// get writes an object of one of kinds to path, which is a folder if the object is one. want is its digest, "" = unknown.
+func (s *store) get(ctx context.Context, name, path, want string, kinds ...string) error {
 	o, err := s.open(ctx, name)
 	if err != nil {
 		return err
@@ -224,8 +235,8 @@ func (s *store) get(ctx context.Context, name, path, want string) error {
 		return err
 	}
 	kind := info.Headers.Get(kindHeader)
-	if kind != kindFile && kind != kindFolder {
-		return fmt.Errorf("%s in the store has the kind %q, want %s or %s", name, kind, kindFile, kindFolder)
+	if !slices.Contains(kinds, kind) {
+		return fmt.Errorf("%s in the store has the kind %q, want %s", name, plain.Clip(kind, 20), strings.Join(kinds, " or "))
 	}
 	got, err := unpack(o, path, kind)
 	if err == nil {
@@ -247,7 +258,11 @@ func (s *store) bytes(ctx context.Context, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = o.Close() }() // read to its end, or failed
-	return io.ReadAll(o)
+	b, err := io.ReadAll(io.LimitReader(o, mostBytes+1))
+	if err == nil && len(b) > mostBytes {
+		err = fmt.Errorf("%s has more than %d MiB", name, mostBytes>>20)
+	}
+	return b, err
 }
 
 func (s *store) putBytes(ctx context.Context, name string, data []byte) error {

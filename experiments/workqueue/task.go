@@ -2,19 +2,51 @@ package workqueue
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"clustergym/internal/plain"
 )
 
-// Task is a unit of work that any worker can do.
+// Task is a unit of work that any worker can do. NewTask makes one.
 type Task struct {
-	// Digest is the SHA-256, in hex, of everything on which the result depends. It is the identity of the task.
+	// Digest is what sum returns: the SHA-256, in hex, of everything on which the result depends. It is the identity of the
+	// task, and a worker refuses a task of another digest.
 	Digest string            `json:"digest"`
 	Kind   string            `json:"kind"`            // which Handler does it, as "cell"
 	Name   string            `json:"name"`            // for people, as a cell's key
 	Input  json.RawMessage   `json:"input,omitempty"` // for the handler
 	Needs  map[string]string `json:"needs,omitempty"` // files and folders that the handler reads: name → digest that Put returned
+}
+
+// NewTask returns a task with its digest.
+func NewTask(kind, name string, input any, needs map[string]string) (Task, error) {
+	text, err := json.Marshal(input)
+	if err != nil {
+		return Task{}, err
+	}
+	t := Task{Kind: kind, Name: name, Input: text, Needs: needs}
+	if t.Digest, err = t.sum(); err != nil {
+		return Task{}, err
+	}
+	return t, t.check()
+}
+
+// sum returns the digest of a task: of its kind, its name, its input and its needs.
+func (t *Task) sum() (string, error) {
+	needs := t.Needs
+	if len(needs) == 0 {
+		needs = nil // a message does not tell an empty map from none
+	}
+	of, err := json.Marshal([]any{t.Kind, plain.Line(t.Name), t.Input, needs})
+	if err != nil {
+		return "", err
+	}
+	digest := sha256.Sum256(of)
+	return hex.EncodeToString(digest[:]), nil
 }
 
 // Result is what a task came to.
@@ -34,7 +66,7 @@ type Options struct {
 	Dir    string // folder of the server in this process, made if it does not exist; removed when all is done
 	Job    string // name of the command's tasks: letters, digits, - and _
 
-	Token   string // that workers must present, or that the existing NATS asks for; "" = none, on loopback addresses only
+	Token   string // that workers must present, or that the existing NATS asks for; "" = none, with Queue only
 	TLSCert string // PEM files of the certificate of Listen, "" = no TLS
 	TLSKey  string
 	TLSCA   string // PEM file of the authorities that sign the certificate of Queue; "" = those of the system

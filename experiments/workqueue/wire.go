@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"clustergym/internal/plain"
 )
 
 // protocol is the version of the messages between workers and coordinators. Builds must be equal anyhow; this is for a
@@ -161,12 +164,45 @@ func (t *Task) check() error {
 		return fmt.Errorf("workqueue: task %q has no kind", t.Name)
 	}
 	for name, d := range t.Needs {
+		if !fs.ValidPath(name) || name == "." {
+			return fmt.Errorf("workqueue: task %q needs something called %q, which is no path of words between slashes", t.Name, name)
+		}
 		if !hexDigest.MatchString(d) {
 			return fmt.Errorf("workqueue: task %q needs %s with the digest %q, want 64 hexadecimal digits", t.Name, name, d)
 		}
 	}
 	return nil
 }
+
+// same returns an error unless the task has the digest of its content.
+func (t *Task) same() error {
+	if err := t.check(); err != nil {
+		return err
+	}
+	if sum, err := t.sum(); err != nil || sum != t.Digest {
+		return fmt.Errorf("workqueue: the task has the digest %.12s… and not that of its kind, name, input and needs; it has been changed on its way", t.Digest)
+	}
+	return nil
+}
+
+// mostName is the longest name of a task that a worker shows, in characters.
+const mostName = 200
+
+// belongs returns an error if a result names objects of the store that are not its own: they would be removed with it.
+func (s *stored) belongs() error {
+	if s.Files != "" {
+		if task, _, err := splitFiles(s.Files); err != nil || task != s.Digest {
+			return fmt.Errorf("its folder is called %q", plain.Clip(s.Files, 80))
+		}
+	}
+	if s.ValueIn != "" && s.ValueIn != valueName(s.Digest, s.Worker) {
+		return fmt.Errorf("its value is called %q", plain.Clip(s.ValueIn, 80))
+	}
+	return nil
+}
+
+// ackPrefix begins the subjects of acknowledgements.
+const ackPrefix = "$JS.ACK."
 
 func encode(v any) []byte {
 	data, err := json.Marshal(v)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"time"
 )
@@ -91,6 +92,7 @@ func (o *WorkOptions) fill() error {
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
 	}
+	o.Say = cleaned(o.Say)
 	if o.Slots == 0 {
 		o.Slots = 1
 	}
@@ -139,6 +141,19 @@ const NeedsDir = "needs"
 
 var workerName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
 
+// ownFolder returns an error unless dir is a folder, not a link to one, that other users cannot write: in a folder for everybody's
+// temporary files, one of that name may have been there.
+func ownFolder(dir string) error {
+	st, err := os.Lstat(dir)
+	switch {
+	case err != nil:
+		return err
+	case !st.IsDir(), runtime.GOOS != "windows" && st.Mode().Perm()&0o022 != 0:
+		return errors.New("it is a link, or other users may write it; use another --dir")
+	}
+	return nil
+}
+
 // scratch makes a worker's folder, and removes those that killed workers left beside it. The folder is locked while its worker
 // lives.
 func scratch(base, name string) (dir string, remove func() error, err error) {
@@ -153,7 +168,7 @@ func scratch(base, name string) (dir string, remove func() error, err error) {
 			return "", nil, err
 		}
 		if unlock, err = safefile.Lock(dir); err == nil {
-			if _, err = os.Stat(dir); err == nil {
+			if err = ownFolder(dir); err == nil {
 				break
 			}
 			unlock()

@@ -63,6 +63,12 @@ func until(t testing.TB, what string, cond func() bool) {
 	t.Fatalf("after a minute: not yet %s", what)
 }
 
+// testToken is that of the coordinators and workers of tests that name none; noToken is that of a worker that has none.
+const (
+	testToken = "a-token-of-tests"
+	noToken   = "-"
+)
+
 // listen starts a coordinator on this machine.
 func listen(t testing.TB, opt Options) (*Coordinator, *lines) {
 	t.Helper()
@@ -70,6 +76,9 @@ func listen(t testing.TB, opt Options) (*Coordinator, *lines) {
 	opt.Say = l.say
 	if opt.Queue == "" && opt.Listen == "" {
 		opt.Listen = "127.0.0.1:0"
+	}
+	if opt.Token == "" && opt.Queue == "" {
+		opt.Token = testToken
 	}
 	if opt.Dir == "" && opt.Queue == "" {
 		opt.Dir = filepath.Join(t.TempDir(), "queue")
@@ -92,6 +101,12 @@ func start(t testing.TB, opt WorkOptions) (*lines, context.CancelFunc, <-chan er
 	l := &lines{t: t, whom: "worker"}
 	opt.Say = l.say
 	opt.Dir = t.TempDir()
+	switch opt.Token {
+	case "":
+		opt.Token = testToken
+	case noToken:
+		opt.Token = ""
+	}
 	if opt.Handlers == nil {
 		opt.Handlers = handlers()
 	}
@@ -129,7 +144,7 @@ func handlers() map[string]Handler {
 }
 
 func square(n int) Task {
-	return Task{Digest: digest(fmt.Sprint("square ", n)), Kind: "square", Name: fmt.Sprintf("square-%d", n), Input: json.RawMessage(fmt.Sprint(n))}
+	return newTask("square", fmt.Sprintf("square-%d", n), n)
 }
 
 func TestWorkersDoTheTasks(t *testing.T) {

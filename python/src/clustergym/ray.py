@@ -78,7 +78,7 @@ def workers(
         cpus: what each takes of Ray's CPUs, and how many goroutines it may use; None = slots.
         resources: other resources of Ray that each takes.
         job: name of the job on a queue that several share.
-        data: folder of recorded workloads, the same on every node.
+        data: folder of recorded workloads, the same on every node; needed if the command has ``--data``.
         args: more arguments of ``gymctl worker``.
         gymctl: the binary, None = that of :func:`clustergym.find_gymctl`.
 
