@@ -248,12 +248,15 @@ func parse(data []byte) (*yaml.Node, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	if err := dec.Decode(&more); err == nil {
+	for { // empty documents may follow, of a --- at the end
+		if err := dec.Decode(&more); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
 		if len(more.Content) > 0 && more.Content[0].ShortTag() != nullTag {
 			return nil, &Error{Line: more.Content[0].Line, Err: errors.New("got a second document, want one in a file")}
 		}
-	} else if !errors.Is(err, io.EOF) {
-		return nil, err
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) == 0 || doc.Content[0].ShortTag() == nullTag {
 		return nil, nil

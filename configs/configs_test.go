@@ -93,6 +93,28 @@ func TestEmptyDocumentsAreTheDefaults(t *testing.T) {
 	}
 }
 
+// Whatever stands between them, a document behind another is not ignored.
+func TestASecondDocumentIsRefused(t *testing.T) {
+	for text, line := range map[string]int{"a: 1\n---\nb: 2\n": 3, "---\na: 1\n...\n---\nb: 2\n": 5, "a: 1\n---\n---\nb: 2\n": 4, "a: 1\n---\n# nothing\n---\nnull\n---\n- 2\n": 7, "---\n---\nb: 2\n": 3,
+		"{\"a\": 1}\n---\n{\"b\": 2}\n": 3} {
+		_, err := parse([]byte(text))
+		var e *Error
+		if !errors.As(err, &e) || e.Line != line || e.Err.Error() != "got a second document, want one in a file" {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for _, text := range []string{"a: 1\n---\n", "a: 1\n...\n", "---\na: 1\n---\n# the end\n", "a: 1\n---\n---\n"} {
+		if doc, err := parse([]byte(text)); err != nil || doc == nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for _, text := range []string{"{\"a\": 1}{\"b\": 2}", "{\"a\": 1}\n{\"b\": 2}\n", "{\"a\": 1}\n}"} {
+		if _, err := parse([]byte(text)); err == nil {
+			t.Errorf("%q: no error", text)
+		}
+	}
+}
+
 func TestDefaultsAreNotSharedWithWhatIsDecoded(t *testing.T) {
 	base := defaults()
 	cfg := *base

@@ -154,6 +154,8 @@ func TestDamageIsNamedAndChangesNothing(t *testing.T) {
 	}{
 		"no manifest":       {remove(ManifestName), ManifestName},
 		"half a manifest":   {change(ManifestName, half), ManifestName},
+		"two manifests":     {change(ManifestName, func(b []byte) []byte { return append(b, b...) }), ManifestName},
+		"a brace too many":  {change(ManifestName, func(b []byte) []byte { return append(b, '}') }), ManifestName},
 		"empty manifest":    {change(ManifestName, func([]byte) []byte { return nil }), ManifestName},
 		"a bit of the last": {change("replay.bin", flip(99_999)), "replay.bin"},
 		"half of the last":  {change("replay.bin", half), "replay.bin"},

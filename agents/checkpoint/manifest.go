@@ -110,6 +110,9 @@ func readManifest(dir string) (*Manifest, error) {
 	if err := d.Decode(&m); err != nil {
 		return nil, fmt.Errorf("%w: %s is no whole manifest: %v", ErrDamaged, path, err)
 	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, fmt.Errorf("%w: %s has something behind its manifest", ErrDamaged, path)
+	}
 	if m.Meta.Format != Format {
 		return nil, fmt.Errorf("%w: %s has format %d, this program reads %d", ErrDamaged, path, m.Meta.Format, Format)
 	}

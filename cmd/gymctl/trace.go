@@ -17,6 +17,7 @@ import (
 	"clustergym/internal/nearest"
 	"clustergym/traces"
 	"clustergym/traces/csv"
+	sacctfmt "clustergym/traces/sacct"
 	"clustergym/traces/swf"
 	"clustergym/traces/synth"
 )
@@ -201,6 +202,11 @@ jobs if some have them), or a log in Standard Workload Format. It reports on sta
 			i := t.Info()
 			if out != "" && out != "-" {
 				a.notef("%s → %s (%s): %d jobs, %d left out, %d moved", i.File, out, to, n, i.Dropped, i.Moved)
+			}
+			for _, k := range i.Skipped {
+				if k.Reason == sacctfmt.Duplicate {
+					a.notef("note: %d left out: %s", k.Count, k.Reason)
+				}
 			}
 			if lost := jobs.lost(to); lost != "" {
 				a.notef("note: %s has no place for %s", to, lost)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -194,22 +193,16 @@ func copyHistory(ctx context.Context, w io.Writer, g *slurmFlags) error {
 		return fileMistake(g.from, err)
 	}
 	if !sacctfmt.Sniff(head) {
+		if says := sacctfmt.Mistaken(head); says != "" {
+			return mistake("%s: %s", g.from, says)
+		}
 		return mistake("%s: this is neither what sacct -P prints nor sacct --json", g.from)
 	}
-	if head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")); bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte{'{'}) {
-		in = bufio.NewReader(sacctfmt.FromJSON(in, g.from))
-	}
+	text := sacctfmt.AsText(in, g.from)
 	if g.vc == vcAccount {
-		line, err := in.ReadString('\n')
-		if err != nil && err != io.EOF {
-			return err
-		}
-		swap := strings.NewReplacer("Partition", "Account", "partition", "account", "Account", "Partition", "account", "partition")
-		if _, err := io.WriteString(w, swap.Replace(line)); err != nil {
-			return err
-		}
+		text = sacctfmt.Renamed(text, map[string]string{"Partition": "Account", "Account": "Partition"})
 	}
-	_, err = io.Copy(w, in)
+	_, err = io.Copy(w, text)
 	return err
 }
 

@@ -141,3 +141,28 @@ func TestGetSlurmSaysWhatIsWrong(t *testing.T) {
 		t.Errorf("interrupted: %d, %s", code, said.String())
 	}
 }
+
+// Dumps of two months that overlap, text and JSON, become one table, with each job once and each header's columns renamed.
+func TestDumpsThatWereJoined(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const head = "JobID|User|Account|Partition|Submit|Start|End|ElapsedRaw|State|AllocTRES\n"
+	write(t, "both.txt", head+"1|ann|lab|gpu|10|10|70|60|COMPLETED|gres/gpu=2\n"+head+"1|ann|lab|gpu|10|10|70|60|COMPLETED|gres/gpu=2\n"+
+		`{"jobs":[{"job_id":2,"user":"bob","account":"lab","partition":"gpu","allocation_nodes":1,"association":{},"state":{"current":["COMPLETED"]},"time":{"elapsed":60,"submission":20,"start":20,"end":80},"tres":{"allocated":[{"type":"gres","name":"gpu","count":1},{"type":"energy","count":18446744073709551614}]}}]}`+"\n")
+	if out := must(t, "trace", "get", "slurm", "--from", "both.txt", "--vc", "account", "-o", "jobs.txt"); !strings.Contains(out, "2 jobs of 2 users in 1 virtual clusters") || !strings.Contains(out, "left out  1: duplicate rows") {
+		t.Error(out)
+	}
+	out := must(t, "trace", "convert", "jobs.txt", "--to", "csv")
+	if !strings.Contains(out, "0,60,2,1,ann,lab,") || !strings.Contains(out, "10,60,1,2,bob,lab,") {
+		t.Error(out)
+	}
+	code, _, said := gymctl(t, "trace", "convert", "both.txt", "--to", "csv", "-o", "jobs.csv")
+	if code != 0 || !strings.Contains(said, "note: 1 left out: duplicate rows of the same run") {
+		t.Errorf("%d %s", code, said)
+	}
+	write(t, "rows.txt", "1|ann|lab|gpu|2024-03-01T10:00:00|COMPLETED|cpu=8,gres/gpu=2\n")
+	for _, args := range [][]string{{"trace", "stats", "rows.txt"}, {"trace", "get", "slurm", "--from", "rows.txt", "-o", "x.txt"}} {
+		if code, _, said := gymctl(t, args...); code != exitMistake || !strings.Contains(said, "rows of sacct without its header") {
+			t.Errorf("%v: %d %s", args, code, said)
+		}
+	}
+}

@@ -164,6 +164,9 @@ func checkBill(data []byte) (int, error) {
 	if err := d.Decode(&b); err != nil {
 		return 0, err
 	}
+	if _, err := d.Token(); err != io.EOF {
+		return 0, errors.New("something follows the bill of materials, want one JSON object")
+	}
 	refs := map[string]bool{}
 	for _, c := range b.Components {
 		if refs[c.Ref] || c.Version == "" || len(c.Licences) == 0 {

@@ -179,6 +179,9 @@ func TestABillOfMaterialsNamesEveryModule(t *testing.T) {
 	if n, err := checkBill(text); n != 2 || err != nil {
 		t.Errorf("%d components, %v", n, err)
 	}
+	if _, err := checkBill(append(text[:len(text):len(text)], text...)); err == nil {
+		t.Error("two bills in a file pass")
+	}
 	var b bom
 	if err := json.Unmarshal(text, &b); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,9 @@ package benchmark
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -156,10 +158,11 @@ func (v *Version) ReadRow(name string) (*Row, error) {
 	r := &Row{}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	if err := d.Decode(r); err != nil || d.More() {
-		if err == nil {
-			err = fmt.Errorf("there is more after it")
-		}
+	err = d.Decode(r)
+	if err == nil {
+		err = ended(d)
+	}
+	if err != nil {
 		return nil, workload.Mistake("row %s: it is no row, as gymctl benchmark submit writes it: %v", name, err)
 	}
 	if got := r.digest(); got != r.Digest {
@@ -381,11 +384,23 @@ func ReadBoard(name string) (*Board, error) {
 	return decodeBoard(name, b)
 }
 
+// ended returns an error if something stands behind the value that d has read.
+func ended(d *json.Decoder) error {
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("there is more after it, want one JSON object in the file")
+	}
+	return nil
+}
+
 func decodeBoard(name string, b []byte) (*Board, error) {
 	board := &Board{}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	if err := d.Decode(board); err != nil {
+	err := d.Decode(board)
+	if err == nil {
+		err = ended(d)
+	}
+	if err != nil {
 		return nil, workload.Mistake("leaderboard %s: %v", name, err)
 	}
 	if board.Format != resultsFormat {

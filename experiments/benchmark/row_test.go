@@ -47,6 +47,37 @@ func TestARowIsReadAgain(t *testing.T) {
 	}
 }
 
+// A file of two rows, or of two leaderboards, is refused: only the first would count.
+func TestASecondRowIsRefused(t *testing.T) {
+	v, _, name := newRow(t)
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, more := range []string{string(b), "}", "]", "rubbish"} {
+		if err := os.WriteFile(name, append(b[:len(b):len(b)], more...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := v.ReadRow(name); err == nil || !strings.Contains(err.Error(), "there is more after it") {
+			t.Errorf("%.10q behind a row: %v", more, err)
+		}
+		board := filepath.Join(t.TempDir(), "board.json")
+		if err := (&Board{Format: resultsFormat, Version: 1}).Write(board); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(board)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(board, append(text, more...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadBoard(board); err == nil || !strings.Contains(err.Error(), "there is more after it") {
+			t.Errorf("%.10q behind a leaderboard: %v", more, err)
+		}
+	}
+}
+
 // A row that was changed is refused in one sentence; with a hash made for the change, the values do not repeat.
 func TestATamperedRowIsRefused(t *testing.T) {
 	v, row, name := newRow(t)

@@ -302,6 +302,8 @@ func unknownFormat(cfg *TraceConfig, head []byte) error {
 	switch {
 	case len(line) == 0:
 		return fmt.Errorf("trace %s: the file is empty", file)
+	case sacct.Mistaken(head) != "":
+		return fmt.Errorf("trace %s: %s", file, sacct.Mistaken(head))
 	case inventory.Sniff(head):
 		return fmt.Errorf("trace %s: this is a list of machines or virtual clusters, want a table of jobs", file)
 	case bytes.HasPrefix(line, []byte("\xff\xfe")) || bytes.HasPrefix(line, []byte("\xfe\xff")):

@@ -100,7 +100,7 @@ func TestEveryFormatHasAPage(t *testing.T) {
 		}
 	}
 	for name, reasons := range map[string][]string{
-		FormatCSV: {csv.NeverStarted, csv.NotEnded, csv.NoDuration}, formatSacct: {sacct.NeverStarted, sacct.NotEnded, sacct.NoRunTime},
+		FormatCSV: {csv.NeverStarted, csv.NotEnded, csv.NoDuration}, formatSacct: {sacct.NeverStarted, sacct.NotEnded, sacct.NoRunTime, sacct.Duplicate},
 		"acme": {acme.NoRunTime}, "dlrm": {dlrm.Throughout, dlrm.Before, dlrm.After, dlrm.NoRunTime}, "gavel": {noRunTime}, "sia": {noRunTime},
 		"openb": {openb.NeverPlaced, openb.NoRunTime}, "philly-attempts": {philly.NeverRan}, "tiresias": {tiresias.NoRunTime},
 	} {

@@ -1,9 +1,11 @@
 package kube
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/url"
@@ -134,8 +136,20 @@ func Kubeconfig(path, context string) (Config, error) {
 		return Config{}, fmt.Errorf("kubeconfig: %w", err)
 	}
 	var k kubeconfig
-	if err := yaml.Unmarshal(text, &k); err != nil {
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	if err := d.Decode(&k); err != nil && !errors.Is(err, io.EOF) {
 		return Config{}, fmt.Errorf("%s is no kubeconfig: %w", path, err)
+	}
+	for { // empty documents may follow, of a --- at the end
+		var more any
+		if err := d.Decode(&more); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return Config{}, fmt.Errorf("%s is no kubeconfig: %w", path, err)
+		}
+		if more != nil {
+			return Config{}, fmt.Errorf("%s has a second document behind ---, want one: kubectl config view --flatten --minify writes it", path)
+		}
 	}
 	if context == "" {
 		context = k.CurrentContext

@@ -814,6 +814,21 @@ contexts:
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
 	}
+	text, err := os.ReadFile(file) //nolint:gosec // of this test
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, more := range []string{string(text), "a: b\n", "---\na: b\n"} {
+		two := filepath.Join(dir, "two")
+		write(t, two, string(text)+"---\n"+more)
+		if _, err := Kubeconfig(two, ""); err == nil || !strings.Contains(err.Error(), "has a second document behind ---, want one") {
+			t.Errorf("%.10q behind ---: %v", more, err)
+		}
+		write(t, two, string(text)+"---\n# nothing\n")
+		if _, err := Kubeconfig(two, ""); err != nil {
+			t.Error(err)
+		}
+	}
 	if _, err := InCluster("", "", dir); err == nil {
 		t.Error("no error outside of a pod")
 	}

@@ -3,6 +3,7 @@ package slurm
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -43,6 +44,13 @@ func (n *number) UnmarshalJSON(b []byte) error {
 	}
 	v, err := strconv.ParseInt(string(b), 10, 64)
 	if err != nil {
+		switch u, err := strconv.ParseUint(string(b), 10, 64); {
+		case err == nil && u == math.MaxUint64-1: // noValue of 64 bits
+			return nil
+		case err == nil && u == math.MaxUint64: // infinite
+			n.infinite = true
+			return nil
+		}
 		f, err := strconv.ParseFloat(string(b), 64)
 		if err != nil || math.Abs(f) > 1<<62 {
 			return fmt.Errorf("got %.40q, want a number", b)
@@ -297,6 +305,9 @@ func stream(r io.Reader, name string, each func(*json.Decoder) error) (h head, e
 	}
 	if !found {
 		return fail(fmt.Errorf("it has no %s", name))
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return fail(errors.New("something follows the document, want one"))
 	}
 	return h, nil
 }

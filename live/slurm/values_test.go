@@ -62,6 +62,7 @@ func TestNumbersOfAllReleases(t *testing.T) {
 		"5": "5 true false", "null": "0 false false", "4294967294": "0 false false", "4294967295": "0 false true", `"7"`: "7 true false", `""`: "0 false false", "1.5": "1 true false",
 		`{"set": true, "infinite": false, "number": 60}`: "60 true false", `{"set": false, "infinite": true, "number": 0}`: "0 false true",
 		`{"set": false, "infinite": false, "number": 9}`: "0 false false", `{"number": 3}`: "3 true false", `{"set": true, "number": 1e3}`: "1000 true false",
+		"18446744073709551614": "0 false false", "18446744073709551615": "0 false true", `{"set": true, "infinite": false, "number": 18446744073709551614}`: "0 false false",
 		`"x"`: "!", `[]`: "!", `1e99`: "!", `true`: "!",
 	} {
 		var n number
@@ -74,6 +75,17 @@ func TestNumbersOfAllReleases(t *testing.T) {
 		var w words
 		if err := json.Unmarshal([]byte(text), &w); err != nil || !slices.Equal(w, want) {
 			t.Errorf("%s: %v, %v", text, w, err)
+		}
+	}
+}
+
+func TestASecondDocumentIsNoJSONOfSlurm(t *testing.T) {
+	const one = `{"jobs": [{"job_id": 5, "job_state": ["PENDING"]}]}`
+	for text, good := range map[string]bool{one: true, one + "\n\n": true, one + one: false, one + "\n" + one: false, one + "}": false, one + "rubbish": false} {
+		n := 0
+		_, err := readJobs(strings.NewReader(text), func(*record) error { n++; return nil })
+		if (err == nil) != good || !good && !strings.Contains(err.Error(), "something follows the document") || n != 1 {
+			t.Errorf("%s: %v, %d jobs", text, err, n)
 		}
 	}
 }

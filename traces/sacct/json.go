@@ -3,8 +3,10 @@ package sacct
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,181 +15,236 @@ import (
 )
 
 // sniffJSON reports whether head begins with a document of sacct --json: releases until 22.05 begin with their plugin, later
-// ones with the first job.
+// ones with the first job. It may be in a list, and be a job alone.
 func sniffJSON(head []byte) bool {
-	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
-	if len(head) == 0 || head[0] != '{' {
+	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte(mark)), " \t\r\n")
+	if !document(head) {
 		return false
 	}
-	return bytes.Contains(head, []byte(`"jobs"`)) && (bytes.Contains(head, []byte(`openapi\/dbv`)) || bytes.Contains(head, []byte("openapi/dbv")) ||
-		bytes.Contains(head, []byte(`"allocation_nodes"`)) && bytes.Contains(head, []byte(`"association"`)))
+	return bytes.Contains(head, []byte(`"jobs"`)) && (bytes.Contains(head, []byte(`openapi\/dbv`)) || bytes.Contains(head, []byte("openapi/dbv"))) ||
+		bytes.Contains(head, []byte(`"allocation_nodes"`)) && bytes.Contains(head, []byte(`"association"`))
 }
 
-// FromJSON returns what sacct -P would have printed in place of the document of sacct --json in r, with times as seconds since
-// 1970, and the columns that NewReader reads. It reads the document as a stream. In names of jobs, vertical bars and line breaks
-// become blanks. What is no such document is a *traces.RowError of file, whose lines are those of the result.
-func FromJSON(r io.Reader, file string) io.Reader {
-	return &converter{d: json.NewDecoder(r), file: file}
-}
-
-// jsonColumns are the columns of FromJSON.
+// jsonColumns are the columns of AsText.
 const jsonColumns = "JobID|User|Account|Partition|Cluster|Submit|Start|End|ElapsedRaw|TimelimitRaw|State|NNodes|AllocTRES|ReqTRES|JobName\n"
 
-type converter struct {
+// deepest is how many lists may be around a document.
+const deepest = 4
+
+// documents reads one document after the other, until the end of the file or what is no JSON.
+type documents struct {
+	t     *asText
 	d     *json.Decoder
-	file  string
-	begun bool
-	line  int
-	out   bytes.Buffer
-	err   error
+	count int  // documents begun
+	lists int  // lists around what is read
+	in    bool // the list of jobs of a document
+	alone map[string]json.RawMessage
 }
 
-// Read implements io.Reader.
-func (c *converter) Read(p []byte) (int, error) {
-	for c.out.Len() == 0 && c.err == nil {
-		c.err = c.next()
-	}
-	if c.out.Len() > 0 {
-		return c.out.Read(p)
-	}
-	return 0, c.err
-}
+func newDocuments(t *asText) *documents { return &documents{t: t, d: json.NewDecoder(t.src)} }
 
-func (c *converter) fault(err error) error {
+func (c *documents) fault(err error) error {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
-	return &traces.RowError{File: c.file, Line: max(1, c.line), Says: fmt.Sprintf("this is no document of sacct --json: %v", err)}
+	which := ""
+	if c.count > 1 {
+		which = fmt.Sprintf(" (the file's document %d)", c.count)
+	}
+	return &traces.RowError{File: c.t.file, Line: max(1, c.t.line), Says: fmt.Sprintf("this is no document of sacct --json%s: %v", which, err)}
 }
 
-// next writes the next line. It finds the list of jobs first, and reads what is behind it at the end.
-func (c *converter) next() error {
-	if !c.begun {
-		if err := c.find(); err != nil {
-			return err
+// next writes the row of the next job, if it comes to one. It returns io.EOF where the documents end, and gives back what is behind
+// them.
+func (c *documents) next() error {
+	switch {
+	case c.in && c.d.More():
+		var j jsonJob
+		c.t.line++ // of the job, also in a fault
+		if err := c.d.Decode(&j); err != nil {
+			return c.fault(err)
 		}
-		c.begun = true
-		c.line = 1
-		c.out.WriteString(jsonColumns)
-		return nil
-	}
-	if !c.d.More() {
+		return c.row(&j)
+	case c.in:
 		if _, err := c.d.Token(); err != nil { // the end of the list
 			return c.fault(err)
 		}
-		for c.d.More() {
-			if _, err := c.skip(); err != nil {
-				return err
-			}
-		}
+		c.in = false
+		return c.object()
+	case c.lists > 0 && !c.d.More():
 		if _, err := c.d.Token(); err != nil {
 			return c.fault(err)
 		}
-		return io.EOF
+		c.lists--
+		return nil
+	case c.lists == 0:
+		c.d.More() // reads until something stands there
+		head := make([]byte, 64)
+		n, _ := io.ReadFull(c.d.Buffered(), head) // fewer may be there
+		if !document(append(head[:n], c.t.src.peek(64)...)) {
+			rest, err := io.ReadAll(c.d.Buffered())
+			if err != nil {
+				return c.fault(err)
+			}
+			c.t.src.unread(bytes.TrimLeft(rest, " \t\r\n"))
+			c.t.start = true
+			return io.EOF
+		}
+		c.count++
 	}
-	c.line++
-	var j jsonJob
-	if err := c.d.Decode(&j); err != nil {
+	switch t, err := c.d.Token(); {
+	case err != nil:
+		return c.fault(err)
+	case t == json.Delim('{'):
+		c.alone = map[string]json.RawMessage{}
+		return c.object()
+	case t == json.Delim('[') && c.lists < deepest:
+		c.lists++
+		return nil
+	default:
+		return c.fault(fmt.Errorf("got %.40q, want { and a document or a job", fmt.Sprint(t)))
+	}
+}
+
+// row writes the row of j.
+func (c *documents) row(j *jsonJob) error {
+	if j.ID.v <= 0 || j.State.Current == nil || j.Time == nil {
+		says := "a job without job_id, state or time"
+		if len(j.Waits) > 0 {
+			says += "; " + ofSqueue
+		}
+		return c.fault(fmt.Errorf("%s", says))
+	}
+	if err := j.check(); err != nil {
 		return c.fault(err)
 	}
-	if j.ID.v <= 0 || j.State.Current == nil || j.Time == nil {
-		return c.fault(fmt.Errorf("a job without job_id, state or time"))
-	}
-	j.row(&c.out)
+	j.row(&c.t.out)
 	return nil
 }
 
-// find reads until the list of jobs begins.
-func (c *converter) find() error {
-	if t, err := c.d.Token(); err != nil || t != json.Delim('{') {
-		return c.fault(cmpError(err, "it does not begin with {"))
-	}
+// object reads an object until its list of jobs begins, or to its end. It may be a job itself.
+func (c *documents) object() error {
 	for c.d.More() {
-		key, err := c.skip()
+		t, err := c.d.Token()
 		if err != nil {
-			return err
+			return c.fault(err)
 		}
-		if key == "jobs" {
+		switch key, _ := t.(string); key {
+		case "jobs":
+			if t, err := c.d.Token(); err != nil || t != json.Delim('[') {
+				return c.fault(cmpError(err, "jobs is no list"))
+			}
+			c.in, c.alone = true, nil
 			return nil
+		case "errors":
+			var all []struct {
+				Description string `json:"description"`
+				Error       string `json:"error"`
+			}
+			if err := c.d.Decode(&all); err != nil {
+				return c.fault(err)
+			}
+			if len(all) > 0 {
+				return &traces.RowError{File: c.t.file, Line: max(1, c.t.line), Says: fmt.Sprintf("sacct says that it failed: %s %s", all[0].Description, all[0].Error)}
+			}
+		default:
+			var value json.RawMessage
+			if err := c.d.Decode(&value); err != nil {
+				return c.fault(err)
+			}
+			if c.alone != nil {
+				c.alone[key] = value
+			}
 		}
 	}
-	return c.fault(fmt.Errorf("it has no jobs"))
-}
-
-// skip reads a key and its value, but of jobs only the beginning of the list.
-func (c *converter) skip() (key string, err error) {
-	t, err := c.d.Token()
+	if _, err := c.d.Token(); err != nil {
+		return c.fault(err)
+	}
+	if c.alone == nil {
+		return nil
+	}
+	if len(c.alone["job_id"]) == 0 {
+		return c.fault(errors.New("it has no jobs"))
+	}
+	text, err := json.Marshal(c.alone)
 	if err != nil {
-		return "", c.fault(err)
+		return c.fault(err)
 	}
-	key, _ = t.(string)
-	switch {
-	case key == "jobs" && !c.begun:
-		if t, err := c.d.Token(); err != nil || t != json.Delim('[') {
-			return "", c.fault(cmpError(err, "jobs is no list"))
-		}
-	case key == "errors":
-		var all []struct {
-			Description string `json:"description"`
-			Error       string `json:"error"`
-		}
-		if err := c.d.Decode(&all); err != nil {
-			return "", c.fault(err)
-		}
-		if len(all) > 0 {
-			return "", &traces.RowError{File: c.file, Line: max(1, c.line), Says: fmt.Sprintf("sacct says that it failed: %s %s", all[0].Description, all[0].Error)}
-		}
-	default:
-		var value json.RawMessage
-		if err := c.d.Decode(&value); err != nil {
-			return "", c.fault(err)
-		}
+	var j jsonJob
+	c.t.line++
+	if err := json.Unmarshal(text, &j); err != nil {
+		return c.fault(err)
 	}
-	return key, nil
+	return c.row(&j)
 }
 
 func cmpError(err error, says string) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%s", says)
+	return errors.New(says)
 }
 
-// jsonNumber is a number as any release writes it: plain, null, or {"set": true, "infinite": false, "number": 5}.
+// jsonNumber is a number as any release writes it: plain, null, in quotes, or {"set": true, "infinite": false, "number": 5}.
+// What is none is a fault only where the number is needed: counters of energy and the like go up to 2^64.
 type jsonNumber struct {
 	v        int64
 	set      bool
 	infinite bool
+	bad      string // what stands there and is no whole number of 64 bits
 }
+
+// The values by which Slurm says that there is none (NO_VAL), and that there is no limit (INFINITE), in 32 and in 64 bits.
+const (
+	noValue    = math.MaxUint32 - 1
+	infinite   = math.MaxUint32
+	noValue64  = math.MaxUint64 - 1
+	infinite64 = math.MaxUint64
+)
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (n *jsonNumber) UnmarshalJSON(b []byte) error {
 	*n = jsonNumber{}
-	var o struct {
-		Set      *bool       `json:"set"`
-		Infinite bool        `json:"infinite"`
-		Number   json.Number `json:"number"`
-	}
+	text := bytes.Trim(b, `"`)
 	switch {
-	case string(b) == "null":
+	case len(text) == 0 || string(text) == "null":
 		return nil
 	case b[0] == '{':
-		if err := json.Unmarshal(b, &o); err != nil {
-			return err
+		var o struct {
+			Set      *bool           `json:"set"`
+			Infinite bool            `json:"infinite"`
+			Number   json.RawMessage `json:"number"`
 		}
-		if n.infinite = o.Infinite; o.Infinite || o.Number == "" || o.Set != nil && !*o.Set {
+		if json.Unmarshal(b, &o) != nil {
+			n.bad = string(b)
 			return nil
 		}
-	default:
-		o.Number = json.Number(b)
+		if n.infinite = o.Infinite; o.Infinite || o.Set != nil && !*o.Set {
+			return nil
+		}
+		if text = bytes.Trim(o.Number, `"`); len(text) == 0 || string(text) == "null" {
+			return nil
+		}
 	}
-	v, err := strconv.ParseInt(string(o.Number), 10, 64)
+	v, err := strconv.ParseInt(string(text), 10, 64)
 	if err != nil {
-		return fmt.Errorf("got %.40q, want a whole number", b)
+		switch u, err := strconv.ParseUint(string(text), 10, 64); {
+		case err == nil && u == noValue64:
+			return nil
+		case err == nil && u == infinite64:
+			n.infinite = true
+			return nil
+		}
+		f, err := strconv.ParseFloat(string(text), 64) // 240.0
+		if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<53 {
+			n.bad = string(b)
+			return nil
+		}
+		v = int64(f)
 	}
 	switch v {
-	case 4294967294: // Slurm's NO_VAL
-	case 4294967295: // and INFINITE
+	case noValue:
+	case infinite:
 		n.infinite = true
 	default:
 		n.v, n.set = v, true
@@ -211,10 +268,21 @@ func (w *jsonWords) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-type jsonTRES []struct {
+type jsonTRES []jsonResource
+
+type jsonResource struct {
 	Type  string     `json:"type"`
 	Name  string     `json:"name"`
 	Count jsonNumber `json:"count"`
+}
+
+// counts reports whether a job's resources are read from r.
+func (r *jsonResource) counts() bool {
+	switch r.Type {
+	case "cpu", "mem", "node":
+		return true
+	}
+	return r.Type == "gres" && (r.Name == "gpu" || strings.HasPrefix(r.Name, "gpu:"))
 }
 
 type jsonJob struct {
@@ -241,7 +309,8 @@ type jsonJob struct {
 	State     struct {
 		Current jsonWords `json:"current"`
 	} `json:"state"`
-	Time *struct {
+	Waits json.RawMessage `json:"job_state"` // of squeue and scontrol alone
+	Time  *struct {
 		Submission jsonNumber `json:"submission"`
 		Start      jsonNumber `json:"start"`
 		End        jsonNumber `json:"end"`
@@ -252,6 +321,30 @@ type jsonJob struct {
 		Allocated jsonTRES `json:"allocated"`
 		Requested jsonTRES `json:"requested"`
 	} `json:"tres"`
+}
+
+// check returns an error if a number that row needs is none.
+func (j *jsonJob) check() error {
+	for _, n := range []struct {
+		key string
+		of  *jsonNumber
+	}{
+		{"job_id", &j.ID}, {"array.job_id", &j.Array.ID}, {"array.task_id", &j.Array.Task}, {"het.job_id", &j.Het.ID}, {"het.job_offset", &j.Het.Offset},
+		{"allocation_nodes", &j.Nodes}, {"time.submission", &j.Time.Submission}, {"time.start", &j.Time.Start}, {"time.end", &j.Time.End},
+		{"time.elapsed", &j.Time.Elapsed}, {"time.limit", &j.Time.Limit},
+	} {
+		if n.of.bad != "" {
+			return fmt.Errorf("%s of job %d: got %.80s, want a whole number", n.key, j.ID.v, n.of.bad)
+		}
+	}
+	for _, list := range []jsonTRES{j.TRES.Allocated, j.TRES.Requested} {
+		for _, r := range list {
+			if r.counts() && r.Count.bad != "" {
+				return fmt.Errorf("tres of job %d: %s: got %.80s, want a whole number", j.ID.v, strings.TrimSuffix(r.Type+"/"+r.Name, "/"), r.Count.bad)
+			}
+		}
+	}
+	return nil
 }
 
 // id returns the ID as sacct -P prints it.
@@ -293,8 +386,11 @@ func (j *jsonJob) row(w *bytes.Buffer) {
 			state = "REQUEUED"
 		}
 	}
-	elapsed := max(0, j.Time.Elapsed.v)
-	for _, s := range []string{j.id(), user, account, j.Partition, j.Cluster, instant(j.Time.Submission), instant(j.Time.Start), instant(j.Time.End), strconv.FormatInt(elapsed, 10),
+	elapsed := "" // then it is from start to end
+	if j.Time.Elapsed.set {
+		elapsed = strconv.FormatInt(max(0, j.Time.Elapsed.v), 10)
+	}
+	for _, s := range []string{j.id(), user, account, j.Partition, j.Cluster, instant(j.Time.Submission), instant(j.Time.Start), instant(j.Time.End), elapsed,
 		limit, state, strconv.FormatInt(max(0, j.Nodes.v), 10), j.TRES.Allocated.text(), j.TRES.Requested.text()} {
 		w.WriteString(clean(s))
 		w.WriteByte('|')
@@ -307,14 +403,12 @@ func (j *jsonJob) row(w *bytes.Buffer) {
 func (t jsonTRES) text() string {
 	var b strings.Builder
 	for _, r := range t {
+		if !r.counts() || !r.Count.set || r.Count.v == -1 || r.Count.v == -2 { // INFINITE64 and NO_VAL64 as signed
+			continue
+		}
 		name := r.Type
 		if r.Type == "gres" {
 			name += "/" + r.Name
-		} else if r.Type != "cpu" && r.Type != "mem" && r.Type != "node" {
-			continue
-		}
-		if !r.Count.set {
-			continue
 		}
 		if b.Len() > 0 {
 			b.WriteByte(',')

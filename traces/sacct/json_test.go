@@ -111,13 +111,13 @@ func TestDocumentsAreReadAsAStream(t *testing.T) {
 	job := good[strings.LastIndex(good[:cut], "\n"):cut]
 	r := io.MultiReader(strings.NewReader(good[:cut]), strings.NewReader(strings.Repeat(","+job, 1000)), strings.NewReader(good[cut:]))
 	var out bytes.Buffer
-	n, err := io.Copy(&out, FromJSON(r, "t.json"))
+	n, err := io.Copy(&out, AsText(r, "t.json"))
 	if err != nil || bytes.Count(out.Bytes(), []byte{'\n'}) < 1000 || n == 0 {
 		t.Errorf("%d bytes, %v", n, err)
 	}
 }
 
-func FuzzFromJSON(f *testing.F) {
+func FuzzAsText(f *testing.F) {
 	f.Add(recorded(f, "22.05.json"))
 	f.Add(recorded(f, "23.11.json"))
 	f.Fuzz(func(t *testing.T, text string) {

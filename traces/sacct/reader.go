@@ -1,11 +1,10 @@
 package sacct
 
 import (
-	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +47,8 @@ const (
 	NeverStarted = "never started: Start is not known"
 	NotEnded     = "not ended: pending or running again, or still"
 	NoRunTime    = "no run time: Elapsed is 0"
+	// Duplicate counts rows, not jobs: what several dumps have of the same run.
+	Duplicate = "duplicate rows of the same run, from dumps that overlap"
 )
 
 // Options changes how a file is read. The zero value is right for sacct -P.
@@ -68,9 +69,11 @@ var _ traces.Stream = (*Reader)(nil)
 
 // record is one line: a run of a job, or of one component of it.
 type record struct {
-	job       traces.Job // Submit is since 1970, Work that of this run
-	component string     // of a heterogeneous job, "" for others
-	ends      ending
+	job        traces.Job // Submit is since 1970, Work that of this run
+	component  string     // of a heterogeneous job, "" for others
+	ends       ending
+	after      after
+	start, end time.Duration // since 1970, -1 = not given
 }
 
 type ending uint8
@@ -81,68 +84,48 @@ const (
 	running
 )
 
-// NewReader reads r to its end: what sacct -P prints, or sacct --json. file is the name used in messages. A fault in a row or the
-// header is a *traces.RowError; in a document, lines are jobs, after a first line for the header that it does not have.
+// NewReader reads r to its end: what sacct -P prints, or sacct --json, or both one behind the other. file is the name used in
+// messages. A fault in a row or the header is a *traces.RowError; its lines are those of AsText: the rows under a document are its
+// jobs, behind a header that it does not have.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
-	head := bufio.NewReader(r)
-	if first, err := head.Peek(1); err == nil && first[0] == '{' {
-		r, o = FromJSON(head, file), Options{Delimiter: '|'}
-	} else {
-		r = head
-	}
-	t, err := traces.OpenTable(r, file, traces.TableOptions{Delimiter: o.delimiter, Header: "JobID, Submit, Elapsed, AllocTRES"})
-	if err != nil {
-		return nil, err
-	}
-	p := &parser{Table: t}
-	for i, name := range names {
-		p.at[i] = slices.IndexFunc(t.Columns(), func(c string) bool { return strings.EqualFold(c, name) })
-	}
-	if says := p.lacks(); says != "" {
-		return nil, t.Saying(says)
-	}
 	var (
-		all    [][]record // by job, in order of the first records
-		places = map[string]int{}
+		p     = &parser{places: map[string]int{}}
+		all   = newParts(AsText(r, file), o)
+		d     = &Reader{}
+		lines int
 	)
 	for {
-		if err := t.Next(); err == io.EOF {
+		h, before, err := all.next()
+		if err == io.EOF {
 			break
 		} else if err != nil {
-			return nil, err
+			return nil, located(err, 0)
 		}
-		id, component, ok := p.id()
-		if !ok {
-			return nil, p.fault(colID, "a job as 123, 123_4 or 123+1 (steps such as 123.0 are skipped)")
+		if err := p.part(h, file, &o); err != nil {
+			return nil, located(err, before)
 		}
-		if id == "" {
-			continue
-		}
-		rec := record{component: component}
-		if err := p.record(&rec, id); err != nil {
-			return nil, err
-		}
-		k, again := places[id]
-		if !again {
-			k = len(all)
-			places[id], all = k, append(all, nil)
-		} else if user := all[k][0].job.User; user != rec.job.User {
-			return nil, p.fault(colUser, fmt.Sprintf("%q, as in an earlier row of job %s (if Slurm's ids were reset in between, ask for one period at a time with sacct -S and -E)", user, id))
-		}
-		all[k] = append(all[k], rec)
+		d.name, d.group = d.name || p.at[colName] >= 0, d.group || p.at[colAccount] >= 0
+		lines = before + p.Line()
 	}
-	d := &Reader{name: p.at[colName] >= 0, group: p.at[colAccount] >= 0}
-	jobs := make([]traces.Job, 0, len(all))
-	for _, records := range all {
-		j, why := whole(records)
-		if why != "" {
-			d.skips.Add(why)
-			continue
+	jobs := make([]traces.Job, 0, len(p.all))
+	for _, records := range p.all {
+		kept, again := distinct(records)
+		d.skips.AddN(Duplicate, again)
+		same := 0 // jobs with this id
+		for _, records := range apart(kept) {
+			j, why := whole(records)
+			if why != "" {
+				d.skips.Add(why)
+				continue
+			}
+			if j.GPUs > traces.MaxGPUs || j.Work < 0 {
+				return nil, &traces.RowError{File: file, Line: lines, Column: names[colID], Value: j.ID, Want: "records of one job that together have at most 2^30 GPUs and less than 292 years"}
+			}
+			if same++; same > 1 {
+				j.ID = fmt.Sprintf("%s#%d", j.ID, same)
+			}
+			jobs = append(jobs, j)
 		}
-		if j.GPUs > traces.MaxGPUs || j.Work < 0 {
-			return nil, &traces.RowError{File: file, Line: t.Line(), Column: names[colID], Value: j.ID, Want: "records of one job that together have at most 2^30 GPUs and less than 292 years"}
-		}
-		jobs = append(jobs, j)
 	}
 	d.moved = traces.SortStable(jobs)
 	for i := len(jobs) - 1; i >= 0; i-- {
@@ -152,62 +135,61 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	return d, nil
 }
 
-// whole returns the job of all its records, and why it is left out, "" if it is not. The job's GPUs or Work are out of range if
-// the records add up to too much.
-func whole(records []record) (j traces.Job, why string) {
-	slices.SortStableFunc(records, func(a, b record) int { return int(min(1, max(-1, a.job.Submit-b.job.Submit))) })
-	var (
-		work time.Duration
-		seen []string // components of the run at hand
-		last record   // the run at hand
-		tops time.Duration
-	)
-	for i, r := range records {
-		if i == 0 || slices.Contains(seen, r.component) {
-			work, tops, seen = add(work, tops), 0, seen[:0]
-			last = r
-		} else {
-			last.join(&r)
-		}
-		seen = append(seen, r.component)
-		tops = max(tops, r.job.Work)
+// located returns a fault of a row alone, without what readers have put around it, and before lines further down.
+func located(err error, before int) error {
+	fault, ok := errors.AsType[*traces.RowError](err)
+	if !ok {
+		return err
 	}
-	work = add(work, tops)
-	j = last.job
-	j.Submit, j.Work = records[0].job.Submit, work
-	switch {
-	case last.ends == running || last.ends == waiting && work > 0:
-		return j, NotEnded
-	case last.ends == waiting && work == 0:
-		return j, NeverStarted
-	case work == 0:
-		return j, NoRunTime
-	}
-	return j, ""
+	f := *fault
+	f.Line += before
+	return &f
 }
 
-// add returns the sum of two times of 0 or more, -1 if it is out of range or one of them is.
-func add(a, b time.Duration) time.Duration {
-	if a < 0 || b < 0 || a > math.MaxInt64-b {
-		return -1
+// part reads the rows under a header.
+func (p *parser) part(h *part, file string, o *Options) error {
+	if headless(h.header) {
+		return &traces.RowError{File: file, Line: 1, Says: noHeader}
 	}
-	return a + b
-}
-
-// join adds another component of the same run.
-func (r *record) join(o *record) {
-	r.job.GPUs += o.job.GPUs
-	r.job.CPUMilli += o.job.CPUMilli
-	r.job.MemBytes += o.job.MemBytes
-	r.job.Estimate = max(r.job.Estimate, o.job.Estimate)
-	r.ends = max(r.ends, o.ends)
-	for _, t := range o.job.GPUTypes {
-		if !slices.Contains(r.job.GPUTypes, t) {
-			r.job.GPUTypes = append(slices.Clip(r.job.GPUTypes), t)
+	t, err := traces.OpenTable(h, file, traces.TableOptions{Delimiter: o.delimiter, Header: "JobID, Submit, Elapsed, AllocTRES"})
+	if err != nil {
+		return err
+	}
+	p.Table = t
+	for i, name := range names {
+		p.at[i] = slices.IndexFunc(t.Columns(), func(c string) bool { return strings.EqualFold(c, name) })
+	}
+	if says := p.lacks(); says != "" {
+		return t.Saying(says)
+	}
+	for {
+		if err := t.Next(); err == io.EOF {
+			return nil
+		} else if err != nil {
+			if f, ok := errors.AsType[*traces.RowError](err); ok && strings.HasSuffix(f.Want, "as in the header") {
+				f.Want += " (a name with a line break or a delimiter in it does that: leave JobName out, or use sacct --json)"
+			}
+			return err
 		}
-	}
-	if o.component < r.component { // the first component stands for the job
-		r.component, r.job.Status, r.job.Name, r.job.Group = o.component, o.job.Status, o.job.Name, o.job.Group
+		id, component, ok := p.id()
+		if !ok {
+			return p.fault(colID, "a job as 123, 123_4 or 123+1 (steps such as 123.0 are skipped)")
+		}
+		if id == "" {
+			continue
+		}
+		rec := record{component: component}
+		if err := p.record(&rec, id); err != nil {
+			return err
+		}
+		k, again := p.places[id]
+		if !again {
+			k = len(p.all)
+			p.places[id], p.all = k, append(p.all, nil)
+		} else if user := p.all[k][0].job.User; user != rec.job.User {
+			return p.fault(colUser, fmt.Sprintf("%q, as in an earlier row of job %s (if Slurm's ids were reset in between, ask for one period at a time with sacct -S and -E)", user, id))
+		}
+		p.all[k] = append(p.all[k], rec)
 	}
 }
 
@@ -223,75 +205,6 @@ func (d *Reader) Named() (name, group bool) { return d.name, d.group }
 // Skipped returns how many jobs were left out, by reason.
 func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
 
-// delimiter returns what stands between the fields of a header. sacct quotes nothing; what has commas between fields came from
-// another program, which does.
-func (o *Options) delimiter(header []byte) (delimiter byte, raw bool) {
-	if o.Delimiter == 0 {
-		o.Delimiter = '|'
-		most := 0
-		for _, c := range []byte("|,;\t") {
-			if n := known(header, c); n > most {
-				o.Delimiter, most = c, n
-			}
-		}
-	}
-	return o.Delimiter, o.Delimiter != ','
-}
-
-// known counts the columns in a header by which sacct is recognised: those that are read, without two that other programs have.
-func known(header []byte, delimiter byte) (n int) {
-	for f := range bytes.SplitSeq(header, []byte{delimiter}) {
-		f = bytes.Trim(f, " \r\"")
-		if slices.ContainsFunc(names[:colName], func(name string) bool { return strings.EqualFold(name, string(f)) }) {
-			n++
-		}
-	}
-	return n
-}
-
-// Sniff reports whether head, the first bytes of an unpacked file, begins with a header of sacct: the columns of a job between
-// vertical bars, or between others if one is of generic resources, or the columns of fixed width that NewReader refuses; or is a
-// document of sacct --json.
-func Sniff(head []byte) bool {
-	if sniffJSON(head) {
-		return true
-	}
-	line, rest := lineOf(head)
-	if fixed(line, rest) {
-		return true
-	}
-	for _, c := range []byte("|,;\t") {
-		if has := func(name string) bool {
-			for f := range bytes.SplitSeq(line, []byte{c}) {
-				if strings.EqualFold(name, string(bytes.Trim(f, " \r\""))) {
-					return true
-				}
-			}
-			return false
-		}; has("JobID") && known(line, c) >= 3 && (c == '|' || has("AllocTRES") || has("ReqTRES") || has("ReqGRES")) {
-			return true
-		}
-	}
-	return false
-}
-
-func lineOf(head []byte) (line, rest []byte) {
-	rest = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
-	for len(rest) > 0 && len(bytes.TrimSpace(line)) == 0 {
-		line, rest, _ = bytes.Cut(rest, []byte{'\n'})
-	}
-	return line, rest
-}
-
-// fixed reports whether line and the line after it are the head of a table of fixed width.
-func fixed(line, rest []byte) bool {
-	rule, _, _ := bytes.Cut(rest, []byte{'\n'})
-	isID := func(f []byte) bool {
-		return bytes.EqualFold(f, []byte("JobID")) || bytes.EqualFold(f, []byte("JobIDRaw"))
-	}
-	return slices.ContainsFunc(bytes.Fields(line), isID) && bytes.Count(rule, []byte{'-'}) > 8 && len(bytes.Trim(rule, "- \r")) == 0
-}
-
 type parser struct {
 	*traces.Table
 	at      [columns]int // index of the column of each name; -1 = absent
@@ -300,6 +213,8 @@ type parser struct {
 	text    traces.Names
 	jobs    traces.Names // of jobs, apart from text because there can be a great many
 	tres    [2]tres
+	all     [][]record // by job, in order of the first records
+	places  map[string]int
 }
 
 // lacks returns the fault in words of a header without what is required, "" if it has it.

@@ -34,7 +34,8 @@ func (p *parser) record(r *record, id string) (err error) {
 	if j.Submit, err = p.time(colSubmit); err != nil {
 		return err
 	}
-	if j.Status, r.ends = state(p.cell(colState)); r.ends == ended {
+	r.start, r.end = p.when(colStart), p.when(colEnd)
+	if j.Status, r.ends, r.after = state(p.cell(colState)); r.ends == ended {
 		switch { // where the state does not say it, the times do
 		case strings.Contains(id, "[") || p.at[colStart] >= 0 && p.first(colStart) < 0:
 			r.ends = waiting
@@ -57,21 +58,42 @@ func (p *parser) record(r *record, id string) (err error) {
 
 // state reads how a job ended, or that it has not. REQUEUED says that another run follows; RESIZING, that one of another size
 // does.
-func state(b []byte) (traces.Status, ending) {
+func state(b []byte) (traces.Status, ending, after) {
 	word, _, _ := bytes.Cut(bytes.TrimSuffix(b, []byte{'+'}), []byte{' '})
 	switch strings.ToUpper(string(word)) {
 	case "COMPLETED", "CD":
-		return traces.Completed, ended
-	case "FAILED", "F", "TIMEOUT", "TO", "NODE_FAIL", "NF", "OUT_OF_MEMORY", "OOM", "BOOT_FAIL", "BF", "DEADLINE", "DL":
-		return traces.Failed, ended
-	case "CANCELLED", "CA", "PREEMPTED", "PR", "REVOKED", "RV":
-		return traces.Cancelled, ended
+		return traces.Completed, ended, completed
+	case "FAILED", "F", "TIMEOUT", "TO", "OUT_OF_MEMORY", "OOM", "DEADLINE", "DL":
+		return traces.Failed, ended, broken
+	case "NODE_FAIL", "NF", "BOOT_FAIL", "BF":
+		return traces.Failed, ended, interrupted
+	case "PREEMPTED", "PR":
+		return traces.Cancelled, ended, interrupted
+	case "CANCELLED", "CA", "REVOKED", "RV":
+		return traces.Cancelled, ended, broken
+	case "REQUEUED", "RQ", "RESIZING", "RS":
+		return traces.StatusUnknown, ended, requeued
 	case "PENDING", "PD":
-		return traces.StatusUnknown, waiting
+		return traces.StatusUnknown, waiting, unclear
 	case "RUNNING", "R", "SUSPENDED", "S":
-		return traces.StatusUnknown, running
+		return traces.StatusUnknown, running, unclear
 	}
-	return traces.StatusUnknown, ended
+	return traces.StatusUnknown, ended, unclear
+}
+
+// when reads a time by which records are told apart, -1 if there is none.
+func (p *parser) when(col int) time.Duration {
+	b := p.cell(col)
+	if len(b) == 0 {
+		return -1
+	}
+	if at, _, ok := traces.ParseDate(b); ok && at >= 0 {
+		return at
+	}
+	if v, _, err := traces.Decimal(string(b), 9); err == nil && v >= 0 {
+		return time.Duration(v)
+	}
+	return -1
 }
 
 // time reads a time since 1970.
@@ -93,7 +115,7 @@ func (p *parser) time(col int) (time.Duration, error) {
 		p.clock = kind
 	}
 	if kind != p.clock {
-		return 0, p.fault(col, "a time in the form of those before")
+		return 0, p.fault(col, "a time in the form of those before (sacct --json has seconds since 1970; SLURM_TIME_FORMAT=%s prints them)")
 	}
 	return at, nil
 }

@@ -186,3 +186,31 @@ func BenchmarkReader(b *testing.B) {
 		})
 	}
 }
+
+// Logs have words, groups of digits and products where the format has a number.
+func TestNumbersOfAHeader(t *testing.T) {
+	for text, want := range map[string]int{
+		"128": 128, "128 (64 x 2)": 128, "1,024": 1024, "1'024": 1024, "12,288 cores": 12288, "430 (of which 352 are batch nodes)": 430, "128; 64 nodes": 128, "128, in 64 nodes": 128,
+		"64 x 2": 128, "64x2": 128, "64 * 2 (two each)": 128, "64 × 2": 128, "128(64 x 2)": 128, "~ 128": 128, "128.": 128, "128.0": 128, "128 processors": 128, "128procs": 128, "128 - all of one kind": 128,
+		"128 2-way nodes": 128, "128 64-bit processors": 128, "128\n(64 x 2)": 128, "128 xeons": 128, "1000000000 (Sun Sep  9 01:46:40 UTC 2001)": 1000000000, "-1": -1, "+5": 5, "1\u202f024": 1024,
+		"1,024 x 2": 2048, "64 x 2,000": 128000, "128 [2 for logins]": 128, "128\t(64)": 128, "0": 0,
+	} {
+		if v, ok := (Header{"MaxProcs": text}).Int("MaxProcs"); !ok || v != want {
+			t.Errorf("%q: %d, %v; want %d", text, v, ok, want)
+		}
+	}
+	for _, text := range []string{"", "unknown", "about 128", "4K", "1.5", "10^3", "2024-01-31", "64/128", "64-128", "64 - 128", "1 024", "12,34", "1,0245", "99999999999999999999", "999999999 x 999999999", "x 2", "(128)", "1.024"} {
+		if v, ok := (Header{"MaxProcs": text}).Int("MaxProcs"); ok {
+			t.Errorf("%q: %d", text, v)
+		}
+	}
+	for text, want := range map[string]int{
+		"; MaxProcs: 128 (64 x 2)\n; MaxNodes: 64\n": 128, ";MaxProcs:128\n": 128, ";;; MaxProcs : 1,024\n": 1024, "; MAXPROCS: 128\n": 128, "; MaxNodes: 64 (2 processors each)\n": 64,
+		"; MaxProcs: unknown\n; MaxNodes: 64\n": 64, "; MaxProcs: -1\n; MaxNodes: 64\n": 64, "; MaxProcs: 128\n; (64 x 2)\n": 128, "; Note: MaxProcs\n": 0,
+	} {
+		d, err := NewReader(strings.NewReader(text+"1 0 0 10 4 -1 -1 4 20 -1 1 1 1 1 1 1 -1 -1\n"), "t.swf", Options{})
+		if err != nil || d.Header().Procs() != want {
+			t.Errorf("%q: %v, %d processors, want %d", text, err, d.Header().Procs(), want)
+		}
+	}
+}
