@@ -261,7 +261,7 @@ func sniffSWF(head []byte) bool {
 // headerCounts returns how many of the required columns of the native format and of Philly's the first line has.
 func headerCounts(head []byte) (native, table int) {
 	has := map[string]bool{}
-	for c := range bytes.SplitSeq(FirstLine(head), []byte{','}) {
+	for c := range bytes.SplitSeq(traces.HeaderLine(head), []byte{','}) {
 		has[strings.Trim(string(c), " \t\"\r")] = true
 	}
 	for _, name := range []string{"timestamp", "duration", "num_gpus", "cluster"} {
@@ -275,8 +275,12 @@ func headerCounts(head []byte) (native, table int) {
 // FirstLine returns the first line of head that is not blank, without a byte order mark and surrounding blanks.
 func FirstLine(head []byte) []byte {
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
+	end := []byte{'\n'}
+	if !bytes.Contains(head, end) { // lines of old spreadsheets end in CR
+		end[0] = '\r'
+	}
 	for len(head) > 0 {
-		line, rest, _ := bytes.Cut(head, []byte{'\n'})
+		line, rest, _ := bytes.Cut(head, end)
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			return line
 		}
