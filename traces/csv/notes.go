@@ -47,7 +47,7 @@ type worker struct {
 // begin looks at the header. given says that the user chose the column of durations.
 func (n *notes) begin(d *Reader, given bool) {
 	n.check = d.at[colDuration] >= 0 && !given && !d.between && d.at[colStart] >= 0 && d.at[colEnd] >= 0
-	if d.at[colWorkers] >= 0 {
+	if d.at[colWorkers] >= 0 || d.o.WholeJobs {
 		return
 	}
 	for i, name := range d.rows.Columns() {

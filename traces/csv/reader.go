@@ -60,6 +60,9 @@ type Options struct {
 	// Columns maps names of the format to those of the file, where they differ by more than capitals and what stands between
 	// words.
 	Columns map[string]string
+	// WholeJobs says that num_gpu is that of the whole job, whatever columns of workers or nodes the file has, so that none is
+	// noted.
+	WholeJobs bool
 }
 
 // The reasons for which rows are left out.
