@@ -208,22 +208,6 @@ func units(s string) (time.Duration, bool) {
 	return total + d, true
 }
 
-// NotGiven reports whether a cell, without blanks around it, is empty or a word by which programs say that a time or a name
-// is not there, such as None (Python), NaT (pandas) and Unknown (Slurm).
-func NotGiven(b []byte) bool {
-	if len(b) == 0 {
-		return true
-	}
-	if len(b) > len("unknown") {
-		return false
-	}
-	switch strings.ToLower(string(b)) {
-	case "none", "nat", "nan", "null", "nil", "n/a", "na", "unknown", "-":
-		return true
-	}
-	return false
-}
-
 // Between returns the time from start to end; ok is false if end comes first. Where times have no zone, an end up to an hour
 // before its start is taken to be in the hour that occurs twice when clocks are set back for winter.
 func Between(start, end time.Duration, zoneless bool) (d time.Duration, ok bool) {

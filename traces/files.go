@@ -106,7 +106,8 @@ func (f *Files) Raw(path string) (*os.File, error) {
 	return file, nil
 }
 
-// Open opens a trace for reading. It recognises gzip and zstd by the first bytes, not by the name, and unpacks them. A
+// Open opens a trace for reading. It recognises gzip, zstd, bzip2 and a zip of one file by the first bytes, not by the name,
+// and unpacks them. A file of another kind, such as xz, Parquet or a web page, is an *OpenError that names the kind. A
 // packed file that is cut short or damaged gives an error from Read that says so, never a short trace. Once ctx is done,
 // reading fails. The caller closes the result, which is not safe for concurrent use.
 func (f *Files) Open(ctx context.Context, path string) (io.ReadCloser, error) {
@@ -119,7 +120,7 @@ func (f *Files) Open(ctx context.Context, path string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	u, err := unpack(&ctxReader{ctx, file}, path)
+	u, err := unpack(&ctxReader{ctx, file}, file, path)
 	if err != nil {
 		_ = file.Close() // report the first fault
 		return nil, err

@@ -2,6 +2,7 @@ package traces
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -18,24 +19,40 @@ type Lines struct {
 	buf  []byte // holds a line longer than the reader's buffer
 	line int
 	crlf bool
+	end  byte // of a line: LF, or CR where the file has no LF
 }
 
 // NewLines starts at the first line of r. file is the name used in messages.
 func NewLines(r io.Reader, file string) *Lines {
-	return &Lines{file: file, r: bufio.NewReaderSize(r, 1<<16)}
+	return &Lines{file: file, r: bufio.NewReaderSize(r, 1<<16), end: '\n'}
 }
 
-// Next returns the next line without its line end (LF or CR LF), and io.EOF after the last one. A byte order mark
-// before the first line is dropped. The bytes are valid until the next call. A failure of the underlying reader is
+// slice returns the bytes up to the next line end, as bufio.Reader.ReadSlice does. Where the first of them hold no LF but a CR,
+// lines end in CR, as old spreadsheets write them.
+func (l *Lines) slice() ([]byte, error) {
+	b, err := l.r.ReadSlice(l.end)
+	if l.line != 1 || l.end == '\r' || err != io.EOF && err != bufio.ErrBufferFull {
+		return b, err
+	}
+	if k := bytes.IndexByte(b, '\r'); k < 0 || k == len(b)-1 {
+		return b, err
+	}
+	l.end = '\r'
+	l.r = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(bytes.Clone(b)), l.r), 1<<16)
+	return l.r.ReadSlice(l.end)
+}
+
+// Next returns the next line without its line end (LF, CR LF, or CR in a file without LF), and io.EOF after the last one. A
+// byte order mark before the first line is dropped. The bytes are valid until the next call. A failure of the underlying reader is
 // wrapped with file and line; a line beyond MaxLine is a *RowError.
 func (l *Lines) Next() ([]byte, error) {
 	l.line++
-	b, err := l.r.ReadSlice('\n')
+	b, err := l.slice()
 	if err == bufio.ErrBufferFull {
 		l.buf = l.buf[:0]
 		for err == bufio.ErrBufferFull && len(l.buf) <= MaxLine {
 			l.buf = append(l.buf, b...)
-			b, err = l.r.ReadSlice('\n')
+			b, err = l.r.ReadSlice(l.end)
 		}
 		l.buf = append(l.buf, b...)
 		b = l.buf
@@ -51,9 +68,9 @@ func (l *Lines) Next() ([]byte, error) {
 		return nil, fmt.Errorf("%s:%d: %w", l.file, l.line, err)
 	}
 	l.crlf = false
-	if n := len(b); n > 0 && b[n-1] == '\n' {
+	if n := len(b); n > 0 && b[n-1] == l.end {
 		b = b[:n-1]
-		if n > 1 && b[n-2] == '\r' {
+		if n > 1 && l.end == '\n' && b[n-2] == '\r' {
 			b, l.crlf = b[:n-2], true
 		}
 	}

@@ -27,3 +27,13 @@ func TestSkipsCountByReasonInTheOrderMet(t *testing.T) {
 		t.Errorf("%v allocations for a known reason", n)
 	}
 }
+
+func TestAReasonTellsItsFirstLine(t *testing.T) {
+	var s Skips
+	s.Add("no GPU")
+	s.AddAt("odd", 7)
+	s.AddAt("odd", 9)
+	if got := s.All(); !reflect.DeepEqual(got, []Skip{{"no GPU", 1}, {"odd (first in line 7)", 2}}) || s.Total() != 3 {
+		t.Errorf("%v", got)
+	}
+}

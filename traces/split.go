@@ -10,18 +10,27 @@ import (
 // returns io.EOF at the end.
 func (t *Table) read() error {
 	line, err := t.line()
+	for err == nil && line[0] == '#' && t.comment(line) {
+		line, err = t.line()
+	}
 	if err != nil {
 		return err
 	}
 	return t.split(line)
 }
 
-// line returns the next line that is not blank.
+// line returns the next line that is neither blank nor drawn.
 func (t *Table) line() ([]byte, error) {
 	for {
 		line, err := t.lines.Next()
-		if err != nil || len(trim(line)) > 0 {
-			return line, err
+		switch {
+		case err != nil:
+			return nil, err
+		case len(trim(line)) == 0:
+		case drawn(line):
+			t.aligned = true
+		default:
+			return line, nil
 		}
 	}
 }

@@ -23,6 +23,7 @@ type Table struct {
 	row       []byte   // text of a row that had quotes, without the quotes
 	ends      []int    // of each field in row
 	pointed   []byte   // a number whose decimal comma became a point
+	around             // what programs write around tables
 }
 
 // TableOptions changes how a table is read. The zero value is that of NewTable.
@@ -34,7 +35,8 @@ type TableOptions struct {
 	Header    string // what the header should have, for the fault of an empty file; "" = the required columns
 }
 
-// NewTable reads the header of r, the first line that is not blank. Columns may come in any order, with blanks around
+// NewTable reads the header of r, the first line that is not blank, a comment or another thing that programs write before a
+// table (see HeaderLine). Columns may come in any order, with blanks around
 // their names; file is the name used in messages. A header that lacks required columns (the error names all of them) or
 // repeats a name is a *RowError. Each row must be one line: a quote that is not closed in its line is a fault of that
 // line.
@@ -51,7 +53,7 @@ func NewTableOfText(r io.Reader, file string, required ...string) (*Table, error
 // OpenTable is NewTable with options.
 func OpenTable(r io.Reader, file string, o TableOptions, required ...string) (*Table, error) {
 	t := &Table{lines: NewLines(r, file), delimiter: ',', breaks: o.Text}
-	line, err := t.line()
+	line, err := t.header(&o)
 	if err == io.EOF {
 		if o.Header == "" {
 			o.Header = strings.Join(required, ", ")
@@ -62,6 +64,9 @@ func OpenTable(r io.Reader, file string, o TableOptions, required ...string) (*T
 	}
 	if o.Delimiter != nil {
 		t.delimiter, t.raw = o.Delimiter(line)
+		if t.sep != 0 && bytes.IndexByte(line, t.delimiter) < 0 {
+			t.delimiter = t.sep
+		}
 	}
 	if err := t.split(line); err != nil {
 		return nil, err
@@ -125,12 +130,16 @@ func (t *Table) At(names ...string) []int {
 // Next reads the next row and returns io.EOF after the last. It skips blank lines. A row with fewer or more fields than
 // the header, or with quotes that break RFC 4180, is a *RowError.
 func (t *Table) Next() error {
-	if err := t.read(); err != nil {
+	if err := t.next(); err != nil {
 		return err
 	}
 	if n := len(t.fields); n != len(t.columns) {
+		if n == 1 && t.footer() {
+			return t.after()
+		}
 		return t.FaultIn("", fmt.Sprintf("%d fields", n), fmt.Sprintf("%d, as in the header", len(t.columns)))
 	}
+	t.rows++
 	return nil
 }
 
@@ -142,6 +151,9 @@ func (t *Table) Line() int { return t.lines.Line() }
 func (t *Table) Cell(col int) []byte {
 	if uint(col) >= uint(len(t.fields)) {
 		return nil
+	}
+	if t.aligned {
+		return trim(t.fields[col])
 	}
 	return t.fields[col]
 }

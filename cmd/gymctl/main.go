@@ -75,7 +75,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot(a)
 	root.SetArgs(append([]string{}, args...)) // cobra takes os.Args in place of nil
 	defer a.flush()
-	err := root.ExecuteContext(ctx)
+	err := root.ExecuteContext(workload.WithNotes(ctx, a.noting()))
 	if a.page != nil {
 		_ = a.page.Flush() // a.stdout keeps its first error
 	}

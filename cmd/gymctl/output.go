@@ -12,6 +12,7 @@ import (
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
 	"clustergym/internal/logging"
+	"clustergym/internal/plain"
 )
 
 // output is standard output. It keeps the first error, and writes nothing after it.
@@ -81,6 +82,27 @@ func (a *app) printf(format string, args ...any) { _, _ = fmt.Fprintf(a.people()
 
 // notef writes one line for people to standard error. It ignores errors, since there is no one left to tell.
 func (a *app) notef(format string, args ...any) { a.say("gymctl: "+format, args...) }
+
+// mostNotes is the greatest number of different notes on files in one run: clients of a server choose theirs.
+const mostNotes = 100
+
+// noting returns a function for workload.WithNotes, which prints each note once. It is safe for concurrent use.
+func (a *app) noting() func(note string) {
+	var m sync.Mutex
+	printed := map[string]bool{}
+	return func(note string) {
+		note = plain.Line(note)
+		m.Lock()
+		first := !printed[note] && len(printed) < mostNotes
+		if first {
+			printed[note] = true
+		}
+		m.Unlock()
+		if first {
+			a.notef("note: %s", note)
+		}
+	}
+}
 
 // say is notef without the program's name. On a terminal the line is broken between words.
 func (a *app) say(format string, args ...any) {

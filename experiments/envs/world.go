@@ -164,6 +164,9 @@ func (w *World) loadGraphs(ctx context.Context, id string, cfg dagplace.Config, 
 	case err != nil:
 		return &workload.InputError{Err: workload.Quoting(err)}
 	}
+	for _, n := range set.Notes() {
+		workload.Note(ctx, n)
+	}
 	if w.Source.Graphs, err = dagplace.NewWorkload(cfg, nil, set); err != nil {
 		return &workload.InputError{Err: err}
 	}

@@ -79,9 +79,12 @@ func openGraphs(ctx context.Context, path, format string) (*graphSource, error) 
 				return nil, nil, "", io.EOF
 			}
 			done = true
-			g, err := wfformat.Read(r, path, wfformat.Options{})
+			g, notes, err := wfformat.ReadNoted(r, path, wfformat.Options{})
 			if err != nil {
 				return nil, nil, "", err
+			}
+			for _, n := range notes {
+				workload.Note(ctx, n)
 			}
 			return g, nil, path + " (" + g.Name + ")", nil
 		}
@@ -94,6 +97,11 @@ func openGraphs(ctx context.Context, path, format string) (*graphSource, error) 
 		s.next = func() (*dag.Graph, *dag.Platform, string, error) {
 			var j traces.Job
 			if err := d.Next(&j); err != nil {
+				if err == io.EOF {
+					for _, k := range d.Skipped() {
+						workload.Note(ctx, fmt.Sprintf("graphs %s: %d left out (%s)", path, k.Count, k.Reason))
+					}
+				}
 				return nil, nil, "", err
 			}
 			at := fmt.Sprintf("%s (job %s)", path, j.ID)
@@ -111,7 +119,7 @@ func openGraphs(ctx context.Context, path, format string) (*graphSource, error) 
 // JSON keys. Everything else counts as dag-json, whose reader reports what is missing.
 func sniffGraph(head []byte) string {
 	head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")))
-	if len(head) > 0 && head[0] != '{' && head[0] != '[' && bytes.Contains(workload.FirstLine(head), []byte("task_name")) {
+	if len(head) > 0 && head[0] != '{' && head[0] != '[' && bytes.Contains(traces.HeaderLine(head), []byte("task_name")) {
 		return formatAlibaba
 	}
 	if wfformat.Sniff(head) && !bytes.Contains(head, []byte(`"edges"`)) {

@@ -73,7 +73,7 @@ func TestFaultsOfColumnsAndDelimiters(t *testing.T) {
 		cfg  TraceConfig
 		want string
 	}{
-		"unknown":        {TraceConfig{Columns: map[string]string{"submit": "Submitted"}}, `columns: got "submit=Submitted", want NAME=COLUMN with one of the format's names: submit_time, duration, num_gpu, job_id, user, vc, gpu_type, num_cpu, mem_gb, estimate, model, iterations, deadline, priority, min_gpu, max_gpu, status, start_time, end_time, name, group; did you mean submit_time?`},
+		"unknown":        {TraceConfig{Columns: map[string]string{"submit": "Submitted"}}, `columns: got "submit=Submitted", want NAME=COLUMN with one of the format's names: submit_time, duration, num_gpu, job_id, user, vc, gpu_type, num_cpu, mem_gb, estimate, model, iterations, deadline, priority, min_gpu, max_gpu, status, start_time, end_time, name, group, workers; did you mean submit_time?`},
 		"unknown, far":   {TraceConfig{Columns: map[string]string{"x": "Submitted"}}, `columns: got "x=Submitted", want NAME=COLUMN with one of the format's names: submit_time,`},
 		"empty":          {TraceConfig{Columns: map[string]string{"user": ""}}, `columns: got "user=", want NAME=COLUMN with the name of a column of the file`},
 		"another format": {TraceConfig{Columns: slurmishColumns, Format: FormatSWF}, `format: got "swf", want auto or csv`},

@@ -23,6 +23,7 @@ import (
 	"clustergym/traces/philly"
 	"clustergym/traces/sacct"
 	"clustergym/traces/sia"
+	"clustergym/traces/spot"
 	"clustergym/traces/swf"
 	"clustergym/traces/tiresias"
 	"clustergym/traces/tpch"
@@ -88,6 +89,22 @@ var formats = []Format{
 		sniff:   openb.Sniff,
 		open: func(r io.Reader, c *TraceConfig) (traces.Stream, error) {
 			return openb.NewReader(r, c.File, openb.Options{})
+		},
+	},
+	{
+		Name: "alibaba-spot", What: "Alibaba's trace of spot GPUs (cluster-trace-v2026-spot-gpu, ASPLOS 2026): jobs of high priority and jobs that may be stopped",
+		KnownBy: "a header with job_name, organization, gpu_model, gpu_request, worker_num, submit_time, duration and job_type",
+		Columns: "those, and cpu_request; GPUs and cores are those of one worker times worker_num; organization is the virtual cluster, job_type (HP or Spot) the group; any order of rows",
+		sniff:   spot.Sniff,
+		open:    func(r io.Reader, c *TraceConfig) (traces.Stream, error) { return spot.NewReader(r, c.File) },
+	},
+	{
+		Name: "helios", What: "the job logs of SenseTime's clusters (Helios, SC 2021) and of Acme's Seren and Kalos (NSDI 2024), as published", Sorted: true,
+		KnownBy: "a header with job_id, user, gpu_num, cpu_num, node_num, state, submit_time, start_time, end_time, duration and queue",
+		Columns: "those, and vc, type (the name of a job); run time is end_time less start_time, because duration contains the queue at Kalos; jobs that did not start or end are left out and counted",
+		sniff:   func(head []byte) bool { return traces.HasColumns(head, heliosColumns...) },
+		open: func(r io.Reader, c *TraceConfig) (traces.Stream, error) {
+			return openHelios(r, c)
 		},
 	},
 	{
@@ -261,7 +278,7 @@ func sniffSWF(head []byte) bool {
 // headerCounts returns how many of the required columns of the native format and of Philly's the first line has.
 func headerCounts(head []byte) (native, table int) {
 	has := map[string]bool{}
-	for c := range bytes.SplitSeq(FirstLine(head), []byte{','}) {
+	for c := range bytes.SplitSeq(traces.HeaderLine(head), []byte{','}) {
 		has[strings.Trim(string(c), " \t\"\r")] = true
 	}
 	for _, name := range []string{"timestamp", "duration", "num_gpus", "cluster"} {
@@ -275,8 +292,12 @@ func headerCounts(head []byte) (native, table int) {
 // FirstLine returns the first line of head that is not blank, without a byte order mark and surrounding blanks.
 func FirstLine(head []byte) []byte {
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
+	end := []byte{'\n'}
+	if !bytes.Contains(head, end) { // lines of old spreadsheets end in CR
+		end[0] = '\r'
+	}
 	for len(head) > 0 {
-		line, rest, _ := bytes.Cut(head, []byte{'\n'})
+		line, rest, _ := bytes.Cut(head, end)
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			return line
 		}
@@ -308,6 +329,8 @@ func unknownFormat(cfg *TraceConfig, head []byte) error {
 		return fmt.Errorf("trace %s: this is a list of machines or virtual clusters, want a table of jobs", file)
 	case bytes.HasPrefix(line, []byte("\xff\xfe")) || bytes.HasPrefix(line, []byte("\xfe\xff")):
 		return fmt.Errorf("trace %s: its text is in UTF-16, want UTF-8 (spreadsheets call it CSV UTF-8)", file)
+	case besides(head) != "":
+		return fmt.Errorf("trace %s: %s", file, besides(head))
 	case tiresias.SniffSample(head):
 		return fmt.Errorf("trace %s: this is a sample of GPU times for a Gittins index, want a table of jobs", file)
 	}

@@ -43,6 +43,10 @@ var rows = []struct {
 		"7.batch||||||00:01:00|60|||COMPLETED||||1|1|8|8||c\n8|ann|gpu|2024-03-01T12:00:00|Unknown|Unknown|00:00:00|0|00:05:00|5|PENDING||gres/gpu=2||1|0|8|8|64G|c\n", jobs: 1, left: 1},
 	{format: "philly-attempts", text: "job_id,vc,num_gpus,submitted_time,attempt,start_time,end_time\n" +
 		"a,x,4,2017-10-09 07:00:55,0,2017-10-09 07:01:55,2017-10-09 08:01:55\n", jobs: 1},
+	{format: "alibaba-spot", text: "job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,job_type\n" +
+		"437261,57,A100-SXM4-80GB,15,1,94,9589663,71718,Spot\n437262,57,A10,15,1,0,0,71718,HP\n", jobs: 1, left: 1},
+	{format: "helios", sorted: true, text: "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n" +
+		"71,uA,vcA,1,1,1,COMPLETED,2020-06-09 18:41:01,2020-06-09 18:41:01,2020-06-10 04:55:09,36848,0\n74,uC,vcC,0,8,1,CANCELLED,2020-06-09 18:41:29,,,0,0\n", jobs: 1, left: 1},
 	{format: "openb", text: "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n" +
 		"p1,4000,512,1,500,,LS,Running,10,90,20\np2,4000,512,1,500,,LS,Pending,10,90,\n", jobs: 1, left: 1},
 	{format: "openb", text: "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np1,4000,512,1,500\n", jobs: 1, timeless: true},
@@ -139,7 +143,7 @@ func TestTracesSayWhetherJobsHaveNamesAndGroups(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	want := map[string]string{FormatCSV: "ng", FormatSWF: "ng", formatSacct: "ng", "dlrm": "n", "acme": "n", "gavel": "n", "dally": "g"}
+	want := map[string]string{FormatCSV: "ng", FormatSWF: "ng", formatSacct: "ng", "dlrm": "n", "acme": "n", "gavel": "n", "dally": "g", "alibaba-spot": "g"}
 	for f, k := range want {
 		if !strings.Contains(found[f], k) && found[f] != k {
 			t.Errorf("%s: found %q, want %q", f, found[f], k)
@@ -167,11 +171,16 @@ func TestFormatsAreListedInOrder(t *testing.T) {
 func TestWhatLiesBesideTracesIsCalledByItsName(t *testing.T) {
 	for text, want := range map[string]string{
 		"machine,gpu_type,cap_cpu,cap_mem,cap_gpu\nm1,T4,96,512,2\n": "this is a list of machines",
-		"duration\r\n50\r\n":                   "this is a sample of GPU times",
-		"id,start\n1,2\n":                      `its first line, "id,start", is of no known format (gymctl trace formats lists them); csv needs submit_time, duration (or start_time and end_time) and num_gpu and found none of them: use --columns submit_time=NAME,duration=NAME,num_gpu=NAME (trace.columns)`,
-		"Submitted\tduration\tGPUs\n1\t2\t3\n": `and found duration; the nearest are "Submitted" and "GPUs": use --columns submit_time=Submitted,num_gpu=GPUs (trace.columns)`,
-		"hello\n":                              `its first line, "hello", is of no known format; known are csv, acme,`,
-		"\xff\xfes\x00u\x00,\x00\n\x00":        "its text is in UTF-16, want UTF-8",
+		"duration\r\n50\r\n":                         "this is a sample of GPU times",
+		"id,start\n1,2\n":                            `its first line, "id,start", is of no known format (gymctl trace formats lists them); csv needs submit_time, duration (or start_time and end_time) and num_gpu and found none of them: use --columns submit_time=NAME,duration=NAME,num_gpu=NAME (trace.columns)`,
+		"Submitted\tduration\tGPUs\n1\t2\t3\n":       `and found duration; the nearest are "Submitted" and "GPUs": use --columns submit_time=Submitted,num_gpu=GPUs (trace.columns)`,
+		"hello\n":                                    `its first line, "hello", is of no known format; known are csv, acme,`,
+		"\xff\xfes\x00u\x00,\x00\n\x00":              "its text is in UTF-16, want UTF-8",
+		"s\x00u\x00,\x00d\x00\n\x00":                 "as in UTF-16 text or in a binary file; want text in UTF-8",
+		"date,vcB,vcA,total\n2020-09-01,64,96,160\n": "this is Helios' list of the GPUs of each virtual cluster day by day, want a table of jobs",
+		"[{\"status\":\"Pass\",\"vc\":\"v\",\"jobid\":\"a_1\",\"attempts\":[]}]": "this is Philly's cluster_job_log, which is JSON; want a table",
+		"M1,3,j_2,1,Terminated,900,907,50,0.2\nR2_1,,j_2,1,Failed,900,911,,\n":   "this is Alibaba's batch_task.csv of 2018, which has no header; put this line before it: task_name,",
+		"\xfd7zXZ\x00": "this is an xz file", "<!DOCTYPE html><html>": "this is a web page",
 	} {
 		cfg := DefaultTraceConfig()
 		cfg.File = file(t, "x.csv", text)
@@ -278,7 +287,7 @@ func TestEveryPublishedFileIsTheRightFormatOrRefused(t *testing.T) {
 				t.Errorf("%s is no trace and was taken for %s", rel, tr.Info().Format)
 				return tr.Close()
 			}
-			if msg := err.Error(); !strings.Contains(msg, "of no known format") && !strings.Contains(msg, "this is a") || len(msg) > 500 {
+			if msg := err.Error(); !strings.Contains(msg, "of no known format") && !strings.Contains(msg, "this is a") && !strings.Contains(msg, "this is Helios' list") || len(msg) > 500 {
 				t.Errorf("%s: %v", rel, err)
 			}
 			return nil
@@ -298,7 +307,7 @@ func TestEveryPublishedFileIsTheRightFormatOrRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) != len(formats)-3 { // no published file is in the native format, in Slurm's or in Dally's
+	if len(found) != len(formats)-5 { // no published file here is in the native format, in Slurm's, Dally's, Helios' or that of spot GPUs
 		t.Errorf("%d files, by format %v", files, found)
 	}
 }

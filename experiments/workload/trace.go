@@ -22,7 +22,7 @@ import (
 
 // TraceConfig says where jobs come from: a file in one of Formats or, without a file, a generator.
 type TraceConfig struct {
-	File   string `yaml:"file"`   // plain, gzip or zstd; "" = generate jobs according to Synth
+	File   string `yaml:"file"`   // plain, or packed with gzip, zstd, bzip2 or zip; "" = generate jobs according to Synth
 	Format string `yaml:"format"` // auto (recognised by content) or one of Formats
 	// Columns maps columns of the native format to those of File, which then is in that format. Delimiter is what stands
 	// between fields, for the formats csv and sacct; "" = what the header shows. It is a character or one of comma, semicolon,
@@ -114,6 +114,8 @@ type Info struct {
 	// Columns and Delimiter are the configuration's, which together with the file decide the jobs.
 	Columns   map[string]string `json:"columns,omitempty"`
 	Delimiter string            `json:"delimiter,omitempty"`
+	// Notes are sentences about what the file has that its user should look at, although it can be read.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Skip counts the jobs left out for one reason.
@@ -178,6 +180,7 @@ type Trace struct {
 	hash     func() error         // fills info.SHA256
 	reading  func(jobs int)       // see WithReading; nil = nobody is told
 	stopped  func() error         // the context's error
+	tell     func(note string)    // see WithNotes; nil = nobody is told, or was already
 }
 
 var _ traces.Stream = (*Trace)(nil)
@@ -203,7 +206,7 @@ func OpenUntimed(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &InputError{err}
 	}
-	t := &Trace{passing: cfg.Skip, left: -1, room: roomOf(ctx), reading: readingOf(ctx), stopped: ctx.Err}
+	t := &Trace{passing: cfg.Skip, left: -1, room: roomOf(ctx), reading: readingOf(ctx), stopped: ctx.Err, tell: notesOf(ctx)}
 	if cfg.Jobs > 0 {
 		t.left = cfg.Jobs
 	}
@@ -311,6 +314,7 @@ func (t *Trace) open(r io.Reader, cfg TraceConfig) error {
 func (t *Trace) Next(j *traces.Job) error {
 	for t.left != 0 {
 		if err := t.stream.Next(j); err == io.EOF {
+			t.note()
 			return err
 		} else if err != nil {
 			return &InputError{Quoting(err)}
@@ -359,7 +363,7 @@ func (t *Trace) Info() Info {
 	for _, k := range skips.All() {
 		i.Skipped = append(i.Skipped, Skip{k.Reason, k.Count})
 	}
-	i.Dropped = skips.Total()
+	i.Dropped, i.Notes = skips.Total(), t.notes()
 	i.Read = i.Jobs + i.Passed + i.Dropped
 	return i
 }
@@ -385,6 +389,7 @@ func (t *Trace) Close() error {
 	if t.file == nil {
 		return nil
 	}
+	t.note()
 	err := t.file.Close()
 	t.file = nil
 	return err

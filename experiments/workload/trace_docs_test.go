@@ -240,8 +240,8 @@ func TestThePageOfModelsHasTheFiguresOfMixes(t *testing.T) {
 }
 
 var (
-	formatCount  = regexp.MustCompile(`(?i)\b([a-z]+|[0-9]+) (?:public |trace )?formats\b`)
-	numberWords  = strings.Fields("ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty")
+	formatCount  = regexp.MustCompile(`(?i)(?:^|[^-a-z0-9])([a-z]+(?:-[a-z]+)?|[0-9]+) (?:public |trace )?formats\b`)
+	numberWords  = strings.Fields("ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty twenty-one twenty-two twenty-three")
 	markdownLink = regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
 )
 

@@ -40,6 +40,7 @@ var arrows = map[string][]string{
 	"traces/profile":     {"traces"},
 	"traces/sacct":       {"traces"},
 	"traces/sia":         {"traces"},
+	"traces/spot":        {"traces"},
 	"traces/swf":         {"traces"},
 	"traces/synth":       {"traces", "traces/dally"},
 	"traces/tiresias":    {"traces"},

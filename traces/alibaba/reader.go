@@ -93,10 +93,20 @@ func (d *Reader) fault(col int, value, want string) error {
 	return &traces.RowError{File: d.file, Line: d.job.line, Column: names[col], Value: value, Want: want}
 }
 
+// next reads the next row that is of a job.
+func (d *Reader) next(w *row) error {
+	for {
+		if err := d.t.next(w); err != nil || len(w.job) > 0 {
+			return err
+		}
+		d.skips.AddAt(NoJob, d.t.Line())
+	}
+}
+
 // gather reads the rows of the next job into d.job.
 func (d *Reader) gather() error {
 	if !d.pending {
-		if err := d.t.next(&d.ahead); err != nil {
+		if err := d.next(&d.ahead); err != nil {
 			return err
 		}
 	}
@@ -111,7 +121,7 @@ func (d *Reader) gather() error {
 		if err := d.job.add(&d.ahead, d.t); err != nil {
 			return err
 		}
-		if err := d.t.next(&d.ahead); err == io.EOF {
+		if err := d.next(&d.ahead); err == io.EOF {
 			return nil
 		} else if err != nil {
 			return err
@@ -129,7 +139,7 @@ func (d *Reader) readAll() error {
 	var all []*builder
 	for {
 		var w row
-		if err := d.t.next(&w); err == io.EOF {
+		if err := d.next(&w); err == io.EOF {
 			break
 		} else if err != nil {
 			return err
@@ -167,6 +177,8 @@ type builder struct {
 	tasks   []traces.Task
 	times   []times
 	status  string // the worst status of its tasks; "" = all have terminated
+	odd     string // why it is left out although it may have ended; "" = it is not
+	oddAt   int    // the line
 	index   map[int32]int32
 	numbers []int32 // numbers of the parents of all tasks, in order of tasks
 	buf     []int32
@@ -197,20 +209,43 @@ func (b *builder) add(w *row, t *table) error {
 	if number != 0 {
 		b.buf = parents
 		if _, twice := b.index[number]; twice {
-			return t.fault(colTask, fmt.Sprintf("another number than %d, which job %s has already", number, b.id))
+			b.oddly(NumberTwice, t.Line())
 		}
 		b.index[number] = int32(len(b.tasks))
 	}
-	if w.status != terminated {
+	switch {
+	case w.status != terminated:
 		b.status = graver(b.status, w.status)
-	} else if w.end < w.start {
-		return t.fault(colEnd, "start_time or later for a task that has terminated")
+	case !w.timed:
+		b.oddly(NoTimes, t.Line())
+	case w.end < w.start:
+		b.oddly(EndFirst, t.Line())
+	}
+	if len(w.name) == 0 {
+		b.oddly(NoName, t.Line())
 	}
 	b.numbers = append(b.numbers, parents...)
 	b.tasks = append(b.tasks, traces.Task{Name: t.words.Get(w.name), Instances: w.instances, Work: w.mean, CPUMilli: w.cpuMilli})
 	b.times = append(b.times, times{w.start, w.end, w.measured, len(parents), cut, w.mem})
 	return nil
 }
+
+// oddly marks the job as one to leave out.
+func (b *builder) oddly(why string, line int) {
+	if b.odd == "" {
+		b.odd, b.oddAt = why, line
+	}
+}
+
+// The reasons for which jobs of odd rows are left out. Alibaba's tables have cut names and lost rows.
+const (
+	NoJob       = "row without a job_name"
+	NoName      = "job with a task that has no name"
+	NumberTwice = "job with two tasks of one number"
+	NoTimes     = "job with a task that has terminated and has no start or end"
+	EndFirst    = "job with a task that ends before it starts"
+	Circle      = "job whose tasks need themselves by way of their parents, as names that are cut say"
+)
 
 const terminated = "Terminated"
 
@@ -240,6 +275,10 @@ func graver(a, b string) string {
 func (b *builder) finish(j *traces.Job, d *Reader) (keep bool, err error) {
 	if b.status != "" {
 		d.skips.Add("job with a task that is " + b.status)
+		return false, nil
+	}
+	if b.odd != "" {
+		d.skips.AddAt(b.odd, b.oddAt)
 		return false, nil
 	}
 	*j = traces.Job{ID: b.id, GPUMilli: 1000, Status: traces.Completed}
@@ -293,12 +332,9 @@ func (b *builder) finish(j *traces.Job, d *Reader) (keep bool, err error) {
 			b.tasks[i].Work = max(0, t.end-from)
 		}
 	}
-	if order, ok := g.Order(nil); !ok {
-		k := int32(0) // the first task that is not in the order
-		for slices.Contains(order, k) {
-			k++
-		}
-		return false, d.fault(colTask, g.Tasks[k].Name, "tasks of job "+b.id+" that do not need themselves, by way of their parents")
+	if _, ok := g.Order(nil); !ok {
+		d.skips.AddAt(Circle, b.line)
+		return false, nil
 	}
 	j.Graph = g
 	return true, nil

@@ -144,22 +144,40 @@ func TestFaultsNameTheirPlace(t *testing.T) {
 		{"task_name,job_name,status,start_time,end_time,plan_cpu\n", "want a header with also instance_num, plan_mem"},
 		{strings.Replace(header, "plan_cpu", "job_name", 1), `f.csv:1: job_name: got "job_name", want each column once`},
 		{header + row + "M2,1,a\n", `f.csv:3: got "3 fields", want 8`},
-		{header + ",1,a,Terminated,5,9,100,1\n", "f.csv:2: task_name: got \"\", want a name"},
-		{header + "M1,1,,Terminated,5,9,100,1\n", "f.csv:2: job_name: got \"\", want the name"},
 		{header + "M1,1.5,a,Terminated,5,9,100,1\n", `f.csv:2: instance_num: got "1.5", want a whole number`},
 		{header + "M1,1,a,Terminated,-5,9,100,1\n", `f.csv:2: start_time: got "-5", want seconds`},
 		{header + "M1,1,a,Terminated,5,x,100,1\n", `f.csv:2: end_time: got "x", want seconds`},
-		{header + "M1,1,a,Terminated,5,4,100,1\n", `f.csv:2: end_time: got "4", want start_time or later`},
 		{header + "M1,1,a,Terminated,5,9,1e30,1\n", `f.csv:2: plan_cpu: got "1e30", want 100 for each core`},
 		{header + "M1,1,a,Terminated,5,9,1,-1\n", `f.csv:2: plan_mem: got "-1", want percent`},
-		{header + row + "R1_2,1,a,Terminated,5,9,100,1\n", `f.csv:3: task_name: got "R1_2", want another number than 1`},
-		{header + row + "R2_3,1,b,Terminated,5,9,100,1\nR3_2,1,b,Terminated,5,9,100,1\n", `f.csv:3: task_name: got "R2_3", want tasks of job b that do not need themselves`},
-		{header + "R2_2,1,b,Terminated,5,9,100,1\n", `f.csv:2: task_name: got "R2_2", want tasks of job b that do not need themselves`},
 		{header + strings.Repeat("task_,2000000000,a,Terminated,5,9,100,1\n", 2), `f.csv:2: instance_num: got "a", want a job of at most`},
 	} {
 		for _, o := range []Options{{}, {Unsorted: true}} {
 			if _, _, err := read(t, c.text, o); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%q: got %v, want %s", c.text, err, c.want)
+			}
+		}
+	}
+}
+
+func TestJobsOfOddRowsAreLeftOutAndCounted(t *testing.T) {
+	const row = "M1,3,z,Terminated,900,907,50,0.2\n"
+	for text, want := range map[string]string{
+		"M5_12_15_21_33_41_44_1,7,a,Terminated,500,540,50,0.3\nR1_5,1,a,Terminated,500,544,50,0.2\n":    Circle + " (first in line 2)",
+		"M1_1,3,a,Terminated,500,507,50,0.2\n":                                                          Circle + " (first in line 2)",
+		"M1,1,a,Terminated,500,507,,\nR2_1_3,1,a,Terminated,500,507,,\nR3_2,1,a,Terminated,500,507,,\n": Circle + " (first in line 2)",
+		"M1,1,a,Terminated,500,509,,\nR1_2,1,a,Terminated,500,509,,\n":                                  NumberTwice + " (first in line 3)",
+		"M1,1,a,Terminated,500,499,,\n":                                                                 EndFirst + " (first in line 2)",
+		"M1,1,a,Terminated,500,,,\n":                                                                    NoTimes + " (first in line 2)",
+		"M1,1,a,Terminated,NaN,500,,\n":                                                                 NoTimes + " (first in line 2)",
+		",1,a,Terminated,500,501,,\n":                                                                   NoName + " (first in line 2)",
+		"M1,1,,Terminated,500,501,,\n":                                                                  NoJob + " (first in line 2)",
+		"M1_1,1,a,Running,500,0,,\n":                                                                    "job with a task that is Running",
+		"M1,NaN,a,Terminated,500,501,None,NaN\n":                                                        "job without instances",
+	} {
+		for _, o := range []Options{{}, {Unsorted: true}} {
+			jobs, r, err := read(t, header+text+row, o)
+			if err != nil || len(jobs) != 1 || jobs[0].ID != "z" || !reflect.DeepEqual(r.Skipped(), []traces.Skip{{Reason: want, Count: 1}}) {
+				t.Errorf("%q: %v, %d jobs, %v\nwant %s", text, err, len(jobs), r.Skipped(), want)
 			}
 		}
 	}

@@ -31,6 +31,7 @@ type row struct {
 	status     string
 	instances  int // 0 = not given
 	start, end time.Duration
+	timed      bool // both are given
 	cpuMilli   int64
 	mem        int64 // thousandths of a percent of a machine
 	mean       time.Duration
@@ -58,12 +59,7 @@ func (t *table) next(w *row) error {
 		return err
 	}
 	*w = row{name: t.cell(colTask), job: t.cell(colJob), status: t.words.Get(t.cell(colStatus))}
-	if len(w.name) == 0 {
-		return t.fault(colTask, "a name such as M1 or R2_1")
-	}
-	if len(w.job) == 0 {
-		return t.fault(colJob, "the name of the task's job")
-	}
+	w.timed = len(t.cell(colStart)) > 0 && len(t.cell(colEnd)) > 0
 	n, err := t.number(colInstances, 0, math.MaxInt32, "a whole number of instances, or nothing where unknown")
 	if err != nil {
 		return err
@@ -102,7 +98,13 @@ func (t *table) number(col, places int, most int64, want string) (int64, error) 
 	return t.Number(t.at[col], places, 0, most, want)
 }
 
-func (t *table) cell(col int) []byte { return t.Text(t.at[col]) }
+// cell returns a cell without blanks around it, nil where it says that there is nothing.
+func (t *table) cell(col int) []byte {
+	if b := t.Text(t.at[col]); !traces.NotGiven(b) {
+		return b
+	}
+	return nil
+}
 
 func (t *table) fault(col int, want string) error { return t.Fault(t.at[col], want) }
 

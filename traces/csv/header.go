@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"clustergym/internal/nearest"
+	"clustergym/traces"
 )
 
 // delimiters are what may stand between fields, in the order in which a header is tried.
@@ -127,7 +128,7 @@ func (h *header) place(given map[string]string) (at [columns]int, says string) {
 		at[i], taken[col] = col, true
 	}
 	for i, name := range names {
-		if at[i] >= 0 {
+		if at[i] >= 0 || i == colWorkers {
 			continue
 		}
 		col, others := h.find(name, taken)
@@ -299,12 +300,9 @@ func Lacks(head []byte, o Options) string {
 }
 
 func headerOf(head []byte, o Options) []string {
-	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
-	for len(head) > 0 {
-		var line []byte
-		if line, head, _ = bytes.Cut(head, []byte{'\n'}); len(bytes.TrimSpace(line)) > 0 {
-			return split(line, o.delimiter(line))
-		}
+	line := traces.HeaderLine(head)
+	if len(line) == 0 {
+		return nil
 	}
-	return nil
+	return split(line, o.delimiter(line))
 }

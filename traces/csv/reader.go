@@ -1,6 +1,8 @@
 package csv
 
 import (
+	"bufio"
+	"fmt"
 	"io"
 	"math"
 	"math/bits"
@@ -8,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"clustergym/traces"
 )
@@ -36,11 +39,12 @@ const (
 	colEnd
 	colName // Write writes it and the next if jobs have them
 	colGroup
+	colWorkers // read only where Options.Columns names it
 	columns
 )
 
 var names = [columns]string{"submit_time", "duration", "num_gpu", "job_id", "user", "vc", "gpu_type", "num_cpu", "mem_gb",
-	"estimate", "model", "iterations", "deadline", "priority", "min_gpu", "max_gpu", "status", "start_time", "end_time", "name", "group"}
+	"estimate", "model", "iterations", "deadline", "priority", "min_gpu", "max_gpu", "status", "start_time", "end_time", "name", "group", "workers"}
 
 // Columns returns the names of the columns that the format knows.
 func Columns() []string { return slices.Clone(names[:]) }
@@ -56,6 +60,9 @@ type Options struct {
 	// Columns maps names of the format to those of the file, where they differ by more than capitals and what stands between
 	// words.
 	Columns map[string]string
+	// WholeJobs says that num_gpu is that of the whole job, whatever columns of workers or nodes the file has, so that none is
+	// noted.
+	WholeJobs bool
 }
 
 // The reasons for which rows are left out.
@@ -68,24 +75,27 @@ const (
 // Reader is a traces.Stream over a file in the native format. It holds one row at a time. Not safe for
 // concurrent use.
 type Reader struct {
-	rows   *traces.Table
-	o      Options
-	at     [columns]int // index of the column of each name; -1 = absent
-	extra  []string
-	extras []int
-	types  map[string][]string
-	text   traces.Names
-	jobs   traces.Names // of jobs, apart from text because there can be a great many
-	n      int
-	ids    traces.IDs
-	called bool  // a row has no id and is called by its position
-	clock  clock // what the file's times are
-	based  bool  // times are counted from first
-	begun  bool  // a job has been given
-	first  time.Duration
-	last   time.Duration // as in the file
-	skips  traces.Skips
-	err    error
+	rows    *traces.Table
+	o       Options
+	at      [columns]int // index of the column of each name; -1 = absent
+	extra   []string
+	extras  []int
+	types   map[string][]string
+	text    traces.Names
+	jobs    traces.Names // of jobs, apart from text because there can be a great many
+	n       int
+	ids     traces.IDs
+	called  bool  // a row has no id and is called by its position
+	clock   clock // what the file's times are
+	based   bool  // times are counted from first
+	begun   bool  // a job has been given
+	first   time.Duration
+	last    time.Duration // as in the file
+	skips   traces.Skips
+	decoded []byte // a name that was not UTF-8
+	between bool   // run times are end less start, whatever the column of durations says
+	notes   notes
+	err     error
 }
 
 var _ traces.Stream = (*Reader)(nil)
@@ -93,7 +103,12 @@ var _ traces.Stream = (*Reader)(nil)
 // NewReader reads the header of r. file is the name used in messages. A header that lacks required columns (the error
 // names all of them, with the nearest of the file's) or repeats a column is a *traces.RowError.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
-	t, err := traces.OpenTable(r, file, traces.TableOptions{Text: true, Delimiter: func(header []byte) (byte, bool) { return o.delimiter(header), false }, Header: strings.Join(names[:colID], ", ")})
+	b := bufio.NewReaderSize(r, 1<<16)
+	open := func(r io.Reader) (*traces.Table, error) {
+		return traces.OpenTable(r, file, traces.TableOptions{Text: true, Delimiter: func(header []byte) (byte, bool) { return o.delimiter(header), false }, Header: strings.Join(names[:colID], ", ")})
+	}
+	head, _ := b.Peek(1 << 16) // an error comes again
+	t, err := open(b)
 	if err != nil {
 		return nil, err
 	}
@@ -111,6 +126,14 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 			d.extra, d.extras = append(d.extra, name), append(d.extras, i)
 		}
 	}
+	if err := excel(head, at, open); err != nil {
+		return nil, err
+	}
+	_, given := o.Columns[names[colDuration]]
+	_, start := o.Columns[names[colStart]]
+	_, end := o.Columns[names[colEnd]]
+	d.between = at[colDuration] < 0 || start && end && !given
+	d.notes.begin(d, given)
 	return d, nil
 }
 
@@ -179,7 +202,7 @@ func (d *Reader) rest(j *traces.Job) (err error) {
 	if err = d.gpus(j); err != nil {
 		return err
 	}
-	if id := d.cell(colID); len(id) > 0 {
+	if id := d.name(colID); len(id) > 0 {
 		if !d.ids.Add(id) {
 			if at, err := strconv.Atoi(string(id)); err == nil && at < d.n && d.called {
 				return d.fault(colID, "an id of its own (an earlier row has this one, or has none and is called by its position)")
@@ -193,8 +216,8 @@ func (d *Reader) rest(j *traces.Job) (err error) {
 			return d.fault(colID, "an id (a row without one is called by its position, "+j.ID+", and an earlier row has that id)")
 		}
 	}
-	j.User, j.VC, j.Model = d.text.Get(d.cell(colUser)), d.text.Get(d.cell(colVC)), d.text.Get(d.cell(colModel))
-	j.Name, j.Group = d.jobs.Get(d.cell(colName)), d.text.Get(d.cell(colGroup))
+	j.User, j.VC, j.Model = d.text.Get(d.name(colUser)), d.text.Get(d.name(colVC)), d.text.Get(d.name(colModel))
+	j.Name, j.Group = d.jobs.Get(d.name(colName)), d.text.Get(d.name(colGroup))
 	if j.GPUTypes, err = d.gpuTypes(); err != nil {
 		return err
 	}
@@ -204,7 +227,10 @@ func (d *Reader) rest(j *traces.Job) (err error) {
 	if j.MemBytes, err = d.memory(); err != nil {
 		return err
 	}
-	if d.rows.Given(d.at[colEstimate]) {
+	if err = d.times(j); err != nil {
+		return err
+	}
+	if d.given(colEstimate) {
 		if j.Estimate, err = d.length(colEstimate, ", or nothing where it is not given"); err != nil {
 			return err
 		}
@@ -218,7 +244,7 @@ func (d *Reader) rest(j *traces.Job) (err error) {
 	if err = d.elastic(j); err != nil {
 		return err
 	}
-	if d.rows.Given(d.at[colPriority]) {
+	if d.given(colPriority) {
 		v, err := d.rows.Number(d.at[colPriority], 0, math.MinInt, math.MaxInt, "a whole number")
 		if err != nil {
 			return err
@@ -229,7 +255,28 @@ func (d *Reader) rest(j *traces.Job) (err error) {
 		j.Status = status(b)
 	}
 	d.n++
+	d.notes.job(d, j)
 	return nil
+}
+
+// given reports whether the row has a number, a time or a type in a column.
+func (d *Reader) given(col int) bool {
+	return d.rows.Given(d.at[col]) && !traces.NotGiven(d.rows.Text(d.at[col]))
+}
+
+// name returns the current row's cell of a column of names, nil if it is not given. Text that is not UTF-8 is taken for
+// Windows-1252, of which Latin-1 is a part.
+func (d *Reader) name(col int) []byte {
+	b := d.cell(col)
+	if text := d.rows.Text(d.at[col]); len(b) == 0 || len(text) > 0 && traces.NoName(text) {
+		return nil
+	}
+	if utf8.Valid(b) {
+		return b
+	}
+	d.notes.foreign(d, col)
+	d.decoded = appendWindows1252(d.decoded[:0], b)
+	return d.decoded
 }
 
 // cell returns the current row's cell, or nil if the file has no such column.
@@ -240,7 +287,7 @@ func (d *Reader) fault(col int, want string) error { return d.rows.Fault(d.at[co
 // decimal reads an optional number of 0 or more and returns it times 10^places. With places 0 it must be whole, else it
 // is rounded.
 func (d *Reader) decimal(col, places int, want string) (int64, error) {
-	if !d.rows.Given(d.at[col]) {
+	if !d.given(col) {
 		return 0, nil
 	}
 	return d.rows.Number(d.at[col], places, 0, math.MaxInt64, want)
@@ -256,6 +303,27 @@ func (d *Reader) gpus(j *traces.Job) error {
 	default:
 		j.GPUs, j.GPUMilli = 1, int(v)
 	}
+	return nil
+}
+
+// times multiplies what one worker has by the number of workers, in a file that Options.Columns gives one.
+func (d *Reader) times(j *traces.Job) error {
+	if !d.given(colWorkers) {
+		return nil
+	}
+	n, err := d.rows.Number(d.at[colWorkers], 0, 1, traces.MaxGPUs, "a whole number of workers, 1 or more, or nothing for 1")
+	if err != nil {
+		return err
+	}
+	switch {
+	case int64(j.GPUs) > traces.MaxGPUs/n:
+		return d.fault(colWorkers, fmt.Sprintf("at most %d GPUs in all", traces.MaxGPUs))
+	case n > 1 && j.GPUMilli != 1000:
+		return d.fault(colWorkers, "1 where num_gpu is a share of a GPU: a gang has whole GPUs")
+	case j.CPUMilli > math.MaxInt64/n || j.MemBytes > math.MaxInt64/n:
+		return d.fault(colWorkers, "fewer workers: their cores or memory are beyond 63 bits")
+	}
+	j.GPUs, j.CPUMilli, j.MemBytes = j.GPUs*int(n), j.CPUMilli*n, j.MemBytes*n
 	return nil
 }
 
@@ -277,8 +345,8 @@ func (d *Reader) elastic(j *traces.Job) error {
 
 // gpuTypes returns one slice for each distinct cell. Jobs share it, so it must not be changed.
 func (d *Reader) gpuTypes() ([]string, error) {
-	b := d.cell(colType)
-	if len(b) == 0 {
+	b := d.name(colType)
+	if text := d.rows.Text(d.at[colType]); len(b) == 0 || len(text) > 0 && traces.NotGiven(text) {
 		return nil, nil
 	}
 	if t, ok := d.types[string(b)]; ok {

@@ -152,7 +152,7 @@ func TestFaultsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
 		"absurd memory":         {row("1,1,1,,,9e9,,,,,,"), `t.csv:3: mem_gb: got "9e9"`},
 		"estimate inf":          {row("1,1,1,,,,inf,,,,,"), `t.csv:3: estimate: got "inf", want seconds`},
 		"half an iteration":     {row("1,1,1,,,,,0.5,,,,"), `t.csv:3: iterations: got "0.5", want a whole number`},
-		"deadline none":         {row("1,1,1,,,,,,none,,,"), `t.csv:3: deadline: got "none", want seconds, 0 or more and below 292 years, or nothing where it is not given`},
+		"deadline in words":     {row("1,1,1,,,,,,soon,,,"), `t.csv:3: deadline: got "soon", want seconds, 0 or more and below 292 years, or nothing where it is not given`},
 		"half a priority":       {row("1,1,1,,,,,,,1.5,,"), `t.csv:3: priority: got "1.5", want a whole number`},
 		"minimum above":         {row("1,1,1,,,,,,,,2,"), `t.csv:3: min_gpu: got "2", want at most num_gpu`},
 		"maximum below":         {row("1,1,2,,,,,,,,,1"), `t.csv:3: max_gpu: got "1", want at least num_gpu`},

@@ -65,14 +65,19 @@ func dayOrMonth(b []byte) bool {
 	return false
 }
 
-// fine returns the unit of a unix time that is finer than seconds, "" if b is none.
+// fine returns the unit of a unix time that is finer than seconds, "" if b is none. Programs write such a time as 1706608800000,
+// 1706608800000.0 or 1.7066088e+12.
 func fine(b []byte) string {
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			return ""
+	v, _, err := traces.Decimal(string(b), 0)
+	for _, u := range [...]struct {
+		per  int64
+		says string
+	}{{1e3, "milliseconds: divide it by 1000"}, {1e6, "microseconds: divide it by 1e6"}, {1e9, "nanoseconds: divide it by 1e9"}} {
+		if err == nil && v/u.per >= 1e9 && v/u.per < 4e9 {
+			return u.says
 		}
 	}
-	return map[int]string{13: "milliseconds: divide it by 1000", 16: "microseconds: divide it by 1e6", 19: "nanoseconds: divide it by 1e9"}[len(b)]
+	return ""
 }
 
 // written returns a time as the file would write it.
@@ -101,12 +106,14 @@ func (d *Reader) length(col int, more string) (time.Duration, error) {
 
 // work returns the run time of the row. why is the reason for which the row is left out, "" if it is a job.
 func (d *Reader) work() (work time.Duration, why string, err error) {
-	if d.at[colDuration] >= 0 {
+	if !d.between {
 		if traces.NotGiven(d.rows.Text(d.at[colDuration])) && unfinished(d.cell(colStatus)) {
 			return 0, NoDuration, nil
 		}
-		work, err = d.length(colDuration, "")
-		return work, "", err
+		if work, err = d.length(colDuration, ""); err != nil {
+			return 0, "", err
+		}
+		return d.notes.compare(d, work), "", nil
 	}
 	if traces.NotGiven(d.rows.Text(d.at[colStart])) {
 		return 0, NeverStarted, nil
@@ -148,7 +155,7 @@ func status(b []byte) traces.Status {
 
 // deadline reads the deadline as a time from the origin; 0 = none.
 func (d *Reader) deadline() (time.Duration, error) {
-	if !d.rows.Given(d.at[colDeadline]) {
+	if !d.given(colDeadline) {
 		return 0, nil
 	}
 	t, err := d.time(colDeadline, "seconds, 0 or more and below 292 years, or nothing where it is not given")

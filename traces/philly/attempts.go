@@ -23,8 +23,15 @@ const (
 
 var attemptNames = []string{"job_id", "vc", "num_gpus", "submitted_time", "attempt", "start_time", "end_time"}
 
-// NeverRan is the reason for which jobs of the attempts' table are left out.
-const NeverRan = "no run time: every attempt ends when it starts"
+// The reasons for which jobs of the attempts' table are left out. The published table has attempts without a start, which
+// waited when the recording ended, and without an end, which ran.
+const (
+	NeverRan     = "no run time: every attempt ends when it starts"
+	NeverStarted = "never ran: an attempt without start_time, and none that ran"
+	NotEnded     = "not ended: an attempt without start_time or end_time"
+	EndFirst     = "an attempt ends before it starts"
+	NoSubmit     = "no submitted_time"
+)
 
 // Attempt is one run of a job; times are offsets from the origin of the job's Submit.
 type Attempt struct{ Start, End time.Duration }
@@ -63,6 +70,7 @@ var _ traces.Stream = (*AttemptReader)(nil)
 type run struct {
 	number     int64
 	start, end time.Duration
+	why        string // the job is left out; "" = it is not
 }
 
 // NewAttempts reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of their first
@@ -76,6 +84,7 @@ func NewAttempts(r io.Reader, file string) (*AttemptReader, error) {
 	p := &attemptParser{Table: t, at: t.At(attemptNames...)}
 	d := &AttemptReader{attempts: map[string][]Attempt{}}
 	var runs [][]run // runs of each job in d.jobs
+	var odds []odd   // likewise
 	type place struct {
 		job     int
 		attempt int64
@@ -96,7 +105,7 @@ func NewAttempts(r io.Reader, file string) (*AttemptReader, error) {
 		if !known {
 			k = len(d.jobs)
 			index[j.ID] = k
-			d.jobs, runs = append(d.jobs, j), append(runs, nil)
+			d.jobs, runs, odds = append(d.jobs, j), append(runs, nil), append(odds, odd{})
 		} else if err := p.same(&j, &d.jobs[k]); err != nil {
 			return nil, err
 		}
@@ -109,27 +118,51 @@ func NewAttempts(r io.Reader, file string) (*AttemptReader, error) {
 			return nil, p.Fault(p.at[attemptNumber], "each attempt of a job once")
 		}
 		taken[at] = true
+		if j.Submit < 0 {
+			a.why = NoSubmit
+		}
+		if a.why != "" {
+			if odds[k].why == "" {
+				odds[k] = odd{a.why, t.Line()}
+			}
+			continue
+		}
 		if d.jobs[k].Work > math.MaxInt64-(a.end-a.start) {
 			return nil, p.Fault(p.at[attemptEnd], "attempts of together less than 292 years")
 		}
 		d.jobs[k].Work += a.end - a.start
 		runs[k] = append(runs[k], a)
 	}
-	d.finish(runs)
+	d.finish(runs, odds)
 	return d, nil
 }
 
+// odd is why a job is left out, "" if it is not, and the line that shows it.
+type odd struct {
+	why  string
+	line int
+}
+
 // finish orders the jobs and counts times from the first submit.
-func (d *AttemptReader) finish(runs [][]run) {
+func (d *AttemptReader) finish(runs [][]run, odds []odd) {
 	first := time.Duration(math.MaxInt64)
 	for i := range d.jobs {
-		first = min(first, d.jobs[i].Submit)
+		if d.jobs[i].Submit >= 0 {
+			first = min(first, d.jobs[i].Submit)
+		}
 	}
-	if len(d.jobs) > 0 {
+	if first < math.MaxInt64 {
 		d.origin = time.Unix(int64(first/time.Second), 0).UTC()
 	}
 	kept := d.jobs[:0]
 	for i, j := range d.jobs {
+		if why := odds[i].why; why != "" {
+			if why == NeverStarted && len(runs[i]) > 0 {
+				why = NotEnded
+			}
+			d.skips.AddAt(why, odds[i].line)
+			continue
+		}
 		if j.Work == 0 {
 			d.skips.Add(NeverRan)
 			continue
@@ -194,6 +227,10 @@ func (p *attemptParser) job(j *traces.Job) error {
 		return err
 	}
 	j.GPUs, j.GPUMilli = int(gpus), 1000
+	if traces.NotGiven(p.Text(p.at[attemptSubmit])) {
+		j.Submit = -1
+		return nil
+	}
 	j.Submit, err = p.clock(attemptSubmit)
 	return err
 }
@@ -214,8 +251,16 @@ func (p *attemptParser) run() (a run, err error) {
 	if a.number, err = p.Number(p.at[attemptNumber], 0, 0, math.MaxInt64, "the number of the attempt, 0 or more"); err != nil {
 		return a, err
 	}
+	if traces.NotGiven(p.Text(p.at[attemptStart])) {
+		a.why = NeverStarted
+		return a, nil
+	}
 	if a.start, err = p.clock(attemptStart); err != nil {
 		return a, err
+	}
+	if traces.NotGiven(p.Text(p.at[attemptEnd])) {
+		a.why = NotEnded
+		return a, nil
 	}
 	if a.end, err = p.clock(attemptEnd); err != nil {
 		return a, err
@@ -223,7 +268,8 @@ func (p *attemptParser) run() (a run, err error) {
 	if a.end < a.start {
 		// When clocks are set back for winter, one hour occurs twice, so an end may be written before its start.
 		if a.start-a.end > time.Hour {
-			return a, p.Fault(p.at[attemptEnd], "start_time or later, "+string(p.Text(p.at[attemptStart])))
+			a.why = EndFirst
+			return a, nil
 		}
 		a.end += time.Hour
 	}

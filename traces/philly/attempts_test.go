@@ -72,9 +72,6 @@ func TestFaultsOfAttemptsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
 		"no job":           {head + ",v,4," + a + ",0," + a + "," + b + "\n", `t.csv:2: job_id: got "", want the job's name`},
 		"no GPU":           {head + "x,v,0," + a + ",0," + a + "," + b + "\n", `t.csv:2: num_gpus: got "0", want a whole number of GPUs, 1 or more`},
 		"another clock":    {head + "x,v,4,9.10.2017,0," + a + "," + b + "\n", `t.csv:2: submitted_time: got "9.10.2017", want a time`},
-		"no start":         {head + "x,v,4," + a + ",0,," + b + "\n", `t.csv:2: start_time: got "", want a time`},
-		"no end":           {head + "x,v,4," + a + ",0," + a + ",\n", `t.csv:2: end_time: got "", want a time`},
-		"end before start": {head + "x,v,4," + a + ",0," + b + "," + a + "\n", `t.csv:2: end_time: got "` + a + `", want start_time or later, ` + b},
 		"half an attempt":  {head + "x,v,4," + a + ",.5," + a + "," + b + "\n", `t.csv:2: attempt: got ".5", want the number`},
 		"an attempt twice": {head + row + row, `t.csv:3: attempt: got "0", want each attempt of a job once`},
 		"other GPUs":       {head + row + "x,v,8," + a + ",1," + a + "," + b + "\n", `t.csv:3: num_gpus: got "8", want 4, as in an earlier row of x`},
@@ -87,6 +84,27 @@ func TestFaultsOfAttemptsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
 		if !errors.As(err, &re) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v\nwant %s", name, err, c.want)
 		}
+	}
+}
+
+func TestJobsOfAttemptsWithoutStartOrEndAreLeftOutAndCounted(t *testing.T) {
+	const head = "job_id,vc,num_gpus,submitted_time,attempt,start_time,end_time\n"
+	const text = head + "a,v,8,2017-10-06 14:37:00,0,2017-10-06 14:40:02,2017-10-06 15:40:02\na,v,8,2017-10-06 14:37:00,1,2017-10-06 15:45:02,None\n" +
+		"b,v,8,2017-10-06 14:37:10,0,None,None\nc,v,8,2017-10-06 14:37:20,0,2017-10-06 14:40:02,2017-10-06 15:40:02\n" +
+		"d,v,8,2017-10-06 14:37:20,0,2017-10-06 14:40:02,NaN\ne,v,8,2017-10-06 14:37:20,0,2017-10-06 18:40:02,2017-10-06 15:40:02\n" +
+		"f,v,8,None,0,2017-10-06 14:40:02,2017-10-06 15:40:02\ng,v,8,2017-10-06 14:37:30,0,2017-10-06 14:40:02,2017-10-06 15:40:02\ng,v,8,2017-10-06 14:37:30,1,,\n"
+	d, err := NewAttempts(strings.NewReader(text), "t.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs, err := traces.ReadAll(d)
+	if err != nil || len(jobs) != 1 || jobs[0].ID != "c" || jobs[0].Submit != 20*time.Second || jobs[0].Work != time.Hour {
+		t.Errorf("%+v, %v", jobs, err)
+	}
+	want := []traces.Skip{{Reason: NotEnded + " (first in line 3)", Count: 3}, {Reason: NeverStarted + " (first in line 4)", Count: 1},
+		{Reason: EndFirst + " (first in line 7)", Count: 1}, {Reason: NoSubmit + " (first in line 8)", Count: 1}}
+	if got := d.Skipped(); !reflect.DeepEqual(got, want) || d.Rows() != 9 {
+		t.Errorf("%+v\nwant %+v", got, want)
 	}
 }
 

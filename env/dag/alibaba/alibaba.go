@@ -31,15 +31,22 @@ func Graph(j *traces.Job, o Options) (*dag.Graph, error) {
 	}
 	var tasks []dag.Task
 	first := make([]int32, len(j.Graph.Tasks)+1)
+	seen := make(map[string]int, len(j.Graph.Tasks)) // some tasks that are not numbered have one name
 	for i, t := range j.Graph.Tasks {
 		n := 1
 		if o.Instances > 0 {
 			n = max(1, min(t.Instances, o.Instances))
 		}
+		name := t.Name
+		for seen[name] > 0 {
+			seen[t.Name]++
+			name = fmt.Sprintf("%s#%d", t.Name, seen[t.Name])
+		}
+		seen[name]++
 		for k := range n {
-			id := t.Name
+			id := name
 			if o.Instances > 0 {
-				id = fmt.Sprintf("%s.%d", t.Name, k)
+				id = fmt.Sprintf("%s.%d", name, k)
 			}
 			tasks = append(tasks, dag.Task{ID: id, Work: max(o.Work, float64(t.Work)/float64(time.Second))})
 		}

@@ -35,6 +35,17 @@ func TestAJobByHand(t *testing.T) {
 	}
 }
 
+func TestTasksOfOneNameAreToldApart(t *testing.T) {
+	j := &traces.Job{ID: "j", Graph: &traces.Graph{Tasks: []traces.Task{{Name: "MergeTask", Instances: 1}, {Name: "MergeTask#2", Instances: 1}, {Name: "MergeTask", Instances: 1}, {Name: "MergeTask", Instances: 1}}}}
+	g, err := Graph(j, Options{})
+	if err != nil || g.Task(0).ID != "MergeTask" || g.Task(2).ID != "MergeTask#3" || g.Task(3).ID != "MergeTask#4" {
+		t.Errorf("%v, %v", g, err)
+	}
+	if _, err := Graph(j, Options{Instances: 2}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestDrawnBytesHaveTheirMean(t *testing.T) {
 	draw := Exponential(100, rng.Stream(1, "alibaba/test"))
 	sum := 0.0

@@ -268,3 +268,26 @@ func TestRecordedGraphsAreRead(t *testing.T) {
 		t.Logf("%s: %d graphs", c.path, s.Len())
 	}
 }
+
+func TestASetTellsWhatItsFilesLack(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a.csv": "task_name,instance_num,job_name,status,start_time,end_time,plan_cpu,plan_mem\nM1_1,1,x,Terminated,1,2,,\nM1,1,y,Terminated,1,2,,\nM1,1,z,Failed,1,2,,\n",
+		"b.json": `{"name":"w","schemaVersion":"1.5","workflow":{"specification":{"tasks":[{"id":"a","parents":[],"children":["b"]},{"id":"b","parents":["a"],"children":[]}]},` +
+			`"execution":{"tasks":[{"id":"a","runtimeInSeconds":1},{"id":"b","runtimeInSeconds":1}]}}}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := Load(t.Context(), dir, Options{})
+	if err != nil || s.Len() != 2 {
+		t.Fatalf("%v", err)
+	}
+	all := strings.Join(s.Notes(), "\n")
+	for _, want := range []string{"a.csv: 1 left out (job whose tasks need themselves by way of their parents, as names that are cut say (first in line 2))", "a.csv: 1 left out (job with a task that is Failed)", "b.json (w): 1 of 1 edges carries no bytes"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%s\ndoes not tell: %s", all, want)
+		}
+	}
+}

@@ -82,6 +82,7 @@ type Reader struct {
 	file   io.Closer
 	format string
 	next   func() (*Graph, error)
+	notes  func() []string
 }
 
 // headBytes is how much of a file is looked at to find its format. The first key of a graph may be a list longer than
@@ -116,6 +117,15 @@ func (r *Reader) open(in *bufio.Reader, path string, o Options) error {
 			return &NoGraphsError{path, o.For}
 		}
 	}
+	r.notes = func() []string { return nil }
+	skipped := func(d interface{ Skipped() []traces.Skip }) func() []string {
+		return func() (all []string) {
+			for _, k := range d.Skipped() {
+				all = append(all, fmt.Sprintf("graphs %s: %d left out (%s)", path, k.Count, k.Reason))
+			}
+			return all
+		}
+	}
 	switch r.format {
 	case DAGJSON:
 		d := dagjson.NewReader(in, path)
@@ -137,10 +147,11 @@ func (r *Reader) open(in *bufio.Reader, path string, o Options) error {
 				return nil, io.EOF
 			}
 			done = true
-			g, err := wfformat.Read(in, path, wfformat.Options{})
+			g, notes, err := wfformat.ReadNoted(in, path, wfformat.Options{})
 			if err != nil {
 				return nil, err
 			}
+			r.notes = func() []string { return notes }
 			return &Graph{g, nil, path + " (" + g.Name + ")"}, nil
 		}
 	case Alibaba:
@@ -148,7 +159,7 @@ func (r *Reader) open(in *bufio.Reader, path string, o Options) error {
 		if err != nil {
 			return err
 		}
-		r.next = jobs(d, path, "job", o)
+		r.next, r.notes = jobs(d, path, "job", o), skipped(d)
 	case TPCH:
 		d, err := tpch.NewReader(in, path, tpch.Options{})
 		if err != nil {
@@ -183,6 +194,10 @@ func (r *Reader) Next() (*Graph, error) {
 	return r.next()
 }
 
+// Notes returns sentences about what the file has that its user should know of, as far as it has been read: jobs that were left
+// out, edges that carry nothing.
+func (r *Reader) Notes() []string { return r.notes() }
+
 // Format returns the format of the file.
 func (r *Reader) Format() string { return r.format }
 
@@ -195,7 +210,7 @@ func Sniff(head []byte) string {
 	head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")))
 	switch {
 	case len(head) > 0 && head[0] != '{' && head[0] != '[':
-		if line, _, _ := bytes.Cut(head, []byte{'\n'}); bytes.Contains(line, []byte("task_name")) {
+		if bytes.Contains(traces.HeaderLine(head), []byte("task_name")) {
 			return Alibaba
 		}
 		return ""

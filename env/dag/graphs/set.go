@@ -21,8 +21,9 @@ import (
 // Set is graphs in a fixed order, in three parts: the first 70 % train, the next 10 % choose between checkpoints, the
 // last 20 % judge. No graph is in two parts. It does not change after NewSet and is safe for concurrent use.
 type Set struct {
-	all []Graph
-	sha string
+	all   []Graph
+	sha   string
+	notes []string
 }
 
 // NewSet returns the set of these graphs. It keeps the slice. Names and places (At) appear in messages only.
@@ -36,7 +37,7 @@ func NewSet(all []Graph) (*Set, error) {
 			return nil, fmt.Errorf("%s: %w", all[i].At, err)
 		}
 	}
-	return &Set{all, hex.EncodeToString(h.Sum(nil))}, nil
+	return &Set{all: all, sha: hex.EncodeToString(h.Sum(nil))}, nil
 }
 
 // Load reads the graphs of a file, or of all files in and below a folder that end in .json, .jsonl or .csv (with .gz or
@@ -51,6 +52,7 @@ func Load(ctx context.Context, path string, o Options) (*Set, error) {
 		return nil, err
 	}
 	var all []Graph
+	var notes []string
 	small := 0
 	for _, file := range files {
 		if err := func() (err error) {
@@ -63,6 +65,7 @@ func Load(ctx context.Context, path string, o Options) (*Set, error) {
 				g, err := r.Next()
 				switch {
 				case err == io.EOF:
+					notes = append(notes, r.Notes()...)
 					return nil
 				case err != nil:
 					return err
@@ -80,9 +83,14 @@ func Load(ctx context.Context, path string, o Options) (*Set, error) {
 		return nil, fmt.Errorf("%s: none of %d graphs has min_tasks = %d tasks; want a smaller min_tasks", path, small, o.MinTasks)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: there is no task graph in it", path)
+		return nil, fmt.Errorf("%s: there is no task graph in it%s", path, strings.Join(append([]string{""}, notes...), "; "))
 	}
-	return NewSet(all)
+	s, err := NewSet(all)
+	if err != nil {
+		return nil, err
+	}
+	s.notes = notes
+	return s, nil
 }
 
 // list returns the files at path.
@@ -102,6 +110,9 @@ func list(ctx context.Context, from *traces.Files, path string) ([]string, error
 	}
 	return files, nil
 }
+
+// Notes returns sentences about what the files have that their user should know of; see Reader.Notes.
+func (s *Set) Notes() []string { return s.notes }
 
 // Len returns the number of graphs in all parts together.
 func (s *Set) Len() int { return len(s.all) }

@@ -41,6 +41,11 @@ type document struct {
 			} `json:"tasks"`
 		} `json:"execution"`
 	} `json:"workflow"`
+
+	free struct { // edges whose tasks share no file
+		n        int
+		from, to string // of the first
+	}
 }
 
 type task struct {
@@ -53,9 +58,30 @@ type task struct {
 
 // Read reads one workflow from r. file is the name in error messages.
 func Read(r io.Reader, file string, o Options) (*dag.Graph, error) {
-	d := json.NewDecoder(r)
+	g, _, err := ReadNoted(r, file, o)
+	return g, err
+}
+
+// ReadNoted is Read, and returns sentences about what the workflow lacks that its user should know of.
+func ReadNoted(r io.Reader, file string, o Options) (g *dag.Graph, notes []string, err error) {
 	var doc document
-	if err := d.Decode(&doc); err != nil {
+	if g, err = doc.read(r, file, o); err != nil {
+		return nil, nil, err
+	}
+	if free := doc.free; free.n > 0 {
+		verb := "carry"
+		if free.n == 1 {
+			verb = "carries"
+		}
+		notes = append(notes, fmt.Sprintf("%s (%s): %d of %d edges %s no bytes, because no file among outputFiles of the parent is among inputFiles of the child (first %s to %s); plans take such data to move for free",
+			file, doc.Name, free.n, g.Edges(), verb, free.from, free.to))
+	}
+	return g, notes, nil
+}
+
+func (doc *document) read(r io.Reader, file string, o Options) (*dag.Graph, error) {
+	d := json.NewDecoder(r)
+	if err := d.Decode(doc); err != nil {
 		var wrong *json.UnmarshalTypeError
 		switch {
 		case err == io.EOF:
@@ -127,9 +153,14 @@ func (d *document) graph(o Options) (*dag.Graph, error) {
 			if !slices.Contains(spec.Tasks[from].Children, t.ID) {
 				return nil, fmt.Errorf("task %s names %s as a parent, but %s does not name it among its children; want both to agree", t.ID, p, p)
 			}
-			bytes, err := carried(&spec.Tasks[from], &t, sizes)
+			bytes, files, err := carried(&spec.Tasks[from], &t, sizes)
 			if err != nil {
 				return nil, err
+			}
+			if files == 0 {
+				if d.free.n++; d.free.n == 1 {
+					d.free.from, d.free.to = p, t.ID
+				}
 			}
 			edges = append(edges, dag.Edge{From: from, To: int32(k), Bytes: bytes})
 		}
@@ -168,20 +199,20 @@ func (d *document) runtimes(o Options) (map[string]float64, error) {
 	return work, nil
 }
 
-// carried returns the total size of the distinct files that one task writes and another reads.
-func carried(from, to *task, sizes map[string]float64) (float64, error) {
-	sum := 0.0
+// carried returns the total size and the number of the distinct files that one task writes and another reads.
+func carried(from, to *task, sizes map[string]float64) (sum float64, files int, err error) {
 	for k, f := range to.Inputs {
 		if slices.Contains(to.Inputs[:k], f) || !slices.Contains(from.Outputs, f) {
 			continue
 		}
 		size, ok := sizes[f]
 		if !ok {
-			return 0, fmt.Errorf("task %s: inputFiles: got %q, which workflow.specification.files does not have", to.ID, f)
+			return 0, 0, fmt.Errorf("task %s: inputFiles: got %q, which workflow.specification.files does not have", to.ID, f)
 		}
 		sum += size
+		files++
 	}
-	return sum, nil
+	return sum, files, nil
 }
 
 // Sniff reports whether a file that begins with head seems to be a workflow.

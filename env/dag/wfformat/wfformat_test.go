@@ -31,6 +31,22 @@ func TestAWorkflowByHand(t *testing.T) {
 	}
 }
 
+func TestEdgesWithoutFilesAreNoted(t *testing.T) {
+	for change, want := range map[[2]string]string{
+		{"", ""}: "",
+		{`"outputFiles":["f","g","h"]`, `"outputFiles":[]`}:                                            "f (w): 1 of 1 edges carries no bytes, because no file among outputFiles of the parent is among inputFiles of the child (first a to b); plans take such data to move for free",
+		{`,"outputFiles":["f","g","h"]`, ``}:                                                           "f (w): 1 of 1 edges carries no bytes",
+		{`"inputFiles":["f","f","g","in"],`, ``}:                                                       "f (w): 1 of 1 edges carries no bytes",
+		{`"outputFiles":["f","g","h"]`, `"outputFiles":["h"]`}:                                         "f (w): 1 of 1 edges carries no bytes",
+		{`"sizeInBytes":5},{"id":"g","sizeInBytes":7}`, `"sizeInBytes":0},{"id":"g","sizeInBytes":0}`}: "", // files that are empty
+	} {
+		g, notes, err := ReadNoted(strings.NewReader(strings.Replace(doc, change[0], change[1], 1)), "f", Options{})
+		if err != nil || (want == "") != (notes == nil) || notes != nil && !strings.HasPrefix(notes[0], want) || g.Edges() != 1 {
+			t.Errorf("%q: %q, %v", change, notes, err)
+		}
+	}
+}
+
 func TestWhatIsWrongIsOneSentence(t *testing.T) {
 	for _, c := range []struct{ from, to, want string }{
 		{`"1.6"`, `"1.4"`, `f (w): schemaVersion: got "1.4", want 1.5 or 1.6`},
