@@ -21,6 +21,7 @@ from gymnasium.utils.env_checker import check_env
 
 import clustergym
 from clustergym import ENVIRONMENTS, RemoteEnv
+from clustergym.infos import blank_info, row_info
 
 SMALL = {"cluster": "pool:4", "max_gpus": 4, "window": 8, "warm": 0, "trace": {"synth": {"jobs": 500}}}
 """A JobSelect-v1 whose episodes end after a few dozen steps."""
@@ -158,7 +159,7 @@ def play_to_the_end(env: gym.Env[Any, Any]) -> tuple[dict[str, Any], float, int]
     _, info = env.reset(seed=1)
     total, steps, over = 0.0, 0, False
     while not over:
-        assert not {"jct_s", "episode"} & set(info), "only the last step has them"
+        assert not info.get("jct_s"), "only the last step has a value"
         _, reward, terminated, truncated, info = env.step(int(np.argmax(info["action_mask"])))
         total, steps, over = total + reward, steps + 1, terminated or truncated
     return info, total, steps
@@ -169,16 +170,59 @@ def test_the_last_info_has_the_metrics_without_asking_and_no_episode(url: str) -
     env = gym.make("clustergym/JobSelect-v1", url=url, **SMALL)
     assert set(env.get_wrapper_attr("metric_names")) == names
     info, total, steps = play_to_the_end(env)
-    assert set(info) == {"action_mask", "discount", "elapsed_s", *names}
+    assert set(info) == {"action_mask", "discount", "elapsed_s", "seed", "invalid", *names}
     assert all(type(info[name]) is float for name in names)
     assert info["jct_s"] > info["wait_s"] >= 0
     env.close()
     for asked, more in (("episode", set()), (["episode", "metrics"], names)):
         env = RemoteEnv("JobSelect-v1", url, info=asked, **SMALL)
         info, _, _ = play_to_the_end(env)
-        assert set(info) == {"action_mask", "discount", "elapsed_s", "episode", *more}
+        assert set(info) == {"action_mask", "discount", "elapsed_s", "seed", "invalid", "episode", *more}
         assert info["episode"] == {"r": total, "l": steps}
         env.close()
+
+
+def shape_of(info: Any) -> Any:
+    """The keys and types of an info."""
+    if isinstance(info, dict):
+        return {key: shape_of(value) for key, value in info.items()}
+    return (info.dtype, info.shape) if isinstance(info, np.ndarray) else type(info)
+
+
+@pytest.mark.parametrize("env_id", ["JobSelect-v1", "CartPole-v1", "InvalidAction-v1", "QueueRank-v1", "DelayOffer-v1"])
+@pytest.mark.parametrize("invalid", ["noop", "error"])
+@pytest.mark.parametrize("info", ["metrics", "episode", ["episode", "metrics"], "all", "none", []])
+def test_all_infos_of_an_environment_have_the_same_keys_and_types(
+    env_id: str, invalid: str, info: Any, client: clustergym.Client
+) -> None:
+    small = {"JobSelect-v1": SMALL, "QueueRank-v1": {"window": 8}, "DelayOffer-v1": {"window": 4}}.get(env_id, {})
+    env = RemoteEnv(env_id, client=client, info=info, invalid=invalid, **small)
+    shapes = [shape_of(env.reset()[1])]
+    ends = 0
+    while ends < 2 and len(shapes) < 400:
+        # With invalid="noop" masked actions are tried too, and replaced.
+        legal = np.flatnonzero(env.action_masks()) if invalid == "error" else np.arange(env.action_space.n)  # type: ignore[attr-defined]
+        *_, terminated, truncated, got = env.step(int(legal[len(shapes) % len(legal)]))
+        shapes.append(shape_of(got))
+        if terminated or truncated:
+            ends += 1
+            shapes.append(shape_of(env.reset()[1]))
+    assert all(shape == shapes[0] for shape in shapes)
+    env.close()
+
+
+def test_a_blank_is_what_an_info_lacks_and_unknown_at_an_episodes_end_is_nan() -> None:
+    blank = blank_info(["episode", "metrics"], ("jct_s",), "noop")
+    assert blank == {"seed": -1, "invalid": False, "jct_s": 0.0, "episode": {"r": 0.0, "l": 0}}
+    assert blank_info("none", ("jct_s",), "noop") == {}
+    reply = {"jct_s": np.array([7.0, 0.0]), "_jct_s": np.array([True, False])}
+    assert row_info(reply, 0, blank, True)["jct_s"] == 7
+    assert row_info(reply, 1, blank, False)["jct_s"] == 0
+    assert np.isnan(row_info(reply, 1, blank, True)["jct_s"])
+    assert "jct_s" not in row_info(reply, 1)
+    row = row_info(None, 0, blank)
+    row["episode"]["r"] = 5.0
+    assert blank["episode"]["r"] == 0, "the caller owns its info"
 
 
 def test_gymnasiums_recorder_of_episodes_has_its_key_to_itself(url: str) -> None:
@@ -323,7 +367,7 @@ def test_an_unseeded_environment_says_which_seed_it_drew(client: clustergym.Clie
     assert type(info["seed"]) is int
     again, info = env.reset(seed=info["seed"])
     assert equal(obs, again)
-    assert "seed" not in info
+    assert info["seed"] == -1, "no seed was drawn"
     env.close()
 
 

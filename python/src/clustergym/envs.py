@@ -17,7 +17,7 @@ from ._secrets import hide
 from .client import Client, Stats, fields_of, request_head
 from .errors import ClusterGymError, ProtocolError, TooLarge
 from .handle import Handle
-from .infos import row_info
+from .infos import blank_info, row_info
 from .spaces import Batch, parse_space
 
 __all__ = ["NAMESPACE", "RemoteEnv"]
@@ -118,8 +118,9 @@ class RemoteEnv(gym.Env[Any, Any]):
 
     Observations are NumPy arrays of exactly the space's types, owned by the caller: one float32 vector, or a dict of fields.
     Rewards are ``float``, flags ``bool``. ``info`` has ``action_mask`` (int8, 1 = legal) if the actions are discrete, and
-    with an episode's last step the environment's metrics, as ``jct_s``. A masked action is replaced or refused, as ``invalid``
-    says; an action outside the space always raises :class:`~clustergym.BadAction`.
+    with an episode's last step the environment's metrics, as ``jct_s``. All infos have the same keys: what a step does not
+    have is 0, and -1 for ``seed``. A masked action is replaced or refused, as ``invalid`` says; an action outside the space
+    always raises :class:`~clustergym.BadAction`.
 
     After the end of an episode call :meth:`reset`; a step raises :class:`~clustergym.NeedsReset`. ``reset(seed=s)`` begins
     the stream of episodes of seed s, ``reset()`` its next episode. Options are the environment's: ``split`` and ``window``
@@ -210,6 +211,7 @@ class RemoteEnv(gym.Env[Any, Any]):
         self._discrete = type(self.action_space) is gym.spaces.Discrete
         self._mask: npt.NDArray[Any] | None = None
         self._masked = tuple(fields["mask"])
+        self._blank = blank_info(fields["info"], self.metric_names, invalid)
         self._closed = False
         given = {key: value for key, value in self._init.items() if value != _DEFAULTS.get(key, ...)}
         self.spec = new_spec(self.handle, env_id, "clustergym.envs:RemoteEnv", given)
@@ -241,7 +243,7 @@ class RemoteEnv(gym.Env[Any, Any]):
             raise
         info = reply.get("info")
         self._keep_mask(obs, info)
-        return self._batch.one(obs, 0, self.copy), row_info(info)
+        return self._batch.one(obs, 0, self.copy), row_info(info, 0, self._blank)
 
     def _keep_mask(self, obs: Any, info: Any) -> None:
         where = info if info and "action_mask" in info else obs
@@ -272,7 +274,8 @@ class RemoteEnv(gym.Env[Any, Any]):
             handle.kept = None
             raise ProtocolError(f"step: the reply lacks {e}, or has more than one row") from e
         self._keep_mask(obs, info)
-        result = self._batch.one(obs, 0, self.copy), reward, terminated, truncated, row_info(info)
+        infos = row_info(info, 0, self._blank, terminated or truncated)
+        result = self._batch.one(obs, 0, self.copy), reward, terminated, truncated, infos
         handle.kept = None  # last, as in reset
         return result
 

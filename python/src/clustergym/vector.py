@@ -28,7 +28,7 @@ from .envs import (
 )
 from .errors import ClusterGymError, ProtocolError, RemoteError, error_from_faults
 from .handle import Handle
-from .infos import spread_info, vector_info
+from .infos import blank_info, spread_info, vector_info
 from .spaces import Batch, parse_space
 
 __all__ = ["RemoteVectorEnv"]
@@ -44,7 +44,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
     """n environments on a server, stepped together.
 
     Behaves as Gymnasium's own vector environments do, in all three autoreset modes and in the infos: every ``key`` comes
-    with a ``_key``, in SAME_STEP the true last observation and info are in ``final_obs`` and ``final_info``, and
+    with a ``_key``, which says which rows have it (the keys are always the same), in SAME_STEP the true last observation and info are in ``final_obs`` and ``final_info``, and
     ``options={"reset_mask": …}`` resets some of the environments. Environment i of ``reset(seed=s)`` runs on seed s + i.
 
     With ``recv="any"`` environments need not wait for each other: :meth:`send` actions for some, :meth:`recv` the first
@@ -119,6 +119,10 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self.copy = copy
         self.metric_names = metric_names(self.handle)
         self.info = fields["info"]
+        self._blank = blank_info(self.info, self.metric_names, invalid)
+        # A map of returns and lengths comes with the ends of episodes only, as that of Gymnasium's RecordEpisodeStatistics:
+        # TorchRL takes no maps among the infos of a batch.
+        self._blank.pop("episode", None)
         self._batch = Batch(self.single_observation_space, num_envs)
         self._partial: dict[int, Batch] = {num_envs: self._batch}
         self._plain = isinstance(self.single_action_space, (gym.spaces.Discrete, gym.spaces.MultiDiscrete))
@@ -199,7 +203,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         if self._obs is None:
             self._obs = self._zeros()
         self._obs = _replace(self._obs, obs, rows)
-        infos = spread_info(reply.get("info"), rows, self.num_envs)
+        infos = spread_info(reply.get("info"), rows, self.num_envs, self._blank)
         mask = infos.get("action_mask")
         if mask is not None and self._mask is not None:
             self._mask = self._mask.copy()
@@ -230,7 +234,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
             self._mask = info.get("action_mask")
         if self._mask is None and type(self._obs) is dict:
             self._mask = self._obs.get("action_mask")
-        return vector_info(info, self.num_envs)
+        return vector_info(info, self.num_envs, None, self._blank)
 
     # Stepping.
 
@@ -314,7 +318,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         for i, row in enumerate(rows):
             final[row] = part.one(obs, i, True)
         infos["final_obs"], infos["_final_obs"] = final, mask
-        infos["final_info"] = spread_info(fin.get("info"), rows, n)
+        infos["final_info"] = spread_info(fin.get("info"), rows, n, self._blank)
         infos["_final_info"] = mask.copy()
 
     # Stepping asynchronously.
@@ -366,7 +370,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
             ids = np.asarray(reply.get("ids"))
             n = len(ids)
             obs = self._rows_batch(n).all(reply.get("obs"), self.copy)
-            infos = vector_info(reply.get("info"), n)
+            infos = vector_info(reply.get("info"), n, None, self._blank)
             infos["env_id"] = ids.astype(np.int64)
             fin = reply.get("fin")
             if fin and self._same_step:
@@ -417,7 +421,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self._rows_batch(len(rows)).check(obs)
         self._obs = _replace(self._zeros() if self._obs is None else self._obs, obs, rows)
         self._mask = None
-        return self._batch.all(self._obs, True), spread_info(reply.get("info"), rows, self.num_envs)
+        return self._batch.all(self._obs, True), spread_info(reply.get("info"), rows, self.num_envs, self._blank)
 
     def remote_call(self, method: str, args: Mapping[str, Any] | None = None, ids: Sequence[int] | None = None) -> Any:
         """Calls a method of the environments (or of some): ``set_task``, ``get_task``, ``sample_tasks``, ``metrics``,
