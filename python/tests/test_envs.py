@@ -22,6 +22,7 @@ from gymnasium.utils.env_checker import check_env
 import clustergym
 from clustergym import ENVIRONMENTS, RemoteEnv
 from clustergym.infos import blank_info, row_info
+from clustergym.registration import STEP_LIMITS
 
 SMALL = {"cluster": "pool:4", "max_gpus": 4, "window": 8, "warm": 0, "trace": {"synth": {"jobs": 500}}}
 """A JobSelect-v1 whose episodes end after a few dozen steps."""
@@ -71,7 +72,86 @@ def test_environments_are_registered_once_however_often_it_is_asked() -> None:
                     point.load()()
         assert registry == before
     assert {name for name in registry if name.startswith("clustergym/")} == {f"clustergym/{e}" for e in ENVIRONMENTS}
-    assert all(registry[f"clustergym/{e}"].max_episode_steps is None for e in ENVIRONMENTS), "the server truncates"
+
+
+def test_specs_say_when_the_server_truncates(url: str) -> None:
+    with clustergym.Client(url) as client:
+        for env_id in ENVIRONMENTS:
+            registered = gym.spec(f"clustergym/{env_id}").max_episode_steps
+            env = RemoteEnv(env_id, client=client)
+            limit = env.handle.spec["max_episode_steps"]
+            assert env.spec is not None
+            assert env.spec.max_episode_steps == limit
+            # Arguments change some limits, which Gymnasium's TimeLimit would not follow.
+            assert registered == (None if env_id == "DelayOffer-v1" else limit)
+            env.close()
+    made = gym.make("clustergym/JobSelect-v1", url=url, max_steps=3, **SMALL)
+    assert made.spec is not None
+    assert made.spec.max_episode_steps == 3
+    again = made.spec.make()
+    for env in (made, again):
+        env.reset(seed=1)
+        assert [env.step(0)[3] for _ in range(3)] == [False, False, True]
+        env.close()
+
+
+@pytest.mark.parametrize("env_id", sorted(STEP_LIMITS))
+def test_an_episode_made_by_gymnasium_is_truncated_in_the_servers_step(env_id: str, url: str) -> None:
+    ends = []
+    for env in (gym.make(f"clustergym/{env_id}", url=url), RemoteEnv(env_id, url)):
+        env.action_space.seed(1)
+        env.reset(seed=1)
+        for _ in range(STEP_LIMITS[env_id]):
+            *_, terminated, truncated, info = env.step(0 if env_id == "MountainCar-v0" else env.action_space.sample())
+            ends.append((terminated, truncated))
+            if terminated or truncated:
+                break
+        env.close()
+    half = len(ends) // 2
+    assert ends[:half] == ends[half:]
+
+
+def test_a_batch_takes_the_limit_that_the_server_keeps_and_no_other(url: str) -> None:
+    envs = gym.make_vec("clustergym/CartPole-v1", 2, url=url)
+    assert envs.spec is not None
+    assert envs.spec.max_episode_steps == 500
+    envs.close()
+    clustergym.RemoteVectorEnv("CartPole-v1", 2, url, max_episode_steps=1000).close()
+    for env_id, given in (("CartPole-v1", 100), ("JobSelect-v1", 100)):
+        with pytest.raises(ValueError, match="max_episode_steps is 100"):
+            gym.make_vec(f"clustergym/{env_id}", 2, url=url, max_episode_steps=given)
+
+
+@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+def test_unknown_arguments_are_type_errors_in_pythons_words(env_id: str, url: str) -> None:
+    for make in (
+        lambda: RemoteEnv(env_id, url, frameskip=4),
+        lambda: gym.make(f"clustergym/{env_id}", url=url, frameskip=4),
+        lambda: gym.make_vec(f"clustergym/{env_id}", 2, url=url, frameskip=4),
+        lambda: RemoteEnv(env_id, url, kwargs={"frameskip": 4}),
+    ):
+        with pytest.raises(TypeError, match=r"got an unexpected keyword argument 'frameskip'") as caught:
+            make()
+        assert isinstance(caught.value, clustergym.BadKwargs)
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert str(again) == str(caught.value)
+
+
+def test_wrong_arguments_that_exist_are_no_type_errors(url: str) -> None:
+    for kwargs in ({"window": "soon"}, {"window": -1}, {"trace": {"fil": "jobs.csv"}}):
+        with pytest.raises(clustergym.BadKwargs) as caught:
+            RemoteEnv("JobSelect-v1", url, **kwargs)
+        assert not isinstance(caught.value, TypeError)
+
+
+def test_the_refusal_of_an_argument_does_not_show_the_token() -> None:
+    token = "a-token-of-this-test-alone"
+    with clustergym.LocalServer(token=token) as server:
+        for make in (gym.make, gym.make_vec):
+            with pytest.raises(clustergym.UnknownKwargs) as caught:
+                make("clustergym/JobSelect-v1", url=server.url, token=token, nonsense=1)
+            assert token not in str(caught.value)
+            assert token not in repr(caught.value)
 
 
 def test_importing_starts_no_server_and_make_finds_the_module_by_itself(url: str) -> None:

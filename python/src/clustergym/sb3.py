@@ -33,6 +33,7 @@ try:
 except ImportError as e:
     raise ImportError("clustergym.sb3 needs Stable-Baselines3: pip install 'clustergym[sb3]'") from e
 
+from ._copies import refuse
 from .envs import frames
 from .vector import RemoteVectorEnv
 
@@ -63,6 +64,8 @@ class RemoteSB3VecEnv(VecEnv):
         ValueError: the vector environment is in another mode, or comes with arguments of its own.
         ClusterGymError: a subclass names the cause, here and from every method.
     """
+
+    __copy__ = refuse
 
     def __init__(self, env: str | RemoteVectorEnv, num_envs: int = 1, **options: Any) -> None:
         if isinstance(env, str):

@@ -26,6 +26,7 @@ try:
 except ImportError as e:
     raise ImportError("clustergym.tianshou needs Tianshou: pip install 'clustergym[tianshou]'") from e
 
+from ._copies import refuse
 from .envs import RemoteEnv, batch_action
 from .infos import row_info
 from .vector import RemoteVectorEnv
@@ -55,6 +56,8 @@ class RemoteTianshouEnv(gym.Env[Any, Any]):
     """
 
     metadata: dict[str, Any] = RemoteEnv.metadata
+
+    __copy__ = refuse
 
     def __init__(self, env_id: str, **options: Any) -> None:
         self.env = RemoteEnv(env_id, **options)
@@ -98,6 +101,8 @@ class RemoteTianshouVecEnv(BaseVectorEnv):
         num_envs: how many.
         **options: arguments of :class:`~clustergym.RemoteVectorEnv`: ``url``, ``obs="dict"``, ….
     """
+
+    __copy__ = refuse
 
     def __init__(self, env_id: str, num_envs: int = 1, **options: Any) -> None:
         # The base class would start a worker for each environment; here the server has all of them.

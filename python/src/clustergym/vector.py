@@ -11,6 +11,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
+from ._copies import guard, twin_of
 from ._files import resolve
 from .client import Call, Client, Stats, fields_of, request_head
 from .codec import Array
@@ -24,10 +25,11 @@ from .envs import (
     metric_names,
     new_spec,
     open_fields,
+    opened,
     shown_as,
+    step_limit,
 )
 from .errors import ClusterGymError, ProtocolError, RemoteError, error_from_faults
-from .handle import Handle
 from .infos import blank_info, spread_info, vector_info
 from .spaces import Batch, parse_space
 
@@ -58,6 +60,8 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         batch: with ``recv="any"``: how many :meth:`recv` returns.
         copy: False returns read-only arrays without copying. If the server shares its memory, they change with the next
             step or reset, as those of Gymnasium's vector environments do.
+        max_episode_steps: what ``gymnasium.make_vec`` hands over: the limit that the server keeps, or a later one, which it
+            never reaches.
 
     The other arguments, attributes and errors are those of :class:`~clustergym.RemoteEnv`.
     """
@@ -84,6 +88,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         recv: str = "all",
         batch: int | None = None,
         copy: bool = True,
+        max_episode_steps: int | None = None,
         kwargs: Mapping[str, Any] | None = None,
         client_options: Mapping[str, Any] | None = None,
         **env_kwargs: Any,
@@ -103,9 +108,16 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         try:
             self._private = self.client.private
             self._init["kwargs"] = fields["kwargs"] = resolve(fields["kwargs"], self._private)
-            self.handle = Handle(self.client, env_id, num_envs, fields, share=recv == "all")
+            self.handle = opened(self.client, env_id, num_envs, fields, type(self).__name__, share=recv == "all")
             self.single_observation_space = parse_space(self.handle.obs_space)
             self.single_action_space = parse_space(self.handle.act_space)
+            limit = step_limit(self.handle)
+            if max_episode_steps is not None and (limit is None or max_episode_steps < limit):
+                raise ValueError(
+                    f"max_episode_steps is {max_episode_steps}: the server truncates episodes of {env_id} "
+                    f"{f'after {limit} steps' if limit else 'at no number of steps'}, and the environment's argument "
+                    "max_steps alone, where it has one, changes that of a batch"
+                )
         except BaseException:
             if self._own:
                 self.client.close()
@@ -458,11 +470,23 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         # This must not wait. A client of its own ends its session when it is garbage-collected.
         self.closed = True
 
+    def __copy__(self) -> RemoteVectorEnv:
+        twin: RemoteVectorEnv = twin_of(self)
+        return twin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RemoteVectorEnv:
+        twin: RemoteVectorEnv = twin_of(self)
+        memo[id(self)] = twin
+        return twin
+
     def __getstate__(self) -> dict[str, Any]:
         return dict(self._init)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
+
+
+guard(RemoteVectorEnv)
 
 
 def _replace(old: Any, new: Any, rows: Array) -> Any:
