@@ -21,6 +21,8 @@ from gymnasium.utils.env_checker import check_env
 
 import clustergym
 from clustergym import ENVIRONMENTS, RemoteEnv
+from clustergym.infos import blank_info, row_info
+from clustergym.registration import STEP_LIMITS
 
 SMALL = {"cluster": "pool:4", "max_gpus": 4, "window": 8, "warm": 0, "trace": {"synth": {"jobs": 500}}}
 """A JobSelect-v1 whose episodes end after a few dozen steps."""
@@ -70,7 +72,86 @@ def test_environments_are_registered_once_however_often_it_is_asked() -> None:
                     point.load()()
         assert registry == before
     assert {name for name in registry if name.startswith("clustergym/")} == {f"clustergym/{e}" for e in ENVIRONMENTS}
-    assert all(registry[f"clustergym/{e}"].max_episode_steps is None for e in ENVIRONMENTS), "the server truncates"
+
+
+def test_specs_say_when_the_server_truncates(url: str) -> None:
+    with clustergym.Client(url) as client:
+        for env_id in ENVIRONMENTS:
+            registered = gym.spec(f"clustergym/{env_id}").max_episode_steps
+            env = RemoteEnv(env_id, client=client)
+            limit = env.handle.spec["max_episode_steps"]
+            assert env.spec is not None
+            assert env.spec.max_episode_steps == limit
+            # Arguments change some limits, which Gymnasium's TimeLimit would not follow.
+            assert registered == (None if env_id == "DelayOffer-v1" else limit)
+            env.close()
+    made = gym.make("clustergym/JobSelect-v1", url=url, max_steps=3, **SMALL)
+    assert made.spec is not None
+    assert made.spec.max_episode_steps == 3
+    again = made.spec.make()
+    for env in (made, again):
+        env.reset(seed=1)
+        assert [env.step(0)[3] for _ in range(3)] == [False, False, True]
+        env.close()
+
+
+@pytest.mark.parametrize("env_id", sorted(STEP_LIMITS))
+def test_an_episode_made_by_gymnasium_is_truncated_in_the_servers_step(env_id: str, url: str) -> None:
+    ends = []
+    for env in (gym.make(f"clustergym/{env_id}", url=url), RemoteEnv(env_id, url)):
+        env.action_space.seed(1)
+        env.reset(seed=1)
+        for _ in range(STEP_LIMITS[env_id]):
+            *_, terminated, truncated, info = env.step(0 if env_id == "MountainCar-v0" else env.action_space.sample())
+            ends.append((terminated, truncated))
+            if terminated or truncated:
+                break
+        env.close()
+    half = len(ends) // 2
+    assert ends[:half] == ends[half:]
+
+
+def test_a_batch_takes_the_limit_that_the_server_keeps_and_no_other(url: str) -> None:
+    envs = gym.make_vec("clustergym/CartPole-v1", 2, url=url)
+    assert envs.spec is not None
+    assert envs.spec.max_episode_steps == 500
+    envs.close()
+    clustergym.RemoteVectorEnv("CartPole-v1", 2, url, max_episode_steps=1000).close()
+    for env_id, given in (("CartPole-v1", 100), ("JobSelect-v1", 100)):
+        with pytest.raises(ValueError, match="max_episode_steps is 100"):
+            gym.make_vec(f"clustergym/{env_id}", 2, url=url, max_episode_steps=given)
+
+
+@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+def test_unknown_arguments_are_type_errors_in_pythons_words(env_id: str, url: str) -> None:
+    for make in (
+        lambda: RemoteEnv(env_id, url, frameskip=4),
+        lambda: gym.make(f"clustergym/{env_id}", url=url, frameskip=4),
+        lambda: gym.make_vec(f"clustergym/{env_id}", 2, url=url, frameskip=4),
+        lambda: RemoteEnv(env_id, url, kwargs={"frameskip": 4}),
+    ):
+        with pytest.raises(TypeError, match=r"got an unexpected keyword argument 'frameskip'") as caught:
+            make()
+        assert isinstance(caught.value, clustergym.BadKwargs)
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert str(again) == str(caught.value)
+
+
+def test_wrong_arguments_that_exist_are_no_type_errors(url: str) -> None:
+    for kwargs in ({"window": "soon"}, {"window": -1}, {"trace": {"fil": "jobs.csv"}}):
+        with pytest.raises(clustergym.BadKwargs) as caught:
+            RemoteEnv("JobSelect-v1", url, **kwargs)
+        assert not isinstance(caught.value, TypeError)
+
+
+def test_the_refusal_of_an_argument_does_not_show_the_token() -> None:
+    token = "a-token-of-this-test-alone"
+    with clustergym.LocalServer(token=token) as server:
+        for make in (gym.make, gym.make_vec):
+            with pytest.raises(clustergym.UnknownKwargs) as caught:
+                make("clustergym/JobSelect-v1", url=server.url, token=token, nonsense=1)
+            assert token not in str(caught.value)
+            assert token not in repr(caught.value)
 
 
 def test_importing_starts_no_server_and_make_finds_the_module_by_itself(url: str) -> None:
@@ -158,7 +239,7 @@ def play_to_the_end(env: gym.Env[Any, Any]) -> tuple[dict[str, Any], float, int]
     _, info = env.reset(seed=1)
     total, steps, over = 0.0, 0, False
     while not over:
-        assert not {"jct_s", "episode"} & set(info), "only the last step has them"
+        assert not info.get("jct_s"), "only the last step has a value"
         _, reward, terminated, truncated, info = env.step(int(np.argmax(info["action_mask"])))
         total, steps, over = total + reward, steps + 1, terminated or truncated
     return info, total, steps
@@ -169,16 +250,59 @@ def test_the_last_info_has_the_metrics_without_asking_and_no_episode(url: str) -
     env = gym.make("clustergym/JobSelect-v1", url=url, **SMALL)
     assert set(env.get_wrapper_attr("metric_names")) == names
     info, total, steps = play_to_the_end(env)
-    assert set(info) == {"action_mask", "discount", "elapsed_s", *names}
+    assert set(info) == {"action_mask", "discount", "elapsed_s", "seed", "invalid", *names}
     assert all(type(info[name]) is float for name in names)
     assert info["jct_s"] > info["wait_s"] >= 0
     env.close()
     for asked, more in (("episode", set()), (["episode", "metrics"], names)):
         env = RemoteEnv("JobSelect-v1", url, info=asked, **SMALL)
         info, _, _ = play_to_the_end(env)
-        assert set(info) == {"action_mask", "discount", "elapsed_s", "episode", *more}
+        assert set(info) == {"action_mask", "discount", "elapsed_s", "seed", "invalid", "episode", *more}
         assert info["episode"] == {"r": total, "l": steps}
         env.close()
+
+
+def shape_of(info: Any) -> Any:
+    """The keys and types of an info."""
+    if isinstance(info, dict):
+        return {key: shape_of(value) for key, value in info.items()}
+    return (info.dtype, info.shape) if isinstance(info, np.ndarray) else type(info)
+
+
+@pytest.mark.parametrize("env_id", ["JobSelect-v1", "CartPole-v1", "InvalidAction-v1", "QueueRank-v1", "DelayOffer-v1"])
+@pytest.mark.parametrize("invalid", ["noop", "error"])
+@pytest.mark.parametrize("info", ["metrics", "episode", ["episode", "metrics"], "all", "none", []])
+def test_all_infos_of_an_environment_have_the_same_keys_and_types(
+    env_id: str, invalid: str, info: Any, client: clustergym.Client
+) -> None:
+    small = {"JobSelect-v1": SMALL, "QueueRank-v1": {"window": 8}, "DelayOffer-v1": {"window": 4}}.get(env_id, {})
+    env = RemoteEnv(env_id, client=client, info=info, invalid=invalid, **small)
+    shapes = [shape_of(env.reset()[1])]
+    ends = 0
+    while ends < 2 and len(shapes) < 400:
+        # With invalid="noop" masked actions are tried too, and replaced.
+        legal = np.flatnonzero(env.action_masks()) if invalid == "error" else np.arange(env.action_space.n)  # type: ignore[attr-defined]
+        *_, terminated, truncated, got = env.step(int(legal[len(shapes) % len(legal)]))
+        shapes.append(shape_of(got))
+        if terminated or truncated:
+            ends += 1
+            shapes.append(shape_of(env.reset()[1]))
+    assert all(shape == shapes[0] for shape in shapes)
+    env.close()
+
+
+def test_a_blank_is_what_an_info_lacks_and_unknown_at_an_episodes_end_is_nan() -> None:
+    blank = blank_info(["episode", "metrics"], ("jct_s",), "noop")
+    assert blank == {"seed": -1, "invalid": False, "jct_s": 0.0, "episode": {"r": 0.0, "l": 0}}
+    assert blank_info("none", ("jct_s",), "noop") == {}
+    reply = {"jct_s": np.array([7.0, 0.0]), "_jct_s": np.array([True, False])}
+    assert row_info(reply, 0, blank, True)["jct_s"] == 7
+    assert row_info(reply, 1, blank, False)["jct_s"] == 0
+    assert np.isnan(row_info(reply, 1, blank, True)["jct_s"])
+    assert "jct_s" not in row_info(reply, 1)
+    row = row_info(None, 0, blank)
+    row["episode"]["r"] = 5.0
+    assert blank["episode"]["r"] == 0, "the caller owns its info"
 
 
 def test_gymnasiums_recorder_of_episodes_has_its_key_to_itself(url: str) -> None:
@@ -323,7 +447,7 @@ def test_an_unseeded_environment_says_which_seed_it_drew(client: clustergym.Clie
     assert type(info["seed"]) is int
     again, info = env.reset(seed=info["seed"])
     assert equal(obs, again)
-    assert "seed" not in info
+    assert info["seed"] == -1, "no seed was drawn"
     env.close()
 
 

@@ -60,6 +60,36 @@ def describe(a: Any, b: Any, path: str = "") -> str:
     return f"{path}: {a!r} and {b!r} ({getattr(a, 'dtype', type(a))}, {getattr(b, 'dtype', type(b))})"
 
 
+def absent_alike(ours: tuple[Any, ...], theirs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """theirs, whose single infos have every key, with the masks of ours where both have a blank in its place."""
+    infos = dict(theirs[-1])
+    if "final_info" in infos:
+        infos["final_info"] = absent_alike((ours[-1]["final_info"],), (infos["final_info"],))[0]
+    for key in OPTIONAL & infos.keys():
+        shown, has = ours[-1].get("_" + key), infos["_" + key]
+        if shown is None:
+            assert key == "episode", "of a batch only the ends have it"
+            assert not infos[key]["r"].any()
+            del infos[key], infos["_" + key]
+            continue
+        assert (shown <= has).all()
+        missing = has & ~shown
+        if isinstance(infos[key], dict):
+            inner = dict(infos[key])
+            for part in ("r", "l"):
+                assert not inner[part][missing].any()
+                inner["_" + part] = inner["_" + part] & shown
+            infos[key] = inner
+        else:
+            assert (infos[key][missing] == BLANK.get(key, 0)).all()
+        infos["_" + key] = shown
+    return (*theirs[:-1], infos)
+
+
+# What only some infos have a value of, and what it is replaced by elsewhere.
+OPTIONAL = {"seed", "invalid", "episode", "jct_s", "wait_s", "slowdown", "makespan_s", "unfinished"}
+BLANK = {"seed": -1}
+
 # One vector with metrics at the ends of episodes, which is the default; a dict of fields with returns and lengths too.
 VIEWS: dict[str, dict[str, Any]] = {"flat": {}, "dict": {"obs": "dict", "info": ["episode", "metrics"]}}
 
@@ -75,20 +105,21 @@ def test_it_is_gymnasiums_sync_vector_env_to_the_byte(
     assert ours.action_space == theirs.action_space
     assert ours.single_observation_space == theirs.single_observation_space
     assert ours.metadata["autoreset_mode"] is theirs.metadata["autoreset_mode"] is mode
-    assert describe(ours.reset(seed=7), theirs.reset(seed=7)) == ""
+    first = ours.reset(seed=7)
+    assert describe(first, absent_alike(first, theirs.reset(seed=7))) == ""
     ours.action_space.seed(3)
     ended = 0
     for step in range(120):
         actions = ours.action_space.sample()
-        a, b = ours.step(actions), theirs.step(actions)
+        a = ours.step(actions)
+        b = absent_alike(a, theirs.step(actions))
         assert describe(a, b) == "", f"step {step}"
         over = a[2] | a[3]
         ended += int(over.sum())
         if over.any() and mode is AutoresetMode.DISABLED:
             options = {"reset_mask": over}
-            assert describe(ours.reset(options=dict(options)), theirs.reset(options=dict(options))) == "", (
-                f"step {step}"
-            )
+            a = ours.reset(options=dict(options))
+            assert describe(a, absent_alike(a, theirs.reset(options=dict(options)))) == "", f"step {step}"
     assert ended > 0, "the test has seen no episode end"
     ours.close()
     theirs.close()
@@ -97,14 +128,16 @@ def test_it_is_gymnasiums_sync_vector_env_to_the_byte(
 def test_seeds_may_be_given_one_by_one(many: list[clustergym.Client]) -> None:
     ours, theirs = pair("CartPole-v1", AutoresetMode.NEXT_STEP, many)
     seeds = [5, 3, 5, 1, 8]
-    assert describe(ours.reset(seed=seeds), theirs.reset(seed=seeds)) == ""
-    assert describe(ours.reset(), theirs.reset()) == ""
+    for given in (seeds, None):
+        a = ours.reset(seed=given)
+        assert describe(a, absent_alike(a, theirs.reset(seed=given))) == ""
     with pytest.raises(ValueError, match="seeds"):
         ours.reset(seed=[1, 2])
     mask = np.array([True, False, False, True, False])
     options = {"reset_mask": mask}
     a = ours.reset(seed=[9, None, None, 8, None], options=options)
-    assert describe(a, theirs.reset(seed=[9, None, None, 8, None], options=dict(options))) == ""
+    b = theirs.reset(seed=[9, None, None, 8, None], options=dict(options))
+    assert describe(a, absent_alike(a, b)) == ""
     assert "reset_mask" in options, "the caller's options are left alone"
     ours.close()
     theirs.close()
@@ -121,7 +154,8 @@ def test_a_partial_reset_returns_the_other_observations_as_they_were(many: list[
     for part in obs.values():
         part[:] = 77.0  # the caller may overwrite its arrays
     mask = np.arange(N) == 2
-    assert describe(ours.reset(options={"reset_mask": mask}), theirs.reset(options={"reset_mask": mask.copy()})) == ""
+    first = ours.reset(options={"reset_mask": mask})
+    assert describe(first, absent_alike(first, theirs.reset(options={"reset_mask": mask.copy()}))) == ""
     assert ours.action_masks().shape == (N, 2)
     ours.close()
     theirs.close()
@@ -323,8 +357,33 @@ def test_gymnasiums_recorder_of_episodes_has_its_key_to_itself(mode: AutoresetMo
             assert (last["jct_s"][over] > 0).all()
         else:
             assert "episode" not in infos
-            assert "jct_s" not in infos
+            assert not infos["_jct_s"].any()
+            assert not infos["jct_s"].any()
     recorder.close()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("info", ["metrics", "all", "none", ["metrics"]])
+def test_all_infos_of_a_batch_have_the_same_keys(mode: AutoresetMode, info: Any, client: clustergym.Client) -> None:
+    envs = RemoteVectorEnv("JobSelect-v1", 3, client=client, autoreset_mode=mode, info=info, **SMALL)
+    final = {"final_obs", "_final_obs", "final_info", "_final_info"}
+    only = final | ({"episode", "_episode"} if info == "all" else set())  # the ends alone have them, as in Gymnasium
+    _, infos = envs.reset()
+    keys, types = set(infos) - only, {key: value.dtype for key, value in infos.items() if key not in only}
+    assert ("seed" in keys) == (info != "none")
+    ended = 0
+    for _ in range(60):
+        _, _, terminated, truncated, infos = envs.step(np.zeros(3, np.int64))
+        over = terminated | truncated
+        ended += int(over.sum())
+        for shown in (infos, infos.get("final_info", infos)):
+            assert set(shown) - only == keys
+            assert {key: value.dtype for key, value in shown.items() if key not in only} == types
+        if mode is AutoresetMode.DISABLED and over.any():
+            _, infos = envs.reset(options={"reset_mask": over})
+            assert set(infos) - only == keys
+    assert ended > 0
+    envs.close()
 
 
 def test_texts_come_one_by_environment(url: str) -> None:

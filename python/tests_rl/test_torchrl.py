@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from torchrl.envs import check_env_specs
+from torchrl.envs import GymEnv, GymWrapper, check_env_specs
 
 from clustergym import RemoteVectorEnv
 from clustergym.torchrl import torchrl_env
@@ -61,3 +61,30 @@ def test_rewards_are_those_of_the_vector_environment(url: str) -> None:
     finally:
         env.close()
         same.close()
+
+
+@pytest.mark.parametrize("env_id", ["JobSelect-v1", "CartPole-v1", "QueueRank-v1", "DAGPlace-v1", "Nav2D-v1", "PolicyMix-v1"])
+def test_torchrls_own_environments_by_id_roll_out(env_id: str, url: str) -> None:
+    env = GymEnv(f"clustergym/{env_id}", url=url)
+    assert env.rollout(60, break_when_any_done=False).shape == (60,)
+    env.close()
+
+
+def test_frames_are_skipped_and_drawn_by_torchrl(url: str) -> None:
+    env = GymEnv("clustergym/JobSelect-v1", url=url, frame_skip=4, window=8, warm=0)
+    assert env.wrapper_frame_skip == 4
+    env.close()
+    env = GymEnv("clustergym/JobSelect-v1", url=url, from_pixels=True, pixels_only=False, window=8, warm=0)
+    assert env.rollout(3)["pixels"].shape == (3, 480, 640, 3)
+    env.close()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'windw': windw: unknown key; did you mean window"):
+        GymEnv("clustergym/JobSelect-v1", url=url, windw=8)
+
+
+@pytest.mark.parametrize("mode", ["SameStep", "Disabled"])
+@pytest.mark.parametrize("info", ["metrics", "episode", "all", "none"])
+def test_torchrl_reads_the_infos_of_a_batch(mode: str, info: str, url: str) -> None:
+    envs = RemoteVectorEnv("JobSelect-v1", 2, url, autoreset_mode=mode, info=info, window=8, warm=0)
+    env = GymWrapper(envs)
+    assert env.rollout(60, break_when_any_done=False).shape == (2, 60)
+    env.close()

@@ -51,6 +51,7 @@ from .errors import (
     Unauthorized,
     Unfinished,
     UnknownEnv,
+    UnknownKwargs,
     UnknownOp,
     Unsupported,
 )
@@ -106,6 +107,7 @@ __all__ = [
     "Unauthorized",
     "Unfinished",
     "UnknownEnv",
+    "UnknownKwargs",
     "UnknownOp",
     "Unsupported",
     "__version__",

@@ -25,6 +25,7 @@ try:
 except ImportError as e:
     raise ImportError("clustergym.dm needs dm_env: pip install 'clustergym[dm]'") from e
 
+from ._copies import refuse
 from .envs import RemoteEnv
 
 __all__ = ["RemoteDmEnv"]
@@ -42,6 +43,8 @@ class RemoteDmEnv(dm_env.Environment):
         **options: arguments of :class:`~clustergym.RemoteEnv`, if an id is given. The mask is a field of the observation
             (``action_mask``, uint8) unless ``mask`` or ``obs`` says otherwise.
     """
+
+    __copy__ = refuse
 
     def __init__(self, env: str | gymnasium.Env[Any, Any], seed: int | None = None, **options: Any) -> None:
         if isinstance(env, str):

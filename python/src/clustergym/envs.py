@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.envs.registration import EnvSpec
 
+from ._copies import guard, twin_of
 from ._files import plain, resolve
 from ._secrets import hide
 from .client import Client, Stats, fields_of, request_head
-from .errors import ClusterGymError, ProtocolError, TooLarge
+from .errors import BadKwargs, ClusterGymError, ProtocolError, TooLarge, UnknownKwargs, unknown_kwargs
 from .handle import Handle
-from .infos import row_info
+from .infos import blank_info, row_info
 from .spaces import Batch, parse_space
 
 __all__ = ["NAMESPACE", "RemoteEnv"]
@@ -57,6 +58,22 @@ def open_fields(
     }
 
 
+def opened(client: Client, env_id: str, n: int, fields: dict[str, Any], cls: str, share: bool = False) -> Handle:
+    """The handle of n environments for the class of that name.
+
+    Raises:
+        UnknownKwargs: the environment has no argument of that name.
+        ClusterGymError: it was refused for another reason.
+    """
+    try:
+        return Handle(client, env_id, n, fields, share)
+    except BadKwargs as e:
+        unknown = unknown_kwargs(e, fields["kwargs"], cls)
+        if unknown is None:
+            raise
+        raise unknown from None
+
+
 def advised(handle: Handle, policy: str, budget: int | str | None, ids: Sequence[int] | None) -> npt.NDArray[np.int64]:
     """The actions that a policy would take, int64 [environments] or [environments, factors]."""
     args: dict[str, Any] = {"policy": policy}
@@ -82,6 +99,12 @@ def new_spec(handle: Handle, env_id: str, entry_point: str, kwargs: dict[str, An
     )
 
 
+def step_limit(handle: Handle) -> int | None:
+    """The number of steps after which the server truncates an episode, None if it does not."""
+    limit = handle.spec.get("max_episode_steps")
+    return limit if isinstance(limit, int) and limit > 0 else None
+
+
 def metric_names(handle: Handle) -> tuple[str, ...]:
     """The infos that the environment calls metrics: figures of whole episodes."""
     infos = handle.meta.get("info")
@@ -103,6 +126,9 @@ def _set_spec(self: Any, spec: EnvSpec | None) -> None:
         kwargs = hide(spec.kwargs)
         # Paths are absolute, so that its make works in another folder, and are text, so that it can be JSON.
         spec.kwargs = resolve(kwargs, True) if self.__dict__.get("_private") else plain(kwargs)
+        if spec.max_episode_steps is None and "handle" in self.__dict__:
+            # The server ends episodes then: it depends on the arguments, which a registered spec does not know.
+            spec.max_episode_steps = step_limit(self.handle)
     self.__dict__["_spec"] = spec
 
 
@@ -118,12 +144,16 @@ class RemoteEnv(gym.Env[Any, Any]):
 
     Observations are NumPy arrays of exactly the space's types, owned by the caller: one float32 vector, or a dict of fields.
     Rewards are ``float``, flags ``bool``. ``info`` has ``action_mask`` (int8, 1 = legal) if the actions are discrete, and
-    with an episode's last step the environment's metrics, as ``jct_s``. A masked action is replaced or refused, as ``invalid``
-    says; an action outside the space always raises :class:`~clustergym.BadAction`.
+    with an episode's last step the environment's metrics, as ``jct_s``. All infos have the same keys: what a step does not
+    have is 0, and -1 for ``seed``. A masked action is replaced or refused, as ``invalid`` says; an action outside the space
+    always raises :class:`~clustergym.BadAction`.
 
     After the end of an episode call :meth:`reset`; a step raises :class:`~clustergym.NeedsReset`. ``reset(seed=s)`` begins
     the stream of episodes of seed s, ``reset()`` its next episode. Options are the environment's: ``split`` and ``window``
     name a piece of a workload, ``task`` a task.
+
+    :func:`copy.copy` and :func:`copy.deepcopy` give an environment of its own in the same state, as a snapshot restored into
+    another one; a pickle gives one that needs a reset.
 
     Args:
         env_id: as ``"JobSelect-v1"``.
@@ -190,13 +220,15 @@ class RemoteEnv(gym.Env[Any, Any]):
             try:
                 self._private = self.client.private
                 self._init["kwargs"] = fields["kwargs"] = resolve(fields["kwargs"], self._private)
-                self.handle = Handle(self.client, env_id, 1, fields)
+                self.handle = opened(self.client, env_id, 1, fields, type(self).__name__)
                 self.observation_space = parse_space(self.handle.obs_space)
                 self.action_space = parse_space(self.handle.act_space)
             except BaseException:
                 if self._own:
                     self.client.close()
                 raise
+        except UnknownKwargs:
+            raise  # its text has no arguments in it
         except TypeError as e:
             if token is None and not (client_options or {}).get("headers"):
                 raise
@@ -210,6 +242,7 @@ class RemoteEnv(gym.Env[Any, Any]):
         self._discrete = type(self.action_space) is gym.spaces.Discrete
         self._mask: npt.NDArray[Any] | None = None
         self._masked = tuple(fields["mask"])
+        self._blank = blank_info(fields["info"], self.metric_names, invalid)
         self._closed = False
         given = {key: value for key, value in self._init.items() if value != _DEFAULTS.get(key, ...)}
         self.spec = new_spec(self.handle, env_id, "clustergym.envs:RemoteEnv", given)
@@ -241,7 +274,7 @@ class RemoteEnv(gym.Env[Any, Any]):
             raise
         info = reply.get("info")
         self._keep_mask(obs, info)
-        return self._batch.one(obs, 0, self.copy), row_info(info)
+        return self._batch.one(obs, 0, self.copy), row_info(info, 0, self._blank)
 
     def _keep_mask(self, obs: Any, info: Any) -> None:
         where = info if info and "action_mask" in info else obs
@@ -272,7 +305,8 @@ class RemoteEnv(gym.Env[Any, Any]):
             handle.kept = None
             raise ProtocolError(f"step: the reply lacks {e}, or has more than one row") from e
         self._keep_mask(obs, info)
-        result = self._batch.one(obs, 0, self.copy), reward, terminated, truncated, row_info(info)
+        infos = row_info(info, 0, self._blank, terminated or truncated)
+        result = self._batch.one(obs, 0, self.copy), reward, terminated, truncated, infos
         handle.kept = None  # last, as in reset
         return result
 
@@ -356,12 +390,23 @@ class RemoteEnv(gym.Env[Any, Any]):
         # This must not wait. A client of its own ends its session when it is garbage-collected.
         self._closed = True
 
+    def __copy__(self) -> RemoteEnv:
+        twin: RemoteEnv = twin_of(self)
+        return twin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RemoteEnv:
+        twin: RemoteEnv = twin_of(self)
+        memo[id(self)] = twin
+        return twin
+
     def __getstate__(self) -> dict[str, Any]:
         return dict(self._init)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
 
+
+guard(RemoteEnv)
 
 _DEFAULTS: dict[str, Any] = dict(
     url=None, token=None, client=None, timeout=60.0, render_mode=None, obs=None, mask=("info",), invalid="noop",

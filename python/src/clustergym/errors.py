@@ -6,6 +6,7 @@ handle. Every exception survives pickling, which worker processes need.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -42,11 +43,13 @@ __all__ = [
     "Unauthorized",
     "Unfinished",
     "UnknownEnv",
+    "UnknownKwargs",
     "UnknownOp",
     "Unsupported",
     "error_from_close",
     "error_from_faults",
     "error_from_reply",
+    "unknown_kwargs",
 ]
 
 
@@ -195,6 +198,44 @@ class UnknownEnv(RemoteError, LookupError):
 
 class BadKwargs(RemoteError, ValueError):
     """An argument of the environment is unknown or out of range."""
+
+
+class UnknownKwargs(BadKwargs, TypeError):
+    """An argument that the environment does not have: the TypeError of Python, in its words.
+
+    TorchRL, among others, tries arguments and leaves out those that raise it.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str | None = None,
+        retry: bool = False,
+        env: tuple[int, ...] = (),
+        want: Any = None,
+        got: Any = None,
+        op: str = "open",
+    ) -> None:
+        if message is None:
+            # gymnasium.make makes another one out of one text, to which it has added all arguments, a token among them.
+            text = code.partition(" was raised from the environment creator")[0]
+            code, message = "bad_kwargs", text.removeprefix("open: bad_kwargs: ")
+        super().__init__(code, message, retry, env, want, got, op)
+
+
+_UNKNOWN = re.compile(r"(?:^|; )(\w+): unknown key")
+
+
+def unknown_kwargs(error: BadKwargs, given: Mapping[str, Any], cls: str) -> UnknownKwargs | None:
+    """error as an UnknownKwargs of the class of that name, None if it is not about a name among given."""
+    names = _UNKNOWN.findall(error.message)
+    if error.message.endswith("has no arguments"):
+        names = [str(error.got or "").strip('"')] if given else []
+    name = next((name for name in names if name in given), None)
+    if name is None:
+        return None
+    text = f"{cls}.__init__() got an unexpected keyword argument {name!r}: {error.message}"
+    return UnknownKwargs(error.code, text, error.retry, error.env, error.want, None, error.op)
 
 
 class BadHandle(RemoteError):

@@ -7,7 +7,7 @@ from gymnasium.envs.registration import registry
 
 from .envs import NAMESPACE
 
-__all__ = ["ENVIRONMENTS", "register"]
+__all__ = ["ENVIRONMENTS", "STEP_LIMITS", "register"]
 
 #: The ids that a server knows, each with the mean return that counts as solved (None if there is none). They are listed
 #: here because registering must not start a server; a test compares them with ``gymctl envs --json``.
@@ -38,13 +38,25 @@ ENVIRONMENTS: dict[str, float | None] = {
 }
 
 
+#: After how many steps an episode is truncated, of environments in which no argument changes that. A test compares them too.
+STEP_LIMITS: dict[str, int] = {
+    "Acrobot-v1": 500,
+    "CartPole-v1": 500,
+    "InvalidAction-v1": 100,
+    "MountainCar-v0": 200,
+    "Nav2D-v1": 100,
+    "ProbeTruncation-v1": 10,
+}
+
+
 def register() -> None:
     """Registers all environments under ``clustergym/``, except those that are registered already.
 
     Importing :mod:`clustergym` does this; so does ``gymnasium.make("clustergym:clustergym/JobSelect-v1")``, and a
     Gymnasium that loads the entry points of its group ``gymnasium.envs``.
 
-    The server cuts episodes short, so ``max_episode_steps`` stays unset: Gymnasium's own limit would do it again.
+    The server truncates episodes. ``max_episode_steps`` of a registered spec says when, if no argument changes it;
+    ``gymnasium.make`` then adds a ``TimeLimit`` that truncates in the same step. ``env.spec`` says it of every environment.
     """
     for env_id, threshold in ENVIRONMENTS.items():
         name = f"{NAMESPACE}/{env_id}"
@@ -55,5 +67,6 @@ def register() -> None:
             entry_point="clustergym.envs:RemoteEnv",
             vector_entry_point="clustergym.vector:RemoteVectorEnv",
             reward_threshold=threshold,
+            max_episode_steps=STEP_LIMITS.get(env_id),
             kwargs={"env_id": env_id},
         )

@@ -15,6 +15,7 @@ Environments by their id, ``PPO("MlpPolicy", "clustergym/JobSelect-v1")``, and `
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,6 +33,7 @@ try:
 except ImportError as e:
     raise ImportError("clustergym.sb3 needs Stable-Baselines3: pip install 'clustergym[sb3]'") from e
 
+from ._copies import refuse
 from .envs import frames
 from .vector import RemoteVectorEnv
 
@@ -63,6 +65,8 @@ class RemoteSB3VecEnv(VecEnv):
         ClusterGymError: a subclass names the cause, here and from every method.
     """
 
+    __copy__ = refuse
+
     def __init__(self, env: str | RemoteVectorEnv, num_envs: int = 1, **options: Any) -> None:
         if isinstance(env, str):
             options.setdefault("info", ["episode", "metrics"])
@@ -76,6 +80,8 @@ class RemoteSB3VecEnv(VecEnv):
             text = f'the vector environment has info={env.info!r}, without "episode": SB3 will show no ep_rew_mean'
             warnings.warn(text, stacklevel=2)
         self._venv = env  # before the base class asks for render_mode
+        # Infos of SB3 are a dict for each environment, in which a key like "episode" marks an episode's end.
+        env._blank = {}
         self._attrs: list[dict[str, Any]] = [{} for _ in range(env.num_envs)]
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
         self.metadata.update(render_fps=env.metadata["render_fps"])  # for VecVideoRecorder
@@ -245,8 +251,9 @@ class MetricsCallback(BaseCallback):
             infos = self.locals["infos"]
             for i in np.flatnonzero(dones).tolist():
                 for name, last in self._last.items():
-                    if name in infos[i]:
-                        last.append(float(infos[i][name]))
+                    value = infos[i].get(name, math.nan)  # NaN is a metric without a value in this episode
+                    if not math.isnan(value):
+                        last.append(float(value))
             self.means = {name: float(np.mean(last)) for name, last in self._last.items() if last}
             self._record()  # an off-policy algorithm may write its log in this step
         return True

@@ -26,6 +26,7 @@ try:
 except ImportError as e:
     raise ImportError("clustergym.tianshou needs Tianshou: pip install 'clustergym[tianshou]'") from e
 
+from ._copies import refuse
 from .envs import RemoteEnv, batch_action
 from .infos import row_info
 from .vector import RemoteVectorEnv
@@ -55,6 +56,8 @@ class RemoteTianshouEnv(gym.Env[Any, Any]):
     """
 
     metadata: dict[str, Any] = RemoteEnv.metadata
+
+    __copy__ = refuse
 
     def __init__(self, env_id: str, **options: Any) -> None:
         self.env = RemoteEnv(env_id, **options)
@@ -98,6 +101,8 @@ class RemoteTianshouVecEnv(BaseVectorEnv):
         num_envs: how many.
         **options: arguments of :class:`~clustergym.RemoteVectorEnv`: ``url``, ``obs="dict"``, ….
     """
+
+    __copy__ = refuse
 
     def __init__(self, env_id: str, num_envs: int = 1, **options: Any) -> None:
         # The base class would start a worker for each environment; here the server has all of them.
@@ -158,7 +163,7 @@ class RemoteTianshouVecEnv(BaseVectorEnv):
         if kwargs.keys() - {"options"}:
             raise TypeError(f"reset takes seed and options, not {', '.join(kwargs)}")
         reply = handle.request("reset", fields)
-        return self._observe(reply, len(rows)), _infos(reply, rows)
+        return self._observe(reply, len(rows)), self._infos(reply, rows)
 
     def step(
         self, action: Any, id: int | Sequence[int] | npt.NDArray[Any] | None = None
@@ -171,7 +176,7 @@ class RemoteTianshouVecEnv(BaseVectorEnv):
         rows, handle = self._rows(id), self._venv.handle
         actions = batch_action(self._venv.single_action_space, action, len(rows))
         reply = handle.result(handle.begin_step(actions, ids=None if id is None else rows))
-        infos = _infos(reply, rows)
+        infos = self._infos(reply, rows)
         for info, row in zip(infos, rows.tolist()):
             info["env_id"] = row
         obs = self._observe(reply, len(rows))
@@ -191,6 +196,13 @@ class RemoteTianshouVecEnv(BaseVectorEnv):
             out[i] = _pick(batch, i)
         return out
 
+    def _infos(self, reply: Mapping[str, Any], rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        out = np.empty(len(rows), dtype=object)
+        ended = reply["te"] | reply["tr"] if "te" in reply else np.zeros(len(rows), np.bool_)
+        for i in range(len(rows)):
+            out[i] = _without_mask(row_info(reply.get("info"), i, self._venv._blank, bool(ended[i])))
+        return out
+
     def seed(self, seed: int | list[int] | None = None) -> list[list[int] | None]:
         """Does nothing: environments are seeded by ``reset(seed=…)``."""
         return [None] * self.env_num
@@ -207,13 +219,6 @@ class RemoteTianshouVecEnv(BaseVectorEnv):
 
 def _pick(batch: Any, i: int) -> Any:
     return {key: _pick(sub, i) for key, sub in batch.items()} if isinstance(batch, dict) else batch[i].copy()
-
-
-def _infos(reply: Mapping[str, Any], rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    out = np.empty(len(rows), dtype=object)
-    for i in range(len(rows)):
-        out[i] = _without_mask(row_info(reply.get("info"), i))
-    return out
 
 
 def _without_mask(info: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
+from ._copies import guard, twin_of
 from ._files import resolve
 from .client import Call, Client, Stats, fields_of, request_head
 from .codec import Array
@@ -24,11 +25,12 @@ from .envs import (
     metric_names,
     new_spec,
     open_fields,
+    opened,
     shown_as,
+    step_limit,
 )
 from .errors import ClusterGymError, ProtocolError, RemoteError, error_from_faults
-from .handle import Handle
-from .infos import spread_info, vector_info
+from .infos import blank_info, spread_info, vector_info
 from .spaces import Batch, parse_space
 
 __all__ = ["RemoteVectorEnv"]
@@ -44,7 +46,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
     """n environments on a server, stepped together.
 
     Behaves as Gymnasium's own vector environments do, in all three autoreset modes and in the infos: every ``key`` comes
-    with a ``_key``, in SAME_STEP the true last observation and info are in ``final_obs`` and ``final_info``, and
+    with a ``_key``, which says which rows have it (the keys are always the same), in SAME_STEP the true last observation and info are in ``final_obs`` and ``final_info``, and
     ``options={"reset_mask": …}`` resets some of the environments. Environment i of ``reset(seed=s)`` runs on seed s + i.
 
     With ``recv="any"`` environments need not wait for each other: :meth:`send` actions for some, :meth:`recv` the first
@@ -58,6 +60,8 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         batch: with ``recv="any"``: how many :meth:`recv` returns.
         copy: False returns read-only arrays without copying. If the server shares its memory, they change with the next
             step or reset, as those of Gymnasium's vector environments do.
+        max_episode_steps: what ``gymnasium.make_vec`` hands over: the limit that the server keeps, or a later one, which it
+            never reaches.
 
     The other arguments, attributes and errors are those of :class:`~clustergym.RemoteEnv`.
     """
@@ -84,6 +88,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         recv: str = "all",
         batch: int | None = None,
         copy: bool = True,
+        max_episode_steps: int | None = None,
         kwargs: Mapping[str, Any] | None = None,
         client_options: Mapping[str, Any] | None = None,
         **env_kwargs: Any,
@@ -103,9 +108,16 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         try:
             self._private = self.client.private
             self._init["kwargs"] = fields["kwargs"] = resolve(fields["kwargs"], self._private)
-            self.handle = Handle(self.client, env_id, num_envs, fields, share=recv == "all")
+            self.handle = opened(self.client, env_id, num_envs, fields, type(self).__name__, share=recv == "all")
             self.single_observation_space = parse_space(self.handle.obs_space)
             self.single_action_space = parse_space(self.handle.act_space)
+            limit = step_limit(self.handle)
+            if max_episode_steps is not None and (limit is None or max_episode_steps < limit):
+                raise ValueError(
+                    f"max_episode_steps is {max_episode_steps}: the server truncates episodes of {env_id} "
+                    f"{f'after {limit} steps' if limit else 'at no number of steps'}, and the environment's argument "
+                    "max_steps alone, where it has one, changes that of a batch"
+                )
         except BaseException:
             if self._own:
                 self.client.close()
@@ -119,6 +131,10 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self.copy = copy
         self.metric_names = metric_names(self.handle)
         self.info = fields["info"]
+        self._blank = blank_info(self.info, self.metric_names, invalid)
+        # A map of returns and lengths comes with the ends of episodes only, as that of Gymnasium's RecordEpisodeStatistics:
+        # TorchRL takes no maps among the infos of a batch.
+        self._blank.pop("episode", None)
         self._batch = Batch(self.single_observation_space, num_envs)
         self._partial: dict[int, Batch] = {num_envs: self._batch}
         self._plain = isinstance(self.single_action_space, (gym.spaces.Discrete, gym.spaces.MultiDiscrete))
@@ -199,7 +215,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         if self._obs is None:
             self._obs = self._zeros()
         self._obs = _replace(self._obs, obs, rows)
-        infos = spread_info(reply.get("info"), rows, self.num_envs)
+        infos = spread_info(reply.get("info"), rows, self.num_envs, self._blank)
         mask = infos.get("action_mask")
         if mask is not None and self._mask is not None:
             self._mask = self._mask.copy()
@@ -230,7 +246,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
             self._mask = info.get("action_mask")
         if self._mask is None and type(self._obs) is dict:
             self._mask = self._obs.get("action_mask")
-        return vector_info(info, self.num_envs)
+        return vector_info(info, self.num_envs, None, self._blank)
 
     # Stepping.
 
@@ -314,7 +330,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         for i, row in enumerate(rows):
             final[row] = part.one(obs, i, True)
         infos["final_obs"], infos["_final_obs"] = final, mask
-        infos["final_info"] = spread_info(fin.get("info"), rows, n)
+        infos["final_info"] = spread_info(fin.get("info"), rows, n, self._blank)
         infos["_final_info"] = mask.copy()
 
     # Stepping asynchronously.
@@ -366,7 +382,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
             ids = np.asarray(reply.get("ids"))
             n = len(ids)
             obs = self._rows_batch(n).all(reply.get("obs"), self.copy)
-            infos = vector_info(reply.get("info"), n)
+            infos = vector_info(reply.get("info"), n, None, self._blank)
             infos["env_id"] = ids.astype(np.int64)
             fin = reply.get("fin")
             if fin and self._same_step:
@@ -417,7 +433,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         self._rows_batch(len(rows)).check(obs)
         self._obs = _replace(self._zeros() if self._obs is None else self._obs, obs, rows)
         self._mask = None
-        return self._batch.all(self._obs, True), spread_info(reply.get("info"), rows, self.num_envs)
+        return self._batch.all(self._obs, True), spread_info(reply.get("info"), rows, self.num_envs, self._blank)
 
     def remote_call(self, method: str, args: Mapping[str, Any] | None = None, ids: Sequence[int] | None = None) -> Any:
         """Calls a method of the environments (or of some): ``set_task``, ``get_task``, ``sample_tasks``, ``metrics``,
@@ -454,11 +470,23 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
         # This must not wait. A client of its own ends its session when it is garbage-collected.
         self.closed = True
 
+    def __copy__(self) -> RemoteVectorEnv:
+        twin: RemoteVectorEnv = twin_of(self)
+        return twin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RemoteVectorEnv:
+        twin: RemoteVectorEnv = twin_of(self)
+        memo[id(self)] = twin
+        return twin
+
     def __getstate__(self) -> dict[str, Any]:
         return dict(self._init)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
+
+
+guard(RemoteVectorEnv)
 
 
 def _replace(old: Any, new: Any, rows: Array) -> Any:
