@@ -3,15 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -129,10 +125,12 @@ func steerVerb(a *app) *cobra.Command {
 		Long: `steer shows a real cluster to a policy, again and again, and does what the mode allows (docs/live-clusters.md):
 
   shadow  nothing is written; the log says what the policy would do
-  rank    the policy's order of the waiting jobs is written as their ranks; the cluster schedules as before, with the last
-          order if steer dies
-  gate    jobs are held back, and started when and where the policy says. A guard, which is a process of its own, releases
-          them all if steer has died for longer than --lease; steer starts it, except with --lease-object
+  rank    the policy's order of the waiting jobs is written as their ranks; the cluster schedules as before
+  gate    jobs are held back, and started when and where the policy says
+
+Of programs that rank or gate a cluster, one has a lease, and others are refused. If steer has died for longer than --lease,
+a guard, which is a process of its own, releases all jobs and takes ranks back; steer starts it, except with --lease-object.
+What it has to say stands in the file of the lease with .log.
 
 --policy is a run folder or checkpoint, a heuristic over the whole queue (sjf+skip), RULE@slots, or rollout:RULE.
 --policy-onnx plays an ONNX model. A checkpoint must have been trained on a cluster with the same nodes. Policies that stop
@@ -170,8 +168,8 @@ Nothing is written on observations older than --max-age, and no more than --max-
 	f.BoolVar(&g.loop.DryRun, "dry-run", false, "write nothing, and say what would be written")
 	f.BoolVar(&g.loop.Clear, "clear", false, "of rank: take the ranks back at the end")
 	f.IntVar(&g.loop.Cycles, "cycles", 0, "end after `N` looks, 0 = never")
-	f.DurationVar(&g.lease, "lease", time.Minute, "of gate: how long steer may be silent before the guard releases all jobs")
-	f.StringVar(&g.leaseFile, "lease-file", "", "of gate: the lease, a `FILE` (default gymctl-steer-CLUSTER.lease in the folder for temporary files)")
+	f.DurationVar(&g.lease, "lease", time.Minute, "of rank and gate: how long steer may be silent before the guard takes back what it did")
+	f.StringVar(&g.leaseFile, "lease-file", "", "of rank and gate: the lease, a `FILE` (default gymctl-steer-CLUSTER.lease in a folder that takes no files of others: $RUNTIME_DIRECTORY, /run/user/UID, that of --log)")
 	f.StringVar(&g.leaseObject, "lease-object", "", leaseObjectHelp)
 	f.StringVar(&g.logFile, "log", "", "add a line of JSON for every look to `FILE`")
 	g.logMax = 100 << 20
@@ -221,6 +219,7 @@ func (a *app) steer(c *cobra.Command, g *steerFlags) error {
 		if cfg.Log, err = steer.OpenLog(g.logFile, g.logMax, g.logKeep); err != nil {
 			return mistake("--log: %w", err)
 		}
+		cfg.Log.Note = cfg.Note
 	}
 	if g.metrics.addr != "" {
 		stop, err := g.serve(a, cfg)
@@ -229,18 +228,8 @@ func (a *app) steer(c *cobra.Command, g *steerFlags) error {
 		}
 		defer stop()
 	}
-	if cfg.Mode == steer.Gate && !cfg.DryRun {
-		host, err := os.Hostname() // a pod's is its name
-		if err != nil {
-			return errors.Join(err, cfg.Log.Close())
-		}
-		cfg.Token = fmt.Sprintf("%s %d since %s", host, os.Getpid(), a.now().UTC().Format(time.RFC3339Nano))
-		cfg.Lease = &steer.Lease{File: g.leaseFile, Term: g.lease, Now: a.now}
-		if g.leaseObject != "" {
-			err = g.shared(c.Context(), a)
-		} else if err = cfg.Lease.Take(cfg.Token); err == nil {
-			cfg.Guarded, err = g.guard(c)
-		}
+	if cfg.Mode != steer.Shadow && !cfg.DryRun {
+		err := g.lead(c, a)
 		if c.Context().Err() != nil { // it was still waiting for its turn
 			return cfg.Log.Close()
 		}
@@ -290,10 +279,17 @@ func (g *steerFlags) check(c *cobra.Command) error {
 		return mistake("--top: got %d, want 1 to %d", cfg.Top, live.MaxScore/2)
 	case cfg.Mode == steer.Gate && g.lease < max(2*time.Second, cfg.Every):
 		return mistake("--lease: got %v, want 2s or more, and no less than --every (%v)", g.lease, cfg.Every)
+	case cfg.Mode == steer.Rank && g.lease < 2*time.Second:
+		return mistake("--lease: got %v, want 2s or more", g.lease)
 	}
-	for flag, mode := range map[string]string{"clear": steer.Rank, "grace": steer.Gate, "lease": steer.Gate, "lease-file": steer.Gate, "lease-object": steer.Gate} {
+	for flag, mode := range map[string]string{"clear": steer.Rank, "grace": steer.Gate} {
 		if c.Flags().Changed(flag) && cfg.Mode != mode {
 			return mistake("--%s goes with --mode %s", flag, mode)
+		}
+	}
+	for _, flag := range []string{"lease", "lease-file", "lease-object"} {
+		if c.Flags().Changed(flag) && cfg.Mode == steer.Shadow {
+			return mistake("--%s goes with --mode %s and %s", flag, steer.Rank, steer.Gate)
 		}
 	}
 	switch {
@@ -301,11 +297,8 @@ func (g *steerFlags) check(c *cobra.Command) error {
 		return mistake("--lease-object: want --cluster %s, whose API server keeps it", kubeCluster)
 	case g.leaseObject != "" && g.leaseFile != "":
 		return mistake("want one of --lease-object and --lease-file")
-	case g.leaseObject == "" && g.kind == kubeCluster && cfg.Mode == steer.Gate && !cfg.DryRun && os.Getenv("KUBERNETES_SERVICE_HOST") != "":
+	case g.leaseObject == "" && g.kind == kubeCluster && cfg.Mode == steer.Gate && !cfg.DryRun && inPod():
 		return mistake("--mode gate in a pod: a guard that steer starts would die with its container; want --lease-object NAMESPACE/NAME, and gymctl steer guard in a Deployment of its own, as deploy/kubernetes/gate.yaml has it")
-	}
-	if g.leaseFile == "" {
-		g.leaseFile = filepath.Join(os.TempDir(), "gymctl-steer-"+g.kind+".lease")
 	}
 	return nil
 }
@@ -342,108 +335,6 @@ func (g *steerFlags) choice(ctx context.Context, c *cobra.Command, _ time.Time) 
 	return ch, err
 }
 
-// guard starts the guard in a process group of its own, so that it outlives what ends this process.
-func (g *steerFlags) guard(c *cobra.Command) (alive func() error, err error) {
-	list := []string{"steer", "guard", "--lease", g.lease.String(), "--lease-file", g.leaseFile}
-	var of cobra.Command
-	new(clusterFlags).add(&of)
-	c.Flags().Visit(func(f *pflag.Flag) {
-		if of.Flags().Lookup(f.Name) == nil {
-			return
-		}
-		if many, ok := f.Value.(pflag.SliceValue); ok {
-			for _, v := range many.GetSlice() {
-				list = append(list, "--"+f.Name+"="+v)
-			}
-			return
-		}
-		list = append(list, "--"+f.Name+"="+f.Value.String())
-	})
-	cmd := exec.Command(self(), list...) //nolint:gosec // this program
-	cmd.Stderr = os.Stderr
-	apart(cmd)
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("the guard cannot be started: %w", err)
-	}
-	var gone atomic.Bool
-	go func() {
-		_ = cmd.Wait() // whatever it says: nobody watches any more
-		gone.Store(true)
-	}()
-	return func() error {
-		if gone.Load() {
-			return errors.New("the guard has ended")
-		}
-		return nil
-	}, nil
-}
-
-const leaseObjectHelp = "of gate in Kubernetes: the lease, `NAMESPACE/NAME` of a Lease object; a gymctl steer guard of its own watches it, by NAME-guard"
-
-// leases opens two leases: steer renews the first, and its guard renews the second to show that it is alive.
-func (k *clusterFlags) leases(object string) (lease, guard *kube.Lease, err error) {
-	cfg, err := k.kube.find()
-	if err != nil {
-		return nil, nil, err
-	}
-	if lease, err = kube.OpenLease(cfg, object); err != nil {
-		return nil, nil, mistake("--lease-object: %w", err)
-	}
-	guard, err = kube.OpenLease(cfg, object+"-guard")
-	return lease, guard, err
-}
-
-// shared takes a lease that the cluster keeps, as soon as nobody else has it and a guard watches.
-func (g *steerFlags) shared(ctx context.Context, a *app) error {
-	cfg := &g.loop
-	lease, guard, err := g.leases(g.leaseObject)
-	if err != nil {
-		return err
-	}
-	cfg.Lease.Store = lease
-	cfg.Guarded = func() error {
-		age, _, err := guard.Read()
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return fmt.Errorf("no gymctl steer guard has been seen that watches the lease %s", g.leaseObject)
-		case err == nil && age > 2*g.lease:
-			return fmt.Errorf("the gymctl steer guard that watches the lease %s was last seen %v ago", g.leaseObject, age.Round(time.Second))
-		}
-		return err
-	}
-	caps, err := cfg.Cluster.Can(ctx) // who may not do it need not wait for its turn
-	if err != nil {
-		return err
-	}
-	if caps.Gate != "" {
-		return fmt.Errorf("%w: --mode gate: %s", live.ErrUnsupported, caps.Gate)
-	}
-	for begun, waits := a.now(), false; ; {
-		unwatched := cfg.Guarded()
-		err := unwatched
-		if err == nil {
-			err = cfg.Lease.Take(cfg.Token)
-		}
-		switch {
-		case err == nil:
-			return nil
-		case unwatched != nil && (a.now().Sub(begun) > 2*g.lease || errors.Is(err, live.ErrDenied) || errors.Is(err, live.ErrUnsupported)):
-			return err
-		case unwatched == nil && !errors.Is(err, steer.ErrLease):
-			return err
-		case unwatched == nil:
-			begun = a.now()
-		}
-		if !waits {
-			a.notef("%v; steer waits for its turn", err)
-			waits = true
-		}
-		if err := steer.Sleep(ctx, min(g.lease/8, 5*time.Second)); err != nil {
-			return err
-		}
-	}
-}
-
 func steerGuard(a *app) *cobra.Command {
 	var k clusterFlags
 	var object string
@@ -451,8 +342,8 @@ func steerGuard(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "guard",
 		Short: "Release all jobs when steer has died",
-		Long: `guard watches the lease that steer --mode gate renews, and releases all jobs when nobody has renewed it for longer than
---lease. With a --lease-file it is started by steer, and ends after that.
+		Long: `guard watches the lease that steer renews, and releases all jobs when nobody has renewed it for longer than --lease, by the
+guard's own clock; with --ranks it takes ranks back, too. With a --lease-file it is started by steer, and ends after that.
 
 With --lease-object it stays, in a Deployment of its own (deploy/kubernetes/gate.yaml): whenever nobody has had the lease for
 a quarter longer than --lease, all that is held back, or handed over, is released. NAME-guard, a second Lease object, says
@@ -468,7 +359,7 @@ that it watches; steer does not begin without, and ends when it has not been see
 			case l.Term < 2*time.Second:
 				return mistake("--lease: got %v, want 2s or more", l.Term)
 			}
-			l.Note = func(text string) { a.notef("%s", text) }
+			l.Note = func(text string) { a.notef("%s %s", a.now().Format(time.RFC3339), text) } // for a file
 			cluster, err := steered(&k)
 			if err != nil {
 				return err
@@ -482,7 +373,7 @@ that it watches; steer does not begin without, and ends when it has not been see
 			}
 			l.Store = lease
 			beat := func() error {
-				if _, _, err := own.Read(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				if _, _, _, err := own.Read(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 					return err
 				}
 				return own.Write("guard " + strconv.Itoa(os.Getpid()))
@@ -494,6 +385,7 @@ that it watches; steer does not begin without, and ends when it has not been see
 	c.Flags().StringVar(&l.File, "lease-file", "", "the lease, a `FILE`")
 	c.Flags().StringVar(&object, "lease-object", "", "the lease, `NAMESPACE/NAME` of a Lease object in Kubernetes; NAME-guard must be there, too")
 	c.Flags().DurationVar(&l.Term, "lease", time.Minute, "how old the lease may be")
+	c.Flags().BoolVar(&l.Ranks, "ranks", false, "take ranks back, too")
 	return c
 }
 

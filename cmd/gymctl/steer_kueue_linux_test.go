@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -182,7 +183,7 @@ func (k *kueueSteer) killed(t *testing.T) {
 	if now := priorities(p); !maps.Equal(before, now) {
 		t.Errorf("priorities %v after --clear, %v before", now, before)
 	}
-	r = k.ranks(t, p)
+	r = k.ranks(t, p, "--lease", "30m", "--lease-file", filepath.Join(t.TempDir(), "lease")) // the guard waits
 	_ = r.end(syscall.SIGKILL)
 	k.last(t, p) // it gets no rank, and so comes after the long ones
 	k.open()
@@ -239,7 +240,7 @@ func (k *kueueSteer) classes(t *testing.T) {
 	above := func(x map[string]int32, low int32) bool {
 		return 0 < x["none-2"] && x["none-2"] < low && low < x["long-0"] && x["long-0"] < x["short-1"]
 	}
-	r := k.ranks(t, p)
+	r := k.ranks(t, p, "--lease", "30m", "--lease-file", filepath.Join(t.TempDir(), "lease")) // the guard waits
 	kubetest.Happens(t, "ranks are above the class, in the policy's order", p.Step, func() bool { return above(priorities(p), 100) })
 	_ = r.end(syscall.SIGKILL)
 	ranked := priorities(p)

@@ -88,7 +88,7 @@ func BenchmarkSteerTenThousand(b *testing.B) {
 	runs := b.TempDir()
 	program := func(args ...string) *exec.Cmd {
 		c := exec.Command(self, args...) //nolint:gosec // this program
-		c.Env, c.Dir = append(os.Environ(), asProgram+"=1", "PATH="+dir+":/usr/bin:/bin"), runs
+		c.Env, c.Dir = append(os.Environ(), asProgram+"=1", "PATH="+dir+":/usr/bin:/bin", "RUNTIME_DIRECTORY="+runs), runs
 		return c
 	}
 	for run, preset := range map[string]string{"jobselect": "quickstart", "gpupick": "gpupick-ppo", "queuerank": "queuerank-ppo"} {

@@ -20,7 +20,7 @@ import (
 type steering struct {
 	t                *testing.T
 	cmd              *exec.Cmd
-	said, log, lease string // files; what it says goes into one, because its guard outlives it. lease is "" without --lease-file
+	said, log, lease string // files; what it says goes into one. lease is "" without --lease-file
 	ended            chan struct{}
 }
 
@@ -39,8 +39,8 @@ func startSteering(t *testing.T, dir string, args, env []string) *steering {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.cmd = exec.Command(args[0], args[1:]...) //nolint:gosec // this program
-	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd = exec.Command(args[0], args[1:]...)                                 //nolint:gosec // this program
+	p.cmd.Env = append(append(os.Environ(), "RUNTIME_DIRECTORY="+dir), env...) // no two tests have one lease
 	p.cmd.Stdout, p.cmd.Stderr = said, said
 	err = errors.Join(p.cmd.Start(), said.Close())
 	if err != nil {
@@ -64,7 +64,7 @@ func startSteering(t *testing.T, dir string, args, env []string) *steering {
 	return p
 }
 
-// says returns what it and its guard have said so far.
+// says returns what it has said so far.
 func (p *steering) says() string {
 	p.t.Helper()
 	return read(p.t, p.said)

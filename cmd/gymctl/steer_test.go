@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"clustergym/live"
 	"clustergym/live/livetest"
 	"clustergym/traces"
@@ -21,9 +23,11 @@ func inMemory(t *testing.T, n int) *livetest.Cluster {
 		c.Submit(traces.Job{ID: fmt.Sprintf("%02d", i), Work: time.Duration(60-i) * time.Minute, Estimate: time.Hour, GPUs: 8, GPUMilli: 1000})
 	}
 	c.Advance(0)
-	before := steered
+	t.Setenv("RUNTIME_DIRECTORY", t.TempDir())
+	before, guards := steered, guarded
 	steered = func(*clusterFlags) (live.Cluster, error) { return c, nil }
-	t.Cleanup(func() { steered = before })
+	guarded = func(*steerFlags, *cobra.Command) (func() error, error) { return func() error { return nil }, nil }
+	t.Cleanup(func() { steered, guarded = before, guards })
 	return c
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 
@@ -33,6 +34,9 @@ recordings: what kubectl get jobs,pods -A -o json has printed, with or without -
   kubectl get jobs -A -o json --watch > jobs.json &
   kubectl get pods -A -o json --watch > pods.json &
 
+Run times are the times in which a job's pods had nodes: what a job waits after it was evicted is none. Jobs that ask for
+other resources than those that count as GPUs, such as parts of GPUs, are left out, and the summary says for which.
+
 The file has names of users and jobs.`,
 		Example: `  gymctl trace get kubernetes
   gymctl trace get kubernetes --namespace ml --context prod -o history.csv.gz
@@ -58,8 +62,14 @@ The file has names of users and jobs.`,
 			if err := a.writeTo(out, from, func(w io.Writer) error {
 				n, err = csv.WriteNamed(w, r, true, true)
 				return err
-			}); err != nil || out == "-" {
+			}); err != nil {
 				return err
+			}
+			if out == "-" {
+				for _, text := range doubts(r) {
+					a.notef("note: %s", text)
+				}
+				return nil
 			}
 			if asJSON {
 				skipped := []workload.Skip{}
@@ -69,14 +79,18 @@ The file has names of users and jobs.`,
 				return a.json(struct {
 					writtenTrace
 					Skipped []workload.Skip `json:"skipped"`
-				}{writtenTrace{out, workload.FormatCSV, n}, skipped})
+					Notes   []string        `json:"notes,omitempty"`
+				}{writtenTrace{out, workload.FormatCSV, n}, skipped, doubts(r)})
 			}
 			a.printf("%s: %d jobs\n", out, n)
 			for _, s := range r.Skipped() {
 				a.printf("  left out  %d: %s\n", s.Count, s.Reason)
 			}
+			for _, text := range doubts(r) {
+				a.printf("  note      %s\n", text)
+			}
 			a.printf("  try       gymctl trace stats %s\n", shellWord(out))
-			if n == 0 {
+			if n == 0 && len(r.Others()) == 0 {
 				a.notef("note: there is no job that has run on GPUs and ended; record for a while with kubectl get --watch, and read that with --from")
 			}
 			return nil
@@ -88,6 +102,19 @@ The file has names of users and jobs.`,
 	f.StringVarP(&out, "output", "o", "kubernetes-jobs.csv.gz", "write to `FILE`, packed if it ends in .gz or .zst; - for standard output")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document on what was written")
 	return c
+}
+
+// doubts says what is not known of jobs in a trace.
+func doubts(r *kubetrace.Reader) (list []string) {
+	if n := r.Evicted(); n == 1 {
+		list = append(list, "1 job was evicted and admitted again, and nothing tells how long it ran before: its run time is that of the runs that are known")
+	} else if n > 1 {
+		list = append(list, fmt.Sprintf("%d jobs were evicted and admitted again, and nothing tells how long they ran before: their run times are those of the runs that are known", n))
+	}
+	for _, x := range r.Parts() {
+		list = append(list, fmt.Sprintf("%d with GPUs also ask for %s; each GPU of theirs counts as a whole one", x.Jobs, x.String()))
+	}
+	return list
 }
 
 // jobs reads recordings, or lists what the cluster knows.

@@ -47,7 +47,7 @@ func TestTheHistoryOfAKubernetes(t *testing.T) {
 		t.Errorf("of the cluster\n%s\nrecorded\n%s", live, recorded)
 	}
 	out = must(t, "trace", "get", "kubernetes", "--from", "jobs.json", "--from", "more.json", "-o", "some.csv", "--json")
-	if want := "no GPUs: nothing of it asks for one"; !strings.Contains(out, want) {
+	if want := "no GPUs that count: it asks for example.com/gpu (4 in all); --gpu-resource example.com/gpu counts each as a GPU"; !strings.Contains(out, want) {
 		t.Errorf("printed %s, want %q", out, want)
 	}
 	must(t, "trace", "get", "kubernetes", "--from", "jobs.json", "--from", "more.json", "--gpu-resource", "nvidia.com/gpu", "--gpu-resource", "example.com/gpu", "-o", "all.csv")

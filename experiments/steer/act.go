@@ -46,16 +46,22 @@ func (l *loop) act(ctx context.Context, s *live.Snapshot, actions []live.Action)
 		return nil, nil
 	}
 	within := l.Timeout
-	if l.gates() && l.Guarded != nil {
-		if err := l.Guarded(); err != nil {
+	if l.leased() && l.Guarded != nil {
+		switch err := l.Guarded(); {
+		case err != nil && l.gates():
 			return nil, fmt.Errorf("nobody watches the lease: %w", err)
+		case err != nil && !l.unseen: // ranks keep no job from starting
+			l.unseen = true
+			l.Note(fmt.Sprintf("nobody watches the lease (%v): ranks stay if steer is killed", err))
 		}
 	}
-	if l.gates() && l.Lease != nil {
+	if l.leased() {
 		if err := l.renew(); err != nil {
 			return nil, err
 		}
-		within = min(within, l.Lease.Left()/2)
+		if l.gates() {
+			within = min(within, l.Lease.Left()/2)
+		}
 	}
 	ctx, stop := context.WithTimeout(ctx, within)
 	defer stop()

@@ -131,8 +131,12 @@ func (r Ranked) MarshalJSON() ([]byte, error) {
 }
 
 // Log writes lines of JSON to a file. Write never waits for the disk: lines that it cannot keep up with are lost, and counted. A file
-// that is full becomes FILE.1, that one FILE.2 and so on.
+// that is full becomes FILE.1, that one FILE.2 and so on. A disk that takes nothing, because it is full or away, is tried again with each
+// line; what it did not take counts as lost. Steering does not wait for it: what keeps jobs safe is the guard, which needs no log.
 type Log struct {
+	// Note says to people when the disk begins to take nothing, and when it takes lines again; nil = nothing. It is set before the first
+	// line.
+	Note  func(text string)
 	file  string
 	most  int64 // bytes of one file
 	keep  int   // files beside the current one
@@ -149,12 +153,15 @@ type Log struct {
 	out  *os.File
 	size int64
 	err  error // the first; read after Close
+	bad  int64 // lines in a row that the disk has not taken
 }
 
 // entry is a line, or the wish to hear that all lines before it are in the file.
 type entry struct {
 	line    []byte
-	anew    bool // it begins a file
+	lost    int64 // lines lost before it, of which it tells
+	alone   bool  // it stands alone
+	anew    bool  // it begins a file
 	flushed chan<- struct{}
 }
 
@@ -177,15 +184,35 @@ func OpenLog(file string, most int64, keep int) (*Log, error) {
 				close(e.flushed)
 				continue
 			}
-			if err := l.put(e); err != nil {
-				l.lost.Add(1)
-				if l.err == nil {
-					l.err = err
-				}
-			}
+			l.take(e)
 		}
 	}()
 	return l, nil
+}
+
+// take brings a line into the file. After a lost line only one that stands alone can be read.
+func (l *Log) take(e entry) {
+	if l.bad > 0 && !e.alone {
+		l.lost.Add(1 + e.lost)
+		l.bad++
+		return
+	}
+	err := l.put(e)
+	switch {
+	case err != nil:
+		l.lost.Add(1 + e.lost)
+		if l.bad++; l.bad == 1 && l.Note != nil {
+			l.Note(fmt.Sprintf("the log %s takes no lines (%v); steering goes on without, and each look tries again", l.file, err))
+		}
+		if l.err == nil {
+			l.err = err
+		}
+	case l.bad > 0:
+		if l.Note != nil {
+			l.Note(fmt.Sprintf("the log %s takes lines again; %d are missing", l.file, l.bad))
+		}
+		l.bad = 0
+	}
 }
 
 func (l *Log) open() error {
@@ -203,18 +230,29 @@ func (l *Log) open() error {
 
 func (l *Log) put(e entry) error {
 	line := e.line
-	if l.size > 0 && (e.anew || l.size+int64(len(line)) > l.most) {
-		if err := l.rotate(); err != nil {
-			return err
-		}
-	}
 	if l.out == nil {
 		if err := l.open(); err != nil {
 			return err
 		}
 	}
+	if l.size > 0 && (e.anew || l.size+int64(len(line)) > l.most) {
+		if err := l.rotate(); err != nil {
+			return err
+		}
+		if err := l.open(); err != nil {
+			return err
+		}
+	}
 	n, err := l.out.Write(line)
-	l.size += int64(n)
+	if err == nil {
+		l.size += int64(n)
+		return nil
+	}
+	if n > 0 { // half a line would spoil the next one, too
+		err = errors.Join(err, l.out.Truncate(l.size))
+	}
+	_ = l.out.Close() // opened again for the next line: the file may be another one then
+	l.out = nil
 	return err
 }
 
@@ -255,7 +293,7 @@ func (l *Log) Write(line *Line) error {
 	if err != nil {
 		return err
 	}
-	e := entry{line: append(b, '\n'), anew: l.full && line.Log != ""}
+	e := entry{line: append(b, '\n'), lost: lost, alone: line.Log != "", anew: l.full && line.Log != ""}
 	n := int64(len(e.line))
 	select {
 	case l.lines <- e:

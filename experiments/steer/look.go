@@ -139,7 +139,7 @@ func (l *loop) ready(s *live.Snapshot, changed string) (err error) {
 	if l.policy == nil {
 		l.layout = mirror.LayoutOf(s)
 		if len(l.layout.Nodes) == 0 {
-			return fmt.Errorf("%w: the cluster has no node with GPUs", live.ErrUnsupported)
+			return fmt.Errorf("%w: the cluster has no node with GPUs (in Kubernetes --gpu-resource names what counts as GPUs)", live.ErrUnsupported)
 		}
 		p, err := l.Open(l.layout, s)
 		if err != nil {

@@ -81,7 +81,7 @@ func TestAGuardSaysWhatIsRefused(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if len(notes) < 3 || len(notes) > 10 || !strings.Contains(notes[0], "release "+id) {
+	if len(notes) < 5 || len(notes) > 12 || !strings.Contains(notes[0], "was not renewed for 1m0s") || !strings.Contains(notes[1], "release "+id) {
 		t.Errorf("%d notes: %q", len(notes), notes)
 	}
 }

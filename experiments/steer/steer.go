@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"sync"
 	"time"
 
 	"clustergym/experiments/steer/mirror"
@@ -38,6 +40,7 @@ type loop struct {
 	spent    spent
 	thinks   time.Time // since when
 	rushed   bool      // the policy has had no time for everything before
+	unseen   bool      // nobody watches the lease, and it has been said
 }
 
 // spent is how long a cycle has waited for the cluster, and for the policy.
@@ -57,18 +60,54 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	l.Metrics.change(func(m *Metrics) { m.now = l.Now })
 	if err := l.allowed(ctx); err != nil {
-		if l.gates() && l.Lease != nil && l.Lease.token != "" { // there is nothing to guard
+		if text, e := l.leaseText(); e == nil && text == l.Token { // there is nothing to guard
 			err = errors.Join(err, l.Lease.End())
 		}
 		return err
 	}
-	if l.gates() && l.Lease != nil {
+	if l.leased() {
 		if err := l.Lease.Take(l.Token); err != nil {
 			return err
 		}
 	}
-	err := l.loop(ctx)
+	err := l.alive(func() error { return l.loop(ctx) })
 	return errors.Join(err, l.end(ctx))
+}
+
+// leased reports whether a lease says that we steer.
+func (l *loop) leased() bool { return l.Mode != Shadow && !l.DryRun && l.Lease != nil }
+
+// leaseText returns what the lease says, an error if there is none.
+func (l *loop) leaseText() (string, error) {
+	if !l.leased() {
+		return "", fs.ErrNotExist
+	}
+	return l.Lease.holder()
+}
+
+// alive runs what steers. In rank the lease is renewed meanwhile as long as this process lives: ranks harm less than holds when a look takes
+// long, and a policy may take longer for its first look than a lease lasts. What comes of it shows when something is written.
+func (l *loop) alive(steers func() error) error {
+	if l.Mode != Rank || !l.leased() {
+		return steers()
+	}
+	done := make(chan struct{})
+	var renews sync.WaitGroup
+	renews.Go(func() {
+		t := time.NewTicker(max(l.Lease.Term/4, time.Millisecond))
+		defer t.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-t.C:
+				_ = l.Lease.Renew() // likewise
+			}
+		}
+	})
+	defer renews.Wait()
+	defer close(done)
+	return steers()
 }
 
 // gates reports whether jobs are held back.
@@ -147,7 +186,7 @@ func (l *loop) patient(err error) bool {
 func (l *loop) rest(ctx context.Context) error {
 	for left := max(l.spaced, time.Millisecond); left > 0; {
 		d := left
-		if l.gates() && l.Lease != nil {
+		if l.leased() {
 			d = min(d, l.Lease.Term/4)
 			if err := l.renew(); err != nil && !errors.Is(err, live.ErrUnreachable) && !errors.Is(err, live.ErrDenied) { // it is tried again before anything is written
 				return err
@@ -172,26 +211,22 @@ func (l *loop) renew() error {
 // end takes back what must not stay.
 func (l *loop) end(ctx context.Context) error {
 	ranks := l.Mode == Rank && l.Clear && !l.DryRun
-	if !l.gates() && !ranks {
-		return nil
+	text, unread := l.leaseText()
+	if unread == nil && text != l.Token && text != over {
+		return nil // what is held back or ranked now is another program's
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), max(l.Timeout, 10*time.Second))
-	defer stop()
-	if l.gates() && l.Lease != nil {
-		if _, text, err := l.Lease.read(); err == nil && text != l.Token && text != over {
-			return nil // what is held back now is another program's
+	if l.gates() || ranks {
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), max(l.Timeout, 10*time.Second))
+		defer stop()
+		switch err := ReleaseAll(ctx, l.Cluster, Releasing{Ranks: ranks, Wait: l.Wait}); {
+		case errors.Is(err, live.ErrTied): // they are not held back
+			l.Note(err.Error())
+		case err != nil:
+			return fmt.Errorf("what was written is not taken back; gymctl steer release-all does so: %w", err)
 		}
 	}
-	switch err := ReleaseAll(ctx, l.Cluster, Releasing{Ranks: ranks, Wait: l.Wait}); {
-	case errors.Is(err, live.ErrTied): // they are not held back
-		l.Note(err.Error())
-	case err != nil:
-		return fmt.Errorf("what was written is not taken back; gymctl steer release-all does so: %w", err)
-	}
-	if l.gates() && l.Lease != nil {
-		if _, text, err := l.Lease.read(); err == nil && text == l.Token {
-			return l.Lease.End()
-		}
+	if text, err := l.leaseText(); err == nil && text == l.Token {
+		return l.Lease.End()
 	}
 	return nil
 }

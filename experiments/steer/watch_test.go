@@ -23,14 +23,14 @@ type kept struct {
 	fails error // of every call
 }
 
-func (k *kept) Read() (time.Duration, string, error) {
+func (k *kept) Read() (age time.Duration, mark, text string, err error) {
 	switch {
 	case k.fails != nil:
-		return 0, "", k.fails
+		return 0, "", "", k.fails
 	case k.text == "":
-		return 0, "", fs.ErrNotExist
+		return 0, "", "", fs.ErrNotExist
 	}
-	return k.now().Sub(k.at), k.text, nil
+	return k.now().Sub(k.at), k.at.String() + k.text, k.text, nil
 }
 
 func (k *kept) Write(text string) error {

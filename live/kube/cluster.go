@@ -393,7 +393,7 @@ func (v *view) job(u *unit) (live.Job, bool) {
 		j.State, j.GPUs, j.Start = live.Running, held, start
 		return j, true
 	case ended:
-		j.State, j.End, j.Start = live.Ended, end, u.began(start)
+		j.State, j.End, j.Start = live.Ended, end, u.began(start, end)
 		return j, true
 	}
 	j.State, j.Places = live.Waiting, nil
@@ -475,15 +475,17 @@ func (u *unit) ended() (time.Time, bool) {
 	return at, true
 }
 
-// began returns when a unit that has ended began.
-func (u *unit) began(start time.Time) time.Time {
+// began returns when the last run of a unit that has ended began: a job that was evicted waits in between.
+func (u *unit) began(start, end time.Time) time.Time {
+	width := 0
+	if u.job != nil {
+		width = u.job.Gang()
+	}
+	if run := kube.LastRun(u.pods, width, end); !run.Start.IsZero() {
+		return run.Start
+	}
 	if start.IsZero() && u.job != nil {
 		start = u.job.Status.StartTime
-	}
-	for _, p := range u.pods {
-		if t := p.Started(); !t.IsZero() && (start.IsZero() || t.Before(start)) {
-			start = t
-		}
 	}
 	if start.IsZero() && u.wl != nil {
 		start = u.wl.Admitted()

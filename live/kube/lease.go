@@ -55,19 +55,23 @@ func OpenLease(cfg Config, name string) (*Lease, error) {
 	return &Lease{c: c, path: in(coordination, namespace, "leases/"+object), name: name}, nil
 }
 
-// Read returns what the lease says and how long ago it was renewed. fs.ErrNotExist says that nobody has it.
-func (l *Lease) Read() (age time.Duration, text string, err error) {
+// String returns the lease's name, NAMESPACE/NAME.
+func (l *Lease) String() string { return l.name }
+
+// Read returns what the lease says and how long ago it was renewed, below 0 if the server's clock has been set back since; mark differs with
+// each renewal. fs.ErrNotExist says that nobody has it.
+func (l *Lease) Read() (age time.Duration, mark, text string, err error) {
 	o, at, err := l.get()
 	if err != nil {
-		return 0, "", err
+		return 0, "", "", err
 	}
 	if o.Spec.Holder == nil || *o.Spec.Holder == "" {
-		return 0, "", fmt.Errorf("%w: nobody has the lease %s", fs.ErrNotExist, l.name)
+		return 0, "", "", fmt.Errorf("%w: nobody has the lease %s", fs.ErrNotExist, l.name)
 	}
 	if o.Spec.Renew != nil {
-		age = max(0, at.Sub(*o.Spec.Renew))
+		age, mark = at.Sub(*o.Spec.Renew), o.Spec.Renew.UTC().Format(time.RFC3339Nano)
 	}
-	return age, *o.Spec.Holder, nil
+	return age, mark + " " + *o.Spec.Holder, *o.Spec.Holder, nil
 }
 
 func (l *Lease) get() (*lease, time.Time, error) {

@@ -7,19 +7,23 @@
 //	kubectl get jobs -A -o json --watch > jobs.json        # one object after the other, for as long as it runs
 //
 // or what the API server sends: lists, and the events of watches ({"type": …, "object": …}), also with --output-watch-events. Of
-// each object the last state counts, so a recording of days has Jobs that have long been deleted.
+// each object the last state counts, so a recording of days has Jobs that have long been deleted; states before it tell when a Job began, was
+// suspended or evicted.
 //
 //		Job       creationTimestamp                                   Submit
-//		          the first pod's PodScheduled, else status.startTime  start
-//		          completionTime, or the condition Failed              end; Work is the end less the start
+//		          each pod's PodScheduled to its last container's end  runs; Work is what they cover together
+//		          startTime to completionTime, Failed or Suspended     a run of which no pod tells
 //		          parallelism (completions, if fewer) × one pod        GPUs, CPUMilli, MemBytes
 //		          activeDeadlineSeconds, or Kueue's limit              Estimate
 //		          namespace, queue                                     VC, Group
-//		Workload  that is no Job's: conditions Admitted and Finished  start, end
+//		Workload  conditions Admitted to Evicted or Finished           a run of which neither pods nor Job tell
 //		pods      without a Job: as one job each, or as the gang that a label names
 //
-//	  - Jobs that ask for no GPUs are left out and counted, and so are those that have not started or not ended.
-//	  - Pods are needed only for the moment at which a Job got its nodes: status.startTime is when it was first let start. Pods that
-//	    have gone by the end of the recording count as long as they were seen.
-//	  - A gang's Work runs from its first pod's start to its last pod's end.
+//	  - Jobs that ask for no GPUs are left out and counted, by what they ask for in their place (MIG, shares, claims, other vendors'
+//	    resources), and so are those that have not started or not ended.
+//	  - A job that was evicted and admitted again has several runs, and waits between them: Kueue resets startTime then. A pod that has gone
+//	    without telling when ran until its Job was suspended or its Workload evicted, else until the Job ended if it was one of the last.
+//	    Where a run is known to be missing, the job is counted (Evicted).
+//	  - A run that ends up to a minute before the Job does ends with the Job.
+//	  - A gang runs while any of its pods does.
 package kube

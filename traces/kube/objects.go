@@ -175,13 +175,25 @@ type PodSpec struct {
 	SchedulingGates       []struct {
 		Name string `json:"name"`
 	} `json:"schedulingGates"`
-	Affinity struct {
+	ResourceClaims []Claim `json:"resourceClaims"`
+	Affinity       struct {
 		NodeAffinity struct {
 			Required struct {
 				Terms []Term `json:"nodeSelectorTerms"`
 			} `json:"requiredDuringSchedulingIgnoredDuringExecution"`
 		} `json:"nodeAffinity"`
 	} `json:"affinity"`
+}
+
+// Claim is a pod's claim on devices. Its source stood in a field of its own before resource.k8s.io/v1alpha3.
+type Claim struct {
+	Name         string `json:"name"`
+	ClaimName    string `json:"resourceClaimName"`
+	TemplateName string `json:"resourceClaimTemplateName"`
+	Source       struct {
+		ClaimName    string `json:"resourceClaimName"`
+		TemplateName string `json:"resourceClaimTemplateName"`
+	} `json:"source"`
 }
 
 // Terms returns the alternatives of which a node must meet one.
@@ -192,18 +204,21 @@ type Pod struct {
 	Meta   `json:"metadata"`
 	Spec   PodSpec `json:"spec"`
 	Status struct {
-		Phase             string      `json:"phase"`
-		StartTime         time.Time   `json:"startTime"`
-		Conditions        []Condition `json:"conditions"`
-		ContainerStatuses []struct {
-			RestartCount int `json:"restartCount"`
-			State        struct {
-				Terminated *struct {
-					FinishedAt time.Time `json:"finishedAt"`
-				} `json:"terminated"`
-			} `json:"state"`
-		} `json:"containerStatuses"`
+		Phase             string            `json:"phase"`
+		StartTime         time.Time         `json:"startTime"`
+		Conditions        []Condition       `json:"conditions"`
+		ContainerStatuses []ContainerStatus `json:"containerStatuses"`
 	} `json:"status"`
+}
+
+// ContainerStatus is what became of a container.
+type ContainerStatus struct {
+	RestartCount int `json:"restartCount"`
+	State        struct {
+		Terminated *struct {
+			FinishedAt time.Time `json:"finishedAt"`
+		} `json:"terminated"`
+	} `json:"state"`
 }
 
 // Over reports whether the pod has ended, so that its GPUs are free.
@@ -299,7 +314,43 @@ type Workload struct {
 		RequeueState struct {
 			Count int `json:"count"`
 		} `json:"requeueState"`
+		SchedulingStats struct {
+			Evictions []struct {
+				Count int `json:"count"`
+			} `json:"evictions"`
+		} `json:"schedulingStats"`
+		// How long it was admitted before, in seconds; v1beta1 spells it in its own way.
+		Before      int64 `json:"accumulatedPastExecutionTimeSeconds"`
+		BeforeBeta1 int64 `json:"accumulatedPastExexcutionTimeSeconds"`
 	} `json:"status"`
+}
+
+// Evictions returns how often the Workload was evicted, as far as it tells: 1 may stand for several.
+func (w *Workload) Evictions() int {
+	n := 0
+	for _, c := range w.Status.Conditions {
+		if c.Type == "Evicted" {
+			n = 1
+		}
+	}
+	sum := 0
+	for _, e := range w.Status.SchedulingStats.Evictions {
+		sum += max(0, e.Count)
+	}
+	return max(n, sum, w.Status.RequeueState.Count)
+}
+
+// pods returns how many pods the Workload has at once.
+func (w *Workload) pods() (n int) {
+	for i := range w.Spec.PodSets {
+		n += min(max(0, w.Spec.PodSets[i].Count), traces.MaxGPUs)
+	}
+	return n
+}
+
+// Earlier returns how long the Workload was admitted before it was evicted, 0 if it does not tell.
+func (w *Workload) Earlier() time.Duration {
+	return limit(w.Status.Before, w.Status.BeforeBeta1)
 }
 
 // Admitted returns since when the Workload may run, zero if it waits.
@@ -534,11 +585,22 @@ func (r *Reading) FromPods(pods []*Pod) traces.Job {
 		out.Priority = int(*p.Spec.Priority)
 	}
 	var a Amounts
-	for _, p := range pods {
+	for _, p := range members(pods) {
 		a = a.plus(r.Pod(&p.Spec), 1)
 	}
 	out.GPUs, out.CPUMilli, out.MemBytes = a.GPUs, a.CPUMilli, a.MemBytes
 	return out
+}
+
+// members returns the pods that a gang has at once: those that came last, if it says how many there are and others were replaced.
+func members(pods []*Pod) []*Pod {
+	n, err := strconv.Atoi(pods[0].Annotations["kueue.x-k8s.io/pod-group-total-count"])
+	if err != nil || n < 1 || n >= len(pods) {
+		return pods
+	}
+	list := slices.Clone(pods)
+	slices.SortStableFunc(list, func(a, b *Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp) })
+	return list[len(list)-n:]
 }
 
 // PodsID is the ID of the job that a pod without a Job is, or is part of.

@@ -24,8 +24,11 @@ const (
 
 // Reader is a traces.Stream over the jobs of a recording, in order of submit. It holds all objects in memory. Not safe for concurrent use.
 type Reader struct {
-	stream traces.Slice
-	skips  traces.Skips
+	stream  traces.Slice
+	skips   traces.Skips
+	evicted int
+	others  []Other
+	parts   []Other
 }
 
 var _ traces.Stream = (*Reader)(nil)
@@ -36,6 +39,18 @@ type Objects struct {
 	Pods      map[string]*Pod
 	Workloads map[string]*Workload
 	others    int
+	pasts     map[string]*past // by uid
+}
+
+// past returns what the states of an object have told.
+func (o *Objects) past(uid string) *past {
+	if o.pasts == nil {
+		o.pasts = map[string]*past{}
+	}
+	if o.pasts[uid] == nil {
+		o.pasts[uid] = &past{}
+	}
+	return o.pasts[uid]
 }
 
 // NewReader reads a recording to its end. file is the name used in messages; what is no recording is a *traces.RowError that
@@ -63,10 +78,10 @@ func NewReader(r io.Reader, file string, as Reading) (*Reader, error) {
 }
 
 // Add takes a list, an event of a watch, or an object.
-func (o *Objects) Add(text json.RawMessage) error { return o.add(text, "") }
+func (o *Objects) Add(text json.RawMessage) error { return o.add(text, "", false) }
 
 // add takes a document; kind is what it is if it does not say so, as in the lists of the API server.
-func (o *Objects) add(text json.RawMessage, kind string) error {
+func (o *Objects) add(text json.RawMessage, kind string, deleted bool) error {
 	var head struct {
 		Kind   string            `json:"kind"`
 		Type   string            `json:"type"`
@@ -80,12 +95,12 @@ func (o *Objects) add(text json.RawMessage, kind string) error {
 		if head.Type == "ERROR" || head.Type == "BOOKMARK" {
 			return nil
 		}
-		return o.add(head.Object, "")
+		return o.add(head.Object, "", head.Type == "DELETED")
 	}
 	kind = cmp.Or(head.Kind, kind)
 	if of, list := strings.CutSuffix(kind, "List"); list {
 		for _, item := range head.Items {
-			if err := o.add(item, of); err != nil {
+			if err := o.add(item, of, false); err != nil {
 				return err
 			}
 		}
@@ -94,11 +109,15 @@ func (o *Objects) add(text json.RawMessage, kind string) error {
 	var err error
 	switch kind {
 	case "Job":
-		err = keep(o.Jobs, text, func(j *Job) *Meta { return &j.Meta })
+		err = keep(o.Jobs, text, func(j *Job) *Meta { return &j.Meta }, func(j *Job) { o.past(j.UID).job(j) })
 	case "Pod":
-		err = keep(o.Pods, text, func(p *Pod) *Meta { return &p.Meta })
+		err = keep(o.Pods, text, func(p *Pod) *Meta { return &p.Meta }, func(p *Pod) {
+			if deleted {
+				o.past(p.UID).deleted = true
+			}
+		})
 	case "Workload":
-		err = keep(o.Workloads, text, func(w *Workload) *Meta { return &w.Meta })
+		err = keep(o.Workloads, text, func(w *Workload) *Meta { return &w.Meta }, func(w *Workload) { o.past(w.UID).workload(w) })
 	case "":
 		return errors.New("it has no kind")
 	default:
@@ -107,8 +126,8 @@ func (o *Objects) add(text json.RawMessage, kind string) error {
 	return err
 }
 
-// keep stores an object unless a later state of it is there.
-func keep[T any](all map[string]*T, text json.RawMessage, meta func(*T) *Meta) error {
+// keep stores an object unless a later state of it is there, and has each state noted.
+func keep[T any](all map[string]*T, text json.RawMessage, meta func(*T) *Meta, note func(*T)) error {
 	o := new(T)
 	if err := json.Unmarshal(text, o); err != nil {
 		return err
@@ -117,6 +136,7 @@ func keep[T any](all map[string]*T, text json.RawMessage, meta func(*T) *Meta) e
 	if m.UID == "" || m.CreationTimestamp.IsZero() {
 		return fmt.Errorf("%s/%s has no uid or creationTimestamp", m.Namespace, m.Name)
 	}
+	note(o)
 	if old := all[m.UID]; old != nil && number(m.ResourceVersion) < number(meta(old).ResourceVersion) {
 		return nil
 	}
@@ -132,10 +152,15 @@ func number(s string) uint64 {
 	return n
 }
 
-// ran is a job, and when it came, started and ended.
+// ran is a job, when it came, when it had its nodes, and when it ended.
 type ran struct {
-	job                   traces.Job
-	submit, start, finish time.Time
+	job            traces.Job
+	submit, finish time.Time
+	started        bool
+	runs           []Run
+	before         time.Duration // that it ran before, at times that nobody tells
+	evicted        bool          // it ran before, and nobody tells for how long
+	asks           asked         // that counts as no GPU
 }
 
 // Trace returns the jobs that have run.
@@ -170,23 +195,16 @@ func (o *Objects) Trace(as Reading) *Reader {
 		}
 		w := within[uid]
 		workloadOfJob[w] = true
-		r := ran{job: as.FromJob(j, ofJob[uid], w), submit: j.CreationTimestamp, start: begun(ofJob[uid])}
-		if r.start.IsZero() {
-			r.start = j.Status.StartTime
-		}
+		r := ran{job: as.FromJob(j, ofJob[uid], w), submit: j.CreationTimestamp, asks: as.ofJob(j, ofJob[uid])}
 		r.finish, r.job.Status = j.Finished()
+		o.run(&r, ofJob[uid], j.Gang(), o.pasts[uid], w)
 		all = append(all, r)
 	}
 	for _, w := range o.Workloads {
 		if workloadOfJob[w] {
 			continue
 		}
-		r := ran{job: as.FromWorkload(w), submit: w.CreationTimestamp, start: w.Admitted()}
-		for _, owner := range w.OwnerReferences {
-			if at := begun(byOwner[owner.UID]); !at.IsZero() {
-				r.start = at
-			}
-		}
+		r := ran{job: as.FromWorkload(w), submit: w.CreationTimestamp, asks: as.ofWorkload(w)}
 		if c := Holds(w.Status.Conditions, "Finished"); c != nil {
 			r.finish = c.LastTransitionTime
 			switch c.Reason {
@@ -196,28 +214,44 @@ func (o *Objects) Trace(as Reading) *Reader {
 				r.job.Status = traces.Failed
 			}
 		}
+		var pods []*Pod
+		for _, owner := range w.OwnerReferences {
+			pods = append(pods, byOwner[owner.UID]...)
+		}
+		o.run(&r, pods, w.pods(), nil, w)
 		all = append(all, r)
 	}
 	for _, pods := range gangs {
 		slices.SortFunc(pods, func(a, b *Pod) int { return cmp.Compare(a.UID, b.UID) })
-		r := ran{job: as.FromPods(pods), submit: pods[0].CreationTimestamp, start: begun(pods)}
-		r.finish, r.job.Status = over(pods)
+		r := ran{job: as.FromPods(pods), submit: pods[0].CreationTimestamp, asks: as.ofPods(pods)}
+		r.finish, r.job.Status = o.over(pods)
+		o.run(&r, pods, len(members(pods)), nil, nil)
 		all = append(all, r)
 	}
 	slices.SortFunc(all, func(a, b ran) int { return cmp.Or(a.submit.Compare(b.submit), strings.Compare(a.job.ID, b.job.ID)) })
 	d := &Reader{}
+	var none, parts asks
 	for _, r := range all {
+		work := lasted(r.runs)
 		switch {
+		case r.job.GPUs == 0 && len(r.asks) > 0:
+			none.add(r.asks)
 		case r.job.GPUs == 0:
 			d.skips.Add(NoGPUs)
-		case r.start.IsZero():
+		case !r.started:
 			d.skips.Add(NeverStarted)
 		case r.finish.IsZero():
 			d.skips.Add(NotEnded)
-		case !r.finish.After(r.start):
+		case work <= 0:
 			d.skips.Add(NoRunTime)
 		default:
-			r.job.Work = min(r.finish.Sub(r.start), traces.MaxTime)
+			r.job.Work = min(work+min(r.before, traces.MaxTime), traces.MaxTime)
+			if r.evicted {
+				d.evicted++
+			}
+			if len(r.asks) > 0 {
+				parts.add(r.asks)
+			}
 			if len(d.stream.Jobs) == 0 {
 				all[0].submit = r.submit
 			}
@@ -225,7 +259,55 @@ func (o *Objects) Trace(as Reading) *Reader {
 			d.stream.Jobs = append(d.stream.Jobs, r.job)
 		}
 	}
+	d.others, d.parts = none.list(), parts.list()
+	for _, x := range d.others {
+		d.skips.AddN(x.reason(), x.Jobs)
+	}
 	return d
+}
+
+// run finds out when a job ran: from its pods, else from its Job, else from its Workload. w may be nil.
+func (o *Objects) run(r *ran, pods []*Pod, width int, job *past, w *Workload) {
+	var quota *past
+	evictions := 0
+	if w != nil {
+		if quota = o.pasts[w.UID]; quota == nil || len(quota.starts) == 0 { // a quota is all it takes where admission is not checked
+			quota = &past{}
+			quota.add(&quota.starts, w.Admitted())
+		}
+		evictions = w.Evictions()
+	}
+	both := job.with(quota)
+	all, unknown := podRuns(pods, width, r.finish, both, func(p *Pod) bool { return o.pasts[p.UID] != nil && o.pasts[p.UID].deleted })
+	gap := unknown > 0
+	for _, p := range []*past{job, quota} {
+		of, missing := p.runs(r.finish)
+		all = fill(all, of)
+		gap = gap || missing
+	}
+	settle(all, r.finish)
+	r.runs, r.started = all, len(all) > 0 || len(both.starts) > 0 || !begun(pods).IsZero()
+	switch {
+	case w != nil && w.Earlier() > 0:
+		if len(all) == 1 {
+			r.before = w.Earlier()
+		}
+	case len(all) > 0:
+		r.evicted = len(all) <= evictions || gap && !told(all, pods, both.starts)
+	}
+}
+
+// told reports whether each start that is known lies in a run.
+func told(all []Run, pods []*Pod, starts []time.Time) bool {
+	in := func(at time.Time) bool {
+		return slices.ContainsFunc(all, func(r Run) bool { return !at.Before(r.Start.Add(-slack)) && at.Before(r.End) })
+	}
+	for _, p := range pods {
+		if at := p.Started(); !at.IsZero() && p.Spec.NodeName != "" && !in(at) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(starts, func(at time.Time) bool { return !in(at) })
 }
 
 // begun returns when the first of the pods got its node.
@@ -238,14 +320,14 @@ func begun(pods []*Pod) (at time.Time) {
 	return at
 }
 
-// over returns when the last of the pods ended, zero if one has not.
-func over(pods []*Pod) (at time.Time, status traces.Status) {
+// over returns when the last of the pods ended, zero if one has not. Pods that were replaced do not tell how the gang ended.
+func (o *Objects) over(pods []*Pod) (at time.Time, status traces.Status) {
 	status = traces.Completed
-	for _, p := range pods {
+	for _, p := range members(pods) {
 		if !p.Over() {
 			return time.Time{}, traces.StatusUnknown
 		}
-		if t := p.Finished(); t.After(at) {
+		if t := p.Ended(); t.After(at) {
 			at = t
 		}
 		if p.Status.Phase == "Failed" {
@@ -263,3 +345,13 @@ func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
 
 // Jobs returns how many jobs there are.
 func (d *Reader) Jobs() int { return len(d.stream.Jobs) }
+
+// Evicted returns how many of the jobs ran before, were evicted, and do not tell for how long they had run: their Work is that of the runs
+// that are known.
+func (d *Reader) Evicted() int { return d.evicted }
+
+// Others returns what jobs without GPUs ask for that may be GPUs, or parts of them.
+func (d *Reader) Others() []Other { return d.others }
+
+// Parts returns what jobs with GPUs ask for, too: a part of each GPU, for one, which counts as a whole one.
+func (d *Reader) Parts() []Other { return d.parts }
