@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"clustergym/internal/plain"
+	"clustergym/internal/shortage"
 )
 
 // The limits of the server in the coordinator's process.
@@ -26,6 +27,11 @@ const (
 	maxConns    = 8192
 	readyWithin = 30 * time.Second // for the server to read its files and listen
 )
+
+// mostConns returns how many connections there may be in a process that may open so many files: half of them. The queue's own
+// files and the trainings of this process need the others. Connections that do not say who they are end after two seconds,
+// and the server accepts again after a lack of descriptors.
+func mostConns(files int) int { return max(16, min(maxConns, files/2)) }
 
 // leastToken is the least length of a token.
 const leastToken = 16
@@ -126,7 +132,7 @@ func startHost(opt *Options, refuse *refusals) (*host, error) {
 	}
 	h := &host{own: rand.Text(), refuse: refuse}
 	o := &server.Options{
-		ServerName: "gymctl-" + opt.Job, Host: address, Port: port, NoLog: true, NoSigs: true, MaxPayload: maxPayload, MaxConn: maxConns,
+		ServerName: "gymctl-" + opt.Job, Host: address, Port: port, NoLog: true, NoSigs: true, MaxPayload: maxPayload, MaxConn: mostConns(shortage.MayOpen()),
 		JetStream: true, StoreDir: opt.Dir, DisableJetStreamBanner: true, WriteDeadline: 10 * time.Second,
 		CustomClientAuthentication: &door{own: h.own, token: opt.Token, refuse: refuse},
 	}
