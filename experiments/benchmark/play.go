@@ -65,6 +65,7 @@ type TaskResult struct {
 	Seeds  []uint64    `json:"seeds,omitempty"`  // that the checkpoints' runs learned with
 	Steps  []int64     `json:"steps,omitempty"`  // that the checkpoints have learned for
 	Knows  bool        `json:"knows,omitempty"`  // it knows the windows beforehand, or what no agent sees
+	Tries  int         `json:"tries,omitempty"`  // how often a program has begun to play, if more than once
 	Values [][]float64 `json:"values"`           // the metric: [run][window]
 }
 
@@ -264,6 +265,7 @@ type part struct {
 	Seed   uint64      `json:"seed,omitempty"`
 	Step   int64       `json:"step,omitempty"`
 	Knows  bool        `json:"knows,omitempty"`
+	Tries  int         `json:"tries,omitempty"`
 	Values [][]float64 `json:"values"`
 	Seal   string      `json:"seal,omitempty"` // of a part on sealed windows, see seal
 }
@@ -331,7 +333,7 @@ func (g *playing) kept(t *Task) (*TaskResult, error) {
 // add adds a run.
 func (r *TaskResult) add(p *part) {
 	if r.Policy == "" {
-		r.Policy, r.Knows = p.Policy, p.Knows
+		r.Policy, r.Knows, r.Tries = p.Policy, p.Knows, p.Tries
 	}
 	if p.File != "" {
 		r.Files = append(r.Files, p.File)
@@ -498,7 +500,10 @@ func (g *playing) play(ctx context.Context, t *Task, cfg *config.Config, w *aren
 		}
 		opt.Models = []models.Model{m}
 	case KindExternal:
-		opt.External = g.policy.External
+		var err error
+		if opt.External, err = g.program(t); err != nil {
+			return nil, err
+		}
 	}
 	if g.opt.Game != nil {
 		opt.Game = func(done, all int) { g.opt.Game(fmt.Sprintf("%s, run %d of %d", t.Name, i+1, of), done, all) }
@@ -516,8 +521,17 @@ func (g *playing) play(ctx context.Context, t *Task, cfg *config.Config, w *aren
 			return nil, fmt.Errorf("task %s: %d windows were played, want %d", t.Name, len(row), Windows(cfg))
 		}
 	}
+	tries := 0
+	if g.policy.Kind == KindExternal {
+		if tries, err = g.tries(t); err != nil {
+			return nil, err
+		}
+		if tries == 1 {
+			tries = 0
+		}
+	}
 	g.say("%s: %s, %s %s", t.Name, s.Name, metric(cfg).Title, shown(cfg, mean(s.Values[0])))
-	return &part{Hash: t.Hash, Policy: s.Name, File: c.hash, Seed: c.seed, Step: c.step, Knows: s.Knows, Values: s.Values}, nil
+	return &part{Hash: t.Hash, Policy: s.Name, File: c.hash, Seed: c.seed, Step: c.step, Knows: s.Knows, Tries: tries, Values: s.Values}, nil
 }
 
 // shown returns a value of cfg's metric as text.
@@ -540,7 +554,7 @@ func (v *Version) ReadResults(dir string) (*Results, error) {
 	if err := json.Unmarshal(b, r); err != nil {
 		return nil, workload.Mistake("%s: %v", name, err)
 	}
-	if err := v.check(r); err != nil {
+	if err := errors.Join(v.check(r), v.possible(r)); err != nil {
 		return nil, workload.Mistake("%s: %w", name, err)
 	}
 	return r, nil

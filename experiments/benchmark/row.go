@@ -49,6 +49,9 @@ func (v *Version) NewRow(r *Results, author, about string, commands []string, ma
 	if err := v.protocol(row); err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
+	if err := v.possible(r); err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
 	row.Digest = row.digest()
 	return row, nil
 }
@@ -118,6 +121,9 @@ func (r *TaskResult) protocol(p *Policy, cfg *config.Config) error {
 	if r.Knows {
 		return fmt.Errorf("%s knows the windows beforehand, which no rung allows", r.Policy)
 	}
+	if r.Tries > 1 {
+		return fmt.Errorf("its program has begun to play %d times, and a row has one try; play in a new folder", r.Tries)
+	}
 	if runs != one && runs != Seeds {
 		return fmt.Errorf("it has %s, want %d, one for each seed", workload.Plural(runs, "run", "runs"), Seeds)
 	}
@@ -139,8 +145,8 @@ func (r *Row) Write(name string) error {
 	return writeJSON(name, r)
 }
 
-// ReadRow reads a row and checks it: its digest, the tasks' hashes, the numbers of runs and windows, and what can be seen of the
-// protocol. A row that was changed after it was made is an *InputError of one sentence.
+// ReadRow reads a row and checks it: its digest, the tasks' hashes, the numbers of runs and windows, what can be seen of the
+// protocol, and that no value is better than possible. A row that was changed after it was made is an *InputError of one sentence.
 func (v *Version) ReadRow(name string) (*Row, error) {
 	i, err := os.Stat(name)
 	if err != nil {
@@ -169,6 +175,9 @@ func (v *Version) ReadRow(name string) (*Row, error) {
 		return nil, workload.Mistake("row %s: %w", name, err)
 	}
 	if err := v.protocol(r); err != nil {
+		return nil, workload.Mistake("row %s: %w", name, err)
+	}
+	if err := v.possible(&r.Results); err != nil {
 		return nil, workload.Mistake("row %s: %w", name, err)
 	}
 	return r, nil
@@ -215,6 +224,9 @@ func (v *Version) check(r *Results) error {
 		if err := res.check(r.Policy.Kind, Windows(&cfg)); err != nil {
 			return fmt.Errorf("task %s: %w", t.Name, err)
 		}
+		if r.Policy.Kind == KindExternal && !cfg.Simulated() {
+			return fmt.Errorf("task %s: no program can play it over the bridge, for %s has no windows there; models play it", t.Name, cfg.Env.ID)
+		}
 	}
 	if r.Policy.Kind != KindExternal && r.Hash != r.policyHash("") { // that of a program covers its files
 		return fmt.Errorf("its policy's hash is not that of what it says plays")
@@ -226,6 +238,9 @@ func (v *Version) check(r *Results) error {
 func (r *TaskResult) check(kind string, windows int) error {
 	if len(r.Values) == 0 || len(r.Values) > maxRuns {
 		return fmt.Errorf("it has %d runs, want 1 to %d", len(r.Values), maxRuns)
+	}
+	if r.Tries < 0 || r.Tries > 0 && kind != KindExternal {
+		return fmt.Errorf("it has %d tries, want none: only programs can leave what they have begun", r.Tries)
 	}
 	agents, seeds := 0, 0 // how many hashes and seeds there are
 	switch kind {

@@ -19,6 +19,7 @@ import (
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/experiments/arena"
+	"clustergym/experiments/brought"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
@@ -32,7 +33,7 @@ const TrainKind = "train"
 // trainFormat is the version of such tasks.
 const trainFormat = 1
 
-// trainTask is the input of such a task. Its needs are the files of arena.Files by their keys, and where there are any "run", the
+// trainTask is the input of such a task. Its needs are the files of brought.Files by their keys, and where there are any "run", the
 // run directory to go on from, and "recording", what train.imitate_from has recorded.
 type trainTask struct {
 	Format int               `json:"format"`
@@ -102,11 +103,11 @@ func trainTaskOf(ctx context.Context, q *workqueue.Coordinator, name string, cfg
 	}
 	needs := map[string]string{}
 	in := trainTask{Format: trainFormat, Run: filepath.Base(opt.RunDir), Config: string(text), Until: opt.Until, NoEval: opt.NoEval, Tags: opt.Tags}
-	files, err := arena.Files(cfg)
+	files, err := brought.Files(cfg)
 	if err != nil {
 		return t, err
 	}
-	if in.Files, err = arena.PutFiles(ctx, q, files, needs); err != nil {
+	if in.Files, err = brought.Put(ctx, q, files, needs); err != nil {
 		return t, err
 	}
 	if from := cfg.Train.ImitateFrom; from != "" {
