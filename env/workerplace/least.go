@@ -1,7 +1,7 @@
 package workerplace
 
 // Least returns a mean completion time in seconds that no policy gets below in the present episode, from the jobs alone: each
-// runs as soon as it comes, without others beside it and on the servers on which it is fastest, until it is done or the episode's
+// runs as soon as it comes, with no other job near it, on the servers on which it is fastest, until it is done or the episode's
 // time is over.
 func (e *Env) Least() float64 {
 	sum := 0.0

@@ -240,7 +240,7 @@ func (r *TaskResult) check(kind string, windows int) error {
 		return fmt.Errorf("it has %d runs, want 1 to %d", len(r.Values), maxRuns)
 	}
 	if r.Tries < 0 || r.Tries > 0 && kind != KindExternal {
-		return fmt.Errorf("it has %d tries, want none: only programs can leave what they have begun", r.Tries)
+		return fmt.Errorf("it has %d tries, and only programs, which can leave what they have begun, have any", r.Tries)
 	}
 	agents, seeds := 0, 0 // how many hashes and seeds there are
 	switch kind {

@@ -68,7 +68,7 @@ func Files(cfg *config.Config) (map[string]string, error) {
 
 // Check returns an error unless cfg, which must be folded, names exactly the files that a task has brought: those whose keys
 // names has. A worker opens nothing else for a task, since the path of a file of its own could stand there, and what it
-// says of that file goes back to whoever made the task.
+// says of that file goes back to the maker of the task.
 func Check(cfg *config.Config, names map[string]string) error {
 	named := map[string]bool{
 		Trace: cfg.Trace.File != "", Profiles: cfg.Trace.Profiles != "",

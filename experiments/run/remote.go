@@ -25,6 +25,7 @@ import (
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/ordinary"
 )
 
 // TrainKind is the kind of the tasks that are trainings of one run.
@@ -140,6 +141,9 @@ func arrived(ctx context.Context, q *workqueue.Coordinator, res *workqueue.Resul
 	if err := q.Unpack(ctx, res.Files, aside); err != nil {
 		return nil, err
 	}
+	if err := asAsked(filepath.Join(aside, filepath.Base(opt.RunDir)), cfg); err != nil {
+		return nil, fmt.Errorf("the run of worker %s: %w", res.Worker, err)
+	}
 	if err := errors.Join(os.RemoveAll(opt.RunDir), os.Rename(filepath.Join(aside, filepath.Base(opt.RunDir)), opt.RunDir)); err != nil {
 		return nil, err
 	}
@@ -155,6 +159,19 @@ func arrived(ctx context.Context, q *workqueue.Coordinator, res *workqueue.Resul
 	}
 	r.Eval, err = readEval(b, cfg)
 	return &r, err
+}
+
+// asAsked returns an error unless the run directory dir has the configuration cfg. Later commands take from it which files to open.
+func asAsked(dir string, cfg *config.Config) error {
+	asked, err := configs.Encode(cfg)
+	if err != nil {
+		return err
+	}
+	got, err := ordinary.Read(filepath.Join(dir, rundir.ConfigFile), ordinary.Settings)
+	if err == nil && !bytes.Equal(got, asked) {
+		err = fmt.Errorf("its %s is not the configuration that was asked for", rundir.ConfigFile)
+	}
+	return err
 }
 
 // readEval reads the result of an evaluation of a run of cfg.

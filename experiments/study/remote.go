@@ -280,7 +280,7 @@ func (h *cellHandler) list(in *cellTask, j *workqueue.Job) (*listed, error) {
 		plan.Data = h.data
 	}
 	if in.Seeds < 0 || in.Seeds > mostSeeds {
-		return nil, mistake("cell %s: got %d seeds, want at most %d", in.Key, in.Seeds, mostSeeds)
+		return nil, mistake("cell %s: got %d seeds, and workers take at most %d", in.Key, in.Seeds, mostSeeds)
 	}
 	if in.Changes != nil {
 		plan.Changes = *in.Changes

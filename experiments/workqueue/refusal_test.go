@@ -130,10 +130,10 @@ func TestListenRefusesWhatIsWrong(t *testing.T) {
 		{Options{Listen: "a:1", Queue: "b:1", Dir: dir}, "want one of --listen"},
 		{Options{Listen: "7777", Dir: dir}, `--listen: got "7777", want HOST:PORT`},
 		{Options{Listen: "127.0.0.1:99999", Dir: dir}, "want HOST:PORT"},
-		{Options{Listen: ":7777", Dir: dir}, "--listen :7777: who reaches this address could send tasks to the workers and results to this command; want --token-file FILE"},
-		{Options{Listen: "127.0.0.1:0", Dir: dir}, "want --token-file FILE"},
-		{Options{Listen: "localhost:0", Dir: dir}, "want --token-file FILE"},
-		{Options{Listen: "[::1]:0", Dir: dir}, "want --token-file FILE"},
+		{Options{Listen: ":7777", Dir: dir}, "--listen :7777: everyone who reaches this address"},
+		{Options{Listen: "127.0.0.1:0", Dir: dir}, "use --token-file FILE"},
+		{Options{Listen: "localhost:0", Dir: dir}, "use --token-file FILE"},
+		{Options{Listen: "[::1]:0", Dir: dir}, "use --token-file FILE"},
 		{Options{Listen: busy.Addr().String(), Dir: dir}, "address already in use"},
 		{Options{Listen: "127.0.0.1:0", Dir: dir, Job: "a.b"}, `--job: got "a.b"`},
 		{Options{Listen: "127.0.0.1:0", Dir: dir, Tries: -1}, "--tries: got -1"},
@@ -143,7 +143,7 @@ func TestListenRefusesWhatIsWrong(t *testing.T) {
 		{Options{Queue: busy.Addr().String(), TLSCA: filepath.Join(dir, "none")}, "--tls-ca: "},
 		{Options{Queue: "ftp://x"}, "--queue: address: got"},
 	} {
-		if c.opt.Queue == "" && !strings.Contains(c.want, "--token-file") {
+		if c.opt.Queue == "" && !strings.Contains(c.want, "--token-file") && !strings.Contains(c.want, "everyone") {
 			c.opt.Token = testToken
 		}
 		k, err := Listen(t.Context(), c.opt)

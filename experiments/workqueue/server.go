@@ -55,7 +55,7 @@ func ReadToken(path string) (string, error) {
 // NoToken returns the user's mistake that --listen has no token. An address of this machine alone is no protection: every user and
 // every program here reaches it.
 func NoToken(listen string) error {
-	return mistake("--listen %s: who reaches this address could send tasks to the workers and results to this command; want --token-file FILE with a secret, as ( umask 077; openssl rand -hex 32 > token ) makes one", listen)
+	return mistake("--listen %s: everyone who reaches this address, and every user of this machine does if it is its own, could send tasks to the workers; use --token-file FILE with a secret, made by ( umask 077; openssl rand -hex 32 > FILE )", listen)
 }
 
 // host is a NATS server in this process.
