@@ -136,6 +136,7 @@ ssf-lwf1-srsf-1-true for Ada-SRSF (docs/schedulers.md).
 	f := c.Flags()
 	f.StringVar(&cfg.Trace.File, "trace", cfg.Trace.File, "trace `FILE`; without it, jobs are generated")
 	traceFlags(c, &cfg.Trace)
+	limitFlag(c, &cfg.Trace.Limit)
 	f.StringVar(&cfg.Cluster, "cluster", cfg.Cluster, "preset, `FILE`, pool:N, swf-N or NxG (needed with --trace; else "+generated+")")
 	f.StringSliceVar(&cfg.Policies, "policy", cfg.Policies, "policies, joined by commas: `ORDER`[+ADMISSION][+BACKFILL]")
 	f.StringVar(&cfg.Admission, "admission", cfg.Admission, "strict, skip or commit, for policies that do not name one")

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +26,7 @@ type configSource struct {
 	trace   string
 	format  string
 	columns map[string]string
+	limit   time.Duration
 	sort    bool
 	cluster string
 	known   string // env.estimates
@@ -47,6 +49,7 @@ func (s *configSource) flags(c *cobra.Command, without string) {
 	f.StringVar(&s.trace, "trace", "", "trace `FILE` instead of the configuration's workload: jobs, or what the environment takes (gymctl envs ID)")
 	f.StringVar(&s.format, "format", "auto", "`NAME` of the format of --trace as in gymctl trace formats; auto = by content")
 	columnsFlag(c, &s.columns)
+	limitFlag(c, &s.limit)
 	f.BoolVar(&s.sort, "sort", false, "sort the jobs of --trace by submit time, instead of refusing an unsorted file")
 	f.StringVar(&s.cluster, "cluster", "", clusterForms+", instead of the configuration's cluster")
 	f.StringVar(&s.known, "estimates", "", "what observations and policies know of run times, instead of the configuration's env.estimates: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
@@ -198,7 +201,7 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 		return err
 	}
 	if d := envs.Find(cfg.Env.ID); d != nil {
-		if name := s.changed(c, "trace", "format", "columns", "sort"); name != "" && d.Takes.Trace() == "" {
+		if name := s.changed(c, "trace", "format", "columns", "limit", "sort"); name != "" && d.Takes.Trace() == "" {
 			return mistake("--%s: %s has no workload", name, d.ID)
 		}
 		if s.changed(c, "cluster") != "" && !d.Takes.Cluster {
@@ -213,7 +216,7 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 		if s.trace == "" {
 			return mistake(`--trace: got "", want the path of a file`)
 		}
-		cfg.Trace.File, cfg.Trace.Format, cfg.Trace.Columns, cfg.Trace.Delimiter = s.trace, s.format, s.columns, ""
+		cfg.Trace.File, cfg.Trace.Format, cfg.Trace.Columns, cfg.Trace.Delimiter, cfg.Trace.Limit = s.trace, s.format, s.columns, "", 0
 		s.sized = true
 		if s.changed(c, "sort") != "" {
 			cfg.Trace.Sort = s.sort
@@ -224,6 +227,9 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 		return mistake("--columns goes with --trace; for the configuration's own trace it is --set trace.columns.NAME=COLUMN")
 	} else if s.changed(c, "sort") != "" {
 		return mistake("--sort goes with --trace; for the configuration's own trace it is --set trace.sort=true")
+	}
+	if s.changed(c, "limit") != "" {
+		cfg.Trace.Limit = s.limit
 	}
 	if s.changed(c, "cluster") != "" {
 		cfg.Cluster, s.sized = s.cluster, true

@@ -61,10 +61,16 @@ func Take(cfg Taken, spec cluster.Spec, jobs []traces.Job) (*Workload, error) {
 			w.Left.Never, len(jobs), spec.Name, c.GPUs(), strings.Join(w.Left.NeverIDs, ", "), more(w.Left.Never-len(w.Left.NeverIDs)))
 	}
 	if cfg.Estimates == "trace" {
+		n, first := 0, ""
 		for i := range kept {
 			if kept[i].Estimate <= 0 {
-				return nil, fmt.Errorf("job %s has no estimate in its trace; use estimates none, history, gbdt, exact or noisy:SIGMA", kept[i].ID)
+				if n++; n == 1 {
+					first = kept[i].ID
+				}
 			}
+		}
+		if n > 0 {
+			return nil, fmt.Errorf("%d of %d jobs have no estimate in their trace, the first is %s; use estimates none, history, gbdt, exact or noisy:SIGMA, or trace.limit (--limit), a time that stands for those that are missing", n, len(kept), first)
 		}
 	}
 	w.Windows, err = traces.NewWindows(kept, cfg.Window, cfg.Warm)

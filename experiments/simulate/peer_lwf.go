@@ -107,7 +107,7 @@ func (r *lwfRun) load(ctx context.Context) error {
 // ownFile reads the trace if it is a file of the machine's own, and reports whether it is.
 func (r *lwfRun) ownFile(ctx context.Context) (own bool, err error) {
 	t := &r.cfg.Trace
-	if t.File == "" || t.Format != workload.FormatAuto || t.Skip > 0 || t.Jobs > 0 || len(t.Columns) > 0 || t.Delimiter != "" {
+	if t.File == "" || t.Format != workload.FormatAuto || t.Skip > 0 || t.Jobs > 0 || len(t.Columns) > 0 || t.Delimiter != "" || t.Limit != 0 {
 		return false, nil
 	}
 	path, err := workload.Located(t.File)

@@ -326,7 +326,7 @@ func (r *simulation) prepare(h *heuristic.Config, asks bool) error {
 	}
 	if h.Estimates == "trace" && asks {
 		if n, first := WithoutEstimate(r.jobs); n > 0 {
-			return workload.Mistake("policy %s looks at estimated run times, and %d of %s in %s have none, the first is %s; want estimates history, exact or noisy:SIGMA",
+			return workload.Mistake("policy %s looks at estimated run times, and %d of %s in %s have none, the first is %s; want estimates history, exact or noisy:SIGMA, or --limit TIME (trace.limit), which stands for those that are missing",
 				h.Name(), n, workload.Plural(len(r.jobs), "job", "jobs"), r.report.Info.File, first)
 		}
 	}
