@@ -360,7 +360,7 @@ func TestWorkloadErrorsCountAndName(t *testing.T) {
 		t.Errorf("they are %v of the GPU time, want %v", w.Left.NeverShare, want)
 	}
 	_, err = jobselect.NewWorkload(cfg, spec, never[len(jobs):])
-	if want := "12 of 12 jobs can never fit cluster pair (2 GPUs), and none is left: never0, never1, never2, never3, never4, never5, never6, never7, never8, never9 and 2 more; take a larger cluster"; err == nil || err.Error() != want {
+	if want := "12 of 12 jobs can never fit cluster pair (2 GPUs), and none is left: never0, never1, never2, never3, never4, never5, never6, never7, never8, never9 and 2 more; 6 ask for more than its 2 GPUs; 6 ask for GPU type a100, and it has v100"; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 

@@ -27,6 +27,7 @@ type LeftOut struct {
 	Never      int      `json:"never_fit"` // can never fit the cluster
 	NeverShare float64  `json:"never_fit_share"`
 	NeverIDs   []string `json:"never_fit_ids,omitempty"` // the first of them
+	NeverWhy   []string `json:"never_fit_why,omitempty"` // for each reason, how many, in words
 	Workless   int      `json:"without_work"`            // have no run time or ask for no GPU
 }
 
@@ -57,8 +58,12 @@ func Take(cfg Taken, spec cluster.Spec, jobs []traces.Job) (*Workload, error) {
 	w := new(Workload)
 	var kept []traces.Job
 	if kept, w.Left = take(c, cfg.MaxGPUs, jobs); len(kept) == 0 && w.Left.Never > 0 {
-		return nil, fmt.Errorf("%d of %d jobs can never fit cluster %s (%d GPUs), and none is left: %s%s; take a larger cluster",
-			w.Left.Never, len(jobs), spec.Name, c.GPUs(), strings.Join(w.Left.NeverIDs, ", "), more(w.Left.Never-len(w.Left.NeverIDs)))
+		want := "take a larger cluster"
+		if len(w.Left.NeverWhy) > 0 {
+			want = strings.Join(w.Left.NeverWhy, "; ")
+		}
+		return nil, fmt.Errorf("%d of %d jobs can never fit cluster %s (%d GPUs), and none is left: %s%s; %s",
+			w.Left.Never, len(jobs), spec.Name, c.GPUs(), strings.Join(w.Left.NeverIDs, ", "), more(w.Left.Never-len(w.Left.NeverIDs)), want)
 	}
 	if cfg.Estimates == "trace" {
 		n, first := 0, ""
@@ -91,6 +96,7 @@ func take(c *cluster.Cluster, maxGPUs int, jobs []traces.Job) ([]traces.Job, Lef
 			above += t
 		}
 	}
+	var why cluster.Unfit
 	fitting := kept[:0]
 	for i := range kept {
 		j := &kept[i]
@@ -101,8 +107,10 @@ func take(c *cluster.Cluster, maxGPUs int, jobs []traces.Job) ([]traces.Job, Lef
 		if left.Never++; len(left.NeverIDs) < namedJobs {
 			left.NeverIDs = append(left.NeverIDs, j.ID)
 		}
+		why.Count(c, j)
 		never += j.GPUHours()
 	}
+	left.NeverWhy = why.Reasons(c)
 	if all > 0 {
 		left.LargeShare, left.NeverShare = above/all, never/all
 	}

@@ -156,7 +156,8 @@ func (r *simulation) refuse(all bool) error {
 	if most := r.mostGPUs(); most > 0 {
 		why += fmt.Sprintf(", or models take no jobs without a run time or with more than %d GPUs (env.max_gpus)", most)
 	}
-	r.report.note("%s refused, because %s: %s", workload.Part(r.never.count, r.read, r.never.share()), why, listIDs(r.never.ids, r.never.count))
+	ids := listIDs(r.never.ids, r.never.count)
+	r.report.note("%s refused, because %s: %s", workload.Part(r.never.count, r.read, r.never.share()), why, strings.Join(append([]string{ids}, r.never.why.Reasons(r.cluster)...), "; "))
 	return nil
 }
 
