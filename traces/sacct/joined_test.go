@@ -155,6 +155,7 @@ func TestPartsOfOtherForms(t *testing.T) {
 		"without Start": {"JobID|Submit|User|ElapsedRaw|AllocTRES\n7|" + day + "10:00:00|ann|60|gres/gpu=2\n", "7 60 s 2"},
 		"semicolons":    {strings.ReplaceAll(strings.Replace(first, "7|", "8|", 1), "|", ";"), "7 60 s 2, 8 60 s 2"},
 		"carets":        {strings.ReplaceAll(strings.Replace(first, "7|", "8|", 1), "|", "^|^"), "7 60 s 2, 8 60 s 2"},
+		"a cluster":     {strings.ReplaceAll(strings.ReplaceAll(strings.Replace(first, "7|", "8|", 1), "AllocTRES", "AllocTRES|Cluster"), "gpu=2", "gpu=2|c"), "7 60 s 2, 8 60 s 2"},
 		"a mark":        {"\ufeff" + strings.Replace(first, "7|", "8|", 1), "7 60 s 2, 8 60 s 2"},
 		"no header":     {"8|ann|" + day + "11:00:00|" + day + "11:00:00|30|COMPLETED|gres/gpu=1\n", "7 60 s 2, 8 30 s 1"},
 		"a warning":     {"sacct: warning: slurmdbd connection retried\n" + first, "7 60 s 2"},
