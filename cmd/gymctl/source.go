@@ -232,7 +232,13 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 		if d := cfg.Descriptor(); d != nil && !d.Simulated() {
 			return mistake("--estimates: %s has no run times to know", d.ID)
 		}
-		if err := cfg.Set("env.estimates=" + s.known); err != nil {
+		known := s.known
+		if known == autoEstimates {
+			known = traceEstimates
+		} else if s.given != nil {
+			s.given["env.estimates"] = true
+		}
+		if err := cfg.Set("env.estimates=" + known); err != nil {
 			return mistake("--estimates: %w", err)
 		}
 	}
@@ -248,11 +254,22 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 	return s.override(cfg)
 }
 
+// autoEstimates stands for the estimates of the trace, and for those of history where jobs of it have none: those of the trace that
+// are not given, so that arena.Fit may choose others.
+const (
+	autoEstimates  = "auto"
+	traceEstimates = "trace"
+)
+
 // override applies --set.
 func (s *configSource) override(cfg *config.Config) error {
 	set := config.Given{}
 	for _, kv := range s.set {
-		if err := set.Set(cfg, kv); err != nil {
+		change := set.Set
+		if kv == "env.estimates="+autoEstimates {
+			kv, change = "env.estimates="+traceEstimates, func(cfg *config.Config, kv string) error { return cfg.Set(kv) }
+		}
+		if err := change(cfg, kv); err != nil {
 			return mistake("--set %s: %w", kv, err)
 		}
 	}
