@@ -2,6 +2,7 @@ package workload
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -27,13 +28,21 @@ func readInventory(path string) (spec cluster.Spec, ok bool, err error) {
 		return spec, false, nil
 	}
 	f, err := traces.OpenFile(path)
-	if err != nil {
+	if kind, ok := errors.AsType[*traces.OpenError](err); ok && kind.Err == nil { // a file of another kind, or packed in a way that is not read
+		return spec, true, Mistake("cluster file %s: %s", path, kind.Why)
+	} else if err != nil {
 		return spec, false, nil
 	}
 	defer f.Close() //nolint:errcheck // open for reading only
 	head := make([]byte, listHead)
 	n, err := io.ReadFull(f, head)
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF || !inventory.Sniff(head[:n]) {
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return spec, false, nil
+	}
+	if dailyVCs(head[:n]) {
+		return spec, true, Mistake("cluster file %s: this is Helios' list of the GPUs of each virtual cluster day by day, want its list of their nodes, with the header %q", path, ",num")
+	}
+	if !inventory.Sniff(head[:n]) {
 		return spec, false, nil
 	}
 	head = head[:n]
