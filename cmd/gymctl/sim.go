@@ -36,7 +36,7 @@ func simVerb(a *app) *cobra.Command {
 		Long: `sim runs a workload on a cluster under one policy, or under several in turn, and prints the results: job
 completion times (JCT = finish - submit), waits, slowdowns, makespan and utilisation.
 
-The workload is a trace, FILE or --trace FILE (gymctl trace formats lists what can be read; gzip and zstd are
+The workload is a trace, FILE or --trace FILE (gymctl trace formats lists what can be read; packed files are
 unpacked), or, without one, generated from the published statistics of the Philly cluster. Large files are read while
 they are simulated (--stream).
 

@@ -27,7 +27,8 @@ func traceVerb(a *app) *cobra.Command {
 		Short: "Describe, generate and convert workload traces",
 		Long: `trace works on workloads: tables of jobs with submit time, run time and number of GPUs.
 
-A file may be plain or packed with gzip or zstd. Its format is detected from its content, unless --format names it.`,
+A file may be plain or packed with gzip, zstd, bzip2 or zip. Its format is detected from its content, unless --format names
+it.`,
 		Example: `  gymctl trace formats
   gymctl trace synth --jobs 1000 -o jobs.csv
   gymctl trace stats jobs.csv`,
