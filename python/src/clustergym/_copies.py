@@ -23,7 +23,8 @@ def twin_of(env: Any) -> Any:
 
     A copy of one that has no episode under way, was interrupted or is closed needs a reset.
     """
-    twin = type(env).__new__(type(env))
+    cls: Any = type(env)
+    twin = cls.__new__(cls)
     twin.__setstate__(env.__getstate__())
     if env._closed if hasattr(env, "_closed") else env.closed:
         return twin
