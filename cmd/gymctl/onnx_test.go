@@ -11,6 +11,31 @@ import (
 	"clustergym/nets/onnx"
 )
 
+// theCardsCommandGivesItsTable plays the command of a card, and compares with the evaluation that the card's table shows.
+func theCardsCommandGivesItsTable(t *testing.T, card string) {
+	t.Helper()
+	_, command, ok := strings.Cut(card, "As in the table above:\n\n```\ngymctl ")
+	if !ok {
+		t.Fatalf("the card has no command for its table:\n%s", card)
+	}
+	command, _, _ = strings.Cut(command, "\n")
+	var was, is report.Report
+	if err := json.Unmarshal([]byte(read(t, "run/eval/test.json")), &was); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(must(t, append(strings.Fields(command), "--no-whole", "--json")...)), &is); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(was.Windows, is.Windows) || len(was.Policies) != len(is.Policies) {
+		t.Fatalf("%s plays %d policies on windows %v, and the table has %d on %v", command, len(is.Policies), is.Windows, len(was.Policies), was.Windows)
+	}
+	for i := range was.Policies {
+		if a, b := was.Policies[i], is.Policies[i]; !reflect.DeepEqual(a.Metrics, b.Metrics) || i > 0 && a.Name != b.Name {
+			t.Errorf("%s: %s has %+v, in the table %s has %+v", command, b.Name, b.Metrics, a.Name, a.Metrics)
+		}
+	}
+}
+
 // A run leaves as a model and comes back: it plays the same windows in the same way.
 func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 	oneGoroutine(t)
@@ -50,6 +75,7 @@ func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 			t.Errorf("the card lacks %q:\n%s", want, card)
 		}
 	}
+	theCardsCommandGivesItsTable(t, card)
 	m, err := onnx.ReadFile("policy.onnx")
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,10 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from gymnasium import spaces
+try:
+    from gymnasium import spaces
+except ImportError as e:
+    raise ImportError("clustergym.onnx needs Gymnasium and PyTorch: pip install 'clustergym[onnx]'") from e
 
 from ._playing import LOST, aside, between, forgotten
 from .errors import ClusterGymError
