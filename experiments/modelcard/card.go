@@ -337,7 +337,9 @@ func (c *card) evalFlags(r *results) string {
 	case r.Episodes > 0:
 		flags += fmt.Sprintf(" --episodes %d", r.Episodes)
 	}
-	flags += fmt.Sprintf(" --seeds %d", e.Seeds)
+	if e.Seeds != 1 { // which environments that are played once do not take
+		flags += fmt.Sprintf(" --seeds %d", e.Seeds)
+	}
 	if searches {
 		flags += " --budget " + e.Rollout.Budget.String()
 	}
