@@ -290,12 +290,12 @@ func (a *app) simulate(c *cobra.Command, cfg simulate.Config, played []simulate.
 
 // simParts returns the parts of the status of a simulation.
 func simParts(p simulate.Progress) []string {
-	name, jobs, waiting := p.Policy, fmt.Sprintf("%d jobs finished", p.Ended), ""
+	name, jobs, waiting := p.Policy, workload.Plural(p.Ended, "job", "jobs")+" finished", ""
 	if p.Runs > 1 {
 		name += fmt.Sprintf(" (%d of %d)", p.Run+1, p.Runs)
 	}
 	if p.Jobs > 0 {
-		jobs = fmt.Sprintf("%d/%d jobs finished", p.Ended, p.Jobs)
+		jobs = fmt.Sprintf("%d/%s finished", p.Ended, workload.Plural(p.Jobs, "job", "jobs"))
 	}
 	if p.Waiting >= 0 {
 		waiting = fmt.Sprintf("%d waiting", p.Waiting)
@@ -310,7 +310,7 @@ func (a *app) reading(line *status, file string) func(jobs int) {
 	}
 	return func(jobs int) {
 		line.show(func(width int) []string {
-			what := fmt.Sprintf("%d jobs", jobs)
+			what := workload.Plural(jobs, "job", "jobs")
 			return []string{"reading " + texttable.Short(file, max(12, width-len("reading ")-2-len(what))), what}
 		})
 	}

@@ -200,7 +200,7 @@ jobs if some have them), or a log in Standard Workload Format. It reports on sta
 			}
 			i := t.Info()
 			if out != "" && out != "-" {
-				a.notef("%s → %s (%s): %d jobs, %d left out, %d moved", i.File, out, to, n, i.Dropped, i.Moved)
+				a.notef("%s → %s (%s): %s, %d left out, %d moved", i.File, out, to, workload.Plural(n, "job", "jobs"), i.Dropped, i.Moved)
 			}
 			if lost := jobs.lost(to); lost != "" {
 				a.notef("note: %s has no place for %s", to, lost)

@@ -37,7 +37,7 @@ func TestTheHistoryOfAKubernetes(t *testing.T) {
   clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {token: secret}}, {name: cloud, user: {exec: {command: cloud-auth}}}]}`, s.URL))
 	t.Setenv("KUBECONFIG", "config")
 	out := must(t, "trace", "get", "kubernetes", "-o", "live.csv")
-	if !strings.HasPrefix(out, "live.csv: 1 jobs\n  try       gymctl trace stats live.csv\n") {
+	if !strings.HasPrefix(out, "live.csv: 1 job\n  try       gymctl trace stats live.csv\n") {
 		t.Errorf("printed %q", out)
 	}
 	write(t, "jobs.json", fmt.Sprintf(ownJob, "nvidia.com/gpu"))

@@ -376,7 +376,7 @@ The predictor knows what had ended at each moment, and nothing else of the trace
 				return a.json(r)
 			}
 			if r.LeftOut > 0 {
-				a.notef("%d jobs are left out: nobody knows when they started, or there was no room then", r.LeftOut)
+				a.notef("%s left out: nobody knows of the start, or there was no room then", workload.Plural(r.LeftOut, "job is", "jobs are"))
 			}
 			return r.WriteText(a.people())
 		},

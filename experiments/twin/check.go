@@ -283,7 +283,7 @@ func (c *Checked) verdict() string {
 	share := fmt.Sprintf("%.0f %% of the starts fell into the intervals of 80 %%", 100*v.Share)
 	few := ""
 	if c.Jobs < fewJobs {
-		few = fmt.Sprintf(" These are %d jobs only, which looks have seen again and again.", c.Jobs)
+		few = " These are " + workload.Plural(c.Jobs, "job", "jobs") + " only, which looks have seen again and again."
 	}
 	if v.CI == nil {
 		return fmt.Sprintf("%s; with %d block(s) of looks nobody can say whether that is chance.%s", share, c.Blocks, few)

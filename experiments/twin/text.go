@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"clustergym/experiments/texttable"
+	"clustergym/internal/plain"
 )
 
 // hours formats seconds for people.
@@ -42,8 +43,11 @@ func (q *Quantiles) interval(percent int) (mid, low, high float64) {
 
 func (q *Quantiles) text(percent int) string {
 	mid, low, high := q.interval(percent)
-	if low == 0 && high == 0 {
+	switch {
+	case low == 0 && high == 0:
 		return "now"
+	case math.IsInf(low, 1):
+		return hours(low)
 	}
 	return fmt.Sprintf("%s [%s, %s]", hours(mid), hours(low), hours(high))
 }
@@ -51,8 +55,8 @@ func (q *Quantiles) text(percent int) string {
 // WriteText writes r for people, with at most top jobs of each kind.
 func (r *Report) WriteText(w io.Writer, top int) error {
 	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
-	p("%s at %s: %d jobs wait, %d run, %d are blocked. %s, run times %s, arrivals %s; %d draws, intervals of %d %%.\n",
-		named(r.Cluster), r.At.Format(time.DateTime), len(r.Waiting), len(r.Running), len(r.Blocked), r.Scheduler, r.Estimates, r.Arrivals, r.Draws, r.Interval)
+	p("%s at %s: %s. %s, run times %s, arrivals %s; %d draws, intervals of %d %%.\n",
+		named(r.Cluster), r.At.Format(time.DateTime), r.counts(), r.Scheduler, r.Estimates, r.Arrivals, r.Draws, r.Interval)
 	for _, n := range r.Notes {
 		p("%s\n", texttable.Wrapped(n, texttable.WidthOf(w)))
 	}
@@ -92,7 +96,7 @@ func (r *Report) WriteText(w io.Writer, top int) error {
 		p("\nNo forecast:\n")
 		for i := range r.Blocked {
 			if b := &r.Blocked[i]; i < top {
-				p("  %s (%d GPUs): %s\n", b.ID, b.GPUs, b.Why)
+				p("  %s (%s): %s\n", b.ID, plain.Count(b.GPUs, "GPU", "GPUs"), b.Why)
 			}
 		}
 		more(w, len(r.Blocked), top)
@@ -103,6 +107,20 @@ func (r *Report) WriteText(w io.Writer, top int) error {
 		}
 	}
 	return nil
+}
+
+// counts says how many jobs there are.
+func (r *Report) counts() string {
+	return plain.Count(len(r.Waiting), "job waits", "jobs wait") + ", " + plain.Count(len(r.Running), "runs", "run") + ", " + plain.Count(len(r.Blocked), "is blocked", "are blocked")
+}
+
+// of says which jobs an effect is of.
+func (e *Effect) of() string {
+	unit := " GPUs"
+	if e.GPUs == "1" {
+		unit = " GPU"
+	}
+	return plain.Count(e.Jobs, "job", "jobs") + " of " + e.GPUs + unit
 }
 
 func named(cluster string) string {
@@ -164,7 +182,7 @@ func (x *WhatIf) write(w io.Writer, percent, top int) error {
 		e := &x.Effects[i]
 		name := "mean wait from now on"
 		if e.GPUs != "" {
-			name = fmt.Sprintf("… of %d jobs of %s GPUs", e.Jobs, e.GPUs)
+			name = "… of " + e.of()
 		}
 		format := hours
 		if e.What == "lost" {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"clustergym/internal/plain"
 )
 
 // InputError marks an error as the user's mistake: a name, a value or a file that the user chose and can correct. The
@@ -29,8 +31,5 @@ func Reason(err error) error {
 
 // Plural returns "1 " and one for n = 1, otherwise n and many: "1 job", "2 jobs".
 func Plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
+	return plain.Count(n, one, many)
 }
