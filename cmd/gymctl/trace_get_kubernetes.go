@@ -107,7 +107,7 @@ The file has names of users and jobs.`,
 // doubts says what is not known of jobs in a trace.
 func doubts(r *kubetrace.Reader) (list []string) {
 	if n := r.Evicted(); n > 0 {
-		list = append(list, workload.Plural(n, "job was", "jobs were")+" evicted and admitted again, and nothing tells how long it ran before, or each of them: the run time is that of the runs that are known")
+		list = append(list, workload.Plural(n, "job was", "jobs were")+" evicted and admitted again, and nothing tells of all earlier runs: the run time counts those that are known")
 	}
 	for _, x := range r.Parts() {
 		list = append(list, fmt.Sprintf("%s for %s, too; each of the GPUs counts as a whole one", workload.Plural(x.Jobs, "job with GPUs asks", "jobs with GPUs ask"), x.String()))

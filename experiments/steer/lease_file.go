@@ -92,7 +92,7 @@ func Private(dir string) error {
 		return err
 	case !info.IsDir():
 		return fmt.Errorf("%s is no folder", dir)
-	case info.Mode().Perm()&0o002 != 0:
+	case everybodys(info):
 		return fmt.Errorf("%s takes files of everybody", dir)
 	case strange(info):
 		return fmt.Errorf("%s belongs to %s", dir, ownerOf(info))
