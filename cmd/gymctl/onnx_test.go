@@ -105,6 +105,20 @@ func TestModelsThatCannotPlay(t *testing.T) {
 	write(t, "nodes.yaml", "[]")
 	m.Metadata[0].Value = "cluster: nodes.yaml\n"
 	write(t, "cluster.onnx", string(m.Encode()))
+	for file, settings := range map[string]string{
+		"zero":     "cluster: /dev/zero\n",
+		"absent":   "cluster: no/such/nodes.yaml\n",
+		"got":      "cluster: get:philly\n",
+		"table":    "trace: {profiles: /dev/zero}\n",
+		"folded":   "env: {id: JobSelect-v1, args: [cluster=/dev/zero]}\n",
+		"expected": "env: {id: JobSelect-v1, args: ['estimates=gbdt:/dev/zero']}\n",
+		"jobs":     "env: {id: JobSelect-v1, args: [trace.file=/dev/zero]}\n",
+		"graphs":   "env: {id: DAGPlace-v1}\ntrace: {file: /dev/zero}\n",
+		"tables":   "env: {id: WorkerPlace-v1}\ntrace: {profiles: /dev/zero}\n",
+	} {
+		m.Metadata[0].Value = settings
+		write(t, file+".onnx", string(m.Encode()))
+	}
 	m.Metadata[0].Value = "trace: ["
 	write(t, "settings.onnx", string(m.Encode()))
 	if f, err := os.Create("large.onnx"); err != nil || f.Truncate(2<<30) != nil || f.Close() != nil {
@@ -127,10 +141,24 @@ func TestModelsThatCannotPlay(t *testing.T) {
 		"model files.onnx: its settings (clustergym.run) name the file \"/etc/passwd\"":                     {"eval", "--policy-onnx", "files.onnx"},
 		"model estimates.onnx: its settings (clustergym.run) name the file \"model.bin\" for env.estimates": {"eval", "--policy-onnx", "estimates.onnx"},
 		"model cluster.onnx: its settings (clustergym.run) name the file \"nodes.yaml\" for cluster":        {"sim", "--jobs", "9", "--policy-onnx", "cluster.onnx"},
-		"model settings.onnx: its settings (clustergym.run) cannot be read: settings.onnx":                  {"sim", "--jobs", "9", "--policy-onnx", "settings.onnx"},
-		"--name: got 1 names for 0 models of --policy-onnx":                                                 {"eval", "--name", "x"},
-		`--name: got "", want a name for wide.onnx`:                                                         {"serve", "--policy-onnx", "wide.onnx", "--name", ""},
-		"--policy-onnx does not go with --listen and --queue":                                               {"eval", "--policy-onnx", "wide.onnx", "--listen", "127.0.0.1:0"},
+		"model zero.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for cluster":            {"eval", "--policy-onnx", "zero.onnx"},
+		"model zero.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for cluster; ":          {"sim", "--jobs", "9", "--policy-onnx", "zero.onnx"},
+		"model absent.onnx: its settings (clustergym.run) name the file \"no/such/nodes.yaml\" for cluster": {"eval", "--policy-onnx", "absent.onnx", "--trace", "nodes.yaml"},
+		"model got.onnx: its settings (clustergym.run) name the file \"get:philly\" for cluster":            {"eval", "--policy-onnx", "got.onnx"},
+		"model table.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for trace.profiles":    {"eval", "--policy-onnx", "table.onnx", "--cluster", "2x8"},
+		"model folded.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for cluster":          {"eval", "--policy-onnx", "folded.onnx"},
+		"model expected.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for env.estimates":  {"eval", "--policy-onnx", "expected.onnx"},
+		"model jobs.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for trace.file":         {"eval", "--policy-onnx", "jobs.onnx", "--cluster", "2x8"},
+		"model graphs.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for trace.file":       {"eval", "--policy-onnx", "graphs.onnx"},
+		"model tables.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for trace.profiles":   {"eval", "--policy-onnx", "tables.onnx"},
+		// A file that the user names replaces the model's, and is read.
+		"trace mine.csv: there is no such file":                                            {"eval", "--policy-onnx", "files.onnx", "--trace", "mine.csv"},
+		"cluster file mine.yaml: there is no such file":                                    {"eval", "--policy-onnx", "zero.onnx", "--cluster", "mine.yaml"},
+		"cluster file set.yaml: there is no such file":                                     {"eval", "--policy-onnx", "folded.onnx", "--set", "cluster=set.yaml"},
+		"model settings.onnx: its settings (clustergym.run) cannot be read: settings.onnx": {"sim", "--jobs", "9", "--policy-onnx", "settings.onnx"},
+		"--name: got 1 names for 0 models of --policy-onnx":                                {"eval", "--name", "x"},
+		`--name: got "", want a name for wide.onnx`:                                        {"serve", "--policy-onnx", "wide.onnx", "--name", ""},
+		"--policy-onnx does not go with --listen and --queue":                              {"eval", "--policy-onnx", "wide.onnx", "--listen", "127.0.0.1:0"},
 	} {
 		if code, _, said := gymctl(t, args...); code != exitMistake || !strings.Contains(said, want) {
 			t.Errorf("%v: exit code %d, said %q, want %q", args, code, said, want)

@@ -157,7 +157,7 @@ func (s *configSource) evalConfig(c *cobra.Command, ckpts []string, list []model
 			trained, err = rundir.ReadConfig(dir)
 		}
 	case len(list) > 0 && s.name == "" && s.changed(c, "env") == "" && list[0].Run() != "":
-		trained, err = playedConfig(&list[0])
+		trained, err = playedConfig(&list[0], s.named(c))
 	default:
 		return s.config(c)
 	}
@@ -181,6 +181,19 @@ func (s *configSource) evalConfig(c *cobra.Command, ckpts []string, list []model
 		return cfg, err
 	}
 	return cfg, cfg.ShowAs(&trained)
+}
+
+// named returns the keys of files that flags and --set name.
+func (s *configSource) named(c *cobra.Command) config.Given {
+	keys := config.Given{}
+	for key, flag := range flagsOf {
+		keys[key] = s.changed(c, strings.TrimPrefix(flag, "--")) != ""
+	}
+	for _, kv := range s.set {
+		key, _, _ := strings.Cut(kv, "=")
+		keys[strings.TrimSpace(key)] = true
+	}
+	return keys
 }
 
 // kernelsTo applies --kernels to cfg.

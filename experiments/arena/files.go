@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"clustergym/env/cluster"
@@ -44,6 +45,24 @@ func Files(cfg *config.Config) (map[string]string, error) {
 		}
 	}
 	return files, nil
+}
+
+// Named returns what cfg, with env.args folded, names as files, by the keys of Files. Unlike Files it looks at no file: every
+// cluster that is neither a short form nor a preset counts as one.
+func Named(cfg *config.Config) map[string]string {
+	named := map[string]string{}
+	for key, name := range map[string]string{fileKeys.trace: cfg.Trace.File, fileKeys.profiles: cfg.Trace.Profiles} {
+		if name != "" {
+			named[key] = name
+		}
+	}
+	if _, model, ok := strings.Cut(cfg.Estimates(), modelPrefix); ok {
+		named[fileKeys.model] = model
+	}
+	if _, short, _ := cluster.Parse(cfg.Cluster); !short && cfg.Cluster != "" && !slices.Contains(workload.ClusterPresets(), cfg.Cluster) {
+		named[fileKeys.cluster] = cfg.Cluster
+	}
+	return named
 }
 
 // modelPrefix precedes the file of estimates.
