@@ -100,7 +100,7 @@ measured. The hash of a task covers the jobs of its windows.`,
 				row := []string{t.Name, t.Hash[:12], l.Env, l.Rung, fmt.Sprint(l.Windows), m.Key, "", "", ""}
 				if r, ok := v.Reference(t); ok {
 					l.Reference = &r
-					row[6], row[7], row[8] = m.Show(r.Random), m.Show(r.Best), r.Rule
+					row[6], row[7], row[8] = m.Cell(r.Random), m.Cell(r.Best), r.Rule
 				}
 				list, rows = append(list, l), append(rows, row)
 			}

@@ -12,6 +12,7 @@ import (
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
 	"clustergym/internal/logging"
+	"clustergym/internal/plain"
 )
 
 // output is standard output. It keeps the first error, and writes nothing after it.
@@ -82,9 +83,10 @@ func (a *app) printf(format string, args ...any) { _, _ = fmt.Fprintf(a.people()
 // notef writes one line for people to standard error. It ignores errors, since there is no one left to tell.
 func (a *app) notef(format string, args ...any) { a.say("gymctl: "+format, args...) }
 
-// say is notef without the program's name. On a terminal the line is broken between words.
+// say is notef without the program's name. On a terminal the line is broken between words. Names and messages of others are
+// cleaned (package plain).
 func (a *app) say(format string, args ...any) {
-	_, _ = io.WriteString(a.stderr, texttable.Wrapped(fmt.Sprintf(format, args...), widthOf(a.stderr))+"\n")
+	_, _ = io.WriteString(a.stderr, texttable.Wrapped(plain.Text(fmt.Sprintf(format, args...)), widthOf(a.stderr))+"\n")
 }
 
 // json writes v as the only JSON document of the run.

@@ -456,7 +456,7 @@ func (c *Checked) WriteText(w io.Writer) error {
 	rows = nil
 	for i := range c.Losses {
 		l := &c.Losses[i]
-		rows = append(rows, []string{l.Rival, l.Of, fmt.Sprint(l.Jobs), hours(l.Twin), hours(l.Then), signed(l.Diff, hours), bounds(l.CI, func(x float64) string { return signed(x, hours) })})
+		rows = append(rows, []string{l.Rival, l.Of, fmt.Sprint(l.Jobs), texttable.Time(l.Twin), texttable.Time(l.Then), signed(l.Diff, texttable.Time), bounds(l.CI, func(x float64) string { return signed(x, texttable.Time) })})
 	}
 	if rows != nil {
 		_, _ = fmt.Fprintln(w)

@@ -40,12 +40,17 @@ func (q *Quantiles) interval(percent int) (mid, low, high float64) {
 	return float64(q[median]), at(0.5 - half), at(0.5 + half)
 }
 
-func (q *Quantiles) text(percent int) string {
+func (q *Quantiles) text(percent int) string { return q.shown(percent, hours) }
+
+// cell is text for a table, in which all of a column have one unit.
+func (q *Quantiles) cell(percent int) string { return q.shown(percent, texttable.Time) }
+
+func (q *Quantiles) shown(percent int, format func(seconds float64) string) string {
 	mid, low, high := q.interval(percent)
 	if low == 0 && high == 0 {
 		return "now"
 	}
-	return fmt.Sprintf("%s [%s, %s]", hours(mid), hours(low), hours(high))
+	return fmt.Sprintf("%s [%s, %s]", format(mid), format(low), format(high))
 }
 
 // WriteText writes r for people, with at most top jobs of each kind.
@@ -75,7 +80,7 @@ func (r *Report) WriteText(w io.Writer, top int) error {
 	})
 	for i := range byEnd {
 		if f := &byEnd[i]; i < top {
-			rows = append(rows, []string{f.ID, f.User, fmt.Sprint(f.GPUs), f.End.text(r.Interval)})
+			rows = append(rows, []string{f.ID, f.User, fmt.Sprint(f.GPUs), f.End.cell(r.Interval)})
 		}
 	}
 	if rows != nil {
@@ -123,7 +128,7 @@ func writeJobs(w io.Writer, what string, jobs []JobForecast, percent, top int) e
 	for i := range jobs {
 		f := &jobs[i]
 		if i < top {
-			rows = append(rows, []string{f.ID, f.User, fmt.Sprint(f.GPUs), f.Start.text(percent)})
+			rows = append(rows, []string{f.ID, f.User, fmt.Sprint(f.GPUs), f.Start.cell(percent)})
 		}
 	}
 	if rows == nil {
@@ -145,7 +150,7 @@ func writeRoom(w io.Writer, list []RoomForecast, percent int) error {
 		if k.OneNode {
 			where = "one node"
 		}
-		rows = append(rows, []string{fmt.Sprint(k.GPUs), where, k.Next.text(percent), k.Idle.text(percent)})
+		rows = append(rows, []string{fmt.Sprint(k.GPUs), where, k.Next.cell(percent), k.Idle.cell(percent)})
 	}
 	if rows == nil {
 		return nil
@@ -166,7 +171,7 @@ func (x *WhatIf) write(w io.Writer, percent, top int) error {
 		if e.GPUs != "" {
 			name = fmt.Sprintf("… of %d jobs of %s GPUs", e.Jobs, e.GPUs)
 		}
-		format := hours
+		format := texttable.Time
 		if e.What == "lost" {
 			name, format = "GPU hours lost while jobs wait", func(s float64) string { return fmt.Sprintf("%.1f", s) }
 		}
