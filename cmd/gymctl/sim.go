@@ -116,7 +116,7 @@ ssf-lwf1-srsf-1-true for Ada-SRSF (docs/schedulers.md).
 			if err := peerOnly(c, cfg.Peer.Name); err != nil {
 				return err
 			}
-			played, err := onnx.played()
+			played, err := onnx.played(c)
 			if err != nil {
 				return err
 			}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"clustergym/configs"
 	"clustergym/experiments/workload"
 	"clustergym/internal/nearest"
+	"clustergym/internal/ordinary"
 	"clustergym/traces"
 	"clustergym/traces/csv"
 	"clustergym/traces/swf"
@@ -342,7 +342,7 @@ func openTrace(c *cobra.Command, cfg workload.TraceConfig) (*workload.Trace, err
 
 // decodeFile reads a YAML file into cfg.
 func decodeFile(file string, cfg configs.Validator) error {
-	data, err := os.ReadFile(file)
+	data, err := ordinary.Read(file, ordinary.Settings)
 	if err != nil {
 		return fileMistake(file, err)
 	}

@@ -114,7 +114,7 @@ func (k *kubeFlags) jobs(ctx context.Context, from []string) (*kubetrace.Reader,
 	}
 	var all []io.Reader
 	for _, name := range from {
-		f, err := traces.OpenFile(name)
+		f, err := (*traces.Files)(nil).Open(ctx, name)
 		if err != nil {
 			return nil, fileMistake(name, err)
 		}

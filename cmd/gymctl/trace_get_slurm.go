@@ -183,7 +183,7 @@ func instant(flag, s string, now time.Time) (time.Time, error) {
 
 // copyHistory writes what sacct has printed into a file, as sacct -P would have.
 func copyHistory(ctx context.Context, w io.Writer, g *slurmFlags) error {
-	f, err := traces.OpenFile(g.from)
+	f, err := (*traces.Files)(nil).Open(ctx, g.from)
 	if err != nil {
 		return fileMistake(g.from, err)
 	}

@@ -20,6 +20,7 @@ import (
 	"clustergym/experiments/run"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 	"clustergym/nets/kernel"
 )
 
@@ -235,7 +236,7 @@ func (g *playing) enter() (unlock func(), err error) {
 		return nil, err
 	}
 	want = append(want, '\n')
-	had, err := os.ReadFile(name)
+	had, err := ordinary.Read(name, ordinary.Document)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = safefile.Write(name, want)
@@ -287,7 +288,7 @@ func (g *playing) partFile(t *Task, run int) string {
 
 // readPart returns a part that is kept, nil if there is none.
 func (g *playing) readPart(t *Task, run int) (*part, error) {
-	b, err := os.ReadFile(g.partFile(t, run))
+	b, err := ordinary.Read(g.partFile(t, run), ordinary.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -309,7 +310,7 @@ func (g *playing) readPart(t *Task, run int) (*part, error) {
 
 // kept returns what the folder has of a task that is not to be played, nil if that is nothing or not whole.
 func (g *playing) kept(t *Task) (*TaskResult, error) {
-	b, err := os.ReadFile(filepath.Join(g.opt.Dir, partsDir, t.Name, "runs"))
+	b, err := ordinary.Read(filepath.Join(g.opt.Dir, partsDir, t.Name, "runs"), 64)
 	if err != nil {
 		return nil, nil //nolint:nilerr // it has not begun
 	}
@@ -529,7 +530,7 @@ func shown(cfg *config.Config, v float64) string {
 // ReadResults returns the results in a folder of Play.
 func (v *Version) ReadResults(dir string) (*Results, error) {
 	name := filepath.Join(dir, resultsFile)
-	b, err := os.ReadFile(name)
+	b, err := ordinary.Read(name, ordinary.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, workload.Mistake("%s holds no %s: it is no folder of gymctl benchmark run, or what it began is not finished", dir, resultsFile)
 	}

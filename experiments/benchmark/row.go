@@ -13,6 +13,7 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 )
 
 // Row is a submission: what a policy reaches on the development windows of all tasks that it plays, and how to repeat it. It is the
@@ -142,14 +143,7 @@ func (r *Row) Write(name string) error {
 // ReadRow reads a row and checks it: its digest, the tasks' hashes, the numbers of runs and windows, and what can be seen of the
 // protocol. A row that was changed after it was made is an *InputError of one sentence.
 func (v *Version) ReadRow(name string) (*Row, error) {
-	i, err := os.Stat(name)
-	if err != nil {
-		return nil, workload.Mistake("row %s: %v", name, workload.Reason(err))
-	}
-	if i.Size() > maxRow {
-		return nil, workload.Mistake("row %s: it has %d bytes, want at most %d", name, i.Size(), maxRow)
-	}
-	b, err := os.ReadFile(name)
+	b, err := ordinary.Read(name, maxRow)
 	if err != nil {
 		return nil, workload.Mistake("row %s: %v", name, workload.Reason(err))
 	}
@@ -374,7 +368,7 @@ func Leaderboard() (*Board, error) {
 
 // ReadBoard reads a leaderboard.
 func ReadBoard(name string) (*Board, error) {
-	b, err := os.ReadFile(name)
+	b, err := ordinary.Read(name, ordinary.Document)
 	if err != nil {
 		return nil, workload.Mistake("leaderboard %s: %v", name, workload.Reason(err))
 	}
@@ -445,7 +439,7 @@ func (b *Board) Write(name string) error {
 
 // ReadReferences reads what scores on the sealed windows of v refer to, by task. Those of other windows are refused.
 func (v *Version) ReadReferences(name string) (map[string]Reference, error) {
-	b, err := os.ReadFile(name)
+	b, err := ordinary.Read(name, ordinary.Document)
 	if err != nil {
 		return nil, workload.Mistake("references %s: %v", name, workload.Reason(err))
 	}

@@ -81,6 +81,9 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	put(descBuild, gauge, 1, c.s.opt.Version)
 	all, _ := c.s.entries()
 	for _, e := range all {
+		if e.away != nil {
+			continue // the list says so
+		}
 		switch e.Kind {
 		case aRun:
 			c.run(e, put)

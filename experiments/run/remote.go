@@ -25,6 +25,7 @@ import (
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/ordinary"
 )
 
 // TrainKind is the kind of the tasks that are trainings of one run.
@@ -159,7 +160,7 @@ func arrived(ctx context.Context, q *workqueue.Coordinator, res *workqueue.Resul
 	if r.Checkpoint, _, err = rundir.CheckpointDir(opt.RunDir); err != nil || opt.NoEval || opt.Until > 0 {
 		return &r, err
 	}
-	b, err := os.ReadFile(filepath.Join(opt.RunDir, filepath.FromSlash(rundir.EvalFile)))
+	b, err := ordinary.Read(filepath.Join(opt.RunDir, filepath.FromSlash(rundir.EvalFile)), ordinary.Document)
 	if err != nil {
 		return nil, fmt.Errorf("the run of worker %s has no evaluation: %w", res.Worker, err)
 	}
@@ -296,7 +297,7 @@ func Fingerprint(dir string) ([]byte, error) {
 				return nil
 			}
 		}
-		b, err := os.ReadFile(path)
+		b, err := ordinary.Read(path, mostRecording)
 		if err != nil {
 			return err
 		}

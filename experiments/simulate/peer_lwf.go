@@ -114,7 +114,7 @@ func (r *lwfRun) ownFile(ctx context.Context) (own bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	f, err := traces.OpenFile(path)
+	f, err := traces.OrdinaryFiles().Open(context.Background(), path)
 	if err != nil {
 		return false, nil //nolint:nilerr // the reader of traces will say what is wrong with the file
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/ordinary"
 )
 
 // CellKind is the kind of the tasks that are cells of a study.
@@ -311,7 +312,7 @@ func (h *cellHandler) list(in *cellTask, j *workqueue.Job) (*listed, error) {
 func sameData(dir, data string) error {
 	stamp := filepath.Join(dir, "data.sha256")
 	want := fmt.Sprintf("%x", sha256.Sum256([]byte(data)))
-	if b, err := os.ReadFile(stamp); err == nil && string(b) == want {
+	if b, err := ordinary.Read(stamp, 4096); err == nil && string(b) == want {
 		return nil
 	}
 	if err := os.RemoveAll(filepath.Join(dir, workFolder)); err != nil {

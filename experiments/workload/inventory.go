@@ -2,8 +2,8 @@ package workload
 
 import (
 	"bytes"
+	"context"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,13 +20,10 @@ const usualGPUs = 8
 // listHead is the size of the beginning of a file that decides whether it is an inventory or YAML.
 const listHead = 64 << 10
 
-// readInventory reads the list of machines at path, compressed or not. ok is false if the file is no such list, if it can be
-// read only once, as a pipe, or if it cannot be read at all; reading it as YAML then reports the error.
+// readInventory reads the list of machines at path, compressed or not. ok is false if the file is no such list, if it is
+// no ordinary file, or if it cannot be read at all; reading it as YAML then reports the error.
 func readInventory(path string) (spec cluster.Spec, ok bool, err error) {
-	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
-		return spec, false, nil
-	}
-	f, err := traces.OpenFile(path)
+	f, err := traces.OrdinaryFiles().Open(context.Background(), path)
 	if err != nil {
 		return spec, false, nil
 	}
