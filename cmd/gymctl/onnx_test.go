@@ -54,6 +54,30 @@ func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Its settings name no file of the training, and a trace of one's own is named beside it. So it is where they do name one.
+	if strings.Contains(m.Meta("clustergym.run"), "jobs.csv") {
+		t.Errorf("the model names the trace of its training:\n%s", m.Meta("clustergym.run"))
+	}
+	if out := must(t, "eval", "--policy-onnx", "policy.onnx", "--trace", "jobs.csv", "--policies", "fifo", "--windows", "1", "--no-whole"); !strings.Contains(out, "\nfifo") {
+		t.Errorf("eval --trace prints %s", out)
+	}
+	named := *m
+	named.Metadata = nil
+	for _, p := range m.Metadata {
+		if p.Key == "clustergym.run" {
+			p.Value = strings.Replace(p.Value, `file: ""`, "file: other.csv", 1)
+		}
+		named.Metadata = append(named.Metadata, p)
+	}
+	write(t, "named.onnx", string(named.Encode()))
+	if code, _, said := gymctl(t, "eval", "--policy-onnx", "named.onnx", "--policies", "fifo"); code != exitMistake || !strings.Contains(said, `name the file "other.csv" for trace.file`) {
+		t.Errorf("a model that names a trace: exit code %d, said %q", code, said)
+	}
+	for _, own := range [][]string{{"--trace", "jobs.csv"}, {"--set", "trace.file=jobs.csv"}} {
+		if out := must(t, append([]string{"eval", "--policy-onnx", "named.onnx", "--policies", "fifo", "--windows", "1", "--no-whole"}, own...)...); !strings.Contains(out, "\nfifo") {
+			t.Errorf("eval %v prints %s", own, out)
+		}
+	}
 	if m.Meta("clustergym.env") != "JobSelect-v1" || len(m.Meta("clustergym.spec")) != 64 || !strings.Contains(m.Meta("clustergym.run"), "id: JobSelect-v1") || m.Graph.Inputs[0].Shape[0] != -1 {
 		t.Errorf("metadata %+v, inputs %v", m.Metadata, m.Graph.Inputs)
 	}
