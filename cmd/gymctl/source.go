@@ -175,7 +175,7 @@ func (s *configSource) evalConfig(c *cobra.Command, ckpts []string, list []model
 		cfg, err = s.config(c)
 	} else {
 		err = s.apply(c, &cfg)
-		s.sized = false // sizes stay those that the policy was trained with
+		s.sized = false      // sizes stay those that the policy was trained with
 		cfg.Adapt(s.changes) // the run's teacher, from whom nothing is learned here, and its rivals may rank by run times that are hidden now
 	}
 	if err != nil || cfg.Env.ID != trained.Env.ID {
