@@ -121,16 +121,16 @@ ssf-lwf1-srsf-1-true for Ada-SRSF (docs/schedulers.md).
 				return err
 			}
 			report, err := a.simulate(c, cfg, played, events, html, jobsOut)
-			if err != nil {
+			if err != nil && (report == nil || len(report.Runs) == 0) {
 				return err
 			}
 			for _, n := range report.Notes {
 				a.notef("%s", n)
 			}
 			if asJSON {
-				return a.json(report)
+				return errors.Join(err, a.json(report))
 			}
-			return report.WriteTable(a.people())
+			return errors.Join(err, report.WriteTable(a.people()))
 		},
 	}
 	f := c.Flags()

@@ -34,7 +34,8 @@ type Hooks struct {
 }
 
 // Run runs the workload of cfg under each policy, one after the other, each on the empty cluster. Faults in cfg, in its files
-// and in their combination are *workload.InputErrors. ctx ends a run between two events.
+// and in their combination are *workload.InputErrors. ctx ends a run between two events. The report comes with an error if runs of some
+// policies would not have ended (heuristic.ErrNoProgress): it has the others.
 func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &workload.InputError{Err: err}
@@ -80,8 +81,12 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 			return nil, err
 		}
 	}
+	var endless error // of policies whose runs would not end; the others' rows stand
 	for _, policy := range cfg.Policies {
-		if err := r.run(ctx, policy); err != nil {
+		switch err := r.run(ctx, policy); {
+		case errors.Is(err, heuristic.ErrNoProgress):
+			endless = errors.Join(endless, &workload.InputError{Err: err})
+		case err != nil:
 			return nil, err
 		}
 	}
@@ -90,7 +95,7 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 			return nil, err
 		}
 	}
-	return r.report, nil
+	return r.report, endless
 }
 
 // simulation is the state of Run.
@@ -244,6 +249,9 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 			if input, ok := errors.AsType[*workload.InputError](err); ok { // from a row of a streamed trace
 				return input
 			}
+		}
+		if errors.Is(err, heuristic.ErrNoProgress) {
+			return err // it names the policy
 		}
 		return fmt.Errorf("policy %s: %w", sch.Name(), err)
 	}
