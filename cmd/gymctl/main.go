@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -75,6 +76,10 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot(a)
 	root.SetArgs(append([]string{}, args...)) // cobra takes os.Args in place of nil
 	defer a.flush()
+	if len(args) == 0 || args[0] != "trace" { // a run: trace shows and converts whatever jobs say
+		var once sync.Once
+		ctx = workload.WithNoting(ctx, func(text string) { once.Do(func() { a.notef("note: %s", text) }) })
+	}
 	err := root.ExecuteContext(ctx)
 	if a.page != nil {
 		_ = a.page.Flush() // a.stdout keeps its first error

@@ -177,6 +177,7 @@ type Trace struct {
 	room     func(jobs int) error // see WithRoom; nil = whatever there is
 	hash     func() error         // fills info.SHA256
 	reading  func(jobs int)       // see WithReading; nil = nobody is told
+	urgent   urgency              // see WithNoting
 	stopped  func() error         // the context's error
 }
 
@@ -203,7 +204,7 @@ func OpenUntimed(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &InputError{err}
 	}
-	t := &Trace{passing: cfg.Skip, left: -1, room: roomOf(ctx), reading: readingOf(ctx), stopped: ctx.Err}
+	t := &Trace{passing: cfg.Skip, left: -1, room: roomOf(ctx), reading: readingOf(ctx), urgent: urgencyOf(ctx), stopped: ctx.Err}
 	if cfg.Jobs > 0 {
 		t.left = cfg.Jobs
 	}
@@ -336,6 +337,7 @@ func (t *Trace) Next(j *traces.Job) error {
 		}
 		t.left = max(-1, t.left-1)
 		t.info.Jobs++
+		t.urgent.see(t.info.File, j)
 		return nil
 	}
 	return io.EOF
