@@ -25,9 +25,11 @@ func TestPrioritiesAreNoted(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		cfg := DefaultTraceConfig()
+		cfg.File = file
 		var notes []string
 		ctx := WithNoting(context.Background(), func(text string) { notes = append(notes, text) })
-		if _, _, err := LoadTraceContext(ctx, TraceConfig{File: file}); err != nil {
+		if _, _, err := LoadTraceContext(ctx, cfg); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if x.noted != (len(notes) == 1) || x.noted && !strings.Contains(notes[0], "priority") {
