@@ -247,6 +247,9 @@ func (p *timeline) show(n int, from, to int64) (gained bool) {
 func (p *timeline) earliest(s *Scheduler, v *sim.View, j sim.Job, lasts, from, until int64) (at int64, ok bool) {
 	r := v.Request(j)
 	at = from
+	if at >= until {
+		return at, false
+	}
 	left, right := p.after(at), 0
 	if !p.c.Pool() {
 		p.window.CopyFrom(p.c)

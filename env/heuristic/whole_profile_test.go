@@ -30,7 +30,10 @@ type wholeProfile struct {
 func (b *wholeProfile) open(v *sim.View) {
 	if b.ends.n != len(v.Running()) {
 		b.ends.rebuild(b.s, v)
-		b.calm = false
+		b.forget()
+	}
+	if b.ends.overdue(b.s, v) || !b.steady {
+		b.forget()
 	}
 	b.starts, b.turn, b.spots = b.starts[:0], 0, b.spots[:0]
 	if !b.counted(v) {
