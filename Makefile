@@ -117,7 +117,7 @@ tensorboard: $(TB)/have-$(TB_VER)
 mlflow: $(MLFLOW)/have
 	CLUSTERGYM_MLFLOW_PYTHON=$(MLFLOW)/bin/python $(TEST) -count=1 -run '^TestMLflow' ./experiments/mlflow
 
-# The page of gymctl sim --html and the live pages of gymctl ui are looked at by a browser.
+# The page of gymctl sim --html, the live pages of gymctl ui and the page of an experiment are looked at by a browser.
 browser:
 	@chromium="$(CHROMIUM)"; \
 	if [ -z "$$chromium" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -127,7 +127,7 @@ browser:
 	if [ -z "$$chromium" ]; then \
 		echo "make browser needs Chromium (Debian: apt-get install chromium), or make browser CHROMIUM=/path/to/it"; exit 1; \
 	fi; \
-	CLUSTERGYM_CHROMIUM="$$chromium" $(TEST) -count=1 -run '^TestBrowser' ./experiments/htmlpage ./experiments/pages
+	CLUSTERGYM_CHROMIUM="$$chromium" $(TEST) -count=1 -run '^TestBrowser' ./experiments/htmlpage ./experiments/pages ./experiments/study
 
 # Workers and ranks started by a Slurm of its own and over ssh, all on this machine (docs/cluster.md); what watches and steers a
 # Slurm, and its history (docs/live-clusters.md). Without slurmdbd and MariaDB, which take 20 s to install, the history is left out.

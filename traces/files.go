@@ -1,6 +1,7 @@
 package traces
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"syscall"
+	"time"
+
+	"clustergym/internal/ordinary"
 )
 
 // Files opens the files that readers are told to read. Nil opens any path with the rights of the process, pipes included:
@@ -74,36 +77,70 @@ func notOrdinary(path string) error {
 	return &OpenError{path, "this is no ordinary file", nil}
 }
 
-// Raw opens the file at path as it is stored.
-func (f *Files) Raw(path string) (*os.File, error) {
+// Raw opens the file at path as it is stored. Once ctx is done, waiting for the writer of a pipe ends.
+func (f *Files) Raw(ctx context.Context, path string) (*os.File, error) {
+	if f == nil {
+		return openAny(ctx, path)
+	}
 	var file *os.File
 	var err error
-	switch {
-	case f == nil:
-		file, err = os.Open(path)
-	case f.root == nil:
-		file, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // the opening of a pipe waits for its writer
-	default:
-		file, err = f.root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if f.root == nil {
+		file, err = ordinary.Open(path)
+	} else {
+		file, err = ordinary.OpenIn(f.root, path)
 	}
-	if err != nil {
-		return nil, openError(path, err)
+	if e, ok := errors.AsType[*ordinary.Error](err); ok {
+		if e.Err != nil {
+			return nil, openError(path, e.Err)
+		}
+		if st, err := f.Stat(path); err == nil && st.IsDir() {
+			return nil, folder(path)
+		}
+		return nil, notOrdinary(path)
 	}
-	// What was opened counts, not what stood there before.
-	st, err := file.Stat()
+	return file, err
+}
+
+func folder(path string) error { return &OpenError{path, "this is a folder, a file is wanted", nil} }
+
+// openAny opens what a user has named, which may be a pipe: that is opened once a program writes into it, or never.
+func openAny(ctx context.Context, path string) (*os.File, error) {
+	st, err := os.Stat(path)
 	switch {
 	case err != nil:
-		err = openError(path, err)
+		return nil, openError(path, err)
 	case st.IsDir():
-		err = &OpenError{path, "this is a folder, a file is wanted", nil}
-	case f != nil && !st.Mode().IsRegular():
-		err = notOrdinary(path)
+		return nil, folder(path)
+	case st.Mode().IsRegular():
+		file, err := ordinary.Open(path)
+		if e, ok := errors.AsType[*ordinary.Error](err); ok {
+			return nil, openError(path, cmp.Or(e.Err, error(e)))
+		}
+		return file, err
 	}
-	if err != nil {
-		_ = file.Close() // report the first fault
-		return nil, err
+	type opened struct {
+		file *os.File
+		err  error
 	}
-	return file, nil
+	done := make(chan opened, 1)
+	go func() {
+		file, err := os.Open(path) //nolint:gosec // the user's own
+		done <- opened{file, err}
+	}()
+	select {
+	case o := <-done:
+		if o.err != nil {
+			return nil, openError(path, o.err)
+		}
+		return o.file, nil
+	case <-ctx.Done():
+		go func() { // the opening itself cannot be ended
+			if o := <-done; o.file != nil {
+				_ = o.file.Close() // nothing was read
+			}
+		}()
+		return nil, ctx.Err()
+	}
 }
 
 // Open opens a trace for reading. It recognises gzip, zstd, bzip2 and a zip of one file by the first bytes, not by the name,
@@ -111,22 +148,20 @@ func (f *Files) Raw(path string) (*os.File, error) {
 // packed file that is cut short or damaged gives an error from Read that says so, never a short trace. Once ctx is done,
 // reading fails. The caller closes the result, which is not safe for concurrent use.
 func (f *Files) Open(ctx context.Context, path string) (io.ReadCloser, error) {
-	if f != nil { // a device must not even be opened
-		if _, err := f.Stat(path); err != nil {
-			return nil, err
-		}
-	}
-	file, err := f.Raw(path)
+	file, err := f.Raw(ctx, path)
 	if err != nil {
 		return nil, err
 	}
+	// A pipe whose writer is silent holds a read up; a file cannot have a deadline and does not need one.
+	stop := context.AfterFunc(ctx, func() { _ = file.SetReadDeadline(time.Unix(1, 0)) })
 	u, err := unpack(&ctxReader{ctx, file}, file, path)
 	if err != nil {
+		stop()
 		_ = file.Close() // report the first fault
 		return nil, err
 	}
 	u.r = &ctxReader{ctx, u.r}
-	u.closers = append(u.closers, file.Close)
+	u.closers = append(u.closers, func() error { stop(); return file.Close() })
 	return u, nil
 }
 
@@ -179,7 +214,11 @@ func (r *ctxReader) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}
-	return r.r.Read(p)
+	n, err := r.r.Read(p)
+	if err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		err = cmp.Or(r.ctx.Err(), err)
+	}
+	return n, err
 }
 
 // OpenFile opens the trace at any path, as a nil *Files does.

@@ -11,13 +11,13 @@ var foreignKinds = []struct {
 	at          int
 	magic, says string
 }{
-	{0, "\xfd7zXZ\x00", "this is an xz file; unpack it: xz -dk FILE"},
+	{0, "\xfd7zXZ\x00", "this is an xz file; unpack it: xz -dc FILE > NEW"},
 	{0, "7z\xbc\xaf\x27\x1c", "this is a 7-Zip archive; unpack it first"},
 	{0, "Rar!\x1a\x07", "this is a RAR archive; unpack it first"},
-	{0, "\x04\x22\x4d\x18", "this is an lz4 file; unpack it: lz4 -dk FILE"},
-	{0, "LZIP", "this is an lzip file; unpack it: lzip -dk FILE"},
-	{0, "\x5d\x00\x00", "this is an lzma file; unpack it: xz -dk FILE"},
-	{0, "\x1f\x9d", "this is a file packed by compress; unpack it: gzip -dk FILE"},
+	{0, "\x04\x22\x4d\x18", "this is an lz4 file; unpack it: lz4 -dc FILE > NEW"},
+	{0, "LZIP", "this is an lzip file; unpack it: lzip -dc FILE > NEW"},
+	{0, "\x5d\x00\x00", "this is an lzma file; unpack it: xz --format=lzma -dc FILE > NEW"},
+	{0, "\x1f\x9d", "this is a file packed by compress; unpack it: gzip -dc FILE > NEW"},
 	{0, "\x89LZO\x00", "this is an lzop file; unpack it first"},
 	{0, "\xff\x06\x00\x00sNaPpY", "this is a snappy file; unpack it first"},
 	{257, "ustar", "this is a tar archive; unpack it (tar -xf FILE) and name one of its files"},

@@ -7,7 +7,7 @@ func NotGiven(b []byte) bool {
 	if len(b) == 0 {
 		return true
 	}
-	if len(b) > longest || b[0] >= '0' && b[0] <= '9' {
+	if len(b) > longest || !begins(b[0]) {
 		return false
 	}
 	var lower [longest]byte
@@ -24,6 +24,15 @@ func NotGiven(b []byte) bool {
 	return false
 }
 
+// begins reports whether one of the words begins with c; most cells end here.
+func begins(c byte) bool {
+	switch c {
+	case 'n', 'N', 'u', 'U', '-', '<', '(', '#', '\\':
+		return true
+	}
+	return false
+}
+
 // longest is the length of the longest word of NotGiven.
 const longest = len("undefined")
 
@@ -34,7 +43,7 @@ func NoName(b []byte) bool {
 	if len(b) == 0 {
 		return true
 	}
-	if len(b) > longest {
+	if len(b) > longest || !begins(b[0]) {
 		return false
 	}
 	switch string(b) {

@@ -101,7 +101,7 @@ func TestFilesOfOtherKindsAreNamed(t *testing.T) {
 	locked[at+8] |= 1
 	cut := zipped(t, "a.csv", small)
 	for name, c := range map[string]struct{ head, want string }{
-		"xz": {"\xfd7zXZ\x00\x00\x04", "this is an xz file; unpack it: xz -dk FILE"}, "7z": {"7z\xbc\xaf\x27\x1c\x00", "7-Zip"},
+		"xz": {"\xfd7zXZ\x00\x00\x04", "this is an xz file; unpack it: xz -dc FILE > NEW"}, "7z": {"7z\xbc\xaf\x27\x1c\x00", "7-Zip"},
 		"tar": {strings.Repeat("a\x00", 128) + "\x00ustar\x0000", "tar archive"}, "tar in gzip": {string(gz), "inside gzip this is a tar archive"},
 		"parquet": {"PAR1\x15\x04\x15", "Parquet"}, "orc": {"ORC\n\x0b\n\x03", "ORC"}, "arrow": {"ARROW1\x00\x00", "Arrow or Feather"},
 		"feather": {"FEA1\x00\x00", "Feather"}, "arrow stream": {"\xff\xff\xff\xff\x70\x00", "Arrow"}, "xls": {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\x00", "Excel"},

@@ -133,6 +133,11 @@ func (t *Table) Next() error {
 	if err := t.next(); err != nil {
 		return err
 	}
+	if t.aligned {
+		for i, f := range t.fields {
+			t.fields[i] = trim(f)
+		}
+	}
 	if n := len(t.fields); n != len(t.columns) {
 		if n == 1 && t.footer() {
 			return t.after()
@@ -151,9 +156,6 @@ func (t *Table) Line() int { return t.lines.Line() }
 func (t *Table) Cell(col int) []byte {
 	if uint(col) >= uint(len(t.fields)) {
 		return nil
-	}
-	if t.aligned {
-		return trim(t.fields[col])
 	}
 	return t.fields[col]
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"clustergym/agents"
+	"clustergym/internal/ordinary"
 )
 
 // Load restores the parts from dir, in the order given. The checkpoint must hold exactly these parts; a missing or an
@@ -54,7 +55,7 @@ func restore(dir string, m *Manifest, parts []agents.Part) error {
 }
 
 func readPart(path string, p agents.Part) error {
-	f, err := os.Open(path)
+	f, err := ordinary.Open(path)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func Open(dir, name string) (io.ReadCloser, Meta, error) {
 	if err := compare(dir, f); err != nil {
 		return nil, Meta{}, err
 	}
-	r, err := os.Open(filepath.Join(dir, name))
+	r, err := ordinary.Open(filepath.Join(dir, name))
 	if err != nil {
 		return nil, Meta{}, fmt.Errorf("checkpoint: %w", err)
 	}
@@ -140,13 +141,13 @@ func compare(dir string, f *File) error {
 	if info.Size() != f.Size {
 		return fmt.Errorf("%w: %s has %d bytes, its manifest says %d", ErrDamaged, path, info.Size(), f.Size)
 	}
-	r, err := os.Open(path)
+	r, err := ordinary.Open(path)
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	defer func() { _ = r.Close() }() // only read
 	sum := sha256.New()
-	if _, err := io.Copy(sum, r); err != nil {
+	if _, err := io.Copy(sum, io.LimitReader(r, f.Size+1)); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != f.SHA256 {

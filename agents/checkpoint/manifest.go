@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"clustergym/internal/ordinary"
 )
 
 // Format is the version of the directory's layout. It rises when an older reader could misread a newer checkpoint.
@@ -90,7 +92,7 @@ func checkName(name string) error {
 // readManifest reads and checks dir's manifest. It does not read the parts.
 func readManifest(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, ManifestName)
-	f, err := os.Open(path)
+	f, err := ordinary.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s is missing, so the checkpoint was never finished", ErrDamaged, path)
 	}

@@ -39,7 +39,10 @@ type result struct {
 }
 
 // New returns the policy of a model for environments of spec s. It keeps m and does not change it.
-func New(m *onnx.Model, s env.Spec) (*Policy, error) {
+func New(m *onnx.Model, s env.Spec) (*Policy, error) { return NewContext(context.Background(), m, s) }
+
+// NewContext is New with a context that ends what the model computes beforehand.
+func NewContext(ctx context.Context, m *onnx.Model, s env.Spec) (*Policy, error) {
 	if id := m.Meta(KeyEnv); id != "" && id != s.ID {
 		return nil, fmt.Errorf("the model is for %s, and this is %s", onnx.Plain(id), s.ID)
 	}
@@ -51,7 +54,7 @@ func New(m *onnx.Model, s env.Spec) (*Policy, error) {
 		return nil, err
 	}
 	p := &Policy{spec: s, out: out}
-	if p.prog, err = run.New(m, out.name); err != nil { // what the model computes beside the action is not needed
+	if p.prog, err = run.NewContext(ctx, m, out.name); err != nil { // what the model computes beside the action is not needed
 		return nil, err
 	}
 	if err := p.connect(); err != nil {
@@ -74,13 +77,13 @@ func (p *Policy) Act(ctx context.Context, b *env.Batch, dst *env.Actions, _ []*r
 		if rows == 0 {
 			rows = min(pieceRows, n-from)
 		}
-		i, err := p.prog.For(rows)
+		i, err := p.prog.ForContext(ctx, rows)
 		if err != nil {
 			return err
 		}
 		to := min(from+rows, n)
 		p.fill(i, b, from, to)
-		if err := i.Run(); err != nil {
+		if err := i.RunContext(ctx); err != nil {
 			return err
 		}
 		out, _ := i.Output(p.out.name)

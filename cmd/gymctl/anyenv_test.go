@@ -121,7 +121,7 @@ func TestWhatAnEnvironmentDoesNotTakeIsRefusedInOneSentence(t *testing.T) {
 		{"--env GPUPick-v1 --set env.reward=wait", []string{"env.reward: unknown key"}},
 		{"--env GPUPick-v1 --set env.windo=9", []string{"env.windo: unknown key; did you mean window?"}},
 		{"--env GPUPick-v1 --cluster pool:64", []string{"GPUPick-v1: a counter of 64 GPUs has no machines to choose between"}},
-		{"--env QueueRank-v1 --trace jobs.csv --cluster pool:16 --set env.window=16", []string{"has no estimate in its trace"}},
+		{"--env QueueRank-v1 --trace jobs.csv --cluster pool:16 --set env.window=16", []string{"have no estimate in their trace"}},
 		{"--env CartPole-v1 --trace jobs.csv", []string{"--trace: CartPole-v1 has no workload"}},
 		{"--env CartPole-v1 --cluster 4x8", []string{"--cluster: CartPole-v1 has no cluster\n"}},
 		{"--env CartPole-v1 --set env.reward=wait", []string{`env.reward: got "wait", want nothing: CartPole-v1 has no settings`}},

@@ -100,7 +100,7 @@ measured. The hash of a task covers the jobs of its windows.`,
 				row := []string{t.Name, t.Hash[:12], l.Env, l.Rung, fmt.Sprint(l.Windows), m.Key, "", "", ""}
 				if r, ok := v.Reference(t); ok {
 					l.Reference = &r
-					row[6], row[7], row[8] = m.Show(r.Random), m.Show(r.Best), r.Rule
+					row[6], row[7], row[8] = m.Cell(r.Random), m.Cell(r.Best), r.Rule
 				}
 				list, rows = append(list, l), append(rows, row)
 			}
@@ -397,7 +397,7 @@ func benchmarkRunVerb(a *app) *cobra.Command {
 		Long: `run plays one policy on the development windows of the tasks that --tasks chooses, and prints its scores: 0 = random play, 1 =
 the best rule. A policy is a rule (--policy, by the names of gymctl eval, rollout:POLICY too), agents of this program
 (--checkpoint), ONNX models that any program has trained (--policy-onnx, docs/onnx.md), or a program of yours over the bridge
-(--serve with --external, one task at a time).
+(--serve with --external, one task at a time; it plays each window once, and leaving one ends the run).
 
 Results are kept in -o DIR, run by run of each task. Ctrl-C ends with exit code 130, and the same command goes on, to the same
 bytes. The same folder takes further tasks.
@@ -442,6 +442,7 @@ bytes. The same folder takes further tasks.
 				a.notef("no scores: %v", err)
 				return a.sealedMeans(r)
 			}
+			e.Numbers = benchmark.PlayedNow
 			var played []*benchmark.Task // on which there are results, those of earlier calls too
 			for _, t := range p.opt.Tasks {
 				if r.Task(t.Name) != nil {

@@ -84,7 +84,8 @@ func benchmarkVerifyVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify ROW",
 		Short: "Check a row of submit, and play it again",
-		Long: `verify checks the hash of a row, those of its tasks, the numbers of its runs and windows, and what can be seen of the protocol.
+		Long: `verify checks the hash of a row, those of its tasks, the numbers of its runs and windows, that no value is better than any policy
+can be, and what can be seen of the protocol. That is not much: numbers that were made up have matching hashes too.
 With --replay it also plays the policy again on the development windows and compares every value; a row of agents needs their
 runs (--checkpoint), one of models their files (--policy-onnx), and one of a program the program (--serve, --external, --file).`,
 		Example: `  gymctl benchmark verify ours.json
@@ -114,9 +115,9 @@ runs (--checkpoint), one of models their files (--policy-onnx), and one of a pro
 			if asJSON {
 				return a.json(verified{row.Policy.Name, row.Digest, len(row.Tasks), replay})
 			}
-			what := "its hashes match"
+			what := benchmark.NotReplayed + ": its hashes match, and that is all that was checked; --replay plays it again"
 			if replay {
-				what += ", and playing it again gives the same values"
+				what = "verified: its hashes match, and playing it again gives the same values"
 			}
 			a.printf("row %s, %s: %s\n", row.Policy.Name, workload.Plural(len(row.Tasks), "task", "tasks"), what)
 			return nil
@@ -203,7 +204,7 @@ the secret.`,
 			if err := b.Write(board); err != nil {
 				return err
 			}
-			e := benchmark.Entry{Name: row.Policy.Name, Kind: row.Policy.Kind, Scores: sealed}
+			e := benchmark.Entry{Name: row.Policy.Name, Kind: row.Policy.Kind, Numbers: benchmark.PlayedNow, Scores: sealed}
 			var tasks []*benchmark.Task
 			for _, t := range row.Tasks {
 				x, err := v.Task(t.Task)

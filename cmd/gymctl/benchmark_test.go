@@ -71,8 +71,43 @@ func TestBenchmarkFromRunToRow(t *testing.T) {
 		t.Errorf("got %+v", report)
 	}
 	must(t, "benchmark", "submit", "runs/best", "-o", "best.json", "--command", "gymctl benchmark run --policy best -o runs/best")
-	if out := must(t, "benchmark", "verify", "best.json", "--replay", "-o", "runs/again"); !strings.Contains(out, "the same values") {
+	if out := must(t, "benchmark", "verify", "best.json"); !strings.Contains(out, "not replayed") || strings.Contains(out, "verified") {
+		t.Errorf("a row that was not played again: %s", out)
+	}
+	if out := must(t, "benchmark", "verify", "best.json", "--replay", "-o", "runs/again"); !strings.Contains(out, "verified") || !strings.Contains(out, "the same values") {
 		t.Errorf("got %s", out)
+	}
+	for _, from := range []string{"best.json", "runs/best"} {
+		if out := must(t, "benchmark", "report", from, "--tasks", tasks); !strings.Contains(out, "not replayed") {
+			t.Errorf("%s: got\n%s", from, out)
+		}
+		if out := must(t, "benchmark", "report", from, "--tasks", tasks, "--json"); !strings.Contains(out, `"numbers": "not replayed"`) && !strings.Contains(out, `"numbers":"not replayed"`) {
+			t.Errorf("%s: got %s", from, out)
+		}
+	}
+	if out := must(t, "benchmark", "report", "--rows", "best"); strings.Contains(out, "best  not replayed") || !strings.Contains(out, "replayed") {
+		t.Errorf("the leaderboard's rows were played again: got\n%s", out)
+	}
+	// A row of zeros has hashes that match.
+	var zeros benchmark.Row
+	if err := json.Unmarshal([]byte(read(t, "best.json")), &zeros); err != nil {
+		t.Fatal(err)
+	}
+	for i := range zeros.Tasks {
+		for _, run := range zeros.Tasks[i].Values {
+			clear(run)
+		}
+	}
+	b, err := json.Marshal(&zeros.Results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir("zeros", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, "zeros/results.json", string(b))
+	for _, args := range [][]string{{"report", "zeros"}, {"submit", "zeros", "-o", "zeros.json", "--command", "x"}} {
+		wrong(t, append([]string{"benchmark"}, args...), "no policy that finishes all jobs gets below")
 	}
 	changed := strings.Replace(read(t, "best.json"), `"best"`, `"mine"`, 1)
 	write(t, "changed.json", changed)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/agents/checkpoint"
+	"clustergym/experiments/workload"
 )
 
 func ckptVerb(a *app) *cobra.Command {
@@ -187,8 +188,5 @@ func fileMistake(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return mistake("%s: there is no such file", path)
 	}
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		err = p.Err
-	}
-	return mistake("%s: %w", path, err)
+	return mistake("%s: %w", path, workload.Reason(err))
 }

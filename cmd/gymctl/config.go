@@ -2,11 +2,11 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"reflect"
@@ -24,6 +24,7 @@ import (
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/internal/ordinary"
 	"clustergym/traces"
 	"clustergym/traces/inventory"
 	"clustergym/traces/synth"
@@ -401,13 +402,9 @@ func loadMachines(name string) (spec cluster.Spec, ok bool, err error) {
 }
 
 // listsMachines reports whether a file, plain or packed, has the header of a list of machines. It returns false for a
-// file that cannot be read, since reading it as YAML will report that, and for one that can be read only once, such as
-// a pipe.
+// file that cannot be read, since reading it as YAML will report that.
 func listsMachines(file string) bool {
-	if st, err := os.Stat(file); err != nil || !st.Mode().IsRegular() {
-		return false
-	}
-	f, err := traces.OpenFile(file)
+	f, err := traces.OrdinaryFiles().Open(context.Background(), file)
 	if err != nil {
 		return false
 	}
@@ -419,7 +416,7 @@ func listsMachines(file string) bool {
 
 // readConfig reads a file, or a preset if there is no such file.
 func readConfig(name string) (file string, data []byte, err error) {
-	data, err = os.ReadFile(name)
+	data, err = ordinary.Read(name, ordinary.Settings)
 	if err == nil {
 		return name, data, nil
 	}

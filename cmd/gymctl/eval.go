@@ -53,7 +53,8 @@ func evalVerb(a *app) *cobra.Command {
 		Use:   "eval",
 		Short: "Compare checkpoints and heuristics on the same held-out windows",
 		Long: `eval plays checkpoints and heuristics on the same test windows of a workload and compares them: mean JCT, IQM over
-windows with 95 % bootstrap intervals, paired differences, wins. Then each runs once over the whole test part.
+windows with 95 % bootstrap intervals, paired differences, wins. Where the configuration has eval.whole: true, each then runs
+once over the whole test part; quickstart, and so eval without a configuration, has false.
 
 Workload, cluster and environment are those of the first checkpoint's run, or of a configuration (-c, default
 quickstart); --trace and --cluster replace them. Without a checkpoint, sizes that are not given follow from them, as in
@@ -237,7 +238,7 @@ a time. The results are the same.`,
 	f.IntVar(&windows, "windows", 32, "at most `N` test windows")
 	f.IntVar(&games, "episodes", 100, "`N` test episodes, for environments without a workload")
 	f.IntVar(&seeds, "seeds", 1, "play random policies `N` times")
-	f.BoolVar(&noWhole, "no-whole", false, "skip the run over the whole test part")
+	f.BoolVar(&noWhole, "no-whole", false, "skip the run over the whole test part, where the configuration has one (eval.whole)")
 	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed; 0 with --listen: none here")
 	f.StringSliceVar(&onRungs, "rungs", nil, "compare with each of these estimates of run times, joined by commas: `ESTIMATES`, as none,history,exact")
 	htmlFlag(f, &html)

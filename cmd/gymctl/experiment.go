@@ -14,7 +14,9 @@ import (
 	"clustergym/experiments/papers"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
+	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 )
 
 func experimentVerb(a *app) *cobra.Command {
@@ -32,6 +34,9 @@ learning gain over the best rules. rlscheduler, rltune and lwf play on machines 
 	c.AddCommand(experimentListVerb(a), experimentShowVerb(a), experimentRunVerb(a))
 	return c
 }
+
+// listWidth is how many characters a line of a list of sentences has where no terminal says so.
+const listWidth = 120
 
 func experimentListVerb(a *app) *cobra.Command {
 	var asJSON bool
@@ -57,7 +62,7 @@ func experimentListVerb(a *app) *cobra.Command {
 			if asJSON {
 				return a.json(list)
 			}
-			return a.table(4, []string{"name", "experiment", "takes", "source"}, rows, "source")
+			return texttable.Write(texttable.AtMost(a.people(), listWidth), []string{"name", "experiment", "takes", "source"}, rows, 4, "source")
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
@@ -95,7 +100,7 @@ func (s *settingsFlags) changes(c *cobra.Command) (ch study.Changes, err error) 
 	if s.file == "" {
 		return ch, mistake("--settings: got nothing, want %s", wantOf(c.Flag("settings")))
 	}
-	b, err := os.ReadFile(s.file)
+	b, err := ordinary.Read(s.file, ordinary.Settings)
 	if err != nil {
 		return ch, mistake("--settings %s: %v", s.file, workload.Reason(err))
 	}

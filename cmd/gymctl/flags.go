@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -126,6 +127,11 @@ func traceFlags(c *cobra.Command, t *workload.TraceConfig) {
 	completeDir(c, "profiles")
 	complete(c, "format", workload.FormatNames()...)
 	complete(c, "mix", profile.Names()...)
+}
+
+// limitFlag adds --limit.
+func limitFlag(c *cobra.Command, limit *time.Duration) {
+	c.Flags().DurationVar(limit, "limit", *limit, "`TIME` that stands for the time limit of jobs that have none, for estimates trace; 0s = they have none")
 }
 
 // columnsFlag adds --columns.

@@ -195,3 +195,25 @@ func TestSilentConnectionsKeepNoRankOut(t *testing.T) {
 		})
 	}
 }
+
+// Strangers at the queue of a training of several seeds keep no worker out, and take no descriptors that its runs need.
+func TestIdleConnectionsEndNoQueue(t *testing.T) {
+	oneGoroutine(t)
+	roomy(t, 4000)
+	dir := t.TempDir()
+	token := filepath.Join(dir, "token")
+	if err := os.WriteFile(token, []byte("0123456789abcdef-queue\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"train", "-c", "cartpole-ppo", "--workers", "0", "--no-eval", "--run-dir", "run", "--seeds", "2", "--listen", "127.0.0.1:0", "--token-file", token}
+	for _, s := range []string{"train.steps=20000", "train.checkpoint_every=4096", "train.eval_every=0"} {
+		args = append(args, "--set", s)
+	}
+	p := beginPoor(t, dir, nil, args...)
+	url, _, _ := strings.Cut(p.await(t, "queue     "), ",")
+	idle(t, strings.TrimPrefix(url, "nats://"), 1000)
+	holds(t, p)
+	w := begin(t, dir, nil, "worker", url, "--token-file", token, "--slots", "1", "--dir", filepath.Join(dir, "scratch"))
+	p.end(t, "the training", exitDone, "")
+	_ = w.cmd.Process.Kill() // it would wait for more
+}

@@ -75,7 +75,11 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot(a)
 	root.SetArgs(append([]string{}, args...)) // cobra takes os.Args in place of nil
 	defer a.flush()
-	err := root.ExecuteContext(workload.WithNotes(ctx, a.noting()))
+	ctx = workload.WithNotes(ctx, a.noting())
+	if len(args) == 0 || args[0] != "trace" { // trace shows and converts whatever jobs say
+		ctx = workload.Playing(ctx)
+	}
+	err := root.ExecuteContext(ctx)
 	if a.page != nil {
 		_ = a.page.Flush() // a.stdout keeps its first error
 	}

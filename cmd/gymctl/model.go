@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"clustergym/experiments/arena"
+	"clustergym/experiments/brought"
 	"clustergym/experiments/config"
 	"clustergym/experiments/models"
 	"clustergym/experiments/simulate"
@@ -45,34 +45,47 @@ func (m *modelFlags) read() ([]models.Model, error) {
 	return all, nil
 }
 
-// playedConfig returns the configuration that a model brings along, else that of quickstart.
-func playedConfig(m *models.Model) (config.Config, error) {
+// playedConfig returns the configuration that a model brings along, with env.args folded, else that of quickstart. Whoever made
+// the model may not choose files of this machine, so settings that name one are refused, except for the keys that given has: the
+// user names those files.
+func playedConfig(m *models.Model, given config.Given) (config.Config, error) {
 	if m.Run() == "" {
 		return config.Preset("quickstart")
 	}
 	cfg, err := config.Decode(m.File, []byte(m.Run()))
+	if err == nil {
+		cfg, err = cfg.Fold()
+	}
 	if err != nil {
 		return cfg, mistake("model %s: its settings (clustergym.run) cannot be read: %w", m.File, err)
 	}
-	files, err := arena.Files(&cfg)
-	if err != nil {
-		return cfg, err
-	}
+	files := brought.Named(&cfg)
 	for _, key := range slices.Sorted(maps.Keys(files)) {
-		return cfg, mistake("model %s: its settings (clustergym.run) name the file %q for %s; a model says what it plays in, not which files are read", m.File, files[key], key)
+		if !given[key] {
+			return cfg, mistake("model %s: its settings (clustergym.run) name the file %q for %s; a model says what it plays in, not which files are read: use a model without it, or name your own by %s", m.File, files[key], key, flagsOf[key])
+		}
 	}
 	return cfg, nil
 }
 
-// played reads the models with the environments that they play in.
-func (m *modelFlags) played() ([]simulate.Played, error) {
+// flagsOf are the flags that name the files of brought.Named.
+var flagsOf = map[string]string{
+	"trace.file": "--trace", "trace.profiles": "--set trace.profiles", "cluster": "--cluster", "env.estimates": "--estimates",
+}
+
+// played reads the models with the environments that they play in. The workload, the cluster and the estimates are c's own.
+func (m *modelFlags) played(c *cobra.Command) ([]simulate.Played, error) {
 	list, err := m.read()
 	if err != nil {
 		return nil, err
 	}
+	given := config.Given{
+		"trace.file": c.Flags().Changed("trace"), "trace.profiles": c.Flags().Changed("profiles"),
+		"cluster": c.Flags().Changed("cluster"), "env.estimates": c.Flags().Changed("estimates"),
+	}
 	var all []simulate.Played
 	for i := range list {
-		cfg, err := playedConfig(&list[i])
+		cfg, err := playedConfig(&list[i], given)
 		if err != nil {
 			return nil, err
 		}

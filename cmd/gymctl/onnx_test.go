@@ -11,6 +11,31 @@ import (
 	"clustergym/nets/onnx"
 )
 
+// theCardsCommandGivesItsTable plays the command of a card, and compares with the evaluation that the card's table shows.
+func theCardsCommandGivesItsTable(t *testing.T, card string) {
+	t.Helper()
+	_, command, ok := strings.Cut(card, "As in the table above:\n\n```\ngymctl ")
+	if !ok {
+		t.Fatalf("the card has no command for its table:\n%s", card)
+	}
+	command, _, _ = strings.Cut(command, "\n")
+	var was, is report.Report
+	if err := json.Unmarshal([]byte(read(t, "run/eval/test.json")), &was); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(must(t, append(strings.Fields(command), "--no-whole", "--json")...)), &is); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(was.Windows, is.Windows) || len(was.Policies) != len(is.Policies) {
+		t.Fatalf("%s plays %d policies on windows %v, and the table has %d on %v", command, len(is.Policies), is.Windows, len(was.Policies), was.Windows)
+	}
+	for i := range was.Policies {
+		if a, b := was.Policies[i], is.Policies[i]; !reflect.DeepEqual(a.Metrics, b.Metrics) || i > 0 && a.Name != b.Name {
+			t.Errorf("%s: %s has %+v, in the table %s has %+v", command, b.Name, b.Metrics, a.Name, a.Metrics)
+		}
+	}
+}
+
 // A run leaves as a model and comes back: it plays the same windows in the same way.
 func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 	oneGoroutine(t)
@@ -50,9 +75,34 @@ func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 			t.Errorf("the card lacks %q:\n%s", want, card)
 		}
 	}
+	theCardsCommandGivesItsTable(t, card)
 	m, err := onnx.ReadFile("policy.onnx")
 	if err != nil {
 		t.Fatal(err)
+	}
+	// Its settings name no file of the training, and a trace of one's own is named beside it. So it is where they do name one.
+	if strings.Contains(m.Meta("clustergym.run"), "jobs.csv") {
+		t.Errorf("the model names the trace of its training:\n%s", m.Meta("clustergym.run"))
+	}
+	if out := must(t, "eval", "--policy-onnx", "policy.onnx", "--trace", "jobs.csv", "--policies", "fifo", "--windows", "1", "--no-whole"); !strings.Contains(out, "\nfifo") {
+		t.Errorf("eval --trace prints %s", out)
+	}
+	named := *m
+	named.Metadata = nil
+	for _, p := range m.Metadata {
+		if p.Key == "clustergym.run" {
+			p.Value = strings.Replace(p.Value, `file: ""`, "file: other.csv", 1)
+		}
+		named.Metadata = append(named.Metadata, p)
+	}
+	write(t, "named.onnx", string(named.Encode()))
+	if code, _, said := gymctl(t, "eval", "--policy-onnx", "named.onnx", "--policies", "fifo"); code != exitMistake || !strings.Contains(said, `name the file "other.csv" for trace.file`) {
+		t.Errorf("a model that names a trace: exit code %d, said %q", code, said)
+	}
+	for _, own := range [][]string{{"--trace", "jobs.csv"}, {"--set", "trace.file=jobs.csv"}} {
+		if out := must(t, append([]string{"eval", "--policy-onnx", "named.onnx", "--policies", "fifo", "--windows", "1", "--no-whole"}, own...)...); !strings.Contains(out, "\nfifo") {
+			t.Errorf("eval %v prints %s", own, out)
+		}
 	}
 	if m.Meta("clustergym.env") != "JobSelect-v1" || len(m.Meta("clustergym.spec")) != 64 || !strings.Contains(m.Meta("clustergym.run"), "id: JobSelect-v1") || m.Graph.Inputs[0].Shape[0] != -1 {
 		t.Errorf("metadata %+v, inputs %v", m.Metadata, m.Graph.Inputs)
@@ -105,6 +155,20 @@ func TestModelsThatCannotPlay(t *testing.T) {
 	write(t, "nodes.yaml", "[]")
 	m.Metadata[0].Value = "cluster: nodes.yaml\n"
 	write(t, "cluster.onnx", string(m.Encode()))
+	for file, settings := range map[string]string{
+		"zero":     "cluster: /dev/zero\n",
+		"absent":   "cluster: no/such/nodes.yaml\n",
+		"got":      "cluster: get:philly\n",
+		"table":    "trace: {profiles: /dev/zero}\n",
+		"folded":   "env: {id: JobSelect-v1, args: [cluster=/dev/zero]}\n",
+		"expected": "env: {id: JobSelect-v1, args: ['estimates=gbdt:/dev/zero']}\n",
+		"jobs":     "env: {id: JobSelect-v1, args: [trace.file=/dev/zero]}\n",
+		"graphs":   "env: {id: DAGPlace-v1}\ntrace: {file: /dev/zero}\n",
+		"tables":   "env: {id: WorkerPlace-v1}\ntrace: {profiles: /dev/zero}\n",
+	} {
+		m.Metadata[0].Value = settings
+		write(t, file+".onnx", string(m.Encode()))
+	}
 	m.Metadata[0].Value = "trace: ["
 	write(t, "settings.onnx", string(m.Encode()))
 	if f, err := os.Create("large.onnx"); err != nil || f.Truncate(2<<30) != nil || f.Close() != nil {
@@ -127,10 +191,24 @@ func TestModelsThatCannotPlay(t *testing.T) {
 		"model files.onnx: its settings (clustergym.run) name the file \"/etc/passwd\"":                     {"eval", "--policy-onnx", "files.onnx"},
 		"model estimates.onnx: its settings (clustergym.run) name the file \"model.bin\" for env.estimates": {"eval", "--policy-onnx", "estimates.onnx"},
 		"model cluster.onnx: its settings (clustergym.run) name the file \"nodes.yaml\" for cluster":        {"sim", "--jobs", "9", "--policy-onnx", "cluster.onnx"},
-		"model settings.onnx: its settings (clustergym.run) cannot be read: settings.onnx":                  {"sim", "--jobs", "9", "--policy-onnx", "settings.onnx"},
-		"--name: got 1 names for 0 models of --policy-onnx":                                                 {"eval", "--name", "x"},
-		`--name: got "", want a name for wide.onnx`:                                                         {"serve", "--policy-onnx", "wide.onnx", "--name", ""},
-		"--policy-onnx does not go with --listen and --queue":                                               {"eval", "--policy-onnx", "wide.onnx", "--listen", "127.0.0.1:0", "--token-file", "token"},
+		"model zero.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for cluster":            {"eval", "--policy-onnx", "zero.onnx"},
+		"model zero.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for cluster; ":          {"sim", "--jobs", "9", "--policy-onnx", "zero.onnx"},
+		"model absent.onnx: its settings (clustergym.run) name the file \"no/such/nodes.yaml\" for cluster": {"eval", "--policy-onnx", "absent.onnx", "--trace", "nodes.yaml"},
+		"model got.onnx: its settings (clustergym.run) name the file \"get:philly\" for cluster":            {"eval", "--policy-onnx", "got.onnx"},
+		"model table.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for trace.profiles":    {"eval", "--policy-onnx", "table.onnx", "--cluster", "2x8"},
+		"model folded.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for cluster":          {"eval", "--policy-onnx", "folded.onnx"},
+		"model expected.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for env.estimates":  {"eval", "--policy-onnx", "expected.onnx"},
+		"model jobs.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for trace.file":         {"eval", "--policy-onnx", "jobs.onnx", "--cluster", "2x8"},
+		"model graphs.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for trace.file":       {"eval", "--policy-onnx", "graphs.onnx"},
+		"model tables.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for trace.profiles":   {"eval", "--policy-onnx", "tables.onnx"},
+		// A file that the user names replaces the model's, and is read.
+		"trace mine.csv: there is no such file":                                            {"eval", "--policy-onnx", "files.onnx", "--trace", "mine.csv"},
+		"cluster file mine.yaml: there is no such file":                                    {"eval", "--policy-onnx", "zero.onnx", "--cluster", "mine.yaml"},
+		"cluster file set.yaml: there is no such file":                                     {"eval", "--policy-onnx", "folded.onnx", "--set", "cluster=set.yaml"},
+		"model settings.onnx: its settings (clustergym.run) cannot be read: settings.onnx": {"sim", "--jobs", "9", "--policy-onnx", "settings.onnx"},
+		"--name: got 1 names for 0 models of --policy-onnx":                                {"eval", "--name", "x"},
+		`--name: got "", want a name for wide.onnx`:                                        {"serve", "--policy-onnx", "wide.onnx", "--name", ""},
+		"--policy-onnx does not go with --listen and --queue":                              {"eval", "--policy-onnx", "wide.onnx", "--listen", "127.0.0.1:0", "--token-file", "token"},
 	} {
 		if code, _, said := gymctl(t, args...); code != exitMistake || !strings.Contains(said, want) {
 			t.Errorf("%v: exit code %d, said %q, want %q", args, code, said, want)

@@ -104,9 +104,10 @@ func (a *app) noting() func(note string) {
 	}
 }
 
-// say is notef without the program's name. On a terminal the line is broken between words.
+// say is notef without the program's name. On a terminal the line is broken between words. Names and messages of others are
+// cleaned (package plain).
 func (a *app) say(format string, args ...any) {
-	_, _ = io.WriteString(a.stderr, texttable.Wrapped(fmt.Sprintf(format, args...), widthOf(a.stderr))+"\n")
+	_, _ = io.WriteString(a.stderr, texttable.Wrapped(plain.Text(fmt.Sprintf(format, args...)), widthOf(a.stderr))+"\n")
 }
 
 // json writes v as the only JSON document of the run.

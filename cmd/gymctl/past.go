@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 	"clustergym/traces"
 )
 
@@ -73,7 +73,7 @@ func (p *pastFlags) epoch(jobs []traces.Job, now time.Time) (time.Time, error) {
 // lastEnd returns the time at which the last job of a sacct table ended. The table gives times in seconds since 1970. found is false if
 // the file is not such a table.
 func lastEnd(file string) (last time.Time, found bool) {
-	f, err := os.Open(file)
+	f, err := ordinary.Open(file)
 	if err != nil {
 		return last, false
 	}

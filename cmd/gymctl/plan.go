@@ -23,7 +23,7 @@ func planVerb(a *app) *cobra.Command {
 depends on the speed of its GPU; a transfer to another GPU takes the bytes over the bandwidth between them.
 
 A file holds one or more graphs: dag-json (tasks, edges, processors, bandwidth; one object after another), wfformat
-(WfCommons 1.5, 1.6) or alibaba (the batch tasks of cluster-trace-v2018). gzip and zstd are unpacked. wfformat and
+(WfCommons 1.5, 1.6) or alibaba (the batch tasks of cluster-trace-v2018). Packed files are unpacked. wfformat and
 alibaba have no processors: --platform names a JSON file of them, {"processors": [{"id": 0, "speed": 2}, …], "bandwidth": …}.
 --generate draws a graph and GPUs instead of reading them: alibaba (instances of recorded batch jobs), degree-1,
 degree-3, degree-100 (tasks with that many edges on average), training (layers in pipeline and data parallel); DRAW is

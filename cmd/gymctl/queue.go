@@ -36,7 +36,7 @@ type queueFlags struct {
 // flags adds the flags.
 func (q *queueFlags) flags(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&q.listen, "listen", "", "let workers on other machines help (gymctl worker): `HOST:PORT` to listen at; port 0 picks one")
+	f.StringVar(&q.listen, "listen", "", "let workers on other machines help (gymctl worker): `HOST:PORT` to listen at, with --token-file; port 0 picks one")
 	f.StringVar(&q.url, "queue", "", "`URL` of a NATS with JetStream that exists already, instead of --listen")
 	// Some verbs have flags of these names already, for another server of theirs.
 	for _, s := range [][2]string{

@@ -66,19 +66,23 @@ func TestFaultsOfRanksAreNamed(t *testing.T) {
 		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 --seeds 3":                                             "--seeds does not go with ranks",
 		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 --rank-wait 50ms -c cartpole-ppo --set ppo.replicas=2": "rank 1 of 2 has not come within 50ms (there: 0)",
 		// What ranks cannot have is refused before the others are waited for.
-		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 -c cartpole-ppo":                                                                     "ppo.replicas: got 1, want 2, one for each rank",
-		"--rank 1 --world 2 --rendezvous 127.0.0.1:1 -c cartpole-ppo":                                                                     "ppo.replicas: got 1, want 2, one for each rank",
-		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 -c cartpole-ddqn":                                                                    `agent: got "ddqn", want ppo`,
-		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 -c cartpole-ppo --set ppo.replicas=2 --set train.envs=7":                             "train.envs: got 7",
-		"--rank 0 --world 3 --rendezvous 127.0.0.1:0 -c cartpole-ppo --set ppo.replicas=3 --set train.envs=6 --set ppo.preempt_share=0.5": "ppo.preempt_share: got 0.5, want 0 with ranks",
-		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 -c quickstart --set ppo.replicas=2 --set train.imitate=sjf@slots":                    "train.imitate: got",
-		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 -c cartpole-ppo --set ppo.replicas=2 --set train.steps=-1":                           "train.steps",
-		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 -c cartpole-ppo --set ppo.replicas=2 --html no/such/folder/page.html":                "no/such/folder",
-		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 --resume no/such/run":                                                                "no/such/run",
-		"--ranks nats --world 2 --queue nats://127.0.0.1:1 -c cartpole-ppo":                                                               "ppo.replicas: got 1, want 2",
+		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 -c cartpole-ppo":                                                                                 "ppo.replicas: got 1, want 2, one for each rank",
+		"--rank 1 --world 2 --rendezvous 127.0.0.1:1 -c cartpole-ppo":                                                                                 "ppo.replicas: got 1, want 2, one for each rank",
+		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 -c cartpole-ddqn":                                                                                `agent: got "ddqn", want ppo`,
+		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 -c cartpole-ppo --set ppo.replicas=2 --set train.envs=7":                                         "train.envs: got 7",
+		"--rank 0 --world 3 --rendezvous 127.0.0.1:0 -c cartpole-ppo --set ppo.replicas=3 --set train.envs=6 --set ppo.preempt_share=0.5":             "ppo.preempt_share: got 0.5, want 0 with ranks",
+		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 -c quickstart --set ppo.replicas=2 --set train.imitate=sjf@slots":                                "train.imitate: got",
+		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 -c cartpole-ppo --set ppo.replicas=2 --set train.steps=-1":                                       "train.steps",
+		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 -c cartpole-ppo --set ppo.replicas=2 --html no/such/folder/page.html":                            "no/such/folder",
+		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 -c quickstart-exact --set ppo.replicas=2 --set train.imitate= --cluster 2x8 --trace no/such.csv": "no/such.csv",
+		"--rank 1 --world 2 --rendezvous 127.0.0.1:1 -c quickstart-exact --set ppo.replicas=2 --set train.imitate= --cluster 2x8 --trace no/such.csv": "no/such.csv",
+		"--ranks nats --world 2 --queue nats://127.0.0.1:1 -c cartpole-ppo":                                                                           "ppo.replicas: got 1, want 2",
 	} {
 		for _, name := range []string{"RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "JOB_COMPLETION_INDEX"} {
 			t.Setenv(name, "")
+		}
+		if strings.Contains(args, "ppo") && !strings.Contains(args, "--rank-wait") {
+			args += " --rank-wait 5s" // where nothing is refused, the test ends
 		}
 		code, _, said := gymctl(t, append([]string{"train"}, strings.Fields(args)...)...)
 		if code == exitDone || !strings.Contains(said, want) {

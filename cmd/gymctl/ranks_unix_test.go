@@ -333,7 +333,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 	two.end(t, "a rank that is there already", exitMistake, "rank 1 is there already, at ")
 	first.await(t, "rank 1 is there already")
-	rank(2, at, "right", "--world", "4").end(t, "another number of ranks", exitMistake, "it counts 4 ranks, want the 3 of rank 0")
+	rank(2, at, "right", "--world", "4", "--set", "ppo.replicas=4", "--set", "train.envs=8").end(t, "another number of ranks", exitMistake, "it counts 4 ranks, want the 3 of rank 0")
 	other, err := net.Dial("tcp", at) // a stranger that says nothing
 	if err != nil {
 		t.Fatal(err)

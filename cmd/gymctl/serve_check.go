@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"clustergym/env/bridge/server"
 	"clustergym/env/bridge/wire"
 	"clustergym/experiments/envs"
+	"clustergym/internal/ordinary"
 )
 
 // check is serve --check: it serves nothing, and holds another server against the protocol.
@@ -127,7 +127,7 @@ func (k *check) tls() (*tls.Config, error) {
 	}
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
 	if k.ca != "" {
-		pem, err := os.ReadFile(k.ca)
+		pem, err := ordinary.Read(k.ca, ordinary.Settings)
 		if err != nil {
 			return nil, mistake("--ca: %w", err)
 		}

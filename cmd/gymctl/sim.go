@@ -36,7 +36,7 @@ func simVerb(a *app) *cobra.Command {
 		Long: `sim runs a workload on a cluster under one policy, or under several in turn, and prints the results: job
 completion times (JCT = finish - submit), waits, slowdowns, makespan and utilisation.
 
-The workload is a trace, FILE or --trace FILE (gymctl trace formats lists what can be read; gzip and zstd are
+The workload is a trace, FILE or --trace FILE (gymctl trace formats lists what can be read; packed files are
 unpacked), or, without one, generated from the published statistics of the Philly cluster. Large files are read while
 they are simulated (--stream).
 
@@ -116,26 +116,27 @@ ssf-lwf1-srsf-1-true for Ada-SRSF (docs/schedulers.md).
 			if err := peerOnly(c, cfg.Peer.Name); err != nil {
 				return err
 			}
-			played, err := onnx.played()
+			played, err := onnx.played(c)
 			if err != nil {
 				return err
 			}
 			report, err := a.simulate(c, cfg, played, events, html, jobsOut)
-			if err != nil {
+			if err != nil && (report == nil || len(report.Runs) == 0) {
 				return err
 			}
 			for _, n := range report.Notes {
 				a.notef("%s", n)
 			}
 			if asJSON {
-				return a.json(report)
+				return errors.Join(err, a.json(report))
 			}
-			return report.WriteTable(a.people())
+			return errors.Join(err, report.WriteTable(a.people()))
 		},
 	}
 	f := c.Flags()
 	f.StringVar(&cfg.Trace.File, "trace", cfg.Trace.File, "trace `FILE`; without it, jobs are generated")
 	traceFlags(c, &cfg.Trace)
+	limitFlag(c, &cfg.Trace.Limit)
 	f.StringVar(&cfg.Cluster, "cluster", cfg.Cluster, "preset, `FILE`, pool:N, swf-N or NxG (needed with --trace; else "+generated+")")
 	f.StringSliceVar(&cfg.Policies, "policy", cfg.Policies, "policies, joined by commas: `ORDER`[+ADMISSION][+BACKFILL]")
 	f.StringVar(&cfg.Admission, "admission", cfg.Admission, "strict, skip or commit, for policies that do not name one")
@@ -290,12 +291,12 @@ func (a *app) simulate(c *cobra.Command, cfg simulate.Config, played []simulate.
 
 // simParts returns the parts of the status of a simulation.
 func simParts(p simulate.Progress) []string {
-	name, jobs, waiting := p.Policy, fmt.Sprintf("%d jobs finished", p.Ended), ""
+	name, jobs, waiting := p.Policy, workload.Plural(p.Ended, "job", "jobs")+" finished", ""
 	if p.Runs > 1 {
 		name += fmt.Sprintf(" (%d of %d)", p.Run+1, p.Runs)
 	}
 	if p.Jobs > 0 {
-		jobs = fmt.Sprintf("%d/%d jobs finished", p.Ended, p.Jobs)
+		jobs = fmt.Sprintf("%d/%s finished", p.Ended, workload.Plural(p.Jobs, "job", "jobs"))
 	}
 	if p.Waiting >= 0 {
 		waiting = fmt.Sprintf("%d waiting", p.Waiting)
@@ -310,7 +311,7 @@ func (a *app) reading(line *status, file string) func(jobs int) {
 	}
 	return func(jobs int) {
 		line.show(func(width int) []string {
-			what := fmt.Sprintf("%d jobs", jobs)
+			what := workload.Plural(jobs, "job", "jobs")
 			return []string{"reading " + texttable.Short(file, max(12, width-len("reading ")-2-len(what))), what}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +26,7 @@ type configSource struct {
 	trace   string
 	format  string
 	columns map[string]string
+	limit   time.Duration
 	sort    bool
 	cluster string
 	known   string // env.estimates
@@ -47,6 +49,7 @@ func (s *configSource) flags(c *cobra.Command, without string) {
 	f.StringVar(&s.trace, "trace", "", "trace `FILE` instead of the configuration's workload: jobs, or what the environment takes (gymctl envs ID)")
 	f.StringVar(&s.format, "format", "auto", "`NAME` of the format of --trace as in gymctl trace formats; auto = by content")
 	columnsFlag(c, &s.columns)
+	limitFlag(c, &s.limit)
 	f.BoolVar(&s.sort, "sort", false, "sort the jobs of --trace by submit time, instead of refusing an unsorted file")
 	f.StringVar(&s.cluster, "cluster", "", clusterForms+", instead of the configuration's cluster")
 	f.StringVar(&s.known, "estimates", "", "what observations and policies know of run times, instead of the configuration's env.estimates: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
@@ -157,7 +160,7 @@ func (s *configSource) evalConfig(c *cobra.Command, ckpts []string, list []model
 			trained, err = rundir.ReadConfig(dir)
 		}
 	case len(list) > 0 && s.name == "" && s.changed(c, "env") == "" && list[0].Run() != "":
-		trained, err = playedConfig(&list[0])
+		trained, err = playedConfig(&list[0], s.named(c))
 	default:
 		return s.config(c)
 	}
@@ -175,12 +178,26 @@ func (s *configSource) evalConfig(c *cobra.Command, ckpts []string, list []model
 		cfg, err = s.config(c)
 	} else {
 		err = s.apply(c, &cfg)
+		s.sized = false      // sizes stay those that the policy was trained with
 		cfg.Adapt(s.changes) // the run's teacher, from whom nothing is learned here, and its rivals may rank by run times that are hidden now
 	}
 	if err != nil || cfg.Env.ID != trained.Env.ID {
 		return cfg, err
 	}
 	return cfg, cfg.ShowAs(&trained)
+}
+
+// named returns the keys of files that flags and --set name.
+func (s *configSource) named(c *cobra.Command) config.Given {
+	keys := config.Given{}
+	for key, flag := range flagsOf {
+		keys[key] = s.changed(c, strings.TrimPrefix(flag, "--")) != ""
+	}
+	for _, kv := range s.set {
+		key, _, _ := strings.Cut(kv, "=")
+		keys[strings.TrimSpace(key)] = true
+	}
+	return keys
 }
 
 // kernelsTo applies --kernels to cfg.
@@ -198,7 +215,7 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 		return err
 	}
 	if d := envs.Find(cfg.Env.ID); d != nil {
-		if name := s.changed(c, "trace", "format", "columns", "sort"); name != "" && d.Takes.Trace() == "" {
+		if name := s.changed(c, "trace", "format", "columns", "limit", "sort"); name != "" && d.Takes.Trace() == "" {
 			return mistake("--%s: %s has no workload", name, d.ID)
 		}
 		if s.changed(c, "cluster") != "" && !d.Takes.Cluster {
@@ -213,7 +230,7 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 		if s.trace == "" {
 			return mistake(`--trace: got "", want the path of a file`)
 		}
-		cfg.Trace.File, cfg.Trace.Format, cfg.Trace.Columns, cfg.Trace.Delimiter = s.trace, s.format, s.columns, ""
+		cfg.Trace.File, cfg.Trace.Format, cfg.Trace.Columns, cfg.Trace.Delimiter, cfg.Trace.Limit = s.trace, s.format, s.columns, "", 0
 		s.sized = true
 		if s.changed(c, "sort") != "" {
 			cfg.Trace.Sort = s.sort
@@ -225,6 +242,9 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 	} else if s.changed(c, "sort") != "" {
 		return mistake("--sort goes with --trace; for the configuration's own trace it is --set trace.sort=true")
 	}
+	if s.changed(c, "limit") != "" {
+		cfg.Trace.Limit = s.limit
+	}
 	if s.changed(c, "cluster") != "" {
 		cfg.Cluster, s.sized = s.cluster, true
 	}
@@ -232,7 +252,13 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 		if d := cfg.Descriptor(); d != nil && !d.Simulated() {
 			return mistake("--estimates: %s has no run times to know", d.ID)
 		}
-		if err := cfg.Set("env.estimates=" + s.known); err != nil {
+		known := s.known
+		if known == autoEstimates {
+			known = traceEstimates
+		} else if s.given != nil {
+			s.given["env.estimates"] = true
+		}
+		if err := cfg.Set("env.estimates=" + known); err != nil {
 			return mistake("--estimates: %w", err)
 		}
 	}
@@ -248,11 +274,22 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 	return s.override(cfg)
 }
 
+// autoEstimates stands for the estimates of the trace, and for those of history where jobs of it have none: those of the trace that
+// are not given, so that arena.Fit may choose others.
+const (
+	autoEstimates  = "auto"
+	traceEstimates = "trace"
+)
+
 // override applies --set.
 func (s *configSource) override(cfg *config.Config) error {
 	set := config.Given{}
 	for _, kv := range s.set {
-		if err := set.Set(cfg, kv); err != nil {
+		change := set.Set
+		if kv == "env.estimates="+autoEstimates {
+			kv, change = "env.estimates="+traceEstimates, func(cfg *config.Config, kv string) error { return cfg.Set(kv) }
+		}
+		if err := change(cfg, kv); err != nil {
 			return mistake("--set %s: %w", kv, err)
 		}
 	}

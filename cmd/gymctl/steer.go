@@ -320,7 +320,7 @@ func (g *steerFlags) choice(ctx context.Context, c *cobra.Command, _ time.Time) 
 	if len(list) > 0 {
 		ch.Model = new(models.Model)
 		*ch.Model = list[0]
-		if ch.Config, err = playedConfig(ch.Model); err != nil {
+		if ch.Config, err = playedConfig(ch.Model, nil); err != nil {
 			return nil, err
 		}
 	} else {

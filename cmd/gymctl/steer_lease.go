@@ -38,16 +38,14 @@ func (g *steerFlags) lead(c *cobra.Command, a *app) error {
 		return g.shared(c.Context(), a)
 	}
 	if g.leaseFile == "" && g.kind == kubeCluster && inPod() { // of rank; files and guard would end with the container
-		a.notef("in a pod nothing takes the ranks back if steer is killed, and a second program that ranks goes unnoticed; want --lease-object")
-		cfg.Lease = nil
+		cfg.Lease, cfg.Unleased = nil, "in a pod nothing takes the ranks back if steer is killed, and a second program that ranks goes unnoticed; want --lease-object"
 		return nil
 	}
 	if g.leaseFile == "" {
 		dir, err := g.leaseFolder()
 		switch {
 		case err != nil && cfg.Mode == steer.Rank:
-			a.notef("%v: nothing takes the ranks back if steer is killed, and a second program that ranks goes unnoticed", err)
-			cfg.Lease = nil
+			cfg.Lease, cfg.Unleased = nil, err.Error()+": nothing takes the ranks back if steer is killed, and a second program that ranks goes unnoticed"
 			return nil
 		case err != nil:
 			return mistake("%w", err)

@@ -147,7 +147,7 @@ func (s *site) start(env, prefix []string, args ...string) *steering {
 		s.t.Fatal(err)
 	}
 	args = slices.Concat(prefix, []string{s.program, "steer", "--cluster", "slurm", "--slurm-conf", s.Conf}, args)
-	if slices.Contains(args, "gate") && !slices.Contains(args, "--lease-file") {
+	if (slices.Contains(args, "gate") || slices.Contains(args, "rank")) && !slices.Contains(args, "--lease-file") {
 		args = append(args, "--lease-file", filepath.Join(dir, "lease"))
 	}
 	return startSteering(s.t, dir, args, append([]string{asProgram + "=1"}, env...))

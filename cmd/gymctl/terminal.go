@@ -13,6 +13,7 @@ import (
 
 	"clustergym/experiments/texttable"
 	"clustergym/internal/logging"
+	"clustergym/internal/plain"
 )
 
 // screen returns the terminal that w writes to, nil if w does not write to a terminal.
@@ -50,16 +51,28 @@ func widthOf(w io.Writer) int {
 	return usualWidth
 }
 
-// people returns standard output for tables and sentences, which fit the terminal if it is one. What programs read
-// goes to a.stdout instead, as it is.
+// people returns standard output for tables and sentences, which fit the terminal if it is one. Names and messages of others
+// in them are cleaned, also in a pipe: its end may be a pager. What programs read goes to a.stdout instead, as it is.
 func (a *app) people() io.Writer {
 	if a.page == nil {
 		if !isTerminal(a.stdout) {
-			return a.stdout
+			return &cleaned{w: a.stdout}
 		}
-		a.page = texttable.NewPage(a.stdout, func() int { return widthOf(a.stdout) })
+		a.page = texttable.NewPage(&cleaned{w: a.stdout}, func() int { return widthOf(a.stdout) })
 	}
 	return a.page
+}
+
+// cleaned passes on texts without what a terminal obeys. Every call has whole characters: what people read is written line by
+// line or in larger pieces.
+type cleaned struct{ w io.Writer }
+
+// Write implements io.Writer.
+func (c *cleaned) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(c.w, plain.Text(string(p))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // status is a line at the bottom of the terminal that shows how far a run is. It is drawn over itself and never longer
@@ -115,6 +128,7 @@ func statusLine(parts []string, width int) string {
 	var b strings.Builder
 	n := 0
 	for i, p := range parts {
+		p = plain.Line(p)
 		size := utf8.RuneCountInString(p)
 		switch {
 		case i == 0:

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"clustergym/configs"
 	"clustergym/experiments/workload"
 	"clustergym/internal/nearest"
+	"clustergym/internal/ordinary"
 	"clustergym/traces"
 	"clustergym/traces/csv"
 	sacctfmt "clustergym/traces/sacct"
@@ -28,7 +28,8 @@ func traceVerb(a *app) *cobra.Command {
 		Short: "Describe, generate and convert workload traces",
 		Long: `trace works on workloads: tables of jobs with submit time, run time and number of GPUs.
 
-A file may be plain or packed with gzip or zstd. Its format is detected from its content, unless --format names it.`,
+A file may be plain or packed with gzip, zstd, bzip2 or zip. Its format is detected from its content, unless --format names
+it.`,
 		Example: `  gymctl trace formats
   gymctl trace synth --jobs 1000 -o jobs.csv
   gymctl trace stats jobs.csv`,
@@ -201,7 +202,7 @@ jobs if some have them), or a log in Standard Workload Format. It reports on sta
 			}
 			i := t.Info()
 			if out != "" && out != "-" {
-				a.notef("%s → %s (%s): %d jobs, %d left out, %d moved", i.File, out, to, n, i.Dropped, i.Moved)
+				a.notef("%s → %s (%s): %s, %d left out, %d moved", i.File, out, to, workload.Plural(n, "job", "jobs"), i.Dropped, i.Moved)
 			}
 			for _, k := range i.Skipped {
 				if k.Reason == sacctfmt.Duplicate {
@@ -348,7 +349,7 @@ func openTrace(c *cobra.Command, cfg workload.TraceConfig) (*workload.Trace, err
 
 // decodeFile reads a YAML file into cfg.
 func decodeFile(file string, cfg configs.Validator) error {
-	data, err := os.ReadFile(file)
+	data, err := ordinary.Read(file, ordinary.Settings)
 	if err != nil {
 		return fileMistake(file, err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"clustergym/experiments/catalog"
 	"clustergym/experiments/run"
+	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
 )
 
@@ -188,7 +189,7 @@ func (a *app) listPublic(dir string, asJSON bool) error {
 		if p.NonCommercial {
 			name, restricted = name+" *", true
 		}
-		rows = append(rows, []string{name, p.Kind, p.Format, here, catalog.FormatSize(p.Bytes), p.What})
+		rows = append(rows, []string{name, p.Kind, p.Format, here, texttable.Bytes(p.Bytes), p.What})
 	}
 	if err := a.listTable(rows); err != nil {
 		return err

@@ -82,7 +82,7 @@ The file has names of users and jobs.`,
 					Notes   []string        `json:"notes,omitempty"`
 				}{writtenTrace{out, workload.FormatCSV, n}, skipped, doubts(r)})
 			}
-			a.printf("%s: %d jobs\n", out, n)
+			a.printf("%s: %s\n", out, workload.Plural(n, "job", "jobs"))
 			for _, s := range r.Skipped() {
 				a.printf("  left out  %d: %s\n", s.Count, s.Reason)
 			}
@@ -106,13 +106,11 @@ The file has names of users and jobs.`,
 
 // doubts says what is not known of jobs in a trace.
 func doubts(r *kubetrace.Reader) (list []string) {
-	if n := r.Evicted(); n == 1 {
-		list = append(list, "1 job was evicted and admitted again, and nothing tells how long it ran before: its run time is that of the runs that are known")
-	} else if n > 1 {
-		list = append(list, fmt.Sprintf("%d jobs were evicted and admitted again, and nothing tells how long they ran before: their run times are those of the runs that are known", n))
+	if n := r.Evicted(); n > 0 {
+		list = append(list, workload.Plural(n, "job was", "jobs were")+" evicted and admitted again, and nothing tells of all earlier runs: the run time counts those that are known")
 	}
 	for _, x := range r.Parts() {
-		list = append(list, fmt.Sprintf("%d with GPUs also ask for %s; each GPU of theirs counts as a whole one", x.Jobs, x.String()))
+		list = append(list, fmt.Sprintf("%s for %s, too; each of the GPUs counts as a whole one", workload.Plural(x.Jobs, "job with GPUs asks", "jobs with GPUs ask"), x.String()))
 	}
 	return list
 }
@@ -141,7 +139,7 @@ func (k *kubeFlags) jobs(ctx context.Context, from []string) (*kubetrace.Reader,
 	}
 	var all []io.Reader
 	for _, name := range from {
-		f, err := traces.OpenFile(name)
+		f, err := (*traces.Files)(nil).Open(ctx, name)
 		if err != nil {
 			return nil, fileMistake(name, err)
 		}

@@ -37,7 +37,7 @@ func TestTheHistoryOfAKubernetes(t *testing.T) {
   clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {token: secret}}, {name: cloud, user: {exec: {command: cloud-auth}}}]}`, s.URL))
 	t.Setenv("KUBECONFIG", "config")
 	out := must(t, "trace", "get", "kubernetes", "-o", "live.csv")
-	if !strings.HasPrefix(out, "live.csv: 1 jobs\n  try       gymctl trace stats live.csv\n") {
+	if !strings.HasPrefix(out, "live.csv: 1 job\n  try       gymctl trace stats live.csv\n") {
 		t.Errorf("printed %q", out)
 	}
 	write(t, "jobs.json", fmt.Sprintf(ownJob, "nvidia.com/gpu"))
@@ -75,5 +75,23 @@ func TestTheHistoryOfAKubernetes(t *testing.T) {
 	denied = true
 	if code, _, said := gymctl(t, "trace", "get", "kubernetes", "-o", "x.csv"); code != exitFailed || !strings.Contains(said, "the cluster refuses this") || strings.Count(said, "\n") != 1 {
 		t.Errorf("exit code %d, said %q", code, said)
+	}
+}
+
+// Jobs whose earlier runs nobody tells of are counted: in the summary, in the document, and on standard error where the trace is printed.
+func TestEvictedJobsAreCounted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "evicted.json", `{"kind": "Workload", "metadata": {"name": "w", "namespace": "ml", "uid": "w", "creationTimestamp": "2026-01-05T08:00:00Z", "ownerReferences": [{"kind": "RayJob", "name": "x", "uid": "r"}]},
+"spec": {"podSets": [{"count": 2, "template": {"spec": {"containers": [{"resources": {"requests": {"nvidia.com/gpu": "4"}}}]}}}]},
+"status": {"requeueState": {"count": 1}, "conditions": [{"type": "Admitted", "status": "True", "lastTransitionTime": "2026-01-05T10:00:00Z"}, {"type": "Finished", "status": "True", "lastTransitionTime": "2026-01-05T10:30:00Z"}]}}`)
+	const want = "1 job was evicted and admitted again"
+	if out := must(t, "trace", "get", "kubernetes", "--from", "evicted.json", "-o", "x.csv"); !strings.Contains(out, "x.csv: 1 job\n  note      "+want) {
+		t.Errorf("printed %q", out)
+	}
+	if out := must(t, "trace", "get", "kubernetes", "--from", "evicted.json", "-o", "x.csv", "--json"); !strings.Contains(out, `"notes":["`+want) {
+		t.Errorf("printed %q", out)
+	}
+	if code, out, said := gymctl(t, "trace", "get", "kubernetes", "--from", "evicted.json", "-o", "-"); code != exitDone || !strings.Contains(out, "1800") || !strings.Contains(said, want) || strings.Contains(out, want) {
+		t.Errorf("exit code %d, printed %q, said %q", code, out, said)
 	}
 }

@@ -182,7 +182,7 @@ func instant(flag, s string, now time.Time) (time.Time, error) {
 
 // copyHistory writes what sacct has printed into a file, as sacct -P would have.
 func copyHistory(ctx context.Context, w io.Writer, g *slurmFlags) error {
-	f, err := traces.OpenFile(g.from)
+	f, err := (*traces.Files)(nil).Open(ctx, g.from)
 	if err != nil {
 		return fileMistake(g.from, err)
 	}
@@ -262,12 +262,12 @@ func (h *fetchedHistory) look(ctx context.Context, file string) error {
 }
 
 func (a *app) showHistory(h *fetchedHistory) {
-	a.printf("%s: %d jobs of %d users in %d virtual clusters, over %s\n", h.File, h.Jobs, h.Users, h.VCs, h.Span)
-	a.printf("  GPUs      %d jobs", h.GPUJobs)
+	a.printf("%s: %s of %s in %s, over %s\n", h.File, workload.Plural(h.Jobs, "job", "jobs"), workload.Plural(h.Users, "user", "users"), workload.Plural(h.VCs, "virtual cluster", "virtual clusters"), h.Span)
+	a.printf("  GPUs      %s", workload.Plural(h.GPUJobs, "job", "jobs"))
 	if len(h.GPUTypes) > 0 {
 		a.printf("; some ask for %s", strings.Join(h.GPUTypes, ", "))
 	}
-	a.printf("\n  limits    %d jobs have a time limit, which is their estimate\n", h.Estimates)
+	a.printf("\n  limits    %s a time limit, which is the estimate\n", workload.Plural(h.Estimates, "job has", "jobs have"))
 	for _, s := range h.Skipped {
 		a.printf("  left out  %d: %s\n", s.Count, s.Reason)
 	}

@@ -51,8 +51,8 @@ func TestGetSlurmWritesATrace(t *testing.T) {
 	ask(t, b)
 	out := must(t, "trace", "get", "slurm", "-S", "2024-01-15", "-E", "2024-03-01")
 	want := `slurm-jobs.txt.gz: 2 jobs of 2 users in 2 virtual clusters, over 1m40s
-  GPUs      1 jobs; some ask for a100
-  limits    1 jobs have a time limit, which is their estimate
+  GPUs      1 job; some ask for a100
+  limits    1 job has a time limit, which is the estimate
   left out  1: never started: Start is not known
   try       gymctl trace stats slurm-jobs.txt.gz
 `
@@ -92,10 +92,10 @@ func TestGetSlurmFromAFile(t *testing.T) {
 	ask(t, b)
 	for _, name := range []string{"22.05.json", "23.11.json", "22.05.txt"} {
 		file := filepath.Join(folder, name)
-		if out := must(t, "trace", "get", "slurm", "--from", file, "-o", "jobs.txt"); !strings.HasPrefix(out, "jobs.txt: 12 jobs of 1 users in 2 virtual clusters") || len(b.asked) > 0 {
+		if out := must(t, "trace", "get", "slurm", "--from", file, "-o", "jobs.txt"); !strings.HasPrefix(out, "jobs.txt: 12 jobs of 1 user in 2 virtual clusters") || len(b.asked) > 0 {
 			t.Errorf("%s: %s", name, out)
 		}
-		if out := must(t, "trace", "get", "slurm", "--from", file, "-o", "by.txt", "--vc", "account"); !strings.HasPrefix(out, "by.txt: 12 jobs of 1 users in 1 virtual clusters") {
+		if out := must(t, "trace", "get", "slurm", "--from", file, "-o", "by.txt", "--vc", "account"); !strings.HasPrefix(out, "by.txt: 12 jobs of 1 user in 1 virtual cluster") {
 			t.Errorf("%s: %s", name, out)
 		}
 	}

@@ -162,16 +162,16 @@ func (a *app) showStats(d stats) error {
 		a.printf("ended       %d completed, %d failed, %d cancelled, %d unknown\n", s.Completed, s.Failed, s.Cancelled, s.Unknown)
 	}
 	if n := d.NoEstimate; n > 0 {
-		a.printf("estimates   missing in %d of %d jobs\n", n, d.Trace.Jobs)
+		a.printf("estimates   missing in %d of %s\n", n, workload.Plural(d.Trace.Jobs, "job", "jobs"))
 	}
 	if d.ZeroWork > 0 && d.Duration.Max > 0 {
-		a.printf("zero        %d jobs have a run time of 0\n", d.ZeroWork)
+		a.printf("zero        %s a run time of 0\n", workload.Plural(d.ZeroWork, "job has", "jobs have"))
 	}
 	if d.Shared > 0 {
-		a.printf("shares      %d jobs want less than a whole GPU\n", d.Shared)
+		a.printf("shares      %s less than a whole GPU\n", workload.Plural(d.Shared, "job wants", "jobs want"))
 	}
 	if c := d.Contents; c.Graphs > 0 {
-		a.printf("graphs      %d jobs, %d tasks, %d edges\n", c.Graphs, c.Tasks, c.Edges)
+		a.printf("graphs      %s, %s, %s\n", workload.Plural(c.Graphs, "job", "jobs"), workload.Plural(c.Tasks, "task", "tasks"), workload.Plural(c.Edges, "edge", "edges"))
 	}
 	if carried := d.Contents.list(); carried != "" {
 		a.printf("carry       %s\n", carried)

@@ -18,6 +18,7 @@ import (
 	"clustergym/experiments/pages"
 	"clustergym/experiments/run"
 	"clustergym/experiments/rundir"
+	"clustergym/experiments/workload"
 	"clustergym/internal/nearest"
 )
 
@@ -138,24 +139,29 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 				}
 				return checkPage(html, opt.RunDir)
 			}
-			// What ranks cannot do is refused before the others are waited for. A rank other than 0 has no run to resume.
-			early := meeting == nil || resume == "" || group.knows() && meeting.Rank == 0
+			// What ranks cannot do, or cannot read, is refused before the others are waited for. What rank 0 alone has, as the
+			// folder of a run to resume, it tells the others.
+			early := meeting == nil || resume == ""
 			if early {
 				if err := prepare(); err != nil {
 					return err
 				}
 			}
-			if meeting != nil {
-				if opt.Ranks, err = group.join(c, a, *meeting); err != nil {
+			follows := false
+			meet := func() (err error) {
+				if opt.Ranks, err = group.join(c, a, *meeting); err == nil {
+					follows = opt.Ranks.Rank() > 0
+				}
+				return err
+			}
+			defer func() { closing(opt.Ranks, &err) }()
+			if !early {
+				if err := meet(); err != nil {
 					return err
 				}
-			}
-			defer closing(opt.Ranks, &err)
-			follows := opt.Ranks != nil && opt.Ranks.Rank() > 0
-			if follows && resume != "" {
-				return follow(c, a, &src, config.Config{}, resume, &opt)
-			}
-			if !early {
+				if follows {
+					return follow(c, a, &src, config.Config{}, resume, &opt)
+				}
 				if err := prepare(); err != nil {
 					return err
 				}
@@ -169,6 +175,14 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 				opt.Chosen = append(src.adapted, opt.Chosen...)
 			}
 			opt.Changes = src.set
+			if early && meeting != nil {
+				if err := cfg.Validate(); err != nil {
+					return &workload.InputError{Err: err}
+				}
+				if err := meet(); err != nil {
+					return err
+				}
+			}
 			if follows {
 				return follow(c, a, &src, cfg, "", &opt)
 			}
@@ -286,7 +300,7 @@ func (s *configSource) trainConfig(c *cobra.Command, resume string, opt *run.Tra
 	if resume == "" {
 		return config.Config{}, mistake(`--resume: got "", want the directory of a run`)
 	}
-	if name := s.changed(c, "config", "env", "trace", "format", "columns", "sort", "cluster", "estimates", "agent", "seed", "run-dir", "hold", "index"); name != "" {
+	if name := s.changed(c, "config", "env", "trace", "format", "columns", "limit", "sort", "cluster", "estimates", "agent", "seed", "run-dir", "hold", "index"); name != "" {
 		return config.Config{}, mistake("--%s does not go with --resume: the run's own config.yaml says it", name)
 	}
 	opt.Resume, opt.RunDir = true, resume

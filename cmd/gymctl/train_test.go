@@ -179,7 +179,7 @@ func TestTrainRefusesBadInputInOneSentenceAndWritesNothing(t *testing.T) {
 // The documented keys of the JSON documents of train and eval, in order.
 var (
 	evalKeys = slices.Concat(evaluationKeys(""), leftOutKeys(""), []string{"estimates", "rung"})
-	runKeys  = append(strings.Fields("step episodes return_mean steps_per_s kernels checkpoint eval"), slices.Concat(evaluationKeys("eval."), leftOutKeys("eval."), []string{"eval.estimates", "eval.rung"})...)
+	runKeys  = append(strings.Fields("step episodes return_mean steps_per_s interval_steps_per_s kernels checkpoint eval"), slices.Concat(evaluationKeys("eval."), leftOutKeys("eval."), []string{"eval.estimates", "eval.rung"})...)
 )
 
 func evaluationKeys(prefix string) []string {
@@ -287,6 +287,7 @@ func comparable(t *testing.T, text string) string {
 		t.Fatalf("%v in %q", err, text)
 	}
 	delete(m, "steps_per_s")
+	delete(m, "interval_steps_per_s")
 	b, err := json.Marshal(m)
 	if err != nil {
 		t.Fatal(err)

@@ -173,7 +173,7 @@ func (a *app) tuned(file string, c *cobra.Command, w *tune.Weights, r *tune.Repo
 // workloadOf returns the arguments of c that say which workload, cluster and environment it is about.
 func workloadOf(c *cobra.Command) (words []string) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Changed || !slices.Contains([]string{"config", "env", "trace", "format", "columns", "sort", "cluster", "estimates", "set"}, f.Name) {
+		if !f.Changed || !slices.Contains([]string{"config", "env", "trace", "format", "columns", "limit", "sort", "cluster", "estimates", "set"}, f.Name) {
 			return
 		}
 		if v, ok := f.Value.(pflag.SliceValue); ok { // each of --set

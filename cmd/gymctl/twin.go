@@ -106,7 +106,7 @@ running job ends, with intervals over the draws, and when how many GPUs are free
 
 What-ifs play the same draws again, and print what differs:
 
-  --add 4x8[:TYPE]       four more nodes of eight GPUs
+  --add 4x8[:TYPE]       four more nodes of eight GPUs, of the type that the queue asks for if none is given
   --drain n1,n2          no job starts on these nodes any more; rack=NAME for those of a rack
   --policy RULE          RULE orders the queue in place of the cluster's scheduler
   --submit 16x2:3h       two more jobs of 16 GPUs for three hours, at the end of the queue
@@ -376,7 +376,7 @@ The predictor knows what had ended at each moment, and nothing else of the trace
 				return a.json(r)
 			}
 			if r.LeftOut > 0 {
-				a.notef("%d jobs are left out: nobody knows when they started, or there was no room then", r.LeftOut)
+				a.notef("%s left out: nobody knows of the start, or there was no room then", workload.Plural(r.LeftOut, "job is", "jobs are"))
 			}
 			return r.WriteText(a.people())
 		},

@@ -17,7 +17,7 @@ func TestTwin(t *testing.T) {
 	c := inMemory(t, 2)
 	c.Block("19", "it depends on 18")
 	out := must(t, strings.Fields("twin --cluster slurm --history jobs.csv --draws 20 --arrivals none --log log --html page.html --submit 8:1h --add 1x8 --drain g0 --policy sjf+skip")...)
-	for _, want := range []string{"17 jobs wait, 2 run, 1 are blocked", "starts in", "19 (8 GPUs): it depends on 18", "What if: submit 8:1h", "What if: add 1x8", "What if: drain g0", "What if: policy sjf+skip", "8  one node"} {
+	for _, want := range []string{"17 jobs wait, 2 run, 1 is blocked", "starts in", "19 (8 GPUs): it depends on 18", "What if: submit 8:1h", "What if: add 1x8", "What if: drain g0", "What if: policy sjf+skip", "8  one node"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}

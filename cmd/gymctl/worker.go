@@ -146,7 +146,7 @@ func (a *app) workersTable(list []workqueue.Status, asJSON bool) error {
 			}
 			head := []string{w.Name, fmt.Sprintf("%d of %d", len(w.Tasks), w.Slots), fmt.Sprint(w.Done), seen}
 			for _, t := range w.Tasks {
-				rows = append(rows, append(head, t.Name, texttable.Hours(t.For.Seconds()), share(t), fmt.Sprint(t.Try)))
+				rows = append(rows, append(head, t.Name, texttable.Time(t.For.Seconds()), share(t), fmt.Sprint(t.Try)))
 				head = []string{"", "", "", ""}
 			}
 			if len(w.Tasks) == 0 {

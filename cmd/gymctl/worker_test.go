@@ -114,7 +114,7 @@ func TestQueueFlags(t *testing.T) {
 		want    string // "" = right
 	}{
 		{nil, 1, ""}, {nil, 0, "--workers: got 0, want 1 or more, or 0 with --listen or --queue"},
-		{[]string{"--listen", "127.0.0.1:0", "--token-file", "token"}, 0, ""}, {[]string{"--listen", "127.0.0.1:0"}, 0, "--listen 127.0.0.1:0: who reaches this address could send tasks"}, {[]string{"--listen", "127.0.0.1:0"}, -1, "--workers: got -1, want 0 or more"},
+		{[]string{"--listen", "127.0.0.1:0", "--token-file", "token"}, 0, ""}, {[]string{"--listen", "127.0.0.1:0"}, 0, "use --token-file FILE with a secret"}, {[]string{"--listen", "127.0.0.1:0"}, -1, "--workers: got -1, want 0 or more"},
 		{[]string{"--listen", ""}, 1, "--listen: got nothing, want HOST:PORT"}, {[]string{"--listen", "a:1", "--queue", "b:1"}, 1, "do not go together"},
 		{[]string{"--tries", "4"}, 1, "--tries goes with --listen or --queue"}, {[]string{"--token-file", "x"}, 1, "--token-file goes with"},
 	} {

@@ -90,7 +90,7 @@ func invalidAction() definition {
 			"step, never the one that pays, and which ones changes with every step. An agent that masks both when it samples and " +
 			"when it learns solves this within a few thousand steps; one that masks only when it samples, or that uses the mask " +
 			"of another step, does not.",
-		actions: "The number of a state. A masked one is an error.",
+		actions: "The number of a state. A masked one is an error; over the bridge, in Python too, it becomes the lowest legal one by default, and `invalid: error` refuses it.",
 		rewards: "1 if the action equals the state, else 0.",
 		start:   "A state and its 60 illegal actions, uniformly.",
 		end:     "Truncated after 100 steps.",

@@ -52,7 +52,7 @@ func Page(cfg Config, s env.Spec) string {
 	p("On drawn processors the recorded bytes are scaled to ccr; where none are recorded, they are drawn.\n")
 	p("## Action space\n")
 	p("Discrete(%d): the GPU of the next task (with slots: the slot).", s.Action.Sizes[0])
-	p("Legal: able to run it. An action that is masked or out of range is an error that changes nothing.\n")
+	p("Legal: able to run it. " + sched.Illegal + "\n")
 	p("## Observation space\n")
 	p("float32; fields in this order in the flat vector of %d. Times are in units of F, cut at 4 (scale: local: in the task's", s.ObsLen())
 	p("mean run time).\n")

@@ -30,7 +30,7 @@ func Page(cfg Config, s env.Spec) string {
 	p("|---|---|---|")
 	p("| 0 | decline: the job is not asked again at this instant | something runs, has been accepted or will arrive, or a timer of the rule has not run out |")
 	p("| 1 | accept | always |\n")
-	p("An action that is masked or out of range is an error that changes nothing.\n")
+	p(sched.Illegal + "\n")
 	p("## Observation space\n")
 	p("float32, every element in [0, 1]; fields in this order in the flat vector of %d.\n", s.ObsLen())
 	p("| field | shape | unit | content |")

@@ -28,7 +28,7 @@ func Page(cfg Config, s env.Spec) string {
 	p("|---|---|---|")
 	p("| 0 to %d | pick this GPU | it is free, and not picked |", gpus-1)
 	p("| %d | let time pass to the next event | idle: true, no pick is open, and something runs or will arrive |\n", gpus)
-	p("An action that is masked or out of range is an error that changes nothing.\n")
+	p(sched.Illegal + "\n")
 	p("## Observation space\n")
 	p("float32, every element in [0, 1]; fields in this order in the flat vector of %d.\n", s.ObsLen())
 	p("| field | shape | unit | content |")

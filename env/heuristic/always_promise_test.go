@@ -192,7 +192,7 @@ func (p *promise) holdEasy(v *sim.View, d *sim.Decision, lines map[int32][]sim.J
 		if d.Op == sim.StartJob && (vc != v.Request(d.Job).VC || line[0] == d.Job) {
 			continue
 		}
-		if p.fits(v, line[0], v.Cluster()) {
+		if p.fits(v, line[0], v.Cluster()) && !p.sharesNodes() { // it may wait for what is reserved for the first of another line
 			return fmt.Errorf("%s is first and fits, decided is %v %d", v.Trace(line[0]).ID, d.Op, d.Job)
 		}
 		if d.Op == sim.Wait {

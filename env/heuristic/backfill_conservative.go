@@ -14,16 +14,19 @@ import (
 // none, so with wrong estimates a job can get a later reservation than it had ("compression" from scratch). Those that
 // cannot matter to what starts now are left out (reserveAll).
 //
-// Reservations count thousandths of GPUs. On nodes, a job whose time has come also needs a place; without one it
-// waits for the next point and keeps its reservation. Jobs that outlive their estimate, unless it is a forecast
-// (ends.overdue), are expected to end now: what they hold may be reserved for others, which do not start before it is
-// given back. Each virtual cluster has a line of its own, which counts only what its own jobs will give back.
+// Where counting says which jobs fit, reservations count thousandths of GPUs: on a counter, and on nodes as long as all jobs
+// are for whole GPUs of any node and nothing else. Otherwise they are sets of GPUs; see planned. Jobs that outlive their
+// estimate, unless it is a forecast (ends.overdue), are expected to end now: what they hold may be reserved for others, which do
+// not start before it is given back. Each virtual cluster has a line of its own; reservations bind all of them.
 type conservative struct {
 	s     *Scheduler
+	heads bool // EASY: only the first job of each line has a reservation
+	plan  planned
 	ends  ends
 	tree  treap
 	lines []consLine
 	nodes bool // placements matter
+	sole  int  // the only line that jobs can be in, -1 = there are several
 
 	steady bool // see func stays
 
@@ -69,6 +72,8 @@ func (b *conservative) reset(v *sim.View) {
 		b.ahead, b.of = copyOf(c, b.ahead, b.of == c), c
 	}
 	b.steady = !b.nodes || stays(b.s.place)
+	b.sole = soleLine(c)
+	b.plan.reset()
 	b.ends.reset()
 	b.tree.reset()
 	b.calm = false
@@ -191,7 +196,7 @@ func (b *conservative) push(v *sim.View, e entry) {
 }
 
 func (b *conservative) clear() {
-	b.calm = false
+	b.forget()
 	b.tree.reset()
 	for i := range b.lines {
 		b.lines[i].trees = b.lines[i].trees[:0]
@@ -199,7 +204,7 @@ func (b *conservative) clear() {
 }
 
 func (b *conservative) rekey(v *sim.View) {
-	b.calm = false
+	b.forget()
 	for i := range b.lines {
 		l := &b.lines[i]
 		if len(l.trees) == 0 {
@@ -212,7 +217,7 @@ func (b *conservative) rekey(v *sim.View) {
 	}
 }
 
-func (b *conservative) rerank() { b.calm = false }
+func (b *conservative) rerank() { b.forget() }
 
 // idle is so while fewer GPUs are free than any job needs.
 func (b *conservative) idle(v *sim.View) bool {
@@ -230,10 +235,13 @@ func (b *conservative) idle(v *sim.View) bool {
 func (b *conservative) holds(v *sim.View, j sim.Job) bool { return b.tree.has(j, v.Pos(j)) }
 
 func (b *conservative) event(v *sim.View, j sim.Job) {
+	state := v.State(j)
+	asExpected := state == sim.Running || state == sim.Finished && b.ends.has(j) && b.ends.of(j) == int64(v.Now())
 	if b.ends.sync(b.s, v, j) {
-		b.calm = false
+		b.calm, asExpected = false, false
 	}
-	if v.State(j) != sim.Waiting && b.tree.has(j, v.Pos(j)) {
+	b.plan.right = b.plan.right && asExpected
+	if state != sim.Waiting && b.tree.has(j, v.Pos(j)) {
 		b.remove(v, j) // it was started or dropped by other code
 		b.calm = false
 	}
@@ -244,7 +252,7 @@ func (b *conservative) disturbed(v *sim.View) {
 	b.forget()
 }
 
-func (b *conservative) forget() { b.calm = false }
+func (b *conservative) forget() { b.calm, b.plan.right = false, false }
 
 func (b *conservative) remove(v *sim.View, j sim.Job) {
 	t := b.branch(v, j)
@@ -261,10 +269,15 @@ func (b *conservative) open(v *sim.View) {
 		b.disturbed(v)
 	}
 	if b.ends.overdue(b.s, v) || !b.steady {
-		b.calm = false
+		b.forget()
 	}
 	b.calm = b.calm && b.turn == len(b.starts) // if not, jobs are ranked anew amid a pass
 	b.starts, b.turn, b.spots = b.starts[:0], 0, b.spots[:0]
+	if !b.counted(v) {
+		b.calm = false
+		b.planAll(v)
+		return
+	}
 	if b.calm && !b.s.freed.any && int64(v.Now()) < b.until {
 		return
 	}
@@ -272,15 +285,13 @@ func (b *conservative) open(v *sim.View) {
 	if b.nodes {
 		b.ahead.CopyFrom(v.Cluster())
 	}
-	for vc := range b.lines {
-		if len(b.lines[vc].trees) > 0 {
-			b.reserveAll(v, int32(vc))
-		}
+	if len(b.lines[b.sole].trees) > 0 {
+		b.reserveAll(v)
 	}
-	b.calm = len(b.lines) == 1
+	b.calm = true
 }
 
-// reserveAll makes the reservations of one line, as far as they matter to what starts now, which decides how long it
+// reserveAll makes the reservations, as far as they matter to what starts now, which decides how long it
 // takes:
 //
 //   - From the wall on, the first time at which less is free than any job behind the last reservation needs, nothing
@@ -288,9 +299,9 @@ func (b *conservative) open(v *sim.View) {
 //     that end before the wall get a reservation, and only before it. The tree of waiting jobs finds them in rank order
 //     without a look at the others.
 //   - The pass ends when no job is left that ends before the wall and does not need more than is free now.
-func (b *conservative) reserveAll(v *sim.View, vc int32) {
-	now, room := int64(v.Now()), b.roomOf(v, vc)
-	l := &b.lines[vc]
+func (b *conservative) reserveAll(v *sim.View) {
+	now, room := int64(v.Now()), b.roomNow(v)
+	l := &b.lines[b.sole]
 	b.sort(l)
 	at := beginning
 	b.room, b.last = room, at
@@ -298,7 +309,7 @@ func (b *conservative) reserveAll(v *sim.View, vc int32) {
 	if least > room {
 		return
 	}
-	b.profile(v, vc, room)
+	b.profile(v, room)
 	tried := window{need: never} // this and all that is larger and longer finds no time before the wall
 	for least <= room {
 		limit, most := b.wall(least)
@@ -373,36 +384,17 @@ func (b *conservative) startSome(v *sim.View, jobs []sim.Job, room int64) (start
 	return started
 }
 
-// roomOf returns the free thousandths of virtual cluster vc.
-func (b *conservative) roomOf(v *sim.View, vc int32) int64 {
-	c := v.Cluster()
-	if vc == 0 {
-		return int64(c.FreeMilli())
-	}
-	if c.Pool() {
-		return int64(min(c.FreeMilli(), c.VCRoom(vc)))
-	}
-	sum := 0
-	for n, to := c.VCNodes(vc); n < to; n++ {
-		if c.Down(n) {
-			continue
-		}
-		for g, to := c.NodeGPUs(n); g < to; g++ {
-			sum += c.GPUFree(g)
-		}
-	}
-	return int64(min(sum, c.VCRoom(vc)))
+// roomNow returns the free thousandths of the only line.
+func (b *conservative) roomNow(v *sim.View) int64 {
+	return int64(min(v.Cluster().FreeMilli(), v.Cluster().VCRoom(int32(b.sole))))
 }
 
 // profile computes what will be free if no other job starts.
-func (b *conservative) profile(v *sim.View, vc int32, room int64) {
+func (b *conservative) profile(v *sim.View, room int64) {
 	now := int64(v.Now())
 	b.from, b.free = append(b.from[:0], now), append(b.free[:0], room)
 	b.list = b.ends.tree.list(b.ends.root, b.list[:0])
 	for _, j := range b.list {
-		if len(b.lines) > 1 && v.Request(j).VC != vc {
-			continue
-		}
 		n := &b.ends.tree.nodes[j]
 		room += n.need
 		if last := len(b.from) - 1; n.time <= b.from[last] {

@@ -5,6 +5,21 @@ import (
 	"clustergym/env/sim"
 )
 
+// eitherEasy is EASY back-filling, with one line of jobs or with one for each virtual cluster. Lines that share nodes need
+// reservations that bind the jobs of other lines too: planned makes them, of the first in each line only.
+type eitherEasy struct {
+	backfiller // one of these
+	easy       *easy
+	wide       *conservative
+}
+
+func (b *eitherEasy) reset(v *sim.View) {
+	if b.backfiller = b.easy; soleLine(v.Cluster()) < 0 {
+		b.backfiller = b.wide
+	}
+	b.backfiller.reset(v)
+}
+
 // easy is EASY back-filling (Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; Mu'alem and Feitelson,
 // "Utilization, predictability, workloads, and user runtime estimates in scheduling the IBM SP2 with backfilling",
 // TPDS 2001, section 2): jobs start from the head of the line while they fit. The first job that does not fit, the
@@ -15,8 +30,10 @@ import (
 // estimate are expected to end now, unless it is a forecast (ends.overdue). Every pass computes everything anew.
 //
 // On nodes, a result for one job holds for all jobs with the same request within a pass: if one has no room, or would
-// take the head's place, so do the others. Each virtual cluster has a line and a reservation of its own; all heads
-// that fit start first, in rank order across lines, then each line is back-filled.
+// take the head's place, so do the others.
+//
+// There is a single line. Where virtual clusters share nodes, each has a line and a reservation of its own, and a reservation
+// binds the jobs of all; see eitherEasy.
 type easy struct {
 	s      *Scheduler
 	ends   ends

@@ -47,6 +47,9 @@ func (e *ends) remove(j sim.Job) {
 	e.n--
 }
 
+// has reports whether j is entered as running.
+func (e *ends) has(j sim.Job) bool { return int(j) < len(e.tree.nodes) && e.tree.nodes[j].in }
+
 // of returns when j, which runs, is expected to end.
 func (e *ends) of(j sim.Job) int64 { return e.tree.nodes[j].time }
 

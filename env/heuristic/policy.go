@@ -58,7 +58,7 @@ func New(cfg Config) (Policy, error) {
 	if _, whole := p.(*exact); whole || err != nil { // exact plans no virtual clusters
 		return p, err
 	}
-	return &divided{Policy: p, cfg: cfg, make: make}, nil
+	return &divided{Policy: p, cfg: cfg, make: make, stops: Preemptive(cfg.Order)}, nil
 }
 
 // Orders returns the orders and other policies that New knows, the most important to readers first.

@@ -226,8 +226,12 @@ func TestManyClassesOfJobs(t *testing.T) {
 					x.policy.Order, x.policy.Admission, x.policy.Backfill = order, way.admission, way.backfill
 					x.spec.Racks = []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4, CPUs: 48, MemGB: 64}}}}
 					x.cfg.Restart = second
-					for i := range 900 {
-						j := whole(fmt.Sprint("j", i), time.Duration(i/300*300)*10*second, time.Duration(1+r.IntN(60))*second, 1+r.IntN(4))
+					n := 900
+					if way.backfill == "conservative" {
+						n = 300 // each pass plans all jobs in line
+					}
+					for i := range n {
+						j := whole(fmt.Sprint("j", i), time.Duration(i/(n/3)*300)*10*second, time.Duration(1+r.IntN(60))*second, 1+r.IntN(4))
 						j.User = fmt.Sprint("u", r.IntN(of))
 						j.CPUMilli, j.MemBytes = int64(r.IntN(of))*40, int64(1+r.IntN(8))<<30
 						x.jobs = append(x.jobs, j)

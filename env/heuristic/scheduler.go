@@ -131,7 +131,7 @@ func newScheduler(cfg Config) (Policy, error) {
 	case cfg.admission() == "commit":
 		s.fill = &commit{s: s, fill: cfg.backfill() == "easy"}
 	case cfg.backfill() == "easy":
-		s.fill = &easy{s: s}
+		s.fill = &eitherEasy{easy: &easy{s: s}, wide: &conservative{s: s, heads: true}}
 	case cfg.backfill() == "conservative":
 		s.fill = &conservative{s: s}
 	}
@@ -385,6 +385,9 @@ func (s *Scheduler) observe(v *sim.View, p *sim.Point) error {
 		case sim.NodeRecover:
 			s.since++
 			s.freed.event(c, e)
+			if s.fill != nil {
+				s.fill.forget() // more will be free
+			}
 			continue
 		case sim.Finish, sim.Fail:
 			s.since++
@@ -580,7 +583,8 @@ func (s *Scheduler) newKey(v *sim.View, j sim.Job) (key float64, ok bool) {
 // ranksStand reports whether ranking anew would change no key: jobs have arrived since, which got their keys then, and
 // nothing else has happened that keys follow from.
 func (s *Scheduler) ranksStand(v *sim.View) bool {
-	if _, ok := s.fill.(*easy); !s.rule.everyStart || s.always || s.ranks != nil || s.fill != nil && !ok || s.use.outdone {
+	e, ok := s.fill.(*eitherEasy)
+	if !s.rule.everyStart || s.always || s.ranks != nil || s.fill != nil && !(ok && e.backfiller == e.easy) || s.use.outdone {
 		return false
 	}
 	l := &s.last

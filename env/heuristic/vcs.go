@@ -30,6 +30,8 @@ type divided struct {
 	others bool             // other code has decided too since the last point began
 	err    error            // found by Reset
 	kept   kept             // of the policies
+	turns  turns            // of policies that stop jobs
+	stops  bool             // the policy is one
 }
 
 // part is a part of the cluster, its jobs and its policy.
@@ -82,6 +84,7 @@ func (d *divided) Reset(v *sim.View) {
 	if c := v.Cluster(); d.of != c {
 		d.of, d.err = c, d.build(v)
 	}
+	d.turns.reset()
 	if d.err != nil {
 		return // Decide reports it
 	}
@@ -183,6 +186,13 @@ func (p *part) of(state sim.State) *[]sim.Job {
 
 // Decide implements sim.Scheduler. The parts decide one after the other.
 func (d *divided) Decide(v *sim.View, p *sim.Point, dec *sim.Decision) error {
+	if err := d.decide(v, p, dec); err != nil || !d.stops {
+		return err
+	}
+	return d.turns.see(v, &d.cfg, dec)
+}
+
+func (d *divided) decide(v *sim.View, p *sim.Point, dec *sim.Decision) error {
 	if d.err != nil {
 		return d.err
 	}

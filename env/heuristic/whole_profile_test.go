@@ -30,9 +30,17 @@ type wholeProfile struct {
 func (b *wholeProfile) open(v *sim.View) {
 	if b.ends.n != len(v.Running()) {
 		b.ends.rebuild(b.s, v)
-		b.calm = false
+		b.forget()
+	}
+	if b.ends.overdue(b.s, v) || !b.steady {
+		b.forget()
 	}
 	b.starts, b.turn, b.spots = b.starts[:0], 0, b.spots[:0]
+	if !b.counted(v) {
+		b.calm = false
+		b.planAll(v)
+		return
+	}
 	if b.calm && !b.s.freed.any && int64(v.Now()) < b.until {
 		return
 	}
@@ -40,19 +48,17 @@ func (b *wholeProfile) open(v *sim.View) {
 	if b.nodes {
 		b.ahead.CopyFrom(v.Cluster())
 	}
-	for vc := range b.lines {
-		if len(b.lines[vc].trees) > 0 {
-			b.reserveAll(v, int32(vc))
-		}
+	if len(b.lines[b.sole].trees) > 0 {
+		b.reserveAll(v)
 	}
-	b.calm = len(b.lines) == 1
+	b.calm = true
 }
 
-func (b *wholeProfile) reserveAll(v *sim.View, vc int32) {
-	now, room := int64(v.Now()), b.roomOf(v, vc)
-	b.profile(v, vc, room)
+func (b *wholeProfile) reserveAll(v *sim.View) {
+	now, room := int64(v.Now()), b.roomNow(v)
+	b.profile(v, room)
 	b.list = b.list[:0]
-	for _, t := range b.lines[vc].trees {
+	for _, t := range b.lines[b.sole].trees {
 		b.list = b.tree.list(t.root, b.list)
 	}
 	b.list = slices.DeleteFunc(b.list, func(j sim.Job) bool {

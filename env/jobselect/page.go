@@ -57,7 +57,7 @@ func Page(cfg Config, s env.Spec) string {
 		p("| %d to %d | stop the gang in that row of running | see Preemption |", cfg.Visible, last-1)
 	}
 	p("| %d | wait for the next event | something runs or will arrive |\n", last)
-	p("An action that is masked or out of range is an error that changes nothing.\n")
+	p(sched.Illegal + "\n")
 	b.WriteString(preemption)
 	p("## Observation space\n")
 	p("float32, every element in [0, 1]; fields in this order in the flat vector of %d.\n", s.ObsLen())

@@ -360,12 +360,12 @@ func TestWorkloadErrorsCountAndName(t *testing.T) {
 		t.Errorf("they are %v of the GPU time, want %v", w.Left.NeverShare, want)
 	}
 	_, err = jobselect.NewWorkload(cfg, spec, never[len(jobs):])
-	if want := "12 of 12 jobs can never fit cluster pair (2 GPUs), and none is left: never0, never1, never2, never3, never4, never5, never6, never7, never8, never9 and 2 more; take a larger cluster"; err == nil || err.Error() != want {
+	if want := "12 of 12 jobs can never fit cluster pair (2 GPUs), and none is left: never0, never1, never2, never3, never4, never5, never6, never7, never8, never9 and 2 more; 6 ask for more than its 2 GPUs; 6 ask for GPU type a100, and it has v100"; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 
 	cfg.Estimates = "trace"
-	if _, err := jobselect.NewWorkload(cfg, spec, jobs); err == nil || err.Error() != "job a has no estimate in its trace; use estimates none, history, gbdt, exact or noisy:SIGMA" {
+	if _, err := jobselect.NewWorkload(cfg, spec, jobs); err == nil || err.Error() != "2 of 3 jobs have no estimate in their trace, the first is a; use estimates none, history, gbdt, exact or noisy:SIGMA, or trace.limit (--limit), a time that stands for those that are missing" {
 		t.Errorf("estimates of the trace: %v", err)
 	}
 	cfg = small(50)

@@ -2,9 +2,11 @@ package metrics
 
 import (
 	"iter"
+	"math"
 	"time"
 
 	"clustergym/env/sim"
+	"clustergym/traces"
 )
 
 // Job is the collector's record of one job. Times are since the origin. Finish is -1 if the run ended before the job
@@ -43,6 +45,8 @@ type Collector struct {
 	dropped int
 	failed  int           // times that a job lost its node
 	lost    time.Duration // progress lost, summed over all jobs
+
+	alone map[int32]time.Duration // by position of jobs that held more or fewer GPUs than they asked for: see summarize
 }
 
 var _ sim.Observer = (*Collector)(nil)
@@ -50,6 +54,7 @@ var _ sim.Observer = (*Collector)(nil)
 // Reset forgets everything.
 func (c *Collector) Reset() {
 	c.jobs.reset()
+	clear(c.alone)
 	c.events, c.begun, c.end, c.dropped, c.failed, c.lost = 0, false, 0, 0, 0, 0
 	c.system.reset()
 	c.queue.reset()
@@ -135,7 +140,32 @@ func (c *Collector) add(v *sim.View, j sim.Job, finish time.Duration) {
 		k.Missed = k.Deadline && finish > t.Deadline
 		k.Fairness = float32(c.system.fairness(j, &k, float64(c.gpus)))
 	}
+	if finish >= 0 {
+		c.solo(&k, t.Profile)
+	}
 	c.jobs.add(&k)
+}
+
+// solo notes how long the work of k, an elastic job, would take alone on as many GPUs as it held on average, if these are not as many
+// as it asked for.
+func (c *Collector) solo(k *Job, p *traces.Profile) {
+	held := float64(k.GPUs) * float64(k.Milli) / 1000 * k.Run.Seconds()
+	if held == 0 || math.Abs(k.GPUTime-held) <= 1e-9*held {
+		return
+	}
+	n := k.GPUTime / held * float64(k.GPUs)
+	whole := math.Floor(n)
+	on := p.Throughput(int(whole))
+	if more := n - whole; more > 0 {
+		on += more * (p.Throughput(int(whole)+1) - on)
+	}
+	if on <= 0 {
+		return
+	}
+	if c.alone == nil {
+		c.alone = map[int32]time.Duration{}
+	}
+	c.alone[k.Pos] = time.Duration(float64(k.Work) * p.Throughput(int(k.GPUs)) / on)
 }
 
 // Jobs yields the jobs counted so far: in order of finish, then those unfinished at the end of the run. The yielded

@@ -39,8 +39,9 @@ type Summary struct {
 	Utilization float64 `json:"gpu_utilization"`
 	// Effective is work done × GPUs / (GPUs × makespan): utilisation weighted by rate.
 	Effective float64 `json:"effective_utilization"`
-	// Communication is 1 − the mean over finished jobs of work / time on GPUs, 0 at rate 1; the cost of restarts and
-	// slow GPUs counts too.
+	// Communication is 1 − the mean over finished jobs of the time that the work would take alone at speed 1 on as many GPUs
+	// as the job held / the time on GPUs, 0 at rate 1; the cost of restarts and slow GPUs counts too. A job that fast GPUs
+	// finish sooner than that counts as 0. For a job whose number of GPUs changed, it is the mean number that it held.
 	Communication float64 `json:"communication_share"`
 	Preemptions   int     `json:"preemptions"`
 	Migrations    int     `json:"migrations"`
@@ -78,7 +79,7 @@ func (c *Collector) Summary(warmup, tail int) Summary {
 				return
 			}
 		}
-	}, c.Len(), c.gpus, c.end)
+	}, c.Len(), c.gpus, c.end, c.alone)
 	s.QueueLength = c.queue.quantiles()
 	if c.nodes.span > 0 {
 		s.Fragmentation = c.nodes.area / c.nodes.span
@@ -96,11 +97,12 @@ func Summarize(jobs []Job, gpus int, end time.Duration) Summary {
 				return
 			}
 		}
-	}, len(jobs), gpus, end)
+	}, len(jobs), gpus, end, nil)
 }
 
-// summarize iterates over the jobs once for each metric, with one column in memory at a time.
-func summarize(jobs iter.Seq[*Job], most, gpus int, end time.Duration) Summary {
+// summarize iterates over the jobs once for each metric, with one column in memory at a time. alone has, by position, the time that the
+// work of a job would take alone on as many GPUs as it held, where that is not the job's work.
+func summarize(jobs iter.Seq[*Job], most, gpus int, end time.Duration, alone map[int32]time.Duration) Summary {
 	var s Summary
 	var alloc, done float64
 	start, finish := time.Duration(math.MaxInt64), time.Duration(0)
@@ -120,7 +122,11 @@ func summarize(jobs iter.Seq[*Job], most, gpus int, end time.Duration) Summary {
 		s.Finished++
 		finish = max(finish, j.Finish)
 		if j.Run > 0 {
-			ratio += float64(j.Work) / float64(j.Run)
+			work, other := alone[j.Pos]
+			if !other {
+				work = j.Work
+			}
+			ratio += min(1, float64(work)/float64(j.Run))
 			ratios++
 		}
 		if j.Deadline {

@@ -42,7 +42,7 @@ func Page(cfg Config, s env.Spec) string {
 	p("| action | meaning | legal |")
 	p("|---|---|---|")
 	p("| 0 to %d | the job in that slot is next | the slot is filled |\n", cfg.Visible-1)
-	p("An action that is masked or out of range is an error that changes nothing. There is no waiting.\n")
+	p(sched.Illegal + " There is no waiting.\n")
 	p("## Observation space\n")
 	p("float32, every element in [0, 1]; a flat vector of %d.\n", s.ObsLen())
 	p("| field | shape | unit | content |")

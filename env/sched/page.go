@@ -17,6 +17,10 @@ func InfoTable(info []env.Field) string {
 	return b.String() + Metrics(info)
 }
 
+// Illegal is the sentence of an environment's page about actions that cannot be taken.
+const Illegal = "An action that is masked or out of range is an error that changes nothing. Over the bridge, in Python too, a masked one is by\n" +
+	"default no error but becomes the action that does nothing, or the lowest legal one; `invalid: error` refuses it there too."
+
 // Metrics returns the paragraph of an environment's page that names the metrics among its infos, "" if there are none.
 func Metrics(info []env.Field) string {
 	var names []string

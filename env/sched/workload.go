@@ -27,6 +27,7 @@ type LeftOut struct {
 	Never      int      `json:"never_fit"` // can never fit the cluster
 	NeverShare float64  `json:"never_fit_share"`
 	NeverIDs   []string `json:"never_fit_ids,omitempty"` // the first of them
+	NeverWhy   []string `json:"never_fit_why,omitempty"` // for each reason, how many, in words
 	Workless   int      `json:"without_work"`            // have no run time or ask for no GPU
 }
 
@@ -57,14 +58,24 @@ func Take(cfg Taken, spec cluster.Spec, jobs []traces.Job) (*Workload, error) {
 	w := new(Workload)
 	var kept []traces.Job
 	if kept, w.Left = take(c, cfg.MaxGPUs, jobs); len(kept) == 0 && w.Left.Never > 0 {
-		return nil, fmt.Errorf("%d of %d jobs can never fit cluster %s (%d GPUs), and none is left: %s%s; take a larger cluster",
-			w.Left.Never, len(jobs), spec.Name, c.GPUs(), strings.Join(w.Left.NeverIDs, ", "), more(w.Left.Never-len(w.Left.NeverIDs)))
+		want := "take a larger cluster"
+		if len(w.Left.NeverWhy) > 0 {
+			want = strings.Join(w.Left.NeverWhy, "; ")
+		}
+		return nil, fmt.Errorf("%d of %d jobs can never fit cluster %s (%d GPUs), and none is left: %s%s; %s",
+			w.Left.Never, len(jobs), spec.Name, c.GPUs(), strings.Join(w.Left.NeverIDs, ", "), more(w.Left.Never-len(w.Left.NeverIDs)), want)
 	}
 	if cfg.Estimates == "trace" {
+		n, first := 0, ""
 		for i := range kept {
 			if kept[i].Estimate <= 0 {
-				return nil, fmt.Errorf("job %s has no estimate in its trace; use estimates none, history, gbdt, exact or noisy:SIGMA", kept[i].ID)
+				if n++; n == 1 {
+					first = kept[i].ID
+				}
 			}
+		}
+		if n > 0 {
+			return nil, fmt.Errorf("%d of %d jobs have no estimate in their trace, the first is %s; use estimates none, history, gbdt, exact or noisy:SIGMA, or trace.limit (--limit), a time that stands for those that are missing", n, len(kept), first)
 		}
 	}
 	w.Windows, err = traces.NewWindows(kept, cfg.Window, cfg.Warm)
@@ -85,6 +96,7 @@ func take(c *cluster.Cluster, maxGPUs int, jobs []traces.Job) ([]traces.Job, Lef
 			above += t
 		}
 	}
+	var why cluster.Unfit
 	fitting := kept[:0]
 	for i := range kept {
 		j := &kept[i]
@@ -95,8 +107,10 @@ func take(c *cluster.Cluster, maxGPUs int, jobs []traces.Job) ([]traces.Job, Lef
 		if left.Never++; len(left.NeverIDs) < namedJobs {
 			left.NeverIDs = append(left.NeverIDs, j.ID)
 		}
+		why.Count(c, j)
 		never += j.GPUHours()
 	}
+	left.NeverWhy = why.Reasons(c)
 	if all > 0 {
 		left.LargeShare, left.NeverShare = above/all, never/all
 	}

@@ -174,7 +174,7 @@ func (e Estimates) Check(v *View, j Job) error {
 	case e.Causal() && !v.s.forecasts.told:
 		return errors.New("estimates " + e.String() + " come from a predictor, and this run has none")
 	case e.Mode == EstimateTrace && v.Trace(j).Estimate <= 0:
-		return fmt.Errorf("job %s has no estimate in its trace; use estimates history, exact or noisy:SIGMA", v.Trace(j).ID)
+		return fmt.Errorf("job %s has no estimate in its trace; use estimates history, exact or noisy:SIGMA, or trace.limit, a time that stands for those that are missing", v.Trace(j).ID)
 	}
 	return nil
 }

@@ -210,7 +210,7 @@ func TestEstimatesThatARunCannotGive(t *testing.T) {
 		{"exact", nil, [2]string{}},
 		{"noisy:1", nil, [2]string{}},
 		{"none", nil, [2]string{}},
-		{"trace", nil, [2]string{1: "job silent has no estimate in its trace; use estimates history, exact or noisy:SIGMA"}},
+		{"trace", nil, [2]string{1: "job silent has no estimate in its trace; use estimates history, exact or noisy:SIGMA, or trace.limit, a time that stands for those that are missing"}},
 		{"history", says{}, [2]string{}},
 		{"history", nil, [2]string{"estimates history come from a predictor, and this run has none", "estimates history come from a predictor, and this run has none"}},
 		{"gbdt:a.bin", nil, [2]string{"estimates gbdt:a.bin come from a predictor, and this run has none", "estimates gbdt:a.bin come from a predictor, and this run has none"}},

@@ -157,6 +157,7 @@ type Refused struct {
 	GPUs  int      // the largest gang among them
 	// GPUHours is what they ask for: run time × GPUs.
 	GPUHours float64
+	Why      cluster.Unfit
 }
 
 // New returns a simulator of an empty cluster. Call Reset before using it.
@@ -267,6 +268,7 @@ func (s *Simulator) readNext() error {
 func (s *Simulator) refuse() {
 	s.refused.Count++
 	s.refused.GPUHours += s.next.GPUHours()
+	s.refused.Why.Count(s.cluster, s.next)
 	s.refused.GPUs = max(s.refused.GPUs, s.next.GPUs)
 	if len(s.refused.IDs) < 20 {
 		s.refused.IDs = append(s.refused.IDs, s.next.ID)

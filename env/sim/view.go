@@ -165,5 +165,15 @@ func (v *View) Past(j Job) (user, vc predict.Past) {
 	return user, vc
 }
 
+// Horizon returns when the run ends at the latest, 0 = when all jobs have finished.
+func (v *View) Horizon() time.Duration { return v.s.cfg.Horizon }
+
+// Restart returns what a restart of a job with one GPU costs: work that is added, and time without progress at its stop and its start;
+// and the time between two checkpoints, 0 = a stop loses nothing.
+func (v *View) Restart() (cost, checkpoint time.Duration) {
+	c := &v.s.cfg
+	return c.Restart + c.Overhead.Start + c.Overhead.StartPerGPU + c.Overhead.Stop + c.Overhead.StopPerGPU, c.Checkpoint
+}
+
 // Fits reports whether j could start now, wherever its GPUs are.
 func (v *View) Fits(j Job) bool { return v.s.cluster.Fits(&v.s.jobs[j].req) }

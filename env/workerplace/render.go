@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"clustergym/internal/plain"
 )
 
 // Render implements env.Renderer: what stands on each server and what waits.
@@ -14,7 +16,7 @@ func (e *Env) Render(w io.Writer, mode string) error {
 // draw writes the rendering.
 func (e *Env) draw(b *strings.Builder) {
 	names := e.names()
-	fmt.Fprintf(b, "interval %d: %d jobs wait, %d run, %d to come\n", e.time, len(e.waiting), len(e.running), len(e.jobs)-e.next)
+	fmt.Fprintf(b, "interval %d: %s\n", e.time, e.counts())
 	for m := range e.cfg.Servers {
 		if m >= e.active {
 			fmt.Fprintf(b, "server %d is not in use\n", m)
@@ -44,4 +46,9 @@ func (e *Env) names() []string {
 		names = append(names, m.Name)
 	}
 	return names
+}
+
+// counts says how many jobs wait, run and are to come.
+func (e *Env) counts() string {
+	return fmt.Sprintf("%s, %s, %d to come", plain.Count(len(e.waiting), "job waits", "jobs wait"), plain.Count(len(e.running), "runs", "run"), len(e.jobs)-e.next)
 }

@@ -61,7 +61,7 @@ func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (r *repor
 	if err != nil {
 		return nil, err
 	}
-	cs, err := world.contestants(&cfg, &opt)
+	cs, err := world.contestantsContext(ctx, &cfg, &opt)
 	if err != nil {
 		return nil, err
 	}
@@ -98,8 +98,14 @@ func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (r *repor
 	return r, nil
 }
 
-// contestants returns the checkpoints and external policies of opt and the policies of cfg, by different names.
+// contestants is contestantsContext without a context, for options without models.
 func (w *World) contestants(cfg *config.Config, opt *EvalOptions) ([]contestant, error) {
+	return w.contestantsContext(context.Background(), cfg, opt)
+}
+
+// contestantsContext returns the checkpoints, models and external policies of opt and the policies of cfg, by different names. ctx
+// ends what models compute beforehand.
+func (w *World) contestantsContext(ctx context.Context, cfg *config.Config, opt *EvalOptions) ([]contestant, error) {
 	probe, err := w.NewEnv(traces.Test, 1)
 	if err != nil {
 		return nil, err
@@ -113,7 +119,7 @@ func (w *World) contestants(cfg *config.Config, opt *EvalOptions) ([]contestant,
 		cs = append(cs, c)
 	}
 	for i := range opt.Models {
-		c, err := modelContestant(&opt.Models[i], probe)
+		c, err := modelContestant(ctx, &opt.Models[i], probe)
 		if err != nil {
 			return nil, err
 		}

@@ -32,6 +32,11 @@ const EvalEnv = "eval"
 type External struct {
 	Names   []string      // what they call themselves: the argument policy of env "eval"
 	Timeout time.Duration // the evaluation stops waiting when none of them has finished a window for this long
+	// Once lets each policy begin each window once: a window that it leaves after a step is not played again, and the policy
+	// has no result. Otherwise a policy can begin a window again that it left, as after a crash, and could try until it likes
+	// what it gets. Begun, if not nil, is called once, when the first policy takes its first step.
+	Once  bool
+	Begun func() error
 	// Serve serves f until ctx is done, and returns when everything it started has ended.
 	Serve func(ctx context.Context, f server.Factory) error
 }
@@ -59,14 +64,18 @@ type externals struct {
 	mu       sync.Mutex
 	policies map[string]*externalPolicy
 	open     int           // policies that have windows left
+	over     bool          // nothing counts any more
+	told     bool          // External.Begun was called
 	progress chan struct{} // holds one token after a window was finished
 }
 
 // externalPolicy holds the results of one policy.
 type externalPolicy struct {
-	players []int // by window: how many players play it now
+	players []int  // by window: how many players play it now
+	begun   []bool // by window: a step was taken
 	done    []*externalWindow
 	left    int
+	broken  string // with External.Once, why the policy has no result; "" = it can have one
 }
 
 // externalWindow is one window that a policy has played: the summary of its jobs and the info of its last time step, nil if
@@ -81,7 +90,7 @@ var _ server.Factory = (*externals)(nil)
 func newExternals(v *evaluation, opt *External, tick func()) (*externals, error) {
 	x := &externals{v: v, opt: opt, tick: tick, policies: map[string]*externalPolicy{}, open: len(opt.Names), progress: make(chan struct{}, 1)}
 	for _, name := range opt.Names {
-		x.policies[name] = &externalPolicy{players: make([]int, v.windows), done: make([]*externalWindow, v.windows), left: v.windows}
+		x.policies[name] = &externalPolicy{players: make([]int, v.windows), begun: make([]bool, v.windows), done: make([]*externalWindow, v.windows), left: v.windows}
 	}
 	e, err := v.world.NewEnv(v.part, 1)
 	if err != nil {
@@ -138,8 +147,11 @@ func (x *externals) Make(ctx context.Context, id string, kwargs wire.Map, n int)
 		return nil, &wire.Error{Code: wire.BadKwargs, Msg: "argument policy", Got: fmt.Sprintf("%.100q", name), Want: nearest.OneOf(name, x.opt.Names)}
 	}
 	x.mu.Lock()
-	left := p.left
+	left, broken := p.left, p.broken
 	x.mu.Unlock()
+	if broken != "" {
+		return nil, wire.Errorf(wire.BadKwargs, "policy %s %s", name, broken)
+	}
 	if left == 0 {
 		return nil, wire.Errorf(wire.BadKwargs, "policy %s has played all its windows", name)
 	}
@@ -168,11 +180,27 @@ func (x *externals) Make(ctx context.Context, id string, kwargs wire.Map, n int)
 	return m, nil
 }
 
+// spare is no window of the evaluation: a player has none left to play, and what it plays instead does not count.
+const spare = -1
+
 // take returns the next window for a player of p: the first that no player plays, else the first unfinished one. If all are
-// finished it returns window 0, which then does not count.
-func (x *externals) take(p *externalPolicy) int {
+// finished it returns window 0, which then does not count. With External.Once it is the first that no player
+// has begun or is about to begin, else spare.
+func (x *externals) take(p *externalPolicy) (int, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.opt.Once {
+		if p.broken != "" {
+			return 0, fmt.Errorf("%w: the policy %s", env.ErrEpisode, p.broken)
+		}
+		for i := range p.done {
+			if p.done[i] == nil && !p.begun[i] && p.players[i] == 0 {
+				p.players[i]++
+				return i, nil
+			}
+		}
+		return spare, nil
+	}
 	window := -1
 	for i := range p.done {
 		if p.done[i] == nil && (window < 0 || p.players[i] < p.players[window]) {
@@ -181,7 +209,7 @@ func (x *externals) take(p *externalPolicy) int {
 	}
 	window = max(0, window)
 	p.players[window]++
-	return window
+	return window, nil
 }
 
 // giveUp returns a window that was not played to its end.
@@ -189,6 +217,31 @@ func (x *externals) giveUp(p *externalPolicy, window int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	p.players[window]--
+	if x.opt.Once && p.begun[window] && p.done[window] == nil && p.broken == "" && !x.over {
+		p.broken = fmt.Sprintf("left window %d before its end, and each window is played once", window)
+		x.open--
+		x.moved()
+	}
+}
+
+// step records that a window is being played.
+func (x *externals) step(p *externalPolicy, window int) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	p.begun[window] = true
+	if x.told || x.opt.Begun == nil {
+		return nil
+	}
+	x.told = true
+	return x.opt.Begun()
+}
+
+// moved wakes wait.
+func (x *externals) moved() {
+	select {
+	case x.progress <- struct{}{}:
+	default:
+	}
 }
 
 // finish records a window, and keeps a copy of info. If several players play one window, the first result counts.
@@ -200,13 +253,10 @@ func (x *externals) finish(p *externalPolicy, window int, s metrics.Summary, inf
 		return
 	}
 	p.done[window] = &externalWindow{s, slices.Clone(info)}
-	if p.left--; p.left == 0 {
+	if p.left--; p.left == 0 && p.broken == "" {
 		x.open--
 	}
-	select {
-	case x.progress <- struct{}{}:
-	default:
-	}
+	x.moved()
 	x.tick()
 }
 
@@ -256,6 +306,9 @@ func (x *externals) run(ctx context.Context, other func(context.Context) error) 
 	if err == nil {
 		err = x.wait(playing)
 	}
+	x.mu.Lock()
+	x.over = true // sessions that end with the server leave nothing
+	x.mu.Unlock()
 	stop(errServed)
 	<-ended
 	if failure != nil && ctx.Err() == nil {
@@ -295,6 +348,10 @@ func (x *externals) report(cs []contestant, played [][][]result) {
 			continue
 		}
 		p := x.policies[cs[i].name]
+		if p.broken != "" {
+			cs[i].missing = p.broken
+			continue
+		}
 		if p.left > 0 {
 			cs[i].missing = fmt.Sprintf("finished %d of %s", len(p.done)-p.left, workload.Plural(len(p.done), "window", "windows"))
 			continue
@@ -313,7 +370,8 @@ type evalEnv struct {
 	x      *externals
 	policy *externalPolicy
 	inner  *envs.ServedEnv
-	window int // the window being played, -1 = none
+	window int  // the window being played, -1 = none
+	taken  bool // a step of it was taken
 }
 
 var (
@@ -334,13 +392,19 @@ func (e *evalEnv) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) e
 		return fmt.Errorf("%w: an evaluation chooses its windows itself; want neither split nor window", env.ErrEpisode)
 	}
 	for undecided := 0; ; undecided++ {
-		window := e.x.take(e.policy)
-		own := e.x.v.episode(window)
+		window, err := e.x.take(e.policy)
+		if err != nil {
+			return err
+		}
+		own := e.x.v.episode(max(0, window))
+		if window == spare {
+			own.Split = env.SplitValidation // so that it tells nothing of the windows that count
+		}
 		own.Task = ep.Task // the environment refuses tasks
-		err := e.inner.Reset(ctx, own, ts)
-		if err == nil {
-			e.window = window
-			return nil
+		err = e.inner.Reset(ctx, own, ts)
+		if err == nil || window == spare {
+			e.window, e.taken = window, false
+			return err
 		}
 		if !errors.Is(err, sched.ErrUndecided) || undecided == len(e.policy.done) {
 			e.x.giveUp(e.policy, window)
@@ -360,6 +424,12 @@ func (e *evalEnv) leave() {
 
 // Step implements env.Env.
 func (e *evalEnv) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
+	if e.window >= 0 && !e.taken {
+		if err := e.x.step(e.policy, e.window); err != nil {
+			return err
+		}
+		e.taken = true
+	}
 	if err := e.inner.Step(ctx, a, ts); err != nil {
 		return err
 	}

@@ -138,6 +138,14 @@ func (w *World) count(part traces.Part, n int) (int, error) {
 	return min(n, have), nil
 }
 
+// TestEpisode returns test window i of cfg, or test episode i of one whose episodes are generated, as every policy is judged on it.
+func TestEpisode(cfg *config.Config, i int) env.Episode {
+	if cfg.Simulated() {
+		return (&evaluation{cfg: &cfg.Eval}).episode(i)
+	}
+	return env.Episode{Seed: env.EpisodeSeed(rng.At(cfg.Eval.Seed, rng.Hash(testEpisodes)), i), Window: -1}
+}
+
 // episode returns window i of the part; its seed decides models and noise equally for all policies.
 func (v *evaluation) episode(i int) env.Episode {
 	return env.Episode{Seed: env.EpisodeSeed(rng.At(v.cfg.Seed, rng.Hash("eval windows")), i), Window: i}

@@ -10,6 +10,7 @@ import (
 	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/cluster"
+	"clustergym/experiments/brought"
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
@@ -80,9 +81,9 @@ func Export(dir string, rows int, commit string) (*Exported, error) {
 func runOf(run *config.Config) (string, error) {
 	copied := *run
 	cfg := &copied
-	if strings.HasPrefix(cfg.Estimates(), modelPrefix) {
+	if strings.HasPrefix(cfg.Estimates(), brought.ModelPrefix) {
 		cfg.Edit()
-		if err := cfg.Set("env.estimates=" + strings.TrimSuffix(modelPrefix, ":")); err != nil {
+		if err := cfg.Set("env.estimates=" + strings.TrimSuffix(brought.ModelPrefix, ":")); err != nil {
 			return "", err
 		}
 	}

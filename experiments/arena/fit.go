@@ -27,7 +27,7 @@ func Fit(ctx context.Context, cfg *config.Config, given config.Given) (*World, [
 		return nil, nil, err
 	}
 	d := c.Descriptor()
-	settings, world, choices, err := d.Fit(ctx, c.Env.Settings, c.Cluster, c.Trace, func(key string) bool { return given["env."+key] })
+	settings, world, choices, err := d.Fit(ctx, c.Env.Settings, c.Cluster, c.Trace, func(key string) bool { return given[key] })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -36,9 +36,12 @@ func Fit(ctx context.Context, cfg *config.Config, given config.Given) (*World, [
 	for _, ch := range choices {
 		var what []string
 		for i, k := range ch.Keys {
-			what = append(what, fmt.Sprintf("env.%s %d", k, ch.Values[i]))
+			what = append(what, fmt.Sprintf("%s %v", k, ch.Values[i]))
+			if k == "trace.mix" {
+				c.Trace.Mix = ch.Values[i].(string)
+			}
 		}
-		said = append(said, fmt.Sprintf("%s: %s; --set env.%s=… chooses another", strings.Join(what, " and "), ch.Why, ch.Keys[0]))
+		said = append(said, fmt.Sprintf("%s: %s; --set %s=… chooses another", strings.Join(what, " and "), ch.Why, ch.Keys[0]))
 	}
 	if n := world.Count(traces.Validation); n > 0 && n < c.Eval.Validation && !given["eval.validation"] {
 		c.Eval.Validation = n

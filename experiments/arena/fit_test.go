@@ -79,6 +79,64 @@ func TestSizesFollowTheWorkloadInEveryEnvironment(t *testing.T) {
 	}
 }
 
+// Where jobs have no estimates, those of the trace become history's; where they have no models, DelayOffer draws them. What is
+// given stays.
+func TestEstimatesAndModelsFollowTheWorkload(t *testing.T) {
+	file := ownTrace(t, 2000, 24)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := strings.Split(strings.TrimSpace(string(data)), "\n")
+	for i := range rows {
+		rows[i] += map[bool]string{true: ",estimate", false: ",5000"}[i == 0]
+	}
+	known := filepath.Join(t.TempDir(), "known.csv")
+	if err := os.WriteFile(known, []byte(strings.Join(rows, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	partly := filepath.Join(t.TempDir(), "partly.csv")
+	rows[1], _ = strings.CutSuffix(rows[1], "5000")
+	if err := os.WriteFile(partly, []byte(strings.Join(rows, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		id, file, set string
+		given         config.Given
+		want, said    string // estimates and mix; the beginning of the first sentence
+	}{
+		{"QueueRank-v1", file, "", config.Given{}, "history ", "env.estimates history: all jobs of "},
+		{"QueueRank-v1", partly, "", config.Given{}, "history ", "env.estimates history: 1 of 2,000 jobs of "},
+		{"QueueRank-v1", known, "", config.Given{}, "trace ", "env.max_gpus 24"},
+		{"QueueRank-v1", file, "env.estimates=exact", config.Given{"env.estimates": true}, "exact ", "env.max_gpus 24"},
+		{"DelayOffer-v1", file, "", config.Given{}, "exact dally", "trace.mix dally: "},
+		{"DelayOffer-v1", file, "trace.mix=topdrl-cnn", config.Given{"trace.mix": true}, "exact topdrl-cnn", "env.max_gpus 24"},
+		{"DelayOffer-v1", file, "env.comm=none", config.Given{}, "exact ", "env.max_gpus 24"},
+	} {
+		cfg := config.For(c.id)
+		cfg.Trace.File, cfg.Cluster = c.file, "8x4"
+		if c.set != "" {
+			if err := cfg.Set(c.set); err != nil {
+				t.Fatal(err)
+			}
+		}
+		world, said, err := Fit(t.Context(), &cfg, c.given)
+		if err != nil {
+			t.Errorf("%s %s: %v", c.id, c.set, err)
+			continue
+		}
+		got, _ := envs.Setting(cfg.Env.Settings, "estimates")
+		if s := fmt.Sprintf("%v %s", got, cfg.Trace.Mix); s != c.want || len(said) == 0 || !strings.HasPrefix(said[0], c.said) || world.Trace.Mix != cfg.Trace.Mix {
+			t.Errorf("%s %s: %s, said %q; want %s, %s", c.id, c.set, s, said, c.want, c.said)
+		}
+	}
+	cfg := config.For("QueueRank-v1")
+	cfg.Trace.File, cfg.Cluster = file, "8x4"
+	if _, _, err := Fit(t.Context(), &cfg, config.Given{"env.estimates": true}); err == nil || !strings.Contains(err.Error(), "has no estimate in its trace") {
+		t.Errorf("given estimates of a trace that has none: %v", err)
+	}
+}
+
 // Jobs that can never fit are left out where sizes follow, and a job in a window is always one that fits.
 func TestFitLeavesOutWhatNeverFits(t *testing.T) {
 	cfg := config.Default()

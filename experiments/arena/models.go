@@ -1,6 +1,8 @@
 package arena
 
 import (
+	"context"
+
 	"clustergym/agents"
 	"clustergym/env"
 	"clustergym/env/sched"
@@ -9,8 +11,8 @@ import (
 )
 
 // modelContestant returns a contestant that plays an ONNX model as it says.
-func modelContestant(m *models.Model, probe sched.Arena) (contestant, error) {
-	if _, err := m.Policy(probe.Spec()); err != nil {
+func modelContestant(ctx context.Context, m *models.Model, probe sched.Arena) (contestant, error) {
+	if _, err := m.PolicyContext(ctx, probe.Spec()); err != nil {
 		return contestant{}, err
 	}
 	return contestant{name: m.Name, kind: report.KindModel, player: func(e sched.Arena) (player, error) {
@@ -23,8 +25,8 @@ func modelContestant(m *models.Model, probe sched.Arena) (contestant, error) {
 }
 
 // modelEntrant is modelContestant for episodes.
-func modelEntrant(m *models.Model, s env.Spec) (entrant, error) {
-	if _, err := m.Policy(s); err != nil {
+func modelEntrant(ctx context.Context, m *models.Model, s env.Spec) (entrant, error) {
+	if _, err := m.PolicyContext(ctx, s); err != nil {
 		return entrant{}, err
 	}
 	return entrant{name: m.Name, kind: report.KindModel, policy: func(e env.Env) (agents.Policy, error) { return m.Policy(e.Spec()) }}, nil

@@ -258,7 +258,7 @@ func (p *Problem) Judge(ctx context.Context, cfg config.Config, opt EvalOptions)
 }
 
 // entrants returns the checkpoints of opt and the policies of cfg.
-func (p *Problem) entrants(cfg *config.Config, opt *EvalOptions) ([]entrant, error) {
+func (p *Problem) entrants(ctx context.Context, cfg *config.Config, opt *EvalOptions) ([]entrant, error) {
 	var all []entrant
 	for _, dir := range opt.Checkpoints {
 		c, err := OpenCheckpoint(dir, p.About)
@@ -270,7 +270,7 @@ func (p *Problem) entrants(cfg *config.Config, opt *EvalOptions) ([]entrant, err
 		}})
 	}
 	for i := range opt.Models {
-		e, err := modelEntrant(&opt.Models[i], p.About)
+		e, err := modelEntrant(ctx, &opt.Models[i], p.About)
 		if err != nil {
 			return nil, err
 		}
@@ -312,7 +312,7 @@ func (p *Problem) entrant(r config.Rival) entrant {
 }
 
 func (p *Problem) compare(ctx context.Context, cfg *config.Config, opt *EvalOptions) (*report.EpisodeReport, error) {
-	all, err := p.entrants(cfg, opt)
+	all, err := p.entrants(ctx, cfg, opt)
 	if err != nil {
 		return nil, err
 	}

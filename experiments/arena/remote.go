@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"clustergym/agents/checkpoint"
 	"clustergym/configs"
 	"clustergym/env/metrics"
+	"clustergym/experiments/brought"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
@@ -151,11 +151,11 @@ func newElsewhere(ctx context.Context, s *sharing, base, on *config.Config, opt 
 		}
 		*text = string(b)
 	}
-	files, err := Files(base)
+	files, err := brought.Files(base)
 	if err != nil {
 		return nil, err
 	}
-	if x.task.Files, err = PutFiles(ctx, s.queue, files, x.needs); err != nil {
+	if x.task.Files, err = brought.Put(ctx, s.queue, files, x.needs); err != nil {
 		return nil, err
 	}
 	for i, dir := range opt.Checkpoints {
@@ -169,64 +169,29 @@ func newElsewhere(ctx context.Context, s *sharing, base, on *config.Config, opt 
 // withModel returns base with the estimates of on if these are of a model that is a file, so that the file is sent and loaded
 // with the world.
 func withModel(base, on *config.Config) (*config.Config, error) {
-	if est := on.Estimates(); strings.Contains(est, modelPrefix) && base.Estimates() != est {
+	if est := on.Estimates(); strings.Contains(est, brought.ModelPrefix) && base.Estimates() != est {
 		b := *base
 		b.Edit()
-		return &b, b.Set(fileKeys.model + "=" + est)
+		return &b, b.Set(brought.Model + "=" + est)
 	}
 	return base, nil
 }
 
-// PutFiles puts files into the store of a queue and their digests into needs, by their keys. It returns their base names, which
-// the other machines keep, since some are part of results.
-func PutFiles(ctx context.Context, q *workqueue.Coordinator, files, needs map[string]string) (names map[string]string, err error) {
-	names = map[string]string{}
-	for _, key := range slices.Sorted(maps.Keys(files)) {
-		if needs[key], err = q.Put(ctx, files[key]); err != nil {
-			return nil, &workload.InputError{Err: fmt.Errorf("%s: %w", key, err)}
-		}
-		names[key] = filepath.Base(files[key])
-	}
-	return names, nil
-}
-
-// NewWorldOf is NewWorld on a worker. names are those that PutFiles returned for the files of cfg. The world has no file that
-// the task did not bring: a task that names another one, or a file that has no business in a configuration, is refused.
+// NewWorldOf is NewWorld on a worker. names are those that brought.Put returned for the files of cfg. The world has no file that the
+// task did not bring.
 func NewWorldOf(ctx context.Context, cfg *config.Config, j *workqueue.Job, names map[string]string) (*World, error) {
 	folded, err := cfg.Fold()
 	if err != nil {
 		return nil, err
 	}
-	if err := Brought(&folded, names); err != nil {
+	if err := brought.Check(&folded, names); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "gymctl-files-")
+	at, remove, err := brought.Place(j, names)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // links: the world has read its files
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = root.Close() }() // nothing was written through it
-	at := map[string]string{}
-	for _, key := range slices.Sorted(maps.Keys(names)) {
-		name, from := names[key], j.Needs[key]
-		if from == "" {
-			return nil, fmt.Errorf("the task names %s and has not brought it", key)
-		}
-		if name != filepath.Base(name) || !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) || name == "." {
-			return nil, fmt.Errorf("the task calls its file for %s %q, which is no name of a file", key, name)
-		}
-		if err := root.Mkdir(key, 0o700); err != nil {
-			return nil, err
-		}
-		if err := root.Symlink(from, filepath.Join(key, name)); err != nil {
-			return nil, err
-		}
-		at[key] = filepath.Join(dir, key, name)
-	}
+	defer remove() // the world has read its files
 	return newWorldAt(ctx, cfg, at)
 }
 
@@ -543,7 +508,7 @@ func know(ctx context.Context, j *workqueue.Job, in *gamesTask) (k *knownGames, 
 	if base, err = base.Fold(); err != nil {
 		return nil, err
 	}
-	if est := on.Estimates(); strings.Contains(est, modelPrefix) && est != base.Estimates() {
+	if est := on.Estimates(); strings.Contains(est, brought.ModelPrefix) && est != base.Estimates() {
 		return nil, errors.New("the task compares with the estimates of a model and has not brought it; a worker opens no file of its own for a task")
 	}
 	w, err := NewWorldOf(ctx, &base, j, in.Files)

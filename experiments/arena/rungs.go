@@ -120,7 +120,7 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 			return nil, workload.Mistake("--rungs %s: all of %s rank by run times, and there are none; name another policy too, such as fifo+skip, or leave %s out",
 				e, strings.Join(cfg.Eval.Policies, ", "), e)
 		}
-		cs, err := w.contestants(&on, &opt)
+		cs, err := w.contestantsContext(ctx, &on, &opt)
 		if err != nil {
 			return nil, err
 		}

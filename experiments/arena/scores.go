@@ -60,7 +60,7 @@ func (w *World) scores(ctx context.Context, cfg *config.Config, opt *EvalOptions
 	if err != nil {
 		return nil, err
 	}
-	cs, err := w.contestants(cfg, opt)
+	cs, err := w.contestantsContext(ctx, cfg, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (w *World) episodeScores(ctx context.Context, cfg *config.Config, opt *Eval
 	if opt.External != nil {
 		return nil, workload.Mistake("--serve: %s has no windows that other programs could play too", cfg.Env.ID)
 	}
-	entrants, err := p.entrants(cfg, opt)
+	entrants, err := p.entrants(ctx, cfg, opt)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func (w *World) Standings(ctx context.Context, cfg *config.Config, dir string, w
 		return nil, err
 	}
 	opt := &EvalOptions{Checkpoints: []string{dir}}
-	all, err := w.contestants(cfg, opt)
+	all, err := w.contestantsContext(ctx, cfg, opt)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -16,6 +15,7 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 )
 
 // Digest returns the hash of the task: of its development episodes, jobs included, and of what its score counts. cfg is its
@@ -84,7 +84,7 @@ func hashModel(name string) (fingerprint, error) {
 
 // hashFile returns the SHA-256 of a file.
 func hashFile(name string) (string, error) {
-	f, err := os.Open(name)
+	f, err := ordinary.Open(name)
 	if err != nil {
 		return "", &workload.InputError{Err: err}
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite the tables of docs/benchmark.md")
+var update = flag.Bool("update", false, "rewrite the tables of docs/benchmark.md, and bounds.json")
 
 // page is the benchmark's page. Its tables stand between markers.
 const page = "../../docs/benchmark.md"

@@ -164,3 +164,67 @@ func TestKwargsMakeTheTasksEnvironment(t *testing.T) {
 		m.Release()
 	}
 }
+
+// leaves begins a window, takes a step of it, and goes.
+func leaves(ctx context.Context, f server.Factory) error {
+	m, err := f.Make(ctx, arena.EvalEnv, nil, 1)
+	if err != nil {
+		return err
+	}
+	defer m.Account.Release()
+	e := m.Envs[0]
+	ts := env.NewTimeStep(e.Spec())
+	if err := e.Reset(ctx, env.Episode{Window: -1}, ts); err != nil {
+		return err
+	}
+	return errors.Join(e.Step(ctx, env.Action{Disc: []int32{int32(slices.Index(ts.Mask, true))}}, ts), e.Close())
+}
+
+// A program that leaves a window has no results. If it begins again, the results say so, and are no row; sealed windows are not begun
+// again.
+func TestAProgramHasOneTry(t *testing.T) {
+	v, secret := Current(), Draw()
+	v.Commitment = secret.Commitment()
+	tasks, err := v.Match("gpupick-proximity-exact")
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := func(play func(ctx context.Context, f server.Factory) error) *Policy {
+		return &Policy{Name: "program", Kind: KindExternal, External: &arena.External{
+			Names: []string{"program"}, Timeout: time.Minute, Serve: func(ctx context.Context, f server.Factory) error {
+				err := play(context.WithoutCancel(ctx), f)
+				if err == nil {
+					<-ctx.Done()
+				}
+				return err
+			},
+		}}
+	}
+	whole := func(ctx context.Context, f server.Factory) error { return playAs(ctx, f, "program", "optimal") }
+	for _, s := range []*Secret{nil, &secret} {
+		opt := Options{Dir: t.TempDir(), Tasks: tasks, Secret: s}
+		if _, err := v.Play(t.Context(), by(leaves), opt); err == nil || !strings.Contains(err.Error(), "policy program left window 0 before its end, and each window is played once") {
+			t.Fatalf("got %v", err)
+		}
+		r, err := v.Play(t.Context(), by(whole), opt)
+		if s != nil {
+			if err == nil || !strings.Contains(err.Error(), "a program has begun its sealed windows") {
+				t.Errorf("sealed windows were begun twice: %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Tasks[0].Tries != 2 {
+			t.Errorf("%d tries, expected 2", r.Tasks[0].Tries)
+		}
+		if _, err := v.NewRow(r, "", "", []string{"x"}, Program{}); err == nil || !strings.Contains(err.Error(), "a row has one try") {
+			t.Errorf("got %v", err)
+		}
+		opt.Dir = t.TempDir()
+		if r, err = v.Play(t.Context(), by(whole), opt); err != nil || r.Tasks[0].Tries != 0 {
+			t.Errorf("an honest program: %v", err)
+		}
+	}
+}

@@ -20,6 +20,7 @@ import (
 	"clustergym/experiments/run"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 	"clustergym/nets/kernel"
 )
 
@@ -65,6 +66,7 @@ type TaskResult struct {
 	Seeds  []uint64    `json:"seeds,omitempty"`  // that the checkpoints' runs learned with
 	Steps  []int64     `json:"steps,omitempty"`  // that the checkpoints have learned for
 	Knows  bool        `json:"knows,omitempty"`  // it knows the windows beforehand, or what no agent sees
+	Tries  int         `json:"tries,omitempty"`  // how often a program has begun to play, if more than once
 	Values [][]float64 `json:"values"`           // the metric: [run][window]
 }
 
@@ -235,7 +237,7 @@ func (g *playing) enter() (unlock func(), err error) {
 		return nil, err
 	}
 	want = append(want, '\n')
-	had, err := os.ReadFile(name)
+	had, err := ordinary.Read(name, ordinary.Document)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = safefile.Write(name, want)
@@ -264,6 +266,7 @@ type part struct {
 	Seed   uint64      `json:"seed,omitempty"`
 	Step   int64       `json:"step,omitempty"`
 	Knows  bool        `json:"knows,omitempty"`
+	Tries  int         `json:"tries,omitempty"`
 	Values [][]float64 `json:"values"`
 	Seal   string      `json:"seal,omitempty"` // of a part on sealed windows, see seal
 }
@@ -287,7 +290,7 @@ func (g *playing) partFile(t *Task, run int) string {
 
 // readPart returns a part that is kept, nil if there is none.
 func (g *playing) readPart(t *Task, run int) (*part, error) {
-	b, err := os.ReadFile(g.partFile(t, run))
+	b, err := ordinary.Read(g.partFile(t, run), ordinary.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -309,7 +312,7 @@ func (g *playing) readPart(t *Task, run int) (*part, error) {
 
 // kept returns what the folder has of a task that is not to be played, nil if that is nothing or not whole.
 func (g *playing) kept(t *Task) (*TaskResult, error) {
-	b, err := os.ReadFile(filepath.Join(g.opt.Dir, partsDir, t.Name, "runs"))
+	b, err := ordinary.Read(filepath.Join(g.opt.Dir, partsDir, t.Name, "runs"), 64)
 	if err != nil {
 		return nil, nil //nolint:nilerr // it has not begun
 	}
@@ -331,7 +334,7 @@ func (g *playing) kept(t *Task) (*TaskResult, error) {
 // add adds a run.
 func (r *TaskResult) add(p *part) {
 	if r.Policy == "" {
-		r.Policy, r.Knows = p.Policy, p.Knows
+		r.Policy, r.Knows, r.Tries = p.Policy, p.Knows, p.Tries
 	}
 	if p.File != "" {
 		r.Files = append(r.Files, p.File)
@@ -498,7 +501,10 @@ func (g *playing) play(ctx context.Context, t *Task, cfg *config.Config, w *aren
 		}
 		opt.Models = []models.Model{m}
 	case KindExternal:
-		opt.External = g.policy.External
+		var err error
+		if opt.External, err = g.program(t); err != nil {
+			return nil, err
+		}
 	}
 	if g.opt.Game != nil {
 		opt.Game = func(done, all int) { g.opt.Game(fmt.Sprintf("%s, run %d of %d", t.Name, i+1, of), done, all) }
@@ -516,8 +522,17 @@ func (g *playing) play(ctx context.Context, t *Task, cfg *config.Config, w *aren
 			return nil, fmt.Errorf("task %s: %d windows were played, want %d", t.Name, len(row), Windows(cfg))
 		}
 	}
+	tries := 0
+	if g.policy.Kind == KindExternal {
+		if tries, err = g.tries(t); err != nil {
+			return nil, err
+		}
+		if tries == 1 {
+			tries = 0
+		}
+	}
 	g.say("%s: %s, %s %s", t.Name, s.Name, metric(cfg).Title, shown(cfg, mean(s.Values[0])))
-	return &part{Hash: t.Hash, Policy: s.Name, File: c.hash, Seed: c.seed, Step: c.step, Knows: s.Knows, Values: s.Values}, nil
+	return &part{Hash: t.Hash, Policy: s.Name, File: c.hash, Seed: c.seed, Step: c.step, Knows: s.Knows, Tries: tries, Values: s.Values}, nil
 }
 
 // shown returns a value of cfg's metric as text.
@@ -529,7 +544,7 @@ func shown(cfg *config.Config, v float64) string {
 // ReadResults returns the results in a folder of Play.
 func (v *Version) ReadResults(dir string) (*Results, error) {
 	name := filepath.Join(dir, resultsFile)
-	b, err := os.ReadFile(name)
+	b, err := ordinary.Read(name, ordinary.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, workload.Mistake("%s holds no %s: it is no folder of gymctl benchmark run, or what it began is not finished", dir, resultsFile)
 	}
@@ -540,7 +555,7 @@ func (v *Version) ReadResults(dir string) (*Results, error) {
 	if err := json.Unmarshal(b, r); err != nil {
 		return nil, workload.Mistake("%s: %v", name, err)
 	}
-	if err := v.check(r); err != nil {
+	if err := errors.Join(v.check(r), v.possible(r)); err != nil {
 		return nil, workload.Mistake("%s: %w", name, err)
 	}
 	return r, nil

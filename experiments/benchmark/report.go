@@ -30,6 +30,7 @@ type Report struct {
 type ReportRow struct {
 	Name    string             `json:"name"`
 	Kind    string             `json:"kind"`
+	Numbers string             `json:"numbers"` // a value of Numbers
 	Tasks   int                `json:"tasks"`
 	Runs    int                `json:"runs"` // of all tasks
 	IQM     float64            `json:"iqm"`
@@ -54,9 +55,18 @@ type Improvement struct {
 	CI95        [2]float64 `json:"ci95"`
 }
 
+// Where the numbers of an entry come from. A row or a folder of results holds what its author wrote: its hashes match whatever the
+// numbers are, and only playing the policy again shows whether they are true.
+const (
+	NotReplayed = "not replayed" // read from a file
+	Replayed    = "replayed"     // played again by those who keep the secret, before the row came into the leaderboard
+	PlayedNow   = "played now"   // by the same call
+)
+
 // Entry is a row to report on.
 type Entry struct {
 	Name, Kind string
+	Numbers    string // where they come from
 	Scores     map[string]Reached
 	Metric     map[string]float64
 }
@@ -66,7 +76,7 @@ func (v *Version) Entry(r *Results) (Entry, error) {
 	if r.Split != Development {
 		return Entry{}, workload.Mistake("%s: results on sealed windows have no recorded references; gymctl benchmark open scores them", r.Policy.Name)
 	}
-	e := Entry{Name: r.Policy.Name, Kind: r.Policy.Kind, Metric: map[string]float64{}}
+	e := Entry{Name: r.Policy.Name, Kind: r.Policy.Kind, Numbers: NotReplayed, Metric: map[string]float64{}}
 	var err error
 	e.Scores, err = r.Scores(func(task string) (Reference, bool) {
 		t, err := v.Task(task)
@@ -86,7 +96,10 @@ func (b *Board) Entries(split string) []Entry {
 	var all []Entry
 	for i := range b.Rows {
 		r := &b.Rows[i]
-		e := Entry{Name: r.Name, Kind: r.Kind, Scores: r.Dev}
+		e := Entry{Name: r.Name, Kind: r.Kind, Numbers: NotReplayed, Scores: r.Dev}
+		if r.Opened != "" {
+			e.Numbers = Replayed
+		}
 		if split == Sealed {
 			e.Scores = r.Sealed
 		}
@@ -112,7 +125,7 @@ func (v *Version) NewReport(split string, tasks []*Task, entries []Entry) (*Repo
 			return nil, workload.Mistake("row %s is there twice; give one another name", e.Name)
 		}
 		seen[e.Name] = true
-		row := ReportRow{Name: e.Name, Kind: e.Kind, Scores: e.Scores, Metric: e.Metric}
+		row := ReportRow{Name: e.Name, Kind: e.Kind, Numbers: e.Numbers, Scores: e.Scores, Metric: e.Metric}
 		for _, t := range tasks {
 			if s := e.Scores[t.Name]; len(s) > 0 {
 				row.of = append(row.of, s)
@@ -171,15 +184,15 @@ func (r *Report) Sheets() []texttable.Sheet {
 	for i := range r.Rows {
 		x := &r.Rows[i]
 		rows = append(rows, []string{
-			x.Name, fmt.Sprintf("%d of %d", x.Tasks, len(r.tasks)), fmt.Sprint(x.Runs), span(x.IQM, x.OnRuns), bracket(x.OnTasks),
+			x.Name, x.Numbers, fmt.Sprintf("%d of %d", x.Tasks, len(r.tasks)), fmt.Sprint(x.Runs), span(x.IQM, x.OnRuns), bracket(x.OnTasks),
 			number(x.Mean), number(x.Median), number(x.Gap),
 		})
 	}
 	all := []texttable.Sheet{{
-		Title: fmt.Sprintf("%s, version %d, %s windows", Name, r.Version, r.Split), Left: 1,
-		Header: []string{"row", "tasks", "runs", "IQM [95 %]", "other tasks too", "mean", "median", "gap"}, Rows: rows, Least: []string{"median", "gap", "runs", "mean"},
+		Title: fmt.Sprintf("%s, version %d, %s windows", Name, r.Version, r.Split), Left: 2,
+		Header: []string{"row", "numbers", "tasks", "runs", "IQM [95 %]", "other tasks too", "mean", "median", "gap"}, Rows: rows, Least: []string{"median", "gap", "runs", "mean"},
 		Above: fmt.Sprintf("%s, version %d, %s windows. Score 0 = random play, 1 = the best rule of the task.\n", Name, r.Version, r.Split),
-		Below: ladder.Wrapped("IQM: interquartile mean over all runs of all tasks, with the 95 % interval over other runs, and then over other tasks too. Rules have one run, so that only tasks vary. gap: by how much runs fall short of 1 in the mean. Rows without all tasks compare on theirs alone, and stand below those with more."),
+		Below: ladder.Wrapped("IQM: interquartile mean over all runs of all tasks, with the 95 % interval over other runs, and then over other tasks too. Rules have one run, so that only tasks vary. gap: by how much runs fall short of 1 in the mean. Rows without all tasks compare on theirs alone, and stand below those with more. not replayed: the numbers are those of a file, and nothing but their hashes was checked; gymctl benchmark verify --replay plays a row again."),
 	}}
 	if len(r.Pairs) > 0 {
 		rows = nil

@@ -15,6 +15,7 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 )
 
 // Row is a submission: what a policy reaches on the development windows of all tasks that it plays, and how to repeat it. It is the
@@ -49,6 +50,9 @@ func (v *Version) NewRow(r *Results, author, about string, commands []string, ma
 		return nil, &workload.InputError{Err: err}
 	}
 	if err := v.protocol(row); err != nil {
+		return nil, &workload.InputError{Err: err}
+	}
+	if err := v.possible(r); err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
 	row.Digest = row.digest()
@@ -120,6 +124,9 @@ func (r *TaskResult) protocol(p *Policy, cfg *config.Config) error {
 	if r.Knows {
 		return fmt.Errorf("%s knows the windows beforehand, which no rung allows", r.Policy)
 	}
+	if r.Tries > 1 {
+		return fmt.Errorf("its program has begun to play %d times, and a row has one try; play in a new folder", r.Tries)
+	}
 	if runs != one && runs != Seeds {
 		return fmt.Errorf("it has %s, want %d, one for each seed", workload.Plural(runs, "run", "runs"), Seeds)
 	}
@@ -141,17 +148,10 @@ func (r *Row) Write(name string) error {
 	return writeJSON(name, r)
 }
 
-// ReadRow reads a row and checks it: its digest, the tasks' hashes, the numbers of runs and windows, and what can be seen of the
-// protocol. A row that was changed after it was made is an *InputError of one sentence.
+// ReadRow reads a row and checks it: its digest, the tasks' hashes, the numbers of runs and windows, what can be seen of the
+// protocol, and that no value is better than possible. A row that was changed after it was made is an *InputError of one sentence.
 func (v *Version) ReadRow(name string) (*Row, error) {
-	i, err := os.Stat(name)
-	if err != nil {
-		return nil, workload.Mistake("row %s: %v", name, workload.Reason(err))
-	}
-	if i.Size() > maxRow {
-		return nil, workload.Mistake("row %s: it has %d bytes, want at most %d", name, i.Size(), maxRow)
-	}
-	b, err := os.ReadFile(name)
+	b, err := ordinary.Read(name, maxRow)
 	if err != nil {
 		return nil, workload.Mistake("row %s: %v", name, workload.Reason(err))
 	}
@@ -172,6 +172,9 @@ func (v *Version) ReadRow(name string) (*Row, error) {
 		return nil, workload.Mistake("row %s: %w", name, err)
 	}
 	if err := v.protocol(r); err != nil {
+		return nil, workload.Mistake("row %s: %w", name, err)
+	}
+	if err := v.possible(&r.Results); err != nil {
 		return nil, workload.Mistake("row %s: %w", name, err)
 	}
 	return r, nil
@@ -218,6 +221,9 @@ func (v *Version) check(r *Results) error {
 		if err := res.check(r.Policy.Kind, Windows(&cfg)); err != nil {
 			return fmt.Errorf("task %s: %w", t.Name, err)
 		}
+		if r.Policy.Kind == KindExternal && !cfg.Simulated() {
+			return fmt.Errorf("task %s: no program can play it over the bridge, for %s has no windows there; models play it", t.Name, cfg.Env.ID)
+		}
 	}
 	if r.Policy.Kind != KindExternal && r.Hash != r.policyHash("") { // that of a program covers its files
 		return fmt.Errorf("its policy's hash is not that of what it says plays")
@@ -229,6 +235,9 @@ func (v *Version) check(r *Results) error {
 func (r *TaskResult) check(kind string, windows int) error {
 	if len(r.Values) == 0 || len(r.Values) > maxRuns {
 		return fmt.Errorf("it has %d runs, want 1 to %d", len(r.Values), maxRuns)
+	}
+	if r.Tries < 0 || r.Tries > 0 && kind != KindExternal {
+		return fmt.Errorf("it has %d tries, and only programs, which can leave what they have begun, have any", r.Tries)
 	}
 	agents, seeds := 0, 0 // how many hashes and seeds there are
 	switch kind {
@@ -377,7 +386,7 @@ func Leaderboard() (*Board, error) {
 
 // ReadBoard reads a leaderboard.
 func ReadBoard(name string) (*Board, error) {
-	b, err := os.ReadFile(name)
+	b, err := ordinary.Read(name, ordinary.Document)
 	if err != nil {
 		return nil, workload.Mistake("leaderboard %s: %v", name, workload.Reason(err))
 	}
@@ -460,7 +469,7 @@ func (b *Board) Write(name string) error {
 
 // ReadReferences reads what scores on the sealed windows of v refer to, by task. Those of other windows are refused.
 func (v *Version) ReadReferences(name string) (map[string]Reference, error) {
-	b, err := os.ReadFile(name)
+	b, err := ordinary.Read(name, ordinary.Document)
 	if err != nil {
 		return nil, workload.Mistake("references %s: %v", name, workload.Reason(err))
 	}

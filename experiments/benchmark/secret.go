@@ -13,6 +13,7 @@ import (
 
 	"clustergym/experiments/config"
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 )
 
 // Secret decides the sealed windows of a version. Both numbers have 256 bits: nobody finds the seed by trying which one gives
@@ -54,7 +55,7 @@ func (s *Secret) Write(name string) error {
 // ReadSecret reads a file that Write wrote.
 func ReadSecret(name string) (Secret, error) {
 	var s Secret
-	b, err := os.ReadFile(name)
+	b, err := ordinary.Read(name, 4096)
 	if err != nil {
 		return s, workload.Mistake("secret %s: %v", name, workload.Reason(err))
 	}

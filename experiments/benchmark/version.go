@@ -31,7 +31,7 @@ const Plays = 5
 
 // files are the versions with what is recorded of them.
 //
-//go:embed v1.yaml references.json leaderboard.json
+//go:embed v1.yaml references.json bounds.json leaderboard.json
 var files embed.FS
 
 // The states of a version.

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"clustergym/internal/ordinary"
 )
 
 // Options says how to fetch. The zero value fetches from the publishers.
@@ -263,7 +265,7 @@ func Copy(e *Entry, from, to string) (string, error) {
 
 // copyFile copies a regular file. The copy appears completely or not at all.
 func copyFile(source, target string) error {
-	in, err := os.Open(source)
+	in, err := ordinary.Open(source)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"clustergym/internal/durable"
+	"clustergym/internal/ordinary"
 )
 
 // part is a file that is being fetched. The bytes that have arrived stay on disk under a name with the expected hash, so that
@@ -47,7 +48,7 @@ func openPart(target string, f *File) (*part, error) {
 		return nil, &FolderError{dir, reason(err)}
 	}
 	p := &part{file: file, path: path, n: n, old: n > 0, write: file.Write}
-	if tag, err := os.ReadFile(p.tagPath()); err == nil { // without a tag only the hash decides in the end
+	if tag, err := ordinary.Read(p.tagPath(), 4096); err == nil { // without a tag only the hash decides in the end
 		p.tag = strings.TrimSpace(string(tag))
 	}
 	return p, nil
@@ -137,7 +138,7 @@ func (e *HashError) Error() string {
 
 // hashOf returns the SHA-256 of the file at path.
 func hashOf(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := ordinary.Open(path)
 	if err != nil {
 		return "", err
 	}

@@ -42,7 +42,7 @@ func findRecorded(data string) ([]recorded, error) {
 				return nil, err
 			}
 			o.exact = func() ([]peer.Job, error) {
-				f, err := traces.OpenFile(path)
+				f, err := traces.OrdinaryFiles().Open(context.Background(), path)
 				if err != nil {
 					return nil, err
 				}

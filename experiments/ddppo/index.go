@@ -20,6 +20,7 @@ import (
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 	"clustergym/internal/rng"
 	"clustergym/traces"
 )
@@ -150,7 +151,7 @@ func logName(generated int) string {
 
 // open opens the records that makeIndex has written to path, where its cell said rows.
 func (s *settings) open(path string, rows []study.Row) (*index, error) {
-	f, err := os.Open(path)
+	f, err := ordinary.Open(path)
 	if err != nil {
 		return nil, err
 	}

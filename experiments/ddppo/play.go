@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"clustergym/env/sim"
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/study"
+	"clustergym/internal/ordinary"
 	"clustergym/traces"
 )
 
@@ -159,7 +159,7 @@ func (s *settings) stage(x *index, rung string) (*queuerank.Env, error) {
 
 // network returns a chooser by a trained network.
 func (s *settings) network(dir string, e *queuerank.Env) (queuerank.Chooser, error) {
-	f, err := os.Open(filepath.Join(dir, weightsFile))
+	f, err := ordinary.Open(filepath.Join(dir, weightsFile))
 	if err != nil {
 		return nil, err
 	}

@@ -114,12 +114,12 @@ func (k *desk) list() []string {
 }
 
 // fitting adds the models that fit environments of specification s. Advice is indices, so actions that are numbers have none.
-func (k *desk) fitting(s env.Spec) {
+func (k *desk) fitting(ctx context.Context, s env.Spec) {
 	if len(s.Action.Low) > 0 {
 		return
 	}
 	for i := range k.Models {
-		if _, err := k.Models[i].Policy(s); err == nil {
+		if _, err := k.Models[i].PolicyContext(ctx, s); err == nil {
 			k.fit = append(k.fit, &k.Models[i])
 			k.names = append(k.names, k.Models[i].Name)
 		}

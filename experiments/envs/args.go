@@ -92,7 +92,7 @@ func (d *Descriptor) TakesKey(key string) bool {
 	case t.Graphs:
 		return key == "trace.file"
 	case t.Models:
-		return key != "trace.synth" && !strings.HasPrefix(key, "trace.synth.")
+		return key != "trace.limit" && key != "trace.synth" && !strings.HasPrefix(key, "trace.synth.")
 	}
 	return t.Jobs
 }

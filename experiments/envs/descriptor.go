@@ -65,6 +65,8 @@ type Descriptor struct {
 	Whole bool
 	// lacks returns what a job's model lacks under the settings, "" for nothing.
 	lacks func(s Settings, j *traces.Job) string
+	// mix is the mix from which Fit draws models for jobs that lack one; "" = none.
+	mix string
 	// stops returns whether actions can stop running jobs under the settings; nil = they cannot.
 	stops func(s Settings) bool
 	// placement returns the placement rule in the settings.

@@ -18,18 +18,22 @@ const (
 	maxGPUsKey = "max_gpus"
 	windowKey  = "window"
 	warmKey    = "warm"
+
+	estimatesKey = "estimates"
+	mixKey       = "trace.mix" // of the trace, not of the settings
 )
 
 // Choice is a setting that was chosen for a workload, with the reason.
 type Choice struct {
-	Keys   []string // without "env."
-	Values []int
+	Keys   []string // "env.window"
+	Values []any
 	Why    string
 }
 
 // Fit loads the workload of a simulated environment and returns a copy of the settings in which the sizes that given does
-// not name, as "window", follow from it: max_gpus is the largest gang that fits the cluster, window and warm give every part
-// windows and are not larger than those of s. Faults are *InputErrors.
+// not name, as "env.window", follow from it: max_gpus is the largest gang that fits the cluster, window and warm give every part
+// windows and are not larger than those of s. Estimates of the trace become those of history where jobs have none, and jobs without
+// the model that the environment needs get one of its mix, which a Choice of trace.mix names. Faults are *InputErrors.
 func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t workload.TraceConfig, given func(key string) bool) (Settings, *World, []Choice, error) {
 	spec, err := workload.ClusterSpec(clusterName)
 	if err != nil {
@@ -39,25 +43,39 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	given = inEnv(given)
+	if err := configs.Own(&s); err != nil {
+		return nil, nil, nil, err
+	}
+	var choices []Choice
+	choose := func(why string, keys []string, values ...any) error {
+		for i, k := range keys {
+			if err := configs.Set(s, fmt.Sprintf("%s=%v", k, values[i])); err != nil {
+				return err
+			}
+			keys[i] = "env." + k
+		}
+		choices = append(choices, Choice{keys, values, why})
+		return nil
+	}
+	if why := d.unknown(s, jobs, info.File); why != "" && !given(estimatesKey) {
+		if err := choose(why, []string{estimatesKey}, "history"); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	if n := d.modelless(s, jobs); n > 0 && d.mix != "" && t.Mix == "" && t.Profiles == "" && !given(mixKey) {
+		t.Mix = d.mix
+		if jobs, info, err = workload.LoadTraceContext(ctx, t); err != nil {
+			return nil, nil, nil, err
+		}
+		choices = append(choices, Choice{[]string{mixKey}, []any{t.Mix}, fmt.Sprintf("%s of %s say nothing of their models, which %s needs, so they are drawn", jobsOf(n, len(jobs)), info.File, d.ID)})
+	}
 	cut, has := d.Cut(s), settingKeys(s)
 	keep := sched.Kept{MaxGPUs: given(maxGPUsKey), Window: given(windowKey), Warm: given(warmKey) || !has[warmKey]}
 	most := d.mostGPUs(s)
 	z, err := sched.Fit(cut, spec, jobs, most, keep)
 	if err != nil {
 		return nil, nil, nil, &workload.InputError{Err: err}
-	}
-	if err := configs.Own(&s); err != nil {
-		return nil, nil, nil, err
-	}
-	var choices []Choice
-	choose := func(why string, keys []string, values ...int) error {
-		for i, k := range keys {
-			if err := configs.Set(s, fmt.Sprintf("%s=%d", k, values[i])); err != nil {
-				return err
-			}
-		}
-		choices = append(choices, Choice{keys, values, why})
-		return nil
 	}
 	if !keep.MaxGPUs {
 		why := fmt.Sprintf("the largest gang of %s that fits %s", info.File, clusterWords(spec))
@@ -93,6 +111,54 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 		err = d.check(s, w)
 	}
 	return s, w, choices, err
+}
+
+// inEnv returns given for the keys of settings.
+func inEnv(given func(key string) bool) func(key string) bool {
+	return func(key string) bool {
+		if key != mixKey {
+			key = "env." + key
+		}
+		return given(key)
+	}
+}
+
+// unknown says why estimates of the trace cannot be those of s: jobs of it have none. "" = they can be, or s has others.
+func (d *Descriptor) unknown(s Settings, jobs []traces.Job, file string) string {
+	if v, ok := Setting(s, estimatesKey); !ok || v != "trace" {
+		return ""
+	}
+	n := 0
+	for i := range jobs {
+		if jobs[i].Estimate <= 0 {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s have no estimate, so run times are forecast from the jobs that have ended", jobsOf(n, len(jobs)), file)
+}
+
+// modelless returns the number of jobs whose model lacks what the settings require.
+func (d *Descriptor) modelless(s Settings, jobs []traces.Job) (n int) {
+	if d.lacks == nil {
+		return 0
+	}
+	for i := range jobs {
+		if d.lacks(s, &jobs[i]) != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// jobsOf returns "all jobs", or how many of them.
+func jobsOf(n, of int) string {
+	if n == of {
+		return "all jobs"
+	}
+	return fmt.Sprintf("%s of %s jobs", workload.Thousands(n), workload.Thousands(of))
 }
 
 // Setting returns the value of a key of the settings; ok is false if they do not have it.

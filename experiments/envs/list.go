@@ -115,6 +115,7 @@ var scheduling = []*Descriptor{
 			return &c
 		},
 		lacks:  func(s Settings, j *traces.Job) string { return sim.LacksModel(s.(*delayoffer.Config).Comm, j) },
+		mix:    "dally",
 		Rules:  rules(delayoffer.Rules(), delayoffer.NewRule),
 		Rivals: append([]string{"fifo+skip", "sjf+skip", "las+skip", "srtf+skip"}, slots(delayoffer.Rules())...),
 		Metric: JCT,

@@ -21,6 +21,22 @@ func (m *Metric) Show(v float64) string {
 	return fmt.Sprintf("%.1f", v)
 }
 
+// Cell is Show for a table, in which all of a column have one unit (texttable.OneUnit).
+func (m *Metric) Cell(v float64) string {
+	if m.Unit == "s" {
+		return texttable.Time(v)
+	}
+	return m.Show(v)
+}
+
+// SpanCell is Span for a table.
+func (m *Metric) SpanCell(v float64, ci [2]float64) string {
+	if m.Unit == "s" {
+		return texttable.TimeSpan(v, ci)
+	}
+	return m.Span(v, ci)
+}
+
 // Span returns a value and its interval as text, in one unit.
 func (m *Metric) Span(v float64, ci [2]float64) string {
 	if m.Unit == "s" {

@@ -172,7 +172,7 @@ func stamp(ctx context.Context, from *traces.Files, at string) (string, error) {
 
 // contents returns a hash of the first size bytes of a file.
 func contents(ctx context.Context, from *traces.Files, path string, size int64) (string, error) {
-	f, err := from.Raw(path)
+	f, err := from.Raw(ctx, path)
 	if err != nil {
 		return "", err
 	}

@@ -199,7 +199,7 @@ func (m *Made) fill(ctx context.Context, d *Descriptor, args *Args, w *World, n 
 			return badKwargs(err)
 		}
 		if i == 0 {
-			desk.fitting(e.Spec())
+			desk.fitting(ctx, e.Spec())
 		}
 		m.Envs = append(m.Envs, d.served(e, args, desk))
 		if i == 0 { // only an environment tells whether there is something to decide, and how long its time steps are

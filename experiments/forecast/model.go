@@ -27,9 +27,12 @@ type Model struct {
 	Bytes  int64
 }
 
-// ReadModel reads the model at path, which from opens; nil = any path. shown is its name in messages. What is wrong with the
+// ReadModel reads the model at path, which from opens; nil = any ordinary file. shown is its name in messages. What is wrong with the
 // file is an *InputError.
 func ReadModel(ctx context.Context, from *traces.Files, path, shown string) (*Model, error) {
+	if from == nil {
+		from = traces.OrdinaryFiles()
+	}
 	st, err := from.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -41,12 +44,12 @@ func ReadModel(ctx context.Context, from *traces.Files, path, shown string) (*Mo
 	case st.Size() > MostModelBytes:
 		return nil, workload.Mistake("model %s: it has more than %d MiB, which no model has; want a file of gymctl predict fit", shown, MostModelBytes>>20)
 	}
-	f, err := from.Raw(path)
+	f, err := from.Raw(ctx, path)
 	if err != nil {
 		return nil, workload.Mistake("model %s: it cannot be read: %w", shown, reason(err))
 	}
 	defer f.Close()                                                                     //nolint:errcheck // only read
-	b, err := io.ReadAll(io.LimitReader(workload.NewCtxReader(ctx, f), MostModelBytes)) // it may be a pipe
+	b, err := io.ReadAll(io.LimitReader(workload.NewCtxReader(ctx, f), MostModelBytes)) // it may grow
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()

@@ -13,6 +13,8 @@ import (
 	"os"
 	"slices"
 	"sort"
+
+	"clustergym/internal/ordinary"
 )
 
 // Tail reads the whole lines of a file that grows. It keeps no descriptor between calls. Not safe for concurrent use.
@@ -75,22 +77,19 @@ func (t *Tail) Resets() int { return t.resets }
 // checkpoint does not know) or replaced, and the lines begin from 1 again. A file that does not exist has no lines. An error of f
 // ends the call; its line counts as read.
 func (t *Tail) Next(f func(n int, line []byte) error) (anew bool, err error) {
-	info, err := os.Stat(t.path) // opening a pipe would wait for a writer
-	if err == nil && !info.Mode().IsRegular() {
-		return false, fmt.Errorf("%s is no regular file", t.path)
-	}
-	var file *os.File
-	if err == nil {
-		file, err = os.Open(t.path)
-	}
+	file, err := ordinary.Open(t.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return t.reset(), nil
+	}
+	if e, ok := errors.AsType[*ordinary.Error](err); ok && e.Err == nil {
+		return false, fmt.Errorf("%s is no regular file: %s", t.path, e.Why)
 	}
 	if err != nil {
 		return false, err
 	}
 	defer file.Close() //nolint:errcheck // only read
-	if info, err = file.Stat(); err != nil {
+	info, err := file.Stat()
+	if err != nil {
 		return false, err
 	}
 	same, err := t.same(file, info)

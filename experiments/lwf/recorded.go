@@ -14,6 +14,7 @@ import (
 	peer "clustergym/env/peer/lwf"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 	"clustergym/traces"
 )
 
@@ -68,7 +69,7 @@ func findRecorded(data string) ([]recorded, error) {
 
 // load reads the workload.
 func (o *recorded) load() ([]peer.Job, error) {
-	f, err := os.Open(o.jobs)
+	f, err := ordinary.Open(o.jobs)
 	if err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
@@ -85,7 +86,7 @@ var columns = []string{"algo", "variant", "job", "placed_ms", "first_task_ms", "
 
 // read returns the results of the authors' program by run, and the runs in the order of the file.
 func (o *recorded) read() (runs map[[2]string][][]string, order [][2]string, err error) {
-	f, err := traces.OpenFile(o.results)
+	f, err := traces.OrdinaryFiles().Open(context.Background(), o.results)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -24,6 +24,7 @@ import (
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 	"clustergym/internal/secret"
 )
 
@@ -132,7 +133,7 @@ func Start(opt Options) (*Sender, error) {
 		opt: opt, client: &http.Client{Timeout: 20 * time.Second}, tail: jsonl.New(filepath.Join(opt.RunDir, rundir.ProgressFile)),
 		st: state{URL: secret.Without(opt.URL), Step: -1, Validated: -1}, stop: stop, ending: make(chan Status, 1), done: make(chan struct{}),
 	}
-	b, err := os.ReadFile(filepath.Join(opt.RunDir, StateFile))
+	b, err := ordinary.Read(filepath.Join(opt.RunDir, StateFile), ordinary.Settings)
 	var had state
 	if err == nil && json.Unmarshal(b, &had) == nil && had.URL == s.st.URL && had.Run != "" {
 		s.st = had

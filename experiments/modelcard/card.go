@@ -8,17 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"clustergym/agents/imported"
+	"clustergym/env/heuristic"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 	"clustergym/nets/onnx"
 )
 
@@ -50,7 +51,7 @@ func New(e *arena.Exported, f File, version, commit string) (string, error) {
 		c.validation(best)
 	}
 	c.results(results)
-	c.loading(f)
+	c.loading(f, results)
 	return c.String(), nil
 }
 
@@ -197,7 +198,7 @@ type results struct {
 }
 
 func readResults(name string) (*results, error) {
-	b, err := os.ReadFile(name)
+	b, err := ordinary.Read(name, ordinary.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
@@ -288,13 +289,17 @@ func kindOf(kind string) string {
 	return kind
 }
 
-func (c *card) loading(f File) {
+func (c *card) loading(f File, r *results) {
 	name := f.Name
 	if name == "." || name == "-" {
 		name = "policy.onnx"
 	}
 	c.line("\n## How to play it\n")
-	c.line("Beside rules, on held-out windows or episodes:\n\n```\ngymctl eval --policy-onnx %s --name mine%s\n```\n", name, c.worldFlags())
+	as := "Beside rules, on held-out windows or episodes"
+	if r != nil && len(r.Policies) > 0 {
+		as = "As in the table above" + c.besides(r)
+	}
+	c.line("%s:\n\n```\ngymctl eval --policy-onnx %s --name mine%s%s\n```\n", as, name, c.worldFlags(), c.evalFlags(r))
 	c.line("In Python, with ONNX Runtime. The observation is one vector: the fields above side by side, in that order.\n\n```python")
 	c.line("import numpy as np\nimport onnxruntime\n")
 	c.line("session = onnxruntime.InferenceSession(%q)", name)
@@ -305,6 +310,63 @@ func (c *card) loading(f File) {
 		c.line("feed = {\"obs\": obs[None].astype(np.float32)}")
 	}
 	c.line("action = session.run([\"action\"], feed)[0][0]\n```")
+}
+
+// evalFlags are those of an evaluation that the model does not bring along either: what it was played on and beside, so that the
+// command gives the table of r again.
+func (c *card) evalFlags(r *results) string {
+	if r == nil || len(r.Policies) == 0 {
+		return ""
+	}
+	var flags string
+	var rivals []string
+	searches := false
+	for _, p := range r.Policies {
+		if p.Kind != report.KindCheckpoint && p.Kind != report.KindModel && p.Kind != report.KindExternal {
+			rivals = append(rivals, p.Name)
+			searches = searches || strings.HasPrefix(p.Name, "rollout:")
+		}
+	}
+	if len(rivals) > 0 {
+		flags += " --policies " + strings.Join(rivals, ",")
+	}
+	e := &c.e.Cfg.Eval
+	switch {
+	case len(r.Windows) > 0:
+		flags += fmt.Sprintf(" --windows %d", len(r.Windows))
+	case r.Episodes > 0:
+		flags += fmt.Sprintf(" --episodes %d", r.Episodes)
+	}
+	if e.Seeds != 1 { // which environments that are played once do not take
+		flags += fmt.Sprintf(" --seeds %d", e.Seeds)
+	}
+	if searches {
+		flags += " --budget " + e.Rollout.Budget.String()
+	}
+	if e.Seed != 1 {
+		flags += fmt.Sprintf(" --set eval.seed=%d", e.Seed)
+	}
+	if e.Hindsight != 0 {
+		flags += fmt.Sprintf(" --set eval.hindsight=%d", e.Hindsight)
+	}
+	return flags
+}
+
+// besides says what of the table the command cannot give again.
+func (c *card) besides(r *results) string {
+	var without []string
+	for _, p := range r.Policies {
+		if p.Kind == report.KindExternal || p.Kind == report.KindModel {
+			without = append(without, "`"+p.Name+"`")
+		}
+	}
+	if e := &c.e.Cfg.Eval; e.Hold != (heuristic.Hold{}) || e.Index != (heuristic.Index{}) {
+		without = append(without, "the weights of `eval.hold` and `eval.index` in the run's `"+rundir.ConfigFile+"`")
+	}
+	if len(without) == 0 {
+		return ""
+	}
+	return ", without " + strings.Join(without, ", ")
 }
 
 // worldFlags are what the model does not bring along.

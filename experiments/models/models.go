@@ -33,10 +33,7 @@ func Read(file, name string) (Model, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return Model{}, workload.Mistake("model %s: there is no such file", file)
 	} else if err != nil {
-		if p, ok := errors.AsType[*fs.PathError](err); ok {
-			err = p.Err
-		}
-		return Model{}, workload.Mistake("model %s: %w", file, err)
+		return Model{}, workload.Mistake("model %s: %w", file, workload.Reason(err))
 	}
 	if name == "" {
 		name = strings.TrimSuffix(filepath.Base(file), ".onnx")
@@ -52,8 +49,14 @@ func (m *Model) Run() string { return m.model.Meta(imported.KeyRun) }
 
 // Policy returns a policy of the model for environments of specification s; a model that does not fit is an *InputError. Policies
 // share the model. Each has memory of its own, for weights in the order of the kernels and for intermediate results.
-func (m *Model) Policy(s env.Spec) (*Policy, error) {
-	p, err := imported.New(m.model, s)
+func (m *Model) Policy(s env.Spec) (*Policy, error) { return m.PolicyContext(context.Background(), s) }
+
+// PolicyContext is Policy with a context that ends what the model computes beforehand.
+func (m *Model) PolicyContext(ctx context.Context, s env.Spec) (*Policy, error) {
+	p, err := imported.NewContext(ctx, m.model, s)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if err != nil {
 		return nil, workload.Mistake("model %s: %w", m.File, err)
 	}

@@ -35,7 +35,7 @@ var (
 	descUpdates    = ofRun("run_updates_total", "Updates of the agent.")
 	descReturn     = ofRun("run_return_mean", "Mean return of the episodes since the line before.")
 	descLength     = ofRun("run_length_mean", "Mean length of those episodes, in steps.")
-	descRate       = ofRun("run_steps_per_second", "Steps per second since the line before.")
+	descRate       = ofRun("run_steps_per_second", "Steps per second of the run, without evaluations.")
 	descWall       = ofRun("run_wall_seconds", "Time that the process of the last line had trained.")
 	descLeft       = ofRun("run_left_seconds", "Time that is left at the present rate, of a run that goes on.")
 	descSilent     = ofRun("run_silent_seconds", "Time since progress.jsonl was written last.")
@@ -81,6 +81,9 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	put(descBuild, gauge, 1, c.s.opt.Version)
 	all, _ := c.s.entries()
 	for _, e := range all {
+		if e.away != nil {
+			continue // the list says so
+		}
 		switch e.Kind {
 		case aRun:
 			c.run(e, put)

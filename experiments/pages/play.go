@@ -7,18 +7,21 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
 	"clustergym/agents/checkpoint"
 	"clustergym/configs"
 	"clustergym/experiments/arena"
+	"clustergym/experiments/catalog"
 	"clustergym/experiments/config"
 	"clustergym/experiments/decisionlog"
 	"clustergym/experiments/decisionlog/record"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/steer"
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 	"clustergym/traces"
 )
 
@@ -135,13 +138,27 @@ func (p *player) open(ctx context.Context, dir string) (config.Config, *arena.Wo
 	p.used = time.Now()
 	if p.world == nil || p.key != string(key) {
 		p.world = nil // before another takes its memory
-		w, err := arena.NewWorldContext(ctx, &cfg)
+		of := cfg     // the configuration that is shown has no openers
+		ordinaryFiles(&of)
+		w, err := arena.NewWorldContext(ctx, &of)
 		if err != nil {
 			return cfg, nil, err
 		}
 		p.key, p.world = string(key), w
 	}
 	return cfg, p.world, nil
+}
+
+// ordinaryFiles makes cfg, which others wrote, open ordinary files only: a pipe would hold up all pages.
+func ordinaryFiles(cfg *config.Config) {
+	for _, of := range []struct {
+		name string
+		from **traces.Files
+	}{{cfg.Trace.File, &cfg.Trace.FileFrom}, {cfg.Trace.Profiles, &cfg.Trace.ProfilesFrom}} {
+		if of.name != "" && !strings.HasPrefix(of.name, catalog.Prefix) { // a public trace lies in the user's own folder
+			*of.from = traces.OrdinaryFiles()
+		}
+	}
 }
 
 // rest drops the workload if nothing was played for long: a training that somebody looked at once needs the memory.
@@ -237,14 +254,14 @@ func storyOf(path string) ([]byte, int, error) {
 
 // logOf returns a log of decisions that is a file.
 func logOf(path string) ([]byte, error) {
-	i, err := os.Stat(path)
+	i, err := ordinary.Stat(path)
 	if err != nil {
 		return nil, workload.Mistake("%s: %v", filepath.Base(path), workload.Reason(err))
 	}
 	if i.Size() > decisionlog.MaxBytes {
 		return nil, workload.Mistake("%s has %d MB, want at most %d", filepath.Base(path), i.Size()>>20, decisionlog.MaxBytes>>20)
 	}
-	b, err := os.ReadFile(path)
+	b, err := ordinary.Read(path, decisionlog.MaxBytes)
 	if err != nil {
 		return nil, &workload.InputError{Err: err}
 	}

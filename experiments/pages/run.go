@@ -16,6 +16,7 @@ import (
 	"clustergym/experiments/jsonl"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 )
 
 // runData is what a server has read of a run. It can be read again at any time.
@@ -259,6 +260,10 @@ func (r *runData) summarise(e entry, now time.Time, params bool) summary {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := summary{entry: e, State: "coming"}
+	if e.away != nil {
+		s.Fault = e.away.Error()
+		return s
+	}
 	if err := r.refresh(); err != nil {
 		s.Fault = err.Error()
 		return s
@@ -417,7 +422,7 @@ type testPolicy struct {
 
 // readTest reads eval/test.json, nil if there is none of that kind.
 func readTest(dir string) *testResult {
-	b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(rundir.EvalFile)))
+	b, err := ordinary.Read(filepath.Join(dir, filepath.FromSlash(rundir.EvalFile)), ordinary.Settings)
 	if err != nil {
 		return nil
 	}

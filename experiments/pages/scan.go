@@ -18,6 +18,7 @@ import (
 	"clustergym/experiments/sweep"
 	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/ordinary"
 )
 
 // kind is what an entry of a page is.
@@ -36,6 +37,7 @@ type entry struct {
 	Kind kind   `json:"kind"`
 	Name string `json:"name"`
 	path string
+	away error // not nil: a link in its folder leads out of the folder that was named, so nothing of it is read
 }
 
 const (
@@ -76,7 +78,7 @@ func checkLog(path string) error {
 	if i, err := os.Stat(path); err == nil && !i.Mode().IsRegular() {
 		return workload.Mistake("%s is no regular file; a log of decisions that comes through a pipe must be stored first", path)
 	}
-	f, err := os.Open(path)
+	f, err := ordinary.Open(path)
 	if err != nil {
 		return &workload.InputError{Err: err}
 	}
@@ -123,7 +125,7 @@ func rootNames(roots []string) []string {
 func find(paths []string) (all []entry, whole bool) {
 	whole = true
 	seen, called := map[string]kind{}, map[string]bool{}
-	add := func(k kind, name, path string) {
+	add := func(k kind, name, path string, away error) {
 		id := idOf(path)
 		if seen[id] != "" {
 			return
@@ -137,7 +139,7 @@ func find(paths []string) (all []entry, whole bool) {
 			name += " " + id
 		}
 		seen[id], called[name] = k, true
-		all = append(all, entry{id, k, name, path})
+		all = append(all, entry{id, k, name, path, away})
 	}
 	names := rootNames(paths)
 	for i, root := range paths {
@@ -145,6 +147,10 @@ func find(paths []string) (all []entry, whole bool) {
 		// A link that somebody names is followed, others are not: they could lead round in circles.
 		if real, err := filepath.EvalSymlinks(root); err == nil {
 			root = real
+		}
+		within := root
+		if i, err := os.Stat(root); err == nil && !i.IsDir() {
+			within = filepath.Dir(root)
 		}
 		// Errors of single folders leave those out: a run may begin or go at any time.
 		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -161,7 +167,7 @@ func find(paths []string) (all []entry, whole bool) {
 			}
 			if !d.IsDir() {
 				if strings.HasSuffix(path, ".jsonl") && d.Name() != rundir.ProgressFile && d.Type().IsRegular() && isLog(path) {
-					add(aLog, shown, path)
+					add(aLog, shown, path, leadsOut(within, path))
 				}
 				return nil
 			}
@@ -171,11 +177,11 @@ func find(paths []string) (all []entry, whole bool) {
 			has := func(file string) bool { _, err := os.Stat(filepath.Join(path, file)); return err == nil }
 			switch {
 			case has(rundir.ConfigFile):
-				add(aRun, shown, path)
+				add(aRun, shown, path, leadsOut(within, path, rundir.ConfigFile, rundir.ProgressFile, rundir.BestFile, filepath.FromSlash(rundir.EvalFile), rundir.Checkpoints))
 			case sweep.In(path):
-				add(aSweep, shown, path)
-			case study.NameIn(path) != "":
-				add(experiment, shown, path)
+				add(aSweep, shown, path, leadsOut(within, path, linksIn(path)...))
+			case named(within, path) != "":
+				add(experiment, shown, path, leadsOut(within, path, append(linksIn(path), linksIn(path, "cells")...)...))
 			}
 			if strings.Count(rel, string(filepath.Separator)) >= maxDepth {
 				return fs.SkipDir
@@ -184,6 +190,46 @@ func find(paths []string) (all []entry, whole bool) {
 		})
 	}
 	return all, whole
+}
+
+// leadsOut returns an error if path, or one of the files of these names below it, lies outside of root because a link leads
+// there. Files that are not there are no fault.
+func leadsOut(root, path string, names ...string) error {
+	for _, name := range append([]string{""}, names...) {
+		file := filepath.Join(path, name)
+		real, err := filepath.EvalSymlinks(file)
+		if err != nil {
+			continue // reading it will say why
+		}
+		if rel, err := filepath.Rel(root, real); err != nil || !filepath.IsLocal(rel) {
+			return workload.Mistake("%s leads out of %s, so it is not read", file, root)
+		}
+	}
+	return nil
+}
+
+// linksIn returns the names of the links in a folder below dir, relative to dir.
+func linksIn(dir string, below ...string) []string {
+	at := filepath.Join(below...)
+	entries, err := os.ReadDir(filepath.Join(dir, at))
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		if e.Type()&fs.ModeSymlink != 0 {
+			names = append(names, filepath.Join(at, e.Name()))
+		}
+	}
+	return names
+}
+
+// named returns the name of the experiment in a folder, "" if there is none or if a link in the folder leads out of root.
+func named(root, path string) string {
+	if leadsOut(root, path, linksIn(path)...) != nil {
+		return ""
+	}
+	return study.NameIn(path)
 }
 
 // inner reports whether a folder of a name in an entry of a kind holds parts of that entry, and nothing that has a page.
@@ -216,14 +262,11 @@ func isSteer(path string) bool { return steer.IsLog(beginning(path)) }
 
 // beginning returns the first bytes of a regular file, nil if there are none.
 func beginning(path string) []byte {
-	f, err := os.Open(path)
+	f, err := ordinary.Open(path)
 	if err != nil {
 		return nil
 	}
 	defer f.Close() //nolint:errcheck // only read
-	if i, err := f.Stat(); err != nil || !i.Mode().IsRegular() {
-		return nil
-	}
 	b := make([]byte, 1<<16)
 	n, _ := io.ReadFull(f, b) // a shorter file is read, too
 	return b[:n]

@@ -253,7 +253,7 @@ func (s *Server) entry(id string, kinds ...kind) (entry, error) {
 	if i < 0 {
 		return entry{}, missing{fmt.Errorf("there is no %s %q here; it may have been moved or removed", kinds[0], id)}
 	}
-	return all[i], nil
+	return all[i], all[i].away
 }
 
 // json serves what f returns.
@@ -313,7 +313,7 @@ func (s *Server) listed(params bool) listing {
 	all, whole := s.entries()
 	out := listing{Paths: s.opt.Paths, Whole: whole, Entries: []summary{}, Worker: s.opt.Worker != nil, Queue: s.status() != nil, Now: s.opt.Now().UnixMilli()}
 	out.Title = strings.ToValidUTF8(strings.Join(rootNames(s.opt.Paths), ", "), "\uFFFD")
-	if len(all) == 1 && all[0].Kind == aRun {
+	if len(all) == 1 && all[0].Kind == aRun && all[0].away == nil {
 		s.data(all[0].path).expect(s.opt.Now())
 	}
 	for _, e := range all {
@@ -321,7 +321,11 @@ func (s *Server) listed(params bool) listing {
 		case aRun:
 			out.Entries = append(out.Entries, s.data(e.path).summarise(e, s.opt.Now(), params))
 		default:
-			out.Entries = append(out.Entries, summary{entry: e})
+			shown := summary{entry: e}
+			if e.away != nil {
+				shown.Fault = e.away.Error()
+			}
+			out.Entries = append(out.Entries, shown)
 		}
 	}
 	return out

@@ -135,15 +135,15 @@ func TestAnAddressLosesItsToken(t *testing.T) {
 	}
 	// A link of another site: the browser would not send the cookie after a redirect.
 	resp, text := visit(t, request(t, http.MethodGet, s.URL+"/?token="+aToken, "", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"))
-	if resp.StatusCode != 200 || len(resp.Cookies()) != 1 || !strings.Contains(text, `content="0;url=./"`) || strings.Contains(text, aToken) || resp.Header.Get("Referrer-Policy") != "no-referrer" {
+	if resp.StatusCode != http.StatusOK || len(resp.Cookies()) != 1 || !strings.Contains(text, `content="0;url=./"`) || strings.Contains(text, aToken) || resp.Header.Get("Referrer-Policy") != "no-referrer" {
 		t.Errorf("%d, %v: %s", resp.StatusCode, resp.Header, text)
 	}
 	resp, text = visit(t, request(t, http.MethodGet, s.URL+"/", "", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"))
-	if resp.StatusCode != 200 || len(resp.Cookies()) != 0 || !strings.Contains(text, `content="0;url=./"`) {
+	if resp.StatusCode != http.StatusOK || len(resp.Cookies()) != 0 || !strings.Contains(text, `content="0;url=./"`) {
 		t.Errorf("a link without a token: %d, %s", resp.StatusCode, text)
 	}
 	for _, path := range []string{"/api/list?token=" + aToken, "/metrics?token=" + aToken} {
-		if resp, _ := visit(t, request(t, http.MethodGet, s.URL+path, "")); resp.StatusCode != 200 || len(resp.Cookies()) != 0 {
+		if resp, _ := visit(t, request(t, http.MethodGet, s.URL+path, "")); resp.StatusCode != http.StatusOK || len(resp.Cookies()) != 0 {
 			t.Errorf("%s: %d with %v", path, resp.StatusCode, resp.Cookies())
 		}
 	}

@@ -44,7 +44,7 @@ func openGraphs(ctx context.Context, path, format string) (*graphSource, error) 
 	if err := existing("graph", path); err != nil {
 		return nil, err
 	}
-	f, err := traces.OpenFile(path) // decompresses
+	f, err := (*traces.Files)(nil).Open(ctx, path) // decompresses
 	if err != nil {
 		return nil, &workload.InputError{Err: err}
 	}
@@ -133,7 +133,7 @@ func readPlatform(ctx context.Context, path string) (*dag.Platform, error) {
 	if err := existing("platform", path); err != nil {
 		return nil, err
 	}
-	f, err := traces.OpenFile(path)
+	f, err := traces.OrdinaryFiles().Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}

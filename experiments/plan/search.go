@@ -5,7 +5,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"os"
 
 	"clustergym/agents"
 	"clustergym/agents/ddqn"
@@ -13,6 +12,7 @@ import (
 	"clustergym/env/dag"
 	"clustergym/env/dag/listsched"
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 )
 
 // SearchPolicies are the names of the whale optimisation searches, which spend a budget of iterations and whales.
@@ -92,7 +92,7 @@ func (r *Result) search(ctx context.Context, policy string, cfg *Config, limit b
 				return err
 			}
 			var err error
-			if weights, err = os.ReadFile(cfg.Weights); err != nil {
+			if weights, err = ordinary.Read(cfg.Weights, ordinary.Document); err != nil {
 				return err
 			}
 		}

@@ -20,7 +20,7 @@ func WriteTable(w io.Writer, results []*Result) error {
 		}
 		rows = append(rows, []string{
 			d.Graph, d.Policy, note, fmt.Sprint(d.Tasks), fmt.Sprint(d.Edges), fmt.Sprint(d.Processors), fmt.Sprint(r.Plan.Used()),
-			fmt.Sprintf("%.6g", d.Makespan), fmt.Sprintf("%.3g", d.Makespan/bestOf(results, d.Graph)), wallText(d.Wall),
+			fmt.Sprintf("%.6g", d.Makespan), fmt.Sprintf("%.3g", d.Makespan/bestOf(results, d.Graph)), texttable.Wall(d.Wall),
 		})
 	}
 	header := []string{"graph", "policy", "", "tasks", "edges", "GPUs", "used", "makespan s", "× best", "planning"}
@@ -63,15 +63,4 @@ func bestOf(results []*Result, graph string) float64 {
 		return 1
 	}
 	return best
-}
-
-// wallText formats s seconds in a unit of their size.
-func wallText(s float64) string {
-	switch {
-	case s < 1e-3:
-		return fmt.Sprintf("%.0f µs", s*1e6)
-	case s < 1:
-		return fmt.Sprintf("%.1f ms", s*1e3)
-	}
-	return fmt.Sprintf("%.1f s", s)
 }

@@ -59,11 +59,3 @@ func TestASmallPlanAloneIsListed(t *testing.T) {
 		t.Errorf("%d lines, want 3:\n%s", lines, &b)
 	}
 }
-
-func TestWallTexts(t *testing.T) {
-	for s, want := range map[float64]string{0.0000254: "25 µs", 0.0254: "25.4 ms", 12.34: "12.3 s"} {
-		if got := wallText(s); got != want {
-			t.Errorf("%v s is %s, want %s", s, got, want)
-		}
-	}
-}

@@ -5,7 +5,8 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
-	"os"
+
+	"clustergym/internal/ordinary"
 )
 
 // ReadTLS returns what a rank shows and what it trusts. cert, key and ca are PEM files; without ca a rank trusts the authorities
@@ -17,7 +18,7 @@ func ReadTLS(cert, key, ca string) (server, client *tls.Config, err error) {
 	}
 	client = &tls.Config{MinVersion: tls.VersionTLS13}
 	if ca != "" {
-		pem, err := os.ReadFile(ca)
+		pem, err := ordinary.Read(ca, ordinary.Settings)
 		if err != nil {
 			return nil, nil, fmt.Errorf("authorities: %w", err)
 		}

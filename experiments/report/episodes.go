@@ -144,7 +144,7 @@ func (r *EpisodeReport) scores() texttable.Sheet {
 	}
 	var rows [][]string
 	for _, p := range r.Policies {
-		row := []string{p.Name, metric.Show(p.Score.Mean), metric.Span(p.Score.IQM, p.Score.CI95), "", ""}
+		row := []string{p.Name, metric.Cell(p.Score.Mean), metric.SpanCell(p.Score.IQM, p.Score.CI95), "", ""}
 		if p.Return != nil {
 			row[3], row[4] = Decimals(p.Return.Mean), fmt.Sprintf("%.1f", *p.Length)
 		}
@@ -153,6 +153,7 @@ func (r *EpisodeReport) scores() texttable.Sheet {
 		}
 		rows = append(rows, row)
 	}
+	texttable.OneUnit(rows)
 	from := fmt.Sprintf("from seed %d", r.Seed)
 	if r.File != "" {
 		from = "of " + r.File

@@ -144,7 +144,7 @@ func (l *Ladder) Sheets() []texttable.Sheet {
 				}
 				continue
 			}
-			row = append(row, m.Span(*c.Mean, *c.CI95))
+			row = append(row, m.SpanCell(*c.Mean, *c.CI95))
 		}
 		for _, c := range p.Rungs {
 			switch {
@@ -157,6 +157,7 @@ func (l *Ladder) Sheets() []texttable.Sheet {
 		}
 		rows = append(rows, row)
 	}
+	texttable.OneUnit(rows)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %d jobs each, the same on every rung: mean over windows of %s with its 95 %% bootstrap interval.\n",
 		workload.Plural(len(first.Windows), "window", "windows"), first.Windows[0].Jobs, m.Title)

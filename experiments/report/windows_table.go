@@ -54,12 +54,12 @@ func (r *Report) Sheets() []texttable.Sheet {
 		row := []string{name, "–", ""}
 		if m.Score != nil || !r.HasScores() {
 			score := r.Statistic(&p)
-			row = []string{name, metric.Show(score.Mean), metric.Span(score.IQM, score.CI95)}
+			row = []string{name, metric.Cell(score.Mean), metric.SpanCell(score.IQM, score.CI95)}
 		}
 		if metric.Key != envs.JCT.Key {
-			row = append(row, texttable.Hours(m.JCT.Mean))
+			row = append(row, texttable.Time(m.JCT.Mean))
 		}
-		row = append(row, texttable.Hours(m.JCT99.Mean), texttable.Hours(m.Wait.Mean))
+		row = append(row, texttable.Time(m.JCT99.Mean), texttable.Time(m.Wait.Mean))
 		if metric.Key != "bounded_slowdown" {
 			row = append(row, fmt.Sprintf("%.1f", m.BoundedSlowdown.Mean))
 		}
@@ -69,6 +69,7 @@ func (r *Report) Sheets() []texttable.Sheet {
 		}
 		rows = append(rows, row)
 	}
+	texttable.OneUnit(rows)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %d jobs each: means over jobs, then over windows; IQM over windows with its 95 %% bootstrap\n", workload.Plural(len(r.Windows), "window", "windows"), r.Windows[0].Jobs)
 	fmt.Fprintf(&b, "interval.%s\n", r.forms())
@@ -97,10 +98,11 @@ func (r *Report) Sheets() []texttable.Sheet {
 			name = r.told(&r.Policies[i])
 		}
 		rows = append(rows, []string{
-			name, texttable.Hours(m.JCT.Mean), texttable.Hours(m.JCT.P50), texttable.Hours(m.JCT.P99), texttable.Hours(m.Wait.Mean),
+			name, texttable.Time(m.JCT.Mean), texttable.Time(m.JCT.P50), texttable.Time(m.JCT.P99), texttable.Time(m.Wait.Mean),
 			fmt.Sprintf("%.1f", m.BoundedSlowdown.Mean), fmt.Sprintf("%.0f %%", 100*m.Utilization),
 		})
 	}
+	texttable.OneUnit(rows)
 	known := ""
 	if h := ladder.Header(r.Estimates); h != "" {
 		known = "; " + strings.TrimSpace(h)

@@ -24,6 +24,7 @@ import (
 	"clustergym/env/queuerank"
 	"clustergym/env/sim"
 	"clustergym/experiments/arena"
+	"clustergym/experiments/brought"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/study"
@@ -125,9 +126,9 @@ func open(p study.Plan, a study.Agent, log *logSettings) (*trained, error) {
 		// The run's configuration is another machine's. Its trace can only be the log, which is among this machine's workloads.
 		names := map[string]string{}
 		if named != "" && log.File != "" && filepath.Base(named) == filepath.Base(log.File) {
-			cfg.Trace.File, names["trace.file"] = log.File, filepath.Base(named)
+			cfg.Trace.File, names[brought.Trace] = log.File, filepath.Base(named)
 		}
-		if err := arena.Brought(&cfg, names); err != nil {
+		if err := brought.Check(&cfg, names); err != nil {
 			return nil, &workload.InputError{Err: err}
 		}
 	}

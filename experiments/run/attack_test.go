@@ -177,3 +177,28 @@ func TestNoKeyOfAConfigurationOpensAFileOfTheWorker(t *testing.T) {
 		t.Errorf("%d keys were tried", tried)
 	}
 }
+
+// A run that a worker sends back keeps the configuration that was asked for: later commands open the files that it names.
+func TestARunFromAWorkerKeepsItsConfiguration(t *testing.T) {
+	cfg := tinyRun("ppo")
+	for name, c := range map[string]struct {
+		text string
+		ok   bool
+	}{
+		"as asked":   {encoded(t, &cfg), true},
+		"a file":     {strings.Replace(encoded(t, &cfg), "file: \"\"", "file: /etc/passwd", 1), false},
+		"one more":   {encoded(t, &cfg) + "# x\n", false},
+		"nothing":    {"", false},
+		"not at all": {"-", false},
+	} {
+		dir := t.TempDir()
+		if c.text != "-" {
+			if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := asAsked(dir, &cfg); (err == nil) != c.ok {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 )
 
 // recall gives the lessons what the run has recorded, and has them keep what they record. An episode that a crash cut off is
@@ -54,9 +55,12 @@ func (t *training) recall() error {
 	return nil
 }
 
+// mostRecording bounds a file of a run: more does not fit into memory.
+const mostRecording = 64 << 30
+
 // recording returns the whole episodes of a file, none if there is no file, and their size.
 func (t *training) recording(name string) (plays []imitate.Play, size int64, err error) {
-	data, err := os.ReadFile(name)
+	data, err := ordinary.Read(name, mostRecording)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, err
 	}
@@ -122,7 +126,7 @@ func (t *training) borrow() error {
 
 // readLent reads the configuration of a run from a copy of its file.
 func readLent(name string) (c config.Config, err error) {
-	b, err := os.ReadFile(name)
+	b, err := ordinary.Read(name, ordinary.Settings)
 	if err != nil {
 		return c, err
 	}

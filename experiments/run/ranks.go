@@ -103,9 +103,6 @@ func CheckRanks(cfg *config.Config, world int) error {
 	if err := inRanks(cfg, world); err != nil {
 		return err
 	}
-	if err := cfg.Validate(); err != nil {
-		return &workload.InputError{Err: err}
-	}
 	return config.UseKernels(cfg.Kernels)
 }
 

@@ -19,11 +19,13 @@ import (
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/experiments/arena"
+	"clustergym/experiments/brought"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/ordinary"
 )
 
 // TrainKind is the kind of the tasks that are trainings of one run.
@@ -32,7 +34,7 @@ const TrainKind = "train"
 // trainFormat is the version of such tasks.
 const trainFormat = 1
 
-// trainTask is the input of such a task. Its needs are the files of arena.Files by their keys, and where there are any "run", the
+// trainTask is the input of such a task. Its needs are the files of brought.Files by their keys, and where there are any "run", the
 // run directory to go on from, and "recording", what train.imitate_from has recorded.
 type trainTask struct {
 	Format int               `json:"format"`
@@ -102,11 +104,11 @@ func trainTaskOf(ctx context.Context, q *workqueue.Coordinator, name string, cfg
 	}
 	needs := map[string]string{}
 	in := trainTask{Format: trainFormat, Run: filepath.Base(opt.RunDir), Config: string(text), Until: opt.Until, NoEval: opt.NoEval, Tags: opt.Tags}
-	files, err := arena.Files(cfg)
+	files, err := brought.Files(cfg)
 	if err != nil {
 		return t, err
 	}
-	if in.Files, err = arena.PutFiles(ctx, q, files, needs); err != nil {
+	if in.Files, err = brought.Put(ctx, q, files, needs); err != nil {
 		return t, err
 	}
 	if from := cfg.Train.ImitateFrom; from != "" {
@@ -139,6 +141,9 @@ func arrived(ctx context.Context, q *workqueue.Coordinator, res *workqueue.Resul
 	if err := q.Unpack(ctx, res.Files, aside); err != nil {
 		return nil, err
 	}
+	if err := asAsked(filepath.Join(aside, filepath.Base(opt.RunDir)), cfg); err != nil {
+		return nil, fmt.Errorf("the run of worker %s: %w", res.Worker, err)
+	}
 	if err := errors.Join(os.RemoveAll(opt.RunDir), os.Rename(filepath.Join(aside, filepath.Base(opt.RunDir)), opt.RunDir)); err != nil {
 		return nil, err
 	}
@@ -148,12 +153,25 @@ func arrived(ctx context.Context, q *workqueue.Coordinator, res *workqueue.Resul
 	if r.Checkpoint, _, err = rundir.CheckpointDir(opt.RunDir); err != nil || opt.NoEval || opt.Until > 0 {
 		return &r, err
 	}
-	b, err := os.ReadFile(filepath.Join(opt.RunDir, filepath.FromSlash(rundir.EvalFile)))
+	b, err := ordinary.Read(filepath.Join(opt.RunDir, filepath.FromSlash(rundir.EvalFile)), ordinary.Document)
 	if err != nil {
 		return nil, fmt.Errorf("the run of worker %s has no evaluation: %w", res.Worker, err)
 	}
 	r.Eval, err = readEval(b, cfg)
 	return &r, err
+}
+
+// asAsked returns an error unless the run directory dir has the configuration cfg. Later commands take from it which files to open.
+func asAsked(dir string, cfg *config.Config) error {
+	asked, err := configs.Encode(cfg)
+	if err != nil {
+		return err
+	}
+	got, err := ordinary.Read(filepath.Join(dir, rundir.ConfigFile), ordinary.Settings)
+	if err == nil && !bytes.Equal(got, asked) {
+		err = fmt.Errorf("its %s is not the configuration that was asked for", rundir.ConfigFile)
+	}
+	return err
 }
 
 // readEval reads the result of an evaluation of a run of cfg.
@@ -291,7 +309,7 @@ func Fingerprint(dir string) ([]byte, error) {
 				return nil
 			}
 		}
-		b, err := os.ReadFile(path)
+		b, err := ordinary.Read(path, mostRecording)
 		if err != nil {
 			return err
 		}

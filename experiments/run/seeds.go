@@ -17,6 +17,7 @@ import (
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/ordinary"
 	"clustergym/internal/par"
 )
 
@@ -41,7 +42,7 @@ func SeedDir(dir string, seed uint64) string { return filepath.Join(dir, fmt.Spr
 
 // readSeeds returns the plan of the folder dir; ok is false if it is not a folder of several seeds.
 func readSeeds(dir string) (p seedPlan, ok bool, err error) {
-	b, err := os.ReadFile(filepath.Join(dir, seedsFile))
+	b, err := ordinary.Read(filepath.Join(dir, seedsFile), ordinary.Settings)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, false, nil
 	}
@@ -296,7 +297,7 @@ func (s *seedRuns) tick(i int, p train.Progress) {
 
 // readResult returns the result of a run, nil if it has not ended.
 func readResult(name string, cfg *config.Config) (*TrainResult, error) {
-	b, err := os.ReadFile(name)
+	b, err := ordinary.Read(name, ordinary.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

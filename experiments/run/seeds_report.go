@@ -169,14 +169,15 @@ func (r *SeedsReport) Sheets() []texttable.Sheet {
 	var rows [][]string
 	for _, s := range r.Runs {
 		name, of := scoresOf(s.Eval)
-		rows = append(rows, []string{fmt.Sprint(s.Seed), name[0], m.Show(of[0].Mean), m.Span(of[0].IQM, of[0].CI95), "", ""})
+		rows = append(rows, []string{fmt.Sprint(s.Seed), name[0], m.Cell(of[0].Mean), m.SpanCell(of[0].IQM, of[0].CI95), "", ""})
 	}
-	rows = append(rows, []string{"all", "", m.Show(*r.Mean), m.Span(*r.IQM, *r.CI95), "", ""})
+	rows = append(rows, []string{"all", "", m.Cell(*r.Mean), m.SpanCell(*r.IQM, *r.CI95), "", ""})
 	names, of := scoresOf(r.Runs[0].Eval)
 	for i, p := range r.Paired {
-		rows = append(rows, []string{"", names[i+1], m.Show(of[i+1].Mean), m.Span(of[i+1].IQM, of[i+1].CI95),
+		rows = append(rows, []string{"", names[i+1], m.Cell(of[i+1].Mean), m.SpanCell(of[i+1].IQM, of[i+1].CI95),
 			report.PairedText(p.Paired), fmt.Sprintf("%d of %d", p.Ahead, len(r.Runs))})
 	}
+	texttable.OneUnit(rows)
 	var known []ladder.Row
 	if e, ok := r.Runs[0].Eval.(*report.Report); ok {
 		for _, p := range e.Policies {

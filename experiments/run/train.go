@@ -81,10 +81,11 @@ type TrainResult struct {
 	Step       int64            `json:"step"`
 	Episodes   int64            `json:"episodes"`
 	Return     *float64         `json:"return_mean"`
-	PerSecond  *float64         `json:"steps_per_s"`
-	Kernels    string           `json:"kernels"`        // set of float32 kernels that computed it
-	Checkpoint string           `json:"checkpoint"`     // the one evaluated: the best of the validations
-	Eval       arena.Comparison `json:"eval,omitempty"` // a *Report or, without a workload, an *EpisodeReport
+	PerSecond  *float64         `json:"steps_per_s"`          // of the training, without evaluations
+	Interval   *float64         `json:"interval_steps_per_s"` // of the last interval that holds a whole update
+	Kernels    string           `json:"kernels"`              // set of float32 kernels that computed it
+	Checkpoint string           `json:"checkpoint"`           // the one evaluated: the best of the validations
+	Eval       arena.Comparison `json:"eval,omitempty"`       // a *Report or, without a workload, an *EpisodeReport
 
 	Best rundir.BestCheckpoint `json:"-"` // set if Until is: the best validation so far
 }
@@ -93,7 +94,7 @@ type TrainResult struct {
 func resultOf(l *rundir.Line) TrainResult {
 	r := TrainResult{Step: l.Step, Episodes: l.Episodes, Return: l.Return, Kernels: l.Kernels}
 	if l.Timing != nil {
-		r.PerSecond = &l.Timing.PerSecond
+		r.PerSecond, r.Interval = &l.Timing.PerSecond, l.Timing.Interval
 	}
 	return r
 }
@@ -117,10 +118,9 @@ type training struct {
 	pause  context.CancelFunc // ends the run at opt.Until
 	ranked                    // with TrainOptions.Ranks
 
-	begun    time.Time
-	lastTime time.Time
-	lastStep int64
-	result   TrainResult
+	begun  time.Time
+	pace   pace
+	result TrainResult
 }
 
 // Train trains an agent as cfg says and evaluates it. If ctx is cancelled, Train stops between two updates, saves a
@@ -230,7 +230,7 @@ func (t *training) train(ctx context.Context, cfg config.Config) (*TrainResult, 
 		return nil, errors.Join(err, t.dir.Close())
 	}
 	t.begun = opt.Now()
-	t.lastTime, t.lastStep = t.begun, t.trainer.Step()
+	t.pace.begin(t.begun, t.trainer.Step(), unknownUpdates)
 	running, pause := context.WithCancel(ctx)
 	defer pause()
 	if t.pause = pause; opt.Until > 0 && t.trainer.Step() >= opt.Until {
@@ -509,14 +509,10 @@ func (t *training) tick(p train.Progress) error {
 
 func (t *training) log(r train.Record) error {
 	now := t.opt.Now()
-	rate := 0.0
-	if dt := now.Sub(t.lastTime).Seconds(); dt > 0 {
-		rate = float64(r.Step-t.lastStep) / dt
-	}
-	t.lastTime, t.lastStep = now, r.Step
+	rate, interval := t.pace.rates(now, r.Step, r.Updates)
 	l := rundir.Line{
 		Step: r.Step, Episodes: r.Episodes, Updates: r.Updates, Kernels: kernel.Set(), Note: t.cfg.Note(), Return: report.Number(r.Return), Length: report.Number(r.Length),
-		Info: stats(r.Info), Learn: stats(r.Learn), Timing: &rundir.Timing{PerSecond: rate, Wall: now.Sub(t.begun).Seconds()},
+		Info: stats(r.Info), Learn: stats(r.Learn), Timing: &rundir.Timing{PerSecond: rate, Interval: &interval, Wall: now.Sub(t.begun).Seconds()},
 	}
 	t.result = resultOf(&l)
 	if err := t.dir.Append(l); err != nil {
@@ -566,6 +562,8 @@ func stats(list []agents.Stat) map[string]float64 {
 
 // validate judges the current agent and keeps the checkpoint if it is the best so far.
 func (t *training) validate(step int64) error {
+	begun := t.opt.Now()
+	defer func() { t.pace.aside += t.opt.Now().Sub(begun) }()
 	v, err := t.arena.Validate(t.cfg, t.agent, t.opt.Workers)
 	if err != nil {
 		return err

@@ -504,7 +504,7 @@ func TestProgressHasItsKeys(t *testing.T) {
 		t.Errorf("the result is %+v, want the last record %+v", r, last)
 	}
 	b, err := json.Marshal(&TrainResult{})
-	if want := `{"step":0,"episodes":0,"return_mean":null,"steps_per_s":null,"kernels":"","checkpoint":""}`; err != nil || string(b) != want {
+	if want := `{"step":0,"episodes":0,"return_mean":null,"steps_per_s":null,"interval_steps_per_s":null,"kernels":"","checkpoint":""}`; err != nil || string(b) != want {
 		t.Errorf("the document is %s (%v), want %s", b, err, want)
 	}
 }

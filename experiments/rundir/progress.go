@@ -103,6 +103,8 @@ func (v *Validation) Words() string {
 
 // Timing is what depends on the machine.
 type Timing struct {
-	PerSecond float64 `json:"steps_per_s"`
-	Wall      float64 `json:"wall_s"`
+	PerSecond float64 `json:"steps_per_s"` // since the training has begun or was resumed, without evaluations
+	// Interval is that of the last interval that holds a whole update; nil in runs of earlier versions.
+	Interval *float64 `json:"interval_steps_per_s,omitempty"`
+	Wall     float64  `json:"wall_s"`
 }

@@ -22,6 +22,7 @@ import (
 	"clustergym/experiments/report"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 	"clustergym/internal/shortage"
 	"clustergym/internal/tfevents"
 )
@@ -149,7 +150,7 @@ func ReadConfig(dir string) (config.Config, error) {
 	} else if !i.IsDir() {
 		return cfg, workload.Mistake("run directory %s: it is a file", dir)
 	}
-	data, err := os.ReadFile(filepath.Join(dir, ConfigFile))
+	data, err := ordinary.Read(filepath.Join(dir, ConfigFile), ordinary.Settings)
 	if errors.Is(err, fs.ErrNotExist) {
 		return cfg, workload.Mistake("%s holds no %s: it is not a run directory", dir, ConfigFile)
 	}
@@ -248,9 +249,12 @@ func createEvents(path string, now time.Time) (*os.File, error) {
 	}
 }
 
+// mostProgress bounds progress.jsonl: a training of years has less.
+const mostProgress = 4 << 30
+
 // ReadProgress returns the whole lines of a run's progress.jsonl, none if it has not begun. The run may be going on.
 func ReadProgress(dir string) ([]Line, error) {
-	b, err := os.ReadFile(filepath.Join(dir, ProgressFile))
+	b, err := ordinary.Read(filepath.Join(dir, ProgressFile), mostProgress)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -276,7 +280,7 @@ func wholeLines(b []byte, step int64) (lines []Line, size int) {
 
 // cutProgress removes the lines of later steps and an incomplete last line, and returns the others.
 func cutProgress(name string, step int64) (kept []Line, err error) {
-	b, err := os.ReadFile(name)
+	b, err := ordinary.Read(name, mostProgress)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -323,7 +327,7 @@ func Reported(path string, step int64) error {
 	if !ok || b.Step > step {
 		return nil
 	}
-	data, err := os.ReadFile(filepath.Join(path, ProgressFile))
+	data, err := ordinary.Read(filepath.Join(path, ProgressFile), mostProgress)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return &workload.InputError{Err: err}
 	}
@@ -431,7 +435,7 @@ func (r *Dir) prune(keep int) error {
 
 // ReadBest reads best.json of a run directory. ok is false if the directory does not have one.
 func ReadBest(dir string) (b BestCheckpoint, ok bool, err error) {
-	data, err := os.ReadFile(filepath.Join(dir, BestFile))
+	data, err := ordinary.Read(filepath.Join(dir, BestFile), ordinary.Settings)
 	if errors.Is(err, fs.ErrNotExist) {
 		return b, false, nil
 	}

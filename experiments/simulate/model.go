@@ -128,7 +128,7 @@ func (r *simulation) play(ctx context.Context, m *Played) error {
 	}
 	defer open.Close() //nolint:errcheck // it holds nothing
 	e := open.(sched.Arena)
-	p, err := m.Policy(e.Spec())
+	p, err := m.PolicyContext(ctx, e.Spec())
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func peerFactors(cfg PeerConfig) (dally.Factors, error) {
 		}
 		return own, nil
 	}
-	f, err := traces.OpenFile(cfg.Factors)
+	f, err := traces.OrdinaryFiles().Open(context.Background(), cfg.Factors)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, workload.Mistake("--factors %s: there is no such file", cfg.Factors)
 	} else if err != nil {
@@ -128,7 +128,7 @@ func (r *dallyRun) load(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		f, err := traces.OpenFile(path)
+		f, err := traces.OrdinaryFiles().Open(context.Background(), path)
 		if err != nil {
 			return &workload.InputError{Err: err}
 		}

@@ -107,14 +107,14 @@ func (r *lwfRun) load(ctx context.Context) error {
 // ownFile reads the trace if it is a file of the machine's own, and reports whether it is.
 func (r *lwfRun) ownFile(ctx context.Context) (own bool, err error) {
 	t := &r.cfg.Trace
-	if t.File == "" || t.Format != workload.FormatAuto || t.Skip > 0 || t.Jobs > 0 || len(t.Columns) > 0 || t.Delimiter != "" {
+	if t.File == "" || t.Format != workload.FormatAuto || t.Skip > 0 || t.Jobs > 0 || len(t.Columns) > 0 || t.Delimiter != "" || t.Limit != 0 {
 		return false, nil
 	}
 	path, err := workload.Located(t.File)
 	if err != nil {
 		return false, err
 	}
-	f, err := traces.OpenFile(path)
+	f, err := traces.OrdinaryFiles().Open(context.Background(), path)
 	if err != nil {
 		return false, nil //nolint:nilerr // the reader of traces will say what is wrong with the file
 	}

@@ -42,6 +42,7 @@ type Refusal struct {
 	noGPU   int      // jobs that ask for no GPU
 	hours   float64  // GPU-hours of them, and of all jobs
 	all     float64
+	why     cluster.Unfit
 	jobs    []refusedJob // all of them, if they are to be kept
 }
 
@@ -65,7 +66,8 @@ func fitting(c *cluster.Cluster, jobs []traces.Job, keep bool, takes func(j *tra
 	kept := jobs
 	for i := range jobs {
 		never.all += jobs[i].GPUHours()
-		if _, ok := c.Request(&jobs[i]); ok && (takes == nil || takes(&jobs[i])) {
+		_, fits := c.Request(&jobs[i])
+		if fits && (takes == nil || takes(&jobs[i])) {
 			if never.count > 0 {
 				kept = append(kept, jobs[i])
 			}
@@ -79,6 +81,9 @@ func fitting(c *cluster.Cluster, jobs []traces.Job, keep bool, takes func(j *tra
 		}
 		if never.count++; len(never.ids) < namedJobs {
 			never.ids = append(never.ids, jobs[i].ID)
+		}
+		if !fits {
+			never.why.Count(c, &jobs[i])
 		}
 		never.hours += jobs[i].GPUHours()
 		never.largest = max(never.largest, jobs[i].GPUs)
@@ -97,6 +102,7 @@ func (r *Refusal) Mistake(of int, name string, c *cluster.Cluster, asked bool) e
 		why = append(why, fmt.Sprintf("the largest asks for %s", workload.Plural(r.largest, "GPU", "GPUs")))
 	} else if r.noGPU < r.count {
 		why = append(why, "there is never enough of the GPU types, cores or memory they ask for")
+		why = append(why, r.why.Reasons(c)...)
 	}
 	if r.noGPU > 0 {
 		why = append(why, fmt.Sprintf("%s for no GPU", workload.Plural(r.noGPU, "asks", "ask")))

@@ -84,6 +84,7 @@ type Trace struct {
 	Passed   int             `json:"passed,omitempty"`   // passed over by trace.skip
 	Moved    int             `json:"moved,omitempty"`    // put in order of submit
 	Repeated int             `json:"repeated,omitempty"` // repeated by the file, kept
+	Limited  int             `json:"limited,omitempty"`  // estimates missing, for which trace.limit stands
 	Assumed  int             `json:"assumed,omitempty"`  // estimates taken from the run time
 }
 
@@ -91,7 +92,7 @@ type Trace struct {
 func traceOf(info *workload.Info, jobs, refused int, share float64, ids []string) Trace {
 	return Trace{
 		File: info.File, Format: info.Format, Jobs: jobs, Refused: refused, RefusedIDs: ids, RefusedShare: share,
-		Dropped: info.Dropped, Skipped: info.Skipped, Passed: info.Passed, Moved: info.Moved, Repeated: info.Repeated, Assumed: info.Assumed,
+		Dropped: info.Dropped, Skipped: info.Skipped, Passed: info.Passed, Moved: info.Moved, Repeated: info.Repeated, Limited: info.Limited, Assumed: info.Assumed,
 	}
 }
 

@@ -34,7 +34,8 @@ type Hooks struct {
 }
 
 // Run runs the workload of cfg under each policy, one after the other, each on the empty cluster. Faults in cfg, in its files
-// and in their combination are *workload.InputErrors. ctx ends a run between two events.
+// and in their combination are *workload.InputErrors. ctx ends a run between two events. The report comes with an error if runs of some
+// policies would not have ended (heuristic.ErrNoProgress): it has the others.
 func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &workload.InputError{Err: err}
@@ -80,8 +81,12 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 			return nil, err
 		}
 	}
+	var endless error // of policies whose runs would not end; the others' rows stand
 	for _, policy := range cfg.Policies {
-		if err := r.run(ctx, policy); err != nil {
+		switch err := r.run(ctx, policy); {
+		case errors.Is(err, heuristic.ErrNoProgress):
+			endless = errors.Join(endless, &workload.InputError{Err: err})
+		case err != nil:
 			return nil, err
 		}
 	}
@@ -90,7 +95,7 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 			return nil, err
 		}
 	}
-	return r.report, nil
+	return r.report, endless
 }
 
 // simulation is the state of Run.
@@ -156,7 +161,8 @@ func (r *simulation) refuse(all bool) error {
 	if most := r.mostGPUs(); most > 0 {
 		why += fmt.Sprintf(", or models take no jobs without a run time or with more than %d GPUs (env.max_gpus)", most)
 	}
-	r.report.note("%s refused, because %s: %s", workload.Part(r.never.count, r.read, r.never.share()), why, listIDs(r.never.ids, r.never.count))
+	ids := listIDs(r.never.ids, r.never.count)
+	r.report.note("%s refused, because %s: %s", workload.Part(r.never.count, r.read, r.never.share()), why, strings.Join(append([]string{ids}, r.never.why.Reasons(r.cluster)...), "; "))
 	return nil
 }
 
@@ -245,6 +251,9 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 				return input
 			}
 		}
+		if errors.Is(err, heuristic.ErrNoProgress) {
+			return err // it names the policy
+		}
 		return fmt.Errorf("policy %s: %w", sch.Name(), err)
 	}
 	run := Result{
@@ -326,7 +335,7 @@ func (r *simulation) prepare(h *heuristic.Config, asks bool) error {
 	}
 	if h.Estimates == "trace" && asks {
 		if n, first := WithoutEstimate(r.jobs); n > 0 {
-			return workload.Mistake("policy %s looks at estimated run times, and %d of %s in %s have none, the first is %s; want estimates history, exact or noisy:SIGMA",
+			return workload.Mistake("policy %s looks at estimated run times, and %d of %s in %s have none, the first is %s; want estimates history, exact or noisy:SIGMA, or --limit TIME (trace.limit), which stands for those that are missing",
 				h.Name(), n, workload.Plural(len(r.jobs), "job", "jobs"), r.report.Info.File, first)
 		}
 	}

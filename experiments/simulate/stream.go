@@ -108,7 +108,7 @@ func (r *simulation) count(file *streamed, s *sim.Simulator) error {
 	r.report.Info.Assumed = file.assumed
 	r.read = r.report.Info.Jobs
 	never := s.Refused()
-	r.never = Refusal{count: never.Count, ids: never.IDs[:min(namedJobs, len(never.IDs))], largest: never.GPUs, hours: never.GPUHours, all: file.hours}
+	r.never = Refusal{count: never.Count, ids: never.IDs[:min(namedJobs, len(never.IDs))], largest: never.GPUs, hours: never.GPUHours, all: file.hours, why: never.Why}
 	if r.read == 0 {
 		return workload.Mistake("trace %s: there are no jobs to read%s", r.report.Info.File, workload.AfterSkip(r.cfg.Trace.Skip))
 	}

@@ -39,9 +39,11 @@ type Config struct {
 
 	// Lease is renewed every cycle, and nothing is written without; only for Rank and Gate, nil = nobody is told that we steer. Guarded
 	// returns why nobody watches it; nil = it is watched.
-	Lease   *Lease
-	Token   string
-	Guarded func() error
+	Lease *Lease
+	Token string
+	// Unleased says why there is no lease, which people hear when steering begins; "" = there is one, or nothing to say.
+	Unleased string
+	Guarded  func() error
 
 	Log     *Log
 	Begun   Begun // for the log

@@ -1,6 +1,7 @@
 package steer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -73,7 +74,7 @@ func (l *Lease) Take(token string) error {
 	alive := age <= l.Term && (!ahead || l.Store != nil || !first)
 	switch {
 	case err == nil && text != over && text != token && alive:
-		return takenError(fmt.Sprintf("%s was renewed %v ago by another program (%s); want one program for each cluster, or another --lease-file", l.called(), age.Round(time.Second), plain.Clip(text, 120)))
+		return takenError(fmt.Sprintf("%s was renewed %v ago by another program (%s); want one program for each cluster, or another --lease-file", l.called(), age.Round(time.Second), plain.Clip(cmp.Or(text, "which does not say its name"), 120)))
 	case err != nil && !errors.Is(err, fs.ErrNotExist) && (l.Store != nil || !errors.Is(err, fs.ErrPermission)):
 		return err
 	}

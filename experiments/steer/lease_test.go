@@ -263,6 +263,7 @@ func TestTwoThatRank(t *testing.T) {
 	watched := 0
 	var notes []string
 	cfg.Note = func(text string) { notes = append(notes, text) }
+	cfg.Unleased = "no second program would be seen"
 	cfg.Guarded = func() error {
 		watched++
 		return errors.New("the guard has ended")
@@ -270,7 +271,7 @@ func TestTwoThatRank(t *testing.T) {
 	if err := steer.Run(t.Context(), cfg); err != nil || len(c.Log()) == 0 || watched == 0 {
 		t.Fatal(err, c.Log(), watched)
 	}
-	if len(notes) != 1 || !strings.Contains(notes[0], "the guard has ended") {
+	if len(notes) != 2 || notes[0] != cfg.Unleased || !strings.Contains(notes[1], "the guard has ended") {
 		t.Errorf("%q", notes)
 	}
 	ranks := 0

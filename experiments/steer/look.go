@@ -7,6 +7,7 @@ import (
 
 	"clustergym/env/sched"
 	"clustergym/experiments/steer/mirror"
+	"clustergym/internal/plain"
 	"clustergym/live"
 )
 
@@ -81,7 +82,7 @@ func (l *loop) look(ctx context.Context) error {
 		return err
 	}
 	if l.policy.cut {
-		l.hurried(fmt.Sprintf("the policy had time to choose %d starts", len(starts)))
+		l.hurried("the policy had time to choose " + plain.Count(len(starts), "start", "starts"))
 	}
 	l.line.Decisions, l.line.Scores, l.line.Rival = l.policy.Decisions()
 	clear(l.chosen)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"clustergym/env/sim"
+	"clustergym/internal/plain"
 	"clustergym/live"
 )
 
@@ -36,7 +37,7 @@ func (l *loop) ordered(ctx context.Context, s *live.Snapshot, starts []Start) ([
 		}
 	}
 	if first < min(l.Top, len(list)) {
-		l.hurried(fmt.Sprintf("the policy had time to order %d of %d jobs", first, len(list)))
+		l.hurried(fmt.Sprintf("the policy had time to order %d of %s", first, plain.Count(len(list), "job", "jobs")))
 		slices.SortStableFunc(list[first:], func(a, b Ranked) int { return cmp.Compare(b.Score, a.Score) })
 	}
 	var text strings.Builder

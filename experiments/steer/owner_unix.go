@@ -26,6 +26,9 @@ func foreign(info fs.FileInfo) bool {
 	return ok && uid != os.Geteuid()
 }
 
+// everybodys reports whether everybody may write a file, or put others into a folder.
+func everybodys(info fs.FileInfo) bool { return info.Mode().Perm()&0o002 != 0 }
+
 // strange reports whether a file belongs to neither us nor root.
 func strange(info fs.FileInfo) bool {
 	uid, ok := owner(info)

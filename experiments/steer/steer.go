@@ -70,6 +70,9 @@ func Run(ctx context.Context, cfg Config) error {
 			return err
 		}
 	}
+	if l.Unleased != "" {
+		l.Note(l.Unleased)
+	}
 	err := l.alive(func() error { return l.loop(ctx) })
 	return errors.Join(err, l.end(ctx))
 }

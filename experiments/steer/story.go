@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"clustergym/experiments/decisionlog"
+	"clustergym/internal/ordinary"
 )
 
 // IsLog reports whether a file that begins with these bytes is a log of steer.
@@ -113,7 +114,7 @@ func readStory(file string) (list []*Line, lines int, err error) {
 
 // readLines calls f for every whole line of a file; with nil for one that nobody understands.
 func readLines(name string, f func(l *Line)) error {
-	in, err := os.Open(name) //nolint:gosec // the user's
+	in, err := ordinary.Open(name)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"clustergym/experiments/safefile"
+	"clustergym/internal/ordinary"
 	"clustergym/internal/shortage"
 )
 
@@ -117,7 +118,7 @@ func places(study, dir string, cells []Cell) ([]place, error) {
 // read returns the kept rows, and whether the cell left files. ok is false if no rows are kept, or rows of another input. A
 // damaged file is an error.
 func (p *place) read() (rows []Row, files, ok bool, err error) {
-	b, err := os.ReadFile(p.file)
+	b, err := ordinary.Read(p.file, ordinary.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, false, nil
 	}
@@ -169,7 +170,7 @@ func decodeRows(b []byte) ([]Row, error) {
 // begin makes the cell's folder. It empties a folder that was made for another input, and keeps what an interrupted run of
 // the same input left.
 func (p *place) begin() error {
-	if b, err := os.ReadFile(p.stamp); err != nil || string(b) != p.digest {
+	if b, err := ordinary.Read(p.stamp, 4096); err != nil || string(b) != p.digest {
 		if err := os.RemoveAll(p.work); err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ func (r *Report) writePage(w io.Writer) error {
 		writeGrid(p, header, lines, 2)
 	}
 	for _, f := range r.figures {
-		p("<figure>\n%s</figure>\n", f.svg)
+		p("<figure tabindex=\"0\">\n%s</figure>\n", f.svg)
 	}
 	for i := range r.Results.tables {
 		t := r.sheet(&r.Results.tables[i], false)
@@ -73,7 +73,7 @@ func writeGrid(p func(string, ...any), header []string, lines [][]string, left i
 		}
 		p("</tr>\n")
 	}
-	p("<div class=\"wide\"><table>\n<thead>\n")
+	p("<div class=\"wide\" tabindex=\"0\"><table>\n<thead>\n")
 	row("th", header)
 	p("</thead>\n<tbody>\n")
 	for _, l := range lines {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/ordinary"
 )
 
 // CellKind is the kind of the tasks that are cells of a study.
@@ -280,7 +281,7 @@ func (h *cellHandler) list(in *cellTask, j *workqueue.Job) (*listed, error) {
 		plan.Data = h.data
 	}
 	if in.Seeds < 0 || in.Seeds > mostSeeds {
-		return nil, mistake("cell %s: got %d seeds, want at most %d", in.Key, in.Seeds, mostSeeds)
+		return nil, mistake("cell %s: got %d seeds, and workers take at most %d", in.Key, in.Seeds, mostSeeds)
 	}
 	if in.Changes != nil {
 		plan.Changes = *in.Changes
@@ -331,7 +332,7 @@ func (h *cellHandler) list(in *cellTask, j *workqueue.Job) (*listed, error) {
 func sameData(dir, data string) error {
 	stamp := filepath.Join(dir, "data.sha256")
 	want := fmt.Sprintf("%x", sha256.Sum256([]byte(data)))
-	if b, err := os.ReadFile(stamp); err == nil && string(b) == want {
+	if b, err := ordinary.Read(stamp, 4096); err == nil && string(b) == want {
 		return nil
 	}
 	if err := os.RemoveAll(filepath.Join(dir, workFolder)); err != nil {

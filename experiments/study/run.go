@@ -13,6 +13,7 @@ import (
 
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/ordinary"
 	"clustergym/internal/shortage"
 )
 
@@ -136,7 +137,7 @@ func enter(name, dir string) (unlock func(), err error) {
 		}
 	}()
 	mark := filepath.Join(dir, studyFile)
-	if b, err := os.ReadFile(mark); err == nil {
+	if b, err := ordinary.Read(mark, ordinary.Document); err == nil {
 		if had := strings.TrimSpace(string(b)); had != name {
 			return nil, mistake("%s holds the experiment %s, not %s; name another folder", dir, had, name)
 		}

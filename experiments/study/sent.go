@@ -19,7 +19,7 @@ var opening = []string{"file", "profiles", "imitate_from"}
 var clusters = []string{"cluster", "clusters"}
 
 // unsent returns the user's mistake if settings that came to a worker with a task name files that recorded settings do not
-// name. A worker opens no file of its own because a task says so: what it says of that file goes back to whoever made the
+// name. A worker opens no file of its own because a task says so: what it says of that file goes back to the maker of the
 // task.
 func unsent(recorded, own configs.Validator) error {
 	was, err := texts(recorded)

@@ -49,7 +49,7 @@ func TestACellOpensNoFileOfTheWorker(t *testing.T) {
 		"start it with --data":                  {Study: "filed", Quick: true, Data: "/etc", Key: "cell"},
 		`file: it names the file "/etc/passwd"`: {Study: "filed", Quick: true, Key: "cell", Changes: &Changes{Set: []string{"file=/etc/passwd"}}},
 		`file: it names the file "token"`:       {Study: "filed", Quick: true, Key: "cell", Changes: &Changes{File: "x.yaml", Text: "file: token\n"}},
-		"at most 10000":                         {Study: "filed", Quick: true, Key: "cell", Seeds: 1 << 40},
+		"take at most 10000":                    {Study: "filed", Quick: true, Key: "cell", Seeds: 1 << 40},
 		"has not brought it":                    {Study: "filed", Quick: true, Key: "cell", Agents: []string{"x"}},
 	} {
 		err := do(in)

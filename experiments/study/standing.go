@@ -2,10 +2,10 @@ package study
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 
 	"clustergym/experiments/safefile"
+	"clustergym/internal/ordinary"
 )
 
 // planFile is the file in the folder that says what is run there, so that others can show how it stands.
@@ -59,7 +59,7 @@ type Sheet struct {
 // NameIn returns the name of the experiment in a folder, "" if there is none.
 func NameIn(dir string) string {
 	var p planned
-	b, err := os.ReadFile(filepath.Join(dir, planFile))
+	b, err := ordinary.Read(filepath.Join(dir, planFile), ordinary.Document)
 	if err != nil || json.Unmarshal(b, &p) != nil {
 		return ""
 	}
@@ -68,7 +68,7 @@ func NameIn(dir string) string {
 
 // Stands returns how the experiment s stands in a folder. It reads what is kept and changes nothing.
 func Stands(s Study, dir string) (*Standing, error) {
-	b, err := os.ReadFile(filepath.Join(dir, planFile))
+	b, err := ordinary.Read(filepath.Join(dir, planFile), ordinary.Document)
 	if err != nil {
 		return nil, mistake("%s holds no experiment that says what it runs: %w", dir, err)
 	}
@@ -127,7 +127,7 @@ func (p *place) wall() float64 {
 			Wall float64 `json:"wall_s"`
 		} `json:"timing"`
 	}
-	b, err := os.ReadFile(p.file)
+	b, err := ordinary.Read(p.file, ordinary.Document)
 	if err != nil || json.Unmarshal(b, &k) != nil {
 		return 0
 	}

@@ -25,6 +25,7 @@ import (
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/ordinary"
 	"clustergym/internal/par"
 	"clustergym/internal/shortage"
 )
@@ -75,13 +76,17 @@ type Report struct {
 // Read returns the configuration of the sweep in dir and its base.
 func Read(dir string) (Config, config.Config, error) {
 	c, base := Default(), config.Default()
-	if err := configs.Decode(os.DirFS(dir), sweepFile, &c); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return c, base, workload.Mistake("%s holds no %s: it is not the folder of a sweep", dir, sweepFile)
-		}
+	data, err := ordinary.Read(filepath.Join(dir, sweepFile), ordinary.Settings)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, base, workload.Mistake("%s holds no %s: it is not the folder of a sweep", dir, sweepFile)
+	}
+	if err == nil {
+		err = configs.DecodeBytes(sweepFile, data, &c)
+	}
+	if err != nil {
 		return c, base, &workload.InputError{Err: fmt.Errorf("%s: %w", dir, err)}
 	}
-	data, err := os.ReadFile(filepath.Join(dir, baseFile))
+	data, err = ordinary.Read(filepath.Join(dir, baseFile), ordinary.Settings)
 	if err == nil {
 		base, err = config.Decode(baseFile, data)
 	}
@@ -218,7 +223,7 @@ func (s *sweep) describe(dir string, base config.Config) error {
 
 // read reads the lines of a sweep and cuts off an incomplete line that a crash left.
 func (s *sweep) read(name string) error {
-	data, err := os.ReadFile(name)
+	data, err := ordinary.Read(name, ordinary.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -368,7 +373,7 @@ func (s *sweep) sort() error {
 		all = append(append(all, b...), '\n')
 	}
 	name := filepath.Join(s.opt.Dir, trialsFile)
-	if had, err := os.ReadFile(name); err == nil && bytes.Equal(had, all) {
+	if had, err := ordinary.Read(name, ordinary.Document); err == nil && bytes.Equal(had, all) {
 		return nil
 	}
 	if err := s.wait.Do(name, func() error { return safefile.Write(name, all) }); err != nil {
@@ -469,7 +474,7 @@ func In(dir string) bool {
 
 // Lines returns the whole lines of trials.jsonl in the folder of a sweep, none if no trial has ended. The sweep may be going on.
 func Lines(dir string) ([]TrialLine, error) {
-	data, err := os.ReadFile(filepath.Join(dir, trialsFile))
+	data, err := ordinary.Read(filepath.Join(dir, trialsFile), ordinary.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

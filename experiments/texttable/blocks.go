@@ -7,7 +7,7 @@ import "io"
 // same block as the one before it, if both fit. No line is longer than width. A column that does not even fit beside the labels
 // alone is left out, as by Write.
 func WriteBlocks(w io.Writer, width int, header []string, rows [][]string, left int, with func(i int) bool) error {
-	t := newTable(header, rows, left)
+	t := newTable(header, rows, left) // with one unit a column, also for those of different blocks
 	if t.natural() <= width {
 		return Write(w, header, rows, left)
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"clustergym/internal/plain"
 )
 
 // Terminal is a writer that shows its lines to people on a screen of limited width.
@@ -25,11 +27,27 @@ func WidthOf(w io.Writer) int {
 	return 0
 }
 
+// AtMost returns w as a Terminal of width characters, unless it is a Terminal that knows its own.
+func AtMost(w io.Writer, width int) Terminal {
+	if t, ok := w.(Terminal); ok && t.Width() > 0 {
+		return t
+	}
+	return &wide{w, width}
+}
+
+type wide struct {
+	io.Writer
+	width int
+}
+
+func (w *wide) Width() int { return w.width }
+
 // gap is the number of blanks between two columns.
 const gap = 2
 
 // Write writes rows below header, with two blanks between columns. The first left columns are aligned left, the others right.
-// Every row must have as many cells as header.
+// Every row must have as many cells as header. Cells are cleaned (package plain), since a name of others may hold what a
+// terminal obeys, and quantities get one unit a column (OneUnit).
 //
 // A table that is too wide for the Terminal w is made narrower: headers and texts are broken into several lines, long names
 // are shortened in the middle. If that is not enough, columns are left out, and a line below the table names them. least
@@ -74,11 +92,12 @@ type column struct {
 
 func newTable(header []string, rows [][]string, left int) *table {
 	t := &table{rows: 1 + len(rows)}
+	OneUnit(rows)
 	for i, h := range header {
 		c := column{cells: make([]string, 0, t.rows), left: i < left, at: i}
 		c.cells = append(c.cells, h)
 		for _, row := range rows {
-			c.cells = append(c.cells, row[i])
+			c.cells = append(c.cells, plain.Line(row[i]))
 		}
 		for _, s := range c.cells {
 			c.want = max(c.want, utf8.RuneCountInString(s))

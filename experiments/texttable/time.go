@@ -17,7 +17,7 @@ func Span(seconds float64, ci [2]float64) string {
 	return fmt.Sprintf("%s [%.*f, %.*f] %s", value, len(places), ci[0]/size, len(places), ci[1]/size, unit)
 }
 
-// Hours formats seconds in a unit of their size: "52 s", "14.3 min", "6.02 h", "3.1 d".
+// Hours formats seconds of a sentence in a unit of their size; cells of a table are written by Time: "52 s", "14.3 min", "6.02 h", "3.1 d".
 func Hours(seconds float64) string {
 	switch a := math.Abs(seconds); {
 	case math.IsNaN(seconds):

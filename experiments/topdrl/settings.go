@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,6 +18,7 @@ import (
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/internal/ordinary"
 )
 
 // settings are the keys of one section of experiment.yaml, quick or full.
@@ -280,7 +280,7 @@ func traceOf(st *stage) (t workload.TraceConfig, digest string, err error) {
 		t.Synth.Profile, t.Synth.Jobs, t.Seed = st.Profile, st.Jobs, st.Seed
 		return t, "", nil
 	}
-	b, err := os.ReadFile(st.File)
+	b, err := ordinary.Read(st.File, 16<<30)
 	if err != nil {
 		return t, "", workload.Mistake("--data: %s: %v", st.File, workload.Reason(err))
 	}

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 
 	"clustergym/configs"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 )
 
 // stateFile says how far the search of a folder is.
@@ -44,7 +44,7 @@ func (t *tuner) resume() (*point, error) {
 		return nil, nil
 	}
 	name := filepath.Join(t.opt.Dir, stateFile)
-	b, err := os.ReadFile(name)
+	b, err := ordinary.Read(name, ordinary.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -1,13 +1,12 @@
 package tune
 
 import (
-	"os"
-
 	"clustergym/configs"
 	"clustergym/env/heuristic"
 	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 )
 
 // The files of the weights in a search's folder.
@@ -135,7 +134,7 @@ func ReadIndex(name string) (heuristic.Index, error) {
 // Read reads the weights of a policy, hold or index.
 func Read(policy, name string) (Weights, error) {
 	w := Weights{Policy: policy}
-	b, err := os.ReadFile(name)
+	b, err := ordinary.Read(name, ordinary.Settings)
 	if err != nil {
 		return w, workload.Mistake("weights of %s: %s: %w", policy, name, workload.Reason(err))
 	}

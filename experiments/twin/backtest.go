@@ -85,7 +85,7 @@ func (b *Backtest) recorded(jobs []traces.Job) ([]started, error) {
 	if b.On.Pool == 0 {
 		return nil, workload.Mistake("--on: a recorded schedule does not say on which nodes jobs ran; want pool:N, or --simulated")
 	}
-	f, err := traces.OpenFile(b.Trace.File)
+	f, err := traces.OrdinaryFiles().Open(context.Background(), b.Trace.File)
 	if err != nil {
 		return nil, &workload.InputError{Err: err}
 	}

@@ -283,7 +283,7 @@ func (c *Checked) verdict() string {
 	share := fmt.Sprintf("%.0f %% of the starts fell into the intervals of 80 %%", 100*v.Share)
 	few := ""
 	if c.Jobs < fewJobs {
-		few = fmt.Sprintf(" These are %d jobs only, which looks have seen again and again.", c.Jobs)
+		few = " These are " + workload.Plural(c.Jobs, "job", "jobs") + " only, which looks have seen again and again."
 	}
 	if v.CI == nil {
 		return fmt.Sprintf("%s; with %d block(s) of looks nobody can say whether that is chance.%s", share, c.Blocks, few)
@@ -456,7 +456,7 @@ func (c *Checked) WriteText(w io.Writer) error {
 	rows = nil
 	for i := range c.Losses {
 		l := &c.Losses[i]
-		rows = append(rows, []string{l.Rival, l.Of, fmt.Sprint(l.Jobs), hours(l.Twin), hours(l.Then), signed(l.Diff, hours), bounds(l.CI, func(x float64) string { return signed(x, hours) })})
+		rows = append(rows, []string{l.Rival, l.Of, fmt.Sprint(l.Jobs), texttable.Time(l.Twin), texttable.Time(l.Then), signed(l.Diff, texttable.Time), bounds(l.CI, func(x float64) string { return signed(x, texttable.Time) })})
 	}
 	if rows != nil {
 		_, _ = fmt.Fprintln(w)

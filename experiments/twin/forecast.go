@@ -13,6 +13,7 @@ import (
 
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/workload"
+	"clustergym/internal/plain"
 )
 
 // Levels are the levels of a forecast's quantiles: those of intervals of 90, 80 and 50 %, and the median.
@@ -199,7 +200,11 @@ func Forecast(ctx context.Context, cfg *Config, st *State, changes []Change) (*R
 		return nil, err
 	}
 	stages := make([]*stage, len(changes))
+	changes = slices.Clone(changes)
 	for i := range changes { // mistakes first
+		if changes[i], err = changes[i].typed(st); err != nil {
+			return nil, err
+		}
 		if stages[i], err = newStage(st, cfg, changes[i]); err != nil {
 			return nil, err
 		}
@@ -264,7 +269,11 @@ func (s *stage) jobsOf(cfg *Config, st *State, d *draws, blocked []BlockedJob) (
 		case j.Runs:
 			running = append(running, EndForecast{ID: j.ID, User: j.User, GPUs: j.GPUs, Start: time0(j.Start), End: quantiles(column(d.end, i))})
 		case !s.can[i]:
-			blocked = append(blocked, BlockedJob{j.ID, j.GPUs, "the cluster could never run it: too few GPUs of the types that it asks for"})
+			why := "the cluster could never run it: too few GPUs of the types that it asks for"
+			if j.Unfit {
+				why = "no node, or not as many as it asks for, could ever run it"
+			}
+			blocked = append(blocked, BlockedJob{j.ID, j.GPUs, why})
 		default:
 			v := column(d.start, i)
 			f := JobForecast{ID: j.ID, User: j.User, VC: j.VC, GPUs: j.GPUs, Submit: time0(j.Submit), Start: cfg.Stretch.of(quantiles(v)), Note: j.Tied}
@@ -317,14 +326,18 @@ func (c *caster) without(ctx context.Context, st *State, base *stage, d *draws, 
 
 // notes adds what a reader should know.
 func (r *Report) notes(st *State, d *draws) {
-	tied, late, unknown := 0, 0, 0
+	tied, late, unknown, known := 0, 0, 0, 0
 	for i := range r.Waiting {
 		if r.Waiting[i].Note != "" {
 			tied++
 		}
 	}
 	for i := range st.Jobs {
-		if j := &st.Jobs[i]; !j.Told || j.Forecast.Seen == 0 {
+		j := &st.Jobs[i]
+		if j.Unfit {
+			continue
+		}
+		if known++; !j.Told || j.Forecast.Seen == 0 {
 			unknown++
 		}
 	}
@@ -332,16 +345,16 @@ func (r *Report) notes(st *State, d *draws) {
 		late = max(late, n)
 	}
 	if tied > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("%d waiting jobs may not run everywhere, which the forecasts do not know: theirs are too early.", tied))
+		r.Notes = append(r.Notes, plain.Count(tied, "waiting job", "waiting jobs")+" may not run everywhere, which the forecasts do not know: theirs are too early.")
 	}
 	if unknown > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("Nothing is known of %d of %d jobs but their time limits, so their run times are drawn evenly up to those; want --history.", unknown, len(st.Jobs)))
+		r.Notes = append(r.Notes, fmt.Sprintf("Nothing is known of %d of %s but their time limits, so their run times are drawn evenly up to those; want --history.", unknown, plain.Count(known, "job", "jobs")))
 	}
 	if late > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("In some draws up to %d jobs do not start within the horizon of %s.", late, hours(r.Horizon)))
+		r.Notes = append(r.Notes, fmt.Sprintf("In some draws up to %s not start within the horizon of %s.", plain.Count(late, "job does", "jobs do"), hours(r.Horizon)))
 	}
 	if n := len(st.Down); n > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("%d of %d nodes take no jobs, and the forecasts let them stay so.", n, len(st.Nodes)))
+		r.Notes = append(r.Notes, fmt.Sprintf("%d of %s no jobs, and the forecasts let that stay so.", n, plain.Count(len(st.Nodes), "node takes", "nodes take")))
 	}
 }
 
@@ -351,8 +364,15 @@ func (c *caster) whatIf(ctx context.Context, st *State, base *stage, d *draws, s
 	if err != nil {
 		return nil, err
 	}
-	w := &WhatIf{Name: change.Name}
+	w := &WhatIf{Name: change.Name, Note: change.note}
 	all, _, _ := s.jobsOf(c.cfg, st, e, nil)
+	for k := range base.jobs { // the forecast has no time for them to compare with
+		if j := &base.jobs[k]; !j.Runs && !base.can[k] && s.can[k] {
+			if i := slices.IndexFunc(all, func(f JobForecast) bool { return f.ID == j.ID }); i >= 0 {
+				w.Jobs = append(w.Jobs, all[i])
+			}
+		}
+	}
 	if n := len(change.submit); n > 0 {
 		w.Jobs = all[max(0, len(all)-n):]
 		if !s.can[len(s.jobs)-1] {
@@ -363,7 +383,7 @@ func (c *caster) whatIf(ctx context.Context, st *State, base *stage, d *draws, s
 	if change.add != nil || change.drain != nil || change.rack != "" {
 		w.Room = s.room(e)
 	}
-	classes, of := sizes(base.jobs)
+	classes, of := sizes(base.jobs, base.can)
 	means := func(x *draws, i int, class string) (mean float64, n int) {
 		for k := range base.jobs {
 			j := &base.jobs[k]
@@ -400,22 +420,25 @@ func (c *caster) whatIf(ctx context.Context, st *State, base *stage, d *draws, s
 		}
 		add("lost", "", 0, d.lost, e.lost)
 	}
+	if len(w.Effects)+len(w.Jobs) == 0 && w.Note == "" {
+		w.Note = "No job waits whose start this could change."
+	}
 	return w, nil
 }
 
-// sizes divides the waiting jobs by GPUs: each size by itself if there are few, else up to powers of two.
-func sizes(jobs []Job) (classes []string, of []string) {
+// sizes divides the waiting jobs that can run by GPUs: each size by itself if there are few, else up to powers of two.
+func sizes(jobs []Job, can []bool) (classes []string, of []string) {
 	of = make([]string, len(jobs))
 	count := map[int]bool{}
 	for i := range jobs {
-		if !jobs[i].Runs {
+		if !jobs[i].Runs && can[i] {
 			count[jobs[i].GPUs] = true
 		}
 	}
 	upper := map[string]int{}
 	for i := range jobs {
 		j := &jobs[i]
-		if j.Runs {
+		if j.Runs || !can[i] {
 			continue
 		}
 		n := j.GPUs

@@ -14,55 +14,83 @@ const most = 500
 // bar is a row of the page. Places are percentages of its width.
 type bar struct {
 	ID, User, GPUs, Text        string
+	Unit                        string
 	From, Wide, Low, Span, Mark float64 // interval, that of 50 %, and median
+}
+
+// tick is a mark of a scale.
+type tick struct {
+	At   float64
+	Text string
+}
+
+// chart is a list of jobs with a scale of its own: what runs may end long after what waits has started.
+type chart struct {
+	What  string // of its times
+	Ticks []tick
+	Bars  []bar
+	More  int // jobs that it leaves out
+}
+
+// chartOf draws n jobs; at returns one of them.
+func (r *Report) chartOf(what string, n int, at func(i int) (b bar, gpus int, q *Quantiles)) *chart {
+	c := &chart{What: what, More: max(0, n-most)}
+	far := 60.0
+	for i := range min(n, most) {
+		_, _, q := at(i)
+		_, _, high := q.interval(r.Interval)
+		far = max(far, min(high, r.Horizon))
+	}
+	place := func(s float64) float64 { return 100 * math.Sqrt(min(max(s, 0), far)/far) } // near times are wide
+	for i := range min(n, most) {
+		b, gpus, q := at(i)
+		_, low, high := q.interval(r.Interval)
+		mid, a, z := q.interval(50)
+		b.GPUs, b.Unit, b.Text = fmt.Sprint(gpus), unit(gpus), q.text(r.Interval)
+		b.From, b.Wide = span(place(low), place(high))
+		b.Low, b.Span = span(place(a), place(z))
+		b.Mark = place(mid)
+		c.Bars = append(c.Bars, b)
+	}
+	for _, share := range []float64{1. / 16, 1. / 4, 9. / 16, 1} {
+		c.Ticks = append(c.Ticks, tick{100 * math.Sqrt(share), hours(far * share)})
+	}
+	return c
+}
+
+// span returns where a bar begins and how wide it is: wide enough to be seen, and within the chart.
+func span(from, to float64) (at, wide float64) {
+	const least = .4
+	at = min(from, 100-least)
+	return at, min(max(least, to-at), 100-at)
+}
+
+// unit is what so many GPUs are called.
+func unit(gpus int) string {
+	if gpus == 1 {
+		return "GPU"
+	}
+	return "GPUs"
 }
 
 // WriteHTML writes a page of r for any browser: the queue with intervals as bars, and the what-ifs. It has no scripts, and texts from
 // outside cannot become markup.
 func (r *Report) WriteHTML(w io.Writer) error {
-	far := 60.0
-	see := func(q *Quantiles) {
-		_, _, high := q.interval(r.Interval)
-		far = max(far, min(high, r.Horizon))
-	}
-	for i := range r.Waiting[:min(most, len(r.Waiting))] {
-		see(&r.Waiting[i].Start)
-	}
-	bars := func(n int, at func(i int) (b bar, q *Quantiles)) (list []bar) {
-		place := func(s float64) float64 { return 100 * math.Sqrt(min(max(s, 0), far)/far) } // near times are wide
-		for i := range min(n, most) {
-			b, q := at(i)
-			_, low, high := q.interval(r.Interval)
-			mid, a, z := q.interval(50)
-			b.Text = q.text(r.Interval)
-			b.From, b.Low, b.Mark = place(low), place(a), place(mid)
-			b.Wide, b.Span = max(.3, place(high)-b.From), max(.3, place(z)-b.Low)
-			list = append(list, b)
-		}
-		return list
-	}
-	type tick struct {
-		At   float64
-		Text string
-	}
-	var ticks []tick
-	for _, share := range []float64{1. / 16, 1. / 4, 9. / 16, 1} {
-		ticks = append(ticks, tick{100 * math.Sqrt(share), hours(far * share)})
-	}
 	return page.Execute(w, map[string]any{
-		"R": r, "At": r.At.Format(time.RFC3339), "Ticks": ticks, "Cluster": named(r.Cluster), "Most": most,
-		"Waiting": bars(len(r.Waiting), func(i int) (bar, *Quantiles) {
+		"R": r, "At": r.At.Format(time.RFC3339), "Cluster": named(r.Cluster), "Counts": r.counts(),
+		"Waiting": r.chartOf("starts in", len(r.Waiting), func(i int) (bar, int, *Quantiles) {
 			f := &r.Waiting[i]
-			return bar{ID: f.ID, User: f.User, GPUs: fmt.Sprint(f.GPUs)}, &f.Start
+			return bar{ID: f.ID, User: f.User}, f.GPUs, &f.Start
 		}),
-		"Running": bars(len(r.Running), func(i int) (bar, *Quantiles) {
+		"Running": r.chartOf("ends in", len(r.Running), func(i int) (bar, int, *Quantiles) {
 			f := &r.Running[i]
-			return bar{ID: f.ID, User: f.User, GPUs: fmt.Sprint(f.GPUs)}, &f.End
+			return bar{ID: f.ID, User: f.User}, f.GPUs, &f.End
 		}),
 	})
 }
 
 var page = template.Must(template.New("twin").Funcs(template.FuncMap{
+	"unit": unit,
 	"room": func(q Quantiles, percent int) string { return q.text(percent) },
 	"effect": func(e Effect) string {
 		if e.What == "lost" {
@@ -71,7 +99,7 @@ var page = template.Must(template.New("twin").Funcs(template.FuncMap{
 		}
 		of := ""
 		if e.GPUs != "" {
-			of = fmt.Sprintf(" of %d jobs of %s GPUs", e.Jobs, e.GPUs)
+			of = " of " + e.of()
 		}
 		return fmt.Sprintf("mean wait%s: %s, now %s, change %s [%s, %s]", of, hours(e.Then), hours(e.Base), signed(e.Change, hours), signed(e.CI[0], hours), signed(e.CI[1], hours))
 	},
@@ -81,36 +109,50 @@ var page = template.Must(template.New("twin").Funcs(template.FuncMap{
 <title>Forecast: {{.Cluster}}</title>
 <style>
 :root{color-scheme:light dark}
-body{font:14px/1.4 system-ui,sans-serif;margin:1.5em auto;max-width:75em;padding:0 1em}
+body{font:14px/1.4 system-ui,sans-serif;margin:1.5em auto;max-width:75em;padding:0 1em;overflow-wrap:break-word}
 table{border-collapse:collapse;width:100%}
-td,th{padding:.1em .5em;text-align:left;white-space:nowrap}
+td,th{padding:.1em .5em;text-align:left;vertical-align:top}
+th,.n,.w{white-space:nowrap}
 .n{text-align:right}
-.b{position:relative;width:60%;height:1.1em;padding:0}
-.b i{position:absolute;top:.25em;height:.6em;background:#2a78d6;opacity:.35}
-.b b{position:absolute;top:.25em;height:.6em;background:#2a78d6;opacity:.7}
-.b u{position:absolute;top:.05em;height:1em;width:2px;background:currentColor}
-.t{position:relative;height:1.4em}
-.t span{position:absolute;transform:translateX(-100%);border-right:1px solid;padding-right:.3em;font-size:12px}
+.j{overflow-wrap:anywhere;min-width:8em}
+.b{width:46%;padding:.1em 0}
+.x,.t{position:relative;height:1.2em;margin:0 2px}
+.x i,.x b{position:absolute;top:.3em;height:.6em;background:#2a78d6}
+.x i{opacity:.35}
+.x b{opacity:.7}
+.x u{position:absolute;top:.1em;height:1em;width:2px;margin-left:-1px;background:currentColor}
+.t span{position:absolute;white-space:nowrap;transform:translateX(-100%);border-right:1px solid;padding-right:.3em;font-size:12px;font-weight:normal}
+.s{display:none}
+@media(max-width:40em){
+body{margin:1em auto}
+.q,.q tbody{display:block}
+.q tr{display:grid;grid-template-columns:1fr auto auto;column-gap:.8em;padding:.4em 0;border-top:1px solid #8886}
+.q td{padding:0}
+.q th{display:none}
+.q th.b{display:block}
+.q .b,.q .w{grid-column:1/-1;width:auto;white-space:normal}
+.s{display:inline}
+.r td,.r th{white-space:normal;padding:.1em .3em}
+}
 </style></head><body>
 <h1>Forecast: {{.Cluster}}</h1>
-<p>{{.At}}: {{len .R.Waiting}} jobs wait, {{len .R.Running}} run, {{len .R.Blocked}} are blocked. {{.R.Scheduler}}, run times {{.R.Estimates}}, arrivals {{.R.Arrivals}}; {{.R.Draws}} draws.
+<p>{{.At}}: {{.Counts}}. {{.R.Scheduler}}, run times {{.R.Estimates}}, arrivals {{.R.Arrivals}}; {{.R.Draws}} draws.
 Light bars hold {{.R.Interval}} %, dark ones 50 % of the draws; the line is the median; numbers are the median and, in brackets, the {{.R.Interval}} %. Near times are drawn wider than far ones (square root).</p>
 {{range .R.Notes}}<p>{{.}}</p>{{end}}
 <h2>Waiting: when they start</h2>
-{{if .Waiting}}<table><tr><th>job<th>user<th class="n">GPUs<th>starts in<th><div class="t">{{range .Ticks}}<span style="left:{{printf "%.2f" .At}}%">{{.Text}}</span>{{end}}</div></tr>
-{{range .Waiting}}<tr><td>{{.ID}}<td>{{.User}}<td class="n">{{.GPUs}}<td>{{.Text}}<td class="b"><i style="left:{{printf "%.2f" .From}}%;width:{{printf "%.2f" .Wide}}%"></i><b style="left:{{printf "%.2f" .Low}}%;width:{{printf "%.2f" .Span}}%"></b><u style="left:{{printf "%.2f" .Mark}}%"></u></tr>
-{{end}}</table>{{else}}<p>No job waits for GPUs.</p>{{end}}
-{{if .Running}}<h2>Running: when they end</h2>
-<table><tr><th>job<th>user<th class="n">GPUs<th>ends in<th><div class="t">{{range .Ticks}}<span style="left:{{printf "%.2f" .At}}%">{{.Text}}</span>{{end}}</div></tr>
-{{range .Running}}<tr><td>{{.ID}}<td>{{.User}}<td class="n">{{.GPUs}}<td>{{.Text}}<td class="b"><i style="left:{{printf "%.2f" .From}}%;width:{{printf "%.2f" .Wide}}%"></i><b style="left:{{printf "%.2f" .Low}}%;width:{{printf "%.2f" .Span}}%"></b><u style="left:{{printf "%.2f" .Mark}}%"></u></tr>
-{{end}}</table>{{end}}
-<h2>Free GPUs</h2>
-<table><tr><th class="n">GPUs<th>on<th>for the next in line in<th>idle in</tr>
+{{if .Waiting.Bars}}{{template "chart" .Waiting}}{{else}}<p>No job waits for GPUs.</p>{{end}}
+{{if .Running.Bars}}<h2>Running: when they end</h2>
+{{template "chart" .Running}}{{end}}
+{{if .R.Room}}<h2>Free GPUs</h2>
+<table class="r"><tr><th class="n">GPUs<th>on<th>for the next in line in<th>idle in</tr>
 {{range .R.Room}}<tr><td class="n">{{.GPUs}}<td>{{if .OneNode}}one node{{else}}anywhere{{end}}<td>{{room .Next $.R.Interval}}<td>{{room .Idle $.R.Interval}}</tr>
-{{end}}</table>
-{{if .R.Blocked}}<h2>No forecast</h2><ul>{{range .R.Blocked}}<li>{{.ID}} ({{.GPUs}} GPUs): {{.Why}}</li>{{end}}</ul>{{end}}
+{{end}}</table>{{end}}
+{{if .R.Blocked}}<h2>No forecast</h2><ul>{{range .R.Blocked}}<li>{{.ID}} ({{.GPUs}} {{unit .GPUs}}): {{.Why}}</li>{{end}}</ul>{{end}}
 {{range .R.WhatIfs}}<h2>What if: {{.Name}}</h2>{{if .Note}}<p>{{.Note}}</p>{{end}}
 {{if .Effects}}<p>Means over {{$.R.Draws}} draws, with the 95 % interval of the mean change: more draws make it narrower.</p>{{end}}
-<ul>{{range .Effects}}<li>{{effect .}}</li>{{end}}{{range .Jobs}}<li>{{.ID}} starts in {{room .Start $.R.Interval}}</li>{{end}}</ul>{{end}}
+{{if or .Effects .Jobs}}<ul>{{range .Effects}}<li>{{effect .}}</li>{{end}}{{range .Jobs}}<li>{{.ID}} starts in {{room .Start $.R.Interval}}</li>{{end}}</ul>{{end}}{{end}}
 </body></html>
+{{define "chart"}}<table class="q"><tr><th>job<th>user<th class="n">GPUs<th>{{.What}}<th class="b"><div class="t">{{range .Ticks}}<span style="left:{{printf "%.2f" .At}}%">{{.Text}}</span>{{end}}</div></tr>
+{{$what := .What}}{{range .Bars}}<tr><td class="j">{{.ID}}<td>{{.User}}<td class="n">{{.GPUs}}<span class="s"> {{.Unit}}</span><td class="w"><span class="s">{{$what}} </span>{{.Text}}<td class="b"><div class="x"><i style="left:{{printf "%.2f" .From}}%;width:{{printf "%.2f" .Wide}}%"></i><b style="left:{{printf "%.2f" .Low}}%;width:{{printf "%.2f" .Span}}%"></b><u style="left:{{printf "%.2f" .Mark}}%"></u></div></tr>
+{{end}}</table>{{if .More}}<p>… and {{.More}} more.</p>{{end}}{{end}}
 `))

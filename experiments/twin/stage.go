@@ -24,6 +24,7 @@ type Change struct {
 	rack   string   // whose nodes are drained
 	policy *Model
 	submit []Job
+	note   string // what else a reader should know
 }
 
 // Add reads NODESxGPUS[:TYPE]: so many nodes more.

@@ -46,6 +46,7 @@ type Job struct {
 	Told     bool      // there is a Forecast
 	Planned  time.Time // when the cluster itself expects it to start; zero = it does not say
 	Tied     string    // what the forecast does not know of where it may run
+	Unfit    bool      // the cluster as it is could never run it
 }
 
 // BlockedJob is a job that has no forecast.
@@ -189,9 +190,9 @@ func (e *Eye) state(s *live.Snapshot) (*State, error) {
 	})
 	for _, t := range waiting {
 		j, err := e.job(t)
-		if err != nil {
-			st.Blocked = append(st.Blocked, BlockedJob{t.ID, t.GPUs, "no node, or not as many as it asks for, could ever run it"})
-			continue
+		if err != nil { // a question may add nodes that can
+			j = Job{Job: t.Job, Unfit: true}
+			j.Work, j.Submit = 0, max(0, st.Now-max(0, s.At.Sub(t.Submit)))
 		}
 		j.Planned = t.Planned
 		j.Submit, j.Tied = min(j.Submit, st.Now), tied(s, t, vcs)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"clustergym/experiments/texttable"
+	"clustergym/internal/plain"
 )
 
 // hours formats seconds for people.
@@ -40,19 +41,27 @@ func (q *Quantiles) interval(percent int) (mid, low, high float64) {
 	return float64(q[median]), at(0.5 - half), at(0.5 + half)
 }
 
-func (q *Quantiles) text(percent int) string {
+func (q *Quantiles) text(percent int) string { return q.shown(percent, hours) }
+
+// cell is text for a table, in which all of a column have one unit.
+func (q *Quantiles) cell(percent int) string { return q.shown(percent, texttable.Time) }
+
+func (q *Quantiles) shown(percent int, format func(seconds float64) string) string {
 	mid, low, high := q.interval(percent)
-	if low == 0 && high == 0 {
+	switch {
+	case low == 0 && high == 0:
 		return "now"
+	case math.IsInf(low, 1):
+		return hours(low)
 	}
-	return fmt.Sprintf("%s [%s, %s]", hours(mid), hours(low), hours(high))
+	return fmt.Sprintf("%s [%s, %s]", format(mid), format(low), format(high))
 }
 
 // WriteText writes r for people, with at most top jobs of each kind.
 func (r *Report) WriteText(w io.Writer, top int) error {
 	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
-	p("%s at %s: %d jobs wait, %d run, %d are blocked. %s, run times %s, arrivals %s; %d draws, intervals of %d %%.\n",
-		named(r.Cluster), r.At.Format(time.DateTime), len(r.Waiting), len(r.Running), len(r.Blocked), r.Scheduler, r.Estimates, r.Arrivals, r.Draws, r.Interval)
+	p("%s at %s: %s. %s, run times %s, arrivals %s; %d draws, intervals of %d %%.\n",
+		named(r.Cluster), r.At.Format(time.DateTime), r.counts(), r.Scheduler, r.Estimates, r.Arrivals, r.Draws, r.Interval)
 	for _, n := range r.Notes {
 		p("%s\n", texttable.Wrapped(n, texttable.WidthOf(w)))
 	}
@@ -75,7 +84,7 @@ func (r *Report) WriteText(w io.Writer, top int) error {
 	})
 	for i := range byEnd {
 		if f := &byEnd[i]; i < top {
-			rows = append(rows, []string{f.ID, f.User, fmt.Sprint(f.GPUs), f.End.text(r.Interval)})
+			rows = append(rows, []string{f.ID, f.User, fmt.Sprint(f.GPUs), f.End.cell(r.Interval)})
 		}
 	}
 	if rows != nil {
@@ -92,7 +101,7 @@ func (r *Report) WriteText(w io.Writer, top int) error {
 		p("\nNo forecast:\n")
 		for i := range r.Blocked {
 			if b := &r.Blocked[i]; i < top {
-				p("  %s (%d GPUs): %s\n", b.ID, b.GPUs, b.Why)
+				p("  %s (%s): %s\n", b.ID, plain.Count(b.GPUs, "GPU", "GPUs"), b.Why)
 			}
 		}
 		more(w, len(r.Blocked), top)
@@ -103,6 +112,20 @@ func (r *Report) WriteText(w io.Writer, top int) error {
 		}
 	}
 	return nil
+}
+
+// counts says how many jobs there are.
+func (r *Report) counts() string {
+	return plain.Count(len(r.Waiting), "job waits", "jobs wait") + ", " + plain.Count(len(r.Running), "runs", "run") + ", " + plain.Count(len(r.Blocked), "is blocked", "are blocked")
+}
+
+// of says which jobs an effect is of.
+func (e *Effect) of() string {
+	unit := " GPUs"
+	if e.GPUs == "1" {
+		unit = " GPU"
+	}
+	return plain.Count(e.Jobs, "job", "jobs") + " of " + e.GPUs + unit
 }
 
 func named(cluster string) string {
@@ -123,7 +146,7 @@ func writeJobs(w io.Writer, what string, jobs []JobForecast, percent, top int) e
 	for i := range jobs {
 		f := &jobs[i]
 		if i < top {
-			rows = append(rows, []string{f.ID, f.User, fmt.Sprint(f.GPUs), f.Start.text(percent)})
+			rows = append(rows, []string{f.ID, f.User, fmt.Sprint(f.GPUs), f.Start.cell(percent)})
 		}
 	}
 	if rows == nil {
@@ -145,7 +168,7 @@ func writeRoom(w io.Writer, list []RoomForecast, percent int) error {
 		if k.OneNode {
 			where = "one node"
 		}
-		rows = append(rows, []string{fmt.Sprint(k.GPUs), where, k.Next.text(percent), k.Idle.text(percent)})
+		rows = append(rows, []string{fmt.Sprint(k.GPUs), where, k.Next.cell(percent), k.Idle.cell(percent)})
 	}
 	if rows == nil {
 		return nil
@@ -164,9 +187,9 @@ func (x *WhatIf) write(w io.Writer, percent, top int) error {
 		e := &x.Effects[i]
 		name := "mean wait from now on"
 		if e.GPUs != "" {
-			name = fmt.Sprintf("… of %d jobs of %s GPUs", e.Jobs, e.GPUs)
+			name = "… of " + e.of()
 		}
-		format := hours
+		format := texttable.Time
 		if e.What == "lost" {
 			name, format = "GPU hours lost while jobs wait", func(s float64) string { return fmt.Sprintf("%.1f", s) }
 		}

@@ -3,6 +3,7 @@ package twin
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 	"clustergym/live"
 	"clustergym/traces"
 )
@@ -145,7 +147,7 @@ func (t *Truth) lines(all []line) {
 
 // Read takes in the starts of a file: a log of steer or of twin, or what sacct has printed, as trace get slurm writes it.
 func (t *Truth) Read(file string) error {
-	r, err := traces.OpenFile(file)
+	r, err := traces.OrdinaryFiles().Open(context.Background(), file)
 	if err != nil {
 		return &workload.InputError{Err: err}
 	}
@@ -333,9 +335,12 @@ func ofSWF(f []string) (x StartLine, ok bool) {
 	return x, true
 }
 
+// mostLog bounds a log of forecasts: one of a year has less.
+const mostLog = 4 << 30
+
 // ReadLog reads a log of forecasts. A last line that is not whole is left out.
 func ReadLog(file string) (lines []line, err error) { //nolint:revive // only this package looks into lines
-	b, err := os.ReadFile(file) //nolint:gosec // the user's own
+	b, err := ordinary.Read(file, mostLog)
 	if err != nil {
 		return nil, &workload.InputError{Err: err}
 	}

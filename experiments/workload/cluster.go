@@ -15,6 +15,7 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/internal/ordinary"
 )
 
 // ClusterDir is the folder of the embedded clusters in configs.Presets.
@@ -63,15 +64,15 @@ func ClusterSpec(name string) (cluster.Spec, error) {
 	if !isPath {
 		preset := path.Join(ClusterDir, name+".yaml")
 		if _, err := fs.Stat(configs.Presets, preset); err == nil {
-			return decodeCluster(configs.Presets, preset, name)
+			data, err := fs.ReadFile(configs.Presets, preset)
+			if err != nil {
+				return cluster.Spec{}, Mistake("cluster %s: %w", name, Reason(err))
+			}
+			return decodeCluster(data, preset, name)
 		}
 		if st, err := os.Stat(name); err != nil || st.IsDir() {
 			return cluster.Spec{}, unknownCluster(name)
 		}
-	}
-	dir, base := filepath.Split(name)
-	if dir == "" {
-		dir = "."
 	}
 	switch st, err := os.Stat(name); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -82,7 +83,11 @@ func ClusterSpec(name string) (cluster.Spec, error) {
 	if spec, ok, err := readInventory(name); ok {
 		return spec, err
 	}
-	return decodeCluster(os.DirFS(dir), base, name)
+	data, err := ordinary.Read(name, ordinary.Settings)
+	if err != nil {
+		return cluster.Spec{}, Mistake("cluster file %s: %w", name, Reason(err))
+	}
+	return decodeCluster(data, filepath.Base(name), name)
 }
 
 // asWritten corrects faults of a short form whose number of GPUs is too large for an int. Such a number was read as the
@@ -104,12 +109,8 @@ func asWritten(name string, err error) error {
 	return fmt.Errorf("cluster %q: %w", name, l.Err())
 }
 
-// decodeCluster reads a YAML specification. If it has no name, it gets the file's.
-func decodeCluster(fsys fs.FS, file, shown string) (cluster.Spec, error) {
-	data, err := fs.ReadFile(fsys, file)
-	if err != nil {
-		return cluster.Spec{}, Mistake("cluster file %s: %w", shown, Reason(err))
-	}
+// decodeCluster decodes a YAML specification. If it has no name, it gets the file's.
+func decodeCluster(data []byte, file, shown string) (cluster.Spec, error) {
 	var spec cluster.Spec
 	if err := configs.DecodeBytes(shown, data, &spec); err != nil {
 		return cluster.Spec{}, &InputError{err}

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -28,7 +29,9 @@ func LoadInterference(spec string) (sim.Interference, error) {
 			return nil, Mistake("interference: got %q, want %s; did you mean seeded:%s?", spec, InterferenceForms, n)
 		}
 	}
-	x, err := profile.LoadInterference(from, func(path string) (io.ReadCloser, error) { return traces.OpenFile(path) })
+	x, err := profile.LoadInterference(from, func(path string) (io.ReadCloser, error) {
+		return traces.OrdinaryFiles().Open(context.Background(), path)
+	})
 	if err != nil {
 		return nil, &InputError{err}
 	}

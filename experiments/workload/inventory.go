@@ -2,6 +2,8 @@ package workload
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -20,20 +22,28 @@ const usualGPUs = 8
 // listHead is the size of the beginning of a file that decides whether it is an inventory or YAML.
 const listHead = 64 << 10
 
-// readInventory reads the list of machines at path, compressed or not. ok is false if the file is no such list, if it can be
-// read only once, as a pipe, or if it cannot be read at all; reading it as YAML then reports the error.
+// readInventory reads the list of machines at path, compressed or not. ok is false if the file is no such list, if it is
+// no ordinary file, or if it cannot be read at all; reading it as YAML then reports the error.
 func readInventory(path string) (spec cluster.Spec, ok bool, err error) {
 	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
 		return spec, false, nil
 	}
-	f, err := traces.OpenFile(path)
-	if err != nil {
+	f, err := traces.OrdinaryFiles().Open(context.Background(), path)
+	if kind, ok := errors.AsType[*traces.OpenError](err); ok && kind.Err == nil { // a file of another kind, or packed in a way that is not read
+		return spec, true, Mistake("cluster file %s: %s", path, kind.Why)
+	} else if err != nil {
 		return spec, false, nil
 	}
 	defer f.Close() //nolint:errcheck // open for reading only
 	head := make([]byte, listHead)
 	n, err := io.ReadFull(f, head)
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF || !inventory.Sniff(head[:n]) {
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return spec, false, nil
+	}
+	if dailyVCs(head[:n]) {
+		return spec, true, Mistake("cluster file %s: this is Helios' list of the GPUs of each virtual cluster day by day, want its list of their nodes, with the header %q", path, ",num")
+	}
+	if !inventory.Sniff(head[:n]) {
 		return spec, false, nil
 	}
 	head = head[:n]

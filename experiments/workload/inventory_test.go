@@ -143,3 +143,17 @@ func rackSizes(s cluster.Spec) map[int]int {
 	}
 	return sizes
 }
+
+func TestFilesThatAreNoClustersAreNamed(t *testing.T) {
+	for text, want := range map[string]string{
+		"date,vcB,vcA,total\n2020-09-01,64,96,160\n": "this is Helios' list of the GPUs of each virtual cluster day by day, want its list of their nodes",
+		"PAR1\x15\x04":    "this is a Parquet file",
+		"<!DOCTYPE html>": "this is a web page",
+		"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 2\n": "git lfs pull",
+	} {
+		path := file(t, "c.csv", text)
+		if _, err := ClusterSpec(path); err == nil || !strings.HasPrefix(err.Error(), "cluster file "+path+": ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"clustergym/internal/ordinary"
+	"clustergym/internal/plain"
 )
 
 // InputError marks an error as the user's mistake: a name, a value or a file that the user chose and can correct. The
@@ -24,13 +27,26 @@ func Reason(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
+	if o, ok := errors.AsType[*ordinary.Error](err); ok {
+		return &reason{o}
+	}
 	return err
 }
 
+// reason is an error of a file without the file's name.
+type reason struct{ of *ordinary.Error }
+
+func (r *reason) Error() string {
+	if errors.Is(r.of, fs.ErrNotExist) {
+		return "no such file or directory" // in the words of the system, as for folders
+	}
+	return r.of.Why
+}
+
+// Unwrap returns the error with the name.
+func (r *reason) Unwrap() error { return r.of }
+
 // Plural returns "1 " and one for n = 1, otherwise n and many: "1 job", "2 jobs".
 func Plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
+	return plain.Count(n, one, many)
 }

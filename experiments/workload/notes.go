@@ -41,4 +41,7 @@ func (t *Trace) note() {
 	for _, n := range t.notes() {
 		tell("trace " + t.info.File + ": " + n)
 	}
+	if n := t.urgent.note(); n != "" {
+		tell("trace " + t.info.File + ": " + n)
+	}
 }

@@ -32,14 +32,15 @@ func (t *Trace) profile(ctx context.Context, cfg TraceConfig) error {
 	}
 	p := &profiled{reference: cfg.Reference, seed: cfg.Seed}
 	if cfg.Profiles != "" {
-		path := cfg.Profiles
+		path, from := cfg.Profiles, cfg.ProfilesFrom
 		if cfg.ProfilesFrom == nil {
 			var err error
 			if path, err = Located(path); err != nil {
 				return err
 			}
+			from = traces.OrdinaryFiles()
 		}
-		table, err := profile.LoadIn(ctx, cfg.ProfilesFrom, path)
+		table, err := profile.LoadIn(ctx, from, path)
 		if err != nil {
 			return Quoting(err)
 		}

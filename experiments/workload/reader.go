@@ -32,7 +32,7 @@ func HashFile(ctx context.Context, from *traces.Files, path string) (string, err
 	if err != nil || !st.Mode().IsRegular() {
 		return "", err
 	}
-	f, err := from.Raw(path)
+	f, err := from.Raw(ctx, path)
 	if err != nil {
 		return "", err
 	}

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -37,7 +38,7 @@ func ReadService(name string) ([]time.Duration, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := traces.OpenFile(path)
+	f, err := traces.OrdinaryFiles().Open(context.Background(), path)
 	if err != nil {
 		return nil, &InputError{err}
 	}

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
@@ -29,9 +30,12 @@ type TraceConfig struct {
 	// tab and bar.
 	Columns   map[string]string `yaml:"columns,omitempty"`
 	Delimiter string            `yaml:"delimiter,omitempty"`
-	Sort      bool              `yaml:"sort"` // put jobs in order of submit; without it an unsorted file of a sorted format is refused
-	Skip      int               `yaml:"skip"` // leave out this many first jobs, not counting those that the reader drops
-	Jobs      int               `yaml:"jobs"` // take at most this many jobs; 0 = all
+	// Limit stands for the time limit, which is the estimate, of jobs that have none; 0 = they have none, which estimates: trace
+	// refuses.
+	Limit time.Duration `yaml:"limit,omitempty"`
+	Sort  bool          `yaml:"sort"` // put jobs in order of submit; without it an unsorted file of a sorted format is refused
+	Skip  int           `yaml:"skip"` // leave out this many first jobs, not counting those that the reader drops
+	Jobs  int           `yaml:"jobs"` // take at most this many jobs; 0 = all
 	// Seed is the generator's. It is separate from the seed of a training run, so that runs with different seeds see
 	// the same workload.
 	Seed  uint64       `yaml:"seed"`
@@ -63,6 +67,7 @@ func (c *TraceConfig) Validate() error {
 	if ok && c.Delimiter != "" {
 		l.Add(slices.Contains([]string{FormatAuto, FormatCSV, formatSacct}, c.Format), "delimiter", c.Delimiter, "nothing with format "+c.Format)
 	}
+	l.Add(c.Limit >= 0 && c.Limit <= traces.MaxTime, "limit", c.Limit, "a time such as 24h, up to 146 years, or 0s for none")
 	l.Add(c.Skip >= 0, "skip", c.Skip, "a number of jobs, 0 or more")
 	l.Add(c.Jobs >= 0, "jobs", c.Jobs, "a number of jobs, or 0 for all")
 	l.Add(c.Mix == "" || slices.Contains(profile.Names(), c.Mix), "mix", c.Mix, "one of "+strings.Join(profile.Names(), ", ")+", or nothing"+nearest.Meant(c.Mix, profile.Names()))
@@ -103,6 +108,7 @@ type Info struct {
 	Skipped   []Skip `json:"skipped,omitempty"`   // counts by reason
 	Moved     int    `json:"moved"`               // jobs that followed one with a later submit and were put in order
 	Repeated  int    `json:"repeated"`            // jobs that the file repeats, kept
+	Limited   int    `json:"limited,omitempty"`   // missing estimates that were set to the configuration's Limit
 	Assumed   int    `json:"assumed"`             // missing estimates that were set to the run time (LoadTrace, swf)
 	Timeless  bool   `json:"timeless,omitempty"`  // the file has no run times: they are 0 without a throughput table, or assumed by the reader
 	Procs     int    `json:"procs,omitempty"`     // size of the machine according to the file's header, 0 = unknown
@@ -137,7 +143,7 @@ func (i Info) String() string {
 		what  string
 	}{
 		{i.Moved, "put in order of submit"}, {i.Repeated, "repeated (kept)"},
-		{i.Assumed, "estimates taken from the run time"},
+		{i.Limited, "estimates missing, for which trace.limit stands"}, {i.Assumed, "estimates taken from the run time"},
 	} {
 		if n.count > 0 {
 			fmt.Fprintf(&b, ", %d %s", n.count, n.what)
@@ -174,11 +180,13 @@ type Trace struct {
 	info     Info
 	source   any // the format's reader, which counts what it dropped or moved
 	profiled *profiled
+	limit    time.Duration        // stands for a missing estimate; 0 = none does
 	passing  int                  // jobs still to pass over
 	left     int                  // jobs still to return, -1 = no limit
 	room     func(jobs int) error // see WithRoom; nil = whatever there is
 	hash     func() error         // fills info.SHA256
 	reading  func(jobs int)       // see WithReading; nil = nobody is told
+	urgent   urgency              // see Playing
 	stopped  func() error         // the context's error
 	tell     func(note string)    // see WithNotes; nil = nobody is told, or was already
 }
@@ -206,7 +214,7 @@ func OpenUntimed(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &InputError{err}
 	}
-	t := &Trace{passing: cfg.Skip, left: -1, room: roomOf(ctx), reading: readingOf(ctx), stopped: ctx.Err, tell: notesOf(ctx)}
+	t := &Trace{limit: cfg.Limit, passing: cfg.Skip, left: -1, room: roomOf(ctx), reading: readingOf(ctx), stopped: ctx.Err, tell: notesOf(ctx), urgent: urgencyOf(ctx)}
 	if cfg.Jobs > 0 {
 		t.left = cfg.Jobs
 	}
@@ -340,6 +348,11 @@ func (t *Trace) Next(j *traces.Job) error {
 		}
 		t.left = max(-1, t.left-1)
 		t.info.Jobs++
+		if j.Estimate == 0 && t.limit > 0 {
+			j.Estimate, j.Assumed = t.limit, true
+			t.info.Limited++
+		}
+		t.urgent.see(j)
 		return nil
 	}
 	return io.EOF

@@ -56,7 +56,7 @@ func LeftOut(l *sched.LeftOut, cluster, key string) []string {
 		if more := l.Never - len(l.NeverIDs); more > 0 {
 			ids += fmt.Sprintf(" and %s more", Thousands(more))
 		}
-		all = append(all, fmt.Sprintf("%s can never fit cluster %s: %s", Part(l.Never, l.Of, l.NeverShare), cluster, ids))
+		all = append(all, fmt.Sprintf("%s can never fit cluster %s: %s", Part(l.Never, l.Of, l.NeverShare), cluster, strings.Join(append([]string{ids}, l.NeverWhy...), "; ")))
 	}
 	if l.Workless > 0 {
 		all = append(all, fmt.Sprintf("%s of %s (%s) %s no run time or %s for no GPU", Thousands(l.Workless), jobsWord(l.Of),

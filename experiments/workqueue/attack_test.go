@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -16,6 +15,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"clustergym/experiments/packed"
 )
 
 // stranger is somebody who has the token, such as a worker that was taken over.
@@ -176,26 +177,12 @@ func TestTheCoordinatorPublishesOnlyToAcknowledgements(t *testing.T) {
 	}
 }
 
-// zeros are as many as are read, of which almost nothing was packed.
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
-
-func TestABombIsRefused(t *testing.T) {
-	t.Parallel()
-	b := &bounded{zeros{}, &counted{r: bytes.NewReader(nil)}, 0}
-	n, err := io.Copy(io.Discard, b)
-	if err == nil || n > maxFree || !strings.Contains(err.Error(), "has more than 1073741824 bytes") {
-		t.Errorf("%d bytes, then %v", n, err)
-	}
-}
-
 // The saved folder of a task is a folder.
 func TestAFileIsNoSavedFolder(t *testing.T) {
 	t.Parallel()
 	c, _ := listen(t, Options{})
 	task := square(3)
-	if err := c.store.write(t.Context(), stateName(task.Digest), kindFile, bytes.NewReader(nil)); err != nil {
+	if err := c.store.write(t.Context(), stateName(task.Digest), packed.File, bytes.NewReader(nil)); err != nil {
 		t.Fatal(err)
 	}
 	if ok, err := c.Restore(t.Context(), task.Digest, t.TempDir()); ok || err == nil || !strings.Contains(err.Error(), `has the kind "file", want folder`) {

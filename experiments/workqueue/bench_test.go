@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"clustergym/experiments/packed"
 )
 
 // BenchmarkOverhead measures what the queue adds to a task: a task that computes nothing, one after the other, by a worker in a
@@ -149,7 +151,7 @@ func BenchmarkUnpack(b *testing.B) {
 	}
 	b.SetBytes(64 << 20)
 	for b.Loop() {
-		if err := c.store.get(b.Context(), d, filepath.Join(dir, "out"), d, kindFolder); err != nil {
+		if err := c.store.get(b.Context(), d, filepath.Join(dir, "out"), d, packed.Folder); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -207,7 +207,7 @@ func (o *Options) fill() error {
 func (c *Coordinator) connect() error {
 	o := []nats.Option{nats.Name("gymctl coordinator"), nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond), nats.IgnoreAuthErrorAbort(), nats.ReconnectBufSize(-1)}
 	if c.opt.Listen != "" {
-		if err := os.MkdirAll(c.opt.Dir, 0o755); err != nil {
+		if err := os.MkdirAll(c.opt.Dir, 0o700); err != nil { // what tasks read and leave is for those with the token
 			return err
 		}
 		unlock, err := safefile.Lock(c.opt.Dir)

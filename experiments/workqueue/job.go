@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"clustergym/experiments/packed"
 )
 
 // Job is a task in the hands of a handler. Its methods are safe for concurrent use.
@@ -44,13 +46,13 @@ func (j *Job) Save() error {
 	if !leaving && (every < 0 || time.Since(j.saved) < every) || !w.nc.IsConnected() {
 		return nil
 	}
-	list, err := entries(j.Dir)
+	list, err := packed.Entries(j.Dir)
 	if err != nil {
 		return fmt.Errorf("the folder of %s cannot be saved: %w", j.Task.Name, err)
 	}
 	ctx, cancel := outlive(j.ctx, leaveTime)
 	defer cancel()
-	if _, err := w.store.upload(ctx, stateName(j.Task.Digest), j.Dir, kindFolder, list); err != nil {
+	if _, err := w.store.upload(ctx, stateName(j.Task.Digest), j.Dir, packed.Folder, list); err != nil {
 		w.opt.Say("%s: %s is not saved for other workers: %v", w.opt.Name, j.Task.Name, err)
 		return nil
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"clustergym/experiments/packed"
 )
 
 // cache keeps what tasks need between tasks. What was not used for longest is removed when it becomes too large, but nothing that
@@ -82,7 +84,7 @@ func (c *cache) bring(ctx context.Context, digest, path string, s *store) (size 
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return 0, err
 	}
-	if err := s.get(ctx, digest, part, digest, kindFile, kindFolder); err != nil {
+	if err := s.get(ctx, digest, part, digest, packed.File, packed.Folder); err != nil {
 		return 0, errors.Join(err, os.RemoveAll(part)) // a bomb must not stay on the disk
 	}
 	if err := os.Rename(part, path); err != nil {

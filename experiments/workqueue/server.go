@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"clustergym/internal/plain"
+	"clustergym/internal/shortage"
 )
 
 // The limits of the server in the coordinator's process.
@@ -26,6 +27,11 @@ const (
 	maxConns    = 8192
 	readyWithin = 30 * time.Second // for the server to read its files and listen
 )
+
+// mostConns returns how many connections there may be in a process that may open so many files: half of them. The queue's own
+// files and the trainings of this process need the others. Connections that do not say who they are end after two seconds,
+// and the server accepts again after a lack of descriptors.
+func mostConns(files int) int { return max(16, min(maxConns, files/2)) }
 
 // leastToken is the least length of a token.
 const leastToken = 16
@@ -55,7 +61,7 @@ func ReadToken(path string) (string, error) {
 // NoToken returns the user's mistake that --listen has no token. An address of this machine alone is no protection: every user and
 // every program here reaches it.
 func NoToken(listen string) error {
-	return mistake("--listen %s: who reaches this address could send tasks to the workers and results to this command; want --token-file FILE with a secret, as ( umask 077; openssl rand -hex 32 > token ) makes one", listen)
+	return mistake("--listen %s: everyone who reaches this address, and every user of this machine does if it is its own, could send tasks to the workers; use --token-file FILE with a secret, made by ( umask 077; openssl rand -hex 32 > FILE )", listen)
 }
 
 // host is a NATS server in this process.
@@ -132,7 +138,7 @@ func startHost(opt *Options, refuse *refusals) (*host, error) {
 	}
 	h := &host{own: rand.Text(), refuse: refuse}
 	o := &server.Options{
-		ServerName: "gymctl-" + opt.Job, Host: address, Port: port, NoLog: true, NoSigs: true, MaxPayload: maxPayload, MaxConn: maxConns,
+		ServerName: "gymctl-" + opt.Job, Host: address, Port: port, NoLog: true, NoSigs: true, MaxPayload: maxPayload, MaxConn: mostConns(shortage.MayOpen()),
 		JetStream: true, StoreDir: opt.Dir, DisableJetStreamBanner: true, WriteDeadline: 10 * time.Second,
 		CustomClientAuthentication: &door{own: h.own, token: opt.Token, refuse: refuse},
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"clustergym/experiments/packed"
 	"clustergym/internal/plain"
 )
 
@@ -75,31 +75,9 @@ func away(ctx context.Context, err error) error {
 	return err
 }
 
-// look returns what a path is, and a text that changes with its content.
-func look(path string) (kind, print string, list []entry, err error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return "", "", nil, err
-	}
-	if !st.IsDir() {
-		if !st.Mode().IsRegular() {
-			return "", "", nil, fmt.Errorf("%s is neither a file nor a folder", path)
-		}
-		return kindFile, fmt.Sprintf("%s %d %d", path, st.Size(), st.ModTime().UnixNano()), nil, nil
-	}
-	if list, err = entries(path); err != nil {
-		return "", "", nil, err
-	}
-	h := newHash(kindFolder)
-	for _, e := range list {
-		fmt.Fprintln(h, e.name, e.dir, e.size, e.time)
-	}
-	return kindFolder, path + " " + sum(h), list, nil
-}
-
 // digest returns the digest of the content of a path.
-func (s *store) digest(ctx context.Context, path string) (digest, kind string, list []entry, err error) {
-	kind, print, list, err := look(path)
+func (s *store) digest(ctx context.Context, path string) (digest, kind string, list []packed.Entry, err error) {
+	kind, print, list, err := packed.Look(path)
 	if err != nil {
 		return "", "", nil, err
 	}
@@ -109,11 +87,11 @@ func (s *store) digest(ctx context.Context, path string) (digest, kind string, l
 	if ok {
 		return digest, kind, list, nil
 	}
-	h := newHash(kind)
-	if err := unpacked(ctx, h, path, kind, list); err != nil {
+	h := packed.NewHash(kind)
+	if err := packed.Write(ctx, h, path, kind, list); err != nil {
 		return "", "", nil, err
 	}
-	digest = sum(h)
+	digest = packed.Sum(h)
 	s.mu.Lock()
 	s.seen[print] = digest
 	s.mu.Unlock()
@@ -138,8 +116,8 @@ func (s *store) put(ctx context.Context, path string, name func(digest string) s
 }
 
 // upload stores a path under a name, and returns its digest.
-func (s *store) upload(ctx context.Context, name, path, kind string, list []entry) (string, error) {
-	r, digest := packer(ctx, path, kind, list)
+func (s *store) upload(ctx context.Context, name, path, kind string, list []packed.Entry) (string, error) {
+	r, digest := packed.Reader(ctx, path, kind, list)
 	defer func() { _ = r.Close() }() // ends the packer
 	if err := s.write(ctx, name, kind, r); err != nil {
 		return "", err
@@ -152,7 +130,7 @@ func (s *store) write(ctx context.Context, name, kind string, r io.Reader) error
 	meta := jetstream.ObjectMeta{Name: name, Headers: nats.Header{kindHeader: {kind}}, Opts: &jetstream.ObjectMetaOptions{ChunkSize: s.chunk}}
 	ctx, cancel := s.connected(ctx)
 	defer cancel()
-	if _, err := s.objects.Put(ctx, meta, full{r}); err != nil {
+	if _, err := s.objects.Put(ctx, meta, packed.Full{R: r}); err != nil {
 		return fmt.Errorf("the store does not take %s: %w", name, away(ctx, err))
 	}
 	return nil
@@ -220,7 +198,7 @@ func (s *store) open(ctx context.Context, name string) (*arrival, error) {
 
 // folder is get for an object that must be a folder.
 func (s *store) folder(ctx context.Context, name, path, want string) error {
-	return s.get(ctx, name, path, want, kindFolder)
+	return s.get(ctx, name, path, want, packed.Folder)
 }
 
 // get writes an object of one of kinds to path, which is a folder if the object is one. want is its digest, "" = unknown.
@@ -238,7 +216,7 @@ func (s *store) get(ctx context.Context, name, path, want string, kinds ...strin
 	if !slices.Contains(kinds, kind) {
 		return fmt.Errorf("%s in the store has the kind %q, want %s", name, plain.Clip(kind, 20), strings.Join(kinds, " or "))
 	}
-	got, err := unpack(o, path, kind)
+	got, err := packed.Unpack(o, path, kind)
 	if err == nil {
 		_, err = io.Copy(io.Discard, o) // the end, where the store compares its own sum
 	}

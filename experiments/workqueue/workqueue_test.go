@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"clustergym/internal/shortage"
 )
 
 // digest returns the digest of a task of a test.
@@ -179,5 +181,15 @@ func TestWorkersDoTheTasks(t *testing.T) {
 	}
 	if _, err := os.Stat(c.opt.Dir); err == nil {
 		t.Error("the queue's folder is still there")
+	}
+}
+
+// The connections of workers and strangers leave half of the descriptors to the process.
+func TestConnectionsFollowFromTheLimitOfFiles(t *testing.T) {
+	t.Parallel()
+	for files, want := range map[int]int{0: 16, 512: 256, 1024: 512, 20_000: maxConns, shortage.Unlimited: maxConns} {
+		if got := mostConns(files); got != want {
+			t.Errorf("%d files: %d connections, want %d", files, got, want)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package worlrtgs
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -12,6 +11,7 @@ import (
 	"clustergym/env/dag/listsched"
 	"clustergym/experiments/plan"
 	"clustergym/experiments/study"
+	"clustergym/internal/ordinary"
 	"clustergym/internal/rng"
 )
 
@@ -149,17 +149,17 @@ type trained struct{ generator, hopeful, dras []byte }
 // weightsFor returns the weights for a seed: those that the study trained, or the program's generator if the study trains
 // none.
 func weightsFor(b *study.Bench, s *settings, seed int) (l trained, err error) {
-	if l.dras, err = os.ReadFile(filepath.Join(b.WorkOf(drasKey), "dras.safetensors")); err != nil {
+	if l.dras, err = ordinary.Read(filepath.Join(b.WorkOf(drasKey), "dras.safetensors"), ordinary.Document); err != nil {
 		return l, err
 	}
 	if s.Hopeful > 0 {
-		if l.hopeful, err = os.ReadFile(filepath.Join(b.WorkOf(hopefulKey), "generator.safetensors")); err != nil {
+		if l.hopeful, err = ordinary.Read(filepath.Join(b.WorkOf(hopefulKey), "generator.safetensors"), ordinary.Document); err != nil {
 			return l, err
 		}
 	}
 	l.generator = plan.GeneratorWeights
 	if s.Generators > 0 {
-		l.generator, err = os.ReadFile(filepath.Join(b.WorkOf(generatorKey(seed%s.Generators)), "generator.safetensors"))
+		l.generator, err = ordinary.Read(filepath.Join(b.WorkOf(generatorKey(seed%s.Generators)), "generator.safetensors"), ordinary.Document)
 	}
 	return l, err
 }

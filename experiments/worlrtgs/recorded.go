@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -16,6 +15,7 @@ import (
 	"clustergym/env/dag/synth"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 	"clustergym/internal/rng"
 	"clustergym/traces"
 	"clustergym/traces/alibaba"
@@ -36,7 +36,7 @@ const (
 // recordedFile returns the path of the file of jobs in dir, the folder of --data, and the file's SHA-256.
 func recordedFile(dir string) (file, digest string, err error) {
 	file = filepath.Join(dir, "alibaba-dag-2018", "dag_sample_part1.csv.gz")
-	b, err := os.ReadFile(file)
+	b, err := ordinary.Read(file, ordinary.Document)
 	if err != nil {
 		return "", "", workload.Mistake("--data: %s: %v", file, workload.Reason(err))
 	}
@@ -45,7 +45,7 @@ func recordedFile(dir string) (file, digest string, err error) {
 
 // readJobs returns all jobs of a file that have a task graph.
 func readJobs(file string) ([]traces.Job, error) {
-	f, err := traces.OpenFile(file)
+	f, err := traces.OrdinaryFiles().Open(context.Background(), file)
 	if err != nil {
 		return nil, &workload.InputError{Err: err}
 	}

@@ -14,6 +14,7 @@ package door
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
@@ -209,6 +210,8 @@ func (d *Door) Serve(ctx context.Context, h *http.Server, l net.Listener) error 
 	if err := h.Shutdown(quick); err != nil {
 		_ = h.Close() // connections that do not end
 	}
-	<-ended // http.ErrServerClosed
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
 	return nil
 }

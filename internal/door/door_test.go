@@ -191,8 +191,6 @@ func TestAShortageShedsStrangers(t *testing.T) {
 // Files of the process get the reserve, and then the places of strangers.
 func TestADoorGivesDescriptorsBack(t *testing.T) {
 	d, addr := doors(t, 8)
-	d.reserve = shortage.NewReserve(3)
-	d.reserve.Fill()
 	c := dial(t, addr, "")
 	eventually(t, "it is in the hall", func() bool { return d.Waiting() == 1 })
 	n := 0

@@ -80,12 +80,16 @@ func ReadIn(root Root, name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // it was only read
+	long := &Error{name, fmt.Sprintf("the file has more than %s", size(most)), nil}
+	if st, err := file.Stat(); err == nil && st.Size() > most {
+		return nil, long // before all of that is in memory
+	}
 	b, err := io.ReadAll(io.LimitReader(file, most+1))
 	switch {
 	case err != nil:
 		return nil, failed(name, err)
 	case int64(len(b)) > most:
-		return nil, &Error{name, fmt.Sprintf("the file has more than %s", size(most)), nil}
+		return nil, long
 	}
 	return b, nil
 }

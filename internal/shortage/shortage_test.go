@@ -118,7 +118,9 @@ func TestTheWaitingEndsWithItsContext(t *testing.T) {
 		}
 		go func() { done <- w.Do("the checkpoint", failing(9, syscall.ENOSPC)) }()
 	}
-	<-done
+	if err := <-done; !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("%v", err)
+	}
 	if err := (*Wait)(nil).Do("x", failing(9, syscall.ENOSPC)); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("without patience: %v", err)
 	}

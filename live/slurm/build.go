@@ -19,12 +19,15 @@ type builder struct {
 	hets   map[int64]int // place of the heterogeneous job in Jobs
 	raw    []string      // the number that Slurm gave each of Jobs
 	max    int
-	owner  string              // whose comments may have marks of ours
-	cleans map[string]string   // the job that keeps a machine from taking others, though it has ended
-	used   map[string]int      // GPUs of machines that Slurm counts as taken
-	moving map[string]bool     // machines that a job has just left
-	shared map[string]string   // texts that many jobs have
-	lists  map[string][]string // expanded lists of nodes
+	owner  string            // whose comments may have marks of ours
+	cleans map[string]string // the job that keeps a machine from taking others, though it has ended
+	used   map[string]int    // GPUs of machines that Slurm counts as taken
+	moving map[string]bool   // machines that a job has just left
+	// Machines whose GPUs are divided, and how many of their GPUs jobs hold by shares.
+	divided map[string]*divided
+	whole   map[string]int
+	shared  map[string]string   // texts that many jobs have
+	lists   map[string][]string // expanded lists of nodes
 }
 
 // array is what of an array waits and runs.
@@ -79,6 +82,7 @@ func (b *builder) node(m *machine) error {
 		return nil
 	}
 	total, _ := count(kinds)
+	b.divide(m, total)
 	whole := n
 	for i, k := range kinds {
 		n.Name, n.GPUType, n.GPUs = nodeName(m.name, kinds, k.kind), b.share(k.kind), k.n
@@ -242,11 +246,11 @@ func (b *builder) lost(before map[string]bool) map[string]bool {
 	for i := range b.Nodes {
 		n := &b.Nodes[i]
 		h := host(n.Name)
-		if b.used[h] <= held[h] || b.moving[h] {
+		if b.used[h] <= held[h]-b.whole[h] || b.moving[h] {
 			continue
 		}
 		if now[h] = true; before[h] && !n.Down {
-			n.Down, n.Why = true, fmt.Sprintf("Slurm counts %d GPUs as taken, and jobs hold %d; scontrol reconfigure has it count anew", b.used[h], held[h])
+			n.Down, n.Why = true, fmt.Sprintf("Slurm counts %d GPUs as taken, and jobs hold %d; scontrol reconfigure has it count anew", b.used[h], held[h]-b.whole[h])
 		}
 	}
 	return now
@@ -443,6 +447,7 @@ func (b *builder) places(r *record, j *live.Job) error {
 		}
 		kinds := b.gpus[h]
 		if len(held) == 0 {
+			b.sharing(r, j, h, detail[i], len(hosts))
 			j.Places = append(j.Places, live.Place{Node: h})
 		}
 		for _, g := range held {

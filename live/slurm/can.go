@@ -37,7 +37,7 @@ func (c *Cluster) Can(ctx context.Context) (live.Caps, error) {
 		} else if others, err := c.others(ctx, conf); err != nil {
 			return live.Caps{}, err
 		} else if others > 0 {
-			caps.Gate = fmt.Sprintf("only an administrator of Slurm may write AdminComment, where steer notes what it holds; %s is none, and %d jobs of others wait (sacctmgr modify user %s set adminlevel=admin)", c.user, others, c.user)
+			caps.Gate = fmt.Sprintf("only an administrator of Slurm may write AdminComment, where steer notes what it holds; %s is none, and jobs of others wait: %d (sacctmgr modify user %s set adminlevel=admin)", c.user, others, c.user)
 		}
 		caps.Requeue = caps.Gate
 	}

@@ -104,7 +104,7 @@ func (c *Cluster) Observe(ctx context.Context) (*live.Snapshot, error) {
 		return nil, err
 	}
 	s := &live.Snapshot{At: c.o.Now().Round(0), Cluster: conf.get("ClusterName"), Version: conf.get("SLURM_VERSION")}
-	b := &builder{Snapshot: s, gpus: map[string][]gpus{}, arrays: map[int64]*array{}, hets: map[int64]int{}, max: c.o.MaxJobs, owner: c.owner(), cleans: map[string]string{}, used: map[string]int{}, moving: map[string]bool{}, shared: map[string]string{}, lists: map[string][]string{}}
+	b := &builder{Snapshot: s, gpus: map[string][]gpus{}, arrays: map[int64]*array{}, hets: map[int64]int{}, max: c.o.MaxJobs, owner: c.owner(), cleans: map[string]string{}, used: map[string]int{}, moving: map[string]bool{}, divided: map[string]*divided{}, whole: map[string]int{}, shared: map[string]string{}, lists: map[string][]string{}}
 	if err := c.nodes(ctx, conf, b.node); err != nil {
 		return nil, err
 	}
@@ -115,6 +115,7 @@ func (c *Cluster) Observe(ctx context.Context) (*live.Snapshot, error) {
 		return nil, err
 	}
 	b.limits()
+	b.shareOut()
 	b.unclean()
 	c.lost = b.lost(c.lost)
 	if conf.get("PriorityType") == "priority/multifactor" {

@@ -3,7 +3,8 @@ package onnx
 import (
 	"fmt"
 	"io"
-	"os"
+
+	"clustergym/internal/ordinary"
 )
 
 // MostBytes is the size of the largest file that ReadFile reads: a hundred times the largest policy that one would play here.
@@ -11,17 +12,15 @@ const MostBytes = 512 << 20
 
 // ReadFile reads the model in a file.
 func ReadFile(name string) (*Model, error) {
-	f, err := os.Open(name)
+	f, err := ordinary.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // it was only read
 	if st, err := f.Stat(); err == nil && st.Size() > MostBytes {
 		return nil, fmt.Errorf("it has %d bytes, want at most %d", st.Size(), int64(MostBytes))
-	} else if err == nil && st.IsDir() {
-		return nil, fmt.Errorf("this is a folder, want an ONNX file")
 	}
-	b, err := io.ReadAll(io.LimitReader(f, MostBytes+1)) // a pipe has no size
+	b, err := io.ReadAll(io.LimitReader(f, MostBytes+1)) // it may grow
 	if err != nil {
 		return nil, err
 	}

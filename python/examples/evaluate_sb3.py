@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,18 +28,16 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, help="what sb3_maskable_ppo.py --save has written")
     parser.add_argument("--algorithm", choices=sorted(ALGORITHMS), default="maskable_ppo")
+    parser.add_argument(
+        "--vec-normalize", type=Path, help="what VecNormalize.save has written, if it learned behind one"
+    )
     parser.add_argument("--url", required=True, help="the address that gymctl eval --serve printed")
     parser.add_argument("--token", help="default: $CLUSTERGYM_TOKEN")
     parser.add_argument("--name", required=True, help="what gymctl eval --external calls this policy")
     args = parser.parse_args(argv)
 
     model = ALGORITHMS[args.algorithm].load(args.model, device="cpu")
-    more = ["action_masks"] if args.algorithm == "maskable_ppo" else []
-
-    def act(obs: np.ndarray, mask: np.ndarray) -> int:
-        return int(model.predict(obs, deterministic=True, **dict.fromkeys(more, mask))[0])
-
-    episodes = evaluate(act, args.url, args.name, token=args.token)
+    episodes = evaluate(model, args.url, args.name, token=args.token, transform=args.vec_normalize)
     mean = float(np.mean([e["r"] for e in episodes]))
     print(f"{args.name}: {len(episodes)} windows, mean return {mean:.4f}")
     return {"windows": len(episodes), "mean_return": mean}

@@ -102,7 +102,7 @@ def test_an_episode_made_by_gymnasium_is_truncated_in_the_servers_step(env_id: s
         env.action_space.seed(1)
         env.reset(seed=1)
         for _ in range(STEP_LIMITS[env_id]):
-            *_, terminated, truncated, info = env.step(0 if env_id == "MountainCar-v0" else env.action_space.sample())
+            *_, terminated, truncated, _ = env.step(0 if env_id == "MountainCar-v0" else env.action_space.sample())
             ends.append((terminated, truncated))
             if terminated or truncated:
                 break

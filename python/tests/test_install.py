@@ -219,3 +219,41 @@ def test_wheels_are_named_after_what_go_builds_for(
     wheel = commands["bdist_wheel"]
     assert wheel.get_tag(object()) == ("py3", "none", tag)
     assert name == module.NAME
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("clustergym.RemoteEnv", "clustergym.RemoteEnv needs Gymnasium: pip install 'clustergym[gymnasium]'"),
+        ("clustergym.compare", "clustergym.compare needs Gymnasium"),
+        ("from clustergym import evaluate", "clustergym.evaluate needs Gymnasium"),
+        ("import clustergym.sb3", "pip install 'clustergym[sb3]'"),
+        ("import clustergym.onnx", "pip install 'clustergym[onnx]'"),
+        ("import clustergym.torchrl", "pip install 'clustergym[torchrl]'"),
+        ("import clustergym.tianshou", "pip install 'clustergym[tianshou]'"),
+        ("import clustergym.rllib", "pip install 'clustergym[rllib]'"),
+        ("import clustergym.dm", "pip install 'clustergym[dm]'"),
+        ("clustergym.Client; clustergym.Handle; clustergym.load; print('fine')", ""),
+    ],
+)
+def test_what_needs_gymnasium_says_so_in_one_sentence(code: str, said: str) -> None:
+    program = f"import sys; sys.modules['gymnasium'] = None; import clustergym; {code}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    if not said:
+        assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
+    else:
+        last = done.stderr.strip().splitlines()[-1]
+        assert said in last
+        assert last.startswith(("ImportError: clustergym", "ModuleNotFoundError: clustergym"))
+
+
+def test_the_python_page_names_every_extra() -> None:
+    extras = re.search(
+        r"^\[project.optional-dependencies\]\n(.*?)\n\n", (HERE / "pyproject.toml").read_text(), re.M | re.S
+    )
+    assert extras is not None
+    names = set(re.findall(r"^(\w+) = ", extras[1], re.M)) - {"test"}
+    assert len(names) > 5
+    for page in (HERE / "README.md", HERE.parent / "docs" / "python.md"):
+        install = page.read_text().partition("## Install")[2].partition("\n## ")[0]
+        assert {name for name in names if f"`{name}`" in install} == names, page

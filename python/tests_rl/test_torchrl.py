@@ -63,7 +63,9 @@ def test_rewards_are_those_of_the_vector_environment(url: str) -> None:
         same.close()
 
 
-@pytest.mark.parametrize("env_id", ["JobSelect-v1", "CartPole-v1", "QueueRank-v1", "DAGPlace-v1", "Nav2D-v1", "PolicyMix-v1"])
+@pytest.mark.parametrize(
+    "env_id", ["JobSelect-v1", "CartPole-v1", "QueueRank-v1", "DAGPlace-v1", "Nav2D-v1", "PolicyMix-v1"]
+)
 def test_torchrls_own_environments_by_id_roll_out(env_id: str, url: str) -> None:
     env = GymEnv(f"clustergym/{env_id}", url=url)
     assert env.rollout(60, break_when_any_done=False).shape == (60,)

@@ -10,9 +10,9 @@ import (
 )
 
 // workerNames are what people call the column of how many workers, nodes or replicas a job has, as plain returns them.
-var workerNames = plains([]string{"worker_num", "workers", "num_workers", "worker_count", "n_workers", "gpu_workers", "replicas", "num_replicas", "replica_count", "replica_num",
-	"nodes", "num_nodes", "node_num", "n_nodes", "nnodes", "node_count", "instances", "num_instances", "instance_num", "inst_num", "instance_count",
-	"tasks", "num_tasks", "task_num", "ntasks", "task_count", "pods", "num_pods", "pod_num", "pod_count", "parallelism", "completions", "gang_size", "num_hosts", "hosts", "host_num",
+var workerNames = plains([]string{"worker_num", "workers", "num_workers", "worker", "num_worker", "worker_count", "n_workers", "gpu_workers", "replicas", "replica", "num_replica", "num_replicas", "replica_count", "replica_num",
+	"nodes", "num_node", "num_nodes", "node_num", "n_nodes", "nnodes", "node_count", "instances", "num_instance", "num_instances", "instance_num", "inst_num", "instance_count",
+	"tasks", "num_task", "num_tasks", "n_tasks", "task_num", "ntasks", "task_count", "pods", "num_pod", "num_pods", "pod_num", "pod_count", "parallelism", "completions", "gang_size", "processes", "num_processes", "num_ranks", "num_hosts", "hosts", "host_num",
 	"num_machines", "machines", "alloc_nodes", "req_nodes"})
 
 // notes counts what a file has that its user should look at, although it can be read.
@@ -92,15 +92,17 @@ func (n *notes) compare(d *Reader, work time.Duration) time.Duration {
 		return work
 	}
 	run, ok := traces.Between(start, end, d.clock == dated)
+	whole := start + run - d.last // last is the submit of the row
 	const slack = 2 * time.Second // of clocks that are rounded
-	if !ok || (run-work).Abs() < slack {
+	switch {
+	case !ok || run == work:
 		return work
-	}
-	if (end - d.last - work).Abs() < slack { // last is the submit of the row
+	case whole == work, (run-work).Abs() >= slack && (whole-work).Abs() < slack:
 		n.queued.add(d.rows.Line())
 		return run
+	case (run - work).Abs() >= slack:
+		n.differs.add(d.rows.Line())
 	}
-	n.differs.add(d.rows.Line())
 	return work
 }
 

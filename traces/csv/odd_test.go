@@ -84,6 +84,7 @@ func TestDurationsBesideStartAndEnd(t *testing.T) {
 		"contain the wait":         {waits, nil, []time.Duration{8, 70, 60}, "duration contains the wait in 2 rows (first in line 2): their run time is end_time less start_time; --columns duration=duration takes the column as it is"},
 		"the column is chosen":     {waits, map[string]string{"duration": "duration"}, []time.Duration{18, 82, 60}, ""},
 		"the difference is chosen": {strings.Replace(waits, ",60,", ",999,", 1), map[string]string{"start_time": "start_time", "end_time": "end_time"}, []time.Duration{8, 70, 60}, ""},
+		"a wait of a second":       {head + "5,6,20,15,1\n", nil, []time.Duration{14}, "duration contains the wait in 1 row (first in line 2)"},
 		"in numbers":               {head + "5,10,20,15,1\n6,30,40,10,1\n", nil, []time.Duration{10, 10}, "duration contains the wait in 1 row (first in line 2)"},
 		"the same":                 {head + "0,10,20,10,1\n1,30,40,9,1\n", nil, []time.Duration{10, 9}, ""},
 		"something else":           {head + "0,10,20,7200,1\n", nil, []time.Duration{7200}, "duration is not end_time less start_time in 1 row (first in line 2); the column counts, and --columns start_time=start_time,end_time=end_time takes the difference"},

@@ -261,14 +261,17 @@ func (d *Reader) rest(j *traces.Job) (err error) {
 
 // given reports whether the row has a number, a time or a type in a column.
 func (d *Reader) given(col int) bool {
-	return d.rows.Given(d.at[col]) && !traces.NotGiven(d.rows.Text(d.at[col]))
+	return len(d.cell(col)) > 0 && !traces.NotGiven(d.rows.Text(d.at[col]))
 }
 
 // name returns the current row's cell of a column of names, nil if it is not given. Text that is not UTF-8 is taken for
 // Windows-1252, of which Latin-1 is a part.
 func (d *Reader) name(col int) []byte {
 	b := d.cell(col)
-	if text := d.rows.Text(d.at[col]); len(b) == 0 || len(text) > 0 && traces.NoName(text) {
+	if len(b) == 0 {
+		return nil
+	}
+	if text := d.rows.Text(d.at[col]); len(text) > 0 && traces.NoName(text) {
 		return nil
 	}
 	if utf8.Valid(b) {
@@ -346,7 +349,10 @@ func (d *Reader) elastic(j *traces.Job) error {
 // gpuTypes returns one slice for each distinct cell. Jobs share it, so it must not be changed.
 func (d *Reader) gpuTypes() ([]string, error) {
 	b := d.name(colType)
-	if text := d.rows.Text(d.at[colType]); len(b) == 0 || len(text) > 0 && traces.NotGiven(text) {
+	if len(b) == 0 {
+		return nil, nil
+	}
+	if text := d.rows.Text(d.at[colType]); len(text) > 0 && traces.NotGiven(text) {
 		return nil, nil
 	}
 	if t, ok := d.types[string(b)]; ok {

@@ -161,7 +161,7 @@ func TestWhatIsAskedForIsSaid(t *testing.T) {
 		job(of("volcano.sh/vgpu-number", "1")[:len(of("volcano.sh/vgpu-number", "1"))-4]+`, "volcano.sh/vgpu-memory": 3000}}}]`, ""):                     "it asks for volcano.sh/vgpu-memory (6000 in all), volcano.sh/vgpu-number (2 in all); --gpu-resource volcano.sh/vgpu-memory",
 		job(of("rdma/hca", "1"), ""):              NoGPUs,
 		job(of("hugepages-2Mi", "1Gi"), ""):       NoGPUs,
-		job(of("nvidia.com/migESC[2J", "1"), ""): "",
+		job(of("nvidia.com/migESC[2J", "1"), ""):  "",
 		job(of("nvidia.com/mig-1g.5gb", "0"), ""): NoGPUs,
 	} {
 		text = strings.ReplaceAll(text, "ESC", `\u001b`)

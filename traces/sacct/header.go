@@ -120,7 +120,10 @@ func Sniff(head []byte) bool {
 // Mistaken returns in a sentence what head is if Slurm's commands have printed it and NewReader cannot read it, "" for other
 // files: rows of sacct without a header, and jobs of squeue and scontrol.
 func Mistaken(head []byte) string {
-	line, _ := lineOf(head)
+	line, rest := lineOf(head)
+	for message(line) && len(rest) > 0 {
+		line, rest = lineOf(rest)
+	}
 	switch trimmed := bytes.TrimLeft(bytes.TrimPrefix(head, []byte(mark)), " \t\r\n"); {
 	case headless(line):
 		return noHeader
@@ -135,25 +138,28 @@ const (
 	ofSqueue = "this is what squeue --json or scontrol --json prints: jobs that wait and run now; want sacct --json, which has those that ended"
 )
 
-// headless reports whether line is a row of sacct: it has a job's id, how the job ended, and times or resources.
+// headless reports whether line is a row of sacct: it has a job's id, how the job ended, and times or resources; between bars,
+// a state in full will do.
 func headless(line []byte) bool {
 	for _, by := range []string{"|", ",", ";", "\t", string(single)} {
 		fields := bytes.Split(line, []byte(by))
-		if len(fields) < 4 {
+		if len(fields) < 3 {
 			continue
 		}
-		var id, ends, times, tres bool
+		var id, ends, full, times, tres bool
 		for i, f := range fields {
 			f = bytes.Trim(f, " \r\n\"")
 			if i < 2 && len(f) > 0 && f[0] >= '0' && f[0] <= '9' {
 				id = true
 			}
 			status, how, after := state(f)
-			ends = ends || status != 0 || how != ended || after == requeued
+			if status != 0 || how != ended || after == requeued {
+				ends, full = true, full || len(f) > 5
+			}
 			times = times || len(f) == len("2024-03-01T12:00:00") && f[4] == '-' && f[10] == 'T'
 			tres = tres || bytes.Contains(f, []byte("cpu=")) || bytes.Contains(f, []byte("gres/gpu"))
 		}
-		if id && ends && (tres || times && by == "|") {
+		if id && ends && (tres || (times || full) && by == "|") {
 			return true
 		}
 	}

@@ -128,6 +128,7 @@ func TestIDsThatWereGivenAgain(t *testing.T) {
 		"node failed":            {old("NODE_FAIL", 1) + latest, "5 7200 s 1, 5#2 3600 s 1"},
 		"no state":               {old("", 1) + latest, "5 7200 s 1, 5#2 3600 s 1"},
 		"never cleared away":     {row("5", "a", year("2019", "10:00:00"), year("2019", "10:00:00"), "", "7200", "RUNNING", 2) + latest, "5 3600 s 1"},
+		"cancelled unstarted":    {row("5", "a", "2024-02-20T10:00:00", "None", "2024-02-20T10:05:00", "0", "CANCELLED by 0", 2) + row("5", "a", "10:00", "10:00", "11:00", "3600", "COMPLETED", 2), "5 3600 s 2"},
 		"in two dumps":           {old("COMPLETED", 2) + latest + old("COMPLETED", 2) + latest, "5 7200 s 2, 5#2 3600 s 1"},
 		"the same day":           {row("5", "a", "10:00", "10:00", "11:00", "3600", "COMPLETED", 2) + row("5", "a", "13:00", "13:00", "14:00", "3600", "COMPLETED", 2), "5 3600 s 2, 5#2 3600 s 2"},
 		"the same day, other":    {row("5", "a", "10:00", "10:00", "11:00", "3600", "FAILED", 2) + row("5", "b", "13:00", "13:00", "14:00", "3600", "COMPLETED", 2), "5 3600 s 2, 5#2 3600 s 2"},
@@ -142,6 +143,15 @@ func TestIDsThatWereGivenAgain(t *testing.T) {
 		if err != nil || what(jobs) != c.want {
 			t.Errorf("%s: %v, %s; want %s", name, err, what(jobs), c.want)
 		}
+		if jobs[0].Submit != 0 {
+			t.Errorf("%s: the first job is submitted at %v", name, jobs[0].Submit)
+		}
+	}
+	// A job that was cancelled before it started has not waited for the one that has its id now.
+	jobs, _, err := read(t, joinedHead+row("5", "a", "2024-02-20T10:00:00", "None", "2024-02-20T10:05:00", "0", "CANCELLED by 0", 2)+
+		row("4", "a", "2024-02-25T10:00:00", "2024-02-25T10:00:00", "2024-02-25T11:00:00", "3600", "COMPLETED", 2)+row("5", "a", "10:00", "10:00", "11:00", "3600", "COMPLETED", 2))
+	if err != nil || len(jobs) != 2 || jobs[0].ID != "4" || jobs[1].Submit != 5*24*time.Hour {
+		t.Errorf("%v, %+v", err, jobs)
 	}
 }
 
@@ -155,6 +165,7 @@ func TestPartsOfOtherForms(t *testing.T) {
 		"without Start": {"JobID|Submit|User|ElapsedRaw|AllocTRES\n7|" + day + "10:00:00|ann|60|gres/gpu=2\n", "7 60 s 2"},
 		"semicolons":    {strings.ReplaceAll(strings.Replace(first, "7|", "8|", 1), "|", ";"), "7 60 s 2, 8 60 s 2"},
 		"carets":        {strings.ReplaceAll(strings.Replace(first, "7|", "8|", 1), "|", "^|^"), "7 60 s 2, 8 60 s 2"},
+		"a cluster":     {strings.ReplaceAll(strings.ReplaceAll(strings.Replace(first, "7|", "8|", 1), "AllocTRES", "AllocTRES|Cluster"), "gpu=2", "gpu=2|c"), "7 60 s 2, 8 60 s 2"},
 		"a mark":        {"\ufeff" + strings.Replace(first, "7|", "8|", 1), "7 60 s 2, 8 60 s 2"},
 		"no header":     {"8|ann|" + day + "11:00:00|" + day + "11:00:00|30|COMPLETED|gres/gpu=1\n", "7 60 s 2, 8 30 s 1"},
 		"a warning":     {"sacct: warning: slurmdbd connection retried\n" + first, "7 60 s 2"},
@@ -301,6 +312,9 @@ func TestWhatOtherCommandsPrint(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"no header":             {rows, noHeader},
 		"no header, semicolons": {strings.ReplaceAll(rows, "|", ";"), noHeader},
+		"no header, few fields": {"101|COMPLETED|02:00:00\n", noHeader},
+		"pending, no header":    {"8_[3-9%2]|ann|PENDING|cpu=8,gres/gpu=2\n", noHeader},
+		"a warning, no header":  {"sacct: warning: slow\n" + rows, noHeader},
 		"squeue":                {`{"jobs": [{"job_id": 5, "job_state": ["PENDING"]}]}`, ofSqueue},
 		"sacct":                 {made, ""},
 		"a table":               {"1,ann,COMPLETED,2024-03-01T12:00:00,5\n", ""},

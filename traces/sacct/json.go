@@ -217,7 +217,7 @@ func (n *jsonNumber) UnmarshalJSON(b []byte) error {
 		}
 		if json.Unmarshal(b, &o) != nil {
 			n.bad = string(b)
-			return nil
+			return nil //nolint:nilerr // a fault where the number is needed
 		}
 		if n.infinite = o.Infinite; o.Infinite || o.Set != nil && !*o.Set {
 			return nil
@@ -238,7 +238,7 @@ func (n *jsonNumber) UnmarshalJSON(b []byte) error {
 		f, err := strconv.ParseFloat(string(text), 64) // 240.0
 		if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<53 {
 			n.bad = string(b)
-			return nil
+			return nil //nolint:nilerr // likewise
 		}
 		v = int64(f)
 	}

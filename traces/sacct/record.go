@@ -28,7 +28,7 @@ func (p *parser) record(r *record, id string) (err error) {
 		Name: p.jobs.Get(p.cell(colName)), Group: p.text.Get(p.cell(colAccount))}
 	if c := string(p.cell(colCluster)); p.cluster == "" {
 		p.cluster = c
-	} else if c != p.cluster {
+	} else if c != "" && c != p.cluster { // one of several dumps that were joined may not say
 		return p.fault(colCluster, p.cluster+", as in the rows before (ids of jobs are unique in a cluster only: sacct -M NAME shows one)")
 	}
 	if j.Submit, err = p.time(colSubmit); err != nil {

@@ -95,7 +95,7 @@ func (r *record) goesOn(next *record) bool {
 	switch {
 	case next.job.Submit == r.job.Submit:
 		return true
-	case r.ends != ended:
+	case r.ends != ended && r.after == unclear: // and was not cancelled before it started
 		return gap <= stale
 	case gap <= 0:
 		return true

@@ -4,7 +4,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"os"
+
+	"clustergym/internal/ordinary"
 )
 
 // loadTLS reads the certificates of cfg. It returns nil if cfg has none.
@@ -20,7 +21,7 @@ func loadTLS(cfg *Config) (*tls.Config, error) {
 	if cfg.ClientCA == "" {
 		return t, nil
 	}
-	pem, err := os.ReadFile(cfg.ClientCA)
+	pem, err := ordinary.Read(cfg.ClientCA, ordinary.Settings)
 	if err != nil {
 		return nil, fmt.Errorf("server: client CA: %w", err)
 	}

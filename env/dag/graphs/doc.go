@@ -1,7 +1,7 @@
 // Package graphs reads task graphs from files whatever their format, and cuts them into the parts that an agent trains
 // on, is chosen by and is judged by.
 //
-// The format is found by the file's first bytes, packed (gzip, zstd) or not:
+// The format is found by the file's first bytes, packed (gzip, zstd, bzip2, zip) or not:
 //
 //	dag-json  env/dag/dagjson; graphs may bring processors of their own
 //	wfformat  WfCommons, env/dag/wfformat

@@ -79,9 +79,9 @@ func ReadNoted(r io.Reader, file string, o Options) (g *dag.Graph, notes []strin
 	return g, notes, nil
 }
 
-func (doc *document) read(r io.Reader, file string, o Options) (*dag.Graph, error) {
-	d := json.NewDecoder(r)
-	if err := d.Decode(doc); err != nil {
+func (d *document) read(r io.Reader, file string, o Options) (*dag.Graph, error) {
+	in := json.NewDecoder(r)
+	if err := in.Decode(d); err != nil {
 		var wrong *json.UnmarshalTypeError
 		switch {
 		case err == io.EOF:
@@ -91,14 +91,14 @@ func (doc *document) read(r io.Reader, file string, o Options) (*dag.Graph, erro
 		}
 		return nil, fmt.Errorf("%s: this is no JSON: %w", file, err)
 	}
-	g, err := doc.graph(o)
+	g, err := d.graph(o)
 	if err != nil {
-		if doc.Name != "" {
-			return nil, fmt.Errorf("%s (%s): %w", file, doc.Name, err)
+		if d.Name != "" {
+			return nil, fmt.Errorf("%s (%s): %w", file, d.Name, err)
 		}
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	if err := d.Decode(&json.RawMessage{}); err != io.EOF {
+	if err := in.Decode(&json.RawMessage{}); err != io.EOF {
 		return nil, fmt.Errorf("%s: something follows the workflow, want one JSON object", file)
 	}
 	return g, nil

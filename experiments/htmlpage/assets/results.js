@@ -20,7 +20,7 @@ function number(v) {
 function valueOf(chart, v) { return chart.seconds ? duration(Math.round(v * 1000)) : number(v); }
 
 // chartScale decides what the axis of values shows: all curves, and levels from the nearest on as long as they leave the curves
-// an eighth of the height.
+// an eighth of the height. Curves that hardly change are not stretched over the height: what is drawn would be noise.
 function chartScale(chart) {
   if (chart.scale) return chart.scale;
   const ys = [];
@@ -42,8 +42,18 @@ function chartScale(chart) {
     lo = from;
     hi = to;
   }
-  const pad = 0.06 * Math.max(f(hi) - f(lo), least);
-  return (chart.scale = { log, f, bottom: f(lo) - pad, top: f(hi) + pad, on, off });
+  let bottom = f(lo), top = f(hi);
+  const short = (log ? least : Math.max(least, 0.05 * Math.max(Math.abs(lo), Math.abs(hi)))) - (top - bottom);
+  if (short > 0) {
+    bottom -= short / 2;
+    top += short / 2;
+    if (!log && lo >= 0 && bottom < 0) { // nothing is below 0
+      top -= bottom;
+      bottom = 0;
+    }
+  }
+  const pad = 0.06 * (top - bottom);
+  return (chart.scale = { log, f, bottom: bottom - pad, top: top + pad, on, off });
 }
 
 // timeMarks are times that people say, in seconds.

@@ -379,6 +379,17 @@ const lossNames = { approx_kl: "KL to the policy before", clip_fraction: "Share 
 function titleOf(key) { const words = key.replaceAll("_", " ").replace("/", ": "); return lossNames[key] || words[0].toUpperCase() + words.slice(1); }
 const minor = /^train\/(epochs|n_updates|clip_range|imitation\/|ppo\/|reward_scale)/;
 
+// playerName names a checkpoint of a run for people. Step 0 of a run that imitates is no untrained agent: it has learned from play.
+function playerName(name, d) {
+  const cut = /^(.*)@(\d+)$/.exec(name || "");
+  return cut ? `${cut[1]} ${stepName(Number(cut[2]), d)}` : name;
+}
+function stepName(step, d) {
+  if (step) return "at step " + grouped(step);
+  const teacher = ((d.config || []).find(([k]) => k === "train.imitate") || ["", ""])[1].replace(/^"|"$/g, "");
+  return teacher ? `after imitating ${teacher}` : "before its first step";
+}
+
 // runPage is the page of a run.
 async function runPage(entry) {
   let d = await ask("api/run?id=" + entry.id), standing = null, timer = 0, closed = false;
@@ -393,7 +404,7 @@ async function runPage(entry) {
       d.left_s !== undefined ? tile("time left", seconds(d.left_s), "at the present rate") : tile("trained for", d.wall_s !== undefined ? seconds(d.wall_s) : "–", d.state === "silent" ? `silent for ${seconds(d.seen_s)}` : d.state === "done" ? "all steps are done" : null),
       tile("steps per second", d.rate ? grouped(Math.round(d.rate)) : "–", null),
       tile("return", d.return !== undefined ? number(d.return) : "–", "mean of the last episodes"),
-      d.best !== undefined ? tile("best validation", scoreOf(d.metric, d.best), `${named(d.metric)} at step ${grouped(d.best_step)}`) : tile("best validation", "–", "none yet"),
+      d.best !== undefined ? tile("best validation", scoreOf(d.metric, d.best), `${named(d.metric)} ${stepName(d.best_step, d)}`) : tile("best validation", "–", "none yet"),
     ]);
     const shown = d.events.slice().reverse(), words = (e) => e.text + (e.value !== undefined ? ": " + scoreOf(d.metric, e.value) : "") + (e.kind === "best" ? ", the best so far" : "");
     const list = events.querySelector("ol") || make("ol", { class: "events", tabindex: 0, "aria-label": "Events, the last first" }), at = list.scrollTop;
@@ -411,10 +422,10 @@ async function runPage(entry) {
   const testTable = () => {
     if (!d.test || test.childNodes.length) return;
     const t = d.test, time = (v) => duration(Math.round(v * 1000)), sheet = table({ title: "", header: ["policy", "mean JCT", "IQM", "95 % interval of the IQM"],
-      rows: t.policies.map((p) => [p.name, ...(p.mean === null ? ["–", "–", "–"] : [time(p.mean), time(p.iqm), `${time(p.low)} to ${time(p.high)}`])]), text: "IQM: mean of the middle half of the windows." });
+      rows: t.policies.map((p, i) => [i ? p.name : playerName(p.name, d), ...(p.mean === null ? ["–", "–", "–"] : [time(p.mean), time(p.iqm), `${time(p.low)} to ${time(p.high)}`])]), text: "IQM: mean of the middle half of the windows." });
     sheet.querySelector("h2").remove();
     const name = t.policies[0] && t.policies[0].name, paired = (t.paired || []).filter((p) => p.metric === t.metric && p.a === name);
-    test.append(make("h2", {}, "Test windows", make("small", {}, `${t.windows} windows that nothing was chosen on`)), make("div", { class: "grid two" }, paired.length ? forestOf(paired, name, true, t.windows, "test") : null, sheet));
+    test.append(make("h2", {}, "Test windows", make("small", {}, `${t.windows} windows that nothing was chosen on`)), make("div", { class: "grid two" }, paired.length ? forestOf(paired, playerName(name, d), true, t.windows, "test") : null, sheet));
   };
   const valid = set.add("validation", "Validation: " + (d.validation_title || "no validation yet"), { seconds: d.seconds, log: d.lower, lower: d.lower, height: 330 });
   valid.after = () => {
@@ -453,7 +464,7 @@ async function runPage(entry) {
       standing = await ask("api/standings?id=" + entry.id, set.abort.signal);
       valid.after();
       valid.figure.later();
-      forest.replaceChildren(forestOf(standing.paired, standing.policies[0].name, standing.lower, standing.windows, "validation"));
+      forest.replaceChildren(forestOf(standing.paired, playerName(standing.policies[0].name, d), standing.lower, standing.windows, "validation"));
       compare.remove();
       recolour();
     } catch (err) {
@@ -762,6 +773,7 @@ async function replayPage(entry, q) {
   const isLog = entry.kind === "log", box = make("div", {}), controls = make("div", { class: "bars" }), h1 = make("h1", {}, entry.name);
   let window_ = Number(q.get("window") || 1), part = q.get("part") || "validation", replay = null, first = Number(q.get("at") || 1), closed = false, shownHash = "";
   page.replaceChildren(h1, controls, box);
+  const run = isLog ? {} : await ask("api/run?id=" + entry.id);
   const address = (at) => {
     const a = [isLog ? null : `window=${window_}`, part !== "validation" ? "part=" + part : null, `at=${at + 1}`].filter(Boolean).join("&");
     shownHash = `#/${isLog ? "log" : "replay"}/${entry.id}?${a}`;
@@ -793,7 +805,7 @@ async function replayPage(entry, q) {
     if (closed) return;
     for (const e of page.querySelectorAll(".note.fault.passing")) e.remove();
     const windows = Number(r.headers.get("Clustergym-Windows") || 0), log = readLog(text);
-    h1.replaceChildren(log.head.title || entry.name);
+    h1.replaceChildren((log.head.title || entry.name).replace(/^.*@\d+(?=, )/, (name) => (isLog ? name : playerName(name, run))));
     newest.hidden = true;
     controls.replaceChildren(...(isLog ? [] : [
       make("label", {}, "window ", make("select", { onchange: (e) => { window_ = Number(e.target.value); first = 1; show(); } }, ...Array.from({ length: Math.max(windows, window_) }, (_, i) => make("option", { value: i + 1, selected: i + 1 === window_ }, String(i + 1))))),

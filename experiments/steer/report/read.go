@@ -16,6 +16,7 @@ import (
 
 	"clustergym/experiments/steer"
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 )
 
 // Job is what the log tells of a job.
@@ -148,7 +149,7 @@ const mostLine = 1 << 28
 
 // lines calls f with every line of a file until it returns false.
 func lines(name string, f func(b []byte) (bool, error)) error {
-	in, err := os.Open(name)
+	in, err := ordinary.Open(name)
 	if err != nil {
 		return &workload.InputError{Err: err}
 	}

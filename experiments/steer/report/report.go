@@ -555,7 +555,7 @@ func (r *Report) believe() string {
 		text += fmt.Sprintf(", on %s in %s of time. That is too little for an interval, so no gain of the policy is to be believed yet: let steer look for longer.",
 			workload.Plural(c.N, "job", "jobs"), workload.Plural(c.Blocks, "block", "blocks"))
 	} else {
-		text += fmt.Sprintf(" (95 %%: %+.1f to %+.1f %%; %d jobs): a gain of the policy below %.0f %% is not to be believed.", c.CI95[0], c.CI95[1], c.N, max(1, math.Ceil(least)))
+		text += fmt.Sprintf(" (95 %%: %+.1f to %+.1f %%; %s): a gain of the policy below %.0f %% is not to be believed.", c.CI95[0], c.CI95[1], workload.Plural(c.N, "job", "jobs"), max(1, math.Ceil(least)))
 	}
 	if c.Corr != nil && *c.Corr < 0.8 {
 		text += fmt.Sprintf(" Waits of single jobs are told badly (correlation %.2f): the cluster decides by something that the model does not know.", *c.Corr)
@@ -627,8 +627,8 @@ func (b *builder) notes() {
 	if r.elsewhere > 0 {
 		note("%s at the first look where the log cannot place them, and were put elsewhere", workload.Plural(r.elsewhere, "job ran", "jobs ran"))
 	}
-	note("waits are counted from the first look to the last one: a job that had not started by then has waited until then, in the log and in replays alike. Run times of %d jobs that still ran and of %d that still waited are guessed from jobs of the same user that took longer",
-		out.Censored.Running, out.Censored.Waiting)
+	note("waits are counted from the first look to the last one: a job that had not started by then has waited until then, in the log and in replays alike. Run times of %s that still ran and of %d that still waited are guessed from jobs of the same user that took longer",
+		workload.Plural(out.Censored.Running, "job", "jobs"), out.Censored.Waiting)
 	note("replays start jobs at once, on any node; partitions, nodes that owners ask for, licences, fair-share and limits of accounts are not in the log")
 	for i := range out.Rows {
 		if x := &out.Rows[i]; x.Unstarted > 0 {

@@ -39,7 +39,11 @@ func (s *Share) cells(what string) []string {
 
 // sheets are the tables of a report.
 func (r *Report) sheets() []texttable.Sheet {
-	return []texttable.Sheet{r.agreement(), r.replays(), r.calibration(), r.models()}
+	all := []texttable.Sheet{r.agreement(), r.replays(), r.calibration(), r.models()}
+	for i := range all {
+		texttable.OneUnit(all[i].Rows)
+	}
+	return all
 }
 
 func (r *Report) agreement() texttable.Sheet {
@@ -88,7 +92,7 @@ func (r *Report) replays() texttable.Sheet {
 		if x.Role != "cluster" && x.Role != "incumbent" {
 			against, ci = percent(x.Percent), between(x.CI95)
 		}
-		t.Rows = append(t.Rows, []string{role[x.Role], x.Name, x.Knows, texttable.Hours(x.Mean), texttable.Hours(x.P50), texttable.Hours(x.P90), against, ci})
+		t.Rows = append(t.Rows, []string{role[x.Role], x.Name, x.Knows, texttable.Time(x.Mean), texttable.Time(x.P50), texttable.Time(x.P90), against, ci})
 	}
 	return t
 }
@@ -98,9 +102,9 @@ func (r *Report) calibration() texttable.Sheet {
 	t := texttable.Sheet{
 		Title: fmt.Sprintf("Calibration: %s against what happened, %s", r.Incumbent, workload.Plural(c.N, "job of the second half", "jobs of the second half")), Header: []string{"wait", "cluster", "model"}, Left: 1,
 	}
-	t.Rows = append(t.Rows, []string{"mean", texttable.Hours(c.Real), texttable.Hours(c.Model)})
+	t.Rows = append(t.Rows, []string{"mean", texttable.Time(c.Real), texttable.Time(c.Model)})
 	for _, q := range c.Quantiles {
-		t.Rows = append(t.Rows, []string{fmt.Sprintf("%.0f %%", 100*q[0]), texttable.Hours(q[1]), texttable.Hours(q[2])})
+		t.Rows = append(t.Rows, []string{fmt.Sprintf("%.0f %%", 100*q[0]), texttable.Time(q[1]), texttable.Time(q[2])})
 	}
 	corr := "-"
 	if c.Corr != nil {
@@ -118,7 +122,7 @@ func (r *Report) models() texttable.Sheet {
 	}
 	for i := range r.Candidates {
 		x := &r.Candidates[i]
-		t.Rows = append(t.Rows, []string{x.Name, x.text, texttable.Hours(x.Error), texttable.Hours(x.Second)})
+		t.Rows = append(t.Rows, []string{x.Name, x.text, texttable.Time(x.Error), texttable.Time(x.Second)})
 	}
 	if name := r.Twin; name != "" {
 		t.Below = fmt.Sprintf("gymctl twin --scheduler %s forecasts with the best of them that twin can play.\n", name)

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -58,17 +59,25 @@ type compiler struct {
 	done    map[int]bool   // nodes that an earlier step does too
 	all     []*tensor      // with memory in the arena
 	left    int            // elements that may still be taken
+	rows    int
+	folded  int   // work that was done, see mostFolding
+	work    int   // of the steps, for all rows
+	extra   int   // multiplications of the next step
+	err     error // of a step that was left out
+	ctx     context.Context
 
 	at   int // number of the node
 	node *onnx.Node
 	in   []*tensor // its inputs, nil = left out
 }
 
-func compile(p *Program, rows int) (*Instance, error) {
+func compile(ctx context.Context, p *Program, rows int) (*Instance, error) {
 	c := &compiler{
 		p: p, inst: &Instance{in: map[string]*tensor{}, out: map[string]*tensor{}}, values: map[string]*tensor{},
-		readers: map[string]int{}, next: map[string]int{}, done: map[int]bool{}, left: mostElements,
+		readers: map[string]int{}, next: map[string]int{}, done: map[int]bool{}, left: mostElements, rows: rows, ctx: ctx,
 	}
+	c.inst.until(ctx)
+	defer c.inst.finish()
 	g := &p.model.Graph
 	for k := range g.Tensors {
 		t := &g.Tensors[k]
@@ -98,8 +107,14 @@ func compile(p *Program, rows int) (*Instance, error) {
 		if c.done[k] {
 			continue
 		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if err := c.compile(k, n); err != nil {
 			return nil, err
+		}
+		if c.err != nil {
+			return nil, c.err
 		}
 	}
 	for _, s := range p.outputs {
@@ -195,11 +210,19 @@ func (c *compiler) new(typ onnx.Type, shape []int) (*tensor, error) {
 func (c *compiler) result(t *tensor) { c.values[c.node.Outputs[0]] = t }
 
 // step adds what the node does: run reads the tensors of from and writes those of to, which end with work that only run uses. If all
-// that it reads is known, it runs at once.
+// that it reads is known, it runs at once. A step that takes too much work is left out, and c.err says so.
 func (c *compiler) step(run func(), from, to []*tensor) {
 	now := true
 	for _, t := range from {
 		now = now && (t == nil || t.fixed)
+	}
+	cost := costOf(c.extra, from, to)
+	c.extra = 0
+	if c.err == nil {
+		c.err = c.afford(cost, now)
+	}
+	if c.err != nil {
+		return
 	}
 	if now {
 		for _, t := range to {
@@ -207,6 +230,7 @@ func (c *compiler) step(run func(), from, to []*tensor) {
 			t.allocate()
 		}
 		run()
+		c.err = c.ctx.Err()
 		return
 	}
 	at := len(c.inst.steps)
@@ -219,7 +243,7 @@ func (c *compiler) step(run func(), from, to []*tensor) {
 		t.first, t.last = at, max(t.last, at)
 		c.all = append(c.all, t)
 	}
-	c.inst.steps = append(c.inst.steps, run)
+	c.inst.steps = append(c.inst.steps, step{run, cost})
 }
 
 // emit is step for a node of one result.

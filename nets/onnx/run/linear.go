@@ -65,7 +65,7 @@ func (c *compiler) ordered(x *tensor, how string, shape []int, put func(y *tenso
 		return nil, err
 	}
 	c.step(func() { put(y) }, []*tensor{x}, []*tensor{y})
-	if key.first != nil {
+	if key.first != nil && c.err == nil {
 		c.p.packed[key] = y
 	}
 	return y, nil
@@ -143,7 +143,9 @@ func (c *compiler) gemm() error {
 		if err != nil {
 			return err
 		}
-		c.step(func() { kernel.MatMul(y.f, a.f, b.f, nil, m, n, k, kernel.Identity) }, []*tensor{a, b}, []*tensor{y})
+		inst := c.inst
+		c.extra = times(m, n, k)
+		c.step(func() { inst.product(y.f, a.f, b.f, nil, m, n, k, kernel.Identity) }, []*tensor{a, b}, []*tensor{y})
 		return c.binary(addOp, y, extra)
 	}
 	return c.multiply(a, b, bias, m, k, n, shape)
@@ -160,12 +162,14 @@ func (c *compiler) multiply(a, b, bias *tensor, m, k, n int, shape []int) error 
 	if err != nil {
 		return err
 	}
+	inst := c.inst
+	c.extra = times(m, n, k)
 	c.step(func() {
 		var add []float32
 		if p.bias != nil {
 			add = p.bias.f
 		}
-		kernel.MatMul(y.f, a.f, b.f, add, m, n, k, p.act)
+		inst.product(y.f, a.f, b.f, add, m, n, k, p.act)
 	}, []*tensor{a, b, p.bias}, []*tensor{y})
 	c.values[name] = y
 	return nil
@@ -218,12 +222,16 @@ func (c *compiler) matMul() error {
 		return st
 	}
 	w := newWalk(full(batch, 1), full(lead(full(batch, m, n), m*n), 0), full(lead(as, m*k), 0), full(lead(bs, k*n), 0))
-	length, s := w.length, w.stride
+	length, s, each, inst := w.length, w.stride, times(m, n, k), c.inst
 	run := func(at *[4]int) {
 		for i := range length {
-			kernel.MatMul(y.f[at[0]+i*s[0]:][:m*n], a.f[at[1]+i*s[1]:][:m*k], b.f[at[2]+i*s[2]:][:k*n], nil, m, n, k, kernel.Identity)
+			if each > between/16 && inst.stopped() {
+				return
+			}
+			inst.product(y.f[at[0]+i*s[0]:][:m*n], a.f[at[1]+i*s[1]:][:m*k], b.f[at[2]+i*s[2]:][:k*n], nil, m, n, k, kernel.Identity)
 		}
 	}
+	c.extra = times(onnx.Len(batch), each)
 	return c.emit(y, func() { w.each(run) }, a, b)
 }
 
@@ -334,7 +342,8 @@ func (c *compiler) conv() error {
 			return err
 		}
 	}
-	images, out, scratch, y := work[0], work[1], work[2], work[3]
+	images, out, scratch, y, inst := work[0], work[1], work[2], work[3], c.inst
+	c.extra = times(n, oh, ow, filters, patch)
 	c.step(func() {
 		src := x.f
 		if channels > 1 || g.H != h || g.W != w {
@@ -346,10 +355,10 @@ func (c *compiler) conv() error {
 			add = p.bias.f
 		}
 		if filters == 1 || !turn {
-			kernel.Convolve(y.f, src, packed.f, add, n, filters, &g, p.act, scratch.f)
+			inst.convolution(y.f, src, packed.f, add, n, filters, &g, p.act, scratch.f)
 			return
 		}
-		kernel.Convolve(out.f, src, packed.f, add, n, filters, &g, p.act, scratch.f)
+		inst.convolution(out.f, src, packed.f, add, n, filters, &g, p.act, scratch.f)
 		first(y.f, out.f, n, filters, oh*ow)
 	}, []*tensor{x, packed, p.bias}, []*tensor{y, images, out, scratch})
 	c.values[name] = y

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,6 +36,11 @@ type packedOf struct {
 // New returns a program that computes the outputs of m with these names; none = all of them. Errors are one sentence and name what is
 // not known.
 func New(m *onnx.Model, outputs ...string) (*Program, error) {
+	return NewContext(context.Background(), m, outputs...)
+}
+
+// NewContext is New with a context that ends what is computed beforehand.
+func NewContext(ctx context.Context, m *onnx.Model, outputs ...string) (*Program, error) {
 	p := &Program{model: m, inputs: m.Graph.Arguments(), outputs: outputs, ready: map[int]*Instance{}, packed: map[packedOf]*tensor{}}
 	if m.Opset < OldestOpset || m.Opset > NewestOpset {
 		return nil, fmt.Errorf("opset %d is not known, want %d to %d", m.Opset, OldestOpset, NewestOpset)
@@ -53,7 +59,7 @@ func New(m *onnx.Model, outputs ...string) (*Program, error) {
 	if err := p.need(); err != nil {
 		return nil, err
 	}
-	_, err := p.For(max(1, p.fixed))
+	_, err := p.ForContext(ctx, max(1, p.fixed))
 	return p, err
 }
 
@@ -158,16 +164,27 @@ func (p *Program) Inputs() []onnx.Value { return p.inputs }
 func (p *Program) Rows() int { return p.fixed }
 
 // For returns the program's instance for that many rows, made when it is first asked for.
-func (p *Program) For(rows int) (*Instance, error) {
+func (p *Program) For(rows int) (*Instance, error) { return p.ForContext(context.Background(), rows) }
+
+// ForContext is For with a context that ends what is computed beforehand. Where the instances for all numbers of rows would take too
+// much memory, those made before are dropped.
+func (p *Program) ForContext(ctx context.Context, rows int) (*Instance, error) {
 	if i := p.ready[rows]; i != nil {
 		return i, nil
 	}
 	if rows < 1 || p.fixed > 0 && rows != p.fixed {
 		return nil, fmt.Errorf("the model was made for %d rows, not for %d", p.fixed, rows)
 	}
-	i, err := compile(p, rows)
+	i, err := compile(ctx, p, rows)
 	if err != nil {
 		return nil, err
+	}
+	kept := i.bytes
+	for _, other := range p.ready {
+		kept += other.bytes
+	}
+	if kept > mostKept {
+		clear(p.ready)
 	}
 	p.ready[rows] = i
 	return i, nil
@@ -184,18 +201,41 @@ func (p *Program) Bytes() int {
 
 // Instance is a program for one number of rows, with its memory. The caller fills the inputs, calls Run, and reads the outputs.
 type Instance struct {
-	steps []func()
+	steps []step
 	in    map[string]*tensor
 	out   map[string]*tensor
 	fault error // of a step
 	bytes int
+	done  <-chan struct{} // see until; nil = never
+}
+
+// step is a part of a program, with its work as mostWork counts it.
+type step struct {
+	run  func()
+	cost int
 }
 
 // Run computes the outputs from the inputs. It allocates nothing. An error says which number of the data is out of its bounds.
-func (i *Instance) Run() error {
+func (i *Instance) Run() error { return i.RunContext(context.Background()) }
+
+// RunContext is Run that ends early with ctx's error once ctx is done. A short program does not look at ctx.
+func (i *Instance) RunContext(ctx context.Context) error {
 	i.fault = nil
-	for _, step := range i.steps {
-		step()
+	i.until(ctx)
+	defer i.finish()
+	since := 0
+	for k := range i.steps {
+		s := &i.steps[k]
+		if since = plus(since, s.cost); since > between {
+			if i.stopped() {
+				return ctx.Err()
+			}
+			since = s.cost
+		}
+		s.run()
+	}
+	if since > between && i.stopped() { // the last one may have ended early
+		return ctx.Err()
 	}
 	return i.fault
 }

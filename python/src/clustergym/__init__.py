@@ -134,7 +134,13 @@ def __getattr__(name: str) -> Any:
     module = _LAZY.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(module, __name__), name)
+    try:
+        return getattr(importlib.import_module(module, __name__), name)
+    except ModuleNotFoundError as e:
+        if (e.name or "").split(".")[0] != "gymnasium":
+            raise
+        text = f"clustergym.{name} needs Gymnasium: pip install 'clustergym[gymnasium]'; Client and Handle do without"
+        raise ModuleNotFoundError(text, name=e.name) from None
 
 
 def _register_if_possible() -> None:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
-from gymnasium.vector import SyncVectorEnv, VectorWrapper
 
 from .errors import RemoteError
 
@@ -23,7 +22,8 @@ def twin_of(env: Any) -> Any:
 
     A copy of one that has no episode under way, was interrupted or is closed needs a reset.
     """
-    twin = type(env).__new__(type(env))
+    cls: Any = type(env)
+    twin = cls.__new__(cls)
     twin.__setstate__(env.__getstate__())
     if env._closed if hasattr(env, "_closed") else env.closed:
         return twin
@@ -54,15 +54,15 @@ def guard(environment: type) -> None:
     """Makes :func:`copy.copy` of Gymnasium's wrappers refuse those around environments of this class."""
     _ours.append(environment)
     for kind, inner in _HOLDERS:
-        if "__copy__" not in kind.__dict__:
+        if kind is not None and "__copy__" not in kind.__dict__:
             kind.__copy__ = _copier(inner)  # type: ignore[attr-defined]
 
 
-# Classes whose objects have environments in them, and what finds one.
-_HOLDERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+# Classes whose objects have environments in them, and what finds one. Gymnasium 0.29, which CleanRL pins, lacks one.
+_HOLDERS: tuple[tuple[type | None, Callable[[Any], Any]], ...] = (
     (gym.Wrapper, lambda wrapper: wrapper.unwrapped),
-    (VectorWrapper, lambda wrapper: wrapper.unwrapped),
-    (SyncVectorEnv, lambda envs: envs.envs[0].unwrapped),
+    (getattr(gym.vector, "VectorWrapper", None), lambda wrapper: wrapper.unwrapped),
+    (getattr(gym.vector, "SyncVectorEnv", None), lambda envs: envs.envs[0].unwrapped),
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
 import os
@@ -21,9 +20,10 @@ from gymnasium import spaces
 
 from ._child import Child
 from ._files import resolve
+from ._playing import Player
 from ._secrets import token_file
 from .errors import ClusterGymError, GymctlError
-from .evaluation import evaluate
+from .evaluation import play
 
 __all__ = ["Row", "Table", "compare"]
 
@@ -161,6 +161,7 @@ def compare(
     name: str = "model",
     obs: str | None = None,
     reset: Callable[[], None] | None = None,
+    transform: Any = None,
     show: bool = True,
     timeout: float = 60.0,
     gymctl: str | None = None,
@@ -169,7 +170,9 @@ def compare(
 
     Args:
         model: one with the method ``predict`` of Stable-Baselines3, masked or not (:func:`clustergym.load` gives one too), or
-            a function that takes an observation and the mask of legal actions, bool [actions], and returns an action.
+            a function that takes an observation and the mask of legal actions, bool [actions], and returns an action. A model
+            sees what it learned from: ``VecNormalize`` and other wrappers around its environment are put around the
+            evaluation too, with the statistics of the training. A function gets what the environment gives.
         env_kwargs: the arguments of the environment that the model was trained in, as :class:`~clustergym.RemoteEnv` takes
             them. Those that say only how it is seen (``obs``, ``mask``, ``num_envs``, …) do not count.
         env: the environment's id.
@@ -181,20 +184,24 @@ def compare(
         obs: the view of observations, ``"dict"`` or ``"flat"``; None = that of ``model.observation_space``, else that of
             env_kwargs, else that of :class:`~clustergym.RemoteEnv`.
         reset: called before each window, for models with a memory.
+        transform: what is done to observations before the model gets them, in place of what is around its own environment: a
+            ``VecNormalize``, the file that its ``save`` has written (a pickle: open none of strangers), a function of an
+            observation, or False for nothing.
         show: print the table.
         timeout: seconds that any wait for an answer may last while the model plays.
         gymctl: the program to start, None = that of :func:`clustergym.find_gymctl`.
 
     Raises:
         GymctlError: ``gymctl eval`` has refused the arguments, or has failed; the message is its own.
-        ClusterGymError: the model does not fit the environment, or left windows unfinished.
+        ClusterGymError: the model does not fit the environment, has lost the statistics of its VecNormalize, or left windows
+            unfinished.
     """
-    space = getattr(model, "observation_space", None)
+    player = Player(model, transform)
+    space = player.given
     if obs is None:
         given = (env_kwargs or {}).get("obs")
         obs = "flat" if isinstance(space, spaces.Box) else "dict" if isinstance(space, spaces.Dict) else given
     seen = ["info", "obs"] if isinstance(space, spaces.Dict) and _MASK in space.spaces else ["info"]
-    act = _fitting(_act_of(model), space)
     token = secrets.token_hex(32)
     with tempfile.TemporaryDirectory(prefix="clustergym-compare-") as folder, token_file(token) as tokens:
         args = ["eval", *_config(env, env_kwargs or {}, Path(folder)), "--windows", str(windows), "--seeds", str(seeds)]
@@ -208,7 +215,7 @@ def compare(
         try:
             url = _address(child, folder)
             try:
-                evaluate(act, url, name, token=token, timeout=timeout, obs=obs, mask=seen, reset=reset)
+                play(player, url, name, token=token, timeout=timeout, obs=obs, mask=seen, reset=reset)
             except ClusterGymError as e:
                 try:
                     code = child.process.wait(1)
@@ -229,52 +236,6 @@ def compare(
     if show:
         print(table)
     return table
-
-
-def _act_of(model: Any) -> Callable[[Any, Any], Any]:
-    predict = getattr(model, "predict", None)
-    if predict is None:
-        if not callable(model):
-            raise TypeError(
-                f"model is a {type(model).__name__}, want one with a method predict, or a function of (obs, mask)"
-            )
-        act: Callable[[Any, Any], Any] = model
-        return act
-    if "action_masks" in inspect.signature(predict).parameters:
-        return lambda seen, mask: predict(seen, deterministic=True, action_masks=mask)[0]
-    return lambda seen, _: predict(seen, deterministic=True)[0]
-
-
-def _fitting(act: Callable[[Any, Any], Any], space: Any) -> Callable[[Any, Any], Any]:
-    """act, after a look at whether the first observation is one of space."""
-    looked = False
-
-    def checked(seen: Any, mask: Any) -> Any:
-        nonlocal looked
-        if not looked and isinstance(space, spaces.Space):
-            want, got = (
-                _shapes(space),
-                {k: v.shape for k, v in (seen if isinstance(seen, dict) else {"": seen}).items()},
-            )
-            if want is not None and want != got and ("" in want) == ("" in got):  # else obs= says that it takes both
-                raise ClusterGymError(
-                    f"the model takes observations of {_words(want)}, those of the evaluation are {_words(got)}: env and "
-                    "env_kwargs must be those that it was trained with"
-                )
-            looked = True
-        return act(seen, mask)
-
-    return checked
-
-
-def _shapes(space: spaces.Space[Any]) -> dict[str, Any] | None:
-    if isinstance(space, spaces.Dict):
-        return {key: sub.shape for key, sub in space.spaces.items()}
-    return {"": space.shape} if isinstance(space, spaces.Box) else None
-
-
-def _words(shapes: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key} {list(shape)}".strip() for key, shape in sorted(shapes.items()))
 
 
 def _config(env: str, kwargs: Mapping[str, Any], folder: Path) -> list[str]:

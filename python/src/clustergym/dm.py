@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium
 import numpy as np
-from gymnasium import spaces
 from numpy.typing import NDArray
 
 try:
     import dm_env
+    import gymnasium
     from dm_env import specs
+    from gymnasium import spaces
 except ImportError as e:
     raise ImportError("clustergym.dm needs dm_env: pip install 'clustergym[dm]'") from e
 

@@ -6,16 +6,15 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy.typing as npt
-
+from ._playing import Player
 from .envs import RemoteEnv
 from .errors import DrainWarning, ProtocolError
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "play"]
 
 
 def evaluate(
-    act: Callable[[Any, npt.NDArray[Any]], Any],
+    act: Any,
     url: str,
     name: str,
     *,
@@ -24,11 +23,13 @@ def evaluate(
     obs: str | None = None,
     mask: Sequence[str] = ("info",),
     reset: Callable[[], None] | None = None,
+    transform: Any = None,
 ) -> list[dict[str, float]]:
     """Plays the windows of a running ``gymctl eval --serve ADDR --external NAME``, which then counts this policy too.
 
     Args:
-        act: gives the action for an observation and the mask of legal actions (bool [actions]).
+        act: gives the action for an observation and the mask of legal actions (bool [actions]): a function, or a model, as
+            :func:`clustergym.compare` takes them.
         url: the address that ``gymctl eval`` printed.
         name: the NAME it was given.
         token: bearer token, None = ``$CLUSTERGYM_TOKEN``.
@@ -36,32 +37,52 @@ def evaluate(
         obs: the view of observations, as for :class:`~clustergym.RemoteEnv`.
         mask: where masks are besides the second argument of act: ``"obs"`` puts them into the observation too.
         reset: called before each window, for policies with a memory.
+        transform: of a model, as for :func:`clustergym.compare`.
 
     Returns:
         For each window the return ``r`` and the length ``l`` of its episode, without windows in which there is nothing to
         decide, and without those that were left when ``gymctl eval`` ended. The metrics of the comparison are those that
         ``gymctl eval`` prints.
     """
-    env = RemoteEnv("eval", url, token, timeout=timeout, obs=obs, mask=mask, kwargs={"policy": name})
+    player = Player(act, transform)
+    return play(player, url, name, token=token, timeout=timeout, obs=obs, mask=mask, reset=reset)
+
+
+def play(
+    player: Player,
+    url: str,
+    name: str,
+    *,
+    token: str | None,
+    timeout: float,
+    obs: str | None,
+    mask: Sequence[str],
+    reset: Callable[[], None] | None,
+) -> list[dict[str, float]]:
+    """:func:`evaluate` by a player."""
+    remote = RemoteEnv("eval", url, token, timeout=timeout, obs=obs, mask=mask, kwargs={"policy": name})
     try:
-        windows = env.handle.meta.get("windows")
+        windows = remote.handle.meta.get("windows")
         if isinstance(windows, (list, tuple)):
             windows = len(windows)
         if not isinstance(windows, int):
             raise ProtocolError(f"evaluate: the server says {windows!r} windows: is it gymctl eval --serve?")
+        env = player.around(remote)
+        masks = env.get_wrapper_attr("action_masks")
         results: list[dict[str, float]] = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DrainWarning)  # it ends as soon as it has all windows
-            while len(results) < windows and not env.client.draining:
+            while len(results) < windows and not remote.client.draining:
                 if reset is not None:
                     reset()
+                player.begin()
                 seen, _ = env.reset()
                 total, steps, over = 0.0, 0, False
-                while not over and not env.client.draining:
-                    seen, reward, terminated, truncated, _ = env.step(act(seen, env.action_masks()))
-                    total, steps, over = total + reward, steps + 1, terminated or truncated
+                while not over and not remote.client.draining:
+                    seen, reward, terminated, truncated, _ = env.step(player.act(seen, masks()))
+                    total, steps, over = total + float(reward), steps + 1, terminated or truncated
                 if over:
                     results.append({"r": total, "l": float(steps)})
         return results
     finally:
-        env.close()
+        remote.close()

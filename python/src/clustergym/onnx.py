@@ -6,8 +6,9 @@
 
 What is inside: the scaling of observations (``VecNormalize``, images as SB3 scales them), the network, the mask of legal actions
 for ``MaskablePPO``, and the choice of the action that ``model.predict(obs, deterministic=True)`` makes. ``VecNormalize`` belongs
-to the model's environment: a model that was loaded without one, ``PPO.load(path)`` in place of ``PPO.load(path, env=env)``,
-leaves without it. Exports need PyTorch, and ``onnxscript`` for the newer of its two exporters.
+to the model's environment: a model that has lost it, by ``PPO.load(path)`` in place of ``PPO.load(path, env=env)``, is refused
+without ``transform=``; so is one that learned behind other wrappers that change observations or actions. Exports need PyTorch,
+and ``onnxscript`` for the newer of its two exporters.
 """
 
 from __future__ import annotations
@@ -15,11 +16,18 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
+import pickle
 import warnings
 from pathlib import Path
 from typing import Any
 
-from gymnasium import spaces
+try:
+    from gymnasium import spaces
+except ImportError as e:
+    raise ImportError("clustergym.onnx needs Gymnasium and PyTorch: pip install 'clustergym[onnx]'") from e
+
+from ._playing import LOST, aside, between, forgotten
+from .errors import ClusterGymError
 
 __all__ = ["OPSET", "OPSET_LEGACY", "export"]
 
@@ -30,7 +38,13 @@ OPSET_LEGACY = 17
 
 
 def export(
-    model: Any, path: str | os.PathLike[str], *, env_id: str | None = None, batch: int = 0, legacy: bool | None = None
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    env_id: str | None = None,
+    batch: int = 0,
+    legacy: bool | None = None,
+    transform: Any = None,
 ) -> Path:
     """Writes the deterministic policy of a ``PPO``, ``A2C``, ``DQN`` or ``MaskablePPO`` model to an ONNX file.
 
@@ -45,17 +59,20 @@ def export(
             model's own clustergym environment, if it still has one. gymctl refuses models of other environments.
         batch: inputs of exactly this many rows; 0 = any number.
         legacy: whether to use PyTorch's older exporter; by default where ``onnxscript`` is not installed.
+        transform: a ``VecNormalize``, or the file that its ``save`` has written (a pickle: open none of strangers), in place of
+            what is around the model's own environment; False for nothing.
 
     Returns:
         The path.
 
     Raises:
-        TypeError: for a model of another algorithm, or an observation or action space that has no form here.
+        TypeError: for a model of another algorithm, or wrappers or an observation or action space that have no form here.
+        ClusterGymError: the model has lost its VecNormalize.
     """
     import torch
 
     target = Path(path)
-    policy = _greedy(model)
+    policy = _greedy(model, transform)
     modes = [(m, m.training) for m in policy.modules()]
     rows = batch or 2  # 1 would be taken for a constant
     args, names, dynamic = [], [], {}
@@ -134,7 +151,44 @@ def _env_of(model: Any) -> str:
     return ""
 
 
-def _greedy(model: Any) -> Any:
+# Wrappers that are looked at, and those of them that change the form of observations alone, or the mask, which is an input.
+_LIBRARIES = ("gymnasium.", "stable_baselines3.", "sb3_contrib.")
+_SHAPES_ONLY = ("ActionMasker", "DtypeObservation", "FlattenObservation", "ReshapeObservation", "VecExtractDictObs")
+
+
+def _scaling(model: Any, transform: Any) -> Any:
+    """The VecNormalize that a model sees through, None if there is none."""
+    if transform is None:
+        if forgotten(model):
+            raise ClusterGymError(LOST)
+        outer, inner = between(model)
+        scales = [w for w in outer if hasattr(type(w), "normalize_obs")]
+        turns = [w for w in outer if hasattr(type(w), "transpose_observations")]
+        rest = [w for w in outer if w not in scales and w not in turns] + [w for w in inner if not aside(w)]
+        for wrapper in (*rest, *scales[1:]):
+            name = type(wrapper).__name__
+            if not type(wrapper).__module__.startswith(_LIBRARIES):
+                warnings.warn(
+                    f"the model learned behind {name}, which is left out: the file takes what {name} gives",
+                    stacklevel=4,
+                )
+            elif name not in _SHAPES_ONLY:
+                raise TypeError(
+                    f"the model learned behind {name}, which has no form here (transform=False leaves it out): "
+                    "clustergym.compare plays the model with it"
+                )
+        return scales[0] if scales else None
+    if transform is False:
+        return None
+    if isinstance(transform, (str, os.PathLike)):
+        with open(os.path.expanduser(transform), "rb") as f:
+            transform = pickle.load(f)
+    if not callable(getattr(transform, "normalize_obs", None)):
+        raise TypeError(f"transform is a {type(transform).__name__}, want a VecNormalize, its file or False")
+    return transform
+
+
+def _greedy(model: Any, transform: Any) -> Any:
     """The module that is exported: the model's policy, and what is around it."""
     # PyTorch is imported when it is needed, so the class is in here.
     import torch
@@ -149,7 +203,7 @@ def _greedy(model: Any) -> Any:
     turned = unwrap_vec_wrapper(env, VecTransposeImage) if env is not None else None
     space, actions = policy.observation_space, policy.action_space
     outer = turned.venv.observation_space if turned is not None else space
-    scale = model.get_vec_normalize_env()
+    scale = _scaling(model, transform)
     if not isinstance(actions, (spaces.Discrete, spaces.MultiDiscrete, spaces.Box)):
         raise TypeError(f"actions of {actions} have no form here, want Discrete, MultiDiscrete or Box")
     if getattr(policy, "squash_output", False) or getattr(policy, "use_sde", False):

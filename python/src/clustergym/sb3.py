@@ -24,10 +24,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium import spaces
-from gymnasium.vector import AutoresetMode
 
 try:
+    from gymnasium import spaces
+    from gymnasium.vector import AutoresetMode
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.vec_env import VecEnv
 except ImportError as e:

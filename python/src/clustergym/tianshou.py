@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 from operator import index
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
-from gymnasium import spaces
-from gymnasium.vector import AutoresetMode
 
 try:
+    import gymnasium as gym
+    from gymnasium import spaces
+    from gymnasium.vector import AutoresetMode
     from tianshou.env.venvs import BaseVectorEnv
 except ImportError as e:
     raise ImportError("clustergym.tianshou needs Tianshou: pip install 'clustergym[tianshou]'") from e

@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gymnasium import spaces
-from gymnasium.vector import AutoresetMode
-
 try:
     import torch
+    from gymnasium import spaces
+    from gymnasium.vector import AutoresetMode
     from torchrl.envs import ActionMask, DTypeCastTransform, EnvBase, GymWrapper, TransformedEnv
 except ImportError as e:
     raise ImportError("clustergym.torchrl needs TorchRL and PyTorch: pip install 'clustergym[torchrl]'") from e

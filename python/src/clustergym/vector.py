@@ -45,9 +45,10 @@ _MODES = {
 class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
     """n environments on a server, stepped together.
 
-    Behaves as Gymnasium's own vector environments do, in all three autoreset modes and in the infos: every ``key`` comes
-    with a ``_key``, which says which rows have it (the keys are always the same), in SAME_STEP the true last observation and info are in ``final_obs`` and ``final_info``, and
-    ``options={"reset_mask": …}`` resets some of the environments. Environment i of ``reset(seed=s)`` runs on seed s + i.
+    Behaves as Gymnasium's own vector environments do, in all three autoreset modes and in the infos: every ``key``, and the
+    keys are always the same, comes with a ``_key`` that says which rows have it. In SAME_STEP the true last observation and
+    info are in ``final_obs`` and ``final_info``; ``options={"reset_mask": …}`` resets some of the environments. Environment i
+    of ``reset(seed=s)`` runs on seed s + i.
 
     With ``recv="any"`` environments need not wait for each other: :meth:`send` actions for some, :meth:`recv` the first
     ``batch`` that have finished.

@@ -1,4 +1,6 @@
-package workqueue
+// Package packed writes files and folders as one stream of bytes for other machines, and takes such streams apart: tar with sorted
+// names and no times, owners or modes, in zstd. Equal content has an equal digest. What is taken apart may come from an enemy.
+package packed
 
 import (
 	"archive/tar"
@@ -29,24 +31,24 @@ const (
 	maxWindow   = 64 << 20 // of the packer, in bytes of memory
 )
 
-// The two kinds of thing in the store. The kind is hashed with the content, so that a folder and a file never share a digest.
+// The two kinds of content. The kind is hashed with the content, so that a folder and a file never share a digest.
 const (
-	kindFile   = "file"
-	kindFolder = "folder"
+	File   = "file"
+	Folder = "folder"
 )
 
-// entry is a file or a folder within a folder.
-type entry struct {
-	name string // with slashes
-	path string
-	dir  bool
-	size int64
-	time int64
+// Entry is a file or a folder within a folder.
+type Entry struct {
+	Name string // with slashes
+	Path string
+	Dir  bool
+	Size int64
+	Time int64 // of the last change, in nanoseconds
 }
 
-// entries lists a folder, sorted by name. Links to files count as files; other links and devices are refused.
-func entries(root string) ([]entry, error) {
-	var list []entry
+// Entries lists a folder, sorted by name. Links to files count as files; other links and devices are refused.
+func Entries(root string) ([]Entry, error) {
+	var list []Entry
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || p == root {
 			return err
@@ -64,11 +66,11 @@ func entries(root string) ([]entry, error) {
 		case !st.Mode().IsRegular():
 			return fmt.Errorf("%s is neither a file nor a folder, and cannot be sent to other machines", p)
 		}
-		list = append(list, entry{filepath.ToSlash(rel), p, st.IsDir(), st.Size(), st.ModTime().UnixNano()})
+		list = append(list, Entry{filepath.ToSlash(rel), p, st.IsDir(), st.Size(), st.ModTime().UnixNano()})
 		return nil
 	})
-	slices.SortFunc(list, func(a, b entry) int {
-		if a.name < b.name {
+	slices.SortFunc(list, func(a, b Entry) int {
+		if a.Name < b.Name {
 			return -1
 		}
 		return 1
@@ -77,32 +79,32 @@ func entries(root string) ([]entry, error) {
 }
 
 // writeTar writes entries as tar: names and contents alone, no times, owners or modes.
-func writeTar(ctx context.Context, w io.Writer, list []entry) error {
+func writeTar(ctx context.Context, w io.Writer, list []Entry) error {
 	t := tar.NewWriter(w)
 	for _, e := range list {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		h := &tar.Header{Name: e.name, Mode: 0o644, Size: e.size, Typeflag: tar.TypeReg}
-		if e.dir {
-			h.Name, h.Mode, h.Size, h.Typeflag = e.name+"/", 0o755, 0, tar.TypeDir
+		h := &tar.Header{Name: e.Name, Mode: 0o644, Size: e.Size, Typeflag: tar.TypeReg}
+		if e.Dir {
+			h.Name, h.Mode, h.Size, h.Typeflag = e.Name+"/", 0o755, 0, tar.TypeDir
 		}
 		if err := t.WriteHeader(h); err != nil {
 			return err
 		}
-		if e.dir {
+		if e.Dir {
 			continue
 		}
-		f, err := os.Open(e.path)
+		f, err := os.Open(e.Path)
 		if err != nil {
 			return err
 		}
-		n, err := io.Copy(t, io.LimitReader(f, e.size))
+		n, err := io.Copy(t, io.LimitReader(f, e.Size))
 		if e := f.Close(); err == nil {
 			err = e
 		}
-		if err == nil && n < e.size {
-			err = fmt.Errorf("%s became shorter while it was read", e.path)
+		if err == nil && n < e.Size {
+			err = fmt.Errorf("%s became shorter while it was read", e.Path)
 		}
 		if err != nil {
 			return err
@@ -111,17 +113,19 @@ func writeTar(ctx context.Context, w io.Writer, list []entry) error {
 	return t.Close()
 }
 
-func newHash(kind string) hash.Hash {
+// NewHash returns a hash of content of a kind, which Write is to write.
+func NewHash(kind string) hash.Hash {
 	h := sha256.New()
 	_, _ = io.WriteString(h, kind+"\n") // a hash never fails
 	return h
 }
 
-func sum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
+// Sum returns what a hash of NewHash has come to, in hexadecimal digits.
+func Sum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 
-// unpacked writes the content of a file or folder, unpacked, as its digest covers it.
-func unpacked(ctx context.Context, w io.Writer, path, kind string, list []entry) error {
-	if kind == kindFolder {
+// Write writes the content of a file or folder, unpacked, as its digest covers it.
+func Write(ctx context.Context, w io.Writer, path, kind string, list []Entry) error {
+	if kind == Folder {
 		return writeTar(ctx, w, list)
 	}
 	f, err := os.Open(path)
@@ -135,9 +139,9 @@ func unpacked(ctx context.Context, w io.Writer, path, kind string, list []entry)
 	return err
 }
 
-// packer returns a reader of the packed content; digest gives the digest of what was packed, once it is read.
-func packer(ctx context.Context, path, kind string, list []entry) (r io.ReadCloser, digest func() string) {
-	h := newHash(kind)
+// Reader returns a reader of the packed content; digest gives the digest of what was packed, once it is read.
+func Reader(ctx context.Context, path, kind string, list []Entry) (r io.ReadCloser, digest func() string) {
+	h := NewHash(kind)
 	pr, pw := io.Pipe()
 	go func() {
 		pw.CloseWithError(func() error {
@@ -146,7 +150,7 @@ func packer(ctx context.Context, path, kind string, list []entry) (r io.ReadClos
 				return err
 			}
 			b := bufio.NewWriterSize(z, 1<<18)
-			if err := unpacked(ctx, io.MultiWriter(b, h), path, kind, list); err != nil {
+			if err := Write(ctx, io.MultiWriter(b, h), path, kind, list); err != nil {
 				return err
 			}
 			if err := b.Flush(); err != nil {
@@ -155,33 +159,33 @@ func packer(ctx context.Context, path, kind string, list []entry) (r io.ReadClos
 			return z.Close()
 		}())
 	}()
-	return pr, func() string { return sum(h) }
+	return pr, func() string { return Sum(h) }
 }
 
-// full makes every Read fill its buffer if it can, so that the chunks of the store are whole.
-type full struct{ r io.Reader }
+// Full makes every Read fill its buffer if it can, so that the chunks of the store are whole.
+type Full struct{ R io.Reader }
 
 // Read implements io.Reader.
-func (f full) Read(p []byte) (int, error) {
-	n, err := io.ReadFull(f.r, p)
+func (f Full) Read(p []byte) (int, error) {
+	n, err := io.ReadFull(f.R, p)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = io.EOF
 	}
 	return n, err
 }
 
-// unpack writes packed content to path, which is a folder if kind is kindFolder, and returns the content's digest. A folder's
+// Unpack writes packed content to path, which is a folder if kind is Folder, and returns the content's digest. A folder's
 // files replace those of the same names.
-func unpack(r io.Reader, path, kind string) (string, error) {
+func Unpack(r io.Reader, path, kind string) (string, error) {
 	in := &counted{r: r}
 	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
 		return "", err
 	}
 	defer z.Close()
-	h := newHash(kind)
+	h := NewHash(kind)
 	content := io.TeeReader(&bounded{z, in, 0}, h)
-	if kind == kindFolder {
+	if kind == Folder {
 		err = readTar(content, path)
 		if err == nil {
 			_, err = io.Copy(io.Discard, content) // the padding after the end
@@ -189,7 +193,7 @@ func unpack(r io.Reader, path, kind string) (string, error) {
 	} else {
 		err = writeFile(path, content)
 	}
-	return sum(h), err
+	return Sum(h), err
 }
 
 // counted counts what is read.
@@ -220,6 +224,28 @@ func (b *bounded) Read(p []byte) (int, error) {
 		return 0, fmt.Errorf("the packed content has more than %d bytes, and is refused", most)
 	}
 	return n, err
+}
+
+// Look returns what a path is, and a text that changes with its content.
+func Look(path string) (kind, print string, list []Entry, err error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return "", "", nil, err
+	}
+	if !st.IsDir() {
+		if !st.Mode().IsRegular() {
+			return "", "", nil, fmt.Errorf("%s is neither a file nor a folder", path)
+		}
+		return File, fmt.Sprintf("%s %d %d", path, st.Size(), st.ModTime().UnixNano()), nil, nil
+	}
+	if list, err = Entries(path); err != nil {
+		return "", "", nil, err
+	}
+	h := NewHash(Folder)
+	for _, e := range list {
+		fmt.Fprintln(h, e.Name, e.Dir, e.Size, e.Time)
+	}
+	return Folder, path + " " + Sum(h), list, nil
 }
 
 func writeFile(path string, r io.Reader) error {
