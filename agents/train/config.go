@@ -12,7 +12,7 @@ import (
 type Config struct {
 	Steps           int64 `yaml:"steps"`            // in all
 	Envs            int   `yaml:"envs"`             // rows: environments stepped together; changes results
-	LogEvery        int64 `yaml:"log_every"`        // a record of progress; there is one at the end as well
+	LogEvery        int64 `yaml:"log_every"`        // a record of progress, after a whole update at least; there is one at the end as well
 	EvalEvery       int64 `yaml:"eval_every"`       // an evaluation of the agent; there is one at the end as well unless 0
 	CheckpointEvery int64 `yaml:"checkpoint_every"` // a checkpoint; there is one at the end as well
 	Keep            int   `yaml:"keep"`             // checkpoints kept beside the best one; 0 = all

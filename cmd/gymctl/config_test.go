@@ -57,7 +57,7 @@ func TestConfigCheckFindsAllFaultsOfAllFiles(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"check quikstart", "gymctl: quikstart: there is no such file or preset; did you mean quickstart?\n"},
 		{"check nowhere.yaml", "gymctl: nowhere.yaml: there is no such file or preset; presets are "},
-		{"check .", "gymctl: .: is a directory\n"},
+		{"check .", "gymctl: .: this is a folder; use the name of a file\n"},
 		{"check a.yaml --kind dog", "gymctl: --kind: got \"dog\", want one of cluster, "},
 		{"check", "gymctl: config check: want one or more FILEs; see gymctl config check --help\n"},
 		{"show", "gymctl: config show: want one FILE or --cluster C; see gymctl config show --help\n"},

@@ -203,6 +203,7 @@ func (a *app) listPublic(dir string, asJSON bool) error {
 
 // listTable writes the table of --list: unlike in other tables, its last column is aligned to the left.
 func (a *app) listTable(rows [][]string) error {
+	texttable.OneUnit(rows) // before sizes are aligned
 	for i, r := range rows {
 		rows[i] = append(r[:4:4], fmt.Sprintf("%8s", r[4]), r[5])
 	}

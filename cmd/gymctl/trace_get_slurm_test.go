@@ -148,7 +148,7 @@ func TestDumpsThatWereJoined(t *testing.T) {
 	const head = "JobID|User|Account|Partition|Submit|Start|End|ElapsedRaw|State|AllocTRES\n"
 	write(t, "both.txt", head+"1|ann|lab|gpu|10|10|70|60|COMPLETED|gres/gpu=2\n"+head+"1|ann|lab|gpu|10|10|70|60|COMPLETED|gres/gpu=2\n"+
 		`{"jobs":[{"job_id":2,"user":"bob","account":"lab","partition":"gpu","allocation_nodes":1,"association":{},"state":{"current":["COMPLETED"]},"time":{"elapsed":60,"submission":20,"start":20,"end":80},"tres":{"allocated":[{"type":"gres","name":"gpu","count":1},{"type":"energy","count":18446744073709551614}]}}]}`+"\n")
-	if out := must(t, "trace", "get", "slurm", "--from", "both.txt", "--vc", "account", "-o", "jobs.txt"); !strings.Contains(out, "2 jobs of 2 users in 1 virtual clusters") || !strings.Contains(out, "left out  1: duplicate rows") {
+	if out := must(t, "trace", "get", "slurm", "--from", "both.txt", "--vc", "account", "-o", "jobs.txt"); !strings.Contains(out, "2 jobs of 2 users in 1 virtual cluster,") || !strings.Contains(out, "left out  1: duplicate rows") {
 		t.Error(out)
 	}
 	out := must(t, "trace", "convert", "jobs.txt", "--to", "csv")

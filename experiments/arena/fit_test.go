@@ -132,7 +132,7 @@ func TestEstimatesAndModelsFollowTheWorkload(t *testing.T) {
 	}
 	cfg := config.For("QueueRank-v1")
 	cfg.Trace.File, cfg.Cluster = file, "8x4"
-	if _, _, err := Fit(t.Context(), &cfg, config.Given{"env.estimates": true}); err == nil || !strings.Contains(err.Error(), "has no estimate in its trace") {
+	if _, _, err := Fit(t.Context(), &cfg, config.Given{"env.estimates": true}); err == nil || !strings.Contains(err.Error(), "have no estimate in their trace") {
 		t.Errorf("given estimates of a trace that has none: %v", err)
 	}
 }

@@ -48,7 +48,7 @@ var commonKeys = map[string][2]string{
 	"trace.format":         {"auto, or as in gymctl trace formats", "of trace.file"},
 	"trace.columns":        {"names of the native format and of the file, as {submit_time: Submit}", "columns of trace.file that have other names than the format's"},
 	"trace.delimiter":      {"comma, semicolon, tab, bar or nothing", "between the fields of trace.file; nothing = what its header shows"},
-	"trace.limit":          {"a time, or 0s", "stands for the time limit of jobs that have none, which estimates trace needs; 0s = none does"},
+	"trace.limit":          {"0s up to 1281023h, 146 years; 0s = none", "stands for the time limit of jobs that have none, which estimates trace needs; 0s = none does"},
 	"trace.sort":           {"true or false", "put jobs in order of submit, instead of refusing a file that is not"},
 	"trace.skip":           {"0 or more", "leave out the first jobs"},
 	"trace.jobs":           {"0 or more; 0 = all", "take so many jobs"},

@@ -59,7 +59,7 @@ var (
 	fromTo  = regexp.MustCompile(`^(even, |0, or |leases, )?` + numberWords + ` to ` + numberWords + `(, and what the server takes|; 0 = .*)?$`)
 	orMore  = regexp.MustCompile(`^` + numberWords + ` or more(; 0 = .*)?$`)
 	aTime   = regexp.MustCompile(`^a time(?: above (\w+)| of (\w+) or more|; 0s = none)$`)
-	times   = regexp.MustCompile(`^(\w+) up to (\w+)(?:, .*)?$`)
+	times   = regexp.MustCompile(`^(\w+) up to (\w+)(?:[,;] .*)?$`)
 	farther = (math.MaxInt64 * time.Nanosecond).Seconds()
 )
 

@@ -1,6 +1,21 @@
 package run
 
-import "time"
+import (
+	"time"
+
+	"clustergym/agents/train"
+	"clustergym/experiments/config"
+)
+
+// loopOf returns the settings of a training's loop. Between two records of progress there is a whole update at least: PPO
+// learns once in ppo.steps steps of all environments, and a record without an update repeats the losses of the one before.
+func loopOf(cfg *config.Config) train.Config {
+	c := cfg.Train
+	if c.LogEvery > 0 && cfg.Agent == "ppo" {
+		c.LogEvery = max(c.LogEvery, int64(c.Envs)*int64(cfg.PPO.Steps))
+	}
+	return c
+}
 
 // pace measures how fast a training goes, without its evaluations.
 type pace struct {

@@ -4,7 +4,28 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"clustergym/experiments/config"
 )
+
+// Records of progress are no closer than updates.
+func TestRecordsHoldAWholeUpdate(t *testing.T) {
+	cfg := config.Default()
+	cfg.Train.Envs, cfg.PPO.Steps = 2048, 16
+	for every, want := range map[int64]int64{0: 0, 1: 32768, 32767: 32768, 32768: 32768, 100_000: 100_000} {
+		cfg.Train.LogEvery = every
+		if got := loopOf(&cfg).LogEvery; got != want {
+			t.Errorf("log_every %d: a record every %d steps, expected %d", every, got, want)
+		}
+		if cfg.Train.LogEvery != every {
+			t.Error("the configuration has changed, and with it what the run's folder says")
+		}
+	}
+	cfg.Agent, cfg.Train.LogEvery = "ddqn", 100 // it learns every few steps
+	if got := loopOf(&cfg).LogEvery; got != 100 {
+		t.Errorf("ddqn: a record every %d steps, expected 100", got)
+	}
+}
 
 // 2,048 environments take 16,384 steps in 0.1 s, then an update takes 0.3 s; a record follows every 10,000 steps. After each third
 // update comes an evaluation of 5 s. Whatever falls between two records, the mean is that of the training, and so is an interval.

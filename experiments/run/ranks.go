@@ -195,7 +195,7 @@ func (t *training) makeRank() (release func(), err error) {
 		l.Join(t.cfg.Agent, err) // the keys of its section
 		return nil, &workload.InputError{Err: l.Err()}
 	}
-	trainer, err := train.NewRank(t.cfg.Train, v, a, t.cfg.Seed, g.Rank(), g.World(), p)
+	trainer, err := train.NewRank(loopOf(t.cfg), v, a, t.cfg.Seed, g.Rank(), g.World(), p)
 	if err != nil {
 		release()
 		return nil, err

@@ -288,7 +288,7 @@ func (t *training) make() (release func(), err error) {
 		l.Join(t.cfg.Agent, err) // the keys of its section
 		return nil, &workload.InputError{Err: l.Err()}
 	}
-	trainer, err := train.New(t.cfg.Train, v, a, t.cfg.Seed)
+	trainer, err := train.New(loopOf(t.cfg), v, a, t.cfg.Seed)
 	if err != nil {
 		release()
 		return nil, err

@@ -32,7 +32,7 @@ type unit struct {
 var families = map[string][]unit{
 	"t": {{"s", 1, 0, 0}, {"min", 60, 1, 120}, {"h", 3600, 2, 2 * 3600}, {"d", 86400, 1, 100 * 3600}},
 	"w": {{"µs", 1e-6, 0, 0}, {"ms", 1e-3, 1, 1e-3}, {"s", 1, 1, 1}},
-	"b": {{"kB", 1e3, 1, 0}, {"MB", 1e6, 1, 1e6}},
+	"b": {{"bytes", 1, 0, 0}, {"kB", 1e3, 1, 1e3}, {"MB", 1e6, 1, 1e6}},
 }
 
 // Time returns a cell of a table for a time in seconds. OneUnit, which Write calls, gives all times of a column the unit of
