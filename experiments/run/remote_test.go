@@ -129,7 +129,7 @@ func documentOf(t *testing.T, r *SeedsReport) string {
 	c.Dir = ""
 	c.Runs = append(c.Runs[:0:0], c.Runs...)
 	for i := range c.Runs {
-		c.Runs[i].PerSecond = nil
+		c.Runs[i].PerSecond, c.Runs[i].Interval = nil, nil
 		c.Runs[i].Checkpoint = filepath.Base(c.Runs[i].Checkpoint)
 	}
 	b, err := json.Marshal(c)
