@@ -45,9 +45,9 @@ func (m *modelFlags) read() ([]models.Model, error) {
 	return all, nil
 }
 
-// playedConfig returns the configuration that a model brings along, with env.args folded, else that of quickstart. Whoever made
-// the model may not choose files of this machine, so settings that name one are refused, except for the keys that given has: the
-// user names those files.
+// playedConfig returns the configuration that a model brings along, with env.args folded, else that of quickstart. The author of a
+// model may not choose files of this machine: settings that name one are refused, except for the keys in given, whose files the
+// user names.
 func playedConfig(m *models.Model, given config.Given) (config.Config, error) {
 	if m.Run() == "" {
 		return config.Preset("quickstart")

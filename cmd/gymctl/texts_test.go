@@ -33,7 +33,7 @@ func TestTextsOfOthersAreShownAndNotObeyed(t *testing.T) {
 		w := csv.NewWriter(&b)
 		head := append([]string{}, header...)
 		if at >= len(header) {
-			head[0] = header[0] // a number that is none
+			head[0] = header[0] // not a number
 		}
 		_ = w.Write(head)
 		for i, text := range foreign {

@@ -9,7 +9,7 @@ import (
 	"clustergym/traces"
 )
 
-// Whatever is said to be free on a node, all books agree with it, and what fits follows from it; quotas that are lifted bind nobody.
+// All counts agree with what a caller declares free on a node, and what fits follows from it. A quota that is lifted binds no job.
 func TestWhatIsSaidToBeFree(t *testing.T) {
 	r := rand.New(rand.NewPCG(testseed.Or(61), 1))
 	spec := cluster.Spec{

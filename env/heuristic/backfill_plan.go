@@ -341,7 +341,7 @@ type bound struct {
 
 func (b *bounds) begin(picky bool) { b.picky, b.all = picky, b.all[:0] }
 
-// under reports whether whoever asks for r for as long as lasts asks for no less than the bound's job.
+// under reports whether a job that asks for r for as long as lasts asks for no less than the bound's job.
 func (b *bounds) under(k *bound, r *cluster.Request, lasts int64) bool {
 	q := &k.req
 	return k.lasts <= lasts && q.VC == r.VC && (q.Types == 0 || r.Types != 0 && r.Types&^q.Types == 0) &&

@@ -164,7 +164,7 @@ func TestTheFirstInLineDoesNotStarve(t *testing.T) {
 		spec         cluster.Spec
 		first, small traces.Job
 		placement    string
-		long         int // GPUs of a job that runs for long; 0 = there is none
+		long         int // GPUs of a job that runs for long; 0 = no such job
 	}{
 		"a type": {nodes(cluster.NodeSpec{GPUs: 4, GPUType: "A"}, cluster.NodeSpec{Count: 4, GPUs: 4, GPUType: "B"}),
 			full(4, func(j *traces.Job) { j.GPUTypes = []string{"A"} }), full(1, func(j *traces.Job) { j.GPUTypes = []string{"A"} }), "first-fit", 0},

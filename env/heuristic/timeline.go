@@ -127,7 +127,7 @@ func (p *timeline) line(n int) *nodeLine {
 	return l
 }
 
-// split returns the step of n's line that begins at a time, and makes it if there is none.
+// split returns the step of n's line that begins at a time. If the line has no such step, split makes it.
 func (p *timeline) split(l *nodeLine, n int, at int64) int {
 	k, found := slices.BinarySearch(l.at, at)
 	if !found {

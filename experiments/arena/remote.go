@@ -26,6 +26,7 @@ import (
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/ordinary"
 	"clustergym/traces"
 )
 
@@ -215,7 +216,7 @@ func (x *elsewhere) putCheckpoint(ctx context.Context, name, dir string) error {
 		filepath.Join(ckpt, checkpoint.ManifestName): filepath.Join(to, checkpoint.ManifestName),
 		filepath.Join(ckpt, weightsFile):             filepath.Join(to, weightsFile),
 	} {
-		b, err := os.ReadFile(from)
+		b, err := ordinary.Read(from, ordinary.Document)
 		if err != nil {
 			return &workload.InputError{Err: err}
 		}
@@ -304,7 +305,7 @@ func (x *elsewhere) part(ctx context.Context, v *evaluation, cs []contestant, ga
 	}
 	var got []result
 	kept := filepath.Join(x.dir, "games", t.Digest)
-	if b, err := os.ReadFile(kept); err == nil {
+	if b, err := ordinary.Read(kept, ordinary.Document); err == nil {
 		if got, err = decodeResults(b, len(games)); err == nil {
 			for i, g := range games {
 				ended(g, got[i])

@@ -3,13 +3,13 @@ package benchmark
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 
 	"clustergym/experiments/arena"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workload"
+	"clustergym/internal/ordinary"
 )
 
 // program returns how a program plays a task: each window once. That it has begun is written down before its first step counts, so
@@ -37,7 +37,7 @@ func (g *playing) triesFile(t *Task) string {
 
 // tries returns how often a program has begun to play a task.
 func (g *playing) tries(t *Task) (int, error) {
-	b, err := os.ReadFile(g.triesFile(t))
+	b, err := ordinary.Read(g.triesFile(t), ordinary.Settings)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}

@@ -19,6 +19,8 @@ import (
 	"slices"
 
 	"github.com/klauspost/compress/zstd"
+
+	"clustergym/internal/ordinary"
 )
 
 // The bounds of what is unpacked: more is taken for an attack or an accident. A few megabytes of zeros can be packed into some
@@ -95,7 +97,7 @@ func writeTar(ctx context.Context, w io.Writer, list []Entry) error {
 		if e.Dir {
 			continue
 		}
-		f, err := os.Open(e.Path)
+		f, err := ordinary.Open(e.Path)
 		if err != nil {
 			return err
 		}
@@ -128,7 +130,7 @@ func Write(ctx context.Context, w io.Writer, path, kind string, list []Entry) er
 	if kind == Folder {
 		return writeTar(ctx, w, list)
 	}
-	f, err := os.Open(path)
+	f, err := ordinary.Open(path)
 	if err != nil {
 		return err
 	}

@@ -12,10 +12,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
+	"clustergym/internal/ordinary"
 	"clustergym/live"
 )
 
@@ -103,7 +103,7 @@ func (c *client) open(ctx context.Context, method, path string, query url.Values
 	}
 	token := c.token
 	if c.tokenFile != "" {
-		b, err := os.ReadFile(c.tokenFile)
+		b, err := ordinary.Read(c.tokenFile, ordinary.Settings)
 		if err != nil {
 			return nil, fmt.Errorf("%w: the token cannot be read: %v", live.ErrDenied, err)
 		}

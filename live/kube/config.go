@@ -16,6 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"clustergym/internal/ordinary"
 	"clustergym/live"
 	"clustergym/traces/kube"
 )
@@ -73,7 +74,7 @@ func InCluster(host, port, dir string) (Config, error) {
 	}
 	c := Config{Server: "https://" + net.JoinHostPort(host, port), Name: "kubernetes", TokenFile: filepath.Join(dir, "token")}
 	var err error
-	if c.CA, err = os.ReadFile(filepath.Join(dir, "ca.crt")); err != nil { //nolint:gosec // the caller's folder
+	if c.CA, err = ordinary.Read(filepath.Join(dir, "ca.crt"), ordinary.Settings); err != nil {
 		return Config{}, fmt.Errorf("the pod's service account: %w", err)
 	}
 	if _, err := os.Stat(c.TokenFile); err != nil {
@@ -245,7 +246,7 @@ func pemOf(data, file, dir string) ([]byte, error) {
 	case data != "":
 		return base64.StdEncoding.DecodeString(data)
 	case file != "":
-		return os.ReadFile(beside(file, dir)) //nolint:gosec // named by the user's kubeconfig
+		return ordinary.Read(beside(file, dir), ordinary.Settings)
 	}
 	return nil, nil
 }
