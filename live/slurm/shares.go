@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -157,7 +158,8 @@ func (b *builder) shareOut() {
 			}
 		}
 	}
-	for h, d := range b.divided {
+	for _, h := range slices.Sorted(maps.Keys(b.divided)) {
+		d := b.divided[h]
 		slices.SortStableFunc(d.by, func(a, b sharer) int { return later(&a, &b) })
 		owner := map[int]int{} // sharer by GPU
 		has := map[int]bool{}  // GPUs of which shares are known to be taken
@@ -219,15 +221,14 @@ func (b *builder) give(h string, d *divided, owner map[int]int, whole map[string
 			room = kinds[k].n - whole[name]
 		}
 		var index []int
-		for gpu, by := range owner {
-			if by == i && len(index) < room {
+		for _, gpu := range slices.Sorted(maps.Keys(owner)) {
+			if owner[gpu] == i && len(index) < room {
 				index = append(index, gpu)
 			}
 		}
 		if len(index) == 0 {
 			continue
 		}
-		slices.Sort(index)
 		j := &b.Jobs[at]
 		j.GPUs += len(index)
 		whole[name] += len(index)
