@@ -282,9 +282,9 @@ func (g *steerFlags) check(c *cobra.Command) error {
 	case cfg.Mode == steer.Rank && g.lease < 2*time.Second:
 		return mistake("--lease: got %v, want 2s or more", g.lease)
 	}
-	for flag, mode := range map[string]string{"clear": steer.Rank, "grace": steer.Gate} {
-		if c.Flags().Changed(flag) && cfg.Mode != mode {
-			return mistake("--%s goes with --mode %s", flag, mode)
+	for _, only := range []struct{ flag, mode string }{{"clear", steer.Rank}, {"grace", steer.Gate}} {
+		if c.Flags().Changed(only.flag) && cfg.Mode != only.mode {
+			return mistake("--%s goes with --mode %s", only.flag, only.mode)
 		}
 	}
 	for _, flag := range []string{"lease", "lease-file", "lease-object"} {
