@@ -73,13 +73,17 @@ func roomy(t *testing.T, n uint64) {
 // holds checks that a process has descriptors to spare.
 func holds(t *testing.T, p *rankProcess) {
 	t.Helper()
-	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := len(files); n > poorFiles*3/4 {
-		t.Errorf("it holds %d descriptors of %d", n, poorFiles)
-	}
+	// A broker takes a connection before it closes it for want of a place, so a storm holds more for a moment.
+	n := 0
+	eventually(t, "strangers leave a quarter of the descriptors", func() bool {
+		files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n = len(files)
+		return n <= poorFiles*3/4
+	})
+	t.Logf("it holds %d descriptors of %d", n, poorFiles)
 }
 
 // answers waits until a new connection gets an answer.
