@@ -34,7 +34,7 @@ recordings: what kubectl get jobs,pods -A -o json has printed, with or without -
   kubectl get jobs -A -o json --watch > jobs.json &
   kubectl get pods -A -o json --watch > pods.json &
 
-Run times are the times in which a job's pods had nodes: what a job waits after it was evicted is none. Jobs that ask for
+A run time is the time in which a job's pods had nodes. It does not include the wait after an eviction. Jobs that ask for
 other resources than those that count as GPUs, such as parts of GPUs, are left out, and the summary says for which.
 
 The file has names of users and jobs.`,

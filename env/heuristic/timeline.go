@@ -242,8 +242,8 @@ func (p *timeline) show(n int, from, to int64) (gained bool) {
 	return gained
 }
 
-// earliest returns the first time in [from, until) from which j has a place for as long as it lasts, and leaves the place in spot. ok
-// is false if there is none, which until = never can mean while nodes are down.
+// earliest returns the first time in [from, until) from which j has a place for as long as it lasts, and leaves the place in spot. If
+// there is no such time, ok is false. With until = never that happens only while nodes are down.
 func (p *timeline) earliest(s *Scheduler, v *sim.View, j sim.Job, lasts, from, until int64) (at int64, ok bool) {
 	r := v.Request(j)
 	at = from

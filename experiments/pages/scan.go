@@ -224,7 +224,7 @@ func linksIn(dir string, below ...string) []string {
 	return names
 }
 
-// named returns the name of the experiment in a folder, "" if there is none or if a link in the folder leads out of root.
+// named returns the name of the experiment in a folder. It returns "" if the folder has no experiment, or a link that leads out of root.
 func named(root, path string) string {
 	if leadsOut(root, path, linksIn(path)...) != nil {
 		return ""

@@ -128,7 +128,7 @@ func TestAnAddressLosesItsToken(t *testing.T) {
 		t.Fatalf("%d, %v", resp.StatusCode, resp.Header)
 	}
 	c := resp.Cookies()[0]
-	for _, token := range []string{aToken, "another"} { // again, and with one that is none: the cookie counts
+	for _, token := range []string{aToken, "another"} { // again, and with a wrong token: the cookie counts
 		if resp, _ := visit(t, request(t, http.MethodGet, s.URL+"/?token="+token, "", "Cookie", c.Name+"="+c.Value)); resp.StatusCode != http.StatusSeeOther {
 			t.Errorf("%s with the cookie: %d", token, resp.StatusCode)
 		}

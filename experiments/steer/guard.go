@@ -31,7 +31,7 @@ func Guard(ctx context.Context, l *Lease, c live.Cluster, wait func(ctx context.
 			return l.released(ctx, c, wait)
 		}
 		if wait(ctx, max(l.Term/8, time.Millisecond)) != nil {
-			return nil //nolint:nilerr // somebody has ended the guard
+			return nil //nolint:nilerr // the guard was interrupted
 		}
 	}
 }
@@ -64,9 +64,9 @@ func (l *Lease) released(ctx context.Context, c live.Cluster, wait func(ctx cont
 }
 
 // Watch is a guard that stays, for leases with a store: programs come and go, and it releases all jobs whenever nobody has had the lease
-// for a quarter longer than its term, so that another program can take over first. It looks again after every eighth of the term until
-// somebody has the lease: what owners hand over meanwhile is let go, too. beat tells others that it watches; nil = nobody. note says
-// what goes wrong and what was released.
+// for a quarter longer than its term, so that another program can take over first. It repeats this after every eighth of the term until
+// a program takes the lease, so that jobs which are handed over later are released, too. beat shows other programs that the guard
+// watches; it may be nil. note takes a line about each failure and each release.
 func Watch(ctx context.Context, l *Lease, c live.Cluster, beat func() error, wait func(ctx context.Context, d time.Duration) error, note func(string)) error {
 	since, said := l.clock(), "" // nobody has had the lease since then
 	say := func(text string) {
@@ -81,14 +81,14 @@ func Watch(ctx context.Context, l *Lease, c live.Cluster, beat func() error, wai
 		case err == nil:
 			say(text)
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // somebody has ended the guard
+			return nil //nolint:nilerr // the guard was interrupted
 		case first && !errors.Is(err, live.ErrUnreachable):
 			return err
 		default:
 			say(err.Error() + "; it is tried again")
 		}
 		if wait(ctx, max(l.Term/8, time.Millisecond)) != nil {
-			return nil //nolint:nilerr // somebody has ended the guard
+			return nil //nolint:nilerr // the guard was interrupted
 		}
 	}
 }
