@@ -26,12 +26,13 @@ func (l *loop) observe(ctx context.Context) (*live.Snapshot, error) {
 	}
 	if err == nil || errors.Is(err, live.ErrUnreachable) || errors.Is(err, live.ErrDenied) {
 		if l.odd = 0; err == nil {
+			l.answered = true
 			l.fallen(s)
 			l.steady(s)
 		}
 		return s, err
 	}
-	if l.odd++; l.odd < oddAnswers && l.looked { // it may have been caught in the middle of a change
+	if l.odd++; l.odd < oddAnswers && l.answered { // it may have been caught in the middle of a change
 		return nil, fmt.Errorf("%w for now: %w", live.ErrUnreachable, err)
 	}
 	return nil, err

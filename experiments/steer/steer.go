@@ -21,6 +21,7 @@ type loop struct {
 
 	before   map[string]*live.Job // the jobs of the last snapshot
 	looked   bool                 // there was one
+	answered bool                 // the cluster has answered a look
 	nodes    string               // as the log has told them
 	order    string               // likewise
 	chosen   map[string]bool      // what the policy has started in the last cycle
@@ -129,7 +130,7 @@ func (l *loop) allowed(ctx context.Context) error {
 	}
 	if why := map[string]string{Rank: caps.Rank, Gate: caps.Gate}[l.Mode]; why != "" {
 		kind := live.ErrUnsupported
-		if l.looked { // it could once
+		if l.answered { // it could once
 			kind = live.ErrDenied
 		}
 		return fmt.Errorf("%w: --mode %s: %s", kind, l.Mode, why)
@@ -145,7 +146,7 @@ func (l *loop) loop(ctx context.Context) error {
 			return nil //nolint:nilerr // the end was asked for
 		}
 		switch {
-		case errors.Is(err, live.ErrUnreachable) && l.looked, l.patient(err): // one that never answered is not there
+		case errors.Is(err, live.ErrUnreachable) && l.answered, l.patient(err): // one that never answered is not there
 			l.Metrics.change(func(m *Metrics) { m.errors++ })
 			if !l.away {
 				l.Note(err.Error() + "; it is tried again")
@@ -176,7 +177,7 @@ const patience = time.Minute
 
 // patient reports whether a refusal may pass.
 func (l *loop) patient(err error) bool {
-	if !errors.Is(err, live.ErrDenied) || !l.looked {
+	if !errors.Is(err, live.ErrDenied) || !l.answered {
 		return false
 	}
 	if l.denied.IsZero() {

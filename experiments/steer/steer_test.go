@@ -254,6 +254,17 @@ func TestTroubles(t *testing.T) {
 	if err := steer.Run(t.Context(), cfg); err != nil || len(*notes) != 2 || !strings.Contains((*notes)[0], "cannot be reached") {
 		t.Errorf("away: %v, %q", err, *notes)
 	}
+	for _, mode := range []string{steer.Rank, steer.Gate} { // it goes in the middle of the first cycle: after it has been told of a hold, say
+		for first := 2; first < 40; first++ {
+			c, cfg, notes = start()
+			c.Advance(10 * time.Minute)
+			c.Unreachable(first, 7)
+			cfg.Mode = mode
+			if err := steer.Run(t.Context(), cfg); err != nil || !slices.ContainsFunc(*notes, func(n string) bool { return strings.Contains(n, "cannot be reached") }) {
+				t.Errorf("%s, away after %d calls: %v, %q", mode, first, err, *notes)
+			}
+		}
+	}
 	for _, mode := range steer.Modes() { // nobody has ever answered
 		c, cfg, _ = start()
 		c.Unreachable(0, 1000)
