@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"clustergym/experiments/steer"
+	"clustergym/live"
 )
 
 // steering is a gymctl steer that runs as a process of its own, as users have it.
@@ -166,6 +167,23 @@ func (p *steering) looks(n int) {
 		}
 		return len(p.lines()) >= before+n
 	})
+}
+
+// sent returns the nodes that steer has named for each job when it started it, "" where it named none, and what it has noted. A start whose
+// answer was lost when the cluster went counts, because the cluster may have carried it out.
+func (p *steering) sent() (starts map[string][]string, notes string) {
+	p.t.Helper()
+	starts = map[string][]string{}
+	for _, l := range p.lines() {
+		notes += l.Note + "\n"
+		for _, w := range l.Writes {
+			if x, ok := strings.CutPrefix(w.Action, "start "); ok && (w.Error == "" || strings.Contains(w.Error, live.ErrUnreachable.Error())) {
+				id, nodes, _ := strings.Cut(x, " on ")
+				starts[id] = append(starts[id], nodes)
+			}
+		}
+	}
+	return starts, notes
 }
 
 // writes returns the actions that were carried out.
