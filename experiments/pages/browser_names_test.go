@@ -2,17 +2,20 @@ package pages
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"clustergym/env/bridge/server"
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
 )
 
-// Values that hardly change are not stretched over the height of a figure, those that do fill it.
+// A figure does not stretch values that hardly change over its height; other values fill it.
 func TestBrowserDoesNotEnlargeNoise(t *testing.T) {
 	p := browse(t, 1280, 900)
 	for name, c := range map[string]struct {
@@ -104,4 +107,25 @@ func TestBrowserShowsATokenInAForm(t *testing.T) {
 	if at := eval[string](t, p, "location.href"); strings.Contains(at, "token") {
 		t.Errorf("the address is %s", at)
 	}
+}
+
+// The page that the address names comes after the form, also if the form's script arrives late.
+func TestBrowserFormWaitsForItsScript(t *testing.T) {
+	p := browse(t, 1280, 900)
+	dir := t.TempDir()
+	run := written(t, dir, "one", 3)
+	written(t, dir, "two", 3)
+	pages := serve(t, Options{Paths: []string{dir}, Tokens: []server.Token{{Role: server.RoleRead, Secret: aToken}}}).Config.Handler
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/signin.js" {
+			time.Sleep(time.Second)
+		}
+		pages.ServeHTTP(w, r)
+	}))
+	defer slow.Close()
+	defer slow.CloseClientConnections()
+	must(t, p.Go(slow.URL+"/#/run/"+idOf(run)))
+	wait(t, p, "!!document.getElementById('signin')")
+	must(t, p.Eval(fmt.Sprintf("document.getElementById('token').value = %q; document.querySelector('#signin button').click()", aToken), nil))
+	wait(t, p, ready+" && document.querySelector('h1').textContent.startsWith('one')")
 }
