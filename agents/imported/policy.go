@@ -54,7 +54,7 @@ func NewContext(ctx context.Context, m *onnx.Model, s env.Spec) (*Policy, error)
 		return nil, err
 	}
 	p := &Policy{spec: s, out: out}
-	if p.prog, err = run.NewContext(ctx, m, out.name); err != nil { // what the model computes beside the action is not needed
+	if p.prog, err = run.NewContext(ctx, m, out.name); err != nil { // the model's other outputs are not needed
 		return nil, err
 	}
 	if err := p.connect(); err != nil {

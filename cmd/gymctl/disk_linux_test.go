@@ -50,7 +50,7 @@ func fill(t *testing.T, dir string) (free func()) {
 	}
 }
 
-// A training on a disk that gets full says so, waits, and goes on when there is space. Ctrl-C ends it meanwhile, with the
+// A training whose disk fills up says so, waits, and continues when there is space. Ctrl-C ends it meanwhile, with the
 // last checkpoint whole, and it can be continued. What it leaves has the bytes of a run that never waited.
 func TestTrainingWaitsForAFullDisk(t *testing.T) {
 	oneGoroutine(t)

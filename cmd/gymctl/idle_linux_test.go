@@ -100,7 +100,7 @@ func answers(t *testing.T, url string) {
 	})
 }
 
-// A training whose pages strangers hold open goes on, writes checkpoints, shows its pages, and ends well.
+// A training continues while strangers hold its pages open: it writes checkpoints, shows its pages, and ends normally.
 func TestIdleConnectionsEndNoTraining(t *testing.T) {
 	oneGoroutine(t)
 	roomy(t, 4000)
@@ -140,7 +140,7 @@ func TestIdleConnectionsEndNoTraining(t *testing.T) {
 	}
 }
 
-// A gate whose metrics strangers hold open goes on: it renews its lease, writes its log and starts jobs.
+// A gate continues while strangers hold its metrics open: it renews its lease, writes its log and starts jobs.
 func TestIdleConnectionsEndNoGate(t *testing.T) {
 	oneGoroutine(t)
 	roomy(t, 4000)

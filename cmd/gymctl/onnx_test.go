@@ -80,7 +80,7 @@ func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Its settings name no file of the training, and a trace of one's own is named beside it. So it is where they do name one.
+	// Its settings name no file of the training; the caller gives a trace. The same holds if the settings do name a file.
 	if strings.Contains(m.Meta("clustergym.run"), "jobs.csv") {
 		t.Errorf("the model names the trace of its training:\n%s", m.Meta("clustergym.run"))
 	}

@@ -178,7 +178,7 @@ func (s *configSource) evalConfig(c *cobra.Command, ckpts []string, list []model
 		cfg, err = s.config(c)
 	} else {
 		err = s.apply(c, &cfg)
-		s.sized = false      // sizes stay those that the policy was trained with
+		s.sized = false      // the policy keeps the sizes of its training
 		cfg.Adapt(s.changes) // the run's teacher, from whom nothing is learned here, and its rivals may rank by run times that are hidden now
 	}
 	if err != nil || cfg.Env.ID != trained.Env.ID {

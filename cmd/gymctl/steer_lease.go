@@ -163,7 +163,7 @@ func (g *steerFlags) guard(c *cobra.Command) (alive func() error, err error) {
 	}
 	var gone atomic.Bool
 	go func() {
-		_ = cmd.Wait() // whatever it says: nobody watches any more
+		_ = cmd.Wait() // whatever it returns, the guard has ended
 		gone.Store(true)
 	}()
 	return func() error {
@@ -189,7 +189,7 @@ func (k *clusterFlags) leases(object string) (lease, guard *kube.Lease, err erro
 	return lease, guard, err
 }
 
-// shared takes a lease that the cluster keeps, as soon as nobody else has it and a guard watches.
+// shared takes a lease that the cluster keeps, as soon as it is free and a guard watches.
 func (g *steerFlags) shared(ctx context.Context, a *app) error {
 	cfg := &g.loop
 	lease, guard, err := g.leases(g.leaseObject)

@@ -65,7 +65,7 @@ func highest(t *testing.T, slurm string) (n int) {
 	return n
 }
 
-// A rank that is killed leaves no ranks: its guard takes them back, says so in a file of its own, and holds nobody's output. Meanwhile a
+// If a rank is killed, its guard takes the ranks back, writes that to a file of its own, and keeps no output of steer open. Until then a
 // second rank is refused with a sentence that names the first.
 func TestAKilledRankLeavesNoRanks(t *testing.T) {
 	self, err := os.Executable()
@@ -139,7 +139,7 @@ func TestAGuardHoldsNoOutput(t *testing.T) {
 	}
 }
 
-// A lease lives where nobody else can put a file: not in a folder of everybody, whatever names it.
+// A lease lives in a folder in which only its user can create files, never in a shared one, whatever variable names it.
 func TestWhereALeaseLives(t *testing.T) {
 	open, own, log := t.TempDir(), t.TempDir(), t.TempDir()
 	if err := os.Chmod(open, 0o777|os.ModeSticky); err != nil { //nolint:gosec // that is the point

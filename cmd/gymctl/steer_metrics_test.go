@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Metrics that other machines can reach want a token, as pages and environments do.
+// Metrics that other machines can reach need a token, as pages and environments do.
 func TestMetricsBeyondThisMachineWantAToken(t *testing.T) {
 	inMemory(t, 2)
 	dir := t.TempDir()

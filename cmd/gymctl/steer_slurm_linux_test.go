@@ -443,7 +443,7 @@ func TestRealSteerRank(t *testing.T) {
 	}
 }
 
-// within reports whether all nodes of a list are among others. A job of one node takes one of those that steer has named.
+// within reports whether all nodes of a list are among others. A job of one node runs on one of the nodes that steer has named.
 func within(list, others string) bool {
 	named := strings.Split(others, ",")
 	return !slices.ContainsFunc(strings.Split(list, ","), func(n string) bool { return !slices.Contains(named, n) })

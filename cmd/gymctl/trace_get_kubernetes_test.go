@@ -78,7 +78,7 @@ func TestTheHistoryOfAKubernetes(t *testing.T) {
 	}
 }
 
-// Jobs whose earlier runs nobody tells of are counted: in the summary, in the document, and on standard error where the trace is printed.
+// Jobs whose earlier runs are unknown are counted: in the summary, in the document, and on standard error where the trace is printed.
 func TestEvictedJobsAreCounted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "evicted.json", `{"kind": "Workload", "metadata": {"name": "w", "namespace": "ml", "uid": "w", "creationTimestamp": "2026-01-05T08:00:00Z", "ownerReferences": [{"kind": "RayJob", "name": "x", "uid": "r"}]},

@@ -194,8 +194,8 @@ func (b *conservative) planAll(v *sim.View) {
 // less reports whether a job at place a ranks before one at place o.
 func (a rankedAt) less(o rankedAt) bool { return a.key < o.key || a.key == o.key && a.pos < o.pos }
 
-// rule looks at one kind of jobs after a reservation has been made. If none of them has a place now any more, not even the shortest,
-// none of those that ask for as much has, and the pass need not look for it.
+// rule looks at one kind of jobs after a reservation has been made. If not even the shortest of them fits now, no job with the same
+// request does, and the pass need not look at them.
 func (b *conservative) rule(v *sim.View, now int64) {
 	p := &b.plan
 	for range p.waiting {
@@ -279,7 +279,7 @@ func (b *conservative) startsNow(v *sim.View, j sim.Job, r *cluster.Request, las
 	}
 	if !b.ahead.Fits(r) {
 		k := &p.kind[p.number(v, j)]
-		k.fits = false // nor do those that follow
+		k.fits = false // nor do later ones
 		p.occupied -= k.jobs
 		return false
 	}

@@ -20,7 +20,7 @@ const (
 )
 
 // turns watches over a policy that stops, moves or resizes running jobs. If a restart costs as much as a turn brings, no job ever
-// ends, and the run goes on until the clock does.
+// ends, and the run continues until the clock's limit.
 type turns struct {
 	stops     int
 	ended     int // jobs that have ended

@@ -14,7 +14,7 @@ import (
 	"clustergym/traces"
 )
 
-// turnsOf plays twelve jobs that want all eight GPUs under a policy that has them take turns.
+// turnsOf plays twelve jobs, each of which needs all eight GPUs, under a policy that lets them take turns.
 func turnsOf(t *testing.T, change func(c *heuristic.Config, run *sim.Config)) error {
 	t.Helper()
 	var jobs []traces.Job

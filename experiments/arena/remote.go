@@ -178,7 +178,7 @@ func withModel(base, on *config.Config) (*config.Config, error) {
 	return base, nil
 }
 
-// NewWorldOf is NewWorld on a worker. names are those that brought.Put returned for the files of cfg. The world has no file that the
+// NewWorldOf is NewWorld on a worker. names are the result of brought.Put for the files of cfg. The world has no file that the
 // task did not bring.
 func NewWorldOf(ctx context.Context, cfg *config.Config, j *workqueue.Job, names map[string]string) (*World, error) {
 	folded, err := cfg.Fold()

@@ -1,5 +1,5 @@
-// Package brought is about the files that a task of a work queue brings: those that its configuration names. The coordinator sends
-// them, and a worker opens no others for the task. A task may come from an enemy, who names files of the worker, and places for
+// Package brought handles the files that a task of a work queue brings: the ones that its configuration names. The coordinator sends
+// them, and a worker opens no others for the task. A task may come from an attacker, who names files of the worker, or places for
 // files of his own.
 package brought
 
@@ -33,7 +33,7 @@ const (
 const ModelPrefix = "gbdt:"
 
 // Files returns the paths of the files that cfg reads, by the key that names each: the trace, its throughput table, the cluster
-// and the model of estimates. Presets and short forms of clusters are none.
+// and the model of estimates. Presets and short forms of clusters are not files.
 func Files(cfg *config.Config) (map[string]string, error) {
 	files := map[string]string{}
 	add := func(key, name string) error {

@@ -312,7 +312,7 @@ func (c *card) loading(f File, r *results) {
 	c.line("action = session.run([\"action\"], feed)[0][0]\n```")
 }
 
-// evalFlags are those of an evaluation that the model does not bring along either: what it was played on and beside, so that the
+// evalFlags returns the flags of an evaluation that the model does not contain either: the workload and the rivals, so that the
 // command gives the table of r again.
 func (c *card) evalFlags(r *results) string {
 	if r == nil || len(r.Policies) == 0 {

@@ -44,7 +44,7 @@ const bouncePage = `<!DOCTYPE html>
 
 // cookieName is that of the cookie which a browser gets for a token. It has the port, since browsers do not tell the ports
 // of a machine apart, and a digest of the tokens, since one address can lead to several servers in turn, or by a proxy:
-// servers beside each other have cookies of their own.
+// servers on one host have cookies of their own.
 func (s *Server) cookieName(r *http.Request) string {
 	h := sha256.New()
 	for _, t := range s.opt.Tokens {
@@ -192,7 +192,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this form is of another site", http.StatusForbidden)
 		return
 	}
-	// A connection that cannot have a deadline goes on without.
+	// A connection that cannot have a deadline is served without one.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(leastSignIn))
 	r.Body = http.MaxBytesReader(w, r.Body, mostSignIn)
 	if err := r.ParseForm(); err != nil {

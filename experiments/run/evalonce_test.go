@@ -13,7 +13,7 @@ import (
 	"clustergym/experiments/arena"
 )
 
-// once is atHome for policies that begin each window once. begun counts how often it was told that they began.
+// once is atHome for policies that begin each window once. begun counts the calls that report a beginning.
 func once(begun *int, fn func(ctx context.Context, f server.Factory) error) *arena.External {
 	x := atHome(30*time.Second, fn, "x")
 	x.Once, x.Begun = true, func() error { *begun++; return nil }

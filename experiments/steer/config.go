@@ -37,8 +37,8 @@ type Config struct {
 	Top       int           // how many jobs have ranks at most
 	Grace     time.Duration // after which a start that the cluster has not carried out is taken back
 
-	// Lease is renewed every cycle, and nothing is written without; only for Rank and Gate, nil = nobody is told that we steer. Guarded
-	// returns why nobody watches it; nil = it is watched.
+	// Lease is renewed every cycle, and nothing is written without; only for Rank and Gate, nil = there is no lease. Guarded
+	// returns why no guard watches it; nil = one does.
 	Lease *Lease
 	Token string
 	// Unleased says why there is no lease, which people hear when steering begins; "" = there is one, or nothing to say.

@@ -11,10 +11,10 @@ import (
 	"clustergym/live"
 )
 
-// Guard watches a lease, and releases all jobs when it has not been renewed for its term; then it ends. How long that is ago is told by the
-// guard's own clock since it last saw the lease change, because the clock of the machine can be set. A lease that cannot be read any more,
-// or has gone without saying that it is over, is not renewed either. wait sleeps; it returns early when ctx ends, which ends the guard at
-// once. A lease that says it is over, or that was never there, ends it, too.
+// Guard watches a lease, and releases all jobs when it has not been renewed for its term; then it ends. The guard measures that time by its
+// own clock since it last saw the lease change, because the clock of the machine can be set. A lease that cannot be read any more, or was
+// removed without the word that it is over, counts as not renewed. wait sleeps; it returns early when ctx ends, which ends the guard at
+// once. The guard also ends if the lease says that it is over, or never existed.
 func Guard(ctx context.Context, l *Lease, c live.Cluster, wait func(ctx context.Context, d time.Duration) error) error {
 	for first := true; ; first = false {
 		age, text, err := l.Age()
@@ -63,12 +63,12 @@ func (l *Lease) released(ctx context.Context, c live.Cluster, wait func(ctx cont
 	return err
 }
 
-// Watch is a guard that stays, for leases with a store: programs come and go, and it releases all jobs whenever nobody has had the lease
+// Watch is a guard that stays, for leases with a store: programs come and go, and it releases all jobs whenever the lease has been free
 // for a quarter longer than its term, so that another program can take over first. It repeats this after every eighth of the term until
 // a program takes the lease, so that jobs which are handed over later are released, too. beat shows other programs that the guard
 // watches; it may be nil. note takes a line about each failure and each release.
 func Watch(ctx context.Context, l *Lease, c live.Cluster, beat func() error, wait func(ctx context.Context, d time.Duration) error, note func(string)) error {
-	since, said := l.clock(), "" // nobody has had the lease since then
+	since, said := l.clock(), "" // the lease has been free since then
 	say := func(text string) {
 		if text != said && text != "" {
 			note(text)
@@ -107,7 +107,7 @@ func (l *Lease) watched(ctx context.Context, c live.Cluster, beat func() error, 
 		*since = l.clock()
 		return "", nil
 	case err == nil && text != over:
-		if err := l.Store.Remove(); err != nil { // it has just been renewed, or nobody answers
+		if err := l.Store.Remove(); err != nil { // it has just been renewed, or its store does not answer
 			return "", err
 		}
 		*since = l.clock() - 2*term
@@ -124,7 +124,7 @@ func (l *Lease) watched(ctx context.Context, c live.Cluster, beat func() error, 
 		return "nobody steers; nothing is held back; " + err.Error(), nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("nobody steers, and what is held back is not released yet: %v", err) // whatever it is, the next look tries again
+		return "", fmt.Errorf("nobody steers, and what is held back is not released yet: %v", err) // the next look tries again
 	}
 	return "nobody steers; nothing is held back", nil
 }

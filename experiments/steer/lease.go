@@ -20,7 +20,7 @@ type Lease struct {
 	File string
 	Term time.Duration
 	Now  func() time.Time
-	// Clock tells the time since any moment, and nobody can set it; nil = the clock inside the times that Now returns.
+	// Clock returns the time since a fixed moment; it is monotonic. nil = the monotonic clock in the times that Now returns.
 	Clock func() time.Duration
 	Ranks bool              // of Guard and Watch: ranks are taken back, too
 	Note  func(text string) // of Guard: says something to people; nil = nothing
@@ -41,10 +41,10 @@ type sight struct {
 	at     time.Duration // when it was seen to change, or at first, by our own clock
 }
 
-// LeaseStore keeps a lease. Read returns how long ago the lease was renewed, below 0 if that is still to come by the store's clock; a mark
-// that differs with each renewal; and what the lease says. fs.ErrNotExist says that there is none. Write and
-// Remove change what was read last, and fail if somebody else has changed it since. Renew fails with fs.ErrNotExist if the lease says
-// something else than text. live.ErrUnreachable says that the store did not answer. live/kube.Lease is one.
+// LeaseStore keeps a lease. Read returns the time since its last renewal, negative if that lies in the future by the store's clock; a mark
+// that differs after each renewal; and the lease's text. It fails with fs.ErrNotExist if the lease does not exist. Write and
+// Remove change what was read last, and fail if another program has changed it since. Renew fails with fs.ErrNotExist if the lease's
+// text is not text. All fail with live.ErrUnreachable if the store does not answer. live/kube.Lease is one.
 type LeaseStore interface {
 	Read() (age time.Duration, mark, text string, err error)
 	Write(text string) error
@@ -70,7 +70,7 @@ func (l *Lease) Take(token string) error {
 	defer l.mu.Unlock()
 	first := l.seen.mark == ""
 	age, ahead, text, err := l.look()
-	// A renewal in the future is none. What a store says is looked at again, so that a living program shows itself.
+	// A file with a time in the future proves no renewal. A store is read again later, when a living program has renewed its lease.
 	alive := age <= l.Term && (!ahead || l.Store != nil || !first)
 	switch {
 	case err == nil && text != over && text != token && alive:
@@ -131,8 +131,8 @@ func (l *Lease) read() (age time.Duration, mark, text string, err error) {
 	return l.Now().Round(0).Sub(at), at.UTC().Format(time.RFC3339Nano) + " " + text, text, err
 }
 
-// look reads the lease, and returns for how long it has not been renewed: since it was last seen to change, by our own clock. The first look
-// has to believe what is written; ahead says that this is still to come, so that nobody can have written it unless a clock was set back.
+// look reads the lease, and returns for how long it has not been renewed: the time since its last change that we saw, by our own clock. The
+// first look relies on the time in the lease; ahead reports that this time lies in the future, so that a clock has been set back.
 func (l *Lease) look() (age time.Duration, ahead bool, text string, err error) {
 	age, mark, text, err := l.read()
 	now := l.clock()
@@ -143,7 +143,7 @@ func (l *Lease) look() (age time.Duration, ahead bool, text string, err error) {
 		l.seen = sight{true, "", now}
 	case l.seen.mark == "":
 		l.seen = sight{true, mark, now - max(0, age)}
-	case mark != l.seen.mark && ahead && l.Store == nil: // whoever wrote this is not the program on this machine
+	case mark != l.seen.mark && ahead && l.Store == nil: // no program of this machine has written this
 		l.seen.mark = mark
 	case mark != l.seen.mark:
 		l.seen = sight{true, mark, now}

@@ -117,7 +117,7 @@ func OpenNotes(file string) (*os.File, error) {
 	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
 	switch info, err := os.Lstat(file); {
 	case errors.Is(err, fs.ErrNotExist):
-		flags |= os.O_EXCL // nobody puts a link there in between
+		flags |= os.O_EXCL // fails if a link was put there in between
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular() || foreign(info):

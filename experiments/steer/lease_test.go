@@ -15,7 +15,7 @@ import (
 	"clustergym/live/livetest"
 )
 
-// wall is a clock on the wall that people set, and one inside that nobody sets.
+// wall has a wall clock that can be set, and a monotonic clock that cannot.
 type wall struct {
 	inside time.Duration
 	ahead  time.Duration // of the clock on the wall
@@ -109,7 +109,7 @@ func TestAGuardKeepsItsOwnTime(t *testing.T) {
 	}
 }
 
-// A renewal that is still to come is none: neither for the guard, nor for the next program.
+// A renewal with a time in the future does not count, neither for the guard nor for the next program.
 func TestARenewalInTheFutureIsNone(t *testing.T) {
 	c, left := ranked(t)
 	w := new(wall)

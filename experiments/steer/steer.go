@@ -41,7 +41,7 @@ type loop struct {
 	spent    spent
 	thinks   time.Time // since when
 	rushed   bool      // the policy has had no time for everything before
-	unseen   bool      // nobody watches the lease, and it has been said
+	unseen   bool      // it has been said that no guard watches the lease
 }
 
 // spent is how long a cycle has waited for the cluster, and for the policy.
@@ -81,7 +81,7 @@ func Run(ctx context.Context, cfg Config) error {
 // leased reports whether a lease says that we steer.
 func (l *loop) leased() bool { return l.Mode != Shadow && !l.DryRun && l.Lease != nil }
 
-// leaseText returns what the lease says, an error if there is none.
+// leaseText returns the text of the lease; fs.ErrNotExist if the lease does not exist.
 func (l *loop) leaseText() (string, error) {
 	if !l.leased() {
 		return "", fs.ErrNotExist

@@ -254,7 +254,7 @@ func TestTroubles(t *testing.T) {
 	if err := steer.Run(t.Context(), cfg); err != nil || len(*notes) != 2 || !strings.Contains((*notes)[0], "cannot be reached") {
 		t.Errorf("away: %v, %q", err, *notes)
 	}
-	for _, mode := range []string{steer.Rank, steer.Gate} { // it goes in the middle of the first cycle: after it has been told of a hold, say
+	for _, mode := range []string{steer.Rank, steer.Gate} { // it stops answering in the middle of the first cycle, for example after a hold
 		for first := 2; first < 40; first++ {
 			c, cfg, notes = start()
 			c.Advance(10 * time.Minute)

@@ -34,7 +34,7 @@ type TraceConfig struct {
 	// refuses.
 	Limit time.Duration `yaml:"limit,omitempty"`
 	Sort  bool          `yaml:"sort"` // put jobs in order of submit; without it an unsorted file of a sorted format is refused
-	Skip  int           `yaml:"skip"` // leave out this many first jobs, not counting those that the reader drops
+	Skip  int           `yaml:"skip"` // leave out this many first jobs; jobs that the reader drops do not count
 	Jobs  int           `yaml:"jobs"` // take at most this many jobs; 0 = all
 	// Seed is the generator's. It is separate from the seed of a training run, so that runs with different seeds see
 	// the same workload.

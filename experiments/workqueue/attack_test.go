@@ -19,7 +19,7 @@ import (
 	"clustergym/experiments/packed"
 )
 
-// stranger is somebody who has the token, such as a worker that was taken over.
+// stranger is an attacker who has the token, for example through a compromised worker.
 func stranger(t *testing.T, c *Coordinator) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	nc, err := nats.Connect(c.URL(), nats.Token(testToken))
@@ -99,7 +99,7 @@ func TestAReplacedTaskIsNotDone(t *testing.T) {
 	}
 }
 
-// What a task is called is shown on the worker's terminal, and on that of whoever asks for the status.
+// A task's name appears on the worker's terminal and on every terminal that shows the status.
 func TestNamesReachNoTerminalWithEscapes(t *testing.T) {
 	t.Parallel()
 	c, told := listen(t, Options{Tries: 1})

@@ -201,7 +201,7 @@ func (s *store) folder(ctx context.Context, name, path, want string) error {
 	return s.get(ctx, name, path, want, packed.Folder)
 }
 
-// get writes an object of one of kinds to path, which is a folder if the object is one. want is its digest, "" = unknown.
+// get writes an object of one of kinds to path, which is a folder if the object is one. want is its expected digest, "" = unknown.
 func (s *store) get(ctx context.Context, name, path, want string, kinds ...string) error {
 	o, err := s.open(ctx, name)
 	if err != nil {

@@ -37,7 +37,7 @@ type Config struct {
 	Places int
 	// Dropped, if set, takes the address of each connection that had to make room. upgraded is true for a Guest.
 	Dropped func(from net.Addr, upgraded bool)
-	// Refused, if set, takes each error of accepting a connection after which the listener goes on.
+	// Refused, if set, is called with each error of Accept after which the listener continues.
 	Refused func(err error)
 }
 
@@ -184,8 +184,8 @@ func (l *listener) Accept() (net.Conn, error) {
 			return c, err
 		}
 		d.refused(err)
-		// Linux asks for a descriptor before it looks for a connection. So the youngest stranger stays: perhaps nobody
-		// else is waiting.
+		// Linux allocates a descriptor before it looks for a connection. So the youngest connection stays: perhaps no
+		// other is waiting.
 		if shortage.OfFiles(err) && (d.reserve.Give() || d.hall.shed(2)) {
 			continue
 		}

@@ -18,7 +18,7 @@ const (
 	mostLeaving = 64
 )
 
-// A Guest is a connection of another protocol than HTTP, which can be told why it is closed.
+// A Guest is a connection of another protocol than HTTP. It can receive the reason why it is closed.
 type Guest interface {
 	// Expel closes the connection because its place is needed, without waiting for the other side to read that. It returns
 	// false if the connection is being closed already.
@@ -57,7 +57,7 @@ type hall struct {
 
 	mu      sync.Mutex
 	places  [known + 1]map[*Place]struct{}
-	byConn  map[net.Conn]*Place // those that the HTTP server has
+	byConn  map[net.Conn]*Place // connections of the HTTP server
 	leaving int
 }
 

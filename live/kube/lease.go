@@ -59,7 +59,7 @@ func OpenLease(cfg Config, name string) (*Lease, error) {
 func (l *Lease) String() string { return l.name }
 
 // Read returns what the lease says and how long ago it was renewed, below 0 if the server's clock has been set back since; mark differs with
-// each renewal. fs.ErrNotExist says that nobody has it.
+// each renewal. It fails with fs.ErrNotExist if no program has it.
 func (l *Lease) Read() (age time.Duration, mark, text string, err error) {
 	o, at, err := l.get()
 	if err != nil {

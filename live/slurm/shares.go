@@ -40,7 +40,7 @@ func parseShares(s string) (all []shares) {
 		}
 		detail, _, _ = strings.Cut(detail, ")")
 		if index, found := strings.CutPrefix(detail, "IDX:"); found {
-			x.on, _ = parseIndex(index) // N/A is none
+			x.on, _ = parseIndex(index) // nil for N/A
 		} else if strings.Contains(detail, "/") {
 			x.on = []int{}
 			for k, part := range strings.Split(detail, ",") {
@@ -120,7 +120,7 @@ func (b *builder) sharing(r *record, j *live.Job, h, detail string, hosts int) {
 	}
 }
 
-// later orders jobs by who has a GPU longest: those without a limit first, then those that may end last.
+// later orders jobs by how long they may keep a GPU, longest first; jobs without a limit come before all others.
 func later(a, b *sharer) int {
 	if a.until.IsZero() != b.until.IsZero() {
 		if a.until.IsZero() {
@@ -131,8 +131,8 @@ func later(a, b *sharer) int {
 	return cmp.Or(b.until.Compare(a.until), a.start.Compare(b.start), cmp.Compare(a.job, b.job))
 }
 
-// shareOut gives each GPU of which any share is taken to one of the jobs that have shares of it, whole: nobody else can have the GPU until all of
-// them have ended, and the snapshot knows no shares. It is the job whose time limit ends last. A job that has shares of such GPUs only has none.
+// shareOut gives each GPU with a taken share whole to one of the jobs that share it, because a snapshot has no shares and no other job can
+// have the GPU until all of them have ended. The job with the latest time limit gets it. The other jobs of the GPU hold no GPU.
 func (b *builder) shareOut() {
 	if len(b.divided) == 0 {
 		return
@@ -176,7 +176,7 @@ func (b *builder) shareOut() {
 			}
 		}
 		total, _ := count(b.gpus[h])
-		for i := range d.by { // those of which nobody tells where: first where shares are taken by nobody that is known
+		for i := range d.by { // jobs whose GPUs are unknown: first on GPUs with taken shares of no known job
 			if len(d.by[i].on) > 0 {
 				continue
 			}

@@ -29,7 +29,7 @@ func TestSharesAreRead(t *testing.T) {
 	}
 }
 
-// A GPU of which any share is taken is no free GPU: one of those that have shares of it holds it, that which may last longest.
+// A GPU with a taken share is not free: of the jobs that share it, the one that may run longest holds it.
 func TestSharesTakeGPUs(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	hour := time.Hour

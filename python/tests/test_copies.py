@@ -1,4 +1,4 @@
-"""Copies of environments: independent ones that go on from the same state, or a refusal."""
+"""Copies of environments: independent ones that continue from the same state, or a refusal."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ type Other struct {
 	Amounts []float64 // of all jobs together
 }
 
-// mostOthers is how many kinds of others are told apart.
+// mostOthers is the number of other kinds that are counted separately.
 const mostOthers = 20
 
 // asks counts jobs by what they ask for.

@@ -20,7 +20,7 @@
 //		pods      without a Job: as one job each, or as the gang that a label names
 //
 //	  - Jobs that ask for no GPUs are left out and counted, by what they ask for in their place (MIG, shares, claims, other vendors'
-//	    resources), and so are those that have not started or not ended.
+//	    resources), and so are jobs that have not started or not ended.
 //	  - A job that was evicted and admitted again has several runs, and waits between them: Kueue resets startTime then. A pod that has gone
 //	    without telling when ran until its Job was suspended or its Workload evicted, else until the Job ended if it was one of the last.
 //	    Where a run is known to be missing, the job is counted (Evicted).

@@ -592,7 +592,7 @@ func (r *Reading) FromPods(pods []*Pod) traces.Job {
 	return out
 }
 
-// members returns the pods that a gang has at once: those that came last, if it says how many there are and others were replaced.
+// members returns the pods that a gang has at once: the latest ones, if the gang names its size and other pods were replaced.
 func members(pods []*Pod) []*Pod {
 	n, err := strconv.Atoi(pods[0].Annotations["kueue.x-k8s.io/pod-group-total-count"])
 	if err != nil || n < 1 || n >= len(pods) {

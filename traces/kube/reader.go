@@ -42,7 +42,7 @@ type Objects struct {
 	pasts     map[string]*past // by uid
 }
 
-// past returns what the states of an object have told.
+// past returns the history that the states of an object record.
 func (o *Objects) past(uid string) *past {
 	if o.pasts == nil {
 		o.pasts = map[string]*past{}
@@ -158,8 +158,8 @@ type ran struct {
 	submit, finish time.Time
 	started        bool
 	runs           []Run
-	before         time.Duration // that it ran before, at times that nobody tells
-	evicted        bool          // it ran before, and nobody tells for how long
+	before         time.Duration // of earlier runs whose times are unknown
+	evicted        bool          // it ran before, for an unknown time
 	asks           asked         // that counts as no GPU
 }
 
@@ -297,7 +297,7 @@ func (o *Objects) run(r *ran, pods []*Pod, width int, job *past, w *Workload) {
 	}
 }
 
-// told reports whether each start that is known lies in a run.
+// told reports whether each known start lies in a run.
 func told(all []Run, pods []*Pod, starts []time.Time) bool {
 	in := func(at time.Time) bool {
 		return slices.ContainsFunc(all, func(r Run) bool { return !at.Before(r.Start.Add(-slack)) && at.Before(r.End) })

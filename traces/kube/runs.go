@@ -11,7 +11,7 @@ type Run struct{ Start, End time.Time }
 // slack is how much later than its last container's end a job may be found to have ended.
 const slack = time.Minute
 
-// past is what the states of one object have told of its runs. A recording of a watch has many states, a list one.
+// past is the history of one object's runs, from its states. A recording of a watch has many states, a list one.
 type past struct {
 	starts, stops []time.Time
 	deleted       bool // it was seen to be deleted
@@ -47,7 +47,7 @@ func (p *past) workload(w *Workload) {
 }
 
 // runs returns what lies between starts and stops, and finish as the last stop. unknown says that a start followed another one without a
-// stop between them, so that nobody knows how long the first run was.
+// stop between them, so that the length of the first run is unknown.
 func (p *past) runs(finish time.Time) (all []Run, unknown bool) {
 	if p == nil {
 		return nil, false
@@ -101,9 +101,9 @@ func LastRun(pods []*Pod, width int, finish time.Time) Run {
 	return all[len(all)-1]
 }
 
-// podRuns returns the times in which pods of one job had nodes, in order and apart from each other. A pod whose end nobody has told ran until
-// the job was stopped, or until finish if it is one of the last and the job has not begun again since; otherwise nobody knows, and it is
-// left out and counted. gone says that it was deleted.
+// podRuns returns the times in which pods of one job had nodes, in order and disjoint. A pod without a recorded end ran until the job
+// was stopped, or until finish if it is one of the last and the job has not begun again since; otherwise its end is unknown, and it is
+// left out and counted. gone reports that it was deleted.
 func podRuns(pods []*Pod, width int, finish time.Time, job *past, gone func(*Pod) bool) (all []Run, unknown int) {
 	ran := make([]*Pod, 0, len(pods))
 	for _, p := range pods {
@@ -131,8 +131,8 @@ func podRuns(pods []*Pod, width int, finish time.Time, job *past, gone func(*Pod
 	return union(all), unknown
 }
 
-// stopped returns when what began at a time was stopped: finish, if there was neither a stop nor another start in between, and zero if nobody
-// knows. known says that there was a stop.
+// stopped returns when a run that began at a time was stopped: finish if there was neither a stop nor another start in between, and zero if
+// that is unknown. known reports that there was a stop.
 func (p *past) stopped(at, finish time.Time) (end time.Time, known bool) {
 	k, _ := slices.BinarySearchFunc(p.stops, at.Add(1), time.Time.Compare)
 	again, _ := slices.BinarySearchFunc(p.starts, at.Add(slack), time.Time.Compare)

@@ -52,7 +52,7 @@ func (o *Options) delimiter(header []byte) (delimiter byte, raw bool) {
 	return by[0], by != ","
 }
 
-// known counts the columns in a header by which sacct is recognised: those that are read, without two that other programs have.
+// known counts the columns in a header by which sacct is recognised: all that are read, but for two that other programs have.
 func known(header []byte, by string) (n int) {
 	if by == "" {
 		return 0

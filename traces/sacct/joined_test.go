@@ -274,7 +274,7 @@ func TestSeveralDocuments(t *testing.T) {
 	}
 }
 
-// Numbers that are not needed refuse no file, however large; those that are needed are named.
+// A number that is not needed may be of any size; one that is needed and too large is named.
 func TestCountersOfDocuments(t *testing.T) {
 	for _, count := range []string{"18446744073709551614", "18446744073709551615", "9223372036854775808", "-2", "1e400", "null", `"many"`, `{"set": true, "infinite": false, "number": 18446744073709551614}`, "[1]"} {
 		text := strings.Replace(documentOf(1), `{"type": "gres"`, `{"type": "energy", "name": "", "id": 3, "count": `+count+`}, {"type": "fs", "name": "disk", "count": `+count+`}, {"type": "gres"`, 1)

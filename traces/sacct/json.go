@@ -186,7 +186,7 @@ func cmpError(err error, says string) error {
 }
 
 // jsonNumber is a number as any release writes it: plain, null, in quotes, or {"set": true, "infinite": false, "number": 5}.
-// What is none is a fault only where the number is needed: counters of energy and the like go up to 2^64.
+// Anything else is a fault only where the number is needed: counters of energy and the like go up to 2^64.
 type jsonNumber struct {
 	v        int64
 	set      bool
@@ -194,7 +194,7 @@ type jsonNumber struct {
 	bad      string // what stands there and is no whole number of 64 bits
 }
 
-// The values by which Slurm says that there is none (NO_VAL), and that there is no limit (INFINITE), in 32 and in 64 bits.
+// Slurm's values for a missing number (NO_VAL) and for no limit (INFINITE), in 32 and in 64 bits.
 const (
 	noValue    = math.MaxUint32 - 1
 	infinite   = math.MaxUint32
@@ -323,7 +323,7 @@ type jsonJob struct {
 	} `json:"tres"`
 }
 
-// check returns an error if a number that row needs is none.
+// check returns an error if a number that row needs is missing or malformed.
 func (j *jsonJob) check() error {
 	for _, n := range []struct {
 		key string

@@ -81,7 +81,7 @@ func state(b []byte) (traces.Status, ending, after) {
 	return traces.StatusUnknown, ended, unclear
 }
 
-// when reads a time by which records are told apart, -1 if there is none.
+// when reads a time that distinguishes records; -1 if it is missing.
 func (p *parser) when(col int) time.Duration {
 	b := p.cell(col)
 	if len(b) == 0 {

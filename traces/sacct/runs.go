@@ -103,7 +103,7 @@ func (r *record) goesOn(next *record) bool {
 	return gap <= within[r.after] && (r.after != broken || r.job.Name == next.job.Name && r.job.GPUs == next.job.GPUs)
 }
 
-// over returns when a run was over, or when it was last heard of.
+// over returns the end of a run, or the last time that its records mention.
 func (r *record) over() time.Duration {
 	began := max(r.start, r.job.Submit)
 	if r.end >= 0 || r.job.Work > math.MaxInt64-began {
@@ -117,8 +117,8 @@ func (r *record) over() time.Duration {
 func whole(records []record) (j traces.Job, why string) {
 	var (
 		work time.Duration
-		seen []string // components of the run at hand
-		last record   // the run at hand
+		seen []string // components of the current run
+		last record   // the current run
 		tops time.Duration
 	)
 	for i, r := range records {

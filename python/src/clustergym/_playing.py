@@ -201,7 +201,7 @@ class Player:
         return action
 
     def _look(self, seen: Any) -> None:
-        """Refuses observations of another shape than those that the model has learned from."""
+        """Refuses observations whose shape is not that of the model's training."""
         self._looked = True
         if not isinstance(self.space, spaces.Space):
             return

@@ -157,7 +157,7 @@ _SHAPES_ONLY = ("ActionMasker", "DtypeObservation", "FlattenObservation", "Resha
 
 
 def _scaling(model: Any, transform: Any) -> Any:
-    """The VecNormalize that a model sees through, None if there is none."""
+    """The VecNormalize that normalises a model's observations, or None."""
     if transform is None:
         if forgotten(model):
             raise ClusterGymError(LOST)
