@@ -13,6 +13,7 @@ import (
 
 	"clustergym/experiments/bench"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 )
 
 func benchVerb(a *app) *cobra.Command {
@@ -60,7 +61,7 @@ every job has one.`,
 				return benchRank(c, a, asRank)
 			}
 			if cfg.Trace.File == "" && c.Flags().Changed("trace") {
-				return mistake(`--trace: got "", want the path of a file`)
+				return fault.Mistakef(`--trace: got "", want the path of a file`)
 			}
 			if c.Flags().Changed("kernels") {
 				if err := useKernels(kernels); err != nil {
@@ -134,15 +135,15 @@ func self() string {
 func benchRank(c *cobra.Command, a *app, what string) error {
 	parts := strings.Split(what, ",")
 	if len(parts) != 4 {
-		return mistake("--as-rank: got %q, which is for bench ranks itself", what)
+		return fault.Mistakef("--as-rank: got %q, which is for bench ranks itself", what)
 	}
 	rank, err := strconv.Atoi(parts[0])
 	if err != nil {
-		return mistake("--as-rank: %w", err)
+		return fault.Mistakef("--as-rank: %w", err)
 	}
 	world, err := strconv.Atoi(parts[1])
 	if err != nil {
-		return mistake("--as-rank: %w", err)
+		return fault.Mistakef("--as-rank: %w", err)
 	}
 	return bench.Rank(c.Context(), rank, world, parts[2], parts[3] == "true", a.now, a.stdout)
 }

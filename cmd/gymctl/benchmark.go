@@ -18,8 +18,9 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/run"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/internal/plain"
 )
 
 // currentBenchmark returns the version that is played. Tests have one whose secret they know.
@@ -201,13 +202,13 @@ Ctrl-C saves, and the same command continues.`,
   gymctl benchmark train 'gpupick-*' -o runs/wide --set 'ppo.network.hidden=[512, 512]'`,
 		RunE: func(c *cobra.Command, patterns []string) error {
 			if dir == "" {
-				return mistake("want -o DIR for the runs")
+				return fault.Mistakef("want -o DIR for the runs")
 			}
 			if opt.Workers < 1 {
-				return mistake("--workers: got %d, want 1 or more", opt.Workers)
+				return fault.Mistakef("--workers: got %d, want 1 or more", opt.Workers)
 			}
 			if seeds < 1 {
-				return mistake("--seeds: got %d, want 1 or more", seeds)
+				return fault.Mistakef("--seeds: got %d, want 1 or more", seeds)
 			}
 			tasks, err := currentBenchmark().Match(patterns...)
 			if err != nil {
@@ -299,10 +300,10 @@ func (p *policyFlags) read(a *app, c *cobra.Command) (*benchmark.Policy, error) 
 		}
 	}
 	if n != 1 {
-		return nil, mistake("want one of --policy, --checkpoint, --policy-onnx and --external")
+		return nil, fault.Mistakef("want one of --policy, --checkpoint, --policy-onnx and --external")
 	}
 	if len(q.Set) > 0 && q.Kind != benchmark.KindRule || len(q.Files) > 0 && q.Kind != benchmark.KindExternal {
-		return nil, mistake("--set goes with --policy, and --file with --external")
+		return nil, fault.Mistakef("--set goes with --policy, and --file with --external")
 	}
 	if c.Flags().Changed("budget") {
 		q.Set = append(slices.Clone(q.Set), "eval.rollout.budget="+p.budget)
@@ -316,7 +317,7 @@ func (p *policyFlags) read(a *app, c *cobra.Command) (*benchmark.Policy, error) 
 		return nil, err
 	}
 	if q.External = opt.External; q.Kind == benchmark.KindExternal && q.External == nil {
-		return nil, mistake("--external goes with --serve HOST:PORT")
+		return nil, fault.Mistakef("--external goes with --serve HOST:PORT")
 	}
 	if q.Name == "" {
 		switch q.Kind {
@@ -359,10 +360,10 @@ func (p *benchmarkPlay) flags(c *cobra.Command) {
 // play plays q.
 func (p *benchmarkPlay) play(a *app, c *cobra.Command, v *benchmark.Version, q *benchmark.Policy) (*benchmark.Results, error) {
 	if p.opt.Dir == "" {
-		return nil, mistake("want -o DIR for the results")
+		return nil, fault.Mistakef("want -o DIR for the results")
 	}
 	if p.opt.Workers < 1 {
-		return nil, mistake("--workers: got %d, want 1 or more", p.opt.Workers)
+		return nil, fault.Mistakef("--workers: got %d, want 1 or more", p.opt.Workers)
 	}
 	var err error
 	if p.opt.Tasks, err = v.Match(p.tasks...); err != nil {
@@ -376,7 +377,7 @@ func (p *benchmarkPlay) play(a *app, c *cobra.Command, v *benchmark.Version, q *
 	}
 	opt.Game = func(task string, done, all int) {
 		line.show(func(int) []string {
-			return []string{fmt.Sprintf("%s: %d of %s", task, done, workload.Plural(all, "game", "games"))}
+			return []string{fmt.Sprintf("%s: %d of %s", task, done, plain.Count(all, "game", "games"))}
 		})
 	}
 	r, err := v.Play(c.Context(), q, opt)
@@ -423,9 +424,9 @@ bytes. The same folder takes further tasks.
 				}
 				p.opt.Secret = &s
 			case split != benchmark.Development:
-				return mistake("--split: got %q, want %s or %s", split, benchmark.Development, benchmark.Sealed)
+				return fault.Mistakef("--split: got %q, want %s or %s", split, benchmark.Development, benchmark.Sealed)
 			case secret != "":
-				return mistake("--secret goes with --split %s", benchmark.Sealed)
+				return fault.Mistakef("--secret goes with --split %s", benchmark.Sealed)
 			}
 			r, err := p.play(a, c, v, q)
 			if err != nil {
@@ -520,10 +521,10 @@ Sealed scores are those of the leaderboard alone.`,
 				return err
 			}
 			if split != benchmark.Development && split != benchmark.Sealed {
-				return mistake("--split: got %q, want %s or %s", split, benchmark.Development, benchmark.Sealed)
+				return fault.Mistakef("--split: got %q, want %s or %s", split, benchmark.Development, benchmark.Sealed)
 			}
 			if split == benchmark.Sealed && len(from) > 0 {
-				return mistake("--split %s: folders and rows have development windows; gymctl benchmark open plays the others", split)
+				return fault.Mistakef("--split %s: folders and rows have development windows; gymctl benchmark open plays the others", split)
 			}
 			if err := checkPage(html, ""); err != nil {
 				return err
@@ -547,7 +548,7 @@ Sealed scores are those of the leaderboard alone.`,
 				}
 				for _, name := range names {
 					if !slices.Contains(known, name) {
-						return mistake("--rows: the leaderboard has no row %q, want %s", name, nearest.OneOf(name, known))
+						return fault.Mistakef("--rows: the leaderboard has no row %q, want %s", name, nearest.OneOf(name, known))
 					}
 				}
 				for _, e := range b.Entries(split) {
@@ -611,7 +612,7 @@ was changed afterwards. Policies that know the windows beforehand are refused.`,
 		RunE: func(_ *cobra.Command, dirs []string) error {
 			v := currentBenchmark()
 			if out == "" {
-				return mistake("want -o FILE for the row")
+				return fault.Mistakef("want -o FILE for the row")
 			}
 			r, err := v.ReadResults(dirs[0])
 			if err != nil {
@@ -627,7 +628,7 @@ was changed afterwards. Policies that know the windows beforehand are refused.`,
 			if asJSON {
 				return a.json(row)
 			}
-			a.printf("%s: row %s, %s, hash %s\n", out, row.Policy.Name, workload.Plural(len(row.Tasks), "task", "tasks"), row.Digest)
+			a.printf("%s: row %s, %s, hash %s\n", out, row.Policy.Name, plain.Count(len(row.Tasks), "task", "tasks"), row.Digest)
 			return nil
 		},
 	}

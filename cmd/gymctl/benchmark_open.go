@@ -11,7 +11,8 @@ import (
 
 	"clustergym/experiments/benchmark"
 	"clustergym/experiments/safefile"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/plain"
 )
 
 // againFlags are the flags of verbs that play a row again.
@@ -28,7 +29,7 @@ func (g *againFlags) flags(c *cobra.Command) {
 func (g *againFlags) again(a *app, c *cobra.Command, v *benchmark.Version, row *benchmark.Row, secret *benchmark.Secret) (*benchmark.Results, error) {
 	for _, name := range []string{"name", "policy", "set", "budget", "tasks"} {
 		if c.Flags().Changed(name) {
-			return nil, mistake("--%s: the row says what plays", name)
+			return nil, fault.Mistakef("--%s: the row says what plays", name)
 		}
 	}
 	p := g.play
@@ -49,11 +50,11 @@ func (g *againFlags) again(a *app, c *cobra.Command, v *benchmark.Version, row *
 	default:
 		switch {
 		case row.Policy.Kind == benchmark.KindCheckpoint && len(p.policy.Dirs) == 0:
-			return nil, mistake("row %s is of agents: want their runs by --checkpoint DIR", row.Policy.Name)
+			return nil, fault.Mistakef("row %s is of agents: want their runs by --checkpoint DIR", row.Policy.Name)
 		case row.Policy.Kind == benchmark.KindModel && len(p.policy.Models) == 0:
-			return nil, mistake("row %s is of models: want their files by --policy-onnx", row.Policy.Name)
+			return nil, fault.Mistakef("row %s is of models: want their files by --policy-onnx", row.Policy.Name)
 		case row.Policy.Kind == benchmark.KindExternal && len(p.external) == 0:
-			return nil, mistake("row %s is of a program: want --serve and --external, and what it plays with by --file", row.Policy.Name)
+			return nil, fault.Mistakef("row %s is of a program: want --serve and --external, and what it plays with by --file", row.Policy.Name)
 		}
 		var err error
 		if q, err = p.read(a, c); err != nil {
@@ -119,7 +120,7 @@ runs (--checkpoint), one of models their files (--policy-onnx), and one of a pro
 			if replay {
 				what = "verified: its hashes match, and playing it again gives the same values"
 			}
-			a.printf("row %s, %s: %s\n", row.Policy.Name, workload.Plural(len(row.Tasks), "task", "tasks"), what)
+			a.printf("row %s, %s: %s\n", row.Policy.Name, plain.Count(len(row.Tasks), "task", "tasks"), what)
 			return nil
 		},
 	}
@@ -154,7 +155,7 @@ the secret.`,
 		RunE: func(c *cobra.Command, names []string) error {
 			v := currentBenchmark()
 			if board == "" || references == "" {
-				return mistake("want --references FILE and --leaderboard FILE")
+				return fault.Mistakef("want --references FILE and --leaderboard FILE")
 			}
 			row, err := v.ReadRow(names[0])
 			if err != nil {
@@ -191,7 +192,7 @@ the secret.`,
 				return err
 			}
 			if r.Hash != row.Hash {
-				return mistake("row %s: its policy's hash is %.12s…, and what was played now has %.12s…: it is another policy", row.Policy.Name, row.Hash, r.Hash)
+				return fault.Mistakef("row %s: its policy's hash is %.12s…, and what was played now has %.12s…: it is another policy", row.Policy.Name, row.Hash, r.Hash)
 			}
 			sealed, err := r.Scores(func(task string) (benchmark.Reference, bool) {
 				ref, ok := refs[task]
@@ -237,7 +238,7 @@ the file of the version that closes, if they belong to the commitment (docs/benc
 		Args:    args(0, 0, "flags only"),
 		RunE: func(*cobra.Command, []string) error {
 			if secretFile == "" {
-				return mistake("want --secret FILE, outside of the repository")
+				return fault.Mistakef("want --secret FILE, outside of the repository")
 			}
 			s := benchmark.Draw()
 			if err := s.Write(secretFile); err != nil {
@@ -273,10 +274,10 @@ chosen. It is for those who make a version.`,
 		RunE: func(_ *cobra.Command, dirs []string) error {
 			v := currentBenchmark()
 			if out == "" || len(dirs) == 0 {
-				return mistake("want folders of gymctl benchmark run, and -o FILE")
+				return fault.Mistakef("want folders of gymctl benchmark run, and -o FILE")
 			}
 			if split != benchmark.Development && split != benchmark.Sealed {
-				return mistake("--split: got %q, want %s or %s", split, benchmark.Development, benchmark.Sealed)
+				return fault.Mistakef("--split: got %q, want %s or %s", split, benchmark.Development, benchmark.Sealed)
 			}
 			var all []*benchmark.Results
 			for _, d := range dirs {
@@ -285,7 +286,7 @@ chosen. It is for those who make a version.`,
 					return err
 				}
 				if r.Split != split {
-					return mistake("%s has results on %s windows, want --split %s", d, r.Split, r.Split)
+					return fault.Mistakef("%s has results on %s windows, want --split %s", d, r.Split, r.Split)
 				}
 				all = append(all, r)
 			}
@@ -311,7 +312,7 @@ chosen. It is for those who make a version.`,
 				}
 			}
 			slices.Sort(absent)
-			a.printf("%s: %s of %d\n", out, workload.Plural(len(refs), "task", "tasks"), len(v.Tasks))
+			a.printf("%s: %s of %d\n", out, plain.Count(len(refs), "task", "tasks"), len(v.Tasks))
 			if absent != nil {
 				return fmt.Errorf("there are no results of rules and random play for %s", strings.Join(absent, ", "))
 			}

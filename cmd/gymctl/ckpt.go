@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/agents/checkpoint"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/ordinary"
 )
 
 func ckptVerb(a *app) *cobra.Command {
@@ -158,11 +159,11 @@ func (a *app) verified(all []ckptVerified) error {
 func findCheckpoints(dir string) ([]string, error) {
 	st, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, mistake("checkpoint %s: there is no such folder", dir)
+		return nil, fault.Mistakef("checkpoint %s: there is no such folder", dir)
 	} else if err != nil {
 		return nil, fileMistake(dir, err)
 	} else if !st.IsDir() {
-		return nil, mistake("checkpoint %s: this is a file, a folder is wanted", dir)
+		return nil, fault.Mistakef("checkpoint %s: this is a file, a folder is wanted", dir)
 	}
 	if _, err := os.Stat(filepath.Join(dir, checkpoint.ManifestName)); err == nil {
 		return []string{dir}, nil
@@ -180,13 +181,13 @@ func findCheckpoints(dir string) ([]string, error) {
 			return dirs, nil
 		}
 	}
-	return nil, mistake("checkpoint %s: there is no %s in it and no checkpoint below it, so nothing here was saved to its end", dir, checkpoint.ManifestName)
+	return nil, fault.Mistakef("checkpoint %s: there is no %s in it and no checkpoint below it, so nothing here was saved to its end", dir, checkpoint.ManifestName)
 }
 
 // fileMistake returns an error about a file that the user named.
 func fileMistake(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return mistake("%s: there is no such file", path)
+		return fault.Mistakef("%s: there is no such file", path)
 	}
-	return mistake("%s: %w", path, workload.Reason(err))
+	return fault.Mistakef("%s: %w", path, ordinary.Reason(err))
 }

@@ -8,6 +8,7 @@ import (
 
 	"clustergym/experiments/arena"
 	"clustergym/experiments/modelcard"
+	"clustergym/internal/fault"
 )
 
 // mostBatch is the largest number of rows of --batch.
@@ -38,11 +39,11 @@ gymctl eval --policy-onnx plays the model again.`,
 		RunE: func(c *cobra.Command, dirs []string) error {
 			switch {
 			case out == "" && card == "":
-				return mistake("there is nothing to write: want -o FILE, --card FILE or both")
+				return fault.Mistakef("there is nothing to write: want -o FILE, --card FILE or both")
 			case c.Flags().Changed("batch") && (batch < 1 || batch > mostBatch):
-				return mistake("--batch: got %d, want 1 to %d rows", batch, mostBatch)
+				return fault.Mistakef("--batch: got %d, want 1 to %d rows", batch, mostBatch)
 			case out != "" && card != "" && filepath.Clean(out) == filepath.Clean(card):
-				return mistake("--card: got %q, which is the file of -o; want another name", card)
+				return fault.Mistakef("--card: got %q, which is the file of -o; want another name", card)
 			}
 			v := about()
 			e, err := arena.Export(dirs[0], batch, v.Commit)

@@ -103,7 +103,7 @@ func faultsIn(err error) (list []fileFault) {
 		}
 		return list
 	}
-	if e, ok := err.(*workload.InputError); ok {
+	if e, ok := err.(*fault.Mistake); ok {
 		return faultsIn(e.Err)
 	}
 	f := fileFault{Message: err.Error()}
@@ -190,17 +190,17 @@ file leaves out, follow from the workload and the cluster.`,
 		Args: args(0, 1, "one FILE or --cluster C"),
 		RunE: func(c *cobra.Command, files []string) error {
 			if trace == "" && c.Flags().Changed("trace") {
-				return mistake(`--trace: got "", want the path of a file`)
+				return fault.Mistakef(`--trace: got "", want the path of a file`)
 			}
 			if named == "" && len(files) == 0 {
-				return mistake("config show: want one FILE or --cluster C; see gymctl config show --help")
+				return fault.Mistakef("config show: want one FILE or --cluster C; see gymctl config show --help")
 			}
 			if len(files) == 0 {
 				if trace != "" {
-					return mistake("--trace goes with the FILE of a run, such as quickstart")
+					return fault.Mistakef("--trace goes with the FILE of a run, such as quickstart")
 				}
 				if len(sets) > 0 {
-					return mistake("--set goes with a FILE, not with --cluster")
+					return fault.Mistakef("--set goes with a FILE, not with --cluster")
 				}
 				spec, err := workload.ClusterSpec(named)
 				if err != nil {
@@ -213,7 +213,7 @@ file leaves out, follow from the workload and the cluster.`,
 				return err
 			}
 			if err := cfg.Validate(); err != nil {
-				return &workload.InputError{Err: err}
+				return &fault.Mistake{Err: err}
 			}
 			if asJSON {
 				text, err := configs.JSON(configs.Whole{Config: cfg})
@@ -270,7 +270,7 @@ func (a *app) shown(c *cobra.Command, file, as string, src configSource) (config
 	}
 	if k.name != runKind {
 		if follows := src.changed(c, "trace", "cluster"); follows != "" {
-			return nil, kind{}, mistake("--%s goes with the FILE of a run, not with %s", follows, file)
+			return nil, kind{}, fault.Mistakef("--%s goes with the FILE of a run, not with %s", follows, file)
 		}
 		return other, k, setAll(other, src.set)
 	}
@@ -372,13 +372,13 @@ func load(name, as string) (configs.Validator, kind, error) {
 	if k.name == runKind { // its defaults depend on the environment that it names
 		cfg, err := config.Decode(name, data)
 		if err != nil {
-			return nil, kind{}, &workload.InputError{Err: err}
+			return nil, kind{}, &fault.Mistake{Err: err}
 		}
 		return &cfg, k, nil
 	}
 	cfg := k.make()
 	if err := configs.DecodeBytes(name, data, cfg); err != nil {
-		return nil, kind{}, &workload.InputError{Err: err}
+		return nil, kind{}, &fault.Mistake{Err: err}
 	}
 	return cfg, k, nil
 }
@@ -388,7 +388,7 @@ func loadMachines(name string) (spec cluster.Spec, ok bool, err error) {
 	file := name
 	if strings.HasPrefix(name, catalog.Prefix) {
 		if file, err = catalog.Path(name); err != nil {
-			return spec, false, &workload.InputError{Err: err}
+			return spec, false, &fault.Mistake{Err: err}
 		}
 	}
 	if !listsMachines(file) {
@@ -431,9 +431,9 @@ func readConfig(name string) (file string, data []byte, err error) {
 		}
 	}
 	if near := nearest.Name(name, names); near != "" {
-		return "", nil, mistake("%s: there is no such file or preset; did you mean %s?", name, near)
+		return "", nil, fault.Mistakef("%s: there is no such file or preset; did you mean %s?", name, near)
 	}
-	return "", nil, mistake("%s: there is no such file or preset; presets are %s", name, strings.Join(names, ", "))
+	return "", nil, fault.Mistakef("%s: there is no such file or preset; presets are %s", name, strings.Join(names, ", "))
 }
 
 func kindNamed(name string) (kind, error) {
@@ -442,7 +442,7 @@ func kindNamed(name string) (kind, error) {
 			return k, nil
 		}
 	}
-	return kind{}, mistake("--kind: got %q, want %s", name, nearest.OneOf(name, kindNames()))
+	return kind{}, fault.Mistakef("--kind: got %q, want %s", name, nearest.OneOf(name, kindNames()))
 }
 
 var topKey = regexp.MustCompile(`(?m)^["']?([A-Za-z_][A-Za-z0-9_-]*)["']?[ \t]*:`)

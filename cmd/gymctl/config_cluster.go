@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"clustergym/env/cluster"
-	"clustergym/experiments/workload"
+	"clustergym/internal/plain"
 )
 
 // showCluster prints a cluster as a tree, with equal racks and nodes grouped, and its types and virtual clusters
@@ -22,9 +22,9 @@ func (a *app) showCluster(spec cluster.Spec, asJSON bool) error {
 		return a.json(d)
 	}
 	if d.Pool {
-		a.printf("%s: a plain counter of %s\n", d.Name, workload.Plural(d.GPUs, "GPU or processor", "GPUs or processors"))
+		a.printf("%s: a plain counter of %s\n", d.Name, plain.Count(d.GPUs, "GPU or processor", "GPUs or processors"))
 	} else {
-		parts := []string{workload.Plural(d.Racks, "rack", "racks"), workload.Plural(d.Nodes, "node", "nodes"), workload.Plural(d.GPUs, "GPU", "GPUs")}
+		parts := []string{plain.Count(d.Racks, "rack", "racks"), plain.Count(d.Nodes, "node", "nodes"), plain.Count(d.GPUs, "GPU", "GPUs")}
 		if d.CPUs > 0 {
 			parts = append(parts, fmt.Sprintf("%g cores", d.CPUs))
 		}
@@ -203,7 +203,7 @@ func (s *sameRacks) text() string {
 			types = append(types, n.GPUType)
 		}
 	}
-	what := workload.Plural(gpus, "GPU", "GPUs")
+	what := plain.Count(gpus, "GPU", "GPUs")
 	switch {
 	case gpus == 0:
 		what = "no GPUs"
@@ -217,7 +217,7 @@ func (s *sameRacks) text() string {
 		name, each = "racks ", " each"
 		which[len(which)-1] += fmt.Sprintf(" (%d equal)", s.total)
 	}
-	line := fmt.Sprintf("%s%s: %s, %s%s", name, strings.Join(which, ", "), workload.Plural(nodes, "node", "nodes"), what, each)
+	line := fmt.Sprintf("%s%s: %s, %s%s", name, strings.Join(which, ", "), plain.Count(nodes, "node", "nodes"), what, each)
 	if l := linkText(s.spec.Uplink); l != "" {
 		line += ", uplink " + l
 	}
@@ -260,12 +260,12 @@ func (w columnWidths) row(cells [4]string) string {
 
 // nodeCells describes equal nodes: their number, the GPUs of each, cores, memory.
 func nodeCells(n cluster.NodeSpec) (cells [4]string) {
-	cells[0] = workload.Plural(n.Count.N(), "node ", "nodes")
+	cells[0] = plain.Count(n.Count.N(), "node ", "nodes")
 	switch {
 	case n.GPUs == 0:
 		cells[1] = "no GPUs"
 	case n.GPUType == "":
-		cells[1] = workload.Plural(n.GPUs, "GPU", "GPUs")
+		cells[1] = plain.Count(n.GPUs, "GPU", "GPUs")
 	default:
 		cells[1] = fmt.Sprintf("%d × %s", n.GPUs, n.GPUType)
 	}

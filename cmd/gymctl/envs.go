@@ -12,6 +12,7 @@ import (
 	"clustergym/experiments/envs"
 	"clustergym/experiments/report"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 )
 
 func envsVerb(a *app) *cobra.Command {
@@ -34,14 +35,14 @@ arguments as kwargs.`,
 		RunE: func(c *cobra.Command, ids []string) error {
 			if len(ids) == 0 {
 				if len(sets) > 0 || c.Flags().Changed("cluster") {
-					return mistake("envs: --set and --cluster belong to one environment; want its ID before them, as %s", jobselect.ID)
+					return fault.Mistakef("envs: --set and --cluster belong to one environment; want its ID before them, as %s", jobselect.ID)
 				}
 				return a.listEnvs(asJSON)
 			}
 			hardware := ""
 			if c.Flags().Changed("cluster") {
 				if hardware = cluster; envs.Find(ids[0]) != nil && !envs.Find(ids[0]).Takes.Cluster {
-					return mistake("--cluster: %s has no cluster", ids[0])
+					return fault.Mistakef("--cluster: %s has no cluster", ids[0])
 				}
 			}
 			e, err := describeEnv(ids[0], hardware, sets)
@@ -86,7 +87,7 @@ func describeEnv(id, cluster string, sets []string) (*envs.Info, error) {
 		return nil, unknown("environment", id, envs.IDs())
 	}
 	if len(sets) > 0 && !d.HasSettings() {
-		return nil, mistake("--set %s: %s has no arguments", sets[0], id)
+		return nil, fault.Mistakef("--set %s: %s has no arguments", sets[0], id)
 	}
 	return envs.Describe(id, func(args *envs.Args) error {
 		if cluster != "" {

@@ -102,13 +102,13 @@ a time. The results are the same.`,
 				return err
 			}
 			if queue.given() && c.Flags().Changed("serve") {
-				return mistake("--listen and --queue do not go with --serve: other programs play here")
+				return fault.Mistakef("--listen and --queue do not go with --serve: other programs play here")
 			}
 			if err := runsOf(&opt); err != nil {
 				return err
 			}
 			if web.addr != "" && len(opt.Checkpoints) == 0 {
-				return mistake("--ui shows the runs of --checkpoint, and none is given")
+				return fault.Mistakef("--ui shows the runs of --checkpoint, and none is given")
 			}
 			var err error
 			if opt.Models, err = models.read(); err != nil {
@@ -152,10 +152,10 @@ a time. The results are the same.`,
 			}
 			if queue.given() {
 				if len(opt.Models) > 0 {
-					return mistake("--policy-onnx does not go with --listen and --queue: models play on this machine")
+					return fault.Mistakef("--policy-onnx does not go with --listen and --queue: models play on this machine")
 				}
 				if !cfg.Simulated() {
-					return mistake("--listen and --queue share out windows of a workload: %s has none", cfg.Env.ID)
+					return fault.Mistakef("--listen and --queue share out windows of a workload: %s has none", cfg.Env.ID)
 				}
 				if err := config.UseKernels(cfg.Kernels); err != nil { // before the queue tells workers which
 					return err
@@ -198,7 +198,7 @@ a time. The results are the same.`,
 			}
 			ui.close()
 			if err != nil && ctx.Err() != nil && queue.given() {
-				return fmt.Errorf("%w: %w", run.ErrInterrupted, err)
+				return fmt.Errorf("%w: %w", fault.ErrInterrupted, err)
 			}
 			if err = errors.Join(err, queue.disputes()); err != nil {
 				return err
@@ -262,14 +262,14 @@ func rungsOf(c *cobra.Command, list []string, cfg *config.Config) (arena.Rungs, 
 		return nil, nil
 	}
 	if c.Flags().Changed("serve") {
-		return nil, mistake("--rungs does not go with --serve: other programs play on one rung")
+		return nil, fault.Mistakef("--rungs does not go with --serve: other programs play on one rung")
 	}
 	if c.Flags().Changed("estimates") {
-		return nil, mistake("--rungs does not go with --estimates: it names them")
+		return nil, fault.Mistakef("--rungs does not go with --estimates: it names them")
 	}
 	rungs, err := arena.ParseRungs(list)
 	if err != nil {
-		return nil, mistake("--rungs: %w", err)
+		return nil, fault.Mistakef("--rungs: %w", err)
 	}
 	*cfg, err = rungs.Base(*cfg)
 	return rungs, err
@@ -313,13 +313,13 @@ func join(a *app, c *cobra.Command, d *door, external *arena.External, opt *aren
 	if !serve {
 		for _, name := range []string{"external", "external-timeout", "token-file", "tls-cert", "tls-key", "client-ca", "allow-origin", "insecure", "log-level", "memory"} {
 			if c.Flags().Changed(name) {
-				return mistake("--%s goes with --serve HOST:PORT", name)
+				return fault.Mistakef("--%s goes with --serve HOST:PORT", name)
 			}
 		}
 		return nil
 	}
 	if len(external.Names) == 0 {
-		return mistake("--serve: there is nobody to serve; want --external NAME for each policy that will connect")
+		return fault.Mistakef("--serve: there is nobody to serve; want --external NAME for each policy that will connect")
 	}
 	if err := external.Validate(); err != nil {
 		return flagFaults(c, err, nil)
@@ -375,5 +375,5 @@ func evalFaults(c *cobra.Command, err error, names map[string]string) error {
 		}
 		l.Join("", &g)
 	}
-	return &workload.InputError{Err: l.Err()}
+	return &fault.Mistake{Err: l.Err()}
 }

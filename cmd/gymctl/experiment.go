@@ -15,7 +15,7 @@ import (
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/experiments/texttable"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 )
 
@@ -98,11 +98,11 @@ func (s *settingsFlags) changes(c *cobra.Command) (ch study.Changes, err error) 
 		return ch, nil
 	}
 	if s.file == "" {
-		return ch, mistake("--settings: got nothing, want %s", wantOf(c.Flag("settings")))
+		return ch, fault.Mistakef("--settings: got nothing, want %s", wantOf(c.Flag("settings")))
 	}
 	b, err := ordinary.Read(s.file, ordinary.Settings)
 	if err != nil {
-		return ch, mistake("--settings %s: %v", s.file, workload.Reason(err))
+		return ch, fault.Mistakef("--settings %s: %v", s.file, ordinary.Reason(err))
 	}
 	ch.File, ch.Text = s.file, string(b)
 	return ch, nil
@@ -195,17 +195,17 @@ Results are the same bytes for any number of workers, whichever of them die.`,
 				return err
 			}
 			if c.Flags().Changed("seeds") && opt.Plan.Seeds < 1 {
-				return mistake("--seeds: got %d, want 1 or more", opt.Plan.Seeds)
+				return fault.Mistakef("--seeds: got %d, want 1 or more", opt.Plan.Seeds)
 			}
 			for _, f := range []string{"data", "out", "only"} {
 				if c.Flags().Changed(f) && c.Flag(f).Value.String() == "" {
-					return mistake("--%s: got nothing, want %s", f, wantOf(c.Flag(f)))
+					return fault.Mistakef("--%s: got nothing, want %s", f, wantOf(c.Flag(f)))
 				}
 			}
 			for _, text := range agents {
 				where, dir, _ := strings.Cut(text, "=")
 				if where == "" || dir == "" {
-					return mistake("--agent: got %q, want %s", text, wantOf(c.Flag("agent")))
+					return fault.Mistakef("--agent: got %q, want %s", text, wantOf(c.Flag("agent")))
 				}
 				opt.Plan.Agents = append(opt.Plan.Agents, study.Agent{Where: where, Dir: dir})
 			}

@@ -31,7 +31,7 @@ func flagMistake(c *cobra.Command, err error) error {
 	case errors.As(err, &missing):
 		name := missing.GetSpecifiedName()
 		if len(missing.GetSpecifiedShortnames()) > 0 {
-			return mistake("%sflag -%s is unknown; see %s --help", verb, name, c.CommandPath())
+			return fault.Mistakef("%sflag -%s is unknown; see %s --help", verb, name, c.CommandPath())
 		}
 		var names []string
 		c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -40,16 +40,16 @@ func flagMistake(c *cobra.Command, err error) error {
 			}
 		})
 		if near := nearest.Name(name, names); near != "" {
-			return mistake("%sflag --%s is unknown; did you mean --%s?", verb, name, near)
+			return fault.Mistakef("%sflag --%s is unknown; did you mean --%s?", verb, name, near)
 		}
-		return mistake("%sflag --%s is unknown; see %s --help", verb, name, c.CommandPath())
+		return fault.Mistakef("%sflag --%s is unknown; see %s --help", verb, name, c.CommandPath())
 	case errors.As(err, &value):
 		f := value.GetFlag()
-		return mistake("--%s: got %q, want %s", f.Name, value.GetValue(), wantOf(f))
+		return fault.Mistakef("--%s: got %q, want %s", f.Name, value.GetValue(), wantOf(f))
 	case errors.As(err, &without):
-		return mistake("--%s: got nothing, want %s", without.GetFlag().Name, wantOf(without.GetFlag()))
+		return fault.Mistakef("--%s: got nothing, want %s", without.GetFlag().Name, wantOf(without.GetFlag()))
 	}
-	return mistake("%s%w", verb, err)
+	return fault.Mistakef("%s%w", verb, err)
 }
 
 // verbName returns the beginning of a message about c: its path without the program's name, "" for the program itself.
@@ -109,7 +109,7 @@ func flagFaults(c *cobra.Command, err error, names map[string]string) error {
 		g.Key = "--" + name
 		l.Join("", &g)
 	}
-	return &workload.InputError{Err: l.Err()}
+	return &fault.Mistake{Err: l.Err()}
 }
 
 // traceFlags adds the flags that say how to read a trace.
@@ -194,7 +194,7 @@ func useKernels(name string) error {
 		return unknown("--kernels: set", name, config.KernelSets())
 	}
 	if err := config.UseKernels(name); err != nil {
-		return mistake("--%w", err)
+		return fault.Mistakef("--%w", err)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
 	"clustergym/experiments/runpage"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 )
 
 // htmlFlag registers --html of verbs that write a page about agents.
@@ -28,16 +28,16 @@ func checkPage(file, runDir string) error {
 		return nil
 	}
 	if file == "-" {
-		return mistake(`--html: got "-", want the path of a file: standard output is for the result`)
+		return fault.Mistakef(`--html: got "-", want the path of a file: standard output is for the result`)
 	}
 	if i, err := os.Stat(file); err == nil && i.IsDir() {
-		return mistake("--html: %s is a folder, want the path of a file", file)
+		return fault.Mistakef("--html: %s is a folder, want the path of a file", file)
 	}
 	dir := filepath.Dir(filepath.Clean(file))
 	if i, err := os.Stat(dir); err == nil && i.IsDir() || runDir != "" && inside(dir, runDir) {
 		return nil
 	}
-	return mistake("--html: there is no folder %s for %s", dir, filepath.Base(file))
+	return fault.Mistakef("--html: there is no folder %s for %s", dir, filepath.Base(file))
 }
 
 // inside reports whether path is dir or lies in it, by name.
@@ -49,7 +49,7 @@ func inside(path, dir string) bool {
 // writePage writes the page of agents.
 func (a *app) writePage(ctx context.Context, file string, p *runpage.Page) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { // a folder in the run directory
-		return &workload.InputError{Err: err}
+		return &fault.Mistake{Err: err}
 	}
 	line := newStatus(a, 0)
 	line.show(func(int) []string { return []string{"drawing " + file} })

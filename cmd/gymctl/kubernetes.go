@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"clustergym/internal/fault"
 	"clustergym/live/kube"
 )
 
@@ -26,7 +27,7 @@ func (k *kubeFlags) add(f *pflag.FlagSet) {
 func (k *kubeFlags) find() (kube.Config, error) {
 	c, err := k.place()
 	if err != nil {
-		return c, mistake("%w", err)
+		return c, fault.Mistakef("%w", err)
 	}
 	c.Namespaces = k.namespaces
 	c.Reading.GPUs, c.Tolerated = k.gpus, k.tolerated

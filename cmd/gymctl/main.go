@@ -17,10 +17,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/agents/checkpoint"
-	"clustergym/experiments/run"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
-	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
 	"clustergym/internal/logging"
 	"clustergym/internal/nearest"
@@ -91,7 +89,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitFailed
 	case err == nil:
 		return exitDone
-	case errors.Is(err, run.ErrInterrupted): // the error says what is saved and how to continue
+	case errors.Is(err, fault.ErrInterrupted): // the error says what is saved and how to continue
 		a.notef("%v", err)
 		return exitInterrupted
 	case errors.Is(err, context.Canceled):
@@ -112,18 +110,12 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // isMistake distinguishes the user's mistakes from failures of the program or the machine.
 func isMistake(err error) bool {
 	var (
-		input *workload.InputError
+		input *fault.Mistake
 		row   *traces.RowError
-		queue *workqueue.MistakeError
 	)
-	return errors.As(err, &input) || errors.As(err, &queue) || errors.As(err, &row) || len(fault.All(err)) > 0 || errors.Is(err, fs.ErrNotExist) ||
+	return errors.As(err, &input) || errors.As(err, &row) || len(fault.All(err)) > 0 || errors.Is(err, fs.ErrNotExist) ||
 		errors.Is(err, checkpoint.ErrDamaged) || errors.Is(err, checkpoint.ErrMismatch) || errors.Is(err, checkpoint.ErrNone) ||
 		errors.Is(err, checkpoint.ErrParts)
-}
-
-// mistake returns an error that the user made.
-func mistake(format string, args ...any) error {
-	return &workload.InputError{Err: fmt.Errorf(format, args...)}
 }
 
 // newRoot builds the tree of commands.
@@ -196,7 +188,7 @@ func helpVerb() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			verb, rest, err := c.Root().Find(args)
 			if err != nil {
-				return mistake("help: %w", err)
+				return fault.Mistakef("help: %w", err)
 			}
 			if len(rest) > 0 {
 				return unknownVerb(verb, rest[0])
@@ -210,9 +202,9 @@ func helpVerb() *cobra.Command {
 // unknown returns the error that what called name does not exist, with a suggestion or the valid names.
 func unknown(what, name string, names []string) error {
 	if near := nearest.Name(name, names); near != "" {
-		return mistake("%s %q is unknown; did you mean %s?", what, name, near)
+		return fault.Mistakef("%s %q is unknown; did you mean %s?", what, name, near)
 	}
-	return mistake("%s %q is unknown, want one of %s", what, name, strings.Join(names, ", "))
+	return fault.Mistakef("%s %q is unknown, want one of %s", what, name, strings.Join(names, ", "))
 }
 
 // args checks the number of arguments after a verb; what describes them, as "one FILE".
@@ -220,9 +212,9 @@ func args(least, most int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
 			if len(args) == 0 {
-				return mistake("%swant %s; see %s --help", verbName(c), what, c.CommandPath())
+				return fault.Mistakef("%swant %s; see %s --help", verbName(c), what, c.CommandPath())
 			}
-			return mistake("%sgot %s, want %s; see %s --help", verbName(c), quoted(args), what, c.CommandPath())
+			return fault.Mistakef("%sgot %s, want %s; see %s --help", verbName(c), quoted(args), what, c.CommandPath())
 		}
 		return nil
 	}

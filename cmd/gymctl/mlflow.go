@@ -13,6 +13,7 @@ import (
 	"clustergym/experiments/mlflow"
 	"clustergym/experiments/run"
 	"clustergym/experiments/rundir"
+	"clustergym/internal/fault"
 )
 
 // mlflowFlags are the flags of a training that sends what it reports to a tracking server.
@@ -29,10 +30,10 @@ func (m *mlflowFlags) flags(c *cobra.Command) {
 func (m *mlflowFlags) start(c *cobra.Command, a *app, ui *progress, cfg config.Config, seeds int, dir string) (done func(err error), err error) {
 	if m.url == "" {
 		if c.Flags().Changed("mlflow") {
-			return nil, mistake(`--mlflow: got "", want the address of a tracking server, as http://127.0.0.1:5000`)
+			return nil, fault.Mistakef(`--mlflow: got "", want the address of a tracking server, as http://127.0.0.1:5000`)
 		}
 		if m.experiment != "" {
-			return nil, mistake("--mlflow-experiment goes with --mlflow")
+			return nil, fault.Mistakef("--mlflow-experiment goes with --mlflow")
 		}
 		return func(error) {}, nil
 	}
@@ -78,7 +79,7 @@ func (m *mlflowFlags) start(c *cobra.Command, a *app, ui *progress, cfg config.C
 	return func(err error) {
 		status := mlflow.Finished
 		switch {
-		case errors.Is(err, run.ErrInterrupted) || errors.Is(err, context.Canceled):
+		case errors.Is(err, fault.ErrInterrupted) || errors.Is(err, context.Canceled):
 			status = mlflow.Killed
 		case err != nil:
 			status = mlflow.Failed

@@ -10,6 +10,7 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/models"
 	"clustergym/experiments/simulate"
+	"clustergym/internal/fault"
 )
 
 // modelFlags are --policy-onnx and --name.
@@ -26,14 +27,14 @@ func (m *modelFlags) flags(c *cobra.Command) {
 // read reads the models.
 func (m *modelFlags) read() ([]models.Model, error) {
 	if len(m.names) > len(m.files) {
-		return nil, mistake("--name: got %d names for %d models of --policy-onnx", len(m.names), len(m.files))
+		return nil, fault.Mistakef("--name: got %d names for %d models of --policy-onnx", len(m.names), len(m.files))
 	}
 	var all []models.Model
 	for i, file := range m.files {
 		name := ""
 		if i < len(m.names) {
 			if name = m.names[i]; name == "" {
-				return nil, mistake(`--name: got "", want a name for %s`, file)
+				return nil, fault.Mistakef(`--name: got "", want a name for %s`, file)
 			}
 		}
 		model, err := models.Read(file, name)
@@ -57,12 +58,12 @@ func playedConfig(m *models.Model, given config.Given) (config.Config, error) {
 		cfg, err = cfg.Fold()
 	}
 	if err != nil {
-		return cfg, mistake("model %s: its settings (clustergym.run) cannot be read: %w", m.File, err)
+		return cfg, fault.Mistakef("model %s: its settings (clustergym.run) cannot be read: %w", m.File, err)
 	}
 	files := brought.Named(&cfg)
 	for _, key := range slices.Sorted(maps.Keys(files)) {
 		if !given[key] {
-			return cfg, mistake("model %s: its settings (clustergym.run) name the file %q for %s; a model says what it plays in, not which files are read: use a model without it, or name your own by %s", m.File, files[key], key, flagsOf[key])
+			return cfg, fault.Mistakef("model %s: its settings (clustergym.run) name the file %q for %s; a model says what it plays in, not which files are read: use a model without it, or name your own by %s", m.File, files[key], key, flagsOf[key])
 		}
 	}
 	return cfg, nil

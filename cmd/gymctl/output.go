@@ -11,6 +11,7 @@ import (
 
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/logging"
 	"clustergym/internal/plain"
 )
@@ -131,7 +132,7 @@ func (a *app) writeTo(path string, inputs []string, write func(w io.Writer) erro
 	}
 	for _, in := range inputs {
 		if sameFile(path, in) {
-			return mistake("output file %s: it is the input %s, which would be overwritten; want another name", path, in)
+			return fault.Mistakef("output file %s: it is the input %s, which would be overwritten; want another name", path, in)
 		}
 	}
 	o, err := workload.CreateFile(path)

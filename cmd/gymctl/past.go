@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/traces"
 )
@@ -61,11 +62,11 @@ func (p *pastFlags) epoch(jobs []traces.Job, now time.Time) (time.Time, error) {
 			}
 		}
 		if err != nil {
-			return time.Time{}, mistake("--history-end: got %q, want a time such as 2026-01-31T15:04 or 2026-01-31T15:04:05Z", p.end)
+			return time.Time{}, fault.Mistakef("--history-end: got %q, want a time such as 2026-01-31T15:04 or 2026-01-31T15:04:05Z", p.end)
 		}
 	}
 	if end.After(now) {
-		return time.Time{}, mistake("the history ends at %s, which is still to come; want --history-end TIME, when its last job has ended", end.Format(time.RFC3339))
+		return time.Time{}, fault.Mistakef("the history ends at %s, which is still to come; want --history-end TIME, when its last job has ended", end.Format(time.RFC3339))
 	}
 	return end.Add(-last), nil
 }

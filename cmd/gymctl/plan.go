@@ -10,6 +10,7 @@ import (
 	"clustergym/env/dag"
 	"clustergym/env/dag/dagjson"
 	"clustergym/experiments/plan"
+	"clustergym/internal/fault"
 )
 
 func planVerb(a *app) *cobra.Command {
@@ -52,7 +53,7 @@ Policies: ` + wrapped(plan.Policies()) + `.`,
 				return a.trainGenerator(c, trained, cfg)
 			}
 			if kept == "-" {
-				return mistake("--output: got \"-\", want the path of a file: plans go to standard output")
+				return fault.Mistakef("--output: got \"-\", want the path of a file: plans go to standard output")
 			}
 			if err := cfg.Validate(); err != nil {
 				return flagFaults(c, err, map[string]string{"policies": "policy", "rank_mean": "rank-mean"})
@@ -128,11 +129,11 @@ Policies: ` + wrapped(plan.Policies()) + `.`,
 // trainGenerator runs --train-generator.
 func (a *app) trainGenerator(c *cobra.Command, file string, cfg plan.Config) error {
 	if file == "" || file == "-" {
-		return mistake("--train-generator: got %q, want the path of a file", file)
+		return fault.Mistakef("--train-generator: got %q, want the path of a file", file)
 	}
 	for _, other := range []string{"graph", "generate", "output"} {
 		if c.Flags().Changed(other) {
-			return mistake("--train-generator goes without --%s: it plans nothing", other)
+			return fault.Mistakef("--train-generator goes without --%s: it plans nothing", other)
 		}
 	}
 	g, err := plan.TrainGenerator(c.Context(), plan.DefaultGeneratorConfig(), cfg.Seed, cfg.Workers, func(step int, ratio float64) {

@@ -17,6 +17,8 @@ import (
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/plain"
 	"clustergym/traces"
 )
 
@@ -60,7 +62,7 @@ func predicted(c *cobra.Command, files []string, t *workload.TraceConfig, seed u
 	}
 	if t.File == "" {
 		if c.Flags().Changed("trace") {
-			return mistake(`--trace: got "", want the path of a file`)
+			return fault.Mistakef(`--trace: got "", want the path of a file`)
 		}
 		if n := t.Skip + t.Jobs; t.Jobs > 0 && n > 0 {
 			t.Synth.Jobs = n // as many as requested
@@ -109,10 +111,10 @@ model of predict fit; it is refused if it has been fitted to jobs that are measu
 				return err
 			}
 			if c.Flags().Changed("estimates") && len(cfg.Estimates) == 0 {
-				return mistake(`--estimates: got "", want a list of history, gbdt, gbdt:FILE, trace, exact and noisy:SIGMA`)
+				return fault.Mistakef(`--estimates: got "", want a list of history, gbdt, gbdt:FILE, trace, exact and noisy:SIGMA`)
 			}
 			if c.Flags().Changed("cluster") && cfg.Cluster == "" {
-				return mistake(`--cluster: got "", want %s`, workload.ClusterForms)
+				return fault.Mistakef(`--cluster: got "", want %s`, workload.ClusterForms)
 			}
 			line := newStatus(a, unnoticed)
 			defer line.clear()
@@ -225,11 +227,11 @@ could know. The file says which jobs it has seen, so that this is noticed.
 			}
 			switch {
 			case out == "" || out == "-":
-				return mistake("--output: got %q, want the path of a file for the model", out)
+				return fault.Mistakef("--output: got %q, want the path of a file for the model", out)
 			case strings.HasSuffix(out, ".gz") || strings.HasSuffix(out, ".zst"):
-				return mistake("--output: got %q, want a name without .gz and .zst: models are not packed", out)
+				return fault.Mistakef("--output: got %q, want a name without .gz and .zst: models are not packed", out)
 			case workers < 1:
-				return mistake("--workers: got %d, want 1 or more", workers)
+				return fault.Mistakef("--workers: got %d, want 1 or more", workers)
 			}
 			line := newStatus(a, 0)
 			defer line.clear()
@@ -245,17 +247,17 @@ could know. The file says which jobs it has seen, so that this is noticed.
 				end = traces.MaxTime // whatever ends
 			}
 			return a.writeTo(out, []string{trace.File}, func(w io.Writer) error {
-				line.show(func(int) []string { return []string{"fitting trees", workload.Plural(len(jobs), "job", "jobs")} })
+				line.show(func(int) []string { return []string{"fitting trees", plain.Count(len(jobs), "job", "jobs")} })
 				begin := a.now()
 				m, err := gbdt.Fit(c.Context(), filepath.Base(info.File), jobs, end, workers)
 				if errors.Is(err, gbdt.ErrTooFew) {
-					return mistake("trace %s: fewer than %d of %s had ended by then; want more jobs, or a later --until", info.File, gbdt.First, workload.Plural(len(jobs), "job", "jobs"))
+					return fault.Mistakef("trace %s: fewer than %d of %s had ended by then; want more jobs, or a later --until", info.File, gbdt.First, plain.Count(len(jobs), "job", "jobs"))
 				}
 				if err != nil {
 					return err
 				}
 				line.clear()
-				a.notef("fitted to %s in %.1f s", workload.Plural(m.Jobs(), "job", "jobs"), a.now().Sub(begin).Seconds())
+				a.notef("fitted to %s in %.1f s", plain.Count(m.Jobs(), "job", "jobs"), a.now().Sub(begin).Seconds())
 				_, err = w.Write(m.AppendBinary(nil))
 				return err
 			})
@@ -293,7 +295,7 @@ Features without a share are not used.`,
 			if d.UntilS > 0 {
 				until = "jobs that had ended by " + texttable.Hours(d.UntilS)
 			}
-			a.printf("model     %s, %d bytes, sha256 %.12s…\nfitted    to %s of %s: %s\n\n", d.File, d.Bytes, d.SHA256, workload.Plural(d.Jobs, "job", "jobs"), d.Trace, until)
+			a.printf("model     %s, %d bytes, sha256 %.12s…\nfitted    to %s of %s: %s\n\n", d.File, d.Bytes, d.SHA256, plain.Count(d.Jobs, "job", "jobs"), d.Trace, until)
 			var rows [][]string
 			for _, f := range d.Features {
 				if f.Share > 0 {

@@ -14,8 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/fault"
+	"clustergym/internal/plain"
 	"clustergym/nets/kernel"
 )
 
@@ -65,7 +66,7 @@ func (q *queueFlags) check(c *cobra.Command, workers int) error {
 	}
 	for _, name := range []string{"listen", "queue"} {
 		if c.Flags().Changed(name) && c.Flag(name).Value.String() == "" {
-			return mistake("--%s: got nothing, want %s", name, wantOf(c.Flag(name)))
+			return fault.Mistakef("--%s: got nothing, want %s", name, wantOf(c.Flag(name)))
 		}
 	}
 	least := 1
@@ -74,11 +75,11 @@ func (q *queueFlags) check(c *cobra.Command, workers int) error {
 	}
 	switch {
 	case workers < least && q.given():
-		return mistake("--workers: got %d, want 0 or more", workers)
+		return fault.Mistakef("--workers: got %d, want 0 or more", workers)
 	case workers < least:
-		return mistake("--workers: got %d, want 1 or more, or 0 with --listen or --queue", workers)
+		return fault.Mistakef("--workers: got %d, want 1 or more, or 0 with --listen or --queue", workers)
 	case q.listen != "" && q.url != "":
-		return mistake("--listen and --queue do not go together: one starts a queue, the other uses one")
+		return fault.Mistakef("--listen and --queue do not go together: one starts a queue, the other uses one")
 	case q.listen != "" && q.tokenFile == "":
 		return workqueue.NoToken(q.listen)
 	case q.given():
@@ -90,7 +91,7 @@ func (q *queueFlags) check(c *cobra.Command, workers int) error {
 	}
 	for _, name := range own {
 		if c.Flags().Changed(name) {
-			return mistake("--%s goes with --listen or --queue", name)
+			return fault.Mistakef("--%s goes with --listen or --queue", name)
 		}
 	}
 	return nil
@@ -166,7 +167,7 @@ func (q *queueFlags) disputes() error {
 	}
 	d := all[0]
 	return fmt.Errorf("%s done twice with different results, %s by workers %s and %s; the first result was kept, and one of the machines cannot be trusted",
-		workload.Plural(len(all), "task was", "tasks were"), d.Task.Name, d.First.Worker, d.Second.Worker)
+		plain.Count(len(all), "task was", "tasks were"), d.Task.Name, d.First.Worker, d.Second.Worker)
 }
 
 // readToken reads a token file, if there is one.
@@ -246,7 +247,7 @@ func queueParts(s workqueue.Status) []string {
 			silent++
 		}
 	}
-	text := workload.Plural(len(s.Workers), "worker", "workers")
+	text := plain.Count(len(s.Workers), "worker", "workers")
 	if silent > 0 {
 		text += fmt.Sprintf(", %d silent", silent)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"clustergym/experiments/ranks"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 )
 
@@ -68,7 +68,7 @@ func (r *rankFlags) read(c *cobra.Command, a *app, get func(string) string) (*ra
 	}
 	if named(ranksOnly...) == "" {
 		if n := named("token-file", "tls-cert", "tls-key", "tls-ca", "job"); n != "" && !f.Changed("listen") && !f.Changed("queue") {
-			return nil, mistake("--%s goes with --rank, --world and --rendezvous or with --ranks, or with --seeds and --listen or --queue", n)
+			return nil, fault.Mistakef("--%s goes with --rank, --world and --rendezvous or with --ranks, or with --seeds and --listen or --queue", n)
 		}
 		return nil, nil
 	}
@@ -77,29 +77,29 @@ func (r *rankFlags) read(c *cobra.Command, a *app, get func(string) string) (*ra
 	cfg.Say = a.say
 	text := func(name string) string { return f.Lookup(name).Value.String() }
 	if r.waits < time.Millisecond {
-		return nil, mistake("--rank-wait: got %v, want a time such as 5m", r.waits)
+		return nil, fault.Mistakef("--rank-wait: got %v, want a time such as 5m", r.waits)
 	}
 	if r.timeout < 100*time.Millisecond {
-		return nil, mistake("--rank-timeout: got %v, want 100ms or more", r.timeout)
+		return nil, fault.Mistakef("--rank-timeout: got %v, want 100ms or more", r.timeout)
 	}
 	if err := readToken(text("token-file"), &cfg.Token); err != nil {
 		return nil, err
 	}
 	cert, key, ca := text("tls-cert"), text("tls-key"), text("tls-ca")
 	if (cert == "") != (key == "") || ca != "" && cert == "" {
-		return nil, mistake("--tls-cert and --tls-key go together, and --tls-ca with them: every rank shows a certificate")
+		return nil, fault.Mistakef("--tls-cert and --tls-key go together, and --tls-ca with them: every rank shows a certificate")
 	}
 	if cert != "" {
 		var err error
 		if cfg.Server, cfg.Client, err = ranks.ReadTLS(cert, key, ca); err != nil {
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 	}
 	if err := r.place(c, &cfg, get); err != nil {
 		return nil, err
 	}
 	if r.knows() && cfg.Token == "" && !ranks.Loopback(cfg.Rendezvous) && cfg.World > 1 { // a rank of a NATS looks for its own address
-		return nil, mistake("%s can be reached from other machines, and nothing is asked of ranks; want --token-file FILE, the same at all ranks", cfg.Rendezvous)
+		return nil, fault.Mistakef("%s can be reached from other machines, and nothing is asked of ranks; want --token-file FILE, the same at all ranks", cfg.Rendezvous)
 	}
 	if cfg.World == 1 {
 		return nil, nil // as without flags
@@ -128,7 +128,7 @@ func (r *rankFlags) join(c *cobra.Command, a *app, cfg ranks.Config) (*ranks.Gro
 func joined(ctx context.Context, cfg ranks.Config) (*ranks.Group, error) {
 	g, err := ranks.Join(ctx, cfg)
 	if err != nil && ctx.Err() == nil && ranks.Refused(err) {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	return g, err
 }
@@ -140,7 +140,7 @@ func (r *rankFlags) place(c *cobra.Command, cfg *ranks.Config, get func(string) 
 	switch r.from {
 	case "":
 		if f.Changed("ranks") {
-			return mistake(`--ranks: got "", want %s`, nearest.OneOf("", rankSources))
+			return fault.Mistakef(`--ranks: got "", want %s`, nearest.OneOf("", rankSources))
 		}
 	case "slurm":
 		var err error
@@ -151,14 +151,14 @@ func (r *rankFlags) place(c *cobra.Command, cfg *ranks.Config, get func(string) 
 		found = envPlace(get)
 	case "nats":
 		if r.nats == "" {
-			return mistake("--ranks nats: want --queue URL, a NATS with JetStream")
+			return fault.Mistakef("--ranks nats: want --queue URL, a NATS with JetStream")
 		}
 		if f.Changed("rank") || f.Changed("rendezvous") {
-			return mistake("--ranks nats gives out the ranks itself: --rank and --rendezvous do not go with it")
+			return fault.Mistakef("--ranks nats gives out the ranks itself: --rank and --rendezvous do not go with it")
 		}
 		found.rank, found.rendezvous = "0", "nats:0"
 	default:
-		return mistake("--ranks: got %q, want %s", r.from, nearest.OneOf(r.from, rankSources))
+		return fault.Mistakef("--ranks: got %q, want %s", r.from, nearest.OneOf(r.from, rankSources))
 	}
 	for _, v := range []struct {
 		flag string
@@ -169,23 +169,23 @@ func (r *rankFlags) place(c *cobra.Command, cfg *ranks.Config, get func(string) 
 		}
 		if *v.text == "" {
 			if r.from == "" {
-				return mistake("--%s is missing: a training in ranks wants --rank, --world and --rendezvous, or --ranks", v.flag)
+				return fault.Mistakef("--%s is missing: a training in ranks wants --rank, --world and --rendezvous, or --ranks", v.flag)
 			}
-			return mistake("--ranks %s: the environment does not say the %s (%s), and there is no --%s", r.from, v.flag, variables[r.from][v.flag], v.flag)
+			return fault.Mistakef("--ranks %s: the environment does not say the %s (%s), and there is no --%s", r.from, v.flag, variables[r.from][v.flag], v.flag)
 		}
 	}
 	var err error
 	if cfg.World, err = strconv.Atoi(found.world); err != nil || cfg.World < 1 || cfg.World > 1024 {
-		return mistake("--world: got %q ranks, want 1 to 1024", found.world)
+		return fault.Mistakef("--world: got %q ranks, want 1 to 1024", found.world)
 	}
 	if cfg.Rank, err = strconv.Atoi(found.rank); err != nil || cfg.Rank < 0 || cfg.Rank >= cfg.World {
-		return mistake("--rank: got %q, want a number from 0 to %d", found.rank, cfg.World-1)
+		return fault.Mistakef("--rank: got %q, want a number from 0 to %d", found.rank, cfg.World-1)
 	}
 	cfg.Rendezvous = found.rendezvous
 	host, port, err := net.SplitHostPort(cfg.Rendezvous)
 	n, portErr := strconv.Atoi(port)
 	if err != nil || host == "" || portErr != nil || n < 0 || n > 65535 || n == 0 && cfg.Rank > 0 {
-		return mistake("--rendezvous: got %q, want HOST:PORT of rank 0", cfg.Rendezvous)
+		return fault.Mistakef("--rendezvous: got %q, want HOST:PORT of rank 0", cfg.Rendezvous)
 	}
 	return nil
 }
@@ -226,7 +226,7 @@ func slurmPlace(get func(string) string) (placed, error) {
 	}
 	id, err := strconv.ParseUint(job, 10, 64)
 	if err != nil {
-		return p, mistake("--ranks slurm: SLURM_JOB_ID is %q, want a number", job)
+		return p, fault.Mistakef("--ranks slurm: SLURM_JOB_ID is %q, want a number", job)
 	}
 	host, err := firstHost(nodes)
 	if err != nil {
@@ -252,14 +252,14 @@ func firstHost(list string) (string, error) {
 			end := strings.IndexByte(rest, ']')
 			first := strings.IndexAny(rest[i:], ",-]") // after the bracket
 			if end < i || first < 2 {
-				return "", mistake("--ranks slurm: the list of nodes %q is none, want one such as gpu[01-04],x3", list)
+				return "", fault.Mistakef("--ranks slurm: the list of nodes %q is none, want one such as gpu[01-04],x3", list)
 			}
 			host.WriteString(rest[:i] + rest[i+1:i+first])
 			rest = rest[end+1:]
 		}
 	}
 	if host.Len() == 0 {
-		return "", mistake("--ranks slurm: the list of nodes %q is none, want one such as gpu[01-04],x3", list)
+		return "", fault.Mistakef("--ranks slurm: the list of nodes %q is none, want one such as gpu[01-04],x3", list)
 	}
 	return host.String(), nil
 }
@@ -271,7 +271,7 @@ func (r *rankFlags) overNATS(ctx context.Context, a *app, cfg ranks.Config, url,
 	}
 	g, err := ranks.JoinNATS(ctx, cfg, ranks.NATS{URL: url, Job: job})
 	if err != nil && ctx.Err() == nil && ranks.Refused(err) {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	if err == nil {
 		a.say("ranks     rank %d of %d of %s", g.Rank(), g.World(), job)

@@ -8,6 +8,7 @@ import (
 
 	"clustergym/env/heuristic"
 	"clustergym/env/rollout"
+	"clustergym/internal/fault"
 )
 
 // budgetFlag adds --budget.
@@ -22,7 +23,7 @@ func budgetOf(c *cobra.Command, budget string, policies []string, cfg *rollout.C
 	}
 	b, err := rollout.ParseBudget(budget)
 	if err != nil {
-		return mistake("--budget: got %q, want %s", budget, rollout.BudgetWanted)
+		return fault.Mistakef("--budget: got %q, want %s", budget, rollout.BudgetWanted)
 	}
 	cfg.Budget = b
 	for _, p := range policies {
@@ -30,7 +31,7 @@ func budgetOf(c *cobra.Command, budget string, policies []string, cfg *rollout.C
 			return nil
 		}
 	}
-	return mistake("--budget: none of %s looks ahead; want a policy rollout:POLICY, such as rollout:sjf+skip", strings.Join(policies, ", "))
+	return fault.Mistakef("--budget: none of %s looks ahead; want a policy rollout:POLICY, such as rollout:sjf+skip", strings.Join(policies, ", "))
 }
 
 // lookingNames returns what may stand in the place of word for policies that look ahead: the prefix, or what can follow it among

@@ -17,7 +17,6 @@ import (
 	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/server"
 	"clustergym/experiments/envs"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 )
@@ -186,11 +185,11 @@ func (d *door) private(traceRoot string) error {
 	ip := net.ParseIP(host)
 	switch {
 	case traceRoot != "":
-		return mistake("--own-files does not go with --trace-root: clients name files by absolute paths, or below one folder")
+		return fault.Mistakef("--own-files does not go with --trace-root: clients name files by absolute paths, or below one folder")
 	case d.tokenFile == "":
-		return mistake("--own-files lets clients read every file of yours; want --token-file FILE with a token that only your program knows")
+		return fault.Mistakef("--own-files lets clients read every file of yours; want --token-file FILE with a token that only your program knows")
 	case err != nil || host != "localhost" && !ip.IsLoopback():
-		return mistake("--own-files lets clients read every file of yours; want --addr 127.0.0.1:PORT, which other machines cannot reach")
+		return fault.Mistakef("--own-files lets clients read every file of yours; want --addr 127.0.0.1:PORT, which other machines cannot reach")
 	}
 	return nil
 }
@@ -199,7 +198,7 @@ func (d *door) private(traceRoot string) error {
 func (d *door) open(a *app, c *cobra.Command, f server.Factory) (*server.Server, net.Listener, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(d.logLevel)); err != nil {
-		return nil, nil, mistake("--log-level: got %q, want debug, info, warn or error%s", d.logLevel, nearest.Meant(d.logLevel, []string{"debug", "info", "warn", "error"}))
+		return nil, nil, fault.Mistakef("--log-level: got %q, want debug, info, warn or error%s", d.logLevel, nearest.Meant(d.logLevel, []string{"debug", "info", "warn", "error"}))
 	}
 	d.log = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
 	var err error
@@ -209,7 +208,7 @@ func (d *door) open(a *app, c *cobra.Command, f server.Factory) (*server.Server,
 	s, err := server.New(d.cfg, f, d.log)
 	if err != nil {
 		if len(fault.All(err)) == 0 {
-			return nil, nil, &workload.InputError{Err: err} // for example, a certificate that cannot be read
+			return nil, nil, &fault.Mistake{Err: err} // for example, a certificate that cannot be read
 		}
 		return nil, nil, flagFaults(c, err, nil)
 	}
@@ -220,7 +219,7 @@ func (d *door) open(a *app, c *cobra.Command, f server.Factory) (*server.Server,
 	tcp, ok := l.Addr().(*net.TCPAddr)
 	if ok && !tcp.IP.IsLoopback() && len(d.cfg.Tokens) == 0 && d.cfg.ClientCA == "" && !d.cfg.Insecure {
 		_ = l.Close() // no client knows the address yet
-		return nil, nil, mistake("%s can be reached from other machines, and nothing is asked of clients; want --token-file FILE, --client-ca FILE, an address such as 127.0.0.1:8765, or --insecure where the network is trusted", d.addr)
+		return nil, nil, fault.Mistakef("%s can be reached from other machines, and nothing is asked of clients; want --token-file FILE, --client-ca FILE, an address such as 127.0.0.1:8765, or --insecure where the network is trusted", d.addr)
 	}
 	return s, l, nil
 }
@@ -273,7 +272,7 @@ func notListening(addr string, err error) error {
 	if errors.As(err, &op) {
 		err = op.Err
 	}
-	return mistake("address %q: %s; want HOST:PORT, as 127.0.0.1:8765", addr, strings.TrimPrefix(err.Error(), "listen tcp: "))
+	return fault.Mistakef("address %q: %s; want HOST:PORT, as 127.0.0.1:8765", addr, strings.TrimPrefix(err.Error(), "listen tcp: "))
 }
 
 // untilEnd returns a copy of ctx that ends when r ends. The goroutine that reads r ends at the latest with the

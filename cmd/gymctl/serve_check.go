@@ -18,6 +18,7 @@ import (
 	"clustergym/env/bridge/server"
 	"clustergym/env/bridge/wire"
 	"clustergym/experiments/envs"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 )
 
@@ -65,7 +66,7 @@ func (k *check) asked(c *cobra.Command) (bool, error) {
 	if !f.Changed("check") {
 		for _, name := range []string{"check-env", "ca"} {
 			if f.Changed(name) {
-				return false, mistake("--%s goes with --check URL", name)
+				return false, fault.Mistakef("--%s goes with --check URL", name)
 			}
 		}
 		return false, nil
@@ -73,7 +74,7 @@ func (k *check) asked(c *cobra.Command) (bool, error) {
 	var err error
 	f.Visit(func(g *pflag.Flag) {
 		if err == nil && !slices.Contains(checkFlags, g.Name) {
-			err = mistake("--%s goes with a server of this program, and --check serves nothing; want one or the other", g.Name)
+			err = fault.Mistakef("--%s goes with a server of this program, and --check serves nothing; want one or the other", g.Name)
 		}
 	})
 	return true, err
@@ -83,11 +84,11 @@ func (k *check) asked(c *cobra.Command) (bool, error) {
 func (k *check) target(c *cobra.Command) (conformance.Target, error) {
 	t := conformance.Target{URL: k.url, Env: k.env}
 	if err := t.Validate(); err != nil {
-		return t, mistake("--check: %w", err)
+		return t, fault.Mistakef("--check: %w", err)
 	}
 	if c.Flags().Changed("hello-timeout") {
 		if k.door.cfg.HelloTimeout <= 0 {
-			return t, mistake("--hello-timeout: got %v, want a time above 0s", k.door.cfg.HelloTimeout)
+			return t, fault.Mistakef("--hello-timeout: got %v, want a time above 0s", k.door.cfg.HelloTimeout)
 		}
 		t.HelloTimeout = k.door.cfg.HelloTimeout
 	}
@@ -113,7 +114,7 @@ func (k *check) token() (string, error) {
 			return tokens[i].Secret, nil
 		}
 	}
-	return "", mistake("--token-file: %s has no token of role env or admin, want one that opens sessions", k.door.tokenFile)
+	return "", fault.Mistakef("--token-file: %s has no token of role env or admin, want one that opens sessions", k.door.tokenFile)
 }
 
 // tls is how the check speaks with wss://: whom it trusts, and the certificate that it shows.
@@ -123,26 +124,26 @@ func (k *check) tls() (*tls.Config, error) {
 		return nil, nil // as the system has it
 	}
 	if !strings.HasPrefix(k.url, "wss:") {
-		return nil, mistake("--check: got %s with certificates, want wss://HOST:PORT", k.url)
+		return nil, fault.Mistakef("--check: got %s with certificates, want wss://HOST:PORT", k.url)
 	}
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
 	if k.ca != "" {
 		pem, err := ordinary.Read(k.ca, ordinary.Settings)
 		if err != nil {
-			return nil, mistake("--ca: %w", err)
+			return nil, fault.Mistakef("--ca: %w", err)
 		}
 		cfg.RootCAs = x509.NewCertPool()
 		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, mistake("--ca: %s holds no certificate in PEM", k.ca)
+			return nil, fault.Mistakef("--ca: %s holds no certificate in PEM", k.ca)
 		}
 	}
 	if cert != "" || key != "" {
 		if cert == "" || key == "" {
-			return nil, mistake("--tls-cert and --tls-key go together: want the certificate that --check shows and its key")
+			return nil, fault.Mistakef("--tls-cert and --tls-key go together: want the certificate that --check shows and its key")
 		}
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
-			return nil, mistake("--tls-cert %s, --tls-key %s: %w", cert, key, err)
+			return nil, fault.Mistakef("--tls-cert %s, --tls-key %s: %w", cert, key, err)
 		}
 		cfg.Certificates = []tls.Certificate{pair}
 	}
@@ -187,7 +188,7 @@ func (k *check) run(ctx context.Context, a *app, c *cobra.Command) error {
 	})
 	var refused *wire.Error
 	if errors.As(err, &refused) && refused.Code == wire.UnknownEnv {
-		return mistake("--check-env: %w", err)
+		return fault.Mistakef("--check-env: %w", err)
 	}
 	if err != nil {
 		return err

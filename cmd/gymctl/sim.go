@@ -19,6 +19,8 @@ import (
 	"clustergym/experiments/simulate"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/plain"
 )
 
 func simVerb(a *app) *cobra.Command {
@@ -89,9 +91,9 @@ ssf-lwf1-srsf-1-true for Ada-SRSF (docs/schedulers.md).
 			}
 			switch fromFile := cfg.Trace.File != ""; {
 			case !fromFile && c.Flags().Changed("trace"):
-				return mistake(`--trace: got "", want the path of a file`)
+				return fault.Mistakef(`--trace: got "", want the path of a file`)
 			case fromFile && cfg.Cluster == "":
-				return mistake("--cluster is missing; want %s", workload.ClusterForms)
+				return fault.Mistakef("--cluster is missing; want %s", workload.ClusterForms)
 			case !fromFile:
 				if cfg.Cluster == "" {
 					cfg.Cluster = generated
@@ -187,7 +189,7 @@ func traceOf(c *cobra.Command, files []string, file *string) error {
 	}
 	name := files[0]
 	if c.Flags().Changed("trace") {
-		return mistake("%sgot the trace %q and --trace %q, want one of them", verbName(c), name, *file)
+		return fault.Mistakef("%sgot the trace %q and --trace %q, want one of them", verbName(c), name, *file)
 	}
 	path, err := workload.Located(name)
 	if err != nil {
@@ -198,7 +200,7 @@ func traceOf(c *cobra.Command, files []string, file *string) error {
 		if c.Flags().Lookup("policy") != nil {
 			hint = " (policies follow --policy, clusters --cluster)"
 		}
-		return mistake("%sthere is no file %q; want the FILE of a trace%s", verbName(c), name, hint)
+		return fault.Mistakef("%sthere is no file %q; want the FILE of a trace%s", verbName(c), name, hint)
 	}
 	*file = name
 	return nil
@@ -241,15 +243,15 @@ func (a *app) simulate(c *cobra.Command, cfg simulate.Config, played []simulate.
 	inputs := []string{cfg.Trace.File, cfg.Cluster, cfg.Peer.Factors}
 	for _, o := range [][2]string{{"events", events}, {"html", html}, {"jobs-out", jobsOut}} {
 		if o[1] == "-" {
-			return nil, mistake("--%s: got %q, want the path of a file: standard output is for the result", o[0], o[1])
+			return nil, fault.Mistakef("--%s: got %q, want the path of a file: standard output is for the result", o[0], o[1])
 		}
 	}
 	if events != "" && jobsOut != "" && filepath.Clean(events) == filepath.Clean(jobsOut) {
-		return nil, mistake("--jobs-out: got %q, which is the file of --events; want another name", jobsOut)
+		return nil, fault.Mistakef("--jobs-out: got %q, which is the file of --events; want another name", jobsOut)
 	}
 	for _, o := range [][2]string{{"events", events}, {"jobs-out", jobsOut}} {
 		if html != "" && o[1] != "" && filepath.Clean(o[1]) == filepath.Clean(html) {
-			return nil, mistake("--html: got %q, which is the file of --%s; want another name", html, o[0])
+			return nil, fault.Mistakef("--html: got %q, which is the file of --%s; want another name", html, o[0])
 		}
 	}
 	run := func() error {
@@ -291,12 +293,12 @@ func (a *app) simulate(c *cobra.Command, cfg simulate.Config, played []simulate.
 
 // simParts returns the parts of the status of a simulation.
 func simParts(p simulate.Progress) []string {
-	name, jobs, waiting := p.Policy, workload.Plural(p.Ended, "job", "jobs")+" finished", ""
+	name, jobs, waiting := p.Policy, plain.Count(p.Ended, "job", "jobs")+" finished", ""
 	if p.Runs > 1 {
 		name += fmt.Sprintf(" (%d of %d)", p.Run+1, p.Runs)
 	}
 	if p.Jobs > 0 {
-		jobs = fmt.Sprintf("%d/%s finished", p.Ended, workload.Plural(p.Jobs, "job", "jobs"))
+		jobs = fmt.Sprintf("%d/%s finished", p.Ended, plain.Count(p.Jobs, "job", "jobs"))
 	}
 	if p.Waiting >= 0 {
 		waiting = fmt.Sprintf("%d waiting", p.Waiting)
@@ -311,7 +313,7 @@ func (a *app) reading(line *status, file string) func(jobs int) {
 	}
 	return func(jobs int) {
 		line.show(func(width int) []string {
-			what := workload.Plural(jobs, "job", "jobs")
+			what := plain.Count(jobs, "job", "jobs")
 			return []string{"reading " + texttable.Short(file, max(12, width-len("reading ")-2-len(what))), what}
 		})
 	}

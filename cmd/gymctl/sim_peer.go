@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"clustergym/experiments/simulate"
+	"clustergym/internal/fault"
 )
 
 // ofPeers are the flags that apply only with --peer; withPeers are other flags that also apply with it.
@@ -40,9 +41,9 @@ func peerOnly(c *cobra.Command, peer string) (err error) {
 		switch {
 		case err != nil:
 		case peer == "" && slices.Contains(ofPeers, f.Name):
-			err = mistake("--%s goes with --peer; want --peer %s, or not --%s", f.Name, simulate.PeerNames()[0], f.Name)
+			err = fault.Mistakef("--%s goes with --peer; want --peer %s, or not --%s", f.Name, simulate.PeerNames()[0], f.Name)
 		case peer != "" && !slices.Contains(ofPeers, f.Name) && !slices.Contains(withPeers, f.Name):
-			err = mistake("--%s says nothing to the machine %s; want it left out", f.Name, peer)
+			err = fault.Mistakef("--%s says nothing to the machine %s; want it left out", f.Name, peer)
 		}
 	})
 	return err

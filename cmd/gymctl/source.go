@@ -15,6 +15,7 @@ import (
 	"clustergym/experiments/models"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 )
 
@@ -92,9 +93,9 @@ func (s *configSource) config(c *cobra.Command) (config.Config, error) {
 		d, err := envs.Lookup(s.env)
 		switch {
 		case err != nil:
-			return config.Config{}, mistake("--env: %w", err)
+			return config.Config{}, fault.Mistakef("--env: %w", err)
 		case name != "":
-			return config.Config{}, mistake("--env does not go with -c: the configuration names its environment")
+			return config.Config{}, fault.Mistakef("--env does not go with -c: the configuration names its environment")
 		case !slices.Contains(configs.Runs(), d.Preset):
 			cfg := config.For(d.ID)
 			return cfg, s.apply(c, &cfg)
@@ -126,7 +127,7 @@ func loadRun(name string) (config.Config, config.Given, error) {
 func decodeRun(name, file string, data []byte) (config.Config, config.Given, error) {
 	cfg, given, err := config.DecodeGiven(name, data)
 	if err != nil {
-		return config.Config{}, nil, &workload.InputError{Err: err}
+		return config.Config{}, nil, &fault.Mistake{Err: err}
 	}
 	if file != name { // a preset
 		given = config.Given{}
@@ -153,7 +154,7 @@ func (s *configSource) evalConfig(c *cobra.Command, ckpts []string, list []model
 	switch {
 	case len(ckpts) > 0:
 		if s.name == "" && s.changed(c, "env") != "" {
-			return trained, mistake("--env does not go with --checkpoint: its run's configuration names the environment")
+			return trained, fault.Mistakef("--env does not go with --checkpoint: its run's configuration names the environment")
 		}
 		var dir string
 		if _, dir, err = rundir.CheckpointDir(ckpts[0]); err == nil {
@@ -216,19 +217,19 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 	}
 	if d := envs.Find(cfg.Env.ID); d != nil {
 		if name := s.changed(c, "trace", "format", "columns", "limit", "sort"); name != "" && d.Takes.Trace() == "" {
-			return mistake("--%s: %s has no workload", name, d.ID)
+			return fault.Mistakef("--%s: %s has no workload", name, d.ID)
 		}
 		if s.changed(c, "cluster") != "" && !d.Takes.Cluster {
 			what := ""
 			if d.Scheduling() {
 				what = "; its settings say what runs where"
 			}
-			return mistake("--cluster: %s has no cluster%s", d.ID, what)
+			return fault.Mistakef("--cluster: %s has no cluster%s", d.ID, what)
 		}
 	}
 	if s.changed(c, "trace") != "" {
 		if s.trace == "" {
-			return mistake(`--trace: got "", want the path of a file`)
+			return fault.Mistakef(`--trace: got "", want the path of a file`)
 		}
 		cfg.Trace.File, cfg.Trace.Format, cfg.Trace.Columns, cfg.Trace.Delimiter, cfg.Trace.Limit = s.trace, s.format, s.columns, "", 0
 		s.sized = true
@@ -236,11 +237,11 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 			cfg.Trace.Sort = s.sort
 		}
 	} else if s.changed(c, "format") != "" {
-		return mistake("--format goes with --trace")
+		return fault.Mistakef("--format goes with --trace")
 	} else if s.changed(c, "columns") != "" {
-		return mistake("--columns goes with --trace; for the configuration's own trace it is --set trace.columns.NAME=COLUMN")
+		return fault.Mistakef("--columns goes with --trace; for the configuration's own trace it is --set trace.columns.NAME=COLUMN")
 	} else if s.changed(c, "sort") != "" {
-		return mistake("--sort goes with --trace; for the configuration's own trace it is --set trace.sort=true")
+		return fault.Mistakef("--sort goes with --trace; for the configuration's own trace it is --set trace.sort=true")
 	}
 	if s.changed(c, "limit") != "" {
 		cfg.Trace.Limit = s.limit
@@ -250,7 +251,7 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 	}
 	if s.changed(c, "estimates") != "" {
 		if d := cfg.Descriptor(); d != nil && !d.Simulated() {
-			return mistake("--estimates: %s has no run times to know", d.ID)
+			return fault.Mistakef("--estimates: %s has no run times to know", d.ID)
 		}
 		known := s.known
 		if known == autoEstimates {
@@ -259,12 +260,12 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 			s.given["env.estimates"] = true
 		}
 		if err := cfg.Set("env.estimates=" + known); err != nil {
-			return mistake("--estimates: %w", err)
+			return fault.Mistakef("--estimates: %w", err)
 		}
 	}
 	if s.changed(c, "agent") != "" {
 		if !slices.Contains(config.AgentNames(), s.agent) {
-			return mistake("--agent: got %q, want %s", s.agent, nearest.OneOf(s.agent, config.AgentNames()))
+			return fault.Mistakef("--agent: got %q, want %s", s.agent, nearest.OneOf(s.agent, config.AgentNames()))
 		}
 		cfg.Agent = s.agent
 	}
@@ -290,7 +291,7 @@ func (s *configSource) override(cfg *config.Config) error {
 			kv, change = "env.estimates="+traceEstimates, func(cfg *config.Config, kv string) error { return cfg.Set(kv) }
 		}
 		if err := change(cfg, kv); err != nil {
-			return mistake("--set %s: %w", kv, err)
+			return fault.Mistakef("--set %s: %w", kv, err)
 		}
 	}
 	s.sized = s.sized || set["trace.file"] || set["cluster"]

@@ -20,6 +20,7 @@ import (
 	"clustergym/experiments/models"
 	"clustergym/experiments/steer"
 	"clustergym/experiments/steer/mirror"
+	"clustergym/internal/fault"
 	"clustergym/live"
 	"clustergym/live/kube"
 	"clustergym/live/slurm"
@@ -94,11 +95,11 @@ func (k *clusterFlags) open() (live.Cluster, error) {
 		}
 		c, err := kube.Open(cfg)
 		if err != nil {
-			return nil, mistake("%w", err)
+			return nil, fault.Mistakef("%w", err)
 		}
 		return c, nil
 	}
-	return nil, mistake("--cluster: got %q, want %s or %s", k.kind, slurmCluster, kubeCluster)
+	return nil, fault.Mistakef("--cluster: got %q, want %s or %s", k.kind, slurmCluster, kubeCluster)
 }
 
 // steerFlags are the flags of steer.
@@ -217,7 +218,7 @@ func (a *app) steer(c *cobra.Command, g *steerFlags) error {
 	cfg.Now, cfg.Note = a.now, func(text string) { a.notef("%s", text) }
 	if g.logFile != "" {
 		if cfg.Log, err = steer.OpenLog(g.logFile, g.logMax, g.logKeep); err != nil {
-			return mistake("--log: %w", err)
+			return fault.Mistakef("--log: %w", err)
 		}
 		cfg.Log.Note = cfg.Note
 	}
@@ -260,45 +261,45 @@ func (g *steerFlags) check(c *cobra.Command) error {
 	cfg := &g.loop
 	switch {
 	case !slices.Contains(steer.Modes(), cfg.Mode):
-		return mistake("--mode: got %q, want %s", cfg.Mode, strings.Join(steer.Modes(), ", "))
+		return fault.Mistakef("--mode: got %q, want %s", cfg.Mode, strings.Join(steer.Modes(), ", "))
 	case (g.policy == "") == (len(g.models.files) == 0):
-		return mistake("want either --policy POLICY or --policy-onnx FILE")
+		return fault.Mistakef("want either --policy POLICY or --policy-onnx FILE")
 	case g.metrics.addr == "" && g.metrics.tokenFile != "":
-		return mistake("--metrics-token-file goes with --metrics")
+		return fault.Mistakef("--metrics-token-file goes with --metrics")
 	case len(g.models.files) > 1:
-		return mistake("--policy-onnx: got %d models, want one", len(g.models.files))
+		return fault.Mistakef("--policy-onnx: got %d models, want one", len(g.models.files))
 	case cfg.Every < time.Second:
-		return mistake("--every: got %v, want 1s or more", cfg.Every)
+		return fault.Mistakef("--every: got %v, want 1s or more", cfg.Every)
 	case cfg.Think < 0 || cfg.Think > cfg.Every || c.Flags().Changed("think") && cfg.Think < time.Millisecond:
-		return mistake("--think: got %v, want 1ms to --every (%v)", cfg.Think, cfg.Every)
+		return fault.Mistakef("--think: got %v, want 1ms to --every (%v)", cfg.Think, cfg.Every)
 	case cfg.Timeout < time.Second || cfg.MaxAge < time.Second || cfg.Grace < time.Second || g.limit < time.Second:
-		return mistake("--timeout %v, --max-age %v, --grace %v, --limit %v: want 1s or more of each", cfg.Timeout, cfg.MaxAge, cfg.Grace, g.limit)
+		return fault.Mistakef("--timeout %v, --max-age %v, --grace %v, --limit %v: want 1s or more of each", cfg.Timeout, cfg.MaxAge, cfg.Grace, g.limit)
 	case cfg.PerCycle < 0 || cfg.PerMinute < 0 || cfg.Cycles < 0 || g.logKeep < 0:
-		return mistake("--max-writes %d, --max-writes-per-minute %d, --cycles %d, --log-keep %d: want 0 or more of each", cfg.PerCycle, cfg.PerMinute, cfg.Cycles, g.logKeep)
+		return fault.Mistakef("--max-writes %d, --max-writes-per-minute %d, --cycles %d, --log-keep %d: want 0 or more of each", cfg.PerCycle, cfg.PerMinute, cfg.Cycles, g.logKeep)
 	case cfg.Top < 1 || cfg.Top > live.MaxScore/2:
-		return mistake("--top: got %d, want 1 to %d", cfg.Top, live.MaxScore/2)
+		return fault.Mistakef("--top: got %d, want 1 to %d", cfg.Top, live.MaxScore/2)
 	case cfg.Mode == steer.Gate && g.lease < max(2*time.Second, cfg.Every):
-		return mistake("--lease: got %v, want 2s or more, and no less than --every (%v)", g.lease, cfg.Every)
+		return fault.Mistakef("--lease: got %v, want 2s or more, and no less than --every (%v)", g.lease, cfg.Every)
 	case cfg.Mode == steer.Rank && g.lease < 2*time.Second:
-		return mistake("--lease: got %v, want 2s or more", g.lease)
+		return fault.Mistakef("--lease: got %v, want 2s or more", g.lease)
 	}
 	for _, only := range []struct{ flag, mode string }{{"clear", steer.Rank}, {"grace", steer.Gate}} {
 		if c.Flags().Changed(only.flag) && cfg.Mode != only.mode {
-			return mistake("--%s goes with --mode %s", only.flag, only.mode)
+			return fault.Mistakef("--%s goes with --mode %s", only.flag, only.mode)
 		}
 	}
 	for _, flag := range []string{"lease", "lease-file", "lease-object"} {
 		if c.Flags().Changed(flag) && cfg.Mode == steer.Shadow {
-			return mistake("--%s goes with --mode %s and %s", flag, steer.Rank, steer.Gate)
+			return fault.Mistakef("--%s goes with --mode %s and %s", flag, steer.Rank, steer.Gate)
 		}
 	}
 	switch {
 	case g.leaseObject != "" && g.kind != kubeCluster:
-		return mistake("--lease-object: want --cluster %s, whose API server keeps it", kubeCluster)
+		return fault.Mistakef("--lease-object: want --cluster %s, whose API server keeps it", kubeCluster)
 	case g.leaseObject != "" && g.leaseFile != "":
-		return mistake("want one of --lease-object and --lease-file")
+		return fault.Mistakef("want one of --lease-object and --lease-file")
 	case g.leaseObject == "" && g.kind == kubeCluster && cfg.Mode == steer.Gate && !cfg.DryRun && inPod():
-		return mistake("--mode gate in a pod: a guard that steer starts would die with its container; want --lease-object NAMESPACE/NAME, and gymctl steer guard in a Deployment of its own, as deploy/kubernetes/gate.yaml has it")
+		return fault.Mistakef("--mode gate in a pod: a guard that steer starts would die with its container; want --lease-object NAMESPACE/NAME, and gymctl steer guard in a Deployment of its own, as deploy/kubernetes/gate.yaml has it")
 	}
 	return nil
 }
@@ -309,7 +310,7 @@ func (g *steerFlags) choice(ctx context.Context, c *cobra.Command, _ time.Time) 
 	if c.Flags().Changed("budget") {
 		b, err := rollout.ParseBudget(g.budget)
 		if err != nil {
-			return nil, mistake("--budget: got %q, want %s", g.budget, rollout.BudgetWanted)
+			return nil, fault.Mistakef("--budget: got %q, want %s", g.budget, rollout.BudgetWanted)
 		}
 		ch.Budget = b
 	}
@@ -325,10 +326,10 @@ func (g *steerFlags) choice(ctx context.Context, c *cobra.Command, _ time.Time) 
 		}
 	} else {
 		if est, err := sim.ParseEstimates(g.estimates); err == nil && est.Rung() >= sim.RungNoisy {
-			return nil, mistake("--estimates: got %q, and nobody knows the run times of a real cluster; want history, gbdt, gbdt:FILE, trace (time limits) or none", g.estimates)
+			return nil, fault.Mistakef("--estimates: got %q, and nobody knows the run times of a real cluster; want history, gbdt, gbdt:FILE, trace (time limits) or none", g.estimates)
 		}
 		if err := ch.Config.Set("env.estimates=" + g.estimates); err != nil {
-			return nil, mistake("--estimates: %w", err)
+			return nil, fault.Mistakef("--estimates: %w", err)
 		}
 	}
 	ch.History, err = g.past.read(ctx)
@@ -353,11 +354,11 @@ that it watches; steer does not begin without, and ends when it has not been see
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
 			case (l.File == "") == (object == ""):
-				return mistake("want either --lease-file FILE or --lease-object NAMESPACE/NAME")
+				return fault.Mistakef("want either --lease-file FILE or --lease-object NAMESPACE/NAME")
 			case object != "" && k.kind != kubeCluster:
-				return mistake("--lease-object: want --cluster %s, whose API server keeps it", kubeCluster)
+				return fault.Mistakef("--lease-object: want --cluster %s, whose API server keeps it", kubeCluster)
 			case l.Term < 2*time.Second:
-				return mistake("--lease: got %v, want 2s or more", l.Term)
+				return fault.Mistakef("--lease: got %v, want 2s or more", l.Term)
 			}
 			l.Note = func(text string) { a.notef("%s %s", a.now().Format(time.RFC3339), text) } // for a file
 			cluster, err := steered(&k)

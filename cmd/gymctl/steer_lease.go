@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"clustergym/experiments/steer"
+	"clustergym/internal/fault"
 	"clustergym/live"
 	"clustergym/live/kube"
 )
@@ -48,7 +49,7 @@ func (g *steerFlags) lead(c *cobra.Command, a *app) error {
 			cfg.Lease, cfg.Unleased = nil, err.Error()+": nothing takes the ranks back if steer is killed, and a second program that ranks goes unnoticed"
 			return nil
 		case err != nil:
-			return mistake("%w", err)
+			return fault.Mistakef("%w", err)
 		}
 		g.leaseFile = filepath.Join(dir, g.leaseName())
 	}
@@ -183,7 +184,7 @@ func (k *clusterFlags) leases(object string) (lease, guard *kube.Lease, err erro
 		return nil, nil, err
 	}
 	if lease, err = kube.OpenLease(cfg, object); err != nil {
-		return nil, nil, mistake("--lease-object: %w", err)
+		return nil, nil, fault.Mistakef("--lease-object: %w", err)
 	}
 	guard, err = kube.OpenLease(cfg, object+"-guard")
 	return lease, guard, err

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/experiments/steer/report"
+	"clustergym/internal/fault"
 )
 
 func steerReport(a *app) *cobra.Command {
@@ -39,10 +40,10 @@ time; all comparisons are of the jobs of the second half. The policy is that of 
 				return err
 			}
 			if asks < 1 {
-				return mistake("--asks: got %d, want 1 or more", asks)
+				return fault.Mistakef("--asks: got %d, want 1 or more", asks)
 			}
 			if g.limit < time.Second {
-				return mistake("--limit: got %v, want 1s or more", g.limit)
+				return fault.Mistakef("--limit: got %v, want 1s or more", g.limit)
 			}
 			l, err := report.Read(c.Context(), logs)
 			if err != nil {
@@ -93,10 +94,10 @@ func (g *steerFlags) reported(c *cobra.Command, l *report.Log) (*report.Options,
 	given := c.Flags().Changed
 	asked := given("policy") || given("policy-onnx")
 	if given("policy") && given("policy-onnx") {
-		return nil, mistake("want either --policy POLICY or --policy-onnx FILE")
+		return nil, fault.Mistakef("want either --policy POLICY or --policy-onnx FILE")
 	}
 	if len(g.models.files) > 1 {
-		return nil, mistake("--policy-onnx: got %d models, want one", len(g.models.files))
+		return nil, fault.Mistakef("--policy-onnx: got %d models, want one", len(g.models.files))
 	}
 	if b := l.Begun; b != nil {
 		if !asked {

@@ -12,6 +12,7 @@ import (
 	"clustergym/experiments/pages"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/sweep"
+	"clustergym/internal/fault"
 )
 
 func sweepVerb(a *app) *cobra.Command {
@@ -105,14 +106,14 @@ func sweepConfig(c *cobra.Command, file, resume string, opt *sweep.Options) (cfg
 	if c.Flags().Changed("resume") {
 		for _, name := range []string{"config", "dir"} {
 			if c.Flags().Changed(name) {
-				return cfg, base, mistake("--%s does not go with --resume: the sweep's own folder says it", name)
+				return cfg, base, fault.Mistakef("--%s does not go with --resume: the sweep's own folder says it", name)
 			}
 		}
 		opt.Resume, opt.Dir = true, resume
 		return sweep.Read(resume)
 	}
 	if file == "" {
-		return cfg, base, mistake("sweep: want -c FILE or --resume DIR; see %s --help", c.CommandPath())
+		return cfg, base, fault.Mistakef("sweep: want -c FILE or --resume DIR; see %s --help", c.CommandPath())
 	}
 	v, _, err := load(file, "sweep")
 	if err != nil {

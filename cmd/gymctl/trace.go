@@ -13,8 +13,10 @@ import (
 
 	"clustergym/configs"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/internal/ordinary"
+	"clustergym/internal/plain"
 	"clustergym/traces"
 	"clustergym/traces/csv"
 	sacctfmt "clustergym/traces/sacct"
@@ -85,7 +87,7 @@ The profiles hpc and lublin need the same memory for any number of jobs.
 				cfg.Profile = flags.Profile
 			}
 			if err := cfg.Validate(); err != nil {
-				return &workload.InputError{Err: err} // named by key: it may come from the file, from --set or from a flag
+				return &fault.Mistake{Err: err} // named by key: it may come from the file, from --set or from a flag
 			}
 			jobs, err := synth.New(cfg, seed)
 			if err != nil {
@@ -138,7 +140,7 @@ func documentFlag(c *cobra.Command, asJSON *bool) {
 // checkDocument returns a mistake if the document and the trace would both go to standard output.
 func checkDocument(asJSON bool, out string) error {
 	if asJSON && (out == "" || out == "-") {
-		return mistake("--json: the document goes to standard output; want -o FILE for the trace")
+		return fault.Mistakef("--json: the document goes to standard output; want -o FILE for the trace")
 	}
 	return nil
 }
@@ -202,7 +204,7 @@ jobs if some have them), or a log in Standard Workload Format. It reports on sta
 			}
 			i := t.Info()
 			if out != "" && out != "-" {
-				a.notef("%s → %s (%s): %s, %d left out, %d moved", i.File, out, to, workload.Plural(n, "job", "jobs"), i.Dropped, i.Moved)
+				a.notef("%s → %s (%s): %s, %d left out, %d moved", i.File, out, to, plain.Count(n, "job", "jobs"), i.Dropped, i.Moved)
 			}
 			for _, k := range i.Skipped {
 				if k.Reason == sacctfmt.Duplicate {
@@ -250,7 +252,7 @@ func toFlag(c *cobra.Command, to *string) {
 
 func checkTarget(to string) error {
 	if !slices.Contains(targets(), to) {
-		return mistake("--to: got %q, want %s%s", to, strings.Join(targets(), " or "), nearest.Meant(to, targets()))
+		return fault.Mistakef("--to: got %q, want %s%s", to, strings.Join(targets(), " or "), nearest.Meant(to, targets()))
 	}
 	return nil
 }
@@ -265,7 +267,7 @@ func writeTrace(w io.Writer, jobs traces.Stream, to string, h swf.Header, name, 
 		n, err = csv.WriteNamed(w, checked, name, group)
 	}
 	if err != nil && checked.err == nil && strings.HasPrefix(err.Error(), to+": job ") {
-		return n, mistake("%w", err)
+		return n, fault.Mistakef("%w", err)
 	}
 	return n, err
 }
@@ -339,7 +341,7 @@ func traceFormats(a *app) *cobra.Command {
 // openTrace opens the trace that the flags name.
 func openTrace(c *cobra.Command, cfg workload.TraceConfig) (*workload.Trace, error) {
 	if cfg.File == "" {
-		return nil, mistake(`%s: got "", want the path of a trace`, c.CommandPath())
+		return nil, fault.Mistakef(`%s: got "", want the path of a trace`, c.CommandPath())
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, flagFaults(c, err, nil)
@@ -354,7 +356,7 @@ func decodeFile(file string, cfg configs.Validator) error {
 		return fileMistake(file, err)
 	}
 	if err := configs.DecodeBytes(file, data, cfg); err != nil {
-		return &workload.InputError{Err: err}
+		return &fault.Mistake{Err: err}
 	}
 	return nil
 }
@@ -363,7 +365,7 @@ func decodeFile(file string, cfg configs.Validator) error {
 func setAll(cfg configs.Validator, sets []string) error {
 	for _, s := range sets {
 		if err := configs.Set(cfg, s); err != nil {
-			return mistake("--set %s: %w", strconv.Quote(s), err)
+			return fault.Mistakef("--set %s: %w", strconv.Quote(s), err)
 		}
 	}
 	return nil

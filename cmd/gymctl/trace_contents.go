@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"clustergym/experiments/workload"
+	"clustergym/internal/plain"
 	"clustergym/traces"
 )
 
@@ -68,7 +69,7 @@ func (c *contents) list() string {
 func (c *contents) lost(to string) string {
 	var parts []string
 	for _, f := range c.lostFields(to) {
-		parts = append(parts, fmt.Sprintf("%s (%s)", f.What, workload.Plural(f.Jobs, "job", "jobs")))
+		parts = append(parts, fmt.Sprintf("%s (%s)", f.What, plain.Count(f.Jobs, "job", "jobs")))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/experiments/catalog"
-	"clustergym/experiments/run"
 	"clustergym/experiments/texttable"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 )
 
 // publicTraces returns the catalogue; tests replace it.
@@ -48,7 +47,7 @@ gymctl trace get slurm and gymctl trace get kubernetes fetch the history of your
 		ValidArgsFunction: cobra.FixedCompletions(publicTraces().Names(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(c *cobra.Command, names []string) error {
 			if g.list && g.all {
-				return mistake("--list does not go with --all")
+				return fault.Mistakef("--list does not go with --all")
 			}
 			dir, err := g.folder(c)
 			if err != nil {
@@ -78,12 +77,12 @@ gymctl trace get slurm and gymctl trace get kubernetes fetch the history of your
 func (g *getFlags) folder(c *cobra.Command) (string, error) {
 	for _, f := range []struct{ name, value string }{{"output", g.out}, {"cache", g.cache}} {
 		if c.Flags().Changed(f.name) && f.value == "" {
-			return "", mistake(`--%s: got "", want a folder`, f.name)
+			return "", fault.Mistakef(`--%s: got "", want a folder`, f.name)
 		}
 	}
 	if c.Flags().Changed("mirror") {
 		if err := catalog.CheckMirror(g.mirror); err != nil {
-			return "", mistake("--mirror: %w", err)
+			return "", fault.Mistakef("--mirror: %w", err)
 		}
 	}
 	if g.cache != "" {
@@ -91,7 +90,7 @@ func (g *getFlags) folder(c *cobra.Command) (string, error) {
 	}
 	dir, err := catalog.CacheDir()
 	if err != nil {
-		return "", &workload.InputError{Err: err}
+		return "", &fault.Mistake{Err: err}
 	}
 	return dir, nil
 }
@@ -164,11 +163,11 @@ func (a *app) listPublic(dir string, asJSON bool) error {
 		e := &c.Entries[i]
 		here, err := e.In(dir)
 		if err != nil {
-			return &workload.InputError{Err: err}
+			return &fault.Mistake{Err: err}
 		}
 		p, err := newPublicTrace(e, e.Path(dir), dir)
 		if err != nil {
-			return &workload.InputError{Err: err}
+			return &fault.Mistake{Err: err}
 		}
 		p.Here = here
 		list = append(list, p)
@@ -217,7 +216,7 @@ func (a *app) getPublic(ctx context.Context, names []string, dir string, g *getF
 	for _, n := range names { // check every name first, so that a typo in the last is reported before anything is fetched
 		e, err := publicTraces().Find(n)
 		if err != nil {
-			return &workload.InputError{Err: err}
+			return &fault.Mistake{Err: err}
 		}
 		entries = append(entries, e)
 	}
@@ -236,10 +235,10 @@ func (a *app) getPublic(ctx context.Context, names []string, dir string, g *getF
 			path, err = catalog.Copy(e, dir, g.out)
 		}
 		if stop, ok := errors.AsType[*catalog.StoppedError](err); ok {
-			return fmt.Errorf("%w: %w", run.ErrInterrupted, stop)
+			return fmt.Errorf("%w: %w", fault.ErrInterrupted, stop)
 		}
 		if _, ok := errors.AsType[*catalog.FolderError](err); ok {
-			return errors.Join(errors.Join(failed...), &workload.InputError{Err: err})
+			return errors.Join(errors.Join(failed...), &fault.Mistake{Err: err})
 		}
 		if err != nil {
 			failed = append(failed, err)
@@ -247,7 +246,7 @@ func (a *app) getPublic(ctx context.Context, names []string, dir string, g *getF
 		}
 		p, err := newPublicTrace(e, path, dir)
 		if err != nil {
-			return &workload.InputError{Err: err}
+			return &fault.Mistake{Err: err}
 		}
 		p.Here, p.Fetched = true, fetched
 		if list = append(list, p); !g.asJSON {

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/plain"
 	"clustergym/live/kube"
 	"clustergym/traces"
 	"clustergym/traces/csv"
@@ -44,14 +46,14 @@ The file has names of users and jobs.`,
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if out == "" {
-				return mistake(`--output: got "", want a file`)
+				return fault.Mistakef(`--output: got "", want a file`)
 			}
 			if err := checkDocument(asJSON, out); err != nil {
 				return err
 			}
 			for _, f := range []string{"kubeconfig", "context", "namespace"} {
 				if from != nil && c.Flags().Changed(f) {
-					return mistake("--%s does not go with --from: no cluster is asked", f)
+					return fault.Mistakef("--%s does not go with --from: no cluster is asked", f)
 				}
 			}
 			r, err := k.jobs(c.Context(), from)
@@ -82,7 +84,7 @@ The file has names of users and jobs.`,
 					Notes   []string        `json:"notes,omitempty"`
 				}{writtenTrace{out, workload.FormatCSV, n}, skipped, doubts(r)})
 			}
-			a.printf("%s: %s\n", out, workload.Plural(n, "job", "jobs"))
+			a.printf("%s: %s\n", out, plain.Count(n, "job", "jobs"))
 			for _, s := range r.Skipped() {
 				a.printf("  left out  %d: %s\n", s.Count, s.Reason)
 			}
@@ -107,10 +109,10 @@ The file has names of users and jobs.`,
 // doubts says what is not known of jobs in a trace.
 func doubts(r *kubetrace.Reader) (list []string) {
 	if n := r.Evicted(); n > 0 {
-		list = append(list, workload.Plural(n, "job was", "jobs were")+" evicted and admitted again, and nothing tells of all earlier runs: the run time counts those that are known")
+		list = append(list, plain.Count(n, "job was", "jobs were")+" evicted and admitted again, and nothing tells of all earlier runs: the run time counts those that are known")
 	}
 	for _, x := range r.Parts() {
-		list = append(list, fmt.Sprintf("%s for %s, too; each of the GPUs counts as a whole one", workload.Plural(x.Jobs, "job with GPUs asks", "jobs with GPUs ask"), x.String()))
+		list = append(list, fmt.Sprintf("%s for %s, too; each of the GPUs counts as a whole one", plain.Count(x.Jobs, "job with GPUs asks", "jobs with GPUs ask"), x.String()))
 	}
 	return list
 }
@@ -128,7 +130,7 @@ func (k *kubeFlags) jobs(ctx context.Context, from []string) (*kubetrace.Reader,
 		}
 		c, err := kube.Open(cfg)
 		if err != nil {
-			return nil, mistake("%w", err)
+			return nil, fault.Mistakef("%w", err)
 		}
 		defer c.Close() //nolint:errcheck // nothing is written
 		o, err := c.History(ctx)

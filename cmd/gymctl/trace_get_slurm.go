@@ -13,8 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"clustergym/experiments/run"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/plain"
 	"clustergym/live"
 	"clustergym/live/slurm"
 	"clustergym/traces"
@@ -89,10 +90,10 @@ type fetchedHistory struct {
 
 func (a *app) getSlurm(c *cobra.Command, g *slurmFlags) error {
 	if g.vc != vcPartition && g.vc != vcAccount {
-		return mistake("--vc: got %q, want %s or %s", g.vc, vcPartition, vcAccount)
+		return fault.Mistakef("--vc: got %q, want %s or %s", g.vc, vcPartition, vcAccount)
 	}
 	if g.out == "" {
-		return mistake(`--output: got "", want a file`)
+		return fault.Mistakef(`--output: got "", want a file`)
 	}
 	if err := checkDocument(g.asJSON, g.out); err != nil {
 		return err
@@ -102,7 +103,7 @@ func (a *app) getSlurm(c *cobra.Command, g *slurmFlags) error {
 		if g.from != "" {
 			for _, f := range []string{"since", "until", "ssh", "slurm-conf"} {
 				if c.Flags().Changed(f) {
-					return mistake("--%s does not go with --from: the file is taken as it is", f)
+					return fault.Mistakef("--%s does not go with --from: the file is taken as it is", f)
 				}
 			}
 			return copyHistory(c.Context(), w, g)
@@ -134,7 +135,7 @@ func (a *app) askSlurm(ctx context.Context, w io.Writer, g *slurmFlags, h *fetch
 		return err
 	}
 	if !since.Before(until) {
-		return mistake("--since %s: want a time before --until %s", g.since, g.until)
+		return fault.Mistakef("--since %s: want a time before --until %s", g.since, g.until)
 	}
 	line := newStatus(a, 0)
 	var m *meter
@@ -153,9 +154,9 @@ func (a *app) askSlurm(ctx context.Context, w io.Writer, g *slurmFlags, h *fetch
 	line.clear()
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return fmt.Errorf("%w: nothing is written", run.ErrInterrupted)
+		return fmt.Errorf("%w: nothing is written", fault.ErrInterrupted)
 	case errors.Is(err, live.ErrUnsupported):
-		return mistake("%w", err)
+		return fault.Mistakef("%w", err)
 	}
 	h.Rows, h.Again, h.Broken = count.Rows, count.Again, count.Broken
 	return err
@@ -177,7 +178,7 @@ func instant(flag, s string, now time.Time) (time.Time, error) {
 			return now.Add(-time.Duration(v) * unit), nil
 		}
 	}
-	return now, mistake("--%s: got %q, want 2024-01-31, 2024-01-31T12:00:00, now, or how long ago as 12h, 90d or 52w", flag, s)
+	return now, fault.Mistakef("--%s: got %q, want 2024-01-31, 2024-01-31T12:00:00, now, or how long ago as 12h, 90d or 52w", flag, s)
 }
 
 // copyHistory writes what sacct has printed into a file, as sacct -P would have.
@@ -194,9 +195,9 @@ func copyHistory(ctx context.Context, w io.Writer, g *slurmFlags) error {
 	}
 	if !sacctfmt.Sniff(head) {
 		if says := sacctfmt.Mistaken(head); says != "" {
-			return mistake("%s: %s", g.from, says)
+			return fault.Mistakef("%s: %s", g.from, says)
 		}
-		return mistake("%s: this is neither what sacct -P prints nor sacct --json", g.from)
+		return fault.Mistakef("%s: this is neither what sacct -P prints nor sacct --json", g.from)
 	}
 	text := sacctfmt.AsText(in, g.from)
 	if g.vc == vcAccount {
@@ -262,12 +263,12 @@ func (h *fetchedHistory) look(ctx context.Context, file string) error {
 }
 
 func (a *app) showHistory(h *fetchedHistory) {
-	a.printf("%s: %s of %s in %s, over %s\n", h.File, workload.Plural(h.Jobs, "job", "jobs"), workload.Plural(h.Users, "user", "users"), workload.Plural(h.VCs, "virtual cluster", "virtual clusters"), h.Span)
-	a.printf("  GPUs      %s", workload.Plural(h.GPUJobs, "job", "jobs"))
+	a.printf("%s: %s of %s in %s, over %s\n", h.File, plain.Count(h.Jobs, "job", "jobs"), plain.Count(h.Users, "user", "users"), plain.Count(h.VCs, "virtual cluster", "virtual clusters"), h.Span)
+	a.printf("  GPUs      %s", plain.Count(h.GPUJobs, "job", "jobs"))
 	if len(h.GPUTypes) > 0 {
 		a.printf("; some ask for %s", strings.Join(h.GPUTypes, ", "))
 	}
-	a.printf("\n  limits    %s a time limit, which is the estimate\n", workload.Plural(h.Estimates, "job has", "jobs have"))
+	a.printf("\n  limits    %s a time limit, which is the estimate\n", plain.Count(h.Estimates, "job has", "jobs have"))
 	for _, s := range h.Skipped {
 		a.printf("  left out  %d: %s\n", s.Count, s.Reason)
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/plain"
 	"clustergym/traces"
 )
 
@@ -44,7 +46,7 @@ same user and name. The mean load is the number of GPUs that the jobs would keep
 				return err
 			}
 			if i := t.Info(); s.Jobs == 0 {
-				return mistake("trace %s: there are no jobs to read, %d left out", cfg.File, i.Dropped+i.Passed)
+				return fault.Mistakef("trace %s: there are no jobs to read, %d left out", cfg.File, i.Dropped+i.Passed)
 			}
 			d := describe(&s, t.Info())
 			d.Contents = jobs
@@ -162,16 +164,16 @@ func (a *app) showStats(d stats) error {
 		a.printf("ended       %d completed, %d failed, %d cancelled, %d unknown\n", s.Completed, s.Failed, s.Cancelled, s.Unknown)
 	}
 	if n := d.NoEstimate; n > 0 {
-		a.printf("estimates   missing in %d of %s\n", n, workload.Plural(d.Trace.Jobs, "job", "jobs"))
+		a.printf("estimates   missing in %d of %s\n", n, plain.Count(d.Trace.Jobs, "job", "jobs"))
 	}
 	if d.ZeroWork > 0 && d.Duration.Max > 0 {
-		a.printf("zero        %s a run time of 0\n", workload.Plural(d.ZeroWork, "job has", "jobs have"))
+		a.printf("zero        %s a run time of 0\n", plain.Count(d.ZeroWork, "job has", "jobs have"))
 	}
 	if d.Shared > 0 {
-		a.printf("shares      %s less than a whole GPU\n", workload.Plural(d.Shared, "job wants", "jobs want"))
+		a.printf("shares      %s less than a whole GPU\n", plain.Count(d.Shared, "job wants", "jobs want"))
 	}
 	if c := d.Contents; c.Graphs > 0 {
-		a.printf("graphs      %s, %s, %s\n", workload.Plural(c.Graphs, "job", "jobs"), workload.Plural(c.Tasks, "task", "tasks"), workload.Plural(c.Edges, "edge", "edges"))
+		a.printf("graphs      %s, %s, %s\n", plain.Count(c.Graphs, "job", "jobs"), plain.Count(c.Tasks, "task", "tasks"), plain.Count(c.Edges, "edge", "edges"))
 	}
 	if carried := d.Contents.list(); carried != "" {
 		a.printf("carry       %s\n", carried)

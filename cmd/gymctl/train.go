@@ -18,7 +18,7 @@ import (
 	"clustergym/experiments/pages"
 	"clustergym/experiments/run"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 )
 
@@ -87,17 +87,17 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			opt.Now = a.now
 			if opt.Tags != "sb3" && opt.Tags != "cleanrl" {
-				return mistake("--tags: got %q, want sb3 or cleanrl%s", opt.Tags, nearest.Meant(opt.Tags, []string{"sb3", "cleanrl"}))
+				return fault.Mistakef("--tags: got %q, want sb3 or cleanrl%s", opt.Tags, nearest.Meant(opt.Tags, []string{"sb3", "cleanrl"}))
 			}
 			switch inRanks := src.changed(c, ranksOnly...) != ""; {
 			case inRanks && c.Flags().Changed("seeds"):
-				return mistake("--seeds does not go with ranks: each seed is a training of its own")
+				return fault.Mistakef("--seeds does not go with ranks: each seed is a training of its own")
 			case inRanks && c.Flags().Changed("listen"):
-				return mistake("--listen does not go with ranks: they meet at --rendezvous")
+				return fault.Mistakef("--listen does not go with ranks: they meet at --rendezvous")
 			case inRanks:
 				group.nats, queue.listen, queue.url = queue.url, "", "" // --queue gives out ranks, not tasks
 				if opt.Workers < 1 {
-					return mistake("--workers: got %d, want 1 or more", opt.Workers)
+					return fault.Mistakef("--workers: got %d, want 1 or more", opt.Workers)
 				}
 			default:
 				if err := queue.check(c, opt.Workers); err != nil {
@@ -105,7 +105,7 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 				}
 			}
 			if opt.Continue && (resume != "" || opt.RunDir == "") {
-				return mistake("--continue goes with --run-dir, and says the same as --resume if there is a run already")
+				return fault.Mistakef("--continue goes with --run-dir, and says the same as --resume if there is a run already")
 			}
 			meeting, err := group.read(c, a, os.Getenv)
 			if err != nil {
@@ -128,14 +128,14 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 				}
 				if meeting != nil {
 					if seeds > 0 {
-						return mistake("--resume %s: it holds several seeds, each a training of its own, which ranks do not share", opt.RunDir)
+						return fault.Mistakef("--resume %s: it holds several seeds, each a training of its own, which ranks do not share", opt.RunDir)
 					}
 					if err := run.CheckRanks(&cfg, meeting.World); err != nil {
 						return err
 					}
 				}
 				if seeds == 0 && queue.given() {
-					return mistake("--listen and --queue go with --seeds N: workers train whole runs")
+					return fault.Mistakef("--listen and --queue go with --seeds N: workers train whole runs")
 				}
 				return checkPage(html, opt.RunDir)
 			}
@@ -177,7 +177,7 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 			opt.Changes = src.set
 			if early && meeting != nil {
 				if err := cfg.Validate(); err != nil {
-					return &workload.InputError{Err: err}
+					return &fault.Mistake{Err: err}
 				}
 				if err := meet(); err != nil {
 					return err
@@ -298,10 +298,10 @@ func (s *configSource) trainConfig(c *cobra.Command, resume string, opt *run.Tra
 		return cfg, err
 	}
 	if resume == "" {
-		return config.Config{}, mistake(`--resume: got "", want the directory of a run`)
+		return config.Config{}, fault.Mistakef(`--resume: got "", want the directory of a run`)
 	}
 	if name := s.changed(c, "config", "env", "trace", "format", "columns", "limit", "sort", "cluster", "estimates", "agent", "seed", "run-dir", "hold", "index"); name != "" {
-		return config.Config{}, mistake("--%s does not go with --resume: the run's own config.yaml says it", name)
+		return config.Config{}, fault.Mistakef("--%s does not go with --resume: the run's own config.yaml says it", name)
 	}
 	opt.Resume, opt.RunDir = true, resume
 	cfg, err := rundir.ReadConfig(resume)
@@ -319,7 +319,7 @@ func (s *configSource) trainConfig(c *cobra.Command, resume string, opt *run.Tra
 func seedsOf(c *cobra.Command, seeds int, opt *run.TrainOptions) (int, error) {
 	given := c.Flags().Changed("seeds")
 	if given && seeds < 1 {
-		return 0, mistake("--seeds: got %d, want 1 or more", seeds)
+		return 0, fault.Mistakef("--seeds: got %d, want 1 or more", seeds)
 	}
 	if !opt.Resume {
 		return seeds, nil
@@ -327,9 +327,9 @@ func seedsOf(c *cobra.Command, seeds int, opt *run.TrainOptions) (int, error) {
 	had, err := run.SeedsOf(opt.RunDir)
 	if err == nil && given && seeds != had {
 		if had == 0 {
-			return 0, mistake("--seeds: %s holds a single run", opt.RunDir)
+			return 0, fault.Mistakef("--seeds: %s holds a single run", opt.RunDir)
 		}
-		return 0, mistake("--seeds: got %d, want the %d that %s began with", seeds, had, opt.RunDir)
+		return 0, fault.Mistakef("--seeds: got %d, want the %d that %s began with", seeds, had, opt.RunDir)
 	}
 	return had, err
 }

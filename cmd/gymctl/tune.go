@@ -19,6 +19,7 @@ import (
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/tune"
+	"clustergym/internal/fault"
 )
 
 func tuneVerb(a *app) *cobra.Command {
@@ -53,7 +54,7 @@ with more --generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does
 		Args: args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if opt.Workers < 1 {
-				return mistake("--workers: got %d, want 1 or more", opt.Workers)
+				return fault.Mistakef("--workers: got %d, want 1 or more", opt.Workers)
 			}
 			if err := opt.Validate(); err != nil {
 				return flagFaults(c, err, nil)
@@ -68,7 +69,7 @@ with more --generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does
 			}
 			cfg.Eval.Policies = nil
 			if err := tune.Able(&cfg); err != nil {
-				return mistake("tune: %w", err)
+				return fault.Mistakef("tune: %w", err)
 			}
 			if err := cfg.Validate(); err != nil {
 				return evalFaults(c, err, map[string]string{"env.estimates": "estimates"})
@@ -77,7 +78,7 @@ with more --generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does
 				opt.Dir = rundir.Default(policy, a.now())
 			}
 			if _, err := os.Stat(filepath.Join(opt.Dir, rundir.ConfigFile)); err == nil {
-				return mistake("--dir: %s holds a training run; want a folder of its own", opt.Dir)
+				return fault.Mistakef("--dir: %s holds a training run; want a folder of its own", opt.Dir)
 			}
 			stopped := func(err error) error {
 				if c.Context().Err() != nil {
@@ -98,13 +99,13 @@ with more --generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does
 				}
 			}
 			if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
-				return mistake("--dir: %w", err)
+				return fault.Mistakef("--dir: %w", err)
 			}
 			unlock, err := safefile.Lock(opt.Dir)
 			if errors.Is(err, safefile.ErrLocked) {
-				return mistake("another process is tuning in %s", opt.Dir)
+				return fault.Mistakef("another process is tuning in %s", opt.Dir)
 			} else if err != nil {
-				return mistake("--dir: %w", err)
+				return fault.Mistakef("--dir: %w", err)
 			}
 			defer unlock()
 			opt.World = world
@@ -234,7 +235,7 @@ func (w *weightFlags) read(c *cobra.Command, policies []string, hold *heuristic.
 			if x.name == "index" {
 				want = "index+skip or index@slots"
 			}
-			return mistake("--%s: none of %s is %s; want a policy %s", x.name, strings.Join(policies, ", "), x.name, want)
+			return fault.Mistakef("--%s: none of %s is %s; want a policy %s", x.name, strings.Join(policies, ", "), x.name, want)
 		}
 		got, err := tune.Read(x.name, x.file)
 		if err != nil {

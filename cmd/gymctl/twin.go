@@ -16,6 +16,8 @@ import (
 	"clustergym/experiments/steer/mirror"
 	"clustergym/experiments/twin"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/plain"
 	"clustergym/live"
 )
 
@@ -61,16 +63,16 @@ func (g *forecastFlags) read(kind string, history bool) (why string, err error) 
 		return "", err
 	}
 	if g.cfg.Predictor, err = sim.ParseEstimates(g.estimates); err != nil {
-		return "", mistake("--estimates: got %q, want history, gbdt, gbdt:FILE or trace", g.estimates)
+		return "", fault.Mistakef("--estimates: got %q, want history, gbdt, gbdt:FILE or trace", g.estimates)
 	}
 	if m := g.cfg.Predictor.Mode; m != sim.EstimateHistory && m != sim.EstimateGBDT && m != sim.EstimateTrace {
-		return "", mistake("--estimates: got %q, which a cluster does not tell; want history, gbdt, gbdt:FILE or trace", g.estimates)
+		return "", fault.Mistakef("--estimates: got %q, which a cluster does not tell; want history, gbdt, gbdt:FILE or trace", g.estimates)
 	}
 	switch g.arrivals {
 	case "none", "history":
 		g.cfg.Arrives = g.arrivals == "history"
 	default:
-		return "", mistake("--arrivals: got %q, want none or history", g.arrivals)
+		return "", fault.Mistakef("--arrivals: got %q, want none or history", g.arrivals)
 	}
 	if g.recalibrate != "" {
 		if g.cfg.Stretch, err = twin.ParseStretch(g.recalibrate); err != nil {
@@ -78,7 +80,7 @@ func (g *forecastFlags) read(kind string, history bool) (why string, err error) 
 		}
 	}
 	if g.cfg.Workers < 1 {
-		return "", mistake("--workers: got %d, want 1 or more", g.cfg.Workers)
+		return "", fault.Mistakef("--workers: got %d, want 1 or more", g.cfg.Workers)
 	}
 	return why, g.cfg.Validate()
 }
@@ -171,13 +173,13 @@ func (a *app) twin(c *cobra.Command, g *twinFlags) error {
 	}
 	switch {
 	case g.every != 0 && g.every < time.Second:
-		return mistake("--every: got %v, want 1s or more, or 0 for one look", g.every)
+		return fault.Mistakef("--every: got %v, want 1s or more, or 0 for one look", g.every)
 	case g.looks < 0 || g.looks > 0 && g.every == 0:
-		return mistake("--looks: got %d, want 0 or more, beside --every", g.looks)
+		return fault.Mistakef("--looks: got %d, want 0 or more, beside --every", g.looks)
 	case g.timeout < time.Second:
-		return mistake("--timeout: got %v, want 1s or more", g.timeout)
+		return fault.Mistakef("--timeout: got %v, want 1s or more", g.timeout)
 	case g.top < 1:
-		return mistake("--top: got %d, want 1 or more", g.top)
+		return fault.Mistakef("--top: got %d, want 1 or more", g.top)
 	}
 	if err := checkPage(g.html, ""); err != nil {
 		return err
@@ -199,7 +201,7 @@ func (a *app) twin(c *cobra.Command, g *twinFlags) error {
 	}
 	g.cfg.History = eye.History
 	if g.cfg.Arrives && g.past.file == "" {
-		return mistake("--arrivals history: want --history FILE, from which they are drawn")
+		return fault.Mistakef("--arrivals history: want --history FILE, from which they are drawn")
 	}
 	explain := func() {
 		if why == "" || g.json {
@@ -345,11 +347,11 @@ The predictor knows what had ended at each moment, and nothing else of the trace
 			}
 			switch {
 			case !(b.From >= 0 && b.From < b.Until && b.Until <= 1):
-				return mistake("--from %v, --until %v: want shares of the jobs from 0 to 1, the first below the second", b.From, b.Until)
+				return fault.Mistakef("--from %v, --until %v: want shares of the jobs from 0 to 1, the first below the second", b.From, b.Until)
 			case b.Moments < 1 || b.Moments > 100_000:
-				return mistake("--moments: got %d, want 1 to 100000", b.Moments)
+				return fault.Mistakef("--moments: got %d, want 1 to 100000", b.Moments)
 			case on == "":
-				return mistake("want --on CLUSTER, as pool:512 or 16x8")
+				return fault.Mistakef("want --on CLUSTER, as pool:512 or 16x8")
 			}
 			if err := b.Trace.Validate(); err != nil {
 				return flagFaults(c, err, nil)
@@ -359,7 +361,7 @@ The predictor knows what had ended at each moment, and nothing else of the trace
 				return fmt.Errorf("--on: %w", err)
 			}
 			if len(b.On.VCs) > 0 {
-				return mistake("--on: %s has virtual clusters, which the twin does not know", on)
+				return fault.Mistakef("--on: %s has virtual clusters, which the twin does not know", on)
 			}
 			b.Config = g.cfg
 			line := newStatus(a, unnoticed)
@@ -376,7 +378,7 @@ The predictor knows what had ended at each moment, and nothing else of the trace
 				return a.json(r)
 			}
 			if r.LeftOut > 0 {
-				a.notef("%s left out: nobody knows of the start, or there was no room then", workload.Plural(r.LeftOut, "job is", "jobs are"))
+				a.notef("%s left out: nobody knows of the start, or there was no room then", plain.Count(r.LeftOut, "job is", "jobs are"))
 			}
 			return r.WriteText(a.people())
 		},

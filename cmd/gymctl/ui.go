@@ -17,6 +17,7 @@ import (
 	"clustergym/experiments/envs"
 	"clustergym/experiments/pages"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/fault"
 )
 
 // uiFlags are the flags of verbs that can show pages while they work.
@@ -58,7 +59,7 @@ func (u *uiFlags) listen(a *app) (net.Listener, []server.Token, error) {
 			a.notef("%s", warning)
 		}
 		if !slices.ContainsFunc(tokens, func(t server.Token) bool { return t.Role == server.RoleRead || t.Role == server.RoleAdmin }) {
-			return nil, nil, mistake("%s %s: no token has role read or admin, so nobody could look", tokenFlag, u.tokenFile)
+			return nil, nil, fault.Mistakef("%s %s: no token has role read or admin, so nobody could look", tokenFlag, u.tokenFile)
 		}
 	}
 	addr := u.addr
@@ -71,7 +72,7 @@ func (u *uiFlags) listen(a *app) (net.Listener, []server.Token, error) {
 	}
 	if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && len(tokens) == 0 {
 		_ = l.Close() // nobody knows the address yet
-		return nil, nil, mistake("--%s: %s can be reached from other machines, and nothing is asked of readers; want %s FILE, or an address such as 127.0.0.1:6006", u.flag, addr, tokenFlag)
+		return nil, nil, fault.Mistakef("--%s: %s can be reached from other machines, and nothing is asked of readers; want %s FILE, or an address such as 127.0.0.1:6006", u.flag, addr, tokenFlag)
 	}
 	return l, tokens, nil
 }
@@ -80,10 +81,10 @@ func (u *uiFlags) listen(a *app) (net.Listener, []server.Token, error) {
 func (u *uiFlags) show(ctx context.Context, a *app, c *cobra.Command, opt pages.Options) (stop func(), err error) {
 	if u.addr == "" {
 		if c.Flags().Changed("ui") {
-			return nil, mistake(`--ui: got "", want HOST:PORT, as 127.0.0.1:6006`)
+			return nil, fault.Mistakef(`--ui: got "", want HOST:PORT, as 127.0.0.1:6006`)
 		}
 		if u.tokenFile != "" {
-			return nil, mistake("--ui-token-file goes with --ui")
+			return nil, fault.Mistakef("--ui-token-file goes with --ui")
 		}
 		return func() {}, nil
 	}

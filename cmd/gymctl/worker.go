@@ -16,6 +16,7 @@ import (
 	"clustergym/experiments/papers"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/fault"
 	"clustergym/internal/secret"
 	"clustergym/nets/kernel"
 )
@@ -57,7 +58,7 @@ With --status it does nothing but print who works on what.`,
 			}
 			if status {
 				if web.given(c) {
-					return mistake("--ui shows what a worker does, and with --status there is none")
+					return fault.Mistakef("--ui shows what a worker does, and with --status there is none")
 				}
 				list, err := workqueue.AskStatus(c.Context(), opt)
 				if err != nil {
@@ -67,13 +68,13 @@ With --status it does nothing but print who works on what.`,
 			}
 			switch {
 			case asJSON:
-				return mistake("--json goes with --status")
+				return fault.Mistakef("--json goes with --status")
 			case opt.Slots < 1:
-				return mistake("--slots: got %d, want 1 or more", opt.Slots)
+				return fault.Mistakef("--slots: got %d, want 1 or more", opt.Slots)
 			case opt.Workers < 1:
-				return mistake("--workers: got %d, want 1 or more", opt.Workers)
+				return fault.Mistakef("--workers: got %d, want 1 or more", opt.Workers)
 			case opt.Patience <= 0:
-				return mistake("--patience: got %v, want a time such as 10m", opt.Patience)
+				return fault.Mistakef("--patience: got %v, want a time such as 10m", opt.Patience)
 			}
 			opt.Build, opt.Kernels, opt.UseKernels = buildIdentity(), kernel.Sets(), config.UseKernels
 			opt.Mistake, opt.Say = isMistake, a.say

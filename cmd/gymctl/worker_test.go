@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/fault"
 	"clustergym/nets/kernel"
 )
 
@@ -30,7 +30,7 @@ func TestWorkerDoesTasksAndShowsThem(t *testing.T) {
 	taskKinds = func(data string) map[string]workqueue.Handler {
 		return map[string]workqueue.Handler{"data": func(_ context.Context, j *workqueue.Job) (workqueue.Outcome, error) {
 			if j.Task.Name == "wrong" {
-				return workqueue.Outcome{}, workload.Mistake("--data: there is no such folder")
+				return workqueue.Outcome{}, fault.Mistakef("--data: there is no such folder")
 			}
 			j.Progress(3, 10)
 			<-release

@@ -13,7 +13,7 @@ import (
 	"clustergym/agents"
 	"clustergym/env"
 	"clustergym/experiments/arena"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 )
 
 // Actor is a checkpoint that answers observations of any program with the actions that gymctl eval would take. It is not
@@ -43,7 +43,7 @@ type Field struct {
 }
 
 // New reads a checkpoint, or the checkpoint of a run. It does not read the run's workload unless observations depend on
-// it. Faults are *InputErrors.
+// it. Faults are *fault.Mistakes.
 func New(dir string) (*Actor, error) {
 	c, p, spec, err := arena.OpenPolicy(dir)
 	if err != nil {
@@ -93,7 +93,7 @@ func (a *Actor) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 		}
 		n := int(binary.LittleEndian.Uint32(buf))
 		if n < 1 || n > mostRows {
-			return workload.Mistake("a request of %d observations, want 1 to %d", n, mostRows)
+			return fault.Mistakef("a request of %d observations, want 1 to %d", n, mostRows)
 		}
 		buf = grown(buf, n*each)
 		if _, err := io.ReadFull(in, buf); err != nil {
@@ -113,7 +113,7 @@ func (a *Actor) Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 
 func cutShort(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || err == io.EOF {
-		return workload.Mistake("the input ends within a request")
+		return fault.Mistakef("the input ends within a request")
 	}
 	return err
 }

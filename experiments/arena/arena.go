@@ -17,6 +17,7 @@ import (
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
@@ -49,7 +50,7 @@ func Compare(ctx context.Context, cfg config.Config, opt EvalOptions) (Compariso
 // ready checks cfg, takes its kernels into use and returns it folded.
 func ready(cfg config.Config) (config.Config, error) {
 	if err := cfg.Validate(); err != nil {
-		return cfg, &workload.InputError{Err: err}
+		return cfg, &fault.Mistake{Err: err}
 	}
 	if err := config.UseKernels(cfg.Kernels); err != nil {
 		return cfg, err
@@ -159,10 +160,10 @@ func (w *World) Origin() map[string]string {
 // Same implements Arena.
 func (w *World) Same(origin map[string]string, dir string) error {
 	if had, has := origin[extraSHA256], w.Trace.SHA256; had != has {
-		return workload.Mistake("trace %s has changed since the run in %s began (sha256 %.12s…, then %.12s…)", w.Trace.File, dir, has, had)
+		return fault.Mistakef("trace %s has changed since the run in %s began (sha256 %.12s…, then %.12s…)", w.Trace.File, dir, has, had)
 	}
 	if had := origin[extraModel]; w.Model != nil && had != w.Model.SHA256 {
-		return workload.Mistake("model %s has changed since the run in %s began (sha256 %.12s…, then %.12s…)", w.Model.File, dir, had, w.Model.SHA256)
+		return fault.Mistakef("model %s has changed since the run in %s began (sha256 %.12s…, then %.12s…)", w.Model.File, dir, had, w.Model.SHA256)
 	}
 	return nil
 }

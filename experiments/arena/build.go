@@ -10,6 +10,7 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
@@ -65,7 +66,7 @@ func (w *World) JobSelect(part traces.Part, gamma float64) (*sched.Env, error) {
 func (w *World) open(s envs.Settings, src *envs.Source, part traces.Part) (env.Env, error) {
 	e, err := w.About.Open(s, src, part)
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	return e, nil
 }

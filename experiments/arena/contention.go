@@ -11,7 +11,7 @@ import (
 	"clustergym/env/sched"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
-	"clustergym/experiments/workload"
+	"clustergym/internal/plain"
 	"clustergym/internal/rng"
 	"clustergym/traces"
 )
@@ -114,7 +114,7 @@ func (w *World) ChoiceLines(ctx context.Context, cfg *config.Config) ([]string, 
 	slices.Sort(counts)
 	median := counts[len(counts)/2]
 	lines := []string{fmt.Sprintf("choices   a window has %s with a choice (median of %s)",
-		workload.Plural(median, "decision", "decisions"), workload.Plural(len(counts), "window", "windows"))}
+		plain.Count(median, "decision", "decisions"), plain.Count(len(counts), "window", "windows"))}
 	if median < fewChoices {
 		lines = append(lines, fmt.Sprintf("warning   there is little to learn where a window has fewer than %d choices: %s", fewChoices, w.contend(cfg)))
 	}

@@ -19,8 +19,8 @@ import (
 	"clustergym/experiments/models"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/fault"
 	"clustergym/nets"
 	"clustergym/nets/model"
 	"clustergym/traces"
@@ -40,16 +40,16 @@ type EvalOptions struct {
 }
 
 // Evaluate plays checkpoints and the policies of cfg.Eval on the same test windows of cfg's workload, and compares them. A
-// checkpoint of another environment or network is an *InputError.
+// checkpoint of another environment or network is a *fault.Mistake.
 func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (r *report.Report, err error) {
 	if err := cfg.Validate(); err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	if cfg, err = cfg.Fold(); err != nil {
 		return nil, err
 	}
 	if !cfg.Simulated() {
-		return nil, workload.Mistake("env.id: %s has no windows of a workload to evaluate on", cfg.Env.ID)
+		return nil, fault.Mistakef("env.id: %s has no windows of a workload to evaluate on", cfg.Env.ID)
 	}
 	world := opt.World
 	if world == nil {
@@ -127,7 +127,7 @@ func (w *World) contestantsContext(ctx context.Context, cfg *config.Config, opt 
 	}
 	if opt.External != nil {
 		if err := opt.External.Validate(); err != nil {
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 		for _, name := range opt.External.Names {
 			cs = append(cs, contestant{name: name, kind: report.KindExternal})
@@ -142,7 +142,7 @@ func (w *World) contestantsContext(ctx context.Context, cfg *config.Config, opt 
 		return nil, err
 	}
 	if len(cs) == 0 {
-		return nil, workload.Mistake("nothing to evaluate: name checkpoints or policies (%s)", config.PolicyForms)
+		return nil, fault.Mistakef("nothing to evaluate: name checkpoints or policies (%s)", config.PolicyForms)
 	}
 	return cs, nil
 }
@@ -193,7 +193,7 @@ func distinct(cs []contestant, dirs []string) error {
 	seen := map[string]bool{}
 	for _, c := range cs {
 		if seen[c.name] {
-			return workload.Mistake("policy %s is named twice", c.name)
+			return fault.Mistakef("policy %s is named twice", c.name)
 		}
 		seen[c.name] = true
 	}
@@ -209,7 +209,7 @@ type Opened struct {
 }
 
 // OpenCheckpoint reads a checkpoint, or the checkpoint of a run, for environments with specification spec. A checkpoint of
-// another environment or network is an *InputError.
+// another environment or network is a *fault.Mistake.
 func OpenCheckpoint(dir string, spec env.Spec) (*Opened, error) {
 	ckpt, run, err := rundir.CheckpointDir(dir)
 	if err != nil {
@@ -221,7 +221,7 @@ func OpenCheckpoint(dir string, spec env.Spec) (*Opened, error) {
 	}
 	f, meta, err := checkpoint.Open(ckpt, weightsFile)
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	weights, err := io.ReadAll(f)
 	if e := f.Close(); err == nil {
@@ -231,19 +231,19 @@ func OpenCheckpoint(dir string, spec env.Spec) (*Opened, error) {
 		return nil, err
 	}
 	if err := meta.Match(checkpoint.Meta{Env: spec.ID, Agent: cfg.Agent}); err != nil {
-		return nil, &workload.InputError{Err: fmt.Errorf("%s: %w", ckpt, err)}
+		return nil, &fault.Mistake{Err: fmt.Errorf("%s: %w", ckpt, err)}
 	}
 	if cfg, err = cfg.Fold(); err != nil {
 		return nil, err
 	}
 	if _, err := NewPolicy(&cfg, spec, bytes.NewReader(weights)); err != nil {
-		return nil, &workload.InputError{Err: fmt.Errorf("%s does not fit this environment%s: %w", ckpt, misfit(&cfg, err), err)}
+		return nil, &fault.Mistake{Err: fmt.Errorf("%s does not fit this environment%s: %w", ckpt, misfit(&cfg, err), err)}
 	}
 	return &Opened{checkpointName(cfg.Agent, run, meta.Step), meta, cfg, weights}, nil
 }
 
 // OpenPolicy opens a checkpoint, or the checkpoint of a run, with the kernels of its run, to act where no environment of the run is
-// open. spec is what the environment has in which the agent was judged. Faults are *InputErrors.
+// open. spec is what the environment has in which the agent was judged. Faults are *fault.Mistakes.
 func OpenPolicy(dir string) (c *Opened, p agents.Policy, spec env.Spec, err error) {
 	_, run, err := rundir.CheckpointDir(dir)
 	if err != nil {

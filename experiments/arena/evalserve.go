@@ -20,9 +20,9 @@ import (
 	"clustergym/env/sched"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/report"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/internal/plain"
 )
 
 // EvalEnv is the id of the environment through which policies in other programs play the windows of an evaluation.
@@ -353,7 +353,7 @@ func (x *externals) report(cs []contestant, played [][][]result) {
 			continue
 		}
 		if p.left > 0 {
-			cs[i].missing = fmt.Sprintf("finished %d of %s", len(p.done)-p.left, workload.Plural(len(p.done), "window", "windows"))
+			cs[i].missing = fmt.Sprintf("finished %d of %s", len(p.done)-p.left, plain.Count(len(p.done), "window", "windows"))
 			continue
 		}
 		row := make([]result, len(p.done))

@@ -18,7 +18,7 @@ import (
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/report"
 	"clustergym/experiments/statistic"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
 	"clustergym/traces"
@@ -133,7 +133,7 @@ func (w *World) count(part traces.Part, n int) (int, error) {
 	have := w.Workload.Windows.Count(part)
 	if have == 0 {
 		_, _, _, err := w.Workload.Windows.At(part, 0, 0)
-		return 0, w.About.WithFlags(&workload.InputError{Err: fmt.Errorf("%s: %w", w.Trace.File, err)})
+		return 0, w.About.WithFlags(&fault.Mistake{Err: fmt.Errorf("%s: %w", w.Trace.File, err)})
 	}
 	return min(n, have), nil
 }

@@ -14,6 +14,7 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/nets/onnx"
 )
 
@@ -27,7 +28,7 @@ type Exported struct {
 
 // Export reads a checkpoint, or the checkpoint of a run, and returns its greedy policy as an ONNX model for rows observations at a
 // time, 0 = any number. Its metadata say what it is for (package imported) and name commit as the program's. Faults are
-// *InputErrors.
+// *fault.Mistakes.
 func Export(dir string, rows int, commit string) (*Exported, error) {
 	ckpt, run, err := rundir.CheckpointDir(dir)
 	if err != nil {
@@ -53,7 +54,7 @@ func Export(dir string, rows int, commit string) (*Exported, error) {
 		Export(rows int) (*onnx.Model, error)
 	})
 	if !ok {
-		return nil, workload.Mistake("%s is of agent %s, whose policy is no network: only those of ppo, ddqn and %s have a form in ONNX", dir, c.Cfg.Agent, config.MetaAgent)
+		return nil, fault.Mistakef("%s is of agent %s, whose policy is no network: only those of ppo, ddqn and %s have a form in ONNX", dir, c.Cfg.Agent, config.MetaAgent)
 	}
 	m, err := e.Export(rows)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"clustergym/experiments/config"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
@@ -16,7 +16,7 @@ import (
 // they are; their world is nil.
 func Fit(ctx context.Context, cfg *config.Config, given config.Given) (*World, []string, error) {
 	if err := cfg.Validate(); err != nil {
-		return nil, nil, &workload.InputError{Err: err}
+		return nil, nil, &fault.Mistake{Err: err}
 	}
 	if !cfg.Simulated() {
 		return nil, nil, nil

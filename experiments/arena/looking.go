@@ -12,7 +12,7 @@ import (
 	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
@@ -26,7 +26,7 @@ func (w *World) looking(p config.Rival) contestant {
 		}
 		s, err := rollout.New(rollout.Setup{Config: *p.Rollout, Source: src, Workers: 1, Clock: config.Clock()}, p.Sched)
 		if err != nil {
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 		return func(ctx context.Context, ep env.Episode, _ uint64, c audience) ([]float64, error) {
 			s.Reseed(ep.Seed)

@@ -13,7 +13,8 @@ import (
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/statistic"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/plain"
 	"clustergym/internal/rng"
 	"clustergym/nets/kernel"
 )
@@ -27,10 +28,10 @@ var _ Arena = (*Families)(nil)
 func (f *Families) Describe(cfg *config.Config, say func(format string, args ...any)) {
 	c := &cfg.MAML
 	say("env       %s, a family of tasks", f.About.ID)
-	say("          %s of %d tasks, %s before and %d after %s of adaptation", c.Method, c.Tasks, workload.Plural(c.Before, "episode", "episodes"), c.After,
-		workload.Plural(c.InnerSteps, "step", "steps"))
+	say("          %s of %d tasks, %s before and %d after %s of adaptation", c.Method, c.Tasks, plain.Count(c.Before, "episode", "episodes"), c.After,
+		plain.Count(c.InnerSteps, "step", "steps"))
 	say("          best checkpoint by %s, judged on %s; training uses neither",
-		workload.Plural(cfg.Eval.Validation, "validation task", "validation tasks"), workload.Plural(cfg.Eval.Episodes, "test task", "test tasks"))
+		plain.Count(cfg.Eval.Validation, "validation task", "validation tasks"), plain.Count(cfg.Eval.Episodes, "test task", "test tasks"))
 }
 
 // Validate implements Arena.
@@ -79,16 +80,16 @@ func outcomes(of []maml.Outcome, value func(o maml.Outcome) float64) []float64 {
 // Judge adapts every checkpoint, and the initial weights, to the same test tasks.
 func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
 	if opt.External != nil {
-		return nil, workload.Mistake("--serve: %s has no windows that other programs could play too", cfg.Env.ID)
+		return nil, fault.Mistakef("--serve: %s has no windows that other programs could play too", cfg.Env.ID)
 	}
 	if len(opt.Models) > 0 && len(opt.Checkpoints) > 0 {
-		return nil, workload.Mistake("--policy-onnx does not go with --checkpoint of agent %s: models do not adapt to tasks; compare them on episodes, without --checkpoint", config.MetaAgent)
+		return nil, fault.Mistakef("--policy-onnx does not go with --checkpoint of agent %s: models do not adapt to tasks; compare them on episodes, without --checkpoint", config.MetaAgent)
 	}
 	if len(opt.Checkpoints) == 0 && (f.world.About.Scheduling() || len(opt.Models) > 0) { // rules and models do not adapt: they are compared on episodes
 		return f.Problem.Judge(ctx, cfg, opt)
 	}
 	if len(opt.Checkpoints) == 0 {
-		return nil, workload.Mistake("nothing to evaluate: name checkpoints of agent %s", cfg.Agent)
+		return nil, fault.Mistakef("nothing to evaluate: name checkpoints of agent %s", cfg.Agent)
 	}
 	type entrant struct {
 		name string
@@ -102,7 +103,7 @@ func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions
 			return nil, err
 		}
 		if !c.Cfg.Meta() {
-			return nil, workload.Mistake("%s is of agent %s, which does not adapt: compare it in a configuration of its own", dir, c.Cfg.Agent)
+			return nil, fault.Mistakef("%s is of agent %s, which does not adapt: compare it in a configuration of its own", dir, c.Cfg.Agent)
 		}
 		all = append(all, entrant{c.Name, c.Cfg, c.Weights})
 	}
@@ -119,7 +120,7 @@ func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions
 		theta := l.Params()
 		if e.from != nil {
 			if _, err := theta.ReadFrom(bytes.NewReader(e.from)); err != nil {
-				return nil, errors.Join(&workload.InputError{Err: fmt.Errorf("%s: %w", e.name, err)}, l.Close())
+				return nil, errors.Join(&fault.Mistake{Err: fmt.Errorf("%s: %w", e.name, err)}, l.Close())
 			}
 		}
 		out, err := l.Judge(ctx, theta.Data, on.seed, on.n, c.Judge, c.JudgeEpisodes, tick)

@@ -10,7 +10,7 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/statistic"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
 )
@@ -50,7 +50,7 @@ func (f *Families) rules(ctx context.Context, cfg *config.Config, workers int, o
 	for _, name := range cfg.Policies() {
 		p, err := config.ParseRival(name, f.world.About, cfg.Env.Settings)
 		if err != nil {
-			return &workload.InputError{Err: err}
+			return &fault.Mistake{Err: err}
 		}
 		if p.Rule == nil || p.Rule.Name == config.Random {
 			continue

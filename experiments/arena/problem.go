@@ -15,8 +15,9 @@ import (
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/statistic"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/par"
+	"clustergym/internal/plain"
 	"clustergym/internal/rng"
 	"clustergym/nets/kernel"
 	"clustergym/traces"
@@ -94,7 +95,7 @@ func (p *Problem) Describe(cfg *config.Config, say func(format string, args ...a
 	}
 	say("env       %s%s%s", p.About.ID, limit, solved)
 	say("          best checkpoint by %s, judged on %s; training uses neither",
-		workload.Plural(p.episodes(validationEpisodes, cfg.Eval.Validation), "validation episode", "validation episodes"), workload.Plural(p.episodes(testEpisodes, cfg.Eval.Episodes), "test episode", "test episodes"))
+		plain.Count(p.episodes(validationEpisodes, cfg.Eval.Validation), "validation episode", "validation episodes"), plain.Count(p.episodes(testEpisodes, cfg.Eval.Episodes), "test episode", "test episodes"))
 }
 
 // Origin implements Arena.
@@ -248,7 +249,7 @@ func (p *Problem) validation(cfg *config.Config, g games) *rundir.Validation {
 // Judge plays every policy on the same test episodes.
 func (p *Problem) Judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
 	if opt.External != nil {
-		return nil, workload.Mistake("--serve: %s has no windows that other programs could play too; want an environment on the simulator, such as %s", cfg.Env.ID, jobselect.ID)
+		return nil, fault.Mistakef("--serve: %s has no windows that other programs could play too; want an environment on the simulator, such as %s", cfg.Env.ID, jobselect.ID)
 	}
 	r, err := p.compare(ctx, &cfg, &opt)
 	if err != nil {
@@ -279,12 +280,12 @@ func (p *Problem) entrants(ctx context.Context, cfg *config.Config, opt *EvalOpt
 	for _, name := range cfg.Policies() {
 		r, err := config.ParseRival(name, p.world.About, cfg.Env.Settings)
 		if err != nil {
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 		all = append(all, p.entrant(r))
 	}
 	if len(all) == 0 {
-		return nil, workload.Mistake("nothing to evaluate: name checkpoints, or policies (%s)", config.FormsOf(p.world.About))
+		return nil, fault.Mistakef("nothing to evaluate: name checkpoints, or policies (%s)", config.FormsOf(p.world.About))
 	}
 	names := make([]contestant, len(all))
 	for i := range all {

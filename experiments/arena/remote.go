@@ -24,8 +24,8 @@ import (
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
-	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/traces"
 )
@@ -89,10 +89,10 @@ func newSharing(ctx context.Context, cfg *config.Config, opt *EvalOptions) (*sha
 	digest := sha256.Sum256(b)
 	s := &sharing{dir: filepath.Join("runs", "eval-"+hex.EncodeToString(digest[:4]))}
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	if s.unlock, err = safefile.Lock(s.dir); errors.Is(err, safefile.ErrLocked) {
-		return nil, workload.Mistake("another process makes the same comparison in %s", s.dir)
+		return nil, fault.Mistakef("another process makes the same comparison in %s", s.dir)
 	} else if err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ func (x *elsewhere) putCheckpoint(ctx context.Context, name, dir string) error {
 	} {
 		b, err := ordinary.Read(from, ordinary.Document)
 		if err != nil {
-			return &workload.InputError{Err: err}
+			return &fault.Mistake{Err: err}
 		}
 		if err := os.WriteFile(to, b, 0o600); err != nil {
 			return err
@@ -500,7 +500,7 @@ func know(ctx context.Context, j *workqueue.Job, in *gamesTask) (k *knownGames, 
 	}
 	for _, cfg := range []*config.Config{&base, &on} { // the coordinator has checked its own
 		if err := cfg.Validate(); err != nil {
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 	}
 	if on, err = on.Fold(); err != nil {

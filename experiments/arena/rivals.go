@@ -6,7 +6,7 @@ import (
 
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
@@ -51,7 +51,7 @@ func (w *World) heuristics(cfg *config.Config) ([]contestant, error) {
 	for _, name := range cfg.Policies() {
 		p, err := cfg.Rival(name)
 		if err != nil {
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 		cs = append(cs, w.newContestant(cfg, p))
 	}
@@ -66,7 +66,7 @@ func (p *Problem) Rivals(ctx context.Context, cfg *config.Config, workers int) (
 	for _, name := range cfg.Policies() {
 		r, err := cfg.Rival(name)
 		if err != nil {
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 		if r.Rule == nil && (r.Planner == nil || !p.byScore(cfg)) {
 			continue

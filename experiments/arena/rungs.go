@@ -8,7 +8,6 @@ import (
 	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/traces"
 )
@@ -55,7 +54,7 @@ func (r Rungs) Base(cfg config.Config) (config.Config, error) {
 		return cfg, err
 	}
 	if !cfg.Simulated() {
-		return cfg, workload.Mistake("--rungs: %s has no run times to know; want an environment on the simulator", cfg.Env.ID)
+		return cfg, fault.Mistakef("--rungs: %s has no run times to know; want an environment on the simulator", cfg.Env.ID)
 	}
 	est := r.Against()
 	for _, e := range r {
@@ -75,13 +74,13 @@ func (r Rungs) Base(cfg config.Config) (config.Config, error) {
 // returns. Policies that rank by run times are absent where there are none.
 func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalOptions) (_ *report.Ladder, err error) {
 	if err := cfg.Validate(); err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	if err := config.UseKernels(cfg.Kernels); err != nil {
 		return nil, err
 	}
 	if opt.External != nil {
-		return nil, workload.Mistake("--rungs does not go with --serve: other programs play on one rung")
+		return nil, fault.Mistakef("--rungs does not go with --serve: other programs play on one rung")
 	}
 	world := opt.World
 	if world == nil {
@@ -117,7 +116,7 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 			return nil, err
 		}
 		if len(opt.Checkpoints)+len(opt.Models) == 0 && len(cfg.Eval.Policies) > 0 && len(on.Eval.Policies) == 0 {
-			return nil, workload.Mistake("--rungs %s: all of %s rank by run times, and there are none; name another policy too, such as fifo+skip, or leave %s out",
+			return nil, fault.Mistakef("--rungs %s: all of %s rank by run times, and there are none; name another policy too, such as fifo+skip, or leave %s out",
 				e, strings.Join(cfg.Eval.Policies, ", "), e)
 		}
 		cs, err := w.contestantsContext(ctx, &on, &opt)
@@ -183,9 +182,9 @@ func atRung(e sim.Estimates, err error) error {
 		l.Join("", &g)
 	}
 	if l.Err() == nil {
-		return &workload.InputError{Err: fmt.Errorf("--rungs %s: %w", e, err)}
+		return &fault.Mistake{Err: fmt.Errorf("--rungs %s: %w", e, err)}
 	}
-	return &workload.InputError{Err: l.Err()}
+	return &fault.Mistake{Err: l.Err()}
 }
 
 // knows returns the user's mistake if the trace lacks what the estimates need.
@@ -196,7 +195,7 @@ func (w *World) knows(e sim.Estimates) error {
 	for part := range traces.Part(3) {
 		for _, j := range w.Workload.Windows.Jobs(part) {
 			if j.Estimate <= 0 {
-				return workload.Mistake("--rungs %s: job %s of %s has no requested time; want %s", e, j.ID, w.Trace.File, "none, history, gbdt, exact or noisy:SIGMA")
+				return fault.Mistakef("--rungs %s: job %s of %s has no requested time; want %s", e, j.ID, w.Trace.File, "none, history, gbdt, exact or noisy:SIGMA")
 			}
 		}
 	}

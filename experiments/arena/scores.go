@@ -7,7 +7,7 @@ import (
 	"math"
 
 	"clustergym/experiments/config"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
@@ -21,7 +21,7 @@ type Scored struct {
 }
 
 // Scores plays the checkpoints and external policies of opt and the policies of cfg on the test windows or episodes of cfg, as
-// Compare does, and returns the metric of each game in place of statistics. A policy without a value is an *InputError: it is
+// Compare does, and returns the metric of each game in place of statistics. A policy without a value is a *fault.Mistake: it is
 // external and did not finish, or the metric does not apply to it.
 func Scores(ctx context.Context, cfg config.Config, opt EvalOptions) ([]Scored, error) {
 	cfg, err := ready(cfg)
@@ -46,7 +46,7 @@ func Scores(ctx context.Context, cfg config.Config, opt EvalOptions) ([]Scored, 
 		for _, row := range s.Values {
 			for i, v := range row {
 				if math.IsNaN(v) || math.IsInf(v, 0) {
-					return nil, workload.Mistake("%s: %s has no %s on window %d: the metric does not apply to it", cfg.Env.ID, s.Name, opt.World.About.Metric.Key, i)
+					return nil, fault.Mistakef("%s: %s has no %s on window %d: the metric does not apply to it", cfg.Env.ID, s.Name, opt.World.About.Metric.Key, i)
 				}
 			}
 		}
@@ -73,7 +73,7 @@ func (w *World) scores(ctx context.Context, cfg *config.Config, opt *EvalOptions
 	var all []Scored
 	for c := range cs {
 		if cs[c].missing != "" {
-			return nil, workload.Mistake("policy %s %s", cs[c].name, cs[c].missing)
+			return nil, fault.Mistakef("policy %s %s", cs[c].name, cs[c].missing)
 		}
 		s := Scored{Name: cs[c].name, Kind: cs[c].kind, Trained: cs[c].trained, Nothing: cs[c].nothing, Knows: cs[c].knows}
 		for _, row := range games[c] {
@@ -95,10 +95,10 @@ func (w *World) episodeScores(ctx context.Context, cfg *config.Config, opt *Eval
 		return nil, err
 	}
 	if w.About.Metric.Of == nil {
-		return nil, workload.Mistake("env.id: %s counts returns and has no metric; want a scheduling environment", cfg.Env.ID)
+		return nil, fault.Mistakef("env.id: %s counts returns and has no metric; want a scheduling environment", cfg.Env.ID)
 	}
 	if opt.External != nil {
-		return nil, workload.Mistake("--serve: %s has no windows that other programs could play too", cfg.Env.ID)
+		return nil, fault.Mistakef("--serve: %s has no windows that other programs could play too", cfg.Env.ID)
 	}
 	entrants, err := p.entrants(ctx, cfg, opt)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 
 	"clustergym/env/sim"
 	"clustergym/experiments/config"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/rng"
 	"clustergym/traces"
 )
@@ -39,7 +39,7 @@ func (w *World) Watch(ctx context.Context, cfg config.Config, opt EvalOptions, p
 		_, err = p(ctx, ep, rng.At(ep.Seed, 0), onlooker{o})
 		return e.First(), err
 	}
-	return 0, workload.Mistake("there is no policy %s to watch", policy)
+	return 0, fault.Mistakef("there is no policy %s to watch", policy)
 }
 
 // onlooker is an observer as an audience.

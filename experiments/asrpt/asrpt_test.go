@@ -11,7 +11,7 @@ import (
 
 	"clustergym/experiments/run/runtest"
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 )
 
@@ -43,7 +43,7 @@ func TestTheFolderOfData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var input *workload.InputError
+	var input *fault.Mistake
 	data := t.TempDir()
 	if _, err := s.cells(study.Plan{Data: data}); !errors.As(err, &input) || !strings.Contains(err.Error(), "it has none of "+filepath.FromSlash("philly/philly_jobs.csv.gz")) {
 		t.Errorf("an empty folder: %v", err)

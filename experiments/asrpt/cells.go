@@ -10,6 +10,7 @@ import (
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/rng"
 )
 
@@ -117,7 +118,7 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 					half := len(jobs) / 2
 					first := half + k*(len(jobs)-half-s.Jobs)/max(1, w.Windows-1)
 					if first+s.Jobs > len(jobs) || first < 200 || jobs[first].submit == jobs[first+s.Jobs-1].submit {
-						return nil, workload.Mistake("%s: %d of its jobs ask for 2 to %d GPUs, too few for windows of %d in its second half", w.File, len(jobs), widest, s.Jobs)
+						return nil, fault.Mistakef("%s: %d of its jobs ask for 2 to %d GPUs, too few for windows of %d in its second half", w.File, len(jobs), widest, s.Jobs)
 					}
 					return s.playAll(ctx, b, w.Name, strconv.Itoa(k), jobs, first)
 				},
@@ -184,7 +185,7 @@ func (s *settings) playAll(ctx context.Context, b *study.Bench, name, draw strin
 	own := loaded(unscaled, gpus, s.Load)
 	k, err := learn(before, own, s.Trees, seed, b.Workers)
 	if err != nil {
-		return nil, workload.Mistake("%s: %v", name, err)
+		return nil, fault.Mistakef("%s: %v", name, err)
 	}
 	steps := []func() error{
 		func() error { return p.loads(net, k, unscaled) },

@@ -127,11 +127,11 @@ type bench struct {
 	walk   []uint32 // see calibrate
 }
 
-// Run measures what cfg names. Faults in cfg and in its files are *workload.InputErrors. ctx ends it between two runs of a
+// Run measures what cfg names. Faults in cfg and in its files are *fault.Mistakes. ctx ends it between two runs of a
 // workload, or within one between two events.
 func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	b := &bench{cfg: &cfg, hooks: hooks, report: &Report{
 		Quick:   cfg.Quick,

@@ -16,6 +16,7 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 	"clustergym/traces"
 )
@@ -132,7 +133,7 @@ func TestBenchFaultsAtOnce(t *testing.T) {
 	cfg := quickBench("envs", "gpus")
 	cfg.Long, cfg.Cluster, cfg.Policies, cfg.Trace.Format = true, "pool:2", []string{"sfj"}, "xls"
 	_, err := Run(t.Context(), cfg, Hooks{Now: ticking()})
-	if _, ok := errors.AsType[*workload.InputError](err); !ok {
+	if _, ok := errors.AsType[*fault.Mistake](err); !ok {
 		t.Fatalf("got %v", err)
 	}
 	for _, want := range []string{`groups: got "gpus"`, "long: got true", `cluster: got "pool:2"`, "policies", "trace.format"} {

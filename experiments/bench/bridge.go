@@ -27,7 +27,8 @@ import (
 	"clustergym/env/vec"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/texttable"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/plain"
 	"clustergym/internal/rng"
 )
 
@@ -239,7 +240,7 @@ func (b *bench) python(ctx context.Context, url, bare string) error {
 		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return workload.Mistake("--python %s: %w; want a Python 3.10 or later in which the package of python/ is installed: pip install './python[gymnasium]'", b.cfg.Python, err)
+		return fault.Mistakef("--python %s: %w; want a Python 3.10 or later in which the package of python/ is installed: pip install './python[gymnasium]'", b.cfg.Python, err)
 	}
 	lines := bufio.NewScanner(out)
 	var bad error
@@ -253,7 +254,7 @@ func (b *bench) python(ctx context.Context, url, bare string) error {
 			bad = errors.New(row.Error)
 			break
 		}
-		b.say(fmt.Sprintf("bridge: %s, %s", row.What, workload.Plural(row.Envs, "environment", "environments")))
+		b.say(fmt.Sprintf("bridge: %s, %s", row.What, plain.Count(row.Envs, "environment", "environments")))
 		b.report.Bridge = append(b.report.Bridge, row.BridgeRow)
 	}
 	_, _ = io.Copy(io.Discard, out) // so that the program can end
@@ -264,7 +265,7 @@ func (b *bench) python(ctx context.Context, url, bare string) error {
 	case bad != nil:
 		return bad
 	case err != nil && strings.Contains(complaint.String(), "ModuleNotFoundError"):
-		return workload.Mistake("--python %s: %s; want a Python in which the package of python/ is installed: pip install './python[gymnasium]'", b.cfg.Python, lastLine(complaint.String()))
+		return fault.Mistakef("--python %s: %s; want a Python in which the package of python/ is installed: pip install './python[gymnasium]'", b.cfg.Python, lastLine(complaint.String()))
 	case err != nil:
 		return fmt.Errorf("%s -m clustergym.bench: %w: %s", b.cfg.Python, err, lastLine(complaint.String()))
 	}

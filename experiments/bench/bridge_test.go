@@ -14,6 +14,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/envtest"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 )
 
 func TestTrivialKeepsTheContract(t *testing.T) {
@@ -83,7 +84,7 @@ func TestWhatTheProgramOfBenchBridgeDoesWrongIsTold(t *testing.T) {
 	} {
 		cfg := Config{Groups: []string{"bridge"}, Quick: true, Trace: workload.DefaultTraceConfig(), Python: program(t, c.script)}
 		_, err := Run(context.Background(), cfg, Hooks{Now: time.Now})
-		var input *workload.InputError
+		var input *fault.Mistake
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.As(err, &input) != c.mistake {
 			t.Errorf("%s: error %v, want %q", name, err, c.want)
 		}

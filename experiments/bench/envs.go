@@ -15,7 +15,7 @@ import (
 	"clustergym/env/vec"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
-	"clustergym/experiments/workload"
+	"clustergym/internal/plain"
 	"clustergym/internal/rng"
 	"clustergym/traces"
 )
@@ -217,7 +217,7 @@ func (b *bench) together(ctx context.Context, w *arena.World, rows, workers int,
 		return 0, err
 	}
 	m := v.Spec().MaskLen()
-	row := Row{Group: "envs", What: fmt.Sprintf("%s, %d together, %s", jobselect.ID, rows, workload.Plural(workers, "worker", "workers")), Cluster: w.Cluster().Name, Policy: "random", Unit: "steps/s", Mark: mark}
+	row := Row{Group: "envs", What: fmt.Sprintf("%s, %d together, %s", jobselect.ID, rows, plain.Count(workers, "worker", "workers")), Cluster: w.Cluster().Name, Policy: "random", Unit: "steps/s", Mark: mark}
 	err = b.measure(ctx, row, func(ctx context.Context) (int, error) {
 		const calls = 25
 		for range calls {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"clustergym/experiments/texttable"
-	"clustergym/experiments/workload"
+	"clustergym/internal/plain"
 )
 
 // name returns the name of the row in messages of progress.
@@ -30,7 +30,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	if m.CPU != "" {
 		cpu = m.CPU + ", "
 	}
-	if _, err := fmt.Fprintf(w, "machine  %s%s, %s/%s, %s, kernels %s\n\n", cpu, workload.Plural(m.Processors, "processor", "processors"), m.OS, m.Arch, m.Go, m.Kernels); err != nil {
+	if _, err := fmt.Fprintf(w, "machine  %s%s, %s/%s, %s, kernels %s\n\n", cpu, plain.Count(m.Processors, "processor", "processors"), m.OS, m.Arch, m.Go, m.Kernels); err != nil {
 		return err
 	}
 	header := []string{"what", "cluster", "policy", "jobs", "rate", "unit", "mark", "allocs", "loop steps", "walk steps", "CPU"}

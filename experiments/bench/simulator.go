@@ -11,6 +11,7 @@ import (
 	"clustergym/env/sim"
 	"clustergym/experiments/simulate"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 	"clustergym/traces/synth"
 )
@@ -70,7 +71,7 @@ func (b *bench) recorded(ctx context.Context) error {
 	}
 	c, err := cluster.New(spec)
 	if err != nil {
-		return &workload.InputError{Err: err}
+		return &fault.Mistake{Err: err}
 	}
 	all, _, err := workload.LoadTraceContext(ctx, b.cfg.Trace)
 	if err != nil {
@@ -116,7 +117,7 @@ func (b *bench) play(ctx context.Context, what, on, estimates string, jobs []tra
 		}
 		h := cfg.Heuristic(k.policy)
 		if err := h.Validate(); err != nil {
-			return &workload.InputError{Err: fmt.Errorf("policy %s: %w", k.policy, err)}
+			return &fault.Mistake{Err: fmt.Errorf("policy %s: %w", k.policy, err)}
 		}
 		sc := sim.DefaultConfig()
 		sc.Seed = cfg.Seed

@@ -12,8 +12,8 @@ import (
 	"clustergym/env/vec"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
-	"clustergym/experiments/workload"
 	"clustergym/internal/par"
+	"clustergym/internal/plain"
 	"clustergym/internal/rng"
 	"clustergym/nets/model"
 )
@@ -63,7 +63,7 @@ func (b *bench) trained(ctx context.Context, cfg *config.Config, net string, all
 	}
 	row := Row{
 		Group: "training", What: fmt.Sprintf("%s, %s, updates alone", jobselect.ID, net), Cluster: cfg.Cluster,
-		Policy: fmt.Sprintf("%s, %s", cfg.Agent, workload.Plural(b.report.Machine.Processors, "worker", "workers")), Unit: "samples/s",
+		Policy: fmt.Sprintf("%s, %s", cfg.Agent, plain.Count(b.report.Machine.Processors, "worker", "workers")), Unit: "samples/s",
 	}
 	if !all {
 		return b.measureAfter(ctx, row, func(ctx context.Context) error { return p.collect(ctx) }, func(ctx context.Context) (int, error) {

@@ -14,7 +14,7 @@ import (
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 )
 
@@ -58,7 +58,7 @@ func hashCheckpoint(dir string) (fingerprint, error) {
 	}
 	m, err := checkpoint.Verify(ckpt)
 	if err != nil {
-		return fingerprint{}, &workload.InputError{Err: err}
+		return fingerprint{}, &fault.Mistake{Err: err}
 	}
 	conf, err := hashFile(filepath.Join(run, rundir.ConfigFile))
 	if err != nil {
@@ -71,7 +71,7 @@ func hashCheckpoint(dir string) (fingerprint, error) {
 		}
 	}
 	if weights == "" {
-		return fingerprint{}, workload.Mistake("%s holds no weights", ckpt)
+		return fingerprint{}, fault.Mistakef("%s holds no weights", ckpt)
 	}
 	return fingerprint{hashJSON([]string{"checkpoint", conf, weights}), m.Meta.Seed, m.Meta.Step}, nil
 }
@@ -86,12 +86,12 @@ func hashModel(name string) (fingerprint, error) {
 func hashFile(name string) (string, error) {
 	f, err := ordinary.Open(name)
 	if err != nil {
-		return "", &workload.InputError{Err: err}
+		return "", &fault.Mistake{Err: err}
 	}
 	defer f.Close() //nolint:errcheck // it is read only
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
-		return "", &workload.InputError{Err: err}
+		return "", &fault.Mistake{Err: err}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -17,9 +17,8 @@ import (
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/models"
-	"clustergym/experiments/run"
 	"clustergym/experiments/safefile"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/nets/kernel"
 )
@@ -115,7 +114,7 @@ type plan struct {
 
 // Play plays a policy on tasks and returns the results on all tasks in opt.Dir. What opt.Dir has is not played again, so that an
 // interrupted call is continued by the same call, to the same bytes; more tasks may be added later. Tasks for which the policy has
-// nothing to play with are left out. If ctx is cancelled, Play keeps all finished runs and returns run.ErrInterrupted.
+// nothing to play with are left out. If ctx is cancelled, Play keeps all finished runs and returns fault.ErrInterrupted.
 func (v *Version) Play(ctx context.Context, p *Policy, opt Options) (*Results, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -132,7 +131,7 @@ func (v *Version) Play(ctx context.Context, p *Policy, opt Options) (*Results, e
 	}
 	g := &playing{v: v, policy: p, opt: opt, alone: len(tasks) == 1}
 	if p.Kind == KindExternal && len(tasks) != 1 {
-		return nil, workload.Mistake("a program plays one task at a time: name it by --tasks")
+		return nil, fault.Mistakef("a program plays one task at a time: name it by --tasks")
 	}
 	unlock, err := g.enter()
 	if err != nil {
@@ -149,7 +148,7 @@ func (v *Version) Play(ctx context.Context, p *Policy, opt Options) (*Results, e
 			res, err = g.kept(t)
 		}
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%w; what was played is kept in %s, and the same command goes on", run.ErrInterrupted, opt.Dir)
+			return nil, fmt.Errorf("%w; what was played is kept in %s, and the same command goes on", fault.ErrInterrupted, opt.Dir)
 		}
 		if err != nil {
 			return nil, err
@@ -159,11 +158,11 @@ func (v *Version) Play(ctx context.Context, p *Policy, opt Options) (*Results, e
 		}
 	}
 	if len(r.Tasks) == 0 {
-		return nil, workload.Mistake("policy %s plays none of the tasks", p.Name)
+		return nil, fault.Mistakef("policy %s plays none of the tasks", p.Name)
 	}
 	r.Hash = r.policyHash(g.plan.Files)
 	if err := v.check(r); err != nil {
-		return nil, workload.Mistake("%s: %w; remove what is wrong there to play it again", opt.Dir, err)
+		return nil, fault.Mistakef("%s: %w; remove what is wrong there to play it again", opt.Dir, err)
 	}
 	return r, writeJSON(filepath.Join(opt.Dir, resultsFile), r)
 }
@@ -221,11 +220,11 @@ func (g *playing) enter() (unlock func(), err error) {
 		g.plan.Files = hashJSON(all)
 	}
 	if err := os.MkdirAll(filepath.Join(g.opt.Dir, partsDir), 0o755); err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	unlock, err = safefile.Lock(g.opt.Dir)
 	if errors.Is(err, safefile.ErrLocked) {
-		return nil, workload.Mistake("another process plays in %s", g.opt.Dir)
+		return nil, fault.Mistakef("another process plays in %s", g.opt.Dir)
 	}
 	if err != nil {
 		return nil, err
@@ -242,7 +241,7 @@ func (g *playing) enter() (unlock func(), err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		err = safefile.Write(name, want)
 	case err == nil && string(had) != string(want):
-		err = workload.Mistake("%s holds the results of another policy, version, split or set of kernels (%s); name another folder", g.opt.Dir, planFile)
+		err = fault.Mistakef("%s holds the results of another policy, version, split or set of kernels (%s); name another folder", g.opt.Dir, planFile)
 	}
 	if err != nil {
 		unlock()
@@ -295,17 +294,17 @@ func (g *playing) readPart(t *Task, run int) (*part, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	var p part
 	if err := json.Unmarshal(b, &p); err != nil {
-		return nil, workload.Mistake("%s: %v; remove it to play this run again", g.partFile(t, run), err)
+		return nil, fault.Mistakef("%s: %v; remove it to play this run again", g.partFile(t, run), err)
 	}
 	if p.Hash != t.Hash {
-		return nil, workload.Mistake("%s is of another task than version %d has; remove it to play this run again", g.partFile(t, run), g.v.Version)
+		return nil, fault.Mistakef("%s is of another task than version %d has; remove it to play this run again", g.partFile(t, run), g.v.Version)
 	}
 	if !hmac.Equal([]byte(p.Seal), []byte(g.seal(t, run, &p))) {
-		return nil, workload.Mistake("%s was not played here on the windows of the secret, or was changed; remove it to play this run again", g.partFile(t, run))
+		return nil, fault.Mistakef("%s was not played here on the windows of the secret, or was changed; remove it to play this run again", g.partFile(t, run))
 	}
 	return &p, nil
 }
@@ -318,7 +317,7 @@ func (g *playing) kept(t *Task) (*TaskResult, error) {
 	}
 	n, err := strconv.Atoi(string(b))
 	if err != nil || n < 1 || n > maxRuns {
-		return nil, workload.Mistake("%s is no number of runs", filepath.Join(g.opt.Dir, partsDir, t.Name, "runs"))
+		return nil, fault.Mistakef("%s is no number of runs", filepath.Join(g.opt.Dir, partsDir, t.Name, "runs"))
 	}
 	res := &TaskResult{Task: t.Name, Hash: t.Hash}
 	for i := range n {
@@ -357,7 +356,7 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 	case KindRule:
 		for _, s := range g.policy.Set {
 			if err := cfg.Set(s); err != nil {
-				return nil, workload.Mistake("set %s: %w", s, err)
+				return nil, fault.Mistakef("set %s: %w", s, err)
 			}
 		}
 		name, err := g.policy.rule(g.v, t, &cfg)
@@ -370,7 +369,7 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 		}
 		rival, err := cfg.Rival(name)
 		if err != nil {
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 		cfg.Eval.Policies, runs[0].rule = []string{name}, rival.Name
 	case KindCheckpoint:
@@ -399,10 +398,10 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 		}
 	}
 	if err := cfg.Validate(); err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	if err := os.MkdirAll(filepath.Join(g.opt.Dir, partsDir, t.Name), 0o755); err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	if err := safefile.Write(filepath.Join(g.opt.Dir, partsDir, t.Name, "runs"), []byte(strconv.Itoa(len(runs)))); err != nil {
 		return nil, err
@@ -416,10 +415,10 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 		}
 		c := &runs[i]
 		if p != nil && (p.File != c.hash || p.Seed != c.seed || p.Step != c.step) {
-			return nil, workload.Mistake("%s was not played by what %s now has; name another folder", g.partFile(t, i), c.from)
+			return nil, fault.Mistakef("%s was not played by what %s now has; name another folder", g.partFile(t, i), c.from)
 		}
 		if p != nil && c.rule != "" && p.Policy != c.rule {
-			return nil, workload.Mistake("%s was played by %s, and the rule is %s; name another folder", g.partFile(t, i), p.Policy, c.rule)
+			return nil, fault.Mistakef("%s was played by %s, and the rule is %s; name another folder", g.partFile(t, i), p.Policy, c.rule)
 		}
 		if p == nil {
 			if world == nil {
@@ -463,7 +462,7 @@ func contenders(t *Task, from []string, hash func(name string) (fingerprint, err
 			return nil, err
 		}
 		if i := slices.IndexFunc(all, func(c contender) bool { return c.hash == f.hash }); i >= 0 {
-			return nil, workload.Mistake("task %s: %s and %s are the same agent, which counts once", t.Name, all[i].from, name)
+			return nil, fault.Mistakef("task %s: %s and %s are the same agent, which counts once", t.Name, all[i].from, name)
 		}
 		all = append(all, contender{from: name, fingerprint: f})
 	}
@@ -546,17 +545,17 @@ func (v *Version) ReadResults(dir string) (*Results, error) {
 	name := filepath.Join(dir, resultsFile)
 	b, err := ordinary.Read(name, ordinary.Document)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, workload.Mistake("%s holds no %s: it is no folder of gymctl benchmark run, or what it began is not finished", dir, resultsFile)
+		return nil, fault.Mistakef("%s holds no %s: it is no folder of gymctl benchmark run, or what it began is not finished", dir, resultsFile)
 	}
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	r := &Results{}
 	if err := json.Unmarshal(b, r); err != nil {
-		return nil, workload.Mistake("%s: %v", name, err)
+		return nil, fault.Mistakef("%s: %v", name, err)
 	}
 	if err := errors.Join(v.check(r), v.possible(r)); err != nil {
-		return nil, workload.Mistake("%s: %w", name, err)
+		return nil, fault.Mistakef("%s: %w", name, err)
 	}
 	return r, nil
 }

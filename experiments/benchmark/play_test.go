@@ -13,7 +13,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/envtest"
 	"clustergym/experiments/arena"
-	"clustergym/experiments/run"
+	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 	"clustergym/traces"
 )
@@ -123,7 +123,7 @@ func TestInterruptedRunsContinueToTheSameBytes(t *testing.T) {
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, run.ErrInterrupted) {
+		if !errors.Is(err, fault.ErrInterrupted) {
 			t.Fatal(err)
 		}
 		interrupted++

@@ -12,7 +12,8 @@ import (
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/ordinary"
 )
 
 // The kinds of policies.
@@ -48,21 +49,21 @@ type Policy struct {
 // settable are the beginnings of the keys in Policy.Set.
 var settable = []string{"eval.rollout.", "eval.hold.", "eval.index.", "eval.hindsight="}
 
-// Validate returns an *InputError for the first fault.
+// Validate returns a *fault.Mistake for the first fault.
 func (p *Policy) Validate() error {
 	if err := p.described(); err != nil {
 		return err
 	}
 	switch {
 	case p.Kind == KindCheckpoint && len(p.Dirs) == 0:
-		return workload.Mistake("want the folder of a run, of its seeds, or of one for each task")
+		return fault.Mistakef("want the folder of a run, of its seeds, or of one for each task")
 	case p.Kind == KindModel && len(p.Models) == 0:
-		return workload.Mistake("want the file of a model, or a folder of models for each task")
+		return fault.Mistakef("want the file of a model, or a folder of models for each task")
 	case p.Kind == KindExternal && p.External == nil:
-		return workload.Mistake("want a program that plays over the bridge")
+		return fault.Mistakef("want a program that plays over the bridge")
 	case p.Kind == KindExternal:
 		if err := p.External.Validate(); err != nil {
-			return &workload.InputError{Err: err}
+			return &fault.Mistake{Err: err}
 		}
 	}
 	return nil
@@ -71,24 +72,24 @@ func (p *Policy) Validate() error {
 // described is Validate for what a row says of its policy, which is not what it is played with.
 func (p *Policy) described() error {
 	if p.Name == "" || len(p.Name) > 80 || strings.ContainsFunc(p.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) || strings.ContainsAny(p.Name, `/\`) {
-		return workload.Mistake("name: got %q, want 1 to 80 printable characters without / and \\", p.Name)
+		return fault.Mistakef("name: got %q, want 1 to 80 printable characters without / and \\", p.Name)
 	}
 	for _, s := range p.Set {
 		if !slices.ContainsFunc(settable, func(key string) bool { return strings.HasPrefix(s, key) }) {
-			return workload.Mistake("set %s: a policy may change %s alone, not what it is judged on", s, strings.Join(settable, "KEY, "))
+			return fault.Mistakef("set %s: a policy may change %s alone, not what it is judged on", s, strings.Join(settable, "KEY, "))
 		}
 	}
 	switch p.Kind {
 	case KindRule:
 		if len(p.Rules) == 0 {
-			return workload.Mistake("want a policy, as sjf@slots, best or random")
+			return fault.Mistakef("want a policy, as sjf@slots, best or random")
 		}
 	case KindCheckpoint, KindModel, KindExternal:
 		if len(p.Rules)+len(p.Set) > 0 {
-			return workload.Mistake("a policy of kind %s has no rules and no keys of eval", p.Kind)
+			return fault.Mistakef("a policy of kind %s has no rules and no keys of eval", p.Kind)
 		}
 	default:
-		return workload.Mistake("kind: got %q, want %s, %s, %s or %s", p.Kind, KindRule, KindCheckpoint, KindModel, KindExternal)
+		return fault.Mistakef("kind: got %q, want %s, %s, %s or %s", p.Kind, KindRule, KindCheckpoint, KindModel, KindExternal)
 	}
 	return nil
 }
@@ -119,7 +120,7 @@ func (p *Policy) rule(v *Version, t *Task, cfg *config.Config) (string, error) {
 	case "best":
 		r, ok := v.Reference(t)
 		if !ok {
-			return "", workload.Mistake("task %s: its best rule is not recorded; name one", t.Name)
+			return "", fault.Mistakef("task %s: its best rule is not recorded; name one", t.Name)
 		}
 		return r.Rule, nil
 	}
@@ -129,7 +130,7 @@ func (p *Policy) rule(v *Version, t *Task, cfg *config.Config) (string, error) {
 	if _, err := cfg.Rival(name); err == nil {
 		return name, nil
 	} else if own {
-		return "", &workload.InputError{Err: err}
+		return "", &fault.Mistake{Err: err}
 	}
 	return "", nil
 }
@@ -158,7 +159,7 @@ func (p *Policy) dirs(t *Task, only bool) ([]string, error) {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil, nil
 		default:
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 	}
 	return run.RunsOf(dir)
@@ -176,11 +177,11 @@ func (p *Policy) files(t *Task, only bool) ([]string, error) {
 		}
 		i, err := os.Stat(name)
 		if err != nil {
-			return nil, workload.Mistake("model %s: %v", name, workload.Reason(err))
+			return nil, fault.Mistakef("model %s: %v", name, ordinary.Reason(err))
 		}
 		switch {
 		case !i.IsDir() && !ok && !only:
-			return nil, workload.Mistake("model %s: say which task it plays, as TASK=%s", name, name)
+			return nil, fault.Mistakef("model %s: say which task it plays, as TASK=%s", name, name)
 		case !i.IsDir() && ok:
 			own = append(own, name)
 		case !i.IsDir():
@@ -188,7 +189,7 @@ func (p *Policy) files(t *Task, only bool) ([]string, error) {
 		case ok:
 			more, err := modelsIn(name)
 			if err == nil && more == nil {
-				err = workload.Mistake("%s holds no models: want *.onnx", name)
+				err = fault.Mistakef("%s holds no models: want *.onnx", name)
 			}
 			if err != nil {
 				return nil, err
@@ -218,7 +219,7 @@ func modelsIn(dir string) ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	var all []string
 	for _, e := range entries {

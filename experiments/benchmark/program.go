@@ -8,7 +8,7 @@ import (
 
 	"clustergym/experiments/arena"
 	"clustergym/experiments/safefile"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 )
 
@@ -20,7 +20,7 @@ func (g *playing) program(t *Task) (*arena.External, error) {
 		return nil, err
 	}
 	if n > 0 && g.opt.Secret != nil {
-		return nil, workload.Mistake("task %s: a program has begun its sealed windows in %s and did not finish them, and they are played once", t.Name, g.opt.Dir)
+		return nil, fault.Mistakef("task %s: a program has begun its sealed windows in %s and did not finish them, and they are played once", t.Name, g.opt.Dir)
 	}
 	if n > 0 {
 		g.say("%s: a program has begun its windows here before, so that this is try %d; a row has one", t.Name, n+1)
@@ -42,11 +42,11 @@ func (g *playing) tries(t *Task) (int, error) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, &workload.InputError{Err: err}
+		return 0, &fault.Mistake{Err: err}
 	}
 	n, err := strconv.Atoi(string(b))
 	if err != nil || n < 1 {
-		return 0, workload.Mistake("%s is no number of tries", g.triesFile(t))
+		return 0, fault.Mistakef("%s is no number of tries", g.triesFile(t))
 	}
 	return n, nil
 }

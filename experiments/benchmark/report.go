@@ -12,7 +12,7 @@ import (
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/texttable"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 )
 
 // Report compares rows on one split. As JSON it is the document of gymctl benchmark report --json.
@@ -74,7 +74,7 @@ type Entry struct {
 // Entry returns results on the development windows as an entry.
 func (v *Version) Entry(r *Results) (Entry, error) {
 	if r.Split != Development {
-		return Entry{}, workload.Mistake("%s: results on sealed windows have no recorded references; gymctl benchmark open scores them", r.Policy.Name)
+		return Entry{}, fault.Mistakef("%s: results on sealed windows have no recorded references; gymctl benchmark open scores them", r.Policy.Name)
 	}
 	e := Entry{Name: r.Policy.Name, Kind: r.Policy.Kind, Numbers: NotReplayed, Metric: map[string]float64{}}
 	var err error
@@ -122,7 +122,7 @@ func (v *Version) NewReport(split string, tasks []*Task, entries []Entry) (*Repo
 	seen := map[string]bool{}
 	for _, e := range entries {
 		if seen[e.Name] {
-			return nil, workload.Mistake("row %s is there twice; give one another name", e.Name)
+			return nil, fault.Mistakef("row %s is there twice; give one another name", e.Name)
 		}
 		seen[e.Name] = true
 		row := ReportRow{Name: e.Name, Kind: e.Kind, Numbers: e.Numbers, Scores: e.Scores, Metric: e.Metric}
@@ -142,7 +142,7 @@ func (v *Version) NewReport(split string, tasks []*Task, entries []Entry) (*Repo
 		r.Rows = append(r.Rows, row)
 	}
 	if len(r.Rows) == 0 {
-		return nil, workload.Mistake("there is no row with any of the tasks")
+		return nil, fault.Mistakef("there is no row with any of the tasks")
 	}
 	sort.SliceStable(r.Rows, func(i, k int) bool {
 		a, b := &r.Rows[i], &r.Rows[k]

@@ -14,8 +14,9 @@ import (
 
 	"clustergym/experiments/config"
 	"clustergym/experiments/safefile"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
+	"clustergym/internal/plain"
 )
 
 // Row is a submission: what a policy reaches on the development windows of all tasks that it plays, and how to repeat it. It is the
@@ -43,17 +44,17 @@ const (
 	maxRuns = 1000
 )
 
-// NewRow returns the row of results on the development windows. Results that break the protocol are an *InputError.
+// NewRow returns the row of results on the development windows. Results that break the protocol are a *fault.Mistake.
 func (v *Version) NewRow(r *Results, author, about string, commands []string, made Program) (*Row, error) {
 	row := &Row{Results: *r, Author: author, About: about, Commands: commands, Program: made}
 	if err := v.check(r); err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	if err := v.protocol(row); err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	if err := v.possible(r); err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	row.Digest = row.digest()
 	return row, nil
@@ -128,7 +129,7 @@ func (r *TaskResult) protocol(p *Policy, cfg *config.Config) error {
 		return fmt.Errorf("its program has begun to play %d times, and a row has one try; play in a new folder", r.Tries)
 	}
 	if runs != one && runs != Seeds {
-		return fmt.Errorf("it has %s, want %d, one for each seed", workload.Plural(runs, "run", "runs"), Seeds)
+		return fmt.Errorf("it has %s, want %d, one for each seed", plain.Count(runs, "run", "runs"), Seeds)
 	}
 	return nil
 }
@@ -143,17 +144,17 @@ func (r *Row) digest() string {
 // Write writes the row.
 func (r *Row) Write(name string) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return &workload.InputError{Err: err}
+		return &fault.Mistake{Err: err}
 	}
 	return writeJSON(name, r)
 }
 
 // ReadRow reads a row and checks it: its digest, the tasks' hashes, the numbers of runs and windows, what can be seen of the
-// protocol, and that no value is better than possible. A row that was changed after it was made is an *InputError of one sentence.
+// protocol, and that no value is better than possible. A row that was changed after it was made is a *fault.Mistake of one sentence.
 func (v *Version) ReadRow(name string) (*Row, error) {
 	b, err := ordinary.Read(name, maxRow)
 	if err != nil {
-		return nil, workload.Mistake("row %s: %v", name, workload.Reason(err))
+		return nil, fault.Mistakef("row %s: %v", name, ordinary.Reason(err))
 	}
 	r := &Row{}
 	d := json.NewDecoder(bytes.NewReader(b))
@@ -163,19 +164,19 @@ func (v *Version) ReadRow(name string) (*Row, error) {
 		err = ended(d)
 	}
 	if err != nil {
-		return nil, workload.Mistake("row %s: it is no row, as gymctl benchmark submit writes it: %v", name, err)
+		return nil, fault.Mistakef("row %s: it is no row, as gymctl benchmark submit writes it: %v", name, err)
 	}
 	if got := r.digest(); got != r.Digest {
-		return nil, workload.Mistake("row %s: its hash does not match: it says %.12s…, and its contents have %.12s…, so it was changed after it was made", name, r.Digest, got)
+		return nil, fault.Mistakef("row %s: its hash does not match: it says %.12s…, and its contents have %.12s…, so it was changed after it was made", name, r.Digest, got)
 	}
 	if err := v.check(&r.Results); err != nil {
-		return nil, workload.Mistake("row %s: %w", name, err)
+		return nil, fault.Mistakef("row %s: %w", name, err)
 	}
 	if err := v.protocol(r); err != nil {
-		return nil, workload.Mistake("row %s: %w", name, err)
+		return nil, fault.Mistakef("row %s: %w", name, err)
 	}
 	if err := v.possible(&r.Results); err != nil {
-		return nil, workload.Mistake("row %s: %w", name, err)
+		return nil, fault.Mistakef("row %s: %w", name, err)
 	}
 	return r, nil
 }
@@ -271,24 +272,24 @@ func (r *TaskResult) check(kind string, windows int) error {
 // tolerance is the relative difference up to which two values count as equal: machines differ in the last bits.
 const tolerance = 1e-9
 
-// Compare returns an *InputError unless again, the same policy played again on the same windows, equals the row.
+// Compare returns a *fault.Mistake unless again, the same policy played again on the same windows, equals the row.
 func (r *Row) Compare(again *Results) error {
 	if again.Hash != r.Hash {
-		return workload.Mistake("row %s: its policy's hash is %.12s…, and what was played now has %.12s…: it is another policy", r.Policy.Name, r.Hash, again.Hash)
+		return fault.Mistakef("row %s: its policy's hash is %.12s…, and what was played now has %.12s…: it is another policy", r.Policy.Name, r.Hash, again.Hash)
 	}
 	for i := range r.Tasks {
 		was := &r.Tasks[i]
 		now := again.Task(was.Task)
 		if now == nil || len(now.Values) != len(was.Values) {
-			return workload.Mistake("row %s: task %s has %d runs, and they cannot be played again as such", r.Policy.Name, was.Task, len(was.Values))
+			return fault.Mistakef("row %s: task %s has %d runs, and they cannot be played again as such", r.Policy.Name, was.Task, len(was.Values))
 		}
 		for k := range was.Values {
 			if len(now.Values[k]) != len(was.Values[k]) {
-				return workload.Mistake("row %s: task %s has %d windows, and playing it again gives %d", r.Policy.Name, was.Task, len(was.Values[k]), len(now.Values[k]))
+				return fault.Mistakef("row %s: task %s has %d windows, and playing it again gives %d", r.Policy.Name, was.Task, len(was.Values[k]), len(now.Values[k]))
 			}
 			for w, x := range was.Values[k] {
 				if y := now.Values[k][w]; math.Abs(x-y) > tolerance*max(math.Abs(x), math.Abs(y)) {
-					return workload.Mistake("row %s: task %s, run %d, window %d: it says %v, and playing it again gives %v", r.Policy.Name, was.Task, k+1, w, x, y)
+					return fault.Mistakef("row %s: task %s, run %d, window %d: it says %v, and playing it again gives %v", r.Policy.Name, was.Task, k+1, w, x, y)
 				}
 			}
 		}
@@ -329,7 +330,7 @@ func (r *Results) Scores(of func(task string) (Reference, bool)) (map[string]Rea
 		t := &r.Tasks[i]
 		ref, ok := of(t.Task)
 		if !ok {
-			return nil, workload.Mistake("task %s: there is nothing recorded that its score could refer to", t.Task)
+			return nil, fault.Mistakef("task %s: there is nothing recorded that its score could refer to", t.Task)
 		}
 		means := t.Means()
 		if t.Policy == Random { // its plays together are the 0 of the scale
@@ -388,7 +389,7 @@ func Leaderboard() (*Board, error) {
 func ReadBoard(name string) (*Board, error) {
 	b, err := ordinary.Read(name, ordinary.Document)
 	if err != nil {
-		return nil, workload.Mistake("leaderboard %s: %v", name, workload.Reason(err))
+		return nil, fault.Mistakef("leaderboard %s: %v", name, ordinary.Reason(err))
 	}
 	return decodeBoard(name, b)
 }
@@ -410,23 +411,23 @@ func decodeBoard(name string, b []byte) (*Board, error) {
 		err = ended(d)
 	}
 	if err != nil {
-		return nil, workload.Mistake("leaderboard %s: %v", name, err)
+		return nil, fault.Mistakef("leaderboard %s: %v", name, err)
 	}
 	if board.Format != resultsFormat {
-		return nil, workload.Mistake("leaderboard %s: its format is %d, want %d", name, board.Format, resultsFormat)
+		return nil, fault.Mistakef("leaderboard %s: its format is %d, want %d", name, board.Format, resultsFormat)
 	}
 	return board, nil
 }
 
-// Takes returns an *InputError if r cannot come into the leaderboard: that is of another version, or has a row of its name that
+// Takes returns a *fault.Mistake if r cannot come into the leaderboard: that is of another version, or has a row of its name that
 // somebody else made.
 func (b *Board) Takes(r *Row) error {
 	if b.Version != r.Version {
-		return workload.Mistake("the leaderboard is of version %d, and row %s of version %d", b.Version, r.Policy.Name, r.Version)
+		return fault.Mistakef("the leaderboard is of version %d, and row %s of version %d", b.Version, r.Policy.Name, r.Version)
 	}
 	for i := range b.Rows {
 		if had := &b.Rows[i]; had.Name == r.Policy.Name && (had.Author != r.Author || had.Kind != r.Policy.Kind) {
-			return workload.Mistake("the leaderboard has a row %s of kind %s by %q, and this one is of kind %s by %q; want another name", had.Name, had.Kind, had.Author, r.Policy.Kind, r.Author)
+			return fault.Mistakef("the leaderboard has a row %s of kind %s by %q, and this one is of kind %s by %q; want another name", had.Name, had.Kind, had.Author, r.Policy.Kind, r.Author)
 		}
 	}
 	return nil
@@ -471,11 +472,11 @@ func (b *Board) Write(name string) error {
 func (v *Version) ReadReferences(name string) (map[string]Reference, error) {
 	b, err := ordinary.Read(name, ordinary.Document)
 	if err != nil {
-		return nil, workload.Mistake("references %s: %v", name, workload.Reason(err))
+		return nil, fault.Mistakef("references %s: %v", name, ordinary.Reason(err))
 	}
 	var all map[string]Reference
 	if err := json.Unmarshal(b, &all); err != nil {
-		return nil, workload.Mistake("references %s: %v", name, err)
+		return nil, fault.Mistakef("references %s: %v", name, err)
 	}
 	for task, ref := range all {
 		t, err := v.Task(task)
@@ -483,7 +484,7 @@ func (v *Version) ReadReferences(name string) (map[string]Reference, error) {
 			err = ref.check(t, v.Commitment)
 		}
 		if err != nil {
-			return nil, workload.Mistake("references %s: %w", name, err)
+			return nil, fault.Mistakef("references %s: %w", name, err)
 		}
 	}
 	return all, nil

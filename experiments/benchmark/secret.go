@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"clustergym/experiments/config"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 )
 
@@ -43,10 +43,10 @@ func (s *Secret) Text() string { return fmt.Sprintf("salt: %x\nseed: %x\n", s.Sa
 func (s *Secret) Write(name string) error {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return workload.Mistake("%s is there already: a secret is never replaced", name)
+		return fault.Mistakef("%s is there already: a secret is never replaced", name)
 	}
 	if err != nil {
-		return &workload.InputError{Err: err}
+		return &fault.Mistake{Err: err}
 	}
 	_, err = f.WriteString(s.Text())
 	return errors.Join(err, f.Sync(), f.Close())
@@ -57,7 +57,7 @@ func ReadSecret(name string) (Secret, error) {
 	var s Secret
 	b, err := ordinary.Read(name, 4096)
 	if err != nil {
-		return s, workload.Mistake("secret %s: %v", name, workload.Reason(err))
+		return s, fault.Mistakef("secret %s: %v", name, ordinary.Reason(err))
 	}
 	salt, seed, ok := strings.Cut(strings.TrimSpace(string(b)), "\n")
 	salt, ok1 := strings.CutPrefix(salt, "salt: ")
@@ -66,7 +66,7 @@ func ReadSecret(name string) (Secret, error) {
 		s, err = parseSecret(salt, seed)
 	}
 	if !ok || !ok1 || !ok2 || err != nil {
-		return s, workload.Mistake("secret %s: want two lines, salt: and seed: with 64 hexadecimal digits each, as gymctl benchmark seal writes them", name)
+		return s, fault.Mistakef("secret %s: want two lines, salt: and seed: with 64 hexadecimal digits each, as gymctl benchmark seal writes them", name)
 	}
 	return s, nil
 }
@@ -85,10 +85,10 @@ func parseSecret(salt, seed string) (s Secret, err error) {
 // revealed returns the secret that a closed version's file has.
 func (v *Version) revealed() (Secret, error) { return parseSecret(v.Salt, v.Seed) }
 
-// Check returns an *InputError unless s is what the version committed to.
+// Check returns a *fault.Mistake unless s is what the version committed to.
 func (v *Version) Check(s *Secret) error {
 	if got := s.Commitment(); got != v.Commitment {
-		return workload.Mistake("the secret is not that of version %d: its hash is %.12s…, and the version's commitment %.12s…", v.Version, got, v.Commitment)
+		return fault.Mistakef("the secret is not that of version %d: its hash is %.12s…, and the version's commitment %.12s…", v.Version, got, v.Commitment)
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (v *Version) Check(s *Secret) error {
 func (v *Version) Sealed(name string) (Secret, error) {
 	if name == "" {
 		if v.State != Closed {
-			return Secret{}, workload.Mistake("version %d is open, and its sealed windows are secret until it closes; want --secret FILE, or split %s", v.Version, Development)
+			return Secret{}, fault.Mistakef("version %d is open, and its sealed windows are secret until it closes; want --secret FILE, or split %s", v.Version, Development)
 		}
 		return v.revealed()
 	}

@@ -8,7 +8,7 @@ import (
 
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 )
 
 // Trained is the training of one task's agent.
@@ -42,14 +42,14 @@ func (t *Task) Learner(set []string) (config.Config, error) {
 	}
 	for _, s := range set {
 		if err := cfg.Set(s); err != nil {
-			return cfg, workload.Mistake("--set %s: %w", s, err)
+			return cfg, fault.Mistakef("--set %s: %w", s, err)
 		}
 	}
 	if !fixed(&cfg, &plain) {
-		return cfg, workload.Mistake("--set: the workload, the cluster, the environment and the windows are the task's; want keys of the agent (ppo, ddqn, agent), of train, eval.choose or eval.validation")
+		return cfg, fault.Mistakef("--set: the workload, the cluster, the environment and the windows are the task's; want keys of the agent (ppo, ddqn, agent), of train, eval.choose or eval.validation")
 	}
 	if err := cfg.Validate(); err != nil {
-		return cfg, &workload.InputError{Err: err}
+		return cfg, &fault.Mistake{Err: err}
 	}
 	return cfg, nil
 }
@@ -61,7 +61,7 @@ func (t *Task) Train(ctx context.Context, cfg config.Config, dir string, seeds i
 	_, err := os.Stat(filepath.Join(opt.RunDir, "config.yaml"))
 	opt.Resume = err == nil
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	r, err := run.TrainSeeds(ctx, cfg, seeds, opt)
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/ladder"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 )
@@ -158,7 +157,7 @@ func (v *Version) Validate() error {
 	return l.Err()
 }
 
-// Task returns the task called name; an unknown name is an *InputError.
+// Task returns the task called name; an unknown name is a *fault.Mistake.
 func (v *Version) Task(name string) (*Task, error) {
 	for i := range v.Tasks {
 		if v.Tasks[i].Name == name {
@@ -166,9 +165,9 @@ func (v *Version) Task(name string) (*Task, error) {
 		}
 	}
 	if near := nearest.Name(name, v.Names()); near != "" {
-		return nil, workload.Mistake("task %q is unknown; did you mean %s?", name, near)
+		return nil, fault.Mistakef("task %q is unknown; did you mean %s?", name, near)
 	}
-	return nil, workload.Mistake("task %q is unknown; gymctl benchmark list names the tasks", name)
+	return nil, fault.Mistakef("task %q is unknown; gymctl benchmark list names the tasks", name)
 }
 
 // Names returns the names of the tasks in their order.
@@ -181,7 +180,7 @@ func (v *Version) Names() []string {
 }
 
 // Match returns the tasks that patterns choose, in the version's order: names, or patterns such as jobselect-*. No patterns
-// choose all tasks. A pattern that chooses none is an *InputError.
+// choose all tasks. A pattern that chooses none is a *fault.Mistake.
 func (v *Version) Match(patterns ...string) ([]*Task, error) {
 	hit := make([]bool, len(v.Tasks))
 	for _, p := range patterns {
@@ -189,7 +188,7 @@ func (v *Version) Match(patterns ...string) ([]*Task, error) {
 		for i := range v.Tasks {
 			ok, err := path.Match(p, v.Tasks[i].Name)
 			if err != nil {
-				return nil, workload.Mistake("tasks: %q is no pattern of names", p)
+				return nil, fault.Mistakef("tasks: %q is no pattern of names", p)
 			}
 			hit[i], found = hit[i] || ok, found || ok
 		}
@@ -198,7 +197,7 @@ func (v *Version) Match(patterns ...string) ([]*Task, error) {
 				_, err := v.Task(p)
 				return nil, err
 			}
-			return nil, workload.Mistake("tasks: %q chooses none; gymctl benchmark list names the tasks", p)
+			return nil, fault.Mistakef("tasks: %q chooses none; gymctl benchmark list names the tasks", p)
 		}
 	}
 	var all []*Task

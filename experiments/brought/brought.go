@@ -18,6 +18,7 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 )
 
@@ -60,7 +61,7 @@ func Files(cfg *config.Config) (map[string]string, error) {
 		if i, err := os.Stat(path); err == nil && i.Mode().IsRegular() {
 			files[Cluster] = path
 		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 	}
 	return files, nil
@@ -114,7 +115,7 @@ func Put(ctx context.Context, q *workqueue.Coordinator, files, needs map[string]
 	names = map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(files)) {
 		if needs[key], err = q.Put(ctx, files[key]); err != nil {
-			return nil, &workload.InputError{Err: fmt.Errorf("%s: %w", key, err)}
+			return nil, &fault.Mistake{Err: fmt.Errorf("%s: %w", key, err)}
 		}
 		names[key] = filepath.Base(files[key])
 	}

@@ -175,17 +175,17 @@ func (c Config) Fold() (Config, error) {
 		return c, nil
 	}
 	if !d.HasSettings() {
-		return c, workload.Mistake("env.args: %s has no arguments, got %q", d.ID, c.Env.Args[0])
+		return c, fault.Mistakef("env.args: %s has no arguments, got %q", d.ID, c.Env.Args[0])
 	}
 	args := d.Args()
 	args.Settings, args.Trace, args.Cluster = c.Env.Settings, c.Trace, c.Cluster
 	for _, set := range c.Env.Args {
 		key, _, _ := strings.Cut(set, "=")
 		if key = strings.TrimSpace(key); key == "split" || key == "preset" {
-			return c, workload.Mistake("env.args: %q: a run trains on split train, is validated on validation and judged on test; want no %s", set, key)
+			return c, fault.Mistakef("env.args: %q: a run trains on split train, is validated on validation and judged on test; want no %s", set, key)
 		}
 		if err := configs.Set(args, set); err != nil {
-			return c, workload.Mistake("env.args: %q: %w", set, err)
+			return c, fault.Mistakef("env.args: %q: %w", set, err)
 		}
 	}
 	c.Env.Settings, c.Trace, c.Cluster, c.Env.Args = args.Settings, args.Trace, args.Cluster, nil

@@ -34,7 +34,7 @@ func TestNumbersTooLargeAreQuotedAsWritten(t *testing.T) {
 	const huge = "99999999999999999999"
 	for _, name := range []string{"pool:" + huge, "swf-" + huge, "2x" + huge} {
 		_, err := workload.ClusterSpec(name)
-		if _, ok := errors.AsType[*workload.InputError](err); !ok || !strings.Contains(err.Error(), "got "+huge+", want ") {
+		if _, ok := errors.AsType[*fault.Mistake](err); !ok || !strings.Contains(err.Error(), "got "+huge+", want ") {
 			t.Errorf("%s: %v, want the number as it was written", name, err)
 		}
 	}

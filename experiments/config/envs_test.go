@@ -10,7 +10,6 @@ import (
 	"clustergym/configs"
 	"clustergym/env/jobselect"
 	"clustergym/experiments/envs"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 )
 
@@ -195,8 +194,8 @@ func TestArgumentsThatMakeNoSenseAreRefused(t *testing.T) {
 	cfg.Env.Args = []string{"split=test"}
 	if _, err := cfg.Fold(); err == nil {
 		t.Error("split is folded")
-	} else if _, ok := errors.AsType[*workload.InputError](err); !ok {
-		t.Errorf("%T, want an *InputError", err)
+	} else if _, ok := errors.AsType[*fault.Mistake](err); !ok {
+		t.Errorf("%T, want a *fault.Mistake", err)
 	}
 }
 

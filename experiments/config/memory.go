@@ -9,7 +9,7 @@ import (
 
 	"clustergym/env"
 	"clustergym/experiments/envs"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/nets/model"
 )
 
@@ -25,7 +25,7 @@ type Need struct {
 }
 
 // CheckMemory refuses a training that would need more than maxMemory before anything large is allocated. The error is an
-// *InputError with the size and the keys that cause most of it. spec is that of one environment. Other faults of the
+// *fault.Mistake with the size and the keys that cause most of it. spec is that of one environment. Other faults of the
 // configuration are reported by the agent's constructor.
 //
 // It counts what grows with settings: environments and their batches, the rollout or a full replay buffer, and
@@ -52,7 +52,7 @@ func CheckMemory(cfg *Config, spec env.Spec) error {
 		}
 		parts = append(parts, fmt.Sprintf("%s %s", n.What, bytesText(n.Bytes)))
 	}
-	return workload.Mistake("%s: this training would need about %s of memory (%s), want at most %s",
+	return fault.Mistakef("%s: this training would need about %s of memory (%s), want at most %s",
 		strings.Join(keys, ", "), bytesText(total), strings.Join(parts, ", "), bytesText(maxMemory))
 }
 

@@ -9,6 +9,7 @@ import (
 
 	peer "clustergym/env/peer/dally"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 	authors "clustergym/traces/dally"
 )
@@ -65,7 +66,7 @@ func findRecorded(data string) ([]recorded, error) {
 		found = append(found, o)
 	}
 	if len(found) == 0 {
-		return nil, workload.Mistake("data folder %s: it has neither dally/batch500.csv.gz nor sia-workloads/saturn/workload-1.csv", data)
+		return nil, fault.Mistakef("data folder %s: it has neither dally/batch500.csv.gz nor sia-workloads/saturn/workload-1.csv", data)
 	}
 	return found, nil
 }

@@ -13,7 +13,7 @@ import (
 
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 	"clustergym/traces"
 )
@@ -227,7 +227,7 @@ func TestBadLogs(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
-		var input *workload.InputError
+		var input *fault.Mistake
 		if !errors.As(err, &input) {
 			t.Errorf("%s: %T is not the user's mistake", name, err)
 		}

@@ -19,7 +19,7 @@ import (
 	"clustergym/env/sim"
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/rng"
 	"clustergym/traces"
@@ -88,7 +88,7 @@ func makeIndex(ctx context.Context, b *study.Bench, from, path string, jobs int)
 			return nil, err
 		}
 		if j.GPUs > l.procs {
-			return nil, workload.Mistake("log %s: job %s asks for %d processors, and the machine has %d by the header's MaxProcs", from, j.ID, j.GPUs, l.procs)
+			return nil, fault.Mistakef("log %s: job %s asks for %d processors, and the machine has %d by the header's MaxProcs", from, j.ID, j.GPUs, l.procs)
 		}
 		if n++; n%65536 == 0 {
 			if err := ctx.Err(); err != nil {
@@ -107,7 +107,7 @@ func makeIndex(ctx context.Context, b *study.Bench, from, path string, jobs int)
 		}
 	}
 	if n < 2 || last <= first {
-		return nil, workload.Mistake("log %s: it has %d jobs that ran, want some weeks of them", from, n)
+		return nil, fault.Mistakef("log %s: it has %d jobs that ran, want some weeks of them", from, n)
 	}
 	span := last - first
 	for _, x := range []struct {
@@ -198,7 +198,7 @@ func (x *index) cut(s *settings) error {
 		return failed
 	}
 	if n := x.warm - s.Archive; n < 10*x.window {
-		return workload.Mistake("the log has %d jobs for training before its last %d weeks and after the first %d jobs, want %d or more: held, warm or archive is too much",
+		return fault.Mistakef("the log has %d jobs for training before its last %d weeks and after the first %d jobs, want %d or more: held, warm or archive is too much",
 			max(0, n), s.Held+s.Warm, s.Archive, 10*x.window)
 	}
 	x.archive = make([]traces.Job, s.Archive)

@@ -8,6 +8,7 @@ import (
 
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 	"clustergym/traces/swf"
 	"clustergym/traces/synth"
@@ -32,7 +33,7 @@ func recorded(p study.Plan) (string, error) {
 			return filepath.Join(p.Data, name), nil
 		}
 	}
-	return "", workload.Mistake("data folder %s: it has none of %s, %s and %s", p.Data, dataFiles[0], dataFiles[1], dataFiles[2])
+	return "", fault.Mistakef("data folder %s: it has none of %s, %s and %s", p.Data, dataFiles[0], dataFiles[1], dataFiles[2])
 }
 
 // write generates the log into path.
@@ -86,7 +87,7 @@ func openLog(ctx context.Context, path string) (*log, error) {
 	l := &log{t, t.Info().Procs}
 	if l.procs < 2 {
 		_ = t.Close() // it was read only
-		return nil, workload.Mistake("log %s: its header has no MaxProcs of 2 or more, and the machine's size is not known without", path)
+		return nil, fault.Mistakef("log %s: its header has no MaxProcs of 2 or more, and the machine's size is not known without", path)
 	}
 	return l, nil
 }

@@ -14,6 +14,7 @@ import (
 	"clustergym/env/sched"
 	"clustergym/env/workerplace"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/traces"
 )
@@ -166,7 +167,7 @@ func Find(id string) *Descriptor {
 	return nil
 }
 
-// Lookup is Find, but an unknown id is an *InputError.
+// Lookup is Find, but an unknown id is a *fault.Mistake.
 func Lookup(id string) (*Descriptor, error) {
 	if d := Find(id); d != nil {
 		return d, nil
@@ -176,9 +177,9 @@ func Lookup(id string) (*Descriptor, error) {
 
 func unknownEnv(id string) error {
 	if near := nearest.Name(id, IDs()); near != "" {
-		return workload.Mistake("environment %q is unknown; did you mean %s?", id, near)
+		return fault.Mistakef("environment %q is unknown; did you mean %s?", id, near)
 	}
-	return workload.Mistake("environment %q is unknown; there are %s", id, strings.Join(IDs(), ", "))
+	return fault.Mistakef("environment %q is unknown; there are %s", id, strings.Join(IDs(), ", "))
 }
 
 // HasChoice reports whether the decision at ts of e is one: more than one action is legal besides doing nothing. Where there

@@ -10,6 +10,8 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/sched"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/plain"
 	"clustergym/traces"
 )
 
@@ -33,7 +35,7 @@ type Choice struct {
 // Fit loads the workload of a simulated environment and returns a copy of the settings in which the sizes that given does
 // not name, as "env.window", follow from it: max_gpus is the largest gang that fits the cluster, window and warm give every part
 // windows and are not larger than those of s. Estimates of the trace become those of history where jobs have none, and jobs without
-// the model that the environment needs get one of its mix, which a Choice of trace.mix names. Faults are *InputErrors.
+// the model that the environment needs get one of its mix, which a Choice of trace.mix names. Faults are *fault.Mistakes.
 func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t workload.TraceConfig, given func(key string) bool) (Settings, *World, []Choice, error) {
 	spec, err := workload.ClusterSpec(clusterName)
 	if err != nil {
@@ -75,7 +77,7 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 	most := d.mostGPUs(s)
 	z, err := sched.Fit(cut, spec, jobs, most, keep)
 	if err != nil {
-		return nil, nil, nil, &workload.InputError{Err: err}
+		return nil, nil, nil, &fault.Mistake{Err: err}
 	}
 	if !keep.MaxGPUs {
 		why := fmt.Sprintf("the largest gang of %s that fits %s", info.File, clusterWords(spec))
@@ -98,7 +100,7 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 		return nil, nil, nil, d.WithFlags(err)
 	}
 	why := fmt.Sprintf("%s jobs give %s and %s", workload.Thousands(z.Jobs),
-		workload.Plural(w.Count(traces.Validation), "validation window", "validation windows"), workload.Plural(w.Count(traces.Test), "test window", "test windows"))
+		plain.Count(w.Count(traces.Validation), "validation window", "validation windows"), plain.Count(w.Count(traces.Test), "test window", "test windows"))
 	switch {
 	case !keep.Window && !keep.Warm:
 		err = choose(why, []string{windowKey, warmKey}, z.Cut.Length, z.Cut.Warm)
@@ -187,7 +189,7 @@ func gpusOf(spec cluster.Spec) int {
 }
 
 func clusterWords(spec cluster.Spec) string {
-	return fmt.Sprintf("the %s of %s", workload.Plural(gpusOf(spec), "GPU", "GPUs"), spec.Name)
+	return fmt.Sprintf("the %s of %s", plain.Count(gpusOf(spec), "GPU", "GPUs"), spec.Name)
 }
 
 // tooFew says that a file has too few jobs for any windows that are worth training on.
@@ -198,7 +200,7 @@ func tooFew(jobs int, file string, warm bool) error {
 			flags += fmt.Sprintf(" --set env.%s=0", warmKey)
 		}
 	}
-	return workload.Mistake("%s: too few jobs: %d are left to train on, to validate and to judge on; want at least %d%s", file, jobs, traces.FewestJobs, flags)
+	return fault.Mistakef("%s: too few jobs: %d are left to train on, to validate and to judge on; want at least %d%s", file, jobs, traces.FewestJobs, flags)
 }
 
 // mostGPUs returns the largest max_gpus that Fit chooses.
@@ -227,5 +229,5 @@ func (d *Descriptor) WithFlags(err error) error {
 	if few.Cut.Warm > 0 {
 		flags += fmt.Sprintf(" --set env.%s=%d", warmKey, c.Warm)
 	}
-	return &workload.InputError{Err: fmt.Errorf("%w: %s", err, flags)}
+	return &fault.Mistake{Err: fmt.Errorf("%w: %s", err, flags)}
 }

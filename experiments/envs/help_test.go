@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"clustergym/env/bridge/server"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 )
 
 // refused fails the test unless err is the user's mistake: one sentence that contains all of want.
 func refused(t *testing.T, what string, err error, want ...string) {
 	t.Helper()
-	var input *workload.InputError
+	var input *fault.Mistake
 	if !errors.As(err, &input) || strings.Contains(err.Error(), "\n") {
-		t.Errorf("%s: %v (%T), want an *InputError of one line", what, err, err)
+		t.Errorf("%s: %v (%T), want a *fault.Mistake of one line", what, err, err)
 		return
 	}
 	for _, w := range want {

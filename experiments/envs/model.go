@@ -10,8 +10,8 @@ import (
 	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/experiments/forecast"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/internal/plain"
 	"clustergym/traces"
 )
 
@@ -58,8 +58,8 @@ func (w *World) unseen() error {
 			continue
 		}
 		first := all.Jobs(traces.Validation)[0].Submit
-		return workload.Mistake("model %s has been fitted to %s of the %s part of %s, on which it would know what no cluster can know; want a model of gymctl predict fit --until %s or earlier",
-			w.Model.File, workload.Plural(n, "job", "jobs"), part, w.Info.File, forecast.Clock(first))
+		return fault.Mistakef("model %s has been fitted to %s of the %s part of %s, on which it would know what no cluster can know; want a model of gymctl predict fit --until %s or earlier",
+			w.Model.File, plain.Count(n, "job", "jobs"), part, w.Info.File, forecast.Clock(first))
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func ownCluster(name string) (cluster.Spec, error) {
 		return cluster.Spec{}, err
 	}
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() && !st.IsDir() {
-		return cluster.Spec{}, workload.Mistake("cluster file %s: this is no ordinary file", name)
+		return cluster.Spec{}, fault.Mistakef("cluster file %s: this is no ordinary file", name)
 	}
 	return workload.ClusterSpec(name)
 }

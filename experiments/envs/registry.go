@@ -13,6 +13,7 @@ import (
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/internal/plain"
 	"clustergym/traces"
 )
 
@@ -24,7 +25,7 @@ type Info struct {
 }
 
 // Describe describes the environment called id. set may change its arguments from their defaults; nil changes nothing. An
-// unknown id and bad arguments are *InputErrors.
+// unknown id and bad arguments are *fault.Mistakes.
 func Describe(id string, set func(args *Args) error) (*Info, error) {
 	d, err := Lookup(id)
 	if err != nil {
@@ -37,7 +38,7 @@ func Describe(id string, set func(args *Args) error) (*Info, error) {
 		}
 	}
 	if err := args.Validate(); err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	src := &Source{Windows: noWorkload{}}
 	if d.Takes.Cluster {
@@ -47,7 +48,7 @@ func Describe(id string, set func(args *Args) error) (*Info, error) {
 	}
 	e, err := d.Open(args.Settings, src, traces.Training)
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	defer e.Close() //nolint:errcheck // it holds nothing
 	info := &Info{Spec: e.Spec(), Kwargs: args.Kwargs()}
@@ -243,7 +244,7 @@ func ReserveEnvs(a *budget.Account, id string, n int, each float64) error {
 	if a.Reserve(budget.Environments, bytes) {
 		return nil
 	}
-	return a.Refuse(fmt.Sprintf("%s of %s", workload.Plural(n, "environment", "environments"), id), bytes)
+	return a.Refuse(fmt.Sprintf("%s of %s", plain.Count(n, "environment", "environments"), id), bytes)
 }
 
 // served returns e for remote players.

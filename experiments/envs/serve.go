@@ -16,7 +16,8 @@ import (
 	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/server"
 	"clustergym/env/bridge/wire"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/plain"
 )
 
 // factory makes a server's environments from a registry.
@@ -85,20 +86,20 @@ const (
 )
 
 // ReadTokens reads a token file: one `ROLE TOKEN` per line, where ROLE is read, env or admin. Empty lines and lines that
-// begin with # are skipped. A file that everybody may write is refused, and so are short tokens. Faults are *InputErrors
+// begin with # are skipped. A file that everybody may write is refused, and so are short tokens. Faults are *fault.Mistakes
 // with file and line, and never show a token. warning says that more people than needed may read or write the file, ""
 // means that all is well.
 func ReadTokens(path string) (tokens []server.Token, warning string, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, "", &workload.InputError{Err: fmt.Errorf("token file: %w", err)}
+		return nil, "", &fault.Mistake{Err: fmt.Errorf("token file: %w", err)}
 	}
 	defer f.Close() //nolint:errcheck // only read
 	if warning, err = keptSafe(f); err == nil {
 		tokens, err = parseTokens(path, io.LimitReader(f, mostTokenBytes+1))
 	}
 	if err != nil {
-		return nil, "", &workload.InputError{Err: err}
+		return nil, "", &fault.Mistake{Err: err}
 	}
 	return tokens, warning, nil
 }
@@ -138,13 +139,13 @@ func parseTokens(name string, r io.Reader) ([]server.Token, error) {
 		role, known := server.RoleNamed(words[0])
 		switch {
 		case len(words) != 2:
-			wrong("got %s, want a role and a token, as in \"env 3f9c…\"", workload.Plural(len(words), "word", "words"))
+			wrong("got %s, want a role and a token, as in \"env 3f9c…\"", plain.Count(len(words), "word", "words"))
 		case !known:
 			wrong("got another first word, want the role read, env or admin before the token")
 		case strings.ContainsFunc(words[1], func(r rune) bool { return r <= ' ' || r > '~' }):
 			wrong("the token has a character that no HTTP header takes; want letters, digits and signs of ASCII")
 		case len(words[1]) < leastToken:
-			wrong("the token has %s, want at least %d, as of openssl rand -hex 32", workload.Plural(len(words[1]), "character", "characters"), leastToken)
+			wrong("the token has %s, want at least %d, as of openssl rand -hex 32", plain.Count(len(words[1]), "character", "characters"), leastToken)
 		default:
 			tokens = append(tokens, server.Token{Role: role, Secret: words[1]})
 		}

@@ -13,7 +13,7 @@ import (
 	"clustergym/env/bridge/server"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/jobselect"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 )
 
 func TestTheFactoryListsWhatItMakes(t *testing.T) {
@@ -72,9 +72,9 @@ func TestTokenFiles(t *testing.T) {
 	} {
 		put(text)
 		_, _, err := ReadTokens(path)
-		var input *workload.InputError
+		var input *fault.Mistake
 		if !errors.As(err, &input) {
-			t.Errorf("%.20q: %v, want an *InputError", text, err)
+			t.Errorf("%.20q: %v, want a *fault.Mistake", text, err)
 		}
 		for _, want := range append(wants, path) {
 			if err != nil && !strings.Contains(err.Error(), want) {

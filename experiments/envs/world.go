@@ -27,6 +27,7 @@ import (
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/internal/ordinary"
 	"clustergym/traces"
 	"clustergym/traces/profile"
 )
@@ -47,7 +48,7 @@ type World struct {
 }
 
 // LoadWorld loads the cluster and trace for the environment of d with settings s. It reads files with the user's rights.
-// Faults are *InputErrors.
+// Faults are *fault.Mistakes.
 func LoadWorld(ctx context.Context, d *Descriptor, s Settings, clusterName string, t workload.TraceConfig) (*World, error) {
 	var spec cluster.Spec
 	if d.Takes.Cluster {
@@ -72,7 +73,7 @@ func (d *Descriptor) check(s Settings, w *World) error {
 	for part := range SplitNames {
 		for _, j := range w.Workload.Windows.Jobs(traces.Part(part)) {
 			if what := d.lacks(s, &j); what != "" {
-				return workload.Mistake("%s: job %s wants %d GPUs and has %s; %s needs the compute time and gradient bytes of every job with several GPUs: set trace.mix to a mix of models (%s), or env.comm to tree or none",
+				return fault.Mistakef("%s: job %s wants %d GPUs and has %s; %s needs the compute time and gradient bytes of every job with several GPUs: set trace.mix to a mix of models (%s), or env.comm to tree or none",
 					w.Info.File, j.ID, max(j.GPUs, j.MaxGPUs), what, d.ID, strings.Join(profile.Names(), ", "))
 			}
 		}
@@ -112,7 +113,7 @@ func (w *World) loadJobs(ctx context.Context, cut sched.Taken, t, shown workload
 func (w *World) cutJobs(cut sched.Taken, jobs []traces.Job, info workload.Info) (err error) {
 	w.Info = info
 	if w.Workload, err = sched.Take(cut, w.Source.Cluster, jobs); err != nil {
-		return &workload.InputError{Err: fmt.Errorf("%s: %w", w.Info.File, err)}
+		return &fault.Mistake{Err: fmt.Errorf("%s: %w", w.Info.File, err)}
 	}
 	if err := w.unseen(); err != nil {
 		return err
@@ -158,17 +159,17 @@ func (w *World) loadGraphs(ctx context.Context, id string, cfg dagplace.Config, 
 	_, jobs := errors.AsType[*graphs.NoGraphsError](err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return workload.Mistake("task graphs %s: there is no such file or folder", shown.File)
+		return fault.Mistakef("task graphs %s: there is no such file or folder", shown.File)
 	case jobs: // says no more than that
-		return &workload.InputError{Err: err}
+		return &fault.Mistake{Err: err}
 	case err != nil:
-		return &workload.InputError{Err: workload.Quoting(err)}
+		return &fault.Mistake{Err: workload.Quoting(err)}
 	}
 	for _, n := range set.Notes() {
 		workload.Note(ctx, n)
 	}
 	if w.Source.Graphs, err = dagplace.NewWorkload(cfg, nil, set); err != nil {
-		return &workload.InputError{Err: err}
+		return &fault.Mistake{Err: err}
 	}
 	w.sha = w.Source.Graphs.SHA256()
 	w.Info = workload.Info{File: shown.File, Format: "graphs", SHA256: w.sha}
@@ -197,13 +198,13 @@ func (w *World) loadWorkers(ctx context.Context, cfg workerplace.Config, t, show
 			return err
 		}
 		if o.Profiles, err = workerplace.LoadProfiles(ctx, t.ProfilesFrom, path, t.Reference); err != nil {
-			return &workload.InputError{Err: workload.Quoting(err)}
+			return &fault.Mistake{Err: workload.Quoting(err)}
 		}
 	}
 	if t.Mix != "" {
 		mix, err := profile.Named(t.Mix)
 		if err != nil {
-			return &workload.InputError{Err: err}
+			return &fault.Mistake{Err: err}
 		}
 		o.Mix = &mix
 	}
@@ -229,7 +230,7 @@ func (w *World) loadWorkers(ctx context.Context, cfg workerplace.Config, t, show
 		w.Source.Workers, err = workerplace.NewWorkload(cfg, windows, o)
 	}
 	if err != nil {
-		return &workload.InputError{Err: fmt.Errorf("%s: %w", w.Info.File, err)}
+		return &fault.Mistake{Err: fmt.Errorf("%s: %w", w.Info.File, err)}
 	}
 	w.sha = w.Source.Workers.SHA256()
 	w.weigh(windows)
@@ -325,7 +326,7 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func
 			return nil, err
 		}
 		if w.Info.Jobs > r.cfg.MaxJobs {
-			return nil, &workload.InputError{Err: fault.New("trace.jobs", 0, fmt.Sprintf("1 to %d, for the file has more jobs than this server takes", r.cfg.MaxJobs))}
+			return nil, &fault.Mistake{Err: fault.New("trace.jobs", 0, fmt.Sprintf("1 to %d, for the file has more jobs than this server takes", r.cfg.MaxJobs))}
 		}
 		return w, nil
 	})
@@ -337,7 +338,7 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return nil, nil, err // nothing is wrong with the arguments
 	}
-	var input *workload.InputError
+	var input *fault.Mistake
 	if errors.As(err, &input) && r.cfg.OwnFiles {
 		return nil, nil, ownMistake(err)
 	}
@@ -397,17 +398,17 @@ func traceRoot(dir string) (*traces.Files, error) {
 		return nil, nil
 	}
 	if st, err := os.Stat(dir); err != nil {
-		return nil, workload.Mistake("trace root %s: %w", dir, workload.Reason(err))
+		return nil, fault.Mistakef("trace root %s: %w", dir, ordinary.Reason(err))
 	} else if !st.IsDir() {
-		return nil, workload.Mistake("trace root %s: this is no folder", dir)
+		return nil, fault.Mistakef("trace root %s: this is no folder", dir)
 	}
 	dir, err := filepath.Abs(dir) // the server may change its folder
 	if err != nil {
-		return nil, workload.Mistake("trace root: %w", err)
+		return nil, fault.Mistakef("trace root: %w", err)
 	}
 	root, err := traces.FilesIn(dir)
 	if err != nil {
-		return nil, workload.Mistake("trace root %s: %w", dir, err)
+		return nil, fault.Mistakef("trace root %s: %w", dir, err)
 	}
 	return root, nil
 }

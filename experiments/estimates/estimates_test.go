@@ -15,7 +15,7 @@ import (
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/run/runtest"
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 	"clustergym/traces"
 	"clustergym/traces/synth"
@@ -133,7 +133,7 @@ func TestTheFolderOfData(t *testing.T) {
 		t.Fatal(err)
 	}
 	empty := t.TempDir()
-	var input *workload.InputError
+	var input *fault.Mistake
 	if _, err := s.cells(study.Plan{Data: empty}); !errors.As(err, &input) || !strings.Contains(err.Error(), "it has none of philly/philly_jobs.csv.gz, swf/KTH-SP2") {
 		t.Errorf("an empty folder: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
@@ -75,7 +76,7 @@ func (o *logSettings) load(ctx context.Context) (*log, error) {
 		l.as = append(l.as, jobs[i])
 	}
 	if len(l.as) < fewest {
-		return nil, workload.Mistake("log %s: %d of its jobs fit %s, want %d or more", o.Name, len(l.as), o.Cluster, fewest)
+		return nil, fault.Mistakef("log %s: %d of its jobs fit %s, want %d or more", o.Name, len(l.as), o.Cluster, fewest)
 	}
 	for i, first := 0, l.as[0].Submit; i < len(l.as); i++ {
 		l.as[i].Submit -= first

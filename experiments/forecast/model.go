@@ -13,6 +13,9 @@ import (
 	"clustergym/env/predict"
 	"clustergym/env/predict/gbdt"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/ordinary"
+	"clustergym/internal/plain"
 	"clustergym/traces"
 )
 
@@ -28,7 +31,7 @@ type Model struct {
 }
 
 // ReadModel reads the model at path, which from opens; nil = any ordinary file. shown is its name in messages. What is wrong with the
-// file is an *InputError.
+// file is a *fault.Mistake.
 func ReadModel(ctx context.Context, from *traces.Files, path, shown string) (*Model, error) {
 	if from == nil {
 		from = traces.OrdinaryFiles()
@@ -36,17 +39,17 @@ func ReadModel(ctx context.Context, from *traces.Files, path, shown string) (*Mo
 	st, err := from.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, workload.Mistake("model %s: there is no such file", shown)
+		return nil, fault.Mistakef("model %s: there is no such file", shown)
 	case err != nil:
-		return nil, workload.Mistake("model %s: it cannot be read: %w", shown, reason(err))
+		return nil, fault.Mistakef("model %s: it cannot be read: %w", shown, reason(err))
 	case st.IsDir():
-		return nil, workload.Mistake("model %s: this is a folder; want a file of gymctl predict fit", shown)
+		return nil, fault.Mistakef("model %s: this is a folder; want a file of gymctl predict fit", shown)
 	case st.Size() > MostModelBytes:
-		return nil, workload.Mistake("model %s: it has more than %d MiB, which no model has; want a file of gymctl predict fit", shown, MostModelBytes>>20)
+		return nil, fault.Mistakef("model %s: it has more than %d MiB, which no model has; want a file of gymctl predict fit", shown, MostModelBytes>>20)
 	}
 	f, err := from.Raw(ctx, path)
 	if err != nil {
-		return nil, workload.Mistake("model %s: it cannot be read: %w", shown, reason(err))
+		return nil, fault.Mistakef("model %s: it cannot be read: %w", shown, reason(err))
 	}
 	defer f.Close()                                                                     //nolint:errcheck // only read
 	b, err := io.ReadAll(io.LimitReader(workload.NewCtxReader(ctx, f), MostModelBytes)) // it may grow
@@ -54,13 +57,13 @@ func ReadModel(ctx context.Context, from *traces.Files, path, shown string) (*Mo
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
-		return nil, workload.Mistake("model %s: it cannot be read: %w", shown, reason(err))
+		return nil, fault.Mistakef("model %s: it cannot be read: %w", shown, reason(err))
 	case len(b) == 0:
-		return nil, workload.Mistake("model %s: the file is empty; want one of gymctl predict fit", shown)
+		return nil, fault.Mistakef("model %s: the file is empty; want one of gymctl predict fit", shown)
 	}
 	fitted, err := gbdt.Parse(b)
 	if err != nil {
-		return nil, workload.Mistake("model %s: %w", shown, err)
+		return nil, fault.Mistakef("model %s: %w", shown, err)
 	}
 	sum := sha256.Sum256(b)
 	return &Model{Fitted: fitted, File: shown, SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(b))}, nil
@@ -75,7 +78,7 @@ func reason(err error) error {
 	case ok:
 		err = e.Err
 	}
-	return workload.Reason(err)
+	return ordinary.Reason(err)
 }
 
 // Maker returns what makes predictors that begin with the model. archive is that of the function Maker.
@@ -102,8 +105,8 @@ func (m *Model) Unseen(all []traces.Job, from time.Duration) error {
 	if n == 0 || end <= from {
 		return nil
 	}
-	return workload.Mistake("model %s has been fitted to %s of this trace, of which the last ended at %s; the jobs that are measured are submitted from %s on: want --from %s or later, or a model of predict fit --until %s",
-		m.File, workload.Plural(n, "job", "jobs"), Clock(end), Clock(from), Clock(end+time.Second-1), Clock(from))
+	return fault.Mistakef("model %s has been fitted to %s of this trace, of which the last ended at %s; the jobs that are measured are submitted from %s on: want --from %s or later, or a model of predict fit --until %s",
+		m.File, plain.Count(n, "job", "jobs"), Clock(end), Clock(from), Clock(end+time.Second-1), Clock(from))
 }
 
 // Clock writes a time on a trace's clock in whole seconds, rounded down, as flags take it.

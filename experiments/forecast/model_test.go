@@ -18,7 +18,7 @@ import (
 	"clustergym/env/predict"
 	"clustergym/env/predict/boost"
 	"clustergym/env/predict/gbdt"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/rng"
 	"clustergym/internal/snap"
 	"clustergym/traces"
@@ -125,7 +125,7 @@ func TestFilesThatAreNoModelsAreRefusedInASentence(t *testing.T) {
 		{"levels", other(gbdt.Features(), []float64{0.5}), "its features or quantiles are not those of this gymctl; fit it again"},
 	} {
 		_, err := ReadModel(t.Context(), nil, save(t, c.name, c.b), c.name)
-		_, mistake := errors.AsType[*workload.InputError](err)
+		_, mistake := errors.AsType[*fault.Mistake](err)
 		if want := "model " + c.name + ": " + c.want; !mistake || err.Error() != want {
 			t.Errorf("%s: got %q, want %q", c.name, err, want)
 		}
@@ -167,7 +167,7 @@ func TestAModelIsNotMeasuredOnWhatItHasSeen(t *testing.T) {
 		cut[i].Submit -= jobs[800].Submit
 	}
 	for name, err := range map[string]error{"earlier": m.Unseen(jobs, jobs[1100].Submit), "from the first job on": m.Unseen(jobs, 0), "cut": m.Unseen(cut, 0)} {
-		if _, mistake := errors.AsType[*workload.InputError](err); !mistake || !strings.Contains(err.Error(), "model m.bin has been fitted to") || strings.Contains(err.Error(), "\n") {
+		if _, mistake := errors.AsType[*fault.Mistake](err); !mistake || !strings.Contains(err.Error(), "model m.bin has been fitted to") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -14,7 +14,9 @@ import (
 	"clustergym/env/sim"
 	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/internal/plain"
 	"clustergym/traces"
 )
 
@@ -66,11 +68,11 @@ func Point(jobs []traces.Job, flag, text string) (time.Duration, error) {
 	if t, err := time.ParseDuration(text); err == nil && t >= 0 {
 		return t, nil
 	}
-	return 0, workload.Mistake("--%s: got %q, want a share of the jobs from 0 to 1, or a time on the trace's clock such as 36h", flag, text)
+	return 0, fault.Mistakef("--%s: got %q, want a share of the jobs from 0 to 1, or a time on the trace's clock such as 36h", flag, text)
 }
 
 // Eval measures predictors on the jobs of a trace from some time on. Each sees the whole trace from its beginning, and knows
-// at every submit what had ended by then. Faults of cfg and its files are *InputErrors.
+// at every submit what had ended by then. Faults of cfg and its files are *fault.Mistakes.
 func Eval(ctx context.Context, cfg EvalConfig, hooks EvalHooks) (*Report, error) {
 	ests, models, err := cfg.predictors(ctx)
 	if err != nil {
@@ -91,7 +93,7 @@ func Eval(ctx context.Context, cfg EvalConfig, hooks EvalHooks) (*Report, error)
 		return nil, err
 	}
 	if last := jobs[len(jobs)-1].Submit; from > last {
-		return nil, workload.Mistake("--from: got %s, and the last job of %s is submitted at %s; want an earlier time", cfg.From, info.File, Clock(last))
+		return nil, fault.Mistakef("--from: got %s, and the last job of %s is submitted at %s; want an earlier time", cfg.From, info.File, Clock(last))
 	}
 	lacking := 0
 	for i := range jobs {
@@ -111,7 +113,7 @@ func Eval(ctx context.Context, cfg EvalConfig, hooks EvalHooks) (*Report, error)
 	report := &Report{Trace: info, Cluster: cfg.Cluster, FromS: from.Seconds()}
 	for i, est := range ests {
 		if est.Mode == sim.EstimateTrace && lacking > 0 {
-			return nil, workload.Mistake("--estimates: got trace, and %s of %s in %s have no requested time; want history, gbdt, exact or noisy:SIGMA",
+			return nil, fault.Mistakef("--estimates: got trace, and %s of %s in %s have no requested time; want history, gbdt, exact or noisy:SIGMA",
 				workload.Thousands(lacking), workload.Thousands(len(jobs))+" jobs", info.File)
 		}
 		if m := models[i]; m != nil {
@@ -143,7 +145,7 @@ func Eval(ctx context.Context, cfg EvalConfig, hooks EvalHooks) (*Report, error)
 			return nil, err
 		}
 		if len(all) == 0 {
-			return nil, workload.Mistake("%s: there are no jobs to measure from %s on: all have a run time of 0, or fit no node of the cluster", info.File, Clock(from))
+			return nil, fault.Mistakef("%s: there are no jobs to measure from %s on: all have a run time of 0, or fit no node of the cluster", info.File, Clock(from))
 		}
 		if hooks.Done != nil && hooks.Now != nil {
 			hooks.Done(p.Estimates, hooks.Now().Sub(begin).Seconds())
@@ -161,9 +163,9 @@ func (c *EvalConfig) predictors(ctx context.Context) (ests []sim.Estimates, mode
 	for _, text := range c.Estimates {
 		est, err := sim.ParseEstimates(text)
 		if want := strings.TrimPrefix(sim.EstimatesWanted, "none, "); err != nil {
-			return nil, nil, workload.Mistake("--estimates: got %q, want %s%s", text, want, nearest.Meant(text, []string{"trace", "history", "gbdt", "exact", "noisy"}))
+			return nil, nil, fault.Mistakef("--estimates: got %q, want %s%s", text, want, nearest.Meant(text, []string{"trace", "history", "gbdt", "exact", "noisy"}))
 		} else if est.Mode == sim.EstimateNone {
-			return nil, nil, workload.Mistake("--estimates: got %q, of which there is nothing to measure; want %s", text, want)
+			return nil, nil, fault.Mistakef("--estimates: got %q, of which there is nothing to measure; want %s", text, want)
 		}
 		var m *Model
 		if est.File != "" {
@@ -182,7 +184,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	if r.Cluster != "" {
 		where = "cluster " + r.Cluster + ", fifo+skip"
 	}
-	measured := fmt.Sprintf("%s submitted from %s on", workload.Plural(r.Jobs, "job", "jobs"), texttable.Hours(r.FromS))
+	measured := fmt.Sprintf("%s submitted from %s on", plain.Count(r.Jobs, "job", "jobs"), texttable.Hours(r.FromS))
 	if _, err := fmt.Fprintf(w, "workload   %s\nschedule   %s\nmeasured   %s\n\n", r.Trace, where, measured); err != nil {
 		return err
 	}

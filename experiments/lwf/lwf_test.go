@@ -13,7 +13,7 @@ import (
 	peer "clustergym/env/peer/lwf"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 )
 
@@ -139,7 +139,7 @@ func TestTheFolderOfData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var input *workload.InputError
+	var input *fault.Mistake
 	if _, err := s.cells(study.Plan{Data: filepath.Join(t.TempDir(), "data")}); !errors.As(err, &input) || !strings.Contains(err.Error(), "it has none of the recorded workloads of this experiment, as lwf/ms160_s1.csv") {
 		t.Errorf("an empty folder: %v", err)
 	}

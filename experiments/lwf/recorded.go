@@ -14,6 +14,7 @@ import (
 	peer "clustergym/env/peer/lwf"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/traces"
 )
@@ -62,7 +63,7 @@ func findRecorded(data string) ([]recorded, error) {
 		}
 	}
 	if len(found) == 0 {
-		return nil, workload.Mistake("data folder %s: it has none of the recorded workloads of this experiment, as lwf/ms160_s1.csv", data)
+		return nil, fault.Mistakef("data folder %s: it has none of the recorded workloads of this experiment, as lwf/ms160_s1.csv", data)
 	}
 	return found, nil
 }
@@ -71,12 +72,12 @@ func findRecorded(data string) ([]recorded, error) {
 func (o *recorded) load() ([]peer.Job, error) {
 	f, err := ordinary.Open(o.jobs)
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	defer f.Close() //nolint:errcheck // open for reading only
 	jobs, err := peer.ReadJobs(f, o.jobs)
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	return jobs, nil
 }
@@ -132,7 +133,7 @@ func (o *recorded) compare(ctx context.Context) ([]study.Row, error) {
 	}
 	runs, order, err := o.read()
 	if err != nil {
-		return nil, &workload.InputError{Err: fmt.Errorf("%s: %w", o.results, err)}
+		return nil, &fault.Mistake{Err: fmt.Errorf("%s: %w", o.results, err)}
 	}
 	index := map[string]int{}
 	for i := range jobs {
@@ -143,7 +144,7 @@ func (o *recorded) compare(ctx context.Context) ([]study.Row, error) {
 		cfg := peer.DefaultConfig()
 		cfg.Nodes, cfg.GPUs, cfg.Question = o.nodes, o.gpus, key[1]
 		if err := cfg.SetAlgorithm(key[0]); err != nil {
-			return nil, &workload.InputError{Err: fmt.Errorf("%s: %w", o.results, err)}
+			return nil, &fault.Mistake{Err: fmt.Errorf("%s: %w", o.results, err)}
 		}
 		m, err := peer.NewMachine(cfg)
 		if err != nil {
@@ -153,19 +154,19 @@ func (o *recorded) compare(ctx context.Context) ([]study.Row, error) {
 		for _, row := range runs[key] {
 			i, ok := index[row[2]]
 			if !ok {
-				return nil, workload.Mistake("%s: job %q is not in %s", o.results, row[2], o.jobs)
+				return nil, fault.Mistakef("%s: job %q is not in %s", o.results, row[2], o.jobs)
 			}
 			if given[i], err = o.parse(row[6]); err != nil || len(given[i]) != jobs[i].Workers {
-				return nil, workload.Mistake("%s: job %s: got GPUs %q, want %d as NODE.GPU", o.results, row[2], row[6], jobs[i].Workers)
+				return nil, fault.Mistakef("%s: job %s: got GPUs %q, want %d as NODE.GPU", o.results, row[2], row[6], jobs[i].Workers)
 			}
 		}
 		if i := slices.IndexFunc(given, func(gpus []int32) bool { return gpus == nil }); i >= 0 {
-			return nil, workload.Mistake("%s: the run %s %s has no job %q, which is in %s", o.results, key[0], key[1], jobs[i].Name, o.jobs)
+			return nil, fault.Mistakef("%s: the run %s %s has no job %q, which is in %s", o.results, key[0], key[1], jobs[i].Name, o.jobs)
 		}
 		m.Give(func(job int) []int32 { return given[job] })
 		r, err := m.Run(ctx, jobs, nil)
 		if err != nil {
-			return nil, &workload.InputError{Err: fmt.Errorf("%s: %w", o.jobs, err)}
+			return nil, &fault.Mistake{Err: fmt.Errorf("%s: %w", o.jobs, err)}
 		}
 		for _, row := range runs[key] {
 			i := index[row[2]]

@@ -18,8 +18,9 @@ import (
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/statistic"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
+	"clustergym/internal/plain"
 	"clustergym/nets/onnx"
 )
 
@@ -37,11 +38,11 @@ func New(e *arena.Exported, f File, version, commit string) (string, error) {
 	}
 	best, chosen, err := rundir.ReadBest(e.Run)
 	if err != nil {
-		return "", &workload.InputError{Err: err}
+		return "", &fault.Mistake{Err: err}
 	}
 	lines, err := rundir.ReadProgress(e.Run)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", &workload.InputError{Err: err}
+		return "", &fault.Mistake{Err: err}
 	}
 	c := &card{e: e, version: version}
 	c.head(f, commit)
@@ -148,7 +149,7 @@ func fieldsOf(e *arena.Exported) string {
 		}
 		parts = append(parts, text)
 	}
-	return fmt.Sprintf("%s: %s", workload.Plural(e.Spec.ObsLen(), "number", "numbers"), strings.Join(parts, ", "))
+	return fmt.Sprintf("%s: %s", plain.Count(e.Spec.ObsLen(), "number", "numbers"), strings.Join(parts, ", "))
 }
 
 func (c *card) training(lines []rundir.Line) {
@@ -202,11 +203,11 @@ func readResults(name string) (*results, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	r := &results{}
 	if err := json.Unmarshal(b, r); err != nil {
-		return nil, &workload.InputError{Err: fmt.Errorf("%s: %w", name, err)}
+		return nil, &fault.Mistake{Err: fmt.Errorf("%s: %w", name, err)}
 	}
 	return r, nil
 }
@@ -218,12 +219,12 @@ func (c *card) results(r *results) {
 		return
 	}
 	m := report.MetricOf(c.e.Spec.ID)
-	on := workload.Plural(len(r.Windows), "test window", "test windows")
+	on := plain.Count(len(r.Windows), "test window", "test windows")
 	if len(r.Windows) == 0 {
-		on = workload.Plural(r.Episodes, "test episode", "test episodes")
+		on = plain.Count(r.Episodes, "test episode", "test episodes")
 	}
 	if r.Tasks > 0 {
-		on = workload.Plural(r.Tasks, "test task", "test tasks")
+		on = plain.Count(r.Tasks, "test task", "test tasks")
 	}
 	c.line("On %s that neither training nor the choice of the checkpoint used. IQM is the mean of the middle half; brackets are 95 %% bootstrap intervals.\n", on)
 	difference := map[string]statistic.Paired{}

@@ -14,6 +14,8 @@ import (
 	"clustergym/agents/imported"
 	"clustergym/env"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/ordinary"
 	"clustergym/nets/onnx"
 )
 
@@ -23,7 +25,7 @@ type Model struct {
 	model      *onnx.Model
 }
 
-// Read reads the model in a file, to be called name; "" = as the file without its extension. Faults are *InputErrors.
+// Read reads the model in a file, to be called name; "" = as the file without its extension. Faults are *fault.Mistakes.
 func Read(file, name string) (Model, error) {
 	path, err := workload.Located(file)
 	if err != nil {
@@ -31,9 +33,9 @@ func Read(file, name string) (Model, error) {
 	}
 	m, err := onnx.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Model{}, workload.Mistake("model %s: there is no such file", file)
+		return Model{}, fault.Mistakef("model %s: there is no such file", file)
 	} else if err != nil {
-		return Model{}, workload.Mistake("model %s: %w", file, workload.Reason(err))
+		return Model{}, fault.Mistakef("model %s: %w", file, ordinary.Reason(err))
 	}
 	if name == "" {
 		name = strings.TrimSuffix(filepath.Base(file), ".onnx")
@@ -47,7 +49,7 @@ func (m *Model) Env() string { return m.model.Meta(imported.KeyEnv) }
 // Run returns the settings of the run that the model comes from, YAML with the keys of a configuration; "" if it has none.
 func (m *Model) Run() string { return m.model.Meta(imported.KeyRun) }
 
-// Policy returns a policy of the model for environments of specification s; a model that does not fit is an *InputError. Policies
+// Policy returns a policy of the model for environments of specification s; a model that does not fit is a *fault.Mistake. Policies
 // share the model. Each has memory of its own, for weights in the order of the kernels and for intermediate results.
 func (m *Model) Policy(s env.Spec) (*Policy, error) { return m.PolicyContext(context.Background(), s) }
 
@@ -58,7 +60,7 @@ func (m *Model) PolicyContext(ctx context.Context, s env.Spec) (*Policy, error) 
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, workload.Mistake("model %s: %w", m.File, err)
+		return nil, fault.Mistakef("model %s: %w", m.File, err)
 	}
 	return &Policy{p, m.File}, nil
 }

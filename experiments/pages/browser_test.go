@@ -26,6 +26,7 @@ import (
 	"clustergym/experiments/sweep"
 	"clustergym/experiments/workqueue"
 	"clustergym/internal/chrome"
+	"clustergym/internal/fault"
 )
 
 var update = flag.Bool("update", false, "write the pictures of docs/images again")
@@ -165,7 +166,7 @@ func TestBrowserFollowsATraining(t *testing.T) {
 		}()
 		return func() {
 			cancel()
-			if err := <-ended; !errors.Is(err, run.ErrInterrupted) {
+			if err := <-ended; !errors.Is(err, fault.ErrInterrupted) {
 				t.Errorf("the training ends with %v", err)
 			}
 		}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"clustergym/experiments/jsonl"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 )
 
 // beat is how long a stream is silent at most, so that both sides find out when the other is gone.
@@ -103,18 +103,18 @@ type stream struct {
 // follow begins to follow runs after the lines that an id names.
 func (st *stream) follow(ids []string, after, of string) error {
 	if len(ids) > mostRuns {
-		return workload.Mistake("run: got %d runs, want at most %d", len(ids), mostRuns)
+		return fault.Mistakef("run: got %d runs, want at most %d", len(ids), mostRuns)
 	}
 	st.has = make([]int, len(ids))
 	if after != "" {
 		parts := strings.Split(after, ",")
 		if len(parts) != len(ids) {
-			return workload.Mistake("after: got %q, want %d numbers of lines, joined by commas", after, len(ids))
+			return fault.Mistakef("after: got %q, want %d numbers of lines, joined by commas", after, len(ids))
 		}
 		for i, p := range parts {
 			n, err := strconv.Atoi(p)
 			if err != nil || n < 0 {
-				return workload.Mistake("after: got %q, want numbers of lines", after)
+				return fault.Mistakef("after: got %q, want numbers of lines", after)
 			}
 			st.has[i] = n
 		}
@@ -122,7 +122,7 @@ func (st *stream) follow(ids []string, after, of string) error {
 	st.of = make([]string, len(ids))
 	if of != "" {
 		if st.of = strings.Split(of, ","); len(st.of) != len(ids) {
-			return workload.Mistake("of: got %q, want %d heads of files, joined by commas", of, len(ids))
+			return fault.Mistakef("of: got %q, want %d heads of files, joined by commas", of, len(ids))
 		}
 	}
 	for i, id := range ids {

@@ -20,7 +20,7 @@ import (
 	"clustergym/experiments/decisionlog/record"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/steer"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/traces"
 )
@@ -176,7 +176,7 @@ func (p *player) rest() {
 func checkpointOf(dir string) (ckpt, name string, err error) {
 	ckpt, _, err = rundir.CheckpointDir(dir)
 	if errors.Is(err, checkpoint.ErrNone) {
-		err = workload.Mistake("%s", noCheckpoint(dir, err))
+		err = fault.Mistakef("%s", noCheckpoint(dir, err))
 	}
 	if err != nil {
 		return "", "", err
@@ -185,7 +185,7 @@ func checkpointOf(dir string) (ckpt, name string, err error) {
 	for _, f := range []string{filepath.Join(dir, rundir.ConfigFile), filepath.Join(ckpt, checkpoint.ManifestName)} {
 		i, err := os.Stat(f)
 		if err != nil {
-			return "", "", workload.Mistake("%s: %v", f, workload.Reason(err))
+			return "", "", fault.Mistakef("%s: %v", f, ordinary.Reason(err))
 		}
 		name += fmt.Sprintf("\x00%d %d", i.Size(), i.ModTime().UnixNano())
 	}
@@ -212,7 +212,7 @@ func (p *player) replay(ctx context.Context, dir string, part traces.Part, windo
 			return result{}, err
 		}
 		if b.Len() > decisionlog.MaxBytes {
-			return result{}, workload.Mistake("the log of this window has more than %d MB", decisionlog.MaxBytes>>20)
+			return result{}, fault.Mistakef("the log of this window has more than %d MB", decisionlog.MaxBytes>>20)
 		}
 		return result{b.Bytes(), n}, nil
 	})
@@ -230,7 +230,7 @@ func (p *player) standings(ctx context.Context, dir string, encode func(*arena.S
 			return result{}, err
 		}
 		if !cfg.Simulated() {
-			return result{}, workload.Mistake("%s has no validation windows on which heuristics play", cfg.Env.ID)
+			return result{}, fault.Mistakef("%s has no validation windows on which heuristics play", cfg.Env.ID)
 		}
 		s, err := w.Standings(ctx, &cfg, ckpt, 1)
 		if err != nil {
@@ -247,7 +247,7 @@ func storyOf(path string) ([]byte, int, error) {
 	var b bytes.Buffer
 	n, err := steer.Story(path, &b)
 	if err != nil {
-		return nil, 0, workload.Mistake("%s: %v", filepath.Base(path), workload.Reason(err))
+		return nil, 0, fault.Mistakef("%s: %v", filepath.Base(path), ordinary.Reason(err))
 	}
 	return b.Bytes(), n, nil
 }
@@ -256,18 +256,18 @@ func storyOf(path string) ([]byte, int, error) {
 func logOf(path string) ([]byte, error) {
 	i, err := ordinary.Stat(path)
 	if err != nil {
-		return nil, workload.Mistake("%s: %v", filepath.Base(path), workload.Reason(err))
+		return nil, fault.Mistakef("%s: %v", filepath.Base(path), ordinary.Reason(err))
 	}
 	if i.Size() > decisionlog.MaxBytes {
-		return nil, workload.Mistake("%s has %d MB, want at most %d", filepath.Base(path), i.Size()>>20, decisionlog.MaxBytes>>20)
+		return nil, fault.Mistakef("%s has %d MB, want at most %d", filepath.Base(path), i.Size()>>20, decisionlog.MaxBytes>>20)
 	}
 	b, err := ordinary.Read(path, decisionlog.MaxBytes)
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	b = decisionlog.Whole(b)
 	if err := decisionlog.Read(bytes.NewReader(b), func(*decisionlog.Line) error { return nil }); err != nil {
-		return nil, workload.Mistake("%s: %w", filepath.Base(path), err)
+		return nil, fault.Mistakef("%s: %w", filepath.Base(path), err)
 	}
 	return b, nil
 }

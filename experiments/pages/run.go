@@ -15,7 +15,7 @@ import (
 	"clustergym/experiments/envs"
 	"clustergym/experiments/jsonl"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 )
 
@@ -134,7 +134,7 @@ func (r *runData) refresh() error {
 func (r *runData) configure() error {
 	i, err := os.Stat(filepath.Join(r.path, rundir.ConfigFile))
 	if err != nil {
-		return workload.Mistake("%s: %v", filepath.Join(r.path, rundir.ConfigFile), workload.Reason(err))
+		return fault.Mistakef("%s: %v", filepath.Join(r.path, rundir.ConfigFile), ordinary.Reason(err))
 	}
 	if r.cfg != nil && i.ModTime().Equal(r.cfgAt) {
 		return nil

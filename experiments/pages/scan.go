@@ -16,8 +16,8 @@ import (
 	"clustergym/experiments/steer"
 	"clustergym/experiments/study"
 	"clustergym/experiments/sweep"
-	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 )
 
@@ -59,7 +59,7 @@ func Check(paths []string) error {
 	for _, p := range paths {
 		i, err := os.Stat(p)
 		if err != nil {
-			return workload.Mistake("%s: %v; want the folder of a run, of runs, of a sweep or of an experiment, or a log of decisions", p, workload.Reason(err))
+			return fault.Mistakef("%s: %v; want the folder of a run, of runs, of a sweep or of an experiment, or a log of decisions", p, ordinary.Reason(err))
 		}
 		if !i.IsDir() {
 			if err := checkLog(p); err != nil {
@@ -68,7 +68,7 @@ func Check(paths []string) error {
 			continue
 		}
 		if found, _ := find([]string{p}); len(found) == 0 {
-			return workload.Mistake("%s holds no run (%s), sweep or experiment, and neither do its folders", p, rundir.ConfigFile)
+			return fault.Mistakef("%s holds no run (%s), sweep or experiment, and neither do its folders", p, rundir.ConfigFile)
 		}
 	}
 	return nil
@@ -76,21 +76,21 @@ func Check(paths []string) error {
 
 func checkLog(path string) error {
 	if i, err := os.Stat(path); err == nil && !i.Mode().IsRegular() {
-		return workload.Mistake("%s is no regular file; a log of decisions that comes through a pipe must be stored first", path)
+		return fault.Mistakef("%s is no regular file; a log of decisions that comes through a pipe must be stored first", path)
 	}
 	f, err := ordinary.Open(path)
 	if err != nil {
-		return &workload.InputError{Err: err}
+		return &fault.Mistake{Err: err}
 	}
 	defer f.Close() //nolint:errcheck // only read
 	if isSteer(path) {
 		if _, err := steer.Story(path, io.Discard); err != nil {
-			return workload.Mistake("%s: %w", path, err)
+			return fault.Mistakef("%s: %w", path, err)
 		}
 		return nil
 	}
 	if err := decisionlog.Read(f, func(*decisionlog.Line) error { return nil }); err != nil {
-		return workload.Mistake("%s: %w", path, err)
+		return fault.Mistakef("%s: %w", path, err)
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func leadsOut(root, path string, names ...string) error {
 			continue // reading it will say why
 		}
 		if rel, err := filepath.Rel(root, real); err != nil || !filepath.IsLocal(rel) {
-			return workload.Mistake("%s leads out of %s, so it is not read", file, root)
+			return fault.Mistakef("%s leads out of %s, so it is not read", file, root)
 		}
 	}
 	return nil

@@ -27,9 +27,9 @@ import (
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/study"
 	"clustergym/experiments/sweep"
-	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
 	"clustergym/internal/door"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
@@ -132,7 +132,7 @@ func New(opt Options) *Server {
 	s.json("/api/experiment", s.experiment)
 	s.json("/api/worker", func(*http.Request) (any, error) {
 		if opt.Worker == nil {
-			return nil, workload.Mistake("this is no worker")
+			return nil, fault.Mistakef("this is no worker")
 		}
 		return opt.Worker(), nil
 	})
@@ -284,7 +284,7 @@ func (s *Server) raw(kind string, f func(r *http.Request) ([]byte, error)) http.
 func fail(w http.ResponseWriter, err error) {
 	code := http.StatusInternalServerError
 	var gone missing
-	var input *workload.InputError
+	var input *fault.Mistake
 	switch {
 	case errors.As(err, &gone):
 		code = http.StatusNotFound
@@ -343,7 +343,7 @@ func (s *Server) status() *workqueue.Status {
 func (s *Server) queue(*http.Request) (any, error) {
 	st := s.status()
 	if st == nil {
-		return nil, workload.Mistake("this command has no queue of tasks")
+		return nil, fault.Mistakef("this command has no queue of tasks")
 	}
 	return st, nil
 }
@@ -371,7 +371,7 @@ func (s *Server) curves(r *http.Request) (any, error) {
 		}
 		v, err := strconv.ParseFloat(q.Get(key), 64)
 		if err != nil || math.IsNaN(v) {
-			return 0, workload.Mistake("%s: got %q, want a number", key, q.Get(key))
+			return 0, fault.Mistakef("%s: got %q, want a number", key, q.Get(key))
 		}
 		return v, nil
 	}
@@ -389,7 +389,7 @@ func (s *Server) curves(r *http.Request) (any, error) {
 	}
 	ids := q["id"]
 	if len(ids) == 0 || len(ids) > mostRuns {
-		return nil, workload.Mistake("id: got %d runs, want 1 to %d", len(ids), mostRuns)
+		return nil, fault.Mistakef("id: got %d runs, want 1 to %d", len(ids), mostRuns)
 	}
 	out := []curves{}
 	for _, id := range ids {
@@ -414,7 +414,7 @@ func partOf(q url.Values) (traces.Part, error) {
 	case "test":
 		return traces.Test, nil
 	default:
-		return 0, workload.Mistake("part: got %q, want validation or test", p)
+		return 0, fault.Mistakef("part: got %q, want validation or test", p)
 	}
 }
 
@@ -441,7 +441,7 @@ func (s *Server) replay(w http.ResponseWriter, r *http.Request) {
 		window := 0
 		if t := q.Get("window"); t != "" {
 			if window, err = strconv.Atoi(t); err != nil || window < 0 {
-				return nil, workload.Mistake("window: got %q, want a number from 0 on", t)
+				return nil, fault.Mistakef("window: got %q, want a number from 0 on", t)
 			}
 		}
 		log, err := s.player.replay(r.Context(), e.path, part, window)
@@ -502,7 +502,7 @@ func (s *Server) sweep(r *http.Request) (any, error) {
 	}
 	for _, set := range cfg.Set {
 		if err := base.Set(set); err != nil {
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 	}
 	out := sweepPage{entry: e, Trials: cfg.Trials, All: cfg.Results(), Seeds: cfg.Seeds, Rungs: cfg.Budgets(base.Train.Steps), Runs: map[string]string{}, Lines: []sweep.TrialLine{}}

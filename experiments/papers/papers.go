@@ -18,8 +18,8 @@ import (
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/experiments/topdrl"
-	"clustergym/experiments/workload"
 	"clustergym/experiments/worlrtgs"
+	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 )
 
@@ -51,9 +51,9 @@ func find(name string) (study.Study, error) {
 		names = append(names, s.Name)
 	}
 	if near := nearest.Name(name, names); near != "" {
-		return study.Study{}, workload.Mistake("experiment %q is unknown; did you mean %s?", name, near)
+		return study.Study{}, fault.Mistakef("experiment %q is unknown; did you mean %s?", name, near)
 	}
-	return study.Study{}, workload.Mistake("experiment %q is unknown, want one of %s", name, strings.Join(names, ", "))
+	return study.Study{}, fault.Mistakef("experiment %q is unknown, want one of %s", name, strings.Join(names, ", "))
 }
 
 // Run computes the cells of the study called name that opt.Dir does not keep yet, and returns the report.
@@ -72,8 +72,8 @@ func Settings(name string, plan study.Plan) (*study.Shown, error) {
 		return nil, err
 	}
 	shown, err := study.ShowSettings(s, plan)
-	if input, ok := errors.AsType[*study.InputError](err); ok {
-		return nil, &workload.InputError{Err: input}
+	if input, ok := errors.AsType[*fault.Mistake](err); ok {
+		return nil, &fault.Mistake{Err: input}
 	}
 	return shown, err
 }
@@ -82,15 +82,15 @@ func Settings(name string, plan study.Plan) (*study.Shown, error) {
 func Stands(dir string) (*study.Standing, error) {
 	name := study.NameIn(dir)
 	if name == "" {
-		return nil, workload.Mistake("%s holds no experiment that says what it runs", dir)
+		return nil, fault.Mistakef("%s holds no experiment that says what it runs", dir)
 	}
 	s, err := find(name)
 	if err != nil {
 		return nil, err
 	}
 	standing, err := study.Stands(s, dir)
-	if input, ok := errors.AsType[*study.InputError](err); ok {
-		return nil, &workload.InputError{Err: input}
+	if input, ok := errors.AsType[*fault.Mistake](err); ok {
+		return nil, &fault.Mistake{Err: input}
 	}
 	return standing, err
 }

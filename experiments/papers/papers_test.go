@@ -11,7 +11,7 @@ import (
 
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/nets/kernel"
 )
 
@@ -74,7 +74,7 @@ func TestAnUnknownExperimentIsNamedWithTheKnownOnes(t *testing.T) {
 		"topdlr": `experiment "topdlr" is unknown; did you mean topdrl?`,
 		"x":      `experiment "x" is unknown, want one of worl-rtgs, topdrl, dally, meta-scheduler, rlscheduler, rltune, lwf, a-srpt, improper, ddppo, estimates, lookahead`,
 	} {
-		var input *workload.InputError
+		var input *fault.Mistake
 		if _, err := Run(t.Context(), name, run.PaperOptions{}); !errors.As(err, &input) || err.Error() != want {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}

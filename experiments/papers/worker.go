@@ -9,6 +9,7 @@ import (
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/fault"
 )
 
 // Handlers returns what a worker can do, by the kind of the task: cells of studies, trainings, and games of evaluations. data is
@@ -26,7 +27,7 @@ func unquoted(h workqueue.Handler) workqueue.Handler {
 	return func(ctx context.Context, j *workqueue.Job) (workqueue.Outcome, error) {
 		out, err := h(ctx, j)
 		if _, quoting := errors.AsType[*workload.QuotingError](err); quoting {
-			err = &workload.InputError{Err: workload.Unquoted(err, "a file of --data")}
+			err = &fault.Mistake{Err: workload.Unquoted(err, "a file of --data")}
 		}
 		return out, err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"clustergym/env/dag"
 	"clustergym/env/dag/synth"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 )
@@ -46,11 +45,11 @@ func parseGenerate(text string) (family string, tasks, gpus, draw int, err error
 func generateGraph(text string) (*graphSource, error) {
 	family, tasks, gpus, draw, err := parseGenerate(text)
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	q, err := synth.FamilyProblem(family, tasks, gpus, draw, true)
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	return &graphSource{
 		Closer: io.NopCloser(nil),

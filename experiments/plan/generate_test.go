@@ -11,7 +11,7 @@ import (
 	"clustergym/env/dag"
 	"clustergym/env/dag/dagjson"
 	"clustergym/env/dag/synth"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 )
 
 func TestGenerateTexts(t *testing.T) {
@@ -97,7 +97,7 @@ func TestAGeneratedGraphReachesTheHookBeforeItsPlans(t *testing.T) {
 		t.Errorf("%s, %v", got, err)
 	}
 	c.Generate = "training:30"
-	var input *workload.InputError
+	var input *fault.Mistake
 	if err := Run(context.Background(), c, Hooks{Now: clock()}, func(*Result) error { return nil }); !errors.As(err, &input) {
 		t.Errorf("%v is not a mistake of the user's", err)
 	}

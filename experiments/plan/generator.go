@@ -13,7 +13,6 @@ import (
 	"clustergym/env"
 	"clustergym/env/dagplace"
 	"clustergym/env/vec"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
@@ -81,13 +80,13 @@ type TrainedGenerator struct {
 // is not nil, it is called with each judgement: the number of steps so far and the ratio.
 func TrainGenerator(ctx context.Context, c GeneratorConfig, seed uint64, workers int, say func(step int, ratio float64)) (*TrainedGenerator, error) {
 	if err := c.Validate(); err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	envs := make([]env.Env, c.Envs)
 	for i := range envs {
 		e, err := dagplace.New(c.Place)
 		if err != nil {
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 		envs[i] = e
 	}
@@ -99,7 +98,7 @@ func TrainGenerator(ctx context.Context, c GeneratorConfig, seed uint64, workers
 	spec := envs[0].Spec()
 	agent, err := ddqn.New(c.Learner, spec, c.Envs, workers, seed)
 	if err != nil {
-		return nil, &workload.InputError{Err: fmt.Errorf("learner: %w", err)}
+		return nil, &fault.Mistake{Err: fmt.Errorf("learner: %w", err)}
 	}
 	first := rng.Source(seed, "generator/envs").Uint64()
 	eps := make([]env.Episode, c.Envs)

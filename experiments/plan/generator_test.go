@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 )
 
 func TestTrainingAGeneratorRepeatsForAnyNumberOfWorkers(t *testing.T) {
@@ -38,7 +38,7 @@ func TestAGeneratorsConfigurationIsChecked(t *testing.T) {
 	c := DefaultGeneratorConfig()
 	c.Steps, c.Envs, c.Teach, c.Judge, c.Place.Slots = 0, 0, 2, 0, 0
 	_, err := TrainGenerator(context.Background(), c, 1, 1, nil)
-	var input *workload.InputError
+	var input *fault.Mistake
 	if !errors.As(err, &input) {
 		t.Fatalf("%v is not a mistake of the user's", err)
 	}

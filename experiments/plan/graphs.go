@@ -12,6 +12,7 @@ import (
 	"clustergym/env/dag/dagjson"
 	"clustergym/env/dag/wfformat"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 	"clustergym/traces/alibaba"
 )
@@ -46,14 +47,14 @@ func openGraphs(ctx context.Context, path, format string) (*graphSource, error) 
 	}
 	f, err := (*traces.Files)(nil).Open(ctx, path) // decompresses
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	r := bufio.NewReaderSize(workload.NewCtxReader(ctx, f), headBytes)
 	if format == workload.FormatAuto {
 		head, err := r.Peek(headBytes)
 		if err != nil && err != io.EOF {
 			_ = f.Close() // the fault is the one to tell
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 		format = sniffGraph(head)
 	}
@@ -92,7 +93,7 @@ func openGraphs(ctx context.Context, path, format string) (*graphSource, error) 
 		d, err := alibaba.NewReader(r, path, alibaba.Options{})
 		if err != nil {
 			_ = f.Close() // the fault is the one to tell
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 		s.next = func() (*dag.Graph, *dag.Platform, string, error) {
 			var j traces.Job

@@ -143,16 +143,16 @@ type Hooks struct {
 }
 
 // Run plans every graph that cfg names with each of its policies, graph by graph, and passes each checked plan to emit as
-// soon as it is made. Mistakes in cfg and in files are *workload.InputErrors; plans emitted before an error remain valid.
+// soon as it is made. Mistakes in cfg and in files are *fault.Mistakes; plans emitted before an error remain valid.
 func Run(ctx context.Context, cfg Config, hooks Hooks, emit func(*Result) error) error {
 	if err := cfg.Validate(); err != nil {
-		return &workload.InputError{Err: err}
+		return &fault.Mistake{Err: err}
 	}
 	var platform *dag.Platform
 	if cfg.Platform != "" {
 		p, err := readPlatform(ctx, cfg.Platform)
 		if err != nil {
-			return &workload.InputError{Err: err}
+			return &fault.Mistake{Err: err}
 		}
 		platform = p
 	}
@@ -174,17 +174,17 @@ func Run(ctx context.Context, cfg Config, hooks Hooks, emit func(*Result) error)
 			return ctx.Err()
 		}
 		if err != nil {
-			return &workload.InputError{Err: err}
+			return &fault.Mistake{Err: err}
 		}
 		if own == nil {
 			own = platform
 		}
 		if own == nil {
-			return workload.Mistake("%s: the graph has no processors; want --platform FILE, a JSON object of processors and bandwidth", at)
+			return fault.Mistakef("%s: the graph has no processors; want --platform FILE, a JSON object of processors and bandwidth", at)
 		}
 		q, err := dag.NewProblem(g, own)
 		if err != nil {
-			return workload.Mistake("%s: %w", at, err)
+			return fault.Mistakef("%s: %w", at, err)
 		}
 		if hooks.Graph != nil {
 			if err := hooks.Graph(q); err != nil {
@@ -270,9 +270,9 @@ func existing(flag, path string) error {
 	st, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return workload.Mistake("--%s: there is no file %s", flag, path)
+		return fault.Mistakef("--%s: there is no file %s", flag, path)
 	case err == nil && st.IsDir():
-		return workload.Mistake("--%s: %s is a folder, want a file", flag, path)
+		return fault.Mistakef("--%s: %s is a folder, want a file", flag, path)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 
 	"clustergym/env/dag"
 	"clustergym/env/dag/listsched"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/rng"
 )
 
@@ -183,7 +183,7 @@ func TestAMistakeIsOneSentence(t *testing.T) {
 		c.Graph = graphs
 		x.set(&c)
 		all, err := runAll(c)
-		var input *workload.InputError
+		var input *fault.Mistake
 		if len(all) > 0 || !errors.As(err, &input) || !strings.Contains(err.Error(), x.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%d plans, %v; want %s", len(all), err, x.want)
 		}

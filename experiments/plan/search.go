@@ -11,7 +11,7 @@ import (
 	"clustergym/agents/woa"
 	"clustergym/env/dag"
 	"clustergym/env/dag/listsched"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 )
 
@@ -98,7 +98,7 @@ func (r *Result) search(ctx context.Context, policy string, cfg *Config, limit b
 		}
 		h.Policy = GeneratorPolicies(DefaultGeneratorConfig(), weights)
 		if _, err := h.Policy(); err != nil {
-			return workload.Mistake("--generator %s: %w", cfg.Weights, err)
+			return fault.Mistakef("--generator %s: %w", cfg.Weights, err)
 		}
 	}
 	if hooks.Progress != nil {

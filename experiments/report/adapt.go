@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"clustergym/experiments/texttable"
-	"clustergym/experiments/workload"
+	"clustergym/internal/plain"
 )
 
 // AdaptReport is a comparison of how well policies adapt to the same tasks.
@@ -59,7 +59,7 @@ func (r *AdaptReport) Sheets() []texttable.Sheet {
 		rows = append(rows, row)
 	}
 	below := fmt.Sprintf("%s: %s from seed %d, the same for every policy and not used in training. Every inner step learns from new\nepisodes of the task; returns are those of other episodes. IQM over the tasks with its 95 %% bootstrap interval.\n",
-		r.Env, workload.Plural(r.Tasks, "task", "tasks"), r.Seed)
+		r.Env, plain.Count(r.Tasks, "task", "tasks"), r.Seed)
 	if r.Solved != nil {
 		below += fmt.Sprintf("Solved: a mean return of at least %g after adaptation.\n", *r.Solved)
 	}

@@ -9,7 +9,7 @@ import (
 	"clustergym/experiments/envs"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/texttable"
-	"clustergym/experiments/workload"
+	"clustergym/internal/plain"
 )
 
 // EpisodeReport is a comparison of policies on the same episodes of an environment without a workload.
@@ -122,7 +122,7 @@ func (r *EpisodeReport) Sheets() []texttable.Sheet {
 	return []texttable.Sheet{{
 		Title: onEpisodes, Header: header, Rows: rows, Left: 1, Least: []string{"std", "worst", "mean length"},
 		Below: fmt.Sprintf("%s: %s from seed %d, the same for every policy and not used in training; IQM with its 95 %% bootstrap interval.\n%s",
-			r.Env, workload.Plural(r.Episodes, "episode", "episodes"), r.Seed, r.threshold()),
+			r.Env, plain.Count(r.Episodes, "episode", "episodes"), r.Seed, r.threshold()),
 	}}
 }
 
@@ -168,7 +168,7 @@ func (r *EpisodeReport) scores() texttable.Sheet {
 		}
 	}
 	below := fmt.Sprintf("%s: %s %s, the same for every policy and not used in training:\nmeans over episodes, IQM with its 95 %% bootstrap interval.%s%s\n",
-		r.Env, workload.Plural(r.Episodes, "test episode", "test episodes"), from, planners, rules)
+		r.Env, plain.Count(r.Episodes, "test episode", "test episodes"), from, planners, rules)
 	if reference != "" {
 		below += fmt.Sprintf("agent vs it: difference of %s on the same episodes, %s = %s is better.\n", metric.Title, better(metric), reference)
 	}

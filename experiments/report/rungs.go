@@ -11,7 +11,7 @@ import (
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/texttable"
-	"clustergym/experiments/workload"
+	"clustergym/internal/plain"
 )
 
 // Ladder is a comparison of policies on the same windows, repeated with several estimates of run times: how much each policy
@@ -160,7 +160,7 @@ func (l *Ladder) Sheets() []texttable.Sheet {
 	texttable.OneUnit(rows)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %d jobs each, the same on every rung: mean over windows of %s with its 95 %% bootstrap interval.\n",
-		workload.Plural(len(first.Windows), "window", "windows"), first.Windows[0].Jobs, m.Title)
+		plain.Count(len(first.Windows), "window", "windows"), first.Windows[0].Jobs, m.Title)
 	b.WriteString(ladder.Wrapped(fmt.Sprintf("lost on: by how much the policy is worse than itself on %s, on the same windows, with the 95 %% interval of the difference; negative = better.", ladder.Label(l.Against))))
 	for _, why := range []string{ranksByTimes, noMetric} {
 		if names := dashes[why]; names != nil {

@@ -10,7 +10,7 @@ import (
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/texttable"
-	"clustergym/experiments/workload"
+	"clustergym/internal/plain"
 )
 
 // WriteTable prints the comparison as a table: one row for each policy in the order of evaluation, with the first
@@ -71,7 +71,7 @@ func (r *Report) Sheets() []texttable.Sheet {
 	}
 	texttable.OneUnit(rows)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %d jobs each: means over jobs, then over windows; IQM over windows with its 95 %% bootstrap\n", workload.Plural(len(r.Windows), "window", "windows"), r.Windows[0].Jobs)
+	fmt.Fprintf(&b, "%s of %d jobs each: means over jobs, then over windows; IQM over windows with its 95 %% bootstrap\n", plain.Count(len(r.Windows), "window", "windows"), r.Windows[0].Jobs)
 	fmt.Fprintf(&b, "interval.%s\n", r.forms())
 	if reference != "" {
 		word := "faster"

@@ -13,6 +13,7 @@ import (
 	peer "clustergym/env/peer/rlscheduler"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/traces/synth"
 )
 
@@ -76,13 +77,13 @@ func (s *settings) given(p study.Plan) (logs []logSettings, absent []string, err
 				recorded++
 				continue
 			} else if !errors.Is(err, fs.ErrNotExist) {
-				return nil, nil, workload.Mistake("--data: %v", err)
+				return nil, nil, fault.Mistakef("--data: %v", err)
 			}
 		}
 		absent = append(absent, o.Name)
 	}
 	if p.Data != "" && recorded == 0 && len(files) > 0 {
-		return nil, nil, workload.Mistake("data folder %s: it has none of %s", p.Data, strings.Join(files, ", "))
+		return nil, nil, fault.Mistakef("data folder %s: it has none of %s", p.Data, strings.Join(files, ", "))
 	}
 	return logs, absent, nil
 }
@@ -108,7 +109,7 @@ func recorded(ctx context.Context, name, file string, least int) ([]peer.Job, er
 	}
 	jobs := peer.Jobs(log, procs)
 	if len(jobs) < least {
-		return nil, workload.Mistake("log %s: %d of its jobs fit %d processors, want %d or more", name, len(jobs), procs, least)
+		return nil, fault.Mistakef("log %s: %d of its jobs fit %d processors, want %d or more", name, len(jobs), procs, least)
 	}
 	return jobs, nil
 }
@@ -130,7 +131,7 @@ func freshFiles(p study.Plan) ([]string, error) {
 	for _, pattern := range []string{"*.swf", "*.swf.gz"} {
 		files, err := filepath.Glob(filepath.Join(p.Data, "swf", "fresh", pattern))
 		if err != nil {
-			return nil, workload.Mistake("--data: %v", err)
+			return nil, fault.Mistakef("--data: %v", err)
 		}
 		all = append(all, files...)
 	}

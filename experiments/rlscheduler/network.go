@@ -28,7 +28,7 @@ import (
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
@@ -74,16 +74,16 @@ func (s *settings) trained(p study.Plan) ([]*trained, error) {
 		}
 		switch {
 		case slices.Contains(absent, a.Where):
-			return nil, workload.Mistake("--agent %s=%s: log %s is not at hand; --data names the folder that has it", a.Where, a.Dir, a.Where)
+			return nil, fault.Mistakef("--agent %s=%s: log %s is not at hand; --data names the folder that has it", a.Where, a.Dir, a.Where)
 		case !slices.Contains(names, a.Where):
-			return nil, workload.Mistake("--agent %s=%s: log %q is unknown, want %s", a.Where, a.Dir, a.Where, nearest.OneOf(a.Where, names))
+			return nil, fault.Mistakef("--agent %s=%s: log %q is unknown, want %s", a.Where, a.Dir, a.Where, nearest.OneOf(a.Where, names))
 		case slices.ContainsFunc(all, func(t *trained) bool { return t.log == a.Where }):
-			return nil, workload.Mistake("--agent %s=%s: log %s has an agent already, want one for each log", a.Where, a.Dir, a.Where)
+			return nil, fault.Mistakef("--agent %s=%s: log %s has an agent already, want one for each log", a.Where, a.Dir, a.Where)
 		}
 		t, err := open(p, a, &logs[slices.Index(names, a.Where)])
 		if err != nil {
-			if input, ok := errors.AsType[*workload.InputError](err); ok {
-				return nil, &workload.InputError{Err: fmt.Errorf("--agent %s=%s: %w", a.Where, a.Dir, input.Err)}
+			if input, ok := errors.AsType[*fault.Mistake](err); ok {
+				return nil, &fault.Mistake{Err: fmt.Errorf("--agent %s=%s: %w", a.Where, a.Dir, input.Err)}
 			}
 			return nil, err
 		}
@@ -95,7 +95,7 @@ func (s *settings) trained(p study.Plan) ([]*trained, error) {
 // open reads a checkpoint, and the jobs of its run for the scales of observations.
 func open(p study.Plan, a study.Agent, log *logSettings) (*trained, error) {
 	if _, err := os.Stat(a.Dir); errors.Is(err, fs.ErrNotExist) {
-		return nil, workload.Mistake("there is no such folder")
+		return nil, fault.Mistakef("there is no such folder")
 	}
 	_, run, err := rundir.CheckpointDir(a.Dir)
 	if err != nil {
@@ -107,7 +107,7 @@ func open(p study.Plan, a study.Agent, log *logSettings) (*trained, error) {
 	}
 	settings, ok := cfg.Env.Settings.(*queuerank.Config)
 	if !ok || cfg.Env.ID != queuerank.ID {
-		return nil, workload.Mistake("it was trained in %s, want %s with env.peer: true", cfg.Env.ID, queuerank.ID)
+		return nil, fault.Mistakef("it was trained in %s, want %s with env.peer: true", cfg.Env.ID, queuerank.ID)
 	}
 	est, err := sim.ParseEstimates(settings.Estimates)
 	if err != nil {
@@ -115,11 +115,11 @@ func open(p study.Plan, a study.Agent, log *logSettings) (*trained, error) {
 	}
 	switch {
 	case !settings.Peer:
-		return nil, workload.Mistake("it was trained with env.peer: false, want true: another machine than RLScheduler's")
+		return nil, fault.Mistakef("it was trained with env.peer: false, want true: another machine than RLScheduler's")
 	case est.Mode != sim.EstimateExact && est.Mode != sim.EstimateTrace:
-		return nil, workload.Mistake("it was trained with env.estimates: %s, want exact or trace: requests are known here", settings.Estimates)
+		return nil, fault.Mistakef("it was trained with env.estimates: %s, want exact or trace: requests are known here", settings.Estimates)
 	case settings.Forecast.Shown(est):
-		return nil, workload.Mistake("it was trained with env.forecast: %s, want auto or off: this machine shows no forecasts", settings.Forecast)
+		return nil, fault.Mistakef("it was trained with env.forecast: %s, want auto or off: this machine shows no forecasts", settings.Forecast)
 	}
 	named := cfg.Trace.File
 	if p.Sent() {
@@ -129,7 +129,7 @@ func open(p study.Plan, a study.Agent, log *logSettings) (*trained, error) {
 			cfg.Trace.File, names[brought.Trace] = log.File, filepath.Base(named)
 		}
 		if err := brought.Check(&cfg, names); err != nil {
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 	}
 	world, err := arena.NewWorld(&cfg)
@@ -140,13 +140,13 @@ func open(p study.Plan, a study.Agent, log *logSettings) (*trained, error) {
 		world.Trace.File = named
 	}
 	if world.GPUs != procs {
-		return nil, workload.Mistake("it was trained on %d processors, want %d", world.GPUs, procs)
+		return nil, fault.Mistakef("it was trained on %d processors, want %d", world.GPUs, procs)
 	}
 	t := &trained{log: a.Where, env: *settings, on: world.Trace.String()}
 	for _, j := range world.Workload.Windows.Jobs(traces.Training) {
 		asked := est.OfJob(&j)
 		if user, err := strconv.Atoi(j.User); j.MemBytes > 0 || err == nil && user > 0 {
-			return nil, workload.Mistake("the jobs that it was trained on have users or memory, which the jobs of this machine have not")
+			return nil, fault.Mistakef("the jobs that it was trained on have users or memory, which the jobs of this machine have not")
 		}
 		t.longest = max(t.longest, asked)
 		t.scale = append(t.scale, traces.Job{ID: j.ID, Submit: j.Submit, Work: asked, Estimate: asked, GPUs: j.GPUs, GPUMilli: 1000})

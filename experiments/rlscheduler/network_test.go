@@ -20,7 +20,7 @@ import (
 	"clustergym/experiments/run"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 	"clustergym/traces"
 )
@@ -236,7 +236,7 @@ func TestAgentsThatCannotPlay(t *testing.T) {
 		{"generated", edited(func(c *config.Config) { c.PPO.Network.Branches[0].Dense = []int{31, 16} }), "does not fit this environment"},
 	} {
 		_, err := s.cells(study.Plan{Quick: true, Agents: []study.Agent{{Where: c.where, Dir: c.dir}}})
-		var input *workload.InputError
+		var input *fault.Mistake
 		if !errors.As(err, &input) || !strings.HasPrefix(err.Error(), fmt.Sprintf("--agent %s=%s: ", c.where, c.dir)) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v, want %q", err, c.want)
 		}

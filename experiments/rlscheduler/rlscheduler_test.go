@@ -16,7 +16,7 @@ import (
 	"clustergym/env/queuerank"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 	"clustergym/internal/rng"
 	"clustergym/traces"
@@ -118,7 +118,7 @@ func TestTheFolderOfData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var input *workload.InputError
+	var input *fault.Mistake
 	if _, err := s.cells(study.Plan{Data: t.TempDir()}); !errors.As(err, &input) || !strings.Contains(err.Error(), "it has none of swf") {
 		t.Errorf("an empty folder: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/rng"
 	"clustergym/traces"
 	"clustergym/traces/csv"
@@ -168,7 +169,7 @@ func (w *world) jobs(ctx context.Context) ([]traces.Job, error) {
 	}
 	jobs := several(all)
 	if least := 20 * w.Window; len(jobs) < least {
-		return nil, workload.Mistake("%s: %d of its jobs ask for 2 to %d GPUs, want %d or more", w.File, len(jobs), widest, least)
+		return nil, fault.Mistakef("%s: %d of its jobs ask for 2 to %d GPUs, want %d or more", w.File, len(jobs), widest, least)
 	}
 	return jobs, nil
 }

@@ -18,7 +18,7 @@ import (
 	"clustergym/env"
 	"clustergym/experiments/actor"
 	"clustergym/experiments/arena"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
@@ -154,7 +154,7 @@ func TestActorsAnswerAsTheEvaluationDoes(t *testing.T) {
 		"no rows":     {0, 0, 0, 0},
 		"all numbers": {255, 255, 255, 255},
 	} {
-		var input *workload.InputError
+		var input *fault.Mistake
 		if err := answers.Serve(t.Context(), bytes.NewReader(in), &bytes.Buffer{}); !errors.As(err, &input) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -17,6 +17,7 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
+	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 )
 
@@ -69,8 +70,8 @@ func interrupted(t *testing.T, cfg config.Config, dir string, cut int64) {
 			cancel()
 		}
 	}})
-	if !errors.Is(err, ErrInterrupted) {
-		t.Fatalf("%v, want ErrInterrupted", err)
+	if !errors.Is(err, fault.ErrInterrupted) {
+		t.Fatalf("%v, want fault.ErrInterrupted", err)
 	}
 }
 

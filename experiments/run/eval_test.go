@@ -25,7 +25,6 @@ import (
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/statistic"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 	"clustergym/traces"
@@ -578,7 +577,7 @@ func errOf(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &workload.InputError{Err: err}
+	return &fault.Mistake{Err: err}
 }
 
 // Limits on episodes are for training only: windows are judged by all their jobs.
@@ -630,9 +629,9 @@ func TestConfigReportsAllFaults(t *testing.T) {
 		func() error { _, err := Train(t.Context(), cfg, TrainOptions{RunDir: t.TempDir()}); return err },
 		func() error { _, err := arena.Evaluate(t.Context(), cfg, arena.EvalOptions{}); return err },
 	} {
-		var input *workload.InputError
+		var input *fault.Mistake
 		if err := run(); !errors.As(err, &input) || len(fault.All(err)) != 19 {
-			t.Errorf("got %v, want an *InputError of 19 faults", err)
+			t.Errorf("got %v, want a *fault.Mistake of 19 faults", err)
 		}
 	}
 	good := config.Default()

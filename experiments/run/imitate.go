@@ -12,7 +12,7 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 )
 
@@ -71,7 +71,7 @@ func (t *training) recording(name string) (plays []imitate.Play, size int64, err
 			break
 		}
 		if err != nil {
-			return nil, 0, workload.Mistake("%s: %w; remove the file to record anew", name, err)
+			return nil, 0, fault.Mistakef("%s: %w; remove the file to record anew", name, err)
 		}
 		plays, at = append(plays, p), at+n
 	}
@@ -95,7 +95,7 @@ func (t *training) borrow() error {
 		other, err = readLent(lent.Config)
 	}
 	if err != nil {
-		return workload.Mistake("%s: %w", key, err)
+		return fault.Mistakef("%s: %w", key, err)
 	}
 	for _, k := range []struct {
 		key  string
@@ -106,7 +106,7 @@ func (t *training) borrow() error {
 		{"eval.index", other.Eval.Index, t.cfg.Eval.Index}, {"the discount", other.Gamma(), t.cfg.Gamma()},
 	} {
 		if !reflect.DeepEqual(k.a, k.b) {
-			return workload.Mistake("%s: got %q, want a run that imitates the same policy in the same environment: %s differs", key, from, k.key)
+			return fault.Mistakef("%s: got %q, want a run that imitates the same policy in the same environment: %s differs", key, from, k.key)
 		}
 	}
 	plays, _, err := t.recording(recording)
@@ -114,7 +114,7 @@ func (t *training) borrow() error {
 		return err
 	}
 	if len(plays) == 0 {
-		return workload.Mistake("%s: got %q, want a run that has recorded something", key, from)
+		return fault.Mistakef("%s: got %q, want a run that has recorded something", key, from)
 	}
 	for i := range plays {
 		if plays[i].Taught() {

@@ -13,6 +13,7 @@ import (
 	"clustergym/env/rollout"
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
+	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 	"clustergym/internal/rng"
 	"clustergym/internal/testseed"
@@ -71,7 +72,7 @@ func TestImitationIsTheSameForWorkersAndAfterInterruptions(t *testing.T) {
 			if err == nil {
 				break // it was at its end
 			}
-			if !errors.Is(err, ErrInterrupted) {
+			if !errors.Is(err, fault.ErrInterrupted) {
 				t.Fatalf("%s: %v", agent, err)
 			}
 		}
@@ -91,7 +92,7 @@ func TestImitationIsTheSameForWorkersAndAfterInterruptions(t *testing.T) {
 				cancel()
 			}
 		}})
-		if !errors.Is(err, ErrInterrupted) {
+		if !errors.Is(err, fault.ErrInterrupted) {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(again, "tiny", rundir.RecordingFile), whole[:1+r.IntN(len(whole)/4)], 0o600); err != nil {
@@ -111,7 +112,7 @@ func TestADamagedRecordingIsRefused(t *testing.T) {
 			cancel()
 		}
 	}})
-	if !errors.Is(err, ErrInterrupted) {
+	if !errors.Is(err, fault.ErrInterrupted) {
 		t.Fatal(err)
 	}
 	name := filepath.Join(run, rundir.RecordingFile)

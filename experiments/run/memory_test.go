@@ -11,7 +11,7 @@ import (
 	"clustergym/env"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 	"clustergym/traces"
 )
@@ -53,9 +53,9 @@ func TestMemoryBeyondAnyMachineIsRefused(t *testing.T) {
 			t.Errorf("%s: %v, want a configuration that is valid by itself", c.sets, err)
 		}
 		err := config.CheckMemory(&cfg, spec)
-		if _, ok := errors.AsType[*workload.InputError](err); !ok || !strings.Contains(err.Error(), c.want) || !strings.HasSuffix(err.Error(), "want at most 64 GiB") ||
+		if _, ok := errors.AsType[*fault.Mistake](err); !ok || !strings.Contains(err.Error(), c.want) || !strings.HasSuffix(err.Error(), "want at most 64 GiB") ||
 			strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v, want an *InputError with %q", c.sets, err, c.want)
+			t.Errorf("%s: %v, want a *fault.Mistake with %q", c.sets, err, c.want)
 		}
 	}
 }

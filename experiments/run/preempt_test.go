@@ -31,8 +31,8 @@ func TestPreemptedRunsSayThatTheyCannotBeRepeated(t *testing.T) {
 				cancel()
 			}
 		}
-		if _, err := Train(ctx, cfg, opt); !errors.Is(err, ErrInterrupted) {
-			t.Fatalf("%s: %v, want ErrInterrupted", name, err)
+		if _, err := Train(ctx, cfg, opt); !errors.Is(err, fault.ErrInterrupted) {
+			t.Fatalf("%s: %v, want fault.ErrInterrupted", name, err)
 		}
 		if want := "note      this run cannot be repeated: ppo.preempt_share"; !strings.Contains(said.String(), want) || strings.Contains(said.String(), "resume") {
 			t.Errorf("%s: it says\n%s, want %q", name, said.String(), want)

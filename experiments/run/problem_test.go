@@ -136,7 +136,7 @@ func TestProblemsTrainAndResumeByteForByte(t *testing.T) {
 					cancel()
 				}
 			}})
-			if !errors.Is(err, ErrInterrupted) {
+			if !errors.Is(err, fault.ErrInterrupted) {
 				t.Fatal(err)
 			}
 		}

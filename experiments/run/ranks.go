@@ -15,8 +15,8 @@ import (
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/ranks"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/internal/plain"
 	"clustergym/nets/kernel"
 )
 
@@ -78,9 +78,9 @@ func (t *training) plan(cfg *config.Config) error {
 	}
 	switch {
 	case own.Resume != first.Resume:
-		return workload.Mistake("--resume: it is given to rank 0 or to this rank alone, want all ranks to resume or none")
+		return fault.Mistakef("--resume: it is given to rank 0 or to this rank alone, want all ranks to resume or none")
 	case own.Resume && !slices.Equal(own.Changes, first.Changes):
-		return workload.Mistake("--set: this rank changes %q and rank 0 %q, want the same", own.Changes, first.Changes)
+		return fault.Mistakef("--set: this rank changes %q and rank 0 %q, want the same", own.Changes, first.Changes)
 	case own.Resume:
 		if *cfg, err = config.Decode("rank 0's config.yaml", []byte(first.Config)); err != nil {
 			return err
@@ -90,10 +90,10 @@ func (t *training) plan(cfg *config.Config) error {
 		}
 		own.Kernels = kernel.Set()
 	case own.Config != first.Config:
-		return workload.Mistake("this rank has another configuration than rank 0: %s", differing(own.Config, first.Config))
+		return fault.Mistakef("this rank has another configuration than rank 0: %s", differing(own.Config, first.Config))
 	}
 	if own.Kernels != first.Kernels {
-		return workload.Mistake("this rank computes with kernels %s and rank 0 with %s, which differ in last bits: give all ranks the same --kernels", own.Kernels, first.Kernels)
+		return fault.Mistakef("this rank computes with kernels %s and rank 0 with %s, which differ in last bits: give all ranks the same --kernels", own.Kernels, first.Kernels)
 	}
 	return nil
 }
@@ -110,15 +110,15 @@ func CheckRanks(cfg *config.Config, world int) error {
 func inRanks(cfg *config.Config, world int) error {
 	switch {
 	case cfg.Agent != "ppo":
-		return workload.Mistake("agent: got %q, want ppo, whose replicas are the ranks", cfg.Agent)
+		return fault.Mistakef("agent: got %q, want ppo, whose replicas are the ranks", cfg.Agent)
 	case cfg.PPO.Replicas != world:
-		return workload.Mistake("ppo.replicas: got %d, want %d, one for each rank", cfg.PPO.Replicas, world)
+		return fault.Mistakef("ppo.replicas: got %d, want %d, one for each rank", cfg.PPO.Replicas, world)
 	case cfg.PPO.PreemptShare > 0:
-		return workload.Mistake("ppo.preempt_share: got %g, want 0 with ranks: each takes its steps at its own pace and none is cut short", cfg.PPO.PreemptShare)
+		return fault.Mistakef("ppo.preempt_share: got %g, want 0 with ranks: each takes its steps at its own pace and none is cut short", cfg.PPO.PreemptShare)
 	case cfg.Train.Imitate != "":
-		return workload.Mistake("train.imitate: got %q, want \"\" with ranks: the play that is imitated is recorded by one process", cfg.Train.Imitate)
+		return fault.Mistakef("train.imitate: got %q, want \"\" with ranks: the play that is imitated is recorded by one process", cfg.Train.Imitate)
 	case cfg.Train.Envs%world != 0:
-		return workload.Mistake("train.envs: got %d, want a multiple of the %d ranks", cfg.Train.Envs, world)
+		return fault.Mistakef("train.envs: got %d, want a multiple of the %d ranks", cfg.Train.Envs, world)
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (t *training) agree() error {
 	}
 	heard, err := g.Broadcast([]byte(verdict))
 	if err == nil && len(heard) > 0 {
-		err = workload.Mistake("%s", heard)
+		err = fault.Mistakef("%s", heard)
 	}
 	return err
 }
@@ -193,7 +193,7 @@ func (t *training) makeRank() (release func(), err error) {
 		release()
 		var l fault.List
 		l.Join(t.cfg.Agent, err) // the keys of its section
-		return nil, &workload.InputError{Err: l.Err()}
+		return nil, &fault.Mistake{Err: l.Err()}
 	}
 	trainer, err := train.NewRank(loopOf(t.cfg), v, a, t.cfg.Seed, g.Rank(), g.World(), p)
 	if err != nil {
@@ -214,7 +214,7 @@ func (t *training) follow(ctx context.Context) (*TrainResult, error) {
 	}
 	g := t.opt.Ranks
 	t.opt.Say("rank      %d of %d with %d of %s; rank 0 has the run, %s", g.Rank(), g.World(),
-		t.cfg.Train.Envs/g.World(), workload.Plural(t.cfg.Train.Envs, "environment", "environments"), t.runDir)
+		t.cfg.Train.Envs/g.World(), plain.Count(t.cfg.Train.Envs, "environment", "environments"), t.runDir)
 	err := t.trainer.Run(ctx, train.Hooks{
 		Log:        func(train.Record) error { return nil }, // episodes are collected for it
 		Evaluate:   t.listen,
@@ -228,7 +228,7 @@ func (t *training) follow(ctx context.Context) (*TrainResult, error) {
 		err = t.disband()
 	}
 	if err == nil && stopped {
-		err = fmt.Errorf("%w at step %d; rank 0 has saved it, continue all ranks with --resume %s", ErrInterrupted, t.trainer.Step(), t.runDir)
+		err = fmt.Errorf("%w at step %d; rank 0 has saved it, continue all ranks with --resume %s", fault.ErrInterrupted, t.trainer.Step(), t.runDir)
 	}
 	if err != nil {
 		return nil, err
@@ -286,7 +286,7 @@ func (t *training) leave(err error) error {
 		}
 		return fmt.Errorf("%w; the training ends at all ranks, its last checkpoint is step %d: go on with --resume %s at all ranks", lost, t.saved, t.runDir)
 	}
-	if errors.Is(err, ErrInterrupted) {
+	if errors.Is(err, fault.ErrInterrupted) {
 		g.Close(nil)
 		return err
 	}

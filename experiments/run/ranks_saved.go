@@ -12,7 +12,7 @@ import (
 
 	"clustergym/agents"
 	"clustergym/agents/checkpoint"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 )
 
 // saveRanks gives this rank's share of a checkpoint to rank 0, which writes it.
@@ -93,7 +93,7 @@ func (t *training) loadRanks(dir string) error {
 	}
 	for _, p := range parts {
 		if _, err := p.ReadFrom(bytes.NewReader(content[p.Name()])); err != nil {
-			return &workload.InputError{Err: fmt.Errorf("%s: checkpoint: %s: %w", t.runDir, p.Name(), err)}
+			return &fault.Mistake{Err: fmt.Errorf("%s: checkpoint: %s: %w", t.runDir, p.Name(), err)}
 		}
 	}
 	t.saved, t.given = t.trainer.Step(), t.trainer.Step()
@@ -111,13 +111,13 @@ func packsFor(dir string, asked [][]byte) ([][]byte, error) {
 	}
 	m, err := checkpoint.Verify(dir)
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	content := map[string][]byte{}
 	for _, f := range m.Parts {
 		r, _, err := checkpoint.Open(dir, f.Name)
 		if err != nil {
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 		content[f.Name], err = io.ReadAll(r)
 		if err = errors.Join(err, r.Close()); err != nil {

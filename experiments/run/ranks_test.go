@@ -13,6 +13,7 @@ import (
 	"clustergym/configs"
 	"clustergym/experiments/config"
 	"clustergym/experiments/ranks"
+	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 )
 
@@ -102,7 +103,7 @@ func TestRanksLeaveTheRunOfOneProcess(t *testing.T) {
 			}
 		}})
 		cancel()
-		if !errors.Is(err, ErrInterrupted) {
+		if !errors.Is(err, fault.ErrInterrupted) {
 			t.Fatal(err)
 		}
 		inRanksTo(t, cfg, dir, c.ranks, func(k int, cfg *config.Config, opt *TrainOptions) {
@@ -124,7 +125,7 @@ func TestRanksLeaveTheRunOfOneProcess(t *testing.T) {
 			}
 		})
 		for k, err := range errs {
-			if !errors.Is(err, ErrInterrupted) || !strings.Contains(err.Error(), "--resume "+filepath.Join(dir, "tiny")) {
+			if !errors.Is(err, fault.ErrInterrupted) || !strings.Contains(err.Error(), "--resume "+filepath.Join(dir, "tiny")) {
 				t.Fatalf("%s, rank %d: %v", name, k, err)
 			}
 		}

@@ -23,8 +23,8 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 )
 
@@ -73,7 +73,7 @@ func TrainOn(ctx context.Context, q *workqueue.Coordinator, name string, cfg con
 		return err
 	})
 	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%w; what was trained is saved", ErrInterrupted)
+		err = fmt.Errorf("%w; what was trained is saved", fault.ErrInterrupted)
 	}
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func trainTaskOf(ctx context.Context, q *workqueue.Coordinator, name string, cfg
 	if from := cfg.Train.ImitateFrom; from != "" {
 		for need, path := range map[string]string{"recording": rundir.RecordingFile, "recorded": rundir.ConfigFile} {
 			if needs[need], err = q.Put(ctx, filepath.Join(from, path)); err != nil {
-				return t, workload.Mistake("train.imitate_from: %v", workload.Reason(err))
+				return t, fault.Mistakef("train.imitate_from: %v", ordinary.Reason(err))
 			}
 		}
 	}
@@ -209,7 +209,7 @@ func (h *trainHandler) do(ctx context.Context, j *workqueue.Job) (out workqueue.
 		return out, err
 	}
 	if err := cfg.Validate(); err != nil { // the coordinator has checked its own
-		return out, &workload.InputError{Err: err}
+		return out, &fault.Mistake{Err: err}
 	}
 	world, err := h.worldOf(ctx, j, &in, &cfg)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
-	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/par"
 )
@@ -47,10 +47,10 @@ func readSeeds(dir string) (p seedPlan, ok bool, err error) {
 		return p, false, nil
 	}
 	if err != nil {
-		return p, false, &workload.InputError{Err: err}
+		return p, false, &fault.Mistake{Err: err}
 	}
 	if err := json.Unmarshal(b, &p); err != nil || p.Seeds < 1 || p.Seeds > MaxSeeds {
-		return p, false, workload.Mistake("%s is no list of seeds, as this program writes it", filepath.Join(dir, seedsFile))
+		return p, false, fault.Mistakef("%s is no list of seeds, as this program writes it", filepath.Join(dir, seedsFile))
 	}
 	return p, true, nil
 }
@@ -70,7 +70,7 @@ func Begun(dir string, seeds int) (bool, error) {
 	had, err := SeedsOf(dir)
 	if err == nil && had != seeds {
 		kinds := map[bool]string{true: "a single run", false: fmt.Sprintf("%d seeds", had)}
-		err = workload.Mistake("--continue: %s holds %s; name another --run-dir", dir, kinds[had == 0])
+		err = fault.Mistakef("--continue: %s holds %s; name another --run-dir", dir, kinds[had == 0])
 	}
 	return err == nil, err
 }
@@ -96,10 +96,10 @@ func RunsOf(dir string) ([]string, error) {
 // receive.
 func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOptions) (*SeedsReport, error) {
 	if err := cfg.Validate(); err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	if seeds < 1 || seeds > MaxSeeds {
-		return nil, workload.Mistake("seeds: got %d, want 1 to %d", seeds, MaxSeeds)
+		return nil, fault.Mistakef("seeds: got %d, want 1 to %d", seeds, MaxSeeds)
 	}
 	if err := config.UseKernels(cfg.Kernels); err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOpti
 		err = errors.Join(err, s.queue.Close())
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("%w; what was trained is saved, continue with --resume %s", ErrInterrupted, opt.RunDir)
+		return nil, fmt.Errorf("%w; what was trained is saved, continue with --resume %s", fault.ErrInterrupted, opt.RunDir)
 	}
 	if err != nil {
 		return nil, err
@@ -189,10 +189,10 @@ func enterSeeds(cfg *config.Config, seeds int, opt *TrainOptions) (unlock func()
 		return nil, err
 	}
 	if !ok {
-		return nil, workload.Mistake("%s holds no %s: it is not a folder of several seeds", opt.RunDir, seedsFile)
+		return nil, fault.Mistakef("%s holds no %s: it is not a folder of several seeds", opt.RunDir, seedsFile)
 	}
 	if p.Seeds != seeds {
-		return nil, workload.Mistake("seeds: got %d, want the %d that %s began with", seeds, p.Seeds, opt.RunDir)
+		return nil, fault.Mistakef("seeds: got %d, want the %d that %s began with", seeds, p.Seeds, opt.RunDir)
 	}
 	if err := sameRun(opt.RunDir, cfg); err != nil {
 		return nil, err
@@ -302,19 +302,19 @@ func readResult(name string, cfg *config.Config) (*TrainResult, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	var r struct {
 		TrainResult
 		Eval json.RawMessage `json:"eval"`
 	}
 	if err := json.Unmarshal(b, &r); err != nil {
-		return nil, workload.Mistake("%s: %v; remove it to go on", name, err)
+		return nil, fault.Mistakef("%s: %v; remove it to go on", name, err)
 	}
 	if len(r.Eval) > 0 {
 		c, err := readEval(r.Eval, cfg)
 		if err != nil {
-			return nil, workload.Mistake("%s: %v; remove it to go on", name, err)
+			return nil, fault.Mistakef("%s: %v; remove it to go on", name, err)
 		}
 		r.TrainResult.Eval = c
 	}

@@ -13,7 +13,7 @@ import (
 	"clustergym/experiments/report"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/texttable"
-	"clustergym/experiments/workload"
+	"clustergym/internal/plain"
 	"clustergym/internal/rng"
 	"clustergym/nets/kernel"
 )
@@ -187,7 +187,7 @@ func (r *SeedsReport) Sheets() []texttable.Sheet {
 	return []texttable.Sheet{{
 		Above: ladder.Header(r.Estimates),
 		Title: ofSeeds, Header: []string{"seed", "policy", m.Title, "IQM [95 %]", "agents vs it [95 %]", "seeds ahead"}, Rows: rows, Left: 2,
-		Below: fmt.Sprintf("%s on the same windows; the interval for all seeds draws seeds, then the windows of each.\n", workload.Plural(len(r.Runs), "seed", "seeds")) +
+		Below: fmt.Sprintf("%s on the same windows; the interval for all seeds draws seeds, then the windows of each.\n", plain.Count(len(r.Runs), "seed", "seeds")) +
 			fmt.Sprintf("agents vs it: difference of %s, all seeds together, on the same windows; the interval draws seeds and windows.\n", m.Title) +
 			ladder.Below(r.Estimates, known),
 	}}
@@ -242,7 +242,7 @@ func (r *SeedsReport) returns() texttable.Sheet {
 	return texttable.Sheet{
 		Title: ofSeeds, Header: header, Rows: append(rows, row), Left: 2, Least: []string{"std", "worst"},
 		Below: fmt.Sprintf("%s: %s, %s each, the same for all; the interval for all seeds draws seeds, then the\nepisodes of each.\n%s",
-			r.Env, workload.Plural(len(r.Runs), "seed", "seeds"), workload.Plural(episodes, "episode", "episodes"), threshold),
+			r.Env, plain.Count(len(r.Runs), "seed", "seeds"), plain.Count(episodes, "episode", "episodes"), threshold),
 	}
 }
 

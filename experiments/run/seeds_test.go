@@ -15,6 +15,7 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/statistic"
+	"clustergym/internal/fault"
 )
 
 func trainSeeds(t *testing.T, cfg config.Config, n int, opt TrainOptions) *SeedsReport {
@@ -69,8 +70,8 @@ func TestSeedsSideBySideAreTheRunsThatTheyAreAlone(t *testing.T) {
 				cancel()
 			}
 		}})
-		if !errors.Is(err, ErrInterrupted) || !strings.Contains(err.Error(), "--resume "+cut) {
-			t.Fatalf("got %v, want ErrInterrupted with what to do", err)
+		if !errors.Is(err, fault.ErrInterrupted) || !strings.Contains(err.Error(), "--resume "+cut) {
+			t.Fatalf("got %v, want fault.ErrInterrupted with what to do", err)
 		}
 	}
 	again := trainSeeds(t, cfg, 3, TrainOptions{RunDir: cut, Workers: 2, Resume: true})

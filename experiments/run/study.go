@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -15,8 +14,9 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/fault"
+	"clustergym/internal/ordinary"
 )
 
 // PaperOptions are the arguments of gymctl experiment run besides the study's name.
@@ -33,20 +33,20 @@ type PaperOptions struct {
 // RunStudy runs a study of a paper.
 func RunStudy(ctx context.Context, s study.Study, opt PaperOptions) (*study.Report, error) {
 	if opt.Plan.Workers < 1 && opt.Queue == nil {
-		return nil, workload.Mistake("workers: got %d, want 1 or more", opt.Plan.Workers)
+		return nil, fault.Mistakef("workers: got %d, want 1 or more", opt.Plan.Workers)
 	}
 	if opt.Plan.Seeds < 0 || opt.Plan.Seeds > MaxSeeds {
-		return nil, workload.Mistake("seeds: got %d, want 1 to %d, or 0 for the study's own number", opt.Plan.Seeds, MaxSeeds)
+		return nil, fault.Mistakef("seeds: got %d, want 1 to %d, or 0 for the study's own number", opt.Plan.Seeds, MaxSeeds)
 	}
 	if d := opt.Plan.Data; d != "" {
 		if i, err := os.Stat(d); err != nil {
-			return nil, workload.Mistake("data folder %s: %v", d, workload.Reason(err))
+			return nil, fault.Mistakef("data folder %s: %v", d, ordinary.Reason(err))
 		} else if !i.IsDir() {
-			return nil, workload.Mistake("data folder %s: it is a file", d)
+			return nil, fault.Mistakef("data folder %s: it is a file", d)
 		}
 	}
 	if len(opt.Plan.Agents) > 0 && !s.PlaysAgents {
-		return nil, workload.Mistake("--agent %s=%s: experiment %s plays no agents but its own", opt.Plan.Agents[0].Where, opt.Plan.Agents[0].Dir, s.Name)
+		return nil, fault.Mistakef("--agent %s=%s: experiment %s plays no agents but its own", opt.Plan.Agents[0].Where, opt.Plan.Agents[0].Dir, s.Name)
 	}
 	if opt.Dir == "" {
 		opt.Dir = PaperDir(s.Name, opt.Plan.Quick)
@@ -54,15 +54,7 @@ func RunStudy(ctx context.Context, s study.Study, opt PaperOptions) (*study.Repo
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	r, err := study.Run(ctx, s, study.Options{Dir: opt.Dir, Plan: opt.Plan, Only: opt.Only, Commit: opt.Commit, Now: opt.Now, Say: opt.Say, Queue: opt.Queue})
-	var input *study.InputError
-	switch {
-	case errors.Is(err, study.ErrInterrupted):
-		return nil, fmt.Errorf("%w%s", ErrInterrupted, err.Error()[len(study.ErrInterrupted.Error()):])
-	case errors.As(err, &input):
-		return nil, &workload.InputError{Err: err}
-	}
-	return r, err
+	return study.Run(ctx, s, study.Options{Dir: opt.Dir, Plan: opt.Plan, Only: opt.Only, Commit: opt.Commit, Now: opt.Now, Say: opt.Say, Queue: opt.Queue})
 }
 
 // PaperDir returns the default folder of an experiment. It is always the same, so that the same command continues it.
@@ -84,7 +76,7 @@ func TrainCell(ctx context.Context, b *study.Bench, cfg config.Config, world *ar
 		Tick:  func(p train.Progress) { b.Progress(p.Step, cfg.Train.Steps) },
 		Saved: b.Saved,
 	})
-	if errors.Is(err, ErrInterrupted) && ctx.Err() != nil {
+	if errors.Is(err, fault.ErrInterrupted) && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err != nil {

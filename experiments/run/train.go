@@ -26,17 +26,14 @@ import (
 	"clustergym/experiments/ranks"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
+	"clustergym/internal/plain"
 	"clustergym/internal/shortage"
 	"clustergym/internal/tfevents"
 	"clustergym/nets"
 	"clustergym/nets/kernel"
 )
-
-// ErrInterrupted is returned by Train when its context was cancelled. The run is saved up to then.
-var ErrInterrupted = errors.New("interrupted")
 
 // TrainOptions are the arguments of a training that do not affect its results.
 type TrainOptions struct {
@@ -124,12 +121,12 @@ type training struct {
 }
 
 // Train trains an agent as cfg says and evaluates it. If ctx is cancelled, Train stops between two updates, saves a
-// checkpoint and returns ErrInterrupted.
+// checkpoint and returns fault.ErrInterrupted.
 func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResult, error) {
 	t := &training{cfg: &cfg, opt: &opt}
 	r, err := t.train(ctx, cfg)
 	if ctx.Err() != nil && shortage.OfSpace(err) {
-		err = fmt.Errorf("%w while the disk is full: what came after the last checkpoint is not saved; make space and continue with --resume %s (%w)", ErrInterrupted, opt.RunDir, err)
+		err = fmt.Errorf("%w while the disk is full: what came after the last checkpoint is not saved; make space and continue with --resume %s (%w)", fault.ErrInterrupted, opt.RunDir, err)
 	}
 	if opt.Ranks != nil {
 		err = t.leave(err)
@@ -145,7 +142,7 @@ func (t *training) train(ctx context.Context, cfg config.Config) (*TrainResult, 
 		}
 	}
 	if err := cfg.Validate(); err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	cfg, err := cfg.Fold()
 	if err != nil {
@@ -248,7 +245,7 @@ func (t *training) train(ctx context.Context, cfg config.Config) (*TrainResult, 
 		if e != nil {
 			return nil, errors.Join(e, t.dir.Close())
 		}
-		return nil, errors.Join(fmt.Errorf("%w at step %d; saved, continue with --resume %s", ErrInterrupted, t.trainer.Step(), opt.RunDir), t.dir.Close())
+		return nil, errors.Join(fmt.Errorf("%w at step %d; saved, continue with --resume %s", fault.ErrInterrupted, t.trainer.Step(), opt.RunDir), t.dir.Close())
 	}
 	if err == nil {
 		err = t.disband()
@@ -268,7 +265,7 @@ func (t *training) make() (release func(), err error) {
 	if f, ok := t.arena.(*arena.Families); ok {
 		l, err := arena.NewLearner(t.cfg, f.Open, t.opt.Workers)
 		if err != nil {
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 		t.agent, t.trainer = l, newMetaTrainer(t.cfg, l)
 		return func() { _ = l.Close() }, nil // memory only
@@ -286,7 +283,7 @@ func (t *training) make() (release func(), err error) {
 		release()
 		var l fault.List
 		l.Join(t.cfg.Agent, err) // the keys of its section
-		return nil, &workload.InputError{Err: l.Err()}
+		return nil, &fault.Mistake{Err: l.Err()}
 	}
 	trainer, err := train.New(loopOf(t.cfg), v, a, t.cfg.Seed)
 	if err != nil {
@@ -297,7 +294,7 @@ func (t *training) make() (release func(), err error) {
 	if t.cfg.Train.Imitate != "" {
 		if trainer.Lessons, err = arena.NewLessons(t.cfg, t.arena, t.spec, t.opt.Workers); err != nil {
 			release()
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 		t.lessons = trainer.Lessons
 		if _, err := os.Stat(filepath.Join(t.opt.RunDir, rundir.RecordingFile)); err != nil {
@@ -403,7 +400,7 @@ func sameRun(dir string, cfg *config.Config) error {
 			return err
 		}
 		if !bytes.Equal(was, is) {
-			return workload.Mistake("%s: the run in %s goes on with the one it began with; begin another run to change it", s.key, dir)
+			return fault.Mistakef("%s: the run in %s goes on with the one it began with; begin another run to change it", s.key, dir)
 		}
 	}
 	return nil
@@ -418,13 +415,13 @@ func (t *training) describe(from string) {
 	}
 	envs := ""
 	if !t.cfg.Meta() {
-		envs = ", " + workload.Plural(t.cfg.Train.Envs, "environment", "environments")
+		envs = ", " + plain.Count(t.cfg.Train.Envs, "environment", "environments")
 	}
 	t.opt.Say("agent     %s, seed %d%s, kernels %s", t.cfg.Agent, t.cfg.Seed, envs, kernel.Set())
 	if t.lessons != nil {
 		steps, epochs, rounds := t.cfg.Train.Imitation()
-		t.opt.Say("imitates  %s: %s in %s, %s each", t.cfg.Train.Imitate, workload.Plural(int(steps), "step", "steps"),
-			workload.Plural(rounds, "round", "rounds"), workload.Plural(epochs, "epoch", "epochs"))
+		t.opt.Say("imitates  %s: %s in %s, %s each", t.cfg.Train.Imitate, plain.Count(int(steps), "step", "steps"),
+			plain.Count(rounds, "round", "rounds"), plain.Count(epochs, "epoch", "epochs"))
 	}
 	if note := t.cfg.Note(); note != "" {
 		t.opt.Say("note      this run %s", note)
@@ -467,13 +464,13 @@ func (t *training) resume() (from string, err error) {
 	}
 	m, err := checkpoint.Verify(dir)
 	if err != nil {
-		return "", &workload.InputError{Err: err}
+		return "", &fault.Mistake{Err: err}
 	}
 	if err := m.Meta.Match(t.meta(0)); err != nil {
-		return "", &workload.InputError{Err: fmt.Errorf("%s: %w", dir, err)}
+		return "", &fault.Mistake{Err: fmt.Errorf("%s: %w", dir, err)}
 	}
 	if t.cfg.Train.Steps < m.Meta.Step {
-		return "", workload.Mistake("train.steps: got %d, want at least the %d that the run in %s has taken", t.cfg.Train.Steps, m.Meta.Step, t.opt.RunDir)
+		return "", fault.Mistakef("train.steps: got %d, want at least the %d that the run in %s has taken", t.cfg.Train.Steps, m.Meta.Step, t.opt.RunDir)
 	}
 	if err := rundir.Reported(t.opt.RunDir, m.Meta.Step); err != nil {
 		return "", err
@@ -608,7 +605,7 @@ func (t *training) load(dir string) error {
 		return nil
 	}
 	if _, err := checkpoint.Load(dir, t.parts()...); err != nil {
-		return &workload.InputError{Err: fmt.Errorf("%s: %w", dir, err)}
+		return &fault.Mistake{Err: fmt.Errorf("%s: %w", dir, err)}
 	}
 	return nil
 }
@@ -644,7 +641,7 @@ func (t *training) finish(ctx context.Context) (*TrainResult, error) {
 	r, err := t.arena.Judge(ctx, *t.cfg, arena.EvalOptions{Checkpoints: []string{dir}, Workers: t.opt.Workers, Game: t.opt.Game})
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%w during the evaluation; the training is saved, --resume %s evaluates again", ErrInterrupted, t.opt.RunDir)
+			return nil, fmt.Errorf("%w during the evaluation; the training is saved, --resume %s evaluates again", fault.ErrInterrupted, t.opt.RunDir)
 		}
 		return nil, err
 	}

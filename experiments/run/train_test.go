@@ -21,6 +21,7 @@ import (
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 )
 
@@ -110,8 +111,8 @@ func TestInterruptedAndResumedEqualsStraightThrough(t *testing.T) {
 					cancel()
 				}
 				_, err := Train(ctx, cfg, opt)
-				if !errors.Is(err, ErrInterrupted) || !strings.Contains(err.Error(), "--resume "+opt.RunDir) {
-					t.Fatalf("%s, %s: %v, want ErrInterrupted with what to do", agent, name, err)
+				if !errors.Is(err, fault.ErrInterrupted) || !strings.Contains(err.Error(), "--resume "+opt.RunDir) {
+					t.Fatalf("%s, %s: %v, want fault.ErrInterrupted with what to do", agent, name, err)
 				}
 				if s := steps(t, opt.RunDir); len(s) == 0 || s[len(s)-1] != cut {
 					t.Errorf("%s, %s: checkpoints %v after an interruption at %d", agent, name, s, cut)
@@ -139,8 +140,8 @@ func TestInterruptedComparisonIsMadeUpFor(t *testing.T) {
 			cancel()
 		}
 	}})
-	if !errors.Is(err, ErrInterrupted) || !strings.Contains(err.Error(), "--resume "+run) {
-		t.Fatalf("got %v, want ErrInterrupted with what to do", err)
+	if !errors.Is(err, fault.ErrInterrupted) || !strings.Contains(err.Error(), "--resume "+run) {
+		t.Fatalf("got %v, want fault.ErrInterrupted with what to do", err)
 	}
 	if _, err := os.Stat(filepath.Join(run, rundir.EvalFile)); err == nil {
 		t.Error("half a comparison is there")
@@ -222,9 +223,9 @@ func TestRunThatHasLostAFileIsRefusedUntouched(t *testing.T) {
 // refused fails the test unless err is the user's mistake: one sentence that contains all of want.
 func refused(t *testing.T, what string, err error, want ...string) {
 	t.Helper()
-	var input *workload.InputError
+	var input *fault.Mistake
 	if !errors.As(err, &input) || strings.Contains(err.Error(), "\n") {
-		t.Errorf("%s: %v (%T), want an *InputError of one line", what, err, err)
+		t.Errorf("%s: %v (%T), want a *fault.Mistake of one line", what, err, err)
 		return
 	}
 	for _, w := range want {
@@ -574,7 +575,7 @@ func TestProgressThatCannotBeWrittenEndsTheRun(t *testing.T) {
 		}
 		put(t, run, rundir.Checkpoints) // a file where the folder should be
 	}})
-	var input *workload.InputError
+	var input *fault.Mistake
 	if err == nil || errors.As(err, &input) || !strings.Contains(err.Error(), rundir.Checkpoints) {
 		t.Errorf("got %v, want a failure that names %s", err, rundir.Checkpoints)
 	}

@@ -10,6 +10,7 @@ import (
 	"clustergym/agents/ppo"
 	"clustergym/agents/train"
 	"clustergym/experiments/config"
+	"clustergym/internal/fault"
 	"clustergym/internal/rng"
 	"clustergym/internal/testseed"
 )
@@ -51,7 +52,7 @@ func TestVarianceReductionKeepsARunsPromises(t *testing.T) {
 					cancel()
 				}
 			}})
-			if !errors.Is(err, ErrInterrupted) {
+			if !errors.Is(err, fault.ErrInterrupted) {
 				t.Fatal(err)
 			}
 		}

@@ -5,7 +5,7 @@ import (
 
 	"clustergym/experiments/envs"
 	"clustergym/experiments/texttable"
-	"clustergym/experiments/workload"
+	"clustergym/internal/plain"
 )
 
 // Line is one record of progress.jsonl, or the line of a validation, which has only Step and Eval. Timing contains
@@ -86,15 +86,15 @@ func (v *Validation) Beats(b BestCheckpoint) bool {
 // Words returns the score as text.
 func (v *Validation) Words() string {
 	if v.Tasks > 0 {
-		return fmt.Sprintf("validation: mean return %.2f after adapting to %s", *v.Return, workload.Plural(v.Tasks, "task", "tasks"))
+		return fmt.Sprintf("validation: mean return %.2f after adapting to %s", *v.Return, plain.Count(v.Tasks, "task", "tasks"))
 	}
 	if v.Return != nil {
-		return fmt.Sprintf("validation: mean return %.2f of %s", *v.Return, workload.Plural(v.Episodes, "episode", "episodes"))
+		return fmt.Sprintf("validation: mean return %.2f of %s", *v.Return, plain.Count(v.Episodes, "episode", "episodes"))
 	}
 	if v.Score != nil {
-		on := workload.Plural(v.Episodes, "episode", "episodes")
+		on := plain.Count(v.Episodes, "episode", "episodes")
 		if v.Windows > 0 {
-			on = workload.Plural(v.Windows, "window", "windows")
+			on = plain.Count(v.Windows, "window", "windows")
 		}
 		return fmt.Sprintf("validation: %s %s on %s", v.Counts.Title, v.Counts.Show(*v.Score), on)
 	}

@@ -21,7 +21,7 @@ import (
 	"clustergym/experiments/envs"
 	"clustergym/experiments/report"
 	"clustergym/experiments/safefile"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/shortage"
 	"clustergym/internal/tfevents"
@@ -100,7 +100,7 @@ func Create(path string, cfg *config.Config) (unlock func(), err error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Join(path, Checkpoints), 0o755); err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	if unlock, err = Lock(path); err != nil {
 		return nil, err
@@ -118,17 +118,17 @@ func Create(path string, cfg *config.Config) (unlock func(), err error) {
 // Vacant returns an error if a new run cannot begin in path.
 func Vacant(path string) error {
 	if i, err := os.Stat(path); err == nil && !i.IsDir() {
-		return workload.Mistake("run directory %s: there is a file of that name", path)
+		return fault.Mistakef("run directory %s: there is a file of that name", path)
 	}
 	if _, err := os.Stat(filepath.Join(path, ConfigFile)); err == nil {
-		return workload.Mistake("%s holds a run already; continue it with --resume %s, or name another --run-dir", path, path)
+		return fault.Mistakef("%s holds a run already; continue it with --resume %s, or name another --run-dir", path, path)
 	}
 	steps, err := checkpoint.List(filepath.Join(path, Checkpoints))
 	if err != nil {
-		return &workload.InputError{Err: err}
+		return &fault.Mistake{Err: err}
 	}
 	if _, err := os.Stat(filepath.Join(path, ProgressFile)); err == nil || len(steps) > 0 {
-		return workload.Mistake("%s holds what is left of a run, without its %s; name another --run-dir", path, ConfigFile)
+		return fault.Mistakef("%s holds what is left of a run, without its %s; name another --run-dir", path, ConfigFile)
 	}
 	return nil
 }
@@ -146,13 +146,13 @@ func WriteConfig(path string, cfg *config.Config) error {
 func ReadConfig(dir string) (config.Config, error) {
 	cfg := config.Default()
 	if i, err := os.Stat(dir); err != nil {
-		return cfg, workload.Mistake("run directory %s: %v", dir, workload.Reason(err))
+		return cfg, fault.Mistakef("run directory %s: %v", dir, ordinary.Reason(err))
 	} else if !i.IsDir() {
-		return cfg, workload.Mistake("run directory %s: it is a file", dir)
+		return cfg, fault.Mistakef("run directory %s: it is a file", dir)
 	}
 	data, err := ordinary.Read(filepath.Join(dir, ConfigFile), ordinary.Settings)
 	if errors.Is(err, fs.ErrNotExist) {
-		return cfg, workload.Mistake("%s holds no %s: it is not a run directory", dir, ConfigFile)
+		return cfg, fault.Mistakef("%s holds no %s: it is not a run directory", dir, ConfigFile)
 	}
 	if err == nil {
 		cfg, err = config.Decode(ConfigFile, data)
@@ -161,7 +161,7 @@ func ReadConfig(dir string) (config.Config, error) {
 		cfg, err = cfg.Fold()
 	}
 	if err != nil {
-		return cfg, &workload.InputError{Err: fmt.Errorf("%s: %w", dir, err)}
+		return cfg, &fault.Mistake{Err: fmt.Errorf("%s: %w", dir, err)}
 	}
 	return cfg, nil
 }
@@ -259,7 +259,7 @@ func ReadProgress(dir string) ([]Line, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	lines, _ := wholeLines(b, math.MaxInt64)
 	return lines, nil
@@ -303,7 +303,7 @@ func WholeCheckpoints(root string) error {
 		return nil
 	}
 	if err != nil {
-		return &workload.InputError{Err: err}
+		return &fault.Mistake{Err: err}
 	}
 	for _, e := range entries {
 		if _, err := strconv.ParseUint(e.Name(), 10, 63); err != nil {
@@ -311,7 +311,7 @@ func WholeCheckpoints(root string) error {
 		}
 		dir := filepath.Join(root, e.Name())
 		if _, err := os.Stat(filepath.Join(dir, checkpoint.ManifestName)); err != nil {
-			return workload.Mistake("%s has no %s and is no whole checkpoint; remove it to go on without it", dir, checkpoint.ManifestName)
+			return fault.Mistakef("%s has no %s and is no whole checkpoint; remove it to go on without it", dir, checkpoint.ManifestName)
 		}
 	}
 	return nil
@@ -322,14 +322,14 @@ func WholeCheckpoints(root string) error {
 func Reported(path string, step int64) error {
 	b, ok, err := ReadBest(path)
 	if err != nil {
-		return &workload.InputError{Err: err}
+		return &fault.Mistake{Err: err}
 	}
 	if !ok || b.Step > step {
 		return nil
 	}
 	data, err := ordinary.Read(filepath.Join(path, ProgressFile), mostProgress)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return &workload.InputError{Err: err}
+		return &fault.Mistake{Err: err}
 	}
 	for row := range bytes.Lines(data) {
 		var l Line
@@ -337,7 +337,7 @@ func Reported(path string, step int64) error {
 			return nil
 		}
 	}
-	return workload.Mistake("%s: %s lacks the validation at step %d that %s names: part of the file is lost; put it back, or remove %s to go on without a best checkpoint",
+	return fault.Mistakef("%s: %s lacks the validation at step %d that %s names: part of the file is lost; put it back, or remove %s to go on without a best checkpoint",
 		path, ProgressFile, b.Step, BestFile, BestFile)
 }
 
@@ -479,9 +479,9 @@ func Lock(path string) (unlock func(), err error) {
 	unlock, err = safefile.Lock(path)
 	switch {
 	case errors.Is(err, safefile.ErrLocked):
-		return nil, workload.Mistake("another process is training in %s", path)
+		return nil, fault.Mistakef("another process is training in %s", path)
 	case err != nil:
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	return unlock, nil
 }
@@ -494,16 +494,16 @@ func CheckpointDir(dir string) (ckpt, run string, err error) {
 		return dir, filepath.Dir(filepath.Dir(abs)), err
 	}
 	if _, err := os.Stat(filepath.Join(dir, ConfigFile)); err != nil {
-		return "", "", workload.Mistake("%s is neither a checkpoint (no %s) nor a run directory (no %s)", dir, checkpoint.ManifestName, ConfigFile)
+		return "", "", fault.Mistakef("%s is neither a checkpoint (no %s) nor a run directory (no %s)", dir, checkpoint.ManifestName, ConfigFile)
 	}
 	if b, ok, err := ReadBest(dir); err != nil {
-		return "", "", &workload.InputError{Err: err}
+		return "", "", &fault.Mistake{Err: err}
 	} else if ok {
 		return checkpoint.Dir(filepath.Join(dir, Checkpoints), b.Step), dir, nil
 	}
 	ckpt, err = checkpoint.Latest(filepath.Join(dir, Checkpoints))
 	if err != nil {
-		return "", "", &workload.InputError{Err: err}
+		return "", "", &fault.Mistake{Err: err}
 	}
 	return ckpt, dir, nil
 }

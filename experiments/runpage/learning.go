@@ -14,7 +14,8 @@ import (
 	"clustergym/experiments/htmlpage"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/plain"
 )
 
 // course is how one run learned.
@@ -113,7 +114,7 @@ func (d *drawing) draw(runs []*course) error {
 	if len(first.validations) > 0 {
 		name(&valid, first.validations[0].Eval)
 		rivals, err := d.rivals(&first.cfg)
-		var input *workload.InputError
+		var input *fault.Mistake
 		switch {
 		case errors.As(err, &input):
 			d.note("The figure of learning has no rivals: %v.", err)
@@ -137,11 +138,11 @@ func name(c *htmlpage.Chart, v *rundir.Validation) {
 	on := ""
 	switch {
 	case v.Windows > 0:
-		on = workload.Plural(v.Windows, "validation window", "validation windows")
+		on = plain.Count(v.Windows, "validation window", "validation windows")
 	case v.Tasks > 0:
-		on = workload.Plural(v.Tasks, "validation task", "validation tasks")
+		on = plain.Count(v.Tasks, "validation task", "validation tasks")
 	default:
-		on = workload.Plural(v.Episodes, "validation episode", "validation episodes")
+		on = plain.Count(v.Episodes, "validation episode", "validation episodes")
 	}
 	metric := v.At(0).Metric
 	switch m, scored := rundir.MetricOf(metric); {

@@ -13,6 +13,7 @@ import (
 
 	"clustergym/env/predict/gbdt"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/rng"
 	"clustergym/traces"
 )
@@ -109,7 +110,7 @@ func TestAModelThatKnowsTheJobsIsNoted(t *testing.T) {
 	}
 	cfg.Policies, cfg.Policy.Estimates = []string{"fifo"}, "gbdt:"+trace
 	_, err := Run(t.Context(), cfg, Hooks{})
-	if _, mistake := errors.AsType[*workload.InputError](err); !mistake || !strings.HasSuffix(err.Error(), "jobs.csv: it is no model of gymctl predict fit") {
+	if _, mistake := errors.AsType[*fault.Mistake](err); !mistake || !strings.HasSuffix(err.Error(), "jobs.csv: it is no model of gymctl predict fit") {
 		t.Errorf("a trace as a model: %v", err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/models"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
@@ -37,7 +37,7 @@ func NewPlayed(m models.Model, cfg *config.Config) (Played, error) {
 		return Played{}, err
 	}
 	if trained.Env.JobSelect() == nil {
-		return Played{}, workload.Mistake("model %s: it plays in %s, and only models for %s can schedule a whole trace", m.File, cfg.Env.ID, jobselect.ID)
+		return Played{}, fault.Mistakef("model %s: it plays in %s, and only models for %s can schedule a whole trace", m.File, cfg.Env.ID, jobselect.ID)
 	}
 	shown := trained
 	if err := shown.ShowAs(&trained); err != nil {
@@ -75,7 +75,7 @@ func (c *Config) checkModels(h *Hooks) error {
 	names := slices.Clone(c.Policies)
 	for i := range h.Models {
 		if slices.Contains(names, h.Models[i].Name) {
-			return workload.Mistake("policy %s is named twice", h.Models[i].Name)
+			return fault.Mistakef("policy %s is named twice", h.Models[i].Name)
 		}
 		names = append(names, h.Models[i].Name)
 	}
@@ -86,7 +86,7 @@ func (c *Config) checkModels(h *Hooks) error {
 	case len(h.Models) == 0:
 		return nil
 	case c.streams():
-		return workload.Mistake("--policy-onnx needs the whole trace in memory; want --stream off")
+		return fault.Mistakef("--policy-onnx needs the whole trace in memory; want --stream off")
 	case h.Events != nil:
 		what = "--events"
 	case h.Jobs != nil:
@@ -105,7 +105,7 @@ func (c *Config) checkModels(h *Hooks) error {
 	if what == "" {
 		return nil
 	}
-	return workload.Mistake("--policy-onnx does not go with %s: models play in %s, which has none; gymctl eval --policy-onnx --html draws their schedules", what, jobselect.ID)
+	return fault.Mistakef("--policy-onnx does not go with %s: models play in %s, which has none; gymctl eval --policy-onnx --html draws their schedules", what, jobselect.ID)
 }
 
 // sameSimulator reports whether two settings simulate alike.
@@ -120,11 +120,11 @@ func (r *simulation) play(ctx context.Context, m *Played) error {
 	s.Estimates, s.Placement, s.Comm = cfg.Policy.Estimates, cfg.Policy.Placement, cfg.Simulator.Comm
 	d := envs.Find(jobselect.ID)
 	if err := s.Validate(); err != nil {
-		return &workload.InputError{Err: fmt.Errorf("model %s: %w", m.File, err)}
+		return &fault.Mistake{Err: fmt.Errorf("model %s: %w", m.File, err)}
 	}
 	open, err := d.Open(d.Judged(&s), &envs.Source{Cluster: r.spec, Windows: &onlyJobs{r.jobs, r.model}}, traces.Test)
 	if err != nil {
-		return &workload.InputError{Err: err}
+		return &fault.Mistake{Err: err}
 	}
 	defer open.Close() //nolint:errcheck // it holds nothing
 	e := open.(sched.Arena)

@@ -12,6 +12,8 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/plain"
 	"clustergym/traces/csv"
 )
 
@@ -52,7 +54,7 @@ func runPeer(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	}
 	c, err := cluster.New(r.spec)
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	r.nodes, r.gpus = c.Nodes(), c.GPUs()
 	if err := m.takes(c); err != nil {
@@ -98,7 +100,7 @@ func (r *peerRun) leaveOut(size string, never []string, n int, share float64) er
 	}
 	ids := listIDs(never[:min(namedJobs, len(never))], len(never))
 	if r.cfg.FailRefused || len(never) == n {
-		return workload.Mistake("%d of %s can never fit cluster %s (%s): %s; want a larger cluster", len(never), workload.Plural(n, "job", "jobs"), r.spec.Name, size, ids)
+		return fault.Mistakef("%d of %s can never fit cluster %s (%s): %s; want a larger cluster", len(never), plain.Count(n, "job", "jobs"), r.spec.Name, size, ids)
 	}
 	r.report.refused, r.report.refusedShare = never, share
 	r.report.note("%s refused, because cluster %s can never hold them: %s", workload.Part(len(never), n, share), r.spec.Name, ids)
@@ -167,7 +169,7 @@ func (r *peerRun) ended(ctx context.Context, policy string, l *peerLog, err erro
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return &workload.InputError{Err: fmt.Errorf("policy %s on the machine %s: %w", policy, r.cfg.Peer.Name, err)}
+		return &fault.Mistake{Err: fmt.Errorf("policy %s on the machine %s: %w", policy, r.cfg.Peer.Name, err)}
 	case l.w != nil:
 		return l.w.flush()
 	}

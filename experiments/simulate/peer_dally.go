@@ -15,6 +15,7 @@ import (
 	"clustergym/env/metrics"
 	"clustergym/env/peer/dally"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/traces"
 )
@@ -69,7 +70,7 @@ type refusedPeer struct {
 
 // takes implements peerMachine: racks of equally many machines of eight GPUs.
 func (r *dallyRun) takes(c *cluster.Cluster) error {
-	wrong := workload.Mistake("--cluster: got %s, want racks of equally many machines of eight GPUs for this machine, as dally:4x4", r.spec.Name)
+	wrong := fault.Mistakef("--cluster: got %s, want racks of equally many machines of eight GPUs for this machine, as dally:4x4", r.spec.Name)
 	nodes, each := equalNodes(c)
 	if each != 8 || c.Racks() == 0 {
 		return wrong
@@ -89,26 +90,26 @@ func peerFactors(cfg PeerConfig) (dally.Factors, error) {
 	own, known := built[cfg.Net]
 	if cfg.Factors == "" {
 		if !known {
-			return nil, workload.Mistake("--net: got %s, want slow or one, or --factors, the path of a table that has it%s", cfg.Net, nearest.Meant(cfg.Net, []string{"slow", "one"}))
+			return nil, fault.Mistakef("--net: got %s, want slow or one, or --factors, the path of a table that has it%s", cfg.Net, nearest.Meant(cfg.Net, []string{"slow", "one"}))
 		}
 		return own, nil
 	}
 	f, err := traces.OrdinaryFiles().Open(context.Background(), cfg.Factors)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, workload.Mistake("--factors %s: there is no such file", cfg.Factors)
+		return nil, fault.Mistakef("--factors %s: there is no such file", cfg.Factors)
 	} else if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	defer f.Close() //nolint:errcheck // open for reading only
 	table, nets, err := dally.ReadFactors(f, cfg.Factors, cfg.Net)
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	if known {
 		table.Else = own
 	} else if !slices.Contains(nets, cfg.Net) {
 		nets = slices.Compact(slices.Sorted(slices.Values(append(nets, "slow", "one"))))
-		return nil, workload.Mistake("--net: got %s, which %s does not have, want %s", cfg.Net, cfg.Factors, nearest.OneOf(cfg.Net, nets))
+		return nil, fault.Mistakef("--net: got %s, which %s does not have, want %s", cfg.Net, cfg.Factors, nearest.OneOf(cfg.Net, nets))
 	}
 	return table, nil
 }
@@ -130,11 +131,11 @@ func (r *dallyRun) load(ctx context.Context) (err error) {
 		}
 		f, err := traces.OrdinaryFiles().Open(context.Background(), path)
 		if err != nil {
-			return &workload.InputError{Err: err}
+			return &fault.Mistake{Err: err}
 		}
 		defer f.Close() //nolint:errcheck // open for reading only
 		if r.jobs, err = dally.ReadJobs(workload.NewCtxReader(ctx, f), r.cfg.Trace.File); err != nil {
-			return &workload.InputError{Err: err}
+			return &fault.Mistake{Err: err}
 		}
 	} else if r.jobs, err = PeerJobs(all); err != nil {
 		return err
@@ -155,7 +156,7 @@ func PeerJobs(all []traces.Job) ([]dally.Job, error) {
 	for i := range all {
 		j := &all[i]
 		if j.GPUMilli != 1000 || j.GPUs < 1 || j.Work <= 0 {
-			return nil, workload.Mistake("job %s asks for %d GPUs of %d thousandths for %v, want whole GPUs and a run time above 0s for a machine that leases GPUs", j.ID, j.GPUs, j.GPUMilli, j.Work)
+			return nil, fault.Mistakef("job %s asks for %d GPUs of %d thousandths for %v, want whole GPUs and a run time above 0s for a machine that leases GPUs", j.ID, j.GPUs, j.GPUMilli, j.Work)
 		}
 		d := dally.Job{ID: int64(i), Name: j.ID, Arrival: j.Submit.Seconds(), GPUs: j.GPUs, Model: j.Model}
 		if id, err := strconv.ParseInt(j.ID, 10, 64); err == nil {

@@ -15,6 +15,7 @@ import (
 	"clustergym/env/metrics"
 	"clustergym/env/peer/lwf"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
@@ -62,7 +63,7 @@ type lwfRun struct {
 // takes implements peerMachine: nodes of equally many GPUs.
 func (r *lwfRun) takes(c *cluster.Cluster) error {
 	if _, r.perNode = equalNodes(c); r.perNode == 0 {
-		return workload.Mistake("--cluster: got %s, want nodes of equally many GPUs for this machine, as 16x4", r.spec.Name)
+		return fault.Mistakef("--cluster: got %s, want nodes of equally many GPUs for this machine, as 16x4", r.spec.Name)
 	}
 	return nil
 }
@@ -131,7 +132,7 @@ func (r *lwfRun) ownFile(ctx context.Context) (own bool, err error) {
 		}
 	}
 	if r.all, err = lwf.ReadJobs(workload.NewCtxReader(ctx, in), t.File); err != nil {
-		return true, &workload.InputError{Err: err}
+		return true, &fault.Mistake{Err: err}
 	}
 	r.who = make([][2]string, len(r.all))
 	r.report.Info = workload.Info{File: t.File, Format: "lwf", Read: len(r.all), Jobs: len(r.all)}
@@ -145,11 +146,11 @@ func lwfJobs(all []traces.Job) ([]lwf.Job, error) {
 	for i := range all {
 		j := &all[i]
 		if j.GPUMilli != 1000 || j.GPUs < 1 {
-			return nil, workload.Mistake("job %s asks for %d GPUs of %d thousandths, want whole GPUs for a machine of workers", j.ID, j.GPUs, j.GPUMilli)
+			return nil, fault.Mistakef("job %s asks for %d GPUs of %d thousandths, want whole GPUs for a machine of workers", j.ID, j.GPUs, j.GPUMilli)
 		}
 		p := j.Profile
 		if p == nil || p.Compute <= 0 {
-			return nil, workload.Mistake("job %s has no model with a compute time, want --mix lwf or a trace with models for a machine that follows transfers", j.ID)
+			return nil, fault.Mistakef("job %s has no model with a compute time, want --mix lwf or a trace with models for a machine that follows transfers", j.ID)
 		}
 		ms := max(2, p.Compute.Round(time.Millisecond).Milliseconds())
 		m := lwf.Job{
@@ -171,7 +172,7 @@ func (r *lwfRun) run(ctx context.Context, policy string) error {
 	cfg := lwf.DefaultConfig()
 	cfg.Nodes, cfg.GPUs, cfg.Question, cfg.Seed = r.nodes, r.perNode, r.question, r.cfg.Seed
 	if err := cfg.SetAlgorithm(policy); err != nil {
-		return workload.Mistake("--policy: %w", err)
+		return fault.Mistakef("--policy: %w", err)
 	}
 	m, err := lwf.NewMachine(cfg)
 	if err != nil {

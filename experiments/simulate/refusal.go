@@ -5,7 +5,8 @@ import (
 	"strings"
 
 	"clustergym/env/cluster"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/plain"
 	"clustergym/traces"
 )
 
@@ -94,23 +95,23 @@ func fitting(c *cluster.Cluster, jobs []traces.Job, keep bool, takes func(j *tra
 	return kept, never
 }
 
-// Mistake returns a *workload.InputError that says why r's jobs, of the given number, can never fit cluster c, whose name is
+// Mistake returns a *fault.Mistake that says why r's jobs, of the given number, can never fit cluster c, whose name is
 // name, and what to change. asked is true if the user wanted refused jobs to be a mistake.
 func (r *Refusal) Mistake(of int, name string, c *cluster.Cluster, asked bool) error {
 	var why []string
 	if r.largest > c.GPUs() {
-		why = append(why, fmt.Sprintf("the largest asks for %s", workload.Plural(r.largest, "GPU", "GPUs")))
+		why = append(why, fmt.Sprintf("the largest asks for %s", plain.Count(r.largest, "GPU", "GPUs")))
 	} else if r.noGPU < r.count {
 		why = append(why, "there is never enough of the GPU types, cores or memory they ask for")
 		why = append(why, r.why.Reasons(c)...)
 	}
 	if r.noGPU > 0 {
-		why = append(why, fmt.Sprintf("%s for no GPU", workload.Plural(r.noGPU, "asks", "ask")))
+		why = append(why, fmt.Sprintf("%s for no GPU", plain.Count(r.noGPU, "asks", "ask")))
 	}
 	want := "want a cluster that holds one of them at least"
 	if asked {
 		want = "want a cluster that holds them, or no --fail-refused, to run without them"
 	}
-	return workload.Mistake("%d of %s can never fit cluster %s (%s): %s; %s; %s",
-		r.count, workload.Plural(of, "job", "jobs"), name, workload.Plural(c.GPUs(), "GPU", "GPUs"), listIDs(r.ids, r.count), strings.Join(why, ", "), want)
+	return fault.Mistakef("%d of %s can never fit cluster %s (%s): %s; %s; %s",
+		r.count, plain.Count(of, "job", "jobs"), name, plain.Count(c.GPUs(), "GPU", "GPUs"), listIDs(r.ids, r.count), strings.Join(why, ", "), want)
 }

@@ -9,6 +9,7 @@ import (
 	"clustergym/env/metrics"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/workload"
+	"clustergym/internal/plain"
 )
 
 // Report is the outcome of a simulation.
@@ -115,9 +116,9 @@ func clusterOf(c *cluster.Cluster) Cluster {
 // String describes the cluster in a few words.
 func (c Cluster) String() string {
 	if c.Nodes == 0 {
-		return fmt.Sprintf("%s: a plain counter of %s", c.Name, workload.Plural(c.GPUs, "GPU or processor", "GPUs or processors"))
+		return fmt.Sprintf("%s: a plain counter of %s", c.Name, plain.Count(c.GPUs, "GPU or processor", "GPUs or processors"))
 	}
-	return fmt.Sprintf("%s: %s, %s", c.Name, workload.Plural(c.Nodes, "node", "nodes"), workload.Plural(c.GPUs, "GPU", "GPUs"))
+	return fmt.Sprintf("%s: %s, %s", c.Name, plain.Count(c.Nodes, "node", "nodes"), plain.Count(c.GPUs, "GPU", "GPUs"))
 }
 
 // MarshalJSON returns the document of a single run, or {"runs": […]} for several.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 )
 
 // Two jobs on one GPU: A takes 10 h from 0, and B takes 1 h from 1 h. With a sample in which jobs that have run for an hour
@@ -31,7 +31,7 @@ func TestGittinsKnowsTheSampleItIsGiven(t *testing.T) {
 	}
 	cfg.Service = file(t, "bad.csv", "duration\nsoon\n")
 	_, err := Run(t.Context(), cfg, Hooks{})
-	if _, ok := errors.AsType[*workload.InputError](err); !ok || !strings.Contains(err.Error(), "bad.csv:2: duration: got \"soon\"") {
+	if _, ok := errors.AsType[*fault.Mistake](err); !ok || !strings.Contains(err.Error(), "bad.csv:2: duration: got \"soon\"") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/plain"
 	"clustergym/traces"
 )
 
@@ -34,14 +36,14 @@ type Hooks struct {
 }
 
 // Run runs the workload of cfg under each policy, one after the other, each on the empty cluster. Faults in cfg, in its files
-// and in their combination are *workload.InputErrors. ctx ends a run between two events. The report comes with an error if runs of some
+// and in their combination are *fault.Mistakes. ctx ends a run between two events. The report comes with an error if runs of some
 // policies would not have ended (heuristic.ErrNoProgress): it has the others.
 func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	if hooks.Events != nil && len(cfg.Policies) > 1 {
-		return nil, workload.Mistake("events can be written for one policy at a time, not for %s", strings.Join(cfg.Policies, ","))
+		return nil, fault.Mistakef("events can be written for one policy at a time, not for %s", strings.Join(cfg.Policies, ","))
 	}
 	if err := cfg.checkModels(&hooks); err != nil {
 		return nil, err
@@ -55,7 +57,7 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	}
 	c, err := cluster.New(spec)
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	sc := cfg.Simulator
 	sc.Seed = cfg.Seed
@@ -85,7 +87,7 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	for _, policy := range cfg.Policies {
 		switch err := r.run(ctx, policy); {
 		case errors.Is(err, heuristic.ErrNoProgress):
-			endless = errors.Join(endless, &workload.InputError{Err: err})
+			endless = errors.Join(endless, &fault.Mistake{Err: err})
 		case err != nil:
 			return nil, err
 		}
@@ -145,7 +147,7 @@ func (r *simulation) load(ctx context.Context) error {
 // known notes that the model has been fitted to n of the jobs.
 func (r *simulation) known(n int) {
 	if n > 0 {
-		r.report.note("model %s has been fitted to %s that are simulated, so it knows what no cluster can know: these results are not on the causal rung", r.model.File, workload.Plural(n, "job", "jobs"))
+		r.report.note("model %s has been fitted to %s that are simulated, so it knows what no cluster can know: these results are not on the causal rung", r.model.File, plain.Count(n, "job", "jobs"))
 	}
 }
 
@@ -169,7 +171,7 @@ func (r *simulation) refuse(all bool) error {
 // cuts returns a mistake if warm-up and tail leave none of n jobs to count.
 func (r *simulation) cuts(n int) error {
 	if cfg := r.cfg; cfg.Warmup+cfg.Tail >= n {
-		return workload.Mistake("warmup %d and tail %d leave none of the %s to count; want less than %d together", cfg.Warmup, cfg.Tail, workload.Plural(n, "job", "jobs"), n)
+		return fault.Mistakef("warmup %d and tail %d leave none of the %s to count; want less than %d together", cfg.Warmup, cfg.Tail, plain.Count(n, "job", "jobs"), n)
 	}
 	return nil
 }
@@ -183,14 +185,14 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 	}
 	sch, err := r.scheduler(ctx, h, looks)
 	if err != nil {
-		return &workload.InputError{Err: err}
+		return &fault.Mistake{Err: err}
 	}
 	h.Simulator(&sc)
 	if est, err := sim.ParseEstimates(h.Estimates); err == nil && (looks || h.Estimating()) {
 		if r.model != nil {
 			sc.Predictor = r.model.Maker(nil)
 		} else if sc.Predictor, err = forecast.Maker(est, nil); err != nil {
-			return &workload.InputError{Err: err}
+			return &fault.Mistake{Err: err}
 		}
 	}
 	var jobs traces.Stream = &traces.Slice{Jobs: r.jobs}
@@ -209,7 +211,7 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 			return err
 		}
 		if first > traces.MaxTime-cfg.Horizon {
-			return workload.Mistake("horizon: got %v, want less: the first job is submitted at %v, and the clock ends at 146 years", cfg.Horizon, first)
+			return fault.Mistakef("horizon: got %v, want less: the first job is submitted at %v, and the clock ends at 146 years", cfg.Horizon, first)
 		}
 		sc.Horizon = first + cfg.Horizon
 	}
@@ -218,10 +220,10 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 	}
 	s, err := sim.New(sc, r.spec)
 	if err != nil {
-		return &workload.InputError{Err: err}
+		return &fault.Mistake{Err: err}
 	}
 	if err := s.Reset(jobs); err != nil {
-		return &workload.InputError{Err: err}
+		return &fault.Mistake{Err: err}
 	}
 	var counted metrics.Collector
 	observers := []sim.Observer{&counted}
@@ -247,7 +249,7 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 	}
 	if err := sim.Run(ctx, s, sch, observers...); err != nil {
 		if ctx.Err() == nil {
-			if input, ok := errors.AsType[*workload.InputError](err); ok { // from a row of a streamed trace
+			if input, ok := errors.AsType[*fault.Mistake](err); ok { // from a row of a streamed trace
 				return input
 			}
 		}
@@ -329,14 +331,14 @@ func (r *simulation) prepare(h *heuristic.Config, asks bool) error {
 	if r.jobs == nil {
 		h.Service = r.service
 		if h.Clairvoyant() || r.cfg.Service == "workload" {
-			return workload.Mistake("policy %s must know the whole workload beforehand; want --stream off", h.Name())
+			return fault.Mistakef("policy %s must know the whole workload beforehand; want --stream off", h.Name())
 		}
 		return nil
 	}
 	if h.Estimates == "trace" && asks {
 		if n, first := WithoutEstimate(r.jobs); n > 0 {
-			return workload.Mistake("policy %s looks at estimated run times, and %d of %s in %s have none, the first is %s; want estimates history, exact or noisy:SIGMA, or --limit TIME (trace.limit), which stands for those that are missing",
-				h.Name(), n, workload.Plural(len(r.jobs), "job", "jobs"), r.report.Info.File, first)
+			return fault.Mistakef("policy %s looks at estimated run times, and %d of %s in %s have none, the first is %s; want estimates history, exact or noisy:SIGMA, or --limit TIME (trace.limit), which stands for those that are missing",
+				h.Name(), n, plain.Count(len(r.jobs), "job", "jobs"), r.report.Info.File, first)
 		}
 	}
 	if comm := r.sim.Comm; (comm == "ring" || comm == "contention") && !r.cluster.Pool() {
@@ -349,15 +351,15 @@ func (r *simulation) prepare(h *heuristic.Config, asks bool) error {
 			}
 		}
 		if n > 0 {
-			return workload.Mistake("comm %s needs to know the models of gangs, and %d of %s in %s have none, the first is %s; want --mix NAME or --profiles",
-				comm, n, workload.Plural(len(r.jobs), "job", "jobs"), r.report.Info.File, first)
+			return fault.Mistakef("comm %s needs to know the models of gangs, and %d of %s in %s have none, the first is %s; want --mix NAME or --profiles",
+				comm, n, plain.Count(len(r.jobs), "job", "jobs"), r.report.Info.File, first)
 		}
 	}
 	h.Service = r.service
 	h.Know(r.jobs, r.cluster)
 	h.Given.Interference, h.Given.InterferenceScope = r.sim.Interference, r.sim.InterferenceScope
 	if h.Placement == "least-interference" && r.sim.Interference == nil {
-		return workload.Mistake("placement least-interference needs to know how jobs slow each other down; want --interference FILE or seeded:N")
+		return fault.Mistakef("placement least-interference needs to know how jobs slow each other down; want --interference FILE or seeded:N")
 	}
 	return nil
 }
@@ -378,9 +380,9 @@ func (r *simulation) unfinished(policy string, v *sim.View, run *Result) {
 		if r.cfg.Horizon == 0 || late == 0 && len(v.Running()) == 0 {
 			why = "for they can never start on what works of the cluster"
 		}
-		r.report.note("%s: %s unfinished %s: %s", policy, workload.Plural(len(left), "job", "jobs"), why, listIDs(ids, len(left)))
+		r.report.note("%s: %s unfinished %s: %s", policy, plain.Count(len(left), "job", "jobs"), why, listIDs(ids, len(left)))
 	}
 	if late > 0 {
-		r.report.note("%s: %s submitted after the horizon of %v and not simulated", policy, workload.Plural(late, "job is", "jobs are"), r.cfg.Horizon)
+		r.report.note("%s: %s submitted after the horizon of %v and not simulated", policy, plain.Count(late, "job is", "jobs are"), r.cfg.Horizon)
 	}
 }

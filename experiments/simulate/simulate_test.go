@@ -19,6 +19,7 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata")
@@ -268,7 +269,7 @@ func TestJobsThatNeverFitAreRefusedByCountAndName(t *testing.T) {
 	_, err := Run(t.Context(), cfg, Hooks{})
 	want := "13 of 15 jobs can never fit cluster pool:2 (2 GPUs): big0, big1, big2, big3, big4, big5, big6, big7, big8, big9 and 3 more; " +
 		"the largest asks for 15 GPUs; want a cluster that holds them, or no --fail-refused, to run without them"
-	if _, ok := errors.AsType[*workload.InputError](err); !ok || err.Error() != want {
+	if _, ok := errors.AsType[*fault.Mistake](err); !ok || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}
 	for _, stream := range []string{"off", "on"} {
@@ -391,7 +392,7 @@ func TestEstimatesOfTheTraceMustBeThere(t *testing.T) {
 	cfg.Trace.File = file(t, "part.csv", native)
 	cfg.Policy.Estimates, cfg.Policies = "trace", []string{"sjf"}
 	_, err := Run(t.Context(), cfg, Hooks{})
-	if _, ok := errors.AsType[*workload.InputError](err); !ok || !strings.Contains(err.Error(), "1 of 3 jobs") || !strings.Contains(err.Error(), "the first is b") {
+	if _, ok := errors.AsType[*fault.Mistake](err); !ok || !strings.Contains(err.Error(), "1 of 3 jobs") || !strings.Contains(err.Error(), "the first is b") {
 		t.Errorf("got %v", err)
 	}
 	cfg.Policies = []string{"fifo"} // ranks without them
@@ -472,7 +473,7 @@ func TestASimulationStopsWhenTheContextDoes(t *testing.T) {
 	}
 	broken := errors.New("no room")
 	_, err = Run(t.Context(), cfg, Hooks{Events: writerFunc(func([]byte) (int, error) { return 0, broken })})
-	if _, input := errors.AsType[*workload.InputError](err); !errors.Is(err, broken) || input {
+	if _, input := errors.AsType[*fault.Mistake](err); !errors.Is(err, broken) || input {
 		t.Errorf("got %v, want the writer's failure, which is not the user's mistake", err)
 	}
 }

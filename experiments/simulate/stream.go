@@ -10,6 +10,7 @@ import (
 	"clustergym/env/sim"
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
@@ -110,7 +111,7 @@ func (r *simulation) count(file *streamed, s *sim.Simulator) error {
 	never := s.Refused()
 	r.never = Refusal{count: never.Count, ids: never.IDs[:min(namedJobs, len(never.IDs))], largest: never.GPUs, hours: never.GPUHours, all: file.hours, why: never.Why}
 	if r.read == 0 {
-		return workload.Mistake("trace %s: there are no jobs to read%s", r.report.Info.File, workload.AfterSkip(r.cfg.Trace.Skip))
+		return fault.Mistakef("trace %s: there are no jobs to read%s", r.report.Info.File, workload.AfterSkip(r.cfg.Trace.Skip))
 	}
 	if !first {
 		return nil

@@ -18,6 +18,7 @@ import (
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/steer/mirror"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
@@ -42,7 +43,7 @@ func (p *past) Predictor(est sim.Estimates) (predict.Maker, error) {
 func openEnv(cfg *config.Config, l mirror.Layout, w *past) (sched.Steered, error) {
 	d := cfg.Descriptor()
 	if !d.Simulated() {
-		return nil, workload.Mistake("%s has no cluster: only policies of JobSelect-v1 and its siblings can steer one", d.ID)
+		return nil, fault.Mistakef("%s has no cluster: only policies of JobSelect-v1 and its siblings can steer one", d.ID)
 	}
 	s := cfg.Env.Settings
 	if d.Judged != nil {
@@ -89,11 +90,11 @@ func openRule(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
 	}
 	rival, err := cfg.Rival(base)
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	order, _, _, _ := heuristic.SplitName(name)
 	if heuristic.Preemptive(order) {
-		return nil, workload.Mistake("%s stops running jobs, which steer never does; want an order such as sjf, or another of gymctl sim --policy help", c.Policy)
+		return nil, fault.Mistakef("%s stops running jobs, which steer never does; want an order such as sjf, or another of gymctl sim --policy help", c.Policy)
 	}
 	p := &Policy{Name: c.Policy, Env: e}
 	switch {
@@ -102,12 +103,12 @@ func openRule(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
 		look.Budget = c.Budget
 		j, ok := e.(*sched.Env)
 		if !ok {
-			return nil, workload.Mistake("%s: %s has no slots to look ahead from", c.Policy, e.Spec().ID)
+			return nil, fault.Mistakef("%s: %s has no slots to look ahead from", c.Policy, e.Spec().ID)
 		}
 		src := newPast(e, &cfg)
 		a, err := rollout.NewActor(rollout.Setup{Config: look, Source: src, Workers: 1, Clock: config.Clock()}, name, j)
 		if err != nil {
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 		p.act(a)
 		err = p.weigh(&cfg, a)
@@ -125,17 +126,17 @@ func openRule(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
 		look.Budget = c.Budget
 		sch, err := rollout.New(rollout.Setup{Config: look, Source: newPast(e, &cfg), Workers: 1, Clock: config.Clock()}, rival.Sched)
 		if err != nil {
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 		p.ask(sch)
 		p.rankBy(order, cfg.Estimates(), true)
 	default:
 		if why := rival.Sched.Forgets(); why != "" {
-			return nil, workload.Mistake("%s remembers what it decided before (%s), and a cluster may decide otherwise; want a policy that looks at nothing but the state, as %s", c.Policy, why, strings.Join(heuristic.Bases(), ", "))
+			return nil, fault.Mistakef("%s remembers what it decided before (%s), and a cluster may decide otherwise; want a policy that looks at nothing but the state, as %s", c.Policy, why, strings.Join(heuristic.Bases(), ", "))
 		}
 		sch, err := heuristic.New(rival.Sched)
 		if err != nil {
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 		p.ask(sch)
 		p.rankBy(order, cfg.Estimates(), false)
@@ -171,7 +172,7 @@ func openCheckpoint(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
 		return nil, err
 	}
 	if why := differs(&trained, &l.Spec); why != "" {
-		return nil, workload.Mistake("%s does not fit this cluster: it was trained on %s (%s)", c.Policy, cfg.Cluster, why)
+		return nil, fault.Mistakef("%s does not fit this cluster: it was trained on %s (%s)", c.Policy, cfg.Cluster, why)
 	}
 	if cfg, err = causal(opened.Cfg); err != nil {
 		return nil, err
@@ -184,7 +185,7 @@ func openCheckpoint(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
 		return nil, err
 	}
 	if why := otherShape(spec, e.Spec()); why != "" {
-		return nil, workload.Mistake("%s does not fit this cluster: %s", c.Policy, why)
+		return nil, fault.Mistakef("%s does not fit this cluster: %s", c.Policy, why)
 	}
 	p := &Policy{Name: opened.Name, Env: e}
 	p.act(a)

@@ -16,7 +16,7 @@ import (
 	"clustergym/experiments/models"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/steer/mirror"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
@@ -113,7 +113,7 @@ func noPolicy(name string) error {
 	}
 	base, _ := rollout.Split(name)
 	base, _ = strings.CutSuffix(base, "@slots")
-	return workload.Mistake("policy: got %q, and there is no such folder and no such rule%s; want a run folder or checkpoint, a rule such as sjf+skip, RULE@slots or rollout:RULE", name, heuristic.Meant(base, heuristic.Orders()))
+	return fault.Mistakef("policy: got %q, and there is no such folder and no such rule%s; want a run folder or checkpoint, a rule such as sjf+skip, RULE@slots or rollout:RULE", name, heuristic.Meant(base, heuristic.Orders()))
 }
 
 // isFolder reports whether a policy's name is that of a run or checkpoint.

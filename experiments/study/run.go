@@ -13,12 +13,10 @@ import (
 
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/shortage"
 )
-
-// ErrInterrupted is returned by a Run whose context was cancelled. All finished cells are kept.
-var ErrInterrupted = errors.New("interrupted")
 
 // Options says where and how Run runs a study.
 type Options struct {
@@ -36,7 +34,7 @@ type Options struct {
 // studyFile is the file in the folder that holds the study's name.
 const studyFile = "study.txt"
 
-// Run computes the cells of a study that are not kept yet, and reports. If ctx is cancelled, it returns ErrInterrupted; the
+// Run computes the cells of a study that are not kept yet, and reports. If ctx is cancelled, it returns fault.ErrInterrupted; the
 // same call then continues.
 func Run(ctx context.Context, s Study, opt Options) (*Report, error) {
 	if opt.Say == nil {
@@ -48,14 +46,14 @@ func Run(ctx context.Context, s Study, opt Options) (*Report, error) {
 	opt.Plan.Workers = max(1, opt.Plan.Workers)
 	opt.Plan.heard = new(heard)
 	cells, err := s.Cells(opt.Plan)
-	if _, input := errors.AsType[*InputError](err); err != nil && !input && opt.Plan.Changes.some() {
-		return nil, mistake("with these settings: %w", err) // which the study itself has not checked
+	if err != nil && !fault.IsMistake(err) && opt.Plan.Changes.some() {
+		return nil, fault.Mistakef("with these settings: %w", err) // which the study itself has not checked
 	}
 	if err != nil {
 		return nil, err
 	}
 	if opt.Plan.Changes.some() && !opt.Plan.heard.asked {
-		return nil, mistake("experiment %s has no settings that can be changed", s.Name)
+		return nil, fault.Mistakef("experiment %s has no settings that can be changed", s.Name)
 	}
 	if err := s.check(cells, opt.Plan); err != nil {
 		return nil, err
@@ -65,7 +63,7 @@ func Run(ctx context.Context, s Study, opt Options) (*Report, error) {
 		for _, c := range cells[:min(4, len(cells))] {
 			some = append(some, c.Key)
 		}
-		return nil, mistake("no cell's name begins with %q; there are %d, such as %s", opt.Only, len(cells), strings.Join(some, ", "))
+		return nil, fault.Mistakef("no cell's name begins with %q; there are %d, such as %s", opt.Only, len(cells), strings.Join(some, ", "))
 	}
 	unlock, err := enter(s.Name, opt.Dir)
 	if err != nil {
@@ -119,17 +117,17 @@ func Run(ctx context.Context, s Study, opt Options) (*Report, error) {
 // enter makes and locks the folder. A folder with other contents is the user's mistake.
 func enter(name, dir string) (unlock func(), err error) {
 	if i, err := os.Stat(dir); err == nil && !i.IsDir() {
-		return nil, mistake("folder %s: there is a file of that name", dir)
+		return nil, fault.Mistakef("folder %s: there is a file of that name", dir)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, &InputError{err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	free, err := safefile.Lock(dir)
 	if errors.Is(err, safefile.ErrLocked) {
-		return nil, mistake("another process runs an experiment in %s; wait for it, or name another folder", dir)
+		return nil, fault.Mistakef("another process runs an experiment in %s; wait for it, or name another folder", dir)
 	}
 	if err != nil {
-		return nil, &InputError{err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	defer func() {
 		if err != nil {
@@ -139,16 +137,16 @@ func enter(name, dir string) (unlock func(), err error) {
 	mark := filepath.Join(dir, studyFile)
 	if b, err := ordinary.Read(mark, ordinary.Document); err == nil {
 		if had := strings.TrimSpace(string(b)); had != name {
-			return nil, mistake("%s holds the experiment %s, not %s; name another folder", dir, had, name)
+			return nil, fault.Mistakef("%s holds the experiment %s, not %s; name another folder", dir, had, name)
 		}
 		return free, nil
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, &InputError{err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	if len(entries) > 0 {
-		return nil, mistake("folder %s is not empty and holds no experiment; name another one", dir)
+		return nil, fault.Mistakef("folder %s is not empty and holds no experiment; name another one", dir)
 	}
 	if err := safefile.Write(mark, []byte(name+"\n")); err != nil {
 		return nil, err
@@ -287,7 +285,7 @@ func (r *run) compute(ctx context.Context) error {
 		r.told(f)
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("%w; %d of %d cells are kept in %s, and the same command goes on", ErrInterrupted, r.count(done), len(r.cells), r.opt.Dir)
+		return fmt.Errorf("%w; %d of %d cells are kept in %s, and the same command goes on", fault.ErrInterrupted, r.count(done), len(r.cells), r.opt.Dir)
 	}
 	if failure != nil {
 		return fmt.Errorf("cell %s: %w", r.cells[failed].Key, failure)

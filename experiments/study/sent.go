@@ -10,6 +10,7 @@ import (
 
 	"clustergym/configs"
 	"clustergym/env/cluster"
+	"clustergym/internal/fault"
 )
 
 // opening are the keys whose value names a file that is opened.
@@ -36,7 +37,7 @@ func unsent(recorded, own configs.Validator) error {
 				continue
 			}
 			if what := opens(key, v); what != "" {
-				return mistake("%s: %s, and workers open no files that settings name; compute this form without workers", key, what)
+				return fault.Mistakef("%s: %s, and workers open no files that settings name; compute this form without workers", key, what)
 			}
 		}
 	}

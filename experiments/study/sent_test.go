@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/fault"
 )
 
 func TestSettingsOfATaskNameNoFiles(t *testing.T) {
@@ -53,7 +54,7 @@ func TestACellOpensNoFileOfTheWorker(t *testing.T) {
 		"has not brought it":                    {Study: "filed", Quick: true, Key: "cell", Agents: []string{"x"}},
 	} {
 		err := do(in)
-		if _, mistake := errors.AsType[*InputError](err); err == nil || !mistake && in.Agents == nil || !strings.Contains(err.Error(), want) {
+		if _, mistake := errors.AsType[*fault.Mistake](err); err == nil || !mistake && in.Agents == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, expected %q", err, want)
 		}
 	}

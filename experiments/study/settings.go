@@ -29,14 +29,14 @@ func (c *Changes) some() bool { return c.File != "" || c.Text != "" || len(c.Set
 func (c *Changes) apply(cfg configs.Validator) error {
 	if c.File != "" || c.Text != "" {
 		if err := configs.DecodeBytes(c.File, []byte(c.Text), cfg); err != nil {
-			return &InputError{err}
+			return &fault.Mistake{Err: err}
 		}
 	}
 	given := make([][]string, len(c.Set)) // keys, by --set
 	for i, set := range c.Set {
 		keys, err := configs.SetKeys(cfg, set)
 		if err != nil {
-			return mistake("--set %s: %w", strconv.Quote(set), withKnown(err, cfg))
+			return fault.Mistakef("--set %s: %w", strconv.Quote(set), withKnown(err, cfg))
 		}
 		given[i] = keys
 	}
@@ -46,13 +46,13 @@ func (c *Changes) apply(cfg configs.Validator) error {
 	}
 	all := fault.All(err)
 	if len(all) == 0 {
-		return mistake("%s: %w", c.blame("", given), err)
+		return fault.Mistakef("%s: %w", c.blame("", given), err)
 	}
 	errs := make([]error, len(all))
 	for i, f := range all {
 		errs[i] = fmt.Errorf("%s: %w", c.blame(f.Key, given), f)
 	}
-	return &InputError{errors.Join(errs...)}
+	return &fault.Mistake{Err: errors.Join(errs...)}
 }
 
 // blame names the last --set that gave key, a key around it or one inside it. If there is none, it names the only --set, or all
@@ -178,7 +178,7 @@ func Settings[T any, P interface {
 		}
 		for _, c := range changed {
 			if c.Key == "seeds" && p.Seeds > 0 { // the report would name seeds that nothing is run with
-				return recorded, mistake("seeds: got %s among the settings and %d by --seeds, want one of the two", c.To, p.Seeds)
+				return recorded, fault.Mistakef("seeds: got %s among the settings and %d by --seeds, want one of the two", c.To, p.Seeds)
 			}
 		}
 		h.mu.Lock()
@@ -208,7 +208,7 @@ func ShowSettings(s Study, p Plan) (*Shown, error) {
 		return nil, err
 	}
 	if !h.asked {
-		return nil, mistake("experiment %s has no settings that can be changed", s.Name)
+		return nil, fault.Mistakef("experiment %s has no settings that can be changed", s.Name)
 	}
 	parts := map[string][]byte{}
 	for _, part := range h.parts {

@@ -110,7 +110,7 @@ func TestMistakesInSettingsNameTheirSource(t *testing.T) {
 	} {
 		dir := filepath.Join(t.TempDir(), "out")
 		_, err := Run(t.Context(), tunable(func(string) {}), Options{Dir: dir, Plan: Plan{Quick: true, Workers: 1, Changes: c.changes}})
-		var input *InputError
+		var input *fault.Mistake
 		switch {
 		case c.want == "" && err == nil:
 		case err == nil || err.Error() != c.want || !errors.As(err, &input):

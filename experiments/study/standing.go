@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"clustergym/experiments/safefile"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 )
 
@@ -70,11 +71,11 @@ func NameIn(dir string) string {
 func Stands(s Study, dir string) (*Standing, error) {
 	b, err := ordinary.Read(filepath.Join(dir, planFile), ordinary.Document)
 	if err != nil {
-		return nil, mistake("%s holds no experiment that says what it runs: %w", dir, err)
+		return nil, fault.Mistakef("%s holds no experiment that says what it runs: %w", dir, err)
 	}
 	var p planned
 	if err := json.Unmarshal(b, &p); err != nil {
-		return nil, mistake("%s: %w", filepath.Join(dir, planFile), err)
+		return nil, fault.Mistakef("%s: %w", filepath.Join(dir, planFile), err)
 	}
 	opt := Options{Dir: dir, Only: p.Only, Plan: Plan{Quick: p.Quick, Data: p.Data, Seeds: p.Seeds, Workers: 1, Agents: p.Agents, Changes: p.Changes, heard: new(heard)}}
 	cells, err := s.Cells(opt.Plan)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"clustergym/configs"
+	"clustergym/internal/fault"
 )
 
 // Plan says how an experiment is to be run.
@@ -149,18 +150,6 @@ type Claim struct {
 	Column string            // the title of its column
 }
 
-// InputError marks an error as the user's mistake: a wrong key, folder or file.
-type InputError struct{ Err error }
-
-// Error returns the text of Err.
-func (e *InputError) Error() string { return e.Err.Error() }
-
-// Unwrap returns Err.
-func (e *InputError) Unwrap() error { return e.Err }
-
-// mistake returns an *InputError.
-func mistake(format string, args ...any) error { return &InputError{fmt.Errorf(format, args...)} }
-
 // keys matches keys whose words are valid file names on all systems.
 var keys = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.,_+=@-]*(/[A-Za-z0-9][A-Za-z0-9.,_+=@-]*)*$`)
 
@@ -171,7 +160,7 @@ func (s *Study) check(cells []Cell, p Plan) error {
 		return nil
 	}
 	if p.Changes.some() {
-		return mistake("with these settings %w; want each name and value of a list once, of letters, digits and -._=", err)
+		return fault.Mistakef("with these settings %w; want each name and value of a list once, of letters, digits and -._=", err)
 	}
 	panic(fmt.Sprintf("study %s: %v", s.Name, err))
 }

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"clustergym/internal/fault"
 )
 
 // toy is a study of noisy policies on graphs. Its cells count how often they are computed.
@@ -202,8 +204,8 @@ func TestAnInterruptedRunGoesOn(t *testing.T) {
 			return nil
 		}
 		_, err := Run(ctx, y.study(), Options{Dir: dir, Plan: Plan{Workers: workers}})
-		if !errors.Is(err, ErrInterrupted) || !strings.Contains(err.Error(), "cells are kept in "+dir) {
-			t.Fatalf("%d workers: %v, want ErrInterrupted and what is kept", workers, err)
+		if !errors.Is(err, fault.ErrInterrupted) || !strings.Contains(err.Error(), "cells are kept in "+dir) {
+			t.Fatalf("%d workers: %v, want fault.ErrInterrupted and what is kept", workers, err)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "table.txt")); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("an interrupted run left a table: %v", err)
@@ -319,7 +321,7 @@ func TestOnlyComputesAPrefixAndWhatItReads(t *testing.T) {
 		t.Errorf("the table does not say that it is not whole:\n%s", b)
 	}
 	_, err = Run(t.Context(), y.study(), Options{Dir: dir, Only: "evil"})
-	var input *InputError
+	var input *fault.Mistake
 	if !errors.As(err, &input) || !strings.Contains(err.Error(), `no cell's name begins with "evil"; there are 6, such as train/seed-0`) {
 		t.Errorf("got %v", err)
 	}
@@ -341,7 +343,7 @@ func TestAFolderBelongsToOneExperimentAndOneProcess(t *testing.T) {
 	y = &toy{scale: 3}
 	y.before = func(context.Context, string) error {
 		_, err := Run(t.Context(), y.study(), Options{Dir: dir})
-		var input *InputError
+		var input *fault.Mistake
 		if !errors.As(err, &input) || !strings.Contains(err.Error(), "another process runs an experiment in "+dir) {
 			return fmt.Errorf("inside of a run, a run says %v", err)
 		}
@@ -353,7 +355,7 @@ func TestAFolderBelongsToOneExperimentAndOneProcess(t *testing.T) {
 func refuses(t *testing.T, s Study, dir, want string) {
 	t.Helper()
 	_, err := Run(t.Context(), s, Options{Dir: dir})
-	var input *InputError
+	var input *fault.Mistake
 	if !errors.As(err, &input) || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want a mistake that says %q", err, want)
 	}

@@ -12,7 +12,6 @@ import (
 	"clustergym/configs"
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/internal/rng"
@@ -160,23 +159,23 @@ type trial struct {
 func (c *Config) trials(base config.Config) ([]trial, error) {
 	for _, kv := range c.Set {
 		if err := configs.Set(&base, kv); err != nil {
-			return nil, workload.Mistake("set: %s: %w", kv, err)
+			return nil, fault.Mistakef("set: %s: %w", kv, err)
 		}
 	}
 	if err := base.Validate(); err != nil {
-		return nil, &workload.InputError{Err: fmt.Errorf("base %s: %w", c.Base, err)}
+		return nil, &fault.Mistake{Err: fmt.Errorf("base %s: %w", c.Base, err)}
 	}
 	keys := slices.Sorted(maps.Keys(c.Space))
 	space := map[string]dimension{}
 	for _, key := range keys {
 		d, err := dimensionOf(c.Space[key])
 		if err != nil {
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 		if d.values == nil {
 			probe := base
 			if err := configs.Set(&probe, key+"=1"); err != nil {
-				return nil, workload.Mistake("space: %w", err)
+				return nil, fault.Mistakef("space: %w", err)
 			}
 			d.whole = configs.Set(&probe, key+"=0.5") != nil // whole numbers are what takes no fraction
 		}
@@ -192,11 +191,11 @@ func (c *Config) trials(base config.Config) ([]trial, error) {
 			v := d.draw(r)
 			t.set[key] = v
 			if err := setValue(&t.cfg, key, v); err != nil {
-				return nil, workload.Mistake("space: %w", err)
+				return nil, fault.Mistakef("space: %w", err)
 			}
 		}
 		if err := t.cfg.Validate(); err != nil {
-			return nil, &workload.InputError{Err: fmt.Errorf("space: trial %d: %w", i, err)}
+			return nil, &fault.Mistake{Err: fmt.Errorf("space: trial %d: %w", i, err)}
 		}
 		all = append(all, t)
 	}

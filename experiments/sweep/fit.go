@@ -7,7 +7,7 @@ import (
 
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 )
 
 // Fit applies c.Set to base and, if it names a trace or a cluster, sets the sizes that neither given nor c names to those
@@ -18,7 +18,7 @@ func (c *Config) Fit(ctx context.Context, base *config.Config, given config.Give
 	fitted := *base
 	for _, kv := range c.Set {
 		if err := set.Set(&fitted, kv); err != nil {
-			return workload.Mistake("set: %s: %w", kv, err)
+			return fault.Mistakef("set: %s: %w", kv, err)
 		}
 	}
 	if !set["trace.file"] && !set["cluster"] {

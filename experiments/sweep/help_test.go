@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"clustergym/experiments/config"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 )
 
 // tinyProblem is a run on CartPole that takes a moment.
@@ -41,11 +41,11 @@ func cancelled(t *testing.T) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// refused fails the test unless err is an *InputError of one line that contains every one of want.
+// refused fails the test unless err is a *fault.Mistake of one line that contains every one of want.
 func refused(t *testing.T, what string, err error, want ...string) {
 	t.Helper()
-	if _, ok := errors.AsType[*workload.InputError](err); !ok || strings.Contains(err.Error(), "\n") {
-		t.Errorf("%s: %v (%T), want an *InputError of one line", what, err, err)
+	if _, ok := errors.AsType[*fault.Mistake](err); !ok || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%s: %v (%T), want a *fault.Mistake of one line", what, err, err)
 		return
 	}
 	for _, w := range want {

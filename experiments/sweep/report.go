@@ -10,7 +10,7 @@ import (
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/texttable"
-	"clustergym/experiments/workload"
+	"clustergym/internal/plain"
 )
 
 // keyEstimates is the key that says what is known of run times.
@@ -49,6 +49,6 @@ func (r *Report) WriteTable(w io.Writer) error {
 		better = "higher is better"
 	}
 	_, err := fmt.Fprintf(w, "\nScore: %s of the best checkpoint up to the steps, IQM over %s; %s.\nThe best trial's runs: %s\n",
-		r.Metric, workload.Plural(len(r.Best), "seed", "seeds"), better, strings.Join(r.Best, " "))
+		r.Metric, plain.Count(len(r.Best), "seed", "seeds"), better, strings.Join(r.Best, " "))
 	return err
 }

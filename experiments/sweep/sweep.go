@@ -23,8 +23,8 @@ import (
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/statistic"
-	"clustergym/experiments/workload"
 	"clustergym/experiments/workqueue"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/par"
 	"clustergym/internal/shortage"
@@ -78,20 +78,20 @@ func Read(dir string) (Config, config.Config, error) {
 	c, base := Default(), config.Default()
 	data, err := ordinary.Read(filepath.Join(dir, sweepFile), ordinary.Settings)
 	if errors.Is(err, fs.ErrNotExist) {
-		return c, base, workload.Mistake("%s holds no %s: it is not the folder of a sweep", dir, sweepFile)
+		return c, base, fault.Mistakef("%s holds no %s: it is not the folder of a sweep", dir, sweepFile)
 	}
 	if err == nil {
 		err = configs.DecodeBytes(sweepFile, data, &c)
 	}
 	if err != nil {
-		return c, base, &workload.InputError{Err: fmt.Errorf("%s: %w", dir, err)}
+		return c, base, &fault.Mistake{Err: fmt.Errorf("%s: %w", dir, err)}
 	}
 	data, err = ordinary.Read(filepath.Join(dir, baseFile), ordinary.Settings)
 	if err == nil {
 		base, err = config.Decode(baseFile, data)
 	}
 	if err != nil {
-		return c, base, &workload.InputError{Err: fmt.Errorf("%s: %w", dir, err)}
+		return c, base, &fault.Mistake{Err: fmt.Errorf("%s: %w", dir, err)}
 	}
 	return c, base, nil
 }
@@ -112,10 +112,10 @@ type sweep struct {
 }
 
 // Run searches around base as cfg says, or continues the search in opt.Dir. If ctx is cancelled, Run returns
-// run.ErrInterrupted after a checkpoint of every run.
+// fault.ErrInterrupted after a checkpoint of every run.
 func Run(ctx context.Context, cfg Config, base config.Config, opt Options) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	s := &sweep{cfg: cfg, opt: opt, lines: map[[2]int]TrialLine{}}
 	if s.opt.Say == nil {
@@ -154,7 +154,7 @@ func Run(ctx context.Context, cfg Config, base config.Config, opt Options) (*Rep
 		err = e
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("%w; what was trained is saved, continue with --resume %s", run.ErrInterrupted, opt.Dir)
+		return nil, fmt.Errorf("%w; what was trained is saved, continue with --resume %s", fault.ErrInterrupted, opt.Dir)
 	}
 	if err != nil {
 		return nil, err
@@ -181,11 +181,11 @@ func (s *sweep) enter(base config.Config) (unlock func(), err error) {
 	if !s.opt.Resume {
 		for _, f := range []string{sweepFile, trialsFile, rundir.ConfigFile} {
 			if _, err := os.Stat(filepath.Join(dir, f)); err == nil {
-				return nil, workload.Mistake("%s holds a sweep or a run already; continue a sweep with --resume %s, or name another --dir", dir, dir)
+				return nil, fault.Mistakef("%s holds a sweep or a run already; continue a sweep with --resume %s, or name another --dir", dir, dir)
 			}
 		}
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 	}
 	if unlock, err = rundir.Lock(dir); err != nil {
@@ -228,7 +228,7 @@ func (s *sweep) read(name string) error {
 		return nil
 	}
 	if err != nil {
-		return &workload.InputError{Err: err}
+		return &fault.Mistake{Err: err}
 	}
 	size, row := 0, 0
 	for text := range bytes.Lines(data) {
@@ -238,10 +238,10 @@ func (s *sweep) read(name string) error {
 			break
 		}
 		if err := json.Unmarshal(text, &l); err != nil || l.Trial < 0 || l.Trial >= len(s.trials) || l.Rung < 0 || l.Rung >= len(s.rungs) {
-			return workload.Mistake("%s:%d: no line of this sweep; remove it to go on", name, row)
+			return fault.Mistakef("%s:%d: no line of this sweep; remove it to go on", name, row)
 		}
 		if had, has := jsonOf(l.Set), jsonOf(s.trials[l.Trial].set); had != has || l.Steps != s.rungs[l.Rung] {
-			return workload.Mistake("%s:%d: trial %d was drawn as %s with %d steps, and now as %s with %d; begin another sweep",
+			return fault.Mistakef("%s:%d: trial %d was drawn as %s with %d steps, and now as %s with %d; begin another sweep",
 				name, row, l.Trial, had, l.Steps, has, s.rungs[l.Rung])
 		}
 		s.lines[[2]int{l.Trial, l.Rung}] = l
@@ -479,7 +479,7 @@ func Lines(dir string) ([]TrialLine, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	var all []TrialLine
 	for text := range bytes.Lines(data) {

@@ -15,7 +15,7 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 )
 
@@ -59,7 +59,7 @@ func TestSettingsAreInOrder(t *testing.T) {
 		}
 	}
 	_, err := settingsOf(study.Plan{Data: t.TempDir()})
-	var input *workload.InputError
+	var input *fault.Mistake
 	if !errors.As(err, &input) || !strings.Contains(err.Error(), "philly_jobs.csv.gz") {
 		t.Errorf("a folder without the data: %v", err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"clustergym/configs"
 	"clustergym/experiments/safefile"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 )
 
@@ -53,7 +53,7 @@ func (t *tuner) resume() (*point, error) {
 	}
 	var s saved
 	if err := json.Unmarshal(b, &s); err != nil || s.Point == nil || !s.Point.of(len(namesOf(t.policy))) {
-		return nil, workload.Mistake("%s: it is damaged, so the search cannot go on; remove it to begin anew, or name another folder", name)
+		return nil, fault.Mistakef("%s: it is damaged, so the search cannot go on; remove it to begin anew, or name another folder", name)
 	}
 	want, err := t.identity()
 	if err != nil {
@@ -61,12 +61,12 @@ func (t *tuner) resume() (*point, error) {
 	}
 	switch {
 	case s.Config != want.Config:
-		return nil, workload.Mistake("%s: the folder holds a search with another configuration; name another folder, or remove it", name)
+		return nil, fault.Mistakef("%s: the folder holds a search with another configuration; name another folder, or remove it", name)
 	case !reflect.DeepEqual(s.Settings, want.Settings):
-		return nil, workload.Mistake("%s: the folder holds a search with population %d, windows %d, every %d, seed %d and only %v; give the same, or name another folder",
+		return nil, fault.Mistakef("%s: the folder holds a search with population %d, windows %d, every %d, seed %d and only %v; give the same, or name another folder",
 			name, s.Settings.Population, s.Settings.Windows, s.Settings.Every, s.Settings.Seed, s.Settings.Only)
 	case s.Point.Generation > t.opt.Generations:
-		return nil, workload.Mistake("%s: the search in this folder has had %d generations; want --generations %d or more, or another folder", name, s.Point.Generation, s.Point.Generation)
+		return nil, fault.Mistakef("%s: the search in this folder has had %d generations; want --generations %d or more, or another folder", name, s.Point.Generation, s.Point.Generation)
 	}
 	return s.Point, t.world.Same(s.Origin, t.opt.Dir)
 }

@@ -11,7 +11,6 @@ import (
 	"clustergym/env/sched"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
-	"clustergym/experiments/workload"
 	"clustergym/internal/cem"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
@@ -150,7 +149,7 @@ func Run(ctx context.Context, cfg config.Config, opt Options) (Weights, *Report,
 		return none, nil, err
 	}
 	if err := cfg.Validate(); err != nil {
-		return none, nil, &workload.InputError{Err: err}
+		return none, nil, &fault.Mistake{Err: err}
 	}
 	start, err := begin(&cfg)
 	if err != nil {
@@ -201,12 +200,12 @@ func Able(cfg *config.Config) error {
 // begin returns the weights at which the search begins.
 func begin(cfg *config.Config) (Weights, error) {
 	if d := cfg.Descriptor(); d == nil || !d.Simulated() {
-		return Weights{}, workload.Mistake("%s has no simulator to play hold on; want a scheduling environment such as JobSelect-v1", cfg.Env.ID)
+		return Weights{}, fault.Mistakef("%s has no simulator to play hold on; want a scheduling environment such as JobSelect-v1", cfg.Env.ID)
 	}
 	policy := Fits(cfg)
 	r, err := cfg.Rival(policy)
 	if err != nil {
-		return Weights{}, &workload.InputError{Err: err}
+		return Weights{}, &fault.Mistake{Err: err}
 	}
 	return from(policy, &r.Sched)
 }

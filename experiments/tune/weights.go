@@ -5,7 +5,7 @@ import (
 	"clustergym/env/heuristic"
 	"clustergym/env/sim"
 	"clustergym/experiments/config"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 )
 
@@ -136,13 +136,13 @@ func Read(policy, name string) (Weights, error) {
 	w := Weights{Policy: policy}
 	b, err := ordinary.Read(name, ordinary.Settings)
 	if err != nil {
-		return w, workload.Mistake("weights of %s: %s: %w", policy, name, workload.Reason(err))
+		return w, fault.Mistakef("weights of %s: %s: %w", policy, name, ordinary.Reason(err))
 	}
 	if err := configs.DecodeBytes(name, b, w.given()); err != nil {
-		return w, &workload.InputError{Err: err}
+		return w, &fault.Mistake{Err: err}
 	}
 	if w.given().IsZero() {
-		return w, workload.Mistake("%s: it has no weights; want some of %v", name, w.Names())
+		return w, fault.Mistakef("%s: it has no weights; want some of %v", name, w.Names())
 	}
 	return w, nil
 }

@@ -12,6 +12,7 @@ import (
 	"clustergym/env/heuristic"
 	"clustergym/env/sim"
 	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
@@ -43,7 +44,7 @@ func (b *Backtest) Run(ctx context.Context) (*Backtested, error) {
 	}
 	jobs = slices.DeleteFunc(jobs, func(j traces.Job) bool { return j.GPUs < 1 || j.Work <= 0 })
 	if len(jobs) < 100 {
-		return nil, workload.Mistake("%s has %d jobs with GPUs and run times; want 100 or more", b.Trace.File, len(jobs))
+		return nil, fault.Mistakef("%s has %d jobs with GPUs and run times; want 100 or more", b.Trace.File, len(jobs))
 	}
 	for i := range jobs {
 		j := &jobs[i]
@@ -68,7 +69,7 @@ func (b *Backtest) Run(ctx context.Context) (*Backtested, error) {
 		return nil, err
 	}
 	if len(lines) == 0 {
-		return nil, workload.Mistake("no job waits at any of the %d moments; want more of them, or another part of the trace", b.Moments)
+		return nil, fault.Mistakef("no job waits at any of the %d moments; want more of them, or another part of the trace", b.Moments)
 	}
 	r.Checked = *check(lines, truth, b.Seed)
 	return r, nil
@@ -83,11 +84,11 @@ type started struct {
 // recorded returns the starts of the trace.
 func (b *Backtest) recorded(jobs []traces.Job) ([]started, error) {
 	if b.On.Pool == 0 {
-		return nil, workload.Mistake("--on: a recorded schedule does not say on which nodes jobs ran; want pool:N, or --simulated")
+		return nil, fault.Mistakef("--on: a recorded schedule does not say on which nodes jobs ran; want pool:N, or --simulated")
 	}
 	f, err := traces.OrdinaryFiles().Open(context.Background(), b.Trace.File)
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	defer func() { _ = f.Close() }() // nothing is written
 	list, err := recorded(bufio.NewReader(f), b.Trace.File)
@@ -108,7 +109,7 @@ func (b *Backtest) recorded(jobs []traces.Job) ([]started, error) {
 		}
 	}
 	if !some {
-		return nil, workload.Mistake("%s does not say when its jobs started; want one that does, or --simulated", b.Trace.File)
+		return nil, fault.Mistakef("%s does not say when its jobs started; want one that does, or --simulated", b.Trace.File)
 	}
 	return starts, nil
 }
@@ -125,7 +126,7 @@ func (b *Backtest) simulated(ctx context.Context, jobs []traces.Job) ([]started,
 		return nil, err
 	}
 	if b.Scheduler.causal() {
-		return nil, workload.Mistake("--scheduler %s: a simulated schedule knows time limits alone", b.Scheduler.Name)
+		return nil, fault.Mistakef("--scheduler %s: a simulated schedule knows time limits alone", b.Scheduler.Name)
 	}
 	sch, err := heuristic.New(b.Scheduler.cfg)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/texttable"
-	"clustergym/experiments/workload"
+	"clustergym/internal/plain"
 )
 
 // Coverage is how often starts fell into intervals.
@@ -283,7 +283,7 @@ func (c *Checked) verdict() string {
 	share := fmt.Sprintf("%.0f %% of the starts fell into the intervals of 80 %%", 100*v.Share)
 	few := ""
 	if c.Jobs < fewJobs {
-		few = " These are " + workload.Plural(c.Jobs, "job", "jobs") + " only, which looks have seen again and again."
+		few = " These are " + plain.Count(c.Jobs, "job", "jobs") + " only, which looks have seen again and again."
 	}
 	if v.CI == nil {
 		return fmt.Sprintf("%s; with %d block(s) of looks nobody can say whether that is chance.%s", share, c.Blocks, few)
@@ -424,8 +424,8 @@ func (c *Checked) WriteText(w io.Writer) error {
 	p := func(format string, args ...any) {
 		_, _ = fmt.Fprintln(w, texttable.Wrapped(fmt.Sprintf(format, args...), texttable.WidthOf(w)))
 	}
-	head := fmt.Sprintf("%s from %s to %s: %s of %s count.", workload.Plural(c.Looks, "look", "looks"), c.From.Format(time.DateTime), c.To.Format(time.DateTime),
-		workload.Plural(c.Forecasts, "forecast", "forecasts"), workload.Plural(c.Jobs, "job", "jobs"))
+	head := fmt.Sprintf("%s from %s to %s: %s of %s count.", plain.Count(c.Looks, "look", "looks"), c.From.Format(time.DateTime), c.To.Format(time.DateTime),
+		plain.Count(c.Forecasts, "forecast", "forecasts"), plain.Count(c.Jobs, "job", "jobs"))
 	if c.NotDue > 0 {
 		head += fmt.Sprintf(" %d are not due yet: the latest start that was said has not passed.", c.NotDue)
 	}

@@ -9,7 +9,7 @@ import (
 	"clustergym/env/heuristic"
 	"clustergym/env/rollout"
 	"clustergym/env/sim"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
@@ -43,17 +43,17 @@ func DefaultConfig() Config {
 func (c *Config) Validate() error {
 	switch {
 	case c.Draws < 2 || c.Draws > 100_000:
-		return workload.Mistake("--draws: got %d, want 2 to 100000", c.Draws)
+		return fault.Mistakef("--draws: got %d, want 2 to 100000", c.Draws)
 	case c.Horizon < time.Minute || c.Horizon > 366*day:
-		return workload.Mistake("--horizon: got %v, want 1m to 8784h", c.Horizon)
+		return fault.Mistakef("--horizon: got %v, want 1m to 8784h", c.Horizon)
 	case c.Interval < 1 || c.Interval > 90:
-		return workload.Mistake("--interval: got %d, want a percentage from 1 to 90", c.Interval)
+		return fault.Mistakef("--interval: got %d, want a percentage from 1 to 90", c.Interval)
 	case !(c.Alike >= 0 && c.Alike <= 0.99):
-		return workload.Mistake("--alike: got %v, want 0 to 0.99", c.Alike)
+		return fault.Mistakef("--alike: got %v, want 0 to 0.99", c.Alike)
 	case c.Limit < time.Second:
-		return workload.Mistake("--limit: got %v, want 1s or more", c.Limit)
+		return fault.Mistakef("--limit: got %v, want 1s or more", c.Limit)
 	case !c.Stretch.valid():
-		return workload.Mistake("--recalibrate: got %v, want two factors from 0.1 to 10, as 1.2,1.5", c.Stretch)
+		return fault.Mistakef("--recalibrate: got %v, want two factors from 0.1 to 10, as 1.2,1.5", c.Stretch)
 	}
 	return nil
 }
@@ -68,12 +68,12 @@ type Model struct {
 // its queue; jobs that arrive later stand behind.
 func ParseModel(name, estimates string) (Model, error) {
 	if strings.HasSuffix(name, "+timely") {
-		return Model{}, workload.Mistake("%s is a model that replays of gymctl steer report alone have; want the one that the report names for the twin, such as fifo+strict+easy", name)
+		return Model{}, fault.Mistakef("%s is a model that replays of gymctl steer report alone have; want the one that the report names for the twin, such as fifo+strict+easy", name)
 	}
 	c := heuristic.DefaultConfig()
 	var ok bool
 	if c.Order, c.Admission, c.Backfill, ok = heuristic.SplitName(name); !ok || !slices.Contains(heuristic.Orders(), c.Order) {
-		return Model{}, workload.Mistake("the policy %q is unknown, want an order such as fifo or sjf with strict or skip, and easy behind strict%s", name, heuristic.Meant(name, heuristic.Orders()))
+		return Model{}, fault.Mistakef("the policy %q is unknown, want an order such as fifo or sjf with strict or skip, and easy behind strict%s", name, heuristic.Meant(name, heuristic.Orders()))
 	}
 	if c.Backfill == "" {
 		c.Backfill = "none"
@@ -83,13 +83,13 @@ func ParseModel(name, estimates string) (Model, error) {
 	}
 	c.Estimates, c.Placement = estimates, "consolidate-best"
 	if err := c.Validate(); err != nil {
-		return Model{}, &workload.InputError{Err: fmt.Errorf("policy %s: %w", name, err)}
+		return Model{}, &fault.Mistake{Err: fmt.Errorf("policy %s: %w", name, err)}
 	}
 	if heuristic.Preemptive(c.Order) {
-		return Model{}, workload.Mistake("%s stops running jobs, and the twin plays on from the middle of their lives; want an order that stops none, as %s", name, strings.Join(heuristic.Bases(), ", "))
+		return Model{}, fault.Mistakef("%s stops running jobs, and the twin plays on from the middle of their lives; want an order that stops none, as %s", name, strings.Join(heuristic.Bases(), ", "))
 	}
 	if err := rollout.CheckBase(&c); err != nil {
-		return Model{}, workload.Mistake("%s remembers what it decided before, and the twin plays on from any state; want one of %s", name, strings.Join(heuristic.Bases(), ", "))
+		return Model{}, fault.Mistakef("%s remembers what it decided before, and the twin plays on from any state; want one of %s", name, strings.Join(heuristic.Bases(), ", "))
 	}
 	return Model{Name: c.Name(), cfg: c}, nil
 }
@@ -99,10 +99,10 @@ func ParseModel(name, estimates string) (Model, error) {
 func (m Model) Place(placement string) (Model, error) {
 	m.cfg.Placement = placement
 	if err := m.cfg.Validate(); err != nil {
-		return m, workload.Mistake("--placement: %w", err)
+		return m, fault.Mistakef("--placement: %w", err)
 	}
 	if err := rollout.CheckBase(&m.cfg); err != nil {
-		return m, workload.Mistake("--placement: %s remembers what it has placed, and the twin plays on from any state; want another, such as consolidate-best or first-fit", placement)
+		return m, fault.Mistakef("--placement: %s remembers what it has placed, and the twin plays on from any state; want another, such as consolidate-best or first-fit", placement)
 	}
 	return m, nil
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"clustergym/experiments/statistic"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 )
 
@@ -89,7 +89,7 @@ func ParseStretch(text string) (Stretch, error) {
 	d, e2 := strconv.ParseFloat(b, 64)
 	s := Stretch{m, d}
 	if e1 != nil || e2 != nil || !s.valid() {
-		return s, workload.Mistake("--recalibrate: got %q, want two factors from 0.1 to 10, as 1.2,1.5", text)
+		return s, fault.Mistakef("--recalibrate: got %q, want two factors from 0.1 to 10, as 1.2,1.5", text)
 	}
 	return s, nil
 }
@@ -193,7 +193,7 @@ func Forecast(ctx context.Context, cfg *Config, st *State, changes []Change) (*R
 	}
 	c, err := newCaster(cfg, causal)
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	base, err := newStage(st, cfg, Change{})
 	if err != nil {

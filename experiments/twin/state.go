@@ -15,7 +15,7 @@ import (
 	"clustergym/env/sim"
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/steer/mirror"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/live"
 	"clustergym/traces"
 )
@@ -219,7 +219,7 @@ func (e *Eye) job(t *live.Job) (Job, error) {
 	v := e.sim.View()
 	k, ok := v.Find(t.ID)
 	if !ok {
-		return Job{}, workload.Mistake("job %s cannot run on this cluster", t.ID)
+		return Job{}, fault.Mistakef("job %s cannot run on this cluster", t.ID)
 	}
 	return jobOf(v, k), nil
 }

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/live"
 	"clustergym/traces"
@@ -53,7 +53,7 @@ func AppendLog(file string, r *Report, s *live.Snapshot) error {
 	}
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644) //nolint:gosec // others may read it
 	if err != nil {
-		return &workload.InputError{Err: fmt.Errorf("--log: %w", err)}
+		return &fault.Mistake{Err: fmt.Errorf("--log: %w", err)}
 	}
 	_, err = f.Write(append(b, '\n'))
 	return errors.Join(err, f.Close())
@@ -149,7 +149,7 @@ func (t *Truth) lines(all []line) {
 func (t *Truth) Read(file string) error {
 	r, err := traces.OrdinaryFiles().Open(context.Background(), file)
 	if err != nil {
-		return &workload.InputError{Err: err}
+		return &fault.Mistake{Err: err}
 	}
 	defer func() { _ = r.Close() }() // nothing is written
 	b := bufio.NewReaderSize(r, 1<<16)
@@ -199,7 +199,7 @@ func (t *Truth) readLog(r io.Reader, file string) error {
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF): // the last line is being written
 			return nil
 		case err != nil:
-			return workload.Mistake("%s, line %d: %w; want a log of gymctl steer or twin, or what trace get slurm writes", file, n, err)
+			return fault.Mistakef("%s, line %d: %w; want a log of gymctl steer or twin, or what trace get slurm writes", file, n, err)
 		}
 		if len(x.Jobs) > 0 { // all that there are
 			for id := range open {
@@ -265,7 +265,7 @@ func recorded(r io.Reader, file string) (list []StartLine, err error) {
 				columns[strings.ToLower(c)] = i
 			}
 			if _, ok := columns["start"]; !ok {
-				return nil, workload.Mistake("%s has no column Start; want what gymctl trace get slurm writes", file)
+				return nil, fault.Mistakef("%s has no column Start; want what gymctl trace get slurm writes", file)
 			}
 			continue
 		}
@@ -274,7 +274,7 @@ func recorded(r io.Reader, file string) (list []StartLine, err error) {
 		if columns != nil {
 			x, ok = ofSacct(strings.Split(text, "|"), columns)
 		} else if x, ok = ofSWF(strings.Fields(text)); !ok && n == 1 {
-			return nil, workload.Mistake("%s: nothing in it says when jobs started; want a log of gymctl steer or twin, what trace get slurm writes, or a file in the standard workload format", file)
+			return nil, fault.Mistakef("%s: nothing in it says when jobs started; want a log of gymctl steer or twin, what trace get slurm writes, or a file in the standard workload format", file)
 		}
 		if ok {
 			list = append(list, x)
@@ -342,7 +342,7 @@ const mostLog = 4 << 30
 func ReadLog(file string) (lines []line, err error) { //nolint:revive // only this package looks into lines
 	b, err := ordinary.Read(file, mostLog)
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	for n := 1; len(b) > 0; n++ {
 		text, rest, whole := bytes.Cut(b, []byte("\n"))
@@ -358,12 +358,12 @@ func ReadLog(file string) (lines []line, err error) { //nolint:revive // only th
 			if !whole {
 				break
 			}
-			return nil, workload.Mistake("%s, line %d: %w; want a log of gymctl twin --log", file, n, err)
+			return nil, fault.Mistakef("%s, line %d: %w; want a log of gymctl twin --log", file, n, err)
 		}
 		lines = append(lines, x)
 	}
 	if len(lines) == 0 {
-		return nil, workload.Mistake("%s has no forecast; want a log of gymctl twin --log", file)
+		return nil, fault.Mistakef("%s has no forecast; want a log of gymctl twin --log", file)
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return a.At.Compare(b.At) })
 	return lines, nil

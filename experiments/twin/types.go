@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"clustergym/env/cluster"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 )
 
 // typed returns c with GPUs that jobs of this cluster can use: nodes that are added without a type get the one that the waiting jobs ask for, or
@@ -55,7 +55,7 @@ func (c Change) typed(st *State) (Change, error) {
 		}
 		if len(common) == 0 {
 			list := union(asked)
-			return c, workload.Mistake("--%s: waiting jobs ask for GPUs of the types %s; say which ones are added, as %s:%s", c.Name, few(list), strings.TrimPrefix(c.Name, "add "), list[0])
+			return c, fault.Mistakef("--%s: waiting jobs ask for GPUs of the types %s; say which ones are added, as %s:%s", c.Name, few(list), strings.TrimPrefix(c.Name, "add "), list[0])
 		}
 		kind = slices.MinFunc(common, func(a, b string) int { return cmp.Or(have[b]-have[a], cmp.Compare(a, b)) })
 		c.note = "The new GPUs are of type " + kind + ", which the queue asks for."

@@ -45,14 +45,14 @@ func ClusterPresets() []string {
 // ClusterSpec returns the cluster that a user names. It tries in this order: a short form ("pool:256", "swf-256", "6x8",
 // "dally:4x2"), an embedded preset ("philly-192"), and the path of a file. A name that contains a slash or ends in .yaml is
 // always a path. A file is YAML or a published list of machines (package inventory), which its header reveals. An unknown or
-// faulty cluster is an *InputError; for YAML it lists all faults with their lines.
+// faulty cluster is a *fault.Mistake; for YAML it lists all faults with their lines.
 func ClusterSpec(name string) (cluster.Spec, error) {
 	if name == "" {
-		return cluster.Spec{}, Mistake("no cluster is named; want %s", ClusterForms)
+		return cluster.Spec{}, fault.Mistakef("no cluster is named; want %s", ClusterForms)
 	}
 	if spec, ok, err := cluster.Parse(name); ok {
 		if err != nil {
-			return cluster.Spec{}, &InputError{asWritten(name, err)}
+			return cluster.Spec{}, &fault.Mistake{Err: asWritten(name, err)}
 		}
 		return spec, nil
 	}
@@ -66,7 +66,7 @@ func ClusterSpec(name string) (cluster.Spec, error) {
 		if _, err := fs.Stat(configs.Presets, preset); err == nil {
 			data, err := fs.ReadFile(configs.Presets, preset)
 			if err != nil {
-				return cluster.Spec{}, Mistake("cluster %s: %w", name, Reason(err))
+				return cluster.Spec{}, fault.Mistakef("cluster %s: %w", name, ordinary.Reason(err))
 			}
 			return decodeCluster(data, preset, name)
 		}
@@ -76,16 +76,16 @@ func ClusterSpec(name string) (cluster.Spec, error) {
 	}
 	switch st, err := os.Stat(name); {
 	case errors.Is(err, fs.ErrNotExist):
-		return cluster.Spec{}, Mistake("cluster file %s: there is no such file", name)
+		return cluster.Spec{}, fault.Mistakef("cluster file %s: there is no such file", name)
 	case err == nil && st.IsDir():
-		return cluster.Spec{}, Mistake("cluster file %s: this is a folder, a YAML file or a list of machines is wanted", name)
+		return cluster.Spec{}, fault.Mistakef("cluster file %s: this is a folder, a YAML file or a list of machines is wanted", name)
 	}
 	if spec, ok, err := readInventory(name); ok {
 		return spec, err
 	}
 	data, err := ordinary.Read(name, ordinary.Settings)
 	if err != nil {
-		return cluster.Spec{}, Mistake("cluster file %s: %w", name, Reason(err))
+		return cluster.Spec{}, fault.Mistakef("cluster file %s: %w", name, ordinary.Reason(err))
 	}
 	return decodeCluster(data, filepath.Base(name), name)
 }
@@ -113,7 +113,7 @@ func asWritten(name string, err error) error {
 func decodeCluster(data []byte, file, shown string) (cluster.Spec, error) {
 	var spec cluster.Spec
 	if err := configs.DecodeBytes(shown, data, &spec); err != nil {
-		return cluster.Spec{}, &InputError{err}
+		return cluster.Spec{}, &fault.Mistake{Err: err}
 	}
 	if spec.Name == "" {
 		spec.Name = strings.TrimSuffix(strings.TrimSuffix(path.Base(filepath.ToSlash(file)), ".yaml"), ".yml")
@@ -125,7 +125,7 @@ func decodeCluster(data []byte, file, shown string) (cluster.Spec, error) {
 func unknownCluster(name string) error {
 	presets := ClusterPresets()
 	if near := nearest.Name(name, presets); near != "" {
-		return Mistake("cluster %q is unknown; did you mean %s?", name, near)
+		return fault.Mistakef("cluster %q is unknown; did you mean %s?", name, near)
 	}
-	return Mistake("cluster %q is unknown; want %s; presets are %s", name, ClusterForms, strings.Join(presets, ", "))
+	return fault.Mistakef("cluster %q is unknown; want %s; presets are %s", name, ClusterForms, strings.Join(presets, ", "))
 }

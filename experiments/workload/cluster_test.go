@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"clustergym/env/cluster"
+	"clustergym/internal/fault"
 )
 
 func TestPresetsAreTheClustersOfTheirSources(t *testing.T) {
@@ -129,8 +130,8 @@ func TestClustersThatAreNoneAreTheUsersMistake(t *testing.T) {
 		"pool:9999999999999999999": "pool:9999999999999999999",
 	} {
 		_, err := ClusterSpec(name)
-		if _, ok := errors.AsType[*InputError](err); !ok || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want an InputError with %q", name, err, want)
+		if _, ok := errors.AsType[*fault.Mistake](err); !ok || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want a fault.Mistake with %q", name, err, want)
 		}
 	}
 }

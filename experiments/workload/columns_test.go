@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"clustergym/configs"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 	"clustergym/traces/csv"
 )
@@ -90,7 +91,7 @@ func TestFaultsOfColumnsAndDelimiters(t *testing.T) {
 		}
 		c.cfg.Synth = DefaultTraceConfig().Synth
 		_, _, err := LoadTrace(c.cfg)
-		if _, ok := errors.AsType[*InputError](err); !ok || !strings.Contains(err.Error(), c.want) {
+		if _, ok := errors.AsType[*fault.Mistake](err); !ok || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v\nwant %s", name, err, c.want)
 		}
 	}

@@ -6,6 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"clustergym/internal/fault"
+	"clustergym/internal/ordinary"
 )
 
 // Given returns those of all workloads that can be had, with the paths of their files, and the names of the others. A workload
@@ -31,13 +34,13 @@ func Given[W any](data string, all []W, of func(*W) (name string, file *string))
 			absent = append(absent, name)
 			continue
 		} else if err != nil {
-			return nil, nil, Mistake("data folder %s: %v", data, Reason(err))
+			return nil, nil, fault.Mistakef("data folder %s: %v", data, ordinary.Reason(err))
 		}
 		*file, found = path, true
 		given = append(given, w)
 	}
 	if data != "" && !found && len(files) > 0 {
-		return nil, nil, Mistake("data folder %s: it has none of %s", data, strings.Join(files, ", "))
+		return nil, nil, fault.Mistakef("data folder %s: it has none of %s", data, strings.Join(files, ", "))
 	}
 	return given, absent, nil
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"clustergym/internal/fault"
 )
 
 type dated struct{ name, file string }
@@ -36,7 +38,7 @@ func TestGivenSaysWhatTheFolderHas(t *testing.T) {
 		for _, d := range given {
 			files = append(files, d.file)
 		}
-		var input *InputError
+		var input *fault.Mistake
 		switch {
 		case c.fails != "":
 			if err == nil || err.Error() != c.fails || !errors.As(err, &input) {

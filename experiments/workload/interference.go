@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"clustergym/env/sim"
+	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/traces"
 	"clustergym/traces/profile"
@@ -26,14 +27,14 @@ func LoadInterference(spec string) (sim.Interference, error) {
 	// seeded:N is read by package profile; a text like it is no file.
 	if word, n, ok := strings.Cut(from, ":"); ok && nearest.Name(word, []string{"seeded"}) != "" && word != "seeded" {
 		if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
-			return nil, Mistake("interference: got %q, want %s; did you mean seeded:%s?", spec, InterferenceForms, n)
+			return nil, fault.Mistakef("interference: got %q, want %s; did you mean seeded:%s?", spec, InterferenceForms, n)
 		}
 	}
 	x, err := profile.LoadInterference(from, func(path string) (io.ReadCloser, error) {
 		return traces.OrdinaryFiles().Open(context.Background(), path)
 	})
 	if err != nil {
-		return nil, &InputError{err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	return x, nil
 }

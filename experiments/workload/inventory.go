@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"clustergym/env/cluster"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 	"clustergym/traces/inventory"
 )
@@ -30,7 +31,7 @@ func readInventory(path string) (spec cluster.Spec, ok bool, err error) {
 	}
 	f, err := traces.OrdinaryFiles().Open(context.Background(), path)
 	if kind, ok := errors.AsType[*traces.OpenError](err); ok && kind.Err == nil { // a file of another kind, or packed in a way that is not read
-		return spec, true, Mistake("cluster file %s: %s", path, kind.Why)
+		return spec, true, fault.Mistakef("cluster file %s: %s", path, kind.Why)
 	} else if err != nil {
 		return spec, false, nil
 	}
@@ -41,7 +42,7 @@ func readInventory(path string) (spec cluster.Spec, ok bool, err error) {
 		return spec, false, nil
 	}
 	if dailyVCs(head[:n]) {
-		return spec, true, Mistake("cluster file %s: this is Helios' list of the GPUs of each virtual cluster day by day, want its list of their nodes, with the header %q", path, ",num")
+		return spec, true, fault.Mistakef("cluster file %s: this is Helios' list of the GPUs of each virtual cluster day by day, want its list of their nodes, with the header %q", path, ",num")
 	}
 	if !inventory.Sniff(head[:n]) {
 		return spec, false, nil
@@ -49,12 +50,12 @@ func readInventory(path string) (spec cluster.Spec, ok bool, err error) {
 	head = head[:n]
 	inv, err := inventory.Read(io.MultiReader(bytes.NewReader(head), f), path)
 	if err != nil {
-		return spec, true, &InputError{err}
+		return spec, true, &fault.Mistake{Err: err}
 	}
 	spec = inventorySpec(inv)
 	spec.Name, _, _ = strings.Cut(filepath.Base(path), ".")
 	if err := spec.Validate(); err != nil {
-		return spec, true, Mistake("cluster file %s: %w", path, err)
+		return spec, true, fault.Mistakef("cluster file %s: %w", path, err)
 	}
 	return spec, true, nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"clustergym/env/cluster"
+	"clustergym/internal/fault"
 )
 
 func TestListsOfMachinesAreClusters(t *testing.T) {
@@ -71,8 +72,8 @@ func TestFaultyListsOfMachinesAreTheUsersMistake(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := ClusterSpec(name)
-		if _, ok := errors.AsType[*InputError](err); !ok || !strings.Contains(err.Error(), x.want) {
-			t.Errorf("%s: %v, want an InputError with %q", name, err, x.want)
+		if _, ok := errors.AsType[*fault.Mistake](err); !ok || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s: %v, want a fault.Mistake with %q", name, err, x.want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"clustergym/experiments/catalog"
+	"clustergym/internal/fault"
 )
 
 // get:NAME names a public trace wherever a file can be named. Before the trace is fetched, the message says how to fetch it.
@@ -28,7 +29,7 @@ func TestPublicTracesAreFoundInTheCache(t *testing.T) {
 		},
 	} {
 		err := try()
-		if _, ok := errors.AsType[*InputError](err); !ok || !strings.Contains(err.Error(), "gymctl trace get") {
+		if _, ok := errors.AsType[*fault.Mistake](err); !ok || !strings.Contains(err.Error(), "gymctl trace get") {
 			t.Errorf("%s that was not fetched: %v", what, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/internal/fault"
 	"clustergym/traces"
 	"clustergym/traces/tiresias"
 )
@@ -40,12 +41,12 @@ func ReadService(name string) ([]time.Duration, error) {
 	}
 	f, err := traces.OrdinaryFiles().Open(context.Background(), path)
 	if err != nil {
-		return nil, &InputError{err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	defer f.Close() //nolint:errcheck // open for reading only
 	seconds, err := tiresias.ReadSample(f, path)
 	if err != nil {
-		return nil, &InputError{err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	times := make([]time.Duration, 0, len(seconds))
 	for _, s := range seconds {

@@ -14,6 +14,7 @@ import (
 
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/internal/plain"
 	"clustergym/traces"
 	"clustergym/traces/csv"
 	"clustergym/traces/profile"
@@ -134,9 +135,9 @@ type Skip struct {
 func (i Info) String() string {
 	var b strings.Builder
 	if i.Format == FormatSynth {
-		fmt.Fprintf(&b, "%s (seed %d): %s", i.File, i.Seed, Plural(i.Jobs, "job", "jobs"))
+		fmt.Fprintf(&b, "%s (seed %d): %s", i.File, i.Seed, plain.Count(i.Jobs, "job", "jobs"))
 	} else {
-		fmt.Fprintf(&b, "%s (%s): %s", i.File, i.Format, Plural(i.Jobs, "job", "jobs"))
+		fmt.Fprintf(&b, "%s (%s): %s", i.File, i.Format, plain.Count(i.Jobs, "job", "jobs"))
 	}
 	for _, n := range []struct {
 		count int
@@ -193,7 +194,7 @@ type Trace struct {
 
 var _ traces.Stream = (*Trace)(nil)
 
-// OpenTrace opens a workload to be read once. It returns an *InputError for a faulty configuration, for a file that is
+// OpenTrace opens a workload to be read once. It returns a *fault.Mistake for a faulty configuration, for a file that is
 // missing, damaged or of no known format, and for a format whose run times need a throughput table that cfg does not name.
 // When ctx is done, this and later reading fails. The caller closes the result.
 func OpenTrace(ctx context.Context, cfg TraceConfig) (*Trace, error) {
@@ -203,7 +204,7 @@ func OpenTrace(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	}
 	if f := format(t.info.Format); f != nil && f.Profiles && cfg.Profiles == "" {
 		_ = t.Close() // the mistake matters more
-		return nil, Mistake("trace %s: jobs of format %s tell their steps, not their run times; want --profiles (trace.profiles), the path of a throughput table from which they follow", cfg.File, f.Name)
+		return nil, fault.Mistakef("trace %s: jobs of format %s tell their steps, not their run times; want --profiles (trace.profiles), the path of a throughput table from which they follow", cfg.File, f.Name)
 	}
 	return t, nil
 }
@@ -212,7 +213,7 @@ func OpenTrace(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 // cfg names none, jobs have a run time of 0 and Info.Timeless is true.
 func OpenUntimed(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	if err := cfg.Validate(); err != nil {
-		return nil, &InputError{err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	t := &Trace{limit: cfg.Limit, passing: cfg.Skip, left: -1, room: roomOf(ctx), reading: readingOf(ctx), stopped: ctx.Err, tell: notesOf(ctx), urgent: urgencyOf(ctx)}
 	if cfg.Jobs > 0 {
@@ -221,12 +222,12 @@ func OpenUntimed(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	if cfg.File == "" {
 		stream, err := synth.New(cfg.Synth, cfg.Seed)
 		if err != nil {
-			return nil, &InputError{err}
+			return nil, &fault.Mistake{Err: err}
 		}
 		t.info = Info{File: "synth:" + cfg.Synth.Profile, Format: FormatSynth, Seed: cfg.Seed}
 		t.stream = stream
 		if err := t.profile(ctx, cfg); err != nil {
-			return nil, &InputError{err}
+			return nil, &fault.Mistake{Err: err}
 		}
 		return t, nil
 	}
@@ -239,9 +240,9 @@ func OpenUntimed(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	}
 	f, err := cfg.FileFrom.Open(ctx, cfg.File)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, Mistake("trace %s: there is no such file", cfg.File)
+		return nil, fault.Mistakef("trace %s: there is no such file", cfg.File)
 	} else if err != nil {
-		return nil, &InputError{err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	t.file, t.info.File = f, named
 	t.info.Columns, t.info.Delimiter = cfg.Columns, cfg.Delimiter
@@ -252,7 +253,7 @@ func OpenUntimed(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	}
 	if err != nil {
 		_ = f.Close() // the first fault matters more
-		return nil, &InputError{err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	t.hash = func() (err error) {
 		if t.info.SHA256, err = HashFile(ctx, cfg.FileFrom, cfg.File); err != nil {
@@ -318,14 +319,14 @@ func (t *Trace) open(r io.Reader, cfg TraceConfig) error {
 	return nil
 }
 
-// Next implements traces.Stream. For a broken row it returns an *InputError that wraps a *traces.RowError.
+// Next implements traces.Stream. For a broken row it returns a *fault.Mistake that wraps a *traces.RowError.
 func (t *Trace) Next(j *traces.Job) error {
 	for t.left != 0 {
 		if err := t.stream.Next(j); err == io.EOF {
 			t.note()
 			return err
 		} else if err != nil {
-			return &InputError{Quoting(err)}
+			return &fault.Mistake{Err: Quoting(err)}
 		}
 		if n := t.info.Jobs + t.info.Passed; n%readings == readings-1 {
 			if err := t.stopped(); err != nil {
@@ -339,7 +340,7 @@ func (t *Trace) Next(j *traces.Job) error {
 			continue
 		}
 		if err := j.CheckTimes(); err != nil {
-			return Mistake("trace %s: %w", t.info.File, err)
+			return fault.Mistakef("trace %s: %w", t.info.File, err)
 		}
 		if t.passing > 0 {
 			t.passing--
@@ -410,7 +411,7 @@ func (t *Trace) Close() error {
 
 // LoadTrace reads a workload into memory, in order of submit. Unlike OpenTrace's stream it completes SWF logs: a job whose
 // requested time is unknown (-1) gets its run time as estimate, as is customary with these logs, and Info.Assumed counts
-// it. A workload without jobs is an *InputError.
+// it. A workload without jobs is a *fault.Mistake.
 func LoadTrace(cfg TraceConfig) ([]traces.Job, Info, error) {
 	return LoadTraceContext(context.Background(), cfg)
 }
@@ -433,7 +434,7 @@ func LoadUntimed(ctx context.Context, cfg TraceConfig) ([]traces.Job, Info, erro
 	return t.load(cfg)
 }
 
-// load reads the whole workload and closes it. A workload without jobs is an *InputError.
+// load reads the whole workload and closes it. A workload without jobs is a *fault.Mistake.
 func (t *Trace) load(cfg TraceConfig) ([]traces.Job, Info, error) {
 	jobs, err := traces.ReadAll(&measured{Stream: t, ask: t.room})
 	if err == nil && cfg.FileFrom != nil {
@@ -455,7 +456,7 @@ func (t *Trace) load(cfg TraceConfig) ([]traces.Job, Info, error) {
 	}
 	info := t.Info()
 	if len(jobs) == 0 {
-		return nil, info, Mistake("trace %s: there are no jobs to read%s%s", info.File, AfterSkip(cfg.Skip), leftOut(info.Skipped))
+		return nil, info, fault.Mistakef("trace %s: there are no jobs to read%s%s", info.File, AfterSkip(cfg.Skip), leftOut(info.Skipped))
 	}
 	return jobs, info, nil
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/internal/fault"
 	"clustergym/traces"
 	"clustergym/traces/csv"
 )
@@ -190,14 +191,14 @@ func TestTracesThatAreNoneAreTheUsersMistake(t *testing.T) {
 		cfg := DefaultTraceConfig()
 		cfg.File = file(t, c.name, c.content)
 		_, _, err := LoadTrace(cfg)
-		if _, ok := errors.AsType[*InputError](err); !ok || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v, want an InputError of one line with %q", c.name, err, c.want)
+		if _, ok := errors.AsType[*fault.Mistake](err); !ok || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want a fault.Mistake of one line with %q", c.name, err, c.want)
 		}
 	}
 	cfg := DefaultTraceConfig()
 	cfg.File = filepath.Join(t.TempDir(), "nowhere.csv")
 	_, _, err := LoadTrace(cfg)
-	if _, ok := errors.AsType[*InputError](err); !ok || err.Error() != "trace "+cfg.File+": there is no such file" {
+	if _, ok := errors.AsType[*fault.Mistake](err); !ok || err.Error() != "trace "+cfg.File+": there is no such file" {
 		t.Errorf("missing file: %v", err)
 	}
 	cfg = TraceConfig{Format: "xls", Skip: -1, Jobs: -1}
@@ -240,7 +241,7 @@ func TestTimesBeyondTheClockAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, err := LoadTrace(TraceConfig{File: path, Format: FormatAuto, Synth: DefaultTraceConfig().Synth})
-		var input *InputError
+		var input *fault.Mistake
 		if want == "" && err != nil || want != "" && (!errors.As(err, &input) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, want %q", row, err, want)
 		}

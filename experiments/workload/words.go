@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"clustergym/env/sched"
+	"clustergym/internal/plain"
 )
 
 // Thousands returns n with commas between groups of three digits.
@@ -49,7 +50,7 @@ func jobsWord(n int) string {
 func LeftOut(l *sched.LeftOut, cluster, key string) []string {
 	var all []string
 	if l.Large > 0 {
-		all = append(all, fmt.Sprintf("%s %s for more than %s (%s)", Part(l.Large, l.Of, l.LargeShare), verb(l.Large, "asks", "ask"), Plural(l.MaxGPUs, "GPU", "GPUs"), key))
+		all = append(all, fmt.Sprintf("%s %s for more than %s (%s)", Part(l.Large, l.Of, l.LargeShare), verb(l.Large, "asks", "ask"), plain.Count(l.MaxGPUs, "GPU", "GPUs"), key))
 	}
 	if l.Never > 0 {
 		ids := strings.Join(l.NeverIDs, ", ")

@@ -11,6 +11,9 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+
+	"clustergym/internal/fault"
+	"clustergym/internal/ordinary"
 )
 
 // OutFile is a file being written. Commit replaces an existing file of the same name as a whole; Discard and a crash leave it
@@ -24,7 +27,7 @@ type OutFile struct {
 }
 
 // CreateFile starts to write path. A name that ends in .gz or .zst compresses the contents. Anything but a regular file, such
-// as a pipe or a terminal, is written in place. A path that cannot be written is an *InputError. The caller finishes with
+// as a pipe or a terminal, is written in place. A path that cannot be written is a *fault.Mistake. The caller finishes with
 // Commit, and calls Discard in any case.
 func CreateFile(path string) (*OutFile, error) {
 	final, err := filepath.EvalSymlinks(path) // a link stays, its target is replaced
@@ -32,18 +35,18 @@ func CreateFile(path string) (*OutFile, error) {
 		final, err = path, nil
 	}
 	if err != nil {
-		return nil, Mistake("output file %s: %w", path, Reason(err))
+		return nil, fault.Mistakef("output file %s: %w", path, ordinary.Reason(err))
 	}
 	o := &OutFile{final: final}
 	mode := fs.FileMode(0o644)
 	switch st, err := os.Stat(final); {
 	case err == nil && st.IsDir():
-		return nil, Mistake("output file %s: this is a folder", path)
+		return nil, fault.Mistakef("output file %s: this is a folder", path)
 	case err == nil && !st.Mode().IsRegular():
 		o.final = ""
 		o.file, err = os.OpenFile(final, os.O_WRONLY, 0)
 		if err != nil {
-			return nil, Mistake("output file %s: %w", path, Reason(err))
+			return nil, fault.Mistakef("output file %s: %w", path, ordinary.Reason(err))
 		}
 	default:
 		if err == nil {
@@ -51,14 +54,14 @@ func CreateFile(path string) (*OutFile, error) {
 		}
 		o.file, err = os.CreateTemp(filepath.Dir(final), "."+filepath.Base(final)+".*.part")
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, Mistake("output file %s: there is no folder %s", path, filepath.Dir(final))
+			return nil, fault.Mistakef("output file %s: there is no folder %s", path, filepath.Dir(final))
 		}
 		if err == nil {
 			err = o.file.Chmod(mode)
 		}
 		if err != nil {
 			o.Discard()
-			return nil, Mistake("output file %s: %w", path, Reason(err))
+			return nil, fault.Mistakef("output file %s: %w", path, ordinary.Reason(err))
 		}
 	}
 	b := bufio.NewWriterSize(o.file, 1<<16)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
@@ -78,8 +79,8 @@ func TestCreateFileReplacesAsAWhole(t *testing.T) {
 	}
 	for _, bad := range []string{dir, filepath.Join(dir, "no", "where")} {
 		_, err := CreateFile(bad)
-		if _, ok := errors.AsType[*InputError](err); !ok {
-			t.Errorf("CreateFile(%s): %v, want an InputError", bad, err)
+		if _, ok := errors.AsType[*fault.Mistake](err); !ok {
+			t.Errorf("CreateFile(%s): %v, want a fault.Mistake", bad, err)
 		}
 	}
 	if o, err = CreateFile(os.DevNull); err != nil {

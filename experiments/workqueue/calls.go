@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 )
 
@@ -189,7 +190,7 @@ func (c *Coordinator) failed(w *worker, k *task, text string, byUser bool) {
 	}
 	if byUser {
 		delete(k.holders, w.Worker)
-		c.fail(k, &MistakeError{&TaskError{k.Name, w.Worker, k.tries, fmt.Sprintf("%s on worker %s: %s", k.Name, w.Worker, text)}})
+		c.fail(k, &fault.Mistake{Err: &TaskError{k.Name, w.Worker, k.tries, fmt.Sprintf("%s on worker %s: %s", k.Name, w.Worker, text)}})
 		return
 	}
 	k.silent = false

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"clustergym/experiments/safefile"
+	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 )
 
@@ -186,17 +187,17 @@ func (o *Options) fill() error {
 	}
 	switch {
 	case !jobName.MatchString(o.Job):
-		return mistake("--job: got %q, want at most 64 letters, digits, - and _", o.Job)
+		return fault.Mistakef("--job: got %q, want at most 64 letters, digits, - and _", o.Job)
 	case (o.Listen == "") == (o.Queue == ""):
-		return mistake("want one of --listen HOST:PORT and --queue URL")
+		return fault.Mistakef("want one of --listen HOST:PORT and --queue URL")
 	case o.Listen != "" && o.Dir == "":
 		return errors.New("workqueue: Options.Dir is missing, the folder of the server's files")
 	case o.Queue != "" && (o.TLSCert != "" || o.TLSKey != ""):
-		return mistake("--tls-cert and --tls-key are of --listen; a NATS of --queue has its own")
+		return fault.Mistakef("--tls-cert and --tls-key are of --listen; a NATS of --queue has its own")
 	case o.Tries < 1:
-		return mistake("--tries: got %d, want 1 or more", o.Tries)
+		return fault.Mistakef("--tries: got %d, want 1 or more", o.Tries)
 	case o.AckWait < leastAckWait:
-		return mistake("--ack-wait: got %v, want 100ms or more", o.AckWait)
+		return fault.Mistakef("--ack-wait: got %v, want 100ms or more", o.AckWait)
 	case o.Here < 0:
 		return fmt.Errorf("workqueue: Options.Here is %d", o.Here)
 	}
@@ -212,7 +213,7 @@ func (c *Coordinator) connect() error {
 		}
 		unlock, err := safefile.Lock(c.opt.Dir)
 		if errors.Is(err, safefile.ErrLocked) {
-			return mistake("%s is in use by another process: the same command runs already", c.opt.Dir)
+			return fault.Mistakef("%s is in use by another process: the same command runs already", c.opt.Dir)
 		}
 		if err != nil {
 			return err
@@ -229,7 +230,7 @@ func (c *Coordinator) connect() error {
 	}
 	url, err := address(c.opt.Queue)
 	if err != nil {
-		return mistake("--queue: %w", err)
+		return fault.Mistakef("--queue: %w", err)
 	}
 	more, err := trust(c.opt.TLSCA)
 	if err != nil {
@@ -240,7 +241,7 @@ func (c *Coordinator) connect() error {
 	}
 	if c.nc, err = nats.Connect(url, o...); err != nil {
 		_, err = connectErr(url, err)
-		return mistake("--queue: %w", err)
+		return fault.Mistakef("--queue: %w", err)
 	}
 	c.url = url
 	return nil
@@ -276,7 +277,7 @@ func (c *Coordinator) lonely() error {
 	msg, err := c.nc.Request(c.job.subject("owner"), nil, requestTime)
 	switch {
 	case err == nil:
-		return mistake("job %s has a coordinator at %s already (%s); want another --job", c.job, c.url, plain.Clip(string(msg.Data), 80))
+		return fault.Mistakef("job %s has a coordinator at %s already (%s); want another --job", c.job, c.url, plain.Clip(string(msg.Data), 80))
 	case errors.Is(err, nats.ErrNoResponders):
 		return nil
 	}
@@ -292,7 +293,7 @@ func (c *Coordinator) streams(ctx context.Context) (err error) {
 	}
 	made := func(what string, err error) error {
 		if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) || errors.Is(err, nats.ErrNoResponders) {
-			return mistake("%s has no JetStream, which --queue needs: start nats-server with --jetstream", c.url)
+			return fault.Mistakef("%s has no JetStream, which --queue needs: start nats-server with --jetstream", c.url)
 		}
 		return fmt.Errorf("%s: the %s of job %s cannot be made: %w", c.url, what, c.job, err)
 	}

@@ -14,7 +14,7 @@ import (
 // worker, and is not called if here did the task; only when it has returned nil is the result forgotten by the queue, so that
 // nothing is lost if this process is killed in between.
 //
-// The error is a *TaskError if workers failed with the task, a *MistakeError if that was the user's mistake, and otherwise
+// The error is a *TaskError if workers failed with the task, a *fault.Mistake if that was the user's mistake, and otherwise
 // what here, keep or the context returned. Do is called once for each task that is ready; a digest may be done again after
 // its Do has returned.
 func (c *Coordinator) Do(ctx context.Context, t Task, here func(ctx context.Context, workers int) error, keep func(*Result) error) error {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/internal/fault"
 	"clustergym/internal/testseed"
 )
 
@@ -156,7 +157,7 @@ func TestATaskFailsAfterItsTries(t *testing.T) {
 	}
 	// A mistake of the user is not tried again.
 	o = within(t, background(t, c, newTask("mistake", "cell-4", nil)))
-	m, ok := errors.AsType[*MistakeError](o.err)
+	m, ok := errors.AsType[*fault.Mistake](o.err)
 	if e, _ := errors.AsType[*TaskError](o.err); !ok || e == nil || e.Tries != 1 || m.Error() != "cell-4 on worker a: ppo.lr: got -1, want more than 0" {
 		t.Errorf("got %v", o.err)
 	}

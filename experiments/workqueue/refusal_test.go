@@ -23,6 +23,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"clustergym/internal/fault"
 )
 
 // refused checks that a worker is refused in one sentence, on both sides.
@@ -32,7 +34,7 @@ func refused(t *testing.T, opt WorkOptions, said *lines, worker, coordinator str
 	_, _, end := start(t, opt)
 	select {
 	case err := <-end:
-		if _, ok := errors.AsType[*MistakeError](err); !ok || !strings.Contains(err.Error(), worker) || strings.Contains(err.Error(), "\n") {
+		if _, ok := errors.AsType[*fault.Mistake](err); !ok || !strings.Contains(err.Error(), worker) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("the worker ends with %v, want %q in it", err, worker)
 		}
 	case <-time.After(time.Minute):
@@ -150,7 +152,7 @@ func TestListenRefusesWhatIsWrong(t *testing.T) {
 		if err == nil {
 			_ = k.Close()
 		}
-		if _, ok := errors.AsType[*MistakeError](err); !ok || !strings.Contains(err.Error(), c.want) {
+		if _, ok := errors.AsType[*fault.Mistake](err); !ok || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: got %v, want %q", c.opt, err, c.want)
 		}
 	}

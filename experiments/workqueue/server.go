@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 	"clustergym/internal/shortage"
 )
@@ -40,20 +41,20 @@ const leastToken = 16
 func ReadToken(path string) (string, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return "", mistake("token file: %w", err)
+		return "", fault.Mistakef("token file: %w", err)
 	}
 	token := strings.TrimRight(string(data), "\r\n")
 	st, err := os.Stat(path)
 	if err != nil {
-		return "", mistake("token file: %w", err)
+		return "", fault.Mistakef("token file: %w", err)
 	}
 	switch {
 	case st.Mode().IsRegular() && st.Mode().Perm()&0o002 != 0:
-		return "", mistake("token file %s: everybody may write it; want chmod 600", path)
+		return "", fault.Mistakef("token file %s: everybody may write it; want chmod 600", path)
 	case len(token) < leastToken:
-		return "", mistake("token file %s: got a token of %d characters, want %d or more", path, len(token), leastToken)
+		return "", fault.Mistakef("token file %s: got a token of %d characters, want %d or more", path, len(token), leastToken)
 	case len(token) > 4096 || strings.ContainsAny(token, " \t\r\n\x00"):
-		return "", mistake("token file %s: want one line without spaces, of %d to 4096 characters", path, leastToken)
+		return "", fault.Mistakef("token file %s: want one line without spaces, of %d to 4096 characters", path, leastToken)
 	}
 	return token, nil
 }
@@ -61,7 +62,7 @@ func ReadToken(path string) (string, error) {
 // NoToken returns the user's mistake that --listen has no token. An address of this machine alone is no protection: every user and
 // every program here reaches it.
 func NoToken(listen string) error {
-	return mistake("--listen %s: everyone who reaches this address, and every user of this machine does if it is its own, could send tasks to the workers; use --token-file FILE with a secret, made by ( umask 077; openssl rand -hex 32 > FILE )", listen)
+	return fault.Mistakef("--listen %s: everyone who reaches this address, and every user of this machine does if it is its own, could send tasks to the workers; use --token-file FILE with a secret, made by ( umask 077; openssl rand -hex 32 > FILE )", listen)
 }
 
 // host is a NATS server in this process.
@@ -151,7 +152,7 @@ func startHost(opt *Options, refuse *refusals) (*host, error) {
 	// The server logs a fatal error instead of returning it, and would end the process for want of a logger.
 	probe, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(max(0, port))))
 	if err != nil {
-		return nil, mistake("--listen %s: %w", opt.Listen, err)
+		return nil, fault.Mistakef("--listen %s: %w", opt.Listen, err)
 	}
 	if err := probe.Close(); err != nil {
 		return nil, err
@@ -226,7 +227,7 @@ func splitListen(text string) (address string, port int, err error) {
 		port, err = strconv.Atoi(p)
 	}
 	if err != nil || port < 0 || port > 65535 {
-		return "", 0, mistake("--listen: got %q, want HOST:PORT, as 0.0.0.0:7777 or 127.0.0.1:0", text)
+		return "", 0, fault.Mistakef("--listen: got %q, want HOST:PORT, as 0.0.0.0:7777 or 127.0.0.1:0", text)
 	}
 	if address == "" {
 		address = "0.0.0.0"
@@ -236,11 +237,11 @@ func splitListen(text string) (address string, port int, err error) {
 
 func serverTLS(cert, key string) (*tls.Config, error) {
 	if cert == "" || key == "" {
-		return nil, mistake("--tls-cert and --tls-key go together")
+		return nil, fault.Mistakef("--tls-cert and --tls-key go together")
 	}
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
-		return nil, mistake("--tls-cert %s with --tls-key %s: %w", cert, key, err)
+		return nil, fault.Mistakef("--tls-cert %s with --tls-key %s: %w", cert, key, err)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
@@ -252,11 +253,11 @@ func trust(ca string) ([]nats.Option, error) {
 	}
 	pem, err := os.ReadFile(ca)
 	if err != nil {
-		return nil, mistake("--tls-ca: %w", err)
+		return nil, fault.Mistakef("--tls-ca: %w", err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, mistake("--tls-ca %s: want a file with PEM certificates", ca)
+		return nil, fault.Mistakef("--tls-ca %s: want a file with PEM certificates", ca)
 	}
 	return []nats.Option{nats.Secure(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12})}, nil
 }
@@ -268,7 +269,7 @@ func address(text string) (string, error) {
 		scheme, rest = "nats", text
 	}
 	if scheme != "nats" && scheme != "tls" || rest == "" {
-		return "", mistake("address: got %q, want nats://HOST:PORT, tls://HOST:PORT or HOST:PORT", text)
+		return "", fault.Mistakef("address: got %q, want nats://HOST:PORT, tls://HOST:PORT or HOST:PORT", text)
 	}
 	return scheme + "://" + rest, nil
 }
@@ -283,11 +284,11 @@ func connectErr(url string, err error) (fatal bool, said error) {
 	)
 	switch {
 	case errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired):
-		return true, mistake("%s refuses the token: want --token-file with the coordinator's token", url)
+		return true, fault.Mistakef("%s refuses the token: want --token-file with the coordinator's token", url)
 	case errors.Is(err, nats.ErrSecureConnWanted):
-		return true, mistake("%s has no TLS: want nats:// in place of tls://, without --tls-ca", url)
+		return true, fault.Mistakef("%s has no TLS: want nats:// in place of tls://, without --tls-ca", url)
 	case errors.As(err, &authority), errors.As(err, &name), errors.As(err, &invalid), errors.As(err, &verify):
-		return true, mistake("%s shows a certificate that is not trusted: %w; want --tls-ca with the authority that signed it", url, err)
+		return true, fault.Mistakef("%s shows a certificate that is not trusted: %w; want --tls-ca with the authority that signed it", url, err)
 	}
 	return false, fmt.Errorf("%s cannot be reached: %w", url, err)
 }

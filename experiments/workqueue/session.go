@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 )
 
@@ -208,17 +209,17 @@ func (w *crew) hello(ctx context.Context) (*welcome, error) {
 		}
 		var a welcome
 		if err := json.Unmarshal(m.Data, &a); err != nil {
-			return nil, mistake("the coordinator at %s cannot be understood: it is another build", w.opt.URL)
+			return nil, fault.Mistakef("the coordinator at %s cannot be understood: it is another build", w.opt.URL)
 		}
 		switch {
 		case a.Other && a.Own:
-			return nil, mistake("%s does the job %s and not %s; want --job %s, or none", w.opt.URL, a.Job, w.opt.Job, a.Job)
+			return nil, fault.Mistakef("%s does the job %s and not %s; want --job %s, or none", w.opt.URL, a.Job, w.opt.Job, a.Job)
 		case a.Other:
 			continue
 		case a.Refusal != "":
-			return nil, mistake("%s", plain.Clip(a.Refusal, 500))
+			return nil, fault.Mistakef("%s", plain.Clip(a.Refusal, 500))
 		case !jobName.MatchString(a.Job) || a.AckWait < leastAckWait:
-			return nil, mistake("the coordinator at %s cannot be understood: it is another build", w.opt.URL)
+			return nil, fault.Mistakef("the coordinator at %s cannot be understood: it is another build", w.opt.URL)
 		}
 		return &a, nil
 	}
@@ -230,7 +231,7 @@ func (w *crew) session(ctx context.Context, a *welcome) error {
 		if err := w.opt.UseKernels(a.Kernels); err != nil {
 			w.job = job(a.Job)
 			_, _ = w.ask(&call{Kind: callLeave, Worker: w.opt.Name, Text: clipText(err.Error())}) // otherwise it is missed later
-			return mistake("worker %s: %w", w.opt.Name, err)
+			return fault.Mistakef("worker %s: %w", w.opt.Name, err)
 		}
 	}
 	a.Kernels = plain.Clip(a.Kernels, 40)

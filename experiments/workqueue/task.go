@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"clustergym/internal/plain"
@@ -94,17 +93,6 @@ type Dispute struct {
 	Task          Task
 	First, Second Result // First was taken
 }
-
-// MistakeError marks an error of a worker as a mistake of the user, which another try would not cure.
-type MistakeError struct{ Err error }
-
-// Error returns the text of Err.
-func (e *MistakeError) Error() string { return e.Err.Error() }
-
-// Unwrap returns Err.
-func (e *MistakeError) Unwrap() error { return e.Err }
-
-func mistake(format string, args ...any) error { return &MistakeError{fmt.Errorf(format, args...)} }
 
 // TaskError is the error of a task that failed on workers.
 type TaskError struct {

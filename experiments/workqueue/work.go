@@ -2,6 +2,7 @@ package workqueue
 
 import (
 	"clustergym/experiments/safefile"
+	"clustergym/internal/fault"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -47,12 +48,12 @@ type WorkOptions struct {
 	UseKernels func(name string) error // selects the coordinator's kernel set, while no task runs; nil = nothing to do
 
 	Handlers map[string]Handler
-	Mistake  func(error) bool                 // whether a handler's error is the user's mistake; nil = it is a *MistakeError
+	Mistake  func(error) bool                 // whether a handler's error is the user's mistake; nil = it is a *fault.Mistake
 	Say      func(format string, args ...any) // one line for people; nil = silent
 }
 
 // Work does tasks until the coordinator says that all is done; with Stay it then waits for the next one. If ctx ends, the worker
-// lets its handlers save, hands their tasks back, and returns the context's error. If it is refused, the error is a *MistakeError
+// lets its handlers save, hands their tasks back, and returns the context's error. If it is refused, the error is a *fault.Mistake
 // of one sentence; if no coordinator answers for longer than Patience, it says so.
 func Work(ctx context.Context, opt WorkOptions) (err error) {
 	if err := opt.fill(); err != nil {
@@ -106,20 +107,17 @@ func (o *WorkOptions) fill() error {
 		o.Name = NewName()
 	}
 	if o.Mistake == nil {
-		o.Mistake = func(err error) bool {
-			_, is := errors.AsType[*MistakeError](err)
-			return is
-		}
+		o.Mistake = fault.IsMistake
 	}
 	switch {
 	case o.Slots < 1 || o.Slots > 1<<12:
-		return mistake("--slots: got %d, want 1 to %d", o.Slots, 1<<12)
+		return fault.Mistakef("--slots: got %d, want 1 to %d", o.Slots, 1<<12)
 	case o.Patience < 0:
-		return mistake("--patience: got %v, want a time such as 10m", o.Patience)
+		return fault.Mistakef("--patience: got %v, want a time such as 10m", o.Patience)
 	case o.Job != "" && !jobName.MatchString(o.Job):
-		return mistake("--job: got %q, want at most 64 letters, digits, - and _", o.Job)
+		return fault.Mistakef("--job: got %q, want at most 64 letters, digits, - and _", o.Job)
 	case !workerName.MatchString(o.Name):
-		return mistake("a worker's name: got %q, want at most 100 letters, digits, dots, - and _", o.Name)
+		return fault.Mistakef("a worker's name: got %q, want at most 100 letters, digits, dots, - and _", o.Name)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/internal/fault"
 	"clustergym/internal/shortage"
 )
 
@@ -137,7 +138,7 @@ func handlers() map[string]Handler {
 		},
 		"fail": func(context.Context, *Job) (Outcome, error) { return Outcome{}, fmt.Errorf("the disc is full") },
 		"mistake": func(context.Context, *Job) (Outcome, error) {
-			return Outcome{}, mistake("ppo.lr: got -1, want more than 0")
+			return Outcome{}, fault.Mistakef("ppo.lr: got -1, want more than 0")
 		},
 		"panic": func(context.Context, *Job) (Outcome, error) { panic("index out of range") },
 	}

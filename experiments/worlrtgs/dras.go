@@ -18,7 +18,6 @@ import (
 	"clustergym/env/vec"
 	"clustergym/experiments/plan"
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/rng"
 	"clustergym/nets/model"
@@ -97,7 +96,7 @@ func drasWeights(ctx context.Context, c *drasAgent, steps, workers int, progress
 	spec := v.Spec()
 	agent, err := ddqn.New(c.Learner, spec, rows, workers, 1)
 	if err != nil {
-		return nil, &workload.InputError{Err: fmt.Errorf("dras_agent.learner: %w", err)}
+		return nil, &fault.Mistake{Err: fmt.Errorf("dras_agent.learner: %w", err)}
 	}
 	eps, src := make([]env.Episode, rows), make([]*rand.Rand, rows)
 	for i := range eps {

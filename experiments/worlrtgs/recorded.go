@@ -14,7 +14,7 @@ import (
 	daglibaba "clustergym/env/dag/alibaba"
 	"clustergym/env/dag/synth"
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/rng"
 	"clustergym/traces"
@@ -38,7 +38,7 @@ func recordedFile(dir string) (file, digest string, err error) {
 	file = filepath.Join(dir, "alibaba-dag-2018", "dag_sample_part1.csv.gz")
 	b, err := ordinary.Read(file, ordinary.Document)
 	if err != nil {
-		return "", "", workload.Mistake("--data: %s: %v", file, workload.Reason(err))
+		return "", "", fault.Mistakef("--data: %s: %v", file, ordinary.Reason(err))
 	}
 	return file, fmt.Sprintf("%x", sha256.Sum256(b)), nil
 }
@@ -47,12 +47,12 @@ func recordedFile(dir string) (file, digest string, err error) {
 func readJobs(file string) ([]traces.Job, error) {
 	f, err := traces.OrdinaryFiles().Open(context.Background(), file)
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	defer f.Close() //nolint:errcheck // open for reading only
 	d, err := alibaba.NewReader(f, file, alibaba.Options{})
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	var jobs []traces.Job
 	for {
@@ -60,7 +60,7 @@ func readJobs(file string) ([]traces.Job, error) {
 		if err := d.Next(&j); err == io.EOF {
 			return jobs, nil
 		} else if err != nil {
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 		if j.Graph != nil && len(j.Graph.Tasks) > 0 {
 			jobs = append(jobs, j)
@@ -111,7 +111,7 @@ func recordedProblem(jobs []traces.Job, kind string, k, graphs int) (*dag.Proble
 		large := slices.Clone(jobs)
 		slices.SortStableFunc(large, func(a, b traces.Job) int { return cmp.Compare(len(b.Graph.Tasks), len(a.Graph.Tasks)) })
 		if k >= len(large) {
-			return nil, workload.Mistake("--data: there are %d jobs, want %d", len(large), graphs)
+			return nil, fault.Mistakef("--data: there are %d jobs, want %d", len(large), graphs)
 		}
 		own = large[k : k+1]
 		if kind == "instances" {

@@ -21,7 +21,7 @@ import (
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/decisionlog"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/rng"
 	"clustergym/traces"
 )
@@ -45,7 +45,7 @@ func Play(ctx context.Context, w *arena.World, cfg config.Config, dir string, pa
 		return err
 	}
 	if window < 0 || window >= n {
-		return workload.Mistake("window %d of %d: want 1 to %d", window+1, n, n)
+		return fault.Mistakef("window %d of %d: want 1 to %d", window+1, n, n)
 	}
 	c, err := arena.OpenCheckpoint(dir, e.Spec())
 	if err != nil {
@@ -57,7 +57,7 @@ func Play(ctx context.Context, w *arena.World, cfg config.Config, dir string, pa
 	}
 	scorer, ok := p.(agents.Scorer)
 	if s := e.Spec().Action; !ok || len(s.Sizes) != 1 || len(s.Low) > 0 {
-		return workload.Mistake("%s: the decisions of agent %s in %s have no scores to show", c.Name, c.Cfg.Agent, e.Spec().ID)
+		return fault.Mistakef("%s: the decisions of agent %s in %s have no scores to show", c.Name, c.Cfg.Agent, e.Spec().ID)
 	}
 	h := decisionlog.Header{
 		Title: fmt.Sprintf("%s, %v window %d of %d", c.Name, part, window+1, n), Env: e.Spec().ID, Policy: c.Name, Scores: string(agents.Probabilities),

@@ -15,8 +15,9 @@ import (
 	"time"
 
 	"clustergym/experiments/steer"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
+	"clustergym/internal/plain"
 )
 
 // Job is what the log tells of a job.
@@ -94,7 +95,7 @@ func Read(ctx context.Context, files []string) (*Log, error) {
 		p := part{name: name, parts: rotated(name)}
 		for _, f := range p.parts {
 			if seen[f] {
-				return nil, workload.Mistake("%s is given twice: FILE.1 and its siblings are read with FILE", f)
+				return nil, fault.Mistakef("%s is given twice: FILE.1 and its siblings are read with FILE", f)
 			}
 			seen[f] = true
 		}
@@ -112,7 +113,7 @@ func Read(ctx context.Context, files []string) (*Log, error) {
 	slices.SortStableFunc(all, func(a, b part) int { return a.first.Compare(b.first) })
 	for i := range all {
 		if i > 0 && !l.To.IsZero() && all[i].first.Before(l.To.Add(-time.Minute)) {
-			return nil, workload.Mistake("%s begins at %s, before %s ends (%s): want logs of one steer after the other",
+			return nil, fault.Mistakef("%s begins at %s, before %s ends (%s): want logs of one steer after the other",
 				all[i].name, all[i].first.Format(time.RFC3339), all[i-1].name, l.To.Format(time.RFC3339))
 		}
 		for _, f := range all[i].parts {
@@ -123,9 +124,9 @@ func Read(ctx context.Context, files []string) (*Log, error) {
 	}
 	switch {
 	case l.Looks == 0 && l.Cut == 0:
-		return nil, workload.Mistake("%s is empty: want a log that gymctl steer --log has written", files[0])
+		return nil, fault.Mistakef("%s is empty: want a log that gymctl steer --log has written", files[0])
 	case l.Looks == 0:
-		return nil, workload.Mistake("%s is no log of gymctl steer: none of its lines is one of a look", files[0])
+		return nil, fault.Mistakef("%s is no log of gymctl steer: none of its lines is one of a look", files[0])
 	}
 	l.end()
 	return l, l.check()
@@ -151,7 +152,7 @@ const mostLine = 1 << 28
 func lines(name string, f func(b []byte) (bool, error)) error {
 	in, err := ordinary.Open(name)
 	if err != nil {
-		return &workload.InputError{Err: err}
+		return &fault.Mistake{Err: err}
 	}
 	defer in.Close() //nolint:errcheck // only read
 	r := bufio.NewReaderSize(in, 1<<20)
@@ -160,12 +161,12 @@ func lines(name string, f func(b []byte) (bool, error)) error {
 		b, err := r.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
 			if long = append(long, b...); len(long) > mostLine {
-				return workload.Mistake("%s is no log of gymctl steer: it has a line of more than %d MiB", name, mostLine>>20)
+				return fault.Mistakef("%s is no log of gymctl steer: it has a line of more than %d MiB", name, mostLine>>20)
 			}
 			continue
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
-			return &workload.InputError{Err: err}
+			return &fault.Mistake{Err: err}
 		}
 		if len(long) > 0 {
 			long = append(long, b...)
@@ -259,7 +260,7 @@ func (l *Log) add(name string, x *line) error {
 	case l.Looks == 0:
 		l.From, l.Cluster = at, x.Cluster
 	case x.Cluster != l.Cluster:
-		return workload.Mistake("%s tells of cluster %q, and what comes before of %q: want the logs of one cluster", name, x.Cluster, l.Cluster)
+		return fault.Mistakef("%s tells of cluster %q, and what comes before of %q: want the logs of one cluster", name, x.Cluster, l.Cluster)
 	}
 	if at.Before(l.To) {
 		at = l.To // the clock was set back
@@ -467,12 +468,12 @@ func (l *Log) check() error {
 	name := l.Files[len(l.Files)-1]
 	switch {
 	case l.GPUs() == 0:
-		return workload.Mistake("%s does not tell which nodes the cluster has: its first line is missing", name)
+		return fault.Mistakef("%s does not tell which nodes the cluster has: its first line is missing", name)
 	case started == 0:
-		return workload.Mistake("%s tells of no job that has started, in %s and %s: let steer look for longer",
-			name, workload.Plural(l.Looks, "look", "looks"), fmt.Sprint(l.To.Sub(l.From).Round(time.Second)))
+		return fault.Mistakef("%s tells of no job that has started, in %s and %s: let steer look for longer",
+			name, plain.Count(l.Looks, "look", "looks"), fmt.Sprint(l.To.Sub(l.From).Round(time.Second)))
 	case ended == 0:
-		return workload.Mistake("%s tells of no job that has ended, so that no run time is known and nothing can be replayed: let steer look for longer", name)
+		return fault.Mistakef("%s tells of no job that has ended, so that no run time is known and nothing can be replayed: let steer look for longer", name)
 	}
 	return nil
 }

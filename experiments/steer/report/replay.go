@@ -15,7 +15,7 @@ import (
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/steer"
 	"clustergym/experiments/steer/mirror"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
 	"clustergym/live"
 	"clustergym/traces"
 )
@@ -270,7 +270,7 @@ func (r *replay) play(ctx context.Context, sch sim.Scheduler, est sim.Estimates,
 	if est.Causal() {
 		var err error
 		if cfg.Predictor, err = forecast.Maker(est, r.history); err != nil {
-			return nil, &workload.InputError{Err: err}
+			return nil, &fault.Mistake{Err: err}
 		}
 	}
 	s, err := sim.New(cfg, r.layout.Spec)
@@ -375,7 +375,7 @@ func rule(name, placement, estimates string) (sim.Scheduler, error) {
 	h.Placement, h.Estimates = placement, estimates
 	s, err := heuristic.New(h)
 	if err != nil {
-		return nil, &workload.InputError{Err: err}
+		return nil, &fault.Mistake{Err: err}
 	}
 	return s, nil
 }

@@ -16,7 +16,8 @@ import (
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/steer"
-	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/plain"
 	"clustergym/traces"
 )
 
@@ -262,7 +263,7 @@ func (b *builder) incumbent() error {
 		}
 	}
 	if len(early) == 0 || len(b.late) == 0 {
-		return workload.Mistake("all jobs of %s arrived in one half of it, and a model of the cluster that is chosen on one half is judged on the other: let steer look for longer", r.log.Files[len(r.log.Files)-1])
+		return fault.Mistakef("all jobs of %s arrived in one half of it, and a model of the cluster that is chosen on one half is judged on the other: let steer look for longer", r.log.Files[len(r.log.Files)-1])
 	}
 	for _, c := range candidates {
 		if strings.HasSuffix(c.name, "+conservative") && len(r.jobs) > mostReserved {
@@ -406,8 +407,8 @@ func (b *builder) row(name, role, knows string, s *schedule) Row {
 	return x
 }
 
-// plain reports whether a policy is a rule that sees the whole queue, which the simulator plays itself.
-func plain(c *steer.Choice) bool {
+// isRule reports whether a policy is a rule that sees the whole queue, which the simulator plays itself.
+func isRule(c *steer.Choice) bool {
 	if c.Model != nil || strings.HasSuffix(c.Policy, "@slots") || strings.HasPrefix(c.Policy, rollout.Prefix) {
 		return false
 	}
@@ -491,7 +492,7 @@ func (b *builder) policy() error {
 	name, told := p.Name, ""
 	var sch sim.Scheduler
 	var est sim.Estimates
-	if plain(&c) {
+	if isRule(&c) {
 		rival, err := c.Config.Rival(c.Policy)
 		if err != nil {
 			return err
@@ -502,7 +503,7 @@ func (b *builder) policy() error {
 			return err
 		}
 		if sch, err = heuristic.New(h); err != nil {
-			return &workload.InputError{Err: err}
+			return &fault.Mistake{Err: err}
 		}
 		told = knows(h.Name(), h.Estimates)
 	} else {
@@ -553,15 +554,15 @@ func (r *Report) believe() string {
 	}
 	if c.CI95 == nil {
 		text += fmt.Sprintf(", on %s in %s of time. That is too little for an interval, so no gain of the policy is to be believed yet: let steer look for longer.",
-			workload.Plural(c.N, "job", "jobs"), workload.Plural(c.Blocks, "block", "blocks"))
+			plain.Count(c.N, "job", "jobs"), plain.Count(c.Blocks, "block", "blocks"))
 	} else {
-		text += fmt.Sprintf(" (95 %%: %+.1f to %+.1f %%; %s): a gain of the policy below %.0f %% is not to be believed.", c.CI95[0], c.CI95[1], workload.Plural(c.N, "job", "jobs"), max(1, math.Ceil(least)))
+		text += fmt.Sprintf(" (95 %%: %+.1f to %+.1f %%; %s): a gain of the policy below %.0f %% is not to be believed.", c.CI95[0], c.CI95[1], plain.Count(c.N, "job", "jobs"), max(1, math.Ceil(least)))
 	}
 	if c.Corr != nil && *c.Corr < 0.8 {
 		text += fmt.Sprintf(" Waits of single jobs are told badly (correlation %.2f): the cluster decides by something that the model does not know.", *c.Corr)
 	}
 	if c.CI95 != nil && c.N < fewJobs {
-		text += fmt.Sprintf(" The second half has %s only, so that intervals say little.", workload.Plural(c.N, "job", "jobs"))
+		text += fmt.Sprintf(" The second half has %s only, so that intervals say little.", plain.Count(c.N, "job", "jobs"))
 	}
 	if c.Guessed > 0.1 {
 		text += fmt.Sprintf(" Of %.0f %% of the jobs the run time is guessed, because they had not ended.", 100*c.Guessed)
@@ -601,13 +602,13 @@ func (b *builder) notes() {
 		note("steer did not only look (modes %s): what happened is in part the policy's own doing, which flatters agreement, and the model is one of both", strings.Join(l.Modes, ", "))
 	}
 	if n := l.Cut; n > 0 {
-		note("%s no JSON, as the last one before a crash, and left out", workload.Plural(n, "line is", "lines are"))
+		note("%s no JSON, as the last one before a crash, and left out", plain.Count(n, "line is", "lines are"))
 	}
 	if l.Lost > 0 {
-		note("steer could not write %s because the disk was slow; jobs are known from later ones where those tell", workload.Plural(int(l.Lost), "line", "lines"))
+		note("steer could not write %s because the disk was slow; jobs are known from later ones where those tell", plain.Count(int(l.Lost), "line", "lines"))
 	}
 	if l.Unseen > 0 {
-		note("of %s nobody told when; the next look stands for it", workload.Plural(l.Unseen, "end", "ends"))
+		note("of %s nobody told when; the next look stands for it", plain.Count(l.Unseen, "end", "ends"))
 	}
 	restarts := 0
 	for _, j := range l.Jobs {
@@ -616,7 +617,7 @@ func (b *builder) notes() {
 		}
 	}
 	if restarts > 0 {
-		note("%s more than once; in replays they run once, as long as the last time", workload.Plural(restarts, "job has started", "jobs have started"))
+		note("%s more than once; in replays they run once, as long as the last time", plain.Count(restarts, "job has started", "jobs have started"))
 	}
 	if l.Changed > 0 || l.Down > 0.001 {
 		note("nodes were down for %.1f %% of the GPU time; in replays they are always up", 100*l.Down)
@@ -625,14 +626,14 @@ func (b *builder) notes() {
 		note("left out of replays: %d withdrawn before they started, %d blocked to the end, %d that fit no node set", out.Censored.Withdrawn, out.Censored.Blocked, out.Censored.Large)
 	}
 	if r.elsewhere > 0 {
-		note("%s at the first look where the log cannot place them, and were put elsewhere", workload.Plural(r.elsewhere, "job ran", "jobs ran"))
+		note("%s at the first look where the log cannot place them, and were put elsewhere", plain.Count(r.elsewhere, "job ran", "jobs ran"))
 	}
 	note("waits are counted from the first look to the last one: a job that had not started by then has waited until then, in the log and in replays alike. Run times of %s that still ran and of %d that still waited are guessed from jobs of the same user that took longer",
-		workload.Plural(out.Censored.Running, "job", "jobs"), out.Censored.Waiting)
+		plain.Count(out.Censored.Running, "job", "jobs"), out.Censored.Waiting)
 	note("replays start jobs at once, on any node; partitions, nodes that owners ask for, licences, fair-share and limits of accounts are not in the log")
 	for i := range out.Rows {
 		if x := &out.Rows[i]; x.Unstarted > 0 {
-			note("%s never starts %s of the second half", x.Name, workload.Plural(x.Unstarted, "job", "jobs"))
+			note("%s never starts %s of the second half", x.Name, plain.Count(x.Unstarted, "job", "jobs"))
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"clustergym/experiments/htmlpage"
 	"clustergym/experiments/texttable"
-	"clustergym/experiments/workload"
+	"clustergym/internal/plain"
 )
 
 // percent formats a percentage.
@@ -60,15 +60,15 @@ func (r *Report) agreement() texttable.Sheet {
 		fmt.Fprintf(&b, "Those it had wanted earlier, it wanted %s before the cluster started them (median; 10 to 90 %%: %s to %s). ",
 			texttable.Hours(a.Lead[1]), texttable.Hours(a.Lead[0]), texttable.Hours(a.Lead[2]))
 	}
-	fmt.Fprintf(&b, "All others it would have started later, or at that moment. %s the policy wanted, and the cluster has not started. ", workload.Plural(a.Wanted, "job", "jobs"))
-	fmt.Fprintf(&b, "Of %s, %d came and started between two looks: nobody asked.\n", workload.Plural(a.Starts, "start", "starts"), a.Unasked)
+	fmt.Fprintf(&b, "All others it would have started later, or at that moment. %s the policy wanted, and the cluster has not started. ", plain.Count(a.Wanted, "job", "jobs"))
+	fmt.Fprintf(&b, "Of %s, %d came and started between two looks: nobody asked.\n", plain.Count(a.Starts, "start", "starts"), a.Unasked)
 	every := ""
 	if r.log != nil && r.log.Begun != nil && r.log.Begun.Every > 0 {
 		every = fmt.Sprintf(" (%s apart)", time.Duration(r.log.Begun.Every*float64(time.Second)))
 	}
 	fmt.Fprintf(&b, "At the last look%s the GPUs of a start are often still taken, so that share is low on a busy cluster, whatever the policy. ", every)
 	if a.Again != nil {
-		fmt.Fprintf(&b, "Asked at the moment of a start (%s) it starts %.1f jobs on average. ", workload.Plural(a.Asked, "moment", "moments"), a.Others)
+		fmt.Fprintf(&b, "Asked at the moment of a start (%s) it starts %.1f jobs on average. ", plain.Count(a.Asked, "moment", "moments"), a.Others)
 	}
 	b.WriteString("A job that it wants stays wanted until the cluster starts it, so looks are not independent; intervals draw whole blocks of ")
 	fmt.Fprintf(&b, "%s (%d of them have starts).", texttable.Hours(a.Step), a.Blocks)
@@ -82,7 +82,7 @@ func (r *Report) agreement() texttable.Sheet {
 
 func (r *Report) replays() texttable.Sheet {
 	t := texttable.Sheet{
-		Title:  fmt.Sprintf("Replay of what arrived, second half (%s)", workload.Plural(r.Calibration.N, "job", "jobs")),
+		Title:  fmt.Sprintf("Replay of what arrived, second half (%s)", plain.Count(r.Calibration.N, "job", "jobs")),
 		Header: []string{"", "schedule", "knows", "mean wait", "p50", "p90", "against model", "95 %"}, Left: 3, Least: []string{"p50", "p90"},
 	}
 	role := map[string]string{"cluster": "as it was", "incumbent": "model of the cluster", "policy": "policy", "rival": "rival", "oracle": "nobody can know"}
@@ -100,7 +100,7 @@ func (r *Report) replays() texttable.Sheet {
 func (r *Report) calibration() texttable.Sheet {
 	c := &r.Calibration
 	t := texttable.Sheet{
-		Title: fmt.Sprintf("Calibration: %s against what happened, %s", r.Incumbent, workload.Plural(c.N, "job of the second half", "jobs of the second half")), Header: []string{"wait", "cluster", "model"}, Left: 1,
+		Title: fmt.Sprintf("Calibration: %s against what happened, %s", r.Incumbent, plain.Count(c.N, "job of the second half", "jobs of the second half")), Header: []string{"wait", "cluster", "model"}, Left: 1,
 	}
 	t.Rows = append(t.Rows, []string{"mean", texttable.Time(c.Real), texttable.Time(c.Model)})
 	for _, q := range c.Quantiles {
@@ -117,7 +117,7 @@ func (r *Report) calibration() texttable.Sheet {
 
 func (r *Report) models() texttable.Sheet {
 	t := texttable.Sheet{
-		Title:  fmt.Sprintf("Models of the cluster, chosen by the mean error of a job's wait in the first half (%s)", workload.Plural(r.Calibration.First, "job", "jobs")),
+		Title:  fmt.Sprintf("Models of the cluster, chosen by the mean error of a job's wait in the first half (%s)", plain.Count(r.Calibration.First, "job", "jobs")),
 		Header: []string{"model", "rule", "error", "second half"}, Left: 2,
 	}
 	for i := range r.Candidates {
@@ -137,9 +137,9 @@ func (r *Report) head() [][2]string {
 		name = "none"
 	}
 	return [][2]string{
-		{"log", fmt.Sprintf("%s, %s", r.logs(), workload.Plural(r.Looks, "look", "looks"))},
-		{"time", fmt.Sprintf("%s to %s (%s), %s of steer", r.From.Format("2006-01-02 15:04"), r.To.Format("2006-01-02 15:04"), texttable.Hours(r.To.Sub(r.From).Seconds()), workload.Plural(r.Runs, "run", "runs"))},
-		{"cluster", fmt.Sprintf("%s: %s with %d GPUs", r.Cluster, workload.Plural(r.Nodes, "node", "nodes"), r.GPUs)},
+		{"log", fmt.Sprintf("%s, %s", r.logs(), plain.Count(r.Looks, "look", "looks"))},
+		{"time", fmt.Sprintf("%s to %s (%s), %s of steer", r.From.Format("2006-01-02 15:04"), r.To.Format("2006-01-02 15:04"), texttable.Hours(r.To.Sub(r.From).Seconds()), plain.Count(r.Runs, "run", "runs"))},
+		{"cluster", fmt.Sprintf("%s: %s with %d GPUs", r.Cluster, plain.Count(r.Nodes, "node", "nodes"), r.GPUs)},
 		{"jobs", fmt.Sprintf("%d, of which %d are replayed; %d ran at the first look, %d still ran and %d still waited at the last one", r.Jobs, r.Replayed, r.Censored.Before, r.Censored.Running, r.Censored.Waiting)},
 		{"policy", name},
 	}
@@ -149,7 +149,7 @@ func (r *Report) head() [][2]string {
 func (r *Report) logs() string {
 	last := r.Files[len(r.Files)-1]
 	if n := len(r.Files) - 1; n > 0 {
-		return fmt.Sprintf("%s and %s", last, workload.Plural(n, "other file", "other files"))
+		return fmt.Sprintf("%s and %s", last, plain.Count(n, "other file", "other files"))
 	}
 	return last
 }
