@@ -82,9 +82,6 @@ func done(t *testing.T, name string, args ...string) string {
 	case exitDone:
 		return name + " " + digest(timeless(out))
 	case exitMistake:
-		if *update {
-			t.Logf("gymctl %s: %s", strings.Join(args, " "), said)
-		}
 		return name + " refused"
 	}
 	t.Fatalf("gymctl %s: exit code %d: %s", strings.Join(args, " "), code, said)
