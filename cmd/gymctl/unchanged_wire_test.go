@@ -44,8 +44,8 @@ func TestFramesKeepTheirBytes(t *testing.T) {
 				talk := newTalk(t, s.addr, token, enc.sub, enc.enc)
 				name := enc.enc.String() + " " + c.name
 				line := func(what string, frame []byte) {
-					if m, e := wire.Decode(frame, enc.enc, wire.DefaultLimits()); e == nil && m.Get("op") == wire.OpError {
-						lines = append(lines, fmt.Sprintf("%s %s %s %s", name, what, m.Get("code"), strings.Join(keysOf("", m), " ")))
+					if code, keys := talk.refusal(frame); code != "" {
+						lines = append(lines, fmt.Sprintf("%s %s %s %s", name, what, code, keys))
 						return
 					}
 					lines = append(lines, fmt.Sprintf("%s %s %d bytes %s", name, what, len(frame), digest(string(frame))))
@@ -120,6 +120,18 @@ func (c *talk) ask(op string, pairs ...any) []byte {
 		c.t.Fatalf("%s: a message of kind %d, want %d (%v)", op, got, kind, err)
 	}
 	return frame
+}
+
+// refusal returns the code and the keys of an error, which is short, or "".
+func (c *talk) refusal(frame []byte) (code, keys string) {
+	if len(frame) > 1000 {
+		return "", ""
+	}
+	m, e := wire.Decode(frame, c.enc, wire.DefaultLimits())
+	if e != nil || m.Get("op") != wire.OpError {
+		return "", ""
+	}
+	return fmt.Sprint(m.Get("code")), strings.Join(keysOf("", m), " ")
 }
 
 // hello begins the session and returns the keys of the welcome.
