@@ -95,6 +95,9 @@ func TestComparisonsKeepTheirDocuments(t *testing.T) {
 		for _, start := range values(t, "plan", "--start", "") {
 			lines = append(lines, done(t, "plan from "+start, "plan", "--graph", "graph.json", "--policy", "worl-rtgs", "--start", start, "--budget", "4x8", "--json"))
 		}
+		const tasks = "jobselect-users-none,preempt-users-exact,queuerank-easy-causal,gpupick-proximity-causal,delayoffer-las-causal,dagplace-fork-join,workerplace-pairs"
+		lines = append(lines, done(t, "benchmark run", "benchmark", "run", "--policy", "best", "--tasks", tasks, "--workers", "2", "-o", "rows", "--json"))
+		lines = append(lines, folder(t, "benchmark run", "rows")...)
 	})
 	unchanged(t, "comparisons.txt", lines)
 }
