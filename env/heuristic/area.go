@@ -1,6 +1,9 @@
 package heuristic
 
-import "clustergym/env/sim"
+import (
+	"clustergym/env/heuristic/queue"
+	"clustergym/env/sim"
+)
 
 // area serves the job with the least estimated run time × GPUs first, without preemption: what SRSF (Gu et al.,
 // NSDI 2019) does to jobs that have not started.
@@ -15,5 +18,5 @@ func (s *Scheduler) area(v *sim.View, j sim.Job) float64 {
 	if e == 1 {
 		return 0
 	}
-	return float64(e) * float64(milli(v, j))
+	return float64(e) * float64(queue.Milli(v, j))
 }

@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
@@ -36,8 +37,8 @@ func (b *eitherEasy) reset(v *sim.View) {
 // binds the jobs of all; see eitherEasy.
 type easy struct {
 	s      *Scheduler
-	ends   ends
-	tree   treap // of the waiting jobs
+	ends   queue.Ends
+	tree   queue.Tree // of the waiting jobs
 	lanes  []easyLane
 	count  bool // a counter without virtual clusters: counting is enough
 	lane   int  // the one being back-filled; −1 = heads still start
@@ -50,11 +51,11 @@ type easy struct {
 }
 
 type easyLane struct {
-	shelf
-	blocked bool  // the head does not fit
-	head    entry // of the line, if blocked
-	valid   bool  // the reservation is still valid
-	moved   bool  // this pass, or the last one, has started jobs
+	queue.Kinds
+	blocked bool        // the head does not fit
+	head    queue.Entry // of the line, if blocked
+	valid   bool        // the reservation is still valid
+	moved   bool        // this pass, or the last one, has started jobs
 	shadow  int64
 	extra   int64 // thousandths; counters only
 }
@@ -70,39 +71,39 @@ func (b *easy) reset(v *sim.View) {
 	}
 	b.lanes = b.lanes[:len(b.s.lanes)]
 	b.steady = b.count || stays(b.s.place)
-	b.ends.reset()
-	b.tree.reset()
+	b.ends.Reset()
+	b.tree.Reset()
 	for i := range b.lanes {
 		l := &b.lanes[i]
-		l.ranks, l.marks = b.s.ranks, &b.s.jobs
-		l.reset(&b.tree, kindOpen)
+		l.Classes, l.Marks = b.s.ranks, &b.s.jobs
+		l.Reset(&b.tree, queue.Open)
 		l.blocked, l.valid, l.moved = false, false, false
 	}
 }
 
-func (b *easy) push(v *sim.View, e entry) {
-	l := &b.lanes[b.s.laneOf(v, e.job)]
-	if b.tree.has(e.job, e.pos) {
-		l.remove(e.job)
+func (b *easy) push(v *sim.View, e queue.Entry) {
+	l := &b.lanes[b.s.laneOf(v, e.Job)]
+	if b.tree.Has(e.Job, e.Pos) {
+		l.Remove(e.Job)
 	}
-	l.push(e, b.s.lasts(v, e.job), v.Request(e.job))
+	l.Push(e, queue.Lasts(&b.s.est, v, e.Job), v.Request(e.Job))
 }
 
 func (b *easy) clear() {
 	for i := range b.lanes {
-		b.lanes[i].clear()
+		b.lanes[i].Clear()
 	}
 }
 
 func (b *easy) rerank() {
 	for i := range b.lanes {
-		b.lanes[i].rerank()
+		b.lanes[i].Rerank()
 	}
 }
 
 func (b *easy) rekey(v *sim.View) {
 	for i := range b.lanes {
-		b.lanes[i].shelf.rekey(func(j sim.Job) (float64, bool) { return b.s.newKey(v, j) })
+		b.lanes[i].Kinds.Rekey(func(j sim.Job) (float64, bool) { return b.s.newKey(v, j) })
 	}
 }
 
@@ -110,26 +111,26 @@ func (b *easy) rekey(v *sim.View) {
 func (b *easy) idle(v *sim.View) bool {
 	free := int64(v.Cluster().FreeMilli())
 	for i := range b.lanes {
-		if b.lanes[i].least() <= free {
+		if b.lanes[i].Least() <= free {
 			return false
 		}
 	}
 	return true
 }
 
-func (b *easy) holds(v *sim.View, j sim.Job) bool { return b.tree.has(j, v.Pos(j)) }
+func (b *easy) holds(v *sim.View, j sim.Job) bool { return b.tree.Has(j, v.Pos(j)) }
 
 func (b *easy) event(v *sim.View, j sim.Job) {
-	if b.ends.sync(b.s, v, j) {
+	if b.ends.Sync(&b.s.est, v, j) {
 		b.forget()
 	}
-	if v.State(j) != sim.Waiting && b.tree.has(j, v.Pos(j)) {
-		b.lanes[b.s.laneOf(v, j)].remove(j) // it was started or dropped by other code
+	if v.State(j) != sim.Waiting && b.tree.Has(j, v.Pos(j)) {
+		b.lanes[b.s.laneOf(v, j)].Remove(j) // it was started or dropped by other code
 	}
 }
 
 func (b *easy) disturbed(v *sim.View) {
-	b.ends.rebuild(b.s, v)
+	b.ends.Rebuild(&b.s.est, v)
 	b.forget()
 }
 
@@ -140,10 +141,10 @@ func (b *easy) forget() {
 }
 
 func (b *easy) open(v *sim.View) {
-	if b.ends.n != len(v.Running()) { // other code starts or stops jobs at this point too
+	if b.ends.N != len(v.Running()) { // other code starts or stops jobs at this point too
 		b.disturbed(v)
 	}
-	if b.ends.overdue(b.s, v) || !b.steady {
+	if b.ends.Overdue(&b.s.est, v) || !b.steady {
 		b.forget()
 	}
 	b.lane = -1
@@ -153,15 +154,15 @@ func (b *easy) open(v *sim.View) {
 	f := &b.s.freed
 	for i := range b.lanes {
 		l := &b.lanes[i]
-		l.reopen(v.Cluster(), f)
-		if f.any || b.s.rule.dynamic {
+		l.Reopen(v.Cluster(), f)
+		if f.Any || b.s.rule.dynamic {
 			l.blocked = false
 		}
-		if f.any || b.s.rule.dynamic || len(b.lanes) > 1 || l.shadow <= int64(v.Now()) {
+		if f.Any || b.s.rule.dynamic || len(b.lanes) > 1 || l.shadow <= int64(v.Now()) {
 			l.valid = false
 		}
 		if l.moved {
-			l.reopenShort()
+			l.ReopenShort()
 			l.moved = false
 		}
 	}
@@ -190,18 +191,18 @@ func (b *easy) next(v *sim.View, d *sim.Decision) (done bool) {
 func (b *easy) nextHead(v *sim.View, d *sim.Decision) bool {
 	for {
 		var best *easyLane
-		var first entry
+		var first queue.Entry
 		for i := range b.lanes {
 			l := &b.lanes[i]
-			e, ok := l.shelf.head(v)
+			e, ok := l.Kinds.Head(v)
 			if !ok {
 				l.blocked = false
 				continue
 			}
-			if l.blocked && (l.head.job != e.job || l.head.pos != e.pos) {
+			if l.blocked && (l.head.Job != e.Job || l.head.Pos != e.Pos) {
 				l.blocked, l.valid = false, false // another comes first now
 			}
-			if !l.blocked && (best == nil || e.before(&first)) {
+			if !l.blocked && (best == nil || e.Before(&first)) {
 				best, first = l, e
 			}
 		}
@@ -209,9 +210,9 @@ func (b *easy) nextHead(v *sim.View, d *sim.Decision) bool {
 			return false
 		}
 		var ok bool
-		if d.GPUs, ok = b.s.place.Place(v, first.job, v.Cluster(), d.GPUs); ok {
+		if d.GPUs, ok = b.s.place.Place(v, first.Job, v.Cluster(), d.GPUs); ok {
 			best.valid = false
-			b.start(v, best, first.job, d)
+			b.start(v, best, first.Job, d)
 			return true
 		}
 		best.blocked, best.head = true, first
@@ -220,10 +221,10 @@ func (b *easy) nextHead(v *sim.View, d *sim.Decision) bool {
 
 // start moves j from the waiting jobs to the running ones.
 func (b *easy) start(v *sim.View, l *easyLane, j sim.Job, d *sim.Decision) {
-	lasts := b.tree.nodes[j].time
-	l.remove(j)
+	lasts := b.tree.Nodes[j].Time
+	l.Remove(j)
 	l.moved = true
-	b.ends.add(j, v.Pos(j), int64(v.Now())+lasts, int64(milli(v, j)))
+	b.ends.Add(j, v.Pos(j), int64(v.Now())+lasts, int64(queue.Milli(v, j)))
 	d.Op, d.Job = sim.StartJob, j
 }
 
@@ -231,25 +232,25 @@ func (b *easy) start(v *sim.View, l *easyLane, j sim.Job, d *sim.Decision) {
 func (b *easy) fillCounter(v *sim.View, l *easyLane, d *sim.Decision) bool {
 	now, free := int64(v.Now()), int64(v.Cluster().FreeMilli())
 	if !l.valid {
-		need := int64(milli(v, l.head.job))
-		l.shadow = max(now, b.ends.enough(need-free))
-		l.extra = free + b.ends.released(l.shadow) - need
+		need := int64(queue.Milli(v, l.head.Job))
+		l.shadow = max(now, b.ends.Enough(need-free))
+		l.extra = free + b.ends.Released(l.shadow) - need
 		l.valid = true
 	}
 	for {
 		limit := within(now, l.shadow)
-		e, ok := l.fitting(free, limit, l.extra)
+		e, ok := l.Fitting(free, limit, l.extra)
 		if !ok {
 			return false
 		}
-		if stale(v, &e) {
-			l.remove(e.job)
+		if queue.Stale(v, &e) {
+			l.Remove(e.Job)
 			continue
 		}
-		if n := &b.tree.nodes[e.job]; n.time > limit {
-			l.extra -= n.need
+		if n := &b.tree.Nodes[e.Job]; n.Time > limit {
+			l.extra -= n.Need
 		}
-		b.start(v, l, e.job, d)
+		b.start(v, l, e.Job, d)
 		d.GPUs = d.GPUs[:0]
 		return true
 	}
@@ -259,32 +260,32 @@ func (b *easy) fillCounter(v *sim.View, l *easyLane, d *sim.Decision) bool {
 func (b *easy) fillNodes(v *sim.View, l *easyLane, d *sim.Decision) bool {
 	now := int64(v.Now())
 	if !l.valid {
-		l.shadow = reserve(b.s, v, &b.ends, &b.list, b.ahead, l.head.job, &b.dst)
+		l.shadow = reserve(b.s, v, &b.ends, &b.list, b.ahead, l.head.Job, &b.dst)
 		l.valid = true
-		l.reopenShort()
-		l.mark(l.head.job, kindClosed)
+		l.ReopenShort()
+		l.Mark(l.head.Job, queue.Closed)
 	}
-	l.within(within(now, l.shadow))
+	l.Within(within(now, l.shadow))
 	for {
-		e, ok := l.shelf.next(v)
+		e, ok := l.Kinds.Next(v)
 		if !ok {
 			return false
 		}
-		if ok = !l.hopeless(v.Cluster(), &b.s.freed, e.job); ok {
-			d.GPUs, ok = b.s.place.Place(v, e.job, v.Cluster(), d.GPUs)
+		if ok = !l.Hopeless(v.Cluster(), &b.s.freed, e.Job); ok {
+			d.GPUs, ok = b.s.place.Place(v, e.Job, v.Cluster(), d.GPUs)
 		}
 		if !ok {
-			l.mark(e.job, kindClosed)
+			l.Mark(e.Job, queue.Closed)
 			continue
 		}
-		if b.tree.nodes[e.job].time > l.limit && !b.leavesRoom(v, l, e.job, d.GPUs) {
-			l.mark(e.job, kindShort)
+		if b.tree.Nodes[e.Job].Time > l.Limit && !b.leavesRoom(v, l, e.Job, d.GPUs) {
+			l.Mark(e.Job, queue.Short)
 			continue
 		}
 		if !l.moved {
-			l.reopenShortBehind(&e) // it may have taken the place in which an earlier pass found them to delay the head
+			l.ReopenShortBehind(&e) // it may have taken the place in which an earlier pass found them to delay the head
 		}
-		b.start(v, l, e.job, d)
+		b.start(v, l, e.Job, d)
 		return true
 	}
 }
@@ -297,7 +298,7 @@ func (b *easy) leavesRoom(v *sim.View, l *easyLane, j sim.Job, gpus []cluster.GP
 		return false
 	}
 	var ok bool
-	if b.dst, ok = b.s.place.Place(v, l.head.job, b.ahead, b.dst); !ok {
+	if b.dst, ok = b.s.place.Place(v, l.head.Job, b.ahead, b.dst); !ok {
 		b.ahead.Release(r, gpus)
 	}
 	return ok

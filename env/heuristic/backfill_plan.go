@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
@@ -122,17 +123,17 @@ func (b *conservative) takeStock(v *sim.View) bool {
 	}
 	p.waiting = p.waiting[:0]
 	for _, j := range v.Waiting() {
-		if !b.tree.has(j, v.Pos(j)) {
+		if !b.tree.Has(j, v.Pos(j)) {
 			continue // stopped by other code at this point
 		}
 		n := p.number(v, j)
 		k := &p.kind[n]
 		if k.jobs == 0 {
 			p.waiting = append(p.waiting, n)
-			k.least, k.one = never, j
+			k.least, k.one = queue.Never, j
 		}
 		k.jobs++
-		k.least = min(k.least, b.tree.nodes[j].time)
+		k.least = min(k.least, b.tree.Nodes[j].Time)
 	}
 	p.occupied, p.looked = 0, 0
 	for _, n := range p.waiting {
@@ -155,20 +156,20 @@ func (b *conservative) planAll(v *sim.View) {
 	b.ahead.CopyFrom(c)
 	p.low.begin(b.s.picky)
 	p.times.begin(c, now)
-	b.list = b.ends.tree.list(b.ends.root, b.list[:0])
+	b.list = b.ends.List(b.list[:0])
 	for _, j := range b.list {
-		p.times.ends(v.Request(j), v.GPUs(j), b.ends.of(j))
+		p.times.ends(v.Request(j), v.GPUs(j), b.ends.Of(j))
 	}
 	p.next, p.blocked = p.next[:0], p.blocked[:0]
 	for i := range b.lines {
 		b.sort(&b.lines[i])
-		p.next = append(p.next, b.nextBehind(&b.lines[i], beginning, never, never))
+		p.next = append(p.next, b.nextBehind(&b.lines[i], queue.Beginning, queue.Never, queue.Never))
 		p.blocked = append(p.blocked, false)
 	}
 	for p.occupied > 0 {
 		line := -1
 		for i, j := range p.next {
-			if j != none && (line < 0 || b.rankOf(j).less(b.rankOf(p.next[line]))) {
+			if j != queue.None && (line < 0 || b.rankOf(j).Before(b.rankOf(p.next[line]))) {
 				line = i
 			}
 		}
@@ -176,23 +177,20 @@ func (b *conservative) planAll(v *sim.View) {
 			break
 		}
 		j := sim.Job(p.next[line])
-		p.next[line] = b.nextBehind(&b.lines[line], b.rankOf(int32(j)), never, never)
+		p.next[line] = b.nextBehind(&b.lines[line], b.rankOf(int32(j)), queue.Never, queue.Never)
 		if b.waits(v, j) && b.planOne(v, j, line, now) {
 			b.rule(v, now)
 		}
 	}
 	if p.occupied == 0 && !p.right {
 		for _, n := range p.next {
-			if n != none {
+			if n != queue.None {
 				return // jobs that have not been looked at may have an earlier time
 			}
 		}
 	}
 	p.right = true
 }
-
-// less reports whether a job at place a ranks before one at place o.
-func (a rankedAt) less(o rankedAt) bool { return a.key < o.key || a.key == o.key && a.pos < o.pos }
 
 // rule looks at one kind of jobs after a reservation has been made. If not even the shortest of them fits now, no job with the same
 // request does, and the pass need not look at them.
@@ -222,7 +220,7 @@ func (b *conservative) rule(v *sim.View, now int64) {
 func (b *conservative) planOne(v *sim.View, j sim.Job, line int, now int64) (reserved bool) {
 	p := &b.plan
 	k := &p.kind[p.number(v, j)]
-	r, lasts := v.Request(j), b.tree.nodes[j].time
+	r, lasts := v.Request(j), b.tree.Nodes[j].Time
 	k.jobs--
 	if k.fits {
 		p.occupied--
@@ -235,7 +233,7 @@ func (b *conservative) planOne(v *sim.View, j sim.Job, line int, now int64) (res
 	}
 	p.blocked[line] = b.heads
 	at := p.reservedAt(v, j)
-	known := at != never
+	known := at != queue.Never
 	if known {
 		at = max(at, now)
 		if known = p.times.free(r, p.kept[j].gpus, at, at+lasts); !known {
@@ -244,7 +242,7 @@ func (b *conservative) planOne(v *sim.View, j sim.Job, line int, now int64) (res
 		}
 	}
 	if !known || !p.right {
-		until := int64(never)
+		until := int64(queue.Never)
 		if known {
 			until = at
 		}
@@ -287,7 +285,7 @@ func (b *conservative) startsNow(v *sim.View, j sim.Job, r *cluster.Request, las
 	switch {
 	case due <= now && b.startsOn(v, j, r, p.kept[j].gpus, lasts, now):
 		return true
-	case due > now && due != never && p.right:
+	case due > now && due != queue.Never && p.right:
 		return false // it is the earliest
 	}
 	if _, ok := p.times.earliest(b.s, v, j, lasts, now, now+1); !ok {
@@ -299,7 +297,7 @@ func (b *conservative) startsNow(v *sim.View, j sim.Job, r *cluster.Request, las
 			ok = b.startsOn(v, j, r, b.dst, lasts, now)
 		}
 	}
-	if ok && due != never {
+	if ok && due != queue.Never {
 		p.right = false // what was reserved for it is free for others
 	}
 	return ok
@@ -323,7 +321,7 @@ func (p *planned) reservedAt(v *sim.View, j sim.Job) int64 {
 	if int(j) < len(p.kept) && p.kept[j].run == p.run && p.kept[j].pos == v.Pos(j) {
 		return p.kept[j].at
 	}
-	return never
+	return queue.Never
 }
 
 // bounds are what the reservations made in a pass say about those to come, since a plan only becomes fuller: a job that asks for no

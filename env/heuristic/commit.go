@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
@@ -16,9 +17,9 @@ import (
 type commit struct {
 	s     *Scheduler
 	fill  bool
-	ends  ends
-	ranks treap // of the waiting jobs but for the held ones, in rank order
-	tree  treap // the same jobs by submit, for back-filling
+	ends  queue.Ends
+	ranks queue.Tree // of the waiting jobs but for the held ones, in rank order
+	tree  queue.Tree // the same jobs by submit, for back-filling
 	lanes []commitLane
 	count bool // a counter without virtual clusters
 
@@ -29,13 +30,13 @@ type commit struct {
 }
 
 type commitLane struct {
-	line   shelf // by rank
-	shelf        // by submit, for back-filling
-	held   entry // the chosen job
-	holds  bool
-	tried  bool // the held job did not fit, and nothing has been given back since
-	known  bool // shadow has been computed
-	shadow int64
+	line        queue.Kinds // by rank
+	queue.Kinds             // by submit, for back-filling
+	held        queue.Entry // the chosen job
+	holds       bool
+	tried       bool // the held job did not fit, and nothing has been given back since
+	known       bool // shadow has been computed
+	shadow      int64
 }
 
 func (b *commit) reset(v *sim.View) {
@@ -48,58 +49,58 @@ func (b *commit) reset(v *sim.View) {
 		b.lanes = append(b.lanes, commitLane{})
 	}
 	b.lanes = b.lanes[:len(b.s.lanes)]
-	b.ends.reset()
-	b.ranks.reset()
-	b.tree.reset()
+	b.ends.Reset()
+	b.ranks.Reset()
+	b.tree.Reset()
 	for i := range b.lanes {
 		l := &b.lanes[i]
 		l.holds, l.tried, l.known = false, false, false
-		l.line.ranks, l.line.marks = b.s.ranks, &b.s.jobs
-		l.line.reset(&b.ranks, kindOpen)
-		l.shelf.reset(&b.tree, kindShort)
+		l.line.Classes, l.line.Marks = b.s.ranks, &b.s.jobs
+		l.line.Reset(&b.ranks, queue.Open)
+		l.Kinds.Reset(&b.tree, queue.Short)
 	}
 }
 
-func (b *commit) push(v *sim.View, e entry) {
-	l := &b.lanes[b.s.laneOf(v, e.job)]
-	if l.holds && l.held.job == e.job && l.held.pos == e.pos {
+func (b *commit) push(v *sim.View, e queue.Entry) {
+	l := &b.lanes[b.s.laneOf(v, e.Job)]
+	if l.holds && l.held.Job == e.Job && l.held.Pos == e.Pos {
 		return
 	}
-	b.drop(l, e.job, e.pos)
-	r := v.Request(e.job)
-	l.line.push(e, 0, r)
+	b.drop(l, e.Job, e.Pos)
+	r := v.Request(e.Job)
+	l.line.Push(e, 0, r)
 	if b.fill {
-		l.push(entry{pos: e.pos, job: e.job}, b.s.lasts(v, e.job), r)
+		l.Push(queue.Entry{Pos: e.Pos, Job: e.Job}, queue.Lasts(&b.s.est, v, e.Job), r)
 	}
 }
 
 // drop removes a job that waits and is not held.
 func (b *commit) drop(l *commitLane, j sim.Job, pos int) {
-	if b.ranks.has(j, pos) {
-		l.line.remove(j)
+	if b.ranks.Has(j, pos) {
+		l.line.Remove(j)
 	}
-	if b.tree.has(j, pos) {
-		l.shelf.remove(j)
+	if b.tree.Has(j, pos) {
+		l.Kinds.Remove(j)
 	}
 }
 
 func (b *commit) clear() {
 	for i := range b.lanes {
 		l := &b.lanes[i]
-		l.line.clear()
-		l.shelf.clear()
+		l.line.Clear()
+		l.Kinds.Clear()
 	}
 }
 
 func (b *commit) rekey(v *sim.View) {
 	for i := range b.lanes {
-		b.lanes[i].line.rekey(func(j sim.Job) (float64, bool) { return b.s.newKey(v, j) })
+		b.lanes[i].line.Rekey(func(j sim.Job) (float64, bool) { return b.s.newKey(v, j) })
 	}
 }
 
 func (b *commit) rerank() {
 	for i := range b.lanes {
-		b.lanes[i].line.rerank()
+		b.lanes[i].line.Rerank()
 	}
 }
 
@@ -107,7 +108,7 @@ func (b *commit) rerank() {
 func (b *commit) idle(v *sim.View) bool {
 	for i := range b.lanes {
 		l := &b.lanes[i]
-		if l.line.least() < never && (!l.holds || stale(v, &l.held)) {
+		if l.line.Least() < queue.Never && (!l.holds || queue.Stale(v, &l.held)) {
 			return false
 		}
 	}
@@ -116,7 +117,7 @@ func (b *commit) idle(v *sim.View) bool {
 
 func (b *commit) holds(v *sim.View, j sim.Job) bool {
 	l := &b.lanes[b.s.laneOf(v, j)]
-	return b.ranks.has(j, v.Pos(j)) || l.holds && l.held.job == j && l.held.pos == v.Pos(j)
+	return b.ranks.Has(j, v.Pos(j)) || l.holds && l.held.Job == j && l.held.Pos == v.Pos(j)
 }
 
 func (b *commit) event(v *sim.View, j sim.Job) {
@@ -124,13 +125,13 @@ func (b *commit) event(v *sim.View, j sim.Job) {
 		b.drop(&b.lanes[b.s.laneOf(v, j)], j, v.Pos(j)) // it was started or dropped by other code
 	}
 	if b.fill {
-		b.ends.sync(b.s, v, j)
+		b.ends.Sync(&b.s.est, v, j)
 	}
 }
 
 func (b *commit) disturbed(v *sim.View) {
 	if b.fill {
-		b.ends.rebuild(b.s, v)
+		b.ends.Rebuild(&b.s.est, v)
 	}
 }
 
@@ -138,14 +139,14 @@ func (b *commit) disturbed(v *sim.View) {
 func (b *commit) forget() {}
 
 func (b *commit) open(v *sim.View) {
-	if b.ends.n != len(v.Running()) {
+	if b.ends.N != len(v.Running()) {
 		b.disturbed(v)
 	}
-	b.ends.overdue(b.s, v)
+	b.ends.Overdue(&b.s.est, v)
 	for i := range b.lanes {
 		l := &b.lanes[i]
-		l.reopen(v.Cluster(), &b.s.freed)
-		l.tried = l.tried && !b.s.freed.any
+		l.Reopen(v.Cluster(), &b.s.freed)
+		l.tried = l.tried && !b.s.freed.Any
 	}
 }
 
@@ -155,9 +156,9 @@ func (b *commit) next(v *sim.View, d *sim.Decision) (done bool) {
 		for b.choose(v, l) {
 			if !l.tried {
 				var ok bool
-				if d.GPUs, ok = b.s.place.Place(v, l.held.job, v.Cluster(), d.GPUs); ok {
+				if d.GPUs, ok = b.s.place.Place(v, l.held.Job, v.Cluster(), d.GPUs); ok {
 					l.holds = false
-					b.start(v, l.held.job, b.s.lasts(v, l.held.job), d)
+					b.start(v, l.held.Job, queue.Lasts(&b.s.est, v, l.held.Job), d)
 					return false
 				}
 				l.tried = true
@@ -173,19 +174,19 @@ func (b *commit) next(v *sim.View, d *sim.Decision) (done bool) {
 
 // choose makes sure that a job is held. It returns false if no job waits.
 func (b *commit) choose(v *sim.View, l *commitLane) bool {
-	if l.holds && !stale(v, &l.held) {
+	if l.holds && !queue.Stale(v, &l.held) {
 		return true
 	}
 	l.holds, l.tried, l.known = false, false, false
-	if l.held, l.holds = l.line.head(v); l.holds {
-		b.drop(l, l.held.job, l.held.pos)
+	if l.held, l.holds = l.line.Head(v); l.holds {
+		b.drop(l, l.held.Job, l.held.Pos)
 	}
 	return l.holds
 }
 
 func (b *commit) start(v *sim.View, j sim.Job, lasts int64, d *sim.Decision) {
 	if b.fill {
-		b.ends.add(j, v.Pos(j), int64(v.Now())+lasts, int64(milli(v, j)))
+		b.ends.Add(j, v.Pos(j), int64(v.Now())+lasts, int64(queue.Milli(v, j)))
 	}
 	d.Op, d.Job = sim.StartJob, j
 }
@@ -196,38 +197,38 @@ func (b *commit) fillIn(v *sim.View, l *commitLane, d *sim.Decision) bool {
 	if !l.known {
 		l.known = true
 		if b.count {
-			need := int64(milli(v, l.held.job))
-			l.shadow = max(now, b.ends.enough(need-int64(v.Cluster().FreeMilli())))
+			need := int64(queue.Milli(v, l.held.Job))
+			l.shadow = max(now, b.ends.Enough(need-int64(v.Cluster().FreeMilli())))
 		} else {
-			l.shadow = reserve(b.s, v, &b.ends, &b.list, b.ahead, l.held.job, &b.dst)
+			l.shadow = reserve(b.s, v, &b.ends, &b.list, b.ahead, l.held.Job, &b.dst)
 		}
 	}
 	limit := within(now, l.shadow) - 1
 	if !b.count {
-		l.within(limit)
+		l.Within(limit)
 	}
 	for {
-		var e entry
+		var e queue.Entry
 		var ok bool
 		if b.count {
-			e, ok = l.fitting(int64(v.Cluster().FreeMilli()), limit, -1)
+			e, ok = l.Fitting(int64(v.Cluster().FreeMilli()), limit, -1)
 		} else {
-			e, ok = l.shelf.next(v)
+			e, ok = l.Kinds.Next(v)
 		}
 		if !ok {
 			return false
 		}
-		if stale(v, &e) {
-			b.drop(l, e.job, e.pos)
+		if queue.Stale(v, &e) {
+			b.drop(l, e.Job, e.Pos)
 			continue
 		}
-		if d.GPUs, ok = b.s.place.Place(v, e.job, v.Cluster(), d.GPUs); !ok {
-			l.mark(e.job, kindClosed)
+		if d.GPUs, ok = b.s.place.Place(v, e.Job, v.Cluster(), d.GPUs); !ok {
+			l.Mark(e.Job, queue.Closed)
 			continue
 		}
-		lasts := b.tree.nodes[e.job].time
-		b.drop(l, e.job, e.pos)
-		b.start(v, e.job, lasts, d)
+		lasts := b.tree.Nodes[e.Job].Time
+		b.drop(l, e.Job, e.Pos)
+		b.start(v, e.Job, lasts, d)
 		return true
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
@@ -120,8 +121,8 @@ type finding struct {
 
 // candidate is a job of a pass.
 type candidate struct {
-	entry // key is the priority
-	last  int64
+	queue.Entry // key is the priority
+	last        int64
 }
 
 type since struct {
@@ -267,12 +268,12 @@ func (d *Delay) Open(v *sim.View, p *sim.Point) {
 	d.line = d.line[:0]
 	least := math.MaxInt // thousandths that a job of the line wants
 	for _, j := range v.Waiting() {
-		d.line = append(d.line, candidate{entry{d.key(v, j), v.Pos(j), j}, d.last[j].at})
-		least = min(least, milli(v, j))
+		d.line = append(d.line, candidate{queue.Entry{Key: d.key(v, j), Pos: v.Pos(j), Job: j}, d.last[j].at})
+		least = min(least, queue.Milli(v, j))
 	}
 	for _, j := range d.loose {
-		d.line = append(d.line, candidate{entry{d.key(v, j), v.Pos(j), j}, now})
-		least = min(least, milli(v, j))
+		d.line = append(d.line, candidate{queue.Entry{Key: d.key(v, j), Pos: v.Pos(j), Job: j}, now})
+		least = min(least, queue.Milli(v, j))
 	}
 	d.passes++
 	if d.pass, d.at = true, 0; least > d.plan.FreeMilli() {
@@ -280,10 +281,10 @@ func (d *Delay) Open(v *sim.View, p *sim.Point) {
 		return
 	}
 	slices.SortFunc(d.line, func(a, b candidate) int {
-		if a.key == b.key && a.last != b.last {
+		if a.Key == b.Key && a.last != b.last {
 			return cmp.Compare(a.last, b.last)
 		}
-		return a.compare(&b.entry)
+		return a.Compare(&b.Entry)
 	})
 }
 
@@ -312,7 +313,7 @@ func (d *Delay) Next(v *sim.View) *Offer {
 		return nil
 	}
 	for ; d.at < len(d.line); d.at++ {
-		j := d.line[d.at].job
+		j := d.line[d.at].Job
 		r := v.Request(j)
 		if r.GPUs*r.Milli > d.plan.FreeMilli() {
 			continue

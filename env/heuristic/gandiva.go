@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
@@ -25,10 +26,10 @@ type gandiva struct {
 	ends    int64 // of the turn; 0 = no job waits
 	trip    int64 // when gangs are next moved together
 	gather  cluster.Placement
-	queue   []entry
+	queue   []queue.Entry
 	order   []ask
-	apart   []entry // scratch: scattered gangs
-	nodes   []int32 // scratch
+	apart   []queue.Entry // scratch: scattered gangs
+	nodes   []int32       // scratch
 }
 
 func newGandiva(cfg Config) (Policy, error) {
@@ -50,7 +51,7 @@ func (g *gandiva) reset(v *sim.View) {
 
 func (g *gandiva) event(v *sim.View, e *sim.Event) {
 	if e.Kind == sim.Submit && v.Request(e.Job).GPUs > 0 {
-		g.queue = append(g.queue, entry{pos: v.Pos(e.Job), job: e.Job})
+		g.queue = append(g.queue, queue.Entry{Pos: v.Pos(e.Job), Job: e.Job})
 	}
 }
 
@@ -78,18 +79,18 @@ func (g *gandiva) decide(v *sim.View) error {
 			return nil
 		}
 	}
-	g.queue = slices.DeleteFunc(g.queue, func(e entry) bool {
-		return v.Pos(e.job) != e.pos || v.State(e.job) != sim.Waiting && v.State(e.job) != sim.Running
+	g.queue = slices.DeleteFunc(g.queue, func(e queue.Entry) bool {
+		return v.Pos(e.Job) != e.Pos || v.State(e.Job) != sim.Waiting && v.State(e.Job) != sim.Running
 	})
 	over = over && waits
 	if over {
-		slices.SortStableFunc(g.queue, func(a, b entry) int { return cmp.Compare(runs(v, a.job), runs(v, b.job)) })
+		slices.SortStableFunc(g.queue, func(a, b queue.Entry) int { return cmp.Compare(runs(v, a.Job), runs(v, b.Job)) })
 	}
 	g.begin(v, func(sim.Job) bool { return over })
 	g.order = g.order[:0]
 	for _, e := range g.queue {
-		if over || v.State(e.job) == sim.Waiting {
-			g.order = append(g.order, ask{e.job, anyKind, v.Asked(e.job)})
+		if over || v.State(e.Job) == sim.Waiting {
+			g.order = append(g.order, ask{e.Job, anyKind, v.Asked(e.Job)})
 		}
 	}
 	g.seatAll(v, g.order)
@@ -114,11 +115,11 @@ func runs(v *sim.View, j sim.Job) int {
 }
 
 // scattered returns the running gangs on more than one node. The key is minus the number of nodes.
-func (g *gandiva) scattered(v *sim.View) []entry {
+func (g *gandiva) scattered(v *sim.View) []queue.Entry {
 	g.apart = g.apart[:0]
 	for _, j := range v.Running() {
 		if n := g.spread(v.Cluster(), v.GPUs(j)); n > 1 {
-			g.apart = append(g.apart, entry{-float64(n), v.Pos(j), j})
+			g.apart = append(g.apart, queue.Entry{Key: -float64(n), Pos: v.Pos(j), Job: j})
 		}
 	}
 	return g.apart
@@ -140,24 +141,24 @@ func (g *gandiva) spread(c *cluster.Cluster, gpus []cluster.GPU) int {
 // together moves gangs that would occupy fewer nodes elsewhere. Gangs whose turn ends or begins now stay.
 func (g *gandiva) together(v *sim.View) {
 	list := g.scattered(v)
-	slices.SortFunc(list, func(a, b entry) int { return cmp.Or(cmp.Compare(a.key, b.key), a.pos-b.pos) })
+	slices.SortFunc(list, func(a, b queue.Entry) int { return cmp.Or(cmp.Compare(a.Key, b.Key), a.Pos-b.Pos) })
 	for _, e := range list {
-		t := &g.seat[e.job]
-		if t.loose != t.kept || v.Started(e.job) == v.Now() {
+		t := &g.seat[e.Job]
+		if t.loose != t.kept || v.Started(e.Job) == v.Now() {
 			continue
 		}
-		r := v.Request(e.job)
-		g.plan.Release(r, v.GPUs(e.job))
+		r := v.Request(e.Job)
+		g.plan.Release(r, v.GPUs(e.Job))
 		var ok bool
 		g.dst, ok = g.gather.Place(g.plan, r, g.dst)
-		if !ok || g.spread(g.plan, g.dst) >= int(-e.key) || !take(g.plan, r, g.dst) {
-			if !take(g.plan, r, v.GPUs(e.job)) {
+		if !ok || g.spread(g.plan, g.dst) >= int(-e.Key) || !take(g.plan, r, g.dst) {
+			if !take(g.plan, r, v.GPUs(e.Job)) {
 				panic("heuristic: a job cannot have its own GPUs back")
 			}
 			continue
 		}
 		if !t.kept {
-			g.loose, g.taken = append(g.loose, e.job), append(g.taken, e.job)
+			g.loose, g.taken = append(g.loose, e.Job), append(g.taken, e.Job)
 		}
 		*t = seat{loose: true, taken: true, n: r.GPUs, from: len(g.spots), to: len(g.spots) + len(g.dst)}
 		g.spots = append(g.spots, g.dst...)

@@ -190,7 +190,7 @@ func (g *gavel) decide(v *sim.View) error {
 	}
 	g.ends = int64(v.Now()) + g.length
 	for _, e := range g.list {
-		g.account(v, e.job)
+		g.account(v, e.Job)
 	}
 	if g.stale && (g.since < 0 || !runs || int64(v.Now())-g.since >= g.length*16/3) {
 		if err := g.work(v); err != nil {
@@ -266,15 +266,15 @@ func (g *gavel) work(v *sim.View) error {
 	f.copies, f.size, f.speed, g.row = f.copies[:0], f.size[:0], f.speed[:0], g.row[:0]
 	clear(g.index)
 	for _, e := range g.list {
-		r := v.Request(e.job)
-		kind := gavelKind{v.Trace(e.job).Profile, r.GPUs * r.Milli, r.Types, weight(v.Trace(e.job))}
+		r := v.Request(e.Job)
+		kind := gavelKind{v.Trace(e.Job).Profile, r.GPUs * r.Milli, r.Types, weight(v.Trace(e.Job))}
 		i, ok := g.index[kind]
 		if g.ftf || !ok {
 			i = len(f.size)
 			g.index[kind] = i
 			f.copies, f.size = append(f.copies, 0), append(f.size, float64(kind.milli)/1000)
 			f.speed = append(f.speed, make([]float64, g.types)...)
-			g.speeds(v, e.job, f.speed[i*g.types:])
+			g.speeds(v, e.Job, f.speed[i*g.types:])
 			if f.fastest(i) == 0 {
 				f.copies, f.size, f.speed, i = f.copies[:i], f.size[:i], f.speed[:i*g.types], -1 // no type has enough GPUs
 				delete(g.index, kind)
@@ -299,12 +299,12 @@ func (g *gavel) work(v *sim.View) error {
 		}
 	}
 	for i, e := range g.list {
-		x := g.of(rowShare, e.job)
+		x := g.of(rowShare, e.Job)
 		clear(x)
 		if k := g.row[i]; k >= 0 {
 			copy(x, f.x[k*g.types:(k+1)*g.types])
 		}
-		g.mark[e.job].known, g.mark[e.job].wide = g.row[i] >= 0, g.row[i] < 0
+		g.mark[e.Job].known, g.mark[e.Job].wide = g.row[i] >= 0, g.row[i] < 0
 	}
 	g.stale = false
 	return nil
@@ -315,9 +315,9 @@ func (g *gavel) settleAccounts(v *sim.View) {
 	passed := float64(int64(v.Now()) - max(0, g.since))
 	clear(g.time)
 	for _, e := range g.list {
-		x, had, due := g.of(rowShare, e.job), g.of(rowGot, e.job), g.of(rowOwed, e.job)
+		x, had, due := g.of(rowShare, e.Job), g.of(rowGot, e.Job), g.of(rowOwed, e.Job)
 		for t := range x {
-			if g.mark[e.job].known {
+			if g.mark[e.Job].known {
 				due[t] += x[t]*passed - had[t]
 			}
 			had[t] = 0
@@ -331,10 +331,10 @@ func (g *gavel) rank(v *sim.View) {
 	half := float64(g.length) / 2
 	g.ranked, g.order = g.ranked[:0], g.order[:0]
 	for _, e := range g.list {
-		x, had, due := g.of(rowShare, e.job), g.of(rowGot, e.job), g.of(rowOwed, e.job)
-		if g.mark[e.job].wide {
+		x, had, due := g.of(rowShare, e.Job), g.of(rowGot, e.Job), g.of(rowOwed, e.Job)
+		if g.mark[e.Job].wide {
 			x, part := 1/float64(len(g.list)), (sum(had)+half)/(sum(g.time)+half*float64(len(g.list)))
-			g.ranked = append(g.ranked, gavelAsk{ask{e.job, anyKind, v.Asked(e.job)}, e.pos, x / part, 0, x})
+			g.ranked = append(g.ranked, gavelAsk{ask{e.Job, anyKind, v.Asked(e.Job)}, e.Pos, x / part, 0, x})
 			continue
 		}
 		for t := range x {
@@ -342,7 +342,7 @@ func (g *gavel) rank(v *sim.View) {
 				continue
 			}
 			part := (had[t] + half) / (g.time[t] + half*float64(len(g.list)))
-			g.ranked = append(g.ranked, gavelAsk{ask{e.job, t, v.Asked(e.job)}, e.pos, x[t] / part, due[t], x[t]})
+			g.ranked = append(g.ranked, gavelAsk{ask{e.Job, t, v.Asked(e.Job)}, e.Pos, x[t] / part, due[t], x[t]})
 		}
 	}
 	slices.SortFunc(g.ranked, func(a, b gavelAsk) int {
@@ -354,7 +354,7 @@ func (g *gavel) rank(v *sim.View) {
 	}
 	if g.types == 1 {
 		for _, e := range g.list {
-			g.order = append(g.order, ask{e.job, 0, v.Asked(e.job)})
+			g.order = append(g.order, ask{e.Job, 0, v.Asked(e.Job)})
 		}
 		return
 	}
@@ -363,18 +363,18 @@ func (g *gavel) rank(v *sim.View) {
 	}
 	speed, kind := g.speed, g.kind
 	for _, e := range g.list {
-		g.speeds(v, e.job, speed)
+		g.speeds(v, e.Job, speed)
 		for t := range kind {
 			kind[t] = t
 		}
 		slices.SortStableFunc(kind, func(a, b int) int { return -cmp.Compare(speed[a], speed[b]) })
 		for _, t := range kind {
 			if speed[t] > 0 {
-				g.order = append(g.order, ask{e.job, t, v.Asked(e.job)})
+				g.order = append(g.order, ask{e.Job, t, v.Asked(e.Job)})
 			}
 		}
 		if speed[kind[0]] == 0 {
-			g.order = append(g.order, ask{e.job, anyKind, v.Asked(e.job)})
+			g.order = append(g.order, ask{e.Job, anyKind, v.Asked(e.Job)})
 		}
 	}
 }

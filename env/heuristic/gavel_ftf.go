@@ -25,16 +25,16 @@ func (g *gavel) finishTimes(v *sim.View) *gavelFTF {
 	n := len(f.size)
 	d := &gavelFTF{f, make([]float64, n), make([]float64, n), make([]float64, n)}
 	for k, e := range g.list {
-		i, m := g.row[k], &g.mark[e.job]
+		i, m := g.row[k], &g.mark[e.Job]
 		if i < 0 {
 			continue
 		}
-		left := max(1, g.remaining(v, e.job))
+		left := max(1, g.remaining(v, e.Job))
 		if m.rate > 0 {
 			m.isolated += max(0, m.left-left) / m.rate
 		}
 		m.left, m.rate = left, f.isolated(i)
-		d.elapsed[i], d.left[i], d.time[i] = float64(v.Now()-v.Trace(e.job).Submit), left, m.isolated+left/m.rate
+		d.elapsed[i], d.left[i], d.time[i] = float64(v.Now()-v.Trace(e.Job).Submit), left, m.isolated+left/m.rate
 	}
 	return d
 }

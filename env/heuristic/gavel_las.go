@@ -31,7 +31,7 @@ func (g *gavel) attained(v *sim.View) *gavelLAS {
 		for t, s := range f.speed[i*f.types : (i+1)*f.types] {
 			equal += s * f.room[t] / room
 		}
-		d.scale[i] = equal * weight(v.Trace(e.job)) / f.size[i]
+		d.scale[i] = equal * weight(v.Trace(e.Job)) / f.size[i]
 	}
 	return d
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
@@ -30,15 +31,15 @@ func gittinsKey(s *Scheduler, v *sim.View, j sim.Job) float64 {
 // when one job completes a quantum, and only that job's rank has changed.
 type gittins2Dstate struct {
 	quantum float64 // nanoseconds
-	service sample
+	service queue.Sample
 	learns  bool
 	version int           // of the distribution
 	keys    []gittinsMemo // by quanta
 
-	jobs  []gittinsJob // by job
-	clock []quantumEnd // a heap of the running jobs, by due
-	due   []quantumEnd // scratch
-	heads []entry      // the first of each line of waiting jobs, in rank order, while noted
+	jobs  []gittinsJob  // by job
+	clock []quantumEnd  // a heap of the running jobs, by due
+	due   []quantumEnd  // scratch
+	heads []queue.Entry // the first of each line of waiting jobs, in rank order, while noted
 	noted bool
 	sound int // the version with which the waiting jobs were ranked
 
@@ -76,11 +77,11 @@ func newGittins(s *Scheduler) stateful {
 	if !ok {
 		g = &gittins2Dstate{quantum: float64(s.cfg.Quantum), learns: len(s.cfg.Service) == 0, version: 1}
 		for _, d := range s.cfg.Service {
-			g.service.add(float64(d))
+			g.service.Add(float64(d))
 		}
 	}
 	if g.learns {
-		g.service.reset()
+		g.service.Reset()
 		g.version++
 	}
 	g.jobs, g.sound = g.jobs[:0], 0
@@ -98,12 +99,12 @@ func (g *gittins2Dstate) forget() {
 
 // index returns G(a).
 func (g *gittins2Dstate) index(a float64) float64 {
-	from, below := g.service.upTo(a)
-	n := g.service.n
+	from, below := g.service.UpTo(a)
+	n := g.service.N
 	if from == n {
 		return 0
 	}
-	to, sum := g.service.upTo(a + g.quantum)
+	to, sum := g.service.UpTo(a + g.quantum)
 	if to < from {
 		to, sum = from, below
 	}
@@ -142,7 +143,7 @@ func (g *gittins2Dstate) quantaOf(v *sim.View, j sim.Job) int64 {
 // follows reports whether j, a number in jobs, runs as its entry in the clock says.
 func (g *gittins2Dstate) follows(v *sim.View, j sim.Job) bool {
 	a := &g.jobs[j]
-	return a.stamp != 0 && v.State(j) == sim.Running && a.pos == v.Pos(j) && a.start == int64(v.Started(j)) && a.milli == milli(v, j)
+	return a.stamp != 0 && v.State(j) == sim.Running && a.pos == v.Pos(j) && a.start == int64(v.Started(j)) && a.milli == queue.Milli(v, j)
 }
 
 // live reports whether e is the entry of a job that still runs.
@@ -156,7 +157,7 @@ func (g *gittins2Dstate) completes(v *sim.View, j sim.Job, quanta int64, m int) 
 	left := float64(quanta+1)*g.quantum - v.GPUTime(j)
 	wait := max(1, math.Ceil(left*1000/float64(m)))
 	if wait > math.MaxInt64/4 {
-		return never
+		return queue.Never
 	}
 	return int64(v.Now()) + int64(wait)
 }
@@ -165,9 +166,9 @@ func (g *gittins2Dstate) completes(v *sim.View, j sim.Job, quanta int64, m int) 
 // change, and what completes returns later, can differ a little from what it returns now: due is safely before.
 func (g *gittins2Dstate) follow(v *sim.View, j sim.Job) {
 	a := &g.jobs[j]
-	a.pos, a.start, a.milli, a.quanta = v.Pos(j), int64(v.Started(j)), milli(v, j), g.quanta(v, j)
+	a.pos, a.start, a.milli, a.quanta = v.Pos(j), int64(v.Started(j)), queue.Milli(v, j), g.quanta(v, j)
 	a.due = g.completes(v, j, a.quanta, a.milli)
-	if a.due != never {
+	if a.due != queue.Never {
 		const rounding = 1.0 / (1 << 46)
 		size := (v.GPUTime(j) + 2*g.quantum) * 1000 / float64(a.milli)
 		a.due -= 2 + int64(rounding*size)
@@ -242,14 +243,14 @@ func (g *gittins2Dstate) next(v *sim.View, i int, until int64) int64 {
 
 func (*gittins2Dstate) submit(*sim.View, sim.Job) {}
 
-func (g *gittins2Dstate) before(v *sim.View, running []entry) (until int64) {
+func (g *gittins2Dstate) before(v *sim.View, running []queue.Entry) (until int64) {
 	g.noted = false
 	for _, e := range running {
-		for int(e.job) >= len(g.jobs) {
+		for int(e.Job) >= len(g.jobs) {
 			g.jobs = append(g.jobs, gittinsJob{})
 		}
-		if milli(v, e.job) > 0 && !g.follows(v, e.job) {
-			g.follow(v, e.job)
+		if queue.Milli(v, e.Job) > 0 && !g.follows(v, e.Job) {
+			g.follow(v, e.Job)
 		}
 	}
 	g.advance(v, nil)
@@ -261,7 +262,7 @@ func (g *gittins2Dstate) wakes(v *sim.View) (until int64) {
 	if len(v.Waiting()) == 0 {
 		return 0 // no rank matters
 	}
-	if until = g.next(v, 0, never); until == never {
+	if until = g.next(v, 0, queue.Never); until == queue.Never {
 		return 0
 	}
 	return until
@@ -281,9 +282,9 @@ func (g *gittins2Dstate) still(s *Scheduler, v *sim.View) bool {
 		return false
 	}
 	if !g.noted {
-		g.heads, g.noted = s.lanes[0].heads(g.heads[:0]), true
-		slices.SortFunc(g.heads, func(a, b entry) int {
-			if a.before(&b) {
+		g.heads, g.noted = s.lanes[0].Heads(g.heads[:0]), true
+		slices.SortFunc(g.heads, func(a, b queue.Entry) int {
+			if a.Before(&b) {
 				return -1
 			}
 			return 1
@@ -291,20 +292,20 @@ func (g *gittins2Dstate) still(s *Scheduler, v *sim.View) bool {
 	}
 	still := true
 	g.advance(v, func(j sim.Job, from, to int64) {
-		old, is := entry{g.key(from), v.Pos(j), j}, entry{g.key(to), v.Pos(j), j}
-		i := sort.Search(len(g.heads), func(i int) bool { return old.before(&g.heads[i]) })
-		still = still && (i == len(g.heads) || !g.heads[i].before(&is))
+		old, is := queue.Entry{Key: g.key(from), Pos: v.Pos(j), Job: j}, queue.Entry{Key: g.key(to), Pos: v.Pos(j), Job: j}
+		i := sort.Search(len(g.heads), func(i int) bool { return old.Before(&g.heads[i]) })
+		still = still && (i == len(g.heads) || !g.heads[i].Before(&is))
 	})
 	return still
 }
 
-func (*gittins2Dstate) after(*sim.View, []entry, []entry) {}
+func (*gittins2Dstate) after(*sim.View, []queue.Entry, []queue.Entry) {}
 
 // learn adds the GPU-time of j.
 func (g *gittins2Dstate) learn(v *sim.View, j sim.Job) {
 	if !g.learns {
 		return
 	}
-	g.service.add(math.Floor(v.GPUTime(j)))
+	g.service.Add(math.Floor(v.GPUTime(j)))
 	g.version++
 }

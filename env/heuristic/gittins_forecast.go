@@ -3,6 +3,7 @@ package heuristic
 import (
 	"math"
 
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
@@ -11,7 +12,7 @@ import (
 // (predict.Forecast.Gittins). An estimate that is one number gives the index 1/(time left), so the order of srsf. Ranks
 // are computed anew at every point.
 var gittins = rule{name: "gittins", preemptive: true, estimates: true, key: func(s *Scheduler, v *sim.View, j sim.Job) float64 {
-	gpus := float64(milli(v, j)) / 1000
+	gpus := float64(queue.Milli(v, j)) / 1000
 	if !s.est.Causal() {
 		return s.remaining(v, j) * gpus
 	}

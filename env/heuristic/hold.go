@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/predict"
 	"clustergym/env/sim"
 	"clustergym/internal/fault"
@@ -113,7 +114,7 @@ type holder struct {
 
 // inLine is a job that waits.
 type inLine struct {
-	entry
+	queue.Entry
 	milli int // thousandths of GPUs, which add up without rounding
 }
 
@@ -196,7 +197,7 @@ func (h *holder) Reset(v *sim.View) {
 		h.jobs[j].queued = true
 		h.asked += h.jobs[j].milli
 	}
-	slices.SortFunc(h.line, func(a, b inLine) int { return a.compare(&b.entry) })
+	slices.SortFunc(h.line, func(a, b inLine) int { return a.Compare(&b.Entry) })
 	h.seen = v.Arrived()
 }
 
@@ -213,7 +214,7 @@ func (h *holder) meet(v *sim.View, j sim.Job) error {
 		return fmt.Errorf("hold: %w", err)
 	}
 	k.run, k.pos, k.queued, k.listed = h.run, v.Pos(j), false, false
-	estimate, gpus := h.est.Of(v, j), milli(v, j)
+	estimate, gpus := h.est.Of(v, j), queue.Milli(v, j)
 	var f *predict.Forecast
 	if h.est.Causal() {
 		f = v.Forecast(j)
@@ -233,7 +234,7 @@ func (h *holder) meet(v *sim.View, j sim.Job) error {
 
 func (h *holder) entry(j sim.Job) inLine {
 	k := &h.jobs[j]
-	return inLine{entry{key: k.lr + h.hold.Width*k.lg + h.hold.Spread*k.s, pos: k.pos, job: j}, k.milli}
+	return inLine{queue.Entry{Key: k.lr + h.hold.Width*k.lg + h.hold.Spread*k.s, Pos: k.pos, Job: j}, k.milli}
 }
 
 // queue takes in a job that waits.
@@ -247,7 +248,7 @@ func (h *holder) queue(v *sim.View, j sim.Job) error {
 	}
 	k.queued = true
 	e := h.entry(j)
-	i, _ := slices.BinarySearchFunc(h.line, e, func(a, b inLine) int { return a.compare(&b.entry) })
+	i, _ := slices.BinarySearchFunc(h.line, e, func(a, b inLine) int { return a.Compare(&b.Entry) })
 	h.line = slices.Insert(h.line, i, e)
 	h.asked += k.milli
 	return nil
@@ -315,25 +316,25 @@ func (h *holder) start(v *sim.View, d *sim.Decision) (bool, error) {
 	}
 	for i := range h.line {
 		e := &h.line[i]
-		if e.milli > free || v.Decided(e.job) || !v.Fits(e.job) {
-			if s.first < 0 && !v.Decided(e.job) {
-				h.wait(&s, e.job, free)
+		if e.milli > free || v.Decided(e.Job) || !v.Fits(e.Job) {
+			if s.first < 0 && !v.Decided(e.Job) {
+				h.wait(&s, e.Job, free)
 			}
 			continue
 		}
-		if runs && h.held(v, &s, e.job) {
+		if runs && h.held(v, &s, e.Job) {
 			continue
 		}
 		ok := c.Pool()
 		if d.GPUs = d.GPUs[:0]; !ok {
-			d.GPUs, ok = h.put.Place(v, e.job, c, d.GPUs)
+			d.GPUs, ok = h.put.Place(v, e.Job, c, d.GPUs)
 		}
 		if !ok {
 			continue
 		}
-		d.Op, d.Job = sim.StartJob, e.job
+		d.Op, d.Job = sim.StartJob, e.Job
 		h.asked -= e.milli
-		h.jobs[e.job].queued = false
+		h.jobs[e.Job].queued = false
 		h.line = slices.Delete(h.line, i, i+1)
 		return true, nil
 	}
@@ -344,11 +345,11 @@ func (h *holder) start(v *sim.View, d *sim.Decision) (bool, error) {
 func (h *holder) sweep(v *sim.View) {
 	h.asked = 0
 	h.line = slices.DeleteFunc(h.line, func(e inLine) bool {
-		if v.Pos(e.job) == e.pos && v.State(e.job) == sim.Waiting {
+		if v.Pos(e.Job) == e.Pos && v.State(e.Job) == sim.Waiting {
 			h.asked += e.milli
 			return false
 		}
-		if k := &h.jobs[e.job]; k.pos == e.pos {
+		if k := &h.jobs[e.Job]; k.pos == e.Pos {
 			k.queued = false
 		}
 		return true

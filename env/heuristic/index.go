@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/predict"
 	"clustergym/env/sim"
 	"clustergym/internal/fault"
@@ -95,9 +96,9 @@ type indexing struct{ *Indexer }
 
 func (x indexing) submit(v *sim.View, j sim.Job) { x.meet(v, j) }
 
-func (indexing) before(*sim.View, []entry) (until int64) { return 0 }
+func (indexing) before(*sim.View, []queue.Entry) (until int64) { return 0 }
 
-func (indexing) after(*sim.View, []entry, []entry) {}
+func (indexing) after(*sim.View, []queue.Entry, []queue.Entry) {}
 
 // Indexer computes the keys of index. Not safe for concurrent use.
 type Indexer struct {
@@ -180,7 +181,7 @@ func (x *Indexer) meet(v *sim.View, j sim.Job) *indexed {
 		x.kinds[name] = n
 		x.kin = append(x.kin, kin{})
 	}
-	*k = indexed{pos: v.Pos(j), kin: n, alone: t.User == "", lg: math.Log(float64(max(milli(v, j), 1)) / 1000), ran: -1}
+	*k = indexed{pos: v.Pos(j), kin: n, alone: t.User == "", lg: math.Log(float64(max(queue.Milli(v, j), 1)) / 1000), ran: -1}
 	if x.est.Causal() {
 		f := v.Forecast(j)
 		k.s = math.Log(float64(f.Mean()) / float64(f.Median()))
@@ -213,7 +214,7 @@ func (x *Indexer) Look(v *sim.View) {
 		}
 	}
 	for _, j := range v.Waiting() {
-		asked += milli(v, j)
+		asked += queue.Milli(v, j)
 	}
 	x.busy = math.Log1p(float64(asked) / float64(1000*ownGPUs(v.Cluster())))
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
@@ -54,9 +55,9 @@ type queues struct {
 	byGPU, late         bool
 	limits              []int64
 	promote             float64
-	at                  []place   // by job
-	rising              []sim.Job // scratch
-	falling             []entry   // scratch
+	at                  []place       // by job
+	rising              []sim.Job     // scratch
+	falling             []queue.Entry // scratch
 	started, front, end []float64
 }
 
@@ -89,16 +90,16 @@ func (q *queues) back(queue int) float64 {
 	return q.end[queue]
 }
 
-func (q *queues) before(v *sim.View, running []entry) (until int64) {
+func (q *queues) before(v *sim.View, running []queue.Entry) (until int64) {
 	now := int64(v.Now())
 	// Several that fall at once fall in the order of the trace.
 	q.falling = q.falling[:0]
 	for _, e := range running {
-		p := &q.at[e.job]
+		p := &q.at[e.Job]
 		if p.queue == len(q.limits) {
 			continue
 		}
-		ran, per := q.attained(v, e.job)
+		ran, per := q.attained(v, e.Job)
 		limit := q.limits[p.queue]
 		if per < 0 {
 			limit, per = reaches(limit, -per), 1
@@ -109,10 +110,10 @@ func (q *queues) before(v *sim.View, running []entry) (until int64) {
 			until = earlier(until, now, q.fallsAt(now, limit, ran, per))
 		}
 	}
-	slices.SortFunc(q.falling, func(a, b entry) int { return a.pos - b.pos })
+	slices.SortFunc(q.falling, func(a, b queue.Entry) int { return a.Pos - b.Pos })
 	for _, e := range q.falling {
-		p := &q.at[e.job]
-		ran, share := q.attained(v, e.job)
+		p := &q.at[e.Job]
+		ran, share := q.attained(v, e.Job)
 		for ; p.queue < len(q.limits); p.queue++ {
 			limit, per := q.limits[p.queue], share
 			if per < 0 {
@@ -152,19 +153,19 @@ func (q *queues) attained(v *sim.View, j sim.Job) (ran, per int64) {
 func reaches(limit, milli int64) int64 {
 	hi, lo := bits.Mul64(uint64(limit), 1000)
 	if hi >= uint64(milli) {
-		return never
+		return queue.Never
 	}
 	t, rest := bits.Div64(hi, lo, uint64(milli))
 	if rest > 0 {
 		t++
 	}
-	return int64(min(t, never))
+	return int64(min(t, queue.Never))
 }
 
 // fallsAt returns when a running job reaches the limit of its queue, 0 if never.
 func (q *queues) fallsAt(now, limit, ran, per int64) int64 {
 	switch {
-	case per == 0 || limit >= never-now:
+	case per == 0 || limit >= queue.Never-now:
 		return 0
 	case q.late:
 		const second = int64(time.Second)
@@ -218,11 +219,11 @@ func (q *queues) rise(v *sim.View) bool {
 	return len(q.rising) > 0
 }
 
-func (q *queues) after(v *sim.View, chosen, stopped []entry) {
+func (q *queues) after(v *sim.View, chosen, stopped []queue.Entry) {
 	for _, e := range chosen {
-		if p := &q.at[e.job]; p.rank >= waitBase/2 {
-			if int64(v.Ran(e.job)) == p.ran {
-				p.idle = waitedSoFar(v, e.job)
+		if p := &q.at[e.Job]; p.rank >= waitBase/2 {
+			if int64(v.Ran(e.Job)) == p.ran {
+				p.idle = waitedSoFar(v, e.Job)
 			}
 			q.started[p.queue]++
 			p.rank = q.started[p.queue]
@@ -230,7 +231,7 @@ func (q *queues) after(v *sim.View, chosen, stopped []entry) {
 	}
 	for i := len(stopped) - 1; i >= 0; i-- {
 		// A job that has just fallen keeps its new place.
-		if p := &q.at[stopped[i].job]; p.rank < waitBase/2 {
+		if p := &q.at[stopped[i].Job]; p.rank < waitBase/2 {
 			q.front[p.queue]--
 			p.rank = q.front[p.queue]
 		}

@@ -3,6 +3,7 @@ package heuristic
 import (
 	"time"
 
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
@@ -25,7 +26,7 @@ type optimus struct {
 	members
 	n     []int // by place in list
 	at    []int // place in list, by job
-	gains line
+	gains queue.Heap
 	order []ask
 	room  []int // thousandths by virtual cluster; index 0 if there are none
 }
@@ -67,12 +68,12 @@ func (o *optimus) decide(v *sim.View) error {
 	o.order = o.order[:0]
 	for i, e := range o.list {
 		if o.n[i] > 0 {
-			o.order = append(o.order, ask{e.job, anyKind, o.n[i]})
+			o.order = append(o.order, ask{e.Job, anyKind, o.n[i]})
 		}
 	}
 	// If the counted GPUs are not placed so that a larger gang fits, the job gets the least.
 	for _, e := range o.list {
-		o.order = append(o.order, ask{e.job, anyKind, least(v, e.job)})
+		o.order = append(o.order, ask{e.Job, anyKind, least(v, e.Job)})
 	}
 	o.seatAll(v, o.order)
 	return nil
@@ -112,20 +113,20 @@ func (o *optimus) divide(v *sim.View) {
 	}
 	o.n, o.gains = o.n[:0], o.gains[:0]
 	for i, e := range o.list {
-		for int(e.job) >= len(o.at) {
+		for int(e.Job) >= len(o.at) {
 			o.at = append(o.at, 0)
 		}
-		o.at[e.job] = i
-		n := least(v, e.job)
-		if !spend(e.job, n) {
+		o.at[e.Job] = i
+		n := least(v, e.Job)
+		if !spend(e.Job, n) {
 			n = 0
 		}
 		o.n = append(o.n, n)
 		o.offer(v, e, n)
 	}
 	for len(o.gains) > 0 {
-		e := o.gains.pop()
-		if n := &o.n[o.at[e.job]]; spend(e.job, 1) {
+		e := o.gains.Pop()
+		if n := &o.n[o.at[e.Job]]; spend(e.Job, 1) {
 			*n++
 			o.offer(v, e, *n)
 		}
@@ -133,15 +134,15 @@ func (o *optimus) divide(v *sim.View) {
 }
 
 // offer notes what one GPU more than n would gain for a job, if it is elastic.
-func (o *optimus) offer(v *sim.View, e entry, n int) {
-	t := v.Trace(e.job)
+func (o *optimus) offer(v *sim.View, e queue.Entry, n int) {
+	t := v.Trace(e.Job)
 	if n == 0 || n >= t.MaxGPUs {
 		return
 	}
 	p := t.Profile
-	left := o.remaining(v, e.job) * p.Throughput(v.Asked(e.job))
-	e.key = -(left/p.Throughput(n) - left/p.Throughput(n+1)) / float64(v.Request(e.job).Milli)
-	if e.key < 0 {
-		o.gains.push(e)
+	left := o.remaining(v, e.Job) * p.Throughput(v.Asked(e.Job))
+	e.Key = -(left/p.Throughput(n) - left/p.Throughput(n+1)) / float64(v.Request(e.Job).Milli)
+	if e.Key < 0 {
+		o.gains.Push(e)
 	}
 }

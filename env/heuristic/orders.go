@@ -1,6 +1,9 @@
 package heuristic
 
-import "clustergym/env/sim"
+import (
+	"clustergym/env/heuristic/queue"
+	"clustergym/env/sim"
+)
 
 // rule is one order. Jobs with the least key go first; ties go to the earlier position in the trace.
 type rule struct {
@@ -13,7 +16,7 @@ type rule struct {
 	everyStart bool
 	// classes returns the classes of jobs that always have equal keys, so that ranking anew means ranking these; nil if
 	// every job has a key of its own.
-	classes func(s *Scheduler) classes
+	classes func(s *Scheduler) queue.Classifier
 	// prepare is called before waiting jobs are ranked anew; nil if the key needs no preparation.
 	prepare func(s *Scheduler, v *sim.View)
 	// passOver leaves the job behind each one that starts out of the rest of the pass, and is strict.
@@ -28,22 +31,10 @@ type stateful interface {
 	submit(v *sim.View, j sim.Job)
 	// before is called before a pass ranks the running jobs; it returns when the ranks will next change by
 	// themselves, 0 if never.
-	before(v *sim.View, running []entry) (until int64)
+	before(v *sim.View, running []queue.Entry) (until int64)
 	// after is called at the end of a pass with the jobs that run, in rank order, and those that were stopped, in
 	// rank order; the latter are queued afterwards.
-	after(v *sim.View, chosen, stopped []entry)
-}
-
-// classes divides waiting jobs into classes that share a key, which follows from what runs and from nothing else.
-type classes interface {
-	// reset forgets all classes.
-	reset()
-	// of returns the number of j's class, counted from 0.
-	of(v *sim.View, j sim.Job) int32
-	// update observes what runs and appends to dst the classes that may have another key than at the last call.
-	update(v *sim.View, dst []int32) []int32
-	// key returns the key of a class as of the last update.
-	key(class int32) float64
+	after(v *sim.View, chosen, stopped []queue.Entry)
 }
 
 // riser is a stateful order whose waiting jobs change rank by themselves.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
@@ -80,10 +81,10 @@ func (p *lwf) weigh(v *sim.View, c *cluster.Cluster) {
 	}
 	clear(p.load)
 	for _, j := range v.Running() {
-		left := int64(min(remaining(p.est, v, j), maxLasts))
+		left := int64(min(queue.Remaining(p.est, v, j), queue.MaxLasts))
 		for _, g := range v.GPUs(j) {
 			if g >= 0 && c.GPUFree(g) < 1000 { // neither of two summands exceeds maxLasts
-				p.load[g] = min(p.load[g]+left, maxLasts)
+				p.load[g] = min(p.load[g]+left, queue.MaxLasts)
 			}
 		}
 	}

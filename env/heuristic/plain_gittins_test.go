@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
@@ -58,17 +59,17 @@ func (g *plainGittins) quanta(v *sim.View, j sim.Job) int64 {
 
 func (*plainGittins) submit(*sim.View, sim.Job) {}
 
-func (g *plainGittins) before(v *sim.View, running []entry) (until int64) {
+func (g *plainGittins) before(v *sim.View, running []queue.Entry) (until int64) {
 	now := int64(v.Now())
 	if len(v.Waiting()) == 0 {
 		return 0
 	}
 	for _, e := range running {
-		m := milli(v, e.job)
+		m := queue.Milli(v, e.Job)
 		if m == 0 {
 			continue
 		}
-		left := float64(g.quanta(v, e.job)+1)*g.quantum - v.GPUTime(e.job)
+		left := float64(g.quanta(v, e.Job)+1)*g.quantum - v.GPUTime(e.Job)
 		wait := max(1, math.Ceil(left*1000/float64(m)))
 		if wait > math.MaxInt64/4 {
 			continue
@@ -80,7 +81,7 @@ func (g *plainGittins) before(v *sim.View, running []entry) (until int64) {
 	return until
 }
 
-func (*plainGittins) after(*sim.View, []entry, []entry) {}
+func (*plainGittins) after(*sim.View, []queue.Entry, []queue.Entry) {}
 
 func (g *plainGittins) learn(v *sim.View, j sim.Job) {
 	if !g.learns {

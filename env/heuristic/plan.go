@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
@@ -25,12 +26,12 @@ import (
 type exactPlan struct {
 	of               *cluster.Cluster // the cluster that was copied
 	high, kept, full *cluster.Cluster
-	guess            []entry       // what the counted walk chose
+	guess            []queue.Entry // what the counted walk chose
 	run              []runner      // by place in Scheduler.running
 	spans            []span        // by place in Scheduler.chosen; empty if the count was enough
 	spots            []cluster.GPU // GPUs of the jobs that start
-	displaced        []entry       // jobs that stop because others take their GPUs
-	beside           []entry       // scratch: running jobs that may stay
+	displaced        []queue.Entry // jobs that stop because others take their GPUs
+	beside           []queue.Entry // scratch: running jobs that may stay
 	dst, other       []cluster.GPU // scratch
 }
 
@@ -57,13 +58,13 @@ func (x *exactPlan) make(s *Scheduler, v *sim.View) {
 	for {
 		l, w := s.best(v, x.high)
 		switch {
-		case r < len(s.running) && (w == none || s.running[r].before(l.top(w))):
+		case r < len(s.running) && (w == queue.None || s.running[r].Before(l.Top(w))):
 			e := s.running[r]
 			r++
-			own := &s.lanes[s.laneOf(v, e.job)]
-			if !own.over && take(x.high, v.Request(e.job), v.GPUs(e.job)) {
+			own := &s.lanes[s.laneOf(v, e.Job)]
+			if !own.over && take(x.high, v.Request(e.Job), v.GPUs(e.Job)) {
 				s.chosen, x.spans = append(s.chosen, e), append(x.spans, span{})
-				if n := &x.run[r-1]; !n.full || !n.kept && !take(x.kept, v.Request(e.job), v.GPUs(e.job)) {
+				if n := &x.run[r-1]; !n.full || !n.kept && !take(x.kept, v.Request(e.Job), v.GPUs(e.Job)) {
 					x.rebuild(s, v, r)
 				}
 				continue
@@ -76,16 +77,16 @@ func (x *exactPlan) make(s *Scheduler, v *sim.View) {
 			if n := &x.run[r-1]; n.kept || n.full {
 				x.rebuild(s, v, r)
 			}
-		case w == none:
+		case w == queue.None:
 			return
-		case x.placed(s, v, r, l.top(w).job):
+		case x.placed(s, v, r, l.Top(w).Job):
 			n := len(x.spots)
 			x.spots = append(x.spots, x.dst...)
 			s.chosen, x.spans = append(s.chosen, s.pop(l, w)), append(x.spans, span{n, len(x.spots)})
 		case s.strict:
 			l.over = true
 		default:
-			l.close(w)
+			l.Close(w)
 		}
 	}
 }
@@ -98,21 +99,21 @@ func (x *exactPlan) begin(s *Scheduler, v *sim.View) {
 	x.guess = append(x.guess[:0], s.chosen...)
 	s.chosen, s.stopped = s.chosen[:0], s.stopped[:0]
 	for _, e := range x.guess {
-		if v.State(e.job) == sim.Waiting {
+		if v.State(e.Job) == sim.Waiting {
 			s.push(v, e)
 		}
 	}
 	for i := range s.lanes {
 		s.lanes[i].over = false
-		s.lanes[i].open(c, &s.freed)
+		s.lanes[i].Open(c, &s.freed)
 	}
 	x.run, x.spans, x.spots = x.run[:0], x.spans[:0], x.spots[:0]
 	k := 0
 	for _, e := range s.running {
-		for k < len(x.guess) && v.State(x.guess[k].job) != sim.Running {
+		for k < len(x.guess) && v.State(x.guess[k].Job) != sim.Running {
 			k++
 		}
-		keep := k < len(x.guess) && x.guess[k].job == e.job // both are in rank order
+		keep := k < len(x.guess) && x.guess[k].Job == e.Job // both are in rank order
 		if keep {
 			k++
 		}
@@ -120,7 +121,7 @@ func (x *exactPlan) begin(s *Scheduler, v *sim.View) {
 	}
 	x.high.CopyFrom(c)
 	for _, e := range s.running {
-		x.high.Release(v.Request(e.job), v.GPUs(e.job))
+		x.high.Release(v.Request(e.Job), v.GPUs(e.Job))
 	}
 	x.rebuild(s, v, 0)
 }
@@ -130,7 +131,7 @@ func (x *exactPlan) rebuild(s *Scheduler, v *sim.View, r int) {
 	x.kept.CopyFrom(x.high)
 	x.full.CopyFrom(x.high)
 	for i := r; i < len(s.running); i++ {
-		j := s.running[i].job
+		j := s.running[i].Job
 		n := &x.run[i]
 		n.kept = n.keep && take(x.kept, v.Request(j), v.GPUs(j))
 		n.full = take(x.full, v.Request(j), v.GPUs(j))
@@ -166,11 +167,11 @@ func (x *exactPlan) spare(s *Scheduler, v *sim.View, r int, j sim.Job) {
 	vc := v.Request(j).VC
 	room := x.high.VCRoom(vc)
 	if room != math.MaxInt {
-		room -= milli(v, j)
+		room -= queue.Milli(v, j)
 	}
 	x.beside = x.beside[:0]
 	for _, e := range s.running[r:] {
-		if n := milli(v, e.job); room != math.MaxInt && v.Request(e.job).VC == vc {
+		if n := queue.Milli(v, e.Job); room != math.MaxInt && v.Request(e.Job).VC == vc {
 			if n > room {
 				continue
 			}
@@ -187,7 +188,7 @@ func (x *exactPlan) spare(s *Scheduler, v *sim.View, r int, j sim.Job) {
 		mid := (some + none) / 2
 		x.full.CopyFrom(x.high)
 		for _, e := range x.beside[:mid] {
-			take(x.full, v.Request(e.job), v.GPUs(e.job))
+			take(x.full, v.Request(e.Job), v.GPUs(e.Job))
 		}
 		gpus, ok := s.place.Place(v, j, x.full, x.other)
 		if x.other = gpus; !ok {

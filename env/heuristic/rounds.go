@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
@@ -25,7 +26,7 @@ type rounds struct {
 	open bool
 	err  error
 	seen int
-	jobs []entry // scratch: jobs without GPUs
+	jobs []queue.Entry // scratch: jobs without GPUs
 }
 
 // chooser makes the decisions of a policy based on rounds.
@@ -106,7 +107,7 @@ func (r *rounds) submit(v *sim.View, j sim.Job) error {
 
 // remaining returns the policy's estimate of what is left of j, in nanoseconds at rate 1.
 func (r *rounds) remaining(v *sim.View, j sim.Job) float64 {
-	return remaining(r.est, v, j)
+	return queue.Remaining(r.est, v, j)
 }
 
 // Decide implements sim.Scheduler.
@@ -140,10 +141,10 @@ func (r *rounds) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 		r.jobs = r.jobs[:0]
 		for _, j := range v.Waiting() {
 			if v.Request(j).GPUs == 0 {
-				r.jobs = append(r.jobs, entry{pos: v.Pos(j), job: j})
+				r.jobs = append(r.jobs, queue.Entry{Pos: v.Pos(j), Job: j})
 			}
 		}
-		slices.SortFunc(r.jobs, func(a, b entry) int { return a.pos - b.pos })
+		slices.SortFunc(r.jobs, func(a, b queue.Entry) int { return a.Pos - b.Pos })
 	}
 	if r.step(v, d) {
 		return nil
@@ -151,12 +152,12 @@ func (r *rounds) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	for len(r.jobs) > 0 {
 		e := r.jobs[0]
 		r.jobs = r.jobs[1:]
-		if stale(v, &e) {
+		if queue.Stale(v, &e) {
 			continue
 		}
 		var ok bool
-		if d.GPUs, ok = r.place.Place(v, e.job, v.Cluster(), d.GPUs); ok {
-			d.Op, d.Job, d.N = sim.StartJob, e.job, 0
+		if d.GPUs, ok = r.place.Place(v, e.Job, v.Cluster(), d.GPUs); ok {
+			d.Op, d.Job, d.N = sim.StartJob, e.Job, 0
 			return nil
 		}
 	}
@@ -172,7 +173,7 @@ func (r *rounds) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 
 // members are the jobs with GPUs, waiting and running, in the order of the trace.
 type members struct {
-	list []entry
+	list []queue.Entry
 	seen int // jobs before this position have been in list
 }
 
@@ -180,9 +181,9 @@ func (m *members) reset() { m.list, m.seen = m.list[:0], 0 }
 
 // update drops the jobs that have ended and appends those that have arrived.
 func (m *members) update(v *sim.View) {
-	m.list = slices.DeleteFunc(m.list, func(e entry) bool {
-		state := v.State(e.job)
-		return v.Pos(e.job) != e.pos || state != sim.Waiting && state != sim.Running
+	m.list = slices.DeleteFunc(m.list, func(e queue.Entry) bool {
+		state := v.State(e.Job)
+		return v.Pos(e.Job) != e.Pos || state != sim.Waiting && state != sim.Running
 	})
 	if m.seen == v.Arrived() {
 		return
@@ -191,11 +192,11 @@ func (m *members) update(v *sim.View) {
 	for _, jobs := range [...][]sim.Job{v.Waiting(), v.Running()} {
 		for _, j := range jobs {
 			if v.Pos(j) >= m.seen && v.Request(j).GPUs > 0 {
-				m.list = append(m.list, entry{pos: v.Pos(j), job: j})
+				m.list = append(m.list, queue.Entry{Pos: v.Pos(j), Job: j})
 			}
 		}
 	}
-	slices.SortFunc(m.list[old:], func(a, b entry) int { return a.pos - b.pos })
+	slices.SortFunc(m.list[old:], func(a, b queue.Entry) int { return a.Pos - b.Pos })
 	m.seen = v.Arrived()
 }
 

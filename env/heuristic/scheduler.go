@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
@@ -21,18 +22,18 @@ type Scheduler struct {
 	asks   bool     // it needs estimates
 	state  stateful // of stateful orders
 
-	lanes  []lane     // by virtual cluster; one if there are none, or one owns the whole cluster
-	fill   backfiller // holds the queue and decides instead of lanes; nil without back-filling or commit
-	jobs   []jobMark  // by job
-	odd    int        // jobs in the system for which counting GPUs is not enough
-	freed  freed
-	aside  []aside // passed over: see rule.passOver
-	open   bool    // a point is being decided
-	moved  bool    // a job has been started since waiting jobs were ranked
-	use    usage   // for orders that look at what users and jobs hold
-	ranks  *ranks  // classes of waiting jobs are ranked anew, not jobs; nil = jobs are
-	since  uint64  // version that the cluster had after the last decision, plus what the simulator has changed since
-	known  uint64  // View.Decisions after the last decision
+	lanes  []lane       // by virtual cluster; one if there are none, or one owns the whole cluster
+	fill   backfiller   // holds the queue and decides instead of lanes; nil without back-filling or commit
+	jobs   []queue.Mark // by job
+	odd    int          // jobs in the system for which counting GPUs is not enough
+	freed  queue.Freed
+	aside  []aside        // passed over: see rule.passOver
+	open   bool           // a point is being decided
+	moved  bool           // a job has been started since waiting jobs were ranked
+	use    queue.Usage    // for orders that look at what users and jobs hold
+	ranks  *queue.Classes // classes of waiting jobs are ranked anew, not jobs; nil = jobs are
+	since  uint64         // version that the cluster had after the last decision, plus what the simulator has changed since
+	known  uint64         // View.Decisions after the last decision
 	until  int64
 	err    error // found by Reset
 	last   ranking
@@ -42,11 +43,11 @@ type Scheduler struct {
 	seen   int       // jobs before this position have been queued
 
 	// Preemptive orders plan a whole pass and then return it decision by decision.
-	running []entry
+	running []queue.Entry
 	ended   bool // jobs may have stopped running since takeStock
-	chosen  []entry
+	chosen  []queue.Entry
 	fresh   []int // places in chosen of waiting jobs, by countedPlan
-	stopped []entry
+	stopped []queue.Entry
 	plan    []step
 	next    int
 	exact   exactPlan
@@ -69,22 +70,15 @@ type ranking struct {
 
 // lane holds the waiting jobs of one virtual cluster. Admission acts within each.
 type lane struct {
-	waitQueue
+	queue.Queue
 	over  bool // no more of them start in this pass
 	room  int  // thousandths that its quota still allows in the plan; MaxInt = without a quota
 	stuck int  // position of the first job, which did not fit; valid while nothing is given back. −1 = unknown
 }
 
-// jobMark is what the scheduler notes about a job.
-type jobMark struct {
-	queued bool  // it is in a lane
-	odd    bool  // counted in Scheduler.odd
-	class  int32 // in Scheduler.ranks, while it is queued
-}
-
 // aside is a job that was passed over, and its lane.
 type aside struct {
-	entry
+	queue.Entry
 	lane int
 }
 
@@ -92,7 +86,7 @@ type aside struct {
 type backfiller interface {
 	reset(v *sim.View)
 	// push takes in a job that waits.
-	push(v *sim.View, e entry)
+	push(v *sim.View, e queue.Entry)
 	// clear forgets all waiting jobs; they are pushed again.
 	clear()
 	// rekey gives every waiting job its new key and forgets those that have none (newKey). Jobs are not ranked by class.
@@ -136,7 +130,7 @@ func newScheduler(cfg Config) (Policy, error) {
 		s.fill = &conservative{s: s}
 	}
 	if s.rule.classes != nil {
-		s.ranks = &ranks{classes: s.rule.classes(s)}
+		s.ranks = &queue.Classes{Classifier: s.rule.classes(s)}
 	}
 	return s, nil
 }
@@ -163,21 +157,21 @@ func (s *Scheduler) Reset(v *sim.View) {
 	}
 	s.lanes = s.lanes[:n]
 	if s.ranks != nil {
-		s.ranks.reset()
+		s.ranks.Reset()
 	}
 	for i := range s.lanes {
-		s.lanes[i].rankBy(s.ranks)
+		s.lanes[i].RankBy(s.ranks)
 		// Preemptive orders always use one line for each kind of request: what fits is counted in GPUs, in rank order.
-		s.lanes[i].reset(&s.jobs, s.strict && !s.rule.preemptive)
+		s.lanes[i].Reset(&s.jobs, s.strict && !s.rule.preemptive)
 		s.lanes[i].over, s.lanes[i].stuck = false, -1
 	}
 	s.jobs, s.odd, s.aside = s.jobs[:0], 0, s.aside[:0]
 	s.last.valid, s.behind = false, false
-	s.use.reset()
-	s.freed.reset(v.Cluster())
+	s.use.Reset()
+	s.freed.Reset(v.Cluster())
 	s.place.Reset()
 	s.open, s.moved, s.running, s.plan, s.next, s.err = false, false, s.running[:0], s.plan[:0], 0, nil
-	s.issued, s.failed, s.known = unknown, false, v.Decisions()
+	s.issued, s.failed, s.known = -1, false, v.Decisions()
 	if s.rule.state != nil {
 		s.state = s.rule.state(s)
 	}
@@ -193,7 +187,7 @@ func (s *Scheduler) Reset(v *sim.View) {
 	}
 	s.seen = v.Arrived()
 	for _, j := range v.Running() {
-		s.running = append(s.running, entry{pos: v.Pos(j), job: j})
+		s.running = append(s.running, queue.Entry{Pos: v.Pos(j), Job: j})
 		if s.state != nil {
 			s.state.submit(v, j)
 		}
@@ -205,29 +199,24 @@ func (s *Scheduler) Reset(v *sim.View) {
 }
 
 // note makes room for what the scheduler notes about j, and counts it if it is odd.
-func (s *Scheduler) note(v *sim.View, j sim.Job) *jobMark {
+func (s *Scheduler) note(v *sim.View, j sim.Job) *queue.Mark {
 	for int(j) >= len(s.jobs) {
-		s.jobs = append(s.jobs, jobMark{})
+		s.jobs = append(s.jobs, queue.Mark{})
 	}
 	s.forgetOdd(j)
 	m := &s.jobs[j]
-	*m = jobMark{odd: !plain(v.Request(j))}
-	if m.odd {
+	*m = queue.Mark{Odd: !queue.Plain(v.Request(j))}
+	if m.Odd {
 		s.odd++
 	}
 	return m
 }
 
 func (s *Scheduler) forgetOdd(j sim.Job) {
-	if int(j) < len(s.jobs) && s.jobs[j].odd {
-		s.jobs[j].odd = false
+	if int(j) < len(s.jobs) && s.jobs[j].Odd {
+		s.jobs[j].Odd = false
 		s.odd--
 	}
-}
-
-// plain requests are for whole GPUs and nothing else.
-func plain(r *cluster.Request) bool {
-	return r.Milli == 1000 && r.Types == 0 && r.CPUMilli == 0 && r.MemBytes == 0
 }
 
 func (s *Scheduler) submit(v *sim.View, j sim.Job) error {
@@ -245,17 +234,17 @@ func (s *Scheduler) submit(v *sim.View, j sim.Job) error {
 }
 
 // push takes in a job that waits.
-func (s *Scheduler) push(v *sim.View, e entry) {
-	m := &s.jobs[e.job]
+func (s *Scheduler) push(v *sim.View, e queue.Entry) {
+	m := &s.jobs[e.Job]
 	if s.ranks != nil {
-		m.class = s.ranks.of(v, e.job)
+		m.Class = s.ranks.Of(v, e.Job)
 	}
 	if s.fill != nil {
 		s.fill.push(v, e)
 		return
 	}
-	m.queued = true
-	s.lanes[s.laneOf(v, e.job)].push(e, v.Request(e.job))
+	m.Queued = true
+	s.lanes[s.laneOf(v, e.Job)].Push(e, v.Request(e.Job))
 }
 
 // laneOf returns the number of j's lane.
@@ -266,9 +255,9 @@ func (s *Scheduler) laneOf(v *sim.View, j sim.Job) int {
 	return int(v.Request(j).VC)
 }
 
-func (s *Scheduler) pop(l *lane, at int) entry {
-	e := l.pop(at)
-	s.jobs[e.job].queued = false
+func (s *Scheduler) pop(l *lane, at int) queue.Entry {
+	e := l.Pop(at)
+	s.jobs[e.Job].Queued = false
 	return e
 }
 
@@ -281,7 +270,7 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 		s.disturbed(v)
 		s.fill.open(v)
 	}
-	s.use.mine = s.open && s.moved
+	s.use.Mine = s.open && s.moved
 	if !s.open {
 		s.open, s.until = true, 0
 		if err := s.observe(v, p); err != nil {
@@ -335,7 +324,7 @@ func (s *Scheduler) same(v *sim.View) bool {
 // finish ends a pass.
 func (s *Scheduler) finish(v *sim.View, d *sim.Decision) {
 	s.open, s.waiting = false, len(v.Waiting())
-	s.freed.done(v.Cluster())
+	s.freed.Done(v.Cluster())
 	d.Op, d.Until = sim.Wait, time.Duration(s.until)
 }
 
@@ -384,7 +373,7 @@ func (s *Scheduler) observe(v *sim.View, p *sim.Point) error {
 			continue
 		case sim.NodeRecover:
 			s.since++
-			s.freed.event(c, e)
+			s.freed.Event(c, e)
 			if s.fill != nil {
 				s.fill.forget() // more will be free
 			}
@@ -392,7 +381,7 @@ func (s *Scheduler) observe(v *sim.View, p *sim.Point) error {
 		case sim.Finish, sim.Fail:
 			s.since++
 		}
-		s.freed.event(c, e)
+		s.freed.Event(c, e)
 		s.ended = true
 		if s.fill != nil {
 			s.fill.event(v, e.Job)
@@ -407,7 +396,7 @@ func (s *Scheduler) observe(v *sim.View, p *sim.Point) error {
 			s.requeue(v, e.Job)
 		}
 	}
-	s.freed.open(c)
+	s.freed.Open(c)
 	s.foreign = s.foreign || own != s.issued
 	s.calm = s.calm && !s.foreign
 	return nil
@@ -426,7 +415,7 @@ func (s *Scheduler) requeue(v *sim.View, j sim.Job) {
 		return
 	}
 	if s.state != nil {
-		s.state.after(v, nil, []entry{{pos: v.Pos(j), job: j}})
+		s.state.after(v, nil, []queue.Entry{{Pos: v.Pos(j), Job: j}})
 	}
 	s.push(v, s.ranked(v, j))
 }
@@ -436,7 +425,7 @@ func (s *Scheduler) knows(v *sim.View, j sim.Job) bool {
 	if s.fill != nil {
 		return s.fill.holds(v, j)
 	}
-	return int(j) < len(s.jobs) && s.jobs[j].queued
+	return int(j) < len(s.jobs) && s.jobs[j].Queued
 }
 
 // begin opens a pass.
@@ -454,16 +443,16 @@ func (s *Scheduler) begin(v *sim.View) {
 		return
 	}
 	if s.rule.preemptive {
-		s.freed.any, s.freed.all = true, true // every pass gives everything back
+		s.freed.Any, s.freed.All = true, true // every pass gives everything back
 	}
 	for i := range s.lanes {
 		l := &s.lanes[i]
 		l.over = false
-		if s.freed.any {
+		if s.freed.Any {
 			l.stuck = -1
 		}
-		if !l.single {
-			l.open(v.Cluster(), &s.freed)
+		if !l.Single {
+			l.Open(v.Cluster(), &s.freed)
 		}
 	}
 	if s.rule.preemptive {
@@ -479,7 +468,7 @@ func (s *Scheduler) others(v *sim.View) bool {
 
 // disturbed takes note that other code has decided something at this point: what had no room may have some now.
 func (s *Scheduler) disturbed(v *sim.View) {
-	s.freed.any, s.freed.all = true, true
+	s.freed.Any, s.freed.All = true, true
 	s.fill.disturbed(v)
 }
 
@@ -501,14 +490,14 @@ func (s *Scheduler) rankClasses(v *sim.View) {
 		l := &s.lanes[i]
 		l.over = false // another may come first now
 		if foreign {
-			l.openAll()
+			l.OpenAll()
 		}
-		cells += l.cells()
+		cells += l.Slots()
 	}
-	if max(cells, s.ranks.made) > 64+2*len(v.Waiting()) { // most are of classes that no job waits with
+	if max(cells, s.ranks.Made) > 64+2*len(v.Waiting()) { // most are of classes that no job waits with
 		s.takeIn(v)
 	}
-	change := s.ranks.update(v)
+	change := s.ranks.Update(v)
 	if s.fill != nil {
 		if len(change) > 0 {
 			s.fill.rerank()
@@ -517,7 +506,7 @@ func (s *Scheduler) rankClasses(v *sim.View) {
 	}
 	for _, c := range change {
 		for i := range s.lanes {
-			s.lanes[i].rerank(c)
+			s.lanes[i].Rerank(c)
 		}
 	}
 }
@@ -541,10 +530,10 @@ func (s *Scheduler) takeIn(v *sim.View) {
 		s.fill.clear()
 	}
 	if s.ranks != nil {
-		s.ranks.reset()
+		s.ranks.Reset()
 	}
 	for i := range s.lanes {
-		s.lanes[i].reset(&s.jobs, s.lanes[i].single)
+		s.lanes[i].Reset(&s.jobs, s.lanes[i].Single)
 		s.lanes[i].over = false // another may come first now
 	}
 	if s.rule.prepare != nil && s.ranks == nil {
@@ -584,7 +573,7 @@ func (s *Scheduler) newKey(v *sim.View, j sim.Job) (key float64, ok bool) {
 // nothing else has happened that keys follow from.
 func (s *Scheduler) ranksStand(v *sim.View) bool {
 	e, ok := s.fill.(*eitherEasy)
-	if !s.rule.everyStart || s.always || s.ranks != nil || s.fill != nil && !(ok && e.backfiller == e.easy) || s.use.outdone {
+	if !s.rule.everyStart || s.always || s.ranks != nil || s.fill != nil && !(ok && e.backfiller == e.easy) || s.use.Outdone {
 		return false
 	}
 	l := &s.last
@@ -592,10 +581,10 @@ func (s *Scheduler) ranksStand(v *sim.View) bool {
 }
 
 // ranked returns j with its key; without one if its class has it.
-func (s *Scheduler) ranked(v *sim.View, j sim.Job) entry {
-	e := entry{pos: v.Pos(j), job: j}
+func (s *Scheduler) ranked(v *sim.View, j sim.Job) queue.Entry {
+	e := queue.Entry{Pos: v.Pos(j), Job: j}
 	if s.ranks == nil {
-		e.key = s.rule.key(s, v, j)
+		e.Key = s.rule.key(s, v, j)
 	}
 	return e
 }
@@ -605,18 +594,18 @@ func (s *Scheduler) ranked(v *sim.View, j sim.Job) entry {
 func (s *Scheduler) best(v *sim.View, c *cluster.Cluster) (l *lane, at int) {
 	if len(s.lanes) == 1 {
 		if l = &s.lanes[0]; l.over {
-			return nil, none
+			return nil, queue.None
 		}
-		return l, l.best(v, s.limit(c.Free()))
+		return l, l.Best(v, s.limit(c.Free()))
 	}
-	at = none
+	at = queue.None
 	for i := range s.lanes {
 		k := &s.lanes[i]
 		if k.over {
 			continue
 		}
-		w := k.best(v, s.limit(min(c.VCFree(int32(i)), c.VCRoom(int32(i))/1000)))
-		if w != none && (at == none || k.top(w).before(l.top(at))) {
+		w := k.Best(v, s.limit(min(c.VCFree(int32(i)), c.VCRoom(int32(i))/1000)))
+		if w != queue.None && (at == queue.None || k.Top(w).Before(l.Top(at))) {
 			l, at = k, w
 		}
 	}
@@ -626,7 +615,7 @@ func (s *Scheduler) best(v *sim.View, c *cluster.Cluster) (l *lane, at int) {
 // limit returns the greatest number of whole GPUs that a job may ask for to be considered when free GPUs are free.
 func (s *Scheduler) limit(free int) int {
 	if s.strict {
-		return unlimited
+		return queue.Unlimited
 	}
 	return free
 }
@@ -636,50 +625,50 @@ func (s *Scheduler) nextStart(v *sim.View, d *sim.Decision) (done bool) {
 	c := v.Cluster()
 	for {
 		l, at := s.best(v, c)
-		if at == none {
+		if at == queue.None {
 			if len(s.aside) > 0 {
 				s.comeBack(v)
 			}
 			return true
 		}
-		e := *l.top(at)
-		if s.strict && l.stuck != e.pos || !s.strict && !l.hopeless(c, &s.freed, at) {
+		e := *l.Top(at)
+		if s.strict && l.stuck != e.Pos || !s.strict && !l.Hopeless(c, &s.freed, at) {
 			ok := false
 			if c.Pool() { // no placement distinguishes its GPUs
-				d.GPUs, ok = d.GPUs[:0], c.Fits(v.Request(e.job))
+				d.GPUs, ok = d.GPUs[:0], c.Fits(v.Request(e.Job))
 			} else {
-				d.GPUs, ok = s.place.Place(v, e.job, c, d.GPUs)
+				d.GPUs, ok = s.place.Place(v, e.Job, c, d.GPUs)
 			}
 			if ok {
 				s.pop(l, at)
 				if s.rule.passOver {
 					s.passOver(v, l)
 				}
-				d.Op, d.Job = sim.StartJob, e.job
+				d.Op, d.Job = sim.StartJob, e.Job
 				return false
 			}
 		}
 		if s.strict {
-			l.over, l.stuck = true, e.pos
+			l.over, l.stuck = true, e.Pos
 		} else {
-			l.close(at)
+			l.Close(at)
 		}
 	}
 }
 
 // passOver excludes the next job in line from the rest of the pass.
 func (s *Scheduler) passOver(v *sim.View, l *lane) {
-	if at := l.best(v, unlimited); at != none {
+	if at := l.Best(v, queue.Unlimited); at != queue.None {
 		e := s.pop(l, at)
-		s.aside = append(s.aside, aside{e, s.laneOf(v, e.job)})
+		s.aside = append(s.aside, aside{e, s.laneOf(v, e.Job)})
 	}
 }
 
 // comeBack returns the jobs that were passed over to their lines.
 func (s *Scheduler) comeBack(v *sim.View) {
 	for _, a := range s.aside {
-		if v.State(a.job) == sim.Waiting {
-			s.push(v, a.entry)
+		if v.State(a.Job) == sim.Waiting {
+			s.push(v, a.Entry)
 		}
 	}
 	s.aside = s.aside[:0]

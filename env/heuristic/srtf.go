@@ -1,6 +1,7 @@
 package heuristic
 
 import (
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
@@ -11,12 +12,4 @@ var srtf = rule{name: "srtf", preemptive: true, estimates: true, key: func(s *Sc
 }}
 
 // remaining returns the scheduler's estimate of what is left of j, in nanoseconds.
-func (s *Scheduler) remaining(v *sim.View, j sim.Job) float64 { return remaining(s.est, v, j) }
-
-// remaining returns what is left of j by est, in nanoseconds.
-func remaining(est sim.Estimates, v *sim.View, j sim.Job) float64 {
-	if est.Mode == sim.EstimateExact {
-		return v.Left(j)
-	}
-	return float64(est.Left(v, j))
-}
+func (s *Scheduler) remaining(v *sim.View, j sim.Job) float64 { return queue.Remaining(s.est, v, j) }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
@@ -28,8 +29,8 @@ import (
 type themis struct {
 	*rounds
 	lease  int64
-	leases []lease // by job
-	line   []entry // those who may bid, key = −ρ
+	leases []lease       // by job
+	line   []queue.Entry // those who may bid, key = −ρ
 	bids   []bidder
 	table  []float64
 	took   []bool
@@ -123,12 +124,12 @@ func (t *themis) decide(v *sim.View) error {
 			t.enter(v, j)
 		}
 	}
-	slices.SortFunc(t.line, func(a, b entry) int { return a.compare(&b) })
+	slices.SortFunc(t.line, func(a, b queue.Entry) int { return a.Compare(&b) })
 	for line := t.line; len(line) > 0 && t.plan.FreeMilli() > 0; {
 		n := max(1, int(themisShare*float64(len(line))))
 		t.bids = t.bids[:0]
 		for i := range line[:n] {
-			t.bids = append(t.bids, t.bid(v, line[i].job))
+			t.bids = append(t.bids, t.bid(v, line[i].Job))
 		}
 		t.auction(v, t.bids)
 		stay := n
@@ -152,7 +153,7 @@ func (t *themis) decide(v *sim.View) error {
 // enter adds j's bid.
 func (t *themis) enter(v *sim.View, j sim.Job) {
 	alone := float64(t.est.Of(v, j))
-	t.line = append(t.line, entry{-t.whole(v, j) / alone, v.Pos(j), j})
+	t.line = append(t.line, queue.Entry{Key: -t.whole(v, j) / alone, Pos: v.Pos(j), Job: j})
 }
 
 // whole returns the time from the submit of j to its end if it ran from now on.

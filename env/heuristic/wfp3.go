@@ -3,6 +3,7 @@ package heuristic
 import (
 	"math"
 
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
@@ -47,4 +48,4 @@ func (s *Scheduler) requested(v *sim.View, j sim.Job) float64 {
 }
 
 // processors returns the number of GPUs or processors that j asks for.
-func processors(v *sim.View, j sim.Job) float64 { return float64(milli(v, j)) / 1000 }
+func processors(v *sim.View, j sim.Job) float64 { return float64(queue.Milli(v, j)) / 1000 }

@@ -1,4 +1,4 @@
-package heuristic
+package queue
 
 import (
 	"math"
@@ -20,11 +20,11 @@ func TestSampleAgreesWithAdding(t *testing.T) {
 	}
 	for name, draw := range draws {
 		t.Run(name, func(t *testing.T) {
-			var s sample
+			var s Sample
 			for seed := range uint64(3) {
 				r := rand.New(rand.NewPCG(seed, 1))
-				s.reset()
-				if n, sum := s.upTo(1); n != 0 || sum != 0 {
+				s.Reset()
+				if n, sum := s.UpTo(1); n != 0 || sum != 0 {
 					t.Fatal("an empty list has a sum")
 				}
 				var list []float64
@@ -32,7 +32,7 @@ func TestSampleAgreesWithAdding(t *testing.T) {
 					x := draw(r)
 					i, _ := slices.BinarySearch(list, x)
 					list = slices.Insert(list, i, x)
-					s.add(x)
+					s.Add(x)
 					if r.IntN(20) > 0 {
 						continue
 					}
@@ -44,7 +44,7 @@ func TestSampleAgreesWithAdding(t *testing.T) {
 					for ; n < len(list) && list[n] <= at; n++ {
 						sum += list[n]
 					}
-					if gotN, got := s.upTo(at); gotN != n || got != sum {
+					if gotN, got := s.UpTo(at); gotN != n || got != sum {
 						t.Fatalf("seed %d: the first %d of %d numbers sum to %v, want %d and %v", seed, gotN, len(list), got, n, sum)
 					}
 				}

@@ -1,4 +1,4 @@
-package heuristic
+package queue
 
 import (
 	"math/rand/v2"
@@ -9,11 +9,11 @@ import (
 )
 
 // The winner among places up to any limit is the one that a walk over all of them finds.
-func TestTourneyAgainstWalk(t *testing.T) {
+func TestTournamentAgainstWalk(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for round := range 20 {
-		var q tourney
-		held := map[int]entry{}
+		var q tournament
+		held := map[int]Entry{}
 		most := 1 << (round % 8)
 		for op := range 500 {
 			i := r.IntN(most)
@@ -27,14 +27,14 @@ func TestTourneyAgainstWalk(t *testing.T) {
 					clear(held)
 				}
 			default:
-				held[i] = entry{float64(r.IntN(20)), op, sim.Job(op)}
+				held[i] = Entry{float64(r.IntN(20)), op, sim.Job(op)}
 				q.set(i, held[i])
 			}
 			for limit := -1; limit < most+2; limit++ {
-				want := none
+				want := None
 				for i := range most {
 					if e, ok := held[i]; ok && i <= limit {
-						if best := held[want]; want < 0 || e.before(&best) {
+						if best := held[want]; want < 0 || e.Before(&best) {
 							want = i
 						}
 					}
@@ -47,22 +47,22 @@ func TestTourneyAgainstWalk(t *testing.T) {
 	}
 }
 
-func TestEmptyLinesAreForgotten(t *testing.T) {
-	var q waitQueue
-	q.reset(nil, false)
+func TestEmptyRowsAreForgotten(t *testing.T) {
+	var q Queue
+	q.Reset(nil, false)
 	for i := range 200 {
-		q.push(entry{1, i, sim.Job(i)}, &cluster.Request{GPUs: 1, Milli: 1000, CPUMilli: int64(i + 1)})
+		q.Push(Entry{1, i, sim.Job(i)}, &cluster.Request{GPUs: 1, Milli: 1000, CPUMilli: int64(i + 1)})
 	}
 	for i := range 150 {
-		q.pop(-2 - i)
+		q.Pop(-2 - i)
 	}
-	q.open(nil, &freed{any: true, all: true})
-	if len(q.others.line) != 50 || len(q.kinds) != 50 || len(q.index) != 50 {
-		t.Fatalf("%d lines of %d kinds and %d in the index, want 50", len(q.others.line), len(q.kinds), len(q.index))
+	q.Open(nil, &Freed{Any: true, All: true})
+	if len(q.others.row) != 50 || len(q.kinds) != 50 || len(q.index) != 50 {
+		t.Fatalf("%d rows of %d kinds and %d in the index, want 50", len(q.others.row), len(q.kinds), len(q.index))
 	}
-	for i := range q.others.line {
-		if e := q.top(-2 - i); e.pos != 150+i || q.index[q.kinds[i]] != i || q.others.heads.top[i] != *e {
-			t.Fatalf("line %d begins with job %d", i, e.pos)
+	for i := range q.others.row {
+		if e := q.Top(-2 - i); e.Pos != 150+i || q.index[q.kinds[i]] != i || q.others.heads.held[i] != *e {
+			t.Fatalf("row %d begins with job %d", i, e.Pos)
 		}
 	}
 }

@@ -1,20 +1,20 @@
-package heuristic
+package queue
 
 import (
 	"math"
 	"slices"
 )
 
-// sample is an ascending list of numbers with the sums of its first numbers, for a list that grows in the middle: a
+// Sample is an ascending list of numbers with the sums of its first numbers, for a list that grows in the middle: a
 // number costs about the square root of their count. A sum is what adding one by one in ascending order gives, to the
 // last bit, although sums of GPU-times in nanoseconds pass 2^53 and are rounded.
 //
 // The list is cut into blocks, which know the sum before them. What a block adds to it is known without adding again:
 // between two powers of two a sum is a whole number of units, rounding of each addition depends only on the number
 // added and, for ties, on whether the units are even, and so the units that the block adds depend only on the latter.
-type sample struct {
+type Sample struct {
 	blocks []sampleBlock
-	n      int
+	N      int // numbers
 	good   int // blocks up to this one know what is before them
 }
 
@@ -31,12 +31,13 @@ const (
 	unknown   = -1
 )
 
-func (s *sample) reset() {
-	s.blocks, s.n, s.good = s.blocks[:0], 0, 0
+// Reset forgets all numbers.
+func (s *Sample) Reset() {
+	s.blocks, s.N, s.good = s.blocks[:0], 0, 0
 }
 
-// add adds x to the list.
-func (s *sample) add(x float64) {
+// Add adds x to the list.
+func (s *Sample) Add(x float64) {
 	if len(s.blocks) == 0 {
 		s.insert(0)
 	}
@@ -45,7 +46,7 @@ func (s *sample) add(x float64) {
 	at, _ := slices.BinarySearch(b.of, x)
 	b.of = slices.Insert(b.of, at, x)
 	b.shift = unknown
-	s.n++
+	s.N++
 	s.good = min(s.good, i)
 	if len(b.of) == fullBlock {
 		s.insert(i + 1)
@@ -56,7 +57,7 @@ func (s *sample) add(x float64) {
 }
 
 // insert makes an empty block with number i, from the memory of one that an earlier run has left if there is one.
-func (s *sample) insert(i int) {
+func (s *Sample) insert(i int) {
 	n := len(s.blocks)
 	if n < cap(s.blocks) {
 		s.blocks = s.blocks[:n+1]
@@ -73,7 +74,7 @@ func (s *sample) insert(i int) {
 }
 
 // blockOf returns the number of the last block that begins with at most x, the first if there is none.
-func (s *sample) blockOf(x float64) int {
+func (s *Sample) blockOf(x float64) int {
 	i, to := 0, len(s.blocks)
 	for to-i > 1 {
 		if mid := (i + to) / 2; s.blocks[mid].of[0] <= x {
@@ -86,16 +87,16 @@ func (s *sample) blockOf(x float64) int {
 }
 
 // know makes block i know what is before it.
-func (s *sample) know(i int) {
+func (s *Sample) know(i int) {
 	for ; s.good < i; s.good++ {
 		a, b := &s.blocks[s.good], &s.blocks[s.good+1]
 		b.before, b.sum = a.before+len(a.of), a.sumOf(len(a.of))
 	}
 }
 
-// upTo returns the number of numbers that are at most x, and their sum.
-func (s *sample) upTo(x float64) (n int, sum float64) {
-	if s.n == 0 {
+// UpTo returns the number of numbers that are at most x, and their sum.
+func (s *Sample) UpTo(x float64) (n int, sum float64) {
+	if s.N == 0 {
 		return 0, 0
 	}
 	i := s.blockOf(x)

@@ -1,4 +1,4 @@
-package heuristic
+package queue
 
 import (
 	"clustergym/env/cluster"
@@ -8,18 +8,18 @@ import (
 // demand is GPUs, cores and memory, each as a share of what the cluster has; 0 for what the cluster does not limit.
 type demand [3]float64
 
-// usage is what each user holds, or what is left. Sums are over the running jobs in the simulator's order, so that
+// Usage is what each user holds, or what is left. Sums are over the running jobs in the simulator's order, so that
 // equal states give equal bits: a start, which stands last there, is added, and after any other change everything is
-// summed anew. Cores and memory of nodes that state none are not counted.
-type usage struct {
+// summed again. Cores and memory of nodes that state none are not counted.
+type Usage struct {
 	of    *cluster.Cluster
 	total demand       // GPUs, milli-cores and bytes
 	nodes [][2]float64 // milli-cores and bytes by node; nil if none are limited
 	free  demand       // shares
 	// For tetris, over the waiting jobs when they were ranked: the best alignment, and the shortest estimate in
 	// seconds; whether another job has a better or a shorter one; and what jobs ask for.
-	best, shortest float64
-	outdone        bool
+	Best, Shortest float64
+	Outdone        bool
 	wants          []want // by job
 
 	index   map[string]int32 // users
@@ -30,7 +30,7 @@ type usage struct {
 	changed []int32          // users whose share may have changed in the last count
 
 	// The sums are of this state of the cluster.
-	mine    bool // since then, nothing but a decision of the scheduler can have changed what runs
+	Mine    bool // since then, nothing but a decision of the scheduler can have changed what runs
 	summed  bool
 	version uint64
 	running int
@@ -46,13 +46,13 @@ const (
 )
 
 // since compares the cluster with the last sums and notes its state for the next.
-func (u *usage) since(v *sim.View) progress {
+func (u *Usage) since(v *sim.View) progress {
 	now, n, p := v.Cluster().Version(), len(v.Running()), something
 	switch {
 	case !u.summed:
 	case now == u.version:
 		p = nothing
-	case u.mine && now == u.version+1 && n == u.running+1: // a single change, and one more job runs
+	case u.Mine && now == u.version+1 && n == u.running+1: // a single change, and one more job runs
 		p = oneStart
 	}
 	u.summed, u.version, u.running = true, now, n
@@ -72,7 +72,7 @@ type owner struct {
 }
 
 // measure records what c has.
-func (u *usage) measure(c *cluster.Cluster) {
+func (u *Usage) measure(c *cluster.Cluster) {
 	if u.of == c {
 		return
 	}
@@ -99,7 +99,7 @@ func (u *usage) measure(c *cluster.Cluster) {
 }
 
 // demand returns what r asks for.
-func (u *usage) demand(r *cluster.Request) (d demand) {
+func (u *Usage) demand(r *cluster.Request) (d demand) {
 	n := float64(max(1, r.GPUs))
 	if u.total[0] > 0 {
 		d[0] = float64(r.GPUs*r.Milli) / 1000 / u.total[0]
@@ -112,8 +112,8 @@ func (u *usage) demand(r *cluster.Request) (d demand) {
 	return d
 }
 
-// count computes what the running jobs leave free. It reports whether that may have changed.
-func (u *usage) count(v *sim.View) bool {
+// Count computes what the running jobs leave free. It reports whether that may have changed.
+func (u *Usage) Count(v *sim.View) bool {
 	c := v.Cluster()
 	u.measure(c)
 	p := u.since(v)
@@ -142,7 +142,7 @@ func (u *usage) count(v *sim.View) bool {
 }
 
 // up makes the cores and memory of all nodes that are up free.
-func (u *usage) up(c *cluster.Cluster) {
+func (u *Usage) up(c *cluster.Cluster) {
 	up := u.total
 	for n, has := range u.nodes {
 		if c.Down(n) {
@@ -158,8 +158,8 @@ func (u *usage) up(c *cluster.Cluster) {
 	}
 }
 
-// countUsers computes what the running jobs of each user hold.
-func (u *usage) countUsers(v *sim.View) {
+// CountUsers computes what the running jobs of each user hold.
+func (u *Usage) CountUsers(v *sim.View) {
 	u.measure(v.Cluster())
 	from := v.Running()
 	u.changed = u.changed[:0]
@@ -176,7 +176,7 @@ func (u *usage) countUsers(v *sim.View) {
 		u.holders = u.holders[:0]
 	}
 	for _, j := range from {
-		i := u.userOf(v, j)
+		i := u.UserOf(v, j)
 		if !u.holds[i] {
 			u.holds[i] = true
 			u.holders = append(u.holders, i)
@@ -187,14 +187,14 @@ func (u *usage) countUsers(v *sim.View) {
 		}
 	}
 	if len(from) == 1 {
-		u.changed = append(u.changed, u.userOf(v, from[0]))
+		u.changed = append(u.changed, u.UserOf(v, from[0]))
 	} else {
 		u.changed = append(u.changed, u.holders...)
 	}
 }
 
-// userOf returns the number of j's user.
-func (u *usage) userOf(v *sim.View, j sim.Job) int32 {
+// UserOf returns the number of j's user.
+func (u *Usage) UserOf(v *sim.View, j sim.Job) int32 {
 	for int(j) >= len(u.user) {
 		u.user = append(u.user, owner{pos: -1})
 	}
@@ -217,8 +217,8 @@ func (u *usage) userOf(v *sim.View, j sim.Job) int32 {
 	return o.user
 }
 
-// reset forgets the jobs of the previous run.
-func (u *usage) reset() {
+// Reset forgets the jobs of the previous run.
+func (u *Usage) Reset() {
 	u.user, u.held, u.holds, u.holders, u.changed = u.user[:0], u.held[:0], u.holds[:0], u.holders[:0], u.changed[:0]
 	u.summed, u.wants = false, u.wants[:0]
 }
