@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
@@ -70,9 +71,9 @@ func (b *conservative) reset(v *sim.View) {
 	c := v.Cluster()
 	b.nodes = !c.Pool() || len(c.VCs()) > 0
 	if b.nodes {
-		b.ahead, b.of = copyOf(c, b.ahead, b.of == c), c
+		b.ahead, b.of = place.CopyOf(c, b.ahead, b.of == c), c
 	}
-	b.steady = !b.nodes || stays(b.s.place)
+	b.steady = !b.nodes || place.Steady(b.s.place)
 	b.sole = soleLine(c)
 	b.plan.reset()
 	b.ends.Reset()
@@ -375,7 +376,7 @@ func (b *conservative) startSome(v *sim.View, jobs []sim.Job, room int64) (start
 		from := len(b.spots)
 		if b.nodes {
 			var ok bool
-			if b.dst, ok = b.s.place.Place(v, j, b.ahead, b.dst); !ok || !take(b.ahead, v.Request(j), b.dst) {
+			if b.dst, ok = b.s.place.Place(v, j, b.ahead, b.dst); !ok || !place.Take(b.ahead, v.Request(j), b.dst) {
 				continue
 			}
 			b.spots = append(b.spots, b.dst...)

@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
@@ -64,13 +65,13 @@ func (b *easy) reset(v *sim.View) {
 	c := v.Cluster()
 	b.count = c.Pool() && len(c.VCs()) == 0
 	if !b.count {
-		b.ahead, b.of = copyOf(c, b.ahead, b.of == c), c
+		b.ahead, b.of = place.CopyOf(c, b.ahead, b.of == c), c
 	}
 	for len(b.lanes) < len(b.s.lanes) {
 		b.lanes = append(b.lanes, easyLane{})
 	}
 	b.lanes = b.lanes[:len(b.s.lanes)]
-	b.steady = b.count || stays(b.s.place)
+	b.steady = b.count || place.Steady(b.s.place)
 	b.ends.Reset()
 	b.tree.Reset()
 	for i := range b.lanes {
@@ -294,7 +295,7 @@ func (b *easy) fillNodes(v *sim.View, l *easyLane, d *sim.Decision) bool {
 // the planning copy.
 func (b *easy) leavesRoom(v *sim.View, l *easyLane, j sim.Job, gpus []cluster.GPU) bool {
 	r := v.Request(j)
-	if !take(b.ahead, r, gpus) {
+	if !place.Take(b.ahead, r, gpus) {
 		return false
 	}
 	var ok bool

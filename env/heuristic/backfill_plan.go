@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
@@ -305,7 +306,7 @@ func (b *conservative) startsNow(v *sim.View, j sim.Job, r *cluster.Request, las
 
 // startsOn starts j on gpus if they are free now and no reservation made before takes them away.
 func (b *conservative) startsOn(v *sim.View, j sim.Job, r *cluster.Request, gpus []cluster.GPU, lasts, now int64) bool {
-	if !b.plan.times.free(r, gpus, now, now+lasts) || !take(b.ahead, r, gpus) {
+	if !b.plan.times.free(r, gpus, now, now+lasts) || !place.Take(b.ahead, r, gpus) {
 		return false
 	}
 	b.plan.times.take(r, gpus, now, now+lasts)

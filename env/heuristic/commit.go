@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
@@ -43,7 +44,7 @@ func (b *commit) reset(v *sim.View) {
 	c := v.Cluster()
 	b.count = c.Pool() && len(c.VCs()) == 0
 	if b.fill && !b.count {
-		b.ahead, b.of = copyOf(c, b.ahead, b.of == c), c
+		b.ahead, b.of = place.CopyOf(c, b.ahead, b.of == c), c
 	}
 	for len(b.lanes) < len(b.s.lanes) {
 		b.lanes = append(b.lanes, commitLane{})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"clustergym/env/heuristic/place"
 	"clustergym/env/sim"
 	"clustergym/internal/fault"
 	spelling "clustergym/internal/nearest"
@@ -58,7 +59,7 @@ type Config struct {
 	// Index are the weights of index; zero = DefaultIndex of the estimates.
 	Index Index `yaml:"index,omitempty"`
 	// Given is the information that fgd and least-interference need.
-	Given Given `yaml:"-"`
+	Given place.Given `yaml:"-"`
 	// Workload is every job of the run. Only exact needs it, to plan with. It is not changed.
 	Workload []traces.Job `yaml:"-"`
 	Seed     uint64       `yaml:"seed,omitempty"` // for random orders and noisy estimates
@@ -81,7 +82,7 @@ func (c *Config) Validate() error {
 	l.Add(slices.Contains(Orders(), c.Order), "order", c.Order, spelling.OneOf(c.Order, Orders()))
 	c.checkAdmission(&l)
 	_, err := newPlacement(*c)
-	l.Add(err == nil, "placement", c.Placement, spelling.OneOf(c.Placement, PlacementNames()))
+	l.Add(err == nil, "placement", c.Placement, spelling.OneOf(c.Placement, place.Names()))
 	e, err := sim.ParseEstimates(c.Estimates)
 	switch {
 	case err != nil:
@@ -127,7 +128,7 @@ func (c *Config) checkAdmission(l *fault.List) {
 	if !known {
 		return
 	}
-	l.Add(c.Placement != rackSkewed || r.preemptive && !own, "placement", c.Placement, "a placement that refuses no job: only orders that stop running jobs, such as las-2d, go with "+rackSkewed)
+	l.Add(c.Placement != place.RackSkewed || r.preemptive && !own, "placement", c.Placement, "a placement that refuses no job: only orders that stop running jobs, such as las-2d, go with "+place.RackSkewed)
 	backfill := c.backfill()
 	if own || r.passOver {
 		l.Add(!own || c.Admission == "", "admission", c.Admission, "none: "+c.Order+" has its own")
@@ -183,7 +184,7 @@ func (c *Config) backfill() string {
 
 // Estimating reports whether c ranks, back-fills or places by run time and so needs estimates.
 func (c *Config) Estimating() bool {
-	return c.backfill() != "none" || Estimating(c.Order) || strings.HasPrefix(c.Placement, lwfPrefix)
+	return c.backfill() != "none" || Estimating(c.Order) || strings.HasPrefix(c.Placement, place.LWF)
 }
 
 // Knows returns what the policy knows of run times where that does not follow from Estimates: everything, or nothing because
@@ -196,6 +197,18 @@ func (c *Config) Knows() (rung sim.Rung, own bool) {
 		return sim.RungNone, true
 	}
 	return 0, false
+}
+
+// estimates returns how run times are estimated, with the seed of noisy estimates. c is valid.
+func (c *Config) estimates() sim.Estimates {
+	est, _ := sim.ParseEstimates(c.Estimates)
+	est.Seed = c.Seed
+	return est
+}
+
+// newPlacement returns the placement that cfg names.
+func newPlacement(cfg Config) (place.Placement, error) {
+	return place.New(cfg.Placement, cfg.estimates(), cfg.Given)
 }
 
 // Simulator sets what the policy needs of the simulator: admission commit reproduces RLScheduler's simulator, which

@@ -7,24 +7,15 @@ import (
 	"time"
 
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
-)
-
-// Tier is how far a gang is spread.
-type Tier uint8
-
-// The tiers, nearest first.
-const (
-	InNode Tier = iota
-	InRack
-	AcrossRacks
 )
 
 // Offer is an offer of GPUs to a job at the nearest tier that holds the gang now.
 type Offer struct {
 	Job    sim.Job
-	Tier   Tier
+	Tier   place.Tier
 	GPUs   []cluster.GPU // owned by the policy; valid until the offer is answered
 	Waited time.Duration // since the job was submitted or lost its GPUs
 	Place  int           // position in the pass, from 0
@@ -70,11 +61,11 @@ type Offer struct {
 // Decide takes all decisions. To answer offers yourself, call Open at each point, then Next until it returns nil,
 // each time followed by Answer, and then Decide until it waits.
 type Delay struct {
-	cfg   Config
-	order askOrder
-	rule  acceptRule
-	seats // its placement is not used
-	rack  cluster.Placement
+	cfg        Config
+	order      askOrder
+	rule       acceptRule
+	place.Plan // its placement is not used
+	rack       cluster.Placement
 
 	opened bool
 	pass   bool // the pass at this point is not over
@@ -133,7 +124,7 @@ type since struct {
 // nearest is the nearest tier that could ever hold a job.
 type nearest struct {
 	pos  int // of the job; −1 = not computed yet
-	tier Tier
+	tier place.Tier
 }
 
 // sizeDelays are the delays of one gang size, before a node and before a rack.
@@ -141,12 +132,12 @@ type sizeDelays struct{ node, rack delays }
 
 // delays are oldest first.
 type delays struct {
-	list  []delayed
+	list  []delayTaken
 	usual float64 // mean plus two standard deviations, 1 if list is empty
 	known bool    // usual is that of list
 }
 
-type delayed struct {
+type delayTaken struct {
 	at     int64
 	leases float64
 }
@@ -187,11 +178,11 @@ func (d *Delay) Reseed(uint64) {}
 
 // Reset implements sim.Scheduler.
 func (d *Delay) Reset(v *sim.View) {
-	same := d.of == v.Cluster()
-	d.seats.reset(v)
+	same := d.Of == v.Cluster()
+	d.Plan.Reset(v)
 	d.opened, d.pass = false, false
 	d.last, d.holds, d.delays = d.last[:0], d.holds[:0], d.delays[:0]
-	d.empty = copyOf(v.Cluster(), d.empty, same)
+	d.empty = place.CopyOf(v.Cluster(), d.empty, same)
 	d.empty.Reset()
 	d.least = d.least[:0]
 	if !same {
@@ -240,12 +231,12 @@ func (d *Delay) Decide(v *sim.View, p *sim.Point, dec *sim.Decision) error {
 	for o := d.Next(v); o != nil; o = d.Next(v) {
 		d.Answer(v, d.Timely(v, o))
 	}
-	if d.step(v, dec) {
+	if d.Step(v, dec) {
 		return nil
 	}
 	d.opened = false
 	dec.Op, dec.Until = sim.Wait, 0
-	if len(d.late) > 0 || d.again {
+	if d.Pending() {
 		dec.Until = v.Now() + 1
 	} else if t := d.until(v); t > int64(v.Now()) {
 		dec.Until = time.Duration(t)
@@ -260,23 +251,23 @@ func (d *Delay) Open(v *sim.View, p *sim.Point) {
 	}
 	d.opened = true
 	d.Note(v, p)
-	if d.resume(v) {
+	if d.Resume(v) {
 		return
 	}
 	now := int64(v.Now())
-	d.begin(v, func(j sim.Job) bool { return d.lease(v, j).ends <= now })
+	d.Begin(v, func(j sim.Job) bool { return d.lease(v, j).ends <= now })
 	d.line = d.line[:0]
 	least := math.MaxInt // thousandths that a job of the line wants
 	for _, j := range v.Waiting() {
 		d.line = append(d.line, candidate{queue.Entry{Key: d.key(v, j), Pos: v.Pos(j), Job: j}, d.last[j].at})
 		least = min(least, queue.Milli(v, j))
 	}
-	for _, j := range d.loose {
+	for _, j := range d.Loose {
 		d.line = append(d.line, candidate{queue.Entry{Key: d.key(v, j), Pos: v.Pos(j), Job: j}, now})
 		least = min(least, queue.Milli(v, j))
 	}
 	d.passes++
-	if d.pass, d.at = true, 0; least > d.plan.FreeMilli() {
+	if d.pass, d.at = true, 0; least > d.On.FreeMilli() {
 		d.line = d.line[:0] // there is nothing to offer
 		return
 	}
@@ -315,7 +306,7 @@ func (d *Delay) Next(v *sim.View) *Offer {
 	for ; d.at < len(d.line); d.at++ {
 		j := d.line[d.at].Job
 		r := v.Request(j)
-		if r.GPUs*r.Milli > d.plan.FreeMilli() {
+		if r.GPUs*r.Milli > d.On.FreeMilli() {
 			continue
 		}
 		found, ok := d.find(r)
@@ -326,29 +317,29 @@ func (d *Delay) Next(v *sim.View) *Offer {
 			Job: j, Tier: d.tier(found), GPUs: found, Waited: time.Duration(int64(v.Now()) - d.line[d.at].last),
 			Place: d.at, Behind: len(d.line) - d.at - 1,
 		}
-		if d.seat[j].loose {
+		if d.Movable(j) {
 			// Do not move it if that gains nothing.
-			if own := d.tier(v.GPUs(j)); d.stays(v, j, own) && take(d.plan, r, v.GPUs(j)) {
-				d.plan.Release(r, v.GPUs(j))
+			if own := d.tier(v.GPUs(j)); d.stays(v, j, own) && place.Take(d.On, r, v.GPUs(j)) {
+				d.On.Release(r, v.GPUs(j))
 				d.offer.Tier, d.offer.GPUs = own, v.GPUs(j)
 			}
 		}
-		if d.offer.Tier > InNode {
+		if d.offer.Tier > place.InNode {
 			return &d.offer
 		}
 		d.accept(v)
 	}
 	d.pass = false
-	d.carryOut(v)
+	d.CarryOut(v)
 	return nil
 }
 
 // find returns where r has a place in the plan. Many jobs with the same request decline the same offer at one point.
 func (d *Delay) find(r *cluster.Request) ([]cluster.GPU, bool) {
 	f := slot(&d.found, r)
-	if version := d.plan.Version(); f.pass != d.passes || f.version != version || f.req != *r {
+	if version := d.On.Version(); f.pass != d.passes || f.version != version || f.req != *r {
 		f.pass, f.version, f.req = d.passes, version, *r
-		f.gpus, f.ok = d.rack.Place(d.plan, r, f.gpus)
+		f.gpus, f.ok = d.rack.Place(d.On, r, f.gpus)
 	}
 	return f.gpus, f.ok
 }
@@ -374,26 +365,14 @@ func (d *Delay) Answer(v *sim.View, take bool) {
 // accept seats the job of the offer.
 func (d *Delay) accept(v *sim.View) {
 	o := &d.offer
-	t := d.of1(o.Job)
-	r := v.Request(o.Job)
-	if !take(d.plan, r, o.GPUs) {
-		panic("heuristic: GPUs that were offered are not free")
-	}
-	t.taken, t.n = true, r.GPUs
-	t.kept = t.loose && slices.Equal(o.GPUs, v.GPUs(o.Job))
-	if !t.kept {
-		t.from = len(d.spots)
-		d.spots = append(d.spots, o.GPUs...)
-		t.to = len(d.spots)
-	}
-	d.taken = append(d.taken, o.Job)
+	d.PutOn(v, o.Job, o.GPUs)
 	now := int64(v.Now())
 	for int(o.Job) >= len(d.holds) {
 		d.holds = append(d.holds, lease{pos: -1})
 	}
 	d.holds[o.Job] = lease{v.Pos(o.Job), d.ends(v.Now())}
 	if d.rule == byTimers {
-		d.delayed(r.GPUs, o.Tier, now, float64(o.Waited)/float64(d.cfg.Lease))
+		d.delayed(v.Request(o.Job).GPUs, o.Tier, now, float64(o.Waited)/float64(d.cfg.Lease))
 	}
 }
 
@@ -405,24 +384,7 @@ func (d *Delay) history(n int) *sizeDelays {
 }
 
 // tier returns how far gpus are spread.
-func (d *Delay) tier(gpus []cluster.GPU) Tier { return Spread(d.of, gpus) }
-
-// Spread returns how far gpus are spread on c.
-func Spread(c *cluster.Cluster, gpus []cluster.GPU) Tier {
-	if len(gpus) < 2 || c.Pool() {
-		return InNode
-	}
-	first, t := c.NodeOf(gpus[0]), InNode
-	for _, g := range gpus[1:] {
-		if n := c.NodeOf(g); n != first {
-			if c.RackOf(n) != c.RackOf(first) {
-				return AcrossRacks
-			}
-			t = InRack
-		}
-	}
-	return t
-}
+func (d *Delay) tier(gpus []cluster.GPU) place.Tier { return place.Spread(d.Of, gpus) }
 
 // Timers returns for how many leases a gang of n declines a rack, and for how many it declines the network.
 func (d *Delay) Timers(v *sim.View, n int) (rack, network float64) {
@@ -462,7 +424,7 @@ func (d *Delay) oldest(v *sim.View) int64 {
 	return int64(v.Now()) - int64(d.cfg.History)*int64(d.cfg.Lease)
 }
 
-func (d *delays) add(x delayed) {
+func (d *delays) add(x delayTaken) {
 	d.list = append(d.list, x)
 	d.known = false
 }
@@ -479,7 +441,7 @@ func (d *delays) forget(oldest int64) {
 	}
 }
 
-func moments(list []delayed) (mean, deviation float64) {
+func moments(list []delayTaken) (mean, deviation float64) {
 	if len(list) == 0 {
 		return 0, 0
 	}
@@ -527,7 +489,7 @@ func (d *Delay) TimelyBy(v *sim.View, o *Offer, timers func(v *sim.View, n int) 
 	}
 	n := v.Request(o.Job).GPUs
 	waited := float64(o.Waited) / float64(d.cfg.Lease)
-	if o.Tier == InRack {
+	if o.Tier == place.InRack {
 		rack, _ := timers(v, n)
 		return waited >= rack
 	}
@@ -536,13 +498,13 @@ func (d *Delay) TimelyBy(v *sim.View, o *Offer, timers func(v *sim.View, n int) 
 }
 
 // nearest returns the nearest tier that could hold j if nothing else ran.
-func (d *Delay) nearest(v *sim.View, j sim.Job) Tier {
+func (d *Delay) nearest(v *sim.View, j sim.Job) place.Tier {
 	for int(j) >= len(d.least) {
 		d.least = append(d.least, nearest{pos: -1})
 	}
 	l := &d.least[j]
 	if l.pos != v.Pos(j) {
-		*l = nearest{v.Pos(j), AcrossRacks}
+		*l = nearest{v.Pos(j), place.AcrossRacks}
 		var ok bool
 		if d.alone, ok = d.rack.Place(d.empty, v.Request(j), d.alone); ok {
 			l.tier = d.tier(d.alone)
@@ -560,7 +522,7 @@ func (d *Delay) Forced(v *sim.View) bool {
 // idle reports that no job runs or has been accepted at this point. Then waiting brings no nearer place, unless a
 // node is down.
 func (d *Delay) idle(v *sim.View) bool {
-	return len(v.Running()) == len(d.loose) && len(d.taken) == 0
+	return len(v.Running()) == len(d.Loose) && len(d.Placed) == 0
 }
 
 // until returns the next time at which a lease or a timer runs out, 0 = none.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/place"
 	"clustergym/env/sim"
 )
 
@@ -12,9 +13,7 @@ type delayMemory struct {
 	last   []since
 	holds  []lease
 	delays []sizeDelays
-	late   []move
-	spots  []cluster.GPU
-	again  bool
+	starts place.Delayed
 }
 
 // Mark notes what the policy remembers, between two points.
@@ -22,7 +21,7 @@ func (d *Delay) Mark() {
 	m := &d.marked
 	m.last, m.holds = append(m.last[:0], d.last...), append(m.holds[:0], d.holds...)
 	m.delays = copyDelays(m.delays, d.delays)
-	m.late, m.spots, m.again = append(m.late[:0], d.late...), append(m.spots[:0], d.spots...), d.again
+	d.Plan.Mark(&m.starts)
 }
 
 // Back returns to the last Mark, whatever has been offered, answered and decided since. What Note has noted before stays.
@@ -30,8 +29,7 @@ func (d *Delay) Back() {
 	m := &d.marked
 	d.last, d.holds = append(d.last[:0], m.last...), append(d.holds[:0], m.holds...)
 	d.delays = copyDelays(d.delays, m.delays)
-	d.clear()
-	d.late, d.spots, d.again = append(d.late[:0], m.late...), append(d.spots, m.spots...), m.again
+	d.Plan.Back(&m.starts)
 	d.opened, d.pass = false, false
 }
 
@@ -56,15 +54,15 @@ func (d *Delay) Took(v *sim.View, j sim.Job, at time.Duration, gpus []cluster.GP
 }
 
 // delayed counts the delay, in leases, after which a gang of n took a tier, if it is a lease or more.
-func (d *Delay) delayed(n int, tier Tier, at int64, leases float64) {
+func (d *Delay) delayed(n int, tier place.Tier, at int64, leases float64) {
 	if leases < 1 {
 		return
 	}
 	switch h := d.history(n); tier {
-	case InNode:
-		h.node.add(delayed{at, leases})
-	case InRack:
-		h.rack.add(delayed{at, leases})
+	case place.InNode:
+		h.node.add(delayTaken{at, leases})
+	case place.InRack:
+		h.rack.add(delayTaken{at, leases})
 	}
 }
 

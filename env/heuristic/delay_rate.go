@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/place"
 	"clustergym/env/sim"
 )
 
@@ -26,7 +27,7 @@ func (d *Delay) fast(v *sim.View, o *Offer) bool {
 }
 
 // stays reports whether j, whose lease has run out, gains nothing by moving to its offer. own is the tier where it is.
-func (d *Delay) stays(v *sim.View, j sim.Job, own Tier) bool {
+func (d *Delay) stays(v *sim.View, j sim.Job, own place.Tier) bool {
 	if d.rule == byRate {
 		return v.Factor(j, v.GPUs(j)) >= v.Factor(j, d.offer.GPUs)
 	}

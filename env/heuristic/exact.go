@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/place"
 	"clustergym/env/sim"
 )
 
@@ -22,7 +23,7 @@ type exact struct {
 	base  time.Duration
 	done  bool
 	shown error
-	place placer
+	place place.Placement
 	ok    bool // proven
 }
 
@@ -35,7 +36,7 @@ func newExact(cfg Config) (Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b, ok := p.(*blind); !ok || cluster.Constrained(b.rule) {
+	if !place.Anywhere(p) {
 		return nil, fmt.Errorf("exact: placement %s may refuse a job although enough GPUs are free; want one that does not, as first-fit", cfg.Placement)
 	}
 	if n := len(cfg.Workload); n > maxTasks {

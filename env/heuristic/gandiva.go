@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
@@ -27,7 +28,7 @@ type gandiva struct {
 	trip    int64 // when gangs are next moved together
 	gather  cluster.Placement
 	queue   []queue.Entry
-	order   []ask
+	order   []place.Ask
 	apart   []queue.Entry // scratch: scattered gangs
 	nodes   []int32       // scratch
 }
@@ -86,16 +87,16 @@ func (g *gandiva) decide(v *sim.View) error {
 	if over {
 		slices.SortStableFunc(g.queue, func(a, b queue.Entry) int { return cmp.Compare(runs(v, a.Job), runs(v, b.Job)) })
 	}
-	g.begin(v, func(sim.Job) bool { return over })
+	g.Begin(v, func(sim.Job) bool { return over })
 	g.order = g.order[:0]
 	for _, e := range g.queue {
 		if over || v.State(e.Job) == sim.Waiting {
-			g.order = append(g.order, ask{e.Job, anyKind, v.Asked(e.Job)})
+			g.order = append(g.order, place.Gang(v, e.Job))
 		}
 	}
-	g.seatAll(v, g.order)
+	g.PutAll(v, g.order)
 	switch {
-	case len(g.order) == 0 || !slices.ContainsFunc(g.order, func(a ask) bool { return !g.seat[a.job].taken }):
+	case len(g.order) == 0 || !slices.ContainsFunc(g.order, func(a place.Ask) bool { return !g.HasPlace(a.Job) }):
 		g.ends = 0
 	case over || g.ends == 0:
 		g.ends = now + g.slice
@@ -143,24 +144,8 @@ func (g *gandiva) together(v *sim.View) {
 	list := g.scattered(v)
 	slices.SortFunc(list, func(a, b queue.Entry) int { return cmp.Or(cmp.Compare(a.Key, b.Key), a.Pos-b.Pos) })
 	for _, e := range list {
-		t := &g.seat[e.Job]
-		if t.loose != t.kept || v.Started(e.Job) == v.Now() {
-			continue
+		if v.Started(e.Job) < v.Now() {
+			g.MoveIf(v, e.Job, g.gather, func(gpus []cluster.GPU) bool { return g.spread(v.Cluster(), gpus) < int(-e.Key) })
 		}
-		r := v.Request(e.Job)
-		g.plan.Release(r, v.GPUs(e.Job))
-		var ok bool
-		g.dst, ok = g.gather.Place(g.plan, r, g.dst)
-		if !ok || g.spread(g.plan, g.dst) >= int(-e.Key) || !take(g.plan, r, g.dst) {
-			if !take(g.plan, r, v.GPUs(e.Job)) {
-				panic("heuristic: a job cannot have its own GPUs back")
-			}
-			continue
-		}
-		if !t.kept {
-			g.loose, g.taken = append(g.loose, e.Job), append(g.taken, e.Job)
-		}
-		*t = seat{loose: true, taken: true, n: r.GPUs, from: len(g.spots), to: len(g.spots) + len(g.dst)}
-		g.spots = append(g.spots, g.dst...)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/place"
 	"clustergym/env/sim"
 	"clustergym/traces"
 )
@@ -52,7 +53,7 @@ type gavel struct {
 	members
 	row    []int // by place in list: row of the program
 	index  map[gavelKind]int
-	order  []ask
+	order  []place.Ask
 	ranked []gavelAsk
 	kind   []int     // scratch: types in order of speed, the fastest first
 	speed  []float64 // and their speeds
@@ -86,7 +87,7 @@ type gavelKind struct {
 }
 
 type gavelAsk struct {
-	ask
+	place.Ask
 	pos                   int
 	priority, owed, share float64
 }
@@ -111,7 +112,7 @@ func (g *gavel) Solved() (programs, unproved int) { return g.fair.solved, g.fair
 
 func (g *gavel) reset(v *sim.View) {
 	c := v.Cluster()
-	g.ends, g.since, g.stale, g.types = 0, -1, false, kinds(c)
+	g.ends, g.since, g.stale, g.types = 0, -1, false, place.Types(c)
 	g.mark, g.time = g.mark[:0], append(g.time[:0], make([]float64, g.types)...)
 	for i := range g.rows {
 		g.rows[i] = g.rows[i][:0]
@@ -119,7 +120,7 @@ func (g *gavel) reset(v *sim.View) {
 	g.fair.reset()
 	g.members.reset()
 	g.sample = append(g.sample[:0], make([]cluster.GPU, g.types)...)
-	g.idle, g.like = copyOf(c, g.idle, g.like == c), c
+	g.idle, g.like = place.CopyOf(c, g.idle, g.like == c), c
 	g.idle.Reset()
 	g.first = 0
 	for n := c.Nodes() - 1; n >= 0 && !c.Pool(); n-- {
@@ -163,8 +164,8 @@ func (g *gavel) account(v *sim.View, j sim.Job) {
 	d := float64(int64(v.Ran(j)) - m.seen)
 	m.seen = int64(v.Ran(j))
 	if d > 0 {
-		t := kindOf(v, j)
-		if t == mixed {
+		t := place.TypeOf(v, j)
+		if t == place.MixedTypes {
 			t = g.first
 		}
 		g.of(rowGot, j)[t] += d
@@ -198,8 +199,8 @@ func (g *gavel) decide(v *sim.View) error {
 		}
 	}
 	g.rank(v)
-	g.begin(v, func(sim.Job) bool { return true })
-	g.seatAll(v, g.order)
+	g.Begin(v, func(sim.Job) bool { return true })
+	g.PutAll(v, g.order)
 	return nil
 }
 
@@ -209,7 +210,7 @@ func (g *gavel) speeds(v *sim.View, j sim.Job, dst []float64) {
 	c, r, p := v.Cluster(), v.Request(j), v.Trace(j).Profile
 	for t := range dst {
 		dst[t] = 0
-		if !takes(r, t) || !g.holds(r, t) {
+		if !place.Takes(r, t) || !g.holds(r, t) {
 			continue
 		}
 		dst[t] = 1
@@ -334,7 +335,7 @@ func (g *gavel) rank(v *sim.View) {
 		x, had, due := g.of(rowShare, e.Job), g.of(rowGot, e.Job), g.of(rowOwed, e.Job)
 		if g.mark[e.Job].wide {
 			x, part := 1/float64(len(g.list)), (sum(had)+half)/(sum(g.time)+half*float64(len(g.list)))
-			g.ranked = append(g.ranked, gavelAsk{ask{e.Job, anyKind, v.Asked(e.Job)}, e.Pos, x / part, 0, x})
+			g.ranked = append(g.ranked, gavelAsk{place.Gang(v, e.Job), e.Pos, x / part, 0, x})
 			continue
 		}
 		for t := range x {
@@ -342,19 +343,19 @@ func (g *gavel) rank(v *sim.View) {
 				continue
 			}
 			part := (had[t] + half) / (g.time[t] + half*float64(len(g.list)))
-			g.ranked = append(g.ranked, gavelAsk{ask{e.Job, t, v.Asked(e.Job)}, e.Pos, x[t] / part, due[t], x[t]})
+			g.ranked = append(g.ranked, gavelAsk{place.Ask{Job: e.Job, Type: t, N: v.Asked(e.Job)}, e.Pos, x[t] / part, due[t], x[t]})
 		}
 	}
 	slices.SortFunc(g.ranked, func(a, b gavelAsk) int {
 		return cmp.Or(-cmp.Compare(a.priority, b.priority), -cmp.Compare(a.owed, b.owed), -cmp.Compare(a.share, b.share),
-			a.pos-b.pos, a.kind-b.kind)
+			a.pos-b.pos, a.Type-b.Type)
 	})
 	for _, a := range g.ranked {
-		g.order = append(g.order, a.ask)
+		g.order = append(g.order, a.Ask)
 	}
 	if g.types == 1 {
 		for _, e := range g.list {
-			g.order = append(g.order, ask{e.Job, 0, v.Asked(e.Job)})
+			g.order = append(g.order, place.Ask{Job: e.Job, Type: 0, N: v.Asked(e.Job)})
 		}
 		return
 	}
@@ -370,11 +371,11 @@ func (g *gavel) rank(v *sim.View) {
 		slices.SortStableFunc(kind, func(a, b int) int { return -cmp.Compare(speed[a], speed[b]) })
 		for _, t := range kind {
 			if speed[t] > 0 {
-				g.order = append(g.order, ask{e.Job, t, v.Asked(e.Job)})
+				g.order = append(g.order, place.Ask{Job: e.Job, Type: t, N: v.Asked(e.Job)})
 			}
 		}
 		if speed[kind[0]] == 0 {
-			g.order = append(g.order, ask{e.Job, anyKind, v.Asked(e.Job)})
+			g.order = append(g.order, place.Gang(v, e.Job))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/queue"
 	"clustergym/env/predict"
 	"clustergym/env/sim"
@@ -97,7 +98,7 @@ type holder struct {
 	cfg  Config
 	hold Hold
 	est  sim.Estimates
-	put  placer
+	put  place.Placement
 
 	line  []inLine  // waiting jobs by key and position; some may have left
 	asked int       // thousandths of GPUs of all in line
@@ -157,13 +158,11 @@ type holding struct {
 }
 
 func newHold(cfg Config) (Policy, error) {
-	h := &holder{cfg: cfg, hold: cfg.Hold}
+	h := &holder{cfg: cfg, hold: cfg.Hold, est: cfg.estimates()}
 	var err error
 	if h.put, err = newPlacement(cfg); err != nil {
 		return nil, err
 	}
-	h.est, err = sim.ParseEstimates(cfg.Estimates)
-	h.est.Seed = cfg.Seed
 	if h.hold.IsZero() {
 		h.hold = DefaultHold(h.est)
 	}
@@ -306,7 +305,7 @@ func (h *holder) start(v *sim.View, d *sim.Decision) (bool, error) {
 	if !slices.ContainsFunc(h.line, func(e inLine) bool { return e.milli <= free }) {
 		return false, nil
 	}
-	s := situation{now: v.Now(), all: 1000 * ownGPUs(c), first: -1}
+	s := situation{now: v.Now(), all: 1000 * place.OwnGPUs(c), first: -1}
 	s.taken, s.queue = 1000*c.Own()-free, math.Log1p(float64(h.asked)/float64(s.all))
 	runs := len(v.Running()) > 0
 	if runs {

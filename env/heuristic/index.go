@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/queue"
 	"clustergym/env/predict"
 	"clustergym/env/sim"
@@ -216,7 +217,7 @@ func (x *Indexer) Look(v *sim.View) {
 	for _, j := range v.Waiting() {
 		asked += queue.Milli(v, j)
 	}
-	x.busy = math.Log1p(float64(asked) / float64(1000*ownGPUs(v.Cluster())))
+	x.busy = math.Log1p(float64(asked) / float64(1000*place.OwnGPUs(v.Cluster())))
 }
 
 // Key returns the rank of j as of the last Look. The job with the least key goes first; ties go by position in the trace.

@@ -36,9 +36,9 @@ var las2DPrompt = rule{name: "las-2d-prompt", preemptive: true, key: lasKey,
 
 func lasKey(s *Scheduler, _ *sim.View, j sim.Job) float64 { return s.state.(*queues).at[j].key() }
 
-// place is a job's queue and its rank within: running jobs below waitBase, in order of start; waiting jobs around it,
+// queuePlace is a job's queue and its rank within: running jobs below waitBase, in order of start; waiting jobs around it,
 // with the front growing downwards and the back upwards.
-type place struct {
+type queuePlace struct {
 	queue int
 	rank  float64
 	ran   int64 // run time that no longer counts
@@ -48,14 +48,14 @@ type place struct {
 const waitBase = 1 << 48
 
 // key orders by queue, then rank. Ranks stay below 2^49 and queues below 2^4, so the sum is exact in a float64.
-func (p place) key() float64 { return float64(p.queue)*(1<<49) + p.rank }
+func (p queuePlace) key() float64 { return float64(p.queue)*(1<<49) + p.rank }
 
 type queues struct {
 	s                   *Scheduler
 	byGPU, late         bool
 	limits              []int64
 	promote             float64
-	at                  []place       // by job
+	at                  []queuePlace  // by job
 	rising              []sim.Job     // scratch
 	falling             []queue.Entry // scratch
 	started, front, end []float64
@@ -80,9 +80,9 @@ func newQueues(s *Scheduler, byGPU, late bool) *queues {
 
 func (q *queues) submit(_ *sim.View, j sim.Job) {
 	for int(j) >= len(q.at) {
-		q.at = append(q.at, place{})
+		q.at = append(q.at, queuePlace{})
 	}
-	q.at[j] = place{queue: 0, rank: q.back(0)}
+	q.at[j] = queuePlace{queue: 0, rank: q.back(0)}
 }
 
 func (q *queues) back(queue int) float64 {
@@ -214,7 +214,7 @@ func (q *queues) rise(v *sim.View) bool {
 	}
 	slices.SortFunc(q.rising, func(a, b sim.Job) int { return v.Pos(a) - v.Pos(b) })
 	for _, j := range q.rising {
-		q.at[j] = place{queue: 0, rank: q.back(0), ran: int64(v.Ran(j))}
+		q.at[j] = queuePlace{queue: 0, rank: q.back(0), ran: int64(v.Ran(j))}
 	}
 	return len(q.rising) > 0
 }

@@ -1,7 +1,7 @@
 package heuristic
 
 import (
-	"clustergym/env/cluster"
+	"clustergym/env/heuristic/place"
 	"clustergym/env/sim"
 )
 
@@ -10,8 +10,5 @@ import (
 // the cluster's N GPUs. It has none of Slurm's other factors: no fair share and so no half-life of usage, no QOS, partition, TRES
 // or association, and age grows without end. All waits grow at the same rate, so the order between two jobs never changes.
 var multifactor = rule{name: "multifactor", key: func(_ *Scheduler, v *sim.View, j sim.Job) float64 {
-	return 1000*v.Trace(j).Submit.Hours()/12 + 1000*processors(v, j)/float64(ownGPUs(v.Cluster()))
+	return 1000*v.Trace(j).Submit.Hours()/12 + 1000*processors(v, j)/float64(place.OwnGPUs(v.Cluster()))
 }}
-
-// ownGPUs returns how many GPUs are c's own, at least 1: keys divide by it, and a virtual cluster may have no GPU.
-func ownGPUs(c *cluster.Cluster) int { return max(1, c.Own()) }

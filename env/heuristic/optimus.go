@@ -3,6 +3,7 @@ package heuristic
 import (
 	"time"
 
+	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
@@ -27,7 +28,7 @@ type optimus struct {
 	n     []int // by place in list
 	at    []int // place in list, by job
 	gains queue.Heap
-	order []ask
+	order []place.Ask
 	room  []int // thousandths by virtual cluster; index 0 if there are none
 }
 
@@ -63,19 +64,19 @@ func (o *optimus) decide(v *sim.View) error {
 		return nil
 	}
 	o.ends = int64(v.Now()) + o.length
-	o.begin(v, func(sim.Job) bool { return true })
+	o.Begin(v, func(sim.Job) bool { return true })
 	o.divide(v)
 	o.order = o.order[:0]
 	for i, e := range o.list {
 		if o.n[i] > 0 {
-			o.order = append(o.order, ask{e.Job, anyKind, o.n[i]})
+			o.order = append(o.order, place.Ask{Job: e.Job, Type: place.AnyType, N: o.n[i]})
 		}
 	}
 	// If the counted GPUs are not placed so that a larger gang fits, the job gets the least.
 	for _, e := range o.list {
-		o.order = append(o.order, ask{e.Job, anyKind, least(v, e.Job)})
+		o.order = append(o.order, place.Ask{Job: e.Job, Type: place.AnyType, N: least(v, e.Job)})
 	}
-	o.seatAll(v, o.order)
+	o.PutAll(v, o.order)
 	return nil
 }
 
@@ -89,15 +90,15 @@ func least(v *sim.View, j sim.Job) int {
 
 // divide computes how many GPUs each job gets.
 func (o *optimus) divide(v *sim.View) {
-	free := o.plan.FreeMilli()
+	free := o.On.FreeMilli()
 	o.room = o.room[:0]
-	for vc := range len(o.plan.VCs()) + 1 {
+	for vc := range len(o.On.VCs()) + 1 {
 		if vc == 0 {
 			o.room = append(o.room, free)
-		} else if o.plan.Pool() {
-			o.room = append(o.room, min(free, o.plan.VCRoom(int32(vc))))
+		} else if o.On.Pool() {
+			o.room = append(o.room, min(free, o.On.VCRoom(int32(vc))))
 		} else {
-			o.room = append(o.room, min(free, o.plan.VCRoom(int32(vc)), o.plan.VCFree(int32(vc))*1000))
+			o.room = append(o.room, min(free, o.On.VCRoom(int32(vc)), o.On.VCFree(int32(vc))*1000))
 		}
 	}
 	spend := func(j sim.Job, n int) bool {

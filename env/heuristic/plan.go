@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
@@ -43,14 +44,6 @@ type runner struct {
 
 type span struct{ from, to int }
 
-// copyOf returns a cluster built like c. If same is true, dst already is one and is reused.
-func copyOf(c, dst *cluster.Cluster, same bool) *cluster.Cluster {
-	if same && dst != nil {
-		return dst
-	}
-	return c.Twin()
-}
-
 // make turns the choice of the counted walk into one that can be placed.
 func (x *exactPlan) make(s *Scheduler, v *sim.View) {
 	x.begin(s, v)
@@ -62,9 +55,9 @@ func (x *exactPlan) make(s *Scheduler, v *sim.View) {
 			e := s.running[r]
 			r++
 			own := &s.lanes[s.laneOf(v, e.Job)]
-			if !own.over && take(x.high, v.Request(e.Job), v.GPUs(e.Job)) {
+			if !own.over && place.Take(x.high, v.Request(e.Job), v.GPUs(e.Job)) {
 				s.chosen, x.spans = append(s.chosen, e), append(x.spans, span{})
-				if n := &x.run[r-1]; !n.full || !n.kept && !take(x.kept, v.Request(e.Job), v.GPUs(e.Job)) {
+				if n := &x.run[r-1]; !n.full || !n.kept && !place.Take(x.kept, v.Request(e.Job), v.GPUs(e.Job)) {
 					x.rebuild(s, v, r)
 				}
 				continue
@@ -95,7 +88,7 @@ func (x *exactPlan) make(s *Scheduler, v *sim.View) {
 func (x *exactPlan) begin(s *Scheduler, v *sim.View) {
 	c := v.Cluster()
 	same := x.of == c
-	x.high, x.kept, x.full, x.of = copyOf(c, x.high, same), copyOf(c, x.kept, same), copyOf(c, x.full, same), c
+	x.high, x.kept, x.full, x.of = place.CopyOf(c, x.high, same), place.CopyOf(c, x.kept, same), place.CopyOf(c, x.full, same), c
 	x.guess = append(x.guess[:0], s.chosen...)
 	s.chosen, s.stopped = s.chosen[:0], s.stopped[:0]
 	for _, e := range x.guess {
@@ -133,8 +126,8 @@ func (x *exactPlan) rebuild(s *Scheduler, v *sim.View, r int) {
 	for i := r; i < len(s.running); i++ {
 		j := s.running[i].Job
 		n := &x.run[i]
-		n.kept = n.keep && take(x.kept, v.Request(j), v.GPUs(j))
-		n.full = take(x.full, v.Request(j), v.GPUs(j))
+		n.kept = n.keep && place.Take(x.kept, v.Request(j), v.GPUs(j))
+		n.full = place.Take(x.full, v.Request(j), v.GPUs(j))
 	}
 }
 
@@ -144,7 +137,7 @@ func (x *exactPlan) placed(s *Scheduler, v *sim.View, r int, j sim.Job) bool {
 	var ok bool
 	if x.dst, ok = s.place.Place(v, j, x.full, x.dst); ok {
 		x.put(v, x.high, req)
-		if !take(x.full, req, x.dst) || !take(x.kept, req, x.dst) {
+		if !place.Take(x.full, req, x.dst) || !place.Take(x.kept, req, x.dst) {
 			x.rebuild(s, v, r)
 		}
 		return true
@@ -188,7 +181,7 @@ func (x *exactPlan) spare(s *Scheduler, v *sim.View, r int, j sim.Job) {
 		mid := (some + none) / 2
 		x.full.CopyFrom(x.high)
 		for _, e := range x.beside[:mid] {
-			take(x.full, v.Request(e.Job), v.GPUs(e.Job))
+			place.Take(x.full, v.Request(e.Job), v.GPUs(e.Job))
 		}
 		gpus, ok := s.place.Place(v, j, x.full, x.other)
 		if x.other = gpus; !ok {
@@ -201,17 +194,7 @@ func (x *exactPlan) spare(s *Scheduler, v *sim.View, r int, j sim.Job) {
 }
 
 func (x *exactPlan) put(v *sim.View, on *cluster.Cluster, r *cluster.Request) {
-	if !take(on, r, x.dst) {
+	if !place.Take(on, r, x.dst) {
 		panic(fmt.Sprintf("heuristic: at %v a job for %d GPUs was placed on %v, which are not free", v.Now(), r.GPUs, x.dst))
 	}
-}
-
-// take allocates gpus if they are free. It reports whether they were.
-func take(c *cluster.Cluster, r *cluster.Request, gpus []cluster.GPU) bool {
-	for _, g := range gpus { // check first, to avoid building an error that is never read
-		if g >= 0 && c.GPUFree(g) < r.Milli {
-			return false
-		}
-	}
-	return c.Allocate(r, gpus) == nil
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"clustergym/env/cluster"
+	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
@@ -18,11 +18,11 @@ import (
 // Jobs without GPUs take no part: they start, in the order of the trace, as soon as they fit.
 type rounds struct {
 	cfg    Config
-	place  placer
+	place  place.Placement
 	est    sim.Estimates
 	strict bool // estimates are needed
 	choose chooser
-	seats
+	place.Plan
 	open bool
 	err  error
 	seen int
@@ -45,14 +45,12 @@ var _ Policy = (*rounds)(nil)
 
 // newRounds returns the policy that cfg names, without its chooser.
 func newRounds(cfg Config) (*rounds, error) {
-	r := &rounds{cfg: cfg, strict: cfg.Estimating()}
+	r := &rounds{cfg: cfg, strict: cfg.Estimating(), est: cfg.estimates()}
 	var err error
 	if r.place, err = newPlacement(cfg); err != nil {
 		return nil, err
 	}
-	r.est, _ = sim.ParseEstimates(cfg.Estimates)
-	r.est.Seed = cfg.Seed
-	r.seats.place = r.place
+	r.Plan.Place = r.place
 	return r, nil
 }
 
@@ -78,7 +76,7 @@ func (r *rounds) Reseed(seed uint64) {
 // Reset implements sim.Scheduler.
 func (r *rounds) Reset(v *sim.View) {
 	r.place.Reset()
-	r.seats.reset(v)
+	r.Plan.Reset(v)
 	r.open, r.err, r.seen = false, nil, v.Arrived()
 	r.choose.reset(v)
 	for _, list := range [...][]sim.Job{v.Waiting(), v.Running()} {
@@ -131,12 +129,12 @@ func (r *rounds) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 				r.choose.event(v, e)
 			}
 		}
-		if !r.resume(v) {
-			r.clear()
+		if !r.Resume(v) {
+			r.Clear()
 			if r.err = r.choose.decide(v); r.err != nil {
 				return r.err
 			}
-			r.carryOut(v)
+			r.CarryOut(v)
 		}
 		r.jobs = r.jobs[:0]
 		for _, j := range v.Waiting() {
@@ -146,7 +144,7 @@ func (r *rounds) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 		}
 		slices.SortFunc(r.jobs, func(a, b queue.Entry) int { return a.Pos - b.Pos })
 	}
-	if r.step(v, d) {
+	if r.Step(v, d) {
 		return nil
 	}
 	for len(r.jobs) > 0 {
@@ -163,7 +161,7 @@ func (r *rounds) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	}
 	r.open = false
 	d.Op, d.Until = sim.Wait, 0
-	if len(r.late) > 0 || r.again {
+	if r.Pending() {
 		d.Until = v.Now() + 1
 	} else if t := r.choose.until(v); t > int64(v.Now()) {
 		d.Until = time.Duration(t)
@@ -208,6 +206,3 @@ func busy(v *sim.View, state sim.State) bool {
 	}
 	return slices.ContainsFunc(list, func(j sim.Job) bool { return v.Request(j).GPUs > 0 })
 }
-
-// kinds returns the number of GPU types of c, at least 1.
-func kinds(c *cluster.Cluster) int { return max(1, len(c.Types())) }

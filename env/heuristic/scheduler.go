@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
@@ -16,7 +17,7 @@ type Scheduler struct {
 	cfg    Config
 	rule   rule
 	strict bool
-	place  placer
+	place  place.Placement
 	picky  bool // the placement may refuse what fits
 	est    sim.Estimates
 	asks   bool     // it needs estimates
@@ -112,15 +113,13 @@ type backfiller interface {
 var _ Policy = (*Scheduler)(nil)
 
 func newScheduler(cfg Config) (Policy, error) {
-	s := &Scheduler{cfg: cfg, strict: cfg.admission() != "skip", asks: cfg.Estimating()}
+	s := &Scheduler{cfg: cfg, strict: cfg.admission() != "skip", asks: cfg.Estimating(), est: cfg.estimates()}
 	s.rule = rules[slices.IndexFunc(rules, func(r rule) bool { return r.name == cfg.Order })]
 	var err error
 	if s.place, err = newPlacement(cfg); err != nil {
 		return nil, err
 	}
-	s.picky = constrained(s.place)
-	s.est, _ = sim.ParseEstimates(cfg.Estimates)
-	s.est.Seed = cfg.Seed
+	s.picky = place.Constrained(s.place)
 	switch {
 	case cfg.admission() == "commit":
 		s.fill = &commit{s: s, fill: cfg.backfill() == "easy"}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
@@ -105,18 +106,18 @@ func (t *themis) decide(v *sim.View) error {
 		}
 		return nil
 	}
-	t.begin(v, func(j sim.Job) bool {
+	t.Begin(v, func(j sim.Job) bool {
 		l := t.leaseOf(v, j)
 		if l.ends < now-1 { // no job waited when it ran out, otherwise there would have been a point
 			l.ends += (now - l.ends + t.lease - 1) / t.lease * t.lease
 		}
 		return l.ends <= now
 	})
-	if t.plan.FreeMilli() == 0 {
+	if t.On.FreeMilli() == 0 {
 		return nil // there is nothing to bid for, and no lease has run out
 	}
 	t.line = t.line[:0]
-	for _, j := range t.loose {
+	for _, j := range t.Loose {
 		t.enter(v, j)
 	}
 	for _, j := range v.Waiting() {
@@ -125,7 +126,7 @@ func (t *themis) decide(v *sim.View) error {
 		}
 	}
 	slices.SortFunc(t.line, func(a, b queue.Entry) int { return a.Compare(&b) })
-	for line := t.line; len(line) > 0 && t.plan.FreeMilli() > 0; {
+	for line := t.line; len(line) > 0 && t.On.FreeMilli() > 0; {
 		n := max(1, int(themisShare*float64(len(line))))
 		t.bids = t.bids[:0]
 		for i := range line[:n] {
@@ -141,7 +142,7 @@ func (t *themis) decide(v *sim.View) error {
 		}
 		line = line[stay:]
 	}
-	for _, j := range t.taken {
+	for _, j := range t.Placed {
 		for int(j) >= len(t.leases) {
 			t.leases = append(t.leases, lease{})
 		}
@@ -174,12 +175,12 @@ func (t *themis) bid(v *sim.View, j sim.Job) bidder {
 // auction gives the plan's free GPUs to the best set of bidders. Winners leave, even those whose gang has no place.
 // If there are no winners, all bidders leave.
 func (t *themis) auction(v *sim.View, bidders []bidder) {
-	t.best(bidders, int64(t.plan.FreeMilli()))
+	t.best(bidders, int64(t.On.FreeMilli()))
 	any := false
 	for i := range bidders {
 		b := &bidders[i]
 		any = any || b.wins
-		b.left = b.wins && t.keep(v, ask{b.job, anyKind, v.Asked(b.job)})
+		b.left = b.wins && t.Keep(v, place.Gang(v, b.job))
 	}
 	// From the largest gang down, as everywhere that gangs are placed together.
 	for {
@@ -193,7 +194,7 @@ func (t *themis) auction(v *sim.View, bidders []bidder) {
 			break
 		}
 		b := &bidders[next]
-		t.put(v, ask{b.job, anyKind, v.Asked(b.job)})
+		t.Put(v, place.Gang(v, b.job))
 		b.left = true
 	}
 	if !any {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/place"
 	"clustergym/env/sim"
 )
 
@@ -49,7 +50,7 @@ type mark struct {
 // begin shows c, as it is now, without any job that ends.
 func (p *timeline) begin(c *cluster.Cluster, now int64) {
 	if p.window == nil || p.c != c {
-		p.window = copyOf(c, p.window, p.c == c)
+		p.window = place.CopyOf(c, p.window, p.c == c)
 		p.lines, p.epoch = nil, 0
 		if !c.Pool() {
 			p.lines = make([]nodeLine, c.Nodes())

@@ -1,4 +1,4 @@
-package heuristic
+package place
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	spelling "clustergym/internal/nearest"
 )
 
-// placer chooses the GPUs of a job among the free ones of c, which is the run's cluster or a copy for planning. It
+// Placement chooses the GPUs of a job among the free ones of c, which is the run's cluster or a copy for planning. It
 // otherwise behaves like cluster.Placement.
-type placer interface {
+type Placement interface {
 	// Reset begins a run. It forgets everything seen in earlier runs.
 	Reset()
 	Place(v *sim.View, j sim.Job, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool)
@@ -30,22 +30,23 @@ type Given struct {
 	InterferenceScope string
 }
 
-// PlacementNames returns the placements that a Config may name: those of package cluster and those that look at the
+// Names returns the placements that a Config may name: those of package cluster and those that look at the
 // running jobs. lwf-K is accepted for every K from 1, not only those listed.
-func PlacementNames() []string {
-	return append(cluster.PlacementNames(), rackSkewed, "least-interference", "lwf-1", "lwf-2", "lwf-4")
+func Names() []string {
+	return append(cluster.PlacementNames(), RackSkewed, "least-interference", "lwf-1", "lwf-2", "lwf-4")
 }
 
-// newPlacement returns the placement that cfg names.
-func newPlacement(cfg Config) (placer, error) {
-	switch name := cfg.Placement; {
-	case name == rackSkewed:
+// New returns the placement called name. est are the estimates by which lwf weighs jobs; their seed is also that of
+// random.
+func New(name string, est sim.Estimates, given Given) (Placement, error) {
+	switch {
+	case name == RackSkewed:
 		return newSkewed(), nil
 	case name == "least-interference":
-		return newLeastInterference(cfg.Given), nil
-	case strings.HasPrefix(name, lwfPrefix):
-		if k, err := strconv.Atoi(name[len(lwfPrefix):]); err == nil && k >= 1 && name == lwfPrefix+strconv.Itoa(k) {
-			return newLWF(k, cfg), nil
+		return newLeastInterference(given), nil
+	case strings.HasPrefix(name, LWF):
+		if k, err := strconv.Atoi(name[len(LWF):]); err == nil && k >= 1 && name == LWF+strconv.Itoa(k) {
+			return newLWF(k, est), nil
 		}
 	default:
 		p, err := cluster.NewPlacement(name)
@@ -53,17 +54,23 @@ func newPlacement(cfg Config) (placer, error) {
 			break
 		}
 		b := &blind{p}
-		b.Reseed(cfg.Seed)
+		b.Reseed(est.Seed)
 		if p, ok := p.(*cluster.FGD); ok {
-			p.SetClasses(cfg.Given.Classes)
+			p.SetClasses(given.Classes)
 		}
 		return b, nil
 	}
-	return nil, fmt.Errorf("placement %q is unknown, want %s", cfg.Placement, spelling.OneOf(cfg.Placement, PlacementNames()))
+	return nil, fmt.Errorf("placement %q is unknown, want %s", name, spelling.OneOf(name, Names()))
 }
 
-// constrained reports whether p may refuse a gang although enough GPUs are free for it.
-func constrained(p placer) bool {
+// Anywhere reports whether p looks at what is free alone and accepts every gang for which enough GPUs are free.
+func Anywhere(p Placement) bool {
+	b, ok := p.(*blind)
+	return ok && !Constrained(b)
+}
+
+// Constrained reports whether p may refuse a gang although enough GPUs are free for it.
+func Constrained(p Placement) bool {
 	switch p := p.(type) {
 	case *skewed:
 		return true
@@ -73,9 +80,9 @@ func constrained(p placer) bool {
 	return false
 }
 
-// stays reports whether p chooses the same GPUs for a request as long as no job starts or ends. Of the others, lwf looks at the
+// Steady reports whether p chooses the same GPUs for a request as long as no job starts or ends. Of the others, lwf looks at the
 // clock, random draws, and fgd learns from the requests that it places.
-func stays(p placer) bool {
+func Steady(p Placement) bool {
 	switch p := p.(type) {
 	case *lwf:
 		return false

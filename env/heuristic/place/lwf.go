@@ -1,4 +1,4 @@
-package heuristic
+package place
 
 import (
 	"cmp"
@@ -36,13 +36,11 @@ func (a loaded[T]) compare(b loaded[T]) int {
 	return cmp.Or(cmp.Compare(a.load, b.load), cmp.Compare(a.at, b.at))
 }
 
-// lwfPrefix begins the names of these placements.
-const lwfPrefix = "lwf-"
+// LWF begins the names of these placements.
+const LWF = "lwf-"
 
-func newLWF(k int, cfg Config) *lwf {
-	p := &lwf{k: k}
-	p.est, _ = sim.ParseEstimates(cfg.Estimates)
-	p.est.Seed = cfg.Seed
+func newLWF(k int, est sim.Estimates) *lwf {
+	p := &lwf{k: k, est: est}
 	p.cpu, _ = cluster.NewPlacement("first-fit")
 	return p
 }

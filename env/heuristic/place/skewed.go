@@ -1,12 +1,12 @@
-package heuristic
+package place
 
 import (
 	"clustergym/env/cluster"
 	"clustergym/env/sim"
 )
 
-// rackSkewed is the name of the placement skewed.
-const rackSkewed = "rack-skewed"
+// RackSkewed is the name of the placement skewed.
+const RackSkewed = "rack-skewed"
 
 // skewed is the placement rack, except that models with a skewed gradient are consolidated (Tiresias: Gu et al., NSDI
 // 2019): it refuses them any tier farther than the nearest that holds them on the empty cluster.
@@ -39,7 +39,7 @@ func (p *skewed) PlaceAs(v *sim.View, j sim.Job, r *cluster.Request, c *cluster.
 		return dst, true
 	}
 	if live := v.Cluster(); p.of != live {
-		p.empty, p.of = copyOf(live, p.empty, false), live
+		p.empty, p.of = CopyOf(live, p.empty, false), live
 		p.empty.Reset()
 	}
 	if p.alone, ok = p.rack.Place(p.empty, r, p.alone); ok && tier > Spread(p.empty, p.alone) {

@@ -1,4 +1,4 @@
-package heuristic
+package place
 
 import (
 	"context"
@@ -51,9 +51,9 @@ func standing(t testing.TB, spec cluster.Spec, jobs []started) *sim.View {
 	return s.View()
 }
 
-func placement(t testing.TB, name string, with Given) placer {
+func named(t testing.TB, name string, with Given) Placement {
 	t.Helper()
-	p, err := newPlacement(Config{Placement: name, Given: with})
+	p, err := New(name, sim.Estimates{}, with)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestLWFByHand(t *testing.T) {
 		{"lwf-32", 9, "[3 5 1 4 0]"},
 		{"lwf-2", 8, "[3]"},
 	} {
-		got, ok := placement(t, x.name, Given{}).Place(v, x.job, v.Cluster(), nil)
+		got, ok := named(t, x.name, Given{}).Place(v, x.job, v.Cluster(), nil)
 		if !ok || fmt.Sprint(got) != x.want {
 			t.Errorf("%s places job %d on %v, %v; want %s", x.name, x.job, got, ok, x.want)
 		}
@@ -95,7 +95,7 @@ func TestLWFByHand(t *testing.T) {
 	}
 	plan.CopyFrom(v.Cluster())
 	plan.Release(v.Request(0), v.GPUs(0))
-	if got, ok := placement(t, "lwf-1", Given{}).Place(v, 5, plan, nil); !ok || got[0] != 0 {
+	if got, ok := named(t, "lwf-1", Given{}).Place(v, 5, plan, nil); !ok || got[0] != 0 {
 		t.Errorf("on the copy it takes %v, %v; want GPU 0", got, ok)
 	}
 }
@@ -130,7 +130,7 @@ func TestLeastInterferenceByHand(t *testing.T) {
 		{Given{nil, table, "gpu"}, 4, "[6]"},          // whole GPUs are not shared: best-fit
 		{Given{}, 4, "[6]"},
 	} {
-		got, ok := placement(t, "least-interference", x.with).Place(v, x.job, v.Cluster(), nil)
+		got, ok := named(t, "least-interference", x.with).Place(v, x.job, v.Cluster(), nil)
 		if !ok || fmt.Sprint(got) != x.want {
 			t.Errorf("scope %q: job %d goes to %v, %v; want %s", x.with.InterferenceScope, x.job, got, ok, x.want)
 		}
@@ -149,7 +149,7 @@ func TestLeastInterferenceByHand(t *testing.T) {
 		{6, "[1 0 3]"}, // no node holds it
 		{7, "[0]"},     // disturbs no job: the fullest that suffices; 600 are left of GPUs 0 and 2
 	} {
-		got, ok := placement(t, "least-interference", Given{nil, table, "gpu"}).Place(v, x.job, v.Cluster(), nil)
+		got, ok := named(t, "least-interference", Given{nil, table, "gpu"}).Place(v, x.job, v.Cluster(), nil)
 		if !ok || fmt.Sprint(got) != x.want {
 			t.Errorf("shares: job %d goes to %v, %v; want %s", x.job, got, ok, x.want)
 		}
@@ -242,7 +242,7 @@ func TestLWFAgainstTheNextBestAgainAndAgain(t *testing.T) {
 	for range 60 {
 		v := draw(t, r)
 		for _, k := range []int{1, 2, 4, 8} {
-			p := newLWF(k, Config{})
+			p := newLWF(k, sim.Estimates{})
 			for _, j := range v.Waiting() {
 				got, ok := p.Place(v, j, v.Cluster(), nil)
 				if ok != v.Fits(j) {
@@ -319,7 +319,7 @@ func TestJobPlacementsDoNotAllocate(t *testing.T) {
 	v := draw(t, rand.New(rand.NewPCG(11, 11)))
 	for _, name := range []string{"lwf-1", "lwf-4", "least-interference/node", "least-interference/gpu", "random", "fgd"} {
 		name, scope, _ := strings.Cut(name, "/")
-		p := placement(t, name, Given{Interference: pairs{{"a", "b"}: 0.5}, InterferenceScope: scope})
+		p := named(t, name, Given{Interference: pairs{{"a", "b"}: 0.5}, InterferenceScope: scope})
 		var gpus []cluster.GPU
 		if n := testing.AllocsPerRun(100, func() {
 			for _, j := range v.Waiting() {
@@ -332,13 +332,13 @@ func TestJobPlacementsDoNotAllocate(t *testing.T) {
 }
 
 func TestPlacementNames(t *testing.T) {
-	for _, name := range append(PlacementNames(), "lwf-7", "lwf-128") {
-		if _, err := newPlacement(Config{Placement: name}); err != nil {
+	for _, name := range append(Names(), "lwf-7", "lwf-128") {
+		if _, err := New(name, sim.Estimates{}, Given{}); err != nil {
 			t.Error(err)
 		}
 	}
 	for _, name := range []string{"", "anywhere", "lwf", "lwf-", "lwf-0", "lwf--1", "lwf-01", "lwf-+1", "lwf-x", "lwf-99999999999999999999"} {
-		_, err := newPlacement(Config{Placement: name})
+		_, err := New(name, sim.Estimates{}, Given{})
 		if err == nil || !strings.Contains(err.Error(), "consolidate-first") || !strings.Contains(err.Error(), "lwf-1") {
 			t.Errorf("%q: %v", name, err)
 		}
@@ -347,7 +347,7 @@ func TestPlacementNames(t *testing.T) {
 
 func TestPlacementsFollowTheSeedAndForgetOtherRuns(t *testing.T) {
 	v := draw(t, rand.New(rand.NewPCG(12, 12)))
-	all := func(p placer) (s string) {
+	all := func(p Placement) (s string) {
 		p.Reset()
 		for _, j := range v.Waiting() {
 			gpus, _ := p.Place(v, j, v.Cluster(), nil)
@@ -355,13 +355,13 @@ func TestPlacementsFollowTheSeedAndForgetOtherRuns(t *testing.T) {
 		}
 		return s
 	}
-	for _, name := range PlacementNames() {
-		p := placement(t, name, Given{Interference: pairs{{"a", "b"}: 0.5}, InterferenceScope: "node"})
+	for _, name := range Names() {
+		p := named(t, name, Given{Interference: pairs{{"a", "b"}: 0.5}, InterferenceScope: "node"})
 		if first := all(p); all(p) != first {
 			t.Errorf("%s: another run differs", name)
 		}
 	}
-	p := placement(t, "random", Given{})
+	p := named(t, "random", Given{})
 	first := all(p)
 	p.(*blind).Reseed(5)
 	if all(p) == first {
