@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"clustergym/env/heuristic/place"
+	"clustergym/env/heuristic/rounds"
 	"clustergym/env/sim"
 	"clustergym/internal/fault"
 	spelling "clustergym/internal/nearest"
@@ -31,12 +32,8 @@ type Config struct {
 	// is not changed.
 	Service []time.Duration `yaml:"-"`
 	// Align is the weight of alignment against shortness in tetris, 0 to 1.
-	Align float64 `yaml:"align"`
-	// Round is the time between decisions of policies that work in rounds; 0 = the value of each policy's paper. If a
-	// restart costs more than a round gains, jobs that take turns never end.
-	Round time.Duration `yaml:"round,omitempty"`
-	// Migrate is the time between gandiva's moves that bring gangs together; 0 = never.
-	Migrate time.Duration `yaml:"migrate"`
+	Align        float64 `yaml:"align"`
+	rounds.Turns `yaml:",inline"`
 	// RackWait is the number of leases for which a job of dally declines GPUs that are not inside a node, NetworkWait
 	// the number for which it declines GPUs that are not inside a rack; 0 = never. They apply if Auto, which tunes
 	// both, is off.
@@ -71,7 +68,7 @@ func DefaultConfig() Config {
 	return Config{
 		Order: "fifo", Backfill: "none", Placement: "first-fit", Estimates: "exact",
 		Limits: []time.Duration{3250 * time.Second, 7200 * time.Second}, Quantum: 3250 * time.Second, Align: 0.5,
-		Migrate: 10 * time.Minute, RackWait: 5, NetworkWait: 10, Auto: true, Lease: time.Hour, History: 24,
+		Turns: rounds.Turns{Migrate: 10 * time.Minute}, RackWait: 5, NetworkWait: 10, Auto: true, Lease: time.Hour, History: 24,
 		Accept: 0.9, Patience: 48,
 	}
 }

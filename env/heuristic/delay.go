@@ -71,8 +71,8 @@ type Delay struct {
 	pass   bool // the pass at this point is not over
 	at     int  // in line
 	line   []candidate
-	last   []since // by job: when it began to wait
-	holds  []lease // by job
+	last   []since     // by job: when it began to wait
+	holds  []heldUntil // by job
 	delays []sizeDelays
 	offer  Offer
 	found  []finding // by GPUs
@@ -114,6 +114,12 @@ type finding struct {
 type candidate struct {
 	queue.Entry // key is the priority
 	last        int64
+}
+
+// heldUntil is the time until which the job at a position holds its GPUs.
+type heldUntil struct {
+	pos  int
+	ends int64
 }
 
 type since struct {
@@ -206,13 +212,13 @@ func (d *Delay) waits(v *sim.View, j sim.Job, at int64) {
 }
 
 // lease returns the lease of j, which runs.
-func (d *Delay) lease(v *sim.View, j sim.Job) *lease {
+func (d *Delay) lease(v *sim.View, j sim.Job) *heldUntil {
 	for int(j) >= len(d.holds) {
-		d.holds = append(d.holds, lease{pos: -1})
+		d.holds = append(d.holds, heldUntil{pos: -1})
 	}
 	l := &d.holds[j]
 	if l.pos != v.Pos(j) || l.ends <= int64(v.Started(j)) {
-		*l = lease{v.Pos(j), d.ends(v.Started(j))}
+		*l = heldUntil{v.Pos(j), d.ends(v.Started(j))}
 	}
 	return l
 }
@@ -368,9 +374,9 @@ func (d *Delay) accept(v *sim.View) {
 	d.PutOn(v, o.Job, o.GPUs)
 	now := int64(v.Now())
 	for int(o.Job) >= len(d.holds) {
-		d.holds = append(d.holds, lease{pos: -1})
+		d.holds = append(d.holds, heldUntil{pos: -1})
 	}
-	d.holds[o.Job] = lease{v.Pos(o.Job), d.ends(v.Now())}
+	d.holds[o.Job] = heldUntil{v.Pos(o.Job), d.ends(v.Now())}
 	if d.rule == byTimers {
 		d.delayed(v.Request(o.Job).GPUs, o.Tier, now, float64(o.Waited)/float64(d.cfg.Lease))
 	}

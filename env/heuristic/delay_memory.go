@@ -11,7 +11,7 @@ import (
 // delayMemory is what a Delay remembers from one point to the next.
 type delayMemory struct {
 	last   []since
-	holds  []lease
+	holds  []heldUntil
 	delays []sizeDelays
 	starts place.Delayed
 }

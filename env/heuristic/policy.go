@@ -3,6 +3,7 @@ package heuristic
 import (
 	"slices"
 
+	"clustergym/env/heuristic/rounds"
 	"clustergym/env/sim"
 )
 
@@ -31,11 +32,11 @@ type policy struct {
 func policies() []policy {
 	return []policy{
 		{name: "hold", estimates: true, stateless: true, make: newHold},
-		{name: "gavel-las", preemptive: true, make: newGavel},
-		{name: "gavel-ftf", preemptive: true, estimates: true, make: newGavel},
-		{name: "themis", preemptive: true, estimates: true, make: newThemis},
-		{name: "optimus", preemptive: true, estimates: true, make: newOptimus},
-		{name: "gandiva", preemptive: true, make: newGandiva},
+		{name: "gavel-las", preemptive: true, make: newRounds},
+		{name: "gavel-ftf", preemptive: true, estimates: true, make: newRounds},
+		{name: "themis", preemptive: true, estimates: true, make: newRounds},
+		{name: "optimus", preemptive: true, estimates: true, make: newRounds},
+		{name: "gandiva", preemptive: true, make: newRounds},
 		{name: "dally", preemptive: true, make: newDelay},
 		{name: "delay-las", preemptive: true, make: newDelay},
 		{name: "tiresias-lease", preemptive: true, make: newDelay},
@@ -59,6 +60,15 @@ func New(cfg Config) (Policy, error) {
 		return p, err
 	}
 	return &divided{Policy: p, cfg: cfg, make: make, stops: Preemptive(cfg.Order)}, nil
+}
+
+// newRounds returns a policy of package rounds.
+func newRounds(cfg Config) (Policy, error) {
+	p, err := newPlacement(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return rounds.New(rounds.Setup{Name: cfg.Order, Turns: cfg.Turns, Place: p, Est: cfg.estimates(), Asks: cfg.Estimating()})
 }
 
 // Orders returns the orders and other policies that New knows, the most important to readers first.

@@ -1,10 +1,9 @@
-package heuristic
+package rounds
 
 import (
 	"cmp"
 	"math"
 	"slices"
-	"time"
 
 	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/queue"
@@ -56,16 +55,6 @@ const (
 	themisShare = 0.2 // 1 − f
 	maxKnapsack = 1 << 22
 )
-
-func newThemis(cfg Config) (Policy, error) {
-	r, err := newRounds(cfg)
-	if err != nil {
-		return nil, err
-	}
-	t := &themis{rounds: r, lease: cfg.round(20 * time.Minute)}
-	r.choose = t
-	return t, nil
-}
 
 func (t *themis) reset(*sim.View) { t.leases = t.leases[:0] }
 

@@ -1,9 +1,8 @@
-package heuristic
+package rounds
 
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic/place"
@@ -15,7 +14,7 @@ import (
 // far as it is known here, with the one-minute slice of its model in Tiresias' simulator). Jobs start as they arrive,
 // first come, first served, each one that fits. While jobs wait, all take turns: at the end of a minute those that
 // have run go to the back of the queue in their previous order, and the queue is served from its front, stepping over
-// gangs that do not fit. A job that is served again stays on its GPUs. Every ten minutes (Config.Migrate) gangs that
+// gangs that do not fit. A job that is served again stays on its GPUs. Every ten minutes (Turns.Migrate) gangs that
 // are spread over more nodes than they need are moved together, the most scattered first.
 //
 // Here a turn belongs to a gang, not to a set of GPUs with jobs of one size, so a job may resume elsewhere. Two jobs
@@ -31,19 +30,6 @@ type gandiva struct {
 	order   []place.Ask
 	apart   []queue.Entry // scratch: scattered gangs
 	nodes   []int32       // scratch
-}
-
-func newGandiva(cfg Config) (Policy, error) {
-	r, err := newRounds(cfg)
-	if err != nil {
-		return nil, err
-	}
-	g := &gandiva{rounds: r, slice: cfg.round(time.Minute), migrate: int64(cfg.Migrate)}
-	if g.gather, err = cluster.NewPlacement("consolidate-best"); err != nil {
-		return nil, err
-	}
-	r.choose = g
-	return g, nil
 }
 
 func (g *gandiva) reset(v *sim.View) {

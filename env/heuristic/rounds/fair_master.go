@@ -1,4 +1,4 @@
-package heuristic
+package rounds
 
 import (
 	"errors"
@@ -31,7 +31,7 @@ const zero = 1e-9
 // forget must be called before a solve whose columns are not those of the last one plus new ones.
 func (l *master) forget() { l.basis = l.basis[:0] }
 
-var errPrices = errors.New("heuristic: the duals of a linear program do not prove its optimum")
+var errPrices = errors.New("rounds: the duals of a linear program do not prove its optimum")
 
 // solve returns θ, the weights, and in price the duals of the rows, which are 0 or more and add up to 1. The duals
 // prove that no weights are better. With an error (lp.Simplex failed, or its result proves nothing) weights and
@@ -287,7 +287,7 @@ func (p *program) solve(basis []int) (x []float64, err error) {
 			return x, nil
 		}
 	}
-	return nil, fmt.Errorf("heuristic: a linear program of %d rows and %d columns: %w", p.rows, p.columns, err)
+	return nil, fmt.Errorf("rounds: a linear program of %d rows and %d columns: %w", p.rows, p.columns, err)
 }
 
 // pivot calls lp.Simplex and returns its panics as errors.

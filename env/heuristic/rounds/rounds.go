@@ -1,23 +1,24 @@
-package heuristic
+package rounds
 
 import (
 	"fmt"
 	"slices"
 	"time"
 
+	"clustergym/env/cluster"
 	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
-// rounds is a policy that from time to time decides anew which jobs run where: at the end of a round or a lease, or
-// whenever its chooser says so. The chooser's seats are carried out in this order: stops; then moves and changes of
+// rounds is a policy that from time to time decides again which jobs run where: at the end of a round or a lease, or
+// whenever its chooser says so. What its chooser plans (place.Plan) is carried out in this order: stops; then moves and changes of
 // size, each as soon as its new GPUs are free; then starts. If gangs are to swap GPUs, one of them is stopped and
 // starts again a nanosecond later, because a job can be changed only once at any time.
 //
 // Jobs without GPUs take no part: they start, in the order of the trace, as soon as they fit.
 type rounds struct {
-	cfg    Config
+	name   string
 	place  place.Placement
 	est    sim.Estimates
 	strict bool // estimates are needed
@@ -34,40 +35,87 @@ type chooser interface {
 	reset(v *sim.View)
 	// event reports that a job has arrived, started, stopped or ended.
 	event(v *sim.View, e *sim.Event)
-	// decide is called at every point. It seats the jobs that are to run (begin, then put or seatAll), or does
+	// decide is called at every point. It places the jobs that are to run (Begin, then Put or PutAll), or does
 	// nothing.
 	decide(v *sim.View) error
 	// until returns the latest time of the next call to decide; 0 = at the next event.
 	until(v *sim.View) int64
 }
 
-var _ Policy = (*rounds)(nil)
-
-// newRounds returns the policy that cfg names, without its chooser.
-func newRounds(cfg Config) (*rounds, error) {
-	r := &rounds{cfg: cfg, strict: cfg.Estimating(), est: cfg.estimates()}
-	var err error
-	if r.place, err = newPlacement(cfg); err != nil {
-		return nil, err
-	}
-	r.Plan.Place = r.place
-	return r, nil
+// Turns are how often policies of rounds decide.
+type Turns struct {
+	// Round is the time between decisions of policies that work in rounds; 0 = the value of each policy's paper. If a
+	// restart costs more than a round gains, jobs that take turns never end.
+	Round time.Duration `yaml:"round,omitempty"`
+	// Migrate is the time between gandiva's moves that bring gangs together; 0 = never.
+	Migrate time.Duration `yaml:"migrate"`
 }
 
-// round returns the length of a round: the configured one, or the policy's own.
-func (c *Config) round(own time.Duration) int64 {
-	if c.Round > 0 {
-		return int64(c.Round)
+// lengths are the times between decisions in the papers.
+var lengths = map[string]time.Duration{
+	"gandiva": time.Minute, "gavel-las": 6 * time.Minute, "gavel-ftf": 6 * time.Minute, "optimus": 10 * time.Minute, "themis": 20 * time.Minute,
+}
+
+// Length returns the time between decisions of the policy called name, 0 if the name is none of this package.
+func Length(name string, t Turns) time.Duration {
+	if own := lengths[name]; own == 0 || t.Round == 0 {
+		return own
 	}
-	return int64(own)
+	return t.Round
+}
+
+// Setup says how a policy plays.
+type Setup struct {
+	Name  string
+	Turns Turns
+	Place place.Placement
+	Est   sim.Estimates
+	Asks  bool // it needs estimates
+}
+
+// Policy is a policy of this package: a scheduler with a name, whose draws follow a seed.
+type Policy interface {
+	sim.Scheduler
+	// Name returns the name of Setup.
+	Name() string
+	// Reseed changes the seed of noisy estimates and random placements, from the next Reset on.
+	Reseed(seed uint64)
+}
+
+// New returns the policy called s.Name: gavel-las, gavel-ftf, themis, optimus or gandiva.
+func New(s Setup) (Policy, error) {
+	r := &rounds{name: s.Name, place: s.Place, est: s.Est, strict: s.Asks}
+	r.Plan.Place = s.Place
+	length := int64(Length(s.Name, s.Turns))
+	switch s.Name {
+	case "gavel-las", "gavel-ftf":
+		g := newGavel(r, length)
+		r.choose = g
+		return g, nil
+	case "themis":
+		t := &themis{rounds: r, lease: length}
+		r.choose = t
+		return t, nil
+	case "optimus":
+		o := &optimus{rounds: r, length: length}
+		r.choose = o
+		return o, nil
+	case "gandiva":
+		g := &gandiva{rounds: r, slice: length, migrate: int64(s.Turns.Migrate)}
+		r.choose = g
+		var err error
+		g.gather, err = cluster.NewPlacement("consolidate-best")
+		return g, err
+	}
+	return nil, fmt.Errorf("policy %q does not work in rounds", s.Name)
 }
 
 // Name implements Policy.
-func (r *rounds) Name() string { return r.cfg.Name() }
+func (r *rounds) Name() string { return r.name }
 
 // Reseed changes the seed of noisy estimates and random placements, from the next Reset on.
 func (r *rounds) Reseed(seed uint64) {
-	r.cfg.Seed, r.est.Seed = seed, seed
+	r.est.Seed = seed
 	if p, ok := r.place.(interface{ Reseed(seed uint64) }); ok {
 		p.Reseed(seed)
 	}

@@ -1,8 +1,6 @@
-package heuristic
+package rounds
 
 import (
-	"time"
-
 	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
@@ -30,16 +28,6 @@ type optimus struct {
 	gains queue.Heap
 	order []place.Ask
 	room  []int // thousandths by virtual cluster; index 0 if there are none
-}
-
-func newOptimus(cfg Config) (Policy, error) {
-	r, err := newRounds(cfg)
-	if err != nil {
-		return nil, err
-	}
-	o := &optimus{rounds: r, length: cfg.round(10 * time.Minute)}
-	r.choose = o
-	return o, nil
 }
 
 func (o *optimus) reset(*sim.View) {

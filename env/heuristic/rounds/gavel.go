@@ -1,10 +1,9 @@
-package heuristic
+package rounds
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic/place"
@@ -95,14 +94,8 @@ type gavelAsk struct {
 // maxShares bounds the program: its size is the number of jobs, or of kinds of jobs, times types.
 const maxShares = 1 << 16
 
-func newGavel(cfg Config) (Policy, error) {
-	r, err := newRounds(cfg)
-	if err != nil {
-		return nil, err
-	}
-	g := &gavel{rounds: r, ftf: cfg.Order == "gavel-ftf", length: cfg.round(6 * time.Minute), index: map[gavelKind]int{}}
-	r.choose = g
-	return g, nil
+func newGavel(r *rounds, length int64) *gavel {
+	return &gavel{rounds: r, ftf: r.name == "gavel-ftf", length: length, index: map[gavelKind]int{}}
 }
 
 // Solved returns how many programs were solved in this run, and for how many of their levels no proof of optimality
@@ -254,7 +247,7 @@ func (g *gavel) work(v *sim.View) error {
 			break
 		}
 		if err := g.idle.SetDown(n, c.Down(n)); err != nil {
-			panic(fmt.Sprintf("heuristic: node %d of an idle cluster: %v", n, err))
+			panic(fmt.Sprintf("rounds: node %d of an idle cluster: %v", n, err))
 		}
 		if !c.Down(n) {
 			from, to := c.NodeGPUs(n)
