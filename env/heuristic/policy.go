@@ -3,6 +3,7 @@ package heuristic
 import (
 	"slices"
 
+	"clustergym/env/heuristic/exact"
 	"clustergym/env/heuristic/rounds"
 	"clustergym/env/sim"
 )
@@ -40,7 +41,7 @@ func policies() []policy {
 		{name: "dally", preemptive: true, make: newDelay},
 		{name: "delay-las", preemptive: true, make: newDelay},
 		{name: "tiresias-lease", preemptive: true, make: newDelay},
-		{name: "exact", make: newExact},
+		{name: "exact", make: newOptimum},
 	}
 }
 
@@ -56,10 +57,23 @@ func New(cfg Config) (Policy, error) {
 		}
 	}
 	p, err := make(cfg)
-	if _, whole := p.(*exact); whole || err != nil { // exact plans no virtual clusters
+	if _, whole := p.(*exact.Policy); whole || err != nil { // exact plans no virtual clusters
 		return p, err
 	}
 	return &divided{Policy: p, cfg: cfg, make: make, stops: Preemptive(cfg.Order)}, nil
+}
+
+// newOptimum returns the policy of package exact.
+func newOptimum(cfg Config) (Policy, error) {
+	p, err := newPlacement(cfg)
+	if err != nil {
+		return nil, err
+	}
+	x, err := exact.New(cfg.Workload, p, cfg.Placement)
+	if err != nil {
+		return nil, err
+	}
+	return x, nil
 }
 
 // newRounds returns a policy of package rounds.

@@ -78,6 +78,7 @@ var arrows = map[string][]string{
 	"env/heuristic":        {"env/cluster", "env/predict", "env/sim", "env/heuristic/...", "traces"},
 	"env/heuristic/queue":  {"env/cluster", "env/sim"}, // a job, its request and its key; nothing of the policy that made it
 	"env/heuristic/place":  {"env/cluster", "env/sim", "env/heuristic/queue", "traces"},
+	"env/heuristic/exact":  {"env/cluster", "env/sim", "env/heuristic/queue", "env/heuristic/place", "traces"},
 	"env/heuristic/rounds": {"env/cluster", "env/sim", "env/heuristic/queue", "env/heuristic/place", "traces"},
 	"env/hindsight":        {"env/cluster", "env/sim"},
 	"env/metrics":          {"env/cluster", "env/sim", "traces"},

@@ -1,4 +1,5 @@
-package heuristic
+// Package exact implements the policy exact, which plays the best schedule of a workload that it knows beforehand.
+package exact
 
 import (
 	"cmp"
@@ -8,17 +9,19 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic/place"
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
+	"clustergym/traces"
 )
 
-// exact plays the schedule with the least mean completion time among all that never stop a running job: the
+// Policy plays the schedule with the least mean completion time among all that never stop a running job: the
 // clairvoyant optimum, against which the gap of any other policy is measured. It knows every job beforehand and
-// searches all schedules (exact_search.go). It is therefore for small instances, some dozens of jobs at most, on a
+// searches all schedules (search.go). It is therefore for small instances, some dozens of jobs at most, on a
 // counter or on nodes of equal GPUs where every job fits whenever enough GPUs are free.
 //
 // If the search gives up, the best schedule found is played and Proven returns false.
-type exact struct {
-	cfg   Config
+type Policy struct {
+	jobs  []traces.Job
 	start []int64 // by position, relative to the first submit
 	base  time.Duration
 	done  bool
@@ -27,52 +30,47 @@ type exact struct {
 	ok    bool // proven
 }
 
-var _ Policy = (*exact)(nil)
-
 var errNotAlike = errors.New("exact plans on a counter, or on nodes of like GPUs for jobs that ask for whole GPUs and nothing else, with nothing that slows jobs down")
 
-func newExact(cfg Config) (Policy, error) {
-	p, err := newPlacement(cfg)
-	if err != nil {
-		return nil, err
-	}
+// New returns the policy for jobs, which are the whole workload of the run and do not change. called is the name of p.
+func New(jobs []traces.Job, p place.Placement, called string) (*Policy, error) {
 	if !place.Anywhere(p) {
-		return nil, fmt.Errorf("exact: placement %s may refuse a job although enough GPUs are free; want one that does not, as first-fit", cfg.Placement)
+		return nil, fmt.Errorf("exact: placement %s may refuse a job although enough GPUs are free; want one that does not, as first-fit", called)
 	}
-	if n := len(cfg.Workload); n > maxTasks {
+	if n := len(jobs); n > maxTasks {
 		return nil, fmt.Errorf("exact: %d jobs are too many to search all schedules, want at most %d (--jobs %d)", n, maxTasks, maxTasks)
 	}
-	return &exact{cfg: cfg, place: p}, nil
+	return &Policy{jobs: jobs, place: p}, nil
 }
 
-func (p *exact) Name() string { return "exact" }
+// Name returns exact.
+func (p *Policy) Name() string { return "exact" }
 
 // Reseed does nothing: there is nothing random.
-func (p *exact) Reseed(uint64) {}
+func (p *Policy) Reseed(uint64) {}
 
 // Proven reports whether the schedule that was played is optimal. It returns an error after a run on a cluster that
 // exact cannot plan for.
-func (p *exact) Proven() (bool, error) { return p.ok, p.shown }
+func (p *Policy) Proven() (bool, error) { return p.ok, p.shown }
 
 // Reset implements sim.Scheduler. It searches for the schedule.
-func (p *exact) Reset(v *sim.View) {
+func (p *Policy) Reset(v *sim.View) {
 	p.place.Reset()
-	p.shown = p.search(v.Cluster())
+	p.shown = p.plan(v.Cluster())
 }
 
-func (p *exact) search(c *cluster.Cluster) error {
+func (p *Policy) plan(c *cluster.Cluster) error {
 	if p.done {
 		return nil
 	}
-	tasks := make([]task, 0, len(p.cfg.Workload))
-	for i := range p.cfg.Workload {
-		j := &p.cfg.Workload[i]
+	tasks := make([]task, 0, len(p.jobs))
+	for i := range p.jobs {
+		j := &p.jobs[i]
 		r, ok := c.Request(j)
 		if !ok {
 			continue
 		}
-		plain := r.Milli == 1000 && r.Types == 0 && r.VC == 0 && r.CPUMilli == 0 && r.MemBytes == 0 && r.GPUs > 0
-		if !c.Pool() && !plain {
+		if !c.Pool() && !(queue.Plain(&r) && r.VC == 0 && r.GPUs > 0) {
 			return errNotAlike
 		}
 		if len(tasks) == 0 {
@@ -88,7 +86,7 @@ func (p *exact) search(c *cluster.Cluster) error {
 // Decide implements sim.Scheduler. Every start of the schedule coincides with a submit or a finish, so there is a
 // point for it. Jobs start in the order of the schedule. Of jobs that start together, the one that ends first goes
 // first: a job without work ends at a point of its own at the same time, and the jobs that it holds back start there.
-func (p *exact) Decide(v *sim.View, _ *sim.Point, d *sim.Decision) error {
+func (p *Policy) Decide(v *sim.View, _ *sim.Point, d *sim.Decision) error {
 	if p.shown != nil {
 		return p.shown
 	}

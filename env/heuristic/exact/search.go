@@ -1,4 +1,4 @@
-package heuristic
+package exact
 
 import (
 	"encoding/binary"
