@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"clustergym/env/heuristic/delay"
 	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/rounds"
 	"clustergym/env/sim"
@@ -34,23 +35,7 @@ type Config struct {
 	// Align is the weight of alignment against shortness in tetris, 0 to 1.
 	Align        float64 `yaml:"align"`
 	rounds.Turns `yaml:",inline"`
-	// RackWait is the number of leases for which a job of dally declines GPUs that are not inside a node, NetworkWait
-	// the number for which it declines GPUs that are not inside a rack; 0 = never. They apply if Auto, which tunes
-	// both, is off.
-	RackWait    float64       `yaml:"rack_wait"`
-	NetworkWait float64       `yaml:"nw_wait"`
-	Auto        bool          `yaml:"auto"`
-	Lease       time.Duration `yaml:"lease,omitempty"` // how long dally, delay-las and tiresias-lease grant GPUs for
-	History     int           `yaml:"history"`         // number of past leases that dally's tuner looks at
-	// Together makes leases end together, at whole multiples of Lease: the first one of a job is shorter.
-	Together bool `yaml:"together,omitempty"`
-	// Ask is the order in which dally asks jobs: "nw" (or ""), the network-sensitive one of its paper, or "las", the least
-	// attained GPU-time first.
-	Ask string `yaml:"ask,omitempty"`
-	// Accept is the share of the rate at its best place that a job of delay-las waits for. It halves with every Patience
-	// leases that the job has waited; Patience 0 = it never does.
-	Accept   float64 `yaml:"accept"`
-	Patience float64 `yaml:"patience"`
+	delay.Leases `yaml:",inline"`
 	// Hold are the weights of hold; zero = DefaultHold of the estimates.
 	Hold Hold `yaml:"hold,omitempty"`
 	// Index are the weights of index; zero = DefaultIndex of the estimates.
@@ -68,8 +53,7 @@ func DefaultConfig() Config {
 	return Config{
 		Order: "fifo", Backfill: "none", Placement: "first-fit", Estimates: "exact",
 		Limits: []time.Duration{3250 * time.Second, 7200 * time.Second}, Quantum: 3250 * time.Second, Align: 0.5,
-		Turns: rounds.Turns{Migrate: 10 * time.Minute}, RackWait: 5, NetworkWait: 10, Auto: true, Lease: time.Hour, History: 24,
-		Accept: 0.9, Patience: 48,
+		Turns: rounds.Turns{Migrate: 10 * time.Minute}, Leases: delay.DefaultLeases(),
 	}
 }
 
@@ -102,15 +86,8 @@ func (c *Config) Validate() error {
 	l.Add(ok, "limits", fmt.Sprint(c.Limits), "at most 7 growing times above 0s")
 	l.Add(c.Promote >= 0 && c.Promote <= 1e6, "promote", c.Promote, "a factor of 0 (never) or more")
 	l.Add(c.Quantum > 0, "quantum", c.Quantum, "a time above 0s")
-	l.Add(c.Round == 0 || c.Round >= time.Second, "round", c.Round, "a time of 1s or more, or 0s for the policy's own")
-	l.Add(c.Migrate == 0 || c.Migrate >= time.Second, "migrate", c.Migrate, "a time of 1s or more, or 0s for never")
-	l.Add(c.RackWait >= 0 && c.RackWait <= 1e6, "rack_wait", c.RackWait, "a number of leases, 0 to 1e6")
-	l.Add(c.NetworkWait >= 0 && c.NetworkWait <= 1e6, "nw_wait", c.NetworkWait, "a number of leases, 0 to 1e6")
-	l.Add(c.Lease == 0 || c.Lease >= time.Second, "lease", c.Lease, "a time of 1s or more, or 0s for an hour")
-	l.Add(c.History >= 0 && c.History <= 1e6, "history", c.History, "a number of leases, 0 to 1e6")
-	l.Add(c.Ask == "" || slices.Contains(Asks(), c.Ask), "ask", c.Ask, spelling.OneOf(c.Ask, Asks()))
-	l.Add(c.Accept >= 0 && c.Accept <= 1, "accept", c.Accept, "a share of the best rate, 0 to 1")
-	l.Add(c.Patience >= 0 && c.Patience <= 1e6, "patience", c.Patience, "a number of leases, 0 (never) to 1e6")
+	c.Turns.Check(&l)
+	c.Leases.Check(&l)
 	l.Add(c.Align >= 0 && c.Align <= 1, "align", c.Align, "0 to 1")
 	l.Join("hold", c.Hold.Validate())
 	l.Join("index", c.Index.Validate())

@@ -3,6 +3,7 @@ package heuristic
 import (
 	"slices"
 
+	"clustergym/env/heuristic/delay"
 	"clustergym/env/heuristic/exact"
 	"clustergym/env/heuristic/rounds"
 	"clustergym/env/sim"
@@ -62,6 +63,9 @@ func New(cfg Config) (Policy, error) {
 	}
 	return &divided{Policy: p, cfg: cfg, make: make, stops: Preemptive(cfg.Order)}, nil
 }
+
+// newDelay returns a policy of package delay.
+func newDelay(cfg Config) (Policy, error) { return delay.New(cfg.Order, cfg.Leases) }
 
 // newOptimum returns the policy of package exact.
 func newOptimum(cfg Config) (Policy, error) {

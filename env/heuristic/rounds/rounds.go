@@ -9,6 +9,7 @@ import (
 	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
+	"clustergym/internal/fault"
 )
 
 // rounds is a policy that from time to time decides again which jobs run where: at the end of a round or a lease, or
@@ -49,6 +50,12 @@ type Turns struct {
 	Round time.Duration `yaml:"round,omitempty"`
 	// Migrate is the time between gandiva's moves that bring gangs together; 0 = never.
 	Migrate time.Duration `yaml:"migrate"`
+}
+
+// Check adds the faults of t to f.
+func (t *Turns) Check(f *fault.List) {
+	f.Add(t.Round == 0 || t.Round >= time.Second, "round", t.Round, "a time of 1s or more, or 0s for the policy's own")
+	f.Add(t.Migrate == 0 || t.Migrate >= time.Second, "migrate", t.Migrate, "a time of 1s or more, or 0s for never")
 }
 
 // lengths are the times between decisions in the papers.

@@ -1,4 +1,4 @@
-package heuristic
+package delay
 
 import (
 	"math"
@@ -7,15 +7,6 @@ import (
 	"clustergym/env/heuristic/place"
 	"clustergym/env/sim"
 )
-
-// The values of Config.Ask.
-const (
-	askNetwork = "nw"
-	askLAS     = "las"
-)
-
-// Asks returns the orders in which dally can ask jobs: the values of Config.Ask.
-func Asks() []string { return []string{askNetwork, askLAS} }
 
 // fast reports whether the rate at o is enough for its job, which wants less the longer it has waited.
 func (d *Delay) fast(v *sim.View, o *Offer) bool {
@@ -43,7 +34,7 @@ func (d *Delay) alonePlace(v *sim.View, j sim.Job) []cluster.GPU {
 		f.gpus, f.ok = d.rack.Place(d.empty, r, f.gpus)
 	}
 	if !f.ok { // it is offered something, so this cannot be
-		panic("heuristic: a job that has an offer has no place on the empty cluster")
+		panic("delay: a job that has an offer has no place on the empty cluster")
 	}
 	return f.gpus
 }

@@ -1,4 +1,4 @@
-package heuristic
+package delay
 
 import (
 	"time"
@@ -21,7 +21,7 @@ func (d *Delay) Mark() {
 	m := &d.marked
 	m.last, m.holds = append(m.last[:0], d.last...), append(m.holds[:0], d.holds...)
 	m.delays = copyDelays(m.delays, d.delays)
-	d.Plan.Mark(&m.starts)
+	d.plan.Mark(&m.starts)
 }
 
 // Back returns to the last Mark, whatever has been offered, answered and decided since. What Note has noted before stays.
@@ -29,7 +29,7 @@ func (d *Delay) Back() {
 	m := &d.marked
 	d.last, d.holds = append(d.last[:0], m.last...), append(d.holds[:0], m.holds...)
 	d.delays = copyDelays(d.delays, m.delays)
-	d.Plan.Back(&m.starts)
+	d.plan.Back(&m.starts)
 	d.opened, d.pass = false, false
 }
 

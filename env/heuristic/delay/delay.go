@@ -1,4 +1,5 @@
-package heuristic
+// Package delay implements delay scheduling with leases: the policies dally, delay-las and tiresias-lease.
+package delay
 
 import (
 	"cmp"
@@ -30,7 +31,7 @@ type Offer struct {
 // nearer. A node is always taken.
 //
 // dally asks in the network-sensitive order: the job with the least progress for its time on GPUs, that is the lowest
-// mean rate so far, goes first; the rate is 0 for a job that has not run. With Config.Ask las the job with the least
+// mean rate so far, goes first; the rate is 0 for a job that has not run. With Leases.Ask las the job with the least
 // attained GPU-time goes first. Ties go to the job that has waited longest, then to the earlier position in the trace. A
 // rack is declined until the job has waited rack_wait leases, the network until it has waited nw_wait leases, both
 // counted from its submit or from when it lost its GPUs. If no smaller tier could ever hold the gang, the job does not
@@ -41,8 +42,8 @@ type Offer struct {
 // before a node, nw_wait = min(h, max(12, ⌈μ+2σ⌉)) over those before a rack. μ+2σ is 1 if there are none.
 //
 // delay-las is ours. It asks in the order of attained GPU-time, least first, and a job looks at rates, not at timers. It
-// declines a rack or the network if it would progress there slower than Config.Accept times as fast as at its place on
-// the empty cluster. This share halves with every Config.Patience leases that the job has waited, so no job waits for
+// declines a rack or the network if it would progress there slower than Leases.Accept times as fast as at its place on
+// the empty cluster. This share halves with every Leases.Patience leases that the job has waited, so no job waits for
 // ever, unless Patience is 0. A gang whose lease has run out moves only to a faster place. It is asked about its own place
 // like any other, with a wait of 0: a gang that took a slow place gives it up when its lease runs out, and waits anew. If
 // nothing runs, no offer is declined.
@@ -51,7 +52,7 @@ type Offer struct {
 // the same leases. Models with a skewed gradient wait for the smallest tier that could ever hold them; others take
 // what they are offered. If nothing runs, all do.
 //
-// With Config.Together the leases of all jobs end at whole multiples of the lease, so that everything is offered at once.
+// With Leases.Together the leases of all jobs end at whole multiples of the lease, so that everything is offered at once.
 //
 // Differences from the program of Dally's authors (env/peer/dally): times are exact, jobs do not run in blocks, and
 // leases are kept. Machines are chosen by room, not by hash, and nodes have no slots. Passes happen at events and
@@ -61,11 +62,12 @@ type Offer struct {
 // Decide takes all decisions. To answer offers yourself, call Open at each point, then Next until it returns nil,
 // each time followed by Answer, and then Decide until it waits.
 type Delay struct {
-	cfg        Config
-	order      askOrder
-	rule       acceptRule
-	place.Plan // its placement is not used
-	rack       cluster.Placement
+	name  string
+	cfg   Leases
+	order askOrder
+	rule  acceptRule
+	plan  place.Plan // its placement is not used
+	rack  cluster.Placement
 
 	opened bool
 	pass   bool // the pass at this point is not over
@@ -148,23 +150,16 @@ type delayTaken struct {
 	leases float64
 }
 
-var _ Policy = (*Delay)(nil)
-
-func newDelay(cfg Config) (Policy, error) { return NewDelay(cfg) }
-
-// NewDelay returns the policy that cfg names: dally, delay-las or tiresias-lease.
-func NewDelay(cfg Config) (*Delay, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	d := &Delay{cfg: cfg}
-	switch cfg.Order {
+// New returns the policy called name: dally, delay-las or tiresias-lease. l is valid.
+func New(name string, l Leases) (*Delay, error) {
+	d := &Delay{name: name, cfg: l}
+	switch name {
 	case "delay-las":
 		d.order, d.rule = leastAttained, byRate
 	case "tiresias-lease":
 		d.order, d.rule = leastAttained, bySkew
 	default:
-		if cfg.Ask == askLAS {
+		if l.Ask == askLAS {
 			d.order = leastAttained
 		}
 	}
@@ -177,15 +172,15 @@ func NewDelay(cfg Config) (*Delay, error) {
 }
 
 // Name implements Policy.
-func (d *Delay) Name() string { return d.cfg.Name() }
+func (d *Delay) Name() string { return d.name }
 
 // Reseed does nothing: the policy draws no random numbers.
 func (d *Delay) Reseed(uint64) {}
 
 // Reset implements sim.Scheduler.
 func (d *Delay) Reset(v *sim.View) {
-	same := d.Of == v.Cluster()
-	d.Plan.Reset(v)
+	same := d.plan.Of == v.Cluster()
+	d.plan.Reset(v)
 	d.opened, d.pass = false, false
 	d.last, d.holds, d.delays = d.last[:0], d.holds[:0], d.delays[:0]
 	d.empty = place.CopyOf(v.Cluster(), d.empty, same)
@@ -237,12 +232,12 @@ func (d *Delay) Decide(v *sim.View, p *sim.Point, dec *sim.Decision) error {
 	for o := d.Next(v); o != nil; o = d.Next(v) {
 		d.Answer(v, d.Timely(v, o))
 	}
-	if d.Step(v, dec) {
+	if d.plan.Step(v, dec) {
 		return nil
 	}
 	d.opened = false
 	dec.Op, dec.Until = sim.Wait, 0
-	if d.Pending() {
+	if d.plan.Pending() {
 		dec.Until = v.Now() + 1
 	} else if t := d.until(v); t > int64(v.Now()) {
 		dec.Until = time.Duration(t)
@@ -257,23 +252,23 @@ func (d *Delay) Open(v *sim.View, p *sim.Point) {
 	}
 	d.opened = true
 	d.Note(v, p)
-	if d.Resume(v) {
+	if d.plan.Resume(v) {
 		return
 	}
 	now := int64(v.Now())
-	d.Begin(v, func(j sim.Job) bool { return d.lease(v, j).ends <= now })
+	d.plan.Begin(v, func(j sim.Job) bool { return d.lease(v, j).ends <= now })
 	d.line = d.line[:0]
 	least := math.MaxInt // thousandths that a job of the line wants
 	for _, j := range v.Waiting() {
 		d.line = append(d.line, candidate{queue.Entry{Key: d.key(v, j), Pos: v.Pos(j), Job: j}, d.last[j].at})
 		least = min(least, queue.Milli(v, j))
 	}
-	for _, j := range d.Loose {
+	for _, j := range d.plan.Loose {
 		d.line = append(d.line, candidate{queue.Entry{Key: d.key(v, j), Pos: v.Pos(j), Job: j}, now})
 		least = min(least, queue.Milli(v, j))
 	}
 	d.passes++
-	if d.pass, d.at = true, 0; least > d.On.FreeMilli() {
+	if d.pass, d.at = true, 0; least > d.plan.On.FreeMilli() {
 		d.line = d.line[:0] // there is nothing to offer
 		return
 	}
@@ -312,7 +307,7 @@ func (d *Delay) Next(v *sim.View) *Offer {
 	for ; d.at < len(d.line); d.at++ {
 		j := d.line[d.at].Job
 		r := v.Request(j)
-		if r.GPUs*r.Milli > d.On.FreeMilli() {
+		if r.GPUs*r.Milli > d.plan.On.FreeMilli() {
 			continue
 		}
 		found, ok := d.find(r)
@@ -323,10 +318,10 @@ func (d *Delay) Next(v *sim.View) *Offer {
 			Job: j, Tier: d.tier(found), GPUs: found, Waited: time.Duration(int64(v.Now()) - d.line[d.at].last),
 			Place: d.at, Behind: len(d.line) - d.at - 1,
 		}
-		if d.Movable(j) {
+		if d.plan.Movable(j) {
 			// Do not move it if that gains nothing.
-			if own := d.tier(v.GPUs(j)); d.stays(v, j, own) && place.Take(d.On, r, v.GPUs(j)) {
-				d.On.Release(r, v.GPUs(j))
+			if own := d.tier(v.GPUs(j)); d.stays(v, j, own) && place.Take(d.plan.On, r, v.GPUs(j)) {
+				d.plan.On.Release(r, v.GPUs(j))
 				d.offer.Tier, d.offer.GPUs = own, v.GPUs(j)
 			}
 		}
@@ -336,16 +331,16 @@ func (d *Delay) Next(v *sim.View) *Offer {
 		d.accept(v)
 	}
 	d.pass = false
-	d.CarryOut(v)
+	d.plan.CarryOut(v)
 	return nil
 }
 
 // find returns where r has a place in the plan. Many jobs with the same request decline the same offer at one point.
 func (d *Delay) find(r *cluster.Request) ([]cluster.GPU, bool) {
 	f := slot(&d.found, r)
-	if version := d.On.Version(); f.pass != d.passes || f.version != version || f.req != *r {
+	if version := d.plan.On.Version(); f.pass != d.passes || f.version != version || f.req != *r {
 		f.pass, f.version, f.req = d.passes, version, *r
-		f.gpus, f.ok = d.rack.Place(d.On, r, f.gpus)
+		f.gpus, f.ok = d.rack.Place(d.plan.On, r, f.gpus)
 	}
 	return f.gpus, f.ok
 }
@@ -371,7 +366,7 @@ func (d *Delay) Answer(v *sim.View, take bool) {
 // accept seats the job of the offer.
 func (d *Delay) accept(v *sim.View) {
 	o := &d.offer
-	d.PutOn(v, o.Job, o.GPUs)
+	d.plan.PutOn(v, o.Job, o.GPUs)
 	now := int64(v.Now())
 	for int(o.Job) >= len(d.holds) {
 		d.holds = append(d.holds, heldUntil{pos: -1})
@@ -390,7 +385,7 @@ func (d *Delay) history(n int) *sizeDelays {
 }
 
 // tier returns how far gpus are spread.
-func (d *Delay) tier(gpus []cluster.GPU) place.Tier { return place.Spread(d.Of, gpus) }
+func (d *Delay) tier(gpus []cluster.GPU) place.Tier { return place.Spread(d.plan.Of, gpus) }
 
 // Timers returns for how many leases a gang of n declines a rack, and for how many it declines the network.
 func (d *Delay) Timers(v *sim.View, n int) (rack, network float64) {
@@ -528,7 +523,7 @@ func (d *Delay) Forced(v *sim.View) bool {
 // idle reports that no job runs or has been accepted at this point. Then waiting brings no nearer place, unless a
 // node is down.
 func (d *Delay) idle(v *sim.View) bool {
-	return len(v.Running()) == len(d.Loose) && len(d.Placed) == 0
+	return len(v.Running()) == len(d.plan.Loose) && len(d.plan.Placed) == 0
 }
 
 // until returns the next time at which a lease or a timer runs out, 0 = none.
