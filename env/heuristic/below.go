@@ -4,10 +4,39 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic/delay"
 	"clustergym/env/heuristic/place"
+	"clustergym/env/heuristic/tuned"
 	"clustergym/env/sim"
 )
 
 // What those who call this package need of the packages below it.
+
+// Hold are the weights of hold, Index those of index, and an Indexer computes the keys of index.
+type (
+	Hold    = tuned.Hold
+	Index   = tuned.Index
+	Indexer = tuned.Indexer
+)
+
+// The bounds of a weight's size.
+const (
+	HeaviestHold  = tuned.HeaviestHold
+	HeaviestIndex = tuned.HeaviestIndex
+)
+
+// HoldNames and IndexNames return the names of the weights, in the order of their method Weights.
+func HoldNames() []string { return tuned.HoldNames() }
+
+// IndexNames is explained at HoldNames.
+func IndexNames() []string { return tuned.IndexNames() }
+
+// DefaultHold returns the weights that hold has with these estimates if none are given, DefaultIndex those of index.
+func DefaultHold(e sim.Estimates) Hold { return tuned.DefaultHold(e) }
+
+// DefaultIndex is explained at DefaultHold.
+func DefaultIndex(e sim.Estimates) Index { return tuned.DefaultIndex(e) }
+
+// NewIndexer returns one with weights and estimates; zero weights = the default ones of est.
+func NewIndexer(w Index, est sim.Estimates) *Indexer { return tuned.NewIndexer(w, est) }
 
 // Delay is delay scheduling with leases: dally, delay-las and tiresias-lease.
 type Delay = delay.Delay

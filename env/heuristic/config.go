@@ -9,6 +9,7 @@ import (
 	"clustergym/env/heuristic/delay"
 	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/rounds"
+	"clustergym/env/heuristic/tuned"
 	"clustergym/env/sim"
 	"clustergym/internal/fault"
 	spelling "clustergym/internal/nearest"
@@ -37,9 +38,9 @@ type Config struct {
 	rounds.Turns `yaml:",inline"`
 	delay.Leases `yaml:",inline"`
 	// Hold are the weights of hold; zero = DefaultHold of the estimates.
-	Hold Hold `yaml:"hold,omitempty"`
+	Hold tuned.Hold `yaml:"hold,omitempty"`
 	// Index are the weights of index; zero = DefaultIndex of the estimates.
-	Index Index `yaml:"index,omitempty"`
+	Index tuned.Index `yaml:"index,omitempty"`
 	// Given is the information that fgd and least-interference need.
 	Given place.Given `yaml:"-"`
 	// Workload is every job of the run. Only exact needs it, to plan with. It is not changed.

@@ -6,6 +6,7 @@ import (
 	"clustergym/env/heuristic/delay"
 	"clustergym/env/heuristic/exact"
 	"clustergym/env/heuristic/rounds"
+	"clustergym/env/heuristic/tuned"
 	"clustergym/env/sim"
 )
 
@@ -62,6 +63,15 @@ func New(cfg Config) (Policy, error) {
 		return p, err
 	}
 	return &divided{Policy: p, cfg: cfg, make: make, stops: Preemptive(cfg.Order)}, nil
+}
+
+// newHold returns the policy hold of package tuned.
+func newHold(cfg Config) (Policy, error) {
+	p, err := newPlacement(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return tuned.NewHolder(cfg.Hold, cfg.estimates(), p), nil
 }
 
 // newDelay returns a policy of package delay.

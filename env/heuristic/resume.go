@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"clustergym/env/heuristic/place"
+	"clustergym/env/heuristic/tuned"
 	"clustergym/env/sim"
 )
 
@@ -72,7 +73,7 @@ func (c *Config) Line() Config {
 	if l.Admission, l.Backfill = "skip", "none"; c.Order == "hold" {
 		if l.Admission = ""; l.Hold.IsZero() {
 			est, _ := sim.ParseEstimates(c.Estimates)
-			l.Hold = DefaultHold(est)
+			l.Hold = tuned.DefaultHold(est)
 		}
 		l.Hold = l.Hold.Unheld()
 	}

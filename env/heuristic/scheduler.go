@@ -140,9 +140,7 @@ func (s *Scheduler) Name() string { return s.cfg.Name() }
 // Reseed changes the seed of random orders, noisy estimates and random placements, from the next Reset on.
 func (s *Scheduler) Reseed(seed uint64) {
 	s.cfg.Seed, s.est.Seed = seed, seed
-	if p, ok := s.place.(interface{ Reseed(seed uint64) }); ok {
-		p.Reseed(seed)
-	}
+	place.Reseed(s.place, seed)
 }
 
 // Reset implements sim.Scheduler. Jobs that already wait are queued.

@@ -81,6 +81,7 @@ var arrows = map[string][]string{
 	"env/heuristic/exact":  {"env/cluster", "env/sim", "env/heuristic/queue", "env/heuristic/place", "traces"},
 	"env/heuristic/rounds": {"env/cluster", "env/sim", "env/heuristic/queue", "env/heuristic/place", "traces"},
 	"env/heuristic/delay":  {"env/cluster", "env/sim", "env/heuristic/queue", "env/heuristic/place"},
+	"env/heuristic/tuned":  {"env/cluster", "env/predict", "env/sim", "env/heuristic/queue", "env/heuristic/place"},
 	"env/hindsight":        {"env/cluster", "env/sim"},
 	"env/metrics":          {"env/cluster", "env/sim", "traces"},
 	// env/sched declares the interfaces of encoders and rewards. Those packages implement them, and jobselect and its

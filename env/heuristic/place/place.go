@@ -20,6 +20,13 @@ type Placement interface {
 	PlaceAs(v *sim.View, j sim.Job, r *cluster.Request, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool)
 }
 
+// Reseed changes the seed of p, if it draws or weighs jobs by noisy estimates.
+func Reseed(p Placement, seed uint64) {
+	if p, ok := p.(interface{ Reseed(seed uint64) }); ok {
+		p.Reseed(seed)
+	}
+}
+
 // Given is what some placements need to know of the workload. They do not change it.
 type Given struct {
 	// Classes is the distribution of requests for fgd. If it is nil, fgd learns it from the requests that it places.

@@ -123,9 +123,7 @@ func (r *rounds) Name() string { return r.name }
 // Reseed changes the seed of noisy estimates and random placements, from the next Reset on.
 func (r *rounds) Reseed(seed uint64) {
 	r.est.Seed = seed
-	if p, ok := r.place.(interface{ Reseed(seed uint64) }); ok {
-		p.Reseed(seed)
-	}
+	place.Reseed(r.place, seed)
 }
 
 // Reset implements sim.Scheduler.

@@ -1,4 +1,4 @@
-package heuristic
+package tuned
 
 import (
 	"math"
@@ -79,60 +79,38 @@ func DefaultIndex(e sim.Estimates) Index {
 	return Index{Left: 0.85, Width: 1.15, Wider: -0.35, Longer: -0.3}
 }
 
-// index ranks by a sum of weighted traits (Index) and preempts. Ranks are computed anew at every point.
-var index = rule{name: "index", preemptive: true, estimates: true, dynamic: true,
-	prepare: func(s *Scheduler, v *sim.View) { s.state.(indexing).Look(v) },
-	key:     func(s *Scheduler, v *sim.View, j sim.Job) float64 { return s.state.(indexing).Key(v, j) },
-	state: func(s *Scheduler) stateful {
-		x, ok := s.state.(indexing)
-		if !ok {
-			x = indexing{NewIndexer(s.cfg.Index, s.est)}
-		}
-		x.Reset(s.est.Seed)
-		return x
-	}}
-
-// indexing is the state of index: what it has computed of jobs, which follows from the state of the run.
-type indexing struct{ *Indexer }
-
-func (x indexing) submit(v *sim.View, j sim.Job) { x.meet(v, j) }
-
-func (indexing) before(*sim.View, []queue.Entry) (until int64) { return 0 }
-
-func (indexing) after(*sim.View, []queue.Entry, []queue.Entry) {}
-
 // Indexer computes the keys of index. Not safe for concurrent use.
 type Indexer struct {
 	w     Index
 	est   sim.Estimates
-	kinds map[likeness]int32 // number in kin
-	kin   []kin
-	turn  uint64    // of the last Look; what kin says of others is out of date
+	index map[kindName]int32 // place in kind
+	kind  []kind
+	turn  uint64    // of the last Look; what kind says of others is out of date
 	jobs  []indexed // by job
 	busy  float64   // log(1 + q/G)
 }
 
-// likeness is what jobs of a kind have in common.
-type likeness struct {
+// kindName is what jobs of a kind have in common.
+type kindName struct {
 	user, vc, name string
 	gpus, milli    int
-	asked          time.Duration
+	requested      time.Duration
 }
 
-// kin is what is known of the jobs of a kind.
-type kin struct {
+// kind is what is known of the jobs of a kind.
+type kind struct {
 	turn            uint64
 	n               int           // in the system
 	longest, second time.Duration // run times
-	asked, told     bool          // news has been asked for; it is there
-	news            predict.Forecast
+	asked, known    bool          // news has been asked for; it is there
+	renewed         predict.Forecast
 }
 
 // indexed is what is known of a job in the system.
 type indexed struct {
 	pos   int // −1 = nothing is
-	kin   int32
-	alone bool    // it has no user, and so no kin
+	kind  int32
+	alone bool    // it has no user, and so no similar jobs
 	lg, s float64 // logarithm of GPUs; spread
 
 	ran       time.Duration // for which the rest has been computed; −1 = for none
@@ -146,7 +124,7 @@ func NewIndexer(w Index, est sim.Estimates) *Indexer {
 	if w.IsZero() {
 		w = DefaultIndex(est)
 	}
-	return &Indexer{w: w, est: est, kinds: map[likeness]int32{}}
+	return &Indexer{w: w, est: est, index: map[kindName]int32{}}
 }
 
 // mostKinds is the number of kinds of jobs that are kept from one run to the next.
@@ -159,14 +137,14 @@ func (x *Indexer) Reset(seed uint64) {
 	for i := range x.jobs {
 		x.jobs[i].pos = -1
 	}
-	if len(x.kinds) > mostKinds {
-		clear(x.kinds)
-		x.kin = x.kin[:0]
+	if len(x.index) > mostKinds {
+		clear(x.index)
+		x.kind = x.kind[:0]
 	}
 }
 
-// meet returns what is known of j.
-func (x *Indexer) meet(v *sim.View, j sim.Job) *indexed {
+// Meet returns what is known of j.
+func (x *Indexer) Meet(v *sim.View, j sim.Job) *indexed {
 	for int(j) >= len(x.jobs) {
 		x.jobs = append(x.jobs, indexed{pos: -1})
 	}
@@ -175,14 +153,14 @@ func (x *Indexer) meet(v *sim.View, j sim.Job) *indexed {
 		return k
 	}
 	t := v.Trace(j)
-	name := likeness{t.User, t.VC, t.Name, t.GPUs, t.GPUMilli, predict.Requested(t)}
-	n, ok := x.kinds[name]
+	name := kindName{t.User, t.VC, t.Name, t.GPUs, t.GPUMilli, predict.Requested(t)}
+	n, ok := x.index[name]
 	if !ok {
-		n = int32(len(x.kin))
-		x.kinds[name] = n
-		x.kin = append(x.kin, kin{})
+		n = int32(len(x.kind))
+		x.index[name] = n
+		x.kind = append(x.kind, kind{})
 	}
-	*k = indexed{pos: v.Pos(j), kin: n, alone: t.User == "", lg: math.Log(float64(max(queue.Milli(v, j), 1)) / 1000), ran: -1}
+	*k = indexed{pos: v.Pos(j), kind: n, alone: t.User == "", lg: math.Log(float64(max(queue.Milli(v, j), 1)) / 1000), ran: -1}
 	if x.est.Causal() {
 		f := v.Forecast(j)
 		k.s = math.Log(float64(f.Mean()) / float64(f.Median()))
@@ -190,11 +168,11 @@ func (x *Indexer) meet(v *sim.View, j sim.Job) *indexed {
 	return k
 }
 
-// kinOf returns what is known of k's kind at this turn.
-func (x *Indexer) kinOf(k *indexed) *kin {
-	c := &x.kin[k.kin]
+// kindOf returns what is known of k's kind at this turn.
+func (x *Indexer) kindOf(k *indexed) *kind {
+	c := &x.kind[k.kind]
 	if c.turn != x.turn {
-		*c = kin{turn: x.turn}
+		*c = kind{turn: x.turn}
 	}
 	return c
 }
@@ -205,7 +183,7 @@ func (x *Indexer) Look(v *sim.View) {
 	asked := 0
 	for _, list := range [...][]sim.Job{v.Waiting(), v.Running()} {
 		for _, j := range list {
-			c := x.kinOf(x.meet(v, j))
+			c := x.kindOf(x.Meet(v, j))
 			c.n++
 			if ran := v.Ran(j); ran > c.longest {
 				c.longest, c.second = ran, c.longest
@@ -222,14 +200,14 @@ func (x *Indexer) Look(v *sim.View) {
 
 // Key returns the rank of j as of the last Look. The job with the least key goes first; ties go by position in the trace.
 func (x *Indexer) Key(v *sim.View, j sim.Job) float64 {
-	w, k, ran := &x.w, x.meet(v, j), v.Ran(j)
+	w, k, ran := &x.w, x.Meet(v, j), v.Ran(j)
 	x.age(v, j, k, ran)
 	key := w.Left*k.lm + w.Gittins*k.lf + w.Attained*k.la + (w.Width+w.Busy*x.busy)*k.lg + w.Spread*k.s
 	if w.Wait != 0 {
 		key += w.Wait * math.Log1p(max(0, v.Now()-v.Trace(j).Submit-ran).Hours()/k.m)
 	}
 	if (w.Kin != 0 || w.Elder != 0) && !k.alone {
-		c := x.kinOf(k)
+		c := x.kindOf(k)
 		elder := c.longest
 		if elder == ran { // its own, or that of another which has run for as long
 			elder = c.second
@@ -243,22 +221,22 @@ func (x *Indexer) Key(v *sim.View, j sim.Job) float64 {
 	case v.State(j) == sim.Running:
 		key -= w.Stay + w.Wider*k.lg + w.Longer*k.lm
 	case w.News != 0 && x.est.Causal():
-		key += w.News * x.news(v, j, k, ran)
+		key += w.News * x.newer(v, j, k, ran)
 	}
 	return key
 }
 
-// news returns log(m′/m) for j, which waits. Waiting jobs of a kind would get the same forecast now.
-func (x *Indexer) news(v *sim.View, j sim.Job, k *indexed, ran time.Duration) float64 {
-	c := x.kinOf(k)
+// newer returns log(m′/m) for j, which waits. Waiting jobs of a kind would get the same forecast now.
+func (x *Indexer) newer(v *sim.View, j sim.Job, k *indexed, ran time.Duration) float64 {
+	c := x.kindOf(k)
 	if !c.asked {
-		c.news, c.told = v.Renewed(j)
+		c.renewed, c.known = v.Renewed(j)
 		c.asked = true
 	}
-	if !c.told {
+	if !c.known {
 		return 0
 	}
-	return math.Log(hours(c.news.Outliving(ran)-ran)) - k.lm
+	return math.Log(hours(c.renewed.Outliving(ran)-ran)) - k.lm
 }
 
 // age brings what follows from j's run time up to date.

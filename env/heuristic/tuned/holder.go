@@ -1,4 +1,4 @@
-package heuristic
+package tuned
 
 import (
 	"cmp"
@@ -12,119 +12,39 @@ import (
 	"clustergym/env/heuristic/queue"
 	"clustergym/env/predict"
 	"clustergym/env/sim"
-	"clustergym/internal/fault"
 )
 
-// Hold are the weights of hold, an order that can hold jobs back although they fit. It never stops a running job. What is known of run
-// times, and what is free, decides; nothing is remembered, so it can play on from any state.
-//
-// Let r be the estimated run time of a job in hours, at least one second, g its GPUs, w the hours for which it has waited, G the GPUs of the cluster and q those
-// for which all waiting jobs ask. Jobs are served in order of
-//
-//	log r + Width·log g + Spread·s
-//
-// least first, where s is the logarithm of the forecast's mean over its median, 0 for estimates that are no forecasts. Those that do not fit are
-// passed over. While any job runs, one that fits is held back if
-//
-//	Base + Time·log r + Wide·log g + Unsure·s + Full·u + Blocked·b + Both·b·log r + Age·log(1 + w/r) + Queue·log(1 + q/G) + Delay·d + Later·log(1 + l) > 0
-//
-// u is the share of G that is taken once the job has started, and b the share that is blocked for as long as it runs: its own GPUs, and those of each
-// running job, times the part of r for which that job goes on. Let f be the first job in line that does not fit. If it is before this one, and this one would take
-// GPUs that f could have before r is over, then d is 1 and l the time for which f would wait for them, over the run time of f; otherwise both are 0.
-//
-// A running job goes on for its estimate less the time that it has run. With forecasts, that is the median of jobs that have run for so long.
-type Hold struct {
-	Width  float64 `yaml:"width"`
-	Spread float64 `yaml:"spread"`
-
-	Base    float64 `yaml:"base"`
-	Time    float64 `yaml:"time"`
-	Wide    float64 `yaml:"wide"`
-	Unsure  float64 `yaml:"unsure"`
-	Full    float64 `yaml:"full"`
-	Blocked float64 `yaml:"blocked"`
-	Both    float64 `yaml:"both"`
-	Age     float64 `yaml:"age"`
-	Queue   float64 `yaml:"queue"`
-	Delay   float64 `yaml:"delay"`
-	Later   float64 `yaml:"later"`
-}
-
-// HoldNames returns the names of the weights, in the order of Hold.Weights.
-func HoldNames() []string {
-	return []string{"width", "spread", "base", "time", "wide", "unsure", "full", "blocked", "both", "age", "queue", "delay", "later"}
-}
-
-// Weights returns where the weights are, in the order of HoldNames.
-func (h *Hold) Weights() []*float64 {
-	return []*float64{&h.Width, &h.Spread, &h.Base, &h.Time, &h.Wide, &h.Unsure, &h.Full, &h.Blocked, &h.Both, &h.Age, &h.Queue, &h.Delay, &h.Later}
-}
-
-// IsZero reports whether no weights are given.
-func (h Hold) IsZero() bool { return h == Hold{} }
-
-// Validate reports every fault.
-func (h *Hold) Validate() error {
-	var l fault.List
-	for i, w := range h.Weights() {
-		l.Add(math.Abs(*w) <= HeaviestHold || w == &h.Base && *w == unheld, HoldNames()[i], *w, "a number from -1e6 to 1e6")
-	}
-	return l.Err()
-}
-
-// DefaultHold returns the weights that hold has with these estimates if none are given. gymctl tune has found them for the workloads of
-// quickstart-exact and, if estimates are forecasts, quickstart; docs/schedulers.md says how well they carry over to others.
-func DefaultHold(e sim.Estimates) Hold {
-	if e.Causal() {
-		return Hold{
-			Width: 0.68, Spread: 0.08,
-			Base: -2.33, Time: -0.07, Wide: 0.41, Unsure: -0.04, Full: 1.63, Blocked: 0.61, Both: 0.41, Age: -0.8, Queue: -1.08, Delay: 0.17, Later: 0.1,
-		}
-	}
-	return Hold{
-		Width: 0.85,
-		Base:  -3.04, Time: 0.11, Wide: 0.31, Full: 2.47, Blocked: 0.12, Both: 0.16, Age: -0.61, Queue: -0.12, Delay: 0.34, Later: 0.35,
-	}
-}
-
-// HeaviestHold is the bound of a weight's size.
-const HeaviestHold = 1e6
-
-// unheld is a Base that holds nothing back, whatever the other weights.
-const unheld = -1e300
-
-// holder is the policy hold.
-type holder struct {
-	cfg  Config
+// Holder is the policy hold.
+type Holder struct {
 	hold Hold
 	est  sim.Estimates
 	put  place.Placement
 
-	line  []inLine  // waiting jobs by key and position; some may have left
+	queue []waiting // waiting jobs by key and position; some may have left
 	asked int       // thousandths of GPUs of all in line
-	jobs  []heldJob // by job
+	jobs  []holdJob // by job
 	run   uint64    // number of the current run: what jobs have of others is out of date
 	seen  int       // jobs before this position have been queued
 	open  bool      // the current point has been seen
 	err   error     // found by Reset
 
-	gangs []goesOn  // running jobs, those that end first at the front
-	fresh []goesOn  // scratch: those whose place is new
-	sums  []holding // by number of these
+	running []running // running jobs, those that end first at the front
+	fresh   []running // scratch: those whose place is new
+	sums    []held    // by number of these
 }
 
-// inLine is a job that waits.
-type inLine struct {
+// waiting is a job that waits.
+type waiting struct {
 	queue.Entry
 	milli int // thousandths of GPUs, which add up without rounding
 }
 
-// heldJob is what is known of a job in the system. What follows from its request and estimate alone is kept from one run to the next, because
+// holdJob is what is known of a job in the system. What follows from its request and estimate alone is kept from one run to the next, because
 // rollouts begin thousands of runs with the same jobs.
-type heldJob struct {
+type holdJob struct {
 	run            uint64 // in which the rest has been set
 	pos            int
-	queued, listed bool // it is in line; among gangs
+	queued, listed bool // it is in the queue; among the running jobs
 
 	milli     int
 	estimate  time.Duration
@@ -141,8 +61,8 @@ type median struct {
 	lasting time.Duration
 }
 
-// goesOn is a running job.
-type goesOn struct {
+// running is a running job.
+type running struct {
 	job   sim.Job
 	pos   int
 	begun time.Duration // now less the time that it has run; it moves where a job does not run although it has GPUs
@@ -151,59 +71,50 @@ type goesOn struct {
 	renew time.Duration // when that changes
 }
 
-// holding is what some running jobs hold: thousandths of GPUs, and the sum of their products with the hours at which they end.
-type holding struct {
+// held is what some running jobs hold: thousandths of GPUs, and the sum of their products with the hours at which they end.
+type held struct {
 	milli int
 	until float64
 }
 
-func newHold(cfg Config) (Policy, error) {
-	h := &holder{cfg: cfg, hold: cfg.Hold, est: cfg.estimates()}
-	var err error
-	if h.put, err = newPlacement(cfg); err != nil {
-		return nil, err
+// NewHolder returns the policy hold with these weights; zero weights = the default ones of est.
+func NewHolder(w Hold, est sim.Estimates, p place.Placement) *Holder {
+	if w.IsZero() {
+		w = DefaultHold(est)
 	}
-	if h.hold.IsZero() {
-		h.hold = DefaultHold(h.est)
-	}
-	return h, err
+	return &Holder{hold: w, est: est, put: p}
 }
 
-// Unheld returns the weights of the same order, which holds nothing back.
-func (h Hold) Unheld() Hold { return Hold{Width: h.Width, Spread: h.Spread, Base: unheld} }
-
 // Name implements Policy.
-func (h *holder) Name() string { return "hold" }
+func (h *Holder) Name() string { return "hold" }
 
 // Reseed implements Policy.
-func (h *holder) Reseed(seed uint64) {
-	h.cfg.Seed, h.est.Seed = seed, seed
-	if p, ok := h.put.(interface{ Reseed(seed uint64) }); ok {
-		p.Reseed(seed)
-	}
+func (h *Holder) Reseed(seed uint64) {
+	h.est.Seed = seed
+	place.Reseed(h.put, seed)
 }
 
 // Reset implements sim.Scheduler.
-func (h *holder) Reset(v *sim.View) {
+func (h *Holder) Reset(v *sim.View) {
 	h.run++
-	h.line, h.asked, h.gangs, h.open, h.err = h.line[:0], 0, h.gangs[:0], false, nil
+	h.queue, h.asked, h.running, h.open, h.err = h.queue[:0], 0, h.running[:0], false, nil
 	h.put.Reset()
 	for _, j := range v.Waiting() {
 		if h.err = h.meet(v, j); h.err != nil {
 			return // Decide reports it
 		}
-		h.line = append(h.line, h.entry(j))
+		h.queue = append(h.queue, h.entry(j))
 		h.jobs[j].queued = true
 		h.asked += h.jobs[j].milli
 	}
-	slices.SortFunc(h.line, func(a, b inLine) int { return a.Compare(&b.Entry) })
+	slices.SortFunc(h.queue, func(a, b waiting) int { return a.Compare(&b.Entry) })
 	h.seen = v.Arrived()
 }
 
 // meet writes down what is known of j.
-func (h *holder) meet(v *sim.View, j sim.Job) error {
+func (h *Holder) meet(v *sim.View, j sim.Job) error {
 	for int(j) >= len(h.jobs) {
-		h.jobs = append(h.jobs, heldJob{})
+		h.jobs = append(h.jobs, holdJob{})
 	}
 	k := &h.jobs[j]
 	if k.run == h.run && k.pos == v.Pos(j) {
@@ -231,13 +142,13 @@ func (h *holder) meet(v *sim.View, j sim.Job) error {
 	return nil
 }
 
-func (h *holder) entry(j sim.Job) inLine {
+func (h *Holder) entry(j sim.Job) waiting {
 	k := &h.jobs[j]
-	return inLine{queue.Entry{Key: k.lr + h.hold.Width*k.lg + h.hold.Spread*k.s, Pos: k.pos, Job: j}, k.milli}
+	return waiting{queue.Entry{Key: k.lr + h.hold.Width*k.lg + h.hold.Spread*k.s, Pos: k.pos, Job: j}, k.milli}
 }
 
-// queue takes in a job that waits.
-func (h *holder) queue(v *sim.View, j sim.Job) error {
+// add takes in a job that waits.
+func (h *Holder) add(v *sim.View, j sim.Job) error {
 	if err := h.meet(v, j); err != nil {
 		return err
 	}
@@ -247,14 +158,14 @@ func (h *holder) queue(v *sim.View, j sim.Job) error {
 	}
 	k.queued = true
 	e := h.entry(j)
-	i, _ := slices.BinarySearchFunc(h.line, e, func(a, b inLine) int { return a.Compare(&b.Entry) })
-	h.line = slices.Insert(h.line, i, e)
+	i, _ := slices.BinarySearchFunc(h.queue, e, func(a, b waiting) int { return a.Compare(&b.Entry) })
+	h.queue = slices.Insert(h.queue, i, e)
 	h.asked += k.milli
 	return nil
 }
 
 // observe processes the events since the last point.
-func (h *holder) observe(v *sim.View, p *sim.Point) error {
+func (h *Holder) observe(v *sim.View, p *sim.Point) error {
 	for i := range p.Events {
 		e := &p.Events[i]
 		switch e.Kind {
@@ -270,7 +181,7 @@ func (h *holder) observe(v *sim.View, p *sim.Point) error {
 		default:
 			continue
 		}
-		if err := h.queue(v, e.Job); err != nil {
+		if err := h.add(v, e.Job); err != nil {
 			return err
 		}
 	}
@@ -278,7 +189,7 @@ func (h *holder) observe(v *sim.View, p *sim.Point) error {
 }
 
 // Decide implements sim.Scheduler.
-func (h *holder) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
+func (h *Holder) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	if h.err != nil {
 		return h.err
 	}
@@ -296,16 +207,16 @@ func (h *holder) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 }
 
 // start looks for the first job in line that fits and is not held back.
-func (h *holder) start(v *sim.View, d *sim.Decision) (bool, error) {
-	if len(h.line) != len(v.Waiting()) {
+func (h *Holder) start(v *sim.View, d *sim.Decision) (bool, error) {
+	if len(h.queue) != len(v.Waiting()) {
 		h.sweep(v)
 	}
 	c := v.Cluster()
 	free := c.FreeMilli()
-	if !slices.ContainsFunc(h.line, func(e inLine) bool { return e.milli <= free }) {
+	if !slices.ContainsFunc(h.queue, func(e waiting) bool { return e.milli <= free }) {
 		return false, nil
 	}
-	s := situation{now: v.Now(), all: 1000 * place.OwnGPUs(c), first: -1}
+	s := pass{now: v.Now(), all: 1000 * place.OwnGPUs(c), first: -1}
 	s.taken, s.queue = 1000*c.Own()-free, math.Log1p(float64(h.asked)/float64(s.all))
 	runs := len(v.Running()) > 0
 	if runs {
@@ -313,15 +224,15 @@ func (h *holder) start(v *sim.View, d *sim.Decision) (bool, error) {
 			return false, err
 		}
 	}
-	for i := range h.line {
-		e := &h.line[i]
+	for i := range h.queue {
+		e := &h.queue[i]
 		if e.milli > free || v.Decided(e.Job) || !v.Fits(e.Job) {
 			if s.first < 0 && !v.Decided(e.Job) {
 				h.wait(&s, e.Job, free)
 			}
 			continue
 		}
-		if runs && h.held(v, &s, e.Job) {
+		if runs && h.holdsBack(v, &s, e.Job) {
 			continue
 		}
 		ok := c.Pool()
@@ -334,16 +245,16 @@ func (h *holder) start(v *sim.View, d *sim.Decision) (bool, error) {
 		d.Op, d.Job = sim.StartJob, e.Job
 		h.asked -= e.milli
 		h.jobs[e.Job].queued = false
-		h.line = slices.Delete(h.line, i, i+1)
+		h.queue = slices.Delete(h.queue, i, i+1)
 		return true, nil
 	}
 	return false, nil
 }
 
 // sweep drops jobs that others have started, or that have left.
-func (h *holder) sweep(v *sim.View) {
+func (h *Holder) sweep(v *sim.View) {
 	h.asked = 0
-	h.line = slices.DeleteFunc(h.line, func(e inLine) bool {
+	h.queue = slices.DeleteFunc(h.queue, func(e waiting) bool {
 		if v.Pos(e.Job) == e.Pos && v.State(e.Job) == sim.Waiting {
 			h.asked += e.milli
 			return false
@@ -355,8 +266,8 @@ func (h *holder) sweep(v *sim.View) {
 	})
 }
 
-// situation is what held looks at beside the job.
-type situation struct {
+// pass is what holdsBack looks at besides the job.
+type pass struct {
 	now        time.Duration
 	all, taken int           // thousandths of GPUs
 	queue      float64       // log(1 + q/G)
@@ -366,12 +277,12 @@ type situation struct {
 }
 
 // look brings the list of running jobs up to date.
-func (h *holder) look(v *sim.View) error {
+func (h *Holder) look(v *sim.View) error {
 	now, gone := v.Now(), false
-	kept := h.gangs[:0]
+	kept := h.running[:0]
 	h.fresh = h.fresh[:0]
-	for i := range h.gangs {
-		g := h.gangs[i]
+	for i := range h.running {
+		g := h.running[i]
 		if v.Pos(g.job) != g.pos || v.State(g.job) != sim.Running {
 			if k := &h.jobs[g.job]; k.pos == g.pos {
 				k.listed = false
@@ -386,52 +297,52 @@ func (h *holder) look(v *sim.View) error {
 		}
 		kept = append(kept, g)
 	}
-	if h.gangs = kept; len(kept)+len(h.fresh) < len(v.Running()) {
+	if h.running = kept; len(kept)+len(h.fresh) < len(v.Running()) {
 		for _, j := range v.Running() {
 			if err := h.meet(v, j); err != nil {
 				return err
 			}
 			if k := &h.jobs[j]; !k.listed {
 				k.listed = true
-				g := goesOn{job: j, pos: k.pos, milli: k.milli}
+				g := running{job: j, pos: k.pos, milli: k.milli}
 				h.expect(v, &g)
 				h.fresh = append(h.fresh, g)
 			}
 		}
 	}
 	if n := len(h.fresh); n > 0 {
-		slices.SortFunc(h.fresh, func(a, b goesOn) int {
+		slices.SortFunc(h.fresh, func(a, b running) int {
 			if a.before(&b) {
 				return -1
 			}
 			return 1
 		})
-		h.gangs = append(h.gangs, h.fresh...)
-		for i, a, b := len(h.gangs)-1, len(kept)-1, n-1; b >= 0 && a >= 0; i-- { // merge from the end
+		h.running = append(h.running, h.fresh...)
+		for i, a, b := len(h.running)-1, len(kept)-1, n-1; b >= 0 && a >= 0; i-- { // merge from the end
 			if h.fresh[b].before(&kept[a]) {
-				h.gangs[i], a = kept[a], a-1
+				h.running[i], a = kept[a], a-1
 			} else {
-				h.gangs[i], b = h.fresh[b], b-1
+				h.running[i], b = h.fresh[b], b-1
 			}
 			if a < 0 {
-				copy(h.gangs, h.fresh[:b+1])
+				copy(h.running, h.fresh[:b+1])
 			}
 		}
 	}
 	if len(h.fresh) > 0 || gone || len(h.sums) == 0 {
-		h.sums = append(h.sums[:0], holding{})
-		for i := range h.gangs {
-			g, s := &h.gangs[i], h.sums[i]
-			h.sums = append(h.sums, holding{s.milli + g.milli, s.until + float64(g.milli)*g.end.Hours()})
+		h.sums = append(h.sums[:0], held{})
+		for i := range h.running {
+			g, s := &h.running[i], h.sums[i]
+			h.sums = append(h.sums, held{s.milli + g.milli, s.until + float64(g.milli)*g.end.Hours()})
 		}
 	}
 	return nil
 }
 
-func (g *goesOn) before(o *goesOn) bool { return g.end < o.end || g.end == o.end && g.pos < o.pos }
+func (g *running) before(o *running) bool { return g.end < o.end || g.end == o.end && g.pos < o.pos }
 
 // expect computes when g, which runs, is expected to end, and for how long that stands.
-func (h *holder) expect(v *sim.View, g *goesOn) {
+func (h *Holder) expect(v *sim.View, g *running) {
 	now := v.Now()
 	g.begun = now - v.Ran(g.job)
 	if !h.est.Causal() {
@@ -463,15 +374,15 @@ func ageStep(t time.Duration) (number int32, age, next time.Duration) {
 }
 
 // wait computes when j, which does not fit, could start: when as many GPUs are free as it asks for.
-func (h *holder) wait(s *situation, j sim.Job, free int) {
+func (h *Holder) wait(s *pass, j sim.Job, free int) {
 	s.first = j
 	need := h.jobs[j].milli - free
-	if len(h.gangs) == 0 {
+	if len(h.running) == 0 {
 		return // nothing is held back then
 	}
 	i := 0 // running jobs that have ended by then
 	if need > 0 {
-		i, _ = slices.BinarySearchFunc(h.sums, need, func(a holding, x int) int { return a.milli - x })
+		i, _ = slices.BinarySearchFunc(h.sums, need, func(a held, x int) int { return a.milli - x })
 	}
 	if i >= len(h.sums) { // never, as things are
 		s.due, s.spare = math.MaxInt64, 0
@@ -479,20 +390,20 @@ func (h *holder) wait(s *situation, j sim.Job, free int) {
 	}
 	s.due = s.now
 	if i > 0 {
-		s.due = max(s.due, h.gangs[i-1].end)
+		s.due = max(s.due, h.running[i-1].end)
 	}
-	for i < len(h.gangs) && h.gangs[i].end <= s.due {
+	for i < len(h.running) && h.running[i].end <= s.due {
 		i++
 	}
 	s.spare = h.sums[i].milli - need
 }
 
 // held reports whether j, which fits, is held back.
-func (h *holder) held(v *sim.View, s *situation, j sim.Job) bool {
+func (h *Holder) holdsBack(v *sim.View, s *pass, j sim.Job) bool {
 	w, k, now := &h.hold, &h.jobs[j], s.now.Hours()
 	// Running jobs up to here have ended, up to there end before j would.
-	here, _ := slices.BinarySearchFunc(h.gangs, s.now, func(a goesOn, x time.Duration) int { return cmp.Compare(a.end, x) })
-	there, _ := slices.BinarySearchFunc(h.gangs, s.now+max(k.estimate, time.Second), func(a goesOn, x time.Duration) int { return cmp.Compare(a.end, x) })
+	here, _ := slices.BinarySearchFunc(h.running, s.now, func(a running, x time.Duration) int { return cmp.Compare(a.end, x) })
+	there, _ := slices.BinarySearchFunc(h.running, s.now+max(k.estimate, time.Second), func(a running, x time.Duration) int { return cmp.Compare(a.end, x) })
 	a, b, last := &h.sums[here], &h.sums[there], &h.sums[len(h.sums)-1]
 	all := float64(s.all)
 	blocked := (float64(k.milli+last.milli-b.milli) + max(0, b.until-a.until-float64(b.milli-a.milli)*now)/k.r) / all
