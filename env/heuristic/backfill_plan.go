@@ -18,7 +18,7 @@ import (
 // A job keeps its reservation from one pass to the next as long as there is no earlier time for it and no job that ranks before
 // it needs the GPUs. So with estimates that are right, no job starts later than first planned.
 type planned struct {
-	times timeline
+	times place.Timeline
 	kept  []reservation // by job
 	// right says that since the last pass everything has happened as expected, so that no job has an earlier time now.
 	right bool
@@ -156,10 +156,10 @@ func (b *conservative) planAll(v *sim.View) {
 	c := v.Cluster()
 	b.ahead.CopyFrom(c)
 	p.low.begin(b.s.picky)
-	p.times.begin(c, now)
+	p.times.Begin(c, now)
 	b.list = b.ends.List(b.list[:0])
 	for _, j := range b.list {
-		p.times.ends(v.Request(j), v.GPUs(j), b.ends.Of(j))
+		p.times.Ends(v.Request(j), v.GPUs(j), b.ends.Of(j))
 	}
 	p.next, p.blocked = p.next[:0], p.blocked[:0]
 	for i := range b.lines {
@@ -203,7 +203,7 @@ func (b *conservative) rule(v *sim.View, now int64) {
 		if !k.fits || k.jobs == 0 {
 			continue
 		}
-		if _, ok := p.times.earliest(b.s, v, k.one, k.least, now, now+1); ok {
+		if _, ok := p.times.Earliest(b.s.place, v, k.one, k.least, now, now+1); ok {
 			return
 		}
 		p.low.add(&k.req, k.least, now+1)
@@ -237,7 +237,7 @@ func (b *conservative) planOne(v *sim.View, j sim.Job, line int, now int64) (res
 	known := at != queue.Never
 	if known {
 		at = max(at, now)
-		if known = p.times.free(r, p.kept[j].gpus, at, at+lasts); !known {
+		if known = p.times.Free(r, p.kept[j].gpus, at, at+lasts); !known {
 			p.kept[j].run = 0
 			p.right = false // it makes way for a job that ranks before it, or something has not gone as expected
 		}
@@ -247,17 +247,17 @@ func (b *conservative) planOne(v *sim.View, j sim.Job, line int, now int64) (res
 		if known {
 			until = at
 		}
-		sooner, ok := p.times.earliest(b.s, v, j, lasts, max(now, p.low.of(r, lasts)), until)
+		sooner, ok := p.times.Earliest(b.s.place, v, j, lasts, max(now, p.low.of(r, lasts)), until)
 		switch {
 		case ok:
 			at = sooner
-			p.keep(v, j, at, p.times.spot)
+			p.keep(v, j, at, p.times.GPUs)
 		case !known:
 			return false // never, while nodes are down
 		}
 	}
 	p.low.add(r, lasts, at)
-	p.times.take(r, p.kept[j].gpus, at, at+lasts)
+	p.times.Take(r, p.kept[j].gpus, at, at+lasts)
 	return true
 }
 
@@ -289,10 +289,10 @@ func (b *conservative) startsNow(v *sim.View, j sim.Job, r *cluster.Request, las
 	case due > now && due != queue.Never && p.right:
 		return false // it is the earliest
 	}
-	if _, ok := p.times.earliest(b.s, v, j, lasts, now, now+1); !ok {
+	if _, ok := p.times.Earliest(b.s.place, v, j, lasts, now, now+1); !ok {
 		return false
 	}
-	ok := b.startsOn(v, j, r, p.times.spot, lasts, now)
+	ok := b.startsOn(v, j, r, p.times.GPUs, lasts, now)
 	if !ok { // what jobs hold that have outlived their estimates is not free yet, and other GPUs may be
 		if b.dst, ok = b.s.place.Place(v, j, b.ahead, b.dst); ok {
 			ok = b.startsOn(v, j, r, b.dst, lasts, now)
@@ -306,10 +306,10 @@ func (b *conservative) startsNow(v *sim.View, j sim.Job, r *cluster.Request, las
 
 // startsOn starts j on gpus if they are free now and no reservation made before takes them away.
 func (b *conservative) startsOn(v *sim.View, j sim.Job, r *cluster.Request, gpus []cluster.GPU, lasts, now int64) bool {
-	if !b.plan.times.free(r, gpus, now, now+lasts) || !place.Take(b.ahead, r, gpus) {
+	if !b.plan.times.Free(r, gpus, now, now+lasts) || !place.Take(b.ahead, r, gpus) {
 		return false
 	}
-	b.plan.times.take(r, gpus, now, now+lasts)
+	b.plan.times.Take(r, gpus, now, now+lasts)
 	b.plan.keep(v, j, now, gpus) // for the case that the pass is made again before j has started
 	from := len(b.spots)
 	b.spots = append(b.spots, gpus...)

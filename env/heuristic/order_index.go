@@ -22,8 +22,8 @@ var index = rule{name: "index", preemptive: true, estimates: true, dynamic: true
 // indexing is the state of index: what it has computed of jobs, which follows from the state of the run.
 type indexing struct{ *tuned.Indexer }
 
-func (x indexing) submit(v *sim.View, j sim.Job) { x.Meet(v, j) }
+func (x indexing) Submit(v *sim.View, j sim.Job) { x.Meet(v, j) }
 
-func (indexing) before(*sim.View, []queue.Entry) (until int64) { return 0 }
+func (indexing) Before(*sim.View, []queue.Entry) (until int64) { return 0 }
 
-func (indexing) after(*sim.View, []queue.Entry, []queue.Entry) {}
+func (indexing) After(*sim.View, []queue.Entry, []queue.Entry) {}

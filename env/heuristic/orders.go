@@ -28,38 +28,38 @@ type rule struct {
 
 // stateful is the state of an order that depends on a job's history.
 type stateful interface {
-	submit(v *sim.View, j sim.Job)
-	// before is called before a pass ranks the running jobs; it returns when the ranks will next change by
+	Submit(v *sim.View, j sim.Job)
+	// Before is called before a pass ranks the running jobs; it returns when the ranks will next change by
 	// themselves, 0 if never.
-	before(v *sim.View, running []queue.Entry) (until int64)
-	// after is called at the end of a pass with the jobs that run, in rank order, and those that were stopped, in
+	Before(v *sim.View, running []queue.Entry) (until int64)
+	// After is called at the end of a pass with the jobs that run, in rank order, and those that were stopped, in
 	// rank order; the latter are queued afterwards.
-	after(v *sim.View, chosen, stopped []queue.Entry)
+	After(v *sim.View, chosen, stopped []queue.Entry)
 }
 
 // riser is a stateful order whose waiting jobs change rank by themselves.
 type riser interface {
-	// rise is called at the beginning of a pass. If it returns true, waiting jobs are ranked anew.
-	rise(v *sim.View) bool
+	// Rise is called at the beginning of a pass. If it returns true, waiting jobs are ranked anew.
+	Rise(v *sim.View) bool
 }
 
 // steady is a stateful order with dynamic keys that knows when they change: only with what it learns, and those of
 // running jobs as time passes.
 type steady interface {
 	stateful
-	// ranked reports whether the waiting jobs' keys still hold, computed when they were queued. It is called at the
+	// Ranked reports whether the waiting jobs' keys still hold, computed when they were queued. It is called at the
 	// beginning of a pass; if it returns false, they are ranked anew. fresh is true if they must be.
-	ranked(fresh bool) bool
-	// still reports whether a pass would decide nothing, if no job has come or gone since the last one: jobs with the
+	Ranked(fresh bool) bool
+	// Still reports whether a pass would decide nothing, if no job has come or gone since the last one: jobs with the
 	// same request are in the same line, and counting what is free decides which run.
-	still(s *Scheduler, v *sim.View) bool
-	// wakes returns what before would return.
-	wakes(v *sim.View) (until int64)
+	Still(q *queue.Queue, v *sim.View) bool
+	// Wakes returns what before would return.
+	Wakes(v *sim.View) (until int64)
 }
 
 // learner is a stateful order that learns from finished jobs.
 type learner interface {
-	learn(v *sim.View, j sim.Job)
+	Learn(v *sim.View, j sim.Job)
 }
 
 var rules = []rule{

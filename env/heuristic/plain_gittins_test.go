@@ -57,9 +57,9 @@ func (g *plainGittins) quanta(v *sim.View, j sim.Job) int64 {
 	return int64(v.GPUTime(j) / g.quantum)
 }
 
-func (*plainGittins) submit(*sim.View, sim.Job) {}
+func (*plainGittins) Submit(*sim.View, sim.Job) {}
 
-func (g *plainGittins) before(v *sim.View, running []queue.Entry) (until int64) {
+func (g *plainGittins) Before(v *sim.View, running []queue.Entry) (until int64) {
 	now := int64(v.Now())
 	if len(v.Waiting()) == 0 {
 		return 0
@@ -81,9 +81,9 @@ func (g *plainGittins) before(v *sim.View, running []queue.Entry) (until int64) 
 	return until
 }
 
-func (*plainGittins) after(*sim.View, []queue.Entry, []queue.Entry) {}
+func (*plainGittins) After(*sim.View, []queue.Entry, []queue.Entry) {}
 
-func (g *plainGittins) learn(v *sim.View, j sim.Job) {
+func (g *plainGittins) Learn(v *sim.View, j sim.Job) {
 	if !g.learns {
 		return
 	}

@@ -26,10 +26,10 @@ func (s *Scheduler) makePlan(v *sim.View) {
 	s.plan, s.next, s.chosen, s.fresh, s.stopped = s.plan[:0], 0, s.chosen[:0], s.fresh[:0], s.stopped[:0]
 	s.takeStock(v)
 	if s.state != nil {
-		if r, ok := s.state.(riser); ok && r.rise(v) {
+		if r, ok := s.state.(riser); ok && r.Rise(v) {
 			s.rerank(v)
 		}
-		s.state.before(v, s.running)
+		s.state.Before(v, s.running)
 	}
 	for i := range s.running {
 		s.running[i].Key = s.rule.key(s, v, s.running[i].Job)
@@ -224,7 +224,7 @@ func (s *Scheduler) nextStep(v *sim.View, d *sim.Decision) (done bool) {
 	}
 	if s.state != nil {
 		s.chosen = slices.DeleteFunc(s.chosen, func(e queue.Entry) bool { return v.State(e.Job) != sim.Running })
-		s.state.after(v, s.chosen, s.stopped)
+		s.state.After(v, s.chosen, s.stopped)
 	}
 	again := s.goesOn(v)
 	// Stopped jobs wait from now on; their keys are computed at this time.
@@ -236,7 +236,7 @@ func (s *Scheduler) nextStep(v *sim.View, d *sim.Decision) (done bool) {
 		s.stopped = s.stopped[:0]
 	}
 	if s.state != nil {
-		s.until = s.state.before(v, s.running)
+		s.until = s.state.Before(v, s.running)
 	}
 	if again {
 		s.until = int64(v.Now()) + 1

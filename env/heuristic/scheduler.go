@@ -186,7 +186,7 @@ func (s *Scheduler) Reset(v *sim.View) {
 	for _, j := range v.Running() {
 		s.running = append(s.running, queue.Entry{Pos: v.Pos(j), Job: j})
 		if s.state != nil {
-			s.state.submit(v, j)
+			s.state.Submit(v, j)
 		}
 		s.note(v, j)
 		if s.fill != nil {
@@ -218,7 +218,7 @@ func (s *Scheduler) forgetOdd(j sim.Job) {
 
 func (s *Scheduler) submit(v *sim.View, j sim.Job) error {
 	if s.state != nil {
-		s.state.submit(v, j)
+		s.state.Submit(v, j)
 	}
 	if s.asks {
 		if err := s.est.Check(v, j); err != nil {
@@ -273,8 +273,8 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 		if err := s.observe(v, p); err != nil {
 			return err
 		}
-		if q, ok := s.state.(steady); ok && s.kept.none() && s.same(v) && q.still(s, v) {
-			s.issued, s.until = 0, q.wakes(v)
+		if q, ok := s.state.(steady); ok && s.kept.none() && s.same(v) && q.Still(&s.lanes[0].Queue, v) {
+			s.issued, s.until = 0, q.Wakes(v)
 			s.finish(v, d)
 			return nil
 		}
@@ -387,7 +387,7 @@ func (s *Scheduler) observe(v *sim.View, p *sim.Point) error {
 		case sim.Finish, sim.Drop:
 			s.forgetOdd(e.Job)
 			if l, ok := s.state.(learner); ok && e.Kind == sim.Finish {
-				l.learn(v, e.Job)
+				l.Learn(v, e.Job)
 			}
 		case sim.Preempt, sim.Fail:
 			s.requeue(v, e.Job)
@@ -412,7 +412,7 @@ func (s *Scheduler) requeue(v *sim.View, j sim.Job) {
 		return
 	}
 	if s.state != nil {
-		s.state.after(v, nil, []queue.Entry{{Pos: v.Pos(j), Job: j}})
+		s.state.After(v, nil, []queue.Entry{{Pos: v.Pos(j), Job: j}})
 	}
 	s.push(v, s.ranked(v, j))
 }
@@ -428,7 +428,7 @@ func (s *Scheduler) knows(v *sim.View, j sim.Job) bool {
 // begin opens a pass.
 func (s *Scheduler) begin(v *sim.View) {
 	if s.rule.dynamic && !s.ranksStand(v) {
-		if q, ok := s.state.(steady); !ok || !q.ranked(s.foreign) {
+		if q, ok := s.state.(steady); !ok || !q.Ranked(s.foreign) {
 			s.rerank(v)
 		}
 	}

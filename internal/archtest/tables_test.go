@@ -75,15 +75,16 @@ var arrows = map[string][]string{
 	"env/predict/predicttest": {"env/predict", "traces"},
 	"env/sim":                 {"env/cluster", "env/predict", "traces"},
 	// Its children make queues, choose GPUs and take decisions of their own; it makes policies of them.
-	"env/heuristic":        {"env/cluster", "env/predict", "env/sim", "env/heuristic/...", "traces"},
-	"env/heuristic/queue":  {"env/cluster", "env/sim"}, // a job, its request and its key; nothing of the policy that made it
-	"env/heuristic/place":  {"env/cluster", "env/sim", "env/heuristic/queue", "traces"},
-	"env/heuristic/exact":  {"env/cluster", "env/sim", "env/heuristic/queue", "env/heuristic/place", "traces"},
-	"env/heuristic/rounds": {"env/cluster", "env/sim", "env/heuristic/queue", "env/heuristic/place", "traces"},
-	"env/heuristic/delay":  {"env/cluster", "env/sim", "env/heuristic/queue", "env/heuristic/place"},
-	"env/heuristic/tuned":  {"env/cluster", "env/predict", "env/sim", "env/heuristic/queue", "env/heuristic/place"},
-	"env/hindsight":        {"env/cluster", "env/sim"},
-	"env/metrics":          {"env/cluster", "env/sim", "traces"},
+	"env/heuristic":          {"env/cluster", "env/predict", "env/sim", "env/heuristic/...", "traces"},
+	"env/heuristic/queue":    {"env/cluster", "env/sim"}, // a job, its request and its key; nothing of the policy that made it
+	"env/heuristic/attained": {"env/sim", "env/heuristic/queue"},
+	"env/heuristic/place":    {"env/cluster", "env/sim", "env/heuristic/queue", "traces"},
+	"env/heuristic/exact":    {"env/cluster", "env/sim", "env/heuristic/queue", "env/heuristic/place", "traces"},
+	"env/heuristic/rounds":   {"env/cluster", "env/sim", "env/heuristic/queue", "env/heuristic/place", "traces"},
+	"env/heuristic/delay":    {"env/cluster", "env/sim", "env/heuristic/queue", "env/heuristic/place"},
+	"env/heuristic/tuned":    {"env/cluster", "env/predict", "env/sim", "env/heuristic/queue", "env/heuristic/place"},
+	"env/hindsight":          {"env/cluster", "env/sim"},
+	"env/metrics":            {"env/cluster", "env/sim", "traces"},
 	// env/sched declares the interfaces of encoders and rewards. Those packages implement them, and jobselect and its
 	// siblings put everything together.
 	"env/sched":  {"env", "env/paint", "env/predict", "env/sim", "env/cluster", "env/heuristic", "traces", "traces/profile"},

@@ -1,23 +1,22 @@
-package heuristic
+package place
 
 import (
 	"math"
 	"slices"
 
 	"clustergym/env/cluster"
-	"clustergym/env/heuristic/place"
 	"clustergym/env/sim"
 )
 
-// timeline is what will be free on each node from now on, if the running jobs end as expected and reservations are kept. A
+// Timeline is what will be free on each node from now on, if the running jobs end as expected and reservations are kept. A
 // reservation is a set of GPUs for a time: it holds for the hardware, whatever the virtual cluster of its job.
 //
 // On a counter, which has no nodes, it counts.
-type timeline struct {
+type Timeline struct {
 	c     *cluster.Cluster // as it is now
 	now   int64
 	epoch uint32
-	lines []nodeLine // by node
+	nodes []nodeLine // by node
 	shown []int32    // nodes whose line is of this epoch
 	marks []mark     // where lines change, in order of time
 
@@ -25,7 +24,7 @@ type timeline struct {
 	quota []steps // by virtual cluster; empty = without a quota
 
 	window  *cluster.Cluster // what stays free from one time to another
-	spot    []cluster.GPU    // where a job has a place in it
+	GPUs    []cluster.GPU    // where a job has a place in it
 	low     []int64          // scratch
 	members []int32          // scratch, by node: 0 between calls
 	dirty   []int32          // scratch
@@ -47,13 +46,13 @@ type mark struct {
 	node int32
 }
 
-// begin shows c, as it is now, without any job that ends.
-func (p *timeline) begin(c *cluster.Cluster, now int64) {
+// Begin shows c, as it is now, without any job that ends.
+func (p *Timeline) Begin(c *cluster.Cluster, now int64) {
 	if p.window == nil || p.c != c {
-		p.window = place.CopyOf(c, p.window, p.c == c)
-		p.lines, p.epoch = nil, 0
+		p.window = CopyOf(c, p.window, p.c == c)
+		p.nodes, p.epoch = nil, 0
 		if !c.Pool() {
-			p.lines = make([]nodeLine, c.Nodes())
+			p.nodes = make([]nodeLine, c.Nodes())
 			p.members, p.isDirty = make([]int32, c.Nodes()), make([]bool, c.Nodes())
 		}
 		p.quota = make([]steps, len(c.VCs())+1)
@@ -70,8 +69,8 @@ func (p *timeline) begin(c *cluster.Cluster, now int64) {
 	}
 }
 
-// ends gives back what a job holds at a time that is not before those of the calls since begin.
-func (p *timeline) ends(r *cluster.Request, gpus []cluster.GPU, at int64) {
+// Ends gives back what a job holds at a time that is not before those of the calls since begin.
+func (p *Timeline) Ends(r *cluster.Request, gpus []cluster.GPU, at int64) {
 	at = max(at, p.now)
 	need := int64(r.GPUs * r.Milli)
 	if q := &p.quota[r.VC]; len(q.at) > 0 {
@@ -97,7 +96,7 @@ func (p *timeline) ends(r *cluster.Request, gpus []cluster.GPU, at int64) {
 }
 
 // change takes a member of r on g, which is on node n, from step k of its line; times is -1 to give it back.
-func (p *timeline) change(l *nodeLine, k int, g cluster.GPU, n int, times int64, r *cluster.Request) {
+func (p *Timeline) change(l *nodeLine, k int, g cluster.GPU, n int, times int64, r *cluster.Request) {
 	step := l.free[k*l.width : (k+1)*l.width]
 	if g >= 0 {
 		from, _ := p.c.NodeGPUs(n)
@@ -111,8 +110,8 @@ func (p *timeline) change(l *nodeLine, k int, g cluster.GPU, n int, times int64,
 }
 
 // line returns the line of node n.
-func (p *timeline) line(n int) *nodeLine {
-	l := &p.lines[n]
+func (p *Timeline) line(n int) *nodeLine {
+	l := &p.nodes[n]
 	if l.epoch == p.epoch {
 		return l
 	}
@@ -129,7 +128,7 @@ func (p *timeline) line(n int) *nodeLine {
 }
 
 // split returns the step of n's line that begins at a time. If the line has no such step, split makes it.
-func (p *timeline) split(l *nodeLine, n int, at int64) int {
+func (p *Timeline) split(l *nodeLine, n int, at int64) int {
 	k, found := slices.BinarySearch(l.at, at)
 	if !found {
 		l.at = slices.Insert(l.at, k, at)
@@ -139,13 +138,13 @@ func (p *timeline) split(l *nodeLine, n int, at int64) int {
 	return k
 }
 
-func (p *timeline) mark(at int64, node int32) {
+func (p *Timeline) mark(at int64, node int32) {
 	i := p.after(at)
 	p.marks = slices.Insert(p.marks, i, mark{at, node})
 }
 
 // after returns the place of the first mark behind a time.
-func (p *timeline) after(at int64) int {
+func (p *Timeline) after(at int64) int {
 	i, _ := slices.BinarySearchFunc(p.marks, at, func(m mark, at int64) int {
 		if m.at <= at {
 			return -1
@@ -155,8 +154,8 @@ func (p *timeline) after(at int64) int {
 	return i
 }
 
-// take reserves gpus for r.
-func (p *timeline) take(r *cluster.Request, gpus []cluster.GPU, from, to int64) {
+// Take reserves gpus for r.
+func (p *Timeline) Take(r *cluster.Request, gpus []cluster.GPU, from, to int64) {
 	need := int64(r.GPUs * r.Milli)
 	if q := &p.quota[r.VC]; len(q.at) > 0 {
 		q.take(from, to, need)
@@ -177,8 +176,8 @@ func (p *timeline) take(r *cluster.Request, gpus []cluster.GPU, from, to int64) 
 	}
 }
 
-// free reports whether nothing is reserved, or held, of what r needs on gpus.
-func (p *timeline) free(r *cluster.Request, gpus []cluster.GPU, from, to int64) bool {
+// Free reports whether nothing is reserved, or held, of what r needs on gpus.
+func (p *Timeline) Free(r *cluster.Request, gpus []cluster.GPU, from, to int64) bool {
 	if !p.allows(r, from, to) {
 		return false
 	}
@@ -202,7 +201,7 @@ func (p *timeline) free(r *cluster.Request, gpus []cluster.GPU, from, to int64) 
 }
 
 // allows reports whether the quota of r's virtual cluster and, on a counter, the GPUs leave r what it needs.
-func (p *timeline) allows(r *cluster.Request, from, to int64) bool {
+func (p *Timeline) allows(r *cluster.Request, from, to int64) bool {
 	need := int64(r.GPUs * r.Milli)
 	if q := &p.quota[r.VC]; len(q.at) > 0 && q.least(from, to) < need {
 		return false
@@ -211,7 +210,7 @@ func (p *timeline) allows(r *cluster.Request, from, to int64) bool {
 }
 
 // least returns what stays free of a node's line, in scratch.
-func (p *timeline) least(l *nodeLine, from, to int64) []int64 {
+func (p *Timeline) least(l *nodeLine, from, to int64) []int64 {
 	k, found := slices.BinarySearch(l.at, from)
 	if !found {
 		k = max(0, k-1)
@@ -226,11 +225,11 @@ func (p *timeline) least(l *nodeLine, from, to int64) []int64 {
 }
 
 // show makes the window show what stays free on node n. It reports whether that is more of anything than it showed.
-func (p *timeline) show(n int, from, to int64) (gained bool) {
+func (p *Timeline) show(n int, from, to int64) (gained bool) {
 	if p.c.Down(n) {
 		return false
 	}
-	l := &p.lines[n]
+	l := &p.nodes[n]
 	low := p.least(l, from, to)
 	gpus := low[:l.width-2]
 	g0, _ := p.c.NodeGPUs(n)
@@ -243,9 +242,9 @@ func (p *timeline) show(n int, from, to int64) (gained bool) {
 	return gained
 }
 
-// earliest returns the first time in [from, until) from which j has a place for as long as it lasts, and leaves the place in spot. If
+// Earliest returns the first time in [from, until) from which j has a place for as long as it lasts, and leaves the place in spot. If
 // there is no such time, ok is false. With until = never that happens only while nodes are down.
-func (p *timeline) earliest(s *Scheduler, v *sim.View, j sim.Job, lasts, from, until int64) (at int64, ok bool) {
+func (p *Timeline) Earliest(choose Placement, v *sim.View, j sim.Job, lasts, from, until int64) (at int64, ok bool) {
 	r := v.Request(j)
 	at = from
 	if at >= until {
@@ -262,11 +261,11 @@ func (p *timeline) earliest(s *Scheduler, v *sim.View, j sim.Job, lasts, from, u
 	}
 	for {
 		if p.allows(r, at, at+lasts) {
-			p.spot = p.spot[:0]
+			p.GPUs = p.GPUs[:0]
 			if p.c.Pool() {
 				return at, true
 			}
-			if p.spot, ok = s.place.Place(v, j, p.window, p.spot); ok {
+			if p.GPUs, ok = choose.Place(v, j, p.window, p.GPUs); ok {
 				return at, true
 			}
 		}
@@ -295,7 +294,7 @@ func (p *timeline) earliest(s *Scheduler, v *sim.View, j sim.Job, lasts, from, u
 	}
 }
 
-func (p *timeline) touch(n int32) {
+func (p *Timeline) touch(n int32) {
 	if !p.isDirty[n] {
 		p.isDirty[n] = true
 		p.dirty = append(p.dirty, n)
