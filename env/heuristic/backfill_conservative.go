@@ -32,8 +32,7 @@ type conservative struct {
 
 	steady bool // see func stays
 
-	// The profile: free[i] thousandths are free from from[i] until from[i+1].
-	from, free []int64
+	profile queue.Profile
 
 	list   []sim.Job
 	alike  []sim.Job
@@ -313,19 +312,19 @@ func (b *conservative) reserveAll(v *sim.View) {
 	if least > room {
 		return
 	}
-	b.profile(v, room)
-	tried := window{need: queue.Never} // this and all that is larger and longer finds no time before the wall
+	b.profile.Begin(int64(v.Now()), room, &b.ends)
+	tried := queue.Window{Need: queue.Never} // this and all that is larger and longer finds no time before the wall
 	for least <= room {
-		limit, most := b.wall(least)
-		if b.nextBehind(l, at, limit, min(room, b.free[0])) == queue.None {
+		limit, most := b.profile.Wall(least)
+		if b.nextBehind(l, at, limit, min(room, b.profile.Free[0])) == queue.None {
 			return
 		}
 		i := b.nextBehind(l, at, limit, most)
 		n := b.tree.Nodes[i]
 		at = b.rankOf(i)
 		b.last = at
-		if live := b.waits(v, sim.Job(i)); live && (n.Need < tried.need || n.Time < tried.lasts) {
-			w, ok := b.find(n.Need, n.Time)
+		if live := b.waits(v, sim.Job(i)); live && (n.Need < tried.Need || n.Time < tried.Lasts) {
+			w, ok := b.profile.Find(n.Need, n.Time)
 			if !ok {
 				tried = w
 				least = b.fewest(l, at)
@@ -333,7 +332,7 @@ func (b *conservative) reserveAll(v *sim.View) {
 			}
 			// Equal jobs that follow are reserved together: as many as fit at this time.
 			b.alike = append(b.alike[:0], sim.Job(i))
-			for int64(len(b.alike)) < w.count {
+			for int64(len(b.alike)) < w.Count {
 				k := b.nextBehind(l, at, limit, most)
 				if k == queue.None || b.tree.Nodes[k].Need != n.Need || b.tree.Nodes[k].Time != n.Time {
 					break
@@ -344,9 +343,9 @@ func (b *conservative) reserveAll(v *sim.View) {
 					b.alike = append(b.alike, sim.Job(k))
 				}
 			}
-			b.reserve(&w, int64(len(b.alike)))
-			if w.at != now {
-				b.until = min(b.until, w.at)
+			b.profile.Reserve(&w, int64(len(b.alike)))
+			if w.At != now {
+				b.until = min(b.until, w.At)
 			} else {
 				started := b.startSome(v, b.alike, room)
 				if started < int64(len(b.alike)) {
@@ -391,85 +390,6 @@ func (b *conservative) startSome(v *sim.View, jobs []sim.Job, room int64) (start
 // roomNow returns the free thousandths of the only line.
 func (b *conservative) roomNow(v *sim.View) int64 {
 	return int64(min(v.Cluster().FreeMilli(), v.Cluster().VCRoom(int32(b.sole))))
-}
-
-// profile computes what will be free if no other job starts.
-func (b *conservative) profile(v *sim.View, room int64) {
-	now := int64(v.Now())
-	b.from, b.free = append(b.from[:0], now), append(b.free[:0], room)
-	b.list = b.ends.List(b.list[:0])
-	for _, j := range b.list {
-		room += b.ends.Held(j)
-		if end, last := b.ends.Of(j), len(b.from)-1; end <= b.from[last] {
-			b.free[last] = room
-		} else {
-			b.from, b.free = append(b.from, end), append(b.free, room)
-		}
-	}
-}
-
-// wall cuts the profile off where less than least is free. It returns how long a job that starts now can last without
-// reaching that time, never if least always stays free, and the most that is free before.
-func (b *conservative) wall(least int64) (limit, most int64) {
-	limit = queue.Never
-	for i, free := range b.free {
-		if free < least {
-			limit = b.from[i] - b.from[0]
-			b.from, b.free = b.from[:i+1], b.free[:i+1]
-			break
-		}
-		most = max(most, free)
-	}
-	return limit, most
-}
-
-// window is a time for which something stays free: steps first to last of the profile.
-type window struct {
-	need, lasts, at int64
-	count           int64 // the number of jobs for which there is room
-	first, last     int
-}
-
-// find returns the earliest window in which need stays free for lasts. ok is false if there is none before the wall,
-// or none at all, which can happen while nodes are down.
-func (b *conservative) find(need, lasts int64) (w window, ok bool) {
-	w = window{need: need, lasts: lasts}
-	a := 0
-	k := a
-	least := int64(queue.Never) // in steps a to k
-	for end := int64(queue.Never); k < len(b.free); k++ {
-		if b.free[k] < need {
-			a, end, least = k+1, queue.Never, queue.Never
-			continue
-		}
-		if end == queue.Never {
-			end = b.from[a] + lasts
-		}
-		least = min(least, b.free[k])
-		if k+1 < len(b.from) && b.from[k+1] >= end {
-			break
-		}
-	}
-	if a >= len(b.from) {
-		return w, false
-	}
-	w.at, w.first, w.last, w.count = b.from[a], a, min(k, len(b.from)-1), queue.Never
-	if need > 0 {
-		w.count = least / need
-	}
-	return w, true
-}
-
-// reserve takes w out of the profile, for count jobs.
-func (b *conservative) reserve(w *window, count int64) {
-	k := w.last
-	if end := w.at + w.lasts; k+1 == len(b.from) || b.from[k+1] > end {
-		b.from = slices.Insert(b.from, k+1, end)
-		b.free = slices.Insert(b.free, k+1, b.free[k])
-	}
-	for i := w.first; i <= k; i++ {
-		b.free[i] -= w.need * count
-	}
 }
 
 func (b *conservative) next(v *sim.View, d *sim.Decision) (done bool) {

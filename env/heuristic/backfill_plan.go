@@ -30,7 +30,7 @@ type planned struct {
 	waiting  []int32    // kinds with waiting jobs
 	next     []int32    // by line: the next of its jobs
 	blocked  []bool     // by line, under EASY: its first job has a reservation
-	low      bounds
+	low      queue.Bounds
 	looked   int // place in waiting of the kind that rule looks at next
 	occupied int // jobs of kinds that would fit now and have not been looked at in this pass
 }
@@ -155,7 +155,7 @@ func (b *conservative) planAll(v *sim.View) {
 	now := int64(v.Now())
 	c := v.Cluster()
 	b.ahead.CopyFrom(c)
-	p.low.begin(b.s.picky)
+	p.low.Begin(b.s.picky)
 	p.times.Begin(c, now)
 	b.list = b.ends.List(b.list[:0])
 	for _, j := range b.list {
@@ -206,9 +206,9 @@ func (b *conservative) rule(v *sim.View, now int64) {
 		if _, ok := p.times.Earliest(b.s.place, v, k.one, k.least, now, now+1); ok {
 			return
 		}
-		p.low.add(&k.req, k.least, now+1)
+		p.low.Add(&k.req, k.least, now+1)
 		for _, n := range p.waiting {
-			if o := &p.kind[n]; o.fits && p.low.of(&o.req, o.least) > now {
+			if o := &p.kind[n]; o.fits && p.low.Of(&o.req, o.least) > now {
 				o.fits = false
 				p.occupied -= o.jobs
 			}
@@ -247,7 +247,7 @@ func (b *conservative) planOne(v *sim.View, j sim.Job, line int, now int64) (res
 		if known {
 			until = at
 		}
-		sooner, ok := p.times.Earliest(b.s.place, v, j, lasts, max(now, p.low.of(r, lasts)), until)
+		sooner, ok := p.times.Earliest(b.s.place, v, j, lasts, max(now, p.low.Of(r, lasts)), until)
 		switch {
 		case ok:
 			at = sooner
@@ -256,7 +256,7 @@ func (b *conservative) planOne(v *sim.View, j sim.Job, line int, now int64) (res
 			return false // never, while nodes are down
 		}
 	}
-	p.low.add(r, lasts, at)
+	p.low.Add(r, lasts, at)
 	p.times.Take(r, p.kept[j].gpus, at, at+lasts)
 	return true
 }
@@ -273,7 +273,7 @@ func (p *planned) keep(v *sim.View, j sim.Job, at int64, gpus []cluster.GPU) {
 // startsNow starts j if it has a place now: the one reserved for it, or one that no reservation takes away.
 func (b *conservative) startsNow(v *sim.View, j sim.Job, r *cluster.Request, lasts, now int64) bool {
 	p := &b.plan
-	if p.low.of(r, lasts) > now {
+	if p.low.Of(r, lasts) > now {
 		return false
 	}
 	if !b.ahead.Fits(r) {
@@ -323,48 +323,4 @@ func (p *planned) reservedAt(v *sim.View, j sim.Job) int64 {
 		return p.kept[j].at
 	}
 	return queue.Never
-}
-
-// bounds are what the reservations made in a pass say about those to come, since a plan only becomes fuller: a job that asks for no
-// less and lasts no shorter than another has no place before it.
-type bounds struct {
-	picky bool // the placement may refuse a gang and take a larger one
-	all   []bound
-}
-
-type bound struct {
-	req   cluster.Request
-	lasts int64
-	at    int64
-}
-
-func (b *bounds) begin(picky bool) { b.picky, b.all = picky, b.all[:0] }
-
-// under reports whether a job that asks for r for as long as lasts asks for no less than the bound's job.
-func (b *bounds) under(k *bound, r *cluster.Request, lasts int64) bool {
-	q := &k.req
-	return k.lasts <= lasts && q.VC == r.VC && (q.Types == 0 || r.Types != 0 && r.Types&^q.Types == 0) &&
-		q.CPUMilli <= r.CPUMilli && q.MemBytes <= r.MemBytes &&
-		(q.GPUs == r.GPUs || !b.picky && 0 < q.GPUs && q.GPUs < r.GPUs) && (q.Milli == r.Milli || !b.picky && q.Milli < r.Milli)
-}
-
-// of returns a time before which a job that asks for r for as long as lasts has no place.
-func (b *bounds) of(r *cluster.Request, lasts int64) (at int64) {
-	for i := range b.all {
-		if k := &b.all[i]; k.at > at && b.under(k, r, lasts) {
-			at = k.at
-		}
-	}
-	return at
-}
-
-// add notes that at is the first time at which a job that asks for r for as long as lasts has a place.
-func (b *bounds) add(r *cluster.Request, lasts, at int64) {
-	kept := b.all[:0]
-	for _, k := range b.all {
-		if k.at > at || k.lasts < lasts || !b.under(&bound{req: *r, lasts: lasts}, &k.req, k.lasts) {
-			kept = append(kept, k)
-		}
-	}
-	b.all = append(kept, bound{*r, lasts, at})
 }

@@ -1,11 +1,11 @@
 package heuristic
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"clustergym/env/heuristic/attained"
 	"clustergym/env/heuristic/delay"
 	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/rounds"
@@ -18,21 +18,12 @@ import (
 
 // Config names one scheduler. A key whose default is not its zero value has no omitempty: it would be read back as the default.
 type Config struct {
-	Order     string `yaml:"order"`     // see Orders
-	Admission string `yaml:"admission"` // "strict", "skip", "commit", or "" for the order's own: skip if it preempts, else strict
-	Backfill  string `yaml:"backfill"`  // "none" (or ""), "easy", "conservative": which jobs may start while the first in line waits
-	Placement string `yaml:"placement"` // see cluster.PlacementNames
-	Estimates string `yaml:"estimates"` // how run times are estimated: see sim.ParseEstimates
-	// Limits are the attained service times at which LAS demotes a job to the next queue.
-	Limits []time.Duration `yaml:"limits"`
-	// Promote returns a job of las and las-2d to the first queue, with nothing attained, when it has waited this many
-	// times as long as it has run (Tiresias' knob: 1, 2, 4, 8; see las); 0 = never.
-	Promote float64 `yaml:"promote"`
-	// Quantum is the service quantum of gittins-2d, in GPU-time.
-	Quantum time.Duration `yaml:"quantum,omitempty"`
-	// Service is the distribution of job GPU-times that gittins-2d uses; empty = learn it from jobs that finish. It
-	// is not changed.
-	Service []time.Duration `yaml:"-"`
+	Order           string `yaml:"order"`     // see Orders
+	Admission       string `yaml:"admission"` // "strict", "skip", "commit", or "" for the order's own: skip if it preempts, else strict
+	Backfill        string `yaml:"backfill"`  // "none" (or ""), "easy", "conservative": which jobs may start while the first in line waits
+	Placement       string `yaml:"placement"` // see cluster.PlacementNames
+	Estimates       string `yaml:"estimates"` // how run times are estimated: see sim.ParseEstimates
+	attained.Levels `yaml:",inline"`
 	// Align is the weight of alignment against shortness in tetris, 0 to 1.
 	Align        float64 `yaml:"align"`
 	rounds.Turns `yaml:",inline"`
@@ -48,12 +39,11 @@ type Config struct {
 	Seed     uint64       `yaml:"seed,omitempty"` // for random orders and noisy estimates
 }
 
-// DefaultConfig returns FIFO strict with first-fit. The limits of LAS are those of Tiresias' simulator (3250 and 7200
-// s).
+// DefaultConfig returns FIFO strict with first-fit.
 func DefaultConfig() Config {
 	return Config{
 		Order: "fifo", Backfill: "none", Placement: "first-fit", Estimates: "exact",
-		Limits: []time.Duration{3250 * time.Second, 7200 * time.Second}, Quantum: 3250 * time.Second, Align: 0.5,
+		Levels: attained.DefaultLevels(), Align: 0.5,
 		Turns: rounds.Turns{Migrate: 10 * time.Minute}, Leases: delay.DefaultLeases(),
 	}
 }
@@ -80,13 +70,7 @@ func (c *Config) Validate() error {
 		}
 		l.Add(false, "estimates", c.Estimates, "trace, history, gbdt, exact or noisy:SIGMA, as "+what)
 	}
-	ok := len(c.Limits) <= 7
-	for i, d := range c.Limits {
-		ok = ok && d > 0 && (i == 0 || d > c.Limits[i-1])
-	}
-	l.Add(ok, "limits", fmt.Sprint(c.Limits), "at most 7 growing times above 0s")
-	l.Add(c.Promote >= 0 && c.Promote <= 1e6, "promote", c.Promote, "a factor of 0 (never) or more")
-	l.Add(c.Quantum > 0, "quantum", c.Quantum, "a time above 0s")
+	c.Levels.Check(&l)
 	c.Turns.Check(&l)
 	c.Leases.Check(&l)
 	l.Add(c.Align >= 0 && c.Align <= 1, "align", c.Align, "0 to 1")

@@ -57,7 +57,7 @@ func (b *wholeProfile) open(v *sim.View) {
 
 func (b *wholeProfile) reserveAll(v *sim.View) {
 	now, room := int64(v.Now()), b.roomNow(v)
-	b.profile(v, room)
+	b.profile.Begin(now, room, &b.ends)
 	b.list = b.list[:0]
 	for _, t := range b.lines[b.sole].trees {
 		b.list = b.tree.List(t.Root, b.list)
@@ -98,29 +98,29 @@ func (b *wholeProfile) reserveAll(v *sim.View) {
 // never if there is none.
 func (b *wholeProfile) reserve(need, lasts int64) (at int64) {
 	a, k := 0, 0
-	for end := int64(queue.Never); k < len(b.free); k++ {
-		if b.free[k] < need {
+	for end := int64(queue.Never); k < len(b.profile.Free); k++ {
+		if b.profile.Free[k] < need {
 			a, end = k+1, queue.Never
 			continue
 		}
 		if end == queue.Never {
-			end = b.from[a] + lasts
+			end = b.profile.From[a] + lasts
 		}
-		if k+1 < len(b.from) && b.from[k+1] >= end {
+		if k+1 < len(b.profile.From) && b.profile.From[k+1] >= end {
 			break
 		}
 	}
-	if a >= len(b.from) {
+	if a >= len(b.profile.From) {
 		return queue.Never
 	}
-	at = b.from[a]
-	k = min(k, len(b.from)-1)
-	if end := at + lasts; k+1 == len(b.from) || b.from[k+1] > end {
-		b.from = slices.Insert(b.from, k+1, end)
-		b.free = slices.Insert(b.free, k+1, b.free[k])
+	at = b.profile.From[a]
+	k = min(k, len(b.profile.From)-1)
+	if end := at + lasts; k+1 == len(b.profile.From) || b.profile.From[k+1] > end {
+		b.profile.From = slices.Insert(b.profile.From, k+1, end)
+		b.profile.Free = slices.Insert(b.profile.Free, k+1, b.profile.Free[k])
 	}
 	for i := a; i <= k; i++ {
-		b.free[i] -= need
+		b.profile.Free[i] -= need
 	}
 	return at
 }
@@ -131,5 +131,5 @@ func ProfileSteps(p Policy) int {
 	if !ok {
 		b = Undivided(p).(*Scheduler).fill.(*wholeProfile).conservative
 	}
-	return cap(b.from)
+	return cap(b.profile.From)
 }
