@@ -16,13 +16,13 @@ import (
 //
 // RLScheduler's simulator handles one event at a time, arrivals before finishes (Config.Simulator).
 type commit struct {
-	s     *Scheduler
-	fill  bool
-	ends  queue.Ends
-	ranks queue.Tree // of the waiting jobs but for the held ones, in rank order
-	tree  queue.Tree // the same jobs by submit, for back-filling
-	lanes []commitLane
-	count bool // a counter without virtual clusters
+	s      *books
+	fill   bool
+	ends   queue.Ends
+	ranks  queue.Tree // of the waiting jobs but for the held ones, in rank order
+	tree   queue.Tree // the same jobs by submit, for back-filling
+	queues []commitQueue
+	count  bool // a counter without virtual clusters
 
 	ahead *cluster.Cluster
 	of    *cluster.Cluster
@@ -30,7 +30,7 @@ type commit struct {
 	dst   []cluster.GPU
 }
 
-type commitLane struct {
+type commitQueue struct {
 	line        queue.Kinds // by rank
 	queue.Kinds             // by submit, for back-filling
 	held        queue.Entry // the chosen job
@@ -46,15 +46,15 @@ func (b *commit) reset(v *sim.View) {
 	if b.fill && !b.count {
 		b.ahead, b.of = place.CopyOf(c, b.ahead, b.of == c), c
 	}
-	for len(b.lanes) < len(b.s.lanes) {
-		b.lanes = append(b.lanes, commitLane{})
+	for len(b.queues) < b.s.n {
+		b.queues = append(b.queues, commitQueue{})
 	}
-	b.lanes = b.lanes[:len(b.s.lanes)]
+	b.queues = b.queues[:b.s.n]
 	b.ends.Reset()
 	b.ranks.Reset()
 	b.tree.Reset()
-	for i := range b.lanes {
-		l := &b.lanes[i]
+	for i := range b.queues {
+		l := &b.queues[i]
 		l.holds, l.tried, l.known = false, false, false
 		l.line.Classes, l.line.Marks = b.s.ranks, &b.s.jobs
 		l.line.Reset(&b.ranks, queue.Open)
@@ -63,7 +63,7 @@ func (b *commit) reset(v *sim.View) {
 }
 
 func (b *commit) push(v *sim.View, e queue.Entry) {
-	l := &b.lanes[b.s.laneOf(v, e.Job)]
+	l := &b.queues[b.s.queueOf(v, e.Job)]
 	if l.holds && l.held.Job == e.Job && l.held.Pos == e.Pos {
 		return
 	}
@@ -76,7 +76,7 @@ func (b *commit) push(v *sim.View, e queue.Entry) {
 }
 
 // drop removes a job that waits and is not held.
-func (b *commit) drop(l *commitLane, j sim.Job, pos int) {
+func (b *commit) drop(l *commitQueue, j sim.Job, pos int) {
 	if b.ranks.Has(j, pos) {
 		l.line.Remove(j)
 	}
@@ -86,29 +86,29 @@ func (b *commit) drop(l *commitLane, j sim.Job, pos int) {
 }
 
 func (b *commit) clear() {
-	for i := range b.lanes {
-		l := &b.lanes[i]
+	for i := range b.queues {
+		l := &b.queues[i]
 		l.line.Clear()
 		l.Kinds.Clear()
 	}
 }
 
 func (b *commit) rekey(v *sim.View) {
-	for i := range b.lanes {
-		b.lanes[i].line.Rekey(func(j sim.Job) (float64, bool) { return b.s.newKey(v, j) })
+	for i := range b.queues {
+		b.queues[i].line.Rekey(func(j sim.Job) (float64, bool) { return b.s.newKey(v, j, b) })
 	}
 }
 
 func (b *commit) rerank() {
-	for i := range b.lanes {
-		b.lanes[i].line.Rerank()
+	for i := range b.queues {
+		b.queues[i].line.Rerank()
 	}
 }
 
 // idle is so while a job is held in every line.
 func (b *commit) idle(v *sim.View) bool {
-	for i := range b.lanes {
-		l := &b.lanes[i]
+	for i := range b.queues {
+		l := &b.queues[i]
 		if l.line.Least() < queue.Never && (!l.holds || queue.Stale(v, &l.held)) {
 			return false
 		}
@@ -117,13 +117,13 @@ func (b *commit) idle(v *sim.View) bool {
 }
 
 func (b *commit) holds(v *sim.View, j sim.Job) bool {
-	l := &b.lanes[b.s.laneOf(v, j)]
+	l := &b.queues[b.s.queueOf(v, j)]
 	return b.ranks.Has(j, v.Pos(j)) || l.holds && l.held.Job == j && l.held.Pos == v.Pos(j)
 }
 
 func (b *commit) event(v *sim.View, j sim.Job) {
 	if v.State(j) != sim.Waiting {
-		b.drop(&b.lanes[b.s.laneOf(v, j)], j, v.Pos(j)) // it was started or dropped by other code
+		b.drop(&b.queues[b.s.queueOf(v, j)], j, v.Pos(j)) // it was started or dropped by other code
 	}
 	if b.fill {
 		b.ends.Sync(&b.s.est, v, j)
@@ -144,16 +144,16 @@ func (b *commit) open(v *sim.View) {
 		b.disturbed(v)
 	}
 	b.ends.Overdue(&b.s.est, v)
-	for i := range b.lanes {
-		l := &b.lanes[i]
+	for i := range b.queues {
+		l := &b.queues[i]
 		l.Reopen(v.Cluster(), &b.s.freed)
 		l.tried = l.tried && !b.s.freed.Any
 	}
 }
 
 func (b *commit) next(v *sim.View, d *sim.Decision) (done bool) {
-	for i := range b.lanes {
-		l := &b.lanes[i]
+	for i := range b.queues {
+		l := &b.queues[i]
 		for b.choose(v, l) {
 			if !l.tried {
 				var ok bool
@@ -174,7 +174,7 @@ func (b *commit) next(v *sim.View, d *sim.Decision) (done bool) {
 }
 
 // choose makes sure that a job is held. It returns false if no job waits.
-func (b *commit) choose(v *sim.View, l *commitLane) bool {
+func (b *commit) choose(v *sim.View, l *commitQueue) bool {
 	if l.holds && !queue.Stale(v, &l.held) {
 		return true
 	}
@@ -193,7 +193,7 @@ func (b *commit) start(v *sim.View, j sim.Job, lasts int64, d *sim.Decision) {
 }
 
 // fillIn starts the next job that may run while another is held. It reports whether there was one.
-func (b *commit) fillIn(v *sim.View, l *commitLane, d *sim.Decision) bool {
+func (b *commit) fillIn(v *sim.View, l *commitQueue, d *sim.Decision) bool {
 	now := int64(v.Now())
 	if !l.known {
 		l.known = true

@@ -21,12 +21,12 @@ import (
 // estimate, unless it is a forecast (ends.overdue), are expected to end now: what they hold may be reserved for others, which do
 // not start before it is given back. Each virtual cluster has a line of its own; reservations bind all of them.
 type conservative struct {
-	s     *Scheduler
+	s     *books
 	heads bool // EASY: only the first job of each line has a reservation
 	plan  planned
 	ends  queue.Ends
 	tree  queue.Tree
-	lines []consLine
+	lines []consQueue
 	nodes bool // placements matter
 	sole  int  // the only line that jobs can be in, -1 = there are several
 
@@ -52,9 +52,9 @@ type conservative struct {
 	dst   []cluster.GPU
 }
 
-// consLine is the line of one virtual cluster: a tree in rank order for each class of jobs, one if jobs are not ranked by
+// consQueue is the line of one virtual cluster: a tree in rank order for each class of jobs, one if jobs are not ranked by
 // class. In the tree of a class keys are 0.
-type consLine struct {
+type consQueue struct {
 	trees []queue.Branch // none is empty; in order of the classes' keys during a pass
 	few   []int64        // by tree, during a pass: the least need in it and in those behind it
 }
@@ -78,10 +78,10 @@ func (b *conservative) reset(v *sim.View) {
 	b.ends.Reset()
 	b.tree.Reset()
 	b.calm = false
-	for len(b.lines) < len(b.s.lanes) {
-		b.lines = append(b.lines, consLine{})
+	for len(b.lines) < b.s.n {
+		b.lines = append(b.lines, consQueue{})
 	}
-	b.lines = b.lines[:len(b.s.lanes)]
+	b.lines = b.lines[:b.s.n]
 	for i := range b.lines {
 		b.lines[i].trees = b.lines[i].trees[:0]
 	}
@@ -102,7 +102,7 @@ func (b *conservative) branch(v *sim.View, j sim.Job) *queue.Branch {
 	if b.s.ranks != nil {
 		class = b.s.jobs[j].Class
 	}
-	trees := b.lines[b.s.laneOf(v, j)].trees
+	trees := b.lines[b.s.queueOf(v, j)].trees
 	for i := range trees {
 		if trees[i].Class == class {
 			return &trees[i]
@@ -112,7 +112,7 @@ func (b *conservative) branch(v *sim.View, j sim.Job) *queue.Branch {
 }
 
 // sort puts the trees of line l in order for nextBehind and fewest.
-func (b *conservative) sort(l *consLine) {
+func (b *conservative) sort(l *consQueue) {
 	if r := b.s.ranks; r != nil {
 		slices.SortFunc(l.trees, func(x, y queue.Branch) int {
 			return cmp.Compare(queue.Ordered(r.Keys[x.Class]), queue.Ordered(r.Keys[y.Class]))
@@ -146,7 +146,7 @@ func (b *conservative) behind(t queue.Branch, at queue.Rank) (in queue.Rank, bef
 
 // nextBehind returns the first job of line l that ranks behind at, lasts no longer than limit and needs no more than most. It
 // returns none if there is no such job.
-func (b *conservative) nextBehind(l *consLine, at queue.Rank, limit, most int64) int32 {
+func (b *conservative) nextBehind(l *consQueue, at queue.Rank, limit, most int64) int32 {
 	best := int32(queue.None)
 	for _, t := range l.trees {
 		in, before, _ := b.behind(t, at)
@@ -164,7 +164,7 @@ func (b *conservative) nextBehind(l *consLine, at queue.Rank, limit, most int64)
 }
 
 // fewest returns the least need of the jobs of line l behind at, never if there are none.
-func (b *conservative) fewest(l *consLine, at queue.Rank) int64 {
+func (b *conservative) fewest(l *consQueue, at queue.Rank) int64 {
 	few := int64(queue.Never)
 	for i, t := range l.trees {
 		in, before, whole := b.behind(t, at)
@@ -184,7 +184,7 @@ func (b *conservative) push(v *sim.View, e queue.Entry) {
 	}
 	t := b.branch(v, e.Job)
 	if t == nil {
-		l, class := &b.lines[b.s.laneOf(v, e.Job)], int32(0)
+		l, class := &b.lines[b.s.queueOf(v, e.Job)], int32(0)
 		if b.s.ranks != nil {
 			class = b.s.jobs[e.Job].Class
 		}
@@ -214,7 +214,7 @@ func (b *conservative) rekey(v *sim.View) {
 			continue
 		}
 		t := &l.trees[0]
-		if t.Root = b.tree.Rekey(t.Root, func(j sim.Job) (float64, bool) { return b.s.newKey(v, j) }); t.Root == queue.None {
+		if t.Root = b.tree.Rekey(t.Root, func(j sim.Job) (float64, bool) { return b.s.newKey(v, j, b) }); t.Root == queue.None {
 			l.trees = l.trees[:0]
 		}
 	}
@@ -260,7 +260,7 @@ func (b *conservative) forget() { b.calm, b.plan.right = false, false }
 func (b *conservative) remove(v *sim.View, j sim.Job) {
 	t := b.branch(v, j)
 	if t.Root = b.tree.Remove(t.Root, j); t.Root == queue.None {
-		l := &b.lines[b.s.laneOf(v, j)]
+		l := &b.lines[b.s.queueOf(v, j)]
 		last := len(l.trees) - 1
 		*t, l.trees = l.trees[last], l.trees[:last]
 	}

@@ -37,13 +37,13 @@ func (b *eitherEasy) reset(v *sim.View) {
 // There is a single line. Where virtual clusters share nodes, each has a line and a reservation of its own, and a reservation
 // binds the jobs of all; see eitherEasy.
 type easy struct {
-	s      *Scheduler
-	ends   queue.Ends
-	tree   queue.Tree // of the waiting jobs
-	lanes  []easyLane
-	count  bool // a counter without virtual clusters: counting is enough
-	lane   int  // the one being back-filled; −1 = heads still start
-	steady bool // see func stays
+	s       *books
+	ends    queue.Ends
+	tree    queue.Tree // of the waiting jobs
+	queues  []easyQueue
+	count   bool // a counter without virtual clusters: counting is enough
+	filling int  // the one being back-filled; −1 = heads still start
+	steady  bool // see func stays
 
 	ahead *cluster.Cluster // the cluster at the shadow time
 	of    *cluster.Cluster
@@ -51,7 +51,7 @@ type easy struct {
 	dst   []cluster.GPU
 }
 
-type easyLane struct {
+type easyQueue struct {
 	queue.Kinds
 	blocked bool        // the head does not fit
 	head    queue.Entry // of the line, if blocked
@@ -67,15 +67,15 @@ func (b *easy) reset(v *sim.View) {
 	if !b.count {
 		b.ahead, b.of = place.CopyOf(c, b.ahead, b.of == c), c
 	}
-	for len(b.lanes) < len(b.s.lanes) {
-		b.lanes = append(b.lanes, easyLane{})
+	for len(b.queues) < b.s.n {
+		b.queues = append(b.queues, easyQueue{})
 	}
-	b.lanes = b.lanes[:len(b.s.lanes)]
+	b.queues = b.queues[:b.s.n]
 	b.steady = b.count || place.Steady(b.s.place)
 	b.ends.Reset()
 	b.tree.Reset()
-	for i := range b.lanes {
-		l := &b.lanes[i]
+	for i := range b.queues {
+		l := &b.queues[i]
 		l.Classes, l.Marks = b.s.ranks, &b.s.jobs
 		l.Reset(&b.tree, queue.Open)
 		l.blocked, l.valid, l.moved = false, false, false
@@ -83,7 +83,7 @@ func (b *easy) reset(v *sim.View) {
 }
 
 func (b *easy) push(v *sim.View, e queue.Entry) {
-	l := &b.lanes[b.s.laneOf(v, e.Job)]
+	l := &b.queues[b.s.queueOf(v, e.Job)]
 	if b.tree.Has(e.Job, e.Pos) {
 		l.Remove(e.Job)
 	}
@@ -91,28 +91,28 @@ func (b *easy) push(v *sim.View, e queue.Entry) {
 }
 
 func (b *easy) clear() {
-	for i := range b.lanes {
-		b.lanes[i].Clear()
+	for i := range b.queues {
+		b.queues[i].Clear()
 	}
 }
 
 func (b *easy) rerank() {
-	for i := range b.lanes {
-		b.lanes[i].Rerank()
+	for i := range b.queues {
+		b.queues[i].Rerank()
 	}
 }
 
 func (b *easy) rekey(v *sim.View) {
-	for i := range b.lanes {
-		b.lanes[i].Kinds.Rekey(func(j sim.Job) (float64, bool) { return b.s.newKey(v, j) })
+	for i := range b.queues {
+		b.queues[i].Kinds.Rekey(func(j sim.Job) (float64, bool) { return b.s.newKey(v, j, b) })
 	}
 }
 
 // idle is so while fewer GPUs are free than any job needs.
 func (b *easy) idle(v *sim.View) bool {
 	free := int64(v.Cluster().FreeMilli())
-	for i := range b.lanes {
-		if b.lanes[i].Least() <= free {
+	for i := range b.queues {
+		if b.queues[i].Least() <= free {
 			return false
 		}
 	}
@@ -126,7 +126,7 @@ func (b *easy) event(v *sim.View, j sim.Job) {
 		b.forget()
 	}
 	if v.State(j) != sim.Waiting && b.tree.Has(j, v.Pos(j)) {
-		b.lanes[b.s.laneOf(v, j)].Remove(j) // it was started or dropped by other code
+		b.queues[b.s.queueOf(v, j)].Remove(j) // it was started or dropped by other code
 	}
 }
 
@@ -136,8 +136,8 @@ func (b *easy) disturbed(v *sim.View) {
 }
 
 func (b *easy) forget() {
-	for i := range b.lanes {
-		b.lanes[i].valid = false
+	for i := range b.queues {
+		b.queues[i].valid = false
 	}
 }
 
@@ -148,18 +148,18 @@ func (b *easy) open(v *sim.View) {
 	if b.ends.Overdue(&b.s.est, v) || !b.steady {
 		b.forget()
 	}
-	b.lane = -1
+	b.filling = -1
 	if b.idle(v) {
-		b.lane = len(b.lanes)
+		b.filling = len(b.queues)
 	}
 	f := &b.s.freed
-	for i := range b.lanes {
-		l := &b.lanes[i]
+	for i := range b.queues {
+		l := &b.queues[i]
 		l.Reopen(v.Cluster(), f)
 		if f.Any || b.s.rule.dynamic {
 			l.blocked = false
 		}
-		if f.Any || b.s.rule.dynamic || len(b.lanes) > 1 || l.shadow <= int64(v.Now()) {
+		if f.Any || b.s.rule.dynamic || len(b.queues) > 1 || l.shadow <= int64(v.Now()) {
 			l.valid = false
 		}
 		if l.moved {
@@ -170,14 +170,14 @@ func (b *easy) open(v *sim.View) {
 }
 
 func (b *easy) next(v *sim.View, d *sim.Decision) (done bool) {
-	if b.lane < 0 {
+	if b.filling < 0 {
 		if b.nextHead(v, d) {
 			return false
 		}
-		b.lane = 0
+		b.filling = 0
 	}
-	for ; b.lane < len(b.lanes); b.lane++ {
-		l := &b.lanes[b.lane]
+	for ; b.filling < len(b.queues); b.filling++ {
+		l := &b.queues[b.filling]
 		if !l.blocked {
 			continue
 		}
@@ -191,10 +191,10 @@ func (b *easy) next(v *sim.View, d *sim.Decision) (done bool) {
 // nextHead starts the highest-ranked head that fits.
 func (b *easy) nextHead(v *sim.View, d *sim.Decision) bool {
 	for {
-		var best *easyLane
+		var best *easyQueue
 		var first queue.Entry
-		for i := range b.lanes {
-			l := &b.lanes[i]
+		for i := range b.queues {
+			l := &b.queues[i]
 			e, ok := l.Kinds.Head(v)
 			if !ok {
 				l.blocked = false
@@ -221,7 +221,7 @@ func (b *easy) nextHead(v *sim.View, d *sim.Decision) bool {
 }
 
 // start moves j from the waiting jobs to the running ones.
-func (b *easy) start(v *sim.View, l *easyLane, j sim.Job, d *sim.Decision) {
+func (b *easy) start(v *sim.View, l *easyQueue, j sim.Job, d *sim.Decision) {
 	lasts := b.tree.Nodes[j].Time
 	l.Remove(j)
 	l.moved = true
@@ -230,7 +230,7 @@ func (b *easy) start(v *sim.View, l *easyLane, j sim.Job, d *sim.Decision) {
 }
 
 // fillCounter starts the next job that may go before the head. It reports whether there was one.
-func (b *easy) fillCounter(v *sim.View, l *easyLane, d *sim.Decision) bool {
+func (b *easy) fillCounter(v *sim.View, l *easyQueue, d *sim.Decision) bool {
 	now, free := int64(v.Now()), int64(v.Cluster().FreeMilli())
 	if !l.valid {
 		need := int64(queue.Milli(v, l.head.Job))
@@ -258,7 +258,7 @@ func (b *easy) fillCounter(v *sim.View, l *easyLane, d *sim.Decision) bool {
 }
 
 // fillNodes is fillCounter on nodes.
-func (b *easy) fillNodes(v *sim.View, l *easyLane, d *sim.Decision) bool {
+func (b *easy) fillNodes(v *sim.View, l *easyQueue, d *sim.Decision) bool {
 	now := int64(v.Now())
 	if !l.valid {
 		l.shadow = reserve(b.s, v, &b.ends, &b.list, b.ahead, l.head.Job, &b.dst)
@@ -293,7 +293,7 @@ func (b *easy) fillNodes(v *sim.View, l *easyLane, d *sim.Decision) bool {
 
 // leavesRoom reports whether the head still has a place at the shadow time if j takes gpus. If so, it takes them from
 // the planning copy.
-func (b *easy) leavesRoom(v *sim.View, l *easyLane, j sim.Job, gpus []cluster.GPU) bool {
+func (b *easy) leavesRoom(v *sim.View, l *easyQueue, j sim.Job, gpus []cluster.GPU) bool {
 	r := v.Request(j)
 	if !place.Take(b.ahead, r, gpus) {
 		return false

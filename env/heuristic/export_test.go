@@ -10,9 +10,9 @@ import (
 func KeyOf(p Policy, v *sim.View, j sim.Job) float64 {
 	s := Undivided(p).(*Scheduler)
 	if s.rule.prepare != nil {
-		s.rule.prepare(s, v)
+		s.rule.prepare(&s.inputs, v)
 	}
-	return s.rule.key(s, v, j)
+	return s.rule.key(&s.inputs, v, j)
 }
 
 // PassesOver reports whether the order called name passes over the job behind each one that starts.

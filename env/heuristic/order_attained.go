@@ -29,14 +29,14 @@ var las2D = rule{name: "las-2d", preemptive: true, key: lasKey,
 var las2DPrompt = rule{name: "las-2d-prompt", preemptive: true, key: lasKey,
 	state: lasState(true, false)}
 
-func lasKey(s *Scheduler, _ *sim.View, j sim.Job) float64 { return s.state.(*attained.Queues).Key(j) }
+func lasKey(in *inputs, _ *sim.View, j sim.Job) float64 { return in.state.(*attained.Queues).Key(j) }
 
 // lasState makes the queues of a run. It reuses those of the previous one.
-func lasState(byGPU, late bool) func(s *Scheduler) stateful {
-	return func(s *Scheduler) stateful {
-		q, ok := s.state.(*attained.Queues)
+func lasState(byGPU, late bool) func(in *inputs) stateful {
+	return func(in *inputs) stateful {
+		q, ok := in.state.(*attained.Queues)
 		if !ok {
-			q = attained.NewQueues(s.cfg.Limits, s.cfg.Promote, byGPU, late)
+			q = attained.NewQueues(in.cfg.Limits, in.cfg.Promote, byGPU, late)
 		}
 		q.Reset()
 		return q
@@ -56,15 +56,15 @@ func lasState(byGPU, late bool) func(s *Scheduler) stateful {
 // and looks a up among the values of S; this implementation evaluates the formula.
 var gittins2D = rule{name: "gittins-2d", preemptive: true, dynamic: true, key: gittinsKey, state: gittinsState}
 
-func gittinsKey(s *Scheduler, v *sim.View, j sim.Job) float64 {
-	return s.state.(*attained.Gittins).Key(v, j)
+func gittinsKey(in *inputs, v *sim.View, j sim.Job) float64 {
+	return in.state.(*attained.Gittins).Key(v, j)
 }
 
 // gittinsState makes the state of a run. It reuses that of the previous one.
-func gittinsState(s *Scheduler) stateful {
-	g, ok := s.state.(*attained.Gittins)
+func gittinsState(in *inputs) stateful {
+	g, ok := in.state.(*attained.Gittins)
 	if !ok {
-		g = attained.NewGittins(s.cfg.Quantum, s.cfg.Service)
+		g = attained.NewGittins(in.cfg.Quantum, in.cfg.Service)
 	}
 	g.Reset()
 	return g

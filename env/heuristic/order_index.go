@@ -8,14 +8,14 @@ import (
 
 // index ranks by a sum of weighted traits (Index) and preempts. Ranks are computed anew at every point.
 var index = rule{name: "index", preemptive: true, estimates: true, dynamic: true,
-	prepare: func(s *Scheduler, v *sim.View) { s.state.(indexing).Look(v) },
-	key:     func(s *Scheduler, v *sim.View, j sim.Job) float64 { return s.state.(indexing).Key(v, j) },
-	state: func(s *Scheduler) stateful {
-		x, ok := s.state.(indexing)
+	prepare: func(in *inputs, v *sim.View) { in.state.(indexing).Look(v) },
+	key:     func(in *inputs, v *sim.View, j sim.Job) float64 { return in.state.(indexing).Key(v, j) },
+	state: func(in *inputs) stateful {
+		x, ok := in.state.(indexing)
 		if !ok {
-			x = indexing{tuned.NewIndexer(s.cfg.Index, s.est)}
+			x = indexing{tuned.NewIndexer(in.cfg.Index, in.est)}
 		}
-		x.Reset(s.est.Seed)
+		x.Reset(in.est.Seed)
 		return x
 	}}
 

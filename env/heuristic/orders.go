@@ -16,14 +16,22 @@ type rule struct {
 	everyStart bool
 	// classes returns the classes of jobs that always have equal keys, so that ranking anew means ranking these; nil if
 	// every job has a key of its own.
-	classes func(s *Scheduler) queue.Classifier
+	classes func(in *inputs) queue.Classifier
 	// prepare is called before waiting jobs are ranked anew; nil if the key needs no preparation.
-	prepare func(s *Scheduler, v *sim.View)
+	prepare func(in *inputs, v *sim.View)
 	// passOver leaves the job behind each one that starts out of the rest of the pass, and is strict.
 	passOver bool
-	key      func(s *Scheduler, v *sim.View, j sim.Job) float64
+	key      func(in *inputs, v *sim.View, j sim.Job) float64
 	// state is called at the beginning of each run; nil if the key needs no state.
-	state func(s *Scheduler) stateful
+	state func(in *inputs) stateful
+}
+
+// inputs is what keys follow from besides the job and the run.
+type inputs struct {
+	cfg   Config
+	est   sim.Estimates
+	use   queue.Usage // for orders that look at what users and jobs hold
+	state stateful    // of stateful orders
 }
 
 // stateful is the state of an order that depends on a job's history.

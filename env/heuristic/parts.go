@@ -255,7 +255,7 @@ func (d *divided) refresh(v *sim.View) {
 	for _, k := range d.parts {
 		k.asked, k.fresh = true, false
 		if s, ok := k.policy.(*Scheduler); ok {
-			s.since = noVersion // one copy of the cluster counts as one change, which could be taken for the policy's own
+			s.pass.disturbed() // one copy of the cluster counts as one change, which could be taken for the policy's own
 		}
 	}
 }

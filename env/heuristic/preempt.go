@@ -9,6 +9,19 @@ import (
 	"clustergym/env/sim"
 )
 
+// preemption is what orders that preempt need: they plan a whole pass and then return it decision by decision.
+type preemption struct {
+	running []queue.Entry
+	ended   bool // jobs may have stopped running since takeStock
+	chosen  []queue.Entry
+	fresh   []int // places in chosen of waiting jobs, by countedPlan
+	stopped []queue.Entry
+	plan    []step
+	next    int
+	exact   exactPlan
+	kept    kept // running jobs that are spared
+}
+
 // step is one decision of a plan. Its GPUs are a range of exactPlan.spots, or chosen by the placement when the step
 // is carried out.
 type step struct {
@@ -32,7 +45,7 @@ func (s *Scheduler) makePlan(v *sim.View) {
 		s.state.Before(v, s.running)
 	}
 	for i := range s.running {
-		s.running[i].Key = s.rule.key(s, v, s.running[i].Job)
+		s.running[i].Key = s.key(v, s.running[i].Job)
 		if s.kept.holds(v, s.running[i].Job) {
 			s.running[i].Key = math.Inf(-1) // before all others, so it stays
 		}
@@ -82,29 +95,29 @@ func (s *Scheduler) countedPlan(v *sim.View) {
 		s.chosen = append(s.chosen, s.running...)
 		return
 	}
-	left, quotas := v.Cluster().FreeMilli(), len(s.lanes) > 1
-	for i := range s.lanes {
-		s.lanes[i].room = v.Cluster().VCRoom(int32(i))
+	left, quotas := v.Cluster().FreeMilli(), len(s.queues) > 1
+	for i := range s.queues {
+		s.queues[i].budget = v.Cluster().VCRoom(int32(i))
 	}
 	for _, e := range s.running {
 		left += queue.Milli(v, e.Job)
 	}
 	for i := 0; quotas && i < len(s.running); i++ {
 		j := s.running[i].Job
-		s.lanes[s.laneOf(v, j)].spend(-queue.Milli(v, j))
+		s.queues[s.queueOf(v, j)].spend(-queue.Milli(v, j))
 	}
 	rest := left - v.Cluster().FreeMilli() // of the running jobs from r on
 	r := 0
-	var l *lane
+	var l *vcQueue
 	w, known := queue.None, false // w is the first waiting job that has room, or that ends the pass
 	for {
 		for !known {
 			l, w = s.bestOf(v, left)
-			if known = w == queue.None || s.strict || queue.Milli(v, l.Top(w).Job) <= min(left, l.room); !known {
+			if known = w == queue.None || s.strict || queue.Milli(v, l.Top(w).Job) <= min(left, l.budget); !known {
 				l.Close(w)
 			}
 		}
-		if !quotas && !s.lanes[0].over {
+		if !quotas && !s.queues[0].over {
 			if w == queue.None && rest <= left {
 				s.chosen = append(s.chosen, s.running[r:]...)
 				return
@@ -120,16 +133,16 @@ func (s *Scheduler) countedPlan(v *sim.View) {
 		case r < len(s.running) && (w == queue.None || s.running[r].Before(l.Top(w))):
 			e := s.running[r]
 			r++
-			n, its := queue.Milli(v, e.Job), &s.lanes[s.laneOf(v, e.Job)]
+			n, its := queue.Milli(v, e.Job), &s.queues[s.queueOf(v, e.Job)]
 			rest -= n
-			if !its.over && n <= left && (!quotas || n <= its.room) {
+			if !its.over && n <= left && (!quotas || n <= its.budget) {
 				left -= n
 				if quotas {
 					its.spend(n)
 				}
 				s.chosen = append(s.chosen, e)
 				// The first stays the first while it has room.
-				known = w == queue.None || s.strict || queue.Milli(v, l.Top(w).Job) <= min(left, l.room)
+				known = w == queue.None || s.strict || queue.Milli(v, l.Top(w).Job) <= min(left, l.budget)
 			} else {
 				its.over = its.over || s.strict
 				s.stopped = append(s.stopped, e)
@@ -137,7 +150,7 @@ func (s *Scheduler) countedPlan(v *sim.View) {
 			}
 		case w == queue.None:
 			return
-		case queue.Milli(v, l.Top(w).Job) > min(left, l.room):
+		case queue.Milli(v, l.Top(w).Job) > min(left, l.budget):
 			l.over, known = true, false // strict
 		default:
 			e := s.pop(l, w)
@@ -152,7 +165,7 @@ func (s *Scheduler) countedPlan(v *sim.View) {
 
 // stay chooses the running jobs from r on that rank before the waiting job w, if there is one, until one has no room in
 // left. It returns the next and what is left.
-func (s *Scheduler) stay(v *sim.View, r, left int, l *lane, w int) (next, rest int) {
+func (s *Scheduler) stay(v *sim.View, r, left int, l *vcQueue, w int) (next, rest int) {
 	var first *queue.Entry
 	if w != queue.None {
 		first = l.Top(w)
@@ -172,25 +185,25 @@ func (s *Scheduler) stay(v *sim.View, r, left int, l *lane, w int) (next, rest i
 	return r, left
 }
 
-// spend takes milli thousandths from the lane's quota, if it has one.
-func (l *lane) spend(milli int) {
-	if l.room != math.MaxInt {
-		l.room -= milli
+// spend takes milli thousandths from the queue's quota, if it has one.
+func (l *vcQueue) spend(milli int) {
+	if l.budget != math.MaxInt {
+		l.budget -= milli
 	}
 }
 
 // bestOf is best with a count of free thousandths instead of a cluster.
-func (s *Scheduler) bestOf(v *sim.View, free int) (l *lane, at int) {
-	if len(s.lanes) == 1 && !s.lanes[0].over {
-		return &s.lanes[0], s.lanes[0].Best(v, s.limit(free/1000))
+func (s *Scheduler) bestOf(v *sim.View, free int) (l *vcQueue, at int) {
+	if len(s.queues) == 1 && !s.queues[0].over {
+		return &s.queues[0], s.queues[0].Best(v, s.limit(free/1000))
 	}
 	at = queue.None
-	for i := range s.lanes {
-		k := &s.lanes[i]
+	for i := range s.queues {
+		k := &s.queues[i]
 		if k.over {
 			continue
 		}
-		if w := k.Best(v, s.limit(min(free, k.room)/1000)); w != queue.None && (at == queue.None || k.Top(w).Before(l.Top(at))) {
+		if w := k.Best(v, s.limit(min(free, k.budget)/1000)); w != queue.None && (at == queue.None || k.Top(w).Before(l.Top(at))) {
 			l, at = k, w
 		}
 	}
@@ -229,17 +242,17 @@ func (s *Scheduler) nextStep(v *sim.View, d *sim.Decision) (done bool) {
 	again := s.goesOn(v)
 	// Stopped jobs wait from now on; their keys are computed at this time.
 	for _, e := range s.stopped {
-		s.push(v, queue.Entry{Key: s.rule.key(s, v, e.Job), Pos: e.Pos, Job: e.Job})
+		s.push(v, queue.Entry{Key: s.key(v, e.Job), Pos: e.Pos, Job: e.Job})
 	}
 	if len(s.stopped) > 0 {
 		s.running = slices.DeleteFunc(s.running, func(e queue.Entry) bool { return v.State(e.Job) != sim.Running || v.Pos(e.Job) != e.Pos })
 		s.stopped = s.stopped[:0]
 	}
 	if s.state != nil {
-		s.until = s.state.Before(v, s.running)
+		s.pass.until = s.state.Before(v, s.running)
 	}
 	if again {
-		s.until = int64(v.Now()) + 1
+		s.pass.until = int64(v.Now()) + 1
 	}
 	return true
 }
@@ -266,7 +279,7 @@ func (s *Scheduler) Keep(first int, min time.Duration) { s.kept = kept{first, mi
 // GPUs, and has a place elsewhere. It starts there a nanosecond later, because a job can be changed only once at any
 // time.
 func (s *Scheduler) goesOn(v *sim.View) bool {
-	return len(s.lanes) > 1 && slices.ContainsFunc(s.exact.displaced, func(e queue.Entry) bool {
+	return len(s.queues) > 1 && slices.ContainsFunc(s.exact.displaced, func(e queue.Entry) bool {
 		if v.State(e.Job) != sim.Waiting || !v.Fits(e.Job) {
 			return false
 		}

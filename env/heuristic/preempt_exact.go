@@ -54,7 +54,7 @@ func (x *exactPlan) make(s *Scheduler, v *sim.View) {
 		case r < len(s.running) && (w == queue.None || s.running[r].Before(l.Top(w))):
 			e := s.running[r]
 			r++
-			own := &s.lanes[s.laneOf(v, e.Job)]
+			own := &s.queues[s.queueOf(v, e.Job)]
 			if !own.over && place.Take(x.high, v.Request(e.Job), v.GPUs(e.Job)) {
 				s.chosen, x.spans = append(s.chosen, e), append(x.spans, span{})
 				if n := &x.run[r-1]; !n.full || !n.kept && !place.Take(x.kept, v.Request(e.Job), v.GPUs(e.Job)) {
@@ -96,9 +96,9 @@ func (x *exactPlan) begin(s *Scheduler, v *sim.View) {
 			s.push(v, e)
 		}
 	}
-	for i := range s.lanes {
-		s.lanes[i].over = false
-		s.lanes[i].Open(c, &s.freed)
+	for i := range s.queues {
+		s.queues[i].over = false
+		s.queues[i].Open(c, &s.freed)
 	}
 	x.run, x.spans, x.spots = x.run[:0], x.spans[:0], x.spots[:0]
 	k := 0
