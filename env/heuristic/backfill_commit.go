@@ -46,10 +46,7 @@ func (b *commit) reset(v *sim.View) {
 	if b.fill && !b.count {
 		b.ahead, b.of = place.CopyOf(c, b.ahead, b.of == c), c
 	}
-	for len(b.queues) < b.s.n {
-		b.queues = append(b.queues, commitQueue{})
-	}
-	b.queues = b.queues[:b.s.n]
+	b.queues = grown(b.queues, b.s.n)
 	b.ends.Reset()
 	b.ranks.Reset()
 	b.tree.Reset()
@@ -201,7 +198,7 @@ func (b *commit) fillIn(v *sim.View, l *commitQueue, d *sim.Decision) bool {
 			need := int64(queue.Milli(v, l.held.Job))
 			l.shadow = max(now, b.ends.Enough(need-int64(v.Cluster().FreeMilli())))
 		} else {
-			l.shadow = reserve(b.s, v, &b.ends, &b.list, b.ahead, l.held.Job, &b.dst)
+			l.shadow = place.Shadow(b.s.place, v, &b.ends, &b.list, b.ahead, l.held.Job, &b.dst)
 		}
 	}
 	limit := within(now, l.shadow) - 1

@@ -73,15 +73,12 @@ func (b *conservative) reset(v *sim.View) {
 		b.ahead, b.of = place.CopyOf(c, b.ahead, b.of == c), c
 	}
 	b.steady = !b.nodes || place.Steady(b.s.place)
-	b.sole = soleLine(c)
+	b.sole = place.SoleQueue(c)
 	b.plan.reset()
 	b.ends.Reset()
 	b.tree.Reset()
 	b.calm = false
-	for len(b.lines) < b.s.n {
-		b.lines = append(b.lines, consQueue{})
-	}
-	b.lines = b.lines[:b.s.n]
+	b.lines = grown(b.lines, b.s.n)
 	for i := range b.lines {
 		b.lines[i].trees = b.lines[i].trees[:0]
 	}
@@ -98,10 +95,7 @@ func (b *conservative) rankOf(i int32) queue.Rank {
 
 // branch returns the tree of j's class in j's line. It returns nil if the line has no such tree yet.
 func (b *conservative) branch(v *sim.View, j sim.Job) *queue.Branch {
-	class := int32(0)
-	if b.s.ranks != nil {
-		class = b.s.jobs[j].Class
-	}
+	class := b.s.class(j)
 	trees := b.lines[b.s.queueOf(v, j)].trees
 	for i := range trees {
 		if trees[i].Class == class {
@@ -184,10 +178,7 @@ func (b *conservative) push(v *sim.View, e queue.Entry) {
 	}
 	t := b.branch(v, e.Job)
 	if t == nil {
-		l, class := &b.lines[b.s.queueOf(v, e.Job)], int32(0)
-		if b.s.ranks != nil {
-			class = b.s.jobs[e.Job].Class
-		}
+		l, class := &b.lines[b.s.queueOf(v, e.Job)], b.s.class(e.Job)
 		l.trees = append(l.trees, queue.Branch{Class: class, Root: queue.None})
 		t = &l.trees[len(l.trees)-1]
 	}

@@ -16,7 +16,7 @@ type eitherEasy struct {
 }
 
 func (b *eitherEasy) reset(v *sim.View) {
-	if b.backfiller = b.easy; soleLine(v.Cluster()) < 0 {
+	if b.backfiller = b.easy; place.SoleQueue(v.Cluster()) < 0 {
 		b.backfiller = b.wide
 	}
 	b.backfiller.reset(v)
@@ -67,10 +67,7 @@ func (b *easy) reset(v *sim.View) {
 	if !b.count {
 		b.ahead, b.of = place.CopyOf(c, b.ahead, b.of == c), c
 	}
-	for len(b.queues) < b.s.n {
-		b.queues = append(b.queues, easyQueue{})
-	}
-	b.queues = b.queues[:b.s.n]
+	b.queues = grown(b.queues, b.s.n)
 	b.steady = b.count || place.Steady(b.s.place)
 	b.ends.Reset()
 	b.tree.Reset()
@@ -261,7 +258,7 @@ func (b *easy) fillCounter(v *sim.View, l *easyQueue, d *sim.Decision) bool {
 func (b *easy) fillNodes(v *sim.View, l *easyQueue, d *sim.Decision) bool {
 	now := int64(v.Now())
 	if !l.valid {
-		l.shadow = reserve(b.s, v, &b.ends, &b.list, b.ahead, l.head.Job, &b.dst)
+		l.shadow = place.Shadow(b.s.place, v, &b.ends, &b.list, b.ahead, l.head.Job, &b.dst)
 		l.valid = true
 		l.ReopenShort()
 		l.Mark(l.head.Job, queue.Closed)

@@ -68,24 +68,6 @@ func (b *conservative) counted(v *sim.View) bool {
 	return !b.heads && b.sole >= 0 && (v.Cluster().Pool() || !b.s.picky && b.s.odd == 0)
 }
 
-// soleLine returns the only line that jobs of c can be in, -1 if there are several, whose jobs share nodes.
-func soleLine(c *cluster.Cluster) int {
-	if c.Owner() != 0 {
-		return 0
-	}
-	sole := 0
-	for i, vc := range c.Spec().VCs {
-		if vc.Nodes > 0 {
-			continue // it has a part of its own
-		}
-		if sole > 0 {
-			return -1
-		}
-		sole = i + 1
-	}
-	return sole
-}
-
 // number returns the kind of j.
 func (p *planned) number(v *sim.View, j sim.Job) int32 {
 	for int(j) >= len(p.kindOf) {

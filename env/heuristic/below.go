@@ -17,11 +17,8 @@ type (
 	Indexer = tuned.Indexer
 )
 
-// The bounds of a weight's size.
-const (
-	HeaviestHold  = tuned.HeaviestHold
-	HeaviestIndex = tuned.HeaviestIndex
-)
+// HeaviestHold is the bound of a weight's size.
+const HeaviestHold = tuned.HeaviestHold
 
 // HoldNames and IndexNames return the names of the weights, in the order of their method Weights.
 func HoldNames() []string { return tuned.HoldNames() }

@@ -51,12 +51,7 @@ func (s *Scheduler) makePlan(v *sim.View) {
 		}
 	}
 	if s.rule.dynamic {
-		slices.SortFunc(s.running, func(a, b queue.Entry) int {
-			if a.Before(&b) {
-				return -1
-			}
-			return 1
-		})
+		slices.SortFunc(s.running, func(a, b queue.Entry) int { return a.Compare(&b) })
 	} else {
 		// The list is nearly in order from the last pass, so insertion sort costs little.
 		for i := 1; i < len(s.running); i++ {

@@ -55,14 +55,11 @@ type aside struct {
 
 var _ Policy = (*Scheduler)(nil)
 
-func newScheduler(cfg Config) (Policy, error) {
+func newScheduler(cfg Config, p place.Placement) (Policy, error) {
 	s := &Scheduler{strict: cfg.admission() != "skip", asks: cfg.Estimating()}
 	s.cfg, s.est = cfg, cfg.estimates()
 	s.rule = rules[slices.IndexFunc(rules, func(r rule) bool { return r.name == cfg.Order })]
-	var err error
-	if s.place, err = newPlacement(cfg); err != nil {
-		return nil, err
-	}
+	s.place = p
 	s.picky = place.Constrained(s.place)
 	switch {
 	case cfg.admission() == "commit":
@@ -93,10 +90,7 @@ func (s *Scheduler) Reset(v *sim.View) {
 	if vcs := len(v.Cluster().VCs()); vcs > 0 && v.Cluster().Owner() == 0 {
 		n = vcs + 1 // queue 0 stays empty
 	}
-	for len(s.queues) < n {
-		s.queues = append(s.queues, vcQueue{})
-	}
-	s.queues, s.n = s.queues[:n], n
+	s.queues, s.n = grown(s.queues, n), n
 	if s.ranks != nil {
 		s.ranks.Reset()
 	}
@@ -485,7 +479,7 @@ func (s *Scheduler) ranked(v *sim.View, j sim.Job) queue.Entry {
 	return e
 }
 
-// best returns, over the lanes that are not over, the lane and the place in it of the first job in rank. Jobs that
+// best returns, over the queues that are not over, the queue and the place in it of the first job in rank. Jobs that
 // ask for more whole GPUs than are free on c are left out.
 func (s *Scheduler) best(v *sim.View, c *cluster.Cluster) (l *vcQueue, at int) {
 	if len(s.queues) == 1 {

@@ -188,9 +188,8 @@ const maxLines = 4000
 
 // large are the packages that have more, each with the reason. An entry that is not needed any more is a fault.
 var large = map[string]string{
-	"cmd/gymctl":    "the flags, help and printing of every verb; nothing else may import it",
-	"env/heuristic": "the schedulers of the literature over one queue and one set of placements",
-	"env/sim":       "what plays, what branches and what follows write the same books, and no other package may",
+	"cmd/gymctl": "the flags, help and printing of every verb; nothing else may import it",
+	"env/sim":    "what plays, what branches and what follows write the same books, and no other package may",
 }
 
 // repeatable are the folders whose results depend on seed and configuration alone; clocks are the ones below

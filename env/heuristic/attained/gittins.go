@@ -274,12 +274,7 @@ func (g *Gittins) Still(q *queue.Queue, v *sim.View) bool {
 	}
 	if !g.noted {
 		g.heads, g.noted = q.Heads(g.heads[:0]), true
-		slices.SortFunc(g.heads, func(a, b queue.Entry) int {
-			if a.Before(&b) {
-				return -1
-			}
-			return 1
-		})
+		slices.SortFunc(g.heads, func(a, b queue.Entry) int { return a.Compare(&b) })
 	}
 	still := true
 	g.advance(v, func(j sim.Job, from, to int64) {

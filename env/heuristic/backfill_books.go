@@ -1,7 +1,6 @@
 package heuristic
 
 import (
-	"clustergym/env/cluster"
 	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
@@ -29,6 +28,14 @@ func (b *books) queueOf(v *sim.View, j sim.Job) int {
 		return 0
 	}
 	return int(v.Request(j).VC)
+}
+
+// class returns the class of j, 0 if jobs are not ranked by class.
+func (b *books) class(j sim.Job) int32 {
+	if b.ranks == nil {
+		return 0
+	}
+	return b.jobs[j].Class
 }
 
 // newKey returns j's key; ok is false if it does not wait, or if it is another job than the one that holder was given.
@@ -66,35 +73,18 @@ type backfiller interface {
 	next(v *sim.View, d *sim.Decision) (done bool)
 }
 
-// reserve returns the head's shadow time: when the head can start if running jobs end as expected. It returns never
-// if the head does not fit even then. It leaves ahead as the cluster will be at that time.
-func reserve(s *books, v *sim.View, running *queue.Ends, list *[]sim.Job, ahead *cluster.Cluster, head sim.Job, dst *[]cluster.GPU) (shadow int64) {
-	ahead.CopyFrom(v.Cluster())
-	*list = running.List((*list)[:0])
-	now := int64(v.Now())
-	r := v.Request(head)
-	need := r.GPUs * r.Milli
-	for i := 0; i < len(*list); {
-		end := max(now, running.Of((*list)[i]))
-		for ; i < len(*list) && max(now, running.Of((*list)[i])) == end; i++ {
-			j := (*list)[i]
-			ahead.Release(v.Request(j), v.GPUs(j))
-		}
-		if ahead.FreeMilli() < need {
-			continue
-		}
-		var ok bool
-		if *dst, ok = s.place.Place(v, head, ahead, *dst); ok {
-			return end
-		}
-	}
-	return queue.Never
-}
-
 // within returns the time from now until t, at least 0; never if t is never.
 func within(now, t int64) int64 {
 	if t == queue.Never {
 		return queue.Never
 	}
 	return max(0, t-now)
+}
+
+// grown returns list with n elements. Those that it had keep their memory.
+func grown[T any](list []T, n int) []T {
+	if more := n - cap(list); more > 0 {
+		list = append(list[:cap(list)], make([]T, more)...)
+	}
+	return list[:n]
 }
