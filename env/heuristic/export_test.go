@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/place"
 	"clustergym/env/sim"
 )
 
@@ -9,9 +10,9 @@ import (
 func KeyOf(p Policy, v *sim.View, j sim.Job) float64 {
 	s := Undivided(p).(*Scheduler)
 	if s.rule.prepare != nil {
-		s.rule.prepare(s, v)
+		s.rule.prepare(&s.inputs, v)
 	}
-	return s.rule.key(s, v, j)
+	return s.rule.key(&s.inputs, v, j)
 }
 
 // PassesOver reports whether the order called name passes over the job behind each one that starts.
@@ -38,7 +39,7 @@ func PlanExactly(p Policy) { everywhere(p, func(s *Scheduler) { s.picky = true }
 // Refusing returns how the placement of cfg places a job, nil if it refuses none that fits.
 func Refusing(cfg Config) func(v *sim.View, j sim.Job, c *cluster.Cluster) ([]cluster.GPU, bool) {
 	p, err := newPlacement(cfg)
-	if err != nil || !constrained(p) {
+	if err != nil || !place.Constrained(p) {
 		return nil
 	}
 	return func(v *sim.View, j sim.Job, c *cluster.Cluster) ([]cluster.GPU, bool) { return p.Place(v, j, c, nil) }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/env/heuristic/place"
+	"clustergym/env/heuristic/tuned"
 	"clustergym/env/sim"
 )
 
@@ -26,7 +28,7 @@ func (c *Config) Forgets() string {
 		return "conservative back-filling remembers its reservations"
 	case c.backfill() == "easy":
 		return "easy back-filling remembers when it has expected running jobs to end"
-	case strings.HasPrefix(c.Placement, lwfPrefix):
+	case strings.HasPrefix(c.Placement, place.LWF):
 		return "placement " + c.Placement + " remembers when the jobs that it has placed end"
 	case c.Placement == "random":
 		return "placement random remembers how often it has drawn"
@@ -71,7 +73,7 @@ func (c *Config) Line() Config {
 	if l.Admission, l.Backfill = "skip", "none"; c.Order == "hold" {
 		if l.Admission = ""; l.Hold.IsZero() {
 			est, _ := sim.ParseEstimates(c.Estimates)
-			l.Hold = DefaultHold(est)
+			l.Hold = tuned.DefaultHold(est)
 		}
 		l.Hold = l.Hold.Unheld()
 	}

@@ -74,11 +74,17 @@ var arrows = map[string][]string{
 	"env/predict/history":     {"env/predict", "traces"},
 	"env/predict/predicttest": {"env/predict", "traces"},
 	"env/sim":                 {"env/cluster", "env/predict", "traces"},
-	"env/heuristic": {
-		"env/cluster", "env/predict", "env/sim", "traces",
-	},
-	"env/hindsight": {"env/cluster", "env/sim"},
-	"env/metrics":   {"env/cluster", "env/sim", "traces"},
+	// Its children make queues, choose GPUs and take decisions of their own; it makes policies of them.
+	"env/heuristic":          {"env/cluster", "env/predict", "env/sim", "env/heuristic/...", "traces"},
+	"env/heuristic/queue":    {"env/cluster", "env/sim"}, // a job, its request and its key; nothing of the policy that made it
+	"env/heuristic/attained": {"env/sim", "env/heuristic/queue"},
+	"env/heuristic/place":    {"env/cluster", "env/sim", "env/heuristic/queue", "traces"},
+	"env/heuristic/exact":    {"env/cluster", "env/sim", "env/heuristic/queue", "env/heuristic/place", "traces"},
+	"env/heuristic/rounds":   {"env/cluster", "env/sim", "env/heuristic/queue", "env/heuristic/place", "traces"},
+	"env/heuristic/delay":    {"env/cluster", "env/sim", "env/heuristic/queue", "env/heuristic/place"},
+	"env/heuristic/tuned":    {"env/cluster", "env/predict", "env/sim", "env/heuristic/queue", "env/heuristic/place"},
+	"env/hindsight":          {"env/cluster", "env/sim"},
+	"env/metrics":            {"env/cluster", "env/sim", "traces"},
 	// env/sched declares the interfaces of encoders and rewards. Those packages implement them, and jobselect and its
 	// siblings put everything together.
 	"env/sched":  {"env", "env/paint", "env/predict", "env/sim", "env/cluster", "env/heuristic", "traces", "traces/profile"},
@@ -141,24 +147,24 @@ var wiring = []string{
 
 // libraries lists the outside modules that packages may import. Tests may also import rapid.
 var libraries = map[string][]string{
-	"configs":           {"go.yaml.in/yaml/v3"},
-	"live/kube":         {"go.yaml.in/yaml/v3"}, // kubeconfig files
-	"internal/kubetest": {"go.yaml.in/yaml/v3"}, // manifests
-	"traces/...":        {"github.com/klauspost/compress"},
-	"env/encode":        {"golang.org/x/sys"},   // which instructions the processor has
-	"env/paint":         {"golang.org/x/image"}, // fonts, and smooth edges of shapes
-	"env/heuristic":     {"gonum.org/v1/gonum"},
-	"nets/...":          {"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.com/chewxy/hm", "go4.org/unsafe/assume-no-moving-gc", "golang.org/x/sys"},
-	"nets/onnx":         {"google.golang.org/protobuf"}, // the wire format of Protocol Buffers, without generated code
-	"agents/ddqn":       {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"agents/ppo":        {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"agents/maml":       {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"agents/perfmodel":  {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"env/bridge/...":    {"github.com/gorilla/websocket", "github.com/vmihailenco/msgpack/v5"},
-	"env/bridge/server": {"github.com/prometheus/client_golang"},
-	"env/bridge/handle": {"golang.org/x/sys"},
-	"experiments/...":   {"github.com/klauspost/compress", "github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
-	"experiments/pages": {"github.com/prometheus/client_golang"},                           // /metrics, as the bridge's server has it
+	"configs":              {"go.yaml.in/yaml/v3"},
+	"live/kube":            {"go.yaml.in/yaml/v3"}, // kubeconfig files
+	"internal/kubetest":    {"go.yaml.in/yaml/v3"}, // manifests
+	"traces/...":           {"github.com/klauspost/compress"},
+	"env/encode":           {"golang.org/x/sys"},   // which instructions the processor has
+	"env/paint":            {"golang.org/x/image"}, // fonts, and smooth edges of shapes
+	"env/heuristic/rounds": {"gonum.org/v1/gonum"},
+	"nets/...":             {"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.com/chewxy/hm", "go4.org/unsafe/assume-no-moving-gc", "golang.org/x/sys"},
+	"nets/onnx":            {"google.golang.org/protobuf"}, // the wire format of Protocol Buffers, without generated code
+	"agents/ddqn":          {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"agents/ppo":           {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"agents/maml":          {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"agents/perfmodel":     {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"env/bridge/...":       {"github.com/gorilla/websocket", "github.com/vmihailenco/msgpack/v5"},
+	"env/bridge/server":    {"github.com/prometheus/client_golang"},
+	"env/bridge/handle":    {"golang.org/x/sys"},
+	"experiments/...":      {"github.com/klauspost/compress", "github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
+	"experiments/pages":    {"github.com/prometheus/client_golang"},                           // /metrics, as the bridge's server has it
 	// The queue of tasks for many machines: a broker in the process or beside it, with files, redelivery and membership.
 	"experiments/workqueue": {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"},
 	// A NATS that gives out ranks; its server in tests.
@@ -181,9 +187,8 @@ const maxLines = 4000
 
 // large are the packages that have more, each with the reason. An entry that is not needed any more is a fault.
 var large = map[string]string{
-	"cmd/gymctl":    "the flags, help and printing of every verb; nothing else may import it",
-	"env/heuristic": "the schedulers of the literature over one queue and one set of placements",
-	"env/sim":       "what plays, what branches and what follows write the same books, and no other package may",
+	"cmd/gymctl": "the flags, help and printing of every verb; nothing else may import it",
+	"env/sim":    "what plays, what branches and what follows write the same books, and no other package may",
 }
 
 // repeatable are the folders whose results depend on seed and configuration alone; clocks are the ones below
