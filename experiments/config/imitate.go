@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"clustergym/env/policyname"
 	"clustergym/experiments/envs"
 	"clustergym/internal/fault"
 )
@@ -27,7 +28,8 @@ func (c *Config) Teacher() (*envs.Rule, error) {
 // teachers says in words which policies can be imitated.
 func teachers(d *envs.Descriptor) string {
 	if d.Scheduling() {
-		return "RULE@slots or rollout:RULE@slots"
+		rule := policyname.AtSlots("RULE")
+		return fmt.Sprintf("%s or %s", rule, rule.Looking(policyname.Rollout))
 	}
 	return Random
 }

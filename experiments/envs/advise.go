@@ -14,6 +14,7 @@ import (
 	"clustergym/env/bridge/wire"
 	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
+	"clustergym/env/policyname"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
 	"clustergym/experiments/models"
@@ -21,9 +22,6 @@ import (
 	"clustergym/internal/nearest"
 	"clustergym/traces"
 )
-
-// ruleSuffix ends the names of rules in scheduling environments.
-const ruleSuffix = "@slots"
 
 // AllPolicies allows every policy that can be asked for.
 const AllPolicies = "all"
@@ -77,15 +75,12 @@ func (d *Descriptor) advisable() []string {
 	if !d.Scheduling() {
 		return nil
 	}
-	var names []string
-	for _, r := range d.certainRules() {
-		names = append(names, r+ruleSuffix)
-	}
+	names := policyname.Rules(d.certainRules()...)
 	if d.ID == jobselect.ID {
 		for _, r := range d.certainRules() {
 			h := heuristic.Passing(r)
 			if slices.Contains(heuristic.Bases(), r) && rollout.CheckBase(&h) == nil {
-				names = append(names, rollout.Prefix+r+ruleSuffix)
+				names = append(names, policyname.AtSlots(r).Looking(policyname.Rollout).String())
 			}
 		}
 	}
@@ -138,15 +133,15 @@ func (k *desk) model(name string) *models.Model {
 
 // cannot returns why a policy of advisable cannot act under the settings.
 func (k *desk) cannot(name string) error {
-	base, ahead := rollout.Split(strings.TrimSuffix(name, ruleSuffix))
-	r, _ := k.d.Rule(base)
+	n := policyname.Of(name)
+	r, _ := k.d.Rule(n.Base)
 	switch blind := k.d.Simulated() && k.d.Cut(k.s).Estimates == "none"; {
 	case r.Stops && !k.d.Stops(k.s):
 		return CannotStop(name)
-	case blind && ahead:
+	case blind && n.Ahead != policyname.None:
 		return fmt.Errorf("%s: %w", name, rollout.ErrBlind)
 	case blind && r.Estimates:
-		return heuristic.Hidden(base)
+		return heuristic.Hidden(n.Base)
 	}
 	return nil
 }
@@ -237,15 +232,14 @@ func (a *adviser) Advise(ctx context.Context, args wire.Map) (any, error) {
 	if err := a.allowed(name); err != nil {
 		return nil, err
 	}
-	base, ahead := rollout.Split(strings.TrimSuffix(name, ruleSuffix))
-	look, err := a.asked(args.Get("budget"), name, ahead)
+	look, err := a.asked(args.Get("budget"), name)
 	if err != nil {
 		return nil, err
 	}
 	if !a.begun || a.batch.Kind[0].Last() {
 		return nil, wire.Errorf(wire.NeedsReset, "there is nothing to decide: the episode has ended, or none has begun")
 	}
-	p, err := a.policy(name, base, ahead, look)
+	p, err := a.policy(name, look)
 	if err != nil {
 		return nil, err
 	}
@@ -287,12 +281,12 @@ func (a *adviser) allowed(name string) error {
 }
 
 // asked returns the budget of a request: the default of evaluations, or the server's most if that is less.
-func (a *adviser) asked(v any, name string, ahead bool) (rollout.Budget, error) {
+func (a *adviser) asked(v any, name string) (rollout.Budget, error) {
 	b := rollout.Budget{Rollouts: min(rollout.DefaultConfig().Budget.Rollouts, a.Budget)}
 	if v == nil {
 		return b, nil
 	}
-	if !ahead {
+	if policyname.Of(name).Ahead == policyname.None {
 		return b, wire.Errorf(wire.BadRequest, "%s does not look ahead, so it takes no budget", name)
 	}
 	text := fmt.Sprint(v)
@@ -304,7 +298,7 @@ func (a *adviser) asked(v any, name string, ahead bool) (rollout.Budget, error) 
 }
 
 // policy returns the policy called name, made when it is first asked for.
-func (a *adviser) policy(name, base string, ahead bool, b rollout.Budget) (agents.Policy, error) {
+func (a *adviser) policy(name string, b rollout.Budget) (agents.Policy, error) {
 	if m := a.model(name); m != nil {
 		if p := a.plain[name]; p != nil {
 			return p, nil
@@ -319,7 +313,9 @@ func (a *adviser) policy(name, base string, ahead bool, b rollout.Budget) (agent
 		a.plain[name] = p
 		return p, nil
 	}
-	if !ahead {
+	n := policyname.Of(name)
+	base := n.Base
+	if n.Ahead == policyname.None {
 		if p := a.plain[base]; p != nil {
 			return p, nil
 		}

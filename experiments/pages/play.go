@@ -13,6 +13,7 @@ import (
 
 	"clustergym/agents/checkpoint"
 	"clustergym/configs"
+	"clustergym/env/policyname"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/catalog"
 	"clustergym/experiments/config"
@@ -26,7 +27,7 @@ import (
 )
 
 // rivalRule is the rule whose choice a replay shows beside the agent's.
-const rivalRule = "sjf@slots"
+var rivalRule = policyname.AtSlots("sjf").String()
 
 // canReplay reports whether a run's decisions can be shown, and otherwise why not.
 func canReplay(dir string, cfg *config.Config) (ok bool, why string) {

@@ -8,6 +8,7 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
+	"clustergym/env/policyname"
 	"clustergym/env/predict"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
@@ -70,8 +71,11 @@ func causal(cfg config.Config) (config.Config, error) {
 }
 
 func openRule(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
-	base, ahead := rollout.Split(c.Policy)
-	name, slots := strings.CutSuffix(base, "@slots")
+	n, err := Names().Find(c.Policy)
+	if err != nil {
+		return nil, noPolicy(c.Policy, err)
+	}
+	slots, ahead := n.Kind == policyname.Rule, n.Ahead != policyname.None
 	cfg, err := causal(c.Config)
 	if err != nil {
 		return nil, err
@@ -88,13 +92,12 @@ func openRule(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	rival, err := cfg.Rival(base)
+	rival, err := cfg.Rival(n.Plain().String())
 	if err != nil {
 		return nil, &fault.Mistake{Err: err}
 	}
-	order, _, _, _ := heuristic.SplitName(name)
-	if heuristic.Preemptive(order) {
-		return nil, fault.Mistakef("%s stops running jobs, which steer never does; want an order such as sjf, or another of gymctl sim --policy help", c.Policy)
+	if err := Names().Check(n); err != nil {
+		return nil, &fault.Mistake{Err: err}
 	}
 	p := &Policy{Name: c.Policy, Env: e}
 	switch {
@@ -106,7 +109,7 @@ func openRule(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
 			return nil, fault.Mistakef("%s: %s has no slots to look ahead from", c.Policy, e.Spec().ID)
 		}
 		src := newPast(e, &cfg)
-		a, err := rollout.NewActor(rollout.Setup{Config: look, Source: src, Workers: 1, Clock: config.Clock()}, name, j)
+		a, err := rollout.NewActor(rollout.Setup{Config: look, Source: src, Workers: 1, Clock: config.Clock()}, n.Base, j)
 		if err != nil {
 			return nil, &fault.Mistake{Err: err}
 		}
@@ -129,7 +132,7 @@ func openRule(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
 			return nil, &fault.Mistake{Err: err}
 		}
 		p.ask(sch)
-		p.rankBy(order, cfg.Estimates(), true)
+		p.rankBy(n.Base, cfg.Estimates(), true)
 	default:
 		if why := rival.Sched.Forgets(); why != "" {
 			return nil, fault.Mistakef("%s remembers what it decided before (%s), and a cluster may decide otherwise; want a policy that looks at nothing but the state, as %s", c.Policy, why, strings.Join(heuristic.Bases(), ", "))
@@ -139,7 +142,7 @@ func openRule(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
 			return nil, &fault.Mistake{Err: err}
 		}
 		p.ask(sch)
-		p.rankBy(order, cfg.Estimates(), false)
+		p.rankBy(n.Base, cfg.Estimates(), false)
 	}
 	return p, nil
 }

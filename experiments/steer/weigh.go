@@ -6,6 +6,7 @@ import (
 
 	"clustergym/agents"
 	"clustergym/env"
+	"clustergym/env/policyname"
 	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/decisionlog"
@@ -27,7 +28,7 @@ type weigher struct {
 const mostDecisions = 64
 
 // rivalRule is the rule whose choice stands beside the policy's.
-const rivalRule = "sjf@slots"
+var rivalRule = policyname.AtSlots("sjf").String()
 
 // weigh makes p tell how it decides, beside a rule that acts in its place, where there is one.
 func (p *Policy) weigh(cfg *config.Config, a agents.Policy) error {

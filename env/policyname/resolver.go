@@ -1,0 +1,188 @@
+package policyname
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"clustergym/internal/nearest"
+)
+
+// Resolver says which policies can play in one place: an environment, the simulator, a cluster.
+type Resolver struct {
+	Orders   []string               // policies over the whole queue, which take an admission and back-filling
+	Rules    []string               // rules that act through the actions of an environment
+	Planners []string               // policies named by one word, which take nothing
+	Ahead    []Ahead                // ways of looking ahead
+	Folder   func(path string) bool // reports whether a path is that of a run folder or checkpoint; nil = none plays here
+	// Check says in one sentence why a policy whose base exists cannot play here; nil = all can.
+	Check func(n Name) error
+}
+
+// Resolve returns the parts of a name if the policy can play here, and otherwise why it cannot, in one sentence.
+func (r *Resolver) Resolve(text string) (Name, error) {
+	n, err := r.Find(text)
+	if err == nil {
+		err = r.check(n)
+	}
+	return n, err
+}
+
+func (r *Resolver) check(n Name) error {
+	if r.Check == nil {
+		return nil
+	}
+	return r.Check(n)
+}
+
+// Find is Resolve without Check.
+func (r *Resolver) Find(text string) (Name, error) {
+	if r.Folder != nil && r.Folder(text) {
+		return Name{Kind: Folder, Base: text}, nil
+	}
+	n, err := Parse(text)
+	known, what := r.Orders, "policy"
+	switch {
+	case err != nil:
+		if near := r.near(text); near != "" {
+			err = fmt.Errorf("policy %q is unknown; did you mean %s?", text, near)
+		}
+		return Name{}, err
+	case n.Kind == Queue && n.Admission+n.Backfill == "" && slices.Contains(r.Planners, n.Base):
+		n.Kind, known = Planner, r.Planners
+	case n.Kind == Rule:
+		known, what = r.Rules, "rule"
+	case n.Kind != Queue:
+		known = nil
+	}
+	switch {
+	case n.Ahead != None && !slices.Contains(r.Ahead, n.Ahead):
+		return Name{}, fmt.Errorf("%s looks ahead, which no policy can here; leave %s out", n, n.Ahead)
+	case !slices.Contains(known, n.Base):
+		text = n.Plain().String()
+		if n.Kind == Rule {
+			text = n.Base
+		}
+		return Name{}, fmt.Errorf("%s %q is unknown%s", what, text, r.instead(n))
+	}
+	return n, nil
+}
+
+// instead returns the end of a message that refuses a name: the one that was probably meant, or all that could be.
+func (r *Resolver) instead(n Name) string {
+	near := r.near(n.String())
+	switch {
+	case near != "":
+		return "; did you mean " + near + "?"
+	case n.Kind == Rule && len(r.Rules) > 0:
+		return "; use one of " + strings.Join(r.Rules, ", ")
+	case n.Kind == Queue && len(r.Orders) > 0:
+		return "; use one of " + strings.Join(r.Orders, ", ") + ", with +strict, +skip or +commit and +easy or +conservative after it where needed"
+	case n.Kind == Model:
+		return ": the file of a model is not named among policies"
+	}
+	return "; use one of " + strings.Join(slices.Concat(r.Planners, Rules(r.Rules...)), ", ")
+}
+
+// near returns the name that was probably meant, each part corrected by itself, "" if none is near.
+func (r *Resolver) near(text string) string {
+	ahead, base := cutAhead(text)
+	if word, rest, ok := strings.Cut(base, ":"); ok && ahead == None {
+		i := slices.IndexFunc(r.Ahead, func(a Ahead) bool { return nearest.Name(word+":", []string{a.String()}) != "" })
+		if i < 0 {
+			return ""
+		}
+		ahead, base = r.Ahead[i], rest
+	}
+	if rule, end, ok := strings.Cut(base, "@"); ok {
+		rule = nearest.Name(rule, r.Rules)
+		if rule == "" || nearest.Name("@"+end, []string{slots}) == "" {
+			return ""
+		}
+		return AtSlots(rule).Looking(ahead).String()
+	}
+	parts := strings.Split(base, "+")
+	for i, p := range parts {
+		known := slices.Concat(r.Orders, r.Planners)
+		if i > 0 {
+			known = slices.Concat(Admissions(), Backfills())
+		}
+		if parts[i] = nearest.Name(p, known); parts[i] == "" {
+			return ""
+		}
+	}
+	for i := len(parts); i > 0; i-- { // without the last parts if they do not go with the order
+		near := ahead.String() + strings.Join(parts[:i], "+")
+		if n, err := Parse(near); err == nil && near != text && (slices.Contains(r.Planners, n.Base) || r.check(n) == nil) {
+			return near
+		}
+	}
+	return ""
+}
+
+// Forms says in words how the policies that play here are named.
+func (r *Resolver) Forms() string {
+	var forms []string
+	if r.Folder != nil {
+		forms = append(forms, "a run folder or checkpoint")
+	}
+	if len(r.Planners) == 1 {
+		forms = append(forms, r.Planners[0])
+	} else if len(r.Planners) > 1 {
+		forms = append(forms, "a planner")
+	}
+	if len(r.Orders) > 0 {
+		forms = append(forms, "ORDER", "ORDER+ADMISSION (sjf+skip)")
+	}
+	if len(r.Rules) > 0 {
+		forms = append(forms, RuleForm)
+		if slices.Contains(r.Rules, "sjf") {
+			forms[len(forms)-1] += " (" + AtSlots("sjf").String() + ")"
+		}
+	}
+	for _, a := range r.Ahead {
+		forms = append(forms, [...]string{Rollout: RolloutForm, Hindsight: "hindsight:ORDER+ADMISSION"}[a])
+	}
+	if last := len(forms) - 1; last > 0 {
+		return strings.Join(forms[:last], ", ") + " or " + forms[last]
+	}
+	return strings.Join(forms, "")
+}
+
+// Complete returns the names that begin with word and can play here: orders alone and with one part, all their parts where word
+// has a +, and policies that look ahead where word begins so. Rules are also those that other settings would allow.
+func (r *Resolver) Complete(word string) []string {
+	ahead, base := cutAhead(word)
+	if !slices.Contains(r.Ahead, ahead) {
+		ahead = None
+	}
+	var all []string
+	add := func(n Name) {
+		if text := n.String(); strings.HasPrefix(text, word) && (n.Kind != Queue && ahead == None || r.check(n) == nil) {
+			all = append(all, text)
+		}
+	}
+	for _, rule := range r.Rules {
+		add(AtSlots(rule).Looking(ahead))
+	}
+	if ahead == None {
+		for _, p := range r.Planners {
+			add(Name{Kind: Planner, Base: p})
+		}
+		for _, a := range r.Ahead {
+			if strings.HasPrefix(a.String(), word) {
+				all = append(all, a.String())
+			}
+		}
+	}
+	for _, order := range r.Orders {
+		for _, fill := range slices.Concat([]string{""}, Backfills()[1:]) { // without none
+			for _, admission := range slices.Concat([]string{""}, Admissions()) {
+				if admission == "" || fill == "" || strings.Contains(base, "+") {
+					add(Name{Ahead: ahead, Base: order, Admission: admission, Backfill: fill})
+				}
+			}
+		}
+	}
+	return all
+}
