@@ -231,11 +231,7 @@ func (w *weightFlags) read(c *cobra.Command, policies []string, hold *heuristic.
 			continue
 		}
 		if !slices.ContainsFunc(policies, func(p string) bool { return policyname.Of(p).Base == x.name }) {
-			want := "hold, hold@slots or rollout:hold"
-			if x.name == "index" {
-				want = "index+skip or index@slots"
-			}
-			return fault.Mistakef("--%s: none of %s is %s; want a policy %s", x.name, strings.Join(policies, ", "), x.name, want)
+			return fault.Mistakef("--%s: none of %s is %s; add %s or %s", x.name, strings.Join(policies, ", "), x.name, x.name, policyname.Slots(x.name))
 		}
 		got, err := tune.Read(x.name, x.file)
 		if err != nil {

@@ -10,9 +10,14 @@ import (
 // Parse returns the default configuration of the policy over the whole queue that is called name, or says why there is none.
 func Parse(name string) (Config, error) {
 	n, err := Names().Find(name)
+	return Named(n), err
+}
+
+// Named returns the default configuration of a policy over the whole queue.
+func Named(n policyname.Name) Config {
 	c := DefaultConfig()
 	c.Take(n)
-	return c, err
+	return c
 }
 
 // Take sets the policy of c: its order, and its admission and back-filling, which are the order's own where n leaves them out.
@@ -23,8 +28,7 @@ func (c *Config) Take(n policyname.Name) {
 // Names resolves the names of policies over the whole queue: an order with an admission and a kind of back-filling that go with it.
 func Names() *policyname.Resolver {
 	return &policyname.Resolver{Orders: Orders(), Check: func(n policyname.Name) error {
-		c := DefaultConfig()
-		c.Take(n)
+		c := Named(n)
 		return c.Validate()
 	}}
 }

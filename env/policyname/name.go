@@ -43,12 +43,8 @@ func (a Ahead) String() string { return [...]string{"", "rollout:", "hindsight:"
 // slots ends the names of rules.
 const slots = "@slots"
 
-// How policies are named, for help and messages.
-const (
-	RuleForm    = "RULE" + slots
-	RolloutForm = "rollout:POLICY"
-	partsForm   = "an order, then +strict, +skip or +commit, then +easy or +conservative, where needed"
-)
+// RuleForm is how rules are named, for help and messages.
+const RuleForm = "RULE" + slots
 
 // Name is the name of a policy.
 type Name struct {
@@ -73,33 +69,31 @@ func Parse(text string) (Name, error) {
 	case strings.ContainsAny(text, `/\`):
 		return Name{Kind: Folder, Base: text}, nil
 	}
-	n := Name{}
-	n.Ahead, n.Base = cutAhead(text)
-	if twice, _ := cutAhead(n.Base); twice != None {
+	ahead, base := cutAhead(text)
+	base, rule := strings.CutSuffix(base, slots)
+	parts := strings.Split(base, "+")
+	n := Name{Ahead: ahead, Base: parts[0]}
+	if rule {
+		n.Kind = Rule
+	}
+	twice, _ := cutAhead(n.Base)
+	switch {
+	case twice != None:
 		return Name{}, fmt.Errorf("%q looks ahead twice; use either %s or %s, once", text, Rollout, Hindsight)
-	}
-	if base, ok := strings.CutSuffix(n.Base, slots); ok {
-		if n.Kind, n.Base = Rule, base; strings.Contains(base, "+") {
-			return Name{}, fmt.Errorf("%q: a rule has neither admission nor back-filling; use %s", text, RuleForm)
-		}
-	} else {
-		var rest string
-		var more bool
-		for n.Base, rest, more = strings.Cut(n.Base, "+"); more; {
-			var part string
-			part, rest, more = strings.Cut(rest, "+")
-			switch {
-			case n.Admission+n.Backfill == "" && slices.Contains(Admissions(), part):
-				n.Admission = part
-			case n.Backfill == "" && slices.Contains(Backfills(), part):
-				n.Backfill = part
-			default:
-				return Name{}, fmt.Errorf("%q is unknown; use %s", text, partsForm)
-			}
-		}
-	}
-	if n.Base == "" {
+	case n.Base == "":
 		return Name{}, fmt.Errorf("%q names no policy", text)
+	case rule && len(parts) > 1:
+		return Name{}, fmt.Errorf("%q: a rule has neither admission nor back-filling; use %s", text, RuleForm)
+	}
+	for _, part := range parts[1:] {
+		switch {
+		case n.Admission+n.Backfill == "" && slices.Contains(Admissions(), part):
+			n.Admission = part
+		case n.Backfill == "" && slices.Contains(Backfills(), part):
+			n.Backfill = part
+		default:
+			return Name{}, fmt.Errorf("%q is unknown; use an order, then +strict, +skip or +commit, then +easy or +conservative, where needed", text)
+		}
 	}
 	return n, nil
 }
@@ -140,14 +134,17 @@ func (n Name) Looking(a Ahead) Name {
 	return n
 }
 
-// AtSlots returns the name of the rule of this base.
+// AtSlots returns the name of the rule of this base, Slots as text.
 func AtSlots(base string) Name { return Name{Kind: Rule, Base: base} }
 
-// Rules returns the names of rules as text.
+// Slots returns the name of the rule of this base.
+func Slots(base string) string { return base + slots }
+
+// Rules returns the names of the rules of these bases.
 func Rules(bases ...string) []string {
 	names := make([]string, len(bases))
 	for i, b := range bases {
-		names[i] = AtSlots(b).String()
+		names[i] = Slots(b)
 	}
 	return names
 }

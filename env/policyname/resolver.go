@@ -41,59 +41,34 @@ func (r *Resolver) Find(text string) (Name, error) {
 		return Name{Kind: Folder, Base: text}, nil
 	}
 	n, err := Parse(text)
-	known, what := r.Orders, "policy"
+	what, known, wrong := "policy", r.Orders, text
 	switch {
-	case err != nil:
-		if near := r.near(text); near != "" {
-			err = fmt.Errorf("policy %q is unknown; did you mean %s?", text, near)
-		}
-		return Name{}, err
-	case n.Kind == Queue && n.Admission+n.Backfill == "" && slices.Contains(r.Planners, n.Base):
-		n.Kind, known = Planner, r.Planners
-	case n.Kind == Rule:
-		known, what = r.Rules, "rule"
-	case n.Kind != Queue:
-		known = nil
-	}
-	switch {
+	case n.Kind == Model:
+		return Name{}, fmt.Errorf("%s is the file of a model, which is not named among policies", text)
 	case n.Ahead != None && !slices.Contains(r.Ahead, n.Ahead):
 		return Name{}, fmt.Errorf("%s looks ahead, which no policy can here; leave %s out", n, n.Ahead)
-	case !slices.Contains(known, n.Base):
-		text = n.Plain().String()
-		if n.Kind == Rule {
-			text = n.Base
-		}
-		return Name{}, fmt.Errorf("%s %q is unknown%s", what, text, r.instead(n))
+	case n.Kind == Rule:
+		what, known, wrong = "rule", r.Rules, n.Base
+	case n.Kind == Queue && n.Admission+n.Backfill == "" && slices.Contains(r.Planners, n.Base):
+		n.Kind, known = Planner, r.Planners
 	}
-	return n, nil
-}
-
-// instead returns the end of a message that refuses a name: the one that was probably meant, or all that could be.
-func (r *Resolver) instead(n Name) string {
-	near := r.near(n.String())
-	switch {
-	case near != "":
-		return "; did you mean " + near + "?"
-	case n.Kind == Rule && len(r.Rules) > 0:
-		return "; use one of " + strings.Join(r.Rules, ", ")
-	case n.Kind == Queue && len(r.Orders) > 0:
-		return "; use one of " + strings.Join(r.Orders, ", ") + ", with +strict, +skip or +commit and +easy or +conservative after it where needed"
-	case n.Kind == Model:
-		return ": the file of a model is not named among policies"
+	if err == nil && n.Kind != Folder && slices.Contains(known, n.Base) {
+		return n, nil
 	}
-	return "; use one of " + strings.Join(slices.Concat(r.Planners, Rules(r.Rules...)), ", ")
+	if near := r.near(text); near != "" {
+		return Name{}, fmt.Errorf("%s %q is unknown; did you mean %s?", what, wrong, near)
+	} else if err != nil {
+		return Name{}, err
+	}
+	if len(known) == 0 || what == "policy" {
+		known = slices.Concat(r.Orders, r.Planners)
+	}
+	return Name{}, fmt.Errorf("%s %q is unknown; use one of %s", what, wrong, strings.Join(known, ", "))
 }
 
 // near returns the name that was probably meant, each part corrected by itself, "" if none is near.
 func (r *Resolver) near(text string) string {
 	ahead, base := cutAhead(text)
-	if word, rest, ok := strings.Cut(base, ":"); ok && ahead == None {
-		i := slices.IndexFunc(r.Ahead, func(a Ahead) bool { return nearest.Name(word+":", []string{a.String()}) != "" })
-		if i < 0 {
-			return ""
-		}
-		ahead, base = r.Ahead[i], rest
-	}
 	if rule, end, ok := strings.Cut(base, "@"); ok {
 		rule = nearest.Name(rule, r.Rules)
 		if rule == "" || nearest.Name("@"+end, []string{slots}) == "" {
@@ -136,12 +111,9 @@ func (r *Resolver) Forms() string {
 	}
 	if len(r.Rules) > 0 {
 		forms = append(forms, RuleForm)
-		if slices.Contains(r.Rules, "sjf") {
-			forms[len(forms)-1] += " (" + AtSlots("sjf").String() + ")"
-		}
 	}
 	for _, a := range r.Ahead {
-		forms = append(forms, [...]string{Rollout: RolloutForm, Hindsight: "hindsight:ORDER+ADMISSION"}[a])
+		forms = append(forms, a.String()+[...]string{Rollout: "POLICY", Hindsight: "ORDER+ADMISSION"}[a])
 	}
 	if last := len(forms) - 1; last > 0 {
 		return strings.Join(forms[:last], ", ") + " or " + forms[last]

@@ -33,7 +33,6 @@ func TestAPlaceSaysWhatCanPlayThere(t *testing.T) {
 	for text, want := range map[string]string{
 		"sfj":                `policy "sfj" is unknown; did you mean sjf?`,
 		"rollout:sjff+skpi":  "did you mean rollout:sjf+skip?",
-		"rolout:sjf":         "did you mean rollout:sjf?",
 		"sjf+nver":           "; use an order, then +strict",
 		"sjf+comit":          "did you mean sjf+commit?",
 		"las+comit":          "did you mean las?", // commit does not go with it
@@ -43,10 +42,10 @@ func TestAPlaceSaysWhatCanPlayThere(t *testing.T) {
 		"rollout:sjff@slots": "did you mean rollout:sjf@slots?",
 		"heff":               "did you mean heft?",
 		"heft+skip":          "did you mean heft?",
-		"zzzzzz":             "use one of fifo, sjf, las, with +strict",
+		"zzzzzz":             "use one of fifo, sjf, las, heft, cpop",
 		"hindsight:sjf":      "looks ahead, which no policy can here; leave hindsight: out",
 		"las+commit":         "las has no commit",
-		"x.onnx":             "the file of a model is not named among policies",
+		"x.onnx":             "is the file of a model, which is not named among policies",
 		"runs/there":         `policy "runs/there" is unknown`,
 		"":                   "names no policy",
 	} {
@@ -94,7 +93,7 @@ func TestForms(t *testing.T) {
 		"random":                              {Planners: []string{"random"}},
 		"a planner or RULE@slots":             {Planners: []string{"heft", "cpop"}, Rules: []string{"random"}},
 		"ORDER or ORDER+ADMISSION (sjf+skip)": {Orders: []string{"fifo"}},
-		"a run folder or checkpoint, a planner, ORDER, ORDER+ADMISSION (sjf+skip), RULE@slots (sjf@slots), rollout:POLICY or hindsight:ORDER+ADMISSION": all,
+		"a run folder or checkpoint, a planner, ORDER, ORDER+ADMISSION (sjf+skip), RULE@slots, rollout:POLICY or hindsight:ORDER+ADMISSION": all,
 		"": {},
 	} {
 		if got := r.Forms(); got != want {

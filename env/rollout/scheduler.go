@@ -16,17 +16,13 @@ import (
 
 // Names resolves the names of policies over the whole queue of a simulator, among them those that look ahead.
 func Names() *policyname.Resolver {
-	r := heuristic.Names()
-	fits := r.Check
-	r.Ahead, r.Check = []policyname.Ahead{policyname.Rollout}, func(n policyname.Name) error {
-		if err := fits(n); err != nil || n.Ahead == policyname.None {
+	return &policyname.Resolver{Orders: heuristic.Orders(), Ahead: []policyname.Ahead{policyname.Rollout}, Check: func(n policyname.Name) error {
+		c := heuristic.Named(n)
+		if err := c.Validate(); err != nil || n.Ahead == policyname.None {
 			return err
 		}
-		c := heuristic.DefaultConfig()
-		c.Take(n)
 		return CheckBase(&c)
-	}
-	return r
+	}}
 }
 
 // CheckBase says in one sentence why rollouts cannot play on with a heuristic; nil if they can.

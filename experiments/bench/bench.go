@@ -51,7 +51,7 @@ func (c *Config) Validate() error {
 		l.Add(len(c.Policies) == 0, "policies", strings.Join(c.Policies, ","), "nothing without a trace")
 	}
 	for _, p := range c.Policies {
-		if _, err := heuristic.Parse(p); err != nil {
+		if _, err := heuristic.Names().Resolve(p); err != nil {
 			l.Add(false, "policies", p, heuristic.Names().Forms()+": "+err.Error())
 		}
 	}

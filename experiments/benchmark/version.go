@@ -69,7 +69,7 @@ type Task struct {
 }
 
 // Random is the policy whose score is 0.
-var Random = policyname.AtSlots(config.Random).String()
+var Random = policyname.Slots(config.Random)
 
 // Reference is what the score of a task refers to, on one set of windows.
 type Reference struct {

@@ -28,8 +28,7 @@ func (c *Config) Teacher() (*envs.Rule, error) {
 // teachers says in words which policies can be imitated.
 func teachers(d *envs.Descriptor) string {
 	if d.Scheduling() {
-		rule := policyname.AtSlots("RULE")
-		return fmt.Sprintf("%s or %s", rule, rule.Looking(policyname.Rollout))
+		return policyname.RuleForm + ", perhaps after " + policyname.Rollout.String()
 	}
 	return Random
 }

@@ -101,64 +101,42 @@ func (p *rivals) make(n policyname.Name) (Rival, error) {
 		return p.queue(n)
 	case n.Ahead == policyname.Hindsight:
 		return Rival{}, fmt.Errorf("%s: %s does not see the whole queue; %s", n, n.Plain(), foreseeing)
-	case n.Ahead == policyname.Rollout:
+	}
+	if err := p.d.Cannot(n, p.s); err != nil {
+		return Rival{}, err
+	}
+	if n.Ahead == policyname.Rollout {
 		return p.lookingRule(n)
 	}
-	return p.rule(n)
-}
-
-// rule returns a rule that acts through the actions.
-func (p *rivals) rule(n policyname.Name) (Rival, error) {
 	r, _ := p.d.Rule(n.Base)
-	if r.Estimates && p.blind() {
-		return Rival{}, heuristic.Hidden(n.Base)
-	}
-	if r.Stops && !p.d.Stops(p.s) {
-		return Rival{}, envs.CannotStop(n.String())
-	}
-	var weighted func(*sched.Env) (*sched.Actor, error)
-	switch {
-	case n.Base == "hold" && !p.hold.IsZero():
-		weighted = func(e *sched.Env) (*sched.Actor, error) { return jobselect.NewHold(e, p.hold) }
-	case n.Base == "index" && !p.index.IsZero():
-		weighted = func(e *sched.Env) (*sched.Actor, error) { return jobselect.NewIndex(e, p.index) }
-	}
-	if weighted != nil {
+	if held := n.Base == "hold" && !p.hold.IsZero(); held || n.Base == "index" && !p.index.IsZero() {
 		r.Policy = func(e env.Env) (agents.Policy, error) {
 			j, err := slotted(n, e)
 			if err != nil {
 				return nil, err
 			}
-			return weighted(j)
+			if held {
+				return jobselect.NewHold(j, p.hold)
+			}
+			return jobselect.NewIndex(j, p.index)
 		}
 	}
 	return Rival{Name: n.String(), Rule: &r}, nil
 }
 
-// blind reports whether the estimates hide run times.
-func (p *rivals) blind() bool { return p.d.Simulated() && p.d.Cut(p.s).Estimates == "none" }
-
 // lookingRule returns a rule that looks ahead through the slots of JobSelect-v1.
 func (p *rivals) lookingRule(n policyname.Name) (Rival, error) {
 	if p.d.ID != jobselect.ID {
-		return Rival{}, fmt.Errorf("%s starts jobs of slots or waits, which %s does not; use an order, as %s, or %s", n, p.d.ID, searching, jobselect.ID)
-	}
-	if _, err := p.rule(n.Plain()); err != nil {
-		return Rival{}, err
+		return Rival{}, fmt.Errorf("%s starts jobs of slots or waits, which %s does not; use an order, or %s", n, p.d.ID, jobselect.ID)
 	}
 	if r, _ := p.d.Rule(n.Base); r.Draws {
 		return Rival{}, fmt.Errorf("%s: %s draws at random, so there is nothing to play on with", n, n.Base)
 	}
-	h := heuristic.Passing(n.Base)
-	h.Estimates = p.d.Cut(p.s).Estimates
 	stops := slices.Contains(rollout.Stopping(), n.Base)
-	switch {
-	case !stops:
+	if h := heuristic.Passing(n.Base); !stops {
 		if err := rollout.CheckBase(&h); err != nil {
 			return Rival{}, err
 		}
-	case h.Estimates == "none":
-		return Rival{}, fmt.Errorf("%s: %w", n, rollout.ErrBlind)
 	}
 	// Instances share the futures of the workload that the first of them meets.
 	var once sync.Once
@@ -205,19 +183,19 @@ func Clock() func() time.Duration {
 
 // queue returns a heuristic over the whole queue, which plays in the environment's own simulator, from its warm start on.
 func (p *rivals) queue(n policyname.Name) (Rival, error) {
-	r := Rival{Sched: heuristic.DefaultConfig()}
+	r := Rival{Sched: heuristic.Named(n)}
 	h := &r.Sched
-	h.Take(n)
 	if place := p.d.Placement(p.s); place != "" {
 		h.Placement = place
 	}
-	if !p.blind() {
-		h.Estimates = p.d.Cut(p.s).Estimates
+	estimates := p.d.Cut(p.s).Estimates
+	if estimates != "none" {
+		h.Estimates = estimates
 	}
 	if err := h.Validate(); err != nil {
 		return Rival{}, err
 	}
-	if p.blind() && h.Estimating() {
+	if estimates == "none" && h.Estimating() {
 		return Rival{}, heuristic.Hidden(h.Order)
 	}
 	if h.Clairvoyant() || h.Admission == "commit" {
@@ -226,7 +204,7 @@ func (p *rivals) queue(n policyname.Name) (Rival, error) {
 	r.Name = n.Ahead.String() + h.Name()
 	switch n.Ahead {
 	case policyname.Rollout:
-		r.Rollout, h.Estimates = &p.look, p.d.Cut(p.s).Estimates
+		r.Rollout, h.Estimates = &p.look, estimates
 		if err := rollout.CheckBase(h); err != nil {
 			return Rival{}, err
 		}
@@ -242,11 +220,8 @@ func (p *rivals) queue(n policyname.Name) (Rival, error) {
 	return r, nil
 }
 
-// searching is a policy that plays the simulator on, and foreseeing says what can know the whole window.
-var (
-	searching  = policyname.Of("sjf+skip").Looking(policyname.Rollout)
-	foreseeing = fmt.Sprintf("use a heuristic over the whole queue that never stops a job, as %s", searching.Looking(policyname.Hindsight))
-)
+// foreseeing says what can know the whole window.
+const foreseeing = "use an order over the whole queue that never stops a job, such as sjf+skip"
 
 // FormsOf says in words how policies of the environment are named.
 func FormsOf(d *envs.Descriptor) string { return Names(d, nil).Forms() }

@@ -104,7 +104,7 @@ type desk struct {
 // list returns the policies that are both allowed and known here.
 func (k *desk) list() []string {
 	return slices.DeleteFunc(k.d.advisable(), func(name string) bool {
-		return !slices.Contains(k.Policies, AllPolicies) && !slices.Contains(k.Policies, name) || k.cannot(name) != nil
+		return !slices.Contains(k.Policies, AllPolicies) && !slices.Contains(k.Policies, name) || k.d.Cannot(policyname.Of(name), k.s) != nil
 	})
 }
 
@@ -127,21 +127,6 @@ func (k *desk) model(name string) *models.Model {
 		if m.Name == name {
 			return m
 		}
-	}
-	return nil
-}
-
-// cannot returns why a policy of advisable cannot act under the settings.
-func (k *desk) cannot(name string) error {
-	n := policyname.Of(name)
-	r, _ := k.d.Rule(n.Base)
-	switch blind := k.d.Simulated() && k.d.Cut(k.s).Estimates == "none"; {
-	case r.Stops && !k.d.Stops(k.s):
-		return CannotStop(name)
-	case blind && n.Ahead != policyname.None:
-		return fmt.Errorf("%s: %w", name, rollout.ErrBlind)
-	case blind && r.Estimates:
-		return heuristic.Hidden(n.Base)
 	}
 	return nil
 }
@@ -274,7 +259,7 @@ func (a *adviser) allowed(name string) error {
 		}
 		return &wire.Error{Code: wire.BadRequest, Msg: "policy", Got: fmt.Sprintf("%.60q", name), Want: nearest.OneOf(name, a.names)}
 	}
-	if err := a.cannot(name); err != nil {
+	if err := a.d.Cannot(policyname.Of(name), a.s); err != nil {
 		return wire.Errorf(wire.Unsupported, "%v", err)
 	}
 	return wire.Errorf(wire.Unsupported, "%s is not enabled on this server; it takes gymctl serve --advise %s", name, name)
@@ -313,9 +298,8 @@ func (a *adviser) policy(name string, b rollout.Budget) (agents.Policy, error) {
 		a.plain[name] = p
 		return p, nil
 	}
-	n := policyname.Of(name)
-	base := n.Base
-	if n.Ahead == policyname.None {
+	base := policyname.Of(name).Base
+	if policyname.Of(name).Ahead == policyname.None {
 		if p := a.plain[base]; p != nil {
 			return p, nil
 		}

@@ -373,11 +373,9 @@ func workerPlaceRules() []Rule {
 
 // workerRivals returns the names of all rules, random play first.
 func workerRivals() []string {
-	names := []string{"random"}
+	var names []string
 	for _, r := range workerplace.Rules() {
-		if r.Name != "random" {
-			names = append(names, r.Name)
-		}
+		names = append(names, r.Name)
 	}
 	return policyname.Rules(names...)
 }

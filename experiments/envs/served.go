@@ -11,6 +11,8 @@ import (
 	"clustergym/env/bridge/wire"
 	"clustergym/env/heuristic"
 	"clustergym/env/metrics"
+	"clustergym/env/policyname"
+	"clustergym/env/rollout"
 	"clustergym/env/sched"
 	"clustergym/internal/nearest"
 )
@@ -28,8 +30,7 @@ type simulated interface {
 type ServedEnv struct {
 	simulated
 	d       *Descriptor
-	blind   bool // there are no estimates to rank by
-	stops   bool // actions can stop running jobs
+	s       Settings
 	metrics episodeMetrics
 	rules   map[string]agents.Policy
 	adviser *adviser // nil = there is no advice
@@ -63,7 +64,7 @@ var (
 // NewServedEnv returns e, an environment of d with settings s, for remote players. It takes ownership of e.
 func NewServedEnv(d *Descriptor, s Settings, e sched.Arena) *ServedEnv {
 	x := &ServedEnv{
-		simulated: e.(simulated), d: d, blind: d.Cut(s).Estimates == "none", stops: d.Stops(s), rules: map[string]agents.Policy{},
+		simulated: e.(simulated), d: d, s: s, rules: map[string]agents.Policy{},
 		batch:  &env.Batch{N: 1, Kind: make([]env.Kind, 1), Mask: make([]bool, e.Spec().MaskLen())},
 		action: env.NewActions(e.Spec(), 1),
 	}
@@ -167,9 +168,18 @@ func (d *Descriptor) certainRules() []string {
 	return names
 }
 
-// CannotStop says that a rule stops running jobs where actions cannot.
-func CannotStop(rule string) error {
-	return fmt.Errorf("%s stops running jobs, which preempt: false does not allow; want preempt: true", rule)
+// Cannot says why a rule cannot act under settings s, alone or looking ahead; nil = it can.
+func (d *Descriptor) Cannot(rule policyname.Name, s Settings) error {
+	r, _ := d.Rule(rule.Base)
+	switch blind := d.Simulated() && d.Cut(s).Estimates == "none"; {
+	case blind && r.Estimates:
+		return heuristic.Hidden(rule.Base)
+	case blind && rule.Ahead != policyname.None:
+		return fmt.Errorf("%s: %w", rule, rollout.ErrBlind)
+	case r.Stops && !d.Stops(s):
+		return fmt.Errorf("%s stops running jobs, which preempt: false does not allow; want preempt: true", rule)
+	}
+	return nil
 }
 
 // Heuristic answers the call "heuristic".
@@ -181,18 +191,15 @@ func (s *ServedEnv) Heuristic(args wire.Map) (any, error) {
 	if rules := s.d.certainRules(); !slices.Contains(rules, name) {
 		return nil, &wire.Error{Code: wire.BadRequest, Msg: "rule", Got: fmt.Sprintf("%.60q", name), Want: nearest.OneOf(name, rules)}
 	}
-	own, _ := s.d.Rule(name)
-	if s.blind && own.Estimates {
-		return nil, wire.Errorf(wire.Unsupported, "%v", heuristic.Hidden(name))
-	}
-	if own.Stops && !s.stops {
-		return nil, wire.Errorf(wire.Unsupported, "%v", CannotStop(name))
+	if err := s.d.Cannot(policyname.AtSlots(name), s.s); err != nil {
+		return nil, wire.Errorf(wire.Unsupported, "%v", err)
 	}
 	if !s.begun || s.kind.Last() {
 		return nil, wire.Errorf(wire.NeedsReset, "there is nothing to decide: the episode has ended, or none has begun")
 	}
 	rule := s.rules[name]
 	if rule == nil {
+		own, _ := s.d.Rule(name)
 		var err error
 		if rule, err = own.Policy(s.simulated); err != nil {
 			return nil, err

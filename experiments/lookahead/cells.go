@@ -158,7 +158,7 @@ func (w *world) tuned(t *tuned, input func(*config.Config, map[string]any) (map[
 		play(searching+t.Name, policyname.Rollout.String()+order)
 	}
 	if t.Slots {
-		play(slotted(t.Name), slotted(order))
+		play(policyname.Slots(t.Name), policyname.Slots(order))
 	}
 	return all, nil
 }

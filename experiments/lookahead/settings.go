@@ -59,9 +59,6 @@ type tuned struct {
 // searching begins the names of tuned orders that look ahead.
 const searching = "search+"
 
-// slotted returns the name of an order that plays through the slots.
-func slotted(order string) string { return policyname.AtSlots(order).String() }
-
 // settings returns how weights are looked for, for workload number k.
 func (t *tuned) settings(k int) tune.Settings {
 	s, d := t.Tune, tune.DefaultSettings()
@@ -127,7 +124,7 @@ func (c *scenario) players() []string {
 			all = append(all, searching+t.Name)
 		}
 		if t.Slots {
-			all = append(all, slotted(t.Name))
+			all = append(all, policyname.Slots(t.Name))
 		}
 	}
 	for _, a := range c.Agents {

@@ -74,7 +74,7 @@ func (s *settings) figures(study.Plan) (all []study.Figure) {
 		}
 		for _, t := range c.Tuned {
 			if len(t.Set) == 0 { // others are controls
-				ours = append(ours, t.Name, searching+t.Name, slotted(t.Name))
+				ours = append(ours, t.Name, searching+t.Name, policyname.Slots(t.Name))
 			}
 		}
 		all = append(all, study.Figure{

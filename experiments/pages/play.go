@@ -26,9 +26,6 @@ import (
 	"clustergym/traces"
 )
 
-// rivalRule is the rule whose choice a replay shows beside the agent's.
-var rivalRule = policyname.AtSlots("sjf").String()
-
 // canReplay reports whether a run's decisions can be shown, and otherwise why not.
 func canReplay(dir string, cfg *config.Config) (ok bool, why string) {
 	switch {
@@ -209,7 +206,7 @@ func (p *player) replay(ctx context.Context, dir string, part traces.Part, windo
 			return result{}, err
 		}
 		var b bytes.Buffer
-		if err := record.Play(ctx, w, cfg, ckpt, part, window, rivalRule, &b); err != nil {
+		if err := record.Play(ctx, w, cfg, ckpt, part, window, policyname.Slots("sjf"), &b); err != nil {
 			return result{}, err
 		}
 		if b.Len() > decisionlog.MaxBytes {

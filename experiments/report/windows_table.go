@@ -118,7 +118,7 @@ func (r *Report) Sheets() []texttable.Sheet {
 
 // verdict says whether the agent is ahead of SJF, which most tables have, "" if this one does not.
 func (r *Report) verdict(reference string, versus map[string]statistic.Paired) string {
-	for _, rival := range []string{"sjf+skip", policyname.AtSlots("sjf").String()} {
+	for _, rival := range []string{"sjf+skip", policyname.Slots("sjf")} {
 		p, ok := versus[rival]
 		if !ok {
 			continue

@@ -91,8 +91,7 @@ func (c *Config) Validate() error {
 		if backfill && !filled {
 			n.Backfill = c.Backfill
 		}
-		h := heuristic.DefaultConfig()
-		h.Take(n)
+		h := heuristic.Named(n)
 		if c.Policy.Estimates == "none" && !blind {
 			h.Estimates = "none" // a fault with those policies that ask for run times; one of them is enough
 		}

@@ -174,7 +174,7 @@ func (s *settings) tuneCells(st *stage, t tuned, on maker) []study.Cell {
 			if err != nil || len(t.only) > 0 {
 				return rows, err
 			}
-			own, err := s.playRival(ctx, b, w, st, &cfg, slotted(found.Policy), slotted(t.name))
+			own, err := s.playRival(ctx, b, w, st, &cfg, policyname.Slots(found.Policy), policyname.Slots(t.name))
 			return append(rows, own...), err
 		}),
 	}

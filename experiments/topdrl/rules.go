@@ -74,9 +74,6 @@ var stoppers = []string{"area+skip", "srtf+skip", "srsf+skip", "las-2d-prompt+sk
 // stoppersInSlots are those that act through the agent's slots.
 var stoppersInSlots = policyname.Rules("sjf", "srtf", "srsf", "las-2d")
 
-// slotted returns the name of an order that acts through the agent's slots.
-func slotted(order string) string { return policyname.AtSlots(order).String() }
-
 // foreseen are the rules that are also played with the shipped predictor's forecasts.
 var foreseen = []string{"sjf+skip", "area+skip"}
 
