@@ -79,7 +79,7 @@ func Parse(text string) (Name, error) {
 	twice, _ := cutAhead(n.Base)
 	switch {
 	case twice != None:
-		return Name{}, fmt.Errorf("%q looks ahead twice; use either %s or %s, once", text, Rollout, Hindsight)
+		return Name{}, fmt.Errorf("%q looks ahead twice; a name has one %s or %s", text, Rollout, Hindsight)
 	case n.Base == "":
 		return Name{}, fmt.Errorf("%q names no policy", text)
 	case rule && len(parts) > 1:

@@ -48,7 +48,9 @@ func (r *Resolver) Find(text string) (Name, error) {
 	case n.Ahead != None && !slices.Contains(r.Ahead, n.Ahead):
 		return Name{}, fmt.Errorf("%s looks ahead, which no policy can here; leave %s out", n, n.Ahead)
 	case n.Kind == Rule:
-		what, known, wrong = "rule", r.Rules, n.Base
+		if known = r.Rules; len(known) > 0 {
+			what, wrong = "rule", n.Base
+		}
 	case n.Kind == Queue && n.Admission+n.Backfill == "" && slices.Contains(r.Planners, n.Base):
 		n.Kind, known = Planner, r.Planners
 	}
@@ -60,7 +62,7 @@ func (r *Resolver) Find(text string) (Name, error) {
 	} else if err != nil {
 		return Name{}, err
 	}
-	if len(known) == 0 || what == "policy" {
+	if what == "policy" {
 		known = slices.Concat(r.Orders, r.Planners)
 	}
 	return Name{}, fmt.Errorf("%s %q is unknown; use one of %s", what, wrong, strings.Join(known, ", "))

@@ -53,8 +53,10 @@ func TestAPlaceSaysWhatCanPlayThere(t *testing.T) {
 			t.Errorf("%s is %+v (%v), want %s", text, n, err, want)
 		}
 	}
-	if _, err := (&Resolver{Planners: []string{"random"}}).Resolve("sjf@slots"); err == nil || !strings.Contains(err.Error(), "use one of random") {
-		t.Errorf("a problem that has random play alone: %v", err)
+	for _, r := range []*Resolver{{Planners: []string{"random"}}, {Orders: []string{"sjf", "random"}}} { // neither has rules
+		if n, err := r.Resolve("sjf@slots"); err == nil || !strings.Contains(err.Error(), `policy "sjf@slots" is unknown; use one of `) {
+			t.Errorf("without rules sjf@slots is %+v (%v)", n, err)
+		}
 	}
 }
 

@@ -169,11 +169,7 @@ type searcher struct {
 	policy agents.Policy
 }
 
-// newAdviser returns nil where nothing is allowed, which costs no memory.
 func newAdviser(k *desk, e env.Env) *adviser {
-	if !k.on() {
-		return nil
-	}
 	a := &adviser{
 		desk: k, e: e, batch: &env.Batch{N: 1, Kind: make([]env.Kind, 1), Mask: make([]bool, e.Spec().MaskLen())}, action: env.NewActions(e.Spec(), 1),
 		plain: map[string]agents.Policy{}, ahead: map[string]*searcher{},
@@ -192,17 +188,12 @@ func (a *adviser) follow(ts *env.TimeStep) {
 }
 
 // Advises implements handle.Adviser.
-func (a *adviser) Advises() []string {
-	if a == nil {
-		return nil
-	}
-	return a.names
-}
+func (a *adviser) Advises() []string { return a.names }
 
 // Advise implements handle.Adviser: args are policy, and for policies that look ahead budget, a number of rollouts or a time
 // such as "30ms".
 func (a *adviser) Advise(ctx context.Context, args wire.Map) (any, error) {
-	if a == nil || !a.on() {
+	if !a.on() {
 		return nil, wire.Errorf(wire.Unsupported, "advice is not enabled on this server; it takes gymctl serve --advise all")
 	}
 	for _, p := range args {
@@ -221,14 +212,7 @@ func (a *adviser) Advise(ctx context.Context, args wire.Map) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !a.begun || a.batch.Kind[0].Last() {
-		return nil, wire.Errorf(wire.NeedsReset, "there is nothing to decide: the episode has ended, or none has begun")
-	}
-	p, err := a.policy(name, look)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.Act(ctx, a.batch, a.action, nil); err != nil {
+	if err := a.act(ctx, name, look); err != nil {
 		return nil, err
 	}
 	if len(a.action.Disc) == 1 {
@@ -239,6 +223,18 @@ func (a *adviser) Advise(ctx context.Context, args wire.Map) (any, error) {
 		out[i] = int64(x)
 	}
 	return out, nil
+}
+
+// act sets the action to that of the policy called name at the current time step.
+func (a *adviser) act(ctx context.Context, name string, b rollout.Budget) error {
+	if !a.begun || a.batch.Kind[0].Last() {
+		return wire.Errorf(wire.NeedsReset, "there is nothing to decide: the episode has ended, or none has begun")
+	}
+	p, err := a.policy(name, b)
+	if err != nil {
+		return err
+	}
+	return p.Act(ctx, a.batch, a.action, nil)
 }
 
 // allowed returns why name cannot be asked for here, nil if it can.

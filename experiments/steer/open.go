@@ -70,11 +70,7 @@ func causal(cfg config.Config) (config.Config, error) {
 	return cfg.OnRung("history")
 }
 
-func openRule(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
-	n, err := Names().Find(c.Policy)
-	if err != nil {
-		return nil, noPolicy(c.Policy, err)
-	}
+func openRule(c *Choice, n policyname.Name, l mirror.Layout, w *past) (*Policy, error) {
 	slots, ahead := n.Kind == policyname.Rule, n.Ahead != policyname.None
 	cfg, err := causal(c.Config)
 	if err != nil {

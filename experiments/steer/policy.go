@@ -83,13 +83,17 @@ type Choice struct {
 // Open returns the policy on a cluster. A policy that was trained for another one is refused with the reason.
 func Open(c *Choice, l mirror.Layout) (*Policy, error) {
 	w := &past{jobs: c.History}
-	switch {
-	case c.Model != nil:
+	if c.Model != nil {
 		return openModel(c, l, w)
-	case isFolder(c.Policy):
+	}
+	n, err := Names().Find(c.Policy)
+	switch {
+	case err != nil:
+		return nil, noPolicy(c.Policy, err)
+	case n.Kind == policyname.Folder:
 		return openCheckpoint(c, l, w)
 	}
-	return openRule(c, l, w)
+	return openRule(c, n, l, w)
 }
 
 // Names resolves the names of policies on a cluster.

@@ -73,9 +73,6 @@ func ParseModel(name, estimates string) (Model, error) {
 	if err != nil {
 		return Model{}, &fault.Mistake{Err: err}
 	}
-	if c.Backfill == "easy" && c.Admission == "" {
-		c.Admission = "strict"
-	}
 	c.Estimates, c.Placement = estimates, "consolidate-best"
 	if err := c.Validate(); err != nil {
 		return Model{}, &fault.Mistake{Err: fmt.Errorf("policy %s: %w", name, err)}
