@@ -130,7 +130,7 @@ func TestWhatAnEnvironmentDoesNotTakeIsRefusedInOneSentence(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"--env DAGPlace-v1 --policies fifo":                         "want a planner or RULE@slots: policy \"fifo\" is unknown",
-		"--env GPUPick-v1 --policies sjf@slots":                     "rule \"sjf\" is unknown, want one of random, first-fit, ",
+		"--env GPUPick-v1 --policies sjf@slots":                     "rule \"sjf\" is unknown; use one of random, first-fit, ",
 		"--env DAGPlace-v1 --windows 3":                             "--windows: got 3, want nothing: DAGPlace-v1 has no windows; see eval.episodes",
 		"--env GPUPick-v1 --episodes 3":                             "--episodes: got 3, want nothing: GPUPick-v1 is judged on windows",
 		"--env DAGPlace-v1 --serve 127.0.0.1:0 --external somebody": "--serve: DAGPlace-v1 has no windows that other programs could play too",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"clustergym/env/heuristic"
 	"clustergym/experiments/bench"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
@@ -118,7 +119,7 @@ every job has one.`,
 	}
 	kernelsFlag(c, &kernels)
 	completeOrFile(c, "cluster", workload.ClusterPresets()...)
-	completeList(c, "policy", func(_ *cobra.Command, word string) []string { return policyNames(word) })
+	completeList(c, "policy", func(_ *cobra.Command, word string) []string { return heuristic.Names().Complete(word) })
 	return c
 }
 

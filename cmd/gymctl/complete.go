@@ -9,6 +9,7 @@ import (
 
 	"clustergym/configs"
 	"clustergym/env/heuristic"
+	"clustergym/env/policyname"
 	"clustergym/env/rollout"
 	"clustergym/env/sim"
 	"clustergym/experiments/config"
@@ -91,39 +92,12 @@ func completeList(c *cobra.Command, flag string, of func(c *cobra.Command, word 
 	})
 }
 
-// policyNames returns the names of policies that may stand in the place of word: orders alone and with one part behind them;
-// behind a + all that there are.
-func policyNames(word string) (names []string) {
-	ends := []string{""}
-	for _, ad := range heuristic.Admissions() {
-		ends = append(ends, "+"+ad)
-	}
-	for _, fill := range heuristic.Backfills()[1:] { // without none
-		ends = append(ends, "+"+fill)
-		for _, ad := range heuristic.Admissions() {
-			ends = append(ends, "+"+ad+"+"+fill)
-		}
-	}
-	for _, order := range heuristic.Orders() {
-		for _, end := range ends {
-			if strings.Count(end, "+") > 1 && strings.Count(word, "+") == 0 {
-				continue
-			}
-			if heuristic.Exists(order + end) {
-				names = append(names, order+end)
-			}
-		}
-	}
-	return names
-}
-
 // simPolicies completes sim --policy.
 func simPolicies(c *cobra.Command, word string) []string {
 	if c.Flags().Changed("peer") {
 		return simulate.PeerPolicies(c.Flag("peer").Value.String())
 	}
-	names := policyNames(strings.TrimPrefix(word, rollout.Prefix))
-	return append(names, lookingNames(word, names)...)
+	return rollout.Names().Complete(word)
 }
 
 // rivalNames completes eval --policies for the environment that the flags name.
@@ -136,38 +110,7 @@ func rivalNames(c *cobra.Command, word string) []string {
 	if d == nil {
 		return nil
 	}
-	names := []string{}
-	for _, r := range d.RuleNames() {
-		if d.Scheduling() {
-			r += "@slots"
-		}
-		names = append(names, r)
-	}
-	for _, p := range d.Planners {
-		names = append(names, p.Name)
-	}
-	if !d.Simulated() {
-		return names
-	}
-	// The prefixed forms of a policy are offered once the prefix is there: before, the prefix alone.
-	prefix := ""
-	if p, base, ok := strings.Cut(word, ":"); ok && slices.Contains(config.Prefixes(), p+":") {
-		prefix, word = p+":", base
-	} else {
-		names = append(names, config.Prefixes()...)
-	}
-	all := policyNames(word)
-	for _, r := range d.RuleNames() {
-		if prefix != "" {
-			all = append(all, r+"@slots")
-		}
-	}
-	for _, n := range all {
-		if _, err := config.ParseRival(prefix+n, d, config.For(d.ID).Env.Settings); err == nil {
-			names = append(names, prefix+n)
-		}
-	}
-	return names
+	return config.Names(d, config.For(d.ID).Env.Settings).Complete(word)
 }
 
 // completeSet completes KEY=VALUE: the key one section at a time, then its value if the key is one of names. of returns the
@@ -216,9 +159,9 @@ func valuesOf(key string) []string {
 	case "forecast":
 		return []string{"auto", "on", "off"}
 	case "admission":
-		return heuristic.Admissions()
+		return policyname.Admissions()
 	case "backfill":
-		return heuristic.Backfills()
+		return policyname.Backfills()
 	case "comm":
 		return sim.CommNames()
 	case "profile":

@@ -13,9 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/env/bridge/server"
+	"clustergym/env/jobselect"
 	"clustergym/env/sched"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
+	"clustergym/experiments/envs"
 	"clustergym/experiments/pages"
 	"clustergym/experiments/report"
 	"clustergym/experiments/run"
@@ -65,7 +67,7 @@ Environments without the cluster simulator are played for --episodes episodes in
 have planners and rules of their own (gymctl envs ID); for problems such as CartPole-v1 the only policy to compare with
 is random. A folder of train --seeds counts as all runs in it.
 
-Policies on windows are ` + config.PolicyForms + `.
+Policies on windows are ` + config.FormsOf(envs.Find(jobselect.ID)) + `.
 An order without an admission uses strict, or skip if it preempts. rollout:POLICY looks ahead from POLICY's choice
 by simulation (docs/rollouts.md); --budget, or eval.rollout.budget, says how much a decision may cost.
 

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"clustergym/env/heuristic"
+	"clustergym/env/policyname"
 	"clustergym/env/rollout"
 	"clustergym/internal/fault"
 )
@@ -27,25 +27,9 @@ func budgetOf(c *cobra.Command, budget string, policies []string, cfg *rollout.C
 	}
 	cfg.Budget = b
 	for _, p := range policies {
-		if _, ok := rollout.Split(p); ok {
+		if policyname.Of(p).Ahead == policyname.Rollout {
 			return nil
 		}
 	}
-	return fault.Mistakef("--budget: none of %s looks ahead; want a policy rollout:POLICY, such as rollout:sjf+skip", strings.Join(policies, ", "))
-}
-
-// lookingNames returns what may stand in the place of word for policies that look ahead: the prefix, or what can follow it among
-// names.
-func lookingNames(word string, names []string) (all []string) {
-	if !strings.HasPrefix(word, rollout.Prefix) {
-		return []string{rollout.Prefix}
-	}
-	for _, n := range names {
-		h := heuristic.DefaultConfig()
-		var ok bool
-		if h.Order, h.Admission, h.Backfill, ok = heuristic.SplitName(strings.TrimSuffix(n, "@slots")); ok && rollout.CheckBase(&h) == nil {
-			all = append(all, rollout.Prefix+n)
-		}
-	}
-	return all
+	return fault.Mistakef("--budget: none of %s looks ahead; name a policy such as rollout:sjf+skip", strings.Join(policies, ", "))
 }

@@ -15,6 +15,7 @@ import (
 
 	"clustergym/configs"
 	"clustergym/env/heuristic"
+	"clustergym/env/policyname"
 	"clustergym/env/sim"
 	"clustergym/experiments/simulate"
 	"clustergym/experiments/texttable"
@@ -171,8 +172,8 @@ ssf-lwf1-srsf-1-true for Ada-SRSF (docs/schedulers.md).
 	completeList(c, "policy", simPolicies)
 	completeSet(c, func(*cobra.Command, []string) configs.Validator { return &cfg })
 	completeOrFile(c, "cluster", workload.ClusterPresets()...)
-	complete(c, "admission", heuristic.Admissions()...)
-	complete(c, "backfill", heuristic.Backfills()...)
+	complete(c, "admission", policyname.Admissions()...)
+	complete(c, "backfill", policyname.Backfills()...)
 	complete(c, "placement", heuristic.PlacementNames()...)
 	completeBy(c, "estimates", estimateValues)
 	completeOrFile(c, "interference", "seeded:1")

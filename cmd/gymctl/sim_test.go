@@ -170,7 +170,7 @@ func TestSimMistakes(t *testing.T) {
 		{"--trace jobs.csv --cluster none.yaml", []string{"cluster file none.yaml: there is no such file"}},
 		{"--trace jobs.csv --cluster bad.yaml", []string{"bad.yaml:3: racks[0].nodes[0].gpus: got -3, want 0 to 1024",
 			"bad.yaml:4: racks[0].nodes[0].cpu: unknown key; did you mean cpus?", "bad.yaml:5: speed: unknown key; did you mean speeds?"}},
-		{"--policy sfj --placement up --comm x --warmup -1", []string{`--policy: got "sfj", want one of fifo, `, `--placement: got "up", want one of `,
+		{"--policy sfj --placement up --comm x --warmup -1", []string{`--policy: got "sfj", want ORDER, `, `--placement: got "up", want one of `,
 			`--comm: got "x", want `, `--warmup: got -1, want a number of jobs, 0 or more`}},
 		{"--policy fifo --admission never", []string{`--admission: got "never", want one of strict, skip, commit`}},
 		{"--policy fifo,sjf,srtf --estimates none", []string{`--estimates: got "none", want trace, history, gbdt, exact or noisy:SIGMA, as order sjf ranks by run times`}},

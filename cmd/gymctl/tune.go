@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"clustergym/env/heuristic"
-	"clustergym/env/rollout"
+	"clustergym/env/policyname"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
@@ -230,12 +230,8 @@ func (w *weightFlags) read(c *cobra.Command, policies []string, hold *heuristic.
 		if !c.Flags().Changed(x.name) {
 			continue
 		}
-		if !slices.ContainsFunc(policies, func(p string) bool { return weighs(p, x.name) }) {
-			want := "hold, hold@slots or rollout:hold"
-			if x.name == "index" {
-				want = "index+skip or index@slots"
-			}
-			return fault.Mistakef("--%s: none of %s is %s; want a policy %s", x.name, strings.Join(policies, ", "), x.name, want)
+		if !slices.ContainsFunc(policies, func(p string) bool { return policyname.Of(p).Base == x.name }) {
+			return fault.Mistakef("--%s: none of %s is %s; add %s or %s", x.name, strings.Join(policies, ", "), x.name, x.name, policyname.Slots(x.name))
 		}
 		got, err := tune.Read(x.name, x.file)
 		if err != nil {
@@ -248,12 +244,4 @@ func (w *weightFlags) read(c *cobra.Command, policies []string, hold *heuristic.
 		}
 	}
 	return nil
-}
-
-// weighs reports whether the policy called name is one of order, whose weights can be given.
-func weighs(name, order string) bool {
-	base, _ := rollout.Split(name)
-	base = strings.TrimSuffix(strings.TrimPrefix(base, "hindsight:"), "@slots")
-	base, _, _ = strings.Cut(base, "+")
-	return base == order
 }

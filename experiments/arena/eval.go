@@ -142,7 +142,7 @@ func (w *World) contestantsContext(ctx context.Context, cfg *config.Config, opt 
 		return nil, err
 	}
 	if len(cs) == 0 {
-		return nil, fault.Mistakef("nothing to evaluate: name checkpoints or policies (%s)", config.PolicyForms)
+		return nil, fault.Mistakef("nothing to evaluate: name checkpoints or policies (%s)", config.FormsOf(w.About))
 	}
 	return cs, nil
 }

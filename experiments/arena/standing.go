@@ -2,10 +2,9 @@ package arena
 
 import (
 	"context"
-	"strings"
 
 	"clustergym/env"
-	"clustergym/env/rollout"
+	"clustergym/env/policyname"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/statistic"
@@ -37,7 +36,7 @@ func (w *World) Standings(ctx context.Context, cfg *config.Config, dir string, w
 	}
 	var cs []contestant
 	for _, c := range all {
-		if !c.timed && !c.knows && c.missing == "" && !strings.HasPrefix(c.name, rollout.Prefix) {
+		if !c.timed && !c.knows && c.missing == "" && policyname.Of(c.name).Ahead != policyname.Rollout {
 			cs = append(cs, c)
 		}
 	}

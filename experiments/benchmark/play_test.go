@@ -207,7 +207,7 @@ func TestPoliciesThatAreRefused(t *testing.T) {
 		want string
 	}{
 		{Policy{Kind: KindRule, Rules: []string{"best"}}, "printable characters"},
-		{Policy{Name: "a", Kind: KindRule}, "want a policy"},
+		{Policy{Name: "a", Kind: KindRule}, "name a policy"},
 		{Policy{Name: "a", Kind: KindCheckpoint}, "want the folder"},
 		{Policy{Name: "a", Kind: KindModel}, "want the file of a model"},
 		{Policy{Name: "a", Kind: KindExternal}, "want a program"},

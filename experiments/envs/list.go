@@ -14,6 +14,7 @@ import (
 	"clustergym/env/jobselect"
 	"clustergym/env/metrics"
 	"clustergym/env/policymix"
+	"clustergym/env/policyname"
 	"clustergym/env/queuerank"
 	"clustergym/env/reward"
 	"clustergym/env/sched"
@@ -61,15 +62,12 @@ var scheduling = []*Descriptor{
 			return &c
 		},
 		Rules: rules(jobselect.Rules(), jobselect.NewRule),
-		Rivals: []string{
-			"fifo+strict", "fifo+skip", "smallest+skip", "sjf+skip", "area+skip", "las+skip", "srtf+skip",
-			"random@slots", "random-start@slots", "fifo@slots", "sjf@slots", "area@slots",
-		},
-		StopRivals: []string{
+		Rivals: append([]string{"fifo+strict", "fifo+skip", "smallest+skip", "sjf+skip", "area+skip", "las+skip", "srtf+skip"},
+			policyname.Rules("random", "random-start", "fifo", "sjf", "area")...),
+		StopRivals: append([]string{
 			"fifo+skip", "smallest+skip", "sjf+skip", "area+skip",
 			"srtf+skip", "srsf+skip", "gittins+skip", "gittins-2d+skip", "las+skip", "las-2d-prompt+skip",
-			"random@slots", "fifo@slots", "sjf@slots", "srtf@slots", "srsf@slots", "gittins@slots", "las@slots", "las-2d@slots",
-		},
+		}, policyname.Rules("random", "fifo", "sjf", "srtf", "srsf", "gittins", "las", "las-2d")...),
 		stops:  func(s Settings) bool { return s.(*jobselect.Config).Preempt },
 		Metric: JCT, Whole: true,
 		memory: jobSelectBytes,
@@ -274,7 +272,7 @@ var planning = []*Descriptor{
 		Page:     func(s Settings, spec env.Spec) string { return dagplace.Page(*s.(*dagplace.Config), spec) },
 		Rules:    dagPlaceRules(),
 		Planners: dagPlanners(),
-		Rivals:   []string{"heft", "peft", "cpop", "random@slots", "first-free@slots", "greedy-hope@slots", "eft@slots"},
+		Rivals:   append([]string{"heft", "peft", "cpop"}, policyname.Rules("random", "first-free", "greedy-hope", "eft")...),
 		Metric: Metric{Key: "makespan_over_heft", Title: "makespan / HEFT's", Of: func(_ *metrics.Summary, info []float64) float64 {
 			return info[dagplace.InfoMakespan] / info[dagplace.InfoLeader]
 		}},
@@ -292,7 +290,7 @@ var planning = []*Descriptor{
 		},
 		Page:   func(s Settings, spec env.Spec) string { return workerplace.Page(*s.(*workerplace.Config), spec) },
 		Rules:  workerPlaceRules(),
-		Rivals: append([]string{"random@slots"}, workerRuleNames()...),
+		Rivals: workerRivals(),
 		Metric: Metric{Key: "jct_s", Title: "mean JCT", Unit: "s", Of: func(_ *metrics.Summary, info []float64) float64 { return info[workerplace.InfoJCT] }},
 		memory: workerPlaceBytes,
 	},
@@ -345,9 +343,9 @@ func rules[E env.Env](all []sched.Rule, actor func(name string, e E) (*sched.Act
 func slots(rules []sched.Rule) []string {
 	var names []string
 	for _, r := range rules {
-		names = append(names, r.Name+"@slots")
+		names = append(names, r.Name)
 	}
-	return names
+	return policyname.Rules(names...)
 }
 
 func dagPlaceRules() []Rule {
@@ -372,14 +370,13 @@ func workerPlaceRules() []Rule {
 	return all
 }
 
-func workerRuleNames() []string {
+// workerRivals returns the names of all rules, random play first.
+func workerRivals() []string {
 	var names []string
 	for _, r := range workerplace.Rules() {
-		if r.Name != "random" {
-			names = append(names, r.Name+"@slots")
-		}
+		names = append(names, r.Name)
 	}
-	return names
+	return policyname.Rules(names...)
 }
 
 // dagPlanners returns the planners of whole graphs.

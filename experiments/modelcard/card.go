@@ -13,6 +13,7 @@ import (
 
 	"clustergym/agents/imported"
 	"clustergym/env/heuristic"
+	"clustergym/env/policyname"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/report"
@@ -325,7 +326,7 @@ func (c *card) evalFlags(r *results) string {
 	for _, p := range r.Policies {
 		if p.Kind != report.KindCheckpoint && p.Kind != report.KindModel && p.Kind != report.KindExternal {
 			rivals = append(rivals, p.Name)
-			searches = searches || strings.HasPrefix(p.Name, "rollout:")
+			searches = searches || policyname.Of(p.Name).Ahead == policyname.Rollout
 		}
 	}
 	if len(rivals) > 0 {

@@ -20,7 +20,7 @@ import (
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/env"
-	"clustergym/env/rollout"
+	"clustergym/env/policyname"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/ranks"
@@ -357,6 +357,7 @@ func sameRun(dir string, cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
+	teacher := policyname.Of(cfg.Train.Imitate)
 	for _, s := range []struct {
 		key  string
 		take func(c *config.Config)
@@ -372,17 +373,17 @@ func sameRun(dir string, cfg *config.Config) error {
 		{"improper", func(c *config.Config) { c.Improper = cfg.Improper }},
 		{"train.envs", func(c *config.Config) { c.Train.Envs = cfg.Train.Envs }},
 		{"eval.rollout", func(c *config.Config) {
-			if strings.HasPrefix(cfg.Train.Imitate, rollout.Prefix) { // the teacher's
+			if teacher.Ahead == policyname.Rollout { // the teacher's
 				c.Eval.Rollout = cfg.Eval.Rollout
 			}
 		}},
 		{"eval.hold", func(c *config.Config) {
-			if strings.HasSuffix(cfg.Train.Imitate, "hold@slots") { // the teacher's
+			if teacher.Plain() == policyname.AtSlots("hold") { // the teacher's
 				c.Eval.Hold = cfg.Eval.Hold
 			}
 		}},
 		{"eval.index", func(c *config.Config) {
-			if cfg.Train.Imitate == "index@slots" { // the teacher's
+			if teacher == policyname.AtSlots("index") { // the teacher's
 				c.Eval.Index = cfg.Eval.Index
 			}
 		}},

@@ -3,6 +3,7 @@ package tune
 import (
 	"clustergym/configs"
 	"clustergym/env/heuristic"
+	"clustergym/env/policyname"
 	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/internal/fault"
@@ -152,5 +153,5 @@ func (w *Weights) Compared(file string) []string {
 	if w.Policy == indexed {
 		return []string{"--policies", "las+skip,srtf+skip,gittins+skip,index+skip", "--index", file, "--no-whole"}
 	}
-	return []string{"--policies", "sjf+skip,area+skip,hold,rollout:hold", "--hold", file, "--no-whole"}
+	return []string{"--policies", "sjf+skip,area+skip,hold," + policyname.Of(held).Looking(policyname.Rollout).String(), "--hold", file, "--no-whole"}
 }

@@ -74,8 +74,9 @@ var arrows = map[string][]string{
 	"env/predict/history":     {"env/predict", "traces"},
 	"env/predict/predicttest": {"env/predict", "traces"},
 	"env/sim":                 {"env/cluster", "env/predict", "traces"},
+	"env/policyname":          {}, // the grammar of names alone; every place has its own policies
 	// Its children make queues, choose GPUs and take decisions of their own; it makes policies of them.
-	"env/heuristic":          {"env/cluster", "env/predict", "env/sim", "env/heuristic/...", "traces"},
+	"env/heuristic":          {"env/cluster", "env/policyname", "env/predict", "env/sim", "env/heuristic/...", "traces"},
 	"env/heuristic/queue":    {"env/cluster", "env/sim"}, // a job, its request and its key; nothing of the policy that made it
 	"env/heuristic/attained": {"env/sim", "env/heuristic/queue"},
 	"env/heuristic/place":    {"env/cluster", "env/sim", "env/heuristic/queue", "traces"},
@@ -91,7 +92,7 @@ var arrows = map[string][]string{
 	"env/encode": {"env", "env/sim", "env/cluster", "env/predict", "env/sched", "traces"},
 	"env/reward": {"env/sim", "env/sched"},
 	// It plays on with any heuristic, and draws futures from recorded windows, with the forecasts that their jobs had.
-	"env/rollout":     {"env", "env/cluster", "env/predict", "env/predict/gbdt", "env/sim", "env/sched", "env/heuristic", "traces"},
+	"env/rollout":     {"env", "env/cluster", "env/policyname", "env/predict", "env/predict/gbdt", "env/sim", "env/sched", "env/heuristic", "traces"},
 	"env/jobselect":   wiring,
 	"env/gpupick":     wiring,
 	"env/queuerank":   append([]string{"env/peer/rltune"}, wiring...), // it places jobs and shows them as that program does
