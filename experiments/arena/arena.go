@@ -1,62 +1,17 @@
 package arena
 
 import (
-	"bytes"
 	"context"
-	"io"
-	"slices"
 
 	"clustergym/env"
-	"clustergym/env/sched"
 	"clustergym/env/vec"
 	"clustergym/experiments/config"
-	"clustergym/experiments/envs"
 	"clustergym/experiments/ladder"
-	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/statistic"
-	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/traces"
 )
-
-// Comparison is the result of an evaluation: a *report.Report over windows of a workload, a *report.EpisodeReport or a
-// *report.AdaptReport. As JSON it is the document of gymctl eval --json.
-type Comparison interface {
-	WriteTable(w io.Writer) error
-	Sheets() []texttable.Sheet // what WriteTable prints
-}
-
-var (
-	_ Comparison = (*report.Report)(nil)
-	_ Comparison = (*report.EpisodeReport)(nil)
-)
-
-// Compare evaluates the checkpoints of opt and the policies of cfg in any environment: on windows of a workload on the
-// simulator, else on episodes.
-func Compare(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
-	cfg, err := ready(cfg)
-	if err != nil {
-		return nil, err
-	}
-	a, err := New(&cfg, opt.World)
-	if err != nil {
-		return nil, err
-	}
-	return a.Judge(ctx, cfg, opt)
-}
-
-// ready checks cfg, takes its kernels into use and returns it folded.
-func ready(cfg config.Config) (config.Config, error) {
-	if err := cfg.Validate(); err != nil {
-		return cfg, &fault.Mistake{Err: err}
-	}
-	if err := config.UseKernels(cfg.Kernels); err != nil {
-		return cfg, err
-	}
-	return cfg.Fold()
-}
 
 // Arena trains and judges agents: a workload on a cluster, or an environment without a simulator.
 type Arena interface {
@@ -70,9 +25,9 @@ type Arena interface {
 	Same(origin map[string]string, dir string) error
 	// Validate plays an agent that cfg trains greedily on the validation part, on workers goroutines.
 	Validate(cfg *config.Config, agent Trainee, workers int) (*rundir.Validation, error)
-	// Rivals judges the policies of cfg.Eval as Validate judges an agent: on the same windows, episodes or tasks, by the same
+	// Baselines judges the policies of cfg.Eval as Validate judges an agent: on the same windows, episodes or tasks, by the same
 	// mean. Policies that cannot be judged so are left out.
-	Rivals(ctx context.Context, cfg *config.Config, workers int) ([]Rival, error)
+	Baselines(ctx context.Context, cfg *config.Config, workers int) ([]Baseline, error)
 	// Judge compares opt.Checkpoints and the policies of cfg.
 	Judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error)
 }
@@ -166,92 +121,4 @@ func (w *World) Same(origin map[string]string, dir string) error {
 		return fault.Mistakef("model %s has changed since the run in %s began (sha256 %.12s…, then %.12s…)", w.Model.File, dir, had, w.Model.SHA256)
 	}
 	return nil
-}
-
-// weightsFile is the part of a checkpoint that is enough to play.
-const weightsFile = "weights.safetensors"
-
-// weightsOf returns an agent's current weights, for policies that play in parallel.
-func weightsOf(agent Trainee) ([]byte, error) {
-	for _, p := range agent.Parts() {
-		if p.Name() == weightsFile {
-			var b bytes.Buffer
-			_, err := p.WriteTo(&b)
-			return b.Bytes(), err
-		}
-	}
-	panic("experiments: an agent without " + weightsFile)
-}
-
-// greedy returns an agent with these weights as a contestant that plays greedily.
-func greedy(cfg *config.Config, weights []byte) contestant {
-	return contestant{name: "agent", kind: "checkpoint", player: func(e sched.Arena) (player, error) {
-		p, err := NewPolicy(cfg, e.Spec(), bytes.NewReader(weights))
-		if err != nil {
-			return nil, err
-		}
-		return policyPlayer(e, p), nil
-	}}
-}
-
-// Validate implements Arena.
-func (w *World) Validate(cfg *config.Config, agent Trainee, workers int) (*rundir.Validation, error) {
-	if cfg.Eval.Choose == config.ByReturn {
-		p, err := w.problem()
-		if err != nil {
-			return nil, err
-		}
-		return p.Validate(cfg, agent, workers)
-	}
-	n, err := w.count(traces.Validation, cfg.Eval.Validation)
-	if err != nil {
-		return nil, err
-	}
-	weights, err := weightsOf(agent)
-	if err != nil {
-		return nil, err
-	}
-	v := &evaluation{world: w, cfg: &cfg.Eval, part: traces.Validation, windows: n, seeds: 1, workers: workers}
-	played, err := v.play(context.Background(), []contestant{greedy(cfg, weights)}, nil)
-	if err != nil {
-		return nil, err
-	}
-	return w.validation(cfg, played[0][0]), nil
-}
-
-// validation returns the validation of a policy that played every validation window.
-func (w *World) validation(cfg *config.Config, played []result) *rundir.Validation {
-	values := make([]float64, len(played))
-	for i := range values {
-		values[i] = played[i].score
-	}
-	v := &rundir.Validation{Windows: len(values)}
-	if w.About.Metric.Key == envs.JCT.Key && cfg.Eval.Choose != config.ByMean {
-		v.JCT = statistic.GeometricMean(values)
-		return v
-	}
-	return scored(cfg, w.About.Metric, values, v)
-}
-
-// scored sets v to the mean of the environment's metric over windows or episodes. It is the geometric mean if all values
-// are positive: windows differ by a factor of a hundred, so an arithmetic mean over a few of them would depend on the one
-// or two most crowded ones. eval.choose: mean asks for the arithmetic mean all the same.
-func scored(cfg *config.Config, m envs.Metric, values []float64, v *rundir.Validation) *rundir.Validation {
-	mean := statistic.Mean(values)
-	v.Mean = "mean"
-	if slices.Min(values) > 0 && cfg.Eval.Choose != config.ByMean {
-		mean, v.Mean = statistic.GeometricMean(values), "geometric mean"
-	}
-	v.Score, v.Metric, v.Counts = &mean, m.Key, m
-	return v
-}
-
-// Judge implements Arena.
-func (w *World) Judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
-	opt.World = w
-	r, err := Evaluate(ctx, cfg, opt)
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
 }

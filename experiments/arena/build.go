@@ -2,6 +2,7 @@ package arena
 
 import (
 	"context"
+	"fmt"
 
 	"clustergym/env"
 	"clustergym/env/cluster"
@@ -102,4 +103,14 @@ func (w *World) NewVec(cfg *config.Config, workers int) (*vec.Vec, error) {
 		all[i] = e
 	}
 	return vec.New(vec.Config{Workers: workers, Autoreset: vec.SameStep}, all...)
+}
+
+// count returns how many windows to play, at most n; if there is none, the error is the user's mistake.
+func (w *World) count(part traces.Part, n int) (int, error) {
+	have := w.Workload.Windows.Count(part)
+	if have == 0 {
+		_, _, _, err := w.Workload.Windows.At(part, 0, 0)
+		return 0, w.About.WithFlags(&fault.Mistake{Err: fmt.Errorf("%s: %w", w.Trace.File, err)})
+	}
+	return min(n, have), nil
 }

@@ -176,7 +176,7 @@ func (d *drawing) solved() *float64 {
 }
 
 // rivals plays the rivals of a run where its validations are played. The workload is that of the page if it is the same.
-func (d *drawing) rivals(cfg *config.Config) ([]arena.Rival, error) {
+func (d *drawing) rivals(cfg *config.Config) ([]arena.Baseline, error) {
 	place := d.arena
 	a, err := setting(cfg, "")
 	if err != nil {
@@ -191,5 +191,5 @@ func (d *drawing) rivals(cfg *config.Config) ([]arena.Rival, error) {
 			return nil, err
 		}
 	}
-	return place.Rivals(d.ctx, cfg, max(1, d.page.Evaluated.Workers))
+	return place.Baselines(d.ctx, cfg, max(1, d.page.Evaluated.Workers))
 }
