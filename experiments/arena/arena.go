@@ -18,7 +18,8 @@ type Arena interface {
 	// Spec returns the specification of one environment, or an error that says what training lacks.
 	Spec(cfg *config.Config) (env.Spec, error)
 	NewVec(cfg *config.Config, workers int) (*vec.Vec, error)
-	Describe(cfg *config.Config, say func(format string, args ...any))
+	// Describe says what runs of cfg train on.
+	Describe(cfg *config.Config) []Fact
 	// Origin returns what checkpoints record about their workload; Same returns an error if a run with that origin cannot
 	// continue here.
 	Origin() map[string]string
@@ -70,23 +71,24 @@ func (w *World) Spec(cfg *config.Config) (env.Spec, error) {
 }
 
 // Describe implements Arena.
-func (w *World) Describe(cfg *config.Config, say func(format string, args ...any)) {
-	say("workload  %v", w.Trace)
+func (w *World) Describe(cfg *config.Config) []Fact {
+	facts := []Fact{Factf("workload", "%v", w.Trace)}
 	for _, line := range w.LeftOut() {
-		say("          left out: %s", line)
+		facts = append(facts, Factf("", "left out: %s", line))
 	}
 	n := w.Workload.Windows
-	say("          %d jobs to train on, %d validation windows, %d test windows of %d jobs",
-		len(n.Jobs(traces.Training)), n.Count(traces.Validation), n.Count(traces.Test), n.Length())
-	say("cluster   %s", w.Cluster().Name)
-	if e := cfg.Env.JobSelect(); e != nil {
-		say("env       %s: reward %s, load %g, %s %s, placement %s, comm %s", cfg.Env.ID, e.Reward, e.Load, ladder.Key, ladder.Label(e.Estimates), e.Placement, e.Comm)
-		if e.Preempt {
-			say("          %s", e.Price())
-		}
-		return
+	facts = append(facts, Factf("", "%d jobs to train on, %d validation windows, %d test windows of %d jobs",
+		len(n.Jobs(traces.Training)), n.Count(traces.Validation), n.Count(traces.Test), n.Length()), Fact{"cluster", w.Cluster().Name})
+	e := cfg.Env.JobSelect()
+	if e == nil {
+		return append(facts, Factf("env", "%s: %s; %s %s", cfg.Env.ID, w.About.About, ladder.Key, ladder.Label(w.About.Cut(w.Settings).Estimates)))
 	}
-	say("env       %s: %s; %s %s", cfg.Env.ID, w.About.About, ladder.Key, ladder.Label(w.About.Cut(w.Settings).Estimates))
+	facts = append(facts, Factf("env", "%s: reward %s, load %g, %s %s, placement %s, comm %s",
+		cfg.Env.ID, e.Reward, e.Load, ladder.Key, ladder.Label(e.Estimates), e.Placement, e.Comm))
+	if e.Preempt {
+		facts = append(facts, Fact{"", e.Price()})
+	}
+	return facts
 }
 
 // LeftOut says in one sentence for each reason which jobs the environment does not take.

@@ -26,13 +26,15 @@ type Families struct{ *Problem }
 var _ Arena = (*Families)(nil)
 
 // Describe implements Arena.
-func (f *Families) Describe(cfg *config.Config, say func(format string, args ...any)) {
+func (f *Families) Describe(cfg *config.Config) []Fact {
 	c := &cfg.MAML
-	say("env       %s, a family of tasks", f.About.ID)
-	say("          %s of %d tasks, %s before and %d after %s of adaptation", c.Method, c.Tasks, plain.Count(c.Before, "episode", "episodes"), c.After,
-		plain.Count(c.InnerSteps, "step", "steps"))
-	say("          best checkpoint by %s, judged on %s; training uses neither",
-		plain.Count(cfg.Eval.Validation, "validation task", "validation tasks"), plain.Count(cfg.Eval.Episodes, "test task", "test tasks"))
+	return []Fact{
+		Factf("env", "%s, a family of tasks", f.About.ID),
+		Factf("", "%s of %d tasks, %s before and %d after %s of adaptation", c.Method, c.Tasks, plain.Count(c.Before, "episode", "episodes"), c.After,
+			plain.Count(c.InnerSteps, "step", "steps")),
+		Factf("", "best checkpoint by %s, judged on %s; training uses neither",
+			plain.Count(cfg.Eval.Validation, "validation task", "validation tasks"), plain.Count(cfg.Eval.Episodes, "test task", "test tasks")),
+	}
 }
 
 // Validate implements Arena.

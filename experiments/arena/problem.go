@@ -68,23 +68,21 @@ func (p *Problem) NewVec(cfg *config.Config, workers int) (*vec.Vec, error) {
 const worthwhile = 128
 
 // Describe implements Arena.
-func (p *Problem) Describe(cfg *config.Config, say func(format string, args ...any)) {
+func (p *Problem) Describe(cfg *config.Config) (facts []Fact) {
 	if p.world.Recorded() {
-		say("workload  %v", p.world.Trace)
-		say("          %d to train on, %d for validation, %d to be judged on",
-			p.world.Count(traces.Training), p.world.Count(traces.Validation), p.world.Count(traces.Test))
+		facts = append(facts, Factf("workload", "%v", p.world.Trace), Factf("", "%d to train on, %d for validation, %d to be judged on",
+			p.world.Count(traces.Training), p.world.Count(traces.Validation), p.world.Count(traces.Test)))
 	}
-	limit, solved := "", ""
+	about := p.About.ID
 	if p.About.MaxSteps > 0 {
-		limit = fmt.Sprintf(", at most %d steps", p.About.MaxSteps)
+		about += fmt.Sprintf(", at most %d steps", p.About.MaxSteps)
 	}
 	if report.Number(p.About.Solved) != nil {
-		solved = fmt.Sprintf(", solved at a mean return of %g", p.About.Solved)
+		about += fmt.Sprintf(", solved at a mean return of %g", p.About.Solved)
 	}
-	say("env       %s%s%s", p.About.ID, limit, solved)
-	say("          best checkpoint by %s, judged on %s; training uses neither",
+	return append(facts, Fact{"env", about}, Factf("", "best checkpoint by %s, judged on %s; training uses neither",
 		plain.Count(p.runner(cfg, traces.Validation, cfg.Eval.Validation, 1).episodes, "validation episode", "validation episodes"),
-		plain.Count(p.runner(cfg, traces.Test, cfg.Eval.Episodes, 1).episodes, "test episode", "test episodes"))
+		plain.Count(p.runner(cfg, traces.Test, cfg.Eval.Episodes, 1).episodes, "test episode", "test episodes")))
 }
 
 // Origin implements Arena.

@@ -119,7 +119,7 @@ func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOpti
 		s.say("note      each of these runs %s", note)
 	}
 	if !opt.Resume && opt.Say != nil && cfg.Simulated() {
-		lines, err := opt.World.ChoiceLines(ctx, &cfg)
+		choices, err := opt.World.DescribeChoices(ctx, &cfg)
 		if err != nil {
 			return nil, err
 		}
@@ -129,9 +129,7 @@ func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOpti
 		for _, line := range opt.Chosen {
 			s.say("chosen    %s", line)
 		}
-		for _, line := range lines {
-			s.say("%s", line)
-		}
+		arena.Say(s.say, choices...)
 	}
 	side := min(max(1, opt.Workers), seeds)
 	if opt.Queue != nil {

@@ -101,16 +101,13 @@ func (d *drawing) head() {
 		d.html.Title = fmt.Sprintf("%s in %s: %s", d.cfg.Agent, d.cfg.Env.ID, texttable.Short(strings.Join(names, ", "), 80))
 	}
 	facts := &d.html.Facts
-	d.arena.Describe(d.cfg, func(format string, args ...any) {
-		line := fmt.Sprintf(format, args...)
-		key, value, _ := strings.Cut(line, " ")
-		value = strings.TrimSpace(value)
-		if key == "" && len(*facts) > 0 { // it goes on
-			(*facts)[len(*facts)-1][1] += "; " + value
-			return
+	for _, f := range d.arena.Describe(d.cfg) {
+		if f.Key == "" && len(*facts) > 0 {
+			(*facts)[len(*facts)-1][1] += "; " + f.Value
+			continue
 		}
-		*facts = append(*facts, [2]string{key, value})
-	})
+		*facts = append(*facts, [2]string{f.Key, f.Value})
+	}
 }
 
 func (d *drawing) tables() {
