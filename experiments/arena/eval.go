@@ -3,13 +3,11 @@ package arena
 import (
 	"context"
 	"errors"
-	"io"
 	"math"
 
 	"clustergym/experiments/config"
 	"clustergym/experiments/models"
 	"clustergym/experiments/report"
-	"clustergym/experiments/texttable"
 	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
 	"clustergym/traces"
@@ -28,17 +26,8 @@ type EvalOptions struct {
 	Queue func(ctx context.Context, dir string) (*workqueue.Coordinator, error)
 }
 
-// Comparison is the result of an evaluation: a *report.Report over windows of a workload, a *report.EpisodeReport or a
-// *report.AdaptReport. As JSON it is the document of gymctl eval --json.
-type Comparison interface {
-	WriteTable(w io.Writer) error
-	Sheets() []texttable.Sheet // what WriteTable prints
-}
-
-var (
-	_ Comparison = (*report.Report)(nil)
-	_ Comparison = (*report.EpisodeReport)(nil)
-)
+// Comparison is the result of an evaluation.
+type Comparison = report.Comparison
 
 // Compare evaluates the checkpoints of opt and the policies of cfg in any environment: on windows of a workload on the
 // simulator, else on episodes.

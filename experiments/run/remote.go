@@ -157,7 +157,7 @@ func arrived(ctx context.Context, q *workqueue.Coordinator, res *workqueue.Resul
 	if err != nil {
 		return nil, fmt.Errorf("the run of worker %s has no evaluation: %w", res.Worker, err)
 	}
-	r.Eval, err = readEval(b, cfg)
+	r.Eval, err = report.Read(b)
 	return &r, err
 }
 
@@ -172,15 +172,6 @@ func asAsked(dir string, cfg *config.Config) error {
 		err = fmt.Errorf("its %s is not the configuration that was asked for", rundir.ConfigFile)
 	}
 	return err
-}
-
-// readEval reads the result of an evaluation of a run of cfg.
-func readEval(b []byte, cfg *config.Config) (arena.Comparison, error) {
-	var c arena.Comparison = new(report.Report)
-	if !cfg.Simulated() {
-		c = new(report.EpisodeReport)
-	}
-	return c, json.Unmarshal(b, c)
 }
 
 // TrainHandler returns what a worker does with trainings.

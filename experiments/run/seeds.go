@@ -13,6 +13,7 @@ import (
 	"clustergym/agents/train"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
+	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workqueue"
@@ -232,7 +233,7 @@ func (s *seedRuns) run(ctx context.Context, i, workers int) error {
 	opt.RunDir, opt.Workers = SeedDir(s.opt.RunDir, cfg.Seed), workers
 	stored := filepath.Join(s.opt.RunDir, seedResults, fmt.Sprintf("seed-%d.json", cfg.Seed))
 	if s.opt.Resume {
-		done, err := readResult(stored, &cfg)
+		done, err := readResult(stored)
 		if err != nil {
 			return err
 		}
@@ -294,7 +295,7 @@ func (s *seedRuns) tick(i int, p train.Progress) {
 }
 
 // readResult returns the result of a run, nil if it has not ended.
-func readResult(name string, cfg *config.Config) (*TrainResult, error) {
+func readResult(name string) (*TrainResult, error) {
 	b, err := ordinary.Read(name, ordinary.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -310,7 +311,7 @@ func readResult(name string, cfg *config.Config) (*TrainResult, error) {
 		return nil, fault.Mistakef("%s: %v; remove it to go on", name, err)
 	}
 	if len(r.Eval) > 0 {
-		c, err := readEval(r.Eval, cfg)
+		c, err := report.Read(r.Eval)
 		if err != nil {
 			return nil, fault.Mistakef("%s: %v; remove it to go on", name, err)
 		}
