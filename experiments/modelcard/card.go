@@ -1,5 +1,5 @@
 // Package modelcard writes the page that goes with an exported policy: what it is, for which environment and workload, what it knew
-// of run times, how long it was trained, how it did against its rivals, and how to load it. Everything comes from the run's folder;
+// of run times, how long it was trained, how it did against its baselines, and how to load it. Everything comes from the run's folder;
 // what is not there is said to be missing.
 package modelcard
 
@@ -296,23 +296,23 @@ func (c *card) loading(f File, r *results) {
 	c.line("action = session.run([\"action\"], feed)[0][0]\n```")
 }
 
-// evalFlags returns the flags of an evaluation that the model does not contain either: the workload and the rivals, so that the
+// evalFlags returns the flags of an evaluation that the model does not contain either: the workload and the baselines, so that the
 // command gives the table of r again.
 func (c *card) evalFlags(r *results) string {
 	if r == nil {
 		return ""
 	}
 	var flags string
-	var rivals []string
+	var baselines []string
 	searches := false
 	for _, p := range r.policies {
 		if p.Kind != report.KindCheckpoint && p.Kind != report.KindModel && p.Kind != report.KindExternal {
-			rivals = append(rivals, p.Name)
+			baselines = append(baselines, p.Name)
 			searches = searches || strings.HasPrefix(p.Name, "rollout:")
 		}
 	}
-	if len(rivals) > 0 {
-		flags += " --policies " + strings.Join(rivals, ",")
+	if len(baselines) > 0 {
+		flags += " --policies " + strings.Join(baselines, ",")
 	}
 	e := &c.e.Cfg.Eval
 	switch {

@@ -34,17 +34,17 @@ type SeedsReport struct {
 	Solved     *float64    `json:"solved_at"` // mean return that counts as solved, null = none
 	SolvedRuns *int        `json:"solved"`    // seeds that reach it
 
-	// Paired compares all runs together with every rival on the same windows: absent without a metric of windows.
+	// Paired compares all runs together with every baseline on the same windows: absent without a metric of windows.
 	Paired []SeedsPaired `json:"paired,omitempty"`
 
-	Estimates string `json:"estimates,omitempty"` // the environment's: what agents and rivals know of run times
+	Estimates string `json:"estimates,omitempty"` // the environment's: what agents and baselines know of run times
 	Rung      string `json:"rung,omitempty"`      // theirs
 }
 
-// SeedsPaired compares the runs of all seeds with one rival. The interval is over seeds and windows.
+// SeedsPaired compares the runs of all seeds with one baseline. The interval is over seeds and windows.
 type SeedsPaired struct {
 	statistic.Paired
-	Ahead int `json:"seeds_ahead"` // seeds whose mean is better than the rival's
+	Ahead int `json:"seeds_ahead"` // seeds whose mean is better than the baseline's
 }
 
 // SeedRun is the result of one seed.

@@ -1,4 +1,4 @@
-// Package runpage writes the page of gymctl train --html and gymctl eval --html: how agents learned beside their rivals, how
+// Package runpage writes the page of gymctl train --html and gymctl eval --html: how agents learned and how their baselines do, how
 // they differ from them, and the schedules of one window.
 package runpage
 
@@ -53,7 +53,7 @@ func ResultsOf(c arena.Comparison, estimates string) []Result {
 	return all
 }
 
-// Write plays rivals on the validation windows and two policies on a test window, and writes the page. What cannot be played
+// Write plays baselines on the validation windows and two policies on a test window, and writes the page. What cannot be played
 // again is left out, and the page says so.
 func (p *Page) Write(ctx context.Context, w io.Writer) error {
 	cfg, err := p.Config.Fold()

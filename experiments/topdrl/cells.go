@@ -169,11 +169,11 @@ func (s *settings) tuneCells(st *stage, t tuned, on maker) []study.Cell {
 				return nil, err
 			}
 			found.Give(&cfg.Eval)
-			rows, err := s.playRival(ctx, b, w, st, &cfg, found.Policy, t.name)
+			rows, err := s.playNamed(ctx, b, w, st, &cfg, found.Policy, t.name)
 			if err != nil || len(t.only) > 0 {
 				return rows, err
 			}
-			own, err := s.playRival(ctx, b, w, st, &cfg, found.Policy+"@slots", t.name+"@slots")
+			own, err := s.playNamed(ctx, b, w, st, &cfg, found.Policy+"@slots", t.name+"@slots")
 			return append(rows, own...), err
 		}),
 	}

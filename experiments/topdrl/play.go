@@ -214,7 +214,7 @@ func (s *settings) playRules(ctx context.Context, b *study.Bench, w *arena.World
 		return rows, nil
 	}
 	for _, name := range stoppersInSlots {
-		own, err := s.playRival(ctx, b, w, st, &cfg, name, name)
+		own, err := s.playNamed(ctx, b, w, st, &cfg, name, name)
 		if err != nil {
 			return nil, err
 		}
@@ -245,8 +245,8 @@ func (s *settings) playOther(ctx context.Context, b *study.Bench, w *arena.World
 	return rows, nil
 }
 
-// playRival plays a policy with the weights of cfg, by its name in gymctl eval --policies.
-func (s *settings) playRival(ctx context.Context, b *study.Bench, w *arena.World, st *stage, cfg *config.Config, of, name string) ([]study.Row, error) {
+// playNamed plays a policy with the weights of cfg, by its name in gymctl eval --policies.
+func (s *settings) playNamed(ctx context.Context, b *study.Bench, w *arena.World, st *stage, cfg *config.Config, of, name string) ([]study.Row, error) {
 	r, err := cfg.Rival(of)
 	if err != nil {
 		return nil, err

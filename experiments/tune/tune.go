@@ -20,17 +20,17 @@ import (
 	"clustergym/traces"
 )
 
-// Rivals returns the rules that weights are compared with. By the JCT of the last, the reference, the JCT of a window is divided, so that no window
+// Baselines returns the rules that weights are compared with. By the JCT of the last, the reference, the JCT of a window is divided, so that no window
 // decides.
-func (w *Weights) Rivals() []string {
+func (w *Weights) Baselines() []string {
 	if w.Policy == indexed {
 		return []string{"las+skip", "srtf+skip", "gittins+skip", "srsf+skip"}
 	}
 	return []string{"smallest+skip", "sjf+skip", "area+skip"}
 }
 
-// Reference returns the last of Rivals.
-func (w *Weights) Reference() string { all := w.Rivals(); return all[len(all)-1] }
+// Reference returns the last of Baselines.
+func (w *Weights) Reference() string { all := w.Baselines(); return all[len(all)-1] }
 
 // Settings say how long weights are looked for.
 type Settings struct {
@@ -165,7 +165,7 @@ func Run(ctx context.Context, cfg config.Config, opt Options) (Weights, *Report,
 		t.valid = append(t.valid, env.Episode{Seed: env.EpisodeSeed(rng.At(opt.Seed, rng.Hash("tune/validation")), i), Window: i})
 	}
 	rules := map[string]float64{}
-	for _, name := range start.Rivals() {
+	for _, name := range start.Baselines() {
 		r, err := cfg.Rival(name)
 		if err != nil {
 			return none, nil, err
