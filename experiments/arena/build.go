@@ -64,6 +64,9 @@ func (w *World) JobSelect(part traces.Part, gamma float64) (*sched.Env, error) {
 	return e.(*sched.Env), nil
 }
 
+// Open returns an environment in which policies act and are judged through actions alone, in all parts.
+func (w *World) Open() (env.Env, error) { return w.open(w.Settings, w.Source, traces.Training) }
+
 func (w *World) open(s envs.Settings, src *envs.Source, part traces.Part) (env.Env, error) {
 	e, err := w.About.Open(s, src, part)
 	if err != nil {
@@ -94,9 +97,13 @@ func (w *World) judged() envs.Settings {
 
 // NewVec returns the environments that cfg trains in.
 func (w *World) NewVec(cfg *config.Config, workers int) (*vec.Vec, error) {
+	return newVec(cfg, workers, func() (env.Env, error) { return w.NewEnv(traces.Training, cfg.Gamma()) })
+}
+
+func newVec(cfg *config.Config, workers int, open func() (env.Env, error)) (*vec.Vec, error) {
 	all := make([]env.Env, cfg.Train.Envs)
 	for i := range all {
-		e, err := w.NewEnv(traces.Training, cfg.Gamma())
+		e, err := open()
 		if err != nil {
 			return nil, err
 		}

@@ -18,10 +18,7 @@ func (w *World) testing(ctx context.Context, cfg *config.Config, opt *EvalOption
 	if w.About.Simulated() {
 		r, err = w.runner(cfg, traces.Test, cfg.Eval.Windows, opt.Workers)
 	} else {
-		var p *Problem
-		if p, err = w.problem(); err == nil {
-			r = p.runner(cfg, traces.Test, cfg.Eval.Episodes, opt.Workers)
-		}
+		r = w.through(cfg, traces.Test, cfg.Eval.Episodes, opt.Workers)
 	}
 	if err != nil {
 		return nil, err

@@ -83,12 +83,12 @@ func outcomes(of []maml.Outcome, value func(o maml.Outcome) float64) []float64 {
 // Judge adapts every checkpoint, and the initial weights, to the same test tasks.
 func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
 	if opt.External != nil {
-		return nil, f.world.unserved()
+		return nil, f.unserved()
 	}
 	if len(opt.Models) > 0 && len(opt.Checkpoints) > 0 {
 		return nil, fault.Mistakef("--policy-onnx does not go with --checkpoint of agent %s: models do not adapt to tasks; compare them on episodes, without --checkpoint", config.MetaAgent)
 	}
-	if len(opt.Checkpoints) == 0 && (f.world.About.Scheduling() || len(opt.Models) > 0) { // rules and models do not adapt: they are compared on episodes
+	if len(opt.Checkpoints) == 0 && (f.World.About.Scheduling() || len(opt.Models) > 0) { // rules and models do not adapt: they are compared on episodes
 		return f.Problem.Judge(ctx, cfg, opt)
 	}
 	if len(opt.Checkpoints) == 0 {

@@ -15,7 +15,7 @@ import (
 
 // compare plays the rules of cfg on the test tasks and adds them to r. random are the outcomes of random play.
 func (f *Families) compare(ctx context.Context, cfg *config.Config, workers int, random []maml.Outcome, r *report.AdaptReport) error {
-	if !f.world.About.Scheduling() {
+	if !f.World.About.Scheduling() {
 		return nil
 	}
 	err := f.rules(ctx, cfg, workers, testTasks(cfg), func(name string, out []maml.Outcome) { addOutcomes(r, name, 0, 0, out, out) })
@@ -37,7 +37,7 @@ func (f *Families) Baselines(ctx context.Context, cfg *config.Config, workers in
 		return nil, err
 	}
 	all := []Baseline{{config.Random, validationOf(random)}}
-	if !f.world.About.Scheduling() {
+	if !f.World.About.Scheduling() {
 		return all, nil
 	}
 	return all, f.rules(ctx, cfg, workers, on, func(name string, out []maml.Outcome) { all = append(all, Baseline{name, validationOf(out)}) })
@@ -53,12 +53,12 @@ func (f *Families) rules(ctx context.Context, cfg *config.Config, workers int, o
 	if err != nil {
 		return err
 	}
-	all, err := f.world.baselines(cfg)
+	all, err := f.baselines(cfg)
 	if err != nil {
 		return err
 	}
 	episodes := cfg.MAML.JudgeEpisodes // of each task
-	r := f.runner(cfg, traces.Test, 0, workers)
+	r := f.through(cfg, traces.Test, 0, workers)
 	r.episodes, r.seeds = episodes*len(tasks), 1
 	r.episode = func(i int) env.Episode {
 		t := tasks[i/episodes]

@@ -73,16 +73,31 @@ func windowOf(cfg *config.Eval, i int) env.Episode {
 	return env.Episode{Seed: env.EpisodeSeed(rng.At(cfg.Seed, rng.Hash("eval windows")), i), Window: i}
 }
 
-// runner returns a runner of episodes of a part, as many as there are up to n.
-func (p *Problem) runner(cfg *config.Config, part traces.Part, n, workers int) *runner {
-	r := &runner{world: p.world, cfg: cfg, part: part, episodes: n, seeds: cfg.Eval.Seeds, workers: workers, open: p.Open}
-	if p.world.Recorded() {
-		r.episodes = min(n, p.world.Count(part))
+// through returns a runner of episodes of a part through actions alone, as many as there are up to n.
+func (w *World) through(cfg *config.Config, part traces.Part, n, workers int) *runner {
+	r := &runner{world: w, cfg: cfg, part: part, episodes: n, seeds: cfg.Eval.Seeds, workers: workers, open: w.Open}
+	if w.Recorded() {
+		r.episodes = min(n, w.Count(part))
 	}
 	first := rng.At(cfg.Eval.Seed, rng.Hash(streams[part]))
-	r.episode = func(i int) env.Episode { return p.episode(part, first, i) }
+	r.episode = func(i int) env.Episode { return w.episode(part, first, i) }
 	r.local.Make = r.worker
 	return r
+}
+
+// episode returns episode i of a part, whose first seed is first: a recorded window, or else a generated episode.
+func (w *World) episode(part traces.Part, first uint64, i int) env.Episode {
+	ep := env.Episode{Seed: env.EpisodeSeed(first, i), Window: -1}
+	if !w.About.Simulated() && !w.Recorded() { // episodes of all parts differ in their seeds alone
+		return ep
+	}
+	if ep.Split = env.SplitValidation; part == traces.Test {
+		ep.Split = env.SplitTest
+	}
+	if w.Recorded() {
+		ep.Window = i
+	}
+	return ep
 }
 
 // worker makes what a worker plays with.

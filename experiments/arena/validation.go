@@ -47,11 +47,6 @@ func (w *World) Validate(cfg *config.Config, agent Trainee, workers int) (*rundi
 	return r.validate(agent)
 }
 
-// Validate implements Arena.
-func (p *Problem) Validate(cfg *config.Config, agent Trainee, workers int) (*rundir.Validation, error) {
-	return p.runner(cfg, traces.Validation, cfg.Eval.Validation, workers).validate(agent)
-}
-
 // Baselines implements Arena.
 func (w *World) Baselines(ctx context.Context, cfg *config.Config, workers int) ([]Baseline, error) {
 	r, err := w.validating(cfg, workers)
@@ -61,21 +56,13 @@ func (w *World) Baselines(ctx context.Context, cfg *config.Config, workers int) 
 	return r.baselines(ctx)
 }
 
-// Baselines implements Arena.
-func (p *Problem) Baselines(ctx context.Context, cfg *config.Config, workers int) ([]Baseline, error) {
-	return p.runner(cfg, traces.Validation, cfg.Eval.Validation, workers).baselines(ctx)
-}
-
-// validating returns a runner of the validation windows of cfg, or of the episodes on them where validations go by the return.
+// validating returns a runner of the validation windows of cfg, or of episodes where there is no simulator or validations go by the
+// return.
 func (w *World) validating(cfg *config.Config, workers int) (*runner, error) {
-	if cfg.Eval.Choose != config.ByReturn {
+	if w.About.Simulated() && cfg.Eval.Choose != config.ByReturn {
 		return w.runner(cfg, traces.Validation, cfg.Eval.Validation, workers)
 	}
-	p, err := w.problem()
-	if err != nil {
-		return nil, err
-	}
-	return p.runner(cfg, traces.Validation, cfg.Eval.Validation, workers), nil
+	return w.through(cfg, traces.Validation, cfg.Eval.Validation, workers), nil
 }
 
 // validate plays an agent that the configuration trains.
