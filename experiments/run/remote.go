@@ -52,9 +52,12 @@ type trainValue struct {
 	Best   rundir.BestCheckpoint `json:"best"`
 }
 
-// TrainOn is Train on whichever machine of q takes it first, this one included. The run directory comes back complete. name is
+// TrainOn is Train on whichever machine of q takes it first, this one included; nil q = this one. The run directory comes back complete. name is
 // what people read of it. Of opt's hooks only those that are called at the end are heeded for trainings on other machines.
 func TrainOn(ctx context.Context, q *workqueue.Coordinator, name string, cfg config.Config, opt TrainOptions) (*TrainResult, error) {
+	if q == nil {
+		return Train(ctx, cfg, opt)
+	}
 	t, err := trainTaskOf(ctx, q, name, &cfg, &opt)
 	if err != nil {
 		return nil, err

@@ -258,12 +258,7 @@ func (s *seedRuns) run(ctx context.Context, i, workers int) error {
 		}
 	}
 	opt.Game = nil
-	var r *TrainResult
-	if s.queue == nil {
-		r, err = Train(ctx, cfg, opt)
-	} else {
-		r, err = TrainOn(ctx, s.queue, fmt.Sprintf("seed %d", cfg.Seed), cfg, opt)
-	}
+	r, err := TrainOn(ctx, s.queue, fmt.Sprintf("seed %d", cfg.Seed), cfg, opt)
 	if err != nil {
 		return fmt.Errorf("seed %d: %w", cfg.Seed, err)
 	}
