@@ -158,7 +158,7 @@ func (a *app) tuned(file string, c *cobra.Command, w *tune.Weights, r *tune.Repo
 	row := func(name string, jct float64) {
 		rows = append(rows, []string{name, fmt.Sprintf("%.2f h", jct/3600), fmt.Sprintf("%+.1f %%", 100*(jct/ref-1))})
 	}
-	for _, name := range w.Rivals() {
+	for _, name := range w.Baselines() {
 		row(name, r.Rules[name])
 	}
 	row(w.Policy+", at the beginning", r.Start)

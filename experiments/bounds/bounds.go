@@ -13,6 +13,7 @@ import (
 	"clustergym/env/dagplace"
 	"clustergym/env/heuristic"
 	"clustergym/env/metrics"
+	"clustergym/env/sched"
 	"clustergym/env/workerplace"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
@@ -54,12 +55,8 @@ func Of(ctx context.Context, cfg *config.Config, w *arena.World, n int) (all []f
 }
 
 // simulated is Of on the cluster simulator. A heuristic plays each window, so that its jobs are seen as policies get them.
-func simulated(ctx context.Context, cfg *config.Config, w *arena.World, n int) (all []float64, err error) {
+func simulated(ctx context.Context, cfg *config.Config, w *arena.World, n int) ([]float64, error) {
 	fifo, err := cfg.Rival("fifo+skip")
-	if err != nil {
-		return nil, err
-	}
-	h, err := heuristic.New(fifo.Sched)
 	if err != nil {
 		return nil, err
 	}
@@ -67,45 +64,41 @@ func simulated(ctx context.Context, cfg *config.Config, w *arena.World, n int) (
 	if err != nil {
 		return nil, err
 	}
-	e, err := w.NewEnv(traces.Test, 1)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, e.Close()) }()
 	metric := w.About.Metric.Key
-	seen := metrics.Collector{Keep: func(pos int) bool { return pos >= e.First() }}
-	for i := range n {
-		seen.Reset()
-		ep := arena.TestEpisode(cfg, i)
-		h.Reseed(ep.Seed)
-		if err := e.Simulate(ctx, ep, h, &seen); err != nil {
-			return nil, fmt.Errorf("%s, window %d: %w", cfg.Env.ID, i, err)
-		}
-		var jobs []job
-		cost := 0.0
-		for j := range seen.Jobs() {
-			if j.Finish >= 0 && float64(j.Run) < float64(j.Work)*(1-1e-9) {
-				return nil, fmt.Errorf("%s: a job of window %d runs for %v, and %v alone: there is no bound for jobs that become faster", cfg.Env.ID, i, j.Run, j.Work)
+	return arena.EachWindow(ctx, w, traces.Test, n, 1, func(e sched.Arena) (func(i int) (float64, error), error) {
+		h, err := heuristic.New(fifo.Sched)
+		seen := metrics.Collector{Keep: func(pos int) bool { return pos >= e.First() }}
+		return func(i int) (float64, error) {
+			seen.Reset()
+			ep := arena.TestEpisode(cfg, i)
+			h.Reseed(ep.Seed)
+			if err := e.Simulate(ctx, ep, h, &seen); err != nil {
+				return 0, fmt.Errorf("%s: %w", cfg.Env.ID, err)
 			}
-			jobs = append(jobs, asked(j, w.GPUs, metric))
-			cost += empty.BestCost(int(j.GPUs))
-		}
-		if len(jobs) == 0 {
-			return nil, fmt.Errorf("%s: window %d has no jobs", cfg.Env.ID, i)
-		}
-		of := float64(len(jobs))
-		switch metric {
-		case envs.JCT.Key:
-			all = append(all, leastDelay(jobs)/of)
-		case slowdown: // no job's is below 1
-			all = append(all, max(1, leastDelay(jobs)/of))
-		case "comm_cost":
-			all = append(all, cost/of)
-		default:
-			return nil, fmt.Errorf("%s: the metric %s has no bound", cfg.Env.ID, metric)
-		}
-	}
-	return all, nil
+			var jobs []job
+			cost := 0.0
+			for j := range seen.Jobs() {
+				if j.Finish >= 0 && float64(j.Run) < float64(j.Work)*(1-1e-9) {
+					return 0, fmt.Errorf("%s: a job runs for %v, and %v alone: there is no bound for jobs that become faster", cfg.Env.ID, j.Run, j.Work)
+				}
+				jobs = append(jobs, asked(j, w.GPUs, metric))
+				cost += empty.BestCost(int(j.GPUs))
+			}
+			if len(jobs) == 0 {
+				return 0, fmt.Errorf("%s: there are no jobs", cfg.Env.ID)
+			}
+			of := float64(len(jobs))
+			switch metric {
+			case envs.JCT.Key:
+				return leastDelay(jobs) / of, nil
+			case slowdown: // no job's is below 1
+				return max(1, leastDelay(jobs)/of), nil
+			case "comm_cost":
+				return cost / of, nil
+			}
+			return 0, fmt.Errorf("%s: the metric %s has no bound", cfg.Env.ID, metric)
+		}, err
+	})
 }
 
 // slowdown is the key of the metric bounded slowdown.

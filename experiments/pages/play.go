@@ -216,7 +216,7 @@ func (p *player) replay(ctx context.Context, dir string, part traces.Part, windo
 	})
 }
 
-// standings returns how the checkpoint of a run and its rivals do on its validation windows.
+// standings returns how the checkpoint of a run and its baselines do on its validation windows.
 func (p *player) standings(ctx context.Context, dir string, encode func(*arena.Standings) ([]byte, error)) ([]byte, error) {
 	ckpt, name, err := checkpointOf(dir)
 	if err != nil {

@@ -1,7 +1,6 @@
 package rlscheduler
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -215,25 +214,23 @@ func (t *trained) play(ctx context.Context, workers, draws int, mode string, win
 	for i := range plays {
 		plays[i] = make([]float64, len(windows))
 	}
-	type hand struct{ best, draw *agents.Player }
-	hands := make([]*hand, max(1, workers))
-	err = par.For(ctx, workers, len(windows)*len(plays), func(worker, game int) error {
-		h := hands[worker]
-		if h == nil {
-			e, err := t.open(mode, jobs)
-			if err != nil {
-				return err
-			}
-			p, err := arena.NewPolicy(&t.found.Cfg, e.Spec(), bytes.NewReader(t.found.Weights))
-			if err != nil {
-				return err
-			}
-			h = &hand{best: agents.NewPlayer(e, p)}
-			if p, ok := p.(*ppo.Policy); ok {
-				h.draw = agents.NewPlayer(e, p.Sampling())
-			}
-			hands[worker] = h
+	type players struct{ best, draw *agents.Player }
+	local := par.Local[*players]{Make: func() (*players, error) {
+		e, err := t.open(mode, jobs)
+		if err != nil {
+			return nil, err
 		}
+		p, err := t.found.In(e)
+		if err != nil {
+			return nil, err
+		}
+		h := &players{best: agents.NewPlayer(e, p)}
+		if p, ok := p.(*ppo.Policy); ok {
+			h.draw = agents.NewPlayer(e, p.Sampling())
+		}
+		return h, nil
+	}}
+	err = local.For(ctx, workers, len(windows)*len(plays), func(h *players, game int) error {
 		k, i := game/len(windows), game%len(windows)
 		player, src := h.best, (*rand.Rand)(nil)
 		if k > 0 {

@@ -175,9 +175,9 @@ func (t *training) train(ctx context.Context, cfg config.Config) (*TrainResult, 
 		return nil, err
 	}
 	t.spec = spec
-	var choices []string
+	var choices []arena.Fact
 	if w, ok := t.arena.(*arena.World); ok && !opt.Resume && heard && !t.follows() {
-		if choices, err = w.ChoiceLines(ctx, &cfg); err != nil {
+		if choices, err = w.DescribeChoices(ctx, &cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -200,10 +200,7 @@ func (t *training) train(ctx context.Context, cfg config.Config) (*TrainResult, 
 		return nil, err
 	}
 	defer unlock()
-	t.describe(from)
-	for _, line := range choices {
-		opt.Say("%s", line)
-	}
+	arena.Say(opt.Say, append(t.describe(from), choices...)...)
 	reported := t.trainer.Step()
 	if t.lessons != nil {
 		if err := t.recall(); err != nil {
@@ -407,29 +404,29 @@ func sameRun(dir string, cfg *config.Config) error {
 	return nil
 }
 
-// describe prints what the run trains on.
-func (t *training) describe(from string) {
-	t.opt.Say("run       %s", t.opt.RunDir)
-	t.arena.Describe(t.cfg, t.opt.Say)
+// describe says what the run trains on.
+func (t *training) describe(from string) []arena.Fact {
+	facts := append([]arena.Fact{{Key: "run", Value: t.opt.RunDir}}, t.arena.Describe(t.cfg)...)
 	for _, line := range t.opt.Chosen {
-		t.opt.Say("chosen    %s", line)
+		facts = append(facts, arena.Fact{Key: "chosen", Value: line})
 	}
 	envs := ""
 	if !t.cfg.Meta() {
 		envs = ", " + plain.Count(t.cfg.Train.Envs, "environment", "environments")
 	}
-	t.opt.Say("agent     %s, seed %d%s, kernels %s", t.cfg.Agent, t.cfg.Seed, envs, kernel.Set())
+	facts = append(facts, arena.Factf("agent", "%s, seed %d%s, kernels %s", t.cfg.Agent, t.cfg.Seed, envs, kernel.Set()))
 	if t.lessons != nil {
 		steps, epochs, rounds := t.cfg.Train.Imitation()
-		t.opt.Say("imitates  %s: %s in %s, %s each", t.cfg.Train.Imitate, plain.Count(int(steps), "step", "steps"),
-			plain.Count(rounds, "round", "rounds"), plain.Count(epochs, "epoch", "epochs"))
+		facts = append(facts, arena.Factf("imitates", "%s: %s in %s, %s each", t.cfg.Train.Imitate, plain.Count(int(steps), "step", "steps"),
+			plain.Count(rounds, "round", "rounds"), plain.Count(epochs, "epoch", "epochs")))
 	}
 	if note := t.cfg.Note(); note != "" {
-		t.opt.Say("note      this run %s", note)
+		facts = append(facts, arena.Fact{Key: "note", Value: "this run " + note})
 	}
 	if from != "" {
-		t.opt.Say("resume    %s", from)
+		facts = append(facts, arena.Fact{Key: "resume", Value: from})
 	}
+	return facts
 }
 
 func (t *training) parts() []agents.Part { return append(t.agent.Parts(), t.trainer.Parts()...) }

@@ -170,11 +170,11 @@ func (s *settings) tuneCells(st *stage, t tuned, on maker) []study.Cell {
 				return nil, err
 			}
 			found.Give(&cfg.Eval)
-			rows, err := s.playRival(ctx, b, w, st, &cfg, found.Policy, t.name)
+			rows, err := s.playNamed(ctx, b, w, st, &cfg, found.Policy, t.name)
 			if err != nil || len(t.only) > 0 {
 				return rows, err
 			}
-			own, err := s.playRival(ctx, b, w, st, &cfg, policyname.Slots(found.Policy), policyname.Slots(t.name))
+			own, err := s.playNamed(ctx, b, w, st, &cfg, policyname.Slots(found.Policy), policyname.Slots(t.name))
 			return append(rows, own...), err
 		}),
 	}
