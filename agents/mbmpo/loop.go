@@ -104,9 +104,6 @@ func (l *Loop) Close() error { return l.learner.Close() }
 // Params returns the parameters before adaptation. They belong to the loop.
 func (l *Loop) Params() []float32 { return l.learner.Params().Data }
 
-// Episodes returns the number of real episodes so far.
-func (l *Loop) Episodes() int { return l.episodes }
-
 // Parts returns what a checkpoint keeps of policy and models.
 func (l *Loop) Parts() []agents.Part { return append(l.learner.Parts(), l.models.Parts()...) }
 
