@@ -3,6 +3,7 @@
 package safefile
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -24,6 +25,15 @@ func Aside(name string) string {
 // such as a full disk, the old contents are there, and Write can be called again.
 func Write(name string, data []byte) error {
 	return shortage.Files(func() error { return write(name, data) })
+}
+
+// WriteJSON is Write with v as indented JSON and a line feed.
+func WriteJSON(name string, v any) error {
+	b, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		return err
+	}
+	return Write(name, append(b, '\n'))
 }
 
 func write(name string, data []byte) (err error) {

@@ -11,6 +11,7 @@ import (
 	"clustergym/env/sched"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
+	"clustergym/experiments/statistic"
 	"clustergym/internal/cem"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
@@ -179,7 +180,7 @@ func Run(ctx context.Context, cfg config.Config, opt Options) (Weights, *Report,
 		if err != nil {
 			return none, nil, err
 		}
-		t.refs, rules[name] = played[0], mean(played[0])
+		t.refs, rules[name] = played[0], statistic.Mean(played[0])
 	}
 	p, err := t.search(ctx, start)
 	if err != nil {
@@ -304,7 +305,7 @@ func (t *tuner) validate(ctx context.Context, w []float64) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return mean(jct[0]) / mean(t.refs), nil
+	return statistic.Mean(jct[0]) / statistic.Mean(t.refs), nil
 }
 
 // with returns the policy with weights.
@@ -358,12 +359,4 @@ func (t *tuner) play(ctx context.Context, part traces.Part, policies []heuristic
 		return nil
 	})
 	return out, err
-}
-
-func mean(x []float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += v
-	}
-	return sum / float64(len(x))
 }

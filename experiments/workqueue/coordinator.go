@@ -403,7 +403,7 @@ func (c *Coordinator) welcomeBack(ctx context.Context) {
 	if c.left == 0 {
 		return
 	}
-	c.opt.Say("an earlier coordinator left %s with workers; waiting for them", plural(c.left, "task", "tasks"))
+	c.opt.Say("an earlier coordinator left %s with workers; waiting for them", plain.Count(c.left, "task", "tasks"))
 	for end := time.Now().Add(returnTime); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		c.mu.Lock()
 		n := len(c.early)

@@ -45,6 +45,7 @@ var arrows = map[string][]string{
 	"traces/synth":       {"traces", "traces/dally"},
 	"traces/tiresias":    {"traces"},
 	"traces/tpch":        {"traces"},
+	"traces/tracetest":   {}, // its tests know all readers
 
 	// Real clusters know jobs, and nothing of how they are simulated.
 	"live":          {"traces"},
