@@ -48,17 +48,17 @@ func New(cfg Config) (Policy, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	make := newScheduler
+	build := newScheduler
 	for _, p := range policies() {
 		if p.name == cfg.Order {
-			make = p.make
+			build = p.make
 		}
 	}
-	p, err := make(cfg)
+	p, err := build(cfg)
 	if _, whole := p.(*exact); whole || err != nil { // exact plans no virtual clusters
 		return p, err
 	}
-	return &divided{Policy: p, cfg: cfg, make: make, stops: Preemptive(cfg.Order)}, nil
+	return &divided{Policy: p, cfg: cfg, make: build, stops: Preemptive(cfg.Order)}, nil
 }
 
 // Orders returns the orders and other policies that New knows, the most important to readers first.

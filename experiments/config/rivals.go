@@ -81,13 +81,13 @@ func parseRival(name string, d *envs.Descriptor, s envs.Settings, look rollout.C
 	base, ahead := rollout.Split(name)
 	if !ahead {
 		r, err := parsePlain(name, d, s)
-		if make := given.actor(strings.TrimSuffix(name, slotsSuffix)); make != nil && r.Rule != nil {
+		if build := given.actor(strings.TrimSuffix(name, slotsSuffix)); build != nil && r.Rule != nil {
 			r.Rule.Policy = func(e env.Env) (agents.Policy, error) {
 				j, err := slotted(name, e)
 				if err != nil {
 					return nil, err
 				}
-				return make(j)
+				return build(j)
 			}
 		}
 		return r, err

@@ -456,12 +456,12 @@ func (c *Coordinator) Close() error {
 	if over {
 		c.sayBye()
 	}
-	clear := over && c.counts.failed == 0 // a task that failed goes on from what it saved
-	if clear {
+	done := over && c.counts.failed == 0 // a task that failed goes on from what it saved
+	if done {
 		err = c.clear()
 	}
 	c.end()
-	if clear && c.host != nil {
+	if done && c.host != nil {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(c.opt.Dir, "jetstream")), removeEmpty(c.opt.Dir))
 	}
 	return err

@@ -57,7 +57,7 @@ func TestRealAttemptsAgreeWithTheTableOfJobs(t *testing.T) {
 		gpus   int
 		vc     string
 	}
-	d := real(t)
+	d := published(t)
 	f, err := traces.OpenFile(filepath.Join(recorded, "philly", "philly_multigpu_attempts.csv.gz"))
 	if err != nil {
 		t.Fatal(err)
