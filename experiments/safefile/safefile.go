@@ -9,11 +9,26 @@ import (
 	"path/filepath"
 
 	"clustergym/internal/durable"
+	"clustergym/internal/lock"
 	"clustergym/internal/shortage"
 )
 
 // ErrLocked is returned by Lock if another process has locked the folder.
-var ErrLocked = errors.New("locked by another process")
+var ErrLocked = lock.ErrHeld
+
+// Lock locks the folder dir for this process, until unlock is called or the process ends in any way. It returns ErrLocked if
+// another process has the lock. The lock is advisory: it stops only processes that call Lock. On a file system or a system
+// without locks it stops none.
+func Lock(dir string) (unlock func(), err error) {
+	unlock, err = lock.Folder(dir)
+	if p, ok := errors.AsType[*os.PathError](err); ok && p.Op == "lock" {
+		if errors.Is(err, ErrLocked) {
+			return nil, ErrLocked
+		}
+		return func() {}, nil
+	}
+	return unlock, err
+}
 
 // Aside returns the path at which Write writes the new contents of a file before they replace it.
 func Aside(name string) string {

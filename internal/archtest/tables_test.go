@@ -166,7 +166,7 @@ var libraries = map[string][]string{
 	// A NATS that gives out ranks; its server in tests.
 	"experiments/ranks": {"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2"},
 	"cmd/...": {
-		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/jedib0t/go-pretty/v6",
+		"github.com/spf13/cobra", "github.com/spf13/pflag",
 		"golang.org/x/term", "github.com/prometheus/client_golang",
 		"github.com/gorilla/websocket", // bare frames of hostile clients
 	},
