@@ -165,6 +165,7 @@ var libraries = map[string][]string{
 	"experiments/workqueue": {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"},
 	// A NATS that gives out ranks; its server in tests.
 	"experiments/ranks": {"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2"},
+	"cmd/release":       {"github.com/CycloneDX/cyclonedx-go"}, // the types of a bill of materials
 	"cmd/...": {
 		"github.com/spf13/cobra", "github.com/spf13/pflag",
 		"golang.org/x/term", "github.com/prometheus/client_golang",
