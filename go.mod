@@ -3,6 +3,7 @@ module clustergym
 go 1.26.0
 
 require (
+	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/chewxy/hm v1.0.0
 	github.com/klauspost/compress v1.20.4
 	github.com/spf13/cobra v1.10.2

@@ -429,9 +429,9 @@ END`)
 }
 
 // eventually waits for something that happens in other processes.
-func eventually(t *testing.T, what string, true func() bool) {
+func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for begun := time.Now(); !true(); time.Sleep(200 * time.Millisecond) {
+	for begun := time.Now(); !holds(); time.Sleep(200 * time.Millisecond) {
 		if time.Since(begun) > 6*patience {
 			t.Fatalf("it does not happen that %s", what)
 		}

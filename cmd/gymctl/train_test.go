@@ -280,7 +280,7 @@ func (u *until) Write(p []byte) (int, error) {
 }
 
 // comparable returns a train document without what depends on the machine.
-func comparable(t *testing.T, text string) string {
+func withoutTimes(t *testing.T, text string) string {
 	t.Helper()
 	var m map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
@@ -298,7 +298,7 @@ func comparable(t *testing.T, text string) string {
 func TestInterruptedTrainingIsSavedAndGoesOn(t *testing.T) {
 	inRoom(t, false)
 	train := []string{"train", "-c", "tiny.yaml", "--run-dir", "run", "--json"}
-	want := comparable(t, must(t, train...))
+	want := withoutTimes(t, must(t, train...))
 	for _, at := range []string{"run       run\n", "step      252 of", "validation windows", "step     1000  validation"} {
 		if err := os.RemoveAll("run"); err != nil {
 			t.Fatal(err)
@@ -310,7 +310,7 @@ func TestInterruptedTrainingIsSavedAndGoesOn(t *testing.T) {
 			t.Errorf("interrupted at %q: exit code %d, printed %q, said %q", at, code, out.String(), u.said.String())
 		}
 		cancel()
-		if got := comparable(t, must(t, "train", "--resume", "run", "--json")); got != want {
+		if got := withoutTimes(t, must(t, "train", "--resume", "run", "--json")); got != want {
 			t.Errorf("interrupted at %q and resumed:\n%s, want\n%s", at, got, want)
 		}
 	}

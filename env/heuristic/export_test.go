@@ -55,8 +55,8 @@ func everywhere(p Policy, change func(s *Scheduler)) {
 
 // OnParts returns a policy that plays one scheduler made by make on each part of a cluster whose nodes are divided among
 // virtual clusters, and one on any other cluster.
-func OnParts(make func() sim.Scheduler) Policy {
-	return &divided{Policy: nameless{make()}, make: func(Config) (Policy, error) { return nameless{make()}, nil }}
+func OnParts(build func() sim.Scheduler) Policy {
+	return &divided{Policy: nameless{build()}, make: func(Config) (Policy, error) { return nameless{build()}, nil }}
 }
 
 type nameless struct{ sim.Scheduler }
@@ -70,10 +70,10 @@ func Watch(p Policy, wrap func(q Policy) Policy) Policy {
 	if !ok {
 		return wrap(p)
 	}
-	make := d.make
+	build := d.make
 	d.Policy = wrap(d.Policy)
 	d.make = func(cfg Config) (Policy, error) {
-		q, err := make(cfg)
+		q, err := build(cfg)
 		return wrap(q), err
 	}
 	return d

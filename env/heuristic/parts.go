@@ -65,8 +65,8 @@ func (d *divided) Reseed(seed uint64) {
 }
 
 // Keep implements sched.Keeper for policies that are one; others stop what they like.
-func (d *divided) Keep(first int, min time.Duration) {
-	d.kept = kept{first, min}
+func (d *divided) Keep(first int, least time.Duration) {
+	d.kept = kept{first, least}
 	d.spare(d.Policy)
 	for _, p := range d.parts {
 		d.spare(p.policy)

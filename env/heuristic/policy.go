@@ -65,21 +65,21 @@ func New(cfg Config) (Policy, error) {
 			from = p.make
 		}
 	}
-	make := func(cfg Config) (Policy, error) {
+	build := func(cfg Config) (Policy, error) {
 		p, err := newPlacement(cfg)
 		if err != nil {
 			return nil, err
 		}
 		return from(cfg, p)
 	}
-	p, err := make(cfg)
+	p, err := build(cfg)
 	if err != nil {
 		return nil, err
 	}
 	if _, whole := p.(*exact.Policy); whole { // it plans no virtual clusters
 		return p, nil
 	}
-	return &divided{Policy: p, cfg: cfg, make: make, stops: Preemptive(cfg.Order)}, nil
+	return &divided{Policy: p, cfg: cfg, make: build, stops: Preemptive(cfg.Order)}, nil
 }
 
 // Orders returns the orders and other policies that New knows, the most important to readers first.

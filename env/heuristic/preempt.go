@@ -268,7 +268,7 @@ func (k *kept) holds(v *sim.View, j sim.Job) bool {
 
 // Keep makes a scheduler that stops running jobs spare some from the next Reset on: those at positions before first, and
 // those whose stint has not lasted min. It does not ask to be called when that time is over. It implements sched.Keeper.
-func (s *Scheduler) Keep(first int, min time.Duration) { s.kept = kept{first, min} }
+func (s *Scheduler) Keep(first int, least time.Duration) { s.kept = kept{first, least} }
 
 // goesOn reports whether a job of a virtual cluster that shares its nodes was stopped only because another needed its
 // GPUs, and has a place elsewhere. It starts there a nanosecond later, because a job can be changed only once at any

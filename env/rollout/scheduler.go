@@ -240,9 +240,9 @@ func (s *Scheduler) Cancel(ctx context.Context) { s.ctx = ctx }
 
 // Keep implements sched.Keeper: a policy that stops running jobs spares those at positions before first, and those whose stint
 // has not lasted min.
-func (s *Scheduler) Keep(first int, min time.Duration) {
+func (s *Scheduler) Keep(first int, least time.Duration) {
 	if s.look != nil {
-		s.look.keep(first, min)
+		s.look.keep(first, least)
 	}
 }
 

@@ -163,7 +163,7 @@ func (w *World) Standings(ctx context.Context, cfg *config.Config, dir string, w
 	}
 	r.seeds = 1
 	r.policies = slices.DeleteFunc(r.policies, func(p policy) bool {
-		return p.timed || p.knows || p.missing != "" || strings.HasPrefix(p.name, rollout.Prefix)
+		return p.timed || p.knows || p.missing != "" || policyname.Of(p.name).Ahead == policyname.Rollout
 	})
 	played, _, err := r.results(ctx)
 	if err != nil {

@@ -317,12 +317,8 @@ func readResult(name string) (*TrainResult, error) {
 
 // writeJSON replaces a file and makes its folder if necessary.
 func writeJSON(name string, v any) error {
-	b, err := json.MarshalIndent(v, "", " ")
-	if err != nil {
-		return err
-	}
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	return safefile.Write(name, append(b, '\n'))
+	return safefile.WriteJSON(name, v)
 }

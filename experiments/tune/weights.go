@@ -120,18 +120,6 @@ func vector(w *Weights) (x []float64) {
 	return x
 }
 
-// ReadHold reads weights of hold that Run has written, or any file of the same form: one weight on a line.
-func ReadHold(name string) (heuristic.Hold, error) {
-	w, err := Read(held, name)
-	return w.Hold, err
-}
-
-// ReadIndex is ReadHold for index.
-func ReadIndex(name string) (heuristic.Index, error) {
-	w, err := Read(indexed, name)
-	return w.Index, err
-}
-
 // Read reads the weights of a policy, hold or index.
 func Read(policy, name string) (Weights, error) {
 	w := Weights{Policy: policy}

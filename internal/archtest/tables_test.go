@@ -45,6 +45,7 @@ var arrows = map[string][]string{
 	"traces/synth":       {"traces", "traces/dally"},
 	"traces/tiresias":    {"traces"},
 	"traces/tpch":        {"traces"},
+	"traces/tracetest":   {}, // its tests know all readers
 
 	// Real clusters know jobs, and nothing of how they are simulated.
 	"live":          {"traces"},
@@ -170,8 +171,9 @@ var libraries = map[string][]string{
 	"experiments/workqueue": {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"},
 	// A NATS that gives out ranks; its server in tests.
 	"experiments/ranks": {"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2"},
+	"cmd/release":       {"github.com/CycloneDX/cyclonedx-go"}, // the types of a bill of materials
 	"cmd/...": {
-		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/jedib0t/go-pretty/v6",
+		"github.com/spf13/cobra", "github.com/spf13/pflag",
 		"golang.org/x/term", "github.com/prometheus/client_golang",
 		"github.com/gorilla/websocket", // bare frames of hostile clients
 	},

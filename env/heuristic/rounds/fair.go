@@ -109,20 +109,20 @@ func (f *fair) solve(of demands, low float64) {
 // settle fixes the jobs that cannot rise above low: those at their most, and those for which the GPUs that they use
 // have a price. It reports whether it fixed any.
 func (f *fair) settle(of demands, low, top float64) bool {
-	any := false
+	found := false
 	if low < top && !f.feasible(of, low*(1+2*tolerance)+math.SmallestNonzeroFloat64) {
 		for i := range f.fixed {
 			if !f.fixed[i] && f.pays(i) {
-				f.fixed[i], f.level[i], any = true, low, true
+				f.fixed[i], f.level[i], found = true, low, true
 			}
 		}
 	}
 	for i := range f.fixed {
 		if !f.fixed[i] && of.most(i) <= low*(1+2*tolerance) {
-			f.fixed[i], f.level[i], any = true, low, true
+			f.fixed[i], f.level[i], found = true, low, true
 		}
 	}
-	return any
+	return found
 }
 
 // pays reports whether what i wants has a cost at the current prices.

@@ -165,10 +165,10 @@ func (t *themis) bid(v *sim.View, j sim.Job) bidder {
 // If there are no winners, all bidders leave.
 func (t *themis) auction(v *sim.View, bidders []bidder) {
 	t.best(bidders, int64(t.On.FreeMilli()))
-	any := false
+	found := false
 	for i := range bidders {
 		b := &bidders[i]
-		any = any || b.wins
+		found = found || b.wins
 		b.left = b.wins && t.Keep(v, place.Gang(v, b.job))
 	}
 	// From the largest gang down, as everywhere that gangs are placed together.
@@ -186,7 +186,7 @@ func (t *themis) auction(v *sim.View, bidders []bidder) {
 		t.Put(v, place.Gang(v, b.job))
 		b.left = true
 	}
-	if !any {
+	if !found {
 		for i := range bidders {
 			bidders[i].left = true
 		}

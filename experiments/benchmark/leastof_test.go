@@ -1,12 +1,15 @@
-// Package bounds computes what no policy gets below: for each test window or episode of a configuration, a value of the metric that is
-// out of reach for whatever schedules.
-package bounds
+package benchmark
+
+// What no policy gets below, computed: for each test window or episode of a configuration, a value of the metric that is out of reach
+// for any policy. bounds.json has the values of the tasks.
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 
 	"clustergym/env"
 	"clustergym/env/cluster"
@@ -21,9 +24,49 @@ import (
 	"clustergym/traces"
 )
 
-// Of returns for each of n test windows or episodes of cfg, whose world is w, a value of the metric that no policy gets below if it
+// newBound computes the bound of a task.
+func (t *Task) newBound(ctx context.Context) (bound, error) {
+	cfg, err := t.Config()
+	if err != nil {
+		return bound{}, err
+	}
+	w, err := arena.NewWorldContext(ctx, &cfg)
+	if err != nil {
+		return bound{}, err
+	}
+	if err := t.check(w, &cfg); err != nil {
+		return bound{}, err
+	}
+	b := bound{Hash: t.Hash}
+	b.Least, err = leastOf(ctx, &cfg, w, Windows(&cfg))
+	for i, x := range b.Least {
+		b.Least[i] = roundDown(x)
+	}
+	return b, err
+}
+
+// roundDown returns the largest number of six digits that is not above x, 0 or more.
+func roundDown(x float64) float64 {
+	if !(x > 0) {
+		return 0
+	}
+	cut := func(x float64) float64 {
+		y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', 5, 64), 64)
+		if err != nil {
+			panic(err) // of a number that was just formatted
+		}
+		return y
+	}
+	y := cut(x)
+	if y > x {
+		y = cut(x - math.Pow(10, math.Floor(math.Log10(x))-5))
+	}
+	return y
+}
+
+// leastOf returns for each of n test windows or episodes of cfg, whose world is w, a value of the metric that no policy gets below if it
 // finishes all jobs, whatever it knows. cfg is folded, and of a scheduling environment.
-func Of(ctx context.Context, cfg *config.Config, w *arena.World, n int) (all []float64, err error) {
+func leastOf(ctx context.Context, cfg *config.Config, w *arena.World, n int) (all []float64, err error) {
 	if cfg.Simulated() {
 		return simulated(ctx, cfg, w, n)
 	}
@@ -54,7 +97,7 @@ func Of(ctx context.Context, cfg *config.Config, w *arena.World, n int) (all []f
 	return all, nil
 }
 
-// simulated is Of on the cluster simulator. A heuristic plays each window, so that its jobs are seen as policies get them.
+// simulated is leastOf on the cluster simulator. A heuristic plays each window, so that its jobs are seen as policies get them.
 func simulated(ctx context.Context, cfg *config.Config, w *arena.World, n int) ([]float64, error) {
 	fifo, err := cfg.Rival("fifo+skip")
 	if err != nil {

@@ -1,22 +1,25 @@
-//go:build unix
-
 package catalog
 
 import (
 	"errors"
 	"os"
-	"syscall"
+
+	"clustergym/internal/lock"
 )
 
 // tryLock takes the lock at path, until unlock is called or the process ends in any way. unlock is nil if another process has
-// the lock. On a file system without locks every process gets it; the check of the hash still keeps the result right.
+// the lock. On a file system without locks every process gets it; the check of the hash still keeps the result right; so it does where
+// the system has no locks.
 func tryLock(path string) (unlock func(), err error) {
+	if !lock.Supported {
+		return func() {}, nil
+	}
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644) //nolint:gosec // in the user's own cache
 		if err != nil {
 			return nil, err
 		}
-		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		if err := lock.File(f); errors.Is(err, lock.ErrHeld) {
 			return nil, f.Close()
 		}
 		mine, err := f.Stat()
