@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"context"
 	"slices"
-	"strings"
 
 	"clustergym/env"
-	"clustergym/env/rollout"
+	"clustergym/env/policyname"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/report"
