@@ -376,16 +376,25 @@ type all struct{ sched.Steered }
 // piloted are actions in whose place a scheduler decides.
 type piloted struct {
 	sched.Actions
-	sch sim.Scheduler
-	now time.Duration
+	sch   sim.Scheduler
+	now   time.Duration
+	begun bool
 }
 
 func (p *piloted) Decode(_ env.Action, s *sched.State, d *sim.Decision) (bool, error) {
-	d.Op, p.now = sim.Wait, s.View.Now()
+	d.Op, p.now, p.begun = sim.Wait, s.View.Now(), true
+	p.sch.Reset(s.View)
 	return true, nil
 }
 
-func (p *piloted) Pilot() (sim.Scheduler, time.Duration) { return p.sch, p.now }
+func (p *piloted) Pilot(s *sched.State) sim.Scheduler {
+	if !p.begun || s.Facts && s.View.Now() > p.now {
+		return nil
+	}
+	return p.sch
+}
+
+func (p *piloted) Holds() bool { return true }
 
 // anew is a policy that is reset in the middle of a run: it sees no events of the point where that happens.
 type anew struct {

@@ -72,7 +72,7 @@ func newRelative(e *Env) (*relative, error) {
 }
 
 // contested reports whether the mean JCTs of FIFO and SJF differ by at least 1 % on e's window.
-func (b *relative) contested(ctx context.Context, e *Env) (bool, error) {
+func (b *relative) contested(ctx context.Context, e *Env, _ uint64) (bool, error) {
 	fifo, err := b.play(ctx, e, "fifo")
 	if err != nil {
 		return false, err
