@@ -107,8 +107,8 @@ func (x *encoder) Encode(dst []float32, s *sched.State) {
 		}
 		j := s.Slots[i]
 		w := x.l.of(s, j)
-		if wait := v.Now() - v.Trace(j).Submit; x.l.own.Eager {
-			d[0] = float32(min(cut, wait.Seconds()/43200)) // RLScheduler's arithmetic, to the last bit
+		if wait := v.Now() - v.Trace(j).Submit; x.l.own.Seconds {
+			d[0] = float32(min(cut, wait.Seconds()/43200))
 		} else {
 			d[0] = min(cut, float32(wait.Hours()/12))
 		}

@@ -19,6 +19,7 @@ import (
 type Program struct {
 	ID      string
 	Eager   bool  // the agent is asked after every arrival, even if more jobs arrive at the same instant
+	Seconds bool  // waits are divided in seconds, as in RLScheduler's program, to the last bit
 	Queue   Queue // which of the jobs that wait are visible
 	Machine Machine
 	Encoder sched.Encoder
@@ -76,11 +77,8 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	switch {
-	case cfg.RLTune != "":
-		return newTuned(cfg, spec, w, part)
-	case cfg.Peer:
-		return Assemble(cfg, Program{Eager: true, Queue: new(peerQueue)}, spec, w, training, part)
+	if cfg.Peer || cfg.RLTune != "" {
+		return nil, fmt.Errorf("%s: with peer or rltune it is another environment: see packages rlscheduler and rltune", ID)
 	}
 	return Assemble(cfg, Program{}, spec, w, training, part)
 }
@@ -149,3 +147,9 @@ func (e *Env) Waiting() int { return e.line.queue.Len() }
 
 // Estimate returns what is known of a job's run time.
 func (e *Env) Estimate(j sim.Job) time.Duration { return e.State().Known[j].Estimate }
+
+// Head plays an episode by always choosing the first visible job, and returns its score.
+func (e *Env) Head(ctx context.Context, ep env.Episode) (score float64, err error) {
+	err = e.Play(ctx, ep, func(*sched.State) (int32, error) { return 0, nil })
+	return e.sum.sum.score(&e.cfg, e.sum.gpus), err
+}

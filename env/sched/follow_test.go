@@ -19,6 +19,8 @@ import (
 	"clustergym/env/predict/gbdt"
 	"clustergym/env/predict/history"
 	"clustergym/env/queuerank"
+	"clustergym/env/queuerank/rlscheduler"
+	"clustergym/env/queuerank/rltune"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/internal/testseed"
@@ -537,7 +539,7 @@ func TestQueueRankFollows(t *testing.T) {
 		}
 		w := windows(t, sched.Taken{MaxGPUs: 8, Window: c.Window, Estimates: c.Estimates}, jobs)
 		open := func() *queuerank.Env {
-			e, err := queuerank.New(c, spec, w, jobs, traces.Training)
+			e, err := ranking(c, spec, w, jobs)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -545,6 +547,17 @@ func TestQueueRankFollows(t *testing.T) {
 		}
 		random(t, open(), open(), seed, jobs[0].Submit, r)
 	}
+}
+
+// ranking opens the environment that c stands for.
+func ranking(c queuerank.Config, spec cluster.Spec, w sched.Windows, jobs []traces.Job) (*queuerank.Env, error) {
+	switch {
+	case c.RLTune != "":
+		return rltune.New(c, spec, w, traces.Training)
+	case c.Peer:
+		return rlscheduler.New(c, spec, w, jobs, traces.Training)
+	}
+	return queuerank.New(c, spec, w, jobs, traces.Training)
 }
 
 // GPUPick-v1 follows, pick by pick.

@@ -217,7 +217,7 @@ func TestEpisodesStayTheSame(t *testing.T) {
 			spec, of = followed, jobs
 		}
 		w := windows(t, sched.Taken{MaxGPUs: 8, Window: c.Window, Estimates: c.Estimates}, of)
-		e, err := queuerank.New(c, spec, w, of, traces.Training)
+		e, err := ranking(c, spec, w, of)
 		add(fmt.Sprint("queuerank ", k), e, err)
 	}
 	for k := range 12 {

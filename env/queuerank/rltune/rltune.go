@@ -1,8 +1,7 @@
-package queuerank
+package rltune
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -11,16 +10,17 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
 	peer "clustergym/env/peer/rltune"
+	"clustergym/env/queuerank"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/traces"
 )
 
-// tuned is what Config.RLTune adds: the machine of RLTune's program on the simulator's cluster. A job's pool are the nodes of its
+// tuned is the machine of RLTune's program on the simulator's cluster. A job's pool are the nodes of its
 // virtual cluster and its types of GPU. Nodes smaller than the largest of the pool take jobs of up to twice their size, as those of 2
 // GPUs on Philly do.
 type tuned struct {
-	cfg       Config
+	cfg       queuerank.Config
 	c         *cluster.Cluster
 	s         *sched.State
 	queue     tunedQueue
@@ -70,14 +70,17 @@ type counted struct {
 const tunedDoc = "by slot, of the jobs in the order of base: wait/12 h; n/largest node; n/free GPUs/capacity; (free − demand of the visible jobs + capacity)/(2 capacity); " +
 	"partial nodes/nodes with a free GPU; ways/3; can start: 1e-5 no, 1 − 1e-5 in one way, half as much again in several; an empty slot is 0, 1, 1, 1, 1, 1, 0"
 
-// newTuned returns an environment with the ways of RLTune's program.
-func newTuned(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env, error) {
+// New returns an environment over the windows w. cfg.RLTune says which placement a job takes.
+func New(cfg queuerank.Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*queuerank.Env, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
 	c, err := cluster.New(spec)
 	if err != nil {
 		return nil, err
 	}
 	if c.Pool() {
-		return nil, fmt.Errorf("%s: rltune %s places jobs on nodes, and cluster %s is a counter", ID, cfg.RLTune, spec.Name)
+		return nil, fmt.Errorf("%s: rltune %s places jobs on nodes, and cluster %s is a counter", queuerank.ID, cfg.RLTune, spec.Name)
 	}
 	t := &tuned{cfg: cfg, c: c, programme: cfg.RLTune == "programme", pools: map[poolKey]*pool{}}
 	t.divided, t.single = len(c.VCs()) > 0, len(c.VCs()) == 0 && len(c.Types()) < 2
@@ -88,30 +91,24 @@ func newTuned(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) 
 	n := cfg.Window
 	t.queue = tunedQueue{t: t, rank: rank, sized: cfg.Base == "sjf", list: make([]sim.Job, 0, n), keys: make([]tunedKey, 0, n)}
 	t.ends, t.parts = make([]finish, 0, n), make([]peer.Part, 0, c.Nodes())
-	own := Program{
+	own := queuerank.Program{
 		Eager: true, Queue: &t.queue, Machine: t, Encoder: tunedRows{t}, Suits: t.check,
 		NoStreams: fmt.Sprintf("rltune %s plays windows, not streams", cfg.RLTune),
 	}
 	if cfg.Reward == "relative" {
 		first := cfg
 		first.Reward, first.RLTune = "minus", "first" // base policies take the first placement
-		base, err := newTuned(first, spec, w, part)
+		base, err := New(first, spec, w, part)
 		if err != nil {
 			return nil, err
 		}
-		own.Base = base.head
+		own.Base = base.Head
 	}
-	e, err := Assemble(cfg, own, spec, w, nil, part)
+	e, err := queuerank.Assemble(cfg, own, spec, w, nil, part)
 	if err == nil {
 		t.s, t.c = e.State(), e.View().Cluster()
 	}
 	return e, err
-}
-
-// head plays an episode by always choosing the first job, and returns its score.
-func (e *Env) head(ctx context.Context, ep env.Episode) (float64, error) {
-	err := e.Play(ctx, ep, func(*sched.State) (int32, error) { return 0, nil })
-	return e.sum.sum.score(&e.cfg, e.sum.gpus), err
 }
 
 // pool returns the pool of requests like r.
@@ -175,7 +172,7 @@ func (t *tuned) check(jobs []traces.Job) error {
 			continue // the workload leaves it out
 		}
 		if j.GPUs < 1 || j.GPUMilli != 1000 {
-			return fmt.Errorf("%s: job %s asks for %d × %d thousandths of a GPU; rltune places whole GPUs", ID, j.ID, j.GPUs, j.GPUMilli)
+			return fmt.Errorf("%s: job %s asks for %d × %d thousandths of a GPU; rltune places whole GPUs", queuerank.ID, j.ID, j.GPUs, j.GPUMilli)
 		}
 		p := t.pool(&r)
 		most := 0
@@ -185,13 +182,13 @@ func (t *tuned) check(jobs []traces.Job) error {
 			}
 		}
 		if j.GPUs > most {
-			return fmt.Errorf("%s: job %s asks for %d GPUs; rltune places it on equal nodes only, which have %d: set env.max_gpus=%d", ID, j.ID, j.GPUs, most, most)
+			return fmt.Errorf("%s: job %s asks for %d GPUs; rltune places it on equal nodes only, which have %d: set env.max_gpus=%d", queuerank.ID, j.ID, j.GPUs, most, most)
 		}
 	}
 	return nil
 }
 
-// Place implements Machine.
+// Place implements queuerank.Machine.
 func (t *tuned) Place(j sim.Job, held bool, dst []cluster.GPU) ([]cluster.GPU, bool) {
 	r := t.s.View.Request(j)
 	p := t.pool(r)
@@ -217,13 +214,13 @@ func (t *tuned) Place(j sim.Job, held bool, dst []cluster.GPU) ([]cluster.GPU, b
 			}
 		}
 		if left > 0 {
-			panic(fmt.Sprintf("queuerank: a way takes %d GPUs of node %d, which has %d fewer", part.GPUs, p.nodes[part.Node], left))
+			panic(fmt.Sprintf("rltune: a way takes %d GPUs of node %d, which has %d fewer", part.GPUs, p.nodes[part.Node], left))
 		}
 	}
 	return dst, true
 }
 
-// Early implements Machine: by the running jobs of its pool.
+// Early implements queuerank.Machine: by the running jobs of its pool.
 func (t *tuned) Early(j sim.Job) int64 {
 	v := t.s.View
 	r := v.Request(j)
@@ -251,7 +248,7 @@ func (t *tuned) Early(j sim.Job) int64 {
 	return math.MaxInt64 // jobs of other pools are on its nodes, and RLTune's program does not look at when they end
 }
 
-// InOrder implements Queue: in order of submit, the jobs of the held one's pool.
+// InOrder implements queuerank.Queue: in order of submit, the jobs of the held one's pool.
 func (q *tunedQueue) InOrder(dst []sim.Job, held sim.Job) []sim.Job {
 	v := q.t.s.View
 	p := q.t.pool(v.Request(held))
@@ -325,7 +322,7 @@ type tunedQueue struct {
 	keys  []tunedKey
 }
 
-var _ Queue = (*tunedQueue)(nil)
+var _ queuerank.Queue = (*tunedQueue)(nil)
 
 type tunedKey struct {
 	key  float64
@@ -376,29 +373,29 @@ func (q *tunedQueue) second(held sim.Job) int {
 	return q.t.s.View.Request(next.job).GPUs
 }
 
-// Reset implements Queue.
+// Reset implements queuerank.Queue.
 func (q *tunedQueue) Reset() { q.list = q.list[:0] }
 
-// Len implements Queue.
+// Len implements queuerank.Queue.
 func (q *tunedQueue) Len() int { return len(q.list) }
 
-// Add implements Queue.
-func (q *tunedQueue) Add(w Waiting) { q.list = append(q.list, w.Job) }
+// Add implements queuerank.Queue.
+func (q *tunedQueue) Add(w queuerank.Waiting) { q.list = append(q.list, w.Job) }
 
-// Drop implements Queue.
-func (q *tunedQueue) Drop(w Waiting) {
+// Drop implements queuerank.Queue.
+func (q *tunedQueue) Drop(w queuerank.Waiting) {
 	i := slices.Index(q.list, w.Job)
 	q.list = slices.Delete(q.list, i, i+1)
 }
 
-// Fill implements Queue.
+// Fill implements queuerank.Queue.
 func (q *tunedQueue) Fill(dst []sim.Job, k int) []sim.Job {
 	q.sort()
 	return append(dst, q.list[:min(k, len(q.list))]...)
 }
 
-// Save implements Queue.
+// Save implements queuerank.Queue.
 func (q *tunedQueue) Save() { q.saved = append(q.saved[:0], q.list...) }
 
-// Restore implements Queue.
+// Restore implements queuerank.Queue.
 func (q *tunedQueue) Restore() { q.list = append(q.list[:0], q.saved...) }
