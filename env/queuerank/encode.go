@@ -35,6 +35,8 @@ type encoder struct {
 	most maxima
 	seen *encode.Forecasts // nil = they are not shown
 	own  []owned           // by job
+
+	blank []float32 // the observation of an empty queue
 }
 
 // owned is what never changes of a job.
@@ -98,14 +100,13 @@ func (x *encoder) Encode(dst []float32, s *sched.State) {
 	if x.seen != nil {
 		x.seen.Count(v)
 	}
-	for i := range x.l.cfg.Visible {
+	used := len(s.Slots) * n
+	if x.blank == nil {
+		x.blank = blanks(x.l.cfg.Visible, n)
+	}
+	copy(dst[used:], x.blank[used:])
+	for i, j := range s.Slots {
 		d := dst[i*n : (i+1)*n]
-		if i >= len(s.Slots) {
-			clear(d)
-			d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7] = 0, 1, 1, 1, 1, 1, 1, 0
-			continue
-		}
-		j := s.Slots[i]
 		w := x.l.of(s, j)
 		if wait := v.Now() - v.Trace(j).Submit; x.l.own.Seconds {
 			d[0] = float32(min(cut, wait.Seconds()/43200))
@@ -124,4 +125,13 @@ func (x *encoder) Encode(dst []float32, s *sched.State) {
 			x.seen.Encode(d[features:], v, j)
 		}
 	}
+}
+
+// blanks returns the rows of empty slots.
+func blanks(visible, wide int) []float32 {
+	rows := make([]float32, visible*wide)
+	for i := range visible {
+		copy(rows[i*wide:], []float32{0, 1, 1, 1, 1, 1, 1, 0})
+	}
+	return rows
 }

@@ -122,7 +122,7 @@ func (l choices) Pilot(*sched.State) sim.Scheduler {
 		return nil
 	}
 	l.next = -1
-	return holder{l.line}
+	return holder(l)
 }
 
 // Holds implements sched.Pilot: a job that fits has started, and the next can be chosen.
