@@ -21,6 +21,8 @@ type Steered interface {
 	Arena
 	Facts
 	Imagination
+	// More says whether more jobs may arrive: true, unless somebody says otherwise.
+	More(more bool)
 	// Ask lets a scheduler, which sees the whole queue, decide now until it waits, in imagination (sim.Simulator.Ask), and forgets
 	// it. visit sees every decision before it is imagined; nil = nobody does.
 	Ask(sch sim.Scheduler, visit func(d *sim.Decision) error) error
@@ -31,8 +33,6 @@ type Steered interface {
 type Facts interface {
 	// Follow begins to follow facts, on an empty cluster (sim.Present.Facts leads to any other).
 	Follow(f Following) error
-	// More says whether more jobs may arrive: true, unless somebody says otherwise.
-	More(more bool)
 	// Tell takes in a fact. An error (sim.ErrFact) changes nothing. Jobs without GPUs are left out. Jobs that are larger than those
 	// of the environment's workloads run, but the agent is not asked about them.
 	Tell(f *sim.Fact) error
@@ -130,7 +130,7 @@ func (e *Env) Follow(f Following) error {
 	return nil
 }
 
-// More implements Facts.
+// More implements Steered.
 func (e *Env) More(more bool) { e.sim.More(more) }
 
 // Tell implements Facts.
