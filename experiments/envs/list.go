@@ -16,6 +16,8 @@ import (
 	"clustergym/env/policymix"
 	"clustergym/env/policyname"
 	"clustergym/env/queuerank"
+	"clustergym/env/queuerank/rlscheduler"
+	"clustergym/env/queuerank/rltune"
 	"clustergym/env/reward"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
@@ -235,7 +237,15 @@ var scheduling = []*Descriptor{
 		},
 		MostGPUs: unlimited,
 		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
-			return queuerank.New(*s.(*queuerank.Config), src.Cluster, src.Windows, src.Windows.Jobs(traces.Training), part)
+			c := s.(*queuerank.Config)
+			switch training := src.Windows.Jobs(traces.Training); {
+			case c.RLTune != "":
+				return rltune.New(*c, src.Cluster, src.Windows, part)
+			case c.Peer:
+				return rlscheduler.New(*c, src.Cluster, src.Windows, training, part)
+			default:
+				return queuerank.New(*c, src.Cluster, src.Windows, training, part)
+			}
 		},
 		Page:      func(s Settings, spec env.Spec) string { return queuerank.Page(*s.(*queuerank.Config), spec) },
 		placement: func(s Settings) string { return s.(*queuerank.Config).Placement },

@@ -21,6 +21,7 @@ import (
 	"clustergym/env/cluster"
 	peer "clustergym/env/peer/rlscheduler"
 	"clustergym/env/queuerank"
+	program "clustergym/env/queuerank/rlscheduler"
 	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/brought"
@@ -176,7 +177,7 @@ func (t *trained) open(mode string, windows windowsOf) (*queuerank.Env, error) {
 	if mode == "yes" {
 		c.Backfill = "easy"
 	}
-	return queuerank.New(c, cluster.Spec{Name: "swf-256", Pool: procs}, windows, t.scale, traces.Test)
+	return program.New(c, cluster.Spec{Name: "swf-256", Pool: procs}, windows, t.scale, traces.Test)
 }
 
 // windowsOf are windows of jobs for QueueRank-v1.

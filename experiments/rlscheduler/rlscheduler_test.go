@@ -14,6 +14,7 @@ import (
 	"clustergym/env/cluster"
 	peer "clustergym/env/peer/rlscheduler"
 	"clustergym/env/queuerank"
+	program "clustergym/env/queuerank/rlscheduler"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
@@ -226,7 +227,7 @@ func TestTheMachineIsQueueRank(t *testing.T) {
 		for _, backfill := range []string{"none", "easy"} {
 			cfg := queuerank.DefaultConfig()
 			cfg.Window, cfg.Peer, cfg.Backfill, cfg.Estimates, cfg.Reward = len(log), true, backfill, "exact", "minus"
-			e, err := queuerank.New(cfg, cluster.Spec{Pool: procs}, jobsOf(log), log, traces.Training)
+			e, err := program.New(cfg, cluster.Spec{Pool: procs}, jobsOf(log), log, traces.Training)
 			if err != nil {
 				t.Fatal(err)
 			}

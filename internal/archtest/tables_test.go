@@ -93,15 +93,17 @@ var arrows = map[string][]string{
 	"env/encode": {"env", "env/sim", "env/cluster", "env/predict", "env/sched", "traces"},
 	"env/reward": {"env/sim", "env/sched"},
 	// It plays on with any heuristic, and draws futures from recorded windows, with the forecasts that their jobs had.
-	"env/rollout":     {"env", "env/cluster", "env/policyname", "env/predict", "env/predict/gbdt", "env/sim", "env/sched", "env/heuristic", "traces"},
-	"env/jobselect":   wiring,
-	"env/gpupick":     wiring,
-	"env/queuerank":   append([]string{"env/peer/rltune"}, wiring...), // it places jobs and shows them as that program does
-	"env/delayoffer":  append([]string{"traces/dally"}, wiring...),
-	"env/policymix":   wiring,
-	"env/workerplace": {"env", "env/cluster", "env/paint", "env/sched", "traces", "traces/profile"}, // of sched the life cycle only: there is no simulator
-	"env/dag":         {},
-	"env/dag/dagjson": {"env/dag"}, "env/dag/wfformat": {"env/dag"}, "env/dag/synth": {"env/dag"},
+	"env/rollout":               {"env", "env/cluster", "env/policyname", "env/predict", "env/predict/gbdt", "env/sim", "env/sched", "env/heuristic", "traces"},
+	"env/jobselect":             wiring,
+	"env/gpupick":               wiring,
+	"env/queuerank":             wiring,
+	"env/queuerank/rlscheduler": {"traces", "env", "env/sim", "env/sched", "env/cluster", "env/queuerank"},
+	"env/queuerank/rltune":      {"traces", "env", "env/sim", "env/sched", "env/cluster", "env/heuristic", "env/queuerank", "env/peer/rltune"}, // it places jobs and shows them as that program does
+	"env/delayoffer":            append([]string{"traces/dally"}, wiring...),
+	"env/policymix":             wiring,
+	"env/workerplace":           {"env", "env/cluster", "env/paint", "env/sched", "traces", "traces/profile"}, // of sched the life cycle only: there is no simulator
+	"env/dag":                   {},
+	"env/dag/dagjson":           {"env/dag"}, "env/dag/wfformat": {"env/dag"}, "env/dag/synth": {"env/dag"},
 	"env/dag/alibaba":   {"env/dag", "traces"},
 	"env/dag/listsched": {"env/dag"},
 	// It opens a file whatever its format, so it knows every reader of graphs.

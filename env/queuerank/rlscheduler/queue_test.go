@@ -1,17 +1,12 @@
-package queuerank_test
+package rlscheduler_test
 
 import (
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/csv"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,35 +16,48 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/envtest"
 	"clustergym/env/queuerank"
+	"clustergym/env/queuerank/rlscheduler"
+	"clustergym/internal/recorded"
 	"clustergym/traces"
+	"clustergym/traces/swf"
 )
 
-// agentRows reads a CSV of what the published agent did, packed if it ends in .gz, as one map a row.
-func agentRows(t *testing.T, name string) (out []map[string]string) {
+// agentRows reads what the published agent did.
+func agentRows(t *testing.T, name string) []map[string]string {
+	return recorded.Rows(t, "groundtruth/rlscheduler_agent/"+name)
+}
+
+// lublin256 is the workload of the published agent.
+func lublin256(t *testing.T) []traces.Job {
 	t.Helper()
-	f, err := os.Open(filepath.Join("..", "..", "..", "shared", "groundtruth", "rlscheduler_agent", name))
-	if err != nil {
-		t.Skip("the published results are not at hand: looked for in ../shared, beside this repository, of which it is no part")
-	}
-	defer f.Close() //nolint:errcheck // only read
-	var r io.Reader = f
-	if strings.HasSuffix(name, ".gz") {
-		if r, err = gzip.NewReader(f); err != nil {
-			t.Fatal(err)
-		}
-	}
-	all, err := csv.NewReader(r).ReadAll()
+	f, err := traces.OpenFile(recorded.Path(t, "traces/swf/lublin_256.swf.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range all[1:] {
-		row := map[string]string{}
-		for i, name := range all[0] {
-			row[name] = line[i]
-		}
-		out = append(out, row)
+	defer f.Close() //nolint:errcheck // only read
+	r, err := swf.NewReader(f, "lublin_256", swf.Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return out
+	jobs, err := traces.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, _, _ := traces.Filter(jobs, 0)
+	return kept
+}
+
+// random are jobs of users, some of one second.
+func random(r *rand.Rand, n int) []traces.Job {
+	var jobs []traces.Job
+	at := time.Duration(0)
+	for range n {
+		at += time.Duration(1+r.IntN(120)) * time.Second
+		j := job(at, time.Duration(1+r.IntN(900))*time.Second, 1+r.IntN(16))
+		j.User, j.MemBytes = fmt.Sprint(r.IntN(20)), int64(r.IntN(5))<<30
+		jobs = append(jobs, j)
+	}
+	return jobs
 }
 
 // Every decision of RLScheduler's published agent on its ten windows, without and with back-filling: the job in the slot that it
@@ -78,7 +86,7 @@ func TestThePublishedDecisions(t *testing.T) {
 			if want["backfill"] == "1" {
 				cfg.Backfill = "easy"
 			}
-			e, err := queuerank.New(cfg, cluster.Spec{Pool: 256}, windows(jobs[from:from+1024]), jobs, traces.Training)
+			e, err := rlscheduler.New(cfg, cluster.Spec{Pool: 256}, windows(jobs[from:from+1024]), jobs, traces.Training)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -185,7 +193,7 @@ func TestContractOfThePeer(t *testing.T) {
 			options = append(options, envtest.NoAllocs())
 		}
 		envtest.Run(t, func() env.Env {
-			e, err := queuerank.New(cfg, cluster.Spec{Pool: 16}, w, w.Jobs(traces.Training), traces.Training)
+			e, err := rlscheduler.New(cfg, cluster.Spec{Pool: 16}, w, w.Jobs(traces.Training), traces.Training)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,8 +1,7 @@
-package queuerank
+package rltune
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -11,27 +10,28 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
 	peer "clustergym/env/peer/rltune"
+	"clustergym/env/queuerank"
+	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/traces"
 )
 
-// tuned is what Config.RLTune adds: the machine of RLTune's program on the simulator's cluster. A job's pool are the nodes of its
+// tuned is the machine of RLTune's program on the simulator's cluster. A job's pool are the nodes of its
 // virtual cluster and its types of GPU. Nodes smaller than the largest of the pool take jobs of up to twice their size, as those of 2
 // GPUs on Philly do.
 type tuned struct {
-	e         *Env
+	cfg       queuerank.Config
+	c         *cluster.Cluster
+	s         *sched.State
 	queue     tunedQueue
 	finder    peer.Finder
 	planner   peer.Planner
 	programme bool
 	divided   bool // the cluster has virtual clusters: observations count no ways on one node more, and the programme is over whole pools
 	single    bool // all jobs have one pool: the share of partial nodes is of all nodes, not of those with a free GPU
-	base      *Env // plays the base order; nil = it is not needed
 
 	pools map[poolKey]*pool
-	held  sim.Job
 	parts []peer.Part
-	list  []sim.Job
 	ends  []finish
 	row   [peer.Features]float64
 }
@@ -70,19 +70,45 @@ type counted struct {
 const tunedDoc = "by slot, of the jobs in the order of base: wait/12 h; n/largest node; n/free GPUs/capacity; (free − demand of the visible jobs + capacity)/(2 capacity); " +
 	"partial nodes/nodes with a free GPU; ways/3; can start: 1e-5 no, 1 − 1e-5 in one way, half as much again in several; an empty slot is 0, 1, 1, 1, 1, 1, 0"
 
-func newTuned(e *Env) (*tuned, error) {
-	c := e.view.Cluster()
-	t := &tuned{e: e, programme: e.cfg.RLTune == "programme", pools: map[poolKey]*pool{}}
-	t.divided, t.single = len(c.VCs()) > 0, len(c.VCs()) == 0 && len(c.Types()) < 2
-	rank, err := heuristic.NewRanker(e.cfg.Base, e.cfg.Estimates)
+// New returns an environment over the windows w. cfg.RLTune says which placement a job takes.
+func New(cfg queuerank.Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*queuerank.Env, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	c, err := cluster.New(spec)
 	if err != nil {
 		return nil, err
 	}
-	n := e.cfg.Window
-	t.queue = tunedQueue{e: e, rank: rank, sized: e.cfg.Base == "sjf", list: make([]sim.Job, 0, n), keys: make([]tunedKey, 0, n)}
-	e.dec.GPUs = make([]cluster.GPU, 0, c.GPUs())
-	t.list, t.ends, t.parts = make([]sim.Job, 0, n), make([]finish, 0, n), make([]peer.Part, 0, c.Nodes())
-	return t, nil
+	if c.Pool() {
+		return nil, fmt.Errorf("%s: rltune %s places jobs on nodes, and cluster %s is a counter", queuerank.ID, cfg.RLTune, spec.Name)
+	}
+	t := &tuned{cfg: cfg, c: c, programme: cfg.RLTune == "programme", pools: map[poolKey]*pool{}}
+	t.divided, t.single = len(c.VCs()) > 0, len(c.VCs()) == 0 && len(c.Types()) < 2
+	rank, err := heuristic.NewRanker(cfg.Base, cfg.Estimates)
+	if err != nil {
+		return nil, err
+	}
+	n := cfg.Window
+	t.queue = tunedQueue{t: t, rank: rank, sized: cfg.Base == "sjf", list: make([]sim.Job, 0, n), keys: make([]tunedKey, 0, n)}
+	t.ends, t.parts = make([]finish, 0, n), make([]peer.Part, 0, c.Nodes())
+	own := queuerank.Program{
+		Eager: true, Queue: &t.queue, Machine: t, Encoder: tunedRows{t}, Suits: t.check,
+		NoStreams: fmt.Sprintf("rltune %s plays windows, not streams", cfg.RLTune),
+	}
+	if cfg.Reward == "relative" {
+		first := cfg
+		first.Reward, first.RLTune = "minus", "first" // base policies take the first placement
+		base, err := New(first, spec, w, part)
+		if err != nil {
+			return nil, err
+		}
+		own.Base = base.Head
+	}
+	e, err := queuerank.Assemble(cfg, own, spec, w, nil, part)
+	if err == nil {
+		t.s, t.c = e.State(), e.View().Cluster()
+	}
+	return e, err
 }
 
 // pool returns the pool of requests like r.
@@ -91,7 +117,7 @@ func (t *tuned) pool(r *cluster.Request) *pool {
 	if p := t.pools[key]; p != nil {
 		return p
 	}
-	c := t.e.view.Cluster()
+	c := t.c
 	p := new(pool)
 	var blocks []peer.Block
 	largest := 0
@@ -126,7 +152,7 @@ func (t *tuned) pool(r *cluster.Request) *pool {
 
 // count returns the free GPUs of p's nodes.
 func (t *tuned) count(p *pool) []int32 {
-	c := t.e.view.Cluster()
+	c := t.c
 	if p.of != c.Version() || p.of == 0 {
 		for i, n := range p.nodes {
 			p.free[i] = int32(c.NodeFree(int(n)))
@@ -138,7 +164,7 @@ func (t *tuned) count(p *pool) []int32 {
 
 // check returns an error if a job of a window can never start.
 func (t *tuned) check(jobs []traces.Job) error {
-	c := t.e.view.Cluster()
+	c := t.c
 	for i := range jobs {
 		j := &jobs[i]
 		r, ok := c.Request(j)
@@ -146,7 +172,7 @@ func (t *tuned) check(jobs []traces.Job) error {
 			continue // the workload leaves it out
 		}
 		if j.GPUs < 1 || j.GPUMilli != 1000 {
-			return fmt.Errorf("%s: job %s asks for %d × %d thousandths of a GPU; rltune places whole GPUs", ID, j.ID, j.GPUs, j.GPUMilli)
+			return fmt.Errorf("%s: job %s asks for %d × %d thousandths of a GPU; rltune places whole GPUs", queuerank.ID, j.ID, j.GPUs, j.GPUMilli)
 		}
 		p := t.pool(&r)
 		most := 0
@@ -156,19 +182,19 @@ func (t *tuned) check(jobs []traces.Job) error {
 			}
 		}
 		if j.GPUs > most {
-			return fmt.Errorf("%s: job %s asks for %d GPUs; rltune places it on equal nodes only, which have %d: set env.max_gpus=%d", ID, j.ID, j.GPUs, most, most)
+			return fmt.Errorf("%s: job %s asks for %d GPUs; rltune places it on equal nodes only, which have %d: set env.max_gpus=%d", queuerank.ID, j.ID, j.GPUs, most, most)
 		}
 	}
 	return nil
 }
 
-// place appends the GPUs that j gets to dst[:0], and reports whether it fits now.
-func (t *tuned) place(j sim.Job, dst []cluster.GPU) ([]cluster.GPU, bool) {
-	r := t.e.view.Request(j)
+// Place implements queuerank.Machine.
+func (t *tuned) Place(j sim.Job, held bool, dst []cluster.GPU) ([]cluster.GPU, bool) {
+	r := t.s.View.Request(j)
 	p := t.pool(r)
 	free := t.count(p)
 	var ok bool
-	if t.programme && j == t.held {
+	if t.programme && held {
 		t.planner.Next(t.queue.second(j))
 		t.parts, ok = t.planner.Choose(p.Pool, free, r.GPUs, t.divided, t.parts)
 	} else {
@@ -178,7 +204,7 @@ func (t *tuned) place(j sim.Job, dst []cluster.GPU) ([]cluster.GPU, bool) {
 	if !ok {
 		return dst, false
 	}
-	c := t.e.view.Cluster()
+	c := t.c
 	for _, part := range t.parts {
 		left := part.GPUs
 		for g, to := c.NodeGPUs(int(p.nodes[part.Node])); g < to && left > 0; g++ {
@@ -188,21 +214,21 @@ func (t *tuned) place(j sim.Job, dst []cluster.GPU) ([]cluster.GPU, bool) {
 			}
 		}
 		if left > 0 {
-			panic(fmt.Sprintf("queuerank: a way takes %d GPUs of node %d, which has %d fewer", part.GPUs, p.nodes[part.Node], left))
+			panic(fmt.Sprintf("rltune: a way takes %d GPUs of node %d, which has %d fewer", part.GPUs, p.nodes[part.Node], left))
 		}
 	}
 	return dst, true
 }
 
-// early returns when j will fit if the running jobs of its pool end as estimated.
-func (t *tuned) early(j sim.Job) int64 {
-	v := t.e.view
+// Early implements queuerank.Machine: by the running jobs of its pool.
+func (t *tuned) Early(j sim.Job) int64 {
+	v := t.s.View
 	r := v.Request(j)
 	p := t.pool(r)
 	t.ends = t.ends[:0]
 	for _, o := range v.Running() {
 		if t.pool(v.Request(o)) == p {
-			t.ends = append(t.ends, finish{int64(v.Started(o)) + t.e.known[o].e, o})
+			t.ends = append(t.ends, finish{int64(v.Started(o)) + int64(t.s.Known[o].Estimate), o})
 		}
 	}
 	slices.SortStableFunc(t.ends, func(a, b finish) int { return cmp.Compare(a.at, b.at) })
@@ -222,40 +248,40 @@ func (t *tuned) early(j sim.Job) int64 {
 	return math.MaxInt64 // jobs of other pools are on its nodes, and RLTune's program does not look at when they end
 }
 
-// backfill starts, in order of submit, the jobs of the held one's pool that fit and end before early as estimated.
-func (t *tuned) backfill(early int64) error {
-	v := t.e.view
-	p := t.pool(v.Request(t.held))
-	t.list = t.list[:0]
-	for _, j := range t.queue.list {
-		if t.pool(v.Request(j)) == p {
-			t.list = append(t.list, j)
+// InOrder implements queuerank.Queue: in order of submit, the jobs of the held one's pool.
+func (q *tunedQueue) InOrder(dst []sim.Job, held sim.Job) []sim.Job {
+	v := q.t.s.View
+	p := q.t.pool(v.Request(held))
+	for _, j := range q.list {
+		if q.t.pool(v.Request(j)) == p {
+			dst = append(dst, j)
 		}
 	}
-	slices.SortStableFunc(t.list, func(a, b sim.Job) int { return cmp.Compare(v.Trace(a).Submit, v.Trace(b).Submit) })
-	for _, j := range t.list {
-		if int64(v.Now())+t.e.known[j].e >= early {
-			continue
-		}
-		ok, err := t.e.tryStart(j)
-		if err != nil {
-			return err
-		}
-		if ok {
-			t.e.leave(j)
-		}
-	}
-	return nil
+	slices.SortStableFunc(dst, func(a, b sim.Job) int { return cmp.Compare(v.Trace(a).Submit, v.Trace(b).Submit) })
+	return dst
 }
 
-// encode fills the observation.
-func (t *tuned) encode(dst []float32) {
-	e, v := t.e, t.e.view
-	c := v.Cluster()
+// tunedRows is the encoder.
+type tunedRows struct{ *tuned }
+
+// Fields implements sched.Encoder.
+func (t tunedRows) Fields() []env.Field {
+	return []env.Field{{Name: "jobs", Shape: []int{t.cfg.Visible, peer.Features}, High: 1.5, Unit: "fraction", Doc: tunedDoc, Filled: peer.Features}}
+}
+
+// Reset implements sched.Encoder.
+func (tunedRows) Reset(*sched.State) {}
+
+// Learn implements sched.Encoder.
+func (tunedRows) Learn(*sched.State, sim.Job) {}
+
+// Encode implements sched.Encoder.
+func (t tunedRows) Encode(dst []float32, s *sched.State) {
+	v, c := s.View, t.c
 	for _, p := range t.pools {
 		p.used = 0
 	}
-	for _, j := range e.queue.slots {
+	for _, j := range s.Slots {
 		r := v.Request(j)
 		p := t.pool(r)
 		if p.used == 0 {
@@ -265,11 +291,11 @@ func (t *tuned) encode(dst []float32) {
 		p.used++
 		p.state.Demand += float64(r.GPUs)
 	}
-	for i := range e.cfg.Visible {
+	for i := range t.cfg.Visible {
 		d := dst[i*peer.Features : (i+1)*peer.Features]
 		row := peer.Padding
-		if i < len(e.queue.slots) {
-			j := e.queue.slots[i]
+		if i < len(s.Slots) {
+			j := s.Slots[i]
 			r := v.Request(j)
 			p := t.pool(r)
 			n := &p.ways[r.GPUs]
@@ -288,12 +314,15 @@ func (t *tuned) encode(dst []float32) {
 
 // tunedQueue is the queue in the order of the base.
 type tunedQueue struct {
-	e     *Env
+	t     *tuned
 	rank  *heuristic.Ranker
 	sized bool // equal keys go by GPUs, as sjf has it
 	list  []sim.Job
+	saved []sim.Job
 	keys  []tunedKey
 }
+
+var _ queuerank.Queue = (*tunedQueue)(nil)
 
 type tunedKey struct {
 	key  float64
@@ -306,16 +335,16 @@ func (a *tunedKey) compare(b *tunedKey) int {
 }
 
 func (q *tunedQueue) key(j sim.Job) tunedKey {
-	k := tunedKey{key: q.rank.Key(q.e.view, j), job: j}
+	k := tunedKey{key: q.rank.Key(q.t.s.View, j), job: j}
 	if q.sized {
-		k.gpus = q.e.view.Request(j).GPUs
+		k.gpus = q.t.s.View.Request(j).GPUs
 	}
 	return k
 }
 
 // sort sorts the queue, stably.
 func (q *tunedQueue) sort() {
-	q.rank.Reseed(q.e.est.Seed)
+	q.rank.Reseed(q.t.s.Seed)
 	q.keys = q.keys[:0]
 	for _, j := range q.list {
 		q.keys = append(q.keys, q.key(j))
@@ -341,21 +370,32 @@ func (q *tunedQueue) second(held sim.Job) int {
 			next = k
 		}
 	}
-	return q.e.view.Request(next.job).GPUs
+	return q.t.s.View.Request(next.job).GPUs
 }
 
-// playBase plays ep by the base order and returns its score.
-func (e *Env) playBase(ctx context.Context, ep env.Episode) (float64, error) {
-	if _, err := e.draw(ctx, ep); err != nil {
-		return 0, err
-	}
-	if err := e.begin(ctx, ep.Seed); err != nil {
-		return 0, err
-	}
-	for e.started < e.session.Len() && !e.view.Over() {
-		if err := e.step(ctx, e.queue.slots[0]); err != nil {
-			return 0, err
-		}
-	}
-	return e.sum.score(&e.cfg, e.session.GPUs()), nil
+// Reset implements queuerank.Queue.
+func (q *tunedQueue) Reset() { q.list = q.list[:0] }
+
+// Len implements queuerank.Queue.
+func (q *tunedQueue) Len() int { return len(q.list) }
+
+// Add implements queuerank.Queue.
+func (q *tunedQueue) Add(w queuerank.Waiting) { q.list = append(q.list, w.Job) }
+
+// Drop implements queuerank.Queue.
+func (q *tunedQueue) Drop(w queuerank.Waiting) {
+	i := slices.Index(q.list, w.Job)
+	q.list = slices.Delete(q.list, i, i+1)
 }
+
+// Fill implements queuerank.Queue.
+func (q *tunedQueue) Fill(dst []sim.Job, k int) []sim.Job {
+	q.sort()
+	return append(dst, q.list[:min(k, len(q.list))]...)
+}
+
+// Save implements queuerank.Queue.
+func (q *tunedQueue) Save() { q.saved = append(q.saved[:0], q.list...) }
+
+// Restore implements queuerank.Queue.
+func (q *tunedQueue) Restore() { q.list = append(q.list[:0], q.saved...) }

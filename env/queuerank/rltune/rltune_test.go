@@ -1,4 +1,4 @@
-package queuerank_test
+package rltune_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"clustergym/env/envtest"
 	peer "clustergym/env/peer/rltune"
 	"clustergym/env/queuerank"
+	"clustergym/env/queuerank/rltune"
 	"clustergym/env/sim"
 	"clustergym/traces"
 )
@@ -211,7 +212,7 @@ func TestContractOfRLTune(t *testing.T) {
 				options = append(options, envtest.NoAllocs())
 			}
 			envtest.Run(t, func() env.Env {
-				e, err := queuerank.New(cfg, tunedSpec(t, c), w, w.Jobs(traces.Training), traces.Training)
+				e, err := rltune.New(cfg, tunedSpec(t, c), w, traces.Training)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -256,7 +257,7 @@ func TestWhatRLTuneCannotPlaceIsSaid(t *testing.T) {
 		"asks for 161 GPUs; rltune places it on equal nodes only, which have 160: set env.max_gpus=160": job(0, time.Second, 161),
 		"asks for 1 × 500 thousandths of a GPU; rltune places whole GPUs":                               shared,
 	} {
-		e, err := queuerank.New(cfg, tunedSpec(t, c), windows{j}, nil, traces.Training)
+		e, err := rltune.New(cfg, tunedSpec(t, c), windows{j}, traces.Training)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +265,7 @@ func TestWhatRLTuneCannotPlaceIsSaid(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if _, err := queuerank.New(cfg, cluster.Spec{Name: "pool:8", Pool: 8}, windows{shared}, nil, traces.Training); err == nil || !strings.Contains(err.Error(), "is a counter") {
+	if _, err := rltune.New(cfg, cluster.Spec{Name: "pool:8", Pool: 8}, windows{shared}, traces.Training); err == nil || !strings.Contains(err.Error(), "is a counter") {
 		t.Errorf("a counter: %v", err)
 	}
 }
@@ -280,7 +281,7 @@ func BenchmarkRLTune(b *testing.B) {
 	cfg := queuerank.DefaultConfig()
 	cfg.RLTune, cfg.Reward = "programme", "minus"
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 16, GPUs: 2}, {Count: 20, GPUs: 8}}}}}
-	e, err := queuerank.New(cfg, spec, windows(jobs), jobs, traces.Training)
+	e, err := rltune.New(cfg, spec, windows(jobs), traces.Training)
 	if err != nil {
 		b.Fatal(err)
 	}
