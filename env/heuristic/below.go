@@ -8,22 +8,22 @@ import (
 	"clustergym/env/sim"
 )
 
-// What those who call this package need of the packages below it.
-
-// Hold are the weights of hold, Index those of index, and an Indexer computes the keys of index.
 type (
-	Hold    = tuned.Hold
-	Index   = tuned.Index
+	// Hold are the weights of hold.
+	Hold = tuned.Hold
+	// Index are the weights of index.
+	Index = tuned.Index
+	// Indexer computes the keys of index.
 	Indexer = tuned.Indexer
 )
 
 // HeaviestHold is the bound of a weight's size.
 const HeaviestHold = tuned.HeaviestHold
 
-// HoldNames and IndexNames return the names of the weights, in the order of their method Weights.
+// HoldNames returns the names of the weights of hold, in the order of Hold.Weights.
 func HoldNames() []string { return tuned.HoldNames() }
 
-// IndexNames is explained at HoldNames.
+// IndexNames returns the names of the weights of index, in the order of Index.Weights.
 func IndexNames() []string { return tuned.IndexNames() }
 
 // DefaultHold returns the weights that hold has with these estimates if none are given, DefaultIndex those of index.

@@ -76,7 +76,7 @@ func New(cfg Config) (Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, whole := p.(*exact.Policy); whole { // it plans no virtual clusters
+	if cfg.Clairvoyant() { // it plans no virtual clusters
 		return p, nil
 	}
 	return &divided{Policy: p, cfg: cfg, make: build, stops: Preemptive(cfg.Order)}, nil

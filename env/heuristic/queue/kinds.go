@@ -25,6 +25,7 @@ type Branch struct{ Class, Root int32 }
 // State is what a pass knows about a kind.
 type State uint8
 
+// What a pass may know about a kind.
 const (
 	Open   State = iota // any of its jobs may start
 	Short               // only jobs that end in time may start: others would delay the head

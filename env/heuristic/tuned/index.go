@@ -143,8 +143,11 @@ func (x *Indexer) Reset(seed uint64) {
 	}
 }
 
-// Meet returns what is known of j.
-func (x *Indexer) Meet(v *sim.View, j sim.Job) *indexed {
+// Meet takes in j, which has come into the system.
+func (x *Indexer) Meet(v *sim.View, j sim.Job) { x.meet(v, j) }
+
+// meet returns what is known of j.
+func (x *Indexer) meet(v *sim.View, j sim.Job) *indexed {
 	for int(j) >= len(x.jobs) {
 		x.jobs = append(x.jobs, indexed{pos: -1})
 	}
@@ -183,7 +186,7 @@ func (x *Indexer) Look(v *sim.View) {
 	asked := 0
 	for _, list := range [...][]sim.Job{v.Waiting(), v.Running()} {
 		for _, j := range list {
-			c := x.kindOf(x.Meet(v, j))
+			c := x.kindOf(x.meet(v, j))
 			c.n++
 			if ran := v.Ran(j); ran > c.longest {
 				c.longest, c.second = ran, c.longest
@@ -200,7 +203,7 @@ func (x *Indexer) Look(v *sim.View) {
 
 // Key returns the rank of j as of the last Look. The job with the least key goes first; ties go by position in the trace.
 func (x *Indexer) Key(v *sim.View, j sim.Job) float64 {
-	w, k, ran := &x.w, x.Meet(v, j), v.Ran(j)
+	w, k, ran := &x.w, x.meet(v, j), v.Ran(j)
 	x.age(v, j, k, ran)
 	key := w.Left*k.lm + w.Gittins*k.lf + w.Attained*k.la + (w.Width+w.Busy*x.busy)*k.lg + w.Spread*k.s
 	if w.Wait != 0 {
