@@ -19,9 +19,9 @@ import (
 	"clustergym/env/metrics"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
-	"clustergym/experiments/run"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/study"
+	"clustergym/experiments/study/cell"
 	"clustergym/internal/rng"
 	"clustergym/traces/profile"
 )
@@ -167,7 +167,7 @@ func (s *settings) learnedCells(ask string, seed int, blind bool, c config.Confi
 	return []study.Cell{{
 		Key: key, Input: []any{method, text},
 		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-			_, err := run.TrainCell(ctx, b, c, nil)
+			_, err := cell.Train(ctx, b, c, nil)
 			return nil, err
 		},
 	}, {
