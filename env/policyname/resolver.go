@@ -143,7 +143,7 @@ func (r *Resolver) Complete(word string) []string {
 		for _, p := range r.Planners {
 			add(Name{Kind: Planner, Base: p})
 		}
-		for _, a := range r.Ahead {
+		for _, a := range slices.Backward(r.Ahead) {
 			if strings.HasPrefix(a.String(), word) {
 				all = append(all, a.String())
 			}
