@@ -30,10 +30,6 @@ func ids(jobs []Job) (out string) {
 	return out
 }
 
-type failing struct{ err error }
-
-func (f failing) Next(*Job) error { return f.err }
-
 // Sorting moves each job once; the order is that of a stable sort.
 func TestSortStableIsStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
