@@ -1,0 +1,3 @@
+package clitest
+
+const Jobs = "job_id,submit_time,duration,num_gpu\na,0,100,2\nb,5,10,1\nc,5,10,1\n"

@@ -1,0 +1,51 @@
+package options
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"clustergym/env/heuristic"
+	"clustergym/env/rollout"
+	"clustergym/internal/fault"
+)
+
+// BudgetFlag adds --budget.
+func BudgetFlag(f *pflag.FlagSet, budget *string) {
+	f.StringVar(budget, "budget", rollout.DefaultConfig().Budget.String(), "what a decision of policies rollout:POLICY may cost: rollouts, or a time, as 128 or 30ms")
+}
+
+// BudgetOf sets the budget to that of --budget, if it is given; policies are those that it is for.
+func BudgetOf(c *cobra.Command, budget string, policies []string, cfg *rollout.Config) error {
+	if !c.Flags().Changed("budget") {
+		return nil
+	}
+	b, err := rollout.ParseBudget(budget)
+	if err != nil {
+		return fault.Mistakef("--budget: got %q, want %s", budget, rollout.BudgetWanted)
+	}
+	cfg.Budget = b
+	for _, p := range policies {
+		if _, ok := rollout.Split(p); ok {
+			return nil
+		}
+	}
+	return fault.Mistakef("--budget: none of %s looks ahead; want a policy rollout:POLICY, such as rollout:sjf+skip", strings.Join(policies, ", "))
+}
+
+// LookingNames returns what may stand in the place of word for policies that look ahead: the prefix, or what can follow it among
+// names.
+func LookingNames(word string, names []string) (all []string) {
+	if !strings.HasPrefix(word, rollout.Prefix) {
+		return []string{rollout.Prefix}
+	}
+	for _, n := range names {
+		h := heuristic.DefaultConfig()
+		var ok bool
+		if h.Order, h.Admission, h.Backfill, ok = heuristic.SplitName(strings.TrimSuffix(n, "@slots")); ok && rollout.CheckBase(&h) == nil {
+			all = append(all, rollout.Prefix+n)
+		}
+	}
+	return all
+}
