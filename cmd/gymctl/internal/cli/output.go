@@ -118,6 +118,14 @@ func (a *App) JSON(v any) error {
 	return e.Encode(v)
 }
 
+// Show prints a result: v as the JSON document of the run, or a table for people.
+func (a *App) Show(asJSON bool, v any, table func(w io.Writer) error) error {
+	if asJSON {
+		return a.JSON(v)
+	}
+	return table(a.People())
+}
+
 // Table writes a table to standard output; the first left columns are aligned to the left. On a terminal that is too
 // narrow the columns least are left out first.
 func (a *App) Table(left int, header []string, rows [][]string, least ...string) error {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -141,6 +142,8 @@ standard error. Exit codes: 0 done, 1 failed, 2 a mistake in a flag, file or val
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	root.SetFlagErrorFunc(flagMistake)
+	root.SetUsageTemplate(usage)
+	root.PersistentPreRunE = checkRules
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		c.SetOut(a.People())
@@ -188,6 +191,7 @@ func unknownVerb(c *cobra.Command, name string) error {
 			names = append(names, s.Name())
 		}
 	}
+	slices.Sort(names)
 	return Unknown(VerbName(c)+"verb", name, names)
 }
 

@@ -39,8 +39,6 @@ gymctl eval --policy-onnx plays the model again.`,
 		ValidArgsFunction: cli.OnlyFolders,
 		RunE: func(c *cobra.Command, dirs []string) error {
 			switch {
-			case out == "" && card == "":
-				return fault.Mistakef("there is nothing to write: want -o FILE, --card FILE or both")
 			case c.Flags().Changed("batch") && (batch < 1 || batch > mostBatch):
 				return fault.Mistakef("--batch: got %d, want 1 to %d rows", batch, mostBatch)
 			case out != "" && card != "" && filepath.Clean(out) == filepath.Clean(card):
@@ -77,5 +75,7 @@ gymctl eval --policy-onnx plays the model again.`,
 	f.StringVarP(&out, "output", "o", "", "write the model to `FILE`; - = standard output")
 	f.IntVar(&batch, "batch", 0, "inputs of exactly `N` rows; without it, of any number")
 	f.StringVar(&card, "card", "", "write a model card in Markdown to `FILE`")
+	c.MarkFlagsOneRequired("output", "card")
+	cli.Filled(c, "output", "card")
 	return c
 }

@@ -149,9 +149,6 @@ file leaves out, follow from the workload and the cluster.`,
   gymctl config show --cluster pool:256 --json`,
 		Args: cli.Args(0, 1, "one FILE or --cluster C"),
 		RunE: func(c *cobra.Command, files []string) error {
-			if trace == "" && c.Flags().Changed("trace") {
-				return fault.Mistakef(`--trace: got "", want the path of a file`)
-			}
 			if named == "" && len(files) == 0 {
 				return fault.Mistakef("config show: want one FILE or --cluster C; see gymctl config show --help")
 			}
@@ -216,6 +213,7 @@ file leaves out, follow from the workload and the cluster.`,
 		}
 		return cfg
 	})
+	cli.Filled(c, "trace")
 	cli.Complete(c, "kind", options.KindNames()...)
 	cli.CompleteOrFile(c, "cluster", workload.ClusterPresets()...)
 	return c

@@ -47,9 +47,6 @@ gymctl trace get slurm and gymctl trace get kubernetes fetch the history of your
 		},
 		ValidArgsFunction: cobra.FixedCompletions(PublicTraces().Names(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(c *cobra.Command, names []string) error {
-			if g.list && g.all {
-				return fault.Mistakef("--list does not go with --all")
-			}
 			dir, err := g.folder(c)
 			if err != nil {
 				return err
@@ -71,16 +68,13 @@ gymctl trace get slurm and gymctl trace get kubernetes fetch the history of your
 	f.StringVar(&g.cache, "cache", "", "keep files in `DIR` (default $CLUSTERGYM_CACHE, or clustergym/traces in your cache folder)")
 	f.StringVar(&g.mirror, "mirror", "", "fetch from addresses that begin with `URL` instead of "+catalog.Publisher)
 	f.BoolVar(&g.asJSON, "json", false, "print one JSON document")
+	cli.Rivals(c, "list", "all")
+	cli.Filled(c, "output", "cache")
 	return c
 }
 
 // folder returns the cache to use.
 func (g *getFlags) folder(c *cobra.Command) (string, error) {
-	for _, f := range []struct{ name, value string }{{"output", g.out}, {"cache", g.cache}} {
-		if c.Flags().Changed(f.name) && f.value == "" {
-			return "", fault.Mistakef(`--%s: got "", want a folder`, f.name)
-		}
-	}
 	if c.Flags().Changed("mirror") {
 		if err := catalog.CheckMirror(g.mirror); err != nil {
 			return "", fault.Mistakef("--mirror: %w", err)

@@ -47,16 +47,8 @@ The file has names of users and jobs.`,
   gymctl trace get kubernetes --from jobs.json --from pods.json -o history.csv.gz`,
 		Args: cli.Args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if out == "" {
-				return fault.Mistakef(`--output: got "", want a file`)
-			}
 			if err := checkDocument(asJSON, out); err != nil {
 				return err
-			}
-			for _, f := range []string{"kubeconfig", "context", "namespace"} {
-				if from != nil && c.Flags().Changed(f) {
-					return fault.Mistakef("--%s does not go with --from: no cluster is asked", f)
-				}
 			}
 			r, err := kubeJobs(c.Context(), &k, from)
 			if err != nil {
@@ -105,6 +97,8 @@ The file has names of users and jobs.`,
 	f.StringArrayVar(&from, "from", nil, "read this `FILE` of kubectl get -o json, and ask no cluster; can be repeated")
 	f.StringVarP(&out, "output", "o", "kubernetes-jobs.csv.gz", "write to `FILE`, packed if it ends in .gz or .zst; - for standard output")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document on what was written")
+	cli.Apart(c, []string{"from"}, "kubeconfig", "context", "namespace")
+	cli.Filled(c, "output")
 	return c
 }
 

@@ -70,6 +70,8 @@ The file has names of users and jobs. GPUs are known only if slurm.conf has Acco
 	g.SlurmAccess.Add(f)
 	f.StringVarP(&g.out, "output", "o", "slurm-jobs.txt.gz", "write to `FILE`, packed if it ends in .gz or .zst; - for standard output")
 	f.BoolVar(&g.asJSON, "json", false, "print one JSON document on what was written")
+	cli.Apart(c, []string{"from"}, "since", "until", "ssh", "slurm-conf")
+	cli.Filled(c, "output")
 	cli.Complete(c, "vc", vcPartition, vcAccount)
 	return c
 }
@@ -96,20 +98,12 @@ func getSlurm(a *cli.App, c *cobra.Command, g *slurmFlags) error {
 	if g.vc != vcPartition && g.vc != vcAccount {
 		return fault.Mistakef("--vc: got %q, want %s or %s", g.vc, vcPartition, vcAccount)
 	}
-	if g.out == "" {
-		return fault.Mistakef(`--output: got "", want a file`)
-	}
 	if err := checkDocument(g.asJSON, g.out); err != nil {
 		return err
 	}
 	var h FetchedHistory
 	err := a.WriteFile(g.out, []string{g.from}, func(w io.Writer) error {
 		if g.from != "" {
-			for _, f := range []string{"since", "until", "ssh", "slurm-conf"} {
-				if c.Flags().Changed(f) {
-					return fault.Mistakef("--%s does not go with --from: the file is taken as it is", f)
-				}
-			}
 			return copyHistory(c.Context(), w, g)
 		}
 		return askSlurm(a, c.Context(), w, g, &h)

@@ -118,7 +118,7 @@ func TestGetSlurmSaysWhatIsWrong(t *testing.T) {
 		{[]string{"-S", "yesterday"}, cli.ExitMistake, `--since: got "yesterday", want 2024-01-31`},
 		{[]string{"-S", "1d", "-E", "2d"}, cli.ExitMistake, "--since 1d: want a time before --until 2d"},
 		{[]string{"--vc", "qos"}, cli.ExitMistake, `--vc: got "qos", want partition or account`},
-		{[]string{"-o", ""}, cli.ExitMistake, `--output: got "", want a file`},
+		{[]string{"-o", ""}, cli.ExitMistake, `--output: got "", want FILE`},
 		{[]string{"-o", "-", "--json"}, cli.ExitMistake, "want -o FILE"},
 		{[]string{"--from", "none.json"}, cli.ExitMistake, "none.json: there is no such file"},
 		{[]string{"--from", "other.txt"}, cli.ExitMistake, "other.txt: this is neither"},

@@ -9,5 +9,5 @@ import (
 
 // Group are the verbs about this program on this machine.
 func Group() cli.Group {
-	return cli.Group{Title: "This machine", Verbs: []func(*cli.App) *cobra.Command{benchVerb, versionVerb, manVerb}}
+	return cli.Group{Title: "This machine", Verbs: []func(*cli.App) *cobra.Command{speedVerb, versionVerb, manVerb}}
 }

@@ -62,7 +62,7 @@ standard error, and the server never waits for them to be read.`,
 		Args: cli.Args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if reg.OwnFiles {
-				if err := door.Private(reg.TraceRoot); err != nil {
+				if err := door.Private(); err != nil {
 					return err
 				}
 				reg.MaxJobs = envs.OwnMaxJobs
@@ -131,6 +131,8 @@ standard error, and the server never waits for them to be read.`,
 	f.DurationVar(&door.Cfg.PingInterval, "ping-interval", door.Cfg.PingInterval, "interval of pings to clients; 0s = none")
 	f.IntVar(&door.Cfg.Workers, "workers", door.Cfg.Workers, "`N` goroutines per set of environments, 0 = chosen by the server; affects only speed")
 	f.BoolVar(&door.Cfg.SharedMemory, "shared-memory", door.Cfg.SharedMemory, "let clients on this machine that run as the same user read large observations from memory (Linux)")
+	cli.Rivals(c, "own-files", "trace-root")
 	(&check{door: door, asJSON: &asJSON}).install(a, c)
+	options.Sections(c)
 	return c
 }

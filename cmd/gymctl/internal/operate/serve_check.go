@@ -46,11 +46,7 @@ The check fills the server with sessions for a moment: do not run it against one
 	c.Example += "\n  gymctl serve --check ws://127.0.0.1:8765"
 	serve := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
-		checks, err := k.asked(c)
-		if err != nil {
-			return err
-		}
-		if checks {
+		if c.Flags().Changed("check") {
 			return k.run(c.Context(), a, c)
 		}
 		return serve(c, args)
@@ -60,26 +56,12 @@ The check fills the server with sessions for a moment: do not run it against one
 	f.StringVar(&k.url, "check", "", "serve nothing: check the server at `URL`, ws://HOST:PORT or wss://HOST:PORT, against the protocol")
 	f.StringVar(&k.env, "check-env", "InvalidAction-v1", "`ID` of the environment that --check plays: discrete actions, episodes that end under random play")
 	f.StringVar(&k.ca, "ca", "", "PEM `FILE` of the authorities that --check trusts with wss://, in place of the system's")
-}
-
-// asked tells whether serve is to check, and refuses flags that go with the other task.
-func (k *check) asked(c *cobra.Command) (bool, error) {
-	f := c.Flags()
-	if !f.Changed("check") {
-		for _, name := range []string{"check-env", "ca"} {
-			if f.Changed(name) {
-				return false, fault.Mistakef("--%s goes with --check URL", name)
-			}
-		}
-		return false, nil
-	}
-	var err error
-	f.Visit(func(g *pflag.Flag) {
-		if err == nil && !slices.Contains(checkFlags, g.Name) {
-			err = fault.Mistakef("--%s goes with a server of this program, and --check serves nothing; want one or the other", g.Name)
+	cli.Needs(c, []string{"check"}, "check-env", "ca")
+	f.VisitAll(func(g *pflag.Flag) {
+		if !slices.Contains(checkFlags, g.Name) {
+			cli.Apart(c, []string{"check"}, g.Name)
 		}
 	})
-	return true, err
 }
 
 // target reads the files that the flags name.

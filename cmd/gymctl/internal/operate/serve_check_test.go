@@ -165,9 +165,9 @@ func TestServeCheckRefusesBadInputInOneSentence(t *testing.T) {
 		{"--check ws://me:s3cret@127.0.0.1", "want ws://host:port"},
 		{"--check ws://127.0.0.1:8765/other", "want ws://host:port"},
 		{"--check=", "want ws://host:port"},
-		{"--check ws://127.0.0.1:1 --max-sessions 3", "--max-sessions goes with a server of this program"},
-		{"--check ws://127.0.0.1:1 --trace-root .", "--trace-root goes with"},
-		{"--check ws://127.0.0.1:1 --client-ca cert.pem", "--client-ca goes with"},
+		{"--check ws://127.0.0.1:1 --max-sessions 3", "--max-sessions does not go with --check"},
+		{"--check ws://127.0.0.1:1 --trace-root .", "--trace-root does not go with --check"},
+		{"--check ws://127.0.0.1:1 --client-ca cert.pem", "--client-ca does not go with --check"},
 		{"--check ws://127.0.0.1:1 --token-file tokens", "no token of role env or admin"},
 		{"--check ws://127.0.0.1:1 --token-file nowhere", "nowhere"},
 		{"--check ws://127.0.0.1:1 --ca cert.pem", "want wss://"},
@@ -176,8 +176,8 @@ func TestServeCheckRefusesBadInputInOneSentence(t *testing.T) {
 		{"--check wss://127.0.0.1:1 --tls-cert cert.pem", "--tls-cert and --tls-key go together"},
 		{"--check wss://127.0.0.1:1 --tls-cert empty --tls-key key.pem", "--tls-cert empty"},
 		{"--check ws://127.0.0.1:1 --hello-timeout 0s", "--hello-timeout: got 0s"},
-		{"--ca cert.pem", "--ca goes with --check URL"},
-		{"--check-env x", "--check-env goes with --check URL"},
+		{"--ca cert.pem", "--ca goes with --check"},
+		{"--check-env x", "--check-env goes with --check"},
 	} {
 		clitest.Wrong(t, append([]string{"serve"}, strings.Fields(c.args)...), c.want)
 	}

@@ -102,11 +102,16 @@ type SteerFlags struct {
 }
 
 func steerVerb(a *cli.App) *cobra.Command {
-	g := SteerFlags{loop: steer.DefaultConfig()}
-	c := &cobra.Command{
-		Use:   "steer",
-		Short: "Let a policy look at a real cluster, order its queue or start its jobs",
-		Long: `steer shows a real cluster to a policy, again and again, and does what the mode allows (docs/live-clusters.md):
+	c := steerMode(a, "")
+	c.AddCommand(steerMode(a, steer.Shadow), steerMode(a, steer.Rank), steerMode(a, steer.Gate), steerReleaseAll(a), steerReport(a), steerGuard(a))
+	return c
+}
+
+// Of each mode: what it does in one line, in a paragraph, and examples.
+var steerTexts = map[string][3]string{
+	"": {
+		"Let a policy look at a real cluster, order its queue or start its jobs",
+		`steer shows a real cluster to a policy, again and again, and does what its verb allows (docs/live-clusters.md):
 
   shadow  nothing is written; the log says what the policy would do
   rank    the policy's order of the waiting jobs is written as their ranks; the cluster schedules as before
@@ -114,29 +119,89 @@ func steerVerb(a *cli.App) *cobra.Command {
 
 Of programs that rank or gate a cluster, one has a lease, and others are refused. If steer has died for longer than --lease,
 a guard, which is a process of its own, releases all jobs and takes ranks back; steer starts it, except with --lease-object.
-What it has to say stands in the file of the lease with .log.
+What it has to say stands in the file of the lease with .log.`,
+		`  gymctl steer shadow --cluster slurm --policy runs/mine --history slurm-jobs.txt.gz --log steer.jsonl
+  gymctl steer release-all --cluster slurm`,
+	},
+	steer.Shadow: {
+		"Log what a policy would do on a real cluster, and write nothing",
+		`shadow shows a real cluster to a policy, again and again, and logs what the policy would do. It writes nothing into the
+cluster. gymctl steer report says from the log whether the policy would help.`,
+		`  gymctl steer shadow --cluster slurm --policy runs/mine --history slurm-jobs.txt.gz --log steer.jsonl
+  gymctl steer shadow --cluster kubernetes --policy rollout:sjf+skip --log steer.jsonl`,
+	},
+	steer.Rank: {
+		"Write a policy's order of the waiting jobs as their ranks",
+		`rank writes the policy's order of the waiting jobs as their ranks, again and again; the cluster schedules as before. If it
+dies for longer than --lease, its guard takes the ranks back.`,
+		`  gymctl steer rank --cluster slurm --policy sjf+skip --clear
+  gymctl steer rank --cluster kubernetes --policy sjf+skip --dry-run`,
+	},
+	steer.Gate: {
+		"Hold jobs back, and start them when and where a policy says",
+		`gate holds jobs back, and starts them when and where the policy says. If it dies for longer than --lease, its guard releases
+all jobs.`,
+		`  gymctl steer gate --cluster kubernetes --policy rollout:sjf+skip --dry-run
+  gymctl steer gate --cluster slurm --policy runs/mine --history slurm-jobs.txt.gz --log steer.jsonl`,
+	},
+}
+
+const steerPolicies = `
 
 --policy is a run folder or checkpoint, a heuristic over the whole queue (sjf+skip), RULE@slots, or rollout:RULE.
 --policy-onnx plays an ONNX model. A checkpoint must have been trained on a cluster with the same nodes. Policies that stop
 running jobs are refused.
 
 Run times are forecast by a predictor from --history, which gymctl trace get writes, and from what ends meanwhile. Jobs
-that ask for no time limit count as --limit.
+that ask for no time limit count as --limit.`
+
+const steerWrites = `
 
 Nothing is written on observations older than --max-age, and no more than --max-writes and --max-writes-per-minute. With
---dry-run nothing is written at all, and steer says what it would write.`,
-		Example: `  gymctl steer --cluster slurm --policy runs/mine --history slurm-jobs.txt.gz --log steer.jsonl
-  gymctl steer --cluster slurm --policy sjf+skip --mode rank --clear
-  gymctl steer --cluster kubernetes --policy rollout:sjf+skip --mode gate --dry-run
-  gymctl steer release-all --cluster slurm`,
+--dry-run nothing is written at all, and steer says what it would write.`
+
+// steerMode is the verb of a mode. Without a mode it is steer itself: it lists the verbs, and does what --mode says, which was
+// its form before there were verbs.
+func steerMode(a *cli.App, mode string) *cobra.Command {
+	g := SteerFlags{loop: steer.DefaultConfig()}
+	text := steerTexts[mode]
+	c := &cobra.Command{
+		Use: mode, Short: text[0], Long: text[1], Example: text[2],
 		Args: cli.Args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error { return runSteer(a, c, &g) },
 	}
+	writes := mode != steer.Shadow
+	g.flags(c, mode)
+	if mode != "" {
+		g.loop.Mode = mode
+		c.Long += steerPolicies
+		if writes {
+			c.Long += steerWrites
+		}
+		return c
+	}
+	c.Flags().StringVar(&g.loop.Mode, "mode", g.loop.Mode, "what is written: shadow, rank or gate")
+	cli.Complete(c, "mode", steer.Modes()...)
+	c.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = true })
+	c.Use = "steer"
+	run := c.RunE
+	cli.Parent(c)
+	help := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if c.Flags().NFlag() == 0 {
+			return help(c, args)
+		}
+		return run(c, args)
+	}
+	return c
+}
+
+// flags adds the flags of a mode, those of all modes for "".
+func (g *SteerFlags) flags(c *cobra.Command, mode string) {
 	f := c.Flags()
 	g.add(c)
 	f.StringVar(&g.policy, "policy", "", "`POLICY` that looks: a run or checkpoint, RULE, RULE@slots, rollout:RULE")
 	g.models.Flags(c)
-	f.StringVar(&g.loop.Mode, "mode", g.loop.Mode, "what is written: shadow, rank or gate")
 	g.past.add(f)
 	f.StringVar(&g.estimates, "estimates", "history", "of rules: history, gbdt, gbdt:FILE, trace (time limits) or none")
 	f.DurationVar(&g.limit, "limit", 24*time.Hour, "stands for the time limit of jobs that have none")
@@ -145,27 +210,39 @@ Nothing is written on observations older than --max-age, and no more than --max-
 	f.DurationVar(&g.loop.Timeout, "timeout", g.loop.Timeout, "how long the cluster may take for an answer")
 	f.DurationVar(&g.loop.Think, "think", 0, "how long the policy may choose starts after each look, and as long again order the queue (default half of --every)")
 	f.DurationVar(&g.loop.MaxAge, "max-age", g.loop.MaxAge, "write nothing on observations that are older, by the cluster's clock")
+	f.IntVar(&g.loop.Cycles, "cycles", 0, "end after `N` looks, 0 = never")
 	f.IntVar(&g.loop.PerCycle, "max-writes", g.loop.PerCycle, "at most `N` writes after each look, 0 = any number")
 	f.IntVar(&g.loop.PerMinute, "max-writes-per-minute", g.loop.PerMinute, "at most `N` writes in a minute, 0 = any number")
 	f.IntVar(&g.loop.Top, "top", g.loop.Top, "rank the first `N` jobs; the rest stays in the cluster's order")
-	f.DurationVar(&g.loop.Grace, "grace", g.loop.Grace, "of gate: take a start back that the cluster has not carried out for this long")
 	f.BoolVar(&g.loop.DryRun, "dry-run", false, "write nothing, and say what would be written")
-	f.BoolVar(&g.loop.Clear, "clear", false, "of rank: take the ranks back at the end")
-	f.IntVar(&g.loop.Cycles, "cycles", 0, "end after `N` looks, 0 = never")
-	f.DurationVar(&g.lease, "lease", time.Minute, "of rank and gate: how long steer may be silent before the guard takes back what it did")
-	f.StringVar(&g.leaseFile, "lease-file", "", "of rank and gate: the lease, a `FILE` (default gymctl-steer-CLUSTER.lease in a folder that takes no files of others: $RUNTIME_DIRECTORY, /run/user/UID, that of --log)")
-	f.StringVar(&g.leaseObject, "lease-object", "", leaseObjectHelp)
+	if mode == steer.Gate || mode == "" {
+		f.DurationVar(&g.loop.Grace, "grace", g.loop.Grace, "take a start back that the cluster has not carried out for this long")
+	}
+	if mode == steer.Rank || mode == "" {
+		f.BoolVar(&g.loop.Clear, "clear", false, "take the ranks back at the end")
+	}
+	g.lease = time.Minute
+	if mode != steer.Shadow {
+		f.DurationVar(&g.lease, "lease", g.lease, "how long steer may be silent before the guard takes back what it did")
+		f.StringVar(&g.leaseFile, "lease-file", "", "the lease, a `FILE` (default gymctl-steer-CLUSTER.lease in a folder that takes no files of others: $RUNTIME_DIRECTORY, /run/user/UID, that of --log)")
+		f.StringVar(&g.leaseObject, "lease-object", "", leaseObjectHelp)
+		cli.Rivals(c, "lease-file", "lease-object")
+	}
 	f.StringVar(&g.LogFile, "log", "", "add a line of JSON for every look to `FILE`")
 	g.logMax = 100 << 20
 	f.Var(options.SizeFlag{Bytes: &g.logMax}, "log-max", "`SIZE` at which the log becomes FILE.1, and that one FILE.2")
 	f.IntVar(&g.logKeep, "log-keep", 9, "keep `N` full logs")
 	f.StringVar(&g.metrics.Addr, "metrics", "", "serve figures for Prometheus at `HOST:PORT`/metrics; :PORT is this machine alone")
 	f.StringVar(&g.metrics.TokenFile, "metrics-token-file", "", "`FILE` of the tokens that readers of --metrics present, one \"ROLE TOKEN\" per line; those of role read or admin count")
-	cli.Complete(c, "mode", steer.Modes()...)
+	cli.Rivals(c, "policy", "policy-onnx")
+	cli.Needs(c, []string{"metrics"}, "metrics-token-file")
 	cli.Complete(c, "estimates", "history", "gbdt", "trace", "none")
 	cli.CompleteDir(c, "policy")
-	c.AddCommand(steerReleaseAll(a), steerReport(a), steerGuard(a))
-	return c
+	cli.Section(c, "Policy", "policy", "policy-onnx", "name", "budget", "estimates", "limit", "history", "history-end")
+	cli.Section(c, "Cluster", "cluster", "slurm-conf", "ssh", "site-factor", "kubeconfig", "context", "namespace", "gpu-resource", "tolerated-taint")
+	cli.Section(c, "Writes", "dry-run", "clear", "grace", "top", "max-age", "max-writes", "max-writes-per-minute")
+	cli.Section(c, "Lease", "lease", "lease-file", "lease-object")
+	cli.Section(c, "Looks and logs", "every", "timeout", "think", "cycles", "log", "log-max", "log-keep", "metrics", "metrics-token-file")
 }
 
 func runSteer(a *cli.App, c *cobra.Command, g *SteerFlags) error {
@@ -243,12 +320,10 @@ func noteWeights(a *cli.App, ctx context.Context, c live.Cluster) {
 func (g *SteerFlags) check(c *cobra.Command) error {
 	cfg := &g.loop
 	switch {
+	case g.policy == "" && len(g.models.Files) == 0:
+		return fault.Mistakef("want either --policy POLICY or --policy-onnx FILE")
 	case !slices.Contains(steer.Modes(), cfg.Mode):
 		return fault.Mistakef("--mode: got %q, want %s", cfg.Mode, strings.Join(steer.Modes(), ", "))
-	case (g.policy == "") == (len(g.models.Files) == 0):
-		return fault.Mistakef("want either --policy POLICY or --policy-onnx FILE")
-	case g.metrics.Addr == "" && g.metrics.TokenFile != "":
-		return fault.Mistakef("--metrics-token-file goes with --metrics")
 	case len(g.models.Files) > 1:
 		return fault.Mistakef("--policy-onnx: got %d models, want one", len(g.models.Files))
 	case cfg.Every < time.Second:
@@ -279,8 +354,6 @@ func (g *SteerFlags) check(c *cobra.Command) error {
 	switch {
 	case g.leaseObject != "" && g.Kind != KubeCluster:
 		return fault.Mistakef("--lease-object: want --cluster %s, whose API server keeps it", KubeCluster)
-	case g.leaseObject != "" && g.leaseFile != "":
-		return fault.Mistakef("want one of --lease-object and --lease-file")
 	case g.leaseObject == "" && g.Kind == KubeCluster && cfg.Mode == steer.Gate && !cfg.DryRun && inPod():
 		return fault.Mistakef("--mode gate in a pod: a guard that steer starts would die with its container; want --lease-object NAMESPACE/NAME, and gymctl steer guard in a Deployment of its own, as deploy/kubernetes/gate.yaml has it")
 	}
@@ -336,8 +409,6 @@ that it watches; steer does not begin without, and ends when it has not been see
 		Args:    cli.Args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
-			case (l.File == "") == (object == ""):
-				return fault.Mistakef("want either --lease-file FILE or --lease-object NAMESPACE/NAME")
 			case object != "" && k.Kind != KubeCluster:
 				return fault.Mistakef("--lease-object: want --cluster %s, whose API server keeps it", KubeCluster)
 			case l.Term < 2*time.Second:
@@ -370,6 +441,7 @@ that it watches; steer does not begin without, and ends when it has not been see
 	c.Flags().StringVar(&object, "lease-object", "", "the lease, `NAMESPACE/NAME` of a Lease object in Kubernetes; NAME-guard must be there, too")
 	c.Flags().DurationVar(&l.Term, "lease", time.Minute, "how old the lease may be")
 	c.Flags().BoolVar(&l.Ranks, "ranks", false, "take ranks back, too")
+	cli.One(c, "lease-file", "lease-object")
 	return c
 }
 

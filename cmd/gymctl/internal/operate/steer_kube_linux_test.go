@@ -65,7 +65,7 @@ func TestManifestsCallVerbsThatAreThere(t *testing.T) {
 	for _, x := range [][2]string{{"shadow", "steer-shadow"}, {"rank", "steer-rank"}, {"gate", "steer-gate"}, {"gate", "steer-gate-guard"}} {
 		args := manifestArgs(t, x[0], x[1])
 		c, rest, err := root(t).Find(args)
-		if err != nil || c.Name() != "steer" && c.Name() != "guard" {
+		if err != nil || !slices.Contains([]string{"shadow", "rank", "gate", "guard"}, c.Name()) {
 			t.Errorf("%v: %v", args, err)
 			continue
 		}

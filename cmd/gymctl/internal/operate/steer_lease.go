@@ -176,7 +176,7 @@ func (g *SteerFlags) guard(c *cobra.Command) (alive func() error, err error) {
 	}, nil
 }
 
-const leaseObjectHelp = "of rank and gate in Kubernetes: the lease, `NAMESPACE/NAME` of a Lease object; a gymctl steer guard of its own watches it, by NAME-guard"
+const leaseObjectHelp = "in Kubernetes: the lease, `NAMESPACE/NAME` of a Lease object; a gymctl steer guard of its own watches it, by NAME-guard"
 
 // leases opens two leases: steer renews the first, and its guard renews the second to show that it is alive.
 func (k *ClusterFlags) leases(object string) (lease, guard *kube.Lease, err error) {

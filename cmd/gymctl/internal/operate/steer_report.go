@@ -86,6 +86,7 @@ time; all comparisons are of the jobs of the second half. The policy is that of 
 	f.IntVar(&asks, "asks", 5000, "ask the policy again at `N` real starts at most, evenly spread")
 	f.StringVar(&html, "html", "", "write a page with plots to `FILE`, for any browser and without a network")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	cli.Rivals(c, "policy", "policy-onnx")
 	cli.Complete(c, "estimates", "history", "gbdt", "trace", "none")
 	cli.CompleteDir(c, "policy")
 	return c
@@ -95,9 +96,6 @@ time; all comparisons are of the jobs of the second half. The policy is that of 
 func (g *SteerFlags) reported(c *cobra.Command, l *report.Log) (*report.Options, error) {
 	given := c.Flags().Changed
 	asked := given("policy") || given("policy-onnx")
-	if given("policy") && given("policy-onnx") {
-		return nil, fault.Mistakef("want either --policy POLICY or --policy-onnx FILE")
-	}
 	if len(g.models.Files) > 1 {
 		return nil, fault.Mistakef("--policy-onnx: got %d models, want one", len(g.models.Files))
 	}

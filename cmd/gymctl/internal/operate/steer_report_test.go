@@ -92,7 +92,7 @@ func TestSteerReport(t *testing.T) {
 	for _, x := range []struct{ args, want string }{
 		{"log --policy srtf", "stops running jobs"},
 		{"three --policy run", "2 nodes of 8 GPUs there, 3 here"},
-		{"log --policy sjf --policy-onnx x.onnx", "either"},
+		{"log --policy sjf --policy-onnx x.onnx", "does not go with"},
 		{"log --history gone.txt", "gone.txt"},
 		{"jobs.csv", "is no log of gymctl steer"},
 		{"log --asks 0", "--asks"},

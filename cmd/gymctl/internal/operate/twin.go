@@ -142,7 +142,9 @@ what it does not know, and how well it held on a recorded cluster.`,
 	f.IntVar(&g.looks, "looks", 0, "of --every: end after `N` looks, 0 = never")
 	f.DurationVar(&g.timeout, "timeout", 30*time.Second, "how long the cluster may take for an answer")
 	f.BoolVar(&g.json, "json", false, "print one JSON document for each look")
+	cli.Needs(c, []string{"every"}, "looks")
 	c.AddCommand(twinCheck(a), twinBacktest(a))
+	options.Sections(c)
 	return c
 }
 
@@ -176,8 +178,8 @@ func runTwin(a *cli.App, c *cobra.Command, g *twinFlags) error {
 	switch {
 	case g.every != 0 && g.every < time.Second:
 		return fault.Mistakef("--every: got %v, want 1s or more, or 0 for one look", g.every)
-	case g.looks < 0 || g.looks > 0 && g.every == 0:
-		return fault.Mistakef("--looks: got %d, want 0 or more, beside --every", g.looks)
+	case g.looks < 0:
+		return fault.Mistakef("--looks: got %d, want 0 or more", g.looks)
 	case g.timeout < time.Second:
 		return fault.Mistakef("--timeout: got %v, want 1s or more", g.timeout)
 	case g.top < 1:
@@ -352,8 +354,6 @@ The predictor knows what had ended at each moment, and nothing else of the trace
 				return fault.Mistakef("--from %v, --until %v: want shares of the jobs from 0 to 1, the first below the second", b.From, b.Until)
 			case b.Moments < 1 || b.Moments > 100_000:
 				return fault.Mistakef("--moments: got %d, want 1 to 100000", b.Moments)
-			case on == "":
-				return fault.Mistakef("want --on CLUSTER, as pool:512 or 16x8")
 			}
 			if err := b.Trace.Validate(); err != nil {
 				return cli.FlagFaults(c, err, nil)
@@ -389,6 +389,7 @@ The predictor knows what had ended at each moment, and nothing else of the trace
 	f := c.Flags()
 	options.TraceFlags(c, &b.Trace)
 	f.StringVar(&on, "on", "", "the `CLUSTER`: pool:N, NxG, a preset or a file")
+	cli.One(c, "on")
 	f.BoolVar(&b.Simulated, "simulated", false, "let --scheduler start the jobs")
 	f.Float64Var(&b.From, "from", b.From, "moments begin after this `SHARE` of the jobs")
 	f.Float64Var(&b.Until, "until", b.Until, "and end before this `SHARE`")

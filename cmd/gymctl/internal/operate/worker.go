@@ -59,9 +59,6 @@ With --status it does nothing but print who works on what.`,
 				return err
 			}
 			if status {
-				if web.Given(c) {
-					return fault.Mistakef("--ui shows what a worker does, and with --status there is none")
-				}
 				list, err := workqueue.AskStatus(c.Context(), opt)
 				if err != nil {
 					return err
@@ -69,8 +66,6 @@ With --status it does nothing but print who works on what.`,
 				return workersTable(a, list, asJSON)
 			}
 			switch {
-			case asJSON:
-				return fault.Mistakef("--json goes with --status")
 			case opt.Slots < 1:
 				return fault.Mistakef("--slots: got %d, want 1 or more", opt.Slots)
 			case opt.Workers < 1:
@@ -110,6 +105,8 @@ With --status it does nothing but print who works on what.`,
 	f.BoolVar(&asJSON, "json", false, "print one JSON document (--status)")
 	f.BoolVar(&untilEOF, "until-eof", false, "save and end when standard input ends, for a program that starts this one and may be killed")
 	web.Flags(c)
+	cli.Apart(c, []string{"status"}, "ui", "ui-token-file")
+	cli.Needs(c, []string{"status"}, "json")
 	cli.CompleteDir(c, "data", "dir")
 	return c
 }

@@ -37,10 +37,10 @@ func NewDoor(addr string) *Door {
 	return d
 }
 
-// Flags adds all flags but the limits. eval, which serves while it evaluates, calls the address --serve.
+// Flags adds all flags but the limits. Verbs that serve while they do something else call the address --serve.
 func (d *Door) Flags(c *cobra.Command) {
 	f := c.Flags()
-	if c.Name() == "eval" {
+	if c.Name() != "serve" {
 		f.StringVar(&d.addr, "serve", "", "`HOST:PORT` at which the policies of --external connect; port 0 picks a free one")
 		d.logLevel = "warn"
 	} else {
@@ -58,12 +58,10 @@ func (d *Door) Flags(c *cobra.Command) {
 }
 
 // Private returns why this is no server for its owner alone, or nil if it is.
-func (d *Door) Private(traceRoot string) error {
+func (d *Door) Private() error {
 	host, _, err := net.SplitHostPort(d.addr)
 	ip := net.ParseIP(host)
 	switch {
-	case traceRoot != "":
-		return fault.Mistakef("--own-files does not go with --trace-root: clients name files by absolute paths, or below one folder")
 	case d.TokenFile == "":
 		return fault.Mistakef("--own-files lets clients read every file of yours; want --token-file FILE with a token that only your program knows")
 	case err != nil || host != "localhost" && !ip.IsLoopback():

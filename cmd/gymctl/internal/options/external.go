@@ -10,7 +10,6 @@ import (
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/env/bridge/server"
 	"clustergym/experiments/arena"
-	"clustergym/internal/fault"
 )
 
 // EvalDrain is how long clients may take to leave after the last window.
@@ -18,17 +17,8 @@ const EvalDrain = 5 * time.Second
 
 // Join lets the policies of --external play through the server that d describes.
 func Join(a *cli.App, c *cobra.Command, d *Door, external *arena.External, opt *arena.EvalOptions) error {
-	serve := c.Flags().Changed("serve")
-	if !serve {
-		for _, name := range []string{"external", "external-timeout", "token-file", "tls-cert", "tls-key", "client-ca", "allow-origin", "insecure", "log-level", "memory"} {
-			if c.Flags().Changed(name) {
-				return fault.Mistakef("--%s goes with --serve HOST:PORT", name)
-			}
-		}
+	if !c.Flags().Changed("serve") {
 		return nil
-	}
-	if len(external.Names) == 0 {
-		return fault.Mistakef("--serve: there is nobody to serve; want --external NAME for each policy that will connect")
 	}
 	if err := external.Validate(); err != nil {
 		return cli.FlagFaults(c, err, nil)
@@ -45,4 +35,15 @@ func Join(a *cli.App, c *cobra.Command, d *Door, external *arena.External, opt *
 	}
 	opt.External = external
 	return nil
+}
+
+// ExternalRules says which flags of a verb with --serve and --external go with which.
+func ExternalRules(c *cobra.Command) {
+	serve := []string{"serve"}
+	cli.Needs(c, serve, "external", "external-timeout", "client-ca", "allow-origin", "insecure", "log-level", "memory")
+	cli.Needs(c, []string{"external"}, "serve")
+	if c.Flags().Lookup("queue") != nil { // whose server has them too
+		serve = append(serve, "listen", "queue")
+	}
+	cli.Needs(c, serve, "token-file", "tls-cert", "tls-key")
 }

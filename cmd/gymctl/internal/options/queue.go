@@ -23,7 +23,7 @@ import (
 
 // QueueFlags are the flags of a verb whose work other machines may share.
 type QueueFlags struct {
-	Listen, Url    string
+	Listen, URL    string
 	TokenFile      string
 	cert, key, ca  string
 	job            string
@@ -39,7 +39,7 @@ type QueueFlags struct {
 func (q *QueueFlags) Flags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&q.Listen, "listen", "", "let workers on other machines help (gymctl worker): `HOST:PORT` to listen at, with --token-file; port 0 picks one")
-	f.StringVar(&q.Url, "queue", "", "`URL` of a NATS with JetStream that exists already, instead of --listen")
+	f.StringVar(&q.URL, "queue", "", "`URL` of a NATS with JetStream that exists already, instead of --listen")
 	// Some verbs have flags of these names already, for another server of theirs.
 	for _, s := range [][2]string{
 		{"token-file", "`FILE` with the token that workers must present, or that the NATS asks for: one line of 16 characters or more"},
@@ -55,20 +55,21 @@ func (q *QueueFlags) Flags(c *cobra.Command) {
 	f.IntVar(&q.Tries, "tries", 3, "a task has failed after `N` tries on workers since it last saved")
 	f.DurationVar(&q.AckWait, "ack-wait", time.Minute, "`TIME` of silence after which a worker's tasks go to others")
 	f.DurationVar(&q.Saves, "save-every", 2*time.Minute, "least `TIME` between two saved folders of a task that workers upload")
+	cli.Rivals(c, "listen", "queue")
+	cli.Filled(c, "listen", "queue")
+	cli.Needs(c, []string{"listen", "queue"}, "tries", "ack-wait", "save-every")
+	if c.Name() != "eval" && c.Name() != "train" { // there the others can be of another server
+		cli.Needs(c, []string{"listen", "queue"}, "tls-ca", "job", "token-file", "tls-cert", "tls-key")
+	}
 }
 
 // Given reports whether other machines may help.
-func (q *QueueFlags) Given() bool { return q.Listen != "" || q.Url != "" }
+func (q *QueueFlags) Given() bool { return q.Listen != "" || q.URL != "" }
 
 // Check checks the flags, and the number of goroutines on this machine, which may be 0 if other machines do all.
 func (q *QueueFlags) Check(c *cobra.Command, workers int) error {
 	for name, to := range map[string]*string{"token-file": &q.TokenFile, "tls-cert": &q.cert, "tls-key": &q.key, "tls-ca": &q.ca} {
 		*to = c.Flag(name).Value.String()
-	}
-	for _, name := range []string{"listen", "queue"} {
-		if c.Flags().Changed(name) && c.Flag(name).Value.String() == "" {
-			return fault.Mistakef("--%s: got nothing, want %s", name, cli.WantOf(c.Flag(name)))
-		}
 	}
 	least := 1
 	if q.Given() {
@@ -79,21 +80,8 @@ func (q *QueueFlags) Check(c *cobra.Command, workers int) error {
 		return fault.Mistakef("--workers: got %d, want 0 or more", workers)
 	case workers < least:
 		return fault.Mistakef("--workers: got %d, want 1 or more, or 0 with --listen or --queue", workers)
-	case q.Listen != "" && q.Url != "":
-		return fault.Mistakef("--listen and --queue do not go together: one starts a queue, the other uses one")
 	case q.Listen != "" && q.TokenFile == "":
 		return workqueue.NoToken(q.Listen)
-	case q.Given():
-		return nil
-	}
-	own := []string{"tries", "ack-wait", "save-every"}
-	if c.Flags().Lookup("serve") == nil && c.Flags().Lookup("rank") == nil { // the others can be of another server
-		own = append(own, "tls-ca", "job", "token-file", "tls-cert", "tls-key")
-	}
-	for _, name := range own {
-		if c.Flags().Changed(name) {
-			return fault.Mistakef("--%s goes with --listen or --queue", name)
-		}
 	}
 	return nil
 }
@@ -105,7 +93,7 @@ func (q *QueueFlags) Open(ctx context.Context, ui *QueueProgress, name, dir stri
 		return nil, nil
 	}
 	opt := workqueue.Options{
-		Listen: q.Listen, Queue: q.Url, Job: q.job, TLSCert: q.cert, TLSKey: q.key, TLSCA: q.ca, Build: BuildIdentity(), Kernels: kernel.Set(),
+		Listen: q.Listen, Queue: q.URL, Job: q.job, TLSCert: q.cert, TLSKey: q.key, TLSCA: q.ca, Build: BuildIdentity(), Kernels: kernel.Set(),
 		Here: workers, Workers: workers, Tries: q.Tries, AckWait: q.AckWait, SaveEvery: q.Saves, Say: ui.Say, Progress: ui.show,
 	}
 	if q.Listen != "" {
@@ -125,7 +113,7 @@ func (q *QueueFlags) Open(ctx context.Context, ui *QueueProgress, name, dir stri
 	if q.TokenFile != "" {
 		hint += " --token-file " + q.TokenFile
 	}
-	if q.Url != "" {
+	if q.URL != "" {
 		hint += " --job " + opt.Job
 	}
 	if q.Data != "" {

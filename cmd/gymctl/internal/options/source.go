@@ -64,6 +64,9 @@ func (s *Source) Flags(c *cobra.Command, without string) {
 		f.Uint64Var(&s.seed, "seed", 1, "seed of everything drawn during training")
 		cli.Complete(c, "agent", config.AgentNames()...)
 	}
+	cli.Filled(c, "trace")
+	cli.Needs(c, []string{"trace"}, "format", "columns", "sort")
+	cli.Rivals(c, "config", "env")
 	KernelsFlag(c, &s.kernels)
 	cli.Complete(c, "format", workload.FormatNames()...)
 	cli.CompleteOrFile(c, "cluster", workload.ClusterPresets()...)
@@ -98,8 +101,6 @@ func (s *Source) config(c *cobra.Command) (config.Config, error) {
 		switch {
 		case err != nil:
 			return config.Config{}, fault.Mistakef("--env: %w", err)
-		case name != "":
-			return config.Config{}, fault.Mistakef("--env does not go with -c: the configuration names its environment")
 		case !slices.Contains(configs.Runs(), d.Preset):
 			cfg := config.For(d.ID)
 			return cfg, s.Apply(c, &cfg)
@@ -157,9 +158,6 @@ func (s *Source) EvalConfig(c *cobra.Command, ckpts []string, list []models.Mode
 	)
 	switch {
 	case len(ckpts) > 0:
-		if s.Name == "" && s.Changed(c, "env") != "" {
-			return trained, fault.Mistakef("--env does not go with --checkpoint: its run's configuration names the environment")
-		}
 		var dir string
 		if _, dir, err = rundir.CheckpointDir(ckpts[0]); err == nil {
 			trained, err = rundir.ReadConfig(dir)
@@ -232,20 +230,11 @@ func (s *Source) Apply(c *cobra.Command, cfg *config.Config) error {
 		}
 	}
 	if s.Changed(c, "trace") != "" {
-		if s.Trace == "" {
-			return fault.Mistakef(`--trace: got "", want the path of a file`)
-		}
 		cfg.Trace.File, cfg.Trace.Format, cfg.Trace.Columns, cfg.Trace.Delimiter, cfg.Trace.Limit = s.Trace, s.Format, s.columns, "", 0
 		s.sized = true
 		if s.Changed(c, "sort") != "" {
 			cfg.Trace.Sort = s.sort
 		}
-	} else if s.Changed(c, "format") != "" {
-		return fault.Mistakef("--format goes with --trace")
-	} else if s.Changed(c, "columns") != "" {
-		return fault.Mistakef("--columns goes with --trace; for the configuration's own trace it is --set trace.columns.NAME=COLUMN")
-	} else if s.Changed(c, "sort") != "" {
-		return fault.Mistakef("--sort goes with --trace; for the configuration's own trace it is --set trace.sort=true")
 	}
 	if s.Changed(c, "limit") != "" {
 		cfg.Trace.Limit = s.limit
@@ -316,12 +305,6 @@ func (s *Source) TrainConfig(c *cobra.Command, resume string, opt *run.TrainOpti
 			opt.RunDir = rundir.Default(cfg.Name, opt.Now())
 		}
 		return cfg, err
-	}
-	if resume == "" {
-		return config.Config{}, fault.Mistakef(`--resume: got "", want the directory of a run`)
-	}
-	if name := s.Changed(c, "config", "env", "trace", "format", "columns", "limit", "sort", "cluster", "estimates", "agent", "seed", "run-dir", "hold", "index"); name != "" {
-		return config.Config{}, fault.Mistakef("--%s does not go with --resume: the run's own config.yaml says it", name)
 	}
 	opt.Resume, opt.RunDir = true, resume
 	cfg, err := rundir.ReadConfig(resume)

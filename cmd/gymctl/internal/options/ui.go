@@ -32,11 +32,8 @@ func (u *UIFlags) Flags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&u.Addr, "ui", "", "show live pages and /metrics at `HOST:PORT` meanwhile (docs/live.md); :PORT is this machine alone, port 0 picks a free one")
 	f.StringVar(&u.TokenFile, "ui-token-file", "", TokenHelp)
-}
-
-// Given reports whether one of the flags was given.
-func (u *UIFlags) Given(c *cobra.Command) bool {
-	return c.Flags().Changed("ui") || c.Flags().Changed("ui-token-file")
+	cli.Filled(c, "ui")
+	cli.Needs(c, []string{"ui"}, "ui-token-file")
 }
 
 // Listen opens the address, before the work begins: a port in use must not be found out afterwards.
@@ -77,12 +74,6 @@ func (u *UIFlags) Listen(a *cli.App) (net.Listener, []server.Token, error) {
 // Show serves pages about paths while the command works, if --ui was given. The caller calls stop at the end.
 func (u *UIFlags) Show(ctx context.Context, a *cli.App, c *cobra.Command, opt pages.Options) (stop func(), err error) {
 	if u.Addr == "" {
-		if c.Flags().Changed("ui") {
-			return nil, fault.Mistakef(`--ui: got "", want HOST:PORT, as 127.0.0.1:6006`)
-		}
-		if u.TokenFile != "" {
-			return nil, fault.Mistakef("--ui-token-file goes with --ui")
-		}
 		return func() {}, nil
 	}
 	l, tokens, err := u.Listen(a)

@@ -203,9 +203,6 @@ Ctrl-C saves, and the same command continues.`,
 		Example: `  gymctl benchmark train -o runs/ours
   gymctl benchmark train 'gpupick-*' -o runs/wide --set 'ppo.network.hidden=[512, 512]'`,
 		RunE: func(c *cobra.Command, patterns []string) error {
-			if dir == "" {
-				return fault.Mistakef("want -o DIR for the runs")
-			}
 			if opt.Workers < 1 {
 				return fault.Mistakef("--workers: got %d, want 1 or more", opt.Workers)
 			}
@@ -252,6 +249,7 @@ Ctrl-C saves, and the same command continues.`,
 	f.StringArrayVar(&set, "set", nil, "change a key of the agent or its training: `KEY.PATH=VALUE` (repeatable)")
 	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	cli.One(c, "out")
 	cli.CompleteDir(c, "out")
 	c.ValidArgs = taskNames()
 	return c
@@ -280,6 +278,10 @@ func (p *policyFlags) flags(c *cobra.Command) {
 	p.door.Cfg.DrainTimeout = options.EvalDrain
 	p.door.Flags(c)
 	f.DurationVar(&p.timeout, "external-timeout", 10*time.Minute, "give up on programs when none of them has finished a window for this long")
+	options.ExternalRules(c)
+	cli.Rivals(c, "policy", "checkpoint", "policy-onnx", "external")
+	cli.Needs(c, []string{"policy"}, "set")
+	cli.Needs(c, []string{"external"}, "file")
 	cli.CompleteDir(c, "checkpoint")
 	cli.CompleteBy(c, "policy-onnx", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return []cobra.Completion{"onnx"}, cobra.ShellCompDirectiveFilterFileExt
@@ -294,18 +296,10 @@ func (p *policyFlags) read(a *cli.App, c *cobra.Command) (*benchmark.Policy, err
 		benchmark.KindRule: len(q.Rules) > 0, benchmark.KindCheckpoint: len(q.Dirs) > 0, benchmark.KindModel: len(q.Models) > 0,
 		benchmark.KindExternal: len(p.external) > 0,
 	}
-	n := 0
 	for kind, given := range kinds {
 		if given {
 			q.Kind = kind
-			n++
 		}
-	}
-	if n != 1 {
-		return nil, fault.Mistakef("want one of --policy, --checkpoint, --policy-onnx and --external")
-	}
-	if len(q.Set) > 0 && q.Kind != benchmark.KindRule || len(q.Files) > 0 && q.Kind != benchmark.KindExternal {
-		return nil, fault.Mistakef("--set goes with --policy, and --file with --external")
 	}
 	if c.Flags().Changed("budget") {
 		q.Set = append(slices.Clone(q.Set), "eval.rollout.budget="+p.budget)
@@ -318,9 +312,7 @@ func (p *policyFlags) read(a *cli.App, c *cobra.Command) (*benchmark.Policy, err
 	if err := options.Join(a, c, p.door, &x, &opt); err != nil {
 		return nil, err
 	}
-	if q.External = opt.External; q.Kind == benchmark.KindExternal && q.External == nil {
-		return nil, fault.Mistakef("--external goes with --serve HOST:PORT")
-	}
+	q.External = opt.External
 	if q.Name == "" {
 		switch q.Kind {
 		case benchmark.KindRule:
@@ -361,9 +353,6 @@ func (p *benchmarkPlay) flags(c *cobra.Command) {
 
 // play plays q.
 func (p *benchmarkPlay) play(a *cli.App, c *cobra.Command, v *benchmark.Version, q *benchmark.Policy) (*benchmark.Results, error) {
-	if p.opt.Dir == "" {
-		return nil, fault.Mistakef("want -o DIR for the results")
-	}
 	if p.opt.Workers < 1 {
 		return nil, fault.Mistakef("--workers: got %d, want 1 or more", p.opt.Workers)
 	}
@@ -456,11 +445,14 @@ bytes. The same folder takes further tasks.
 		},
 	}
 	p.flags(c)
+	cli.One(c, "out")
+	cli.One(c, "policy", "checkpoint", "policy-onnx", "external")
 	f := c.Flags()
 	f.StringVar(&split, "split", benchmark.Development, "windows: development or sealed")
 	f.StringVar(&secret, "secret", "", "`FILE` of the secret seed, with --split sealed")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document: what results.json has")
 	cli.Complete(c, "split", benchmark.Development, benchmark.Sealed)
+	options.Sections(c)
 	return c
 }
 
@@ -613,9 +605,6 @@ was changed afterwards. Policies that know the windows beforehand are refused.`,
 		Args: cli.Args(1, 1, "one DIR of gymctl benchmark run"),
 		RunE: func(_ *cobra.Command, dirs []string) error {
 			v := CurrentBenchmark()
-			if out == "" {
-				return fault.Mistakef("want -o FILE for the row")
-			}
 			r, err := v.ReadResults(dirs[0])
 			if err != nil {
 				return err
@@ -640,6 +629,7 @@ was changed afterwards. Policies that know the windows beforehand are refused.`,
 	f.StringVar(&text, "about", "", "a `SENTENCE` on the policy")
 	f.StringArrayVar(&commands, "command", nil, "`COMMAND` that repeats it, training first (repeatable)")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	cli.One(c, "out")
 	cli.CompleteDir(c, "out")
 	return c
 }

@@ -3,6 +3,7 @@ package research
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/cmd/gymctl/internal/cli"
+	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/experiments/benchmark"
 	"clustergym/experiments/safefile"
 	"clustergym/internal/fault"
@@ -128,7 +130,9 @@ runs (--checkpoint), one of models their files (--policy-onnx), and one of a pro
 	again.flags(c)
 	f := c.Flags()
 	f.BoolVar(&replay, "replay", false, "play the policy again on the development windows and compare")
+	cli.Needs(c, []string{"out"}, "replay")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	options.Sections(c)
 	return c
 }
 
@@ -155,9 +159,6 @@ the secret.`,
 		Args: cli.Args(1, 1, "one ROW"),
 		RunE: func(c *cobra.Command, names []string) error {
 			v := CurrentBenchmark()
-			if board == "" || references == "" {
-				return fault.Mistakef("want --references FILE and --leaderboard FILE")
-			}
 			row, err := v.ReadRow(names[0])
 			if err != nil {
 				return err
@@ -223,7 +224,11 @@ the secret.`,
 	f.StringVar(&secretFile, "secret", "", "`FILE` of the secret seed, outside of the repository; not needed once the version is closed")
 	f.StringVar(&references, "references", "", "`FILE` of record --split sealed: what sealed scores refer to")
 	f.StringVar(&board, "leaderboard", "", "`FILE` of the leaderboard, which gets the row")
+	cli.One(c, "references")
+	cli.One(c, "leaderboard")
+	cli.One(c, "out")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	options.Sections(c)
 	return c
 }
 
@@ -238,9 +243,6 @@ the file of the version that closes, if they belong to the commitment (docs/benc
 		Example: `  gymctl benchmark seal --secret ~/bench-secret`,
 		Args:    cli.Args(0, 0, "flags only"),
 		RunE: func(*cobra.Command, []string) error {
-			if secretFile == "" {
-				return fault.Mistakef("want --secret FILE, outside of the repository")
-			}
 			s := benchmark.Draw()
 			if err := s.Write(secretFile); err != nil {
 				v := CurrentBenchmark()
@@ -258,7 +260,8 @@ the file of the version that closes, if they belong to the commitment (docs/benc
 			return nil
 		},
 	}
-	c.Flags().StringVar(&secretFile, "secret", "", "`FILE` of the secret seed")
+	c.Flags().StringVar(&secretFile, "secret", "", "`FILE` of the secret seed, outside of the repository")
+	cli.One(c, "secret")
 	return c
 }
 
@@ -272,11 +275,9 @@ the best rule of each task. On development windows the best rule is chosen; on s
 chosen. It is for those who make a version.`,
 		Example: `  gymctl benchmark record runs/rules/* -o experiments/benchmark/references.json
   gymctl benchmark record runs/sealed-rules/* --split sealed -o ~/bench-references.json`,
+		Args: cli.Args(1, math.MaxInt, "folders of gymctl benchmark run"),
 		RunE: func(_ *cobra.Command, dirs []string) error {
 			v := CurrentBenchmark()
-			if out == "" || len(dirs) == 0 {
-				return fault.Mistakef("want folders of gymctl benchmark run, and -o FILE")
-			}
 			if split != benchmark.Development && split != benchmark.Sealed {
 				return fault.Mistakef("--split: got %q, want %s or %s", split, benchmark.Development, benchmark.Sealed)
 			}
@@ -322,6 +323,7 @@ chosen. It is for those who make a version.`,
 	}
 	f := c.Flags()
 	f.StringVarP(&out, "out", "o", "", "`FILE` of the references")
+	cli.One(c, "out")
 	f.StringVar(&split, "split", benchmark.Development, "windows: development or sealed")
 	cli.Complete(c, "split", benchmark.Development, benchmark.Sealed)
 	return c

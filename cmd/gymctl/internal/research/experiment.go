@@ -81,6 +81,7 @@ func (s *settingsFlags) flags(c *cobra.Command, quick *bool) {
 	f := c.Flags()
 	f.StringArrayVar(&s.sets, "set", nil, "change a setting: `KEY.PATH=VALUE`, KEY.PATH+=VALUE adds to a list (repeatable)")
 	f.StringVar(&s.file, "settings", "", "change the settings that a YAML `FILE` gives, before --set")
+	cli.Filled(c, "settings")
 	options.CompleteSet(c, func(_ *cobra.Command, names []string) configs.Validator {
 		if len(names) == 0 {
 			return nil
@@ -98,9 +99,6 @@ func (s *settingsFlags) changes(c *cobra.Command) (ch study.Changes, err error) 
 	ch.Set = s.sets
 	if !c.Flags().Changed("settings") {
 		return ch, nil
-	}
-	if s.file == "" {
-		return ch, fault.Mistakef("--settings: got nothing, want %s", cli.WantOf(c.Flag("settings")))
 	}
 	b, err := ordinary.Read(s.file, ordinary.Settings)
 	if err != nil {
@@ -199,11 +197,6 @@ Results are the same bytes for any number of workers, whichever of them die.`,
 			if c.Flags().Changed("seeds") && opt.Plan.Seeds < 1 {
 				return fault.Mistakef("--seeds: got %d, want 1 or more", opt.Plan.Seeds)
 			}
-			for _, f := range []string{"data", "out", "only"} {
-				if c.Flags().Changed(f) && c.Flag(f).Value.String() == "" {
-					return fault.Mistakef("--%s: got nothing, want %s", f, cli.WantOf(c.Flag(f)))
-				}
-			}
 			for _, text := range agents {
 				where, dir, _ := strings.Cut(text, "=")
 				if where == "" || dir == "" {
@@ -245,7 +238,9 @@ Results are the same bytes for any number of workers, whichever of them die.`,
 	f.StringArrayVar(&agents, "agent", nil, "a trained agent that plays too: `LOG=DIR` of a run or checkpoint (repeatable)")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	web.Flags(c)
+	cli.Filled(c, "data", "out", "only")
 	cli.CompleteDir(c, "out", "data")
+	options.Sections(c)
 	return c
 }
 

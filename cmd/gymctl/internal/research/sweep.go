@@ -14,7 +14,6 @@ import (
 	"clustergym/experiments/pages"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/sweep"
-	"clustergym/internal/fault"
 )
 
 func sweepVerb(a *cli.App) *cobra.Command {
@@ -99,23 +98,18 @@ in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	options.KernelsFlag(c, &kernels)
 	web.Flags(c)
+	cli.One(c, "config", "resume")
+	cli.Rivals(c, "dir", "resume")
 	cli.CompleteDir(c, "dir", "resume")
+	options.Sections(c)
 	return c
 }
 
 // sweepConfig returns the sweep and its base, from a file or from the folder of a sweep to resume.
 func sweepConfig(c *cobra.Command, file, resume string, opt *sweep.Options) (cfg sweep.Config, base config.Config, err error) {
 	if c.Flags().Changed("resume") {
-		for _, name := range []string{"config", "dir"} {
-			if c.Flags().Changed(name) {
-				return cfg, base, fault.Mistakef("--%s does not go with --resume: the sweep's own folder says it", name)
-			}
-		}
 		opt.Resume, opt.Dir = true, resume
 		return sweep.Read(resume)
-	}
-	if file == "" {
-		return cfg, base, fault.Mistakef("sweep: want -c FILE or --resume DIR; see %s --help", c.CommandPath())
 	}
 	v, _, err := options.Load(file, "sweep")
 	if err != nil {

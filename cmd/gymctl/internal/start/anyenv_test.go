@@ -93,7 +93,7 @@ func TestWhatAnEnvironmentDoesNotTakeIsRefusedInOneSentence(t *testing.T) {
 	}{
 		{"--env QueueRnk-v1", []string{`--env: environment "QueueRnk-v1" is unknown; did you mean QueueRank-v1?`}},
 		{"--env queuerank-v1", []string{"did you mean QueueRank-v1?"}},
-		{"--env QueueRank-v1 -c quickstart", []string{"--env does not go with -c: the configuration names its environment"}},
+		{"--env QueueRank-v1 -c quickstart", []string{"--env does not go with --config"}},
 		{"--env DAGPlace-v1 --trace jobs.csv", []string{"DAGPlace-v1 takes task graphs (WfCommons, Alibaba, TPC-H, dag JSON); jobs.csv holds jobs without graphs"}},
 		{"--env DAGPlace-v1 --trace none", []string{"task graphs none: there is no such file or folder\n"}},
 		{"--env WorkerPlace-v1 --agent ppo --trace jobs.csv", []string{"jobs.csv: WorkerPlace-v1: ", "it names no model", "one of resnet-50, vgg-16, ", "trace.mix=dl2"}},

@@ -102,14 +102,8 @@ a time. The results are the same.`,
 			if err := queue.Check(c, opt.Workers); err != nil {
 				return err
 			}
-			if queue.Given() && c.Flags().Changed("serve") {
-				return fault.Mistakef("--listen and --queue do not go with --serve: other programs play here")
-			}
 			if err := runsOf(&opt); err != nil {
 				return err
-			}
-			if web.Addr != "" && len(opt.Checkpoints) == 0 {
-				return fault.Mistakef("--ui shows the runs of --checkpoint, and none is given")
 			}
 			var err error
 			if opt.Models, err = models.Read(); err != nil {
@@ -152,9 +146,6 @@ a time. The results are the same.`,
 				return options.EvalFaults(c, err, flags)
 			}
 			if queue.Given() {
-				if len(opt.Models) > 0 {
-					return fault.Mistakef("--policy-onnx does not go with --listen and --queue: models play on this machine")
-				}
 				if !cfg.Simulated() {
 					return fault.Mistakef("--listen and --queue share out windows of a workload: %s has none", cfg.Env.ID)
 				}
@@ -254,6 +245,12 @@ a time. The results are the same.`,
 	cli.CompleteList(c, "rungs", func(*cobra.Command, string) []string { return options.EstimateNames() })
 	cli.CompleteDir(c, "checkpoint")
 	f.DurationVar(&external.Timeout, "external-timeout", 10*time.Minute, "give up on policies of --external when none of them has finished a window for this long")
+	options.ExternalRules(c)
+	cli.Needs(c, []string{"checkpoint"}, "ui")
+	cli.Apart(c, []string{"listen", "queue"}, "serve", "policy-onnx")
+	cli.Apart(c, []string{"rungs"}, "serve", "estimates")
+	cli.Apart(c, []string{"checkpoint"}, "env")
+	options.Sections(c)
 	return c
 }
 
@@ -261,12 +258,6 @@ a time. The results are the same.`,
 func rungsOf(c *cobra.Command, list []string, cfg *config.Config) (arena.Rungs, error) {
 	if !c.Flags().Changed("rungs") {
 		return nil, nil
-	}
-	if c.Flags().Changed("serve") {
-		return nil, fault.Mistakef("--rungs does not go with --serve: other programs play on one rung")
-	}
-	if c.Flags().Changed("estimates") {
-		return nil, fault.Mistakef("--rungs does not go with --estimates: it names them")
 	}
 	rungs, err := arena.ParseRungs(list)
 	if err != nil {

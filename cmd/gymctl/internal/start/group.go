@@ -9,5 +9,5 @@ import (
 
 // Group are the verbs with which everybody begins: they simulate, train and compare.
 func Group() cli.Group {
-	return cli.Group{Title: "Start", Verbs: []func(*cli.App) *cobra.Command{trainVerb, evalVerb, simVerb, tuneVerb, predictVerb, planVerb}}
+	return cli.Group{Title: "Start", Verbs: []func(*cli.App) *cobra.Command{trainVerb, evalVerb, simVerb, tuneVerb, predictVerb, planVerb, peerVerb}}
 }

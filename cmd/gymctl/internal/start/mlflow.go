@@ -25,18 +25,14 @@ func (m *mlflowFlags) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&m.url, "mlflow", "", "send parameters and metrics to the MLflow tracking server at `URL` (docs/training.md); the training never waits for it")
 	f.StringVar(&m.experiment, "mlflow-experiment", "", "`NAME` of the experiment there (default the configuration's name)")
+	cli.Filled(c, "mlflow")
+	cli.Needs(c, []string{"mlflow"}, "mlflow-experiment")
 }
 
 // start sends the runs that are to be trained, if --mlflow was given: one, or one for each seed. done is called with the training's
 // error.
 func (m *mlflowFlags) start(c *cobra.Command, a *cli.App, ui *options.Progress, cfg config.Config, seeds int, dir string) (done func(err error), err error) {
 	if m.url == "" {
-		if c.Flags().Changed("mlflow") {
-			return nil, fault.Mistakef(`--mlflow: got "", want the address of a tracking server, as http://127.0.0.1:5000`)
-		}
-		if m.experiment != "" {
-			return nil, fault.Mistakef("--mlflow-experiment goes with --mlflow")
-		}
 		return func(error) {}, nil
 	}
 	if m.experiment == "" {

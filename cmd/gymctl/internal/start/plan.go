@@ -121,6 +121,7 @@ Policies: ` + options.Wrapped(plan.Policies()) + `.`,
 	f.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "seed of everything drawn")
 	f.IntVar(&cfg.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines of a search; affects only speed")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document per line for each graph and policy")
+	cli.Apart(c, []string{"train-generator"}, "graph", "generate", "output")
 	cli.Complete(c, "format", plan.GraphFormats()...)
 	cli.CompleteList(c, "policy", func(*cobra.Command, string) []string { return plan.Policies() })
 	cli.Complete(c, "start", "heft", "random")
@@ -132,11 +133,6 @@ Policies: ` + options.Wrapped(plan.Policies()) + `.`,
 func trainGenerator(a *cli.App, c *cobra.Command, file string, cfg plan.Config) error {
 	if file == "" || file == "-" {
 		return fault.Mistakef("--train-generator: got %q, want the path of a file", file)
-	}
-	for _, other := range []string{"graph", "generate", "output"} {
-		if c.Flags().Changed(other) {
-			return fault.Mistakef("--train-generator goes without --%s: it plans nothing", other)
-		}
 	}
 	g, err := plan.TrainGenerator(c.Context(), plan.DefaultGeneratorConfig(), cfg.Seed, cfg.Workers, func(step int, ratio float64) {
 		a.Notef("step %d: makespans are %.4f times HEFT's", step, ratio)

@@ -53,6 +53,7 @@ func predictTrace(c *cobra.Command, t *workload.TraceConfig, seed *uint64) {
 	f := c.Flags()
 	f.StringVar(&t.File, "trace", t.File, "trace `FILE`; without it, jobs are generated")
 	options.TraceFlags(c, t)
+	cli.Filled(c, "trace")
 	f.Uint64Var(seed, "seed", 1, "seed of generated jobs, of a mix of models and of noisy estimates")
 	c.Args, c.ValidArgsFunction = cli.Args(0, 1, "one FILE, or none"), cli.OneFile
 }
@@ -63,9 +64,6 @@ func predicted(c *cobra.Command, files []string, t *workload.TraceConfig, seed u
 		return err
 	}
 	if t.File == "" {
-		if c.Flags().Changed("trace") {
-			return fault.Mistakef(`--trace: got "", want the path of a file`)
-		}
 		if n := t.Skip + t.Jobs; t.Jobs > 0 && n > 0 {
 			t.Synth.Jobs = n // as many as requested
 		}
@@ -112,12 +110,6 @@ model of predict fit; it is refused if it has been fitted to jobs that are measu
 			if err := predicted(c, files, &cfg.Trace, cfg.Seed); err != nil {
 				return err
 			}
-			if c.Flags().Changed("estimates") && len(cfg.Estimates) == 0 {
-				return fault.Mistakef(`--estimates: got "", want a list of history, gbdt, gbdt:FILE, trace, exact and noisy:SIGMA`)
-			}
-			if c.Flags().Changed("cluster") && cfg.Cluster == "" {
-				return fault.Mistakef(`--cluster: got "", want %s`, workload.ClusterForms)
-			}
 			line := cli.NewStatus(a, cli.Unnoticed)
 			defer line.Clear()
 			r, err := forecast.Eval(loading(a, c.Context(), line, &cfg.Trace), cfg, forecast.EvalHooks{
@@ -146,6 +138,7 @@ model of predict fit; it is refused if it has been fitted to jobs that are measu
 	f.StringVar(&cfg.From, "from", cfg.From, "measure the jobs submitted from `POINT` on: a share of the jobs, or a time on the trace's clock such as 36h")
 	f.StringVar(&cfg.Cluster, "cluster", "", "preset, `FILE`, pool:N, swf-N or NxG; without it, every job starts when it is submitted")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	cli.Filled(c, "estimates", "cluster")
 	cli.CompleteList(c, "estimates", func(*cobra.Command, string) []string { return options.EstimateNames()[1:] })
 	cli.CompleteOrFile(c, "cluster", workload.ClusterPresets()...)
 	return c

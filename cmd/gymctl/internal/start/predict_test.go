@@ -170,8 +170,10 @@ func TestPredictMistakes(t *testing.T) {
 }
 
 func TestPeersTakeNoEstimates(t *testing.T) {
-	const want = `--estimates: got "history", want exact: the machine dally-waiting-only has no predictors`
-	for _, args := range []string{"--estimates history", "--set policy.estimates=history"} {
+	for args, want := range map[string]string{
+		"--estimates history":            "--estimates does not go with --peer",
+		"--set policy.estimates=history": `--estimates: got "history", want exact: the machine dally-waiting-only has no predictors`,
+	} {
 		args = "sim --set trace.synth.profile=dally --jobs 20 --cluster dally:4x4 --peer dally-waiting-only --policy dally " + args
 		if code, _, said := clitest.Run(t, strings.Fields(args)...); code != cli.ExitMistake || !strings.Contains(said, want) {
 			t.Errorf("%s: exit code %d, %q, want %q", args, code, said, want)

@@ -153,9 +153,9 @@ func TestSweepPrintsATableAndGoesOn(t *testing.T) {
 		{"-c search.yaml --dir found", "found holds a sweep"},
 		{"-c search.yaml --workers 0", "--workers: got 0"},
 		{"-c search.yaml --kernels x", "--kernels: set"},
-		{"--resume found -c search.yaml", "--config does not go with --resume"},
+		{"--resume found -c search.yaml", "--resume does not go with --config"},
 		{"--resume nowhere", "nowhere"},
-		{"", "want -c FILE or --resume DIR"},
+		{"", "want --config or --resume"},
 	} {
 		clitest.Wrong(t, append([]string{"sweep"}, strings.Fields(c.args)...), c.want)
 	}

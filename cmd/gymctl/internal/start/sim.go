@@ -27,6 +27,9 @@ import (
 
 // simPolicies completes sim --policy.
 func simPolicies(c *cobra.Command, word string) []string {
+	if c.Name() == "peer" {
+		return simulate.PeerPolicies(c.Flags().Arg(0))
+	}
 	if c.Flags().Changed("peer") {
 		return simulate.PeerPolicies(c.Flag("peer").Value.String())
 	}
@@ -34,15 +37,27 @@ func simPolicies(c *cobra.Command, word string) []string {
 	return append(names, options.LookingNames(word, names)...)
 }
 
+// simOptions are the flags of sim and of peer, which runs the same workloads on other simulators.
+type simOptions struct {
+	cfg                   simulate.Config
+	generated             string // the cluster of generated jobs
+	sets                  []string
+	budget                string
+	weights               options.Weights
+	onnx                  options.ModelFlags
+	played                []simulate.Played
+	events, html, jobsOut string
+	asJSON                bool
+}
+
+func newSimOptions() *simOptions {
+	o := &simOptions{cfg: simulate.DefaultConfig()}
+	o.generated, o.cfg.Cluster = o.cfg.Cluster, ""
+	return o
+}
+
 func simVerb(a *cli.App) *cobra.Command {
-	cfg := simulate.DefaultConfig()
-	generated := cfg.Cluster
-	cfg.Cluster = ""
-	var asJSON bool
-	var events, html, jobsOut, budget string
-	var weights options.Weights
-	var onnx options.ModelFlags
-	var sets []string
+	o := newSimOptions()
 	c := &cobra.Command{
 		Use:   "sim [FILE]",
 		Short: "Simulate heuristics over a trace",
@@ -76,14 +91,9 @@ Clusters: a preset (gymctl config list), a YAML file, an inventory of machines, 
 or processors), swf-N (the same), NxG (N nodes of G GPUs in one rack), dally:RxM (R racks of M nodes of 8).
 Interference: ` + workload.InterferenceForms + `.
 
---peer runs the workload on another published simulator, rebuilt from its rules, instead of this one:
-dally-waiting-only and dally-published are that of Dally's authors, with the policies dally, tiresias and gandiva;
-lwf-pure, lwf-orig and lwf-pureall that of LWF's, with policies ORDER-PLACE-TASKS-THRESHOLD-ADAPTIVE, as
-ssf-lwf1-srsf-1-true for Ada-SRSF (docs/schedulers.md).
-
 --set changes settings without a flag; settings and their defaults:
 
-` + options.Indented(&cfg),
+` + options.Indented(&o.cfg),
 		Example: `  gymctl sim --policy fifo,fifo+skip,fifo+strict+easy,sjf,srtf
   gymctl trace synth --jobs 500 --seed 7 -o jobs.csv.gz
   gymctl sim jobs.csv.gz --cluster pool:64 --policy sjf+skip --json
@@ -91,97 +101,34 @@ ssf-lwf1-srsf-1-true for Ada-SRSF (docs/schedulers.md).
   gymctl sim --trace jobs.csv.gz --cluster philly-192 --policy sjf --events events.jsonl.gz --warmup 50 --tail 50
   gymctl sim --trace jobs.csv.gz --cluster 16x8 --policy fifo,srtf --html schedule.html
   gymctl sim --jobs 12 --cluster pool:8 --policy exact,fifo,sjf+skip
-  gymctl sim --jobs 400 --cluster 16x4 --policy sjf+skip,rollout:sjf+skip --budget 64
-  gymctl sim --set trace.synth.profile=dally --jobs 200 --cluster dally:4x4 --peer dally-waiting-only --policy dally,tiresias
-  gymctl sim --jobs 50 --mix lwf --cluster lwf-16x4 --peer lwf-pure --policy ssf-lwf1-srsf-1-true,ssf-lwf1-srsf-0-false`,
+  gymctl sim --jobs 400 --cluster 16x4 --policy sjf+skip,rollout:sjf+skip --budget 64`,
 		Args:              cli.Args(0, 1, "one FILE, or none"),
 		ValidArgsFunction: cli.OneFile,
-		RunE: func(c *cobra.Command, files []string) error {
-			if err := traceOf(c, files, &cfg.Trace.File); err != nil {
-				return err
-			}
-			switch fromFile := cfg.Trace.File != ""; {
-			case !fromFile && c.Flags().Changed("trace"):
-				return fault.Mistakef(`--trace: got "", want the path of a file`)
-			case fromFile && cfg.Cluster == "":
-				return fault.Mistakef("--cluster is missing; want %s", workload.ClusterForms)
-			case !fromFile:
-				if cfg.Cluster == "" {
-					cfg.Cluster = generated
-				}
-				cfg.Trace.Seed = cfg.Seed
-				if n := cfg.Trace.Skip + cfg.Trace.Jobs; cfg.Trace.Jobs > 0 && n > 0 {
-					cfg.Trace.Synth.Jobs = n // as many as requested
-				}
-			}
-			if err := options.SetAll(&cfg, sets); err != nil {
-				return err
-			}
-			if err := options.BudgetOf(c, budget, cfg.Policies, &cfg.Rollout); err != nil {
-				return err
-			}
-			if err := weights.Read(c, cfg.Policies, &cfg.Policy.Hold, &cfg.Policy.Index); err != nil {
-				return err
-			}
-			if err := cfg.Validate(); err != nil {
-				return cli.FlagFaults(c, err, simFlags)
-			}
-			if err := peerOnly(c, cfg.Peer.Name); err != nil {
-				return err
-			}
-			played, err := onnx.Played(c)
-			if err != nil {
-				return err
-			}
-			report, err := runSim(a, c, cfg, played, events, html, jobsOut)
-			if err != nil && (report == nil || len(report.Runs) == 0) {
-				return err
-			}
-			for _, n := range report.Notes {
-				a.Notef("%s", n)
-			}
-			if asJSON {
-				return errors.Join(err, a.JSON(report))
-			}
-			return errors.Join(err, report.WriteTable(a.People()))
-		},
+		RunE:              func(c *cobra.Command, files []string) error { return o.carryOut(a, c, files) },
 	}
 	f := c.Flags()
-	f.StringVar(&cfg.Trace.File, "trace", cfg.Trace.File, "trace `FILE`; without it, jobs are generated")
-	options.TraceFlags(c, &cfg.Trace)
-	options.LimitFlag(c, &cfg.Trace.Limit)
-	f.StringVar(&cfg.Cluster, "cluster", cfg.Cluster, "preset, `FILE`, pool:N, swf-N or NxG (needed with --trace; else "+generated+")")
-	f.StringSliceVar(&cfg.Policies, "policy", cfg.Policies, "policies, joined by commas: `ORDER`[+ADMISSION][+BACKFILL]")
-	f.StringVar(&cfg.Admission, "admission", cfg.Admission, "strict, skip or commit, for policies that do not name one")
-	f.StringVar(&cfg.Backfill, "backfill", cfg.Backfill, "none, easy or conservative, for policies that do not name one")
-	options.BudgetFlag(f, &budget)
-	weights.Flags(f)
-	onnx.Flags(c)
-	f.StringVar(&cfg.Policy.Placement, "placement", cfg.Policy.Placement, "which GPUs a job gets")
-	f.StringVar(&cfg.Policy.Estimates, "estimates", cfg.Policy.Estimates, "run times that policies see: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
-	f.StringVar(&cfg.Simulator.Comm, "comm", cfg.Simulator.Comm, "how a placement slows a gang down: "+strings.Join(sim.CommNames(), ", "))
-	f.Float64Var(&cfg.Simulator.Ring.Overlap, "overlap", cfg.Simulator.Ring.Overlap, "with --comm ring: share of the compute time that hides communication")
-	f.StringVar(&cfg.Interference, "interference", cfg.Interference, "how jobs that share hardware slow each other down: `FILE` or seeded:N")
-	f.StringVar(&cfg.Simulator.InterferenceScope, "interference-scope", cfg.Simulator.InterferenceScope, "which jobs interfere: those that share a gpu or a node")
-	f.DurationVar(&cfg.Simulator.Restart, "restart", cfg.Simulator.Restart, "work added to a job whenever it is restarted, as 40s")
-	f.DurationVar(&cfg.Simulator.Checkpoint, "checkpoint", cfg.Simulator.Checkpoint, "progress from one checkpoint to the next; a stopped job loses its progress since the last one; 0s = none is lost")
-	f.DurationVar(&cfg.Simulator.Failures.MTBF, "mtbf", cfg.Simulator.Failures.MTBF, "mean time between failures of a node; 0s = nodes never fail")
-	f.DurationVar(&cfg.Simulator.Failures.MTTR, "mttr", cfg.Simulator.Failures.MTTR, "mean time until it is repaired")
-	f.DurationVar(&cfg.Horizon, "horizon", cfg.Horizon, "end the run this long after the first submit, as 72h; 0s = never")
-	f.IntVar(&cfg.Warmup, "warmup", cfg.Warmup, "do not count the first `N` jobs")
-	f.IntVar(&cfg.Tail, "tail", cfg.Tail, "do not count the last `N` jobs")
-	f.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "seed of random orders, noisy estimates, failures and generated jobs")
-	f.BoolVar(&cfg.FailRefused, "fail-refused", cfg.FailRefused, "fail if some jobs can never fit the cluster, instead of leaving them out")
-	f.StringVar(&cfg.Stream, "stream", cfg.Stream, "read the trace while it is simulated: auto (large files), on, off")
-	f.StringArrayVar(&sets, "set", nil, "change a setting: `KEY=VALUE` (repeatable)")
-	f.StringVar(&events, "events", "", "write every event to `FILE` as a JSON line, packed if it ends in .gz or .zst")
-	f.StringVar(&jobsOut, "jobs-out", "", "write every job as a CSV row to `FILE`, packed if it ends in .gz or .zst")
-	f.StringVar(&html, "html", "", "write the schedules as one HTML page to `FILE`, for any browser and without a network")
-	f.BoolVar(&asJSON, "json", false, `print one JSON document; for several policies {"runs":[…]}`)
-	peerFlags(c, &cfg)
-	cli.CompleteList(c, "policy", simPolicies)
-	options.CompleteSet(c, func(*cobra.Command, []string) configs.Validator { return &cfg })
-	cli.CompleteOrFile(c, "cluster", workload.ClusterPresets()...)
+	o.flags(c)
+	options.LimitFlag(c, &o.cfg.Trace.Limit)
+	f.StringVar(&o.cfg.Admission, "admission", o.cfg.Admission, "strict, skip or commit, for policies that do not name one")
+	f.StringVar(&o.cfg.Backfill, "backfill", o.cfg.Backfill, "none, easy or conservative, for policies that do not name one")
+	options.BudgetFlag(f, &o.budget)
+	o.weights.Flags(f)
+	o.onnx.Flags(c)
+	f.StringVar(&o.cfg.Policy.Placement, "placement", o.cfg.Policy.Placement, "which GPUs a job gets")
+	f.StringVar(&o.cfg.Policy.Estimates, "estimates", o.cfg.Policy.Estimates, "run times that policies see: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
+	f.StringVar(&o.cfg.Simulator.Comm, "comm", o.cfg.Simulator.Comm, "how a placement slows a gang down: "+strings.Join(sim.CommNames(), ", "))
+	f.Float64Var(&o.cfg.Simulator.Ring.Overlap, "overlap", o.cfg.Simulator.Ring.Overlap, "with --comm ring: share of the compute time that hides communication")
+	f.StringVar(&o.cfg.Interference, "interference", o.cfg.Interference, "how jobs that share hardware slow each other down: `FILE` or seeded:N")
+	f.StringVar(&o.cfg.Simulator.InterferenceScope, "interference-scope", o.cfg.Simulator.InterferenceScope, "which jobs interfere: those that share a gpu or a node")
+	f.DurationVar(&o.cfg.Simulator.Restart, "restart", o.cfg.Simulator.Restart, "work added to a job whenever it is restarted, as 40s")
+	f.DurationVar(&o.cfg.Simulator.Checkpoint, "checkpoint", o.cfg.Simulator.Checkpoint, "progress from one checkpoint to the next; a stopped job loses its progress since the last one; 0s = none is lost")
+	f.DurationVar(&o.cfg.Simulator.Failures.MTBF, "mtbf", o.cfg.Simulator.Failures.MTBF, "mean time between failures of a node; 0s = nodes never fail")
+	f.DurationVar(&o.cfg.Simulator.Failures.MTTR, "mttr", o.cfg.Simulator.Failures.MTTR, "mean time until it is repaired")
+	f.DurationVar(&o.cfg.Horizon, "horizon", o.cfg.Horizon, "end the run this long after the first submit, as 72h; 0s = never")
+	f.IntVar(&o.cfg.Warmup, "warmup", o.cfg.Warmup, "do not count the first `N` jobs")
+	f.IntVar(&o.cfg.Tail, "tail", o.cfg.Tail, "do not count the last `N` jobs")
+	f.StringVar(&o.cfg.Stream, "stream", o.cfg.Stream, "read the trace while it is simulated: auto (large files), on, off")
+	f.StringVar(&o.html, "html", "", "write the schedules as one HTML page to `FILE`, for any browser and without a network")
 	cli.Complete(c, "admission", heuristic.Admissions()...)
 	cli.Complete(c, "backfill", heuristic.Backfills()...)
 	cli.Complete(c, "placement", heuristic.PlacementNames()...)
@@ -190,7 +137,108 @@ ssf-lwf1-srsf-1-true for Ada-SRSF (docs/schedulers.md).
 	cli.Complete(c, "comm", sim.CommNames()...)
 	cli.Complete(c, "stream", "auto", "on", "off")
 	cli.Complete(c, "interference-scope", "gpu", "node")
+	o.peerForm(c)
+	cli.Section(c, "Policies", "policy", "admission", "backfill", "estimates", "placement", "hold", "index", "budget", "policy-onnx", "name")
+	cli.Section(c, "Workload", workloadFlags...)
+	cli.Section(c, "Cluster", "cluster", "comm", "overlap", "interference", "interference-scope", "restart", "checkpoint", "mtbf", "mttr")
+	cli.Section(c, "Run", "horizon", "warmup", "tail", "seed", "fail-refused", "set")
+	cli.Section(c, "Output", "json", "events", "jobs-out", "html")
+	cli.Section(c, "Machine", "stream")
 	return c
+}
+
+// workloadFlags are the flags of a trace, for the help.
+var workloadFlags = []string{"trace", "format", "columns", "delimiter", "sort", "skip", "jobs", "limit", "profiles", "reference", "mix"}
+
+// flags adds the flags that sim and peer have.
+func (o *simOptions) flags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&o.cfg.Trace.File, "trace", o.cfg.Trace.File, "trace `FILE`; without it, jobs are generated")
+	options.TraceFlags(c, &o.cfg.Trace)
+	cli.Filled(c, "trace")
+	f.StringVar(&o.cfg.Cluster, "cluster", o.cfg.Cluster, "preset, `FILE`, pool:N, swf-N or NxG (needed with --trace; else "+o.generated+")")
+	f.StringSliceVar(&o.cfg.Policies, "policy", o.cfg.Policies, "policies, joined by commas: `ORDER`[+ADMISSION][+BACKFILL]")
+	f.Uint64Var(&o.cfg.Seed, "seed", o.cfg.Seed, "seed of random orders, noisy estimates, failures and generated jobs")
+	f.BoolVar(&o.cfg.FailRefused, "fail-refused", o.cfg.FailRefused, "fail if some jobs can never fit the cluster, instead of leaving them out")
+	f.StringArrayVar(&o.sets, "set", nil, "change a setting: `KEY=VALUE` (repeatable)")
+	f.StringVar(&o.events, "events", "", "write every event to `FILE` as a JSON line, packed if it ends in .gz or .zst")
+	f.StringVar(&o.jobsOut, "jobs-out", "", "write every job as a CSV row to `FILE`, packed if it ends in .gz or .zst")
+	f.BoolVar(&o.asJSON, "json", false, `print one JSON document; for several policies {"runs":[…]}`)
+	cli.CompleteList(c, "policy", simPolicies)
+	options.CompleteSet(c, func(*cobra.Command, []string) configs.Validator { return &o.cfg })
+	cli.CompleteOrFile(c, "cluster", workload.ClusterPresets()...)
+}
+
+// carryOut is sim, or peer, on the files of its arguments.
+func (o *simOptions) carryOut(a *cli.App, c *cobra.Command, files []string) error {
+	if err := o.complete(c, files); err != nil {
+		return err
+	}
+	if err := o.validate(c); err != nil {
+		return err
+	}
+	return o.run(a, c)
+}
+
+// complete fills in what the flags leave out.
+func (o *simOptions) complete(c *cobra.Command, files []string) error {
+	cfg := &o.cfg
+	if err := traceOf(c, files, &cfg.Trace.File); err != nil {
+		return err
+	}
+	switch fromFile := cfg.Trace.File != ""; {
+	case fromFile && cfg.Cluster == "":
+		return fault.Mistakef("--cluster is missing; want %s", workload.ClusterForms)
+	case !fromFile:
+		if cfg.Cluster == "" {
+			cfg.Cluster = o.generated
+		}
+		cfg.Trace.Seed = cfg.Seed
+		if n := cfg.Trace.Skip + cfg.Trace.Jobs; cfg.Trace.Jobs > 0 && n > 0 {
+			cfg.Trace.Synth.Jobs = n // as many as requested
+		}
+	}
+	if err := options.SetAll(cfg, o.sets); err != nil {
+		return err
+	}
+	if err := options.BudgetOf(c, o.budget, cfg.Policies, &cfg.Rollout); err != nil {
+		return err
+	}
+	return o.weights.Read(c, cfg.Policies, &cfg.Policy.Hold, &cfg.Policy.Index)
+}
+
+// validate reports mistakes in settings and names of files.
+func (o *simOptions) validate(c *cobra.Command) (err error) {
+	if err := o.cfg.Validate(); err != nil {
+		return cli.FlagFaults(c, err, simFlags)
+	}
+	if o.played, err = o.onnx.Played(c); err != nil {
+		return err
+	}
+	files := [][2]string{{"events", o.events}, {"jobs-out", o.jobsOut}, {"html", o.html}}
+	for i, f := range files {
+		if f[1] == "-" {
+			return fault.Mistakef("--%s: got %q, want the path of a file: standard output is for the result", f[0], f[1])
+		}
+		for _, g := range files[:i] {
+			if f[1] != "" && g[1] != "" && filepath.Clean(f[1]) == filepath.Clean(g[1]) {
+				return fault.Mistakef("--%s: got %q, which is the file of --%s; want another name", f[0], f[1], g[0])
+			}
+		}
+	}
+	return nil
+}
+
+// run simulates, and prints the results.
+func (o *simOptions) run(a *cli.App, c *cobra.Command) error {
+	report, err := o.simulate(a, c)
+	if err != nil && (report == nil || len(report.Runs) == 0) {
+		return err
+	}
+	for _, n := range report.Notes {
+		a.Notef("%s", n)
+	}
+	return errors.Join(err, a.Show(o.asJSON, report, report.WriteTable))
 }
 
 // traceOf sets file to the argument of a verb that also takes it as --trace.
@@ -223,62 +271,43 @@ var simFlags = map[string]string{
 	"simulator.horizon": "set simulator.horizon",
 }
 
-// runSim runs cfg, and writes the events and the page if they are requested.
-func runSim(a *cli.App, c *cobra.Command, cfg simulate.Config, played []simulate.Played, events, html, jobsOut string) (report *simulate.Report, err error) {
-	ctx, hooks := c.Context(), simulate.Hooks{Now: a.Now, Workers: runtime.GOMAXPROCS(0), Models: played}
+// simulate runs the simulator, and writes the files that are requested.
+func (o *simOptions) simulate(a *cli.App, c *cobra.Command) (report *simulate.Report, err error) {
+	ctx, hooks := c.Context(), simulate.Hooks{Now: a.Now, Workers: runtime.GOMAXPROCS(0), Models: o.played}
 	line := cli.NewStatus(a, cli.Unnoticed)
 	defer line.Clear()
 	if line != nil {
-		ctx = workload.WithReading(ctx, options.Reading(a, line, cfg.Trace.File))
+		ctx = workload.WithReading(ctx, options.Reading(a, line, o.cfg.Trace.File))
 		hooks.Progress = func(p simulate.Progress) { line.Show(func(int) []string { return SimParts(p) }) }
 	}
-	inputs := []string{cfg.Trace.File, cfg.Cluster, cfg.Peer.Factors}
-	for _, o := range [][2]string{{"events", events}, {"html", html}, {"jobs-out", jobsOut}} {
-		if o[1] == "-" {
-			return nil, fault.Mistakef("--%s: got %q, want the path of a file: standard output is for the result", o[0], o[1])
-		}
-	}
-	if events != "" && jobsOut != "" && filepath.Clean(events) == filepath.Clean(jobsOut) {
-		return nil, fault.Mistakef("--jobs-out: got %q, which is the file of --events; want another name", jobsOut)
-	}
-	for _, o := range [][2]string{{"events", events}, {"jobs-out", jobsOut}} {
-		if html != "" && o[1] != "" && filepath.Clean(o[1]) == filepath.Clean(html) {
-			return nil, fault.Mistakef("--html: got %q, which is the file of --%s; want another name", html, o[0])
-		}
-	}
 	run := func() error {
-		report, err = simulate.Run(ctx, cfg, hooks)
+		report, err = simulate.Run(ctx, o.cfg, hooks)
 		return err
 	}
-	if events != "" {
-		simulate := run
-		run = func() error {
-			return a.WriteFile(events, inputs, func(w io.Writer) error {
+	// into lets run write to a file, if it is requested.
+	into := func(file string, run func(w io.Writer) error) error {
+		if file == "" {
+			return run(nil)
+		}
+		return a.WriteFile(file, []string{o.cfg.Trace.File, o.cfg.Cluster, o.cfg.Peer.Factors}, run)
+	}
+	var page *simulate.SchedulePage
+	if o.html != "" {
+		page = simulate.NewSchedulePage(o.cfg)
+		hooks.Observe = page.Observe
+	}
+	err = into(o.html, func(html io.Writer) error {
+		err := into(o.jobsOut, func(w io.Writer) error {
+			hooks.Jobs = w
+			return into(o.events, func(w io.Writer) error {
 				hooks.Events = w
-				return simulate()
+				return run()
 			})
-		}
-	}
-	if jobsOut != "" {
-		simulate := run
-		run = func() error {
-			return a.WriteFile(jobsOut, inputs, func(w io.Writer) error {
-				hooks.Jobs = w
-				return simulate()
-			})
-		}
-	}
-	if html == "" {
-		err = run()
-		return report, err
-	}
-	page := simulate.NewSchedulePage(cfg)
-	hooks.Observe = page.Observe
-	err = a.WriteFile(html, inputs, func(w io.Writer) error {
-		if err := run(); err != nil {
+		})
+		if err != nil || page == nil {
 			return err
 		}
-		return page.Write(w, report)
+		return page.Write(html, report)
 	})
 	return report, err
 }

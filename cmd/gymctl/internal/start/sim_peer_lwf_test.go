@@ -79,7 +79,7 @@ func TestSimMistakesOnTheMachineOfLWF(t *testing.T) {
 		"--peer lwf-pur --cluster 3x2":                                 `--peer: got "lwf-pur", want one of dally-waiting-only, dally-published, lwf-pure, lwf-orig, lwf-pureall; did you mean lwf-pure?`,
 		"--peer lwf-pure --cluster 3x2 --policy sjf":                   `--policy: got "sjf", want ORDER-PLACE-TASKS-THRESHOLD-ADAPTIVE, as ssf-lwf1-srsf-1-true`,
 		"--peer lwf-pure --cluster 3x2 --lease 2h" + rule:              "--lease: got 2h0m0s, want it left out: the machine lwf-pure has no such setting",
-		"--peer lwf-pure --cluster 3x2 --comm ring" + rule:             "--comm says nothing to the machine lwf-pure; want it left out",
+		"--peer lwf-pure --cluster 3x2 --comm ring" + rule:             "--comm does not go with --peer",
 		"--peer lwf-pure --cluster pool:8 jobs.csv" + rule:             "--cluster: got pool:8, want nodes of equally many GPUs for this machine, as 16x4",
 		"--peer lwf-pure --cluster 3x2 bad.csv" + rule:                 `bad.csv: line 3: column size_mb: got "much", want a number from 0 to 1e9`,
 		"--peer lwf-pure --cluster 3x2 --jobs 5" + rule:                "job 0 has no model with a compute time, want --mix lwf or a trace with models for a machine that follows transfers",

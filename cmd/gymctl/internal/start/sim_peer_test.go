@@ -3,6 +3,7 @@ package start_test
 import (
 	"encoding/json"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -84,8 +85,8 @@ func TestSimPeerMistakes(t *testing.T) {
 		"--peer dally": `--peer: got "dally", want one of dally-waiting-only, dally-published, lwf-pure, lwf-orig, lwf-pureall; did you mean dally-waiting-only?`,
 		"--peer dally-published --policy sjf --cluster dally:1x1": `--policy: got "sjf", want one of dally, tiresias, gandiva, which the machine dally-published knows`,
 		"--peer dally-published --policy dally --cluster pool:8":  "--cluster: got pool:8, want racks of equally many machines of eight GPUs for this machine, as dally:4x4",
-		"--timers 5/10": "--timers goes with --peer; want --peer dally-waiting-only, or not --timers",
-		"--peer dally-published --policy dally --cluster dally:1x1 --comm ring":                         "--comm says nothing to the machine dally-published; want it left out",
+		"--timers 5/10": "--timers goes with --peer",
+		"--peer dally-published --policy dally --cluster dally:1x1 --comm ring":                         "--comm does not go with --peer",
 		"--peer dally-published --policy dally --cluster dally:1x1 --net astra":                         "--net: got astra, want slow or one, or --factors, the path of a table that has it",
 		"--peer dally-published --policy dally --cluster dally:1x1 --timers five":                       `--timers: got "five", want auto, or two numbers of leases, the rack's and the network's, as 5/10`,
 		"--peer dally-published --policy dally --cluster dally:1x1 --factors none.csv":                  "--factors none.csv: there is no such file",
@@ -94,6 +95,27 @@ func TestSimPeerMistakes(t *testing.T) {
 		code, _, stderr := clitest.Run(t, append([]string{"sim"}, strings.Fields(args)...)...)
 		if code != cli.ExitMistake || stderr != "gymctl: "+want+"\n" {
 			t.Errorf("%s: %d, %s", args, code, stderr)
+		}
+	}
+}
+
+// gymctl peer NAME is what sim --peer NAME was, and still is.
+func TestPeerIsAVerb(t *testing.T) {
+	t.Chdir(t.TempDir())
+	clitest.Write(t, "jobs.csv", peerJobs)
+	const rest = " --cluster dally:2x2 --policy tiresias,dally --timers 5/10 --json"
+	verb := clitest.Must(t, strings.Fields("peer dally-published jobs.csv"+rest)...)
+	flag := clitest.Must(t, strings.Fields("sim jobs.csv --peer dally-published"+rest)...)
+	if strip := regexp.MustCompile(`"[a-z_]*wall[a-z_]*":[^,}]*`); strip.ReplaceAllString(verb, "") != strip.ReplaceAllString(flag, "") || !strings.Contains(verb, `"tiresias"`) {
+		t.Errorf("peer prints\n%s\nand sim --peer\n%s", verb, flag)
+	}
+	for args, want := range map[string]string{
+		"peer":                           "peer: want the NAME of a simulator, and one FILE or none; see gymctl peer --help",
+		"peer dally-publishd":            `peer: simulator "dally-publishd" is unknown; did you mean dally-published?`,
+		"peer lwf-pure --admission skip": "peer: flag --admission is unknown; see gymctl peer --help",
+	} {
+		if code, _, said := clitest.Run(t, strings.Fields(args)...); code != cli.ExitMistake || said != "gymctl: "+want+"\n" {
+			t.Errorf("%s: exit code %d, said %q, want %q", args, code, said, want)
 		}
 	}
 }

@@ -148,7 +148,7 @@ func TestSimMistakes(t *testing.T) {
 		{"--trace none.csv --cluster 4x4", []string{"trace none.csv: there is no such file"}},
 		{"--trace . --cluster 4x4", []string{"trace .: this is a folder, a file is wanted"}},
 		{"--trace jobs.csv", []string{"--cluster is missing; want a preset, a YAML file, "}},
-		{"--trace= --cluster 4x4", []string{`--trace: got "", want the path of a file`}},
+		{"--trace= --cluster 4x4", []string{`--trace: got "", want FILE`}},
 		{"--trace back.csv --cluster 4x4", []string{`back.csv:3: submit_time: got "5", want 9 or later, `}},
 		{"--trace negative.csv --cluster 4x4", []string{`negative.csv:3: submit_time: got "-5", want `}},
 		{"--trace nan.csv --cluster 4x4", []string{`nan.csv:2: duration: got "NaN", want `}},

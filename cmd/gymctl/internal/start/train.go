@@ -84,23 +84,13 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 			if opt.Tags != "sb3" && opt.Tags != "cleanrl" {
 				return fault.Mistakef("--tags: got %q, want sb3 or cleanrl%s", opt.Tags, nearest.Meant(opt.Tags, []string{"sb3", "cleanrl"}))
 			}
-			switch inRanks := src.Changed(c, ranksOnly...) != ""; {
-			case inRanks && c.Flags().Changed("seeds"):
-				return fault.Mistakef("--seeds does not go with ranks: each seed is a training of its own")
-			case inRanks && c.Flags().Changed("listen"):
-				return fault.Mistakef("--listen does not go with ranks: they meet at --rendezvous")
-			case inRanks:
-				group.nats, queue.Listen, queue.Url = queue.Url, "", "" // --queue gives out ranks, not tasks
+			if src.Changed(c, ranksOnly...) != "" {
+				group.nats, queue.Listen, queue.URL = queue.URL, "", "" // --queue gives out ranks, not tasks
 				if opt.Workers < 1 {
 					return fault.Mistakef("--workers: got %d, want 1 or more", opt.Workers)
 				}
-			default:
-				if err := queue.Check(c, opt.Workers); err != nil {
-					return err
-				}
-			}
-			if opt.Continue && (resume != "" || opt.RunDir == "") {
-				return fault.Mistakef("--continue goes with --run-dir, and says the same as --resume if there is a run already")
+			} else if err := queue.Check(c, opt.Workers); err != nil {
+				return err
 			}
 			meeting, err := group.read(c, a, os.Getenv)
 			if err != nil {
@@ -250,8 +240,13 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 	web.Flags(c)
 	track.flags(c)
 	f.BoolVar(&asJSON, "json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
+	cli.Apart(c, []string{"seeds", "listen"}, ranksOnly...)
+	cli.Apart(c, []string{"resume"}, "config", "env", "trace", "format", "columns", "limit", "sort", "cluster", "estimates", "agent", "seed", "run-dir", "hold", "index", "continue")
+	cli.Needs(c, []string{"run-dir"}, "continue")
+	cli.Filled(c, "resume", "run-dir")
 	cli.CompleteDir(c, "run-dir", "resume")
 	cli.Complete(c, "tags", "sb3", "cleanrl")
+	options.Sections(c)
 	return c
 }
 

@@ -50,7 +50,7 @@ func TestTrainRefusesBadInputInOneSentenceAndWritesNothing(t *testing.T) {
 		{"--trace jobs.csv --format xls", "xls|csv"},
 		{"--trace=", "--trace"},
 		{"--format csv", "--format goes with --trace"},
-		{"--sort", "--sort goes with --trace|--set trace.sort=true"},
+		{"--sort", "--sort goes with --trace"},
 		{"--trace wide.csv --cluster 1x2", "wide.csv: 2 of 2 jobs can never fit cluster 1x2 (2 GPUs), and none is left: 0, 1; take a larger cluster"},
 		{"--cluster topdrl", "topdrl-2x4x4"},
 		{"--cluster=", "cluster"},

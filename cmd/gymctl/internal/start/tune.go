@@ -141,6 +141,7 @@ with more --generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does
 		slices.Sort(names)
 		return slices.Compact(names)
 	})
+	options.Sections(c)
 	return c
 }
 

@@ -18,7 +18,7 @@ import (
 func TestBenchPrintsOneDocumentAndProgressApart(t *testing.T) {
 	t.Chdir(t.TempDir())
 	clitest.Write(t, "small.csv", "job_id,submit_time,duration,num_gpu\nA,0,100,2\nB,5,10,1\n")
-	code, out, notes := clitest.Run(t, "bench", "--quick", "--trace", "small.csv", "--cluster", "pool:2", "--policy", "fifo,sjf+skip", "--json")
+	code, out, notes := clitest.Run(t, "speed", "--quick", "--trace", "small.csv", "--cluster", "pool:2", "--policy", "fifo,sjf+skip", "--json")
 	if code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, notes)
 	}
@@ -40,14 +40,14 @@ func TestBenchMistakes(t *testing.T) {
 	t.Chdir(t.TempDir())
 	clitest.Write(t, "small.csv", "job_id,submit_time,duration,num_gpu\nA,0,100,2\n")
 	for _, c := range []struct{ args, want string }{
-		{"bench simulater", `bench: group "simulater" is unknown; did you mean simulator?`},
-		{"bench --cluster pool:2", `--cluster: got "pool:2", want nothing without a trace`},
-		{"bench envs --long", "--long: got true, want false where the simulator is not measured"},
-		{"bench --trace small.csv", "--cluster: got"},
-		{"bench --trace gone.csv --cluster pool:2", "trace gone.csv: there is no such file"},
-		{"bench --trace small.csv --cluster pool:2 --policy fifo,sfj", `--policy: got "sfj"`},
-		{"bench --trace small.csv --cluster pool:1", "1 of 1 job can never fit cluster pool:1"},
-		{"bench --trace=", `--trace: got "", want the path of a file`},
+		{"speed simulater", `speed: group "simulater" is unknown; did you mean simulator?`},
+		{"speed --cluster pool:2", `--cluster: got "pool:2", want nothing without a trace`},
+		{"speed envs --long", "--long: got true, want false where the simulator is not measured"},
+		{"speed --trace small.csv", "--cluster: got"},
+		{"speed --trace gone.csv --cluster pool:2", "trace gone.csv: there is no such file"},
+		{"speed --trace small.csv --cluster pool:2 --policy fifo,sfj", `--policy: got "sfj"`},
+		{"speed --trace small.csv --cluster pool:1", "1 of 1 job can never fit cluster pool:1"},
+		{"speed --trace=", `--trace: got "", want FILE`},
 	} {
 		code, out, err := clitest.Run(t, strings.Fields(c.args)...)
 		if code != cli.ExitMistake || out != "" || !strings.Contains(err, c.want) {
@@ -96,7 +96,7 @@ func TestBenchMeasuresRanks(t *testing.T) {
 			Gloo          float64 `json:"gloo_p50_us"`
 		}
 	}
-	if err := json.Unmarshal([]byte(clitest.Must(t, "bench", "ranks", "--quick", "--json", "--python", "false")), &report); err != nil {
+	if err := json.Unmarshal([]byte(clitest.Must(t, "speed", "ranks", "--quick", "--json", "--python", "false")), &report); err != nil {
 		t.Fatal(err)
 	}
 	if len(report.Ranks) != 12 {
