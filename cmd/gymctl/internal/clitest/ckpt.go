@@ -27,6 +27,7 @@ func Save(t *testing.T) {
 	SaveSteps(t, "run", 1000, 500)
 }
 
+// SaveSteps saves checkpoints of so many steps into the folder of a run.
 func SaveSteps(t *testing.T, run string, steps ...int64) {
 	t.Helper()
 	for _, step := range steps {

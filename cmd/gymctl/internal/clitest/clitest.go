@@ -75,6 +75,7 @@ func Write(t *testing.T, name, content string) {
 	}
 }
 
+// Read returns the text of a file.
 func Read(t *testing.T, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(name)

@@ -40,6 +40,7 @@ func (p *RankProcess) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// Text returns what the process has said.
 func (p *RankProcess) Text() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +109,7 @@ func (p *RankProcess) End(t *testing.T, what string, code int, text string) {
 	}
 }
 
-// small is a training of a second or two.
+// SmallTraining returns the arguments of a training of a second or two.
 func SmallTraining(replicas int) []string {
 	args := []string{"-c", "cartpole-ppo", "--no-eval"}
 	for _, s := range []string{
@@ -157,6 +158,7 @@ func RunFiles(t *testing.T, dir string) map[string]string {
 	return files
 }
 
+// SameRuns compares the files of two runs.
 func SameRuns(t *testing.T, what string, got, want map[string]string) {
 	t.Helper()
 	for name, text := range want {

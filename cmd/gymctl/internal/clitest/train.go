@@ -99,6 +99,7 @@ func (u *Until) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// Find returns the verb called name.
 func Find(t *testing.T, name string) *cobra.Command {
 	t.Helper()
 	all := Commands()

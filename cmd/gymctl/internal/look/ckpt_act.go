@@ -9,6 +9,7 @@ import (
 	"clustergym/experiments/actor"
 )
 
+// CkptAct is gymctl ckpt act.
 func CkptAct(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "act DIR",

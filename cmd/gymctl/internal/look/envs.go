@@ -126,6 +126,7 @@ func listEnvs(a *cli.App, asJSON bool) error {
 	return a.Table(4, []string{"environment", "actions", "observations", "ends"}, rows, "ends")
 }
 
+// ActionSpace describes a space of actions as Gymnasium does.
 func ActionSpace(s env.ActionSpec) string {
 	switch {
 	case len(s.Sizes) == 1:

@@ -57,7 +57,7 @@ gymctl trace get slurm and gymctl trace get kubernetes fetch the history of your
 			if g.all {
 				names = PublicTraces().Names()
 			}
-			return getPublic(a, c.Context(), names, dir, &g)
+			return getPublic(c.Context(), a, names, dir, &g)
 		},
 	}
 	c.AddCommand(traceGetSlurm(a), traceGetKubernetes(a))
@@ -206,7 +206,7 @@ func listTable(a *cli.App, rows [][]string) error {
 
 // getPublic fetches names in order. If one fails, it continues with the others, unless the folder is at fault or the
 // user interrupted it.
-func getPublic(a *cli.App, ctx context.Context, names []string, dir string, g *getFlags) error {
+func getPublic(ctx context.Context, a *cli.App, names []string, dir string, g *getFlags) error {
 	var entries []*catalog.Entry
 	for _, n := range names { // check every name first, so that a typo in the last is reported before anything is fetched
 		e, err := PublicTraces().Find(n)
@@ -288,6 +288,7 @@ type FetchBar struct {
 	entry *catalog.Entry
 }
 
+// Tick shows how much of an entry has come.
 func (b *FetchBar) Tick(e *catalog.Entry, done, all int64) {
 	if b.Line == nil {
 		return

@@ -106,7 +106,7 @@ func getSlurm(a *cli.App, c *cobra.Command, g *slurmFlags) error {
 		if g.from != "" {
 			return copyHistory(c.Context(), w, g)
 		}
-		return askSlurm(a, c.Context(), w, g, &h)
+		return askSlurm(c.Context(), a, w, g, &h)
 	})
 	if err != nil || g.out == "-" {
 		return err
@@ -122,7 +122,7 @@ func getSlurm(a *cli.App, c *cobra.Command, g *slurmFlags) error {
 }
 
 // askSlurm lets sacct write the history to w.
-func askSlurm(a *cli.App, ctx context.Context, w io.Writer, g *slurmFlags, h *FetchedHistory) error {
+func askSlurm(ctx context.Context, a *cli.App, w io.Writer, g *slurmFlags, h *FetchedHistory) error {
 	now := a.Now().UTC()
 	since, err := instant("since", g.since, now)
 	if err != nil {

@@ -95,6 +95,7 @@ type spread struct {
 	Max  float64 `json:"max"`
 }
 
+// Size counts the jobs of one number of GPUs.
 type Size struct {
 	GPUs     float64 `json:"gpus"`
 	Jobs     int     `json:"jobs"`
@@ -107,6 +108,7 @@ type count struct {
 	Jobs int    `json:"jobs"`
 }
 
+// Statuses counts jobs by how they ended.
 type Statuses struct {
 	Completed int `json:"completed"`
 	Failed    int `json:"failed"`

@@ -97,10 +97,7 @@ every job has one.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return a.JSON(report)
-			}
-			return report.WriteTable(a.People())
+			return a.Show(asJSON, report, report.WriteTable)
 		},
 	}
 	f := c.Flags()

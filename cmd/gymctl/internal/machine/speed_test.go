@@ -42,6 +42,7 @@ func TestBenchMistakes(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"speed simulater", `speed: group "simulater" is unknown; did you mean simulator?`},
 		{"speed --cluster pool:2", `--cluster: got "pool:2", want nothing without a trace`},
+		{"bench simulater", `speed: group "simulater" is unknown; did you mean simulator?`}, // the former name
 		{"speed envs --long", "--long: got true, want false where the simulator is not measured"},
 		{"speed --trace small.csv", "--cluster: got"},
 		{"speed --trace gone.csv --cluster pool:2", "trace gone.csv: there is no such file"},

@@ -13,6 +13,7 @@ import (
 	"clustergym/experiments/envs"
 )
 
+// ServeVerb is gymctl serve.
 func ServeVerb(a *cli.App) *cobra.Command {
 	var (
 		door     = options.NewDoor("127.0.0.1:8765")

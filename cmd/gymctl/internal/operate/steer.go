@@ -263,7 +263,7 @@ func runSteer(a *cli.App, c *cobra.Command, g *SteerFlags) error {
 		return err
 	}
 	if cfg.Mode == steer.Rank {
-		noteWeights(a, c.Context(), cfg.Cluster)
+		noteWeights(c.Context(), a, cfg.Cluster)
 	}
 	cfg.Begun = steer.Begun{Policy: g.policy, History: g.past.File}
 	switch {
@@ -304,7 +304,7 @@ func runSteer(a *cli.App, c *cobra.Command, g *SteerFlags) error {
 
 // noteWeights says if ranks can change little, because a cluster orders jobs by other things that weigh more. A cluster that does not answer says
 // so again when steering begins.
-func noteWeights(a *cli.App, ctx context.Context, c live.Cluster) {
+func noteWeights(ctx context.Context, a *cli.App, c live.Cluster) {
 	w, ok := c.(interface {
 		Weights(ctx context.Context) (score, others int64, err error)
 	})

@@ -63,11 +63,7 @@ time; all comparisons are of the jobs of the second half. The policy is that of 
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				err = a.JSON(r)
-			} else {
-				err = r.Text(a.People())
-			}
+			err = a.Show(asJSON, r, r.Text)
 			if err == nil && html != "" {
 				if err = a.WriteFile(html, logs, func(w io.Writer) error { return r.HTML(w) }); err == nil {
 					a.Notef("the page is %s", html)

@@ -158,3 +158,32 @@ func TestHistoryKeepsItsClock(t *testing.T) {
 		}
 	}
 }
+
+// steer shadow, rank and gate are what steer --mode was; each has only the flags that it uses.
+func TestTheModesOfSteerAreVerbs(t *testing.T) {
+	t.Chdir(t.TempDir())
+	c := inMemory(t, 2)
+	const rest = " --cluster slurm --policy sjf+skip --cycles 1 --max-age 1000000h"
+	clitest.Must(t, strings.Fields("steer shadow"+rest)...)
+	if n := len(c.Log()); n > 0 {
+		t.Errorf("shadow has asked for %d actions", n)
+	}
+	clitest.Must(t, strings.Fields("steer rank --clear"+rest)...)
+	ranked := len(c.Log())
+	clitest.Must(t, strings.Fields("steer --mode rank --clear"+rest)...)
+	if n := len(c.Log()); ranked != 36 || n != 2*ranked { // ranks of 18 jobs that wait, and taken back
+		t.Errorf("rank has asked for %d actions, --mode rank for %d", ranked, n-ranked)
+	}
+	for args, want := range map[string]string{
+		"steer rank --grace 1m":   "steer rank: flag --grace is unknown",
+		"steer gate --clear":      "steer gate: flag --clear is unknown",
+		"steer shadow --lease 5s": "steer shadow: flag --lease is unknown",
+		"steer shdow":             `steer: verb "shdow" is unknown; did you mean shadow?`,
+		"steer --mode rank":       "want either --policy POLICY or --policy-onnx FILE",
+	} {
+		clitest.Wrong(t, strings.Fields(args), want)
+	}
+	if out := clitest.Must(t, "steer"); !strings.Contains(out, "shadow ") || strings.Contains(out, "--mode") {
+		t.Errorf("steer alone prints %s", out)
+	}
+}

@@ -216,7 +216,7 @@ func runTwin(a *cli.App, c *cobra.Command, g *twinFlags) error {
 	}
 	away := false
 	for n := 1; ; n++ {
-		switch err := twinLook(a, c.Context(), g, eye, cl, changes); {
+		switch err := twinLook(c.Context(), a, g, eye, cl, changes); {
 		case g.every > 0 && err != nil && c.Context().Err() != nil:
 			return nil //nolint:nilerr // the end was asked for
 		case g.every > 0 && errors.Is(err, live.ErrUnreachable):
@@ -240,7 +240,7 @@ func runTwin(a *cli.App, c *cobra.Command, g *twinFlags) error {
 }
 
 // twinLook is one look at the cluster.
-func twinLook(a *cli.App, ctx context.Context, g *twinFlags, eye *twin.Eye, cl live.Cluster, changes []twin.Change) error {
+func twinLook(ctx context.Context, a *cli.App, g *twinFlags, eye *twin.Eye, cl live.Cluster, changes []twin.Change) error {
 	st, snapshot, err := eye.Look(ctx, cl, g.timeout)
 	if err != nil {
 		return err
@@ -312,10 +312,7 @@ part make the later part better beyond chance.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return a.JSON(r)
-			}
-			return r.WriteText(a.People())
+			return a.Show(asJSON, r, r.WriteText)
 		},
 	}
 	k.add(c)

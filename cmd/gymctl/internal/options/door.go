@@ -30,6 +30,7 @@ type Door struct {
 	log       *slog.Logger // from open on
 }
 
+// NewDoor returns a door that listens at addr unless a flag says otherwise.
 func NewDoor(addr string) *Door {
 	v := cli.About()
 	d := &Door{addr: addr, logLevel: "info", Cfg: server.DefaultConfig()}

@@ -45,7 +45,7 @@ func inside(path, dir string) bool {
 }
 
 // WritePage writes the page of agents.
-func WritePage(a *cli.App, ctx context.Context, file string, p *runpage.Page) error {
+func WritePage(ctx context.Context, a *cli.App, file string, p *runpage.Page) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { // a folder in the run directory
 		return &fault.Mistake{Err: err}
 	}

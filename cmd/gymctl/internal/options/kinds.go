@@ -45,6 +45,7 @@ var Kinds = []Kind{
 	{"workload", "a generated workload (gymctl trace synth -c)", func() configs.Validator { c := synth.DefaultConfig(); return &c }},
 }
 
+// KindNames returns the names of all kinds.
 func KindNames() []string {
 	var names []string
 	for _, k := range Kinds {
@@ -68,6 +69,7 @@ func PresetFiles() []string {
 	return files
 }
 
+// PresetName returns the name of the preset in an embedded file.
 func PresetName(file string) string { return strings.TrimSuffix(path.Base(file), ".yaml") }
 
 // ClusterForms describes in a flag's help how a cluster can be named.
@@ -159,6 +161,7 @@ func ReadConfig(name string) (file string, data []byte, err error) {
 	return "", nil, fault.Mistakef("%s: there is no such file or preset; presets are %s", name, strings.Join(names, ", "))
 }
 
+// KindNamed returns the kind called name.
 func KindNamed(name string) (Kind, error) {
 	for _, k := range Kinds {
 		if k.Name == name {

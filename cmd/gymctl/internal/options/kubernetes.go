@@ -16,6 +16,7 @@ type KubeFlags struct {
 	Namespaces, Gpus, Tolerated []string
 }
 
+// Add adds the flags.
 func (k *KubeFlags) Add(f *pflag.FlagSet) {
 	f.StringVar(&k.Config, "kubeconfig", "", "connect as `FILE` says (default $KUBECONFIG, a pod's service account, or .kube/config in your home)")
 	f.StringVar(&k.Context, "context", "", "use context `NAME` of the kubeconfig (default its current one)")

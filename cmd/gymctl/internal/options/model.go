@@ -17,6 +17,7 @@ import (
 // ModelFlags are --policy-onnx and --name.
 type ModelFlags struct{ Files, names []string }
 
+// Flags adds the flags.
 func (m *ModelFlags) Flags(c *cobra.Command) {
 	c.Flags().StringArrayVar(&m.Files, "policy-onnx", nil, "play the ONNX model in `FILE` (repeatable)")
 	c.Flags().StringArrayVar(&m.names, "name", nil, "call the model of --policy-onnx `NAME`, in the same order (default its file's name)")

@@ -24,6 +24,7 @@ type Progress struct {
 	quarters int64 // of the recording that have been said, without a terminal
 }
 
+// NewProgress returns the progress of a run of so many steps, 0 if it trains nothing.
 func NewProgress(a *cli.App, steps int64) *Progress {
 	return &Progress{a: a, Line: cli.NewStatus(a, 0), steps: steps}
 }
@@ -50,6 +51,7 @@ func decimalsOf(rate float64) int {
 	return 0
 }
 
+// Tick shows how far a training is.
 func (p *Progress) Tick(t train.Progress) {
 	if p.Line == nil {
 		p.quarter(t.Lesson)
@@ -90,6 +92,7 @@ func (p *Progress) quarter(l imitate.Progress) {
 	}
 }
 
+// Log prints a line of a training where there is no terminal.
 func (p *Progress) Log(r train.Record, perSecond float64) {
 	if p.Line != nil {
 		return
@@ -109,6 +112,7 @@ func MeanReturn(v float64) string {
 	return strconv.FormatFloat(v, 'f', 3, 64)
 }
 
+// Best prints the score of a validation.
 func (p *Progress) Best(step int64, score string, best bool) {
 	mark := ""
 	if best {
@@ -117,6 +121,7 @@ func (p *Progress) Best(step int64, score string, best bool) {
 	p.Say("step %8d  %s%s", step, score, mark)
 }
 
+// Game shows how far a comparison is.
 func (p *Progress) Game(done, all int) {
 	if p.Line == nil {
 		return

@@ -207,6 +207,7 @@ type QueueProgress struct {
 	Line *cli.Status
 }
 
+// NewQueueProgress returns the line on standard error; without a terminal it shows nothing.
 func NewQueueProgress(a *cli.App) *QueueProgress { return &QueueProgress{a, cli.NewStatus(a, 0)} }
 
 // Say prints a line.

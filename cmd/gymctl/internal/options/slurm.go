@@ -9,6 +9,7 @@ import (
 // SlurmAccess are the flags that say which Slurm is meant.
 type SlurmAccess struct{ Conf, Ssh string }
 
+// Add adds the flags.
 func (s *SlurmAccess) Add(f *pflag.FlagSet) {
 	f.StringVar(&s.Conf, "slurm-conf", "", "read this slurm.conf, a `FILE` (default where Slurm's commands look)")
 	f.StringVar(&s.Ssh, "ssh", "", "run Slurm's commands on `HOST`, over ssh")

@@ -24,6 +24,7 @@ type UIFlags struct {
 	Flag      string // that has the address
 }
 
+// TokenHelp is the help of a flag that names the tokens of pages.
 const TokenHelp = "`FILE` of the tokens that the pages want, one \"ROLE TOKEN\" per line; those of role read or admin count"
 
 // Flags adds --ui and --ui-token-file.

@@ -16,6 +16,7 @@ import (
 // Weights are --hold and --index: the files of the weights of these policies.
 type Weights struct{ hold, index string }
 
+// Flags adds --hold and --index.
 func (w *Weights) Flags(f *pflag.FlagSet) {
 	f.StringVar(&w.hold, "hold", "", "weights of the policy hold: `FILE` of gymctl tune (without it, the default ones)")
 	f.StringVar(&w.index, "index", "", "weights of the policy index: `FILE` of gymctl tune (without it, the default ones)")

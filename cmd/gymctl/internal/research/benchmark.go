@@ -482,10 +482,7 @@ func benchmarkReport(a *cli.App, v *benchmark.Version, split string, tasks []*be
 		}
 		a.Notef("the page is %s", html)
 	}
-	if asJSON {
-		return a.JSON(r)
-	}
-	return r.WriteTable(a.People())
+	return a.Show(asJSON, r, r.WriteTable)
 }
 
 func benchmarkReportVerb(a *cli.App) *cobra.Command {

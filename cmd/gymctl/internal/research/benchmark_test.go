@@ -116,7 +116,7 @@ func TestBenchmarkFromRunToRow(t *testing.T) {
 	clitest.Write(t, "changed.json", changed)
 	clitest.Wrong(t, []string{"benchmark", "verify", "changed.json"}, "its hash does not match")
 	clitest.Wrong(t, []string{"benchmark", "submit", "runs/best", "-o", "x.json"}, "the commands that repeat")
-	clitest.Wrong(t, []string{"benchmark", "run", "--policy", "best", "--checkpoint", "x", "-o", "y"}, "--checkpoint does not go with --policy")
+	clitest.Wrong(t, []string{"benchmark", "run", "--policy", "best", "--checkpoint", "x", "-o", "y"}, "--checkpoint and --policy do not go together")
 	clitest.Wrong(t, []string{"benchmark", "run", "--policy", "best", "--split", "sealed", "-o", "y"}, "is open")
 	if code, out, said := clitest.Run(t, "benchmark", "run", "--policy", "heft", "--tasks", "workerplace-*", "-o", "none"); code != cli.ExitMistake || out != "" || !strings.HasSuffix(said, "plays none of the tasks\n") {
 		t.Errorf("a policy that plays nothing: exit code %d, %q, %q", code, out, said)

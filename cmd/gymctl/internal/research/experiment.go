@@ -40,6 +40,7 @@ learning gain over the best rules. rlscheduler, rltune and lwf play on machines 
 // ListWidth is how many characters a line of a list of sentences has where no terminal says so.
 const ListWidth = 120
 
+// ExperimentListVerb is gymctl experiment list.
 func ExperimentListVerb(a *cli.App) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -259,6 +260,7 @@ func studied(a *cli.App, r *study.Report, asJSON bool) error {
 	return nil
 }
 
+// PaperNames returns the names of all experiments.
 func PaperNames() []string {
 	var names []string
 	for _, s := range papers.All() {

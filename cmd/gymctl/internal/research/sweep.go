@@ -83,10 +83,7 @@ in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.
 			if err = errors.Join(err, queue.Disputes()); err != nil {
 				return err
 			}
-			if asJSON {
-				return a.JSON(r)
-			}
-			return r.WriteTable(a.People())
+			return a.Show(asJSON, r, r.WriteTable)
 		},
 	}
 	f := c.Flags()

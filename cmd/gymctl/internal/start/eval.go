@@ -27,29 +27,34 @@ import (
 	"clustergym/internal/fault"
 )
 
-func evalVerb(a *cli.App) *cobra.Command {
-	var (
-		src     options.Source
-		opt     arena.EvalOptions
-		windows int
-		games   int
-		seeds   int
-		polices []string
-		budget  string
-		weights options.Weights
-		noWhole bool
-		asJSON  bool
-		html    string
-		atEOF   bool
-		onRungs []string
-		queue   options.QueueFlags
-		models  options.ModelFlags
-		web     options.UIFlags
+// evalOptions are the flags of eval, and what follows from them.
+type evalOptions struct {
+	cfg     config.Config
+	rungs   arena.Rungs // nil for the estimates of cfg
+	src     options.Source
+	opt     arena.EvalOptions
+	windows int
+	games   int
+	seeds   int
+	polices []string
+	budget  string
+	weights options.Weights
+	noWhole bool
+	asJSON  bool
+	html    string
+	atEOF   bool
+	onRungs []string
+	queue   options.QueueFlags
+	models  options.ModelFlags
+	web     options.UIFlags
 
-		door     = options.NewDoor("")
-		external arena.External
-	)
-	door.Cfg.DrainTimeout = options.EvalDrain
+	door     *options.Door
+	external arena.External
+}
+
+func evalVerb(a *cli.App) *cobra.Command {
+	o := &evalOptions{door: options.NewDoor("")}
+	o.door.Cfg.DrainTimeout = options.EvalDrain
 	c := &cobra.Command{
 		Use:   "eval",
 		Short: "Compare checkpoints and heuristics on the same held-out windows",
@@ -98,153 +103,32 @@ a time. The results are the same.`,
   gymctl eval --policy-onnx policy.onnx --name mine --policies fifo+skip,sjf+skip
   gymctl eval --checkpoint runs/cartpole --policies random --episodes 1000`,
 		Args: cli.Args(0, 0, "flags only"),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := queue.Check(c, opt.Workers); err != nil {
-				return err
-			}
-			if err := runsOf(&opt); err != nil {
-				return err
-			}
-			var err error
-			if opt.Models, err = models.Read(); err != nil {
-				return err
-			}
-			cfg, err := src.EvalConfig(c, opt.Checkpoints, opt.Models)
-			if err != nil {
-				return err
-			}
-			if c.Flags().Changed("episodes") {
-				cfg.Eval.Episodes = games
-			}
-			if c.Flags().Changed("windows") {
-				cfg.Eval.Windows = windows
-			}
-			if c.Flags().Changed("seeds") {
-				cfg.Eval.Seeds = seeds
-			}
-			if c.Flags().Changed("policies") {
-				cfg.Eval.Policies = polices
-			}
-			if noWhole {
-				cfg.Eval.Whole = false
-			}
-			if err := options.BudgetOf(c, budget, cfg.Policies(), &cfg.Eval.Rollout); err != nil {
-				return err
-			}
-			if err := weights.Read(c, cfg.Policies(), &cfg.Eval.Hold, &cfg.Eval.Index); err != nil {
-				return err
-			}
-			rungs, err := rungsOf(c, onRungs, &cfg)
-			if err != nil {
-				return err
-			}
-			if err := cfg.Validate(); err != nil {
-				flags := map[string]string{"eval.policies": "policies", "eval.windows": "windows", "eval.seeds": "seeds", "eval.episodes": "episodes", "eval.whole": "no-whole", "env.estimates": "estimates"}
-				if rungs != nil {
-					flags["env.estimates"] = "rungs"
-				}
-				return options.EvalFaults(c, err, flags)
-			}
-			if queue.Given() {
-				if !cfg.Simulated() {
-					return fault.Mistakef("--listen and --queue share out windows of a workload: %s has none", cfg.Env.ID)
-				}
-				if err := config.UseKernels(cfg.Kernels); err != nil { // before the queue tells workers which
-					return err
-				}
-				opt.Queue = func(ctx context.Context, dir string) (*workqueue.Coordinator, error) {
-					return queue.Opener(options.NewQueueProgress(a), "eval", dir, opt.Workers)(ctx)
-				}
-			} else if err := options.Join(a, c, door, &external, &opt); err != nil {
-				return err
-			}
-			if err := options.CheckPage(html, ""); err != nil {
-				return err
-			}
-			ui := options.NewProgress(a, 0)
-			var chosen []string
-			if len(opt.Checkpoints) == 0 {
-				if opt.World, chosen, err = src.Fit(c, &cfg); err != nil {
-					return err
-				}
-			}
-			if opt.Queue == nil { // which shows the progress of all machines
-				opt.Game = ui.Game
-			}
-			ctx := c.Context()
-			if atEOF {
-				var stop context.CancelFunc
-				ctx, stop = options.UntilEnd(ctx, os.Stdin)
-				defer stop()
-			}
-			closePages, err := web.Show(ctx, a, c, pages.Options{Paths: runsIn(opt.Checkpoints), Queue: queue.Status})
-			if err != nil {
-				return err
-			}
-			defer closePages()
-			var r arena.Comparison
-			if rungs == nil {
-				r, err = arena.Compare(ctx, cfg, opt)
-			} else {
-				r, err = arena.CompareRungs(ctx, cfg, rungs, opt)
-			}
-			ui.Close()
-			if err != nil && ctx.Err() != nil && queue.Given() {
-				return fmt.Errorf("%w: %w", fault.ErrInterrupted, err)
-			}
-			if err = errors.Join(err, queue.Disputes()); err != nil {
-				return err
-			}
-			if left := leftOut(r); left != nil {
-				chosen = append(chosen, workload.LeftOut(left, cfg.Cluster, "env.max_gpus")...)
-			}
-			for _, line := range chosen {
-				a.Notef("%s", line)
-			}
-			if asJSON {
-				err = a.JSON(r)
-			} else {
-				err = r.WriteTable(a.People())
-			}
-			if err == nil && html != "" {
-				err = options.WritePage(a, ctx, html, &runpage.Page{
-					Config: cfg, Evaluated: opt, Runs: runsIn(opt.Checkpoints), Sheets: r.Sheets(), Results: runpage.ResultsOf(r, cfg.Estimates()),
-				})
-			}
-			if err != nil {
-				return err
-			}
-			if web.Addr != "" && !atEOF {
-				a.Notef("the pages stay until Ctrl-C")
-				<-ctx.Done()
-			}
-			return absent(r)
-		},
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(a, c) },
 	}
 	f := c.Flags()
-	f.StringArrayVar(&opt.Checkpoints, "checkpoint", nil, "run or checkpoint `DIR` (repeatable)")
-	models.Flags(c)
-	f.StringSliceVar(&polices, "policies", nil, "policies to compare with, joined by commas: `POLICY`")
-	options.BudgetFlag(f, &budget)
-	weights.Flags(f)
-	f.IntVar(&windows, "windows", 32, "at most `N` test windows")
-	f.IntVar(&games, "episodes", 100, "`N` test episodes, for environments without a workload")
-	f.IntVar(&seeds, "seeds", 1, "play random policies `N` times")
-	f.BoolVar(&noWhole, "no-whole", false, "skip the run over the whole test part, where the configuration has one (eval.whole)")
-	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed; 0 with --listen: none here")
-	f.StringSliceVar(&onRungs, "rungs", nil, "compare with each of these estimates of run times, joined by commas: `ESTIMATES`, as none,history,exact")
-	options.HtmlFlag(f, &html)
-	web.Flags(c)
-	f.BoolVar(&asJSON, "json", false, "print one JSON document")
-	f.BoolVar(&atEOF, "until-eof", false, "end when standard input ends, for a program that starts this one and may be killed")
-	src.Flags(c, "the first checkpoint's, else quickstart")
-	door.Flags(c)
-	queue.Flags(c)
-	f.StringArrayVar(&external.Names, "external", nil, "wait for a policy called `NAME` to play through --serve (repeatable)")
+	f.StringArrayVar(&o.opt.Checkpoints, "checkpoint", nil, "run or checkpoint `DIR` (repeatable)")
+	o.models.Flags(c)
+	f.StringSliceVar(&o.polices, "policies", nil, "policies to compare with, joined by commas: `POLICY`")
+	options.BudgetFlag(f, &o.budget)
+	o.weights.Flags(f)
+	f.IntVar(&o.windows, "windows", 32, "at most `N` test windows")
+	f.IntVar(&o.games, "episodes", 100, "`N` test episodes, for environments without a workload")
+	f.IntVar(&o.seeds, "seeds", 1, "play random policies `N` times")
+	f.BoolVar(&o.noWhole, "no-whole", false, "skip the run over the whole test part, where the configuration has one (eval.whole)")
+	f.IntVar(&o.opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed; 0 with --listen: none here")
+	f.StringSliceVar(&o.onRungs, "rungs", nil, "compare with each of these estimates of run times, joined by commas: `ESTIMATES`, as none,history,exact")
+	options.HtmlFlag(f, &o.html)
+	o.web.Flags(c)
+	f.BoolVar(&o.asJSON, "json", false, "print one JSON document")
+	f.BoolVar(&o.atEOF, "until-eof", false, "end when standard input ends, for a program that starts this one and may be killed")
+	o.src.Flags(c, "the first checkpoint's, else quickstart")
+	o.door.Flags(c)
+	o.queue.Flags(c)
+	f.StringArrayVar(&o.external.Names, "external", nil, "wait for a policy called `NAME` to play through --serve (repeatable)")
 	cli.CompleteList(c, "policies", options.RivalNames)
 	cli.CompleteList(c, "rungs", func(*cobra.Command, string) []string { return options.EstimateNames() })
 	cli.CompleteDir(c, "checkpoint")
-	f.DurationVar(&external.Timeout, "external-timeout", 10*time.Minute, "give up on policies of --external when none of them has finished a window for this long")
+	f.DurationVar(&o.external.Timeout, "external-timeout", 10*time.Minute, "give up on policies of --external when none of them has finished a window for this long")
 	options.ExternalRules(c)
 	cli.Needs(c, []string{"checkpoint"}, "ui")
 	cli.Apart(c, []string{"listen", "queue"}, "serve", "policy-onnx")
@@ -252,6 +136,131 @@ a time. The results are the same.`,
 	cli.Apart(c, []string{"checkpoint"}, "env")
 	options.Sections(c)
 	return c
+}
+
+// complete reads the configuration and what belongs to it, and reports mistakes in them.
+func (o *evalOptions) complete(c *cobra.Command) (err error) {
+	if err := o.queue.Check(c, o.opt.Workers); err != nil {
+		return err
+	}
+	if err := runsOf(&o.opt); err != nil {
+		return err
+	}
+	if o.opt.Models, err = o.models.Read(); err != nil {
+		return err
+	}
+	if o.cfg, err = o.src.EvalConfig(c, o.opt.Checkpoints, o.opt.Models); err != nil {
+		return err
+	}
+	if c.Flags().Changed("episodes") {
+		o.cfg.Eval.Episodes = o.games
+	}
+	if c.Flags().Changed("windows") {
+		o.cfg.Eval.Windows = o.windows
+	}
+	if c.Flags().Changed("seeds") {
+		o.cfg.Eval.Seeds = o.seeds
+	}
+	if c.Flags().Changed("policies") {
+		o.cfg.Eval.Policies = o.polices
+	}
+	if o.noWhole {
+		o.cfg.Eval.Whole = false
+	}
+	if err := options.BudgetOf(c, o.budget, o.cfg.Policies(), &o.cfg.Eval.Rollout); err != nil {
+		return err
+	}
+	if err := o.weights.Read(c, o.cfg.Policies(), &o.cfg.Eval.Hold, &o.cfg.Eval.Index); err != nil {
+		return err
+	}
+	if o.rungs, err = rungsOf(c, o.onRungs, &o.cfg); err != nil {
+		return err
+	}
+	if err := o.cfg.Validate(); err != nil {
+		flags := map[string]string{"eval.policies": "policies", "eval.windows": "windows", "eval.seeds": "seeds", "eval.episodes": "episodes", "eval.whole": "no-whole", "env.estimates": "estimates"}
+		if o.rungs != nil {
+			flags["env.estimates"] = "rungs"
+		}
+		return options.EvalFaults(c, err, flags)
+	}
+	return nil
+}
+
+// run plays all policies, and prints the comparison.
+func (o *evalOptions) run(a *cli.App, c *cobra.Command) (err error) {
+	if err := o.complete(c); err != nil {
+		return err
+	}
+	if o.queue.Given() {
+		if !o.cfg.Simulated() {
+			return fault.Mistakef("--listen and --queue share out windows of a workload: %s has none", o.cfg.Env.ID)
+		}
+		if err := config.UseKernels(o.cfg.Kernels); err != nil { // before the queue tells workers which
+			return err
+		}
+		o.opt.Queue = func(ctx context.Context, dir string) (*workqueue.Coordinator, error) {
+			return o.queue.Opener(options.NewQueueProgress(a), "eval", dir, o.opt.Workers)(ctx)
+		}
+	} else if err := options.Join(a, c, o.door, &o.external, &o.opt); err != nil {
+		return err
+	}
+	if err := options.CheckPage(o.html, ""); err != nil {
+		return err
+	}
+	ui := options.NewProgress(a, 0)
+	var chosen []string
+	if len(o.opt.Checkpoints) == 0 {
+		if o.opt.World, chosen, err = o.src.Fit(c, &o.cfg); err != nil {
+			return err
+		}
+	}
+	if o.opt.Queue == nil { // which shows the progress of all machines
+		o.opt.Game = ui.Game
+	}
+	ctx := c.Context()
+	if o.atEOF {
+		var stop context.CancelFunc
+		ctx, stop = options.UntilEnd(ctx, os.Stdin)
+		defer stop()
+	}
+	closePages, err := o.web.Show(ctx, a, c, pages.Options{Paths: runsIn(o.opt.Checkpoints), Queue: o.queue.Status})
+	if err != nil {
+		return err
+	}
+	defer closePages()
+	var r arena.Comparison
+	if o.rungs == nil {
+		r, err = arena.Compare(ctx, o.cfg, o.opt)
+	} else {
+		r, err = arena.CompareRungs(ctx, o.cfg, o.rungs, o.opt)
+	}
+	ui.Close()
+	if err != nil && ctx.Err() != nil && o.queue.Given() {
+		return fmt.Errorf("%w: %w", fault.ErrInterrupted, err)
+	}
+	if err = errors.Join(err, o.queue.Disputes()); err != nil {
+		return err
+	}
+	if left := leftOut(r); left != nil {
+		chosen = append(chosen, workload.LeftOut(left, o.cfg.Cluster, "env.max_gpus")...)
+	}
+	for _, line := range chosen {
+		a.Notef("%s", line)
+	}
+	err = a.Show(o.asJSON, r, r.WriteTable)
+	if err == nil && o.html != "" {
+		err = options.WritePage(ctx, a, o.html, &runpage.Page{
+			Config: o.cfg, Evaluated: o.opt, Runs: runsIn(o.opt.Checkpoints), Sheets: r.Sheets(), Results: runpage.ResultsOf(r, o.cfg.Estimates()),
+		})
+	}
+	if err != nil {
+		return err
+	}
+	if o.web.Addr != "" && !o.atEOF {
+		a.Notef("the pages stay until Ctrl-C")
+		<-ctx.Done()
+	}
+	return absent(r)
 }
 
 // rungsOf reads --rungs, nil if it is not given, and sets cfg to the estimates with which it is checked.

@@ -76,7 +76,7 @@ func predicted(c *cobra.Command, files []string, t *workload.TraceConfig, seed u
 }
 
 // loading returns a context under which line shows how many jobs of t have been read.
-func loading(a *cli.App, ctx context.Context, line *cli.Status, t *workload.TraceConfig) context.Context {
+func loading(ctx context.Context, a *cli.App, line *cli.Status, t *workload.TraceConfig) context.Context {
 	if line == nil {
 		return ctx
 	}
@@ -112,7 +112,7 @@ model of predict fit; it is refused if it has been fitted to jobs that are measu
 			}
 			line := cli.NewStatus(a, cli.Unnoticed)
 			defer line.Clear()
-			r, err := forecast.Eval(loading(a, c.Context(), line, &cfg.Trace), cfg, forecast.EvalHooks{
+			r, err := forecast.Eval(loading(c.Context(), a, line, &cfg.Trace), cfg, forecast.EvalHooks{
 				Now: a.Now,
 				Done: func(name string, seconds float64) {
 					line.Clear()
@@ -126,10 +126,7 @@ model of predict fit; it is refused if it has been fitted to jobs that are measu
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return a.JSON(r)
-			}
-			return r.WriteTable(a.People())
+			return a.Show(asJSON, r, r.WriteTable)
 		},
 	}
 	predictTrace(c, &cfg.Trace, &cfg.Seed)
@@ -178,7 +175,7 @@ Columns: ` + options.Wrapped(forecast.FeatureColumns(false)) + `.`,
 			}
 			line := cli.NewStatus(a, cli.Unnoticed)
 			defer line.Clear()
-			jobs, _, err := workload.LoadTraceContext(loading(a, c.Context(), line, &trace), trace)
+			jobs, _, err := workload.LoadTraceContext(loading(c.Context(), a, line, &trace), trace)
 			if err != nil {
 				return err
 			}
@@ -230,7 +227,7 @@ could know. The file says which jobs it has seen, so that this is noticed.
 			}
 			line := cli.NewStatus(a, 0)
 			defer line.Clear()
-			jobs, info, err := workload.LoadTraceContext(loading(a, c.Context(), line, &trace), trace)
+			jobs, info, err := workload.LoadTraceContext(loading(c.Context(), a, line, &trace), trace)
 			if err != nil {
 				return err
 			}

@@ -12,25 +12,31 @@ import (
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/experiments/config"
 	"clustergym/experiments/pages"
+	"clustergym/experiments/ranks"
 	"clustergym/experiments/run"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 )
 
+// trainOptions are the flags of train, and what follows from them.
+type trainOptions struct {
+	cfg     config.Config
+	meeting *ranks.Config // nil for one process
+	src     options.Source
+	opt     run.TrainOptions
+	resume  string
+	seeds   int
+	asJSON  bool
+	html    string
+	weights options.Weights
+	queue   options.QueueFlags
+	group   rankFlags
+	web     options.UIFlags
+	track   mlflowFlags
+}
+
 func trainVerb(a *cli.App) *cobra.Command {
-	var (
-		src     options.Source
-		opt     run.TrainOptions
-		resume  string
-		seeds   int
-		asJSON  bool
-		html    string
-		weights options.Weights
-		queue   options.QueueFlags
-		group   rankFlags
-		web     options.UIFlags
-		track   mlflowFlags
-	)
+	o := &trainOptions{}
 	c := &cobra.Command{
 		Use:   "train",
 		Short: "Train an agent, then compare it with the heuristics",
@@ -79,167 +85,24 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
   gymctl train --run-dir runs/mine --html runs/mine/page.html
   gymctl train --run-dir runs/mine --ui :6006 --mlflow http://127.0.0.1:5000`,
 		Args: cli.Args(0, 0, "flags only"),
-		RunE: func(c *cobra.Command, _ []string) (err error) {
-			opt.Now = a.Now
-			if opt.Tags != "sb3" && opt.Tags != "cleanrl" {
-				return fault.Mistakef("--tags: got %q, want sb3 or cleanrl%s", opt.Tags, nearest.Meant(opt.Tags, []string{"sb3", "cleanrl"}))
-			}
-			if src.Changed(c, ranksOnly...) != "" {
-				group.nats, queue.Listen, queue.URL = queue.URL, "", "" // --queue gives out ranks, not tasks
-				if opt.Workers < 1 {
-					return fault.Mistakef("--workers: got %d, want 1 or more", opt.Workers)
-				}
-			} else if err := queue.Check(c, opt.Workers); err != nil {
-				return err
-			}
-			meeting, err := group.read(c, a, os.Getenv)
-			if err != nil {
-				return err
-			}
-			var cfg config.Config
-			prepare := func() error {
-				if cfg, err = src.TrainConfig(c, resume, &opt); err != nil {
-					return err
-				}
-				players := cfg.Policies()
-				if cfg.Train.Imitate != "" {
-					players = append(players, cfg.Train.Imitate)
-				}
-				if err := weights.Read(c, players, &cfg.Eval.Hold, &cfg.Eval.Index); err != nil {
-					return err
-				}
-				if seeds, err = seedsOf(c, seeds, &opt); err != nil {
-					return err
-				}
-				if meeting != nil {
-					if seeds > 0 {
-						return fault.Mistakef("--resume %s: it holds several seeds, each a training of its own, which ranks do not share", opt.RunDir)
-					}
-					if err := run.CheckRanks(&cfg, meeting.World); err != nil {
-						return err
-					}
-				}
-				if seeds == 0 && queue.Given() {
-					return fault.Mistakef("--listen and --queue go with --seeds N: workers train whole runs")
-				}
-				return options.CheckPage(html, opt.RunDir)
-			}
-			// What ranks cannot do, or cannot read, is refused before the others are waited for. What rank 0 alone has, as the
-			// folder of a run to resume, it tells the others.
-			early := meeting == nil || resume == ""
-			if early {
-				if err := prepare(); err != nil {
-					return err
-				}
-			}
-			follows := false
-			meet := func() (err error) {
-				if opt.Ranks, err = group.join(c, a, *meeting); err == nil {
-					follows = opt.Ranks.Rank() > 0
-				}
-				return err
-			}
-			defer func() { closing(opt.Ranks, &err) }()
-			if !early {
-				if err := meet(); err != nil {
-					return err
-				}
-				if follows {
-					return follow(c, a, &src, config.Config{}, resume, &opt)
-				}
-				if err := prepare(); err != nil {
-					return err
-				}
-			}
-			ui := options.NewProgress(a, cfg.Train.Steps*int64(max(1, seeds)))
-			opt.Say, opt.Tick, opt.Log, opt.Best, opt.Game = ui.Say, ui.Tick, ui.Log, ui.Best, ui.Game
-			if !opt.Resume {
-				if opt.World, opt.Chosen, err = src.Fit(c, &cfg); err != nil {
-					return err
-				}
-				opt.Chosen = append(src.Adapted, opt.Chosen...)
-			}
-			opt.Changes = src.Set
-			if early && meeting != nil {
-				if err := cfg.Validate(); err != nil {
-					return &fault.Mistake{Err: err}
-				}
-				if err := meet(); err != nil {
-					return err
-				}
-			}
-			if follows {
-				return follow(c, a, &src, cfg, "", &opt)
-			}
-			if opt.Continue {
-				if opt.Resume, err = run.Begun(opt.RunDir, seeds); err != nil {
-					return err
-				}
-			}
-			closePages, err := web.Show(c.Context(), a, c, pages.Options{Paths: []string{opt.RunDir}, Queue: queue.Status})
-			if err != nil {
-				return err
-			}
-			defer closePages()
-			sent, err := track.start(c, a, ui, cfg, seeds, opt.RunDir)
-			if err != nil {
-				return err
-			}
-			defer func() { sent(err) }()
-			if seeds > 0 {
-				if err := config.UseKernels(cfg.Kernels); err != nil { // before the queue tells workers which
-					return err
-				}
-				if opt.Queue = queue.Opener(&options.QueueProgress{A: a, Line: ui.Line}, filepath.Base(opt.RunDir), opt.RunDir, opt.Workers); opt.Queue != nil {
-					opt.Tick = nil // the queue shows the progress of all machines
-				}
-				report, err := run.TrainSeeds(c.Context(), cfg, seeds, opt)
-				ui.Close()
-				if err = errors.Join(err, queue.Disputes()); err != nil {
-					return err
-				}
-				if asJSON {
-					err = a.JSON(report)
-				} else {
-					err = report.WriteTable(a.People())
-				}
-				if err != nil || html == "" {
-					return err
-				}
-				return options.WritePage(a, c.Context(), html, pageOfSeeds(cfg, report, &opt))
-			}
-			result, err := run.Train(c.Context(), cfg, opt)
-			ui.Close()
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				err = a.JSON(result)
-			} else {
-				err = trained(a, result)
-			}
-			if err != nil || html == "" {
-				return err
-			}
-			return options.WritePage(a, c.Context(), html, pageOf(cfg, result, &opt))
-		},
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(a, c) },
 	}
 	f := c.Flags()
-	src.Flags(c, "quickstart")
-	f.StringVar(&opt.RunDir, "run-dir", "", "`DIR` of the run (default runs/NAME-TIME)")
-	f.StringVar(&resume, "resume", "", "continue the run in `DIR`")
-	f.BoolVar(&opt.Continue, "continue", false, "continue the run in --run-dir if there is one, else begin it: the same command for launchers that start it again")
-	f.IntVar(&seeds, "seeds", 0, "train `N` runs side by side, with consecutive seeds from --seed on")
-	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed; 0 with --listen: none here")
-	queue.Flags(c)
-	f.StringVar(&opt.Tags, "tags", "sb3", "names in TensorBoard: sb3 or cleanrl")
-	f.BoolVar(&opt.NoEval, "no-eval", false, "skip the comparison at the end")
-	weights.Flags(f)
-	group.flags(c)
-	options.HtmlFlag(f, &html)
-	web.Flags(c)
-	track.flags(c)
-	f.BoolVar(&asJSON, "json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
+	o.src.Flags(c, "quickstart")
+	f.StringVar(&o.opt.RunDir, "run-dir", "", "`DIR` of the run (default runs/NAME-TIME)")
+	f.StringVar(&o.resume, "resume", "", "continue the run in `DIR`")
+	f.BoolVar(&o.opt.Continue, "continue", false, "continue the run in --run-dir if there is one, else begin it: the same command for launchers that start it again")
+	f.IntVar(&o.seeds, "seeds", 0, "train `N` runs side by side, with consecutive seeds from --seed on")
+	f.IntVar(&o.opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed; 0 with --listen: none here")
+	o.queue.Flags(c)
+	f.StringVar(&o.opt.Tags, "tags", "sb3", "names in TensorBoard: sb3 or cleanrl")
+	f.BoolVar(&o.opt.NoEval, "no-eval", false, "skip the comparison at the end")
+	o.weights.Flags(f)
+	o.group.flags(c)
+	options.HtmlFlag(f, &o.html)
+	o.web.Flags(c)
+	o.track.flags(c)
+	f.BoolVar(&o.asJSON, "json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
 	cli.Apart(c, []string{"seeds", "listen"}, ranksOnly...)
 	cli.Apart(c, []string{"resume"}, "config", "env", "trace", "format", "columns", "limit", "sort", "cluster", "estimates", "agent", "seed", "run-dir", "hold", "index", "continue")
 	cli.Needs(c, []string{"run-dir"}, "continue")
@@ -248,6 +111,159 @@ other machines train some of them (gymctl worker; docs/cluster.md); the run dire
 	cli.Complete(c, "tags", "sb3", "cleanrl")
 	options.Sections(c)
 	return c
+}
+
+// complete reads the flags that say where the training takes place.
+func (o *trainOptions) complete(a *cli.App, c *cobra.Command) (err error) {
+	o.opt.Now = a.Now
+	if o.opt.Tags != "sb3" && o.opt.Tags != "cleanrl" {
+		return fault.Mistakef("--tags: got %q, want sb3 or cleanrl%s", o.opt.Tags, nearest.Meant(o.opt.Tags, []string{"sb3", "cleanrl"}))
+	}
+	if o.src.Changed(c, ranksOnly...) != "" {
+		o.group.nats, o.queue.Listen, o.queue.URL = o.queue.URL, "", "" // --queue gives out ranks, not tasks
+		if o.opt.Workers < 1 {
+			return fault.Mistakef("--workers: got %d, want 1 or more", o.opt.Workers)
+		}
+	} else if err := o.queue.Check(c, o.opt.Workers); err != nil {
+		return err
+	}
+	o.meeting, err = o.group.read(c, a, os.Getenv)
+	return err
+}
+
+// prepare reads the configuration and what belongs to it, and reports mistakes in them.
+func (o *trainOptions) prepare(c *cobra.Command) (err error) {
+	if o.cfg, err = o.src.TrainConfig(c, o.resume, &o.opt); err != nil {
+		return err
+	}
+	players := o.cfg.Policies()
+	if o.cfg.Train.Imitate != "" {
+		players = append(players, o.cfg.Train.Imitate)
+	}
+	if err := o.weights.Read(c, players, &o.cfg.Eval.Hold, &o.cfg.Eval.Index); err != nil {
+		return err
+	}
+	if o.seeds, err = seedsOf(c, o.seeds, &o.opt); err != nil {
+		return err
+	}
+	if o.meeting != nil {
+		if o.seeds > 0 {
+			return fault.Mistakef("--resume %s: it holds several seeds, each a training of its own, which ranks do not share", o.opt.RunDir)
+		}
+		if err := run.CheckRanks(&o.cfg, o.meeting.World); err != nil {
+			return err
+		}
+	}
+	if o.seeds == 0 && o.queue.Given() {
+		return fault.Mistakef("--listen and --queue go with --seeds N: workers train whole runs")
+	}
+	return options.CheckPage(o.html, o.opt.RunDir)
+}
+
+// run trains, as one process or as a rank, and prints the result.
+func (o *trainOptions) run(a *cli.App, c *cobra.Command) (err error) {
+	if err := o.complete(a, c); err != nil {
+		return err
+	}
+	// What ranks cannot do, or cannot read, is refused before the others are waited for. What rank 0 alone has, as the
+	// folder of a run to resume, it tells the others.
+	early := o.meeting == nil || o.resume == ""
+	if early {
+		if err := o.prepare(c); err != nil {
+			return err
+		}
+	}
+	follows := false
+	meet := func() (err error) {
+		if o.opt.Ranks, err = o.group.join(c, a, *o.meeting); err == nil {
+			follows = o.opt.Ranks.Rank() > 0
+		}
+		return err
+	}
+	defer func() { closing(o.opt.Ranks, &err) }()
+	if !early {
+		if err := meet(); err != nil {
+			return err
+		}
+		if follows {
+			return follow(c, a, &o.src, config.Config{}, o.resume, &o.opt)
+		}
+		if err := o.prepare(c); err != nil {
+			return err
+		}
+	}
+	ui := options.NewProgress(a, o.cfg.Train.Steps*int64(max(1, o.seeds)))
+	o.opt.Say, o.opt.Tick, o.opt.Log, o.opt.Best, o.opt.Game = ui.Say, ui.Tick, ui.Log, ui.Best, ui.Game
+	if !o.opt.Resume {
+		if o.opt.World, o.opt.Chosen, err = o.src.Fit(c, &o.cfg); err != nil {
+			return err
+		}
+		o.opt.Chosen = append(o.src.Adapted, o.opt.Chosen...)
+	}
+	o.opt.Changes = o.src.Set
+	if early && o.meeting != nil {
+		if err := o.cfg.Validate(); err != nil {
+			return &fault.Mistake{Err: err}
+		}
+		if err := meet(); err != nil {
+			return err
+		}
+	}
+	if follows {
+		return follow(c, a, &o.src, o.cfg, "", &o.opt)
+	}
+	if o.opt.Continue {
+		if o.opt.Resume, err = run.Begun(o.opt.RunDir, o.seeds); err != nil {
+			return err
+		}
+	}
+	closePages, err := o.web.Show(c.Context(), a, c, pages.Options{Paths: []string{o.opt.RunDir}, Queue: o.queue.Status})
+	if err != nil {
+		return err
+	}
+	defer closePages()
+	sent, err := o.track.start(c, a, ui, o.cfg, o.seeds, o.opt.RunDir)
+	if err != nil {
+		return err
+	}
+	defer func() { sent(err) }()
+	return o.train(a, c, ui)
+}
+
+// train trains one run, or one for each seed, and prints the result.
+func (o *trainOptions) train(a *cli.App, c *cobra.Command, ui *options.Progress) error {
+	if o.seeds > 0 {
+		if err := config.UseKernels(o.cfg.Kernels); err != nil { // before the queue tells workers which
+			return err
+		}
+		if o.opt.Queue = o.queue.Opener(&options.QueueProgress{A: a, Line: ui.Line}, filepath.Base(o.opt.RunDir), o.opt.RunDir, o.opt.Workers); o.opt.Queue != nil {
+			o.opt.Tick = nil // the queue shows the progress of all machines
+		}
+		report, err := run.TrainSeeds(c.Context(), o.cfg, o.seeds, o.opt)
+		ui.Close()
+		if err = errors.Join(err, o.queue.Disputes()); err != nil {
+			return err
+		}
+		err = a.Show(o.asJSON, report, report.WriteTable)
+		if err != nil || o.html == "" {
+			return err
+		}
+		return options.WritePage(c.Context(), a, o.html, pageOfSeeds(o.cfg, report, &o.opt))
+	}
+	result, err := run.Train(c.Context(), o.cfg, o.opt)
+	ui.Close()
+	if err != nil {
+		return err
+	}
+	if o.asJSON {
+		err = a.JSON(result)
+	} else {
+		err = trained(a, result)
+	}
+	if err != nil || o.html == "" {
+		return err
+	}
+	return options.WritePage(c.Context(), a, o.html, pageOf(o.cfg, result, &o.opt))
 }
 
 // follow is the training at a rank other than 0, which keeps no run and says little.
