@@ -29,6 +29,7 @@ func CompleteDir(c *cobra.Command, flags ...string) {
 	}
 }
 
+// OnlyFolders makes the shell offer folders.
 func OnlyFolders(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
@@ -41,6 +42,7 @@ func OneFile(_ *cobra.Command, files []string, _ string) ([]cobra.Completion, co
 	return nil, cobra.ShellCompDirectiveDefault
 }
 
+// CompleteBy sets what offers the values of a flag.
 func CompleteBy(c *cobra.Command, flag string, of cobra.CompletionFunc) {
 	if err := c.RegisterFlagCompletionFunc(flag, of); err != nil {
 		panic(fmt.Sprintf("gymctl: completion of --%s: %v", flag, err)) // the flag does not exist, or was completed twice

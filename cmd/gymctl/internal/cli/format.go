@@ -4,6 +4,7 @@ import (
 	"strconv"
 )
 
+// Percent formats the share of part in of; - of nothing.
 func Percent(part, of float64) string {
 	if of == 0 {
 		return "-"

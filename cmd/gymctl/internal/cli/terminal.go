@@ -87,6 +87,7 @@ type Status struct {
 	shown    bool
 }
 
+// Times of a status.
 const (
 	Redraw    = 100 * time.Millisecond // the least time from one drawing to the next
 	Unnoticed = time.Second            // runs that are over sooner show no status
@@ -171,6 +172,7 @@ type Meter struct {
 	first  int64 // done when it began
 }
 
+// NewMeter returns a meter of which done are done when it begins.
 func NewMeter(a *App, what string, all, done int64) *Meter {
 	return &Meter{what: what, now: a.Now, all: all, begun: a.Now(), first: done}
 }

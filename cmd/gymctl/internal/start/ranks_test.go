@@ -67,7 +67,7 @@ func TestFaultsOfRanksAreNamed(t *testing.T) {
 		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 --tls-ca x":                                            "--tls-cert and --tls-key go together",
 		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 --tls-cert x --tls-key y":                              "certificate x with key y",
 		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 --rank-timeout 1ms":                                    "--rank-timeout: got 1ms",
-		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 --seeds 3":                                             "--seeds does not go with ranks",
+		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 --seeds 3":                                             "--rank does not go with --seeds",
 		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 --rank-wait 50ms -c cartpole-ppo --set ppo.replicas=2": "rank 1 of 2 has not come within 50ms (there: 0)",
 		// What ranks cannot have is refused before the others are waited for.
 		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 -c cartpole-ppo":                                                                                 "ppo.replicas: got 1, want 2, one for each rank",
