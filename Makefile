@@ -154,12 +154,12 @@ slurm:
 		$$install $$books >/dev/null 2>&1 || true; \
 	fi; \
 	if ! have >/dev/null; then echo "make slurm needs Slurm, munge and sshd (Debian: $$install)"; exit 1; fi
-	CLUSTERGYM_SLURM=1 $(TEST) -count=1 -v -parallel 10 -run '^TestWorkersUnderSlurm$$|^TestRanksUnderSlurm$$|^TestWorkersOverSSH$$|^TestHistoryOfSlurm$$|^TestReal' ./cmd/gymctl ./live/slurm
+	CLUSTERGYM_SLURM=1 $(TEST) -count=1 -v -parallel 10 -run '^TestWorkersUnderSlurm$$|^TestRanksUnderSlurm$$|^TestWorkersOverSSH$$|^TestHistoryOfSlurm$$|^TestReal' ./cmd/gymctl/internal/operate ./live/slurm
 
 # The adapter on a Kubernetes of its own: API server, scheduler, etcd and Kueue on the loopback address, without kubelets. Not part of
 # make test, because of its build.
 kubernetes: $(KUBE)/have $(KUEUE)/have
-	CLUSTERGYM_KUBERNETES=$(KUBE) CLUSTERGYM_KUEUE=$(KUEUE) $(TEST) -count=1 -v -timeout 30m -parallel 10 -run '^TestKubernetes' ./live/kube ./cmd/gymctl
+	CLUSTERGYM_KUBERNETES=$(KUBE) CLUSTERGYM_KUEUE=$(KUEUE) $(TEST) -count=1 -v -timeout 30m -parallel 10 -run '^TestKubernetes' ./live/kube ./cmd/gymctl/internal/operate
 
 # The wheel that python and tutorial test, with the gymctl inside it, and what it installs.
 define make-wheel
