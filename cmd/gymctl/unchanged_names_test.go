@@ -123,7 +123,7 @@ func TestExitCodesStay(t *testing.T) {
 	clitest.OneGoroutine(t)
 	var lines []string
 	elsewhere(t, func() {
-		clitest.Write(t, "jobs.csv", jobs)
+		clitest.Write(t, "jobs.csv", clitest.Jobs)
 		clitest.Write(t, "bad.csv", "submit_time,duration,num_gpu\n5,1,1\n0,1,1\n")
 		clitest.Write(t, "bad.yaml", "trian: 1\n")
 		if err := os.MkdirAll(filepath.Join("empty", "run"), 0o750); err != nil {
