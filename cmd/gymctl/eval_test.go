@@ -52,7 +52,7 @@ func TestEvalRefusesBadInputInOneSentence(t *testing.T) {
 		{"--checkpoint run --set env.estimates=none --set eval.policies=[sjf@slots]", "sjf|hides"},
 		{"--checkpoint run --rungs exact", "--rungs: want two or more estimates"},
 		{"--checkpoint run --rungs=", "--rungs: want two or more estimates"},
-		{"--checkpoint run --rungs none,exactly", `--rungs: estimates "exactly"|did you mean exact?`},
+		{"--checkpoint run --rungs none,exactly", `--rungs: got "exactly"|did you mean exact?`},
 		{"--checkpoint run --rungs noisy:0.5,exact,noisy:.5", "--rungs: estimates noisy:0.5 are named twice"},
 		{"--checkpoint run --rungs trace,exact", "--rungs trace: job |has no requested time"},
 		{"--checkpoint run --rungs none,gbdt:none.bin", "model none.bin: |no such file"},

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
@@ -45,7 +46,11 @@ func flagMistake(c *cobra.Command, err error) error {
 		return fault.Mistakef("%sflag --%s is unknown; see %s --help", verb, name, c.CommandPath())
 	case errors.As(err, &value):
 		f := value.GetFlag()
-		return fault.Mistakef("--%s: got %q, want %s", f.Name, value.GetValue(), wantOf(f))
+		want := wantOf(f)
+		if _, own, says := strings.Cut(value.Unwrap().Error(), "want "); says {
+			want = own
+		}
+		return fault.Mistakef("--%s: got %q, want %s", f.Name, value.GetValue(), want)
 	case errors.As(err, &without):
 		return fault.Mistakef("--%s: got nothing, want %s", without.GetFlag().Name, wantOf(without.GetFlag()))
 	}
@@ -180,6 +185,15 @@ func (m *columnMap) String() string {
 
 // Type implements pflag.Value.
 func (m *columnMap) Type() string { return "columns" }
+
+// estimatesFlag is a flag of estimates.
+type estimatesFlag struct{ *sim.Estimates }
+
+// Set implements pflag.Value.
+func (f estimatesFlag) Set(s string) error { return f.UnmarshalText([]byte(s)) }
+
+// Type implements pflag.Value.
+func (f estimatesFlag) Type() string { return "string" }
 
 // kernelsFlag adds --kernels; useKernels applies it.
 func kernelsFlag(c *cobra.Command, name *string) {

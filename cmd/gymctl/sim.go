@@ -147,7 +147,7 @@ ssf-lwf1-srsf-1-true for Ada-SRSF (docs/schedulers.md).
 	weights.flags(f)
 	onnx.flags(c)
 	f.StringVar(&cfg.Policy.Placement, "placement", cfg.Policy.Placement, "which GPUs a job gets")
-	f.StringVar(&cfg.Policy.Estimates, "estimates", cfg.Policy.Estimates, "run times that policies see: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
+	f.Var(estimatesFlag{&cfg.Policy.Estimates}, "estimates", "run times that policies see: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
 	f.StringVar(&cfg.Simulator.Comm, "comm", cfg.Simulator.Comm, "how a placement slows a gang down: "+strings.Join(sim.CommNames(), ", "))
 	f.Float64Var(&cfg.Simulator.Ring.Overlap, "overlap", cfg.Simulator.Ring.Overlap, "with --comm ring: share of the compute time that hides communication")
 	f.StringVar(&cfg.Interference, "interference", cfg.Interference, "how jobs that share hardware slow each other down: `FILE` or seeded:N")

@@ -260,7 +260,7 @@ func (s *configSource) apply(c *cobra.Command, cfg *config.Config) error {
 			s.given["env.estimates"] = true
 		}
 		if err := cfg.Set("env.estimates=" + known); err != nil {
-			return fault.Mistakef("--estimates: %w", err)
+			return flagFaults(c, err, map[string]string{"env.estimates": "estimates"})
 		}
 	}
 	if s.changed(c, "agent") != "" {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"clustergym/env/sim"
 	"clustergym/experiments/steer/report"
 	"clustergym/internal/fault"
 )
@@ -123,7 +124,11 @@ func (g *steerFlags) reported(c *cobra.Command, l *report.Log) (*report.Options,
 	} else if !asked {
 		g.policy = l.Policy
 	}
-	opt := &report.Options{Estimates: g.estimates, Limit: g.limit}
+	known, err := sim.ParseEstimates(g.estimates)
+	if err != nil {
+		return nil, fault.Mistakef("--estimates: %w", err)
+	}
+	opt := &report.Options{Estimates: known, Limit: g.limit}
 	if g.past.file != "" && !given("history") {
 		if _, err := os.Stat(g.past.file); err != nil {
 			opt.Notes = append(opt.Notes, fmt.Sprintf("steer knew the history %s, which is not there any more: predictors know only what ended in the log; want --history FILE", g.past.file))

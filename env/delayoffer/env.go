@@ -71,10 +71,8 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	est, err := sim.ParseEstimates(cfg.Estimates)
-	if err != nil {
-		return nil, err
-	}
+	var err error
+	est := cfg.Estimates
 	simulated := cfg.Simulator()
 	if simulated.Predictor, err = sched.Predictor(w, est, cfg.Forecast); err != nil {
 		return nil, err

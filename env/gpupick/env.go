@@ -57,10 +57,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	est, err := sim.ParseEstimates(cfg.Estimates)
-	if err != nil {
-		return nil, err
-	}
+	est := cfg.Estimates
 	maker, err := sched.Predictor(w, est, cfg.Forecast)
 	if err != nil {
 		return nil, err

@@ -14,11 +14,11 @@ import (
 
 // Config names one scheduler. A key whose default is not its zero value has no omitempty: it would be read back as the default.
 type Config struct {
-	Order     string `yaml:"order"`     // see Orders
-	Admission string `yaml:"admission"` // "strict", "skip", "commit", or "" for the order's own: skip if it preempts, else strict
-	Backfill  string `yaml:"backfill"`  // "none" (or ""), "easy", "conservative": which jobs may start while the first in line waits
-	Placement string `yaml:"placement"` // see cluster.PlacementNames
-	Estimates string `yaml:"estimates"` // how run times are estimated: see sim.ParseEstimates
+	Order     string        `yaml:"order"`     // see Orders
+	Admission string        `yaml:"admission"` // "strict", "skip", "commit", or "" for the order's own: skip if it preempts, else strict
+	Backfill  string        `yaml:"backfill"`  // "none" (or ""), "easy", "conservative": which jobs may start while the first in line waits
+	Placement string        `yaml:"placement"` // see cluster.PlacementNames
+	Estimates sim.Estimates `yaml:"estimates"` // what is known of run times
 	// Limits are the attained service times at which LAS demotes a job to the next queue.
 	Limits []time.Duration `yaml:"limits"`
 	// Promote returns a job of las and las-2d to the first queue, with nothing attained, when it has waited this many
@@ -68,7 +68,7 @@ type Config struct {
 // s).
 func DefaultConfig() Config {
 	return Config{
-		Order: "fifo", Backfill: "none", Placement: "first-fit", Estimates: "exact",
+		Order: "fifo", Backfill: "none", Placement: "first-fit", Estimates: sim.Estimates{Mode: sim.EstimateExact},
 		Limits: []time.Duration{3250 * time.Second, 7200 * time.Second}, Quantum: 3250 * time.Second, Align: 0.5,
 		Migrate: 10 * time.Minute, RackWait: 5, NetworkWait: 10, Auto: true, Lease: time.Hour, History: 24,
 		Accept: 0.9, Patience: 48,
@@ -82,11 +82,10 @@ func (c *Config) Validate() error {
 	c.checkAdmission(&l)
 	_, err := newPlacement(*c)
 	l.Add(err == nil, "placement", c.Placement, spelling.OneOf(c.Placement, PlacementNames()))
-	e, err := sim.ParseEstimates(c.Estimates)
 	switch {
-	case err != nil:
-		l.Add(false, "estimates", c.Estimates, sim.EstimatesWanted+spelling.Meant(c.Estimates, []string{"none", "trace", "history", "gbdt", "exact"}))
-	case e.Mode == sim.EstimateNone && c.Estimating():
+	case c.Estimates.IsZero():
+		l.Add(false, "estimates", c.Estimates.String(), sim.EstimatesWanted)
+	case !c.Estimates.Known() && c.Estimating():
 		what := "order " + c.Order + " ranks by run times"
 		switch {
 		case Estimating(c.Order):
@@ -95,7 +94,7 @@ func (c *Config) Validate() error {
 		default:
 			what = "placement " + c.Placement + " looks at run times"
 		}
-		l.Add(false, "estimates", c.Estimates, "trace, history, gbdt, exact or noisy:SIGMA, as "+what)
+		l.Add(false, "estimates", c.Estimates.String(), "trace, history, gbdt, exact or noisy:SIGMA, as "+what)
 	}
 	ok := len(c.Limits) <= 7
 	for i, d := range c.Limits {

@@ -161,12 +161,12 @@ func newHold(cfg Config) (Policy, error) {
 	if h.put, err = newPlacement(cfg); err != nil {
 		return nil, err
 	}
-	h.est, err = sim.ParseEstimates(cfg.Estimates)
+	h.est = cfg.Estimates
 	h.est.Seed = cfg.Seed
 	if h.hold.IsZero() {
 		h.hold = DefaultHold(h.est)
 	}
-	return h, err
+	return h, nil
 }
 
 // Unheld returns the weights of the same order, which holds nothing back.

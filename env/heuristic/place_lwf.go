@@ -40,7 +40,7 @@ const lwfPrefix = "lwf-"
 
 func newLWF(k int, cfg Config) *lwf {
 	p := &lwf{k: k}
-	p.est, _ = sim.ParseEstimates(cfg.Estimates)
+	p.est = cfg.Estimates
 	p.est.Seed = cfg.Seed
 	p.cpu, _ = cluster.NewPlacement("first-fit")
 	return p

@@ -3,8 +3,6 @@ package heuristic
 import (
 	"slices"
 	"strings"
-
-	"clustergym/env/sim"
 )
 
 // Forgets says what the policy remembers that Reset in the middle of a run would lose, so that it could decide otherwise from
@@ -70,8 +68,7 @@ func (c *Config) Line() Config {
 	l := *c
 	if l.Admission, l.Backfill = "skip", "none"; c.Order == "hold" {
 		if l.Admission = ""; l.Hold.IsZero() {
-			est, _ := sim.ParseEstimates(c.Estimates)
-			l.Hold = DefaultHold(est)
+			l.Hold = DefaultHold(c.Estimates)
 		}
 		l.Hold = l.Hold.Unheld()
 	}

@@ -49,7 +49,7 @@ func newRounds(cfg Config) (*rounds, error) {
 	if r.place, err = newPlacement(cfg); err != nil {
 		return nil, err
 	}
-	r.est, _ = sim.ParseEstimates(cfg.Estimates)
+	r.est = cfg.Estimates
 	r.est.Seed = cfg.Seed
 	r.seats.place = r.place
 	return r, nil

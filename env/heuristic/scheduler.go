@@ -125,7 +125,7 @@ func newScheduler(cfg Config) (Policy, error) {
 		return nil, err
 	}
 	s.picky = constrained(s.place)
-	s.est, _ = sim.ParseEstimates(cfg.Estimates)
+	s.est = cfg.Estimates
 	s.est.Seed = cfg.Seed
 	switch {
 	case cfg.admission() == "commit":

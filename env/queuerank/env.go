@@ -74,10 +74,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	est, err := sim.ParseEstimates(cfg.Estimates)
-	if err != nil {
-		return nil, err
-	}
+	est := cfg.Estimates
 	maker, err := sched.Predictor(w, est, cfg.Forecast)
 	if err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/envtest"
 	"clustergym/env/queuerank"
+	"clustergym/env/sim"
 	"clustergym/traces"
 )
 
@@ -74,7 +75,7 @@ func TestThePublishedDecisions(t *testing.T) {
 				t.Fatal(err)
 			}
 			cfg := queuerank.DefaultConfig()
-			cfg.Peer, cfg.Window, cfg.Reward, cfg.Estimates = true, 1024, "minus", "exact"
+			cfg.Peer, cfg.Window, cfg.Reward, cfg.Estimates = true, 1024, "minus", sim.MustEstimates("exact")
 			if want["backfill"] == "1" {
 				cfg.Backfill = "easy"
 			}

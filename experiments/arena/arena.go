@@ -125,13 +125,13 @@ func (w *World) Describe(cfg *config.Config, say func(format string, args ...any
 		len(n.Jobs(traces.Training)), n.Count(traces.Validation), n.Count(traces.Test), n.Length())
 	say("cluster   %s", w.Cluster().Name)
 	if e := cfg.Env.JobSelect(); e != nil {
-		say("env       %s: reward %s, load %g, %s %s, placement %s, comm %s", cfg.Env.ID, e.Reward, e.Load, ladder.Key, ladder.Label(e.Estimates), e.Placement, e.Comm)
+		say("env       %s: reward %s, load %g, %s %s, placement %s, comm %s", cfg.Env.ID, e.Reward, e.Load, ladder.Key, e.Estimates.Label(), e.Placement, e.Comm)
 		if e.Preempt {
 			say("          %s", e.Price())
 		}
 		return
 	}
-	say("env       %s: %s; %s %s", cfg.Env.ID, w.About.About, ladder.Key, ladder.Label(w.About.Cut(w.Settings).Estimates))
+	say("env       %s: %s; %s %s", cfg.Env.ID, w.About.About, ladder.Key, w.About.Cut(w.Settings).Estimates.Label())
 }
 
 // LeftOut says in one sentence for each reason which jobs the environment does not take.

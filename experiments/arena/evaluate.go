@@ -28,8 +28,8 @@ import (
 type contestant struct {
 	name, kind string
 	random     bool
-	missing    string // why it has no results
-	trained    string // the estimates of a checkpoint's run
+	missing    string        // why it has no results
+	trained    sim.Estimates // the estimates of a checkpoint's run
 	// nothing is set for schedulers that do not ask for run times. Rules in the action space have them in any case, as
 	// environments choose by them which jobs can be acted on.
 	nothing bool

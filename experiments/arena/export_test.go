@@ -205,7 +205,7 @@ func TestSettingsOfModelsNameNoFiles(t *testing.T) {
 	if err != nil || strings.Contains(text, "/home") || !strings.Contains(text, "estimates: gbdt\n") {
 		t.Errorf("%v, %s", err, text)
 	}
-	if got := cfg.Estimates(); got != "gbdt:/home/a/model.bin" {
+	if got := cfg.Estimates(); got.String() != "gbdt:/home/a/model.bin" {
 		t.Errorf("the run's own estimates became %s", got)
 	}
 }

@@ -2,7 +2,6 @@ package arena
 
 import (
 	"context"
-	"strings"
 
 	"clustergym/experiments/brought"
 	"clustergym/experiments/config"
@@ -39,7 +38,7 @@ func newWorldAt(ctx context.Context, cfg *config.Config, at map[string]string) (
 		w.Trace.Profiles, w.Info.Profiles = folded.Trace.Profiles, folded.Trace.Profiles
 	}
 	if w.Model != nil && at[brought.Model] != "" {
-		_, w.Model.File, _ = strings.Cut(folded.Estimates(), brought.ModelPrefix)
+		w.Model.File = folded.Estimates().File
 	}
 	return w, nil
 }

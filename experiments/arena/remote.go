@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"clustergym/agents/checkpoint"
@@ -170,10 +169,10 @@ func newElsewhere(ctx context.Context, s *sharing, base, on *config.Config, opt 
 // withModel returns base with the estimates of on if these are of a model that is a file, so that the file is sent and loaded
 // with the world.
 func withModel(base, on *config.Config) (*config.Config, error) {
-	if est := on.Estimates(); strings.Contains(est, brought.ModelPrefix) && base.Estimates() != est {
+	if est := on.Estimates(); est.File != "" && base.Estimates() != est {
 		b := *base
 		b.Edit()
-		return &b, b.Set(brought.Model + "=" + est)
+		return &b, b.Set(brought.Model + "=" + est.String())
 	}
 	return base, nil
 }
@@ -509,7 +508,7 @@ func know(ctx context.Context, j *workqueue.Job, in *gamesTask) (k *knownGames, 
 	if base, err = base.Fold(); err != nil {
 		return nil, err
 	}
-	if est := on.Estimates(); strings.Contains(est, brought.ModelPrefix) && est != base.Estimates() {
+	if est := on.Estimates(); est.File != "" && est != base.Estimates() {
 		return nil, errors.New("the task compares with the estimates of a model and has not brought it; a worker opens no file of its own for a task")
 	}
 	w, err := NewWorldOf(ctx, &base, j, in.Files)

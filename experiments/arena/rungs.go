@@ -62,7 +62,7 @@ func (r Rungs) Base(cfg config.Config) (config.Config, error) {
 			est = e
 		}
 	}
-	on, err := cfg.OnRung(est.String())
+	on, err := cfg.OnRung(est)
 	if err != nil {
 		return cfg, err
 	}
@@ -102,7 +102,7 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 	var matches []match
 	games := 0
 	for _, e := range rungs {
-		on, err := cfg.OnRung(e.String())
+		on, err := cfg.OnRung(e)
 		if err != nil {
 			return nil, err
 		}
@@ -140,7 +140,7 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 		}
 	}
 	tick := counted(games, opt.Game)
-	l := &report.Ladder{Against: rungs.Against().String()}
+	l := &report.Ladder{Against: rungs.Against()}
 	for _, m := range matches {
 		played, err := m.v.play(ctx, m.cs, tick)
 		if err != nil {

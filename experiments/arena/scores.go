@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/internal/fault"
 	"clustergym/traces"
@@ -14,10 +15,10 @@ import (
 // Scored is what one policy reaches on the test windows or episodes of a configuration.
 type Scored struct {
 	Name, Kind string
-	Trained    string      // the estimates with which a checkpoint was trained
-	Nothing    bool        // it does not ask for run times
-	Knows      bool        // it knows the windows beforehand, or what no agent sees
-	Values     [][]float64 // of the environment's metric, [play][window]: one play, or eval.seeds of a policy that draws
+	Trained    sim.Estimates // the estimates with which a checkpoint was trained
+	Nothing    bool          // it does not ask for run times
+	Knows      bool          // it knows the windows beforehand, or what no agent sees
+	Values     [][]float64   // of the environment's metric, [play][window]: one play, or eval.seeds of a policy that draws
 }
 
 // Scores plays the checkpoints and external policies of opt and the policies of cfg on the test windows or episodes of cfg, as

@@ -14,7 +14,6 @@ import (
 	"clustergym/configs"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
-	"clustergym/experiments/ladder"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 )
@@ -239,8 +238,8 @@ func (t *Task) Config() (config.Config, error) {
 
 // Rung says in words what policies of cfg know of run times: "history (causal)".
 func Rung(cfg *config.Config) string {
-	if est := cfg.Estimates(); est != "" {
-		return ladder.Label(est)
+	if est := cfg.Estimates(); !est.IsZero() {
+		return est.Label()
 	}
 	if cfg.Env.ID == "WorkerPlace-v1" {
 		return "seen speeds (causal)"

@@ -48,7 +48,7 @@ func Files(cfg *config.Config) (map[string]string, error) {
 	if err := errors.Join(add(Trace, cfg.Trace.File), add(Profiles, cfg.Trace.Profiles)); err != nil {
 		return nil, err
 	}
-	if _, model, ok := strings.Cut(cfg.Estimates(), ModelPrefix); ok {
+	if model := cfg.Estimates().File; model != "" {
 		if err := add(Model, model); err != nil {
 			return nil, err
 		}
@@ -100,7 +100,7 @@ func Named(cfg *config.Config) map[string]string {
 			named[key] = name
 		}
 	}
-	if _, model, ok := strings.Cut(cfg.Estimates(), ModelPrefix); ok {
+	if model := cfg.Estimates().File; model != "" {
 		named[Model] = model
 	}
 	if _, short, _ := cluster.Parse(cfg.Cluster); !short && cfg.Cluster != "" && !slices.Contains(workload.ClusterPresets(), cfg.Cluster) {

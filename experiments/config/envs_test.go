@@ -9,6 +9,7 @@ import (
 
 	"clustergym/configs"
 	"clustergym/env/jobselect"
+	"clustergym/env/sim"
 	"clustergym/experiments/envs"
 	"clustergym/internal/fault"
 )
@@ -100,7 +101,7 @@ func TestRivalsThatStopJobs(t *testing.T) {
 	if err := c.Validate(); err != nil {
 		t.Error(err)
 	}
-	s.Estimates = "none"
+	s.Estimates = sim.MustEstimates("none")
 	if got, want := strings.Join(c.Policies(), " "), "fifo+skip smallest+skip gittins-2d+skip las+skip las-2d-prompt+skip random@slots fifo@slots las@slots las-2d@slots"; got != want {
 		t.Errorf("compared with %s, want %s", got, want)
 	}

@@ -14,6 +14,7 @@ import (
 	"clustergym/env/jobselect"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/experiments/envs"
 	"clustergym/internal/nearest"
 )
@@ -136,7 +137,7 @@ func lookingSlots(base string, d *envs.Descriptor, s envs.Settings, look rollout
 		if err := rollout.CheckBase(&h); err != nil {
 			return Rival{}, err
 		}
-	case h.Estimates == "none":
+	case !h.Estimates.Known():
 		return Rival{}, fmt.Errorf("%s: %w", name, rollout.ErrBlind)
 	}
 	// Instances share the futures of the workload that the first of them meets.
@@ -191,7 +192,7 @@ func parsePlain(name string, d *envs.Descriptor, s envs.Settings) (Rival, error)
 	if base, ok := strings.CutPrefix(name, hindsight); ok {
 		return parseHindsight(base, d, s)
 	}
-	estimates := ""
+	var estimates sim.Estimates
 	if d.Simulated() {
 		estimates = d.Cut(s).Estimates
 	}
@@ -202,7 +203,7 @@ func parsePlain(name string, d *envs.Descriptor, s envs.Settings) (Rival, error)
 		} else if !ok {
 			return Rival{}, fmt.Errorf("rule %q is unknown, want %s", name, nearest.OneOf(name, d.RuleNames()))
 		}
-		if estimates == "none" && r.Estimates {
+		if r.Estimates && estimates.Mode == sim.EstimateNone {
 			return Rival{}, heuristic.Hidden(name)
 		}
 		if r.Stops && !d.Stops(s) {
@@ -234,7 +235,7 @@ func parsePlain(name string, d *envs.Descriptor, s envs.Settings) (Rival, error)
 	if place := d.Placement(s); place != "" {
 		p.Sched.Placement = place
 	}
-	if estimates != "none" {
+	if estimates.Mode != sim.EstimateNone {
 		p.Sched.Estimates = estimates
 	}
 	if err := p.Sched.Validate(); err != nil {
@@ -243,7 +244,7 @@ func parsePlain(name string, d *envs.Descriptor, s envs.Settings) (Rival, error)
 		}
 		return Rival{}, err
 	}
-	if estimates == "none" && p.Sched.Estimating() {
+	if estimates.Mode == sim.EstimateNone && p.Sched.Estimating() {
 		return Rival{}, heuristic.Hidden(p.Sched.Order)
 	}
 	// Policies play in the environment's own simulator, from its warm start on.

@@ -49,7 +49,7 @@ func (r *rule) scheduler(rung string) (heuristic.Policy, error) {
 	if c.Order, c.Admission, c.Backfill, ok = heuristic.SplitName(r.policy); !ok {
 		return nil, fmt.Errorf("ddppo: policy %s", r.policy)
 	}
-	c.Placement, c.Estimates = "first-fit", rung
+	c.Placement, c.Estimates = "first-fit", sim.MustEstimates(rung)
 	return heuristic.New(c)
 }
 
@@ -122,11 +122,7 @@ func (m *measure) rows(labels map[string]string) (rows []study.Row) {
 
 // playRule plays a rule on a stream.
 func playRule(ctx context.Context, r *rule, rung string, procs int, jobs traces.Stream, m *measure) error {
-	est, err := sim.ParseEstimates(rung)
-	if err != nil {
-		return err
-	}
-	maker, err := forecast.Maker(est, nil)
+	maker, err := forecast.Maker(sim.MustEstimates(rung), nil)
 	if err != nil {
 		return err
 	}

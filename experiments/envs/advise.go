@@ -16,6 +16,7 @@ import (
 	"clustergym/env/jobselect"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/experiments/models"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
@@ -140,7 +141,7 @@ func (k *desk) model(name string) *models.Model {
 func (k *desk) cannot(name string) error {
 	base, ahead := rollout.Split(strings.TrimSuffix(name, ruleSuffix))
 	r, _ := k.d.Rule(base)
-	switch blind := k.d.Simulated() && k.d.Cut(k.s).Estimates == "none"; {
+	switch blind := k.d.Simulated() && k.d.Cut(k.s).Estimates.Mode == sim.EstimateNone; {
 	case r.Stops && !k.d.Stops(k.s):
 		return CannotStop(name)
 	case blind && ahead:

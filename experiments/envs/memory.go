@@ -73,11 +73,7 @@ func queueBytes(jobs int, base bool, x Extent) float64 {
 
 // forecastBytes returns the bytes of what is forecast of the given number of jobs: of the predictors, one for each simulator,
 // and of the forecasts in observations.
-func forecastBytes(estimates string, f sched.Forecast, jobs, simulators int) float64 {
-	est, err := sim.ParseEstimates(estimates)
-	if err != nil {
-		return 0 // Validate says so
-	}
+func forecastBytes(est sim.Estimates, f sched.Forecast, jobs, simulators int) float64 {
 	bytes := 0.0
 	if !est.Causal() {
 		simulators = 1 // the other has no predictor

@@ -12,6 +12,7 @@ import (
 	"clustergym/env/heuristic"
 	"clustergym/env/metrics"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/internal/nearest"
 )
 
@@ -63,7 +64,7 @@ var (
 // NewServedEnv returns e, an environment of d with settings s, for remote players. It takes ownership of e.
 func NewServedEnv(d *Descriptor, s Settings, e sched.Arena) *ServedEnv {
 	x := &ServedEnv{
-		simulated: e.(simulated), d: d, blind: d.Cut(s).Estimates == "none", stops: d.Stops(s), rules: map[string]agents.Policy{},
+		simulated: e.(simulated), d: d, blind: d.Cut(s).Estimates.Mode == sim.EstimateNone, stops: d.Stops(s), rules: map[string]agents.Policy{},
 		batch:  &env.Batch{N: 1, Kind: make([]env.Kind, 1), Mask: make([]bool, e.Spec().MaskLen())},
 		action: env.NewActions(e.Spec(), 1),
 	}

@@ -119,9 +119,7 @@ func (w *World) cutJobs(cut sched.Taken, jobs []traces.Job, info workload.Info) 
 		return err
 	}
 	w.Source.Windows = &foreseen{Windows: w.Workload.Windows, model: w.Model}
-	est, err := sim.ParseEstimates(cut.Estimates)
-	causal := err == nil && est.Causal()
-	w.Jobs = w.withModel(JobsHash(w.Workload.Windows, causal))
+	w.Jobs = w.withModel(JobsHash(w.Workload.Windows, cut.Estimates.Causal()))
 	w.weigh(w.Workload.Windows)
 	if cut.Remembers() {
 		w.bytes += int64(len(w.Workload.Windows.All())) * forecast.ArchiveBytes
@@ -300,9 +298,8 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func
 	}{Trace: t, Cluster: spec, Files: files}
 	if d.Simulated() {
 		of.Cut = d.Cut(args.Settings)
-		est, err := sim.ParseEstimates(of.Cut.Estimates)
-		if err == nil && est.Mode != sim.EstimateTrace && !est.Causal() {
-			of.Cut.Estimates = "" // it changes nothing but what the jobs weigh
+		if est := of.Cut.Estimates; est.Mode != sim.EstimateTrace && !est.Causal() {
+			of.Cut.Estimates = sim.Estimates{} // it changes nothing but what the jobs weigh
 			if !d.Cut(args.Settings).Forecast.Remembers(est) {
 				of.Cut.Forecast = ""
 			}

@@ -14,7 +14,6 @@ import (
 	"clustergym/agents/imported"
 	"clustergym/env/heuristic"
 	"clustergym/experiments/arena"
-	"clustergym/experiments/ladder"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/statistic"
@@ -125,8 +124,8 @@ func (c *card) fits() {
 	if cl := c.e.Meta.Extra["cluster"]; cl != "" {
 		c.row("cluster", "%s", cl)
 	}
-	if est := cfg.Estimates(); est != "" {
-		c.row("what it knew of run times", "%s", ladder.Label(est))
+	if est := cfg.Estimates(); !est.IsZero() {
+		c.row("what it knew of run times", "%s", est.Label())
 	}
 	c.row("observation", "%s", fieldsOf(c.e))
 	a := c.e.Spec.Action
@@ -379,7 +378,7 @@ func (c *card) worldFlags() string {
 	if d := cfg.Descriptor(); d.Takes.Cluster && !strings.Contains(c.e.Model.Meta(imported.KeyRun), "\ncluster: ") {
 		flags += " --cluster " + filepath.Base(cfg.Cluster)
 	}
-	if kind, file, ok := strings.Cut(cfg.Estimates(), ":"); ok && kind == "gbdt" {
+	if file := cfg.Estimates().File; file != "" {
 		flags += " --estimates gbdt:" + filepath.Base(file)
 	}
 	return flags

@@ -4,12 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	"clustergym/env/sim"
 	"clustergym/experiments/statistic"
 )
 
 // onRung is a comparison of the named policies by their values in three windows, with estimates.
 func onRung(env, metric, estimates, rung string, policies ...PolicyReport) *Report {
-	return &Report{Windows: make([]WindowInfo, 3), Policies: policies, Env: env, Metric: metric, Estimates: estimates, Rung: rung}
+	return &Report{Windows: make([]WindowInfo, 3), Policies: policies, Env: env, Metric: metric, Estimates: sim.MustEstimates(estimates), Rung: rung}
 }
 
 // with is a policy with these values of every metric.
@@ -20,8 +21,8 @@ func with(p PolicyReport, values ...float64) PolicyReport {
 }
 
 func TestLadderSaysWhatIsLost(t *testing.T) {
-	agent, fifo, sjf := PolicyReport{Name: "ppo:a@9", Kind: KindCheckpoint, Trained: "history"}, PolicyReport{Name: "fifo+skip", Nothing: true}, PolicyReport{Name: "sjf+skip"}
-	l := &Ladder{Against: "exact", Rungs: []*Report{
+	agent, fifo, sjf := PolicyReport{Name: "ppo:a@9", Kind: KindCheckpoint, Trained: sim.MustEstimates("history")}, PolicyReport{Name: "fifo+skip", Nothing: true}, PolicyReport{Name: "sjf+skip"}
+	l := &Ladder{Against: sim.MustEstimates("exact"), Rungs: []*Report{
 		onRung("", "", "none", "none", with(agent, 30, 60, 90), with(fifo, 60, 60, 60)),
 		onRung("", "", "history", "causal", with(agent, 20, 40, 60), with(fifo, 60, 60, 60), with(sjf, 30, 30, 30)),
 		onRung("", "", "exact", "exact", with(agent, 20, 40, 60), with(fifo, 60, 60, 60), with(sjf, 20, 20, 20)),
@@ -57,7 +58,7 @@ func TestLossesHaveASignAndAReference(t *testing.T) {
 	ordinary := PolicyReport{Name: "fifo+skip"}
 	blind := with(ordinary, 1, 2, 3)
 	blind.Metrics.Score = nil
-	l := &Ladder{Against: "noisy:1", Rungs: []*Report{
+	l := &Ladder{Against: sim.MustEstimates("noisy:1"), Rungs: []*Report{
 		onRung("GPUPick-v1", "cost", "history", "causal", with(PolicyReport{Name: "ppo"}, 1, 1, 1), blind),
 		onRung("GPUPick-v1", "cost", "noisy:1", "noisy", with(PolicyReport{Name: "ppo"}, 2, 2, 2), blind),
 	}}

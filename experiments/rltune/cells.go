@@ -10,6 +10,7 @@ import (
 	"clustergym/configs"
 	"clustergym/env/heuristic"
 	"clustergym/env/queuerank"
+	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
@@ -207,6 +208,6 @@ func changed(w *arena.World, change func(c *queuerank.Config)) *arena.World {
 // outside returns the scheduler that plays elsewhere.
 func outside(of base, rung string) (heuristic.Policy, error) {
 	c := heuristic.DefaultConfig()
-	c.Order, c.Admission, c.Placement, c.Estimates = of.order, "skip", "pack", rung
+	c.Order, c.Admission, c.Placement, c.Estimates = of.order, "skip", "pack", sim.MustEstimates(rung)
 	return heuristic.New(c)
 }

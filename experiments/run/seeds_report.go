@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/ladder"
@@ -37,8 +38,8 @@ type SeedsReport struct {
 	// Paired compares all runs together with every rival on the same windows: absent without a metric of windows.
 	Paired []SeedsPaired `json:"paired,omitempty"`
 
-	Estimates string `json:"estimates,omitempty"` // the environment's: what agents and rivals know of run times
-	Rung      string `json:"rung,omitempty"`      // theirs
+	Estimates sim.Estimates `json:"estimates,omitzero"` // the environment's: what agents and rivals know of run times
+	Rung      string        `json:"rung,omitempty"`     // theirs
 }
 
 // SeedsPaired compares the runs of all seeds with one rival. The interval is over seeds and windows.

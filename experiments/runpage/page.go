@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/htmlpage"
@@ -36,14 +37,14 @@ type Result struct {
 }
 
 // ResultsOf returns the results of a comparison with estimates: one, or one for each rung, that with estimates first.
-func ResultsOf(c arena.Comparison, estimates string) []Result {
+func ResultsOf(c arena.Comparison, estimates sim.Estimates) []Result {
 	l, ok := c.(*report.Ladder)
 	if !ok {
 		return []Result{{Comparison: c}}
 	}
 	var all []Result
 	for _, r := range l.Rungs {
-		x := Result{Name: ladder.Key + " " + ladder.Label(r.Estimates), Comparison: r}
+		x := Result{Name: ladder.Key + " " + r.Estimates.Label(), Comparison: r}
 		if r.Estimates == estimates {
 			all = slices.Insert(all, 0, x)
 		} else {

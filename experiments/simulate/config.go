@@ -73,7 +73,7 @@ func (c *Config) Validate() error {
 	l.Add(admission, "admission", c.Admission, nearest.OneOf(c.Admission, heuristic.Admissions()))
 	backfill := c.Backfill == "" || slices.Contains(heuristic.Backfills(), c.Backfill)
 	l.Add(backfill, "backfill", c.Backfill, nearest.OneOf(c.Backfill, heuristic.Backfills()))
-	blind := false
+	blinded, blind := c.Policy.Estimates.Mode == sim.EstimateNone, false
 	for i, p := range c.Policies {
 		key := fmt.Sprintf("policies[%d]", i)
 		base, looks := rollout.Split(p)
@@ -101,8 +101,8 @@ func (c *Config) Validate() error {
 		if filled != "" {
 			h.Backfill = filled
 		}
-		if c.Policy.Estimates == "none" && !blind {
-			h.Estimates = "none" // a fault with those policies that ask for run times; one of them is enough
+		if blinded && !blind {
+			h.Estimates = c.Policy.Estimates // a fault with those policies that ask for run times; one of them is enough
 		}
 		for _, f := range fault.All(h.Validate()) {
 			g := *f
@@ -118,10 +118,10 @@ func (c *Config) Validate() error {
 			continue
 		}
 		switch err := rollout.CheckBase(&h); {
-		case c.Policy.Estimates == "none" && !blind:
+		case blinded && !blind:
 			blind = true
-			l.Add(false, "policy.estimates", c.Policy.Estimates, "trace, history, gbdt, exact or noisy:SIGMA, as "+p+" plays jobs to their end")
-		case err != nil && c.Policy.Estimates != "none":
+			l.Add(false, "policy.estimates", c.Policy.Estimates.String(), "trace, history, gbdt, exact or noisy:SIGMA, as "+p+" plays jobs to their end")
+		case err != nil && !blinded:
 			l.Add(false, key, p, "a base that can be played on: "+err.Error())
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"clustergym/env/sim"
 )
 
 // A table names the rung of its estimates, and marks what knows more than they say.
@@ -15,7 +17,7 @@ func TestTableSaysWhatPoliciesKnow(t *testing.T) {
 	} {
 		cfg := DefaultConfig()
 		cfg.Trace.Synth.Jobs, cfg.Trace.Synth.MaxGPUs, cfg.Cluster = 12, 4, "pool:8"
-		cfg.Policies, cfg.Policy.Estimates = []string{"exact", "fifo+skip", "sjf+skip", "las", "gittins-2d"}, estimates
+		cfg.Policies, cfg.Policy.Estimates = []string{"exact", "fifo+skip", "sjf+skip", "las", "gittins-2d"}, sim.MustEstimates(estimates)
 		cfg.Service = "workload"
 		report, err := Run(t.Context(), cfg, Hooks{})
 		if err != nil {

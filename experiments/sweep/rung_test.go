@@ -35,7 +35,7 @@ func TestSweepNamesTheRung(t *testing.T) {
 		if err := r.WriteTable(&b); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasPrefix(b.String(), c.header+"trial ") || r.Estimates != c.estimates || r.Rung != c.rung {
+		if !strings.HasPrefix(b.String(), c.header+"trial ") || r.Estimates.String() != c.estimates || r.Rung != c.rung {
 			t.Errorf("%s: estimates %q, rung %q, table\n%s", c.space, r.Estimates, r.Rung, b.String())
 		}
 	}

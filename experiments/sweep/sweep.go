@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"clustergym/configs"
+	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/ladder"
@@ -69,8 +70,8 @@ type Report struct {
 	Trials []TrialLine `json:"trials"` // each on its last rung, the best first
 	Best   []string    `json:"best"`   // run directories of the best trial
 
-	Estimates string `json:"estimates,omitempty"` // the environment's, "" where trials differ in it
-	Rung      string `json:"rung,omitempty"`      // theirs
+	Estimates sim.Estimates `json:"estimates,omitzero"` // the environment's, unset where trials differ in it
+	Rung      string        `json:"rung,omitempty"`     // theirs
 }
 
 // Read returns the configuration of the sweep in dir and its base.
@@ -440,7 +441,7 @@ func (s *sweep) report() (*Report, error) {
 		if est := c.Estimates(); i == 0 {
 			r.Estimates = est
 		} else if est != r.Estimates {
-			r.Estimates = ""
+			r.Estimates = sim.Estimates{}
 			break
 		}
 	}

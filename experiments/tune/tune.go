@@ -207,7 +207,7 @@ func begin(cfg *config.Config) (Weights, error) {
 	if err != nil {
 		return Weights{}, &fault.Mistake{Err: err}
 	}
-	return from(policy, &r.Sched)
+	return from(policy, &r.Sched), nil
 }
 
 // search moves the distribution generation by generation.

@@ -3,7 +3,6 @@ package tune
 import (
 	"clustergym/configs"
 	"clustergym/env/heuristic"
-	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
@@ -93,14 +92,13 @@ func (w *Weights) Give(e *config.Eval) {
 }
 
 // from returns policy's weights of c, or the default ones.
-func from(policy string, c *heuristic.Config) (w Weights, err error) {
+func from(policy string, c *heuristic.Config) (w Weights) {
 	w = Weights{Policy: policy, Hold: c.Hold, Index: c.Index}
 	if !w.given().IsZero() {
-		return w, nil
+		return w
 	}
-	est, err := sim.ParseEstimates(c.Estimates)
-	w.Hold, w.Index = heuristic.DefaultHold(est), heuristic.DefaultIndex(est)
-	return w, err
+	w.Hold, w.Index = heuristic.DefaultHold(c.Estimates), heuristic.DefaultIndex(c.Estimates)
+	return w
 }
 
 // of returns the weights whose values are x.
