@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"reflect"
 
-	"clustergym/env/sim"
 	"clustergym/configs"
 	"clustergym/env/cluster"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
