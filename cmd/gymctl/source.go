@@ -165,9 +165,6 @@ func (s *configSource) evalConfig(c *cobra.Command, ckpts []string, list []model
 	default:
 		return s.config(c)
 	}
-	if err == nil {
-		trained, err = trained.Fold()
-	}
 	if err != nil {
 		return trained, err
 	}

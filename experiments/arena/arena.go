@@ -36,8 +36,7 @@ var (
 // Compare evaluates the checkpoints of opt and the policies of cfg in any environment: on windows of a workload on the
 // simulator, else on episodes.
 func Compare(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
-	cfg, err := ready(cfg)
-	if err != nil {
+	if err := ready(&cfg); err != nil {
 		return nil, err
 	}
 	a, err := New(&cfg, opt.World)
@@ -47,15 +46,12 @@ func Compare(ctx context.Context, cfg config.Config, opt EvalOptions) (Compariso
 	return a.Judge(ctx, cfg, opt)
 }
 
-// ready checks cfg, takes its kernels into use and returns it folded.
-func ready(cfg config.Config) (config.Config, error) {
+// ready checks cfg, takes its kernels into use and returns it.
+func ready(cfg *config.Config) error {
 	if err := cfg.Validate(); err != nil {
-		return cfg, &fault.Mistake{Err: err}
+		return &fault.Mistake{Err: err}
 	}
-	if err := config.UseKernels(cfg.Kernels); err != nil {
-		return cfg, err
-	}
-	return cfg.Fold()
+	return config.UseKernels(cfg.Kernels)
 }
 
 // Arena trains and judges agents: a workload on a cluster, or an environment without a simulator.
@@ -82,7 +78,7 @@ var (
 	_ Arena = (*Problem)(nil)
 )
 
-// New returns the arena of cfg, which must be valid and folded. w is its world, nil = load it.
+// New returns the arena of cfg, which must be valid. w is its world, nil = load it.
 func New(cfg *config.Config, w *World) (Arena, error) {
 	if w == nil {
 		var err error

@@ -45,9 +45,6 @@ func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (r *repor
 	if err := cfg.Validate(); err != nil {
 		return nil, &fault.Mistake{Err: err}
 	}
-	if cfg, err = cfg.Fold(); err != nil {
-		return nil, err
-	}
 	if !cfg.Simulated() {
 		return nil, fault.Mistakef("env.id: %s has no windows of a workload to evaluate on", cfg.Env.ID)
 	}
@@ -232,9 +229,6 @@ func OpenCheckpoint(dir string, spec env.Spec) (*Opened, error) {
 	}
 	if err := meta.Match(checkpoint.Meta{Env: spec.ID, Agent: cfg.Agent}); err != nil {
 		return nil, &fault.Mistake{Err: fmt.Errorf("%s: %w", ckpt, err)}
-	}
-	if cfg, err = cfg.Fold(); err != nil {
-		return nil, err
 	}
 	if _, err := NewPolicy(&cfg, spec, bytes.NewReader(weights)); err != nil {
 		return nil, &fault.Mistake{Err: fmt.Errorf("%s does not fit this environment%s: %w", ckpt, misfit(&cfg, err), err)}

@@ -47,9 +47,6 @@ func presetPolicy(t *testing.T, name string) (agents.Policy, env.Env) {
 		t.Fatal(err)
 	}
 	cfg.Trace.Synth.Jobs = min(cfg.Trace.Synth.Jobs, 3000) // the workload does not matter
-	if cfg, err = cfg.Fold(); err != nil {
-		t.Fatal(err)
-	}
 	w, err := NewWorld(&cfg)
 	if err != nil {
 		t.Fatal(err)

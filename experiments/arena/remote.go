@@ -180,11 +180,7 @@ func withModel(base, on *config.Config) (*config.Config, error) {
 // NewWorldOf is NewWorld on a worker. names are the result of brought.Put for the files of cfg. The world has no file that the
 // task did not bring.
 func NewWorldOf(ctx context.Context, cfg *config.Config, j *workqueue.Job, names map[string]string) (*World, error) {
-	folded, err := cfg.Fold()
-	if err != nil {
-		return nil, err
-	}
-	if err := brought.Check(&folded, names); err != nil {
+	if err := brought.Check(cfg, names); err != nil {
 		return nil, err
 	}
 	at, remove, err := brought.Place(j, names)
@@ -501,12 +497,6 @@ func know(ctx context.Context, j *workqueue.Job, in *gamesTask) (k *knownGames, 
 		if err := cfg.Validate(); err != nil {
 			return nil, &fault.Mistake{Err: err}
 		}
-	}
-	if on, err = on.Fold(); err != nil {
-		return nil, err
-	}
-	if base, err = base.Fold(); err != nil {
-		return nil, err
 	}
 	if est := on.Estimates(); est.File != "" && est != base.Estimates() {
 		return nil, errors.New("the task compares with the estimates of a model and has not brought it; a worker opens no file of its own for a task")

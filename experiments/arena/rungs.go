@@ -49,10 +49,6 @@ func (r Rungs) Against() sim.Estimates {
 // Base returns cfg with estimates among r with which all policies can play: the configuration to be checked and to follow a
 // workload.
 func (r Rungs) Base(cfg config.Config) (config.Config, error) {
-	cfg, err := cfg.Fold()
-	if err != nil {
-		return cfg, err
-	}
 	if !cfg.Simulated() {
 		return cfg, fault.Mistakef("--rungs: %s has no run times to know; want an environment on the simulator", cfg.Env.ID)
 	}

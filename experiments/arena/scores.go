@@ -25,7 +25,7 @@ type Scored struct {
 // Compare does, and returns the metric of each game in place of statistics. A policy without a value is a *fault.Mistake: it is
 // external and did not finish, or the metric does not apply to it.
 func Scores(ctx context.Context, cfg config.Config, opt EvalOptions) ([]Scored, error) {
-	cfg, err := ready(cfg)
+	err := ready(&cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -10,13 +10,9 @@ import (
 // JudgedSpec returns the specification of the environment in which the agent of a run is judged. It does not read the
 // run's workload unless the shapes depend on it.
 func JudgedSpec(cfg *config.Config) (env.Spec, error) {
-	c, err := cfg.Fold()
-	if err != nil {
-		return env.Spec{}, err
-	}
-	d := c.Descriptor()
-	if !d.Simulated() && c.Trace.File != "" { // recorded graphs or workers decide the shapes
-		w, err := NewWorld(&c)
+	d := cfg.Descriptor()
+	if !d.Simulated() && cfg.Trace.File != "" { // recorded graphs or workers decide the shapes
+		w, err := NewWorld(cfg)
 		if err != nil {
 			return env.Spec{}, err
 		}
@@ -28,12 +24,12 @@ func JudgedSpec(cfg *config.Config) (env.Spec, error) {
 		return e.Spec(), nil
 	}
 	info, err := envs.Describe(d.ID, func(a *envs.Args) error {
-		a.Settings, a.Trace = c.Env.Settings, c.Trace
+		a.Settings, a.Trace = cfg.Env.Settings, cfg.Trace
 		if d.Judged != nil {
 			a.Settings = d.Judged(a.Settings)
 		}
 		if d.Takes.Cluster {
-			a.Cluster = c.Cluster
+			a.Cluster = cfg.Cluster
 		}
 		return nil
 	})

@@ -233,7 +233,7 @@ func (t *Task) Config() (config.Config, error) {
 	if err := cfg.Validate(); err != nil {
 		return cfg, fmt.Errorf("task %s: %w", t.Name, err)
 	}
-	return cfg.Fold()
+	return cfg, nil
 }
 
 // Rung says in words what policies of cfg know of run times: "history (causal)".

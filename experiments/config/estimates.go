@@ -16,7 +16,7 @@ func (c *Config) Estimates() sim.Estimates {
 	return d.Cut(c.Env.Settings).Estimates
 }
 
-// OnRung returns c, which must be folded and of an environment on the simulator, for comparisons with other estimates:
+// OnRung returns c, which must be of an environment on the simulator, for comparisons with other estimates:
 // without the settings that make training easier, and with those of its policies that can play with them.
 func (c *Config) OnRung(e sim.Estimates) (Config, error) {
 	on := *c

@@ -127,6 +127,9 @@ func (s *settings) cellsOf(w *world) ([]study.Cell, error) {
 				}
 				key := trainKey(w, rung, of, seed)
 				trained = append(trained, key)
+				if cfg, err = cfg.Fold(); err != nil {
+					return nil, err
+				}
 				all = append(all, trainCell(key, with("config", string(text)), source, cfg))
 			}
 			all = append(all, study.Cell{
@@ -192,6 +195,9 @@ func bestOf(rows []study.Row, of base) (all []study.Row) {
 func (s *settings) load(ctx context.Context, w *world, rung string, b base, path string) (*arena.World, error) {
 	cfg, err := s.config(w, rung, b, 1, path)
 	if err != nil {
+		return nil, err
+	}
+	if cfg, err = cfg.Fold(); err != nil {
 		return nil, err
 	}
 	return arena.NewWorldContext(ctx, &cfg)

@@ -279,7 +279,9 @@ func TestARunWithArgumentsGoesOn(t *testing.T) {
 	want := trainTo(t, keys, t.TempDir(), TrainOptions{})
 
 	old := tinyIn(t, "DelayOffer-v1", "env.window=256")
-	old.Env.Args = []string{"window=16", "lease=5m", "load=2"}
+	if err := old.Set("env.args=[window=16, lease=5m, load=2]"); err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	interrupted(t, old, dir, 100)
 	text, err := os.ReadFile(filepath.Join(dir, "tiny", rundir.ConfigFile))

@@ -73,10 +73,8 @@ const metricReturn = "return"
 
 func newSeedsReport(cfg *config.Config, dir string, results []TrainResult) *SeedsReport {
 	r := &SeedsReport{Env: cfg.Env.ID, Agent: cfg.Agent, Kernels: kernel.Set(), Dir: dir}
-	if folded, err := cfg.Fold(); err == nil {
-		r.Estimates = folded.Estimates()
-		r.Rung = ladder.Rung(r.Estimates)
-	}
+	r.Estimates = cfg.Estimates()
+	r.Rung = ladder.Rung(r.Estimates)
 	var all [][]float64
 	var flat []float64
 	solved := 0

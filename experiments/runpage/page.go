@@ -57,10 +57,7 @@ func ResultsOf(c arena.Comparison, estimates sim.Estimates) []Result {
 // Write plays rivals on the validation windows and two policies on a test window, and writes the page. What cannot be played
 // again is left out, and the page says so.
 func (p *Page) Write(ctx context.Context, w io.Writer) error {
-	cfg, err := p.Config.Fold()
-	if err != nil {
-		return err
-	}
+	cfg := p.Config
 	place, err := arena.New(&cfg, p.Evaluated.World)
 	if err != nil {
 		return err

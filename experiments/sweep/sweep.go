@@ -434,10 +434,7 @@ func (s *sweep) ranked(rung int, trials []int) []TrialLine {
 func (s *sweep) report() (*Report, error) {
 	r := &Report{Name: s.cfg.Name, Dir: s.opt.Dir, Rungs: s.rungs}
 	for i := range s.trials {
-		c, err := s.trials[i].cfg.Fold()
-		if err != nil {
-			return nil, err
-		}
+		c := &s.trials[i].cfg
 		if est := c.Estimates(); i == 0 {
 			r.Estimates = est
 		} else if est != r.Estimates {

@@ -144,10 +144,6 @@ func Run(ctx context.Context, cfg config.Config, opt Options) (Weights, *Report,
 	if err := opt.Check(Fits(&cfg)); err != nil {
 		return none, nil, err
 	}
-	cfg, err := cfg.Fold()
-	if err != nil {
-		return none, nil, err
-	}
 	if err := cfg.Validate(); err != nil {
 		return none, nil, &fault.Mistake{Err: err}
 	}

@@ -43,9 +43,6 @@ const (
 
 // Fits returns the policy whose weights are looked for with the settings of cfg: index if they let jobs be stopped, else hold.
 func Fits(cfg *config.Config) string {
-	if folded, err := cfg.Fold(); err == nil {
-		cfg = &folded
-	}
 	if d := cfg.Descriptor(); d != nil && d.Simulated() && d.Stops(cfg.Env.Settings) {
 		return indexed
 	}
