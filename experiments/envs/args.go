@@ -165,13 +165,13 @@ func (a *Args) text(spec cluster.Spec) (string, error) {
 }
 
 // jobSelectSHA returns the text for JobSelect-v1, which has an older form of its own.
-func jobSelectSHA(a *Args, spec cluster.Spec) (string, error) {
+func jobSelectSHA(c *jobselect.Config, a *Args, spec cluster.Spec) (string, error) {
 	spec.Name = "" // it decides nothing
 	text, err := configs.Encode(struct {
 		Env     jobselect.Config `yaml:"env"`
 		Cluster cluster.Spec     `yaml:"cluster"`
 		Split   string           `yaml:"split"`
-	}{*a.Settings.(*jobselect.Config), spec, a.Split})
+	}{*c, spec, a.Split})
 	return unnamed(string(text), a.d, a.Settings), err
 }
 

@@ -95,22 +95,19 @@ func simulators(base bool) int {
 	return 1
 }
 
-func jobSelectBytes(s Settings, x Extent) float64 {
-	c := s.(*jobselect.Config)
+func jobSelectBytes(c *jobselect.Config, x Extent) float64 {
 	jobs, base := c.Window+c.Warm, c.Relative != "" || c.Contested
 	return queueBytes(jobs, base, x) + forecastBytes(c.Estimates, c.Forecast, jobs, simulators(base))
 }
 
-func policyMixBytes(s Settings, x Extent) float64 {
-	c := s.(*policymix.Config)
+func policyMixBytes(c *policymix.Config, x Extent) float64 {
 	jobs, base := c.Window+c.Warm, c.Relative != "" || c.Contested
 	return queueBytes(jobs, base, x) + forecastBytes(c.Estimates, c.Forecast, jobs, simulators(base))
 }
 
 // dagPlaceBytes counts a run time for each task on each processor, the plans, the edges, and the bandwidths of links that
 // are drawn one by one.
-func dagPlaceBytes(s Settings, x Extent) float64 {
-	c := s.(*dagplace.Config)
+func dagPlaceBytes(c *dagplace.Config, x Extent) float64 {
 	n, m, degree := float64(max(c.Tasks, x.Tasks)), float64(max(c.GPUs, x.Procs)), c.Degree
 	if c.Vary {
 		degree = 2 * max(degree, 1)
@@ -122,7 +119,6 @@ func dagPlaceBytes(s Settings, x Extent) float64 {
 	return bytes
 }
 
-func workerPlaceBytes(s Settings, _ Extent) float64 {
-	c := s.(*workerplace.Config)
+func workerPlaceBytes(c *workerplace.Config, _ Extent) float64 {
 	return float64(c.Jobs)*(220+5*float64(c.Servers)) + 150*float64(c.Servers) + 8<<10
 }

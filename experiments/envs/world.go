@@ -89,10 +89,8 @@ func (d *Descriptor) load(ctx context.Context, s Settings, spec cluster.Spec, t,
 	switch {
 	case d.Simulated():
 		return w, w.loadJobs(ctx, d.Cut(s), t, shown, model)
-	case d.Takes.Graphs && t.File != "":
-		return w, w.loadGraphs(ctx, d.ID, *s.(*dagplace.Config), t, shown)
-	case d.Takes.Models && t.File != "":
-		return w, w.loadWorkers(ctx, *s.(*workerplace.Config), t, shown)
+	case d.record != nil && t.File != "":
+		return w, d.record(ctx, w, s, t, shown)
 	}
 	return w, nil
 }
@@ -148,12 +146,12 @@ func (w *World) weigh(jobs *traces.Windows) {
 }
 
 // loadGraphs reads recorded task graphs.
-func (w *World) loadGraphs(ctx context.Context, id string, cfg dagplace.Config, t, shown workload.TraceConfig) error {
+func (w *World) loadGraphs(ctx context.Context, cfg dagplace.Config, t, shown workload.TraceConfig) error {
 	path, err := located(t.FileFrom, t.File)
 	if err != nil {
 		return err
 	}
-	set, err := graphs.Load(ctx, path, graphs.Options{For: id, From: t.FileFrom})
+	set, err := graphs.Load(ctx, path, graphs.Options{For: dagplace.ID, From: t.FileFrom})
 	_, jobs := errors.AsType[*graphs.NoGraphsError](err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
