@@ -152,7 +152,7 @@ func TestEvalBelowTheRungOfATeacher(t *testing.T) {
 	config := read(t, "run/config.yaml")
 	write(t, "run/config.yaml", strings.Replace(config, "\ntrain:\n", "\ntrain:\n  imitate: sjf@slots\n", 1))
 	wrong(t, []string{"eval", "-c", "run/config.yaml", "--estimates", "none", "--policies", "fifo"}, "train.imitate")
-	if out := must(t, "eval", "--checkpoint", "run", "--estimates", "none", "--windows", "1"); !strings.Contains(out, "run times: none") {
+	if out := must(t, "eval", "--checkpoint", "run", "--estimates", "none", "--windows", "1"); !strings.Contains(out, "estimates: none") {
 		t.Errorf("eval --estimates none prints %s", out)
 	}
 	if out := must(t, "eval", "--checkpoint", "run", "--rungs", "none,exact", "--windows", "1"); !strings.Contains(out, "lost on none") {
@@ -168,7 +168,7 @@ func TestEvalOnRungs(t *testing.T) {
 	args := strings.Fields("eval --checkpoint run --policies fifo+skip,sjf+skip,random@slots --seeds 2 --windows 4 --rungs none,history,exact")
 	out := must(t, args...)
 	header, rest, _ := strings.Cut(out, "\n\n")
-	if header != "run times: none, history (causal), exact" {
+	if header != "estimates: none, history (causal), exact" {
 		t.Errorf("the header is %q", header)
 	}
 	table, below, _ := strings.Cut(rest, "\n\n")
@@ -190,7 +190,7 @@ func TestEvalOnRungs(t *testing.T) {
 	if !strings.HasSuffix(rows[3], "+0.0 % [+0.0, +0.0] +0.0 % [+0.0, +0.0]") || strings.Count(rows[4], "–") != 2 {
 		t.Errorf("rows %q, %q", rows[3], rows[4])
 	}
-	for _, want := range []string{"4 windows of 32 jobs each", "lost on:", "–: ranks by run times, and there are none: sjf+skip.", "fifo+skip asks nothing of run times.", "was trained on run times: "} {
+	for _, want := range []string{"4 windows of 32 jobs each", "lost on:", "–: ranks by run times, and there are none: sjf+skip.", "fifo+skip asks nothing of run times.", "was trained on estimates: "} {
 		if !strings.Contains(below, want) {
 			t.Errorf("below stands\n%s, want %q in it", below, want)
 		}

@@ -17,7 +17,7 @@ func Rung(e sim.Estimates) string {
 }
 
 // Key is what headers call the estimates.
-const Key = "run times"
+const Key = "estimates"
 
 // Header is the line above a table of policies with these estimates, "" if they are unset.
 func Header(e sim.Estimates) string {

@@ -14,8 +14,8 @@ func TestHeadersNameTheRung(t *testing.T) {
 		t.Errorf("of unset estimates: %q", got)
 	}
 	for estimates, want := range map[string]string{
-		"history": "run times: history (causal)\n", "trace": "run times: trace (submit-time)\n", "none": "run times: none\n", "exact": "run times: exact\n",
-		"noisy:2": "run times: noisy:2\n", "gbdt:m.bin": "run times: gbdt:m.bin (causal)\n",
+		"history": "estimates: history (causal)\n", "trace": "estimates: trace (submit-time)\n", "none": "estimates: none\n", "exact": "estimates: exact\n",
+		"noisy:2": "estimates: noisy:2\n", "gbdt:m.bin": "estimates: gbdt:m.bin (causal)\n",
 	} {
 		if got := ladder.Header(sim.MustEstimates(estimates)); got != want {
 			t.Errorf("%q: got %q, want %q", estimates, got, want)
@@ -36,13 +36,13 @@ func TestRowsThatKnowSomethingElse(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got, want := ladder.Below(sim.MustEstimates("history"), rows), "fifo+skip, las+skip and smallest+skip ask nothing of run times.\n"+
-		"exact knows the workload beforehand.\nppo@9 was trained on run times: exact.\n"; got != want {
+		"exact knows the workload beforehand.\nppo@9 was trained on estimates: exact.\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := rows[4].Shown(sim.MustEstimates("exact")); got != "exact" {
 		t.Errorf("on the exact rung it is shown as %s", got)
 	}
-	if got, want := ladder.Below(sim.MustEstimates("none"), rows[:2]), "ppo@9 was trained on run times: exact.\nddqn@9 was trained on run times: history (causal).\n"; got != want {
+	if got, want := ladder.Below(sim.MustEstimates("none"), rows[:2]), "ppo@9 was trained on estimates: exact.\nddqn@9 was trained on estimates: history (causal).\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := ladder.Below(sim.MustEstimates("history"), rows[3:4]); got != "" {

@@ -37,7 +37,7 @@ func TestLadderSaysWhatIsLost(t *testing.T) {
 		got = append(got, strings.Join(strings.Fields(line), " "))
 	}
 	want := []string{
-		"run times: none, history (causal), exact", "",
+		"estimates: none, history (causal), exact", "",
 		"policy none history (causal) exact lost on none lost on history", got[3],
 		"ppo@9 (trained on history) 60 [30, 90] s 40 [20, 60] s 40 [20, 60] s +50.0 % [+50.0, +50.0] +0.0 % [+0.0, +0.0]",
 		"fifo+skip 60 [60, 60] s 60 [60, 60] s 60 [60, 60] s +0.0 % [+0.0, +0.0] +0.0 % [+0.0, +0.0]",
@@ -45,7 +45,7 @@ func TestLadderSaysWhatIsLost(t *testing.T) {
 		"3 windows of 0 jobs each, the same on every rung: mean over windows of mean JCT with its 95 % bootstrap interval.",
 		"lost on: by how much the policy is worse than itself on exact, on the same windows, with the 95 % interval of",
 		"the difference; negative = better.",
-		"–: ranks by run times, and there are none: sjf+skip.", "fifo+skip asks nothing of run times.", "ppo@9 was trained on run times: history (causal).",
+		"–: ranks by run times, and there are none: sjf+skip.", "fifo+skip asks nothing of run times.", "ppo@9 was trained on estimates: history (causal).",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

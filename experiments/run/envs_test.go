@@ -54,7 +54,7 @@ func tableOf(t *testing.T, c arena.Comparison) (table, header string) {
 		t.Fatal(err)
 	}
 	rest := b.String()
-	if strings.HasPrefix(rest, "run times: ") {
+	if strings.HasPrefix(rest, "estimates: ") {
 		_, rest, _ = strings.Cut(rest, "\n\n")
 	}
 	header, _, _ = strings.Cut(rest, "\n")

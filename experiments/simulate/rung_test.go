@@ -28,7 +28,7 @@ func TestTableSaysWhatPoliciesKnow(t *testing.T) {
 			t.Fatal(err)
 		}
 		parts := strings.Split(table.String(), "\n\n")
-		if !strings.HasSuffix(parts[0], "\nrun times  "+want[0]) {
+		if !strings.HasSuffix(parts[0], "\nestimates  "+want[0]) {
 			t.Errorf("%s: the header is\n%s", estimates, parts[0])
 		}
 		rows := strings.Split(parts[1], "\n")[2:]

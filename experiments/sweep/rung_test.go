@@ -14,8 +14,8 @@ func TestSweepNamesTheRung(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ space, header, estimates, rung string }{
-		{"space: {ppo.epochs: [2, 4]}", "run times: history (causal)\n\n", "history", "causal"},
-		{"space: {env.estimates: [none, exact]}", "run times: see env.estimates; only trials with the same can be compared\n\n", "", ""},
+		{"space: {ppo.epochs: [2, 4]}", "estimates: history (causal)\n\n", "history", "causal"},
+		{"space: {env.estimates: [none, exact]}", "estimates: see env.estimates; only trials with the same can be compared\n\n", "", ""},
 	} {
 		cfg := sweepOf(t, c.space+"\ntrials: 6\n")
 		s := &sweep{cfg: cfg, rungs: []int64{100}, lines: map[[2]int]TrialLine{}}
