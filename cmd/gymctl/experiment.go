@@ -12,7 +12,6 @@ import (
 	"clustergym/configs"
 	"clustergym/experiments/pages"
 	"clustergym/experiments/papers"
-	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/experiments/texttable"
 	"clustergym/internal/fault"
@@ -148,7 +147,7 @@ quick one, after the changes of --settings and --set. What it prints is a file f
 
 func experimentRunVerb(a *app) *cobra.Command {
 	var (
-		opt     run.PaperOptions
+		opt     study.Options
 		agents  []string
 		kernels string
 		queue   queueFlags
@@ -213,7 +212,7 @@ Results are the same bytes for any number of workers, whichever of them die.`,
 			ui := newQueueProgress(a)
 			opt.Say = ui.say
 			if opt.Dir == "" {
-				opt.Dir = run.PaperDir(names[0], opt.Plan.Quick)
+				opt.Dir = papers.Dir(names[0], opt.Plan.Quick)
 			}
 			closePages, err := web.show(c.Context(), a, c, pages.Options{Paths: []string{opt.Dir}, Queue: queue.status})
 			if err != nil {

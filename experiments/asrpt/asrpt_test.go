@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/experiments/run/runtest"
 	"clustergym/experiments/study"
+	"clustergym/experiments/study/studytest"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 )
@@ -26,7 +26,7 @@ func TestTheReportIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
-	r, _ := runtest.Small(t, studyWith(few))
+	r, _ := studytest.Small(t, studyWith(few))
 	s, err := few(study.Plan{Quick: true})
 	if err != nil {
 		t.Fatal(err)

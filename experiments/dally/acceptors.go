@@ -19,9 +19,9 @@ import (
 	"clustergym/env/metrics"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
-	"clustergym/experiments/run"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/study"
+	"clustergym/experiments/study/cell"
 	"clustergym/internal/rng"
 	"clustergym/traces/profile"
 )
@@ -169,7 +169,7 @@ func (s *settings) learnedCells(ask string, seed int, blind bool, c config.Confi
 		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 			own, err := c.Fold()
 			if err == nil {
-				_, err = run.TrainCell(ctx, b, own, nil)
+				_, err = cell.Train(ctx, b, own, nil)
 			}
 			return nil, err
 		},

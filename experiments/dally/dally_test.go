@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
@@ -38,7 +37,7 @@ func TestTheStudyInSmall(t *testing.T) {
 		t.Skip("some seconds")
 	}
 	s := inSmall(Study(), "schedulers/dally-multi/slow/0", "machines/dally-multi/0", "acceptors/nw/tuned", "acceptors/nw/at-once", "acceptors/nw/give-way")
-	r, err := run.RunStudy(t.Context(), s, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: 2}, Dir: t.TempDir(), Now: func() time.Time { return time.Unix(0, 0) }})
+	r, err := study.Run(t.Context(), s, study.Options{Plan: study.Plan{Quick: true, Workers: 2}, Dir: t.TempDir(), Now: func() time.Time { return time.Unix(0, 0) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +88,7 @@ func TestAcceptorsAreTrainedAndJudged(t *testing.T) {
 	}
 	own := settings{TrainSteps: 8192, TrainSeeds: 1, Windows: windows, Agent: agent}
 	s := study.Study{Name: "dally", Title: "small", Cells: func(study.Plan) ([]study.Cell, error) { return own.acceptorCells() }, Tables: own.tables}
-	r, err := run.RunStudy(t.Context(), s, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: 2}, Dir: t.TempDir(), Now: func() time.Time { return time.Unix(0, 0) }})
+	r, err := study.Run(t.Context(), s, study.Options{Plan: study.Plan{Quick: true, Workers: 2}, Dir: t.TempDir(), Now: func() time.Time { return time.Unix(0, 0) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +145,7 @@ func TestDelayLASBeatsTiresias(t *testing.T) {
 		t.Skip("some seconds")
 	}
 	s := inSmall(Study(), "schedulers/", "congestion/")
-	r, err := run.RunStudy(t.Context(), s, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: 2}, Dir: t.TempDir(), Now: func() time.Time { return time.Unix(0, 0) }})
+	r, err := study.Run(t.Context(), s, study.Options{Plan: study.Plan{Quick: true, Workers: 2}, Dir: t.TempDir(), Now: func() time.Time { return time.Unix(0, 0) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
@@ -150,7 +149,7 @@ func TestTheStudyInSmall(t *testing.T) {
 		dir := t.TempDir()
 		own := studyWith(small)
 		own.Expected = nil
-		r, err := run.RunStudy(t.Context(), own, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir})
+		r, err := study.Run(t.Context(), own, study.Options{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +222,7 @@ func TestBadLogs(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(data, dataFiles[0]), []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := run.RunStudy(t.Context(), studyWith(small), run.PaperOptions{Plan: study.Plan{Quick: true, Workers: 1, Data: data}, Dir: t.TempDir(), Only: "index"})
+		_, err := study.Run(t.Context(), studyWith(small), study.Options{Plan: study.Plan{Quick: true, Workers: 1, Data: data}, Dir: t.TempDir(), Only: "index"})
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -250,7 +249,7 @@ func TestBadLogs(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(data, dataFiles[0]), []byte(longer.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, err := run.RunStudy(t.Context(), studyWith(less), run.PaperOptions{Plan: study.Plan{Quick: true, Workers: 1, Data: data}, Dir: t.TempDir(), Only: "index"})
+	r, err := study.Run(t.Context(), studyWith(less), study.Options{Plan: study.Plan{Quick: true, Workers: 1, Data: data}, Dir: t.TempDir(), Only: "index"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,29 @@ func TestLogsAreReadAsTheyAreWritten(t *testing.T) {
 	}
 }
 
+// The format is what other programs read.
+func TestLinesKeepTheirBytes(t *testing.T) {
+	var b bytes.Buffer
+	half, second := 0.5, 1
+	w := NewWriter(&b, Header{Policy: "p", Scores: "probability", Rival: "sjf", Nodes: []int{2}})
+	w.Job(&Job{ID: "a", GPUs: 1})
+	w.Event(&Event{At: 1, Kind: "submit", Job: "a"})
+	w.Decision(&Decision{At: 1, Number: 1, Waiting: 1, Chosen: 0, Rival: &second, Options: []Option{{Do: "start", Job: "a", Score: &half}, {Do: "wait", Score: &half}}})
+	w.Event(&Event{At: 1, Kind: "start", Job: "a", GPUs: []int32{1}})
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"log":"clustergym-decisions/1","policy":"p","scores":"probability","rival":"sjf","nodes":[2]}
+{"job":"a","submit_s":0,"gpus":1}
+{"t_s":1,"event":"submit","job":"a"}
+{"t_s":1,"decision":1,"options":[{"do":"start","job":"a","score":0.5},{"do":"wait","score":0.5}],"chosen":0,"rival":1,"waiting":1}
+{"t_s":1,"event":"start","job":"a","gpus":[1]}
+`
+	if b.String() != want {
+		t.Errorf("got\n%swant\n%s", b.String(), want)
+	}
+}
+
 func TestBadLogsAreRefusedByLine(t *testing.T) {
 	const head = `{"log":"clustergym-decisions/1","policy":"p","nodes":[2]}` + "\n" + `{"job":"a","gpus":1}` + "\n"
 	for text, want := range map[string]string{

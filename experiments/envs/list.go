@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"clustergym/agents"
-	"clustergym/agents/baseline"
 	"clustergym/env"
 	"clustergym/env/control"
 	"clustergym/env/dagplace"
@@ -306,7 +305,7 @@ func unlimited[C any](*C) int { return 1 << 20 }
 // random is uniform play over the legal actions, the one policy that every environment has.
 var random = Rule{
 	Name: "random", About: "uniform over the legal actions", Draws: true,
-	Policy: func(e env.Env) (agents.Policy, error) { return baseline.NewRandom(e.Spec()), nil },
+	Policy: func(e env.Env) (agents.Policy, error) { return agents.NewRandom(e.Spec()), nil },
 }
 
 // rules returns the rules of one environment's package; E is its environment.

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"clustergym/experiments/forecast"
-	"clustergym/experiments/run/runtest"
 	"clustergym/experiments/study"
+	"clustergym/experiments/study/studytest"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 	"clustergym/traces"
@@ -79,7 +79,7 @@ func TestTheStudyInSmall(t *testing.T) {
 	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
-	r, want := runtest.Small(t, studyWith(smallSettings), "lost", "lost-generated", "lost-generated-hpc")
+	r, want := studytest.Small(t, studyWith(smallSettings), "lost", "lost-generated", "lost-generated-hpc")
 	for _, text := range []string{"Left out: Philly, KTH-SP2, RICC, Lublin-256, as there is no --data.", ">generated / history (causal)<",
 		">What is lost by not knowing: sjf+skip<", ` font-weight="700">sjf+skip / gbdt (causal)<`, ">sjf+skip / history (causal)<"} {
 		if !strings.Contains(want, text) {

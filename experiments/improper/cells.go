@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"clustergym/configs"
-	"clustergym/experiments/run"
 	"clustergym/experiments/study"
+	"clustergym/experiments/study/cell"
 )
 
 // cells returns the study's units of work: what is known of each network, each training on it; the jobs of each workload, its
@@ -62,7 +62,7 @@ func (s *settings) cells(study.Plan) (all []study.Cell, err error) {
 					Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 						cfg := cfg
 						cfg.Trace.File = path(b)
-						if _, err := run.TrainCell(ctx, b, cfg, nil); err != nil {
+						if _, err := cell.Train(ctx, b, cfg, nil); err != nil {
 							return nil, err
 						}
 						return s.playAgent(ctx, b, &w, agent, seed, filepath.Join(b.Work(), "run"), path(b))

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/run/runtest"
 	"clustergym/experiments/study"
+	"clustergym/experiments/study/studytest"
 	"clustergym/internal/raced"
 )
 
@@ -113,7 +113,7 @@ func TestTheStudyInSmall(t *testing.T) {
 	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
-	r, _ := runtest.Small(t, studyWith(smallSettings), "network-skewed")
+	r, _ := studytest.Small(t, studyWith(smallSettings), "network-skewed")
 	packets := func(policy string) float64 {
 		v, _, ok := r.Results.Find("networks", map[string]string{"network": "skewed", "policy": policy}, "packets")
 		if !ok || math.IsNaN(v.Value) {

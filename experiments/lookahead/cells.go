@@ -12,8 +12,8 @@ import (
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
-	"clustergym/experiments/run"
 	"clustergym/experiments/study"
+	"clustergym/experiments/study/cell"
 	"clustergym/experiments/tune"
 	"clustergym/experiments/workload"
 )
@@ -88,7 +88,7 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 						}
 						found.Give(&own.Eval)
 					}
-					_, err = run.TrainCell(ctx, b, own, nil)
+					_, err = cell.Train(ctx, b, own, nil)
 					return nil, err
 				}
 				all = append(all, train)

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/experiments/run/runtest"
 	"clustergym/experiments/study"
+	"clustergym/experiments/study/studytest"
 	"clustergym/internal/raced"
 )
 
@@ -78,7 +78,7 @@ func TestTheStudyInSmall(t *testing.T) {
 	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
-	r, want := runtest.Small(t, studyWith(smallSettings), "gain-generated-causal")
+	r, want := studytest.Small(t, studyWith(smallSettings), "gain-generated-causal")
 	for _, text := range []string{"generated causal; estimates: history (causal)", "imitation", ">rollout:sjf+skip<", ` font-weight="700">imitation<`} {
 		if !strings.Contains(want, text) {
 			t.Errorf("nothing says %q", text)

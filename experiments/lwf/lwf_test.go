@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	peer "clustergym/env/peer/lwf"
-	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
@@ -31,7 +30,7 @@ func TestTheReportIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 	var first []byte
 	for _, workers := range []int{1, 3} {
 		dir := t.TempDir()
-		r, err := run.RunStudy(t.Context(), studyWith(small), run.PaperOptions{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir})
+		r, err := study.Run(t.Context(), studyWith(small), study.Options{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +66,7 @@ func TestThePapersScale(t *testing.T) {
 			return playPaper(ctx, scale, 0)
 		}}}, nil
 	}}
-	r, err := run.RunStudy(t.Context(), s, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: 1}, Dir: t.TempDir()})
+	r, err := study.Run(t.Context(), s, study.Options{Plan: study.Plan{Quick: true, Workers: 1}, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/internal/raced"
 )
@@ -135,7 +134,7 @@ func TestTheStudyInSmall(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		dir, s := t.TempDir(), smallStudy(t)
 		run := func(only string) *study.Report {
-			r, err := run.RunStudy(t.Context(), s, run.PaperOptions{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir, Only: only})
+			r, err := study.Run(t.Context(), s, study.Options{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir, Only: only})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -499,7 +499,7 @@ func sweepAndExperiment(t *testing.T, dir string) (sweepDir, experimentDir strin
 	_, err := sweep.Run(t.Context(), c, base, sweep.Options{Dir: sweepDir, Workers: 1, Now: time.Now})
 	must(t, err)
 	experimentDir = filepath.Join(dir, "estimates")
-	_, err = papers.Run(t.Context(), "estimates", run.PaperOptions{Dir: experimentDir, Plan: study.Plan{Quick: true, Workers: 1}, Only: "quality/generated/last-two"})
+	_, err = papers.Run(t.Context(), "estimates", study.Options{Dir: experimentDir, Plan: study.Plan{Quick: true, Workers: 1}, Only: "quality/generated/last-two"})
 	must(t, err)
 	return sweepDir, experimentDir
 }

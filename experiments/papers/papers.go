@@ -2,7 +2,8 @@ package papers
 
 import (
 	"context"
-	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"clustergym/experiments/asrpt"
@@ -21,6 +22,7 @@ import (
 	"clustergym/experiments/worlrtgs"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/internal/ordinary"
 )
 
 // All returns the studies: those that reproduce a paper and our own, in the order of gymctl experiment list.
@@ -56,13 +58,40 @@ func find(name string) (study.Study, error) {
 	return study.Study{}, fault.Mistakef("experiment %q is unknown, want one of %s", name, strings.Join(names, ", "))
 }
 
-// Run computes the cells of the study called name that opt.Dir does not keep yet, and returns the report.
-func Run(ctx context.Context, name string, opt run.PaperOptions) (*study.Report, error) {
+// Run computes the cells of the study called name that opt.Dir does not keep yet, and returns the report. opt.Dir "" is Dir's.
+func Run(ctx context.Context, name string, opt study.Options) (*study.Report, error) {
 	s, err := find(name)
 	if err != nil {
 		return nil, err
 	}
-	return run.RunStudy(ctx, s, opt)
+	if opt.Plan.Workers < 1 && opt.Queue == nil {
+		return nil, fault.Mistakef("workers: got %d, want 1 or more", opt.Plan.Workers)
+	}
+	if opt.Plan.Seeds < 0 || opt.Plan.Seeds > run.MaxSeeds {
+		return nil, fault.Mistakef("seeds: got %d, want 1 to %d, or 0 for the study's own number", opt.Plan.Seeds, run.MaxSeeds)
+	}
+	if d := opt.Plan.Data; d != "" {
+		if i, err := os.Stat(d); err != nil {
+			return nil, fault.Mistakef("data folder %s: %v", d, ordinary.Reason(err))
+		} else if !i.IsDir() {
+			return nil, fault.Mistakef("data folder %s: it is a file", d)
+		}
+	}
+	if len(opt.Plan.Agents) > 0 && !s.PlaysAgents {
+		return nil, fault.Mistakef("agent %s=%s: experiment %s plays no agents but its own", opt.Plan.Agents[0].Where, opt.Plan.Agents[0].Dir, s.Name)
+	}
+	if opt.Dir == "" {
+		opt.Dir = Dir(s.Name, opt.Plan.Quick)
+	}
+	return study.Run(ctx, s, opt)
+}
+
+// Dir returns the default folder of an experiment. It is always the same, so that the same command continues it.
+func Dir(name string, quick bool) string {
+	if quick {
+		name += "-quick"
+	}
+	return filepath.Join("runs", name)
 }
 
 // Settings returns the settings of the study called name, in plan's form and after its changes.
@@ -71,11 +100,7 @@ func Settings(name string, plan study.Plan) (*study.Shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown, err := study.ShowSettings(s, plan)
-	if input, ok := errors.AsType[*fault.Mistake](err); ok {
-		return nil, &fault.Mistake{Err: input}
-	}
-	return shown, err
+	return study.ShowSettings(s, plan)
 }
 
 // Stands returns how the experiment in a folder stands, which may be going on.
@@ -88,9 +113,5 @@ func Stands(dir string) (*study.Standing, error) {
 	if err != nil {
 		return nil, err
 	}
-	standing, err := study.Stands(s, dir)
-	if input, ok := errors.AsType[*fault.Mistake](err); ok {
-		return nil, &fault.Mistake{Err: input}
-	}
-	return standing, err
+	return study.Stands(s, dir)
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/nets/kernel"
@@ -47,7 +46,7 @@ func TestQuickFormsGiveTheFiguresThatAreWrittenDown(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel() // an experiment for each processor: alone, each would leave one idle while its longest cell ends
 			dir := filepath.Join(t.TempDir(), "out")
-			r, err := run.RunStudy(t.Context(), s, run.PaperOptions{Plan: study.Plan{Quick: true, Data: data, Workers: 1}, Dir: dir, Say: t.Logf})
+			r, err := study.Run(t.Context(), s, study.Options{Plan: study.Plan{Quick: true, Data: data, Workers: 1}, Dir: dir, Say: t.Logf})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +74,7 @@ func TestAnUnknownExperimentIsNamedWithTheKnownOnes(t *testing.T) {
 		"x":      `experiment "x" is unknown, want one of worl-rtgs, topdrl, dally, meta-scheduler, rlscheduler, rltune, lwf, a-srpt, improper, ddppo, estimates, lookahead`,
 	} {
 		var input *fault.Mistake
-		if _, err := Run(t.Context(), name, run.PaperOptions{}); !errors.As(err, &input) || err.Error() != want {
+		if _, err := Run(t.Context(), name, study.Options{}); !errors.As(err, &input) || err.Error() != want {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
 	}

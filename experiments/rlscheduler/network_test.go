@@ -161,7 +161,7 @@ func TestTheRowsOfANetwork(t *testing.T) {
 	for _, workers := range []int{1, 3} {
 		dir := t.TempDir()
 		plan := study.Plan{Quick: true, Workers: workers, Agents: []study.Agent{agent}}
-		r, err := run.RunStudy(t.Context(), studyWith(few), run.PaperOptions{Plan: plan, Dir: dir, Only: "network/"})
+		r, err := study.Run(t.Context(), studyWith(few), study.Options{Plan: plan, Dir: dir, Only: "network/"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,6 @@ import (
 	peer "clustergym/env/peer/rlscheduler"
 	"clustergym/env/queuerank"
 	"clustergym/env/sim"
-	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
@@ -40,7 +39,7 @@ func TestTheReportIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 	var first []byte
 	for _, workers := range []int{1, 3} {
 		dir := t.TempDir()
-		r, err := run.RunStudy(t.Context(), studyWith(small), run.PaperOptions{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir})
+		r, err := study.Run(t.Context(), studyWith(small), study.Options{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}

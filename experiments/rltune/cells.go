@@ -13,8 +13,8 @@ import (
 	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
-	"clustergym/experiments/run"
 	"clustergym/experiments/study"
+	"clustergym/experiments/study/cell"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
 )
@@ -157,7 +157,7 @@ func trainCell(key string, input any, source string, cfg config.Config) study.Ce
 	return study.Cell{Key: key, Input: input, After: []string{source}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 		cfg := cfg
 		cfg.Trace.File = filepath.Join(b.WorkOf(source), traceFile)
-		_, err := run.TrainCell(ctx, b, cfg, nil)
+		_, err := cell.Train(ctx, b, cfg, nil)
 		return nil, err
 	}}
 }

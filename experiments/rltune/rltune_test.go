@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"clustergym/env/cluster"
-	"clustergym/experiments/run/runtest"
 	"clustergym/experiments/study"
+	"clustergym/experiments/study/studytest"
 	"clustergym/experiments/workload"
 	"clustergym/internal/raced"
 )
@@ -110,7 +110,7 @@ func TestTheStudyInSmall(t *testing.T) {
 	if testing.Short() || raced.On {
 		t.Skip("some seconds")
 	}
-	r, _ := runtest.Small(t, studyWith(smallSettings), "delay-exact-helios-like")
+	r, _ := studytest.Small(t, studyWith(smallSettings), "delay-exact-helios-like")
 	for _, rung := range rungs {
 		for _, base := range []string{"fcfs", "sjf"} {
 			v, _, ok := r.Results.Find("delay-"+rung, map[string]string{"workload": "pai-like", "base": base, "policy": itself}, "wait (h)")

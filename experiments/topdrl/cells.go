@@ -10,8 +10,8 @@ import (
 	"clustergym/configs"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
-	"clustergym/experiments/run"
 	"clustergym/experiments/study"
+	"clustergym/experiments/study/cell"
 	"clustergym/experiments/tune"
 )
 
@@ -223,7 +223,7 @@ func (s *settings) agentCells(st *stage, a *agent, seed uint64, on maker) ([]stu
 
 // trainIn trains cfg in the cell's folder and says how fast that was. w may be nil.
 func trainIn(ctx context.Context, b *study.Bench, cfg config.Config, w *arena.World) ([]study.Row, error) {
-	r, err := run.TrainCell(ctx, b, cfg, w)
+	r, err := cell.Train(ctx, b, cfg, w)
 	if err != nil {
 		return nil, err
 	}

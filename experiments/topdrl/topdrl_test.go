@@ -13,7 +13,6 @@ import (
 	"clustergym/configs"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
-	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
@@ -74,7 +73,7 @@ func TestTheStudyInSmall(t *testing.T) {
 	var want string
 	for _, workers := range []int{1, 3} {
 		dir := t.TempDir()
-		r, err := run.RunStudy(t.Context(), studyWith(smallSettings), run.PaperOptions{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir})
+		r, err := study.Run(t.Context(), studyWith(smallSettings), study.Options{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}

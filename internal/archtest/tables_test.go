@@ -116,7 +116,6 @@ var arrows = map[string][]string{
 	"replay": {"env"},
 
 	"agents":          {"env"},
-	"agents/baseline": {"agents", "env"},
 	"agents/ddqn":     {"agents", "env", "replay", "nets/..."},
 	"agents/improper": {"agents", "env", "replay", "nets"},
 	"agents/ppo":      {"agents", "env", "replay", "nets/..."},

@@ -24,7 +24,7 @@ from clustergym import Client, RemoteEnv, RemoteVectorEnv
 from test_envs import equal
 
 PACKAGE = os.path.dirname(clustergym.__file__)
-SESSION = ("client.py", "handle.py", "transport.py", "_dial.py")  # where the state of a session is
+SESSION = ("_session.py", "handle.py", "transport.py", "_dial.py")  # where the state of a session is
 
 # A connection that is dialled while the interrupt comes is left to the garbage collector.
 pytestmark = [

@@ -15,7 +15,8 @@ from gymnasium.envs.registration import EnvSpec
 from ._copies import guard, twin_of
 from ._files import plain, resolve
 from ._secrets import hide
-from .client import Client, Stats, fields_of, request_head
+from ._session import fields_of, request_head
+from .client import Client, Stats
 from .errors import BadKwargs, ClusterGymError, ProtocolError, TooLarge, UnknownKwargs, unknown_kwargs
 from .handle import Handle
 from .infos import blank_info, row_info

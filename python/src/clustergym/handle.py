@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ._memory import Region
-from .client import Call, fields_of, request_head
+from ._session import Call, Session, fields_of, request_head
 from .codec import Array, array_prefix, encode
 from .errors import ClusterGymError, ProtocolError, RemoteError, Unfinished
-
-if TYPE_CHECKING:
-    from .client import Client
 
 __all__ = ["Handle"]
 
@@ -49,7 +46,7 @@ class Handle:
     """
 
     def __init__(
-        self, client: Client, env: str, n: int = 1, fields: Mapping[str, Any] | None = None, share: bool = False
+        self, client: Session, env: str, n: int = 1, fields: Mapping[str, Any] | None = None, share: bool = False
     ) -> None:
         self.client = client
         self.env = env
@@ -76,16 +73,16 @@ class Handle:
     @property
     def outstanding(self) -> int:
         """How many requests are unanswered."""
-        return sum(call.handle is self for call in list(self.client._pending.values()))
+        return self.client.pending(self)
 
     def ensure(self) -> int:
         """The handle's number. Opens the handle first if this session has not yet."""
         client = self.client
-        if self._generation == client.generation and client._conn is not None:
+        if client.holds(self._generation):
             return self.h
         if self._closed:
             raise ClusterGymError(f"{self.env} is closed")
-        client._ensure()
+        client.connect()
         generation = client.generation
         if self._generation == generation:
             return self.h
@@ -113,7 +110,7 @@ class Handle:
         self._region = Region(shm, self.n, self.obs_space) if self._share and isinstance(shm, dict) else None
         self.h, self.last = h, 0
         self._step_key = self.kept = None
-        client._handles[h] = self
+        client.enter(h, self)
         self._generation = opening.generation
         self._opening = None
         return h
@@ -203,7 +200,7 @@ class Handle:
             op: ``"step"``, or ``"send"`` for environments opened with ``recv="any"``.
             ids: the environments that step, in the order of actions; None = all.
         """
-        if self._generation != self.client.generation or self.client._conn is None:
+        if not self.client.holds(self._generation):
             self.ensure()
         if ids is None and type(actions) is np.ndarray:
             # Every step has the same bytes, except for the actions.
@@ -220,7 +217,7 @@ class Handle:
 
     def begin_index(self, action: int) -> Call:
         """:meth:`begin` of a step of one environment with a single discrete action."""
-        if self._generation != self.client.generation or self.client._conn is None:
+        if not self.client.holds(self._generation):
             self.ensure()
         if self._step_key != _ONE_INDEX:
             self._step_key = None
@@ -264,7 +261,7 @@ class Handle:
             return
         self._closed = True
         client = self.client
-        if client.closed or client._conn is None or client.generation != self._generation:
+        if client.closed or not client.holds(self._generation):
             return
         try:
             client.request("close", {"h": self.h}, timeout=min(5.0, client.timeout))

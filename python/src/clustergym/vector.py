@@ -13,7 +13,8 @@ from gymnasium.vector.utils import batch_space
 
 from ._copies import guard, twin_of
 from ._files import resolve
-from .client import Call, Client, Stats, fields_of, request_head
+from ._session import Call, fields_of, request_head
+from .client import Client, Stats
 from .codec import Array
 from .envs import (
     RemoteEnv,

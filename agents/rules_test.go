@@ -1,4 +1,4 @@
-package baseline
+package agents_test
 
 import (
 	"context"
@@ -59,7 +59,7 @@ func TestOwnRulesArePlayed(t *testing.T) {
 		}
 	}
 	// Random rules are random play.
-	if r := mean(t, d, NewRandom(d.Spec())); math.Abs(r/of["dag random"]-1) > 0.2 {
+	if r := mean(t, d, agents.NewRandom(d.Spec())); math.Abs(r/of["dag random"]-1) > 0.2 {
 		t.Errorf("random play returns %v, the random rule %v", r, of["dag random"])
 	}
 }

@@ -1,5 +1,5 @@
-// Package runtest runs studies in tests.
-package runtest
+// Package studytest runs studies in tests.
+package studytest
 
 import (
 	"os"
@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 )
 
@@ -25,7 +24,7 @@ func Small(t *testing.T, s study.Study, figures ...string) (*study.Report, strin
 	for _, workers := range []int{1, 3} {
 		dir := t.TempDir()
 		var err error
-		r, err = run.RunStudy(t.Context(), s, run.PaperOptions{
+		r, err = study.Run(t.Context(), s, study.Options{
 			Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir,
 			Now: func() time.Time { return time.Unix(0, 0) },
 		})

@@ -1,25 +1,24 @@
-package baseline
+package agents
 
 import (
 	"context"
 	"math"
 	"math/rand/v2"
 
-	"clustergym/agents"
 	"clustergym/env"
 )
 
 // Random chooses uniformly among the legal actions of every factor, and uniformly between the bounds of every real
 // number. A number without two finite bounds is drawn from the standard normal distribution and clipped to the bound
-// it has.
+// it has. Rules that know what an environment is about live next to it, such as env/jobselect's.
 type Random struct{ spec env.Spec }
 
-var _ agents.Policy = (*Random)(nil)
+var _ Policy = (*Random)(nil)
 
 // NewRandom returns random play for environments like spec.
 func NewRandom(spec env.Spec) *Random { return &Random{spec} }
 
-// Act implements agents.Policy.
+// Act implements Policy.
 func (p *Random) Act(_ context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) error {
 	masks, factors := p.spec.MaskLen(), len(p.spec.Action.Sizes)
 	for i := range b.N {

@@ -1,10 +1,11 @@
-package baseline
+package agents_test
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
 
+	"clustergym/agents"
 	"clustergym/env"
 	"clustergym/internal/rng"
 )
@@ -44,7 +45,7 @@ func TestRandomDrawsEveryFactorUniformlyAmongTheLegal(t *testing.T) {
 		{false, true, false, true, true, true, true, true}, // row 1
 	}
 	copy(b.Mask, append(append([]bool(nil), masks[0]...), masks[1]...))
-	p := NewRandom(spec)
+	p := agents.NewRandom(spec)
 	src := []*rand.Rand{rng.Stream(1, "a"), rng.Stream(1, "b")}
 	var counts [2][2][5]int
 	for range 20_000 {
@@ -81,7 +82,7 @@ func TestARowDrawsFromItsOwnStreamOnly(t *testing.T) {
 			b.Mask[7*at+i] = i != 2
 		}
 		src[at] = rng.Stream(5, "mine")
-		p := NewRandom(spec)
+		p := agents.NewRandom(spec)
 		for range 50 {
 			if err := p.Act(t.Context(), b, a, src); err != nil {
 				t.Fatal(err)
@@ -104,7 +105,7 @@ func TestRandomDoesNotAllocate(t *testing.T) {
 	for i := range b.Mask {
 		b.Mask[i] = i%2 == 0
 	}
-	p, src := NewRandom(spec), []*rand.Rand{rng.Stream(1, "a")}
+	p, src := agents.NewRandom(spec), []*rand.Rand{rng.Stream(1, "a")}
 	if n := testing.AllocsPerRun(100, func() { _ = p.Act(t.Context(), b, a, src) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -115,7 +116,7 @@ func TestRandomDrawsRealNumbersBetweenTheirBounds(t *testing.T) {
 	inf := float32(math.Inf(1))
 	spec := env.Spec{Action: env.ActionSpec{Low: []float32{-2, 0, -inf}, High: []float32{6, inf, inf}}}
 	b, a := env.NewBatch(spec, 1), env.NewActions(spec, 1)
-	p, src := NewRandom(spec), []*rand.Rand{rng.Stream(1, "a")}
+	p, src := agents.NewRandom(spec), []*rand.Rand{rng.Stream(1, "a")}
 	quarters := make([]int, 4)
 	below := 0
 	for range 20_000 {

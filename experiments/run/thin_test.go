@@ -28,7 +28,7 @@ func TestThin(t *testing.T) {
 		return all
 	}
 	before := play()
-	if err := thin(root); err != nil {
+	if err := Thin(root); err != nil {
 		t.Fatal(err)
 	}
 	for i, step := range steps {

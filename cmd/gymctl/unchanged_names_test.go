@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"clustergym/configs"
+	"clustergym/experiments/config"
+	"clustergym/experiments/envs"
+	"clustergym/experiments/papers"
+	"clustergym/experiments/plan"
+	"clustergym/experiments/simulate"
+	"clustergym/experiments/sweep"
+)
+
+// Names that users write into scripts and files: verbs, and what the shell is offered.
+func TestNamesStay(t *testing.T) {
+	oneGoroutine(t)
+	var lines []string
+	for _, c := range commands() {
+		if path := c.CommandPath(); !strings.Contains(path, "completion") {
+			lines = append(lines, "verb: "+path)
+		}
+	}
+	for _, c := range []struct{ what, args string }{
+		{"policy", "sim --policy"},
+		{"admission", "sim --admission"},
+		{"backfill", "sim --backfill"},
+		{"placement", "sim --placement"},
+		{"communication", "sim --comm"},
+		{"estimates", "sim --estimates"},
+		{"mix", "sim --mix"},
+		{"interference scope", "sim --interference-scope"},
+		{"peer", "sim --peer"},
+		{"policy of dally-waiting-only", "sim --peer dally-waiting-only --policy"},
+		{"format", "sim --format"},
+		{"profile", "trace synth --profile"},
+		{"format that is written", "trace convert --to"},
+		{"planner", "plan --policy"},
+		{"start", "plan --start"},
+		{"agent", "train --agent"},
+		{"environment", "train --env"},
+		{"tags", "train --tags"},
+		{"kernels", "train --kernels"},
+		{"preset", "config show"},
+		{"experiment", "experiment show"},
+		{"task", "benchmark show"},
+	} {
+		for _, v := range values(t, append(strings.Fields(c.args), "")...) {
+			lines = append(lines, c.what+": "+v)
+		}
+	}
+	for _, id := range envs.IDs() {
+		for _, v := range values(t, "eval", "--env", id, "--policies", "") {
+			if !strings.Contains(v, "+") {
+				lines = append(lines, "policy of "+id+": "+v)
+			}
+		}
+	}
+	unchanged(t, "names.txt", lines)
+}
+
+// What the program says of its presets, environments, experiments and tasks: clusters by their machines, environments by their
+// spaces, experiments by the figures that they record and by their settings, tasks by their hashes.
+func TestDescriptionsStay(t *testing.T) {
+	oneGoroutine(t)
+	lines := []string{done(t, "config list", "config", "list", "--json"), done(t, "envs", "envs", "--json"),
+		done(t, "benchmark list", "benchmark", "list", "--json"), done(t, "experiment list", "experiment", "list", "--json"),
+		done(t, "trace formats", "trace", "formats", "--json")}
+	for _, name := range values(t, "config", "show", "") {
+		lines = append(lines, done(t, "config "+name, "config", "show", name), done(t, "config as JSON "+name, "config", "show", name, "--json"))
+	}
+	for _, id := range envs.IDs() {
+		lines = append(lines, done(t, "environment "+id, "envs", id, "--json"))
+	}
+	for _, name := range values(t, "benchmark", "show", "") {
+		lines = append(lines, done(t, "task "+name, "benchmark", "show", name, "--json"), done(t, "arguments of "+name, "benchmark", "show", name, "--kwargs"))
+	}
+	for _, s := range papers.All() {
+		lines = append(lines, "figures of "+s.Name+" "+digest(string(s.Expected)))
+		for _, form := range []string{"", "--quick"} {
+			args := append([]string{"experiment", "show", s.Name, "--json"}, strings.Fields(form)...)
+			lines = append(lines, done(t, strings.TrimSpace(s.Name+" "+form), args...))
+		}
+	}
+	unchanged(t, "descriptions.txt", lines)
+}
+
+// Keys of configurations are those that files and --set have.
+func TestKeysStay(t *testing.T) {
+	var lines []string
+	add := func(what string, keys []string) {
+		for _, k := range keys {
+			lines = append(lines, what+": "+k)
+		}
+	}
+	run := config.Default()
+	add("run", configs.AllKeys(&run))
+	for _, id := range envs.IDs() {
+		c := config.For(id)
+		add(id, slices.DeleteFunc(configs.AllKeys(&c), func(k string) bool { return !strings.HasPrefix(k, "env.") }))
+	}
+	for _, k := range kinds {
+		if k.name != runKind {
+			add(k.name, configs.AllKeys(k.make()))
+		}
+	}
+	sim, planning, search := simulate.DefaultConfig(), plan.DefaultConfig(), sweep.Default()
+	add("sim", configs.AllKeys(&sim))
+	add("plan", configs.AllKeys(&planning))
+	add("sweep", configs.AllKeys(&search))
+	unchanged(t, "keys.txt", lines)
+}
+
+// Exit codes, and whether a call says something on standard output or standard error.
+func TestExitCodesStay(t *testing.T) {
+	oneGoroutine(t)
+	var lines []string
+	elsewhere(t, func() {
+		write(t, "jobs.csv", jobs)
+		write(t, "bad.csv", "submit_time,duration,num_gpu\n5,1,1\n0,1,1\n")
+		write(t, "bad.yaml", "trian: 1\n")
+		if err := os.MkdirAll(filepath.Join("empty", "run"), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range []string{
+			"", "version", "sim --help", "simm", "sim --nothing", "sim --jobs", "sim --jobs x", "sim --jobs 5 --cluster pool:8",
+			"sim --policy nobody", "sim jobs.csv", "sim jobs.csv --cluster 1x2", "sim jobs.csv --cluster nowhere", "sim none.csv --cluster 1x2",
+			"sim bad.csv --cluster 1x2", "sim bad.csv --cluster 1x2 --sort", "sim jobs.csv --cluster 1x1 --fail-refused", "sim --set policy.nothing=1",
+			"sim --policy exact --jobs 500", "sim jobs.csv jobs.csv", "train -c bad.yaml", "train -c nothing", "train --env Nothing-v1",
+			"train --resume empty", "train --set ppo.gamma=2", "eval --checkpoint none", "eval --policies nobody", "eval --windows 0",
+			"sweep", "tune --population 3", "plan", "plan --generate nothing:1x1", "config check bad.yaml", "config check quickstart", "config show nothing",
+			"ckpt show empty", "ckpt verify empty", "experiment show nothing", "experiment run", "benchmark show nothing", "benchmark verify none.json",
+			"trace stats none.csv", "trace stats bad.csv", "trace synth --profile nothing", "trace convert jobs.csv --to nothing -o x",
+			"trace convert jobs.csv --to csv -o missing/x.csv", "envs Nothing-v1", "serve --addr nowhere", "serve --addr 0.0.0.0:0", "steer", "twin", "worker", "ui empty",
+			"predict eval --jobs 5", "predict show none.bin", "bench nothing",
+		} {
+			code, out, said := gymctl(t, strings.Fields(args)...)
+			lines = append(lines, fmt.Sprintf("%d out=%t err=%t gymctl %s", code, out != "", said != "", args))
+		}
+	})
+	unchanged(t, "codes.txt", lines)
+}

@@ -1,0 +1,36 @@
+// Package cell trains agents in the cells of studies.
+package cell
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"clustergym/agents/train"
+	"clustergym/experiments/arena"
+	"clustergym/experiments/config"
+	"clustergym/experiments/run"
+	"clustergym/experiments/rundir"
+	"clustergym/experiments/study"
+	"clustergym/internal/fault"
+)
+
+// Train trains cfg in the folder run of a study's cell, in world, or in one of its own if world is nil. A training that was
+// interrupted there continues. Of one that has ended, only the last checkpoint keeps its replay.
+func Train(ctx context.Context, b *study.Bench, cfg config.Config, world *arena.World) (*run.TrainResult, error) {
+	dir := filepath.Join(b.Work(), "run")
+	_, err := os.Stat(filepath.Join(dir, rundir.ConfigFile))
+	r, err := run.Train(ctx, cfg, run.TrainOptions{
+		RunDir: dir, Resume: err == nil, Workers: b.Workers, World: world, NoEval: true, Tags: "sb3",
+		Tick:  func(p train.Progress) { b.Progress(p.Step, cfg.Train.Steps) },
+		Saved: b.Saved,
+	})
+	if errors.Is(err, fault.ErrInterrupted) && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, run.Thin(filepath.Join(dir, "checkpoints"))
+}
