@@ -115,6 +115,17 @@ func Decode(name string, data []byte) (Config, error) { return decode(name, data
 
 // decode is Decode that notes the keys of env.args in given.
 func decode(name string, data []byte, given Given) (Config, error) {
+	c, err := DecodeSection(name, data)
+	if err != nil {
+		return c, err
+	}
+	given.args(&c)
+	return c.Fold()
+}
+
+// DecodeSection is Decode for a run that is a section of a study's settings, where it keeps env.args: their text is part of what
+// the study publishes. The study folds it where it trains and plays (Fold).
+func DecodeSection(name string, data []byte) (Config, error) {
 	id, err := configs.TextBytes(name, data, "env", "id")
 	if err != nil {
 		return Config{}, err
@@ -123,11 +134,8 @@ func decode(name string, data []byte, given Given) (Config, error) {
 		id = jobselect.ID // the default, or an id that Validate refuses
 	}
 	c := For(id)
-	if err = configs.DecodeBytes(name, data, &c); err != nil {
-		return c, err
-	}
-	given.args(&c)
-	return c.Fold()
+	err = configs.DecodeBytes(name, data, &c)
+	return c, err
 }
 
 // Edit returns the settings, copied so that they belong to c alone. The copy is made at every call: keep what it returns.
