@@ -63,10 +63,22 @@ SEED := $(or $(SEED),$(shell od -An -N6 -tu8 /dev/urandom | tr -d ' '))
 DRAWN = $(shell $(GO) list -f '{{range .TestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}} {{end}}{{end}}{{range .XTestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}} {{end}}{{end}}' ./...)
 CHECKS ?= 1000
 
-.PHONY: build check format vet lint arch test unit race invariants explore papers tensorboard mlflow browser python tutorial python-rl slurm kubernetes compare bench cross wheels release packages clean
+.PHONY: build size check format vet lint arch test unit race invariants explore papers tensorboard mlflow browser python tutorial python-rl slurm kubernetes compare bench cross wheels release packages clean
+
+# As in releases: without symbols and debugging tables, which are a third of a plain binary.
+LEAN := -ldflags "-s -w"
 
 build:
-	$(GO) build -o gymctl ./cmd/gymctl
+	$(GO) build $(LEAN) -o gymctl ./cmd/gymctl
+
+# What users download and copy to machines stays below this size.
+MOST_BYTES := 55000000
+size:
+	@mkdir -p $(TOOLS) && $(GO) build $(LEAN) -o $(TOOLS)/gymctl ./cmd/gymctl
+	@bytes=$$(wc -c < $(TOOLS)/gymctl); echo "gymctl: $$bytes bytes"; \
+	if [ $$bytes -gt $(MOST_BYTES) ]; then \
+		echo "expected at most $(MOST_BYTES): go tool nm -size -sort size of a build without -s shows what is large, git grep go:embed what is embedded"; exit 1; \
+	fi
 
 check: format vet lint arch
 
@@ -85,7 +97,7 @@ arch:
 	$(TEST) -count=1 ./internal/archtest
 
 # Tests in Python mostly wait for a server or for pip, so the two parts of them run beside each other.
-test: check cross unit race invariants papers tensorboard browser slurm
+test: check cross size unit race invariants papers tensorboard browser slurm
 	$(MAKE) -j2 -O python python-rl
 
 unit:
@@ -142,12 +154,12 @@ slurm:
 		$$install $$books >/dev/null 2>&1 || true; \
 	fi; \
 	if ! have >/dev/null; then echo "make slurm needs Slurm, munge and sshd (Debian: $$install)"; exit 1; fi
-	CLUSTERGYM_SLURM=1 $(TEST) -count=1 -v -parallel 10 -run '^TestWorkersUnderSlurm$$|^TestRanksUnderSlurm$$|^TestWorkersOverSSH$$|^TestHistoryOfSlurm$$|^TestReal' ./cmd/gymctl ./live/slurm
+	CLUSTERGYM_SLURM=1 $(TEST) -count=1 -v -parallel 10 -run '^TestWorkersUnderSlurm$$|^TestRanksUnderSlurm$$|^TestWorkersOverSSH$$|^TestHistoryOfSlurm$$|^TestReal' ./cmd/gymctl/internal/operate ./live/slurm
 
 # The adapter on a Kubernetes of its own: API server, scheduler, etcd and Kueue on the loopback address, without kubelets. Not part of
 # make test, because of its build.
 kubernetes: $(KUBE)/have $(KUEUE)/have
-	CLUSTERGYM_KUBERNETES=$(KUBE) CLUSTERGYM_KUEUE=$(KUEUE) $(TEST) -count=1 -v -timeout 30m -parallel 10 -run '^TestKubernetes' ./live/kube ./cmd/gymctl
+	CLUSTERGYM_KUBERNETES=$(KUBE) CLUSTERGYM_KUEUE=$(KUEUE) $(TEST) -count=1 -v -timeout 30m -parallel 10 -run '^TestKubernetes' ./live/kube ./cmd/gymctl/internal/operate
 
 # The wheel that python and tutorial test, with the gymctl inside it, and what it installs.
 define make-wheel
@@ -182,7 +194,7 @@ python: $(PY)/have
 
 # Adapters, examples and learning, with the libraries themselves; last, a glance at the comparison of experiments/learning.
 python-rl: $(RL)/have
-	$(GO) build -o $(TOOLS)/gymctl ./cmd/gymctl
+	$(GO) build $(LEAN) -o $(TOOLS)/gymctl ./cmd/gymctl
 	cd python && CLUSTERGYM_GYMCTL=$(TOOLS)/gymctl PYTHONPATH=src PYTHONDONTWRITEBYTECODE=1 \
 		$(RL)/bin/python -m pytest -q -p no:cacheprovider -c tests_rl/pytest.ini tests_rl
 	rm -rf $(RL)/compare

@@ -5,7 +5,7 @@
 //	config, report                            the configuration of a run; the result of a comparison and its table
 //	rundir, arena                             run directories; policies play and are compared: gymctl eval
 //	run, sweep                                gymctl train; gymctl sweep
-//	bench                                     gymctl bench
+//	bench                                     gymctl speed
 //	topdrl, dally, worlrtgs, metascheduler    one paper each, with its README, settings and expected figures
 //	estimates                                 what schedulers lose by not knowing run times, likewise
 //	papers                                    the list of them

@@ -63,7 +63,7 @@ def make_binary(target: Path, version: str) -> None:
                 "Go is not installed, and gymctl is written in it. Install Go 1.26 or newer, leave out --no-build-isolation, "
                 "or set GYMCTL_BINARY to a gymctl (or to none, for a client without a server)"
             )
-        stamp = f"-X main.releaseVersion={version}"
+        stamp = f"-s -w -X clustergym/cmd/gymctl/internal/cli.ReleaseVersion={version}"
         command = [go, "build", "-trimpath", "-ldflags", stamp, "-o", str(target), "./cmd/gymctl"]
         done = subprocess.run(command, cwd=ROOT, env={**os.environ, "CGO_ENABLED": "0"})
         if done.returncode != 0:

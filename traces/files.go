@@ -30,7 +30,7 @@ func OrdinaryFiles() *Files { return &Files{} }
 func FilesIn(dir string) (*Files, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, cause(err)
+		return nil, ordinary.Reason(err)
 	}
 	return &Files{root}, nil
 }
@@ -48,7 +48,7 @@ func (e *OpenError) Error() string { return "trace " + e.Path + ": " + e.Why }
 func (e *OpenError) Unwrap() error { return e.Err }
 
 func openError(path string, err error) error {
-	err = cause(err)
+	err = ordinary.Reason(err)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &OpenError{path, "there is no such file: " + fs.ErrNotExist.Error(), fs.ErrNotExist}
 	}

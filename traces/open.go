@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 
 	"github.com/klauspost/compress/zstd"
@@ -162,12 +161,4 @@ func (u *unpacked) Close() error {
 	}
 	u.closers = nil
 	return first
-}
-
-// cause drops operation and path from a file error, because the message already names the path.
-func cause(err error) error {
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		return p.Err
-	}
-	return err
 }

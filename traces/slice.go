@@ -3,46 +3,10 @@ package traces
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"time"
 )
-
-// Clip returns a stream that skips the first skip jobs of s and ends after n more; n = 0 takes all the rest. Negative
-// numbers count as 0. Like s it is not safe for concurrent use.
-func Clip(s Stream, skip, n int) Stream {
-	c := &clip{s: s, skip: skip, left: -1}
-	if n > 0 {
-		c.left = n
-	}
-	return c
-}
-
-type clip struct {
-	s    Stream
-	skip int
-	left int // jobs still to give, -1 = no limit
-}
-
-// Next implements Stream.
-func (c *clip) Next(j *Job) error {
-	if c.left == 0 {
-		return io.EOF
-	}
-	for ; c.skip > 0; c.skip-- {
-		if err := c.s.Next(j); err != nil {
-			return err
-		}
-	}
-	if err := c.s.Next(j); err != nil {
-		return err
-	}
-	if c.left > 0 {
-		c.left--
-	}
-	return nil
-}
 
 // SortStable sorts jobs by Submit, in place; jobs with equal Submit keep their order. moved counts the jobs that came
 // after a job with a later Submit; it is 0 when jobs were in order.

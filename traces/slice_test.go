@@ -2,9 +2,7 @@ package traces
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"reflect"
 	"slices"
@@ -31,32 +29,6 @@ func ids(jobs []Job) (out string) {
 	}
 	return out
 }
-
-func TestClipTakesTheMiddle(t *testing.T) {
-	jobs := sent(0, 1, 2, 3, 4)
-	for _, c := range []struct {
-		skip, n int
-		want    string
-	}{{0, 0, "01234"}, {2, 0, "234"}, {1, 2, "12"}, {4, 9, "4"}, {5, 1, ""}, {9, 0, ""}, {-3, -1, "01234"}} {
-		st := Clip(&Slice{Jobs: jobs}, c.skip, c.n)
-		got, err := ReadAll(st)
-		if err != nil || ids(got) != c.want {
-			t.Errorf("skip %d, n %d: %q, %v; want %q", c.skip, c.n, ids(got), err, c.want)
-		}
-		var j Job
-		if err := st.Next(&j); err != io.EOF {
-			t.Errorf("after the end: %v", err)
-		}
-	}
-	bad := errors.New("bad row")
-	if _, err := ReadAll(Clip(failing{bad}, 3, 1)); err != bad {
-		t.Errorf("a fault among the skipped: %v", err)
-	}
-}
-
-type failing struct{ err error }
-
-func (f failing) Next(*Job) error { return f.err }
 
 // Sorting moves each job once; the order is that of a stable sort.
 func TestSortStableIsStable(t *testing.T) {

@@ -10,12 +10,6 @@ import (
 // and slices in it. A broken row is a *RowError. Not safe for concurrent use.
 type Stream interface{ Next(j *Job) error }
 
-// Source opens windows of a workload. Safe for concurrent use.
-type Source interface {
-	Windows() int                                 // 0 = endless generator
-	Open(seed uint64, window int) (Stream, error) // window -1 = drawn from seed
-}
-
 // RowError is a fault in one row of a trace file. Line counts from 1 and includes headers and comments.
 type RowError struct {
 	File   string

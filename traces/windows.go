@@ -29,16 +29,6 @@ func (p Part) String() string {
 	return fmt.Sprintf("Part(%d)", uint8(p))
 }
 
-// ParsePart reads a part's name.
-func ParsePart(s string) (Part, error) {
-	for i, n := range partNames {
-		if n == s {
-			return Part(i), nil
-		}
-	}
-	return 0, fmt.Errorf("part of a workload: got %q, want training, validation or test", s)
-}
-
 // bounds returns the index of the first of n jobs that belongs to part p, and the index after its last. Parts are cut
 // by number of jobs, not by time, so that a quiet end of a trace does not leave the test part with few jobs: the last
 // fifth of the Philly trace's time has only 11 % of its jobs of up to 8 GPUs.
@@ -156,27 +146,4 @@ func below(pcg *rand.PCG, n uint64) uint64 {
 			return x % n
 		}
 	}
-}
-
-// Source returns part p as a Source: its windows without the warm-up jobs before them.
-func (w *Windows) Source(p Part) *PartSource { return &PartSource{w, p} }
-
-// PartSource implements Source for one part of a workload. Safe for concurrent use.
-type PartSource struct {
-	w *Windows
-	p Part
-}
-
-var _ Source = (*PartSource)(nil)
-
-// Windows implements Source.
-func (s *PartSource) Windows() int { return s.w.Count(s.p) }
-
-// Open implements Source.
-func (s *PartSource) Open(seed uint64, window int) (Stream, error) {
-	_, counted, _, err := s.w.At(s.p, seed, window)
-	if err != nil {
-		return nil, err
-	}
-	return &Slice{Jobs: counted}, nil
 }

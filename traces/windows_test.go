@@ -2,9 +2,7 @@ package traces
 
 import (
 	"fmt"
-	"io"
 	"math"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -19,17 +17,6 @@ func many(n int) []Job {
 		jobs[i] = Job{ID: fmt.Sprint(i), Submit: time.Duration(i/3) * s, Work: s, GPUs: 1, GPUMilli: 1000}
 	}
 	return jobs
-}
-
-func TestPartsAreReadBack(t *testing.T) {
-	for _, p := range []Part{Training, Validation, Test} {
-		if got, err := ParsePart(p.String()); err != nil || got != p {
-			t.Errorf("%v: %v, %v", p, got, err)
-		}
-	}
-	if _, err := ParsePart("tests"); err == nil || !strings.Contains(err.Error(), `"tests"`) {
-		t.Errorf("%v", err)
-	}
 }
 
 func TestWindowsByHand(t *testing.T) {
@@ -209,33 +196,6 @@ func TestAtAllocatesNothing(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
-	}
-}
-
-func TestAPartIsASource(t *testing.T) {
-	w, err := NewWindows(many(100), 4, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	src := w.Source(Test)
-	if src.Windows() != 4 {
-		t.Errorf("%d windows", src.Windows())
-	}
-	st, err := src.Open(5, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := ReadAll(st)
-	_, want, _, _ := w.At(Test, 5, 2)
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, %v", got, err)
-	}
-	var j Job
-	if err := st.Next(&j); err != io.EOF {
-		t.Errorf("%v", err)
-	}
-	if _, err := src.Open(5, 4); err == nil {
-		t.Error("window 4 of 4")
 	}
 }
 

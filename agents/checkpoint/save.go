@@ -14,6 +14,7 @@ import (
 
 	"clustergym/agents"
 	"clustergym/internal/durable"
+	"clustergym/internal/lock"
 	"clustergym/internal/shortage"
 )
 
@@ -67,7 +68,7 @@ func save(dir string, m Meta, parts []agents.Part, hook func(op string)) error {
 	if err := os.Mkdir(tmp, 0o755); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
-	unlock, err := lock(tmp)
+	unlock, err := lock.Folder(tmp)
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}

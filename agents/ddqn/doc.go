@@ -52,6 +52,5 @@
 //
 // A loss, a gradient or a parameter that is not finite is an error that names it (Agent.Learn).
 //
-// Noisy networks and distributions of returns (C51) are not implemented. loss.go is the only file that knows the graph
-// library. Several discrete factors and continuous actions are refused.
+// loss.go is the only file that knows the graph library. Several discrete factors and continuous actions are refused.
 package ddqn

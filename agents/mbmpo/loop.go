@@ -66,7 +66,7 @@ type Report struct {
 }
 
 // New returns a loop before its first data. model makes policies, which all begin alike.
-func New(cfg Config, real Real, model func() (Model, error), workers int, seed uint64) (*Loop, error) {
+func New(cfg Config, cluster Real, model func() (Model, error), workers int, seed uint64) (*Loop, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -75,12 +75,12 @@ func New(cfg Config, real Real, model func() (Model, error), workers int, seed u
 			return nil, err
 		}
 	}
-	l := &Loop{cfg: cfg, real: real, workers: max(1, workers), seed: seed, sub: newSubspaces(&cfg), beta: cfg.Beta}
+	l := &Loop{cfg: cfg, real: cluster, workers: max(1, workers), seed: seed, sub: newSubspaces(&cfg), beta: cfg.Beta}
 	var err error
 	if l.models, err = perfmodel.New(cfg.Models, rng.At(seed, rng.Hash("models"))); err != nil {
 		return nil, err
 	}
-	l.world = &imagined{open: real.Open, models: l.models}
+	l.world = &imagined{open: cluster.Open, models: l.models}
 	var world maml.World = l.world
 	if cfg.ModelFree {
 		world = &free{&l.real}
@@ -103,9 +103,6 @@ func (l *Loop) Close() error { return l.learner.Close() }
 
 // Params returns the parameters before adaptation. They belong to the loop.
 func (l *Loop) Params() []float32 { return l.learner.Params().Data }
-
-// Episodes returns the number of real episodes so far.
-func (l *Loop) Episodes() int { return l.episodes }
 
 // Parts returns what a checkpoint keeps of policy and models.
 func (l *Loop) Parts() []agents.Part { return append(l.learner.Parts(), l.models.Parts()...) }
@@ -284,9 +281,9 @@ func (l *Loop) Adapted(ctx context.Context, steps int) ([]float32, error) {
 
 // Change makes real jobs come from another world. Parameters and models are kept; workloads seen so far are
 // forgotten.
-func (l *Loop) Change(real Real) {
-	l.real, l.world.seen, l.beta = real, nil, l.cfg.Beta
-	l.world.open = real.Open
+func (l *Loop) Change(cluster Real) {
+	l.real, l.world.seen, l.beta = cluster, nil, l.cfg.Beta
+	l.world.open = cluster.Open
 }
 
 // Settled reports whether completion times and errors of the last two rounds differ by less than Config.Settled. The

@@ -148,29 +148,14 @@ func (t *Trainer) Run(ctx context.Context, h Hooks) error {
 		if err := iterate(); err != nil {
 			return err
 		}
-		if h.Tick != nil {
-			if err := h.Tick(Progress{Step: t.step, Steps: t.cfg.Steps, Return: mean(t.lastReturn)}); err != nil {
-				return err
-			}
-		}
-		end := t.step >= t.cfg.Steps
-		if h.Log != nil && (end || crossed(before, t.step, t.cfg.LogEvery)) {
+		err := h.After(&t.cfg, before, Progress{Step: t.step, Steps: t.cfg.Steps, Return: mean(t.lastReturn)}, func() (Record, error) {
 			if err := t.collectEpisodes(); err != nil {
-				return err
+				return Record{}, err
 			}
-			if err := h.Log(t.record()); err != nil {
-				return err
-			}
-		}
-		if h.Evaluate != nil && t.cfg.EvalEvery > 0 && (end || crossed(before, t.step, t.cfg.EvalEvery)) {
-			if err := h.Evaluate(t.step); err != nil {
-				return err
-			}
-		}
-		if h.Checkpoint != nil && (end || crossed(before, t.step, t.cfg.CheckpointEvery)) {
-			if err := h.Checkpoint(t.step); err != nil {
-				return err
-			}
+			return t.record(), nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -206,6 +191,35 @@ func (t *Trainer) imitate(ctx context.Context, h Hooks) error {
 	}
 	if h.Checkpoint != nil {
 		return h.Checkpoint(0)
+	}
+	return nil
+}
+
+// After calls the hooks that are due after an iteration of a run of c, which was at step before; it ended where p says. record returns
+// what Log gets.
+func (h *Hooks) After(c *Config, before int64, p Progress, record func() (Record, error)) error {
+	due := func(every int64) bool { return p.Step >= c.Steps || crossed(before, p.Step, every) }
+	if h.Tick != nil {
+		if err := h.Tick(p); err != nil {
+			return err
+		}
+	}
+	if h.Log != nil && due(c.LogEvery) {
+		r, err := record()
+		if err == nil {
+			err = h.Log(r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if h.Evaluate != nil && c.EvalEvery > 0 && due(c.EvalEvery) {
+		if err := h.Evaluate(p.Step); err != nil {
+			return err
+		}
+	}
+	if h.Checkpoint != nil && due(c.CheckpointEvery) {
+		return h.Checkpoint(p.Step)
 	}
 	return nil
 }

@@ -224,7 +224,7 @@ func TestCancellationCutsNoIterationInHalf(t *testing.T) {
 }
 
 func TestNewRefusesWhatDoesNotFit(t *testing.T) {
-	make := func(mode vec.Autoreset) *vec.Vec {
+	open := func(mode vec.Autoreset) *vec.Vec {
 		v, err := vec.New(vec.Config{Autoreset: mode}, &counting{}, &counting{})
 		if err != nil {
 			t.Fatal(err)
@@ -233,14 +233,14 @@ func TestNewRefusesWhatDoesNotFit(t *testing.T) {
 	}
 	good := DefaultConfig()
 	good.Envs = 2
-	if _, err := New(good, make(vec.SameStep), &scripted{}, 1); err != nil {
+	if _, err := New(good, open(vec.SameStep), &scripted{}, 1); err != nil {
 		t.Error(err)
 	}
-	if _, err := New(good, make(vec.NextStep), &scripted{}, 1); err == nil || !strings.Contains(err.Error(), "same_step") {
+	if _, err := New(good, open(vec.NextStep), &scripted{}, 1); err == nil || !strings.Contains(err.Error(), "same_step") {
 		t.Errorf("next_step: %v", err)
 	}
 	good.Envs = 3
-	if _, err := New(good, make(vec.SameStep), &scripted{}, 1); err == nil || !strings.Contains(err.Error(), "want 3") {
+	if _, err := New(good, open(vec.SameStep), &scripted{}, 1); err == nil || !strings.Contains(err.Error(), "want 3") {
 		t.Errorf("three rows of two: %v", err)
 	}
 	bad := Config{Steps: 0, Envs: 0, LogEvery: -1, EvalEvery: -1, CheckpointEvery: -1, Keep: -1}
@@ -251,7 +251,7 @@ func TestNewRefusesWhatDoesNotFit(t *testing.T) {
 	if want := []string{"steps", "envs", "log_every", "eval_every", "checkpoint_every", "keep"}; !slices.Equal(keys, want) {
 		t.Errorf("faults of %v, want %v", keys, want)
 	}
-	if _, err := New(bad, make(vec.SameStep), &scripted{}, 1); len(fault.All(err)) != 6 {
+	if _, err := New(bad, open(vec.SameStep), &scripted{}, 1); len(fault.All(err)) != 6 {
 		t.Errorf("New of a faulty configuration: %v", err)
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"clustergym/cmd/gymctl/internal/cli"
+	"clustergym/cmd/gymctl/internal/clitest"
 )
 
 const (
@@ -21,8 +24,8 @@ const (
 // Every verb that reads a trace takes --columns.
 func TestColumnsOfAnExport(t *testing.T) {
 	t.Chdir(t.TempDir())
-	write(t, "export.csv", export)
-	if got, want := must(t, "trace", "convert", "export.csv", map3), "0,3600,2,a,,,,,,,,,,,,,\n30,86400,0.5,b,,,,,,,,,,,,,\n"; !strings.HasSuffix(got, want) {
+	clitest.Write(t, "export.csv", export)
+	if got, want := clitest.Must(t, "trace", "convert", "export.csv", map3), "0,3600,2,a,,,,,,,,,,,,,\n30,86400,0.5,b,,,,,,,,,,,,,\n"; !strings.HasSuffix(got, want) {
 		t.Errorf("%q, want a header and %q", got, want)
 	}
 	for _, args := range [][]string{
@@ -32,12 +35,12 @@ func TestColumnsOfAnExport(t *testing.T) {
 		{"sim", "--trace", "export.csv", "--set", "trace.columns={submit_time: Submitted, duration: Elapsed, num_gpu: GPUs}", "--cluster", "pool:4", "--policy", "fifo"},
 		{"sim", "--trace", "export.csv", "--set", "trace.columns.submit_time=Submitted", "--set", "trace.columns.duration=Elapsed", "--set", "trace.columns.num_gpu=GPUs", "--cluster", "pool:4", "--policy", "fifo"},
 	} {
-		if out := must(t, args...); !strings.Contains(out, "export.csv (csv): 2 jobs") {
+		if out := clitest.Must(t, args...); !strings.Contains(out, "export.csv (csv): 2 jobs") {
 			t.Errorf("%v printed %s", args, out)
 		}
 	}
-	write(t, "whole.csv", "Start;Elapsed;GPUs\n0;3600;1\n600;1800;2\n")
-	out := must(t, "sim", "--peer", "dally-waiting-only", "--trace", "whole.csv", "--columns", "submit_time=Start,duration=Elapsed,num_gpu=GPUs",
+	clitest.Write(t, "whole.csv", "Start;Elapsed;GPUs\n0;3600;1\n600;1800;2\n")
+	out := clitest.Must(t, "sim", "--peer", "dally-waiting-only", "--trace", "whole.csv", "--columns", "submit_time=Start,duration=Elapsed,num_gpu=GPUs",
 		"--delimiter", "semicolon", "--mix", "dally", "--cluster", "dally:4x4", "--policy", "dally")
 	if !strings.Contains(out, "whole.csv (csv): 2 jobs") {
 		t.Errorf("sim --peer printed %s", out)
@@ -54,8 +57,8 @@ func TestColumnsOfAnExport(t *testing.T) {
 		{"eval --trace export.csv " + map3, `too few jobs`},
 		{"train --trace export.csv " + map3, `too few jobs`},
 	} {
-		code, _, said := gymctl(t, strings.Fields(c.args)...)
-		if code != exitMistake || !strings.Contains(said, c.want) {
+		code, _, said := clitest.Run(t, strings.Fields(c.args)...)
+		if code != cli.ExitMistake || !strings.Contains(said, c.want) {
 			t.Errorf("gymctl %s: exit code %d, said %s\nwant %s", c.args, code, said, c.want)
 		}
 	}
@@ -64,27 +67,27 @@ func TestColumnsOfAnExport(t *testing.T) {
 // sacct's jobs become equal jobs of the native format, and run.
 func TestSlurmsAccounting(t *testing.T) {
 	t.Chdir(t.TempDir())
-	write(t, "jobs.txt", sacct)
-	code, _, said := gymctl(t, "trace", "convert", "jobs.txt", "--to", "csv", "-o", "jobs.csv")
-	if code != exitDone || said != "gymctl: jobs.txt → jobs.csv (csv): 2 jobs, 1 left out, 0 moved\n" {
+	clitest.Write(t, "jobs.txt", sacct)
+	code, _, said := clitest.Run(t, "trace", "convert", "jobs.txt", "--to", "csv", "-o", "jobs.csv")
+	if code != cli.ExitDone || said != "gymctl: jobs.txt → jobs.csv (csv): 2 jobs, 1 left out, 0 moved\n" {
 		t.Errorf("exit code %d, said %q", code, said)
 	}
 	want := "0,60,2,7,ann,gpu,a100,8,64,300,,,,,,,completed\n30,90,4,8_1,bob,gpu,,8,1,,,,,,,,cancelled\n"
-	if got := read(t, "jobs.csv"); !strings.HasSuffix(got, want) {
+	if got := clitest.Read(t, "jobs.csv"); !strings.HasSuffix(got, want) {
 		t.Errorf("got %q, want a header and %q", got, want)
 	}
-	if out := must(t, "trace", "stats", "jobs.txt"); !strings.Contains(out, "jobs.txt (sacct): 2 jobs, 1 left out (never started: Start is not known)") {
+	if out := clitest.Must(t, "trace", "stats", "jobs.txt"); !strings.Contains(out, "jobs.txt (sacct): 2 jobs, 1 left out (never started: Start is not known)") {
 		t.Errorf("stats printed %s", out)
 	}
 	times := regexp.MustCompile(`"metrics":.*?"events"`)
 	simulated := func(file string) []string {
-		return times.FindAllString(must(t, "sim", "--trace", file, "--cluster", "pool:4", "--policy", "fifo,sjf", "--json"), -1)
+		return times.FindAllString(clitest.Must(t, "sim", "--trace", file, "--cluster", "pool:4", "--policy", "fifo,sjf", "--json"), -1)
 	}
 	if from, to := simulated("jobs.txt"), simulated("jobs.csv"); len(from) != 2 || !slices.Equal(from, to) {
 		t.Errorf("%s\nand from the native format\n%s", from, to)
 	}
-	write(t, "cut.txt", "       JobID   Elapsed\n------------ ----------\n7            00:01:00\n")
-	if code, _, said := gymctl(t, "trace", "stats", "cut.txt"); code != exitMistake || !strings.Contains(said, "run it with -P (--parsable2)") {
+	clitest.Write(t, "cut.txt", "       JobID   Elapsed\n------------ ----------\n7            00:01:00\n")
+	if code, _, said := clitest.Run(t, "trace", "stats", "cut.txt"); code != cli.ExitMistake || !strings.Contains(said, "run it with -P (--parsable2)") {
 		t.Errorf("exit code %d, said %q", code, said)
 	}
 }

@@ -8,12 +8,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"clustergym/cmd/gymctl/internal/cli"
+	"clustergym/cmd/gymctl/internal/clitest"
 )
 
 // offered returns what __complete offers for the last of args, and its directive.
 func offered(t *testing.T, args ...string) (words []string, directive string) {
 	t.Helper()
-	out := must(t, append([]string{"__complete"}, args...)...)
+	out := clitest.Must(t, append([]string{"__complete"}, args...)...)
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
 	for _, l := range lines[:len(lines)-1] {
 		word, _, _ := strings.Cut(l, "\t")
@@ -30,9 +33,9 @@ const (
 )
 
 func TestCompletionOfValues(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	t.Chdir(t.TempDir())
-	write(t, "jobs.csv", jobs)
+	clitest.Write(t, "jobs.csv", clitest.Jobs)
 	for _, c := range []struct {
 		args      string
 		want      string // words that are offered
@@ -50,6 +53,8 @@ func TestCompletionOfValues(t *testing.T) {
 		{"eval --set |eval.rollout.objective=", "eval.rollout.objective=jct eval.rollout.objective=slowdown", "", noFiles},
 		{"sim --peer dally-published --policy |t", "tiresias", "tetris", noFiles},
 		{"sim --peer lwf-pure --policy |ssf-l", "ssf-lwf1-srsf-1-true ssf-lwf1-srsf-0-false", "ssf-bp-srsf-1-true dally", noFiles},
+		{"peer |lwf", "lwf-pure lwf-orig lwf-pureall", "dally-published", noFiles},
+		{"peer lwf-pure --policy |ssf-l", "ssf-lwf1-srsf-1-true ssf-lwf1-srsf-0-false", "ssf-bp-srsf-1-true dally", noFiles},
 		{"sim --peer |lwf", "lwf-pure lwf-orig lwf-pureall", "dally-published", noFiles},
 		{"sim --admission |s", "strict skip", "", noFiles},
 		{"sim --backfill |", "none easy conservative", "", noFiles},
@@ -97,7 +102,7 @@ func TestCompletionOfValues(t *testing.T) {
 		{"config show philly-192 --set |na", "name=", "", noSpace},
 		{"config show --cluster |top", "topdrl-2x4x4", "", filesToo},
 		{"plan --policy |heft,c", "heft,cpop", "cpop", noFiles},
-		{"bench --policy |sjf+", "sjf+skip", "", noFiles},
+		{"speed --policy |sjf+", "sjf+skip", "", noFiles},
 		{"trace synth --profile |", "philly hpc lublin", "", noFiles},
 		{"trace synth --set |r", "rate=", "jobs=", noSpace},
 		{"trace stats --format |s", "swf sia", "csv", noFiles},
@@ -131,11 +136,11 @@ func TestCompletionOfValues(t *testing.T) {
 
 // Everything that is offered for a policy can be simulated.
 func TestOfferedPoliciesExist(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	words, _ := offered(t, "sim", "--policy", "fifo+")
 	more, _ := offered(t, "sim", "--policy", "l")
 	for _, p := range append(words, more...) {
-		if code, _, said := gymctl(t, "sim", "--jobs", "5", "--cluster", "4x8", "--policy", p); code != exitDone {
+		if code, _, said := clitest.Run(t, "sim", "--jobs", "5", "--cluster", "4x8", "--policy", p); code != cli.ExitDone {
 			t.Errorf("%s is offered, and refused: %s", p, said)
 		}
 	}
@@ -146,7 +151,7 @@ func TestOfferedPoliciesExist(t *testing.T) {
 
 // A real bash, without the package bash-completion, sources the script and completes.
 func TestCompletionInBash(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("bash is not installed: the test runs the completion script in it")
@@ -156,11 +161,11 @@ func TestCompletionInBash(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	write(t, "mycluster.yaml", "pool: 4\n")
-	if err := os.WriteFile("gymctl", []byte(fmt.Sprintf("#!/bin/sh\n%s=1 exec %q \"$@\"\n", asProgram, self)), 0o700); err != nil { //nolint:gosec // must run
+	clitest.Write(t, "mycluster.yaml", "pool: 4\n")
+	if err := os.WriteFile("gymctl", []byte(fmt.Sprintf("#!/bin/sh\n%s=1 exec %q \"$@\"\n", clitest.AsProgram, self)), 0o700); err != nil { //nolint:gosec // must run
 		t.Fatal(err)
 	}
-	write(t, "try.sh", `PATH="$PWD:$PATH"
+	clitest.Write(t, "try.sh", `PATH="$PWD:$PATH"
 source <(gymctl completion bash) || exit 1
 try() { # the words of a line with the cursor at its end, split as bash splits them
     COMP_LINE=$1 COMP_POINT=${#1} COMP_TYPE=9 COMP_KEY=9 COMPREPLY=()

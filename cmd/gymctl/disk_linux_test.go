@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"clustergym/agents/checkpoint"
+	"clustergym/cmd/gymctl/internal/cli"
+	"clustergym/cmd/gymctl/internal/clitest"
 )
 
 // smallDisk mounts a file system of a few megabytes, which ends with the test.
@@ -53,33 +55,33 @@ func fill(t *testing.T, dir string) (free func()) {
 // A training whose disk fills up says so, waits, and continues when there is space. Ctrl-C ends it meanwhile, with the
 // last checkpoint whole, and it can be continued. What it leaves has the bytes of a run that never waited.
 func TestTrainingWaitsForAFullDisk(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	disk := smallDisk(t)
 	checkpoints := filepath.Join(disk, "run", "checkpoints")
 	args := []string{"train", "-c", "cartpole-ppo", "--workers", "1", "--no-eval"}
 	for _, s := range []string{"train.steps=300000", "train.checkpoint_every=4096", "train.log_every=4096", "train.eval_every=0", "train.keep=2"} {
 		args = append(args, "--set", s)
 	}
-	p := begin(t, disk, nil, append(args, "--run-dir", "run")...)
-	p.await(t, "step ")
+	p := clitest.Begin(t, disk, nil, append(args, "--run-dir", "run")...)
+	p.Await(t, "step ")
 	for range 2 {
-		before := len(p.text())
+		before := len(p.Text())
 		free := fill(t, disk)
-		eventually(t, "it tells of the full disk", func() bool {
-			return strings.Contains(p.text()[before:], "cannot be written, the disk is full")
+		clitest.Eventually(t, "it tells of the full disk", func() bool {
+			return strings.Contains(p.Text()[before:], "cannot be written, the disk is full")
 		})
 		free()
-		eventually(t, "it tells of space", func() bool { return strings.Contains(p.text()[before:], "is written: there is space again") })
+		clitest.Eventually(t, "it tells of space", func() bool { return strings.Contains(p.Text()[before:], "is written: there is space again") })
 	}
 	free := fill(t, disk)
-	before := len(p.text())
-	eventually(t, "it tells of the full disk", func() bool {
-		return strings.Contains(p.text()[before:], "cannot be written, the disk is full")
+	before := len(p.Text())
+	clitest.Eventually(t, "it tells of the full disk", func() bool {
+		return strings.Contains(p.Text()[before:], "cannot be written, the disk is full")
 	})
-	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+	if err := p.Cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	p.end(t, "the training", exitInterrupted, "make space and continue with --resume run")
+	p.End(t, "the training", cli.ExitInterrupted, "make space and continue with --resume run")
 	latest, err := checkpoint.Latest(checkpoints)
 	if err != nil {
 		t.Fatal(err)
@@ -88,9 +90,9 @@ func TestTrainingWaitsForAFullDisk(t *testing.T) {
 		t.Error(err)
 	}
 	free()
-	again := begin(t, disk, nil, "train", "--workers", "1", "--no-eval", "--resume", "run")
-	again.end(t, "the training, continued", exitDone, "")
+	again := clitest.Begin(t, disk, nil, "train", "--workers", "1", "--no-eval", "--resume", "run")
+	again.End(t, "the training, continued", cli.ExitDone, "")
 	straight := t.TempDir()
-	begin(t, straight, nil, append(args, "--run-dir", "run")...).end(t, "the training without a pause", exitDone, "")
-	sameRuns(t, "after the full disk", runFiles(t, filepath.Join(disk, "run")), runFiles(t, filepath.Join(straight, "run")))
+	clitest.Begin(t, straight, nil, append(args, "--run-dir", "run")...).End(t, "the training without a pause", cli.ExitDone, "")
+	clitest.SameRuns(t, "after the full disk", clitest.RunFiles(t, filepath.Join(disk, "run")), clitest.RunFiles(t, filepath.Join(straight, "run")))
 }

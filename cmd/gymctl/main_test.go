@@ -3,11 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"flag"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,110 +13,38 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"clustergym/internal/raced"
+	"clustergym/cmd/gymctl/internal/cli"
+	"clustergym/cmd/gymctl/internal/clitest"
 )
 
-var update = flag.Bool("update", false, "rewrite testdata")
-
-// asProgram makes the test binary act as gymctl, for tests that need a process.
-const asProgram = "GYMCTL_TEST_AS_PROGRAM"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
-		lowerFiles()
-		main()
-	}
-	os.Exit(m.Run())
-}
-
-// oneGoroutine skips a test under the race detector, as long as what it runs is one goroutine, or several that tests of lower
-// packages run under it.
-func oneGoroutine(t *testing.T) {
-	t.Helper()
-	if raced.On {
-		t.Skip("takes long under the race detector, and starts no goroutine that other tests do not; make unit runs it")
-	}
-}
-
-// gymctl runs the program in this process.
-func gymctl(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, err bytes.Buffer
-	code = execute(t.Context(), args, &out, &err)
-	return code, out.String(), err.String()
-}
-
-// must is gymctl for calls that must succeed.
-func must(t *testing.T, args ...string) string {
-	t.Helper()
-	code, out, err := gymctl(t, args...)
-	if code != exitDone {
-		t.Fatalf("gymctl %s: exit code %d: %s", strings.Join(args, " "), code, err)
-	}
-	return out
-}
-
-// write creates a file in the current folder.
-func write(t *testing.T, name, content string) {
-	t.Helper()
-	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func read(t *testing.T, name string) string {
-	t.Helper()
-	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
-// commands returns all verbs of the program, the program itself first.
-func commands() []*cobra.Command {
-	var all []*cobra.Command
-	var walk func(c *cobra.Command)
-	walk = func(c *cobra.Command) {
-		all = append(all, c)
-		for _, s := range c.Commands() {
-			if s.Name() != "help" {
-				walk(s)
-			}
-		}
-	}
-	walk(newRoot(&app{stdout: &output{w: io.Discard}, stderr: io.Discard, now: time.Now}))
-	return all
-}
+func TestMain(m *testing.M) { clitest.Main(m) }
 
 func TestHelpTexts(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	// The number of processors depends on the machine.
 	workers := regexp.MustCompile(`(--workers .*\(default )\d+\)`)
-	for _, c := range commands() {
+	for _, c := range clitest.Commands() {
 		path := c.CommandPath()
 		if strings.Contains(path, "completion") {
 			continue // written by the library
 		}
 		args := append(strings.Fields(path)[1:], "--help")
-		got := workers.ReplaceAllString(must(t, args...), "${1}N)")
+		got := workers.ReplaceAllString(clitest.Must(t, args...), "${1}N)")
 		golden := filepath.Join("testdata", "help", strings.ReplaceAll(path, " ", "-")+".txt")
-		if *update {
+		if *clitest.Update {
 			if err := os.MkdirAll(filepath.Dir(golden), 0o750); err != nil {
 				t.Fatal(err)
 			}
-			write(t, golden, got)
+			clitest.Write(t, golden, got)
 		}
-		if want := read(t, golden); got != want {
+		if want := clitest.Read(t, golden); got != want {
 			t.Errorf("%s --help (-update rewrites):\n%s\nwant\n%s", path, got, want)
 		}
 	}
 }
 
 func TestEveryVerbHasHelpOfAKind(t *testing.T) {
-	for _, c := range commands() {
+	for _, c := range clitest.Commands() {
 		path := c.CommandPath()
 		if strings.Contains(path, "completion") || c.Hidden {
 			continue
@@ -143,9 +68,9 @@ func TestEveryVerbHasHelpOfAKind(t *testing.T) {
 // agent, those of man write into the home folder, those of benchmark need results and the secret, and those of steer, twin and trace
 // get a cluster or a log of one; they have their own tests.
 func TestExamplesWorkAsPrinted(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	other := []string{"train", "worker", "tune", "sweep", "get", "serve", "ui", "run", "act", "export", "man"}
-	for _, c := range commands() {
+	for _, c := range clitest.Commands() {
 		if c.Example == "" || slices.Contains(other, c.Name()) || c.CommandPath() == "gymctl eval" {
 			continue
 		}
@@ -157,19 +82,19 @@ func TestExamplesWorkAsPrinted(t *testing.T) {
 		}
 		t.Run(c.CommandPath(), func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			saveSteps(t, filepath.Join("runs", "mine"), 50000)
+			clitest.SaveSteps(t, filepath.Join("runs", "mine"), 50000)
 			for line := range strings.Lines(c.Example) {
 				line, to, redirected := strings.Cut(strings.TrimSpace(line), " > ")
 				words := strings.Fields(line)
 				if len(words) < 2 || words[0] != "gymctl" {
 					t.Fatalf("%q is no example", line)
 				}
-				code, out, err := gymctl(t, words[1:]...)
-				if code != exitDone || out == "" && !strings.Contains(line, " -o ") {
+				code, out, err := clitest.Run(t, words[1:]...)
+				if code != cli.ExitDone || out == "" && !strings.Contains(line, " -o ") {
 					t.Errorf("%s: exit code %d, printed %q and %q", line, code, out, err)
 				}
 				if redirected {
-					write(t, to, out)
+					clitest.Write(t, to, out)
 				}
 			}
 		})
@@ -179,7 +104,7 @@ func TestExamplesWorkAsPrinted(t *testing.T) {
 func TestUnknownVerbsAndFlagsAreAnsweredWithTheNearest(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"simm", `verb "simm" is unknown; did you mean sim?`},
-		{"xyzzy", `verb "xyzzy" is unknown, want one of bench, benchmark, `},
+		{"xyzzy", `verb "xyzzy" is unknown, want one of benchmark, ckpt, `},
 		{"trace sats", `trace: verb "sats" is unknown; did you mean stats?`},
 		{"config chek f", `config: verb "chek" is unknown; did you mean check?`},
 		{"completion tcsh", `completion: verb "tcsh" is unknown, want one of bash, fish, powershell, zsh`},
@@ -200,8 +125,8 @@ func TestUnknownVerbsAndFlagsAreAnsweredWithTheNearest(t *testing.T) {
 		{"trace stats", `trace stats: want one FILE; see gymctl trace stats --help`},
 		{"trace stats a b", `trace stats: got "a" "b", want one FILE; see gymctl trace stats --help`},
 	} {
-		code, out, err := gymctl(t, strings.Fields(c.args)...)
-		if code != exitMistake || out != "" || !strings.HasPrefix(err, "gymctl: "+c.want) || strings.Count(err, "\n") != 1 {
+		code, out, err := clitest.Run(t, strings.Fields(c.args)...)
+		if code != cli.ExitMistake || out != "" || !strings.HasPrefix(err, "gymctl: "+c.want) || strings.Count(err, "\n") != 1 {
 			t.Errorf("gymctl %s: exit code %d, printed %q, said %q; want 2, nothing, one line with %q", c.args, code, out, err, c.want)
 		}
 	}
@@ -209,7 +134,7 @@ func TestUnknownVerbsAndFlagsAreAnsweredWithTheNearest(t *testing.T) {
 
 func TestWithoutArgumentsThereIsHelp(t *testing.T) {
 	for _, args := range [][]string{nil, {"help"}, {"--help"}, {"trace"}, {"help", "trace"}, {"config"}, {"ckpt"}, {"help", "sim"}} {
-		if out := must(t, args...); !strings.Contains(out, "Usage:\n  gymctl") {
+		if out := clitest.Must(t, args...); !strings.Contains(out, "Usage:\n  gymctl") {
 			t.Errorf("gymctl %v prints %q", args, out)
 		}
 	}
@@ -217,7 +142,7 @@ func TestWithoutArgumentsThereIsHelp(t *testing.T) {
 
 func TestCompletionKnowsVerbsFlagsAndValues(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
-		if out := must(t, "completion", shell); !strings.Contains(out, "gymctl") || len(out) < 1000 {
+		if out := clitest.Must(t, "completion", shell); !strings.Contains(out, "gymctl") || len(out) < 1000 {
 			t.Errorf("completion %s prints %d bytes", shell, len(out))
 		}
 	}
@@ -229,28 +154,16 @@ func TestCompletionKnowsVerbsFlagsAndValues(t *testing.T) {
 		{[]string{"envs", "Job"}, "JobSelect-v1"}, {[]string{"config", "show", "--cluster", "p"}, "philly-192"},
 		{[]string{"trace", "stats", "--format", "s"}, "swf"},
 	} {
-		if out := must(t, append([]string{"__complete"}, c.args...)...); !strings.Contains("\n"+out, "\n"+c.want) {
+		if out := clitest.Must(t, append([]string{"__complete"}, c.args...)...); !strings.Contains("\n"+out, "\n"+c.want) {
 			t.Errorf("completion of %v does not offer %s:\n%s", c.args, c.want, out)
 		}
 	}
 }
 
-// program starts this test binary as gymctl.
-func program(t *testing.T, args ...string) *exec.Cmd {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := exec.Command(self, args...) //nolint:gosec // this binary
-	c.Env = append(os.Environ(), asProgram+"=1")
-	return c
-}
-
 func TestSignalsEndALongSimulationCleanly(t *testing.T) {
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		dir := t.TempDir()
-		c := program(t, "sim", "--jobs", "400000", "--cluster", "pool:64", "--policy", "las", "--events", filepath.Join(dir, "events.jsonl"))
+		c := clitest.Program(t, "sim", "--jobs", "400000", "--cluster", "pool:64", "--policy", "las", "--events", filepath.Join(dir, "events.jsonl"))
 		var out, said bytes.Buffer
 		c.Stdout, c.Stderr = &out, &said
 		if err := c.Start(); err != nil {
@@ -286,7 +199,7 @@ func TestSignalsEndALongSimulationCleanly(t *testing.T) {
 			_ = c.Process.Kill()
 			t.Fatalf("%v does not end it", sig)
 		}
-		if code := c.ProcessState.ExitCode(); code != exitInterrupted || said.String() != "gymctl: interrupted\n" || out.Len() != 0 {
+		if code := c.ProcessState.ExitCode(); code != cli.ExitInterrupted || said.String() != "gymctl: interrupted\n" || out.Len() != 0 {
 			t.Errorf("%v: exit code %d, said %q, printed %q; want 130", sig, code, said.String(), out.String())
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
@@ -296,7 +209,7 @@ func TestSignalsEndALongSimulationCleanly(t *testing.T) {
 }
 
 func TestAReaderThatStopsIsNoCrash(t *testing.T) {
-	c := program(t, "trace", "synth", "--jobs", "50000")
+	c := clitest.Program(t, "trace", "synth", "--jobs", "50000")
 	out, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -325,7 +238,7 @@ func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 func TestOutputThatCannotBeWrittenIsAFailure(t *testing.T) {
 	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"sim", "--jobs", "20"}, {"trace", "synth", "--jobs", "9"}, {"envs"}, {"config", "list"}, {"help"}} {
 		var said bytes.Buffer
-		if code := execute(t.Context(), args, full{}, &said); code != exitFailed || !strings.Contains(said.String(), "no space left") {
+		if code := clitest.Execute(t.Context(), args, full{}, &said); code != cli.ExitFailed || !strings.Contains(said.String(), "no space left") {
 			t.Errorf("gymctl %v on a full disk: exit code %d, said %q", args, code, said.String())
 		}
 	}
@@ -335,80 +248,24 @@ func TestACancelledContextIsAnInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, said bytes.Buffer
-	if code := execute(ctx, []string{"sim", "--jobs", "50"}, &out, &said); code != exitInterrupted || out.Len() != 0 {
+	if code := clitest.Execute(ctx, []string{"sim", "--jobs", "50"}, &out, &said); code != cli.ExitInterrupted || out.Len() != 0 {
 		t.Errorf("exit code %d, printed %q, said %q", code, out.String(), said.String())
 	}
 }
 
 func TestVersion(t *testing.T) {
-	out := must(t, "version")
+	out := clitest.Must(t, "version")
 	for _, want := range []string{"gymctl ", "commit ", "go       go1.", "kernels  "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q lacks %q", out, want)
 		}
 	}
-	if flag := must(t, "--version"); flag != out {
+	if flag := clitest.Must(t, "--version"); flag != out {
 		t.Errorf("--version prints %q, version %q", flag, out)
 	}
-	var v build
-	strict(t, must(t, "version", "--json"), &v)
+	var v cli.Build
+	clitest.Strict(t, clitest.Must(t, "version", "--json"), &v)
 	if v.Version == "" || v.Kernels == "" || !strings.HasPrefix(v.Go, "go1.") || !strings.Contains(v.Platform, "/") {
 		t.Errorf("got %+v", v)
 	}
-}
-
-// strict reads exactly one JSON document, which must have no keys but those of v.
-func strict(t *testing.T, text string, v any) {
-	t.Helper()
-	d := json.NewDecoder(strings.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		t.Fatalf("more than one document: %s", text)
-	}
-}
-
-// keys lists the keys of a JSON document in order, with their paths; for a list, those of its first element.
-func keys(t *testing.T, text string) []string {
-	t.Helper()
-	d := json.NewDecoder(strings.NewReader(text))
-	var out []string
-	var value func(path string)
-	value = func(path string) {
-		tok, err := d.Token()
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch tok {
-		case json.Delim('{'):
-			for d.More() {
-				k, err := d.Token()
-				if err != nil {
-					t.Fatal(err)
-				}
-				name, _ := k.(string)
-				out = append(out, path+name)
-				value(path + name + ".")
-			}
-			_, err = d.Token()
-		case json.Delim('['):
-			before := -1
-			for d.More() {
-				n := len(out)
-				value(path)
-				if before >= 0 {
-					out = out[:n]
-				}
-				before = n
-			}
-			_, err = d.Token()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	value("")
-	return out
 }

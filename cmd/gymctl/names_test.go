@@ -3,13 +3,16 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"clustergym/cmd/gymctl/internal/cli"
+	"clustergym/cmd/gymctl/internal/clitest"
 )
 
 // A misspelt name of any kind is refused with the right one as a suggestion.
 func TestEveryKindOfNameHasASuggestion(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	t.Chdir(t.TempDir())
-	write(t, "jobs.csv", jobs)
+	clitest.Write(t, "jobs.csv", clitest.Jobs)
 	for _, c := range []struct{ args, want string }{
 		{"sim --policy sfj", "sjf"},
 		{"sim --policy sfj+skip", "sjf+skip"},
@@ -76,14 +79,14 @@ func TestEveryKindOfNameHasASuggestion(t *testing.T) {
 		{"experiment run topdr", "topdrl"},
 		{"serve --log-level inf", "info"},
 	} {
-		code, out, said := gymctl(t, strings.Fields(c.args)...)
-		if code != exitMistake || out != "" || strings.Count(said, "\n") != 1 || !strings.HasSuffix(said, "did you mean "+c.want+"?\n") {
+		code, out, said := clitest.Run(t, strings.Fields(c.args)...)
+		if code != cli.ExitMistake || out != "" || strings.Count(said, "\n") != 1 || !strings.HasSuffix(said, "did you mean "+c.want+"?\n") {
 			t.Errorf("gymctl %s: exit code %d, said %q; want one line that suggests %s", c.args, code, said, c.want)
 		}
 	}
 	// Nothing is suggested where nothing is near.
 	for _, args := range []string{"sim --policy zzzzz", "sim --policy sjf+zzzzz", "sim --placement zzzzz", "eval --policies zzzzz@slots"} {
-		if _, _, said := gymctl(t, strings.Fields(args)...); strings.Contains(said, "did you mean") {
+		if _, _, said := clitest.Run(t, strings.Fields(args)...); strings.Contains(said, "did you mean") {
 			t.Errorf("gymctl %s: %q", args, said)
 		}
 	}
@@ -92,7 +95,7 @@ func TestEveryKindOfNameHasASuggestion(t *testing.T) {
 		"sim --set trace.synth.profile=phily": "gymctl: --set trace.synth.profile: ",
 		"sim --set policy.quantum=-1s":        "gymctl: --set policy.quantum: ",
 	} {
-		if _, _, said := gymctl(t, strings.Fields(args)...); !strings.HasPrefix(said, want) {
+		if _, _, said := clitest.Run(t, strings.Fields(args)...); !strings.HasPrefix(said, want) {
 			t.Errorf("gymctl %s: %q, want %s", args, said, want)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"clustergym/cmd/gymctl/internal/cli"
+	"clustergym/cmd/gymctl/internal/clitest"
 	"clustergym/experiments/report"
 	"clustergym/nets/onnx"
 )
@@ -20,10 +22,10 @@ func theCardsCommandGivesItsTable(t *testing.T, card string) {
 	}
 	command, _, _ = strings.Cut(command, "\n")
 	var was, is report.Report
-	if err := json.Unmarshal([]byte(read(t, "run/eval/test.json")), &was); err != nil {
+	if err := json.Unmarshal([]byte(clitest.Read(t, "run/eval/test.json")), &was); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal([]byte(must(t, append(strings.Fields(command), "--no-whole", "--json")...)), &is); err != nil {
+	if err := json.Unmarshal([]byte(clitest.Must(t, append(strings.Fields(command), "--no-whole", "--json")...)), &is); err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(was.Windows, is.Windows) || len(was.Policies) != len(is.Policies) {
@@ -38,14 +40,14 @@ func theCardsCommandGivesItsTable(t *testing.T, card string) {
 
 // A run leaves as a model and comes back: it plays the same windows in the same way.
 func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
-	oneGoroutine(t)
-	inRoom(t, false)
-	must(t, "train", "-c", "tiny.yaml", "--run-dir", "run")
-	if out := must(t, "ckpt", "export", "run", "-o", "policy.onnx", "--card", "MODEL.md"); out != "" {
+	clitest.OneGoroutine(t)
+	clitest.InRoom(t, false)
+	clitest.Must(t, "train", "-c", "tiny.yaml", "--run-dir", "run")
+	if out := clitest.Must(t, "ckpt", "export", "run", "-o", "policy.onnx", "--card", "MODEL.md"); out != "" {
 		t.Errorf("export prints %q", out)
 	}
 	var d report.Report
-	if err := json.Unmarshal([]byte(must(t, "eval", "--checkpoint", "run", "--policy-onnx", "policy.onnx", "--name", "mine", "--policies", "fifo", "--json")), &d); err != nil {
+	if err := json.Unmarshal([]byte(clitest.Must(t, "eval", "--checkpoint", "run", "--policy-onnx", "policy.onnx", "--name", "mine", "--policies", "fifo", "--json")), &d); err != nil {
 		t.Fatal(err)
 	}
 	if len(d.Policies) != 3 || d.Policies[1].Name != "mine" || d.Policies[1].Kind != report.KindModel || !reflect.DeepEqual(d.Policies[0].Metrics, d.Policies[1].Metrics) {
@@ -55,21 +57,21 @@ func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 		t.Errorf("pairs %+v", d.Paired)
 	}
 	// The environment is in the model, so that nothing else has to be named.
-	if out := must(t, "eval", "--policy-onnx", "policy.onnx", "--policies", "fifo", "--windows", "1", "--no-whole"); !strings.Contains(out, "policy ") {
+	if out := clitest.Must(t, "eval", "--policy-onnx", "policy.onnx", "--policies", "fifo", "--windows", "1", "--no-whole"); !strings.Contains(out, "policy ") {
 		t.Errorf("eval prints %s", out)
 	}
-	if out := must(t, "eval", "--policy-onnx", "policy.onnx", "--policies", "fifo", "--windows", "1", "--rungs", "none,exact"); !strings.Contains(out, "\npolicy  ") || !strings.Contains(out, "\nfifo") {
+	if out := clitest.Must(t, "eval", "--policy-onnx", "policy.onnx", "--policies", "fifo", "--windows", "1", "--rungs", "none,exact"); !strings.Contains(out, "\npolicy  ") || !strings.Contains(out, "\nfifo") {
 		t.Errorf("eval --rungs prints %s", out)
 	}
 	// With other estimates, too, it sees what it saw in training.
-	if out := must(t, "sim", "--policy-onnx", "policy.onnx", "--jobs", "60", "--cluster", "topdrl-2x4x4", "--estimates", "history"); !strings.Contains(out, "\npolicy  ") {
+	if out := clitest.Must(t, "sim", "--policy-onnx", "policy.onnx", "--jobs", "60", "--cluster", "topdrl-2x4x4", "--estimates", "history"); !strings.Contains(out, "\npolicy  ") {
 		t.Errorf("sim prints %s", out)
 	}
-	code, _, said := gymctl(t, "eval", "--policy-onnx", "policy.onnx", "--cluster", "2x8", "--policies", "fifo")
-	if code != exitMistake || !strings.Contains(said, "the model is for observations with cluster [20 32] in place of cluster [20 16]") {
+	code, _, said := clitest.Run(t, "eval", "--policy-onnx", "policy.onnx", "--cluster", "2x8", "--policies", "fifo")
+	if code != cli.ExitMistake || !strings.Contains(said, "the model is for observations with cluster [20 32] in place of cluster [20 16]") {
 		t.Errorf("on another cluster: exit code %d, said %q", code, said)
 	}
-	card := read(t, "MODEL.md")
+	card := clitest.Read(t, "MODEL.md")
 	for _, want := range []string{"# ppo:run@", "A policy for `JobSelect-v1`, trained by PPO", "| file | `policy.onnx`, ", "| what it knew of run times | ", "## Against its rivals", "| this run | ", "gymctl eval --policy-onnx policy.onnx --name mine", "action_mask"} {
 		if !strings.Contains(card, want) {
 			t.Errorf("the card lacks %q:\n%s", want, card)
@@ -84,7 +86,7 @@ func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 	if strings.Contains(m.Meta("clustergym.run"), "jobs.csv") {
 		t.Errorf("the model names the trace of its training:\n%s", m.Meta("clustergym.run"))
 	}
-	if out := must(t, "eval", "--policy-onnx", "policy.onnx", "--trace", "jobs.csv", "--policies", "fifo", "--windows", "1", "--no-whole"); !strings.Contains(out, "\nfifo") {
+	if out := clitest.Must(t, "eval", "--policy-onnx", "policy.onnx", "--trace", "jobs.csv", "--policies", "fifo", "--windows", "1", "--no-whole"); !strings.Contains(out, "\nfifo") {
 		t.Errorf("eval --trace prints %s", out)
 	}
 	named := *m
@@ -95,19 +97,19 @@ func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 		}
 		named.Metadata = append(named.Metadata, p)
 	}
-	write(t, "named.onnx", string(named.Encode()))
-	if code, _, said := gymctl(t, "eval", "--policy-onnx", "named.onnx", "--policies", "fifo"); code != exitMistake || !strings.Contains(said, `name the file "other.csv" for trace.file`) {
+	clitest.Write(t, "named.onnx", string(named.Encode()))
+	if code, _, said := clitest.Run(t, "eval", "--policy-onnx", "named.onnx", "--policies", "fifo"); code != cli.ExitMistake || !strings.Contains(said, `name the file "other.csv" for trace.file`) {
 		t.Errorf("a model that names a trace: exit code %d, said %q", code, said)
 	}
 	for _, own := range [][]string{{"--trace", "jobs.csv"}, {"--set", "trace.file=jobs.csv"}} {
-		if out := must(t, append([]string{"eval", "--policy-onnx", "named.onnx", "--policies", "fifo", "--windows", "1", "--no-whole"}, own...)...); !strings.Contains(out, "\nfifo") {
+		if out := clitest.Must(t, append([]string{"eval", "--policy-onnx", "named.onnx", "--policies", "fifo", "--windows", "1", "--no-whole"}, own...)...); !strings.Contains(out, "\nfifo") {
 			t.Errorf("eval %v prints %s", own, out)
 		}
 	}
 	if m.Meta("clustergym.env") != "JobSelect-v1" || len(m.Meta("clustergym.spec")) != 64 || !strings.Contains(m.Meta("clustergym.run"), "id: JobSelect-v1") || m.Graph.Inputs[0].Shape[0] != -1 {
 		t.Errorf("metadata %+v, inputs %v", m.Metadata, m.Graph.Inputs)
 	}
-	must(t, "ckpt", "export", "run", "-o", "one.onnx", "--batch", "1")
+	clitest.Must(t, "ckpt", "export", "run", "-o", "one.onnx", "--batch", "1")
 	if m, err = onnx.ReadFile("one.onnx"); err != nil || m.Graph.Inputs[0].Shape[0] != 1 {
 		t.Errorf("--batch 1: %v, %v", m, err)
 	}
@@ -117,8 +119,8 @@ func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 		`--card: got "x", which is the file of -o`:                     {"-o", "x", "--card", "x"},
 		"output file no/such/x: there is no folder no/such":            {"-o", "no/such/x"},
 	} {
-		code, _, said := gymctl(t, append([]string{"ckpt", "export", "run"}, args...)...)
-		if code != exitMistake || !strings.HasPrefix(said, "gymctl: "+want[:12]) || strings.Count(said, "\n") != 1 {
+		code, _, said := clitest.Run(t, append([]string{"ckpt", "export", "run"}, args...)...)
+		if code != cli.ExitMistake || !strings.HasPrefix(said, "gymctl: "+want[:12]) || strings.Count(said, "\n") != 1 {
 			t.Errorf("export %v: exit code %d, said %q, want %q", args, code, said, want)
 		}
 	}
@@ -127,10 +129,10 @@ func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 // A mixture of rules is no network, and one sentence says so.
 func TestMixturesHaveNoFormInONNX(t *testing.T) {
 	t.Chdir(t.TempDir())
-	must(t, "train", "-c", "policymix-improper", "--no-eval", "--run-dir", "mix", "--set", "train.steps=16", "--set", "train.envs=1", "--set", "improper.steps=16",
+	clitest.Must(t, "train", "-c", "policymix-improper", "--no-eval", "--run-dir", "mix", "--set", "train.steps=16", "--set", "train.envs=1", "--set", "improper.steps=16",
 		"--set", "env.window=24", "--set", "env.warm=8", "--set", "trace.synth.jobs=900", "--set", "eval.validation=1")
-	code, _, said := gymctl(t, "ckpt", "export", "mix", "-o", "mix.onnx")
-	if want := "gymctl: mix is of agent improper, whose policy is no network: only those of ppo, ddqn and maml have a form in ONNX\n"; code != exitMistake || said != want {
+	code, _, said := clitest.Run(t, "ckpt", "export", "mix", "-o", "mix.onnx")
+	if want := "gymctl: mix is of agent improper, whose policy is no network: only those of ppo, ddqn and maml have a form in ONNX\n"; code != cli.ExitMistake || said != want {
 		t.Errorf("exit code %d, said %q, want %q", code, said, want)
 	}
 }
@@ -143,18 +145,18 @@ func TestModelsThatCannotPlay(t *testing.T) {
 		Nodes: []onnx.Node{{Op: "Frobnicate", Name: "f", Inputs: []string{"x"}, Outputs: []string{"q"}}},
 	}}
 	whole := m.Encode()
-	write(t, "unknown.onnx", string(whole))
-	write(t, "cut.onnx", string(whole[:len(whole)-9]))
-	write(t, "text.onnx", "submit_time,duration\n1,2\n")
+	clitest.Write(t, "unknown.onnx", string(whole))
+	clitest.Write(t, "cut.onnx", string(whole[:len(whole)-9]))
+	clitest.Write(t, "text.onnx", "submit_time,duration\n1,2\n")
 	m.Graph.Nodes[0].Op = "Relu"
-	write(t, "wide.onnx", string(m.Encode()))
+	clitest.Write(t, "wide.onnx", string(m.Encode()))
 	m.Metadata = []onnx.Property{{Key: "clustergym.run", Value: "trace: {file: /etc/passwd}\n"}}
-	write(t, "files.onnx", string(m.Encode()))
+	clitest.Write(t, "files.onnx", string(m.Encode()))
 	m.Metadata[0].Value = "env: {id: JobSelect-v1, estimates: 'gbdt:model.bin'}\n"
-	write(t, "estimates.onnx", string(m.Encode()))
-	write(t, "nodes.yaml", "[]")
+	clitest.Write(t, "estimates.onnx", string(m.Encode()))
+	clitest.Write(t, "nodes.yaml", "[]")
 	m.Metadata[0].Value = "cluster: nodes.yaml\n"
-	write(t, "cluster.onnx", string(m.Encode()))
+	clitest.Write(t, "cluster.onnx", string(m.Encode()))
 	for file, settings := range map[string]string{
 		"zero":     "cluster: /dev/zero\n",
 		"absent":   "cluster: no/such/nodes.yaml\n",
@@ -167,10 +169,10 @@ func TestModelsThatCannotPlay(t *testing.T) {
 		"tables":   "env: {id: WorkerPlace-v1}\ntrace: {profiles: /dev/zero}\n",
 	} {
 		m.Metadata[0].Value = settings
-		write(t, file+".onnx", string(m.Encode()))
+		clitest.Write(t, file+".onnx", string(m.Encode()))
 	}
 	m.Metadata[0].Value = "trace: ["
-	write(t, "settings.onnx", string(m.Encode()))
+	clitest.Write(t, "settings.onnx", string(m.Encode()))
 	if f, err := os.Create("large.onnx"); err != nil || f.Truncate(2<<30) != nil || f.Close() != nil {
 		t.Fatal(err)
 	}
@@ -182,8 +184,8 @@ func TestModelsThatCannotPlay(t *testing.T) {
 		"large.onnx":   "model large.onnx: it has 2147483648 bytes, want at most 536870912",
 		"missing.onnx": "model missing.onnx: there is no such file",
 	} {
-		code, out, said := gymctl(t, "eval", "-c", "cartpole-ppo", "--policies", "random", "--episodes", "1", "--policy-onnx", file)
-		if code != exitMistake || out != "" || !strings.HasPrefix(said, "gymctl: "+want) || strings.Count(said, "\n") != 1 {
+		code, out, said := clitest.Run(t, "eval", "-c", "cartpole-ppo", "--policies", "random", "--episodes", "1", "--policy-onnx", file)
+		if code != cli.ExitMistake || out != "" || !strings.HasPrefix(said, "gymctl: "+want) || strings.Count(said, "\n") != 1 {
 			t.Errorf("%s: exit code %d, printed %q, said %q, want %q", file, code, out, said, want)
 		}
 	}
@@ -210,7 +212,7 @@ func TestModelsThatCannotPlay(t *testing.T) {
 		`--name: got "", want a name for wide.onnx`:                                        {"serve", "--policy-onnx", "wide.onnx", "--name", ""},
 		"--policy-onnx does not go with --listen and --queue":                              {"eval", "--policy-onnx", "wide.onnx", "--listen", "127.0.0.1:0", "--token-file", "token"},
 	} {
-		if code, _, said := gymctl(t, args...); code != exitMistake || !strings.Contains(said, want) {
+		if code, _, said := clitest.Run(t, args...); code != cli.ExitMistake || !strings.Contains(said, want) {
 			t.Errorf("%v: exit code %d, said %q, want %q", args, code, said, want)
 		}
 	}

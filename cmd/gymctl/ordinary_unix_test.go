@@ -13,6 +13,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"clustergym/cmd/gymctl/internal/cli"
+	"clustergym/cmd/gymctl/internal/clitest"
 )
 
 // oddFiles makes in the current folder what is no ordinary file, and returns the names.
@@ -37,7 +40,7 @@ func ended(t *testing.T, args ...string) (code int, said string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	done := make(chan int, 1)
-	go func() { done <- execute(t.Context(), args, &out, &errs) }()
+	go func() { done <- clitest.Execute(t.Context(), args, &out, &errs) }()
 	select {
 	case code = <-done:
 		return code, errs.String()
@@ -70,7 +73,7 @@ func TestCommandsOpenOrdinaryFilesOnly(t *testing.T) {
 				args[i] = strings.Replace(a, ".//dev/", "/dev/", 1)
 			}
 			code, said := ended(t, args...)
-			if code != exitMistake || strings.Count(said, "\n") != 1 || !strings.Contains(said, name) && args[0] != "eval" {
+			if code != cli.ExitMistake || strings.Count(said, "\n") != 1 || !strings.Contains(said, name) && args[0] != "eval" {
 				t.Errorf("gymctl %s: exit code %d, said %q", strings.Join(args, " "), code, said)
 			}
 		}
@@ -81,7 +84,7 @@ func TestCommandsOpenOrdinaryFilesOnly(t *testing.T) {
 func TestFoldersWithOddFilesAreRefusedAtOnce(t *testing.T) {
 	room := t.TempDir()
 	t.Chdir(room)
-	must(t, "train", "-c", "cartpole-ppo", "--run-dir", "run", "--no-eval", "--set", "train.steps=256", "--set", "train.envs=2", "--set", "ppo.steps=64")
+	clitest.Must(t, "train", "-c", "cartpole-ppo", "--run-dir", "run", "--no-eval", "--set", "train.steps=256", "--set", "train.envs=2", "--set", "ppo.steps=64")
 	steps, err := filepath.Glob("run/checkpoints/*")
 	if err != nil || len(steps) == 0 {
 		t.Fatal(steps, err)
@@ -109,13 +112,13 @@ func TestFoldersWithOddFilesAreRefusedAtOnce(t *testing.T) {
 			} {
 				ended(t, args...) // some of them need not read this file
 			}
-			if code, said := ended(t, "eval", "--checkpoint", "run", "--policies", "random", "--episodes", "1"); code == exitDone && !strings.Contains(file, "progress") {
+			if code, said := ended(t, "eval", "--checkpoint", "run", "--policies", "random", "--episodes", "1"); code == cli.ExitDone && !strings.Contains(file, "progress") {
 				t.Errorf("%s as %s: exit code %d, said %q", file, kind, code, said)
 			}
 			_ = os.Remove(file)
 		}
 		if !missing {
-			write(t, file, string(kept))
+			clitest.Write(t, file, string(kept))
 		}
 	}
 }
@@ -146,12 +149,12 @@ func TestAnInterruptEndsTheWaitForAPipe(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			var out, errs bytes.Buffer
 			done := make(chan int, 1)
-			go func() { done <- execute(ctx, args, &out, &errs) }()
+			go func() { done <- clitest.Execute(ctx, args, &out, &errs) }()
 			time.Sleep(100 * time.Millisecond) // so that it waits; too short a time makes the test weaker, never wrong
 			stop()
 			select {
 			case code := <-done:
-				if code != exitInterrupted && code != exitMistake {
+				if code != cli.ExitInterrupted && code != cli.ExitMistake {
 					t.Errorf("gymctl %s: exit code %d, said %q", strings.Join(args, " "), code, errs.String())
 				}
 			case <-time.After(time.Minute):
@@ -176,7 +179,7 @@ func TestATraceComesThroughAPipe(t *testing.T) {
 	}
 	go func() { _ = os.WriteFile("pipe", []byte("submit_time,duration,num_gpu\n0,60,1\n5,60,2\n"), 0o600) }()
 	code, said := ended(t, "sim", "--trace", "pipe", "--cluster", "2x8", "--policy", "fifo")
-	if code != exitDone {
+	if code != cli.ExitDone {
 		t.Errorf("exit code %d, said %q", code, said)
 	}
 }

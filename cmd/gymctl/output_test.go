@@ -5,13 +5,16 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"clustergym/cmd/gymctl/internal/clitest"
+	"clustergym/cmd/gymctl/internal/options"
 )
 
 func TestOutputNeverReplacesItsOwnInput(t *testing.T) {
 	t.Chdir(t.TempDir())
-	must(t, "trace", "synth", "--jobs", "20", "-o", "jobs.csv")
-	write(t, "pool.yaml", "pool: 64\n")
-	write(t, "few.yaml", "jobs: 5\n")
+	clitest.Must(t, "trace", "synth", "--jobs", "20", "-o", "jobs.csv")
+	clitest.Write(t, "pool.yaml", "pool: 64\n")
+	clitest.Write(t, "few.yaml", "jobs: 5\n")
 	if err := os.Symlink("jobs.csv", "soft.csv"); err != nil {
 		t.Fatal(err)
 	}
@@ -33,14 +36,14 @@ func TestOutputNeverReplacesItsOwnInput(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wrong(t, c.args, "output file", "it is the input")
+		clitest.Wrong(t, c.args, "output file", "it is the input")
 		if after, err := os.ReadFile(c.file); err != nil || string(after) != string(before) {
 			t.Errorf("%v changed %s (%v)", c.args, c.file, err)
 		}
 	}
 	// An older result may be overwritten.
-	must(t, "trace", "convert", "jobs.csv", "-o", "copy.csv")
-	must(t, "trace", "convert", "jobs.csv", "-o", "copy.csv")
+	clitest.Must(t, "trace", "convert", "jobs.csv", "-o", "copy.csv")
+	clitest.Must(t, "trace", "convert", "jobs.csv", "-o", "copy.csv")
 }
 
 func here(t *testing.T) string {
@@ -54,7 +57,7 @@ func here(t *testing.T) string {
 
 func TestReturnIsADashBeforeAnEpisodeEnds(t *testing.T) {
 	for v, want := range map[float64]string{math.NaN(): "-", -1.25: "-1.250", 0: "0.000"} {
-		if got := meanReturn(v); got != want {
+		if got := options.MeanReturn(v); got != want {
 			t.Errorf("%v: %q, want %q", v, got, want)
 		}
 	}

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"clustergym/cmd/gymctl/internal/clitest"
+	"clustergym/cmd/gymctl/internal/research"
 )
 
 // foreign are texts that a terminal would obey or that make a line look like another one.
@@ -42,12 +45,12 @@ func TestTextsOfOthersAreShownAndNotObeyed(t *testing.T) {
 			_ = w.Write(row)
 		}
 		w.Flush()
-		write(t, "odd.csv", b.String())
+		clitest.Write(t, "odd.csv", b.String())
 		for _, args := range [][]string{
 			{"trace", "stats", "odd.csv"}, {"trace", "convert", "odd.csv", "-o", "out.csv"}, {"sim", "--trace", "odd.csv", "--cluster", "2x8", "--policy", "fifo,sjf"},
 			{"predict", "eval", "--trace", "odd.csv"},
 		} {
-			_, out, said := gymctl(t, args...)
+			_, out, said := clitest.Run(t, args...)
 			if r, ok := shown(out + said); !ok {
 				t.Errorf("column %d, gymctl %s: %q in %q", at, strings.Join(args, " "), r, out+said)
 			}
@@ -63,15 +66,15 @@ func TestMessagesAreClean(t *testing.T) {
 			continue // as a file's name it is two lines, which are shown as two
 		}
 		name := "n" + string(rune('a'+i))
-		write(t, name+".yaml", text+": 5\nnodes: ["+text+"]\n")
-		write(t, name+".csv", "submit_time,duration,"+text+"\n1,2,3\n")
-		write(t, name+".json", `{"`+text+`": 1}`)
+		clitest.Write(t, name+".yaml", text+": 5\nnodes: ["+text+"]\n")
+		clitest.Write(t, name+".csv", "submit_time,duration,"+text+"\n1,2,3\n")
+		clitest.Write(t, name+".json", `{"`+text+`": 1}`)
 		for _, args := range [][]string{
 			{text}, {"sim", "--" + text}, {"sim", "--cluster", text}, {"sim", "--policy", text}, {"trace", "stats", text}, {"trace", "stats", name + ".csv"}, {"config", "show", name + ".yaml"},
 			{"sim", "--cluster", "./" + name + ".yaml"}, {"eval", "--checkpoint", text}, {"train", "-c", text}, {"envs", text}, {"twin", "check", name + ".json"}, {"steer", "report", name + ".json"},
 			{"benchmark", "verify", name + ".json"}, {"ckpt", "show", text}, {"eval", "--policy-onnx", text}, {"sim", "--set", text},
 		} {
-			_, out, said := gymctl(t, args...)
+			_, out, said := clitest.Run(t, args...)
 			if r, ok := shown(out + said); !ok {
 				t.Errorf("gymctl %q: %q in %q", args, r, out+said)
 			}
@@ -93,21 +96,21 @@ func TestDocumentsKeepTheExactNames(t *testing.T) {
 	var d struct {
 		VCs []struct{ Name string } `json:"vcs"`
 	}
-	if err := json.Unmarshal([]byte(must(t, "trace", "stats", "odd.csv", "--json")), &d); err != nil || len(d.VCs) != 1 || d.VCs[0].Name != "esc\x1b[2J" {
+	if err := json.Unmarshal([]byte(clitest.Must(t, "trace", "stats", "odd.csv", "--json")), &d); err != nil || len(d.VCs) != 1 || d.VCs[0].Name != "esc\x1b[2J" {
 		t.Errorf("%v, %+v", err, d)
 	}
-	must(t, "trace", "convert", "odd.csv", "-o", "out.csv")
-	if !strings.Contains(read(t, "out.csv"), "esc\x1b[2J") {
-		t.Errorf("the converted trace is %q", read(t, "out.csv"))
+	clitest.Must(t, "trace", "convert", "odd.csv", "-o", "out.csv")
+	if !strings.Contains(clitest.Read(t, "out.csv"), "esc\x1b[2J") {
+		t.Errorf("the converted trace is %q", clitest.Read(t, "out.csv"))
 	}
 }
 
 // A list of sentences is no wider in a pipe than people read.
 func TestAListFitsAPipe(t *testing.T) {
 	for _, args := range [][]string{{"experiment", "list"}} {
-		out := must(t, args...)
+		out := clitest.Must(t, args...)
 		for line := range strings.Lines(out) {
-			if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > listWidth {
+			if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > research.ListWidth {
 				t.Errorf("gymctl %s: a line of %d characters: %s", strings.Join(args, " "), n, line)
 			}
 		}

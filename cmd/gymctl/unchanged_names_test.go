@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"clustergym/cmd/gymctl/internal/clitest"
+	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/configs"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
@@ -19,9 +21,9 @@ import (
 
 // Names that users write into scripts and files: verbs, and what the shell is offered.
 func TestNamesStay(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	var lines []string
-	for _, c := range commands() {
+	for _, c := range clitest.Commands() {
 		if path := c.CommandPath(); !strings.Contains(path, "completion") {
 			lines = append(lines, "verb: "+path)
 		}
@@ -67,7 +69,7 @@ func TestNamesStay(t *testing.T) {
 // What the program says of its presets, environments, experiments and tasks: clusters by their machines, environments by their
 // spaces, experiments by the figures that they record and by their settings, tasks by their hashes.
 func TestDescriptionsStay(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	lines := []string{done(t, "config list", "config", "list", "--json"), done(t, "envs", "envs", "--json"),
 		done(t, "benchmark list", "benchmark", "list", "--json"), done(t, "experiment list", "experiment", "list", "--json"),
 		done(t, "trace formats", "trace", "formats", "--json")}
@@ -104,9 +106,9 @@ func TestKeysStay(t *testing.T) {
 		c := config.For(id)
 		add(id, slices.DeleteFunc(configs.AllKeys(&c), func(k string) bool { return !strings.HasPrefix(k, "env.") }))
 	}
-	for _, k := range kinds {
-		if k.name != runKind {
-			add(k.name, configs.AllKeys(k.make()))
+	for _, k := range options.Kinds {
+		if k.Name != options.RunKind {
+			add(k.Name, configs.AllKeys(k.New()))
 		}
 	}
 	sim, planning, search := simulate.DefaultConfig(), plan.DefaultConfig(), sweep.Default()
@@ -118,12 +120,12 @@ func TestKeysStay(t *testing.T) {
 
 // Exit codes, and whether a call says something on standard output or standard error.
 func TestExitCodesStay(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	var lines []string
 	elsewhere(t, func() {
-		write(t, "jobs.csv", jobs)
-		write(t, "bad.csv", "submit_time,duration,num_gpu\n5,1,1\n0,1,1\n")
-		write(t, "bad.yaml", "trian: 1\n")
+		clitest.Write(t, "jobs.csv", clitest.Jobs)
+		clitest.Write(t, "bad.csv", "submit_time,duration,num_gpu\n5,1,1\n0,1,1\n")
+		clitest.Write(t, "bad.yaml", "trian: 1\n")
 		if err := os.MkdirAll(filepath.Join("empty", "run"), 0o750); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +141,7 @@ func TestExitCodesStay(t *testing.T) {
 			"trace convert jobs.csv --to csv -o missing/x.csv", "envs Nothing-v1", "serve --addr nowhere", "serve --addr 0.0.0.0:0", "steer", "twin", "worker", "ui empty",
 			"predict eval --jobs 5", "predict show none.bin", "bench nothing",
 		} {
-			code, out, said := gymctl(t, strings.Fields(args)...)
+			code, out, said := clitest.Run(t, strings.Fields(args)...)
 			lines = append(lines, fmt.Sprintf("%d out=%t err=%t gymctl %s", code, out != "", said != "", args))
 		}
 	})

@@ -4,12 +4,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"clustergym/cmd/gymctl/internal/clitest"
 )
 
 // Runs of the environments and agents of the presets keep every file of their directories. What experiments/run trains in its own
 // golden test is not trained again here.
 func TestRunsKeepTheirFiles(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	const (
 		steps = " --set train.steps=256 --set train.envs=4 --set train.log_every=128 --set train.eval_every=128 --set train.checkpoint_every=128"
 		jobs  = " --set trace.synth.jobs=1500 --set env.window=24 --set eval.windows=3"
@@ -43,9 +45,9 @@ func TestRunsKeepTheirFiles(t *testing.T) {
 			lines = append(lines, done(t, c.preset, strings.Fields(args)...))
 			lines = append(lines, folder(t, c.preset, filepath.Join("runs", c.preset))...)
 		}
-		must(t, "ckpt", "export", "runs/quickstart", "-o", "policy.onnx")
+		clitest.Must(t, "ckpt", "export", "runs/quickstart", "-o", "policy.onnx")
 		lines = append(lines,
-			"ckpt export "+digest(read(t, "policy.onnx")),
+			"ckpt export "+digest(clitest.Read(t, "policy.onnx")),
 			done(t, "ckpt show", "ckpt", "show", "runs/quickstart", "--json"),
 			done(t, "ckpt verify", "ckpt", "verify", "runs/quickstart", "--json"),
 			done(t, "eval of a checkpoint", "eval", "--checkpoint", "runs/quickstart", "--policies", "sjf@slots", "--kernels", "portable", "--workers", "2", "--json"),
@@ -57,7 +59,7 @@ func TestRunsKeepTheirFiles(t *testing.T) {
 
 // Comparisons, searches and plans keep their documents and files.
 func TestComparisonsKeepTheirDocuments(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	const few = " --workers 2 --kernels portable --json --set trace.synth.jobs=1500 --set env.window=24"
 	var lines []string
 	elsewhere(t, func() {
@@ -82,13 +84,13 @@ func TestComparisonsKeepTheirDocuments(t *testing.T) {
 		lines = append(lines, folder(t, "tune", "hold")...)
 		lines = append(lines, folder(t, "tune", "index")...)
 
-		write(t, "space.yaml", "base: cartpole-ppo\nset: [train.steps=256, train.envs=4, ppo.steps=32, ppo.minibatches=2, ppo.epochs=2, train.log_every=128, train.eval_every=128, train.checkpoint_every=128, eval.episodes=2, eval.validation=2]\n"+
+		clitest.Write(t, "space.yaml", "base: cartpole-ppo\nset: [train.steps=256, train.envs=4, ppo.steps=32, ppo.minibatches=2, ppo.epochs=2, train.log_every=128, train.eval_every=128, train.checkpoint_every=128, eval.episodes=2, eval.validation=2]\n"+
 			"space: {ppo.lr: {min: 1e-4, max: 1e-2, log: true}, ppo.epochs: [1, 2]}\ntrials: 2\nseeds: 1\n")
 		lines = append(lines, done(t, "sweep", "sweep", "-c", "space.yaml", "--dir", "found", "--workers", "2", "--kernels", "portable", "--json"))
 		lines = append(lines, folder(t, "sweep", "found")...)
 
-		must(t, "plan", "--generate", "degree-3:12x3", "-o", "graph.json")
-		lines = append(lines, "graph "+digest(read(t, "graph.json")))
+		clitest.Must(t, "plan", "--generate", "degree-3:12x3", "-o", "graph.json")
+		lines = append(lines, "graph "+digest(clitest.Read(t, "graph.json")))
 		for _, p := range values(t, "plan", "--policy", "") {
 			lines = append(lines, done(t, "plan "+p, "plan", "--graph", "graph.json", "--policy", p, "--budget", "4x8", "--json"))
 		}
@@ -104,12 +106,12 @@ func TestComparisonsKeepTheirDocuments(t *testing.T) {
 
 // Generated and converted traces keep their bytes, as does what is said of them.
 func TestTracesKeepTheirBytes(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	var lines []string
 	elsewhere(t, func() {
 		for _, p := range values(t, "trace", "synth", "--profile", "") {
 			file := p + ".csv"
-			lines = append(lines, done(t, "synth "+p, "trace", "synth", "--profile", p, "--jobs", "150", "--seed", "7", "-o", file, "--json"), file+" "+digest(read(t, file)),
+			lines = append(lines, done(t, "synth "+p, "trace", "synth", "--profile", p, "--jobs", "150", "--seed", "7", "-o", file, "--json"), file+" "+digest(clitest.Read(t, file)),
 				done(t, "stats "+p, "trace", "stats", file, "--json"))
 			for _, to := range values(t, "trace", "convert", "--to", "") {
 				out := filepath.Join("converted-" + p + "." + to)
@@ -117,14 +119,14 @@ func TestTracesKeepTheirBytes(t *testing.T) {
 				if strings.HasSuffix(lines[len(lines)-1], " refused") {
 					continue
 				}
-				lines = append(lines, out+" "+digest(read(t, out)))
+				lines = append(lines, out+" "+digest(clitest.Read(t, out)))
 			}
 		}
-		must(t, "trace", "synth", "--profile", "philly-users", "--jobs", "900", "-o", "many.csv")
-		must(t, "predict", "fit", "many.csv", "-o", "model.bin")
-		lines = append(lines, "model.bin "+digest(read(t, "model.bin")), done(t, "predict show", "predict", "show", "model.bin", "--json"))
-		must(t, "trace", "synth", "--profile", "lublin", "--jobs", "150", "--to", "swf", "-o", "log.swf")
-		lines = append(lines, "log.swf "+digest(read(t, "log.swf")), done(t, "stats log.swf", "trace", "stats", "log.swf", "--json"))
+		clitest.Must(t, "trace", "synth", "--profile", "philly-users", "--jobs", "900", "-o", "many.csv")
+		clitest.Must(t, "predict", "fit", "many.csv", "-o", "model.bin")
+		lines = append(lines, "model.bin "+digest(clitest.Read(t, "model.bin")), done(t, "predict show", "predict", "show", "model.bin", "--json"))
+		clitest.Must(t, "trace", "synth", "--profile", "lublin", "--jobs", "150", "--to", "swf", "-o", "log.swf")
+		lines = append(lines, "log.swf "+digest(clitest.Read(t, "log.swf")), done(t, "stats log.swf", "trace", "stats", "log.swf", "--json"))
 	})
 	unchanged(t, "traces.txt", lines)
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"clustergym/cmd/gymctl/internal/clitest"
 )
 
 // Tests of this file and its siblings hold what users have on their disks and in their scripts: results, documents, files, names
@@ -23,13 +25,13 @@ import (
 func unchanged(t *testing.T, name string, lines []string) {
 	t.Helper()
 	file := filepath.Join("testdata", "unchanged", name)
-	if *update {
+	if *clitest.Update {
 		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
 			t.Fatal(err)
 		}
-		write(t, file, strings.Join(lines, "\n")+"\n")
+		clitest.Write(t, file, strings.Join(lines, "\n")+"\n")
 	}
-	want := strings.Split(strings.TrimSuffix(read(t, file), "\n"), "\n")
+	want := strings.Split(strings.TrimSuffix(clitest.Read(t, file), "\n"), "\n")
 	for _, l := range want {
 		if !slices.Contains(lines, l) {
 			t.Errorf("%s (-update rewrites) has, and this program does not give,\n  %s", file, l)
@@ -77,7 +79,7 @@ func elsewhere(t *testing.T, f func()) {
 // done returns the line of a call: the digest of the document that it prints, or its exit code where it is refused.
 func done(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	code, out, said := gymctl(t, args...)
+	code, out, said := clitest.Run(t, args...)
 	switch code {
 	case exitDone:
 		return name + " " + digest(timeless(out))
@@ -103,7 +105,7 @@ func folder(t *testing.T, name, dir string) (lines []string) {
 		if stem, _, events := strings.Cut(line, "events.out.tfevents."); events {
 			line = stem + "events.out.tfevents"
 		} else {
-			line += " " + digest(timeless(read(t, path)))
+			line += " " + digest(timeless(clitest.Read(t, path)))
 		}
 		lines = append(lines, line)
 		return nil
@@ -128,16 +130,16 @@ func values(t *testing.T, args ...string) []string {
 // usersTrace writes jobs of users, with time limits, to jobs.csv.
 func usersTrace(t *testing.T) {
 	t.Helper()
-	must(t, "trace", "synth", "--profile", "philly-users", "--jobs", "120", "--seed", "3", "--set", "max_gpus=8", "--set", "rate=6", "-o", "jobs.csv")
+	clitest.Must(t, "trace", "synth", "--profile", "philly-users", "--jobs", "120", "--seed", "3", "--set", "max_gpus=8", "--set", "rate=6", "-o", "jobs.csv")
 }
 
 // Every policy gives the same results on every rung of what is known of run times.
 func TestPoliciesKeepTheirResults(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	var lines []string
 	elsewhere(t, func() {
 		usersTrace(t)
-		lines = append(lines, "jobs.csv "+digest(read(t, "jobs.csv")))
+		lines = append(lines, "jobs.csv "+digest(clitest.Read(t, "jobs.csv")))
 		base := []string{"sim", "jobs.csv", "--cluster", "2x4", "--limit", "24h", "--seed", "5", "--json"}
 		// A combination of order, admission and backfilling is played on two rungs, commit on one, each order on all.
 		for _, rung := range []string{"none", "trace", "history", "gbdt", "exact", "noisy:0.5"} {
@@ -156,7 +158,7 @@ func TestPoliciesKeepTheirResults(t *testing.T) {
 				continue
 			}
 			var d struct{ Runs []json.RawMessage }
-			if err := json.Unmarshal([]byte(must(t, append(base, "--policy", strings.Join(policies, ","), "--estimates", rung)...)), &d); err != nil || len(d.Runs) != len(policies) {
+			if err := json.Unmarshal([]byte(clitest.Must(t, append(base, "--policy", strings.Join(policies, ","), "--estimates", rung)...)), &d); err != nil || len(d.Runs) != len(policies) {
 				t.Fatalf("%d documents of %d policies (%v)", len(d.Runs), len(policies), err)
 			}
 			for i, p := range policies {
@@ -189,8 +191,8 @@ func TestPoliciesKeepTheirResults(t *testing.T) {
 			lines = append(lines, done(t, peer, "sim", "--jobs", "16", "--mix", "lwf", "--cluster", "lwf-16x4", "--peer", peer, "--policy", "ssf-lwf1-srsf-1-true,ssf-lwf1-srsf-0-false", "--json"))
 		}
 		for _, p := range []string{"fifo+easy", "las", "srtf+skip"} {
-			must(t, "sim", "jobs.csv", "--cluster", "2x4", "--policy", p, "--events", "events.jsonl", "--jobs-out", "out.csv", "--json")
-			lines = append(lines, "events "+p+" "+digest(read(t, "events.jsonl")), "jobs-out "+p+" "+digest(read(t, "out.csv")))
+			clitest.Must(t, "sim", "jobs.csv", "--cluster", "2x4", "--policy", p, "--events", "events.jsonl", "--jobs-out", "out.csv", "--json")
+			lines = append(lines, "events "+p+" "+digest(clitest.Read(t, "events.jsonl")), "jobs-out "+p+" "+digest(clitest.Read(t, "out.csv")))
 		}
 	})
 	unchanged(t, "sim.txt", lines)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"clustergym/cmd/gymctl/internal/clitest"
 	"clustergym/env/bridge/wire"
 )
 
@@ -16,11 +17,11 @@ import (
 // episodes, answers to calls, pictures and snapshots. Of the welcome only the keys are held, since it has the version and the
 // session's secrets, and of errors the keys and the code, since they have sentences. The server signs snapshots with a key that follows from its token.
 func TestFramesKeepTheirBytes(t *testing.T) {
-	oneGoroutine(t)
+	clitest.OneGoroutine(t)
 	var lines []string
 	elsewhere(t, func() {
 		const token = "0123456789abcdef0123456789abcdef"
-		write(t, "tokens", "admin "+token+"\n")
+		clitest.Write(t, "tokens", "admin "+token+"\n")
 		s := serve(t, "--token-file", "tokens", "--workers", "2")
 		trace := wire.Map{{Key: "synth", Value: wire.Map{{Key: "jobs", Value: 400}}}}
 		small := wire.Map{{Key: "window", Value: 12}, {Key: "cluster", Value: "2x4"}, {Key: "trace", Value: trace}}
@@ -84,7 +85,7 @@ type talk struct {
 
 func newTalk(t *testing.T, addr, token, sub string, enc wire.Encoding) *talk {
 	t.Helper()
-	d := websocket.Dialer{Subprotocols: []string{sub}, HandshakeTimeout: patience}
+	d := websocket.Dialer{Subprotocols: []string{sub}, HandshakeTimeout: clitest.Patience}
 	ws, resp, err := d.DialContext(t.Context(), "ws://"+addr+"/v1/ws", http.Header{"Authorization": {"Bearer " + token}})
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +110,7 @@ func (c *talk) ask(op string, pairs ...any) []byte {
 	if c.enc == wire.JSON {
 		kind = websocket.TextMessage
 	}
-	if err := c.ws.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := c.ws.SetReadDeadline(time.Now().Add(clitest.Patience)); err != nil {
 		c.t.Fatal(err)
 	}
 	if err := c.ws.WriteMessage(kind, w.Bytes()); err != nil {

@@ -154,10 +154,10 @@ func compile(ctx context.Context, root string, s source, t target, work string) 
 	to := filepath.Join(work, strings.ReplaceAll(t.String(), "/", "-"), t.binary())
 	modified := ""
 	if s.modified {
-		modified = " -X main.releaseModified=true"
+		modified = " -X clustergym/cmd/gymctl/internal/cli.ReleaseModified=true"
 	}
 	_, err := run(ctx, root, t.settings(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags",
-		fmt.Sprintf("-s -w -buildid= -X main.releaseVersion=%s -X main.releaseCommit=%s%s", s.version, s.commit, modified),
+		fmt.Sprintf("-s -w -buildid= -X clustergym/cmd/gymctl/internal/cli.ReleaseVersion=%s -X clustergym/cmd/gymctl/internal/cli.ReleaseCommit=%s%s", s.version, s.commit, modified),
 		"-o", to, "./cmd/gymctl")
 	if err != nil {
 		return nil, err

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/CycloneDX/cyclonedx-go"
 )
 
 // checkDir checks every file that SHA256SUMS of a release lists, and starts each gymctl that this machine can start. A file that is
@@ -158,7 +160,7 @@ func checkArchive(name string, data []byte) (t target, version string, binary []
 // checkBill reads a bill of materials and returns the number of its components. Whether it follows the published schema, make
 // packages asks the library of CycloneDX.
 func checkBill(data []byte) (int, error) {
-	var b bom
+	var b cyclonedx.BOM
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&b); err != nil {
@@ -167,15 +169,15 @@ func checkBill(data []byte) (int, error) {
 	if _, err := d.Token(); err != io.EOF {
 		return 0, errors.New("something follows the bill of materials, want one JSON object")
 	}
+	if b.SpecVersion != cyclonedx.SpecVersion1_6 || b.Components == nil || b.Dependencies == nil || len(*b.Components) == 0 || len(*b.Dependencies) != len(*b.Components)+1 {
+		return 0, fmt.Errorf("spec %v: expected 1.6, some components, and one dependency more", b.SpecVersion)
+	}
 	refs := map[string]bool{}
-	for _, c := range b.Components {
-		if refs[c.Ref] || c.Version == "" || len(c.Licences) == 0 {
-			return 0, fmt.Errorf("%s stands twice, or has no version or no licence", c.Ref)
+	for _, c := range *b.Components {
+		if refs[c.BOMRef] || c.Version == "" || c.Licenses == nil {
+			return 0, fmt.Errorf("%s stands twice, or has no version or no licence", c.BOMRef)
 		}
-		refs[c.Ref] = true
+		refs[c.BOMRef] = true
 	}
-	if b.Spec != "1.6" || len(b.Components) == 0 || len(b.Dependencies) != len(b.Components)+1 {
-		return 0, fmt.Errorf("spec %q with %d components and %d dependencies, want 1.6, some, and one more", b.Spec, len(b.Components), len(b.Dependencies))
-	}
-	return len(b.Components), nil
+	return len(*b.Components), nil
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/CycloneDX/cyclonedx-go"
 )
 
 // base is a wheel as setuptools makes it, without what is not looked at.
@@ -182,12 +184,12 @@ func TestABillOfMaterialsNamesEveryModule(t *testing.T) {
 	if _, err := checkBill(append(text[:len(text):len(text)], text...)); err == nil {
 		t.Error("two bills in a file pass")
 	}
-	var b bom
+	var b cyclonedx.BOM
 	if err := json.Unmarshal(text, &b); err != nil {
 		t.Fatal(err)
 	}
-	a := b.Components[1]
-	if a.Hashes[0].Content != "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" || a.PURL != "pkg:golang/example.org/a@v1.0.0+incompatible" {
+	a := (*b.Components)[1]
+	if (*a.Hashes)[0].Value != "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" || a.PackageURL != "pkg:golang/example.org/a@v1.0.0+incompatible" {
 		t.Errorf("component %+v", a)
 	}
 	all[1].sum = "h2:x"

@@ -9,105 +9,68 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// The bill of materials is CycloneDX 1.6 in JSON. It is written here because cyclonedx-gomod, which makes the same list, adds the
+// The bill of materials is CycloneDX 1.6 in JSON. It is put together here because cyclonedx-gomod, which makes the same list, adds the
 // time of its run and the hash of its own executable, so that no two are equal, and names the system it runs on in the place of
 // the one that a binary is for.
-
-type bom struct {
-	Schema       string       `json:"$schema"`
-	Format       string       `json:"bomFormat"`
-	Spec         string       `json:"specVersion"`
-	Serial       string       `json:"serialNumber"`
-	Version      int          `json:"version"`
-	Metadata     bomMeta      `json:"metadata"`
-	Components   []component  `json:"components"`
-	Dependencies []dependency `json:"dependencies"`
-}
-
-type bomMeta struct {
-	Timestamp string    `json:"timestamp"`
-	Component component `json:"component"`
-}
-
-type component struct {
-	Ref        string     `json:"bom-ref"`
-	Type       string     `json:"type"`
-	Name       string     `json:"name"`
-	Version    string     `json:"version,omitempty"`
-	Scope      string     `json:"scope,omitempty"`
-	Hashes     []bomHash  `json:"hashes,omitempty"`
-	Licences   []bomGrant `json:"licenses,omitempty"`
-	PURL       string     `json:"purl,omitempty"`
-	Properties []property `json:"properties,omitempty"`
-}
-
-type bomHash struct {
-	Algorithm string `json:"alg"`
-	Content   string `json:"content"`
-}
-
-type bomGrant struct {
-	Licence bomLicence `json:"license"`
-}
-
-type bomLicence struct {
-	ID string `json:"id"`
-}
-
-type property struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-}
-
-type dependency struct {
-	Ref string   `json:"ref"`
-	On  []string `json:"dependsOn,omitempty"`
-}
 
 // billOf returns the bill of materials of a binary: every module that is linked in, with version, the sum of go.sum and licences.
 func billOf(s source, t target, binary []byte, all []module) ([]byte, error) {
 	sum := sha256.Sum256(binary)
-	self := component{
-		Ref: "gymctl", Type: "application", Name: "gymctl", Version: s.version,
-		Hashes:   []bomHash{{"SHA-256", hex.EncodeToString(sum[:])}},
-		Licences: []bomGrant{{bomLicence{"Apache-2.0"}}},
-		PURL:     fmt.Sprintf("pkg:generic/gymctl@%s?goarch=%s&goos=%s", s.version, t.arch, t.os),
-		Properties: []property{
-			{"clustergym:target", t.String()},
-			{"clustergym:commit", commitName(s)},
+	self := cyclonedx.Component{
+		BOMRef: "gymctl", Type: cyclonedx.ComponentTypeApplication, Name: "gymctl", Version: s.version,
+		Hashes:     hashOf(sum[:]),
+		Licenses:   &cyclonedx.Licenses{{License: &cyclonedx.License{ID: "Apache-2.0"}}},
+		PackageURL: fmt.Sprintf("pkg:generic/gymctl@%s?goarch=%s&goos=%s", s.version, t.arch, t.os),
+		Properties: &[]cyclonedx.Property{
+			{Name: "clustergym:target", Value: t.String()},
+			{Name: "clustergym:commit", Value: commitName(s)},
 		},
 	}
-	b := bom{
-		Schema: "http://cyclonedx.org/schema/bom-1.6.schema.json", Format: "CycloneDX", Spec: "1.6", Version: 1,
-		// Two bills of equal content are the same bill: its serial number comes from the binary.
-		Serial:   "urn:uuid:" + uuid(sum[:]),
-		Metadata: bomMeta{Timestamp: s.time.Format(time.RFC3339), Component: self},
-	}
-	uses := dependency{Ref: self.Ref}
+	var parts []cyclonedx.Component
+	var uses []string
 	for _, m := range all {
-		c := component{Type: "library", Name: m.path, Version: m.version, Scope: "required"}
-		c.PURL = "pkg:golang/" + purlPath(m.path) + "@" + url.PathEscape(m.version)
-		c.Ref = c.PURL
+		c := cyclonedx.Component{
+			Type: cyclonedx.ComponentTypeLibrary, Name: m.path, Version: m.version, Scope: cyclonedx.ScopeRequired,
+			PackageURL: "pkg:golang/" + purlPath(m.path) + "@" + url.PathEscape(m.version),
+		}
+		c.BOMRef = c.PackageURL
 		if m.sum != "" {
 			raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(m.sum, "h1:"))
 			if err != nil || len(raw) != sha256.Size {
 				return nil, fmt.Errorf("%s: the sum %q is not h1: and base64", m.path, m.sum)
 			}
-			c.Hashes = []bomHash{{"SHA-256", hex.EncodeToString(raw)}}
-			c.Properties = []property{{"clustergym:go.sum", m.sum}} // the hash of a list of hashes, not of one file
+			c.Hashes = hashOf(raw)
+			c.Properties = &[]cyclonedx.Property{{Name: "clustergym:go.sum", Value: m.sum}} // the hash of a list of hashes, not of one file
+		}
+		if len(m.licences) > 0 {
+			c.Licenses = &cyclonedx.Licenses{}
 		}
 		for _, id := range m.licences {
-			c.Licences = append(c.Licences, bomGrant{bomLicence{id}})
+			*c.Licenses = append(*c.Licenses, cyclonedx.LicenseChoice{License: &cyclonedx.License{ID: id}})
 		}
-		b.Components = append(b.Components, c)
-		b.Dependencies = append(b.Dependencies, dependency{Ref: c.Ref})
-		uses.On = append(uses.On, c.Ref)
+		parts, uses = append(parts, c), append(uses, c.BOMRef)
 	}
-	b.Dependencies = append([]dependency{uses}, b.Dependencies...)
-	text, err := json.MarshalIndent(b, "", "  ")
+	needs := []cyclonedx.Dependency{{Ref: self.BOMRef, Dependencies: &uses}}
+	for _, c := range parts {
+		needs = append(needs, cyclonedx.Dependency{Ref: c.BOMRef})
+	}
+	text, err := json.MarshalIndent(cyclonedx.BOM{
+		JSONSchema: "http://cyclonedx.org/schema/bom-1.6.schema.json", BOMFormat: cyclonedx.BOMFormat, SpecVersion: cyclonedx.SpecVersion1_6, Version: 1,
+		// Two bills of equal content are the same bill: its serial number comes from the binary.
+		SerialNumber: "urn:uuid:" + uuid(sum[:]),
+		Metadata:     &cyclonedx.Metadata{Timestamp: s.time.Format(time.RFC3339), Component: &self},
+		Components:   &parts, Dependencies: &needs,
+	}, "", "  ")
 	return append(text, '\n'), err
+}
+
+// hashOf returns a SHA-256 as the list that components have.
+func hashOf(sum []byte) *[]cyclonedx.Hash {
+	return &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: hex.EncodeToString(sum)}}
 }
 
 func commitName(s source) string {

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -65,10 +64,10 @@ func (u *Unfit) Reasons(c *Cluster) []string {
 	var all []reason
 	add := func(n int, one, many, format string, args ...any) {
 		if n > 0 {
-			all = append(all, reason{n, words(n, one, many) + " " + fmt.Sprintf(format, args...)})
+			all = append(all, reason{n, plain.Count(n, one, many) + " " + fmt.Sprintf(format, args...)})
 		}
 	}
-	add(u.Large, "asks", "ask", "for more than its %s", words(c.GPUs(), "GPU", "GPUs"))
+	add(u.Large, "asks", "ask", "for more than its %s", plain.Count(c.GPUs(), "GPU", "GPUs"))
 	add(u.Quota, "asks", "ask", "for more than the quota of the virtual cluster")
 	add(u.Rooms, "asks", "ask", "for more GPUs of a type, or more cores or memory, than its nodes have")
 	if named := slices.DeleteFunc(slices.Clone(c.Types()), func(t string) bool { return t == "" }); len(named) == 0 && len(u.Types) > 0 {
@@ -186,12 +185,4 @@ func letters(s string) string {
 		}
 		return -1
 	}, s)
-}
-
-// words returns n with the word for one or for many.
-func words(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
 }

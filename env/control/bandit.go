@@ -36,15 +36,6 @@ func NewBandit(c BanditConfig) (*Family, error) {
 	return d.open().(*Family), nil
 }
 
-// BanditPage returns the page of Bandit-v1 with configuration c, like Page for the default one.
-func BanditPage(c BanditConfig) (string, error) {
-	if err := c.Validate(); err != nil {
-		return "", fmt.Errorf("Bandit-v1: %w", err)
-	}
-	d := bandit(c)
-	return d.page(), nil
-}
-
 // arms is a Bernoulli bandit. A task is the arms' probabilities.
 type arms struct {
 	cfg   BanditConfig

@@ -79,7 +79,7 @@ func rackSize(c *cluster.Cluster, k int) (n int) {
 	return n
 }
 
-func (x *encoder) encode(dst []float32, e *Env) {
+func (x *encoder) encode(dst []float32, e *offers) {
 	v, o := e.view, e.offer
 	part := dst[:clusterLen]
 	x.cluster(part, v)
@@ -99,11 +99,11 @@ func (x *encoder) encode(dst []float32, e *Env) {
 	rack, network := e.rule.Timers(v, n)
 	mean, deviation := e.rule.Delays(v, n)
 	part[0], part[1], part[2], part[3] = cut(rack/day), cut(network/day), cut(mean/day), cut(deviation/day)
-	part[4] = float32(e.Timely())
+	part[4] = float32(e.timely())
 }
 
 // queue encodes the waiting jobs, and how many of them have less left than the job that is asked.
-func (x *encoder) queue(dst []float32, e *Env, v *sim.View, o *heuristic.Offer) {
+func (x *encoder) queue(dst []float32, e *offers, v *sim.View, o *heuristic.Offer) {
 	own, _ := e.remaining(o.Job)
 	least, wanted, others, shorter, gpus := math.Inf(1), 0, 0, 0, 0
 	for _, j := range v.Waiting() {
@@ -165,7 +165,7 @@ func (x *encoder) cluster(dst []float32, v *sim.View) {
 	}
 }
 
-func (x *encoder) job(dst []float32, e *Env, v *sim.View, o *heuristic.Offer) {
+func (x *encoder) job(dst []float32, e *offers, v *sim.View, o *heuristic.Offer) {
 	j := o.Job
 	t, n := v.Trace(j), v.Request(j).GPUs
 	if o.Tier == heuristic.InRack {
@@ -194,7 +194,7 @@ func (x *encoder) job(dst []float32, e *Env, v *sim.View, o *heuristic.Offer) {
 
 // remaining returns what is known of the work that a job has left, in nanoseconds, and the share that is done. Without
 // estimates it returns the time run, and 0.
-func (e *Env) remaining(j sim.Job) (left, done float64) {
+func (e *offers) remaining(j sim.Job) (left, done float64) {
 	t, ran := e.view.Trace(j), e.view.Ran(j)
 	switch e.est.Mode {
 	case sim.EstimateExact:

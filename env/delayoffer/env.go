@@ -1,10 +1,7 @@
 package delayoffer
 
 import (
-	"context"
 	"fmt"
-	"math"
-	"time"
 
 	"clustergym/env"
 	"clustergym/env/cluster"
@@ -21,362 +18,274 @@ const (
 	Accept
 )
 
-// The columns of Info. Means are over the jobs that have finished.
-const (
-	InfoDiscount = iota
-	InfoJCT
-	InfoWait
-	InfoCommunication
-	InfoMakespan
-	InfoUnfinished
-	infoLen
-)
-
-// Env is the environment. Not safe for concurrent use.
+// Env is the environment. Agents' gangs run under leases: when a lease ends, the gang takes part in the offers again. Schedulers in the
+// agent's place (Simulate) play without leases unless they have their own, as the policy dally has. Not safe for concurrent use.
 type Env struct {
-	cfg     Config
-	spec    env.Spec
-	est     sim.Estimates
-	sim     *sim.Simulator
-	view    *sim.View
-	rule    *heuristic.Delay
-	shell   sched.Shell
-	part    traces.Part
-	session *sched.Session
-	redraw  *sched.Redraw
-
-	point *sim.Point
-	offer *heuristic.Offer // nil at the end
-	dec   sim.Decision
-	shown encoder
-	base  *baseline // nil without Config.Relative
-
-	done            int
-	jct, wait, comm float64 // seconds, summed over finished jobs
-	end             time.Duration
-	carry           float64 // earned before the first decision
-	from, cursor    time.Duration
-	earned          float64
-	steer           steering
+	*sched.Env
+	offers *offers
 }
-
-var (
-	_ sched.Arena     = (*Env)(nil)
-	_ sched.Decider   = (*Env)(nil)
-	_ env.Snapshotter = (*Env)(nil)
-)
 
 // New returns an environment over the windows w. Episodes without a Split are of part.
 func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	var err error
 	est := cfg.Estimates
-	simulated := cfg.Simulator()
-	if simulated.Predictor, err = sched.Predictor(w, est, cfg.Forecast); err != nil {
-		return nil, err
-	}
-	s, err := sched.NewSimulator(simulated, spec)
+	c, err := cluster.New(spec)
 	if err != nil {
 		return nil, err
 	}
-	c := s.View().Cluster()
 	if c.Pool() {
 		return nil, fmt.Errorf("%s: on a counter of %d GPUs nothing lies near or far; want a cluster of nodes", ID, c.GPUs())
 	}
-	rule, err := heuristic.NewDelay(cfg.Heuristic())
-	if err != nil {
+	o := &offers{cfg: cfg, est: est, shown: newEncoder(c, cfg.Comm)}
+	if o.rule, err = heuristic.NewDelay(cfg.Heuristic()); err != nil {
 		return nil, err
 	}
-	e := &Env{
-		cfg: cfg, est: est, sim: s, view: s.View(), rule: rule, part: part, redraw: sched.NewRedraw("delayoffer/redraw", w),
-		session: sched.NewSession(ID, s, w, part, cfg.Load),
-	}
-	e.shown = newEncoder(c, cfg.Comm)
 	if cfg.Forecast.Shown(est) {
-		e.shown.seen = encode.NewForecasts(est, c.GPUs())
+		o.shown.seen = encode.NewForecasts(est, c.GPUs())
 	}
+	x := &inTime{cfg: &o.cfg}
 	if cfg.Relative {
-		if e.base, err = newBaseline(&cfg, spec); err != nil {
+		if x.base, err = newBaseline(&cfg, spec); err != nil {
 			return nil, err
 		}
 	}
-	inf := float32(math.Inf(1))
-	e.spec = env.Spec{
-		ID: ID, Obs: e.shown.fields(), Action: env.ActionSpec{Sizes: []int{2}}, MaxSteps: cfg.MaxSteps, Solved: math.NaN(), NoOp: -1, Tau: cfg.Tau,
-		Info: []env.Field{
-			{Name: "discount", High: 1, Unit: "fraction", Doc: "gamma^(elapsed/tau): what the value after this step counts for"},
-			{Name: "jct_s", High: inf, Unit: "seconds", Doc: "mean job completion time; at the end", Metric: true},
-			{Name: "wait_s", High: inf, Unit: "seconds", Doc: "mean time not on GPUs; at the end", Metric: true},
-			{Name: "communication_s", High: inf, Unit: "seconds", Doc: "sum of the time on GPUs beyond the run time at full rate; at the end", Metric: true},
-			{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "last finish − first submit; at the end", Metric: true},
-			{Name: "unfinished", High: inf, Unit: "jobs", Doc: "jobs that had not finished at the end", Metric: true},
-		},
+	common := sched.DefaultConfig()
+	common.Gamma, common.Tau, common.Window, common.Warm, common.Load = cfg.Gamma, cfg.Tau, cfg.Window, 0, cfg.Load
+	common.MaxSteps, common.Estimates, common.Forecast = cfg.MaxSteps, cfg.Estimates, cfg.Forecast
+	e, err := sched.New(common, sched.Parts{
+		ID: ID, Sim: cfg.Simulator(), Cluster: spec, Windows: w, Part: part, Cold: true, Redraw: "delayoffer/redraw",
+		Undecided: "no job of %s is ever offered more than a node; want larger jobs, longer windows, a higher load, or a smaller cluster of several nodes",
+		Slots:     o, Actions: o, Encoder: observer{o}, Score: x,
+	})
+	if err != nil {
+		return nil, err
 	}
-	e.shell, e.steer.Facts = sched.NewShell(e.spec), sched.NewFacts(ID, s, e.session.Show)
-	return e, nil
+	o.view = e.View()
+	return &Env{e, o}, nil
 }
-
-// Spec implements env.Env.
-func (e *Env) Spec() env.Spec { return e.spec }
-
-// View implements sched.Arena.
-func (e *Env) View() *sim.View { return e.view }
 
 // Offer returns the offer that the agent is asked about, nil before the first and after the last. It belongs to the
 // environment.
-func (e *Env) Offer() *heuristic.Offer { return e.offer }
+func (e *Env) Offer() *heuristic.Offer { return e.offers.offer }
 
 // Timely returns the policy dally's answer to the offer.
-func (e *Env) Timely() int32 {
-	if e.rule.Timely(e.view, e.offer) {
+func (e *Env) Timely() int32 { return e.offers.timely() }
+
+// offers are the pass of the current point: slots, actions and pilot of the environment. The rule remembers answers: over facts it is
+// marked before the pass of a point, and goes back unless the answers are kept.
+type offers struct {
+	cfg    Config
+	est    sim.Estimates
+	view   *sim.View
+	rule   *heuristic.Delay
+	offer  *heuristic.Offer // that the agent is asked about, nil = none
+	shown  encoder
+	moment int // the pass is that of this moment
+
+	open bool   // the pass of the current point has begun
+	over bool   // over facts: what follows from the answers has been imagined
+	kept bool   // and is kept
+	own  []bool // by job: its start was imagined and kept, so the rule has counted its delay
+}
+
+var (
+	_ sched.Slots   = (*offers)(nil)
+	_ sched.Actions = (*offers)(nil)
+	_ sched.Pilot   = (*offers)(nil)
+	_ sched.Mindful = (*offers)(nil)
+	_ sched.Hider   = (*offers)(nil)
+	_ sched.Teller  = (*offers)(nil)
+	_ sched.Asker   = (*offers)(nil)
+	_ sched.Encoder = observer{}
+)
+
+// Reset implements sched.Slots.
+func (o *offers) Reset() {
+	o.rule.Reset(o.view)
+	o.offer, o.open, o.over, o.kept = nil, false, false, false
+}
+
+// Add implements sched.Slots: the rule sees the queue itself.
+func (*offers) Add(*sched.State, sim.Job) {}
+
+// Remove implements sched.Slots.
+func (*offers) Remove(*sched.State, sim.Job) {}
+
+// Fill implements sched.Slots: the job that is asked.
+func (o *offers) Fill(s *sched.State) {
+	if o.moment != s.Moment && !s.Facts {
+		o.moment, o.open = s.Moment, false
+	}
+	if s.View.Over() {
+		o.open, o.offer = true, nil
+	}
+	o.pass(s)
+	o.ask(s)
+}
+
+// pass begins the pass of the current point, if it has not begun.
+func (o *offers) pass(s *sched.State) {
+	if o.open {
+		return
+	}
+	if s.Facts {
+		o.rule.Mark()
+	}
+	o.rule.Open(o.view, s.Point)
+	o.offer, o.open = o.rule.Next(o.view), true
+}
+
+// ask shows the offer.
+func (o *offers) ask(s *sched.State) {
+	s.Slots, s.Fits, s.Picked = s.Slots[:0], s.Fits[:0], s.Picked[:0]
+	if o.offer != nil {
+		s.Slots, s.Fits, s.Picked = append(s.Slots, o.offer.Job), append(s.Fits, true), append(s.Picked, o.offer.GPUs...)
+	}
+}
+
+// Spec implements sched.Actions.
+func (*offers) Spec() env.ActionSpec { return env.ActionSpec{Sizes: []int{2}} }
+
+// NoOp implements sched.Actions.
+func (*offers) NoOp() int { return -1 }
+
+// Mask implements sched.Actions.
+func (o *offers) Mask(dst []bool, _ *sched.State) (legal int) {
+	dst[Accept] = true
+	if dst[Decline] = o.offer == nil || !o.rule.Forced(o.view); dst[Decline] {
+		return 2
+	}
+	return 1
+}
+
+// Decode implements sched.Actions: after the answer to the last offer of a point the rule decides.
+func (o *offers) Decode(a env.Action, s *sched.State, _ *sim.Decision) (bool, error) {
+	if o.offer == nil {
+		return false, fmt.Errorf("%w: %s: there is no offer to answer", env.ErrIllegalAction, ID)
+	}
+	o.answer(s, a.Disc[0] == Accept)
+	return o.offer == nil, nil
+}
+
+// answer answers the offer and turns to the next.
+func (o *offers) answer(s *sched.State, accept bool) {
+	o.rule.Answer(o.view, accept)
+	o.offer = o.rule.Next(o.view)
+	o.ask(s)
+}
+
+// Pilot implements sched.Pilot: offers of a machine are accepted without asking.
+func (o *offers) Pilot(s *sched.State) sim.Scheduler {
+	if o.pass(s); o.offer != nil || o.over {
+		return nil
+	}
+	o.over = s.Facts
+	return o.rule
+}
+
+// Holds implements sched.Pilot.
+func (*offers) Holds() bool { return true }
+
+// Looked implements sched.Mindful: the delays of jobs that somebody else has started count.
+func (o *offers) Looked(s *sched.State) {
+	for i := range s.Point.Events {
+		switch ev := &s.Point.Events[i]; ev.Kind {
+		case sim.Submit:
+			for int(ev.Job) >= len(o.own) {
+				o.own = append(o.own, false)
+			}
+			o.own[ev.Job] = false
+		case sim.Start:
+			if !o.own[ev.Job] {
+				o.rule.Took(o.view, ev.Job, ev.At, ev.GPUs)
+			}
+			o.own[ev.Job] = false
+		}
+	}
+	o.rule.Note(o.view, s.Point)
+	o.open, o.over, o.kept = false, false, false
+}
+
+// Mark implements sched.Mindful: the rule is marked when the pass begins.
+func (*offers) Mark() {}
+
+// Back implements sched.Mindful.
+func (o *offers) Back() {
+	if o.open && !o.kept {
+		o.rule.Back()
+		o.open, o.over, o.offer = false, false, nil
+	}
+}
+
+// Keep implements sched.Mindful: answers are kept once all offers of the point have been answered.
+func (o *offers) Keep(made []sim.Decision) {
+	if o.over && !o.kept {
+		o.kept = true
+		for _, d := range made {
+			if d.Op == sim.StartJob {
+				o.own[d.Job] = true
+			}
+		}
+	}
+	o.Back()
+}
+
+// Hide implements sched.Hider: the job declines what it is offered.
+func (o *offers) Hide(s *sched.State, j sim.Job) error {
+	if o.offer == nil || o.offer.Job != j {
+		return fmt.Errorf("%s: job %d is offered nothing", ID, j)
+	}
+	o.answer(s, false)
+	return nil
+}
+
+// tiers names where the GPUs of an offer are, by heuristic.Tier.
+var tiers = [...]string{"one machine", "one rack", "several racks"}
+
+// Tell implements sched.Teller.
+func (o *offers) Tell() string {
+	if o.offer == nil {
+		return "No offer"
+	}
+	return fmt.Sprintf("Offer: %s; %d jobs are asked after it", tiers[o.offer.Tier], o.offer.Behind)
+}
+
+// Asked implements sched.Asker.
+func (*offers) Asked() string { return "asked" }
+
+// timely returns the policy dally's answer to the offer.
+func (o *offers) timely() int32 {
+	if o.rule.Timely(o.view, o.offer) {
 		return Accept
 	}
 	return Decline
 }
 
-// Watch implements sched.Arena.
-func (e *Env) Watch(o sim.Observer) { e.session.Watch(o) }
+// observer is the encoder of the environment.
+type observer struct{ *offers }
 
-// Simulate implements sched.Arena. Note that the agent's gangs run under leases: when a lease ends, the gang takes part in
-// the offers again. sch plays without leases unless it has its own, as the policy dally does.
-func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o sim.Observer) error {
-	if err := e.shell.Leave(); err != nil {
-		return err
+// Fields implements sched.Encoder.
+func (x observer) Fields() []env.Field { return x.shown.fields() }
+
+// Reset implements sched.Encoder.
+func (x observer) Reset(s *sched.State) {
+	if x.est.Seed = s.Seed; x.shown.seen != nil {
+		x.shown.seen.Reset()
 	}
-	if _, err := e.session.Draw(ep); err != nil {
-		return err
-	}
-	return e.session.Play(ctx, sch, o)
 }
 
-// First implements sched.Arena. It returns 0, because episodes begin on an empty cluster and all jobs count.
-func (e *Env) First() int { return 0 }
-
-// Close implements env.Env.
-func (e *Env) Close() error { return e.shell.Close() }
-
-// Reset implements env.Env. If the agent has nothing to decide in a window that the seed chooses, Reset draws another, and
-// after a hundred takes the first window of the part, by number, that has a decision. A window with a number is played to
-// its end if there is none in it, and Reset returns sched.ErrUndecided.
-func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
-	if err := e.shell.Leave(); err != nil {
-		return err
+// Learn implements sched.Encoder.
+func (x observer) Learn(s *sched.State, j sim.Job) {
+	if x.shown.seen != nil {
+		x.shown.seen.Learn(s.View, j, s.Known[j].Estimate)
 	}
-	part, split, err := sched.SplitPart(ID, ep.Split, e.part)
-	if err != nil {
-		return err
-	}
-	decides, err := e.redraw.Find(ep, part, func(ep env.Episode) (bool, error) { return e.begin(ctx, ep) })
-	switch {
-	case err != nil:
-		return err
-	case !decides && ep.Window < 0:
-		return fmt.Errorf("%w: %s: %s", sched.ErrUndecided, ID, e.Undecided())
-	case !decides:
-		return fmt.Errorf("%w: %s: no job of the window starting at job %d is ever offered more than a node", sched.ErrUndecided, ID, e.session.At())
-	}
-	ep.Split = split
-	e.carry = e.earned
-	e.shell.Begin(ep)
-	e.fill(ts, 0, 0, env.First)
-	return nil
 }
 
-// Decides implements sched.Decider.
-func (e *Env) Decides(ctx context.Context) (bool, error) {
-	if err := e.shell.Leave(); err != nil {
-		return false, err
+// Encode implements sched.Encoder.
+func (x observer) Encode(dst []float32, _ *sched.State) {
+	if clear(dst); x.offer != nil {
+		x.shown.encode(dst, x.offers)
 	}
-	return e.redraw.Some(e.part, env.Episode{}, func(ep env.Episode) (bool, error) { return e.begin(ctx, ep) })
-}
-
-// Undecided implements sched.Decider.
-func (e *Env) Undecided() string {
-	return "no job of any window is ever offered more than a node; want larger jobs, longer windows, a higher load, or a smaller cluster of several nodes"
-}
-
-// begin runs the window of ep until there is an offer to answer, or until all jobs have finished: then e.offer is nil. It
-// reports whether there is one.
-func (e *Env) begin(ctx context.Context, ep env.Episode) (bool, error) {
-	if _, err := e.session.Draw(ep); err != nil {
-		return false, err
-	}
-	e.est.Seed = ep.Seed
-	if err := e.session.Start(); err != nil {
-		return false, err
-	}
-	if r := e.sim.Refused(); r.Count > 0 {
-		return false, fmt.Errorf("%w: %s: %d jobs of the window do not fit the cluster", env.ErrEpisode, ID, r.Count)
-	}
-	if e.base != nil {
-		if err := e.base.play(ctx, e.session.Episode()); err != nil {
-			return false, err
-		}
-	}
-	e.rule.Reset(e.view)
-	if e.shown.seen != nil {
-		e.shown.seen.Reset()
-	}
-	e.done, e.jct, e.wait, e.comm, e.end = 0, 0, 0, 0, 0
-	e.from, e.cursor, e.earned, e.offer = 0, 0, 0, nil
-	if err := e.advance(ctx); err != nil {
-		return false, err
-	}
-	err := e.run(ctx)
-	return e.offer != nil, err
-}
-
-// run runs until there is an offer to answer, all jobs have finished, or the clock has run out.
-func (e *Env) run(ctx context.Context) error {
-	for e.done < e.session.Len() && !e.view.Over() {
-		e.rule.Open(e.view, e.point)
-		if e.offer = e.rule.Next(e.view); e.offer != nil {
-			return nil
-		}
-		if err := sim.Decide(e.sim, e.rule, e.point, &e.dec, nil); err != nil {
-			return err
-		}
-		if err := e.advance(ctx); err != nil {
-			return err
-		}
-	}
-	e.offer = nil
-	if e.base != nil { // the rest of the baseline's play counts too
-		e.relate(max(e.cursor, e.base.end()))
-	}
-	return nil
-}
-
-// pay returns the cost of a number of jobs in the system over [from, to).
-func (e *Env) pay(jobs int, from, to time.Duration) float64 {
-	return float64(jobs) / (float64(e.session.Len()) * e.cfg.Tau.Seconds()) * e.integral(from, to)
-}
-
-// relate subtracts what the timers earn from the cursor to now, and moves the cursor to now.
-func (e *Env) relate(now time.Duration) {
-	e.base.until(e.cursor, now, func(jobs int, from, to time.Duration) { e.earned += e.pay(jobs, from, to) })
-	e.cursor = now
-}
-
-// advance advances to the next point and pays for the time until then.
-func (e *Env) advance(ctx context.Context) error {
-	system := e.view.Arrived() - e.view.Ended()
-	p, err := e.session.Advance(ctx)
-	if err != nil {
-		return err
-	}
-	e.point = p
-	if p.Now > e.cursor {
-		e.earned -= e.pay(system, e.cursor, p.Now)
-		if e.base != nil {
-			e.relate(p.Now)
-		}
-		e.cursor = p.Now
-	}
-	for i := range p.Events {
-		ev := &p.Events[i]
-		if ev.Kind == sim.Submit && e.shown.seen != nil {
-			e.shown.seen.Learn(e.view, ev.Job, e.est.Of(e.view, ev.Job))
-		}
-		if ev.Kind != sim.Finish {
-			continue
-		}
-		t := e.view.Trace(ev.Job)
-		ran := e.view.Ran(ev.Job)
-		e.done++
-		e.end = ev.At
-		e.jct += (ev.At - t.Submit).Seconds()
-		e.wait += (ev.At - t.Submit - ran).Seconds()
-		e.comm += (ran - t.Work).Seconds()
-	}
-	return nil
-}
-
-// integral returns the integral over [from, to), in seconds, of the discount since the last decision.
-func (e *Env) integral(from, to time.Duration) float64 {
-	if e.cfg.Gamma == 1 {
-		return (to - from).Seconds()
-	}
-	per := math.Log(e.cfg.Gamma) / e.cfg.Tau.Seconds()
-	return math.Exp(per*(from-e.from).Seconds()) * math.Expm1(per*(to-from).Seconds()) / per
-}
-
-// Step implements env.Env.
-func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
-	if err := e.shell.Ready(ctx); err != nil {
-		return err
-	}
-	if err := e.legal(a); err != nil {
-		return err
-	}
-	e.from, e.cursor, e.earned = e.view.Now(), e.view.Now(), e.carry
-	e.carry = 0
-	e.rule.Answer(e.view, a.Disc[0] == Accept)
-	if err := e.run(context.Background()); err != nil { // a step is atomic, so it is not cancelled
-		e.shell.Break()
-		return err
-	}
-	kind := env.Mid
-	switch {
-	case e.offer != nil:
-	case e.done == e.session.Len():
-		kind = env.Terminated
-	default:
-		kind = env.Truncated // the clock has run out
-	}
-	e.fill(ts, e.earned, e.view.Now()-e.from, e.shell.Took(a, kind))
-	return nil
-}
-
-// legal returns the error for an action that is none, or that the mask forbids.
-func (e *Env) legal(a env.Action) error {
-	if err := e.shell.Shape(a); err != nil {
-		return err
-	}
-	switch x := a.Disc[0]; {
-	case x != Decline && x != Accept:
-		return fmt.Errorf("%w: %d, want 0 or 1", env.ErrIllegalAction, x)
-	case x == Decline && e.rule.Forced(e.view):
-		return e.shell.Masked(x)
-	}
-	return nil
-}
-
-// show fills what the agent sees.
-func (e *Env) show(ts *env.TimeStep) {
-	clear(ts.Obs)
-	if e.offer != nil {
-		e.shown.encode(ts.Obs, e)
-	}
-	ts.Mask[Accept] = true
-	ts.Mask[Decline] = e.offer == nil || !e.rule.Forced(e.view)
-}
-
-// fill fills the time step.
-func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
-	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
-	e.show(ts)
-	nan := math.NaN()
-	for i := range ts.Info {
-		ts.Info[i] = nan
-	}
-	ts.Info[InfoDiscount] = e.spec.Discount(e.cfg.Gamma, elapsed)
-	if !kind.Last() {
-		return
-	}
-	if n := float64(e.done); n > 0 {
-		ts.Info[InfoJCT], ts.Info[InfoWait], ts.Info[InfoCommunication] = e.jct/n, e.wait/n, e.comm
-		ts.Info[InfoMakespan] = e.end.Seconds()
-	}
-	ts.Info[InfoUnfinished] = float64(e.session.Len() - e.done)
-}
-
-// AppendSnapshot implements env.Snapshotter.
-func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) { return e.shell.AppendSnapshot(dst) }
-
-// RestoreSnapshot implements env.Snapshotter.
-func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
-	return e.shell.RestoreSnapshot(e, src, ts)
 }

@@ -396,7 +396,7 @@ func TestWindowsWithoutAnOfferAreDrawnAgain(t *testing.T) {
 	var c metrics.Collector
 	e.Watch(&c)
 	err = e.Reset(ctx, env.Episode{Seed: 1, Window: 0}, ts)
-	if !errors.Is(err, sched.ErrUndecided) || !errors.Is(err, env.ErrEpisode) || !strings.Contains(err.Error(), "no job of the window starting at job 0 is ever offered more than a node") {
+	if !errors.Is(err, sched.ErrUndecided) || !errors.Is(err, env.ErrEpisode) || !strings.Contains(err.Error(), "no job of the window starting at job \"a\" is ever offered more than a node") {
 		t.Fatalf("%v, want ErrUndecided", err)
 	}
 	if s := c.Summary(0, 0); s.JCT.Mean != 4 || s.Unfinished != 0 { // 3 s and 5 s

@@ -46,13 +46,13 @@ func TestDelaysOfTheClusterCount(t *testing.T) {
 	for k := range 4 { // each time their starts are imagined
 		look(time.Duration(k) * time.Minute)
 	}
-	if mean, _ := e.rule.Delays(e.view, 2); mean != 0 {
+	if mean, _ := e.offers.rule.Delays(e.View(), 2); mean != 0 {
 		t.Fatalf("the mean delay is %v leases, and nothing has started", mean)
 	}
 	tell(sim.Fact{At: 4 * time.Minute, Kind: sim.Start, ID: "a", GPUs: []cluster.GPU{0, 1}})
 	tell(sim.Fact{At: 6 * time.Minute, Kind: sim.Start, ID: "b", GPUs: []cluster.GPU{2, 3}})
 	look(7 * time.Minute)
-	if mean, deviation := e.rule.Delays(e.view, 2); mean != 5 || deviation != 1 {
+	if mean, deviation := e.offers.rule.Delays(e.View(), 2); mean != 5 || deviation != 1 {
 		t.Errorf("delays of %v ± %v leases, want 5 ± 1", mean, deviation)
 	}
 }

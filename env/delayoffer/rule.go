@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"clustergym/env/heuristic"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
 )
@@ -34,8 +33,9 @@ func NewRule(name string, e *Env) (*sched.Actor, error) {
 		return nil, err
 	}
 	never := func(*sim.View, int) (rack, network float64) { return math.Inf(1), math.Inf(1) }
+	o := e.offers
 	by := func(timers func(*sim.View, int) (rack, network float64)) bool {
-		return e.rule.TimelyBy(e.view, e.offer, timers)
+		return o.rule.TimelyBy(o.view, o.offer, timers)
 	}
 	var accepts func() bool
 	switch name {
@@ -46,13 +46,13 @@ func NewRule(name string, e *Env) (*sched.Actor, error) {
 	case "decline":
 		accepts = func() bool { return false }
 	case "timers":
-		accepts = func() bool { return by(e.rule.Fixed) }
+		accepts = func() bool { return by(o.rule.Fixed) }
 	case "auto":
-		accepts = func() bool { return by(e.rule.Tuned) }
+		accepts = func() bool { return by(o.rule.Tuned) }
 	case "nearest":
 		accepts = func() bool { return by(never) }
 	case "give-way":
-		accepts = func() bool { return !e.givesWay(e.offer) && by(never) }
+		accepts = func() bool { return !o.givesWay() && by(never) }
 	}
 	return sched.NewActor(func(mask []bool, _ *rand.Rand) (int32, error) {
 		if !mask[Decline] || accepts() {
@@ -62,8 +62,9 @@ func NewRule(name string, e *Env) (*sched.Actor, error) {
 	}), nil
 }
 
-// givesWay reports whether o is for a gang larger than a machine while another waiting job has much less left.
-func (e *Env) givesWay(o *heuristic.Offer) bool {
+// givesWay reports whether the offer is for a gang larger than a machine while another waiting job has much less left.
+func (e *offers) givesWay() bool {
+	o := e.offer
 	if e.view.Request(o.Job).GPUs <= e.view.Cluster().MaxNode() {
 		return false
 	}

@@ -26,9 +26,6 @@ func Cap(steps int) Option { return func(o *options) { o.cap = steps } }
 // Episodes sets the number of episodes played to their end; the default is 4.
 func Episodes(n int) Option { return func(o *options) { o.episodes = n } }
 
-// Seed sets the seed of the episodes and of the random play; the default is 1.
-func Seed(s uint64) Option { return func(o *options) { o.seed = s } }
-
 // NoAllocs checks that Step does not allocate once the same episodes have been played before.
 func NoAllocs() Option { return func(o *options) { o.noAllocs = true } }
 

@@ -2,7 +2,9 @@ package gpupick
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"clustergym/env"
@@ -21,36 +23,13 @@ const (
 	InfoJCT
 	InfoWait
 	InfoMakespan
-	infoLen
 )
 
-// Env is the environment. Not safe for concurrent use.
+// Env is the environment. An episode ends once the last job has started. Not safe for concurrent use.
 type Env struct {
-	cfg     Config
-	spec    env.Spec
-	est     sim.Estimates
-	sim     *sim.Simulator
-	view    *sim.View
-	shell   sched.Shell
-	session *sched.Session
-
-	queue  []sim.Job // waiting jobs in order of submit, from index head on
-	head   int
-	picks  *Picks // of the job at head
-	placed int
-	dec    sim.Decision
-	last   []cluster.GPU     // scratch of Pick
-	seen   *encode.Forecasts // nil = they are not shown
-
-	closeness, cost, jct, wait float64 // sums over placed jobs
-	end                        time.Duration
-	steer                      steering
+	*sched.Env
+	game *game
 }
-
-var (
-	_ sched.Arena     = (*Env)(nil)
-	_ env.Snapshotter = (*Env)(nil)
-)
 
 // New returns an environment over the windows w. Episodes without a Split are of part.
 func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env, error) {
@@ -58,280 +37,240 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 		return nil, err
 	}
 	est := cfg.Estimates
-	maker, err := sched.Predictor(w, est, cfg.Forecast)
+	c, err := cluster.New(spec)
 	if err != nil {
 		return nil, err
 	}
-	s, err := sched.NewSimulator(sim.Config{Comm: cfg.Comm, Predictor: maker}, spec)
-	if err != nil {
-		return nil, err
-	}
-	c := s.View().Cluster()
 	if err := suits(c); err != nil {
 		return nil, err
 	}
-	e := &Env{cfg: cfg, est: est, sim: s, view: s.View(), session: sched.NewSession(ID, s, w, part, cfg.Load)}
+	g := &game{cfg: cfg}
+	g.picks = newPicks(&g.cfg, est, c)
 	if cfg.Forecast.Shown(est) {
-		e.seen = encode.NewForecasts(est, c.GPUs())
+		g.picks.seen = encode.NewForecasts(est, c.GPUs())
 	}
-	e.picks = newPicks(&e.cfg, est, c)
-	e.picks.seen = e.seen
-	e.spec = e.describe(c.GPUs())
-	e.shell, e.steer.Facts = sched.NewShell(e.spec), sched.NewFacts(ID, s, e.session.Show)
-	return e, nil
+	common := sched.DefaultConfig()
+	common.Gamma, common.Window, common.Warm, common.Load, common.Estimates, common.Forecast = cfg.Gamma, cfg.Window, 0, cfg.Load, cfg.Estimates, cfg.Forecast
+	if cfg.Idle {
+		common.MaxSteps = cfg.MaxSteps
+	}
+	e, err := sched.New(common, sched.Parts{
+		ID: ID, Sim: sim.Config{Comm: cfg.Comm}, Cluster: spec, Windows: w, Part: part, MaxGPUs: cfg.MaxGPUs, Cold: true, PerStep: true, Starts: true,
+		Slots: g, Encoder: encoder{g}, Actions: g, Score: &closeness{},
+	})
+	return &Env{e, g}, err
 }
 
-func (e *Env) describe(gpus int) env.Spec {
+// game is the jobs in order of submit, and the picks of the next: slots, actions and encoder of the environment.
+type game struct {
+	cfg    Config
+	queue  []sim.Job // waiting jobs in order of submit, from index head on
+	head   int
+	picks  *Picks
+	moment int           // the picks are those of this moment
+	last   []cluster.GPU // scratch of Pick
+}
+
+var (
+	_ sched.Slots   = (*game)(nil)
+	_ sched.Actions = (*game)(nil)
+	_ sched.Encoder = encoder{}
+	_ sched.Teller  = (*game)(nil)
+	_ sched.Asker   = (*game)(nil)
+)
+
+// Reset implements sched.Slots.
+func (g *game) Reset() { g.queue, g.head, g.moment = g.queue[:0], 0, -1 }
+
+// Add implements sched.Slots: a job takes its place in order of submit, which is the end unless it was stopped.
+func (g *game) Add(s *sched.State, j sim.Job) {
+	if g.head > 64 && g.head > len(g.queue)/2 {
+		g.queue = append(g.queue[:0], g.queue[g.head:]...)
+		g.head = 0
+	}
+	i := len(g.queue)
+	for i > g.head && s.View.Pos(g.queue[i-1]) > s.View.Pos(j) {
+		i--
+	}
+	g.queue = slices.Insert(g.queue, i, j)
+}
+
+// Remove implements sched.Slots.
+func (g *game) Remove(_ *sched.State, j sim.Job) {
+	switch i := slices.Index(g.queue[g.head:], j); {
+	case i == 0:
+		g.head++
+	case i > 0:
+		g.queue = slices.Delete(g.queue, g.head+i, g.head+i+1)
+	}
+}
+
+// Fill implements sched.Slots: the job whose turn it is.
+func (g *game) Fill(s *sched.State) {
+	s.Slots, s.Fits = s.Slots[:0], s.Fits[:0]
+	if j := g.next(); j >= 0 {
+		s.Slots, s.Fits = append(s.Slots, j), append(s.Fits, s.View.Fits(j))
+	}
+}
+
+// next returns the job whose turn it is, -1 = nobody waits.
+func (g *game) next() sim.Job {
+	if g.head < len(g.queue) {
+		return g.queue[g.head]
+	}
+	return -1
+}
+
+// turn begins the picks of the next job, unless they have begun at this moment.
+func (g *game) turn(s *sched.State) {
+	if j := g.next(); g.moment != s.Moment || g.picks.job != j {
+		g.picks.Begin(s.View, j)
+		g.moment, s.Picked = s.Moment, s.Picked[:0]
+	}
+}
+
+// Spec implements sched.Actions.
+func (g *game) Spec() env.ActionSpec { return env.ActionSpec{Sizes: []int{len(g.picks.taken) + 1}} }
+
+// NoOp implements sched.Actions.
+func (g *game) NoOp() int {
+	if g.cfg.Idle {
+		return len(g.picks.taken)
+	}
+	return -1
+}
+
+// Mask implements sched.Actions.
+func (g *game) Mask(dst []bool, s *sched.State) (legal int) {
+	g.turn(s)
+	g.picks.Mask(dst)
+	if g.picks.job >= 0 {
+		dst[len(dst)-1] = g.cfg.Idle && len(g.picks.picked) == 0 && s.View.CanWait()
+	}
+	for _, ok := range dst {
+		if ok {
+			legal++
+		}
+	}
+	return legal
+}
+
+// Decode implements sched.Actions: the last pick starts the job.
+func (g *game) Decode(a env.Action, s *sched.State, d *sim.Decision) (bool, error) {
+	g.turn(s)
+	k := int(a.Disc[0])
+	if k == len(g.picks.taken) {
+		return true, nil // time passes
+	}
+	done := g.picks.Pick(cluster.GPU(k))
+	if s.Picked = append(s.Picked[:0], g.picks.picked...); done {
+		d.Op, d.Job, d.GPUs = sim.StartJob, g.picks.job, append(d.GPUs[:0], g.picks.picked...)
+	}
+	return done, nil
+}
+
+// Tell implements sched.Teller.
+func (g *game) Tell() string {
+	if g.picks.job < 0 {
+		return "No job waits"
+	}
+	return fmt.Sprintf("Pick %d of %d", len(g.picks.picked)+1, g.picks.n)
+}
+
+// Asked implements sched.Asker.
+func (g *game) Asked() string { return fmt.Sprintf("pick %d", g.picks.n-len(g.picks.picked)) }
+
+// Fields implements sched.Encoder.
+func (g *game) Fields() []env.Field { return g.picks.Fields() }
+
+// Encode implements sched.Encoder.
+func (g *game) Encode(dst []float32, s *sched.State) {
+	g.turn(s)
+	g.picks.Encode(dst)
+}
+
+// encoder is game as a sched.Encoder, whose Reset is another one.
+type encoder struct{ *game }
+
+// Reset implements sched.Encoder.
+func (x encoder) Reset(s *sched.State) {
+	x.picks.est.Seed = s.Seed
+	if x.picks.seen != nil {
+		x.picks.seen.Reset()
+	}
+}
+
+// Learn implements sched.Encoder.
+func (g *game) Learn(s *sched.State, j sim.Job) {
+	if g.picks.seen != nil {
+		g.picks.seen.Learn(s.View, j, s.Known[j].Estimate)
+	}
+}
+
+// closeness is the score: what the last pick of a job pays, and the sums over the jobs placed.
+type closeness struct {
+	view                       *sim.View
+	paid                       float64
+	placed                     int
+	closeness, cost, jct, wait float64
+	end                        time.Duration
+}
+
+var _ sched.Score = (*closeness)(nil)
+
+// Fields implements sched.Score.
+func (*closeness) Fields() []env.Field {
 	inf := float32(math.Inf(1))
-	s := env.Spec{
-		ID:     ID,
-		Obs:    e.picks.Fields(),
-		Action: env.ActionSpec{Sizes: []int{gpus + 1}},
-		Info: []env.Field{
-			{Name: "discount", High: 1, Unit: "fraction", Doc: "gamma: what the value after this step counts for"},
-			{Name: "closeness", High: 1, Unit: "fraction", Doc: "mean of 1 − (cost − best)/(worst − best) over the jobs placed, 0 for those of one GPU", Metric: true},
-			{Name: "comm_cost", High: inf, Unit: "tree cost", Doc: "mean communication cost of the jobs placed", Metric: true},
-			{Name: "jct_s", High: inf, Unit: "seconds", Doc: "mean job completion time; at the end", Metric: true},
-			{Name: "wait_s", High: inf, Unit: "seconds", Doc: "mean time not on GPUs; at the end", Metric: true},
-			{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "last finish − first submit; at the end", Metric: true},
-		},
-		Solved: math.NaN(), NoOp: -1,
+	return []env.Field{
+		{Name: "closeness", High: 1, Unit: "fraction", Doc: "mean of 1 − (cost − best)/(worst − best) over the jobs placed, 0 for those of one GPU", Metric: true},
+		{Name: "comm_cost", High: inf, Unit: "tree cost", Doc: "mean communication cost of the jobs placed", Metric: true},
+		{Name: "jct_s", High: inf, Unit: "seconds", Doc: "mean job completion time; at the end", Metric: true},
+		{Name: "wait_s", High: inf, Unit: "seconds", Doc: "mean time not on GPUs; at the end", Metric: true},
+		{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "last finish − first submit; at the end", Metric: true},
 	}
-	if e.cfg.Idle {
-		s.NoOp, s.MaxSteps = gpus, e.cfg.MaxSteps
-	}
-	return s
 }
 
-// Spec implements env.Env.
-func (e *Env) Spec() env.Spec { return e.spec }
-
-// View implements sched.Arena.
-func (e *Env) View() *sim.View { return e.view }
-
-// Watch implements sched.Arena. The episode ends once the last job has started. If there is a watcher, the simulator then
-// runs on to the last finish, and View shows that state.
-func (e *Env) Watch(o sim.Observer) { e.session.Watch(o) }
-
-// Simulate implements sched.Arena.
-func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o sim.Observer) error {
-	if err := e.shell.Leave(); err != nil {
-		return err
-	}
-	if _, err := e.session.Draw(ep); err != nil {
-		return err
-	}
-	return e.session.Play(ctx, sch, o)
-}
-
-// First implements sched.Arena. It returns 0, because episodes begin on an empty cluster and all jobs count.
-func (e *Env) First() int { return 0 }
-
-// Close implements env.Env.
-func (e *Env) Close() error { return e.shell.Close() }
-
-// Reset implements env.Env.
-func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
-	if err := e.shell.Leave(); err != nil {
-		return err
-	}
-	named, err := e.session.Draw(ep)
-	if err != nil {
-		return err
-	}
-	e.est.Seed, e.picks.est.Seed = ep.Seed, ep.Seed
-	if err := e.session.Start(); err != nil {
-		return err
-	}
-	e.clear()
-	p, err := e.session.Advance(ctx)
-	if err != nil {
-		return err
-	}
-	e.arrive(p)
-	if err := e.run(ctx); err != nil {
-		return err
-	}
-	e.turn()
-	e.shell.Begin(named)
-	e.fill(ts, 0, 0, env.First)
+// Begin implements sched.Score.
+func (x *closeness) Begin(_ context.Context, e *sched.Env, _ env.Episode, _ *sim.Point) error {
+	*x = closeness{view: e.View()}
 	return nil
 }
 
-// clear forgets the jobs of the last episode.
-func (e *Env) clear() {
-	e.queue, e.head, e.placed = e.queue[:0], 0, 0
-	if e.seen != nil {
-		e.seen.Reset()
-	}
-	e.closeness, e.cost, e.jct, e.wait, e.end = 0, 0, 0, 0, 0
-}
+// Point implements sched.Score.
+func (*closeness) Point(*sim.Point) {}
 
-// run advances the clock until the next job fits, all jobs are placed, or it has run out.
-func (e *Env) run(ctx context.Context) error {
-	for e.placed < e.session.Len() && !e.view.Over() && (e.head == len(e.queue) || !e.view.Fits(e.queue[e.head])) {
-		if err := e.goOn(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// Start implements sched.Score.
+func (x *closeness) Start() { x.paid = 0 }
 
-// goOn advances the clock to the next event.
-func (e *Env) goOn(ctx context.Context) error {
-	p, err := e.session.Wait(ctx)
-	if err != nil {
-		return err
-	}
-	e.arrive(p)
-	return nil
-}
-
-// arrive puts the jobs that arrive at p in the queue.
-func (e *Env) arrive(p *sim.Point) {
-	for i := range p.Events {
-		if ev := &p.Events[i]; ev.Kind == sim.Submit {
-			e.shift()
-			e.queue = append(e.queue, ev.Job)
-			if e.seen != nil {
-				e.seen.Learn(e.view, ev.Job, e.est.Of(e.view, ev.Job))
-			}
-		}
-	}
-}
-
-// shift drops the jobs before the head where they are many.
-func (e *Env) shift() {
-	if e.head > 64 && e.head > len(e.queue)/2 {
-		e.queue = append(e.queue[:0], e.queue[e.head:]...)
-		e.head = 0
-	}
-}
-
-// turn begins the picks of the next job.
-func (e *Env) turn() {
-	j := sim.Job(-1)
-	if e.head < len(e.queue) {
-		j = e.queue[e.head]
-	}
-	e.picks.Begin(e.view, j)
-}
-
-// mask marks the legal actions.
-func (e *Env) mask(dst []bool) {
-	e.picks.Mask(dst)
-	if e.head < len(e.queue) {
-		dst[len(dst)-1] = e.mayIdle()
-	}
-}
-
-func (e *Env) mayIdle() bool { return e.cfg.Idle && len(e.picks.picked) == 0 && e.view.CanWait() }
-
-// Step implements env.Env.
-func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
-	if err := e.shell.Ready(ctx); err != nil {
-		return err
-	}
-	k, err := e.shell.Index(a)
-	if err != nil {
-		return err
-	}
-	g := int(k)
-	if err := e.allows(g); err != nil {
-		return err
-	}
-	from := e.view.Now()
-	reward, err := e.step(context.Background(), g) // a step is atomic, so it is not cancelled
-	if err != nil {
-		e.shell.Break()
-		return err
-	}
-	kind := env.Mid
-	switch {
-	case e.placed == e.session.Len():
-		kind = env.Terminated
-	case e.view.Over():
-		kind = env.Truncated // the clock has run out
-	}
-	e.fill(ts, reward, e.view.Now()-from, e.shell.Took(a, kind))
-	if kind == env.Terminated {
-		return e.session.Finish(context.Background())
-	}
-	return nil
-}
-
-// allows returns the error for an action that the mask forbids.
-func (e *Env) allows(g int) error {
-	if idle := len(e.picks.taken); g == idle && !e.mayIdle() || g < idle && (e.picks.job < 0 || !e.picks.Legal(cluster.GPU(g))) {
-		return e.shell.Masked(int32(g))
-	}
-	return nil
-}
-
-// step picks GPU g, or idles if g is the number of GPUs.
-func (e *Env) step(ctx context.Context, g int) (reward float64, err error) {
-	if g == len(e.picks.taken) {
-		if err := e.goOn(ctx); err != nil {
-			return 0, err
-		}
-		err := e.run(ctx)
-		e.turn()
-		return 0, err
-	}
-	if !e.picks.Pick(cluster.GPU(g)) {
-		return 0, nil
-	}
-	j := e.queue[e.head]
-	c, picked := e.view.Cluster(), e.picks.GPUs()
-	n := len(picked)
-	cost, best, worst := c.Cost(picked), c.BestCost(n), c.WorstCost(n)
+// Decided implements sched.Score. Nothing can stop a job or slow it down, so its end is known when it starts.
+func (x *closeness) Decided(d *sim.Decision) {
+	c, n := x.view.Cluster(), len(d.GPUs)
+	cost, best, worst := c.Cost(d.GPUs), c.BestCost(n), c.WorstCost(n)
 	if worst > best {
-		reward = 1 - (cost-best)/(worst-best)
+		x.paid = 1 - (cost-best)/(worst-best)
 	}
-	e.dec.Op, e.dec.Job, e.dec.Until = sim.StartJob, j, 0
-	e.dec.GPUs = append(e.dec.GPUs[:0], picked...)
-	if err := e.sim.Apply(&e.dec); err != nil {
-		return 0, err
-	}
-	e.head++
-	e.placed++
-	// Nothing can stop it or slow it down, so its end is known.
-	t := e.view.Trace(j)
-	runs := float64(t.Work) / e.view.Rate(j) / 1e9
-	wait := (e.view.Now() - t.Submit).Seconds()
-	e.closeness += reward
-	e.cost += cost
-	e.wait += wait
-	e.jct += wait + runs
-	e.end = max(e.end, e.view.Now()+time.Duration(runs*1e9))
-	err = e.run(ctx)
-	e.turn()
-	return reward, err
+	t := x.view.Trace(d.Job)
+	runs := float64(t.Work) / x.view.Rate(d.Job) / 1e9
+	wait := (x.view.Now() - t.Submit).Seconds()
+	x.placed++
+	x.closeness += x.paid
+	x.cost += cost
+	x.wait += wait
+	x.jct += wait + runs
+	x.end = max(x.end, x.view.Now()+time.Duration(runs*1e9))
 }
 
-// fill fills the time step.
-func (e *Env) fill(ts *env.TimeStep, reward float64, elapsed time.Duration, kind env.Kind) {
-	ts.Kind, ts.Reward, ts.Elapsed = kind, reward, elapsed
-	e.picks.Encode(ts.Obs)
-	e.mask(ts.Mask)
-	nan := math.NaN()
-	for i := range ts.Info {
-		ts.Info[i] = nan
-	}
-	ts.Info[InfoDiscount] = e.cfg.Gamma
-	if e.placed > 0 {
-		n := float64(e.placed)
-		ts.Info[InfoCloseness], ts.Info[InfoCost] = e.closeness/n, e.cost/n
-		if kind.Last() {
-			ts.Info[InfoJCT], ts.Info[InfoWait], ts.Info[InfoMakespan] = e.jct/n, e.wait/n, e.end.Seconds()
-		}
-	}
-}
+// Pay implements sched.Score.
+func (x *closeness) Pay(env.Kind) float64 { return x.paid }
 
-// AppendSnapshot implements env.Snapshotter.
-func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) { return e.shell.AppendSnapshot(dst) }
-
-// RestoreSnapshot implements env.Snapshotter.
-func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
-	return e.shell.RestoreSnapshot(e, src, ts)
+// Infos implements sched.Score.
+func (x *closeness) Infos(dst []float64, kind env.Kind) {
+	if x.placed == 0 {
+		return
+	}
+	n := float64(x.placed)
+	dst[InfoCloseness-1], dst[InfoCost-1] = x.closeness/n, x.cost/n
+	if kind.Last() {
+		dst[InfoJCT-1], dst[InfoWait-1], dst[InfoMakespan-1] = x.jct/n, x.wait/n, x.end.Seconds()
+	}
 }

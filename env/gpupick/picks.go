@@ -141,8 +141,14 @@ func (p *Picks) Mask(dst []bool) {
 	if p.job < 0 {
 		return
 	}
-	for g := range p.taken {
-		dst[g] = p.Legal(cluster.GPU(g))
+	c, r := p.view.Cluster(), p.view.Request(p.job)
+	for n, picked := range p.onNode {
+		if c.Room(n, r) <= int(picked) { // types, cores and memory
+			continue
+		}
+		for g, to := c.NodeGPUs(n); g < to; g++ {
+			dst[g] = !p.taken[g] && c.GPUFree(g) >= r.Milli
+		}
 	}
 }
 

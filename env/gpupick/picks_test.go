@@ -109,6 +109,11 @@ func TestPicksSeeWhatTheEnvironmentShows(t *testing.T) {
 			for done := false; !done; {
 				p.Encode(obs)
 				p.Mask(mask)
+				for g, ok := range mask[:len(mask)-1] {
+					if ok != p.Legal(cluster.GPU(g)) {
+						t.Fatalf("GPU %d: masked %v, legal %v", g, !ok, !ok)
+					}
+				}
 				if !slices.Equal(obs, ts.Obs) || !slices.Equal(mask, ts.Mask) {
 					t.Fatalf("table %v, %d picked: the picks see %v, the environment %v", table, len(p.GPUs()), obs, ts.Obs)
 				}

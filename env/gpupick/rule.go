@@ -46,20 +46,21 @@ func NewRule(name string, e *Env) (*sched.Actor, error) {
 // as it was before the job's picks. If those picks were not its own, Pick returns the first legal GPU of its choice, or
 // else the first legal GPU.
 func (e *Env) Pick(rule cluster.Placement) (cluster.GPU, error) {
-	n := e.view.Request(e.queue[e.head]).GPUs
-	if k := len(e.picks.picked); k == 0 || len(e.last) != n || !slices.Equal(e.last[:k], e.picks.picked) {
+	p, v := e.game.picks, e.View()
+	r := v.Request(p.job)
+	if k := len(p.picked); k == 0 || len(e.game.last) != r.GPUs || !slices.Equal(e.game.last[:k], p.picked) {
 		var ok bool
-		if e.last, ok = rule.Place(e.view.Cluster(), e.view.Request(e.queue[e.head]), e.last); !ok {
+		if e.game.last, ok = rule.Place(v.Cluster(), r, e.game.last); !ok {
 			return 0, fmt.Errorf("%s: placement %s finds no place for a job that fits", ID, rule.Name())
 		}
 	}
-	for _, g := range e.last {
-		if e.picks.Legal(g) {
+	for _, g := range e.game.last {
+		if p.Legal(g) {
 			return g, nil
 		}
 	}
-	for g := range e.picks.taken {
-		if e.picks.Legal(cluster.GPU(g)) {
+	for g := range p.taken {
+		if p.Legal(cluster.GPU(g)) {
 			return cluster.GPU(g), nil
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/place"
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
@@ -19,19 +21,18 @@ import (
 // estimate, unless it is a forecast (ends.overdue), are expected to end now: what they hold may be reserved for others, which do
 // not start before it is given back. Each virtual cluster has a line of its own; reservations bind all of them.
 type conservative struct {
-	s     *Scheduler
+	s     *books
 	heads bool // EASY: only the first job of each line has a reservation
 	plan  planned
-	ends  ends
-	tree  treap
-	lines []consLine
+	ends  queue.Ends
+	tree  queue.Tree
+	lines []consQueue
 	nodes bool // placements matter
 	sole  int  // the only line that jobs can be in, -1 = there are several
 
 	steady bool // see func stays
 
-	// The profile: free[i] thousandths are free from from[i] until from[i+1].
-	from, free []int64
+	profile queue.Profile
 
 	list   []sim.Job
 	alike  []sim.Job
@@ -42,20 +43,20 @@ type conservative struct {
 	// The result of the last pass stays valid while nothing is given back, no reservation comes due, and no job
 	// arrives that could start or that ranks before a job with a reservation.
 	calm  bool
-	until int64    // the earliest reservation of a waiting job
-	room  int64    // thousandths left now
-	last  rankedAt // the last job that got a reservation
+	until int64      // the earliest reservation of a waiting job
+	room  int64      // thousandths left now
+	last  queue.Rank // the last job that got a reservation
 
 	ahead *cluster.Cluster // the cluster with the starts of this pass
 	of    *cluster.Cluster
 	dst   []cluster.GPU
 }
 
-// consLine is the line of one virtual cluster: a tree in rank order for each class of jobs, one if jobs are not ranked by
+// consQueue is the line of one virtual cluster: a tree in rank order for each class of jobs, one if jobs are not ranked by
 // class. In the tree of a class keys are 0.
-type consLine struct {
-	trees []branch // none is empty; in order of the classes' keys during a pass
-	few   []int64  // by tree, during a pass: the least need in it and in those behind it
+type consQueue struct {
+	trees []queue.Branch // none is empty; in order of the classes' keys during a pass
+	few   []int64        // by tree, during a pass: the least need in it and in those behind it
 }
 
 // start is a job that starts now, on spots[from:to].
@@ -69,41 +70,35 @@ func (b *conservative) reset(v *sim.View) {
 	c := v.Cluster()
 	b.nodes = !c.Pool() || len(c.VCs()) > 0
 	if b.nodes {
-		b.ahead, b.of = copyOf(c, b.ahead, b.of == c), c
+		b.ahead, b.of = place.CopyOf(c, b.ahead, b.of == c), c
 	}
-	b.steady = !b.nodes || stays(b.s.place)
-	b.sole = soleLine(c)
+	b.steady = !b.nodes || place.Steady(b.s.place)
+	b.sole = place.SoleQueue(c)
 	b.plan.reset()
-	b.ends.reset()
-	b.tree.reset()
+	b.ends.Reset()
+	b.tree.Reset()
 	b.calm = false
-	for len(b.lines) < len(b.s.lanes) {
-		b.lines = append(b.lines, consLine{})
-	}
-	b.lines = b.lines[:len(b.s.lanes)]
+	b.lines = grown(b.lines, b.s.n)
 	for i := range b.lines {
 		b.lines[i].trees = b.lines[i].trees[:0]
 	}
 }
 
 // rankOf returns the rank of node i.
-func (b *conservative) rankOf(i int32) rankedAt {
-	n := &b.tree.nodes[i]
+func (b *conservative) rankOf(i int32) queue.Rank {
+	n := &b.tree.Nodes[i]
 	if b.s.ranks == nil {
-		return rankedAt{n.key, n.pos}
+		return queue.Rank{Key: n.Key, Pos: n.Pos}
 	}
-	return rankedAt{ordered(b.s.ranks.key[b.s.jobs[i].class]), n.pos}
+	return queue.Rank{Key: queue.Ordered(b.s.ranks.Keys[b.s.jobs[i].Class]), Pos: n.Pos}
 }
 
 // branch returns the tree of j's class in j's line. It returns nil if the line has no such tree yet.
-func (b *conservative) branch(v *sim.View, j sim.Job) *branch {
-	class := int32(0)
-	if b.s.ranks != nil {
-		class = b.s.jobs[j].class
-	}
-	trees := b.lines[b.s.laneOf(v, j)].trees
+func (b *conservative) branch(v *sim.View, j sim.Job) *queue.Branch {
+	class := b.s.class(j)
+	trees := b.lines[b.s.queueOf(v, j)].trees
 	for i := range trees {
-		if trees[i].class == class {
+		if trees[i].Class == class {
 			return &trees[i]
 		}
 	}
@@ -111,49 +106,51 @@ func (b *conservative) branch(v *sim.View, j sim.Job) *branch {
 }
 
 // sort puts the trees of line l in order for nextBehind and fewest.
-func (b *conservative) sort(l *consLine) {
+func (b *conservative) sort(l *consQueue) {
 	if r := b.s.ranks; r != nil {
-		slices.SortFunc(l.trees, func(x, y branch) int { return cmp.Compare(ordered(r.key[x.class]), ordered(r.key[y.class])) })
+		slices.SortFunc(l.trees, func(x, y queue.Branch) int {
+			return cmp.Compare(queue.Ordered(r.Keys[x.Class]), queue.Ordered(r.Keys[y.Class]))
+		})
 	}
 	l.few = l.few[:0]
 	for range l.trees {
-		l.few = append(l.few, never)
+		l.few = append(l.few, queue.Never)
 	}
-	few := int64(never)
+	few := int64(queue.Never)
 	for i := len(l.trees) - 1; i >= 0; i-- {
-		few = min(few, b.tree.nodes[l.trees[i].root].few)
+		few = min(few, b.tree.Nodes[l.trees[i].Root].Few)
 		l.few[i] = few
 	}
 }
 
 // behind compares the tree of t with the place at in its line. before: no job of t ranks behind at. whole: all of them do.
 // in is the place in the tree behind which its jobs rank behind at.
-func (b *conservative) behind(t branch, at rankedAt) (in rankedAt, before, whole bool) {
+func (b *conservative) behind(t queue.Branch, at queue.Rank) (in queue.Rank, before, whole bool) {
 	if b.s.ranks == nil {
 		return at, false, false
 	}
-	switch key := ordered(b.s.ranks.key[t.class]); {
-	case key < at.key:
+	switch key := queue.Ordered(b.s.ranks.Keys[t.Class]); {
+	case key < at.Key:
 		return in, true, false
-	case key > at.key:
-		return beginning, false, true
+	case key > at.Key:
+		return queue.Beginning, false, true
 	}
-	return rankedAt{ordered(0), at.pos}, false, false
+	return queue.Rank{Key: queue.Ordered(0), Pos: at.Pos}, false, false
 }
 
 // nextBehind returns the first job of line l that ranks behind at, lasts no longer than limit and needs no more than most. It
 // returns none if there is no such job.
-func (b *conservative) nextBehind(l *consLine, at rankedAt, limit, most int64) int32 {
-	best := int32(none)
+func (b *conservative) nextBehind(l *consQueue, at queue.Rank, limit, most int64) int32 {
+	best := int32(queue.None)
 	for _, t := range l.trees {
 		in, before, _ := b.behind(t, at)
 		if before {
 			continue
 		}
-		if best != none && b.s.ranks != nil && ordered(b.s.ranks.key[t.class]) > b.rankOf(best).key {
+		if best != queue.None && b.s.ranks != nil && queue.Ordered(b.s.ranks.Keys[t.Class]) > b.rankOf(best).Key {
 			break
 		}
-		if i := b.tree.next(t.root, in, limit, most); i != none && (best == none || b.tree.nodes[i].pos < b.tree.nodes[best].pos) {
+		if i := b.tree.Next(t.Root, in, limit, most); i != queue.None && (best == queue.None || b.tree.Nodes[i].Pos < b.tree.Nodes[best].Pos) {
 			best = i // trees with the same key, in which positions decide
 		}
 	}
@@ -161,43 +158,40 @@ func (b *conservative) nextBehind(l *consLine, at rankedAt, limit, most int64) i
 }
 
 // fewest returns the least need of the jobs of line l behind at, never if there are none.
-func (b *conservative) fewest(l *consLine, at rankedAt) int64 {
-	few := int64(never)
+func (b *conservative) fewest(l *consQueue, at queue.Rank) int64 {
+	few := int64(queue.Never)
 	for i, t := range l.trees {
 		in, before, whole := b.behind(t, at)
 		if whole {
 			return min(few, l.few[i])
 		}
 		if !before {
-			few = min(few, b.tree.fewest(t.root, in))
+			few = min(few, b.tree.Fewest(t.Root, in))
 		}
 	}
 	return few
 }
 
-func (b *conservative) push(v *sim.View, e entry) {
-	if b.tree.has(e.job, e.pos) {
-		b.remove(v, e.job)
+func (b *conservative) push(v *sim.View, e queue.Entry) {
+	if b.tree.Has(e.Job, e.Pos) {
+		b.remove(v, e.Job)
 	}
-	t := b.branch(v, e.job)
+	t := b.branch(v, e.Job)
 	if t == nil {
-		l, class := &b.lines[b.s.laneOf(v, e.job)], int32(0)
-		if b.s.ranks != nil {
-			class = b.s.jobs[e.job].class
-		}
-		l.trees = append(l.trees, branch{class, none})
+		l, class := &b.lines[b.s.queueOf(v, e.Job)], b.s.class(e.Job)
+		l.trees = append(l.trees, queue.Branch{Class: class, Root: queue.None})
 		t = &l.trees[len(l.trees)-1]
 	}
-	t.root = b.tree.insert(t.root, e.job, ordered(e.key), e.pos, b.s.lasts(v, e.job), int64(milli(v, e.job)))
+	t.Root = b.tree.Insert(t.Root, e.Job, queue.Ordered(e.Key), e.Pos, queue.Lasts(&b.s.est, v, e.Job), int64(queue.Milli(v, e.Job)))
 	if b.calm {
-		r := b.rankOf(int32(e.job))
-		b.calm = b.tree.nodes[e.job].need > b.room && (b.last.key < r.key || b.last.key == r.key && b.last.pos < r.pos)
+		r := b.rankOf(int32(e.Job))
+		b.calm = b.tree.Nodes[e.Job].Need > b.room && b.last.Before(r)
 	}
 }
 
 func (b *conservative) clear() {
 	b.forget()
-	b.tree.reset()
+	b.tree.Reset()
 	for i := range b.lines {
 		b.lines[i].trees = b.lines[i].trees[:0]
 	}
@@ -211,7 +205,7 @@ func (b *conservative) rekey(v *sim.View) {
 			continue
 		}
 		t := &l.trees[0]
-		if t.root = b.tree.rekey(t.root, func(j sim.Job) (float64, bool) { return b.s.newKey(v, j) }); t.root == none {
+		if t.Root = b.tree.Rekey(t.Root, func(j sim.Job) (float64, bool) { return b.s.newKey(v, j, b) }); t.Root == queue.None {
 			l.trees = l.trees[:0]
 		}
 	}
@@ -224,7 +218,7 @@ func (b *conservative) idle(v *sim.View) bool {
 	free := int64(v.Cluster().FreeMilli())
 	for i := range b.lines {
 		for _, t := range b.lines[i].trees {
-			if b.tree.nodes[t.root].few <= free {
+			if b.tree.Nodes[t.Root].Few <= free {
 				return false
 			}
 		}
@@ -232,23 +226,23 @@ func (b *conservative) idle(v *sim.View) bool {
 	return true
 }
 
-func (b *conservative) holds(v *sim.View, j sim.Job) bool { return b.tree.has(j, v.Pos(j)) }
+func (b *conservative) holds(v *sim.View, j sim.Job) bool { return b.tree.Has(j, v.Pos(j)) }
 
 func (b *conservative) event(v *sim.View, j sim.Job) {
 	state := v.State(j)
-	asExpected := state == sim.Running || state == sim.Finished && b.ends.has(j) && b.ends.of(j) == int64(v.Now())
-	if b.ends.sync(b.s, v, j) {
+	asExpected := state == sim.Running || state == sim.Finished && b.ends.Has(j) && b.ends.Of(j) == int64(v.Now())
+	if b.ends.Sync(&b.s.est, v, j) {
 		b.calm, asExpected = false, false
 	}
 	b.plan.right = b.plan.right && asExpected
-	if state != sim.Waiting && b.tree.has(j, v.Pos(j)) {
+	if state != sim.Waiting && b.tree.Has(j, v.Pos(j)) {
 		b.remove(v, j) // it was started or dropped by other code
 		b.calm = false
 	}
 }
 
 func (b *conservative) disturbed(v *sim.View) {
-	b.ends.rebuild(b.s, v)
+	b.ends.Rebuild(&b.s.est, v)
 	b.forget()
 }
 
@@ -256,8 +250,8 @@ func (b *conservative) forget() { b.calm, b.plan.right = false, false }
 
 func (b *conservative) remove(v *sim.View, j sim.Job) {
 	t := b.branch(v, j)
-	if t.root = b.tree.remove(t.root, j); t.root == none {
-		l := &b.lines[b.s.laneOf(v, j)]
+	if t.Root = b.tree.Remove(t.Root, j); t.Root == queue.None {
+		l := &b.lines[b.s.queueOf(v, j)]
 		last := len(l.trees) - 1
 		*t, l.trees = l.trees[last], l.trees[:last]
 	}
@@ -265,10 +259,10 @@ func (b *conservative) remove(v *sim.View, j sim.Job) {
 
 // open makes all reservations and notes which jobs start now.
 func (b *conservative) open(v *sim.View) {
-	if b.ends.n != len(v.Running()) {
+	if b.ends.N != len(v.Running()) {
 		b.disturbed(v)
 	}
-	if b.ends.overdue(b.s, v) || !b.steady {
+	if b.ends.Overdue(&b.s.est, v) || !b.steady {
 		b.forget()
 	}
 	b.calm = b.calm && b.turn == len(b.starts) // if not, jobs are ranked anew amid a pass
@@ -278,10 +272,10 @@ func (b *conservative) open(v *sim.View) {
 		b.planAll(v)
 		return
 	}
-	if b.calm && !b.s.freed.any && int64(v.Now()) < b.until {
+	if b.calm && !b.s.freed.Any && int64(v.Now()) < b.until {
 		return
 	}
-	b.until, b.room = never, never // with an empty line every arrival matters
+	b.until, b.room = queue.Never, queue.Never // with an empty line every arrival matters
 	if b.nodes {
 		b.ahead.CopyFrom(v.Cluster())
 	}
@@ -303,25 +297,25 @@ func (b *conservative) reserveAll(v *sim.View) {
 	now, room := int64(v.Now()), b.roomNow(v)
 	l := &b.lines[b.sole]
 	b.sort(l)
-	at := beginning
+	at := queue.Beginning
 	b.room, b.last = room, at
 	least := b.fewest(l, at)
 	if least > room {
 		return
 	}
-	b.profile(v, room)
-	tried := window{need: never} // this and all that is larger and longer finds no time before the wall
+	b.profile.Begin(int64(v.Now()), room, &b.ends)
+	tried := queue.Window{Need: queue.Never} // this and all that is larger and longer finds no time before the wall
 	for least <= room {
-		limit, most := b.wall(least)
-		if b.nextBehind(l, at, limit, min(room, b.free[0])) == none {
+		limit, most := b.profile.Wall(least)
+		if b.nextBehind(l, at, limit, min(room, b.profile.Free[0])) == queue.None {
 			return
 		}
 		i := b.nextBehind(l, at, limit, most)
-		n := b.tree.nodes[i]
+		n := b.tree.Nodes[i]
 		at = b.rankOf(i)
 		b.last = at
-		if live := b.waits(v, sim.Job(i)); live && (n.need < tried.need || n.time < tried.lasts) {
-			w, ok := b.find(n.need, n.time)
+		if live := b.waits(v, sim.Job(i)); live && (n.Need < tried.Need || n.Time < tried.Lasts) {
+			w, ok := b.profile.Find(n.Need, n.Time)
 			if !ok {
 				tried = w
 				least = b.fewest(l, at)
@@ -329,9 +323,9 @@ func (b *conservative) reserveAll(v *sim.View) {
 			}
 			// Equal jobs that follow are reserved together: as many as fit at this time.
 			b.alike = append(b.alike[:0], sim.Job(i))
-			for int64(len(b.alike)) < w.count {
+			for int64(len(b.alike)) < w.Count {
 				k := b.nextBehind(l, at, limit, most)
-				if k == none || b.tree.nodes[k].need != n.need || b.tree.nodes[k].time != n.time {
+				if k == queue.None || b.tree.Nodes[k].Need != n.Need || b.tree.Nodes[k].Time != n.Time {
 					break
 				}
 				at = b.rankOf(k)
@@ -340,15 +334,15 @@ func (b *conservative) reserveAll(v *sim.View) {
 					b.alike = append(b.alike, sim.Job(k))
 				}
 			}
-			b.reserve(&w, int64(len(b.alike)))
-			if w.at != now {
-				b.until = min(b.until, w.at)
+			b.profile.Reserve(&w, int64(len(b.alike)))
+			if w.At != now {
+				b.until = min(b.until, w.At)
 			} else {
 				started := b.startSome(v, b.alike, room)
 				if started < int64(len(b.alike)) {
 					b.until = now
 				}
-				room -= started * n.need
+				room -= started * n.Need
 			}
 			b.room = room
 		}
@@ -358,28 +352,28 @@ func (b *conservative) reserveAll(v *sim.View) {
 
 // waits reports whether j, which is in the tree, still waits: other code may have started it at this point.
 func (b *conservative) waits(v *sim.View, j sim.Job) bool {
-	return v.State(j) == sim.Waiting && v.Pos(j) == b.tree.nodes[j].pos
+	return v.State(j) == sim.Waiting && v.Pos(j) == b.tree.Nodes[j].Pos
 }
 
 // startSome starts those of jobs (equal jobs whose time has come) that have room and a place, and returns their
 // number.
 func (b *conservative) startSome(v *sim.View, jobs []sim.Job, room int64) (started int64) {
 	for _, j := range jobs {
-		n := &b.tree.nodes[j]
-		if n.need > room {
+		n := &b.tree.Nodes[j]
+		if n.Need > room {
 			break
 		}
 		from := len(b.spots)
 		if b.nodes {
 			var ok bool
-			if b.dst, ok = b.s.place.Place(v, j, b.ahead, b.dst); !ok || !take(b.ahead, v.Request(j), b.dst) {
+			if b.dst, ok = b.s.place.Place(v, j, b.ahead, b.dst); !ok || !place.Take(b.ahead, v.Request(j), b.dst) {
 				continue
 			}
 			b.spots = append(b.spots, b.dst...)
 		}
-		room -= n.need
+		room -= n.Need
 		started++
-		b.starts = append(b.starts, start{j, n.time, from, len(b.spots)})
+		b.starts = append(b.starts, start{j, n.Time, from, len(b.spots)})
 	}
 	return started
 }
@@ -389,92 +383,12 @@ func (b *conservative) roomNow(v *sim.View) int64 {
 	return int64(min(v.Cluster().FreeMilli(), v.Cluster().VCRoom(int32(b.sole))))
 }
 
-// profile computes what will be free if no other job starts.
-func (b *conservative) profile(v *sim.View, room int64) {
-	now := int64(v.Now())
-	b.from, b.free = append(b.from[:0], now), append(b.free[:0], room)
-	b.list = b.ends.tree.list(b.ends.root, b.list[:0])
-	for _, j := range b.list {
-		n := &b.ends.tree.nodes[j]
-		room += n.need
-		if last := len(b.from) - 1; n.time <= b.from[last] {
-			b.free[last] = room
-		} else {
-			b.from, b.free = append(b.from, n.time), append(b.free, room)
-		}
-	}
-}
-
-// wall cuts the profile off where less than least is free. It returns how long a job that starts now can last without
-// reaching that time, never if least always stays free, and the most that is free before.
-func (b *conservative) wall(least int64) (limit, most int64) {
-	limit = never
-	for i, free := range b.free {
-		if free < least {
-			limit = b.from[i] - b.from[0]
-			b.from, b.free = b.from[:i+1], b.free[:i+1]
-			break
-		}
-		most = max(most, free)
-	}
-	return limit, most
-}
-
-// window is a time for which something stays free: steps first to last of the profile.
-type window struct {
-	need, lasts, at int64
-	count           int64 // the number of jobs for which there is room
-	first, last     int
-}
-
-// find returns the earliest window in which need stays free for lasts. ok is false if there is none before the wall,
-// or none at all, which can happen while nodes are down.
-func (b *conservative) find(need, lasts int64) (w window, ok bool) {
-	w = window{need: need, lasts: lasts}
-	a := 0
-	k := a
-	least := int64(never) // in steps a to k
-	for end := int64(never); k < len(b.free); k++ {
-		if b.free[k] < need {
-			a, end, least = k+1, never, never
-			continue
-		}
-		if end == never {
-			end = b.from[a] + lasts
-		}
-		least = min(least, b.free[k])
-		if k+1 < len(b.from) && b.from[k+1] >= end {
-			break
-		}
-	}
-	if a >= len(b.from) {
-		return w, false
-	}
-	w.at, w.first, w.last, w.count = b.from[a], a, min(k, len(b.from)-1), never
-	if need > 0 {
-		w.count = least / need
-	}
-	return w, true
-}
-
-// reserve takes w out of the profile, for count jobs.
-func (b *conservative) reserve(w *window, count int64) {
-	k := w.last
-	if end := w.at + w.lasts; k+1 == len(b.from) || b.from[k+1] > end {
-		b.from = slices.Insert(b.from, k+1, end)
-		b.free = slices.Insert(b.free, k+1, b.free[k])
-	}
-	for i := w.first; i <= k; i++ {
-		b.free[i] -= w.need * count
-	}
-}
-
 func (b *conservative) next(v *sim.View, d *sim.Decision) (done bool) {
 	for b.turn < len(b.starts) {
 		st := &b.starts[b.turn]
 		b.turn++
 		b.remove(v, st.job)
-		b.ends.add(st.job, v.Pos(st.job), int64(v.Now())+st.lasts, int64(milli(v, st.job)))
+		b.ends.Add(st.job, v.Pos(st.job), int64(v.Now())+st.lasts, int64(queue.Milli(v, st.job)))
 		d.Op, d.Job = sim.StartJob, st.job
 		d.GPUs = append(d.GPUs[:0], b.spots[st.from:st.to]...)
 		return false

@@ -2,6 +2,8 @@ package heuristic
 
 import (
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/place"
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
@@ -14,7 +16,7 @@ type eitherEasy struct {
 }
 
 func (b *eitherEasy) reset(v *sim.View) {
-	if b.backfiller = b.easy; soleLine(v.Cluster()) < 0 {
+	if b.backfiller = b.easy; place.SoleQueue(v.Cluster()) < 0 {
 		b.backfiller = b.wide
 	}
 	b.backfiller.reset(v)
@@ -35,13 +37,13 @@ func (b *eitherEasy) reset(v *sim.View) {
 // There is a single line. Where virtual clusters share nodes, each has a line and a reservation of its own, and a reservation
 // binds the jobs of all; see eitherEasy.
 type easy struct {
-	s      *Scheduler
-	ends   ends
-	tree   treap // of the waiting jobs
-	lanes  []easyLane
-	count  bool // a counter without virtual clusters: counting is enough
-	lane   int  // the one being back-filled; −1 = heads still start
-	steady bool // see func stays
+	s       *books
+	ends    queue.Ends
+	tree    queue.Tree // of the waiting jobs
+	queues  []easyQueue
+	count   bool // a counter without virtual clusters: counting is enough
+	filling int  // the one being back-filled; −1 = heads still start
+	steady  bool // see func stays
 
 	ahead *cluster.Cluster // the cluster at the shadow time
 	of    *cluster.Cluster
@@ -49,12 +51,12 @@ type easy struct {
 	dst   []cluster.GPU
 }
 
-type easyLane struct {
-	shelf
-	blocked bool  // the head does not fit
-	head    entry // of the line, if blocked
-	valid   bool  // the reservation is still valid
-	moved   bool  // this pass, or the last one, has started jobs
+type easyQueue struct {
+	queue.Kinds
+	blocked bool        // the head does not fit
+	head    queue.Entry // of the line, if blocked
+	valid   bool        // the reservation is still valid
+	moved   bool        // this pass, or the last one, has started jobs
 	shadow  int64
 	extra   int64 // thousandths; counters only
 }
@@ -63,119 +65,116 @@ func (b *easy) reset(v *sim.View) {
 	c := v.Cluster()
 	b.count = c.Pool() && len(c.VCs()) == 0
 	if !b.count {
-		b.ahead, b.of = copyOf(c, b.ahead, b.of == c), c
+		b.ahead, b.of = place.CopyOf(c, b.ahead, b.of == c), c
 	}
-	for len(b.lanes) < len(b.s.lanes) {
-		b.lanes = append(b.lanes, easyLane{})
-	}
-	b.lanes = b.lanes[:len(b.s.lanes)]
-	b.steady = b.count || stays(b.s.place)
-	b.ends.reset()
-	b.tree.reset()
-	for i := range b.lanes {
-		l := &b.lanes[i]
-		l.ranks, l.marks = b.s.ranks, &b.s.jobs
-		l.reset(&b.tree, kindOpen)
+	b.queues = grown(b.queues, b.s.n)
+	b.steady = b.count || place.Steady(b.s.place)
+	b.ends.Reset()
+	b.tree.Reset()
+	for i := range b.queues {
+		l := &b.queues[i]
+		l.Classes, l.Marks = b.s.ranks, &b.s.jobs
+		l.Reset(&b.tree, queue.Open)
 		l.blocked, l.valid, l.moved = false, false, false
 	}
 }
 
-func (b *easy) push(v *sim.View, e entry) {
-	l := &b.lanes[b.s.laneOf(v, e.job)]
-	if b.tree.has(e.job, e.pos) {
-		l.remove(e.job)
+func (b *easy) push(v *sim.View, e queue.Entry) {
+	l := &b.queues[b.s.queueOf(v, e.Job)]
+	if b.tree.Has(e.Job, e.Pos) {
+		l.Remove(e.Job)
 	}
-	l.push(e, b.s.lasts(v, e.job), v.Request(e.job))
+	l.Push(e, queue.Lasts(&b.s.est, v, e.Job), v.Request(e.Job))
 }
 
 func (b *easy) clear() {
-	for i := range b.lanes {
-		b.lanes[i].clear()
+	for i := range b.queues {
+		b.queues[i].Clear()
 	}
 }
 
 func (b *easy) rerank() {
-	for i := range b.lanes {
-		b.lanes[i].rerank()
+	for i := range b.queues {
+		b.queues[i].Rerank()
 	}
 }
 
 func (b *easy) rekey(v *sim.View) {
-	for i := range b.lanes {
-		b.lanes[i].shelf.rekey(func(j sim.Job) (float64, bool) { return b.s.newKey(v, j) })
+	for i := range b.queues {
+		b.queues[i].Kinds.Rekey(func(j sim.Job) (float64, bool) { return b.s.newKey(v, j, b) })
 	}
 }
 
 // idle is so while fewer GPUs are free than any job needs.
 func (b *easy) idle(v *sim.View) bool {
 	free := int64(v.Cluster().FreeMilli())
-	for i := range b.lanes {
-		if b.lanes[i].least() <= free {
+	for i := range b.queues {
+		if b.queues[i].Least() <= free {
 			return false
 		}
 	}
 	return true
 }
 
-func (b *easy) holds(v *sim.View, j sim.Job) bool { return b.tree.has(j, v.Pos(j)) }
+func (b *easy) holds(v *sim.View, j sim.Job) bool { return b.tree.Has(j, v.Pos(j)) }
 
 func (b *easy) event(v *sim.View, j sim.Job) {
-	if b.ends.sync(b.s, v, j) {
+	if b.ends.Sync(&b.s.est, v, j) {
 		b.forget()
 	}
-	if v.State(j) != sim.Waiting && b.tree.has(j, v.Pos(j)) {
-		b.lanes[b.s.laneOf(v, j)].remove(j) // it was started or dropped by other code
+	if v.State(j) != sim.Waiting && b.tree.Has(j, v.Pos(j)) {
+		b.queues[b.s.queueOf(v, j)].Remove(j) // it was started or dropped by other code
 	}
 }
 
 func (b *easy) disturbed(v *sim.View) {
-	b.ends.rebuild(b.s, v)
+	b.ends.Rebuild(&b.s.est, v)
 	b.forget()
 }
 
 func (b *easy) forget() {
-	for i := range b.lanes {
-		b.lanes[i].valid = false
+	for i := range b.queues {
+		b.queues[i].valid = false
 	}
 }
 
 func (b *easy) open(v *sim.View) {
-	if b.ends.n != len(v.Running()) { // other code starts or stops jobs at this point too
+	if b.ends.N != len(v.Running()) { // other code starts or stops jobs at this point too
 		b.disturbed(v)
 	}
-	if b.ends.overdue(b.s, v) || !b.steady {
+	if b.ends.Overdue(&b.s.est, v) || !b.steady {
 		b.forget()
 	}
-	b.lane = -1
+	b.filling = -1
 	if b.idle(v) {
-		b.lane = len(b.lanes)
+		b.filling = len(b.queues)
 	}
 	f := &b.s.freed
-	for i := range b.lanes {
-		l := &b.lanes[i]
-		l.reopen(v.Cluster(), f)
-		if f.any || b.s.rule.dynamic {
+	for i := range b.queues {
+		l := &b.queues[i]
+		l.Reopen(v.Cluster(), f)
+		if f.Any || b.s.rule.dynamic {
 			l.blocked = false
 		}
-		if f.any || b.s.rule.dynamic || len(b.lanes) > 1 || l.shadow <= int64(v.Now()) {
+		if f.Any || b.s.rule.dynamic || len(b.queues) > 1 || l.shadow <= int64(v.Now()) {
 			l.valid = false
 		}
 		if l.moved {
-			l.reopenShort()
+			l.ReopenShort()
 			l.moved = false
 		}
 	}
 }
 
 func (b *easy) next(v *sim.View, d *sim.Decision) (done bool) {
-	if b.lane < 0 {
+	if b.filling < 0 {
 		if b.nextHead(v, d) {
 			return false
 		}
-		b.lane = 0
+		b.filling = 0
 	}
-	for ; b.lane < len(b.lanes); b.lane++ {
-		l := &b.lanes[b.lane]
+	for ; b.filling < len(b.queues); b.filling++ {
+		l := &b.queues[b.filling]
 		if !l.blocked {
 			continue
 		}
@@ -189,19 +188,19 @@ func (b *easy) next(v *sim.View, d *sim.Decision) (done bool) {
 // nextHead starts the highest-ranked head that fits.
 func (b *easy) nextHead(v *sim.View, d *sim.Decision) bool {
 	for {
-		var best *easyLane
-		var first entry
-		for i := range b.lanes {
-			l := &b.lanes[i]
-			e, ok := l.shelf.head(v)
+		var best *easyQueue
+		var first queue.Entry
+		for i := range b.queues {
+			l := &b.queues[i]
+			e, ok := l.Kinds.Head(v)
 			if !ok {
 				l.blocked = false
 				continue
 			}
-			if l.blocked && (l.head.job != e.job || l.head.pos != e.pos) {
+			if l.blocked && (l.head.Job != e.Job || l.head.Pos != e.Pos) {
 				l.blocked, l.valid = false, false // another comes first now
 			}
-			if !l.blocked && (best == nil || e.before(&first)) {
+			if !l.blocked && (best == nil || e.Before(&first)) {
 				best, first = l, e
 			}
 		}
@@ -209,9 +208,9 @@ func (b *easy) nextHead(v *sim.View, d *sim.Decision) bool {
 			return false
 		}
 		var ok bool
-		if d.GPUs, ok = b.s.place.Place(v, first.job, v.Cluster(), d.GPUs); ok {
+		if d.GPUs, ok = b.s.place.Place(v, first.Job, v.Cluster(), d.GPUs); ok {
 			best.valid = false
-			b.start(v, best, first.job, d)
+			b.start(v, best, first.Job, d)
 			return true
 		}
 		best.blocked, best.head = true, first
@@ -219,85 +218,85 @@ func (b *easy) nextHead(v *sim.View, d *sim.Decision) bool {
 }
 
 // start moves j from the waiting jobs to the running ones.
-func (b *easy) start(v *sim.View, l *easyLane, j sim.Job, d *sim.Decision) {
-	lasts := b.tree.nodes[j].time
-	l.remove(j)
+func (b *easy) start(v *sim.View, l *easyQueue, j sim.Job, d *sim.Decision) {
+	lasts := b.tree.Nodes[j].Time
+	l.Remove(j)
 	l.moved = true
-	b.ends.add(j, v.Pos(j), int64(v.Now())+lasts, int64(milli(v, j)))
+	b.ends.Add(j, v.Pos(j), int64(v.Now())+lasts, int64(queue.Milli(v, j)))
 	d.Op, d.Job = sim.StartJob, j
 }
 
 // fillCounter starts the next job that may go before the head. It reports whether there was one.
-func (b *easy) fillCounter(v *sim.View, l *easyLane, d *sim.Decision) bool {
+func (b *easy) fillCounter(v *sim.View, l *easyQueue, d *sim.Decision) bool {
 	now, free := int64(v.Now()), int64(v.Cluster().FreeMilli())
 	if !l.valid {
-		need := int64(milli(v, l.head.job))
-		l.shadow = max(now, b.ends.enough(need-free))
-		l.extra = free + b.ends.released(l.shadow) - need
+		need := int64(queue.Milli(v, l.head.Job))
+		l.shadow = max(now, b.ends.Enough(need-free))
+		l.extra = free + b.ends.Released(l.shadow) - need
 		l.valid = true
 	}
 	for {
 		limit := within(now, l.shadow)
-		e, ok := l.fitting(free, limit, l.extra)
+		e, ok := l.Fitting(free, limit, l.extra)
 		if !ok {
 			return false
 		}
-		if stale(v, &e) {
-			l.remove(e.job)
+		if queue.Stale(v, &e) {
+			l.Remove(e.Job)
 			continue
 		}
-		if n := &b.tree.nodes[e.job]; n.time > limit {
-			l.extra -= n.need
+		if n := &b.tree.Nodes[e.Job]; n.Time > limit {
+			l.extra -= n.Need
 		}
-		b.start(v, l, e.job, d)
+		b.start(v, l, e.Job, d)
 		d.GPUs = d.GPUs[:0]
 		return true
 	}
 }
 
 // fillNodes is fillCounter on nodes.
-func (b *easy) fillNodes(v *sim.View, l *easyLane, d *sim.Decision) bool {
+func (b *easy) fillNodes(v *sim.View, l *easyQueue, d *sim.Decision) bool {
 	now := int64(v.Now())
 	if !l.valid {
-		l.shadow = reserve(b.s, v, &b.ends, &b.list, b.ahead, l.head.job, &b.dst)
+		l.shadow = place.Shadow(b.s.place, v, &b.ends, &b.list, b.ahead, l.head.Job, &b.dst)
 		l.valid = true
-		l.reopenShort()
-		l.mark(l.head.job, kindClosed)
+		l.ReopenShort()
+		l.Mark(l.head.Job, queue.Closed)
 	}
-	l.within(within(now, l.shadow))
+	l.Within(within(now, l.shadow))
 	for {
-		e, ok := l.shelf.next(v)
+		e, ok := l.Kinds.Next(v)
 		if !ok {
 			return false
 		}
-		if ok = !l.hopeless(v.Cluster(), &b.s.freed, e.job); ok {
-			d.GPUs, ok = b.s.place.Place(v, e.job, v.Cluster(), d.GPUs)
+		if ok = !l.Hopeless(v.Cluster(), &b.s.freed, e.Job); ok {
+			d.GPUs, ok = b.s.place.Place(v, e.Job, v.Cluster(), d.GPUs)
 		}
 		if !ok {
-			l.mark(e.job, kindClosed)
+			l.Mark(e.Job, queue.Closed)
 			continue
 		}
-		if b.tree.nodes[e.job].time > l.limit && !b.leavesRoom(v, l, e.job, d.GPUs) {
-			l.mark(e.job, kindShort)
+		if b.tree.Nodes[e.Job].Time > l.Limit && !b.leavesRoom(v, l, e.Job, d.GPUs) {
+			l.Mark(e.Job, queue.Short)
 			continue
 		}
 		if !l.moved {
-			l.reopenShortBehind(&e) // it may have taken the place in which an earlier pass found them to delay the head
+			l.ReopenShortBehind(&e) // it may have taken the place in which an earlier pass found them to delay the head
 		}
-		b.start(v, l, e.job, d)
+		b.start(v, l, e.Job, d)
 		return true
 	}
 }
 
 // leavesRoom reports whether the head still has a place at the shadow time if j takes gpus. If so, it takes them from
 // the planning copy.
-func (b *easy) leavesRoom(v *sim.View, l *easyLane, j sim.Job, gpus []cluster.GPU) bool {
+func (b *easy) leavesRoom(v *sim.View, l *easyQueue, j sim.Job, gpus []cluster.GPU) bool {
 	r := v.Request(j)
-	if !take(b.ahead, r, gpus) {
+	if !place.Take(b.ahead, r, gpus) {
 		return false
 	}
 	var ok bool
-	if b.dst, ok = b.s.place.Place(v, l.head.job, b.ahead, b.dst); !ok {
+	if b.dst, ok = b.s.place.Place(v, l.head.Job, b.ahead, b.dst); !ok {
 		b.ahead.Release(r, gpus)
 	}
 	return ok

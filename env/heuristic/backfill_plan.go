@@ -2,6 +2,8 @@ package heuristic
 
 import (
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/place"
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
@@ -16,7 +18,7 @@ import (
 // A job keeps its reservation from one pass to the next as long as there is no earlier time for it and no job that ranks before
 // it needs the GPUs. So with estimates that are right, no job starts later than first planned.
 type planned struct {
-	times timeline
+	times place.Timeline
 	kept  []reservation // by job
 	// right says that since the last pass everything has happened as expected, so that no job has an earlier time now.
 	right bool
@@ -28,7 +30,7 @@ type planned struct {
 	waiting  []int32    // kinds with waiting jobs
 	next     []int32    // by line: the next of its jobs
 	blocked  []bool     // by line, under EASY: its first job has a reservation
-	low      bounds
+	low      queue.Bounds
 	looked   int // place in waiting of the kind that rule looks at next
 	occupied int // jobs of kinds that would fit now and have not been looked at in this pass
 }
@@ -64,24 +66,6 @@ func (p *planned) reset() {
 // counted reports whether counting GPUs says which jobs fit when.
 func (b *conservative) counted(v *sim.View) bool {
 	return !b.heads && b.sole >= 0 && (v.Cluster().Pool() || !b.s.picky && b.s.odd == 0)
-}
-
-// soleLine returns the only line that jobs of c can be in, -1 if there are several, whose jobs share nodes.
-func soleLine(c *cluster.Cluster) int {
-	if c.Owner() != 0 {
-		return 0
-	}
-	sole := 0
-	for i, vc := range c.Spec().VCs {
-		if vc.Nodes > 0 {
-			continue // it has a part of its own
-		}
-		if sole > 0 {
-			return -1
-		}
-		sole = i + 1
-	}
-	return sole
 }
 
 // number returns the kind of j.
@@ -122,17 +106,17 @@ func (b *conservative) takeStock(v *sim.View) bool {
 	}
 	p.waiting = p.waiting[:0]
 	for _, j := range v.Waiting() {
-		if !b.tree.has(j, v.Pos(j)) {
+		if !b.tree.Has(j, v.Pos(j)) {
 			continue // stopped by other code at this point
 		}
 		n := p.number(v, j)
 		k := &p.kind[n]
 		if k.jobs == 0 {
 			p.waiting = append(p.waiting, n)
-			k.least, k.one = never, j
+			k.least, k.one = queue.Never, j
 		}
 		k.jobs++
-		k.least = min(k.least, b.tree.nodes[j].time)
+		k.least = min(k.least, b.tree.Nodes[j].Time)
 	}
 	p.occupied, p.looked = 0, 0
 	for _, n := range p.waiting {
@@ -153,22 +137,22 @@ func (b *conservative) planAll(v *sim.View) {
 	now := int64(v.Now())
 	c := v.Cluster()
 	b.ahead.CopyFrom(c)
-	p.low.begin(b.s.picky)
-	p.times.begin(c, now)
-	b.list = b.ends.tree.list(b.ends.root, b.list[:0])
+	p.low.Begin(b.s.picky)
+	p.times.Begin(c, now)
+	b.list = b.ends.List(b.list[:0])
 	for _, j := range b.list {
-		p.times.ends(v.Request(j), v.GPUs(j), b.ends.of(j))
+		p.times.Ends(v.Request(j), v.GPUs(j), b.ends.Of(j))
 	}
 	p.next, p.blocked = p.next[:0], p.blocked[:0]
 	for i := range b.lines {
 		b.sort(&b.lines[i])
-		p.next = append(p.next, b.nextBehind(&b.lines[i], beginning, never, never))
+		p.next = append(p.next, b.nextBehind(&b.lines[i], queue.Beginning, queue.Never, queue.Never))
 		p.blocked = append(p.blocked, false)
 	}
 	for p.occupied > 0 {
 		line := -1
 		for i, j := range p.next {
-			if j != none && (line < 0 || b.rankOf(j).less(b.rankOf(p.next[line]))) {
+			if j != queue.None && (line < 0 || b.rankOf(j).Before(b.rankOf(p.next[line]))) {
 				line = i
 			}
 		}
@@ -176,23 +160,20 @@ func (b *conservative) planAll(v *sim.View) {
 			break
 		}
 		j := sim.Job(p.next[line])
-		p.next[line] = b.nextBehind(&b.lines[line], b.rankOf(int32(j)), never, never)
+		p.next[line] = b.nextBehind(&b.lines[line], b.rankOf(int32(j)), queue.Never, queue.Never)
 		if b.waits(v, j) && b.planOne(v, j, line, now) {
 			b.rule(v, now)
 		}
 	}
 	if p.occupied == 0 && !p.right {
 		for _, n := range p.next {
-			if n != none {
+			if n != queue.None {
 				return // jobs that have not been looked at may have an earlier time
 			}
 		}
 	}
 	p.right = true
 }
-
-// less reports whether a job at place a ranks before one at place o.
-func (a rankedAt) less(o rankedAt) bool { return a.key < o.key || a.key == o.key && a.pos < o.pos }
 
 // rule looks at one kind of jobs after a reservation has been made. If not even the shortest of them fits now, no job with the same
 // request does, and the pass need not look at them.
@@ -204,12 +185,12 @@ func (b *conservative) rule(v *sim.View, now int64) {
 		if !k.fits || k.jobs == 0 {
 			continue
 		}
-		if _, ok := p.times.earliest(b.s, v, k.one, k.least, now, now+1); ok {
+		if _, ok := p.times.Earliest(b.s.place, v, k.one, k.least, now, now+1); ok {
 			return
 		}
-		p.low.add(&k.req, k.least, now+1)
+		p.low.Add(&k.req, k.least, now+1)
 		for _, n := range p.waiting {
-			if o := &p.kind[n]; o.fits && p.low.of(&o.req, o.least) > now {
+			if o := &p.kind[n]; o.fits && p.low.Of(&o.req, o.least) > now {
 				o.fits = false
 				p.occupied -= o.jobs
 			}
@@ -222,7 +203,7 @@ func (b *conservative) rule(v *sim.View, now int64) {
 func (b *conservative) planOne(v *sim.View, j sim.Job, line int, now int64) (reserved bool) {
 	p := &b.plan
 	k := &p.kind[p.number(v, j)]
-	r, lasts := v.Request(j), b.tree.nodes[j].time
+	r, lasts := v.Request(j), b.tree.Nodes[j].Time
 	k.jobs--
 	if k.fits {
 		p.occupied--
@@ -235,30 +216,30 @@ func (b *conservative) planOne(v *sim.View, j sim.Job, line int, now int64) (res
 	}
 	p.blocked[line] = b.heads
 	at := p.reservedAt(v, j)
-	known := at != never
+	known := at != queue.Never
 	if known {
 		at = max(at, now)
-		if known = p.times.free(r, p.kept[j].gpus, at, at+lasts); !known {
+		if known = p.times.Free(r, p.kept[j].gpus, at, at+lasts); !known {
 			p.kept[j].run = 0
 			p.right = false // it makes way for a job that ranks before it, or something has not gone as expected
 		}
 	}
 	if !known || !p.right {
-		until := int64(never)
+		until := int64(queue.Never)
 		if known {
 			until = at
 		}
-		sooner, ok := p.times.earliest(b.s, v, j, lasts, max(now, p.low.of(r, lasts)), until)
+		sooner, ok := p.times.Earliest(b.s.place, v, j, lasts, max(now, p.low.Of(r, lasts)), until)
 		switch {
 		case ok:
 			at = sooner
-			p.keep(v, j, at, p.times.spot)
+			p.keep(v, j, at, p.times.GPUs)
 		case !known:
 			return false // never, while nodes are down
 		}
 	}
-	p.low.add(r, lasts, at)
-	p.times.take(r, p.kept[j].gpus, at, at+lasts)
+	p.low.Add(r, lasts, at)
+	p.times.Take(r, p.kept[j].gpus, at, at+lasts)
 	return true
 }
 
@@ -274,7 +255,7 @@ func (p *planned) keep(v *sim.View, j sim.Job, at int64, gpus []cluster.GPU) {
 // startsNow starts j if it has a place now: the one reserved for it, or one that no reservation takes away.
 func (b *conservative) startsNow(v *sim.View, j sim.Job, r *cluster.Request, lasts, now int64) bool {
 	p := &b.plan
-	if p.low.of(r, lasts) > now {
+	if p.low.Of(r, lasts) > now {
 		return false
 	}
 	if !b.ahead.Fits(r) {
@@ -287,19 +268,19 @@ func (b *conservative) startsNow(v *sim.View, j sim.Job, r *cluster.Request, las
 	switch {
 	case due <= now && b.startsOn(v, j, r, p.kept[j].gpus, lasts, now):
 		return true
-	case due > now && due != never && p.right:
+	case due > now && due != queue.Never && p.right:
 		return false // it is the earliest
 	}
-	if _, ok := p.times.earliest(b.s, v, j, lasts, now, now+1); !ok {
+	if _, ok := p.times.Earliest(b.s.place, v, j, lasts, now, now+1); !ok {
 		return false
 	}
-	ok := b.startsOn(v, j, r, p.times.spot, lasts, now)
+	ok := b.startsOn(v, j, r, p.times.GPUs, lasts, now)
 	if !ok { // what jobs hold that have outlived their estimates is not free yet, and other GPUs may be
 		if b.dst, ok = b.s.place.Place(v, j, b.ahead, b.dst); ok {
 			ok = b.startsOn(v, j, r, b.dst, lasts, now)
 		}
 	}
-	if ok && due != never {
+	if ok && due != queue.Never {
 		p.right = false // what was reserved for it is free for others
 	}
 	return ok
@@ -307,10 +288,10 @@ func (b *conservative) startsNow(v *sim.View, j sim.Job, r *cluster.Request, las
 
 // startsOn starts j on gpus if they are free now and no reservation made before takes them away.
 func (b *conservative) startsOn(v *sim.View, j sim.Job, r *cluster.Request, gpus []cluster.GPU, lasts, now int64) bool {
-	if !b.plan.times.free(r, gpus, now, now+lasts) || !take(b.ahead, r, gpus) {
+	if !b.plan.times.Free(r, gpus, now, now+lasts) || !place.Take(b.ahead, r, gpus) {
 		return false
 	}
-	b.plan.times.take(r, gpus, now, now+lasts)
+	b.plan.times.Take(r, gpus, now, now+lasts)
 	b.plan.keep(v, j, now, gpus) // for the case that the pass is made again before j has started
 	from := len(b.spots)
 	b.spots = append(b.spots, gpus...)
@@ -323,49 +304,5 @@ func (p *planned) reservedAt(v *sim.View, j sim.Job) int64 {
 	if int(j) < len(p.kept) && p.kept[j].run == p.run && p.kept[j].pos == v.Pos(j) {
 		return p.kept[j].at
 	}
-	return never
-}
-
-// bounds are what the reservations made in a pass say about those to come, since a plan only becomes fuller: a job that asks for no
-// less and lasts no shorter than another has no place before it.
-type bounds struct {
-	picky bool // the placement may refuse a gang and take a larger one
-	all   []bound
-}
-
-type bound struct {
-	req   cluster.Request
-	lasts int64
-	at    int64
-}
-
-func (b *bounds) begin(picky bool) { b.picky, b.all = picky, b.all[:0] }
-
-// under reports whether a job that asks for r for as long as lasts asks for no less than the bound's job.
-func (b *bounds) under(k *bound, r *cluster.Request, lasts int64) bool {
-	q := &k.req
-	return k.lasts <= lasts && q.VC == r.VC && (q.Types == 0 || r.Types != 0 && r.Types&^q.Types == 0) &&
-		q.CPUMilli <= r.CPUMilli && q.MemBytes <= r.MemBytes &&
-		(q.GPUs == r.GPUs || !b.picky && 0 < q.GPUs && q.GPUs < r.GPUs) && (q.Milli == r.Milli || !b.picky && q.Milli < r.Milli)
-}
-
-// of returns a time before which a job that asks for r for as long as lasts has no place.
-func (b *bounds) of(r *cluster.Request, lasts int64) (at int64) {
-	for i := range b.all {
-		if k := &b.all[i]; k.at > at && b.under(k, r, lasts) {
-			at = k.at
-		}
-	}
-	return at
-}
-
-// add notes that at is the first time at which a job that asks for r for as long as lasts has a place.
-func (b *bounds) add(r *cluster.Request, lasts, at int64) {
-	kept := b.all[:0]
-	for _, k := range b.all {
-		if k.at > at || k.lasts < lasts || !b.under(&bound{req: *r, lasts: lasts}, &k.req, k.lasts) {
-			kept = append(kept, k)
-		}
-	}
-	b.all = append(kept, bound{*r, lasts, at})
+	return queue.Never
 }

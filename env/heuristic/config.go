@@ -1,11 +1,15 @@
 package heuristic
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"clustergym/env/heuristic/attained"
+	"clustergym/env/heuristic/delay"
+	"clustergym/env/heuristic/place"
+	"clustergym/env/heuristic/rounds"
+	"clustergym/env/heuristic/tuned"
 	"clustergym/env/sim"
 	"clustergym/internal/fault"
 	spelling "clustergym/internal/nearest"
@@ -14,64 +18,33 @@ import (
 
 // Config names one scheduler. A key whose default is not its zero value has no omitempty: it would be read back as the default.
 type Config struct {
-	Order     string        `yaml:"order"`     // see Orders
-	Admission string        `yaml:"admission"` // "strict", "skip", "commit", or "" for the order's own: skip if it preempts, else strict
-	Backfill  string        `yaml:"backfill"`  // "none" (or ""), "easy", "conservative": which jobs may start while the first in line waits
-	Placement string        `yaml:"placement"` // see cluster.PlacementNames
-	Estimates sim.Estimates `yaml:"estimates"` // what is known of run times
-	// Limits are the attained service times at which LAS demotes a job to the next queue.
-	Limits []time.Duration `yaml:"limits"`
-	// Promote returns a job of las and las-2d to the first queue, with nothing attained, when it has waited this many
-	// times as long as it has run (Tiresias' knob: 1, 2, 4, 8; see las); 0 = never.
-	Promote float64 `yaml:"promote"`
-	// Quantum is the service quantum of gittins-2d, in GPU-time.
-	Quantum time.Duration `yaml:"quantum,omitempty"`
-	// Service is the distribution of job GPU-times that gittins-2d uses; empty = learn it from jobs that finish. It
-	// is not changed.
-	Service []time.Duration `yaml:"-"`
+	Order           string        `yaml:"order"`     // see Orders
+	Admission       string        `yaml:"admission"` // "strict", "skip", "commit", or "" for the order's own: skip if it preempts, else strict
+	Backfill        string        `yaml:"backfill"`  // "none" (or ""), "easy", "conservative": which jobs may start while the first in line waits
+	Placement       string        `yaml:"placement"` // see cluster.PlacementNames
+	Estimates       sim.Estimates `yaml:"estimates"` // what is known of run times
+	attained.Levels `yaml:",inline"`
 	// Align is the weight of alignment against shortness in tetris, 0 to 1.
-	Align float64 `yaml:"align"`
-	// Round is the time between decisions of policies that work in rounds; 0 = the value of each policy's paper. If a
-	// restart costs more than a round gains, jobs that take turns never end.
-	Round time.Duration `yaml:"round,omitempty"`
-	// Migrate is the time between gandiva's moves that bring gangs together; 0 = never.
-	Migrate time.Duration `yaml:"migrate"`
-	// RackWait is the number of leases for which a job of dally declines GPUs that are not inside a node, NetworkWait
-	// the number for which it declines GPUs that are not inside a rack; 0 = never. They apply if Auto, which tunes
-	// both, is off.
-	RackWait    float64       `yaml:"rack_wait"`
-	NetworkWait float64       `yaml:"nw_wait"`
-	Auto        bool          `yaml:"auto"`
-	Lease       time.Duration `yaml:"lease,omitempty"` // how long dally, delay-las and tiresias-lease grant GPUs for
-	History     int           `yaml:"history"`         // number of past leases that dally's tuner looks at
-	// Together makes leases end together, at whole multiples of Lease: the first one of a job is shorter.
-	Together bool `yaml:"together,omitempty"`
-	// Ask is the order in which dally asks jobs: "nw" (or ""), the network-sensitive one of its paper, or "las", the least
-	// attained GPU-time first.
-	Ask string `yaml:"ask,omitempty"`
-	// Accept is the share of the rate at its best place that a job of delay-las waits for. It halves with every Patience
-	// leases that the job has waited; Patience 0 = it never does.
-	Accept   float64 `yaml:"accept"`
-	Patience float64 `yaml:"patience"`
+	Align        float64 `yaml:"align"`
+	rounds.Turns `yaml:",inline"`
+	delay.Leases `yaml:",inline"`
 	// Hold are the weights of hold; zero = DefaultHold of the estimates.
-	Hold Hold `yaml:"hold,omitempty"`
+	Hold tuned.Hold `yaml:"hold,omitempty"`
 	// Index are the weights of index; zero = DefaultIndex of the estimates.
-	Index Index `yaml:"index,omitempty"`
+	Index tuned.Index `yaml:"index,omitempty"`
 	// Given is the information that fgd and least-interference need.
-	Given Given `yaml:"-"`
+	Given place.Given `yaml:"-"`
 	// Workload is every job of the run. Only exact needs it, to plan with. It is not changed.
 	Workload []traces.Job `yaml:"-"`
 	Seed     uint64       `yaml:"seed,omitempty"` // for random orders and noisy estimates
 }
 
-// DefaultConfig returns FIFO strict with first-fit. The limits of LAS are those of Tiresias' simulator (3250 and 7200
-// s).
+// DefaultConfig returns FIFO strict with first-fit.
 func DefaultConfig() Config {
 	return Config{
 		Order: "fifo", Backfill: "none", Placement: "first-fit", Estimates: sim.Estimates{Mode: sim.EstimateExact},
-		Limits: []time.Duration{3250 * time.Second, 7200 * time.Second}, Quantum: 3250 * time.Second, Align: 0.5,
-		Migrate: 10 * time.Minute, RackWait: 5, NetworkWait: 10, Auto: true, Lease: time.Hour, History: 24,
-		Accept: 0.9, Patience: 48,
+		Levels: attained.DefaultLevels(), Align: 0.5,
+		Turns: rounds.Turns{Migrate: 10 * time.Minute}, Leases: delay.DefaultLeases(),
 	}
 }
 
@@ -81,7 +54,7 @@ func (c *Config) Validate() error {
 	l.Add(slices.Contains(Orders(), c.Order), "order", c.Order, spelling.OneOf(c.Order, Orders()))
 	c.checkAdmission(&l)
 	_, err := newPlacement(*c)
-	l.Add(err == nil, "placement", c.Placement, spelling.OneOf(c.Placement, PlacementNames()))
+	l.Add(err == nil, "placement", c.Placement, spelling.OneOf(c.Placement, place.Names()))
 	switch {
 	case c.Estimates.IsZero():
 		l.Add(false, "estimates", c.Estimates.String(), sim.EstimatesWanted)
@@ -96,22 +69,9 @@ func (c *Config) Validate() error {
 		}
 		l.Add(false, "estimates", c.Estimates.String(), "trace, history, gbdt, exact or noisy:SIGMA, as "+what)
 	}
-	ok := len(c.Limits) <= 7
-	for i, d := range c.Limits {
-		ok = ok && d > 0 && (i == 0 || d > c.Limits[i-1])
-	}
-	l.Add(ok, "limits", fmt.Sprint(c.Limits), "at most 7 growing times above 0s")
-	l.Add(c.Promote >= 0 && c.Promote <= 1e6, "promote", c.Promote, "a factor of 0 (never) or more")
-	l.Add(c.Quantum > 0, "quantum", c.Quantum, "a time above 0s")
-	l.Add(c.Round == 0 || c.Round >= time.Second, "round", c.Round, "a time of 1s or more, or 0s for the policy's own")
-	l.Add(c.Migrate == 0 || c.Migrate >= time.Second, "migrate", c.Migrate, "a time of 1s or more, or 0s for never")
-	l.Add(c.RackWait >= 0 && c.RackWait <= 1e6, "rack_wait", c.RackWait, "a number of leases, 0 to 1e6")
-	l.Add(c.NetworkWait >= 0 && c.NetworkWait <= 1e6, "nw_wait", c.NetworkWait, "a number of leases, 0 to 1e6")
-	l.Add(c.Lease == 0 || c.Lease >= time.Second, "lease", c.Lease, "a time of 1s or more, or 0s for an hour")
-	l.Add(c.History >= 0 && c.History <= 1e6, "history", c.History, "a number of leases, 0 to 1e6")
-	l.Add(c.Ask == "" || slices.Contains(Asks(), c.Ask), "ask", c.Ask, spelling.OneOf(c.Ask, Asks()))
-	l.Add(c.Accept >= 0 && c.Accept <= 1, "accept", c.Accept, "a share of the best rate, 0 to 1")
-	l.Add(c.Patience >= 0 && c.Patience <= 1e6, "patience", c.Patience, "a number of leases, 0 (never) to 1e6")
+	c.Levels.Check(&l)
+	c.Turns.Check(&l)
+	c.Leases.Check(&l)
 	l.Add(c.Align >= 0 && c.Align <= 1, "align", c.Align, "0 to 1")
 	l.Join("hold", c.Hold.Validate())
 	l.Join("index", c.Index.Validate())
@@ -126,7 +86,7 @@ func (c *Config) checkAdmission(l *fault.List) {
 	if !known {
 		return
 	}
-	l.Add(c.Placement != rackSkewed || r.preemptive && !own, "placement", c.Placement, "a placement that refuses no job: only orders that stop running jobs, such as las-2d, go with "+rackSkewed)
+	l.Add(c.Placement != place.RackSkewed || r.preemptive && !own, "placement", c.Placement, "a placement that refuses no job: only orders that stop running jobs, such as las-2d, go with "+place.RackSkewed)
 	backfill := c.backfill()
 	if own || r.passOver {
 		l.Add(!own || c.Admission == "", "admission", c.Admission, "none: "+c.Order+" has its own")
@@ -182,7 +142,7 @@ func (c *Config) backfill() string {
 
 // Estimating reports whether c ranks, back-fills or places by run time and so needs estimates.
 func (c *Config) Estimating() bool {
-	return c.backfill() != "none" || Estimating(c.Order) || strings.HasPrefix(c.Placement, lwfPrefix)
+	return c.backfill() != "none" || Estimating(c.Order) || strings.HasPrefix(c.Placement, place.LWF)
 }
 
 // Knows returns what the policy knows of run times where that does not follow from Estimates: everything, or nothing because
@@ -195,6 +155,18 @@ func (c *Config) Knows() (rung sim.Rung, own bool) {
 		return sim.RungNone, true
 	}
 	return 0, false
+}
+
+// estimates returns how run times are estimated, with the seed of noisy estimates.
+func (c *Config) estimates() sim.Estimates {
+	est := c.Estimates
+	est.Seed = c.Seed
+	return est
+}
+
+// newPlacement returns the placement that cfg names.
+func newPlacement(cfg Config) (place.Placement, error) {
+	return place.New(cfg.Placement, cfg.estimates(), cfg.Given)
 }
 
 // Simulator sets what the policy needs of the simulator: admission commit reproduces RLScheduler's simulator, which

@@ -2,7 +2,9 @@ package heuristic_test
 
 import (
 	"reflect"
+	"strings"
 	"testing"
+	"time"
 
 	"clustergym/configs"
 	"clustergym/env/heuristic"
@@ -34,5 +36,26 @@ func TestZerosAreWritten(t *testing.T) {
 		if err := configs.DecodeBytes("policy.yaml", text, &got); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: read %+v (%v), want %+v", key, got, err, want)
 		}
+	}
+}
+
+// The settings stand in parts by policy; in files they are one list, in the order in which they always were.
+func TestConfigIsOneListOfKeys(t *testing.T) {
+	c := heuristic.DefaultConfig()
+	c.Round, c.Lease, c.Together, c.Ask, c.Seed = time.Minute, time.Hour, true, "las", 1
+	c.Hold.Width, c.Index.Left = 1, 1
+	text, err := configs.Encode(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for line := range strings.Lines(string(text)) {
+		if key, _, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(key, " ") && !strings.HasPrefix(key, "-") {
+			keys = append(keys, key)
+		}
+	}
+	const want = "order admission backfill placement estimates limits promote quantum align round migrate rack_wait nw_wait auto lease history together ask accept patience hold index seed"
+	if got := strings.Join(keys, " "); got != want {
+		t.Errorf("keys are %s, want %s", got, want)
 	}
 }

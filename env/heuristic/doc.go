@@ -1,7 +1,16 @@
 // Package heuristic implements the schedulers of the literature. Most combine an order (which job is next), an
 // admission (what happens when the first job in line does not fit), back-filling (which jobs may go before it
-// meanwhile) and a placement (which GPUs). Some policies are more than such a combination. Each has a file with its
-// source.
+// meanwhile) and a placement (which GPUs). Some policies are more than such a combination. Each names its source.
+//
+// The files are in three layers, and each layer uses those above it:
+//
+//	orders      orders.go lists them; order_*.go have their keys, by what these look at
+//	admission   backfill_*.go: what may start while the first in line waits, commit included
+//	frame       scheduler.go passes over the queue, preempt*.go plan the passes that stop jobs; parts.go plays a policy for each
+//	            virtual cluster; policy.go, config.go and the rest name, check and describe policies
+//
+// Below are packages that know nothing of policies: queue (waiting jobs in order), place (GPUs for jobs), attained (what orders of
+// attained service note); and policies that are more than an order: rounds, delay, tuned, exact.
 //
 // Admission strict stops the pass at the first job that does not fit; skip steps over it; commit holds it until it
 // fits, even if a better one arrives. Back-filling easy and conservative use estimated run times.

@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/place"
 	"clustergym/env/sim"
 )
 
@@ -9,9 +10,9 @@ import (
 func KeyOf(p Policy, v *sim.View, j sim.Job) float64 {
 	s := Undivided(p).(*Scheduler)
 	if s.rule.prepare != nil {
-		s.rule.prepare(s, v)
+		s.rule.prepare(&s.inputs, v)
 	}
-	return s.rule.key(s, v, j)
+	return s.rule.key(&s.inputs, v, j)
 }
 
 // PassesOver reports whether the order called name passes over the job behind each one that starts.
@@ -38,7 +39,7 @@ func PlanExactly(p Policy) { everywhere(p, func(s *Scheduler) { s.picky = true }
 // Refusing returns how the placement of cfg places a job, nil if it refuses none that fits.
 func Refusing(cfg Config) func(v *sim.View, j sim.Job, c *cluster.Cluster) ([]cluster.GPU, bool) {
 	p, err := newPlacement(cfg)
-	if err != nil || !constrained(p) {
+	if err != nil || !place.Constrained(p) {
 		return nil
 	}
 	return func(v *sim.View, j sim.Job, c *cluster.Cluster) ([]cluster.GPU, bool) { return p.Place(v, j, c, nil) }
@@ -54,8 +55,8 @@ func everywhere(p Policy, change func(s *Scheduler)) {
 
 // OnParts returns a policy that plays one scheduler made by make on each part of a cluster whose nodes are divided among
 // virtual clusters, and one on any other cluster.
-func OnParts(make func() sim.Scheduler) Policy {
-	return &divided{Policy: nameless{make()}, make: func(Config) (Policy, error) { return nameless{make()}, nil }}
+func OnParts(build func() sim.Scheduler) Policy {
+	return &divided{Policy: nameless{build()}, make: func(Config) (Policy, error) { return nameless{build()}, nil }}
 }
 
 type nameless struct{ sim.Scheduler }
@@ -69,10 +70,10 @@ func Watch(p Policy, wrap func(q Policy) Policy) Policy {
 	if !ok {
 		return wrap(p)
 	}
-	make := d.make
+	build := d.make
 	d.Policy = wrap(d.Policy)
 	d.make = func(cfg Config) (Policy, error) {
-		q, err := make(cfg)
+		q, err := build(cfg)
 		return wrap(q), err
 	}
 	return d

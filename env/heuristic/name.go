@@ -1,34 +1,36 @@
 package heuristic
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
-	"strings"
+
+	"clustergym/env/policyname"
 )
 
-// Admissions returns what can happen when the first job in line does not fit: the values of Config.Admission.
-func Admissions() []string { return []string{"strict", "skip", "commit"} }
+// Parse returns the default configuration of the policy over the whole queue that is called name, or says why there is none.
+func Parse(name string) (Config, error) {
+	n, err := Names().Find(name)
+	return Named(n), err
+}
 
-// Backfills returns the ways in which other jobs may start while the first in line waits: the values of Config.Backfill.
-func Backfills() []string { return []string{"none", "easy", "conservative"} }
+// Named returns the default configuration of a policy over the whole queue.
+func Named(n policyname.Name) Config {
+	c := DefaultConfig()
+	c.Take(n)
+	return c
+}
 
-// SplitName takes a policy's name apart: ORDER, ORDER+ADMISSION, ORDER+BACKFILL or ORDER+ADMISSION+BACKFILL. Parts that
-// the name leaves out are "". ok is false where a part is unknown or given twice; the order itself is not checked.
-func SplitName(name string) (order, admission, backfill string, ok bool) {
-	order, rest, has := strings.Cut(name, "+")
-	for has {
-		var part string
-		part, rest, has = strings.Cut(rest, "+")
-		switch {
-		case admission == "" && backfill == "" && slices.Contains(Admissions(), part):
-			admission = part
-		case backfill == "" && slices.Contains(Backfills(), part):
-			backfill = part
-		default:
-			return order, "", "", false
-		}
-	}
-	return order, admission, backfill, true
+// Take sets the policy of c: its order, and its admission and back-filling, which are the order's own where n leaves them out.
+func (c *Config) Take(n policyname.Name) {
+	c.Order, c.Admission, c.Backfill = n.Base, n.Admission, cmp.Or(n.Backfill, "none")
+}
+
+// Names resolves the names of policies over the whole queue: an order with an admission and a kind of back-filling that go with it.
+func Names() *policyname.Resolver {
+	return &policyname.Resolver{Orders: Orders(), Check: func(n policyname.Name) error {
+		c := Named(n)
+		return c.Validate()
+	}}
 }
 
 // HiddenError says that an order ranks by run time where estimates: none hides run times.

@@ -1,6 +1,9 @@
 package heuristic
 
-import "clustergym/env/sim"
+import (
+	"clustergym/env/heuristic/queue"
+	"clustergym/env/sim"
+)
 
 // rule is one order. Jobs with the least key go first; ties go to the earlier position in the trace.
 type rule struct {
@@ -13,62 +16,58 @@ type rule struct {
 	everyStart bool
 	// classes returns the classes of jobs that always have equal keys, so that ranking anew means ranking these; nil if
 	// every job has a key of its own.
-	classes func(s *Scheduler) classes
+	classes func(in *inputs) queue.Classifier
 	// prepare is called before waiting jobs are ranked anew; nil if the key needs no preparation.
-	prepare func(s *Scheduler, v *sim.View)
+	prepare func(in *inputs, v *sim.View)
 	// passOver leaves the job behind each one that starts out of the rest of the pass, and is strict.
 	passOver bool
-	key      func(s *Scheduler, v *sim.View, j sim.Job) float64
+	key      func(in *inputs, v *sim.View, j sim.Job) float64
 	// state is called at the beginning of each run; nil if the key needs no state.
-	state func(s *Scheduler) stateful
+	state func(in *inputs) stateful
+}
+
+// inputs is what keys follow from besides the job and the run.
+type inputs struct {
+	cfg   Config
+	est   sim.Estimates
+	use   queue.Usage // for orders that look at what users and jobs hold
+	state stateful    // of stateful orders
 }
 
 // stateful is the state of an order that depends on a job's history.
 type stateful interface {
-	submit(v *sim.View, j sim.Job)
-	// before is called before a pass ranks the running jobs; it returns when the ranks will next change by
+	Submit(v *sim.View, j sim.Job)
+	// Before is called before a pass ranks the running jobs; it returns when the ranks will next change by
 	// themselves, 0 if never.
-	before(v *sim.View, running []entry) (until int64)
-	// after is called at the end of a pass with the jobs that run, in rank order, and those that were stopped, in
+	Before(v *sim.View, running []queue.Entry) (until int64)
+	// After is called at the end of a pass with the jobs that run, in rank order, and those that were stopped, in
 	// rank order; the latter are queued afterwards.
-	after(v *sim.View, chosen, stopped []entry)
-}
-
-// classes divides waiting jobs into classes that share a key, which follows from what runs and from nothing else.
-type classes interface {
-	// reset forgets all classes.
-	reset()
-	// of returns the number of j's class, counted from 0.
-	of(v *sim.View, j sim.Job) int32
-	// update observes what runs and appends to dst the classes that may have another key than at the last call.
-	update(v *sim.View, dst []int32) []int32
-	// key returns the key of a class as of the last update.
-	key(class int32) float64
+	After(v *sim.View, chosen, stopped []queue.Entry)
 }
 
 // riser is a stateful order whose waiting jobs change rank by themselves.
 type riser interface {
-	// rise is called at the beginning of a pass. If it returns true, waiting jobs are ranked anew.
-	rise(v *sim.View) bool
+	// Rise is called at the beginning of a pass. If it returns true, waiting jobs are ranked anew.
+	Rise(v *sim.View) bool
 }
 
 // steady is a stateful order with dynamic keys that knows when they change: only with what it learns, and those of
 // running jobs as time passes.
 type steady interface {
 	stateful
-	// ranked reports whether the waiting jobs' keys still hold, computed when they were queued. It is called at the
+	// Ranked reports whether the waiting jobs' keys still hold, computed when they were queued. It is called at the
 	// beginning of a pass; if it returns false, they are ranked anew. fresh is true if they must be.
-	ranked(fresh bool) bool
-	// still reports whether a pass would decide nothing, if no job has come or gone since the last one: jobs with the
+	Ranked(fresh bool) bool
+	// Still reports whether a pass would decide nothing, if no job has come or gone since the last one: jobs with the
 	// same request are in the same line, and counting what is free decides which run.
-	still(s *Scheduler, v *sim.View) bool
-	// wakes returns what before would return.
-	wakes(v *sim.View) (until int64)
+	Still(q *queue.Queue, v *sim.View) bool
+	// Wakes returns what before would return.
+	Wakes(v *sim.View) (until int64)
 }
 
 // learner is a stateful order that learns from finished jobs.
 type learner interface {
-	learn(v *sim.View, j sim.Job)
+	Learn(v *sim.View, j sim.Job)
 }
 
 var rules = []rule{

@@ -4,16 +4,17 @@ import (
 	"math"
 	"slices"
 
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
 // plainly is gittins2D from a plain list, with every rank computed anew at every point.
-var plainly = rule{name: "gittins-2d", preemptive: true, dynamic: true, key: func(s *Scheduler, v *sim.View, j sim.Job) float64 {
-	g := s.state.(*plainGittins)
+var plainly = rule{name: "gittins-2d", preemptive: true, dynamic: true, key: func(in *inputs, v *sim.View, j sim.Job) float64 {
+	g := in.state.(*plainGittins)
 	return -g.index(float64(g.quanta(v, j)) * g.quantum)
-}, state: func(s *Scheduler) stateful {
-	g := &plainGittins{quantum: float64(s.cfg.Quantum), learns: len(s.cfg.Service) == 0}
-	for _, d := range s.cfg.Service {
+}, state: func(in *inputs) stateful {
+	g := &plainGittins{quantum: float64(in.cfg.Quantum), learns: len(in.cfg.Service) == 0}
+	for _, d := range in.cfg.Service {
 		g.service = append(g.service, float64(d))
 	}
 	slices.Sort(g.service)
@@ -56,19 +57,19 @@ func (g *plainGittins) quanta(v *sim.View, j sim.Job) int64 {
 	return int64(v.GPUTime(j) / g.quantum)
 }
 
-func (*plainGittins) submit(*sim.View, sim.Job) {}
+func (*plainGittins) Submit(*sim.View, sim.Job) {}
 
-func (g *plainGittins) before(v *sim.View, running []entry) (until int64) {
+func (g *plainGittins) Before(v *sim.View, running []queue.Entry) (until int64) {
 	now := int64(v.Now())
 	if len(v.Waiting()) == 0 {
 		return 0
 	}
 	for _, e := range running {
-		m := milli(v, e.job)
+		m := queue.Milli(v, e.Job)
 		if m == 0 {
 			continue
 		}
-		left := float64(g.quanta(v, e.job)+1)*g.quantum - v.GPUTime(e.job)
+		left := float64(g.quanta(v, e.Job)+1)*g.quantum - v.GPUTime(e.Job)
 		wait := max(1, math.Ceil(left*1000/float64(m)))
 		if wait > math.MaxInt64/4 {
 			continue
@@ -80,9 +81,9 @@ func (g *plainGittins) before(v *sim.View, running []entry) (until int64) {
 	return until
 }
 
-func (*plainGittins) after(*sim.View, []entry, []entry) {}
+func (*plainGittins) After(*sim.View, []queue.Entry, []queue.Entry) {}
 
-func (g *plainGittins) learn(v *sim.View, j sim.Job) {
+func (g *plainGittins) Learn(v *sim.View, j sim.Job) {
 	if !g.learns {
 		return
 	}

@@ -3,6 +3,11 @@ package heuristic
 import (
 	"slices"
 
+	"clustergym/env/heuristic/delay"
+	"clustergym/env/heuristic/exact"
+	"clustergym/env/heuristic/place"
+	"clustergym/env/heuristic/rounds"
+	"clustergym/env/heuristic/tuned"
 	"clustergym/env/sim"
 )
 
@@ -22,24 +27,30 @@ type policy struct {
 	preemptive bool // stops running jobs
 	estimates  bool // looks at run times
 	stateless  bool // looks at nothing but the state of the run
-	// make gets a valid configuration. It must ignore Admission and Backfill.
-	make func(cfg Config) (Policy, error)
+	// make gets a valid configuration and its placement. It must ignore Admission and Backfill.
+	make func(cfg Config, p place.Placement) (Policy, error)
 }
 
 // policies returns the policies that New knows besides rules. (It is a function so that constructors may call code
 // that looks a policy up.)
 func policies() []policy {
+	inRounds := func(cfg Config, p place.Placement) (Policy, error) {
+		return rounds.New(rounds.Setup{Name: cfg.Order, Turns: cfg.Turns, Place: p, Est: cfg.estimates(), Asks: cfg.Estimating()})
+	}
+	leases := func(cfg Config, _ place.Placement) (Policy, error) { return delay.New(cfg.Order, cfg.Leases) }
 	return []policy{
-		{name: "hold", estimates: true, stateless: true, make: newHold},
-		{name: "gavel-las", preemptive: true, make: newGavel},
-		{name: "gavel-ftf", preemptive: true, estimates: true, make: newGavel},
-		{name: "themis", preemptive: true, estimates: true, make: newThemis},
-		{name: "optimus", preemptive: true, estimates: true, make: newOptimus},
-		{name: "gandiva", preemptive: true, make: newGandiva},
-		{name: "dally", preemptive: true, make: newDelay},
-		{name: "delay-las", preemptive: true, make: newDelay},
-		{name: "tiresias-lease", preemptive: true, make: newDelay},
-		{name: "exact", make: newExact},
+		{name: "hold", estimates: true, stateless: true, make: func(cfg Config, p place.Placement) (Policy, error) {
+			return tuned.NewHolder(cfg.Hold, cfg.estimates(), p), nil
+		}},
+		{name: "gavel-las", preemptive: true, make: inRounds},
+		{name: "gavel-ftf", preemptive: true, estimates: true, make: inRounds},
+		{name: "themis", preemptive: true, estimates: true, make: inRounds},
+		{name: "optimus", preemptive: true, estimates: true, make: inRounds},
+		{name: "gandiva", preemptive: true, make: inRounds},
+		{name: "dally", preemptive: true, make: leases},
+		{name: "delay-las", preemptive: true, make: leases},
+		{name: "tiresias-lease", preemptive: true, make: leases},
+		{name: "exact", make: func(cfg Config, p place.Placement) (Policy, error) { return exact.New(cfg.Workload, p, cfg.Placement) }},
 	}
 }
 
@@ -48,17 +59,27 @@ func New(cfg Config) (Policy, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	make := newScheduler
+	from := newScheduler
 	for _, p := range policies() {
 		if p.name == cfg.Order {
-			make = p.make
+			from = p.make
 		}
 	}
-	p, err := make(cfg)
-	if _, whole := p.(*exact); whole || err != nil { // exact plans no virtual clusters
-		return p, err
+	build := func(cfg Config) (Policy, error) {
+		p, err := newPlacement(cfg)
+		if err != nil {
+			return nil, err
+		}
+		return from(cfg, p)
 	}
-	return &divided{Policy: p, cfg: cfg, make: make, stops: Preemptive(cfg.Order)}, nil
+	p, err := build(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Clairvoyant() { // it plans no virtual clusters
+		return p, nil
+	}
+	return &divided{Policy: p, cfg: cfg, make: build, stops: Preemptive(cfg.Order)}, nil
 }
 
 // Orders returns the orders and other policies that New knows, the most important to readers first.

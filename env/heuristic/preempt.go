@@ -5,14 +5,28 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
+
+// preemption is what orders that preempt need: they plan a whole pass and then return it decision by decision.
+type preemption struct {
+	running []queue.Entry
+	ended   bool // jobs may have stopped running since takeStock
+	chosen  []queue.Entry
+	fresh   []int // places in chosen of waiting jobs, by countedPlan
+	stopped []queue.Entry
+	plan    []step
+	next    int
+	exact   exactPlan
+	kept    kept // running jobs that are spared
+}
 
 // step is one decision of a plan. Its GPUs are a range of exactPlan.spots, or chosen by the placement when the step
 // is carried out.
 type step struct {
 	stop bool
-	entry
+	queue.Entry
 	from, to int // in exactPlan.spots; to = 0: ask the placement
 }
 
@@ -25,28 +39,23 @@ func (s *Scheduler) makePlan(v *sim.View) {
 	s.plan, s.next, s.chosen, s.fresh, s.stopped = s.plan[:0], 0, s.chosen[:0], s.fresh[:0], s.stopped[:0]
 	s.takeStock(v)
 	if s.state != nil {
-		if r, ok := s.state.(riser); ok && r.rise(v) {
+		if r, ok := s.state.(riser); ok && r.Rise(v) {
 			s.rerank(v)
 		}
-		s.state.before(v, s.running)
+		s.state.Before(v, s.running)
 	}
 	for i := range s.running {
-		s.running[i].key = s.rule.key(s, v, s.running[i].job)
-		if s.kept.holds(v, s.running[i].job) {
-			s.running[i].key = math.Inf(-1) // before all others, so it stays
+		s.running[i].Key = s.key(v, s.running[i].Job)
+		if s.kept.holds(v, s.running[i].Job) {
+			s.running[i].Key = math.Inf(-1) // before all others, so it stays
 		}
 	}
 	if s.rule.dynamic {
-		slices.SortFunc(s.running, func(a, b entry) int {
-			if a.before(&b) {
-				return -1
-			}
-			return 1
-		})
+		slices.SortFunc(s.running, func(a, b queue.Entry) int { return a.Compare(&b) })
 	} else {
 		// The list is nearly in order from the last pass, so insertion sort costs little.
 		for i := 1; i < len(s.running); i++ {
-			for k := i; k > 0 && s.running[k].before(&s.running[k-1]); k-- {
+			for k := i; k > 0 && s.running[k].Before(&s.running[k-1]); k-- {
 				s.running[k], s.running[k-1] = s.running[k-1], s.running[k]
 			}
 		}
@@ -58,17 +67,17 @@ func (s *Scheduler) makePlan(v *sim.View) {
 		s.exact.make(s, v)
 	}
 	for _, e := range s.stopped {
-		s.plan = append(s.plan, step{stop: true, entry: e})
+		s.plan = append(s.plan, step{stop: true, Entry: e})
 	}
 	if counted {
 		for _, i := range s.fresh {
-			s.plan = append(s.plan, step{entry: s.chosen[i]})
+			s.plan = append(s.plan, step{Entry: s.chosen[i]})
 		}
 		return
 	}
 	for i, e := range s.chosen {
-		if v.State(e.job) == sim.Waiting {
-			s.plan = append(s.plan, step{entry: e, from: s.exact.spans[i].from, to: s.exact.spans[i].to})
+		if v.State(e.Job) == sim.Waiting {
+			s.plan = append(s.plan, step{Entry: e, from: s.exact.spans[i].from, to: s.exact.spans[i].to})
 		}
 	}
 }
@@ -81,67 +90,67 @@ func (s *Scheduler) countedPlan(v *sim.View) {
 		s.chosen = append(s.chosen, s.running...)
 		return
 	}
-	left, quotas := v.Cluster().FreeMilli(), len(s.lanes) > 1
-	for i := range s.lanes {
-		s.lanes[i].room = v.Cluster().VCRoom(int32(i))
+	left, quotas := v.Cluster().FreeMilli(), len(s.queues) > 1
+	for i := range s.queues {
+		s.queues[i].budget = v.Cluster().VCRoom(int32(i))
 	}
 	for _, e := range s.running {
-		left += milli(v, e.job)
+		left += queue.Milli(v, e.Job)
 	}
 	for i := 0; quotas && i < len(s.running); i++ {
-		j := s.running[i].job
-		s.lanes[s.laneOf(v, j)].spend(-milli(v, j))
+		j := s.running[i].Job
+		s.queues[s.queueOf(v, j)].spend(-queue.Milli(v, j))
 	}
 	rest := left - v.Cluster().FreeMilli() // of the running jobs from r on
 	r := 0
-	var l *lane
-	w, known := none, false // w is the first waiting job that has room, or that ends the pass
+	var l *vcQueue
+	w, known := queue.None, false // w is the first waiting job that has room, or that ends the pass
 	for {
 		for !known {
 			l, w = s.bestOf(v, left)
-			if known = w == none || s.strict || milli(v, l.top(w).job) <= min(left, l.room); !known {
-				l.close(w)
+			if known = w == queue.None || s.strict || queue.Milli(v, l.Top(w).Job) <= min(left, l.budget); !known {
+				l.Close(w)
 			}
 		}
-		if !quotas && !s.lanes[0].over {
-			if w == none && rest <= left {
+		if !quotas && !s.queues[0].over {
+			if w == queue.None && rest <= left {
 				s.chosen = append(s.chosen, s.running[r:]...)
 				return
 			}
 			n := left
 			r, left = s.stay(v, r, left, l, w)
-			if rest -= n - left; w != none && !s.strict && milli(v, l.top(w).job) > left {
+			if rest -= n - left; w != queue.None && !s.strict && queue.Milli(v, l.Top(w).Job) > left {
 				known = false // another may come first now
 				continue
 			}
 		}
 		switch {
-		case r < len(s.running) && (w == none || s.running[r].before(l.top(w))):
+		case r < len(s.running) && (w == queue.None || s.running[r].Before(l.Top(w))):
 			e := s.running[r]
 			r++
-			n, its := milli(v, e.job), &s.lanes[s.laneOf(v, e.job)]
+			n, its := queue.Milli(v, e.Job), &s.queues[s.queueOf(v, e.Job)]
 			rest -= n
-			if !its.over && n <= left && (!quotas || n <= its.room) {
+			if !its.over && n <= left && (!quotas || n <= its.budget) {
 				left -= n
 				if quotas {
 					its.spend(n)
 				}
 				s.chosen = append(s.chosen, e)
 				// The first stays the first while it has room.
-				known = w == none || s.strict || milli(v, l.top(w).job) <= min(left, l.room)
+				known = w == queue.None || s.strict || queue.Milli(v, l.Top(w).Job) <= min(left, l.budget)
 			} else {
 				its.over = its.over || s.strict
 				s.stopped = append(s.stopped, e)
 				known = !s.strict
 			}
-		case w == none:
+		case w == queue.None:
 			return
-		case milli(v, l.top(w).job) > min(left, l.room):
+		case queue.Milli(v, l.Top(w).Job) > min(left, l.budget):
 			l.over, known = true, false // strict
 		default:
 			e := s.pop(l, w)
-			left -= milli(v, e.job)
-			l.spend(milli(v, e.job))
+			left -= queue.Milli(v, e.Job)
+			l.spend(queue.Milli(v, e.Job))
 			s.fresh = append(s.fresh, len(s.chosen))
 			s.chosen = append(s.chosen, e)
 			known = false
@@ -151,17 +160,17 @@ func (s *Scheduler) countedPlan(v *sim.View) {
 
 // stay chooses the running jobs from r on that rank before the waiting job w, if there is one, until one has no room in
 // left. It returns the next and what is left.
-func (s *Scheduler) stay(v *sim.View, r, left int, l *lane, w int) (next, rest int) {
-	var first *entry
-	if w != none {
-		first = l.top(w)
+func (s *Scheduler) stay(v *sim.View, r, left int, l *vcQueue, w int) (next, rest int) {
+	var first *queue.Entry
+	if w != queue.None {
+		first = l.Top(w)
 	}
 	for ; r < len(s.running); r++ {
 		e := &s.running[r]
-		if first != nil && !e.before(first) {
+		if first != nil && !e.Before(first) {
 			break
 		}
-		n := milli(v, e.job)
+		n := queue.Milli(v, e.Job)
 		if n > left {
 			break
 		}
@@ -171,25 +180,25 @@ func (s *Scheduler) stay(v *sim.View, r, left int, l *lane, w int) (next, rest i
 	return r, left
 }
 
-// spend takes milli thousandths from the lane's quota, if it has one.
-func (l *lane) spend(milli int) {
-	if l.room != math.MaxInt {
-		l.room -= milli
+// spend takes milli thousandths from the queue's quota, if it has one.
+func (l *vcQueue) spend(milli int) {
+	if l.budget != math.MaxInt {
+		l.budget -= milli
 	}
 }
 
 // bestOf is best with a count of free thousandths instead of a cluster.
-func (s *Scheduler) bestOf(v *sim.View, free int) (l *lane, at int) {
-	if len(s.lanes) == 1 && !s.lanes[0].over {
-		return &s.lanes[0], s.lanes[0].best(v, s.limit(free/1000))
+func (s *Scheduler) bestOf(v *sim.View, free int) (l *vcQueue, at int) {
+	if len(s.queues) == 1 && !s.queues[0].over {
+		return &s.queues[0], s.queues[0].Best(v, s.limit(free/1000))
 	}
-	at = none
-	for i := range s.lanes {
-		k := &s.lanes[i]
+	at = queue.None
+	for i := range s.queues {
+		k := &s.queues[i]
 		if k.over {
 			continue
 		}
-		if w := k.best(v, s.limit(min(free, k.room)/1000)); w != none && (at == none || k.top(w).before(l.top(at))) {
+		if w := k.Best(v, s.limit(min(free, k.budget)/1000)); w != queue.None && (at == queue.None || k.Top(w).Before(l.Top(at))) {
 			l, at = k, w
 		}
 	}
@@ -202,7 +211,7 @@ func (s *Scheduler) nextStep(v *sim.View, d *sim.Decision) (done bool) {
 	for s.next < len(s.plan) {
 		p := s.plan[s.next]
 		s.next++
-		d.Job = p.job
+		d.Job = p.Job
 		if p.stop {
 			d.Op = sim.PreemptJob
 			d.GPUs = d.GPUs[:0]
@@ -212,33 +221,33 @@ func (s *Scheduler) nextStep(v *sim.View, d *sim.Decision) (done bool) {
 		if ok {
 			d.GPUs = append(d.GPUs[:0], s.exact.spots[p.from:p.to]...)
 		} else {
-			d.GPUs, ok = s.place.Place(v, p.job, v.Cluster(), d.GPUs)
+			d.GPUs, ok = s.place.Place(v, p.Job, v.Cluster(), d.GPUs)
 		}
 		if ok {
 			d.Op = sim.StartJob
-			s.running = append(s.running, entry{pos: p.pos, job: p.job})
+			s.running = append(s.running, queue.Entry{Pos: p.Pos, Job: p.Job})
 			return false
 		}
-		s.push(v, p.entry)
+		s.push(v, p.Entry)
 	}
 	if s.state != nil {
-		s.chosen = slices.DeleteFunc(s.chosen, func(e entry) bool { return v.State(e.job) != sim.Running })
-		s.state.after(v, s.chosen, s.stopped)
+		s.chosen = slices.DeleteFunc(s.chosen, func(e queue.Entry) bool { return v.State(e.Job) != sim.Running })
+		s.state.After(v, s.chosen, s.stopped)
 	}
 	again := s.goesOn(v)
 	// Stopped jobs wait from now on; their keys are computed at this time.
 	for _, e := range s.stopped {
-		s.push(v, entry{s.rule.key(s, v, e.job), e.pos, e.job})
+		s.push(v, queue.Entry{Key: s.key(v, e.Job), Pos: e.Pos, Job: e.Job})
 	}
 	if len(s.stopped) > 0 {
-		s.running = slices.DeleteFunc(s.running, func(e entry) bool { return v.State(e.job) != sim.Running || v.Pos(e.job) != e.pos })
+		s.running = slices.DeleteFunc(s.running, func(e queue.Entry) bool { return v.State(e.Job) != sim.Running || v.Pos(e.Job) != e.Pos })
 		s.stopped = s.stopped[:0]
 	}
 	if s.state != nil {
-		s.until = s.state.before(v, s.running)
+		s.pass.until = s.state.Before(v, s.running)
 	}
 	if again {
-		s.until = int64(v.Now()) + 1
+		s.pass.until = int64(v.Now()) + 1
 	}
 	return true
 }
@@ -259,18 +268,18 @@ func (k *kept) holds(v *sim.View, j sim.Job) bool {
 
 // Keep makes a scheduler that stops running jobs spare some from the next Reset on: those at positions before first, and
 // those whose stint has not lasted min. It does not ask to be called when that time is over. It implements sched.Keeper.
-func (s *Scheduler) Keep(first int, min time.Duration) { s.kept = kept{first, min} }
+func (s *Scheduler) Keep(first int, least time.Duration) { s.kept = kept{first, least} }
 
 // goesOn reports whether a job of a virtual cluster that shares its nodes was stopped only because another needed its
 // GPUs, and has a place elsewhere. It starts there a nanosecond later, because a job can be changed only once at any
 // time.
 func (s *Scheduler) goesOn(v *sim.View) bool {
-	return len(s.lanes) > 1 && slices.ContainsFunc(s.exact.displaced, func(e entry) bool {
-		if v.State(e.job) != sim.Waiting || !v.Fits(e.job) {
+	return len(s.queues) > 1 && slices.ContainsFunc(s.exact.displaced, func(e queue.Entry) bool {
+		if v.State(e.Job) != sim.Waiting || !v.Fits(e.Job) {
 			return false
 		}
 		var ok bool
-		s.exact.dst, ok = s.place.Place(v, e.job, v.Cluster(), s.exact.dst)
+		s.exact.dst, ok = s.place.Place(v, e.Job, v.Cluster(), s.exact.dst)
 		return ok
 	})
 }
@@ -281,7 +290,7 @@ func (s *Scheduler) takeStock(v *sim.View) {
 		return // no job has stopped, and other code has started none
 	}
 	s.ended = false
-	s.running = slices.DeleteFunc(s.running, func(e entry) bool { return v.State(e.job) != sim.Running || v.Pos(e.job) != e.pos })
+	s.running = slices.DeleteFunc(s.running, func(e queue.Entry) bool { return v.State(e.Job) != sim.Running || v.Pos(e.Job) != e.Pos })
 	if len(s.running) == len(v.Running()) {
 		return
 	}
@@ -289,7 +298,7 @@ func (s *Scheduler) takeStock(v *sim.View) {
 	s.running = s.running[:0]
 	for _, j := range v.Running() {
 		if v.Started(j) < v.Now() {
-			s.running = append(s.running, entry{pos: v.Pos(j), job: j})
+			s.running = append(s.running, queue.Entry{Pos: v.Pos(j), Job: j})
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"clustergym/env/heuristic/rounds"
 	"clustergym/env/sim"
 )
 
@@ -70,15 +71,10 @@ func (t *turns) account(v *sim.View) (done, left, ran float64) {
 
 // turn returns how long the policy lets jobs run at a time, and the key that says so; 0 if they are stopped for other reasons.
 func (c *Config) turn() (d time.Duration, key string) {
+	if d := rounds.Length(c.Order, c.Turns); d > 0 {
+		return d, "round"
+	}
 	switch c.Order {
-	case "gandiva":
-		return time.Duration(c.round(time.Minute)), "round"
-	case "gavel-las", "gavel-ftf":
-		return time.Duration(c.round(6 * time.Minute)), "round"
-	case "optimus":
-		return time.Duration(c.round(10 * time.Minute)), "round"
-	case "themis":
-		return time.Duration(c.round(20 * time.Minute)), "round"
 	case "dally", "delay-las", "tiresias-lease":
 		if c.Lease == 0 {
 			return time.Hour, "lease"

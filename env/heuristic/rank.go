@@ -9,7 +9,10 @@ import (
 
 // Ranker ranks single jobs as an order does, for policies that choose among the jobs that an environment shows them. Not
 // safe for concurrent use.
-type Ranker struct{ s Scheduler }
+type Ranker struct {
+	rule rule
+	in   inputs
+}
 
 // Ranking returns the orders that NewRanker knows: those whose keys follow from a job, what is known of its run time, and
 // the clock.
@@ -33,11 +36,11 @@ func NewRanker(order string, est sim.Estimates) (*Ranker, error) {
 	if !ok || own || !r.ranks() {
 		return nil, fmt.Errorf("order %q ranks no single jobs, want %s", order, spelling.OneOf(order, Ranking()))
 	}
-	return &Ranker{Scheduler{rule: r, est: est}}, nil
+	return &Ranker{r, inputs{est: est}}, nil
 }
 
 // Reseed changes the seed of noisy estimates.
-func (r *Ranker) Reseed(seed uint64) { r.s.est.Seed = seed }
+func (r *Ranker) Reseed(seed uint64) { r.in.est.Seed = seed }
 
 // Key returns the rank of j now. The job with the least key goes first; ties go by position in the trace.
-func (r *Ranker) Key(v *sim.View, j sim.Job) float64 { return r.s.rule.key(&r.s, v, j) }
+func (r *Ranker) Key(v *sim.View, j sim.Job) float64 { return r.rule.key(&r.in, v, j) }

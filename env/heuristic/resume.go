@@ -3,6 +3,9 @@ package heuristic
 import (
 	"slices"
 	"strings"
+
+	"clustergym/env/heuristic/place"
+	"clustergym/env/heuristic/tuned"
 )
 
 // Forgets says what the policy remembers that Reset in the middle of a run would lose, so that it could decide otherwise from
@@ -24,7 +27,7 @@ func (c *Config) Forgets() string {
 		return "conservative back-filling remembers its reservations"
 	case c.backfill() == "easy":
 		return "easy back-filling remembers when it has expected running jobs to end"
-	case strings.HasPrefix(c.Placement, lwfPrefix):
+	case strings.HasPrefix(c.Placement, place.LWF):
 		return "placement " + c.Placement + " remembers when the jobs that it has placed end"
 	case c.Placement == "random":
 		return "placement random remembers how often it has drawn"
@@ -68,7 +71,7 @@ func (c *Config) Line() Config {
 	l := *c
 	if l.Admission, l.Backfill = "skip", "none"; c.Order == "hold" {
 		if l.Admission = ""; l.Hold.IsZero() {
-			l.Hold = DefaultHold(c.Estimates)
+			l.Hold = tuned.DefaultHold(c.Estimates)
 		}
 		l.Hold = l.Hold.Unheld()
 	}

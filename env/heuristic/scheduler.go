@@ -3,140 +3,74 @@ package heuristic
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"clustergym/env/cluster"
+	"clustergym/env/heuristic/place"
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
 // Scheduler is an order with an admission, a back-filling and a placement. It keeps its own ordered queue and learns
 // of changes from events, so Decide must be called at every point; otherwise call Reset. Not safe for concurrent use.
 type Scheduler struct {
-	cfg    Config
-	rule   rule
+	books
 	strict bool
-	place  placer
-	picky  bool // the placement may refuse what fits
-	est    sim.Estimates
-	asks   bool     // it needs estimates
-	state  stateful // of stateful orders
-
-	lanes  []lane     // by virtual cluster; one if there are none, or one owns the whole cluster
-	fill   backfiller // holds the queue and decides instead of lanes; nil without back-filling or commit
-	jobs   []jobMark  // by job
-	odd    int        // jobs in the system for which counting GPUs is not enough
-	freed  freed
-	aside  []aside // passed over: see rule.passOver
-	open   bool    // a point is being decided
-	moved  bool    // a job has been started since waiting jobs were ranked
-	use    usage   // for orders that look at what users and jobs hold
-	ranks  *ranks  // classes of waiting jobs are ranked anew, not jobs; nil = jobs are
-	since  uint64  // version that the cluster had after the last decision, plus what the simulator has changed since
-	known  uint64  // View.Decisions after the last decision
-	until  int64
-	err    error // found by Reset
-	last   ranking
-	behind bool      // waiting jobs still have the keys of an earlier point: the order did not matter
-	always bool      // for tests: at every point all waiting jobs are forgotten and queued anew
+	asks   bool       // it needs estimates
+	queues []vcQueue  // by virtual cluster; one if there are none, or one owns the whole cluster
+	fill   backfiller // holds the waiting jobs and decides instead of queues; nil without back-filling or commit
+	aside  []aside    // passed over: see rule.passOver
+	pass   pass
+	last   lastPass
+	since  happened // since the last pass
+	keys   ranking
 	taken  []sim.Job // scratch of Reset and rerank
 	seen   int       // jobs before this position have been queued
+	err    error     // found by Reset
+	always bool      // for tests: at every point all waiting jobs are forgotten and queued again
 
-	// Preemptive orders plan a whole pass and then return it decision by decision.
-	running []entry
-	ended   bool // jobs may have stopped running since takeStock
-	chosen  []entry
-	fresh   []int // places in chosen of waiting jobs, by countedPlan
-	stopped []entry
-	plan    []step
-	next    int
-	exact   exactPlan
-	kept    kept // running jobs that are spared
-
-	// What steady orders need to know of the last pass.
-	issued  int  // its decisions
-	waiting int  // the jobs that it left waiting
-	failed  bool // a job found no place, although there was room by count
-	foreign bool // something else than submits, finishes and the decisions of the last pass has happened since it
-	calm    bool // nothing but these decisions has
+	preemption
 }
 
 // ranking is the state in which all waiting jobs got their keys.
 type ranking struct {
+	behind           bool // they still have the keys of an earlier point: the order did not matter
 	valid            bool
 	version          uint64 // of the cluster
 	waiting, arrived int
 }
 
-// lane holds the waiting jobs of one virtual cluster. Admission acts within each.
-type lane struct {
-	waitQueue
-	over  bool // no more of them start in this pass
-	room  int  // thousandths that its quota still allows in the plan; MaxInt = without a quota
-	stuck int  // position of the first job, which did not fit; valid while nothing is given back. −1 = unknown
+// vcQueue holds the waiting jobs of one virtual cluster. Admission acts within each.
+type vcQueue struct {
+	queue.Queue
+	over   bool // no more of them start in this pass
+	budget int  // thousandths that its quota still allows in the plan; MaxInt = without a quota
+	stuck  int  // position of the first job, which did not fit; valid while nothing is given back. −1 = unknown
 }
 
-// jobMark is what the scheduler notes about a job.
-type jobMark struct {
-	queued bool  // it is in a lane
-	odd    bool  // counted in Scheduler.odd
-	class  int32 // in Scheduler.ranks, while it is queued
-}
-
-// aside is a job that was passed over, and its lane.
+// aside is a job that was passed over, and its queue.
 type aside struct {
-	entry
-	lane int
-}
-
-// backfiller holds the waiting jobs and decides, with back-filling or admission commit.
-type backfiller interface {
-	reset(v *sim.View)
-	// push takes in a job that waits.
-	push(v *sim.View, e entry)
-	// clear forgets all waiting jobs; they are pushed again.
-	clear()
-	// rekey gives every waiting job its new key and forgets those that have none (newKey). Jobs are not ranked by class.
-	rekey(v *sim.View)
-	// rerank gives the jobs whose class has another key since the last update (ranks.moved) their new one.
-	rerank()
-	// holds reports whether j has been pushed and still waits.
-	holds(v *sim.View, j sim.Job) bool
-	// idle reports whether the next decision is the same in whatever order the jobs wait.
-	idle(v *sim.View) bool
-	// event updates the books of running jobs: j has started or stopped.
-	event(v *sim.View, j sim.Job)
-	// disturbed says that other code has started or stopped jobs at this point.
-	disturbed(v *sim.View)
-	// forget drops the reservations that earlier passes have made.
-	forget()
-	// open begins a pass.
-	open(v *sim.View)
-	// next makes one decision, or returns done.
-	next(v *sim.View, d *sim.Decision) (done bool)
+	queue.Entry
+	queue int
 }
 
 var _ Policy = (*Scheduler)(nil)
 
-func newScheduler(cfg Config) (Policy, error) {
-	s := &Scheduler{cfg: cfg, strict: cfg.admission() != "skip", asks: cfg.Estimating()}
+func newScheduler(cfg Config, p place.Placement) (Policy, error) {
+	s := &Scheduler{strict: cfg.admission() != "skip", asks: cfg.Estimating()}
+	s.cfg, s.est = cfg, cfg.estimates()
 	s.rule = rules[slices.IndexFunc(rules, func(r rule) bool { return r.name == cfg.Order })]
-	var err error
-	if s.place, err = newPlacement(cfg); err != nil {
-		return nil, err
-	}
-	s.picky = constrained(s.place)
-	s.est = cfg.Estimates
-	s.est.Seed = cfg.Seed
+	s.place = p
+	s.picky = place.Constrained(s.place)
 	switch {
 	case cfg.admission() == "commit":
-		s.fill = &commit{s: s, fill: cfg.backfill() == "easy"}
+		s.fill = &commit{s: &s.books, fill: cfg.backfill() == "easy"}
 	case cfg.backfill() == "easy":
-		s.fill = &eitherEasy{easy: &easy{s: s}, wide: &conservative{s: s, heads: true}}
+		s.fill = &eitherEasy{easy: &easy{s: &s.books}, wide: &conservative{s: &s.books, heads: true}}
 	case cfg.backfill() == "conservative":
-		s.fill = &conservative{s: s}
+		s.fill = &conservative{s: &s.books}
 	}
 	if s.rule.classes != nil {
-		s.ranks = &ranks{classes: s.rule.classes(s)}
+		s.ranks = &queue.Classes{Classifier: s.rule.classes(&s.inputs)}
 	}
 	return s, nil
 }
@@ -147,39 +81,34 @@ func (s *Scheduler) Name() string { return s.cfg.Name() }
 // Reseed changes the seed of random orders, noisy estimates and random placements, from the next Reset on.
 func (s *Scheduler) Reseed(seed uint64) {
 	s.cfg.Seed, s.est.Seed = seed, seed
-	if p, ok := s.place.(interface{ Reseed(seed uint64) }); ok {
-		p.Reseed(seed)
-	}
+	place.Reseed(s.place, seed)
 }
 
 // Reset implements sim.Scheduler. Jobs that already wait are queued.
 func (s *Scheduler) Reset(v *sim.View) {
 	n := 1
 	if vcs := len(v.Cluster().VCs()); vcs > 0 && v.Cluster().Owner() == 0 {
-		n = vcs + 1 // lane 0 stays empty
+		n = vcs + 1 // queue 0 stays empty
 	}
-	for len(s.lanes) < n {
-		s.lanes = append(s.lanes, lane{})
-	}
-	s.lanes = s.lanes[:n]
+	s.queues, s.n = grown(s.queues, n), n
 	if s.ranks != nil {
-		s.ranks.reset()
+		s.ranks.Reset()
 	}
-	for i := range s.lanes {
-		s.lanes[i].rankBy(s.ranks)
+	for i := range s.queues {
+		s.queues[i].RankBy(s.ranks)
 		// Preemptive orders always use one line for each kind of request: what fits is counted in GPUs, in rank order.
-		s.lanes[i].reset(&s.jobs, s.strict && !s.rule.preemptive)
-		s.lanes[i].over, s.lanes[i].stuck = false, -1
+		s.queues[i].Reset(&s.jobs, s.strict && !s.rule.preemptive)
+		s.queues[i].over, s.queues[i].stuck = false, -1
 	}
 	s.jobs, s.odd, s.aside = s.jobs[:0], 0, s.aside[:0]
-	s.last.valid, s.behind = false, false
-	s.use.reset()
-	s.freed.reset(v.Cluster())
+	s.keys = ranking{}
+	s.use.Reset()
+	s.freed.Reset(v.Cluster())
 	s.place.Reset()
-	s.open, s.moved, s.running, s.plan, s.next, s.err = false, false, s.running[:0], s.plan[:0], 0, nil
-	s.issued, s.failed, s.known = unknown, false, v.Decisions()
+	s.running, s.plan, s.next, s.err = s.running[:0], s.plan[:0], 0, nil
+	s.pass, s.last = pass{version: s.pass.version, decisions: v.Decisions()}, lastPass{own: -1}
 	if s.rule.state != nil {
-		s.state = s.rule.state(s)
+		s.state = s.rule.state(&s.inputs)
 	}
 	if s.fill != nil {
 		s.fill.reset(v)
@@ -193,9 +122,9 @@ func (s *Scheduler) Reset(v *sim.View) {
 	}
 	s.seen = v.Arrived()
 	for _, j := range v.Running() {
-		s.running = append(s.running, entry{pos: v.Pos(j), job: j})
+		s.running = append(s.running, queue.Entry{Pos: v.Pos(j), Job: j})
 		if s.state != nil {
-			s.state.submit(v, j)
+			s.state.Submit(v, j)
 		}
 		s.note(v, j)
 		if s.fill != nil {
@@ -205,34 +134,29 @@ func (s *Scheduler) Reset(v *sim.View) {
 }
 
 // note makes room for what the scheduler notes about j, and counts it if it is odd.
-func (s *Scheduler) note(v *sim.View, j sim.Job) *jobMark {
+func (s *Scheduler) note(v *sim.View, j sim.Job) *queue.Mark {
 	for int(j) >= len(s.jobs) {
-		s.jobs = append(s.jobs, jobMark{})
+		s.jobs = append(s.jobs, queue.Mark{})
 	}
 	s.forgetOdd(j)
 	m := &s.jobs[j]
-	*m = jobMark{odd: !plain(v.Request(j))}
-	if m.odd {
+	*m = queue.Mark{Odd: !queue.Plain(v.Request(j))}
+	if m.Odd {
 		s.odd++
 	}
 	return m
 }
 
 func (s *Scheduler) forgetOdd(j sim.Job) {
-	if int(j) < len(s.jobs) && s.jobs[j].odd {
-		s.jobs[j].odd = false
+	if int(j) < len(s.jobs) && s.jobs[j].Odd {
+		s.jobs[j].Odd = false
 		s.odd--
 	}
 }
 
-// plain requests are for whole GPUs and nothing else.
-func plain(r *cluster.Request) bool {
-	return r.Milli == 1000 && r.Types == 0 && r.CPUMilli == 0 && r.MemBytes == 0
-}
-
 func (s *Scheduler) submit(v *sim.View, j sim.Job) error {
 	if s.state != nil {
-		s.state.submit(v, j)
+		s.state.Submit(v, j)
 	}
 	if s.asks {
 		if err := s.est.Check(v, j); err != nil {
@@ -245,30 +169,22 @@ func (s *Scheduler) submit(v *sim.View, j sim.Job) error {
 }
 
 // push takes in a job that waits.
-func (s *Scheduler) push(v *sim.View, e entry) {
-	m := &s.jobs[e.job]
+func (s *Scheduler) push(v *sim.View, e queue.Entry) {
+	m := &s.jobs[e.Job]
 	if s.ranks != nil {
-		m.class = s.ranks.of(v, e.job)
+		m.Class = s.ranks.Of(v, e.Job)
 	}
 	if s.fill != nil {
 		s.fill.push(v, e)
 		return
 	}
-	m.queued = true
-	s.lanes[s.laneOf(v, e.job)].push(e, v.Request(e.job))
+	m.Queued = true
+	s.queues[s.queueOf(v, e.Job)].Push(e, v.Request(e.Job))
 }
 
-// laneOf returns the number of j's lane.
-func (s *Scheduler) laneOf(v *sim.View, j sim.Job) int {
-	if len(s.lanes) == 1 {
-		return 0
-	}
-	return int(v.Request(j).VC)
-}
-
-func (s *Scheduler) pop(l *lane, at int) entry {
-	e := l.pop(at)
-	s.jobs[e.job].queued = false
+func (s *Scheduler) pop(l *vcQueue, at int) queue.Entry {
+	e := l.Pop(at)
+	s.jobs[e.Job].Queued = false
 	return e
 }
 
@@ -277,30 +193,29 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	if s.err != nil {
 		return s.err
 	}
-	if s.fill != nil && s.open && s.others(v) {
+	if s.fill != nil && s.pass.open && s.pass.others(v) {
 		s.disturbed(v)
 		s.fill.open(v)
 	}
-	s.use.mine = s.open && s.moved
-	if !s.open {
-		s.open, s.until = true, 0
+	s.use.Mine = s.pass.open && s.pass.moved
+	if !s.pass.open {
+		s.pass.begins()
 		if err := s.observe(v, p); err != nil {
 			return err
 		}
-		if q, ok := s.state.(steady); ok && s.kept.none() && s.same(v) && q.still(s, v) {
-			s.issued, s.until = 0, q.wakes(v)
+		if q, ok := s.state.(steady); ok && s.kept.none() && s.same(v) && q.Still(&s.queues[0].Queue, v) {
+			s.pass.until = q.Wakes(v)
 			s.finish(v, d)
 			return nil
 		}
-		s.issued = 0
 		s.begin(v)
 	}
-	if s.moved && s.rule.everyStart {
+	if s.pass.moved && s.rule.everyStart {
 		s.rerank(v)
 		if s.fill != nil {
 			s.fill.open(v)
 		}
-	} else if s.behind {
+	} else if s.keys.behind {
 		s.rekey(v)
 	}
 	var done bool
@@ -312,16 +227,9 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	default:
 		done = s.nextStart(v, d)
 	}
-	s.moved = !done
-	if s.since, s.known = v.Cluster().Version(), v.Decisions(); !done {
-		s.since++ // the start
-		s.known++
-	}
-	if done {
-		s.failed = s.issued != len(s.plan)
+	if s.pass.decides(v, done); done {
+		s.last.failed = s.pass.own != len(s.plan)
 		s.finish(v, d)
-	} else {
-		s.issued++
 	}
 	return nil
 }
@@ -329,37 +237,27 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 // same reports whether a preemptive order finds the jobs, and what is free, as its last pass has left them. Other code
 // may have decided something at this point.
 func (s *Scheduler) same(v *sim.View) bool {
-	return s.calm && !s.failed && s.counts(v) && len(s.running) == len(v.Running()) && s.waiting == len(v.Waiting())
+	return s.since == nothing && !s.last.failed && s.counts(v) && len(s.running) == len(v.Running()) && s.last.waiting == len(v.Waiting())
 }
 
 // finish ends a pass.
 func (s *Scheduler) finish(v *sim.View, d *sim.Decision) {
-	s.open, s.waiting = false, len(v.Waiting())
-	s.freed.done(v.Cluster())
-	d.Op, d.Until = sim.Wait, time.Duration(s.until)
+	s.last.own, s.last.waiting = s.pass.own, len(v.Waiting())
+	s.freed.Done(v.Cluster())
+	s.pass.ends(d)
 }
 
 // counts reports whether counting GPUs decides which jobs of a preemptive order run.
 func (s *Scheduler) counts(v *sim.View) bool {
-	return len(s.lanes) == 1 && (v.Cluster().Pool() || !s.picky && s.odd == 0)
+	return len(s.queues) == 1 && (v.Cluster().Pool() || !s.picky && s.odd == 0)
 }
 
 // observe processes the events since the last point.
 func (s *Scheduler) observe(v *sim.View, p *sim.Point) error {
 	c := v.Cluster()
-	own := 0
-	s.foreign, s.calm = false, true
+	s.since = s.last.since(p)
 	for i := range p.Events {
 		e := &p.Events[i]
-		switch e.Kind {
-		case sim.Timer:
-		case sim.Start, sim.Preempt:
-			own++
-		case sim.Submit, sim.Finish:
-			s.calm = false
-		default:
-			s.foreign = true
-		}
 		switch e.Kind {
 		case sim.Submit:
 			// A job that Reset found waiting can also be among the events of the first point.
@@ -377,22 +275,22 @@ func (s *Scheduler) observe(v *sim.View, p *sim.Point) error {
 		case sim.Timer:
 			continue
 		case sim.NodeFail:
-			s.since++
+			s.pass.version++
 			if s.fill != nil {
 				s.fill.forget() // less is free, and will be when running jobs have ended
 			}
 			continue
 		case sim.NodeRecover:
-			s.since++
-			s.freed.event(c, e)
+			s.pass.version++
+			s.freed.Event(c, e)
 			if s.fill != nil {
 				s.fill.forget() // more will be free
 			}
 			continue
 		case sim.Finish, sim.Fail:
-			s.since++
+			s.pass.version++
 		}
-		s.freed.event(c, e)
+		s.freed.Event(c, e)
 		s.ended = true
 		if s.fill != nil {
 			s.fill.event(v, e.Job)
@@ -401,15 +299,13 @@ func (s *Scheduler) observe(v *sim.View, p *sim.Point) error {
 		case sim.Finish, sim.Drop:
 			s.forgetOdd(e.Job)
 			if l, ok := s.state.(learner); ok && e.Kind == sim.Finish {
-				l.learn(v, e.Job)
+				l.Learn(v, e.Job)
 			}
 		case sim.Preempt, sim.Fail:
 			s.requeue(v, e.Job)
 		}
 	}
-	s.freed.open(c)
-	s.foreign = s.foreign || own != s.issued
-	s.calm = s.calm && !s.foreign
+	s.freed.Open(c)
 	return nil
 }
 
@@ -426,7 +322,7 @@ func (s *Scheduler) requeue(v *sim.View, j sim.Job) {
 		return
 	}
 	if s.state != nil {
-		s.state.after(v, nil, []entry{{pos: v.Pos(j), job: j}})
+		s.state.After(v, nil, []queue.Entry{{Pos: v.Pos(j), Job: j}})
 	}
 	s.push(v, s.ranked(v, j))
 }
@@ -436,34 +332,34 @@ func (s *Scheduler) knows(v *sim.View, j sim.Job) bool {
 	if s.fill != nil {
 		return s.fill.holds(v, j)
 	}
-	return int(j) < len(s.jobs) && s.jobs[j].queued
+	return int(j) < len(s.jobs) && s.jobs[j].Queued
 }
 
 // begin opens a pass.
 func (s *Scheduler) begin(v *sim.View) {
 	if s.rule.dynamic && !s.ranksStand(v) {
-		if q, ok := s.state.(steady); !ok || !q.ranked(s.foreign) {
+		if q, ok := s.state.(steady); !ok || !q.Ranked(s.since == others) {
 			s.rerank(v)
 		}
 	}
 	if s.fill != nil {
-		if s.others(v) {
+		if s.pass.others(v) {
 			s.disturbed(v)
 		}
 		s.fill.open(v)
 		return
 	}
 	if s.rule.preemptive {
-		s.freed.any, s.freed.all = true, true // every pass gives everything back
+		s.freed.Any, s.freed.All = true, true // every pass gives everything back
 	}
-	for i := range s.lanes {
-		l := &s.lanes[i]
+	for i := range s.queues {
+		l := &s.queues[i]
 		l.over = false
-		if s.freed.any {
+		if s.freed.Any {
 			l.stuck = -1
 		}
-		if !l.single {
-			l.open(v.Cluster(), &s.freed)
+		if !l.Single {
+			l.Open(v.Cluster(), &s.freed)
 		}
 	}
 	if s.rule.preemptive {
@@ -471,15 +367,9 @@ func (s *Scheduler) begin(v *sim.View) {
 	}
 }
 
-// others reports whether other code has decided since the last decision. On a part of a cluster, whose policies decide one
-// after the other, divided notes in since that jobs have been dropped.
-func (s *Scheduler) others(v *sim.View) bool {
-	return v.Cluster().Version() != s.since || v.Cluster().Own() == v.Cluster().GPUs() && v.Decisions() != s.known
-}
-
 // disturbed takes note that other code has decided something at this point: what had no room may have some now.
 func (s *Scheduler) disturbed(v *sim.View) {
-	s.freed.any, s.freed.all = true, true
+	s.freed.Any, s.freed.All = true, true
 	s.fill.disturbed(v)
 }
 
@@ -494,21 +384,21 @@ func (s *Scheduler) rerank(v *sim.View) {
 
 // rankClasses does what rerank does by giving new keys to classes.
 func (s *Scheduler) rankClasses(v *sim.View) {
-	s.moved = false
-	foreign := s.others(v)
+	s.pass.moved = false
+	foreign := s.pass.others(v)
 	cells := 0
-	for i := range s.lanes {
-		l := &s.lanes[i]
+	for i := range s.queues {
+		l := &s.queues[i]
 		l.over = false // another may come first now
 		if foreign {
-			l.openAll()
+			l.OpenAll()
 		}
-		cells += l.cells()
+		cells += l.Slots()
 	}
-	if max(cells, s.ranks.made) > 64+2*len(v.Waiting()) { // most are of classes that no job waits with
+	if max(cells, s.ranks.Made) > 64+2*len(v.Waiting()) { // most are of classes that no job waits with
 		s.takeIn(v)
 	}
-	change := s.ranks.update(v)
+	change := s.ranks.Update(v)
 	if s.fill != nil {
 		if len(change) > 0 {
 			s.fill.rerank()
@@ -516,14 +406,11 @@ func (s *Scheduler) rankClasses(v *sim.View) {
 		return
 	}
 	for _, c := range change {
-		for i := range s.lanes {
-			s.lanes[i].rerank(c)
+		for i := range s.queues {
+			s.queues[i].Rerank(c)
 		}
 	}
 }
-
-// noVersion is a version that no cluster reaches: other code has changed something.
-const noVersion = 1 << 63
 
 // takeIn queues all waiting jobs anew.
 func (s *Scheduler) takeIn(v *sim.View) {
@@ -541,82 +428,74 @@ func (s *Scheduler) takeIn(v *sim.View) {
 		s.fill.clear()
 	}
 	if s.ranks != nil {
-		s.ranks.reset()
+		s.ranks.Reset()
 	}
-	for i := range s.lanes {
-		s.lanes[i].reset(&s.jobs, s.lanes[i].single)
-		s.lanes[i].over = false // another may come first now
+	for i := range s.queues {
+		s.queues[i].Reset(&s.jobs, s.queues[i].Single)
+		s.queues[i].over = false // another may come first now
 	}
 	if s.rule.prepare != nil && s.ranks == nil {
-		s.rule.prepare(s, v)
+		s.rule.prepare(&s.inputs, v)
 	}
-	s.moved = false
+	s.pass.moved = false
 	for _, j := range s.taken {
 		s.push(v, s.ranked(v, j))
 	}
-	s.last = ranking{true, v.Cluster().Version(), len(v.Waiting()), v.Arrived()}
+	s.keys = ranking{false, true, v.Cluster().Version(), len(v.Waiting()), v.Arrived()}
 }
 
 // rekey does what takeIn does for a backfiller, in place: from one point to the next, few jobs change places. The keys
 // stay as they are while the order of the jobs does not matter.
 func (s *Scheduler) rekey(v *sim.View) {
-	if s.behind = s.fill.idle(v); s.behind {
-		s.moved, s.last.valid = false, false
+	if s.keys.behind = s.fill.idle(v); s.keys.behind {
+		s.pass.moved, s.keys.valid = false, false
 		return
 	}
 	if s.rule.prepare != nil {
-		s.rule.prepare(s, v)
+		s.rule.prepare(&s.inputs, v)
 	}
-	s.moved = false
+	s.pass.moved = false
 	s.fill.rekey(v)
-	s.last = ranking{true, v.Cluster().Version(), len(v.Waiting()), v.Arrived()}
-}
-
-// newKey returns j's key; ok is false if it does not wait, or if it is another job than the one that was pushed.
-func (s *Scheduler) newKey(v *sim.View, j sim.Job) (key float64, ok bool) {
-	if v.State(j) != sim.Waiting || !s.fill.holds(v, j) {
-		return 0, false
-	}
-	return s.rule.key(s, v, j), true
+	s.keys = ranking{false, true, v.Cluster().Version(), len(v.Waiting()), v.Arrived()}
 }
 
 // ranksStand reports whether ranking anew would change no key: jobs have arrived since, which got their keys then, and
 // nothing else has happened that keys follow from.
 func (s *Scheduler) ranksStand(v *sim.View) bool {
 	e, ok := s.fill.(*eitherEasy)
-	if !s.rule.everyStart || s.always || s.ranks != nil || s.fill != nil && !(ok && e.backfiller == e.easy) || s.use.outdone {
+	if !s.rule.everyStart || s.always || s.ranks != nil || s.fill != nil && !(ok && e.backfiller == e.easy) || s.use.Outdone {
 		return false
 	}
-	l := &s.last
+	l := &s.keys
 	return l.valid && l.version == v.Cluster().Version() && len(v.Waiting())-l.waiting == v.Arrived()-l.arrived
 }
 
 // ranked returns j with its key; without one if its class has it.
-func (s *Scheduler) ranked(v *sim.View, j sim.Job) entry {
-	e := entry{pos: v.Pos(j), job: j}
+func (s *Scheduler) ranked(v *sim.View, j sim.Job) queue.Entry {
+	e := queue.Entry{Pos: v.Pos(j), Job: j}
 	if s.ranks == nil {
-		e.key = s.rule.key(s, v, j)
+		e.Key = s.key(v, j)
 	}
 	return e
 }
 
-// best returns, over the lanes that are not over, the lane and the place in it of the first job in rank. Jobs that
+// best returns, over the queues that are not over, the queue and the place in it of the first job in rank. Jobs that
 // ask for more whole GPUs than are free on c are left out.
-func (s *Scheduler) best(v *sim.View, c *cluster.Cluster) (l *lane, at int) {
-	if len(s.lanes) == 1 {
-		if l = &s.lanes[0]; l.over {
-			return nil, none
+func (s *Scheduler) best(v *sim.View, c *cluster.Cluster) (l *vcQueue, at int) {
+	if len(s.queues) == 1 {
+		if l = &s.queues[0]; l.over {
+			return nil, queue.None
 		}
-		return l, l.best(v, s.limit(c.Free()))
+		return l, l.Best(v, s.limit(c.Free()))
 	}
-	at = none
-	for i := range s.lanes {
-		k := &s.lanes[i]
+	at = queue.None
+	for i := range s.queues {
+		k := &s.queues[i]
 		if k.over {
 			continue
 		}
-		w := k.best(v, s.limit(min(c.VCFree(int32(i)), c.VCRoom(int32(i))/1000)))
-		if w != none && (at == none || k.top(w).before(l.top(at))) {
+		w := k.Best(v, s.limit(min(c.VCFree(int32(i)), c.VCRoom(int32(i))/1000)))
+		if w != queue.None && (at == queue.None || k.Top(w).Before(l.Top(at))) {
 			l, at = k, w
 		}
 	}
@@ -626,7 +505,7 @@ func (s *Scheduler) best(v *sim.View, c *cluster.Cluster) (l *lane, at int) {
 // limit returns the greatest number of whole GPUs that a job may ask for to be considered when free GPUs are free.
 func (s *Scheduler) limit(free int) int {
 	if s.strict {
-		return unlimited
+		return queue.Unlimited
 	}
 	return free
 }
@@ -636,50 +515,50 @@ func (s *Scheduler) nextStart(v *sim.View, d *sim.Decision) (done bool) {
 	c := v.Cluster()
 	for {
 		l, at := s.best(v, c)
-		if at == none {
+		if at == queue.None {
 			if len(s.aside) > 0 {
 				s.comeBack(v)
 			}
 			return true
 		}
-		e := *l.top(at)
-		if s.strict && l.stuck != e.pos || !s.strict && !l.hopeless(c, &s.freed, at) {
+		e := *l.Top(at)
+		if s.strict && l.stuck != e.Pos || !s.strict && !l.Hopeless(c, &s.freed, at) {
 			ok := false
 			if c.Pool() { // no placement distinguishes its GPUs
-				d.GPUs, ok = d.GPUs[:0], c.Fits(v.Request(e.job))
+				d.GPUs, ok = d.GPUs[:0], c.Fits(v.Request(e.Job))
 			} else {
-				d.GPUs, ok = s.place.Place(v, e.job, c, d.GPUs)
+				d.GPUs, ok = s.place.Place(v, e.Job, c, d.GPUs)
 			}
 			if ok {
 				s.pop(l, at)
 				if s.rule.passOver {
 					s.passOver(v, l)
 				}
-				d.Op, d.Job = sim.StartJob, e.job
+				d.Op, d.Job = sim.StartJob, e.Job
 				return false
 			}
 		}
 		if s.strict {
-			l.over, l.stuck = true, e.pos
+			l.over, l.stuck = true, e.Pos
 		} else {
-			l.close(at)
+			l.Close(at)
 		}
 	}
 }
 
 // passOver excludes the next job in line from the rest of the pass.
-func (s *Scheduler) passOver(v *sim.View, l *lane) {
-	if at := l.best(v, unlimited); at != none {
+func (s *Scheduler) passOver(v *sim.View, l *vcQueue) {
+	if at := l.Best(v, queue.Unlimited); at != queue.None {
 		e := s.pop(l, at)
-		s.aside = append(s.aside, aside{e, s.laneOf(v, e.job)})
+		s.aside = append(s.aside, aside{e, s.queueOf(v, e.Job)})
 	}
 }
 
 // comeBack returns the jobs that were passed over to their lines.
 func (s *Scheduler) comeBack(v *sim.View) {
 	for _, a := range s.aside {
-		if v.State(a.job) == sim.Waiting {
-			s.push(v, a.entry)
+		if v.State(a.Job) == sim.Waiting {
+			s.push(v, a.Entry)
 		}
 	}
 	s.aside = s.aside[:0]

@@ -12,6 +12,7 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
+	"clustergym/env/heuristic/attained"
 	"clustergym/env/sim"
 	"clustergym/internal/fault"
 	"clustergym/traces"
@@ -138,7 +139,7 @@ func TestDefaultAdmissionIsTheOrders(t *testing.T) {
 }
 
 func TestConfigFaults(t *testing.T) {
-	bad := heuristic.Config{Order: "lucky", Admission: "lenient", Placement: "anywhere", Limits: []time.Duration{2, 2}, Quantum: 1}
+	bad := heuristic.Config{Order: "lucky", Admission: "lenient", Placement: "anywhere", Levels: attained.Levels{Limits: []time.Duration{2, 2}, Quantum: 1}}
 	var keys []string
 	for _, f := range fault.All(bad.Validate()) {
 		keys = append(keys, f.Key)

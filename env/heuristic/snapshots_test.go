@@ -14,6 +14,7 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
+	"clustergym/env/policyname"
 	"clustergym/env/sim"
 	"clustergym/traces"
 )
@@ -81,7 +82,7 @@ func TestSnapshotsKeepTheirBytes(t *testing.T) {
 		cfg.Order = order
 		play(order, cfg, sim.DefaultConfig())
 	}
-	for _, backfill := range heuristic.Backfills() {
+	for _, backfill := range policyname.Backfills() {
 		cfg := heuristic.DefaultConfig()
 		cfg.Backfill = backfill
 		play("fifo+"+backfill, cfg, sim.DefaultConfig())

@@ -9,6 +9,7 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
+	"clustergym/env/policyname"
 	ended "clustergym/env/predict/history"
 	"clustergym/env/sim"
 	"clustergym/traces"
@@ -134,7 +135,7 @@ func TestWhatAPolicyKnowsBesidesEstimates(t *testing.T) {
 		"fifo+strict+easy": "none false", "themis": "none false", "optimus": "none false", "gavel-ftf": "none false", "gavel-las": "none true",
 	} {
 		cfg := heuristic.DefaultConfig()
-		cfg.Order, cfg.Admission, cfg.Backfill, _ = heuristic.SplitName(name)
+		cfg.Take(policyname.Of(name))
 		rung, own := cfg.Knows()
 		if got := fmt.Sprint(rung, " ", own); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)

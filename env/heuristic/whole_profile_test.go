@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
 )
 
@@ -28,11 +29,11 @@ type wholeProfile struct {
 }
 
 func (b *wholeProfile) open(v *sim.View) {
-	if b.ends.n != len(v.Running()) {
-		b.ends.rebuild(b.s, v)
+	if b.ends.N != len(v.Running()) {
+		b.ends.Rebuild(&b.s.est, v)
 		b.forget()
 	}
-	if b.ends.overdue(b.s, v) || !b.steady {
+	if b.ends.Overdue(&b.s.est, v) || !b.steady {
 		b.forget()
 	}
 	b.starts, b.turn, b.spots = b.starts[:0], 0, b.spots[:0]
@@ -41,10 +42,10 @@ func (b *wholeProfile) open(v *sim.View) {
 		b.planAll(v)
 		return
 	}
-	if b.calm && !b.s.freed.any && int64(v.Now()) < b.until {
+	if b.calm && !b.s.freed.Any && int64(v.Now()) < b.until {
 		return
 	}
-	b.until, b.room = never, never
+	b.until, b.room = queue.Never, queue.Never
 	if b.nodes {
 		b.ahead.CopyFrom(v.Cluster())
 	}
@@ -56,38 +57,38 @@ func (b *wholeProfile) open(v *sim.View) {
 
 func (b *wholeProfile) reserveAll(v *sim.View) {
 	now, room := int64(v.Now()), b.roomNow(v)
-	b.profile(v, room)
+	b.profile.Begin(now, room, &b.ends)
 	b.list = b.list[:0]
 	for _, t := range b.lines[b.sole].trees {
-		b.list = b.tree.list(t.root, b.list)
+		b.list = b.tree.List(t.Root, b.list)
 	}
 	b.list = slices.DeleteFunc(b.list, func(j sim.Job) bool {
-		return v.State(j) != sim.Waiting || v.Pos(j) != b.tree.nodes[j].pos
+		return v.State(j) != sim.Waiting || v.Pos(j) != b.tree.Nodes[j].Pos
 	})
 	slices.SortFunc(b.list, func(i, j sim.Job) int {
 		x, y := b.rankOf(int32(i)), b.rankOf(int32(j))
-		return cmp.Or(cmp.Compare(x.key, y.key), cmp.Compare(x.pos, y.pos))
+		return cmp.Or(cmp.Compare(x.Key, y.Key), cmp.Compare(x.Pos, y.Pos))
 	})
 	b.least = slices.Grow(b.least[:0], len(b.list))[:len(b.list)]
-	least := int64(never)
+	least := int64(queue.Never)
 	for i := len(b.list) - 1; i >= 0; i-- {
-		least = min(least, b.tree.nodes[b.list[i]].need)
+		least = min(least, b.tree.Nodes[b.list[i]].Need)
 		b.least[i] = least
 	}
-	b.room, b.last = room, beginning
+	b.room, b.last = room, queue.Beginning
 	for i, j := range b.list {
 		if b.least[i] > room {
 			return // no job from here on could start now
 		}
-		n := &b.tree.nodes[j]
-		at := b.reserve(n.need, n.time)
+		n := &b.tree.Nodes[j]
+		at := b.reserve(n.Need, n.Time)
 		b.last = b.rankOf(int32(j))
 		if at != now {
 			b.until = min(b.until, at)
 		} else if b.startSome(v, b.list[i:i+1], room) == 0 {
 			b.until = now
 		} else {
-			room -= n.need
+			room -= n.Need
 		}
 		b.room = room
 	}
@@ -97,29 +98,29 @@ func (b *wholeProfile) reserveAll(v *sim.View) {
 // never if there is none.
 func (b *wholeProfile) reserve(need, lasts int64) (at int64) {
 	a, k := 0, 0
-	for end := int64(never); k < len(b.free); k++ {
-		if b.free[k] < need {
-			a, end = k+1, never
+	for end := int64(queue.Never); k < len(b.profile.Free); k++ {
+		if b.profile.Free[k] < need {
+			a, end = k+1, queue.Never
 			continue
 		}
-		if end == never {
-			end = b.from[a] + lasts
+		if end == queue.Never {
+			end = b.profile.From[a] + lasts
 		}
-		if k+1 < len(b.from) && b.from[k+1] >= end {
+		if k+1 < len(b.profile.From) && b.profile.From[k+1] >= end {
 			break
 		}
 	}
-	if a >= len(b.from) {
-		return never
+	if a >= len(b.profile.From) {
+		return queue.Never
 	}
-	at = b.from[a]
-	k = min(k, len(b.from)-1)
-	if end := at + lasts; k+1 == len(b.from) || b.from[k+1] > end {
-		b.from = slices.Insert(b.from, k+1, end)
-		b.free = slices.Insert(b.free, k+1, b.free[k])
+	at = b.profile.From[a]
+	k = min(k, len(b.profile.From)-1)
+	if end := at + lasts; k+1 == len(b.profile.From) || b.profile.From[k+1] > end {
+		b.profile.From = slices.Insert(b.profile.From, k+1, end)
+		b.profile.Free = slices.Insert(b.profile.Free, k+1, b.profile.Free[k])
 	}
 	for i := a; i <= k; i++ {
-		b.free[i] -= need
+		b.profile.Free[i] -= need
 	}
 	return at
 }
@@ -130,5 +131,5 @@ func ProfileSteps(p Policy) int {
 	if !ok {
 		b = Undivided(p).(*Scheduler).fill.(*wholeProfile).conservative
 	}
-	return cap(b.from)
+	return cap(b.profile.From)
 }

@@ -86,7 +86,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 	}
 	parts := sched.Parts{
 		ID: ID, Sim: sim.Config{Comm: cfg.Comm}, Cluster: spec, Placement: cfg.Placement, Windows: w, Part: part, Models: &mix, MaxGPUs: cfg.MaxGPUs,
-		Slots: new(anything), Actions: m, Encoder: shown,
+		Slots: &anything{m}, Actions: m, Encoder: shown,
 	}
 	if parts.Reward, err = reward.New(cfg.Reward, cfg.WaitCost); err != nil {
 		return nil, err
@@ -97,18 +97,18 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 	return sched.New(cfg.Config, parts)
 }
 
-// anything shows no jobs, only whether some waiting job fits.
-type anything struct{}
+// anything shows no jobs, only whether a choice has run out and some waiting job fits.
+type anything struct{ m *mixer }
 
 var _ sched.Slots = (*anything)(nil)
 
-func (*anything) Reset()                       {}
+func (x *anything) Reset()                     { x.m.last, x.m.until, x.m.marked.on = -1, 0, false }
 func (*anything) Add(*sched.State, sim.Job)    {}
 func (*anything) Remove(*sched.State, sim.Job) {}
 
-func (*anything) Fill(s *sched.State) {
+func (x *anything) Fill(s *sched.State) {
 	s.Slots = s.Slots[:0]
-	s.Fits = append(s.Fits[:0], slices.ContainsFunc(s.View.Waiting(), s.View.Fits))
+	s.Fits = append(s.Fits[:0], s.View.Now() >= x.m.until && slices.ContainsFunc(s.View.Waiting(), s.View.Fits))
 }
 
 // mixer is Discrete(5): an action is the policy that acts for the next hold.
@@ -117,7 +117,9 @@ type mixer struct {
 	hold     time.Duration
 	last     int // the policy that acted last, -1 = none yet
 	until    time.Duration
+	fresh    bool // it has not been reset since it was chosen
 	marked   struct {
+		on    bool
 		last  int
 		until time.Duration
 	}
@@ -146,16 +148,26 @@ func (m *mixer) Decode(act env.Action, s *sched.State, d *sim.Decision) (bool, e
 	if m.last >= len(m.policies) {
 		return false, fmt.Errorf("policymix: policy %d of %d", m.last, len(m.policies))
 	}
-	m.until = sim.After(s.View.Now(), m.hold)
+	m.until, m.fresh = sim.After(s.View.Now(), m.hold), true
 	d.Op = sim.Wait
 	return true, nil
 }
 
+// Looked implements sched.Mindful.
+func (m *mixer) Looked(*sched.State) {}
+
 // Mark implements sched.Mindful.
-func (m *mixer) Mark() { m.marked.last, m.marked.until = m.last, m.until }
+func (m *mixer) Mark() { m.marked.on, m.marked.last, m.marked.until = true, m.last, m.until }
 
 // Back implements sched.Mindful.
-func (m *mixer) Back() { m.last, m.until = m.marked.last, m.marked.until }
+func (m *mixer) Back() {
+	if m.marked.on {
+		m.marked.on, m.last, m.until = false, m.marked.last, m.marked.until
+	}
+}
+
+// Keep implements sched.Mindful: the policy that was chosen decides as long as it holds.
+func (m *mixer) Keep([]sim.Decision) { m.marked.on = false }
 
 // Tell implements sched.Teller.
 func (m *mixer) Tell() string {
@@ -166,8 +178,22 @@ func (m *mixer) Tell() string {
 	return s
 }
 
-// Pilot implements sched.Pilot.
-func (m *mixer) Pilot() (sim.Scheduler, time.Duration) { return m.policies[m.last], m.until }
+// Pilot implements sched.Pilot. A policy decides until the next choice. Over facts it sees only moments, so it begins afresh at each, and
+// no longer than its choice holds.
+func (m *mixer) Pilot(s *sched.State) sim.Scheduler {
+	if m.last < 0 || s.Facts && s.View.Now() >= m.until {
+		return nil
+	}
+	p := m.policies[m.last]
+	if m.fresh || s.Facts {
+		p.Reset(s.View)
+		m.fresh = false
+	}
+	return p
+}
+
+// Holds implements sched.Pilot.
+func (m *mixer) Holds() bool { return true }
 
 // encoder writes a summary of the queue, and which policy acted last.
 type encoder struct {
@@ -207,7 +233,6 @@ func (e *encoder) Fields() []env.Field {
 }
 
 func (e *encoder) Reset(s *sched.State) {
-	e.m.last = -1
 	for _, p := range e.m.policies {
 		p.Reseed(s.Seed) // all policies see the episode's estimates
 	}

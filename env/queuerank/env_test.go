@@ -3,6 +3,7 @@ package queuerank_test
 import (
 	"context"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -351,6 +352,28 @@ func TestContract(t *testing.T) {
 				return e
 			}, options...)
 		})
+	}
+}
+
+// A play that shows nothing is the episode: always the first slot, by Step and by Head.
+func TestHeadIsTheFirstSlot(t *testing.T) {
+	cfg := queuerank.DefaultConfig()
+	cfg.Reward, cfg.Backfill, cfg.Visible = "minus", "easy", 5
+	e, ts := open(t, cfg, cluster.Spec{Pool: 16}, random(rand.New(rand.NewPCG(9, 9)), 60)...)
+	play(t, e, ts, func() int { return 0 })
+	want := ts.Info[queuerank.InfoScore]
+	got, err := e.Head(ctx, env.Episode{Seed: 1})
+	if err != nil || got != want || got <= 1 {
+		t.Errorf("Head scores %v (%v), the episode %v", got, err, want)
+	}
+	if err := e.Step(ctx, env.Action{Disc: []int32{0}}, ts); !errors.Is(err, env.ErrResetNeeded) {
+		t.Errorf("a step after a play: %v", err)
+	}
+	if err := e.Reset(ctx, env.Episode{Seed: 1}, ts); err != nil {
+		t.Fatal(err)
+	}
+	if play(t, e, ts, func() int { return 0 }); ts.Info[queuerank.InfoScore] != want {
+		t.Error("an episode after a play is another")
 	}
 }
 

@@ -33,15 +33,15 @@ func NewRule(name string, e *Env) (*sched.Actor, error) {
 	if name == "random" {
 		return sched.RandomActor(), nil
 	}
-	rank, err := heuristic.NewRanker(name, e.cfg.Estimates)
+	rank, err := heuristic.NewRanker(name, e.Config().Estimates)
 	if err != nil {
 		return nil, err
 	}
 	return sched.NewActor(func([]bool, *rand.Rand) (int32, error) {
-		rank.Reseed(e.est.Seed)
+		rank.Reseed(e.State().Seed)
 		best, least := 0, 0.0
-		for i, j := range e.queue.slots { // in order of submit, so that ties go to the oldest; with Config.Peer in the program's order
-			if k := rank.Key(e.view, j); i == 0 || k < least {
+		for i, j := range e.Slots() { // in order of submit, so that ties go to the oldest; with Config.Peer in the program's order
+			if k := rank.Key(e.View(), j); i == 0 || k < least {
 				best, least = i, k
 			}
 		}

@@ -6,15 +6,16 @@ import (
 	"clustergym/env/sim"
 )
 
-// queue keeps the waiting jobs, without the held one, in three orders. It does not allocate in steady state.
+// queue keeps the waiting jobs in three sorted.
 type queue struct {
-	bySubmit, byTime, bySize []waiting
-	shown                    []bool // by index in bySubmit
-	slots                    []sim.Job
-
-	peer  *peerQueue  // with Config.Peer, in place of the three orders
-	tuned *tunedQueue // with Config.RLTune, likewise
+	sorted
+	saved sorted
+	shown []bool // by index in bySubmit
 }
+
+type sorted struct{ bySubmit, byTime, bySize []waiting }
+
+var _ Queue = (*queue)(nil)
 
 // waiting is one job with its sort key; ties are broken by pos.
 type waiting struct {
@@ -33,33 +34,28 @@ func (a waiting) compare(b waiting) int {
 	return a.pos - b.pos
 }
 
-func (q *queue) reset() {
-	q.bySubmit, q.byTime, q.bySize, q.slots = q.bySubmit[:0], q.byTime[:0], q.bySize[:0], q.slots[:0]
-	if q.peer != nil {
-		q.peer.reset()
-	}
-	if q.tuned != nil {
-		q.tuned.list = q.tuned.list[:0]
-	}
+func (o *sorted) copyFrom(p *sorted) {
+	o.bySubmit, o.byTime, o.bySize = append(o.bySubmit[:0], p.bySubmit...), append(o.byTime[:0], p.byTime...), append(o.bySize[:0], p.bySize...)
 }
 
-// len returns how many jobs wait.
-func (q *queue) len() int {
-	if q.tuned != nil {
-		return len(q.tuned.list)
-	}
-	if q.peer != nil {
-		return len(q.peer.list)
-	}
-	return len(q.bySubmit)
-}
+// Save implements Queue.
+func (q *queue) Save() { q.saved.copyFrom(&q.sorted) }
 
-// at returns the i-th waiting job in order of submit.
-func (q *queue) at(i int) sim.Job {
-	if q.peer != nil {
-		return q.peer.list[i].job
+// Restore implements Queue.
+func (q *queue) Restore() { q.sorted.copyFrom(&q.saved) }
+
+// Reset implements Queue.
+func (q *queue) Reset() { q.sorted.copyFrom(&sorted{}) }
+
+// Len implements Queue.
+func (q *queue) Len() int { return len(q.bySubmit) }
+
+// InOrder implements Queue: in order of submit.
+func (q *queue) InOrder(dst []sim.Job, _ sim.Job) []sim.Job {
+	for i := range q.bySubmit {
+		dst = append(dst, q.bySubmit[i].job)
 	}
-	return q.bySubmit[i].job
+	return dst
 }
 
 func insert(list []waiting, w waiting) []waiting {
@@ -75,54 +71,25 @@ func remove(list []waiting, w waiting) []waiting {
 	return slices.Delete(list, i, i+1)
 }
 
-// add adds j, at position pos in the workload and submitted at submit, with estimate e and n thousandths of GPUs.
-func (q *queue) add(j sim.Job, pos int, submit, e, n int64) {
-	if q.tuned != nil {
-		q.tuned.list = append(q.tuned.list, j)
-		return
-	}
-	if q.peer != nil {
-		q.peer.add(peerJob{submit, e, n, pos, j})
-		return
-	}
-	q.bySubmit = insert(q.bySubmit, waiting{int64(pos), pos, j}) // positions are in order of submit
-	q.byTime = insert(q.byTime, waiting{e, pos, j})
-	q.bySize = insert(q.bySize, waiting{n, pos, j})
+// Add implements Queue.
+func (q *queue) Add(w Waiting) {
+	q.bySubmit = insert(q.bySubmit, waiting{int64(w.Pos), w.Pos, w.Job}) // positions are in order of submit
+	q.byTime = insert(q.byTime, waiting{w.E, w.Pos, w.Job})
+	q.bySize = insert(q.bySize, waiting{w.Milli, w.Pos, w.Job})
 }
 
-func (q *queue) drop(j sim.Job, pos int, submit, e, n int64) {
-	if q.tuned != nil {
-		i := slices.Index(q.tuned.list, j)
-		q.tuned.list = slices.Delete(q.tuned.list, i, i+1)
-		return
-	}
-	if q.peer != nil {
-		q.peer.drop(peerJob{submit, e, n, pos, j})
-		return
-	}
-	q.bySubmit = remove(q.bySubmit, waiting{int64(pos), pos, j})
-	q.byTime = remove(q.byTime, waiting{e, pos, j})
-	q.bySize = remove(q.bySize, waiting{n, pos, j})
+// Drop implements Queue.
+func (q *queue) Drop(w Waiting) {
+	q.bySubmit = remove(q.bySubmit, waiting{int64(w.Pos), w.Pos, w.Job})
+	q.byTime = remove(q.byTime, waiting{w.E, w.Pos, w.Job})
+	q.bySize = remove(q.bySize, waiting{w.Milli, w.Pos, w.Job})
 }
 
-// fill chooses up to k visible jobs, in order of submit. If more than k wait, these are the oldest and then, alternately,
+// Fill implements Queue: in order of submit. If more than k wait, they are the oldest and then, alternately,
 // the shortest and the smallest not chosen yet.
-func (q *queue) fill(k int) {
-	q.slots = q.slots[:0]
-	if q.tuned != nil {
-		q.tuned.sort()
-		q.slots = append(q.slots, q.tuned.list[:min(k, len(q.tuned.list))]...)
-		return
-	}
-	if q.peer != nil {
-		q.slots = q.peer.fill(q.slots, k)
-		return
-	}
+func (q *queue) Fill(dst []sim.Job, k int) []sim.Job {
 	if len(q.bySubmit) <= k {
-		for _, w := range q.bySubmit {
-			q.slots = append(q.slots, w.job)
-		}
-		return
+		return q.InOrder(dst, -1)
 	}
 	q.shown = slices.Grow(q.shown[:0], len(q.bySubmit))[:len(q.bySubmit)]
 	clear(q.shown)
@@ -141,9 +108,10 @@ func (q *queue) fill(k int) {
 	}
 	for i, w := range q.bySubmit {
 		if q.shown[i] {
-			q.slots = append(q.slots, w.job)
+			dst = append(dst, w.job)
 		}
 	}
+	return dst
 }
 
 // place returns the index in bySubmit of the job at position pos.

@@ -2,12 +2,11 @@ package queuerank
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/sim"
+	"clustergym/env/sched"
 	"clustergym/traces"
 )
 
@@ -51,80 +50,38 @@ func (a *ahead) Next(j *traces.Job) error {
 // that wait or run. choose is asked where several jobs are visible; a single one is taken. ts is scratch of the environment's Spec.
 // There are no rewards, and times count from the log's own clock. If jobs has a method Origin, as traces.Slice has, predictors begin
 // there. Afterwards the environment needs a Reset.
-func (e *Env) Stream(ctx context.Context, jobs traces.Stream, ts *env.TimeStep, choose Chooser) (Passed, error) {
-	if e.tuned != nil {
-		return Passed{}, fmt.Errorf("%s: rltune %s plays windows, not streams", ID, e.cfg.RLTune)
+func (e *Env) Stream(ctx context.Context, jobs traces.Stream, ts *env.TimeStep, choose Chooser) (all Passed, err error) {
+	if e.line.own.NoStreams != "" {
+		return all, fmt.Errorf("%s: %s", e.Spec().ID, e.line.own.NoStreams)
 	}
-	if err := e.shell.Leave(); err != nil {
-		return Passed{}, err
-	}
-	a := &ahead{jobs: jobs, most: min(e.cfg.MaxGPUs, e.session.GPUs())}
-	e.ahead = a
-	defer func() { e.ahead = nil }()
-	var all Passed
-	if some, err := e.open(ctx, a); err != nil {
-		return all, err
-	} else if some {
-		if err := e.choices(ctx, &all, ts, choose); err != nil {
-			return all, err
-		}
-	}
-	n := float64(max(1, e.started))
-	all.Jobs, all.Refused = e.started, a.refused
-	all.BSLD, all.Wait, all.JCT = e.sum.bsld/n, e.sum.wait/n, e.sum.jct/n
-	return all, nil
-}
-
-// open begins a stream and runs to the first choice. It reports whether there is a job.
-func (e *Env) open(ctx context.Context, a *ahead) (some bool, err error) {
+	a := &ahead{jobs: jobs, most: min(e.cfg.MaxGPUs, e.View().Cluster().GPUs())}
+	e.line.ahead, e.sum.sum = a, sums{}
+	defer func() { e.line.ahead = nil }()
 	var stream traces.Stream = a
-	if d, ok := a.jobs.(interface{ Origin() time.Duration }); ok {
+	if d, ok := jobs.(interface{ Origin() time.Duration }); ok {
 		stream = dated{a, d.Origin()}
 	}
-	e.steer.on = false
-	if err := e.session.Open(stream); err != nil {
-		return false, err
-	}
-	e.clear()
-	p, err := e.session.Advance(ctx)
-	if errors.Is(err, sim.ErrDone) {
-		return false, nil
-	}
+	err = e.Env.Stream(ctx, stream, func(s *sched.State) (int32, error) {
+		if len(s.Slots) == 1 {
+			return 0, nil
+		}
+		all.Choices++
+		all.Longest = max(all.Longest, e.Waiting())
+		e.Show(ts)
+		slot, err := choose(ts)
+		if err == nil && (slot < 0 || int(slot) >= len(s.Slots)) {
+			err = fmt.Errorf("%s: slot %d was chosen of %d", e.Spec().ID, slot, len(s.Slots))
+		}
+		return slot, err
+	})
 	if err != nil {
-		return false, err
+		return all, err
 	}
-	e.follow(p)
-	return true, e.run(ctx)
-}
-
-// choices starts all jobs of a stream and runs until they have ended, so that observers see every job end.
-func (e *Env) choices(ctx context.Context, all *Passed, ts *env.TimeStep, choose Chooser) (err error) {
-	for len(e.queue.slots) > 0 {
-		slot := int32(0)
-		if len(e.queue.slots) > 1 {
-			all.Choices++
-			all.Longest = max(all.Longest, e.queue.len())
-			e.fill(ts, 0, 0, env.Mid)
-			if slot, err = choose(ts); err != nil {
-				return err
-			}
-			if slot < 0 || int(slot) >= len(e.queue.slots) {
-				return fmt.Errorf("%s: slot %d was chosen of %d", ID, slot, len(e.queue.slots))
-			}
-		}
-		if err := e.step(ctx, e.queue.slots[slot]); err != nil {
-			return err
-		}
-	}
-	if e.view.Over() && (e.queue.len() > 0 || e.view.Arriving()) {
-		return fmt.Errorf("%s: the clock ends after %d jobs", ID, e.started)
-	}
-	for e.view.Ended() < e.started && !e.view.Over() {
-		if _, err := e.session.Wait(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	x := &e.sum.sum
+	n := float64(max(1, x.jobs))
+	all.Jobs, all.Refused = x.jobs, a.refused
+	all.BSLD, all.Wait, all.JCT = x.bsld/n, x.wait/n, x.jct/n
+	return all, nil
 }
 
 // dated is a stream that begins at some time of a longer one.
@@ -137,20 +94,3 @@ type dated struct {
 func (d dated) Origin() time.Duration { return d.origin }
 
 var _ traces.Stream = (*ahead)(nil)
-
-// left reports whether there is a job that has not started, besides one that is held.
-func (e *Env) left() bool {
-	if e.ahead != nil {
-		return e.queue.len() > 0 || e.view.Arriving()
-	}
-	return e.started < e.session.Len()
-}
-
-// arriving reports whether another job arrives at the current time.
-func (e *Env) arriving() bool {
-	if e.ahead != nil {
-		return e.view.Arriving() && e.ahead.submit == e.view.Now()
-	}
-	n := e.view.Arrived()
-	return n < e.session.Len() && e.session.Jobs()[n].Submit == e.view.Now()
-}

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"clustergym/env"
 	"clustergym/env/heuristic"
+	"clustergym/env/policyname"
 	"clustergym/env/predict"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
@@ -38,20 +38,21 @@ type Actor struct {
 // training part of e's workload (RecordedOf).
 func NewActor(setup Setup, base string, e *sched.Env) (*Actor, error) {
 	cfg, parts := e.Config(), e.Parts()
+	name := policyname.AtSlots(base).Looking(policyname.Rollout)
 	h := heuristic.Passing(base)
 	h.Placement, h.Estimates, h.Hold = parts.Placement, cfg.Estimates, setup.Hold
 	if !cfg.Estimates.Known() {
-		return nil, fmt.Errorf("%s: %s%s@slots: %w", parts.ID, Prefix, base, ErrBlind)
+		return nil, fmt.Errorf("%s: %s: %w", parts.ID, name, ErrBlind)
 	}
 	if !slices.Contains(heuristic.Bases(), base) {
-		return nil, fmt.Errorf("%s: %s%s@slots: no order %q to play on with, want %s", parts.ID, Prefix, base, base, nearest.OneOf(base, heuristic.Bases()))
+		return nil, fmt.Errorf("%s: %s: no order %q to play on with, want %s", parts.ID, name, base, nearest.OneOf(base, heuristic.Bases()))
 	}
 	if err := h.Validate(); err != nil {
 		return nil, err
 	}
 	noop := e.Spec().NoOp
 	if _, pilot := parts.Actions.(sched.Pilot); pilot || len(e.Spec().Action.Sizes) != 1 || noop < 0 {
-		return nil, fmt.Errorf("%s: %s%s@slots starts jobs of slots or waits, which is no action here", parts.ID, Prefix, base)
+		return nil, fmt.Errorf("%s: %s starts jobs of slots or waits, which is no action here", parts.ID, name)
 	}
 	var err error
 	a := &Actor{e: e, most: setup.Candidates, noop: int32(noop)}
@@ -161,6 +162,3 @@ func (a *Actor) Action(ctx context.Context, mask []bool) (int32, error) {
 	}
 	return a.noop, nil
 }
-
-// Split reads "rollout:BASE"; ok is false for other names.
-func Split(name string) (base string, ok bool) { return strings.CutPrefix(name, Prefix) }

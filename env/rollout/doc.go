@@ -6,8 +6,8 @@
 // # One decision
 //
 // The scheduler that is improved is the base. The candidates are the base's own choice, the next jobs in its order that fit
-// now, and waiting for the next event while anything runs. A rollout is a candidate in an imagined future: a twin of the
-// simulator (sim.View.Twin) takes over the current state, makes the candidate's decision, and the base plays on until all
+// now, and waiting for the next event while anything runs. A rollout is a candidate in an imagined future: a fork of the
+// simulator (sim.View.Fork) takes over the current state, makes the candidate's decision, and the base plays on until all
 // jobs in the system and all jobs of the future have finished. Its cost is the sum of their completion times, or of their
 // bounded slowdowns.
 //

@@ -78,13 +78,13 @@ func (s *stopping) reseed(seed uint64) {
 }
 
 // keep sets which gangs are spared.
-func (s *stopping) keep(first int, min time.Duration) {
+func (s *stopping) keep(first int, least time.Duration) {
 	for i := range s.lines {
-		s.lines[i].first, s.lines[i].min = first, min
+		s.lines[i].first, s.lines[i].min = first, least
 	}
-	s.place.first, s.place.min = first, min
+	s.place.first, s.place.min = first, least
 	for _, b := range s.bases {
-		b.first, b.min = first, min
+		b.first, b.min = first, least
 	}
 }
 

@@ -301,39 +301,39 @@ func (b *passes) stay(g *entry, room int, stops *int) int {
 }
 
 // Open implements Opener.
-func (b *passes) Open(twin *sim.Simulator, c *sim.Decision) error {
-	v := twin.View()
+func (b *passes) Open(fork *sim.Simulator, c *sim.Decision) error {
+	v := fork.View()
 	if c.Op != sim.Wait {
-		if err := b.make(twin, c); err != nil {
+		if err := b.make(fork, c); err != nil {
 			return err
 		}
 	}
 	b.Reset(v)
 	if c.Op == sim.Wait {
-		return twin.Apply(c)
+		return fork.Apply(c)
 	}
 	b.pass(v)
 	b.open = true
-	return sim.Decide(twin, b, nil, &b.dec, nil)
+	return sim.Decide(fork, b, nil, &b.dec, nil)
 }
 
 // make makes the candidate's decisions.
-func (b *passes) make(twin *sim.Simulator, c *sim.Decision) error {
+func (b *passes) make(fork *sim.Simulator, c *sim.Decision) error {
 	if c.Op != sim.PreemptJob || c.N == 0 {
-		return twin.Apply(c)
+		return fork.Apply(c)
 	}
 	m, d := &(*b.moves)[c.N-1], &b.dec
 	for _, j := range m.stops {
 		*d = sim.Decision{Op: sim.PreemptJob, Job: j, GPUs: d.GPUs[:0]}
-		if err := twin.Apply(d); err != nil {
+		if err := fork.Apply(d); err != nil {
 			return err
 		}
 	}
 	d.Op, d.Job = sim.StartJob, m.start
-	if !b.fits(twin.View(), d) {
+	if !b.fits(fork.View(), d) {
 		return nil
 	}
-	return twin.Apply(d)
+	return fork.Apply(d)
 }
 
 // Reseed changes the seed of noisy estimates.

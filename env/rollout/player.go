@@ -11,7 +11,7 @@ import (
 
 // player plays rollouts, one at a time.
 type player struct {
-	twin   *sim.Simulator
+	fork   *sim.Simulator
 	base   Base
 	opener Opener // the base, if it is an Opener; else nil
 	dec    sim.Decision
@@ -26,8 +26,8 @@ const shortest = 10
 
 // play plays one candidate in one future and returns its cost.
 func (p *player) play(v *sim.View, d *sim.Decision, f *slot, cfg *Config) (cost float64, err error) {
-	p.twin.CopyFrom(v, &f.future)
-	t, tv, ctx := p.twin, p.twin.View(), context.Background()
+	p.fork.CopyFrom(v, &f.future)
+	t, tv, ctx := p.fork, p.fork.View(), context.Background()
 	fresh := true // the base has yet to be reset
 	switch {
 	case p.opener != nil:
@@ -85,7 +85,7 @@ func (p *player) begin(tv *sim.View) (again bool, err error) {
 	}
 	if len(p.queue) == len(tv.Waiting()) {
 		p.base.Reset(tv)
-		return false, sim.Decide(p.twin, p.base, &p.point, &p.dec, nil)
+		return false, sim.Decide(p.fork, p.base, &p.point, &p.dec, nil)
 	}
 	p.runs = append(p.runs[:0], tv.Running()...)
 	p.part = tv.Within(tv.Cluster(), &p.queue, &p.runs)
@@ -96,7 +96,7 @@ func (p *player) begin(tv *sim.View) (again bool, err error) {
 		if err := p.base.Decide(&p.part, &p.point, d); err != nil {
 			return true, err
 		}
-		if err := p.twin.Apply(d); err != nil {
+		if err := p.fork.Apply(d); err != nil {
 			return true, err
 		}
 		if d.Op == sim.Wait {
@@ -109,7 +109,7 @@ func (p *player) begin(tv *sim.View) (again bool, err error) {
 	}
 }
 
-// cost returns what j costs if it ends at end. v is the view at the decision, tv that of the twin.
+// cost returns what j costs if it ends at end. v is the view at the decision, tv that of the fork.
 func (f *slot) cost(v, tv *sim.View, j sim.Job, end time.Duration, cfg *Config) float64 {
 	t := tv.Trace(j)
 	jct := (end - t.Submit).Seconds()
@@ -127,7 +127,7 @@ func (f *slot) cost(v, tv *sim.View, j sim.Job, end time.Duration, cfg *Config) 
 // that is left flowed through the whole cluster in order of arrival, but no job faster than alone. All candidates of a future
 // are so charged for the same jobs, wherever each of them is cut off.
 func (p *player) rest(v *sim.View, f *slot, cfg *Config) (cost float64) {
-	tv := p.twin.View()
+	tv := p.fork.View()
 	coming := f.future.Jobs[min(len(f.future.Jobs), tv.Arrived()-v.Arrived()):]
 	if len(tv.Running())+len(tv.Waiting())+len(coming) == 0 {
 		return 0

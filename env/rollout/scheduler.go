@@ -9,17 +9,26 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
+	"clustergym/env/policyname"
 	"clustergym/env/sim"
 	"clustergym/internal/nearest"
 )
 
-// Prefix begins the names of policies that search: "rollout:sjf+skip".
-const Prefix = "rollout:"
+// Names resolves the names of policies over the whole queue of a simulator, among them those that look ahead.
+func Names() *policyname.Resolver {
+	return &policyname.Resolver{Orders: heuristic.Orders(), Ahead: []policyname.Ahead{policyname.Rollout}, Check: func(n policyname.Name) error {
+		c := heuristic.Named(n)
+		if err := c.Validate(); err != nil || n.Ahead == policyname.None {
+			return err
+		}
+		return CheckBase(&c)
+	}}
+}
 
 // CheckBase says in one sentence why rollouts cannot play on with a heuristic; nil if they can.
 func CheckBase(c *heuristic.Config) error {
 	if !slices.Contains(heuristic.Orders(), c.Order) {
-		return fmt.Errorf("%s%s: the base %q is unknown, want %s", Prefix, c.Order, c.Order, nearest.OneOf(c.Order, heuristic.Bases()))
+		return fmt.Errorf("%s%s: the base %q is unknown, want %s", policyname.Rollout, c.Order, c.Order, nearest.OneOf(c.Order, heuristic.Bases()))
 	}
 	k := *c
 	if stops(c) {
@@ -37,13 +46,13 @@ func CheckBase(c *heuristic.Config) error {
 	switch {
 	case why != "" && heuristic.Preemptive(c.Order):
 		return fmt.Errorf("%s%s: rollouts play on from any state, and %s; want one of %s, with skip, or an order that stops no job, such as sjf, with a placement that looks at no job, such as closest-b",
-			Prefix, c.Name(), why, strings.Join(Stopping(), ", "))
+			policyname.Rollout, c.Name(), why, strings.Join(Stopping(), ", "))
 	case why != "":
 		return fmt.Errorf("%s%s: rollouts play on from any state, and %s; want an order that stops no job, such as fifo, sjf or f1, with strict or skip, and without back-filling or with easy",
-			Prefix, c.Name(), why)
+			policyname.Rollout, c.Name(), why)
 	}
 	if !c.Estimates.Known() {
-		return fmt.Errorf("%s%s: %w", Prefix, c.Name(), ErrBlind)
+		return fmt.Errorf("%s%s: %w", policyname.Rollout, c.Name(), ErrBlind)
 	}
 	return nil
 }
@@ -175,7 +184,7 @@ func New(setup Setup, base heuristic.Config) (*Scheduler, error) {
 	var err error
 	est := base.Estimates
 	est.Seed = base.Seed
-	s := &Scheduler{name: Prefix + base.Name(), most: setup.Candidates, seed: base.Seed, ctx: context.Background()}
+	s := &Scheduler{name: policyname.Rollout.String() + base.Name(), most: setup.Candidates, seed: base.Seed, ctx: context.Background()}
 	if setup.Source == nil {
 		s.past = NewPast(est)
 		setup.Source = s.past
@@ -209,7 +218,7 @@ func (s *Setup) search(base heuristic.Config, est sim.Estimates) (*Search, error
 	})
 }
 
-// Name returns the name of the base after Prefix.
+// Name returns the name of the policy that looks ahead with the base.
 func (s *Scheduler) Name() string { return s.name }
 
 // Reseed changes the seed of the draws, and that of noisy estimates, from the next Reset on.
@@ -229,9 +238,9 @@ func (s *Scheduler) Cancel(ctx context.Context) { s.ctx = ctx }
 
 // Keep implements sched.Keeper: a policy that stops running jobs spares those at positions before first, and those whose stint
 // has not lasted min.
-func (s *Scheduler) Keep(first int, min time.Duration) {
+func (s *Scheduler) Keep(first int, least time.Duration) {
 	if s.look != nil {
-		s.look.keep(first, min)
+		s.look.keep(first, least)
 	}
 }
 

@@ -13,15 +13,15 @@ import (
 	"clustergym/internal/rng"
 )
 
-// Base plays on in twins. It must be able to continue any run from Reset on, without having seen how it came about.
+// Base plays on in forks. It must be able to continue any run from Reset on, without having seen how it came about.
 type Base interface{ sim.Scheduler }
 
 // Opener is an ability that a Base may have: it takes a candidate itself, where that is more than a decision of the simulator
-// (such as holding GPUs back for a job). Otherwise the candidate is applied to the twin, and the Base is reset after it.
+// (such as holding GPUs back for a job). Otherwise the candidate is applied to the fork, and the Base is reset after it.
 type Opener interface {
-	// Open makes the candidate's decision in the run of twin, whose point is open, and all further decisions of that point, up
+	// Open makes the candidate's decision in the run of fork, whose point is open, and all further decisions of that point, up
 	// to and including Wait.
-	Open(twin *sim.Simulator, candidate *sim.Decision) error
+	Open(fork *sim.Simulator, candidate *sim.Decision) error
 }
 
 // Options are what a search is made of.
@@ -50,8 +50,8 @@ var errPast = errors.New("rollout: lifetimes: recorded draws run times of jobs f
 type Search struct {
 	opt     Options
 	players []player
-	of      *sim.View // whose simulator the players' twins continue
-	cluster any       // of that simulator when the twins were made
+	of      *sim.View // whose simulator the players' forks continue
+	cluster any       // of that simulator when the forks were made
 	slots   []slot    // the futures of a batch
 	seed    uint64    // of the current decision
 
@@ -134,17 +134,17 @@ func (s *Search) Reseed(seed uint64) {
 	}
 }
 
-// adopt makes twins of v's simulator.
+// adopt makes forks of v's simulator.
 func (s *Search) adopt(v *sim.View) error {
 	if s.of == v && s.cluster == any(v.Cluster()) {
 		return nil
 	}
 	for i := range s.players {
-		t, err := v.Twin()
+		t, err := v.Fork()
 		if err != nil {
 			return err
 		}
-		s.players[i].twin = t
+		s.players[i].fork = t
 	}
 	s.of, s.cluster = v, v.Cluster()
 	return nil

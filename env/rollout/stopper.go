@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"clustergym/env"
+	"clustergym/env/policyname"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/internal/nearest"
@@ -34,7 +35,7 @@ type Stopper struct {
 // source draws from the training part of e's workload (RecordedOf).
 func NewStopper(setup Setup, base string, rule *sched.Actor, e *sched.Env) (*Stopper, error) {
 	cfg, parts := e.Config(), e.Parts()
-	name := Prefix + base + "@slots"
+	name := policyname.AtSlots(base).Looking(policyname.Rollout)
 	switch {
 	case !cfg.Estimates.Known():
 		return nil, fmt.Errorf("%s: %s: %w", parts.ID, name, ErrBlind)

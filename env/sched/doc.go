@@ -25,12 +25,22 @@
 //
 // # Facts
 //
-// Environments that are Steered follow a cluster that somebody else runs. They show what an agent of theirs would be shown there, and
-// imagine what follows from its actions. There is nothing to win: no reward, no baseline, no end.
+// An Env can also follow a cluster that somebody else runs (Facts). It shows what an agent would be shown there, and imagines what follows
+// from its actions (Imagination). There is nothing to win: no reward, no baseline, no end.
+//
+// Environments whose agents only start jobs end with the last start (Parts.Starts), and may begin on an empty cluster (Parts.Cold).
+//
+// # Pilots
+//
+// An action may be more than one decision: PolicyMix-v1 chooses who decides for an hour, QueueRank-v1 a job that is waited for. Then a
+// scheduler decides between two actions (Pilot).
 //
 // # Reward
 //
 // A reward is a rate per second that changes only at events, plus lump sums at events, so its integral between two
 // decisions is exact. Discounting is over simulated time: gamma applies once per Tau. What accumulates before the first
 // decision is paid, undiscounted, with the first transition.
+//
+// An environment that pays for decisions instead has a Score of its own: GPUPick-v1 for every placement, QueueRank-v1 for the whole window.
+// DelayOffer-v1 has one because its integral is computed in seconds: the other rounds otherwise, and rewards do not change.
 package sched

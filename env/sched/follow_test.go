@@ -19,6 +19,8 @@ import (
 	"clustergym/env/predict/gbdt"
 	"clustergym/env/predict/history"
 	"clustergym/env/queuerank"
+	"clustergym/env/queuerank/rlscheduler"
+	"clustergym/env/queuerank/rltune"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/internal/testseed"
@@ -376,16 +378,25 @@ type all struct{ sched.Steered }
 // piloted are actions in whose place a scheduler decides.
 type piloted struct {
 	sched.Actions
-	sch sim.Scheduler
-	now time.Duration
+	sch   sim.Scheduler
+	now   time.Duration
+	begun bool
 }
 
 func (p *piloted) Decode(_ env.Action, s *sched.State, d *sim.Decision) (bool, error) {
-	d.Op, p.now = sim.Wait, s.View.Now()
+	d.Op, p.now, p.begun = sim.Wait, s.View.Now(), true
+	p.sch.Reset(s.View)
 	return true, nil
 }
 
-func (p *piloted) Pilot() (sim.Scheduler, time.Duration) { return p.sch, p.now }
+func (p *piloted) Pilot(s *sched.State) sim.Scheduler {
+	if !p.begun || s.Facts && s.View.Now() > p.now {
+		return nil
+	}
+	return p.sch
+}
+
+func (p *piloted) Holds() bool { return true }
 
 // anew is a policy that is reset in the middle of a run: it sees no events of the point where that happens.
 type anew struct {
@@ -528,7 +539,7 @@ func TestQueueRankFollows(t *testing.T) {
 		}
 		w := windows(t, sched.Taken{MaxGPUs: 8, Window: c.Window, Estimates: c.Estimates}, jobs)
 		open := func() *queuerank.Env {
-			e, err := queuerank.New(c, spec, w, jobs, traces.Training)
+			e, err := ranking(c, spec, w, jobs)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -536,6 +547,17 @@ func TestQueueRankFollows(t *testing.T) {
 		}
 		random(t, open(), open(), seed, jobs[0].Submit, r)
 	}
+}
+
+// ranking opens the environment that c stands for.
+func ranking(c queuerank.Config, spec cluster.Spec, w sched.Windows, jobs []traces.Job) (*queuerank.Env, error) {
+	switch {
+	case c.RLTune != "":
+		return rltune.New(c, spec, w, traces.Training)
+	case c.Peer:
+		return rlscheduler.New(c, spec, w, jobs, traces.Training)
+	}
+	return queuerank.New(c, spec, w, jobs, traces.Training)
 }
 
 // GPUPick-v1 follows, pick by pick.

@@ -16,7 +16,7 @@ type Stops struct {
 // Keeper is an optional ability of a scheduler that stops running jobs: from the next Reset on it stops none whose position
 // is below first, and none whose stint has not lasted min.
 type Keeper interface {
-	Keep(first int, min time.Duration)
+	Keep(first int, least time.Duration)
 }
 
 // gangs chooses the running jobs that are visible.

@@ -33,63 +33,6 @@ func (s *Shell) Paint(dst *image.RGBA, draw func(c *paint.Canvas)) error {
 	return nil
 }
 
-// Scene is what Draw shows of an environment on the simulator. As in the text pictures it has what a policy may know:
-// estimates, never run times.
-type Scene struct {
-	View     *sim.View
-	Second   string    // the second line of the head
-	Slots    []sim.Job // jobs that can be chosen, in the order of the actions
-	Asked    []sim.Job // jobs that the decision is about
-	Note     string    // on those, a word or two
-	Marked   []cluster.GPU
-	Begin    time.Duration                     // where the clock counts from
-	Estimate func(j sim.Job) (e time.Duration) // of a waiting job's run time; 0 = unknown
-}
-
-// Draw draws a scene: the head, which job holds which GPUs, and the queue with the jobs that can be chosen first.
-func (s *Shell) Draw(c *paint.Canvas, x *Scene) {
-	v := x.View
-	k, running := v.Cluster(), pictureOf(v).running
-	b := paint.Board{
-		Title: s.id, More: s.Moment(v.Now() - x.Begin), Second: x.Second, Cluster: clusterOf(v, running, x.Marked),
-		Held: heldGPUs(k), Down: k.DownGPUs(), Runs: len(v.Running()),
-	}
-	for i, j := range running {
-		if i == paint.MostKeys {
-			break
-		}
-		b.Running = append(b.Running, paint.Job(name(v.Trace(j).ID), gpus(v, j), paint.Colour(v.Pos(j))))
-	}
-	first := make(map[sim.Job]bool, len(x.Asked)+len(x.Slots))
-	add := func(j sim.Job, label string, asked bool) {
-		first[j] = true
-		w := paint.Waiting{
-			Label: label, Name: name(v.Trace(j).ID), Colour: paint.Colour(v.Pos(j)), GPUs: gpus(v, j), Estimate: x.Estimate(j),
-			Waited: v.Now() - v.Trace(j).Submit, Fits: v.Fits(j), Asked: asked,
-		}
-		if asked {
-			w.Note = x.Note
-		}
-		b.Queue = append(b.Queue, w)
-	}
-	for _, j := range x.Asked {
-		add(j, "", true)
-	}
-	for i, j := range x.Slots[:min(len(x.Slots), paint.MostRows)] {
-		add(j, strconv.Itoa(i), false)
-	}
-	for _, j := range v.Waiting() {
-		if len(b.Queue) >= paint.MostRows {
-			break
-		}
-		if !first[j] {
-			add(j, "", false)
-		}
-	}
-	b.Waits = max(len(v.Waiting()), len(b.Queue))
-	c.Board(&b)
-}
-
 // Moment returns what stands at the right end of a picture's first line: how the episode has ended, if it has, the time
 // since its beginning, the step and the seed.
 func (s *Shell) Moment(t time.Duration) string {
@@ -145,11 +88,6 @@ func fill(held []color.RGBA, v *sim.View, running []sim.Job) {
 	}
 }
 
-// Counts returns the second line of a picture's head: how many jobs are in which state.
-func Counts(v *sim.View, total int) string {
-	return fmt.Sprintf("%d of %d jobs finished, %d running, %d waiting, %d to come", v.Ended(), total, len(v.Running()), len(v.Waiting()), max(0, total-v.Arrived()))
-}
-
 var _ env.Painter = (*Env)(nil)
 
 // FrameRate implements env.Painter.
@@ -160,21 +98,64 @@ type Teller interface {
 	Tell() string
 }
 
+// Asker is an optional ability of Actions that do not choose among the visible jobs, but decide about them: pictures mark those jobs with
+// a word or two.
+type Asker interface {
+	Asked() string
+}
+
 // Paint implements env.Painter: the cluster, the visible slots and the rest of the queue. It shows what a policy may know:
 // estimates, never run times.
 func (e *Env) Paint(dst *image.RGBA) error {
 	return e.shell.Paint(dst, func(c *paint.Canvas) {
 		s := &e.state
 		v := s.View
-		x := Scene{
-			View: v, Begin: e.win.Begin, Slots: s.Slots, Marked: s.Picked,
+		k, running := v.Cluster(), pictureOf(v).running
+		b := paint.Board{
+			Title: e.spec.ID, More: e.shell.Moment(v.Now() - e.win.Begin), Cluster: clusterOf(v, running, s.Picked),
 			Second: fmt.Sprintf("%d of %d jobs finished, %d running, %d waiting, %d to come",
 				e.done, e.win.Jobs, len(v.Running()), s.Waiting, e.win.Jobs-max(0, v.Arrived()-e.win.First)),
-			Estimate: func(j sim.Job) time.Duration { return s.Known[j].Rest },
+			Held: heldGPUs(k), Down: k.DownGPUs(), Runs: len(v.Running()),
 		}
 		if t, ok := e.parts.Actions.(Teller); ok {
-			x.Second += ". " + t.Tell()
+			b.Second += ". " + t.Tell()
 		}
-		e.shell.Draw(c, &x)
+		for _, j := range running[:min(len(running), paint.MostKeys)] {
+			b.Running = append(b.Running, paint.Job(name(v.Trace(j).ID), gpus(v, j), paint.Colour(v.Pos(j))))
+		}
+		e.paintQueue(&b)
+		c.Board(&b)
 	})
+}
+
+// paintQueue adds the jobs that can be chosen, or that the decision is about, and then the rest of the queue.
+func (e *Env) paintQueue(b *paint.Board) {
+	s := &e.state
+	v := s.View
+	asker, _ := e.parts.Actions.(Asker)
+	first := make(map[sim.Job]bool, len(s.Slots))
+	add := func(j sim.Job) *paint.Waiting {
+		first[j] = true
+		b.Queue = append(b.Queue, paint.Waiting{
+			Name: name(v.Trace(j).ID), Colour: paint.Colour(v.Pos(j)), GPUs: gpus(v, j), Estimate: s.Known[j].Rest,
+			Waited: v.Now() - v.Trace(j).Submit, Fits: v.Fits(j),
+		})
+		return &b.Queue[len(b.Queue)-1]
+	}
+	for i, j := range s.Slots[:min(len(s.Slots), paint.MostRows)] {
+		if w := add(j); asker != nil {
+			w.Asked, w.Note = true, asker.Asked()
+		} else {
+			w.Label = strconv.Itoa(i)
+		}
+	}
+	for _, j := range v.Waiting() {
+		if len(b.Queue) >= paint.MostRows {
+			break
+		}
+		if !first[j] {
+			add(j)
+		}
+	}
+	b.Waits = max(len(v.Waiting()), len(b.Queue))
 }

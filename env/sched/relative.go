@@ -20,8 +20,8 @@ type relative struct {
 	reward Reward
 
 	// The warm-up of a baseline is that of the episode, so it goes on from there. Where estimates come from a predictor, it
-	// needs one that has seen the warm-up, and plays it itself: twin is nil.
-	twin   *sim.Simulator
+	// needs one that has seen the warm-up, and plays it itself: fork is nil.
+	fork   *sim.Simulator
 	future sim.Future
 
 	first     int // position of the first counted job
@@ -47,7 +47,7 @@ func newRelative(e *Env) (*relative, error) {
 		return nil, err
 	}
 	if !e.est.Causal() {
-		if b.twin, err = e.sim.View().Twin(); err != nil {
+		if b.fork, err = e.sim.View().Fork(); err != nil {
 			return nil, err
 		}
 	}
@@ -72,7 +72,7 @@ func newRelative(e *Env) (*relative, error) {
 }
 
 // contested reports whether the mean JCTs of FIFO and SJF differ by at least 1 % on e's window.
-func (b *relative) contested(ctx context.Context, e *Env) (bool, error) {
+func (b *relative) contested(ctx context.Context, e *Env, _ uint64) (bool, error) {
 	fifo, err := b.play(ctx, e, "fifo")
 	if err != nil {
 		return false, err
@@ -89,14 +89,14 @@ func (b *relative) record(ctx context.Context, e *Env, p *sim.Point) error {
 	b.recording = true
 	defer func() { b.recording = false }()
 	v := e.state.View
-	if b.twin == nil || e.sim.Refused().Count > 0 {
+	if b.fork == nil || e.sim.Refused().Count > 0 {
 		_, err := b.play(ctx, e, b.order)
 		return err
 	}
 	h := b.begin(e, b.order)
 	b.future.Jobs = e.win.Traced[v.Arrived():]
-	b.twin.CopyFrom(v, &b.future)
-	return b.plays.playOn(ctx, b.twin, p, e.win.First, e.win.Jobs, h, b)
+	b.fork.CopyFrom(v, &b.future)
+	return b.plays.playOn(ctx, b.fork, p, e.win.First, e.win.Jobs, h, b)
 }
 
 // begin makes a baseline ready for e's window.

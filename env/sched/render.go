@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 
 	"clustergym/env"
@@ -40,31 +39,14 @@ func (e *Env) Render(w io.Writer, mode string) error {
 	return e.shell.Render(w, mode, func(b *strings.Builder) {
 		p := newPicture(e)
 		p.head(e)
+		if t, ok := e.parts.Actions.(Teller); ok {
+			p.printf("%s\n", t.Tell())
+		}
 		p.cluster()
 		p.slots()
 		p.stops()
 		b.WriteString(p.b.String())
 	})
-}
-
-// Picture returns, as text, the clock and which job holds which GPUs in v. Environments that are not assembled from Parts
-// render their cluster with it.
-func Picture(v *sim.View) string {
-	p := pictureOf(v)
-	p.printf("time %s; %d jobs finished, %d running, %d waiting; GPUs %.4g of %d held\n", paint.Span(v.Now()), v.Ended(), len(p.running), len(v.Waiting()),
-		heldGPUs(p.c), p.c.GPUs())
-	p.cluster()
-	return p.b.String()
-}
-
-// JobLine returns a line of text about a waiting job: its name, GPUs, estimated run time (0 = unknown), how long ago it was
-// submitted, and more.
-func JobLine(v *sim.View, j sim.Job, estimate time.Duration, more string) string {
-	e := "unknown"
-	if estimate > 0 {
-		e = paint.Span(estimate)
-	}
-	return fmt.Sprintf("%-20s  %6.4g GPUs  %10s  waited %10s  %s\n", name(v.Trace(j).ID), gpus(v, j), e, paint.Span(v.Now()-v.Trace(j).Submit), more)
 }
 
 // gpus returns how many GPUs j asks for.

@@ -12,6 +12,9 @@ import (
 // State is what slots, encoder and actions see at a decision point. It belongs to the environment.
 type State struct {
 	View   *sim.View
+	Point  *sim.Point    // the current one, nil before the first
+	Moment int           // grows with every point, and with every fact: what was computed at an earlier one may be wrong
+	Facts  bool          // the environment follows facts
 	Known  []Known       // what a policy may know about each job, by sim.Job
 	Slots  []sim.Job     // the visible jobs, in the order of the actions
 	Fits   []bool        // [len(Slots)], whether the slot's gang can start now
@@ -125,10 +128,13 @@ type Actions interface {
 	Decode(a env.Action, s *State, d *sim.Decision) (decided bool, err error)
 }
 
-// Pilot is an optional ability of Actions: an action chooses a scheduler, not a decision. After Decode, the environment
-// resets the scheduler and runs it until a visible job fits at or after until, and stops before that decision.
+// Pilot is an optional ability of Actions: a scheduler decides between two actions. It is asked after a Decode that has decided,
+// and then at every point at which the agent is not asked.
 type Pilot interface {
-	Pilot() (sch sim.Scheduler, until time.Duration)
+	// Pilot returns the scheduler that decides now until it waits; nil = none does.
+	Pilot(s *State) sim.Scheduler
+	// Holds reports, when the scheduler has waited, whether time passes before the agent is asked.
+	Holds() bool
 }
 
 // Reward is a rate per second of simulated time that changes only at events.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"clustergym/env/cluster"
 	"clustergym/env/sim"
@@ -170,4 +171,21 @@ func Placements() []string {
 		p, err := cluster.NewPlacement(name)
 		return err != nil || name == "fgd" || cluster.Constrained(p)
 	})
+}
+
+// stretched returns t times f, at most half of the clock's time, so that the other half is left for the jobs to run.
+func stretched(t time.Duration, f float64) time.Duration {
+	if f == 1 {
+		return t
+	}
+	return time.Duration(min(math.Round(float64(t)*f), traces.MaxTime/2))
+}
+
+// NewSimulator returns a simulator for episodes. A run that does not end before the clock does is cut there, and its
+// episode is truncated; without a horizon the simulator would report an error.
+func NewSimulator(cfg sim.Config, spec cluster.Spec) (*sim.Simulator, error) {
+	if cfg.Horizon == 0 {
+		cfg.Horizon = traces.MaxTime
+	}
+	return sim.New(cfg, spec)
 }

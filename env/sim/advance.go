@@ -35,7 +35,7 @@ func (s *Simulator) Advance(ctx context.Context) (*Point, error) {
 	if s.over {
 		return nil, ErrDone
 	}
-	if s.follows {
+	if s.role.facts() {
 		return nil, fmt.Errorf("%w: its clock goes on with Look", ErrFollows)
 	}
 	if s.begun && !s.waited {
@@ -72,7 +72,7 @@ func (s *Simulator) Advance(ctx context.Context) (*Point, error) {
 	} else if err := s.all(); err != nil {
 		return nil, err
 	}
-	if len(s.follow.drains) > 0 { // in a twin
+	if len(s.follow.drains) > 0 { // in a fork
 		s.settleDrains()
 	}
 	s.timer = 0

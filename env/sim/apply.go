@@ -13,7 +13,7 @@ func (s *Simulator) Apply(d *Decision) error {
 	if s.err != nil {
 		return s.err
 	}
-	if s.shut {
+	if s.role == follows {
 		return ErrFollows
 	}
 	if !s.begun || s.waited || s.over {

@@ -10,10 +10,10 @@ import (
 	"clustergym/traces"
 )
 
-// Future is what a twin takes to come. It replaces what the original's stream, and on request its run times and failures,
-// would bring, so a twin knows of the real future only what its Future says.
+// Future is what a fork takes to come. It replaces what the original's stream, and on request its run times and failures,
+// would bring, so a fork knows of the real future only what its Future says.
 type Future struct {
-	// Jobs will arrive, in order of submit and none before now. They stay the caller's, and must not change while the twin
+	// Jobs will arrive, in order of submit and none before now. They stay the caller's, and must not change while the fork
 	// runs. Those that cannot fit the cluster, or lack the model that communication needs (LacksModel), are left out.
 	Jobs []traces.Job
 	// Forecasts are those of Jobs, in runs where jobs have forecasts.
@@ -27,30 +27,46 @@ type Future struct {
 	SameFailures bool
 }
 
-var errTwin = errors.New("sim: a twin only continues runs of other simulators")
+// role says whose run a simulator plays.
+type role uint8
 
-// Twin returns a simulator that can continue runs of v's simulator (CopyFrom). It has no predictor, and its clock ends
-// where all clocks end, whatever the horizon of the original. Reset and RestoreSnapshot refuse. A twin may be used in
+const (
+	plays    role = iota // jobs of a stream
+	forks                // the rest of another simulator's run: see View.Fork
+	follows              // facts (Follow), and takes no decisions
+	imagines             // facts, and decisions that Forget undoes
+)
+
+// facts reports whether facts move the clock.
+func (r role) facts() bool { return r >= follows }
+
+// lends reports whether placements are kept in Simulator.gangs.
+func (r role) lends() bool { return r == forks || r == imagines }
+
+var errFork = errors.New("sim: a fork only continues runs of other simulators")
+
+// Fork returns a simulator that can continue runs of v's simulator (CopyFrom). It has no predictor, and its clock ends
+// where all clocks end, whatever the horizon of the original. Reset and RestoreSnapshot refuse. A fork may be used in
 // another goroutine than the original while the original stands still.
-func (v *View) Twin() (*Simulator, error) {
+func (v *View) Fork() (*Simulator, error) {
 	cfg := v.s.cfg
 	cfg.Predictor, cfg.Horizon = nil, traces.MaxTime
 	t, err := New(cfg, v.s.cluster.Spec())
 	if err != nil {
-		return nil, fmt.Errorf("sim: twin: %w", err)
+		return nil, fmt.Errorf("sim: fork: %w", err)
 	}
-	t.twin, t.lends, t.forecasts.told = true, true, v.s.forecasts.told
+	t.role, t.forecasts.told = forks, v.s.forecasts.told
 	return t, nil
 }
 
-// CopyFrom makes s, a twin, continue the run of v from its current state, with f as its future. Decisions of the current
+// CopyFrom makes s, a fork, continue the run of v from its current state, with f as its future. Decisions of the current
 // point count as made, and the point stays open. It takes time in proportion to the jobs in the system and to the cluster,
 // and allocates nothing once s has seen as many jobs. What s shows of jobs that were in the system is valid until v's run
 // goes on; f is used until the next CopyFrom.
 func (s *Simulator) CopyFrom(v *View, f *Future) {
 	o := v.s
-	if !s.twin || s.cluster.GPUs() != o.cluster.GPUs() {
-		panic(fmt.Sprintf("sim: a copy of a run on %d GPUs was asked of %d that are no twin of it", o.cluster.GPUs(), s.cluster.GPUs()))
+	if s.role != forks || s.cluster.GPUs() != o.cluster.GPUs() {
+		panic(fmt.Sprintf("sim: a copy of a run on %d GPUs was asked of %d that are no fork of it", o.cluster.GPUs(), s.cluster.GPUs()))
 	}
 	if len(f.Jobs) > 0 && int64(f.Jobs[0].Submit) < o.now {
 		panic(fmt.Sprintf("sim: the first job of a future arrives at %v, now is %v", f.Jobs[0].Submit, v.Now()))
@@ -90,7 +106,7 @@ func (s *Simulator) copyState(o *Simulator) {
 
 // hold makes gpus the placement of st's gang. The event of an earlier stop at this point still shows the list before.
 func (s *Simulator) hold(st *jobState, gpus []cluster.GPU) {
-	if !s.lends {
+	if !s.role.lends() {
 		st.gpus, st.other = append(st.other[:0], gpus...), st.gpus
 		return
 	}
@@ -99,7 +115,7 @@ func (s *Simulator) hold(st *jobState, gpus []cluster.GPU) {
 	st.gpus = s.gangs[n:len(s.gangs):len(s.gangs)]
 }
 
-// foresee reads the next job of a twin's future that can run.
+// foresee reads the next job of a fork's future that can run.
 func (s *Simulator) foresee() {
 	for s.coming = false; s.ahead < len(s.future.Jobs) && !s.coming; s.ahead++ {
 		j := &s.future.Jobs[s.ahead]
@@ -109,7 +125,7 @@ func (s *Simulator) foresee() {
 	}
 }
 
-// foretold returns the forecast of the job that has just arrived in a twin.
+// foretold returns the forecast of the job that has just arrived in a fork.
 func (s *Simulator) foretold() predict.Forecast {
 	if i := s.ahead - 1; i < len(s.future.Forecasts) {
 		return s.future.Forecasts[i]
@@ -170,7 +186,7 @@ func (s *Simulator) copyNeighbours(o *Simulator) {
 	}
 }
 
-// copyDrains copies which nodes let their jobs end and take no others: they stay so in the twin.
+// copyDrains copies which nodes let their jobs end and take no others: they stay so in the fork.
 func (s *Simulator) copyDrains(o *Simulator) {
 	w := &s.follow
 	w.drains, w.blocked = w.drains[:0], o.follow.blocked

@@ -44,16 +44,16 @@ func toCome(t fatal, v *sim.View, jobs []traces.Job) (rest []traces.Job) {
 	return rest[v.Arrived():]
 }
 
-func twinOf(t fatal, s *sim.Simulator) *sim.Simulator {
+func forkOf(t fatal, s *sim.Simulator) *sim.Simulator {
 	t.Helper()
-	twin, err := s.View().Twin()
+	fork, err := s.View().Fork()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return twin
+	return fork
 }
 
-// A twin with the true future continues like the original, byte for byte, however often and whatever else it was used for
+// A fork with the true future continues like the original, byte for byte, however often and whatever else it was used for
 // before; the original does not notice.
 func TestATwinWithTheTrueFutureContinuesLikeTheOriginal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -73,7 +73,7 @@ func TestATwinWithTheTrueFutureContinuesLikeTheOriginal(t *testing.T) {
 			_ = s.View().OnNode(0)
 		}
 		before := s.AppendSnapshot(nil)
-		twin := twinOf(t, s)
+		fork := forkOf(t, s)
 		truth := sim.Future{Jobs: toCome(t, s.View(), jobs), SameFailures: true}
 		run := func(one *sim.Simulator, seed uint64) string {
 			var log numbers
@@ -93,25 +93,25 @@ func TestATwinWithTheTrueFutureContinuesLikeTheOriginal(t *testing.T) {
 			if k < 2 {
 				f.Left = left
 			}
-			twin.CopyFrom(s.View(), &f)
-			if err := twin.CheckInvariants(); err != nil {
+			fork.CopyFrom(s.View(), &f)
+			if err := fork.CheckInvariants(); err != nil {
 				t.Fatal(err)
 			}
 			if k < 2 {
-				for _, j := range slices.Concat(twin.View().Waiting(), twin.View().Running()) {
-					if left[j] > 0 && twin.View().Left(j) != left[j] {
-						t.Fatalf("job %d has %v left, want %v", j, twin.View().Left(j), left[j])
+				for _, j := range slices.Concat(fork.View().Waiting(), fork.View().Running()) {
+					if left[j] > 0 && fork.View().Left(j) != left[j] {
+						t.Fatalf("job %d has %v left, want %v", j, fork.View().Left(j), left[j])
 					}
 				}
-				run(twin, seed+uint64(k))
+				run(fork, seed+uint64(k))
 			}
 			if !bytes.Equal(before, s.AppendSnapshot(nil)) {
 				t.Fatal("the original has changed")
 			}
 		}
-		a := run(twin, seed)
+		a := run(fork, seed)
 		if b := run(s, seed); a != b {
-			t.Fatalf("the twin:\n%s\nthe original:\n%s", a, b)
+			t.Fatalf("the fork:\n%s\nthe original:\n%s", a, b)
 		}
 	})
 }
@@ -124,7 +124,7 @@ func later(jobs []traces.Job, d time.Duration) []traces.Job {
 	return jobs
 }
 
-// What happens in a twin follows from the past, its Future and nothing else: not from jobs that arrive later, from the run
+// What happens in a fork follows from the past, its Future and nothing else: not from jobs that arrive later, from the run
 // times of those in the system where the Future gives them, or from when nodes will fail.
 func TestATwinKnowsNothingOfTheRealFuture(t *testing.T) {
 	for k := range uint64(60) {
@@ -140,18 +140,18 @@ func TestATwinKnowsNothingOfTheRealFuture(t *testing.T) {
 			c := newChaos(t, rand.New(rand.NewPCG(seed, 33)))
 			c.legal, c.moves, c.stops = true, true, 10
 			open := c.until(t, s, stop)
-			twin := twinOf(t, s)
+			fork := forkOf(t, s)
 			if f.Jobs == nil {
 				f.Jobs = later(rich(r, 30, 4, second), s.View().Now())
 			}
-			twin.CopyFrom(s.View(), f)
+			fork.CopyFrom(s.View(), f)
 			var log numbers
 			c = newChaos(t, rand.New(rand.NewPCG(seed, 34)))
 			c.legal, c.moves = true, true
 			if open {
-				c.play(t, twin)
+				c.play(t, fork)
 			}
-			runChaos(t, twin, c, &log)
+			runChaos(t, fork, c, &log)
 			return log.b.String(), s.View()
 		}
 		f := sim.Future{Seed: seed, Left: make([]float64, 60)}
@@ -191,7 +191,7 @@ func TestATwinKnowsNothingOfTheRealFuture(t *testing.T) {
 	}
 }
 
-// Jobs that arrive in a twin have the forecasts of its future, those in the system have theirs; there is no predictor that
+// Jobs that arrive in a fork have the forecasts of its future, those in the system have theirs; there is no predictor that
 // could learn.
 func TestForecastsInATwin(t *testing.T) {
 	cfg := sim.DefaultConfig()
@@ -201,17 +201,17 @@ func TestForecastsInATwin(t *testing.T) {
 	advance(t, s)
 	apply(t, s, sim.Decision{Op: sim.StartJob, Job: 0, GPUs: []gpu{0}})
 	advance(t, s)
-	twin := twinOf(t, s)
+	fork := forkOf(t, s)
 	told := predict.Forecast{Q: [predict.Quantiles]time.Duration{1, 2, 3, 4, 5}, Seen: 9}
 	f := sim.Future{Jobs: []traces.Job{job("huge", second, second, 3), job("X", 2*second, second, 1)}, Forecasts: []predict.Forecast{{}, told}}
-	twin.CopyFrom(s.View(), &f)
-	v := twin.View()
+	fork.CopyFrom(s.View(), &f)
+	v := fork.View()
 	for _, j := range []sim.Job{0, 1} {
 		if *v.Forecast(j) != *s.View().Forecast(j) {
 			t.Errorf("job %d: %v, want %v", j, *v.Forecast(j), *s.View().Forecast(j))
 		}
 	}
-	p := advance(t, twin)
+	p := advance(t, fork)
 	if x := p.Events[0].Job; text(v, p) != "2s: submit X" || *v.Forecast(x) != told {
 		t.Errorf("%s, forecast %v", text(v, p), *v.Forecast(x))
 	}
@@ -222,11 +222,11 @@ func TestForecastsInATwin(t *testing.T) {
 	if err := est.Check(v, 0); err != nil {
 		t.Error(err)
 	}
-	if err := twin.Reset(stream(jobs)); err == nil {
-		t.Error("a twin can be reset")
+	if err := fork.Reset(stream(jobs)); err == nil {
+		t.Error("a fork can be reset")
 	}
-	if err := twin.RestoreSnapshot(s.AppendSnapshot(nil), stream(jobs)); err == nil {
-		t.Error("a snapshot can be restored in a twin")
+	if err := fork.RestoreSnapshot(s.AppendSnapshot(nil), stream(jobs)); err == nil {
+		t.Error("a snapshot can be restored in a fork")
 	}
 }
 
@@ -260,19 +260,19 @@ func TestACopyAllocatesNothing(t *testing.T) {
 		t.Skip("checking the books after every change allocates")
 	}
 	s, f := busyRun(t, 200)
-	twin := twinOf(t, s)
+	fork := forkOf(t, s)
 	g := newGreedy(t, "first-fit")
 	run := func() {
-		twin.CopyFrom(s.View(), f)
+		fork.CopyFrom(s.View(), f)
 		for {
-			p, err := twin.Advance(ctx)
+			p, err := fork.Advance(ctx)
 			if ended(t, err) {
 				return
 			}
-			if twin.View().Over() {
+			if fork.View().Over() {
 				continue
 			}
-			if err := sim.Decide(twin, g, p, &decision, nil); err != nil {
+			if err := sim.Decide(fork, g, p, &decision, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -286,7 +286,7 @@ func TestACopyAllocatesNothing(t *testing.T) {
 // A copy of a run of 1,000 jobs in the system, 200 of which run, on 200 GPUs.
 func BenchmarkCopy(b *testing.B) {
 	s, f := busyRun(b, 1000)
-	twin := twinOf(b, s)
+	fork := forkOf(b, s)
 	for _, name := range []string{"same", "redrawn"} {
 		b.Run(name, func(b *testing.B) {
 			g := *f
@@ -295,7 +295,7 @@ func BenchmarkCopy(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				twin.CopyFrom(s.View(), &g)
+				fork.CopyFrom(s.View(), &g)
 			}
 		})
 	}

@@ -55,9 +55,8 @@ type follow struct {
 	drains  []drain        // nodes that are down for starts, while jobs run on them
 	blocked int            // thousandths of GPUs that drains hold
 
-	asked    Point // what a scheduler is shown that is asked
-	imagines bool
-	kept     *Simulator // the state to which Forget returns
+	asked Point      // what a scheduler is shown that is asked
+	kept  *Simulator // the state to which Forget returns
 }
 
 // refusedJob stands for a job that can never fit the cluster.
@@ -72,8 +71,8 @@ const expectedWork = time.Hour
 //
 // Reset ends it.
 func (s *Simulator) Follow(f Following) error {
-	if s.twin {
-		return errTwin
+	if s.role == forks {
+		return errFork
 	}
 	if !f.Works && f.Estimates.Rung() >= RungNoisy {
 		return fmt.Errorf("sim: estimates %v need run times, which a cluster does not tell of jobs that have not ended; want history, gbdt, trace or none", f.Estimates)
@@ -85,7 +84,7 @@ func (s *Simulator) Follow(f Following) error {
 		return err
 	}
 	w := &s.follow
-	w.Following, w.more, s.follows = f, true, true
+	w.Following, w.more, s.role = f, true, follows
 	w.drains, w.blocked = w.drains[:0], 0
 	if w.ids == nil {
 		w.ids = map[string]Job{}
@@ -96,19 +95,19 @@ func (s *Simulator) Follow(f Following) error {
 	}
 	s.nodes.order()
 	s.nodes.down = 0
-	s.coming, s.shut, s.waited = true, true, true
+	s.coming, s.waited = true, true
 	return nil
 }
 
 // endFollowing makes s a simulator that plays jobs of its own.
 func (s *Simulator) endFollowing() {
-	if !s.follows {
+	if !s.role.facts() {
 		return
 	}
-	if s.follow.imagines {
+	if s.role == imagines {
 		s.forecasts.by = s.follow.kept.forecasts.by
 	}
-	s.follows, s.shut, s.lends, s.follow.imagines = false, false, false, false
+	s.role = plays
 	s.follow.drains, s.follow.blocked = s.follow.drains[:0], 0
 }
 
@@ -124,7 +123,7 @@ func (d dated0) Origin() time.Duration { return d.origin }
 // More says whether more jobs may arrive (View.Arriving). A run has an end and a cluster has none, so it is true until somebody
 // says otherwise.
 func (s *Simulator) More(more bool) {
-	if s.follows {
+	if s.role.facts() {
 		s.follow.more, s.coming = more, more
 	}
 }
@@ -138,9 +137,9 @@ func (s *Simulator) More(more bool) {
 func (s *Simulator) Tell(f *Fact) (open bool, err error) {
 	w := &s.follow
 	switch {
-	case !s.follows:
+	case !s.role.facts():
 		return false, fmt.Errorf("%w: this simulator plays jobs of its own", ErrFact)
-	case w.imagines:
+	case s.role == imagines:
 		return false, fmt.Errorf("%w: facts come after what is imagined has been forgotten", ErrFact)
 	case int64(f.At) < s.now:
 		return false, fmt.Errorf("%w: %v at %v after one at %v; want facts in order of time", ErrFact, f, f.At, time.Duration(s.now))
@@ -502,9 +501,9 @@ func (s *Simulator) settleDrains() {
 func (s *Simulator) Look(now time.Duration) (*Point, error) {
 	w := &s.follow
 	switch {
-	case !s.follows:
+	case !s.role.facts():
 		return nil, fmt.Errorf("%w: this simulator plays jobs of its own", ErrFact)
-	case w.imagines:
+	case s.role == imagines:
 		return nil, fmt.Errorf("%w: the clock goes on after what is imagined has been forgotten", ErrFact)
 	case int64(now) < s.now || now > traces.MaxTime:
 		return nil, fmt.Errorf("%w: the time is %v after %v, want one that is not earlier and at most %s", ErrFact, now, time.Duration(s.now), lastTime)
@@ -544,9 +543,9 @@ func (s *Simulator) outlive(j Job) {
 func (s *Simulator) Imagine() error {
 	w := &s.follow
 	switch {
-	case !s.follows || !s.begun || s.waited && !w.imagines:
+	case !s.role.facts() || !s.begun || s.waited && s.role != imagines:
 		return fmt.Errorf("%w, at a point that Look has returned and no fact has ended", ErrFollows)
-	case w.imagines:
+	case s.role == imagines:
 		return nil
 	}
 	if w.kept == nil {
@@ -559,21 +558,21 @@ func (s *Simulator) Imagine() error {
 	w.kept.forecasts.by = s.forecasts.by
 	s.forecasts.by = nil // it learns from facts
 	s.gangs = s.gangs[:0]
-	w.imagines, s.shut, s.lends = true, false, true
+	s.role = imagines
 	return nil
 }
 
 // Forget returns to the state before Imagine. Without an imagination it does nothing.
 func (s *Simulator) Forget() {
 	w := &s.follow
-	if !w.imagines {
+	if s.role != imagines {
 		return
 	}
 	decisions := s.decisions
 	s.copyState(w.kept)
 	s.decisions = decisions + 1 // the state is not the one after the last decision
 	s.forecasts.by = w.kept.forecasts.by
-	w.imagines, s.shut, s.lends = false, true, false
+	s.role = follows
 	s.check()
 }
 
@@ -581,7 +580,7 @@ func (s *Simulator) Forget() {
 func (s *Simulator) Open() bool { return s.begun && !s.waited && !s.over && s.err == nil }
 
 // Imagines reports whether there is an imagination.
-func (s *Simulator) Imagines() bool { return s.follow.imagines }
+func (s *Simulator) Imagines() bool { return s.role == imagines }
 
 // Ask lets sch decide at the current point until it waits, in imagination, and shows visit every decision but Wait before it is
 // imagined; nil = nobody sees them. What Wait says is left in d, which is scratch. The imagination stays, so that its end can be

@@ -188,7 +188,7 @@ func TestANodeDrains(t *testing.T) {
 	}
 }
 
-// In a twin the node goes on to drain: what its jobs leave does not come free, and with the last one it is down.
+// In a fork the node goes on to drain: what its jobs leave does not come free, and with the last one it is down.
 func TestANodeDrainsInATwin(t *testing.T) {
 	s := following(t, sim.DefaultConfig(), twoNodes, "none")
 	a, b, c := job("a", 0, 0, 2), job("b", 0, 0, 1), job("c", 0, 0, 4)
@@ -200,7 +200,7 @@ func TestANodeDrainsInATwin(t *testing.T) {
 	tell(t, s, sim.Fact{Kind: sim.Start, ID: "c", GPUs: []cluster.GPU{4, 5, 6, 7}})
 	tell(t, s, sim.Fact{At: second, Kind: sim.NodeFail, Node: 0})
 	look(t, s, second)
-	twin, err := s.View().Twin()
+	fork, err := s.View().Fork()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,17 +212,17 @@ func TestANodeDrainsInATwin(t *testing.T) {
 		}
 		f.Left[n] = float64(x)
 	}
-	for range 2 { // a twin is used again
-		twin.CopyFrom(s.View(), &f)
-		cl := twin.View().Cluster()
+	for range 2 { // a fork is used again
+		fork.CopyFrom(s.View(), &f)
+		cl := fork.View().Cluster()
 		for i, want := range []struct {
 			free int
 			down bool
 		}{{0, false}, {4, false}, {4, true}} {
-			if _, err := twin.Advance(context.Background()); err != nil {
+			if _, err := fork.Advance(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			if err := twin.CheckInvariants(); err != nil {
+			if err := fork.CheckInvariants(); err != nil {
 				t.Fatal(err)
 			}
 			if cl.Free() != want.free || cl.Down(0) != want.down {
@@ -231,7 +231,7 @@ func TestANodeDrainsInATwin(t *testing.T) {
 		}
 	}
 	if c := s.View().Cluster(); c.Down(0) || c.Free() != 0 {
-		t.Error("the twin has changed its original")
+		t.Error("the fork has changed its original")
 	}
 }
 
@@ -295,7 +295,7 @@ func TestAClusterInTheMiddleOfItsLife(t *testing.T) {
 	}
 }
 
-// A twin of a simulator that follows goes on from its state with another future, also from what is imagined.
+// A fork of a simulator that follows goes on from its state with another future, also from what is imagined.
 func TestATwinOfAFollower(t *testing.T) {
 	cfg := sim.DefaultConfig()
 	s := following(t, cfg, twoNodes, "none")
@@ -309,18 +309,18 @@ func TestATwinOfAFollower(t *testing.T) {
 	}
 	i, _ := s.View().Find("b")
 	apply(t, s, sim.Decision{Op: sim.StartJob, Job: i, GPUs: []cluster.GPU{4, 5, 6, 7}})
-	twin := twinOf(t, s)
-	twin.CopyFrom(s.View(), &sim.Future{Left: []float64{10e9, 20e9}, Jobs: []traces.Job{job("c", 8*second, second, 1)}})
-	apply(t, twin, sim.Decision{})
+	fork := forkOf(t, s)
+	fork.CopyFrom(s.View(), &sim.Future{Left: []float64{10e9, 20e9}, Jobs: []traces.Job{job("c", 8*second, second, 1)}})
+	apply(t, fork, sim.Decision{})
 	var got []string
 	for {
-		p, err := twin.Advance(context.Background())
+		p, err := fork.Advance(context.Background())
 		if ended(t, err) {
 			break
 		}
-		got = append(got, text(twin.View(), p))
-		if j := twin.View().Waiting(); len(j) > 0 && twin.View().Fits(j[0]) {
-			apply(t, twin, sim.Decision{Op: sim.StartJob, Job: j[0], GPUs: []cluster.GPU{0}})
+		got = append(got, text(fork.View(), p))
+		if j := fork.View().Waiting(); len(j) > 0 && fork.View().Fits(j[0]) {
+			apply(t, fork, sim.Decision{Op: sim.StartJob, Job: j[0], GPUs: []cluster.GPU{0}})
 		}
 	}
 	want := []string{"8s: start b[4 5 6 7]@5s, submit c", "15s: finish a[0 1 2 3]", "16s: start c[0]@15s, finish c[0]", "25s: finish b[4 5 6 7]"}

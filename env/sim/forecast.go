@@ -14,7 +14,7 @@ type dated interface{ Origin() time.Duration }
 
 // forecasts are what the run's predictor says of the jobs in the system.
 type forecasts struct {
-	told bool               // jobs have forecasts: those of by, or in a twin those of the original and of its Future
+	told bool               // jobs have forecasts: those of by, or in a fork those of the original and of its Future
 	by   predict.Predictor  // nil = nothing
 	past predict.Historian  // by, if it can renew forecasts; else nil
 	anew predict.Renewer    // by, if it can renew forecasts; else nil
@@ -45,7 +45,7 @@ func (s *Simulator) submitted(j Job) {
 	for int(j) >= len(f.of) {
 		f.of = append(f.of, predict.Forecast{})
 	}
-	if s.twin {
+	if s.role == forks {
 		f.of[j] = s.foretold()
 		return
 	}

@@ -86,15 +86,15 @@ func TestRunsWithAPredictorContinueIdentically(t *testing.T) {
 		c.legal, c.moves = true, true
 		open := c.until(t, s, stop)
 		saved := s.AppendSnapshot([]byte("before"))[len("before"):]
-		twin := start(t, cfg, spec, jobs[:0])
-		if err := twin.RestoreSnapshot(saved, stream()); err != nil {
+		fork := start(t, cfg, spec, jobs[:0])
+		if err := fork.RestoreSnapshot(saved, stream()); err != nil {
 			t.Fatal(err)
 		}
-		if again := twin.AppendSnapshot(nil); !bytes.Equal(again, saved) {
+		if again := fork.AppendSnapshot(nil); !bytes.Equal(again, saved) {
 			t.Fatal("the snapshot of the restored run differs")
 		}
 		var logs [2]forecasts
-		for k, one := range []*sim.Simulator{s, twin} {
+		for k, one := range []*sim.Simulator{s, fork} {
 			c := newChaos(t, rand.New(rand.NewPCG(seed, 4)))
 			c.legal, c.moves = true, true
 			if open {

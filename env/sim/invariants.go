@@ -21,7 +21,7 @@ func (s *Simulator) CheckInvariants() error {
 		if st.state != Running || int(st.list) != i {
 			return fmt.Errorf("sim: job %d stands among the running and is %v", j, st.state)
 		}
-		if h := s.finishes[st.heap]; h.job != j || h.at != st.finish || h.at < s.now && !s.follows {
+		if h := s.finishes[st.heap]; h.job != j || h.at != st.finish || h.at < s.now && !s.role.facts() {
 			return fmt.Errorf("sim: job %d finishes at %d, its event says job %d at %d, now is %d", j, st.finish, h.job, h.at, s.now)
 		}
 		if !s.cluster.Pool() && len(st.gpus) != max(1, st.req.GPUs) {
@@ -74,7 +74,7 @@ func (s *Simulator) CheckInvariants() error {
 	if all := len(s.waiting) + len(s.running) + len(s.spare) + len(s.dead); all != len(s.jobs) {
 		return fmt.Errorf("sim: %d of %d numbers are accounted for", all, len(s.jobs))
 	}
-	if s.coming && int64(s.next.Submit) < s.now && !s.follows {
+	if s.coming && int64(s.next.Submit) < s.now && !s.role.facts() {
 		return fmt.Errorf("sim: the next job arrives at %v, now is %d", s.next.Submit, s.now)
 	}
 	if err := s.checkNeighbours(); err != nil {

@@ -131,8 +131,8 @@ func (s *Simulator) fingerprint() uint64 {
 // same stream of jobs from its beginning. src may be hostile: if it cannot be restored, RestoreSnapshot returns
 // ErrSnapshot and changes nothing but jobs' position.
 func (s *Simulator) RestoreSnapshot(src []byte, jobs traces.Stream) error {
-	if s.twin {
-		return errTwin
+	if s.role == forks {
+		return errFork
 	}
 	n, err := New(s.cfg, s.cluster.Spec())
 	if err != nil {

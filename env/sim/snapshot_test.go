@@ -36,18 +36,18 @@ func TestSnapshotContinuesIdentically(t *testing.T) {
 		open := c.until(t, s, stop)
 
 		saved := s.AppendSnapshot([]byte("before"))[len("before"):]
-		twin := start(t, cfg, spec, jobs[:0])
-		if err := twin.RestoreSnapshot(saved, &traces.Slice{Jobs: jobs}); err != nil {
+		fork := start(t, cfg, spec, jobs[:0])
+		if err := fork.RestoreSnapshot(saved, &traces.Slice{Jobs: jobs}); err != nil {
 			t.Fatal(err)
 		}
-		if again := twin.AppendSnapshot(nil); !bytes.Equal(again, saved) {
+		if again := fork.AppendSnapshot(nil); !bytes.Equal(again, saved) {
 			t.Fatal("the snapshot of the restored run differs")
 		}
-		if fmt.Sprint(twin.Refused()) != fmt.Sprint(s.Refused()) {
-			t.Fatalf("refused %+v, then %+v", s.Refused(), twin.Refused())
+		if fmt.Sprint(fork.Refused()) != fmt.Sprint(s.Refused()) {
+			t.Fatalf("refused %+v, then %+v", s.Refused(), fork.Refused())
 		}
 		var logs [2]lines
-		for k, one := range []*sim.Simulator{s, twin} {
+		for k, one := range []*sim.Simulator{s, fork} {
 			c := newChaos(t, rand.New(rand.NewPCG(seed, 4)))
 			c.legal, c.moves = true, true
 			if open {

@@ -127,9 +127,7 @@ type Simulator struct {
 	timer    int64 // absolute, 0 = none
 	waited   bool  // the current point was ended by Wait
 	begun    bool  // there has been a point
-	follows  bool  // it follows facts
-	shut     bool  // and imagines nothing
-	lends    bool  // placements are kept in gangs: it is a twin, or imagines
+	role     role
 	over     bool
 	err      error // error of the stream; the run cannot continue
 
@@ -139,10 +137,9 @@ type Simulator struct {
 	nodes   failures
 	profile map[*traces.Profile][]float64 // speeds by the cluster's GPU types
 
-	twin   bool // it continues runs of another simulator: see Twin
-	future *Future
+	future *Future       // of a fork
 	ahead  int           // jobs of future that have been read, next included
-	gangs  []cluster.GPU // of a twin, or in imagination: the placements made since CopyFrom or Imagine
+	gangs  []cluster.GPU // of a fork, or in imagination: the placements made since CopyFrom or Imagine
 
 	point  Point
 	events []Event // gathered since the last Advance began
@@ -197,8 +194,8 @@ func New(cfg Config, spec cluster.Spec) (*Simulator, error) {
 // Reset begins a run of jobs on the empty cluster. The stream is read one job ahead. If it is a traces.Rows, its jobs are not
 // copied, so they must not change before the next Reset.
 func (s *Simulator) Reset(jobs traces.Stream) error {
-	if s.twin {
-		return errTwin
+	if s.role == forks {
+		return errFork
 	}
 	s.cluster.Reset()
 	s.stream, s.coming, s.read, s.rows, s.arrived, s.ended = jobs, false, 0, 0, 0, 0
@@ -224,7 +221,7 @@ func (s *Simulator) Reset(jobs traces.Stream) error {
 // readNext reads the next job that can fit the cluster at all.
 func (s *Simulator) readNext() error {
 	s.coming = false
-	if s.twin {
+	if s.role == forks {
 		s.foresee()
 		return nil
 	}
@@ -322,7 +319,7 @@ func (s *Simulator) admit() Job {
 	s.keepRow(int(j))
 	st := &s.jobs[j]
 	gpus, other := st.gpus[:0], st.other
-	if s.twin {
+	if s.role == forks {
 		gpus, other = nil, nil // those of the original
 	}
 	*st = jobState{}
@@ -341,17 +338,17 @@ func (s *Simulator) admit() Job {
 
 // keepRow makes the job read ahead the trace data of job j.
 func (s *Simulator) keepRow(j int) {
-	if s.twin || s.inMemory != nil {
+	if s.role == forks || s.inMemory != nil {
 		s.traced[j] = s.next
 	} else {
 		*s.traced[j] = *s.next
 	}
 }
 
-// moreRows returns s.traced with room for more jobs. They come in blocks, which never move: twins point to them.
+// moreRows returns s.traced with room for more jobs. They come in blocks, which never move: forks point to them.
 func (s *Simulator) moreRows() []*traces.Job {
 	list := s.traced
-	if s.twin || s.inMemory != nil {
+	if s.role == forks || s.inMemory != nil {
 		return append(list, nil)
 	}
 	block := make([]traces.Job, max(64, len(list)))

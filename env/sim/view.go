@@ -147,7 +147,7 @@ func (v *View) Forecast(j Job) *predict.Forecast {
 }
 
 // Renewed returns what the run's predictor would say of j if it were submitted now: jobs like it that have ended since its submit
-// count. ok is false without a predictor, as in a twin, and if the predictor is not a predict.Renewer.
+// count. ok is false without a predictor, as in a fork, and if the predictor is not a predict.Renewer.
 func (v *View) Renewed(j Job) (f predict.Forecast, ok bool) {
 	p := v.s.forecasts.anew
 	if p == nil {

@@ -49,7 +49,7 @@ func (c Config) Validate() error {
 	count := func(key string, v, most int) {
 		l.Add(v >= 1 && v <= most, key, v, "a whole number from 1 to "+words(most))
 	}
-	real := func(key string, v, low, high float64) {
+	number := func(key string, v, low, high float64) {
 		l.Add(v >= low && v <= high && !math.IsNaN(v), key, v, "a number from "+decimal(low)+" to "+decimal(high))
 	}
 	count("servers", c.Servers, 1024)
@@ -60,14 +60,14 @@ func (c Config) Validate() error {
 	count("jobs", c.Jobs, 100_000)
 	l.Add(c.CPUs >= largest*workerCPUs && c.Memory >= workerMemory, "cpus", c.CPUs, "room for a job of 8 workers of 2 on one server: 16 or more")
 	l.Add(c.Servers*c.GPUs >= largest, "gpus", c.GPUs, "at least 8 in all servers together, for the largest job")
-	real("interval", c.Interval, 1, 1e6)
-	real("arrivals", c.Arrivals, 0.01, maxArrivals)
-	real("length", c.Length, 0.01, 1000)
+	number("interval", c.Interval, 1, 1e6)
+	number("arrivals", c.Arrivals, 0.01, maxArrivals)
+	number("length", c.Length, 0.01, 1000)
 	l.Add(c.Comm == "allreduce" || c.Comm == "ps", "comm", c.Comm, "allreduce or ps")
-	real("interference", c.Interference, 0, 4)
-	real("crowding", c.Crowding, 0, 4)
-	real("noise", c.Noise, 0, 1)
-	real("failures", c.Failures, 0, 0.5)
+	number("interference", c.Interference, 0, 4)
+	number("crowding", c.Crowding, 0, 4)
+	number("noise", c.Noise, 0, 1)
+	number("failures", c.Failures, 0, 0.5)
 	l.Add(c.Reward == "jct" || c.Reward == "progress", "reward", c.Reward, "jct or progress")
 	l.Add(c.Obs == "flat" || c.Obs == "pairs", "obs", c.Obs, "flat or pairs")
 	count("limit", c.Limit, 1_000_000)

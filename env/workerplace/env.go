@@ -372,7 +372,7 @@ func (e *Env) placement() {
 // look fills the mask.
 func (e *Env) look() {
 	clear(e.mask)
-	any := false
+	found := false
 	for s, id := range e.visible() {
 		j := &e.jobs[id]
 		if e.begun >= 0 && e.begun != id {
@@ -384,12 +384,12 @@ func (e *Env) look() {
 		for m := range e.active {
 			if e.free[m].holds(j.gpus) > 0 {
 				e.mask[s*e.cfg.Servers+m] = true
-				any = true
+				found = true
 			}
 		}
 	}
 	// Closing is for after a gang; where nothing runs and nothing will come it would only pass time.
-	e.mask[len(e.mask)-1] = e.begun < 0 && (!any || len(e.running) > 0 || e.next < len(e.jobs))
+	e.mask[len(e.mask)-1] = e.begun < 0 && (!found || len(e.running) > 0 || e.next < len(e.jobs))
 }
 
 // visible are the waiting jobs that have slots.

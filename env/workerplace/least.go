@@ -18,8 +18,8 @@ func (t *Truth) fastest(kind, workers int) float64 {
 	most := 1.0
 	p := Placed{Type: kind, Workers: workers, On: make([]int32, len(t.on))}
 	// place fills the servers from m on with the workers that are left, no server with more than the one before.
-	var place func(m, left, cap int)
-	place = func(m, left, cap int) {
+	var place func(m, left, limit int)
+	place = func(m, left, limit int) {
 		if left == 0 {
 			most = max(most, t.shape(&p))
 			return
@@ -27,7 +27,7 @@ func (t *Truth) fastest(kind, workers int) float64 {
 		if m == len(p.On) {
 			return
 		}
-		for n := min(left, cap); n >= 1; n-- {
+		for n := min(left, limit); n >= 1; n-- {
 			p.On[m] = int32(n)
 			place(m+1, left-n, n)
 		}

@@ -63,6 +63,9 @@ func (w *World) JobSelect(part traces.Part, gamma float64) (*sched.Env, error) {
 	return e.(*sched.Env), nil
 }
 
+// Open returns an environment in which policies act and are judged through actions alone, in all parts.
+func (w *World) Open() (env.Env, error) { return w.open(w.Settings, w.Source, traces.Training) }
+
 func (w *World) open(s envs.Settings, src *envs.Source, part traces.Part) (env.Env, error) {
 	e, err := w.About.Open(s, src, part)
 	if err != nil {
@@ -93,13 +96,27 @@ func (w *World) judged() envs.Settings {
 
 // NewVec returns the environments that cfg trains in.
 func (w *World) NewVec(cfg *config.Config, workers int) (*vec.Vec, error) {
+	return newVec(cfg, workers, func() (env.Env, error) { return w.NewEnv(traces.Training, cfg.Gamma()) })
+}
+
+func newVec(cfg *config.Config, workers int, open func() (env.Env, error)) (*vec.Vec, error) {
 	all := make([]env.Env, cfg.Train.Envs)
 	for i := range all {
-		e, err := w.NewEnv(traces.Training, cfg.Gamma())
+		e, err := open()
 		if err != nil {
 			return nil, err
 		}
 		all[i] = e
 	}
 	return vec.New(vec.Config{Workers: workers, Autoreset: vec.SameStep}, all...)
+}
+
+// count returns how many windows to play, at most n; if there is none, the error is the user's mistake.
+func (w *World) count(part traces.Part, n int) (int, error) {
+	have := w.Workload.Windows.Count(part)
+	if have == 0 {
+		_, _, _, err := w.Workload.Windows.At(part, 0, 0)
+		return 0, w.About.WithFlags(&fault.Mistake{Err: fmt.Errorf("%s: %w", w.Trace.File, err)})
+	}
+	return min(n, have), nil
 }

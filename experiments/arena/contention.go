@@ -105,20 +105,20 @@ func (c *choiceCounter) count(ts *env.TimeStep) {
 	}
 }
 
-// ChoiceLines says how many choices a training window has, and warns if they are few.
-func (w *World) ChoiceLines(ctx context.Context, cfg *config.Config) ([]string, error) {
+// DescribeChoices says how many choices a training window has, and warns if they are few.
+func (w *World) DescribeChoices(ctx context.Context, cfg *config.Config) ([]Fact, error) {
 	counts, err := w.Choices(ctx, cfg.Gamma())
 	if err != nil || len(counts) == 0 {
 		return nil, err
 	}
 	slices.Sort(counts)
 	median := counts[len(counts)/2]
-	lines := []string{fmt.Sprintf("choices   a window has %s with a choice (median of %s)",
+	facts := []Fact{Factf("choices", "a window has %s with a choice (median of %s)",
 		plain.Count(median, "decision", "decisions"), plain.Count(len(counts), "window", "windows"))}
 	if median < fewChoices {
-		lines = append(lines, fmt.Sprintf("warning   there is little to learn where a window has fewer than %d choices: %s", fewChoices, w.contend(cfg)))
+		facts = append(facts, Factf("warning", "there is little to learn where a window has fewer than %d choices: %s", fewChoices, w.contend(cfg)))
 	}
-	return lines, nil
+	return facts, nil
 }
 
 // contend says what would make jobs compete.

@@ -18,11 +18,13 @@ import (
 	"clustergym/env/bridge/wire"
 	"clustergym/env/metrics"
 	"clustergym/env/sched"
+	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/report"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/internal/plain"
+	"clustergym/traces"
 )
 
 // EvalEnv is the id of the environment through which policies in other programs play the windows of an evaluation.
@@ -55,10 +57,9 @@ func (x *External) Validate() error {
 
 // externals assigns windows to external policies and collects the results. Safe for concurrent use.
 type externals struct {
-	v      *evaluation
+	r      *runner
 	opt    *External
 	listed server.Listing
-	tick   func()
 	budget *budget.Budget // of the server; nil = there is no limit
 
 	mu       sync.Mutex
@@ -87,12 +88,12 @@ type externalWindow struct {
 
 var _ server.Factory = (*externals)(nil)
 
-func newExternals(v *evaluation, opt *External, tick func()) (*externals, error) {
-	x := &externals{v: v, opt: opt, tick: tick, policies: map[string]*externalPolicy{}, open: len(opt.Names), progress: make(chan struct{}, 1)}
+func newExternals(r *runner, opt *External) (*externals, error) {
+	x := &externals{r: r, opt: opt, policies: map[string]*externalPolicy{}, open: len(opt.Names), progress: make(chan struct{}, 1)}
 	for _, name := range opt.Names {
-		x.policies[name] = &externalPolicy{players: make([]int, v.windows), begun: make([]bool, v.windows), done: make([]*externalWindow, v.windows), left: v.windows}
+		x.policies[name] = &externalPolicy{players: make([]int, r.episodes), begun: make([]bool, r.episodes), done: make([]*externalWindow, r.episodes), left: r.episodes}
 	}
-	e, err := v.world.NewEnv(v.part, 1)
+	e, err := r.open()
 	if err != nil {
 		return nil, err
 	}
@@ -100,22 +101,22 @@ func newExternals(v *evaluation, opt *External, tick func()) (*externals, error)
 		ID: EvalEnv, Spec: e.Spec(),
 		Kwargs: []envs.Kwarg{{Name: "policy", Type: "string", Default: "", Want: "one of " + strings.Join(opt.Names, ", "), Doc: "the policy that plays"}},
 	}
-	x.listed.SHA, err = v.sha()
+	x.listed.SHA, err = r.world.sha(&r.cfg.Eval, r.part, r.episodes)
 	return x, errors.Join(err, e.Close())
 }
 
-// sha returns a hash of everything that decides the evaluation's episodes.
-func (v *evaluation) sha() (string, error) {
-	args := v.world.About.Args()
-	args.Settings, args.Split = v.world.judged(), envs.SplitNames[v.part]
+// sha returns a hash of everything that decides the first n episodes of an evaluation on a part.
+func (w *World) sha(cfg *config.Eval, part traces.Part, n int) (string, error) {
+	args := w.About.Args()
+	args.Settings, args.Split = w.judged(), envs.SplitNames[part]
 	text, err := configs.Encode(struct {
 		Seed    uint64 `yaml:"seed"`
 		Windows int    `yaml:"windows"`
-	}{v.cfg.Seed, v.windows})
+	}{cfg.Seed, n})
 	if err != nil {
 		return "", err
 	}
-	episodes, err := args.SHA(v.world.World)
+	episodes, err := args.SHA(w.World)
 	return envs.ScenarioSHA(EvalEnv, episodes+"\n"+string(text), nil), err
 }
 
@@ -156,7 +157,7 @@ func (x *externals) Make(ctx context.Context, id string, kwargs wire.Map, n int)
 		return nil, wire.Errorf(wire.BadKwargs, "policy %s has played all its windows", name)
 	}
 	account := x.budget.Account()
-	world := x.v.world
+	world := x.r.world
 	if err := envs.ReserveEnvs(account, EvalEnv, n, world.About.Memory(world.judged(), world.World.Extent())); err != nil {
 		return nil, err
 	}
@@ -170,11 +171,11 @@ func (x *externals) Make(ctx context.Context, id string, kwargs wire.Map, n int)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		e, err := x.v.world.NewEnv(x.v.part, 1)
+		e, err := world.NewEnv(x.r.part, 1)
 		if err != nil {
 			return nil, err
 		}
-		m.Envs = append(m.Envs, &evalEnv{x: x, policy: p, inner: envs.NewServedEnv(x.v.world.About, x.v.world.judged(), e), window: -1})
+		m.Envs = append(m.Envs, &evalEnv{x: x, policy: p, inner: envs.NewServedEnv(world.About, world.judged(), e), window: -1})
 	}
 	m.Account = account
 	return m, nil
@@ -257,31 +258,29 @@ func (x *externals) finish(p *externalPolicy, window int, s metrics.Summary, inf
 		x.open--
 	}
 	x.moved()
-	x.tick()
+	x.r.tick()
 }
 
 // errServed ends a server that is no longer needed.
 var errServed = errors.New("all external policies have played")
 
-// beside returns what play plays, with what the policies of opt, which play beside it, have played; nil opt = there are none.
-func (v *evaluation) beside(ctx context.Context, cs []contestant, opt *External, tick func(), play func(context.Context) ([][][]result, error)) ([][][]result, error) {
+// beside returns results, with what the policies of opt have played meanwhile; nil opt = there are none.
+func (r *runner) beside(ctx context.Context, opt *External) (played [][][]result, whole []metrics.Summary, err error) {
 	if opt == nil {
-		return play(ctx)
+		return r.results(ctx)
 	}
-	x, err := newExternals(v, opt, tick)
+	x, err := newExternals(r, opt)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var games [][][]result
 	err = x.run(ctx, func(ctx context.Context) (err error) {
-		games, err = play(ctx)
+		played, whole, err = r.results(ctx)
 		return err
 	})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		x.report(played)
 	}
-	x.report(cs, games)
-	return games, nil
+	return played, whole, err
 }
 
 // run serves while other, the rest of the evaluation, plays, and until the external policies have finished or have timed
@@ -339,26 +338,25 @@ func (x *externals) wait(ctx context.Context) error {
 	}
 }
 
-// report copies the results of the external policies among cs into played, and records how far the unfinished ones came.
-func (x *externals) report(cs []contestant, played [][][]result) {
+// report copies the results of the external policies into played, and records how far the unfinished ones came.
+func (x *externals) report(played [][][]result) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for i := range cs {
-		if cs[i].kind != report.KindExternal {
+	for i := range x.r.policies {
+		of := &x.r.policies[i]
+		if of.kind != report.KindExternal {
 			continue
 		}
-		p := x.policies[cs[i].name]
-		if p.broken != "" {
-			cs[i].missing = p.broken
-			continue
+		p := x.policies[of.name]
+		if of.missing = p.broken; p.broken == "" && p.left > 0 {
+			of.missing = fmt.Sprintf("finished %d of %s", len(p.done)-p.left, plain.Count(len(p.done), "window", "windows"))
 		}
-		if p.left > 0 {
-			cs[i].missing = fmt.Sprintf("finished %d of %s", len(p.done)-p.left, plain.Count(len(p.done), "window", "windows"))
+		if of.missing != "" {
 			continue
 		}
 		row := make([]result, len(p.done))
 		for w, s := range p.done {
-			row[w] = result{s.summary, x.v.world.About.Metric.Of(&s.summary, s.info)}
+			row[w].Summary, row[w].score = s.summary, x.r.world.About.Metric.Of(&s.summary, s.info)
 		}
 		played[i] = [][]result{row}
 	}
@@ -396,7 +394,7 @@ func (e *evalEnv) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) e
 		if err != nil {
 			return err
 		}
-		own := e.x.v.episode(max(0, window))
+		own := e.x.r.episode(max(0, window))
 		if window == spare {
 			own.Split = env.SplitValidation // so that it tells nothing of the windows that count
 		}

@@ -1,7 +1,6 @@
 package arena
 
 import (
-	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,7 +45,7 @@ func Export(dir string, rows int, commit string) (*Exported, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := NewPolicy(&c.Cfg, spec, bytes.NewReader(c.Weights))
+	p, err := c.Policy(spec)
 	if err != nil {
 		return nil, err
 	}

@@ -7,9 +7,6 @@ import (
 	"clustergym/experiments/config"
 )
 
-// Files returns the paths of the files that cfg reads, by the key that names each (brought.Files).
-func Files(cfg *config.Config) (map[string]string, error) { return brought.Files(cfg) }
-
 // newWorldAt is NewWorld for a machine on which the files of cfg lie elsewhere: at holds their paths, by the keys of brought.Files. The
 // world is called as cfg calls it, so that results do not depend on where its files lie.
 func newWorldAt(ctx context.Context, cfg *config.Config, at map[string]string) (*World, error) {

@@ -190,12 +190,12 @@ func TestChoicesCountDecisionsBetweenJobs(t *testing.T) {
 		if err != nil || !slices.Equal(counts, again) {
 			t.Errorf("%s: then %v, %v", c.name, again, err)
 		}
-		lines, err := world.ChoiceLines(t.Context(), &cfg)
-		if err != nil || !strings.HasPrefix(lines[0], "choices   a window has ") || (len(lines) == 2) != c.warned {
-			t.Errorf("%s: %q, %v", c.name, lines, err)
+		facts, err := world.DescribeChoices(t.Context(), &cfg)
+		if err != nil || facts[0].Key != "choices" || !strings.HasPrefix(facts[0].Value, "a window has ") || (len(facts) == 2) != c.warned {
+			t.Errorf("%s: %q, %v", c.name, facts, err)
 		}
-		if c.warned && !strings.Contains(lines[1], "--set env.load=…, now 0") {
-			t.Errorf("%s: %q names no load", c.name, lines[1])
+		if c.warned && !strings.Contains(facts[1].Value, "--set env.load=…, now 0") {
+			t.Errorf("%s: %q names no load", c.name, facts[1].Value)
 		}
 	}
 }

@@ -15,24 +15,24 @@ import (
 	"clustergym/traces"
 )
 
-// looking returns a contestant that plays a heuristic which looks ahead, in futures of w's training part.
-func (w *World) looking(p config.Rival) contestant {
+// looking makes players of a heuristic that looks ahead, in futures of w's training part.
+func (w *World) looking(r config.Rival) func(env.Env) (player, error) {
 	futures := sync.OnceValues(w.futures)
-	return contestant{name: p.Name, kind: "heuristic", player: func(e sched.Arena) (player, error) {
+	return func(e env.Env) (player, error) {
 		src, err := futures()
 		if err != nil {
 			return nil, err
 		}
-		s, err := rollout.New(rollout.Setup{Config: *p.Rollout, Source: src, Workers: 1, Clock: config.Clock()}, p.Sched)
+		s, err := rollout.New(rollout.Setup{Config: *r.Rollout, Source: src, Workers: 1, Clock: config.Clock()}, r.Sched)
 		if err != nil {
 			return nil, &fault.Mistake{Err: err}
 		}
-		return func(ctx context.Context, ep env.Episode, _ uint64, c audience) ([]float64, error) {
+		return func(ctx context.Context, ep env.Episode, _ uint64, seen audience) (outcome, error) {
 			s.Reseed(ep.Seed)
 			s.Cancel(ctx)
-			return nil, e.Simulate(ctx, ep, s, c)
+			return unacted, e.(sched.Arena).Simulate(ctx, ep, s, seen)
 		}, nil
-	}}
+	}
 }
 
 // futures returns stretches of the training part, at the load of the environment's windows.

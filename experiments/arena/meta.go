@@ -17,6 +17,7 @@ import (
 	"clustergym/internal/plain"
 	"clustergym/internal/rng"
 	"clustergym/nets/kernel"
+	"clustergym/traces"
 )
 
 // Families is the arena of meta-learners: environments without a simulator that draw tasks.
@@ -25,13 +26,15 @@ type Families struct{ *Problem }
 var _ Arena = (*Families)(nil)
 
 // Describe implements Arena.
-func (f *Families) Describe(cfg *config.Config, say func(format string, args ...any)) {
+func (f *Families) Describe(cfg *config.Config) []Fact {
 	c := &cfg.MAML
-	say("env       %s, a family of tasks", f.About.ID)
-	say("          %s of %d tasks, %s before and %d after %s of adaptation", c.Method, c.Tasks, plain.Count(c.Before, "episode", "episodes"), c.After,
-		plain.Count(c.InnerSteps, "step", "steps"))
-	say("          best checkpoint by %s, judged on %s; training uses neither",
-		plain.Count(cfg.Eval.Validation, "validation task", "validation tasks"), plain.Count(cfg.Eval.Episodes, "test task", "test tasks"))
+	return []Fact{
+		Factf("env", "%s, a family of tasks", f.About.ID),
+		Factf("", "%s of %d tasks, %s before and %d after %s of adaptation", c.Method, c.Tasks, plain.Count(c.Before, "episode", "episodes"), c.After,
+			plain.Count(c.InnerSteps, "step", "steps")),
+		Factf("", "best checkpoint by %s, judged on %s; training uses neither",
+			plain.Count(cfg.Eval.Validation, "validation task", "validation tasks"), plain.Count(cfg.Eval.Episodes, "test task", "test tasks")),
+	}
 }
 
 // Validate implements Arena.
@@ -58,11 +61,11 @@ type taskSet struct {
 }
 
 func validationTasks(cfg *config.Config) taskSet {
-	return taskSet{rng.At(cfg.Eval.Seed, rng.Hash(validationEpisodes)), cfg.Eval.Validation}
+	return taskSet{rng.At(cfg.Eval.Seed, rng.Hash(streams[traces.Validation])), cfg.Eval.Validation}
 }
 
 func testTasks(cfg *config.Config) taskSet {
-	return taskSet{rng.At(cfg.Eval.Seed, rng.Hash(testEpisodes)), cfg.Eval.Episodes}
+	return taskSet{rng.At(cfg.Eval.Seed, rng.Hash(streams[traces.Test])), cfg.Eval.Episodes}
 }
 
 func sampledOutcome(o maml.Outcome) float64 { return o.Sampled }
@@ -80,23 +83,18 @@ func outcomes(of []maml.Outcome, value func(o maml.Outcome) float64) []float64 {
 // Judge adapts every checkpoint, and the initial weights, to the same test tasks.
 func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
 	if opt.External != nil {
-		return nil, fault.Mistakef("--serve: %s has no windows that other programs could play too", cfg.Env.ID)
+		return nil, f.unserved()
 	}
 	if len(opt.Models) > 0 && len(opt.Checkpoints) > 0 {
 		return nil, fault.Mistakef("--policy-onnx does not go with --checkpoint of agent %s: models do not adapt to tasks; compare them on episodes, without --checkpoint", config.MetaAgent)
 	}
-	if len(opt.Checkpoints) == 0 && (f.world.About.Scheduling() || len(opt.Models) > 0) { // rules and models do not adapt: they are compared on episodes
+	if len(opt.Checkpoints) == 0 && (f.World.About.Scheduling() || len(opt.Models) > 0) { // rules and models do not adapt: they are compared on episodes
 		return f.Problem.Judge(ctx, cfg, opt)
 	}
 	if len(opt.Checkpoints) == 0 {
 		return nil, fault.Mistakef("nothing to evaluate: name checkpoints of agent %s", cfg.Agent)
 	}
-	type entrant struct {
-		name string
-		cfg  config.Config
-		from []byte // nil = the initial weights
-	}
-	var all []entrant
+	var all []*Opened
 	for _, dir := range opt.Checkpoints {
 		c, err := OpenCheckpoint(dir, f.About)
 		if err != nil {
@@ -105,22 +103,22 @@ func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions
 		if !c.Cfg.Meta() {
 			return nil, fault.Mistakef("%s is of agent %s, which does not adapt: compare it in a configuration of its own", dir, c.Cfg.Agent)
 		}
-		all = append(all, entrant{c.Name, c.Cfg, c.Weights})
+		all = append(all, c)
 	}
-	all = append(all, entrant{"before training", all[0].cfg, nil})
+	all = append(all, &Opened{Name: "before training", Cfg: all[0].Cfg}) // with the initial weights
 	r := &report.AdaptReport{Env: f.About.ID, Solved: report.Number(f.About.Solved), Tasks: cfg.Eval.Episodes, Seed: cfg.Eval.Seed, Kernels: kernel.Set()}
 	on := testTasks(&cfg)
 	tick := counted(len(all)*on.n, opt.Game)
 	for _, e := range all {
-		c := &e.cfg.MAML
-		l, err := NewLearner(&e.cfg, f.Open, opt.Workers)
+		c := &e.Cfg.MAML
+		l, err := NewLearner(&e.Cfg, f.Open, opt.Workers)
 		if err != nil {
 			return nil, err
 		}
 		theta := l.Params()
-		if e.from != nil {
-			if _, err := theta.ReadFrom(bytes.NewReader(e.from)); err != nil {
-				return nil, errors.Join(&fault.Mistake{Err: fmt.Errorf("%s: %w", e.name, err)}, l.Close())
+		if e.Weights != nil {
+			if _, err := theta.ReadFrom(bytes.NewReader(e.Weights)); err != nil {
+				return nil, errors.Join(&fault.Mistake{Err: fmt.Errorf("%s: %w", e.Name, err)}, l.Close())
 			}
 		}
 		out, err := l.Judge(ctx, theta.Data, on.seed, on.n, c.Judge, c.JudgeEpisodes, tick)
@@ -128,15 +126,15 @@ func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions
 			return nil, err
 		}
 		for k, s := range c.Judge {
-			addOutcomes(r, e.name, s, s*c.Before, out[k], out[0])
+			addOutcomes(r, e.Name, s, s*c.Before, out[k], out[0])
 		}
 	}
-	random, err := f.random(ctx, &cfg, &all[0].cfg.MAML, on)
+	random, err := f.random(ctx, &cfg, &all[0].Cfg.MAML, on)
 	if err != nil {
 		return nil, err
 	}
 	addOutcomes(r, config.Random, 0, 0, random, random)
-	return r, f.rivals(ctx, &cfg, opt.Workers, random, r)
+	return r, f.compare(ctx, &cfg, opt.Workers, random, r)
 }
 
 // random plays uniformly at random on tasks.

@@ -9,6 +9,7 @@ import (
 	"clustergym/env"
 	"clustergym/experiments/config"
 	"clustergym/internal/rng"
+	"clustergym/traces"
 )
 
 // Statistics of returns calculated by hand, and whether they count as solved.
@@ -54,8 +55,8 @@ func TestEpisodesOfTrainingValidationAndTestAreApart(t *testing.T) {
 			seen[s] = what
 		}
 	}
-	add("validation", rng.At(1, rng.Hash(validationEpisodes)))
-	add("test", rng.At(1, rng.Hash(testEpisodes)))
+	add("validation", rng.At(1, rng.Hash(streams[traces.Validation])))
+	add("test", rng.At(1, rng.Hash(streams[traces.Test])))
 	train := rng.Source(1, "train/envs").Uint64()
 	for row := range uint64(4) {
 		add("training", rng.At(train, row))

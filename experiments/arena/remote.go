@@ -20,12 +20,12 @@ import (
 	"clustergym/env/metrics"
 	"clustergym/experiments/brought"
 	"clustergym/experiments/config"
-	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
+	"clustergym/internal/par"
 	"clustergym/traces"
 )
 
@@ -46,9 +46,11 @@ type gamesTask struct {
 	Games       []playedGame      `json:"games"`
 }
 
-// playedGame is a game whose contestant is counted among checkpoints and policies alone.
+// playedGame is a game whose policy is counted without external ones.
 type playedGame struct {
-	Contestant, Seed, Window int
+	Policy  int `json:"Contestant"`
+	Seed    int
+	Episode int `json:"Window"`
 }
 
 // playedResult is its result. JSON would lose what is not a number.
@@ -57,18 +59,45 @@ type playedResult struct {
 	Score   float64
 }
 
-// sharing is what the comparisons of one command share: a queue, and a folder that keeps results until the command is done.
+// remote plays the games of one runner on this machine and on others.
+type remote struct {
+	*sharing
+	task     gamesTask // without games
+	needs    map[string]string
+	external int // policies after the checkpoints that the others do not have
+}
+
+// sharing is what the runners of one command share: a queue, and a folder that keeps results until the command is done.
 type sharing struct {
 	queue  *workqueue.Coordinator
 	dir    string
 	unlock func()
 }
 
-// newSharing opens the queue of opt, nil without one.
-func newSharing(ctx context.Context, cfg *config.Config, opt *EvalOptions) (*sharing, error) {
+// mostTasks is the largest number of tasks of a comparison: enough to balance machines of different speed, and few enough that
+// handing them out costs little.
+const mostTasks = 512
+
+// share lets other machines play the games of runners, whose world has the configuration base, if opt has a queue. done ends that; it
+// is called with the command's error and returns it.
+func share(ctx context.Context, base *config.Config, opt *EvalOptions, runners ...*runner) (done func(error) error, err error) {
 	if opt.Queue == nil {
-		return nil, nil
+		return func(err error) error { return err }, nil
 	}
+	s, err := newSharing(ctx, base, opt)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range runners {
+		if r.remote, err = s.remote(ctx, base, opt, r); err != nil {
+			return nil, s.close(ctx, err)
+		}
+	}
+	return func(err error) error { return s.close(ctx, err) }, nil
+}
+
+// newSharing opens the queue of opt.
+func newSharing(ctx context.Context, cfg *config.Config, opt *EvalOptions) (*sharing, error) {
 	text, err := configs.Encode(cfg)
 	if err != nil {
 		return nil, err
@@ -102,7 +131,7 @@ func newSharing(ctx context.Context, cfg *config.Config, opt *EvalOptions) (*sha
 	return s, nil
 }
 
-// close ends the queue. The folder stays if the command does not end well, so that the same command goes on.
+// close ends the queue. The folder stays if the command does not end well, so that the same command continues.
 func (s *sharing) close(ctx context.Context, err error) error {
 	defer s.unlock()
 	if e := s.queue.Close(); e != nil {
@@ -117,34 +146,18 @@ func (s *sharing) close(ctx context.Context, err error) error {
 	return err
 }
 
-// elsewhere plays games on other machines.
-type elsewhere struct {
-	*sharing
-	task     gamesTask // without games
-	needs    map[string]string
-	external int // contestants after the checkpoints that the others do not know
-
-	mu    sync.Mutex
-	hands []*hand // of this machine, of no task in work
-}
-
-// mostTasks is the largest number of tasks of a comparison: enough to balance machines of different speed, and few enough that
-// handing them out costs little.
-const mostTasks = 512
-
-// newElsewhere puts what the games need into the store of the queue. base is the configuration of the world, on that of the
-// comparison.
-func newElsewhere(ctx context.Context, s *sharing, base, on *config.Config, opt *EvalOptions, windows int) (*elsewhere, error) {
-	x := &elsewhere{sharing: s, needs: map[string]string{}}
+// remote puts what the games of r need into the store of the queue.
+func (s *sharing) remote(ctx context.Context, base *config.Config, opt *EvalOptions, r *runner) (*remote, error) {
+	x := &remote{sharing: s, needs: map[string]string{}}
 	if opt.External != nil {
 		x.external = len(opt.External.Names)
 	}
-	base, err := withModel(base, on)
+	base, err := withModel(base, r.cfg)
 	if err != nil {
 		return nil, err
 	}
-	x.task = gamesTask{Format: gamesFormat, Checkpoints: len(opt.Checkpoints), Windows: windows}
-	for text, cfg := range map[*string]*config.Config{&x.task.Base: base, &x.task.On: on} {
+	x.task = gamesTask{Format: gamesFormat, Checkpoints: len(opt.Checkpoints), Windows: r.episodes}
+	for text, cfg := range map[*string]*config.Config{&x.task.Base: base, &x.task.On: r.cfg} {
 		b, err := configs.Encode(cfg)
 		if err != nil {
 			return nil, err
@@ -192,7 +205,7 @@ func NewWorldOf(ctx context.Context, cfg *config.Config, j *workqueue.Job, names
 }
 
 // putCheckpoint stores what is needed to play a checkpoint: the configuration of its run and its weights.
-func (x *elsewhere) putCheckpoint(ctx context.Context, name, dir string) error {
+func (x *remote) putCheckpoint(ctx context.Context, name, dir string) error {
 	ckpt, run, err := rundir.CheckpointDir(dir)
 	if err != nil {
 		return err
@@ -223,117 +236,84 @@ func (x *elsewhere) putCheckpoint(ctx context.Context, name, dir string) error {
 	return err
 }
 
-// play plays games on whichever machine takes them. Those of policies with a budget of time are played here at the end: they
+// run plays games on whichever machine takes them. Those of policies with a budget of time are played here at the end: they
 // depend on how fast a machine is.
-func (x *elsewhere) play(ctx context.Context, v *evaluation, cs []contestant, games []game, ended func(g game, r result)) error {
-	var timed []game
-	games = slices.DeleteFunc(slices.Clone(games), func(g game) bool {
-		if cs[g.contestant].timed {
+func (x *remote) run(ctx context.Context, r *runner, games []game, ended func(g game, got result)) error {
+	var timed, shared []game
+	for _, g := range games {
+		if r.policies[g.policy].timed {
 			timed = append(timed, g)
-		}
-		return cs[g.contestant].timed
-	})
-	if len(games) > 0 {
-		if err := x.share(ctx, v, cs, games, ended); err != nil {
-			return err
+		} else {
+			shared = append(shared, g)
 		}
 	}
-	if len(timed) == 0 {
-		return nil
+	if err := x.share(ctx, r, shared, ended); err != nil || len(timed) == 0 {
+		return err
 	}
-	here := *v
-	here.elsewhere, here.workers = nil, max(1, v.workers)
 	resume, err := x.queue.Pause(ctx)
 	if err != nil {
 		return err
 	}
 	defer resume()
-	return here.each(ctx, cs, timed, ended)
+	return r.here(ctx, timed, ended)
 }
 
-// share plays games on whichever machine takes them.
-func (x *elsewhere) share(ctx context.Context, v *evaluation, cs []contestant, games []game, ended func(g game, r result)) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	size := (len(games) + mostTasks - 1) / mostTasks
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	first, failure := len(games), error(nil)
-	for from := 0; from < len(games); from += size {
-		part := games[from:min(from+size, len(games))]
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			if err := x.part(ctx, v, cs, part, ended); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				if failure == nil || from < first && !errors.Is(err, context.Canceled) {
-					first, failure = from, err
-				}
-				stop()
-			}
-		}()
-	}
-	wg.Wait()
-	return failure
+// share plays games on whichever machine takes them. All tasks wait for a machine at once.
+func (x *remote) share(ctx context.Context, r *runner, games []game, ended func(g game, got result)) error {
+	size := max(1, (len(games)+mostTasks-1)/mostTasks)
+	tasks := slices.Collect(slices.Chunk(games, size))
+	return par.For(ctx, len(tasks), len(tasks), func(_, i int) error { return x.do(ctx, r, tasks[i], ended) })
 }
 
-// part plays the games of one task.
-func (x *elsewhere) part(ctx context.Context, v *evaluation, cs []contestant, games []game, ended func(g game, r result)) error {
+// do plays the games of one task.
+func (x *remote) do(ctx context.Context, r *runner, games []game, ended func(g game, got result)) error {
 	in := x.task
 	for _, g := range games {
-		p := playedGame{g.contestant, g.seed, g.window}
-		if g.contestant >= in.Checkpoints {
-			p.Contestant -= x.external
+		p := playedGame{g.policy, g.seed, g.episode}
+		if g.policy >= in.Checkpoints {
+			p.Policy -= x.external
 		}
 		in.Games = append(in.Games, p)
 	}
-	name := cs[games[0].contestant].name
-	if w := games[0].window; w == wholePart {
+	name := r.policies[games[0].policy].name
+	if i := games[0].episode; i == wholePart {
 		name += " whole"
 	} else {
-		name += " window " + strconv.Itoa(w)
+		name += " window " + strconv.Itoa(i)
 	}
 	t, err := workqueue.NewTask(GamesKind, name, in, x.needs)
 	if err != nil {
 		return err
 	}
-	var got []result
 	kept := filepath.Join(x.dir, "games", t.Digest)
-	if b, err := ordinary.Read(kept, ordinary.Document); err == nil {
-		if got, err = decodeResults(b, len(games)); err == nil {
-			for i, g := range games {
-				ended(g, got[i])
+	b, err := ordinary.Read(kept, ordinary.Document)
+	got, bad := decodeResults(b, len(games))
+	if err != nil || bad != nil {
+		keep := func(b []byte) error {
+			if got, err = decodeResults(b, len(games)); err != nil {
+				return err
 			}
-			return nil
+			if err := os.MkdirAll(filepath.Dir(kept), 0o755); err != nil {
+				return err
+			}
+			return safefile.Write(kept, b)
 		}
-	}
-	err = x.queue.Do(ctx, t, func(ctx context.Context, _ int) error {
-		h := x.hand()
-		got = got[:0]
-		for _, g := range games {
-			r, err := v.game(ctx, cs, h, g)
+		err = x.queue.Do(ctx, t, func(ctx context.Context, _ int) error {
+			b, err := r.encoded(ctx, games, func(int) {})
 			if err != nil {
 				return err
 			}
-			got = append(got, r)
-		}
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		x.hands = append(x.hands, h)
-		return x.keep(kept, got)
-	}, func(res *workqueue.Result) error {
-		var b []byte
-		if err := json.Unmarshal(res.Value, &b); err != nil {
+			return keep(b)
+		}, func(res *workqueue.Result) error {
+			var b []byte
+			if err := json.Unmarshal(res.Value, &b); err != nil {
+				return err
+			}
+			return keep(b)
+		})
+		if err != nil {
 			return err
 		}
-		if got, err = decodeResults(b, len(games)); err != nil {
-			return err
-		}
-		return x.keep(kept, got)
-	})
-	if err != nil {
-		return err
 	}
 	for i, g := range games {
 		ended(g, got[i])
@@ -341,37 +321,18 @@ func (x *elsewhere) part(ctx context.Context, v *evaluation, cs []contestant, ga
 	return nil
 }
 
-// keep writes results down.
-func (x *elsewhere) keep(name string, list []result) error {
-	b, err := encodeResults(list)
-	if err != nil {
-		return err
+// encoded plays the games of one task and returns their results so that no bit of a number is lost.
+func (r *runner) encoded(ctx context.Context, games []game, ended func(n int)) ([]byte, error) {
+	played := make([]playedResult, len(games))
+	for i, g := range games {
+		got, err := r.play(ctx, g)
+		if err != nil {
+			return nil, err
+		}
+		played[i] = playedResult{got.Summary, got.score}
+		ended(i + 1)
 	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return err
-	}
-	return safefile.Write(name, b)
-}
-
-// hand returns a hand that nobody uses.
-func (x *elsewhere) hand() *hand {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if n := len(x.hands); n > 0 {
-		h := x.hands[n-1]
-		x.hands = x.hands[:n-1]
-		return h
-	}
-	return &hand{}
-}
-
-// encodeResults encodes results so that no bit of a number is lost.
-func encodeResults(list []result) ([]byte, error) {
 	var b bytes.Buffer
-	played := make([]playedResult, len(list))
-	for i, r := range list {
-		played[i] = playedResult{r.Summary, r.score}
-	}
 	err := gob.NewEncoder(&b).Encode(played)
 	return b.Bytes(), err
 }
@@ -387,7 +348,7 @@ func decodeResults(b []byte, n int) ([]result, error) {
 	}
 	list := make([]result, n)
 	for i, p := range played {
-		list[i] = result{p.Summary, p.Score}
+		list[i] = result{Summary: p.Summary, outcome: outcome{score: p.Score}}
 	}
 	return list, nil
 }
@@ -400,7 +361,7 @@ func GamesHandler() workqueue.Handler {
 
 type gamesHandler struct {
 	mu    sync.Mutex
-	known []*knownGames // the last used first
+	known []knownGames // the last used first
 }
 
 // mostKnown is how many comparisons a worker keeps: one with its workload may take gigabytes.
@@ -408,10 +369,8 @@ const mostKnown = 2
 
 // knownGames is a comparison that a worker can play.
 type knownGames struct {
-	key  string
-	v    evaluation
-	cs   []contestant
-	free []*hand // of no task in work
+	key    string
+	runner *runner
 }
 
 func (h *gamesHandler) do(ctx context.Context, j *workqueue.Job) (out workqueue.Outcome, err error) {
@@ -422,69 +381,52 @@ func (h *gamesHandler) do(ctx context.Context, j *workqueue.Job) (out workqueue.
 	if in.Format != gamesFormat {
 		return out, fmt.Errorf("the task has the format %d, want %d", in.Format, gamesFormat)
 	}
-	k, hand, err := h.take(ctx, j, &in)
+	r, err := h.take(ctx, j, &in)
 	if err != nil {
 		return out, err
 	}
-	var list []result
-	for i, g := range in.Games {
-		if g.Contestant < 0 || g.Contestant >= len(k.cs) {
-			return out, fmt.Errorf("the task wants contestant %d of %d", g.Contestant, len(k.cs))
+	var games []game
+	for _, g := range in.Games {
+		if g.Policy < 0 || g.Policy >= len(r.policies) {
+			return out, fmt.Errorf("the task is for policy %d of %d", g.Policy, len(r.policies))
 		}
-		r, err := k.v.game(ctx, k.cs, hand, game{g.Contestant, g.Seed, g.Window})
-		if err != nil {
-			return out, err
-		}
-		list = append(list, r)
-		j.Progress(int64(i+1), int64(len(in.Games)))
+		games = append(games, game{g.Policy, g.Seed, g.Episode})
 	}
-	h.mu.Lock()
-	k.free = append(k.free, hand)
-	h.mu.Unlock()
-	b, err := encodeResults(list)
-	if err != nil {
-		return out, err
-	}
+	b, err := r.encoded(ctx, games, func(n int) { j.Progress(int64(n), int64(len(games))) })
 	out.Value, out.Proof = b, b
-	return out, nil
+	return out, err
 }
 
-// take returns the comparison of a task, and a hand that nobody uses.
-func (h *gamesHandler) take(ctx context.Context, j *workqueue.Job, in *gamesTask) (*knownGames, *hand, error) {
+// take returns the runner of a task.
+func (h *gamesHandler) take(ctx context.Context, j *workqueue.Job, in *gamesTask) (*runner, error) {
 	what := *in
 	what.Games = nil
 	b, err := json.Marshal([]any{what, j.Task.Needs})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i, k := range h.known {
-		if k.key != string(b) {
-			continue
+	var k knownGames
+	if i := slices.IndexFunc(h.known, func(k knownGames) bool { return k.key == string(b) }); i >= 0 {
+		k = h.known[i]
+		h.known = slices.Delete(h.known, i, i+1)
+	} else {
+		r, err := know(ctx, j, in)
+		if err != nil {
+			return nil, err
 		}
-		h.known = slices.Insert(slices.Delete(h.known, i, i+1), 0, k)
-		if n := len(k.free); n > 0 {
-			last := k.free[n-1]
-			k.free = k.free[:n-1]
-			return k, last, nil
-		}
-		return k, &hand{}, nil
+		k = knownGames{string(b), r}
 	}
-	k, err := know(ctx, j, in)
-	if err != nil {
-		return nil, nil, err
-	}
-	k.key = string(b)
 	h.known = slices.Insert(h.known, 0, k)
 	if len(h.known) > mostKnown {
 		h.known = slices.Delete(h.known, mostKnown, len(h.known)) // which frees it
 	}
-	return k, &hand{}, nil
+	return k.runner, nil
 }
 
-// know makes the comparison of a task.
-func know(ctx context.Context, j *workqueue.Job, in *gamesTask) (k *knownGames, err error) {
+// know makes the runner of a task.
+func know(ctx context.Context, j *workqueue.Job, in *gamesTask) (*runner, error) {
 	base, err := config.Decode("base", []byte(in.Base))
 	if err != nil {
 		return nil, err
@@ -505,7 +447,6 @@ func know(ctx context.Context, j *workqueue.Job, in *gamesTask) (k *knownGames, 
 	if err != nil {
 		return nil, err
 	}
-	k = &knownGames{}
 	w.Settings = on.Env.Settings
 	opt := EvalOptions{}
 	for i := range in.Checkpoints {
@@ -515,14 +456,9 @@ func know(ctx context.Context, j *workqueue.Job, in *gamesTask) (k *knownGames, 
 		}
 		opt.Checkpoints = append(opt.Checkpoints, dir)
 	}
-	if k.cs, err = w.contestants(&on, &opt); err != nil {
+	r, err := w.runner(&on, traces.Test, in.Windows, 1)
+	if err != nil {
 		return nil, err
 	}
-	for i := range k.cs {
-		if k.cs[i].kind == report.KindExternal {
-			return nil, errors.New("the task names external policies")
-		}
-	}
-	k.v = evaluation{world: w, cfg: &on.Eval, part: traces.Test, windows: in.Windows, seeds: on.Eval.Seeds, workers: 1}
-	return k, nil
+	return r, r.join(ctx, &opt)
 }

@@ -3,6 +3,7 @@ package arena
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"clustergym/env/sim"
@@ -85,17 +86,8 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 			return nil, err
 		}
 	}
-	n, err := world.count(traces.Test, cfg.Eval.Windows)
-	if err != nil {
-		return nil, err
-	}
 	// Every fault is found before the first game.
-	type match struct {
-		v  *evaluation
-		cs []contestant
-		on config.Config
-	}
-	var matches []match
+	var runners []*runner
 	games := 0
 	for _, e := range rungs {
 		on, err := cfg.OnRung(e)
@@ -115,50 +107,40 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 			return nil, fault.Mistakef("--rungs %s: all of %s rank by run times, and there are none; name another policy too, such as fifo+skip, or leave %s out",
 				e, strings.Join(cfg.Eval.Policies, ", "), e)
 		}
-		cs, err := w.contestantsContext(ctx, &on, &opt)
+		r, err := w.testing(ctx, &on, &opt)
 		if err != nil {
 			return nil, err
 		}
-		v := &evaluation{world: &w, cfg: &on.Eval, part: traces.Test, windows: n, seeds: cfg.Eval.Seeds, workers: opt.Workers}
-		matches = append(matches, match{v, cs, on})
-		games += v.games(cs)
+		runners = append(runners, r)
+		games += r.counts()
 	}
-	others, err := newSharing(ctx, &cfg, &opt)
+	done, err := share(ctx, &cfg, &opt, runners...)
 	if err != nil {
 		return nil, err
 	}
-	if others != nil {
-		defer func() { err = others.close(ctx, err) }()
-		for _, m := range matches {
-			if m.v.elsewhere, err = newElsewhere(ctx, others, &cfg, &m.on, &opt, n); err != nil {
-				return nil, err
-			}
-		}
-	}
+	defer func() { err = done(err) }()
 	tick := counted(games, opt.Game)
 	l := &report.Ladder{Against: rungs.Against()}
-	for _, m := range matches {
-		played, err := m.v.play(ctx, m.cs, tick)
+	for _, r := range runners {
+		r.tick = tick
+		played, _, err := r.results(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("estimates %s: %w", m.v.world.About.Cut(m.v.world.Settings).Estimates, err)
+			return nil, fmt.Errorf("estimates %s: %w", r.world.About.Cut(r.world.Settings).Estimates, err)
 		}
-		r, err := m.v.report(m.cs, played)
+		on, err := r.report(played)
 		if err != nil {
 			return nil, err
 		}
-		l.Rungs = append(l.Rungs, r)
+		l.Rungs = append(l.Rungs, on)
 	}
 	// The order is that of the configuration, on whichever rung.
-	var names []string
-	for _, c := range matches[0].cs[:len(opt.Checkpoints)+len(opt.Models)] {
-		names = append(names, c.name)
-	}
-	rivals, err := world.heuristics(&cfg)
+	baselines, err := world.baselines(&cfg)
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range rivals {
-		names = append(names, c.name)
+	var names []string
+	for _, p := range slices.Concat(runners[0].policies[:len(opt.Checkpoints)+len(opt.Models)], baselines) {
+		names = append(names, p.name)
 	}
 	l.Fill(cfg.Eval.Seed, names)
 	if left := world.Workload.Left; left.Jobs() > 0 {

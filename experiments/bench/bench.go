@@ -51,9 +51,9 @@ func (c *Config) Validate() error {
 		l.Add(len(c.Policies) == 0, "policies", strings.Join(c.Policies, ","), "nothing without a trace")
 	}
 	for _, p := range c.Policies {
-		order, _, _, ok := heuristic.SplitName(p)
-		l.Add(ok && slices.Contains(heuristic.Orders(), order), "policies", p, "one of "+strings.Join(heuristic.Orders(), ", ")+
-			", with +strict, +skip or +commit and +easy or +conservative after it where wanted"+heuristic.Meant(p, heuristic.Orders()))
+		if _, err := heuristic.Names().Resolve(p); err != nil {
+			l.Add(false, "policies", p, heuristic.Names().Forms()+": "+err.Error())
+		}
 	}
 	return l.Err()
 }

@@ -1,4 +1,4 @@
-"""A rank of torch.distributed's gloo that sums vectors, for gymctl bench ranks. Rank 0 prints the times."""
+"""A rank of torch.distributed's gloo that sums vectors, for gymctl speed ranks. Rank 0 prints the times."""
 
 import datetime
 import json

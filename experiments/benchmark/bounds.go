@@ -1,15 +1,11 @@
 package benchmark
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"strconv"
 	"sync"
 
-	"clustergym/experiments/arena"
-	"clustergym/experiments/bounds"
 	"clustergym/experiments/config"
 )
 
@@ -31,46 +27,6 @@ var recorded = sync.OnceValue(func() map[string]bound {
 	}
 	return all
 })
-
-// newBound computes the bound of a task.
-func (t *Task) newBound(ctx context.Context) (bound, error) {
-	cfg, err := t.Config()
-	if err != nil {
-		return bound{}, err
-	}
-	w, err := arena.NewWorldContext(ctx, &cfg)
-	if err != nil {
-		return bound{}, err
-	}
-	if err := t.check(w, &cfg); err != nil {
-		return bound{}, err
-	}
-	b := bound{Hash: t.Hash}
-	b.Least, err = bounds.Of(ctx, &cfg, w, Windows(&cfg))
-	for i, x := range b.Least {
-		b.Least[i] = roundDown(x)
-	}
-	return b, err
-}
-
-// roundDown returns the largest number of six digits that is not above x, 0 or more.
-func roundDown(x float64) float64 {
-	if !(x > 0) {
-		return 0
-	}
-	cut := func(x float64) float64 {
-		y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', 5, 64), 64)
-		if err != nil {
-			panic(err) // of a number that was just formatted
-		}
-		return y
-	}
-	y := cut(x)
-	if y > x {
-		y = cut(x - math.Pow(10, math.Floor(math.Log10(x))-5))
-	}
-	return y
-}
 
 // possible returns an error if results on the development windows, which check has passed, are better than any policy can be.
 func (v *Version) possible(r *Results) error {

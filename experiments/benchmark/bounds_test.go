@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"clustergym/experiments/safefile"
+	"clustergym/experiments/statistic"
 )
 
 // The bounds follow from the tasks, for one task of each environment; -update computes and writes all of them.
@@ -58,8 +61,8 @@ func TestRowsThatAreTooGoodAreRefused(t *testing.T) {
 			t.Errorf("%s: %d bounds for %d windows", task.Name, len(b.Least), Windows(&cfg))
 			continue
 		}
-		if ref, ok := v.Reference(task); !ok || mean(b.Least) > ref.Best || slices.Min(b.Least) <= 0 {
-			t.Errorf("%s: the bound is %v in the mean, and the best rule reaches %v", task.Name, mean(b.Least), ref.Best)
+		if ref, ok := v.Reference(task); !ok || statistic.Mean(b.Least) > ref.Best || slices.Min(b.Least) <= 0 {
+			t.Errorf("%s: the bound is %v in the mean, and the best rule reaches %v", task.Name, statistic.Mean(b.Least), ref.Best)
 		}
 		for _, c := range []struct {
 			what   string
@@ -77,13 +80,13 @@ func TestRowsThatAreTooGoodAreRefused(t *testing.T) {
 			}
 			r.Digest = r.digest()
 			name := filepath.Join(t.TempDir(), "row.json")
-			if err := writeJSON(name, r); err != nil {
+			if err := safefile.WriteJSON(name, r); err != nil {
 				t.Fatal(err)
 			}
 			_, made := v.NewRow(&r.Results, "", "", r.Commands, Program{})
 			_, read := v.ReadRow(name)
 			dir := t.TempDir()
-			if err := writeJSON(filepath.Join(dir, resultsFile), &r.Results); err != nil {
+			if err := safefile.WriteJSON(filepath.Join(dir, resultsFile), &r.Results); err != nil {
 				t.Fatal(err)
 			}
 			_, results := v.ReadResults(dir)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"clustergym/experiments/statistic"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables of docs/benchmark.md, and bounds.json")
@@ -91,7 +93,7 @@ func agentTable(t *testing.T, v *Version) string {
 				continue
 			}
 			has = true
-			text += fmt.Sprintf(" %.3f | %.3f [%.3f, %.3f] |", mean(dev), mean(sealed), slices.Min(sealed), slices.Max(sealed))
+			text += fmt.Sprintf(" %.3f | %.3f [%.3f, %.3f] |", statistic.Mean(dev), statistic.Mean(sealed), slices.Min(sealed), slices.Max(sealed))
 		}
 		if has {
 			b.WriteString(text + "\n")

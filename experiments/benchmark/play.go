@@ -18,6 +18,7 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/models"
 	"clustergym/experiments/safefile"
+	"clustergym/experiments/statistic"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/nets/kernel"
@@ -73,18 +74,9 @@ type TaskResult struct {
 func (r *TaskResult) Means() []float64 {
 	means := make([]float64, len(r.Values))
 	for i, row := range r.Values {
-		means[i] = mean(row)
+		means[i] = statistic.Mean(row)
 	}
 	return means
-}
-
-// mean sums in the order of windows, so that equal values give an equal mean.
-func mean(v []float64) float64 {
-	sum := 0.0
-	for _, x := range v {
-		sum += x
-	}
-	return sum / float64(len(v))
 }
 
 // Task returns the result on the task called name, or nil if the task was not played.
@@ -164,7 +156,7 @@ func (v *Version) Play(ctx context.Context, p *Policy, opt Options) (*Results, e
 	if err := v.check(r); err != nil {
 		return nil, fault.Mistakef("%s: %w; remove what is wrong there to play it again", opt.Dir, err)
 	}
-	return r, writeJSON(filepath.Join(opt.Dir, resultsFile), r)
+	return r, safefile.WriteJSON(filepath.Join(opt.Dir, resultsFile), r)
 }
 
 // policyHash returns the hash of what a policy plays with.
@@ -430,7 +422,7 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 				return nil, err
 			}
 			p.Seal = g.seal(t, i, p)
-			if err := writeJSON(g.partFile(t, i), p); err != nil {
+			if err := safefile.WriteJSON(g.partFile(t, i), p); err != nil {
 				return nil, err
 			}
 		}
@@ -530,7 +522,7 @@ func (g *playing) play(ctx context.Context, t *Task, cfg *config.Config, w *aren
 			tries = 0
 		}
 	}
-	g.say("%s: %s, %s %s", t.Name, s.Name, metric(cfg).Title, shown(cfg, mean(s.Values[0])))
+	g.say("%s: %s, %s %s", t.Name, s.Name, metric(cfg).Title, shown(cfg, statistic.Mean(s.Values[0])))
 	return &part{Hash: t.Hash, Policy: s.Name, File: c.hash, Seed: c.seed, Step: c.step, Knows: s.Knows, Tries: tries, Values: s.Values}, nil
 }
 
@@ -558,13 +550,4 @@ func (v *Version) ReadResults(dir string) (*Results, error) {
 		return nil, fault.Mistakef("%s: %w", name, err)
 	}
 	return r, nil
-}
-
-// writeJSON replaces a file by v as JSON.
-func writeJSON(name string, v any) error {
-	b, err := json.MarshalIndent(v, "", " ")
-	if err != nil {
-		return err
-	}
-	return safefile.Write(name, append(b, '\n'))
 }

@@ -13,6 +13,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/envtest"
 	"clustergym/experiments/arena"
+	"clustergym/experiments/statistic"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 	"clustergym/traces"
@@ -69,7 +70,7 @@ func TestRandomScoresZeroAndTheBestRuleOne(t *testing.T) {
 			if !ok {
 				t.Fatalf("%s: no reference is recorded", task.Name)
 			}
-			if got := ref.Score(mean(r.Tasks[i].Means())); !(got-c.want <= 1e-9 && c.want-got <= 1e-9) {
+			if got := ref.Score(statistic.Mean(r.Tasks[i].Means())); !(got-c.want <= 1e-9 && c.want-got <= 1e-9) {
 				t.Errorf("%s: %s scores %v, want %v", task.Name, c.policy, got, c.want)
 			}
 			if ref.Score(ref.Random) != 0 || ref.Score(ref.Best) != 1 {
@@ -207,7 +208,7 @@ func TestPoliciesThatAreRefused(t *testing.T) {
 		want string
 	}{
 		{Policy{Kind: KindRule, Rules: []string{"best"}}, "printable characters"},
-		{Policy{Name: "a", Kind: KindRule}, "want a policy"},
+		{Policy{Name: "a", Kind: KindRule}, "name a policy"},
 		{Policy{Name: "a", Kind: KindCheckpoint}, "want the folder"},
 		{Policy{Name: "a", Kind: KindModel}, "want the file of a model"},
 		{Policy{Name: "a", Kind: KindExternal}, "want a program"},

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/env/policyname"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
@@ -82,7 +83,7 @@ func (p *Policy) described() error {
 	switch p.Kind {
 	case KindRule:
 		if len(p.Rules) == 0 {
-			return fault.Mistakef("want a policy, as sjf@slots, best or random")
+			return fault.Mistakef("name a policy, as %s, best or random", policyname.AtSlots("sjf"))
 		}
 	case KindCheckpoint, KindModel, KindExternal:
 		if len(p.Rules)+len(p.Set) > 0 {
@@ -138,10 +139,8 @@ func (p *Policy) rule(v *Version, t *Task, cfg *config.Config) (string, error) {
 // has reports whether a rule named for all tasks plays this one: it acts through the actions, or it is one of the task's rules. A
 // search plays where the rule does that it begins with.
 func (t *Task) has(rule string) bool {
-	for _, p := range config.Prefixes() {
-		rule = strings.TrimPrefix(rule, p)
-	}
-	return strings.HasSuffix(rule, "@slots") || slices.Contains(t.Rules, rule)
+	n := policyname.Of(rule)
+	return n.Kind == policyname.Rule || slices.Contains(t.Rules, n.Plain().String())
 }
 
 // dirs returns the run directories that play t, one for each run; none if there are none for it.

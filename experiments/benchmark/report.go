@@ -86,7 +86,7 @@ func (v *Version) Entry(r *Results) (Entry, error) {
 		return v.Reference(t)
 	})
 	for i := range r.Tasks {
-		e.Metric[r.Tasks[i].Task] = mean(r.Tasks[i].Means())
+		e.Metric[r.Tasks[i].Task] = statistic.Mean(r.Tasks[i].Means())
 	}
 	return e, err
 }

@@ -14,6 +14,7 @@ import (
 
 	"clustergym/experiments/config"
 	"clustergym/experiments/safefile"
+	"clustergym/experiments/statistic"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/plain"
@@ -146,7 +147,7 @@ func (r *Row) Write(name string) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return &fault.Mistake{Err: err}
 	}
-	return writeJSON(name, r)
+	return safefile.WriteJSON(name, r)
 }
 
 // ReadRow reads a row and checks it: its digest, the tasks' hashes, the numbers of runs and windows, what can be seen of the
@@ -262,7 +263,7 @@ func (r *TaskResult) check(kind string, windows int) error {
 		if len(run) != windows {
 			return fmt.Errorf("a run has %d windows, want %d", len(run), windows)
 		}
-		if slices.ContainsFunc(run, func(x float64) bool { return !(x >= 0) }) || math.IsInf(mean(run), 0) {
+		if slices.ContainsFunc(run, func(x float64) bool { return !(x >= 0) }) || math.IsInf(statistic.Mean(run), 0) {
 			return fmt.Errorf("run %d: a value is no number of 0 or more, or the mean is none", i+1)
 		}
 	}
@@ -334,7 +335,7 @@ func (r *Results) Scores(of func(task string) (Reference, bool)) (map[string]Rea
 		}
 		means := t.Means()
 		if t.Policy == Random { // its plays together are the 0 of the scale
-			means = []float64{mean(means)}
+			means = []float64{statistic.Mean(means)}
 		}
 		for _, m := range means {
 			all[t.Task] = append(all[t.Task], math.Round(ref.Score(m)*1e4)/1e4+0) // no negative zero
@@ -353,7 +354,7 @@ func (v *Version) NewReferences(results []*Results, best map[string]Reference) (
 		means, sealed := map[string]float64{}, "" // means by rule
 		for _, r := range results {
 			if res := r.Task(t.Name); res != nil && r.Policy.Kind == KindRule && len(r.Policy.Set) == 0 {
-				means[res.Policy], sealed = mean(res.Means()), r.Sealed
+				means[res.Policy], sealed = statistic.Mean(res.Means()), r.Sealed
 			}
 		}
 		ref := Reference{Hash: t.Hash, Sealed: sealed, Random: math.NaN(), Best: math.NaN()}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"clustergym/experiments/safefile"
 )
 
 // newRow returns a row of a rule on one cheap task, and its file.
@@ -104,7 +106,7 @@ func TestATamperedRowIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.change(&changed)
-		if err := writeJSON(name, &changed); err != nil {
+		if err := safefile.WriteJSON(name, &changed); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := v.ReadRow(name); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
@@ -223,7 +225,7 @@ func TestRowsThatBreakTheProtocolAreRefused(t *testing.T) {
 		}
 		r.Digest = r.digest()
 		name := filepath.Join(t.TempDir(), "row.json")
-		if err := writeJSON(name, r); err != nil {
+		if err := safefile.WriteJSON(name, r); err != nil {
 			t.Fatal(err)
 		}
 		_, err := v.ReadRow(name)
@@ -258,7 +260,7 @@ func TestReferencesWithoutAScaleAreRefused(t *testing.T) {
 	} {
 		r := good
 		c.change(&r)
-		if err := writeJSON(name, map[string]Reference{task.Name: r}); err != nil {
+		if err := safefile.WriteJSON(name, map[string]Reference{task.Name: r}); err != nil {
 			t.Fatal(err)
 		}
 		_, err := v.ReadReferences(name)
@@ -266,7 +268,7 @@ func TestReferencesWithoutAScaleAreRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.what, err, c.want)
 		}
 	}
-	if err := writeJSON(name, map[string]Reference{"unknown": good}); err != nil {
+	if err := safefile.WriteJSON(name, map[string]Reference{"unknown": good}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := v.ReadReferences(name); err == nil || !strings.Contains(err.Error(), `"unknown" is unknown`) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"clustergym/configs"
+	"clustergym/env/policyname"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/internal/fault"
@@ -67,7 +68,7 @@ type Task struct {
 }
 
 // Random is the policy whose score is 0.
-const Random = config.Random + "@slots"
+var Random = policyname.Slots(config.Random)
 
 // Reference is what the score of a task refers to, on one set of windows.
 type Reference struct {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"clustergym/internal/ordinary"
 )
 
 // CacheVar is the environment variable that names a cache folder instead of the system's.
@@ -68,7 +70,7 @@ func (e *Entry) In(dir string) (bool, error) {
 			return false, nil
 		}
 		if err != nil {
-			return false, &FolderError{dir, reason(err)}
+			return false, &FolderError{dir, ordinary.Reason(err)}
 		}
 		if !st.Mode().IsRegular() || st.Size() != e.Files[i].Size {
 			return false, nil
@@ -90,11 +92,3 @@ func (e *FolderError) Error() string {
 
 // Unwrap returns Err.
 func (e *FolderError) Unwrap() error { return e.Err }
-
-// reason returns err without its path, for messages that name the path already.
-func reason(err error) error {
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		return p.Err
-	}
-	return err
-}

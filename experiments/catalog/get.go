@@ -85,7 +85,7 @@ func (g *Getter) Get(ctx context.Context, s *Source, e *Entry) (fetched bool, er
 		return false, err
 	}
 	if err := os.MkdirAll(g.dir, 0o755); err != nil {
-		return false, &FolderError{g.dir, reason(err)}
+		return false, &FolderError{g.dir, ordinary.Reason(err)}
 	}
 	unlock, err := g.lock(ctx, e)
 	if err != nil {
@@ -98,7 +98,7 @@ func (g *Getter) Get(ctx context.Context, s *Source, e *Entry) (fetched bool, er
 		target := e.target(g.dir, f)
 		right, err := isFile(target, f) // another process may have fetched it in the meantime
 		if err != nil {
-			return fetched, &FolderError{g.dir, reason(err)}
+			return fetched, &FolderError{g.dir, ordinary.Reason(err)}
 		}
 		if !right {
 			fetched = true
@@ -121,7 +121,7 @@ func (e *Entry) right(dir string) (bool, error) {
 	for i := range e.Files {
 		right, err := isFile(e.target(dir, &e.Files[i]), &e.Files[i])
 		if err != nil {
-			return false, &FolderError{dir, reason(err)}
+			return false, &FolderError{dir, ordinary.Reason(err)}
 		}
 		if !right {
 			return false, nil
@@ -223,7 +223,7 @@ func (g *Getter) lock(ctx context.Context, e *Entry) (unlock func(), err error) 
 	for told := false; ; {
 		unlock, err := tryLock(path)
 		if err != nil {
-			return nil, &FolderError{g.dir, reason(err)}
+			return nil, &FolderError{g.dir, ordinary.Reason(err)}
 		}
 		if unlock != nil {
 			return unlock, nil
@@ -248,7 +248,7 @@ func Copy(e *Entry, from, to string) (string, error) {
 		source, target := e.target(from, f), e.target(to, f)
 		right, err := isFile(target, f)
 		if err != nil {
-			return "", &FolderError{to, reason(err)}
+			return "", &FolderError{to, ordinary.Reason(err)}
 		}
 		if right {
 			continue
@@ -257,7 +257,7 @@ func Copy(e *Entry, from, to string) (string, error) {
 			return "", &FolderError{to, fmt.Errorf("%s is there already and is another file", target)}
 		}
 		if err := copyFile(source, target); err != nil {
-			return "", &FolderError{to, reason(err)}
+			return "", &FolderError{to, ordinary.Reason(err)}
 		}
 	}
 	return e.Path(to), nil

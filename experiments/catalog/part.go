@@ -32,7 +32,7 @@ type part struct {
 func openPart(target string, f *File) (*part, error) {
 	dir := filepath.Dir(target)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, &FolderError{dir, reason(err)}
+		return nil, &FolderError{dir, ordinary.Reason(err)}
 	}
 	path := filepath.Join(dir, "."+filepath.Base(target)+"."+f.SHA256[:12]+".part")
 	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
@@ -40,12 +40,12 @@ func openPart(target string, f *File) (*part, error) {
 	}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644) //nolint:gosec // in the user's own cache
 	if err != nil {
-		return nil, &FolderError{dir, reason(err)}
+		return nil, &FolderError{dir, ordinary.Reason(err)}
 	}
 	n, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
 		_ = file.Close() // the first fault matters more
-		return nil, &FolderError{dir, reason(err)}
+		return nil, &FolderError{dir, ordinary.Reason(err)}
 	}
 	p := &part{file: file, path: path, n: n, old: n > 0, write: file.Write}
 	if tag, err := ordinary.Read(p.tagPath(), 4096); err == nil { // without a tag only the hash decides in the end

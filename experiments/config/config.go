@@ -57,7 +57,7 @@ type Eval struct {
 	Windows    int      `yaml:"windows"`    // test windows; fewer where the workload has fewer
 	Episodes   int      `yaml:"episodes"`   // test episodes of environments without a simulated workload
 	Validation int      `yaml:"validation"` // validation windows (at most) or episodes, which choose the best checkpoint
-	Policies   []string `yaml:"policies"`   // what the agent is compared with, see PolicyForms; without a workload random alone
+	Policies   []string `yaml:"policies"`   // what the agent is compared with, see Names; without a workload random alone
 	Seeds      int      `yaml:"seeds"`      // plays of each window by policies that draw at random
 	Seed       uint64   `yaml:"seed"`       // of models and noise in the windows, of episodes and of bootstrap draws; apart from the run's, so that runs compare
 	Whole      bool     `yaml:"whole"`      // after the windows, one run over the whole test part
@@ -86,9 +86,6 @@ const (
 	ByReturn = "return"
 	ByMean   = "mean"
 )
-
-// PolicyForms says in words how a policy can be named.
-const PolicyForms = "ORDER, ORDER+ADMISSION (sjf+skip), RULE@slots (sjf@slots), rollout:POLICY or hindsight:ORDER+ADMISSION"
 
 // Default returns the configuration of PPO on JobSelect-v1 over a generated workload.
 func Default() Config { return For(jobselect.ID) }

@@ -115,9 +115,7 @@ func (c *Config) validateEnv(d *envs.Descriptor, l *fault.List) {
 		}
 		key := fmt.Sprintf("eval.policies[%d]", i)
 		_, err := c.rival(p, d)
-		if err != nil && !d.Scheduling() {
-			l.Add(false, key, p, Random+": "+err.Error())
-		} else if err != nil {
+		if err != nil {
 			l.Add(false, key, p, FormsOf(d)+": "+err.Error())
 		}
 		if !d.Simulated() {

@@ -243,7 +243,7 @@ func TestKeysThatAnEnvironmentDoesNotTakeAreFaults(t *testing.T) {
 		{"DAGPlace-v1", "cluster=4x8", `cluster: got "4x8", want nothing: DAGPlace-v1 has no cluster; its settings say what runs where`},
 		{"DAGPlace-v1", "eval.windows=3", "eval.windows: got 3, want nothing: DAGPlace-v1 has no windows; see eval.episodes"},
 		{"DAGPlace-v1", "eval.whole=true", "eval.whole: got true, want false: DAGPlace-v1 has no workload"},
-		{"DAGPlace-v1", "eval.policies=[fifo]", `eval.policies[0]: got "fifo", want a planner or RULE@slots: policy "fifo" is unknown, want one of heft, `},
+		{"DAGPlace-v1", "eval.policies=[fifo]", `eval.policies[0]: got "fifo", want a planner or RULE@slots: policy "fifo" is unknown; use one of heft, `},
 		{"DAGPlace-v1", "eval.policies=[heft, heft]", `eval.policies[1]: got "heft", want each policy once`},
 		{"WorkerPlace-v1", "trace.synth.rate=2", "trace.synth.rate: got 2, want nothing: WorkerPlace-v1 generates its own jobs, or takes a file of jobs"},
 		{"GPUPick-v1", "eval.episodes=3", "eval.episodes: got 3, want nothing: GPUPick-v1 is judged on windows, see eval.windows"},

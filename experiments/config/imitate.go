@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"clustergym/env/policyname"
 	"clustergym/experiments/envs"
 	"clustergym/internal/fault"
 )
@@ -27,7 +28,7 @@ func (c *Config) Teacher() (*envs.Rule, error) {
 // teachers says in words which policies can be imitated.
 func teachers(d *envs.Descriptor) string {
 	if d.Scheduling() {
-		return "RULE@slots or rollout:RULE@slots"
+		return policyname.RuleForm + ", perhaps after " + policyname.Rollout.String()
 	}
 	return Random
 }

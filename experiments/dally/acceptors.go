@@ -1,7 +1,6 @@
 package dally
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -220,11 +219,7 @@ func (s *settings) judgeLearned(ctx context.Context, b *study.Bench, c *config.C
 	}
 	var rows []study.Row
 	for _, of := range plays {
-		found, err := arena.OpenCheckpoint(of.dir, p.About)
-		if err != nil {
-			return nil, err
-		}
-		policy, err := arena.NewPolicy(&found.Cfg, p.About, bytes.NewReader(found.Weights))
+		policy, err := arena.Trained(of.dir, p.About)
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,7 @@ import (
 //go:embed experiment.yaml
 var settingsYAML []byte
 
-//go:embed expected.csv
+//go:embed expected.csv.zst
 var expected []byte
 
 // acceptorYAML is the run that trains acceptors.

@@ -27,23 +27,21 @@ func (s *settings) tune(ctx context.Context, b *study.Bench, x *index, rung stri
 	for k := range p.Deviation {
 		p.Deviation[k] = 0.7
 	}
-	type bench struct {
+	type local struct {
 		env *queuerank.Env
 		ts  *env.TimeStep
 	}
-	benches := make([]bench, b.Workers)
+	worlds := par.Local[local]{Make: func() (local, error) {
+		e, err := queuerank.New(s.config(rung), machine(x.procs), x, x.maxima, traces.Training)
+		if err != nil {
+			return local{}, err
+		}
+		return local{e, env.NewTimeStep(e.Spec())}, nil
+	}}
 	for p.Generation < generations {
 		drawn := search.Draw(&p, cem.Stream(seed, "ddppo/key", p.Generation))
 		returns := make([]float64, population*windows)
-		err := par.For(ctx, b.Workers, len(returns), func(worker, i int) error {
-			h := &benches[worker]
-			if h.env == nil {
-				e, err := queuerank.New(s.config(rung), machine(x.procs), x, x.maxima, traces.Training)
-				if err != nil {
-					return err
-				}
-				h.env, h.ts = e, env.NewTimeStep(e.Spec())
-			}
+		err := worlds.For(ctx, b.Workers, len(returns), func(h local, i int) error {
 			choose := byKey(h.env, (*rl.Linear)(drawn[i/windows]))
 			at := rng.At(seed, rng.Hash("ddppo/key/window"), uint64(p.Generation), uint64(i%windows))
 			var err error

@@ -44,10 +44,9 @@ var rules = []rule{
 }
 
 func (r *rule) scheduler(rung string) (heuristic.Policy, error) {
-	c := heuristic.DefaultConfig()
-	var ok bool
-	if c.Order, c.Admission, c.Backfill, ok = heuristic.SplitName(r.policy); !ok {
-		return nil, fmt.Errorf("ddppo: policy %s", r.policy)
+	c, err := heuristic.Parse(r.policy)
+	if err != nil {
+		return nil, err
 	}
 	c.Placement, c.Estimates = "first-fit", sim.MustEstimates(rung)
 	return heuristic.New(c)

@@ -14,17 +14,14 @@ import (
 	"clustergym/env/bridge/wire"
 	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
+	"clustergym/env/policyname"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/models"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/traces"
 )
-
-// ruleSuffix ends the names of rules in scheduling environments.
-const ruleSuffix = "@slots"
 
 // AllPolicies allows every policy that can be asked for.
 const AllPolicies = "all"
@@ -78,15 +75,12 @@ func (d *Descriptor) advisable() []string {
 	if !d.Scheduling() {
 		return nil
 	}
-	var names []string
-	for _, r := range d.certainRules() {
-		names = append(names, r+ruleSuffix)
-	}
+	names := policyname.Rules(d.certainRules()...)
 	if d.ID == jobselect.ID {
 		for _, r := range d.certainRules() {
 			h := heuristic.Passing(r)
 			if slices.Contains(heuristic.Bases(), r) && rollout.CheckBase(&h) == nil {
-				names = append(names, rollout.Prefix+r+ruleSuffix)
+				names = append(names, policyname.AtSlots(r).Looking(policyname.Rollout).String())
 			}
 		}
 	}
@@ -110,7 +104,7 @@ type desk struct {
 // list returns the policies that are both allowed and known here.
 func (k *desk) list() []string {
 	return slices.DeleteFunc(k.d.advisable(), func(name string) bool {
-		return !slices.Contains(k.Policies, AllPolicies) && !slices.Contains(k.Policies, name) || k.cannot(name) != nil
+		return !slices.Contains(k.Policies, AllPolicies) && !slices.Contains(k.Policies, name) || k.d.Cannot(policyname.Of(name), k.s) != nil
 	})
 }
 
@@ -133,21 +127,6 @@ func (k *desk) model(name string) *models.Model {
 		if m.Name == name {
 			return m
 		}
-	}
-	return nil
-}
-
-// cannot returns why a policy of advisable cannot act under the settings.
-func (k *desk) cannot(name string) error {
-	base, ahead := rollout.Split(strings.TrimSuffix(name, ruleSuffix))
-	r, _ := k.d.Rule(base)
-	switch blind := k.d.Simulated() && k.d.Cut(k.s).Estimates.Mode == sim.EstimateNone; {
-	case r.Stops && !k.d.Stops(k.s):
-		return CannotStop(name)
-	case blind && ahead:
-		return fmt.Errorf("%s: %w", name, rollout.ErrBlind)
-	case blind && r.Estimates:
-		return heuristic.Hidden(base)
 	}
 	return nil
 }
@@ -190,11 +169,7 @@ type searcher struct {
 	policy agents.Policy
 }
 
-// newAdviser returns nil where nothing is allowed, which costs no memory.
 func newAdviser(k *desk, e env.Env) *adviser {
-	if !k.on() {
-		return nil
-	}
 	a := &adviser{
 		desk: k, e: e, batch: &env.Batch{N: 1, Kind: make([]env.Kind, 1), Mask: make([]bool, e.Spec().MaskLen())}, action: env.NewActions(e.Spec(), 1),
 		plain: map[string]agents.Policy{}, ahead: map[string]*searcher{},
@@ -213,17 +188,12 @@ func (a *adviser) follow(ts *env.TimeStep) {
 }
 
 // Advises implements handle.Adviser.
-func (a *adviser) Advises() []string {
-	if a == nil {
-		return nil
-	}
-	return a.names
-}
+func (a *adviser) Advises() []string { return a.names }
 
 // Advise implements handle.Adviser: args are policy, and for policies that look ahead budget, a number of rollouts or a time
 // such as "30ms".
 func (a *adviser) Advise(ctx context.Context, args wire.Map) (any, error) {
-	if a == nil || !a.on() {
+	if !a.on() {
 		return nil, wire.Errorf(wire.Unsupported, "advice is not enabled on this server; it takes gymctl serve --advise all")
 	}
 	for _, p := range args {
@@ -238,19 +208,11 @@ func (a *adviser) Advise(ctx context.Context, args wire.Map) (any, error) {
 	if err := a.allowed(name); err != nil {
 		return nil, err
 	}
-	base, ahead := rollout.Split(strings.TrimSuffix(name, ruleSuffix))
-	look, err := a.asked(args.Get("budget"), name, ahead)
+	look, err := a.asked(args.Get("budget"), name)
 	if err != nil {
 		return nil, err
 	}
-	if !a.begun || a.batch.Kind[0].Last() {
-		return nil, wire.Errorf(wire.NeedsReset, "there is nothing to decide: the episode has ended, or none has begun")
-	}
-	p, err := a.policy(name, base, ahead, look)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.Act(ctx, a.batch, a.action, nil); err != nil {
+	if err := a.act(ctx, name, look); err != nil {
 		return nil, err
 	}
 	if len(a.action.Disc) == 1 {
@@ -261,6 +223,18 @@ func (a *adviser) Advise(ctx context.Context, args wire.Map) (any, error) {
 		out[i] = int64(x)
 	}
 	return out, nil
+}
+
+// act sets the action to that of the policy called name at the current time step.
+func (a *adviser) act(ctx context.Context, name string, b rollout.Budget) error {
+	if !a.begun || a.batch.Kind[0].Last() {
+		return wire.Errorf(wire.NeedsReset, "there is nothing to decide: the episode has ended, or none has begun")
+	}
+	p, err := a.policy(name, b)
+	if err != nil {
+		return err
+	}
+	return p.Act(ctx, a.batch, a.action, nil)
 }
 
 // allowed returns why name cannot be asked for here, nil if it can.
@@ -281,19 +255,19 @@ func (a *adviser) allowed(name string) error {
 		}
 		return &wire.Error{Code: wire.BadRequest, Msg: "policy", Got: fmt.Sprintf("%.60q", name), Want: nearest.OneOf(name, a.names)}
 	}
-	if err := a.cannot(name); err != nil {
+	if err := a.d.Cannot(policyname.Of(name), a.s); err != nil {
 		return wire.Errorf(wire.Unsupported, "%v", err)
 	}
 	return wire.Errorf(wire.Unsupported, "%s is not enabled on this server; it takes gymctl serve --advise %s", name, name)
 }
 
 // asked returns the budget of a request: the default of evaluations, or the server's most if that is less.
-func (a *adviser) asked(v any, name string, ahead bool) (rollout.Budget, error) {
+func (a *adviser) asked(v any, name string) (rollout.Budget, error) {
 	b := rollout.Budget{Rollouts: min(rollout.DefaultConfig().Budget.Rollouts, a.Budget)}
 	if v == nil {
 		return b, nil
 	}
-	if !ahead {
+	if policyname.Of(name).Ahead == policyname.None {
 		return b, wire.Errorf(wire.BadRequest, "%s does not look ahead, so it takes no budget", name)
 	}
 	text := fmt.Sprint(v)
@@ -305,7 +279,7 @@ func (a *adviser) asked(v any, name string, ahead bool) (rollout.Budget, error) 
 }
 
 // policy returns the policy called name, made when it is first asked for.
-func (a *adviser) policy(name, base string, ahead bool, b rollout.Budget) (agents.Policy, error) {
+func (a *adviser) policy(name string, b rollout.Budget) (agents.Policy, error) {
 	if m := a.model(name); m != nil {
 		if p := a.plain[name]; p != nil {
 			return p, nil
@@ -320,7 +294,8 @@ func (a *adviser) policy(name, base string, ahead bool, b rollout.Budget) (agent
 		a.plain[name] = p
 		return p, nil
 	}
-	if !ahead {
+	base := policyname.Of(name).Base
+	if policyname.Of(name).Ahead == policyname.None {
 		if p := a.plain[base]; p != nil {
 			return p, nil
 		}

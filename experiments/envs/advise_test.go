@@ -19,6 +19,7 @@ import (
 	"clustergym/env/dagplace"
 	"clustergym/env/jobselect"
 	"clustergym/env/metrics"
+	"clustergym/env/policyname"
 	"clustergym/env/queuerank"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
@@ -123,7 +124,8 @@ func TestAdviceIsThePlayOfThePolicy(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				base, ahead := rollout.Split(strings.TrimSuffix(name, ruleSuffix))
+				n := policyname.Of(name)
+				base, ahead := n.Base, n.Ahead != policyname.None
 				var p agents.Policy
 				if ahead {
 					cfg := rollout.DefaultConfig()
@@ -155,7 +157,7 @@ func TestAdviceIsThePlayOfThePolicy(t *testing.T) {
 				choose := func(*env.TimeStep) []int32 {
 					if others {
 						for _, o := range served.Advises() {
-							if !strings.HasPrefix(o, rollout.Prefix) || o == "rollout:sjf@slots" {
+							if policyname.Of(o).Ahead == policyname.None || o == "rollout:sjf@slots" {
 								advice(t, served, ask(o))
 							}
 						}

@@ -14,7 +14,10 @@ import (
 	"clustergym/env/jobselect"
 	"clustergym/env/metrics"
 	"clustergym/env/policymix"
+	"clustergym/env/policyname"
 	"clustergym/env/queuerank"
+	"clustergym/env/queuerank/rlscheduler"
+	"clustergym/env/queuerank/rltune"
 	"clustergym/env/reward"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
@@ -33,15 +36,12 @@ var scheduling = []*Descriptor{
 		Trace:   workload.DefaultTraceConfig,
 		whyMost: "the observation grows with env.max_gpus × env.visible",
 		Rules:   rules(jobselect.Rules(), jobselect.NewRule),
-		Rivals: []string{
-			"fifo+strict", "fifo+skip", "smallest+skip", "sjf+skip", "area+skip", "las+skip", "srtf+skip",
-			"random@slots", "random-start@slots", "fifo@slots", "sjf@slots", "area@slots",
-		},
-		StopRivals: []string{
+		Rivals: append([]string{"fifo+strict", "fifo+skip", "smallest+skip", "sjf+skip", "area+skip", "las+skip", "srtf+skip"},
+			policyname.Rules("random", "random-start", "fifo", "sjf", "area")...),
+		StopRivals: append([]string{
 			"fifo+skip", "smallest+skip", "sjf+skip", "area+skip",
 			"srtf+skip", "srsf+skip", "gittins+skip", "gittins-2d+skip", "las+skip", "las-2d-prompt+skip",
-			"random@slots", "fifo@slots", "sjf@slots", "srtf@slots", "srsf@slots", "gittins@slots", "las@slots", "las-2d@slots",
-		},
+		}, policyname.Rules("random", "fifo", "sjf", "srtf", "srsf", "gittins", "las", "las-2d")...),
 		Metric: JCT, Whole: true,
 	}, settings[jobselect.Config]{
 		defaults: jobselect.DefaultConfig,
@@ -216,7 +216,14 @@ var scheduling = []*Descriptor{
 		},
 		mostGPUs: unlimited[queuerank.Config],
 		open: func(c queuerank.Config, src *Source, part traces.Part) (env.Env, error) {
-			return queuerank.New(c, src.Cluster, src.Windows, src.Windows.Jobs(traces.Training), part)
+			switch training := src.Windows.Jobs(traces.Training); {
+			case c.RLTune != "":
+				return rltune.New(c, src.Cluster, src.Windows, part)
+			case c.Peer:
+				return rlscheduler.New(c, src.Cluster, src.Windows, training, part)
+			default:
+				return queuerank.New(c, src.Cluster, src.Windows, training, part)
+			}
 		},
 		page:      queuerank.Page,
 		placement: func(c *queuerank.Config) string { return c.Placement },
@@ -240,7 +247,7 @@ var planning = []*Descriptor{
 		Keys:     dagplace.ArgWords(),
 		Rules:    dagPlaceRules(),
 		Planners: dagPlanners(),
-		Rivals:   []string{"heft", "peft", "cpop", "random@slots", "first-free@slots", "greedy-hope@slots", "eft@slots"},
+		Rivals:   append([]string{"heft", "peft", "cpop"}, policyname.Rules("random", "first-free", "greedy-hope", "eft")...),
 		Metric: Metric{Key: "makespan_over_heft", Title: "makespan / HEFT's", Of: func(_ *metrics.Summary, info []float64) float64 {
 			return info[dagplace.InfoMakespan] / info[dagplace.InfoLeader]
 		}},
@@ -262,7 +269,7 @@ var planning = []*Descriptor{
 		Trace:  workload.DefaultTraceConfig,
 		Keys:   workerplace.ArgWords(),
 		Rules:  workerPlaceRules(),
-		Rivals: append([]string{"random@slots"}, workerRuleNames()...),
+		Rivals: workerRivals(),
 		Metric: Metric{Key: "jct_s", Title: "mean JCT", Unit: "s", Of: func(_ *metrics.Summary, info []float64) float64 { return info[workerplace.InfoJCT] }},
 	}, settings[workerplace.Config]{
 		defaults: workerplace.DefaultConfig,
@@ -324,9 +331,9 @@ func rules[E env.Env](all []sched.Rule, actor func(name string, e E) (*sched.Act
 func slots(rules []sched.Rule) []string {
 	var names []string
 	for _, r := range rules {
-		names = append(names, r.Name+"@slots")
+		names = append(names, r.Name)
 	}
-	return names
+	return policyname.Rules(names...)
 }
 
 func dagPlaceRules() []Rule {
@@ -351,14 +358,13 @@ func workerPlaceRules() []Rule {
 	return all
 }
 
-func workerRuleNames() []string {
+// workerRivals returns the names of all rules, random play first.
+func workerRivals() []string {
 	var names []string
 	for _, r := range workerplace.Rules() {
-		if r.Name != "random" {
-			names = append(names, r.Name+"@slots")
-		}
+		names = append(names, r.Name)
 	}
-	return names
+	return policyname.Rules(names...)
 }
 
 // dagPlanners returns the planners of whole graphs.

@@ -3,6 +3,8 @@ package envs
 import (
 	"fmt"
 	"strings"
+
+	"clustergym/env/policyname"
 )
 
 // page returns the environment's own page, with the sections that follow from its descriptor before its versions:
@@ -93,9 +95,9 @@ func (d *Descriptor) rivalSection() string {
 	case d.Simulated():
 		b.WriteString("ORDER+ADMISSION is a scheduler over the whole queue (docs/schedulers.md) on the same windows.")
 	case len(d.Planners) > 0:
-		b.WriteString("Names without @slots are planners that see the whole graph at once.")
+		b.WriteString("A name of one word is a planner that sees the whole graph at once.")
 	}
-	b.WriteString(" RULE@slots acts through the\naction space:\n\n| rule | what it does |\n|---|---|\n")
+	b.WriteString(" " + policyname.RuleForm + " acts through the\naction space:\n\n| rule | what it does |\n|---|---|\n")
 	for _, r := range d.Rules {
 		fmt.Fprintf(&b, "| %s | %s |\n", r.Name, cell(r.About))
 	}

@@ -250,9 +250,7 @@ func ReserveEnvs(a *budget.Account, id string, n int, each float64) error {
 // served returns e for remote players.
 func (d *Descriptor) served(e env.Env, args *Args, k *desk) env.Env {
 	if a, ok := e.(sched.Arena); ok {
-		s := NewServedEnv(d, args.Settings, a)
-		s.adviser = newAdviser(k, a)
-		return s
+		return newServedEnv(k, a)
 	}
 	if p, ok := e.(planned); ok && k.on() && d.Scheduling() {
 		s := &plannedEnv{planned: p, adviser: newAdviser(k, p)}

@@ -6,11 +6,12 @@ import (
 	"reflect"
 	"slices"
 
-	"clustergym/agents"
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/heuristic"
 	"clustergym/env/metrics"
+	"clustergym/env/policyname"
+	"clustergym/env/rollout"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/internal/nearest"
@@ -28,18 +29,8 @@ type simulated interface {
 // metrics of the episode and the actions of rules.
 type ServedEnv struct {
 	simulated
-	d       *Descriptor
-	blind   bool // there are no estimates to rank by
-	stops   bool // actions can stop running jobs
+	*adviser
 	metrics episodeMetrics
-	rules   map[string]agents.Policy
-	adviser *adviser // nil = there is no advice
-
-	// The parts of the current time step that rules use.
-	batch  *env.Batch
-	action *env.Actions
-	kind   env.Kind
-	begun  bool
 }
 
 // episodeMetrics collects the metrics of one episode.
@@ -63,11 +54,11 @@ var (
 
 // NewServedEnv returns e, an environment of d with settings s, for remote players. It takes ownership of e.
 func NewServedEnv(d *Descriptor, s Settings, e sched.Arena) *ServedEnv {
-	x := &ServedEnv{
-		simulated: e.(simulated), d: d, blind: d.Cut(s).Estimates.Mode == sim.EstimateNone, stops: d.Stops(s), rules: map[string]agents.Policy{},
-		batch:  &env.Batch{N: 1, Kind: make([]env.Kind, 1), Mask: make([]bool, e.Spec().MaskLen())},
-		action: env.NewActions(e.Spec(), 1),
-	}
+	return newServedEnv(&desk{d: d, s: s}, e)
+}
+
+func newServedEnv(k *desk, e sched.Arena) *ServedEnv {
+	x := &ServedEnv{simulated: e.(simulated), adviser: newAdviser(k, e)}
 	x.metrics.Keep = func(pos int) bool { return pos >= e.First() }
 	e.Watch(&x.metrics)
 	return x
@@ -76,9 +67,6 @@ func NewServedEnv(d *Descriptor, s Settings, e sched.Arena) *ServedEnv {
 // Reset implements env.Env.
 func (s *ServedEnv) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
 	s.begun = false
-	if s.adviser != nil {
-		s.adviser.begun = false
-	}
 	if err := s.simulated.Reset(ctx, ep, ts); err != nil {
 		return err
 	}
@@ -101,7 +89,7 @@ func (s *ServedEnv) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 	err := s.simulated.RestoreSnapshot(src, ts)
 	if err == nil {
 		s.follow(ts)
-	} else if s.begun && s.kind == env.Truncated {
+	} else if s.begun && s.batch.Kind[0] == env.Truncated {
 		s.end()
 	}
 	return err
@@ -109,11 +97,7 @@ func (s *ServedEnv) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 
 // follow stores what rules use of ts.
 func (s *ServedEnv) follow(ts *env.TimeStep) {
-	copy(s.batch.Mask, ts.Mask)
-	s.kind, s.begun = ts.Kind, true
-	if s.adviser != nil {
-		s.adviser.follow(ts)
-	}
+	s.adviser.follow(ts)
 	if ts.Kind == env.Truncated {
 		s.end()
 	}
@@ -146,14 +130,6 @@ func (s *ServedEnv) Call(method string, args wire.Map) (any, error) {
 	return nil, &wire.Error{Code: wire.Unsupported, Msg: "call", Got: fmt.Sprintf("method %.60q", method), Want: "metrics or heuristic"}
 }
 
-// Advises implements handle.Adviser.
-func (s *ServedEnv) Advises() []string { return s.adviser.Advises() }
-
-// Advise implements handle.Adviser.
-func (s *ServedEnv) Advise(ctx context.Context, args wire.Map) (any, error) {
-	return s.adviser.Advise(ctx, args)
-}
-
 // Metrics returns the summary of the counted jobs that have finished so far.
 func (s *ServedEnv) Metrics() metrics.Summary { return s.metrics.Summary(0, 0) }
 
@@ -168,9 +144,18 @@ func (d *Descriptor) certainRules() []string {
 	return names
 }
 
-// CannotStop says that a rule stops running jobs where actions cannot.
-func CannotStop(rule string) error {
-	return fmt.Errorf("%s stops running jobs, which preempt: false does not allow; want preempt: true", rule)
+// Cannot says why a rule cannot act under settings s, alone or looking ahead; nil = it can.
+func (d *Descriptor) Cannot(rule policyname.Name, s Settings) error {
+	r, _ := d.Rule(rule.Base)
+	switch blind := d.Simulated() && d.Cut(s).Estimates.Mode == sim.EstimateNone; {
+	case blind && r.Estimates:
+		return heuristic.Hidden(rule.Base)
+	case blind && rule.Ahead != policyname.None:
+		return fmt.Errorf("%s: %w", rule, rollout.ErrBlind)
+	case r.Stops && !d.Stops(s):
+		return fmt.Errorf("%s stops running jobs, which preempt: false does not allow; want preempt: true", rule)
+	}
+	return nil
 }
 
 // Heuristic answers the call "heuristic".
@@ -182,26 +167,10 @@ func (s *ServedEnv) Heuristic(args wire.Map) (any, error) {
 	if rules := s.d.certainRules(); !slices.Contains(rules, name) {
 		return nil, &wire.Error{Code: wire.BadRequest, Msg: "rule", Got: fmt.Sprintf("%.60q", name), Want: nearest.OneOf(name, rules)}
 	}
-	own, _ := s.d.Rule(name)
-	if s.blind && own.Estimates {
-		return nil, wire.Errorf(wire.Unsupported, "%v", heuristic.Hidden(name))
+	if err := s.d.Cannot(policyname.AtSlots(name), s.s); err != nil {
+		return nil, wire.Errorf(wire.Unsupported, "%v", err)
 	}
-	if own.Stops && !s.stops {
-		return nil, wire.Errorf(wire.Unsupported, "%v", CannotStop(name))
-	}
-	if !s.begun || s.kind.Last() {
-		return nil, wire.Errorf(wire.NeedsReset, "there is nothing to decide: the episode has ended, or none has begun")
-	}
-	rule := s.rules[name]
-	if rule == nil {
-		var err error
-		if rule, err = own.Policy(s.simulated); err != nil {
-			return nil, err
-		}
-		s.rules[name] = rule
-	}
-	s.batch.Kind[0] = s.kind
-	if err := rule.Act(context.Background(), s.batch, s.action, nil); err != nil {
+	if err := s.act(context.Background(), policyname.Slots(name), rollout.Budget{}); err != nil {
 		return nil, err
 	}
 	return int64(s.action.Disc[0]), nil

@@ -9,7 +9,7 @@ import (
 //go:embed experiment.yaml
 var settingsYAML []byte
 
-//go:embed expected.csv
+//go:embed expected.csv.zst
 var expected []byte
 
 // method is a version that is part of every cell's input. Raise it when cells compute something else with equal settings.

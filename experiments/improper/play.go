@@ -1,7 +1,6 @@
 package improper
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"clustergym/env/sched"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/study"
-	"clustergym/internal/par"
 	"clustergym/internal/rng"
 	"clustergym/traces"
 )
@@ -48,11 +46,7 @@ func acting(k int) maker {
 // trained makes the policy of the agent that was trained in a folder.
 func trained(run string) maker {
 	return func(e sched.Arena) (agents.Policy, error) {
-		c, err := arena.OpenCheckpoint(run, e.Spec())
-		if err != nil {
-			return nil, err
-		}
-		return arena.NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
+		return arena.Trained(run, e.Spec())
 	}
 }
 
@@ -98,51 +92,39 @@ func (h *hand) Act(_ context.Context, b *env.Batch, dst *env.Actions, _ []*rand.
 // windows plays a policy on the first n windows of a part of w, or on all if there are fewer. It returns their rows: the mean
 // completion time, and of every scheduler the share of choices.
 func windows(ctx context.Context, b *study.Bench, w *arena.World, part traces.Part, n int, table string, labels map[string]string, made maker) ([]study.Row, error) {
-	n = min(n, w.Count(part))
 	split := env.SplitTest
 	if part == traces.Validation {
 		split = env.SplitValidation
 	}
-	type seat struct { // of a worker
-		play   *agents.Player
-		counts *counting
-		jct    int
-	}
-	seats, out := make([]seat, b.Workers), make([][]study.Row, n)
-	err := par.For(ctx, b.Workers, n, func(worker, i int) error {
-		h := &seats[worker]
-		if h.play == nil {
-			e, err := w.NewEnv(part, 1)
-			if err != nil {
-				return err
+	out, err := arena.EachWindow(ctx, w, part, n, b.Workers, func(e sched.Arena) (func(i int) ([]study.Row, error), error) {
+		p, err := made(e)
+		if err != nil {
+			return nil, err
+		}
+		counts := &counting{Policy: p, n: make([]float64, e.Spec().MaskLen())}
+		play := agents.NewPlayer(e, counts)
+		jct := slices.IndexFunc(e.Spec().Info, func(f env.Field) bool { return f.Name == "jct_s" })
+		return func(i int) ([]study.Row, error) {
+			clear(counts.n)
+			ep := env.Episode{Seed: env.EpisodeSeed(rng.Hash("improper/windows"), i), Window: i, Split: split}
+			switch _, _, err := play.Play(ctx, ep, rng.Stream(ep.Seed, "eval/act")); {
+			case errors.Is(err, sched.ErrUndecided): // there is nothing to choose, whoever plays
+				return nil, nil
+			case err != nil:
+				return nil, fmt.Errorf("%v: %w", labels, err)
 			}
-			p, err := made(e)
-			if err != nil {
-				return err
+			own := maps.Clone(labels)
+			own["window"] = fmt.Sprint(i)
+			rows := []study.Row{{Table: table, Labels: own, Metric: "jct_h", Value: play.TimeStep().Info[jct] / 3600}}
+			all := 0.0
+			for _, c := range counts.n {
+				all += c
 			}
-			h.counts = &counting{Policy: p, n: make([]float64, e.Spec().MaskLen())}
-			h.play = agents.NewPlayer(e, h.counts)
-			h.jct = slices.IndexFunc(e.Spec().Info, func(f env.Field) bool { return f.Name == "jct_s" })
-		}
-		clear(h.counts.n)
-		ep := env.Episode{Seed: env.EpisodeSeed(rng.Hash("improper/windows"), i), Window: i, Split: split}
-		switch _, _, err := h.play.Play(ctx, ep, rng.Stream(ep.Seed, "eval/act")); {
-		case errors.Is(err, sched.ErrUndecided): // there is nothing to choose, whoever plays
-			return nil
-		case err != nil:
-			return fmt.Errorf("%v, window %d: %w", labels, i, err)
-		}
-		own := maps.Clone(labels)
-		own["window"] = fmt.Sprint(i)
-		out[i] = append(out[i], study.Row{Table: table, Labels: own, Metric: "jct_h", Value: h.play.TimeStep().Info[h.jct] / 3600})
-		all := 0.0
-		for _, c := range h.counts.n {
-			all += c
-		}
-		for k, c := range h.counts.n {
-			out[i] = append(out[i], study.Row{Table: table, Labels: own, Metric: policymix.Policies()[k], Value: c / all})
-		}
-		return nil
+			for k, c := range counts.n {
+				rows = append(rows, study.Row{Table: table, Labels: own, Metric: policymix.Policies()[k], Value: c / all})
+			}
+			return rows, nil
+		}, nil
 	})
 	return slices.Concat(out...), err
 }

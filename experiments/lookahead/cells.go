@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"clustergym/configs"
-	"clustergym/env/rollout"
+	"clustergym/env/policyname"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
@@ -155,10 +155,10 @@ func (w *world) tuned(t *tuned, input func(*config.Config, map[string]any) (map[
 	order := tune.Fits(&cfg)
 	play(t.Name, order)
 	if t.Searches {
-		play(searching+t.Name, rollout.Prefix+order)
+		play(searching+t.Name, policyname.Rollout.String()+order)
 	}
 	if t.Slots {
-		play(t.Name+slotted, order+slotted)
+		play(policyname.Slots(t.Name), policyname.Slots(order))
 	}
 	return all, nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"clustergym/configs"
+	"clustergym/env/policyname"
 	"clustergym/experiments/config"
 	"clustergym/experiments/study"
 	"clustergym/experiments/tune"
@@ -55,11 +56,8 @@ type tuned struct {
 	Slots bool `yaml:"slots"`
 }
 
-// searching begins the names of tuned orders that look ahead, and slotted ends those of orders that play through the slots.
-const (
-	searching = "search+"
-	slotted   = "@slots"
-)
+// searching begins the names of tuned orders that look ahead.
+const searching = "search+"
 
 // settings returns how weights are looked for, for workload number k.
 func (t *tuned) settings(k int) tune.Settings {
@@ -126,7 +124,7 @@ func (c *scenario) players() []string {
 			all = append(all, searching+t.Name)
 		}
 		if t.Slots {
-			all = append(all, t.Name+slotted)
+			all = append(all, policyname.Slots(t.Name))
 		}
 	}
 	for _, a := range c.Agents {

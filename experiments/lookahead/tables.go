@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"clustergym/env/heuristic"
+	"clustergym/env/policyname"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/study"
 )
@@ -73,7 +74,7 @@ func (s *settings) figures(study.Plan) (all []study.Figure) {
 		}
 		for _, t := range c.Tuned {
 			if len(t.Set) == 0 { // others are controls
-				ours = append(ours, t.Name, searching+t.Name, t.Name+slotted)
+				ours = append(ours, t.Name, searching+t.Name, policyname.Slots(t.Name))
 			}
 		}
 		all = append(all, study.Figure{
@@ -89,7 +90,7 @@ func (s *settings) figures(study.Plan) (all []study.Figure) {
 func (s *settings) notes(p study.Plan) []string {
 	all := []string{
 		fmt.Sprintf("Windows are test windows of %d workloads of each generator; each agent was trained on the earlier jobs of the workload that it is tested on. Intervals are 95 %% bootstrap intervals over windows.", s.Seeds),
-		"hindsight:BASE knows all jobs of a window beforehand. It is no rival: it says how much there is to gain.",
+		policyname.Hindsight.String() + "BASE knows all jobs of a window beforehand. It is no rival: it says how much there is to gain.",
 	}
 	if _, absent, err := s.given(p); err == nil && len(absent) > 0 {
 		why := "there is no --data"

@@ -12,7 +12,7 @@ import (
 //go:embed experiment.yaml
 var settingsYAML []byte
 
-//go:embed expected.csv
+//go:embed expected.csv.zst
 var expected []byte
 
 // Study returns the study meta-scheduler, which compares the meta-learning scheduler with rules and other learners.

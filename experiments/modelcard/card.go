@@ -1,18 +1,19 @@
 // Package modelcard writes the page that goes with an exported policy: what it is, for which environment and workload, what it knew
-// of run times, how long it was trained, how it did against its rivals, and how to load it. Everything comes from the run's folder;
+// of run times, how long it was trained, how it did against its baselines, and how to load it. Everything comes from the run's folder;
 // what is not there is said to be missing.
 package modelcard
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"clustergym/agents/imported"
 	"clustergym/env/heuristic"
+	"clustergym/env/policyname"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
@@ -180,23 +181,15 @@ func (c *card) validation(b rundir.BestCheckpoint) {
 	c.line("%s by %s: %s. Training does not use these episodes.", is, b.Metric, rundir.ShowScore(b.Metric, b.Value))
 }
 
-// results are the parts of eval/test.json that a card shows.
+// results are those of eval/test.json.
 type results struct {
-	Windows  []json.RawMessage `json:"windows"`
-	Episodes int               `json:"episodes"`
-	Tasks    int               `json:"tasks"`
-	Metric   string            `json:"metric"`
-	Env      string            `json:"env"`
-	Policies []struct {
-		Name    string                `json:"name"`
-		Kind    string                `json:"kind"`
-		Metrics *report.PolicyMetrics `json:"metrics"`
-		Score   *statistic.Statistic  `json:"score"`
-		Return  json.RawMessage       `json:"return"`
-	} `json:"policies"`
-	Paired []statistic.Paired `json:"paired"`
+	windows, episodes int // one of them is 0
+	metric            string
+	policies          []report.Result
+	paired            []statistic.Paired
 }
 
+// readResults reads eval/test.json, nil if there is none or it compares how policies adapt.
 func readResults(name string) (*results, error) {
 	b, err := ordinary.Read(name, ordinary.Document)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -204,62 +197,53 @@ func readResults(name string) (*results, error) {
 	} else if err != nil {
 		return nil, &fault.Mistake{Err: err}
 	}
-	r := &results{}
-	if err := json.Unmarshal(b, r); err != nil {
+	e, err := report.Read(b)
+	if err != nil {
 		return nil, &fault.Mistake{Err: fmt.Errorf("%s: %w", name, err)}
+	}
+	r := &results{}
+	if r.metric, r.policies, r.paired = report.Results(e); len(r.policies) == 0 {
+		return nil, nil
+	}
+	switch e := e.(type) {
+	case *report.Report:
+		r.windows = len(e.Windows)
+	case *report.EpisodeReport:
+		r.episodes = e.Episodes
 	}
 	return r, nil
 }
 
 func (c *card) results(r *results) {
 	c.line("\n## Against its rivals\n")
-	if r == nil || len(r.Policies) == 0 {
+	if r == nil {
 		c.line("The run's folder has no evaluation (`%s`). `gymctl eval --checkpoint %s` makes one.", rundir.EvalFile, filepath.Base(c.e.Run))
 		return
 	}
 	m := report.MetricOf(c.e.Spec.ID)
-	on := plain.Count(len(r.Windows), "test window", "test windows")
-	if len(r.Windows) == 0 {
-		on = plain.Count(r.Episodes, "test episode", "test episodes")
-	}
-	if r.Tasks > 0 {
-		on = plain.Count(r.Tasks, "test task", "test tasks")
+	on := plain.Count(r.windows, "test window", "test windows")
+	if r.windows == 0 {
+		on = plain.Count(r.episodes, "test episode", "test episodes")
 	}
 	c.line("On %s that neither training nor the choice of the checkpoint used. IQM is the mean of the middle half; brackets are 95 %% bootstrap intervals.\n", on)
-	difference := map[string]statistic.Paired{}
 	agent := ""
-	defer func() {
-		if agent != "" && agent != c.e.Name {
-			c.line("\nThe evaluation was that of `%s`, not of this checkpoint.", agent)
-		}
-	}()
-	for _, p := range r.Policies {
-		if p.Kind == report.KindCheckpoint && agent == "" {
-			agent = p.Name
-		}
+	if i := slices.IndexFunc(r.policies, func(p report.Result) bool { return p.Kind == report.KindCheckpoint }); i >= 0 {
+		agent = r.policies[i].Name
 	}
-	for _, p := range r.Paired {
-		if p.A == agent && (p.Metric == r.Metric || r.Metric == "" && p.Metric == m.Key) {
+	if agent != "" && agent != c.e.Name {
+		defer c.line("\nThe evaluation was that of `%s`, not of this checkpoint.", agent)
+	}
+	difference := map[string]statistic.Paired{}
+	for _, p := range r.paired {
+		if p.A == agent {
 			difference[p.B] = p
 		}
 	}
 	c.line("| policy | what | IQM | 95 %% | mean | this policy against it | wins |\n|---|---|---|---|---|---|---|")
-	returns := false
-	for _, p := range r.Policies {
+	for _, p := range r.policies {
 		show, s := m.Show, p.Score
-		switch {
-		case p.Metrics != nil && p.Metrics.Score != nil && r.Metric != "":
-			s = p.Metrics.Score
-		case p.Metrics != nil && m.Key == "bounded_slowdown":
-			s = &p.Metrics.BoundedSlowdown
-		case p.Metrics != nil:
-			s = &p.Metrics.JCT
-		case s == nil && len(p.Return) > 0:
-			var ret report.EpisodeStatistic
-			if json.Unmarshal(p.Return, &ret) == nil {
-				returns = true
-				s, show = &statistic.Statistic{IQM: ret.IQM, Mean: ret.Mean, CI95: ret.CI95}, report.Decimals
-			}
+		if p.Return != nil && s == nil {
+			s, show = &statistic.Statistic{IQM: p.Return.IQM, Mean: p.Return.Mean, CI95: p.Return.CI95}, report.Decimals
 		}
 		if s == nil {
 			c.line("| %s | %s | | | | | |", p.Name, kindOf(p.Kind))
@@ -267,11 +251,11 @@ func (c *card) results(r *results) {
 		}
 		against, wins := "", ""
 		if d, ok := difference[p.Name]; ok {
-			against = fmt.Sprintf("%+.1f %% [%+.1f, %+.1f]", d.Difference, d.CI95[0], d.CI95[1])
-			wins = fmt.Sprintf("%.0f %%", 100*d.WinRate)
+			against, wins = report.PairedText(d), fmt.Sprintf("%.0f %%", 100*d.WinRate)
 		}
 		c.line("| %s | %s | %s | [%s, %s] | %s | %s | %s |", p.Name, kindOf(p.Kind), show(s.IQM), show(s.CI95[0]), show(s.CI95[1]), show(s.Mean), against, wins)
 	}
+	returns := r.metric == report.Return
 	what, better := "the "+m.Title, "lower"
 	if returns {
 		what = "the sum of rewards of an episode"
@@ -296,7 +280,7 @@ func (c *card) loading(f File, r *results) {
 	}
 	c.line("\n## How to play it\n")
 	as := "Beside rules, on held-out windows or episodes"
-	if r != nil && len(r.Policies) > 0 {
+	if r != nil {
 		as = "As in the table above" + c.besides(r)
 	}
 	c.line("%s:\n\n```\ngymctl eval --policy-onnx %s --name mine%s%s\n```\n", as, name, c.worldFlags(), c.evalFlags(r))
@@ -312,30 +296,30 @@ func (c *card) loading(f File, r *results) {
 	c.line("action = session.run([\"action\"], feed)[0][0]\n```")
 }
 
-// evalFlags returns the flags of an evaluation that the model does not contain either: the workload and the rivals, so that the
+// evalFlags returns the flags of an evaluation that the model does not contain either: the workload and the baselines, so that the
 // command gives the table of r again.
 func (c *card) evalFlags(r *results) string {
-	if r == nil || len(r.Policies) == 0 {
+	if r == nil {
 		return ""
 	}
 	var flags string
-	var rivals []string
+	var baselines []string
 	searches := false
-	for _, p := range r.Policies {
+	for _, p := range r.policies {
 		if p.Kind != report.KindCheckpoint && p.Kind != report.KindModel && p.Kind != report.KindExternal {
-			rivals = append(rivals, p.Name)
-			searches = searches || strings.HasPrefix(p.Name, "rollout:")
+			baselines = append(baselines, p.Name)
+			searches = searches || policyname.Of(p.Name).Ahead == policyname.Rollout
 		}
 	}
-	if len(rivals) > 0 {
-		flags += " --policies " + strings.Join(rivals, ",")
+	if len(baselines) > 0 {
+		flags += " --policies " + strings.Join(baselines, ",")
 	}
 	e := &c.e.Cfg.Eval
 	switch {
-	case len(r.Windows) > 0:
-		flags += fmt.Sprintf(" --windows %d", len(r.Windows))
-	case r.Episodes > 0:
-		flags += fmt.Sprintf(" --episodes %d", r.Episodes)
+	case r.windows > 0:
+		flags += fmt.Sprintf(" --windows %d", r.windows)
+	case r.episodes > 0:
+		flags += fmt.Sprintf(" --episodes %d", r.episodes)
 	}
 	if e.Seeds != 1 { // which environments that are played once do not take
 		flags += fmt.Sprintf(" --seeds %d", e.Seeds)
@@ -355,7 +339,7 @@ func (c *card) evalFlags(r *results) string {
 // besides says what of the table the command cannot give again.
 func (c *card) besides(r *results) string {
 	var without []string
-	for _, p := range r.Policies {
+	for _, p := range r.policies {
 		if p.Kind == report.KindExternal || p.Kind == report.KindModel {
 			without = append(without, "`"+p.Name+"`")
 		}

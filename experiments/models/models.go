@@ -43,9 +43,6 @@ func Read(file, name string) (Model, error) {
 	return Model{name, file, m}, nil
 }
 
-// Env returns the identifier of the environment that the model names, "" if it names none.
-func (m *Model) Env() string { return m.model.Meta(imported.KeyEnv) }
-
 // Run returns the settings of the run that the model comes from, YAML with the keys of a configuration; "" if it has none.
 func (m *Model) Run() string { return m.model.Meta(imported.KeyRun) }
 

@@ -229,7 +229,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 }
 
 // Look returns what a path is, and a text that changes with its content.
-func Look(path string) (kind, print string, list []Entry, err error) {
+func Look(path string) (kind, digest string, list []Entry, err error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return "", "", nil, err

@@ -59,7 +59,7 @@ var odd = map[string]func(t *testing.T, name string){
 
 // Whatever stands where pages look, they come, and show what is sound.
 func TestNothingInAFolderHoldsUpThePages(t *testing.T) {
-	for kind, make := range odd {
+	for kind, build := range odd {
 		dir, err := os.MkdirTemp("", "p") // a short path: sockets have a limit
 		if err != nil {
 			t.Fatal(err)
@@ -83,7 +83,7 @@ func TestNothingInAFolderHoldsUpThePages(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			make(t, file)
+			build(t, file)
 		}
 		ends(t, kind, func() {
 			s := serve(t, Options{Paths: []string{dir}})

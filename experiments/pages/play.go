@@ -13,6 +13,7 @@ import (
 
 	"clustergym/agents/checkpoint"
 	"clustergym/configs"
+	"clustergym/env/policyname"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/catalog"
 	"clustergym/experiments/config"
@@ -24,9 +25,6 @@ import (
 	"clustergym/internal/ordinary"
 	"clustergym/traces"
 )
-
-// rivalRule is the rule whose choice a replay shows beside the agent's.
-const rivalRule = "sjf@slots"
 
 // canReplay reports whether a run's decisions can be shown, and otherwise why not.
 func canReplay(dir string, cfg *config.Config) (ok bool, why string) {
@@ -208,7 +206,7 @@ func (p *player) replay(ctx context.Context, dir string, part traces.Part, windo
 			return result{}, err
 		}
 		var b bytes.Buffer
-		if err := record.Play(ctx, w, cfg, ckpt, part, window, rivalRule, &b); err != nil {
+		if err := record.Play(ctx, w, cfg, ckpt, part, window, policyname.Slots("sjf"), &b); err != nil {
 			return result{}, err
 		}
 		if b.Len() > decisionlog.MaxBytes {
@@ -218,7 +216,7 @@ func (p *player) replay(ctx context.Context, dir string, part traces.Part, windo
 	})
 }
 
-// standings returns how the checkpoint of a run and its rivals do on its validation windows.
+// standings returns how the checkpoint of a run and its baselines do on its validation windows.
 func (p *player) standings(ctx context.Context, dir string, encode func(*arena.Standings) ([]byte, error)) ([]byte, error) {
 	ckpt, name, err := checkpointOf(dir)
 	if err != nil {

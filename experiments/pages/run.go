@@ -14,7 +14,9 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/jsonl"
+	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
+	"clustergym/experiments/statistic"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 )
@@ -405,10 +407,10 @@ func (r *runData) follow(n int) *jsonl.Tail {
 
 // testResult is what eval/test.json says: the comparison on test windows at the end of a training.
 type testResult struct {
-	Metric   string          `json:"metric"`
-	Windows  int             `json:"windows"`
-	Policies []testPolicy    `json:"policies"`
-	Paired   json.RawMessage `json:"paired"`
+	Metric   string             `json:"metric"`
+	Windows  int                `json:"windows"`
+	Policies []testPolicy       `json:"policies"`
+	Paired   []statistic.Paired `json:"paired"`
 }
 
 type testPolicy struct {
@@ -426,30 +428,17 @@ func readTest(dir string) *testResult {
 	if err != nil {
 		return nil
 	}
-	type stat struct {
-		Mean float64    `json:"mean"`
-		IQM  float64    `json:"iqm"`
-		CI   [2]float64 `json:"ci95"`
-	}
-	var f struct {
-		Windows  []json.RawMessage `json:"windows"`
-		Policies []struct {
-			Name    string `json:"name"`
-			Kind    string `json:"kind"`
-			Metrics *struct {
-				JCT *stat `json:"jct_s"`
-			} `json:"metrics"`
-		} `json:"policies"`
-		Paired json.RawMessage `json:"paired"`
-	}
-	if json.Unmarshal(b, &f) != nil || len(f.Policies) == 0 || len(f.Windows) == 0 {
+	c, err := report.Read(b)
+	r, ok := c.(*report.Report)
+	if err != nil || !ok || len(r.Policies) == 0 || len(r.Windows) == 0 {
 		return nil
 	}
-	out := &testResult{Metric: "jct_s", Windows: len(f.Windows), Paired: f.Paired}
-	for _, p := range f.Policies {
+	out := &testResult{Metric: "jct_s", Windows: len(r.Windows), Paired: r.Paired}
+	for _, p := range r.Policies {
 		t := testPolicy{Name: p.Name, Kind: p.Kind}
-		if p.Metrics != nil && p.Metrics.JCT != nil {
-			t.Mean, t.IQM, t.Low, t.High = &p.Metrics.JCT.Mean, &p.Metrics.JCT.IQM, &p.Metrics.JCT.CI[0], &p.Metrics.JCT.CI[1]
+		if p.Metrics != nil {
+			s := &p.Metrics.JCT
+			t.Mean, t.IQM, t.Low, t.High = &s.Mean, &s.IQM, &s.CI95[0], &s.CI95[1]
 		}
 		out.Policies = append(out.Policies, t)
 	}

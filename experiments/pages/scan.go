@@ -145,8 +145,8 @@ func find(paths []string) (all []entry, whole bool) {
 	for i, root := range paths {
 		name := names[i]
 		// A link that somebody names is followed, others are not: they could lead round in circles.
-		if real, err := filepath.EvalSymlinks(root); err == nil {
-			root = real
+		if target, err := filepath.EvalSymlinks(root); err == nil {
+			root = target
 		}
 		within := root
 		if i, err := os.Stat(root); err == nil && !i.IsDir() {
@@ -197,11 +197,11 @@ func find(paths []string) (all []entry, whole bool) {
 func leadsOut(root, path string, names ...string) error {
 	for _, name := range append([]string{""}, names...) {
 		file := filepath.Join(path, name)
-		real, err := filepath.EvalSymlinks(file)
+		target, err := filepath.EvalSymlinks(file)
 		if err != nil {
 			continue // reading it will say why
 		}
-		if rel, err := filepath.Rel(root, real); err != nil || !filepath.IsLocal(rel) {
+		if rel, err := filepath.Rel(root, target); err != nil || !filepath.IsLocal(rel) {
 			return fault.Mistakef("%s leads out of %s, so it is not read", file, root)
 		}
 	}

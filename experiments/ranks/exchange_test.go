@@ -169,8 +169,8 @@ func TestBytesGoWhereTheyShould(t *testing.T) {
 					return fmt.Errorf("broadcast: %d bytes, %v", len(b), err)
 				}
 				for _, who := range []int{-1, 0, world - 1} {
-					if any, err := g.Any(g.rank == who); err != nil || any != (who >= 0) {
-						return fmt.Errorf("any: %v, %v", any, err)
+					if some, err := g.Any(g.rank == who); err != nil || some != (who >= 0) {
+						return fmt.Errorf("any: %v, %v", some, err)
 					}
 				}
 				return nil

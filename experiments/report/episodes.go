@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"clustergym/env/policyname"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/texttable"
@@ -164,7 +165,7 @@ func (r *EpisodeReport) scores() texttable.Sheet {
 		case "planner":
 			planners = "\nPLANNER decides with the whole graph in sight."
 		case "slots":
-			rules = "\nRULE@slots acts through the agent's actions."
+			rules = "\n" + policyname.RuleForm + " acts through the agent's actions."
 		}
 	}
 	below := fmt.Sprintf("%s: %s %s, the same for every policy and not used in training:\nmeans over episodes, IQM with its 95 %% bootstrap interval.%s%s\n",

@@ -8,7 +8,6 @@ import (
 
 	"clustergym/env/sched"
 	"clustergym/env/sim"
-	"clustergym/experiments/envs"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/texttable"
@@ -179,6 +178,3 @@ func (l *Ladder) Sheets() []texttable.Sheet {
 func (l *Ladder) longest() *Report {
 	return slices.MaxFunc(l.Rungs, func(a, b *Report) int { return len(a.Policies) - len(b.Policies) })
 }
-
-// Counts returns the metric of the comparison.
-func (l *Ladder) Counts() envs.Metric { return l.Rungs[0].Counts() }

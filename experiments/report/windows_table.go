@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/env/policyname"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/statistic"
@@ -117,7 +118,7 @@ func (r *Report) Sheets() []texttable.Sheet {
 
 // verdict says whether the agent is ahead of SJF, which most tables have, "" if this one does not.
 func (r *Report) verdict(reference string, versus map[string]statistic.Paired) string {
-	for _, rival := range []string{"sjf+skip", "sjf@slots"} {
+	for _, rival := range []string{"sjf+skip", policyname.Slots("sjf")} {
 		p, ok := versus[rival]
 		if !ok {
 			continue
@@ -173,7 +174,7 @@ func (r *Report) forms() string {
 		parts = append(parts, "ORDER+ADMISSION sees the whole queue")
 	}
 	if has("slots") {
-		parts = append(parts, "RULE@slots acts through "+through)
+		parts = append(parts, policyname.RuleForm+" acts through "+through)
 	}
 	if len(parts) == 0 {
 		return ""

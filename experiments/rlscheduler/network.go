@@ -1,7 +1,6 @@
 package rlscheduler
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -22,6 +21,7 @@ import (
 	"clustergym/env/cluster"
 	peer "clustergym/env/peer/rlscheduler"
 	"clustergym/env/queuerank"
+	program "clustergym/env/queuerank/rlscheduler"
 	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/brought"
@@ -174,7 +174,7 @@ func (t *trained) open(mode string, windows windowsOf) (*queuerank.Env, error) {
 	if mode == "yes" {
 		c.Backfill = "easy"
 	}
-	return queuerank.New(c, cluster.Spec{Name: "swf-256", Pool: procs}, windows, t.scale, traces.Test)
+	return program.New(c, cluster.Spec{Name: "swf-256", Pool: procs}, windows, t.scale, traces.Test)
 }
 
 // windowsOf are windows of jobs for QueueRank-v1.
@@ -212,25 +212,23 @@ func (t *trained) play(ctx context.Context, workers, draws int, mode string, win
 	for i := range plays {
 		plays[i] = make([]float64, len(windows))
 	}
-	type hand struct{ best, draw *agents.Player }
-	hands := make([]*hand, max(1, workers))
-	err = par.For(ctx, workers, len(windows)*len(plays), func(worker, game int) error {
-		h := hands[worker]
-		if h == nil {
-			e, err := t.open(mode, jobs)
-			if err != nil {
-				return err
-			}
-			p, err := arena.NewPolicy(&t.found.Cfg, e.Spec(), bytes.NewReader(t.found.Weights))
-			if err != nil {
-				return err
-			}
-			h = &hand{best: agents.NewPlayer(e, p)}
-			if p, ok := p.(*ppo.Policy); ok {
-				h.draw = agents.NewPlayer(e, p.Sampling())
-			}
-			hands[worker] = h
+	type players struct{ best, draw *agents.Player }
+	local := par.Local[*players]{Make: func() (*players, error) {
+		e, err := t.open(mode, jobs)
+		if err != nil {
+			return nil, err
 		}
+		p, err := t.found.In(e)
+		if err != nil {
+			return nil, err
+		}
+		h := &players{best: agents.NewPlayer(e, p)}
+		if p, ok := p.(*ppo.Policy); ok {
+			h.draw = agents.NewPlayer(e, p.Sampling())
+		}
+		return h, nil
+	}}
+	err = local.For(ctx, workers, len(windows)*len(plays), func(h *players, game int) error {
 		k, i := game/len(windows), game%len(windows)
 		player, src := h.best, (*rand.Rand)(nil)
 		if k > 0 {

@@ -15,6 +15,7 @@ import (
 	"clustergym/env/cluster"
 	peer "clustergym/env/peer/rlscheduler"
 	"clustergym/env/queuerank"
+	program "clustergym/env/queuerank/rlscheduler"
 	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
@@ -94,7 +95,7 @@ func TestANetworkPlaysAsInQueueRank(t *testing.T) {
 		if mode == "yes" {
 			c.Backfill = "easy"
 		}
-		e, err := queuerank.New(c, cluster.Spec{Pool: procs}, windowsOf{simulated(jobs)}, training, traces.Training)
+		e, err := program.New(c, cluster.Spec{Pool: procs}, windowsOf{simulated(jobs)}, training, traces.Training)
 		if err != nil {
 			t.Fatal(err)
 		}

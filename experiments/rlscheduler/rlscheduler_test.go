@@ -14,6 +14,7 @@ import (
 	"clustergym/env/cluster"
 	peer "clustergym/env/peer/rlscheduler"
 	"clustergym/env/queuerank"
+	program "clustergym/env/queuerank/rlscheduler"
 	"clustergym/env/sim"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
@@ -227,7 +228,7 @@ func TestTheMachineIsQueueRank(t *testing.T) {
 		for _, backfill := range []string{"none", "easy"} {
 			cfg := queuerank.DefaultConfig()
 			cfg.Window, cfg.Peer, cfg.Backfill, cfg.Estimates, cfg.Reward = len(log), true, backfill, sim.MustEstimates("exact"), "minus"
-			e, err := queuerank.New(cfg, cluster.Spec{Pool: procs}, jobsOf(log), log, traces.Training)
+			e, err := program.New(cfg, cluster.Spec{Pool: procs}, jobsOf(log), log, traces.Training)
 			if err != nil {
 				t.Fatal(err)
 			}

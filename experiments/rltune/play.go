@@ -1,10 +1,10 @@
 package rltune
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -13,10 +13,10 @@ import (
 	"clustergym/env"
 	peer "clustergym/env/peer/rltune"
 	"clustergym/env/queuerank"
+	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/study"
-	"clustergym/internal/par"
 	"clustergym/internal/rng"
 	"clustergym/traces"
 )
@@ -119,40 +119,23 @@ type maker func(e *queuerank.Env) (player, error)
 func windows(
 	ctx context.Context, b *study.Bench, w *arena.World, part traces.Part, table string, labels map[string]string, maker maker,
 ) ([]study.Row, error) {
-	n := w.Count(part)
 	split := env.SplitTest
 	if part == traces.Validation {
 		split = env.SplitValidation
 	}
-	length := w.Settings.(*queuerank.Config).Window
-	out := make([][]study.Row, n)
-	type bench struct {
-		env  *queuerank.Env
-		play player
-	}
-	benches := make([]bench, b.Workers)
-	err := par.For(ctx, b.Workers, n, func(worker, i int) error {
-		h := &benches[worker]
-		if h.env == nil {
-			made, err := w.NewEnv(part, 1)
-			if err != nil {
-				return err
+	out, err := arena.EachWindow(ctx, w, part, math.MaxInt, b.Workers, func(on sched.Arena) (func(i int) ([]study.Row, error), error) {
+		e := on.(*queuerank.Env)
+		play, err := maker(e)
+		return func(i int) ([]study.Row, error) {
+			var m measure
+			e.Watch(&m)
+			if err := play(ctx, episode(split, i), &m); err != nil {
+				return nil, fmt.Errorf("%v: %w", labels, err)
 			}
-			h.env = made.(*queuerank.Env)
-			if h.play, err = maker(h.env); err != nil {
-				return err
-			}
-		}
-		var m measure
-		h.env.Watch(&m)
-		if err := h.play(ctx, episode(split, i), &m); err != nil {
-			return fmt.Errorf("%v, window %d: %w", labels, i, err)
-		}
-		own := maps.Clone(labels)
-		own["window"] = fmt.Sprint(i)
-		var err error
-		out[i], err = m.rows(table, own, length, w.GPUs)
-		return err
+			own := maps.Clone(labels)
+			own["window"] = fmt.Sprint(i)
+			return m.rows(table, own, w.Settings.(*queuerank.Config).Window, w.GPUs)
+		}, err
 	})
 	return slices.Concat(out...), err
 }
@@ -175,11 +158,7 @@ func choosing(choose choice) maker {
 // acting makes a player that chooses by the agent trained in a folder.
 func acting(run string) maker {
 	return func(e *queuerank.Env) (player, error) {
-		c, err := arena.OpenCheckpoint(run, e.Spec())
-		if err != nil {
-			return nil, err
-		}
-		p, err := arena.NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
+		p, err := arena.Trained(run, e.Spec())
 		if err != nil {
 			return nil, err
 		}

@@ -28,13 +28,13 @@ func TestCheckpointsAreChosenByTheReportsMean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rivals, err := w.Rivals(t.Context(), &cfg, 1)
+	rivals, err := w.Baselines(t.Context(), &cfg, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	usual := cfg
 	usual.Eval.Choose = ""
-	geometric, err := w.Rivals(t.Context(), &usual, 1)
+	geometric, err := w.Baselines(t.Context(), &usual, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,50 +11,32 @@ import (
 func evaluated(c arena.Comparison) (s []tfevents.Scalar) {
 	add := func(tag string, v float64) { s = append(s, tfevents.Scalar{Tag: "test/" + tag, Value: v}) }
 	const mean = "mean_reward"
-	switch r := c.(type) {
-	case *report.Report:
-		counts := r.Counts().Key
-		for i := range r.Policies {
-			p := &r.Policies[i]
-			if i == 0 {
-				m := p.Metrics
-				add("jct_s", m.JCT.Mean)
-				add("wait_s", m.Wait.Mean)
-				add("bounded_slowdown", m.BoundedSlowdown.Mean)
-				add("gpu_utilization", m.Utilization.Mean)
-				if m.Score != nil {
-					add(counts, m.Score.Mean)
-				}
-				continue
-			}
-			if p.Metrics != nil && (p.Metrics.Score != nil || !r.HasScores()) {
-				add(counts+"/"+p.Name, r.Statistic(p).Mean)
-			}
+	if r, ok := c.(*report.Report); ok {
+		m := r.Policies[0].Metrics
+		add("jct_s", m.JCT.Mean)
+		add("wait_s", m.Wait.Mean)
+		add("bounded_slowdown", m.BoundedSlowdown.Mean)
+		add("gpu_utilization", m.Utilization.Mean)
+	}
+	metric, all, paired := report.Results(c)
+	for i, p := range all {
+		name := ""
+		if i > 0 {
+			name = "/" + p.Name
 		}
-		for _, p := range r.Paired {
-			if p.A == r.Policies[0].Name && p.Metric == counts {
-				add(counts+"_difference_percent/"+p.B, p.Difference)
-			}
+		if p.Return != nil {
+			add(mean+name, p.Return.Mean)
 		}
-	case *report.EpisodeReport:
-		for i, p := range r.Policies {
-			name := ""
-			if i > 0 {
-				name = "/" + p.Name
-			}
-			if p.Return != nil {
-				add(mean+name, p.Return.Mean)
-			}
-			if p.Score != nil {
-				add(r.Metric+name, p.Score.Mean)
-			}
+		if p.Score != nil && metric+name != "jct_s" && metric+name != "bounded_slowdown" { // which are there
+			add(metric+name, p.Score.Mean)
 		}
-		for _, p := range r.Paired {
-			if p.A == r.Policies[0].Name {
-				add(r.Metric+"_difference_percent/"+p.B, p.Difference)
-			}
+	}
+	for _, p := range paired {
+		if p.A == all[0].Name {
+			add(metric+"_difference_percent/"+p.B, p.Difference)
 		}
-	case *report.AdaptReport:
+	}
+	if r, ok := c.(*report.AdaptReport); ok {
 		best := 0 // after the last inner step
 		for i, p := range r.Rows {
 			if p.Name == r.Rows[0].Name && p.Steps > r.Rows[best].Steps {

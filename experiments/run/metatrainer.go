@@ -57,28 +57,9 @@ func (t *metaTrainer) Run(ctx context.Context, h train.Hooks) error {
 			return err
 		}
 		t.note(stats)
-		step := t.Step()
-		if h.Tick != nil {
-			if err := h.Tick(train.Progress{Step: step, Steps: t.cfg.Steps, Return: t.last}); err != nil {
-				return err
-			}
-		}
-		end := step >= t.cfg.Steps
-		due := func(every int64) bool { return end || every > 0 && before/every != step/every }
-		if h.Log != nil && due(t.cfg.LogEvery) {
-			if err := h.Log(t.record()); err != nil {
-				return err
-			}
-		}
-		if h.Evaluate != nil && t.cfg.EvalEvery > 0 && due(t.cfg.EvalEvery) {
-			if err := h.Evaluate(step); err != nil {
-				return err
-			}
-		}
-		if h.Checkpoint != nil && due(t.cfg.CheckpointEvery) {
-			if err := h.Checkpoint(step); err != nil {
-				return err
-			}
+		p := train.Progress{Step: t.Step(), Steps: t.cfg.Steps, Return: t.last}
+		if err := h.After(&t.cfg, before, p, func() (train.Record, error) { return t.record(), nil }); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -170,11 +170,11 @@ type peers struct {
 
 // Any also confirms checkpoints: rank 0 has made its calls up to here.
 func (p peers) Any(yes bool) (bool, error) {
-	any, err := p.Group.Any(yes)
+	some, err := p.Group.Any(yes)
 	if err == nil {
 		p.t.saved = max(p.t.saved, p.t.given)
 	}
-	return any, err
+	return some, err
 }
 
 // makeRank makes the agent, environments and trainer of this rank.

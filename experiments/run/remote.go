@@ -52,9 +52,12 @@ type trainValue struct {
 	Best   rundir.BestCheckpoint `json:"best"`
 }
 
-// TrainOn is Train on whichever machine of q takes it first, this one included. The run directory comes back complete. name is
+// TrainOn is Train on whichever machine of q takes it first, this one included; nil q = this one. The run directory comes back complete. name is
 // what people read of it. Of opt's hooks only those that are called at the end are heeded for trainings on other machines.
 func TrainOn(ctx context.Context, q *workqueue.Coordinator, name string, cfg config.Config, opt TrainOptions) (*TrainResult, error) {
+	if q == nil {
+		return Train(ctx, cfg, opt)
+	}
 	t, err := trainTaskOf(ctx, q, name, &cfg, &opt)
 	if err != nil {
 		return nil, err
@@ -157,7 +160,7 @@ func arrived(ctx context.Context, q *workqueue.Coordinator, res *workqueue.Resul
 	if err != nil {
 		return nil, fmt.Errorf("the run of worker %s has no evaluation: %w", res.Worker, err)
 	}
-	r.Eval, err = readEval(b, cfg)
+	r.Eval, err = report.Read(b)
 	return &r, err
 }
 
@@ -172,15 +175,6 @@ func asAsked(dir string, cfg *config.Config) error {
 		err = fmt.Errorf("its %s is not the configuration that was asked for", rundir.ConfigFile)
 	}
 	return err
-}
-
-// readEval reads the result of an evaluation of a run of cfg.
-func readEval(b []byte, cfg *config.Config) (arena.Comparison, error) {
-	var c arena.Comparison = new(report.Report)
-	if !cfg.Simulated() {
-		c = new(report.EpisodeReport)
-	}
-	return c, json.Unmarshal(b, c)
 }
 
 // TrainHandler returns what a worker does with trainings.

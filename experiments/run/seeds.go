@@ -13,6 +13,7 @@ import (
 	"clustergym/agents/train"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
+	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/safefile"
 	"clustergym/experiments/workqueue"
@@ -119,7 +120,7 @@ func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOpti
 		s.say("note      each of these runs %s", note)
 	}
 	if !opt.Resume && opt.Say != nil && cfg.Simulated() {
-		lines, err := opt.World.ChoiceLines(ctx, &cfg)
+		choices, err := opt.World.DescribeChoices(ctx, &cfg)
 		if err != nil {
 			return nil, err
 		}
@@ -129,9 +130,7 @@ func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOpti
 		for _, line := range opt.Chosen {
 			s.say("chosen    %s", line)
 		}
-		for _, line := range lines {
-			s.say("%s", line)
-		}
+		arena.Say(s.say, choices...)
 	}
 	side := min(max(1, opt.Workers), seeds)
 	if opt.Queue != nil {
@@ -234,7 +233,7 @@ func (s *seedRuns) run(ctx context.Context, i, workers int) error {
 	opt.RunDir, opt.Workers = SeedDir(s.opt.RunDir, cfg.Seed), workers
 	stored := filepath.Join(s.opt.RunDir, seedResults, fmt.Sprintf("seed-%d.json", cfg.Seed))
 	if s.opt.Resume {
-		done, err := readResult(stored, &cfg)
+		done, err := readResult(stored)
 		if err != nil {
 			return err
 		}
@@ -259,12 +258,7 @@ func (s *seedRuns) run(ctx context.Context, i, workers int) error {
 		}
 	}
 	opt.Game = nil
-	var r *TrainResult
-	if s.queue == nil {
-		r, err = Train(ctx, cfg, opt)
-	} else {
-		r, err = TrainOn(ctx, s.queue, fmt.Sprintf("seed %d", cfg.Seed), cfg, opt)
-	}
+	r, err := TrainOn(ctx, s.queue, fmt.Sprintf("seed %d", cfg.Seed), cfg, opt)
 	if err != nil {
 		return fmt.Errorf("seed %d: %w", cfg.Seed, err)
 	}
@@ -296,7 +290,7 @@ func (s *seedRuns) tick(i int, p train.Progress) {
 }
 
 // readResult returns the result of a run, nil if it has not ended.
-func readResult(name string, cfg *config.Config) (*TrainResult, error) {
+func readResult(name string) (*TrainResult, error) {
 	b, err := ordinary.Read(name, ordinary.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -312,7 +306,7 @@ func readResult(name string, cfg *config.Config) (*TrainResult, error) {
 		return nil, fault.Mistakef("%s: %v; remove it to go on", name, err)
 	}
 	if len(r.Eval) > 0 {
-		c, err := readEval(r.Eval, cfg)
+		c, err := report.Read(r.Eval)
 		if err != nil {
 			return nil, fault.Mistakef("%s: %v; remove it to go on", name, err)
 		}
@@ -323,12 +317,8 @@ func readResult(name string, cfg *config.Config) (*TrainResult, error) {
 
 // writeJSON replaces a file and makes its folder if necessary.
 func writeJSON(name string, v any) error {
-	b, err := json.MarshalIndent(v, "", " ")
-	if err != nil {
-		return err
-	}
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	return safefile.Write(name, append(b, '\n'))
+	return safefile.WriteJSON(name, v)
 }

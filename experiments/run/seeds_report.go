@@ -35,17 +35,17 @@ type SeedsReport struct {
 	Solved     *float64    `json:"solved_at"` // mean return that counts as solved, null = none
 	SolvedRuns *int        `json:"solved"`    // seeds that reach it
 
-	// Paired compares all runs together with every rival on the same windows: absent without a metric of windows.
+	// Paired compares all runs together with every baseline on the same windows: absent without a metric of windows.
 	Paired []SeedsPaired `json:"paired,omitempty"`
 
-	Estimates sim.Estimates `json:"estimates,omitzero"` // the environment's: what agents and rivals know of run times
+	Estimates sim.Estimates `json:"estimates,omitzero"` // the environment's: what agents and baselines know of run times
 	Rung      string        `json:"rung,omitempty"`     // theirs
 }
 
-// SeedsPaired compares the runs of all seeds with one rival. The interval is over seeds and windows.
+// SeedsPaired compares the runs of all seeds with one baseline. The interval is over seeds and windows.
 type SeedsPaired struct {
 	statistic.Paired
-	Ahead int `json:"seeds_ahead"` // seeds whose mean is better than the rival's
+	Ahead int `json:"seeds_ahead"` // seeds whose mean is better than the baseline's
 }
 
 // SeedRun is the result of one seed.
@@ -56,20 +56,15 @@ type SeedRun struct {
 
 // scores returns the values by which runs are compared, one for each episode or window, and their metric.
 func (r *TrainResult) scores() (metric string, values []float64) {
-	switch e := r.Eval.(type) {
-	case *report.EpisodeReport: // the checkpoint comes first
-		if e.Metric != "" {
-			return e.Metric, e.Policies[0].Score.PerWindow
-		}
-		return metricReturn, e.Policies[0].Return.PerEpisode
-	case *report.Report:
-		return e.Counts().Key, e.Statistic(&e.Policies[0]).PerWindow
+	metric, all, _ := report.Results(r.Eval)
+	switch { // the checkpoint comes first
+	case len(all) == 0:
+		return "", nil
+	case all[0].Score != nil:
+		return metric, all[0].Score.PerWindow
 	}
-	return "", nil
+	return metric, all[0].Return.PerEpisode
 }
-
-// metricReturn is the metric of problems with known answers.
-const metricReturn = "return"
 
 func newSeedsReport(cfg *config.Config, dir string, results []TrainResult) *SeedsReport {
 	r := &SeedsReport{Env: cfg.Env.ID, Agent: cfg.Agent, Kernels: kernel.Set(), Dir: dir}
@@ -107,16 +102,15 @@ func newSeedsReport(cfg *config.Config, dir string, results []TrainResult) *Seed
 
 // pair fills in Paired. all are the values of the runs, by window.
 func (r *SeedsReport) pair(cfg *config.Config, all [][]float64) {
-	if r.Metric == metricReturn {
+	if r.Metric == report.Return {
 		return
 	}
 	higher := report.MetricOf(r.Env).Higher
-	names, of := scoresOf(r.Runs[0].Eval)
-	for i := 1; i < len(names); i++ {
-		rival := of[i].PerWindow
-		p := SeedsPaired{Paired: statistic.CompareRuns(cfg.Eval.Seed, r.Agent, names[i], r.Metric, all, rival, higher)}
+	for _, of := range scoresOf(r.Runs[0].Eval)[1:] {
+		other := of.Score.PerWindow
+		p := SeedsPaired{Paired: statistic.CompareRuns(cfg.Eval.Seed, r.Agent, of.Name, r.Metric, all, other, higher)}
 		for _, run := range all {
-			if mean := statistic.Mean(run); mean != statistic.Mean(rival) && mean < statistic.Mean(rival) != higher {
+			if mean := statistic.Mean(run); mean != statistic.Mean(other) && mean < statistic.Mean(other) != higher {
 				p.Ahead++
 			}
 		}
@@ -161,19 +155,20 @@ func (r *SeedsReport) Sheets() []texttable.Sheet {
 		}
 		return []texttable.Sheet{{Above: ladder.Header(r.Estimates), Title: ofSeeds, Header: []string{"seed", "steps", "return in training", "checkpoint"}, Rows: rows, Left: 1}}
 	}
-	if r.Metric == metricReturn {
+	if r.Metric == report.Return {
 		return []texttable.Sheet{r.returns()}
 	}
 	m := report.MetricOf(r.Env)
 	var rows [][]string
 	for _, s := range r.Runs {
-		name, of := scoresOf(s.Eval)
-		rows = append(rows, []string{fmt.Sprint(s.Seed), name[0], m.Cell(of[0].Mean), m.SpanCell(of[0].IQM, of[0].CI95), "", ""})
+		of := scoresOf(s.Eval)[0]
+		rows = append(rows, []string{fmt.Sprint(s.Seed), of.Name, m.Cell(of.Score.Mean), m.SpanCell(of.Score.IQM, of.Score.CI95), "", ""})
 	}
 	rows = append(rows, []string{"all", "", m.Cell(*r.Mean), m.SpanCell(*r.IQM, *r.CI95), "", ""})
-	names, of := scoresOf(r.Runs[0].Eval)
+	others := scoresOf(r.Runs[0].Eval)[1:]
 	for i, p := range r.Paired {
-		rows = append(rows, []string{"", names[i+1], m.Cell(of[i+1].Mean), m.SpanCell(of[i+1].IQM, of[i+1].CI95),
+		of := others[i].Score
+		rows = append(rows, []string{"", others[i].Name, m.Cell(of.Mean), m.SpanCell(of.IQM, of.CI95),
 			report.PairedText(p.Paired), fmt.Sprintf("%d of %d", p.Ahead, len(r.Runs))})
 	}
 	texttable.OneUnit(rows)
@@ -194,21 +189,10 @@ func (r *SeedsReport) Sheets() []texttable.Sheet {
 
 const ofSeeds = "Runs of several seeds"
 
-// scoresOf returns the policies of a comparison, the checkpoint first, with the metric of the environment.
-func scoresOf(c arena.Comparison) (names []string, of []statistic.Statistic) {
-	switch r := c.(type) {
-	case *report.Report:
-		for i := range r.Policies {
-			if p := &r.Policies[i]; p.Metrics != nil && (!r.HasScores() || p.Metrics.Score != nil) {
-				names, of = append(names, p.Name), append(of, r.Statistic(p))
-			}
-		}
-	case *report.EpisodeReport:
-		for _, p := range r.Policies {
-			names, of = append(names, p.Name), append(of, *p.Score)
-		}
-	}
-	return names, of
+// scoresOf returns the policies of a comparison that have its metric, the checkpoint first.
+func scoresOf(c arena.Comparison) []report.Result {
+	_, all, _ := report.Results(c)
+	return slices.DeleteFunc(all, func(r report.Result) bool { return r.Score == nil })
 }
 
 // returns is the sheet of a problem with a known answer.

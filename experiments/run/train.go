@@ -20,7 +20,7 @@ import (
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/env"
-	"clustergym/env/rollout"
+	"clustergym/env/policyname"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/ranks"
@@ -172,9 +172,9 @@ func (t *training) train(ctx context.Context, cfg config.Config) (*TrainResult, 
 		return nil, err
 	}
 	t.spec = spec
-	var choices []string
+	var choices []arena.Fact
 	if w, ok := t.arena.(*arena.World); ok && !opt.Resume && heard && !t.follows() {
-		if choices, err = w.ChoiceLines(ctx, &cfg); err != nil {
+		if choices, err = w.DescribeChoices(ctx, &cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -197,10 +197,7 @@ func (t *training) train(ctx context.Context, cfg config.Config) (*TrainResult, 
 		return nil, err
 	}
 	defer unlock()
-	t.describe(from)
-	for _, line := range choices {
-		opt.Say("%s", line)
-	}
+	arena.Say(opt.Say, append(t.describe(from), choices...)...)
 	reported := t.trainer.Step()
 	if t.lessons != nil {
 		if err := t.recall(); err != nil {
@@ -354,6 +351,7 @@ func sameRun(dir string, cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
+	teacher := policyname.Of(cfg.Train.Imitate)
 	for _, s := range []struct {
 		key  string
 		take func(c *config.Config)
@@ -369,17 +367,17 @@ func sameRun(dir string, cfg *config.Config) error {
 		{"improper", func(c *config.Config) { c.Improper = cfg.Improper }},
 		{"train.envs", func(c *config.Config) { c.Train.Envs = cfg.Train.Envs }},
 		{"eval.rollout", func(c *config.Config) {
-			if strings.HasPrefix(cfg.Train.Imitate, rollout.Prefix) { // the teacher's
+			if teacher.Ahead == policyname.Rollout { // the teacher's
 				c.Eval.Rollout = cfg.Eval.Rollout
 			}
 		}},
 		{"eval.hold", func(c *config.Config) {
-			if strings.HasSuffix(cfg.Train.Imitate, "hold@slots") { // the teacher's
+			if teacher.Plain() == policyname.AtSlots("hold") { // the teacher's
 				c.Eval.Hold = cfg.Eval.Hold
 			}
 		}},
 		{"eval.index", func(c *config.Config) {
-			if cfg.Train.Imitate == "index@slots" { // the teacher's
+			if teacher == policyname.AtSlots("index") { // the teacher's
 				c.Eval.Index = cfg.Eval.Index
 			}
 		}},
@@ -403,29 +401,29 @@ func sameRun(dir string, cfg *config.Config) error {
 	return nil
 }
 
-// describe prints what the run trains on.
-func (t *training) describe(from string) {
-	t.opt.Say("run       %s", t.opt.RunDir)
-	t.arena.Describe(t.cfg, t.opt.Say)
+// describe says what the run trains on.
+func (t *training) describe(from string) []arena.Fact {
+	facts := append([]arena.Fact{{Key: "run", Value: t.opt.RunDir}}, t.arena.Describe(t.cfg)...)
 	for _, line := range t.opt.Chosen {
-		t.opt.Say("chosen    %s", line)
+		facts = append(facts, arena.Fact{Key: "chosen", Value: line})
 	}
 	envs := ""
 	if !t.cfg.Meta() {
 		envs = ", " + plain.Count(t.cfg.Train.Envs, "environment", "environments")
 	}
-	t.opt.Say("agent     %s, seed %d%s, kernels %s", t.cfg.Agent, t.cfg.Seed, envs, kernel.Set())
+	facts = append(facts, arena.Factf("agent", "%s, seed %d%s, kernels %s", t.cfg.Agent, t.cfg.Seed, envs, kernel.Set()))
 	if t.lessons != nil {
 		steps, epochs, rounds := t.cfg.Train.Imitation()
-		t.opt.Say("imitates  %s: %s in %s, %s each", t.cfg.Train.Imitate, plain.Count(int(steps), "step", "steps"),
-			plain.Count(rounds, "round", "rounds"), plain.Count(epochs, "epoch", "epochs"))
+		facts = append(facts, arena.Factf("imitates", "%s: %s in %s, %s each", t.cfg.Train.Imitate, plain.Count(int(steps), "step", "steps"),
+			plain.Count(rounds, "round", "rounds"), plain.Count(epochs, "epoch", "epochs")))
 	}
 	if note := t.cfg.Note(); note != "" {
-		t.opt.Say("note      this run %s", note)
+		facts = append(facts, arena.Fact{Key: "note", Value: "this run " + note})
 	}
 	if from != "" {
-		t.opt.Say("resume    %s", from)
+		facts = append(facts, arena.Fact{Key: "resume", Value: from})
 	}
+	return facts
 }
 
 func (t *training) parts() []agents.Part { return append(t.agent.Parts(), t.trainer.Parts()...) }

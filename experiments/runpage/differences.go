@@ -90,17 +90,26 @@ func ofWindows(r *report.Report) []found {
 			Lower: key != counts.Key || !counts.Higher,
 			Text:  "The same windows for all; the difference of the sums over windows, and in how many windows it is better.",
 		}
-		for _, p := range r.Paired {
-			if p.A == reference && p.Metric == key {
-				f.Rows = append(f.Rows, htmlpage.Difference{
-					Name: r.Shown(p.B), Value: p.Difference, Low: p.CI95[0], High: p.CI95[1],
-					Text: fmt.Sprintf("%+.1f [%+.1f, %+.1f] %%, %d of %d", p.Difference, p.CI95[0], p.CI95[1], p.Wins, len(r.Windows)),
-				})
-			}
+		f.Rows = pairs(r.Paired, reference, key, len(r.Windows))
+		for i := range f.Rows {
+			f.Rows[i].Name = r.Shown(f.Rows[i].Name)
 		}
 		out = append(out, found{f, r.Shown(reference)})
 	}
 	return out
+}
+
+// pairs returns how agent differs by a metric from each policy, on of windows or episodes.
+func pairs(all []statistic.Paired, agent, metric string, of int) (rows []htmlpage.Difference) {
+	for _, p := range all {
+		if p.A == agent && p.Metric == metric {
+			rows = append(rows, htmlpage.Difference{
+				Name: p.B, Value: p.Difference, Low: p.CI95[0], High: p.CI95[1],
+				Text: fmt.Sprintf("%+.1f [%+.1f, %+.1f] %%, %d of %d", p.Difference, p.CI95[0], p.CI95[1], p.Wins, of),
+			})
+		}
+	}
+	return rows
 }
 
 // ofEpisodes compares the first policy with the others on the same episodes, by the metric or else by the return.
@@ -113,14 +122,7 @@ func ofEpisodes(r *report.EpisodeReport) []found {
 		f := htmlpage.Forest{
 			Name: "differences-" + m.Key, Title: "%s against each policy: " + m.Title, X: "difference of " + m.Title + " in %", Lower: !m.Higher,
 			Text: "The same episodes for all, and in how many it is better.",
-		}
-		for _, p := range r.Paired {
-			if p.A == r.Paired[0].A {
-				f.Rows = append(f.Rows, htmlpage.Difference{
-					Name: p.B, Value: p.Difference, Low: p.CI95[0], High: p.CI95[1],
-					Text: fmt.Sprintf("%+.1f [%+.1f, %+.1f] %%, %d of %d", p.Difference, p.CI95[0], p.CI95[1], p.Wins, r.Episodes),
-				})
-			}
+			Rows: pairs(r.Paired, r.Paired[0].A, r.Metric, r.Episodes),
 		}
 		return []found{{f, r.Paired[0].A}}
 	}

@@ -113,15 +113,15 @@ func (d *drawing) draw(runs []*course) error {
 	}
 	if len(first.validations) > 0 {
 		name(&valid, first.validations[0].Eval)
-		rivals, err := d.rivals(&first.cfg)
+		baselines, err := d.baselines(&first.cfg)
 		var input *fault.Mistake
 		switch {
 		case errors.As(err, &input):
-			d.note("The figure of learning has no rivals: %v.", err)
+			d.note("The figure of learning has no baselines: %v.", err)
 		case err != nil:
 			return err
 		}
-		for _, r := range rivals {
+		for _, r := range baselines {
 			valid.Levels = append(valid.Levels, htmlpage.Level{Name: r.Name, Value: r.Validation.At(0).Value})
 		}
 		if solved := d.solved(); solved != nil && first.validations[0].Eval.Return != nil {
@@ -175,8 +175,8 @@ func (d *drawing) solved() *float64 {
 	return nil
 }
 
-// rivals plays the rivals of a run where its validations are played. The workload is that of the page if it is the same.
-func (d *drawing) rivals(cfg *config.Config) ([]arena.Rival, error) {
+// baselines plays the policies that a run is compared with where its validations are played. The workload is that of the page if it is the same.
+func (d *drawing) baselines(cfg *config.Config) ([]arena.Baseline, error) {
 	place := d.arena
 	a, err := setting(cfg, "")
 	if err != nil {
@@ -191,5 +191,5 @@ func (d *drawing) rivals(cfg *config.Config) ([]arena.Rival, error) {
 			return nil, err
 		}
 	}
-	return place.Rivals(d.ctx, cfg, max(1, d.page.Evaluated.Workers))
+	return place.Baselines(d.ctx, cfg, max(1, d.page.Evaluated.Workers))
 }

@@ -1,4 +1,4 @@
-// Package runpage writes the page of gymctl train --html and gymctl eval --html: how agents learned beside their rivals, how
+// Package runpage writes the page of gymctl train --html and gymctl eval --html: how agents learned and how their baselines do, how
 // they differ from them, and the schedules of one window.
 package runpage
 
@@ -54,7 +54,7 @@ func ResultsOf(c arena.Comparison, estimates sim.Estimates) []Result {
 	return all
 }
 
-// Write plays rivals on the validation windows and two policies on a test window, and writes the page. What cannot be played
+// Write plays baselines on the validation windows and two policies on a test window, and writes the page. What cannot be played
 // again is left out, and the page says so.
 func (p *Page) Write(ctx context.Context, w io.Writer) error {
 	cfg := p.Config
@@ -99,16 +99,13 @@ func (d *drawing) head() {
 		d.html.Title = fmt.Sprintf("%s in %s: %s", d.cfg.Agent, d.cfg.Env.ID, texttable.Short(strings.Join(names, ", "), 80))
 	}
 	facts := &d.html.Facts
-	d.arena.Describe(d.cfg, func(format string, args ...any) {
-		line := fmt.Sprintf(format, args...)
-		key, value, _ := strings.Cut(line, " ")
-		value = strings.TrimSpace(value)
-		if key == "" && len(*facts) > 0 { // it goes on
-			(*facts)[len(*facts)-1][1] += "; " + value
-			return
+	for _, f := range d.arena.Describe(d.cfg) {
+		if f.Key == "" && len(*facts) > 0 {
+			(*facts)[len(*facts)-1][1] += "; " + f.Value
+			continue
 		}
-		*facts = append(*facts, [2]string{key, value})
-	})
+		*facts = append(*facts, [2]string{f.Key, f.Value})
+	}
 }
 
 func (d *drawing) tables() {

@@ -10,7 +10,7 @@ import (
 	"clustergym/experiments/report"
 )
 
-// schedules draws the agent's schedule of one test window beside that of SJF, or else of the best rival.
+// schedules draws the agent's schedule of one test window beside that of SJF, or else of the best baseline.
 func (d *drawing) schedules() error {
 	world, ok := d.arena.(*arena.World)
 	if !ok || len(d.page.Results) == 0 {
@@ -21,7 +21,7 @@ func (d *drawing) schedules() error {
 	if !ok {
 		return nil
 	}
-	agent, rival := pair(r)
+	agent, other := pair(r)
 	if agent == nil {
 		d.note("No schedule is drawn: no policy of this comparison can be played again.")
 		return nil
@@ -30,10 +30,10 @@ func (d *drawing) schedules() error {
 	if result.Checkpoint != "" {
 		opt.Checkpoints = []string{result.Checkpoint}
 	}
-	window := typical(r, agent, rival)
+	window := typical(r, agent, other)
 	seen := []*report.PolicyReport{agent}
-	if rival != nil {
-		seen = append(seen, rival)
+	if other != nil {
+		seen = append(seen, other)
 	}
 	for _, p := range seen {
 		first, err := world.Watch(d.ctx, *d.cfg, opt, p.Name, window, d.html.Run(r.Shown(p.Name)))
@@ -44,7 +44,7 @@ func (d *drawing) schedules() error {
 	}
 	w := &r.Windows[window]
 	how := "the first test window"
-	if rival != nil {
+	if other != nil {
 		how = "the test window in which the two differ by the median of all windows"
 	}
 	d.note("Schedules, %s %s: window %d of %d, %s. It has %d jobs, from job %d of the workload on; others were there before it and are drawn from its first submit on, without counting in the completion times.",
@@ -53,8 +53,8 @@ func (d *drawing) schedules() error {
 }
 
 // pair returns the agent, or without one the first policy, and what its schedule is drawn beside: SJF, or else the best of the
-// others. External policies cannot be played again. rival is nil if no other policy can be played.
-func pair(r *report.Report) (agent, rival *report.PolicyReport) {
+// others. External policies cannot be played again. other is nil if no other policy can be played.
+func pair(r *report.Report) (agent, other *report.PolicyReport) {
 	var can []*report.PolicyReport
 	for i := range r.Policies {
 		if p := &r.Policies[i]; p.Metrics != nil && p.Kind != report.KindExternal && (p.Metrics.Score != nil || !r.HasScores()) {

@@ -1,12 +1,14 @@
 package simulate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"clustergym/env/heuristic"
+	"clustergym/env/policyname"
 	"clustergym/env/rollout"
 	"clustergym/env/sim"
 	"clustergym/experiments/workload"
@@ -20,7 +22,7 @@ type Config struct {
 	Trace   workload.TraceConfig `yaml:"trace"`
 	Cluster string               `yaml:"cluster"` // see workload.ClusterSpec
 	// Policies are names of package heuristic: an order or other policy, with its admission and back-filling after it if
-	// they are not those below: "sjf", "sjf+skip", "fifo+strict+easy". Behind rollout: they look ahead: "rollout:sjf+skip".
+	// they are not those below: "sjf", "sjf+skip", "fifo+strict+easy". Some can look ahead: "rollout:sjf+skip".
 	Policies  []string `yaml:"policies"`
 	Admission string   `yaml:"admission"` // of policies that name none: strict, skip, commit, or "" = skip for policies that preempt, strict for others
 	Backfill  string   `yaml:"backfill"`  // of policies that name none: none, easy or conservative
@@ -69,38 +71,27 @@ func (c *Config) Validate() error {
 		c.validatePeer(&l)
 		return l.Err()
 	}
-	admission := c.Admission == "" || slices.Contains(heuristic.Admissions(), c.Admission)
-	l.Add(admission, "admission", c.Admission, nearest.OneOf(c.Admission, heuristic.Admissions()))
-	backfill := c.Backfill == "" || slices.Contains(heuristic.Backfills(), c.Backfill)
-	l.Add(backfill, "backfill", c.Backfill, nearest.OneOf(c.Backfill, heuristic.Backfills()))
-	blinded, blind := c.Policy.Estimates.Mode == sim.EstimateNone, false
+	admission := c.Admission == "" || slices.Contains(policyname.Admissions(), c.Admission)
+	l.Add(admission, "admission", c.Admission, nearest.OneOf(c.Admission, policyname.Admissions()))
+	backfill := c.Backfill == "" || slices.Contains(policyname.Backfills(), c.Backfill)
+	l.Add(backfill, "backfill", c.Backfill, nearest.OneOf(c.Backfill, policyname.Backfills()))
+	blinded, blind, names := c.Policy.Estimates.Mode == sim.EstimateNone, false, rollout.Names()
 	for i, p := range c.Policies {
 		key := fmt.Sprintf("policies[%d]", i)
-		base, looks := rollout.Split(p)
-		order, own, filled, ok := heuristic.SplitName(base)
-		if !ok || !slices.Contains(heuristic.Orders(), order) {
-			want := "one of " + strings.Join(heuristic.Orders(), ", ") + ", with +strict, +skip or +commit and +easy or +conservative after it where wanted"
-			if looks {
-				want += ", behind rollout:"
-			}
-			l.Add(false, key, p, want+heuristic.Meant(base, heuristic.Orders()))
+		n, err := names.Find(p)
+		if err != nil {
+			l.Add(false, key, p, names.Forms()+": "+err.Error())
 			continue
 		}
 		// Faults of this policy's admission and back-filling are reported at the key that set them.
-		h := heuristic.DefaultConfig()
-		h.Order = order
-		if admission {
-			h.Admission = c.Admission
+		own, filled, looks := n.Admission != "", n.Backfill != "", n.Ahead != policyname.None
+		if admission && !own {
+			n.Admission = c.Admission
 		}
-		if backfill {
-			h.Backfill = c.Backfill
+		if backfill && !filled {
+			n.Backfill = c.Backfill
 		}
-		if own != "" {
-			h.Admission = own
-		}
-		if filled != "" {
-			h.Backfill = filled
-		}
+		h := heuristic.Named(n)
 		if blinded && !blind {
 			h.Estimates = c.Policy.Estimates // a fault with those policies that ask for run times; one of them is enough
 		}
@@ -109,7 +100,7 @@ func (c *Config) Validate() error {
 			if f.Key == "estimates" {
 				g.Key, blind = "policy.estimates", true
 			}
-			if own != "" && f.Key == "admission" || filled != "" && f.Key == "backfill" {
+			if own && f.Key == "admission" || filled && f.Key == "backfill" {
 				g.Key, g.Value = key, p
 			}
 			l.Join("", &g)
@@ -144,19 +135,9 @@ func (c *Config) Validate() error {
 func (c *Config) Heuristic(name string) heuristic.Config {
 	h := c.Policy
 	h.Seed = c.Seed
-	name, _ = strings.CutPrefix(name, rollout.Prefix)
-	h.Order, h.Admission, h.Backfill, _ = heuristic.SplitName(name)
-	if h.Admission == "" {
-		h.Admission = c.Admission
-	}
-	if h.Backfill == "" {
-		h.Backfill = c.Backfill
-	}
-	if h.Backfill == "" {
-		h.Backfill = "none"
-	}
-	if h.Admission == "" { // the default of the order, which is in its full name
-		_, h.Admission, _, _ = heuristic.SplitName(h.Name())
-	}
+	n := policyname.Of(name)
+	n.Admission, n.Backfill = cmp.Or(n.Admission, c.Admission), cmp.Or(n.Backfill, c.Backfill)
+	h.Take(n)
+	h.Admission = cmp.Or(n.Admission, policyname.Of(h.Name()).Admission) // the default of the order is in its full name
 	return h
 }

@@ -7,6 +7,7 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/env/metrics"
+	"clustergym/env/policyname"
 	"clustergym/env/sim"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/workload"
@@ -60,14 +61,11 @@ func (r *Report) knowledge() []ladder.Row {
 
 // Name returns the policy with its admission and back-filling: "fifo+strict+easy".
 func (r *Result) Name() string {
-	name := r.Policy
-	if r.Admission != "" {
-		name += "+" + r.Admission
+	n := policyname.Name{Base: r.Policy, Admission: r.Admission, Backfill: r.Backfill}
+	if n.Backfill == "none" {
+		n.Backfill = ""
 	}
-	if r.Backfill != "none" {
-		name += "+" + r.Backfill
-	}
-	return name
+	return n.String()
 }
 
 // Trace describes the workload of a result.

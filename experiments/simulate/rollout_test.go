@@ -46,7 +46,7 @@ func TestPoliciesLookAhead(t *testing.T) {
 
 func TestBasesThatCannotBePlayedOnAreFaults(t *testing.T) {
 	for policy, want := range map[string]string{
-		"rollout:las+strict": "las remembers", "rollout:sjff": "did you mean sjf?", "rollout:sjf+commit": "the job that it holds", "rollout:exact": "remembers",
+		"rollout:las+strict": "las remembers", "rollout:sjff": "did you mean rollout:sjf?", "rollout:sjf+commit": "the job that it holds", "rollout:exact": "remembers",
 	} {
 		cfg := DefaultConfig()
 		cfg.Policies = []string{policy}

@@ -12,6 +12,7 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
 	"clustergym/env/metrics"
+	"clustergym/env/policyname"
 	"clustergym/env/rollout"
 	"clustergym/env/sim"
 	"clustergym/experiments/forecast"
@@ -179,7 +180,7 @@ func (r *simulation) cuts(n int) error {
 // run simulates one policy and adds its result to the report.
 func (r *simulation) run(ctx context.Context, policy string) error {
 	cfg, h, sc := r.cfg, r.cfg.Heuristic(policy), r.sim
-	_, looks := rollout.Split(policy)
+	looks := policyname.Of(policy).Ahead != policyname.None
 	if err := r.prepare(&h, looks || h.Estimating()); err != nil {
 		return err
 	}
@@ -265,7 +266,7 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 		Events:  counted.Events(),
 	}
 	if looks {
-		run.Policy = rollout.Prefix + run.Policy
+		run.Policy = policyname.Rollout.String() + run.Policy
 	} else if rung, own := h.Knows(); own && rung == sim.RungNone {
 		run.Nothing = !run.knows
 	} else if own {

@@ -8,6 +8,7 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
+	"clustergym/env/policyname"
 	"clustergym/env/predict"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
@@ -68,9 +69,8 @@ func causal(cfg config.Config) (config.Config, error) {
 	return cfg.OnRung(sim.Estimates{Mode: sim.EstimateHistory})
 }
 
-func openRule(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
-	base, ahead := rollout.Split(c.Policy)
-	name, slots := strings.CutSuffix(base, "@slots")
+func openRule(c *Choice, n policyname.Name, l mirror.Layout, w *past) (*Policy, error) {
+	slots, ahead := n.Kind == policyname.Rule, n.Ahead != policyname.None
 	cfg, err := causal(c.Config)
 	if err != nil {
 		return nil, err
@@ -87,59 +87,50 @@ func openRule(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	rival, err := cfg.Rival(base)
+	rival, err := cfg.Rival(n.Plain().String())
 	if err != nil {
 		return nil, &fault.Mistake{Err: err}
 	}
-	order, _, _, _ := heuristic.SplitName(name)
-	if heuristic.Preemptive(order) {
-		return nil, fault.Mistakef("%s stops running jobs, which steer never does; want an order such as sjf, or another of gymctl sim --policy help", c.Policy)
+	if err := Names().Check(n); err != nil {
+		return nil, &fault.Mistake{Err: err}
 	}
 	p := &Policy{Name: c.Policy, Env: e}
+	setup := rollout.Setup{Config: rollout.DefaultConfig(), Workers: 1, Clock: config.Clock()}
+	if setup.Config.Budget = c.Budget; ahead {
+		setup.Source = newPast(e, &cfg)
+	}
 	switch {
 	case slots && ahead:
-		look := rollout.DefaultConfig()
-		look.Budget = c.Budget
 		j, ok := e.(*sched.Env)
 		if !ok {
 			return nil, fault.Mistakef("%s: %s has no slots to look ahead from", c.Policy, e.Spec().ID)
 		}
-		src := newPast(e, &cfg)
-		a, err := rollout.NewActor(rollout.Setup{Config: look, Source: src, Workers: 1, Clock: config.Clock()}, name, j)
+		a, err := rollout.NewActor(setup, n.Base, j)
 		if err != nil {
 			return nil, &fault.Mistake{Err: err}
 		}
-		p.act(a)
-		err = p.weigh(&cfg, a)
-		return p, err
+		return p.acting(&cfg, a)
 	case slots:
 		a, err := rival.Rule.Policy(e)
 		if err != nil {
 			return nil, err
 		}
-		p.act(a)
-		err = p.weigh(&cfg, a)
-		return p, err
-	case ahead:
-		look := rollout.DefaultConfig()
-		look.Budget = c.Budget
-		sch, err := rollout.New(rollout.Setup{Config: look, Source: newPast(e, &cfg), Workers: 1, Clock: config.Clock()}, rival.Sched)
-		if err != nil {
-			return nil, &fault.Mistake{Err: err}
-		}
-		p.ask(sch)
-		p.rankBy(order, cfg.Estimates(), true)
-	default:
-		if why := rival.Sched.Forgets(); why != "" {
-			return nil, fault.Mistakef("%s remembers what it decided before (%s), and a cluster may decide otherwise; want a policy that looks at nothing but the state, as %s", c.Policy, why, strings.Join(heuristic.Bases(), ", "))
-		}
-		sch, err := heuristic.New(rival.Sched)
-		if err != nil {
-			return nil, &fault.Mistake{Err: err}
-		}
-		p.ask(sch)
-		p.rankBy(order, cfg.Estimates(), false)
+		return p.acting(&cfg, a)
 	}
+	var sch sim.Scheduler
+	switch why := rival.Sched.Forgets(); {
+	case ahead:
+		sch, err = rollout.New(setup, rival.Sched)
+	case why != "":
+		return nil, fault.Mistakef("%s remembers what it decided before (%s), and a cluster may decide otherwise; want a policy that looks at nothing but the state, as %s", c.Policy, why, strings.Join(heuristic.Bases(), ", "))
+	default:
+		sch, err = heuristic.New(rival.Sched)
+	}
+	if err != nil {
+		return nil, &fault.Mistake{Err: err}
+	}
+	p.ask(sch)
+	p.rankBy(n.Base, cfg.Estimates(), ahead)
 	return p, nil
 }
 
@@ -185,9 +176,7 @@ func openCheckpoint(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
 	if why := otherShape(spec, e.Spec()); why != "" {
 		return nil, fault.Mistakef("%s does not fit this cluster: %s", c.Policy, why)
 	}
-	p := &Policy{Name: opened.Name, Env: e}
-	p.act(a)
-	return p, p.weigh(&cfg, a)
+	return (&Policy{Name: opened.Name, Env: e}).acting(&cfg, a)
 }
 
 func openModel(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
@@ -206,7 +195,5 @@ func openModel(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Policy{Name: c.Model.Name, Env: e}
-	p.act(a)
-	return p, p.weigh(&cfg, a)
+	return (&Policy{Name: c.Model.Name, Env: e}).acting(&cfg, a)
 }

@@ -3,12 +3,13 @@ package steer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"clustergym/env/cluster"
 	"clustergym/env/heuristic"
+	"clustergym/env/policyname"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
@@ -82,38 +83,39 @@ type Choice struct {
 // Open returns the policy on a cluster. A policy that was trained for another one is refused with the reason.
 func Open(c *Choice, l mirror.Layout) (*Policy, error) {
 	w := &past{jobs: c.History}
-	switch {
-	case c.Model != nil:
+	if c.Model != nil {
 		return openModel(c, l, w)
-	case isFolder(c.Policy):
+	}
+	n, err := Names().Find(c.Policy)
+	switch {
+	case err != nil:
+		return nil, noPolicy(c.Policy, err)
+	case n.Kind == policyname.Folder:
 		return openCheckpoint(c, l, w)
 	}
-	if !isRule(c.Policy) {
-		return nil, noPolicy(c.Policy)
-	}
-	return openRule(c, l, w)
+	return openRule(c, n, l, w)
 }
 
-// isRule reports whether a name begins as that of a rule does.
-func isRule(name string) bool { return slices.Contains(heuristic.Orders(), orderOf(name)) }
-
-// orderOf returns the order of a rule.
-func orderOf(name string) string {
-	base, _ := rollout.Split(name)
-	base, _ = strings.CutSuffix(base, "@slots")
-	order, _, _, _ := heuristic.SplitName(base)
-	return order
+// Names resolves the names of policies on a cluster.
+func Names() *policyname.Resolver {
+	return &policyname.Resolver{
+		Folder: isFolder, Orders: heuristic.Orders(), Rules: heuristic.Orders(), Ahead: []policyname.Ahead{policyname.Rollout},
+		Check: func(n policyname.Name) error {
+			if heuristic.Preemptive(n.Base) {
+				return fmt.Errorf("%s stops running jobs, which steer never does; use an order such as sjf, or another of gymctl sim --policy help", n)
+			}
+			return nil
+		},
+	}
 }
 
 // noPolicy says why a name is neither that of a run or checkpoint nor that of a rule.
-func noPolicy(name string) error {
+func noPolicy(name string, err error) error {
 	if _, err := os.Stat(name); err == nil { // it says what is missing there
 		_, _, err := rundir.CheckpointDir(name)
 		return err
 	}
-	base, _ := rollout.Split(name)
-	base, _ = strings.CutSuffix(base, "@slots")
-	return fault.Mistakef("policy: got %q, and there is no such folder and no such rule%s; want a run folder or checkpoint, a rule such as sjf+skip, RULE@slots or rollout:RULE", name, heuristic.Meant(base, heuristic.Orders()))
+	return fault.Mistakef("policy: got %q, want %s: there is no such folder, and %w", name, Names().Forms(), err)
 }
 
 // isFolder reports whether a policy's name is that of a run or checkpoint.

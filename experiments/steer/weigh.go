@@ -6,6 +6,7 @@ import (
 
 	"clustergym/agents"
 	"clustergym/env"
+	"clustergym/env/policyname"
 	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/decisionlog"
@@ -27,23 +28,25 @@ type weigher struct {
 const mostDecisions = 64
 
 // rivalRule is the rule whose choice stands beside the policy's.
-const rivalRule = "sjf@slots"
+var rivalRule = policyname.Slots("sjf")
 
-// weigh makes p tell how it decides, beside a rule that acts in its place, where there is one.
-func (p *Policy) weigh(cfg *config.Config, a agents.Policy) error {
+// acting returns p as a policy that acts through the environment, and tells how it decides: next to a rule that acts in its place,
+// where there is one.
+func (p *Policy) acting(cfg *config.Config, a agents.Policy) (*Policy, error) {
+	p.act(a)
 	s := p.Env.Spec()
 	if x, ok := a.(agents.Scorer); ok && len(s.Action.Sizes) == 1 && len(s.Action.Low) == 0 {
 		p.weighs.scorer, p.weighs.scores = x, make([]float32, s.MaskLen())
 	}
 	x, err := cfg.Rival(rivalRule)
 	if err != nil || x.Rule == nil || p.Name == rivalRule {
-		return nil //nolint:nilerr // the environment has no such rule
+		return p, nil //nolint:nilerr // the environment has no such rule
 	}
 	if p.weighs.rival, err = x.Rule.Policy(p.Env); err != nil {
-		return err
+		return nil, err
 	}
 	p.weighs.name, p.weighs.other = x.Name, env.NewActions(s, 1)
-	return nil
+	return p, nil
 }
 
 // Decisions returns how the policy has weighed its options in the last Starts, what scores are, and whose choices stand beside its

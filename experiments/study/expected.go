@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // Deviation describes how the figures of a run differ from those recorded in expected.csv.
@@ -33,12 +35,33 @@ type Deviating struct {
 // nine is the relative difference up to which figures count as equal.
 const nine = 1e-9
 
+// ExpectedCSV returns expected.csv, unpacked; it is empty if the study has no such file.
+func (s *Study) ExpectedCSV() ([]byte, error) {
+	if !bytes.HasPrefix(s.Expected, zstdMagic) {
+		return s.Expected, nil
+	}
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	defer z.Close()
+	text, err := z.DecodeAll(s.Expected, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: expected.csv.zst: %w", s.Name, err)
+	}
+	return text, nil
+}
+
+// zstdMagic begins every zstd frame (RFC 8878, 3.1.1).
+var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+
 // recorded returns the rows of expected.csv without the header, nil if the study has no such file.
 func (s *Study) recorded() ([][]string, error) {
-	if len(bytes.TrimSpace(s.Expected)) == 0 {
-		return nil, nil
+	text, err := s.ExpectedCSV()
+	if err != nil || len(bytes.TrimSpace(text)) == 0 {
+		return nil, err
 	}
-	rows, err := csv.NewReader(bytes.NewReader(s.Expected)).ReadAll()
+	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("%s: expected.csv: %w", s.Name, err)
 	}

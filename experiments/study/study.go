@@ -95,7 +95,7 @@ type Study struct {
 	Figures  func(Plan) []Figure
 	Claims   func(Plan) []Claim  // the paper's figures, and where ours are
 	Notes    func(Plan) []string // how to read the tables
-	Expected []byte              // expected.csv: the recorded figures
+	Expected []byte              // expected.csv: the recorded figures; binaries have it packed with zstd
 }
 
 // Cell is a unit of work. Its rows are kept in the file that Key names. They are computed again only if Input has changed, or

@@ -396,10 +396,7 @@ func (s *sweep) train(ctx context.Context, t, seed int, until int64, workers int
 	opt := run.TrainOptions{RunDir: run.SeedDir(s.trialDir(t), cfg.Seed), Workers: workers, World: s.world, Until: until, NoEval: true, Tags: "sb3", Now: s.opt.Now}
 	_, err := os.Stat(filepath.Join(opt.RunDir, rundir.ConfigFile))
 	opt.Resume = err == nil
-	if s.queue != nil {
-		return run.TrainOn(ctx, s.queue, fmt.Sprintf("trial %d seed %d to step %d", t, cfg.Seed, until), cfg, opt)
-	}
-	return run.Train(ctx, cfg, opt)
+	return run.TrainOn(ctx, s.queue, fmt.Sprintf("trial %d seed %d to step %d", t, cfg.Seed, until), cfg, opt)
 }
 
 // ranked returns the lines of trials on a rung, best first; failed trials come last.

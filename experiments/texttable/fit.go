@@ -168,8 +168,5 @@ type Buffer struct {
 	width int
 }
 
-// NewBuffer returns an empty Buffer for text on w.
-func NewBuffer(w io.Writer) *Buffer { return &Buffer{width: WidthOf(w)} }
-
 // Width implements Terminal.
 func (b *Buffer) Width() int { return b.width }

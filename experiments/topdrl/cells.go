@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"clustergym/configs"
+	"clustergym/env/policyname"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/study"
@@ -169,11 +170,11 @@ func (s *settings) tuneCells(st *stage, t tuned, on maker) []study.Cell {
 				return nil, err
 			}
 			found.Give(&cfg.Eval)
-			rows, err := s.playRival(ctx, b, w, st, &cfg, found.Policy, t.name)
+			rows, err := s.playNamed(ctx, b, w, st, &cfg, found.Policy, t.name)
 			if err != nil || len(t.only) > 0 {
 				return rows, err
 			}
-			own, err := s.playRival(ctx, b, w, st, &cfg, found.Policy+"@slots", t.name+"@slots")
+			own, err := s.playNamed(ctx, b, w, st, &cfg, policyname.Slots(found.Policy), policyname.Slots(t.name))
 			return append(rows, own...), err
 		}),
 	}
@@ -199,7 +200,7 @@ func (s *settings) agentCells(st *stage, a *agent, seed uint64, on maker) ([]stu
 	var after []string
 	taught := "" // where the weights of its teacher are
 	if a.Imitate != "" {
-		taught = "tune/" + st.Name + "/" + strings.TrimSuffix(a.Imitate, "@slots")
+		taught = "tune/" + st.Name + "/" + policyname.Of(a.Imitate).Base
 		after = []string{taught}
 	}
 	return []study.Cell{

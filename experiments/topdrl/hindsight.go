@@ -3,6 +3,7 @@ package topdrl
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"clustergym/env/heuristic"
@@ -10,7 +11,6 @@ import (
 	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/study"
-	"clustergym/internal/par"
 	"clustergym/internal/rng"
 	"clustergym/traces"
 )
@@ -64,50 +64,39 @@ func (s *settings) playHindsight(ctx context.Context, b *study.Bench, w *arena.W
 	}
 	in := inWorld(w, &cfg)
 	n := min(s.Windows, w.Count(traces.Test))
-	envs := make([]*sched.Env, b.Workers)
-	out := make([][]study.Row, n)
 	var done atomic.Int64 // windows
-	err = par.For(ctx, b.Workers, n, func(worker, i int) error {
-		if envs[worker] == nil {
-			e, err := in.JobSelect(traces.Test, 1)
-			if err != nil {
-				return err
+	rows, err := arena.EachWindow(ctx, in, traces.Test, n, b.Workers, func(on sched.Arena) (func(i int) ([]study.Row, error), error) {
+		e := on.(*sched.Env)
+		return func(i int) ([]study.Row, error) {
+			ep := testEpisode(i)
+			var all, orders bestOf
+			for k := range s.Hindsight.Noisy {
+				c, order := st.noisy(k, rule)
+				p, err := heuristic.New(c)
+				if err != nil {
+					return nil, err
+				}
+				p.Reseed(rng.At(ep.Seed, uint64(k)))
+				var m measure
+				m.begin(e)
+				if err := e.Simulate(ctx, ep, p, &m); err != nil {
+					return nil, fmt.Errorf("schedule %d: %w", k, err)
+				}
+				f, err := m.figures()
+				if err != nil {
+					return nil, err
+				}
+				all.add(f, k == 0)
+				if order {
+					orders.add(f, k == 0)
+				}
 			}
-			envs[worker] = e
-		}
-		e, ep := envs[worker], testEpisode(i)
-		var all, orders bestOf
-		for k := range s.Hindsight.Noisy {
-			c, order := st.noisy(k, rule)
-			p, err := heuristic.New(c)
-			if err != nil {
-				return err
+			labels := func(policy string) map[string]string {
+				return map[string]string{"stage": st.Name, "policy": policy, "window": fmt.Sprint(i)}
 			}
-			p.Reseed(rng.At(ep.Seed, uint64(k)))
-			var m measure
-			m.begin(e)
-			if err := e.Simulate(ctx, ep, p, &m); err != nil {
-				return fmt.Errorf("schedule %d on window %d: %w", k, i, err)
-			}
-			f, err := m.figures()
-			if err != nil {
-				return fmt.Errorf("window %d: %w", i, err)
-			}
-			all.add(f, k == 0)
-			if order {
-				orders.add(f, k == 0)
-			}
-		}
-		labels := func(policy string) map[string]string {
-			return map[string]string{"stage": st.Name, "policy": policy, "window": fmt.Sprint(i)}
-		}
-		out[i] = append(all.rows(labels(best)), orders.rows(labels(bestOrder))...)
-		b.Progress(done.Add(1), int64(n))
-		return nil
+			b.Progress(done.Add(1), int64(n))
+			return append(all.rows(labels(best)), orders.rows(labels(bestOrder))...), nil
+		}, nil
 	})
-	var rows []study.Row
-	for _, r := range out {
-		rows = append(rows, r...)
-	}
-	return rows, err
+	return slices.Concat(rows...), err
 }

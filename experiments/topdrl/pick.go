@@ -1,7 +1,6 @@
 package topdrl
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -106,11 +105,7 @@ func (s *settings) pickCells() ([]study.Cell, error) {
 			key := fmt.Sprintf("play/pick/%s/seed-%d", agent, k+1)
 			all = append(all, study.Cell{Key: key, Input: play, After: []string{train}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 				return s.playPick(ctx, cfg, fmt.Sprint(k+1), agent, func(e *gpupick.Env) (player, error) {
-					c, err := arena.OpenCheckpoint(filepath.Join(b.WorkOf(train), "run"), e.Spec())
-					if err != nil {
-						return nil, err
-					}
-					p, err := arena.NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
+					p, err := arena.Trained(filepath.Join(b.WorkOf(train), "run"), e.Spec())
 					if err != nil {
 						return nil, err
 					}

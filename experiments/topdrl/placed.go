@@ -1,7 +1,6 @@
 package topdrl
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -78,15 +77,9 @@ func (s *settings) playPlaced(ctx context.Context, b *study.Bench, w *arena.Worl
 	pick := picked.Env.Settings.(*gpupick.Config)
 	var rows []study.Row
 	for _, r := range []rule{newRule("fifo", "strict", "closest-b"), newRule("sjf", "skip", "closest-b")} {
-		c := r.contestant()
+		c := r.policy()
 		c.wrap = func(h heuristic.Policy) (sim.Scheduler, error) {
-			return &placer{Policy: h, cfg: pick, open: func(spec env.Spec) (agents.Policy, error) {
-				c, err := arena.OpenCheckpoint(filepath.Join(run, "run"), spec)
-				if err != nil {
-					return nil, err
-				}
-				return arena.NewPolicy(&c.Cfg, spec, bytes.NewReader(c.Weights))
-			}}, nil
+			return &placer{Policy: h, cfg: pick, open: func(spec env.Spec) (agents.Policy, error) { return arena.Trained(filepath.Join(run, "run"), spec) }}, nil
 		}
 		name := map[string]string{"fifo": "fifo", "sjf": "sjf+skip"}[r.config.Order] + learned
 		own, err := s.playOther(ctx, b, inWorld(w, &cfg), st, name, fmt.Sprint(seed), 0, c)

@@ -1,7 +1,6 @@
 package topdrl
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -16,7 +15,6 @@ import (
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/study"
-	"clustergym/internal/par"
 	"clustergym/internal/rng"
 	"clustergym/traces"
 )
@@ -26,21 +24,21 @@ func testEpisode(i int) env.Episode {
 	return env.Episode{Seed: env.EpisodeSeed(rng.Hash("topdrl/windows"), i), Window: i}
 }
 
-// contestant plays windows: through the slots by act, or in the agent's place by sch. Each worker makes one of its own.
-type contestant struct {
+// policy plays windows: through the slots by act, or in the agent's place by sch. Each worker makes one of its own.
+type policy struct {
 	act  func(e *sched.Env) (agents.Policy, error)
 	sch  func() (heuristic.Policy, error)
 	wrap func(heuristic.Policy) (sim.Scheduler, error) // nil = sch plays as it is
 }
 
-// made is a contestant of one worker.
+// made is a policy with what one worker plays it.
 type made struct {
 	player *agents.Player
 	policy heuristic.Policy
 	sch    sim.Scheduler
 }
 
-func (c *contestant) make(e *sched.Env) (*made, error) {
+func (c *policy) make(e *sched.Env) (*made, error) {
 	if c.act != nil {
 		p, err := c.act(e)
 		if err != nil {
@@ -60,54 +58,33 @@ func (c *contestant) make(e *sched.Env) (*made, error) {
 }
 
 // play plays c on the first n windows of part and returns its figures. Draws of a schedule follow draw.
-func (c *contestant) play(ctx context.Context, b *study.Bench, w *arena.World, part traces.Part, n, draw int) ([]figures, error) {
-	type bench struct { // a worker's
-		env *sched.Env
-		*made
-	}
-	benches := make([]bench, max(1, b.Workers))
-	n = min(n, w.Count(part))
-	out := make([]figures, n)
-	err := par.For(ctx, b.Workers, n, func(worker, i int) (err error) {
-		h := &benches[worker]
-		if h.env == nil {
-			if h.env, err = w.JobSelect(part, 1); err != nil {
-				return err
+func (c *policy) play(ctx context.Context, b *study.Bench, w *arena.World, part traces.Part, n, draw int) ([]figures, error) {
+	return arena.EachWindow(ctx, w, part, n, b.Workers, func(on sched.Arena) (func(i int) (figures, error), error) {
+		e := on.(*sched.Env)
+		h, err := c.make(e)
+		return func(i int) (figures, error) {
+			ep := testEpisode(i)
+			var m measure
+			m.begin(e)
+			var err error
+			if h.player != nil {
+				e.Watch(&m)
+				_, _, err = h.player.Play(ctx, ep, rng.Stream(ep.Seed, "eval/act"))
+			} else {
+				h.policy.Reseed(rng.At(ep.Seed, uint64(draw)))
+				err = e.Simulate(ctx, ep, h.sch, &m)
 			}
-			if h.made, err = c.make(h.env); err != nil {
-				return err
+			if err != nil {
+				return figures{}, err
 			}
-		}
-		ep := testEpisode(i)
-		var m measure
-		m.begin(h.env)
-		if h.player != nil {
-			h.env.Watch(&m)
-			_, _, err = h.player.Play(ctx, ep, rng.Stream(ep.Seed, "eval/act"))
-		} else {
-			h.policy.Reseed(rng.At(ep.Seed, uint64(draw)))
-			err = h.env.Simulate(ctx, ep, h.sch, &m)
-		}
-		if err == nil {
-			out[i], err = m.figures()
-		}
-		if err != nil {
-			return fmt.Errorf("window %d: %w", i, err)
-		}
-		return nil
+			return m.figures()
+		}, err
 	})
-	return out, err
 }
 
-// opened returns the policy of a checkpoint as a contestant.
-func opened(dir string) *contestant {
-	return &contestant{act: func(e *sched.Env) (agents.Policy, error) {
-		c, err := arena.OpenCheckpoint(dir, e.Spec())
-		if err != nil {
-			return nil, err
-		}
-		return arena.NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
-	}}
+// opened returns the policy of a checkpoint as a policy of the study.
+func opened(dir string) *policy {
+	return &policy{act: func(e *sched.Env) (agents.Policy, error) { return arena.Trained(dir, e.Spec()) }}
 }
 
 // choice is the directories of the checkpoints that are best on validation windows.
@@ -226,7 +203,7 @@ func (s *settings) playRules(ctx context.Context, b *study.Bench, w *arena.World
 			if r.random() {
 				seed = fmt.Sprint(d + 1)
 			}
-			own, err := s.playOther(ctx, b, in, st, r.name, seed, d, r.contestant())
+			own, err := s.playOther(ctx, b, in, st, r.name, seed, d, r.policy())
 			if err != nil {
 				return nil, err
 			}
@@ -237,7 +214,7 @@ func (s *settings) playRules(ctx context.Context, b *study.Bench, w *arena.World
 		return rows, nil
 	}
 	for _, name := range stoppersInSlots {
-		own, err := s.playRival(ctx, b, w, st, &cfg, name, name)
+		own, err := s.playNamed(ctx, b, w, st, &cfg, name, name)
 		if err != nil {
 			return nil, err
 		}
@@ -246,13 +223,13 @@ func (s *settings) playRules(ctx context.Context, b *study.Bench, w *arena.World
 	return rows, nil
 }
 
-// contestant returns the schedule as a contestant.
-func (r *rule) contestant() *contestant {
-	return &contestant{sch: func() (heuristic.Policy, error) { return heuristic.New(r.config) }}
+// policy returns the schedule as a policy.
+func (r *rule) policy() *policy {
+	return &policy{sch: func() (heuristic.Policy, error) { return heuristic.New(r.config) }}
 }
 
 // playOther plays what is no agent on the test windows. seed labels the rows; "" = no label.
-func (s *settings) playOther(ctx context.Context, b *study.Bench, w *arena.World, st *stage, name, seed string, draw int, c *contestant) ([]study.Row, error) {
+func (s *settings) playOther(ctx context.Context, b *study.Bench, w *arena.World, st *stage, name, seed string, draw int, c *policy) ([]study.Row, error) {
 	got, err := c.play(ctx, b, w, traces.Test, s.Windows, draw)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -268,15 +245,15 @@ func (s *settings) playOther(ctx context.Context, b *study.Bench, w *arena.World
 	return rows, nil
 }
 
-// playRival plays a policy with the weights of cfg, by its name in gymctl eval --policies.
-func (s *settings) playRival(ctx context.Context, b *study.Bench, w *arena.World, st *stage, cfg *config.Config, policy, name string) ([]study.Row, error) {
-	r, err := cfg.Rival(policy)
+// playNamed plays a policy with the weights of cfg, by its name in gymctl eval --policies.
+func (s *settings) playNamed(ctx context.Context, b *study.Bench, w *arena.World, st *stage, cfg *config.Config, of, name string) ([]study.Row, error) {
+	r, err := cfg.Rival(of)
 	if err != nil {
 		return nil, err
 	}
-	c := &contestant{sch: func() (heuristic.Policy, error) { return heuristic.New(r.Sched) }}
+	c := &policy{sch: func() (heuristic.Policy, error) { return heuristic.New(r.Sched) }}
 	if r.Rule != nil {
-		c = &contestant{act: func(e *sched.Env) (agents.Policy, error) { return r.Rule.Policy(e) }}
+		c = &policy{act: func(e *sched.Env) (agents.Policy, error) { return r.Rule.Policy(e) }}
 	}
 	return s.playOther(ctx, b, inWorld(w, cfg), st, name, "", 0, c)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/env/policyname"
 	"clustergym/experiments/study"
 )
 
@@ -54,7 +55,7 @@ func (st *stage) headroom(metric string) study.Column {
 func (st *stage) order() map[string][]string {
 	all := slices.Clone(st.Agents)
 	for _, t := range st.searches() {
-		all = append(all, t.name, t.name+"@slots")
+		all = append(all, t.name, policyname.Slots(t.name))
 	}
 	for _, r := range sixBaselines() {
 		all = append(all, r.name)

@@ -2,6 +2,7 @@ package topdrl
 
 import (
 	"clustergym/env/heuristic"
+	"clustergym/env/policyname"
 	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
@@ -72,7 +73,7 @@ var others = []string{"area+skip", "srtf+skip", "srsf+skip"}
 var stoppers = []string{"area+skip", "srtf+skip", "srsf+skip", "las-2d-prompt+skip"}
 
 // stoppersInSlots are those that act through the agent's slots.
-var stoppersInSlots = []string{"sjf@slots", "srtf@slots", "srsf@slots", "las-2d@slots"}
+var stoppersInSlots = policyname.Rules("sjf", "srtf", "srsf", "las-2d")
 
 // foreseen are the rules that are also played with the shipped predictor's forecasts.
 var foreseen = []string{"sjf+skip", "area+skip"}

@@ -11,6 +11,7 @@ import (
 
 	"clustergym/configs"
 	"clustergym/env/gpupick"
+	"clustergym/env/policyname"
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
@@ -123,7 +124,7 @@ func (s *settings) checkAgents(l *fault.List) {
 		l.Add(a.Learner == "ppo" || a.Learner == "ddqn", key+".learner", a.Learner, "ppo or ddqn")
 		l.Add(networks[a.Network] != nil, key+".network", a.Network, nearest.OneOf(a.Network, networkNames()))
 		l.Add(a.Seeds >= 0, key+".seeds", a.Seeds, "a number of trainings, or 0 for as many as of the others")
-		l.Add(a.Imitate == "" || a.Imitate == "hold@slots" || a.Imitate == "index@slots", key+".imitate", a.Imitate, "hold@slots, index@slots or nothing")
+		l.Add(a.Imitate == "" || slices.Contains(policyname.Rules("hold", "index"), a.Imitate), key+".imitate", a.Imitate, policyname.Slots("hold")+", "+policyname.Slots("index")+" or nothing")
 		if preset {
 			checkSets(l, key+".set", a.Set, base, agentElsewhere())
 		}

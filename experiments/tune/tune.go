@@ -11,6 +11,7 @@ import (
 	"clustergym/env/sched"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
+	"clustergym/experiments/statistic"
 	"clustergym/internal/cem"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
@@ -19,17 +20,17 @@ import (
 	"clustergym/traces"
 )
 
-// Rivals returns the rules that weights are compared with. By the JCT of the last, the reference, the JCT of a window is divided, so that no window
+// Baselines returns the rules that weights are compared with. By the JCT of the last, the reference, the JCT of a window is divided, so that no window
 // decides.
-func (w *Weights) Rivals() []string {
+func (w *Weights) Baselines() []string {
 	if w.Policy == indexed {
 		return []string{"las+skip", "srtf+skip", "gittins+skip", "srsf+skip"}
 	}
 	return []string{"smallest+skip", "sjf+skip", "area+skip"}
 }
 
-// Reference returns the last of Rivals.
-func (w *Weights) Reference() string { all := w.Rivals(); return all[len(all)-1] }
+// Reference returns the last of Baselines.
+func (w *Weights) Reference() string { all := w.Baselines(); return all[len(all)-1] }
 
 // Settings say how long weights are looked for.
 type Settings struct {
@@ -123,17 +124,11 @@ type tuner struct {
 	policy string // whose weights are looked for
 	cfg    *config.Config
 	world  *arena.World
-	hands  map[traces.Part][]hand // by worker
+	envs   map[traces.Part]*par.Local[sched.Arena]
 	opt    *Options
 	refs   []float64 // the reference on the validation windows
 	valid  []env.Episode
 	jobs   float64
-}
-
-// hand is one worker's environment.
-type hand struct {
-	env sched.Arena
-	sum jct
 }
 
 // Run looks for weights of hold with which the workload, cluster and environment of cfg have the least mean JCT, or of index where running jobs can be
@@ -151,7 +146,7 @@ func Run(ctx context.Context, cfg config.Config, opt Options) (Weights, *Report,
 	if err != nil {
 		return none, nil, err
 	}
-	t := &tuner{policy: start.Policy, cfg: &cfg, world: opt.World, opt: &opt, hands: map[traces.Part][]hand{}}
+	t := &tuner{policy: start.Policy, cfg: &cfg, world: opt.World, opt: &opt, envs: map[traces.Part]*par.Local[sched.Arena]{}}
 	if t.world == nil {
 		if t.world, err = arena.NewWorldContext(ctx, &cfg); err != nil {
 			return none, nil, err
@@ -166,7 +161,7 @@ func Run(ctx context.Context, cfg config.Config, opt Options) (Weights, *Report,
 		t.valid = append(t.valid, env.Episode{Seed: env.EpisodeSeed(rng.At(opt.Seed, rng.Hash("tune/validation")), i), Window: i})
 	}
 	rules := map[string]float64{}
-	for _, name := range start.Rivals() {
+	for _, name := range start.Baselines() {
 		r, err := cfg.Rival(name)
 		if err != nil {
 			return none, nil, err
@@ -175,7 +170,7 @@ func Run(ctx context.Context, cfg config.Config, opt Options) (Weights, *Report,
 		if err != nil {
 			return none, nil, err
 		}
-		t.refs, rules[name] = played[0], mean(played[0])
+		t.refs, rules[name] = played[0], statistic.Mean(played[0])
 	}
 	p, err := t.search(ctx, start)
 	if err != nil {
@@ -300,7 +295,7 @@ func (t *tuner) validate(ctx context.Context, w []float64) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return mean(jct[0]) / mean(t.refs), nil
+	return statistic.Mean(jct[0]) / statistic.Mean(t.refs), nil
 }
 
 // with returns the policy with weights.
@@ -323,43 +318,26 @@ func (t *tuner) play(ctx context.Context, part traces.Part, policies []heuristic
 	for i := range out {
 		out[i] = make([]float64, len(eps))
 	}
-	workers := max(1, t.opt.Workers)
-	if t.hands[part] == nil {
-		t.hands[part] = make([]hand, workers)
+	if t.envs[part] == nil {
+		t.envs[part] = &par.Local[sched.Arena]{Make: func() (sched.Arena, error) { return t.world.NewEnv(part, 1) }}
 	}
-	hands, parts := t.hands[part], (len(eps)+chunk-1)/chunk
+	parts := (len(eps) + chunk - 1) / chunk
 	t.jobs += float64(len(policies)*len(eps)) * float64(t.world.Workload.Windows.Length())
-	err := par.For(ctx, workers, len(policies)*parts, func(worker, i int) error {
-		h := &hands[worker]
-		if h.env == nil {
-			e, err := t.world.NewEnv(part, 1)
-			if err != nil {
-				return err
-			}
-			h.env = e
-		}
+	err := t.envs[part].For(ctx, t.opt.Workers, len(policies)*parts, func(e sched.Arena, i int) error {
 		p, err := heuristic.New(policies[i/parts])
 		if err != nil {
 			return err
 		}
 		from := i % parts * chunk
 		for k := from; k < min(from+chunk, len(eps)); k++ {
-			h.sum = jct{env: h.env}
+			sum := jct{env: e}
 			p.Reseed(eps[k].Seed)
-			if err := h.env.Simulate(ctx, eps[k], p, &h.sum); err != nil {
+			if err := e.Simulate(ctx, eps[k], p, &sum); err != nil {
 				return fmt.Errorf("%s on window %d: %w", p.Name(), eps[k].Window, err)
 			}
-			out[i/parts][k] = h.sum.mean()
+			out[i/parts][k] = sum.mean()
 		}
 		return nil
 	})
 	return out, err
-}
-
-func mean(x []float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += v
-	}
-	return sum / float64(len(x))
 }

@@ -169,8 +169,8 @@ func TestAnInterruptedSearchGoesOn(t *testing.T) {
 		t.Errorf("%+v, %+v after an interruption, want %+v, %+v", got, again, want, about)
 	}
 	file := filepath.Join(dir, tune.HoldFile)
-	if read, err := tune.ReadHold(file); err != nil || read != want {
-		t.Errorf("%s has %+v, want %+v: %v", file, read, want, err)
+	if read, err := tune.Read("hold", file); err != nil || read.Hold != want {
+		t.Errorf("%s has %+v, want %+v: %v", file, read.Hold, want, err)
 	}
 
 	// Further generations; another configuration, and others settings.
@@ -223,11 +223,11 @@ func TestBadSettingsAndFiles(t *testing.T) {
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tune.ReadHold(name); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := tune.Read("hold", name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
-	if _, err := tune.ReadHold(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml: no such file") {
+	if _, err := tune.Read("hold", filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml: no such file") {
 		t.Error(err)
 	}
 }
@@ -260,7 +260,7 @@ func TestIndexIsTunedWhereJobsCanBeStopped(t *testing.T) {
 	if got, _ := search(cfg, tune.Options{Settings: small(4), Workers: 3, Dir: dir}); got != want {
 		t.Errorf("%+v in two goes, want %+v", got, want)
 	}
-	if read, err := tune.ReadIndex(filepath.Join(dir, tune.IndexFile)); err != nil || read != want.Index {
+	if read, err := tune.Read("index", filepath.Join(dir, tune.IndexFile)); err != nil || read.Index != want.Index {
 		t.Errorf("index.yaml has %+v, want %+v: %v", read, want.Index, err)
 	}
 	if _, dear := search(preempt("env.restart=1h"), tune.Options{Settings: small(2), Workers: 2}); dear.Start <= about.Start {
@@ -278,7 +278,7 @@ func TestIndexIsTunedWhereJobsCanBeStopped(t *testing.T) {
 	if _, _, err := tune.Run(ctx, cfg, tune.Options{Settings: s}); err == nil || !strings.Contains(err.Error(), `only: got "base", want one of left`) {
 		t.Error(err)
 	}
-	if _, err := tune.ReadIndex(filepath.Join(dir, "search.json")); err == nil || !strings.Contains(err.Error(), "search.json") {
+	if _, err := tune.Read("index", filepath.Join(dir, "search.json")); err == nil || !strings.Contains(err.Error(), "search.json") {
 		t.Error(err)
 	}
 }

@@ -3,6 +3,7 @@ package tune
 import (
 	"clustergym/configs"
 	"clustergym/env/heuristic"
+	"clustergym/env/policyname"
 	"clustergym/experiments/config"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
@@ -114,18 +115,6 @@ func vector(w *Weights) (x []float64) {
 	return x
 }
 
-// ReadHold reads weights of hold that Run has written, or any file of the same form: one weight on a line.
-func ReadHold(name string) (heuristic.Hold, error) {
-	w, err := Read(held, name)
-	return w.Hold, err
-}
-
-// ReadIndex is ReadHold for index.
-func ReadIndex(name string) (heuristic.Index, error) {
-	w, err := Read(indexed, name)
-	return w.Index, err
-}
-
 // Read reads the weights of a policy, hold or index.
 func Read(policy, name string) (Weights, error) {
 	w := Weights{Policy: policy}
@@ -147,5 +136,5 @@ func (w *Weights) Compared(file string) []string {
 	if w.Policy == indexed {
 		return []string{"--policies", "las+skip,srtf+skip,gittins+skip,index+skip", "--index", file, "--no-whole"}
 	}
-	return []string{"--policies", "sjf+skip,area+skip,hold,rollout:hold", "--hold", file, "--no-whole"}
+	return []string{"--policies", "sjf+skip,area+skip,hold," + policyname.Of(held).Looking(policyname.Rollout).String(), "--hold", file, "--no-whole"}
 }

@@ -2,7 +2,6 @@ package twin
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -73,16 +72,9 @@ func ParseModel(name string, known sim.Estimates) (Model, error) {
 	if strings.HasSuffix(name, "+timely") {
 		return Model{}, fault.Mistakef("%s is a model that replays of gymctl steer report alone have; want the one that the report names for the twin, such as fifo+strict+easy", name)
 	}
-	c := heuristic.DefaultConfig()
-	var ok bool
-	if c.Order, c.Admission, c.Backfill, ok = heuristic.SplitName(name); !ok || !slices.Contains(heuristic.Orders(), c.Order) {
-		return Model{}, fault.Mistakef("the policy %q is unknown, want an order such as fifo or sjf with strict or skip, and easy behind strict%s", name, heuristic.Meant(name, heuristic.Orders()))
-	}
-	if c.Backfill == "" {
-		c.Backfill = "none"
-	}
-	if c.Backfill == "easy" && c.Admission == "" {
-		c.Admission = "strict"
+	c, err := heuristic.Parse(name)
+	if err != nil {
+		return Model{}, &fault.Mistake{Err: err}
 	}
 	c.Estimates, c.Placement = known, "consolidate-best"
 	if err := c.Validate(); err != nil {

@@ -104,7 +104,7 @@ func (c *caster) cast(ctx context.Context, st *State, s *stage, n int) (*draws, 
 	actors := make([]actor, workers)
 	for i := range actors {
 		var err error
-		if actors[i].twin, err = s.sim.View().Twin(); err != nil {
+		if actors[i].twin, err = s.sim.View().Fork(); err != nil {
 			return nil, err
 		}
 		if actors[i].base, err = heuristic.New(s.model.cfg); err != nil {

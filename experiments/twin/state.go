@@ -68,7 +68,7 @@ type Eye struct {
 	origin time.Duration
 }
 
-// follower makes a simulator a mirror.Follower.
+// follower makes a simulator take the facts of a mirror: it is sched.Facts.
 type follower struct{ e *Eye }
 
 func (f follower) Follow(g sched.Following) error {

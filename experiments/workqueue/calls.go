@@ -214,9 +214,9 @@ func (c *Coordinator) lost(w *worker, k *task, why string) {
 	}
 	e := &TaskError{Task: k.Name, Worker: w.Worker, Tries: k.tries}
 	if k.silent {
-		e.Text = fmt.Sprintf("%s was begun %s and its workers went away or fell silent each time: %s", k.Name, plural(k.tries, "time", "times"), strings.Join(k.losers, ", "))
+		e.Text = fmt.Sprintf("%s was begun %s and its workers went away or fell silent each time: %s", k.Name, plain.Count(k.tries, "time", "times"), strings.Join(k.losers, ", "))
 	} else {
-		e.Text = fmt.Sprintf("%s failed %s: %s", k.Name, plural(k.tries, "time", "times"), strings.Join(slices.Compact(k.causes), "; "))
+		e.Text = fmt.Sprintf("%s failed %s: %s", k.Name, plain.Count(k.tries, "time", "times"), strings.Join(slices.Compact(k.causes), "; "))
 	}
 	c.fail(k, e)
 }

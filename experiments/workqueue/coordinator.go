@@ -403,7 +403,7 @@ func (c *Coordinator) welcomeBack(ctx context.Context) {
 	if c.left == 0 {
 		return
 	}
-	c.opt.Say("an earlier coordinator left %s with workers; waiting for them", plural(c.left, "task", "tasks"))
+	c.opt.Say("an earlier coordinator left %s with workers; waiting for them", plain.Count(c.left, "task", "tasks"))
 	for end := time.Now().Add(returnTime); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		c.mu.Lock()
 		n := len(c.early)
@@ -456,12 +456,12 @@ func (c *Coordinator) Close() error {
 	if over {
 		c.sayBye()
 	}
-	clear := over && c.counts.failed == 0 // a task that failed goes on from what it saved
-	if clear {
+	done := over && c.counts.failed == 0 // a task that failed goes on from what it saved
+	if done {
 		err = c.clear()
 	}
 	c.end()
-	if clear && c.host != nil {
+	if done && c.host != nil {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(c.opt.Dir, "jetstream")), removeEmpty(c.opt.Dir))
 	}
 	return err

@@ -42,7 +42,7 @@ func (c *Coordinator) hello(m *nats.Msg) {
 		if known == nil {
 			known = &worker{}
 			c.workers[h.Worker] = known
-			c.opt.Say("worker %s takes part, with %s", h.Worker, plural(h.Slots, "slot", "slots"))
+			c.opt.Say("worker %s takes part, with %s", h.Worker, plain.Count(h.Slots, "slot", "slots"))
 		}
 		known.hello, known.seen, known.lost, c.changed = h, time.Now(), 0, true
 		c.mu.Unlock()
@@ -79,11 +79,4 @@ func listed(names []string) string {
 		return names[0]
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

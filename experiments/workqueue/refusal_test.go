@@ -192,7 +192,7 @@ func TestTokensComeFromFiles(t *testing.T) {
 func certificates(t *testing.T) (ca, cert, key string) {
 	t.Helper()
 	dir := t.TempDir()
-	make := func(serial int64, parent *x509.Certificate, by *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, string, string) {
+	issue := func(serial int64, parent *x509.Certificate, by *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, string, string) {
 		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {
 			t.Fatal(err)
@@ -226,8 +226,8 @@ func certificates(t *testing.T) (ca, cert, key string) {
 		n := big.NewInt(serial).String()
 		return c, k, write("cert"+n, "CERTIFICATE", der), write("key"+n, "EC PRIVATE KEY", secret)
 	}
-	root, by, ca, _ := make(1, nil, nil)
-	_, _, cert, key = make(2, root, by)
+	root, by, ca, _ := issue(1, nil, nil)
+	_, _, cert, key = issue(2, root, by)
 	return ca, cert, key
 }
 

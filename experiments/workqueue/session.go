@@ -259,7 +259,7 @@ func (w *crew) session(ctx context.Context, a *welcome) error {
 	if a.Kernels != "" {
 		subject = ", kernels " + a.Kernels
 	}
-	w.opt.Say("%s: works for job %s at %s with %s%s", w.opt.Name, a.Job, w.opt.URL, plural(w.opt.Slots, "slot", "slots"), subject)
+	w.opt.Say("%s: works for job %s at %s with %s%s", w.opt.Name, a.Job, w.opt.URL, plain.Count(w.opt.Slots, "slot", "slots"), subject)
 	ended, err := w.nc.Subscribe(w.job.subject("bye"), func(m *nats.Msg) { stop(errBye) })
 	if err != nil {
 		return err

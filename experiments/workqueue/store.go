@@ -77,12 +77,12 @@ func away(ctx context.Context, err error) error {
 
 // digest returns the digest of the content of a path.
 func (s *store) digest(ctx context.Context, path string) (digest, kind string, list []packed.Entry, err error) {
-	kind, print, list, err := packed.Look(path)
+	kind, sum, list, err := packed.Look(path)
 	if err != nil {
 		return "", "", nil, err
 	}
 	s.mu.Lock()
-	digest, ok := s.seen[print]
+	digest, ok := s.seen[sum]
 	s.mu.Unlock()
 	if ok {
 		return digest, kind, list, nil
@@ -93,7 +93,7 @@ func (s *store) digest(ctx context.Context, path string) (digest, kind string, l
 	}
 	digest = packed.Sum(h)
 	s.mu.Lock()
-	s.seen[print] = digest
+	s.seen[sum] = digest
 	s.mu.Unlock()
 	return digest, kind, list, nil
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"clustergym/internal/plain"
 )
 
 // watch notices workers that have gone and tasks whose messages have gone, and tells the progress.
@@ -72,7 +74,7 @@ func (c *Coordinator) notice() {
 		c.changed = true
 		text := ""
 		if len(held) > 0 {
-			text = fmt.Sprintf("; %s of it goes to others", plural(len(held), "task", "tasks"))
+			text = fmt.Sprintf("; %s of it goes to others", plain.Count(len(held), "task", "tasks"))
 		}
 		c.opt.Say("worker %s is lost, %s%s", name, why, text)
 		c.remember(name, why, held)

@@ -16,7 +16,7 @@ import (
 //go:embed experiment.yaml
 var settingsYAML []byte
 
-//go:embed expected.csv
+//go:embed expected.csv.zst
 var expected []byte
 
 // version is part of every cell's input. Raise it when a method changes: every cell is then computed again.

@@ -200,6 +200,15 @@ func TestEveryRuleFindsItsBreach(t *testing.T) {
 		{"tokens of the bridge", "env/bridge/server", "a.go", `import "crypto/rand"`, ""},
 		{"a dot import", "env/sim", "a.go", `import . "strings"`, "dot import of strings"},
 		{"cgo", "nets/kernel", "a.go", `import "C"`, "imports C"},
+		{"a policy's suffix", "experiments/run", "a.go", `const x = "hold@slots"`, "a.go:2: \"hold@slots\" is a piece of a policy's name"},
+		{"a policy's prefix", "env/rollout", "a.go", `var x = "rollout:"`, "piece of a policy's name"},
+		{"a policy that knows", "cmd/gymctl", "a.go", "var x = `hindsight:sjf`", "piece of a policy's name"},
+		{"a policy in a message", "experiments/run", "a.go", `var x = "want a rule such as sjf@slots"`, "piece of a policy's name"},
+		{"a policy in a test", "experiments/run", "a_test.go", `var x = "sjf@slots"`, ""},
+		{"a policy in help", "cmd/gymctl", "a.go", `var x = "gymctl eval --policies sjf@slots"`, ""},
+		{"a policy where its grammar is", "env/policyname", "a.go", `var x = "@slots"`, ""},
+		{"a message of a package", "env/rollout", "a.go", `var x = "rollout: a budget of time needs a clock"`, ""},
+
 		{"no Go at all", "env/sim", "a.go", "func {", "expected"},
 	} {
 		got := check(source{c.pkg, c.file, []byte("package p\n" + c.code + "\n")})

@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,6 +57,9 @@ func check(s source) []string {
 	}
 	if !c.test && matchesAny(repeatable, s.pkg) {
 		ast.Inspect(f, c.selector)
+	}
+	if !c.test && s.pkg != policyNames {
+		ast.Inspect(f, c.policyName)
 	}
 	return c.faults
 }
@@ -176,6 +180,26 @@ func (c *checker) selector(n ast.Node) bool {
 		c.fault(sel.Pos(), "uses %s.%s: results must follow from seed and configuration", from, sel.Sel.Name)
 	case from == "math/rand/v2" && !slices.Contains(randMay, sel.Sel.Name):
 		c.fault(sel.Pos(), "uses rand.%s of the global generator, want a *rand.Rand that is passed in", sel.Sel.Name)
+	}
+	return true
+}
+
+// policyNames is the one package that has a grammar for the names of policies.
+const policyNames = "env/policyname"
+
+// ofPolicy matches a piece of a policy's name. A message that begins with the name of its package has a blank there.
+var ofPolicy = regexp.MustCompile(`@slots|(rollout|hindsight):([^ ]|$)`)
+
+// policyName checks that no string is a piece of a policy's name: others would take names apart with it. The help of gymctl has
+// examples, as documentation does.
+func (c *checker) policyName(n ast.Node) bool {
+	lit, ok := n.(*ast.BasicLit)
+	if !ok || lit.Kind != token.STRING {
+		return true
+	}
+	text, err := strconv.Unquote(lit.Value)
+	if help := top(c.pkg) == "cmd" && strings.Contains(text, " "); err == nil && !help && ofPolicy.MatchString(text) {
+		c.fault(lit.Pos(), "%.60q is a piece of a policy's name, want %s to read or write it", text, policyNames)
 	}
 	return true
 }

@@ -45,6 +45,7 @@ var arrows = map[string][]string{
 	"traces/synth":       {"traces", "traces/dally"},
 	"traces/tiresias":    {"traces"},
 	"traces/tpch":        {"traces"},
+	"traces/tracetest":   {}, // its tests know all readers
 
 	// Real clusters know jobs, and nothing of how they are simulated.
 	"live":          {"traces"},
@@ -74,26 +75,35 @@ var arrows = map[string][]string{
 	"env/predict/history":     {"env/predict", "traces"},
 	"env/predict/predicttest": {"env/predict", "traces"},
 	"env/sim":                 {"env/cluster", "env/predict", "traces"},
-	"env/heuristic": {
-		"env/cluster", "env/predict", "env/sim", "traces",
-	},
-	"env/hindsight": {"env/cluster", "env/sim"},
-	"env/metrics":   {"env/cluster", "env/sim", "traces"},
+	"env/policyname":          {}, // the grammar of names alone; every place has its own policies
+	// Its children make queues, choose GPUs and take decisions of their own; it makes policies of them.
+	"env/heuristic":          {"env/cluster", "env/policyname", "env/predict", "env/sim", "env/heuristic/...", "traces"},
+	"env/heuristic/queue":    {"env/cluster", "env/sim"}, // a job, its request and its key; nothing of the policy that made it
+	"env/heuristic/attained": {"env/sim", "env/heuristic/queue"},
+	"env/heuristic/place":    {"env/cluster", "env/sim", "env/heuristic/queue", "traces"},
+	"env/heuristic/exact":    {"env/cluster", "env/sim", "env/heuristic/queue", "env/heuristic/place", "traces"},
+	"env/heuristic/rounds":   {"env/cluster", "env/sim", "env/heuristic/queue", "env/heuristic/place", "traces"},
+	"env/heuristic/delay":    {"env/cluster", "env/sim", "env/heuristic/queue", "env/heuristic/place"},
+	"env/heuristic/tuned":    {"env/cluster", "env/predict", "env/sim", "env/heuristic/queue", "env/heuristic/place"},
+	"env/hindsight":          {"env/cluster", "env/sim"},
+	"env/metrics":            {"env/cluster", "env/sim", "traces"},
 	// env/sched declares the interfaces of encoders and rewards. Those packages implement them, and jobselect and its
 	// siblings put everything together.
 	"env/sched":  {"env", "env/paint", "env/predict", "env/sim", "env/cluster", "env/heuristic", "traces", "traces/profile"},
 	"env/encode": {"env", "env/sim", "env/cluster", "env/predict", "env/sched", "traces"},
 	"env/reward": {"env/sim", "env/sched"},
 	// It plays on with any heuristic, and draws futures from recorded windows, with the forecasts that their jobs had.
-	"env/rollout":     {"env", "env/cluster", "env/predict", "env/predict/gbdt", "env/sim", "env/sched", "env/heuristic", "traces"},
-	"env/jobselect":   wiring,
-	"env/gpupick":     wiring,
-	"env/queuerank":   append([]string{"env/peer/rltune"}, wiring...), // it places jobs and shows them as that program does
-	"env/delayoffer":  append([]string{"traces/dally"}, wiring...),
-	"env/policymix":   wiring,
-	"env/workerplace": {"env", "env/cluster", "env/paint", "env/sched", "traces", "traces/profile"}, // of sched the life cycle only: there is no simulator
-	"env/dag":         {},
-	"env/dag/dagjson": {"env/dag"}, "env/dag/wfformat": {"env/dag"}, "env/dag/synth": {"env/dag"},
+	"env/rollout":               {"env", "env/cluster", "env/policyname", "env/predict", "env/predict/gbdt", "env/sim", "env/sched", "env/heuristic", "traces"},
+	"env/jobselect":             wiring,
+	"env/gpupick":               wiring,
+	"env/queuerank":             wiring,
+	"env/queuerank/rlscheduler": {"traces", "env", "env/sim", "env/sched", "env/cluster", "env/queuerank"},
+	"env/queuerank/rltune":      {"traces", "env", "env/sim", "env/sched", "env/cluster", "env/heuristic", "env/queuerank", "env/peer/rltune"}, // it places jobs and shows them as that program does
+	"env/delayoffer":            append([]string{"traces/dally"}, wiring...),
+	"env/policymix":             wiring,
+	"env/workerplace":           {"env", "env/cluster", "env/paint", "env/sched", "traces", "traces/profile"}, // of sched the life cycle only: there is no simulator
+	"env/dag":                   {},
+	"env/dag/dagjson":           {"env/dag"}, "env/dag/wfformat": {"env/dag"}, "env/dag/synth": {"env/dag"},
 	"env/dag/alibaba":   {"env/dag", "traces"},
 	"env/dag/listsched": {"env/dag"},
 	// It opens a file whatever its format, so it knows every reader of graphs.
@@ -131,7 +141,27 @@ var arrows = map[string][]string{
 	"agents/agenttest":  {"agents", "agents/checkpoint", "env", "env/control", "env/vec"},
 
 	"experiments/...": {"experiments/...", "agents/...", "replay", "env/...", "live/...", "nets/...", "traces/...", "configs"},
-	"cmd/...":         {"cmd/...", "experiments/...", "agents/...", "replay", "env/...", "live/...", "nets/...", "traces/...", "configs"},
+
+	"cmd/release": {},
+	// The command line: a package of frame, one of shared flags, and one for each group of verbs, which know nothing of each other.
+	"cmd/gymctl":                   {"cmd/gymctl/internal/cli", "cmd/gymctl/internal/verbs"},
+	"cmd/gymctl/internal/cli":      {"agents/checkpoint", "experiments/texttable", "experiments/workload", "nets/kernel", "traces"},
+	"cmd/gymctl/internal/options":  groupOfVerbs,
+	"cmd/gymctl/internal/start":    groupOfVerbs,
+	"cmd/gymctl/internal/look":     groupOfVerbs,
+	"cmd/gymctl/internal/operate":  groupOfVerbs,
+	"cmd/gymctl/internal/research": groupOfVerbs,
+	"cmd/gymctl/internal/machine":  groupOfVerbs,
+	"cmd/gymctl/internal/verbs": {
+		"cmd/gymctl/internal/cli", "cmd/gymctl/internal/start", "cmd/gymctl/internal/look", "cmd/gymctl/internal/operate",
+		"cmd/gymctl/internal/research", "cmd/gymctl/internal/machine",
+	},
+	"cmd/gymctl/internal/clitest": {"cmd/gymctl/internal/cli", "cmd/gymctl/internal/verbs", "agents/checkpoint", "experiments/rundir"},
+}
+
+// groupOfVerbs are the packages that a group of verbs may use.
+var groupOfVerbs = []string{
+	"cmd/gymctl/internal/cli", "cmd/gymctl/internal/options", "experiments/...", "agents/...", "env/...", "live/...", "nets/kernel", "traces/...", "configs",
 }
 
 // wiring lists the packages that a scheduling environment puts together.
@@ -141,30 +171,31 @@ var wiring = []string{
 
 // libraries lists the outside modules that packages may import. Tests may also import rapid.
 var libraries = map[string][]string{
-	"configs":           {"go.yaml.in/yaml/v3"},
-	"live/kube":         {"go.yaml.in/yaml/v3"}, // kubeconfig files
-	"internal/kubetest": {"go.yaml.in/yaml/v3"}, // manifests
-	"traces/...":        {"github.com/klauspost/compress"},
-	"env/encode":        {"golang.org/x/sys"},   // which instructions the processor has
-	"env/paint":         {"golang.org/x/image"}, // fonts, and smooth edges of shapes
-	"env/heuristic":     {"gonum.org/v1/gonum"},
-	"nets/...":          {"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.com/chewxy/hm", "go4.org/unsafe/assume-no-moving-gc", "golang.org/x/sys"},
-	"nets/onnx":         {"google.golang.org/protobuf"}, // the wire format of Protocol Buffers, without generated code
-	"agents/ddqn":       {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"agents/ppo":        {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"agents/maml":       {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"agents/perfmodel":  {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"env/bridge/...":    {"github.com/gorilla/websocket", "github.com/vmihailenco/msgpack/v5"},
-	"env/bridge/server": {"github.com/prometheus/client_golang"},
-	"env/bridge/handle": {"golang.org/x/sys"},
-	"experiments/...":   {"github.com/klauspost/compress", "github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
-	"experiments/pages": {"github.com/prometheus/client_golang"},                           // /metrics, as the bridge's server has it
+	"configs":              {"go.yaml.in/yaml/v3"},
+	"live/kube":            {"go.yaml.in/yaml/v3"}, // kubeconfig files
+	"internal/kubetest":    {"go.yaml.in/yaml/v3"}, // manifests
+	"traces/...":           {"github.com/klauspost/compress"},
+	"env/encode":           {"golang.org/x/sys"},   // which instructions the processor has
+	"env/paint":            {"golang.org/x/image"}, // fonts, and smooth edges of shapes
+	"env/heuristic/rounds": {"gonum.org/v1/gonum"},
+	"nets/...":             {"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.com/chewxy/hm", "go4.org/unsafe/assume-no-moving-gc", "golang.org/x/sys"},
+	"nets/onnx":            {"google.golang.org/protobuf"}, // the wire format of Protocol Buffers, without generated code
+	"agents/ddqn":          {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"agents/ppo":           {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"agents/maml":          {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"agents/perfmodel":     {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"env/bridge/...":       {"github.com/gorilla/websocket", "github.com/vmihailenco/msgpack/v5"},
+	"env/bridge/server":    {"github.com/prometheus/client_golang"},
+	"env/bridge/handle":    {"golang.org/x/sys"},
+	"experiments/...":      {"github.com/klauspost/compress", "github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
+	"experiments/pages":    {"github.com/prometheus/client_golang"},                           // /metrics, as the bridge's server has it
 	// The queue of tasks for many machines: a broker in the process or beside it, with files, redelivery and membership.
 	"experiments/workqueue": {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"},
 	// A NATS that gives out ranks; its server in tests.
 	"experiments/ranks": {"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2"},
+	"cmd/release":       {"github.com/CycloneDX/cyclonedx-go"}, // the types of a bill of materials
 	"cmd/...": {
-		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/jedib0t/go-pretty/v6",
+		"github.com/spf13/cobra", "github.com/spf13/pflag",
 		"golang.org/x/term", "github.com/prometheus/client_golang",
 		"github.com/gorilla/websocket", // bare frames of hostile clients
 	},
@@ -181,9 +212,7 @@ const maxLines = 4000
 
 // large are the packages that have more, each with the reason. An entry that is not needed any more is a fault.
 var large = map[string]string{
-	"cmd/gymctl":    "the flags, help and printing of every verb; nothing else may import it",
-	"env/heuristic": "the schedulers of the literature over one queue and one set of placements",
-	"env/sim":       "what plays, what branches and what follows write the same books, and no other package may",
+	"env/sim": "what plays, what branches and what follows write the same books, and no other package may",
 }
 
 // repeatable are the folders whose results depend on seed and configuration alone; clocks are the ones below

@@ -78,9 +78,9 @@ func FreePort(t testing.TB) string {
 const patience = 4 * time.Minute
 
 // Happens waits for something that other processes do, with controllers at work; step may be nil.
-func Happens(t testing.TB, what string, step func(), true func() bool) {
+func Happens(t testing.TB, what string, step func(), holds func() bool) {
 	t.Helper()
-	for begun := time.Now(); !true(); time.Sleep(50 * time.Millisecond) {
+	for begun := time.Now(); !holds(); time.Sleep(50 * time.Millisecond) {
 		if time.Since(begun) > patience {
 			t.Fatalf("it does not happen that %s", what)
 		}

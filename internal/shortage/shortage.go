@@ -39,8 +39,8 @@ var passing = []error{
 // succeed.
 func Passing(err error) bool { return is(err, passing) }
 
-func is(err error, any []error) bool {
-	return slices.ContainsFunc(any, func(e error) bool { return errors.Is(err, e) })
+func is(err error, causes []error) bool {
+	return slices.ContainsFunc(causes, func(e error) bool { return errors.Is(err, e) })
 }
 
 // Pause is how long to wait between attempts: longer each time. The zero value is ready.

@@ -220,9 +220,9 @@ func (c *Cluster) Sh(line string) string {
 }
 
 // Eventually waits for something that happens in other processes.
-func (c *Cluster) Eventually(what string, true func() bool) {
+func (c *Cluster) Eventually(what string, holds func() bool) {
 	c.t.Helper()
-	for begun := time.Now(); !true(); time.Sleep(200 * time.Millisecond) {
+	for begun := time.Now(); !holds(); time.Sleep(200 * time.Millisecond) {
 		if time.Since(begun) > 3*patience {
 			c.t.Fatalf("it does not happen that %s", what)
 		}

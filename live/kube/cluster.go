@@ -568,11 +568,11 @@ func (v *view) may(p *kube.PodSpec) []string {
 	if h := p.NodeSelector[hostLabel]; h != "" {
 		narrow([]string{h})
 	}
-	var any []string // of the alternatives, if all of them name hosts
+	var union []string // of the alternatives, if all of them name hosts
 	for _, t := range p.Terms() {
 		i := slices.IndexFunc(t.MatchExpressions, func(e kube.Requirement) bool { return e.Key == hostLabel && e.Operator == "In" })
 		if i < 0 {
-			any = nil
+			union = nil
 			break
 		}
 		named := t.MatchExpressions[i].Values
@@ -581,10 +581,10 @@ func (v *view) may(p *kube.PodSpec) []string {
 				named = slices.DeleteFunc(slices.Clone(named), func(h string) bool { return !slices.Contains(e.Values, h) })
 			}
 		}
-		any = append(any, named...)
+		union = append(union, named...)
 	}
-	if any != nil {
-		narrow(any)
+	if union != nil {
+		narrow(union)
 	}
 	var names []string
 	for _, h := range hosts {

@@ -20,14 +20,14 @@ import (
 )
 
 // real is a Kubernetes of its own. The tests play controllers and kubelets.
-type real struct {
+type realCluster struct {
 	*kubetest.Cluster
 	admin *world
 }
 
 // TestKubernetes needs the programs that make kubernetes builds.
 func TestKubernetes(t *testing.T) {
-	r := &real{Cluster: kubetest.Start(t)}
+	r := &realCluster{Cluster: kubetest.Start(t)}
 	r.admin = newWorld(t, r.as(kubetest.AdminToken), "default")
 	for i := range 4 {
 		r.AddNode(fmt.Sprintf("g%d", i))
@@ -52,15 +52,15 @@ func TestKubernetes(t *testing.T) {
 var modes = []string{"shadow", "rank", "gate"}
 
 // as is the configuration of a user.
-func (r *real) as(token string) Config {
+func (r *realCluster) as(token string) Config {
 	return Config{Server: r.Server, CA: r.CA(), Token: token, Name: "test"}
 }
 
 // token makes credentials of a mode's service account.
-func (r *real) token(mode string) string { return r.Token("steer-" + mode) }
+func (r *realCluster) token(mode string) string { return r.Token("steer-" + mode) }
 
 // world is an empty namespace; what is in it goes with the test.
-func (r *real) world(t *testing.T) *world {
+func (r *realCluster) world(t *testing.T) *world {
 	t.Helper()
 	seq++
 	w := newWorld(t, r.as(kubetest.AdminToken), fmt.Sprintf("test-%d", seq))
@@ -81,7 +81,7 @@ func (r *real) world(t *testing.T) *world {
 	return w
 }
 
-func (r *real) contract(t *testing.T) {
+func (r *realCluster) contract(t *testing.T) {
 	token := r.token("gate")
 	livetest.Suite(t, func(t *testing.T) *livetest.Bench {
 		return r.world(t).bench(func(t *testing.T) *Cluster { return opened(t, r.as(token)) })
@@ -89,7 +89,7 @@ func (r *real) contract(t *testing.T) {
 }
 
 // rights asks the server about everything that somebody could want, and tries some of it.
-func (r *real) rights(t *testing.T) {
+func (r *realCluster) rights(t *testing.T) {
 	reads := []string{" nodes", " pods", "batch jobs", kueueGroup + " workloads"}
 	want := map[string][]string{"shadow": nil, "rank": {"get batch jobs", "get " + kueueGroup + " workloads", "patch " + kueueGroup + " workloads", "list " + kueueGroup + " clusterqueues"},
 		"gate": {"get batch jobs", "get  pods", "get " + kueueGroup + " workloads", "patch " + kueueGroup + " workloads", "patch batch jobs", "patch batch jobs/status", "patch  pods"}}
@@ -184,7 +184,7 @@ func (c *Cluster) refuses(t *testing.T, what, path string, body tree) {
 }
 
 // needed takes one right after the other from each mode, and sees what fails then: by name, and nothing else.
-func (r *real) needed(t *testing.T) {
+func (r *realCluster) needed(t *testing.T) {
 	for _, mode := range modes {
 		var role struct {
 			Rules []struct{ APIGroups, Resources, Verbs []string }
@@ -238,7 +238,7 @@ func (r *real) needed(t *testing.T) {
 }
 
 // use does all that a mode does, on objects of its own, and returns what has failed.
-func (r *real) use(t *testing.T, w *world, mode string, n int) (said []string) {
+func (r *realCluster) use(t *testing.T, w *world, mode string, n int) (said []string) {
 	t.Helper()
 	failed := func(err error) {
 		if err != nil {
@@ -323,7 +323,7 @@ func (w *world) sixty(more tree) (ids []string) {
 
 var hand = tree{"spec": tree{"suspend": true}, "metadata": tree{"labels": tree{gate: "steer"}}}
 
-func (r *real) shadow(t *testing.T) {
+func (r *realCluster) shadow(t *testing.T) {
 	w := r.world(t)
 	w.sixty(nil)
 	for range 3 {
@@ -354,7 +354,7 @@ func (r *real) shadow(t *testing.T) {
 
 // gate is a small agent: it starts the smallest job that waits on the highest node with room for it, and checks that this is what
 // happens.
-func (r *real) gate(t *testing.T) {
+func (r *realCluster) gate(t *testing.T) {
 	w := r.world(t)
 	ids := w.sixty(hand)
 	w.step()
@@ -446,7 +446,7 @@ func choose(free map[string]int, gpus int) []string {
 	return nil
 }
 
-func (r *real) gatedPods(t *testing.T) {
+func (r *realCluster) gatedPods(t *testing.T) {
 	w := r.world(t)
 	var ids []string
 	for i := range 3 {
@@ -481,7 +481,7 @@ func (r *real) gatedPods(t *testing.T) {
 }
 
 // priorities sees the number of a class in pods, where the server has put it.
-func (r *real) priorities(t *testing.T) {
+func (r *realCluster) priorities(t *testing.T) {
 	w := r.world(t)
 	w.must(http.MethodPost, "/apis/scheduling.k8s.io/v1/priorityclasses", tree{"metadata": tree{"name": "urgent"}, "value": 1000, "preemptionPolicy": "Never"}, nil)
 	class := tree{"spec": tree{"template": tree{"spec": merged(podSpec(8), tree{"priorityClassName": "urgent"})}}}
@@ -497,7 +497,7 @@ func (r *real) priorities(t *testing.T) {
 }
 
 // tied starts a pod and a Job on g2, which has no room for them, and takes that back: of the Job it can be, of the pod nobody can.
-func (r *real) tied(t *testing.T, w *world, c *Cluster) {
+func (r *realCluster) tied(t *testing.T, w *world, c *Cluster) {
 	gated := merged(podSpec(8), tree{"schedulingGates": []tree{{"name": gate}}})
 	var p kube.Pod
 	w.must(http.MethodPost, in(core, w.namespace, "pods"), tree{"metadata": tree{"name": "waits"}, "spec": gated}, &p)
@@ -544,7 +544,7 @@ func (r *real) tied(t *testing.T, w *world, c *Cluster) {
 }
 
 // killed kills an agent ten times, each time after one more of its writes, and has another process put things right.
-func (r *real) killed(t *testing.T) {
+func (r *realCluster) killed(t *testing.T) {
 	token := r.token("gate")
 	for moment := range 10 {
 		w := r.world(t)
@@ -649,7 +649,7 @@ func TestAgentProcess(t *testing.T) {
 	}
 }
 
-func (r *real) restart(t *testing.T) {
+func (r *realCluster) restart(t *testing.T) {
 	w := r.world(t)
 	held, free := w.submit("held", 8, hand), w.submit("free", 8, nil)
 	w.step()
@@ -684,7 +684,7 @@ func (r *real) restart(t *testing.T) {
 }
 
 // withdrawn deletes the service account of an agent that observes.
-func (r *real) withdrawn(t *testing.T) {
+func (r *realCluster) withdrawn(t *testing.T) {
 	c := opened(t, r.as(r.token("shadow")))
 	observed(t, c)
 	r.admin.must(http.MethodDelete, core+"/namespaces/clustergym/serviceaccounts/steer-shadow", nil, nil)
@@ -700,7 +700,7 @@ func (r *real) withdrawn(t *testing.T) {
 }
 
 // ranks registers the kinds of Kueue, as far as the adapter knows them, and plays its controller.
-func (r *real) ranks(t *testing.T) {
+func (r *realCluster) ranks(t *testing.T) {
 	r.InstallKueue("v1beta1")
 	for mode, says := range map[string][2]string{"rank": {"", "this user may not patch jobs.batch in all namespaces: deploy/kubernetes/gate.yaml has the rights"}, "gate": {"grant list on clusterqueues", ""}} {
 		caps, err := opened(t, r.as(r.token(mode))).Can(ctx)

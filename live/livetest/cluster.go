@@ -336,15 +336,6 @@ func (c *Cluster) Block(id, why string) {
 	c.must(id).Blocked = why
 }
 
-// Withdraw takes away a job that waits or runs; it is not there any more, not even among those that have ended.
-func (c *Cluster) Withdraw(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	j := c.must(id)
-	c.leave(j)
-	delete(c.jobs, id)
-}
-
 // Finish ends a running job now.
 func (c *Cluster) Finish(id string) {
 	c.mu.Lock()

@@ -236,9 +236,9 @@ func (s *suite) starts() {
 		s.Skip(why)
 	}
 	blocker := s.fill("blocker")
-	one, two, any := s.Submit(s.T, "one", 1), s.Submit(s.T, "two", 2), s.Submit(s.T, "any", 1)
+	one, two, third := s.Submit(s.T, "one", 1), s.Submit(s.T, "two", 2), s.Submit(s.T, "any", 1)
 	wide := s.Submit(s.T, "wide", s.size+s.size/2)
-	all := []string{one, two, any, wide}
+	all := []string{one, two, third, wide}
 	s.Settle(s.T, "all wait", func(snap *live.Snapshot) bool {
 		return !slices.ContainsFunc(all, func(id string) bool { return !waits(id)(snap) })
 	})
@@ -275,8 +275,8 @@ func (s *suite) starts() {
 			s.Errorf("wide runs on %v, want %s and %s", snap.Job(wide).Places, first, last)
 		}
 	}
-	s.act(live.Action{Op: live.StartJob, Job: any})
-	s.Settle(s.T, "any runs", runs(any))
+	s.act(live.Action{Op: live.StartJob, Job: third})
+	s.Settle(s.T, "any runs", runs(third))
 }
 
 func (s *suite) requeues() {

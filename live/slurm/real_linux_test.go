@@ -20,7 +20,7 @@ import (
 )
 
 // real starts a Slurm, and returns its cluster.
-func real(t *testing.T, o slurmtest.Options) (*slurmtest.Cluster, *Cluster) {
+func realCluster(t *testing.T, o slurmtest.Options) (*slurmtest.Cluster, *Cluster) {
 	t.Helper()
 	s := slurmtest.Start(t, o)
 	return s, New(Exec{Env: []string{"SLURM_CONF=" + s.Conf}}, Options{})
@@ -52,7 +52,7 @@ func submit(s *slurmtest.Cluster, sleep float64, args string) string {
 // Sixty jobs of all kinds are observed as they were submitted, by JSON and as text.
 func TestRealObserve(t *testing.T) {
 	t.Parallel()
-	s, c := real(t, slurmtest.Options{Conf: []string{
+	s, c := realCluster(t, slurmtest.Options{Conf: []string{
 		"PartitionName=batch Nodes=ALL Default=YES DefaultTime=01:00:00 MaxTime=1-00:00:00", "PartitionName=long Nodes=g[0-1]",
 	}})
 	seed := testseed.Or(1)
@@ -213,7 +213,7 @@ func TestRealRank(t *testing.T) {
 		for i := range waits {
 			t.Run([]string{"fifo", "rank"}[i], func(t *testing.T) {
 				t.Parallel()
-				s, c := real(t, slurmtest.Options{})
+				s, c := realCluster(t, slurmtest.Options{})
 				waits[i] = queue(t, s, c, i == 1)
 			})
 		}
@@ -229,7 +229,7 @@ func TestRealRank(t *testing.T) {
 // controller has been killed in between.
 func TestRealGate(t *testing.T) {
 	t.Parallel()
-	s, c := real(t, slurmtest.Options{})
+	s, c := realCluster(t, slurmtest.Options{})
 	block := submit(s, 600, "-N 4 --gres=gpu:8")
 	s.Eventually("the first job runs", func() bool { return strings.Contains(s.Sh("squeue -h -t R -o %i"), block) })
 	var ids []string
@@ -390,7 +390,7 @@ func TestRealCompleting(t *testing.T) {
 	if err := os.WriteFile(epilog, []byte("#!/bin/sh\nuntil [ -e "+over+" ]; do sleep 0.2; done\n"), 0o700); err != nil { //nolint:gosec // a program of this test
 		t.Fatal(err)
 	}
-	s, c := real(t, slurmtest.Options{Conf: []string{"PartitionName=batch Nodes=ALL Default=YES DefaultTime=01:00:00", "Epilog=" + epilog}})
+	s, c := realCluster(t, slurmtest.Options{Conf: []string{"PartitionName=batch Nodes=ALL Default=YES DefaultTime=01:00:00", "Epilog=" + epilog}})
 	t.Cleanup(func() { _ = os.WriteFile(over, nil, 0o600) }) // Slurm ends with its epilogs
 	runs := func(id string) func() bool {
 		return func() bool { j := look(t, c).Job(id); return j != nil && j.State == live.Running }

@@ -15,7 +15,7 @@ import (
 func TestRealSuite(t *testing.T) {
 	t.Parallel()
 	livetest.Suite(t, func(t *testing.T) *livetest.Bench {
-		s, c := real(t, slurmtest.Options{Nodes: []slurmtest.Node{{Name: "g0", Type: "a100", GPUs: 4}, {Name: "g1", Type: "a100", GPUs: 4}}})
+		s, c := realCluster(t, slurmtest.Options{Nodes: []slurmtest.Node{{Name: "g0", Type: "a100", GPUs: 4}, {Name: "g1", Type: "a100", GPUs: 4}}})
 		return &livetest.Bench{
 			Cluster: c,
 			Another: func(*testing.T) live.Cluster { return New(c.run, Options{}) },

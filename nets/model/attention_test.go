@@ -144,13 +144,13 @@ func TestAttentionIsEquivariant(t *testing.T) {
 		copy(turned[gangs+6*i:gangs+6*(i+1)], obs[gangs+6*j:])
 	}
 	y, w := f.Run(turned, 1)
-	close := func(a, b float32) bool { return math.Abs(float64(a-b)) < 1e-5 }
+	near := func(a, b float32) bool { return math.Abs(float64(a-b)) < 1e-5 }
 	for i, j := range order {
-		if !close(y[i], logits[j]) {
+		if !near(y[i], logits[j]) {
 			t.Errorf("slot %d is now %d: its logit is %v, was %v", j, i, y[i], logits[j])
 		}
 	}
-	if !close(y[k], logits[k]) || !close(w[0], value) {
+	if !near(y[k], logits[k]) || !near(w[0], value) {
 		t.Errorf("waiting %v, value %v; were %v and %v", y[k], w[0], logits[k], value)
 	}
 }

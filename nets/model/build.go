@@ -249,7 +249,7 @@ func (b *builder) body(prefix string, valued bool) body {
 		if b.cfg.Critic == criticFlat {
 			b.faults.Add(r.alone, "critic", b.cfg.Critic, "nothing: the value sees other fields than the slots")
 		}
-		for _, max := range []bool{false, true} {
+		for _, maxima := range []bool{false, true} {
 			if b.cfg.Head == "each" && !r.alone {
 				break
 			}
@@ -260,7 +260,7 @@ func (b *builder) body(prefix string, valued bool) body {
 			for _, t := range r.tables {
 				h := b.width[t.v] / t.rows
 				trunk = append(trunk, b.value(h, func(out int) layerOf {
-					return &pool{in: t.v, out: out, rows: t.rows, h: h, max: max}
+					return &pool{in: t.v, out: out, rows: t.rows, h: h, max: maxima}
 				}))
 			}
 		}

@@ -38,10 +38,10 @@ type layerOf interface {
 func newPlan(in Input) *plan { return &plan{width: []int{in.Size()}} }
 
 // value adds a layer that computes a value of the given width and returns the value's number.
-func (p *plan) value(width int, make func(out int) layerOf) int {
+func (p *plan) value(width int, build func(out int) layerOf) int {
 	out := len(p.width)
 	p.width = append(p.width, width)
-	p.layers = append(p.layers, make(out))
+	p.layers = append(p.layers, build(out))
 	return out
 }
 

@@ -13,10 +13,10 @@ func GlobalNorm(g *nets.Params) float64 { return math.Sqrt(kernel.SumSquares(g.D
 // ClipScale returns g's Euclidean norm and the factor by which to scale g so that the norm is at most max (Pascanu et al.
 // 2013, algorithm 1): 1 if it is already. max 0 or less does not clip. The factor of a norm that is not finite is 1 as
 // well: no scaling can mend it, and the caller sees it in the norm.
-func ClipScale(g *nets.Params, max float64) (norm, scale float64) {
+func ClipScale(g *nets.Params, most float64) (norm, scale float64) {
 	norm = GlobalNorm(g)
-	if max <= 0 || !(norm > max) || math.IsInf(norm, 1) {
+	if most <= 0 || !(norm > most) || math.IsInf(norm, 1) {
 		return norm, 1
 	}
-	return norm, max / norm
+	return norm, most / norm
 }

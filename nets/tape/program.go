@@ -135,14 +135,6 @@ func (p *Program) Memory() int {
 	return p.m64.size
 }
 
-// Steps returns the number of operations in one run.
-func (p *Program) Steps() int {
-	if p.m32 != nil {
-		return len(p.m32.steps)
-	}
-	return len(p.m64.steps)
-}
-
 // machine is a program for one type.
 type machine[T kernel.Float] struct {
 	steps   []step[T]

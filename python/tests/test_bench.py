@@ -1,4 +1,4 @@
-"""``gymctl bench bridge``, whose Python half is in this package."""
+"""``gymctl speed bridge``, whose Python half is in this package."""
 
 from __future__ import annotations
 

@@ -33,7 +33,6 @@ type Reader struct {
 	last    time.Duration
 	sorted  *traces.Slice // all jobs, with Unsorted
 	moved   int
-	missing int
 	skips   traces.Skips
 	err     error
 }
@@ -83,10 +82,6 @@ func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
 
 // Moved returns how many jobs came after a job with a later submit and were moved (Options.Unsorted).
 func (d *Reader) Moved() int { return d.moved }
-
-// MissingParents returns how many parents so far were named by a task but not in the file, or lost because a name was
-// cut. Their edges are not in the graphs.
-func (d *Reader) MissingParents() int { return d.missing }
 
 // fault describes a fault of the job read last, at the line of its first row.
 func (d *Reader) fault(col int, value, want string) error {
@@ -189,7 +184,6 @@ type times struct {
 	start, end time.Duration
 	measured   bool
 	parents    int // how many of builder.numbers are this task's
-	cut        bool
 	mem        int64
 }
 
@@ -205,7 +199,7 @@ func (b *builder) add(w *row, t *table) error {
 	if b.line == 0 {
 		b.line = t.Line()
 	}
-	number, parents, cut := parseName(w.name, b.buf)
+	number, parents := parseName(w.name, b.buf)
 	if number != 0 {
 		b.buf = parents
 		if _, twice := b.index[number]; twice {
@@ -226,7 +220,7 @@ func (b *builder) add(w *row, t *table) error {
 	}
 	b.numbers = append(b.numbers, parents...)
 	b.tasks = append(b.tasks, traces.Task{Name: t.words.Get(w.name), Instances: w.instances, Work: w.mean, CPUMilli: w.cpuMilli})
-	b.times = append(b.times, times{w.start, w.end, w.measured, len(parents), cut, w.mem})
+	b.times = append(b.times, times{w.start, w.end, w.measured, len(parents), w.mem})
 	return nil
 }
 
@@ -311,7 +305,6 @@ func (b *builder) finish(j *traces.Job, d *Reader) (keep bool, err error) {
 		for _, p := range b.numbers[at : at+t.parents] {
 			parent, ok := b.index[p]
 			if !ok {
-				d.missing++
 				continue
 			}
 			e := traces.Edge{Parent: parent, Child: int32(i)}
@@ -322,9 +315,6 @@ func (b *builder) finish(j *traces.Job, d *Reader) (keep bool, err error) {
 			from = max(from, b.times[parent].end)
 		}
 		at += t.parents
-		if t.cut {
-			d.missing++
-		}
 		if from < 0 {
 			from = t.start
 		}

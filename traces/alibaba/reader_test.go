@@ -53,8 +53,8 @@ func TestAJobByHand(t *testing.T) {
 		if !reflect.DeepEqual(jobs, want) {
 			t.Errorf("%+v\nwant %+v", jobs, want)
 		}
-		if r.MissingParents() != 1 || r.Skipped() != nil || r.Moved() != 0 {
-			t.Errorf("%d parents missing, %v skipped, %d moved", r.MissingParents(), r.Skipped(), r.Moved())
+		if r.Skipped() != nil || r.Moved() != 0 {
+			t.Errorf("%v skipped, %d moved", r.Skipped(), r.Moved())
 		}
 	}
 }
@@ -73,17 +73,16 @@ func TestNamesAreReadByTheirGrammar(t *testing.T) {
 		name    string
 		number  int32
 		parents []int32
-		cut     bool
 	}{
-		{"M1", 1, []int32{}, false}, {"R4_1_2_3", 4, []int32{1, 2, 3}, false}, {"J12_3_Stg5", 12, []int32{3}, false}, {"L2_Stg1", 2, []int32{}, false},
-		{"J17_16_15_14_13_12_11_10_9_8_7_6_5_4_3_2", 17, []int32{16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2}, false},
-		{"J30_4_25_", 30, []int32{4, 25}, true},
-		{"task_NzE3", 0, nil, false}, {"MergeTask", 0, nil, false}, {"M", 0, nil, false}, {"", 0, nil, false}, {"M1_x", 0, nil, false},
-		{"M1_Stg", 0, nil, false}, {"M1_0", 0, nil, false}, {"M1__2", 0, nil, false}, {"M99999999999999999999", 0, nil, false}, {"1", 0, nil, false},
+		{"M1", 1, []int32{}}, {"R4_1_2_3", 4, []int32{1, 2, 3}}, {"J12_3_Stg5", 12, []int32{3}}, {"L2_Stg1", 2, []int32{}},
+		{"J17_16_15_14_13_12_11_10_9_8_7_6_5_4_3_2", 17, []int32{16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2}},
+		{"J30_4_25_", 30, []int32{4, 25}},
+		{"task_NzE3", 0, nil}, {"MergeTask", 0, nil}, {"M", 0, nil}, {"", 0, nil}, {"M1_x", 0, nil},
+		{"M1_Stg", 0, nil}, {"M1_0", 0, nil}, {"M1__2", 0, nil}, {"M99999999999999999999", 0, nil}, {"1", 0, nil},
 	} {
-		n, p, cut := parseName([]byte(c.name), nil)
-		if n != c.number || len(p) != len(c.parents) || cut != c.cut && c.number != 0 {
-			t.Errorf("%q: %d %v %v, want %d %v %v", c.name, n, p, cut, c.number, c.parents, c.cut)
+		n, p := parseName([]byte(c.name), nil)
+		if n != c.number || len(p) != len(c.parents) {
+			t.Errorf("%q: %d %v, want %d %v", c.name, n, p, c.number, c.parents)
 		}
 		for i := range p {
 			if p[i] != c.parents[i] {
@@ -91,8 +90,8 @@ func TestNamesAreReadByTheirGrammar(t *testing.T) {
 			}
 		}
 	}
-	jobs, r, err := read(t, header+"M1,1,j,Terminated,0,10,100,1\nJ3_1_,1,j,Terminated,0,15,100,1\n", Options{})
-	if err != nil || r.MissingParents() != 1 || len(jobs[0].Graph.Edges) != 1 {
+	jobs, _, err := read(t, header+"M1,1,j,Terminated,0,10,100,1\nJ3_1_,1,j,Terminated,0,15,100,1\n", Options{})
+	if err != nil || len(jobs[0].Graph.Edges) != 1 {
 		t.Errorf("a cut name: %+v, %v", jobs, err)
 	}
 }

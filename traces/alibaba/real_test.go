@@ -19,16 +19,15 @@ func TestRealSamplesHaveTheirPublishedStatistics(t *testing.T) {
 	for _, c := range []struct {
 		file                      string
 		jobs, skipped, zero       int
-		missing                   int
 		p50, p90, p99, mean10, of int // seconds; mean in tenths
 		tasks, odd                int // tasks in all; jobs with a measured task that works longer than the job
 		t50, t90, t99, tmax       int // tasks per job
 		ones                      float64
 		statuses                  map[string]int // of tasks
 	}{
-		{"dag_sample_part1.csv.gz", 4737, 52, 493, 1, 6, 207, 1246, 898, 21834, 17799, 0, 2, 8, 24, 72, .289, map[string]int{terminated: 17606, "Failed": 41, "Running": 138, "Waiting": 14}},
-		{"dag_sample_50.csv", 50, 1, 2, 0, 12, 236, 2470, 1012, 2470, 197, 0, 2, 8, 26, 26, .2, map[string]int{terminated: 195, "Running": 2}},
-		{"dag_medium_usage_part1.csv.gz", 2720, 0, 0, 0, 199, 634, 1883, 3234, 4423, 16601, 1, 6, 7, 7, 7, 0, map[string]int{terminated: 16601}},
+		{"dag_sample_part1.csv.gz", 4737, 52, 493, 6, 207, 1246, 898, 21834, 17799, 0, 2, 8, 24, 72, .289, map[string]int{terminated: 17606, "Failed": 41, "Running": 138, "Waiting": 14}},
+		{"dag_sample_50.csv", 50, 1, 2, 12, 236, 2470, 1012, 2470, 197, 0, 2, 8, 26, 26, .2, map[string]int{terminated: 195, "Running": 2}},
+		{"dag_medium_usage_part1.csv.gz", 2720, 0, 0, 199, 634, 1883, 3234, 4423, 16601, 1, 6, 7, 7, 7, 0, map[string]int{terminated: 16601}},
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			path := filepath.Join("..", "..", "..", "shared", "traces", "alibaba-dag-2018", c.file)
@@ -75,9 +74,6 @@ func TestRealSamplesHaveTheirPublishedStatistics(t *testing.T) {
 			}
 			if len(jobs)+skipped != c.jobs || skipped != c.skipped {
 				t.Errorf("%d jobs and %d left out (%v), want %d in all, %d left out", len(jobs), skipped, r.Skipped(), c.jobs, c.skipped)
-			}
-			if r.MissingParents() != c.missing {
-				t.Errorf("%d parents missing, want %d", r.MissingParents(), c.missing)
 			}
 			st, err := traces.Summarize(&traces.Slice{Jobs: jobs})
 			if err != nil {

@@ -6,11 +6,6 @@ import (
 	"clustergym/traces"
 )
 
-// Models returns the six networks with the bytes that one iteration exchanges and the compute time that the simulator
-// assumes for it: the sum of the network's profile file (forward and both gradients, see the mix dally of
-// traces/profile) times the simulator's factor for that network. The profiles must not be changed.
-func Models() []*traces.Profile { return models }
-
 var models = []*traces.Profile{
 	{Name: "AlexNet", GradientBytes: 244361984, Compute: 1207200 * time.Nanosecond, Skewed: true},
 	{Name: "MobileNetV3", GradientBytes: 9870144, Compute: 63200 * time.Nanosecond, Skewed: true},

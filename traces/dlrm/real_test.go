@@ -15,7 +15,7 @@ import (
 var recorded = filepath.Join("..", "..", "..", "shared", "traces")
 
 // real reads the recorded trace, which is not part of the repository.
-func real(tb testing.TB, o dlrm.Options) *dlrm.Reader {
+func published(tb testing.TB, o dlrm.Options) *dlrm.Reader {
 	tb.Helper()
 	const name = "disaggregated_DLRM_trace_part1.csv.gz"
 	f, err := traces.OpenFile(filepath.Join(recorded, "alibaba-dlrm-2025", name))
@@ -34,7 +34,7 @@ func real(tb testing.TB, o dlrm.Options) *dlrm.Reader {
 }
 
 func TestTheRecordedTraceHasItsPublishedStatistics(t *testing.T) {
-	d := real(t, dlrm.Options{})
+	d := published(t, dlrm.Options{})
 	st, err := traces.Summarize(d)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestTheRecordedTraceHasItsPublishedStatistics(t *testing.T) {
 }
 
 func TestTheRecordedTraceHasAllInstancesWithinItsWindow(t *testing.T) {
-	d := real(t, dlrm.Options{Window: dlrm.Window})
+	d := published(t, dlrm.Options{Window: dlrm.Window})
 	st, err := traces.Summarize(d)
 	if err != nil {
 		t.Fatal(err)

@@ -17,8 +17,8 @@
 // The files with 7 fields are semi-synthetic: arrivals and sizes of one virtual cluster of the Philly trace (CC BY
 // 4.0), cut at 2,000 jobs, with job types that the authors drew. The workloads with 10 fields were run on a cluster.
 //
-// A trace gives the number of steps of a job, not its run time: Work is 0, and NeedsProfile returns true. The run time
-// is the number of steps divided by the throughput in a table for the job type, GPUs and GPU type. The SLO is a
+// A trace gives the number of steps of a job, not its run time: Work is 0. The run time is the
+// number of steps divided by the throughput in a table for the job type, GPUs and GPU type. The SLO is a
 // multiple of that time, counted from the arrival, so the deadline also needs the table. Jobs have no ids: the ID is
 // the number of the row, from 0.
 package gavel

@@ -47,9 +47,6 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 	return &Reader{moved: traces.SortStable(jobs), stream: traces.Slice{Jobs: jobs}}, nil
 }
 
-// NeedsProfile returns true: run times are not in the file and must be computed from a throughput table.
-func (*Reader) NeedsProfile() bool { return true }
-
 // Next implements traces.Stream.
 func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
 

@@ -40,7 +40,7 @@ func TestReadsSevenFieldsInOrderOfSubmit(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v\n%+v\nwant\n%+v", name, err, got, want)
 		}
-		if d.Moved() != 1 || d.Skipped() != nil || !d.NeedsProfile() {
+		if d.Moved() != 1 || d.Skipped() != nil {
 			t.Errorf("%s: moved %d, skipped %v", name, d.Moved(), d.Skipped())
 		}
 	}

@@ -34,7 +34,7 @@ func TestRealTracesHaveTheirPublishedStatistics(t *testing.T) {
 		{"philly-gavel/ee9e8c.trace.gz", 2000, [5]float64{48.8, 2.4, 16.1, 27.1, 5.6}, 0.1, 52.2, 1.6},
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			d := real(t, c.file)
+			d := published(t, c.file)
 			st, err := traces.Summarize(d)
 			if err != nil {
 				t.Fatal(err)
@@ -66,7 +66,7 @@ func TestRealTracesHaveTheirPublishedStatistics(t *testing.T) {
 }
 
 func TestTheRunOnAClusterHasNoDeadlines(t *testing.T) {
-	d := real(t, "gavel-physical/max_min_fairness.trace")
+	d := published(t, "gavel-physical/max_min_fairness.trace")
 	jobs, err := traces.ReadAll(d)
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestTheRunOnAClusterHasNoDeadlines(t *testing.T) {
 	}
 }
 
-func real(t *testing.T, file string) *gavel.Reader {
+func published(t *testing.T, file string) *gavel.Reader {
 	t.Helper()
 	f, err := traces.OpenFile(filepath.Join("..", "..", "..", "shared", "traces", filepath.FromSlash(file)))
 	if errors.Is(err, fs.ErrNotExist) {

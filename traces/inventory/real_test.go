@@ -13,13 +13,6 @@ import (
 
 var recorded = filepath.Join("..", "..", "..", "shared", "traces")
 
-// inventories are the lists of machines among the recorded files.
-var inventories = map[string]bool{
-	"openb_node_list_all_node.csv": true, "openb_node_list_gpu_node.csv": true, "pai_machine_spec.csv": true, "node_info_df.csv": true,
-	"topo.csv": true, "cluster_machine_list.csv": true, "revised_machine_list.csv": true, "cluster_spec.csv": true, "n160g8.csv": true,
-	"n32g4.csv": true, "venus_vc_config.csv": true, "philly_vc.csv": true,
-}
-
 // published reads a file that is not part of the repository.
 func published(tb testing.TB, path string) inventory.Inventory {
 	tb.Helper()

@@ -16,7 +16,7 @@ import (
 var recorded = filepath.Join("..", "..", "..", "shared", "traces")
 
 // real reads a recorded list, which is not part of the repository.
-func real(tb testing.TB, name string, o openb.Options) *openb.Reader {
+func published(tb testing.TB, name string, o openb.Options) *openb.Reader {
 	tb.Helper()
 	f, err := traces.OpenFile(filepath.Join(recorded, "alibaba-gpu-2023", name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -46,7 +46,7 @@ func TestRecordedListsHaveTheirPublishedSizes(t *testing.T) {
 		{"openb_pod_list_gpuspec10.csv.gz", 8152, 13.3, 37.8, 48.0, .2, .2, .5, 897, 732},
 		{"openb_pod_list_multigpu20.csv.gz", 8324, 13.1, 37.0, 47.0, .6, .6, 1.7, 0, 0},
 	} {
-		d := real(t, c.file, openb.Options{Static: true})
+		d := published(t, c.file, openb.Options{Static: true})
 		jobs, err := traces.ReadAll(d)
 		if err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ func TestRecordedListsHaveTheirPublishedSizes(t *testing.T) {
 			t.Errorf("%s: %d pods with GPU types, want %d", c.file, typed, c.typed)
 		}
 		// With times, if the list has them, only the pods never placed are left out.
-		d = real(t, c.file, openb.Options{})
+		d = published(t, c.file, openb.Options{})
 		st, err = traces.Summarize(d)
 		if err != nil {
 			t.Fatal(err)
@@ -91,7 +91,7 @@ func TestRecordedListsHaveTheirPublishedSizes(t *testing.T) {
 }
 
 func TestTheRecordedListHasItsPublishedStatistics(t *testing.T) {
-	d := real(t, "openb_pod_list_default_part1.csv.gz", openb.Options{})
+	d := published(t, "openb_pod_list_default_part1.csv.gz", openb.Options{})
 	st, err := traces.Summarize(d)
 	if err != nil {
 		t.Fatal(err)

@@ -1,11 +1,9 @@
 package philly
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"time"
 
 	"clustergym/traces"
@@ -33,35 +31,28 @@ const (
 	NoSubmit     = "no submitted_time"
 )
 
-// Attempt is one run of a job; times are offsets from the origin of the job's Submit.
-type Attempt struct{ Start, End time.Duration }
-
-// AttemptReader is a traces.Stream over the table of attempts of the same trace, which lists every run of every job and
-// so shows queueing delays (the first start less the submit) and restarts. Its header has these columns, in any order;
-// times are as in the table of jobs:
+// AttemptReader is a traces.Stream over the table of attempts of the same trace, which lists every run of every job.
+// Its header has these columns, in any order; times are as in the table of jobs:
 //
 //	job_id          job, the same on all its rows, in any order           ID
 //	vc              virtual cluster                                       VC
 //	num_gpus        GPUs of the gang                                      GPUs
 //	submitted_time                                                        Submit, from the first job's
 //	attempt         number of the attempt, from 0                         orders the attempts
-//	start_time                                                            Attempt.Start
-//	end_time                                                              Attempt.End
+//	start_time                                                            begins a run
+//	end_time                                                              ends it
 //
 // A job's Work is the sum of its attempts' run times without the time lost between attempts, which is the duration in
-// the table of jobs. The time from the first start to the last end is longer, see Attempts. The table does not say how
+// the table of jobs. The time from the first start to the last end is longer. The table does not say how
 // a job ended. The published table only has jobs of at least 4 GPUs and 10 minutes.
 //
 // Not safe for concurrent use.
 type AttemptReader struct {
-	jobs     []traces.Job
-	stream   traces.Slice
-	attempts map[string][]Attempt
-	current  string
-	origin   time.Time
-	rows     int
-	moved    int
-	skips    traces.Skips
+	jobs   []traces.Job
+	stream traces.Slice
+	origin time.Time
+	moved  int
+	skips  traces.Skips
 }
 
 var _ traces.Stream = (*AttemptReader)(nil)
@@ -82,9 +73,9 @@ func NewAttempts(r io.Reader, file string) (*AttemptReader, error) {
 		return nil, err
 	}
 	p := &attemptParser{Table: t, at: t.At(attemptNames...)}
-	d := &AttemptReader{attempts: map[string][]Attempt{}}
-	var runs [][]run // runs of each job in d.jobs
-	var odds []odd   // likewise
+	d := &AttemptReader{}
+	var ran []int  // runs of each job in d.jobs
+	var odds []odd // likewise
 	type place struct {
 		job     int
 		attempt int64
@@ -96,7 +87,6 @@ func NewAttempts(r io.Reader, file string) (*AttemptReader, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		d.rows++
 		var j traces.Job
 		if err := p.job(&j); err != nil {
 			return nil, err
@@ -105,7 +95,7 @@ func NewAttempts(r io.Reader, file string) (*AttemptReader, error) {
 		if !known {
 			k = len(d.jobs)
 			index[j.ID] = k
-			d.jobs, runs, odds = append(d.jobs, j), append(runs, nil), append(odds, odd{})
+			d.jobs, ran, odds = append(d.jobs, j), append(ran, 0), append(odds, odd{})
 		} else if err := p.same(&j, &d.jobs[k]); err != nil {
 			return nil, err
 		}
@@ -131,9 +121,9 @@ func NewAttempts(r io.Reader, file string) (*AttemptReader, error) {
 			return nil, p.Fault(p.at[attemptEnd], "attempts of together less than 292 years")
 		}
 		d.jobs[k].Work += a.end - a.start
-		runs[k] = append(runs[k], a)
+		ran[k]++
 	}
-	d.finish(runs, odds)
+	d.finish(ran, odds)
 	return d, nil
 }
 
@@ -144,7 +134,7 @@ type odd struct {
 }
 
 // finish orders the jobs and counts times from the first submit.
-func (d *AttemptReader) finish(runs [][]run, odds []odd) {
+func (d *AttemptReader) finish(ran []int, odds []odd) {
 	first := time.Duration(math.MaxInt64)
 	for i := range d.jobs {
 		if d.jobs[i].Submit >= 0 {
@@ -157,7 +147,7 @@ func (d *AttemptReader) finish(runs [][]run, odds []odd) {
 	kept := d.jobs[:0]
 	for i, j := range d.jobs {
 		if why := odds[i].why; why != "" {
-			if why == NeverStarted && len(runs[i]) > 0 {
+			if why == NeverStarted && ran[i] > 0 {
 				why = NotEnded
 			}
 			d.skips.AddAt(why, odds[i].line)
@@ -167,12 +157,6 @@ func (d *AttemptReader) finish(runs [][]run, odds []odd) {
 			d.skips.Add(NeverRan)
 			continue
 		}
-		slices.SortFunc(runs[i], func(a, b run) int { return cmp.Compare(a.number, b.number) })
-		list := make([]Attempt, len(runs[i]))
-		for k, a := range runs[i] {
-			list[k] = Attempt{a.start - first, a.end - first}
-		}
-		d.attempts[j.ID] = list
 		j.Submit -= first
 		kept = append(kept, j)
 	}
@@ -182,26 +166,11 @@ func (d *AttemptReader) finish(runs [][]run, odds []odd) {
 }
 
 // Next implements traces.Stream.
-func (d *AttemptReader) Next(j *traces.Job) error {
-	if err := d.stream.Next(j); err != nil {
-		d.current = ""
-		return err
-	}
-	d.current = j.ID
-	return nil
-}
-
-// Attempts returns the attempts, in order, of the job that Next returned last, or nil before the first job and after
-// the end. Some studies take the time from the first Start to the last End as the job's duration. The caller must not
-// change them.
-func (d *AttemptReader) Attempts() []Attempt { return d.attempts[d.current] }
+func (d *AttemptReader) Next(j *traces.Job) error { return d.stream.Next(j) }
 
 // Origin returns the first job's submitted_time as written. Its location is UTC, although the cluster's clock was not.
 // It is the zero time for a table without jobs.
 func (d *AttemptReader) Origin() time.Time { return d.origin }
-
-// Rows returns how many attempts the table has, including those of jobs left out.
-func (d *AttemptReader) Rows() int { return d.rows }
 
 // Moved returns how many jobs came after a job with a later submit in the file.
 func (d *AttemptReader) Moved() int { return d.moved }

@@ -13,6 +13,5 @@
 // clock was set back for winter.
 //
 // AttemptReader reads the other table of the same trace: the scheduling attempts of the larger jobs, one row each, with
-// the columns job_id, vc, num_gpus, submitted_time, attempt, start_time and end_time. It shows queueing delays and
-// restarts, which the table of jobs does not.
+// the columns job_id, vc, num_gpus, submitted_time, attempt, start_time and end_time.
 package philly

@@ -12,7 +12,7 @@ import (
 )
 
 // real opens the recorded table, which is not part of the repository.
-func real(tb testing.TB) *philly.Reader {
+func published(tb testing.TB) *philly.Reader {
 	tb.Helper()
 	f, err := traces.OpenFile(filepath.Join("..", "..", "..", "shared", "traces", "philly", "philly_jobs.csv.gz"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -30,7 +30,7 @@ func real(tb testing.TB) *philly.Reader {
 }
 
 func TestRealTableHasItsPublishedStatistics(t *testing.T) {
-	d := real(t)
+	d := published(t)
 	st, err := traces.Summarize(d)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestRealTableHasItsPublishedStatistics(t *testing.T) {
 }
 
 func TestRealTableHas54TestWindowsUpToEightGPUs(t *testing.T) {
-	kept, large, workless := traces.Filter(real(t).Jobs(), 8)
+	kept, large, workless := traces.Filter(published(t).Jobs(), 8)
 	if len(kept) != 71660 || large != 260 || workless != 0 {
 		t.Fatalf("kept %d, large %d, workless %d", len(kept), large, workless)
 	}
@@ -77,7 +77,7 @@ func TestRealTableHas54TestWindowsUpToEightGPUs(t *testing.T) {
 }
 
 func BenchmarkReadRealTable(b *testing.B) {
-	f := func() int { return len(real(b).Jobs()) }
+	f := func() int { return len(published(b).Jobs()) }
 	b.ReportAllocs()
 	rows := 0
 	for b.Loop() {

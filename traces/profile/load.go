@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"clustergym/internal/plain"
 	"clustergym/traces"
 )
 
@@ -163,7 +164,7 @@ func kindOf(data []byte, file string) (string, error) {
 		if n, err := strconv.Atoi(inner); err == nil && n > 0 {
 			return chronusFile, nil
 		}
-		return "", fmt.Errorf("profiles %s: got JSON with the inner key %q, want Gavel's jobs, as in ('LM (batch size 5)', 1), or Chronus' numbers of GPUs", file, cut(inner))
+		return "", fmt.Errorf("profiles %s: got JSON with the inner key %q, want Gavel's jobs, as in ('LM (batch size 5)', 1), or Chronus' numbers of GPUs", file, plain.Clip(inner, 80))
 	}
 	d, err := newRows(bytes.NewReader(data), file)
 	if err != nil {
@@ -188,7 +189,7 @@ func kindOf(data []byte, file string) (string, error) {
 			return k.what, nil
 		}
 	}
-	return "", fmt.Errorf("profiles %s: got the header %q, want that of a performance table", file, cut(strings.Join(d.Columns(), ",")))
+	return "", fmt.Errorf("profiles %s: got the header %q, want that of a performance table", file, plain.Clip(strings.Join(d.Columns(), ","), 80))
 }
 
 // tableFiles returns the files of a table, in lexical order.

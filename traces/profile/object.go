@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"clustergym/internal/plain"
 	"clustergym/traces"
 )
 
@@ -125,7 +126,7 @@ func (d *object) token() (json.Token, error) {
 
 func (d *object) fault(value, want string) error {
 	at := min(int(d.dec.InputOffset()), len(d.data))
-	return &traces.RowError{File: d.file, Line: 1 + bytes.Count(d.data[:at], []byte{'\n'}), Column: strings.Join(d.path, " / "), Value: cut(value), Want: want}
+	return &traces.RowError{File: d.file, Line: 1 + bytes.Count(d.data[:at], []byte{'\n'}), Column: strings.Join(d.path, " / "), Value: plain.Clip(value, 80), Want: want}
 }
 
 func text(t json.Token) string {
@@ -133,12 +134,4 @@ func text(t json.Token) string {
 		return "null"
 	}
 	return fmt.Sprint(t)
-}
-
-// cut shortens a long value, so that messages stay readable.
-func cut(s string) string {
-	if len(s) <= 80 {
-		return s
-	}
-	return strings.ToValidUTF8(s[:80], "") + "…"
 }

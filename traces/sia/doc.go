@@ -12,7 +12,7 @@
 //	category      adaptive (as without the column), scale-gpus (the batch size stays) or rigid (the size stays too);
 //	              Reader.Category                                                       (optional)
 //
-// A workload says what is trained, not for how long: Work and Iterations are 0, and NeedsProfile returns true. A run
+// A workload says what is trained, not for how long: Work and Iterations are 0. A run
 // time follows from an application's measurements: the iterations to the end of its training at batch_size, times the
 // time of an iteration on num_replicas GPUs. The elastic range is not in the file either; it also follows from the
 // measurements.

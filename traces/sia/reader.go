@@ -65,9 +65,6 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 	return d, nil
 }
 
-// NeedsProfile returns true: run times are not in the file and must be computed from a throughput table.
-func (*Reader) NeedsProfile() bool { return true }
-
 // Next implements traces.Stream.
 func (d *Reader) Next(j *traces.Job) error {
 	if d.next == len(d.rows) {

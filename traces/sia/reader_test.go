@@ -56,7 +56,7 @@ func TestReadsAWorkloadInOrderOfSubmit(t *testing.T) {
 					t.Errorf("%s, %s: %v\n%+v %s\nwant\n%+v %s", c.file, name, err, j, d.Category(), c.want[i], c.categories[i])
 				}
 			}
-			if rest, err := traces.ReadAll(d); len(rest) != 0 || err != nil || d.Moved() != c.moved || d.Skipped() != nil || !d.NeedsProfile() {
+			if rest, err := traces.ReadAll(d); len(rest) != 0 || err != nil || d.Moved() != c.moved || d.Skipped() != nil {
 				t.Errorf("%s, %s: then %v, %v; moved %d, skipped %v", c.file, name, rest, err, d.Moved(), d.Skipped())
 			}
 		}

@@ -28,7 +28,7 @@ func TestRealWorkloadsHaveTheirPublishedSizes(t *testing.T) {
 		applications, gpus := map[string]bool{}, 0
 		for i := range c.files {
 			name := fmt.Sprintf("workload-%d.csv", i+1)
-			d := real(t, c.set, name)
+			d := published(t, c.set, name)
 			jobs, err := traces.ReadAll(d)
 			if err != nil {
 				t.Fatal(err)
@@ -53,11 +53,11 @@ func TestRealWorkloadsHaveTheirPublishedSizes(t *testing.T) {
 func TestTheWorkloadsOfPolluxHaveTheArrivalsOfThoseOfPhilly(t *testing.T) {
 	for i := range 4 {
 		name := fmt.Sprintf("workload-%d.csv", i+1)
-		a, err := traces.ReadAll(real(t, "philly", name))
+		a, err := traces.ReadAll(published(t, "philly", name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := traces.ReadAll(real(t, "pollux", name))
+		b, err := traces.ReadAll(published(t, "pollux", name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,12 +68,12 @@ func TestTheWorkloadsOfPolluxHaveTheArrivalsOfThoseOfPhilly(t *testing.T) {
 			}
 		}
 	}
-	if j, err := traces.ReadAll(real(t, "newtrace", "workload-1.csv")); err != nil || j[0].Submit != 487661836*time.Microsecond {
+	if j, err := traces.ReadAll(published(t, "newtrace", "workload-1.csv")); err != nil || j[0].Submit != 487661836*time.Microsecond {
 		t.Errorf("the first job comes at %v, want 487.661836 s; %v", j[0].Submit, err)
 	}
 }
 
-func real(t *testing.T, set, name string) *sia.Reader {
+func published(t *testing.T, set, name string) *sia.Reader {
 	t.Helper()
 	f, err := traces.OpenFile(filepath.Join("..", "..", "..", "shared", "traces", "sia-workloads", set, name))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -364,41 +364,8 @@ func TestConfigNamesEveryFault(t *testing.T) {
 	if _, err := Generate(c, 1); err == nil {
 		t.Error("Generate took it")
 	}
-	if _, err := NewSource(c); err == nil {
-		t.Error("NewSource took it")
-	}
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestSourceGivesAWorkloadForEveryWindow(t *testing.T) {
-	c := DefaultConfig()
-	c.Jobs = 300
-	s, err := NewSource(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	read := func(seed uint64, w int) []traces.Job {
-		st, err := s.Open(seed, w)
-		if err != nil {
-			t.Fatal(err)
-		}
-		jobs, err := traces.ReadAll(st)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return jobs
-	}
-	a := read(1, -1)
-	if !reflect.DeepEqual(a, read(1, -1)) || len(a) != 300 {
-		t.Error("the same window differs")
-	}
-	if reflect.DeepEqual(a, read(2, -1)) || reflect.DeepEqual(a, read(1, 0)) || reflect.DeepEqual(read(1, 0), read(1, 1)) {
-		t.Error("two windows are the same")
-	}
-	if s.Windows() != 0 {
-		t.Error("an endless source has 0 windows")
 	}
 }
 

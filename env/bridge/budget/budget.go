@@ -155,9 +155,6 @@ func (a *Account) Held() int64 {
 	return sum
 }
 
-// Budget returns the budget that a reserves from. It is nil if there is no limit.
-func (a *Account) Budget() *Budget { return a.b }
-
 // Release releases everything. Releasing twice is harmless.
 func (a *Account) Release() {
 	for k, n := range a.held {

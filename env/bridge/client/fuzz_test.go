@@ -21,12 +21,12 @@ func goodReply() []byte {
 	w := wire.NewWriter(wire.Ext)
 	w.Reply(9, wire.OpRestore, 6)
 	w.Key("obs")
-	w.F32(make([]float32, 6), 2, 3)
+	clear(w.Array(wire.F32, 2, 3))
 	w.Key("r")
 	w.F64([]float64{1, 2}, 2)
 	for _, k := range []string{"te", "tr", "first"} {
 		w.Key(k)
-		w.Bools([]bool{true, false})
+		wire.PutBool(w.Array(wire.Bool, 2), []bool{true, false})
 	}
 	w.Key("info")
 	w.Map(4)
@@ -35,7 +35,7 @@ func goodReply() []byte {
 	w.Key("x")
 	w.F64([]float64{3, 4}, 2)
 	w.Key("_x")
-	w.Bools([]bool{false, true})
+	wire.PutBool(w.Array(wire.Bool, 2), []bool{false, true})
 	w.Key("elapsed_s")
 	w.F64([]float64{1e300, 0.25}, 2)
 	return bytes.Clone(w.Bytes())

@@ -215,7 +215,7 @@ func (h *Handle) listed(list []any, rows []int, each int, flat bool, want string
 		}
 		row, ok := list[p].([]any)
 		if !ok || len(row) != each {
-			return wrong(brief(list[p]) + " at position " + decimal(p))
+			return wrong(brief(list[p]) + " at position " + strconv.Itoa(p))
 		}
 		for j, x := range row {
 			if !take(i, j, x) {

@@ -7,6 +7,7 @@ import (
 	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/vec"
+	"clustergym/internal/plain"
 )
 
 // A handle reserves all the memory that it can ever take when it is opened, so that no later request fails for lack of it:
@@ -77,7 +78,7 @@ func (h *Handle) reserve(e env.Env, n int, o *Opening) error {
 
 // Refuse returns the error of an open for which need more bytes could not be reserved.
 func (h *Handle) Refuse(need int64) *wire.Error {
-	return h.books.account.Refuse(fmt.Sprintf("%s of %.80s", plural(h.books.n, "environment", "environments"), h.id), need)
+	return h.books.account.Refuse(fmt.Sprintf("%s of %.80s", plain.Count(h.books.n, "environment", "environments"), h.id), need)
 }
 
 // ReplyBytes bounds the bytes of a buffer for replies to steps and resets.

@@ -14,6 +14,7 @@ import (
 	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/vec"
+	"clustergym/internal/plain"
 	"clustergym/internal/rng"
 )
 
@@ -214,7 +215,7 @@ func (h *Handle) callTasks(method string, args wire.Map, rows []int) (ret []any,
 	tasks := make([][]float64, len(rows))
 	if list, ok := args.Get("tasks").([]any); ok {
 		if len(list) != len(rows) {
-			return nil, wire.Errorf(wire.BadRequest, "args tasks has %s for %s", plural(len(list), "task", "tasks"), plural(len(rows), "environment", "environments"))
+			return nil, wire.Errorf(wire.BadRequest, "args tasks has %s for %s", plain.Count(len(list), "task", "tasks"), plain.Count(len(rows), "environment", "environments"))
 		}
 		for p := range rows {
 			if tasks[p], err = h.task(list[p]); err != nil {

@@ -12,6 +12,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/vec"
+	"clustergym/internal/plain"
 )
 
 // defaultPenalty is what a masked action costs if open asks for penalties and names no amount.
@@ -220,11 +221,11 @@ func brief(v any) string {
 	case bool, int64, uint64, float64:
 		return fmt.Sprint(v)
 	case []byte:
-		return plural(len(v), "byte", "bytes")
+		return plain.Count(len(v), "byte", "bytes")
 	case wire.Array:
 		return "an array of " + v.DType.String()
 	case []any:
-		return "a list of " + decimal(len(v))
+		return "a list of " + strconv.Itoa(len(v))
 	}
 	return "a map"
 }

@@ -5,20 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
+	"clustergym/internal/plain"
 )
-
-func decimal(n int) string { return strconv.Itoa(n) }
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return decimal(n) + " " + many
-}
 
 func (h *Handle) doReset(ctx context.Context, re uint32, req wire.Map, w *wire.Writer) error {
 	rows, named, err := h.asked(req, true)
@@ -197,7 +188,7 @@ func (h *Handle) options(v any, k int) (*options, *wire.Error) {
 		return &options{one: one}, nil
 	case []any:
 		if len(v) != k {
-			return nil, wire.Errorf(wire.BadRequest, "field options has %s for %s", plural(len(v), "entry", "entries"), plural(k, "environment", "environments"))
+			return nil, wire.Errorf(wire.BadRequest, "field options has %s for %s", plain.Count(len(v), "entry", "entries"), plain.Count(k, "environment", "environments"))
 		}
 		all := &options{each: make([]*option, k)}
 		for p, x := range v {
@@ -259,7 +250,7 @@ func (h *Handle) task(v any) ([]float64, *wire.Error) {
 		n += f.Len()
 	}
 	wrong := func(got string) *wire.Error {
-		return &wire.Error{Code: wire.BadRequest, Msg: "a task", Got: got, Want: plural(n, "number", "numbers")}
+		return &wire.Error{Code: wire.BadRequest, Msg: "a task", Got: got, Want: plain.Count(n, "number", "numbers")}
 	}
 	var task []float64
 	switch v := v.(type) {
@@ -285,7 +276,7 @@ func (h *Handle) task(v any) ([]float64, *wire.Error) {
 		return nil, wrong(brief(v))
 	}
 	if len(task) != n {
-		return nil, wrong(plural(len(task), "number", "numbers"))
+		return nil, wrong(plain.Count(len(task), "number", "numbers"))
 	}
 	at := 0
 	for _, f := range spec {

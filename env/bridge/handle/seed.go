@@ -6,6 +6,8 @@ import (
 	"math"
 
 	"clustergym/env/bridge/wire"
+	"clustergym/internal/plain"
+	"strconv"
 )
 
 // seeds holds the seeds of a reset.
@@ -39,7 +41,7 @@ func readSeeds(req wire.Map, k int) (seeds, *wire.Error) {
 		return seeds{}, nil
 	case []any:
 		if len(v) != k {
-			return bad(plural(len(v), "entry", "entries") + " for " + plural(k, "environment", "environments"))
+			return bad(plain.Count(len(v), "entry", "entries") + " for " + plain.Count(k, "environment", "environments"))
 		}
 		s := seeds{each: make([]uint64, k), given: make([]bool, k)}
 		for p, x := range v {
@@ -48,7 +50,7 @@ func readSeeds(req wire.Map, k int) (seeds, *wire.Error) {
 			}
 			var ok bool
 			if s.each[p], ok = seed(x); !ok {
-				return bad("no seed at position " + decimal(p))
+				return bad("no seed at position " + strconv.Itoa(p))
 			}
 			s.given[p] = true
 		}
@@ -58,13 +60,13 @@ func readSeeds(req wire.Map, k int) (seeds, *wire.Error) {
 			return bad("an array that is no list of integers")
 		}
 		if v.Len() != k {
-			return bad(plural(v.Len(), "entry", "entries") + " for " + plural(k, "environment", "environments"))
+			return bad(plain.Count(v.Len(), "entry", "entries") + " for " + plain.Count(k, "environment", "environments"))
 		}
 		s := seeds{each: make([]uint64, k), given: make([]bool, k)}
 		for p := range k {
 			x, _ := v.Int(p) // for a uint64 above the largest int64 these are its bits, as wanted
 			if x < 0 && v.DType != wire.U64 {
-				return bad("no seed at position " + decimal(p))
+				return bad("no seed at position " + strconv.Itoa(p))
 			}
 			s.each[p], s.given[p] = uint64(x), true
 		}

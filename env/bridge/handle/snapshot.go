@@ -11,6 +11,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/vec"
+	"clustergym/internal/plain"
 	"clustergym/internal/snap"
 )
 
@@ -49,8 +50,8 @@ func (h *Handle) doSnapshot(re uint32, req wire.Map, w *wire.Writer) error {
 	body = seal(snap.Seal(snap.Bytes(body, inner), 0), h.keys.signing())
 	// A blob that cannot be sent back is useless.
 	if most := min(h.lim.MaxFrameIn, h.lim.MaxFrameOut) - 1024; blobSize(w.Encoding(), len(body)) > most {
-		return &wire.Error{Code: wire.TooLarge, Msg: fmt.Sprintf("the snapshot of %s", plural(len(rows), "environment", "environments")),
-			Got: plural(len(body), "byte", "bytes"), Want: fmt.Sprintf("at most %d: name fewer environments in ids", most)}
+		return &wire.Error{Code: wire.TooLarge, Msg: fmt.Sprintf("the snapshot of %s", plain.Count(len(rows), "environment", "environments")),
+			Got: plain.Count(len(body), "byte", "bytes"), Want: fmt.Sprintf("at most %d: name fewer environments in ids", most)}
 	}
 	n := 1
 	if named {
@@ -183,7 +184,7 @@ func (h *Handle) parseStates(body []byte, k int) (states []savedRow, inner []byt
 		return nil, nil, mismatch("field blob is a snapshot of another environment or of other kwargs")
 	}
 	if n := rd.Int(); n != k {
-		return nil, nil, mismatch("field blob is a snapshot of %s, asked for is %s", plural(n, "environment", "environments"), plural(k, "environment", "environments"))
+		return nil, nil, mismatch("field blob is a snapshot of %s, asked for is %s", plain.Count(n, "environment", "environments"), plain.Count(k, "environment", "environments"))
 	}
 	states = make([]savedRow, k)
 	for p := range states {

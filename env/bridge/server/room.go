@@ -344,10 +344,10 @@ func (l *lane) settleRoom() {
 func (s *session) forget() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	any := len(s.tombs) > 0
+	some := len(s.tombs) > 0
 	for _, l := range s.tombs {
 		l.drop()
 	}
 	s.tombs = nil
-	return any
+	return some
 }

@@ -180,17 +180,6 @@ func (a Array) F32s(dst []float32) {
 	}
 }
 
-// F64s copies the elements of an array of type F64 to dst, which must have the array's length.
-func (a Array) F64s(dst []float64) {
-	if littleEndian && len(dst) > 0 {
-		copy(unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 8*len(dst)), a.Data)
-		return
-	}
-	for i := range dst {
-		dst[i] = math.Float64frombits(binary.LittleEndian.Uint64(a.Data[8*i:]))
-	}
-}
-
 // maxElements is more than the elements of any array that fits into a message. Products of two such numbers do not
 // overflow.
 const maxElements = math.MaxInt32

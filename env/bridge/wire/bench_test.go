@@ -14,13 +14,13 @@ func stepReply(w *Writer, n int, obs []float32, mask []int8, reward []float64, f
 	w.Key("obs")
 	w.Map(1)
 	w.Key("jobs")
-	w.F32(obs, n, len(obs)/n)
+	PutF32(w.Array(F32, n, len(obs)/n), obs)
 	w.Key("r")
 	w.F64(reward, n)
 	w.Key("te")
-	w.Bools(flags)
+	PutBool(w.Array(Bool, len(flags)), flags)
 	w.Key("tr")
-	w.Bools(flags)
+	PutBool(w.Array(Bool, len(flags)), flags)
 	w.Key("info")
 	w.Map(4)
 	w.Key(MaskKey)
@@ -29,11 +29,11 @@ func stepReply(w *Writer, n int, obs []float32, mask []int8, reward []float64, f
 		room[i] = byte(v)
 	}
 	w.Key("_" + MaskKey)
-	w.Bools(flags)
+	PutBool(w.Array(Bool, len(flags)), flags)
 	w.Key("elapsed_s")
 	w.F64(reward, n)
 	w.Key("_elapsed_s")
-	w.Bools(flags)
+	PutBool(w.Array(Bool, len(flags)), flags)
 }
 
 // replyOf returns a function that writes one such reply.

@@ -334,11 +334,5 @@ func (w *Writer) Array(d DType, shape ...int) []byte {
 // The keys of msgpack-numpy.
 var keyND, keyType, keyKind, keyShape, keyData = []byte("nd"), []byte("type"), []byte("kind"), []byte("shape"), []byte("data")
 
-// F32 writes an array of float32.
-func (w *Writer) F32(data []float32, shape ...int) { PutF32(w.Array(F32, shape...), data) }
-
 // F64 writes an array of float64.
 func (w *Writer) F64(data []float64, shape ...int) { PutF64(w.Array(F64, shape...), data) }
-
-// Bools writes an array of booleans of one dimension.
-func (w *Writer) Bools(data []bool) { PutBool(w.Array(Bool, len(data)), data) }

@@ -11,7 +11,7 @@ func TestMessagesSurviveTheWire(t *testing.T) {
 		w := NewWriter(enc)
 		w.Reply(7, OpStep, 4)
 		w.Key("x")
-		w.F32([]float32{1, 2, 3, 4, 5, 6}, 2, 3)
+		PutF32(w.Array(F32, 2, 3), []float32{1, 2, 3, 4, 5, 6})
 		w.Key("list")
 		w.List(2)
 		w.Int(-5)
@@ -19,7 +19,7 @@ func TestMessagesSurviveTheWire(t *testing.T) {
 		w.Key("empty")
 		w.Map(0)
 		w.Key("b")
-		w.Bools([]bool{true, false})
+		PutBool(w.Array(Bool, 2), []bool{true, false})
 		m, e := Decode(bytes.Clone(w.Bytes()), enc, DefaultLimits())
 		if e != nil {
 			t.Fatalf("%v: %v", enc, e)

@@ -56,8 +56,8 @@ func TestTheFormatIsFoundByContent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Format() != c.format {
-			t.Errorf("%s: format %s, want %s", c.name, r.Format(), c.format)
+		if r.format != c.format {
+			t.Errorf("%s: format %s, want %s", c.name, r.format, c.format)
 		}
 		for k, n := range c.tasks {
 			g, err := r.Next()

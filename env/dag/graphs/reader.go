@@ -198,9 +198,6 @@ func (r *Reader) Next() (*Graph, error) {
 // out, edges that carry nothing.
 func (r *Reader) Notes() []string { return r.notes() }
 
-// Format returns the format of the file.
-func (r *Reader) Format() string { return r.format }
-
 // Close closes the file.
 func (r *Reader) Close() error { return r.file.Close() }
 

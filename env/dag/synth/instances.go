@@ -1,9 +1,6 @@
 package synth
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // Instances is the published description of one workload file of the WORL-RTGS authors: the instances of one task of
 // one job of Alibaba's cluster-trace-v2018.
@@ -22,9 +19,6 @@ var table = []Instances{
 	{2000, 2011, 225, 571}, {3000, 3297, 189, 857}, {4000, 4127, 66, 142}, {5000, 5718, 54, 236}, {6000, 6725, 80, 246},
 	{7000, 7785, 13, 53}, {8000, 8868, 15, 68}, {9000, 9177, 54, 103}, {10000, 9790, 189, 424},
 }
-
-// Table returns a copy of the published descriptions, by nominal size.
-func Table() []Instances { return slices.Clone(table) }
 
 // instances draws Config.Tasks durations like those of the file of the nearest nominal size: from 0 to the longest,
 // with a power-law density whose mean is the file's.

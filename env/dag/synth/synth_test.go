@@ -112,10 +112,10 @@ func TestAStepOfTraining(t *testing.T) {
 }
 
 func TestInstancesKeepToTheTable(t *testing.T) {
-	if len(Table()) != 19 {
-		t.Fatalf("%d sizes", len(Table()))
+	if len(table) != 19 {
+		t.Fatalf("%d sizes", len(table))
 	}
-	for _, r := range Table() {
+	for _, r := range table {
 		c := DefaultConfig()
 		c.Kind, c.Tasks, c.Degree = "instances", r.Nominal, 1
 		q := draw(t, c, PlatformConfig{GPUs: 2, Speeds: "equal", Links: "equal", Bandwidth: 1}, 1)

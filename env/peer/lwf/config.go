@@ -85,11 +85,6 @@ func (c *Config) Validate() error {
 	return l.Err()
 }
 
-// Algorithm returns the program's own name of the rules, as ssf-lwf1-srsf-1-true.
-func (c *Config) Algorithm() string {
-	return fmt.Sprintf("%s-%s-%s-%d-%v", c.Order, c.Place, c.Tasks, c.Threshold, c.Adaptive)
-}
-
 // SetAlgorithm sets the rules that name says: ORDER-PLACE-TASKS-THRESHOLD-ADAPTIVE. The program is adaptive only with threshold
 // 1, whatever the name says.
 func (c *Config) SetAlgorithm(name string) error {

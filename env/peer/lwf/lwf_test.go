@@ -355,8 +355,8 @@ func TestBadJobsAndConfigurationsAreNamed(t *testing.T) {
 		t.Errorf("the other faults stay: %v", err)
 	}
 	cfg = DefaultConfig()
-	if err := cfg.SetAlgorithm("ssf-lwf1-srsf-2-true"); err != nil || cfg.Algorithm() != "ssf-lwf1-srsf-2-false" {
-		t.Errorf("with threshold 2 the program is not adaptive: %s, %v", cfg.Algorithm(), err)
+	if err := cfg.SetAlgorithm("ssf-lwf1-srsf-2-true"); err != nil || cfg.Threshold != 2 || cfg.Adaptive {
+		t.Errorf("with threshold 2 the program is not adaptive: %+v, %v", cfg, err)
 	}
 }
 

@@ -30,17 +30,17 @@ func (m *Machine) before(a, b int32) bool {
 
 // place places waiting jobs and reports whether it placed any. A job that does not fit blocks nobody. The queue shortens while
 // it is walked, so the job after a placed one is passed over until the next millisecond.
-func (m *Machine) place() (any bool) {
+func (m *Machine) place() (placed bool) {
 	for at := 0; at < len(m.queue); at++ {
 		i := m.queue[at]
 		if !m.choose(i) {
 			continue
 		}
 		m.queue = slices.Delete(m.queue, at, at+1)
-		any = true
+		placed = true
 		m.begin(i)
 	}
-	return any
+	return placed
 }
 
 // begin gives job i the chosen GPUs.

@@ -103,9 +103,6 @@ func (m *Machine) Done() bool { return len(m.waiting) == 0 }
 // Now returns the clock, in seconds.
 func (m *Machine) Now() int64 { return m.now }
 
-// Free returns the free processors.
-func (m *Machine) Free() int { return int(m.free) }
-
 // Procs returns the processors of the machine.
 func (m *Machine) Procs() int { return int(m.procs) }
 

@@ -19,11 +19,6 @@ type SearchConfig struct {
 	Confidence float64 `yaml:"confidence"` // standard errors by which a gain must exceed 0
 }
 
-// DefaultSearch returns the settings of the experiment rlscheduler's full form.
-func DefaultSearch() SearchConfig {
-	return SearchConfig{Candidates: 4, Futures: 100, Horizon: 100, Confidence: 2}
-}
-
 // Validate reports every value that is out of range.
 func (c *SearchConfig) Validate() error {
 	var l fault.List

@@ -96,9 +96,6 @@ func (m *Machine) Done() bool { return len(m.queue) == 0 }
 // Now returns the clock, in seconds.
 func (m *Machine) Now() int64 { return m.now }
 
-// Cluster returns the cluster.
-func (m *Machine) Cluster() *Cluster { return m.cluster }
-
 // Waiting returns how many jobs can be chosen.
 func (m *Machine) Waiting() int { return len(m.queue) }
 

@@ -22,13 +22,13 @@ func (o *Programme) Objective(free []int32, in []bool, way []Part, next int) flo
 	for _, p := range way {
 		o.after[p.Node] -= p.GPUs
 	}
-	most, least, room, any := int32(0), int32(0), 0, false
+	most, least, room, found := int32(0), int32(0), 0, false
 	for n, left := range o.after {
 		if free[n] == 0 || in != nil && !in[n] {
 			continue
 		}
-		if !any {
-			most, least, any = left, left, true
+		if !found {
+			most, least, found = left, left, true
 		}
 		most, least = max(most, left), min(least, left)
 		if next > 0 && int(left) >= next {

@@ -2,7 +2,6 @@
 package record
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +46,7 @@ func Play(ctx context.Context, w *arena.World, cfg config.Config, dir string, pa
 	if err != nil {
 		return err
 	}
-	p, err := arena.NewPolicy(&c.Cfg, e.Spec(), bytes.NewReader(c.Weights))
+	p, err := c.In(e)
 	if err != nil {
 		return err
 	}

@@ -170,16 +170,9 @@ func (m *Mirror) Node(g cluster.GPU) string {
 	return m.layout.Nodes[i]
 }
 
-// Follower is what a mirror tells its facts: an environment that is sched.Steered.
-type Follower interface {
-	Follow(f sched.Following) error
-	Tell(f *sim.Fact) error
-	Look(now time.Duration) error
-}
-
 // Show tells e what has happened up to s, and looks. At the first snapshot, and if what s says contradicts what was before, e follows anew
 // from what s says, as f says but for Origin; why is then the contradiction.
-func (m *Mirror) Show(e Follower, f sched.Following, s *live.Snapshot) (why, err error) {
+func (m *Mirror) Show(e sched.Facts, f sched.Following, s *live.Snapshot) (why, err error) {
 	if m.begun {
 		if why = m.tell(e, s); why == nil || errors.Is(why, ErrLayout) || errors.Is(why, live.ErrUnsupported) {
 			return nil, why
@@ -195,7 +188,7 @@ func (m *Mirror) Show(e Follower, f sched.Following, s *live.Snapshot) (why, err
 	return why, m.tell(e, s)
 }
 
-func (m *Mirror) tell(e Follower, s *live.Snapshot) error {
+func (m *Mirror) tell(e sched.Facts, s *live.Snapshot) error {
 	facts, err := m.Read(s)
 	if err != nil {
 		return err

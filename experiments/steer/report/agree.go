@@ -296,7 +296,7 @@ func (b *books) names(nodes []string, s steer.Start) (list []string) {
 // fed tells an environment what has happened.
 type fed struct {
 	r     *replay
-	env   sched.Steered
+	env   sched.Facts
 	books *books
 	runs  map[*Job]bool
 	left  map[int]bool // jobs that have left before the log says so

@@ -367,10 +367,9 @@ func rule(name, placement string, known sim.Estimates) (sim.Scheduler, error) {
 		p, err := cluster.NewPlacement(placement)
 		return &timely{place: p}, err
 	}
-	h := heuristic.DefaultConfig()
-	h.Order, h.Admission, h.Backfill, _ = heuristic.SplitName(name)
-	if h.Backfill == "" {
-		h.Backfill = "none"
+	h, err := heuristic.Parse(name)
+	if err != nil {
+		return nil, &fault.Mistake{Err: err}
 	}
 	h.Placement, h.Estimates = placement, known
 	s, err := heuristic.New(h)

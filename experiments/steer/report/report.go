@@ -10,10 +10,9 @@ import (
 
 	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
-	"clustergym/env/rollout"
+	"clustergym/env/policyname"
 	"clustergym/env/sim"
 	"clustergym/experiments/config"
-	"clustergym/experiments/rundir"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/steer"
 	"clustergym/internal/fault"
@@ -262,7 +261,7 @@ func (b *builder) incumbent() error {
 		return fault.Mistakef("all jobs of %s arrived in one half of it, and a model of the cluster that is chosen on one half is judged on the other: let steer look for longer", r.log.Files[len(r.log.Files)-1])
 	}
 	for _, c := range candidates {
-		if strings.HasSuffix(c.name, "+conservative") && len(r.jobs) > mostReserved {
+		if policyname.Of(c.name).Backfill == "conservative" && len(r.jobs) > mostReserved {
 			continue
 		}
 		s, err := b.ruled(c.name, limits)
@@ -287,7 +286,7 @@ func (b *builder) incumbent() error {
 	})
 	b.early = len(early)
 	for i := range out.Candidates {
-		if x := &out.Candidates[i]; x.Name != timelyName && !strings.HasSuffix(x.Name, "+conservative") { // they exist in replays, or remember
+		if x := &out.Candidates[i]; x.Name != timelyName && policyname.Of(x.Name).Backfill != "conservative" { // they exist in replays, or remember
 			out.Twin = x.Name
 			break
 		}
@@ -405,11 +404,8 @@ func (b *builder) row(name, role, knows string, s *schedule) Row {
 
 // isRule reports whether a policy is a rule that sees the whole queue, which the simulator plays itself.
 func isRule(c *steer.Choice) bool {
-	if c.Model != nil || strings.HasSuffix(c.Policy, "@slots") || strings.HasPrefix(c.Policy, rollout.Prefix) {
-		return false
-	}
-	_, _, err := rundir.CheckpointDir(c.Policy)
-	return err != nil
+	n, err := steer.Names().Find(c.Policy)
+	return err == nil && c.Model == nil && n.Kind == policyname.Queue && n.Ahead == policyname.None
 }
 
 // limits are the estimates of a rule that looks at time limits alone.
@@ -425,11 +421,11 @@ func causal(e sim.Estimates) sim.Estimates {
 
 // knows says in a few words what a rule with these estimates is told.
 func knows(name string, e sim.Estimates) string {
-	order, _, fill, _ := heuristic.SplitName(name)
+	n := policyname.Of(name)
 	switch {
 	case name == timelyName:
 		return "time limits"
-	case !heuristic.Estimating(order) && (fill == "" || fill == "none"):
+	case !heuristic.Estimating(n.Base) && (n.Backfill == "" || n.Backfill == "none"):
 		return "no run times"
 	case e.Mode == sim.EstimateExact:
 		return "exact run times"
@@ -464,7 +460,7 @@ func (b *builder) replays() error {
 		if slices.ContainsFunc(out.Rows, func(o Row) bool { return o.Name == x.name && o.Knows == k }) {
 			continue
 		}
-		if x.estimates.Mode == sim.EstimateNone && heuristic.Estimating(strings.SplitN(x.name, "+", 2)[0]) {
+		if !x.estimates.Known() && heuristic.Estimating(policyname.Of(x.name).Base) {
 			continue
 		}
 		s, err := b.ruled(x.name, x.estimates)

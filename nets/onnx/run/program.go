@@ -147,16 +147,6 @@ func (p *Program) checkNames() error {
 	return nil
 }
 
-// Operators returns the names of the known operators, sorted.
-func Operators() []string {
-	names := make([]string, 0, len(operators))
-	for name := range operators {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
 // Inputs returns the inputs. The slice belongs to the program.
 func (p *Program) Inputs() []onnx.Value { return p.inputs }
 

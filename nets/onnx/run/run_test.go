@@ -75,7 +75,7 @@ func one(name string, x int64) onnx.Attribute {
 	return onnx.Attribute{Name: name, Kind: onnx.KindInt, Int: x}
 }
 
-func real(name string, x float32) onnx.Attribute {
+func float(name string, x float32) onnx.Attribute {
 	return onnx.Attribute{Name: name, Kind: onnx.KindFloat, Float: x}
 }
 
@@ -136,8 +136,8 @@ func TestOperatorsByHand(t *testing.T) {
 		{"Erf", nil, []value{nums([]int{2}, 0, 10)}, nil, nums([]int{2}, 0, 1)},
 		{"Floor", nil, []value{nums([]int{2}, -1.5, 1.5)}, nil, nums([]int{2}, -2, 1)},
 		{"Ceil", nil, []value{nums([]int{2}, -1.5, 1.5)}, nil, nums([]int{2}, -1, 2)},
-		{"Elu", []onnx.Attribute{real("alpha", 2)}, []value{nums([]int{2}, 3, -1)}, nil, nums([]int{2}, 3, 2*(1/math.E-1))},
-		{"LeakyRelu", []onnx.Attribute{real("alpha", 0.5)}, []value{nums([]int{2}, 3, -1)}, nil, nums([]int{2}, 3, -0.5)},
+		{"Elu", []onnx.Attribute{float("alpha", 2)}, []value{nums([]int{2}, 3, -1)}, nil, nums([]int{2}, 3, 2*(1/math.E-1))},
+		{"LeakyRelu", []onnx.Attribute{float("alpha", 0.5)}, []value{nums([]int{2}, 3, -1)}, nil, nums([]int{2}, 3, -0.5)},
 		{"Gelu", nil, []value{nums([]int{2}, 0, 10)}, nil, nums([]int{2}, 0, 10)},
 		{"Gelu", []onnx.Attribute{word("approximate", "tanh")}, []value{nums([]int{2}, 0, 10)}, nil, nums([]int{2}, 0, 10)},
 		{"Clip", nil, []value{x23, nums([]int{}, 2), nums([]int{}, 5)}, []int{1, 2}, nums([]int{2, 3}, 2, 2, 3, 4, 5, 5)},
@@ -146,7 +146,7 @@ func TestOperatorsByHand(t *testing.T) {
 		{"Cast", []onnx.Attribute{one("to", int64(onnx.Bool))}, []value{nums([]int{2}, 0, 0.5)}, nil, bools([]int{2}, 0, 1)},
 		{"Cast", []onnx.Attribute{one("to", int64(onnx.Float32))}, []value{bools([]int{2}, 0, 1)}, nil, nums([]int{2}, 0, 1)},
 		{"Gemm", nil, []value{x23, nums([]int{3, 1}, 1, 0, 2), nums([]int{1}, 5)}, []int{1, 2}, nums([]int{2, 1}, 12, 21)},
-		{"Gemm", []onnx.Attribute{one("transB", 1), real("alpha", 2), real("beta", 3)}, []value{x23, nums([]int{1, 3}, 1, 0, 2), nums([]int{2, 1}, 1, 2)}, []int{1}, nums([]int{2, 1}, 17, 38)},
+		{"Gemm", []onnx.Attribute{one("transB", 1), float("alpha", 2), float("beta", 3)}, []value{x23, nums([]int{1, 3}, 1, 0, 2), nums([]int{2, 1}, 1, 2)}, []int{1}, nums([]int{2, 1}, 17, 38)},
 		{"Gemm", []onnx.Attribute{one("transA", 1)}, []value{x23, nums([]int{2, 1}, 1, 10)}, nil, nums([]int{3, 1}, 41, 52, 63)},
 		{"MatMul", nil, []value{x23, nums([]int{3, 2}, 1, 0, 0, 1, 1, 1)}, []int{1}, nums([]int{2, 2}, 4, 5, 10, 11)},
 		{"MatMul", nil, []value{nums([]int{2, 1, 2}, 1, 2, 3, 4), nums([]int{2, 2, 1}, 1, 1, 2, 0)}, nil, nums([]int{2, 1, 1}, 3, 6)},
@@ -166,7 +166,7 @@ func TestOperatorsByHand(t *testing.T) {
 		{"Softmax", nil, []value{nums([]int{2, 2}, 0, 0, 0, float32(math.Log(3)))}, nil, nums([]int{2, 2}, 0.5, 0.5, 0.25, 0.75)},
 		{"Softmax", []onnx.Attribute{one("axis", 0)}, []value{nums([]int{2, 2}, 0, 0, 0, float32(math.Log(3)))}, nil, nums([]int{2, 2}, 0.5, 0.25, 0.5, 0.75)},
 		{"LogSoftmax", nil, []value{nums([]int{1, 2}, 0, 0)}, nil, nums([]int{1, 2}, -math.Ln2, -math.Ln2)},
-		{"LayerNormalization", []onnx.Attribute{real("epsilon", 0)}, []value{nums([]int{1, 2}, 1, 3), nums([]int{2}, 2, 2), nums([]int{2}, 5, 5)}, []int{1, 2}, nums([]int{1, 2}, 3, 7)},
+		{"LayerNormalization", []onnx.Attribute{float("epsilon", 0)}, []value{nums([]int{1, 2}, 1, 3), nums([]int{2}, 2, 2), nums([]int{2}, 5, 5)}, []int{1, 2}, nums([]int{1, 2}, 3, 7)},
 		{"LayerNormalization", nil, []value{nums([]int{1, 2}, 1000, 3000), nums([]int{2}, 2, 2)}, []int{1}, nums([]int{1, 2}, -2, 2)},
 		{"ReduceSum", nil, []value{x23, ints([]int{1}, 1)}, []int{1}, nums([]int{2, 1}, 6, 15)},
 		{"ReduceSum", []onnx.Attribute{one("keepdims", 0)}, []value{x23, ints([]int{1}, 0)}, []int{1}, nums([]int{3}, 5, 7, 9)},
@@ -224,7 +224,7 @@ func TestOperatorsByHand(t *testing.T) {
 		}
 	}
 	seen["Split"] = true // it has several results
-	for _, name := range Operators() {
+	for name := range operators {
 		if !seen[name] {
 			t.Errorf("%s is not tested", name)
 		}

@@ -1,4 +1,4 @@
-"""Measures the cost of round trips. ``gymctl bench bridge`` runs this and prints the table.
+"""Measures the cost of round trips. ``gymctl speed bridge`` runs this and prints the table.
 
     python -m clustergym.bench --url ws://127.0.0.1:8765 --bare ws://127.0.0.1:8766
 
@@ -34,7 +34,7 @@ Call = Callable[[], None]
 
 
 class Trivial(gym.Env[Any, Any]):
-    """Trivial-v1 of ``gymctl bench bridge``, in Python."""
+    """Trivial-v1 of ``gymctl speed bridge``, in Python."""
 
     def __init__(self) -> None:
         self.observation_space = gym.spaces.Dict({"obs": gym.spaces.Box(0, 1, (OBS,), np.float32)})
@@ -190,7 +190,7 @@ def bare(url: str, out: int, back: int) -> tuple[Call, Callable[[], int]]:
 
 def main() -> None:
     """Measures everything."""
-    p = argparse.ArgumentParser(description="measures the bridge; gymctl bench bridge runs this")
+    p = argparse.ArgumentParser(description="measures the bridge; gymctl speed bridge runs this")
     p.add_argument("--url", required=True, help="server that has Trivial-v1")
     p.add_argument("--bare", required=True, help="server that answers any frame with one of as many bytes as asked")
     p.add_argument("--quick", action="store_true", help="short rounds: an impression")

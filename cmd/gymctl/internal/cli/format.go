@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"strconv"
+)
+
+// Percent formats the share of part in of; - of nothing.
+func Percent(part, of float64) string {
+	if of == 0 {
+		return "-"
+	}
+	return strconv.FormatFloat(100*part/of, 'f', 1, 64) + " %"
+}
+
+// Seconds formats a time in a suitable unit.
+func Seconds(s float64) string {
+	switch {
+	case s >= 2*86400:
+		return strconv.FormatFloat(s/86400, 'f', 1, 64) + " d"
+	case s >= 2*3600:
+		return strconv.FormatFloat(s/3600, 'f', 1, 64) + " h"
+	case s >= 2*60:
+		return strconv.FormatFloat(s/60, 'f', 1, 64) + " min"
+	}
+	return strconv.FormatFloat(s, 'f', -1, 64) + " s"
+}

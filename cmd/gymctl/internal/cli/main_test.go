@@ -1,0 +1,9 @@
+package cli_test
+
+import (
+	"testing"
+
+	"clustergym/cmd/gymctl/internal/clitest"
+)
+
+func TestMain(m *testing.M) { clitest.Main(m) }

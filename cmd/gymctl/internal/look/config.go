@@ -1,0 +1,315 @@
+package look
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"clustergym/cmd/gymctl/internal/cli"
+	"clustergym/cmd/gymctl/internal/options"
+	"clustergym/configs"
+	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+)
+
+func configVerb(a *cli.App) *cobra.Command {
+	var what []string
+	for _, k := range options.Kinds {
+		what = append(what, "  "+k.Name+strings.Repeat(" ", max(1, 10-len(k.Name)))+k.What)
+	}
+	c := cli.Parent(&cobra.Command{
+		Use:   "config",
+		Short: "Check and show configuration files and presets",
+		Long: `config reads YAML files and built-in presets. A file is one of
+
+` + strings.Join(what, "\n") + `
+
+and is recognised by its keys, unless --kind names it. A published list of machines (CSV, recognised by its header) is
+a cluster.`,
+		Example: `  gymctl config list
+  gymctl config show philly-192
+  gymctl config show --cluster 6x8`,
+	})
+	c.AddCommand(configCheck(a), configShow(a), configList(a))
+	return c
+}
+
+// CheckedFile is one file in the JSON document of config check.
+type CheckedFile struct {
+	File   string      `json:"file"`
+	OK     bool        `json:"ok"`
+	Kind   string      `json:"kind"` // "" = unknown, since the file has faults
+	Faults []FileFault `json:"faults"`
+}
+
+// FileFault is one fault of a file. Key, Got and Want are "" where the fault is not that of a value.
+type FileFault struct {
+	Line    int    `json:"line"` // 0 = of the whole file, or of a key that it does not have
+	Key     string `json:"key"`
+	Got     string `json:"got"`
+	Want    string `json:"want"`
+	Message string `json:"message"` // the sentence for people
+}
+
+// faultsIn takes the errors of a file apart.
+func faultsIn(err error) (list []FileFault) {
+	if j, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range j.Unwrap() {
+			list = append(list, faultsIn(e)...)
+		}
+		return list
+	}
+	if e, ok := err.(*fault.Mistake); ok {
+		return faultsIn(e.Err)
+	}
+	f := FileFault{Message: err.Error()}
+	if e, ok := errors.AsType[*configs.Error](err); ok {
+		f.Line = e.Line
+	}
+	if e, ok := errors.AsType[*fault.Fault](err); ok {
+		f.Key, f.Got, f.Want = e.Key, e.Value, e.Want
+	}
+	return append(list, f)
+}
+
+func configCheck(a *cli.App) *cobra.Command {
+	var (
+		as     string
+		asJSON bool
+	)
+	c := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Find every fault in a configuration file",
+		Long: `check reads files or presets and reports every fault at once, with file, line and key: unknown keys, wrong
+types, values out of range. For a list of machines it reports only the first. The exit code is 2 if there is a fault.
+--json prints the faults in its document as well.`,
+		Example: `  gymctl config show philly-192 > mine.yaml
+  gymctl config check mine.yaml`,
+		Args: cli.Args(1, 1<<10, "one or more FILEs"),
+		RunE: func(_ *cobra.Command, files []string) error {
+			if as != "" {
+				if _, err := options.KindNamed(as); err != nil {
+					return err
+				}
+			}
+			var faults []error
+			checked := []CheckedFile{}
+			for _, f := range files {
+				_, k, err := options.Load(f, as)
+				if err != nil {
+					faults = append(faults, err)
+					checked = append(checked, CheckedFile{File: f, Faults: faultsIn(err)})
+					continue
+				}
+				checked = append(checked, CheckedFile{f, true, k.Name, []FileFault{}})
+				if !asJSON {
+					a.Printf("%s: ok (%s)\n", f, k.Name)
+				}
+			}
+			if asJSON {
+				if err := a.JSON(struct {
+					Files []CheckedFile `json:"files"`
+				}{checked}); err != nil {
+					return err
+				}
+			}
+			return errors.Join(faults...)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document, with the faults as well")
+	c.ValidArgsFunction = cli.NamesOrFiles(options.PresetNames()...)
+	c.Flags().StringVar(&as, "kind", "", "what the file configures: "+strings.Join(options.KindNames(), ", "))
+	cli.Complete(c, "kind", options.KindNames()...)
+	return c
+}
+
+func configShow(a *cli.App) *cobra.Command {
+	var (
+		as, named, trace string
+		sets             []string
+		asJSON           bool
+	)
+	c := &cobra.Command{
+		Use:   "show [FILE]",
+		Short: "Print a configuration with all defaults, or a cluster as a tree",
+		Long: `show prints the whole configuration of a file or preset: every key, including defaults, after the changes of --set.
+Its output can be used as a file again; a list of machines becomes YAML. With --cluster and no FILE it prints a cluster
+as a tree, with totals.
+
+--trace and --cluster with the FILE of a run show what gymctl train does with them: sizes that the preset says, or that the
+file leaves out, follow from the workload and the cluster.`,
+		Example: `  gymctl config show philly-192
+  gymctl config show quickstart --cluster 4x8
+  gymctl config show quickstart --json
+  gymctl config show --cluster openb-1523
+  gymctl config show --cluster pool:256 --json`,
+		Args: cli.Args(0, 1, "one FILE or --cluster C"),
+		RunE: func(c *cobra.Command, files []string) error {
+			if named == "" && len(files) == 0 {
+				return fault.Mistakef("config show: want one FILE or --cluster C; see gymctl config show --help")
+			}
+			if len(files) == 0 {
+				if trace != "" {
+					return fault.Mistakef("--trace goes with the FILE of a run, such as quickstart")
+				}
+				if len(sets) > 0 {
+					return fault.Mistakef("--set goes with a FILE, not with --cluster")
+				}
+				spec, err := workload.ClusterSpec(named)
+				if err != nil {
+					return err
+				}
+				return showCluster(a, spec, asJSON)
+			}
+			cfg, k, err := shownConfig(a, c, files[0], as, options.Source{Name: files[0], Set: sets, Trace: trace, Format: workload.FormatAuto, Cluster: named})
+			if err != nil {
+				return err
+			}
+			if err := cfg.Validate(); err != nil {
+				return &fault.Mistake{Err: err}
+			}
+			if asJSON {
+				text, err := configs.JSON(configs.Whole{Config: cfg})
+				if err != nil {
+					return err
+				}
+				return a.JSON(struct {
+					File   string          `json:"file"`
+					Kind   string          `json:"kind"`
+					Config json.RawMessage `json:"config"`
+				}{files[0], k.Name, text})
+			}
+			text, err := configs.Encode(configs.Whole{Config: cfg})
+			if err != nil {
+				return err
+			}
+			_, err = a.Stdout.Write(text)
+			return err
+		},
+	}
+	c.ValidArgsFunction = func(c *cobra.Command, files []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(files) > 0 || named != "" {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return cli.NamesOrFiles(options.PresetNames()...)(c, files, typed)
+	}
+	f := c.Flags()
+	f.StringVar(&as, "kind", "", "what the file configures: "+strings.Join(options.KindNames(), ", "))
+	f.StringVar(&named, "cluster", "", "show this cluster as a tree, or with FILE a run on it: "+options.ClusterForms)
+	f.StringVar(&trace, "trace", "", "show a run on this trace `FILE`")
+	f.StringArrayVar(&sets, "set", nil, "change a value: `KEY.PATH=VALUE` (repeatable)")
+	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	options.CompleteSet(c, func(_ *cobra.Command, files []string) configs.Validator {
+		if len(files) == 0 {
+			return nil
+		}
+		cfg, _, err := options.Load(files[0], as)
+		if err != nil {
+			return nil
+		}
+		return cfg
+	})
+	cli.Filled(c, "trace")
+	cli.Complete(c, "kind", options.KindNames()...)
+	cli.CompleteOrFile(c, "cluster", workload.ClusterPresets()...)
+	return c
+}
+
+// shownConfig returns the configuration of a file after the changes of src; a run's sizes follow src's trace and cluster, and a preset
+// adapts to them, as in gymctl train.
+func shownConfig(a *cli.App, c *cobra.Command, file, as string, src options.Source) (configs.Validator, options.Kind, error) {
+	other, k, err := options.Load(file, as)
+	if err != nil {
+		return nil, k, err
+	}
+	if k.Name != options.RunKind {
+		if follows := src.Changed(c, "trace", "cluster"); follows != "" {
+			return nil, options.Kind{}, fault.Mistakef("--%s goes with the FILE of a run, not with %s", follows, file)
+		}
+		return other, k, options.SetAll(other, src.Set)
+	}
+	found, data, err := options.ReadConfig(file)
+	if err != nil {
+		return nil, options.Kind{}, err
+	}
+	cfg, given, err := options.DecodeRun(file, found, data)
+	if err != nil {
+		return nil, options.Kind{}, err
+	}
+	src.Given = given
+	if err := src.Apply(c, &cfg); err != nil {
+		return nil, options.Kind{}, err
+	}
+	_, chosen, err := src.Fit(c, &cfg)
+	for _, line := range append(src.Adapted, chosen...) {
+		a.Notef("%s", line)
+	}
+	return &cfg, k, err
+}
+
+func configList(a *cli.App) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List the built-in presets",
+		Example: `  gymctl config list`,
+		Args:    cli.Args(0, 0, "flags only"),
+		RunE: func(*cobra.Command, []string) error {
+			type preset struct {
+				Name string `json:"name"`
+				Kind string `json:"kind"`
+				What string `json:"what"`
+			}
+			list := []preset{}
+			for _, file := range options.PresetFiles() {
+				data, err := fs.ReadFile(configs.Presets, file)
+				if err != nil {
+					return err
+				}
+				list = append(list, preset{options.PresetName(file), options.KindOf(file, data).Name, FirstSentence(data)})
+			}
+			if asJSON {
+				return a.JSON(struct {
+					Presets []preset `json:"presets"`
+				}{list})
+			}
+			var rows [][]string
+			for _, p := range list {
+				rows = append(rows, []string{p.Name, p.Kind, p.What})
+			}
+			return a.Table(3, []string{"preset", "kind", "what it is"}, rows)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return c
+}
+
+// sentenceEnd is a full stop between a word and a capital, which excludes initials and "et al.".
+var sentenceEnd = regexp.MustCompile(`[a-z0-9)"]\. [A-Z]`)
+
+// FirstSentence returns the first sentence of the comment at the top of a file.
+func FirstSentence(data []byte) string {
+	var words []string
+	for line := range strings.Lines(string(data)) {
+		text, ok := strings.CutPrefix(strings.TrimSpace(line), "#")
+		if !ok {
+			break
+		}
+		words = append(words, strings.Fields(text)...)
+	}
+	s := strings.Join(words, " ")
+	if i := strings.IndexAny(s, ":;"); i >= 0 {
+		s = s[:i]
+	}
+	if m := sentenceEnd.FindStringIndex(s); m != nil {
+		s = s[:m[0]+1]
+	}
+	if i := strings.Index(s, " ("); i >= 0 {
+		s = s[:i]
+	}
+	return strings.TrimSuffix(s, ".")
+}

@@ -1,0 +1,479 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"clustergym/cmd/gymctl/internal/cli"
+	"clustergym/cmd/gymctl/internal/options"
+	"clustergym/env/jobselect"
+	"clustergym/env/rollout"
+	"clustergym/env/sim"
+	"clustergym/experiments/config"
+	"clustergym/experiments/models"
+	"clustergym/experiments/steer"
+	"clustergym/experiments/steer/mirror"
+	"clustergym/internal/fault"
+	"clustergym/live"
+	"clustergym/live/kube"
+	"clustergym/live/slurm"
+)
+
+// The kinds of clusters.
+const (
+	SlurmCluster = "slurm"
+	KubeCluster  = "kubernetes"
+)
+
+// SlurmSteerFlags also say what a rank weighs.
+type SlurmSteerFlags struct {
+	options.SlurmAccess
+	weight int64
+}
+
+func (s *SlurmSteerFlags) add(f *pflag.FlagSet) {
+	s.SlurmAccess.Add(f)
+	f.Int64Var(&s.weight, "site-factor", 0, "`N` is the SiteFactor of the highest score (default 1048576)")
+}
+
+func (s *SlurmSteerFlags) open() live.Cluster {
+	return slurm.New(s.Through(slurm.Exec{}), slurm.Options{Weight: s.weight})
+}
+
+// ClusterFlags say which cluster is meant.
+type ClusterFlags struct {
+	Kind  string
+	Slurm SlurmSteerFlags
+	Kube  options.KubeFlags
+}
+
+func (k *ClusterFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&k.Kind, "cluster", "", "`KIND` of the cluster: slurm or kubernetes")
+	k.Slurm.add(c.Flags())
+	k.Kube.Add(c.Flags())
+	c.Flags().StringArrayVar(&k.Kube.Tolerated, "tolerated-taint", nil, "take nodes with a taint of this `KEY` for usable, since all jobs tolerate it, can be repeated (default the GPU resources)")
+	cli.Complete(c, "cluster", SlurmCluster, KubeCluster)
+}
+
+// Steered opens a cluster; tests replace it.
+var Steered = (*ClusterFlags).open
+
+func (k *ClusterFlags) open() (live.Cluster, error) {
+	switch k.Kind {
+	case SlurmCluster:
+		return k.Slurm.open(), nil
+	case KubeCluster:
+		cfg, err := k.Kube.Find()
+		if err != nil {
+			return nil, err
+		}
+		c, err := kube.Open(cfg)
+		if err != nil {
+			return nil, fault.Mistakef("%w", err)
+		}
+		return c, nil
+	}
+	return nil, fault.Mistakef("--cluster: got %q, want %s or %s", k.Kind, SlurmCluster, KubeCluster)
+}
+
+// SteerFlags are the flags of steer.
+type SteerFlags struct {
+	ClusterFlags
+	policy, estimates, budget string
+	past                      PastFlags
+	LogFile, leaseFile        string
+	metrics                   options.UIFlags
+	leaseObject               string
+	logMax                    int64
+	logKeep                   int
+	lease                     time.Duration
+	models                    options.ModelFlags
+	loop                      steer.Config
+	limit                     time.Duration
+}
+
+func steerVerb(a *cli.App) *cobra.Command {
+	c := steerMode(a, "")
+	c.AddCommand(steerMode(a, steer.Shadow), steerMode(a, steer.Rank), steerMode(a, steer.Gate), steerReleaseAll(a), steerReport(a), steerGuard(a))
+	return c
+}
+
+// Of each mode: what it does in one line, in a paragraph, and examples.
+var steerTexts = map[string][3]string{
+	"": {
+		"Let a policy look at a real cluster, order its queue or start its jobs",
+		`steer shows a real cluster to a policy, again and again, and does what its verb allows (docs/live-clusters.md):
+
+  shadow  nothing is written; the log says what the policy would do
+  rank    the policy's order of the waiting jobs is written as their ranks; the cluster schedules as before
+  gate    jobs are held back, and started when and where the policy says
+
+Of programs that rank or gate a cluster, one has a lease, and others are refused. If steer has died for longer than --lease,
+a guard, which is a process of its own, releases all jobs and takes ranks back; steer starts it, except with --lease-object.
+What it has to say stands in the file of the lease with .log.`,
+		`  gymctl steer shadow --cluster slurm --policy runs/mine --history slurm-jobs.txt.gz --log steer.jsonl
+  gymctl steer release-all --cluster slurm`,
+	},
+	steer.Shadow: {
+		"Log what a policy would do on a real cluster, and write nothing",
+		`shadow shows a real cluster to a policy, again and again, and logs what the policy would do. It writes nothing into the
+cluster. gymctl steer report says from the log whether the policy would help.`,
+		`  gymctl steer shadow --cluster slurm --policy runs/mine --history slurm-jobs.txt.gz --log steer.jsonl
+  gymctl steer shadow --cluster kubernetes --policy rollout:sjf+skip --log steer.jsonl`,
+	},
+	steer.Rank: {
+		"Write a policy's order of the waiting jobs as their ranks",
+		`rank writes the policy's order of the waiting jobs as their ranks, again and again; the cluster schedules as before. If it
+dies for longer than --lease, its guard takes the ranks back.`,
+		`  gymctl steer rank --cluster slurm --policy sjf+skip --clear
+  gymctl steer rank --cluster kubernetes --policy sjf+skip --dry-run`,
+	},
+	steer.Gate: {
+		"Hold jobs back, and start them when and where a policy says",
+		`gate holds jobs back, and starts them when and where the policy says. If it dies for longer than --lease, its guard releases
+all jobs.`,
+		`  gymctl steer gate --cluster kubernetes --policy rollout:sjf+skip --dry-run
+  gymctl steer gate --cluster slurm --policy runs/mine --history slurm-jobs.txt.gz --log steer.jsonl`,
+	},
+}
+
+const steerPolicies = `
+
+--policy is a run folder or checkpoint, a heuristic over the whole queue (sjf+skip), RULE@slots, or rollout:RULE.
+--policy-onnx plays an ONNX model. A checkpoint must have been trained on a cluster with the same nodes. Policies that stop
+running jobs are refused.
+
+Run times are forecast by a predictor from --history, which gymctl trace get writes, and from what ends meanwhile. Jobs
+that ask for no time limit count as --limit.`
+
+const steerWrites = `
+
+Nothing is written on observations older than --max-age, and no more than --max-writes and --max-writes-per-minute. With
+--dry-run nothing is written at all, and steer says what it would write.`
+
+// steerMode is the verb of a mode. Without a mode it is steer itself: it lists the verbs, and does what --mode says, which was
+// its form before there were verbs.
+func steerMode(a *cli.App, mode string) *cobra.Command {
+	g := SteerFlags{loop: steer.DefaultConfig()}
+	text := steerTexts[mode]
+	c := &cobra.Command{
+		Use: mode, Short: text[0], Long: text[1], Example: text[2],
+		Args: cli.Args(0, 0, "flags only"),
+		RunE: func(c *cobra.Command, _ []string) error { return runSteer(a, c, &g) },
+	}
+	writes := mode != steer.Shadow
+	g.flags(c, mode)
+	if mode != "" {
+		g.loop.Mode = mode
+		c.Long += steerPolicies
+		if writes {
+			c.Long += steerWrites
+		}
+		return c
+	}
+	c.Flags().StringVar(&g.loop.Mode, "mode", g.loop.Mode, "what is written: shadow, rank or gate")
+	cli.Complete(c, "mode", steer.Modes()...)
+	c.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = true })
+	c.Use = "steer"
+	run := c.RunE
+	cli.Parent(c)
+	help := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if c.Flags().NFlag() == 0 {
+			return help(c, args)
+		}
+		return run(c, args)
+	}
+	return c
+}
+
+// flags adds the flags of a mode, those of all modes for "".
+func (g *SteerFlags) flags(c *cobra.Command, mode string) {
+	f := c.Flags()
+	g.add(c)
+	f.StringVar(&g.policy, "policy", "", "`POLICY` that looks: a run or checkpoint, RULE, RULE@slots, rollout:RULE")
+	g.models.Flags(c)
+	g.past.add(f)
+	f.StringVar(&g.estimates, "estimates", "history", "of rules: history, gbdt, gbdt:FILE, trace (time limits) or none")
+	f.DurationVar(&g.limit, "limit", 24*time.Hour, "stands for the time limit of jobs that have none")
+	options.BudgetFlag(f, &g.budget)
+	f.DurationVar(&g.loop.Every, "every", g.loop.Every, "time between two looks")
+	f.DurationVar(&g.loop.Timeout, "timeout", g.loop.Timeout, "how long the cluster may take for an answer")
+	f.DurationVar(&g.loop.Think, "think", 0, "how long the policy may choose starts after each look, and as long again order the queue (default half of --every)")
+	f.DurationVar(&g.loop.MaxAge, "max-age", g.loop.MaxAge, "write nothing on observations that are older, by the cluster's clock")
+	f.IntVar(&g.loop.Cycles, "cycles", 0, "end after `N` looks, 0 = never")
+	f.IntVar(&g.loop.PerCycle, "max-writes", g.loop.PerCycle, "at most `N` writes after each look, 0 = any number")
+	f.IntVar(&g.loop.PerMinute, "max-writes-per-minute", g.loop.PerMinute, "at most `N` writes in a minute, 0 = any number")
+	f.IntVar(&g.loop.Top, "top", g.loop.Top, "rank the first `N` jobs; the rest stays in the cluster's order")
+	f.BoolVar(&g.loop.DryRun, "dry-run", false, "write nothing, and say what would be written")
+	if mode == steer.Gate || mode == "" {
+		f.DurationVar(&g.loop.Grace, "grace", g.loop.Grace, "take a start back that the cluster has not carried out for this long")
+	}
+	if mode == steer.Rank || mode == "" {
+		f.BoolVar(&g.loop.Clear, "clear", false, "take the ranks back at the end")
+	}
+	g.lease = time.Minute
+	if mode != steer.Shadow {
+		f.DurationVar(&g.lease, "lease", g.lease, "how long steer may be silent before the guard takes back what it did")
+		f.StringVar(&g.leaseFile, "lease-file", "", "the lease, a `FILE` (default gymctl-steer-CLUSTER.lease in a folder that takes no files of others: $RUNTIME_DIRECTORY, /run/user/UID, that of --log)")
+		f.StringVar(&g.leaseObject, "lease-object", "", leaseObjectHelp)
+		cli.Rivals(c, "lease-file", "lease-object")
+	}
+	f.StringVar(&g.LogFile, "log", "", "add a line of JSON for every look to `FILE`")
+	g.logMax = 100 << 20
+	f.Var(options.SizeFlag{Bytes: &g.logMax}, "log-max", "`SIZE` at which the log becomes FILE.1, and that one FILE.2")
+	f.IntVar(&g.logKeep, "log-keep", 9, "keep `N` full logs")
+	f.StringVar(&g.metrics.Addr, "metrics", "", "serve figures for Prometheus at `HOST:PORT`/metrics; :PORT is this machine alone")
+	f.StringVar(&g.metrics.TokenFile, "metrics-token-file", "", "`FILE` of the tokens that readers of --metrics present, one \"ROLE TOKEN\" per line; those of role read or admin count")
+	cli.Rivals(c, "policy", "policy-onnx")
+	cli.Needs(c, []string{"metrics"}, "metrics-token-file")
+	cli.Complete(c, "estimates", "history", "gbdt", "trace", "none")
+	cli.CompleteDir(c, "policy")
+	cli.Section(c, "Policy", "policy", "policy-onnx", "name", "budget", "estimates", "limit", "history", "history-end")
+	cli.Section(c, "Cluster", "cluster", "slurm-conf", "ssh", "site-factor", "kubeconfig", "context", "namespace", "gpu-resource", "tolerated-taint")
+	cli.Section(c, "Writes", "dry-run", "clear", "grace", "top", "max-age", "max-writes", "max-writes-per-minute")
+	cli.Section(c, "Lease", "lease", "lease-file", "lease-object")
+	cli.Section(c, "Looks and logs", "every", "timeout", "think", "cycles", "log", "log-max", "log-keep", "metrics", "metrics-token-file")
+}
+
+func runSteer(a *cli.App, c *cobra.Command, g *SteerFlags) error {
+	cfg := &g.loop
+	if err := g.check(c); err != nil {
+		return err
+	}
+	choice, err := g.choice(c.Context(), c, a.Now())
+	if err != nil {
+		return err
+	}
+	cfg.Mirror = mirror.Config{Limit: g.limit}
+	if cfg.Mirror.Epoch, err = g.past.Epoch(choice.History, a.Now()); err != nil {
+		return err
+	}
+	cfg.Open = func(l mirror.Layout, _ *live.Snapshot) (*steer.Policy, error) { return steer.Open(choice, l) }
+	if cfg.Cluster, err = Steered(&g.ClusterFlags); err != nil {
+		return err
+	}
+	if cfg.Mode == steer.Rank {
+		noteWeights(c.Context(), a, cfg.Cluster)
+	}
+	cfg.Begun = steer.Begun{Policy: g.policy, History: g.past.File}
+	switch {
+	case choice.Model != nil:
+		cfg.Begun.Model = g.models.Files[0]
+	default:
+		cfg.Begun.Estimates = g.estimates
+	}
+	if c.Flags().Changed("budget") {
+		cfg.Begun.Budget = g.budget
+	}
+	cfg.Now, cfg.Note = a.Now, func(text string) { a.Notef("%s", text) }
+	if g.LogFile != "" {
+		if cfg.Log, err = steer.OpenLog(g.LogFile, g.logMax, g.logKeep); err != nil {
+			return fault.Mistakef("--log: %w", err)
+		}
+		cfg.Log.Note = cfg.Note
+	}
+	if g.metrics.Addr != "" {
+		stop, err := g.serve(a, cfg)
+		if err != nil {
+			return errors.Join(err, cfg.Log.Close())
+		}
+		defer stop()
+	}
+	if cfg.Mode != steer.Shadow && !cfg.DryRun {
+		err := g.lead(c, a)
+		if c.Context().Err() != nil { // it was still waiting for its turn
+			return cfg.Log.Close()
+		}
+		if err != nil {
+			return errors.Join(err, cfg.Log.Close())
+		}
+	}
+	err = steer.Run(c.Context(), *cfg)
+	return errors.Join(err, cfg.Log.Close())
+}
+
+// noteWeights says if ranks can change little, because a cluster orders jobs by other things that weigh more. A cluster that does not answer says
+// so again when steering begins.
+func noteWeights(ctx context.Context, a *cli.App, c live.Cluster) {
+	w, ok := c.(interface {
+		Weights(ctx context.Context) (score, others int64, err error)
+	})
+	if !ok {
+		return
+	}
+	if score, others, err := w.Weights(ctx); err == nil && score < others {
+		a.Notef("the highest rank is a SiteFactor of %d, and slurm.conf gives all other factors of a priority up to %d: ranks change little where those differ; want a higher --site-factor", score, others)
+	}
+}
+
+// check reports mistakes in flags.
+func (g *SteerFlags) check(c *cobra.Command) error {
+	cfg := &g.loop
+	switch {
+	case g.policy == "" && len(g.models.Files) == 0:
+		return fault.Mistakef("want either --policy POLICY or --policy-onnx FILE")
+	case !slices.Contains(steer.Modes(), cfg.Mode):
+		return fault.Mistakef("--mode: got %q, want %s", cfg.Mode, strings.Join(steer.Modes(), ", "))
+	case len(g.models.Files) > 1:
+		return fault.Mistakef("--policy-onnx: got %d models, want one", len(g.models.Files))
+	case cfg.Every < time.Second:
+		return fault.Mistakef("--every: got %v, want 1s or more", cfg.Every)
+	case cfg.Think < 0 || cfg.Think > cfg.Every || c.Flags().Changed("think") && cfg.Think < time.Millisecond:
+		return fault.Mistakef("--think: got %v, want 1ms to --every (%v)", cfg.Think, cfg.Every)
+	case cfg.Timeout < time.Second || cfg.MaxAge < time.Second || cfg.Grace < time.Second || g.limit < time.Second:
+		return fault.Mistakef("--timeout %v, --max-age %v, --grace %v, --limit %v: want 1s or more of each", cfg.Timeout, cfg.MaxAge, cfg.Grace, g.limit)
+	case cfg.PerCycle < 0 || cfg.PerMinute < 0 || cfg.Cycles < 0 || g.logKeep < 0:
+		return fault.Mistakef("--max-writes %d, --max-writes-per-minute %d, --cycles %d, --log-keep %d: want 0 or more of each", cfg.PerCycle, cfg.PerMinute, cfg.Cycles, g.logKeep)
+	case cfg.Top < 1 || cfg.Top > live.MaxScore/2:
+		return fault.Mistakef("--top: got %d, want 1 to %d", cfg.Top, live.MaxScore/2)
+	case cfg.Mode == steer.Gate && g.lease < max(2*time.Second, cfg.Every):
+		return fault.Mistakef("--lease: got %v, want 2s or more, and no less than --every (%v)", g.lease, cfg.Every)
+	case cfg.Mode == steer.Rank && g.lease < 2*time.Second:
+		return fault.Mistakef("--lease: got %v, want 2s or more", g.lease)
+	}
+	for _, only := range []struct{ flag, mode string }{{"clear", steer.Rank}, {"grace", steer.Gate}} {
+		if c.Flags().Changed(only.flag) && cfg.Mode != only.mode {
+			return fault.Mistakef("--%s goes with --mode %s", only.flag, only.mode)
+		}
+	}
+	for _, flag := range []string{"lease", "lease-file", "lease-object"} {
+		if c.Flags().Changed(flag) && cfg.Mode == steer.Shadow {
+			return fault.Mistakef("--%s goes with --mode %s and %s", flag, steer.Rank, steer.Gate)
+		}
+	}
+	switch {
+	case g.leaseObject != "" && g.Kind != KubeCluster:
+		return fault.Mistakef("--lease-object: want --cluster %s, whose API server keeps it", KubeCluster)
+	case g.leaseObject == "" && g.Kind == KubeCluster && cfg.Mode == steer.Gate && !cfg.DryRun && inPod():
+		return fault.Mistakef("--mode gate in a pod: a guard that steer starts would die with its container; want --lease-object NAMESPACE/NAME, and gymctl steer guard in a Deployment of its own, as deploy/kubernetes/gate.yaml has it")
+	}
+	return nil
+}
+
+// choice reads the policy's files.
+func (g *SteerFlags) choice(ctx context.Context, c *cobra.Command, _ time.Time) (*steer.Choice, error) {
+	ch := &steer.Choice{Policy: g.policy, Config: config.For(jobselect.ID), Budget: rollout.DefaultConfig().Budget}
+	if c.Flags().Changed("budget") {
+		b, err := rollout.ParseBudget(g.budget)
+		if err != nil {
+			return nil, fault.Mistakef("--budget: got %q, want %s", g.budget, rollout.BudgetWanted)
+		}
+		ch.Budget = b
+	}
+	list, err := g.models.Read()
+	if err != nil {
+		return nil, err
+	}
+	if len(list) > 0 {
+		ch.Model = new(models.Model)
+		*ch.Model = list[0]
+		if ch.Config, err = options.PlayedConfig(ch.Model, nil); err != nil {
+			return nil, err
+		}
+	} else {
+		if est, err := sim.ParseEstimates(g.estimates); err == nil && est.Rung() >= sim.RungNoisy {
+			return nil, fault.Mistakef("--estimates: got %q, and nobody knows the run times of a real cluster; want history, gbdt, gbdt:FILE, trace (time limits) or none", g.estimates)
+		}
+		if err := ch.Config.Set("env.estimates=" + g.estimates); err != nil {
+			return nil, cli.FlagFaults(c, err, map[string]string{"env.estimates": "estimates"})
+		}
+	}
+	ch.History, err = g.past.read(ctx)
+	return ch, err
+}
+
+func steerGuard(a *cli.App) *cobra.Command {
+	var k ClusterFlags
+	var object string
+	l := &steer.Lease{Now: a.Now}
+	c := &cobra.Command{
+		Use:   "guard",
+		Short: "Release all jobs when steer has died",
+		Long: `guard watches the lease that steer renews, and releases all jobs when nobody has renewed it for longer than --lease, by the
+guard's own clock; with --ranks it takes ranks back, too. With a --lease-file it is started by steer, and ends after that.
+
+With --lease-object it stays, in a Deployment of its own (deploy/kubernetes/gate.yaml): whenever nobody has had the lease for
+a quarter longer than --lease, all that is held back, or handed over, is released. NAME-guard, a second Lease object, says
+that it watches; steer does not begin without, and ends when it has not been seen for twice as long as --lease.`,
+		Example: `  gymctl steer guard --cluster kubernetes --lease-object clustergym/steer-gate`,
+		Args:    cli.Args(0, 0, "flags only"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			switch {
+			case object != "" && k.Kind != KubeCluster:
+				return fault.Mistakef("--lease-object: want --cluster %s, whose API server keeps it", KubeCluster)
+			case l.Term < 2*time.Second:
+				return fault.Mistakef("--lease: got %v, want 2s or more", l.Term)
+			}
+			l.Note = func(text string) { a.Notef("%s %s", a.Now().Format(time.RFC3339), text) } // for a file
+			cluster, err := Steered(&k)
+			if err != nil {
+				return err
+			}
+			if object == "" {
+				return steer.Guard(c.Context(), l, cluster, steer.Sleep)
+			}
+			lease, own, err := k.leases(object)
+			if err != nil {
+				return err
+			}
+			l.Store = lease
+			beat := func() error {
+				if _, _, _, err := own.Read(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return err
+				}
+				return own.Write("guard " + strconv.Itoa(os.Getpid()))
+			}
+			return steer.Watch(c.Context(), l, cluster, beat, steer.Sleep, func(text string) { a.Notef("%s", text) })
+		},
+	}
+	k.add(c)
+	c.Flags().StringVar(&l.File, "lease-file", "", "the lease, a `FILE`")
+	c.Flags().StringVar(&object, "lease-object", "", "the lease, `NAMESPACE/NAME` of a Lease object in Kubernetes; NAME-guard must be there, too")
+	c.Flags().DurationVar(&l.Term, "lease", time.Minute, "how old the lease may be")
+	c.Flags().BoolVar(&l.Ranks, "ranks", false, "take ranks back, too")
+	cli.One(c, "lease-file", "lease-object")
+	return c
+}
+
+func steerReleaseAll(a *cli.App) *cobra.Command {
+	var k ClusterFlags
+	var keep bool
+	c := &cobra.Command{
+		Use:   "release-all",
+		Short: "Take back everything that steer has done to waiting jobs",
+		Long: `release-all lets go all jobs that steer holds back or has tied to nodes, and takes its ranks back. It does so whether steer
+runs or has died, and may be called any number of times; systemd does so with ExecStopPost. Jobs that their owners or
+administrators hold stay held.`,
+		Example: `  gymctl steer release-all --cluster slurm
+  gymctl steer release-all --cluster kubernetes --keep-ranks`,
+		Args: cli.Args(0, 0, "flags only"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			cluster, err := Steered(&k)
+			if err != nil {
+				return err
+			}
+			err = steer.ReleaseAll(c.Context(), cluster, steer.Releasing{Ranks: !keep, Wait: steer.Sleep, Note: func(text string) { a.Notef("%s", text) }})
+			if c.Context().Err() != nil {
+				a.Notef("not all jobs may have been released; call gymctl steer release-all again")
+			}
+			if err != nil {
+				return err
+			}
+			a.Notef("nothing is held back")
+			return nil
+		},
+	}
+	k.add(c)
+	c.Flags().BoolVar(&keep, "keep-ranks", false, "leave ranks as they are")
+	return c
+}

@@ -1,0 +1,259 @@
+package options
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"clustergym/cmd/gymctl/internal/cli"
+	"clustergym/experiments/workqueue"
+	"clustergym/internal/fault"
+	"clustergym/internal/plain"
+	"clustergym/nets/kernel"
+)
+
+// QueueFlags are the flags of a verb whose work other machines may share.
+type QueueFlags struct {
+	Listen, URL    string
+	TokenFile      string
+	cert, key, ca  string
+	job            string
+	Data           string // folder of recorded workloads that workers need too, "" = none
+	Tries          int
+	AckWait, Saves time.Duration
+
+	c     *workqueue.Coordinator // nil = not opened
+	shown atomic.Pointer[workqueue.Coordinator]
+}
+
+// Flags adds the flags.
+func (q *QueueFlags) Flags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&q.Listen, "listen", "", "let workers on other machines help (gymctl worker): `HOST:PORT` to listen at, with --token-file; port 0 picks one")
+	f.StringVar(&q.URL, "queue", "", "`URL` of a NATS with JetStream that exists already, instead of --listen")
+	// Some verbs have flags of these names already, for another server of theirs.
+	for _, s := range [][2]string{
+		{"token-file", "`FILE` with the token that workers must present, or that the NATS asks for: one line of 16 characters or more"},
+		{"tls-cert", "PEM `FILE` of the certificate of --listen; with --tls-key, TLS only"},
+		{"tls-key", "PEM `FILE` of the certificate's key"},
+		{"tls-ca", "PEM `FILE` of the authorities that sign the certificate of --queue (default those of the system)"},
+	} {
+		if f.Lookup(s[0]) == nil {
+			f.String(s[0], "", s[1])
+		}
+	}
+	f.StringVar(&q.job, "job", "", "`NAME` of this command's tasks in the queue (default that of its folder)")
+	f.IntVar(&q.Tries, "tries", 3, "a task has failed after `N` tries on workers since it last saved")
+	f.DurationVar(&q.AckWait, "ack-wait", time.Minute, "`TIME` of silence after which a worker's tasks go to others")
+	f.DurationVar(&q.Saves, "save-every", 2*time.Minute, "least `TIME` between two saved folders of a task that workers upload")
+	cli.Rivals(c, "listen", "queue")
+	cli.Filled(c, "listen", "queue")
+	cli.Needs(c, []string{"listen", "queue"}, "tries", "ack-wait", "save-every")
+	if c.Name() != "eval" && c.Name() != "train" { // there the others can be of another server
+		cli.Needs(c, []string{"listen", "queue"}, "tls-ca", "job", "token-file", "tls-cert", "tls-key")
+	}
+}
+
+// Given reports whether other machines may help.
+func (q *QueueFlags) Given() bool { return q.Listen != "" || q.URL != "" }
+
+// Check checks the flags, and the number of goroutines on this machine, which may be 0 if other machines do all.
+func (q *QueueFlags) Check(c *cobra.Command, workers int) error {
+	for name, to := range map[string]*string{"token-file": &q.TokenFile, "tls-cert": &q.cert, "tls-key": &q.key, "tls-ca": &q.ca} {
+		*to = c.Flag(name).Value.String()
+	}
+	least := 1
+	if q.Given() {
+		least = 0
+	}
+	switch {
+	case workers < least && q.Given():
+		return fault.Mistakef("--workers: got %d, want 0 or more", workers)
+	case workers < least:
+		return fault.Mistakef("--workers: got %d, want 1 or more, or 0 with --listen or --queue", workers)
+	case q.Listen != "" && q.TokenFile == "":
+		return workqueue.NoToken(q.Listen)
+	}
+	return nil
+}
+
+// Open starts the coordinator of the work in a folder, with workers tasks at once on this machine; nil if no other machine may
+// help. Its tasks are called name in the queue, unless --job says otherwise. The caller closes it.
+func (q *QueueFlags) Open(ctx context.Context, ui *QueueProgress, name, dir string, workers int) (*workqueue.Coordinator, error) {
+	if !q.Given() {
+		return nil, nil
+	}
+	opt := workqueue.Options{
+		Listen: q.Listen, Queue: q.URL, Job: q.job, TLSCert: q.cert, TLSKey: q.key, TLSCA: q.ca, Build: BuildIdentity(), Kernels: kernel.Set(),
+		Here: workers, Workers: workers, Tries: q.Tries, AckWait: q.AckWait, SaveEvery: q.Saves, Say: ui.Say, Progress: ui.show,
+	}
+	if q.Listen != "" {
+		opt.Dir = filepath.Join(dir, "queue")
+	}
+	if opt.Job == "" {
+		opt.Job = workqueue.JobName(name)
+	}
+	if err := ReadToken(q.TokenFile, &opt.Token); err != nil {
+		return nil, err
+	}
+	c, err := workqueue.Listen(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	hint := "gymctl worker " + c.URL()
+	if q.TokenFile != "" {
+		hint += " --token-file " + q.TokenFile
+	}
+	if q.URL != "" {
+		hint += " --job " + opt.Job
+	}
+	if q.Data != "" {
+		hint += " --data " + q.Data
+	}
+	ui.Say("queue     %s, for workers: %s", c.URL(), hint)
+	q.shown.Store(c)
+	return c, nil
+}
+
+// Status returns what goes on in the queue, for pages; nil while it is not open.
+func (q *QueueFlags) Status() *workqueue.Status {
+	c := q.shown.Load()
+	if c == nil {
+		return nil
+	}
+	s := c.Status()
+	return &s
+}
+
+// Opener returns what opens the queue when the folder is there, nil if no other machine may help. ui shows its progress.
+func (q *QueueFlags) Opener(ui *QueueProgress, name, dir string, workers int) workqueue.Opener {
+	if !q.Given() {
+		return nil
+	}
+	return func(ctx context.Context) (_ *workqueue.Coordinator, err error) {
+		q.c, err = q.Open(ctx, ui, name, dir, workers)
+		return q.c, err
+	}
+}
+
+// Disputes returns an error if machines gave different results for one task.
+func (q *QueueFlags) Disputes() error {
+	if q.c == nil {
+		return nil
+	}
+	all := q.c.Disputes()
+	if len(all) == 0 {
+		return nil
+	}
+	d := all[0]
+	return fmt.Errorf("%s done twice with different results, %s by workers %s and %s; the first result was kept, and one of the machines cannot be trusted",
+		plain.Count(len(all), "task was", "tasks were"), d.Task.Name, d.First.Worker, d.Second.Worker)
+}
+
+// ReadToken reads a token file, if there is one.
+func ReadToken(path string, token *string) (err error) {
+	if path != "" {
+		*token, err = workqueue.ReadToken(path)
+	}
+	return err
+}
+
+// BuildIdentity identifies this program: by the commit and the Go version that it was built from, or by the sum of the executable
+// if the commit does not say all.
+var BuildIdentity = sync.OnceValue(func() string {
+	v := cli.About()
+	if v.Commit != "" && !v.Modified {
+		return v.Commit[:min(12, len(v.Commit))] + " " + v.Go
+	}
+	sum, err := executableSum()
+	if err != nil {
+		return "unknown " + v.Go + " " + err.Error() // equals no other machine's unless that has the same fault
+	}
+	return "executable " + sum[:16]
+})
+
+func executableSum() (string, error) {
+	f, err := os.Open("/proc/self/exe") // the program that runs, although its file may have been replaced
+	if err != nil {
+		path, err := os.Executable()
+		if err != nil {
+			return "", err
+		}
+		if f, err = os.Open(path); err != nil {
+			return "", err
+		}
+	}
+	defer func() { _ = f.Close() }() // open for reading only
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// QueueProgress shows the work of all machines as one line on a terminal. Other output must go through
+// say, or clear this line first.
+type QueueProgress struct {
+	A    *cli.App
+	Line *cli.Status
+}
+
+// NewQueueProgress returns the line on standard error; without a terminal it shows nothing.
+func NewQueueProgress(a *cli.App) *QueueProgress { return &QueueProgress{a, cli.NewStatus(a, 0)} }
+
+// Say prints a line.
+func (p *QueueProgress) Say(format string, args ...any) {
+	p.Line.Clear() // it is drawn again within a second
+	p.A.Say(format, args...)
+}
+
+// show draws the line.
+func (p *QueueProgress) show(s workqueue.Status) {
+	p.Line.Show(func(int) []string { return QueueParts(s) })
+}
+
+// QueueParts are the parts of the line, the most important first.
+func QueueParts(s workqueue.Status) []string {
+	all := s.Done + s.Failed + s.Working + s.Waiting
+	parts := []string{fmt.Sprintf("%d of %d tasks", s.Done, all), fmt.Sprintf("%d in work, %d here", s.Working, s.Here)}
+	if s.Failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed", s.Failed))
+	}
+	if s.Differ > 0 {
+		parts = append(parts, fmt.Sprintf("%d DIFFER", s.Differ))
+	}
+	silent := 0
+	for _, w := range s.Workers {
+		if w.Silent > 0 {
+			silent++
+		}
+	}
+	text := plain.Count(len(s.Workers), "worker", "workers")
+	if silent > 0 {
+		text += fmt.Sprintf(", %d silent", silent)
+	}
+	parts = append(parts, text)
+	for _, w := range s.Workers {
+		for _, t := range w.Tasks {
+			parts = append(parts, w.Name+": "+t.Name+Share(t))
+		}
+	}
+	return parts
+}
+
+// Share is how far a task is, as " 45 %", if that is known.
+func Share(t workqueue.TaskStatus) string {
+	if t.All <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" %.0f %%", 100*min(1, float64(t.Done)/float64(t.All)))
+}

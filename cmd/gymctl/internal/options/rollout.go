@@ -1,0 +1,35 @@
+package options
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"clustergym/env/policyname"
+	"clustergym/env/rollout"
+	"clustergym/internal/fault"
+)
+
+// BudgetFlag adds --budget.
+func BudgetFlag(f *pflag.FlagSet, budget *string) {
+	f.StringVar(budget, "budget", rollout.DefaultConfig().Budget.String(), "what a decision of policies rollout:POLICY may cost: rollouts, or a time, as 128 or 30ms")
+}
+
+// BudgetOf sets the budget to that of --budget, if it is given; policies are those that it is for.
+func BudgetOf(c *cobra.Command, budget string, policies []string, cfg *rollout.Config) error {
+	if !c.Flags().Changed("budget") {
+		return nil
+	}
+	b, err := rollout.ParseBudget(budget)
+	if err != nil {
+		return fault.Mistakef("--budget: got %q, want %s", budget, rollout.BudgetWanted)
+	}
+	cfg.Budget = b
+	for _, p := range policies {
+		if policyname.Of(p).Ahead == policyname.Rollout {
+			return nil
+		}
+	}
+	return fault.Mistakef("--budget: none of %s looks ahead; name a policy such as rollout:sjf+skip", strings.Join(policies, ", "))
+}

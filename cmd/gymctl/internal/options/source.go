@@ -1,0 +1,315 @@
+// Package options holds the flags that several verbs share, and what they stand for: the source of a configuration, a trace, models, weights,
+// a task queue, pages, a server.
+package options
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"clustergym/cmd/gymctl/internal/cli"
+	"clustergym/configs"
+	"clustergym/experiments/arena"
+	"clustergym/experiments/config"
+	"clustergym/experiments/envs"
+	"clustergym/experiments/models"
+	"clustergym/experiments/run"
+	"clustergym/experiments/rundir"
+	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
+)
+
+// Source is the source of a run's configuration: a preset or a file, then flags, then --set.
+type Source struct {
+	Name    string
+	env     string
+	Set     []string
+	Trace   string
+	Format  string
+	columns map[string]string
+	limit   time.Duration
+	sort    bool
+	Cluster string
+	known   string // env.estimates
+	agent   string
+	seed    uint64
+	kernels string
+
+	Given   config.Given // keys of the user's own file, of --set and of flags
+	changes config.Given // keys of --set
+	sized   bool         // flags or --set name a trace or a cluster, which the sizes that are not given follow
+	Adapted []string     // what of training the preset has adapted to them, a sentence each
+}
+
+// Flags adds the flags; without describes the default without -c.
+func (s *Source) Flags(c *cobra.Command, without string) {
+	f := c.Flags()
+	f.StringVarP(&s.Name, "config", "c", "", "preset or YAML `FILE` (default "+without+")")
+	f.StringVar(&s.env, "env", "", "`ID` of an environment (gymctl envs) instead of -c: its own preset, or its defaults")
+	f.StringArrayVar(&s.Set, "set", nil, "change one key of the configuration: `KEY.PATH=VALUE` (repeatable)")
+	f.StringVar(&s.Trace, "trace", "", "trace `FILE` instead of the configuration's workload: jobs, or what the environment takes (gymctl envs ID)")
+	f.StringVar(&s.Format, "format", "auto", "`NAME` of the format of --trace as in gymctl trace formats; auto = by content")
+	columnsFlag(c, &s.columns)
+	LimitFlag(c, &s.limit)
+	f.BoolVar(&s.sort, "sort", false, "sort the jobs of --trace by submit time, instead of refusing an unsorted file")
+	f.StringVar(&s.Cluster, "cluster", "", ClusterForms+", instead of the configuration's cluster")
+	f.StringVar(&s.known, "estimates", "", "what observations and policies know of run times, instead of the configuration's env.estimates: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
+	cli.CompleteBy(c, "estimates", EstimateValues)
+	if c.Name() == "train" {
+		f.StringVar(&s.agent, "agent", "", strings.Join(config.AgentNames(), ", "))
+		f.Uint64Var(&s.seed, "seed", 1, "seed of everything drawn during training")
+		cli.Complete(c, "agent", config.AgentNames()...)
+	}
+	cli.Filled(c, "trace")
+	cli.Needs(c, []string{"trace"}, "format", "columns", "sort")
+	cli.Rivals(c, "config", "env")
+	KernelsFlag(c, &s.kernels)
+	cli.Complete(c, "format", workload.FormatNames()...)
+	cli.CompleteOrFile(c, "cluster", workload.ClusterPresets()...)
+	cli.CompleteOrFile(c, "config", configs.Runs()...)
+	cli.Complete(c, "env", envs.IDs()...)
+	CompleteSet(c, func(c *cobra.Command, _ []string) configs.Validator {
+		own := *s
+		own.Set = nil
+		cfg, err := own.config(c)
+		if err != nil {
+			cfg = config.Default()
+		}
+		return &cfg
+	})
+}
+
+// Changed returns the first of names that is given on the command line, "" if none is.
+func (s *Source) Changed(c *cobra.Command, names ...string) string {
+	i := slices.IndexFunc(names, func(n string) bool { f := c.Flags().Lookup(n); return f != nil && f.Changed })
+	if i < 0 {
+		return ""
+	}
+	return names[i]
+}
+
+// config returns the configuration for a new run.
+func (s *Source) config(c *cobra.Command) (config.Config, error) {
+	name := s.Name
+	s.Given = config.Given{}
+	if s.Changed(c, "env") != "" {
+		d, err := envs.Lookup(s.env)
+		switch {
+		case err != nil:
+			return config.Config{}, fault.Mistakef("--env: %w", err)
+		case !slices.Contains(configs.Runs(), d.Preset):
+			cfg := config.For(d.ID)
+			return cfg, s.Apply(c, &cfg)
+		}
+		name = d.Preset
+	}
+	if name == "" {
+		name = "quickstart"
+	}
+	cfg, given, err := LoadRun(name)
+	if err != nil {
+		return config.Config{}, err
+	}
+	s.Given = given
+	return cfg, s.Apply(c, &cfg)
+}
+
+// LoadRun reads the run called name, a file or a preset, and returns which keys the user has given: those of a file, none of
+// a preset.
+func LoadRun(name string) (config.Config, config.Given, error) {
+	file, data, err := ReadConfig(name)
+	if err != nil {
+		return config.Config{}, nil, err
+	}
+	return DecodeRun(name, file, data)
+}
+
+// DecodeRun is loadRun of data, which was found in file.
+func DecodeRun(name, file string, data []byte) (config.Config, config.Given, error) {
+	cfg, given, err := config.DecodeGiven(name, data)
+	if err != nil {
+		return config.Config{}, nil, &fault.Mistake{Err: err}
+	}
+	if file != name { // a preset
+		given = config.Given{}
+	}
+	return cfg, given, nil
+}
+
+// Fit sets the sizes that follow from the trace and the cluster, if the user named one, and returns a sentence for each. The
+// world is nil if there is nothing to follow.
+func (s *Source) Fit(c *cobra.Command, cfg *config.Config) (*arena.World, []string, error) {
+	if !s.sized {
+		return nil, nil, nil
+	}
+	return arena.Fit(c.Context(), cfg, s.Given)
+}
+
+// EvalConfig returns the configuration for an evaluation: that of the first checkpoint's run, unless -c is given, or else the one
+// that the first model brings along, unless -c or --env is given. Observations show what they did in training.
+func (s *Source) EvalConfig(c *cobra.Command, ckpts []string, list []models.Model) (config.Config, error) {
+	var (
+		trained config.Config
+		err     error
+	)
+	switch {
+	case len(ckpts) > 0:
+		var dir string
+		if _, dir, err = rundir.CheckpointDir(ckpts[0]); err == nil {
+			trained, err = rundir.ReadConfig(dir)
+		}
+	case len(list) > 0 && s.Name == "" && s.Changed(c, "env") == "" && list[0].Run() != "":
+		trained, err = PlayedConfig(&list[0], s.named(c))
+	default:
+		return s.config(c)
+	}
+	if err != nil {
+		return trained, err
+	}
+	cfg := trained
+	if cfg.Env.Settings != nil {
+		cfg.Edit()
+	}
+	if s.Name != "" {
+		cfg, err = s.config(c)
+	} else {
+		err = s.Apply(c, &cfg)
+		s.sized = false      // the policy keeps the sizes of its training
+		cfg.Adapt(s.changes) // the run's teacher, from whom nothing is learned here, and its rivals may rank by run times that are hidden now
+	}
+	if err != nil || cfg.Env.ID != trained.Env.ID {
+		return cfg, err
+	}
+	return cfg, cfg.ShowAs(&trained)
+}
+
+// named returns the keys of files that flags and --set name.
+func (s *Source) named(c *cobra.Command) config.Given {
+	keys := config.Given{}
+	for key, flag := range flagsOf {
+		keys[key] = s.Changed(c, strings.TrimPrefix(flag, "--")) != ""
+	}
+	for _, kv := range s.Set {
+		key, _, _ := strings.Cut(kv, "=")
+		keys[strings.TrimSpace(key)] = true
+	}
+	return keys
+}
+
+// kernelsTo applies --kernels to cfg.
+func (s *Source) kernelsTo(c *cobra.Command, cfg *config.Config) error {
+	if s.Changed(c, "kernels") == "" {
+		return nil
+	}
+	cfg.Kernels = s.kernels
+	return UseKernels(s.kernels)
+}
+
+// Apply applies the flags and --set to cfg.
+func (s *Source) Apply(c *cobra.Command, cfg *config.Config) error {
+	if err := s.kernelsTo(c, cfg); err != nil {
+		return err
+	}
+	if d := envs.Find(cfg.Env.ID); d != nil {
+		if name := s.Changed(c, "trace", "format", "columns", "limit", "sort"); name != "" && d.Takes.Trace() == "" {
+			return fault.Mistakef("--%s: %s has no workload", name, d.ID)
+		}
+		if s.Changed(c, "cluster") != "" && !d.Takes.Cluster {
+			what := ""
+			if d.Scheduling() {
+				what = "; its settings say what runs where"
+			}
+			return fault.Mistakef("--cluster: %s has no cluster%s", d.ID, what)
+		}
+	}
+	if s.Changed(c, "trace") != "" {
+		cfg.Trace.File, cfg.Trace.Format, cfg.Trace.Columns, cfg.Trace.Delimiter, cfg.Trace.Limit = s.Trace, s.Format, s.columns, "", 0
+		s.sized = true
+		if s.Changed(c, "sort") != "" {
+			cfg.Trace.Sort = s.sort
+		}
+	}
+	if s.Changed(c, "limit") != "" {
+		cfg.Trace.Limit = s.limit
+	}
+	if s.Changed(c, "cluster") != "" {
+		cfg.Cluster, s.sized = s.Cluster, true
+	}
+	if s.Changed(c, "estimates") != "" {
+		if d := cfg.Descriptor(); d != nil && !d.Simulated() {
+			return fault.Mistakef("--estimates: %s has no run times to know", d.ID)
+		}
+		known := s.known
+		if known == autoEstimates {
+			known = traceEstimates
+		} else if s.Given != nil {
+			s.Given["env.estimates"] = true
+		}
+		if err := cfg.Set("env.estimates=" + known); err != nil {
+			return cli.FlagFaults(c, err, map[string]string{"env.estimates": "estimates"})
+		}
+	}
+	if s.Changed(c, "agent") != "" {
+		if !slices.Contains(config.AgentNames(), s.agent) {
+			return fault.Mistakef("--agent: got %q, want %s", s.agent, nearest.OneOf(s.agent, config.AgentNames()))
+		}
+		cfg.Agent = s.agent
+	}
+	if s.Changed(c, "seed") != "" {
+		cfg.Seed = s.seed
+	}
+	return s.override(cfg)
+}
+
+// autoEstimates stands for the estimates of the trace, and for those of history where jobs of it have none: those of the trace that
+// are not given, so that arena.Fit may choose others.
+const (
+	autoEstimates  = "auto"
+	traceEstimates = "trace"
+)
+
+// override applies --set.
+func (s *Source) override(cfg *config.Config) error {
+	set := config.Given{}
+	for _, kv := range s.Set {
+		change := set.Set
+		if kv == "env.estimates="+autoEstimates {
+			kv, change = "env.estimates="+traceEstimates, func(cfg *config.Config, kv string) error { return cfg.Set(kv) }
+		}
+		if err := change(cfg, kv); err != nil {
+			return fault.Mistakef("--set %s: %w", kv, err)
+		}
+	}
+	s.sized = s.sized || set["trace.file"] || set["cluster"]
+	s.changes = set
+	if s.Given == nil { // nothing is chosen for it
+		return nil
+	}
+	maps.Copy(s.Given, set)
+	s.Adapted = cfg.Adapt(s.Given)
+	return nil
+}
+
+// TrainConfig returns the configuration of a new run, or of the one to resume, and sets its directory in opt.
+func (s *Source) TrainConfig(c *cobra.Command, resume string, opt *run.TrainOptions) (config.Config, error) {
+	if !c.Flags().Changed("resume") {
+		cfg, err := s.config(c)
+		if err == nil && opt.RunDir == "" {
+			opt.RunDir = rundir.Default(cfg.Name, opt.Now())
+		}
+		return cfg, err
+	}
+	opt.Resume, opt.RunDir = true, resume
+	cfg, err := rundir.ReadConfig(resume)
+	if err == nil {
+		err = s.kernelsTo(c, &cfg)
+	}
+	if err == nil {
+		err = s.override(&cfg)
+	}
+	return cfg, err
+}

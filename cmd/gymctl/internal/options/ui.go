@@ -1,0 +1,96 @@
+package options
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"clustergym/cmd/gymctl/internal/cli"
+	"clustergym/env/bridge/server"
+	"clustergym/experiments/envs"
+	"clustergym/experiments/pages"
+	"clustergym/internal/fault"
+)
+
+// UIFlags are the flags of verbs that can show pages while they work.
+type UIFlags struct {
+	Addr      string
+	TokenFile string
+	Flag      string // that has the address
+}
+
+// TokenHelp is the help of a flag that names the tokens of pages.
+const TokenHelp = "`FILE` of the tokens that the pages want, one \"ROLE TOKEN\" per line; those of role read or admin count"
+
+// Flags adds --ui and --ui-token-file.
+func (u *UIFlags) Flags(c *cobra.Command) {
+	u.Flag = "ui"
+	f := c.Flags()
+	f.StringVar(&u.Addr, "ui", "", "show live pages and /metrics at `HOST:PORT` meanwhile (docs/live.md); :PORT is this machine alone, port 0 picks a free one")
+	f.StringVar(&u.TokenFile, "ui-token-file", "", TokenHelp)
+	cli.Filled(c, "ui")
+	cli.Needs(c, []string{"ui"}, "ui-token-file")
+}
+
+// Listen opens the address, before the work begins: a port in use must not be found out afterwards.
+func (u *UIFlags) Listen(a *cli.App) (net.Listener, []server.Token, error) {
+	tokenFlag := "--" + u.Flag + "-token-file"
+	if u.Flag == "addr" {
+		tokenFlag = "--token-file"
+	}
+	var tokens []server.Token
+	if u.TokenFile != "" {
+		var warning string
+		var err error
+		if tokens, warning, err = envs.ReadTokens(u.TokenFile); err != nil {
+			return nil, nil, err
+		}
+		if warning != "" {
+			a.Notef("%s", warning)
+		}
+		if !slices.ContainsFunc(tokens, func(t server.Token) bool { return t.Role == server.RoleRead || t.Role == server.RoleAdmin }) {
+			return nil, nil, fault.Mistakef("%s %s: no token has role read or admin, so nobody could look", tokenFlag, u.TokenFile)
+		}
+	}
+	addr := u.Addr
+	if strings.HasPrefix(addr, ":") {
+		addr = "127.0.0.1" + addr
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--%s: %w", u.Flag, notListening(addr, err))
+	}
+	if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && len(tokens) == 0 {
+		_ = l.Close() // nobody knows the address yet
+		return nil, nil, fault.Mistakef("--%s: %s can be reached from other machines, and nothing is asked of readers; want %s FILE, or an address such as 127.0.0.1:6006", u.Flag, addr, tokenFlag)
+	}
+	return l, tokens, nil
+}
+
+// Show serves pages about paths while the command works, if --ui was given. The caller calls stop at the end.
+func (u *UIFlags) Show(ctx context.Context, a *cli.App, c *cobra.Command, opt pages.Options) (stop func(), err error) {
+	if u.Addr == "" {
+		return func() {}, nil
+	}
+	l, tokens, err := u.Listen(a)
+	if err != nil {
+		return nil, err
+	}
+	opt.Tokens, opt.Version = tokens, cli.About().Version
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	s := pages.New(opt)
+	go func() { ended <- s.Serve(ctx, l) }()
+	a.Say("pages     http://%s/", l.Addr())
+	return sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			a.Notef("the pages ended: %v", err)
+		}
+	}), nil
+}

@@ -1,0 +1,330 @@
+package research
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"clustergym/cmd/gymctl/internal/cli"
+	"clustergym/cmd/gymctl/internal/options"
+	"clustergym/experiments/benchmark"
+	"clustergym/experiments/safefile"
+	"clustergym/internal/fault"
+	"clustergym/internal/plain"
+)
+
+// againFlags are the flags of verbs that play a row again.
+type againFlags struct{ play benchmarkPlay }
+
+func (g *againFlags) flags(c *cobra.Command) {
+	g.play.flags(c)
+	for _, name := range []string{"name", "policy", "set", "budget", "tasks"} { // the row says these
+		_ = c.Flags().MarkHidden(name)
+	}
+}
+
+// again plays the policy of a row in a folder of its own in -o DIR, on the windows of secret, nil = the development windows.
+func (g *againFlags) again(a *cli.App, c *cobra.Command, v *benchmark.Version, row *benchmark.Row, secret *benchmark.Secret) (*benchmark.Results, error) {
+	for _, name := range []string{"name", "policy", "set", "budget", "tasks"} {
+		if c.Flags().Changed(name) {
+			return nil, fault.Mistakef("--%s: the row says what plays", name)
+		}
+	}
+	p := g.play
+	p.policy.Name = row.Policy.Name
+	p.tasks = nil
+	for _, t := range row.Tasks {
+		p.tasks = append(p.tasks, t.Task)
+	}
+	var q *benchmark.Policy
+	switch row.Policy.Kind {
+	case benchmark.KindRule:
+		own := row.Policy
+		q = &own
+		q.Rules = nil // by name, so that another best rule changes nothing
+		for _, t := range row.Tasks {
+			q.Rules = append(q.Rules, t.Task+"="+t.Policy)
+		}
+	default:
+		switch {
+		case row.Policy.Kind == benchmark.KindCheckpoint && len(p.policy.Dirs) == 0:
+			return nil, fault.Mistakef("row %s is of agents: want their runs by --checkpoint DIR", row.Policy.Name)
+		case row.Policy.Kind == benchmark.KindModel && len(p.policy.Models) == 0:
+			return nil, fault.Mistakef("row %s is of models: want their files by --policy-onnx", row.Policy.Name)
+		case row.Policy.Kind == benchmark.KindExternal && len(p.external) == 0:
+			return nil, fault.Mistakef("row %s is of a program: want --serve and --external, and what it plays with by --file", row.Policy.Name)
+		}
+		var err error
+		if q, err = p.read(a, c); err != nil {
+			return nil, err
+		}
+	}
+	if row.Kernels != "" && !c.Flags().Changed("kernels") {
+		p.opt.Kernels = row.Kernels // sets differ in the last bits, and so in actions
+	}
+	p.opt.Secret = secret
+	split := benchmark.Development
+	if secret != nil {
+		split = benchmark.Sealed
+	}
+	p.opt.Dir = filepath.Join(p.opt.Dir, split)
+	if g.play.opt.Dir == "" {
+		p.opt.Dir = ""
+	}
+	return p.play(a, c, v, q)
+}
+
+func benchmarkVerifyVerb(a *cli.App) *cobra.Command {
+	var (
+		again  againFlags
+		replay bool
+		asJSON bool
+	)
+	c := &cobra.Command{
+		Use:   "verify ROW",
+		Short: "Check a row of submit, and play it again",
+		Long: `verify checks the hash of a row, those of its tasks, the numbers of its runs and windows, that no value is better than any policy
+can be, and what can be seen of the protocol. That is not much: numbers that were made up have matching hashes too.
+With --replay it also plays the policy again on the development windows and compares every value; a row of agents needs their
+runs (--checkpoint), one of models their files (--policy-onnx), and one of a program the program (--serve, --external, --file).`,
+		Example: `  gymctl benchmark verify ours.json
+  gymctl benchmark verify ours.json --replay --checkpoint runs/ours -o runs/again`,
+		Args: cli.Args(1, 1, "one ROW"),
+		RunE: func(c *cobra.Command, names []string) error {
+			v := CurrentBenchmark()
+			row, err := v.ReadRow(names[0])
+			if err != nil {
+				return err
+			}
+			if replay {
+				r, err := again.again(a, c, v, row, nil)
+				if err != nil {
+					return err
+				}
+				if err := row.Compare(r); err != nil {
+					return err
+				}
+			}
+			type verified struct {
+				Row      string `json:"row"`
+				Digest   string `json:"digest"`
+				Tasks    int    `json:"tasks"`
+				Replayed bool   `json:"replayed"`
+			}
+			if asJSON {
+				return a.JSON(verified{row.Policy.Name, row.Digest, len(row.Tasks), replay})
+			}
+			what := benchmark.NotReplayed + ": its hashes match, and that is all that was checked; --replay plays it again"
+			if replay {
+				what = "verified: its hashes match, and playing it again gives the same values"
+			}
+			a.Printf("row %s, %s: %s\n", row.Policy.Name, plain.Count(len(row.Tasks), "task", "tasks"), what)
+			return nil
+		},
+	}
+	again.flags(c)
+	f := c.Flags()
+	f.BoolVar(&replay, "replay", false, "play the policy again on the development windows and compare")
+	cli.Needs(c, []string{"out"}, "replay")
+	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	options.Sections(c)
+	return c
+}
+
+func benchmarkOpenVerb(a *cli.App) *cobra.Command {
+	var (
+		again      againFlags
+		secretFile string
+		references string
+		board      string
+		asJSON     bool
+	)
+	c := &cobra.Command{
+		Use:   "open ROW",
+		Short: "Play a row on the sealed windows and put it into the leaderboard",
+		Long: `open is for those who have the secret seed of the version (--secret), and for everybody once the version is closed. It checks the
+row as verify --replay does and the seed against the version's commitment, plays the policy on the sealed windows, and puts its
+scores into the leaderboard. Scores refer to random play and the best rule on the same windows, which --references has (record
+makes it); rounded scores are all that leaves this machine. A row of the same name, kind and author is replaced.
+
+-o DIR keeps what was played; start with a folder of your own. What it has of sealed windows counts only if it was played with
+the secret.`,
+		Example: `  gymctl benchmark open ours.json --secret ~/bench-secret --references ~/bench-references.json --checkpoint runs/ours \
+    -o runs/opened --leaderboard experiments/benchmark/leaderboard.json`,
+		Args: cli.Args(1, 1, "one ROW"),
+		RunE: func(c *cobra.Command, names []string) error {
+			v := CurrentBenchmark()
+			row, err := v.ReadRow(names[0])
+			if err != nil {
+				return err
+			}
+			secret, err := v.Sealed(secretFile)
+			if err != nil {
+				return err
+			}
+			refs, err := v.ReadReferences(references)
+			if err != nil {
+				return err
+			}
+			b, err := benchmark.ReadBoard(board)
+			if err == nil {
+				err = b.Takes(row)
+			}
+			if err != nil {
+				return err
+			}
+			dev, err := v.Entry(&row.Results)
+			if err != nil {
+				return err
+			}
+			shown, err := again.again(a, c, v, row, nil) // nobody else has seen that its numbers are true
+			if err != nil {
+				return err
+			}
+			if err := row.Compare(shown); err != nil {
+				return err
+			}
+			r, err := again.again(a, c, v, row, &secret)
+			if err != nil {
+				return err
+			}
+			if r.Hash != row.Hash {
+				return fault.Mistakef("row %s: its policy's hash is %.12s…, and what was played now has %.12s…: it is another policy", row.Policy.Name, row.Hash, r.Hash)
+			}
+			sealed, err := r.Scores(func(task string) (benchmark.Reference, bool) {
+				ref, ok := refs[task]
+				return ref, ok
+			})
+			if err != nil {
+				return err
+			}
+			b.Put(row, dev.Scores, sealed, a.Now())
+			if err := b.Write(board); err != nil {
+				return err
+			}
+			e := benchmark.Entry{Name: row.Policy.Name, Kind: row.Policy.Kind, Numbers: benchmark.PlayedNow, Scores: sealed}
+			var tasks []*benchmark.Task
+			for _, t := range row.Tasks {
+				x, err := v.Task(t.Task)
+				if err != nil {
+					return err
+				}
+				tasks = append(tasks, x)
+			}
+			return benchmarkReport(a, v, benchmark.Sealed, tasks, []benchmark.Entry{e}, asJSON, "")
+		},
+	}
+	again.flags(c)
+	f := c.Flags()
+	f.StringVar(&secretFile, "secret", "", "`FILE` of the secret seed, outside of the repository; not needed once the version is closed")
+	f.StringVar(&references, "references", "", "`FILE` of record --split sealed: what sealed scores refer to")
+	f.StringVar(&board, "leaderboard", "", "`FILE` of the leaderboard, which gets the row")
+	cli.One(c, "references")
+	cli.One(c, "leaderboard")
+	cli.One(c, "out")
+	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	options.Sections(c)
+	return c
+}
+
+func benchmarkSealVerb(a *cli.App) *cobra.Command {
+	var secretFile string
+	c := &cobra.Command{
+		Use:   "seal",
+		Short: "Draw the secret seed of a new version, or reveal that of a closing one",
+		Long: `seal draws a salt and a seed, writes them to --secret FILE, which only its owner can read, and prints their SHA-256: the
+commitment that the file of a new version has. A file that is there already is never replaced: seal then prints its lines for
+the file of the version that closes, if they belong to the commitment (docs/benchmark.md).`,
+		Example: `  gymctl benchmark seal --secret ~/bench-secret`,
+		Args:    cli.Args(0, 0, "flags only"),
+		RunE: func(*cobra.Command, []string) error {
+			s := benchmark.Draw()
+			if err := s.Write(secretFile); err != nil {
+				v := CurrentBenchmark()
+				had, e := benchmark.ReadSecret(secretFile)
+				if e != nil {
+					return err
+				}
+				if e := v.Check(&had); e != nil {
+					return e
+				}
+				a.Printf("state: %s\ncommitment: %s\n%s", benchmark.Closed, had.Commitment(), had.Text())
+				return nil
+			}
+			a.Printf("commitment: %s\n", s.Commitment())
+			return nil
+		},
+	}
+	c.Flags().StringVar(&secretFile, "secret", "", "`FILE` of the secret seed, outside of the repository")
+	cli.One(c, "secret")
+	return c
+}
+
+func benchmarkRecordVerb(a *cli.App) *cobra.Command {
+	var out, split string
+	c := &cobra.Command{
+		Use:   "record DIR...",
+		Short: "Record what the scores of a version refer to",
+		Long: `record takes folders of run with all rules and random play on one split, and writes the mean of random play and of
+the best rule of each task. On development windows the best rule is chosen; on sealed ones it is the rule that was
+chosen. It is for those who make a version.`,
+		Example: `  gymctl benchmark record runs/rules/* -o experiments/benchmark/references.json
+  gymctl benchmark record runs/sealed-rules/* --split sealed -o ~/bench-references.json`,
+		Args: cli.Args(1, math.MaxInt, "folders of gymctl benchmark run"),
+		RunE: func(_ *cobra.Command, dirs []string) error {
+			v := CurrentBenchmark()
+			if split != benchmark.Development && split != benchmark.Sealed {
+				return fault.Mistakef("--split: got %q, want %s or %s", split, benchmark.Development, benchmark.Sealed)
+			}
+			var all []*benchmark.Results
+			for _, d := range dirs {
+				r, err := v.ReadResults(d)
+				if err != nil {
+					return err
+				}
+				if r.Split != split {
+					return fault.Mistakef("%s has results on %s windows, want --split %s", d, r.Split, r.Split)
+				}
+				all = append(all, r)
+			}
+			best := map[string]benchmark.Reference(nil)
+			if split == benchmark.Sealed {
+				best = v.References()
+			}
+			refs, err := v.NewReferences(all, best)
+			if err != nil {
+				return err
+			}
+			b, err := json.MarshalIndent(refs, "", " ")
+			if err == nil {
+				err = safefile.Write(out, append(b, '\n'))
+			}
+			if err != nil {
+				return err
+			}
+			var absent []string
+			for _, name := range v.Names() {
+				if _, ok := refs[name]; !ok {
+					absent = append(absent, name)
+				}
+			}
+			slices.Sort(absent)
+			a.Printf("%s: %s of %d\n", out, plain.Count(len(refs), "task", "tasks"), len(v.Tasks))
+			if absent != nil {
+				return fmt.Errorf("there are no results of rules and random play for %s", strings.Join(absent, ", "))
+			}
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringVarP(&out, "out", "o", "", "`FILE` of the references")
+	cli.One(c, "out")
+	f.StringVar(&split, "split", benchmark.Development, "windows: development or sealed")
+	cli.Complete(c, "split", benchmark.Development, benchmark.Sealed)
+	return c
+}

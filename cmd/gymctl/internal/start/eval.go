@@ -1,0 +1,333 @@
+package start
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"clustergym/cmd/gymctl/internal/cli"
+	"clustergym/cmd/gymctl/internal/options"
+	"clustergym/env/jobselect"
+	"clustergym/env/sched"
+	"clustergym/experiments/arena"
+	"clustergym/experiments/config"
+	"clustergym/experiments/envs"
+	"clustergym/experiments/pages"
+	"clustergym/experiments/report"
+	"clustergym/experiments/run"
+	"clustergym/experiments/rundir"
+	"clustergym/experiments/runpage"
+	"clustergym/experiments/workload"
+	"clustergym/experiments/workqueue"
+	"clustergym/internal/fault"
+)
+
+// evalOptions are the flags of eval, and what follows from them.
+type evalOptions struct {
+	cfg     config.Config
+	rungs   arena.Rungs // nil for the estimates of cfg
+	src     options.Source
+	opt     arena.EvalOptions
+	windows int
+	games   int
+	seeds   int
+	polices []string
+	budget  string
+	weights options.Weights
+	noWhole bool
+	asJSON  bool
+	html    string
+	atEOF   bool
+	onRungs []string
+	queue   options.QueueFlags
+	models  options.ModelFlags
+	web     options.UIFlags
+
+	door     *options.Door
+	external arena.External
+}
+
+func evalVerb(a *cli.App) *cobra.Command {
+	o := &evalOptions{door: options.NewDoor("")}
+	o.door.Cfg.DrainTimeout = options.EvalDrain
+	c := &cobra.Command{
+		Use:   "eval",
+		Short: "Compare checkpoints and heuristics on the same held-out windows",
+		Long: `eval plays checkpoints and heuristics on the same test windows of a workload and compares them: mean JCT, IQM over
+windows with 95 % bootstrap intervals, paired differences, wins. Where the configuration has eval.whole: true, each then runs
+once over the whole test part; quickstart, and so eval without a configuration, has false.
+
+Workload, cluster and environment are those of the first checkpoint's run, or of a configuration (-c, default
+quickstart); --trace and --cluster replace them. Without a checkpoint, sizes that are not given follow from them, as in
+train. --checkpoint takes a run directory (its best checkpoint, else its
+newest) or a checkpoint.
+
+Environments without the cluster simulator are played for --episodes episodes instead. DAGPlace-v1 and WorkerPlace-v1
+have planners and rules of their own (gymctl envs ID); for problems such as CartPole-v1 the only policy to compare with
+is random. A folder of train --seeds counts as all runs in it.
+
+Policies on windows are ` + config.FormsOf(envs.Find(jobselect.ID)) + `.
+An order without an admission uses strict, or skip if it preempts. rollout:POLICY looks ahead from POLICY's choice
+by simulation (docs/rollouts.md); --budget, or eval.rollout.budget, says how much a decision may cost.
+
+--rungs plays everything once with each of several estimates of run times (none, trace, history, gbdt, gbdt:FILE, exact,
+noisy:SIGMA) on the same windows, and prints one table: what each policy reaches by what is known of run times, and how much it
+loses against itself with exact ones, or else with the last that are named. Policies that rank by run times are absent where
+there are none. Observations of checkpoints keep their shape. The run over the whole test part is left out.
+
+--policy-onnx plays an ONNX model, as Stable-Baselines3, PyTorch and gymctl ckpt export write them (docs/onnx.md). It must fit
+the environment's observations and actions. --name is its name in the table; the first --name belongs to the first model.
+
+--html writes a page: how the checkpoints' runs learned beside their rivals, paired differences with their intervals, and
+the schedules of a test window under the first checkpoint and SJF.
+
+Policies of other programs take part over the bridge: --serve opens a server during the evaluation, and each --external
+names a policy. Its program opens environment eval with the argument policy=NAME (Python: clustergym.evaluate) and plays
+as many episodes as meta.windows says; each reset begins the next window, whatever its seed. gymctl measures the results.
+A policy that finishes no window for --external-timeout, or leaves before it has played all, gets a row "missing", and
+the exit code is 1.
+
+--listen lets workers on other machines play games (gymctl worker; docs/cluster.md), except those of policies whose budget is
+a time. The results are the same.`,
+		Example: `  gymctl eval --checkpoint runs/mine --policies fifo+skip,sjf+skip,sjf@slots
+  gymctl eval --policies fifo,sjf+skip,srtf --windows 8 --json
+  gymctl eval --policies sjf+skip,rollout:sjf+skip,rollout:sjf@slots --budget 64 --windows 4 --no-whole
+  gymctl eval --checkpoint runs/mine --trace other.csv --cluster topdrl-2x4x4
+  gymctl eval --policies sjf@slots --serve 127.0.0.1:8765 --external sb3 --external tianshou
+  gymctl eval --checkpoint runs/mine --rungs none,history,exact
+  gymctl eval --policy-onnx policy.onnx --name mine --policies fifo+skip,sjf+skip
+  gymctl eval --checkpoint runs/cartpole --policies random --episodes 1000`,
+		Args: cli.Args(0, 0, "flags only"),
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(a, c) },
+	}
+	f := c.Flags()
+	f.StringArrayVar(&o.opt.Checkpoints, "checkpoint", nil, "run or checkpoint `DIR` (repeatable)")
+	o.models.Flags(c)
+	f.StringSliceVar(&o.polices, "policies", nil, "policies to compare with, joined by commas: `POLICY`")
+	options.BudgetFlag(f, &o.budget)
+	o.weights.Flags(f)
+	f.IntVar(&o.windows, "windows", 32, "at most `N` test windows")
+	f.IntVar(&o.games, "episodes", 100, "`N` test episodes, for environments without a workload")
+	f.IntVar(&o.seeds, "seeds", 1, "play random policies `N` times")
+	f.BoolVar(&o.noWhole, "no-whole", false, "skip the run over the whole test part, where the configuration has one (eval.whole)")
+	f.IntVar(&o.opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed; 0 with --listen: none here")
+	f.StringSliceVar(&o.onRungs, "rungs", nil, "compare with each of these estimates of run times, joined by commas: `ESTIMATES`, as none,history,exact")
+	options.HtmlFlag(f, &o.html)
+	o.web.Flags(c)
+	f.BoolVar(&o.asJSON, "json", false, "print one JSON document")
+	f.BoolVar(&o.atEOF, "until-eof", false, "end when standard input ends, for a program that starts this one and may be killed")
+	o.src.Flags(c, "the first checkpoint's, else quickstart")
+	o.door.Flags(c)
+	o.queue.Flags(c)
+	f.StringArrayVar(&o.external.Names, "external", nil, "wait for a policy called `NAME` to play through --serve (repeatable)")
+	cli.CompleteList(c, "policies", options.RivalNames)
+	cli.CompleteList(c, "rungs", func(*cobra.Command, string) []string { return options.EstimateNames() })
+	cli.CompleteDir(c, "checkpoint")
+	f.DurationVar(&o.external.Timeout, "external-timeout", 10*time.Minute, "give up on policies of --external when none of them has finished a window for this long")
+	options.ExternalRules(c)
+	cli.Needs(c, []string{"checkpoint"}, "ui")
+	cli.Apart(c, []string{"listen", "queue"}, "serve", "policy-onnx")
+	cli.Apart(c, []string{"rungs"}, "serve", "estimates")
+	cli.Apart(c, []string{"checkpoint"}, "env")
+	options.Sections(c)
+	return c
+}
+
+// complete reads the configuration and what belongs to it, and reports mistakes in them.
+func (o *evalOptions) complete(c *cobra.Command) (err error) {
+	if err := o.queue.Check(c, o.opt.Workers); err != nil {
+		return err
+	}
+	if err := runsOf(&o.opt); err != nil {
+		return err
+	}
+	if o.opt.Models, err = o.models.Read(); err != nil {
+		return err
+	}
+	if o.cfg, err = o.src.EvalConfig(c, o.opt.Checkpoints, o.opt.Models); err != nil {
+		return err
+	}
+	if c.Flags().Changed("episodes") {
+		o.cfg.Eval.Episodes = o.games
+	}
+	if c.Flags().Changed("windows") {
+		o.cfg.Eval.Windows = o.windows
+	}
+	if c.Flags().Changed("seeds") {
+		o.cfg.Eval.Seeds = o.seeds
+	}
+	if c.Flags().Changed("policies") {
+		o.cfg.Eval.Policies = o.polices
+	}
+	if o.noWhole {
+		o.cfg.Eval.Whole = false
+	}
+	if err := options.BudgetOf(c, o.budget, o.cfg.Policies(), &o.cfg.Eval.Rollout); err != nil {
+		return err
+	}
+	if err := o.weights.Read(c, o.cfg.Policies(), &o.cfg.Eval.Hold, &o.cfg.Eval.Index); err != nil {
+		return err
+	}
+	if o.rungs, err = rungsOf(c, o.onRungs, &o.cfg); err != nil {
+		return err
+	}
+	if err := o.cfg.Validate(); err != nil {
+		flags := map[string]string{"eval.policies": "policies", "eval.windows": "windows", "eval.seeds": "seeds", "eval.episodes": "episodes", "eval.whole": "no-whole", "env.estimates": "estimates"}
+		if o.rungs != nil {
+			flags["env.estimates"] = "rungs"
+		}
+		return options.EvalFaults(c, err, flags)
+	}
+	return nil
+}
+
+// run plays all policies, and prints the comparison.
+func (o *evalOptions) run(a *cli.App, c *cobra.Command) (err error) {
+	if err := o.complete(c); err != nil {
+		return err
+	}
+	if o.queue.Given() {
+		if !o.cfg.Simulated() {
+			return fault.Mistakef("--listen and --queue share out windows of a workload: %s has none", o.cfg.Env.ID)
+		}
+		if err := config.UseKernels(o.cfg.Kernels); err != nil { // before the queue tells workers which
+			return err
+		}
+		o.opt.Queue = func(ctx context.Context, dir string) (*workqueue.Coordinator, error) {
+			return o.queue.Opener(options.NewQueueProgress(a), "eval", dir, o.opt.Workers)(ctx)
+		}
+	} else if err := options.Join(a, c, o.door, &o.external, &o.opt); err != nil {
+		return err
+	}
+	if err := options.CheckPage(o.html, ""); err != nil {
+		return err
+	}
+	ui := options.NewProgress(a, 0)
+	var chosen []string
+	if len(o.opt.Checkpoints) == 0 {
+		if o.opt.World, chosen, err = o.src.Fit(c, &o.cfg); err != nil {
+			return err
+		}
+	}
+	if o.opt.Queue == nil { // which shows the progress of all machines
+		o.opt.Game = ui.Game
+	}
+	ctx := c.Context()
+	if o.atEOF {
+		var stop context.CancelFunc
+		ctx, stop = options.UntilEnd(ctx, os.Stdin)
+		defer stop()
+	}
+	closePages, err := o.web.Show(ctx, a, c, pages.Options{Paths: runsIn(o.opt.Checkpoints), Queue: o.queue.Status})
+	if err != nil {
+		return err
+	}
+	defer closePages()
+	var r arena.Comparison
+	if o.rungs == nil {
+		r, err = arena.Compare(ctx, o.cfg, o.opt)
+	} else {
+		r, err = arena.CompareRungs(ctx, o.cfg, o.rungs, o.opt)
+	}
+	ui.Close()
+	if err != nil && ctx.Err() != nil && o.queue.Given() {
+		return fmt.Errorf("%w: %w", fault.ErrInterrupted, err)
+	}
+	if err = errors.Join(err, o.queue.Disputes()); err != nil {
+		return err
+	}
+	if left := leftOut(r); left != nil {
+		chosen = append(chosen, workload.LeftOut(left, o.cfg.Cluster, "env.max_gpus")...)
+	}
+	for _, line := range chosen {
+		a.Notef("%s", line)
+	}
+	err = a.Show(o.asJSON, r, r.WriteTable)
+	if err == nil && o.html != "" {
+		err = options.WritePage(ctx, a, o.html, &runpage.Page{
+			Config: o.cfg, Evaluated: o.opt, Runs: runsIn(o.opt.Checkpoints), Sheets: r.Sheets(), Results: runpage.ResultsOf(r, o.cfg.Estimates()),
+		})
+	}
+	if err != nil {
+		return err
+	}
+	if o.web.Addr != "" && !o.atEOF {
+		a.Notef("the pages stay until Ctrl-C")
+		<-ctx.Done()
+	}
+	return absent(r)
+}
+
+// rungsOf reads --rungs, nil if it is not given, and sets cfg to the estimates with which it is checked.
+func rungsOf(c *cobra.Command, list []string, cfg *config.Config) (arena.Rungs, error) {
+	if !c.Flags().Changed("rungs") {
+		return nil, nil
+	}
+	rungs, err := arena.ParseRungs(list)
+	if err != nil {
+		return nil, fault.Mistakef("--rungs: %w", err)
+	}
+	*cfg, err = rungs.Base(*cfg)
+	return rungs, err
+}
+
+// leftOut returns the jobs that are in no window of a comparison, nil for none.
+func leftOut(c arena.Comparison) *sched.LeftOut {
+	switch r := c.(type) {
+	case *report.Report:
+		return r.LeftOut
+	case *report.Ladder:
+		return r.LeftOut
+	}
+	return nil
+}
+
+// absent returns an error that names the policies of --external which did not play all windows.
+func absent(c arena.Comparison) error {
+	r, ok := c.(*report.Report)
+	if !ok {
+		return nil
+	}
+	var names []string
+	for _, p := range r.Policies {
+		if p.Missing != "" {
+			names = append(names, fmt.Sprintf("%s (%s)", p.Name, p.Missing))
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return fmt.Errorf("external policies are missing: %s; want each to play all windows within --external-timeout", strings.Join(names, ", "))
+}
+
+// runsOf replaces folders of several seeds by the runs in them.
+func runsOf(opt *arena.EvalOptions) error {
+	var all []string
+	for _, dir := range opt.Checkpoints {
+		runs, err := run.RunsOf(dir)
+		if err != nil {
+			return err
+		}
+		all = append(all, runs...)
+	}
+	opt.Checkpoints = all
+	return nil
+}
+
+// runsIn returns the run directories of checkpoints, each once.
+func runsIn(checkpoints []string) []string {
+	var all []string
+	for _, dir := range checkpoints {
+		if _, run, err := rundir.CheckpointDir(dir); err == nil && !slices.Contains(all, run) {
+			all = append(all, run)
+		}
+	}
+	return all
+}

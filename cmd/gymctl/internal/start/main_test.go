@@ -1,0 +1,9 @@
+package start_test
+
+import (
+	"testing"
+
+	"clustergym/cmd/gymctl/internal/clitest"
+)
+
+func TestMain(m *testing.M) { clitest.Main(m) }

@@ -1,0 +1,347 @@
+package start
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"clustergym/cmd/gymctl/internal/cli"
+	"clustergym/cmd/gymctl/internal/options"
+	"clustergym/env/predict"
+	"clustergym/env/predict/gbdt"
+	"clustergym/experiments/forecast"
+	"clustergym/experiments/texttable"
+	"clustergym/experiments/workload"
+	"clustergym/internal/fault"
+	"clustergym/internal/plain"
+	"clustergym/traces"
+)
+
+func predictVerb(a *cli.App) *cobra.Command {
+	c := cli.Parent(&cobra.Command{
+		Use:   "predict",
+		Short: "Measure and fit predictors of run times",
+		Long: `predict works on what --estimates history and gbdt say of run times: it measures predictors on a trace, writes their
+features for other programs, and fits models that --estimates gbdt:FILE uses. docs/prediction.md has the method.
+
+Each verb reads a trace, FILE or --trace FILE, or generates jobs whose users repeat them (profile philly-users of trace
+synth).`,
+		Example: `  gymctl predict eval --jobs 3000
+  gymctl trace synth --jobs 3000 -o jobs.csv.gz
+  gymctl predict fit jobs.csv.gz --until 0.5 -o model.bin`,
+	})
+	c.AddCommand(predictEval(a), predictFeatures(a), predictFit(a), predictShow(a))
+	return c
+}
+
+// predictable is the workload of the verbs without a trace: one in which there is something to learn about users.
+func predictable() workload.TraceConfig {
+	t := workload.DefaultTraceConfig()
+	t.Synth.Profile = "philly-users"
+	return t
+}
+
+// predictTrace adds the argument and the flags that name the trace of a verb of predict.
+func predictTrace(c *cobra.Command, t *workload.TraceConfig, seed *uint64) {
+	f := c.Flags()
+	f.StringVar(&t.File, "trace", t.File, "trace `FILE`; without it, jobs are generated")
+	options.TraceFlags(c, t)
+	cli.Filled(c, "trace")
+	f.Uint64Var(seed, "seed", 1, "seed of generated jobs, of a mix of models and of noisy estimates")
+	c.Args, c.ValidArgsFunction = cli.Args(0, 1, "one FILE, or none"), cli.OneFile
+}
+
+// predicted completes the trace of a verb of predict from its arguments, and checks it.
+func predicted(c *cobra.Command, files []string, t *workload.TraceConfig, seed uint64) error {
+	if err := traceOf(c, files, &t.File); err != nil {
+		return err
+	}
+	if t.File == "" {
+		if n := t.Skip + t.Jobs; t.Jobs > 0 && n > 0 {
+			t.Synth.Jobs = n // as many as requested
+		}
+	}
+	t.Seed = seed
+	if err := t.Validate(); err != nil {
+		return cli.FlagFaults(c, err, nil)
+	}
+	return nil
+}
+
+// loading returns a context under which line shows how many jobs of t have been read.
+func loading(ctx context.Context, a *cli.App, line *cli.Status, t *workload.TraceConfig) context.Context {
+	if line == nil {
+		return ctx
+	}
+	return workload.WithReading(ctx, options.Reading(a, line, t.File))
+}
+
+func predictEval(a *cli.App) *cobra.Command {
+	cfg := forecast.EvalConfig{Trace: predictable(), From: "0.5"}
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "eval [FILE]",
+		Short: "Measure how well predictors forecast the run times of a trace",
+		Long: `eval shows a trace to predictors from its first job on. Each gives its forecast for a job when the job is submitted, and
+learns from those that have ended by then, so no split leaks. The jobs submitted from --from on are measured:
+
+  rank correlation  Spearman's, of forecast medians and run times
+  pairs in order    share of the pairs of jobs that the forecasts put in the right order; 50 % says nothing
+  mean |ln error|   of the quotient of median and run time; 0.69 is a factor of 2
+  below q10 … q90   share of the run times that do not exceed a quantile of the forecast
+  q90 / q10         how wide the forecasts are
+
+Without --cluster, a job starts when it is submitted; with it, when FIFO that skips starts it there, and a predictor learns
+of its end later. The default --estimates are trace if all jobs have requested times, history and gbdt. gbdt:FILE uses a
+model of predict fit; it is refused if it has been fitted to jobs that are measured.`,
+		Example: `  gymctl predict eval --jobs 3000
+  gymctl trace synth --jobs 3000 -o jobs.csv.gz
+  gymctl predict eval jobs.csv.gz --estimates history,noisy:1 --from 0.75 --json
+  gymctl predict fit jobs.csv.gz --until 0.5 -o model.bin
+  gymctl predict eval jobs.csv.gz --estimates history,gbdt:model.bin`,
+		RunE: func(c *cobra.Command, files []string) error {
+			if err := predicted(c, files, &cfg.Trace, cfg.Seed); err != nil {
+				return err
+			}
+			line := cli.NewStatus(a, cli.Unnoticed)
+			defer line.Clear()
+			r, err := forecast.Eval(loading(c.Context(), a, line, &cfg.Trace), cfg, forecast.EvalHooks{
+				Now: a.Now,
+				Done: func(name string, seconds float64) {
+					line.Clear()
+					a.Notef("%s: %.1f s", name, seconds)
+				},
+				Progress: func(name string, jobs, of int) {
+					line.Show(func(int) []string { return []string{name, fmt.Sprintf("%d/%d jobs submitted", jobs, of)} })
+				},
+			})
+			line.Clear()
+			if err != nil {
+				return err
+			}
+			return a.Show(asJSON, r, r.WriteTable)
+		},
+	}
+	predictTrace(c, &cfg.Trace, &cfg.Seed)
+	f := c.Flags()
+	f.StringSliceVar(&cfg.Estimates, "estimates", nil, "predictors, joined by commas: history, gbdt, gbdt:FILE, trace, exact, noisy:SIGMA (default by the trace)")
+	f.StringVar(&cfg.From, "from", cfg.From, "measure the jobs submitted from `POINT` on: a share of the jobs, or a time on the trace's clock such as 36h")
+	f.StringVar(&cfg.Cluster, "cluster", "", "preset, `FILE`, pool:N, swf-N or NxG; without it, every job starts when it is submitted")
+	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	cli.Filled(c, "estimates", "cluster")
+	cli.CompleteList(c, "estimates", func(*cobra.Command, string) []string { return options.EstimateNames()[1:] })
+	cli.CompleteOrFile(c, "cluster", workload.ClusterPresets()...)
+	return c
+}
+
+func predictFeatures(a *cli.App) *cobra.Command {
+	trace := predictable()
+	var (
+		out, model string
+		seed       uint64
+	)
+	c := &cobra.Command{
+		Use:   "features [FILE] -o FILE",
+		Short: "Write the features and run times of a trace as CSV",
+		Long: `features writes what boosted trees are fitted to: a row for each job, in the order of their ends, with its features as
+of its submit. Jobs are taken to have started when they were submitted. Times are in seconds; what is not known is empty.
+target is ln(run_time / unit), and unit the requested time, or 1e-9 s for a job without one. docs/prediction.md explains
+every column.
+
+--model adds what the trees of a file of predict fit say: the quantiles q10, q25, q50, q75 and q90 of the run time.
+
+Columns: ` + options.Wrapped(forecast.FeatureColumns(false)) + `.`,
+		Example: `  gymctl trace synth --jobs 3000 -o jobs.csv.gz
+  gymctl predict features jobs.csv.gz -o features.csv
+  gymctl predict fit jobs.csv.gz --until 0.5 -o model.bin
+  gymctl predict features jobs.csv.gz --model model.bin -o forecasts.csv.gz`,
+		RunE: func(c *cobra.Command, files []string) error {
+			if err := predicted(c, files, &trace, seed); err != nil {
+				return err
+			}
+			var m *forecast.Model
+			if c.Flags().Changed("model") {
+				var err error
+				if m, err = forecast.ReadModel(c.Context(), nil, model, model); err != nil {
+					return err
+				}
+			}
+			line := cli.NewStatus(a, cli.Unnoticed)
+			defer line.Clear()
+			jobs, _, err := workload.LoadTraceContext(loading(c.Context(), a, line, &trace), trace)
+			if err != nil {
+				return err
+			}
+			return a.WriteFile(out, []string{trace.File, model}, func(w io.Writer) error {
+				_, err := forecast.WriteFeatures(c.Context(), w, jobs, m, func(rows int) {
+					line.Show(func(int) []string { return []string{"writing features", fmt.Sprintf("%d/%d jobs", rows, len(jobs))} })
+				})
+				return err
+			})
+		},
+	}
+	predictTrace(c, &trace, &seed)
+	c.Flags().StringVarP(&out, "output", "o", "", "write to `FILE` instead of standard output, packed if it ends in .gz or .zst")
+	c.Flags().StringVar(&model, "model", "", "add the forecasts of the trees in this `FILE`")
+	return c
+}
+
+func predictFit(a *cli.App) *cobra.Command {
+	trace := predictable()
+	var (
+		out, until string
+		seed       uint64
+		workers    int
+	)
+	c := &cobra.Command{
+		Use:   "fit [FILE] -o FILE",
+		Short: "Fit boosted trees to the run times of a trace",
+		Long: `fit fits boosted trees to the jobs of a trace and writes the model that --estimates gbdt:FILE uses. --until takes only
+the jobs that had ended before a point: a share of the jobs (0.5: those that had ended when the middle one was submitted)
+or a time on the trace's clock. Fit to the past of what you measure: a model that has seen the jobs knows what no cluster
+could know. The file says which jobs it has seen, so that this is noticed.
+
+--estimates gbdt without a file needs no model: it fits trees during the run, and again as more jobs end.`,
+		Example: `  gymctl trace synth --jobs 3000 -o jobs.csv.gz
+  gymctl predict fit jobs.csv.gz --until 0.5 -o model.bin
+  gymctl predict show model.bin
+  gymctl sim jobs.csv.gz --skip 1500 --cluster pool:64 --policy sjf+skip --estimates gbdt:model.bin`,
+		RunE: func(c *cobra.Command, files []string) error {
+			if err := predicted(c, files, &trace, seed); err != nil {
+				return err
+			}
+			switch {
+			case out == "" || out == "-":
+				return fault.Mistakef("--output: got %q, want the path of a file for the model", out)
+			case strings.HasSuffix(out, ".gz") || strings.HasSuffix(out, ".zst"):
+				return fault.Mistakef("--output: got %q, want a name without .gz and .zst: models are not packed", out)
+			case workers < 1:
+				return fault.Mistakef("--workers: got %d, want 1 or more", workers)
+			}
+			line := cli.NewStatus(a, 0)
+			defer line.Clear()
+			jobs, info, err := workload.LoadTraceContext(loading(c.Context(), a, line, &trace), trace)
+			if err != nil {
+				return err
+			}
+			end, err := forecast.Point(jobs, "until", until)
+			if err != nil {
+				return err
+			}
+			if until == "1" {
+				end = traces.MaxTime // whatever ends
+			}
+			return a.WriteFile(out, []string{trace.File}, func(w io.Writer) error {
+				line.Show(func(int) []string { return []string{"fitting trees", plain.Count(len(jobs), "job", "jobs")} })
+				begin := a.Now()
+				m, err := gbdt.Fit(c.Context(), filepath.Base(info.File), jobs, end, workers)
+				if errors.Is(err, gbdt.ErrTooFew) {
+					return fault.Mistakef("trace %s: fewer than %d of %s had ended by then; want more jobs, or a later --until", info.File, gbdt.First, plain.Count(len(jobs), "job", "jobs"))
+				}
+				if err != nil {
+					return err
+				}
+				line.Clear()
+				a.Notef("fitted to %s in %.1f s", plain.Count(m.Jobs(), "job", "jobs"), a.Now().Sub(begin).Seconds())
+				_, err = w.Write(m.AppendBinary(nil))
+				return err
+			})
+		},
+	}
+	predictTrace(c, &trace, &seed)
+	f := c.Flags()
+	f.StringVar(&until, "until", "1", "fit to the jobs that had ended before `POINT`: a share of the jobs, or a time on the trace's clock such as 36h")
+	f.StringVarP(&out, "output", "o", "", "write the model to `FILE`")
+	f.IntVar(&workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed")
+	return c
+}
+
+func predictShow(a *cli.App) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "show FILE",
+		Short: "Describe a model of predict fit",
+		Long: `show prints what a model was fitted to, and for each feature its share of the loss that splits on it have removed.
+Features without a share are not used.`,
+		Example: `  gymctl predict fit --jobs 2000 -o model.bin
+  gymctl predict show model.bin`,
+		Args:              cli.Args(1, 1, "one FILE"),
+		ValidArgsFunction: cli.OneFile,
+		RunE: func(c *cobra.Command, files []string) error {
+			m, err := forecast.ReadModel(c.Context(), nil, files[0], files[0])
+			if err != nil {
+				return err
+			}
+			d := describeModel(m)
+			if asJSON {
+				return a.JSON(d)
+			}
+			until := "the whole trace"
+			if d.UntilS > 0 {
+				until = "jobs that had ended by " + texttable.Hours(d.UntilS)
+			}
+			a.Printf("model     %s, %d bytes, sha256 %.12s…\nfitted    to %s of %s: %s\n\n", d.File, d.Bytes, d.SHA256, plain.Count(d.Jobs, "job", "jobs"), d.Trace, until)
+			var rows [][]string
+			for _, f := range d.Features {
+				if f.Share > 0 {
+					rows = append(rows, []string{f.Name, cli.Percent(f.Share, 1)})
+				}
+			}
+			return a.Table(1, []string{"feature", "share of the gain"}, rows)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return c
+}
+
+// ModelDocument is the JSON document of predict show.
+type ModelDocument struct {
+	File     string         `json:"file"`
+	SHA256   string         `json:"sha256"`
+	Bytes    int64          `json:"bytes"`
+	Trace    string         `json:"trace"`
+	Jobs     int            `json:"jobs"`
+	UntilS   float64        `json:"until_s"` // 0 = the whole trace
+	Levels   []float64      `json:"levels"`
+	Features []featureShare `json:"features"` // the greatest share first
+}
+
+type featureShare struct {
+	Name  string  `json:"name"`
+	Share float64 `json:"share"`
+}
+
+func describeModel(m *forecast.Model) ModelDocument {
+	d := ModelDocument{File: m.File, SHA256: m.SHA256, Bytes: m.Bytes, Trace: m.Trace, Jobs: m.Jobs(), Levels: predict.Levels[:]}
+	if m.Until < traces.MaxTime {
+		d.UntilS = m.Until.Seconds()
+	}
+	total := 0.0
+	for _, g := range m.Gains() {
+		total += g
+	}
+	for i, name := range gbdt.Features() {
+		f := featureShare{Name: name}
+		if total > 0 {
+			f.Share = m.Gains()[i] / total
+		}
+		d.Features = append(d.Features, f)
+	}
+	slices.SortStableFunc(d.Features, func(a, b featureShare) int {
+		switch {
+		case a.Share > b.Share:
+			return -1
+		case a.Share < b.Share:
+			return 1
+		}
+		return 0
+	})
+	return d
+}

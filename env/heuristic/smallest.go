@@ -1,9 +1,0 @@
-package heuristic
-
-import "clustergym/env/sim"
-
-// smallest serves the job that asks for the fewest GPUs first, without preemption.
-var smallest = rule{name: "smallest", key: func(_ *Scheduler, v *sim.View, j sim.Job) float64 {
-	r := v.Request(j)
-	return float64(r.GPUs * r.Milli)
-}}

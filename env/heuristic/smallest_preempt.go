@@ -1,9 +1,0 @@
-package heuristic
-
-import "clustergym/env/sim"
-
-// smallestPreempt serves the job with the fewest GPUs first and preempts for it (Tiresias' simulator calls it
-// "sjf").
-var smallestPreempt = rule{name: "smallest-preempt", preemptive: true, key: func(_ *Scheduler, v *sim.View, j sim.Job) float64 {
-	return float64(milli(v, j))
-}}

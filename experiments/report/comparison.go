@@ -1,0 +1,77 @@
+package report
+
+import (
+	"encoding/json"
+	"io"
+
+	"clustergym/experiments/statistic"
+	"clustergym/experiments/texttable"
+)
+
+// Comparison is the result of an evaluation: a *Report over windows of a workload, an *EpisodeReport, an *AdaptReport or a *Ladder. As
+// JSON it is the document of gymctl eval --json.
+type Comparison interface {
+	WriteTable(w io.Writer) error
+	Sheets() []texttable.Sheet // what WriteTable prints
+}
+
+// Read reads the document of a comparison. Its keys say which kind it is of.
+func Read(b []byte) (c Comparison, err error) {
+	var kind struct{ Episodes, Tasks, Rungs json.RawMessage }
+	if err := json.Unmarshal(b, &kind); err != nil {
+		return nil, err
+	}
+	switch {
+	case kind.Episodes != nil:
+		c = new(EpisodeReport)
+	case kind.Tasks != nil:
+		c = new(AdaptReport)
+	case kind.Rungs != nil:
+		c = new(Ladder)
+	default:
+		c = new(Report)
+	}
+	return c, json.Unmarshal(b, c)
+}
+
+// Result is what one policy reaches in a comparison.
+type Result struct {
+	Name, Kind string
+	Score      *statistic.Statistic // by the comparison's metric, nil where there is none or it does not apply
+	Return     *EpisodeStatistic    // nil on windows, and for planners
+}
+
+// Return is the metric of comparisons that count the sum of rewards.
+const Return = "return"
+
+// Results returns what policies reach on the same windows or episodes, the metric by which they are compared, and their differences in
+// it; none for other comparisons.
+func Results(c Comparison) (metric string, all []Result, paired []statistic.Paired) {
+	switch r := c.(type) {
+	case *Report:
+		metric = r.Counts().Key
+		for i := range r.Policies {
+			p := &r.Policies[i]
+			x := Result{Name: p.Name, Kind: p.Kind}
+			if p.Metrics != nil && (p.Metrics.Score != nil || !r.HasScores()) {
+				s := r.Statistic(p)
+				x.Score = &s
+			}
+			all = append(all, x)
+		}
+		for _, p := range r.Paired {
+			if p.Metric == metric {
+				paired = append(paired, p)
+			}
+		}
+	case *EpisodeReport:
+		metric, paired = Return, r.Paired
+		if r.Metric != "" {
+			metric = r.Metric
+		}
+		for _, p := range r.Policies {
+			all = append(all, Result{p.Name, p.Kind, p.Score, p.Return})
+		}
+	}
+	return metric, all, paired
+}
