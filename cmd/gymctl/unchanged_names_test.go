@@ -63,7 +63,7 @@ func TestNamesStay(t *testing.T) {
 			}
 		}
 	}
-	unchanged(t, "names.txt", lines)
+	clitest.Unchanged(t, "names.txt", lines)
 }
 
 // What the program says of its presets, environments, experiments and tasks: clusters by their machines, environments by their
@@ -83,13 +83,17 @@ func TestDescriptionsStay(t *testing.T) {
 		lines = append(lines, done(t, "task "+name, "benchmark", "show", name, "--json"), done(t, "arguments of "+name, "benchmark", "show", name, "--kwargs"))
 	}
 	for _, s := range papers.All() {
-		lines = append(lines, "figures of "+s.Name+" "+digest(string(s.Expected)))
+		figures, err := s.ExpectedCSV()
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, "figures of "+s.Name+" "+clitest.Digest(string(figures)))
 		for _, form := range []string{"", "--quick"} {
 			args := append([]string{"experiment", "show", s.Name, "--json"}, strings.Fields(form)...)
 			lines = append(lines, done(t, strings.TrimSpace(s.Name+" "+form), args...))
 		}
 	}
-	unchanged(t, "descriptions.txt", lines)
+	clitest.Unchanged(t, "descriptions.txt", lines)
 }
 
 // Keys of configurations are those that files and --set have.
@@ -115,14 +119,14 @@ func TestKeysStay(t *testing.T) {
 	add("sim", configs.AllKeys(&sim))
 	add("plan", configs.AllKeys(&planning))
 	add("sweep", configs.AllKeys(&search))
-	unchanged(t, "keys.txt", lines)
+	clitest.Unchanged(t, "keys.txt", lines)
 }
 
 // Exit codes, and whether a call says something on standard output or standard error.
 func TestExitCodesStay(t *testing.T) {
 	clitest.OneGoroutine(t)
 	var lines []string
-	elsewhere(t, func() {
+	clitest.Elsewhere(t, func() {
 		clitest.Write(t, "jobs.csv", clitest.Jobs)
 		clitest.Write(t, "bad.csv", "submit_time,duration,num_gpu\n5,1,1\n0,1,1\n")
 		clitest.Write(t, "bad.yaml", "trian: 1\n")
@@ -145,5 +149,5 @@ func TestExitCodesStay(t *testing.T) {
 			lines = append(lines, fmt.Sprintf("%d out=%t err=%t gymctl %s", code, out != "", said != "", args))
 		}
 	})
-	unchanged(t, "codes.txt", lines)
+	clitest.Unchanged(t, "codes.txt", lines)
 }

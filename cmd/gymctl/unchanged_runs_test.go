@@ -21,7 +21,7 @@ func TestRunsKeepTheirFiles(t *testing.T) {
 		meta  = " --set train.steps=500 --set eval.episodes=2 --set eval.validation=1 --set maml.tasks=2"
 	)
 	var lines []string
-	elsewhere(t, func() {
+	clitest.Elsewhere(t, func() {
 		for _, c := range []struct{ preset, args string }{
 			{"quickstart", jobs + ppo + teach + " --set env.warm=8 --set train.imitate=sjf@slots"},
 			{"jobselect-preempt", jobs + ppo + plain + " --set env.warm=8"},
@@ -47,14 +47,14 @@ func TestRunsKeepTheirFiles(t *testing.T) {
 		}
 		clitest.Must(t, "ckpt", "export", "runs/quickstart", "-o", "policy.onnx")
 		lines = append(lines,
-			"ckpt export "+digest(clitest.Read(t, "policy.onnx")),
+			"ckpt export "+clitest.Digest(clitest.Read(t, "policy.onnx")),
 			done(t, "ckpt show", "ckpt", "show", "runs/quickstart", "--json"),
 			done(t, "ckpt verify", "ckpt", "verify", "runs/quickstart", "--json"),
 			done(t, "eval of a checkpoint", "eval", "--checkpoint", "runs/quickstart", "--policies", "sjf@slots", "--kernels", "portable", "--workers", "2", "--json"),
 			done(t, "eval of an ONNX model", strings.Fields("eval -c quickstart --policy-onnx policy.onnx --policies sjf@slots --kernels portable --workers 2 --json"+jobs+" --set env.warm=8")...),
 		)
 	})
-	unchanged(t, "runs.txt", lines)
+	clitest.Unchanged(t, "runs.txt", lines)
 }
 
 // Comparisons, searches and plans keep their documents and files.
@@ -62,7 +62,7 @@ func TestComparisonsKeepTheirDocuments(t *testing.T) {
 	clitest.OneGoroutine(t)
 	const few = " --workers 2 --kernels portable --json --set trace.synth.jobs=1500 --set env.window=24"
 	var lines []string
-	elsewhere(t, func() {
+	clitest.Elsewhere(t, func() {
 		for _, c := range []struct{ name, args string }{
 			{"eval JobSelect", "eval -c quickstart-exact --policies sjf+skip,sjf@slots,random@slots,hold,hold@slots,gittins+skip,hindsight:sjf+skip --windows 3 --set env.warm=8" + few},
 			{"eval rungs", "eval -c quickstart --rungs none,history,gbdt,exact --policies fifo+skip,smallest@slots,sjf+skip --windows 3 --set env.warm=8" + few},
@@ -90,7 +90,7 @@ func TestComparisonsKeepTheirDocuments(t *testing.T) {
 		lines = append(lines, folder(t, "sweep", "found")...)
 
 		clitest.Must(t, "plan", "--generate", "degree-3:12x3", "-o", "graph.json")
-		lines = append(lines, "graph "+digest(clitest.Read(t, "graph.json")))
+		lines = append(lines, "graph "+clitest.Digest(clitest.Read(t, "graph.json")))
 		for _, p := range values(t, "plan", "--policy", "") {
 			lines = append(lines, done(t, "plan "+p, "plan", "--graph", "graph.json", "--policy", p, "--budget", "4x8", "--json"))
 		}
@@ -101,17 +101,17 @@ func TestComparisonsKeepTheirDocuments(t *testing.T) {
 		lines = append(lines, done(t, "benchmark run", "benchmark", "run", "--policy", "best", "--tasks", tasks, "--workers", "2", "-o", "rows", "--json"))
 		lines = append(lines, folder(t, "benchmark run", "rows")...)
 	})
-	unchanged(t, "comparisons.txt", lines)
+	clitest.Unchanged(t, "comparisons.txt", lines)
 }
 
 // Generated and converted traces keep their bytes, as does what is said of them.
 func TestTracesKeepTheirBytes(t *testing.T) {
 	clitest.OneGoroutine(t)
 	var lines []string
-	elsewhere(t, func() {
+	clitest.Elsewhere(t, func() {
 		for _, p := range values(t, "trace", "synth", "--profile", "") {
 			file := p + ".csv"
-			lines = append(lines, done(t, "synth "+p, "trace", "synth", "--profile", p, "--jobs", "150", "--seed", "7", "-o", file, "--json"), file+" "+digest(clitest.Read(t, file)),
+			lines = append(lines, done(t, "synth "+p, "trace", "synth", "--profile", p, "--jobs", "150", "--seed", "7", "-o", file, "--json"), file+" "+clitest.Digest(clitest.Read(t, file)),
 				done(t, "stats "+p, "trace", "stats", file, "--json"))
 			for _, to := range values(t, "trace", "convert", "--to", "") {
 				out := filepath.Join("converted-" + p + "." + to)
@@ -119,14 +119,14 @@ func TestTracesKeepTheirBytes(t *testing.T) {
 				if strings.HasSuffix(lines[len(lines)-1], " refused") {
 					continue
 				}
-				lines = append(lines, out+" "+digest(clitest.Read(t, out)))
+				lines = append(lines, out+" "+clitest.Digest(clitest.Read(t, out)))
 			}
 		}
 		clitest.Must(t, "trace", "synth", "--profile", "philly-users", "--jobs", "900", "-o", "many.csv")
 		clitest.Must(t, "predict", "fit", "many.csv", "-o", "model.bin")
-		lines = append(lines, "model.bin "+digest(clitest.Read(t, "model.bin")), done(t, "predict show", "predict", "show", "model.bin", "--json"))
+		lines = append(lines, "model.bin "+clitest.Digest(clitest.Read(t, "model.bin")), done(t, "predict show", "predict", "show", "model.bin", "--json"))
 		clitest.Must(t, "trace", "synth", "--profile", "lublin", "--jobs", "150", "--to", "swf", "-o", "log.swf")
-		lines = append(lines, "log.swf "+digest(clitest.Read(t, "log.swf")), done(t, "stats log.swf", "trace", "stats", "log.swf", "--json"))
+		lines = append(lines, "log.swf "+clitest.Digest(clitest.Read(t, "log.swf")), done(t, "stats log.swf", "trace", "stats", "log.swf", "--json"))
 	})
-	unchanged(t, "traces.txt", lines)
+	clitest.Unchanged(t, "traces.txt", lines)
 }

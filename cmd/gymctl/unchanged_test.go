@@ -1,17 +1,15 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/clitest"
 )
 
@@ -20,38 +18,6 @@ import (
 // testdata/unchanged with a line for each artifact: its name and its digest, or what it says where that is short.
 //
 // A line that differs is a change that users see. Where it is meant, -update rewrites the files.
-
-// unchanged compares lines with testdata/unchanged/name. The current folder is that of the package.
-func unchanged(t *testing.T, name string, lines []string) {
-	t.Helper()
-	file := filepath.Join("testdata", "unchanged", name)
-	if *clitest.Update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		clitest.Write(t, file, strings.Join(lines, "\n")+"\n")
-	}
-	want := strings.Split(strings.TrimSuffix(clitest.Read(t, file), "\n"), "\n")
-	for _, l := range want {
-		if !slices.Contains(lines, l) {
-			t.Errorf("%s (-update rewrites) has, and this program does not give,\n  %s", file, l)
-		}
-	}
-	for _, l := range lines {
-		if !slices.Contains(want, l) {
-			t.Errorf("%s does not have\n  %s", file, l)
-		}
-	}
-	if !t.Failed() && !slices.Equal(lines, want) {
-		t.Errorf("%s has the lines in another order", file)
-	}
-}
-
-// digest returns the SHA-256 of a text.
-func digest(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
-}
 
 // clocked are the values of documents that a clock of this machine has measured.
 var clocked = regexp.MustCompile(`"(wall_s|\w*_per_s|timing)":(\{[^{}]*\}|-?[0-9.e+-]+)`)
@@ -64,26 +30,14 @@ func timeless(document string) string {
 	return spoken.ReplaceAllString(clocked.ReplaceAllString(document, `"$1":0`), `"$1":""`)
 }
 
-// elsewhere runs f in a folder of its own, and returns to the current one.
-func elsewhere(t *testing.T, f func()) {
-	t.Helper()
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Chdir(t.TempDir())
-	f()
-	t.Chdir(here)
-}
-
 // done returns the line of a call: the digest of the document that it prints, or its exit code where it is refused.
 func done(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	code, out, said := clitest.Run(t, args...)
 	switch code {
-	case exitDone:
-		return name + " " + digest(timeless(out))
-	case exitMistake:
+	case cli.ExitDone:
+		return name + " " + clitest.Digest(timeless(out))
+	case cli.ExitMistake:
 		return name + " refused"
 	}
 	t.Fatalf("gymctl %s: exit code %d: %s", strings.Join(args, " "), code, said)
@@ -105,7 +59,7 @@ func folder(t *testing.T, name, dir string) (lines []string) {
 		if stem, _, events := strings.Cut(line, "events.out.tfevents."); events {
 			line = stem + "events.out.tfevents"
 		} else {
-			line += " " + digest(timeless(clitest.Read(t, path)))
+			line += " " + clitest.Digest(timeless(clitest.Read(t, path)))
 		}
 		lines = append(lines, line)
 		return nil
@@ -137,9 +91,9 @@ func usersTrace(t *testing.T) {
 func TestPoliciesKeepTheirResults(t *testing.T) {
 	clitest.OneGoroutine(t)
 	var lines []string
-	elsewhere(t, func() {
+	clitest.Elsewhere(t, func() {
 		usersTrace(t)
-		lines = append(lines, "jobs.csv "+digest(clitest.Read(t, "jobs.csv")))
+		lines = append(lines, "jobs.csv "+clitest.Digest(clitest.Read(t, "jobs.csv")))
 		base := []string{"sim", "jobs.csv", "--cluster", "2x4", "--limit", "24h", "--seed", "5", "--json"}
 		// A combination of order, admission and backfilling is played on two rungs, commit on one, each order on all.
 		for _, rung := range []string{"none", "trace", "history", "gbdt", "exact", "noisy:0.5"} {
@@ -162,7 +116,7 @@ func TestPoliciesKeepTheirResults(t *testing.T) {
 				t.Fatalf("%d documents of %d policies (%v)", len(d.Runs), len(policies), err)
 			}
 			for i, p := range policies {
-				lines = append(lines, p+" "+rung+" "+digest(timeless(string(d.Runs[i]))))
+				lines = append(lines, p+" "+rung+" "+clitest.Digest(timeless(string(d.Runs[i]))))
 			}
 		}
 		for _, c := range []struct{ name, args string }{
@@ -192,8 +146,8 @@ func TestPoliciesKeepTheirResults(t *testing.T) {
 		}
 		for _, p := range []string{"fifo+easy", "las", "srtf+skip"} {
 			clitest.Must(t, "sim", "jobs.csv", "--cluster", "2x4", "--policy", p, "--events", "events.jsonl", "--jobs-out", "out.csv", "--json")
-			lines = append(lines, "events "+p+" "+digest(clitest.Read(t, "events.jsonl")), "jobs-out "+p+" "+digest(clitest.Read(t, "out.csv")))
+			lines = append(lines, "events "+p+" "+clitest.Digest(clitest.Read(t, "events.jsonl")), "jobs-out "+p+" "+clitest.Digest(clitest.Read(t, "out.csv")))
 		}
 	})
-	unchanged(t, "sim.txt", lines)
+	clitest.Unchanged(t, "sim.txt", lines)
 }

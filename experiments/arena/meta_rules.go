@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"clustergym/env/policyname"
 	"clustergym/agents/maml"
 	"clustergym/env"
 	"clustergym/experiments/config"
@@ -64,7 +65,7 @@ func (f *Families) rules(ctx context.Context, cfg *config.Config, workers int, o
 		t := tasks[i/episodes]
 		return env.Episode{Seed: rng.At(t.Seed, uint64(i%episodes)), Window: -1, Task: t.Values}
 	}
-	r.policies = slices.DeleteFunc(all, func(p policy) bool { return p.kind == "planner" || p.name == config.Random+"@slots" })
+	r.policies = slices.DeleteFunc(all, func(p policy) bool { return p.kind == "planner" || p.name == policyname.Slots(config.Random) })
 	played, _, err := r.results(ctx)
 	if err != nil {
 		return err

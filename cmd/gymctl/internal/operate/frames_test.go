@@ -1,4 +1,4 @@
-package main
+package operate_test
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ import (
 func TestFramesKeepTheirBytes(t *testing.T) {
 	clitest.OneGoroutine(t)
 	var lines []string
-	elsewhere(t, func() {
+	clitest.Elsewhere(t, func() {
 		const token = "0123456789abcdef0123456789abcdef"
 		clitest.Write(t, "tokens", "admin "+token+"\n")
 		s := serve(t, "--token-file", "tokens", "--workers", "2")
@@ -49,7 +49,7 @@ func TestFramesKeepTheirBytes(t *testing.T) {
 						lines = append(lines, fmt.Sprintf("%s %s %s %s", name, what, code, keys))
 						return
 					}
-					lines = append(lines, fmt.Sprintf("%s %s %d bytes %s", name, what, len(frame), digest(string(frame))))
+					lines = append(lines, fmt.Sprintf("%s %s %d bytes %s", name, what, len(frame), clitest.Digest(string(frame))))
 				}
 				lines = append(lines, name+" welcome "+talk.hello())
 				line("open", talk.ask(wire.OpOpen, "env", c.id, "n", 2, "kwargs", c.kwargs, "autoreset", c.autoreset, "invalid", "noop"))
@@ -72,7 +72,7 @@ func TestFramesKeepTheirBytes(t *testing.T) {
 			}
 		}
 	})
-	unchanged(t, "frames.txt", lines)
+	clitest.Unchanged(t, "frames.txt", lines)
 }
 
 // talk is a connection whose frames are seen as they come.
