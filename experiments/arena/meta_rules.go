@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"clustergym/env/policyname"
 	"clustergym/agents/maml"
 	"clustergym/env"
+	"clustergym/env/policyname"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/statistic"
