@@ -95,13 +95,13 @@ func TestPoliciesKeepTheirResults(t *testing.T) {
 		usersTrace(t)
 		lines = append(lines, "jobs.csv "+clitest.Digest(clitest.Read(t, "jobs.csv")))
 		base := []string{"sim", "jobs.csv", "--cluster", "2x4", "--limit", "24h", "--seed", "5", "--json"}
-		// A combination of order, admission and backfilling is played on two rungs, commit on one, each order on all.
+		// A combination of order, admission and backfilling is played on two rungs, each order on all.
 		for _, rung := range []string{"none", "trace", "history", "gbdt", "exact", "noisy:0.5"} {
 			var policies []string
 			for _, p := range values(t, "sim", "--policy", "") {
 				switch {
 				case strings.HasSuffix(p, ":") || p == "exact": // the first wants a policy behind it, the second fewer jobs
-				case !strings.Contains(p, "+") || rung == "exact" || rung == "history" && !strings.Contains(p, "+commit"):
+				case !strings.Contains(p, "+") || rung == "exact" || rung == "history":
 					policies = append(policies, p)
 				}
 			}

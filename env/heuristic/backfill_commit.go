@@ -156,7 +156,11 @@ func (b *commit) next(v *sim.View, d *sim.Decision) (done bool) {
 				var ok bool
 				if d.GPUs, ok = b.s.place.Place(v, l.held.Job, v.Cluster(), d.GPUs); ok {
 					l.holds = false
-					b.start(v, l.held.Job, queue.Lasts(&b.s.est, v, l.held.Job), d)
+					lasts := int64(0)
+					if b.fill { // without back-filling nothing asks for run times, and there may be no predictor
+						lasts = queue.Lasts(&b.s.est, v, l.held.Job)
+					}
+					b.start(v, l.held.Job, lasts, d)
 					return false
 				}
 				l.tried = true

@@ -6,9 +6,9 @@ import (
 )
 
 // Eventually waits for something that happens in other processes.
-func Eventually(t *testing.T, what string, true func() bool) {
+func Eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for begun := time.Now(); !true(); time.Sleep(200 * time.Millisecond) {
+	for begun := time.Now(); !holds(); time.Sleep(200 * time.Millisecond) {
 		if time.Since(begun) > 6*Patience {
 			t.Fatalf("it does not happen that %s", what)
 		}
