@@ -182,6 +182,11 @@ func (d *decoder) custom(key string, n *yaml.Node, line int, v reflect.Value) bo
 	return true
 }
 
+// isText reports whether the type of v reads itself from a text, so that it is a single value even if it is a struct.
+func isText(v reflect.Value) bool {
+	return reflect.PointerTo(v.Type()).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+}
+
 func join(key, inner string) string {
 	if key == "" || inner == "" || inner[0] == '[' {
 		return key + inner

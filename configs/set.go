@@ -99,6 +99,9 @@ func assign(v reflect.Value, key string, steps []string, text string, given map[
 	step := steps[0]
 	switch v.Kind() {
 	case reflect.Struct:
+		if isText(v) {
+			break
+		}
 		path := join(key, step)
 		names, byName := fields(v, true)
 		f, known := byName[step]
@@ -170,7 +173,7 @@ func addText(v reflect.Value, key, text string, given map[string]int) error {
 // setText decodes text into v.
 func setText(v reflect.Value, key, text string, given map[string]int) error {
 	doc, err := parse([]byte(text))
-	if v.Kind() == reflect.String && (err != nil || doc == nil || doc.Kind != yaml.ScalarNode) {
+	if (v.Kind() == reflect.String || isText(v)) && (err != nil || doc == nil || doc.Kind != yaml.ScalarNode) {
 		doc, err = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}, nil
 	}
 	if err != nil {

@@ -31,7 +31,7 @@ func find(key string, v reflect.Value, path string, depth int) string {
 		if name == key {
 			return join(path, name)
 		}
-		if inner.Kind() == reflect.Struct {
+		if inner.Kind() == reflect.Struct && !isText(inner) {
 			if p := find(key, inner, join(path, name), depth+1); p != "" {
 				return p
 			}

@@ -22,7 +22,7 @@ type Config struct {
 	Comm      string        `yaml:"comm"`      // how a placement slows a gang down: one of sim.CommNames
 	Ideal     bool          `yaml:"ideal"`     // run times are compute times (sim.Ring)
 	PerGPU    bool          `yaml:"per_gpu"`   // every GPU has its own links (sim.Ring)
-	Estimates string        `yaml:"estimates"` // what is known of run times: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA
+	Estimates sim.Estimates `yaml:"estimates"` // what is known of run times: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA
 	Relative  bool          `yaml:"relative"`  // subtract what the timers earn on the same jobs at the same time
 	MaxSteps  int           `yaml:"max_steps"` // truncate after this many steps; 0 = never
 	// Settings of the policy dally: leases, and the timers, which the agent sees and which decide when it is asked.
@@ -40,7 +40,7 @@ type Config struct {
 func DefaultConfig() Config {
 	h := heuristic.DefaultConfig()
 	return Config{
-		Gamma: 1, Tau: time.Hour, Window: 256, MaxGPUs: 128, Comm: "ring", Ideal: true, PerGPU: true, Estimates: "exact", MaxSteps: 20000,
+		Gamma: 1, Tau: time.Hour, Window: 256, MaxGPUs: 128, Comm: "ring", Ideal: true, PerGPU: true, Estimates: sim.Estimates{Mode: sim.EstimateExact}, MaxSteps: 20000,
 		Lease: h.Lease, History: h.History, Auto: h.Auto, RackWait: h.RackWait, NetworkWait: h.NetworkWait,
 		Forecast: sched.ForecastAuto,
 	}
@@ -68,8 +68,7 @@ func (c *Config) Validate() error {
 	l.Add(c.Window >= 1 && c.Window <= 1<<20, "window", c.Window, "1 to 1048576 jobs")
 	l.Add(c.Load == 0 || c.Load >= 0.01 && c.Load <= 100, "load", c.Load, "0 (as recorded), or 0.01 to 100 times the cluster")
 	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1<<20, "max_gpus", c.MaxGPUs, "1 to 1048576")
-	_, err := sim.ParseEstimates(c.Estimates)
-	l.Add(err == nil, "estimates", c.Estimates, sim.EstimatesWanted)
+	l.Add(!c.Estimates.IsZero(), "estimates", c.Estimates.String(), sim.EstimatesWanted)
 	l.Add(c.MaxSteps >= 0, "max_steps", c.MaxSteps, "a number of steps, or 0 for none")
 	l.Add(c.Forecast.Valid(), "forecast", c.Forecast, sched.ForecastWanted)
 	s := c.Simulator()

@@ -291,9 +291,13 @@ func TestContract(t *testing.T) {
 		change func(c *delayoffer.Config)
 	}{
 		{"default", func(*delayoffer.Config) {}},
-		{"discounted, fixed timers, no estimates", func(c *delayoffer.Config) { c.Gamma, c.Auto, c.Estimates = .99, false, "none" }},
-		{"relative, discounted, noisy", func(c *delayoffer.Config) { c.Gamma, c.Relative, c.Estimates = .99, true, "noisy:0.5" }},
-		{"contention, noisy, cut off", func(c *delayoffer.Config) { c.Comm, c.Estimates, c.MaxSteps = "contention", "noisy:0.5", 40 }},
+		{"discounted, fixed timers, no estimates", func(c *delayoffer.Config) { c.Gamma, c.Auto, c.Estimates = .99, false, sim.MustEstimates("none") }},
+		{"relative, discounted, noisy", func(c *delayoffer.Config) {
+			c.Gamma, c.Relative, c.Estimates = .99, true, sim.MustEstimates("noisy:0.5")
+		}},
+		{"contention, noisy, cut off", func(c *delayoffer.Config) {
+			c.Comm, c.Estimates, c.MaxSteps = "contention", sim.MustEstimates("noisy:0.5"), 40
+		}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			cfg := delayoffer.DefaultConfig()
@@ -315,7 +319,7 @@ func TestContract(t *testing.T) {
 }
 
 func TestConfigFaultsAllAtOnce(t *testing.T) {
-	cfg := delayoffer.Config{Gamma: 2, Load: -1, Estimates: "rumours", MaxSteps: -1, Comm: "pigeon", RackWait: -1, NetworkWait: -1, History: -1, Lease: 1}
+	cfg := delayoffer.Config{Gamma: 2, Load: -1, MaxSteps: -1, Comm: "pigeon", RackWait: -1, NetworkWait: -1, History: -1, Lease: 1}
 	var keys []string
 	for _, f := range fault.All(cfg.Validate()) {
 		keys = append(keys, f.Key)

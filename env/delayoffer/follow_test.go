@@ -16,7 +16,7 @@ type nowhere struct{ sched.Windows }
 // The timers are tuned by the delays of jobs that somebody else has started, and what is only imagined does not count.
 func TestDelaysOfTheClusterCount(t *testing.T) {
 	c := DefaultConfig()
-	c.Estimates, c.Comm, c.Lease = "trace", "tree", time.Minute
+	c.Estimates, c.Comm, c.Lease = sim.MustEstimates("trace"), "tree", time.Minute
 	e, err := New(c, cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}}}}}, nowhere{}, traces.Training)
 	if err != nil {
 		t.Fatal(err)

@@ -93,7 +93,7 @@ func TestALongGangGivesWayToAShortOne(t *testing.T) {
 		{"accept", 1000 * s, "exact", "a x y"}, {"give-way", 1000 * s, "none", "a x y"}, // neither has run
 	} {
 		cfg := delayoffer.DefaultConfig()
-		cfg.Ideal, cfg.Estimates, cfg.Auto = false, c.estimates, false
+		cfg.Ideal, cfg.Estimates, cfg.Auto = false, sim.MustEstimates(c.estimates), false
 		e, _ := open(t, cfg, pairs(), []traces.Job{job("a", 0, 10*s, 2), job("x", s, c.x, 3), job("y", 2*s, 10*s, 3)})
 		var got order
 		e.Watch(&got)

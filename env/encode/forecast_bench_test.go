@@ -11,7 +11,7 @@ import (
 func BenchmarkForecasts(b *testing.B) {
 	_, e := busy(b, encode.LogAxis())
 	s := e.State()
-	f := encode.NewForecasts(sim.Estimates{}, s.View.Cluster().GPUs())
+	f := encode.NewForecasts(sim.Estimates{Mode: sim.EstimateExact}, s.View.Cluster().GPUs())
 	for _, list := range [][]sim.Job{s.View.Running(), s.View.Waiting()} {
 		for _, j := range list {
 			f.Learn(s.View, j, s.Known[j].Estimate)

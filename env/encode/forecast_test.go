@@ -60,7 +60,7 @@ func tell(t *testing.T, jobs []traces.Job, change func(c *jobselect.Config)) (*s
 	t.Helper()
 	cfg := jobselect.DefaultConfig()
 	cfg.Window, cfg.Warm, cfg.Load, cfg.Comm, cfg.Visible, cfg.MaxGPUs = len(jobs), 0, 0, "none", 2, 4
-	cfg.TimeAxis, cfg.Row, cfg.Estimates = "linear", 10*second, "history"
+	cfg.TimeAxis, cfg.Row, cfg.Estimates = "linear", 10*second, sim.MustEstimates("history")
 	change(&cfg)
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 4}}}}}
 	all := append([]traces.Job(nil), jobs...)
@@ -146,7 +146,9 @@ func TestForecastsOnOtherRungs(t *testing.T) {
 		quantile    time.Duration
 		sure, share float64
 	}{{"exact", 70 * second, 1, 0.5}, {"trace", 70 * second, 1, 0.5}, {"noisy:0", 70 * second, 1, 0.5}, {"none", 0, 0, 0}} {
-		e, ts := tell(t, jobs, func(cfg *jobselect.Config) { cfg.Estimates, cfg.Forecast = c.estimates, sched.ForecastOn })
+		e, ts := tell(t, jobs, func(cfg *jobselect.Config) {
+			cfg.Estimates, cfg.Forecast = sim.MustEstimates(c.estimates), sched.ForecastOn
+		})
 		step(t, e, 0, ts)
 		got := wide(field(t, e, ts, "jobs"))
 		row := make([]float64, encode.ForecastLen)
@@ -176,7 +178,7 @@ func TestForecastsAreShownWhereTheKeySaysSo(t *testing.T) {
 		{"history", sched.ForecastAuto, true}, {"gbdt", sched.ForecastAuto, true}, {"exact", sched.ForecastOn, true},
 		{"history", sched.ForecastOff, false}, {"exact", sched.ForecastOff, false},
 	} {
-		e, _ := tell(t, jobs, func(cfg *jobselect.Config) { cfg.Estimates, cfg.Forecast = c.estimates, c.forecast })
+		e, _ := tell(t, jobs, func(cfg *jobselect.Config) { cfg.Estimates, cfg.Forecast = sim.MustEstimates(c.estimates), c.forecast })
 		fields, cols := 4, 10
 		if c.shown {
 			fields, cols = 5, 10+encode.ForecastLen

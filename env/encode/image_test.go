@@ -197,7 +197,7 @@ func TestOverrunsDouble(t *testing.T) {
 	for _, at := range []time.Duration{5, 10, 15, 39, 41} {
 		jobs = append(jobs, job(fmt.Sprint(at), at*second, 100*second, 2))
 	}
-	e, ts := begin(t, cluster.Spec{Pool: 3}, jobs, func(c *jobselect.Config) { c.Estimates = "trace" })
+	e, ts := begin(t, cluster.Spec{Pool: 3}, jobs, func(c *jobselect.Config) { c.Estimates = sim.MustEstimates("trace") })
 	step(t, e, 0, ts)
 	// Remaining, in rows of 10 s: 10−5, 20−10, 20−15, 40−39, 80−41.
 	for _, rows := range []float64{0.5, 1, 0.5, 0.1, 3.9} {
@@ -209,7 +209,7 @@ func TestOverrunsDouble(t *testing.T) {
 // Without estimates, the time run replaces the remaining time, and the time waited replaces e.
 func TestNoEstimates(t *testing.T) {
 	e, ts := begin(t, cluster.Spec{Pool: 3}, []traces.Job{job("A", 0, 1000*second, 1), job("B", 5*second, 70*second, 1), job("C", 10*second, second, 2),
-		job("D", 20*second, second, 1), job("E", 25*second, second, 2), job("F", 30*second, second, 1)}, func(c *jobselect.Config) { c.Estimates = "none" })
+		job("D", 20*second, second, 1), job("E", 25*second, second, 2), job("F", 30*second, second, 1)}, func(c *jobselect.Config) { c.Estimates = sim.MustEstimates("none") })
 	step(t, e, 0, ts)
 	for range 4 {
 		step(t, e, 2, ts) // wait for C, D, E, F
@@ -313,7 +313,7 @@ func TestBounds(t *testing.T) {
 		for _, spec := range []cluster.Spec{{Pool: 12}, {Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}}}}},
 			{Racks: []cluster.RackSpec{{Count: 3, Nodes: []cluster.NodeSpec{{Count: 100, GPUs: 2}}}}}} {
 			e, ts := begin(t, spec, jobs[:280], func(c *jobselect.Config) { // with the other 120 they are 70 %
-				c.Estimates, c.Visible, c.MaxGPUs, c.TimeAxis, c.Comm, c.Window = estimates, 10, 8, "log", "tree", 200
+				c.Estimates, c.Visible, c.MaxGPUs, c.TimeAxis, c.Comm, c.Window = sim.MustEstimates(estimates), 10, 8, "log", "tree", 200
 			})
 			for !ts.Kind.Last() {
 				a := r.IntN(11)

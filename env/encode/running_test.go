@@ -10,6 +10,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/cluster"
 	"clustergym/env/jobselect"
+	"clustergym/env/sim"
 	"clustergym/traces"
 )
 
@@ -33,7 +34,7 @@ func TestRunningGangsByHand(t *testing.T) {
 	} {
 		for _, rows := range []int{2, 3, 5} {
 			e, ts := begin(t, cluster.Spec{Pool: 8}, runningJobs(), func(c *jobselect.Config) {
-				c.Visible, c.MaxGPUs, c.Estimates, c.Running, c.Images = 4, 4, x.estimates, rows, false
+				c.Visible, c.MaxGPUs, c.Estimates, c.Running, c.Images = 4, 4, sim.MustEstimates(x.estimates), rows, false
 			})
 			if got := len(e.Spec().Obs); got != 3 {
 				t.Fatalf("there are %d fields, want global, jobs and running", got)

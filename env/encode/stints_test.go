@@ -48,7 +48,7 @@ func TestFollowingARunChangesNothing(t *testing.T) {
 				}
 			}
 			cfg := jobselect.DefaultConfig()
-			cfg.Window, cfg.Warm, cfg.Estimates, cfg.Comm = 40, 30, estimates, []string{"none", "tree"}[r.IntN(2)]
+			cfg.Window, cfg.Warm, cfg.Estimates, cfg.Comm = 40, 30, sim.MustEstimates(estimates), []string{"none", "tree"}[r.IntN(2)]
 			cfg.Forecast = "off"
 			cfg.Visible, cfg.MaxGPUs = []int{4, 10, 64}[r.IntN(3)], []int{6, 8, 20}[r.IntN(3)] // rows short and long
 			if cfg.Preempt = x.preempt; x.preempt {

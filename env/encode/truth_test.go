@@ -8,6 +8,7 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/env/jobselect"
+	"clustergym/env/sim"
 )
 
 // What critics may know, by hand: on a counter of 8 GPUs A (2 GPUs, 100 s), B (1, 300 s) and C (4, 60 s) come at 0 and start; D (1,
@@ -15,7 +16,7 @@ import (
 func TestTruthByHand(t *testing.T) {
 	for _, estimates := range []string{"exact", "none"} {
 		e, ts := begin(t, cluster.Spec{Pool: 8}, runningJobs(), func(c *jobselect.Config) {
-			c.Visible, c.MaxGPUs, c.Estimates, c.Privileged = 4, 4, estimates, true
+			c.Visible, c.MaxGPUs, c.Estimates, c.Privileged = 4, 4, sim.MustEstimates(estimates), true
 		})
 		fields := e.Spec().Obs
 		if last := fields[len(fields)-1]; last.Name != "truth" || !last.Critic || fields[0].Critic {

@@ -20,7 +20,7 @@ type Config struct {
 	Load      float64       `yaml:"load"`      // offered load to which submit times are stretched; 0 = as recorded
 	MaxGPUs   int           `yaml:"max_gpus"`  // M, the largest gang; larger jobs are left out of the workload
 	Comm      string        `yaml:"comm"`      // how its placement slows a gang down: none or tree
-	Estimates string        `yaml:"estimates"` // what is known of run times: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA
+	Estimates sim.Estimates `yaml:"estimates"` // what is known of run times: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA
 	Idle      bool          `yaml:"idle"`      // the agent may make a job wait, up to MaxSteps
 	MaxSteps  int           `yaml:"max_steps"` // with idle: truncate after this many steps; 0 = never
 	TimeAxis  string        `yaml:"time_axis"` // log or linear: of busy
@@ -35,7 +35,7 @@ type Config struct {
 // DefaultConfig returns the settings that published results use.
 func DefaultConfig() Config {
 	return Config{
-		Gamma: 0.99, Window: 30, Load: 1.1, MaxGPUs: 8, Comm: "tree", Estimates: "exact", MaxSteps: 800, TimeAxis: "log",
+		Gamma: 0.99, Window: 30, Load: 1.1, MaxGPUs: 8, Comm: "tree", Estimates: sim.Estimates{Mode: sim.EstimateExact}, MaxSteps: 800, TimeAxis: "log",
 		Row: 241500 * time.Millisecond, Forecast: sched.ForecastAuto,
 	}
 }
@@ -48,8 +48,7 @@ func (c *Config) Validate() error {
 	l.Add(c.Load == 0 || c.Load >= 0.01 && c.Load <= 100, "load", c.Load, "0 (as recorded), or 0.01 to 100 times the cluster")
 	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1024, "max_gpus", c.MaxGPUs, "1 to 1024")
 	l.Add(c.Comm == "none" || c.Comm == "tree", "comm", c.Comm, "none or tree")
-	_, err := sim.ParseEstimates(c.Estimates)
-	l.Add(err == nil, "estimates", c.Estimates, sim.EstimatesWanted)
+	l.Add(!c.Estimates.IsZero(), "estimates", c.Estimates.String(), sim.EstimatesWanted)
 	l.Add(c.MaxSteps >= 0, "max_steps", c.MaxSteps, "a number of steps, or 0 for none")
 	l.Add(c.TimeAxis == "log" || c.TimeAxis == "linear", "time_axis", c.TimeAxis, "log or linear")
 	l.Add(c.Row > 0, "row", c.Row, "a time above 0s")

@@ -12,6 +12,7 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/envtest"
 	"clustergym/env/gpupick"
+	"clustergym/env/sim"
 	"clustergym/internal/fault"
 	"clustergym/traces"
 )
@@ -180,7 +181,7 @@ func TestContract(t *testing.T) {
 		"default":               func(*gpupick.Config) {},
 		"idle, linear, no tree": func(c *gpupick.Config) { c.Idle, c.TimeAxis, c.Comm, c.MaxSteps = true, "linear", "none", 60 },
 		"a row of each GPU":     func(c *gpupick.Config) { c.Table = true },
-		"blind":                 func(c *gpupick.Config) { c.Estimates, c.Load = "none", 0 },
+		"blind":                 func(c *gpupick.Config) { c.Estimates, c.Load = sim.MustEstimates("none"), 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := gpupick.DefaultConfig()
@@ -210,7 +211,7 @@ func TestFaultsAreAllTold(t *testing.T) {
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	cfg = gpupick.Config{Gamma: 2, Load: -1, Comm: "pigeon", Estimates: "rumours", MaxSteps: -1, TimeAxis: "cubic"}
+	cfg = gpupick.Config{Gamma: 2, Load: -1, Comm: "pigeon", MaxSteps: -1, TimeAxis: "cubic"}
 	var keys []string
 	for _, f := range fault.All(cfg.Validate()) {
 		keys = append(keys, f.Key)

@@ -41,10 +41,7 @@ func NewPicks(cfg *Config, c *cluster.Cluster, seed uint64) (*Picks, error) {
 	if err := suits(c); err != nil {
 		return nil, err
 	}
-	est, err := sim.ParseEstimates(cfg.Estimates)
-	if err != nil {
-		return nil, err
-	}
+	est := cfg.Estimates
 	if cfg.Forecast.Shown(est) {
 		return nil, fmt.Errorf("%s: got forecast %s with estimates %s, want off: picks see no arrivals, from which forecasts are learned", ID, cfg.Forecast, cfg.Estimates)
 	}

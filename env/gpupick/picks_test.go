@@ -11,6 +11,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/cluster"
 	"clustergym/env/gpupick"
+	"clustergym/env/sim"
 	"clustergym/internal/testseed"
 )
 
@@ -137,12 +138,12 @@ func TestPicksAreRefused(t *testing.T) {
 	}
 	for _, c := range []struct {
 		in        *cluster.Cluster
-		estimates string
+		estimates sim.Estimates
 		want      string
 	}{
-		{tree, "guess", `estimates: got "guess"`},
-		{tree, "history", "got forecast auto with estimates history, want off"},
-		{pool, "exact", "a counter of 8 GPUs has no machines"},
+		{tree, sim.Estimates{}, `estimates: got ""`},
+		{tree, sim.MustEstimates("history"), "got forecast auto with estimates history, want off"},
+		{pool, sim.MustEstimates("exact"), "a counter of 8 GPUs has no machines"},
 	} {
 		cfg := plain()
 		cfg.Estimates = c.estimates

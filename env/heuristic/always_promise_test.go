@@ -41,7 +41,7 @@ func newPromise(x *world, seen map[string]int) *promise {
 	c := &x.policy
 	p := &promise{x: x, order: heuristic.IsOrder(c.Order), stops: heuristic.Preemptive(c.Order), way: how{c.Admission, c.Backfill},
 		held: map[int32]int{}, bound: map[int32]deadline{}, due: map[int]time.Duration{}, stopped: map[int]bool{}, seen: seen}
-	p.est, _ = sim.ParseEstimates(c.Estimates)
+	p.est = c.Estimates
 	p.est.Seed = c.Seed
 	p.place = heuristic.Refusing(*c)
 	if p.order {

@@ -82,8 +82,8 @@ func TestScalingAllTimesScalesTheRun(t *testing.T) {
 			w.unit = 1 << 30
 		}
 		x := drawWorld(t, w)
-		if x.policy.Estimates == "noisy:1" {
-			x.policy.Estimates = "exact" // noise is rounded to nanoseconds
+		if x.policy.Estimates.String() == "noisy:1" {
+			x.policy.Estimates = sim.MustEstimates("exact") // noise is rounded to nanoseconds
 		}
 		if heuristic.Preemptive(order) && slices.ContainsFunc(x.spec.VCs, func(v cluster.VCSpec) bool { return v.Nodes == 0 }) {
 			x.spec.VCs = nil // a job that gives way to another virtual cluster's starts elsewhere a nanosecond later

@@ -292,8 +292,8 @@ func drawPolicy(t *rapid.T, x *world, w wants) {
 	if !w.apart {
 		some = 5 - min(1, number(t, 0, 7, "no trees"))
 	}
-	c.Estimates = one(t, []string{"exact", "trace", "noisy:1", "history", "gbdt"}[:some], "estimates")
-	switch c.Estimates {
+	c.Estimates = sim.MustEstimates(one(t, []string{"exact", "trace", "noisy:1", "history", "gbdt"}[:some], "estimates"))
+	switch c.Estimates.String() {
 	case "history":
 		x.cfg.Predictor = past.NewArchive(nil)
 	case "gbdt": // too few jobs for trees: what is tested is that they are told what they need

@@ -44,7 +44,7 @@ func newTextbook(t fatal, cfg heuristic.Config) *textbook {
 	if b.keys, err = heuristic.New(cfg); err != nil {
 		t.Fatal(err)
 	}
-	b.est, _ = sim.ParseEstimates(cfg.Estimates)
+	b.est = cfg.Estimates
 	b.est.Seed = cfg.Seed
 	return b
 }
@@ -371,10 +371,10 @@ func agreesWithTheTextbook(t fatal, order, backfill string, seed uint64, n int, 
 	if countable(&spec, jobs, backfill == "conservative") && backfill == "conservative" {
 		cfg.Placement = freePlacements()[0]
 	}
-	cfg.Estimates = []string{"exact", "trace", "noisy:0.7"}[r.IntN(3)]
+	cfg.Estimates = sim.MustEstimates([]string{"exact", "trace", "noisy:0.7"}[r.IntN(3)])
 	run := sim.DefaultConfig()
 	if by != nil {
-		cfg.Estimates, run.Predictor = "history", by
+		cfg.Estimates, run.Predictor = sim.MustEstimates("history"), by
 	}
 	h, err := heuristic.New(cfg)
 	if err != nil {
@@ -437,7 +437,7 @@ func TestEasyByHand(t *testing.T) {
 		job("E", 3, 30, 30, 2), // too long at 5 as D has taken two of them; at 6 it may have two, the extra
 	}
 	cfg := heuristic.DefaultConfig()
-	cfg.Backfill, cfg.Estimates = "easy", "trace"
+	cfg.Backfill, cfg.Estimates = "easy", sim.MustEstimates("trace")
 	h, err := heuristic.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -497,7 +497,7 @@ func TestConservativeByHand(t *testing.T) {
 func TestEasyOnALog(t *testing.T) {
 	jobs := recorded(t, "KTH-SP2-1996-2.1-cln.swf.gz")
 	cfg := heuristic.DefaultConfig()
-	cfg.Backfill, cfg.Estimates = "easy", "trace"
+	cfg.Backfill, cfg.Estimates = "easy", sim.MustEstimates("trace")
 	h, err := heuristic.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -595,7 +595,7 @@ func TestBackfillingKnowsWhatOthersHaveRun(t *testing.T) {
 	}
 	for _, backfill := range []string{"easy", "conservative"} {
 		cfg := heuristic.DefaultConfig()
-		cfg.Backfill, cfg.Estimates = backfill, "exact"
+		cfg.Backfill, cfg.Estimates = backfill, sim.MustEstimates("exact")
 		h, err := heuristic.New(cfg)
 		if err != nil {
 			t.Fatal(err)

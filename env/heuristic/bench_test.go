@@ -169,7 +169,9 @@ func BenchmarkForecasts(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				playIn(b, sc, spec, jobs, func(k *heuristic.Config) { k.Order, k.Admission, k.Estimates = "sjf", "skip", estimates })
+				playIn(b, sc, spec, jobs, func(k *heuristic.Config) {
+					k.Order, k.Admission, k.Estimates = "sjf", "skip", sim.MustEstimates(estimates)
+				})
 			})
 		}
 	}
@@ -193,7 +195,7 @@ func BenchmarkBackfill(b *testing.B) {
 					}
 				}
 				play(b, w.cluster, jobs, func(k *heuristic.Config) {
-					k.Order, k.Admission, k.Backfill, k.Estimates = c.order, c.admission, c.backfill, w.estimates
+					k.Order, k.Admission, k.Backfill, k.Estimates = c.order, c.admission, c.backfill, sim.MustEstimates(w.estimates)
 				})
 			})
 		}

@@ -18,11 +18,11 @@ import (
 
 // Config names one scheduler. A key whose default is not its zero value has no omitempty: it would be read back as the default.
 type Config struct {
-	Order           string `yaml:"order"`     // see Orders
-	Admission       string `yaml:"admission"` // "strict", "skip", "commit", or "" for the order's own: skip if it preempts, else strict
-	Backfill        string `yaml:"backfill"`  // "none" (or ""), "easy", "conservative": which jobs may start while the first in line waits
-	Placement       string `yaml:"placement"` // see cluster.PlacementNames
-	Estimates       string `yaml:"estimates"` // how run times are estimated: see sim.ParseEstimates
+	Order           string        `yaml:"order"`     // see Orders
+	Admission       string        `yaml:"admission"` // "strict", "skip", "commit", or "" for the order's own: skip if it preempts, else strict
+	Backfill        string        `yaml:"backfill"`  // "none" (or ""), "easy", "conservative": which jobs may start while the first in line waits
+	Placement       string        `yaml:"placement"` // see cluster.PlacementNames
+	Estimates       sim.Estimates `yaml:"estimates"` // what is known of run times
 	attained.Levels `yaml:",inline"`
 	// Align is the weight of alignment against shortness in tetris, 0 to 1.
 	Align        float64 `yaml:"align"`
@@ -42,7 +42,7 @@ type Config struct {
 // DefaultConfig returns FIFO strict with first-fit.
 func DefaultConfig() Config {
 	return Config{
-		Order: "fifo", Backfill: "none", Placement: "first-fit", Estimates: "exact",
+		Order: "fifo", Backfill: "none", Placement: "first-fit", Estimates: sim.Estimates{Mode: sim.EstimateExact},
 		Levels: attained.DefaultLevels(), Align: 0.5,
 		Turns: rounds.Turns{Migrate: 10 * time.Minute}, Leases: delay.DefaultLeases(),
 	}
@@ -55,11 +55,10 @@ func (c *Config) Validate() error {
 	c.checkAdmission(&l)
 	_, err := newPlacement(*c)
 	l.Add(err == nil, "placement", c.Placement, spelling.OneOf(c.Placement, place.Names()))
-	e, err := sim.ParseEstimates(c.Estimates)
 	switch {
-	case err != nil:
-		l.Add(false, "estimates", c.Estimates, sim.EstimatesWanted+spelling.Meant(c.Estimates, []string{"none", "trace", "history", "gbdt", "exact"}))
-	case e.Mode == sim.EstimateNone && c.Estimating():
+	case c.Estimates.IsZero():
+		l.Add(false, "estimates", c.Estimates.String(), sim.EstimatesWanted)
+	case !c.Estimates.Known() && c.Estimating():
 		what := "order " + c.Order + " ranks by run times"
 		switch {
 		case Estimating(c.Order):
@@ -68,7 +67,7 @@ func (c *Config) Validate() error {
 		default:
 			what = "placement " + c.Placement + " looks at run times"
 		}
-		l.Add(false, "estimates", c.Estimates, "trace, history, gbdt, exact or noisy:SIGMA, as "+what)
+		l.Add(false, "estimates", c.Estimates.String(), "trace, history, gbdt, exact or noisy:SIGMA, as "+what)
 	}
 	c.Levels.Check(&l)
 	c.Turns.Check(&l)
@@ -158,9 +157,9 @@ func (c *Config) Knows() (rung sim.Rung, own bool) {
 	return 0, false
 }
 
-// estimates returns how run times are estimated, with the seed of noisy estimates. c is valid.
+// estimates returns how run times are estimated, with the seed of noisy estimates.
 func (c *Config) estimates() sim.Estimates {
-	est, _ := sim.ParseEstimates(c.Estimates)
+	est := c.Estimates
 	est.Seed = c.Seed
 	return est
 }

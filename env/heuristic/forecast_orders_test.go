@@ -109,7 +109,7 @@ func TestOrdersReadForecasts(t *testing.T) {
 				}
 				var want, got moments
 				cfg := heuristic.DefaultConfig()
-				cfg.Order, cfg.Admission, cfg.Estimates = order, "skip", "history"
+				cfg.Order, cfg.Admission, cfg.Estimates = order, "skip", sim.MustEstimates("history")
 				for s, m := range map[sim.Scheduler]*moments{r: &want, newPolicy(t, cfg): &got} {
 					played(t, s, past.NewArchive(nil), jobs, m)
 				}

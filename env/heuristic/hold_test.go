@@ -138,10 +138,7 @@ func TestHoldFollowsItsFormula(t *testing.T) {
 		x := drawWorld(t, wants{order: "hold", most: 25})
 		x.policy.Hold = drawHold(t)
 		x.policy.Placement = one(t, fixedPlacements, "placement")
-		est, err := sim.ParseEstimates(x.policy.Estimates)
-		if err != nil {
-			t.Fatal(err)
-		}
+		est := x.policy.Estimates
 		est.Seed = x.policy.Seed
 		s, h := x.machine(t)
 		got := x.playOn(t, s, h, new(history))

@@ -88,7 +88,7 @@ func TestIndexFollowsItsFormula(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, k))
 			jobs := campaigns(r, 120)
 			cfg := heuristic.DefaultConfig()
-			cfg.Order, cfg.Admission, cfg.Estimates = "index", "skip", estimates
+			cfg.Order, cfg.Admission, cfg.Estimates = "index", "skip", sim.MustEstimates(estimates)
 			for _, w := range cfg.Index.Weights() {
 				*w = r.NormFloat64()
 			}
@@ -128,7 +128,7 @@ func TestIndexContainsOtherOrders(t *testing.T) {
 			var moments [2]moments
 			for i, order := range []string{c.order, "index"} {
 				cfg := heuristic.DefaultConfig()
-				cfg.Order, cfg.Admission, cfg.Estimates, cfg.Index, cfg.Seed = order, "skip", c.estimates, c.is, seed
+				cfg.Order, cfg.Admission, cfg.Estimates, cfg.Index, cfg.Seed = order, "skip", sim.MustEstimates(c.estimates), c.is, seed
 				moments[i] = momentsOf(t, cfg, past.NewArchive(nil), jobs)
 			}
 			if want, got := moments[0], moments[1]; !slices.Equal(got, want) {
@@ -155,7 +155,7 @@ func TestIndexHearsOfJobsLikeIt(t *testing.T) {
 	}
 	finished := func(w heuristic.Index) (ids []string) {
 		cfg := heuristic.DefaultConfig()
-		cfg.Order, cfg.Estimates, cfg.Index = "index", "history", w
+		cfg.Order, cfg.Estimates, cfg.Index = "index", sim.MustEstimates("history"), w
 		for _, m := range momentsOf(t, cfg, past.NewArchive(nil), jobs) {
 			if at, id, ok := strings.Cut(m, " finish "); ok {
 				ids = append(ids, at+" "+id)

@@ -444,7 +444,7 @@ func TestHeapsAgreeWithRankingAnew(t *testing.T) {
 					cfg := heuristic.DefaultConfig()
 					cfg.Order, cfg.Admission, cfg.Seed = order, admission, r.Uint64()
 					cfg.Placement = fixedPlacements[r.IntN(len(fixedPlacements))]
-					cfg.Estimates = []string{"exact", "trace", "noisy:0.7"}[r.IntN(3)]
+					cfg.Estimates = sim.MustEstimates([]string{"exact", "trace", "noisy:0.7"}[r.IntN(3)])
 					cfg.Limits = [][]time.Duration{nil, {40 * time.Second}, {25 * time.Second, 90 * time.Second}}[r.IntN(3)]
 					run := sim.Config{Comm: []string{"none", "tree"}[r.IntN(2)], Restart: time.Duration(r.IntN(2)) * 5 * time.Second}
 					h, err := heuristic.New(cfg)

@@ -134,7 +134,7 @@ func TestForecastsThatAreRightAreExact(t *testing.T) {
 					continue
 				}
 				want := momentsOf(t, cfg, nil, jobs)
-				cfg.Estimates = "history"
+				cfg.Estimates = sim.MustEstimates("history")
 				if got := momentsOf(t, cfg, times(1), jobs); !slices.Equal(got, want) {
 					t.Errorf("%s with %s: forecasts that are right decide otherwise than exact estimates", order, fill)
 				}
@@ -150,7 +150,7 @@ func TestBackfillingKeepsItsPromiseUnderLongForecasts(t *testing.T) {
 	for _, way := range []how{{"strict", "easy"}, {"strict", "conservative"}, {"commit", "easy"}} {
 		t.Run(way.String(), func(t *testing.T) {
 			cfg := heuristic.DefaultConfig()
-			cfg.Admission, cfg.Backfill, cfg.Estimates = way.admission, way.backfill, "history"
+			cfg.Admission, cfg.Backfill, cfg.Estimates = way.admission, way.backfill, sim.MustEstimates("history")
 			past := 0
 			for _, c := range []struct {
 				by    oracle
@@ -204,7 +204,7 @@ func TestOverdueJobsByHand(t *testing.T) {
 		{"commit", "easy"}:         "A0s B0s C11s H1m40s D1m50s",
 	} {
 		cfg := heuristic.DefaultConfig()
-		cfg.Admission, cfg.Backfill, cfg.Estimates = way.admission, way.backfill, "history"
+		cfg.Admission, cfg.Backfill, cfg.Estimates = way.admission, way.backfill, sim.MustEstimates("history")
 		var l log
 		if played(t, newPolicy(t, cfg), forecasts, jobs, &l); startTimes(l.b.String()) != want {
 			t.Errorf("%s: got %s, want %s", way, startTimes(l.b.String()), want)
@@ -222,7 +222,7 @@ func TestJobsThatOutliveForecastsAreServed(t *testing.T) {
 		}
 		for _, way := range ways(order) {
 			cfg := heuristic.DefaultConfig()
-			cfg.Order, cfg.Admission, cfg.Backfill, cfg.Estimates = order, way.admission, way.backfill, "history"
+			cfg.Order, cfg.Admission, cfg.Backfill, cfg.Estimates = order, way.admission, way.backfill, sim.MustEstimates("history")
 			var right points
 			h := newPolicy(t, cfg)
 			played(t, h, times(1), jobs, &right)

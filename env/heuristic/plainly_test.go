@@ -150,7 +150,7 @@ func TestDecisionsArePlain(t *testing.T) {
 				called(policy)(&cfg)
 				cfg.Seed = r.Uint64()
 				cfg.Placement = append([]string{"random"}, fixedPlacements...)[r.IntN(1+len(fixedPlacements))]
-				cfg.Estimates = []string{"exact", "trace", "noisy:0.7"}[r.IntN(3)]
+				cfg.Estimates = sim.MustEstimates([]string{"exact", "trace", "noisy:0.7"}[r.IntN(3)])
 				cfg.Quantum = []time.Duration{time.Second, 10 * second, time.Minute, 1234567 * time.Microsecond, time.Hour}[r.IntN(5)]
 				if r.IntN(3) == 0 {
 					for range 1 + r.IntN(40) {
@@ -193,7 +193,7 @@ func TestProfileStaysShort(t *testing.T) {
 	for _, order := range []string{"fifo", "sjf", "f1", "largest"} {
 		for _, estimates := range []string{"exact", "noisy:0.5"} {
 			cfg := heuristic.DefaultConfig()
-			cfg.Order, cfg.Backfill, cfg.Estimates = order, "conservative", estimates
+			cfg.Order, cfg.Backfill, cfg.Estimates = order, "conservative", sim.MustEstimates(estimates)
 			p, err := heuristic.New(cfg)
 			if err != nil {
 				t.Fatal(err)

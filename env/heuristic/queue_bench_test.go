@@ -38,7 +38,7 @@ func BenchmarkLongQueues(b *testing.B) {
 				}
 				cfg := heuristic.DefaultConfig()
 				called(c.policy)(&cfg)
-				cfg.Estimates = c.estimates
+				cfg.Estimates = sim.MustEstimates(c.estimates)
 				if c.known {
 					for i := range jobs {
 						cfg.Service = append(cfg.Service, jobs[i].Work*time.Duration(jobs[i].GPUs))

@@ -31,13 +31,12 @@ func (r *rule) ranks() bool {
 }
 
 // NewRanker returns a ranker by order, with estimates of run times as in Config.
-func NewRanker(order, estimates string) (*Ranker, error) {
+func NewRanker(order string, est sim.Estimates) (*Ranker, error) {
 	r, own, ok := named(order)
 	if !ok || own || !r.ranks() {
 		return nil, fmt.Errorf("order %q ranks no single jobs, want %s", order, spelling.OneOf(order, Ranking()))
 	}
-	est, err := sim.ParseEstimates(estimates)
-	return &Ranker{r, inputs{est: est}}, err
+	return &Ranker{r, inputs{est: est}}, nil
 }
 
 // Reseed changes the seed of noisy estimates.

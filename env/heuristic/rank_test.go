@@ -21,12 +21,9 @@ func TestRankersAreOfOrdersThatRankSingleJobs(t *testing.T) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
 	for _, name := range []string{"srtf", "drf", "dally", "random", "lpf", "no such order"} {
-		if _, err := heuristic.NewRanker(name, "exact"); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "want one of fifo, sjf") {
+		if _, err := heuristic.NewRanker(name, sim.MustEstimates("exact")); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "want one of fifo, sjf") {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-	if _, err := heuristic.NewRanker("sjf", "rumours"); err == nil {
-		t.Error("estimates are read that do not exist")
 	}
 }
 
@@ -45,7 +42,7 @@ func TestRankersRank(t *testing.T) {
 	}
 	v := s.View()
 	for order, first := range map[string]sim.Job{"fifo": 0, "lcfs": 1, "sjf": 0, "ljf": 1, "smallest": 1, "area": 1, "largest-area": 0} {
-		r, err := heuristic.NewRanker(order, "exact")
+		r, err := heuristic.NewRanker(order, sim.MustEstimates("exact"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +50,7 @@ func TestRankersRank(t *testing.T) {
 			t.Errorf("%s: job %d has key %v, the other %v", order, first, r.Key(v, first), r.Key(v, 1-first))
 		}
 	}
-	r, err := heuristic.NewRanker("sjf", "noisy:1")
+	r, err := heuristic.NewRanker("sjf", sim.MustEstimates("noisy:1"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -170,7 +170,7 @@ func TestBackfillingKeepsOnlyWhatHolds(t *testing.T) {
 func TestAnIdleNodeThatFailsMakesReservationsAnew(t *testing.T) {
 	for _, backfill := range []string{"easy", "conservative"} {
 		x := &world{cfg: sim.DefaultConfig(), policy: heuristic.DefaultConfig()}
-		x.policy.Order, x.policy.Admission, x.policy.Backfill, x.policy.Estimates = "fifo", "strict", backfill, "trace"
+		x.policy.Order, x.policy.Admission, x.policy.Backfill, x.policy.Estimates = "fifo", "strict", backfill, sim.MustEstimates("trace")
 		x.spec.Racks = []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 1}}}}
 		x.cfg.Failures.MTBF, x.cfg.Failures.MTTR, x.cfg.Seed = 30*second, second, 1
 		for i, want := range []struct {

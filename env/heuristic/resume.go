@@ -6,7 +6,6 @@ import (
 
 	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/tuned"
-	"clustergym/env/sim"
 )
 
 // Forgets says what the policy remembers that Reset in the middle of a run would lose, so that it could decide otherwise from
@@ -72,8 +71,7 @@ func (c *Config) Line() Config {
 	l := *c
 	if l.Admission, l.Backfill = "skip", "none"; c.Order == "hold" {
 		if l.Admission = ""; l.Hold.IsZero() {
-			est, _ := sim.ParseEstimates(c.Estimates)
-			l.Hold = tuned.DefaultHold(est)
+			l.Hold = tuned.DefaultHold(c.Estimates)
 		}
 		l.Hold = l.Hold.Unheld()
 	}

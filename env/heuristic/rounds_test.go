@@ -56,7 +56,7 @@ func TestRoundsEndEveryJob(t *testing.T) {
 				cfg := heuristic.DefaultConfig()
 				cfg.Order, cfg.Seed = order, r.Uint64()
 				cfg.Placement = []string{"first-fit", "best-fit", "worst-fit", "random", "lwf-2", "tetris"}[r.IntN(6)]
-				cfg.Estimates = []string{"exact", "trace", "noisy:0.7"}[r.IntN(3)]
+				cfg.Estimates = sim.MustEstimates([]string{"exact", "trace", "noisy:0.7"}[r.IntN(3)])
 				cfg.Round = []time.Duration{0, 20 * second, 37 * second}[r.IntN(3)]
 				cfg.Migrate = []time.Duration{0, 45 * second}[r.IntN(2)]
 				run := sim.DefaultConfig()
@@ -446,7 +446,7 @@ func TestRoundsConfigFaults(t *testing.T) {
 		}
 	}
 	// Estimates from the trace, which has none.
-	h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Estimates = "optimus", "trace" })
+	h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Estimates = "optimus", sim.MustEstimates("trace") })
 	s, err := sim.New(sim.DefaultConfig(), cluster.Spec{Pool: 1})
 	if err != nil {
 		t.Fatal(err)

@@ -139,7 +139,7 @@ func TestDefaultAdmissionIsTheOrders(t *testing.T) {
 }
 
 func TestConfigFaults(t *testing.T) {
-	bad := heuristic.Config{Order: "lucky", Admission: "lenient", Placement: "anywhere", Estimates: "rumours", Levels: attained.Levels{Limits: []time.Duration{2, 2}, Quantum: 1}}
+	bad := heuristic.Config{Order: "lucky", Admission: "lenient", Placement: "anywhere", Levels: attained.Levels{Limits: []time.Duration{2, 2}, Quantum: 1}}
 	var keys []string
 	for _, f := range fault.All(bad.Validate()) {
 		keys = append(keys, f.Key)
@@ -199,7 +199,7 @@ func TestAdmissionFaults(t *testing.T) {
 func TestTraceEstimates(t *testing.T) {
 	jobs := []traces.Job{whole("A", 0, 10*second, 1), whole("long", 0, 9*second, 1), whole("short", 0, 8*second, 1)}
 	jobs[0].Estimate, jobs[1].Estimate, jobs[2].Estimate = second, 2*second, 3*second
-	h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Estimates = "sjf", "trace" })
+	h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Estimates = "sjf", sim.MustEstimates("trace") })
 	got := simulate(t, sim.DefaultConfig(), cluster.Spec{Pool: 1}, jobs, h)
 	if !strings.Contains(got, "10s start long") || !strings.Contains(got, "19s start short") {
 		t.Errorf("the trace's estimates do not decide:\n%s", got)
@@ -243,7 +243,7 @@ func TestNoiseDependsOnSeedAndJobAlone(t *testing.T) {
 		jobs = append(jobs, whole(fmt.Sprint("j", i), 0, time.Duration(50+r.IntN(50))*second, 1))
 	}
 	order := func(seed uint64) string {
-		h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Estimates = "sjf", "noisy:1" })
+		h := scheduler(t, func(c *heuristic.Config) { c.Order, c.Estimates = "sjf", sim.MustEstimates("noisy:1") })
 		h.Reseed(seed)
 		return simulate(t, sim.DefaultConfig(), cluster.Spec{Pool: 1}, jobs, h)
 	}

@@ -84,7 +84,7 @@ func TestJobsWithoutWorkEndUnderEveryPolicy(t *testing.T) {
 					spec := []cluster.Spec{{Pool: 4}, {Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2}}}}}}[seed%2]
 					c := heuristic.DefaultConfig()
 					c.Order, c.Admission, c.Backfill, c.Seed = order, way.admission, way.backfill, seed
-					c.Estimates = []string{"exact", "trace", "noisy:1"}[seed%3]
+					c.Estimates = sim.MustEstimates([]string{"exact", "trace", "noisy:1"}[seed%3])
 					jobs := make([]traces.Job, 8)
 					for i := range jobs {
 						j := &jobs[i]

@@ -88,7 +88,7 @@ func TestNobodyKnowsRunTimesBelowTheExactRung(t *testing.T) {
 	}
 	same := func(order, backfill, placement, estimates string) (alike bool, valid error) {
 		cfg := heuristic.DefaultConfig()
-		cfg.Order, cfg.Backfill, cfg.Placement, cfg.Estimates = order, backfill, placement, estimates
+		cfg.Order, cfg.Backfill, cfg.Placement, cfg.Estimates = order, backfill, placement, sim.MustEstimates(estimates)
 		if err := cfg.Validate(); err != nil {
 			return false, err
 		}
@@ -146,7 +146,7 @@ func TestWhatAPolicyKnowsBesidesEstimates(t *testing.T) {
 	if _, own := cfg.Knows(); own {
 		t.Error("lwf-2 asks for what is left of jobs")
 	}
-	cfg.Estimates = "none"
+	cfg.Estimates = sim.MustEstimates("none")
 	if got, want := fmt.Sprint(cfg.Validate()), `estimates: got "none", want trace, history, gbdt, exact or noisy:SIGMA, as placement lwf-2 looks at run times`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

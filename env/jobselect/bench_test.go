@@ -8,6 +8,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 )
 
 // walker plays one episode after the other with random legal actions.
@@ -66,7 +67,7 @@ func TestStepsAndResetsAllocateNothing(t *testing.T) {
 	}
 	for _, x := range [][2]string{{"exact", ""}, {"exact", "sjf"}, {"history", ""}, {"history", "sjf"}} {
 		cfg := jobselect.DefaultConfig()
-		cfg.Estimates, cfg.Relative, cfg.Running = x[0], x[1], 6
+		cfg.Estimates, cfg.Relative, cfg.Running = sim.MustEstimates(x[0]), x[1], 6
 		w := newWalker(t, cfg, 3)
 		for w.seed < 7 { // twice through all episodes
 			w.one(t)
@@ -100,7 +101,7 @@ func BenchmarkStep(b *testing.B) {
 		{"default", func(*jobselect.Config) {}},
 		{"relative", func(c *jobselect.Config) { c.Relative = "fifo" }},
 		{"oldest", func(c *jobselect.Config) { c.Slots = "oldest" }},
-		{"noisy", func(c *jobselect.Config) { c.Estimates = "noisy:0.5" }},
+		{"noisy", func(c *jobselect.Config) { c.Estimates = sim.MustEstimates("noisy:0.5") }},
 		{"running", func(c *jobselect.Config) { c.Running = 16 }},
 		{"tables", func(c *jobselect.Config) { c.Running, c.Images = 16, false }},
 		{"preempt", func(c *jobselect.Config) { c.Running, c.Images, c.Preempt = 16, false, true }},

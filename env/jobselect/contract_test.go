@@ -16,6 +16,7 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/envtest"
 	"clustergym/env/jobselect"
+	"clustergym/env/sim"
 	"clustergym/internal/fault"
 	"clustergym/traces"
 )
@@ -33,13 +34,17 @@ func TestContract(t *testing.T) {
 		{"counter", cluster.Spec{Pool: 24}, func(c *jobselect.Config) { c.Comm = "none" }},
 		{"relative", topdrl(), func(c *jobselect.Config) { c.Relative, c.Gamma, c.Reward = "sjf", 0.99, "throughput" }},
 		{"contested, linear", topdrl(), func(c *jobselect.Config) { c.Contested, c.TimeAxis = true, "linear" }},
-		{"no estimates, oldest", topdrl(), func(c *jobselect.Config) { c.Estimates, c.Slots = "none", "oldest" }},
+		{"no estimates, oldest", topdrl(), func(c *jobselect.Config) { c.Estimates, c.Slots = sim.MustEstimates("none"), "oldest" }},
 		{"running gangs", topdrl(), func(c *jobselect.Config) { c.Running, c.Forecast = 5, "on" }},
-		{"critics", topdrl(), func(c *jobselect.Config) { c.Running, c.Privileged, c.Estimates = 5, true, "noisy:0.5" }},
-		{"tables alone", cluster.Spec{Pool: 24}, func(c *jobselect.Config) {
-			c.Running, c.Images, c.Estimates, c.Comm = 5, false, "none", "none"
+		{"critics", topdrl(), func(c *jobselect.Config) {
+			c.Running, c.Privileged, c.Estimates = 5, true, sim.MustEstimates("noisy:0.5")
 		}},
-		{"cut off", topdrl(), func(c *jobselect.Config) { c.Horizon, c.MaxSteps, c.Estimates = 2*time.Hour, 60, "noisy:0.5" }},
+		{"tables alone", cluster.Spec{Pool: 24}, func(c *jobselect.Config) {
+			c.Running, c.Images, c.Estimates, c.Comm = 5, false, sim.MustEstimates("none"), "none"
+		}},
+		{"cut off", topdrl(), func(c *jobselect.Config) {
+			c.Horizon, c.MaxSteps, c.Estimates = 2*time.Hour, 60, sim.MustEstimates("noisy:0.5")
+		}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			cfg := jobselect.DefaultConfig()
@@ -100,7 +105,7 @@ func TestConfigFaultsAllAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.Gamma, cfg.Tau, cfg.Window, cfg.Warm, cfg.Load, cfg.Relative, cfg.Horizon, cfg.MaxSteps = 0, 0, 0, -1, 1e9, "lifo", -1, -1
-	cfg.Estimates, cfg.Visible, cfg.Slots, cfg.MaxGPUs, cfg.Placement, cfg.Comm = "rumours", 3, "newest", 0, "anywhere", "pigeon"
+	cfg.Estimates, cfg.Visible, cfg.Slots, cfg.MaxGPUs, cfg.Placement, cfg.Comm = sim.Estimates{}, 3, "newest", 0, "anywhere", "pigeon"
 	cfg.Reward, cfg.WaitCost, cfg.TimeAxis, cfg.Row, cfg.Models = "fame", -1, "cubic", 0, "no such mix"
 	cfg.Running = -1
 	var keys []string
@@ -112,13 +117,13 @@ func TestConfigFaultsAllAtOnce(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	cfg = jobselect.DefaultConfig()
-	cfg.Contested, cfg.Estimates = true, "none"
+	cfg.Contested, cfg.Estimates = true, sim.MustEstimates("none")
 	if cfg.Validate() == nil {
 		t.Error("contested needs estimates")
 	}
 	for _, relative := range []string{"", "fifo", "sjf", "smallest", "auto"} { // sjf is clairvoyant here, as the page says
 		cfg = jobselect.DefaultConfig()
-		cfg.Relative, cfg.Estimates = relative, "none"
+		cfg.Relative, cfg.Estimates = relative, sim.MustEstimates("none")
 		if err := cfg.Validate(); err != nil {
 			t.Errorf("relative %q: %v", relative, err)
 		}

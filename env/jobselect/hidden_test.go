@@ -9,6 +9,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/cluster"
 	"clustergym/env/jobselect"
+	"clustergym/env/sim"
 	"clustergym/traces"
 )
 
@@ -64,7 +65,7 @@ func TestTheFutureIsHidden(t *testing.T) {
 	for _, estimates := range []string{"trace", "none"} {
 		for _, slots := range []string{"mixed", "oldest"} {
 			cfg := small(0)
-			cfg.Estimates, cfg.Slots, cfg.Visible, cfg.Running = estimates, slots, 6, 4
+			cfg.Estimates, cfg.Slots, cfg.Visible, cfg.Running = sim.MustEstimates(estimates), slots, 6, 4
 			longer := other(func(i int, j *traces.Job) { j.Work *= time.Duration(2 + i%3) })
 			if n := twin(t, cfg, past, longer, now); n < 10 {
 				t.Errorf("only %d steps", n)
@@ -87,7 +88,7 @@ func TestTheFutureIsHidden(t *testing.T) {
 	}
 	// With estimates: none, the trace's estimates are not visible either.
 	cfg := small(0)
-	cfg.Estimates, cfg.Visible, cfg.Running = "none", 6, 4
+	cfg.Estimates, cfg.Visible, cfg.Running = sim.MustEstimates("none"), 6, 4
 	twin(t, cfg, past, other(func(_ int, j *traces.Job) { j.Estimate *= 10 }), now)
 }
 
@@ -104,7 +105,7 @@ func TestEstimatesDoShow(t *testing.T) {
 // The noise on an estimate, a job's model and the window depend on the episode alone, never on the policy.
 func TestDrawsDoNotDependOnThePolicy(t *testing.T) {
 	cfg := jobselect.DefaultConfig()
-	cfg.Window, cfg.Warm, cfg.Estimates = 30, 20, "noisy:1"
+	cfg.Window, cfg.Warm, cfg.Estimates = 30, 20, sim.MustEstimates("noisy:1")
 	e := newEnv(t, cfg, topdrl(), tangled(rand.New(rand.NewPCG(13, 13)), 300))
 	type known struct {
 		estimate time.Duration

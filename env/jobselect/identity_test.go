@@ -11,6 +11,7 @@ import (
 	"clustergym/env/jobselect"
 	"clustergym/env/reward"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 )
 
 // identity is what an undiscounted return must be, from what happened to the jobs alone. end is where the
@@ -169,12 +170,12 @@ func TestRelativeReturns(t *testing.T) {
 			for _, estimates := range []string{"exact", "noisy:0.5", "none"} {
 				t.Run(name+"/"+base+"/"+estimates, func(t *testing.T) {
 					cfg := jobselect.DefaultConfig()
-					cfg.Window, cfg.Warm, cfg.Reward, cfg.Relative, cfg.Estimates = 40, 60, name, base, estimates
+					cfg.Window, cfg.Warm, cfg.Reward, cfg.Relative, cfg.Estimates = 40, 60, name, base, sim.MustEstimates(estimates)
 					e := newEnv(t, cfg, topdrl(), jobs)
 					hc := heuristic.DefaultConfig()
 					hc.Order, hc.Admission, hc.Placement = base, "skip", cfg.Placement
 					if estimates != "none" {
-						hc.Estimates = estimates
+						hc.Estimates = sim.MustEstimates(estimates)
 					}
 					if base == "auto" {
 						hc.Order = map[string]string{"exact": "sjf", "noisy:0.5": "sjf", "none": "smallest"}[estimates]

@@ -14,6 +14,7 @@ import (
 	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/traces"
 )
 
@@ -53,7 +54,7 @@ func TestIndexThroughTheSlots(t *testing.T) {
 	seed := ownSeed(t)
 	r := rand.New(rand.NewPCG(seed, 9))
 	cfg := jobselect.DefaultConfig()
-	cfg.Window, cfg.Warm, cfg.Visible, cfg.Load, cfg.Estimates = 60, 30, 8, 1.5, "history"
+	cfg.Window, cfg.Warm, cfg.Visible, cfg.Load, cfg.Estimates = 60, 30, 8, 1.5, sim.MustEstimates("history")
 	preempting(&cfg)
 	e := newEnv(t, cfg, cluster.Spec{Pool: 16}, campaigns(r, 600))
 	differs := 0
@@ -97,7 +98,7 @@ func TestIndexPlaysOnFromASnapshot(t *testing.T) {
 	seed := ownSeed(t)
 	r := rand.New(rand.NewPCG(seed, 10))
 	cfg := jobselect.DefaultConfig()
-	cfg.Window, cfg.Warm, cfg.Visible, cfg.Load, cfg.Estimates = 60, 30, 8, 1.5, "history"
+	cfg.Window, cfg.Warm, cfg.Visible, cfg.Load, cfg.Estimates = 60, 30, 8, 1.5, sim.MustEstimates("history")
 	preempting(&cfg)
 	e := newEnv(t, cfg, cluster.Spec{Pool: 16}, campaigns(r, 600))
 	w := heuristic.Index{Left: 0.5, Gittins: 0.5, News: 1, Attained: -0.2, Width: 1, Wait: 0.1, Kin: 0.1, Elder: 0.2, Stay: 0.1, Wider: -0.3, Longer: -0.2, Busy: 0.1}

@@ -113,8 +113,7 @@ func DefaultConfig() Config {
 func (c *Config) Validate() error {
 	var l fault.List
 	l.Join("", c.Config.Validate())
-	_, err := sim.ParseEstimates(c.Estimates)
-	l.Add(err == nil, "estimates", c.Estimates, sim.EstimatesWanted)
+	l.Add(!c.Estimates.IsZero(), "estimates", c.Estimates.String(), sim.EstimatesWanted)
 	l.Add(c.Visible >= 2 && c.Visible <= 1024 && c.Visible%2 == 0, "visible", c.Visible, "an even number from 2 to 1024")
 	l.Add(c.Slots == "mixed" || c.Slots == "oldest", "slots", c.Slots, "mixed or oldest")
 	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1024, "max_gpus", c.MaxGPUs, "1 to 1024")
@@ -171,10 +170,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 		parts.Sim.Overhead = sim.Overhead{Stop: cfg.Checkpoint + cfg.Restart, StopPerGPU: cfg.CheckpointPerGPU + cfg.RestartPerGPU}
 		parts.Stops, act.r, cost = &sched.Stops{Min: cfg.MinRun}, cfg.Running, cfg.stopCost
 	}
-	est, err := sim.ParseEstimates(cfg.Estimates)
-	if err != nil {
-		return nil, err
-	}
+	est := cfg.Estimates
 	axis := encode.LogAxis()
 	if cfg.TimeAxis == "linear" {
 		axis = encode.LinearAxis(cfg.Row)

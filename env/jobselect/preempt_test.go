@@ -90,7 +90,7 @@ func TestRulesOfStopping(t *testing.T) {
 	for _, estimates := range []string{"exact", "none", "history"} {
 		for _, minRun := range []time.Duration{0, 400 * second} {
 			cfg := jobselect.DefaultConfig()
-			cfg.Window, cfg.Warm, cfg.Visible, cfg.Estimates, cfg.Comm, cfg.Load = 40, 40, 6, estimates, "none", 1.5
+			cfg.Window, cfg.Warm, cfg.Visible, cfg.Estimates, cfg.Comm, cfg.Load = 40, 40, 6, sim.MustEstimates(estimates), "none", 1.5
 			preempting(&cfg)
 			cfg.MinRun = minRun
 			e := newEnv(t, cfg, topdrl(), tangled(r, 400))
@@ -193,7 +193,7 @@ func TestStoppingRulesAreTheSchedulersOfTheirNames(t *testing.T) {
 			for _, minRun := range []time.Duration{0, 300 * second} {
 				for _, costs := range []bool{false, true} {
 					cfg := jobselect.DefaultConfig()
-					cfg.Window, cfg.Warm, cfg.Visible, cfg.Comm, cfg.Estimates, cfg.Load = 40, 30, 128, "none", estimates, 1.3
+					cfg.Window, cfg.Warm, cfg.Visible, cfg.Comm, cfg.Estimates, cfg.Load = 40, 30, 128, "none", sim.MustEstimates(estimates), 1.3
 					if preempting(&cfg); !costs {
 						cfg.Checkpoint, cfg.CheckpointPerGPU, cfg.Restart, cfg.RestartPerGPU = 0, 0, 0, 0
 					}
@@ -252,7 +252,7 @@ func endsOfScheduler(t *testing.T, e *sched.Env, cfg jobselect.Config, order str
 	t.Helper()
 	h := heuristic.DefaultConfig()
 	h.Order, h.Admission, h.Placement = order, "skip", cfg.Placement
-	if cfg.Estimates != "none" {
+	if cfg.Estimates.String() != "none" {
 		h.Estimates = cfg.Estimates
 	}
 	p, err := heuristic.New(h)
@@ -363,10 +363,12 @@ func TestContractOfPreemption(t *testing.T) {
 		{"default", topdrl(), func(*jobselect.Config) {}},
 		{"counter, without images", cluster.Spec{Pool: 24}, func(c *jobselect.Config) { c.Comm, c.Images = "none", false }},
 		{"relative", topdrl(), func(c *jobselect.Config) { c.Relative, c.Gamma = "sjf", 0.99 }},
-		{"no estimates, oldest", topdrl(), func(c *jobselect.Config) { c.Estimates, c.Slots, c.MinRun = "none", "oldest", 300*second }},
+		{"no estimates, oldest", topdrl(), func(c *jobselect.Config) {
+			c.Estimates, c.Slots, c.MinRun = sim.MustEstimates("none"), "oldest", 300*second
+		}},
 		{"forecasts", topdrl(), func(c *jobselect.Config) { c.Forecast, c.Running = "on", 40 }},
 		{"cut off", topdrl(), func(c *jobselect.Config) {
-			c.Horizon, c.MaxSteps, c.Estimates, c.MinRun = 2*time.Hour, 200, "noisy:0.5", 60*second
+			c.Horizon, c.MaxSteps, c.Estimates, c.MinRun = 2*time.Hour, 200, sim.MustEstimates("noisy:0.5"), 60*second
 		}},
 	} {
 		t.Run(x.name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/internal/rng"
 	"clustergym/traces"
 )
@@ -35,7 +36,7 @@ var six = window{gang("A", 3, 40), gang("B", 2, 30), gang("C", 1, 50), gang("D",
 func room(t *testing.T, pool string, k int, estimates string, jobs window) *sched.Env {
 	t.Helper()
 	cfg := jobselect.DefaultConfig()
-	cfg.Warm, cfg.Load, cfg.Comm, cfg.Window, cfg.Visible, cfg.Slots, cfg.Estimates = 0, 0, "none", len(jobs), k, "oldest", estimates
+	cfg.Warm, cfg.Load, cfg.Comm, cfg.Window, cfg.Visible, cfg.Slots, cfg.Estimates = 0, 0, "none", len(jobs), k, "oldest", sim.MustEstimates(estimates)
 	spec, _, err := cluster.Parse(pool)
 	if err != nil {
 		t.Fatal(err)

@@ -62,9 +62,9 @@ func TestDecisionRules(t *testing.T) {
 		{"default", func(*jobselect.Config) {}},
 		{"four slots", func(c *jobselect.Config) { c.Visible = 4 }},
 		{"oldest", func(c *jobselect.Config) { c.Slots, c.Visible = "oldest", 4 }},
-		{"no estimates", func(c *jobselect.Config) { c.Estimates, c.Visible = "none", 6 }},
-		{"noisy", func(c *jobselect.Config) { c.Estimates, c.Visible = "noisy:1", 6 }},
-		{"from the trace", func(c *jobselect.Config) { c.Estimates = "trace" }},
+		{"no estimates", func(c *jobselect.Config) { c.Estimates, c.Visible = sim.MustEstimates("none"), 6 }},
+		{"noisy", func(c *jobselect.Config) { c.Estimates, c.Visible = sim.MustEstimates("noisy:1"), 6 }},
+		{"from the trace", func(c *jobselect.Config) { c.Estimates = sim.MustEstimates("trace") }},
 		{"overload", func(c *jobselect.Config) { c.Load = 5 }},
 		{"cold", func(c *jobselect.Config) { c.Warm, c.Load = 0, 0 }},
 	} {
@@ -364,7 +364,7 @@ func TestWorkloadErrorsCountAndName(t *testing.T) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 
-	cfg.Estimates = "trace"
+	cfg.Estimates = sim.MustEstimates("trace")
 	if _, err := jobselect.NewWorkload(cfg, spec, jobs); err == nil || err.Error() != "2 of 3 jobs have no estimate in their trace, the first is a; use estimates none, history, gbdt, exact or noisy:SIGMA, or trace.limit (--limit), a time that stands for those that are missing" {
 		t.Errorf("estimates of the trace: %v", err)
 	}

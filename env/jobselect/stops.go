@@ -131,11 +131,7 @@ func newStopper(rule *stopping, e *sched.Env, weights heuristic.Index) (*sched.A
 	}
 	p := &stopper{rule: rule, e: e, k: e.Spec().NoOp - e.Rows()}
 	if rule.key == nil {
-		est, err := sim.ParseEstimates(e.Config().Estimates)
-		if err != nil {
-			return nil, err
-		}
-		p.index = heuristic.NewIndexer(weights, est)
+		p.index = heuristic.NewIndexer(weights, e.Config().Estimates)
 	}
 	return sched.NewActor(func(mask []bool, _ *rand.Rand) (int32, error) { return p.choose(mask), nil }), nil
 }

@@ -46,8 +46,7 @@ func DefaultConfig() Config {
 func (c *Config) Validate() error {
 	var l fault.List
 	l.Join("", c.Config.Validate())
-	est, err := sim.ParseEstimates(c.Estimates)
-	l.Add(err == nil && est.Mode != sim.EstimateNone, "estimates", c.Estimates, "estimates, as two of the policies rank by them: trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with SIGMA from 0 to 10")
+	l.Add(c.Estimates.Known(), "estimates", c.Estimates.String(), "estimates, as two of the policies rank by them: trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with SIGMA from 0 to 10")
 	l.Add(c.Hold > 0, "hold", c.Hold, "a time above 0s")
 	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1024, "max_gpus", c.MaxGPUs, "1 to 1024")
 	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement, nearest.OneOf(c.Placement, sched.Placements()))
@@ -66,10 +65,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 	if err != nil {
 		return nil, err
 	}
-	est, err := sim.ParseEstimates(cfg.Estimates)
-	if err != nil {
-		return nil, err
-	}
+	est := cfg.Estimates
 	c, err := cluster.New(spec) // the encoder reads only what never changes
 	if err != nil {
 		return nil, err

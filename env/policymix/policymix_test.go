@@ -146,7 +146,7 @@ func TestContract(t *testing.T) {
 	for name, change := range map[string]func(c *policymix.Config){
 		"default": func(*policymix.Config) {},
 		"relative, noisy": func(c *policymix.Config) {
-			c.Relative, c.Gamma, c.Estimates, c.Reward = "sjf", .99, "noisy:0.5", "throughput"
+			c.Relative, c.Gamma, c.Estimates, c.Reward = "sjf", .99, sim.MustEstimates("noisy:0.5"), "throughput"
 		},
 		"short hold, capped": func(c *policymix.Config) { c.Hold, c.Horizon, c.MaxSteps = time.Minute, 6*time.Hour, 30 },
 	} {
@@ -178,7 +178,7 @@ func TestFaultsAreAllTold(t *testing.T) {
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	cfg.Gamma, cfg.Estimates, cfg.Hold, cfg.MaxGPUs, cfg.Placement, cfg.Comm, cfg.Reward, cfg.WaitCost = 2, "none", 0, 0, "anywhere", "pigeon", "fame", -1
+	cfg.Gamma, cfg.Estimates, cfg.Hold, cfg.MaxGPUs, cfg.Placement, cfg.Comm, cfg.Reward, cfg.WaitCost = 2, sim.MustEstimates("none"), 0, 0, "anywhere", "pigeon", "fame", -1
 	var keys []string
 	for _, f := range fault.All(cfg.Validate()) {
 		keys = append(keys, f.Key)

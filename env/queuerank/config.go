@@ -19,15 +19,15 @@ func Metrics() []string { return []string{"bsld", "wait", "jct", "slowdown", "ut
 
 // Config holds the settings. A change of a default that changes returns gets a new version.
 type Config struct {
-	Gamma     float64 `yaml:"gamma"`     // discount of a step, reported as info.discount
-	Window    int     `yaml:"window"`    // W, jobs of an episode
-	Load      float64 `yaml:"load"`      // offered load to which submit times are stretched; 0 = as recorded
-	MaxGPUs   int     `yaml:"max_gpus"`  // larger jobs are left out of the workload
-	Visible   int     `yaml:"visible"`   // jobs that the agent sees and can choose
-	Placement string  `yaml:"placement"` // which GPUs a job gets
-	Backfill  string  `yaml:"backfill"`  // none or easy: what may start while the chosen job waits
-	Estimates string  `yaml:"estimates"` // what is known of run times: trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA
-	Metric    string  `yaml:"metric"`    // S: bsld, wait, jct, slowdown or utilisation
+	Gamma     float64       `yaml:"gamma"`     // discount of a step, reported as info.discount
+	Window    int           `yaml:"window"`    // W, jobs of an episode
+	Load      float64       `yaml:"load"`      // offered load to which submit times are stretched; 0 = as recorded
+	MaxGPUs   int           `yaml:"max_gpus"`  // larger jobs are left out of the workload
+	Visible   int           `yaml:"visible"`   // jobs that the agent sees and can choose
+	Placement string        `yaml:"placement"` // which GPUs a job gets
+	Backfill  string        `yaml:"backfill"`  // none or easy: what may start while the chosen job waits
+	Estimates sim.Estimates `yaml:"estimates"` // what is known of run times: trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA
+	Metric    string        `yaml:"metric"`    // S: bsld, wait, jct, slowdown or utilisation
 	// Reward is relative: (S_base − S)/max(S_base, S, 1) at the end; minus: −S at the end; or dense: each job's share of
 	// −S when it starts.
 	Reward string `yaml:"reward"`
@@ -50,7 +50,7 @@ type Config struct {
 // DefaultConfig returns the settings that published results use.
 func DefaultConfig() Config {
 	return Config{
-		Gamma: 1, Window: 256, MaxGPUs: 1 << 20, Visible: 128, Placement: "first-fit", Backfill: "none", Estimates: "trace",
+		Gamma: 1, Window: 256, MaxGPUs: 1 << 20, Visible: 128, Placement: "first-fit", Backfill: "none", Estimates: sim.Estimates{Mode: sim.EstimateTrace},
 		Metric: "bsld", Reward: "relative", Base: "sjf",
 		Forecast: sched.ForecastAuto,
 	}
@@ -69,8 +69,7 @@ func (c *Config) Validate() error {
 	l.Add(c.Visible >= 1 && c.Visible <= 4096, "visible", c.Visible, "1 to 4096")
 	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement, nearest.OneOf(c.Placement, sched.Placements()))
 	l.Add(c.Backfill == "none" || c.Backfill == "easy", "backfill", c.Backfill, "none or easy")
-	est, err := sim.ParseEstimates(c.Estimates)
-	l.Add(err == nil && est.Mode != sim.EstimateNone, "estimates", c.Estimates, "estimates, not none: trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with SIGMA from 0 to 10")
+	l.Add(c.Estimates.Known(), "estimates", c.Estimates.String(), "estimates, not none: trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with SIGMA from 0 to 10")
 	l.Add(slices.Contains(Metrics(), c.Metric), "metric", c.Metric, nearest.OneOf(c.Metric, Metrics()))
 	l.Add(slices.Contains([]string{"relative", "minus", "dense"}, c.Reward), "reward", c.Reward, "relative, minus or dense")
 	l.Add(c.Reward != "dense" || c.Metric != "utilisation", "reward", c.Reward, "relative or minus with metric utilisation, which is no mean over jobs")

@@ -16,7 +16,7 @@ type maxima struct{ estimate, memory, user float64 }
 func maximaOf(jobs []traces.Job, est sim.Estimates) maxima {
 	m := maxima{estimate: 1}
 	if est.Mode != sim.EstimateTrace {
-		est = sim.Estimates{} // noisy estimates have no maximum
+		est = sim.Estimates{Mode: sim.EstimateExact} // noisy estimates have no maximum
 	}
 	for i := range jobs {
 		j := &jobs[i]

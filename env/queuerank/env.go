@@ -85,10 +85,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 
 // Assemble returns an environment like QueueRank-v1 with the ways of a program. cfg must be valid.
 func Assemble(cfg Config, own Program, spec cluster.Spec, w sched.Windows, training []traces.Job, part traces.Part) (*Env, error) {
-	est, err := sim.ParseEstimates(cfg.Estimates)
-	if err != nil {
-		return nil, err
-	}
+	est := cfg.Estimates
 	c, err := cluster.New(spec)
 	if err != nil {
 		return nil, err

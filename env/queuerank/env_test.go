@@ -176,7 +176,7 @@ func TestAlwaysTheOldestIsFCFS(t *testing.T) {
 		played++
 		start := int(number(row, "start_index"))
 		cfg := queuerank.DefaultConfig()
-		cfg.Window, cfg.Reward, cfg.Estimates = 1024, "dense", "exact"
+		cfg.Window, cfg.Reward, cfg.Estimates = 1024, "dense", sim.MustEstimates("exact")
 		if row[column["backfill"]] == "1" {
 			cfg.Backfill = "easy"
 		}
@@ -207,7 +207,7 @@ func TestAlwaysTheOldestIsFIFOUnderCommit(t *testing.T) {
 			}
 			jobs := random(r, 300)
 			cfg := queuerank.DefaultConfig()
-			cfg.Visible, cfg.Backfill, cfg.Estimates, cfg.Reward = 8, backfill, "exact", "minus"
+			cfg.Visible, cfg.Backfill, cfg.Estimates, cfg.Reward = 8, backfill, sim.MustEstimates("exact"), "minus"
 			e, ts := open(t, cfg, spec, jobs...)
 			ret, _ := play(t, e, ts, func() int { return 0 })
 
@@ -325,9 +325,11 @@ func random(r *rand.Rand, n int) []traces.Job {
 func TestContract(t *testing.T) {
 	jobs := random(rand.New(rand.NewPCG(7, 7)), 600)
 	for name, change := range map[string]func(c *queuerank.Config){
-		"default":                  func(*queuerank.Config) {},
-		"dense, few seen":          func(c *queuerank.Config) { c.Reward, c.Visible, c.Load = "dense", 5, 2 },
-		"back-filling, filtered":   func(c *queuerank.Config) { c.Backfill, c.Filter, c.Estimates = "easy", true, "noisy:0.5" },
+		"default":         func(*queuerank.Config) {},
+		"dense, few seen": func(c *queuerank.Config) { c.Reward, c.Visible, c.Load = "dense", 5, 2 },
+		"back-filling, filtered": func(c *queuerank.Config) {
+			c.Backfill, c.Filter, c.Estimates = "easy", true, sim.MustEstimates("noisy:0.5")
+		},
 		"utilisation, by smallest": func(c *queuerank.Config) { c.Metric, c.Base = "utilisation", "smallest" },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -380,7 +382,7 @@ func TestFaultsAreAllTold(t *testing.T) {
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	cfg = queuerank.Config{Gamma: 2, Load: -1, Placement: "anywhere", Backfill: "magic", Estimates: "none", Metric: "fame", Reward: "praise", Base: "luck"}
+	cfg = queuerank.Config{Gamma: 2, Load: -1, Placement: "anywhere", Backfill: "magic", Estimates: sim.MustEstimates("none"), Metric: "fame", Reward: "praise", Base: "luck"}
 	var keys []string
 	for _, f := range fault.All(cfg.Validate()) {
 		keys = append(keys, f.Key)

@@ -41,7 +41,7 @@ func NewActor(setup Setup, base string, e *sched.Env) (*Actor, error) {
 	name := policyname.AtSlots(base).Looking(policyname.Rollout)
 	h := heuristic.Passing(base)
 	h.Placement, h.Estimates, h.Hold = parts.Placement, cfg.Estimates, setup.Hold
-	if cfg.Estimates == "none" {
+	if !cfg.Estimates.Known() {
 		return nil, fmt.Errorf("%s: %s: %w", parts.ID, name, ErrBlind)
 	}
 	if !slices.Contains(heuristic.Bases(), base) {
@@ -54,17 +54,14 @@ func NewActor(setup Setup, base string, e *sched.Env) (*Actor, error) {
 	if _, pilot := parts.Actions.(sched.Pilot); pilot || len(e.Spec().Action.Sizes) != 1 || noop < 0 {
 		return nil, fmt.Errorf("%s: %s starts jobs of slots or waits, which is no action here", parts.ID, name)
 	}
-	est, err := sim.ParseEstimates(cfg.Estimates)
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	a := &Actor{e: e, most: setup.Candidates, noop: int32(noop)}
 	if setup.Source == nil {
 		if setup.Source, err = RecordedOf(e); err != nil {
 			return nil, err
 		}
 	}
-	if a.search, err = setup.search(h, est); err != nil {
+	if a.search, err = setup.search(h, cfg.Estimates); err != nil {
 		return nil, err
 	}
 	if a.base, err = heuristic.New(h); err != nil {
@@ -89,13 +86,10 @@ func RecordedIn(w sched.Windows, cfg sched.Config) (*Recorded, error) {
 	if !ok {
 		return nil, fmt.Errorf("rollout: windows of type %T have no training part to draw futures from", w)
 	}
-	est, err := sim.ParseEstimates(cfg.Estimates)
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	var maker predict.Maker
-	if est.Causal() {
-		if maker, err = sched.Predictor(w, est, cfg.Forecast); err != nil {
+	if cfg.Estimates.Causal() {
+		if maker, err = sched.Predictor(w, cfg.Estimates, cfg.Forecast); err != nil {
 			return nil, err
 		}
 	}

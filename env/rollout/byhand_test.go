@@ -44,7 +44,7 @@ func choice(t *testing.T, cfg rollout.Config, src rollout.Source, jobs ...traces
 		t.Fatal(err)
 	}
 	search, err := rollout.NewSearch(rollout.Options{
-		Config: cfg, Source: src, Workers: 2, Base: func() (rollout.Base, error) { return heuristic.New(base("fifo", "skip", "exact")) },
+		Config: cfg, Estimates: sim.Estimates{Mode: sim.EstimateExact}, Source: src, Workers: 2, Base: func() (rollout.Base, error) { return heuristic.New(base("fifo", "skip", "exact")) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -50,9 +50,9 @@ func environment(t fatal, jobs []traces.Job, estimates string, window int, chang
 	for _, f := range change {
 		f(&cfg)
 	}
-	cfg.Window, cfg.Warm, cfg.Estimates = window, window, estimates
+	cfg.Window, cfg.Warm, cfg.Estimates = window, window, sim.MustEstimates(estimates)
 	cl := spec(t, "16x4")
-	w, err := sched.Take(sched.Taken{MaxGPUs: cfg.MaxGPUs, Window: cfg.Window, Warm: cfg.Warm, Estimates: estimates, Forecast: cfg.Forecast}, cl, jobs)
+	w, err := sched.Take(sched.Taken{MaxGPUs: cfg.MaxGPUs, Window: cfg.Window, Warm: cfg.Warm, Estimates: sim.MustEstimates(estimates), Forecast: cfg.Forecast}, cl, jobs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func (l *log) mean() time.Duration { return l.jct / time.Duration(max(1, l.done)
 
 func base(order, admission, estimates string) heuristic.Config {
 	c := heuristic.DefaultConfig()
-	c.Order, c.Admission, c.Estimates, c.Placement = order, admission, estimates, "closest-b"
+	c.Order, c.Admission, c.Estimates, c.Placement = order, admission, sim.MustEstimates(estimates), "closest-b"
 	return c
 }
 

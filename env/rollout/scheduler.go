@@ -51,7 +51,7 @@ func CheckBase(c *heuristic.Config) error {
 		return fmt.Errorf("%s%s: rollouts play on from any state, and %s; want an order that stops no job, such as fifo, sjf or f1, with strict or skip, and without back-filling or with easy",
 			policyname.Rollout, c.Name(), why)
 	}
-	if est, err := sim.ParseEstimates(c.Estimates); err == nil && est.Mode == sim.EstimateNone {
+	if !c.Estimates.Known() {
 		return fmt.Errorf("%s%s: %w", policyname.Rollout, c.Name(), ErrBlind)
 	}
 	return nil
@@ -181,10 +181,8 @@ func New(setup Setup, base heuristic.Config) (*Scheduler, error) {
 	if err := CheckBase(&base); err != nil {
 		return nil, err
 	}
-	est, err := sim.ParseEstimates(base.Estimates)
-	if err != nil {
-		return nil, err
-	}
+	var err error
+	est := base.Estimates
 	est.Seed = base.Seed
 	s := &Scheduler{name: policyname.Rollout.String() + base.Name(), most: setup.Candidates, seed: base.Seed, ctx: context.Background()}
 	if setup.Source == nil {

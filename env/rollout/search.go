@@ -98,7 +98,7 @@ func NewSearch(opt Options) (*Search, error) {
 	if err := opt.Validate(); err != nil {
 		return nil, err
 	}
-	if opt.Estimates.Mode == sim.EstimateNone {
+	if !opt.Estimates.Known() {
 		return nil, ErrBlind
 	}
 	if opt.Budget.Time > 0 && opt.Clock == nil {

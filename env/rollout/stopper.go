@@ -37,24 +37,21 @@ func NewStopper(setup Setup, base string, rule *sched.Actor, e *sched.Env) (*Sto
 	cfg, parts := e.Config(), e.Parts()
 	name := policyname.AtSlots(base).Looking(policyname.Rollout)
 	switch {
-	case cfg.Estimates == "none":
+	case !cfg.Estimates.Known():
 		return nil, fmt.Errorf("%s: %s: %w", parts.ID, name, ErrBlind)
 	case !slices.Contains(Stopping(), base):
 		return nil, fmt.Errorf("%s: %s: no order %q that stops jobs to play on with, want %s", parts.ID, name, base, nearest.OneOf(base, Stopping()))
 	case !e.Stops():
 		return nil, fmt.Errorf("%s: %s stops running jobs, which preempt: false does not allow; want preempt: true", parts.ID, name)
 	}
-	est, err := sim.ParseEstimates(cfg.Estimates)
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	s := &Stopper{e: e, rule: rule, noop: int32(e.Spec().NoOp), k: e.Spec().NoOp - e.Rows()}
 	if setup.Source == nil {
 		if setup.Source, err = RecordedOf(e); err != nil {
 			return nil, err
 		}
 	}
-	s.look, err = newStopping(setup, base, parts.Placement, est)
+	s.look, err = newStopping(setup, base, parts.Placement, cfg.Estimates)
 	return s, err
 }
 

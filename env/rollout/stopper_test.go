@@ -327,7 +327,7 @@ func TestWhatCannotStopIsRefused(t *testing.T) {
 		"las remembers which jobs it stops":                  func(c *heuristic.Config) { c.Admission = "strict" },
 		"placement least-interference looks at running jobs": func(c *heuristic.Config) { c.Placement = "least-interference" },
 		"placement random remembers":                         func(c *heuristic.Config) { c.Placement = "random" },
-		"hides run times":                                    func(c *heuristic.Config) { c.Estimates = "none" },
+		"hides run times":                                    func(c *heuristic.Config) { c.Estimates = sim.MustEstimates("none") },
 	} {
 		h := base("las", "skip", "exact")
 		change(&h)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/env/sim"
 	"clustergym/internal/fault"
 	"clustergym/traces"
 )
@@ -20,16 +21,16 @@ type Config struct {
 	Contested bool          `yaml:"contested"`          // training: draw windows again where FIFO skip and SJF skip differ by < 1 %
 	Horizon   time.Duration `yaml:"horizon"`            // truncate this long after the window's first submit; 0 = never
 	MaxSteps  int           `yaml:"max_steps"`          // truncate after this many steps; 0 = never
-	Estimates string        `yaml:"estimates"`          // what is known of run times: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA
+	Estimates sim.Estimates `yaml:"estimates"`          // what is known of run times: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA
 	Forecast  Forecast      `yaml:"forecast,omitempty"` // whether observations show forecasts of single jobs: auto, on or off
 }
 
 // DefaultConfig returns the settings under which results are compared.
 func DefaultConfig() Config {
-	return Config{Gamma: 1, Tau: time.Hour, Window: 256, Warm: 256, Load: 1.1, Estimates: "exact", Forecast: ForecastAuto}
+	return Config{Gamma: 1, Tau: time.Hour, Window: 256, Warm: 256, Load: 1.1, Estimates: sim.Estimates{Mode: sim.EstimateExact}, Forecast: ForecastAuto}
 }
 
-// Validate reports every fault except in Estimates, which sim.ParseEstimates checks.
+// Validate reports every fault. Which estimates an environment takes, it checks itself.
 func (c *Config) Validate() error {
 	var l fault.List
 	l.Add(c.Gamma > 0 && c.Gamma <= 1, "gamma", c.Gamma, "a number above 0 and up to 1")
@@ -41,7 +42,7 @@ func (c *Config) Validate() error {
 	l.Add(c.Horizon >= 0 && c.Horizon <= traces.MaxTime, "horizon", c.Horizon, "a time of at most 146 years, or 0s for none")
 	l.Add(c.MaxSteps >= 0, "max_steps", c.MaxSteps, "a number of steps, or 0 for none")
 	l.Add(c.Forecast.Valid(), "forecast", c.Forecast, ForecastWanted)
-	if c.Contested && c.Estimates == "none" {
+	if c.Contested && !c.Estimates.Known() {
 		l.Add(false, "contested", fmt.Sprint(c.Contested), "false where there are no estimates")
 	}
 	return l.Err()
@@ -56,7 +57,7 @@ func (c *Config) baseline() string {
 	if c.Relative != "auto" {
 		return c.Relative
 	}
-	if c.Estimates == "none" {
+	if !c.Estimates.Known() {
 		return "smallest"
 	}
 	return "sjf"

@@ -107,10 +107,8 @@ func New(cfg Config, p Parts) (*Env, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	est, err := sim.ParseEstimates(cfg.Estimates)
-	if err != nil {
-		return nil, err
-	}
+	est := cfg.Estimates
+	var err error
 	if p.Sim.Predictor, err = Predictor(p.Windows, est, cfg.Forecast); err != nil {
 		return nil, err
 	}

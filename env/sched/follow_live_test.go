@@ -34,29 +34,29 @@ func opened5(t testing.TB, est string, w func(sched.Taken) sched.Windows, spec c
 		}
 		all[name] = e
 	}
-	taken := sched.Taken{MaxGPUs: 8, Window: 30, Estimates: est}
+	taken := sched.Taken{MaxGPUs: 8, Window: 30, Estimates: sim.MustEstimates(est)}
 	j := jobselect.DefaultConfig()
-	j.Window, j.Estimates, j.Running, j.Preempt, j.Checkpoint, j.Privileged = 30, est, 6, true, time.Minute, true
+	j.Window, j.Estimates, j.Running, j.Preempt, j.Checkpoint, j.Privileged = 30, sim.MustEstimates(est), 6, true, time.Minute, true
 	e, err := jobselect.New(j, spec, w(taken), traces.Training)
 	add("jobselect", e, err)
 	q := queuerank.DefaultConfig()
-	q.Window, q.Estimates, q.Reward = 30, est, "dense"
+	q.Window, q.Estimates, q.Reward = 30, sim.MustEstimates(est), "dense"
 	if est == "none" {
-		q.Estimates = "trace"
+		q.Estimates = sim.MustEstimates("trace")
 	}
 	x, err := queuerank.New(q, spec, w(taken), jobs, traces.Training)
 	add("queuerank", x, err)
 	g := gpupick.DefaultConfig()
-	g.Window, g.Estimates = 30, est
+	g.Window, g.Estimates = 30, sim.MustEstimates(est)
 	y, err := gpupick.New(g, spec, w(taken), traces.Training)
 	add("gpupick", y, err)
 	d := delayoffer.DefaultConfig()
-	d.Window, d.Estimates, d.Comm = 30, est, "tree"
+	d.Window, d.Estimates, d.Comm = 30, sim.MustEstimates(est), "tree"
 	z, err := delayoffer.New(d, spec, w(taken), traces.Training)
 	add("delayoffer", z, err)
 	if est != "none" {
 		p := policymix.DefaultConfig()
-		p.Window, p.Estimates = 30, est
+		p.Window, p.Estimates = 30, sim.MustEstimates(est)
 		e, err := policymix.New(p, spec, w(taken), traces.Training)
 		add("policymix", e, err)
 	}
@@ -95,7 +95,7 @@ func TestAClusterIsPolled(t *testing.T) {
 // polled tells e the run of an incumbent, polls in between, and returns how often the agent was asked and how many jobs were ranked.
 func polled(t *testing.T, e sched.Steered, jobs []traces.Job, r *rand.Rand) (asked, ranked int) {
 	h := heuristic.DefaultConfig()
-	h.Order, h.Admission, h.Estimates = "largest", "strict", "exact" // it leaves GPUs free
+	h.Order, h.Admission, h.Estimates = "largest", "strict", sim.MustEstimates("exact") // it leaves GPUs free
 	incumbent, err := heuristic.New(h)
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func polled(t *testing.T, e sched.Steered, jobs []traces.Job, r *rand.Rand) (ask
 func policyOf(t *testing.T, order string) heuristic.Policy {
 	t.Helper()
 	h := heuristic.Passing(order)
-	h.Estimates = "trace"
+	h.Estimates = sim.MustEstimates("trace")
 	p, err := heuristic.New(h)
 	if err != nil {
 		t.Fatal(err)

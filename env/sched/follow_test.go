@@ -320,7 +320,7 @@ func owned(r *rand.Rand, n int) []traces.Job {
 func selection(k int, r *rand.Rand) jobselect.Config {
 	c := jobselect.DefaultConfig()
 	c.Window, c.Warm, c.Visible = 30, []int{0, 20}[k%2], []int{4, 10, 40}[r.IntN(3)]
-	c.Estimates = []string{"exact", "history", "trace", "none", "noisy:0.5", "gbdt"}[k/2%6]
+	c.Estimates = sim.MustEstimates([]string{"exact", "history", "trace", "none", "noisy:0.5", "gbdt"}[k/2%6])
 	c.Running = []int{0, 4}[r.IntN(2)]
 	c.Images = jobselect.Images(r.IntN(2) == 0)
 	c.Privileged = r.IntN(4) == 0
@@ -328,7 +328,7 @@ func selection(k int, r *rand.Rand) jobselect.Config {
 	if c.Preempt {
 		c.MinRun, c.Checkpoint, c.RestartPerGPU = time.Duration(r.IntN(3))*time.Minute, time.Minute, time.Second
 	}
-	if r.IntN(3) == 0 && c.Estimates != "history" && c.Estimates != "gbdt" {
+	if r.IntN(3) == 0 && c.Estimates.String() != "history" && c.Estimates.String() != "gbdt" {
 		c.Forecast = sched.ForecastOn
 	}
 	c.Slots = []string{"mixed", "oldest"}[r.IntN(2)]
@@ -456,8 +456,8 @@ func TestTheSchedulesOfHeuristicsAreFollowed(t *testing.T) {
 		seed := testseed.Or(52) + uint64(i)
 		r := rand.New(rand.NewPCG(seed, 52))
 		c := selection(i, r)
-		if c.Estimates == "none" {
-			c.Estimates = "history"
+		if c.Estimates.String() == "none" {
+			c.Estimates = sim.MustEstimates("history")
 		}
 		c.Preempt, c.MinRun, c.Checkpoint, c.RestartPerGPU = false, 0, 0, 0
 		c.MaxSteps = 400
@@ -482,7 +482,7 @@ func TestPolicyMixFollows(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 53))
 		c := policymix.DefaultConfig()
 		c.Window, c.Warm, c.Hold = 30, []int{0, 20}[k%2], time.Duration(1+r.IntN(60))*time.Minute
-		c.Estimates = []string{"exact", "history", "noisy:0.5", "gbdt"}[k/2%4]
+		c.Estimates = sim.MustEstimates([]string{"exact", "history", "noisy:0.5", "gbdt"}[k/2%4])
 		jobs := owned(r, 300)
 		open := func() *sched.Env {
 			w := windows(t, sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates, Forecast: c.Forecast}, jobs)
@@ -519,7 +519,7 @@ func TestQueueRankFollows(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 54))
 		c := queuerank.DefaultConfig()
 		c.Window, c.Visible, c.Load = 30, []int{4, 40}[k%2], []float64{0, 1.3}[r.IntN(2)]
-		c.Estimates, c.Reward = []string{"trace", "exact", "history", "noisy:0.5", "gbdt"}[k/2%5], "dense"
+		c.Estimates, c.Reward = sim.MustEstimates([]string{"trace", "exact", "history", "noisy:0.5", "gbdt"}[k/2%5]), "dense"
 		spec := cluster.Spec{Pool: 8}
 		switch k % 5 {
 		case 0:
@@ -567,7 +567,7 @@ func TestGPUPickFollows(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 55))
 		c := gpupick.DefaultConfig()
 		c.Window, c.Table, c.Idle = 30, k%2 == 0, r.IntN(2) == 0
-		c.Estimates = []string{"trace", "exact", "history", "noisy:0.5", "none", "gbdt"}[k%6]
+		c.Estimates = sim.MustEstimates([]string{"trace", "exact", "history", "noisy:0.5", "none", "gbdt"}[k%6])
 		jobs := owned(r, 300)
 		w := windows(t, sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates}, jobs)
 		open := func() *gpupick.Env {
@@ -591,7 +591,7 @@ func TestDelayOfferFollows(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 56))
 		c := delayoffer.DefaultConfig()
 		c.Window, c.Load, c.MaxGPUs = 30, []float64{0, 1.3}[r.IntN(2)], 12
-		c.Estimates = []string{"trace", "exact", "history", "noisy:0.5", "none", "gbdt"}[k%6]
+		c.Estimates = sim.MustEstimates([]string{"trace", "exact", "history", "noisy:0.5", "none", "gbdt"}[k%6])
 		c.Comm, c.Auto, c.Lease = []string{"ring", "tree", "contention"}[k%3], r.IntN(2) == 0, time.Duration(1+r.IntN(20))*time.Minute
 		if r.IntN(2) == 0 {
 			c.Ask = "las"
@@ -663,38 +663,38 @@ func TestRulesActOverFacts(t *testing.T) {
 	}
 	for _, est := range []string{"exact", "history", "gbdt"} {
 		over := func(most, window int) archived {
-			return windows(t, sched.Taken{MaxGPUs: most, Window: window, Estimates: est}, jobs)
+			return windows(t, sched.Taken{MaxGPUs: most, Window: window, Estimates: sim.MustEstimates(est)}, jobs)
 		}
 		ruled(t, "jobselect "+est, jobselect.Rules(), -1, func(rule sched.Rule) *sched.Env {
 			c := jobselect.DefaultConfig()
-			c.Window, c.Warm, c.Estimates, c.Running, c.Preempt = 30, 20, est, 8, rule.Stops
+			c.Window, c.Warm, c.Estimates, c.Running, c.Preempt = 30, 20, sim.MustEstimates(est), 8, rule.Stops
 			return opening(t, c, jobs)
 		}, func(name string, e *sched.Env) (*sched.Actor, error) { return jobselect.NewRule(name, e) }, drawn)
 		ruled(t, "policymix "+est, policymix.Rules(), -1, func(sched.Rule) *sched.Env {
 			c := policymix.DefaultConfig()
-			c.Window, c.Warm, c.Estimates = 30, 20, est
-			w := windows(t, sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: est, Forecast: c.Forecast}, jobs)
+			c.Window, c.Warm, c.Estimates = 30, 20, sim.MustEstimates(est)
+			w := windows(t, sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: sim.MustEstimates(est), Forecast: c.Forecast}, jobs)
 			e, err := policymix.New(c, followed, w, traces.Training)
 			must(t, err)
 			return e
 		}, func(name string, e *sched.Env) (*sched.Actor, error) { return policymix.NewRule(name, e) }, drawn)
 		ruled(t, "queuerank "+est, queuerank.Rules(), 0, func(sched.Rule) *queuerank.Env {
 			c := queuerank.DefaultConfig()
-			c.Window, c.Estimates, c.Reward, c.Visible = 30, est, "dense", 6
+			c.Window, c.Estimates, c.Reward, c.Visible = 30, sim.MustEstimates(est), "dense", 6
 			e, err := queuerank.New(c, cluster.Spec{Pool: 8}, over(8, c.Window), jobs, traces.Training)
 			must(t, err)
 			return e
 		}, func(name string, e *queuerank.Env) (*sched.Actor, error) { return queuerank.NewRule(name, e) }, func(*queuerank.Env) (uint64, time.Duration) { return 3, jobs[0].Submit })
 		ruled(t, "delayoffer "+est, delayoffer.Rules(), 0, func(sched.Rule) *delayoffer.Env {
 			c := delayoffer.DefaultConfig()
-			c.Window, c.Estimates, c.MaxGPUs = 30, est, 8
+			c.Window, c.Estimates, c.MaxGPUs = 30, sim.MustEstimates(est), 8
 			e, err := delayoffer.New(c, linked, over(8, c.Window), traces.Training)
 			must(t, err)
 			return e
 		}, func(name string, e *delayoffer.Env) (*sched.Actor, error) { return delayoffer.NewRule(name, e) }, func(*delayoffer.Env) (uint64, time.Duration) { return 3, jobs[0].Submit })
 		ruled(t, "gpupick "+est, gpupick.Rules(), 0, func(sched.Rule) *gpupick.Env {
 			c := gpupick.DefaultConfig()
-			c.Window, c.Estimates = 30, est
+			c.Window, c.Estimates = 30, sim.MustEstimates(est)
 			e, err := gpupick.New(c, followed, over(c.MaxGPUs, c.Window), traces.Training)
 			must(t, err)
 			return e

@@ -182,7 +182,8 @@ func TestEpisodesStayTheSame(t *testing.T) {
 		c.Horizon = []time.Duration{0, 2 * time.Hour}[k/2%2]
 		add(fmt.Sprint("jobselect ", k), opening(t, c, jobs), nil)
 	}
-	for k, est := range []string{"exact", "history", "noisy:0.5", "trace"} {
+	for k, name := range []string{"exact", "history", "noisy:0.5", "trace"} {
+		est := sim.MustEstimates(name)
 		c := policymix.DefaultConfig()
 		c.Window, c.Warm, c.Estimates, c.Gamma, c.Hold = 30, 20*(k%2), est, 0.95, time.Duration(5+20*k)*time.Minute
 		c.Relative = []string{"sjf", ""}[k%2]
@@ -193,7 +194,7 @@ func TestEpisodesStayTheSame(t *testing.T) {
 	for k := range 12 {
 		c := gpupick.DefaultConfig()
 		c.Window, c.Table, c.Idle, c.Load, c.MaxSteps = 30, k%2 == 0, k%3 == 0, []float64{0, 1.3}[k%2], []int{800, 40}[k/6]
-		c.Estimates, c.TimeAxis = []string{"trace", "exact", "history", "noisy:0.5", "none", "gbdt"}[k%6], []string{"log", "linear"}[k%2]
+		c.Estimates, c.TimeAxis = sim.MustEstimates([]string{"trace", "exact", "history", "noisy:0.5", "none", "gbdt"}[k%6]), []string{"log", "linear"}[k%2]
 		w := windows(t, sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates}, jobs)
 		e, err := gpupick.New(c, followed, w, traces.Training)
 		add(fmt.Sprint("gpupick ", k), e, err)
@@ -201,7 +202,7 @@ func TestEpisodesStayTheSame(t *testing.T) {
 	for k := range 20 {
 		c := queuerank.DefaultConfig()
 		c.Window, c.Visible, c.Load, c.Gamma = 30, []int{4, 40}[k%2], []float64{0, 1.3}[k/2%2], 0.99
-		c.Estimates = []string{"trace", "exact", "history", "noisy:0.5", "gbdt"}[k/2%5]
+		c.Estimates = sim.MustEstimates([]string{"trace", "exact", "history", "noisy:0.5", "gbdt"}[k/2%5])
 		c.Reward, c.Metric = []string{"dense", "minus", "relative"}[k%3], []string{"bsld", "wait", "jct", "slowdown"}[k%4]
 		c.Filter = k%7 == 3
 		spec, of := cluster.Spec{Pool: 8}, whole
@@ -223,7 +224,7 @@ func TestEpisodesStayTheSame(t *testing.T) {
 	for k := range 12 {
 		c := delayoffer.DefaultConfig()
 		c.Window, c.MaxGPUs, c.Gamma, c.Relative, c.Load = 30, 8, []float64{1, 0.9}[k%2], k%3 == 0, []float64{0, 1.3}[k/2%2]
-		c.Estimates = []string{"trace", "exact", "history", "noisy:0.5", "none", "gbdt"}[k%6]
+		c.Estimates = sim.MustEstimates([]string{"trace", "exact", "history", "noisy:0.5", "none", "gbdt"}[k%6])
 		c.Lease, c.Auto, c.Ask, c.Ideal = time.Duration(1+k%3)*10*time.Minute, k%4 < 2, []string{"", "las"}[k/3%2], k%2 == 0
 		c.MaxSteps = []int{20000, 30}[k/8]
 		w, err := sched.Take(sched.Taken{MaxGPUs: 8, Window: c.Window, Estimates: c.Estimates}, linked, whole)

@@ -15,6 +15,7 @@ import (
 	"clustergym/env/jobselect"
 	"clustergym/env/paint"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/traces"
 )
 
@@ -108,7 +109,7 @@ func TestPicturesDoNotTellRunTimes(t *testing.T) {
 		longer[i].Work += time.Duration(1+i) * time.Hour
 	}
 	first := func(jobs []traces.Job, estimates string) []byte {
-		e, _ := drawn(t, tree(2, 2, 4), jobs, func(c *jobselect.Config) { c.Warm, c.Load, c.Estimates = 0, 0, estimates })
+		e, _ := drawn(t, tree(2, 2, 4), jobs, func(c *jobselect.Config) { c.Warm, c.Load, c.Estimates = 0, 0, sim.MustEstimates(estimates) })
 		return painted(t, e).Pix
 	}
 	if !bytes.Equal(first(jobs, "none"), first(longer, "none")) {

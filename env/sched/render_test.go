@@ -15,6 +15,7 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/traces"
 )
 
@@ -71,7 +72,7 @@ func TestPictures(t *testing.T) {
 		{"counter", cluster.Spec{Pool: 12}, 25, nil},
 		{"counter-of-many", cluster.Spec{Pool: 512}, 10, nil},
 		{"many-machines", tree(3, 30, 8), 12, nil},
-		{"blind", tree(1, 2, 4), 25, func(c *jobselect.Config) { c.Estimates = "none" }},
+		{"blind", tree(1, 2, 4), 25, func(c *jobselect.Config) { c.Estimates = sim.MustEstimates("none") }},
 		{"ended", tree(1, 2, 4), 1000, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -38,14 +38,13 @@ func (l *LeftOut) Jobs() int { return l.Large + l.Never + l.Workless }
 // Taken says which jobs of a workload an environment takes and how they are cut into windows.
 type Taken struct {
 	MaxGPUs, Window, Warm int
-	Estimates             string
+	Estimates             sim.Estimates
 	Forecast              Forecast
 }
 
 // Remembers reports whether environments over the workload have predictors, which know what ended before an episode.
 func (t *Taken) Remembers() bool {
-	est, err := sim.ParseEstimates(t.Estimates)
-	return err == nil && t.Forecast.Remembers(est)
+	return t.Forecast.Remembers(t.Estimates)
 }
 
 // Take leaves out the jobs that the environment does not take, or that can never run on the cluster, and cuts the rest into
@@ -66,7 +65,7 @@ func Take(cfg Taken, spec cluster.Spec, jobs []traces.Job) (*Workload, error) {
 		return nil, fmt.Errorf("%d of %d jobs can never fit cluster %s (%d GPUs), and none is left: %s%s; %s",
 			w.Left.Never, len(jobs), spec.Name, c.GPUs(), strings.Join(w.Left.NeverIDs, ", "), more(w.Left.Never-len(w.Left.NeverIDs)), want)
 	}
-	if cfg.Estimates == "trace" {
+	if cfg.Estimates.Mode == sim.EstimateTrace {
 		n, first := 0, ""
 		for i := range kept {
 			if kept[i].Estimate <= 0 {

@@ -40,7 +40,7 @@ func TestRunTimesAreDrawnFromWhatEstimatesSay(t *testing.T) {
 		}
 	}
 	v := oneRun(t, sim.DefaultConfig(), 300*second, 40*second)
-	if d := (sim.Estimates{}).Draw(v, 0, 7); d != 0 {
+	if d := (sim.Estimates{Mode: sim.EstimateExact}).Draw(v, 0, 7); d != 0 {
 		t.Errorf("exact estimates draw %v", d)
 	}
 	// Requested: evenly between 40 s and 100 s for A, 0 and 100 s for B.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +19,8 @@ type EstimateMode uint8
 
 // The modes.
 const (
-	EstimateExact   EstimateMode = iota // the work itself
+	EstimateUnset   EstimateMode = iota // not chosen yet: no configuration is valid with it, and to a run it is as EstimateNone
+	EstimateExact                       // the work itself
 	EstimateTrace                       // traces.Job.Estimate; a trace without any is an error
 	EstimateNoisy                       // work · e^(σZ), Z standard normal, drawn once for each job
 	EstimateNone                        // nothing
@@ -27,24 +29,27 @@ const (
 )
 
 // The names of the modes; noisy has a number behind it, gbdt may have a file.
-var estimateNames = [...]string{"exact", "trace", "noisy", "none", "history", "gbdt"}
+var estimateNames = [...]string{"", "exact", "trace", "noisy", "none", "history", "gbdt"}
 
-// EstimatesWanted says in words what ParseEstimates takes.
+// EstimatesWanted lists in words the texts of Estimates.
 const EstimatesWanted = "none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with SIGMA from 0 to 10"
 
-// Estimates tells policies how long jobs will run. The noise on a job depends on Seed and the job's ID alone.
+// Estimates tells policies how long jobs will run. The noise on a job depends on Seed and the job's ID alone. The zero value is
+// unset. In YAML and JSON it is a text: "none", "trace", "history", "gbdt", "gbdt:model.bin", "exact" or "noisy:0.5", and "" if unset.
 type Estimates struct {
 	Mode  EstimateMode
 	Sigma float64 // of EstimateNoisy
 	File  string  // of EstimateGBDT: a fitted model; "" = fitted in the run
 	Seed  uint64
+
+	written string // of EstimateNoisy: the text of a file whose sigma has another form than String gives it
 }
 
-// ParseEstimates reads "none", "trace", "history", "gbdt", "gbdt:model.bin", "exact" or "noisy:0.5".
+// ParseEstimates reads the text of estimates, which must not be "".
 func ParseEstimates(s string) (Estimates, error) {
 	name, more, has := strings.Cut(s, ":")
 	for i, n := range estimateNames {
-		if n != name {
+		if n != name || n == "" {
 			continue
 		}
 		e := Estimates{Mode: EstimateMode(i)}
@@ -61,9 +66,54 @@ func ParseEstimates(s string) (Estimates, error) {
 			return e, nil
 		}
 	}
-	return Estimates{}, fmt.Errorf("estimates %q: want %s%s", s, EstimatesWanted, nearest.Meant(s, estimateNames[:]))
+	meant := ""
+	if !slices.Contains(estimateNames[1:], name) {
+		meant = nearest.Meant(s, estimateNames[1:])
+	}
+	return Estimates{}, fmt.Errorf("got %q, want %s%s", s, EstimatesWanted, meant)
 }
 
+// MustEstimates is ParseEstimates for texts of the program's own. It panics if s is wrong.
+func MustEstimates(s string) Estimates {
+	e, err := ParseEstimates(s)
+	if err != nil {
+		panic(err)
+	}
+	return e
+}
+
+// UnmarshalText reads the text of estimates, and "" as unset. MarshalText gives back the same text.
+func (e *Estimates) UnmarshalText(text []byte) error {
+	s := string(text)
+	if s == "" {
+		*e = Estimates{}
+		return nil
+	}
+	read, err := ParseEstimates(s)
+	if err != nil {
+		return err
+	}
+	if *e = read; e.String() != s {
+		e.written = s
+	}
+	return nil
+}
+
+// MarshalText returns the text that UnmarshalText has read, or else String.
+func (e Estimates) MarshalText() ([]byte, error) {
+	if e.written != "" {
+		return []byte(e.written), nil
+	}
+	return []byte(e.String()), nil
+}
+
+// IsZero reports whether the estimates are unset.
+func (e Estimates) IsZero() bool { return e == Estimates{} }
+
+// Known reports whether policies get any estimates at all.
+func (e Estimates) Known() bool { return e.Mode != EstimateUnset && e.Mode != EstimateNone }
+
+// String returns the text of the estimates, "" if they are unset.
 func (e Estimates) String() string {
 	s := estimateNames[e.Mode]
 	switch {
@@ -96,12 +146,15 @@ func (r Rung) String() string { return rungNames[r] }
 
 // Rung returns what policies with these estimates know.
 func (e Estimates) Rung() Rung {
-	return [...]Rung{RungExact, RungSubmit, RungNoisy, RungNone, RungCausal, RungCausal}[e.Mode]
+	return [...]Rung{RungNone, RungExact, RungSubmit, RungNoisy, RungNone, RungCausal, RungCausal}[e.Mode]
 }
 
 // Label names the estimates and their rung for the headers of tables: "history (causal)", or "exact", where the name says
-// the rung.
+// the rung, or "" if they are unset.
 func (e Estimates) Label() string {
+	if e.IsZero() {
+		return ""
+	}
 	name, rung := e.String(), e.Rung().String()
 	if strings.HasPrefix(name, rung) {
 		return name
@@ -121,7 +174,7 @@ func (e Estimates) Of(v *View, j Job) time.Duration {
 // OfJob returns the estimate that does not depend on a run, so not a causal one: at least 1 ns, or 0 when there is none.
 func (e Estimates) OfJob(j *traces.Job) time.Duration {
 	switch e.Mode {
-	case EstimateNone, EstimateHistory, EstimateGBDT:
+	case EstimateUnset, EstimateNone, EstimateHistory, EstimateGBDT:
 		return 0
 	case EstimateTrace:
 		return j.Estimate

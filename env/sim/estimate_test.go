@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -67,6 +68,32 @@ func TestEstimatesReadBack(t *testing.T) {
 	})
 }
 
+// JSON keeps the form of a number, so that a document written again has the same bytes, while String gives equal estimates one text.
+func TestEstimatesInJSON(t *testing.T) {
+	type doc struct {
+		Always sim.Estimates `json:"always"`
+		Maybe  sim.Estimates `json:"maybe,omitzero"`
+	}
+	for _, text := range []string{
+		`{"always":""}`, `{"always":"none","maybe":"exact"}`, `{"always":"gbdt:a.bin"}`, `{"always":"noisy:0.5"}`, `{"always":"noisy:0.50","maybe":"noisy:5e-1"}`,
+	} {
+		var d doc
+		if err := json.Unmarshal([]byte(text), &d); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := json.Marshal(d); err != nil || string(b) != text {
+			t.Errorf("%s is written as %s, error %v", text, b, err)
+		}
+		if d.Always.Mode == sim.EstimateNoisy && d.Always.String() != "noisy:0.5" {
+			t.Errorf("%s is printed as %v", text, d.Always)
+		}
+	}
+	var d doc
+	if err := json.Unmarshal([]byte(`{"always":"rumours"}`), &d); err == nil || !d.Always.IsZero() {
+		t.Errorf("rumours read as %+v, %v", d.Always, err)
+	}
+}
+
 // What is not a form of the setting is refused with a sentence that quotes it and lists the forms; a slip is recognized.
 func TestEstimatesThatAreRefused(t *testing.T) {
 	for text, meant := range map[string]string{
@@ -80,7 +107,7 @@ func TestEstimatesThatAreRefused(t *testing.T) {
 			t.Errorf("%q reads as %+v", text, e)
 			continue
 		}
-		want := fmt.Sprintf("estimates %q: want %s", text, sim.EstimatesWanted)
+		want := fmt.Sprintf("got %q, want %s", text, sim.EstimatesWanted)
 		if got := err.Error(); !strings.HasPrefix(got, want) || strings.Contains(got, "\n") {
 			t.Errorf("%q: %s", text, got)
 		} else if meant != "" && !strings.Contains(got[len(want):], meant) {

@@ -296,14 +296,14 @@ func TestHeuristicsAreAskedOverFacts(t *testing.T) {
 		if order == "exact" { // it plans with the jobs of a whole run
 			continue
 		}
-		for _, name := range []string{"history", "exact"} {
+		for _, est := range []sim.Estimates{{Mode: sim.EstimateHistory}, {Mode: sim.EstimateExact}} {
 			seed := testseed.Or(42) + uint64(i)
 			r := rand.New(rand.NewPCG(seed, 42))
 			h := heuristic.Passing(order)
-			h.Estimates = name
+			h.Estimates = est
 			if h.Validate() != nil {
 				h = heuristic.DefaultConfig()
-				h.Order, h.Estimates = order, name
+				h.Order, h.Estimates = order, est
 			}
 			policy, err := heuristic.New(h)
 			if err != nil {
@@ -314,7 +314,6 @@ func TestHeuristicsAreAskedOverFacts(t *testing.T) {
 			cfg.Checkpoint, cfg.Failures = 20*second, sim.Failures{MTBF: 900 * second, MTTR: 50 * second}
 			spec := mixedSpec(r)
 			s := start(t, cfg, spec, owned(r, mixed(r, 50, 4, second)))
-			est, _ := sim.ParseEstimates(name)
 			policy.Reset(s.View())
 			var decided [][]sim.Decision // by point
 			open := false
@@ -356,11 +355,11 @@ func TestHeuristicsAreAskedOverFacts(t *testing.T) {
 					got++
 					return nil
 				}); err != nil {
-					t.Fatalf("%s %s: %v", order, name, err)
+					t.Fatalf("%s %s: %v", order, est, err)
 				}
 				f.Forget()
 				if got != len(want) {
-					t.Fatalf("%s %s: %d decisions at %v, the run's were %+v", order, name, got, p.Now, want)
+					t.Fatalf("%s %s: %d decisions at %v, the run's were %+v", order, est, got, p.Now, want)
 				}
 			})
 		}

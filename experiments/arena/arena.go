@@ -38,7 +38,7 @@ var (
 	_ Arena = (*Problem)(nil)
 )
 
-// New returns the arena of cfg, which must be valid and folded. w is its world, nil = load it.
+// New returns the arena of cfg, which must be valid. w is its world, nil = load it.
 func New(cfg *config.Config, w *World) (Arena, error) {
 	if w == nil {
 		var err error
@@ -81,10 +81,10 @@ func (w *World) Describe(cfg *config.Config) []Fact {
 		len(n.Jobs(traces.Training)), n.Count(traces.Validation), n.Count(traces.Test), n.Length()), Fact{"cluster", w.Cluster().Name})
 	e := cfg.Env.JobSelect()
 	if e == nil {
-		return append(facts, Factf("env", "%s: %s; %s %s", cfg.Env.ID, w.About.About, ladder.Key, ladder.Label(w.About.Cut(w.Settings).Estimates)))
+		return append(facts, Factf("env", "%s: %s; %s %s", cfg.Env.ID, w.About.About, ladder.Key, w.About.Cut(w.Settings).Estimates.Label()))
 	}
 	facts = append(facts, Factf("env", "%s: reward %s, load %g, %s %s, placement %s, comm %s",
-		cfg.Env.ID, e.Reward, e.Load, ladder.Key, ladder.Label(e.Estimates), e.Placement, e.Comm))
+		cfg.Env.ID, e.Reward, e.Load, ladder.Key, e.Estimates.Label(), e.Placement, e.Comm))
 	if e.Preempt {
 		facts = append(facts, Fact{"", e.Price()})
 	}

@@ -29,16 +29,15 @@ func NewWorld(cfg *config.Config) (*World, error) { return NewWorldContext(conte
 
 // NewWorldContext is NewWorld with a context that can cancel loading.
 func NewWorldContext(ctx context.Context, cfg *config.Config) (*World, error) {
-	c, err := cfg.Fold()
+	if len(cfg.Env.Args) > 0 {
+		panic(fmt.Sprintf("arena: env.args are not folded: %q", cfg.Env.Args))
+	}
+	d := cfg.Descriptor()
+	w, err := envs.LoadWorld(ctx, d, cfg.Env.Settings, cfg.Cluster, cfg.Trace)
 	if err != nil {
 		return nil, err
 	}
-	d := c.Descriptor()
-	w, err := envs.LoadWorld(ctx, d, c.Env.Settings, c.Cluster, c.Trace)
-	if err != nil {
-		return nil, err
-	}
-	return &World{World: w, About: d, Settings: c.Env.Settings, Trace: w.Info}, nil
+	return &World{World: w, About: d, Settings: cfg.Env.Settings, Trace: w.Info}, nil
 }
 
 // Cluster returns the cluster of a simulated world.

@@ -61,9 +61,6 @@ func OpenCheckpoint(dir string, spec env.Spec) (*Opened, error) {
 	if err := meta.Match(checkpoint.Meta{Env: spec.ID, Agent: cfg.Agent}); err != nil {
 		return nil, &fault.Mistake{Err: fmt.Errorf("%s: %w", ckpt, err)}
 	}
-	if cfg, err = cfg.Fold(); err != nil {
-		return nil, err
-	}
 	c := &Opened{checkpointName(cfg.Agent, run, meta.Step), meta, cfg, weights}
 	if _, err := c.Policy(spec); err != nil {
 		return nil, &fault.Mistake{Err: fmt.Errorf("%s does not fit this environment%s: %w", ckpt, misfit(&cfg, err), err)}
@@ -118,13 +115,9 @@ func checkpointName(agent, run string, step int64) string {
 // JudgedSpec returns the specification of the environment in which the agent of a run is judged. It does not read the
 // run's workload unless the shapes depend on it.
 func JudgedSpec(cfg *config.Config) (env.Spec, error) {
-	c, err := cfg.Fold()
-	if err != nil {
-		return env.Spec{}, err
-	}
-	d := c.Descriptor()
-	if !d.Simulated() && c.Trace.File != "" { // recorded graphs or workers decide the shapes
-		w, err := NewWorld(&c)
+	d := cfg.Descriptor()
+	if !d.Simulated() && cfg.Trace.File != "" { // recorded graphs or workers decide the shapes
+		w, err := NewWorld(cfg)
 		if err != nil {
 			return env.Spec{}, err
 		}
@@ -136,12 +129,12 @@ func JudgedSpec(cfg *config.Config) (env.Spec, error) {
 		return e.Spec(), nil
 	}
 	info, err := envs.Describe(d.ID, func(a *envs.Args) error {
-		a.Settings, a.Trace = c.Env.Settings, c.Trace
+		a.Settings, a.Trace = cfg.Env.Settings, cfg.Trace
 		if d.Judged != nil {
 			a.Settings = d.Judged(a.Settings)
 		}
 		if d.Takes.Cluster {
-			a.Cluster = c.Cluster
+			a.Cluster = cfg.Cluster
 		}
 		return nil
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 
+	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/models"
 	"clustergym/experiments/report"
@@ -32,8 +33,7 @@ type Comparison = report.Comparison
 // Compare evaluates the checkpoints of opt and the policies of cfg in any environment: on windows of a workload on the
 // simulator, else on episodes.
 func Compare(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
-	cfg, err := ready(cfg)
-	if err != nil {
+	if err := ready(&cfg); err != nil {
 		return nil, err
 	}
 	a, err := New(&cfg, opt.World)
@@ -43,24 +43,18 @@ func Compare(ctx context.Context, cfg config.Config, opt EvalOptions) (Compariso
 	return a.Judge(ctx, cfg, opt)
 }
 
-// ready checks cfg, takes its kernels into use and returns it folded.
-func ready(cfg config.Config) (config.Config, error) {
+// ready checks cfg and takes its kernels into use.
+func ready(cfg *config.Config) error {
 	if err := cfg.Validate(); err != nil {
-		return cfg, &fault.Mistake{Err: err}
+		return &fault.Mistake{Err: err}
 	}
-	if err := config.UseKernels(cfg.Kernels); err != nil {
-		return cfg, err
-	}
-	return cfg.Fold()
+	return config.UseKernels(cfg.Kernels)
 }
 
 // Evaluate is Compare on windows of a workload on the simulator, with the kernels that are in use.
 func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (r *report.Report, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &fault.Mistake{Err: err}
-	}
-	if cfg, err = cfg.Fold(); err != nil {
-		return nil, err
 	}
 	if !cfg.Simulated() {
 		return nil, fault.Mistakef("env.id: %s has no windows of a workload to evaluate on", cfg.Env.ID)
@@ -106,17 +100,17 @@ func (w *World) evaluate(ctx context.Context, cfg *config.Config, opt *EvalOptio
 // Scored is what one policy reaches on the test windows or episodes of a configuration.
 type Scored struct {
 	Name, Kind string
-	Trained    string      // the estimates with which a checkpoint was trained
-	Nothing    bool        // it does not ask for run times
-	Knows      bool        // it knows the windows beforehand, or what no agent sees
-	Values     [][]float64 // of the environment's metric, [play][window]: one play, or eval.seeds of a policy that draws
+	Trained    sim.Estimates // the estimates with which a checkpoint was trained
+	Nothing    bool          // it does not ask for run times
+	Knows      bool          // it knows the windows beforehand, or what no agent sees
+	Values     [][]float64   // of the environment's metric, [play][window]: one play, or eval.seeds of a policy that draws
 }
 
 // Scores plays the checkpoints and external policies of opt and the policies of cfg on the test windows or episodes of cfg, as
 // Compare does, and returns the metric of each game in place of statistics. A policy without a value is a *fault.Mistake: it is
 // external and did not finish, or the metric does not apply to it.
 func Scores(ctx context.Context, cfg config.Config, opt EvalOptions) ([]Scored, error) {
-	cfg, err := ready(cfg)
+	err := ready(&cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func Export(dir string, rows int, commit string) (*Exported, error) {
 func runOf(run *config.Config) (string, error) {
 	copied := *run
 	cfg := &copied
-	if strings.HasPrefix(cfg.Estimates(), brought.ModelPrefix) {
+	if cfg.Estimates().File != "" {
 		cfg.Edit()
 		if err := cfg.Set("env.estimates=" + strings.TrimSuffix(brought.ModelPrefix, ":")); err != nil {
 			return "", err

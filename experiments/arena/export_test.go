@@ -47,9 +47,6 @@ func presetPolicy(t *testing.T, name string) (agents.Policy, env.Env) {
 		t.Fatal(err)
 	}
 	cfg.Trace.Synth.Jobs = min(cfg.Trace.Synth.Jobs, 3000) // the workload does not matter
-	if cfg, err = cfg.Fold(); err != nil {
-		t.Fatal(err)
-	}
 	w, err := NewWorld(&cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +202,7 @@ func TestSettingsOfModelsNameNoFiles(t *testing.T) {
 	if err != nil || strings.Contains(text, "/home") || !strings.Contains(text, "estimates: gbdt\n") {
 		t.Errorf("%v, %s", err, text)
 	}
-	if got := cfg.Estimates(); got != "gbdt:/home/a/model.bin" {
+	if got := cfg.Estimates(); got.String() != "gbdt:/home/a/model.bin" {
 		t.Errorf("the run's own estimates became %s", got)
 	}
 }

@@ -2,7 +2,6 @@ package arena
 
 import (
 	"context"
-	"strings"
 
 	"clustergym/experiments/brought"
 	"clustergym/experiments/config"
@@ -11,16 +10,12 @@ import (
 // newWorldAt is NewWorld for a machine on which the files of cfg lie elsewhere: at holds their paths, by the keys of brought.Files. The
 // world is called as cfg calls it, so that results do not depend on where its files lie.
 func newWorldAt(ctx context.Context, cfg *config.Config, at map[string]string) (*World, error) {
-	folded, err := cfg.Fold()
-	if err != nil {
-		return nil, err
-	}
-	local, given := folded, config.Given{}
+	local := *cfg
 	for key, path := range at {
 		if key == brought.Model {
 			path = brought.ModelPrefix + path
 		}
-		if err := given.Set(&local, key+"="+path); err != nil {
+		if err := local.Set(key + "=" + path); err != nil {
 			return nil, err
 		}
 	}
@@ -28,15 +23,15 @@ func newWorldAt(ctx context.Context, cfg *config.Config, at map[string]string) (
 	if err != nil {
 		return nil, err
 	}
-	w.Settings = folded.Env.Settings
+	w.Settings = cfg.Env.Settings
 	if at[brought.Trace] != "" {
-		w.Trace.File, w.Info.File = folded.Trace.File, folded.Trace.File
+		w.Trace.File, w.Info.File = cfg.Trace.File, cfg.Trace.File
 	}
 	if at[brought.Profiles] != "" {
-		w.Trace.Profiles, w.Info.Profiles = folded.Trace.Profiles, folded.Trace.Profiles
+		w.Trace.Profiles, w.Info.Profiles = cfg.Trace.Profiles, cfg.Trace.Profiles
 	}
 	if w.Model != nil && at[brought.Model] != "" {
-		_, w.Model.File, _ = strings.Cut(folded.Estimates(), brought.ModelPrefix)
+		w.Model.File = cfg.Estimates().File
 	}
 	return w, nil
 }

@@ -21,11 +21,7 @@ func Fit(ctx context.Context, cfg *config.Config, given config.Given) (*World, [
 	if !cfg.Simulated() {
 		return nil, nil, nil
 	}
-	given.Args(cfg)
-	c, err := cfg.Fold()
-	if err != nil {
-		return nil, nil, err
-	}
+	c := *cfg
 	d := c.Descriptor()
 	settings, world, choices, err := d.Fit(ctx, c.Env.Settings, c.Cluster, c.Trace, func(key string) bool { return given[key] })
 	if err != nil {

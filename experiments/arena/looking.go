@@ -9,7 +9,6 @@ import (
 	"clustergym/env/predict"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/internal/fault"
@@ -39,13 +38,10 @@ func (w *World) looking(r config.Rival) func(env.Env) (player, error) {
 // futures returns stretches of the training part, at the load of the environment's windows.
 func (w *World) futures() (*rollout.Recorded, error) {
 	cut := w.About.Cut(w.judged())
-	est, err := sim.ParseEstimates(cut.Estimates)
-	if err != nil {
-		return nil, err
-	}
 	var maker predict.Maker
-	if est.Causal() {
-		if maker, err = sched.Predictor(w.Source.Windows, est, cut.Forecast); err != nil {
+	var err error
+	if cut.Estimates.Causal() {
+		if maker, err = sched.Predictor(w.Source.Windows, cut.Estimates, cut.Forecast); err != nil {
 			return nil, err
 		}
 	}

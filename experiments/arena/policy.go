@@ -24,9 +24,9 @@ import (
 // policy is one policy of a comparison.
 type policy struct {
 	name, kind string
-	draws      bool   // at random: it plays each episode once for each of eval.seeds
-	missing    string // why it has no results
-	trained    string // the estimates of a checkpoint's run
+	draws      bool          // at random: it plays each episode once for each of eval.seeds
+	missing    string        // why it has no results
+	trained    sim.Estimates // the estimates of a checkpoint's run
 	// nothing is set for schedulers that do not ask for run times. Rules in the action space have them in any case, as
 	// environments choose by them which jobs can be acted on.
 	nothing bool

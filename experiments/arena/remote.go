@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"clustergym/agents/checkpoint"
@@ -183,10 +182,10 @@ func (s *sharing) remote(ctx context.Context, base *config.Config, opt *EvalOpti
 // withModel returns base with the estimates of on if these are of a model that is a file, so that the file is sent and loaded
 // with the world.
 func withModel(base, on *config.Config) (*config.Config, error) {
-	if est := on.Estimates(); strings.Contains(est, brought.ModelPrefix) && base.Estimates() != est {
+	if est := on.Estimates(); est.File != "" && base.Estimates() != est {
 		b := *base
 		b.Edit()
-		return &b, b.Set(brought.Model + "=" + est)
+		return &b, b.Set(brought.Model + "=" + est.String())
 	}
 	return base, nil
 }
@@ -194,11 +193,7 @@ func withModel(base, on *config.Config) (*config.Config, error) {
 // NewWorldOf is NewWorld on a worker. names are the result of brought.Put for the files of cfg. The world has no file that the
 // task did not bring.
 func NewWorldOf(ctx context.Context, cfg *config.Config, j *workqueue.Job, names map[string]string) (*World, error) {
-	folded, err := cfg.Fold()
-	if err != nil {
-		return nil, err
-	}
-	if err := brought.Check(&folded, names); err != nil {
+	if err := brought.Check(cfg, names); err != nil {
 		return nil, err
 	}
 	at, remove, err := brought.Place(j, names)
@@ -445,13 +440,7 @@ func know(ctx context.Context, j *workqueue.Job, in *gamesTask) (*runner, error)
 			return nil, &fault.Mistake{Err: err}
 		}
 	}
-	if on, err = on.Fold(); err != nil {
-		return nil, err
-	}
-	if base, err = base.Fold(); err != nil {
-		return nil, err
-	}
-	if est := on.Estimates(); strings.Contains(est, brought.ModelPrefix) && est != base.Estimates() {
+	if est := on.Estimates(); est.File != "" && est != base.Estimates() {
 		return nil, errors.New("the task compares with the estimates of a model and has not brought it; a worker opens no file of its own for a task")
 	}
 	w, err := NewWorldOf(ctx, &base, j, in.Files)

@@ -50,10 +50,6 @@ func (r Rungs) Against() sim.Estimates {
 // Base returns cfg with estimates among r with which all policies can play: the configuration to be checked and to follow a
 // workload.
 func (r Rungs) Base(cfg config.Config) (config.Config, error) {
-	cfg, err := cfg.Fold()
-	if err != nil {
-		return cfg, err
-	}
 	if !cfg.Simulated() {
 		return cfg, fault.Mistakef("--rungs: %s has no run times to know; want an environment on the simulator", cfg.Env.ID)
 	}
@@ -63,7 +59,7 @@ func (r Rungs) Base(cfg config.Config) (config.Config, error) {
 			est = e
 		}
 	}
-	on, err := cfg.OnRung(est.String())
+	on, err := cfg.OnRung(est)
 	if err != nil {
 		return cfg, err
 	}
@@ -94,7 +90,7 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 	var runners []*runner
 	games := 0
 	for _, e := range rungs {
-		on, err := cfg.OnRung(e.String())
+		on, err := cfg.OnRung(e)
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +120,7 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 	}
 	defer func() { err = done(err) }()
 	tick := counted(games, opt.Game)
-	l := &report.Ladder{Against: rungs.Against().String()}
+	l := &report.Ladder{Against: rungs.Against()}
 	for _, r := range runners {
 		r.tick = tick
 		played, _, err := r.results(ctx)

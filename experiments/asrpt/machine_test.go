@@ -269,7 +269,7 @@ func TestTheMachineAgreesWithTheSimulator(t *testing.T) {
 				t.Fatal(err)
 			}
 			h := heuristic.DefaultConfig()
-			h.Order, h.Estimates = c.order, "exact"
+			h.Order, h.Estimates = c.order, sim.MustEstimates("exact")
 			if c.admission != "" {
 				h.Admission = c.admission
 			}

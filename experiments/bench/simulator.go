@@ -24,20 +24,20 @@ func (b *bench) simulator(ctx context.Context) error {
 	for _, g := range []struct {
 		cluster   string
 		what      string
-		estimates string
+		estimates sim.EstimateMode
 		jobs      func(n int) ([]traces.Job, error)
 		rows      []policyCase
 	}{
-		{"pool:256", "HPC jobs, load 0.6", "exact", hpcJobs(256, 0.6), []policyCase{
+		{"pool:256", "HPC jobs, load 0.6", sim.EstimateExact, hpcJobs(256, 0.6), []policyCase{
 			{"fifo+strict", "", 2_000_000}, {"sjf+strict", "", 2_000_000}, {"sjf+skip", "", 0}, {"fifo+commit", "", 0},
 		}},
-		{"64x8", "Philly jobs, load 0.8", "exact", phillyJobs(512, 0.8), []policyCase{
+		{"64x8", "Philly jobs, load 0.8", sim.EstimateExact, phillyJobs(512, 0.8), []policyCase{
 			{"fifo+strict", "best-fit", 500_000}, {"sjf+skip", "best-fit", 0}, {"srtf+skip", "best-fit", 100_000}, {"las+skip", "best-fit", 0},
 		}},
-		{"pool:100", "HPC jobs like KTH-SP2's, load 0.7", "trace", hpcJobs(100, 0.7), []policyCase{
+		{"pool:100", "HPC jobs like KTH-SP2's, load 0.7", sim.EstimateTrace, hpcJobs(100, 0.7), []policyCase{
 			{"fifo+strict+easy", "", 100_000}, {"fifo+strict+conservative", "", 0},
 		}},
-		{"pool:8192", "HPC jobs like RICC's, load 0.85", "trace", hpcJobs(8192, 0.85), []policyCase{
+		{"pool:8192", "HPC jobs like RICC's, load 0.85", sim.EstimateTrace, hpcJobs(8192, 0.85), []policyCase{
 			{"fifo+strict+easy", "", 100_000}, {"sjf+strict+easy", "", 0},
 		}},
 	} {
@@ -84,9 +84,9 @@ func (b *bench) recorded(ctx context.Context) error {
 	if b.cfg.Quick && len(jobs) > 10_000 {
 		jobs = jobs[:10_000]
 	}
-	estimates := "trace"
+	estimates := sim.EstimateTrace
 	if n, _ := simulate.WithoutEstimate(jobs); n > 0 {
-		estimates = "exact"
+		estimates = sim.EstimateExact
 	}
 	policies := b.cfg.Policies
 	if len(policies) == 0 {
@@ -104,14 +104,14 @@ func (b *bench) recorded(ctx context.Context) error {
 }
 
 // play measures how fast jobs are simulated on one cluster under several policies.
-func (b *bench) play(ctx context.Context, what, on, estimates string, jobs []traces.Job, cases []policyCase) error {
+func (b *bench) play(ctx context.Context, what, on string, known sim.EstimateMode, jobs []traces.Job, cases []policyCase) error {
 	spec, err := workload.ClusterSpec(on)
 	if err != nil {
 		return err
 	}
 	for _, k := range cases {
 		cfg := simulate.Config{Policy: heuristic.DefaultConfig(), Seed: 1}
-		cfg.Policy.Estimates = estimates
+		cfg.Policy.Estimates.Mode = known
 		if k.placement != "" {
 			cfg.Policy.Placement = k.placement
 		}

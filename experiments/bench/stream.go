@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"clustergym/env/sim"
 	"clustergym/experiments/simulate"
 	"clustergym/experiments/workload"
 	"clustergym/traces"
@@ -41,7 +42,7 @@ func (b *bench) streaming(ctx context.Context) error {
 	}
 	cfg := simulate.DefaultConfig()
 	cfg.Trace.File, cfg.Trace.Format, cfg.Stream = path, workload.FormatSWF, "on"
-	cfg.Cluster, cfg.Policies, cfg.Policy.Estimates = fmt.Sprintf("swf-%d", longProcs), []string{"fifo+strict+easy"}, "trace"
+	cfg.Cluster, cfg.Policies, cfg.Policy.Estimates.Mode = fmt.Sprintf("swf-%d", longProcs), []string{"fifo+strict+easy"}, sim.EstimateTrace
 	row := Row{
 		Group: "simulator", What: "HPC jobs, load 0.87, read from a file meanwhile", Jobs: gen.Jobs, Cluster: cfg.Cluster, Policy: cfg.Policies[0],
 		Unit: "jobs/s", Mark: longMark,

@@ -65,7 +65,7 @@ func roundDown(x float64) float64 {
 }
 
 // leastOf returns for each of n test windows or episodes of cfg, whose world is w, a value of the metric that no policy gets below if it
-// finishes all jobs, whatever it knows. cfg is folded, and of a scheduling environment.
+// finishes all jobs, whatever it knows. cfg is of a scheduling environment.
 func leastOf(ctx context.Context, cfg *config.Config, w *arena.World, n int) (all []float64, err error) {
 	if cfg.Simulated() {
 		return simulated(ctx, cfg, w, n)

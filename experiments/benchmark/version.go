@@ -15,7 +15,6 @@ import (
 	"clustergym/env/policyname"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
-	"clustergym/experiments/ladder"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 )
@@ -235,13 +234,13 @@ func (t *Task) Config() (config.Config, error) {
 	if err := cfg.Validate(); err != nil {
 		return cfg, fmt.Errorf("task %s: %w", t.Name, err)
 	}
-	return cfg.Fold()
+	return cfg, nil
 }
 
 // Rung says in words what policies of cfg know of run times: "history (causal)".
 func Rung(cfg *config.Config) string {
-	if est := cfg.Estimates(); est != "" {
-		return ladder.Label(est)
+	if est := cfg.Estimates(); !est.IsZero() {
+		return est.Label()
 	}
 	if cfg.Env.ID == "WorkerPlace-v1" {
 		return "seen speeds (causal)"

@@ -48,7 +48,7 @@ func Files(cfg *config.Config) (map[string]string, error) {
 	if err := errors.Join(add(Trace, cfg.Trace.File), add(Profiles, cfg.Trace.Profiles)); err != nil {
 		return nil, err
 	}
-	if _, model, ok := strings.Cut(cfg.Estimates(), ModelPrefix); ok {
+	if model := cfg.Estimates().File; model != "" {
 		if err := add(Model, model); err != nil {
 			return nil, err
 		}
@@ -67,7 +67,7 @@ func Files(cfg *config.Config) (map[string]string, error) {
 	return files, nil
 }
 
-// Check returns an error unless cfg, which must be folded, names exactly the files that a task has brought: those whose keys
+// Check returns an error unless cfg names exactly the files that a task has brought: those whose keys
 // names has. A worker opens nothing else for a task, since the path of a file of its own could stand there, and what it
 // says of that file goes back to the maker of the task.
 func Check(cfg *config.Config, names map[string]string) error {
@@ -91,7 +91,7 @@ func Check(cfg *config.Config, names map[string]string) error {
 // keys are the keys of files.
 var keys = []string{Cluster, Model, Profiles, Trace}
 
-// Named returns what cfg, which must be folded, names as files, by the key that names each. Unlike Files it looks at no file:
+// Named returns what cfg names as files, by the key that names each. Unlike Files it looks at no file:
 // every cluster that is neither a short form nor a preset counts as one.
 func Named(cfg *config.Config) map[string]string {
 	named := map[string]string{}
@@ -100,7 +100,7 @@ func Named(cfg *config.Config) map[string]string {
 			named[key] = name
 		}
 	}
-	if _, model, ok := strings.Cut(cfg.Estimates(), ModelPrefix); ok {
+	if model := cfg.Estimates().File; model != "" {
 		named[Model] = model
 	}
 	if _, short, _ := cluster.Parse(cfg.Cluster); !short && cfg.Cluster != "" && !slices.Contains(workload.ClusterPresets(), cfg.Cluster) {

@@ -44,8 +44,8 @@ type Config struct {
 // Env names the environment, one of envs.IDs, and configures it.
 type Env struct {
 	ID string `yaml:"id"`
-	// Args are settings and keys of the workload and the cluster as KEY=VALUE, an older way to write them. Fold moves
-	// them into the fields.
+	// Args are settings and keys of the workload and the cluster as KEY=VALUE, an older way to write them in YAML. Decode and Set
+	// move them into the fields. Only a configuration that is a section of another file, as in a study, still has them: see Fold.
 	Args []string `yaml:"args"`
 	// Settings are the environment's own keys; nil for an environment without. Their gamma is what evaluations use;
 	// training takes the agent's.
@@ -107,8 +107,22 @@ func For(id string) Config {
 }
 
 // Decode reads a run's configuration from YAML; errors contain name. Keys that the document leaves out get the defaults of
-// the environment that it names.
-func Decode(name string, data []byte) (Config, error) {
+// the environment that it names. What env.args says is in the fields.
+func Decode(name string, data []byte) (Config, error) { return decode(name, data, Given{}) }
+
+// decode is Decode that notes the keys of env.args in given.
+func decode(name string, data []byte, given Given) (Config, error) {
+	c, err := DecodeSection(name, data)
+	if err != nil {
+		return c, err
+	}
+	given.args(&c)
+	return c.Fold()
+}
+
+// DecodeSection is Decode for a run that is a section of a study's settings, where it keeps env.args: their text is part of what
+// the study publishes. The study folds it where it trains and plays (Fold).
+func DecodeSection(name string, data []byte) (Config, error) {
 	id, err := configs.TextBytes(name, data, "env", "id")
 	if err != nil {
 		return Config{}, err
@@ -165,7 +179,7 @@ func (c *Config) SetEnv(id string) error {
 // does not check the value: Validate does.
 func (c *Config) Set(assignment string) error { return Given{}.Set(c, assignment) }
 
-// Fold returns c with env.args moved into the environment's settings, trace and cluster.
+// Fold returns c with env.args moved into the environment's settings, trace and cluster. Decode and Set have done so.
 func (c Config) Fold() (Config, error) {
 	d := envs.Find(c.Env.ID)
 	if d == nil || len(c.Env.Args) == 0 {

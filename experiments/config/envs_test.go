@@ -9,6 +9,7 @@ import (
 
 	"clustergym/configs"
 	"clustergym/env/jobselect"
+	"clustergym/env/sim"
 	"clustergym/experiments/envs"
 	"clustergym/internal/fault"
 )
@@ -100,7 +101,7 @@ func TestRivalsThatStopJobs(t *testing.T) {
 	if err := c.Validate(); err != nil {
 		t.Error(err)
 	}
-	s.Estimates = "none"
+	s.Estimates = sim.MustEstimates("none")
 	if got, want := strings.Join(c.Policies(), " "), "fifo+skip smallest+skip gittins-2d+skip las+skip las-2d-prompt+skip random@slots fifo@slots las@slots las-2d@slots"; got != want {
 		t.Errorf("compared with %s, want %s", got, want)
 	}
@@ -173,6 +174,42 @@ func TestArgumentsAreAnotherWayToWriteKeys(t *testing.T) {
 			t.Errorf("%s: Fold changed the configuration that it was given", c.id)
 		}
 	}
+}
+
+// What is read or set is folded: env.args go before the document's other keys, and later changes before env.args.
+func TestArgumentsAreFoldedWhereTheyAreRead(t *testing.T) {
+	c, given, err := DecodeGiven("run.yaml", []byte("env:\n  id: DelayOffer-v1\n  lease: 9m\n  args: [lease=5m, cluster=4x8]\n"))
+	if err != nil || c.Env.Args != nil || c.Cluster != "4x8" || !strings.Contains(encoded(t, c.Env.Settings), "lease: 5m0s") {
+		t.Errorf("read %+v (%v)", c, err)
+	}
+	if !given["env.lease"] || !given["cluster"] || given["env.load"] {
+		t.Errorf("given are %v", given)
+	}
+	if err := given.Set(&c, "env.args=[load=2, trace.seed=7]"); err != nil || c.Env.Args != nil || c.Trace.Seed != 7 || !given["env.load"] || !given["trace.seed"] {
+		t.Errorf("set %+v (%v), given are %v", c, err, given)
+	}
+	set(t, &c, "env.lease=7m")
+	if text := encoded(t, c.Env.Settings); !strings.Contains(text, "lease: 7m0s") || !strings.Contains(text, "load: 2") {
+		t.Errorf("the settings are\n%s", text)
+	}
+	before := encoded(t, c)
+	if err := c.Set("env.args=[load=3, split=test]"); err == nil || encoded(t, c) != before {
+		t.Errorf("arguments that make no sense: %v, and the configuration is\n%s", err, encoded(t, c))
+	}
+	_, err = Decode("run.yaml", []byte("env:\n  id: DelayOffer-v1\n  args: [split=test]\n"))
+	if err == nil || !strings.HasPrefix(err.Error(), `run.yaml: env.args: "split=test": a run trains on split train`) {
+		t.Errorf("%v", err)
+	}
+}
+
+// encoded returns a configuration as YAML.
+func encoded(t *testing.T, v any) string {
+	t.Helper()
+	b, err := configs.Encode(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 func TestArgumentsThatMakeNoSenseAreRefused(t *testing.T) {

@@ -7,24 +7,24 @@ import (
 	"clustergym/experiments/envs"
 )
 
-// Estimates returns env.estimates, "" for an environment without run times to know.
-func (c *Config) Estimates() string {
+// Estimates returns env.estimates, unset for an environment without run times to know.
+func (c *Config) Estimates() sim.Estimates {
 	d := c.Descriptor()
 	if d == nil || !d.Simulated() || !c.ownSettings(d) {
-		return ""
+		return sim.Estimates{}
 	}
 	return d.Cut(c.Env.Settings).Estimates
 }
 
-// OnRung returns c, which must be folded and of an environment on the simulator, for comparisons with other estimates:
+// OnRung returns c, which must be of an environment on the simulator, for comparisons with other estimates:
 // without the settings that make training easier, and with those of its policies that can play with them.
-func (c *Config) OnRung(estimates string) (Config, error) {
+func (c *Config) OnRung(e sim.Estimates) (Config, error) {
 	on := *c
 	if d := c.Descriptor(); d.Judged != nil {
 		on.Env.Settings = d.Judged(c.Env.Settings)
 	}
 	on.Edit()
-	if err := on.Set("env.estimates=" + estimates); err != nil {
+	if err := on.Set("env.estimates=" + e.String()); err != nil {
 		return on, err
 	}
 	on.ForPlay()
@@ -44,7 +44,7 @@ func (c *Config) ShowAs(trained *Config) error {
 	was := trained.shows()
 	if was == "auto" {
 		was = "off"
-		if est, err := sim.ParseEstimates(trained.Estimates()); err == nil && est.Causal() {
+		if trained.Estimates().Causal() {
 			was = "on"
 		}
 	}

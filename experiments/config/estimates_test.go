@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"testing"
+
+	"clustergym/env/sim"
 )
 
 func TestOnRungChangesTheEstimatesAlone(t *testing.T) {
@@ -15,23 +17,23 @@ func TestOnRungChangesTheEstimatesAlone(t *testing.T) {
 	for est, want := range map[string][]string{
 		"none": {"fifo"}, "history": {"fifo", "sjf+skip", "sjf@slots", "fifo+strict+easy"}, "gbdt:m.bin": {"fifo", "sjf+skip", "sjf@slots", "fifo+strict+easy"},
 	} {
-		on, err := c.OnRung(est)
+		on, err := c.OnRung(sim.MustEstimates(est))
 		if err != nil {
 			t.Fatal(err)
 		}
 		e := on.Env.JobSelect()
-		if err := on.Validate(); err != nil || on.Estimates() != est || !slices.Equal(on.Policies(), want) || e.Contested || e.Relative != "" || e.Horizon != 0 {
+		if err := on.Validate(); err != nil || on.Estimates().String() != est || !slices.Equal(on.Policies(), want) || e.Contested || e.Relative != "" || e.Horizon != 0 {
 			t.Errorf("%s: %v, estimates %s, policies %v, settings %+v", est, err, on.Estimates(), on.Policies(), *e)
 		}
 	}
-	if e := c.Env.JobSelect(); e.Estimates != "noisy:2" || !e.Contested {
+	if e := c.Env.JobSelect(); e.Estimates.String() != "noisy:2" || !e.Contested {
 		t.Errorf("the configuration itself has changed: %+v", *e)
 	}
-	if got := (&Config{}).Estimates(); got != "" {
+	if got := (&Config{}).Estimates(); got.String() != "" {
 		t.Errorf("an empty configuration has estimates %q", got)
 	}
 	cart := For("CartPole-v1")
-	if got := cart.Estimates(); got != "" {
+	if got := cart.Estimates(); got.String() != "" {
 		t.Errorf("CartPole-v1 has estimates %q", got)
 	}
 }

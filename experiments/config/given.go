@@ -26,20 +26,28 @@ func (g Given) Set(c *Config, assignment string) error {
 	if d := c.Descriptor(); d != nil && !d.HasSettings() && strings.HasPrefix(key, "env.") && key != "env.id" && key != "env.args" {
 		return fault.New(key, value, "nothing: "+d.ID+" has no settings")
 	}
-	keys, err := configs.SetKeys(c, assignment)
+	own := *c
+	keys, err := configs.SetKeys(&own, assignment)
+	if err != nil {
+		return err
+	}
 	g.add(keys)
+	g.args(&own)
+	if own, err = own.Fold(); err == nil {
+		*c = own
+	}
 	return err
 }
 
 // DecodeGiven is Decode that also returns the keys that the document gives.
 func DecodeGiven(name string, data []byte) (Config, Given, error) {
-	c, err := Decode(name, data)
+	g := Given{}
+	c, err := decode(name, data, g)
 	if err != nil {
 		return c, nil, err
 	}
 	base := For(c.Env.ID)
 	keys, err := configs.Keys(name, data, &base)
-	g := Given{}
 	g.add(keys)
 	return c, g, err
 }
@@ -50,8 +58,8 @@ func (g Given) add(keys []string) {
 	}
 }
 
-// Args notes the keys of env.args, which Fold moves into the settings, the workload and the cluster.
-func (g Given) Args(c *Config) {
+// args notes the keys of env.args, which Fold moves into the settings, the workload and the cluster.
+func (g Given) args(c *Config) {
 	for _, set := range c.Env.Args {
 		key, _, _ := strings.Cut(set, "=")
 		if key = strings.TrimSpace(key); key != "cluster" && !strings.HasPrefix(key, "trace.") {

@@ -14,6 +14,7 @@ import (
 	"clustergym/env/policyname"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/experiments/envs"
 )
 
@@ -189,13 +190,13 @@ func (p *rivals) queue(n policyname.Name) (Rival, error) {
 		h.Placement = place
 	}
 	estimates := p.d.Cut(p.s).Estimates
-	if estimates != "none" {
+	if estimates.Mode != sim.EstimateNone {
 		h.Estimates = estimates
 	}
 	if err := h.Validate(); err != nil {
 		return Rival{}, err
 	}
-	if estimates == "none" && h.Estimating() {
+	if estimates.Mode == sim.EstimateNone && h.Estimating() {
 		return Rival{}, heuristic.Hidden(h.Order)
 	}
 	if h.Clairvoyant() || h.Admission == "commit" {

@@ -166,7 +166,10 @@ func (s *settings) learnedCells(ask string, seed int, blind bool, c config.Confi
 	return []study.Cell{{
 		Key: key, Input: []any{method, text},
 		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-			_, err := cell.Train(ctx, b, c, nil)
+			own, err := c.Fold()
+			if err == nil {
+				_, err = cell.Train(ctx, b, own, nil)
+			}
 			return nil, err
 		},
 	}, {
@@ -198,7 +201,11 @@ func givesWay(e *delayoffer.Env, ts *env.TimeStep) bool {
 // judgeLearned plays the acceptor that was trained in the folder trained: the weights with the best validation, greedily, and
 // if it is not blind also the last weights, which draw their answers as in training.
 func (s *settings) judgeLearned(ctx context.Context, b *study.Bench, c *config.Config, trained, ask string, seed int, blind bool) ([]study.Row, error) {
-	p, err := arena.NewProblem(c)
+	own, err := c.Fold()
+	if err != nil {
+		return nil, err
+	}
+	p, err := arena.NewProblem(&own)
 	if err != nil {
 		return nil, err
 	}
@@ -249,6 +256,10 @@ func (s *settings) openOffers(c *config.Config, sets []string) (*delayoffer.Env,
 		sets = append(slices.Clone(sets), fmt.Sprintf("trace.seed=%d", s.TestSeed))
 	}
 	own.Env.Args = append(append([]string{"max_steps=0"}, c.Env.Args...), sets...)
+	own, err := own.Fold()
+	if err != nil {
+		return nil, err
+	}
 	p, err := arena.NewProblem(&own)
 	if err != nil {
 		return nil, err

@@ -90,7 +90,7 @@ func (s *settings) Validate() error {
 }
 
 // acceptorRun returns the run of acceptor.yaml.
-func acceptorRun() (config.Config, error) { return config.Decode("acceptor.yaml", acceptorYAML) }
+func acceptorRun() (config.Config, error) { return config.DecodeSection("acceptor.yaml", acceptorYAML) }
 
 // settingsOf returns the settings of p's form, quick or full, with p's number of seeds.
 func settingsOf(p study.Plan) (settings, error) {

@@ -48,7 +48,7 @@ func (r *rule) scheduler(rung string) (heuristic.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Placement, c.Estimates = "first-fit", rung
+	c.Placement, c.Estimates = "first-fit", sim.MustEstimates(rung)
 	return heuristic.New(c)
 }
 
@@ -121,11 +121,7 @@ func (m *measure) rows(labels map[string]string) (rows []study.Row) {
 
 // playRule plays a rule on a stream.
 func playRule(ctx context.Context, r *rule, rung string, procs int, jobs traces.Stream, m *measure) error {
-	est, err := sim.ParseEstimates(rung)
-	if err != nil {
-		return err
-	}
-	maker, err := forecast.Maker(est, nil)
+	maker, err := forecast.Maker(sim.MustEstimates(rung), nil)
 	if err != nil {
 		return err
 	}

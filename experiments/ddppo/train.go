@@ -18,6 +18,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/cluster"
 	"clustergym/env/queuerank"
+	"clustergym/env/sim"
 	"clustergym/env/vec"
 	"clustergym/experiments/study"
 	"clustergym/nets"
@@ -31,7 +32,7 @@ const weightsFile = "weights.safetensors"
 // what is known of run times.
 func (s *settings) config(rung string) queuerank.Config {
 	c := queuerank.DefaultConfig()
-	c.Window, c.Backfill, c.Estimates, c.Forecast = s.Window, "easy", rung, "on"
+	c.Window, c.Backfill, c.Estimates, c.Forecast = s.Window, "easy", sim.MustEstimates(rung), "on"
 	c.Reward, c.Base, c.Load = s.Reward, "sjf", s.Load
 	return c
 }

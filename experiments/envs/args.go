@@ -19,6 +19,7 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
@@ -164,13 +165,13 @@ func (a *Args) text(spec cluster.Spec) (string, error) {
 }
 
 // jobSelectSHA returns the text for JobSelect-v1, which has an older form of its own.
-func jobSelectSHA(a *Args, spec cluster.Spec) (string, error) {
+func jobSelectSHA(c *jobselect.Config, a *Args, spec cluster.Spec) (string, error) {
 	spec.Name = "" // it decides nothing
 	text, err := configs.Encode(struct {
 		Env     jobselect.Config `yaml:"env"`
 		Cluster cluster.Spec     `yaml:"cluster"`
 		Split   string           `yaml:"split"`
-	}{*a.Settings.(*jobselect.Config), spec, a.Split})
+	}{*c, spec, a.Split})
 	return unnamed(string(text), a.d, a.Settings), err
 }
 
@@ -420,6 +421,8 @@ func kwargOf(path string, v reflect.Value, words [2]string) Kwarg {
 		k.Type, k.Default = "string", x
 	case jobselect.Images:
 		k.Type, k.Default = "bool", bool(x)
+	case sim.Estimates:
+		k.Type, k.Default = "string", x.String()
 	case sched.Forecast:
 		k.Type, k.Default = "string", string(x)
 	case map[string]string:
@@ -446,7 +449,7 @@ func walkKeys(v reflect.Value, prefix string, fn func(path string, v reflect.Val
 			}
 		case options == "inline":
 			walkKeys(f, prefix, fn)
-		case f.Kind() == reflect.Struct:
+		case f.Kind() == reflect.Struct && f.Type() != reflect.TypeFor[sim.Estimates]():
 			walkKeys(f, prefix+name+".", fn)
 		default:
 			fn(prefix+name, f)

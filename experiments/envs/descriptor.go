@@ -74,6 +74,9 @@ type Descriptor struct {
 	placement func(s Settings) string
 	// memory returns an upper bound on the bytes that one environment takes, without its time steps (memory.go).
 	memory func(s Settings, x Extent) float64
+	// record loads the task graphs or jobs of a file into w, for environments over these. t has the paths of files, shown their names
+	// in messages.
+	record func(ctx context.Context, w *World, s Settings, t, shown workload.TraceConfig) error
 	// sha returns the text of everything but the jobs that decides episodes, if its form is not the usual one.
 	sha func(a *Args, spec cluster.Spec) (string, error)
 }

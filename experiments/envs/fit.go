@@ -9,6 +9,7 @@ import (
 	"clustergym/configs"
 	"clustergym/env/cluster"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
@@ -127,7 +128,7 @@ func inEnv(given func(key string) bool) func(key string) bool {
 
 // unknown says why estimates of the trace cannot be those of s: jobs of it have none. "" = they can be, or s has others.
 func (d *Descriptor) unknown(s Settings, jobs []traces.Job, file string) string {
-	if v, ok := Setting(s, estimatesKey); !ok || v != "trace" {
+	if d.Cut(s).Estimates.Mode != sim.EstimateTrace {
 		return ""
 	}
 	n := 0

@@ -70,7 +70,7 @@ func TestObservationsDoNotKnowRunTimes(t *testing.T) {
 	worlds := map[string]opener{
 		jobselect.ID: func(jobs []traces.Job, estimates string) (sched.Arena, sched.Windows) {
 			cfg := jobselect.DefaultConfig()
-			cfg.Window, cfg.Warm, cfg.Visible, cfg.MaxGPUs, cfg.Load, cfg.Estimates = 40, 20, 6, 4, 0, estimates
+			cfg.Window, cfg.Warm, cfg.Visible, cfg.MaxGPUs, cfg.Load, cfg.Estimates = 40, 20, 6, 4, 0, sim.MustEstimates(estimates)
 			w, err := jobselect.NewWorkload(cfg, spec, jobs)
 			if err != nil {
 				t.Fatal(err)
@@ -83,7 +83,7 @@ func TestObservationsDoNotKnowRunTimes(t *testing.T) {
 		},
 		queuerank.ID: func(jobs []traces.Job, estimates string) (sched.Arena, sched.Windows) {
 			cfg := queuerank.DefaultConfig()
-			cfg.Window, cfg.Visible, cfg.Load, cfg.Estimates = 40, 8, 0, estimates
+			cfg.Window, cfg.Visible, cfg.Load, cfg.Estimates = 40, 8, 0, sim.MustEstimates(estimates)
 			w, err := traces.NewWindows(jobs, cfg.Window, 0)
 			if err != nil {
 				t.Fatal(err)

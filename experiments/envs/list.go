@@ -28,54 +28,45 @@ import (
 
 // scheduling are the environments over jobs on a simulated cluster.
 var scheduling = []*Descriptor{
-	{
+	describe(Descriptor{
 		ID: jobselect.ID, Preset: "quickstart",
-		About:    "which visible job starts now, or none; a placement rule picks its GPUs",
-		Takes:    Takes{Jobs: true, Cluster: true},
-		Cluster:  workload.DefaultCluster,
-		Trace:    workload.DefaultTraceConfig,
-		Settings: func() Settings { c := jobselect.DefaultConfig(); return &c },
-		Cut: func(s Settings) sched.Taken {
-			c := s.(*jobselect.Config)
-			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates, Forecast: c.Forecast}
-		},
-		// The image of the queue has this many columns for each slot: 256 GPUs and ten slots are a gigabyte of rollout.
-		MostGPUs: func(s Settings) int {
-			c := s.(*jobselect.Config)
-			if !c.Images {
-				return 1024
-			}
-			return max(8, 2560/c.Visible)
-		},
+		About:   "which visible job starts now, or none; a placement rule picks its GPUs",
+		Takes:   Takes{Jobs: true, Cluster: true},
+		Cluster: workload.DefaultCluster,
+		Trace:   workload.DefaultTraceConfig,
 		whyMost: "the observation grows with env.max_gpus × env.visible",
-		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
-			return jobselect.New(*s.(*jobselect.Config), src.Cluster, src.Windows, part)
-		},
-		Page:      func(s Settings, spec env.Spec) string { return jobselect.Page(*s.(*jobselect.Config), spec) },
-		placement: func(s Settings) string { return s.(*jobselect.Config).Placement },
-		Training: func(s Settings, gamma float64) Settings {
-			c := *s.(*jobselect.Config)
-			c.Gamma = gamma
-			return &c
-		},
-		Judged: func(s Settings) Settings {
-			c := *s.(*jobselect.Config)
-			c.Config = judged(c.Config)
-			return &c
-		},
-		Rules: rules(jobselect.Rules(), jobselect.NewRule),
+		Rules:   rules(jobselect.Rules(), jobselect.NewRule),
 		Rivals: append([]string{"fifo+strict", "fifo+skip", "smallest+skip", "sjf+skip", "area+skip", "las+skip", "srtf+skip"},
 			policyname.Rules("random", "random-start", "fifo", "sjf", "area")...),
 		StopRivals: append([]string{
 			"fifo+skip", "smallest+skip", "sjf+skip", "area+skip",
 			"srtf+skip", "srsf+skip", "gittins+skip", "gittins-2d+skip", "las+skip", "las-2d-prompt+skip",
 		}, policyname.Rules("random", "fifo", "sjf", "srtf", "srsf", "gittins", "las", "las-2d")...),
-		stops:  func(s Settings) bool { return s.(*jobselect.Config).Preempt },
 		Metric: JCT, Whole: true,
-		memory: jobSelectBytes,
-		sha:    jobSelectSHA,
-	},
-	{
+	}, settings[jobselect.Config]{
+		defaults: jobselect.DefaultConfig,
+		cut: func(c *jobselect.Config) sched.Taken {
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates, Forecast: c.Forecast}
+		},
+		// The image of the queue has this many columns for each slot: 256 GPUs and ten slots are a gigabyte of rollout.
+		mostGPUs: func(c *jobselect.Config) int {
+			if !c.Images {
+				return 1024
+			}
+			return max(8, 2560/c.Visible)
+		},
+		open: func(c jobselect.Config, src *Source, part traces.Part) (env.Env, error) {
+			return jobselect.New(c, src.Cluster, src.Windows, part)
+		},
+		page:      jobselect.Page,
+		placement: func(c *jobselect.Config) string { return c.Placement },
+		training:  func(c *jobselect.Config, gamma float64) { c.Gamma = gamma },
+		judged:    func(c *jobselect.Config) { c.Config = judged(c.Config) },
+		stops:     func(c *jobselect.Config) bool { return c.Preempt },
+		memory:    jobSelectBytes,
+		sha:       jobSelectSHA,
+	}),
+	describe(Descriptor{
 		ID: delayoffer.ID, Preset: "delayoffer-ppo",
 		About:   "whether a gang takes an offer across machines or racks, or waits for a closer one",
 		Takes:   Takes{Jobs: true, Cluster: true},
@@ -85,7 +76,6 @@ var scheduling = []*Descriptor{
 			t.Synth.Profile = "dally"
 			return t
 		},
-		Settings: func() Settings { c := delayoffer.DefaultConfig(); return &c },
 		Keys: map[string][2]string{
 			"max_gpus":  {"1 to 1048576", "larger jobs are left out of the workload"},
 			"comm":      {"ring, contention, tree or none", "how a placement slows a gang down"},
@@ -99,114 +89,100 @@ var scheduling = []*Descriptor{
 			"nw_wait":   {"leases, 0 to 1000000", "and the network"},
 			"ask":       {"nw, las or nothing (nw)", "which jobs get offers first: those that the network slows most, or those with the least GPU-time"},
 		},
-		Cut: func(s Settings) sched.Taken {
-			c := s.(*delayoffer.Config)
-			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
-		},
-		MostGPUs: unlimited,
-		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
-			return delayoffer.New(*s.(*delayoffer.Config), src.Cluster, src.Windows, part)
-		},
-		Page: func(s Settings, spec env.Spec) string { return delayoffer.Page(*s.(*delayoffer.Config), spec) },
-		Judged: func(s Settings) Settings {
-			c := *s.(*delayoffer.Config)
-			c.Relative = false
-			return &c
-		},
-		lacks:  func(s Settings, j *traces.Job) string { return sim.LacksModel(s.(*delayoffer.Config).Comm, j) },
 		mix:    "dally",
 		Rules:  rules(delayoffer.Rules(), delayoffer.NewRule),
 		Rivals: append([]string{"fifo+skip", "sjf+skip", "las+skip", "srtf+skip"}, slots(delayoffer.Rules())...),
 		Metric: JCT,
-		memory: func(s Settings, x Extent) float64 {
-			c := s.(*delayoffer.Config)
+	}, settings[delayoffer.Config]{
+		defaults: delayoffer.DefaultConfig,
+		cut: func(c *delayoffer.Config) sched.Taken {
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
+		},
+		mostGPUs: unlimited[delayoffer.Config],
+		open: func(c delayoffer.Config, src *Source, part traces.Part) (env.Env, error) {
+			return delayoffer.New(c, src.Cluster, src.Windows, part)
+		},
+		page:   delayoffer.Page,
+		judged: func(c *delayoffer.Config) { c.Relative = false },
+		lacks:  func(c *delayoffer.Config, j *traces.Job) string { return sim.LacksModel(c.Comm, j) },
+		memory: func(c *delayoffer.Config, x Extent) float64 {
 			bytes := 32<<10 + 1100*float64(c.Window) + clusterBytes(x)
 			if c.Relative {
 				bytes *= 2 // the timers play the same jobs
 			}
 			return bytes + forecastBytes(c.Estimates, c.Forecast, c.Window, 1)
 		},
-	},
-	{
+	}),
+	describe(Descriptor{
 		ID: gpupick.ID, Preset: "gpupick-ppo",
-		About:    "the GPUs of the job whose turn it is, one by one",
-		Takes:    Takes{Jobs: true, Cluster: true},
-		Cluster:  workload.DefaultCluster,
-		Trace:    workload.DefaultTraceConfig,
-		Settings: func() Settings { c := gpupick.DefaultConfig(); return &c },
+		About:   "the GPUs of the job whose turn it is, one by one",
+		Takes:   Takes{Jobs: true, Cluster: true},
+		Cluster: workload.DefaultCluster,
+		Trace:   workload.DefaultTraceConfig,
 		Keys: map[string][2]string{
 			"gamma": {"above 0, up to 1", "discount of a step"},
 			"idle":  {"true or false", "whether the agent may let a job wait"},
 			"table": {"true or false", "a row of numbers of each GPU instead of the fields busy and picked"},
 		},
-		Cut: func(s Settings) sched.Taken {
-			c := s.(*gpupick.Config)
-			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
-		},
-		// Every GPU of a gang is a step of its own.
-		MostGPUs: func(s Settings) int {
-			c := s.(*gpupick.Config)
-			if c.MaxSteps == 0 || !c.Idle {
-				return 1 << 10
-			}
-			return min(1<<10, max(1, c.MaxSteps/c.Window))
-		},
 		whyMost: "a window of larger gangs may take more than env.max_steps picks",
-		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
-			return gpupick.New(*s.(*gpupick.Config), src.Cluster, src.Windows, part)
-		},
-		Page:   func(s Settings, spec env.Spec) string { return gpupick.Page(*s.(*gpupick.Config), spec) },
-		Rules:  rules(gpupick.Rules(), gpupick.NewRule),
-		Rivals: slots(gpupick.Rules()),
+		Rules:   rules(gpupick.Rules(), gpupick.NewRule),
+		Rivals:  slots(gpupick.Rules()),
 		Metric: Metric{Key: "comm_cost", Title: "mean communication cost", Of: func(_ *metrics.Summary, info []float64) float64 {
 			if info == nil {
 				return math.NaN()
 			}
 			return info[gpupick.InfoCost]
 		}},
-		memory: func(s Settings, x Extent) float64 {
-			c := s.(*gpupick.Config)
+	}, settings[gpupick.Config]{
+		defaults: gpupick.DefaultConfig,
+		cut: func(c *gpupick.Config) sched.Taken {
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
+		},
+		// Every GPU of a gang is a step of its own.
+		mostGPUs: func(c *gpupick.Config) int {
+			if c.MaxSteps == 0 || !c.Idle {
+				return 1 << 10
+			}
+			return min(1<<10, max(1, c.MaxSteps/c.Window))
+		},
+		open: func(c gpupick.Config, src *Source, part traces.Part) (env.Env, error) {
+			return gpupick.New(c, src.Cluster, src.Windows, part)
+		},
+		page: gpupick.Page,
+		memory: func(c *gpupick.Config, x Extent) float64 {
 			return 24<<10 + 1000*float64(c.Window) + 0.3*clusterBytes(x) + forecastBytes(c.Estimates, c.Forecast, c.Window, 1)
 		},
-	},
-	{
+	}),
+	describe(Descriptor{
 		ID: policymix.ID, Preset: "policymix-ppo",
-		About:    "which base policy schedules until the next decision",
-		Takes:    Takes{Jobs: true, Cluster: true},
-		Cluster:  workload.DefaultCluster,
-		Trace:    workload.DefaultTraceConfig,
-		Settings: func() Settings { c := policymix.DefaultConfig(); return &c },
+		About:   "which base policy schedules until the next decision",
+		Takes:   Takes{Jobs: true, Cluster: true},
+		Cluster: workload.DefaultCluster,
+		Trace:   workload.DefaultTraceConfig,
 		Keys: map[string][2]string{
 			"hold":      {"a time above 0s", "how long a choice holds at least"},
 			"estimates": {"exact, trace, history, gbdt or noisy:SIGMA", "what is known of run times"},
 			"reward":    {strings.Join(reward.Names(), ", "), "what is paid"},
 		},
-		Cut: func(s Settings) sched.Taken {
-			c := s.(*policymix.Config)
-			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates, Forecast: c.Forecast}
-		},
-		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
-			return policymix.New(*s.(*policymix.Config), src.Cluster, src.Windows, part)
-		},
-		busy:      func(e sched.Arena) bool { return len(e.View().Waiting()) > 1 }, // every policy is always legal
-		Page:      func(s Settings, spec env.Spec) string { return policymix.Page(*s.(*policymix.Config), spec) },
-		placement: func(s Settings) string { return s.(*policymix.Config).Placement },
-		Training: func(s Settings, gamma float64) Settings {
-			c := *s.(*policymix.Config)
-			c.Gamma = gamma
-			return &c
-		},
-		Judged: func(s Settings) Settings {
-			c := *s.(*policymix.Config)
-			c.Config = judged(c.Config)
-			return &c
-		},
+		busy:   func(e sched.Arena) bool { return len(e.View().Waiting()) > 1 }, // every policy is always legal
 		Rules:  rules(policymix.Rules(), policymix.NewRule),
 		Rivals: append([]string{"fifo+strict", "fifo+skip", "las+skip", "srtf+skip"}, slots(policymix.Rules())...),
 		Metric: JCT,
-		memory: policyMixBytes,
-	},
-	{
+	}, settings[policymix.Config]{
+		defaults: policymix.DefaultConfig,
+		cut: func(c *policymix.Config) sched.Taken {
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates, Forecast: c.Forecast}
+		},
+		open: func(c policymix.Config, src *Source, part traces.Part) (env.Env, error) {
+			return policymix.New(c, src.Cluster, src.Windows, part)
+		},
+		page:      policymix.Page,
+		placement: func(c *policymix.Config) string { return c.Placement },
+		training:  func(c *policymix.Config, gamma float64) { c.Gamma = gamma },
+		judged:    func(c *policymix.Config) { c.Config = judged(c.Config) },
+		memory:    policyMixBytes,
+	}),
+	describe(Descriptor{
 		ID: queuerank.ID, Preset: "queuerank-ppo",
 		About:   "which waiting job is next; it holds the queue until it fits",
 		Takes:   Takes{Jobs: true, Cluster: true},
@@ -216,7 +192,6 @@ var scheduling = []*Descriptor{
 			t.Synth.Profile, t.Synth.Procs = "hpc", 256
 			return t
 		},
-		Settings: func() Settings { c := queuerank.DefaultConfig(); return &c },
 		Keys: map[string][2]string{
 			"gamma":     {"above 0, up to 1", "discount of a step"},
 			"max_gpus":  {"1 to 1048576", "larger jobs are left out of the workload"},
@@ -231,79 +206,82 @@ var scheduling = []*Descriptor{
 			"peer":      {"true or false", "equal RLScheduler's program in when the agent is asked and what it sees of a long queue"},
 			"rltune":    {"first or programme, on nodes", "follow RLTune's program: its observation, the queue in the order of base, and this placement"},
 		},
-		Cut: func(s Settings) sched.Taken {
-			c := s.(*queuerank.Config)
-			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
-		},
-		MostGPUs: unlimited,
-		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
-			c := s.(*queuerank.Config)
-			switch training := src.Windows.Jobs(traces.Training); {
-			case c.RLTune != "":
-				return rltune.New(*c, src.Cluster, src.Windows, part)
-			case c.Peer:
-				return rlscheduler.New(*c, src.Cluster, src.Windows, training, part)
-			default:
-				return queuerank.New(*c, src.Cluster, src.Windows, training, part)
-			}
-		},
-		Page:      func(s Settings, spec env.Spec) string { return queuerank.Page(*s.(*queuerank.Config), spec) },
-		placement: func(s Settings) string { return s.(*queuerank.Config).Placement },
-		Judged: func(s Settings) Settings {
-			c := *s.(*queuerank.Config)
-			c.Filter = false
-			return &c
-		},
 		Rules:  rules(queuerank.Rules(), queuerank.NewRule),
 		Rivals: append([]string{"fifo+strict", "sjf+strict", "f1+strict", "sjf+skip", "las+skip", "srtf+skip"}, slots(queuerank.Rules())...),
 		Metric: Metric{Key: "bounded_slowdown", Title: "bounded slowdown", Of: func(s *metrics.Summary, _ []float64) float64 { return s.BoundedSlowdown.Mean }},
-		memory: func(s Settings, x Extent) float64 {
-			c := s.(*queuerank.Config)
+	}, settings[queuerank.Config]{
+		defaults: queuerank.DefaultConfig,
+		cut: func(c *queuerank.Config) sched.Taken {
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
+		},
+		mostGPUs: unlimited[queuerank.Config],
+		open: func(c queuerank.Config, src *Source, part traces.Part) (env.Env, error) {
+			switch training := src.Windows.Jobs(traces.Training); {
+			case c.RLTune != "":
+				return rltune.New(c, src.Cluster, src.Windows, part)
+			case c.Peer:
+				return rlscheduler.New(c, src.Cluster, src.Windows, training, part)
+			default:
+				return queuerank.New(c, src.Cluster, src.Windows, training, part)
+			}
+		},
+		page:      queuerank.Page,
+		placement: func(c *queuerank.Config) string { return c.Placement },
+		judged:    func(c *queuerank.Config) { c.Filter = false },
+		memory: func(c *queuerank.Config, x Extent) float64 {
 			nodes := 0.0
 			if c.RLTune != "" { // a simulator more for the base
 				nodes = 2*clusterBytes(x) + 1250*float64(c.Window)
 			}
 			return 64<<10 + nodes + 1250*float64(c.Window) + 24*float64(c.Visible) + 0.35*clusterBytes(x) + forecastBytes(c.Estimates, c.Forecast, c.Window, simulators(c.Reward == "relative" || c.Filter))
 		},
-	},
+	}),
 }
 
 // planning are the environments over task graphs and over intervals of workers, which have simulators of their own.
 var planning = []*Descriptor{
-	{
+	describe(Descriptor{
 		ID: dagplace.ID, Preset: "dagplace-ddqn",
 		About:    "the processor of the next task of a task graph",
 		Takes:    Takes{Graphs: true},
-		Settings: func() Settings { c := dagplace.DefaultConfig(); return &c },
 		Keys:     dagplace.ArgWords(),
-		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
-			return dagplace.NewRecorded(*s.(*dagplace.Config), src.Graphs, part)
-		},
-		Page:     func(s Settings, spec env.Spec) string { return dagplace.Page(*s.(*dagplace.Config), spec) },
 		Rules:    dagPlaceRules(),
 		Planners: dagPlanners(),
 		Rivals:   append([]string{"heft", "peft", "cpop"}, policyname.Rules("random", "first-free", "greedy-hope", "eft")...),
 		Metric: Metric{Key: "makespan_over_heft", Title: "makespan / HEFT's", Of: func(_ *metrics.Summary, info []float64) float64 {
 			return info[dagplace.InfoMakespan] / info[dagplace.InfoLeader]
 		}},
-		memory: dagPlaceBytes,
-	},
-	{
-		ID: workerplace.ID, Preset: "workerplace-maml",
-		About:    "the job and server of the next worker, or the end of the interval",
-		Takes:    Takes{Jobs: true, Models: true},
-		Trace:    workload.DefaultTraceConfig,
-		Settings: func() Settings { c := workerplace.DefaultConfig(); return &c },
-		Keys:     workerplace.ArgWords(),
-		Open: func(s Settings, src *Source, part traces.Part) (env.Env, error) {
-			return workerplace.NewRecorded(*s.(*workerplace.Config), src.Workers, part)
+	}, settings[dagplace.Config]{
+		defaults: dagplace.DefaultConfig,
+		open: func(c dagplace.Config, src *Source, part traces.Part) (env.Env, error) {
+			return dagplace.NewRecorded(c, src.Graphs, part)
 		},
-		Page:   func(s Settings, spec env.Spec) string { return workerplace.Page(*s.(*workerplace.Config), spec) },
+		page:   dagplace.Page,
+		memory: dagPlaceBytes,
+		record: func(ctx context.Context, w *World, c *dagplace.Config, t, shown workload.TraceConfig) error {
+			return w.loadGraphs(ctx, *c, t, shown)
+		},
+	}),
+	describe(Descriptor{
+		ID: workerplace.ID, Preset: "workerplace-maml",
+		About:  "the job and server of the next worker, or the end of the interval",
+		Takes:  Takes{Jobs: true, Models: true},
+		Trace:  workload.DefaultTraceConfig,
+		Keys:   workerplace.ArgWords(),
 		Rules:  workerPlaceRules(),
 		Rivals: workerRivals(),
 		Metric: Metric{Key: "jct_s", Title: "mean JCT", Unit: "s", Of: func(_ *metrics.Summary, info []float64) float64 { return info[workerplace.InfoJCT] }},
+	}, settings[workerplace.Config]{
+		defaults: workerplace.DefaultConfig,
+		open: func(c workerplace.Config, src *Source, part traces.Part) (env.Env, error) {
+			return workerplace.NewRecorded(c, src.Workers, part)
+		},
+		page:   workerplace.Page,
 		memory: workerPlaceBytes,
-	},
+		record: func(ctx context.Context, w *World, c *workerplace.Config, t, shown workload.TraceConfig) error {
+			return w.loadWorkers(ctx, *c, t, shown)
+		},
+	}),
 }
 
 // problems returns the environments with known answers. They have no settings, and random play is their only rival.
@@ -329,7 +307,7 @@ func judged(c sched.Config) sched.Config {
 }
 
 // unlimited is Descriptor.MostGPUs where only the largest value that the settings allow is a bound.
-func unlimited(Settings) int { return 1 << 20 }
+func unlimited[C any](*C) int { return 1 << 20 }
 
 // random is uniform play over the legal actions, the one policy that every environment has.
 var random = Rule{
@@ -343,7 +321,7 @@ func rules[E env.Env](all []sched.Rule, actor func(name string, e E) (*sched.Act
 	for _, r := range all {
 		out = append(out, Rule{
 			Name: r.Name, About: r.About, Draws: r.Random, Estimates: r.Estimates, Stops: r.Stops,
-			Policy: func(e env.Env) (agents.Policy, error) { return actor(r.Name, e.(E)) },
+			Policy: acting(r.Name, actor),
 		})
 	}
 	return out
@@ -363,7 +341,7 @@ func dagPlaceRules() []Rule {
 	for _, r := range dagplace.Rules() {
 		all = append(all, Rule{
 			Name: r.Name, About: r.About, Draws: r.Name == "random",
-			Policy: func(e env.Env) (agents.Policy, error) { return dagplace.NewRule(r.Name, e.(*dagplace.Env)) },
+			Policy: acting(r.Name, dagplace.NewRule),
 		})
 	}
 	return all
@@ -374,7 +352,7 @@ func workerPlaceRules() []Rule {
 	for _, r := range workerplace.Rules() {
 		all = append(all, Rule{
 			Name: r.Name, About: r.About, Draws: r.Name == "random", Knows: r.Knows(),
-			Policy: func(e env.Env) (agents.Policy, error) { return workerplace.NewRule(r.Name, e.(*workerplace.Env)) },
+			Policy: acting(r.Name, workerplace.NewRule),
 		})
 	}
 	return all

@@ -73,11 +73,7 @@ func queueBytes(jobs int, base bool, x Extent) float64 {
 
 // forecastBytes returns the bytes of what is forecast of the given number of jobs: of the predictors, one for each simulator,
 // and of the forecasts in observations.
-func forecastBytes(estimates string, f sched.Forecast, jobs, simulators int) float64 {
-	est, err := sim.ParseEstimates(estimates)
-	if err != nil {
-		return 0 // Validate says so
-	}
+func forecastBytes(est sim.Estimates, f sched.Forecast, jobs, simulators int) float64 {
 	bytes := 0.0
 	if !est.Causal() {
 		simulators = 1 // the other has no predictor
@@ -99,22 +95,19 @@ func simulators(base bool) int {
 	return 1
 }
 
-func jobSelectBytes(s Settings, x Extent) float64 {
-	c := s.(*jobselect.Config)
+func jobSelectBytes(c *jobselect.Config, x Extent) float64 {
 	jobs, base := c.Window+c.Warm, c.Relative != "" || c.Contested
 	return queueBytes(jobs, base, x) + forecastBytes(c.Estimates, c.Forecast, jobs, simulators(base))
 }
 
-func policyMixBytes(s Settings, x Extent) float64 {
-	c := s.(*policymix.Config)
+func policyMixBytes(c *policymix.Config, x Extent) float64 {
 	jobs, base := c.Window+c.Warm, c.Relative != "" || c.Contested
 	return queueBytes(jobs, base, x) + forecastBytes(c.Estimates, c.Forecast, jobs, simulators(base))
 }
 
 // dagPlaceBytes counts a run time for each task on each processor, the plans, the edges, and the bandwidths of links that
 // are drawn one by one.
-func dagPlaceBytes(s Settings, x Extent) float64 {
-	c := s.(*dagplace.Config)
+func dagPlaceBytes(c *dagplace.Config, x Extent) float64 {
 	n, m, degree := float64(max(c.Tasks, x.Tasks)), float64(max(c.GPUs, x.Procs)), c.Degree
 	if c.Vary {
 		degree = 2 * max(degree, 1)
@@ -126,7 +119,6 @@ func dagPlaceBytes(s Settings, x Extent) float64 {
 	return bytes
 }
 
-func workerPlaceBytes(s Settings, _ Extent) float64 {
-	c := s.(*workerplace.Config)
+func workerPlaceBytes(c *workerplace.Config, _ Extent) float64 {
 	return float64(c.Jobs)*(220+5*float64(c.Servers)) + 150*float64(c.Servers) + 8<<10
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/forecast"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
@@ -22,18 +21,9 @@ type modelFile struct {
 	bytes int64
 }
 
-// modelOf returns the name of the file of estimates gbdt:FILE, "" if there is none.
-func modelOf(cut sched.Taken) string {
-	est, err := sim.ParseEstimates(cut.Estimates)
-	if err != nil {
-		return ""
-	}
-	return est.File
-}
-
 // loadModel reads the model of estimates gbdt:FILE.
 func (w *World) loadModel(ctx context.Context, cut sched.Taken, at *modelFile) (err error) {
-	name := modelOf(cut)
+	name := cut.Estimates.File
 	if name == "" {
 		return nil
 	}
@@ -77,7 +67,7 @@ func unnamed(text string, d *Descriptor, s Settings) string {
 	if !d.Simulated() {
 		return text
 	}
-	name := modelOf(d.Cut(s))
+	name := d.Cut(s).Estimates.File
 	if name == "" {
 		return text
 	}
@@ -93,7 +83,7 @@ func (r *Registry) openModel(ctx context.Context, d *Descriptor, s Settings) (m 
 	if !d.Simulated() {
 		return nil, "", nil
 	}
-	name := modelOf(d.Cut(s))
+	name := d.Cut(s).Estimates.File
 	if name == "" {
 		return nil, "", nil
 	}

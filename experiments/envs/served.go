@@ -13,6 +13,7 @@ import (
 	"clustergym/env/policyname"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/internal/nearest"
 )
 
@@ -146,7 +147,7 @@ func (d *Descriptor) certainRules() []string {
 // Cannot says why a rule cannot act under settings s, alone or looking ahead; nil = it can.
 func (d *Descriptor) Cannot(rule policyname.Name, s Settings) error {
 	r, _ := d.Rule(rule.Base)
-	switch blind := d.Simulated() && d.Cut(s).Estimates == "none"; {
+	switch blind := d.Simulated() && d.Cut(s).Estimates.Mode == sim.EstimateNone; {
 	case blind && r.Estimates:
 		return heuristic.Hidden(rule.Base)
 	case blind && rule.Ahead != policyname.None:

@@ -89,10 +89,8 @@ func (d *Descriptor) load(ctx context.Context, s Settings, spec cluster.Spec, t,
 	switch {
 	case d.Simulated():
 		return w, w.loadJobs(ctx, d.Cut(s), t, shown, model)
-	case d.Takes.Graphs && t.File != "":
-		return w, w.loadGraphs(ctx, d.ID, *s.(*dagplace.Config), t, shown)
-	case d.Takes.Models && t.File != "":
-		return w, w.loadWorkers(ctx, *s.(*workerplace.Config), t, shown)
+	case d.record != nil && t.File != "":
+		return w, d.record(ctx, w, s, t, shown)
 	}
 	return w, nil
 }
@@ -119,9 +117,7 @@ func (w *World) cutJobs(cut sched.Taken, jobs []traces.Job, info workload.Info) 
 		return err
 	}
 	w.Source.Windows = &foreseen{Windows: w.Workload.Windows, model: w.Model}
-	est, err := sim.ParseEstimates(cut.Estimates)
-	causal := err == nil && est.Causal()
-	w.Jobs = w.withModel(JobsHash(w.Workload.Windows, causal))
+	w.Jobs = w.withModel(JobsHash(w.Workload.Windows, cut.Estimates.Causal()))
 	w.weigh(w.Workload.Windows)
 	if cut.Remembers() {
 		w.bytes += int64(len(w.Workload.Windows.All())) * forecast.ArchiveBytes
@@ -150,12 +146,12 @@ func (w *World) weigh(jobs *traces.Windows) {
 }
 
 // loadGraphs reads recorded task graphs.
-func (w *World) loadGraphs(ctx context.Context, id string, cfg dagplace.Config, t, shown workload.TraceConfig) error {
+func (w *World) loadGraphs(ctx context.Context, cfg dagplace.Config, t, shown workload.TraceConfig) error {
 	path, err := located(t.FileFrom, t.File)
 	if err != nil {
 		return err
 	}
-	set, err := graphs.Load(ctx, path, graphs.Options{For: id, From: t.FileFrom})
+	set, err := graphs.Load(ctx, path, graphs.Options{For: dagplace.ID, From: t.FileFrom})
 	_, jobs := errors.AsType[*graphs.NoGraphsError](err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -300,9 +296,8 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func
 	}{Trace: t, Cluster: spec, Files: files}
 	if d.Simulated() {
 		of.Cut = d.Cut(args.Settings)
-		est, err := sim.ParseEstimates(of.Cut.Estimates)
-		if err == nil && est.Mode != sim.EstimateTrace && !est.Causal() {
-			of.Cut.Estimates = "" // it changes nothing but what the jobs weigh
+		if est := of.Cut.Estimates; est.Mode != sim.EstimateTrace && !est.Causal() {
+			of.Cut.Estimates = sim.Estimates{} // it changes nothing but what the jobs weigh
 			if !d.Cut(args.Settings).Forecast.Remembers(est) {
 				of.Cut.Forecast = ""
 			}

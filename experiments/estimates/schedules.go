@@ -57,7 +57,7 @@ func schedulersOf(known string) []scheduler {
 // new returns the policy with estimates est.
 func (c *scheduler) new(est sim.Estimates) (heuristic.Policy, error) {
 	h := heuristic.DefaultConfig()
-	h.Order, h.Admission, h.Estimates, h.Seed = c.order, c.admission, est.String(), est.Seed
+	h.Order, h.Admission, h.Estimates, h.Seed = c.order, c.admission, est, est.Seed
 	if c.backfill != "" {
 		h.Backfill = c.backfill
 	}

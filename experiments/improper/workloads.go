@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"clustergym/env/policymix"
+	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/workload"
 	"clustergym/internal/rng"
@@ -134,7 +135,7 @@ func (s *settings) config(w *scheduled, agent string, seed int, path string) (co
 	c.Seed = uint64(seed)
 	c.Trace.File, c.Trace.Format = path, workload.FormatCSV
 	p := c.Edit().(*policymix.Config)
-	p.Estimates = w.estimates
+	p.Estimates = sim.MustEstimates(w.estimates)
 	c.Train.Steps = s.Steps
 	every := max(1, s.Steps/8)
 	c.Train.LogEvery, c.Train.EvalEvery, c.Train.CheckpointEvery = every, every, every

@@ -8,60 +8,50 @@ import (
 	"clustergym/env/sim"
 )
 
-// Label names estimates and their rung: "history (causal)".
-func Label(estimates string) string {
-	e, err := sim.ParseEstimates(estimates)
-	if err != nil {
-		return estimates
-	}
-	return e.Label()
-}
-
-// Rung names the rung of estimates, "" for what are none.
-func Rung(estimates string) string {
-	e, err := sim.ParseEstimates(estimates)
-	if err != nil {
+// Rung names the rung of estimates, "" if they are unset.
+func Rung(e sim.Estimates) string {
+	if e.IsZero() {
 		return ""
 	}
 	return e.Rung().String()
 }
 
 // Key is what headers call the estimates.
-const Key = "run times"
+const Key = "estimates"
 
-// Header is the line above a table of policies with these estimates, "" if they are none.
-func Header(estimates string) string {
-	if Rung(estimates) == "" {
+// Header is the line above a table of policies with these estimates, "" if they are unset.
+func Header(e sim.Estimates) string {
+	if e.IsZero() {
 		return ""
 	}
-	return Key + ": " + Label(estimates) + "\n"
+	return Key + ": " + e.Label() + "\n"
 }
 
 // Row is what one policy of a table knows.
 type Row struct {
 	Name    string
-	Nothing bool   // it does not ask for run times
-	Knows   bool   // it knows the workload beforehand, whatever the estimates
-	Trained string // the estimates with which an agent was trained, "" = it is none
+	Nothing bool          // it does not ask for run times
+	Knows   bool          // it knows the workload beforehand, whatever the estimates
+	Trained sim.Estimates // those with which an agent was trained, unset = it is none
 }
 
 // Shown returns the policy's name in a table with these estimates: with a mark if it knows something else.
-func (r *Row) Shown(estimates string) string {
+func (r *Row) Shown(e sim.Estimates) string {
 	switch {
-	case r.Knows && Rung(estimates) != sim.RungExact.String():
+	case r.Knows && e.Rung() != sim.RungExact:
 		return r.Name + " (" + sim.RungExact.String() + ")"
-	case r.elsewhere(estimates):
-		return r.Name + " (trained on " + r.Trained + ")"
+	case r.elsewhere(e):
+		return r.Name + " (trained on " + r.Trained.String() + ")"
 	}
 	return r.Name
 }
 
 // elsewhere reports whether the agent was trained with other estimates.
-func (r *Row) elsewhere(estimates string) bool { return r.Trained != "" && r.Trained != estimates }
+func (r *Row) elsewhere(e sim.Estimates) bool { return !r.Trained.IsZero() && r.Trained != e }
 
 // Sentences says which policies of a table with these estimates ask nothing, so that they are the same on every rung, which
 // know more, and which were trained on another rung.
-func Sentences(estimates string, rows []Row) []string {
+func Sentences(e sim.Estimates, rows []Row) []string {
 	var nothing, all, trained []string
 	for i := range rows {
 		r := &rows[i]
@@ -70,8 +60,8 @@ func Sentences(estimates string, rows []Row) []string {
 			all = append(all, r.Name)
 		case r.Nothing:
 			nothing = append(nothing, r.Name)
-		case r.elsewhere(estimates):
-			trained = append(trained, r.Name+" was trained on "+Key+": "+Label(r.Trained)+".")
+		case r.elsewhere(e):
+			trained = append(trained, r.Name+" was trained on "+Key+": "+r.Trained.Label()+".")
 		}
 	}
 	var out []string
@@ -89,9 +79,9 @@ func Sentences(estimates string, rows []Row) []string {
 }
 
 // Below returns the sentences as lines below a text table.
-func Below(estimates string, rows []Row) string {
+func Below(e sim.Estimates, rows []Row) string {
 	var b strings.Builder
-	for _, s := range Sentences(estimates, rows) {
+	for _, s := range Sentences(e, rows) {
 		b.WriteString(Wrapped(s))
 	}
 	return b.String()

@@ -229,7 +229,7 @@ func (w *world) play(ctx context.Context, b *study.Bench, cfg config.Config, nam
 	if err != nil {
 		return nil, err
 	}
-	return w.rows(name, cfg.Estimates(), r)
+	return w.rows(name, cfg.Estimates().String(), r)
 }
 
 // rows returns the figures of the one policy of r, window by window.

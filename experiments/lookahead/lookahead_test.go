@@ -79,7 +79,7 @@ func TestTheStudyInSmall(t *testing.T) {
 		t.Skip("some seconds")
 	}
 	r, want := studytest.Small(t, studyWith(smallSettings), "gain-generated-causal")
-	for _, text := range []string{"generated causal; run times: history (causal)", "imitation", ">rollout:sjf+skip<", ` font-weight="700">imitation<`} {
+	for _, text := range []string{"generated causal; estimates: history (causal)", "imitation", ">rollout:sjf+skip<", ` font-weight="700">imitation<`} {
 		if !strings.Contains(want, text) {
 			t.Errorf("nothing says %q", text)
 		}

@@ -22,7 +22,7 @@ func (s *settings) tables(study.Plan) (all []study.Table) {
 		}
 		known := ""
 		if cfg, err := c.config(&agent{}, 0, ""); err == nil {
-			known = ladder.Label(cfg.Estimates())
+			known = cfg.Estimates().Label()
 		}
 		t.Title = fmt.Sprintf("%s; %s: %s", strings.ReplaceAll(c.Name, "-", " "), ladder.Key, known)
 		// Of many rivals a line has room for the first and the last two.

@@ -15,7 +15,6 @@ import (
 	"clustergym/env/heuristic"
 	"clustergym/env/policyname"
 	"clustergym/experiments/arena"
-	"clustergym/experiments/ladder"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/statistic"
@@ -126,8 +125,8 @@ func (c *card) fits() {
 	if cl := c.e.Meta.Extra["cluster"]; cl != "" {
 		c.row("cluster", "%s", cl)
 	}
-	if est := cfg.Estimates(); est != "" {
-		c.row("what it knew of run times", "%s", ladder.Label(est))
+	if est := cfg.Estimates(); !est.IsZero() {
+		c.row("what it knew of run times", "%s", est.Label())
 	}
 	c.row("observation", "%s", fieldsOf(c.e))
 	a := c.e.Spec.Action
@@ -363,7 +362,7 @@ func (c *card) worldFlags() string {
 	if d := cfg.Descriptor(); d.Takes.Cluster && !strings.Contains(c.e.Model.Meta(imported.KeyRun), "\ncluster: ") {
 		flags += " --cluster " + filepath.Base(cfg.Cluster)
 	}
-	if kind, file, ok := strings.Cut(cfg.Estimates(), ":"); ok && kind == "gbdt" {
+	if file := cfg.Estimates().File; file != "" {
 		flags += " --estimates gbdt:" + filepath.Base(file)
 	}
 	return flags

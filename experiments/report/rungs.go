@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/statistic"
 	"clustergym/experiments/texttable"
@@ -17,7 +18,7 @@ import (
 // loses by not knowing. It is the document of gymctl eval --rungs --json.
 type Ladder struct {
 	Metric   string         `json:"metric"`
-	Against  string         `json:"against"` // the estimates that losses refer to
+	Against  sim.Estimates  `json:"against"` // the estimates that losses refer to
 	Policies []LadderPolicy `json:"policies"`
 	Rungs    []*Report      `json:"rungs"` // the whole comparison with each of the estimates
 	// LeftOut counts the jobs of the workload that are in no window because the environment does not take them; nil = none.
@@ -26,19 +27,19 @@ type Ladder struct {
 
 // LadderPolicy is one policy with each of the estimates.
 type LadderPolicy struct {
-	Name    string       `json:"name"`
-	Kind    string       `json:"kind"`
-	Trained string       `json:"trained_on,omitempty"`
-	Nothing bool         `json:"asks_nothing,omitempty"`
-	Rungs   []LadderCell `json:"rungs"`
+	Name    string        `json:"name"`
+	Kind    string        `json:"kind"`
+	Trained sim.Estimates `json:"trained_on,omitzero"`
+	Nothing bool          `json:"asks_nothing,omitempty"`
+	Rungs   []LadderCell  `json:"rungs"`
 }
 
 // LadderCell is the result of a policy with some estimates.
 type LadderCell struct {
-	Estimates string      `json:"estimates"`
-	Rung      string      `json:"rung"`
-	Mean      *float64    `json:"mean"` // of the metric over windows, null where the policy does not play
-	CI95      *[2]float64 `json:"ci95"` // of the mean
+	Estimates sim.Estimates `json:"estimates"`
+	Rung      string        `json:"rung"`
+	Mean      *float64      `json:"mean"` // of the metric over windows, null where the policy does not play
+	CI95      *[2]float64   `json:"ci95"` // of the mean
 	// Loss is by how many percent the policy is worse than itself with Ladder.Against, on the same windows; negative = better.
 	Loss     *float64    `json:"loss_percent"`
 	LossCI95 *[2]float64 `json:"loss_ci95"`
@@ -118,12 +119,12 @@ func (l *Ladder) Sheets() []texttable.Sheet {
 	m := first.Counts()
 	header, labels := []string{"policy"}, make([]string, len(l.Rungs))
 	for i, r := range l.Rungs {
-		labels[i] = ladder.Label(r.Estimates)
+		labels[i] = r.Estimates.Label()
 		header = append(header, labels[i])
 	}
 	for _, r := range l.Rungs {
 		if r.Estimates != l.Against {
-			header = append(header, "lost on "+r.Estimates)
+			header = append(header, "lost on "+r.Estimates.String())
 		}
 	}
 	shown := l.longest()
@@ -134,7 +135,7 @@ func (l *Ladder) Sheets() []texttable.Sheet {
 		p := &l.Policies[i]
 		k := ladder.Row{Name: shown.Shown(p.Name), Nothing: p.Nothing, Trained: p.Trained}
 		known = append(known, k)
-		row := []string{k.Shown("")}
+		row := []string{k.Shown(sim.Estimates{})}
 		for _, c := range p.Rungs {
 			if c.Mean == nil {
 				row = append(row, "–")
@@ -160,13 +161,13 @@ func (l *Ladder) Sheets() []texttable.Sheet {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %d jobs each, the same on every rung: mean over windows of %s with its 95 %% bootstrap interval.\n",
 		plain.Count(len(first.Windows), "window", "windows"), first.Windows[0].Jobs, m.Title)
-	b.WriteString(ladder.Wrapped(fmt.Sprintf("lost on: by how much the policy is worse than itself on %s, on the same windows, with the 95 %% interval of the difference; negative = better.", ladder.Label(l.Against))))
+	b.WriteString(ladder.Wrapped(fmt.Sprintf("lost on: by how much the policy is worse than itself on %s, on the same windows, with the 95 %% interval of the difference; negative = better.", l.Against.Label())))
 	for _, why := range []string{ranksByTimes, noMetric} {
 		if names := dashes[why]; names != nil {
 			b.WriteString(ladder.Wrapped("–: " + why + ": " + strings.Join(names, ", ") + "."))
 		}
 	}
-	b.WriteString(ladder.Below("", known))
+	b.WriteString(ladder.Below(sim.Estimates{}, known))
 	return []texttable.Sheet{{
 		Title: "What policies lose by not knowing run times", Header: header, Rows: rows, Left: 1,
 		Above: ladder.Key + ": " + strings.Join(labels, ", ") + "\n", Below: b.String(),

@@ -4,12 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	"clustergym/env/sim"
 	"clustergym/experiments/statistic"
 )
 
 // onRung is a comparison of the named policies by their values in three windows, with estimates.
 func onRung(env, metric, estimates, rung string, policies ...PolicyReport) *Report {
-	return &Report{Windows: make([]WindowInfo, 3), Policies: policies, Env: env, Metric: metric, Estimates: estimates, Rung: rung}
+	return &Report{Windows: make([]WindowInfo, 3), Policies: policies, Env: env, Metric: metric, Estimates: sim.MustEstimates(estimates), Rung: rung}
 }
 
 // with is a policy with these values of every metric.
@@ -20,8 +21,8 @@ func with(p PolicyReport, values ...float64) PolicyReport {
 }
 
 func TestLadderSaysWhatIsLost(t *testing.T) {
-	agent, fifo, sjf := PolicyReport{Name: "ppo:a@9", Kind: KindCheckpoint, Trained: "history"}, PolicyReport{Name: "fifo+skip", Nothing: true}, PolicyReport{Name: "sjf+skip"}
-	l := &Ladder{Against: "exact", Rungs: []*Report{
+	agent, fifo, sjf := PolicyReport{Name: "ppo:a@9", Kind: KindCheckpoint, Trained: sim.MustEstimates("history")}, PolicyReport{Name: "fifo+skip", Nothing: true}, PolicyReport{Name: "sjf+skip"}
+	l := &Ladder{Against: sim.MustEstimates("exact"), Rungs: []*Report{
 		onRung("", "", "none", "none", with(agent, 30, 60, 90), with(fifo, 60, 60, 60)),
 		onRung("", "", "history", "causal", with(agent, 20, 40, 60), with(fifo, 60, 60, 60), with(sjf, 30, 30, 30)),
 		onRung("", "", "exact", "exact", with(agent, 20, 40, 60), with(fifo, 60, 60, 60), with(sjf, 20, 20, 20)),
@@ -36,7 +37,7 @@ func TestLadderSaysWhatIsLost(t *testing.T) {
 		got = append(got, strings.Join(strings.Fields(line), " "))
 	}
 	want := []string{
-		"run times: none, history (causal), exact", "",
+		"estimates: none, history (causal), exact", "",
 		"policy none history (causal) exact lost on none lost on history", got[3],
 		"ppo@9 (trained on history) 60 [30, 90] s 40 [20, 60] s 40 [20, 60] s +50.0 % [+50.0, +50.0] +0.0 % [+0.0, +0.0]",
 		"fifo+skip 60 [60, 60] s 60 [60, 60] s 60 [60, 60] s +0.0 % [+0.0, +0.0] +0.0 % [+0.0, +0.0]",
@@ -44,7 +45,7 @@ func TestLadderSaysWhatIsLost(t *testing.T) {
 		"3 windows of 0 jobs each, the same on every rung: mean over windows of mean JCT with its 95 % bootstrap interval.",
 		"lost on: by how much the policy is worse than itself on exact, on the same windows, with the 95 % interval of",
 		"the difference; negative = better.",
-		"–: ranks by run times, and there are none: sjf+skip.", "fifo+skip asks nothing of run times.", "ppo@9 was trained on run times: history (causal).",
+		"–: ranks by run times, and there are none: sjf+skip.", "fifo+skip asks nothing of run times.", "ppo@9 was trained on estimates: history (causal).",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -57,7 +58,7 @@ func TestLossesHaveASignAndAReference(t *testing.T) {
 	ordinary := PolicyReport{Name: "fifo+skip"}
 	blind := with(ordinary, 1, 2, 3)
 	blind.Metrics.Score = nil
-	l := &Ladder{Against: "noisy:1", Rungs: []*Report{
+	l := &Ladder{Against: sim.MustEstimates("noisy:1"), Rungs: []*Report{
 		onRung("GPUPick-v1", "cost", "history", "causal", with(PolicyReport{Name: "ppo"}, 1, 1, 1), blind),
 		onRung("GPUPick-v1", "cost", "noisy:1", "noisy", with(PolicyReport{Name: "ppo"}, 2, 2, 2), blind),
 	}}

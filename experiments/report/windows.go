@@ -3,6 +3,7 @@ package report
 import (
 	"clustergym/env/metrics"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/experiments/statistic"
 )
 
@@ -20,8 +21,8 @@ type Report struct {
 	Metric string `json:"metric,omitempty"`
 
 	// Estimates are the environment's, env.estimates, and Rung is theirs: what the policies know of run times.
-	Estimates string `json:"estimates,omitempty"`
-	Rung      string `json:"rung,omitempty"`
+	Estimates sim.Estimates `json:"estimates,omitzero"`
+	Rung      string        `json:"rung,omitempty"`
 }
 
 // WindowInfo names one window: its episode's seed and its place in the workload.
@@ -40,9 +41,9 @@ type PolicyReport struct {
 	Missing string `json:"missing,omitempty"`
 	// Trained are the estimates of a checkpoint's own run. Nothing is set for schedulers that do not ask for run
 	// times, so that they are the same on every rung; rules in the action space depend on what the environment shows.
-	Trained string `json:"trained_on,omitempty"`
-	Nothing bool   `json:"asks_nothing,omitempty"`
-	Knows   bool   `json:"knows_workload,omitempty"` // it knows all jobs of a window beforehand
+	Trained sim.Estimates `json:"trained_on,omitzero"`
+	Nothing bool          `json:"asks_nothing,omitempty"`
+	Knows   bool          `json:"knows_workload,omitempty"` // it knows all jobs of a window beforehand
 }
 
 // The kinds of agents. Agents are compared with every other policy.

@@ -109,10 +109,7 @@ func open(p study.Plan, a study.Agent, log *logSettings) (*trained, error) {
 	if !ok || cfg.Env.ID != queuerank.ID {
 		return nil, fault.Mistakef("it was trained in %s, want %s with env.peer: true", cfg.Env.ID, queuerank.ID)
 	}
-	est, err := sim.ParseEstimates(settings.Estimates)
-	if err != nil {
-		return nil, err
-	}
+	est := settings.Estimates
 	switch {
 	case !settings.Peer:
 		return nil, fault.Mistakef("it was trained with env.peer: false, want true: another machine than RLScheduler's")
@@ -173,7 +170,7 @@ func (t *trained) identity() map[string]any {
 func (t *trained) open(mode string, windows windowsOf) (*queuerank.Env, error) {
 	c := t.env
 	c.Window, c.Load, c.Filter, c.MaxGPUs, c.Backfill = length, 0, false, procs, "none"
-	c.Metric, c.Reward, c.Estimates = "bsld", "minus", "trace"
+	c.Metric, c.Reward, c.Estimates = "bsld", "minus", sim.Estimates{Mode: sim.EstimateTrace}
 	if mode == "yes" {
 		c.Backfill = "easy"
 	}

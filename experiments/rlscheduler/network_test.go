@@ -16,6 +16,7 @@ import (
 	peer "clustergym/env/peer/rlscheduler"
 	"clustergym/env/queuerank"
 	program "clustergym/env/queuerank/rlscheduler"
+	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
@@ -232,7 +233,7 @@ func TestAgentsThatCannotPlay(t *testing.T) {
 		{"Lublin-1", good, "log Lublin-1 is not at hand; --data names the folder that has it"},
 		{"generated", edited(func(c *config.Config) { *c = other }), "it was trained in JobSelect-v1, want QueueRank-v1 with env.peer: true"},
 		{"generated", edited(func(c *config.Config) { own(c).Peer = false }), "it was trained with env.peer: false, want true"},
-		{"generated", edited(func(c *config.Config) { own(c).Estimates = "noisy:1" }), "it was trained with env.estimates: noisy:1, want exact or trace"},
+		{"generated", edited(func(c *config.Config) { own(c).Estimates = sim.MustEstimates("noisy:1") }), "it was trained with env.estimates: noisy:1, want exact or trace"},
 		{"generated", edited(func(c *config.Config) { c.Cluster = "pool:128" }), "it was trained on 128 processors, want 256"},
 		{"generated", edited(func(c *config.Config) { c.PPO.Network.Branches[0].Dense = []int{31, 16} }), "does not fit this environment"},
 	} {

@@ -15,6 +15,7 @@ import (
 	peer "clustergym/env/peer/rlscheduler"
 	"clustergym/env/queuerank"
 	program "clustergym/env/queuerank/rlscheduler"
+	"clustergym/env/sim"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
@@ -226,7 +227,7 @@ func TestTheMachineIsQueueRank(t *testing.T) {
 		jobs := peer.Jobs(log, procs)
 		for _, backfill := range []string{"none", "easy"} {
 			cfg := queuerank.DefaultConfig()
-			cfg.Window, cfg.Peer, cfg.Backfill, cfg.Estimates, cfg.Reward = len(log), true, backfill, "exact", "minus"
+			cfg.Window, cfg.Peer, cfg.Backfill, cfg.Estimates, cfg.Reward = len(log), true, backfill, sim.MustEstimates("exact"), "minus"
 			e, err := program.New(cfg, cluster.Spec{Pool: procs}, jobsOf(log), log, traces.Training)
 			if err != nil {
 				t.Fatal(err)

@@ -3,7 +3,7 @@ package rlscheduler
 import (
 	_ "embed" // settings and figures
 
-	"clustergym/experiments/ladder"
+	"clustergym/env/sim"
 	"clustergym/experiments/study"
 )
 
@@ -25,7 +25,7 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		Name:        "rlscheduler",
 		Title:       "RLScheduler's machine and windows: its agent, rules, a tuned key, and that key with a search",
 		Cite:        "Zhang et al., RLScheduler: an automated HPC batch job scheduler using reinforcement learning, SC 2020, and github.com/DIR-LAB/deep-batch-scheduler",
-		RunTimes:    ladder.Label("exact"),
+		RunTimes:    sim.Estimates{Mode: sim.EstimateExact}.Label(),
 		PlaysAgents: true,
 		Takes:       "quick 1 minute, full 20 minutes, with --data 40 minutes on two cores",
 		Expected:    expected,

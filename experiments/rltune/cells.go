@@ -10,6 +10,7 @@ import (
 	"clustergym/configs"
 	"clustergym/env/heuristic"
 	"clustergym/env/queuerank"
+	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/study"
@@ -126,6 +127,9 @@ func (s *settings) cellsOf(w *world) ([]study.Cell, error) {
 				}
 				key := trainKey(w, rung, of, seed)
 				trained = append(trained, key)
+				if cfg, err = cfg.Fold(); err != nil {
+					return nil, err
+				}
 				all = append(all, trainCell(key, with("config", string(text)), source, cfg))
 			}
 			all = append(all, study.Cell{
@@ -193,6 +197,9 @@ func (s *settings) load(ctx context.Context, w *world, rung string, b base, path
 	if err != nil {
 		return nil, err
 	}
+	if cfg, err = cfg.Fold(); err != nil {
+		return nil, err
+	}
 	return arena.NewWorldContext(ctx, &cfg)
 }
 
@@ -207,6 +214,6 @@ func changed(w *arena.World, change func(c *queuerank.Config)) *arena.World {
 // outside returns the scheduler that plays elsewhere.
 func outside(of base, rung string) (heuristic.Policy, error) {
 	c := heuristic.DefaultConfig()
-	c.Order, c.Admission, c.Placement, c.Estimates = of.order, "skip", "pack", rung
+	c.Order, c.Admission, c.Placement, c.Estimates = of.order, "skip", "pack", sim.MustEstimates(rung)
 	return heuristic.New(c)
 }

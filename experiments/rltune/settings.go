@@ -97,7 +97,7 @@ func (s *settings) Validate() error {
 }
 
 // agentRun returns the run of agent.yaml.
-func agentRun() (config.Config, error) { return config.Decode("agent.yaml", agentYAML) }
+func agentRun() (config.Config, error) { return config.DecodeSection("agent.yaml", agentYAML) }
 
 // settingsOf returns the settings of p's form, quick or full.
 func settingsOf(p study.Plan) (settings, error) {

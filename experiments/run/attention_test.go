@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/internal/raced"
@@ -52,7 +53,7 @@ func TestOneCheckpointPlaysOnEveryCluster(t *testing.T) {
 			t.Errorf("%s: %d different reports of 4 clusters", agent, len(results))
 		}
 		forecasts := cfg
-		jobSelect(&forecasts).Estimates = "history"
+		jobSelect(&forecasts).Estimates = sim.MustEstimates("history")
 		_, err := arena.Evaluate(t.Context(), forecasts, arena.EvalOptions{Checkpoints: []string{run}, Workers: 1})
 		refused(t, agent+", rows of other columns", err, "does not fit this environment, whose fields have other columns than those of its training")
 	}

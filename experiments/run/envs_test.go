@@ -54,7 +54,7 @@ func tableOf(t *testing.T, c arena.Comparison) (table, header string) {
 		t.Fatal(err)
 	}
 	rest := b.String()
-	if strings.HasPrefix(rest, "run times: ") {
+	if strings.HasPrefix(rest, "estimates: ") {
 		_, rest, _ = strings.Cut(rest, "\n\n")
 	}
 	header, _, _ = strings.Cut(rest, "\n")
@@ -279,7 +279,9 @@ func TestARunWithArgumentsGoesOn(t *testing.T) {
 	want := trainTo(t, keys, t.TempDir(), TrainOptions{})
 
 	old := tinyIn(t, "DelayOffer-v1", "env.window=256")
-	old.Env.Args = []string{"window=16", "lease=5m", "load=2"}
+	if err := old.Set("env.args=[window=16, lease=5m, load=2]"); err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	interrupted(t, old, dir, 100)
 	text, err := os.ReadFile(filepath.Join(dir, "tiny", rundir.ConfigFile))

@@ -58,7 +58,7 @@ func trained(t *testing.T, cfg config.Config, steps int64) string {
 func TestEvaluationsRepeatForAnyNumberOfWorkers(t *testing.T) {
 	cfg := tinyRun("ppo")
 	run := trained(t, cfg, 300)
-	jobSelect(&cfg).Estimates = "noisy:0.5"
+	jobSelect(&cfg).Estimates = sim.MustEstimates("noisy:0.5")
 	var want string
 	for _, workers := range []int{1, 2, 8} {
 		games := 0
@@ -207,7 +207,7 @@ func TestRulesInSlotsAreTheHeuristicsWhenEverythingIsSeen(t *testing.T) {
 		cfg := tinyRun("ppo")
 		cfg.Eval.Policies, cfg.Eval.Whole, cfg.Eval.Windows = []string{"fifo+skip", "sjf+skip", "area+skip", "fifo@slots", "sjf@slots", "area@slots"}, false, 8
 		own := jobSelect(&cfg)
-		own.Slots, own.Estimates = "oldest", estimates
+		own.Slots, own.Estimates = "oldest", sim.MustEstimates(estimates)
 		for _, visible := range []int{32, 2} {
 			jobSelect(&cfg).Visible = visible
 			r, _ := evaluate(t, cfg, arena.EvalOptions{})
@@ -487,7 +487,7 @@ func remake(t *testing.T, dir string, change func(m *checkpoint.Meta)) {
 func TestHindsightInTables(t *testing.T) {
 	cfg := tinyRun("ppo")
 	e := jobSelect(&cfg)
-	e.Estimates, e.Load = "noisy:1", 20
+	e.Estimates, e.Load = sim.MustEstimates("noisy:1"), 20
 	cfg.Eval.Policies, cfg.Eval.Windows, cfg.Eval.Hindsight = []string{"sjf+skip", "hindsight:sjf+skip"}, 6, 300
 	var want string
 	for _, workers := range []int{1, 4} {
@@ -542,7 +542,7 @@ func TestNamesOfPolicies(t *testing.T) {
 		refused(t, strings.Join(c.policies, ","), err, c.want...)
 	}
 	// Rules that rank by run time cannot where it is hidden, neither of the whole queue nor of the slots.
-	jobSelect(&cfg).Estimates = "none"
+	jobSelect(&cfg).Estimates = sim.MustEstimates("none")
 	for _, p := range []string{"sjf", "sjf@slots", "srtf"} {
 		cfg.Eval.Policies = []string{p}
 		refused(t, p, errOf(cfg.Validate()), "hides")

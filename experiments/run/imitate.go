@@ -130,8 +130,5 @@ func readLent(name string) (c config.Config, err error) {
 	if err != nil {
 		return c, err
 	}
-	if c, err = config.Decode(rundir.ConfigFile, b); err != nil {
-		return c, err
-	}
-	return c.Fold()
+	return config.Decode(rundir.ConfigFile, b)
 }

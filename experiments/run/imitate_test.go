@@ -11,6 +11,7 @@ import (
 
 	"clustergym/agents/train"
 	"clustergym/env/rollout"
+	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
 	"clustergym/internal/fault"
@@ -251,7 +252,7 @@ func TestWhatCannotBeImitated(t *testing.T) {
 		`train.imitate: got "sjf+skip", want RULE@slots or rollout:RULE@slots: it does not act through the actions`: func(c *config.Config) { c.Train.Imitate = "sjf+skip" },
 		`train.imitate: got "sfj@slots", want RULE@slots or rollout:RULE@slots: rule "sfj" is unknown`:              func(c *config.Config) { c.Train.Imitate = "sfj@slots" },
 		`train.imitate: got "sjf@slots", want RULE@slots or rollout:RULE@slots: sjf`: func(c *config.Config) {
-			c.Env.JobSelect().Estimates, c.Eval.Policies = "none", []string{"fifo@slots"}
+			c.Env.JobSelect().Estimates, c.Eval.Policies = sim.MustEstimates("none"), []string{"fifo@slots"}
 		},
 		"with a budget of time it does not decide the same twice": func(c *config.Config) {
 			c.Train.Imitate, c.Eval.Rollout.Budget = "rollout:sjf@slots", rollout.Budget{Time: time.Second}

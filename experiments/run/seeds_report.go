@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/ladder"
@@ -37,8 +38,8 @@ type SeedsReport struct {
 	// Paired compares all runs together with every baseline on the same windows: absent without a metric of windows.
 	Paired []SeedsPaired `json:"paired,omitempty"`
 
-	Estimates string `json:"estimates,omitempty"` // the environment's: what agents and baselines know of run times
-	Rung      string `json:"rung,omitempty"`      // theirs
+	Estimates sim.Estimates `json:"estimates,omitzero"` // the environment's: what agents and baselines know of run times
+	Rung      string        `json:"rung,omitempty"`     // theirs
 }
 
 // SeedsPaired compares the runs of all seeds with one baseline. The interval is over seeds and windows.
@@ -67,10 +68,8 @@ func (r *TrainResult) scores() (metric string, values []float64) {
 
 func newSeedsReport(cfg *config.Config, dir string, results []TrainResult) *SeedsReport {
 	r := &SeedsReport{Env: cfg.Env.ID, Agent: cfg.Agent, Kernels: kernel.Set(), Dir: dir}
-	if folded, err := cfg.Fold(); err == nil {
-		r.Estimates = folded.Estimates()
-		r.Rung = ladder.Rung(r.Estimates)
-	}
+	r.Estimates = cfg.Estimates()
+	r.Rung = ladder.Rung(r.Estimates)
 	var all [][]float64
 	var flat []float64
 	solved := 0

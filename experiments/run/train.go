@@ -144,10 +144,6 @@ func (t *training) train(ctx context.Context, cfg config.Config) (*TrainResult, 
 	if err := cfg.Validate(); err != nil {
 		return nil, &fault.Mistake{Err: err}
 	}
-	cfg, err := cfg.Fold()
-	if err != nil {
-		return nil, err
-	}
 	t.cfg = &cfg
 	heard := opt.Say != nil
 	if !heard {
@@ -161,6 +157,7 @@ func (t *training) train(ctx context.Context, cfg config.Config) (*TrainResult, 
 			return nil, err
 		}
 	}
+	var err error
 	if err = config.UseKernels(cfg.Kernels); err != nil {
 		return nil, err
 	}

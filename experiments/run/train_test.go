@@ -16,6 +16,7 @@ import (
 	"clustergym/agents/checkpoint"
 	"clustergym/agents/train"
 	"clustergym/env/predict/gbdt"
+	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
@@ -260,7 +261,7 @@ func TestModelThatChangedIsNotTheRunsModel(t *testing.T) {
 	cfg, dir := tinyRun("ppo"), t.TempDir()
 	cfg.Train.Steps = 300
 	model := filepath.Join(dir, "m.bin")
-	cfg.Env.JobSelect().Estimates = "gbdt:" + model
+	cfg.Env.JobSelect().Estimates = sim.MustEstimates("gbdt:" + model)
 	jobs, _, err := workload.LoadTrace(cfg.Trace)
 	if err != nil {
 		t.Fatal(err)
@@ -469,7 +470,7 @@ func TestConfigOfARunIsReadAgainAsItWas(t *testing.T) {
 	cfg, dir := tinyRun("ddqn"), t.TempDir()
 	cfg.Train.Steps = 100
 	own := jobSelect(&cfg)
-	own.Estimates, own.Horizon, own.MaxSteps = "noisy:0.5", 3*time.Hour, 1000
+	own.Estimates, own.Horizon, own.MaxSteps = sim.MustEstimates("noisy:0.5"), 3*time.Hour, 1000
 	trainTo(t, cfg, dir, TrainOptions{NoEval: true})
 	got, err := rundir.ReadConfig(filepath.Join(dir, "tiny"))
 	if err != nil || !reflect.DeepEqual(got, cfg) {

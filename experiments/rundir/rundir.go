@@ -142,7 +142,7 @@ func WriteConfig(path string, cfg *config.Config) error {
 	return safefile.Write(filepath.Join(path, ConfigFile), b)
 }
 
-// ReadConfig returns the configuration of the run in dir, with env.args folded.
+// ReadConfig returns the configuration of the run in dir.
 func ReadConfig(dir string) (config.Config, error) {
 	cfg := config.Default()
 	if i, err := os.Stat(dir); err != nil {
@@ -156,9 +156,6 @@ func ReadConfig(dir string) (config.Config, error) {
 	}
 	if err == nil {
 		cfg, err = config.Decode(ConfigFile, data)
-	}
-	if err == nil {
-		cfg, err = cfg.Fold()
 	}
 	if err != nil {
 		return cfg, &fault.Mistake{Err: fmt.Errorf("%s: %w", dir, err)}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/htmlpage"
@@ -36,14 +37,14 @@ type Result struct {
 }
 
 // ResultsOf returns the results of a comparison with estimates: one, or one for each rung, that with estimates first.
-func ResultsOf(c arena.Comparison, estimates string) []Result {
+func ResultsOf(c arena.Comparison, estimates sim.Estimates) []Result {
 	l, ok := c.(*report.Ladder)
 	if !ok {
 		return []Result{{Comparison: c}}
 	}
 	var all []Result
 	for _, r := range l.Rungs {
-		x := Result{Name: ladder.Key + " " + ladder.Label(r.Estimates), Comparison: r}
+		x := Result{Name: ladder.Key + " " + r.Estimates.Label(), Comparison: r}
 		if r.Estimates == estimates {
 			all = slices.Insert(all, 0, x)
 		} else {
@@ -56,10 +57,7 @@ func ResultsOf(c arena.Comparison, estimates string) []Result {
 // Write plays baselines on the validation windows and two policies on a test window, and writes the page. What cannot be played
 // again is left out, and the page says so.
 func (p *Page) Write(ctx context.Context, w io.Writer) error {
-	cfg, err := p.Config.Fold()
-	if err != nil {
-		return err
-	}
+	cfg := p.Config
 	place, err := arena.New(&cfg, p.Evaluated.World)
 	if err != nil {
 		return err

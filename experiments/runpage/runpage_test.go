@@ -142,7 +142,7 @@ func TestPageOfATraining(t *testing.T) {
 		t.Errorf("tables %+v", d.Tables)
 	}
 	// The agent's schedule beside SJF's: the same window, never fewer than nobody, every counted job finished.
-	if len(d.Runs) != 2 || d.Runs[1].Name != "sjf+skip" || d.GPUs != 32 || !strings.HasPrefix(d.Notes[0], "Schedules, run times exact: window ") {
+	if len(d.Runs) != 2 || d.Runs[1].Name != "sjf+skip" || d.GPUs != 32 || !strings.HasPrefix(d.Notes[0], "Schedules, estimates exact: window ") {
 		t.Fatalf("%d runs, notes %q", len(d.Runs), d.Notes)
 	}
 	for _, x := range d.Runs {

@@ -75,7 +75,7 @@ func (c *Config) Validate() error {
 	l.Add(admission, "admission", c.Admission, nearest.OneOf(c.Admission, policyname.Admissions()))
 	backfill := c.Backfill == "" || slices.Contains(policyname.Backfills(), c.Backfill)
 	l.Add(backfill, "backfill", c.Backfill, nearest.OneOf(c.Backfill, policyname.Backfills()))
-	blind, names := false, rollout.Names()
+	blinded, blind, names := c.Policy.Estimates.Mode == sim.EstimateNone, false, rollout.Names()
 	for i, p := range c.Policies {
 		key := fmt.Sprintf("policies[%d]", i)
 		n, err := names.Find(p)
@@ -92,8 +92,8 @@ func (c *Config) Validate() error {
 			n.Backfill = c.Backfill
 		}
 		h := heuristic.Named(n)
-		if c.Policy.Estimates == "none" && !blind {
-			h.Estimates = "none" // a fault with those policies that ask for run times; one of them is enough
+		if blinded && !blind {
+			h.Estimates = c.Policy.Estimates // a fault with those policies that ask for run times; one of them is enough
 		}
 		for _, f := range fault.All(h.Validate()) {
 			g := *f
@@ -109,10 +109,10 @@ func (c *Config) Validate() error {
 			continue
 		}
 		switch err := rollout.CheckBase(&h); {
-		case c.Policy.Estimates == "none" && !blind:
+		case blinded && !blind:
 			blind = true
-			l.Add(false, "policy.estimates", c.Policy.Estimates, "trace, history, gbdt, exact or noisy:SIGMA, as "+p+" plays jobs to their end")
-		case err != nil && c.Policy.Estimates != "none":
+			l.Add(false, "policy.estimates", c.Policy.Estimates.String(), "trace, history, gbdt, exact or noisy:SIGMA, as "+p+" plays jobs to their end")
+		case err != nil && !blinded:
 			l.Add(false, key, p, "a base that can be played on: "+err.Error())
 		}
 	}

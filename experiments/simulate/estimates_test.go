@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"clustergym/env/predict/gbdt"
+	"clustergym/env/sim"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/rng"
@@ -65,7 +66,7 @@ func TestStreamedRunsForecastAlike(t *testing.T) {
 			cfg.Trace.File, cfg.Cluster, cfg.Stream = trace, "pool:96", stream
 			cfg.Policies = []string{"sjf+skip", "gittins", "fifo+strict+easy"}
 			run := func(estimates string) string {
-				cfg.Policy.Estimates = estimates
+				cfg.Policy.Estimates = sim.MustEstimates(estimates)
 				var rows bytes.Buffer
 				r, err := Run(t.Context(), cfg, Hooks{Jobs: &rows})
 				if err != nil {
@@ -97,18 +98,18 @@ func TestAModelThatKnowsTheJobsIsNoted(t *testing.T) {
 	cfg.Trace.File, cfg.Cluster, cfg.Policies = trace, "pool:96", []string{"sjf+skip"}
 	model := modelOf(t, trace, traces.MaxTime)
 	for _, stream := range []string{"off", "on"} {
-		cfg.Policy.Estimates, cfg.Stream, cfg.Trace.Skip = "gbdt:"+model, stream, 0
+		cfg.Policy.Estimates, cfg.Stream, cfg.Trace.Skip = sim.MustEstimates("gbdt:"+model), stream, 0
 		r, err := Run(t.Context(), cfg, Hooks{})
 		if err != nil || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "m.bin has been fitted to 1200 jobs that are simulated") {
 			t.Errorf("stream %s: notes %q, %v", stream, r.Notes, err)
 		}
-		cfg.Policy.Estimates = "gbdt:" + modelOf(t, trace, 10*time.Hour)
+		cfg.Policy.Estimates = sim.MustEstimates("gbdt:" + modelOf(t, trace, 10*time.Hour))
 		cfg.Trace.Skip = 900 // submitted 10 hours after the first
 		if r, err = Run(t.Context(), cfg, Hooks{}); err != nil || len(r.Notes) != 0 {
 			t.Errorf("stream %s, later jobs: notes %q, %v", stream, r.Notes, err)
 		}
 	}
-	cfg.Policies, cfg.Policy.Estimates = []string{"fifo"}, "gbdt:"+trace
+	cfg.Policies, cfg.Policy.Estimates = []string{"fifo"}, sim.MustEstimates("gbdt:"+trace)
 	_, err := Run(t.Context(), cfg, Hooks{})
 	if _, mistake := errors.AsType[*fault.Mistake](err); !mistake || !strings.HasSuffix(err.Error(), "jobs.csv: it is no model of gymctl predict fit") {
 		t.Errorf("a trace as a model: %v", err)

@@ -36,7 +36,7 @@ func (p *SchedulePage) Write(w io.Writer, r *Report) error {
 		{"workload", r.Info.String()},
 		{"cluster", first.Cluster.String()},
 		{"placement", first.Placement},
-		{ladder.Key, ladder.Label(first.Estimates)},
+		{ladder.Key, first.Estimates.Label()},
 	}
 	header, rows := r.table()
 	page.Tables = []htmlpage.Table{{Title: "Metrics", Header: header, Rows: rows}}

@@ -55,7 +55,7 @@ func TestSchedulePageTellsWhatTheTableTells(t *testing.T) {
 	if below := strings.Join(d.Notes, "\n"); tables[2] != "fifo+strict asks nothing of run times." || !strings.HasSuffix(below, tables[2]) {
 		t.Errorf("below the page's table stands %q, the terminal says %q", below, tables[2])
 	}
-	if !slices.Contains(d.Facts, [2]string{"run times", "exact"}) {
+	if !slices.Contains(d.Facts, [2]string{"estimates", "exact"}) {
 		t.Errorf("facts %v", d.Facts)
 	}
 	for i, row := range shown.Rows {

@@ -32,15 +32,11 @@ type Played struct {
 // NewPlayed returns a model that plays through the environment of cfg, which must be JobSelect-v1. Observations show what they did
 // there, also with other estimates.
 func NewPlayed(m models.Model, cfg *config.Config) (Played, error) {
-	trained, err := cfg.Fold()
-	if err != nil {
-		return Played{}, err
-	}
-	if trained.Env.JobSelect() == nil {
+	if cfg.Env.JobSelect() == nil {
 		return Played{}, fault.Mistakef("model %s: it plays in %s, and only models for %s can schedule a whole trace", m.File, cfg.Env.ID, jobselect.ID)
 	}
-	shown := trained
-	if err := shown.ShowAs(&trained); err != nil {
+	shown := *cfg
+	if err := shown.ShowAs(cfg); err != nil {
 		return Played{}, err
 	}
 	return Played{m, *shown.Env.JobSelect()}, nil

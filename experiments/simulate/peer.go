@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"clustergym/env/cluster"
-	"clustergym/experiments/ladder"
+	"clustergym/env/sim"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
@@ -179,7 +179,7 @@ func (r *peerRun) ended(ctx context.Context, policy string, l *peerLog, err erro
 // add adds a result to the report, with what results of all machines have.
 func (r *peerRun) add(l *peerLog, run Result) {
 	refused := r.report.refused
-	run.Placement, run.Backfill, run.Estimates, run.Rung = "own", "none", "exact", ladder.Rung("exact")
+	run.Placement, run.Backfill, run.Estimates, run.Rung = "own", "none", sim.Estimates{Mode: sim.EstimateExact}, sim.RungExact.String()
 	run.Trace = traceOf(&r.report.Info, r.read, len(refused), r.report.refusedShare, refused[:min(namedJobs, len(refused))])
 	run.Cluster = Cluster{Name: r.spec.Name, Nodes: r.nodes, GPUs: r.gpus}
 	run.Events, run.WallS = l.n, l.wallS

@@ -8,6 +8,7 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/metrics"
 	"clustergym/env/policyname"
+	"clustergym/env/sim"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/workload"
 	"clustergym/internal/plain"
@@ -29,7 +30,7 @@ type Result struct {
 	Admission string          `json:"admission"`
 	Placement string          `json:"placement"`
 	Backfill  string          `json:"backfill"`
-	Estimates string          `json:"estimates"`
+	Estimates sim.Estimates   `json:"estimates"`
 	Rung      string          `json:"rung"`                   // what the policy knows of run times
 	Nothing   bool            `json:"asks_nothing,omitempty"` // it does not ask for them, so that it is the same on every rung
 	Trace     Trace           `json:"trace"`

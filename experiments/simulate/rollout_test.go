@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"clustergym/env/sim"
 )
 
 // A policy that looks ahead has a name and the rung of its estimates, also where its base asks nothing, and the same results
@@ -12,7 +14,7 @@ func TestPoliciesLookAhead(t *testing.T) {
 	for _, estimates := range []string{"exact", "history"} {
 		cfg := DefaultConfig()
 		cfg.Trace.Synth.Jobs, cfg.Trace.Synth.MaxGPUs, cfg.Cluster = 120, 8, "2x8"
-		cfg.Policies, cfg.Policy.Estimates = []string{"fifo+skip", "rollout:fifo+skip"}, estimates
+		cfg.Policies, cfg.Policy.Estimates = []string{"fifo+skip", "rollout:fifo+skip"}, sim.MustEstimates(estimates)
 		cfg.Rollout.Budget.Rollouts, cfg.Rollout.Ahead = 48, 16
 		var docs []string
 		for _, workers := range []int{1, 4} {
@@ -53,7 +55,7 @@ func TestBasesThatCannotBePlayedOnAreFaults(t *testing.T) {
 		}
 	}
 	cfg := DefaultConfig()
-	cfg.Policies, cfg.Policy.Estimates, cfg.Rollout.Candidates = []string{"rollout:fifo"}, "none", 1
+	cfg.Policies, cfg.Policy.Estimates, cfg.Rollout.Candidates = []string{"rollout:fifo"}, sim.MustEstimates("none"), 1
 	err := cfg.Validate()
 	for _, want := range []string{`policy.estimates: got "none"`, "rollout.candidates: got 1"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"clustergym/env/sim"
 )
 
 // A table names the rung of its estimates, and marks what knows more than they say.
@@ -15,7 +17,7 @@ func TestTableSaysWhatPoliciesKnow(t *testing.T) {
 	} {
 		cfg := DefaultConfig()
 		cfg.Trace.Synth.Jobs, cfg.Trace.Synth.MaxGPUs, cfg.Cluster = 12, 4, "pool:8"
-		cfg.Policies, cfg.Policy.Estimates = []string{"exact", "fifo+skip", "sjf+skip", "las", "gittins-2d"}, estimates
+		cfg.Policies, cfg.Policy.Estimates = []string{"exact", "fifo+skip", "sjf+skip", "las", "gittins-2d"}, sim.MustEstimates(estimates)
 		cfg.Service = "workload"
 		report, err := Run(t.Context(), cfg, Hooks{})
 		if err != nil {
@@ -26,7 +28,7 @@ func TestTableSaysWhatPoliciesKnow(t *testing.T) {
 			t.Fatal(err)
 		}
 		parts := strings.Split(table.String(), "\n\n")
-		if !strings.HasSuffix(parts[0], "\nrun times  "+want[0]) {
+		if !strings.HasSuffix(parts[0], "\nestimates  "+want[0]) {
 			t.Errorf("%s: the header is\n%s", estimates, parts[0])
 		}
 		rows := strings.Split(parts[1], "\n")[2:]

@@ -71,7 +71,7 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	if r.service, err = workload.ReadService(cfg.Service); err != nil {
 		return nil, err
 	}
-	if est, err := sim.ParseEstimates(cfg.Policy.Estimates); err == nil && est.File != "" {
+	if est := cfg.Policy.Estimates; est.File != "" {
 		if r.model, err = forecast.ReadModel(ctx, nil, est.File, est.File); err != nil {
 			return nil, err
 		}
@@ -189,10 +189,10 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 		return &fault.Mistake{Err: err}
 	}
 	h.Simulator(&sc)
-	if est, err := sim.ParseEstimates(h.Estimates); err == nil && (looks || h.Estimating()) {
+	if looks || h.Estimating() {
 		if r.model != nil {
 			sc.Predictor = r.model.Maker(nil)
-		} else if sc.Predictor, err = forecast.Maker(est, nil); err != nil {
+		} else if sc.Predictor, err = forecast.Maker(h.Estimates, nil); err != nil {
 			return &fault.Mistake{Err: err}
 		}
 	}
@@ -336,7 +336,7 @@ func (r *simulation) prepare(h *heuristic.Config, asks bool) error {
 		}
 		return nil
 	}
-	if h.Estimates == "trace" && asks {
+	if h.Estimates.Mode == sim.EstimateTrace && asks {
 		if n, first := WithoutEstimate(r.jobs); n > 0 {
 			return fault.Mistakef("policy %s looks at estimated run times, and %d of %s in %s have none, the first is %s; want estimates history, exact or noisy:SIGMA, or --limit TIME (trace.limit), which stands for those that are missing",
 				h.Name(), n, plain.Count(len(r.jobs), "job", "jobs"), r.report.Info.File, first)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"clustergym/env/cluster"
+	"clustergym/env/sim"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 )
@@ -390,7 +391,7 @@ func TestWarmupAndTailAreRunAndNotCounted(t *testing.T) {
 func TestEstimatesOfTheTraceMustBeThere(t *testing.T) {
 	cfg := smallConfig(t)
 	cfg.Trace.File = file(t, "part.csv", native)
-	cfg.Policy.Estimates, cfg.Policies = "trace", []string{"sjf"}
+	cfg.Policy.Estimates, cfg.Policies = sim.MustEstimates("trace"), []string{"sjf"}
 	_, err := Run(t.Context(), cfg, Hooks{})
 	if _, ok := errors.AsType[*fault.Mistake](err); !ok || !strings.Contains(err.Error(), "1 of 3 jobs") || !strings.Contains(err.Error(), "the first is b") {
 		t.Errorf("got %v", err)
@@ -404,7 +405,7 @@ func TestEstimatesOfTheTraceMustBeThere(t *testing.T) {
 func TestAllFaultsAtOnce(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Policies = []string{"sfj", "fifo+never", "sjf"}
-	cfg.Admission, cfg.Policy.Placement, cfg.Policy.Estimates, cfg.Simulator.Comm = "maybe", "anywhere", "none", "telepathy"
+	cfg.Admission, cfg.Policy.Placement, cfg.Policy.Estimates, cfg.Simulator.Comm = "maybe", "anywhere", sim.MustEstimates("none"), "telepathy"
 	cfg.Warmup, cfg.Tail, cfg.Horizon, cfg.Simulator.Restart, cfg.Cluster, cfg.Trace.Format = -1, -1, -1, -1, "", "xls"
 	_, err := Run(t.Context(), cfg, Hooks{})
 	if err == nil {
@@ -430,7 +431,7 @@ func TestSimulationsRepeatAndDependOnTheSeedWhereTheyDraw(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Trace.Synth.Jobs, cfg.Trace.Synth.MaxGPUs, cfg.Cluster = 300, 8, "2x8"
 	cfg.Policies = []string{"fifo", "sjf", "random", "las", "srtf"}
-	cfg.Policy.Estimates = "noisy:0.5"
+	cfg.Policy.Estimates = sim.MustEstimates("noisy:0.5")
 	run := func() []string {
 		report, err := Run(t.Context(), cfg, Hooks{})
 		if err != nil {

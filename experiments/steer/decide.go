@@ -40,8 +40,8 @@ func (p *Policy) ask(sch sim.Scheduler) {
 }
 
 // rankBy orders queues by the keys of an order; what is started now comes first if that follows from more than the order.
-func (p *Policy) rankBy(order, estimates string, first bool) {
-	r, err := heuristic.NewRanker(order, estimates)
+func (p *Policy) rankBy(order string, known sim.Estimates, first bool) {
+	r, err := heuristic.NewRanker(order, known)
 	if err != nil {
 		p.NoOrder = fmt.Sprintf("%s gives no order of the whole queue: what it does depends on what is free; want mode gate, or one of %s", p.Name, strings.Join(heuristic.Ranking(), ", "))
 		return

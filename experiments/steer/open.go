@@ -63,11 +63,10 @@ func openEnv(cfg *config.Config, l mirror.Layout, w *past) (sched.Steered, error
 
 // causal returns cfg with estimates that a cluster can have: its own where they are, history in place of exact and noisy ones.
 func causal(cfg config.Config) (config.Config, error) {
-	est, err := sim.ParseEstimates(cfg.Estimates())
-	if err != nil || est.Rung() < sim.RungNoisy {
-		return cfg, nil //nolint:nilerr // an environment without estimates
+	if cfg.Estimates().Rung() < sim.RungNoisy {
+		return cfg, nil
 	}
-	return cfg.OnRung("history")
+	return cfg.OnRung(sim.Estimates{Mode: sim.EstimateHistory})
 }
 
 func openRule(c *Choice, n policyname.Name, l mirror.Layout, w *past) (*Policy, error) {
@@ -137,8 +136,7 @@ func openRule(c *Choice, n policyname.Name, l mirror.Layout, w *past) (*Policy, 
 
 // newPast returns the futures of rollouts: what has arrived since steering began.
 func newPast(e sched.Steered, cfg *config.Config) *rollout.Past {
-	est, _ := sim.ParseEstimates(cfg.Estimates()) // has been checked
-	src := rollout.NewPast(est)
+	src := rollout.NewPast(cfg.Estimates())
 	e.Watch(src)
 	return src
 }

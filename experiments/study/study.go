@@ -82,7 +82,7 @@ func (p Plan) SeedsOr(own int) int {
 type Study struct {
 	Name, Title, Cite string
 	Takes             string // how long quick and full take, for people
-	// RunTimes says what the policies of all tables know of run times, as ladder.Label does; "" = the tables say it, or there
+	// RunTimes says what the policies of all tables know of run times, as sim.Estimates.Label does; "" = the tables say it, or there
 	// is nothing to know.
 	RunTimes string
 	// PlaysAgents says that Cells and Tables heed Plan.Agents.

@@ -213,7 +213,12 @@ func setValue(cfg *config.Config, key string, v any) error {
 		}
 		text = strings.TrimSpace(string(b))
 	}
-	return configs.Set(cfg, key+"="+text)
+	if err := configs.Set(cfg, key+"="+text); err != nil {
+		return err
+	}
+	var err error
+	*cfg, err = cfg.Fold() // of a space of env.args
+	return err
 }
 
 // budgets returns the steps of the rungs in ascending order.

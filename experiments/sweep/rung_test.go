@@ -14,8 +14,8 @@ func TestSweepNamesTheRung(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ space, header, estimates, rung string }{
-		{"space: {ppo.epochs: [2, 4]}", "run times: history (causal)\n\n", "history", "causal"},
-		{"space: {env.estimates: [none, exact]}", "run times: see env.estimates; only trials with the same can be compared\n\n", "", ""},
+		{"space: {ppo.epochs: [2, 4]}", "estimates: history (causal)\n\n", "history", "causal"},
+		{"space: {env.estimates: [none, exact]}", "estimates: see env.estimates; only trials with the same can be compared\n\n", "", ""},
 	} {
 		cfg := sweepOf(t, c.space+"\ntrials: 6\n")
 		s := &sweep{cfg: cfg, rungs: []int64{100}, lines: map[[2]int]TrialLine{}}
@@ -35,7 +35,7 @@ func TestSweepNamesTheRung(t *testing.T) {
 		if err := r.WriteTable(&b); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasPrefix(b.String(), c.header+"trial ") || r.Estimates != c.estimates || r.Rung != c.rung {
+		if !strings.HasPrefix(b.String(), c.header+"trial ") || r.Estimates.String() != c.estimates || r.Rung != c.rung {
 			t.Errorf("%s: estimates %q, rung %q, table\n%s", c.space, r.Estimates, r.Rung, b.String())
 		}
 	}

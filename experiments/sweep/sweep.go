@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"clustergym/configs"
+	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/ladder"
@@ -69,8 +70,8 @@ type Report struct {
 	Trials []TrialLine `json:"trials"` // each on its last rung, the best first
 	Best   []string    `json:"best"`   // run directories of the best trial
 
-	Estimates string `json:"estimates,omitempty"` // the environment's, "" where trials differ in it
-	Rung      string `json:"rung,omitempty"`      // theirs
+	Estimates sim.Estimates `json:"estimates,omitzero"` // the environment's, unset where trials differ in it
+	Rung      string        `json:"rung,omitempty"`     // theirs
 }
 
 // Read returns the configuration of the sweep in dir and its base.
@@ -430,14 +431,11 @@ func (s *sweep) ranked(rung int, trials []int) []TrialLine {
 func (s *sweep) report() (*Report, error) {
 	r := &Report{Name: s.cfg.Name, Dir: s.opt.Dir, Rungs: s.rungs}
 	for i := range s.trials {
-		c, err := s.trials[i].cfg.Fold()
-		if err != nil {
-			return nil, err
-		}
+		c := &s.trials[i].cfg
 		if est := c.Estimates(); i == 0 {
 			r.Estimates = est
 		} else if est != r.Estimates {
-			r.Estimates = ""
+			r.Estimates = sim.Estimates{}
 			break
 		}
 	}

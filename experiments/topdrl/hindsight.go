@@ -8,6 +8,7 @@ import (
 
 	"clustergym/env/heuristic"
 	"clustergym/env/sched"
+	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/study"
 	"clustergym/internal/rng"
@@ -21,7 +22,7 @@ var sigmas = []float64{.1, .2, .4, .7, 1, 1.5}
 // three without noise. order says that it is an order alone, which starts whatever fits.
 func (st *stage) noisy(k int, rule *heuristic.Config) (c heuristic.Config, order bool) {
 	c = heuristic.DefaultConfig()
-	c.Admission, c.Placement, c.Estimates = "skip", "closest-b", "exact"
+	c.Admission, c.Placement, c.Estimates = "skip", "closest-b", sim.Estimates{Mode: sim.EstimateExact}
 	orders := []string{"sjf", "area"}
 	if st.Preempt {
 		orders = []string{"srtf", "srsf"}
@@ -32,7 +33,7 @@ func (st *stage) noisy(k int, rule *heuristic.Config) (c heuristic.Config, order
 		c = *rule
 	}
 	if k > 2 {
-		c.Estimates = fmt.Sprintf("noisy:%g", sigmas[(k/3-1)%len(sigmas)])
+		c.Estimates = sim.Estimates{Mode: sim.EstimateNoisy, Sigma: sigmas[(k/3-1)%len(sigmas)]}
 	}
 	return c, order
 }

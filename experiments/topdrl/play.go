@@ -186,7 +186,7 @@ func (s *settings) playRules(ctx context.Context, b *study.Bench, w *arena.World
 	}
 	knowing, foreseeing := inWorld(w, &cfg), inWorld(w, &cfg)
 	forecast := *cfg.Env.JobSelect()
-	forecast.Estimates = "history"
+	forecast.Estimates = sim.Estimates{Mode: sim.EstimateHistory}
 	foreseeing.Settings = &forecast
 	var rows []study.Row
 	for _, r := range rules {

@@ -3,6 +3,7 @@ package topdrl
 import (
 	"clustergym/env/heuristic"
 	"clustergym/env/policyname"
+	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 )
@@ -40,7 +41,7 @@ func newRule(selector, admission, placement string) rule {
 		name += "+skip"
 	}
 	c := heuristic.DefaultConfig()
-	c.Order, c.Admission, c.Placement, c.Estimates = selector, admission, placement, "exact"
+	c.Order, c.Admission, c.Placement, c.Estimates = selector, admission, placement, sim.Estimates{Mode: sim.EstimateExact}
 	return rule{name: name + " + " + placement, config: c}
 }
 
@@ -108,7 +109,7 @@ func (st *stage) rules(cfg *config.Config) ([]rule, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.Sched.Estimates = "history"
+		r.Sched.Estimates = sim.Estimates{Mode: sim.EstimateHistory}
 		rules = append(rules, rule{name: name + forecasting, config: r.Sched, forecast: true})
 	}
 	return rules, nil

@@ -3,7 +3,7 @@ package topdrl
 import (
 	_ "embed" // settings and figures
 
-	"clustergym/experiments/ladder"
+	"clustergym/env/sim"
 	"clustergym/experiments/study"
 )
 
@@ -25,7 +25,7 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		Name:     "topdrl",
 		Title:    "TopDRL-like: a network picks the job, a heuristic the closest GPUs",
 		Cite:     "Ayadi et al., TopDRL, JPDC 204, 105138 (2025), doi 10.1016/j.jpdc.2025.105138; a reconstruction",
-		RunTimes: ladder.Label("exact"),
+		RunTimes: sim.Estimates{Mode: sim.EstimateExact}.Label(),
 		Takes:    "quick 2 min, full an hour on two cores",
 		Expected: expected,
 	}, planned, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})

@@ -139,10 +139,6 @@ func Run(ctx context.Context, cfg config.Config, opt Options) (Weights, *Report,
 	if err := opt.Check(Fits(&cfg)); err != nil {
 		return none, nil, err
 	}
-	cfg, err := cfg.Fold()
-	if err != nil {
-		return none, nil, err
-	}
 	if err := cfg.Validate(); err != nil {
 		return none, nil, &fault.Mistake{Err: err}
 	}
@@ -202,7 +198,7 @@ func begin(cfg *config.Config) (Weights, error) {
 	if err != nil {
 		return Weights{}, &fault.Mistake{Err: err}
 	}
-	return from(policy, &r.Sched)
+	return from(policy, &r.Sched), nil
 }
 
 // search moves the distribution generation by generation.

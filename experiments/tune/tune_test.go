@@ -116,7 +116,9 @@ func TestWhatThereIsNothingToTuneFor(t *testing.T) {
 func TestArgumentsOfTheEnvironmentCount(t *testing.T) {
 	want, _ := tuned(t, run(t, "env.window=32"), tune.Options{Settings: small(4), Workers: 2})
 	cfg := run(t)
-	cfg.Env.Args = []string{"window=32"}
+	if err := cfg.Set("env.args=[window=32]"); err != nil {
+		t.Fatal(err)
+	}
 	if got, _ := tuned(t, cfg, tune.Options{Settings: small(4), Workers: 2}); got != want {
 		t.Errorf("env.args finds %+v, want %+v", got, want)
 	}
@@ -265,7 +267,9 @@ func TestIndexIsTunedWhereJobsCanBeStopped(t *testing.T) {
 		t.Errorf("stops that cost an hour change the mean JCT from %v to %v", about.Start, dear.Start)
 	}
 	arg := run(t)
-	arg.Env.Args = []string{"preempt=true", "running=8", "min_run=5m", "checkpoint=10s", "restart=20s"}
+	if err := arg.Set("env.args=[preempt=true, running=8, min_run=5m, checkpoint=10s, restart=20s]"); err != nil {
+		t.Fatal(err)
+	}
 	if got, _ := search(arg, tune.Options{Settings: small(4), Workers: 2}); got != want {
 		t.Errorf("env.args finds %+v, want %+v", got, want)
 	}

@@ -4,7 +4,6 @@ import (
 	"clustergym/configs"
 	"clustergym/env/heuristic"
 	"clustergym/env/policyname"
-	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
@@ -45,9 +44,6 @@ const (
 
 // Fits returns the policy whose weights are looked for with the settings of cfg: index if they let jobs be stopped, else hold.
 func Fits(cfg *config.Config) string {
-	if folded, err := cfg.Fold(); err == nil {
-		cfg = &folded
-	}
 	if d := cfg.Descriptor(); d != nil && d.Simulated() && d.Stops(cfg.Env.Settings) {
 		return indexed
 	}
@@ -94,14 +90,13 @@ func (w *Weights) Give(e *config.Eval) {
 }
 
 // from returns policy's weights of c, or the default ones.
-func from(policy string, c *heuristic.Config) (w Weights, err error) {
+func from(policy string, c *heuristic.Config) (w Weights) {
 	w = Weights{Policy: policy, Hold: c.Hold, Index: c.Index}
 	if !w.given().IsZero() {
-		return w, nil
+		return w
 	}
-	est, err := sim.ParseEstimates(c.Estimates)
-	w.Hold, w.Index = heuristic.DefaultHold(est), heuristic.DefaultIndex(est)
-	return w, err
+	w.Hold, w.Index = heuristic.DefaultHold(c.Estimates), heuristic.DefaultIndex(c.Estimates)
+	return w
 }
 
 // of returns the weights whose values are x.

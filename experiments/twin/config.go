@@ -34,7 +34,7 @@ type Config struct {
 
 // DefaultConfig returns 200 draws, with intervals of 80 %.
 func DefaultConfig() Config {
-	m, _ := ParseModel("fifo+strict+easy", "trace")
+	m, _ := ParseModel("fifo+strict+easy", byLimits)
 	return Config{Scheduler: m, Draws: 200, Seed: 1, Horizon: 7 * day, Interval: 80, Alike: 0.5, Limit: day, Stretch: Stretch{1, 1}}
 }
 
@@ -57,15 +57,18 @@ func (c *Config) Validate() error {
 	return nil
 }
 
+// byLimits are the estimates of a scheduler that looks at time limits alone.
+var byLimits = sim.Estimates{Mode: sim.EstimateTrace}
+
 // Model is a scheduler that decides in the draws.
 type Model struct {
 	Name string
 	cfg  heuristic.Config
 }
 
-// ParseModel reads the name of a heuristic, with what it knows of run times (sim.ParseEstimates). fifo is the cluster's own order of
+// ParseModel reads the name of a heuristic, with what it knows of run times (sim.Estimates). fifo is the cluster's own order of
 // its queue; jobs that arrive later stand behind.
-func ParseModel(name, estimates string) (Model, error) {
+func ParseModel(name string, known sim.Estimates) (Model, error) {
 	if strings.HasSuffix(name, "+timely") {
 		return Model{}, fault.Mistakef("%s is a model that replays of gymctl steer report alone have; want the one that the report names for the twin, such as fifo+strict+easy", name)
 	}
@@ -73,7 +76,7 @@ func ParseModel(name, estimates string) (Model, error) {
 	if err != nil {
 		return Model{}, &fault.Mistake{Err: err}
 	}
-	c.Estimates, c.Placement = estimates, "consolidate-best"
+	c.Estimates, c.Placement = known, "consolidate-best"
 	if err := c.Validate(); err != nil {
 		return Model{}, &fault.Mistake{Err: fmt.Errorf("policy %s: %w", name, err)}
 	}
@@ -101,16 +104,15 @@ func (m Model) Place(placement string) (Model, error) {
 
 // causal reports whether the model looks at forecasts.
 func (m *Model) causal() bool {
-	est, err := sim.ParseEstimates(m.cfg.Estimates)
-	return err == nil && est.Causal() && m.cfg.Estimating()
+	return m.cfg.Estimates.Causal() && m.cfg.Estimating()
 }
 
 // Default returns the model of the scheduler of a kind of cluster, and why.
 func Default(kind string) (m Model, why string) {
 	if kind == "kubernetes" {
-		m, _ = ParseModel("fifo+skip", "trace")
+		m, _ = ParseModel("fifo+skip", byLimits)
 		return m, "Kueue's BestEffortFIFO and kube-scheduler step over what does not fit"
 	}
-	m, _ = ParseModel("fifo+strict+easy", "trace")
+	m, _ = ParseModel("fifo+strict+easy", byLimits)
 	return m, "Slurm's sched/backfill goes by priority, and lets later jobs pass that end by their time limits before they would delay the first"
 }

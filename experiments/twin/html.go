@@ -136,7 +136,7 @@ body{margin:1em auto}
 }
 </style></head><body>
 <h1>Forecast: {{.Cluster}}</h1>
-<p>{{.At}}: {{.Counts}}. {{.R.Scheduler}}, run times {{.R.Estimates}}, arrivals {{.R.Arrivals}}; {{.R.Draws}} draws.
+<p>{{.At}}: {{.Counts}}. {{.R.Scheduler}}, estimates {{.R.Estimates}}, arrivals {{.R.Arrivals}}; {{.R.Draws}} draws.
 Light bars hold {{.R.Interval}} %, dark ones 50 % of the draws; the line is the median; numbers are the median and, in brackets, the {{.R.Interval}} %. Near times are drawn wider than far ones (square root).</p>
 {{range .R.Notes}}<p>{{.}}</p>{{end}}
 <h2>Waiting: when they start</h2>

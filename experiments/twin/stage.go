@@ -54,8 +54,8 @@ func Drain(text string) (Change, error) {
 }
 
 // Under reads a policy in place of the cluster's own scheduler.
-func Under(name, estimates, placement string) (Change, error) {
-	m, err := ParseModel(name, estimates)
+func Under(name, placement string, known sim.Estimates) (Change, error) {
+	m, err := ParseModel(name, known)
 	if err == nil {
 		m, err = m.Place(placement)
 	}

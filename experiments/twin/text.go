@@ -60,7 +60,7 @@ func (q *Quantiles) shown(percent int, format func(seconds float64) string) stri
 // WriteText writes r for people, with at most top jobs of each kind.
 func (r *Report) WriteText(w io.Writer, top int) error {
 	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
-	p("%s at %s: %s. %s, run times %s, arrivals %s; %d draws, intervals of %d %%.\n",
+	p("%s at %s: %s. %s, estimates %s, arrivals %s; %d draws, intervals of %d %%.\n",
 		named(r.Cluster), r.At.Format(time.DateTime), r.counts(), r.Scheduler, r.Estimates, r.Arrivals, r.Draws, r.Interval)
 	for _, n := range r.Notes {
 		p("%s\n", texttable.Wrapped(n, texttable.WidthOf(w)))

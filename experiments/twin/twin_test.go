@@ -67,7 +67,7 @@ func quick() *Config {
 // strict is first come, first served, on any nodes, as livetest does where no limit lets a job pass.
 func strict(t testing.TB) Model {
 	t.Helper()
-	m, err := ParseModel("fifo+strict", "trace")
+	m, err := ParseModel("fifo+strict", sim.MustEstimates("trace"))
 	if err == nil {
 		m, err = m.Place("first-fit")
 	}
@@ -152,7 +152,7 @@ func TestAnyNumberOfWorkers(t *testing.T) {
 	st := look(t, eye(t, 1), c)
 	cfg := quick()
 	cfg.Arrives, cfg.History, cfg.Alike = true, eye(t, 1).History, 0.5
-	under, err := Under("sjf+skip", "history", "first-fit")
+	under, err := Under("sjf+skip", "first-fit", sim.MustEstimates("history"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestMistakes(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{"sjff": "unknown", "srtf": "stops running jobs", "fifo+commit": "remembers", "fifo+timely": "the report names", "fifo+strict+conservative": "remembers"} {
-		if _, err := ParseModel(name, "history"); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ParseModel(name, sim.MustEstimates("history")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

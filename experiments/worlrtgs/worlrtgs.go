@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"clustergym/env/dag/synth"
-	"clustergym/experiments/ladder"
+	"clustergym/env/sim"
 	"clustergym/experiments/plan"
 	"clustergym/experiments/study"
 )
@@ -31,7 +31,7 @@ func Study() study.Study {
 		Name:     "worl-rtgs",
 		Title:    "Plans of task graphs: WORL-RTGS-like against as many noisy plans of HEFT, whales, RTGS, list scheduling and the optimum",
 		Cite:     "Du, Wu, Hou, Nie, Song: Efficient Scheduling for GPU-Based Neural Network Training via Hybrid Reinforcement Learning and Metaheuristic Optimization, BDCC 9(11), 284, 2025",
-		RunTimes: ladder.Label("exact") + ", given with the graphs",
+		RunTimes: sim.Estimates{Mode: sim.EstimateExact}.Label() + ", given with the graphs",
 		Takes:    "quick: under 2 minutes on two cores; full: an estimated 45 minutes of processor time",
 		Expected: expected,
 	}, settingsOf, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})

@@ -293,7 +293,7 @@ def test_a_table_names_the_rung_of_its_run_times(runs: dict[str, Path]) -> None:
     assert (checkpoint.kind, checkpoint.trained_on, checkpoint.asks_nothing) == ("checkpoint", "exact", False)
     assert [row.asks_nothing for row in table] == [False, False, True, True, False]
     lines = str(table).splitlines()
-    assert lines[:2] == ["run times: history (causal)", ""]
+    assert lines[:2] == ["estimates: history (causal)", ""]
     assert lines[5].startswith(f"{checkpoint.name} (trained on exact) ")
     assert lines[-1] == "fifo+skip and las+skip ask nothing of run times."
 

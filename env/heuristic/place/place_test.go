@@ -53,7 +53,7 @@ func standing(t testing.TB, spec cluster.Spec, jobs []started) *sim.View {
 
 func named(t testing.TB, name string, with Given) Placement {
 	t.Helper()
-	p, err := New(name, sim.Estimates{}, with)
+	p, err := New(name, sim.Estimates{Mode: sim.EstimateExact}, with)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestLWFAgainstTheNextBestAgainAndAgain(t *testing.T) {
 	for range 60 {
 		v := draw(t, r)
 		for _, k := range []int{1, 2, 4, 8} {
-			p := newLWF(k, sim.Estimates{})
+			p := newLWF(k, sim.Estimates{Mode: sim.EstimateExact})
 			for _, j := range v.Waiting() {
 				got, ok := p.Place(v, j, v.Cluster(), nil)
 				if ok != v.Fits(j) {

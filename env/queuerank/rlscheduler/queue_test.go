@@ -17,6 +17,7 @@ import (
 	"clustergym/env/envtest"
 	"clustergym/env/queuerank"
 	"clustergym/env/queuerank/rlscheduler"
+	"clustergym/env/sim"
 	"clustergym/internal/recorded"
 	"clustergym/traces"
 	"clustergym/traces/swf"
@@ -82,7 +83,7 @@ func TestThePublishedDecisions(t *testing.T) {
 				t.Fatal(err)
 			}
 			cfg := queuerank.DefaultConfig()
-			cfg.Peer, cfg.Window, cfg.Reward, cfg.Estimates = true, 1024, "minus", "exact"
+			cfg.Peer, cfg.Window, cfg.Reward, cfg.Estimates = true, 1024, "minus", sim.MustEstimates("exact")
 			if want["backfill"] == "1" {
 				cfg.Backfill = "easy"
 			}

@@ -89,7 +89,7 @@ func TestRLTuneIsItsPeer(t *testing.T) {
 						r := rand.New(rand.NewPCG(seed, 1))
 						jobs, same := tunedJobs(r, c, 150)
 						cfg := queuerank.DefaultConfig()
-						cfg.RLTune, cfg.Base, cfg.Backfill, cfg.Estimates = ways, bases[base], backfill, "exact"
+						cfg.RLTune, cfg.Base, cfg.Backfill, cfg.Estimates = ways, bases[base], backfill, sim.MustEstimates("exact")
 						e, ts := open(t, cfg, tunedSpec(t, c), jobs...)
 						rule, err := peer.NewRule(base)
 						if err != nil {

@@ -30,10 +30,6 @@ import (
 // the agent's, as sjf@slots; where the environment has no such rule, the log has no rival. Rules look at the agent's state: they say
 // what they would do there, and do not play.
 func Play(ctx context.Context, w *arena.World, cfg config.Config, dir string, part traces.Part, window int, rival string, out io.Writer) error {
-	cfg, err := cfg.Fold()
-	if err != nil {
-		return err
-	}
 	e, err := w.NewEnv(part, 1)
 	if err != nil {
 		return err

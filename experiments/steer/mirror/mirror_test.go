@@ -137,7 +137,7 @@ type cluster = core.GPU
 func follower(t *testing.T, l mirror.Layout) *sched.Env {
 	t.Helper()
 	c := jobselect.DefaultConfig()
-	c.Estimates, c.Images = "history", false
+	c.Estimates, c.Images = sim.MustEstimates("history"), false
 	e, err := jobselect.New(c, l.Spec, nowhere{}, traces.Training)
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func TestSnapshotsBecomeFacts(t *testing.T) {
 		r := rand.New(rand.NewPCG(testseed.Or(71)+uint64(k), 71))
 		x := newSite(t, r)
 		h := heuristic.DefaultConfig()
-		h.Order, h.Admission, h.Estimates = []string{"srtf", "fifo", "las"}[k%3], "skip", "exact"
+		h.Order, h.Admission, h.Estimates = []string{"srtf", "fifo", "las"}[k%3], "skip", sim.MustEstimates("exact")
 		incumbent, err := heuristic.New(h)
 		if err != nil {
 			t.Fatal(err)

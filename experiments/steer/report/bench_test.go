@@ -39,7 +39,7 @@ func written(tb testing.TB, n int) (file string, bytes int64) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	sch, err := rule("fifo+skip", "first-fit", "none")
+	sch, err := rule("fifo+skip", "first-fit", sim.MustEstimates("none"))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		r, err := Build(b.Context(), l, Options{Choice: choice("sjf+skip", "history"), Estimates: "history", Limit: time.Hour, Asks: 5000})
+		r, err := Build(b.Context(), l, Options{Choice: choice("sjf+skip", "history"), Estimates: sim.MustEstimates("history"), Limit: time.Hour, Asks: 5000})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -362,7 +362,7 @@ func (f *fromLook) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 
 // rule returns the scheduler of a rule. One that back-fills may begin at the first look, too: until then it has expected the running
 // jobs to end when their limits, or forecasts, say so.
-func rule(name, placement, estimates string) (sim.Scheduler, error) {
+func rule(name, placement string, known sim.Estimates) (sim.Scheduler, error) {
 	if name == timelyName {
 		p, err := cluster.NewPlacement(placement)
 		return &timely{place: p}, err
@@ -371,7 +371,7 @@ func rule(name, placement, estimates string) (sim.Scheduler, error) {
 	if err != nil {
 		return nil, &fault.Mistake{Err: err}
 	}
-	h.Placement, h.Estimates = placement, estimates
+	h.Placement, h.Estimates = placement, known
 	s, err := heuristic.New(h)
 	if err != nil {
 		return nil, &fault.Mistake{Err: err}

@@ -26,7 +26,7 @@ type Options struct {
 	Choice *steer.Choice
 	Why    string
 	// Estimates are those of rivals that look at run times.
-	Estimates string
+	Estimates sim.Estimates
 	History   []traces.Job  // in order of submit; what predictors know at the first look
 	Limit     time.Duration // of jobs that have none
 	Asks      int           // moments at which the policy is asked again at most
@@ -69,7 +69,7 @@ type Report struct {
 	log       *Log
 	curves    []curve
 	pairs     [][2]float64 // waits that were and that the model has, of the second half
-	estimates string
+	estimates sim.Estimates
 }
 
 // Censored counts jobs of which the log does not tell all, and those that replays leave out.
@@ -225,17 +225,13 @@ func (r *replay) contends(i int) bool {
 	return j.Start.IsZero() || j.Start.After(r.log.From)
 }
 
-func (b *builder) ruled(name, estimates string) (*schedule, error) {
+func (b *builder) ruled(name string, known sim.Estimates) (*schedule, error) {
 	b.opt.Progress("replaying " + name)
-	est, err := sim.ParseEstimates(estimates)
+	sch, err := rule(name, b.placement, known)
 	if err != nil {
 		return nil, err
 	}
-	sch, err := rule(name, b.placement, estimates)
-	if err != nil {
-		return nil, err
-	}
-	s, err := b.r.play(b.ctx, sch, est)
+	s, err := b.r.play(b.ctx, sch, known)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -268,7 +264,7 @@ func (b *builder) incumbent() error {
 		if policyname.Of(c.name).Backfill == "conservative" && len(r.jobs) > mostReserved {
 			continue
 		}
-		s, err := b.ruled(c.name, "trace")
+		s, err := b.ruled(c.name, limits)
 		if err != nil {
 			return err
 		}
@@ -412,28 +408,31 @@ func isRule(c *steer.Choice) bool {
 	return err == nil && c.Model == nil && n.Kind == policyname.Queue && n.Ahead == policyname.None
 }
 
+// limits are the estimates of a rule that looks at time limits alone.
+var limits = sim.Estimates{Mode: sim.EstimateTrace}
+
 // causal returns the estimates that a cluster can have.
-func causal(estimates string) string {
-	if est, err := sim.ParseEstimates(estimates); err == nil && est.Rung() >= sim.RungNoisy {
-		return "history"
+func causal(e sim.Estimates) sim.Estimates {
+	if e.Rung() >= sim.RungNoisy {
+		return sim.Estimates{Mode: sim.EstimateHistory}
 	}
-	return estimates
+	return e
 }
 
 // knows says in a few words what a rule with these estimates is told.
-func knows(name, estimates string) string {
+func knows(name string, e sim.Estimates) string {
 	n := policyname.Of(name)
 	switch {
 	case name == timelyName:
 		return "time limits"
 	case !heuristic.Estimating(n.Base) && (n.Backfill == "" || n.Backfill == "none"):
 		return "no run times"
-	case estimates == "exact":
+	case e.Mode == sim.EstimateExact:
 		return "exact run times"
-	case estimates == "trace":
+	case e.Mode == sim.EstimateTrace:
 		return "time limits"
 	}
-	return "forecasts (" + estimates + ")"
+	return "forecasts (" + e.String() + ")"
 }
 
 // replays plays policy, rivals and oracle.
@@ -441,24 +440,27 @@ func (b *builder) replays() error {
 	out, r, opt := b.out, b.r, b.opt
 	out.Rows = append(out.Rows,
 		b.row("the cluster", "cluster", "", r.realStarts()),
-		b.row(out.Incumbent, "incumbent", knows(out.Incumbent, "trace"), b.best))
+		b.row(out.Incumbent, "incumbent", knows(out.Incumbent, limits), b.best))
 	if opt.Choice != nil {
 		if err := b.policy(); err != nil {
 			return err
 		}
 	}
-	for _, x := range []struct{ name, role, estimates string }{
+	for _, x := range []struct {
+		name, role string
+		estimates  sim.Estimates
+	}{
 		{"sjf+skip", "rival", causal(opt.Estimates)},
 		{"sjf+strict+easy", "rival", causal(opt.Estimates)},
-		{"fifo+skip", "rival", "trace"},
-		{"fifo+strict+easy", "rival", "trace"},
-		{"sjf+skip", "oracle", "exact"},
+		{"fifo+skip", "rival", limits},
+		{"fifo+strict+easy", "rival", limits},
+		{"sjf+skip", "oracle", sim.Estimates{Mode: sim.EstimateExact}},
 	} {
 		k := knows(x.name, x.estimates)
 		if slices.ContainsFunc(out.Rows, func(o Row) bool { return o.Name == x.name && o.Knows == k }) {
 			continue
 		}
-		if x.estimates == "none" && heuristic.Estimating(policyname.Of(x.name).Base) {
+		if !x.estimates.Known() && heuristic.Estimating(policyname.Of(x.name).Base) {
 			continue
 		}
 		s, err := b.ruled(x.name, x.estimates)
@@ -495,9 +497,7 @@ func (b *builder) policy() error {
 		}
 		h := rival.Sched
 		h.Estimates = causal(h.Estimates)
-		if est, err = sim.ParseEstimates(h.Estimates); err != nil {
-			return err
-		}
+		est = h.Estimates
 		if sch, err = heuristic.New(h); err != nil {
 			return &fault.Mistake{Err: err}
 		}

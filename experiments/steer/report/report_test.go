@@ -98,7 +98,7 @@ func build(t testing.TB, policy, estimates string, logs ...string) *Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Build(t.Context(), l, Options{Choice: choice(policy, estimates), Estimates: estimates, Limit: 24 * time.Hour, Asks: 5000})
+	r, err := Build(t.Context(), l, Options{Choice: choice(policy, estimates), Estimates: sim.MustEstimates(estimates), Limit: 24 * time.Hour, Asks: 5000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestSteeredIsPlain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sch, err := rule("sjf+skip", rival.Sched.Placement, estimates)
+		sch, err := rule("sjf+skip", rival.Sched.Placement, sim.MustEstimates(estimates))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -125,7 +125,7 @@ class Table(Sequence[Row]):
         text.insert(1, "  ".join("-" * w for w in widths))
         if self.estimates:
             known = self.estimates if self.estimates.startswith(self.rung) else f"{self.estimates} ({self.rung})"
-            text[:0] = [f"run times: {known}", ""]
+            text[:0] = [f"estimates: {known}", ""]
         text += [
             "",
             f"{len(model.per_window)} windows, the same for all. {model.name} differs by: its mean {what} over the policy's, "

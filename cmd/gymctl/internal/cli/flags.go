@@ -38,7 +38,11 @@ func flagMistake(c *cobra.Command, err error) error {
 		return fault.Mistakef("%sflag --%s is unknown; see %s --help", verb, name, c.CommandPath())
 	case errors.As(err, &value):
 		f := value.GetFlag()
-		return fault.Mistakef("--%s: got %q, want %s", f.Name, value.GetValue(), WantOf(f))
+		want := WantOf(f)
+		if _, own, says := strings.Cut(value.Unwrap().Error(), "want "); says {
+			want = own
+		}
+		return fault.Mistakef("--%s: got %q, want %s", f.Name, value.GetValue(), want)
 	case errors.As(err, &without):
 		return fault.Mistakef("--%s: got nothing, want %s", without.GetFlag().Name, WantOf(without.GetFlag()))
 	}

@@ -385,7 +385,7 @@ func (g *SteerFlags) choice(ctx context.Context, c *cobra.Command, _ time.Time) 
 			return nil, fault.Mistakef("--estimates: got %q, and nobody knows the run times of a real cluster; want history, gbdt, gbdt:FILE, trace (time limits) or none", g.estimates)
 		}
 		if err := ch.Config.Set("env.estimates=" + g.estimates); err != nil {
-			return nil, fault.Mistakef("--estimates: %w", err)
+			return nil, cli.FlagFaults(c, err, map[string]string{"env.estimates": "estimates"})
 		}
 	}
 	ch.History, err = g.past.read(ctx)

@@ -11,6 +11,7 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
+	"clustergym/env/sim"
 	"clustergym/experiments/steer/report"
 	"clustergym/internal/fault"
 )
@@ -119,7 +120,11 @@ func (g *SteerFlags) reported(c *cobra.Command, l *report.Log) (*report.Options,
 	} else if !asked {
 		g.policy = l.Policy
 	}
-	opt := &report.Options{Estimates: g.estimates, Limit: g.limit}
+	known, err := sim.ParseEstimates(g.estimates)
+	if err != nil {
+		return nil, fault.Mistakef("--estimates: %w", err)
+	}
+	opt := &report.Options{Estimates: known, Limit: g.limit}
 	if g.past.File != "" && !given("history") {
 		if _, err := os.Stat(g.past.File); err != nil {
 			opt.Notes = append(opt.Notes, fmt.Sprintf("steer knew the history %s, which is not there any more: predictors know only what ended in the log; want --history FILE", g.past.File))

@@ -58,7 +58,7 @@ func (g *forecastFlags) read(kind string, history bool) (why string, err error) 
 	}
 	if g.scheduler == "" {
 		g.cfg.Scheduler, why = twin.Default(kind)
-	} else if g.cfg.Scheduler, err = twin.ParseModel(g.scheduler, "trace"); err != nil {
+	} else if g.cfg.Scheduler, err = twin.ParseModel(g.scheduler, sim.Estimates{Mode: sim.EstimateTrace}); err != nil {
 		return "", fmt.Errorf("--scheduler: %w", err)
 	}
 	if g.cfg.Scheduler, err = g.cfg.Scheduler.Place(g.placement); err != nil {
@@ -156,7 +156,7 @@ func (g *twinFlags) changes() (list []twin.Change, err error) {
 	}{
 		{g.adds, twin.Add},
 		{g.drains, twin.Drain},
-		{g.rules, func(text string) (twin.Change, error) { return twin.Under(text, g.estimates, g.placement) }},
+		{g.rules, func(text string) (twin.Change, error) { return twin.Under(text, g.placement, g.cfg.Predictor) }},
 		{g.jobs, twin.Submit},
 	} {
 		for _, text := range x.texts {

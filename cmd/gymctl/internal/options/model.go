@@ -48,7 +48,7 @@ func (m *ModelFlags) Read() ([]models.Model, error) {
 	return all, nil
 }
 
-// PlayedConfig returns the configuration that a model brings along, with env.args folded, else that of quickstart. The author of a
+// PlayedConfig returns the configuration that a model brings along, else that of quickstart. The author of a
 // model may not choose files of this machine: settings that name one are refused, except for the keys in given, whose files the
 // user names.
 func PlayedConfig(m *models.Model, given config.Given) (config.Config, error) {
@@ -56,9 +56,6 @@ func PlayedConfig(m *models.Model, given config.Given) (config.Config, error) {
 		return config.Preset("quickstart")
 	}
 	cfg, err := config.Decode(m.File, []byte(m.Run()))
-	if err == nil {
-		cfg, err = cfg.Fold()
-	}
 	if err != nil {
 		return cfg, fault.Mistakef("model %s: its settings (clustergym.run) cannot be read: %w", m.File, err)
 	}

@@ -167,9 +167,6 @@ func (s *Source) EvalConfig(c *cobra.Command, ckpts []string, list []models.Mode
 	default:
 		return s.config(c)
 	}
-	if err == nil {
-		trained, err = trained.Fold()
-	}
 	if err != nil {
 		return trained, err
 	}
@@ -253,7 +250,7 @@ func (s *Source) Apply(c *cobra.Command, cfg *config.Config) error {
 			s.Given["env.estimates"] = true
 		}
 		if err := cfg.Set("env.estimates=" + known); err != nil {
-			return fault.Mistakef("--estimates: %w", err)
+			return cli.FlagFaults(c, err, map[string]string{"env.estimates": "estimates"})
 		}
 	}
 	if s.Changed(c, "agent") != "" {

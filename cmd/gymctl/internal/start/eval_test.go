@@ -55,7 +55,7 @@ func TestEvalRefusesBadInputInOneSentence(t *testing.T) {
 		{"--checkpoint run --set env.estimates=none --set eval.policies=[sjf@slots]", "sjf|hides"},
 		{"--checkpoint run --rungs exact", "--rungs: want two or more estimates"},
 		{"--checkpoint run --rungs=", "--rungs: want two or more estimates"},
-		{"--checkpoint run --rungs none,exactly", `--rungs: estimates "exactly"|did you mean exact?`},
+		{"--checkpoint run --rungs none,exactly", `--rungs: got "exactly"|did you mean exact?`},
 		{"--checkpoint run --rungs noisy:0.5,exact,noisy:.5", "--rungs: estimates noisy:0.5 are named twice"},
 		{"--checkpoint run --rungs trace,exact", "--rungs trace: job |has no requested time"},
 		{"--checkpoint run --rungs none,gbdt:none.bin", "model none.bin: |no such file"},
@@ -155,7 +155,7 @@ func TestEvalBelowTheRungOfATeacher(t *testing.T) {
 	config := clitest.Read(t, "run/config.yaml")
 	clitest.Write(t, "run/config.yaml", strings.Replace(config, "\ntrain:\n", "\ntrain:\n  imitate: sjf@slots\n", 1))
 	clitest.Wrong(t, []string{"eval", "-c", "run/config.yaml", "--estimates", "none", "--policies", "fifo"}, "train.imitate")
-	if out := clitest.Must(t, "eval", "--checkpoint", "run", "--estimates", "none", "--windows", "1"); !strings.Contains(out, "run times: none") {
+	if out := clitest.Must(t, "eval", "--checkpoint", "run", "--estimates", "none", "--windows", "1"); !strings.Contains(out, "estimates: none") {
 		t.Errorf("eval --estimates none prints %s", out)
 	}
 	if out := clitest.Must(t, "eval", "--checkpoint", "run", "--rungs", "none,exact", "--windows", "1"); !strings.Contains(out, "lost on none") {
@@ -171,7 +171,7 @@ func TestEvalOnRungs(t *testing.T) {
 	args := strings.Fields("eval --checkpoint run --policies fifo+skip,sjf+skip,random@slots --seeds 2 --windows 4 --rungs none,history,exact")
 	out := clitest.Must(t, args...)
 	header, rest, _ := strings.Cut(out, "\n\n")
-	if header != "run times: none, history (causal), exact" {
+	if header != "estimates: none, history (causal), exact" {
 		t.Errorf("the header is %q", header)
 	}
 	table, below, _ := strings.Cut(rest, "\n\n")
@@ -193,7 +193,7 @@ func TestEvalOnRungs(t *testing.T) {
 	if !strings.HasSuffix(rows[3], "+0.0 % [+0.0, +0.0] +0.0 % [+0.0, +0.0]") || strings.Count(rows[4], "–") != 2 {
 		t.Errorf("rows %q, %q", rows[3], rows[4])
 	}
-	for _, want := range []string{"4 windows of 32 jobs each", "lost on:", "–: ranks by run times, and there are none: sjf+skip.", "fifo+skip asks nothing of run times.", "was trained on run times: "} {
+	for _, want := range []string{"4 windows of 32 jobs each", "lost on:", "–: ranks by run times, and there are none: sjf+skip.", "fifo+skip asks nothing of run times.", "was trained on estimates: "} {
 		if !strings.Contains(below, want) {
 			t.Errorf("below stands\n%s, want %q in it", below, want)
 		}

@@ -115,7 +115,7 @@ Interference: ` + workload.InterferenceForms + `.
 	o.weights.Flags(f)
 	o.onnx.Flags(c)
 	f.StringVar(&o.cfg.Policy.Placement, "placement", o.cfg.Policy.Placement, "which GPUs a job gets")
-	f.StringVar(&o.cfg.Policy.Estimates, "estimates", o.cfg.Policy.Estimates, "run times that policies see: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
+	f.Var(options.EstimatesFlag{Estimates: &o.cfg.Policy.Estimates}, "estimates", "run times that policies see: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
 	f.StringVar(&o.cfg.Simulator.Comm, "comm", o.cfg.Simulator.Comm, "how a placement slows a gang down: "+strings.Join(sim.CommNames(), ", "))
 	f.Float64Var(&o.cfg.Simulator.Ring.Overlap, "overlap", o.cfg.Simulator.Ring.Overlap, "with --comm ring: share of the compute time that hides communication")
 	f.StringVar(&o.cfg.Interference, "interference", o.cfg.Interference, "how jobs that share hardware slow each other down: `FILE` or seeded:N")
