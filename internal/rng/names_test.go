@@ -44,8 +44,10 @@ func TestNamesOfStreamsStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
+	literals := m.literals()
 	for _, l := range want {
-		if !slices.Contains(lines, l) {
+		name, _, _ := strings.Cut(l[1:], `"`)
+		if !slices.Contains(lines, l) && !literals[name] { // a field or a table may carry it to where it is used
 			t.Errorf("no stream is called %s any more; whoever draws from it draws other numbers", l)
 		}
 	}
@@ -112,6 +114,22 @@ func readModule(t *testing.T, dir string) *module {
 		}
 	}
 	return m
+}
+
+// literals returns the string literals of the module.
+func (m *module) literals() map[string]bool {
+	all := map[string]bool{}
+	for _, f := range m.files {
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if e, ok := n.(ast.Expr); ok {
+				if text, ok := literal(e); ok {
+					all[text] = true
+				}
+			}
+			return true
+		})
+	}
+	return all
 }
 
 func literal(e ast.Expr) (string, bool) {
