@@ -9,6 +9,7 @@ import (
 
 	"clustergym/env/cluster"
 	"clustergym/env/sim"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
@@ -75,7 +76,7 @@ func Take(cfg Taken, spec cluster.Spec, jobs []traces.Job) (*Workload, error) {
 			}
 		}
 		if n > 0 {
-			return nil, fmt.Errorf("%d of %d jobs have no estimate in their trace, the first is %s; use estimates none, history, gbdt, exact or noisy:SIGMA, or trace.limit (--limit), a time that stands for those that are missing", n, len(kept), first)
+			return nil, fault.Errorf("%d of %d jobs have no estimate in their trace, the first is %s; use estimates none, history, gbdt, exact or noisy:SIGMA, or trace.limit (%s), a time that stands for those that are missing", n, len(kept), first, fault.Key("limit"))
 		}
 	}
 	w.Windows, err = traces.NewWindows(kept, cfg.Window, cfg.Warm)

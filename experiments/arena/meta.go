@@ -86,7 +86,7 @@ func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions
 		return nil, f.unserved()
 	}
 	if len(opt.Models) > 0 && len(opt.Checkpoints) > 0 {
-		return nil, fault.Mistakef("--policy-onnx does not go with --checkpoint of agent %s: models do not adapt to tasks; compare them on episodes, without --checkpoint", config.MetaAgent)
+		return nil, fault.Mistakef("%s does not go with %s of agent %s: models do not adapt to tasks; compare them on episodes, without %s", fault.Key("policy-onnx"), fault.Key("checkpoint"), config.MetaAgent, fault.Key("checkpoint"))
 	}
 	if len(opt.Checkpoints) == 0 && (f.World.About.Scheduling() || len(opt.Models) > 0) { // rules and models do not adapt: they are compared on episodes
 		return f.Problem.Judge(ctx, cfg, opt)

@@ -108,7 +108,7 @@ func (w *World) policies(ctx context.Context, cfg *config.Config, opt *EvalOptio
 
 // unserved is the mistake of external policies in an environment that has no windows.
 func (w *World) unserved() error {
-	return fault.Mistakef("--serve: %s has no windows that other programs could play too; use an environment on the simulator", w.About.ID)
+	return fault.Mistakef("%s: %s has no windows that other programs could play too; use an environment on the simulator", fault.Key("serve"), w.About.ID)
 }
 
 // distinct makes the names of policies unique: checkpoints of runs whose folders have the same name are named by their full paths,

@@ -51,7 +51,7 @@ func (r Rungs) Against() sim.Estimates {
 // workload.
 func (r Rungs) Base(cfg config.Config) (config.Config, error) {
 	if !cfg.Simulated() {
-		return cfg, fault.Mistakef("--rungs: %s has no run times to know; want an environment on the simulator", cfg.Env.ID)
+		return cfg, fault.Mistakef("%s: %s has no run times to know; want an environment on the simulator", fault.Key("rungs"), cfg.Env.ID)
 	}
 	est := r.Against()
 	for _, e := range r {
@@ -77,7 +77,7 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 		return nil, err
 	}
 	if opt.External != nil {
-		return nil, fault.Mistakef("--rungs does not go with --serve: other programs play on one rung")
+		return nil, fault.Mistakef("%s does not go with %s: other programs play on one rung", fault.Key("rungs"), fault.Key("serve"))
 	}
 	world := opt.World
 	if world == nil {
@@ -104,8 +104,7 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 			return nil, err
 		}
 		if len(opt.Checkpoints)+len(opt.Models) == 0 && len(cfg.Eval.Policies) > 0 && len(on.Eval.Policies) == 0 {
-			return nil, fault.Mistakef("--rungs %s: all of %s rank by run times, and there are none; name another policy too, such as fifo+skip, or leave %s out",
-				e, strings.Join(cfg.Eval.Policies, ", "), e)
+			return nil, fault.Mistakef("%s %s: all of %s rank by run times, and there are none; name another policy too, such as fifo+skip, or leave %s out", fault.Key("rungs"), e, strings.Join(cfg.Eval.Policies, ", "), e)
 		}
 		r, err := w.testing(ctx, &on, &opt)
 		if err != nil {
@@ -160,7 +159,7 @@ func atRung(e sim.Estimates, err error) error {
 		l.Join("", &g)
 	}
 	if l.Err() == nil {
-		return &fault.Mistake{Err: fmt.Errorf("--rungs %s: %w", e, err)}
+		return &fault.Mistake{Err: fault.Errorf("%s %s: %w", fault.Key("rungs"), e, err)}
 	}
 	return &fault.Mistake{Err: l.Err()}
 }
@@ -173,7 +172,7 @@ func (w *World) knows(e sim.Estimates) error {
 	for part := range traces.Part(3) {
 		for _, j := range w.Workload.Windows.Jobs(part) {
 			if j.Estimate <= 0 {
-				return fault.Mistakef("--rungs %s: job %s of %s has no requested time; want %s", e, j.ID, w.Trace.File, "none, history, gbdt, exact or noisy:SIGMA")
+				return fault.Mistakef("%s %s: job %s of %s has no requested time; want %s", fault.Key("rungs"), e, j.ID, w.Trace.File, "none, history, gbdt, exact or noisy:SIGMA")
 			}
 		}
 	}

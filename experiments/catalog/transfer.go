@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"clustergym/internal/fault"
 )
 
 // Limits on how long a server may take. Files are a few megabytes, and no limit applies to a whole file, so that a slow
@@ -153,7 +155,7 @@ func answerless(ctx context.Context, err error) error {
 		return err
 	}
 	if d, ok := errors.AsType[*net.DNSError](err); ok && d.IsNotFound {
-		return fmt.Errorf("there is no server %s, or no way to the net from here (a mirror can be named with --mirror)", d.Name)
+		return fault.Errorf("there is no server %s, or no way to the net from here (a mirror can be named with %s)", d.Name, fault.Key("mirror"))
 	}
 	return &passingError{err: err}
 }

@@ -105,8 +105,7 @@ func (m *Model) Unseen(all []traces.Job, from time.Duration) error {
 	if n == 0 || end <= from {
 		return nil
 	}
-	return fault.Mistakef("model %s has been fitted to %s of this trace, of which the last ended at %s; the jobs that are measured are submitted from %s on: want --from %s or later, or a model of predict fit --until %s",
-		m.File, plain.Count(n, "job", "jobs"), Clock(end), Clock(from), Clock(end+time.Second-1), Clock(from))
+	return fault.Mistakef("model %s has been fitted to %s of this trace, of which the last ended at %s; the jobs that are measured are submitted from %s on: want %s %s or later, or a model of predict fit %s %s", m.File, plain.Count(n, "job", "jobs"), Clock(end), Clock(from), fault.Key("from"), Clock(end+time.Second-1), fault.Key("until"), Clock(from))
 }
 
 // Clock writes a time on a trace's clock in whole seconds, rounded down, as flags take it.

@@ -93,7 +93,7 @@ func Eval(ctx context.Context, cfg EvalConfig, hooks EvalHooks) (*Report, error)
 		return nil, err
 	}
 	if last := jobs[len(jobs)-1].Submit; from > last {
-		return nil, fault.Mistakef("--from: got %s, and the last job of %s is submitted at %s; want an earlier time", cfg.From, info.File, Clock(last))
+		return nil, fault.Mistakef("%s: got %s, and the last job of %s is submitted at %s; want an earlier time", fault.Key("from"), cfg.From, info.File, Clock(last))
 	}
 	lacking := 0
 	for i := range jobs {
@@ -113,8 +113,7 @@ func Eval(ctx context.Context, cfg EvalConfig, hooks EvalHooks) (*Report, error)
 	report := &Report{Trace: info, Cluster: cfg.Cluster, FromS: from.Seconds()}
 	for i, est := range ests {
 		if est.Mode == sim.EstimateTrace && lacking > 0 {
-			return nil, fault.Mistakef("--estimates: got trace, and %s of %s in %s have no requested time; want history, gbdt, exact or noisy:SIGMA",
-				workload.Thousands(lacking), workload.Thousands(len(jobs))+" jobs", info.File)
+			return nil, fault.Mistakef("%s: got trace, and %s of %s in %s have no requested time; want history, gbdt, exact or noisy:SIGMA", fault.Key("estimates"), workload.Thousands(lacking), workload.Thousands(len(jobs))+" jobs", info.File)
 		}
 		if m := models[i]; m != nil {
 			if err := m.Unseen(jobs, from); err != nil {
@@ -163,9 +162,9 @@ func (c *EvalConfig) predictors(ctx context.Context) (ests []sim.Estimates, mode
 	for _, text := range c.Estimates {
 		est, err := sim.ParseEstimates(text)
 		if want := strings.TrimPrefix(sim.EstimatesWanted, "none, "); err != nil {
-			return nil, nil, fault.Mistakef("--estimates: got %q, want %s%s", text, want, nearest.Meant(text, []string{"trace", "history", "gbdt", "exact", "noisy"}))
+			return nil, nil, fault.Mistakef("%s: got %q, want %s%s", fault.Key("estimates"), text, want, nearest.Meant(text, []string{"trace", "history", "gbdt", "exact", "noisy"}))
 		} else if est.Mode == sim.EstimateNone {
-			return nil, nil, fault.Mistakef("--estimates: got %q, of which there is nothing to measure; want %s", text, want)
+			return nil, nil, fault.Mistakef("%s: got %q, of which there is nothing to measure; want %s", fault.Key("estimates"), text, want)
 		}
 		var m *Model
 		if est.File != "" {

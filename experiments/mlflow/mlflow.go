@@ -67,7 +67,7 @@ const (
 func (o *Options) Check() error {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" {
-		return fault.Mistakef("--mlflow: got %q, want the address of a tracking server, as http://127.0.0.1:5000", secret.Without(o.URL))
+		return fault.Mistakef("%s: got %q, want the address of a tracking server, as http://127.0.0.1:5000", fault.Key("mlflow"), secret.Without(o.URL))
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (s *settings) given(p study.Plan) (logs []logSettings, absent []string, err
 				recorded++
 				continue
 			} else if !errors.Is(err, fs.ErrNotExist) {
-				return nil, nil, fault.Mistakef("--data: %v", err)
+				return nil, nil, fault.Mistakef("%s: %v", fault.Key("data"), err)
 			}
 		}
 		absent = append(absent, o.Name)
@@ -131,7 +131,7 @@ func freshFiles(p study.Plan) ([]string, error) {
 	for _, pattern := range []string{"*.swf", "*.swf.gz"} {
 		files, err := filepath.Glob(filepath.Join(p.Data, "swf", "fresh", pattern))
 		if err != nil {
-			return nil, fault.Mistakef("--data: %v", err)
+			return nil, fault.Mistakef("%s: %v", fault.Key("data"), err)
 		}
 		all = append(all, files...)
 	}

@@ -74,16 +74,16 @@ func (s *settings) trained(p study.Plan) ([]*trained, error) {
 		}
 		switch {
 		case slices.Contains(absent, a.Where):
-			return nil, fault.Mistakef("--agent %s=%s: log %s is not at hand; --data names the folder that has it", a.Where, a.Dir, a.Where)
+			return nil, fault.Mistakef("%s %s=%s: log %s is not at hand; %s names the folder that has it", fault.Key("agent"), a.Where, a.Dir, a.Where, fault.Key("data"))
 		case !slices.Contains(names, a.Where):
-			return nil, fault.Mistakef("--agent %s=%s: log %q is unknown, want %s", a.Where, a.Dir, a.Where, nearest.OneOf(a.Where, names))
+			return nil, fault.Mistakef("%s %s=%s: log %q is unknown, want %s", fault.Key("agent"), a.Where, a.Dir, a.Where, nearest.OneOf(a.Where, names))
 		case slices.ContainsFunc(all, func(t *trained) bool { return t.log == a.Where }):
-			return nil, fault.Mistakef("--agent %s=%s: log %s has an agent already, want one for each log", a.Where, a.Dir, a.Where)
+			return nil, fault.Mistakef("%s %s=%s: log %s has an agent already, want one for each log", fault.Key("agent"), a.Where, a.Dir, a.Where)
 		}
 		t, err := open(p, a, &logs[slices.Index(names, a.Where)])
 		if err != nil {
 			if input, ok := errors.AsType[*fault.Mistake](err); ok {
-				return nil, &fault.Mistake{Err: fmt.Errorf("--agent %s=%s: %w", a.Where, a.Dir, input.Err)}
+				return nil, &fault.Mistake{Err: fault.Errorf("%s %s=%s: %w", fault.Key("agent"), a.Where, a.Dir, input.Err)}
 			}
 			return nil, err
 		}

@@ -82,7 +82,7 @@ func (c *Config) checkModels(h *Hooks) error {
 	case len(h.Models) == 0:
 		return nil
 	case c.streams():
-		return fault.Mistakef("--policy-onnx needs the whole trace in memory; want --stream off")
+		return fault.Mistakef("%s needs the whole trace in memory; want %s off", fault.Key("policy-onnx"), fault.Key("stream"))
 	case h.Events != nil:
 		what = "--events"
 	case h.Jobs != nil:
@@ -101,7 +101,7 @@ func (c *Config) checkModels(h *Hooks) error {
 	if what == "" {
 		return nil
 	}
-	return fault.Mistakef("--policy-onnx does not go with %s: models play in %s, which has none; gymctl eval --policy-onnx --html draws their schedules", what, jobselect.ID)
+	return fault.Mistakef("%s does not go with %s: models play in %s, which has none; gymctl eval %s %s draws their schedules", fault.Key("policy-onnx"), what, jobselect.ID, fault.Key("policy-onnx"), fault.Key("html"))
 }
 
 // sameSimulator reports whether two settings simulate alike.

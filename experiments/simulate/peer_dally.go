@@ -70,7 +70,7 @@ type refusedPeer struct {
 
 // takes implements peerMachine: racks of equally many machines of eight GPUs.
 func (r *dallyRun) takes(c *cluster.Cluster) error {
-	wrong := fault.Mistakef("--cluster: got %s, want racks of equally many machines of eight GPUs for this machine, as dally:4x4", r.spec.Name)
+	wrong := fault.Mistakef("%s: got %s, want racks of equally many machines of eight GPUs for this machine, as dally:4x4", fault.Key("cluster"), r.spec.Name)
 	nodes, each := equalNodes(c)
 	if each != 8 || c.Racks() == 0 {
 		return wrong
@@ -90,13 +90,13 @@ func peerFactors(cfg PeerConfig) (dally.Factors, error) {
 	own, known := built[cfg.Net]
 	if cfg.Factors == "" {
 		if !known {
-			return nil, fault.Mistakef("--net: got %s, want slow or one, or --factors, the path of a table that has it%s", cfg.Net, nearest.Meant(cfg.Net, []string{"slow", "one"}))
+			return nil, fault.Mistakef("%s: got %s, want slow or one, or %s, the path of a table that has it%s", fault.Key("net"), cfg.Net, fault.Key("factors"), nearest.Meant(cfg.Net, []string{"slow", "one"}))
 		}
 		return own, nil
 	}
 	f, err := traces.OrdinaryFiles().Open(context.Background(), cfg.Factors)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.Mistakef("--factors %s: there is no such file", cfg.Factors)
+		return nil, fault.Mistakef("%s %s: there is no such file", fault.Key("factors"), cfg.Factors)
 	} else if err != nil {
 		return nil, &fault.Mistake{Err: err}
 	}
@@ -109,7 +109,7 @@ func peerFactors(cfg PeerConfig) (dally.Factors, error) {
 		table.Else = own
 	} else if !slices.Contains(nets, cfg.Net) {
 		nets = slices.Compact(slices.Sorted(slices.Values(append(nets, "slow", "one"))))
-		return nil, fault.Mistakef("--net: got %s, which %s does not have, want %s", cfg.Net, cfg.Factors, nearest.OneOf(cfg.Net, nets))
+		return nil, fault.Mistakef("%s: got %s, which %s does not have, want %s", fault.Key("net"), cfg.Net, cfg.Factors, nearest.OneOf(cfg.Net, nets))
 	}
 	return table, nil
 }

@@ -63,7 +63,7 @@ type lwfRun struct {
 // takes implements peerMachine: nodes of equally many GPUs.
 func (r *lwfRun) takes(c *cluster.Cluster) error {
 	if _, r.perNode = equalNodes(c); r.perNode == 0 {
-		return fault.Mistakef("--cluster: got %s, want nodes of equally many GPUs for this machine, as 16x4", r.spec.Name)
+		return fault.Mistakef("%s: got %s, want nodes of equally many GPUs for this machine, as 16x4", fault.Key("cluster"), r.spec.Name)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func lwfJobs(all []traces.Job) ([]lwf.Job, error) {
 		}
 		p := j.Profile
 		if p == nil || p.Compute <= 0 {
-			return nil, fault.Mistakef("job %s has no model with a compute time, want --mix lwf or a trace with models for a machine that follows transfers", j.ID)
+			return nil, fault.Mistakef("job %s has no model with a compute time, want %s lwf or a trace with models for a machine that follows transfers", j.ID, fault.Key("mix"))
 		}
 		ms := max(2, p.Compute.Round(time.Millisecond).Milliseconds())
 		m := lwf.Job{
@@ -172,7 +172,7 @@ func (r *lwfRun) run(ctx context.Context, policy string) error {
 	cfg := lwf.DefaultConfig()
 	cfg.Nodes, cfg.GPUs, cfg.Question, cfg.Seed = r.nodes, r.perNode, r.question, r.cfg.Seed
 	if err := cfg.SetAlgorithm(policy); err != nil {
-		return fault.Mistakef("--policy: %w", err)
+		return fault.Mistakef("%s: %w", fault.Key("policy"), err)
 	}
 	m, err := lwf.NewMachine(cfg)
 	if err != nil {

@@ -332,14 +332,13 @@ func (r *simulation) prepare(h *heuristic.Config, asks bool) error {
 	if r.jobs == nil {
 		h.Service = r.service
 		if h.Clairvoyant() || r.cfg.Service == "workload" {
-			return fault.Mistakef("policy %s must know the whole workload beforehand; want --stream off", h.Name())
+			return fault.Mistakef("policy %s must know the whole workload beforehand; want %s off", h.Name(), fault.Key("stream"))
 		}
 		return nil
 	}
 	if h.Estimates.Mode == sim.EstimateTrace && asks {
 		if n, first := WithoutEstimate(r.jobs); n > 0 {
-			return fault.Mistakef("policy %s looks at estimated run times, and %d of %s in %s have none, the first is %s; want estimates history, exact or noisy:SIGMA, or --limit TIME (trace.limit), which stands for those that are missing",
-				h.Name(), n, plain.Count(len(r.jobs), "job", "jobs"), r.report.Info.File, first)
+			return fault.Mistakef("policy %s looks at estimated run times, and %d of %s in %s have none, the first is %s; want estimates history, exact or noisy:SIGMA, or %s TIME (trace.limit), which stands for those that are missing", h.Name(), n, plain.Count(len(r.jobs), "job", "jobs"), r.report.Info.File, first, fault.Key("limit"))
 		}
 	}
 	if comm := r.sim.Comm; (comm == "ring" || comm == "contention") && !r.cluster.Pool() {
@@ -352,15 +351,14 @@ func (r *simulation) prepare(h *heuristic.Config, asks bool) error {
 			}
 		}
 		if n > 0 {
-			return fault.Mistakef("comm %s needs to know the models of gangs, and %d of %s in %s have none, the first is %s; want --mix NAME or --profiles",
-				comm, n, plain.Count(len(r.jobs), "job", "jobs"), r.report.Info.File, first)
+			return fault.Mistakef("comm %s needs to know the models of gangs, and %d of %s in %s have none, the first is %s; want %s NAME or %s", comm, n, plain.Count(len(r.jobs), "job", "jobs"), r.report.Info.File, first, fault.Key("mix"), fault.Key("profiles"))
 		}
 	}
 	h.Service = r.service
 	h.Know(r.jobs, r.cluster)
 	h.Given.Interference, h.Given.InterferenceScope = r.sim.Interference, r.sim.InterferenceScope
 	if h.Placement == "least-interference" && r.sim.Interference == nil {
-		return fault.Mistakef("placement least-interference needs to know how jobs slow each other down; want --interference FILE or seeded:N")
+		return fault.Mistakef("placement least-interference needs to know how jobs slow each other down; want %s FILE or seeded:N", fault.Key("interference"))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/shortage"
 )
@@ -34,7 +35,7 @@ func writeLease(file, text string, at time.Time) error {
 	if err != nil {
 		_ = os.Remove(tmp.Name()) // the first error is what counts
 		if info, e := os.Lstat(file); e == nil && foreign(info) {
-			return fmt.Errorf("%s is in the way: %w; remove it, or want another --lease-file", described(file), err)
+			return fault.Errorf("%s is in the way: %w; remove it, or want another %s", described(file), err, fault.Key("lease-file"))
 		}
 		return err
 	}
@@ -60,7 +61,7 @@ func readLease(file string) (at time.Time, text string, err error) {
 		kind = "a device or socket"
 	}
 	if kind != "" {
-		return at, "", fmt.Errorf("%s is %s of %s, and no lease; remove it, or want another --lease-file", file, kind, ownerOf(info))
+		return at, "", fault.Errorf("%s is %s of %s, and no lease; remove it, or want another %s", file, kind, ownerOf(info), fault.Key("lease-file"))
 	}
 	var f *os.File
 	if err := shortage.Files(func() (err error) { f, err = ordinary.Open(file); return err }); err != nil {
@@ -75,7 +76,7 @@ func readLease(file string) (at time.Time, text string, err error) {
 	case err != nil:
 		return at, "", err
 	case len(b) == mostLease:
-		return at, "", fmt.Errorf("%s has more than %d bytes, and is no lease; remove it, or want another --lease-file", described(file), mostLease-1)
+		return at, "", fault.Errorf("%s has more than %d bytes, and is no lease; remove it, or want another %s", described(file), mostLease-1, fault.Key("lease-file"))
 	}
 	return info.ModTime(), string(b), nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"clustergym/env/sched"
 	"clustergym/experiments/steer/mirror"
+	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 	"clustergym/live"
 )
@@ -141,7 +142,7 @@ func (l *loop) ready(s *live.Snapshot, changed string) (err error) {
 	if l.policy == nil {
 		l.layout = mirror.LayoutOf(s)
 		if len(l.layout.Nodes) == 0 {
-			return fmt.Errorf("%w: the cluster has no node with GPUs (in Kubernetes --gpu-resource names what counts as GPUs)", live.ErrUnsupported)
+			return fault.Errorf("%w: the cluster has no node with GPUs (in Kubernetes %s names what counts as GPUs)", live.ErrUnsupported, fault.Key("gpu-resource"))
 		}
 		p, err := l.Open(l.layout, s)
 		if err != nil {
@@ -151,7 +152,7 @@ func (l *loop) ready(s *live.Snapshot, changed string) (err error) {
 			return err
 		}
 		if l.Mode == Rank && p.NoOrder != "" {
-			return fmt.Errorf("%w: --mode rank: %s", live.ErrUnsupported, p.NoOrder)
+			return fault.Errorf("%w: %s rank: %s", live.ErrUnsupported, fault.Key("mode"), p.NoOrder)
 		}
 		p.keeps, p.tells = l.gates(), l.Log != nil
 		p.hurry = func() bool { return l.Now().Sub(l.thinks) >= l.Think }

@@ -3,7 +3,6 @@ package steer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 
@@ -102,7 +101,7 @@ func Names() *policyname.Resolver {
 		Folder: isFolder, Orders: heuristic.Orders(), Rules: heuristic.Orders(), Ahead: []policyname.Ahead{policyname.Rollout},
 		Check: func(n policyname.Name) error {
 			if heuristic.Preemptive(n.Base) {
-				return fmt.Errorf("%s stops running jobs, which steer never does; use an order such as sjf, or another of gymctl sim --policy help", n)
+				return fault.Errorf("%s stops running jobs, which steer never does; use an order such as sjf, or another of gymctl sim %s help", n, fault.Key("policy"))
 			}
 			return nil
 		},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"clustergym/experiments/steer/mirror"
+	"clustergym/internal/fault"
 	"clustergym/live"
 )
 
@@ -133,7 +134,7 @@ func (l *loop) allowed(ctx context.Context) error {
 		if l.answered { // it could once
 			kind = live.ErrDenied
 		}
-		return fmt.Errorf("%w: --mode %s: %s", kind, l.Mode, why)
+		return fault.Errorf("%w: %s %s: %s", kind, fault.Key("mode"), l.Mode, why)
 	}
 	return nil
 }

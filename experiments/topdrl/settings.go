@@ -283,7 +283,7 @@ func traceOf(st *stage) (t workload.TraceConfig, digest string, err error) {
 	}
 	b, err := ordinary.Read(st.File, 16<<30)
 	if err != nil {
-		return t, "", fault.Mistakef("--data: %s: %v", st.File, ordinary.Reason(err))
+		return t, "", fault.Mistakef("%s: %s: %v", fault.Key("data"), st.File, ordinary.Reason(err))
 	}
 	t.File, t.Sort = st.File, true
 	return t, fmt.Sprintf("%x", sha256.Sum256(b)), nil

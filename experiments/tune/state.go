@@ -66,7 +66,7 @@ func (t *tuner) resume() (*point, error) {
 		return nil, fault.Mistakef("%s: the folder holds a search with population %d, windows %d, every %d, seed %d and only %v; give the same, or name another folder",
 			name, s.Settings.Population, s.Settings.Windows, s.Settings.Every, s.Settings.Seed, s.Settings.Only)
 	case s.Point.Generation > t.opt.Generations:
-		return nil, fault.Mistakef("%s: the search in this folder has had %d generations; want --generations %d or more, or another folder", name, s.Point.Generation, s.Point.Generation)
+		return nil, fault.Mistakef("%s: the search in this folder has had %d generations; want %s %d or more, or another folder", name, s.Point.Generation, fault.Key("generations"), s.Point.Generation)
 	}
 	return s.Point, t.world.Same(s.Origin, t.opt.Dir)
 }

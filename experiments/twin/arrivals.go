@@ -1,7 +1,6 @@
 package twin
 
 import (
-	"fmt"
 	"slices"
 	"sort"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"clustergym/env/predict"
 	"clustergym/env/predict/gbdt"
 	"clustergym/env/sim"
+	"clustergym/internal/fault"
 	"clustergym/internal/rng"
 	"clustergym/traces"
 )
@@ -54,7 +54,7 @@ func newArrivals(history []traces.Job, limit time.Duration, maker predict.Maker)
 	case span >= leastHistory:
 		a.unit = day
 	default:
-		return nil, fmt.Errorf("arrivals are drawn from two days of history or more, and this one covers %v; want --arrivals none, or a longer --history", span.Round(time.Minute))
+		return nil, fault.Errorf("arrivals are drawn from two days of history or more, and this one covers %v; want %s none, or a longer %s", span.Round(time.Minute), fault.Key("arrivals"), fault.Key("history"))
 	}
 	for i := range a.jobs {
 		j := &a.jobs[i]

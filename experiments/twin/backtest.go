@@ -84,7 +84,7 @@ type started struct {
 // recorded returns the starts of the trace.
 func (b *Backtest) recorded(jobs []traces.Job) ([]started, error) {
 	if b.On.Pool == 0 {
-		return nil, fault.Mistakef("--on: a recorded schedule does not say on which nodes jobs ran; want pool:N, or --simulated")
+		return nil, fault.Mistakef("%s: a recorded schedule does not say on which nodes jobs ran; want pool:N, or %s", fault.Key("on"), fault.Key("simulated"))
 	}
 	f, err := traces.OrdinaryFiles().Open(context.Background(), b.Trace.File)
 	if err != nil {
@@ -109,7 +109,7 @@ func (b *Backtest) recorded(jobs []traces.Job) ([]started, error) {
 		}
 	}
 	if !some {
-		return nil, fault.Mistakef("%s does not say when its jobs started; want one that does, or --simulated", b.Trace.File)
+		return nil, fault.Mistakef("%s does not say when its jobs started; want one that does, or %s", b.Trace.File, fault.Key("simulated"))
 	}
 	return starts, nil
 }
@@ -126,7 +126,7 @@ func (b *Backtest) simulated(ctx context.Context, jobs []traces.Job) ([]started,
 		return nil, err
 	}
 	if b.Scheduler.causal() {
-		return nil, fault.Mistakef("--scheduler %s: a simulated schedule knows time limits alone", b.Scheduler.Name)
+		return nil, fault.Mistakef("%s %s: a simulated schedule knows time limits alone", fault.Key("scheduler"), b.Scheduler.Name)
 	}
 	sch, err := heuristic.New(b.Scheduler.cfg)
 	if err != nil {

@@ -42,17 +42,17 @@ func DefaultConfig() Config {
 func (c *Config) Validate() error {
 	switch {
 	case c.Draws < 2 || c.Draws > 100_000:
-		return fault.Mistakef("--draws: got %d, want 2 to 100000", c.Draws)
+		return fault.Mistakef("%s: got %d, want 2 to 100000", fault.Key("draws"), c.Draws)
 	case c.Horizon < time.Minute || c.Horizon > 366*day:
-		return fault.Mistakef("--horizon: got %v, want 1m to 8784h", c.Horizon)
+		return fault.Mistakef("%s: got %v, want 1m to 8784h", fault.Key("horizon"), c.Horizon)
 	case c.Interval < 1 || c.Interval > 90:
-		return fault.Mistakef("--interval: got %d, want a percentage from 1 to 90", c.Interval)
+		return fault.Mistakef("%s: got %d, want a percentage from 1 to 90", fault.Key("interval"), c.Interval)
 	case !(c.Alike >= 0 && c.Alike <= 0.99):
-		return fault.Mistakef("--alike: got %v, want 0 to 0.99", c.Alike)
+		return fault.Mistakef("%s: got %v, want 0 to 0.99", fault.Key("alike"), c.Alike)
 	case c.Limit < time.Second:
-		return fault.Mistakef("--limit: got %v, want 1s or more", c.Limit)
+		return fault.Mistakef("%s: got %v, want 1s or more", fault.Key("limit"), c.Limit)
 	case !c.Stretch.valid():
-		return fault.Mistakef("--recalibrate: got %v, want two factors from 0.1 to 10, as 1.2,1.5", c.Stretch)
+		return fault.Mistakef("%s: got %v, want two factors from 0.1 to 10, as 1.2,1.5", fault.Key("recalibrate"), c.Stretch)
 	}
 	return nil
 }
@@ -94,10 +94,10 @@ func ParseModel(name string, known sim.Estimates) (Model, error) {
 func (m Model) Place(placement string) (Model, error) {
 	m.cfg.Placement = placement
 	if err := m.cfg.Validate(); err != nil {
-		return m, fault.Mistakef("--placement: %w", err)
+		return m, fault.Mistakef("%s: %w", fault.Key("placement"), err)
 	}
 	if err := rollout.CheckBase(&m.cfg); err != nil {
-		return m, fault.Mistakef("--placement: %s remembers what it has placed, and the twin plays on from any state; want another, such as consolidate-best or first-fit", placement)
+		return m, fault.Mistakef("%s: %s remembers what it has placed, and the twin plays on from any state; want another, such as consolidate-best or first-fit", fault.Key("placement"), placement)
 	}
 	return m, nil
 }

@@ -89,7 +89,7 @@ func ParseStretch(text string) (Stretch, error) {
 	d, e2 := strconv.ParseFloat(b, 64)
 	s := Stretch{m, d}
 	if e1 != nil || e2 != nil || !s.valid() {
-		return s, fault.Mistakef("--recalibrate: got %q, want two factors from 0.1 to 10, as 1.2,1.5", text)
+		return s, fault.Mistakef("%s: got %q, want two factors from 0.1 to 10, as 1.2,1.5", fault.Key("recalibrate"), text)
 	}
 	return s, nil
 }

@@ -34,7 +34,7 @@ func Add(text string) (Change, error) {
 	nodes, e1 := strconv.Atoi(a)
 	gpus, e2 := strconv.Atoi(b)
 	if !ok || e1 != nil || e2 != nil || nodes < 1 || nodes > 100_000 || gpus < 1 || gpus > 1024 || typed && kind == "" {
-		return Change{}, fault.Mistakef("--add: got %q, want NODESxGPUS or NODESxGPUS:TYPE, as 4x8 or 4x8:a100", text)
+		return Change{}, fault.Mistakef("%s: got %q, want NODESxGPUS or NODESxGPUS:TYPE, as 4x8 or 4x8:a100", fault.Key("add"), text)
 	}
 	return Change{Name: "add " + text, add: &cluster.NodeSpec{Count: cluster.Count(nodes), GPUs: gpus, GPUType: kind}}, nil
 }
@@ -48,7 +48,7 @@ func Drain(text string) (Change, error) {
 		c.drain = strings.Split(text, ",")
 	}
 	if text == "" || c.rack == "" && slices.Contains(c.drain, "") {
-		return c, fault.Mistakef("--drain: got %q, want NODE,… or rack=RACK", text)
+		return c, fault.Mistakef("%s: got %q, want NODE,… or rack=RACK", fault.Key("drain"), text)
 	}
 	return c, nil
 }
@@ -60,7 +60,7 @@ func Under(name, placement string, known sim.Estimates) (Change, error) {
 		m, err = m.Place(placement)
 	}
 	if err != nil {
-		return Change{}, fmt.Errorf("--policy: %w", err)
+		return Change{}, fault.Errorf("%s: %w", fault.Key("policy"), err)
 	}
 	return Change{Name: "policy " + m.Name, policy: &m}, nil
 }
@@ -76,7 +76,7 @@ func Submit(text string) (Change, error) {
 	}
 	d, e3 := time.ParseDuration(long)
 	if e1 != nil || e2 != nil || e3 != nil || gpus < 1 || gpus > traces.MaxGPUs || n < 1 || n > 10_000 || d < time.Second || d > 10*365*day {
-		return Change{}, fault.Mistakef("--submit: got %q, want GPUS:DURATION or GPUSxN:DURATION, as 16:2h or 8x3:90m", text)
+		return Change{}, fault.Mistakef("%s: got %q, want GPUS:DURATION or GPUSxN:DURATION, as 16:2h or 8x3:90m", fault.Key("submit"), text)
 	}
 	c := Change{Name: "submit " + text}
 	for i := range n {
@@ -234,12 +234,12 @@ func (s *stage) count(st *State, drained []int) {
 // drained returns the nodes that c drains.
 func (c *Change) drained(st *State) (list []int, err error) {
 	if len(c.drain)+len(c.rack) > 0 && st.Nodes == nil {
-		return nil, fault.Mistakef("--drain: the cluster has no nodes by name")
+		return nil, fault.Mistakef("%s: the cluster has no nodes by name", fault.Key("drain"))
 	}
 	for _, name := range c.drain {
 		n := slices.Index(st.Nodes, name)
 		if n < 0 {
-			return nil, fault.Mistakef("--drain: the cluster has no node %q with GPUs; it has %s", name, few(st.Nodes))
+			return nil, fault.Mistakef("%s: the cluster has no node %q with GPUs; it has %s", fault.Key("drain"), name, few(st.Nodes))
 		}
 		list = append(list, n)
 	}
@@ -252,9 +252,9 @@ func (c *Change) drained(st *State) (list []int, err error) {
 		if list == nil {
 			racks := slices.Compact(slices.Sorted(slices.Values(st.Racks)))
 			if len(racks) == 1 && racks[0] == "" {
-				return nil, fault.Mistakef("--drain: got rack=%s, and the cluster tells of no racks; want NODE,…", c.rack)
+				return nil, fault.Mistakef("%s: got rack=%s, and the cluster tells of no racks; want NODE,…", fault.Key("drain"), c.rack)
 			}
-			return nil, fault.Mistakef("--drain: the cluster has no rack %q; it has %s", c.rack, few(racks))
+			return nil, fault.Mistakef("%s: the cluster has no rack %q; it has %s", fault.Key("drain"), c.rack, few(racks))
 		}
 	}
 	return list, nil

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"os"
@@ -53,7 +52,7 @@ func AppendLog(file string, r *Report, s *live.Snapshot) error {
 	}
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644) //nolint:gosec // others may read it
 	if err != nil {
-		return &fault.Mistake{Err: fmt.Errorf("--log: %w", err)}
+		return &fault.Mistake{Err: fault.Errorf("%s: %w", fault.Key("log"), err)}
 	}
 	_, err = f.Write(append(b, '\n'))
 	return errors.Join(err, f.Close())
@@ -358,12 +357,12 @@ func ReadLog(file string) (lines []line, err error) { //nolint:revive // only th
 			if !whole {
 				break
 			}
-			return nil, fault.Mistakef("%s, line %d: %w; want a log of gymctl twin --log", file, n, err)
+			return nil, fault.Mistakef("%s, line %d: %w; want a log of gymctl twin %s", file, n, err, fault.Key("log"))
 		}
 		lines = append(lines, x)
 	}
 	if len(lines) == 0 {
-		return nil, fault.Mistakef("%s has no forecast; want a log of gymctl twin --log", file)
+		return nil, fault.Mistakef("%s has no forecast; want a log of gymctl twin %s", file, fault.Key("log"))
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return a.At.Compare(b.At) })
 	return lines, nil

@@ -38,7 +38,7 @@ func recordedFile(dir string) (file, digest string, err error) {
 	file = filepath.Join(dir, "alibaba-dag-2018", "dag_sample_part1.csv.gz")
 	b, err := ordinary.Read(file, ordinary.Document)
 	if err != nil {
-		return "", "", fault.Mistakef("--data: %s: %v", file, ordinary.Reason(err))
+		return "", "", fault.Mistakef("%s: %s: %v", fault.Key("data"), file, ordinary.Reason(err))
 	}
 	return file, fmt.Sprintf("%x", sha256.Sum256(b)), nil
 }
@@ -111,7 +111,7 @@ func recordedProblem(jobs []traces.Job, kind string, k, graphs int) (*dag.Proble
 		large := slices.Clone(jobs)
 		slices.SortStableFunc(large, func(a, b traces.Job) int { return cmp.Compare(len(b.Graph.Tasks), len(a.Graph.Tasks)) })
 		if k >= len(large) {
-			return nil, fault.Mistakef("--data: there are %d jobs, want %d", len(large), graphs)
+			return nil, fault.Mistakef("%s: there are %d jobs, want %d", fault.Key("data"), len(large), graphs)
 		}
 		own = large[k : k+1]
 		if kind == "instances" {

@@ -11,6 +11,7 @@ import (
 	"clustergym/env/heuristic/place"
 	"clustergym/env/heuristic/queue"
 	"clustergym/env/sim"
+	"clustergym/internal/fault"
 	"clustergym/traces"
 )
 
@@ -38,7 +39,7 @@ func New(jobs []traces.Job, p place.Placement, called string) (*Policy, error) {
 		return nil, fmt.Errorf("exact: placement %s may refuse a job although enough GPUs are free; want one that does not, as first-fit", called)
 	}
 	if n := len(jobs); n > maxTasks {
-		return nil, fmt.Errorf("exact: %d jobs are too many to search all schedules, want at most %d (--jobs %d)", n, maxTasks, maxTasks)
+		return nil, fault.Errorf("exact: %d jobs are too many to search all schedules, want at most %d (%s %d)", n, maxTasks, fault.Key("jobs"), maxTasks)
 	}
 	return &Policy{jobs: jobs, place: p}, nil
 }

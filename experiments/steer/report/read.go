@@ -124,7 +124,7 @@ func Read(ctx context.Context, files []string) (*Log, error) {
 	}
 	switch {
 	case l.Looks == 0 && l.Cut == 0:
-		return nil, fault.Mistakef("%s is empty: want a log that gymctl steer --log has written", files[0])
+		return nil, fault.Mistakef("%s is empty: want a log that gymctl steer %s has written", files[0], fault.Key("log"))
 	case l.Looks == 0:
 		return nil, fault.Mistakef("%s is no log of gymctl steer: none of its lines is one of a look", files[0])
 	}

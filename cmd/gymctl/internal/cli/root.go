@@ -93,13 +93,13 @@ func Execute(ctx context.Context, args []string, stdout, stderr io.Writer, group
 	case err == nil:
 		return ExitDone
 	case errors.Is(err, fault.ErrInterrupted): // the error says what is saved and how to continue
-		a.Notef("%v", err)
+		a.Notef("%s", Said(err))
 		return ExitInterrupted
 	case errors.Is(err, context.Canceled):
 		a.Notef("interrupted")
 		return ExitInterrupted
 	}
-	for _, line := range strings.Split(err.Error(), "\n") {
+	for _, line := range strings.Split(Said(err), "\n") {
 		if line != "" {
 			a.Notef("%s", line)
 		}
@@ -108,6 +108,11 @@ func Execute(ctx context.Context, args []string, stdout, stderr io.Writer, group
 		return ExitMistake
 	}
 	return ExitFailed
+}
+
+// Said returns the text of err as a user of the command line reads it: keys that packages name are flags.
+func Said(err error) string {
+	return fault.Text(err, func(k fault.Key) string { return "--" + string(k) })
 }
 
 // IsMistake distinguishes the user's mistakes from failures of the program or the machine.

@@ -120,8 +120,6 @@ func TestQueueFlags(t *testing.T) {
 	}{
 		{nil, 1, ""}, {nil, 0, "--workers: got 0, want 1 or more, or 0 with --listen or --queue"},
 		{[]string{"--listen", "127.0.0.1:0", "--token-file", "token"}, 0, ""}, {[]string{"--listen", "127.0.0.1:0"}, 0, "use --token-file FILE with a secret"}, {[]string{"--listen", "127.0.0.1:0"}, -1, "--workers: got -1, want 0 or more"},
-		{[]string{"--listen", ""}, 1, "--listen: got nothing, want HOST:PORT"}, {[]string{"--listen", "a:1", "--queue", "b:1"}, 1, "do not go together"},
-		{[]string{"--tries", "4"}, 1, "--tries goes with --listen or --queue"}, {[]string{"--token-file", "x"}, 1, "--token-file goes with"},
 	} {
 		var q options.QueueFlags
 		verb := research.ExperimentListVerb(&cli.App{Stdout: &cli.Output{}})
@@ -131,6 +129,15 @@ func TestQueueFlags(t *testing.T) {
 		}
 		if err := q.Check(verb, c.workers); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q with %d workers: got %v, want %q", c.args, c.workers, err, c.want)
+		}
+	}
+	for _, c := range []struct{ args, want string }{ // rules among flags are cobra's
+		{"--listen=", "--listen: got \"\", want HOST:PORT"}, {"--listen a:1 --queue b:1", "--queue does not go with --listen"},
+		{"--tries 4", "--tries goes with --listen or --queue"}, {"--token-file x", "--token-file goes with"},
+	} {
+		code, _, said := clitest.Run(t, append([]string{"experiment", "run", "topdrl"}, strings.Fields(c.args)...)...)
+		if code != cli.ExitMistake || !strings.Contains(said, c.want) {
+			t.Errorf("%s: exit code %d, said %q, want %q", c.args, code, said, c.want)
 		}
 	}
 	a := &cli.App{Stdout: &cli.Output{}, Stderr: &cli.Locked{W: &strings.Builder{}}, Now: time.Now}
