@@ -224,7 +224,7 @@ func TestRunsShareAnExperiment(t *testing.T) {
 
 func TestServersThatAreNoneAreRefused(t *testing.T) {
 	for _, u := range []string{"", "localhost:5000", "ftp://x", "http://", "http://a?b"} {
-		if _, err := Start(Options{URL: u}); err == nil || !strings.Contains(err.Error(), "--mlflow: got") {
+		if _, err := Start(Options{URL: u}); err == nil || !strings.Contains(err.Error(), "mlflow: got") {
 			t.Errorf("%q: error %v", u, err)
 		}
 	}
@@ -260,7 +260,7 @@ func TestTheEndWaitsNoLongerThanItsPatience(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close(Finished)
-	if len(f.told) != 1 || !strings.Contains(f.told[0], "--resume sends them") {
+	if len(f.told) != 1 || !strings.Contains(f.told[0], "resume sends them") {
 		t.Errorf("told %q", f.told)
 	}
 }

@@ -180,7 +180,7 @@ func Run(ctx context.Context, cfg Config, hooks Hooks, emit func(*Result) error)
 			own = platform
 		}
 		if own == nil {
-			return fault.Mistakef("%s: the graph has no processors; want %s FILE, a JSON object of processors and bandwidth", at, fault.Key("platform"))
+			return fault.Mistakef("%s: the graph has no processors; want --platform FILE, a JSON object of processors and bandwidth", at)
 		}
 		q, err := dag.NewProblem(g, own)
 		if err != nil {

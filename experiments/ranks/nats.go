@@ -14,8 +14,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"clustergym/internal/fault"
 )
 
 // NATS is a rendezvous that gives out ranks: processes that are all started alike take the lowest rank that is free.
@@ -153,7 +151,7 @@ func (c *claims) take(ctx context.Context, world int) error {
 		select {
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return fault.Errorf("all %d ranks of %s are taken; give another group another %s", world, c.job, fault.Key("job"))
+				return fmt.Errorf("all %d ranks of %s are taken; give another group another --job", world, c.job)
 			}
 			return ctx.Err()
 		case <-time.After(min(c.timeout/4, time.Second)): // those of processes that have died become free

@@ -13,8 +13,6 @@ import (
 	"net"
 	"os"
 	"time"
-
-	"clustergym/internal/fault"
 )
 
 // greeting begins every connection, from the side that listens. A nonce follows.
@@ -78,7 +76,7 @@ func writeFrame(w io.Writer, v any, token, what string, nonces ...[]byte) error 
 }
 
 // errToken is returned by readFrame for a value that was authenticated with another token.
-var errToken = fault.Errorf("the token (%s) is another one", fault.Key("token-file"))
+var errToken = errors.New("the token (--token-file) is another one")
 
 // readFrame reads a JSON value into v. If its authentication is wrong, v is filled in all the same, and the error is errToken:
 // v may be used to say who it was.

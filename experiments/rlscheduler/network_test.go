@@ -230,7 +230,7 @@ func TestAgentsThatCannotPlay(t *testing.T) {
 		{"generated", filepath.Join(good, "nowhere"), "there is no such folder"},
 		{"generated", t.TempDir(), "is neither a checkpoint (no manifest.json) nor a run directory (no config.yaml)"},
 		{"generatde", good, `log "generatde" is unknown, want one of generated; did you mean generated?`},
-		{"Lublin-1", good, "log Lublin-1 is not at hand; --data names the folder that has it"},
+		{"Lublin-1", good, "log Lublin-1 is not at hand; data names the folder that has it"},
 		{"generated", edited(func(c *config.Config) { *c = other }), "it was trained in JobSelect-v1, want QueueRank-v1 with env.peer: true"},
 		{"generated", edited(func(c *config.Config) { own(c).Peer = false }), "it was trained with env.peer: false, want true"},
 		{"generated", edited(func(c *config.Config) { own(c).Estimates = sim.MustEstimates("noisy:1") }), "it was trained with env.estimates: noisy:1, want exact or trace"},
@@ -239,7 +239,7 @@ func TestAgentsThatCannotPlay(t *testing.T) {
 	} {
 		_, err := s.cells(study.Plan{Quick: true, Agents: []study.Agent{{Where: c.where, Dir: c.dir}}})
 		var input *fault.Mistake
-		if !errors.As(err, &input) || !strings.HasPrefix(err.Error(), fmt.Sprintf("--agent %s=%s: ", c.where, c.dir)) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if !errors.As(err, &input) || !strings.HasPrefix(err.Error(), fmt.Sprintf("agent %s=%s: ", c.where, c.dir)) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}

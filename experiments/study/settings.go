@@ -36,7 +36,7 @@ func (c *Changes) apply(cfg configs.Validator) error {
 	for i, set := range c.Set {
 		keys, err := configs.SetKeys(cfg, set)
 		if err != nil {
-			return fault.Mistakef("%s %s: %w", fault.Key("set"), strconv.Quote(set), withKnown(err, cfg))
+			return fault.Mistakef("--set %s: %w", strconv.Quote(set), withKnown(err, cfg))
 		}
 		given[i] = keys
 	}
@@ -178,7 +178,7 @@ func Settings[T any, P interface {
 		}
 		for _, c := range changed {
 			if c.Key == "seeds" && p.Seeds > 0 { // the report would name seeds that nothing is run with
-				return recorded, fault.Mistakef("seeds: got %s among the settings and %d by %s, want one of the two", c.To, p.Seeds, fault.Key("seeds"))
+				return recorded, fault.Mistakef("seeds: got %s among the settings and %d by --seeds, want one of the two", c.To, p.Seeds)
 			}
 		}
 		h.mu.Lock()

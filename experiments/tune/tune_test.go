@@ -187,7 +187,7 @@ func TestAnInterruptedSearchGoesOn(t *testing.T) {
 	s := small(6)
 	s.Seed = 9
 	refused(cfg, s, "population 8, windows 12, every 2, seed 3")
-	refused(cfg, small(2), "has had 6 generations; want --generations 6 or more")
+	refused(cfg, small(2), "has had 6 generations; want generations 6 or more")
 	if err := os.WriteFile(filepath.Join(dir, "search.json"), []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}

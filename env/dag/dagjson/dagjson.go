@@ -29,7 +29,6 @@ import (
 	"strings"
 
 	"clustergym/env/dag"
-	"clustergym/internal/fault"
 )
 
 // id is a whole number or a string.
@@ -297,7 +296,7 @@ func decode(raw []byte) (*Instance, error) {
 	}
 	if doc.Tasks == nil {
 		if doc.Workflow != nil {
-			return nil, fault.Errorf("this is WfFormat; want %s wfformat", fault.Key("format"))
+			return nil, errors.New("this is WfFormat; want --format wfformat")
 		}
 		return nil, errors.New(`tasks is missing, want a list of {"id": …, "work": …}`)
 	}
