@@ -28,7 +28,7 @@ func (c *Config) Teacher() (*envs.Rule, error) {
 // teachers says in words which policies can be imitated.
 func teachers(d *envs.Descriptor) string {
 	if d.Scheduling() {
-		return policyname.RuleForm + ", perhaps after " + policyname.Rollout.String()
+		return policyname.RuleForm + " or " + policyname.Rollout.String() + policyname.RuleForm
 	}
 	return Random
 }

@@ -3,6 +3,7 @@ package run
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -45,7 +46,7 @@ func TestKeysThatAnEnvironmentDoesNotHaveAreFaultsThatSayWhy(t *testing.T) {
 		{"eval.windows=3", "eval.windows: got 3, want nothing: CartPole-v1 has no windows; see eval.episodes"},
 		{"eval.seeds=3", "eval.seeds: got 3, want nothing: CartPole-v1 is played once"},
 		{"eval.whole=true", "eval.whole: got true, want false: CartPole-v1 has no workload"},
-		{"eval.policies=[fifo]", `eval.policies[0]: got "fifo", want random: CartPole-v1 has no heuristics`},
+		{"eval.policies=[fifo]", `eval.policies[0]: got "fifo", want random: policy "fifo" is unknown`},
 		{"eval.policies=[random, random]", `eval.policies[1]: got "random", want each policy once`},
 		{"eval.episodes=0", "eval.episodes: got 0, want 1 to 1048576"},
 		{"env.id=CartPole-v2", `env.id: got "CartPole-v2", want an environment as in gymctl envs; did you mean CartPole-v1?`},
@@ -260,8 +261,8 @@ func TestKernelSetIsKeptAndAnotherOneIsTold(t *testing.T) {
 	cfg.Kernels, cfg.Train.Steps = other, 400
 	said := ""
 	trainTo(t, cfg, dir, TrainOptions{NoEval: true, Resume: true, Say: func(format string, args ...any) {
-		if strings.HasPrefix(format, "resume") {
-			said = args[0].(string)
+		if line := fmt.Sprintf(format, args...); strings.HasPrefix(line, "resume") {
+			said = line
 		}
 	}})
 	if !strings.Contains(said, "made with kernels portable and goes on with "+other) {
