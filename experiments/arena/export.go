@@ -14,7 +14,7 @@ import (
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
-	"clustergym/nets/onnx"
+	format "clustergym/nets/onnx"
 )
 
 // Exported is a checkpoint as an ONNX model.
@@ -22,7 +22,7 @@ type Exported struct {
 	*Opened
 	Run   string // the run's folder
 	Spec  env.Spec
-	Model *onnx.Model
+	Model *format.Model
 }
 
 // Export reads a checkpoint, or the checkpoint of a run, and returns its greedy policy as an ONNX model for rows observations at a
@@ -50,7 +50,7 @@ func Export(dir string, rows int, commit string) (*Exported, error) {
 		return nil, err
 	}
 	e, ok := p.(interface {
-		Export(rows int) (*onnx.Model, error)
+		Export(rows int) (*format.Model, error)
 	})
 	if !ok {
 		return nil, fault.Mistakef("%s is of agent %s, whose policy is no network: only those of ppo, ddqn and %s have a form in ONNX", dir, c.Cfg.Agent, config.MetaAgent)
@@ -69,7 +69,7 @@ func Export(dir string, rows int, commit string) (*Exported, error) {
 		{imported.KeyRun, settings}, {imported.KeySet, c.Meta.Kernels}, {imported.KeyCommit, commit},
 	} {
 		if v[1] != "" {
-			m.Metadata = append(m.Metadata, onnx.Property{Key: v[0], Value: v[1]})
+			m.Metadata = append(m.Metadata, format.Property{Key: v[0], Value: v[1]})
 		}
 	}
 	m.Doc = "The greedy policy of " + c.Name + " for " + spec.ID + "."

@@ -18,7 +18,7 @@ import (
 	"clustergym/env"
 	"clustergym/experiments/config"
 	"clustergym/internal/rng"
-	"clustergym/nets/onnx"
+	format "clustergym/nets/onnx"
 )
 
 // exported returns the presets whose agents have networks: all but those of improper.
@@ -138,13 +138,13 @@ func TestExportsOfPresetsActLikeThem(t *testing.T) {
 			const n = 70    // more than the executor computes at a time
 			b, s := visited(t, e, n), e.Spec()
 			m, err := p.(interface {
-				Export(rows int) (*onnx.Model, error)
+				Export(rows int) (*format.Model, error)
 			}).Export(0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			model := m.Encode()
-			read, err := onnx.Decode(model)
+			read, err := format.Decode(model)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -218,7 +218,7 @@ func (p *player) loads(net network, k *knowledge, unscaled []job) error {
 	for _, load := range p.s.Loads {
 		jobs := loaded(unscaled, gpus, load)
 		low := lower(jobs, gpus)
-		for _, name := range schedulers() {
+		for _, name := range orderings() {
 			out, err := p.play(net, heaviest, jobs, p.policy(name, jobs, k.at(jobs).predictor(byForest)))
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
@@ -303,7 +303,7 @@ func byPredictions() []string {
 
 // predictors measures the predictors, and plays schedulers with their predictions.
 func (p *player) predictors(net network, k *knowledge) error {
-	for _, by := range predictors() {
+	for _, by := range named() {
 		all := make([]forecast.Forecast, len(k.jobs))
 		said := k.predictor(by)
 		running := &ends{}

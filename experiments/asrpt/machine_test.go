@@ -148,7 +148,7 @@ func TestSchedulesAreSound(t *testing.T) {
 	for seed := range uint64(4) {
 		jobs, net := workloadOf(seed, 150)
 		low := lower(jobs, gpus)
-		for _, name := range schedulers() {
+		for _, name := range orderings() {
 			p := &player{s: &settings{Servers: servers, GPUs: net.Server, Wait: waiting{1.2, 2}}, ctx: t.Context()}
 			stops := name == srtf || name == srsf
 			for _, how := range placements() {

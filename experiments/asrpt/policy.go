@@ -31,8 +31,8 @@ func published() []string {
 	return []string{aSRPT, spjf, spwf, wcsDuration, wcsWorkload, wcsSubTime}
 }
 
-// schedulers are those of the tables.
-func schedulers() []string {
+// orderings are those of the tables.
+func orderings() []string {
 	return append(append(published(), controls()...), fifo, srtf, srsf)
 }
 

@@ -24,7 +24,7 @@ const (
 )
 
 // predictors are those of the tables, from the one that knows least.
-func predictors() []string {
+func named() []string {
 	return []string{byNobody, byMean, byHistory, byGBDT, byForest, byExact}
 }
 

@@ -82,7 +82,7 @@ func TestPredictorsLookBackOnly(t *testing.T) {
 			own[i].meta.Work *= 7
 		}
 	})
-	for _, name := range predictors() {
+	for _, name := range named() {
 		p, q := k.predictor(name), other.predictor(name)
 		differ := false
 		for i := range own {

@@ -35,8 +35,8 @@ func (s *settings) tables(study.Plan) []study.Table {
 		names = append(names, l.Name)
 	}
 	order := map[string][]string{
-		"workload": append([]string{generated}, names...), "load": numbers(s.Loads), "scheduler": schedulers(), "variant": variants,
-		"predictor": predictors(), "error": numbers(s.Errors), "NIC": numbers(s.NICs), "placement": placements(), "waits": rules,
+		"workload": append([]string{generated}, names...), "load": numbers(s.Loads), "scheduler": orderings(), "variant": variants,
+		"predictor": named(), "error": numbers(s.Errors), "NIC": numbers(s.NICs), "placement": placements(), "waits": rules,
 		"speed": numbers(s.Speeds), "stages": {"one", "several"},
 	}
 	two := study.Fixed(2)

@@ -31,8 +31,8 @@ const (
 	las      = "las"
 )
 
-// schedulers are all policies: those that ask for no run times, those that never stop a running job, those that do.
-var schedulers = []scheduler{
+// scheduled are all policies: those that ask for no run times, those that never stop a running job, those that do.
+var scheduled = []scheduler{
 	{name: fifo, order: "fifo", admission: "strict"},
 	{name: fifoSkip, order: "fifo", admission: "skip"},
 	{name: "smallest+skip", order: "smallest", admission: "skip"},
@@ -48,7 +48,7 @@ var schedulers = []scheduler{
 // schedulersOf returns the policies that are played with a kind of knowledge. gittins with one number is srsf: it is played
 // with forecasts, and with exact run times as what they are compared with.
 func schedulersOf(known string) []scheduler {
-	return slices.DeleteFunc(slices.Clone(schedulers), func(c scheduler) bool {
+	return slices.DeleteFunc(slices.Clone(scheduled), func(c scheduler) bool {
 		point := rungOf(known) != sim.RungCausal && known != knowExact || known == knowLastTwo
 		return c.asks == (known == knowNone) || c.name == gittins && point
 	})

@@ -15,8 +15,8 @@ func (s *settings) order() map[string][]string {
 	for i := range s.Logs {
 		logs = append(logs, s.Logs[i].Name)
 	}
-	for i := range schedulers {
-		policies = append(policies, schedulers[i].name)
+	for i := range scheduled {
+		policies = append(policies, scheduled[i].name)
 	}
 	return map[string][]string{"log": logs, "scheduler": policies, "rung": rungs(), "estimates": ladder}
 }
@@ -95,7 +95,7 @@ const lostColumn = "lost"
 
 // guesses reports whether a line is of a scheduler that asks for run times and is not told the exact ones.
 func guesses(l map[string]string) bool {
-	asks := slices.ContainsFunc(schedulers, func(c scheduler) bool { return c.name == l["scheduler"] && c.asks })
+	asks := slices.ContainsFunc(scheduled, func(c scheduler) bool { return c.name == l["scheduler"] && c.asks })
 	return asks && l["estimates"] != knowExact
 }
 

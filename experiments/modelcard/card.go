@@ -21,7 +21,7 @@ import (
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/plain"
-	"clustergym/nets/onnx"
+	format "clustergym/nets/onnx"
 )
 
 // File is the model's file; its name is "." or "-" if the model was not written to one.
@@ -83,7 +83,7 @@ func (c *card) head(f File, commit string) {
 	c.row("checkpoint", "step %d of the run `%s`, seed %d", m.Step, filepath.Base(c.e.Run), m.Seed)
 	n := 0
 	for _, t := range c.e.Model.Graph.Tensors {
-		if t.Type == onnx.Float32 {
+		if t.Type == format.Float32 {
 			n += len(t.Floats)
 		}
 	}
@@ -143,7 +143,7 @@ func (c *card) fits() {
 func fieldsOf(e *arena.Exported) string {
 	var parts []string
 	for _, f := range e.Spec.Obs {
-		text := fmt.Sprintf("`%s` %s", f.Name, onnx.ShapeString(f.Shape))
+		text := fmt.Sprintf("`%s` %s", f.Name, format.ShapeString(f.Shape))
 		if f.Critic {
 			text += " (for the value alone)"
 		}

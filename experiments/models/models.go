@@ -16,13 +16,13 @@ import (
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
-	"clustergym/nets/onnx"
+	format "clustergym/nets/onnx"
 )
 
 // Model is an ONNX model that can play. It is immutable and can be shared.
 type Model struct {
 	Name, File string
-	model      *onnx.Model
+	model      *format.Model
 }
 
 // Read reads the model in a file, to be called name; "" = as the file without its extension. Faults are *fault.Mistakes.
@@ -31,7 +31,7 @@ func Read(file, name string) (Model, error) {
 	if err != nil {
 		return Model{}, err
 	}
-	m, err := onnx.ReadFile(path)
+	m, err := format.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Model{}, fault.Mistakef("model %s: there is no such file", file)
 	} else if err != nil {
