@@ -9,7 +9,7 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/report"
-	"clustergym/experiments/statistic"
+	"clustergym/internal/statistic"
 	"clustergym/traces"
 )
 

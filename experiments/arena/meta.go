@@ -12,10 +12,10 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/statistic"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 	"clustergym/internal/rng"
+	"clustergym/internal/statistic"
 	"clustergym/nets/kernel"
 	"clustergym/traces"
 )

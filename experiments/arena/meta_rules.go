@@ -9,8 +9,8 @@ import (
 	"clustergym/env/policyname"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
-	"clustergym/experiments/statistic"
 	"clustergym/internal/rng"
+	"clustergym/internal/statistic"
 	"clustergym/traces"
 )
 

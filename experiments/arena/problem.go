@@ -8,8 +8,8 @@ import (
 	"clustergym/env/vec"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
-	"clustergym/experiments/statistic"
 	"clustergym/internal/plain"
+	"clustergym/internal/statistic"
 	"clustergym/nets/kernel"
 	"clustergym/traces"
 )

@@ -21,11 +21,11 @@ import (
 	"clustergym/experiments/brought"
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/safefile"
 	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/par"
+	"clustergym/internal/safefile"
 	"clustergym/traces"
 )
 

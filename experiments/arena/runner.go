@@ -9,9 +9,9 @@ import (
 	"clustergym/env/metrics"
 	"clustergym/env/sched"
 	"clustergym/experiments/config"
-	"clustergym/experiments/statistic"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
+	"clustergym/internal/statistic"
 	"clustergym/traces"
 )
 

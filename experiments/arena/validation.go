@@ -11,8 +11,8 @@ import (
 	"clustergym/experiments/envs"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/statistic"
 	"clustergym/internal/rng"
+	"clustergym/internal/statistic"
 	"clustergym/traces"
 )
 

@@ -26,10 +26,10 @@ import (
 	"clustergym/env/jobselect"
 	"clustergym/env/vec"
 	"clustergym/experiments/envs"
-	"clustergym/experiments/texttable"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 	"clustergym/internal/rng"
+	"clustergym/internal/texttable"
 )
 
 // BridgeRow is one measurement of environments that a Python program steps over the bridge or with Gymnasium's own vector

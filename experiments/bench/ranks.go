@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"clustergym/experiments/ranks"
-	"clustergym/experiments/texttable"
+	"clustergym/internal/texttable"
 )
 
 // RanksRow is how long processes on this machine take to sum a vector of float32, over loopback: the best of three rounds.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"clustergym/experiments/texttable"
 	"clustergym/internal/plain"
+	"clustergym/internal/texttable"
 )
 
 // name returns the name of the row in messages of progress.

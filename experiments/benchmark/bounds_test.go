@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/experiments/safefile"
-	"clustergym/experiments/statistic"
+	"clustergym/internal/safefile"
+	"clustergym/internal/statistic"
 )
 
 // The bounds follow from the tasks, for one task of each environment; -update computes and writes all of them.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/experiments/statistic"
+	"clustergym/internal/statistic"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables of docs/benchmark.md, and bounds.json")

@@ -17,10 +17,10 @@ import (
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/models"
-	"clustergym/experiments/safefile"
-	"clustergym/experiments/statistic"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
+	"clustergym/internal/safefile"
+	"clustergym/internal/statistic"
 	"clustergym/nets/kernel"
 )
 

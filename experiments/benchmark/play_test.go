@@ -13,9 +13,9 @@ import (
 	"clustergym/env"
 	"clustergym/env/envtest"
 	"clustergym/experiments/arena"
-	"clustergym/experiments/statistic"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
+	"clustergym/internal/statistic"
 	"clustergym/traces"
 )
 

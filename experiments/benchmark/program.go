@@ -7,9 +7,9 @@ import (
 	"strconv"
 
 	"clustergym/experiments/arena"
-	"clustergym/experiments/safefile"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
+	"clustergym/internal/safefile"
 )
 
 // program returns how a program plays a task: each window once. That it has begun is written down before its first step counts, so

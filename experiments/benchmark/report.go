@@ -10,9 +10,9 @@ import (
 
 	"clustergym/experiments/htmlpage"
 	"clustergym/experiments/ladder"
-	"clustergym/experiments/statistic"
-	"clustergym/experiments/texttable"
 	"clustergym/internal/fault"
+	"clustergym/internal/statistic"
+	"clustergym/internal/texttable"
 )
 
 // Report compares rows on one split. As JSON it is the document of gymctl benchmark report --json.

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"clustergym/experiments/config"
-	"clustergym/experiments/safefile"
-	"clustergym/experiments/statistic"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/plain"
+	"clustergym/internal/safefile"
+	"clustergym/internal/statistic"
 )
 
 // Row is a submission: what a policy reaches on the development windows of all tasks that it plays, and how to repeat it. It is the

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/safefile"
+	"clustergym/internal/safefile"
 )
 
 // newRow returns a row of a rule on one cheap task, and its file.

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"clustergym/experiments/statistic"
 	"clustergym/internal/rng"
+	"clustergym/internal/statistic"
 )
 
 // Scores are the scores of one policy: [task][run]. Tasks may have different numbers of runs, at least one each.

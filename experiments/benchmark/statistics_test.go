@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"clustergym/experiments/statistic"
+	"clustergym/internal/statistic"
 )
 
 // rliable are scores, [task][run], with what rliable 1.2.0 makes of them: five runs X and three runs Y of eight tasks.

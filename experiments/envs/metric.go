@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"clustergym/experiments/texttable"
+	"clustergym/internal/texttable"
 )
 
 // Show returns a value of the metric as text.

@@ -6,7 +6,7 @@ import (
 	"sort"
 
 	"clustergym/env/predict"
-	"clustergym/experiments/statistic"
+	"clustergym/internal/statistic"
 )
 
 // Blocks is the number of consecutive blocks of jobs that are drawn for an interval. Jobs of one time resemble each other,

@@ -12,11 +12,11 @@ import (
 	"clustergym/env/cluster"
 	"clustergym/env/predict"
 	"clustergym/env/sim"
-	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/internal/plain"
+	"clustergym/internal/texttable"
 	"clustergym/traces"
 )
 

@@ -12,9 +12,9 @@ import (
 	"clustergym/env/metrics"
 	peer "clustergym/env/peer/lwf"
 	"clustergym/env/sim"
-	"clustergym/experiments/statistic"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
+	"clustergym/internal/statistic"
 	"clustergym/traces"
 )
 

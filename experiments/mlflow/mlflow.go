@@ -20,11 +20,11 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/experiments/jsonl"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/safefile"
 	"clustergym/internal/fault"
+	"clustergym/internal/jsonl"
 	"clustergym/internal/ordinary"
+	"clustergym/internal/safefile"
 	"clustergym/internal/secret"
 )
 

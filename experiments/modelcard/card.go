@@ -17,10 +17,10 @@ import (
 	"clustergym/experiments/arena"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/statistic"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/plain"
+	"clustergym/internal/statistic"
 	format "clustergym/nets/onnx"
 )
 

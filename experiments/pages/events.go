@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/experiments/jsonl"
 	"clustergym/internal/fault"
+	"clustergym/internal/jsonl"
 )
 
 // beat is how long a stream is silent at most, so that both sides find out when the other is gone.

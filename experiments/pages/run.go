@@ -13,12 +13,12 @@ import (
 
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
-	"clustergym/experiments/jsonl"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/statistic"
 	"clustergym/internal/fault"
+	"clustergym/internal/jsonl"
 	"clustergym/internal/ordinary"
+	"clustergym/internal/statistic"
 )
 
 // runData is what a server has read of a run. It can be read again at any time.

@@ -24,12 +24,12 @@ import (
 	"clustergym/experiments/htmlpage"
 	"clustergym/experiments/papers"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/statistic"
 	"clustergym/experiments/study"
 	"clustergym/experiments/sweep"
 	"clustergym/experiments/workqueue"
 	"clustergym/internal/door"
 	"clustergym/internal/fault"
+	"clustergym/internal/statistic"
 	"clustergym/traces"
 )
 

@@ -5,7 +5,7 @@ import (
 	"io"
 	"slices"
 
-	"clustergym/experiments/texttable"
+	"clustergym/internal/texttable"
 )
 
 // WriteTable writes a text table with a row for each result. If there is a single result of at most 40 tasks, a second

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 
-	"clustergym/experiments/texttable"
 	"clustergym/internal/plain"
+	"clustergym/internal/texttable"
 )
 
 // AdaptReport is a comparison of how well policies adapt to the same tasks.

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"io"
 
-	"clustergym/experiments/statistic"
-	"clustergym/experiments/texttable"
+	"clustergym/internal/statistic"
+	"clustergym/internal/texttable"
 )
 
 // Comparison is the result of an evaluation: a *Report over windows of a workload, an *EpisodeReport, an *AdaptReport or a *Ladder. As

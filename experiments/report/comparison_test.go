@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"testing"
 
-	"clustergym/experiments/statistic"
+	"clustergym/internal/statistic"
 )
 
 // The document of a comparison says of which kind it is.

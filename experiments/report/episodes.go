@@ -8,9 +8,9 @@ import (
 
 	"clustergym/env/policyname"
 	"clustergym/experiments/envs"
-	"clustergym/experiments/statistic"
-	"clustergym/experiments/texttable"
 	"clustergym/internal/plain"
+	"clustergym/internal/statistic"
+	"clustergym/internal/texttable"
 )
 
 // EpisodeReport is a comparison of policies on the same episodes of an environment without a workload.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"clustergym/env/metrics"
-	"clustergym/experiments/statistic"
-	"clustergym/experiments/texttable"
+	"clustergym/internal/statistic"
+	"clustergym/internal/texttable"
 )
 
 func TestHoursAsPeopleReadThem(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"clustergym/env/sched"
 	"clustergym/env/sim"
 	"clustergym/experiments/ladder"
-	"clustergym/experiments/statistic"
-	"clustergym/experiments/texttable"
 	"clustergym/internal/plain"
+	"clustergym/internal/statistic"
+	"clustergym/internal/texttable"
 )
 
 // Ladder is a comparison of policies on the same windows, repeated with several estimates of run times: how much each policy

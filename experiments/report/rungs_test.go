@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"clustergym/env/sim"
-	"clustergym/experiments/statistic"
+	"clustergym/internal/statistic"
 )
 
 // onRung is a comparison of the named policies by their values in three windows, with estimates.

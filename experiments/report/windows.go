@@ -4,7 +4,7 @@ import (
 	"clustergym/env/metrics"
 	"clustergym/env/sched"
 	"clustergym/env/sim"
-	"clustergym/experiments/statistic"
+	"clustergym/internal/statistic"
 )
 
 // Report is a comparison of policies on the same windows.

@@ -9,9 +9,9 @@ import (
 	"clustergym/env/policyname"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/ladder"
-	"clustergym/experiments/statistic"
-	"clustergym/experiments/texttable"
 	"clustergym/internal/plain"
+	"clustergym/internal/statistic"
+	"clustergym/internal/texttable"
 )
 
 // WriteTable prints the comparison as a table: one row for each policy in the order of evaluation, with the first

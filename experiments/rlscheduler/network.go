@@ -26,12 +26,12 @@ import (
 	"clustergym/experiments/arena"
 	"clustergym/experiments/brought"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/statistic"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
+	"clustergym/internal/statistic"
 	"clustergym/traces"
 )
 

@@ -24,9 +24,9 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/statistic"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
+	"clustergym/internal/statistic"
 	"clustergym/traces"
 )
 

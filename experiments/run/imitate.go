@@ -11,9 +11,9 @@ import (
 	"clustergym/agents/imitate"
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/safefile"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
+	"clustergym/internal/safefile"
 )
 
 // recall gives the lessons what the run has recorded, and has them keep what they record. An episode that a crash cut off is

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"clustergym/experiments/statistic"
+	"clustergym/internal/statistic"
 )
 
 // The statistics of the comparison with other libraries (experiments/learning) are written in Python; both sides are

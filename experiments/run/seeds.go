@@ -15,11 +15,11 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/safefile"
 	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/par"
+	"clustergym/internal/safefile"
 )
 
 // The names in the folder of several seeds, beside config.yaml and a run directory for each seed.

@@ -12,10 +12,10 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/report"
-	"clustergym/experiments/statistic"
-	"clustergym/experiments/texttable"
 	"clustergym/internal/plain"
 	"clustergym/internal/rng"
+	"clustergym/internal/statistic"
+	"clustergym/internal/texttable"
 	"clustergym/nets/kernel"
 )
 

@@ -14,8 +14,8 @@ import (
 	"clustergym/agents/train"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
-	"clustergym/experiments/statistic"
 	"clustergym/internal/fault"
+	"clustergym/internal/statistic"
 )
 
 func trainSeeds(t *testing.T, cfg config.Config, n int, opt TrainOptions) *SeedsReport {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"clustergym/experiments/envs"
-	"clustergym/experiments/texttable"
 	"clustergym/internal/plain"
+	"clustergym/internal/texttable"
 )
 
 // Line is one record of progress.jsonl, or the line of a validation, which has only Step and Eval. Timing contains

@@ -20,9 +20,9 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/report"
-	"clustergym/experiments/safefile"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
+	"clustergym/internal/safefile"
 	"clustergym/internal/shortage"
 	"clustergym/internal/tfevents"
 )

@@ -5,7 +5,7 @@ import (
 
 	"clustergym/experiments/htmlpage"
 	"clustergym/experiments/report"
-	"clustergym/experiments/statistic"
+	"clustergym/internal/statistic"
 )
 
 // differences draws how the first agent of each comparison differs from the other policies.

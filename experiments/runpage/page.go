@@ -16,7 +16,7 @@ import (
 	"clustergym/experiments/htmlpage"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/report"
-	"clustergym/experiments/texttable"
+	"clustergym/internal/texttable"
 )
 
 // Page is what a page is about.

@@ -9,8 +9,8 @@ import (
 
 	"clustergym/env/metrics"
 	"clustergym/experiments/ladder"
-	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
+	"clustergym/internal/texttable"
 )
 
 // WriteTable writes the runs as a text table: one row for each policy with its admission, with one unit of time in each

@@ -13,9 +13,9 @@ import (
 
 	"clustergym/experiments/config"
 	training "clustergym/experiments/run"
-	"clustergym/experiments/statistic"
 	"clustergym/experiments/steer"
 	"clustergym/experiments/steer/mirror"
+	"clustergym/internal/statistic"
 	"clustergym/live"
 	"clustergym/live/livetest"
 	"clustergym/traces"

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/experiments/statistic"
 	"clustergym/internal/rng"
+	"clustergym/internal/statistic"
 )
 
 // Results holds all rows of an experiment and the tables made from them.

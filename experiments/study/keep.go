@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"time"
 
-	"clustergym/experiments/safefile"
 	"clustergym/internal/ordinary"
+	"clustergym/internal/safefile"
 	"clustergym/internal/shortage"
 )
 

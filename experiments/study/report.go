@@ -16,8 +16,8 @@ import (
 
 	"clustergym/configs"
 	"clustergym/experiments/ladder"
-	"clustergym/experiments/safefile"
-	"clustergym/experiments/texttable"
+	"clustergym/internal/safefile"
+	"clustergym/internal/texttable"
 )
 
 // Report is the outcome of an experiment.

@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"clustergym/experiments/safefile"
 	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
+	"clustergym/internal/safefile"
 	"clustergym/internal/shortage"
 )
 

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"path/filepath"
 
-	"clustergym/experiments/safefile"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
+	"clustergym/internal/safefile"
 )
 
 // planFile is the file in the folder that says what is run there, so that others can show how it stands.

@@ -9,8 +9,8 @@ import (
 
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/texttable"
 	"clustergym/internal/plain"
+	"clustergym/internal/texttable"
 )
 
 // keyEstimates is the key that says what is known of run times.

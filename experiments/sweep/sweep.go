@@ -22,13 +22,13 @@ import (
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/run"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/safefile"
-	"clustergym/experiments/statistic"
 	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/par"
+	"clustergym/internal/safefile"
 	"clustergym/internal/shortage"
+	"clustergym/internal/statistic"
 )
 
 // The names in a sweep's folder, beside a folder trial-N for each trial.

@@ -14,9 +14,9 @@ import (
 	"clustergym/configs"
 	"clustergym/experiments/run"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/statistic"
 	"clustergym/internal/fault"
 	"clustergym/internal/rng"
+	"clustergym/internal/statistic"
 )
 
 const tinySweep = `name: find

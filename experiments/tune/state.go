@@ -10,9 +10,9 @@ import (
 	"reflect"
 
 	"clustergym/configs"
-	"clustergym/experiments/safefile"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
+	"clustergym/internal/safefile"
 )
 
 // stateFile says how far the search of a folder is.

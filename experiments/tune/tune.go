@@ -11,12 +11,12 @@ import (
 	"clustergym/env/sched"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
-	"clustergym/experiments/statistic"
 	"clustergym/internal/cem"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
+	"clustergym/internal/statistic"
 	"clustergym/traces"
 )
 

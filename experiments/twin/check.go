@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"clustergym/experiments/statistic"
-	"clustergym/experiments/texttable"
 	"clustergym/internal/plain"
+	"clustergym/internal/statistic"
+	"clustergym/internal/texttable"
 )
 
 // Coverage is how often starts fell into intervals.

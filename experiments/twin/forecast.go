@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/experiments/statistic"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
+	"clustergym/internal/statistic"
 )
 
 // Levels are the levels of a forecast's quantiles: those of intervals of 90, 80 and 50 %, and the median.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"clustergym/experiments/texttable"
 	"clustergym/internal/plain"
+	"clustergym/internal/texttable"
 )
 
 // hours formats seconds for people.

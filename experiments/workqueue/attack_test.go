@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"clustergym/experiments/packed"
+	"clustergym/internal/packed"
 )
 
 // stranger is an attacker who has the token, for example through a compromised worker.

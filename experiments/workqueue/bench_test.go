@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/packed"
+	"clustergym/internal/packed"
 )
 
 // BenchmarkOverhead measures what the queue adds to a task: a task that computes nothing, one after the other, by a worker in a

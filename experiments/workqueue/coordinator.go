@@ -15,9 +15,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"clustergym/experiments/safefile"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
+	"clustergym/internal/safefile"
 )
 
 // The times of the coordinator.

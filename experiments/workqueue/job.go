@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"clustergym/experiments/packed"
+	"clustergym/internal/packed"
 )
 
 // Job is a task in the hands of a handler. Its methods are safe for concurrent use.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"clustergym/experiments/packed"
+	"clustergym/internal/packed"
 )
 
 // cache keeps what tasks need between tasks. What was not used for longest is removed when it becomes too large, but nothing that

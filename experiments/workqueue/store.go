@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"clustergym/experiments/packed"
+	"clustergym/internal/packed"
 	"clustergym/internal/plain"
 )
 

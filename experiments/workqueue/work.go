@@ -1,8 +1,8 @@
 package workqueue
 
 import (
-	"clustergym/experiments/safefile"
 	"clustergym/internal/fault"
+	"clustergym/internal/safefile"
 	"context"
 	"crypto/rand"
 	"errors"

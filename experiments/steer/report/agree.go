@@ -10,8 +10,8 @@ import (
 
 	"clustergym/env/sched"
 	"clustergym/env/sim"
-	"clustergym/experiments/statistic"
 	"clustergym/experiments/steer"
+	"clustergym/internal/statistic"
 )
 
 // Share is a share of things, with its 95 % interval over blocks of time.

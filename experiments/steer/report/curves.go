@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"clustergym/experiments/statistic"
+	"clustergym/internal/statistic"
 )
 
 // points is how many a curve has at most.

@@ -13,10 +13,10 @@ import (
 	"clustergym/env/policyname"
 	"clustergym/env/sim"
 	"clustergym/experiments/config"
-	"clustergym/experiments/statistic"
 	"clustergym/experiments/steer"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
+	"clustergym/internal/statistic"
 	"clustergym/traces"
 )
 

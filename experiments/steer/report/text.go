@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"clustergym/experiments/htmlpage"
-	"clustergym/experiments/texttable"
 	"clustergym/internal/plain"
+	"clustergym/internal/texttable"
 )
 
 // percent formats a percentage.

@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/term"
 
-	"clustergym/experiments/texttable"
 	"clustergym/internal/logging"
 	"clustergym/internal/plain"
+	"clustergym/internal/texttable"
 )
 
 // screen returns the terminal that w writes to, nil if w does not write to a terminal.

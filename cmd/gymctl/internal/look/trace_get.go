@@ -10,8 +10,8 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/experiments/catalog"
-	"clustergym/experiments/texttable"
 	"clustergym/internal/fault"
+	"clustergym/internal/texttable"
 )
 
 // PublicTraces returns the catalogue; tests replace it.

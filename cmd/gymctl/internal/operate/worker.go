@@ -16,10 +16,10 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/experiments/pages"
 	"clustergym/experiments/papers"
-	"clustergym/experiments/texttable"
 	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
 	"clustergym/internal/secret"
+	"clustergym/internal/texttable"
 	"clustergym/nets/kernel"
 )
 

@@ -2,8 +2,8 @@ package options
 
 import (
 	"clustergym/cmd/gymctl/internal/cli"
-	"clustergym/experiments/texttable"
 	"clustergym/internal/plain"
+	"clustergym/internal/texttable"
 )
 
 // Reading returns a function that shows on line how many jobs of a trace have been read.

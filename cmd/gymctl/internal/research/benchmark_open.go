@@ -13,9 +13,9 @@ import (
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/experiments/benchmark"
-	"clustergym/experiments/safefile"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
+	"clustergym/internal/safefile"
 )
 
 // againFlags are the flags of verbs that play a row again.

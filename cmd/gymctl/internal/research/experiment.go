@@ -15,9 +15,9 @@ import (
 	"clustergym/experiments/pages"
 	"clustergym/experiments/papers"
 	"clustergym/experiments/study"
-	"clustergym/experiments/texttable"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
+	"clustergym/internal/texttable"
 )
 
 func experimentVerb(a *cli.App) *cobra.Command {

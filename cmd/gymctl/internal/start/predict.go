@@ -17,10 +17,10 @@ import (
 	"clustergym/env/predict"
 	"clustergym/env/predict/gbdt"
 	"clustergym/experiments/forecast"
-	"clustergym/experiments/texttable"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
+	"clustergym/internal/texttable"
 	"clustergym/traces"
 )
 

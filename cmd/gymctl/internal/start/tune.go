@@ -18,9 +18,9 @@ import (
 	"clustergym/env/heuristic"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/safefile"
 	"clustergym/experiments/tune"
 	"clustergym/internal/fault"
+	"clustergym/internal/safefile"
 )
 
 func tuneVerb(a *cli.App) *cobra.Command {
