@@ -5,11 +5,11 @@ import (
 	"errors"
 	"math"
 
+	"clustergym/distributed/workqueue"
 	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/models"
 	"clustergym/experiments/report"
-	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
 	"clustergym/traces"
 )

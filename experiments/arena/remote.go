@@ -17,11 +17,11 @@ import (
 
 	"clustergym/agents/checkpoint"
 	"clustergym/configs"
+	"clustergym/distributed/workqueue"
 	"clustergym/env/metrics"
 	"clustergym/experiments/brought"
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/par"

@@ -20,7 +20,7 @@ import (
 	"sync"
 	"time"
 
-	"clustergym/experiments/ranks"
+	"clustergym/distributed/ranks"
 	"clustergym/internal/texttable"
 )
 

@@ -14,10 +14,10 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/distributed/workqueue"
 	"clustergym/env/cluster"
 	"clustergym/experiments/config"
 	"clustergym/experiments/workload"
-	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 )

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	atrain "clustergym/agents/train"
+	"clustergym/distributed/workqueue"
 	"clustergym/experiments/config"
 	"clustergym/experiments/decisionlog"
 	"clustergym/experiments/papers"
@@ -24,7 +25,6 @@ import (
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/study"
 	"clustergym/experiments/sweep"
-	"clustergym/experiments/workqueue"
 	"clustergym/internal/chrome"
 	"clustergym/internal/fault"
 )

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/distributed/workqueue"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/workqueue"
 )
 
 // Names of entries are labels of metrics, where one that is no UTF-8 would end the program and two that are equal the scrape.

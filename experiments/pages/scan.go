@@ -11,12 +11,12 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/distributed/workqueue"
 	"clustergym/experiments/decisionlog"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/steer"
 	"clustergym/experiments/study"
 	"clustergym/experiments/sweep"
-	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 )

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"clustergym/distributed/workqueue"
 	"clustergym/env/bridge/server"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/htmlpage"
@@ -26,7 +27,6 @@ import (
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/study"
 	"clustergym/experiments/sweep"
-	"clustergym/experiments/workqueue"
 	"clustergym/internal/door"
 	"clustergym/internal/fault"
 	"clustergym/internal/statistic"

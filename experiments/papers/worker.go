@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 
+	"clustergym/distributed/workqueue"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
-	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
 )
 

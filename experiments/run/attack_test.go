@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"clustergym/configs"
+	"clustergym/distributed/workqueue"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
-	"clustergym/experiments/workqueue"
 )
 
 // secret is the first line of a file of the worker's machine.

@@ -11,8 +11,8 @@ import (
 	"clustergym/agents/ppo"
 	"clustergym/agents/train"
 	"clustergym/configs"
+	"clustergym/distributed/ranks"
 	"clustergym/experiments/config"
-	"clustergym/experiments/ranks"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 )

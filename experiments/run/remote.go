@@ -18,12 +18,12 @@ import (
 	"clustergym/agents/checkpoint"
 	"clustergym/agents/train"
 	"clustergym/configs"
+	"clustergym/distributed/workqueue"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/brought"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
-	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 )

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/distributed/workqueue"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
-	"clustergym/experiments/workqueue"
 )
 
 // testToken is the token of queues of tests.

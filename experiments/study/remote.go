@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"clustergym/experiments/workqueue"
+	"clustergym/distributed/workqueue"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 )

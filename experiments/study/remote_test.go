@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/workqueue"
+	"clustergym/distributed/workqueue"
 	"clustergym/internal/testseed"
 )
 

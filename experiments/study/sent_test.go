@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/experiments/workqueue"
+	"clustergym/distributed/workqueue"
 	"clustergym/internal/fault"
 )
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"clustergym/configs"
-	"clustergym/experiments/workqueue"
+	"clustergym/distributed/workqueue"
 	"clustergym/internal/fault"
 )
 

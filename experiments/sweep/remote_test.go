@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"clustergym/distributed/workqueue"
 	"clustergym/experiments/run"
-	"clustergym/experiments/workqueue"
 )
 
 // testToken is the token of the queue of a test.

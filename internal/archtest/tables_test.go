@@ -190,9 +190,9 @@ var libraries = map[string][]string{
 	"experiments/...":      {"github.com/klauspost/compress", "github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
 	"experiments/pages":    {"github.com/prometheus/client_golang"},                           // /metrics, as the bridge's server has it
 	// The queue of tasks for many machines: a broker in the process or beside it, with files, redelivery and membership.
-	"experiments/workqueue": {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"},
+	"distributed/workqueue": {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"},
 	// A NATS that gives out ranks; its server in tests.
-	"experiments/ranks": {"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2"},
+	"distributed/ranks": {"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2"},
 	"cmd/release":       {"github.com/CycloneDX/cyclonedx-go"}, // the types of a bill of materials
 	"cmd/...": {
 		"github.com/spf13/cobra", "github.com/spf13/pflag",

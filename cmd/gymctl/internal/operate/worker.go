@@ -13,10 +13,10 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
+	"clustergym/distributed/workqueue"
 	"clustergym/experiments/config"
 	"clustergym/experiments/pages"
 	"clustergym/experiments/papers"
-	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
 	"clustergym/internal/secret"
 	"clustergym/internal/texttable"

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
+	"clustergym/distributed/workqueue"
 	"clustergym/experiments/pages"
-	"clustergym/experiments/workqueue"
 )
 
 // workerPages counts what a worker does, for its page.

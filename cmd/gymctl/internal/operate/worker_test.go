@@ -13,7 +13,7 @@ import (
 	"clustergym/cmd/gymctl/internal/operate"
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/cmd/gymctl/internal/research"
-	"clustergym/experiments/workqueue"
+	"clustergym/distributed/workqueue"
 	"clustergym/internal/fault"
 	"clustergym/nets/kernel"
 )

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/cmd/gymctl/internal/cli"
-	"clustergym/experiments/workqueue"
+	"clustergym/distributed/workqueue"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 	"clustergym/nets/kernel"

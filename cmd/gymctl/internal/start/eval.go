@@ -14,6 +14,7 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
+	"clustergym/distributed/workqueue"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
 	"clustergym/experiments/arena"
@@ -25,7 +26,6 @@ import (
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/runpage"
 	"clustergym/experiments/workload"
-	"clustergym/experiments/workqueue"
 	"clustergym/internal/fault"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/experiments/ranks"
+	"clustergym/distributed/ranks"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 )

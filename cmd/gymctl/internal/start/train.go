@@ -10,9 +10,9 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
+	"clustergym/distributed/ranks"
 	"clustergym/experiments/config"
 	"clustergym/experiments/pages"
-	"clustergym/experiments/ranks"
 	"clustergym/experiments/run"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
