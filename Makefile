@@ -44,7 +44,7 @@ KUEUE     := $(CURDIR)/.tools/kueue-$(KUEUE_VER)
 
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
-# Benchmarks of the calls that must be fast; PKG=./env/sim narrows them down.
+# Benchmarks of the calls that must be fast; PKG=./simulator/sim narrows them down.
 PKG   ?= ./...
 COUNT ?= 1
 

@@ -11,7 +11,7 @@ import (
 const MaxTime = math.MaxInt64 / 2
 
 // Job is one row of a workload, as recorded or generated. It never changes after creation; what happens to a
-// job at run time lives in env/sim.
+// job at run time lives in simulator/sim.
 type Job struct {
 	ID    string // as in the file; a run identifies jobs by their position
 	User  string // "" when the trace does not say; likewise VC and Model

@@ -8,9 +8,9 @@ import (
 
 	"clustergym/agents"
 	"clustergym/env"
-	"clustergym/env/dag"
 	"clustergym/env/dagplace"
 	"clustergym/internal/par"
+	"clustergym/simulator/dag"
 )
 
 // These numbers of the search in rank space were chosen on graphs that no table reports.

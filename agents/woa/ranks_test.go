@@ -7,9 +7,9 @@ import (
 	"slices"
 	"testing"
 
-	"clustergym/env/dag"
-	"clustergym/env/dag/listsched"
 	"clustergym/internal/rng"
+	"clustergym/simulator/dag"
+	"clustergym/simulator/dag/listsched"
 )
 
 func rankSettings() map[string]Config {

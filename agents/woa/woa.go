@@ -9,11 +9,11 @@ import (
 	"strconv"
 
 	"clustergym/agents"
-	"clustergym/env/dag"
 	"clustergym/env/dagplace"
 	"clustergym/internal/fault"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
+	"clustergym/simulator/dag"
 )
 
 // Config holds the parameters.

@@ -12,10 +12,10 @@ import (
 
 	"clustergym/agents"
 	"clustergym/env"
-	"clustergym/env/dag"
-	"clustergym/env/dag/synth"
 	"clustergym/env/dagplace"
 	"clustergym/internal/rng"
+	"clustergym/simulator/dag"
+	"clustergym/simulator/dag/synth"
 )
 
 var ctx = context.Background()

@@ -7,8 +7,8 @@ import (
 
 	"clustergym/agents"
 	"clustergym/env"
-	"clustergym/env/dag"
 	"clustergym/env/dagplace"
+	"clustergym/simulator/dag"
 )
 
 // worker is the state of one goroutine.

@@ -3,7 +3,7 @@ package dagplace
 import (
 	"math"
 
-	"clustergym/env/dag"
+	"clustergym/simulator/dag"
 )
 
 // Builder puts a plan together, task by task in a topological order. Not safe for concurrent use.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/env/dag/synth"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/simulator/dag/synth"
 )
 
 // ID names the environment and its version.

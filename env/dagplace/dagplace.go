@@ -7,10 +7,10 @@ import (
 	"math/rand/v2"
 
 	"clustergym/env"
-	"clustergym/env/dag"
-	"clustergym/env/dag/synth"
 	"clustergym/env/sched"
 	"clustergym/internal/rng"
+	"clustergym/simulator/dag"
+	"clustergym/simulator/dag/synth"
 	"clustergym/traces"
 )
 

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"clustergym/env"
-	"clustergym/env/dag"
 	"clustergym/env/envtest"
 	"clustergym/internal/rng"
+	"clustergym/simulator/dag"
 )
 
 var ctx = context.Background()

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"clustergym/env"
-	"clustergym/env/dag"
+	"clustergym/simulator/dag"
 )
 
 // The sizes of what is seen of the task and of each GPU.

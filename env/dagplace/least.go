@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"clustergym/env"
-	"clustergym/env/dag"
+	"clustergym/simulator/dag"
 )
 
 // Least returns a makespan in seconds that no plan of episode ep gets below, and the leader's, HEFT's. It is the larger of two

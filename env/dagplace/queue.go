@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"clustergym/env"
-	"clustergym/env/dag"
+	"clustergym/simulator/dag"
 )
 
 // Queue is a task graph seen as the scheduler of a queue sees it, to compare with. It has a clock: a task joins the queue when

@@ -9,10 +9,10 @@ import (
 	"slices"
 
 	"clustergym/env"
-	"clustergym/env/dag"
-	"clustergym/env/dag/listsched"
 	"clustergym/env/sched"
 	"clustergym/internal/nearest"
+	"clustergym/simulator/dag"
+	"clustergym/simulator/dag/listsched"
 )
 
 // Rule is a simple policy that agents are compared with. It acts through the action space: it takes the tasks in the
@@ -82,7 +82,7 @@ func (r *Rule) Choose(e *Env, src *rand.Rand) int32 {
 	return int32(best)
 }
 
-// Planners returns the planners of env/dag/listsched that plan an episode's whole graph at once and whose plans are
+// Planners returns the planners of simulator/dag/listsched that plan an episode's whole graph at once and whose plans are
 // feasible.
 func Planners() []string {
 	return []string{"heft", "heft-noinsert", "cpop", "peft", "list-ready", "random"}

@@ -11,15 +11,15 @@ import (
 	"strings"
 
 	"clustergym/env"
-	"clustergym/env/dag"
-	"clustergym/env/dag/synth"
 	"clustergym/env/sched"
 	"clustergym/internal/rng"
+	"clustergym/simulator/dag"
+	"clustergym/simulator/dag/synth"
 	"clustergym/traces"
 )
 
 // Graphs gives the task graphs of episodes, in three parts that have none in common. It does not change, and any number
-// of environments may use it at once. *graphs.Set of env/dag/graphs is the usual one.
+// of environments may use it at once. *graphs.Set of simulator/dag/graphs is the usual one.
 type Graphs interface {
 	// Count returns the number of graphs of part p.
 	Count(p traces.Part) int

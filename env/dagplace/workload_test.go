@@ -11,11 +11,11 @@ import (
 	"testing"
 
 	"clustergym/env"
-	"clustergym/env/dag"
-	"clustergym/env/dag/graphs"
-	"clustergym/env/dag/synth"
 	"clustergym/env/envtest"
 	"clustergym/internal/rng"
+	"clustergym/simulator/dag"
+	"clustergym/simulator/dag/graphs"
+	"clustergym/simulator/dag/synth"
 	"clustergym/traces"
 )
 

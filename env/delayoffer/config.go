@@ -3,10 +3,10 @@ package delayoffer
 import (
 	"time"
 
-	"clustergym/env/heuristic"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/internal/fault"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 )
 
 // ID is the environment's name and version.
@@ -31,14 +31,14 @@ type Config struct {
 	Auto        bool          `yaml:"auto"`
 	RackWait    float64       `yaml:"rack_wait"`
 	NetworkWait float64       `yaml:"nw_wait"`
-	Ask         string        `yaml:"ask,omitempty"` // the order in which jobs get offers: one of heuristic.Asks; "" = nw
+	Ask         string        `yaml:"ask,omitempty"` // the order in which jobs get offers: one of schedulers.Asks; "" = nw
 
 	Forecast sched.Forecast `yaml:"forecast,omitempty"` // whether observations show the forecast of the job
 }
 
 // DefaultConfig returns the settings that published results use.
 func DefaultConfig() Config {
-	h := heuristic.DefaultConfig()
+	h := schedulers.DefaultConfig()
 	return Config{
 		Gamma: 1, Tau: time.Hour, Window: 256, MaxGPUs: 128, Comm: "ring", Ideal: true, PerGPU: true, Estimates: sim.Estimates{Mode: sim.EstimateExact}, MaxSteps: 20000,
 		Lease: h.Lease, History: h.History, Auto: h.Auto, RackWait: h.RackWait, NetworkWait: h.NetworkWait,
@@ -47,8 +47,8 @@ func DefaultConfig() Config {
 }
 
 // Heuristic returns the configuration of the policy dally with c's leases and timers.
-func (c *Config) Heuristic() heuristic.Config {
-	h := heuristic.DefaultConfig()
+func (c *Config) Heuristic() schedulers.Config {
+	h := schedulers.DefaultConfig()
 	h.Order, h.Lease, h.History, h.Auto, h.RackWait, h.NetworkWait, h.Ask = "dally", c.Lease, c.History, c.Auto, c.RackWait, c.NetworkWait, c.Ask
 	return h
 }

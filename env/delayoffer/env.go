@@ -4,11 +4,11 @@ import (
 	"fmt"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/encode"
-	"clustergym/env/heuristic"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -39,7 +39,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 		return nil, fmt.Errorf("%s: on a counter of %d GPUs nothing lies near or far; want a cluster of nodes", ID, c.GPUs())
 	}
 	o := &offers{cfg: cfg, est: est, shown: newEncoder(c, cfg.Comm)}
-	if o.rule, err = heuristic.NewDelay(cfg.Heuristic()); err != nil {
+	if o.rule, err = schedulers.NewDelay(cfg.Heuristic()); err != nil {
 		return nil, err
 	}
 	if cfg.Forecast.Shown(est) {
@@ -68,7 +68,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 
 // Offer returns the offer that the agent is asked about, nil before the first and after the last. It belongs to the
 // environment.
-func (e *Env) Offer() *heuristic.Offer { return e.offers.offer }
+func (e *Env) Offer() *schedulers.Offer { return e.offers.offer }
 
 // Timely returns the policy dally's answer to the offer.
 func (e *Env) Timely() int32 { return e.offers.timely() }
@@ -79,8 +79,8 @@ type offers struct {
 	cfg    Config
 	est    sim.Estimates
 	view   *sim.View
-	rule   *heuristic.Delay
-	offer  *heuristic.Offer // that the agent is asked about, nil = none
+	rule   *schedulers.Delay
+	offer  *schedulers.Offer // that the agent is asked about, nil = none
 	shown  encoder
 	moment int // the pass is that of this moment
 
@@ -241,7 +241,7 @@ func (o *offers) Hide(s *sched.State, j sim.Job) error {
 	return nil
 }
 
-// tiers names where the GPUs of an offer are, by heuristic.Tier.
+// tiers names where the GPUs of an offer are, by schedulers.Tier.
 var tiers = [...]string{"one machine", "one rack", "several racks"}
 
 // Tell implements sched.Teller.

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/cluster"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

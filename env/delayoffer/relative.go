@@ -4,17 +4,17 @@ import (
 	"context"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 )
 
 // baseline plays an episode's jobs by the timers before the agent does, for Config.Relative: the reward subtracts what it
 // would have earned at each moment.
 type baseline struct {
 	plays *sched.Baseline
-	rule  *heuristic.Delay
+	rule  *schedulers.Delay
 	line  []inSystem // by time
 	at    int        // index in line of the last call of until
 }
@@ -30,7 +30,7 @@ func newBaseline(cfg *Config, spec cluster.Spec) (*baseline, error) {
 	if err != nil {
 		return nil, err
 	}
-	rule, err := heuristic.NewDelay(cfg.Heuristic())
+	rule, err := schedulers.NewDelay(cfg.Heuristic())
 	return &baseline{plays: plays, rule: rule}, err
 }
 

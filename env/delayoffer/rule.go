@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // shorter is the share of a gang's remaining time below which another job's remaining time makes the gang give way. Of 1/2,

@@ -6,7 +6,7 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/delayoffer"
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 	"clustergym/traces/dally"
 )

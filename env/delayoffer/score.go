@@ -7,7 +7,7 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // The columns of Info. Means are over the jobs that have finished.

@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/encode"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
+	"clustergym/simulator/cluster"
 	"clustergym/traces"
 	"clustergym/traces/synth"
 )

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/predict"
-	"clustergym/env/sim"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/sim"
 )
 
 // The numbers that Forecasts writes for a job.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"clustergym/env/encode"
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // What forecasts cost in one observation of ten slots with a busy cluster.

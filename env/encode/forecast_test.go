@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/encode"
 	"clustergym/env/jobselect"
-	"clustergym/env/predict"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

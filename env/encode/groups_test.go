@@ -3,7 +3,7 @@ package encode
 import (
 	"testing"
 
-	"clustergym/env/cluster"
+	"clustergym/simulator/cluster"
 )
 
 // A slot's columns belong together, and a machine's: the largest number that divides all machines where they differ.

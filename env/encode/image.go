@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 )
 
 // wideCluster is the number of GPUs above which the cluster image has a column per node instead of per GPU.

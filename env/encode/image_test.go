@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 	"clustergym/traces/profile"
 )

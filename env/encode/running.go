@@ -5,7 +5,7 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // Running adds to an encoder a table of the running gangs that are visible: field running, behind the encoder's own. It

@@ -2,7 +2,7 @@ package encode
 
 import (
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // stints are the gangs that run, as an observation needs them. They follow the run's events, so that encoding reads some ten

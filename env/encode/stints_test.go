@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/encode"
 	"clustergym/env/jobselect"
-	"clustergym/env/predict"
-	"clustergym/env/predict/history"
-	"clustergym/env/sim"
 	"clustergym/internal/testseed"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/predict/history"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

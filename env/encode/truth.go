@@ -3,7 +3,7 @@ package encode
 import (
 	"clustergym/env"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // Truth adds to an encoder what a policy may not know and a critic in training may (an asymmetric critic: Pinto et al. 2018,

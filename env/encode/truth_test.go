@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/cluster"
 	"clustergym/env/jobselect"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 )
 
 // What critics may know, by hand: on a counter of 8 GPUs A (2 GPUs, 100 s), B (1, 300 s) and C (4, 60 s) come at 0 and start; D (1,

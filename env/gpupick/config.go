@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"time"
 
-	"clustergym/env/cluster"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/internal/fault"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 )
 
 // ID is the environment's name and version.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/encode"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 )
 
 // Picks are the GPUs that are being picked for one job: which of the others are legal, and what an agent sees. The environment

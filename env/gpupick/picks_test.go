@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/gpupick"
-	"clustergym/env/sim"
 	"clustergym/internal/testseed"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 )
 
 // row returns what field table says of GPU g: 13 numbers behind the two of field job.

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"clustergym/env/cluster"
 	"clustergym/env/sched"
+	"clustergym/simulator/cluster"
 )
 
 // Rules returns the rules that pick GPUs, in the order in which tables show them: random play, and every placement that

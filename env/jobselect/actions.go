@@ -6,7 +6,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/encode"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // actions is Discrete(K+R+1): i < K starts slot i on the GPUs that the placement picks, K+r stops row r of the running

@@ -8,7 +8,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // walker plays one episode after the other with random legal actions.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/jobselect"
+	"clustergym/simulator/cluster"
 	"clustergym/traces"
 )
 

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/jobselect"
-	"clustergym/env/predict"
-	"clustergym/env/predict/history"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/predict/history"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 	"clustergym/traces/synth"
 )

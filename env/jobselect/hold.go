@@ -4,9 +4,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"clustergym/env/heuristic"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 )
 
 // holdRule is the heuristic hold through the slots: it may leave GPUs free, and so wait while a visible job fits.
@@ -15,7 +15,7 @@ var holdRule = sched.Rule{Name: "hold", About: "short jobs first; those that wou
 // holder plays hold over the visible jobs.
 type holder struct {
 	e                *sched.Env
-	policy           heuristic.Policy
+	policy           schedulers.Policy
 	waiting, running []sim.Job
 	part             sim.View
 	point            sim.Point
@@ -23,10 +23,10 @@ type holder struct {
 }
 
 // NewHold returns an actor that plays the rule hold in e with the given weights; zero = the default ones.
-func NewHold(e *sched.Env, weights heuristic.Hold) (*sched.Actor, error) {
-	c := heuristic.Passing(holdRule.Name)
+func NewHold(e *sched.Env, weights schedulers.Hold) (*sched.Actor, error) {
+	c := schedulers.Passing(holdRule.Name)
 	c.Estimates, c.Placement, c.Hold = e.Config().Estimates, e.Parts().Placement, weights
-	p, err := heuristic.New(c)
+	p, err := schedulers.New(c)
 	if err != nil {
 		return nil, err
 	}

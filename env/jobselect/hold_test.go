@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/heuristic"
-	"clustergym/env/sim"
 	"clustergym/internal/testseed"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 )
 
 // order notes the jobs in the order in which they start.
@@ -42,9 +42,9 @@ func TestHoldThroughTheSlots(t *testing.T) {
 		}
 		e := room(t, "pool:8", len(jobs), "exact", jobs)
 		var want order
-		c := heuristic.DefaultConfig()
+		c := schedulers.DefaultConfig()
 		c.Order, c.Placement = "hold", e.Parts().Placement
-		h, err := heuristic.New(c)
+		h, err := schedulers.New(c)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
 	"clustergym/env/reward"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 )
 
 // identity is what an undiscounted return must be, from what happened to the jobs alone. end is where the
@@ -172,7 +172,7 @@ func TestRelativeReturns(t *testing.T) {
 					cfg := jobselect.DefaultConfig()
 					cfg.Window, cfg.Warm, cfg.Reward, cfg.Relative, cfg.Estimates = 40, 60, name, base, sim.MustEstimates(estimates)
 					e := newEnv(t, cfg, topdrl(), jobs)
-					hc := heuristic.DefaultConfig()
+					hc := schedulers.DefaultConfig()
 					hc.Order, hc.Admission, hc.Placement = base, "skip", cfg.Placement
 					if estimates != "none" {
 						hc.Estimates = sim.MustEstimates(estimates)
@@ -180,7 +180,7 @@ func TestRelativeReturns(t *testing.T) {
 					if base == "auto" {
 						hc.Order = map[string]string{"exact": "sjf", "noisy:0.5": "sjf", "none": "smallest"}[estimates]
 					}
-					h, err := heuristic.New(hc)
+					h, err := schedulers.New(hc)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -275,7 +275,7 @@ func TestRelativeAndDiscounted(t *testing.T) {
 	jobs := tangled(rand.New(rand.NewPCG(5, 5)), 300)
 	cfg := jobselect.DefaultConfig()
 	cfg.Window, cfg.Warm, cfg.Gamma = 30, 0, 0.9
-	hc := heuristic.DefaultConfig()
+	hc := schedulers.DefaultConfig()
 	hc.Admission, hc.Placement = "skip", cfg.Placement
 	discounted := func(e *sched.Env, seed uint64) float64 {
 		ts := env.NewTimeStep(e.Spec())
@@ -294,7 +294,7 @@ func TestRelativeAndDiscounted(t *testing.T) {
 	rel := newEnv(t, cfg, topdrl(), jobs)
 	for seed := range uint64(4) {
 		var b facts
-		h, err := heuristic.New(hc)
+		h, err := schedulers.New(hc)
 		if err != nil {
 			t.Fatal(err)
 		}

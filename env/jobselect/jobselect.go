@@ -5,13 +5,13 @@ import (
 	"slices"
 	"time"
 
-	"clustergym/env/cluster"
 	"clustergym/env/encode"
 	"clustergym/env/reward"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 	"clustergym/traces/profile"
 )

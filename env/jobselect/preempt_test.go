@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/envtest"
-	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/internal/fault"
 	"clustergym/internal/testseed"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -250,12 +250,12 @@ func endsOfRule(t *testing.T, e *sched.Env, rule string, ep env.Episode) (ends [
 // which may not be stopped.
 func endsOfScheduler(t *testing.T, e *sched.Env, cfg jobselect.Config, order string, ep env.Episode) (ends []time.Duration, stops int) {
 	t.Helper()
-	h := heuristic.DefaultConfig()
+	h := schedulers.DefaultConfig()
 	h.Order, h.Admission, h.Placement = order, "skip", cfg.Placement
 	if cfg.Estimates.String() != "none" {
 		h.Estimates = cfg.Estimates
 	}
-	p, err := heuristic.New(h)
+	p, err := schedulers.New(h)
 	if err != nil {
 		t.Fatal(err)
 	}

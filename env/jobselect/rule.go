@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"clustergym/env"
-	"clustergym/env/heuristic"
 	"clustergym/env/sched"
+	"clustergym/simulator/schedulers"
 )
 
 // order is a rule that starts the visible job of the least score that fits; ties go to the lower slot. It never waits
@@ -28,7 +28,7 @@ var orders = []order{
 }
 
 // Rules returns the rules that act in the slots, in the order in which tables show them. Compared with the same order over
-// the whole queue (env/heuristic) they show what the restriction to the slots costs.
+// the whole queue (simulator/schedulers) they show what the restriction to the slots costs.
 func Rules() []sched.Rule {
 	rules := []sched.Rule{sched.RandomRule(), {Name: "random-start", About: "any visible job that fits, all equally likely", Random: true}}
 	for _, o := range orders {
@@ -54,11 +54,11 @@ func NewRule(name string, e *sched.Env) (*sched.Actor, error) {
 	}
 	for i := range stoppings {
 		if stoppings[i].Name == name {
-			return newStopper(&stoppings[i], e, heuristic.Index{})
+			return newStopper(&stoppings[i], e, schedulers.Index{})
 		}
 	}
 	if name == holdRule.Name {
-		return NewHold(e, heuristic.Hold{})
+		return NewHold(e, schedulers.Hold{})
 	}
 	if name == "random" {
 		return sched.RandomActor(), nil

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/internal/rng"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

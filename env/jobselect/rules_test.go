@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
-	"clustergym/env/metrics"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -282,9 +282,9 @@ func TestContestedWindows(t *testing.T) {
 		if err := s.Reset(&traces.Slice{Jobs: w.Traced}); err != nil {
 			t.Fatal(err)
 		}
-		hc := heuristic.DefaultConfig()
+		hc := schedulers.DefaultConfig()
 		hc.Order, hc.Admission, hc.Placement = order, "skip", cfg.Placement
-		h, err := heuristic.New(hc)
+		h, err := schedulers.New(hc)
 		if err != nil {
 			t.Fatal(err)
 		}

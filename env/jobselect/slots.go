@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // slots shows K of the waiting jobs: the K/2 oldest, then up to K/2 others of least e·n that fit now, then the next

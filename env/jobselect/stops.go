@@ -7,19 +7,19 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 )
 
-// stopping is a rule that stops running gangs for waiting jobs: the order of that name in env/heuristic, among the jobs that
+// stopping is a rule that stops running gangs for waiting jobs: the order of that name in simulator/schedulers, among the jobs that
 // are visible. It gives the GPUs to the first in rank, whether they run or wait, and passes over what has no room. A gang
 // that has none is stopped, the last in rank first, but only for a visible job that fits then. So it looks at every
 // decision what it would like to run, and does the first step towards it; costs of a stop do not enter. Ties go by
 // position in the trace.
 //
-// las and las-2d have the queues and limits of env/heuristic. Within a queue running gangs go first, in order of start, then
+// las and las-2d have the queues and limits of simulator/schedulers. Within a queue running gangs go first, in order of start, then
 // waiting jobs by position; there is no memory of when a job fell to its queue. A gang falls when something happens, not at
 // the moment when it reaches a limit.
 type stopping struct {
@@ -73,7 +73,7 @@ func gittins(s *sched.State, j sim.Job) rank {
 }
 
 // limits are those of Tiresias' simulator.
-var limits = heuristic.DefaultConfig().Limits
+var limits = schedulers.DefaultConfig().Limits
 
 // queued returns the rank of j in the queue of those that have attained so much, in nanoseconds.
 func queued(s *sched.State, j sim.Job, attained float64) rank {
@@ -108,7 +108,7 @@ func (a *entrant) compare(b *entrant) int {
 // stopper plays a stopping rule in one environment.
 type stopper struct {
 	rule  *stopping
-	index *heuristic.Indexer // of index, else nil
+	index *schedulers.Indexer // of index, else nil
 	e     *sched.Env
 	k     int // slots, so row r is stopped by action k + r
 	all   []entrant
@@ -117,7 +117,7 @@ type stopper struct {
 }
 
 // NewIndex returns an actor that plays the rule index in e with the given weights; zero = the default ones.
-func NewIndex(e *sched.Env, weights heuristic.Index) (*sched.Actor, error) {
+func NewIndex(e *sched.Env, weights schedulers.Index) (*sched.Actor, error) {
 	if err := weights.Validate(); err != nil {
 		return nil, fmt.Errorf("%s: weights of rule %q: %w", ID, indexRule.Name, err)
 	}
@@ -125,13 +125,13 @@ func NewIndex(e *sched.Env, weights heuristic.Index) (*sched.Actor, error) {
 }
 
 // newStopper returns an actor that plays rule in e, index with weights.
-func newStopper(rule *stopping, e *sched.Env, weights heuristic.Index) (*sched.Actor, error) {
+func newStopper(rule *stopping, e *sched.Env, weights schedulers.Index) (*sched.Actor, error) {
 	if !e.Stops() {
 		return nil, fmt.Errorf("%s: rule %q stops running jobs, which preempt: false does not allow; want preempt: true", ID, rule.Name)
 	}
 	p := &stopper{rule: rule, e: e, k: e.Spec().NoOp - e.Rows()}
 	if rule.key == nil {
-		p.index = heuristic.NewIndexer(weights, e.Config().Estimates)
+		p.index = schedulers.NewIndexer(weights, e.Config().Estimates)
 	}
 	return sched.NewActor(func(mask []bool, _ *rand.Rand) (int32, error) { return p.choose(mask), nil }), nil
 }

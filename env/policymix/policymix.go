@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/encode"
-	"clustergym/env/heuristic"
 	"clustergym/env/reward"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 	"clustergym/traces/profile"
 )
@@ -76,9 +76,9 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 		shown.seen = encode.NewForecasts(est, c.GPUs())
 	}
 	for _, order := range Policies() {
-		h := heuristic.DefaultConfig()
+		h := schedulers.DefaultConfig()
 		h.Order, h.Admission, h.Placement, h.Estimates = order, "skip", cfg.Placement, cfg.Estimates
-		p, err := heuristic.New(h)
+		p, err := schedulers.New(h)
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +113,7 @@ func (x *anything) Fill(s *sched.State) {
 
 // mixer is Discrete(5): an action is the policy that acts for the next hold.
 type mixer struct {
-	policies []heuristic.Policy
+	policies []schedulers.Policy
 	hold     time.Duration
 	last     int // the policy that acted last, -1 = none yet
 	until    time.Duration

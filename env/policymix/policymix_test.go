@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/envtest"
-	"clustergym/env/heuristic"
-	"clustergym/env/metrics"
 	"clustergym/env/policymix"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/internal/fault"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -71,9 +71,9 @@ func TestAlwaysTheSamePolicyIsThatPolicy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := heuristic.DefaultConfig()
+			h := schedulers.DefaultConfig()
 			h.Order, h.Admission, h.Placement = order, "skip", cfg.Placement
-			p, err := heuristic.New(h)
+			p, err := schedulers.New(h)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"clustergym/env/heuristic"
 	"clustergym/env/sched"
+	"clustergym/simulator/schedulers"
 )
 
 // Rules returns the rules that choose policies, in the order in which tables show them: random play, and each of Policies
@@ -13,7 +13,7 @@ import (
 func Rules() []sched.Rule {
 	rules := []sched.Rule{sched.RandomRule()}
 	for _, name := range Policies() {
-		rules = append(rules, sched.Rule{Name: name, About: "policy " + name + " at every choice", Estimates: heuristic.Estimating(name)})
+		rules = append(rules, sched.Rule{Name: name, About: "policy " + name + " at every choice", Estimates: schedulers.Estimating(name)})
 	}
 	return rules
 }

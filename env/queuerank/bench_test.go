@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/queuerank"
+	"clustergym/simulator/cluster"
 	"clustergym/traces"
 )
 

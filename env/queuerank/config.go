@@ -3,11 +3,11 @@ package queuerank
 import (
 	"slices"
 
-	"clustergym/env/heuristic"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 )
 
 // ID is the environment's name and version.
@@ -76,7 +76,7 @@ func (c *Config) Validate() error {
 	if c.RLTune == "" {
 		l.Add(slices.Contains(bases(), c.Base), "base", c.Base, nearest.OneOf(c.Base, bases()))
 	} else {
-		l.Add(slices.Contains(heuristic.Ranking(), c.Base), "base", c.Base, nearest.OneOf(c.Base, heuristic.Ranking()))
+		l.Add(slices.Contains(schedulers.Ranking(), c.Base), "base", c.Base, nearest.OneOf(c.Base, schedulers.Ranking()))
 		l.Add(c.RLTune == "first" || c.RLTune == "programme", "rltune", c.RLTune, "first, programme, or nothing")
 		l.Add(!c.Peer, "peer", c.Peer, "false with rltune, which is another program")
 		l.Add(!c.Filter, "filter", c.Filter, "false with rltune")

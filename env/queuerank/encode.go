@@ -6,7 +6,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/encode"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

@@ -15,13 +15,13 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/envtest"
-	"clustergym/env/heuristic"
-	"clustergym/env/metrics"
 	"clustergym/env/queuerank"
-	"clustergym/env/sim"
 	"clustergym/internal/fault"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 	"clustergym/traces/swf"
 )
@@ -211,9 +211,9 @@ func TestAlwaysTheOldestIsFIFOUnderCommit(t *testing.T) {
 			e, ts := open(t, cfg, spec, jobs...)
 			ret, _ := play(t, e, ts, func() int { return 0 })
 
-			h := heuristic.DefaultConfig()
+			h := schedulers.DefaultConfig()
 			h.Admission, h.Backfill = "commit", backfill
-			p, err := heuristic.New(h)
+			p, err := schedulers.New(h)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,9 +2,9 @@ package queuerank
 
 import (
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 )
 
 // line is the queue and the job that is held before all others.

@@ -3,8 +3,8 @@ package queuerank
 import (
 	"math/rand/v2"
 
-	"clustergym/env/heuristic"
 	"clustergym/env/sched"
+	"clustergym/simulator/schedulers"
 )
 
 // orders are the rules that rank jobs, in the order in which tables show them.
@@ -33,7 +33,7 @@ func NewRule(name string, e *Env) (*sched.Actor, error) {
 	if name == "random" {
 		return sched.RandomActor(), nil
 	}
-	rank, err := heuristic.NewRanker(name, e.Config().Estimates)
+	rank, err := schedulers.NewRanker(name, e.Config().Estimates)
 	if err != nil {
 		return nil, err
 	}

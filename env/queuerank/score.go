@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
-	"clustergym/env/predict"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -155,7 +155,7 @@ func (x *score) Infos(dst []float64, kind env.Kind) {
 type baseline struct {
 	cfg    *Config
 	plays  *sched.Baseline
-	orders map[string]heuristic.Policy
+	orders map[string]schedulers.Policy
 	sum    sums
 }
 
@@ -171,11 +171,11 @@ func newBaseline(cfg *Config, spec cluster.Spec, w sched.Windows, est sim.Estima
 	if err != nil {
 		return nil, err
 	}
-	b := &baseline{cfg: cfg, plays: plays, orders: map[string]heuristic.Policy{}}
+	b := &baseline{cfg: cfg, plays: plays, orders: map[string]schedulers.Policy{}}
 	for _, order := range []string{cfg.Base, "sjf"} {
-		h := heuristic.DefaultConfig()
+		h := schedulers.DefaultConfig()
 		h.Order, h.Admission, h.Backfill, h.Placement, h.Estimates = order, "commit", cfg.Backfill, cfg.Placement, cfg.Estimates
-		if b.orders[order], err = heuristic.New(h); err != nil {
+		if b.orders[order], err = schedulers.New(h); err != nil {
 			return nil, err
 		}
 	}

@@ -3,7 +3,7 @@ package queuerank
 import (
 	"slices"
 
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // queue keeps the waiting jobs in three sorted.

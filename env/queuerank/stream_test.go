@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/queuerank"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

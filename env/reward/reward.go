@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/internal/nearest"
+	"clustergym/simulator/sim"
 )
 
 // Names returns the rewards that New knows.

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/cluster"
 	"clustergym/env/reward"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

@@ -7,12 +7,12 @@ import (
 	"slices"
 
 	"clustergym/env"
-	"clustergym/env/heuristic"
-	"clustergym/env/policyname"
-	"clustergym/env/predict"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/internal/nearest"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -22,7 +22,7 @@ import (
 // time step. Not safe for concurrent use.
 type Actor struct {
 	e      *sched.Env
-	base   heuristic.Policy
+	base   schedulers.Policy
 	line   *line
 	search *Search
 	most   int
@@ -39,13 +39,13 @@ type Actor struct {
 func NewActor(setup Setup, base string, e *sched.Env) (*Actor, error) {
 	cfg, parts := e.Config(), e.Parts()
 	name := policyname.AtSlots(base).Looking(policyname.Rollout)
-	h := heuristic.Passing(base)
+	h := schedulers.Passing(base)
 	h.Placement, h.Estimates, h.Hold = parts.Placement, cfg.Estimates, setup.Hold
 	if !cfg.Estimates.Known() {
 		return nil, fmt.Errorf("%s: %s: %w", parts.ID, name, ErrBlind)
 	}
-	if !slices.Contains(heuristic.Bases(), base) {
-		return nil, fmt.Errorf("%s: %s: no order %q to play on with, want %s", parts.ID, name, base, nearest.OneOf(base, heuristic.Bases()))
+	if !slices.Contains(schedulers.Bases(), base) {
+		return nil, fmt.Errorf("%s: %s: no order %q to play on with, want %s", parts.ID, name, base, nearest.OneOf(base, schedulers.Bases()))
 	}
 	if err := h.Validate(); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func NewActor(setup Setup, base string, e *sched.Env) (*Actor, error) {
 	if a.search, err = setup.search(h, cfg.Estimates); err != nil {
 		return nil, err
 	}
-	if a.base, err = heuristic.New(h); err != nil {
+	if a.base, err = schedulers.New(h); err != nil {
 		return nil, err
 	}
 	a.line, err = newLine(h)

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
 	"clustergym/env/rollout"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -44,7 +44,7 @@ func choice(t *testing.T, cfg rollout.Config, src rollout.Source, jobs ...traces
 		t.Fatal(err)
 	}
 	search, err := rollout.NewSearch(rollout.Options{
-		Config: cfg, Estimates: sim.Estimates{Mode: sim.EstimateExact}, Source: src, Workers: 2, Base: func() (rollout.Base, error) { return heuristic.New(base("fifo", "skip", "exact")) },
+		Config: cfg, Estimates: sim.Estimates{Mode: sim.EstimateExact}, Source: src, Workers: 2, Base: func() (rollout.Base, error) { return schedulers.New(base("fifo", "skip", "exact")) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

@@ -4,10 +4,10 @@ import (
 	"sync"
 	"time"
 
-	"clustergym/env/predict"
-	"clustergym/env/predict/gbdt"
-	"clustergym/env/sim"
 	"clustergym/internal/rng"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/predict/gbdt"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

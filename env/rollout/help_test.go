@@ -5,14 +5,14 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
-	"clustergym/env/predict"
-	"clustergym/env/predict/history"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/predict/history"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 	"clustergym/traces/synth"
 )
@@ -73,9 +73,9 @@ func (f foreseen) Predictor(sim.Estimates) (predict.Maker, error) {
 // none are predictors that know nothing of earlier runs.
 func (foreseen) none() (predict.Maker, error) { return history.NewArchive(nil), nil }
 
-func policy(t fatal, h heuristic.Config) sim.Scheduler {
+func policy(t fatal, h schedulers.Config) sim.Scheduler {
 	t.Helper()
-	p, err := heuristic.New(h)
+	p, err := schedulers.New(h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,14 +113,14 @@ func (discard) Observe(*sim.View, *sim.Point) error { return nil }
 
 func (l *log) mean() time.Duration { return l.jct / time.Duration(max(1, l.done)) }
 
-func base(order, admission, estimates string) heuristic.Config {
-	c := heuristic.DefaultConfig()
+func base(order, admission, estimates string) schedulers.Config {
+	c := schedulers.DefaultConfig()
 	c.Order, c.Admission, c.Estimates, c.Placement = order, admission, sim.MustEstimates(estimates), "closest-b"
 	return c
 }
 
 // scheduler returns rollout:ORDER+skip with futures of e's training part.
-func scheduler(t fatal, cfg rollout.Config, e *sched.Env, h heuristic.Config, workers int) *rollout.Scheduler {
+func scheduler(t fatal, cfg rollout.Config, e *sched.Env, h schedulers.Config, workers int) *rollout.Scheduler {
 	t.Helper()
 	src, err := rollout.RecordedOf(e)
 	if err != nil {

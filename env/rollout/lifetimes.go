@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"clustergym/env/predict"
-	"clustergym/env/sim"
 	"clustergym/internal/rng"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/sim"
 )
 
 // The ways in which the run times of jobs in the system are drawn, where estimates are forecasts.

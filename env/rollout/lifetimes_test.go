@@ -11,9 +11,9 @@ import (
 	"clustergym/env/jobselect"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/internal/raced"
 	"clustergym/internal/testseed"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

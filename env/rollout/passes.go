@@ -4,15 +4,15 @@ import (
 	"slices"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 )
 
 // passes is a base that stops gangs. In each pass it gives the GPUs to the first in line, whether they run or wait, and passes
-// over what has no room, as a preemptive order of env/heuristic does. It is made for rollouts, of which a decision plays a
+// over what has no room, as a preemptive order of simulator/schedulers does. It is made for rollouts, of which a decision plays a
 // hundred: it counts GPUs and remembers ranks. Ranks that follow from forecasts are computed anew when a job has run for a
 // quarter longer. The queues of las and las-2d follow from what a job has attained: in each, running jobs go first, in order of
-// start, then waiting ones by position, and behind these what falls at this moment. Unlike las in env/heuristic it keeps no
+// start, then waiting ones by position, and behind these what falls at this moment. Unlike las in simulator/schedulers it keeps no
 // memory of when a waiting job fell to its queue.
 type passes struct {
 	ranking

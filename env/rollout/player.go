@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // player plays rollouts, one at a time.

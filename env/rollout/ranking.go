@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
-	"clustergym/env/heuristic"
-	"clustergym/env/sim"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 )
 
 // ranking is the line of an order that stops gangs, and which of them it spares.
@@ -24,7 +24,7 @@ func Stopping() []string {
 }
 
 // limits are those of the queues of las and las-2d.
-var limits = heuristic.DefaultConfig().Limits
+var limits = schedulers.DefaultConfig().Limits
 
 // rank is what a job's place in line follows from while it has run for at least from and less than until.
 type rank struct {

@@ -7,17 +7,17 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
-	"clustergym/env/policyname"
-	"clustergym/env/sim"
 	"clustergym/internal/nearest"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 )
 
 // Names resolves the names of policies over the whole queue of a simulator, among them those that look ahead.
 func Names() *policyname.Resolver {
-	return &policyname.Resolver{Orders: heuristic.Orders(), Ahead: []policyname.Ahead{policyname.Rollout}, Check: func(n policyname.Name) error {
-		c := heuristic.Named(n)
+	return &policyname.Resolver{Orders: schedulers.Orders(), Ahead: []policyname.Ahead{policyname.Rollout}, Check: func(n policyname.Name) error {
+		c := schedulers.Named(n)
 		if err := c.Validate(); err != nil || n.Ahead == policyname.None {
 			return err
 		}
@@ -26,9 +26,9 @@ func Names() *policyname.Resolver {
 }
 
 // CheckBase says in one sentence why rollouts cannot play on with a heuristic; nil if they can.
-func CheckBase(c *heuristic.Config) error {
-	if !slices.Contains(heuristic.Orders(), c.Order) {
-		return fmt.Errorf("%s%s: the base %q is unknown, want %s", policyname.Rollout, c.Order, c.Order, nearest.OneOf(c.Order, heuristic.Bases()))
+func CheckBase(c *schedulers.Config) error {
+	if !slices.Contains(schedulers.Orders(), c.Order) {
+		return fmt.Errorf("%s%s: the base %q is unknown, want %s", policyname.Rollout, c.Order, c.Order, nearest.OneOf(c.Order, schedulers.Bases()))
 	}
 	k := *c
 	if stops(c) {
@@ -44,7 +44,7 @@ func CheckBase(c *heuristic.Config) error {
 		}
 	}
 	switch {
-	case why != "" && heuristic.Preemptive(c.Order):
+	case why != "" && schedulers.Preemptive(c.Order):
 		return fmt.Errorf("%s%s: rollouts play on from any state, and %s; want one of %s, with skip, or an order that stops no job, such as sjf, with a placement that looks at no job, such as closest-b",
 			policyname.Rollout, c.Name(), why, strings.Join(Stopping(), ", "))
 	case why != "":
@@ -58,13 +58,13 @@ func CheckBase(c *heuristic.Config) error {
 }
 
 // stops reports whether c is an order that stops running jobs and that rollouts play on with.
-func stops(c *heuristic.Config) bool {
+func stops(c *schedulers.Config) bool {
 	return slices.Contains(Stopping(), c.Order) && (c.Admission == "" || c.Admission == "skip") && (c.Backfill == "" || c.Backfill == "none")
 }
 
 // line lists the waiting jobs that fit now in the order of a heuristic.
 type line struct {
-	policy           heuristic.Policy // that starts the first job in its order that fits
+	policy           schedulers.Policy // that starts the first job in its order that fits
 	waiting, running []sim.Job
 	view             sim.View
 	point            sim.Point
@@ -72,8 +72,8 @@ type line struct {
 }
 
 // newLine returns a line in the order of base, whatever its admission and back-filling.
-func newLine(base heuristic.Config) (*line, error) {
-	p, err := heuristic.New(base.Line())
+func newLine(base schedulers.Config) (*line, error) {
+	p, err := schedulers.New(base.Line())
 	return &line{policy: p}, err
 }
 
@@ -118,7 +118,7 @@ func (l *line) add(v *sim.View, list []sim.Job, most int, dst []sim.Decision) ([
 }
 
 // first sets d to what base decides over the jobs of list, which need not fit.
-func (l *line) first(v *sim.View, base heuristic.Policy, list []sim.Job, d *sim.Decision) error {
+func (l *line) first(v *sim.View, base schedulers.Policy, list []sim.Job, d *sim.Decision) error {
 	l.waiting, l.running = append(l.waiting[:0], list...), append(l.running[:0], v.Running()...)
 	l.point.Now, l.point.Events = v.Now(), l.point.Events[:0]
 	l.view = v.Within(v.Cluster(), &l.waiting, &l.running)
@@ -135,10 +135,10 @@ func (l *line) hide(j sim.Job) {
 	}
 }
 
-// Scheduler is a heuristic that looks ahead. It is a heuristic.Policy.
+// Scheduler is a heuristic that looks ahead. It is a schedulers.Policy.
 type Scheduler struct {
 	name           string
-	base           heuristic.Policy
+	base           schedulers.Policy
 	line           *line
 	look           *stopping // instead of line and search, for orders that stop gangs
 	search         *Search
@@ -161,7 +161,7 @@ type Tally struct {
 	Rollouts  int
 }
 
-var _ heuristic.Policy = (*Scheduler)(nil)
+var _ schedulers.Policy = (*Scheduler)(nil)
 
 // Setup is what Scheduler and Actor need beside the settings.
 type Setup struct {
@@ -170,11 +170,11 @@ type Setup struct {
 	Source  Source
 	Workers int
 	Clock   func() time.Duration // for budgets of time
-	Hold    heuristic.Hold       // weights of the base hold of an Actor; zero = the default ones
+	Hold    schedulers.Hold      // weights of the base hold of an Actor; zero = the default ones
 }
 
 // New returns the scheduler that improves base.
-func New(setup Setup, base heuristic.Config) (*Scheduler, error) {
+func New(setup Setup, base schedulers.Config) (*Scheduler, error) {
 	if err := base.Validate(); err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func New(setup Setup, base heuristic.Config) (*Scheduler, error) {
 	if s.search, err = setup.search(base, est); err != nil {
 		return nil, err
 	}
-	if s.base, err = heuristic.New(base); err != nil {
+	if s.base, err = schedulers.New(base); err != nil {
 		return nil, err
 	}
 	s.line, err = newLine(base)
@@ -211,10 +211,10 @@ func New(setup Setup, base heuristic.Config) (*Scheduler, error) {
 }
 
 // search returns the search that plays on with base.
-func (s *Setup) search(base heuristic.Config, est sim.Estimates) (*Search, error) {
+func (s *Setup) search(base schedulers.Config, est sim.Estimates) (*Search, error) {
 	return NewSearch(Options{
 		Config: s.Config, Estimates: est, Source: s.Source, Workers: s.Workers, Clock: s.Clock,
-		Base: func() (Base, error) { return heuristic.New(base) },
+		Base: func() (Base, error) { return schedulers.New(base) },
 	})
 }
 

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"clustergym/env/heuristic"
-	"clustergym/env/sim"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 )
 
 // Base plays on in forks. It must be able to continue any run from Reset on, without having seen how it came about.
@@ -37,8 +37,8 @@ type Options struct {
 	Clock func() time.Duration
 }
 
-// ErrBlind is returned for estimates that say nothing of run times. It is a *heuristic.HiddenError.
-var ErrBlind error = &heuristic.HiddenError{
+// ErrBlind is returned for estimates that say nothing of run times. It is a *schedulers.HiddenError.
+var ErrBlind error = &schedulers.HiddenError{
 	Order: "rollout",
 	Says:  "a rollout plays jobs to their end, and estimates: none hides run times; want estimates history, gbdt, trace, noisy:SIGMA or exact",
 }

@@ -7,10 +7,10 @@ import (
 	"slices"
 
 	"clustergym/env"
-	"clustergym/env/policyname"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/internal/nearest"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/sim"
 )
 
 // Stopper looks ahead through the action space of an environment in which an action starts a visible job, stops a visible

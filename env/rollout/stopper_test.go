@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/internal/raced"
 	"clustergym/internal/testseed"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -114,7 +114,7 @@ func TestAMoveStopsSeveralGangs(t *testing.T) {
 	}
 }
 
-// Where nothing deviates, the base is the order of package heuristic.
+// Where nothing deviates, the base is the order of package schedulers.
 func TestTheBaseThatStopsIsTheHeuristic(t *testing.T) {
 	stops := 0
 	for k, order := range []string{"srtf", "srsf", "gittins"} {
@@ -321,13 +321,13 @@ func TestWhatCannotStopIsRefused(t *testing.T) {
 	if _, err := rollout.NewStopper(rollout.Setup{Config: small(8)}, "las", rule, blind); !errors.Is(err, rollout.ErrBlind) {
 		t.Errorf("%v", err)
 	}
-	for want, change := range map[string]func(c *heuristic.Config){
-		"": func(*heuristic.Config) {},
-		"gittins-2d remembers which jobs it stops":           func(c *heuristic.Config) { c.Order = "gittins-2d" },
-		"las remembers which jobs it stops":                  func(c *heuristic.Config) { c.Admission = "strict" },
-		"placement least-interference looks at running jobs": func(c *heuristic.Config) { c.Placement = "least-interference" },
-		"placement random remembers":                         func(c *heuristic.Config) { c.Placement = "random" },
-		"hides run times":                                    func(c *heuristic.Config) { c.Estimates = sim.MustEstimates("none") },
+	for want, change := range map[string]func(c *schedulers.Config){
+		"": func(*schedulers.Config) {},
+		"gittins-2d remembers which jobs it stops":           func(c *schedulers.Config) { c.Order = "gittins-2d" },
+		"las remembers which jobs it stops":                  func(c *schedulers.Config) { c.Admission = "strict" },
+		"placement least-interference looks at running jobs": func(c *schedulers.Config) { c.Placement = "least-interference" },
+		"placement random remembers":                         func(c *schedulers.Config) { c.Placement = "random" },
+		"hides run times":                                    func(c *schedulers.Config) { c.Estimates = sim.MustEstimates("none") },
 	} {
 		h := base("las", "skip", "exact")
 		change(&h)

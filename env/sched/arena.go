@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"clustergym/env"
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // Arena is an environment over the cluster simulator that can compare two kinds of policies on the same episodes: those

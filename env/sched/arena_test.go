@@ -9,16 +9,16 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/delayoffer"
 	"clustergym/env/gpupick"
-	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
-	"clustergym/env/metrics"
 	"clustergym/env/policymix"
 	"clustergym/env/queuerank"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -180,10 +180,10 @@ func TestSimulateIsARunByHand(t *testing.T) {
 			t.Skip("the warm start is compared in TestSimulateIsTheSameEpisode")
 		}
 		for _, order := range []string{"fifo", "sjf"} {
-			cfg := heuristic.DefaultConfig()
+			cfg := schedulers.DefaultConfig()
 			cfg.Order, cfg.Admission = order, "skip"
 			for _, window := range []int{0, 2} {
-				h, err := heuristic.New(cfg)
+				h, err := schedulers.New(cfg)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -204,7 +204,7 @@ func TestSimulateIsARunByHand(t *testing.T) {
 				if err := s.Reset(&traces.Slice{Jobs: own}); err != nil {
 					t.Fatal(err)
 				}
-				if h, err = heuristic.New(cfg); err != nil {
+				if h, err = schedulers.New(cfg); err != nil {
 					t.Fatal(err)
 				}
 				if err := sim.Run(ctx, s, h, &want); err != nil {

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -21,8 +21,8 @@ type Jobs struct {
 // Baseline plays the jobs of an episode with a scheduler that sees the whole queue. Not safe for concurrent use.
 type Baseline struct {
 	sim    *sim.Simulator
-	warm   heuristic.Policy // nil without a warm-up
-	stops  *Stops           // which jobs a Keeper may stop; nil = all
+	warm   schedulers.Policy // nil without a warm-up
+	stops  *Stops            // which jobs a Keeper may stop; nil = all
 	stream traces.Slice
 	dec    sim.Decision
 }
@@ -92,15 +92,15 @@ func (b *Baseline) begin(ctx context.Context, first int) (*sim.Point, error) {
 	return warmUp(ctx, b.sim, b.warm, &b.dec, first, nil)
 }
 
-func fifoSkip(placement string) (heuristic.Policy, error) {
-	cfg := heuristic.DefaultConfig()
+func fifoSkip(placement string) (schedulers.Policy, error) {
+	cfg := schedulers.DefaultConfig()
 	cfg.Admission, cfg.Placement = "skip", placement
-	return heuristic.New(cfg)
+	return schedulers.New(cfg)
 }
 
 // warmUp runs the jobs before position first under h until the job at first arrives, then drops those still waiting. It
 // returns the last point and shows the earlier ones to seen. d is scratch space.
-func warmUp(ctx context.Context, s *sim.Simulator, h heuristic.Policy, d *sim.Decision, first int, seen func(*sim.Point)) (*sim.Point, error) {
+func warmUp(ctx context.Context, s *sim.Simulator, h schedulers.Policy, d *sim.Decision, first int, seen func(*sim.Point)) (*sim.Point, error) {
 	v := s.View()
 	h.Reset(v)
 	for {

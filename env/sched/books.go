@@ -3,7 +3,7 @@ package sched
 import (
 	"time"
 
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

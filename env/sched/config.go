@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"clustergym/env/sim"
 	"clustergym/internal/fault"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
-	"clustergym/env/sim"
 	"clustergym/internal/rng"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 	"clustergym/traces/profile"
 )
@@ -69,8 +69,8 @@ type Env struct {
 	win   Window
 
 	stream traces.Slice
-	warm   heuristic.Policy // nil without a warm-up
-	whole  Baseline         // plays Simulate's episodes on sim
+	warm   schedulers.Policy // nil without a warm-up
+	whole  Baseline          // plays Simulate's episodes on sim
 	score  Score
 	redraw *Redraw
 	base   *relative // nil if no baseline plays

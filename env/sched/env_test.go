@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
-	"clustergym/env/metrics"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -74,9 +74,9 @@ func fifoThroughSlots(t *testing.T, e *sched.Env, ep env.Episode, o sim.Observer
 // through the slots and FIFO skip in the agent's place end with the same jobs at the same times.
 func TestSimulateIsTheSameEpisode(t *testing.T) {
 	e := newEnv(t, func(c *jobselect.Config) { c.Visible = 60 })
-	cfg := heuristic.DefaultConfig()
+	cfg := schedulers.DefaultConfig()
 	cfg.Admission, cfg.Placement = "skip", "closest-b"
-	h, err := heuristic.New(cfg)
+	h, err := schedulers.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,13 +107,13 @@ func told(c *metrics.Collector) (text string) {
 // Every order plays whole episodes in the agent's place, including those that preempt.
 func TestSimulateEveryOrder(t *testing.T) {
 	e := newEnv(t, func(*jobselect.Config) {})
-	for _, order := range heuristic.Orders() {
-		cfg := heuristic.DefaultConfig()
+	for _, order := range schedulers.Orders() {
+		cfg := schedulers.DefaultConfig()
 		cfg.Order = order
 		if cfg.Clairvoyant() {
 			continue // plans with the whole workload, not with an episode of it
 		}
-		h, err := heuristic.New(cfg)
+		h, err := schedulers.New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestSimulateEveryOrder(t *testing.T) {
 
 func TestCancelledSimulation(t *testing.T) {
 	e := newEnv(t, func(*jobselect.Config) {})
-	h, err := heuristic.New(heuristic.DefaultConfig())
+	h, err := schedulers.New(schedulers.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 package sched
 
-import "clustergym/env/sim"
+import "clustergym/simulator/sim"
 
 // WarmUp shows f the points of warm-ups that no watcher sees.
 func (e *Env) WarmUp(f func(*sim.Point)) {

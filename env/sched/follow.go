@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // Steered is an environment that can follow a cluster that somebody else runs: facts in, observations out. What an agent would be

@@ -11,16 +11,16 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/delayoffer"
 	"clustergym/env/gpupick"
-	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
 	"clustergym/env/policymix"
 	"clustergym/env/queuerank"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/internal/testseed"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -94,9 +94,9 @@ func TestAClusterIsPolled(t *testing.T) {
 
 // polled tells e the run of an incumbent, polls in between, and returns how often the agent was asked and how many jobs were ranked.
 func polled(t *testing.T, e sched.Steered, jobs []traces.Job, r *rand.Rand) (asked, ranked int) {
-	h := heuristic.DefaultConfig()
+	h := schedulers.DefaultConfig()
 	h.Order, h.Admission, h.Estimates = "largest", "strict", sim.MustEstimates("exact") // it leaves GPUs free
-	incumbent, err := heuristic.New(h)
+	incumbent, err := schedulers.New(h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,11 +163,11 @@ func polled(t *testing.T, e sched.Steered, jobs []traces.Job, r *rand.Rand) (ask
 	return asked, ranked
 }
 
-func policyOf(t *testing.T, order string) heuristic.Policy {
+func policyOf(t *testing.T, order string) schedulers.Policy {
 	t.Helper()
-	h := heuristic.Passing(order)
+	h := schedulers.Passing(order)
 	h.Estimates = sim.MustEstimates("trace")
-	p, err := heuristic.New(h)
+	p, err := schedulers.New(h)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,21 +9,21 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/delayoffer"
 	"clustergym/env/gpupick"
-	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
 	"clustergym/env/policymix"
-	"clustergym/env/predict"
-	"clustergym/env/predict/gbdt"
-	"clustergym/env/predict/history"
 	"clustergym/env/queuerank"
 	"clustergym/env/queuerank/rlscheduler"
 	"clustergym/env/queuerank/rltune"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/internal/testseed"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/predict/gbdt"
+	"clustergym/simulator/predict/history"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -400,7 +400,7 @@ func (p *piloted) Holds() bool { return true }
 
 // anew is a policy that is reset in the middle of a run: it sees no events of the point where that happens.
 type anew struct {
-	heuristic.Policy
+	schedulers.Policy
 	fresh bool
 	point sim.Point
 }
@@ -424,13 +424,13 @@ func (a *anew) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 func pilot(t *testing.T, c jobselect.Config, order string, jobs []traces.Job, failures bool) *sched.Env {
 	t.Helper()
 	parts := opening(t, c, jobs).Parts()
-	h := heuristic.Passing(order)
+	h := schedulers.Passing(order)
 	h.Estimates, h.Placement = c.Estimates, c.Placement
 	if h.Validate() != nil {
-		h = heuristic.DefaultConfig()
+		h = schedulers.DefaultConfig()
 		h.Order, h.Estimates = order, c.Estimates
 	}
-	sch, err := heuristic.New(h)
+	sch, err := schedulers.New(h)
 	if err != nil {
 		t.Fatal(order, err)
 	}
@@ -449,7 +449,7 @@ func pilot(t *testing.T, c jobselect.Config, order string, jobs []traces.Job, fa
 // The schedule of every heuristic, told as facts, shows what the environment has shown while the heuristic decided.
 func TestTheSchedulesOfHeuristicsAreFollowed(t *testing.T) {
 	asked := 0
-	for i, order := range heuristic.Orders() {
+	for i, order := range schedulers.Orders() {
 		if order == "exact" { // it plans with the jobs of a whole run
 			continue
 		}
@@ -463,7 +463,7 @@ func TestTheSchedulesOfHeuristicsAreFollowed(t *testing.T) {
 		c.MaxSteps = 400
 		jobs := owned(r, 300)
 		failures := i%3 == 0
-		if failures || heuristic.Preemptive(order) {
+		if failures || schedulers.Preemptive(order) {
 			c.Warm = 0 // no job of a warm-up is ever stopped, so nobody counts them when they wait
 		}
 		e, f := pilot(t, c, order, jobs, failures), pilot(t, c, order, jobs, failures)

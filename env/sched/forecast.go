@@ -3,7 +3,7 @@ package sched
 import (
 	"errors"
 
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // Forecast is the value of the key env.forecast: whether observations show the forecasts of single jobs, and what is known

@@ -3,8 +3,8 @@ package sched
 import (
 	"fmt"
 
-	"clustergym/env/predict"
-	"clustergym/env/sim"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/sim"
 )
 
 // Foresight are windows whose episodes can have predictors of run times.

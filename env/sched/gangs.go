@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // Stops says which running jobs actions can stop: counted ones whose stint has lasted Min. A job that has started at an

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // account integrates a reward over simulated time, discounted to the time of the decision.

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/paint"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 )
 
 // FrameRate is that of env.Painter for environments whose steps are decisions of a scheduler.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"clustergym/env"
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

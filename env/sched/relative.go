@@ -5,8 +5,8 @@ import (
 	"errors"
 	"math"
 
-	"clustergym/env/heuristic"
-	"clustergym/env/sim"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 )
 
 // relative runs heuristics over the window before the agent does. Config.Relative subtracts what one of them earns at each
@@ -14,8 +14,8 @@ import (
 // queue, with admission skip and the same estimates.
 type relative struct {
 	plays  Baseline
-	orders map[string]heuristic.Policy // those that are played, by name
-	order  string                      // the reward is relative to it, "" = none
+	orders map[string]schedulers.Policy // those that are played, by name
+	order  string                       // the reward is relative to it, "" = none
 	line   timeline
 	reward Reward
 
@@ -31,7 +31,7 @@ type relative struct {
 }
 
 func newRelative(e *Env) (*relative, error) {
-	b := &relative{reward: e.parts.Baseline, order: e.cfg.baseline(), orders: map[string]heuristic.Policy{}}
+	b := &relative{reward: e.parts.Baseline, order: e.cfg.baseline(), orders: map[string]schedulers.Policy{}}
 	if b.order != "" && b.reward == nil {
 		return nil, errors.New("sched: a relative reward needs a second instance of the reward")
 	}
@@ -59,12 +59,12 @@ func newRelative(e *Env) (*relative, error) {
 		if order == "" {
 			continue
 		}
-		cfg := heuristic.DefaultConfig()
+		cfg := schedulers.DefaultConfig()
 		cfg.Order, cfg.Admission, cfg.Placement = order, "skip", e.parts.Placement
 		if !e.state.Blind { // otherwise sjf knows the true run times
 			cfg.Estimates = e.cfg.Estimates
 		}
-		if b.orders[order], err = heuristic.New(cfg); err != nil {
+		if b.orders[order], err = schedulers.New(cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -100,9 +100,9 @@ func (b *relative) record(ctx context.Context, e *Env, p *sim.Point) error {
 }
 
 // begin makes a baseline ready for e's window.
-func (b *relative) begin(e *Env, order string) heuristic.Policy {
+func (b *relative) begin(e *Env, order string) schedulers.Policy {
 	h := b.orders[order]
-	if heuristic.Estimating(order) { // the noise is the episode's; a random placement keeps its seed
+	if schedulers.Estimating(order) { // the noise is the episode's; a random placement keeps its seed
 		h.Reseed(e.seed)
 	}
 	b.first, b.jct, b.done = e.win.First, 0, 0

@@ -8,9 +8,9 @@ import (
 	"unicode"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/paint"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 )
 
 const (

@@ -7,15 +7,15 @@ import (
 	"testing"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/delayoffer"
 	"clustergym/env/gpupick"
-	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
-	"clustergym/env/metrics"
 	"clustergym/env/policymix"
 	"clustergym/env/queuerank"
 	"clustergym/env/sched"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/schedulers"
 	"clustergym/traces"
 )
 
@@ -111,12 +111,12 @@ func TestRulesAreTheHeuristicsOfTheirNames(t *testing.T) {
 		rules, actor := rulesOf(e)
 		distinct := map[string]bool{}
 		for _, r := range rules[1:] {
-			if r.Estimates != heuristic.Estimating(r.Name) {
+			if r.Estimates != schedulers.Estimating(r.Name) {
 				t.Errorf("%s needs estimates: %v", r.Name, r.Estimates)
 			}
-			cfg := heuristic.DefaultConfig()
+			cfg := schedulers.DefaultConfig()
 			cfg.Order, cfg.Admission, cfg.Placement = r.Name, admission, placement
-			h, err := heuristic.New(cfg)
+			h, err := schedulers.New(cfg)
 			if err != nil {
 				t.Fatal(err)
 			}

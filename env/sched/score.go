@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // Score says what steps pay and what infos tell. Where Parts have none, the score is the Reward, integrated over simulated time

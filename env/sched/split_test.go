@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

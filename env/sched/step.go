@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // look chooses the visible jobs, but for running ones that no action concerns: fill does.

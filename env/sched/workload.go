@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/sim"
 	"clustergym/internal/fault"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

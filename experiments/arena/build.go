@@ -5,13 +5,13 @@ import (
 	"fmt"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/sched"
 	"clustergym/env/vec"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/simulator/cluster"
 	"clustergym/traces"
 )
 

@@ -6,11 +6,11 @@ import (
 	"math"
 
 	"clustergym/distributed/workqueue"
-	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/models"
 	"clustergym/experiments/report"
 	"clustergym/internal/fault"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

@@ -16,7 +16,6 @@ import (
 	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/server"
 	"clustergym/env/bridge/wire"
-	"clustergym/env/metrics"
 	"clustergym/env/sched"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
@@ -24,6 +23,7 @@ import (
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/internal/plain"
+	"clustergym/simulator/metrics"
 	"clustergym/traces"
 )
 

@@ -8,13 +8,13 @@ import (
 	"clustergym/agents/imported"
 	"clustergym/configs"
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/experiments/brought"
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	format "clustergym/nets/onnx"
+	"clustergym/simulator/cluster"
 )
 
 // Exported is a checkpoint as an ONNX model.

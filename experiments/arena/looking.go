@@ -6,12 +6,12 @@ import (
 	"sync"
 
 	"clustergym/env"
-	"clustergym/env/predict"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/internal/fault"
+	"clustergym/simulator/predict"
 	"clustergym/traces"
 )
 

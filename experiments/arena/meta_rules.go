@@ -6,11 +6,11 @@ import (
 
 	"clustergym/agents/maml"
 	"clustergym/env"
-	"clustergym/env/policyname"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/internal/rng"
 	"clustergym/internal/statistic"
+	"clustergym/simulator/policyname"
 	"clustergym/traces"
 )
 

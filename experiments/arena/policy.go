@@ -9,16 +9,16 @@ import (
 
 	"clustergym/agents"
 	"clustergym/env"
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
-	"clustergym/env/hindsight"
-	"clustergym/env/metrics"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/internal/fault"
 	"clustergym/internal/rng"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/hindsight"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 )
 
 // policy is one policy of a comparison.
@@ -212,7 +212,7 @@ func planning(r config.Rival) func(env.Env) (player, error) {
 // scheduling makes players of a heuristic that takes the agent's place on the simulator.
 func scheduling(r config.Rival) func(env.Env) (player, error) {
 	return func(e env.Env) (player, error) {
-		h, err := heuristic.New(r.Sched)
+		h, err := schedulers.New(r.Sched)
 		if err != nil {
 			return nil, err
 		}
@@ -237,7 +237,7 @@ func (w *World) hindsight(cfg *config.Config, r config.Rival) func(env.Env) (pla
 		search.Objective = hindsight.BoundedSlowdown
 	}
 	return func(e env.Env) (player, error) {
-		base, err := heuristic.New(r.Sched)
+		base, err := schedulers.New(r.Sched)
 		if err != nil {
 			return nil, err
 		}

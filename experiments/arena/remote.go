@@ -18,7 +18,6 @@ import (
 	"clustergym/agents/checkpoint"
 	"clustergym/configs"
 	"clustergym/distributed/workqueue"
-	"clustergym/env/metrics"
 	"clustergym/experiments/brought"
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
@@ -26,6 +25,7 @@ import (
 	"clustergym/internal/ordinary"
 	"clustergym/internal/par"
 	"clustergym/internal/safefile"
+	"clustergym/simulator/metrics"
 	"clustergym/traces"
 )
 

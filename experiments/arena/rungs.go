@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/internal/fault"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

@@ -6,12 +6,12 @@ import (
 	"sync"
 
 	"clustergym/env"
-	"clustergym/env/metrics"
 	"clustergym/env/sched"
 	"clustergym/experiments/config"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
 	"clustergym/internal/statistic"
+	"clustergym/simulator/metrics"
 	"clustergym/traces"
 )
 

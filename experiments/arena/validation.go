@@ -6,13 +6,13 @@ import (
 	"slices"
 
 	"clustergym/env"
-	"clustergym/env/policyname"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/internal/rng"
 	"clustergym/internal/statistic"
+	"clustergym/simulator/policyname"
 	"clustergym/traces"
 )
 

@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/internal/fault"
 	"clustergym/internal/rng"
+	"clustergym/simulator/sim"
 )
 
 // Watch plays a test window again, as Evaluate with the same arguments plays it, and shows o every point from the one on at

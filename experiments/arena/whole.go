@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"clustergym/env/metrics"
 	"clustergym/env/sched"
 	"clustergym/experiments/report"
+	"clustergym/simulator/metrics"
 	"clustergym/traces"
 )
 

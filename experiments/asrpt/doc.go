@@ -3,6 +3,6 @@
 // virtual single machine finishes them under preemptive SRPT, with iterations predicted from earlier runs. README.md says
 // which parts are whose.
 //
-// It has a machine of its own. env/sim derives a job's rate from the GPUs of its gang; here the rate also depends on which
+// It has a machine of its own. simulator/sim derives a job's rate from the GPUs of its gang; here the rate also depends on which
 // replica stands on which of them.
 package asrpt

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
-	"clustergym/env/metrics"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -241,7 +241,7 @@ func conserving(t *testing.T, name string, jobs []job, out []outcome, gpus int) 
 	}
 }
 
-// Jobs that send nothing are finished when env/sim finishes them under the same orders.
+// Jobs that send nothing are finished when simulator/sim finishes them under the same orders.
 func TestTheMachineAgreesWithTheSimulator(t *testing.T) {
 	for seed := range uint64(5) {
 		r := rand.New(rand.NewPCG(seed, 7))
@@ -268,12 +268,12 @@ func TestTheMachineAgreesWithTheSimulator(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := heuristic.DefaultConfig()
+			h := schedulers.DefaultConfig()
 			h.Order, h.Estimates = c.order, sim.MustEstimates("exact")
 			if c.admission != "" {
 				h.Admission = c.admission
 			}
-			policy, err := heuristic.New(h)
+			policy, err := schedulers.New(h)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,10 +6,10 @@ import (
 	"math"
 	"time"
 
-	"clustergym/env/predict"
-	"clustergym/env/predict/gbdt"
-	"clustergym/env/predict/history"
 	"clustergym/internal/rng"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/predict/gbdt"
+	"clustergym/simulator/predict/history"
 	"clustergym/traces"
 )
 

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/heuristic"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/nets/kernel"
+	"clustergym/simulator/schedulers"
 )
 
 // Config says what Run measures.
@@ -51,8 +51,8 @@ func (c *Config) Validate() error {
 		l.Add(len(c.Policies) == 0, "policies", strings.Join(c.Policies, ","), "nothing without a trace")
 	}
 	for _, p := range c.Policies {
-		if _, err := heuristic.Names().Resolve(p); err != nil {
-			l.Add(false, "policies", p, heuristic.Names().Forms()+": "+err.Error())
+		if _, err := schedulers.Names().Resolve(p); err != nil {
+			l.Add(false, "policies", p, schedulers.Names().Forms()+": "+err.Error())
 		}
 	}
 	return l.Err()

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/cluster"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
+	"clustergym/simulator/cluster"
 	"clustergym/traces"
 )
 

@@ -8,7 +8,6 @@ import (
 
 	"clustergym/configs"
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/encode"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
@@ -17,6 +16,7 @@ import (
 	"clustergym/experiments/config"
 	"clustergym/internal/plain"
 	"clustergym/internal/rng"
+	"clustergym/simulator/cluster"
 	"clustergym/traces"
 )
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"math/rand/v2"
 
-	"clustergym/env/cluster"
 	"clustergym/experiments/workload"
 	"clustergym/internal/rng"
+	"clustergym/simulator/cluster"
 	"clustergym/traces"
 )
 

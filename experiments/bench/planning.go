@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"clustergym/env/dag"
-	"clustergym/env/dag/listsched"
-	"clustergym/env/dag/synth"
 	"clustergym/internal/rng"
+	"clustergym/simulator/dag"
+	"clustergym/simulator/dag/listsched"
+	"clustergym/simulator/dag/synth"
 )
 
 // planning measures planners of task graphs and the evaluation of plans in tasks per second, on random graphs of mean degree 3

@@ -6,12 +6,12 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"clustergym/env/heuristic"
-	"clustergym/env/metrics"
-	"clustergym/env/sim"
 	"clustergym/experiments/simulate"
 	"clustergym/experiments/workload"
 	"clustergym/internal/rng"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -80,11 +80,11 @@ func (b *bench) newQueue(on, policy string, waiting int) (*stepwise, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := simulate.Config{Policy: heuristic.DefaultConfig(), Seed: 1}
+	cfg := simulate.Config{Policy: schedulers.DefaultConfig(), Seed: 1}
 	if spec.Pool == 0 {
 		cfg.Policy.Placement = "best-fit"
 	}
-	h, err := heuristic.New(cfg.Heuristic(policy))
+	h, err := schedulers.New(cfg.Heuristic(policy))
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (b *bench) newQueue(on, policy string, waiting int) (*stepwise, error) {
 // stepwise is sim.Run in pieces.
 type stepwise struct {
 	sim      *sim.Simulator
-	policy   heuristic.Policy
+	policy   schedulers.Policy
 	observer sim.Observer
 	decision sim.Decision
 	ended    int

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
-	"clustergym/env/metrics"
-	"clustergym/env/sim"
 	"clustergym/experiments/simulate"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 	"clustergym/traces/synth"
 )
@@ -110,7 +110,7 @@ func (b *bench) play(ctx context.Context, what, on string, known sim.EstimateMod
 		return err
 	}
 	for _, k := range cases {
-		cfg := simulate.Config{Policy: heuristic.DefaultConfig(), Seed: 1}
+		cfg := simulate.Config{Policy: schedulers.DefaultConfig(), Seed: 1}
 		cfg.Policy.Estimates.Mode = known
 		if k.placement != "" {
 			cfg.Policy.Placement = k.placement
@@ -127,7 +127,7 @@ func (b *bench) play(ctx context.Context, what, on string, known sim.EstimateMod
 			return err
 		}
 		h.Know(jobs, s.View().Cluster())
-		policy, err := heuristic.New(h)
+		policy, err := schedulers.New(h)
 		if err != nil {
 			return err
 		}

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"clustergym/env/sim"
 	"clustergym/experiments/simulate"
 	"clustergym/experiments/workload"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 	"clustergym/traces/swf"
 	"clustergym/traces/synth"

@@ -12,15 +12,15 @@ import (
 	"strconv"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/dagplace"
-	"clustergym/env/heuristic"
-	"clustergym/env/metrics"
 	"clustergym/env/sched"
 	"clustergym/env/workerplace"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/schedulers"
 	"clustergym/traces"
 )
 
@@ -109,7 +109,7 @@ func simulated(ctx context.Context, cfg *config.Config, w *arena.World, n int) (
 	}
 	metric := w.About.Metric.Key
 	return arena.EachWindow(ctx, w, traces.Test, n, 1, func(e sched.Arena) (func(i int) (float64, error), error) {
-		h, err := heuristic.New(fifo.Sched)
+		h, err := schedulers.New(fifo.Sched)
 		seen := metrics.Collector{Keep: func(pos int) bool { return pos >= e.First() }}
 		return func(i int) (float64, error) {
 			seen.Reset()

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/env/policyname"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
+	"clustergym/simulator/policyname"
 )
 
 // The kinds of policies.

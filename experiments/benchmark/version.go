@@ -12,11 +12,11 @@ import (
 	"strings"
 
 	"clustergym/configs"
-	"clustergym/env/policyname"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/simulator/policyname"
 )
 
 // Name is the benchmark's name.

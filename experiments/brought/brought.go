@@ -15,11 +15,11 @@ import (
 	"strings"
 
 	"clustergym/distributed/workqueue"
-	"clustergym/env/cluster"
 	"clustergym/experiments/config"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
+	"clustergym/simulator/cluster"
 )
 
 // The keys of files: those of a configuration that name one.

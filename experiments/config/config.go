@@ -11,7 +11,6 @@ import (
 	"clustergym/agents/ppo"
 	"clustergym/agents/train"
 	"clustergym/configs"
-	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
 	"clustergym/env/rollout"
 	"clustergym/experiments/envs"
@@ -19,6 +18,7 @@ import (
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/nets/kernel"
+	"clustergym/simulator/schedulers"
 )
 
 // Config is a whole run: workload, cluster, environment, agent, training and evaluation. Presets and
@@ -68,9 +68,9 @@ type Eval struct {
 	// Rollout says how policies of the form rollout:POLICY look ahead.
 	Rollout rollout.Config `yaml:"rollout,omitempty"`
 	// Hold are the weights of hold, zero = its default ones.
-	Hold heuristic.Hold `yaml:"hold,omitempty"`
+	Hold schedulers.Hold `yaml:"hold,omitempty"`
 	// Index are the weights of index, zero = its default ones.
-	Index heuristic.Index `yaml:"index,omitempty"`
+	Index schedulers.Index `yaml:"index,omitempty"`
 	// Hindsight is how many schedules hindsight:BASE tries for each window, 0 = DefaultHindsight.
 	Hindsight int `yaml:"hindsight,omitempty"`
 }

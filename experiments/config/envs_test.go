@@ -9,9 +9,9 @@ import (
 
 	"clustergym/configs"
 	"clustergym/env/jobselect"
-	"clustergym/env/sim"
 	"clustergym/experiments/envs"
 	"clustergym/internal/fault"
+	"clustergym/simulator/sim"
 )
 
 // set changes keys of c.

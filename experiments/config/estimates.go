@@ -3,8 +3,8 @@ package config
 import (
 	"slices"
 
-	"clustergym/env/sim"
 	"clustergym/experiments/envs"
+	"clustergym/simulator/sim"
 )
 
 // Estimates returns env.estimates, unset for an environment without run times to know.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 func TestOnRungChangesTheEstimatesAlone(t *testing.T) {

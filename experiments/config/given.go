@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"clustergym/configs"
-	"clustergym/env/heuristic"
 	"clustergym/experiments/envs"
 	"clustergym/internal/fault"
+	"clustergym/simulator/schedulers"
 )
 
 // Given holds the keys that the user set: in a file of their own, by --set or by a flag, as "env.window". What a preset says is not given, nor are defaults: such sizes may follow from the workload.
@@ -105,6 +105,6 @@ func (c *Config) dropTeacher(given Given) (chosen []string) {
 
 // hides reports whether err is that the estimates hide what a rule asks for.
 func hides(err error) bool {
-	_, hidden := errors.AsType[*heuristic.HiddenError](err)
+	_, hidden := errors.AsType[*schedulers.HiddenError](err)
 	return hidden
 }

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"clustergym/env/policyname"
 	"clustergym/experiments/envs"
 	"clustergym/internal/fault"
+	"clustergym/simulator/policyname"
 )
 
 // Teacher returns the policy that train.imitate names. It acts through the actions of the environment.

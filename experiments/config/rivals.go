@@ -8,14 +8,14 @@ import (
 
 	"clustergym/agents"
 	"clustergym/env"
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
-	"clustergym/env/policyname"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/envs"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 )
 
 // Rival is a policy that agents are compared with: a heuristic over the whole queue, a rule that acts through the action
@@ -24,7 +24,7 @@ type Rival struct {
 	Name    string // including its admission
 	Rule    *envs.Rule
 	Planner *envs.Planner
-	Sched   heuristic.Config // the heuristic; used if Rule and Planner are nil
+	Sched   schedulers.Config // the heuristic; used if Rule and Planner are nil
 	// Rollout says how the heuristic looks ahead, or the rule; nil = it does not.
 	Rollout *rollout.Config
 	// Hindsight says that the schedule is searched with all jobs known, beginning with that of Sched.
@@ -63,8 +63,8 @@ type rivals struct {
 	s    envs.Settings
 	look rollout.Config
 	// The weights of policies that have some; zero = the default ones.
-	hold  heuristic.Hold
-	index heuristic.Index
+	hold  schedulers.Hold
+	index schedulers.Index
 }
 
 func (p *rivals) names() *policyname.Resolver {
@@ -74,7 +74,7 @@ func (p *rivals) names() *policyname.Resolver {
 	}}
 	switch {
 	case p.d.Simulated():
-		r.Orders, r.Ahead = heuristic.Orders(), []policyname.Ahead{policyname.Rollout, policyname.Hindsight}
+		r.Orders, r.Ahead = schedulers.Orders(), []policyname.Ahead{policyname.Rollout, policyname.Hindsight}
 	case p.d.Scheduling():
 		for i := range p.d.Planners {
 			r.Planners = append(r.Planners, p.d.Planners[i].Name)
@@ -134,7 +134,7 @@ func (p *rivals) lookingRule(n policyname.Name) (Rival, error) {
 		return Rival{}, fmt.Errorf("%s: %s draws at random, so there is nothing to play on with", n, n.Base)
 	}
 	stops := slices.Contains(rollout.Stopping(), n.Base)
-	if h := heuristic.Passing(n.Base); !stops {
+	if h := schedulers.Passing(n.Base); !stops {
 		if err := rollout.CheckBase(&h); err != nil {
 			return Rival{}, err
 		}
@@ -184,7 +184,7 @@ func Clock() func() time.Duration {
 
 // queue returns a heuristic over the whole queue, which plays in the environment's own simulator, from its warm start on.
 func (p *rivals) queue(n policyname.Name) (Rival, error) {
-	r := Rival{Sched: heuristic.Named(n)}
+	r := Rival{Sched: schedulers.Named(n)}
 	h := &r.Sched
 	if place := p.d.Placement(p.s); place != "" {
 		h.Placement = place
@@ -197,7 +197,7 @@ func (p *rivals) queue(n policyname.Name) (Rival, error) {
 		return Rival{}, err
 	}
 	if estimates.Mode == sim.EstimateNone && h.Estimating() {
-		return Rival{}, heuristic.Hidden(h.Order)
+		return Rival{}, schedulers.Hidden(h.Order)
 	}
 	if h.Clairvoyant() || h.Admission == "commit" {
 		return Rival{}, fmt.Errorf("%s can be played by gymctl sim only: it knows the whole workload beforehand, or has its own order of events", n.Plain())
@@ -211,7 +211,7 @@ func (p *rivals) queue(n policyname.Name) (Rival, error) {
 		}
 	case policyname.Hindsight:
 		r.Hindsight = true
-		if heuristic.Preemptive(h.Order) {
+		if schedulers.Preemptive(h.Order) {
 			return Rival{}, fmt.Errorf("%s: %s stops running jobs; %s", n, h.Order, foreseeing)
 		}
 		if _, err := cluster.NewPlacement(h.Placement); err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"clustergym/configs"
-	"clustergym/env/heuristic"
+	"clustergym/simulator/schedulers"
 )
 
 // Files leave eval.rollout out while it has its default, and give it back as it was.
@@ -55,7 +55,7 @@ func TestPoliciesThatLookAheadHaveABase(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := cfg.Rival("rollout:fifo+skip")
-	if _, hidden := errors.AsType[*heuristic.HiddenError](err); !hidden {
+	if _, hidden := errors.AsType[*schedulers.HiddenError](err); !hidden {
 		t.Errorf("without run times: %v", err)
 	}
 	if left := cfg.Seeing([]string{"fifo+skip", "rollout:fifo+skip", "rollout:smallest@slots"}); len(left) != 1 {

@@ -14,14 +14,14 @@ import (
 	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/delayoffer"
-	"clustergym/env/heuristic"
-	"clustergym/env/metrics"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/study"
 	"clustergym/experiments/study/cell"
 	"clustergym/internal/rng"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/schedulers"
 	"clustergym/traces/profile"
 )
 
@@ -34,7 +34,7 @@ const (
 )
 
 // askings returns the orders in which jobs get offers: Dally's and that of attained GPU-time.
-func askings() []string { return heuristic.Asks() }
+func askings() []string { return schedulers.Asks() }
 
 // modelMix returns the mix of the six models.
 func modelMix() (profile.Mix, error) { return profile.Named("dally") }
@@ -134,7 +134,7 @@ func (s *settings) playedCell(ask string, c config.Config, text string) study.Ce
 				return nil, err
 			}
 			defer e.Close() //nolint:errcheck // the environment holds no resources
-			sch, err := heuristic.New(policyConfig(delayLAS))
+			sch, err := schedulers.New(policyConfig(delayLAS))
 			if err != nil {
 				return nil, err
 			}

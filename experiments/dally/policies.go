@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
-	"clustergym/env/metrics"
 	peer "clustergym/env/peer/dally"
-	"clustergym/env/sim"
 	"clustergym/experiments/study"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -63,8 +63,8 @@ func leasing() []string {
 }
 
 // policyConfig returns the configuration of the policy with this name.
-func policyConfig(name string) heuristic.Config {
-	h := heuristic.DefaultConfig()
+func policyConfig(name string) schedulers.Config {
+	h := schedulers.DefaultConfig()
 	h.Placement = "rack"
 	switch name {
 	case tunedTimers:
@@ -138,7 +138,7 @@ func playHere(ctx context.Context, jobs []traces.Job, spec cluster.Spec, policy 
 	if by.lease > 0 {
 		h.Lease = by.lease
 	}
-	sch, err := heuristic.New(h)
+	sch, err := schedulers.New(h)
 	if err != nil {
 		return played{}, err
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/cluster"
+	"clustergym/simulator/cluster"
 	"clustergym/traces"
 	authors "clustergym/traces/dally"
 	"clustergym/traces/synth"

@@ -14,14 +14,14 @@ import (
 	"sync"
 	"time"
 
-	"clustergym/env/predict"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/rng"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

@@ -11,14 +11,14 @@ import (
 	"clustergym/agents"
 	"clustergym/agents/ppo"
 	"clustergym/env"
-	"clustergym/env/heuristic"
 	rl "clustergym/env/peer/rlscheduler"
-	"clustergym/env/predict"
 	"clustergym/env/queuerank"
-	"clustergym/env/sim"
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/study"
 	"clustergym/internal/ordinary"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -43,13 +43,13 @@ var rules = []rule{
 	{"EASY", "fifo+strict+easy"}, {"SJF, EASY", "sjf+strict+easy"}, {"FCFS alone", "fifo+strict"},
 }
 
-func (r *rule) scheduler(rung string) (heuristic.Policy, error) {
-	c, err := heuristic.Parse(r.policy)
+func (r *rule) scheduler(rung string) (schedulers.Policy, error) {
+	c, err := schedulers.Parse(r.policy)
 	if err != nil {
 		return nil, err
 	}
 	c.Placement, c.Estimates = "first-fit", sim.MustEstimates(rung)
-	return heuristic.New(c)
+	return schedulers.New(c)
 }
 
 // sums are over jobs, times in seconds.

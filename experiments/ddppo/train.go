@@ -16,12 +16,12 @@ import (
 	"clustergym/agents/ppo"
 	"clustergym/agents/train"
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/queuerank"
-	"clustergym/env/sim"
 	"clustergym/env/vec"
 	"clustergym/experiments/study"
 	"clustergym/nets"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

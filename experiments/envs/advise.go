@@ -12,14 +12,14 @@ import (
 	"clustergym/env"
 	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/wire"
-	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
-	"clustergym/env/policyname"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
 	"clustergym/experiments/models"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/schedulers"
 	"clustergym/traces"
 )
 
@@ -78,8 +78,8 @@ func (d *Descriptor) advisable() []string {
 	names := policyname.Rules(d.certainRules()...)
 	if d.ID == jobselect.ID {
 		for _, r := range d.certainRules() {
-			h := heuristic.Passing(r)
-			if slices.Contains(heuristic.Bases(), r) && rollout.CheckBase(&h) == nil {
+			h := schedulers.Passing(r)
+			if slices.Contains(schedulers.Bases(), r) && rollout.CheckBase(&h) == nil {
 				names = append(names, policyname.AtSlots(r).Looking(policyname.Rollout).String())
 			}
 		}

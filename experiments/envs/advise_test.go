@@ -18,8 +18,6 @@ import (
 	"clustergym/env/bridge/wire"
 	"clustergym/env/dagplace"
 	"clustergym/env/jobselect"
-	"clustergym/env/metrics"
-	"clustergym/env/policyname"
 	"clustergym/env/queuerank"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
@@ -27,6 +25,8 @@ import (
 	"clustergym/experiments/models"
 	"clustergym/internal/raced"
 	"clustergym/nets/onnx"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/policyname"
 )
 
 func allAdvice(c *RegistryConfig) { c.Advice.Policies = []string{AllPolicies} }

@@ -16,13 +16,13 @@ import (
 	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
-	"clustergym/env/cluster"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

@@ -5,9 +5,9 @@ import (
 
 	"clustergym/agents"
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/sched"
 	"clustergym/experiments/workload"
+	"clustergym/simulator/cluster"
 	"clustergym/traces"
 )
 

@@ -8,14 +8,14 @@ import (
 	"clustergym/agents"
 	"clustergym/configs"
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/dagplace"
-	"clustergym/env/metrics"
 	"clustergym/env/sched"
 	"clustergym/env/workerplace"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/metrics"
 	"clustergym/traces"
 )
 

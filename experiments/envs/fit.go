@@ -7,12 +7,12 @@ import (
 	"reflect"
 
 	"clustergym/configs"
-	"clustergym/env/cluster"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

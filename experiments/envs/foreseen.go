@@ -3,10 +3,10 @@ package envs
 import (
 	"sync"
 
-	"clustergym/env/predict"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/forecast"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

@@ -6,8 +6,8 @@ import (
 	"clustergym/env/jobselect"
 	"clustergym/env/policymix"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/env/workerplace"
+	"clustergym/simulator/sim"
 )
 
 // The memory of environments is estimated, since it is reserved before they are made. The estimates are upper bounds on

@@ -11,8 +11,8 @@ import (
 
 	"clustergym/env/bridge/wire"
 	"clustergym/env/jobselect"
-	"clustergym/env/predict/gbdt"
 	"clustergym/experiments/workload"
+	"clustergym/simulator/predict/gbdt"
 	"clustergym/traces"
 )
 

@@ -15,10 +15,10 @@ import (
 
 	"clustergym/configs"
 	"clustergym/env/bridge/wire"
-	"clustergym/env/cluster"
 	"clustergym/experiments/catalog"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/simulator/cluster"
 	"clustergym/traces"
 )
 

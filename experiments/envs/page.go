@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"clustergym/env/policyname"
+	"clustergym/simulator/policyname"
 )
 
 // page returns the environment's own page, with the sections that follow from its descriptor before its versions:

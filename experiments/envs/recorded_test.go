@@ -10,12 +10,12 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
-	"clustergym/env/dag/dagjson"
-	"clustergym/env/dag/synth"
 	"clustergym/env/dagplace"
 	"clustergym/env/envtest"
 	"clustergym/env/jobselect"
 	"clustergym/env/workerplace"
+	"clustergym/simulator/dag/dagjson"
+	"clustergym/simulator/dag/synth"
 )
 
 // recorded writes a folder of small task graphs and a trace of jobs, with and without models, into a trace root.

@@ -7,13 +7,13 @@ import (
 	"clustergym/env"
 	"clustergym/env/bridge/budget"
 	"clustergym/env/bridge/wire"
-	"clustergym/env/predict"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

@@ -8,13 +8,13 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
-	"clustergym/env/heuristic"
-	"clustergym/env/metrics"
-	"clustergym/env/policyname"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/internal/nearest"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 )
 
 // simulated is an environment over the cluster simulator with all its optional interfaces.
@@ -149,7 +149,7 @@ func (d *Descriptor) Cannot(rule policyname.Name, s Settings) error {
 	r, _ := d.Rule(rule.Base)
 	switch blind := d.Simulated() && d.Cut(s).Estimates.Mode == sim.EstimateNone; {
 	case blind && r.Estimates:
-		return heuristic.Hidden(rule.Base)
+		return schedulers.Hidden(rule.Base)
 	case blind && rule.Ahead != policyname.None:
 		return fmt.Errorf("%s: %w", rule, rollout.ErrBlind)
 	case r.Stops && !d.Stops(s):

@@ -12,8 +12,8 @@ import (
 	"clustergym/env"
 	"clustergym/env/bridge/wire"
 	"clustergym/env/jobselect"
-	"clustergym/env/metrics"
 	"clustergym/env/sched"
+	"clustergym/simulator/metrics"
 	"clustergym/traces"
 )
 

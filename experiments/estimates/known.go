@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/predict"
-	"clustergym/env/predict/gbdt"
-	"clustergym/env/predict/history"
-	"clustergym/env/sim"
 	"clustergym/experiments/forecast"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/predict/gbdt"
+	"clustergym/simulator/predict/history"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"clustergym/env/cluster"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/simulator/cluster"
 	"clustergym/traces"
 )
 

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"maps"
 
-	"clustergym/env/predict"
-	"clustergym/env/predict/gbdt"
-	"clustergym/env/sim"
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/study"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/predict/gbdt"
+	"clustergym/simulator/sim"
 )
 
 // measureQuality returns how well a predictor predicts the jobs of a log, each of which starts when it is submitted: in the

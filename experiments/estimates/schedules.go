@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 
-	"clustergym/env/heuristic"
-	"clustergym/env/metrics"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/study"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -55,13 +55,13 @@ func schedulersOf(known string) []scheduler {
 }
 
 // new returns the policy with estimates est.
-func (c *scheduler) new(est sim.Estimates) (heuristic.Policy, error) {
-	h := heuristic.DefaultConfig()
+func (c *scheduler) new(est sim.Estimates) (schedulers.Policy, error) {
+	h := schedulers.DefaultConfig()
 	h.Order, h.Admission, h.Estimates, h.Seed = c.order, c.admission, est, est.Seed
 	if c.backfill != "" {
 		h.Backfill = c.backfill
 	}
-	return heuristic.New(h)
+	return schedulers.New(h)
 }
 
 // means are mean figures of the jobs of a unit.

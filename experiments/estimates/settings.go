@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"regexp"
 
-	"clustergym/env/cluster"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
+	"clustergym/simulator/cluster"
 	"clustergym/traces/synth"
 )
 

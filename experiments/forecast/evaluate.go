@@ -7,10 +7,10 @@ import (
 	"sort"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
-	"clustergym/env/predict"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -47,9 +47,9 @@ func collect(ctx context.Context, jobs []traces.Job, est sim.Estimates, by predi
 	if err := s.Reset(&traces.Slice{Jobs: jobs}); err != nil {
 		return nil, err
 	}
-	h := heuristic.DefaultConfig()
+	h := schedulers.DefaultConfig()
 	h.Admission = "skip"
-	sch, err := heuristic.New(h)
+	sch, err := schedulers.New(h)
 	if err != nil {
 		return nil, err
 	}

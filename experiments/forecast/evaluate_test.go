@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/predict"
-	"clustergym/env/sim"
 	"clustergym/internal/rng"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

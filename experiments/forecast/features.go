@@ -8,8 +8,8 @@ import (
 	"math"
 	"strconv"
 
-	"clustergym/env/predict"
-	"clustergym/env/predict/gbdt"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/predict/gbdt"
 	"clustergym/traces"
 )
 

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
-	"clustergym/env/cluster"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 	"clustergym/traces/philly"
 	"clustergym/traces/synth"

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sort"
 
-	"clustergym/env/predict"
 	"clustergym/internal/statistic"
+	"clustergym/simulator/predict"
 )
 
 // Blocks is the number of consecutive blocks of jobs that are drawn for an interval. Jobs of one time resemble each other,

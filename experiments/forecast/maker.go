@@ -5,10 +5,10 @@ import (
 	"context"
 	"runtime"
 
-	"clustergym/env/predict"
-	"clustergym/env/predict/gbdt"
-	"clustergym/env/predict/history"
-	"clustergym/env/sim"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/predict/gbdt"
+	"clustergym/simulator/predict/history"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

@@ -10,12 +10,12 @@ import (
 	"runtime"
 	"time"
 
-	"clustergym/env/predict"
-	"clustergym/env/predict/gbdt"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/plain"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/predict/gbdt"
 	"clustergym/traces"
 )
 

@@ -15,12 +15,12 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/predict"
-	"clustergym/env/predict/boost"
-	"clustergym/env/predict/gbdt"
 	"clustergym/internal/fault"
 	"clustergym/internal/rng"
 	"clustergym/internal/snap"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/predict/boost"
+	"clustergym/simulator/predict/gbdt"
 	"clustergym/traces"
 )
 

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // browser is the environment variable with the path of a Chromium. make browser sets it.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -160,9 +160,9 @@ func short(t testing.TB, name string) cluster.Spec {
 
 func policy(t testing.TB, order string) sim.Scheduler {
 	t.Helper()
-	cfg := heuristic.DefaultConfig()
+	cfg := schedulers.DefaultConfig()
 	cfg.Order = order
-	s, err := heuristic.New(cfg)
+	s, err := schedulers.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // later is an observer that begins to pass points on when a time has come.

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 )
 
 // Run collects one run of a page. It is a sim.Observer.

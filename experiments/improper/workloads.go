@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"clustergym/env/policymix"
-	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/workload"
 	"clustergym/internal/rng"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 	"clustergym/traces/csv"
 	"clustergym/traces/synth"

@@ -5,7 +5,7 @@ package ladder
 import (
 	"strings"
 
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // Rung names the rung of estimates, "" if they are unset.

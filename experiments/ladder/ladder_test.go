@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/env/sim"
 	"clustergym/experiments/ladder"
+	"clustergym/simulator/sim"
 )
 
 func TestHeadersNameTheRung(t *testing.T) {

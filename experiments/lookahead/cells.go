@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"clustergym/configs"
-	"clustergym/env/policyname"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
@@ -16,6 +15,7 @@ import (
 	"clustergym/experiments/study/cell"
 	"clustergym/experiments/tune"
 	"clustergym/experiments/workload"
+	"clustergym/simulator/policyname"
 )
 
 // given returns the scenarios that p's folder has, or that are generated, and the names of the others.

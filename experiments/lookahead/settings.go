@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	"clustergym/configs"
-	"clustergym/env/policyname"
 	"clustergym/experiments/config"
 	"clustergym/experiments/study"
 	"clustergym/experiments/tune"
 	"clustergym/internal/fault"
+	"clustergym/simulator/policyname"
 )
 
 // settings are the keys of one section of experiment.yaml, quick or full.

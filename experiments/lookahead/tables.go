@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/env/heuristic"
-	"clustergym/env/policyname"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/study"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/schedulers"
 )
 
 // tables returns a table for each scenario.
@@ -50,8 +50,8 @@ func (s *settings) tables(study.Plan) (all []study.Table) {
 
 // weightNames returns the names of the weights of hold, then those that index has beside them.
 func weightNames() []string {
-	names := heuristic.HoldNames()
-	for _, n := range heuristic.IndexNames() {
+	names := schedulers.HoldNames()
+	for _, n := range schedulers.IndexNames() {
 		if !slices.Contains(names, n) {
 			names = append(names, n)
 		}

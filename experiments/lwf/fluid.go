@@ -8,17 +8,17 @@ import (
 	"slices"
 	"time"
 
-	"clustergym/env/heuristic"
-	"clustergym/env/metrics"
 	peer "clustergym/env/peer/lwf"
-	"clustergym/env/sim"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
 	"clustergym/internal/statistic"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
-// fluid is env/sim with comm: contention in the table of machines.
+// fluid is simulator/sim with comm: contention in the table of machines.
 const fluid = "env/sim, own"
 
 // paperSpan is the label of workloads of the paper's scale.
@@ -35,15 +35,15 @@ func beside() []machine {
 	return []machine{{unlimited, own}, {srsf2, own}, {srsf1, own}, {ada, own}, {srsf1, shared}, {ada, shared}}
 }
 
-// fluidPlaces are the names in env/sim of that table's placements. First fit is list scheduling there: with own GPUs the loads of all
-// free GPUs are 0, so the least loaded ones are the first, as the authors' first fit takes them. env/sim's own first fit looks for a
+// fluidPlaces are the names in simulator/sim of that table's placements. First fit is list scheduling there: with own GPUs the loads of all
+// free GPUs are 0, so the least loaded ones are the first, as the authors' first fit takes them. simulator/sim's own first fit looks for a
 // node that holds the whole job.
 var fluidPlaces = map[string]string{lwf1: "lwf-1", "LWF-4": "lwf-4", firstFit: "lwf-32"}
 
 // placesOfFluid returns that table's placements.
 func placesOfFluid() []string { return []string{lwf1, "LWF-4", firstFit} }
 
-// playFluid plays a workload in env/sim and on the authors' machine.
+// playFluid plays a workload in simulator/sim and on the authors' machine.
 func playFluid(ctx context.Context, scale peer.Scale, span string, draw int) ([]study.Row, error) {
 	jobs := peer.Generate(scale, uint64(draw))
 	var rows []study.Row
@@ -87,7 +87,7 @@ func apart(a, b []float64) float64 {
 	return sum / float64(len(a))
 }
 
-// playHere returns the completion times in seconds of jobs in env/sim: each GPU has one job at a time, the waiting job of
+// playHere returns the completion times in seconds of jobs in simulator/sim: each GPU has one job at a time, the waiting job of
 // the least work × GPUs is next and those behind it may go first if it does not fit, and gangs on several nodes share links
 // all the time.
 func playHere(ctx context.Context, jobs []peer.Job, placement string) ([]float64, error) {
@@ -95,9 +95,9 @@ func playHere(ctx context.Context, jobs []peer.Job, placement string) ([]float64
 	if err != nil {
 		return nil, err
 	}
-	h := heuristic.DefaultConfig()
+	h := schedulers.DefaultConfig()
 	h.Order, h.Admission, h.Placement = "area", "skip", placement
-	sch, err := heuristic.New(h)
+	sch, err := schedulers.New(h)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ type settings struct {
 	Draws      int     `yaml:"draws"`       // workloads of the tables of rules and placements
 	Spans      []int64 `yaml:"spans"`       // seconds in which the jobs arrive, in the table of loads
 	SpanDraws  int     `yaml:"span_draws"`  // workloads of each
-	FluidSpans []int64 `yaml:"fluid_spans"` // the same in the table beside env/sim
+	FluidSpans []int64 `yaml:"fluid_spans"` // the same in the table beside simulator/sim
 	FluidDraws int     `yaml:"fluid_draws"`
 	// PaperDraws and FluidPaperDraws are numbers of workloads of the paper's scale, each of which takes a hundred times as long. The
 	// plan's number of seeds does not change them.

@@ -122,7 +122,7 @@ func (s *settings) tables(p study.Plan) []study.Table {
 	return all
 }
 
-// fluidTables returns the tables of the authors' machine beside env/sim.
+// fluidTables returns the tables of the authors' machine beside simulator/sim.
 func (s *settings) fluidTables(jct, againstLWF1 study.Column) []study.Table {
 	var machines []string
 	for _, m := range beside() {

@@ -12,8 +12,6 @@ import (
 	"strings"
 
 	"clustergym/agents/imported"
-	"clustergym/env/heuristic"
-	"clustergym/env/policyname"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
@@ -22,6 +20,8 @@ import (
 	"clustergym/internal/plain"
 	"clustergym/internal/statistic"
 	format "clustergym/nets/onnx"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/schedulers"
 )
 
 // File is the model's file; its name is "." or "-" if the model was not written to one.
@@ -344,7 +344,7 @@ func (c *card) besides(r *results) string {
 			without = append(without, "`"+p.Name+"`")
 		}
 	}
-	if e := &c.e.Cfg.Eval; e.Hold != (heuristic.Hold{}) || e.Index != (heuristic.Index{}) {
+	if e := &c.e.Cfg.Eval; e.Hold != (schedulers.Hold{}) || e.Index != (schedulers.Index{}) {
 		without = append(without, "the weights of `eval.hold` and `eval.index` in the run's `"+rundir.ConfigFile+"`")
 	}
 	if len(without) == 0 {

@@ -13,7 +13,6 @@ import (
 
 	"clustergym/agents/checkpoint"
 	"clustergym/configs"
-	"clustergym/env/policyname"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/catalog"
 	"clustergym/experiments/config"
@@ -23,6 +22,7 @@ import (
 	"clustergym/experiments/steer"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
+	"clustergym/simulator/policyname"
 	"clustergym/traces"
 )
 

@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"clustergym/env"
-	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/decisionlog"
 	"clustergym/experiments/rundir"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"strings"
 
-	"clustergym/env/dag"
-	"clustergym/env/dag/synth"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/simulator/dag"
+	"clustergym/simulator/dag/synth"
 )
 
 // GenerateForm is the form of Config.Generate: a family of synth.Families, the size, and optionally the number of the draw.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/env/dag"
-	"clustergym/env/dag/dagjson"
-	"clustergym/env/dag/synth"
 	"clustergym/internal/fault"
+	"clustergym/simulator/dag"
+	"clustergym/simulator/dag/dagjson"
+	"clustergym/simulator/dag/synth"
 )
 
 func TestGenerateTexts(t *testing.T) {

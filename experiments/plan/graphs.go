@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"io"
 
-	"clustergym/env/dag"
-	daglibaba "clustergym/env/dag/alibaba"
-	"clustergym/env/dag/dagjson"
-	"clustergym/env/dag/wfformat"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/simulator/dag"
+	daglibaba "clustergym/simulator/dag/alibaba"
+	"clustergym/simulator/dag/dagjson"
+	"clustergym/simulator/dag/wfformat"
 	"clustergym/traces"
 	"clustergym/traces/alibaba"
 )

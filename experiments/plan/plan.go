@@ -12,12 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/dag"
-	"clustergym/env/dag/listsched"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/internal/rng"
+	"clustergym/simulator/dag"
+	"clustergym/simulator/dag/listsched"
 )
 
 // Config says which task graphs are planned and how.

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/dag"
-	"clustergym/env/dag/listsched"
 	"clustergym/internal/fault"
 	"clustergym/internal/rng"
+	"clustergym/simulator/dag"
+	"clustergym/simulator/dag/listsched"
 )
 
 const (

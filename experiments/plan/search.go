@@ -9,10 +9,10 @@ import (
 	"clustergym/agents"
 	"clustergym/agents/ddqn"
 	"clustergym/agents/woa"
-	"clustergym/env/dag"
-	"clustergym/env/dag/listsched"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
+	"clustergym/simulator/dag"
+	"clustergym/simulator/dag/listsched"
 )
 
 // SearchPolicies are the names of the whale optimisation searches, which spend a budget of iterations and whales.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"clustergym/agents/woa"
-	"clustergym/env/dag"
-	"clustergym/env/dag/listsched"
+	"clustergym/simulator/dag"
+	"clustergym/simulator/dag/listsched"
 )
 
 func TestSearchesStartFromHEFT(t *testing.T) {

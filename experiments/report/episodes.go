@@ -6,11 +6,11 @@ import (
 	"math"
 	"slices"
 
-	"clustergym/env/policyname"
 	"clustergym/experiments/envs"
 	"clustergym/internal/plain"
 	"clustergym/internal/statistic"
 	"clustergym/internal/texttable"
+	"clustergym/simulator/policyname"
 )
 
 // EpisodeReport is a comparison of policies on the same episodes of an environment without a workload.

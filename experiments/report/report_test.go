@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/env/metrics"
 	"clustergym/internal/statistic"
 	"clustergym/internal/texttable"
+	"clustergym/simulator/metrics"
 )
 
 func TestHoursAsPeopleReadThem(t *testing.T) {

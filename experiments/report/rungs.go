@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/ladder"
 	"clustergym/internal/plain"
 	"clustergym/internal/statistic"
 	"clustergym/internal/texttable"
+	"clustergym/simulator/sim"
 )
 
 // Ladder is a comparison of policies on the same windows, repeated with several estimates of run times: how much each policy

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/env/sim"
 	"clustergym/internal/statistic"
+	"clustergym/simulator/sim"
 )
 
 // onRung is a comparison of the named policies by their values in three windows, with estimates.

@@ -1,10 +1,10 @@
 package report
 
 import (
-	"clustergym/env/metrics"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/internal/statistic"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/sim"
 )
 
 // Report is a comparison of policies on the same windows.

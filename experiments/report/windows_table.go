@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/env/policyname"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/ladder"
 	"clustergym/internal/plain"
 	"clustergym/internal/statistic"
 	"clustergym/internal/texttable"
+	"clustergym/simulator/policyname"
 )
 
 // WriteTable prints the comparison as a table: one row for each policy in the order of evaluation, with the first

@@ -18,11 +18,9 @@ import (
 	"clustergym/agents"
 	"clustergym/agents/ppo"
 	"clustergym/env"
-	"clustergym/env/cluster"
 	peer "clustergym/env/peer/rlscheduler"
 	"clustergym/env/queuerank"
 	program "clustergym/env/queuerank/rlscheduler"
-	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/brought"
 	"clustergym/experiments/rundir"
@@ -32,6 +30,8 @@ import (
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
 	"clustergym/internal/statistic"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

@@ -12,11 +12,9 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	peer "clustergym/env/peer/rlscheduler"
 	"clustergym/env/queuerank"
 	program "clustergym/env/queuerank/rlscheduler"
-	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
@@ -24,6 +22,8 @@ import (
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

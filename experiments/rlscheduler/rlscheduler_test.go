@@ -11,15 +11,15 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	peer "clustergym/env/peer/rlscheduler"
 	"clustergym/env/queuerank"
 	program "clustergym/env/queuerank/rlscheduler"
-	"clustergym/env/sim"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 	"clustergym/internal/rng"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

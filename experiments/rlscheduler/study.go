@@ -3,8 +3,8 @@ package rlscheduler
 import (
 	_ "embed" // settings and figures
 
-	"clustergym/env/sim"
 	"clustergym/experiments/study"
+	"clustergym/simulator/sim"
 )
 
 //go:embed experiment.yaml

@@ -8,14 +8,14 @@ import (
 	"slices"
 
 	"clustergym/configs"
-	"clustergym/env/heuristic"
 	"clustergym/env/queuerank"
-	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/study"
 	"clustergym/experiments/study/cell"
 	"clustergym/experiments/workload"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -212,8 +212,8 @@ func changed(w *arena.World, change func(c *queuerank.Config)) *arena.World {
 }
 
 // outside returns the scheduler that plays elsewhere.
-func outside(of base, rung string) (heuristic.Policy, error) {
-	c := heuristic.DefaultConfig()
+func outside(of base, rung string) (schedulers.Policy, error) {
+	c := schedulers.DefaultConfig()
 	c.Order, c.Admission, c.Placement, c.Estimates = of.order, "skip", "pack", sim.MustEstimates(rung)
-	return heuristic.New(c)
+	return schedulers.New(c)
 }

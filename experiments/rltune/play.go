@@ -14,10 +14,10 @@ import (
 	peer "clustergym/env/peer/rltune"
 	"clustergym/env/queuerank"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/study"
 	"clustergym/internal/rng"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

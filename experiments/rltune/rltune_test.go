@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/cluster"
 	"clustergym/experiments/study"
 	"clustergym/experiments/study/studytest"
 	"clustergym/experiments/workload"
 	"clustergym/internal/raced"
+	"clustergym/simulator/cluster"
 )
 
 // smallSettings makes a study that takes some seconds.

@@ -5,11 +5,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/internal/raced"
 	"clustergym/nets/model"
+	"clustergym/simulator/sim"
 )
 
 // attentive returns a tiny run whose agent sees rows of tables with an attention network.

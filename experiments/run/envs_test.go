@@ -11,14 +11,14 @@ import (
 	"testing"
 
 	"clustergym/agents/train"
-	"clustergym/env/dag/dagjson"
-	"clustergym/env/dag/synth"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
+	"clustergym/simulator/dag/dagjson"
+	"clustergym/simulator/dag/synth"
 )
 
 // tinyIn returns a very short run in the environment called id, with the given keys changed.

@@ -16,10 +16,6 @@ import (
 
 	"clustergym/agents/checkpoint"
 	"clustergym/configs"
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
-	"clustergym/env/metrics"
-	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
@@ -27,6 +23,10 @@ import (
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 	"clustergym/internal/statistic"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -144,10 +144,10 @@ func simulateWindow(t *testing.T, spec cluster.Spec, warm, counted []traces.Job,
 	if err := s.Reset(&traces.Slice{Jobs: jobs}); err != nil {
 		t.Fatal(err)
 	}
-	scheduler := func(order, admission string) heuristic.Policy {
-		c := heuristic.DefaultConfig()
+	scheduler := func(order, admission string) schedulers.Policy {
+		c := schedulers.DefaultConfig()
 		c.Order, c.Admission, c.Placement = order, admission, placement
-		h, err := heuristic.New(c)
+		h, err := schedulers.New(c)
 		if err != nil {
 			t.Fatal(err)
 		}

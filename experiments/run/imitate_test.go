@@ -11,13 +11,13 @@ import (
 
 	"clustergym/agents/train"
 	"clustergym/env/rollout"
-	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/rundir"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
 	"clustergym/internal/rng"
 	"clustergym/internal/testseed"
+	"clustergym/simulator/sim"
 )
 
 // imitating is tinyRun after imitation: of two rounds for ppo, of one for ddqn.

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/ladder"
@@ -17,6 +16,7 @@ import (
 	"clustergym/internal/statistic"
 	"clustergym/internal/texttable"
 	"clustergym/nets/kernel"
+	"clustergym/simulator/sim"
 )
 
 // SeedsReport combines the runs of several seeds. As JSON it is the document of gymctl train --seeds --json.

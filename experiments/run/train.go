@@ -22,7 +22,6 @@ import (
 	"clustergym/distributed/ranks"
 	"clustergym/distributed/workqueue"
 	"clustergym/env"
-	"clustergym/env/policyname"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
@@ -33,6 +32,7 @@ import (
 	"clustergym/internal/tfevents"
 	"clustergym/nets"
 	"clustergym/nets/kernel"
+	"clustergym/simulator/policyname"
 )
 
 // TrainOptions are the arguments of a training that do not affect its results.

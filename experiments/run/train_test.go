@@ -15,8 +15,6 @@ import (
 
 	"clustergym/agents/checkpoint"
 	"clustergym/agents/train"
-	"clustergym/env/predict/gbdt"
-	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/report"
@@ -24,6 +22,8 @@ import (
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
+	"clustergym/simulator/predict/gbdt"
+	"clustergym/simulator/sim"
 )
 
 func TestWorkersChangeNoByteOfARun(t *testing.T) {

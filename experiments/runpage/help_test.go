@@ -1,6 +1,6 @@
 package runpage
 
-import "clustergym/env/sim"
+import "clustergym/simulator/sim"
 
 // jctSum counts completion times by position.
 type jctSum struct {

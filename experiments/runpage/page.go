@@ -10,13 +10,13 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/htmlpage"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/report"
 	"clustergym/internal/texttable"
+	"clustergym/simulator/sim"
 )
 
 // Page is what a page is about.

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/heuristic"
-	"clustergym/env/policyname"
 	"clustergym/env/rollout"
-	"clustergym/env/sim"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -21,15 +21,15 @@ import (
 type Config struct {
 	Trace   workload.TraceConfig `yaml:"trace"`
 	Cluster string               `yaml:"cluster"` // see workload.ClusterSpec
-	// Policies are names of package heuristic: an order or other policy, with its admission and back-filling after it if
+	// Policies are names of package schedulers: an order or other policy, with its admission and back-filling after it if
 	// they are not those below: "sjf", "sjf+skip", "fifo+strict+easy". Some can look ahead: "rollout:sjf+skip".
 	Policies  []string `yaml:"policies"`
 	Admission string   `yaml:"admission"` // of policies that name none: strict, skip, commit, or "" = skip for policies that preempt, strict for others
 	Backfill  string   `yaml:"backfill"`  // of policies that name none: none, easy or conservative
 	// Policy holds everything else that applies to all policies: placement, estimates, limits, …. Its order, admission,
 	// back-filling and seed are ignored.
-	Policy    heuristic.Config `yaml:"policy"`
-	Simulator sim.Config       `yaml:"simulator"` // its seed is ignored, and its horizon must be 0: use Horizon
+	Policy    schedulers.Config `yaml:"policy"`
+	Simulator sim.Config        `yaml:"simulator"` // its seed is ignored, and its horizon must be 0: use Horizon
 	// Interference says how jobs that share hardware slow each other down: one of workload.InterferenceForms, "" = not at all.
 	Interference string `yaml:"interference"`
 	// Service is the distribution of the jobs' GPU-times that gittins-2d assumes: a file of times, such as Tiresias' sample;
@@ -54,7 +54,7 @@ type Config struct {
 
 // DefaultConfig returns a configuration of FIFO, strict, with first-fit, for a generated workload on the cluster philly-192.
 func DefaultConfig() Config {
-	h := heuristic.DefaultConfig()
+	h := schedulers.DefaultConfig()
 	return Config{
 		Trace: workload.DefaultTraceConfig(), Cluster: "philly-192", Policies: []string{h.Order},
 		Policy: h, Simulator: sim.DefaultConfig(), Rollout: rollout.DefaultConfig(), Seed: 1, Stream: "auto", Peer: defaultPeerConfig(),
@@ -66,7 +66,7 @@ func (c *Config) Validate() error {
 	var l fault.List
 	l.Join("trace", c.Trace.Validate())
 	l.Add(c.Cluster != "", "cluster", c.Cluster, workload.ClusterForms)
-	l.Add(len(c.Policies) > 0, "policies", "none", "one or more of "+strings.Join(heuristic.Orders(), ", "))
+	l.Add(len(c.Policies) > 0, "policies", "none", "one or more of "+strings.Join(schedulers.Orders(), ", "))
 	if c.Peer.Name != "" {
 		c.validatePeer(&l)
 		return l.Err()
@@ -91,7 +91,7 @@ func (c *Config) Validate() error {
 		if backfill && !filled {
 			n.Backfill = c.Backfill
 		}
-		h := heuristic.Named(n)
+		h := schedulers.Named(n)
 		if blinded && !blind {
 			h.Estimates = c.Policy.Estimates // a fault with those policies that ask for run times; one of them is enough
 		}
@@ -119,7 +119,7 @@ func (c *Config) Validate() error {
 	l.Join("rollout", c.Rollout.Validate())
 	// The rest of the policies' configuration, with an order and an admission that are valid.
 	h := c.Policy
-	d := heuristic.DefaultConfig()
+	d := schedulers.DefaultConfig()
 	h.Order, h.Admission, h.Backfill = d.Order, "", d.Backfill
 	l.Join("policy", h.Validate())
 	l.Join("simulator", c.Simulator.Validate())
@@ -132,7 +132,7 @@ func (c *Config) Validate() error {
 }
 
 // Heuristic returns the configuration of the scheduler that name, one of c.Policies, stands for.
-func (c *Config) Heuristic(name string) heuristic.Config {
+func (c *Config) Heuristic(name string) schedulers.Config {
 	h := c.Policy
 	h.Seed = c.Seed
 	n := policyname.Of(name)

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/predict/gbdt"
-	"clustergym/env/sim"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/rng"
+	"clustergym/simulator/predict/gbdt"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

@@ -6,7 +6,7 @@ import (
 	"io"
 	"strconv"
 
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"clustergym/env/sim"
 	"clustergym/experiments/htmlpage"
 	"clustergym/experiments/ladder"
+	"clustergym/simulator/sim"
 )
 
 // SchedulePage draws the schedules of a Run as one HTML page without other files. The caller puts Observe into Hooks, and

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/sim"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces/csv"
 )
 

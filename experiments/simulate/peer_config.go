@@ -10,9 +10,9 @@ import (
 
 	"clustergym/env/peer/dally"
 	"clustergym/env/peer/lwf"
-	"clustergym/env/sim"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/simulator/sim"
 )
 
 // PeerConfig configures a peer's own machine, which runs instead of the simulator unless Name is "".

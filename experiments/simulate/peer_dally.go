@@ -11,12 +11,12 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/metrics"
 	"clustergym/env/peer/dally"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/metrics"
 	"clustergym/traces"
 )
 

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/metrics"
 	"clustergym/env/peer/lwf"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/metrics"
 	"clustergym/traces"
 )
 

@@ -3,7 +3,7 @@ package simulate
 import (
 	"time"
 
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // Progress says how far a run is.

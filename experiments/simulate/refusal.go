@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"clustergym/env/cluster"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
+	"clustergym/simulator/cluster"
 	"clustergym/traces"
 )
 

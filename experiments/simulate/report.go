@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"clustergym/env/cluster"
-	"clustergym/env/metrics"
-	"clustergym/env/policyname"
-	"clustergym/env/sim"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/workload"
 	"clustergym/internal/plain"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/sim"
 )
 
 // Report is the outcome of a simulation.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // A policy that looks ahead has a name and the rung of its estimates, also where its base asks nothing, and the same results

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // A table names the rung of its estimates, and marks what knows more than they say.

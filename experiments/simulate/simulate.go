@@ -9,17 +9,17 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
-	"clustergym/env/metrics"
-	"clustergym/env/policyname"
 	"clustergym/env/rollout"
-	"clustergym/env/sim"
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -38,7 +38,7 @@ type Hooks struct {
 
 // Run runs the workload of cfg under each policy, one after the other, each on the empty cluster. Faults in cfg, in its files
 // and in their combination are *fault.Mistakes. ctx ends a run between two events. The report comes with an error if runs of some
-// policies would not have ended (heuristic.ErrNoProgress): it has the others.
+// policies would not have ended (schedulers.ErrNoProgress): it has the others.
 func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &fault.Mistake{Err: err}
@@ -87,7 +87,7 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	var endless error // of policies whose runs would not end; the others' rows stand
 	for _, policy := range cfg.Policies {
 		switch err := r.run(ctx, policy); {
-		case errors.Is(err, heuristic.ErrNoProgress):
+		case errors.Is(err, schedulers.ErrNoProgress):
 			endless = errors.Join(endless, &fault.Mistake{Err: err})
 		case err != nil:
 			return nil, err
@@ -254,7 +254,7 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 				return input
 			}
 		}
-		if errors.Is(err, heuristic.ErrNoProgress) {
+		if errors.Is(err, schedulers.ErrNoProgress) {
 			return err // it names the policy
 		}
 		return fmt.Errorf("policy %s: %w", sch.Name(), err)
@@ -309,9 +309,9 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 }
 
 // scheduler returns the policy that h describes, or, if it looks ahead, that one on top of it.
-func (r *simulation) scheduler(ctx context.Context, h heuristic.Config, looks bool) (heuristic.Policy, error) {
+func (r *simulation) scheduler(ctx context.Context, h schedulers.Config, looks bool) (schedulers.Policy, error) {
 	if !looks {
-		return heuristic.New(h)
+		return schedulers.New(h)
 	}
 	setup := rollout.Setup{Config: r.cfg.Rollout, Workers: max(1, r.hooks.Workers)}
 	if now := r.hooks.Now; now != nil {
@@ -328,7 +328,7 @@ func (r *simulation) scheduler(ctx context.Context, h heuristic.Config, looks bo
 
 // prepare gives a policy what it must know about the workload beforehand. It returns a mistake if the workload lacks
 // something that the policy, which asks for run times or not, or the simulator needs.
-func (r *simulation) prepare(h *heuristic.Config, asks bool) error {
+func (r *simulation) prepare(h *schedulers.Config, asks bool) error {
 	if r.jobs == nil {
 		h.Service = r.service
 		if h.Clairvoyant() || r.cfg.Service == "workload" {

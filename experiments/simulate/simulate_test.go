@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/sim"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata")

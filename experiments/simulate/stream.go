@@ -7,10 +7,10 @@ import (
 	"os"
 	"time"
 
-	"clustergym/env/sim"
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

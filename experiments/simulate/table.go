@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"clustergym/env/metrics"
 	"clustergym/experiments/ladder"
 	"clustergym/experiments/workload"
 	"clustergym/internal/texttable"
+	"clustergym/simulator/metrics"
 )
 
 // WriteTable writes the runs as a text table: one row for each policy with its admission, with one unit of time in each

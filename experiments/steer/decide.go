@@ -11,11 +11,11 @@ import (
 
 	"clustergym/agents"
 	"clustergym/env"
-	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
 	"clustergym/env/queuerank"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 )
 
 // ask makes p a scheduler that sees the whole queue.
@@ -41,9 +41,9 @@ func (p *Policy) ask(sch sim.Scheduler) {
 
 // rankBy orders queues by the keys of an order; what is started now comes first if that follows from more than the order.
 func (p *Policy) rankBy(order string, known sim.Estimates, first bool) {
-	r, err := heuristic.NewRanker(order, known)
+	r, err := schedulers.NewRanker(order, known)
 	if err != nil {
-		p.NoOrder = fmt.Sprintf("%s gives no order of the whole queue: what it does depends on what is free; want mode gate, or one of %s", p.Name, strings.Join(heuristic.Ranking(), ", "))
+		p.NoOrder = fmt.Sprintf("%s gives no order of the whole queue: what it does depends on what is free; want mode gate, or one of %s", p.Name, strings.Join(schedulers.Ranking(), ", "))
 		return
 	}
 	p.order = func(_ context.Context, _ int, starts []Start) ([]sim.Job, int, error) {

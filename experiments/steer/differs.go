@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
+	"clustergym/simulator/cluster"
 )
 
 // shapes counts the nodes of a cluster by GPUs and type.

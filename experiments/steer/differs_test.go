@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/env/cluster"
+	"clustergym/simulator/cluster"
 )
 
 // A cluster fits a training if it has as many nodes of the same GPUs. A training without types takes every type.

@@ -5,14 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
-	"clustergym/env/policyname"
-	"clustergym/env/predict"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
@@ -20,6 +15,11 @@ import (
 	"clustergym/experiments/steer/mirror"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -122,9 +122,9 @@ func openRule(c *Choice, n policyname.Name, l mirror.Layout, w *past) (*Policy, 
 	case ahead:
 		sch, err = rollout.New(setup, rival.Sched)
 	case why != "":
-		return nil, fault.Mistakef("%s remembers what it decided before (%s), and a cluster may decide otherwise; want a policy that looks at nothing but the state, as %s", c.Policy, why, strings.Join(heuristic.Bases(), ", "))
+		return nil, fault.Mistakef("%s remembers what it decided before (%s), and a cluster may decide otherwise; want a policy that looks at nothing but the state, as %s", c.Policy, why, strings.Join(schedulers.Bases(), ", "))
 	default:
-		sch, err = heuristic.New(rival.Sched)
+		sch, err = schedulers.New(rival.Sched)
 	}
 	if err != nil {
 		return nil, &fault.Mistake{Err: err}

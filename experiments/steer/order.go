@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/env/sim"
 	"clustergym/internal/plain"
 	"clustergym/live"
+	"clustergym/simulator/sim"
 )
 
 // ordered returns the queue in the policy's order, and notes it in the line if it has changed. Jobs for which there was no time keep the

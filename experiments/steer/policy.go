@@ -6,17 +6,17 @@ import (
 	"os"
 	"slices"
 
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
-	"clustergym/env/policyname"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/models"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/steer/mirror"
 	"clustergym/internal/fault"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -98,9 +98,9 @@ func Open(c *Choice, l mirror.Layout) (*Policy, error) {
 // Names resolves the names of policies on a cluster.
 func Names() *policyname.Resolver {
 	return &policyname.Resolver{
-		Folder: isFolder, Orders: heuristic.Orders(), Rules: heuristic.Orders(), Ahead: []policyname.Ahead{policyname.Rollout},
+		Folder: isFolder, Orders: schedulers.Orders(), Rules: schedulers.Orders(), Ahead: []policyname.Ahead{policyname.Rollout},
 		Check: func(n policyname.Name) error {
-			if heuristic.Preemptive(n.Base) {
+			if schedulers.Preemptive(n.Base) {
 				return fault.Errorf("%s stops running jobs, which steer never does; use an order such as sjf, or another of gymctl sim %s help", n, fault.Key("policy"))
 			}
 			return nil

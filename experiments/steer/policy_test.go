@@ -7,12 +7,12 @@ import (
 
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/steer"
 	"clustergym/experiments/steer/mirror"
 	"clustergym/live"
 	"clustergym/live/livetest"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

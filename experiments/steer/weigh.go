@@ -6,11 +6,11 @@ import (
 
 	"clustergym/agents"
 	"clustergym/env"
-	"clustergym/env/policyname"
-	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/decisionlog"
 	"clustergym/experiments/decisionlog/record"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/sim"
 )
 
 // weigher says how a policy that acts through an environment weighs its options.

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"clustergym/configs"
-	"clustergym/env/cluster"
 	"clustergym/internal/fault"
+	"clustergym/simulator/cluster"
 )
 
 // opening are the keys whose value names a file that is opened.

@@ -17,7 +17,6 @@ import (
 
 	"clustergym/configs"
 	"clustergym/distributed/workqueue"
-	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/ladder"
@@ -29,6 +28,7 @@ import (
 	"clustergym/internal/safefile"
 	"clustergym/internal/shortage"
 	"clustergym/internal/statistic"
+	"clustergym/simulator/sim"
 )
 
 // The names in a sweep's folder, beside a folder trial-N for each trial.

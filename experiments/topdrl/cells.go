@@ -8,12 +8,12 @@ import (
 	"sync"
 
 	"clustergym/configs"
-	"clustergym/env/policyname"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/study"
 	"clustergym/experiments/study/cell"
 	"clustergym/experiments/tune"
+	"clustergym/simulator/policyname"
 )
 
 // cells returns the study's units of work: GPUPick-v1, whose agents also place the jobs of the stages; for each stage the search for

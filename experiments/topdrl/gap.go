@@ -3,10 +3,10 @@ package topdrl
 import (
 	"fmt"
 
-	"clustergym/env/cluster"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
 	"clustergym/internal/rng"
+	"clustergym/simulator/cluster"
 )
 
 // gapPlacements are compared with the best placement.

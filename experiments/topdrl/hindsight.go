@@ -6,12 +6,12 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"clustergym/env/heuristic"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/study"
 	"clustergym/internal/rng"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -20,8 +20,8 @@ var sigmas = []float64{.1, .2, .4, .7, 1, 1.5}
 
 // noisy returns schedule k of the schedules in hindsight: by run time, by run time × GPUs, or by the tuned rule, in turn, the first
 // three without noise. order says that it is an order alone, which starts whatever fits.
-func (st *stage) noisy(k int, rule *heuristic.Config) (c heuristic.Config, order bool) {
-	c = heuristic.DefaultConfig()
+func (st *stage) noisy(k int, rule *schedulers.Config) (c schedulers.Config, order bool) {
+	c = schedulers.DefaultConfig()
 	c.Admission, c.Placement, c.Estimates = "skip", "closest-b", sim.Estimates{Mode: sim.EstimateExact}
 	orders := []string{"sjf", "area"}
 	if st.Preempt {
@@ -57,7 +57,7 @@ func (b *bestOf) rows(labels map[string]string) []study.Row {
 
 // playHindsight plays many schedules on each test window and reports the best ones, by throughput and by JCT: what there is to
 // gain, which nobody could know before. rule is the tuned rule.
-func (s *settings) playHindsight(ctx context.Context, b *study.Bench, w *arena.World, st *stage, rule *heuristic.Config) ([]study.Row, error) {
+func (s *settings) playHindsight(ctx context.Context, b *study.Bench, w *arena.World, st *stage, rule *schedulers.Config) ([]study.Row, error) {
 	cfg, err := s.config(st, nil, 1)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (s *settings) playHindsight(ctx context.Context, b *study.Bench, w *arena.W
 			var all, orders bestOf
 			for k := range s.Hindsight.Noisy {
 				c, order := st.noisy(k, rule)
-				p, err := heuristic.New(c)
+				p, err := schedulers.New(c)
 				if err != nil {
 					return nil, err
 				}

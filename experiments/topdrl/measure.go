@@ -4,10 +4,10 @@ import (
 	"errors"
 	"time"
 
-	"clustergym/env/metrics"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/study"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/sim"
 )
 
 // measure collects the figures by which TopDRL and its precursor are judged, over the counted jobs of one window.

@@ -8,13 +8,13 @@ import (
 	"clustergym/agents"
 	"clustergym/configs"
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/gpupick"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
 	"clustergym/internal/rng"
+	"clustergym/simulator/cluster"
 )
 
 // The agents of GPUPick-v1. picker is the precursor's: its network sees a number of every GPU, and must find out which of them are

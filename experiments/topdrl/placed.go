@@ -8,17 +8,17 @@ import (
 
 	"clustergym/agents"
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/gpupick"
-	"clustergym/env/heuristic"
-	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/study"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 )
 
 // placer is a scheduler whose jobs get the GPUs that an agent of GPUPick-v1 picks instead of its own.
 type placer struct {
-	heuristic.Policy
+	schedulers.Policy
 	cfg    *gpupick.Config
 	open   func(spec env.Spec) (agents.Policy, error)
 	picks  *gpupick.Picks
@@ -78,7 +78,7 @@ func (s *settings) playPlaced(ctx context.Context, b *study.Bench, w *arena.Worl
 	var rows []study.Row
 	for _, r := range []rule{newRule("fifo", "strict", "closest-b"), newRule("sjf", "skip", "closest-b")} {
 		c := r.policy()
-		c.wrap = func(h heuristic.Policy) (sim.Scheduler, error) {
+		c.wrap = func(h schedulers.Policy) (sim.Scheduler, error) {
 			return &placer{Policy: h, cfg: pick, open: func(spec env.Spec) (agents.Policy, error) { return arena.Trained(filepath.Join(run, "run"), spec) }}, nil
 		}
 		name := map[string]string{"fifo": "fifo", "sjf": "sjf+skip"}[r.config.Order] + learned

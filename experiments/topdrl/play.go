@@ -9,13 +9,13 @@ import (
 	"clustergym/agents/checkpoint"
 	"clustergym/configs"
 	"clustergym/env"
-	"clustergym/env/heuristic"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/study"
 	"clustergym/internal/rng"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -27,14 +27,14 @@ func testEpisode(i int) env.Episode {
 // policy plays windows: through the slots by act, or in the agent's place by sch. Each worker makes one of its own.
 type policy struct {
 	act  func(e *sched.Env) (agents.Policy, error)
-	sch  func() (heuristic.Policy, error)
-	wrap func(heuristic.Policy) (sim.Scheduler, error) // nil = sch plays as it is
+	sch  func() (schedulers.Policy, error)
+	wrap func(schedulers.Policy) (sim.Scheduler, error) // nil = sch plays as it is
 }
 
 // made is a policy with what one worker plays it.
 type made struct {
 	player *agents.Player
-	policy heuristic.Policy
+	policy schedulers.Policy
 	sch    sim.Scheduler
 }
 
@@ -225,7 +225,7 @@ func (s *settings) playRules(ctx context.Context, b *study.Bench, w *arena.World
 
 // policy returns the schedule as a policy.
 func (r *rule) policy() *policy {
-	return &policy{sch: func() (heuristic.Policy, error) { return heuristic.New(r.config) }}
+	return &policy{sch: func() (schedulers.Policy, error) { return schedulers.New(r.config) }}
 }
 
 // playOther plays what is no agent on the test windows. seed labels the rows; "" = no label.
@@ -251,7 +251,7 @@ func (s *settings) playNamed(ctx context.Context, b *study.Bench, w *arena.World
 	if err != nil {
 		return nil, err
 	}
-	c := &policy{sch: func() (heuristic.Policy, error) { return heuristic.New(r.Sched) }}
+	c := &policy{sch: func() (schedulers.Policy, error) { return schedulers.New(r.Sched) }}
 	if r.Rule != nil {
 		c = &policy{act: func(e *sched.Env) (agents.Policy, error) { return r.Rule.Policy(e) }}
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/env/policyname"
 	"clustergym/experiments/study"
+	"clustergym/simulator/policyname"
 )
 
 // headline is the only figure that the paper publishes.

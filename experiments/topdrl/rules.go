@@ -1,11 +1,11 @@
 package topdrl
 
 import (
-	"clustergym/env/heuristic"
-	"clustergym/env/policyname"
-	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 )
 
 // A schedule has a selector, which chooses the next job, and a placement, which chooses its GPUs. variants are the placements that
@@ -27,7 +27,7 @@ const (
 // rule is a schedule with a name in the tables.
 type rule struct {
 	name     string
-	config   heuristic.Config
+	config   schedulers.Config
 	forecast bool // it knows forecasts alone
 }
 
@@ -40,7 +40,7 @@ func newRule(selector, admission, placement string) rule {
 	if admission == "skip" {
 		name += "+skip"
 	}
-	c := heuristic.DefaultConfig()
+	c := schedulers.DefaultConfig()
 	c.Order, c.Admission, c.Placement, c.Estimates = selector, admission, placement, sim.Estimates{Mode: sim.EstimateExact}
 	return rule{name: name + " + " + placement, config: c}
 }

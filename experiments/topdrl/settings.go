@@ -11,7 +11,6 @@ import (
 
 	"clustergym/configs"
 	"clustergym/env/gpupick"
-	"clustergym/env/policyname"
 	"clustergym/experiments/config"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
@@ -20,6 +19,7 @@ import (
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/internal/ordinary"
+	"clustergym/simulator/policyname"
 )
 
 // settings are the keys of one section of experiment.yaml, quick or full.

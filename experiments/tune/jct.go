@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/sim"
 )
 
 // jct adds up the JCTs of a window's counted jobs. Its mean is that of metrics.Summary bit for bit, at a tenth of the cost.

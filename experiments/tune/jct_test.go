@@ -7,10 +7,10 @@ import (
 
 	"clustergym/configs"
 	"clustergym/env"
-	"clustergym/env/heuristic"
-	"clustergym/env/metrics"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
+	"clustergym/simulator/metrics"
+	"clustergym/simulator/schedulers"
 	"clustergym/traces"
 )
 
@@ -39,9 +39,9 @@ func TestMeanJCTIsThatOfTheMetrics(t *testing.T) {
 			if part == traces.Validation {
 				ep.Window = int(seed) % w.Workload.Windows.Count(part)
 			}
-			hc := heuristic.DefaultConfig()
+			hc := schedulers.DefaultConfig()
 			hc.Order, hc.Admission = "sjf", "skip"
-			p, err := heuristic.New(hc)
+			p, err := schedulers.New(hc)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"clustergym/env"
-	"clustergym/env/heuristic"
 	"clustergym/env/sched"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
@@ -17,6 +16,7 @@ import (
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
 	"clustergym/internal/statistic"
+	"clustergym/simulator/schedulers"
 	"clustergym/traces"
 )
 
@@ -104,7 +104,7 @@ func (s *Settings) method() cem.Search {
 // spread is the deviation of a weight in the first generation, in units of scale.
 const spread = 0.4
 
-// scaleOfHold and scaleOfIndex are how much a weight changes decisions, in the order of heuristic.HoldNames and heuristic.IndexNames.
+// scaleOfHold and scaleOfIndex are how much a weight changes decisions, in the order of schedulers.HoldNames and schedulers.IndexNames.
 var (
 	scaleOfHold  = []float64{1, 0.5, 1, 0.33, 0.5, 0.5, 1, 1, 0.33, 0.5, 1, 1, 0.5}
 	scaleOfIndex = []float64{1, 1, 0.5, 0.5, 1, 0.5, 0.5, 0.3, 0.5, 1, 0.7, 0.5, 0.5}
@@ -166,7 +166,7 @@ func Run(ctx context.Context, cfg config.Config, opt Options) (Weights, *Report,
 		if err != nil {
 			return none, nil, err
 		}
-		played, err := t.play(ctx, traces.Validation, []heuristic.Config{r.Sched}, t.valid)
+		played, err := t.play(ctx, traces.Validation, []schedulers.Config{r.Sched}, t.valid)
 		if err != nil {
 			return none, nil, err
 		}
@@ -259,11 +259,11 @@ func (t *tuner) generation(ctx context.Context, p *point) error {
 	}
 	method := t.opt.method()
 	drawn := method.Draw(&p.Point, r)
-	plays := []heuristic.Config{ref.Sched}
+	plays := []schedulers.Config{ref.Sched}
 	for _, w := range drawn {
 		for k := range w {
-			if math.Abs(p.Mean[k]) <= heuristic.HeaviestHold {
-				w[k] = max(-heuristic.HeaviestHold, min(heuristic.HeaviestHold, w[k]))
+			if math.Abs(p.Mean[k]) <= schedulers.HeaviestHold {
+				w[k] = max(-schedulers.HeaviestHold, min(schedulers.HeaviestHold, w[k]))
 			}
 		}
 		plays = append(plays, t.with(w))
@@ -291,7 +291,7 @@ func (t *tuner) moves(k int) bool {
 
 // validate returns the mean JCT of weights on the validation windows over that of the reference.
 func (t *tuner) validate(ctx context.Context, w []float64) (float64, error) {
-	jct, err := t.play(ctx, traces.Validation, []heuristic.Config{t.with(w)}, t.valid)
+	jct, err := t.play(ctx, traces.Validation, []schedulers.Config{t.with(w)}, t.valid)
 	if err != nil {
 		return 0, err
 	}
@@ -299,7 +299,7 @@ func (t *tuner) validate(ctx context.Context, w []float64) (float64, error) {
 }
 
 // with returns the policy with weights.
-func (t *tuner) with(w []float64) heuristic.Config {
+func (t *tuner) with(w []float64) schedulers.Config {
 	r, err := t.cfg.Rival(t.policy)
 	if err != nil {
 		panic(err) // begin has asked
@@ -313,7 +313,7 @@ func (t *tuner) with(w []float64) heuristic.Config {
 const chunk = 25
 
 // play returns the mean JCT of each policy on each episode, in seconds.
-func (t *tuner) play(ctx context.Context, part traces.Part, policies []heuristic.Config, eps []env.Episode) ([][]float64, error) {
+func (t *tuner) play(ctx context.Context, part traces.Part, policies []schedulers.Config, eps []env.Episode) ([][]float64, error) {
 	out := make([][]float64, len(policies))
 	for i := range out {
 		out[i] = make([]float64, len(eps))
@@ -324,7 +324,7 @@ func (t *tuner) play(ctx context.Context, part traces.Part, policies []heuristic
 	parts := (len(eps) + chunk - 1) / chunk
 	t.jobs += float64(len(policies)*len(eps)) * float64(t.world.Workload.Windows.Length())
 	err := t.envs[part].For(ctx, t.opt.Workers, len(policies)*parts, func(e sched.Arena, i int) error {
-		p, err := heuristic.New(policies[i/parts])
+		p, err := schedulers.New(policies[i/parts])
 		if err != nil {
 			return err
 		}

@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"clustergym/configs"
-	"clustergym/env/heuristic"
-	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/tune"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 )
 
 var ctx = context.Background()
@@ -39,7 +39,7 @@ func small(generations int) tune.Settings {
 	return tune.Settings{Generations: generations, Population: 8, Windows: 12, Every: 2, Seed: 3}
 }
 
-func tuned(t *testing.T, cfg config.Config, opt tune.Options) (heuristic.Hold, *tune.Report) {
+func tuned(t *testing.T, cfg config.Config, opt tune.Options) (schedulers.Hold, *tune.Report) {
 	t.Helper()
 	h, r, err := tune.Run(ctx, cfg, opt)
 	if err != nil {
@@ -70,7 +70,7 @@ func TestTheSameSeedFindsTheSameWeights(t *testing.T) {
 // From weights that hold back nearly everything the search finds ones that do not.
 func TestASearchLeavesABadBeginning(t *testing.T) {
 	cfg := run(t)
-	cfg.Eval.Hold = heuristic.DefaultHold(sim.Estimates{Mode: sim.EstimateExact})
+	cfg.Eval.Hold = schedulers.DefaultHold(sim.Estimates{Mode: sim.EstimateExact})
 	cfg.Eval.Hold.Base = 0.5
 	h, about := tuned(t, cfg, tune.Options{Settings: small(14), Workers: 2})
 	if about.Best > 0.95*about.Start || h.Base >= 0.5 {
@@ -80,16 +80,16 @@ func TestASearchLeavesABadBeginning(t *testing.T) {
 
 // A weight that begins at its bound stays within it.
 func TestWeightsStayWithinTheirBounds(t *testing.T) {
-	for _, base := range []float64{-heuristic.HeaviestHold, heuristic.HeaviestHold} {
+	for _, base := range []float64{-schedulers.HeaviestHold, schedulers.HeaviestHold} {
 		cfg := run(t)
-		cfg.Eval.Hold = heuristic.Hold{Base: base}
+		cfg.Eval.Hold = schedulers.Hold{Base: base}
 		h, _ := tuned(t, cfg, tune.Options{Settings: small(4), Workers: 2})
 		if err := h.Validate(); err != nil {
 			t.Errorf("from base %v: %v", base, err)
 		}
 	}
 	cfg := run(t)
-	cfg.Eval.Hold = heuristic.Hold{Width: 1}.Unheld()
+	cfg.Eval.Hold = schedulers.Hold{Width: 1}.Unheld()
 	base := cfg.Eval.Hold.Base
 	if h, _ := tuned(t, cfg, tune.Options{Settings: small(4), Workers: 2}); h.Base != base {
 		t.Errorf("a base of %v, which holds nothing back, has become %v", base, h.Base)
@@ -127,7 +127,7 @@ func TestArgumentsOfTheEnvironmentCount(t *testing.T) {
 // Weights that are not to move stay.
 func TestOnlySomeWeightsMove(t *testing.T) {
 	cfg := run(t)
-	begin := heuristic.DefaultHold(sim.Estimates{Mode: sim.EstimateExact})
+	begin := schedulers.DefaultHold(sim.Estimates{Mode: sim.EstimateExact})
 	begin.Base = 0.5
 	cfg.Eval.Hold = begin
 	s := small(6)
@@ -251,7 +251,7 @@ func TestIndexIsTunedWhereJobsCanBeStopped(t *testing.T) {
 	if want.Policy != "index" || want.File() != "index.yaml" || about.Best > about.Start || about.Rules["srsf+skip"] == 0 || about.Rules["gittins+skip"] == 0 {
 		t.Errorf("%+v, %+v", want, about)
 	}
-	begin := heuristic.DefaultIndex(sim.Estimates{Mode: sim.EstimateExact})
+	begin := schedulers.DefaultIndex(sim.Estimates{Mode: sim.EstimateExact})
 	if want.Index == begin && about.At > 0 || want.Index != begin && about.At == 0 {
 		t.Errorf("%+v of generation %d", want.Index, about.At)
 	}

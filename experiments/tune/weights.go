@@ -2,11 +2,11 @@ package tune
 
 import (
 	"clustergym/configs"
-	"clustergym/env/heuristic"
-	"clustergym/env/policyname"
 	"clustergym/experiments/config"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/schedulers"
 )
 
 // The files of the weights in a search's folder.
@@ -17,9 +17,9 @@ const (
 
 // Weights are those of the policy that a search is for: hold, or index where running jobs can be stopped.
 type Weights struct {
-	Policy string          // hold or index
-	Hold   heuristic.Hold  // of hold
-	Index  heuristic.Index // of index
+	Policy string           // hold or index
+	Hold   schedulers.Hold  // of hold
+	Index  schedulers.Index // of index
 }
 
 // weighed is what hold and index have in common.
@@ -53,9 +53,9 @@ func Fits(cfg *config.Config) string {
 // namesOf returns the names of policy's weights.
 func namesOf(policy string) []string {
 	if policy == indexed {
-		return heuristic.IndexNames()
+		return schedulers.IndexNames()
 	}
-	return heuristic.HoldNames()
+	return schedulers.HoldNames()
 }
 
 // scaleOf returns how much each weight changes decisions.
@@ -90,12 +90,12 @@ func (w *Weights) Give(e *config.Eval) {
 }
 
 // from returns policy's weights of c, or the default ones.
-func from(policy string, c *heuristic.Config) (w Weights) {
+func from(policy string, c *schedulers.Config) (w Weights) {
 	w = Weights{Policy: policy, Hold: c.Hold, Index: c.Index}
 	if !w.given().IsZero() {
 		return w
 	}
-	w.Hold, w.Index = heuristic.DefaultHold(c.Estimates), heuristic.DefaultIndex(c.Estimates)
+	w.Hold, w.Index = schedulers.DefaultHold(c.Estimates), schedulers.DefaultIndex(c.Estimates)
 	return w
 }
 

@@ -5,11 +5,11 @@ import (
 	"sort"
 	"time"
 
-	"clustergym/env/predict"
-	"clustergym/env/predict/gbdt"
-	"clustergym/env/sim"
 	"clustergym/internal/fault"
 	"clustergym/internal/rng"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/predict/gbdt"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

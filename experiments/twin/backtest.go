@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
-	"clustergym/env/sim"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -128,7 +128,7 @@ func (b *Backtest) simulated(ctx context.Context, jobs []traces.Job) ([]started,
 	if b.Scheduler.causal() {
 		return nil, fault.Mistakef("%s %s: a simulated schedule knows time limits alone", fault.Key("scheduler"), b.Scheduler.Name)
 	}
-	sch, err := heuristic.New(b.Scheduler.cfg)
+	sch, err := schedulers.New(b.Scheduler.cfg)
 	if err != nil {
 		return nil, err
 	}

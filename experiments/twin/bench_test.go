@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/sim"
 	"clustergym/experiments/steer/mirror"
 	"clustergym/live/livetest"
+	"clustergym/simulator/sim"
 )
 
 // BenchmarkForecast plays draws of a queue of 10,000 jobs on 512 GPUs.

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/heuristic"
 	"clustergym/env/rollout"
-	"clustergym/env/sim"
 	"clustergym/internal/fault"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -63,7 +63,7 @@ var byLimits = sim.Estimates{Mode: sim.EstimateTrace}
 // Model is a scheduler that decides in the draws.
 type Model struct {
 	Name string
-	cfg  heuristic.Config
+	cfg  schedulers.Config
 }
 
 // ParseModel reads the name of a heuristic, with what it knows of run times (sim.Estimates). fifo is the cluster's own order of
@@ -72,7 +72,7 @@ func ParseModel(name string, known sim.Estimates) (Model, error) {
 	if strings.HasSuffix(name, "+timely") {
 		return Model{}, fault.Mistakef("%s is a model that replays of gymctl steer report alone have; want the one that the report names for the twin, such as fifo+strict+easy", name)
 	}
-	c, err := heuristic.Parse(name)
+	c, err := schedulers.Parse(name)
 	if err != nil {
 		return Model{}, &fault.Mistake{Err: err}
 	}
@@ -80,11 +80,11 @@ func ParseModel(name string, known sim.Estimates) (Model, error) {
 	if err := c.Validate(); err != nil {
 		return Model{}, &fault.Mistake{Err: fmt.Errorf("policy %s: %w", name, err)}
 	}
-	if heuristic.Preemptive(c.Order) {
-		return Model{}, fault.Mistakef("%s stops running jobs, and the twin plays on from the middle of their lives; want an order that stops none, as %s", name, strings.Join(heuristic.Bases(), ", "))
+	if schedulers.Preemptive(c.Order) {
+		return Model{}, fault.Mistakef("%s stops running jobs, and the twin plays on from the middle of their lives; want an order that stops none, as %s", name, strings.Join(schedulers.Bases(), ", "))
 	}
 	if err := rollout.CheckBase(&c); err != nil {
-		return Model{}, fault.Mistakef("%s remembers what it decided before, and the twin plays on from any state; want one of %s", name, strings.Join(heuristic.Bases(), ", "))
+		return Model{}, fault.Mistakef("%s remembers what it decided before, and the twin plays on from any state; want one of %s", name, strings.Join(schedulers.Bases(), ", "))
 	}
 	return Model{Name: c.Name(), cfg: c}, nil
 }

@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
-	"clustergym/env/predict"
 	"clustergym/internal/rng"
+	"clustergym/simulator/predict"
 	"clustergym/traces"
 )
 

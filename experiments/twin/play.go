@@ -8,12 +8,12 @@ import (
 	"slices"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
-	"clustergym/env/predict"
-	"clustergym/env/sim"
 	"clustergym/experiments/forecast"
 	"clustergym/internal/par"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 )
 
 // never is the time of what does not happen within the horizon.
@@ -80,7 +80,7 @@ func newCaster(cfg *Config, causal bool) (*caster, error) {
 // actor plays one draw at a time.
 type actor struct {
 	twin   *sim.Simulator
-	base   heuristic.Policy
+	base   schedulers.Policy
 	future sim.Future
 	dec    sim.Decision
 	point  sim.Point
@@ -107,7 +107,7 @@ func (c *caster) cast(ctx context.Context, st *State, s *stage, n int) (*draws, 
 		if actors[i].twin, err = s.sim.View().Fork(); err != nil {
 			return nil, err
 		}
-		if actors[i].base, err = heuristic.New(s.model.cfg); err != nil {
+		if actors[i].base, err = schedulers.New(s.model.cfg); err != nil {
 			return nil, err
 		}
 	}

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/predict"
-	"clustergym/env/sim"
 	"clustergym/internal/fault"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

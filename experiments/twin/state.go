@@ -9,14 +9,14 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/predict"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/steer/mirror"
 	"clustergym/internal/fault"
 	"clustergym/live"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

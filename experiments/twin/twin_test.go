@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/sim"
 	"clustergym/experiments/steer/mirror"
 	"clustergym/internal/raced"
 	"clustergym/internal/rng"
 	"clustergym/live"
 	"clustergym/live/livetest"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

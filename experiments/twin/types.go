@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/env/cluster"
 	"clustergym/internal/fault"
+	"clustergym/simulator/cluster"
 )
 
 // typed returns c with GPUs that jobs of this cluster can use: nodes that are added without a type get the one that the waiting jobs ask for, or

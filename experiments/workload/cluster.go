@@ -12,10 +12,10 @@ import (
 	"strings"
 
 	"clustergym/configs"
-	"clustergym/env/cluster"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/internal/ordinary"
+	"clustergym/simulator/cluster"
 )
 
 // ClusterDir is the folder of the embedded clusters in configs.Presets.

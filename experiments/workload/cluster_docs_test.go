@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"clustergym/configs"
-	"clustergym/env/cluster"
+	"clustergym/simulator/cluster"
 )
 
 // docs/clusters.md names every key and every preset with its totals, and its example is a valid cluster.

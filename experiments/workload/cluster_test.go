@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/env/cluster"
 	"clustergym/internal/fault"
+	"clustergym/simulator/cluster"
 )
 
 func TestPresetsAreTheClustersOfTheirSources(t *testing.T) {

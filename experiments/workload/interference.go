@@ -8,9 +8,9 @@ import (
 	"os"
 	"strings"
 
-	"clustergym/env/sim"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 	"clustergym/traces/profile"
 )

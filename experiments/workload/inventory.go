@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/env/cluster"
 	"clustergym/internal/fault"
+	"clustergym/simulator/cluster"
 	"clustergym/traces"
 	"clustergym/traces/inventory"
 )

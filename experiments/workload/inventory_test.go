@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/env/cluster"
 	"clustergym/internal/fault"
+	"clustergym/simulator/cluster"
 )
 
 func TestListsOfMachinesAreClusters(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"clustergym/agents/ddqn"
 	"clustergym/configs"
 	"clustergym/env"
-	"clustergym/env/dag"
 	"clustergym/env/dagplace"
 	"clustergym/env/vec"
 	"clustergym/experiments/plan"
@@ -21,6 +20,7 @@ import (
 	"clustergym/internal/fault"
 	"clustergym/internal/rng"
 	"clustergym/nets/model"
+	"clustergym/simulator/dag"
 )
 
 // The DRAS-like baseline is a policy for dagplace.Queue: its name, and the key of the cell that trains it.

@@ -5,10 +5,10 @@ import (
 	"math"
 	"testing"
 
-	"clustergym/env/dag"
-	"clustergym/env/dag/synth"
 	"clustergym/internal/raced"
 	"clustergym/internal/rng"
+	"clustergym/simulator/dag"
+	"clustergym/simulator/dag/synth"
 )
 
 // The DRAS-like baseline must be worth more than picks drawn at random in the same machine, on graphs that it was not

@@ -7,11 +7,11 @@ import (
 	"math"
 	"slices"
 
-	"clustergym/env/dag"
-	"clustergym/env/dag/listsched"
-	"clustergym/env/dag/synth"
 	"clustergym/experiments/study"
 	"clustergym/internal/rng"
+	"clustergym/simulator/dag"
+	"clustergym/simulator/dag/listsched"
+	"clustergym/simulator/dag/synth"
 )
 
 // comparePlans plans q with every planner and seed. It returns rows of table with the labels graph, once more in table-all if

@@ -7,12 +7,12 @@ import (
 	"slices"
 
 	"clustergym/agents/woa"
-	"clustergym/env/dag"
-	"clustergym/env/dag/listsched"
 	"clustergym/experiments/plan"
 	"clustergym/experiments/study"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/rng"
+	"clustergym/simulator/dag"
+	"clustergym/simulator/dag/listsched"
 )
 
 // planner is one planner of the study.

@@ -10,13 +10,13 @@ import (
 	"path/filepath"
 	"slices"
 
-	"clustergym/env/dag"
-	daglibaba "clustergym/env/dag/alibaba"
-	"clustergym/env/dag/synth"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/rng"
+	"clustergym/simulator/dag"
+	daglibaba "clustergym/simulator/dag/alibaba"
+	"clustergym/simulator/dag/synth"
 	"clustergym/traces"
 	"clustergym/traces/alibaba"
 )

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"clustergym/configs"
-	"clustergym/env/dag/synth"
 	"clustergym/experiments/plan"
 	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
+	"clustergym/simulator/dag/synth"
 )
 
 // settings are the keys of experiment.yaml.

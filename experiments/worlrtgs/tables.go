@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/env/dag/synth"
 	"clustergym/experiments/plan"
 	"clustergym/experiments/study"
+	"clustergym/simulator/dag/synth"
 )
 
 // tables returns the tables of the report. Those of recorded jobs appear only with --data.

@@ -6,11 +6,11 @@ import (
 	"math"
 	"time"
 
-	"clustergym/env/dag"
-	"clustergym/env/dag/synth"
 	"clustergym/experiments/plan"
 	"clustergym/experiments/study"
 	"clustergym/internal/rng"
+	"clustergym/simulator/dag"
+	"clustergym/simulator/dag/synth"
 )
 
 // measureTimes measures the planning time of some planners at a size [tasks, GPUs], and how many plans are evaluated in a

@@ -7,10 +7,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"clustergym/env/dag/synth"
-	"clustergym/env/sim"
 	"clustergym/experiments/plan"
 	"clustergym/experiments/study"
+	"clustergym/simulator/dag/synth"
+	"clustergym/simulator/sim"
 )
 
 //go:embed experiment.yaml

@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/dag"
-	"clustergym/env/dag/listsched"
-	"clustergym/env/dag/synth"
 	"clustergym/experiments/plan"
 	"clustergym/experiments/study"
 	"clustergym/internal/raced"
+	"clustergym/simulator/dag"
+	"clustergym/simulator/dag/listsched"
+	"clustergym/simulator/dag/synth"
 	"clustergym/traces"
 )
 

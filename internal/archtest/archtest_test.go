@@ -88,12 +88,12 @@ func TestPackagesHaveALimit(t *testing.T) {
 		large map[string]string
 		want  string
 	}{
-		{"at the limit", map[string]int{"env/sim": maxLines}, nil, ""},
-		{"above it", map[string]int{"env/sim": maxLines + 1}, nil, "env/sim has 4001 lines"},
-		{"above it, with a reason", map[string]int{"env/sim": maxLines + 1}, map[string]string{"env/sim": "it is one thing"}, ""},
-		{"above it, with an empty reason", map[string]int{"env/sim": maxLines + 1}, map[string]string{"env/sim": ""}, "env/sim has no reason"},
-		{"a reason that is not needed", map[string]int{"env/sim": 10}, map[string]string{"env/sim": "it is one thing"}, "env/sim has 10 lines"},
-		{"a reason for nothing", nil, map[string]string{"env/sim": "it is one thing"}, "env/sim has 0 lines"},
+		{"at the limit", map[string]int{"simulator/sim": maxLines}, nil, ""},
+		{"above it", map[string]int{"simulator/sim": maxLines + 1}, nil, "simulator/sim has 4001 lines"},
+		{"above it, with a reason", map[string]int{"simulator/sim": maxLines + 1}, map[string]string{"simulator/sim": "it is one thing"}, ""},
+		{"above it, with an empty reason", map[string]int{"simulator/sim": maxLines + 1}, map[string]string{"simulator/sim": ""}, "simulator/sim has no reason"},
+		{"a reason that is not needed", map[string]int{"simulator/sim": 10}, map[string]string{"simulator/sim": "it is one thing"}, "simulator/sim has 10 lines"},
+		{"a reason for nothing", nil, map[string]string{"simulator/sim": "it is one thing"}, "simulator/sim has 0 lines"},
 	} {
 		got := strings.Join(checkSizes(c.lines, c.large), "; ")
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
@@ -149,29 +149,29 @@ func TestEveryRuleFindsItsBreach(t *testing.T) {
 		what, pkg, file, code string
 		want                  string // "" = no fault
 	}{
-		{"an arrow of the table", "env/sim", "a.go", `import "clustergym/env/cluster"`, ""},
+		{"an arrow of the table", "simulator/sim", "a.go", `import "clustergym/simulator/cluster"`, ""},
 		{"an arrow below the table", "agents/ppo", "a.go", `import "clustergym/nets/kernel"`, ""},
 		{"internal", "traces/csv", "a.go", `import "clustergym/internal/rng"`, ""},
-		{"an arrow up", "env/sim", "a.go", `import "clustergym/agents"`, "env/sim imports agents, which is not in the table"},
+		{"an arrow up", "simulator/sim", "a.go", `import "clustergym/agents"`, "simulator/sim imports agents, which is not in the table"},
 		{"an arrow sideways", "nets", "a.go", `import "clustergym/traces"`, "nets imports traces"},
-		{"from a root to its child", "env", "a.go", `import "clustergym/env/sim"`, "env imports env/sim"},
+		{"from a root to its child", "env", "a.go", `import "clustergym/simulator/sim"`, "env imports simulator/sim"},
 		{"between children", "traces/csv", "a.go", `import "clustergym/traces/swf"`, "traces/csv imports traces/swf"},
 		{"between algorithms", "agents/maml", "a.go", `import "clustergym/agents/ppo"`, "agents/maml imports agents/ppo"},
 		{"an agent that knows jobs", "agents/ppo", "a.go", `import "clustergym/env/sched"`, "agents/ppo imports env/sched"},
 		{"a prefix is not a folder", "agents/ppo", "a.go", `import "clustergym/nets2"`, "agents/ppo imports nets2"},
 
 		{"a test looking down", "agents/ppo", "a_test.go", `import "clustergym/env/control"`, ""},
-		{"a test looking around", "env/sim", "a_test.go", `import "clustergym/env/heuristic"`, ""},
-		{"a test of its own package", "env/sim", "a_test.go", `import "clustergym/env/sim"`, ""},
-		{"a test looking up", "env/sim", "a_test.go", `import "clustergym/agents"`, "env/sim imports agents"},
+		{"a test looking around", "simulator/sim", "a_test.go", `import "clustergym/simulator/schedulers"`, ""},
+		{"a test of its own package", "simulator/sim", "a_test.go", `import "clustergym/simulator/sim"`, ""},
+		{"a test looking up", "simulator/sim", "a_test.go", `import "clustergym/agents"`, "simulator/sim imports agents"},
 		{"a test looking sideways", "nets", "a_test.go", `import "clustergym/traces"`, "nets imports traces"},
 
 		{"a library of the table", "traces/csv", "a.go", `import "github.com/klauspost/compress/zstd"`, ""},
-		{"a library of others", "env/sim", "a.go", `import "github.com/klauspost/compress/zstd"`, "not among its libraries"},
+		{"a library of others", "simulator/sim", "a.go", `import "github.com/klauspost/compress/zstd"`, "not among its libraries"},
 		{"a library that nobody may use", "experiments", "a.go", `import "github.com/stretchr/testify/assert"`, "not among its libraries"},
 		{"a library with a longer name", "configs", "a.go", `import "go.yaml.in/yaml/v3more"`, "not among its libraries"},
-		{"rapid in a test", "env/sim", "a_test.go", `import "pgregory.net/rapid"`, ""},
-		{"rapid outside tests", "env/sim", "a.go", `import "pgregory.net/rapid"`, "not among its libraries"},
+		{"rapid in a test", "simulator/sim", "a_test.go", `import "pgregory.net/rapid"`, ""},
+		{"rapid outside tests", "simulator/sim", "a.go", `import "pgregory.net/rapid"`, "not among its libraries"},
 
 		{"Gorgonia in nets", "nets/tape", "a.go", `import "gorgonia.org/gorgonia"`, ""},
 		{"Gorgonia in a loss", "agents/ppo", "loss.go", `import "gorgonia.org/gorgonia"`, ""},
@@ -180,25 +180,25 @@ func TestEveryRuleFindsItsBreach(t *testing.T) {
 		{"Gorgonia in replay", "replay", "loss.go", `import "gorgonia.org/tensor"`, "not among its libraries"},
 		{"Gorgonia in experiments", "experiments", "a.go", `import "gorgonia.org/gorgonia"`, "not among its libraries"},
 
-		{"a duration", "env/sim", "a.go", "import \"time\"\nvar x = time.Second", ""},
-		{"the clock", "env/sim", "a.go", "import \"time\"\nvar x = time.Now()", "a.go:3: uses time.Now"},
-		{"the clock as a value", "env/sim", "a.go", "import \"time\"\nvar x = time.Now", "uses time.Now"},
+		{"a duration", "simulator/sim", "a.go", "import \"time\"\nvar x = time.Second", ""},
+		{"the clock", "simulator/sim", "a.go", "import \"time\"\nvar x = time.Now()", "a.go:3: uses time.Now"},
+		{"the clock as a value", "simulator/sim", "a.go", "import \"time\"\nvar x = time.Now", "uses time.Now"},
 		{"the clock by another name", "replay", "a.go", "import clock \"time\"\nvar x = clock.Since", "uses time.Since"},
-		{"the clock in a test", "env/sim", "a_test.go", "import \"time\"\nvar x = time.Now()", ""},
+		{"the clock in a test", "simulator/sim", "a_test.go", "import \"time\"\nvar x = time.Now()", ""},
 		{"the clock of the bridge", "env/bridge/server", "a.go", "import \"time\"\nvar x = time.Now()", ""},
 		{"the clock of experiments", "experiments", "a.go", "import \"time\"\nvar x = time.Now()", ""},
 		{"the environment", "traces", "a.go", "import \"os\"\nvar x = os.Getenv(\"HOME\")", "uses os.Getenv"},
 		{"the bridge's environment", "env/bridge/server", "a.go", "import \"os\"\nvar x = os.Getenv(\"HOME\")", "uses os.Getenv"},
 		{"a file", "traces", "a.go", "import \"os\"\nvar x = os.Open", ""},
-		{"a generator", "env/sim", "a.go", "import \"math/rand/v2\"\nvar x = rand.New(rand.NewPCG(1, 2))", ""},
+		{"a generator", "simulator/sim", "a.go", "import \"math/rand/v2\"\nvar x = rand.New(rand.NewPCG(1, 2))", ""},
 		{"the global generator", "nets/layer", "a.go", "import \"math/rand/v2\"\nvar x = rand.NormFloat64()", "rand.NormFloat64 of the global generator"},
 		{"the global generator's generic", "agents/ppo", "a.go", "import r \"math/rand/v2\"\nvar x = r.N(10)", "rand.N of the global generator"},
-		{"a method of a generator", "env/sim", "a.go", "import \"math/rand/v2\"\nfunc f(src *rand.Rand) int { return src.IntN(3) }", ""},
+		{"a method of a generator", "simulator/sim", "a.go", "import \"math/rand/v2\"\nfunc f(src *rand.Rand) int { return src.IntN(3) }", ""},
 		{"the old generator", "cmd/gymctl", "a.go", `import "math/rand"`, "want math/rand/v2"},
-		{"the old generator in a test", "env/sim", "a_test.go", `import "math/rand"`, "want math/rand/v2"},
+		{"the old generator in a test", "simulator/sim", "a_test.go", `import "math/rand"`, "want math/rand/v2"},
 		{"the system's generator", "agents", "a.go", `import "crypto/rand"`, "imports crypto/rand"},
 		{"tokens of the bridge", "env/bridge/server", "a.go", `import "crypto/rand"`, ""},
-		{"a dot import", "env/sim", "a.go", `import . "strings"`, "dot import of strings"},
+		{"a dot import", "simulator/sim", "a.go", `import . "strings"`, "dot import of strings"},
 		{"cgo", "nets/kernel", "a.go", `import "C"`, "imports C"},
 		{"a policy's suffix", "experiments/run", "a.go", `const x = "hold@slots"`, "a.go:2: \"hold@slots\" is a piece of a policy's name"},
 		{"a policy's prefix", "env/rollout", "a.go", `var x = "rollout:"`, "piece of a policy's name"},
@@ -206,10 +206,10 @@ func TestEveryRuleFindsItsBreach(t *testing.T) {
 		{"a policy in a message", "experiments/run", "a.go", `var x = "want a rule such as sjf@slots"`, "piece of a policy's name"},
 		{"a policy in a test", "experiments/run", "a_test.go", `var x = "sjf@slots"`, ""},
 		{"a policy in help", "cmd/gymctl", "a.go", `var x = "gymctl eval --policies sjf@slots"`, ""},
-		{"a policy where its grammar is", "env/policyname", "a.go", `var x = "@slots"`, ""},
+		{"a policy where its grammar is", "simulator/policyname", "a.go", `var x = "@slots"`, ""},
 		{"a message of a package", "env/rollout", "a.go", `var x = "rollout: a budget of time needs a clock"`, ""},
 
-		{"no Go at all", "env/sim", "a.go", "func {", "expected"},
+		{"no Go at all", "simulator/sim", "a.go", "func {", "expected"},
 	} {
 		got := check(source{c.pkg, c.file, []byte("package p\n" + c.code + "\n")})
 		if c.want == "" {
@@ -226,11 +226,11 @@ func TestEveryRuleFindsItsBreach(t *testing.T) {
 
 func TestPackagesMustBeListedNamedAndCommented(t *testing.T) {
 	for _, c := range []struct{ pkg, doc, want string }{
-		{"env/sim", "Package sim …", ""},
+		{"simulator/sim", "Package sim …", ""},
 		{"experiments/topdrl", "Package topdrl …", ""},
 		{"env/unheard", "Package unheard …", "env/unheard is not in the table"},
 		{"internal/utils", "Package utils …", "has a name that says nothing"},
-		{"env/sim", "", "env/sim has no package comment"},
+		{"simulator/sim", "", "simulator/sim has no package comment"},
 	} {
 		got := strings.Join(checkPackage(c.pkg, c.doc), "; ")
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {

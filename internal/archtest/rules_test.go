@@ -39,7 +39,7 @@ func allowed(table map[string][]string, pkg string) (list []string, listed bool)
 
 // source is one file to check.
 type source struct {
-	pkg  string // path below the module, such as "env/sim"
+	pkg  string // path below the module, such as "simulator/sim"
 	name string // of the file
 	text []byte
 }
@@ -185,7 +185,7 @@ func (c *checker) selector(n ast.Node) bool {
 }
 
 // policyNames is the one package that has a grammar for the names of policies.
-const policyNames = "env/policyname"
+const policyNames = "simulator/policyname"
 
 // ofPolicy matches a piece of a policy's name. A message that begins with the name of its package has a blank there.
 var ofPolicy = regexp.MustCompile(`@slots|(rollout|hindsight):([^ ]|$)`)
@@ -290,7 +290,7 @@ func checkSizes(lines map[string]int, large map[string]string) []string {
 	return faults
 }
 
-// folder is the folder of its top-level entry that a package is in: "env/dag" for env/dag/synth, and "env" for env itself.
+// folder is the folder of its top-level entry that a package is in: "simulator/dag" for simulator/dag/synth, and "env" for env itself.
 func folder(pkg string) string {
 	parts := strings.SplitN(pkg, "/", 3)
 	return strings.Join(parts[:min(len(parts), 2)], "/")

@@ -65,54 +65,54 @@ var arrows = map[string][]string{
 	"nets/onnx/export": {"nets", "nets/kernel", "nets/model", "nets/onnx"},
 	"nets/onnx/run":    {"nets/kernel", "nets/onnx"},
 
-	"env":                     {},
-	"env/envtest":             {"env"},
-	"env/paint":               {"env"},
-	"env/cluster":             {"traces"},
-	"env/predict":             {"traces"},
-	"env/predict/boost":       {}, // trees over numbers, which know nothing of jobs
-	"env/predict/gbdt":        {"env/predict", "env/predict/boost", "env/predict/history", "traces"},
-	"env/predict/history":     {"env/predict", "traces"},
-	"env/predict/predicttest": {"env/predict", "traces"},
-	"env/sim":                 {"env/cluster", "env/predict", "traces"},
-	"env/policyname":          {}, // the grammar of names alone; every place has its own policies
+	"env":                           {},
+	"env/envtest":                   {"env"},
+	"env/paint":                     {"env"},
+	"simulator/cluster":             {"traces"},
+	"simulator/predict":             {"traces"},
+	"simulator/predict/boost":       {}, // trees over numbers, which know nothing of jobs
+	"simulator/predict/gbdt":        {"simulator/predict", "simulator/predict/boost", "simulator/predict/history", "traces"},
+	"simulator/predict/history":     {"simulator/predict", "traces"},
+	"simulator/predict/predicttest": {"simulator/predict", "traces"},
+	"simulator/sim":                 {"simulator/cluster", "simulator/predict", "traces"},
+	"simulator/policyname":          {}, // the grammar of names alone; every place has its own policies
 	// Its children make queues, choose GPUs and take decisions of their own; it makes policies of them.
-	"env/heuristic":          {"env/cluster", "env/policyname", "env/predict", "env/sim", "env/heuristic/...", "traces"},
-	"env/heuristic/queue":    {"env/cluster", "env/sim"}, // a job, its request and its key; nothing of the policy that made it
-	"env/heuristic/attained": {"env/sim", "env/heuristic/queue"},
-	"env/heuristic/place":    {"env/cluster", "env/sim", "env/heuristic/queue", "traces"},
-	"env/heuristic/exact":    {"env/cluster", "env/sim", "env/heuristic/queue", "env/heuristic/place", "traces"},
-	"env/heuristic/rounds":   {"env/cluster", "env/sim", "env/heuristic/queue", "env/heuristic/place", "traces"},
-	"env/heuristic/delay":    {"env/cluster", "env/sim", "env/heuristic/queue", "env/heuristic/place"},
-	"env/heuristic/tuned":    {"env/cluster", "env/predict", "env/sim", "env/heuristic/queue", "env/heuristic/place"},
-	"env/hindsight":          {"env/cluster", "env/sim"},
-	"env/metrics":            {"env/cluster", "env/sim", "traces"},
+	"simulator/schedulers":          {"simulator/cluster", "simulator/policyname", "simulator/predict", "simulator/sim", "simulator/schedulers/...", "traces"},
+	"simulator/schedulers/queue":    {"simulator/cluster", "simulator/sim"}, // a job, its request and its key; nothing of the policy that made it
+	"simulator/schedulers/attained": {"simulator/sim", "simulator/schedulers/queue"},
+	"simulator/schedulers/place":    {"simulator/cluster", "simulator/sim", "simulator/schedulers/queue", "traces"},
+	"simulator/schedulers/exact":    {"simulator/cluster", "simulator/sim", "simulator/schedulers/queue", "simulator/schedulers/place", "traces"},
+	"simulator/schedulers/rounds":   {"simulator/cluster", "simulator/sim", "simulator/schedulers/queue", "simulator/schedulers/place", "traces"},
+	"simulator/schedulers/delay":    {"simulator/cluster", "simulator/sim", "simulator/schedulers/queue", "simulator/schedulers/place"},
+	"simulator/schedulers/tuned":    {"simulator/cluster", "simulator/predict", "simulator/sim", "simulator/schedulers/queue", "simulator/schedulers/place"},
+	"simulator/hindsight":           {"simulator/cluster", "simulator/sim"},
+	"simulator/metrics":             {"simulator/cluster", "simulator/sim", "traces"},
 	// env/sched declares the interfaces of encoders and rewards. Those packages implement them, and jobselect and its
 	// siblings put everything together.
-	"env/sched":  {"env", "env/paint", "env/predict", "env/sim", "env/cluster", "env/heuristic", "traces", "traces/profile"},
-	"env/encode": {"env", "env/sim", "env/cluster", "env/predict", "env/sched", "traces"},
-	"env/reward": {"env/sim", "env/sched"},
+	"env/sched":  {"env", "env/paint", "simulator/predict", "simulator/sim", "simulator/cluster", "simulator/schedulers", "traces", "traces/profile"},
+	"env/encode": {"env", "simulator/sim", "simulator/cluster", "simulator/predict", "env/sched", "traces"},
+	"env/reward": {"simulator/sim", "env/sched"},
 	// It plays on with any heuristic, and draws futures from recorded windows, with the forecasts that their jobs had.
-	"env/rollout":               {"env", "env/cluster", "env/policyname", "env/predict", "env/predict/gbdt", "env/sim", "env/sched", "env/heuristic", "traces"},
+	"env/rollout":               {"env", "simulator/cluster", "simulator/policyname", "simulator/predict", "simulator/predict/gbdt", "simulator/sim", "env/sched", "simulator/schedulers", "traces"},
 	"env/jobselect":             wiring,
 	"env/gpupick":               wiring,
 	"env/queuerank":             wiring,
-	"env/queuerank/rlscheduler": {"traces", "env", "env/sim", "env/sched", "env/cluster", "env/queuerank"},
-	"env/queuerank/rltune":      {"traces", "env", "env/sim", "env/sched", "env/cluster", "env/heuristic", "env/queuerank", "env/peer/rltune"}, // it places jobs and shows them as that program does
+	"env/queuerank/rlscheduler": {"traces", "env", "simulator/sim", "env/sched", "simulator/cluster", "env/queuerank"},
+	"env/queuerank/rltune":      {"traces", "env", "simulator/sim", "env/sched", "simulator/cluster", "simulator/schedulers", "env/queuerank", "env/peer/rltune"}, // it places jobs and shows them as that program does
 	"env/delayoffer":            append([]string{"traces/dally"}, wiring...),
 	"env/policymix":             wiring,
-	"env/workerplace":           {"env", "env/cluster", "env/paint", "env/sched", "traces", "traces/profile"}, // of sched the life cycle only: there is no simulator
-	"env/dag":                   {},
-	"env/dag/dagjson":           {"env/dag"}, "env/dag/wfformat": {"env/dag"}, "env/dag/synth": {"env/dag"},
-	"env/dag/alibaba":   {"env/dag", "traces"},
-	"env/dag/listsched": {"env/dag"},
+	"env/workerplace":           {"env", "simulator/cluster", "env/paint", "env/sched", "traces", "traces/profile"}, // of sched the life cycle only: there is no simulator
+	"simulator/dag":             {},
+	"simulator/dag/dagjson":     {"simulator/dag"}, "simulator/dag/wfformat": {"simulator/dag"}, "simulator/dag/synth": {"simulator/dag"},
+	"simulator/dag/alibaba":   {"simulator/dag", "traces"},
+	"simulator/dag/listsched": {"simulator/dag"},
 	// It opens a file whatever its format, so it knows every reader of graphs.
-	"env/dag/graphs": {"env/dag", "env/dag/alibaba", "env/dag/dagjson", "env/dag/wfformat", "traces", "traces/alibaba", "traces/tpch"},
-	"env/dagplace":   {"env", "env/dag", "env/dag/listsched", "env/dag/synth", "env/paint", "env/sched", "traces"}, // of sched as env/workerplace; rivals plan by listsched
-	"env/control":    {"env", "env/paint"},
-	"env/queuenet":   {"env"}, // a world with a known optimum, for experiments alone
-	"env/peer/...":   {"traces", "env/metrics"},
-	"env/vec":        {"env"},
+	"simulator/dag/graphs": {"simulator/dag", "simulator/dag/alibaba", "simulator/dag/dagjson", "simulator/dag/wfformat", "traces", "traces/alibaba", "traces/tpch"},
+	"env/dagplace":         {"env", "simulator/dag", "simulator/dag/listsched", "simulator/dag/synth", "env/paint", "env/sched", "traces"}, // of sched as env/workerplace; rivals plan by listsched
+	"env/control":          {"env", "env/paint"},
+	"env/queuenet":         {"env"}, // a world with a known optimum, for experiments alone
+	"env/peer/...":         {"traces", "simulator/metrics"},
+	"env/vec":              {"env"},
 
 	"env/bridge/wire":   {"env"},
 	"env/bridge/budget": {"env/bridge/wire"},
@@ -133,7 +133,7 @@ var arrows = map[string][]string{
 	// A model of how fast jobs run beside each other, and the agent that learns in it, are made for that environment.
 	"agents/perfmodel":  {"agents", "env/workerplace", "nets/...", "agents/maml"},
 	"agents/mbmpo":      {"agents", "env", "env/workerplace", "replay", "nets/...", "agents/maml", "agents/perfmodel"},
-	"agents/woa":        {"agents", "env", "env/dag", "env/dagplace"}, // builds plans and draws hopes as that environment does
+	"agents/woa":        {"agents", "env", "simulator/dag", "env/dagplace"}, // builds plans and draws hopes as that environment does
 	"agents/imitate":    {"agents", "env"},
 	"agents/imported":   {"agents", "env", "nets/onnx", "nets/onnx/run"}, // policies that other programs trained
 	"agents/train":      {"agents", "agents/imitate", "env", "env/vec"},
@@ -166,29 +166,29 @@ var groupOfVerbs = []string{
 
 // wiring lists the packages that a scheduling environment puts together.
 var wiring = []string{
-	"env", "env/cluster", "env/predict", "env/sim", "env/sched", "env/paint", "env/encode", "env/reward", "env/heuristic", "traces", "traces/profile",
+	"env", "simulator/cluster", "simulator/predict", "simulator/sim", "env/sched", "env/paint", "env/encode", "env/reward", "simulator/schedulers", "traces", "traces/profile",
 }
 
 // libraries lists the outside modules that packages may import. Tests may also import rapid.
 var libraries = map[string][]string{
-	"configs":              {"go.yaml.in/yaml/v3"},
-	"live/kube":            {"go.yaml.in/yaml/v3"}, // kubeconfig files
-	"internal/kubetest":    {"go.yaml.in/yaml/v3"}, // manifests
-	"traces/...":           {"github.com/klauspost/compress"},
-	"env/encode":           {"golang.org/x/sys"},   // which instructions the processor has
-	"env/paint":            {"golang.org/x/image"}, // fonts, and smooth edges of shapes
-	"env/heuristic/rounds": {"gonum.org/v1/gonum"},
-	"nets/...":             {"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.com/chewxy/hm", "go4.org/unsafe/assume-no-moving-gc", "golang.org/x/sys"},
-	"nets/onnx":            {"google.golang.org/protobuf"}, // the wire format of Protocol Buffers, without generated code
-	"agents/ddqn":          {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"agents/ppo":           {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"agents/maml":          {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"agents/perfmodel":     {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"env/bridge/...":       {"github.com/gorilla/websocket", "github.com/vmihailenco/msgpack/v5"},
-	"env/bridge/server":    {"github.com/prometheus/client_golang"},
-	"env/bridge/handle":    {"golang.org/x/sys"},
-	"experiments/...":      {"github.com/klauspost/compress", "github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
-	"experiments/pages":    {"github.com/prometheus/client_golang"},                           // /metrics, as the bridge's server has it
+	"configs":                     {"go.yaml.in/yaml/v3"},
+	"live/kube":                   {"go.yaml.in/yaml/v3"}, // kubeconfig files
+	"internal/kubetest":           {"go.yaml.in/yaml/v3"}, // manifests
+	"traces/...":                  {"github.com/klauspost/compress"},
+	"env/encode":                  {"golang.org/x/sys"},   // which instructions the processor has
+	"env/paint":                   {"golang.org/x/image"}, // fonts, and smooth edges of shapes
+	"simulator/schedulers/rounds": {"gonum.org/v1/gonum"},
+	"nets/...":                    {"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.com/chewxy/hm", "go4.org/unsafe/assume-no-moving-gc", "golang.org/x/sys"},
+	"nets/onnx":                   {"google.golang.org/protobuf"}, // the wire format of Protocol Buffers, without generated code
+	"agents/ddqn":                 {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"agents/ppo":                  {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"agents/maml":                 {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"agents/perfmodel":            {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"env/bridge/...":              {"github.com/gorilla/websocket", "github.com/vmihailenco/msgpack/v5"},
+	"env/bridge/server":           {"github.com/prometheus/client_golang"},
+	"env/bridge/handle":           {"golang.org/x/sys"},
+	"experiments/...":             {"github.com/klauspost/compress", "github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
+	"experiments/pages":           {"github.com/prometheus/client_golang"},                           // /metrics, as the bridge's server has it
 	// The queue of tasks for many machines: a broker in the process or beside it, with files, redelivery and membership.
 	"distributed/workqueue": {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"},
 	// A NATS that gives out ranks; its server in tests.
@@ -212,7 +212,7 @@ const maxLines = 4000
 
 // large are the packages that have more, each with the reason. An entry that is not needed any more is a fault.
 var large = map[string]string{
-	"env/sim": "what plays, what branches and what follows write the same books, and no other package may",
+	"simulator/sim": "what plays, what branches and what follows write the same books, and no other package may",
 }
 
 // repeatable are the folders whose results depend on seed and configuration alone; clocks are the ones below

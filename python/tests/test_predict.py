@@ -19,7 +19,7 @@ Array = npt.NDArray[np.float64]
 
 LEVELS = {"q10": 0.1, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q90": 0.9}
 
-# The settings of env/predict/gbdt, in LightGBM's names.
+# The settings of simulator/predict/gbdt, in LightGBM's names.
 SETTINGS: dict[str, Any] = {
     "objective": "quantile",
     "num_leaves": 31,

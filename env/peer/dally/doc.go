@@ -1,6 +1,6 @@
 // Package dally is the simulator that the authors of Dally published (Sharma et al., arXiv 2401.16492; the program is
 // a fork of Themis' simulator), rebuilt from its rules alone so that its numbers agree to the last bit. It is the
-// reference that env/sim's own delay scheduling is compared with, and shares no code with env/sim.
+// reference that simulator/sim's own delay scheduling is compared with, and shares no code with simulator/sim.
 //
 // Times are float64 seconds, and expressions are evaluated in the order of the authors' program. Jobs run in blocks
 // of a number of iterations. GPUs are leased. A block is never interrupted; at its end a job gives back the GPUs

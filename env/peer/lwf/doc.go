@@ -1,7 +1,7 @@
 // Package lwf is the simulator that the authors of LWF-κ, AdaDUAL and Ada-SRSF published (Wang, Shi, Wang, Chu,
 // arXiv 2002.10105), rebuilt from its rules alone: every job is placed, begins and ends in the same millisecond and on
-// the same GPUs. It is the reference that the fluid contention of env/sim is compared with, and shares no code with
-// env/sim.
+// the same GPUs. It is the reference that the fluid contention of simulator/sim is compared with, and shares no code with
+// simulator/sim.
 //
 // Times are integer milliseconds. Jobs are data-parallel trainings: in each iteration every worker runs forward and
 // backward on its GPU, and then, if the job is on several nodes, one all-reduce goes over the links of these nodes.

@@ -1,6 +1,6 @@
 // Package rlscheduler is the simulator that the authors of RLScheduler published (Zhang et al., "RLScheduler: an automated
 // HPC batch job scheduler using reinforcement learning", SC 2020; github.com/DIR-LAB/deep-batch-scheduler), rebuilt from its
-// rules alone: its machine, its observation, its bounded slowdown. It shares no code with env/sim, and it is small and fast
+// rules alone: its machine, its observation, its bounded slowdown. It shares no code with simulator/sim, and it is small and fast
 // enough that a decision can be looked ahead of thousands of times.
 //
 // A Machine is a counter of processors. Times are whole seconds. A Policy chooses a waiting job; the job is committed to: if

@@ -1,7 +1,7 @@
 // Package rltune is the simulator that the authors of RLTune published (Dongare et al., "RLTune: hybrid learning-guided
 // scheduling of heterogeneous GPU clusters", SoCC 2025; github.com/dshruti20/RLTune), rebuilt from its rules alone: its three
 // clusters, its base policies, its placement, its observation and its choice between placements. It shares no code with
-// env/sim.
+// simulator/sim.
 //
 // A Machine is nodes in pools, to one of which a job belongs. Times are whole seconds. The waiting job that a base policy
 // or an agent chooses is committed to: if it does not fit, the clock runs until it does, whatever pool the others are of, and

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/queuerank"
 	"clustergym/env/queuerank/rlscheduler"
+	"clustergym/simulator/cluster"
 	"clustergym/traces"
 )
 

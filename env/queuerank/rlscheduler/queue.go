@@ -3,10 +3,10 @@ package rlscheduler
 import (
 	"slices"
 
-	"clustergym/env/cluster"
 	"clustergym/env/queuerank"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/envtest"
 	"clustergym/env/queuerank"
 	"clustergym/env/queuerank/rlscheduler"
-	"clustergym/env/sim"
 	"clustergym/internal/recorded"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 	"clustergym/traces/swf"
 )

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/queuerank"
 	"clustergym/env/queuerank/rltune"
+	"clustergym/simulator/cluster"
 	"clustergym/traces"
 )
 

@@ -7,12 +7,12 @@ import (
 	"slices"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
 	peer "clustergym/env/peer/rltune"
 	"clustergym/env/queuerank"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -84,7 +84,7 @@ func New(cfg queuerank.Config, spec cluster.Spec, w sched.Windows, part traces.P
 	}
 	t := &tuned{cfg: cfg, c: c, programme: cfg.RLTune == "programme", pools: map[poolKey]*pool{}}
 	t.divided, t.single = len(c.VCs()) > 0, len(c.VCs()) == 0 && len(c.Types()) < 2
-	rank, err := heuristic.NewRanker(cfg.Base, cfg.Estimates)
+	rank, err := schedulers.NewRanker(cfg.Base, cfg.Estimates)
 	if err != nil {
 		return nil, err
 	}
@@ -315,7 +315,7 @@ func (t tunedRows) Encode(dst []float32, s *sched.State) {
 // tunedQueue is the queue in the order of the base.
 type tunedQueue struct {
 	t     *tuned
-	rank  *heuristic.Ranker
+	rank  *schedulers.Ranker
 	sized bool // equal keys go by GPUs, as sjf has it
 	list  []sim.Job
 	saved []sim.Job

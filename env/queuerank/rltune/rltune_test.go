@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/envtest"
 	peer "clustergym/env/peer/rltune"
 	"clustergym/env/queuerank"
 	"clustergym/env/queuerank/rltune"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

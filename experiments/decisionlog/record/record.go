@@ -12,16 +12,16 @@ import (
 
 	"clustergym/agents"
 	"clustergym/env"
-	"clustergym/env/cluster"
 	"clustergym/env/gpupick"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"
 	"clustergym/experiments/decisionlog"
 	"clustergym/internal/fault"
 	"clustergym/internal/rng"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

@@ -1,5 +1,5 @@
 // Package mirror turns what a real cluster says of itself, one snapshot after the other, into facts for a simulator that follows
-// (env/sim). A snapshot says what is, not what has happened: a Mirror compares it with the one before, and where the cluster does not
+// (simulator/sim). A snapshot says what is, not what has happened: a Mirror compares it with the one before, and where the cluster does not
 // tell when something has happened, or on which GPUs, it chooses something that is possible.
 package mirror
 
@@ -10,10 +10,10 @@ import (
 	"slices"
 	"time"
 
-	"clustergym/env/cluster"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/live"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 )
 
 // ErrLayout is returned when the cluster has other nodes than it had: an environment cannot follow it any more, and another is to be made.

@@ -11,16 +11,16 @@ import (
 	"time"
 
 	"clustergym/env"
-	core "clustergym/env/cluster"
-	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
-	"clustergym/env/predict"
-	"clustergym/env/predict/history"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/steer/mirror"
 	"clustergym/internal/testseed"
 	"clustergym/live"
+	core "clustergym/simulator/cluster"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/predict/history"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -191,9 +191,9 @@ func TestSnapshotsBecomeFacts(t *testing.T) {
 	for k := range 12 {
 		r := rand.New(rand.NewPCG(testseed.Or(71)+uint64(k), 71))
 		x := newSite(t, r)
-		h := heuristic.DefaultConfig()
+		h := schedulers.DefaultConfig()
 		h.Order, h.Admission, h.Estimates = []string{"srtf", "fifo", "las"}[k%3], "skip", sim.MustEstimates("exact")
-		incumbent, err := heuristic.New(h)
+		incumbent, err := schedulers.New(h)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/steer"
 	"clustergym/internal/statistic"
+	"clustergym/simulator/sim"
 )
 
 // Share is a share of things, with its 95 % interval over blocks of time.

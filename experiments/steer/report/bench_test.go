@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/sim"
 	"clustergym/experiments/steer"
 	"clustergym/live/livetest"
+	"clustergym/simulator/sim"
 )
 
 // written writes the log of a cluster of 512 GPUs on which n jobs came and were started first come, first served, with a look every

@@ -8,15 +8,15 @@ import (
 	"sort"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/heuristic"
 	"clustergym/env/sched"
-	"clustergym/env/sim"
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/steer"
 	"clustergym/experiments/steer/mirror"
 	"clustergym/internal/fault"
 	"clustergym/live"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -367,12 +367,12 @@ func rule(name, placement string, known sim.Estimates) (sim.Scheduler, error) {
 		p, err := cluster.NewPlacement(placement)
 		return &timely{place: p}, err
 	}
-	h, err := heuristic.Parse(name)
+	h, err := schedulers.Parse(name)
 	if err != nil {
 		return nil, &fault.Mistake{Err: err}
 	}
 	h.Placement, h.Estimates = placement, known
-	s, err := heuristic.New(h)
+	s, err := schedulers.New(h)
 	if err != nil {
 		return nil, &fault.Mistake{Err: err}
 	}

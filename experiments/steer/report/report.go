@@ -8,15 +8,15 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/heuristic"
 	"clustergym/env/jobselect"
-	"clustergym/env/policyname"
-	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/steer"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 	"clustergym/internal/statistic"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
@@ -425,7 +425,7 @@ func knows(name string, e sim.Estimates) string {
 	switch {
 	case name == timelyName:
 		return "time limits"
-	case !heuristic.Estimating(n.Base) && (n.Backfill == "" || n.Backfill == "none"):
+	case !schedulers.Estimating(n.Base) && (n.Backfill == "" || n.Backfill == "none"):
 		return "no run times"
 	case e.Mode == sim.EstimateExact:
 		return "exact run times"
@@ -460,7 +460,7 @@ func (b *builder) replays() error {
 		if slices.ContainsFunc(out.Rows, func(o Row) bool { return o.Name == x.name && o.Knows == k }) {
 			continue
 		}
-		if !x.estimates.Known() && heuristic.Estimating(policyname.Of(x.name).Base) {
+		if !x.estimates.Known() && schedulers.Estimating(policyname.Of(x.name).Base) {
 			continue
 		}
 		s, err := b.ruled(x.name, x.estimates)
@@ -498,7 +498,7 @@ func (b *builder) policy() error {
 		h := rival.Sched
 		h.Estimates = causal(h.Estimates)
 		est = h.Estimates
-		if sch, err = heuristic.New(h); err != nil {
+		if sch, err = schedulers.New(h); err != nil {
 			return &fault.Mistake{Err: err}
 		}
 		told = knows(h.Name(), h.Estimates)

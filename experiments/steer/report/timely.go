@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"clustergym/env/cluster"
-	"clustergym/env/sim"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 
 	"clustergym/cmd/gymctl/internal/cli"
-	"clustergym/env/cluster"
 	"clustergym/internal/plain"
+	"clustergym/simulator/cluster"
 )
 
 // showCluster prints a cluster as a tree, with equal racks and nodes grouped, and its types and virtual clusters

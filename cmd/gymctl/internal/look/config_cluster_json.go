@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"clustergym/env/cluster"
+	"clustergym/simulator/cluster"
 )
 
 // ClusterDocument is a cluster in JSON: totals, then what it was built from, with the default values of links that are

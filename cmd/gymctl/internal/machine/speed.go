@@ -13,10 +13,10 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/env/heuristic"
 	"clustergym/experiments/bench"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/simulator/schedulers"
 )
 
 func speedVerb(a *cli.App) *cobra.Command {
@@ -117,7 +117,7 @@ every job has one.`,
 	}
 	options.KernelsFlag(c, &kernels)
 	cli.CompleteOrFile(c, "cluster", workload.ClusterPresets()...)
-	cli.CompleteList(c, "policy", func(_ *cobra.Command, word string) []string { return heuristic.Names().Complete(word) })
+	cli.CompleteList(c, "policy", func(_ *cobra.Command, word string) []string { return schedulers.Names().Complete(word) })
 	return c
 }
 

@@ -17,7 +17,6 @@ import (
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/env/jobselect"
 	"clustergym/env/rollout"
-	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/models"
 	"clustergym/experiments/steer"
@@ -26,6 +25,7 @@ import (
 	"clustergym/live"
 	"clustergym/live/kube"
 	"clustergym/live/slurm"
+	"clustergym/simulator/sim"
 )
 
 // The kinds of clusters.

@@ -11,9 +11,9 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/env/sim"
 	"clustergym/experiments/steer/report"
 	"clustergym/internal/fault"
+	"clustergym/simulator/sim"
 )
 
 func steerReport(a *cli.App) *cobra.Command {

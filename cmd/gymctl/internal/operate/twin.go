@@ -12,8 +12,6 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/env/cluster"
-	"clustergym/env/sim"
 	"clustergym/experiments/steer"
 	"clustergym/experiments/steer/mirror"
 	"clustergym/experiments/twin"
@@ -21,6 +19,8 @@ import (
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 	"clustergym/live"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
 )
 
 // forecastFlags are the flags of forecasts, live and of the past.

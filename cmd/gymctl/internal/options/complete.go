@@ -8,13 +8,13 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/configs"
-	"clustergym/env/heuristic"
-	"clustergym/env/policyname"
 	"clustergym/env/rollout"
-	"clustergym/env/sim"
 	"clustergym/experiments/config"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/workload"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 	"clustergym/traces/profile"
 	"clustergym/traces/synth"
 )
@@ -88,7 +88,7 @@ func CompleteSet(c *cobra.Command, of func(c *cobra.Command, args []string) conf
 func valuesOf(key string) []string {
 	switch key[strings.LastIndexByte(key, '.')+1:] {
 	case "placement":
-		return heuristic.PlacementNames()
+		return schedulers.PlacementNames()
 	case "estimates":
 		return EstimateNames()
 	case "forecast":

@@ -1,6 +1,6 @@
 package options
 
-import "clustergym/env/sim"
+import "clustergym/simulator/sim"
 
 // EstimatesFlag is a flag of estimates.
 type EstimatesFlag struct{ *sim.Estimates }

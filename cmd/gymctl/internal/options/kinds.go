@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"clustergym/configs"
-	"clustergym/env/cluster"
 	"clustergym/experiments/catalog"
 	"clustergym/experiments/config"
 	"clustergym/experiments/sweep"
@@ -22,6 +21,7 @@ import (
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/internal/ordinary"
+	"clustergym/simulator/cluster"
 	"clustergym/traces"
 	"clustergym/traces/inventory"
 	"clustergym/traces/synth"

@@ -6,9 +6,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"clustergym/env/policyname"
 	"clustergym/env/rollout"
 	"clustergym/internal/fault"
+	"clustergym/simulator/policyname"
 )
 
 // BudgetFlag adds --budget.

@@ -7,10 +7,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"clustergym/env/heuristic"
-	"clustergym/env/policyname"
 	"clustergym/experiments/tune"
 	"clustergym/internal/fault"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/schedulers"
 )
 
 // Weights are --hold and --index: the files of the weights of these policies.
@@ -23,7 +23,7 @@ func (w *Weights) Flags(f *pflag.FlagSet) {
 }
 
 // Read sets the weights to those of the files that are given; policies are those that they are for.
-func (w *Weights) Read(c *cobra.Command, policies []string, hold *heuristic.Hold, index *heuristic.Index) error {
+func (w *Weights) Read(c *cobra.Command, policies []string, hold *schedulers.Hold, index *schedulers.Index) error {
 	for _, x := range []struct{ name, file string }{{"hold", w.hold}, {"index", w.index}} {
 		if !c.Flags().Changed(x.name) {
 			continue

@@ -9,10 +9,10 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/env/dag"
-	"clustergym/env/dag/dagjson"
 	"clustergym/experiments/plan"
 	"clustergym/internal/fault"
+	"clustergym/simulator/dag"
+	"clustergym/simulator/dag/dagjson"
 )
 
 func planVerb(a *cli.App) *cobra.Command {

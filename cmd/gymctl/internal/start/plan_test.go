@@ -13,7 +13,7 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/clitest"
-	"clustergym/env/dag/synth"
+	"clustergym/simulator/dag/synth"
 )
 
 const planGraphs = `{"name":"diamond","tasks":[{"id":0,"work":4},{"id":1,"work":2},{"id":2,"cost":[3,1]},{"id":3,"work":1}],"edges":[[0,1,10],[0,2,20],[1,3,5],[2,3,0]],"processors":[{"id":0,"speed":1},{"id":1,"speed":2}],"bandwidth":[[0,5],[5,0]]}

@@ -14,13 +14,13 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/env/predict"
-	"clustergym/env/predict/gbdt"
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 	"clustergym/internal/texttable"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/predict/gbdt"
 	"clustergym/traces"
 )
 

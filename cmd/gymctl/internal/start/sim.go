@@ -16,14 +16,14 @@ import (
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/configs"
-	"clustergym/env/heuristic"
-	"clustergym/env/policyname"
 	"clustergym/env/rollout"
-	"clustergym/env/sim"
 	"clustergym/experiments/simulate"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/schedulers"
+	"clustergym/simulator/sim"
 )
 
 // simPolicies completes sim --policy.
@@ -85,8 +85,8 @@ communication are those of this run.
 --horizon counts from the first submit. Jobs that can never fit the cluster are refused: they are left out,
 counted and named. Jobs read = finished + unfinished + dropped + refused.
 
-Orders and policies: ` + options.Wrapped(heuristic.Orders()) + `.
-Placements: ` + options.Wrapped(heuristic.PlacementNames()) + `; lwf-K for any K.
+Orders and policies: ` + options.Wrapped(schedulers.Orders()) + `.
+Placements: ` + options.Wrapped(schedulers.PlacementNames()) + `; lwf-K for any K.
 Clusters: a preset (gymctl config list), a YAML file, an inventory of machines, pool:N (a plain counter of N GPUs
 or processors), swf-N (the same), NxG (N nodes of G GPUs in one rack), dally:RxM (R racks of M nodes of 8).
 Interference: ` + workload.InterferenceForms + `.
@@ -131,7 +131,7 @@ Interference: ` + workload.InterferenceForms + `.
 	f.StringVar(&o.html, "html", "", "write the schedules as one HTML page to `FILE`, for any browser and without a network")
 	cli.Complete(c, "admission", policyname.Admissions()...)
 	cli.Complete(c, "backfill", policyname.Backfills()...)
-	cli.Complete(c, "placement", heuristic.PlacementNames()...)
+	cli.Complete(c, "placement", schedulers.PlacementNames()...)
 	cli.CompleteBy(c, "estimates", options.EstimateValues)
 	cli.CompleteOrFile(c, "interference", "seeded:1")
 	cli.Complete(c, "comm", sim.CommNames()...)

@@ -15,12 +15,12 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/env/heuristic"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/tune"
 	"clustergym/internal/fault"
 	"clustergym/internal/safefile"
+	"clustergym/simulator/schedulers"
 )
 
 func tuneVerb(a *cli.App) *cobra.Command {
@@ -137,7 +137,7 @@ with more --generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does
 	src.Flags(c, "quickstart")
 	cli.CompleteDir(c, "dir")
 	cli.CompleteList(c, "only", func(*cobra.Command, string) []string {
-		names := append(heuristic.HoldNames(), heuristic.IndexNames()...)
+		names := append(schedulers.HoldNames(), schedulers.IndexNames()...)
 		slices.Sort(names)
 		return slices.Compact(names)
 	})

@@ -1,6 +1,0 @@
-//go:build !invariants
-
-package heuristic_test
-
-// checked reports that the simulator checks its books after every change, which takes memory.
-const checked = false

@@ -1,0 +1,48 @@
+package queue
+
+import "clustergym/simulator/cluster"
+
+// Bounds are what the reservations made in a pass say about those to come, since a plan only becomes fuller: a job that asks for no
+// less and lasts no shorter than another has no place before it.
+type Bounds struct {
+	picky bool // the placement may refuse a gang and take a larger one
+	all   []bound
+}
+
+type bound struct {
+	req   cluster.Request
+	lasts int64
+	at    int64
+}
+
+// Begin begins a pass. picky: the placement may refuse a gang and take a larger one.
+func (b *Bounds) Begin(picky bool) { b.picky, b.all = picky, b.all[:0] }
+
+// under reports whether a job that asks for r for as long as lasts asks for no less than the bound's job.
+func (b *Bounds) under(k *bound, r *cluster.Request, lasts int64) bool {
+	q := &k.req
+	return k.lasts <= lasts && q.VC == r.VC && (q.Types == 0 || r.Types != 0 && r.Types&^q.Types == 0) &&
+		q.CPUMilli <= r.CPUMilli && q.MemBytes <= r.MemBytes &&
+		(q.GPUs == r.GPUs || !b.picky && 0 < q.GPUs && q.GPUs < r.GPUs) && (q.Milli == r.Milli || !b.picky && q.Milli < r.Milli)
+}
+
+// Of returns a time before which a job that asks for r for as long as lasts has no place.
+func (b *Bounds) Of(r *cluster.Request, lasts int64) (at int64) {
+	for i := range b.all {
+		if k := &b.all[i]; k.at > at && b.under(k, r, lasts) {
+			at = k.at
+		}
+	}
+	return at
+}
+
+// Add notes that at is the first time at which a job that asks for r for as long as lasts has a place.
+func (b *Bounds) Add(r *cluster.Request, lasts, at int64) {
+	kept := b.all[:0]
+	for _, k := range b.all {
+		if k.at > at || k.lasts < lasts || !b.under(&bound{req: *r, lasts: lasts}, &k.req, k.lasts) {
+			kept = append(kept, k)
+		}
+	}
+	b.all = append(kept, bound{*r, lasts, at})
+}
