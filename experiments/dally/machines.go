@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	peer "clustergym/env/peer/dally"
 	"clustergym/experiments/simulate"
 	"clustergym/experiments/study"
+	peer "clustergym/peer/dally"
 	"clustergym/traces"
 )
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	peer "clustergym/env/peer/dally"
 	"clustergym/experiments/study"
+	peer "clustergym/peer/dally"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/metrics"
 	"clustergym/simulator/schedulers"

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	peer "clustergym/env/peer/dally"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	peer "clustergym/peer/dally"
 	"clustergym/traces"
 	authors "clustergym/traces/dally"
 )

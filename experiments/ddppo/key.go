@@ -5,12 +5,12 @@ import (
 	"fmt"
 
 	"clustergym/env"
-	rl "clustergym/env/peer/rlscheduler"
 	"clustergym/env/queuerank"
 	"clustergym/experiments/study"
 	"clustergym/internal/cem"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
+	rl "clustergym/peer/rlscheduler"
 	"clustergym/traces"
 )
 

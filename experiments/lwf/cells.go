@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
-	peer "clustergym/env/peer/lwf"
 	"clustergym/experiments/study"
+	peer "clustergym/peer/lwf"
 )
 
 // generated is the label of workloads of our generator, and theirs of those of the authors' generator.

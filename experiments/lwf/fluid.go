@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
-	peer "clustergym/env/peer/lwf"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
 	"clustergym/internal/statistic"
+	peer "clustergym/peer/lwf"
 	"clustergym/simulator/metrics"
 	"clustergym/simulator/schedulers"
 	"clustergym/simulator/sim"

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	peer "clustergym/env/peer/lwf"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
+	peer "clustergym/peer/lwf"
 )
 
 // small returns settings whose cells take a moment.

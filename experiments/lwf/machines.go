@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	peer "clustergym/env/peer/lwf"
+	peer "clustergym/peer/lwf"
 )
 
 // The rules of when a transfer begins, by their names in the tables.

@@ -11,11 +11,11 @@ import (
 	"strconv"
 	"strings"
 
-	peer "clustergym/env/peer/lwf"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
+	peer "clustergym/peer/lwf"
 	"clustergym/traces"
 )
 

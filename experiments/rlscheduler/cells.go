@@ -6,9 +6,9 @@ import (
 	"strings"
 	"sync"
 
-	peer "clustergym/env/peer/rlscheduler"
 	"clustergym/experiments/study"
 	"clustergym/internal/par"
+	peer "clustergym/peer/rlscheduler"
 )
 
 // Policies that are no rules.

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	peer "clustergym/env/peer/rlscheduler"
 	"clustergym/experiments/study"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	peer "clustergym/peer/rlscheduler"
 	"clustergym/traces/synth"
 )
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"clustergym/env"
-	peer "clustergym/env/peer/rlscheduler"
 	"clustergym/env/queuerank"
 	program "clustergym/env/queuerank/rlscheduler"
 	"clustergym/experiments/arena"
@@ -22,6 +21,7 @@ import (
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
+	peer "clustergym/peer/rlscheduler"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/sim"
 	"clustergym/traces"

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"regexp"
 
-	peer "clustergym/env/peer/rlscheduler"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
+	peer "clustergym/peer/rlscheduler"
 	"clustergym/traces/synth"
 )
 

@@ -11,12 +11,12 @@ import (
 
 	"clustergym/agents"
 	"clustergym/env"
-	peer "clustergym/env/peer/rltune"
 	"clustergym/env/queuerank"
 	"clustergym/env/sched"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/study"
 	"clustergym/internal/rng"
+	peer "clustergym/peer/rltune"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
 )

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/peer/dally"
-	"clustergym/env/peer/lwf"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/peer/dally"
+	"clustergym/peer/lwf"
 	"clustergym/simulator/sim"
 )
 

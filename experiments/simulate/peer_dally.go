@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/peer/dally"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/peer/dally"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/metrics"
 	"clustergym/traces"

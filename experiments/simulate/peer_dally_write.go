@@ -3,7 +3,7 @@ package simulate
 import (
 	"strconv"
 
-	"clustergym/env/peer/dally"
+	"clustergym/peer/dally"
 )
 
 // dallyLog is the log of a run that also counts preemptions and migrations. The event second-gang is a grant to a running job.

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/peer/lwf"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/peer/lwf"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/metrics"
 	"clustergym/traces"

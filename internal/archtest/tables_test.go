@@ -98,7 +98,7 @@ var arrows = map[string][]string{
 	"env/gpupick":               wiring,
 	"env/queuerank":             wiring,
 	"env/queuerank/rlscheduler": {"traces", "env", "simulator/sim", "env/sched", "simulator/cluster", "env/queuerank"},
-	"env/queuerank/rltune":      {"traces", "env", "simulator/sim", "env/sched", "simulator/cluster", "simulator/schedulers", "env/queuerank", "env/peer/rltune"}, // it places jobs and shows them as that program does
+	"env/queuerank/rltune":      {"traces", "env", "simulator/sim", "env/sched", "simulator/cluster", "simulator/schedulers", "env/queuerank", "peer/rltune"}, // it places jobs and shows them as that program does
 	"env/delayoffer":            append([]string{"traces/dally"}, wiring...),
 	"env/policymix":             wiring,
 	"env/workerplace":           {"env", "simulator/cluster", "env/paint", "env/sched", "traces", "traces/profile"}, // of sched the life cycle only: there is no simulator
@@ -111,7 +111,7 @@ var arrows = map[string][]string{
 	"env/dagplace":         {"env", "simulator/dag", "simulator/dag/listsched", "simulator/dag/synth", "env/paint", "env/sched", "traces"}, // of sched as env/workerplace; rivals plan by listsched
 	"env/control":          {"env", "env/paint"},
 	"env/queuenet":         {"env"}, // a world with a known optimum, for experiments alone
-	"env/peer/...":         {"traces", "simulator/metrics"},
+	"peer/...":             {"traces", "simulator/metrics"},
 	"env/vec":              {"env"},
 
 	"env/bridge/wire":   {"env"},

@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"clustergym/env"
-	peer "clustergym/env/peer/rltune"
 	"clustergym/env/queuerank"
 	"clustergym/env/sched"
+	peer "clustergym/peer/rltune"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/schedulers"
 	"clustergym/simulator/sim"

@@ -10,9 +10,9 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/envtest"
-	peer "clustergym/env/peer/rltune"
 	"clustergym/env/queuerank"
 	"clustergym/env/queuerank/rltune"
+	peer "clustergym/peer/rltune"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/sim"
 	"clustergym/traces"

@@ -54,7 +54,7 @@ type Offer struct {
 //
 // With Leases.Together the leases of all jobs end at whole multiples of the lease, so that everything is offered at once.
 //
-// Differences from the program of Dally's authors (env/peer/dally): times are exact, jobs do not run in blocks, and
+// Differences from the program of Dally's authors (peer/dally): times are exact, jobs do not run in blocks, and
 // leases are kept. Machines are chosen by room, not by hash, and nodes have no slots. Passes happen at events and
 // when a timer has run out, not every minute. A job whose lease runs out need not stop to stay where it is. All old
 // delays are forgotten.

@@ -10,7 +10,7 @@ import (
 	"clustergym/cmd/gymctl/internal/clitest"
 )
 
-// The two jobs that share one node's link but no GPU, worked by hand in the tests of env/peer/lwf, and one that needs more GPUs.
+// The two jobs that share one node's link but no GPU, worked by hand in the tests of peer/lwf, and one that needs more GPUs.
 const lwfJobs = "job,arrival_ms,workers,model,iters,size_mb,fw_ms,bw_ms,mem_mb\n" +
 	"large,0,3,vgg16,4,526.4,36,54,4527\nsmall,1,3,resnet50,12,99.2,25,37,3213\nhuge,2,7,resnet50,1,99.2,25,37,3213\n"
 
