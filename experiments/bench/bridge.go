@@ -20,9 +20,9 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"clustergym/bridge/server"
+	"clustergym/bridge/wire"
 	"clustergym/env"
-	"clustergym/env/bridge/server"
-	"clustergym/env/bridge/wire"
 	"clustergym/env/jobselect"
 	"clustergym/env/vec"
 	"clustergym/experiments/envs"

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/bridge/server"
+	"clustergym/bridge/wire"
 	"clustergym/env"
-	"clustergym/env/bridge/server"
-	"clustergym/env/bridge/wire"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/envs"
 	"clustergym/traces"

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"clustergym/agents"
+	"clustergym/bridge/budget"
+	"clustergym/bridge/wire"
 	"clustergym/env"
-	"clustergym/env/bridge/budget"
-	"clustergym/env/bridge/wire"
 	"clustergym/env/jobselect"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"clustergym/agents"
+	"clustergym/bridge/handle"
+	"clustergym/bridge/wire"
 	"clustergym/env"
-	"clustergym/env/bridge/handle"
-	"clustergym/env/bridge/wire"
 	"clustergym/env/dagplace"
 	"clustergym/env/jobselect"
 	"clustergym/env/queuerank"

@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
+	"clustergym/bridge/wire"
 	"clustergym/configs"
 	"clustergym/env"
-	"clustergym/env/bridge/wire"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
 	"clustergym/experiments/workload"

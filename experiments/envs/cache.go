@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"clustergym/env/bridge/budget"
+	"clustergym/bridge/budget"
 	"clustergym/experiments/workload"
 )
 

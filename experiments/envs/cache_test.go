@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/env/bridge/budget"
-	"clustergym/env/bridge/wire"
+	"clustergym/bridge/budget"
+	"clustergym/bridge/wire"
 	"clustergym/env/jobselect"
 	"clustergym/internal/raced"
 )

@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/bridge/budget"
+	"clustergym/bridge/wire"
 	"clustergym/env"
-	"clustergym/env/bridge/budget"
-	"clustergym/env/bridge/wire"
 	"clustergym/env/delayoffer"
 	"clustergym/env/envtest"
 	"clustergym/env/jobselect"

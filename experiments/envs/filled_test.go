@@ -3,8 +3,8 @@ package envs
 import (
 	"testing"
 
+	"clustergym/bridge/wire"
 	"clustergym/env"
-	"clustergym/env/bridge/wire"
 	"clustergym/env/jobselect"
 	"clustergym/env/queuerank"
 	"clustergym/env/workerplace"

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"clustergym/bridge/wire"
 	"clustergym/env"
-	"clustergym/env/bridge/wire"
 	"clustergym/env/encode"
 	"clustergym/internal/raced"
 	"clustergym/internal/testseed"

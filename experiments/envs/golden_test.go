@@ -15,8 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"clustergym/bridge/wire"
 	"clustergym/env"
-	"clustergym/env/bridge/wire"
 	"clustergym/env/delayoffer"
 	"clustergym/env/jobselect"
 	"clustergym/env/policymix"

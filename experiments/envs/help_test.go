@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/env/bridge/server"
+	"clustergym/bridge/server"
 	"clustergym/internal/fault"
 )
 

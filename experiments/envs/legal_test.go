@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/bridge/handle"
-	"clustergym/env/bridge/wire"
+	"clustergym/bridge/handle"
+	"clustergym/bridge/wire"
 	"clustergym/env/delayoffer"
 	"clustergym/internal/raced"
 	"clustergym/internal/rng"

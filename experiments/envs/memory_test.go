@@ -6,8 +6,8 @@ import (
 	"runtime"
 	"testing"
 
+	"clustergym/bridge/wire"
 	"clustergym/env"
-	"clustergym/env/bridge/wire"
 	"clustergym/env/dagplace"
 	"clustergym/env/delayoffer"
 	"clustergym/env/gpupick"

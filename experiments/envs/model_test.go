@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/bridge/wire"
+	"clustergym/bridge/wire"
 	"clustergym/env/jobselect"
 	"clustergym/experiments/workload"
 	"clustergym/simulator/predict/gbdt"

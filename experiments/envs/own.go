@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"clustergym/bridge/wire"
 	"clustergym/configs"
-	"clustergym/env/bridge/wire"
 	"clustergym/experiments/catalog"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"clustergym/bridge/budget"
+	"clustergym/bridge/wire"
 	"clustergym/env"
-	"clustergym/env/bridge/budget"
-	"clustergym/env/bridge/wire"
 	"clustergym/env/sched"
 	"clustergym/experiments/forecast"
 	"clustergym/experiments/workload"

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"sync"
 
+	"clustergym/bridge/budget"
+	"clustergym/bridge/server"
+	"clustergym/bridge/wire"
 	"clustergym/configs"
-	"clustergym/env/bridge/budget"
-	"clustergym/env/bridge/server"
-	"clustergym/env/bridge/wire"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 )

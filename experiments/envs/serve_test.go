@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/env/bridge/server"
-	"clustergym/env/bridge/wire"
+	"clustergym/bridge/server"
+	"clustergym/bridge/wire"
 	"clustergym/env/jobselect"
 	"clustergym/internal/fault"
 )

@@ -6,8 +6,8 @@ import (
 	"reflect"
 	"slices"
 
+	"clustergym/bridge/wire"
 	"clustergym/env"
-	"clustergym/env/bridge/wire"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
 	"clustergym/internal/nearest"

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"clustergym/bridge/wire"
 	"clustergym/env"
-	"clustergym/env/bridge/wire"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
 	"clustergym/simulator/metrics"

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"clustergym/bridge/wire"
 	"clustergym/env"
-	"clustergym/env/bridge/wire"
 	"clustergym/env/delayoffer"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"

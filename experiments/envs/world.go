@@ -15,8 +15,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"clustergym/bridge/budget"
 	"clustergym/configs"
-	"clustergym/env/bridge/budget"
 	"clustergym/env/dagplace"
 	"clustergym/env/sched"
 	"clustergym/env/workerplace"

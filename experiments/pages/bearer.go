@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/env/bridge/server"
+	"clustergym/bridge/server"
 	"clustergym/internal/door"
 )
 

@@ -19,8 +19,8 @@ import (
 	"sync"
 	"time"
 
+	"clustergym/bridge/server"
 	"clustergym/distributed/workqueue"
-	"clustergym/env/bridge/server"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/htmlpage"
 	"clustergym/experiments/papers"

@@ -17,7 +17,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"clustergym/env/bridge/server"
+	"clustergym/bridge/server"
 	"clustergym/experiments/rundir"
 	"clustergym/experiments/steer"
 )

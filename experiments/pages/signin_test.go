@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/env/bridge/server"
+	"clustergym/bridge/server"
 )
 
 const (

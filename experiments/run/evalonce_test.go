@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/bridge/server"
 	"clustergym/env"
-	"clustergym/env/bridge/server"
 	"clustergym/experiments/arena"
 )
 

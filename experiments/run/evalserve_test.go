@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/bridge/client"
+	"clustergym/bridge/server"
+	"clustergym/bridge/wire"
 	"clustergym/env"
-	"clustergym/env/bridge/client"
-	"clustergym/env/bridge/server"
-	"clustergym/env/bridge/wire"
 	"clustergym/env/vec"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/config"

@@ -114,14 +114,14 @@ var arrows = map[string][]string{
 	"peer/...":             {"traces", "simulator/metrics"},
 	"env/vec":              {"env"},
 
-	"env/bridge/wire":   {"env"},
-	"env/bridge/budget": {"env/bridge/wire"},
-	"env/bridge/handle": {"env", "env/paint", "env/vec", "env/bridge/wire", "env/bridge/budget"},
-	"env/bridge/server": {"env", "env/bridge/wire", "env/bridge/budget", "env/bridge/handle"},
-	"env/bridge/client": {"env", "env/bridge/wire"},
+	"bridge/wire":   {"env"},
+	"bridge/budget": {"bridge/wire"},
+	"bridge/handle": {"env", "env/paint", "env/vec", "bridge/wire", "bridge/budget"},
+	"bridge/server": {"env", "bridge/wire", "bridge/budget", "bridge/handle"},
+	"bridge/client": {"env", "bridge/wire"},
 	// It checks any server against the protocol, so only its tests import one.
-	"env/bridge/conformance":         {"env", "env/bridge/wire", "env/bridge/conformance/compare"},
-	"env/bridge/conformance/compare": {"env/bridge/wire"},
+	"bridge/conformance":         {"env", "bridge/wire", "bridge/conformance/compare"},
+	"bridge/conformance/compare": {"bridge/wire"},
 
 	"replay": {"env"},
 
@@ -184,9 +184,9 @@ var libraries = map[string][]string{
 	"agents/ppo":                  {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
 	"agents/maml":                 {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
 	"agents/perfmodel":            {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"env/bridge/...":              {"github.com/gorilla/websocket", "github.com/vmihailenco/msgpack/v5"},
-	"env/bridge/server":           {"github.com/prometheus/client_golang"},
-	"env/bridge/handle":           {"golang.org/x/sys"},
+	"bridge/...":                  {"github.com/gorilla/websocket", "github.com/vmihailenco/msgpack/v5"},
+	"bridge/server":               {"github.com/prometheus/client_golang"},
+	"bridge/handle":               {"golang.org/x/sys"},
 	"experiments/...":             {"github.com/klauspost/compress", "github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
 	"experiments/pages":           {"github.com/prometheus/client_golang"},                           // /metrics, as the bridge's server has it
 	// The queue of tasks for many machines: a broker in the process or beside it, with files, redelivery and membership.
@@ -219,5 +219,5 @@ var large = map[string]string{
 // them that may read the wall clock.
 var (
 	repeatable = []string{"env/...", "traces/...", "replay/...", "nets/...", "agents/..."}
-	clocks     = []string{"env/bridge/..."}
+	clocks     = []string{"bridge/..."}
 )

@@ -121,9 +121,9 @@ func TestPartsOfThisModule(t *testing.T) {
 		args      string
 		with, not []string
 	}{
-		{"race", []string{"internal/par", "env/vec", "env/bridge/server", "agents/ppo", "cmd/gymctl/internal/operate", "env/jobselect", "traces"}, []string{"simulator/dag", "traces/swf", "env/reward"}},
-		{"tag invariants", []string{"simulator/sim", "simulator/schedulers", "env/jobselect"}, []string{"env/bridge/wire", "nets/kernel", "traces/swf"}},
-		{"vet windows/amd64", []string{"cmd/gymctl/internal/operate", "env/bridge/handle", "internal/durable"}, []string{"simulator/dag", "nets/layer"}},
+		{"race", []string{"internal/par", "env/vec", "bridge/server", "agents/ppo", "cmd/gymctl/internal/operate", "env/jobselect", "traces"}, []string{"simulator/dag", "traces/swf", "env/reward"}},
+		{"tag invariants", []string{"simulator/sim", "simulator/schedulers", "env/jobselect"}, []string{"bridge/wire", "nets/kernel", "traces/swf"}},
+		{"vet windows/amd64", []string{"cmd/gymctl/internal/operate", "bridge/handle", "internal/durable"}, []string{"simulator/dag", "nets/layer"}},
 	} {
 		got, err := choose(strings.Fields(c.args))
 		if err != nil {

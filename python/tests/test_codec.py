@@ -17,7 +17,7 @@ from clustergym import ProtocolError
 from clustergym.codec import ARRAY_EXT, array_prefix, decode, encode, unpack_array
 from clustergym.spaces import Batch, graphs, parse_space
 
-GOLDEN = Path(__file__).parents[2] / "env/bridge/wire/testdata/golden"
+GOLDEN = Path(__file__).parents[2] / "bridge/wire/testdata/golden"
 
 
 def golden(enc: str = "ext") -> list[Any]:

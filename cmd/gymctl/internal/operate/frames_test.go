@@ -9,8 +9,8 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"clustergym/bridge/wire"
 	"clustergym/cmd/gymctl/internal/clitest"
-	"clustergym/env/bridge/wire"
 )
 
 // Every frame of a session with the bridge keeps its bytes, in each encoding: descriptions of spaces, observations, ends of

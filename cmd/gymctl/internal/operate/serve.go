@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"clustergym/bridge/budget"
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/env/bridge/budget"
 	"clustergym/experiments/envs"
 )
 

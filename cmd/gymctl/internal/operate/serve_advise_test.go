@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"clustergym/bridge/client"
+	"clustergym/bridge/wire"
 	"clustergym/cmd/gymctl/internal/clitest"
 	"clustergym/env"
-	"clustergym/env/bridge/client"
-	"clustergym/env/bridge/wire"
 	"clustergym/env/jobselect"
 )
 

@@ -17,11 +17,11 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/bridge/client"
+	"clustergym/bridge/wire"
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/clitest"
 	"clustergym/env"
-	"clustergym/env/bridge/client"
-	"clustergym/env/bridge/wire"
 	"clustergym/internal/raced"
 )
 

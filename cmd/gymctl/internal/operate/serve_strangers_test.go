@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/bridge/client"
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/clitest"
-	"clustergym/env/bridge/client"
 )
 
 // dialed connects with a token.

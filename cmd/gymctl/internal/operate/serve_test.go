@@ -24,11 +24,11 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/bridge/client"
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/clitest"
 	"clustergym/cmd/gymctl/internal/operate"
 	"clustergym/env"
-	"clustergym/env/bridge/client"
 	"clustergym/env/jobselect"
 )
 

@@ -28,11 +28,11 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"clustergym/bridge/client"
+	"clustergym/bridge/wire"
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/clitest"
 	"clustergym/env"
-	"clustergym/env/bridge/client"
-	"clustergym/env/bridge/wire"
 	"clustergym/env/jobselect"
 	"clustergym/internal/raced"
 	"clustergym/internal/testseed"

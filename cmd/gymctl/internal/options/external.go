@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"clustergym/bridge/server"
 	"clustergym/cmd/gymctl/internal/cli"
-	"clustergym/env/bridge/server"
 	"clustergym/experiments/arena"
 )
 

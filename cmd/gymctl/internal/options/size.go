@@ -3,7 +3,7 @@ package options
 import (
 	"strconv"
 
-	"clustergym/env/bridge/budget"
+	"clustergym/bridge/budget"
 )
 
 // SizeFlag is a flag whose value is a number of bytes; 0 stands for the default.

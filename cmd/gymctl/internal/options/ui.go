@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"clustergym/bridge/server"
 	"clustergym/cmd/gymctl/internal/cli"
-	"clustergym/env/bridge/server"
 	"clustergym/experiments/envs"
 	"clustergym/experiments/pages"
 	"clustergym/internal/fault"
