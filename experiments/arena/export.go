@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"clustergym/agents/imported"
+	"clustergym/agents/onnx"
 	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/experiments/brought"
@@ -26,7 +26,7 @@ type Exported struct {
 }
 
 // Export reads a checkpoint, or the checkpoint of a run, and returns its greedy policy as an ONNX model for rows observations at a
-// time, 0 = any number. Its metadata say what it is for (package imported) and name commit as the program's. Faults are
+// time, 0 = any number. Its metadata say what it is for (package onnx) and name commit as the program's. Faults are
 // *fault.Mistakes.
 func Export(dir string, rows int, commit string) (*Exported, error) {
 	ckpt, run, err := rundir.CheckpointDir(dir)
@@ -64,9 +64,9 @@ func Export(dir string, rows int, commit string) (*Exported, error) {
 		return nil, err
 	}
 	for _, v := range [][2]string{
-		{imported.KeyEnv, spec.ID}, {imported.KeySpec, imported.SpecHash(spec)}, {imported.KeyFields, imported.Fields(spec)},
-		{imported.KeyName, c.Name}, {imported.KeyAgent, c.Cfg.Agent}, {imported.KeyStep, strconv.FormatInt(c.Meta.Step, 10)},
-		{imported.KeyRun, settings}, {imported.KeySet, c.Meta.Kernels}, {imported.KeyCommit, commit},
+		{onnx.KeyEnv, spec.ID}, {onnx.KeySpec, onnx.SpecHash(spec)}, {onnx.KeyFields, onnx.Fields(spec)},
+		{onnx.KeyName, c.Name}, {onnx.KeyAgent, c.Cfg.Agent}, {onnx.KeyStep, strconv.FormatInt(c.Meta.Step, 10)},
+		{onnx.KeyRun, settings}, {onnx.KeySet, c.Meta.Kernels}, {onnx.KeyCommit, commit},
 	} {
 		if v[1] != "" {
 			m.Metadata = append(m.Metadata, format.Property{Key: v[0], Value: v[1]})

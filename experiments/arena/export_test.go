@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"clustergym/agents"
-	"clustergym/agents/imported"
+	"clustergym/agents/onnx"
 	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/experiments/config"
@@ -148,7 +148,7 @@ func TestExportsOfPresetsActLikeThem(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			q, err := imported.New(read, s)
+			q, err := onnx.New(read, s)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	mixture "clustergym/agents/improper"
-	"clustergym/env/queuenet"
+	"clustergym/experiments/improper/queuenet"
 	"clustergym/experiments/study"
 )
 

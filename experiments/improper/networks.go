@@ -9,8 +9,8 @@ import (
 	mixture "clustergym/agents/improper"
 	"clustergym/agents/train"
 	"clustergym/env"
-	"clustergym/env/queuenet"
 	"clustergym/env/vec"
+	"clustergym/experiments/improper/queuenet"
 	"clustergym/experiments/study"
 )
 

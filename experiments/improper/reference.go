@@ -9,7 +9,7 @@ import (
 
 	"clustergym/agents"
 	"clustergym/env"
-	"clustergym/env/queuenet"
+	"clustergym/experiments/improper/queuenet"
 	"clustergym/experiments/study"
 	"clustergym/internal/rng"
 )

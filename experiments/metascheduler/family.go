@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"clustergym/agents/maml"
-	"clustergym/agents/mbmpo"
 	"clustergym/env"
+	"clustergym/experiments/metascheduler/mbmpo"
 	"clustergym/experiments/study"
 	"clustergym/internal/rng"
 )

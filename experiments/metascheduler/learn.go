@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 
-	"clustergym/agents/mbmpo"
 	"clustergym/env/workerplace"
+	"clustergym/experiments/metascheduler/mbmpo"
 	"clustergym/experiments/study"
 	"clustergym/internal/rng"
 )

@@ -5,7 +5,7 @@ import (
 	_ "embed" // settings and figures
 	"fmt"
 
-	"clustergym/agents/mbmpo"
+	"clustergym/experiments/metascheduler/mbmpo"
 	"clustergym/experiments/study"
 )
 

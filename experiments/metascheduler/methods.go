@@ -1,6 +1,6 @@
 package metascheduler
 
-import "clustergym/agents/mbmpo"
+import "clustergym/experiments/metascheduler/mbmpo"
 
 // imitated is the rule that all learners imitate first. It sometimes waits, so they learn that waiting is possible.
 const imitated = "sjf-waits"

@@ -3,9 +3,9 @@ package metascheduler
 import (
 	"context"
 
-	"clustergym/agents/mbmpo"
 	"clustergym/env"
 	"clustergym/env/workerplace"
+	"clustergym/experiments/metascheduler/mbmpo"
 	"clustergym/experiments/study"
 	"clustergym/internal/rng"
 )

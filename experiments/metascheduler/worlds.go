@@ -1,8 +1,8 @@
 package metascheduler
 
 import (
-	"clustergym/agents/mbmpo"
 	"clustergym/env/workerplace"
+	"clustergym/experiments/metascheduler/mbmpo"
 	"clustergym/internal/rng"
 )
 

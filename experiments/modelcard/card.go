@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/agents/imported"
+	"clustergym/agents/onnx"
 	"clustergym/experiments/arena"
 	"clustergym/experiments/report"
 	"clustergym/experiments/rundir"
@@ -79,7 +79,7 @@ func (c *card) head(f File, commit string) {
 	if f.Name != "." && f.Name != "-" {
 		c.row("file", "`%s`, %d bytes, ONNX opset %d", f.Name, f.Bytes, c.e.Model.Opset)
 	}
-	c.row("environment", "`%s`, specification `%.12s`", c.e.Spec.ID, imported.SpecHash(c.e.Spec))
+	c.row("environment", "`%s`, specification `%.12s`", c.e.Spec.ID, onnx.SpecHash(c.e.Spec))
 	c.row("checkpoint", "step %d of the run `%s`, seed %d", m.Step, filepath.Base(c.e.Run), m.Seed)
 	n := 0
 	for _, t := range c.e.Model.Graph.Tensors {
@@ -359,7 +359,7 @@ func (c *card) worldFlags() string {
 	if cfg.Trace.File != "" {
 		flags += " --trace " + filepath.Base(cfg.Trace.File)
 	}
-	if d := cfg.Descriptor(); d.Takes.Cluster && !strings.Contains(c.e.Model.Meta(imported.KeyRun), "\ncluster: ") {
+	if d := cfg.Descriptor(); d.Takes.Cluster && !strings.Contains(c.e.Model.Meta(onnx.KeyRun), "\ncluster: ") {
 		flags += " --cluster " + filepath.Base(cfg.Cluster)
 	}
 	if file := cfg.Estimates().File; file != "" {

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"clustergym/agents"
-	"clustergym/agents/imported"
+	"clustergym/agents/onnx"
 	"clustergym/env"
 	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
@@ -44,7 +44,7 @@ func Read(file, name string) (Model, error) {
 }
 
 // Run returns the settings of the run that the model comes from, YAML with the keys of a configuration; "" if it has none.
-func (m *Model) Run() string { return m.model.Meta(imported.KeyRun) }
+func (m *Model) Run() string { return m.model.Meta(onnx.KeyRun) }
 
 // Policy returns a policy of the model for environments of specification s; a model that does not fit is a *fault.Mistake. Policies
 // share the model. Each has memory of its own, for weights in the order of the kernels and for intermediate results.
@@ -52,7 +52,7 @@ func (m *Model) Policy(s env.Spec) (*Policy, error) { return m.PolicyContext(con
 
 // PolicyContext is Policy with a context that ends what the model computes beforehand.
 func (m *Model) PolicyContext(ctx context.Context, s env.Spec) (*Policy, error) {
-	p, err := imported.NewContext(ctx, m.model, s)
+	p, err := onnx.NewContext(ctx, m.model, s)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -64,7 +64,7 @@ func (m *Model) PolicyContext(ctx context.Context, s env.Spec) (*Policy, error) 
 
 // Policy is an imported policy whose errors name its file.
 type Policy struct {
-	*imported.Policy
+	*onnx.Policy
 	file string
 }
 

@@ -107,12 +107,12 @@ var arrows = map[string][]string{
 	"simulator/dag/alibaba":   {"simulator/dag", "traces"},
 	"simulator/dag/listsched": {"simulator/dag"},
 	// It opens a file whatever its format, so it knows every reader of graphs.
-	"simulator/dag/graphs": {"simulator/dag", "simulator/dag/alibaba", "simulator/dag/dagjson", "simulator/dag/wfformat", "traces", "traces/alibaba", "traces/tpch"},
-	"env/dagplace":         {"env", "simulator/dag", "simulator/dag/listsched", "simulator/dag/synth", "env/paint", "env/sched", "traces"}, // of sched as env/workerplace; rivals plan by listsched
-	"env/control":          {"env", "env/paint"},
-	"env/queuenet":         {"env"}, // a world with a known optimum, for experiments alone
-	"peer/...":             {"traces", "simulator/metrics"},
-	"env/vec":              {"env"},
+	"simulator/dag/graphs":          {"simulator/dag", "simulator/dag/alibaba", "simulator/dag/dagjson", "simulator/dag/wfformat", "traces", "traces/alibaba", "traces/tpch"},
+	"env/dagplace":                  {"env", "simulator/dag", "simulator/dag/listsched", "simulator/dag/synth", "env/paint", "env/sched", "traces"}, // of sched as env/workerplace; rivals plan by listsched
+	"env/control":                   {"env", "env/paint"},
+	"experiments/improper/queuenet": {"env"}, // a world with a known optimum, for experiments alone
+	"peer/...":                      {"traces", "simulator/metrics"},
+	"env/vec":                       {"env"},
 
 	"bridge/wire":   {"env"},
 	"bridge/budget": {"bridge/wire"},
@@ -131,14 +131,14 @@ var arrows = map[string][]string{
 	"agents/ppo":      {"agents", "env", "replay", "nets/..."},
 	"agents/maml":     {"agents", "env", "env/vec", "replay", "nets", "nets/optim"},
 	// A model of how fast jobs run beside each other, and the agent that learns in it, are made for that environment.
-	"agents/perfmodel":  {"agents", "env/workerplace", "nets/...", "agents/maml"},
-	"agents/mbmpo":      {"agents", "env", "env/workerplace", "replay", "nets/...", "agents/maml", "agents/perfmodel"},
-	"agents/woa":        {"agents", "env", "simulator/dag", "env/dagplace"}, // builds plans and draws hopes as that environment does
-	"agents/imitate":    {"agents", "env"},
-	"agents/imported":   {"agents", "env", "nets/onnx", "nets/onnx/run"}, // policies that other programs trained
-	"agents/train":      {"agents", "agents/imitate", "env", "env/vec"},
-	"agents/checkpoint": {"agents"},
-	"agents/agenttest":  {"agents", "agents/checkpoint", "env", "env/control", "env/vec"},
+	"experiments/metascheduler/perfmodel": {"agents", "env/workerplace", "nets/...", "agents/maml"},
+	"experiments/metascheduler/mbmpo":     {"agents", "env", "env/workerplace", "replay", "nets/...", "agents/maml", "experiments/metascheduler/perfmodel"},
+	"agents/woa":                          {"agents", "env", "simulator/dag", "env/dagplace"}, // builds plans and draws hopes as that environment does
+	"agents/imitate":                      {"agents", "env"},
+	"agents/onnx":                         {"agents", "env", "nets/onnx", "nets/onnx/run"}, // policies that other programs trained
+	"agents/train":                        {"agents", "agents/imitate", "env", "env/vec"},
+	"agents/checkpoint":                   {"agents"},
+	"agents/agenttest":                    {"agents", "agents/checkpoint", "env", "env/control", "env/vec"},
 
 	"experiments/...": {"experiments/...", "agents/...", "replay", "env/...", "live/...", "nets/...", "traces/...", "configs"},
 
@@ -171,24 +171,24 @@ var wiring = []string{
 
 // libraries lists the outside modules that packages may import. Tests may also import rapid.
 var libraries = map[string][]string{
-	"configs":                     {"go.yaml.in/yaml/v3"},
-	"live/kube":                   {"go.yaml.in/yaml/v3"}, // kubeconfig files
-	"internal/kubetest":           {"go.yaml.in/yaml/v3"}, // manifests
-	"traces/...":                  {"github.com/klauspost/compress"},
-	"env/encode":                  {"golang.org/x/sys"},   // which instructions the processor has
-	"env/paint":                   {"golang.org/x/image"}, // fonts, and smooth edges of shapes
-	"simulator/schedulers/rounds": {"gonum.org/v1/gonum"},
-	"nets/...":                    {"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.com/chewxy/hm", "go4.org/unsafe/assume-no-moving-gc", "golang.org/x/sys"},
-	"nets/onnx":                   {"google.golang.org/protobuf"}, // the wire format of Protocol Buffers, without generated code
-	"agents/ddqn":                 {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"agents/ppo":                  {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"agents/maml":                 {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"agents/perfmodel":            {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"bridge/...":                  {"github.com/gorilla/websocket", "github.com/vmihailenco/msgpack/v5"},
-	"bridge/server":               {"github.com/prometheus/client_golang"},
-	"bridge/handle":               {"golang.org/x/sys"},
-	"experiments/...":             {"github.com/klauspost/compress", "github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
-	"experiments/pages":           {"github.com/prometheus/client_golang"},                           // /metrics, as the bridge's server has it
+	"configs":                             {"go.yaml.in/yaml/v3"},
+	"live/kube":                           {"go.yaml.in/yaml/v3"}, // kubeconfig files
+	"internal/kubetest":                   {"go.yaml.in/yaml/v3"}, // manifests
+	"traces/...":                          {"github.com/klauspost/compress"},
+	"env/encode":                          {"golang.org/x/sys"},   // which instructions the processor has
+	"env/paint":                           {"golang.org/x/image"}, // fonts, and smooth edges of shapes
+	"simulator/schedulers/rounds":         {"gonum.org/v1/gonum"},
+	"nets/...":                            {"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.com/chewxy/hm", "go4.org/unsafe/assume-no-moving-gc", "golang.org/x/sys"},
+	"nets/onnx":                           {"google.golang.org/protobuf"}, // the wire format of Protocol Buffers, without generated code
+	"agents/ddqn":                         {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"agents/ppo":                          {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"agents/maml":                         {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"experiments/metascheduler/perfmodel": {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"bridge/...":                          {"github.com/gorilla/websocket", "github.com/vmihailenco/msgpack/v5"},
+	"bridge/server":                       {"github.com/prometheus/client_golang"},
+	"bridge/handle":                       {"golang.org/x/sys"},
+	"experiments/...":                     {"github.com/klauspost/compress", "github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
+	"experiments/pages":                   {"github.com/prometheus/client_golang"},                           // /metrics, as the bridge's server has it
 	// The queue of tasks for many machines: a broker in the process or beside it, with files, redelivery and membership.
 	"distributed/workqueue": {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"},
 	// A NATS that gives out ranks; its server in tests.

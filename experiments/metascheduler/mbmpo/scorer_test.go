@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"clustergym/agents/maml"
-	"clustergym/agents/mbmpo"
 	"clustergym/env"
 	"clustergym/env/workerplace"
+	"clustergym/experiments/metascheduler/mbmpo"
 	"clustergym/internal/rng"
 	"clustergym/internal/testseed"
 	"clustergym/nets"

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/agents/mbmpo"
 	"clustergym/agents/ppo"
 	"clustergym/env/workerplace"
+	"clustergym/experiments/metascheduler/mbmpo"
 	"clustergym/nets/model"
 )
 

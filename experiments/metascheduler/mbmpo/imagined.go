@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 
 	"clustergym/agents/maml"
-	"clustergym/agents/perfmodel"
 	"clustergym/env"
 	"clustergym/env/workerplace"
+	"clustergym/experiments/metascheduler/perfmodel"
 )
 
 // imagined is the maml.World of the models: a task is a model with a workload that was seen.

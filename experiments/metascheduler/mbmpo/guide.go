@@ -5,9 +5,9 @@ import (
 	"errors"
 	"math/rand/v2"
 
-	"clustergym/agents/perfmodel"
 	"clustergym/env"
 	"clustergym/env/workerplace"
+	"clustergym/experiments/metascheduler/perfmodel"
 	"clustergym/internal/rng"
 	"clustergym/replay"
 )

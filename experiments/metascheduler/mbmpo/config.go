@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"clustergym/agents/maml"
-	"clustergym/agents/perfmodel"
+	"clustergym/experiments/metascheduler/perfmodel"
 	"clustergym/internal/fault"
 )
 

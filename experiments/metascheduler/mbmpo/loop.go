@@ -10,9 +10,9 @@ import (
 
 	"clustergym/agents"
 	"clustergym/agents/maml"
-	"clustergym/agents/perfmodel"
 	"clustergym/env"
 	"clustergym/env/workerplace"
+	"clustergym/experiments/metascheduler/perfmodel"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
 	"clustergym/nets/optim"

@@ -1,4 +1,4 @@
-package imported
+package onnx
 
 import (
 	"crypto/sha256"

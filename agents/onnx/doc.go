@@ -1,4 +1,4 @@
-// Package imported plays policies that other programs have trained, and our own that left as ONNX models. New finds by names, types
+// Package onnx plays policies that other programs have trained, and our own that left as ONNX models. New finds by names, types
 // and shapes what a model's inputs and outputs are, and refuses what does not fit the environment in one sentence.
 //
 // Inputs are the observation as one vector (any name), or one input for each of its fields by the field's name, and with the name
@@ -10,4 +10,4 @@
 //
 // A model without action_mask does not know which actions are legal. An illegal action of its own then becomes the one that does
 // nothing, or the first legal one, as in the Python package.
-package imported
+package onnx
