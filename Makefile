@@ -123,11 +123,11 @@ papers:
 	CLUSTERGYM_PAPERS=1 CLUSTERGYM_PAPERS_DATA=$(DATA) $(TEST) -count=1 -timeout 90m -run '^TestQuickForms' ./experiments/papers
 
 tensorboard: $(TB)/have-$(TB_VER)
-	CLUSTERGYM_TENSORBOARD_PYTHON=$(TB)/bin/python $(TEST) -count=1 -run '^TestTensorBoard' ./experiments/run
+	CLUSTERGYM_TENSORBOARD_PYTHON=$(TB)/bin/python $(TEST) -count=1 -run '^TestTensorBoard' ./lab/run
 
 # Not part of make test: the sender's own tests have a small server of ours.
 mlflow: $(MLFLOW)/have
-	CLUSTERGYM_MLFLOW_PYTHON=$(MLFLOW)/bin/python $(TEST) -count=1 -run '^TestMLflow' ./experiments/mlflow
+	CLUSTERGYM_MLFLOW_PYTHON=$(MLFLOW)/bin/python $(TEST) -count=1 -run '^TestMLflow' ./lab/mlflow
 
 # The page of gymctl sim --html, the live pages of gymctl ui and the page of an experiment are looked at by a browser.
 browser:
@@ -139,7 +139,7 @@ browser:
 	if [ -z "$$chromium" ]; then \
 		echo "make browser needs Chromium (Debian: apt-get install chromium), or make browser CHROMIUM=/path/to/it"; exit 1; \
 	fi; \
-	CLUSTERGYM_CHROMIUM="$$chromium" $(TEST) -count=1 -run '^TestBrowser' ./experiments/htmlpage ./experiments/pages ./experiments/study
+	CLUSTERGYM_CHROMIUM="$$chromium" $(TEST) -count=1 -run '^TestBrowser' ./lab/htmlpage ./experiments/pages ./experiments/study
 
 # Workers and ranks started by a Slurm of its own and over ssh, all on this machine (docs/cluster.md); what watches and steers a
 # Slurm, and its history (docs/live-clusters.md). Without slurmdbd and MariaDB, which take 20 s to install, the history is left out.
@@ -185,7 +185,7 @@ python: $(PY)/have
 	cd python && $(PY)/bin/mypy --cache-dir $(PY)/mypy
 	$(make-wheel)
 	rm -rf $(PY)/onnx
-	CLUSTERGYM_ONNX_CASES=$(PY)/onnx $(TEST) -count=1 -run '^TestNetworksOfEveryKind$$|^TestFactorsBesideNumbers$$|^TestExportsOfPresetsActLikeThem$$' ./nets/onnx/export ./experiments/arena
+	CLUSTERGYM_ONNX_CASES=$(PY)/onnx $(TEST) -count=1 -run '^TestNetworksOfEveryKind$$|^TestFactorsBesideNumbers$$|^TestExportsOfPresetsActLikeThem$$' ./nets/onnx/export ./lab/arena
 	cd python && CLUSTERGYM_ONNX_CASES=$(PY)/onnx PYTHONPATH=$(PY)/wheel/here $(PY_TEST) tests
 	cd python && PYTHONPATH=$(PY)/wheel/here:$(PY)/oldest $(PY_TEST) tests/test_envs.py tests/test_vector.py
 	$(FOLLOW)

@@ -12,8 +12,8 @@ import (
 	"clustergym/cmd/gymctl/internal/look"
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/configs"
-	"clustergym/experiments/config"
-	"clustergym/experiments/workload"
+	"clustergym/lab/config"
+	"clustergym/lab/workload"
 )
 
 func TestConfigShowAsJSON(t *testing.T) {

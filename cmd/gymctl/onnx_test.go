@@ -9,7 +9,7 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/clitest"
-	"clustergym/experiments/report"
+	"clustergym/lab/report"
 	"clustergym/nets/onnx"
 )
 

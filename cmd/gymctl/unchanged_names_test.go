@@ -11,12 +11,12 @@ import (
 	"clustergym/cmd/gymctl/internal/clitest"
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/configs"
-	"clustergym/experiments/config"
-	"clustergym/experiments/envs"
 	"clustergym/experiments/papers"
-	"clustergym/experiments/plan"
-	"clustergym/experiments/simulate"
-	"clustergym/experiments/sweep"
+	"clustergym/lab/config"
+	"clustergym/lab/envs"
+	"clustergym/lab/plan"
+	"clustergym/lab/simulate"
+	"clustergym/lab/sweep"
 )
 
 // Names that users write into scripts and files: verbs, and what the shell is offered.

@@ -8,7 +8,7 @@ import (
 	"clustergym/cmd/gymctl/internal/clitest"
 )
 
-// Runs of the environments and agents of the presets keep every file of their directories. What experiments/run trains in its own
+// Runs of the environments and agents of the presets keep every file of their directories. What lab/run trains in its own
 // golden test is not trained again here.
 func TestRunsKeepTheirFiles(t *testing.T) {
 	clitest.OneGoroutine(t)

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strconv"
 
-	"clustergym/experiments/forecast"
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/rng"
+	"clustergym/lab/predictors"
+	"clustergym/lab/workload"
 )
 
 // generated is the label of our workloads.
@@ -304,7 +304,7 @@ func byPredictions() []string {
 // predictors measures the predictors, and plays schedulers with their predictions.
 func (p *player) predictors(net network, k *knowledge) error {
 	for _, by := range named() {
-		all := make([]forecast.Forecast, len(k.jobs))
+		all := make([]predictors.Forecast, len(k.jobs))
 		said := k.predictor(by)
 		running := &ends{}
 		apes := make([]float64, len(k.jobs))
@@ -313,13 +313,13 @@ func (p *player) predictors(net network, k *knowledge) error {
 			running.until(j.submit, func(e int) { said.finished(j.submit, e) })
 			n := said.submitted(j.submit, i)
 			running.add(j.submit+j.solo(), i)
-			all[i] = forecast.Forecast{Job: j.meta.ID, Submit: seconds(j.submit), Work: j.meta.Work}
+			all[i] = predictors.Forecast{Job: j.meta.ID, Submit: seconds(j.submit), Work: j.meta.Work}
 			for q := range all[i].Q {
 				all[i].Q[q] = seconds(n * j.best)
 			}
 			apes[i] = math.Abs(n/j.iterations - 1)
 		}
-		q := forecast.Measure(all)
+		q := predictors.Measure(all)
 		slices.Sort(apes)
 		p.put("predictors", "ape", apes[len(apes)/2], "predictor", by)
 		p.put("predictors", "pairs", q.Pairs, "predictor", by)

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
 	"clustergym/internal/rng"
+	"clustergym/lab/workload"
 	"clustergym/traces"
 )
 

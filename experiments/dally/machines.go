@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"clustergym/experiments/simulate"
 	"clustergym/experiments/study"
+	"clustergym/lab/simulate"
 	peer "clustergym/peer/dally"
 	"clustergym/traces"
 )

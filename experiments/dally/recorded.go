@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/lab/workload"
 	peer "clustergym/peer/dally"
 	"clustergym/traces"
 	authors "clustergym/traces/dally"

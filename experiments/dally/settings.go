@@ -5,10 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/experiments/config"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/lab/config"
 )
 
 // settings are the keys of experiment.yaml.

@@ -9,7 +9,7 @@ import (
 
 	"clustergym/env/queuerank"
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
+	"clustergym/lab/workload"
 )
 
 // Keys of the cells that others read.

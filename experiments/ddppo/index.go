@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"clustergym/env/sched"
-	"clustergym/experiments/forecast"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/rng"
+	"clustergym/lab/predictors"
 	"clustergym/simulator/predict"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
@@ -305,7 +305,7 @@ func (x *index) Predictor(est sim.Estimates) (predict.Maker, error) {
 	if m, ok := x.made[est.String()]; ok {
 		return m, nil
 	}
-	m, err := forecast.Maker(est, x.archive)
+	m, err := predictors.Maker(est, x.archive)
 	if err != nil {
 		return nil, err
 	}

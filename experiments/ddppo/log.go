@@ -7,8 +7,8 @@ import (
 	"strconv"
 
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/lab/workload"
 	"clustergym/traces"
 	"clustergym/traces/swf"
 	"clustergym/traces/synth"

@@ -12,9 +12,9 @@ import (
 	"clustergym/agents/ppo"
 	"clustergym/env"
 	"clustergym/env/queuerank"
-	"clustergym/experiments/forecast"
 	"clustergym/experiments/study"
 	"clustergym/internal/ordinary"
+	"clustergym/lab/predictors"
 	rl "clustergym/peer/rlscheduler"
 	"clustergym/simulator/predict"
 	"clustergym/simulator/schedulers"
@@ -121,7 +121,7 @@ func (m *measure) rows(labels map[string]string) (rows []study.Row) {
 
 // playRule plays a rule on a stream.
 func playRule(ctx context.Context, r *rule, rung string, procs int, jobs traces.Stream, m *measure) error {
-	maker, err := forecast.Maker(sim.MustEstimates(rung), nil)
+	maker, err := predictors.Maker(sim.MustEstimates(rung), nil)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func playRule(ctx context.Context, r *rule, rung string, procs int, jobs traces.
 type unseen struct{ *index }
 
 // Predictor implements sched.Foresight.
-func (unseen) Predictor(est sim.Estimates) (predict.Maker, error) { return forecast.Maker(est, nil) }
+func (unseen) Predictor(est sim.Estimates) (predict.Maker, error) { return predictors.Maker(est, nil) }
 
 // stage returns an environment that plays streams.
 func (s *settings) stage(x *index, rung string) (*queuerank.Env, error) {

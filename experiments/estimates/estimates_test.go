@@ -12,11 +12,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"clustergym/experiments/forecast"
 	"clustergym/experiments/study"
 	"clustergym/experiments/study/studytest"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
+	"clustergym/lab/predictors"
 	"clustergym/traces"
 	"clustergym/traces/synth"
 )
@@ -238,7 +238,7 @@ func TestForecastsDoNotKnowTheFuture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := func(t *rapid.T, known string, jobs []traces.Job) []forecast.Forecast {
+	said := func(t *rapid.T, known string, jobs []traces.Job) []predictors.Forecast {
 		k, err := know(known, jobs, true, 1, 1)
 		if err != nil {
 			t.Fatal(err)

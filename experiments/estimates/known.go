@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/experiments/forecast"
+	"clustergym/lab/predictors"
 	"clustergym/simulator/predict"
 	"clustergym/simulator/predict/gbdt"
 	"clustergym/simulator/predict/history"
@@ -125,7 +125,7 @@ func know(known string, jobs []traces.Job, half bool, seed uint64, workers int) 
 type recorder struct {
 	predict.Predictor
 	origin time.Duration
-	said   []forecast.Forecast
+	said   []predictors.Forecast
 }
 
 // Reset begins at the recorder's own origin.
@@ -134,13 +134,13 @@ func (r *recorder) Reset(time.Duration) { r.Predictor.Reset(r.origin) }
 // Predict implements predict.Predictor.
 func (r *recorder) Predict(now time.Duration, number int, j *traces.Job) predict.Forecast {
 	f := r.Predictor.Predict(now, number, j)
-	r.said = append(r.said, forecast.Forecast{Job: j.ID, Submit: j.Submit, Work: j.Work, Q: f.Q, Seen: int(f.Seen)})
+	r.said = append(r.said, predictors.Forecast{Job: j.ID, Submit: j.Submit, Work: j.Work, Q: f.Q, Seen: int(f.Seen)})
 	return f
 }
 
 // forecasts returns what maker's predictors say of the jobs from position first on, each of which starts when it is
 // submitted.
-func forecasts(maker predict.Maker, jobs []traces.Job, first int) []forecast.Forecast {
+func forecasts(maker predict.Maker, jobs []traces.Job, first int) []predictors.Forecast {
 	r := &recorder{Predictor: maker.New(), origin: jobs[first].Submit}
 	gbdt.Replay(from(jobs[first:]), r, func(time.Duration, int, *traces.Job) {})
 	return r.said
@@ -156,15 +156,15 @@ func from(jobs []traces.Job) []traces.Job {
 }
 
 // points returns the estimates for jobs that are one number each.
-func points(k *knowledge) ([]forecast.Forecast, error) {
-	all := make([]forecast.Forecast, len(k.jobs))
+func points(k *knowledge) ([]predictors.Forecast, error) {
+	all := make([]predictors.Forecast, len(k.jobs))
 	for i := range k.jobs {
 		j := &k.jobs[i]
 		e := k.estimates.OfJob(j)
 		if e <= 0 {
 			return nil, fmt.Errorf("job %s has no estimate %s", j.ID, k.estimates)
 		}
-		all[i] = forecast.Forecast{Job: j.ID, Submit: j.Submit, Work: j.Work}
+		all[i] = predictors.Forecast{Job: j.ID, Submit: j.Submit, Work: j.Work}
 		for q := range all[i].Q {
 			all[i].Q[q] = e
 		}

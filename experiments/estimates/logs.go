@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/lab/workload"
 	"clustergym/simulator/cluster"
 	"clustergym/traces"
 )

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"maps"
 
-	"clustergym/experiments/forecast"
 	"clustergym/experiments/study"
+	"clustergym/lab/predictors"
 	"clustergym/simulator/predict"
 	"clustergym/simulator/predict/gbdt"
 	"clustergym/simulator/sim"
@@ -17,8 +17,8 @@ import (
 func (s *settings) measureQuality(_ context.Context, b *study.Bench, name string, l *log, known string) ([]study.Row, error) {
 	var rows []study.Row
 	n := len(l.as)
-	add := func(table string, label map[string]string, said []forecast.Forecast) {
-		rows = append(rows, qualityRows(table, label, forecast.Measure(said), rungOf(known) == sim.RungCausal && known != knowLastTwo)...)
+	add := func(table string, label map[string]string, said []predictors.Forecast) {
+		rows = append(rows, qualityRows(table, label, predictors.Measure(said), rungOf(known) == sim.RungCausal && known != knowLastTwo)...)
 	}
 	for seed := range s.seedsOf(known) {
 		own := labels(name, known)
@@ -27,7 +27,7 @@ func (s *settings) measureQuality(_ context.Context, b *study.Bench, name string
 		if err != nil {
 			return nil, err
 		}
-		var all []forecast.Forecast // of all jobs; nil for a model that is fitted once
+		var all []predictors.Forecast // of all jobs; nil for a model that is fitted once
 		switch {
 		case known == knowOnce:
 		case k.maker != nil:
@@ -37,7 +37,7 @@ func (s *settings) measureQuality(_ context.Context, b *study.Bench, name string
 				return nil, err
 			}
 		}
-		after := func(first int) []forecast.Forecast {
+		after := func(first int) []predictors.Forecast {
 			if known == knowOnce {
 				return forecasts(gbdt.NewFixed(l.as, first, b.Workers), l.as, first)
 			}
@@ -59,7 +59,7 @@ func (s *settings) measureQuality(_ context.Context, b *study.Bench, name string
 }
 
 // qualityRows returns a quality as rows of a table. The quantiles of estimates that are one number say nothing.
-func qualityRows(table string, labels map[string]string, q forecast.Quality, quantiles bool) []study.Row {
+func qualityRows(table string, labels map[string]string, q predictors.Quality, quantiles bool) []study.Row {
 	rows := []study.Row{
 		{Table: table, Labels: labels, Metric: "spearman", Value: q.Spearman},
 		{Table: table, Labels: labels, Metric: "pairs", Value: q.Pairs},

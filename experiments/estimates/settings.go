@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"regexp"
 
-	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
+	"clustergym/lab/run"
 	"clustergym/simulator/cluster"
 	"clustergym/traces/synth"
 )

@@ -13,9 +13,9 @@ import (
 	"clustergym/env"
 	"clustergym/env/policymix"
 	"clustergym/env/sched"
-	"clustergym/experiments/arena"
 	"clustergym/experiments/study"
 	"clustergym/internal/rng"
+	"clustergym/lab/arena"
 	"clustergym/traces"
 )
 

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"clustergym/env/policymix"
-	"clustergym/experiments/config"
-	"clustergym/experiments/workload"
 	"clustergym/internal/rng"
+	"clustergym/lab/config"
+	"clustergym/lab/workload"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
 	"clustergym/traces/csv"

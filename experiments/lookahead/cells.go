@@ -8,13 +8,13 @@ import (
 	"sync"
 
 	"clustergym/configs"
-	"clustergym/experiments/arena"
-	"clustergym/experiments/config"
-	"clustergym/experiments/report"
 	"clustergym/experiments/study"
 	"clustergym/experiments/study/cell"
-	"clustergym/experiments/tune"
-	"clustergym/experiments/workload"
+	"clustergym/lab/arena"
+	"clustergym/lab/config"
+	"clustergym/lab/report"
+	"clustergym/lab/tune"
+	"clustergym/lab/workload"
 	"clustergym/simulator/policyname"
 )
 

@@ -7,10 +7,10 @@ import (
 	"slices"
 
 	"clustergym/configs"
-	"clustergym/experiments/config"
 	"clustergym/experiments/study"
-	"clustergym/experiments/tune"
 	"clustergym/internal/fault"
+	"clustergym/lab/config"
+	"clustergym/lab/tune"
 	"clustergym/simulator/policyname"
 )
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/experiments/ladder"
 	"clustergym/experiments/study"
+	"clustergym/lab/ladder"
 	"clustergym/simulator/policyname"
 	"clustergym/simulator/schedulers"
 )

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
 	"clustergym/internal/statistic"
+	"clustergym/lab/workload"
 	peer "clustergym/peer/lwf"
 	"clustergym/simulator/metrics"
 	"clustergym/simulator/schedulers"

@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
+	"clustergym/lab/workload"
 	peer "clustergym/peer/lwf"
 	"clustergym/traces"
 )

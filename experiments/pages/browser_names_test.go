@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"clustergym/bridge/server"
-	"clustergym/experiments/config"
-	"clustergym/experiments/rundir"
+	"clustergym/lab/config"
+	"clustergym/lab/rundir"
 )
 
 // A figure does not stretch values that hardly change over its height; other values fill it.

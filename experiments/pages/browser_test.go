@@ -18,15 +18,15 @@ import (
 
 	atrain "clustergym/agents/train"
 	"clustergym/distributed/workqueue"
-	"clustergym/experiments/config"
-	"clustergym/experiments/decisionlog"
 	"clustergym/experiments/papers"
-	"clustergym/experiments/run"
-	"clustergym/experiments/rundir"
 	"clustergym/experiments/study"
-	"clustergym/experiments/sweep"
 	"clustergym/internal/chrome"
 	"clustergym/internal/fault"
+	"clustergym/lab/config"
+	"clustergym/lab/decisionlog"
+	"clustergym/lab/run"
+	"clustergym/lab/rundir"
+	"clustergym/lab/sweep"
 )
 
 var update = flag.Bool("update", false, "write the pictures of docs/images again")

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"clustergym/distributed/workqueue"
-	"clustergym/experiments/arena"
-	"clustergym/experiments/rundir"
+	"clustergym/lab/arena"
+	"clustergym/lab/rundir"
 )
 
 // Names of entries are labels of metrics, where one that is no UTF-8 would end the program and two that are equal the scrape.

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/config"
-	"clustergym/experiments/run"
-	"clustergym/experiments/rundir"
+	"clustergym/lab/config"
+	"clustergym/lab/run"
+	"clustergym/lab/rundir"
 )
 
 // tiny is a training of a second.

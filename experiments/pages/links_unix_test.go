@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/rundir"
+	"clustergym/lab/rundir"
 )
 
 // ends fails the test if f has not ended after a time that only something that waits for ever takes.

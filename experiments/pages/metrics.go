@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"clustergym/experiments/sweep"
+	"clustergym/lab/sweep"
 )
 
 // metrics returns the handler of /metrics. Figures of runs are read from their files when somebody asks.

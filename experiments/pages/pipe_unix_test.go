@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"clustergym/experiments/rundir"
+	"clustergym/lab/rundir"
 )
 
 // A pipe in a folder, which nobody writes, does not hold up the pages: opening it would wait forever.

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"clustergym/env"
-	"clustergym/experiments/arena"
-	"clustergym/experiments/decisionlog"
-	"clustergym/experiments/rundir"
+	"clustergym/lab/arena"
+	"clustergym/lab/decisionlog"
+	"clustergym/lab/rundir"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
 )

@@ -11,14 +11,14 @@ import (
 	"sync"
 	"time"
 
-	"clustergym/experiments/config"
-	"clustergym/experiments/envs"
-	"clustergym/experiments/report"
-	"clustergym/experiments/rundir"
 	"clustergym/internal/fault"
 	"clustergym/internal/jsonl"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/statistic"
+	"clustergym/lab/config"
+	"clustergym/lab/envs"
+	"clustergym/lab/report"
+	"clustergym/lab/rundir"
 )
 
 // runData is what a server has read of a run. It can be read again at any time.

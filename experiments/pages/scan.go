@@ -12,13 +12,13 @@ import (
 	"strings"
 
 	"clustergym/distributed/workqueue"
-	"clustergym/experiments/decisionlog"
-	"clustergym/experiments/rundir"
 	"clustergym/experiments/steer"
 	"clustergym/experiments/study"
-	"clustergym/experiments/sweep"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
+	"clustergym/lab/decisionlog"
+	"clustergym/lab/rundir"
+	"clustergym/lab/sweep"
 )
 
 // kind is what an entry of a page is.

@@ -21,15 +21,15 @@ import (
 
 	"clustergym/bridge/server"
 	"clustergym/distributed/workqueue"
-	"clustergym/experiments/arena"
-	"clustergym/experiments/htmlpage"
 	"clustergym/experiments/papers"
-	"clustergym/experiments/rundir"
 	"clustergym/experiments/study"
-	"clustergym/experiments/sweep"
 	"clustergym/internal/door"
 	"clustergym/internal/fault"
 	"clustergym/internal/statistic"
+	"clustergym/lab/arena"
+	"clustergym/lab/htmlpage"
+	"clustergym/lab/rundir"
+	"clustergym/lab/sweep"
 	"clustergym/traces"
 )
 

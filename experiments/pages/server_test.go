@@ -18,8 +18,8 @@ import (
 	"pgregory.net/rapid"
 
 	"clustergym/bridge/server"
-	"clustergym/experiments/rundir"
 	"clustergym/experiments/steer"
+	"clustergym/lab/rundir"
 )
 
 // said are the events of a stream, as "ID EVENT DATA".

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/run"
 	"clustergym/experiments/steer"
 	"clustergym/experiments/steer/mirror"
+	"clustergym/lab/run"
 	"clustergym/live"
 	"clustergym/live/livetest"
 	"clustergym/traces"

@@ -16,13 +16,13 @@ import (
 	"clustergym/experiments/metascheduler"
 	"clustergym/experiments/rlscheduler"
 	"clustergym/experiments/rltune"
-	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/experiments/topdrl"
 	"clustergym/experiments/worlrtgs"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/internal/ordinary"
+	"clustergym/lab/run"
 )
 
 // All returns the studies: those that reproduce a paper and our own, in the order of gymctl experiment list.

@@ -5,11 +5,11 @@ import (
 	"errors"
 
 	"clustergym/distributed/workqueue"
-	"clustergym/experiments/arena"
-	"clustergym/experiments/run"
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/lab/arena"
+	"clustergym/lab/run"
+	"clustergym/lab/workload"
 )
 
 // Handlers returns what a worker can do, by the kind of the task: cells of studies, trainings, and games of evaluations. data is

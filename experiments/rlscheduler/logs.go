@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/lab/workload"
 	peer "clustergym/peer/rlscheduler"
 	"clustergym/traces/synth"
 )

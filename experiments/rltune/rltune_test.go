@@ -13,8 +13,8 @@ import (
 
 	"clustergym/experiments/study"
 	"clustergym/experiments/study/studytest"
-	"clustergym/experiments/workload"
 	"clustergym/internal/raced"
+	"clustergym/lab/workload"
 	"clustergym/simulator/cluster"
 )
 

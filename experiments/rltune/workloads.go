@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/rng"
+	"clustergym/lab/workload"
 	"clustergym/traces"
 	"clustergym/traces/csv"
 	"clustergym/traces/synth"

@@ -3,9 +3,9 @@ package runpage
 import (
 	"fmt"
 
-	"clustergym/experiments/htmlpage"
-	"clustergym/experiments/report"
 	"clustergym/internal/statistic"
+	"clustergym/lab/htmlpage"
+	"clustergym/lab/report"
 )
 
 // differences draws how the first agent of each comparison differs from the other policies.

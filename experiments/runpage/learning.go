@@ -8,14 +8,14 @@ import (
 	"strings"
 
 	"clustergym/configs"
-	"clustergym/experiments/arena"
-	"clustergym/experiments/config"
-	"clustergym/experiments/envs"
-	"clustergym/experiments/htmlpage"
-	"clustergym/experiments/report"
-	"clustergym/experiments/rundir"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
+	"clustergym/lab/arena"
+	"clustergym/lab/config"
+	"clustergym/lab/envs"
+	"clustergym/lab/htmlpage"
+	"clustergym/lab/report"
+	"clustergym/lab/rundir"
 )
 
 // course is how one run learned.

@@ -10,12 +10,12 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/experiments/arena"
-	"clustergym/experiments/config"
-	"clustergym/experiments/htmlpage"
-	"clustergym/experiments/ladder"
-	"clustergym/experiments/report"
 	"clustergym/internal/texttable"
+	"clustergym/lab/arena"
+	"clustergym/lab/config"
+	"clustergym/lab/htmlpage"
+	"clustergym/lab/ladder"
+	"clustergym/lab/report"
 	"clustergym/simulator/sim"
 )
 

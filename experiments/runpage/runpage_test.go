@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"clustergym/experiments/arena"
-	"clustergym/experiments/config"
-	"clustergym/experiments/report"
-	"clustergym/experiments/run"
-	"clustergym/experiments/rundir"
+	"clustergym/lab/arena"
+	"clustergym/lab/config"
+	"clustergym/lab/report"
+	"clustergym/lab/run"
+	"clustergym/lab/rundir"
 )
 
 // read is what the tests read of a page.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/experiments/arena"
-	"clustergym/experiments/ladder"
-	"clustergym/experiments/report"
+	"clustergym/lab/arena"
+	"clustergym/lab/ladder"
+	"clustergym/lab/report"
 )
 
 // schedules draws the agent's schedule of one test window beside that of SJF, or else of the best baseline.

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"clustergym/experiments/decisionlog"
+	"clustergym/lab/decisionlog"
 )
 
 // Format is the value of Line.Log.

@@ -8,13 +8,13 @@ import (
 	"clustergym/env/jobselect"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
-	"clustergym/experiments/arena"
-	"clustergym/experiments/config"
-	"clustergym/experiments/envs"
-	"clustergym/experiments/forecast"
 	"clustergym/experiments/steer/mirror"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/lab/arena"
+	"clustergym/lab/config"
+	"clustergym/lab/envs"
+	"clustergym/lab/predictors"
+	"clustergym/lab/workload"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/policyname"
 	"clustergym/simulator/predict"
@@ -37,7 +37,7 @@ func (p *past) Jobs(traces.Part) []traces.Job { return p.jobs }
 // Predictor implements sched.Foresight.
 func (p *past) Predictor(est sim.Estimates) (predict.Maker, error) {
 	est.Seed = 0
-	return forecast.Maker(est, p.jobs)
+	return predictors.Maker(est, p.jobs)
 }
 
 // openEnv opens the environment of cfg on a cluster, with estimates that a cluster can have.

@@ -18,9 +18,9 @@ import (
 
 	"clustergym/env/jobselect"
 	"clustergym/env/rollout"
-	"clustergym/experiments/config"
 	"clustergym/experiments/steer"
 	"clustergym/experiments/steer/mirror"
+	"clustergym/lab/config"
 	"clustergym/live"
 	"clustergym/live/livetest"
 	"clustergym/traces"

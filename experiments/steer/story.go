@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/experiments/decisionlog"
 	"clustergym/internal/ordinary"
+	"clustergym/lab/decisionlog"
 )
 
 // IsLog reports whether a file that begins with these bytes is a log of steer.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/decisionlog"
 	"clustergym/experiments/steer"
+	"clustergym/lab/decisionlog"
 	"clustergym/live"
 	"clustergym/live/livetest"
 )

@@ -6,9 +6,9 @@ import (
 
 	"clustergym/agents"
 	"clustergym/env"
-	"clustergym/experiments/config"
-	"clustergym/experiments/decisionlog"
-	"clustergym/experiments/decisionlog/record"
+	"clustergym/lab/config"
+	"clustergym/lab/decisionlog"
+	"clustergym/lab/decisionlog/record"
 	"clustergym/simulator/policyname"
 	"clustergym/simulator/sim"
 )

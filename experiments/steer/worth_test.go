@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/config"
-	training "clustergym/experiments/run"
 	"clustergym/experiments/steer"
 	"clustergym/experiments/steer/mirror"
 	"clustergym/internal/statistic"
+	"clustergym/lab/config"
+	training "clustergym/lab/run"
 	"clustergym/live"
 	"clustergym/live/livetest"
 	"clustergym/traces"

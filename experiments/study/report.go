@@ -15,9 +15,9 @@ import (
 	"strings"
 
 	"clustergym/configs"
-	"clustergym/experiments/ladder"
 	"clustergym/internal/safefile"
 	"clustergym/internal/texttable"
+	"clustergym/lab/ladder"
 )
 
 // Report is the outcome of an experiment.

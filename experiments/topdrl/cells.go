@@ -8,11 +8,11 @@ import (
 	"sync"
 
 	"clustergym/configs"
-	"clustergym/experiments/arena"
-	"clustergym/experiments/config"
 	"clustergym/experiments/study"
 	"clustergym/experiments/study/cell"
-	"clustergym/experiments/tune"
+	"clustergym/lab/arena"
+	"clustergym/lab/config"
+	"clustergym/lab/tune"
 	"clustergym/simulator/policyname"
 )
 

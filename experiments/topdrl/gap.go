@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
 	"clustergym/internal/rng"
+	"clustergym/lab/workload"
 	"clustergym/simulator/cluster"
 )
 

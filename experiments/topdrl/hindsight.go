@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 
 	"clustergym/env/sched"
-	"clustergym/experiments/arena"
 	"clustergym/experiments/study"
 	"clustergym/internal/rng"
+	"clustergym/lab/arena"
 	"clustergym/simulator/schedulers"
 	"clustergym/simulator/sim"
 	"clustergym/traces"

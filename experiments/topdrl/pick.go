@@ -9,11 +9,11 @@ import (
 	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/gpupick"
-	"clustergym/experiments/arena"
-	"clustergym/experiments/config"
 	"clustergym/experiments/study"
-	"clustergym/experiments/workload"
 	"clustergym/internal/rng"
+	"clustergym/lab/arena"
+	"clustergym/lab/config"
+	"clustergym/lab/workload"
 	"clustergym/simulator/cluster"
 )
 

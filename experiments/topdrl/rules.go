@@ -1,8 +1,8 @@
 package topdrl
 
 import (
-	"clustergym/experiments/arena"
-	"clustergym/experiments/config"
+	"clustergym/lab/arena"
+	"clustergym/lab/config"
 	"clustergym/simulator/policyname"
 	"clustergym/simulator/schedulers"
 	"clustergym/simulator/sim"

@@ -11,14 +11,14 @@ import (
 
 	"clustergym/configs"
 	"clustergym/env/gpupick"
-	"clustergym/experiments/config"
-	"clustergym/experiments/run"
 	"clustergym/experiments/study"
-	"clustergym/experiments/tune"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/internal/ordinary"
+	"clustergym/lab/config"
+	"clustergym/lab/run"
+	"clustergym/lab/tune"
+	"clustergym/lab/workload"
 	"clustergym/simulator/policyname"
 )
 

@@ -11,11 +11,11 @@ import (
 	"testing"
 
 	"clustergym/configs"
-	"clustergym/experiments/arena"
-	"clustergym/experiments/config"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/raced"
+	"clustergym/lab/arena"
+	"clustergym/lab/config"
 )
 
 // smallSettings makes a study that takes half a minute.

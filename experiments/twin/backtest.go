@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/lab/workload"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/schedulers"
 	"clustergym/simulator/sim"

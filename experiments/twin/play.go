@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"clustergym/experiments/forecast"
 	"clustergym/internal/par"
+	"clustergym/lab/predictors"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/predict"
 	"clustergym/simulator/schedulers"
@@ -68,7 +68,7 @@ func newCaster(cfg *Config, causal bool) (*caster, error) {
 	var maker predict.Maker
 	if causal {
 		var err error
-		if maker, err = forecast.Maker(cfg.Predictor, nil); err != nil {
+		if maker, err = predictors.Maker(cfg.Predictor, nil); err != nil {
 			return nil, err
 		}
 	}

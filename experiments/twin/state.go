@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"clustergym/env/sched"
-	"clustergym/experiments/forecast"
 	"clustergym/experiments/steer/mirror"
 	"clustergym/internal/fault"
+	"clustergym/lab/predictors"
 	"clustergym/live"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/predict"
@@ -91,7 +91,7 @@ func (e *Eye) open(spec cluster.Spec) error {
 	cfg := sim.DefaultConfig()
 	cfg.Comm = "none"
 	if e.Estimates.Causal() {
-		by, err := forecast.Maker(e.Estimates, e.History)
+		by, err := predictors.Maker(e.Estimates, e.History)
 		if err != nil {
 			return err
 		}

@@ -15,10 +15,10 @@ import (
 	"clustergym/env"
 	"clustergym/env/dagplace"
 	"clustergym/env/vec"
-	"clustergym/experiments/plan"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/rng"
+	"clustergym/lab/plan"
 	"clustergym/nets/model"
 	"clustergym/simulator/dag"
 )

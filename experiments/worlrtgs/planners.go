@@ -7,10 +7,10 @@ import (
 	"slices"
 
 	"clustergym/agents/woa"
-	"clustergym/experiments/plan"
 	"clustergym/experiments/study"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/rng"
+	"clustergym/lab/plan"
 	"clustergym/simulator/dag"
 	"clustergym/simulator/dag/listsched"
 )

@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"clustergym/configs"
-	"clustergym/experiments/plan"
-	"clustergym/experiments/run"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
+	"clustergym/lab/plan"
+	"clustergym/lab/run"
 	"clustergym/simulator/dag/synth"
 )
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/experiments/plan"
 	"clustergym/experiments/study"
+	"clustergym/lab/plan"
 	"clustergym/simulator/dag/synth"
 )
 

@@ -6,9 +6,9 @@ import (
 	"math"
 	"time"
 
-	"clustergym/experiments/plan"
 	"clustergym/experiments/study"
 	"clustergym/internal/rng"
+	"clustergym/lab/plan"
 	"clustergym/simulator/dag"
 	"clustergym/simulator/dag/synth"
 )

@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"clustergym/experiments/plan"
 	"clustergym/experiments/study"
+	"clustergym/lab/plan"
 	"clustergym/simulator/dag/synth"
 	"clustergym/simulator/sim"
 )

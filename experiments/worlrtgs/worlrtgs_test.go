@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/plan"
 	"clustergym/experiments/study"
 	"clustergym/internal/raced"
+	"clustergym/lab/plan"
 	"clustergym/simulator/dag"
 	"clustergym/simulator/dag/listsched"
 	"clustergym/simulator/dag/synth"

@@ -145,7 +145,7 @@ var arrows = map[string][]string{
 	"cmd/release": {},
 	// The command line: a package of frame, one of shared flags, and one for each group of verbs, which know nothing of each other.
 	"cmd/gymctl":                   {"cmd/gymctl/internal/cli", "cmd/gymctl/internal/verbs"},
-	"cmd/gymctl/internal/cli":      {"agents/checkpoint", "internal/texttable", "experiments/workload", "nets/kernel", "traces"},
+	"cmd/gymctl/internal/cli":      {"agents/checkpoint", "internal/texttable", "lab/workload", "nets/kernel", "traces"},
 	"cmd/gymctl/internal/options":  groupOfVerbs,
 	"cmd/gymctl/internal/start":    groupOfVerbs,
 	"cmd/gymctl/internal/look":     groupOfVerbs,
@@ -156,7 +156,7 @@ var arrows = map[string][]string{
 		"cmd/gymctl/internal/cli", "cmd/gymctl/internal/start", "cmd/gymctl/internal/look", "cmd/gymctl/internal/operate",
 		"cmd/gymctl/internal/research", "cmd/gymctl/internal/machine",
 	},
-	"cmd/gymctl/internal/clitest": {"cmd/gymctl/internal/cli", "cmd/gymctl/internal/verbs", "agents/checkpoint", "experiments/rundir"},
+	"cmd/gymctl/internal/clitest": {"cmd/gymctl/internal/cli", "cmd/gymctl/internal/verbs", "agents/checkpoint", "lab/rundir"},
 }
 
 // groupOfVerbs are the packages that a group of verbs may use.

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"clustergym/env/sched"
-	"clustergym/experiments/forecast"
 	"clustergym/experiments/steer"
 	"clustergym/experiments/steer/mirror"
 	"clustergym/internal/fault"
+	"clustergym/lab/predictors"
 	"clustergym/live"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/schedulers"
@@ -269,7 +269,7 @@ func (r *replay) play(ctx context.Context, sch sim.Scheduler, est sim.Estimates,
 	cfg := sim.DefaultConfig()
 	if est.Causal() {
 		var err error
-		if cfg.Predictor, err = forecast.Maker(est, r.history); err != nil {
+		if cfg.Predictor, err = predictors.Maker(est, r.history); err != nil {
 			return nil, &fault.Mistake{Err: err}
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"clustergym/experiments/htmlpage"
 	"clustergym/internal/plain"
 	"clustergym/internal/texttable"
+	"clustergym/lab/htmlpage"
 )
 
 // percent formats a percentage.

@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 
 	"clustergym/agents/train"
-	"clustergym/experiments/arena"
-	"clustergym/experiments/config"
-	"clustergym/experiments/run"
-	"clustergym/experiments/rundir"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
+	"clustergym/lab/arena"
+	"clustergym/lab/config"
+	"clustergym/lab/run"
+	"clustergym/lab/rundir"
 )
 
 // Train trains cfg in the folder run of a study's cell, in world, or in one of its own if world is nil. A training that was

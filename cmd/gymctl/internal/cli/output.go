@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/logging"
 	"clustergym/internal/plain"
 	"clustergym/internal/texttable"
+	"clustergym/lab/workload"
 )
 
 // Output is standard output. It keeps the first error, and writes nothing after it.

@@ -18,11 +18,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/agents/checkpoint"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/logging"
 	"clustergym/internal/nearest"
 	"clustergym/internal/texttable"
+	"clustergym/lab/workload"
 	"clustergym/traces"
 )
 

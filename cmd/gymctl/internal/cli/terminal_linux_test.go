@@ -19,7 +19,7 @@ import (
 	"clustergym/cmd/gymctl/internal/clitest"
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/cmd/gymctl/internal/start"
-	"clustergym/experiments/simulate"
+	"clustergym/lab/simulate"
 )
 
 // terminal is a pseudo-terminal: what is written to its file, and what it shows.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/rundir"
+	"clustergym/lab/rundir"
 )
 
 // RankProcess is gymctl in a process of its own.

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/cmd/gymctl/internal/cli"
-	"clustergym/experiments/actor"
+	"clustergym/lab/actor"
 )
 
 // CkptAct is gymctl ckpt act.

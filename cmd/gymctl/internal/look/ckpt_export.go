@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/cmd/gymctl/internal/cli"
-	"clustergym/experiments/arena"
-	"clustergym/experiments/modelcard"
 	"clustergym/internal/fault"
+	"clustergym/lab/arena"
+	"clustergym/lab/modelcard"
 )
 
 // mostBatch is the largest number of rows of --batch.

@@ -12,7 +12,7 @@ import (
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/clitest"
 	"clustergym/cmd/gymctl/internal/look"
-	"clustergym/experiments/workload"
+	"clustergym/lab/workload"
 )
 
 const mixedCluster = `name: mixed

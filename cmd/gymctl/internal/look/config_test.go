@@ -11,8 +11,8 @@ import (
 	"clustergym/cmd/gymctl/internal/look"
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/env"
-	"clustergym/experiments/envs"
-	"clustergym/experiments/workload"
+	"clustergym/lab/envs"
+	"clustergym/lab/workload"
 )
 
 func TestEveryPresetIsSoundAndShownAsItCanBeRead(t *testing.T) {

@@ -11,10 +11,10 @@ import (
 	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/jobselect"
-	"clustergym/experiments/envs"
-	"clustergym/experiments/report"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/lab/envs"
+	"clustergym/lab/report"
+	"clustergym/lab/workload"
 )
 
 func envsVerb(a *cli.App) *cobra.Command {

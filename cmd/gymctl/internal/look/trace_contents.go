@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"clustergym/experiments/workload"
 	"clustergym/internal/plain"
+	"clustergym/lab/workload"
 	"clustergym/traces"
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/cmd/gymctl/internal/cli"
-	"clustergym/experiments/catalog"
 	"clustergym/internal/fault"
 	"clustergym/internal/texttable"
+	"clustergym/lab/catalog"
 )
 
 // PublicTraces returns the catalogue; tests replace it.

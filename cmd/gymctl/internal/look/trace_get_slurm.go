@@ -15,9 +15,9 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
+	"clustergym/lab/workload"
 	"clustergym/live"
 	"clustergym/live/slurm"
 	"clustergym/traces"

@@ -17,7 +17,7 @@ import (
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/clitest"
 	"clustergym/cmd/gymctl/internal/look"
-	"clustergym/experiments/catalog"
+	"clustergym/lab/catalog"
 )
 
 const (

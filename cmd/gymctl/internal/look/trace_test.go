@@ -10,7 +10,7 @@ import (
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/clitest"
 	"clustergym/cmd/gymctl/internal/look"
-	"clustergym/experiments/workload"
+	"clustergym/lab/workload"
 )
 
 func TestSynthRepeatsAndPacks(t *testing.T) {

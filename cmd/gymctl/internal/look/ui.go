@@ -8,8 +8,8 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/experiments/config"
 	"clustergym/experiments/pages"
+	"clustergym/lab/config"
 )
 
 func uiVerb(a *cli.App) *cobra.Command {

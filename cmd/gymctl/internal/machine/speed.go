@@ -13,21 +13,21 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/experiments/bench"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/lab/speed"
+	"clustergym/lab/workload"
 	"clustergym/simulator/schedulers"
 )
 
 func speedVerb(a *cli.App) *cobra.Command {
-	cfg := bench.Config{Trace: workload.DefaultTraceConfig()}
+	cfg := speed.Config{Trace: workload.DefaultTraceConfig()}
 	var (
 		asJSON  bool
 		kernels string
 		asRank  string
 	)
 	c := &cobra.Command{
-		Use:     "speed [" + strings.Join(bench.Groups(), "|") + "] ...",
+		Use:     "speed [" + strings.Join(speed.Groups(), "|") + "] ...",
 		Aliases: []string{"bench"}, // its name until 2026
 		Short:   "Measure how fast this machine simulates, steps, trains and serves",
 		Long: `speed measures and prints a table with units: the simulator under several policies on generated workloads,
@@ -51,11 +51,11 @@ every job has one.`,
 		Example: `  gymctl speed encoders --quick
   gymctl trace synth --profile hpc --jobs 2000 --to swf -o log.swf
   gymctl speed --trace log.swf --cluster swf-128 --policy fifo+strict+easy,sjf+skip --quick --json`,
-		ValidArgs: bench.Groups(),
+		ValidArgs: speed.Groups(),
 		Args: func(_ *cobra.Command, args []string) error {
 			for _, g := range args {
-				if !slices.Contains(bench.Groups(), g) {
-					return cli.Unknown("speed: group", g, bench.Groups())
+				if !slices.Contains(speed.Groups(), g) {
+					return cli.Unknown("speed: group", g, speed.Groups())
 				}
 			}
 			return nil
@@ -81,7 +81,7 @@ every job has one.`,
 					}
 				}
 			}()
-			report, err := bench.Run(c.Context(), cfg, bench.Hooks{
+			report, err := speed.Run(c.Context(), cfg, speed.Hooks{
 				Now: a.Now,
 				Row: func(what string) { a.Notef("%s", what) },
 				Rank: func(ctx context.Context, rank, world int, rendezvous string, quick bool) *exec.Cmd {
@@ -135,5 +135,5 @@ func speedRank(c *cobra.Command, a *cli.App, what string) error {
 	if err != nil {
 		return fault.Mistakef("--as-rank: %w", err)
 	}
-	return bench.Rank(c.Context(), rank, world, parts[2], parts[3] == "true", a.Now, a.Stdout)
+	return speed.Rank(c.Context(), rank, world, parts[2], parts[3] == "true", a.Now, a.Stdout)
 }

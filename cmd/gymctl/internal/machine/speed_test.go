@@ -11,8 +11,8 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/clitest"
-	"clustergym/experiments/bench"
 	"clustergym/internal/raced"
+	"clustergym/lab/speed"
 )
 
 func TestBenchPrintsOneDocumentAndProgressApart(t *testing.T) {
@@ -22,7 +22,7 @@ func TestBenchPrintsOneDocumentAndProgressApart(t *testing.T) {
 	if code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, notes)
 	}
-	var r bench.Report
+	var r speed.Report
 	d := json.NewDecoder(strings.NewReader(out))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil {

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
+	"clustergym/lab/workload"
 	"clustergym/traces"
 )
 

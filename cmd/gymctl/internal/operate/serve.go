@@ -10,7 +10,7 @@ import (
 	"clustergym/bridge/budget"
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/experiments/envs"
+	"clustergym/lab/envs"
 )
 
 // ServeVerb is gymctl serve.

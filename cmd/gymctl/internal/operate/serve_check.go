@@ -19,9 +19,9 @@ import (
 	"clustergym/bridge/wire"
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/experiments/envs"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
+	"clustergym/lab/envs"
 )
 
 // check is serve --check: it serves nothing, and holds another server against the protocol.

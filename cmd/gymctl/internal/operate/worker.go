@@ -14,12 +14,12 @@ import (
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/distributed/workqueue"
-	"clustergym/experiments/config"
 	"clustergym/experiments/pages"
 	"clustergym/experiments/papers"
 	"clustergym/internal/fault"
 	"clustergym/internal/secret"
 	"clustergym/internal/texttable"
+	"clustergym/lab/config"
 	"clustergym/nets/kernel"
 )
 

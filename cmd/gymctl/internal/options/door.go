@@ -16,9 +16,9 @@ import (
 
 	"clustergym/bridge/server"
 	"clustergym/cmd/gymctl/internal/cli"
-	"clustergym/experiments/envs"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/lab/envs"
 )
 
 // Door holds where a server listens and who may connect.

@@ -9,7 +9,7 @@ import (
 
 	"clustergym/bridge/server"
 	"clustergym/cmd/gymctl/internal/cli"
-	"clustergym/experiments/arena"
+	"clustergym/lab/arena"
 )
 
 // EvalDrain is how long clients may take to leave after the last window.

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/cmd/gymctl/internal/cli"
-	"clustergym/experiments/config"
 	"clustergym/internal/fault"
+	"clustergym/lab/config"
 )
 
 // KernelsFlag adds --kernels; useKernels applies it.

@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/cmd/gymctl/internal/cli"
-	"clustergym/experiments/brought"
-	"clustergym/experiments/config"
-	"clustergym/experiments/models"
-	"clustergym/experiments/simulate"
 	"clustergym/internal/fault"
+	"clustergym/lab/brought"
+	"clustergym/lab/config"
+	"clustergym/lab/models"
+	"clustergym/lab/simulate"
 )
 
 // ModelFlags are --policy-onnx and --name.

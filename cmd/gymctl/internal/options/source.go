@@ -12,15 +12,15 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/configs"
-	"clustergym/experiments/arena"
-	"clustergym/experiments/config"
-	"clustergym/experiments/envs"
-	"clustergym/experiments/models"
-	"clustergym/experiments/run"
-	"clustergym/experiments/rundir"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/lab/arena"
+	"clustergym/lab/config"
+	"clustergym/lab/envs"
+	"clustergym/lab/models"
+	"clustergym/lab/run"
+	"clustergym/lab/rundir"
+	"clustergym/lab/workload"
 )
 
 // Source is the source of a run's configuration: a preset or a file, then flags, then --set.

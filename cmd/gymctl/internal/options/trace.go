@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"clustergym/cmd/gymctl/internal/cli"
-	"clustergym/experiments/workload"
+	"clustergym/lab/workload"
 	"clustergym/traces/csv"
 	"clustergym/traces/profile"
 )

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"clustergym/experiments/tune"
 	"clustergym/internal/fault"
+	"clustergym/lab/tune"
 	"clustergym/simulator/policyname"
 	"clustergym/simulator/schedulers"
 )

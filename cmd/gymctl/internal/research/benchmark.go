@@ -15,14 +15,14 @@ import (
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/configs"
-	"clustergym/experiments/arena"
-	"clustergym/experiments/benchmark"
-	"clustergym/experiments/config"
-	"clustergym/experiments/envs"
-	"clustergym/experiments/run"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/internal/plain"
+	"clustergym/lab/arena"
+	"clustergym/lab/benchmark"
+	"clustergym/lab/config"
+	"clustergym/lab/envs"
+	"clustergym/lab/run"
 )
 
 // CurrentBenchmark returns the version that is played. Tests have one whose secret they know.

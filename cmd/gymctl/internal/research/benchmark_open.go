@@ -12,10 +12,10 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/experiments/benchmark"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 	"clustergym/internal/safefile"
+	"clustergym/lab/benchmark"
 )
 
 // againFlags are the flags of verbs that play a row again.

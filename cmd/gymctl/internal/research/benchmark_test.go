@@ -11,7 +11,7 @@ import (
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/clitest"
 	"clustergym/cmd/gymctl/internal/research"
-	"clustergym/experiments/benchmark"
+	"clustergym/lab/benchmark"
 )
 
 func TestBenchmarkListsTasks(t *testing.T) {

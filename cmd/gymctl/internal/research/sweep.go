@@ -10,10 +10,10 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/experiments/config"
 	"clustergym/experiments/pages"
-	"clustergym/experiments/rundir"
-	"clustergym/experiments/sweep"
+	"clustergym/lab/config"
+	"clustergym/lab/rundir"
+	"clustergym/lab/sweep"
 )
 
 func sweepVerb(a *cli.App) *cobra.Command {

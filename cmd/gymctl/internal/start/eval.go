@@ -17,16 +17,16 @@ import (
 	"clustergym/distributed/workqueue"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
-	"clustergym/experiments/arena"
-	"clustergym/experiments/config"
-	"clustergym/experiments/envs"
 	"clustergym/experiments/pages"
-	"clustergym/experiments/report"
-	"clustergym/experiments/run"
-	"clustergym/experiments/rundir"
 	"clustergym/experiments/runpage"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
+	"clustergym/lab/arena"
+	"clustergym/lab/config"
+	"clustergym/lab/envs"
+	"clustergym/lab/report"
+	"clustergym/lab/run"
+	"clustergym/lab/rundir"
+	"clustergym/lab/workload"
 )
 
 // evalOptions are the flags of eval, and what follows from them.

@@ -11,11 +11,11 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/experiments/config"
-	"clustergym/experiments/mlflow"
-	"clustergym/experiments/run"
-	"clustergym/experiments/rundir"
 	"clustergym/internal/fault"
+	"clustergym/lab/config"
+	"clustergym/lab/mlflow"
+	"clustergym/lab/run"
+	"clustergym/lab/rundir"
 )
 
 // mlflowFlags are the flags of a training that sends what it reports to a tracking server.

@@ -3,10 +3,10 @@ package start
 import (
 	"path/filepath"
 
-	"clustergym/experiments/arena"
-	"clustergym/experiments/config"
-	"clustergym/experiments/run"
 	"clustergym/experiments/runpage"
+	"clustergym/lab/arena"
+	"clustergym/lab/config"
+	"clustergym/lab/run"
 )
 
 // pageOf is the page of one training.

@@ -9,8 +9,8 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/experiments/plan"
 	"clustergym/internal/fault"
+	"clustergym/lab/plan"
 	"clustergym/simulator/dag"
 	"clustergym/simulator/dag/dagjson"
 )

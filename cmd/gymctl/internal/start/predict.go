@@ -14,11 +14,11 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/experiments/forecast"
-	"clustergym/experiments/workload"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 	"clustergym/internal/texttable"
+	"clustergym/lab/predictors"
+	"clustergym/lab/workload"
 	"clustergym/simulator/predict"
 	"clustergym/simulator/predict/gbdt"
 	"clustergym/traces"
@@ -84,7 +84,7 @@ func loading(ctx context.Context, a *cli.App, line *cli.Status, t *workload.Trac
 }
 
 func predictEval(a *cli.App) *cobra.Command {
-	cfg := forecast.EvalConfig{Trace: predictable(), From: "0.5"}
+	cfg := predictors.EvalConfig{Trace: predictable(), From: "0.5"}
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "eval [FILE]",
@@ -112,7 +112,7 @@ model of predict fit; it is refused if it has been fitted to jobs that are measu
 			}
 			line := cli.NewStatus(a, cli.Unnoticed)
 			defer line.Clear()
-			r, err := forecast.Eval(loading(c.Context(), a, line, &cfg.Trace), cfg, forecast.EvalHooks{
+			r, err := predictors.Eval(loading(c.Context(), a, line, &cfg.Trace), cfg, predictors.EvalHooks{
 				Now: a.Now,
 				Done: func(name string, seconds float64) {
 					line.Clear()
@@ -157,7 +157,7 @@ every column.
 
 --model adds what the trees of a file of predict fit say: the quantiles q10, q25, q50, q75 and q90 of the run time.
 
-Columns: ` + options.Wrapped(forecast.FeatureColumns(false)) + `.`,
+Columns: ` + options.Wrapped(predictors.FeatureColumns(false)) + `.`,
 		Example: `  gymctl trace synth --jobs 3000 -o jobs.csv.gz
   gymctl predict features jobs.csv.gz -o features.csv
   gymctl predict fit jobs.csv.gz --until 0.5 -o model.bin
@@ -166,10 +166,10 @@ Columns: ` + options.Wrapped(forecast.FeatureColumns(false)) + `.`,
 			if err := predicted(c, files, &trace, seed); err != nil {
 				return err
 			}
-			var m *forecast.Model
+			var m *predictors.Model
 			if c.Flags().Changed("model") {
 				var err error
-				if m, err = forecast.ReadModel(c.Context(), nil, model, model); err != nil {
+				if m, err = predictors.ReadModel(c.Context(), nil, model, model); err != nil {
 					return err
 				}
 			}
@@ -180,7 +180,7 @@ Columns: ` + options.Wrapped(forecast.FeatureColumns(false)) + `.`,
 				return err
 			}
 			return a.WriteFile(out, []string{trace.File, model}, func(w io.Writer) error {
-				_, err := forecast.WriteFeatures(c.Context(), w, jobs, m, func(rows int) {
+				_, err := predictors.WriteFeatures(c.Context(), w, jobs, m, func(rows int) {
 					line.Show(func(int) []string { return []string{"writing features", fmt.Sprintf("%d/%d jobs", rows, len(jobs))} })
 				})
 				return err
@@ -231,7 +231,7 @@ could know. The file says which jobs it has seen, so that this is noticed.
 			if err != nil {
 				return err
 			}
-			end, err := forecast.Point(jobs, "until", until)
+			end, err := predictors.Point(jobs, "until", until)
 			if err != nil {
 				return err
 			}
@@ -275,7 +275,7 @@ Features without a share are not used.`,
 		Args:              cli.Args(1, 1, "one FILE"),
 		ValidArgsFunction: cli.OneFile,
 		RunE: func(c *cobra.Command, files []string) error {
-			m, err := forecast.ReadModel(c.Context(), nil, files[0], files[0])
+			m, err := predictors.ReadModel(c.Context(), nil, files[0], files[0])
 			if err != nil {
 				return err
 			}
@@ -318,7 +318,7 @@ type featureShare struct {
 	Share float64 `json:"share"`
 }
 
-func describeModel(m *forecast.Model) ModelDocument {
+func describeModel(m *predictors.Model) ModelDocument {
 	d := ModelDocument{File: m.File, SHA256: m.SHA256, Bytes: m.Bytes, Trace: m.Trace, Jobs: m.Jobs(), Levels: predict.Levels[:]}
 	if m.Until < traces.MaxTime {
 		d.UntilS = m.Until.Seconds()

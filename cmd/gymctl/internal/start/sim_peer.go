@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"clustergym/cmd/gymctl/internal/cli"
-	"clustergym/experiments/simulate"
+	"clustergym/lab/simulate"
 )
 
 // peerVerb is gymctl peer: sim on other published simulators.

@@ -11,11 +11,11 @@ import (
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/distributed/ranks"
-	"clustergym/experiments/config"
 	"clustergym/experiments/pages"
-	"clustergym/experiments/run"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/lab/config"
+	"clustergym/lab/run"
 )
 
 // trainOptions are the flags of train, and what follows from them.

@@ -15,11 +15,11 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/experiments/arena"
-	"clustergym/experiments/rundir"
-	"clustergym/experiments/tune"
 	"clustergym/internal/fault"
 	"clustergym/internal/safefile"
+	"clustergym/lab/arena"
+	"clustergym/lab/rundir"
+	"clustergym/lab/tune"
 	"clustergym/simulator/schedulers"
 )
 

@@ -1,0 +1,145 @@
+package arena
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+
+	"clustergym/agents"
+	"clustergym/agents/checkpoint"
+	"clustergym/env"
+	"clustergym/internal/fault"
+	"clustergym/lab/config"
+	"clustergym/lab/envs"
+	"clustergym/lab/rundir"
+	"clustergym/nets"
+	"clustergym/nets/model"
+	"clustergym/traces"
+)
+
+// Opened is a checkpoint that can play.
+type Opened struct {
+	Name    string          // agent, run and step, as in tables
+	Meta    checkpoint.Meta // what it belongs to
+	Cfg     config.Config   // of its run
+	Weights []byte
+}
+
+// In returns the greedy policy of the checkpoint for an environment.
+func (c *Opened) In(e env.Env) (agents.Policy, error) { return c.Policy(e.Spec()) }
+
+// Policy returns the greedy policy of the checkpoint for environments with specification spec.
+func (c *Opened) Policy(spec env.Spec) (agents.Policy, error) {
+	return NewPolicy(&c.Cfg, spec, bytes.NewReader(c.Weights))
+}
+
+// OpenCheckpoint reads a checkpoint, or the checkpoint of a run, for environments with specification spec. A checkpoint of
+// another environment or network is a *fault.Mistake.
+func OpenCheckpoint(dir string, spec env.Spec) (*Opened, error) {
+	ckpt, run, err := rundir.CheckpointDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := rundir.ReadConfig(run)
+	if err != nil {
+		return nil, err
+	}
+	f, meta, err := checkpoint.Open(ckpt, weightsFile)
+	if err != nil {
+		return nil, &fault.Mistake{Err: err}
+	}
+	weights, err := io.ReadAll(f)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := meta.Match(checkpoint.Meta{Env: spec.ID, Agent: cfg.Agent}); err != nil {
+		return nil, &fault.Mistake{Err: fmt.Errorf("%s: %w", ckpt, err)}
+	}
+	c := &Opened{checkpointName(cfg.Agent, run, meta.Step), meta, cfg, weights}
+	if _, err := c.Policy(spec); err != nil {
+		return nil, &fault.Mistake{Err: fmt.Errorf("%s does not fit this environment%s: %w", ckpt, misfit(&cfg, err), err)}
+	}
+	return c, nil
+}
+
+// OpenPolicy opens a checkpoint, or the checkpoint of a run, with the kernels of its run, to act where no environment of the run is
+// open. spec is what the environment has in which the agent was judged. Faults are *fault.Mistakes.
+func OpenPolicy(dir string) (c *Opened, p agents.Policy, spec env.Spec, err error) {
+	_, run, err := rundir.CheckpointDir(dir)
+	if err != nil {
+		return nil, nil, spec, err
+	}
+	cfg, err := rundir.ReadConfig(run)
+	if err != nil {
+		return nil, nil, spec, err
+	}
+	if err := config.UseKernels(cfg.Kernels); err != nil {
+		return nil, nil, spec, err
+	}
+	if spec, err = JudgedSpec(&cfg); err != nil {
+		return nil, nil, spec, err
+	}
+	if c, err = OpenCheckpoint(dir, spec); err != nil {
+		return nil, nil, spec, err
+	}
+	p, err = c.Policy(spec)
+	return c, p, spec, err
+}
+
+// misfit explains weights of other shapes in half a sentence.
+func misfit(cfg *config.Config, err error) string {
+	net := &cfg.PPO.Network
+	if cfg.Agent == "ddqn" {
+		net = &cfg.DDQN.Network
+	}
+	switch {
+	case !errors.Is(err, nets.ErrShape) || cfg.Meta():
+		return ""
+	case net.Kind == model.KindAttention:
+		return ", whose fields have other columns than those of its training"
+	}
+	return ", where its network has weights of other shapes (those of kind attention fit every cluster and number of slots)"
+}
+
+// checkpointName returns the name of a checkpoint in tables: agent, run and step.
+func checkpointName(agent, run string, step int64) string {
+	return agent + ":" + filepath.Base(run) + "@" + strconv.FormatInt(step, 10)
+}
+
+// JudgedSpec returns the specification of the environment in which the agent of a run is judged. It does not read the
+// run's workload unless the shapes depend on it.
+func JudgedSpec(cfg *config.Config) (env.Spec, error) {
+	d := cfg.Descriptor()
+	if !d.Simulated() && cfg.Trace.File != "" { // recorded graphs or workers decide the shapes
+		w, err := NewWorld(cfg)
+		if err != nil {
+			return env.Spec{}, err
+		}
+		e, err := w.open(w.judged(), w.Source, traces.Test)
+		if err != nil {
+			return env.Spec{}, err
+		}
+		defer e.Close() //nolint:errcheck // it holds nothing
+		return e.Spec(), nil
+	}
+	info, err := envs.Describe(d.ID, func(a *envs.Args) error {
+		a.Settings, a.Trace = cfg.Env.Settings, cfg.Trace
+		if d.Judged != nil {
+			a.Settings = d.Judged(a.Settings)
+		}
+		if d.Takes.Cluster {
+			a.Cluster = cfg.Cluster
+		}
+		return nil
+	})
+	if err != nil {
+		return env.Spec{}, err
+	}
+	return info.Spec, nil
+}

@@ -1,0 +1,167 @@
+package arena
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"clustergym/distributed/workqueue"
+	"clustergym/internal/fault"
+	"clustergym/lab/config"
+	"clustergym/lab/models"
+	"clustergym/lab/report"
+	"clustergym/simulator/sim"
+	"clustergym/traces"
+)
+
+// EvalOptions are the arguments of an evaluation that its configuration does not contain.
+type EvalOptions struct {
+	Checkpoints []string       // checkpoints or run directories; each is played as its own run's configuration says
+	Models      []models.Model // ONNX models
+	Workers     int
+	World       *World // nil = made from the configuration
+	External    *External
+	Game        func(done, all int)
+	// Queue starts a coordinator that keeps its files in dir, so that other machines play games too; nil = none do. External
+	// policies, and those whose choices depend on the clock, play here.
+	Queue func(ctx context.Context, dir string) (*workqueue.Coordinator, error)
+}
+
+// Comparison is the result of an evaluation.
+type Comparison = report.Comparison
+
+// Compare evaluates the checkpoints of opt and the policies of cfg in any environment: on windows of a workload on the
+// simulator, else on episodes.
+func Compare(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
+	if err := ready(&cfg); err != nil {
+		return nil, err
+	}
+	a, err := New(&cfg, opt.World)
+	if err != nil {
+		return nil, err
+	}
+	return a.Judge(ctx, cfg, opt)
+}
+
+// ready checks cfg and takes its kernels into use.
+func ready(cfg *config.Config) error {
+	if err := cfg.Validate(); err != nil {
+		return &fault.Mistake{Err: err}
+	}
+	return config.UseKernels(cfg.Kernels)
+}
+
+// Evaluate is Compare on windows of a workload on the simulator, with the kernels that are in use.
+func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (r *report.Report, err error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, &fault.Mistake{Err: err}
+	}
+	if !cfg.Simulated() {
+		return nil, fault.Mistakef("env.id: %s has no windows of a workload to evaluate on", cfg.Env.ID)
+	}
+	if opt.World == nil {
+		if opt.World, err = NewWorld(&cfg); err != nil {
+			return nil, err
+		}
+	}
+	return opt.World.evaluate(ctx, &cfg, &opt)
+}
+
+// Judge implements Arena.
+func (w *World) Judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
+	r, err := w.evaluate(ctx, &cfg, &opt)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// evaluate compares the checkpoints of opt and the policies of cfg on the test windows.
+func (w *World) evaluate(ctx context.Context, cfg *config.Config, opt *EvalOptions) (out *report.Report, err error) {
+	r, err := w.testing(ctx, cfg, opt)
+	if err != nil {
+		return nil, err
+	}
+	done, err := share(ctx, cfg, opt, r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = done(err) }()
+	r.entire = cfg.Eval.Whole
+	if out, err = r.compare(ctx, opt); err != nil {
+		return nil, err
+	}
+	if l := w.Workload.Left; l.Jobs() > 0 {
+		out.LeftOut = &l
+	}
+	return out, nil
+}
+
+// Scored is what one policy reaches on the test windows or episodes of a configuration.
+type Scored struct {
+	Name, Kind string
+	Trained    sim.Estimates // the estimates with which a checkpoint was trained
+	Nothing    bool          // it does not ask for run times
+	Knows      bool          // it knows the windows beforehand, or what no agent sees
+	Values     [][]float64   // of the environment's metric, [play][window]: one play, or eval.seeds of a policy that draws
+}
+
+// Scores plays the checkpoints and external policies of opt and the policies of cfg on the test windows or episodes of cfg, as
+// Compare does, and returns the metric of each game in place of statistics. A policy without a value is a *fault.Mistake: it is
+// external and did not finish, or the metric does not apply to it.
+func Scores(ctx context.Context, cfg config.Config, opt EvalOptions) ([]Scored, error) {
+	err := ready(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	if opt.World == nil {
+		if opt.World, err = NewWorldContext(ctx, &cfg); err != nil {
+			return nil, err
+		}
+	}
+	if opt.World.About.Metric.Of == nil {
+		return nil, fault.Mistakef("env.id: %s counts returns and has no metric; use a scheduling environment", cfg.Env.ID)
+	}
+	r, err := opt.World.testing(ctx, &cfg, &opt)
+	if err != nil {
+		return nil, err
+	}
+	r.tick = counted(r.counts(), opt.Game)
+	played, _, err := r.beside(ctx, opt.External)
+	if err != nil {
+		return nil, err
+	}
+	var all []Scored
+	for i := range r.policies {
+		p := &r.policies[i]
+		if p.missing != "" {
+			return nil, fault.Mistakef("policy %s %s", p.name, p.missing)
+		}
+		s := Scored{Name: p.name, Kind: p.kind, Trained: p.trained, Nothing: p.nothing, Knows: p.knows, Values: sample(played[i], scoreOf)}
+		for _, row := range s.Values {
+			for k, v := range row {
+				if math.IsNaN(v) || math.IsInf(v, 0) {
+					return nil, fault.Mistakef("%s: %s has no %s on window %d: the metric does not apply to it", cfg.Env.ID, s.Name, opt.World.About.Metric.Key, k)
+				}
+			}
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// TestSHA returns a hash of everything that decides the episodes of the test part of cfg, whose world w is: settings, cluster,
+// jobs, the number of windows and their seed. The trace's name, and what training alone uses, are not in it.
+func (w *World) TestSHA(cfg *config.Config) (string, error) {
+	if !w.About.Scheduling() {
+		return "", errors.New("arena: a problem has no test part")
+	}
+	n := cfg.Eval.Episodes
+	if w.About.Simulated() {
+		var err error
+		if n, err = w.count(traces.Test, cfg.Eval.Windows); err != nil {
+			return "", err
+		}
+	}
+	return w.sha(&cfg.Eval, traces.Test, n)
+}

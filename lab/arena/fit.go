@@ -1,0 +1,48 @@
+package arena
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"clustergym/internal/fault"
+	"clustergym/lab/config"
+	"clustergym/traces"
+)
+
+// Fit sets the sizes of cfg's environment that given does not name to those that follow from its workload and cluster
+// (envs.Descriptor.Fit), and the number of validation windows to at most those that there are. It returns the world, so that
+// the workload need not be loaded again, and a sentence for each choice. Environments without a simulated workload stay as
+// they are; their world is nil.
+func Fit(ctx context.Context, cfg *config.Config, given config.Given) (*World, []string, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, nil, &fault.Mistake{Err: err}
+	}
+	if !cfg.Simulated() {
+		return nil, nil, nil
+	}
+	c := *cfg
+	d := c.Descriptor()
+	settings, world, choices, err := d.Fit(ctx, c.Env.Settings, c.Cluster, c.Trace, func(key string) bool { return given[key] })
+	if err != nil {
+		return nil, nil, err
+	}
+	c.Env.Settings = settings
+	var said []string
+	for _, ch := range choices {
+		var what []string
+		for i, k := range ch.Keys {
+			what = append(what, fmt.Sprintf("%s %v", k, ch.Values[i]))
+			if k == "trace.mix" {
+				c.Trace.Mix = ch.Values[i].(string)
+			}
+		}
+		said = append(said, fmt.Sprintf("%s: %s; --set %s=… chooses another", strings.Join(what, " and "), ch.Why, ch.Keys[0]))
+	}
+	if n := world.Count(traces.Validation); n > 0 && n < c.Eval.Validation && !given["eval.validation"] {
+		c.Eval.Validation = n
+		said = append(said, fmt.Sprintf("eval.validation %d: as many windows as there are", n))
+	}
+	*cfg = c
+	return &World{World: world, About: d, Settings: settings, Trace: world.Info}, said, nil
+}

@@ -1,0 +1,492 @@
+package benchmark
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"clustergym/internal/fault"
+	"clustergym/internal/ordinary"
+	"clustergym/internal/plain"
+	"clustergym/internal/safefile"
+	"clustergym/internal/statistic"
+	"clustergym/lab/config"
+)
+
+// Row is a submission: what a policy reaches on the development windows of all tasks that it plays, and how to repeat it. It is the
+// file of gymctl benchmark submit.
+type Row struct {
+	Results
+	Author   string   `json:"author,omitempty"`
+	About    string   `json:"about,omitempty"` // one sentence
+	Commands []string `json:"commands"`        // that repeat it, training first
+	Program  Program  `json:"program"`
+	Digest   string   `json:"digest"` // the SHA-256 of the row with an empty digest
+}
+
+// Program is what a row was made with.
+type Program struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+// maxRow is the largest file of a row that is read, and maxRuns the most runs of a task.
+const (
+	maxRow  = 64 << 20
+	maxRuns = 1000
+)
+
+// NewRow returns the row of results on the development windows. Results that break the protocol are a *fault.Mistake.
+func (v *Version) NewRow(r *Results, author, about string, commands []string, made Program) (*Row, error) {
+	row := &Row{Results: *r, Author: author, About: about, Commands: commands, Program: made}
+	if err := v.check(r); err != nil {
+		return nil, &fault.Mistake{Err: err}
+	}
+	if err := v.protocol(row); err != nil {
+		return nil, &fault.Mistake{Err: err}
+	}
+	if err := v.possible(r); err != nil {
+		return nil, &fault.Mistake{Err: err}
+	}
+	row.Digest = row.digest()
+	return row, nil
+}
+
+// protocol returns an error if a row, which check has passed, breaks a rule of the protocol that can be seen in it.
+func (v *Version) protocol(r *Row) error {
+	if r.Split != Development {
+		return fmt.Errorf("its results are on %s windows; a row is submitted with those on %s windows", r.Split, Development)
+	}
+	if len(r.Commands) == 0 {
+		return fmt.Errorf("want the commands that repeat the row")
+	}
+	for i := range r.Tasks {
+		res := &r.Tasks[i]
+		t, err := v.Task(res.Task)
+		if err != nil {
+			return err
+		}
+		cfg, err := t.Config()
+		if err != nil {
+			return err
+		}
+		if err := res.protocol(&r.Policy, &cfg); err != nil {
+			return fmt.Errorf("task %s: %w", t.Name, err)
+		}
+	}
+	return nil
+}
+
+// protocol is Version.protocol for one task, whose configuration is cfg.
+func (r *TaskResult) protocol(p *Policy, cfg *config.Config) error {
+	runs, one := len(r.Values), 1 // one run, or those of the protocol
+	switch p.Kind {
+	case KindRule:
+		for _, s := range p.Set {
+			if err := cfg.Set(s); err != nil {
+				return fmt.Errorf("set %s: %w", s, err)
+			}
+		}
+		rule, err := cfg.Rival(r.Policy)
+		if err != nil {
+			return err
+		}
+		if rule.Rollout != nil && rule.Rollout.Budget.Time > 0 {
+			return fmt.Errorf("%s searches for %v a decision, which nobody can repeat; want a budget of plays", r.Policy, rule.Rollout.Budget.Time)
+		}
+		if r.Knows || rule.Hindsight || rule.Rule != nil && rule.Rule.Knows {
+			return fmt.Errorf("%s knows the windows beforehand, or what no policy of the rung sees; it is no row of the leaderboard", r.Policy)
+		}
+		if runs != 1 && runs != Plays {
+			return fmt.Errorf("it has %d plays, want 1, or %d of a rule that draws", runs, Plays)
+		}
+		return nil
+	case KindCheckpoint:
+		for i, seed := range r.Seeds {
+			if slices.Contains(r.Seeds[:i], seed) {
+				return fmt.Errorf("seed %d is there twice, and a seed has one run", seed)
+			}
+		}
+		if most := slices.Max(append([]int64{0}, r.Steps...)); most > cfg.Train.Steps {
+			return fmt.Errorf("a run has learned for %d steps, want at most %d", most, cfg.Train.Steps)
+		}
+		one = Seeds
+	case KindModel:
+		one = Seeds
+	}
+	if r.Knows {
+		return fmt.Errorf("%s knows the windows beforehand, which no rung allows", r.Policy)
+	}
+	if r.Tries > 1 {
+		return fmt.Errorf("its program has begun to play %d times, and a row has one try; play in a new folder", r.Tries)
+	}
+	if runs != one && runs != Seeds {
+		return fmt.Errorf("it has %s, want %d, one for each seed", plain.Count(runs, "run", "runs"), Seeds)
+	}
+	return nil
+}
+
+// digest returns the hash of the row without it.
+func (r *Row) digest() string {
+	plain := *r
+	plain.Digest = ""
+	return hashJSON(&plain)
+}
+
+// Write writes the row.
+func (r *Row) Write(name string) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return &fault.Mistake{Err: err}
+	}
+	return safefile.WriteJSON(name, r)
+}
+
+// ReadRow reads a row and checks it: its digest, the tasks' hashes, the numbers of runs and windows, what can be seen of the
+// protocol, and that no value is better than possible. A row that was changed after it was made is a *fault.Mistake of one sentence.
+func (v *Version) ReadRow(name string) (*Row, error) {
+	b, err := ordinary.Read(name, maxRow)
+	if err != nil {
+		return nil, fault.Mistakef("row %s: %v", name, ordinary.Reason(err))
+	}
+	r := &Row{}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	err = d.Decode(r)
+	if err == nil {
+		err = ended(d)
+	}
+	if err != nil {
+		return nil, fault.Mistakef("row %s: it is no row, as gymctl benchmark submit writes it: %v", name, err)
+	}
+	if got := r.digest(); got != r.Digest {
+		return nil, fault.Mistakef("row %s: its hash does not match: it says %.12s…, and its contents have %.12s…, so it was changed after it was made", name, r.Digest, got)
+	}
+	if err := v.check(&r.Results); err != nil {
+		return nil, fault.Mistakef("row %s: %w", name, err)
+	}
+	if err := v.protocol(r); err != nil {
+		return nil, fault.Mistakef("row %s: %w", name, err)
+	}
+	if err := v.possible(&r.Results); err != nil {
+		return nil, fault.Mistakef("row %s: %w", name, err)
+	}
+	return r, nil
+}
+
+// check returns an error if r cannot be results of this version.
+func (v *Version) check(r *Results) error {
+	if r.Format != resultsFormat {
+		return fmt.Errorf("its format is %d, want %d", r.Format, resultsFormat)
+	}
+	if r.Version != v.Version {
+		return fmt.Errorf("it is of version %d of the benchmark, and this program plays version %d", r.Version, v.Version)
+	}
+	if r.Split != Development && r.Split != Sealed {
+		return fmt.Errorf("its split is %q, want %s or %s", r.Split, Development, Sealed)
+	}
+	if want := map[string]string{Sealed: v.Commitment}[r.Split]; r.Sealed != want {
+		return fmt.Errorf("its %s windows are of the commitment %.12q, want %.12q", r.Split, r.Sealed, want)
+	}
+	if err := r.Policy.described(); err != nil {
+		return err
+	}
+	if len(r.Tasks) == 0 {
+		return fmt.Errorf("it has no tasks")
+	}
+	seen := map[string]bool{}
+	for i := range r.Tasks {
+		res := &r.Tasks[i]
+		t, err := v.Task(res.Task)
+		if err != nil {
+			return err
+		}
+		if seen[t.Name] {
+			return fmt.Errorf("task %s is there twice", t.Name)
+		}
+		seen[t.Name] = true
+		if res.Hash != t.Hash {
+			return fmt.Errorf("task %s: its hash is %.12s…, and the task's is %.12s…: it was played on other windows", t.Name, res.Hash, t.Hash)
+		}
+		cfg, err := t.Config()
+		if err != nil {
+			return err
+		}
+		if err := res.check(r.Policy.Kind, Windows(&cfg)); err != nil {
+			return fmt.Errorf("task %s: %w", t.Name, err)
+		}
+		if r.Policy.Kind == KindExternal && !cfg.Simulated() {
+			return fmt.Errorf("task %s: no program can play it over the bridge, for %s has no windows there; models play it", t.Name, cfg.Env.ID)
+		}
+	}
+	if r.Policy.Kind != KindExternal && r.Hash != r.policyHash("") { // that of a program covers its files
+		return fmt.Errorf("its policy's hash is not that of what it says plays")
+	}
+	return nil
+}
+
+// check is Version.check for one task.
+func (r *TaskResult) check(kind string, windows int) error {
+	if len(r.Values) == 0 || len(r.Values) > maxRuns {
+		return fmt.Errorf("it has %d runs, want 1 to %d", len(r.Values), maxRuns)
+	}
+	if r.Tries < 0 || r.Tries > 0 && kind != KindExternal {
+		return fmt.Errorf("it has %d tries, and only programs, which can leave what they have begun, have any", r.Tries)
+	}
+	agents, seeds := 0, 0 // how many hashes and seeds there are
+	switch kind {
+	case KindCheckpoint:
+		agents, seeds = len(r.Values), len(r.Values)
+	case KindModel:
+		agents = len(r.Values)
+	}
+	if len(r.Files) != agents || len(r.Seeds) != seeds || len(r.Steps) != seeds {
+		return fmt.Errorf("its %d runs have %d hashes, %d seeds and %d numbers of steps, want %d, %d and %d", len(r.Values), len(r.Files), len(r.Seeds), len(r.Steps), agents, seeds, seeds)
+	}
+	for i, h := range r.Files {
+		if !hexForm.MatchString(h) {
+			return fmt.Errorf("run %d: its agent's hash is %.20q, want a SHA-256 in 64 hexadecimal digits", i+1, h)
+		}
+		if slices.Contains(r.Files[:i], h) {
+			return fmt.Errorf("run %d is of an agent that has a run already", i+1)
+		}
+	}
+	for i, run := range r.Values {
+		if len(run) != windows {
+			return fmt.Errorf("a run has %d windows, want %d", len(run), windows)
+		}
+		if slices.ContainsFunc(run, func(x float64) bool { return !(x >= 0) }) || math.IsInf(statistic.Mean(run), 0) {
+			return fmt.Errorf("run %d: a value is no number of 0 or more, or the mean is none", i+1)
+		}
+	}
+	return nil
+}
+
+// tolerance is the relative difference up to which two values count as equal: machines differ in the last bits.
+const tolerance = 1e-9
+
+// Compare returns a *fault.Mistake unless again, the same policy played again on the same windows, equals the row.
+func (r *Row) Compare(again *Results) error {
+	if again.Hash != r.Hash {
+		return fault.Mistakef("row %s: its policy's hash is %.12s…, and what was played now has %.12s…: it is another policy", r.Policy.Name, r.Hash, again.Hash)
+	}
+	for i := range r.Tasks {
+		was := &r.Tasks[i]
+		now := again.Task(was.Task)
+		if now == nil || len(now.Values) != len(was.Values) {
+			return fault.Mistakef("row %s: task %s has %d runs, and they cannot be played again as such", r.Policy.Name, was.Task, len(was.Values))
+		}
+		for k := range was.Values {
+			if len(now.Values[k]) != len(was.Values[k]) {
+				return fault.Mistakef("row %s: task %s has %d windows, and playing it again gives %d", r.Policy.Name, was.Task, len(was.Values[k]), len(now.Values[k]))
+			}
+			for w, x := range was.Values[k] {
+				if y := now.Values[k][w]; math.Abs(x-y) > tolerance*max(math.Abs(x), math.Abs(y)) {
+					return fault.Mistakef("row %s: task %s, run %d, window %d: it says %v, and playing it again gives %v", r.Policy.Name, was.Task, k+1, w, x, y)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Board is the leaderboard of a version: rows on the development and on the sealed windows.
+type Board struct {
+	Format  int        `json:"format"`
+	Version int        `json:"version"`
+	Rows    []BoardRow `json:"rows"` // by name
+}
+
+// BoardRow is one row of it.
+type BoardRow struct {
+	Name     string             `json:"name"`
+	Kind     string             `json:"kind"`
+	Author   string             `json:"author,omitempty"`
+	About    string             `json:"about,omitempty"`
+	Plays    map[string]string  `json:"plays,omitempty"` // by task: the rules, where it is made of some
+	Hash     string             `json:"policy_hash"`
+	Row      string             `json:"row_digest"`
+	Commands []string           `json:"commands"`
+	Program  Program            `json:"program"`
+	Opened   string             `json:"opened,omitempty"` // the day on which it was played on the sealed windows
+	Dev      map[string]Reached `json:"development"`
+	Sealed   map[string]Reached `json:"sealed,omitempty"`
+}
+
+// Reached is the scores of a task's runs, rounded to four decimal places.
+type Reached []float64
+
+// Scores returns the scores of results by task, one for each run. of returns the reference of a task.
+func (r *Results) Scores(of func(task string) (Reference, bool)) (map[string]Reached, error) {
+	all := map[string]Reached{}
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		ref, ok := of(t.Task)
+		if !ok {
+			return nil, fault.Mistakef("task %s: there is nothing recorded that its score could refer to", t.Task)
+		}
+		means := t.Means()
+		if t.Policy == Random { // its plays together are the 0 of the scale
+			means = []float64{statistic.Mean(means)}
+		}
+		for _, m := range means {
+			all[t.Task] = append(all[t.Task], math.Round(ref.Score(m)*1e4)/1e4+0) // no negative zero
+		}
+	}
+	return all, nil
+}
+
+// NewReferences returns what scores refer to by the results of all rules on the same windows: of every task random play and the best
+// of its rules. With best set, the best rule is the one recorded there, which was chosen on development windows. Results are of one
+// split.
+func (v *Version) NewReferences(results []*Results, best map[string]Reference) (map[string]Reference, error) {
+	all := map[string]Reference{}
+	for i := range v.Tasks {
+		t := &v.Tasks[i]
+		means, sealed := map[string]float64{}, "" // means by rule
+		for _, r := range results {
+			if res := r.Task(t.Name); res != nil && r.Policy.Kind == KindRule && len(r.Policy.Set) == 0 {
+				means[res.Policy], sealed = statistic.Mean(res.Means()), r.Sealed
+			}
+		}
+		ref := Reference{Hash: t.Hash, Sealed: sealed, Random: math.NaN(), Best: math.NaN()}
+		if m, ok := means[Random]; ok {
+			ref.Random = m
+		}
+		for _, rule := range t.Rules { // of equal ones the first
+			if m, ok := means[rule]; ok && (best == nil && !(m >= ref.Best) || best != nil && rule == best[t.Name].Rule) {
+				ref.Rule, ref.Best = rule, m
+			}
+		}
+		if math.IsNaN(ref.Random) || math.IsNaN(ref.Best) {
+			continue
+		}
+		if err := ref.check(t, sealed); err != nil {
+			return nil, err
+		}
+		all[t.Name] = ref
+	}
+	return all, nil
+}
+
+// Leaderboard returns the recorded leaderboard of the current version.
+func Leaderboard() (*Board, error) {
+	b, err := files.ReadFile("leaderboard.json")
+	if err != nil {
+		return nil, err
+	}
+	return decodeBoard("leaderboard.json", b)
+}
+
+// ReadBoard reads a leaderboard.
+func ReadBoard(name string) (*Board, error) {
+	b, err := ordinary.Read(name, ordinary.Document)
+	if err != nil {
+		return nil, fault.Mistakef("leaderboard %s: %v", name, ordinary.Reason(err))
+	}
+	return decodeBoard(name, b)
+}
+
+// ended returns an error if something stands behind the value that d has read.
+func ended(d *json.Decoder) error {
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("there is more after it, want one JSON object in the file")
+	}
+	return nil
+}
+
+func decodeBoard(name string, b []byte) (*Board, error) {
+	board := &Board{}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	err := d.Decode(board)
+	if err == nil {
+		err = ended(d)
+	}
+	if err != nil {
+		return nil, fault.Mistakef("leaderboard %s: %v", name, err)
+	}
+	if board.Format != resultsFormat {
+		return nil, fault.Mistakef("leaderboard %s: its format is %d, want %d", name, board.Format, resultsFormat)
+	}
+	return board, nil
+}
+
+// Takes returns a *fault.Mistake if r cannot come into the leaderboard: that is of another version, or has a row of its name that
+// somebody else made.
+func (b *Board) Takes(r *Row) error {
+	if b.Version != r.Version {
+		return fault.Mistakef("the leaderboard is of version %d, and row %s of version %d", b.Version, r.Policy.Name, r.Version)
+	}
+	for i := range b.Rows {
+		if had := &b.Rows[i]; had.Name == r.Policy.Name && (had.Author != r.Author || had.Kind != r.Policy.Kind) {
+			return fault.Mistakef("the leaderboard has a row %s of kind %s by %q, and this one is of kind %s by %q; want another name", had.Name, had.Kind, had.Author, r.Policy.Kind, r.Author)
+		}
+	}
+	return nil
+}
+
+// Put puts a row into the leaderboard, in place of one with its name. day is when it was played on the sealed windows, zero = it
+// was not.
+func (b *Board) Put(r *Row, dev, sealed map[string]Reached, day time.Time) {
+	row := BoardRow{
+		Name: r.Policy.Name, Kind: r.Policy.Kind, Author: r.Author, About: r.About, Hash: r.Hash, Row: r.Digest, Commands: r.Commands, Program: r.Program,
+		Dev: dev, Sealed: sealed,
+	}
+	if r.Policy.Kind == KindRule {
+		row.Plays = map[string]string{}
+		for _, t := range r.Tasks {
+			row.Plays[t.Task] = t.Policy
+		}
+	}
+	if !day.IsZero() {
+		row.Opened = day.UTC().Format(time.DateOnly)
+	}
+	b.Rows = slices.DeleteFunc(b.Rows, func(x BoardRow) bool { return x.Name == row.Name })
+	b.Rows = append(b.Rows, row)
+	slices.SortFunc(b.Rows, func(x, y BoardRow) int {
+		if x.Name < y.Name {
+			return -1
+		}
+		return 1
+	})
+}
+
+// Write writes the leaderboard.
+func (b *Board) Write(name string) error {
+	out, err := json.MarshalIndent(b, "", " ")
+	if err != nil {
+		return err
+	}
+	return safefile.Write(name, append(out, '\n'))
+}
+
+// ReadReferences reads what scores on the sealed windows of v refer to, by task. Those of other windows are refused.
+func (v *Version) ReadReferences(name string) (map[string]Reference, error) {
+	b, err := ordinary.Read(name, ordinary.Document)
+	if err != nil {
+		return nil, fault.Mistakef("references %s: %v", name, ordinary.Reason(err))
+	}
+	var all map[string]Reference
+	if err := json.Unmarshal(b, &all); err != nil {
+		return nil, fault.Mistakef("references %s: %v", name, err)
+	}
+	for task, ref := range all {
+		t, err := v.Task(task)
+		if err == nil {
+			err = ref.check(t, v.Commitment)
+		}
+		if err != nil {
+			return nil, fault.Mistakef("references %s: %w", name, err)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,222 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"clustergym/internal/fault"
+	"clustergym/internal/plain"
+	"clustergym/lab/workload"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
+	"clustergym/traces/csv"
+)
+
+// peerMachine is the machine of a peer in a run.
+type peerMachine interface {
+	// takes takes the cluster. One of another form than the machine's is a mistake.
+	takes(c *cluster.Cluster) error
+	// load reads the workload and leaves out the jobs that the machine can never hold.
+	load(ctx context.Context) error
+	// run runs one policy, writes its rows of the table of jobs, and adds its result to the report.
+	run(ctx context.Context, policy string) error
+}
+
+// peerRun is what runs on all peers' machines have.
+type peerRun struct {
+	cfg         *Config
+	hooks       Hooks
+	spec        cluster.Spec
+	nodes, gpus int
+	read        int // jobs, with those that are left out
+	report      *Report
+	table       *jobTable // nil if no file of jobs is written
+}
+
+// runPeer is Run on a peer's machine. cfg must be valid.
+func runPeer(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
+	r := &peerRun{cfg: &cfg, hooks: hooks, report: &Report{}}
+	var m peerMachine
+	var columns string
+	if question := lwfQuestion(cfg.Peer.Name); question != "" {
+		m, columns = &lwfRun{peerRun: r, question: question}, lwfColumns
+	} else {
+		m, columns = &dallyRun{peerRun: r}, dallyColumns
+	}
+	var err error
+	if r.spec, err = workload.ClusterSpec(cfg.Cluster); err != nil {
+		return nil, err
+	}
+	c, err := cluster.New(r.spec)
+	if err != nil {
+		return nil, &fault.Mistake{Err: err}
+	}
+	r.nodes, r.gpus = c.Nodes(), c.GPUs()
+	if err := m.takes(c); err != nil {
+		return nil, err
+	}
+	if err := m.load(ctx); err != nil {
+		return nil, err
+	}
+	if hooks.Jobs != nil {
+		if r.table, err = newJobTable(hooks.Jobs, &cfg, nil, columns); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range cfg.Policies {
+		if err := m.run(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	return r.report, nil
+}
+
+// equalNodes returns the nodes, and the GPUs of each, of a cluster of equal nodes. each is 0 for any other cluster.
+func equalNodes(c *cluster.Cluster) (nodes, each int) {
+	if c.Pool() {
+		return 0, 0
+	}
+	for n := range c.Nodes() {
+		a, b := c.NodeGPUs(n)
+		if n > 0 && int(b-a) != each {
+			return 0, 0
+		}
+		each = int(b - a)
+	}
+	return c.Nodes(), each
+}
+
+// leaveOut notes the jobs, of n that were read, that the machine can never hold. share is theirs of the GPU time, and size says how
+// large the cluster is. It returns a mistake if no job remains, or if the configuration wants one.
+func (r *peerRun) leaveOut(size string, never []string, n int, share float64) error {
+	r.read = n
+	if len(never) == 0 {
+		return nil
+	}
+	ids := listIDs(never[:min(namedJobs, len(never))], len(never))
+	if r.cfg.FailRefused || len(never) == n {
+		return fault.Mistakef("%d of %s can never fit cluster %s (%s): %s; want a larger cluster", len(never), plain.Count(n, "job", "jobs"), r.spec.Name, size, ids)
+	}
+	r.report.refused, r.report.refusedShare = never, share
+	r.report.note("%s refused, because cluster %s can never hold them: %s", workload.Part(len(never), n, share), r.spec.Name, ids)
+	return nil
+}
+
+// peerLog counts the events of a run of one policy on a peer's machine, tells its progress, and writes the events like eventLog,
+// with the machine's names.
+type peerLog struct {
+	w     *eventLog // nil = events are not written
+	watch *watch    // nil = nobody watches
+	begin time.Time // zero without a clock
+	wallS float64   // which the run took, with its events
+	n     int
+	err   error // of the first event that could not be written
+}
+
+// begin returns the log of a run of policy that begins now.
+func (r *peerRun) begin(policy string, jobs int) *peerLog {
+	l := &peerLog{}
+	if r.hooks.Events != nil {
+		l.w = newEventLog(r.hooks.Events)
+	}
+	if r.hooks.Progress != nil {
+		l.watch = &watch{tell: r.hooks.Progress, at: Progress{Policy: policy, Run: len(r.report.Runs), Runs: len(r.cfg.Policies), Jobs: jobs}}
+	}
+	if r.hooks.Now != nil {
+		l.begin = r.hooks.Now()
+	}
+	return l
+}
+
+// event counts an event at so many seconds, and writes it. finish says that it is the end of a job.
+func (l *peerLog) event(seconds float64, kind string, finish bool, job string, gpus []int32) {
+	l.n++
+	if l.watch != nil {
+		l.watch.event(time.Duration(math.Round(seconds*1e9)), finish)
+	}
+	if l.w == nil || l.err != nil {
+		return
+	}
+	b := append(l.w.row[:0], `{"t_s":`...)
+	b = strconv.AppendFloat(b, seconds, 'f', -1, 64)
+	b = append(b, `,"event":"`...)
+	b = append(b, kind...)
+	b = append(b, `","job":`...)
+	b = appendJSON(b, job)
+	b = append(b, `,"gpus":[`...)
+	for k, g := range gpus {
+		if k > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(g), 10)
+	}
+	l.w.row = append(b, "]}\n"...)
+	_, l.err = l.w.w.Write(l.w.row)
+}
+
+// ended stops the clock and ends the events of a run that returned err, and returns what went wrong.
+func (r *peerRun) ended(ctx context.Context, policy string, l *peerLog, err error) error {
+	if r.hooks.Now != nil {
+		l.wallS = r.hooks.Now().Sub(l.begin).Seconds()
+	}
+	err = cmp.Or(err, l.err)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return &fault.Mistake{Err: fmt.Errorf("policy %s on the machine %s: %w", policy, r.cfg.Peer.Name, err)}
+	case l.w != nil:
+		return l.w.flush()
+	}
+	return nil
+}
+
+// add adds a result to the report, with what results of all machines have.
+func (r *peerRun) add(l *peerLog, run Result) {
+	refused := r.report.refused
+	run.Placement, run.Backfill, run.Estimates, run.Rung = "own", "none", sim.Estimates{Mode: sim.EstimateExact}, sim.RungExact.String()
+	run.Trace = traceOf(&r.report.Info, r.read, len(refused), r.report.refusedShare, refused[:min(namedJobs, len(refused))])
+	run.Cluster = Cluster{Name: r.spec.Name, Nodes: r.nodes, GPUs: r.gpus}
+	run.Events, run.WallS = l.n, l.wallS
+	r.report.Runs = append(r.report.Runs, run)
+}
+
+// appendPeerJob appends the columns of the table of jobs that say what a job is. who is its user and virtual cluster, and arrival is
+// in seconds.
+func appendPeerJob(b []byte, name string, who [2]string, gpus int, arrival float64) []byte {
+	b = append(csv.AppendText(b, name), ',')
+	b = append(csv.AppendText(b, who[0]), ',')
+	b = csv.AppendText(b, who[1])
+	return appendFloats(appendInts(b, gpus), arrival)
+}
+
+// appendRefused appends the other columns of a job that was left out, whose work is in seconds. columns are the machine's own.
+func (t *jobTable) appendRefused(b []byte, work float64, columns string) []byte {
+	b = appendFloats(append(b, ",,"...), work)
+	b = t.appendPolicy(append(b, ",,,,0,0,"+stateRefused...))
+	for range 1 + strings.Count(columns, ",") {
+		b = append(b, ',')
+	}
+	return append(b, '\n')
+}
+
+// appendFloats appends numbers with all their digits, each behind a comma.
+func appendFloats(b []byte, vs ...float64) []byte {
+	for _, v := range vs {
+		b = strconv.AppendFloat(append(b, ','), v, 'f', -1, 64)
+	}
+	return b
+}
+
+// appendInts appends numbers, each behind a comma.
+func appendInts(b []byte, ns ...int) []byte {
+	for _, n := range ns {
+		b = strconv.AppendInt(append(b, ','), int64(n), 10)
+	}
+	return b
+}

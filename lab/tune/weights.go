@@ -1,0 +1,140 @@
+package tune
+
+import (
+	"clustergym/configs"
+	"clustergym/internal/fault"
+	"clustergym/internal/ordinary"
+	"clustergym/lab/config"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/schedulers"
+)
+
+// The files of the weights in a search's folder.
+const (
+	HoldFile  = "hold.yaml"
+	IndexFile = "index.yaml"
+)
+
+// Weights are those of the policy that a search is for: hold, or index where running jobs can be stopped.
+type Weights struct {
+	Policy string           // hold or index
+	Hold   schedulers.Hold  // of hold
+	Index  schedulers.Index // of index
+}
+
+// weighed is what hold and index have in common.
+type weighed interface {
+	Weights() []*float64
+	IsZero() bool
+	Validate() error
+}
+
+// given returns the weights of the policy.
+func (w *Weights) given() weighed {
+	if w.Policy == indexed {
+		return &w.Index
+	}
+	return &w.Hold
+}
+
+const (
+	held    = "hold"
+	indexed = "index"
+)
+
+// Fits returns the policy whose weights are looked for with the settings of cfg: index if they let jobs be stopped, else hold.
+func Fits(cfg *config.Config) string {
+	if d := cfg.Descriptor(); d != nil && d.Simulated() && d.Stops(cfg.Env.Settings) {
+		return indexed
+	}
+	return held
+}
+
+// namesOf returns the names of policy's weights.
+func namesOf(policy string) []string {
+	if policy == indexed {
+		return schedulers.IndexNames()
+	}
+	return schedulers.HoldNames()
+}
+
+// scaleOf returns how much each weight changes decisions.
+func scaleOf(policy string) []float64 {
+	if policy == indexed {
+		return scaleOfIndex
+	}
+	return scaleOfHold
+}
+
+// Names returns the names of the weights.
+func (w *Weights) Names() []string { return namesOf(w.Policy) }
+
+// Values returns where the weights are, in the order of Names.
+func (w *Weights) Values() []*float64 { return w.given().Weights() }
+
+// File returns the name of the file that holds the weights in the folder of a search.
+func (w *Weights) File() string {
+	if w.Policy == indexed {
+		return IndexFile
+	}
+	return HoldFile
+}
+
+// Give sets the weights with which policies play.
+func (w *Weights) Give(e *config.Eval) {
+	if w.Policy == indexed {
+		e.Index = w.Index
+		return
+	}
+	e.Hold = w.Hold
+}
+
+// from returns policy's weights of c, or the default ones.
+func from(policy string, c *schedulers.Config) (w Weights) {
+	w = Weights{Policy: policy, Hold: c.Hold, Index: c.Index}
+	if !w.given().IsZero() {
+		return w
+	}
+	w.Hold, w.Index = schedulers.DefaultHold(c.Estimates), schedulers.DefaultIndex(c.Estimates)
+	return w
+}
+
+// of returns the weights whose values are x.
+func of(policy string, x []float64) Weights {
+	w := Weights{Policy: policy}
+	for i, v := range w.Values() {
+		*v = x[i]
+	}
+	return w
+}
+
+func vector(w *Weights) (x []float64) {
+	for _, v := range w.Values() {
+		x = append(x, *v)
+	}
+	return x
+}
+
+// Read reads the weights of a policy, hold or index.
+func Read(policy, name string) (Weights, error) {
+	w := Weights{Policy: policy}
+	b, err := ordinary.Read(name, ordinary.Settings)
+	if err != nil {
+		return w, fault.Mistakef("weights of %s: %s: %w", policy, name, ordinary.Reason(err))
+	}
+	if err := configs.DecodeBytes(name, b, w.given()); err != nil {
+		return w, &fault.Mistake{Err: err}
+	}
+	if w.given().IsZero() {
+		return w, fault.Mistakef("%s: it has no weights; want some of %v", name, w.Names())
+	}
+	return w, nil
+}
+
+// Compared returns the arguments of gymctl eval that compare the weights of a file with rules.
+func (w *Weights) Compared(file string) []string {
+	if w.Policy == indexed {
+		return []string{"--policies", "las+skip,srtf+skip,gittins+skip,index+skip", "--index", file, "--no-whole"}
+	}
+	return []string{"--policies", "sjf+skip,area+skip,hold," + policyname.Of(held).Looking(policyname.Rollout).String(), "--hold", file, "--no-whole"}
+}
