@@ -13,7 +13,6 @@ import (
 
 	"clustergym/agents/checkpoint"
 	"clustergym/configs"
-	"clustergym/experiments/steer"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/lab/arena"
@@ -22,6 +21,7 @@ import (
 	"clustergym/lab/decisionlog"
 	"clustergym/lab/decisionlog/record"
 	"clustergym/lab/rundir"
+	"clustergym/ops/steer"
 	"clustergym/simulator/policyname"
 	"clustergym/traces"
 )

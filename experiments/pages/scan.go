@@ -12,13 +12,13 @@ import (
 	"strings"
 
 	"clustergym/distributed/workqueue"
-	"clustergym/experiments/steer"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/lab/decisionlog"
 	"clustergym/lab/rundir"
 	"clustergym/lab/sweep"
+	"clustergym/ops/steer"
 )
 
 // kind is what an entry of a page is.

@@ -18,8 +18,8 @@ import (
 	"pgregory.net/rapid"
 
 	"clustergym/bridge/server"
-	"clustergym/experiments/steer"
 	"clustergym/lab/rundir"
+	"clustergym/ops/steer"
 )
 
 // said are the events of a stream, as "ID EVENT DATA".

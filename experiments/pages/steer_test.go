@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/steer"
-	"clustergym/experiments/steer/mirror"
 	"clustergym/lab/run"
 	"clustergym/live"
 	"clustergym/live/livetest"
+	"clustergym/ops/steer"
+	"clustergym/ops/steer/mirror"
 	"clustergym/traces"
 )
 

@@ -17,14 +17,14 @@ import (
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/env/jobselect"
 	"clustergym/env/rollout"
-	"clustergym/experiments/steer"
-	"clustergym/experiments/steer/mirror"
 	"clustergym/internal/fault"
 	"clustergym/lab/config"
 	"clustergym/lab/models"
 	"clustergym/live"
 	"clustergym/live/kube"
 	"clustergym/live/slurm"
+	"clustergym/ops/steer"
+	"clustergym/ops/steer/mirror"
 	"clustergym/simulator/sim"
 )
 

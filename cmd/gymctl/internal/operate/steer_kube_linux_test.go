@@ -23,10 +23,10 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/clitest"
-	"clustergym/experiments/steer"
-	"clustergym/experiments/steer/report"
-	"clustergym/experiments/twin"
 	"clustergym/internal/kubetest"
+	"clustergym/ops/steer"
+	"clustergym/ops/steer/report"
+	"clustergym/ops/twin"
 )
 
 // manifests is the folder of the manifests, and args the arguments of the container of a Deployment there.

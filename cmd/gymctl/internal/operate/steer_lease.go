@@ -18,10 +18,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"clustergym/cmd/gymctl/internal/cli"
-	"clustergym/experiments/steer"
 	"clustergym/internal/fault"
 	"clustergym/live"
 	"clustergym/live/kube"
+	"clustergym/ops/steer"
 )
 
 // inPod reports whether this runs in a pod of Kubernetes.

@@ -6,7 +6,7 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/experiments/pages"
-	"clustergym/experiments/steer"
+	"clustergym/ops/steer"
 )
 
 // serve serves the metrics until stop is called.

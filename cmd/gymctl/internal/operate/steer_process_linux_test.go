@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"clustergym/cmd/gymctl/internal/clitest"
-	"clustergym/experiments/steer"
 	"clustergym/live"
+	"clustergym/ops/steer"
 )
 
 // steering is a gymctl steer that runs as a process of its own, as users have it.

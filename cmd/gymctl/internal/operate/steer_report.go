@@ -11,8 +11,8 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/experiments/steer/report"
 	"clustergym/internal/fault"
+	"clustergym/ops/steer/report"
 	"clustergym/simulator/sim"
 )
 

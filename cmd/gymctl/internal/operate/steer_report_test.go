@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"clustergym/cmd/gymctl/internal/clitest"
-	"clustergym/experiments/steer"
+	"clustergym/ops/steer"
 )
 
 // writeSteerLog writes the log of a cluster of n nodes with eight GPUs, on which 40 jobs of eight GPUs run in order of arrival.

@@ -14,12 +14,12 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/clitest"
-	"clustergym/experiments/steer"
-	"clustergym/experiments/steer/report"
-	"clustergym/experiments/twin"
 	"clustergym/internal/slurmtest"
 	"clustergym/live"
 	"clustergym/live/slurm"
+	"clustergym/ops/steer"
+	"clustergym/ops/steer/report"
+	"clustergym/ops/twin"
 )
 
 // site is a Slurm with this program in its folder, where every user may run it.

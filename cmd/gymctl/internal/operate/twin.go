@@ -12,13 +12,13 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/experiments/steer"
-	"clustergym/experiments/steer/mirror"
-	"clustergym/experiments/twin"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 	"clustergym/lab/workload"
 	"clustergym/live"
+	"clustergym/ops/steer"
+	"clustergym/ops/steer/mirror"
+	"clustergym/ops/twin"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/sim"
 )

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"clustergym/env/sched"
-	"clustergym/experiments/steer"
-	"clustergym/experiments/steer/mirror"
 	"clustergym/internal/fault"
 	"clustergym/lab/predictors"
 	"clustergym/live"
+	"clustergym/ops/steer"
+	"clustergym/ops/steer/mirror"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/schedulers"
 	"clustergym/simulator/sim"

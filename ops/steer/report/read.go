@@ -14,10 +14,10 @@ import (
 	"strconv"
 	"time"
 
-	"clustergym/experiments/steer"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/plain"
+	"clustergym/ops/steer"
 )
 
 // Job is what the log tells of a job.

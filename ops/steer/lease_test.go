@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/steer"
 	"clustergym/live"
 	"clustergym/live/livetest"
+	"clustergym/ops/steer"
 )
 
 // wall has a wall clock that can be set, and a monotonic clock that cannot.

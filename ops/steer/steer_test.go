@@ -18,11 +18,11 @@ import (
 
 	"clustergym/env/jobselect"
 	"clustergym/env/rollout"
-	"clustergym/experiments/steer"
-	"clustergym/experiments/steer/mirror"
 	"clustergym/lab/config"
 	"clustergym/live"
 	"clustergym/live/livetest"
+	"clustergym/ops/steer"
+	"clustergym/ops/steer/mirror"
 	"clustergym/traces"
 )
 

@@ -8,11 +8,11 @@ import (
 
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
-	"clustergym/experiments/steer/mirror"
 	"clustergym/internal/fault"
 	"clustergym/lab/config"
 	"clustergym/lab/models"
 	"clustergym/lab/rundir"
+	"clustergym/ops/steer/mirror"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/policyname"
 	"clustergym/simulator/schedulers"

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/steer"
+	"clustergym/ops/steer"
 )
 
 // What others put in the place of a lease does not stop a program without a word: the sentence says whose it is, and where.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/steer"
 	"clustergym/live"
 	"clustergym/live/livetest"
+	"clustergym/ops/steer"
 )
 
 // kept is a lease that a cluster keeps.

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/steer"
-	"clustergym/experiments/steer/mirror"
 	"clustergym/live"
 	"clustergym/live/livetest"
+	"clustergym/ops/steer"
+	"clustergym/ops/steer/mirror"
 )
 
 // A node that shows no GPUs while jobs run on it counts as drained, with the GPUs that it had. The policy does not begin anew, nothing is

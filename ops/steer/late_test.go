@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/steer"
 	"clustergym/live"
 	"clustergym/live/livetest"
+	"clustergym/ops/steer"
 	"clustergym/traces"
 )
 

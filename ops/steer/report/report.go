@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"clustergym/env/jobselect"
-	"clustergym/experiments/steer"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 	"clustergym/internal/statistic"
 	"clustergym/lab/config"
+	"clustergym/ops/steer"
 	"clustergym/simulator/policyname"
 	"clustergym/simulator/schedulers"
 	"clustergym/simulator/sim"

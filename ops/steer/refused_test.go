@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/steer"
-	"clustergym/experiments/steer/mirror"
 	"clustergym/live"
 	"clustergym/live/livetest"
+	"clustergym/ops/steer"
+	"clustergym/ops/steer/mirror"
 	"clustergym/traces"
 )
 

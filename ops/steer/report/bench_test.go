@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/steer"
 	"clustergym/live/livetest"
+	"clustergym/ops/steer"
 	"clustergym/simulator/sim"
 )
 

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/steer"
 	"clustergym/lab/decisionlog"
 	"clustergym/live"
 	"clustergym/live/livetest"
+	"clustergym/ops/steer"
 )
 
 // The log of a loop, also one cut into files, tells of every job when it came, started and ended, and on which nodes.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/steer/mirror"
 	"clustergym/live/livetest"
+	"clustergym/ops/steer/mirror"
 	"clustergym/simulator/sim"
 )
 

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/steer"
-	"clustergym/experiments/steer/mirror"
 	"clustergym/internal/statistic"
 	"clustergym/lab/config"
 	training "clustergym/lab/run"
 	"clustergym/live"
 	"clustergym/live/livetest"
+	"clustergym/ops/steer"
+	"clustergym/ops/steer/mirror"
 	"clustergym/traces"
 	"clustergym/traces/synth"
 )

@@ -6,10 +6,10 @@ import (
 	"fmt"
 
 	"clustergym/env/sched"
-	"clustergym/experiments/steer/mirror"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 	"clustergym/live"
+	"clustergym/ops/steer/mirror"
 )
 
 // oddAnswers is how many answers in a row that nobody understands end the loop.

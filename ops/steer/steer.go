@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"clustergym/experiments/steer/mirror"
 	"clustergym/internal/fault"
 	"clustergym/live"
+	"clustergym/ops/steer/mirror"
 )
 
 // loop is what Run remembers from cycle to cycle.

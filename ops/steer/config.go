@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"clustergym/experiments/steer/mirror"
 	"clustergym/live"
+	"clustergym/ops/steer/mirror"
 )
 
 // The modes.

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"clustergym/env/sched"
-	"clustergym/experiments/steer/mirror"
 	"clustergym/internal/fault"
 	"clustergym/lab/predictors"
 	"clustergym/live"
+	"clustergym/ops/steer/mirror"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/predict"
 	"clustergym/simulator/sim"

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/steer/mirror"
 	"clustergym/internal/raced"
 	"clustergym/internal/rng"
 	"clustergym/live"
 	"clustergym/live/livetest"
+	"clustergym/ops/steer/mirror"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
 )

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/experiments/steer"
 	"clustergym/live"
 	"clustergym/live/livetest"
+	"clustergym/ops/steer"
 )
 
 // A policy that takes longer than it may leaves the rest to the next look: what it has decided is done, and nothing is lost. Here each

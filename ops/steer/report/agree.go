@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"clustergym/env/sched"
-	"clustergym/experiments/steer"
 	"clustergym/internal/statistic"
+	"clustergym/ops/steer"
 	"clustergym/simulator/sim"
 )
 
