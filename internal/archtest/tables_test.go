@@ -188,7 +188,7 @@ var libraries = map[string][]string{
 	"bridge/server":                       {"github.com/prometheus/client_golang"},
 	"bridge/handle":                       {"golang.org/x/sys"},
 	"experiments/...":                     {"github.com/klauspost/compress", "github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
-	"experiments/pages":                   {"github.com/prometheus/client_golang"},                           // /metrics, as the bridge's server has it
+	"pages":                               {"github.com/prometheus/client_golang"},                           // /metrics, as the bridge's server has it
 	// The queue of tasks for many machines: a broker in the process or beside it, with files, redelivery and membership.
 	"distributed/workqueue": {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"},
 	// A NATS that gives out ranks; its server in tests.

@@ -8,8 +8,8 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/experiments/pages"
 	"clustergym/lab/config"
+	"clustergym/pages"
 )
 
 func uiVerb(a *cli.App) *cobra.Command {

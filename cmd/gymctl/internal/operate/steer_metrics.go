@@ -5,8 +5,8 @@ import (
 	"sync"
 
 	"clustergym/cmd/gymctl/internal/cli"
-	"clustergym/experiments/pages"
 	"clustergym/ops/steer"
+	"clustergym/pages"
 )
 
 // serve serves the metrics until stop is called.

@@ -14,13 +14,13 @@ import (
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/distributed/workqueue"
-	"clustergym/experiments/pages"
 	"clustergym/experiments/papers"
 	"clustergym/internal/fault"
 	"clustergym/internal/secret"
 	"clustergym/internal/texttable"
 	"clustergym/lab/config"
 	"clustergym/nets/kernel"
+	"clustergym/pages"
 )
 
 // TaskKinds returns what a worker can do, by the kind of task; tests replace it.

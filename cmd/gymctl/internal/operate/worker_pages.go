@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"clustergym/distributed/workqueue"
-	"clustergym/experiments/pages"
+	"clustergym/pages"
 )
 
 // workerPages counts what a worker does, for its page.

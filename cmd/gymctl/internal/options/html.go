@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"clustergym/cmd/gymctl/internal/cli"
-	"clustergym/experiments/runpage"
 	"clustergym/internal/fault"
+	"clustergym/pages/runpage"
 )
 
 // HtmlFlag registers --html of verbs that write a page about agents.

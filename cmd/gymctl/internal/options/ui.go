@@ -12,9 +12,9 @@ import (
 
 	"clustergym/bridge/server"
 	"clustergym/cmd/gymctl/internal/cli"
-	"clustergym/experiments/pages"
 	"clustergym/internal/fault"
 	"clustergym/lab/envs"
+	"clustergym/pages"
 )
 
 // UIFlags are the flags of verbs that can show pages while they work.

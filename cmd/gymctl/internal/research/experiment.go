@@ -12,12 +12,12 @@ import (
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/configs"
-	"clustergym/experiments/pages"
 	"clustergym/experiments/papers"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/texttable"
+	"clustergym/pages"
 )
 
 func experimentVerb(a *cli.App) *cobra.Command {

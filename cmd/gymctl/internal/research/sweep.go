@@ -10,10 +10,10 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/experiments/pages"
 	"clustergym/lab/config"
 	"clustergym/lab/rundir"
 	"clustergym/lab/sweep"
+	"clustergym/pages"
 )
 
 func sweepVerb(a *cli.App) *cobra.Command {

@@ -17,8 +17,6 @@ import (
 	"clustergym/distributed/workqueue"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
-	"clustergym/experiments/pages"
-	"clustergym/experiments/runpage"
 	"clustergym/internal/fault"
 	"clustergym/lab/arena"
 	"clustergym/lab/config"
@@ -27,6 +25,8 @@ import (
 	"clustergym/lab/run"
 	"clustergym/lab/rundir"
 	"clustergym/lab/workload"
+	"clustergym/pages"
+	"clustergym/pages/runpage"
 )
 
 // evalOptions are the flags of eval, and what follows from them.

@@ -3,10 +3,10 @@ package start
 import (
 	"path/filepath"
 
-	"clustergym/experiments/runpage"
 	"clustergym/lab/arena"
 	"clustergym/lab/config"
 	"clustergym/lab/run"
+	"clustergym/pages/runpage"
 )
 
 // pageOf is the page of one training.

@@ -11,11 +11,11 @@ import (
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/distributed/ranks"
-	"clustergym/experiments/pages"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/lab/config"
 	"clustergym/lab/run"
+	"clustergym/pages"
 )
 
 // trainOptions are the flags of train, and what follows from them.
