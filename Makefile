@@ -141,8 +141,8 @@ browser:
 	fi; \
 	CLUSTERGYM_CHROMIUM="$$chromium" $(TEST) -count=1 -run '^TestBrowser' ./lab/htmlpage ./pages ./experiments/study
 
-# Workers and ranks started by a Slurm of its own and over ssh, all on this machine (docs/cluster.md); what watches and steers a
-# Slurm, and its history (docs/live-clusters.md). Without slurmdbd and MariaDB, which take 20 s to install, the history is left out.
+# Workers and ranks started by a Slurm of its own and over ssh, all on this machine (docs/guides/many-machines.md); what watches and steers a
+# Slurm, and its history (docs/guides/real-clusters.md). Without slurmdbd and MariaDB, which take 20 s to install, the history is left out.
 slurm:
 	@have() { command -v slurmctld && command -v slurmd && command -v munged && command -v srun && test -x /usr/sbin/sshd; }; \
 	export RUNLEVEL=1; install="apt-get install -y -q --no-install-recommends slurmctld slurmd slurm-client munge openssh-server"; \

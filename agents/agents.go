@@ -47,7 +47,7 @@ type Learner interface {
 	Learn(ctx context.Context) (Stats, error)
 }
 
-// Stat is one number that an update reports, named as in docs/metrics.md.
+// Stat is one number that an update reports, named as in docs/reference/metrics.md.
 type Stat struct {
 	Name  string
 	Value float64

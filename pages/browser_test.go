@@ -593,7 +593,7 @@ func brightness(t *testing.T, b []byte) float64 {
 	return float64(r+g+bl) / 3 / 0xffff
 }
 
-// The pictures of docs/live.md, with -update: of a run that is trained for them.
+// The pictures of docs/guides/dashboard.md, with -update: of a run that is trained for them.
 func TestBrowserTakesPictures(t *testing.T) {
 	if !*update {
 		t.Skip("go test -run TestBrowserTakesPictures -update ./experiments/pages writes the pictures of docs/images")

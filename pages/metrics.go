@@ -40,7 +40,7 @@ var (
 	descLeft       = ofRun("run_left_seconds", "Time that is left at the present rate, of a run that goes on.")
 	descSilent     = ofRun("run_silent_seconds", "Time since progress.jsonl was written last.")
 	descState      = ofRun("run_state", "1 for the state that a run is in: coming, running, silent or done.", "state")
-	descLoss       = ofRun("run_train", "What the last update reported, by the names of docs/metrics.md.", "name")
+	descLoss       = ofRun("run_train", "What the last update reported, by the names of docs/reference/metrics.md.", "name")
 	descValidation = ofRun("run_validation", "The last validation, by metric.", "metric")
 	descBest       = ofRun("run_validation_best", "The best validation so far, by metric.", "metric")
 	descTrials     = describe("sweep_trials", "Trials of a sweep, by state.", "sweep", "state")

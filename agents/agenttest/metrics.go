@@ -13,7 +13,7 @@ import (
 	"clustergym/env/vec"
 )
 
-// row is a line of a table in docs/metrics.md.
+// row is a line of a table in docs/reference/metrics.md.
 var row = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|")
 
 // metricsAreDocumented checks that the page on metrics lists what an update reports, in the same order.
@@ -30,7 +30,7 @@ func (s Suite[A]) metricsAreDocumented(t testing.TB) {
 	}
 	file := s.page
 	if file == "" {
-		file = filepath.Join(root(t), "docs", "metrics.md")
+		file = filepath.Join(root(t), "docs", "reference", "metrics.md")
 	}
 	page, err := os.ReadFile(file)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s Suite[A]) metricsAreDocumented(t testing.TB) {
 	}
 	_, section, ok := strings.Cut(string(page), "## `agents/"+s.Name+"`")
 	if !ok {
-		t.Fatalf("docs/metrics.md has no section on agents/%s", s.Name)
+		t.Fatalf("docs/reference/metrics.md has no section on agents/%s", s.Name)
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	for _, name := range more {

@@ -26,7 +26,7 @@ const weights = "weights.safetensors"
 
 // Suite is an agent and what the suite must know about it.
 type Suite[A Learner] struct {
-	Name string // of the kind of agent, as "ppo": checkpoints say it, and docs/metrics.md has a section agents/ppo
+	Name string // of the kind of agent, as "ppo": checkpoints say it, and docs/reference/metrics.md has a section agents/ppo
 	// New makes the agent in a setting in which everything changes that can: schedules, scaling, shards of unequal
 	// size. It must learn within the first 1,000 steps.
 	New Constructor[A]
@@ -41,7 +41,7 @@ type Suite[A Learner] struct {
 	// Env is the environment of package env/control in which the claims are tested; "" means InvalidAction-v1.
 	Env string
 
-	page string // instead of docs/metrics.md, in tests of the suite
+	page string // instead of docs/reference/metrics.md, in tests of the suite
 }
 
 // Run tests an agent against the contract, one subtest per claim.

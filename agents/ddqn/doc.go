@@ -43,7 +43,7 @@
 // nothing (env.Spec.NoOp) has no special place, unlike in package ppo.
 //
 // Training minimises the error of action values in the environment's reward. Which checkpoint is best, and how good it
-// is in the end, others decide by other measures (docs/training.md).
+// is in the end, others decide by other measures (docs/guides/train.md).
 //
 // Rewards are multiplied by reward_factor and, with reward_scale, divided by the running deviation of the discounted
 // return. The replay holds rewards as they were received, and the whole batch is divided by the deviation at the time of

@@ -237,7 +237,7 @@ func TestActDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// The hash is what docs/onnx.md says, so that other programs can compute it.
+// The hash is what docs/reference/onnx.md says, so that other programs can compute it.
 func TestTheHashOfASpecificationByHand(t *testing.T) {
 	const text = `{"id":"Three-v1","obs":[{"name":"a","shape":[2]},{"name":"b","shape":[1,3]}],"sizes":[3],"numbers":0}`
 	if got, want := SpecHash(spec()), sum(text); got != want {

@@ -51,7 +51,7 @@
 // (pick).
 //
 // Training maximises the return of the sampling policy in the environment's reward. Which checkpoint is best, and how
-// good it is in the end, others decide by other measures (docs/training.md).
+// good it is in the end, others decide by other measures (docs/guides/train.md).
 //
 // Config.Loss chooses between a fused loss with a gradient derived by hand and the same formula differentiated
 // automatically, which is the one to change (loss.go).

@@ -19,7 +19,7 @@
 //		err = e.Step(ctx, policy(ts), ts)
 //	}
 //
-// docs/go-client.md has a whole program and says how another module imports this package.
+// docs/guides/go-client.md has a whole program and says how another module imports this package.
 //
 // An Env keeps the contract of package env exactly: equal episodes give the same bytes as in the server's process.
 //

@@ -10,12 +10,12 @@ import (
 	"clustergym/internal/raced"
 )
 
-// The program of docs/go-client.md builds, and plays.
+// The program of docs/guides/go-client.md builds, and plays.
 func TestTheProgramOfThePagePlays(t *testing.T) {
 	if testing.Short() || raced.On {
 		t.Skip("it builds a program")
 	}
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "go-client.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "guides", "go-client.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,7 @@ func (c *Client) OpenVec(ctx context.Context, id string, kwargs map[string]any, 
 // own.
 func (r *remote) Spec() env.Spec { return r.l.spec }
 
-// Meta returns the map meta of the server's reply to open (docs/wire.md), with what the environment's page adds to it.
+// Meta returns the map meta of the server's reply to open (docs/reference/wire.md), with what the environment's page adds to it.
 // Do not change it.
 func (r *remote) Meta() wire.Map { return r.meta }
 

@@ -1,5 +1,5 @@
 // Package server serves environments to many clients over one listener, by the protocol of package wire, which
-// docs/wire.md describes.
+// docs/reference/wire.md describes.
 //
 // A client has one websocket and one session. A session has handles; each is a set of environments that step together
 // (env/vec). To read the code it helps to know:

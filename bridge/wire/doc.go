@@ -1,5 +1,5 @@
 // Package wire is the byte format of the bridge, GBP/1. A message is a map with string keys, in msgpack or JSON; in
-// msgpack, arrays are typed binary. docs/wire.md is the normative description.
+// msgpack, arrays are typed binary. docs/reference/wire.md is the normative description.
 //
 // The package reads input from untrusted peers. Decode checks every length against the bytes that are there before it
 // allocates, and every refusal is an *Error that says what was wrong. The package knows env.Spec, but nothing of

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files and the examples of docs/wire.md")
+var update = flag.Bool("update", false, "rewrite the golden files and the examples of docs/reference/wire.md")
 
 // goldenFiles are the files of testdata/golden that -update writes.
 var goldenFiles = []struct {

@@ -177,7 +177,7 @@ func TestModelsThatCannotPlay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{
-		"unknown.onnx": `model unknown.onnx: node Frobnicate "f": this operator is not known, want those that docs/onnx.md lists`,
+		"unknown.onnx": `model unknown.onnx: node Frobnicate "f": this operator is not known, want those that docs/reference/onnx.md lists`,
 		"cut.onnx":     "model cut.onnx: no ONNX model: ",
 		"text.onnx":    "model text.onnx: no ONNX model: ",
 		"wide.onnx":    "model wide.onnx: output q float32 [1 4], want float32 [1 2]: a score for each discrete action of CartPole-v1",

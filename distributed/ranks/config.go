@@ -63,7 +63,7 @@ func (c *Config) architecture() string {
 }
 
 // smallBytes is how much a rank gets at most in the sum of a small vector; what is larger is summed in pieces. Measured on
-// loopback (docs/performance.md, "Ranks").
+// loopback (docs/evidence/performance.md, "Ranks").
 func (c *Config) smallBytes() int {
 	if c.small > 0 {
 		return c.small

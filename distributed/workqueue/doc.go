@@ -7,5 +7,5 @@
 // was killed goes on when the same command is started again. Results do not depend on who did which task, so that any number
 // of workers gives the bytes of one machine. Workers of another build or processor architecture, or without the kernel set in
 // use, are refused in one sentence. The package knows nothing of studies, trainings or evaluations: Handlers do the tasks.
-// docs/work-queue.md has the protocol.
+// docs/reference/work-queue.md has the protocol.
 package workqueue

@@ -84,7 +84,7 @@ func (s *settings) tables(study.Plan) []study.Table {
 			Name: "speed", Title: "Training speed on this machine", By: []string{"replicas"}, Order: order, Columns: []study.Column{
 				bare("processors", "timing_processors", study.Fixed(0)), bare("samples/s", "timing_samples_s", study.Fixed(0)), bare("hours for an epoch", "timing_epoch_h", two),
 			},
-			Notes: []string{"epoch: as many samples as the log has jobs. More replicas than processors cannot be faster. What many machines would do: gymctl bench ranks, and docs/performance.md."},
+			Notes: []string{"epoch: as many samples as the log has jobs. More replicas than processors cannot be faster. What many machines would do: gymctl bench ranks, and docs/evidence/performance.md."},
 		},
 		study.Table{
 			Name: "straggler", Title: fmt.Sprintf("%d replicas, of which one is slow: each step of its environments takes %v longer", s.Straggler.Replicas, s.Straggler.Delay), By: []string{"way"}, Order: order,

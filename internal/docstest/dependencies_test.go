@@ -31,7 +31,7 @@ func linked(t *testing.T, packages ...string) map[string][]string {
 
 // The page names what Gorgonia brings into the binary, and how much of it.
 func TestThePageOfDependenciesIsTrue(t *testing.T) {
-	page, err := os.ReadFile("../../docs/dependencies.md")
+	page, err := os.ReadFile("../../docs/design/dependencies.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestThePageOfDependenciesIsTrue(t *testing.T) {
 	}
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		t.Errorf("docs/dependencies.md lists\n%s\nand go list -deps\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("docs/design/dependencies.md lists\n%s\nand go list -deps\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	for _, module := range []string{"gorgonia.org/cu", "github.com/google/uuid"} {
 		if all[module] != nil {

@@ -15,7 +15,7 @@ import (
 	"clustergym/internal/raced"
 )
 
-// A recipe is one section of docs/extending.md. Its fenced blocks say what to do:
+// A recipe is one section of docs/guides/extend.md. Its fenced blocks say what to do:
 //
 //	```go file=PATH      a new file
 //	```diff file=PATH    a change of a file: hunks of lines that begin with a blank, - or +, parted by lines with @@
@@ -205,19 +205,19 @@ func (s *step) do(dir string) error {
 	return nil
 }
 
-// TestRecipesWork follows every recipe of docs/extending.md in a copy of the module and runs the tests that it names. It
+// TestRecipesWork follows every recipe of docs/guides/extend.md in a copy of the module and runs the tests that it names. It
 // is a copy, not an overlay of the build, because some of these tests read files: pages, and the tables of archtest.
 func TestRecipesWork(t *testing.T) {
 	if testing.Short() || raced.On {
 		t.Skip("builds parts of the module for each recipe")
 	}
-	page, err := os.ReadFile(filepath.Join(root, "docs", "extending.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "guides", "extend.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	all, err := recipes(string(page))
 	if err != nil {
-		t.Fatalf("docs/extending.md: %v", err)
+		t.Fatalf("docs/guides/extend.md: %v", err)
 	}
 	tested := 0
 	for _, r := range all {
@@ -232,13 +232,13 @@ func TestRecipesWork(t *testing.T) {
 			dir := copied(t)
 			for _, s := range r.steps {
 				if err := s.do(dir); err != nil {
-					t.Fatalf("docs/extending.md:%d: %v", s.line, err)
+					t.Fatalf("docs/guides/extend.md:%d: %v", s.line, err)
 				}
 			}
 		})
 	}
 	if tested < 4 {
-		t.Errorf("docs/extending.md has %d recipes with steps, want at least 4", tested)
+		t.Errorf("docs/guides/extend.md has %d recipes with steps, want at least 4", tested)
 	}
 }
 

@@ -29,7 +29,7 @@ const (
 	tutorialWheel  = "CLUSTERGYM_TUTORIAL_WHEEL"
 )
 
-// A part is a fenced block of docs/tutorial.md, all of which are executed or compared:
+// A part is a fenced block of docs/start/tutorial.md, all of which are executed or compared:
 //
 //	```LANGUAGE file=NAME   a file that the reader saves
 //	```sh                   commands, which must succeed
@@ -216,14 +216,14 @@ func visit(ctx context.Context, address string) error {
 	return nil
 }
 
-// TestTutorialWorks follows docs/tutorial.md from the first block to the last, and holds what is printed against the page.
+// TestTutorialWorks follows docs/start/tutorial.md from the first block to the last, and holds what is printed against the page.
 // With other kernels than the page's an agent's figures differ, so there only the lines' beginnings are compared.
 func TestTutorialWorks(t *testing.T) {
 	python, wheel := os.Getenv(tutorialPython), os.Getenv(tutorialWheel)
 	if python == "" || wheel == "" || runtime.GOOS == "windows" || raced.On {
 		t.Skip(tutorialPython + " and " + tutorialWheel + " name no Python and wheel (make tutorial does), or this is no place for it")
 	}
-	name := filepath.Join(root, "docs", "tutorial.md")
+	name := filepath.Join(root, "docs", "start", "tutorial.md")
 	data, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
@@ -282,7 +282,7 @@ func TestTutorialWorks(t *testing.T) {
 
 // TestTutorialIsReadable needs no Python: the page has only blocks that the test follows, and steps of every kind.
 func TestTutorialIsReadable(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(root, "docs", "tutorial.md"))
+	data, err := os.ReadFile(filepath.Join(root, "docs", "start", "tutorial.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ const (
 	// window counts as it is.
 	sampledWindows = 16
 	sampledSteps   = 20_000
-	// fewChoices is the median of choices in a window below which training is warned of: docs/training.md has the measurement.
+	// fewChoices is the median of choices in a window below which training is warned of: docs/guides/train.md has the measurement.
 	fewChoices = 10
 )
 

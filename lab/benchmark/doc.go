@@ -6,5 +6,5 @@
 // of the environment's metric over the windows that are played.
 //
 // Policies are developed on public windows, drawn from seeds in the file. Rows of the leaderboard are played on sealed windows,
-// of which the file has a commitment alone until the version closes. docs/benchmark.md says how.
+// of which the file has a commitment alone until the version closes. docs/evidence/benchmark.md says how.
 package benchmark

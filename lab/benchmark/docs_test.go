@@ -11,10 +11,10 @@ import (
 	"clustergym/internal/statistic"
 )
 
-var update = flag.Bool("update", false, "rewrite the tables of docs/benchmark.md, and bounds.json")
+var update = flag.Bool("update", false, "rewrite the tables of docs/evidence/benchmark.md, and bounds.json")
 
 // page is the benchmark's page. Its tables stand between markers.
-const page = "../../docs/benchmark.md"
+const page = "../../docs/evidence/benchmark.md"
 
 func taskTable(t *testing.T, v *Version) string {
 	t.Helper()

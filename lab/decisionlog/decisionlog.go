@@ -1,5 +1,5 @@
 // Package decisionlog reads and writes logs of decisions: what happened on a cluster, and at each decision how a policy weighed
-// its options beside what a rival would have done. docs/live.md describes the format, which other programs may write too;
+// its options beside what a rival would have done. docs/guides/dashboard.md describes the format, which other programs may write too;
 // gymctl ui shows it.
 package decisionlog
 

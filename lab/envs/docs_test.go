@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// The pages in docs/environments are the output of gymctl envs; -update writes them.
+// The pages in docs/reference/environments are the output of gymctl envs; -update writes them.
 func TestDocsHaveTheEnvironmentsPages(t *testing.T) {
-	dir := filepath.Join("..", "..", "docs", "environments")
+	dir := filepath.Join("..", "..", "docs", "reference", "environments")
 	want := map[string]string{}
 	var index strings.Builder
 	index.WriteString("# Environments\n\nThese pages are printed by `gymctl envs ID`. A test holds them against the program.\n\n")
@@ -30,7 +30,7 @@ func TestDocsHaveTheEnvironmentsPages(t *testing.T) {
 			fmt.Fprintf(&index, "| [%s](%s.md) | %s | %s | %s | `%s` |\n", d.ID, d.ID, d.About, cell(d.Takes.Trace()), cluster, d.Preset)
 		}
 	}
-	index.WriteString("\nProblems with known answers, on which agents are checked (docs/training.md):\n\n")
+	index.WriteString("\nProblems with known answers, on which agents are checked (docs/guides/train.md):\n\n")
 	for _, d := range descriptors {
 		if !d.Scheduling() {
 			fmt.Fprintf(&index, "- [%s](%s.md)\n", d.ID, d.ID)

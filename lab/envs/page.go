@@ -93,7 +93,7 @@ func (d *Descriptor) rivalSection() string {
 	}
 	switch {
 	case d.Simulated():
-		b.WriteString("ORDER+ADMISSION is a scheduler over the whole queue (docs/schedulers.md) on the same windows.")
+		b.WriteString("ORDER+ADMISSION is a scheduler over the whole queue (docs/reference/schedulers.md) on the same windows.")
 	case len(d.Planners) > 0:
 		b.WriteString("A name of one word is a planner that sees the whole graph at once.")
 	}

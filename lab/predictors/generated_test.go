@@ -57,7 +57,7 @@ const (
 )
 
 // Generated jobs are as predictable as recorded ones, with the columns that both have. What users and names add lies
-// between what they add in logs that have them (docs/traces.md).
+// between what they add in logs that have them (docs/reference/traces.md).
 func TestGeneratedJobsArePredictableLikePhillys(t *testing.T) {
 	const seeds = 4
 	var cluster, user, name, logError, plain float64

@@ -13,9 +13,9 @@ import (
 	"clustergym/simulator/cluster"
 )
 
-// docs/clusters.md names every key and every preset with its totals, and its example is a valid cluster.
+// docs/reference/hardware.md names every key and every preset with its totals, and its example is a valid cluster.
 func TestThePageOfClustersIsComplete(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "clusters.md"))
+	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "hardware.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,37 +34,37 @@ func document(t *testing.T, path ...string) string {
 	return string(data)
 }
 
-// pagesOfFormats returns the pages in docs/traces, by the name of the format.
+// pagesOfFormats returns the pages in docs/reference/traces, by the name of the format.
 func pagesOfFormats(t *testing.T) map[string]string {
 	t.Helper()
-	files, err := os.ReadDir(filepath.Join("..", "..", "docs", "traces"))
+	files, err := os.ReadDir(filepath.Join("..", "..", "docs", "reference", "traces"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	pages := map[string]string{}
 	for _, f := range files {
-		pages[strings.TrimSuffix(f.Name(), ".md")] = document(t, "docs", "traces", f.Name())
+		pages[strings.TrimSuffix(f.Name(), ".md")] = document(t, "docs", "reference", "traces", f.Name())
 	}
 	return pages
 }
 
-// docs/traces has one page for every format and no other page. A page says how the format is recognised, its columns, and the
-// reasons for which rows are left out. docs/traces.md has a table with links to all pages.
+// docs/reference/traces has one page for every format and no other page. A page says how the format is recognised, its columns, and the
+// reasons for which rows are left out. docs/reference/traces.md has a table with links to all pages.
 func TestEveryFormatHasAPage(t *testing.T) {
-	page, pages := document(t, "docs", "traces.md"), pagesOfFormats(t)
+	page, pages := document(t, "docs", "reference", "traces.md"), pagesOfFormats(t)
 	for name, text := range pages {
 		if format(name) == nil {
-			t.Errorf("docs/traces/%s.md is not about a format", name)
+			t.Errorf("docs/reference/traces/%s.md is not about a format", name)
 		}
 		if !strings.HasPrefix(text, "# `"+name+"`: ") {
-			t.Errorf("docs/traces/%s.md does not begin with the name of its format", name)
+			t.Errorf("docs/reference/traces/%s.md does not begin with the name of its format", name)
 		}
 	}
 	plain := func(s string) string { return strings.Join(strings.Fields(strings.ReplaceAll(s, "`", "")), " ") }
 	for _, f := range Formats() {
 		text, ok := pages[f.Name]
 		if !ok {
-			t.Errorf("there is no docs/traces/%s.md", f.Name)
+			t.Errorf("there is no docs/reference/traces/%s.md", f.Name)
 			continue
 		}
 		if !strings.Contains(page, "\n| [`"+f.Name+"`](traces/"+f.Name+".md) | ") {
@@ -148,9 +148,9 @@ var (
 // table that it needs.
 func TestThePagesOfTracesNamePublicTraces(t *testing.T) {
 	public := catalog.Public()
-	pages, models := pagesOfFormats(t), document(t, "docs", "models.md")
+	pages, models := pagesOfFormats(t), document(t, "docs", "reference", "job-profiles.md")
 	var named []string
-	for _, page := range append(slices.Collect(maps.Values(pages)), models, document(t, "docs", "traces.md")) {
+	for _, page := range append(slices.Collect(maps.Values(pages)), models, document(t, "docs", "reference", "traces.md")) {
 		for _, m := range getLine.FindAllStringSubmatch(ownLine.ReplaceAllString(page, ""), -1) {
 			named = append(named, strings.Fields(m[1])...)
 		}
@@ -199,9 +199,9 @@ func TestThePagesOfTracesNamePublicTraces(t *testing.T) {
 	}
 }
 
-// docs/models.md has the figures from which mixes draw.
+// docs/reference/job-profiles.md has the figures from which mixes draw.
 func TestThePageOfModelsHasTheFiguresOfMixes(t *testing.T) {
-	page, rows := document(t, "docs", "models.md"), 0
+	page, rows := document(t, "docs", "reference", "job-profiles.md"), 0
 	for _, name := range profile.Names() {
 		m, err := profile.Named(name)
 		if err != nil {
@@ -252,7 +252,7 @@ func TestDocumentsAgreeOnTheNumberOfFormats(t *testing.T) {
 		t.Fatal("the change log has no version")
 	}
 	unreleased, _, _ = strings.Cut(unreleased, "\n## ")
-	for name, text := range map[string]string{"README.md": document(t, "README.md"), "docs/traces.md": document(t, "docs", "traces.md"), "CHANGELOG.md": unreleased} {
+	for name, text := range map[string]string{"README.md": document(t, "README.md"), "docs/reference/traces.md": document(t, "docs", "reference", "traces.md"), "CHANGELOG.md": unreleased} {
 		counts := 0
 		for _, m := range formatCount.FindAllStringSubmatch(text, -1) {
 			n, err := strconv.Atoi(m[1])
@@ -281,9 +281,9 @@ func TestLinksOfThePagesOfTraces(t *testing.T) {
 		}
 		return all
 	}
-	pages := []string{"docs/traces.md", "docs/models.md", "docs/clusters.md"}
+	pages := []string{"docs/reference/traces.md", "docs/reference/job-profiles.md", "docs/reference/hardware.md"}
 	for name := range pagesOfFormats(t) {
-		pages = append(pages, "docs/traces/"+name+".md")
+		pages = append(pages, "docs/reference/traces/"+name+".md")
 	}
 	links := 0
 	for _, from := range pages {

@@ -1,4 +1,4 @@
-// The replay of a log of decisions (docs/live.md): who held which GPU, who waits, and at each decision how the agent weighs its
+// The replay of a log of decisions (docs/guides/dashboard.md): who held which GPU, who waits, and at each decision how the agent weighs its
 // options beside what a rival would do.
 
 // What gantt expects of its page: the cluster and its jobs, and how stints end.

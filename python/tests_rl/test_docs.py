@@ -1,4 +1,4 @@
-"""docs/python.md, docs/deploy.md and docs/cluster.md: their code runs, their manifests are valid, their flags exist."""
+"""docs/guides/python.md, docs/guides/serve.md and docs/guides/many-machines.md: their code runs, their manifests are valid, their flags exist."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_code_of_the_python_page_runs_in_order(tmp_path: Path, monkeypatch: 
     code = blocks(PYTHON, "python")
     assert len(code) >= 8
     for number, text in enumerate(code, 1):
-        exec(compile(text, f"docs/python.md, block {number}", "exec"), names)
+        exec(compile(text, f"docs/guides/python.md, block {number}", "exec"), names)
 
 
 def test_code_that_is_not_run_is_read() -> None:
@@ -101,7 +101,7 @@ def test_manifests_are_what_kubernetes_takes(page: Path, version: str) -> None:
 
 
 def commands_of_the_cluster_page() -> list[list[str]]:
-    """The commands of gymctl in docs/cluster.md, in shell and in manifests, from their verbs on."""
+    """The commands of gymctl in docs/guides/many-machines.md, in shell and in manifests, from their verbs on."""
     shell = [t for language in ("sh", "bash") for t in blocks(CLUSTER, language)]
     lines = [line for text in shell for line in text.replace("\\\n", " ").splitlines()]
     found = [

@@ -151,7 +151,7 @@ var philly = profile{
 // tick to the next, .15 after 36), and the tilts, of sizes with at least thirty jobs in a virtual cluster. That two of
 // three bursts repeat a task is the share of recurring tasks in Alibaba's PAI (Weng et al., "MLaaS in the Wild", NSDI
 // 2022). Sessions and the shares of users and tasks are assumed: they are such that knowing the user and the name improves
-// a prediction from history as little as in logs that have both (docs/traces.md).
+// a prediction from history as little as in logs that have both (docs/reference/traces.md).
 var phillyUsers = func() *profile {
 	p := philly
 	p.habits = &habits{session: 0.7, recurs: 0.65, team: 0.45, days: 2.5, user: 0.2, task: 0.25, beat: 0.33, ticks: 45}

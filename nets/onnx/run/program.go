@@ -114,7 +114,7 @@ func (p *Program) need() error {
 			return fmt.Errorf("%s: operators of the domain %.60q are not known, want standard ones", title(n), n.Domain)
 		}
 		if operators[n.Op] == nil {
-			return fmt.Errorf("%s: this operator is not known, want those that docs/onnx.md lists", title(n))
+			return fmt.Errorf("%s: this operator is not known, want those that docs/reference/onnx.md lists", title(n))
 		}
 	}
 	return p.checkNames()

@@ -273,7 +273,7 @@ func TestWhatIsNotKnownIsRefusedByName(t *testing.T) {
 		m    *onnx.Model
 		want string
 	}{
-		"operator":  {alone("Frobnicate", nil, []value{x}), `node Frobnicate "it": this operator is not known, want those that docs/onnx.md lists`},
+		"operator":  {alone("Frobnicate", nil, []value{x}), `node Frobnicate "it": this operator is not known, want those that docs/reference/onnx.md lists`},
 		"two lines": {alone("Frob\nnicate", nil, []value{x}), `node Frob\nnicate "it": this operator is not known`},
 		"domain":    {relu(func(m *onnx.Model) { m.Graph.Nodes[0].Domain = "com.microsoft" }), `operators of the domain "com.microsoft" are not known, want standard ones`},
 		"opset":     {relu(func(m *onnx.Model) { m.Opset = 9 }), "opset 9 is not known, want 13 to 23"},

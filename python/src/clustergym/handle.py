@@ -39,7 +39,7 @@ class Handle:
     Attributes:
         obs_space, act_space: the spaces of one environment, as the protocol describes them.
         spec: id, version, max_episode_steps, reward_threshold, reward_range, scenario_sha.
-        meta: the field ``meta`` of the server's reply (docs/wire.md).
+        meta: the field ``meta`` of the server's reply (docs/reference/wire.md).
         tasks: the parameters of its task family, None if it has none.
         kept: the request of :meth:`begin` whose result has not been used yet.
         apart: that this is on purpose, since sending and waiting are separate calls.

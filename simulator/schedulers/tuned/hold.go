@@ -65,7 +65,7 @@ func (h *Hold) Validate() error {
 }
 
 // DefaultHold returns the weights that hold has with these estimates if none are given. gymctl tune has found them for the workloads of
-// quickstart-exact and, if estimates are forecasts, quickstart; docs/schedulers.md says how well they carry over to others.
+// quickstart-exact and, if estimates are forecasts, quickstart; docs/reference/schedulers.md says how well they carry over to others.
 func DefaultHold(e sim.Estimates) Hold {
 	if e.Causal() {
 		return Hold{

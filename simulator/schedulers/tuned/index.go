@@ -71,7 +71,7 @@ func (x *Index) Validate() error {
 }
 
 // DefaultIndex returns the weights that index has with these estimates if none are given. gymctl tune has found them for the workload of
-// jobselect-preempt, with forecasts and with exact run times; docs/schedulers.md says how well they carry over to others.
+// jobselect-preempt, with forecasts and with exact run times; docs/reference/schedulers.md says how well they carry over to others.
 func DefaultIndex(e sim.Estimates) Index {
 	if e.Causal() {
 		return Index{Left: 0.35, Gittins: 0.5, News: 1, Attained: -0.3, Width: 1.5, Stay: 0.3, Wider: -0.8, Longer: -0.35}

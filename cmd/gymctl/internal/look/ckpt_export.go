@@ -26,7 +26,7 @@ observations, the network, the mask of legal actions and the rule that chooses a
 (its best checkpoint, else its newest) or a checkpoint.
 
 Inputs are obs, the observation as one vector, and action_mask, the legal actions; outputs are action, logits (q for
-ddqn) and value. With --batch they have that many rows, otherwise any number. docs/onnx.md has them all, and how to load
+ddqn) and value. With --batch they have that many rows, otherwise any number. docs/reference/onnx.md has them all, and how to load
 the model in Python.
 
 --card writes a page in Markdown beside it, or alone: what the model is, what it was trained on and how much, what it

@@ -21,7 +21,7 @@ func uiVerb(a *cli.App) *cobra.Command {
 		Long: `ui serves pages about what it finds in folders, while it goes on and afterwards: runs with their curves and
 configurations, runs laid over each other, sweeps, experiments, and replays of validation windows in which one sees the
 cluster, the queue and at each decision the agent's probabilities or values beside what SJF would do. A PATH is the folder
-of a run, of runs, of a sweep or of an experiment, or a log of decisions that any program has written (docs/live.md).
+of a run, of runs, of a sweep or of an experiment, or a log of decisions that any program has written (docs/guides/dashboard.md).
 
 The first line on standard output is the address. The pages only read; the server may be killed and started again at any
 time, and pages that are open go on. /metrics has the same figures for Prometheus. Nothing is loaded from elsewhere.

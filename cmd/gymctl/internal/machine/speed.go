@@ -44,7 +44,7 @@ gloo of torch.distributed if --python has PyTorch.
 Every row runs once to warm up, then for three rounds of half a second or one run, of which the best counts. Beside
 each row two fixed loops are measured, one in registers and one through memory. The table also gives the cost of a unit
 of work in steps of these loops, for comparing two machines, or a busy and a quiet hour. Only the row of --long includes
-reading traces. docs/performance.md has results, also of other simulators.
+reading traces. docs/evidence/performance.md has results, also of other simulators.
 
 With --trace the simulator plays that trace on --cluster, with best-fit placement, and with the trace's estimates if
 every job has one.`,

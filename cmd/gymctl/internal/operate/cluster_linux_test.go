@@ -285,7 +285,7 @@ UsePAM no
 	}
 }
 
-// TestWorkersOverSSH starts workers as docs/cluster.md does, on two hosts that are both this machine.
+// TestWorkersOverSSH starts workers as docs/guides/many-machines.md does, on two hosts that are both this machine.
 func TestWorkersOverSSH(t *testing.T) {
 	skipClusters(t)
 	bin := overSSH(t)

@@ -25,7 +25,7 @@ func ServeVerb(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the environments to other languages and other machines",
-		Long: `serve listens for clients of the bridge: websockets at /v1/ws, with the protocol of docs/wire.md. The first line on
+		Long: `serve listens for clients of the bridge: websockets at /v1/ws, with the protocol of docs/reference/wire.md. The first line on
 standard output is the address in use. Other pages are /healthz and /readyz for probes, /metrics for Prometheus,
 /v1/envs and /v1/version.
 
@@ -50,7 +50,7 @@ budget, and 64 MiB; without GOMEMLIMIT serve sets the limit of the Go runtime to
 
 --advise names the policies that clients may ask for the action that they would take in the present state: RULE@slots, and in
 JobSelect-v1 rollout:RULE@slots, which looks ahead with at most --budget rollouts. Asking changes nothing in the environment.
-With --policy-onnx clients can also ask an ONNX model, by its --name, wherever it fits the environment (docs/onnx.md).
+With --policy-onnx clients can also ask an ONNX model, by its --name, wherever it fits the environment (docs/reference/onnx.md).
 
 SIGTERM or Ctrl-C drains: clients are notified, /readyz reports not ready, and the program ends with exit code 0 when
 the last one has left, or after --drain-timeout. A second signal, a second later or more, ends it at once. SIGHUP reads

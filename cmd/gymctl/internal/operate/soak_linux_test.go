@@ -160,7 +160,7 @@ func TestSoak(t *testing.T) {
 	if n := s.harmed.Load(); n != 0 {
 		t.Errorf("%d rightful clients were harmed", n)
 	}
-	// As docs/wire.md says: half as much again and 64 MiB, besides the program. The race detector takes several times that.
+	// As docs/reference/wire.md says: half as much again and 64 MiB, besides the program. The race detector takes several times that.
 	if most := s.budget*3/2 + 128<<20; last.peak > most && !raced.On {
 		t.Errorf("the server took %d MiB, want at most %d", last.peak>>20, most>>20)
 	}

@@ -111,7 +111,7 @@ func steerVerb(a *cli.App) *cobra.Command {
 var steerTexts = map[string][3]string{
 	"": {
 		"Let a policy look at a real cluster, order its queue or start its jobs",
-		`steer shows a real cluster to a policy, again and again, and does what its verb allows (docs/live-clusters.md):
+		`steer shows a real cluster to a policy, again and again, and does what its verb allows (docs/guides/real-clusters.md):
 
   shadow  nothing is written; the log says what the policy would do
   rank    the policy's order of the waiting jobs is written as their ranks; the cluster schedules as before

@@ -24,7 +24,7 @@ func steerReport(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "report LOG...",
 		Short: "Say from the logs of steer whether the policy would help",
-		Long: `report reads what gymctl steer --log has written, and says (docs/steer-report.md):
+		Long: `report reads what gymctl steer --log has written, and says (docs/guides/steer-report.md):
 
   agreement    how many of the jobs that the cluster started the policy would have started, and where
   replay       how long the observed jobs would have waited under the policy, a model of the cluster's own scheduler, and

@@ -117,7 +117,7 @@ What-ifs play the same draws again, and print what differs:
 
 Each may be given several times; each is a question of its own.
 
---log adds each forecast to a file; gymctl twin check compares them with what has happened. docs/twin.md has the method,
+--log adds each forecast to a file; gymctl twin check compares them with what has happened. docs/guides/twin.md has the method,
 what it does not know, and how well it held on a recorded cluster.`,
 		Example: `  gymctl twin --cluster slurm --history slurm-jobs.txt.gz --log twin.jsonl
   gymctl twin --cluster slurm --history slurm-jobs.txt.gz --submit 16:4h --add 2x8 --policy sjf+skip

@@ -31,7 +31,7 @@ const TokenHelp = "`FILE` of the tokens that the pages want, one \"ROLE TOKEN\" 
 func (u *UIFlags) Flags(c *cobra.Command) {
 	u.Flag = "ui"
 	f := c.Flags()
-	f.StringVar(&u.Addr, "ui", "", "show live pages and /metrics at `HOST:PORT` meanwhile (docs/live.md); :PORT is this machine alone, port 0 picks a free one")
+	f.StringVar(&u.Addr, "ui", "", "show live pages and /metrics at `HOST:PORT` meanwhile (docs/guides/dashboard.md); :PORT is this machine alone, port 0 picks a free one")
 	f.StringVar(&u.TokenFile, "ui-token-file", "", TokenHelp)
 	cli.Filled(c, "ui")
 	cli.Needs(c, []string{"ui"}, "ui-token-file")

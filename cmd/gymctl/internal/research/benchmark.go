@@ -33,7 +33,7 @@ func benchmarkVerb(a *cli.App) *cobra.Command {
 		Use:   "benchmark",
 		Short: "Score policies on the tasks of ClusterGym-Bench",
 		Long: `benchmark is ClusterGym-Bench: tasks over all scheduling environments with fixed windows, on which a policy scores 0 if it is
-no better than random play and 1 if it is as good as the best rule that knows as much (docs/benchmark.md).
+no better than random play and 1 if it is as good as the best rule that knows as much (docs/evidence/benchmark.md).
 
 list names the tasks, train trains their agents by the protocol, run plays a policy on the development windows, report
 compares, and submit packs a row. The windows of the leaderboard are drawn from a seed of which the version's file has
@@ -388,7 +388,7 @@ func benchmarkRunVerb(a *cli.App) *cobra.Command {
 		Short: "Play a policy on the development windows of tasks",
 		Long: `run plays one policy on the development windows of the tasks that --tasks chooses, and prints its scores: 0 = random play, 1 =
 the best rule. A policy is a rule (--policy, by the names of gymctl eval, rollout:POLICY too), agents of this program
-(--checkpoint), ONNX models that any program has trained (--policy-onnx, docs/onnx.md), or a program of yours over the bridge
+(--checkpoint), ONNX models that any program has trained (--policy-onnx, docs/reference/onnx.md), or a program of yours over the bridge
 (--serve with --external, one task at a time; it plays each window once, and leaving one ends the run).
 
 Results are kept in -o DIR, run by run of each task. Ctrl-C ends with exit code 130, and the same command goes on, to the same

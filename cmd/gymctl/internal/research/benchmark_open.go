@@ -239,7 +239,7 @@ func benchmarkSealVerb(a *cli.App) *cobra.Command {
 		Short: "Draw the secret seed of a new version, or reveal that of a closing one",
 		Long: `seal draws a salt and a seed, writes them to --secret FILE, which only its owner can read, and prints their SHA-256: the
 commitment that the file of a new version has. A file that is there already is never replaced: seal then prints its lines for
-the file of the version that closes, if they belong to the commitment (docs/benchmark.md).`,
+the file of the version that closes, if they belong to the commitment (docs/evidence/benchmark.md).`,
 		Example: `  gymctl benchmark seal --secret ~/bench-secret`,
 		Args:    cli.Args(0, 0, "flags only"),
 		RunE: func(*cobra.Command, []string) error {

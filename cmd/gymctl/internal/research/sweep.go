@@ -45,7 +45,7 @@ the better ones continue (successive halving). A sweep is a YAML file:
 Its folder holds trials.jsonl, with one line for each trial on each rung, from which --resume continues, and the runs
 in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.
 
---listen lets workers on other machines train (gymctl worker; docs/cluster.md). The results are the same.`,
+--listen lets workers on other machines train (gymctl worker; docs/guides/many-machines.md). The results are the same.`,
 		Example: `  gymctl sweep -c sweep.yaml --dir runs/search
   gymctl sweep --resume runs/search
   gymctl sweep --resume runs/search --listen 0.0.0.0:7777 --token-file token

@@ -23,7 +23,7 @@ type mlflowFlags struct{ url, experiment string }
 
 func (m *mlflowFlags) flags(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&m.url, "mlflow", "", "send parameters and metrics to the MLflow tracking server at `URL` (docs/training.md); the training never waits for it")
+	f.StringVar(&m.url, "mlflow", "", "send parameters and metrics to the MLflow tracking server at `URL` (docs/guides/train.md); the training never waits for it")
 	f.StringVar(&m.experiment, "mlflow-experiment", "", "`NAME` of the experiment there (default the configuration's name)")
 	cli.Filled(c, "mlflow")
 	cli.Needs(c, []string{"mlflow"}, "mlflow-experiment")

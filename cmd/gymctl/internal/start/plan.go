@@ -33,7 +33,7 @@ degree-3, degree-100 (tasks with that many edges on average), training (layers i
 the number of the draw, 0 if not given. -o FILE saves the graphs and their GPUs as dag-json.
 
 --json prints one document per line, in the order of the graphs and then of the policies. Numbers have all their
-digits. Every plan is checked before it is printed. docs/planning.md has the formats and every rule with
+digits. Every plan is checked before it is printed. docs/guides/plan.md has the formats and every rule with
 its source.
 
 heft-noise is the best of many plans of HEFT whose ranks carry noise (--noise). The policies after it are searches that move

@@ -29,7 +29,7 @@ func predictVerb(a *cli.App) *cobra.Command {
 		Use:   "predict",
 		Short: "Measure and fit predictors of run times",
 		Long: `predict works on what --estimates history and gbdt say of run times: it measures predictors on a trace, writes their
-features for other programs, and fits models that --estimates gbdt:FILE uses. docs/prediction.md has the method.
+features for other programs, and fits models that --estimates gbdt:FILE uses. docs/guides/predict.md has the method.
 
 Each verb reads a trace, FILE or --trace FILE, or generates jobs whose users repeat them (profile philly-users of trace
 synth).`,
@@ -152,7 +152,7 @@ func predictFeatures(a *cli.App) *cobra.Command {
 		Short: "Write the features and run times of a trace as CSV",
 		Long: `features writes what boosted trees are fitted to: a row for each job, in the order of their ends, with its features as
 of its submit. Jobs are taken to have started when they were submitted. Times are in seconds; what is not known is empty.
-target is ln(run_time / unit), and unit the requested time, or 1e-9 s for a job without one. docs/prediction.md explains
+target is ln(run_time / unit), and unit the requested time, or 1e-9 s for a job without one. docs/guides/predict.md explains
 every column.
 
 --model adds what the trees of a file of predict fit say: the quantiles q10, q25, q50, q75 and q90 of the run time.

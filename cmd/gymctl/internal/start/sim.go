@@ -72,13 +72,13 @@ A policy is an order, an admission and a kind of backfilling: fifo+strict stops 
 fit, fifo+skip skips it, fifo+commit keeps the job once chosen; fifo+strict+easy lets others go first as long as
 they do not delay it. A policy that names neither uses --admission and --backfill; without these, its admission is
 skip if it preempts running jobs and strict otherwise. exact is the clairvoyant optimum of small instances; the
-table then shows every policy's gap to it. docs/schedulers.md has every rule with its source.
+table then shows every policy's gap to it. docs/reference/schedulers.md has every rule with its source.
 
 rollout:POLICY is a policy that looks ahead: at each decision it plays the simulator on from the current state, in
-imagined futures, and deviates from POLICY where that is better beyond chance (docs/rollouts.md). --budget says how
+imagined futures, and deviates from POLICY where that is better beyond chance (docs/guides/look-ahead.md). --budget says how
 much a decision may cost: a number of rollouts, or a time, which makes results depend on the machine.
 
---policy-onnx lets an ONNX model schedule the trace too (docs/onnx.md). It sees and starts jobs as in JobSelect-v1, with the
+--policy-onnx lets an ONNX model schedule the trace too (docs/reference/onnx.md). It sees and starts jobs as in JobSelect-v1, with the
 settings that gymctl ckpt export wrote into it, else those of the preset quickstart; estimates, placement and
 communication are those of this run.
 

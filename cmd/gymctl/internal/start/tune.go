@@ -34,7 +34,7 @@ func tuneVerb(a *cli.App) *cobra.Command {
 		Short: "Fit the scheduler hold, or index, to a workload by simulation",
 		Long: `tune looks for the weights of hold with which a workload has the least mean JCT on a cluster. hold starts short
 jobs first, and holds jobs back that would block the cluster for shorter ones to come; 13 weights say when
-(docs/tuning.md). tune draws weights, simulates windows of the training part with all of them, and moves to those that do
+(docs/guides/tune.md). tune draws weights, simulates windows of the training part with all of them, and moves to those that do
 best (the cross-entropy method). No network is trained: a window takes less than a millisecond.
 
 Where running jobs can be stopped (env.preempt: true), tune looks for the 13 weights of index instead, which ranks jobs that
