@@ -88,7 +88,7 @@ format:
 
 # lint has all of go vet in it, but for what a build tag leaves out.
 vet:
-	$(GO) vet -tags invariants $(filter clustergym/env/%,$(shell $(PARTS) tag invariants))
+	$(GO) vet -tags invariants $(filter clustergym/env/% clustergym/simulator/%,$(shell $(PARTS) tag invariants))
 
 lint: $(GOLANGCI)
 	$(GOLANGCI) run --allow-parallel-runners ./...
@@ -110,7 +110,7 @@ race:
 
 # The books of the simulator are held against each other after every event.
 invariants:
-	$(TEST) -tags invariants -timeout 30m $(filter clustergym/env/%,$(shell $(PARTS) tag invariants))
+	$(TEST) -tags invariants -timeout 30m $(filter clustergym/env/% clustergym/simulator/%,$(shell $(PARTS) tag invariants))
 
 # Property tests on cases that no run has drawn before, CHECKS for each property: hours. It prints the seed first.
 explore:

@@ -1,18 +1,41 @@
-// Package experiments is the floor on which everything is wired together; its packages are below it. From the lowest:
+// Package experiments has papers and studies, each with its README, settings and expected figures.
 //
-//	workload                                  traces, clusters and profiles by name
-//	simulate, plan, envs                      gymctl sim, gymctl plan; every environment by its id
-//	config, report                            the configuration of a run; the result of a comparison and its table
-//	rundir, arena                             run directories; policies play and are compared: gymctl eval
-//	run, sweep                                gymctl train; gymctl sweep
-//	bench                                     gymctl speed
-//	topdrl, dally, worlrtgs, metascheduler    one paper each, with its README, settings and expected figures
-//	estimates                                 what schedulers lose by not knowing run times, likewise
-//	papers                                    the list of them
+// Its packages, from the lowest up (written by go test ./internal/archtest -run TestMaps -update):
 //
-// live serves pages about all of these: gymctl ui; decisionlog is the format of what it replays, mlflow sends what a run reports.
-//
-// workqueue has tasks done by other machines, ranks sums the gradients of several processes; neither knows what for.
-// study runs a reproduction cell by cell; catalog fetches public traces; htmlpage draws schedules; statistic, texttable,
-// jsonl and safefile are small tools. Algorithms, environments and formats live on the floors below.
+//   - improper/queuenet: has small queueing networks in slots of equal length, for which the best scheduler is known
+//   - metascheduler/perfmodel: learns from measurements how fast jobs run beside each other
+//   - study: defines what an experiment is, and runs, keeps, resumes and reports it
+//   - asrpt: rebuilds A-SRPT (Luo, Liu, Lee, Shroff, INFOCOM 2025, arXiv 2501.05563): training jobs that are graphs of
+//     pipeline stages with replicas, placed so that heavy edges stay inside a server, and started in the order in which
+//     a virtual single machine finishes them under preemptive SRPT, with iterations predicted from earlier runs
+//   - ddppo: is the study ddppo: data-parallel PPO without a parameter server, which ranks the queue of one machine
+//     over a log of 11.5 million jobs that is streamed from a file
+//   - estimates: measures what schedulers lose by not knowing run times: predictors by schedulers by workloads
+//   - lwf: reproduces LWF-κ, AdaDUAL and Ada-SRSF (Wang, Shi, Wang, Chu, arXiv 2002.10105) on the machine of its
+//     authors' program (peer/lwf), as published and with a question that does not move transfers, and compares that
+//     machine with the fluid contention of simulator/sim
+//   - metascheduler/mbmpo: learns to place workers from few real intervals, in a closed loop: performance models,
+//     meta-learning in them, and real data where the models may be wrong
+//   - rlscheduler: plays on the machine of RLScheduler (peer/rlscheduler): the rules of its table, a key tuned on the
+//     log's first part, and that key with a search, on its own ten windows, on windows that nobody was trained on, and
+//     on fresh logs
+//   - study/cell: trains agents in the cells of studies
+//   - study/studytest: runs studies in tests
+//   - worlrtgs: reproduces the study of WORL-RTGS, which plans task graphs by whale optimisation with a learned
+//     generator of plans
+//   - dally: reproduces Dally: delay scheduling with tuned timers, the machine of its authors' program, and an agent in
+//     place of the timers
+//   - improper: is the study improper: softmax mixtures of base controllers by policy gradient and natural
+//     actor-critic, on queueing networks whose optimum is known, and on PolicyMix-v1 against each scheduler, the best
+//     one, and PPO
+//   - lookahead: is the study lookahead: what agents and searches gain over the best rules, on windows that nothing was
+//     tuned on, and how much there is to gain
+//   - metascheduler: reproduces a meta-learning scheduler: workers are placed by a policy that adapts inside learned
+//     models of speed
+//   - rltune: is the study rltune: RLTune's agent and integer programme on a machine equal to its authors' program,
+//     against the base policies whose queues they sort, the best of these, and rules by hand, with known and with
+//     predicted run times
+//   - topdrl: reproduces TopDRL and its precursor: an agent picks the job, and a heuristic places it on the closest
+//     GPUs
+//   - papers: lists the experiments, those that reproduce a paper and this project's own, and runs one by name
 package experiments

@@ -93,7 +93,7 @@ func picture(t *testing.T, p *chrome.Page, name string) {
 	}
 	b, err := p.Picture(false)
 	must(t, err)
-	dir := filepath.Join("..", "..", "docs", "images")
+	dir := filepath.Join("..", "docs", "images")
 	must(t, os.MkdirAll(dir, 0o755))
 	must(t, os.WriteFile(filepath.Join(dir, name+".png"), b, 0o644)) //nolint:gosec // part of the documentation
 	t.Logf("%s.png has %d kB", name, len(b)>>10)

@@ -282,7 +282,7 @@ func TestDashboardsAskForWhatThereIs(t *testing.T) {
 	for _, d := range descs { // those of sweeps and experiments, which are not in this folder
 		have[regexp.MustCompile(`fqName: "([^"]+)"`).FindStringSubmatch(d.String())[1]] = true
 	}
-	bridge, err := os.ReadFile("../../env/bridge/server/metrics.go")
+	bridge, err := os.ReadFile("../bridge/server/metrics.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +297,7 @@ func TestDashboardsAskForWhatThereIs(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)`).FindAllStringSubmatch(steering.Body.String(), -1) {
 		have[m[1]], told = true, append(told, m[1])
 	}
-	files, err := filepath.Glob("../../docs/grafana/*.json")
+	files, err := filepath.Glob("../docs/grafana/*.json")
 	if err != nil || len(files) != 4 {
 		t.Fatalf("dashboards %v, error %v", files, err)
 	}

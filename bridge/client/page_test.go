@@ -15,7 +15,7 @@ func TestTheProgramOfThePagePlays(t *testing.T) {
 	if testing.Short() || raced.On {
 		t.Skip("it builds a program")
 	}
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "guides", "go-client.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "go-client.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-var page = filepath.Join("..", "..", "..", "docs", "reference", "wire.md")
+var page = filepath.Join("..", "..", "docs", "reference", "wire.md")
 
 // example matches an example of the page: a comment that names a case of a golden file, and the block after it.
 var example = regexp.MustCompile("<!-- example: ([a-z]+)/([a-z0-9_-]+) json -->\n```\n((?s:.*?))```\n")

@@ -1,19 +1,7 @@
 package archtest
 
-// floors holds the floor of each top-level folder. Imports may only point down; folders on the same floor do not import
-// each other.
-var floors = map[string]int{
-	"cmd":         6,
-	"experiments": 5,
-	"agents":      4,
-	"replay":      3,
-	"env":         2,
-	"live":        2,
-	"nets":        1,
-	"traces":      1,
-	"configs":     1,
-	"internal":    0,
-}
+// lower stands in a row of arrows for all packages of lower floors.
+const lower = "lower floors"
 
 // arrows lists the packages of this module that a package may import, besides internal/…, which is open to all. "x/..."
 // is x and all packages below it. Every package must be listed here.
@@ -107,12 +95,11 @@ var arrows = map[string][]string{
 	"simulator/dag/alibaba":   {"simulator/dag", "traces"},
 	"simulator/dag/listsched": {"simulator/dag"},
 	// It opens a file whatever its format, so it knows every reader of graphs.
-	"simulator/dag/graphs":          {"simulator/dag", "simulator/dag/alibaba", "simulator/dag/dagjson", "simulator/dag/wfformat", "traces", "traces/alibaba", "traces/tpch"},
-	"env/dagplace":                  {"env", "simulator/dag", "simulator/dag/listsched", "simulator/dag/synth", "env/paint", "env/sched", "traces"}, // of sched as env/workerplace; rivals plan by listsched
-	"env/control":                   {"env", "env/paint"},
-	"experiments/improper/queuenet": {"env"}, // a world with a known optimum, for experiments alone
-	"peer/...":                      {"traces", "simulator/metrics"},
-	"env/vec":                       {"env"},
+	"simulator/dag/graphs": {"simulator/dag", "simulator/dag/alibaba", "simulator/dag/dagjson", "simulator/dag/wfformat", "traces", "traces/alibaba", "traces/tpch"},
+	"env/dagplace":         {"env", "simulator/dag", "simulator/dag/listsched", "simulator/dag/synth", "env/paint", "env/sched", "traces"}, // of sched as env/workerplace; rivals plan by listsched
+	"env/control":          {"env", "env/paint"},
+	"peer/...":             {"traces", "simulator/metrics"},
+	"env/vec":              {"env"},
 
 	"bridge/wire":   {"env"},
 	"bridge/budget": {"bridge/wire"},
@@ -131,38 +118,82 @@ var arrows = map[string][]string{
 	"agents/ppo":      {"agents", "env", "replay", "nets/..."},
 	"agents/maml":     {"agents", "env", "env/vec", "replay", "nets", "nets/optim"},
 	// A model of how fast jobs run beside each other, and the agent that learns in it, are made for that environment.
-	"experiments/metascheduler/perfmodel": {"agents", "env/workerplace", "nets/...", "agents/maml"},
-	"experiments/metascheduler/mbmpo":     {"agents", "env", "env/workerplace", "replay", "nets/...", "agents/maml", "experiments/metascheduler/perfmodel"},
-	"agents/woa":                          {"agents", "env", "simulator/dag", "env/dagplace"}, // builds plans and draws hopes as that environment does
-	"agents/imitate":                      {"agents", "env"},
-	"agents/onnx":                         {"agents", "env", "nets/onnx", "nets/onnx/run"}, // policies that other programs trained
-	"agents/train":                        {"agents", "agents/imitate", "env", "env/vec"},
-	"agents/checkpoint":                   {"agents"},
-	"agents/agenttest":                    {"agents", "agents/checkpoint", "env", "env/control", "env/vec"},
+	"agents/woa":        {"agents", "env", "simulator/dag", "env/dagplace"}, // builds plans and draws hopes as that environment does
+	"agents/imitate":    {"agents", "env"},
+	"agents/onnx":       {"agents", "env", "nets/onnx", "nets/onnx/run"}, // policies that other programs trained
+	"agents/train":      {"agents", "agents/imitate", "env", "env/vec"},
+	"agents/checkpoint": {"agents"},
+	"agents/agenttest":  {"agents", "agents/checkpoint", "env", "env/control", "env/vec"},
 
-	"experiments/...": {"experiments/...", "agents/...", "replay", "env/...", "live/...", "nets/...", "traces/...", "configs"},
+	"simulator": {}, "bridge": {}, "peer": {}, "distributed": {}, "lab": {}, "ops": {}, "experiments": {}, // comments alone
+	"distributed/workqueue": {},
+	"distributed/ranks":     {"nets", "nets/kernel"},
 
-	"cmd/release": {},
-	// The command line: a package of frame, one of shared flags, and one for each group of verbs, which know nothing of each other.
-	"cmd/gymctl":                   {"cmd/gymctl/internal/cli", "cmd/gymctl/internal/verbs"},
-	"cmd/gymctl/internal/cli":      {"agents/checkpoint", "internal/texttable", "lab/workload", "nets/kernel", "traces"},
-	"cmd/gymctl/internal/options":  groupOfVerbs,
-	"cmd/gymctl/internal/start":    groupOfVerbs,
-	"cmd/gymctl/internal/look":     groupOfVerbs,
-	"cmd/gymctl/internal/operate":  groupOfVerbs,
-	"cmd/gymctl/internal/research": groupOfVerbs,
-	"cmd/gymctl/internal/machine":  groupOfVerbs,
-	"cmd/gymctl/internal/verbs": {
-		"cmd/gymctl/internal/cli", "cmd/gymctl/internal/start", "cmd/gymctl/internal/look", "cmd/gymctl/internal/operate",
-		"cmd/gymctl/internal/research", "cmd/gymctl/internal/machine",
-	},
-	"cmd/gymctl/internal/clitest": {"cmd/gymctl/internal/cli", "cmd/gymctl/internal/verbs", "agents/checkpoint", "lab/rundir"},
+	// What a run is, from the lowest up. Nothing here knows a real cluster.
+	"lab/workload":           {lower, "lab/catalog"},
+	"lab/predictors":         {lower, "lab/workload"},
+	"lab/models":             {lower, "lab/workload"},
+	"lab/htmlpage":           {lower},
+	"lab/ladder":             {lower},
+	"lab/decisionlog":        {},
+	"lab/catalog":            {"configs"},
+	"lab/plan":               {lower, "lab/workload"},
+	"lab/envs":               {lower, "lab/catalog", "lab/models", "lab/predictors", "lab/workload"},
+	"lab/config":             {lower, "lab/envs", "lab/workload"},
+	"lab/report":             {lower, "lab/envs", "lab/ladder"},
+	"lab/rundir":             {lower, "lab/config", "lab/envs", "lab/report"},
+	"lab/mlflow":             {"lab/rundir"},
+	"lab/brought":            {lower, "lab/config", "lab/workload"},
+	"lab/simulate":           {lower, "lab/config", "lab/envs", "lab/htmlpage", "lab/ladder", "lab/models", "lab/predictors", "lab/workload"},
+	"lab/arena":              {lower, "lab/brought", "lab/config", "lab/envs", "lab/ladder", "lab/models", "lab/report", "lab/rundir", "lab/workload"},
+	"lab/actor":              {lower, "lab/arena"},
+	"lab/modelcard":          {lower, "lab/arena", "lab/ladder", "lab/report", "lab/rundir"},
+	"lab/decisionlog/record": {lower, "lab/arena", "lab/config", "lab/decisionlog"},
+	"lab/tune":               {lower, "lab/arena", "lab/config"},
+	"lab/run":                {lower, "lab/arena", "lab/brought", "lab/config", "lab/ladder", "lab/report", "lab/rundir"},
+	"lab/sweep":              {lower, "lab/arena", "lab/config", "lab/ladder", "lab/run", "lab/rundir"},
+	"lab/benchmark":          {lower, "lab/arena", "lab/config", "lab/envs", "lab/htmlpage", "lab/ladder", "lab/models", "lab/run", "lab/rundir"},
+	"lab/speed":              {lower, "lab/arena", "lab/config", "lab/envs", "lab/simulate", "lab/workload"},
+
+	"ops/steer/mirror": {lower},
+	"ops/steer":        {lower, "ops/steer/mirror"},
+	"ops/steer/report": {lower, "ops/steer", "ops/steer/mirror"},
+	"ops/twin":         {lower, "ops/steer/mirror"},
+
+	// A paper imports no other paper.
+	"experiments/study":                   {"configs", "distributed/workqueue", "lab/ladder", "simulator/cluster"},
+	"experiments/study/cell":              {lower, "experiments/study"},
+	"experiments/study/studytest":         {"experiments/study"},
+	"experiments/asrpt":                   paper,
+	"experiments/dally":                   paper,
+	"experiments/ddppo":                   paper,
+	"experiments/estimates":               paper,
+	"experiments/improper":                append([]string{"experiments/improper/queuenet"}, paper...),
+	"experiments/improper/queuenet":       {"env"}, // a world with a known optimum
+	"experiments/lookahead":               paper,
+	"experiments/lwf":                     paper,
+	"experiments/metascheduler":           append([]string{"experiments/metascheduler/mbmpo"}, paper...),
+	"experiments/metascheduler/mbmpo":     {"agents", "agents/maml", "env", "env/workerplace", "experiments/metascheduler/perfmodel", "nets/...", "replay"},
+	"experiments/metascheduler/perfmodel": {"agents", "agents/maml", "env/workerplace", "nets/..."},
+	"experiments/rlscheduler":             paper,
+	"experiments/rltune":                  paper,
+	"experiments/topdrl":                  paper,
+	"experiments/worlrtgs":                paper,
+	"experiments/papers":                  {lower, "experiments/..."},
+
+	"pages":         {lower},
+	"pages/runpage": {lower},
+
+	"cmd/...": {lower, "cmd/..."},
 }
 
 // groupOfVerbs are the packages that a group of verbs may use.
 var groupOfVerbs = []string{
 	"cmd/gymctl/internal/cli", "cmd/gymctl/internal/options", "experiments/...", "agents/...", "env/...", "live/...", "nets/kernel", "traces/...", "configs",
 }
+
+// paper lists what a paper or study may import beside the lower floors.
+var paper = []string{lower, "experiments/study", "experiments/study/cell"}
 
 // wiring lists the packages that a scheduling environment puts together.
 var wiring = []string{
@@ -183,12 +214,15 @@ var libraries = map[string][]string{
 	"agents/ddqn":                         {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
 	"agents/ppo":                          {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
 	"agents/maml":                         {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"experiments/metascheduler/perfmodel": {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
 	"bridge/...":                          {"github.com/gorilla/websocket", "github.com/vmihailenco/msgpack/v5"},
 	"bridge/server":                       {"github.com/prometheus/client_golang"},
 	"bridge/handle":                       {"golang.org/x/sys"},
-	"experiments/...":                     {"github.com/klauspost/compress", "github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
-	"pages":                               {"github.com/prometheus/client_golang"},                           // /metrics, as the bridge's server has it
+	"internal/packed":                     {"github.com/klauspost/compress"},
+	"lab/...":                             {"github.com/klauspost/compress"},
+	"lab/speed":                           {"github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
+	"experiments/...":                     {"github.com/klauspost/compress"},
+	"experiments/metascheduler/perfmodel": {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"pages":                               {"github.com/prometheus/client_golang"}, // /metrics, as the bridge's server has it
 	// The queue of tasks for many machines: a broker in the process or beside it, with files, redelivery and membership.
 	"distributed/workqueue": {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"},
 	// A NATS that gives out ranks; its server in tests.
@@ -218,6 +252,6 @@ var large = map[string]string{
 // repeatable are the folders whose results depend on seed and configuration alone; clocks are the ones below
 // them that may read the wall clock.
 var (
-	repeatable = []string{"env/...", "traces/...", "replay/...", "nets/...", "agents/..."}
+	repeatable = []string{"simulator/...", "peer/...", "env/...", "bridge/...", "traces/...", "replay/...", "nets/...", "agents/..."}
 	clocks     = []string{"bridge/..."}
 )

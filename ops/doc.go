@@ -1,0 +1,14 @@
+// Package ops has work at a real cluster: a policy steers it, a twin forecasts it.
+//
+// Its packages, from the lowest up (written by go test ./internal/archtest -run TestMaps -update):
+//
+//   - steer/mirror: turns what a real cluster says of itself, one snapshot after the other, into facts for a simulator
+//     that follows (simulator/sim)
+//   - steer: lets a policy look at a real cluster (live.Cluster), order its queue, or start its jobs: the loop of
+//     gymctl steer
+//   - twin: forecasts what a real cluster will do: when each waiting job starts, when running ones end, when GPUs
+//     become free, and what would change with more nodes, fewer nodes, another order of the queue, or one job more
+//   - steer/report: reads the logs of gymctl steer and says whether a policy would help: how often it agrees with the
+//     cluster at real starts, what the observed jobs would have waited under it and under a model of the cluster's own
+//     scheduler, and how far that model may be believed
+package ops
