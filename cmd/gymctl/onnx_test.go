@@ -114,10 +114,10 @@ func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 		t.Errorf("--batch 1: %v, %v", m, err)
 	}
 	for want, args := range map[string][]string{
-		"there is nothing to write: want -o FILE, --card FILE or both": {},
-		"--batch: got 0, want 1 to 65536 rows":                         {"-o", "x", "--batch", "0"},
-		`--card: got "x", which is the file of -o`:                     {"-o", "x", "--card", "x"},
-		"output file no/such/x: there is no folder no/such":            {"-o", "no/such/x"},
+		"want --output or --card":                           {},
+		"--batch: got 0, want 1 to 65536 rows":              {"-o", "x", "--batch", "0"},
+		`--card: got "x", which is the file of -o`:          {"-o", "x", "--card", "x"},
+		"output file no/such/x: there is no folder no/such": {"-o", "no/such/x"},
 	} {
 		code, _, said := clitest.Run(t, append([]string{"ckpt", "export", "run"}, args...)...)
 		if code != cli.ExitMistake || !strings.HasPrefix(said, "gymctl: "+want[:12]) || strings.Count(said, "\n") != 1 {
@@ -210,7 +210,7 @@ func TestModelsThatCannotPlay(t *testing.T) {
 		"model settings.onnx: its settings (clustergym.run) cannot be read: settings.onnx": {"sim", "--jobs", "9", "--policy-onnx", "settings.onnx"},
 		"--name: got 1 names for 0 models of --policy-onnx":                                {"eval", "--name", "x"},
 		`--name: got "", want a name for wide.onnx`:                                        {"serve", "--policy-onnx", "wide.onnx", "--name", ""},
-		"--policy-onnx does not go with --listen and --queue":                              {"eval", "--policy-onnx", "wide.onnx", "--listen", "127.0.0.1:0", "--token-file", "token"},
+		"--policy-onnx does not go with --listen":                                          {"eval", "--policy-onnx", "wide.onnx", "--listen", "127.0.0.1:0", "--token-file", "token"},
 	} {
 		if code, _, said := clitest.Run(t, args...); code != cli.ExitMistake || !strings.Contains(said, want) {
 			t.Errorf("%v: exit code %d, said %q, want %q", args, code, said, want)

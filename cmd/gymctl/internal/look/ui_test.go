@@ -41,8 +41,8 @@ func TestUISaysWhatIsWrong(t *testing.T) {
 		{"train -c cartpole-ppo --ui-token-file " + tokens, cli.ExitMistake, "--ui-token-file goes with --ui"},
 		{"train -c cartpole-ppo --mlflow here:5000", cli.ExitMistake, "--mlflow: got"},
 		{"train -c cartpole-ppo --mlflow-experiment x", cli.ExitMistake, "--mlflow-experiment goes with --mlflow"},
-		{"worker nats://127.0.0.1:1 --status --ui :0", cli.ExitMistake, "--ui shows what a worker does"},
-		{"eval --ui :0 --policies fifo,sjf", cli.ExitMistake, "--ui shows the runs of --checkpoint"},
+		{"worker nats://127.0.0.1:1 --status --ui :0", cli.ExitMistake, "--ui does not go with --status"},
+		{"eval --ui :0 --policies fifo,sjf", cli.ExitMistake, "--ui goes with --checkpoint"},
 	} {
 		args := strings.Fields(c.args)
 		if args[0] == "train" {
