@@ -78,7 +78,7 @@ func Run(ctx context.Context, name string, opt study.Options) (*study.Report, er
 		}
 	}
 	if len(opt.Plan.Agents) > 0 && !s.PlaysAgents {
-		return nil, fault.Mistakef("agent %s=%s: experiment %s plays no agents but its own", opt.Plan.Agents[0].Where, opt.Plan.Agents[0].Dir, s.Name)
+		return nil, fault.Mistakef("%s %s=%s: experiment %s plays no agents but its own", fault.Key("agent"), opt.Plan.Agents[0].Where, opt.Plan.Agents[0].Dir, s.Name)
 	}
 	if opt.Dir == "" {
 		opt.Dir = Dir(s.Name, opt.Plan.Quick)

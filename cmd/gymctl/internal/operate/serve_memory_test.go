@@ -265,7 +265,7 @@ func TestBadMemorySizesAreOneSentence(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	code, _, said = clitest.Run(t, "eval", "--memory", "1GiB")
-	if code != cli.ExitMistake || !strings.Contains(said, "--memory goes with --serve HOST:PORT") {
+	if code != cli.ExitMistake || !strings.Contains(said, "--memory goes with --serve") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 }

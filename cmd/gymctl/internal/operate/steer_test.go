@@ -71,7 +71,7 @@ func TestSteer(t *testing.T) {
 		{"--policy run", "2 nodes of 8 GPUs there, 3 here"},
 		{"--policy srtf", "stops running jobs"},
 		{"--policy sjff+skip", "did you mean sjf+skip?"},
-		{"--policy runs/none", "no such folder and no such rule"},
+		{"--policy runs/none", "there is no such folder, and policy"},
 		{"--policy jobs.csv", "jobs.csv is neither a checkpoint"},
 		{"--policy sjf --estimates exact", "nobody knows the run times"},
 		{"--policy sjf --estimates gbdt:jobs.csv", "it is no model of gymctl predict fit"},

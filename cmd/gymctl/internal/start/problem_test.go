@@ -64,7 +64,7 @@ func TestTrainAndEvalOnAProblem(t *testing.T) {
 	} else {
 		t.Error(err)
 	}
-	clitest.Wrong(t, []string{"eval", "--checkpoint", "run", "--policies", "fifo"}, "--policies: got", "random: CartPole-v1 has no heuristics")
+	clitest.Wrong(t, []string{"eval", "--checkpoint", "run", "--policies", "fifo"}, "--policies: got", `random: policy "fifo" is unknown`)
 	clitest.Wrong(t, []string{"eval", "--checkpoint", "run", "--windows", "3"}, "--windows: got 3, want nothing: CartPole-v1 has no windows")
 	clitest.Wrong(t, []string{"eval", "--checkpoint", "run", "--trace", "jobs.csv"}, "--trace: CartPole-v1 has no workload")
 	clitest.Wrong(t, []string{"eval", "--checkpoint", "run", "--episodes", "0"}, "--episodes: got 0")

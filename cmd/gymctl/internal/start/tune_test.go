@@ -51,7 +51,7 @@ func TestTuneFindsWeightsThatOthersPlay(t *testing.T) {
 	}
 	clitest.Write(t, filepath.Join("run", "config.yaml"), "name: x\n")
 	for _, c := range []struct{ args, want string }{
-		{"eval --policies sjf+skip --hold w/hold.yaml", "--hold: none of sjf+skip is hold; want a policy hold, hold@slots or rollout:hold"},
+		{"eval --policies sjf+skip --hold w/hold.yaml", "--hold: none of sjf+skip is hold; add hold or hold@slots"},
 		{"eval --policies hold --hold odd.yaml", "odd.yaml:1: bsae: unknown key; did you mean base?"},
 		{"eval --policies rollout:hold --hold none.yaml", "none.yaml: no such file"},
 		{"eval --policies hold+skip", "hold has its own"},
@@ -66,7 +66,7 @@ func TestTuneFindsWeightsThatOthersPlay(t *testing.T) {
 		{"tune -c cartpole-ppo", "tune: CartPole-v1 has no simulator to play hold on; want a scheduling environment such as JobSelect-v1"},
 		{"tune -c dagplace-ddqn", "tune: DAGPlace-v1 has no simulator to play hold on; want a scheduling environment such as JobSelect-v1"},
 		{"tune -c jobselect-preempt --only base", `--only: got "base", want one of left`},
-		{"eval -c jobselect-preempt --policies srtf+skip,hold@slots --index w/hold.yaml", "--index: none of srtf+skip, hold@slots is index; want a policy index+skip or index@slots"},
+		{"eval -c jobselect-preempt --policies srtf+skip,hold@slots --index w/hold.yaml", "--index: none of srtf+skip, hold@slots is index; add index or index@slots"},
 		{"eval -c jobselect-preempt --policies index@slots --index none.yaml", "weights of index: none.yaml: no such file"},
 		{"eval -c jobselect-preempt --policies index --index odd.yaml", "odd.yaml:1: bsae: unknown key"},
 		{"eval -c jobselect-preempt --policies rollout:index@slots", "index remembers which jobs it stops and starts at one time"},
