@@ -254,6 +254,6 @@ def test_the_python_page_names_every_extra() -> None:
     assert extras is not None
     names = set(re.findall(r"^(\w+) = ", extras[1], re.M)) - {"test"}
     assert len(names) > 5
-    for page in (HERE / "README.md", HERE.parent / "docs" / "python.md"):
+    for page in (HERE / "README.md", HERE.parent / "docs" / "guides" / "python.md"):
         install = page.read_text().partition("## Install")[2].partition("\n## ")[0]
         assert {name for name in names if f"`{name}`" in install} == names, page

@@ -18,7 +18,7 @@ import yaml
 from clustergym import Client, LocalServer, RemoteEnv, Unauthorized, find_gymctl
 
 ROOT = Path(__file__).parent.parent.parent
-PYTHON, DEPLOY, CLUSTER = (ROOT / "docs" / name for name in ("python.md", "deploy.md", "cluster.md"))
+PYTHON, DEPLOY, CLUSTER = (ROOT / "docs" / "guides" / name for name in ("python.md", "serve.md", "many-machines.md"))
 
 
 def blocks(page: Path, language: str) -> list[str]:
