@@ -15,7 +15,7 @@ import (
 	"clustergym/internal/raced"
 )
 
-// A recipe is one section of docs/guides/extend.md. Its fenced blocks say what to do:
+// A recipe is one section of a page in docs/guides/extend. Its fenced blocks say what to do:
 //
 //	```go file=PATH      a new file
 //	```diff file=PATH    a change of a file: hunks of lines that begin with a blank, - or +, parted by lines with @@
@@ -48,8 +48,8 @@ func recipes(page string) ([]recipe, error) {
 			now = nil
 		case now != nil:
 			now.text += line + "\n"
-		case strings.HasPrefix(line, "## "):
-			all = append(all, recipe{title: strings.TrimPrefix(line, "## ")})
+		case strings.HasPrefix(line, "# ") || strings.HasPrefix(line, "## "):
+			all = append(all, recipe{title: strings.TrimLeft(line, "# ")})
 		case line == "```":
 			now = &step{}
 		case m != nil:
@@ -205,40 +205,46 @@ func (s *step) do(dir string) error {
 	return nil
 }
 
-// TestRecipesWork follows every recipe of docs/guides/extend.md in a copy of the module and runs the tests that it names. It
+// TestRecipesWork follows every recipe of docs/guides/extend in a copy of the module and runs the tests that it names. It
 // is a copy, not an overlay of the build, because some of these tests read files: pages, and the tables of archtest.
 func TestRecipesWork(t *testing.T) {
 	if testing.Short() || raced.On {
 		t.Skip("builds parts of the module for each recipe")
 	}
-	page, err := os.ReadFile(filepath.Join(root, "docs", "guides", "extend.md"))
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "guides", "extend", "*.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := recipes(string(page))
-	if err != nil {
-		t.Fatalf("docs/guides/extend.md: %v", err)
-	}
 	tested := 0
-	for _, r := range all {
-		if len(r.steps) == 0 {
-			continue
+	for _, name := range pages {
+		page, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
 		}
-		tested++
-		t.Run(r.title, func(t *testing.T) {
-			if last := r.steps[len(r.steps)-1]; last.kind != "test" || len(r.steps) < 2 {
-				t.Fatalf("a recipe changes files and ends with a test, this one has %d steps and ends with %q", len(r.steps), last.kind)
+		all, err := recipes(string(page))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, r := range all {
+			if len(r.steps) == 0 {
+				continue
 			}
-			dir := copied(t)
-			for _, s := range r.steps {
-				if err := s.do(dir); err != nil {
-					t.Fatalf("docs/guides/extend.md:%d: %v", s.line, err)
+			tested++
+			t.Run(r.title, func(t *testing.T) {
+				if last := r.steps[len(r.steps)-1]; last.kind != "test" || len(r.steps) < 2 {
+					t.Fatalf("a recipe changes files and ends with a test, this one has %d steps and ends with %q", len(r.steps), last.kind)
 				}
-			}
-		})
+				dir := copied(t)
+				for _, s := range r.steps {
+					if err := s.do(dir); err != nil {
+						t.Fatalf("%s:%d: %v", name, s.line, err)
+					}
+				}
+			})
+		}
 	}
-	if tested < 4 {
-		t.Errorf("docs/guides/extend.md has %d recipes with steps, want at least 4", tested)
+	if tested != 6 {
+		t.Errorf("docs/guides/extend has %d recipes with steps, expected 6", tested)
 	}
 }
 
@@ -273,7 +279,7 @@ func TestApplyLeavesTheWidthOfGapsAlone(t *testing.T) {
 }
 
 func TestRecipesAreReadByTheirBlocks(t *testing.T) {
-	all, err := recipes("# x\n\n## One\n\n```go file=a/b.go\npackage b\n```\n\n```sh\nno step\n```\n\n## Two\n\n```diff file=c.go\n c\n+d\n```\n\n```sh test\ngo test ./c\n```\n")
+	all, err := recipes("intro\n\n# One\n\n```go file=a/b.go\npackage b\n```\n\n```sh\nno step\n```\n\n## Two\n\n```diff file=c.go\n c\n+d\n```\n\n```sh test\ngo test ./c\n```\n")
 	if err != nil || len(all) != 2 || len(all[0].steps) != 1 || len(all[1].steps) != 2 {
 		t.Fatalf("got %+v, %v", all, err)
 	}
