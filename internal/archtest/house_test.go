@@ -5,6 +5,7 @@ package archtest
 // are written from this list and from the packages' comments (map_test.go).
 var house = []room{
 	{"cmd", 12, "verbs, flags, signals, exit codes"},
+	{"examples", 11, "the packages at work, in five programs of a page each"},
 	{"pages", 11, "what a browser shows of runs, experiments and clusters, and the page of a result"},
 	{"experiments", 10, "papers and studies, each with its README, settings and expected figures"},
 	{"ops", 10, "work at a real cluster: a policy steers it, a twin forecasts it"},

@@ -114,8 +114,9 @@ func page(entries []entry) string {
 	var b strings.Builder
 	for _, r := range house {
 		fmt.Fprintf(&b, "\n## %s\n\nFloor %d: %s.\n\n| package | what it does |\n| --- | --- |\n", r.folder, r.floor, r.holds)
-		for _, e := range inFolder(r.folder, entries) {
-			if e.pkg == r.folder && !e.code {
+		own := inFolder(r.folder, entries)
+		for _, e := range own {
+			if e.pkg == r.folder && !e.code && len(own) > 1 {
 				continue
 			}
 			text := strings.NewReplacer("|", "\\|", "<", "&lt;", "*", "\\*").Replace(strings.TrimSpace(strings.TrimPrefix(e.sentence, path.Base(e.pkg))))

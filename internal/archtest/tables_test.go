@@ -181,6 +181,8 @@ var arrows = map[string][]string{
 	"experiments/worlrtgs":                paper,
 	"experiments/papers":                  {lower, "experiments/..."},
 
+	"examples/...": {lower},
+
 	"pages":         {lower},
 	"pages/runpage": {lower},
 
