@@ -172,7 +172,7 @@ endef
 
 # The tutorial, followed by a test with the wheel; UPDATE=1 writes what its commands print into the page.
 FOLLOW = CLUSTERGYM_TUTORIAL_PYTHON=$(PY)/bin/python CLUSTERGYM_TUTORIAL_WHEEL=$$(echo $(PY)/wheel/*.whl) \
-	$(TEST) -count=1 -timeout 20m -run '^TestTutorialWorks$$' ./internal/docstest
+	$(TEST) -count=1 -timeout 20m -run '^TestTutorialWorks$$|^TestReadmePython$$' ./internal/docstest
 
 tutorial: $(PY)/have
 	$(make-wheel)
