@@ -42,6 +42,10 @@ KUBE     := $(CURDIR)/.tools/kubernetes-$(KUBE_VER)
 KUEUE_VER := $(shell awk '$$1 == "sigs.k8s.io/kueue" { print $$2 }' tools/kueue/go.mod)
 KUEUE     := $(CURDIR)/.tools/kueue-$(KUEUE_VER)
 
+# The documentation as a site; opt-in, as it installs some 60 MB.
+SITE_VER := 9.8.2
+SITE     := $(CURDIR)/.tools/site
+
 CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
 # Benchmarks of the calls that must be fast; PKG=./simulator/sim narrows them down.
@@ -63,7 +67,7 @@ SEED := $(or $(SEED),$(shell od -An -N6 -tu8 /dev/urandom | tr -d ' '))
 DRAWN = $(shell $(GO) list -f '{{range .TestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}} {{end}}{{end}}{{range .XTestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}} {{end}}{{end}}' ./...)
 CHECKS ?= 1000
 
-.PHONY: build size check format vet lint arch test unit race invariants explore papers tensorboard mlflow browser python tutorial python-rl slurm kubernetes compare bench cross wheels release packages clean
+.PHONY: build size check format vet lint arch test unit race invariants explore papers tensorboard mlflow browser python tutorial python-rl slurm kubernetes compare bench cross wheels release packages site clean
 
 # As in releases: without symbols and debugging tables, which are a third of a plain binary.
 LEAN := -ldflags "-s -w"
@@ -246,6 +250,13 @@ packages: $(PY)/have $(SBOM)/have
 compare:
 	experiments/learning/run.sh $(ARGS)
 
+# .tools/site/html, with a search, for any web server or python3 -m http.server. The pages are copied with their folders, because they
+# link to pages outside docs too.
+site: $(SITE)/have-$(SITE_VER)
+	rm -rf $(SITE)/pages $(SITE)/html && mkdir -p $(SITE)/pages
+	git ls-files -z --cached --others --exclude-standard '*.md' docs/images docs/grafana | grep -zv testdata/ | tar -cf - --null -T - | tar -xf - -C $(SITE)/pages
+	NO_MKDOCS_2_WARNING=1 $(SITE)/venv/bin/python -m mkdocs build -q -f tools/site/mkdocs.yml
+
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) $(PKG)
 
@@ -263,6 +274,11 @@ define new-venv
 	PYTHONPATH=$(1)-virtualenv python3 -m virtualenv -q $(1); } || { rm -rf $(1); \
 	echo "$@ needs python3 with venv (Debian: apt-get install python3-venv) or pip"; exit 1; }
 endef
+
+$(SITE)/have-$(SITE_VER):
+	$(call new-venv,$(SITE)/venv)
+	$(SITE)/venv/bin/python -m pip install -q --disable-pip-version-check --no-compile mkdocs-material==$(SITE_VER)
+	touch $@
 
 $(MLFLOW)/have:
 	$(call new-venv,$(MLFLOW))
