@@ -28,7 +28,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer os.RemoveAll(root)
+	defer func() { _ = os.RemoveAll(root) }()
 	cfg, spec := ppo.DefaultConfig(), envs.Spec()
 	agent, err := ppo.New(cfg, spec, 1, 1, 7)
 	if err != nil {
