@@ -42,7 +42,7 @@ func TestMaps(t *testing.T) {
 		if i := slices.IndexFunc(entries, func(e entry) bool { return e.pkg == r.folder }); i >= 0 && entries[i].code {
 			continue // it has a comment of its own
 		}
-		if text, any := comment(r, entries); any {
+		if text, some := comment(r, entries); some {
 			written(t, filepath.Join(root, r.folder, "doc.go"), text)
 		}
 	}
@@ -142,13 +142,13 @@ func storeys() string {
 }
 
 // comment is the doc.go of a folder that has packages and no code.
-func comment(r room, entries []entry) (text string, any bool) {
+func comment(r room, entries []entry) (text string, some bool) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "// Package %s has %s.\n//\n// Its packages, from the lowest up (written by go test ./internal/archtest -run TestMaps -update):\n//\n", r.folder, r.holds)
 	for _, e := range inFolder(r.folder, entries) {
 		if e.pkg != r.folder {
 			b.WriteString(wrapped("//   - ", "//     ", strings.TrimPrefix(e.pkg, r.folder+"/")+": "+strings.TrimSpace(strings.TrimPrefix(e.sentence, path.Base(e.pkg)))))
-			any = true
+			some = true
 		}
 	}
 	fmt.Fprintf(&b, "package %s\n", r.folder)
@@ -156,7 +156,7 @@ func comment(r room, entries []entry) (text string, any bool) {
 	if err != nil {
 		panic(err)
 	}
-	return string(formatted), any && r.folder != "cmd" && r.folder != "internal"
+	return string(formatted), some && r.folder != "cmd" && r.folder != "internal"
 }
 
 // wrapped breaks text into lines of at most 120 bytes.

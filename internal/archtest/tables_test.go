@@ -186,13 +186,25 @@ var arrows = map[string][]string{
 	"pages":         {lower},
 	"pages/runpage": {lower},
 
-	"cmd/...": {lower, "cmd/..."},
+	"cmd/release": {},
+	// The command line: a package of frame, one of shared flags, and one for each group of verbs, which do not import each other.
+	"cmd/gymctl":                   {"cmd/gymctl/internal/cli", "cmd/gymctl/internal/verbs"},
+	"cmd/gymctl/internal/cli":      {"agents/checkpoint", "lab/workload", "nets/kernel", "traces"},
+	"cmd/gymctl/internal/options":  groupOfVerbs,
+	"cmd/gymctl/internal/start":    groupOfVerbs,
+	"cmd/gymctl/internal/look":     groupOfVerbs,
+	"cmd/gymctl/internal/operate":  groupOfVerbs,
+	"cmd/gymctl/internal/research": groupOfVerbs,
+	"cmd/gymctl/internal/machine":  groupOfVerbs,
+	"cmd/gymctl/internal/verbs": {
+		"cmd/gymctl/internal/cli", "cmd/gymctl/internal/start", "cmd/gymctl/internal/look", "cmd/gymctl/internal/operate",
+		"cmd/gymctl/internal/research", "cmd/gymctl/internal/machine",
+	},
+	"cmd/gymctl/internal/clitest": {"cmd/gymctl/internal/cli", "cmd/gymctl/internal/verbs", "agents/checkpoint", "lab/rundir"},
 }
 
 // groupOfVerbs are the packages that a group of verbs may use.
-var groupOfVerbs = []string{
-	"cmd/gymctl/internal/cli", "cmd/gymctl/internal/options", "experiments/...", "agents/...", "env/...", "live/...", "nets/kernel", "traces/...", "configs",
-}
+var groupOfVerbs = []string{lower, "cmd/gymctl/internal/cli", "cmd/gymctl/internal/options"}
 
 // paper lists what a paper or study may import beside the lower floors.
 var paper = []string{lower, "experiments/study", "experiments/study/cell"}
