@@ -114,7 +114,7 @@ func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 		t.Errorf("--batch 1: %v, %v", m, err)
 	}
 	for want, args := range map[string][]string{
-		"want --output or --card":                           {},
+		"ckpt export: want --output or --card":              {},
 		"--batch: got 0, want 1 to 65536 rows":              {"-o", "x", "--batch", "0"},
 		`--card: got "x", which is the file of -o`:          {"-o", "x", "--card", "x"},
 		"output file no/such/x: there is no folder no/such": {"-o", "no/such/x"},

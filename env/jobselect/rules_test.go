@@ -365,7 +365,7 @@ func TestWorkloadErrorsCountAndName(t *testing.T) {
 	}
 
 	cfg.Estimates = sim.MustEstimates("trace")
-	if _, err := jobselect.NewWorkload(cfg, spec, jobs); err == nil || err.Error() != "2 of 3 jobs have no estimate in their trace, the first is a; use estimates none, history, gbdt, exact or noisy:SIGMA, or trace.limit (--limit), a time that stands for those that are missing" {
+	if _, err := jobselect.NewWorkload(cfg, spec, jobs); err == nil || err.Error() != "2 of 3 jobs have no estimate in their trace, the first is a; use estimates none, history, gbdt, exact or noisy:SIGMA, or trace.limit (limit), a time that stands for those that are missing" {
 		t.Errorf("estimates of the trace: %v", err)
 	}
 	cfg = small(50)

@@ -13,7 +13,7 @@ import (
 // The statistics of the comparison with other libraries (experiments/learning) are written in Python; both sides are
 // checked with the same example.
 func TestStatisticsOfTheComparisonAreOurs(t *testing.T) {
-	b, err := os.ReadFile("../learning/testdata/statistics.json")
+	b, err := os.ReadFile("../../experiments/learning/testdata/statistics.json")
 	if err != nil {
 		t.Fatal(err)
 	}

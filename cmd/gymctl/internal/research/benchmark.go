@@ -388,7 +388,8 @@ func benchmarkRunVerb(a *cli.App) *cobra.Command {
 		Short: "Play a policy on the development windows of tasks",
 		Long: `run plays one policy on the development windows of the tasks that --tasks chooses, and prints its scores: 0 = random play, 1 =
 the best rule. A policy is a rule (--policy, by the names of gymctl eval, rollout:POLICY too), agents of this program
-(--checkpoint), ONNX models that any program has trained (--policy-onnx, docs/reference/onnx.md), or a program of yours over the bridge
+(--checkpoint), ONNX models that any program has trained (--policy-onnx, docs/reference/onnx.md), or a program of
+yours over the bridge
 (--serve with --external, one task at a time; it plays each window once, and leaving one ends the run).
 
 Results are kept in -o DIR, run by run of each task. Ctrl-C ends with exit code 130, and the same command goes on, to the same

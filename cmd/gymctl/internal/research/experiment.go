@@ -174,7 +174,8 @@ change its settings: what depends on them is computed again.
 with env.peer: true, one for each log (generated, Lublin-1, Lublin-2); their rows are called network (best action) and
 network-drawn (actions drawn from the softmax), and are no part of the recorded figures.
 
---listen lets workers on other machines compute cells (gymctl worker; docs/guides/many-machines.md); cells that measure time stay here.
+--listen lets workers on other machines compute cells (gymctl worker; docs/guides/many-machines.md); cells that
+measure time stay here.
 Results are the same bytes for any number of workers, whichever of them die.`,
 		Example: `  gymctl experiment run topdrl --quick
   gymctl experiment run worl-rtgs --out runs/worl --workers 8

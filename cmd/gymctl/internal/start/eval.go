@@ -82,7 +82,8 @@ noisy:SIGMA) on the same windows, and prints one table: what each policy reaches
 loses against itself with exact ones, or else with the last that are named. Policies that rank by run times are absent where
 there are none. Observations of checkpoints keep their shape. The run over the whole test part is left out.
 
---policy-onnx plays an ONNX model, as Stable-Baselines3, PyTorch and gymctl ckpt export write them (docs/reference/onnx.md). It must fit
+--policy-onnx plays an ONNX model, as Stable-Baselines3, PyTorch and gymctl ckpt export write them
+(docs/reference/onnx.md). It must fit
 the environment's observations and actions. --name is its name in the table; the first --name belongs to the first model.
 
 --html writes a page: how the checkpoints' runs learned beside their rivals, paired differences with their intervals, and
@@ -94,7 +95,8 @@ as many episodes as meta.windows says; each reset begins the next window, whatev
 A policy that finishes no window for --external-timeout, or leaves before it has played all, gets a row "missing", and
 the exit code is 1.
 
---listen lets workers on other machines play games (gymctl worker; docs/guides/many-machines.md), except those of policies whose budget is
+--listen lets workers on other machines play games (gymctl worker; docs/guides/many-machines.md), except those of
+policies whose budget is
 a time. The results are the same.`,
 		Example: `  gymctl eval --checkpoint runs/mine --policies fifo+skip,sjf+skip,sjf@slots
   gymctl eval --policies fifo,sjf+skip,srtf --windows 8 --json

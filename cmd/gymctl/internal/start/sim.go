@@ -78,7 +78,8 @@ rollout:POLICY is a policy that looks ahead: at each decision it plays the simul
 imagined futures, and deviates from POLICY where that is better beyond chance (docs/guides/look-ahead.md). --budget says how
 much a decision may cost: a number of rollouts, or a time, which makes results depend on the machine.
 
---policy-onnx lets an ONNX model schedule the trace too (docs/reference/onnx.md). It sees and starts jobs as in JobSelect-v1, with the
+--policy-onnx lets an ONNX model schedule the trace too (docs/reference/onnx.md). It sees and starts jobs as in
+JobSelect-v1, with the
 settings that gymctl ckpt export wrote into it, else those of the preset quickstart; estimates, placement and
 communication are those of this run.
 

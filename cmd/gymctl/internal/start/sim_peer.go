@@ -17,7 +17,8 @@ func peerVerb(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "peer NAME [FILE]",
 		Short: "Simulate a trace on another published simulator",
-		Long: `peer runs a workload on another published simulator, rebuilt from its rules, and prints what sim prints (docs/reference/schedulers.md).
+		Long: `peer runs a workload on another published simulator, rebuilt from its rules, and prints what sim
+prints (docs/reference/schedulers.md).
 NAME is
 
   dally-waiting-only, dally-published  that of Dally's authors, with the policies dally, tiresias and gandiva

@@ -65,7 +65,8 @@ affects only speed.
 --html writes a page at the end: learning curves with the rivals as lines, paired differences with their intervals, and the
 agent's schedule of a test window beside SJF's.
 
---ui shows the run in a browser while it trains, with replays of its decisions, and has /metrics for Prometheus (docs/guides/dashboard.md).
+--ui shows the run in a browser while it trains, with replays of its decisions, and has /metrics for Prometheus
+(docs/guides/dashboard.md).
 --mlflow sends parameters and metrics to a tracking server of MLflow (docs/guides/train.md, "Looking at a run").
 
 --rank R --world N --rendezvous HOST:PORT, or --ranks, makes this process one of N that train one agent together, a replica
@@ -74,7 +75,8 @@ is lost all end; --resume at all ranks goes on (docs/guides/train.md, "Over seve
 
 --seeds N trains N runs side by side, on --workers goroutines in total, with consecutive seeds from --seed on. Their
 runs share one folder, which --resume also accepts, and the table at the end combines them. With --listen, workers on
-other machines train some of them (gymctl worker; docs/guides/many-machines.md); the run directories are the same, byte for byte.`,
+other machines train some of them (gymctl worker; docs/guides/many-machines.md); the run directories are the same,
+byte for byte.`,
 		Example: `  gymctl train
   gymctl train --trace jobs.csv.gz --cluster 4x8 --run-dir runs/mine
   gymctl train --agent ddqn --seed 2 --set train.steps=200000 --set env.reward=slowdown
