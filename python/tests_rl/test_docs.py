@@ -1,4 +1,5 @@
-"""docs/guides/python.md, docs/guides/serve.md and docs/guides/many-machines.md: their code runs, their manifests are valid, their flags exist."""
+"""docs/guides/python.md, docs/guides/serve.md and docs/guides/many-machines.md: their code runs, their manifests are
+valid, their flags exist."""
 
 from __future__ import annotations
 
