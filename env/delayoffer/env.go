@@ -188,7 +188,7 @@ func (o *offers) Pilot(s *sched.State) sim.Scheduler {
 // Holds implements sched.Pilot.
 func (*offers) Holds() bool { return true }
 
-// Looked implements sched.Mindful: the delays of jobs that somebody else has started count.
+// Looked implements sched.Mindful: the delays of jobs that another scheduler has started count.
 func (o *offers) Looked(s *sched.State) {
 	for i := range s.Point.Events {
 		switch ev := &s.Point.Events[i]; ev.Kind {

@@ -25,7 +25,7 @@
 //
 // # Facts
 //
-// An Env can also follow a cluster that somebody else runs (Facts). It shows what an agent would be shown there, and imagines what follows
+// An Env can also follow a cluster that another scheduler runs (Facts). It shows what an agent would be shown there, and imagines what follows
 // from its actions (Imagination). There is nothing to win: no reward, no baseline, no end.
 //
 // Environments whose agents only start jobs end with the last start (Parts.Starts), and may begin on an empty cluster (Parts.Cold).

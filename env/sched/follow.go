@@ -10,7 +10,7 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// Steered is an environment that can follow a cluster that somebody else runs: facts in, observations out. What an agent would be
+// Steered is an environment that can follow a cluster that another scheduler runs: facts in, observations out. What an agent would be
 // shown comes from the encoder of its training. There are no rewards, no episodes and no end; Reset ends the following.
 //
 // The order of calls is: Follow; then, again and again, Tell for what has happened, Look at the time of the observation, and

@@ -108,7 +108,7 @@ func windows(ctx context.Context, b *study.Bench, w *arena.World, part traces.Pa
 			clear(counts.n)
 			ep := env.Episode{Seed: env.EpisodeSeed(rng.Hash("improper/windows"), i), Window: i, Split: split}
 			switch _, _, err := play.Play(ctx, ep, rng.Stream(ep.Seed, "eval/act")); {
-			case errors.Is(err, sched.ErrUndecided): // there is nothing to choose, whoever plays
+			case errors.Is(err, sched.ErrUndecided): // there is nothing to choose, for any policy
 				return nil, nil
 			case err != nil:
 				return nil, fmt.Errorf("%v: %w", labels, err)

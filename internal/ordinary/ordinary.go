@@ -1,5 +1,5 @@
-// Package ordinary opens files whose names may come from somebody else: from a configuration, a model, a task or a folder
-// that others write. Such a name may lead to a pipe, a socket, a terminal or an endless device, so only regular files are
+// Package ordinary opens files whose names may come from outside: from a configuration, a model, a task, or a folder
+// that other users can write. Such a name may lead to a pipe, a socket, a terminal or an endless device, so only regular files are
 // opened, the opening waits for no writer, and a read is bounded.
 package ordinary
 

@@ -111,7 +111,7 @@ func newVec(cfg *config.Config, workers int, open func() (env.Env, error)) (*vec
 	return vec.New(vec.Config{Workers: workers, Autoreset: vec.SameStep}, all...)
 }
 
-// count returns how many windows to play, at most n; if there is none, the error is the user's mistake.
+// count returns how many windows to play, at most n. A part without windows is the user's mistake.
 func (w *World) count(part traces.Part, n int) (int, error) {
 	have := w.Workload.Windows.Count(part)
 	if have == 0 {

@@ -54,8 +54,7 @@ type worker struct {
 	seen    metrics.Collector
 }
 
-// runner returns a runner of windows of a part on the simulator, as many as there are up to n. If there is none, the error is the
-// user's mistake.
+// runner returns a runner of windows of a part on the simulator, at most n. A part without windows is the user's mistake.
 func (w *World) runner(cfg *config.Config, part traces.Part, n, workers int) (*runner, error) {
 	n, err := w.count(part, n)
 	if err != nil {

@@ -32,7 +32,7 @@ type Row struct {
 	Name    string
 	Nothing bool          // it does not ask for run times
 	Knows   bool          // it knows the workload beforehand, whatever the estimates
-	Trained sim.Estimates // those with which an agent was trained, unset = it is none
+	Trained sim.Estimates // the estimates with which the agent was trained; unset if the policy is no agent
 }
 
 // Shown returns the policy's name in a table with these estimates: with a mark if it knows something else.

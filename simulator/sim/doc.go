@@ -58,7 +58,7 @@
 //
 // # Facts
 //
-// A simulator can follow a cluster that somebody else runs (Follow). Then facts take the place of work, arrivals and failures: Tell says
+// A simulator can follow a cluster that another scheduler runs (Follow). Then facts take the place of work, arrivals and failures: Tell says
 // what has happened (Fact), Look says what time it is and returns the point. The books are the same, so the facts of a recorded run
 // show what the run has shown, bit for bit, and everything that looks at a View works on it: encoders, heuristics, searches and
 // forks. Decisions are facts, too. Others can only be imagined: Imagine keeps a copy of the state, Apply works as ever, and Forget

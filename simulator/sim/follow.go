@@ -14,7 +14,7 @@ import (
 	"clustergym/traces"
 )
 
-// Fact is something that has happened in a cluster that somebody else runs. Kind says what, in the words of events; Timer says
+// Fact is something that has happened in a cluster that another scheduler runs. Kind says what, in the words of events; Timer says
 // only that the time is At.
 type Fact struct {
 	At   time.Duration
