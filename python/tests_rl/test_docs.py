@@ -123,7 +123,7 @@ def test_every_flag_of_the_cluster_page_is_one_of_its_verb() -> None:
         verb = words[:2] if words[0] == "experiment" else words[:1]
         seen.add(verb[0])
         said = subprocess.run([find_gymctl(), *verb, "--help"], capture_output=True, text=True, timeout=30, check=False)
-        flags = set(re.findall(r"--[a-z][a-z-]+", said.stdout.split("Flags:")[1]))
+        flags = set(re.findall(r"--[a-z][a-z-]+", said.stdout.split("Usage:")[1]))
         used = {w.split("=")[0] for w in words if w.startswith("--")}
         # Manifests of ranks begin with flags, after the verb.
         assert used <= flags, (words, used - flags)
