@@ -231,6 +231,7 @@ var libraries = map[string][]string{
 	"bridge/...":                          {"github.com/gorilla/websocket", "github.com/vmihailenco/msgpack/v5"},
 	"bridge/server":                       {"github.com/prometheus/client_golang"},
 	"bridge/handle":                       {"golang.org/x/sys"},
+	"internal/chrome":                     {"github.com/chromedp/chromedp", "github.com/chromedp/cdproto"}, // pages in tests
 	"internal/packed":                     {"github.com/klauspost/compress"},
 	"lab/...":                             {"github.com/klauspost/compress"},
 	"lab/speed":                           {"github.com/gorilla/websocket"}, // bare frames, to measure the bridge against

@@ -1,274 +1,158 @@
-// Package chrome drives a Chromium for tests, through the pipe of its debugging protocol. It is not for programs.
+// Package chrome opens pages in a Chromium for tests: what they ask the network for, what they complain about, how they
+// look. chromedp drives the browser. It is not for programs.
 package chrome
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
 )
 
 // Variable is the environment variable with the path of a Chromium. make browser sets it.
 const Variable = "CLUSTERGYM_CHROMIUM"
 
+// answer is how long one call of the browser may take: milliseconds on an idle machine.
+const answer = time.Minute
+
 // Page is a page in a browser of its own. Its methods are safe for concurrent use.
 type Page struct {
-	cmd  *exec.Cmd
-	dir  string
-	in   io.Closer
-	out  io.Writer
-	said *bytes.Buffer
-	done chan struct{}
-
-	write sync.Mutex
+	ctx  context.Context // chromedp's, from which each call takes one with a time limit
+	said output
 
 	mu       sync.Mutex
-	session  string
-	next     int
-	replies  map[int]chan message
 	requests []string
 	console  []string
 }
 
-type message struct {
-	ID     int             `json:"id,omitempty"`
-	Method string          `json:"method,omitempty"`
-	Params json.RawMessage `json:"params,omitempty"`
-	Result json.RawMessage `json:"result,omitempty"`
-	Error  *struct {
-		Message string `json:"message"`
-	} `json:"error,omitempty"`
-	Session string `json:"sessionId,omitempty"`
+// output holds what the browser writes to its standard error.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
 }
 
 // Open starts the browser at path program with an empty page of a size in pixels.
-func Open(program string, width, height int) (p *Page, err error) {
-	dir, err := os.MkdirTemp("", "chrome")
-	if err != nil {
-		return nil, err
-	}
-	toRead, toWrite, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	fromRead, fromWrite, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	args := []string{
-		"--headless", "--disable-gpu", "--disable-extensions", "--disable-background-networking", "--no-first-run", "--hide-scrollbars", "--mute-audio",
-		"--disable-component-update", "--disable-default-apps", "--disable-sync", "--remote-debugging-pipe", "--user-data-dir=" + filepath.Join(dir, "profile"),
-		"--force-color-profile=srgb", "--font-render-hinting=none", "--disable-lcd-text", fmt.Sprintf("--window-size=%d,%d", width, height),
-	}
+func Open(program string, width, height int) (*Page, error) {
+	p := &Page{}
+	opts := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
+		chromedp.ExecPath(program), chromedp.WindowSize(width, height), chromedp.CombinedOutput(&p.said),
+		chromedp.Flag("hide-scrollbars", true), chromedp.Flag("mute-audio", true), chromedp.DisableGPU,
+		chromedp.Flag("font-render-hinting", "none"), chromedp.Flag("disable-lcd-text", true))
 	if os.Geteuid() == 0 {
-		args = append(args, "--no-sandbox")
+		opts = append(opts, chromedp.NoSandbox)
 	}
-	p = &Page{dir: dir, in: toWrite, out: toWrite, said: new(bytes.Buffer), done: make(chan struct{}), replies: map[int]chan message{}}
-	p.cmd = exec.Command(program, append(args, "about:blank")...) //nolint:gosec // the caller's browser
-	p.cmd.ExtraFiles = []*os.File{toRead, fromWrite}              // file descriptors 3 and 4
-	p.cmd.Stderr = p.said
-	p.cmd.WaitDelay = 5 * time.Second
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
+	ctx, _ := chromedp.NewExecAllocator(context.Background(), opts...) //nolint:govet // Close ends it
+	p.ctx, _ = chromedp.NewContext(ctx, chromedp.WithListener(p.event))
+	// The browser lives as long as the context of its first call, so this one has no time limit.
+	_, err := chromedp.Call(p.ctx, network.Enable, network.EnableParams{})
+	if err == nil {
+		_, err = call(p, log.Enable, cdp.Empty{})
 	}
-	_, _ = toRead.Close(), fromWrite.Close() // they are the browser's
-	go p.read(fromRead)
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, p.Close())
-		}
-	}()
-	var list struct {
-		Infos []struct {
-			ID   string `json:"targetId"`
-			Type string `json:"type"`
-		} `json:"targetInfos"`
+	if err == nil {
+		err = p.Size(width, height, 1)
 	}
-	for range 100 {
-		if err := p.call("Target.getTargets", nil, &list); err != nil {
-			return nil, err
-		}
-		for _, t := range list.Infos {
-			if t.Type != "page" {
-				continue
-			}
-			var at struct {
-				Session string `json:"sessionId"`
-			}
-			if err := p.call("Target.attachToTarget", map[string]any{"targetId": t.ID, "flatten": true}, &at); err != nil {
-				return nil, err
-			}
-			p.mu.Lock()
-			p.session = at.Session
-			p.mu.Unlock()
-			for _, m := range []string{"Page.enable", "Runtime.enable", "Network.enable", "Log.enable"} {
-				if err := p.call(m, nil, nil); err != nil {
-					return nil, err
-				}
-			}
-			return p, p.Size(width, height, 1)
-		}
-		time.Sleep(50 * time.Millisecond)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w\n%.2000s", program, err, p.said.String()), p.Close())
 	}
-	return nil, errors.New("the browser has no page")
+	return p, nil
 }
 
 // Close ends the browser.
 func (p *Page) Close() error {
-	_ = p.cmd.Process.Kill() // it keeps nothing
-	_ = p.cmd.Wait()
-	_ = p.in.Close()
-	for range 50 { // child processes may still write
-		if os.RemoveAll(p.dir) == nil {
-			return nil
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	return os.RemoveAll(p.dir)
+	ctx, stop := context.WithTimeout(p.ctx, answer)
+	defer stop()
+	return chromedp.Cancel(ctx)
 }
 
-func (p *Page) read(r io.ReadCloser) {
-	defer r.Close() //nolint:errcheck // only read
-	defer close(p.done)
-	in := bufio.NewReaderSize(r, 1<<20)
-	for {
-		b, err := in.ReadBytes(0)
-		if err != nil {
-			return
-		}
-		var m message
-		if json.Unmarshal(bytes.TrimSuffix(b, []byte{0}), &m) != nil {
-			continue
-		}
-		p.mu.Lock()
-		if m.ID > 0 {
-			if c := p.replies[m.ID]; c != nil {
-				delete(p.replies, m.ID)
-				c <- m
-			}
-		} else {
-			p.event(&m)
-		}
-		p.mu.Unlock()
-	}
-}
-
-func (p *Page) event(m *message) {
-	switch m.Method {
-	case "Network.requestWillBeSent":
-		var e struct {
-			Request struct {
-				URL string `json:"url"`
-			} `json:"request"`
-		}
-		if json.Unmarshal(m.Params, &e) == nil {
-			p.requests = append(p.requests, e.Request.URL)
-		}
-	case "Runtime.exceptionThrown", "Runtime.consoleAPICalled":
-		p.console = append(p.console, string(m.Params))
-	case "Log.entryAdded":
-		var e struct {
-			Entry struct {
-				Source, Level, Text string
-			} `json:"entry"`
-		}
+func (p *Page) event(event any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		p.requests = append(p.requests, e.Request.URL)
+	case *runtime.EventExceptionThrown, *runtime.EventConsoleAPICalled:
+		text, err := json.Marshal(e)
+		p.console = append(p.console, fmt.Sprint(string(text), err))
+	case *log.EventEntryAdded:
 		// That a server is away is part of the tests.
-		if json.Unmarshal(m.Params, &e) == nil && e.Entry.Level == "error" && e.Entry.Source != "network" {
+		if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork {
 			p.console = append(p.console, e.Entry.Text)
 		}
 	}
 }
 
-// call calls a method of the protocol.
-func (p *Page) call(method string, params, result any) error {
-	if params == nil {
-		params = struct{}{}
-	}
-	raw, err := json.Marshal(params)
+// call calls a command of the protocol.
+func call[P, R any](p *Page, c cdp.Command[P, R], params P) (R, error) {
+	ctx, stop := context.WithTimeout(p.ctx, answer)
+	defer stop()
+	r, err := chromedp.Call(ctx, c, params)
 	if err != nil {
-		return err
+		err = fmt.Errorf("%s: %w\n%.2000s", c.Method, err, p.said.String())
 	}
-	c := make(chan message, 1)
-	p.mu.Lock()
-	p.next++
-	id := p.next
-	p.replies[id] = c
-	m := message{ID: id, Method: method, Params: raw, Session: p.session}
-	p.mu.Unlock()
-	b, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	p.write.Lock()
-	_, err = p.out.Write(append(b, 0))
-	p.write.Unlock()
-	if err != nil {
-		return fmt.Errorf("%s: %w", method, err)
-	}
-	select {
-	case r := <-c:
-		if r.Error != nil {
-			return fmt.Errorf("%s: %s", method, r.Error.Message)
-		}
-		if result != nil {
-			return json.Unmarshal(r.Result, result)
-		}
-		return nil
-	case <-p.done:
-		return fmt.Errorf("%s: the browser has ended\n%.2000s", method, p.said)
-	case <-time.After(60 * time.Second):
-		return fmt.Errorf("%s: the browser does not answer", method)
-	}
+	return r, err
 }
 
 // Go opens an address.
 func (p *Page) Go(url string) error {
-	return p.call("Page.navigate", map[string]any{"url": url}, nil)
+	_, err := call(p, page.Navigate, page.NavigateParams{URL: url})
+	return err
 }
 
 // Size sets the size of the page in pixels of CSS, each of which is scale × scale pixels of pictures.
 func (p *Page) Size(width, height int, scale float64) error {
-	return p.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": scale, "mobile": width < 500}, nil)
+	_, err := call(p, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+		Width: int64(width), Height: int64(height), DeviceScaleFactor: scale, Mobile: width < 500,
+	})
+	return err
 }
 
 // Scheme sets what the reader's system prefers: light or dark.
 func (p *Page) Scheme(scheme string) error {
-	return p.call("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]string{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+	_, err := call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+	return err
 }
 
 // Eval evaluates an expression, waits if it is a promise, and decodes its value into v, which may be nil.
 func (p *Page) Eval(expression string, v any) error {
-	var r struct {
-		Result struct {
-			Value json.RawMessage `json:"value"`
-		} `json:"result"`
-		Exception *struct {
-			Text      string `json:"text"`
-			Exception struct {
-				Description string `json:"description"`
-			} `json:"exception"`
-		} `json:"exceptionDetails"`
+	ctx, stop := context.WithTimeout(p.ctx, answer)
+	defer stop()
+	b, err := chromedp.Run(ctx, chromedp.Evaluate[[]byte](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		return fmt.Errorf("%s: %w", expression, err)
 	}
-	if err := p.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &r); err != nil {
-		return err
-	}
-	if r.Exception != nil {
-		return fmt.Errorf("%s: %s %s", expression, r.Exception.Text, r.Exception.Exception.Description)
-	}
-	if v == nil || len(r.Result.Value) == 0 {
+	if v == nil || len(b) == 0 {
 		return nil
 	}
-	return json.Unmarshal(r.Result.Value, v)
+	return json.Unmarshal(b, v)
 }
 
 // Wait waits until an expression is true. The error has the page's text.
@@ -285,7 +169,8 @@ func (p *Page) Wait(ctx context.Context, expression string, most time.Duration) 
 		case <-ctx.Done():
 			var text string
 			_ = p.Eval("document.body ? document.body.innerText : ''", &text) // the error comes first
-			return fmt.Errorf("%s is not true after %v (%w; %v); the page says %.1500q", expression, most, ctx.Err(), err, text)
+			return fmt.Errorf("%s is not true after %v (%w; %v); the page says %.1500q",
+				expression, most, ctx.Err(), err, text)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -293,46 +178,39 @@ func (p *Page) Wait(ctx context.Context, expression string, most time.Duration) 
 
 // Key presses a key, as "ArrowRight" or "n".
 func (p *Page) Key(key string) error {
-	for _, kind := range []string{"keyDown", "keyUp"} {
-		params := map[string]any{"type": kind, "key": key, "code": key}
-		if len(key) == 1 && kind == "keyDown" {
-			params["text"] = key
-		}
-		if err := p.call("Input.dispatchKeyEvent", params, nil); err != nil {
-			return err
-		}
+	down := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: key, Code: key}
+	if len(key) == 1 {
+		down.Text = key
 	}
-	return nil
+	_, err := call(p, input.DispatchKeyEvent, down)
+	if err != nil {
+		return err
+	}
+	_, err = call(p, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyUp, Key: key, Code: key})
+	return err
 }
 
 // Picture returns the page as PNG, what one sees of it or all.
 func (p *Page) Picture(whole bool) ([]byte, error) {
-	var r struct {
-		Data string `json:"data"`
-	}
-	if err := p.call("Page.captureScreenshot", map[string]any{"format": "png", "captureBeyondViewport": whole}, &r); err != nil {
+	r, err := call(p, page.CaptureScreenshot, page.CaptureScreenshotParams{CaptureBeyondViewport: &whole})
+	if err != nil {
 		return nil, err
 	}
-	return base64.StdEncoding.DecodeString(r.Data)
-}
-
-// Requests returns the addresses of all requests so far.
-func (p *Page) Requests() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return append([]string{}, p.requests...)
+	return r.Data, nil
 }
 
 // Elsewhere returns the requests that go neither to one of hosts nor to data in the page.
 func (p *Page) Elsewhere(hosts ...string) (out []string) {
-next:
-	for _, r := range p.Requests() {
-		for _, h := range append(hosts, "") {
-			if h != "" && strings.HasPrefix(r, "http://"+h+"/") || strings.HasPrefix(r, "data:") || strings.HasPrefix(r, "blob:") || r == "about:blank" {
-				continue next
-			}
+	own := []string{"data:", "blob:"}
+	for _, h := range hosts {
+		own = append(own, "http://"+h+"/")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.requests {
+		if r != "about:blank" && !slices.ContainsFunc(own, func(s string) bool { return strings.HasPrefix(r, s) }) {
+			out = append(out, r)
 		}
-		out = append(out, r)
 	}
 	return out
 }
@@ -341,5 +219,5 @@ next:
 func (p *Page) Complaints() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]string{}, p.console...)
+	return slices.Clone(p.console)
 }
