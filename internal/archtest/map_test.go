@@ -34,7 +34,7 @@ type entry struct {
 func TestMaps(t *testing.T) {
 	entries := packages(t)
 	root := filepath.Join("..", "..")
-	written(t, filepath.Join(root, "docs", "design", "map.md"), between(t, filepath.Join(root, "docs", "design", "map.md"), page(entries)))
+	written(t, filepath.Join(root, "docs", "design", "map.md"), between(t, filepath.Join(root, "docs", "design", "map.md"), whereIs(t)+page(entries)))
 	for _, name := range []string{"CONTRIBUTING.md", filepath.Join("docs", "design", "architecture.md")} {
 		written(t, filepath.Join(root, name), between(t, filepath.Join(root, name), storeys()))
 	}
