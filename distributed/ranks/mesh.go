@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"clustergym/internal/fault"
 )
 
 // mesh connects this rank with all others: it calls those below and waits for those above.
@@ -121,7 +123,8 @@ func (j *joining) once(ctx context.Context, addr string, h hello, who string) (*
 			var cert *tls.CertificateVerificationError
 			var record tls.RecordHeaderError
 			if errors.As(err, &cert) || errors.As(err, &record) {
-				return nil, &refusal{fmt.Sprintf("%s at %s: %v (--tls-ca says what to trust; all ranks use TLS or none)", who, addr, err)}
+				return nil, refusef("%s at %s: %w (%s says what to trust; all ranks use TLS or none)", who, addr, err,
+					fault.Key("tls-ca"))
 			}
 			return nil, err
 		}

@@ -187,17 +187,18 @@ func (o *Options) fill() error {
 	}
 	switch {
 	case !jobName.MatchString(o.Job):
-		return fault.Mistakef("--job: got %q, want at most 64 letters, digits, - and _", o.Job)
+		return fault.Mistakef("%s: got %q, want at most 64 letters, digits, - and _", fault.Key("job"), o.Job)
 	case (o.Listen == "") == (o.Queue == ""):
-		return fault.Mistakef("want one of --listen HOST:PORT and --queue URL")
+		return fault.Mistakef("want one of %s HOST:PORT and %s URL", fault.Key("listen"), fault.Key("queue"))
 	case o.Listen != "" && o.Dir == "":
 		return errors.New("workqueue: Options.Dir is missing, the folder of the server's files")
 	case o.Queue != "" && (o.TLSCert != "" || o.TLSKey != ""):
-		return fault.Mistakef("--tls-cert and --tls-key are of --listen; a NATS of --queue has its own")
+		return fault.Mistakef("%s and %s are of %s; a NATS of %s has its own", fault.Key("tls-cert"), fault.Key("tls-key"),
+			fault.Key("listen"), fault.Key("queue"))
 	case o.Tries < 1:
-		return fault.Mistakef("--tries: got %d, want 1 or more", o.Tries)
+		return fault.Mistakef("%s: got %d, want 1 or more", fault.Key("tries"), o.Tries)
 	case o.AckWait < leastAckWait:
-		return fault.Mistakef("--ack-wait: got %v, want 100ms or more", o.AckWait)
+		return fault.Mistakef("%s: got %v, want 100ms or more", fault.Key("ack-wait"), o.AckWait)
 	case o.Here < 0:
 		return fmt.Errorf("workqueue: Options.Here is %d", o.Here)
 	}
@@ -230,7 +231,7 @@ func (c *Coordinator) connect() error {
 	}
 	url, err := address(c.opt.Queue)
 	if err != nil {
-		return fault.Mistakef("--queue: %w", err)
+		return fault.Mistakef("%s: %w", fault.Key("queue"), err)
 	}
 	more, err := trust(c.opt.TLSCA)
 	if err != nil {
@@ -241,7 +242,7 @@ func (c *Coordinator) connect() error {
 	}
 	if c.nc, err = nats.Connect(url, o...); err != nil {
 		_, err = connectErr(url, err)
-		return fault.Mistakef("--queue: %w", err)
+		return fault.Mistakef("%s: %w", fault.Key("queue"), err)
 	}
 	c.url = url
 	return nil
@@ -277,7 +278,8 @@ func (c *Coordinator) lonely() error {
 	msg, err := c.nc.Request(c.job.subject("owner"), nil, requestTime)
 	switch {
 	case err == nil:
-		return fault.Mistakef("job %s has a coordinator at %s already (%s); want another --job", c.job, c.url, plain.Clip(string(msg.Data), 80))
+		return fault.Mistakef("job %s has a coordinator at %s already (%s); want another %s", c.job, c.url,
+			plain.Clip(string(msg.Data), 80), fault.Key("job"))
 	case errors.Is(err, nats.ErrNoResponders):
 		return nil
 	}
@@ -293,7 +295,8 @@ func (c *Coordinator) streams(ctx context.Context) (err error) {
 	}
 	made := func(what string, err error) error {
 		if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) || errors.Is(err, nats.ErrNoResponders) {
-			return fault.Mistakef("%s has no JetStream, which --queue needs: start nats-server with --jetstream", c.url)
+			return fault.Mistakef("%s has no JetStream, which %s needs: start nats-server with --jetstream", c.url,
+				fault.Key("queue"))
 		}
 		return fmt.Errorf("%s: the %s of job %s cannot be made: %w", c.url, what, c.job, err)
 	}

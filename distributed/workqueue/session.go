@@ -213,7 +213,8 @@ func (w *crew) hello(ctx context.Context) (*welcome, error) {
 		}
 		switch {
 		case a.Other && a.Own:
-			return nil, fault.Mistakef("%s does the job %s and not %s; want --job %s, or none", w.opt.URL, a.Job, w.opt.Job, a.Job)
+			return nil, fault.Mistakef("%s does the job %s and not %s; want %s %s, or none", w.opt.URL, a.Job, w.opt.Job,
+				fault.Key("job"), a.Job)
 		case a.Other:
 			continue
 		case a.Refusal != "":
