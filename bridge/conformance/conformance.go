@@ -210,10 +210,4 @@ func (c *conn) limit(key string) float64 {
 }
 
 // m makes a map of alternating keys and values.
-func m(kv ...any) wire.Map {
-	out := wire.Map{}
-	for i := 0; i < len(kv); i += 2 {
-		out = append(out, wire.Pair{Key: kv[i].(string), Value: kv[i+1]})
-	}
-	return out
-}
+func m(kv ...any) wire.Map { return wire.MapOf(kv...) }

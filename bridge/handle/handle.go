@@ -135,27 +135,41 @@ func (h *Handle) Do(ctx context.Context, op string, re uint32, req wire.Map, w *
 }
 
 func (h *Handle) dispatch(ctx context.Context, op string, re uint32, req wire.Map, w *wire.Writer) error {
+	if op == wire.OpRecv {
+		return h.doRecv(ctx, re, w)
+	}
+	rows, named, err := h.asked(req, op == wire.OpReset)
+	if err != nil {
+		return err
+	}
+	q := request{re, req, rows, named}
 	switch op {
 	case wire.OpReset:
-		return h.doReset(ctx, re, req, w)
+		return h.doReset(ctx, q, w)
 	case wire.OpStep:
-		return h.doStep(ctx, re, req, w)
+		return h.doStep(ctx, q, w)
 	case wire.OpSend:
-		return h.doSend(re, req, w)
-	case wire.OpRecv:
-		return h.doRecv(ctx, re, w)
+		return h.doSend(q, w)
 	case wire.OpMasks:
-		return h.doMasks(re, req, w)
+		return h.doMasks(q, w)
 	case wire.OpCall:
-		return h.doCall(ctx, re, req, w)
+		return h.doCall(ctx, q, w)
 	case wire.OpRender:
-		return h.doRender(re, req, w)
+		return h.doRender(q, w)
 	case wire.OpSnapshot:
-		return h.doSnapshot(re, req, w)
+		return h.doSnapshot(q, w)
 	case wire.OpRestore:
-		return h.doRestore(ctx, re, req, w)
+		return h.doRestore(ctx, q, w)
 	}
 	return wire.Errorf(wire.UnknownOp, "a handle has no operation %.40q", op)
+}
+
+// request is a request about rows; named says that it names them, so that the reply does too.
+type request struct {
+	re    uint32 // its id
+	req   wire.Map
+	rows  []int
+	named bool
 }
 
 // asked returns the rows that a request names by `ids`, or, if which is set, by `which`; all rows if it names none. named

@@ -2,7 +2,6 @@ package handle
 
 import (
 	"math"
-	"slices"
 
 	"clustergym/bridge/wire"
 	"clustergym/env"
@@ -140,16 +139,6 @@ func gatherI32(dst []byte, src []int) {
 	for p, v := range src {
 		dst[4*p], dst[4*p+1], dst[4*p+2], dst[4*p+3] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
 	}
-}
-
-// sortedKeys returns the keys of m in order, so that replies do not depend on the map's order.
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // actionDims holds the sizes and bounds of a row of actions.
