@@ -34,9 +34,7 @@ func (r *remote) restore(src []byte) error {
 	if most := r.h.c.allowed().frameIn - 1024; len(src) > most {
 		return fmt.Errorf("%w: %d bytes, want at most %d", env.ErrSnapshot, len(src), most)
 	}
-	w := r.h.begin(wire.OpRestore, 1)
-	w.Key("blob")
-	w.Bin(src)
+	r.h.request(wire.OpRestore, wire.MapOf("blob", src))
 	return r.h.exchange(context.Background(), true)
 }
 
