@@ -1,14 +1,15 @@
 package workqueue
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -147,23 +148,12 @@ func Listen(ctx context.Context, opt Options) (_ *Coordinator, err error) {
 			c.end()
 		}
 	}()
-	if err := c.connect(); err != nil {
-		return nil, err
+	for _, step := range []func(context.Context) error{c.connect, c.lonely, c.streams, c.results, c.answer} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
 	}
-	if err := c.lonely(); err != nil {
-		return nil, err
-	}
-	if err := c.streams(ctx); err != nil {
-		return nil, err
-	}
-	if err := c.results(ctx); err != nil {
-		return nil, err
-	}
-	if err := c.answer(); err != nil {
-		return nil, err
-	}
-	c.running.Add(1)
-	go c.watch()
+	c.running.Go(c.watch)
 	c.welcomeBack(ctx)
 	return c, nil
 }
@@ -173,18 +163,8 @@ func (o *Options) fill() error {
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
 	}
-	if o.Job == "" {
-		o.Job = "run"
-	}
-	if o.Tries == 0 {
-		o.Tries = 3
-	}
-	if o.AckWait == 0 {
-		o.AckWait = time.Minute
-	}
-	if o.SaveEvery == 0 {
-		o.SaveEvery = 2 * time.Minute
-	}
+	o.Job, o.Tries = cmp.Or(o.Job, "run"), cmp.Or(o.Tries, 3)
+	o.AckWait, o.SaveEvery = cmp.Or(o.AckWait, time.Minute), cmp.Or(o.SaveEvery, 2*time.Minute)
 	switch {
 	case !jobName.MatchString(o.Job):
 		return fault.Mistakef("%s: got %q, want at most 64 letters, digits, - and _", fault.Key("job"), o.Job)
@@ -206,7 +186,7 @@ func (o *Options) fill() error {
 }
 
 // connect starts the server, if it is ours, and connects to it.
-func (c *Coordinator) connect() error {
+func (c *Coordinator) connect(context.Context) error {
 	o := []nats.Option{nats.Name("gymctl coordinator"), nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond), nats.IgnoreAuthErrorAbort(), nats.ReconnectBufSize(-1)}
 	if c.opt.Listen != "" {
 		if err := os.MkdirAll(c.opt.Dir, 0o700); err != nil { // what tasks read and leave is for those with the token
@@ -260,18 +240,12 @@ func (h *host) url(listen string, tls bool) string {
 			address = name
 		}
 	}
-	if strings.Contains(address, ":") {
-		address = "[" + address + "]"
-	}
-	_, port, _ := strings.Cut(h.srv.Addr().String(), "]:")
-	if port == "" {
-		_, port, _ = strings.Cut(h.srv.Addr().String(), ":")
-	}
-	return fmt.Sprintf("%s://%s:%s", scheme, address, port)
+	_, port, _ := net.SplitHostPort(h.srv.Addr().String())
+	return scheme + "://" + net.JoinHostPort(address, port)
 }
 
 // lonely makes sure that the job has no other coordinator.
-func (c *Coordinator) lonely() error {
+func (c *Coordinator) lonely(context.Context) error {
 	if c.host != nil {
 		return nil // its folder is locked
 	}
@@ -383,7 +357,7 @@ func (c *Coordinator) results(ctx context.Context) error {
 }
 
 // answer answers the workers from now on.
-func (c *Coordinator) answer() error {
+func (c *Coordinator) answer(context.Context) error {
 	for subject, handle := range map[string]nats.MsgHandler{
 		helloSubject:          c.hello,
 		statusSubject:         c.tellStatus,

@@ -148,10 +148,8 @@ func (w *crew) briefly(ctx context.Context, d time.Duration) (context.Context, c
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -271,19 +269,11 @@ func (w *crew) session(ctx context.Context, a *welcome) error {
 	}
 	var slots, signs sync.WaitGroup
 	for i := range w.opt.Slots {
-		slots.Add(1)
-		go func() {
-			defer slots.Done()
-			w.slot(work, i)
-		}()
+		slots.Go(func() { w.slot(work, i) })
 	}
 	// It goes on while the handlers save.
 	alive, dead := context.WithCancel(context.Background())
-	signs.Add(1)
-	go func() {
-		defer signs.Done()
-		w.beat(alive, answers.Subject)
-	}()
+	signs.Go(func() { w.beat(alive, answers.Subject) })
 	<-work.Done()
 	slots.Wait()
 	dead()

@@ -1,6 +1,7 @@
 package workqueue
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -95,15 +96,7 @@ func (o *WorkOptions) fill() error {
 		o.Say = func(string, ...any) {}
 	}
 	o.Say = cleaned(o.Say)
-	if o.Slots == 0 {
-		o.Slots = 1
-	}
-	if o.Patience == 0 {
-		o.Patience = 10 * time.Minute
-	}
-	if o.Cache == 0 {
-		o.Cache = 8 << 30
-	}
+	o.Slots, o.Patience, o.Cache = cmp.Or(o.Slots, 1), cmp.Or(o.Patience, 10*time.Minute), cmp.Or(o.Cache, 8<<30)
 	if o.Name == "" {
 		o.Name = NewName()
 	}
