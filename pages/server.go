@@ -516,14 +516,8 @@ func (s *Server) sweep(e entry) (any, error) {
 			}
 		}
 	}
-	params, err := rundir.Params(&base)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range params {
-		out.Base = append(out.Base, [2]string{p.Name, rundir.ParamText(p)})
-	}
-	return out, nil
+	out.Base, err = paramsOf(&base)
+	return out, err
 }
 
 func (s *Server) experiment(e entry) (any, error) {

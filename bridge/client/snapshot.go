@@ -98,7 +98,7 @@ func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 
 // readRestored checks the reply to a restore, whose time steps may be of any kind.
 func (l *layout) readRestored(m wire.Map, k int) (err error) {
-	if l.firstCol, err = need(m, "first", wire.Bool, k, -1); err != nil {
+	if l.firstCol = need(&err, m, "first", wire.Bool, k, -1); err != nil {
 		return err
 	}
 	return l.read(m, k, true)
