@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -152,7 +153,7 @@ func (s *suite) maskedActionsFollowThePolicy() {
 // mapOf returns kwargs as a wire.Map.
 func mapOf(kwargs map[string]any) wire.Map {
 	out := wire.Map{}
-	for _, k := range sortedKeys(kwargs) {
+	for _, k := range slices.Sorted(maps.Keys(kwargs)) {
 		out = append(out, wire.Pair{Key: k, Value: kwargs[k]})
 	}
 	return out

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -11,8 +10,6 @@ import (
 )
 
 func newDraw() *rand.Rand { return rng.Stream(2, "conformance") }
-
-func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
 // inside fails where v, a batch of values, is outside the space.
 func inside(path string, sp *wire.Space, v any, rows int) {

@@ -102,7 +102,7 @@ func (m Map) Int(key string, def, lo, hi int64) (int64, *Error) {
 	if v == nil {
 		return def, nil
 	}
-	n, ok := asInt(v)
+	n, ok := Whole(v)
 	if !ok || n < lo || n > hi {
 		e := wrong(key, v, "a whole number from "+decimal(lo)+" to "+decimal(hi))
 		if ok {
@@ -113,8 +113,8 @@ func (m Map) Int(key string, def, lo, hi int64) (int64, *Error) {
 	return n, nil
 }
 
-// asInt returns v as an int64 if it is a whole number. A float64 may be one, since some JSON writers turn 3 into 3.0.
-func asInt(v any) (int64, bool) {
+// Whole returns v as an int64 if it is a whole number. A float64 may be one, since some JSON writers turn 3 into 3.0.
+func Whole(v any) (int64, bool) {
 	switch v := v.(type) {
 	case int64:
 		return v, true
@@ -154,7 +154,7 @@ func (m Map) Ints(key string) ([]int64, *Error) {
 	case []any:
 		out := make([]int64, len(v))
 		for i, x := range v {
-			n, ok := asInt(x)
+			n, ok := Whole(x)
 			if !ok {
 				return nil, wrong(key, x, "whole numbers")
 			}

@@ -221,8 +221,7 @@ func (c *Coordinator) connect(context.Context) error {
 		o = append(o, nats.Token(c.opt.Token))
 	}
 	if c.nc, err = nats.Connect(url, o...); err != nil {
-		_, err = connectErr(url, err)
-		return fault.Mistakef("%s: %w", fault.Key("queue"), err)
+		return fault.Mistakef("%s: %w", fault.Key("queue"), connectErr(url, err))
 	}
 	c.url = url
 	return nil

@@ -69,9 +69,8 @@ func NoToken(listen string) error {
 
 // host is a NATS server in this process.
 type host struct {
-	srv    *server.Server
-	own    string // what the coordinator's own connection presents
-	refuse *refusals
+	srv *server.Server
+	own string // what the coordinator's own connection presents
 }
 
 // refusals says once for each worker that it was refused.
@@ -139,7 +138,7 @@ func startHost(opt *Options, refuse *refusals) (*host, error) {
 	if port == 0 {
 		port = server.RANDOM_PORT
 	}
-	h := &host{own: rand.Text(), refuse: refuse}
+	h := &host{own: rand.Text()}
 	o := &server.Options{
 		ServerName: "gymctl-" + opt.Job, Host: address, Port: port, NoLog: true, NoSigs: true, MaxPayload: maxPayload, MaxConn: mostConns(shortage.MayOpen()),
 		JetStream: true, StoreDir: opt.Dir, DisableJetStreamBanner: true, WriteDeadline: 10 * time.Second,
@@ -276,8 +275,10 @@ func address(text string) (string, error) {
 	return scheme + "://" + rest, nil
 }
 
-// connectErr makes a sentence of why a connection to a URL failed. fatal is true where another try would fail as well.
-func connectErr(url string, err error) (fatal bool, said error) {
+// connectErr makes a sentence of why a connection to a URL failed. It is a *fault.Mistake where another try would fail
+// as
+// well.
+func connectErr(url string, err error) error {
 	var (
 		authority x509.UnknownAuthorityError
 		name      x509.HostnameError
@@ -286,13 +287,13 @@ func connectErr(url string, err error) (fatal bool, said error) {
 	)
 	switch {
 	case errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired):
-		return true, fault.Mistakef("%s refuses the token: want %s with the coordinator's token", url,
+		return fault.Mistakef("%s refuses the token: want %s with the coordinator's token", url,
 			fault.Key("token-file"))
 	case errors.Is(err, nats.ErrSecureConnWanted):
-		return true, fault.Mistakef("%s has no TLS: want nats:// in place of tls://, without %s", url, fault.Key("tls-ca"))
+		return fault.Mistakef("%s has no TLS: want nats:// in place of tls://, without %s", url, fault.Key("tls-ca"))
 	case errors.As(err, &authority), errors.As(err, &name), errors.As(err, &invalid), errors.As(err, &verify):
-		return true, fault.Mistakef("%s shows a certificate that is not trusted: %w; "+
+		return fault.Mistakef("%s shows a certificate that is not trusted: %w; "+
 			"want %s with the authority that signed it", url, err, fault.Key("tls-ca"))
 	}
-	return false, fmt.Errorf("%s cannot be reached: %w", url, err)
+	return fmt.Errorf("%s cannot be reached: %w", url, err)
 }

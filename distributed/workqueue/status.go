@@ -111,7 +111,7 @@ const (
 // AskStatus asks the coordinators at a URL what goes on; of opt it reads URL, Token, TLSCA and Job. Without a job it returns those
 // of all, sorted by job.
 func AskStatus(ctx context.Context, opt WorkOptions) ([]Status, error) {
-	nc, _, err := dial(opt, "gymctl worker --status")
+	nc, err := dial(opt, "gymctl worker --status")
 	if err != nil {
 		return nil, err
 	}
