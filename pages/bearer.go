@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"clustergym/bridge/server"
@@ -25,8 +24,7 @@ func ServeMetrics(ctx context.Context, l net.Listener, tokens []server.Token, h 
 func bearer(tokens []server.Token, h http.Handler) http.Handler {
 	s := &Server{opt: Options{Tokens: tokens}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if len(tokens) > 0 && (!ok || !s.known(strings.TrimSpace(given))) {
+		if len(tokens) > 0 && !s.bears(r) {
 			s.refuse(w, r, false, "")
 			return
 		}

@@ -19,12 +19,14 @@ func (s *Server) metrics() http.Handler {
 }
 
 var (
-	runLabels = []string{"run", "env", "agent"}
-	describe  = func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("clustergym_"+name, help, labels, nil)
+	descs    []*prometheus.Desc // all that describe has made
+	describe = func(name, help string, labels ...string) *prometheus.Desc {
+		d := prometheus.NewDesc("clustergym_"+name, help, labels, nil)
+		descs = append(descs, d)
+		return d
 	}
 	ofRun = func(name, help string, more ...string) *prometheus.Desc {
-		return describe(name, help, append(append([]string{}, runLabels...), more...)...)
+		return describe(name, help, append([]string{"run", "env", "agent"}, more...)...)
 	}
 
 	descBuild      = describe("ui_info", "The program that serves these pages.", "version")
@@ -52,11 +54,6 @@ var (
 	descWorkFailed = describe("worker_tasks_failed_total", "Tasks that failed at a worker.", "worker")
 	descQueueTasks = describe("queue_tasks", "Tasks of this command's queue, by state.", "queue", "state")
 	descQueueWorks = describe("queue_workers", "Workers of this command's queue: well, or silent for a while.", "queue", "state")
-	descs          = []*prometheus.Desc{
-		descBuild, descStep, descSteps, descLines, descEpisodes, descUpdates, descReturn, descLength, descRate, descWall, descLeft, descSilent, descState,
-		descLoss, descValidation, descBest, descTrials, descRungs, descCells, descWorkTasks, descWorkSlots, descWorkDone, descWorkFailed,
-		descQueueTasks, descQueueWorks,
-	}
 )
 
 // collector reads the figures of everything that a server shows.
@@ -93,35 +90,28 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 			if err != nil || err2 != nil {
 				continue // it is being made, or damaged: its page says so
 			}
-			rung := map[int]int{}
-			failed := map[int]bool{}
+			begun, failed := map[int]bool{}, map[int]bool{}
 			for _, l := range lines {
-				rung[l.Trial] = max(rung[l.Trial], l.Rung+1)
-				failed[l.Trial] = failed[l.Trial] || l.Error != ""
-			}
-			bad := 0
-			for t := range rung {
-				if failed[t] {
-					bad++
+				begun[l.Trial] = true
+				if l.Error != "" {
+					failed[l.Trial] = true
 				}
 			}
-			put(descTrials, gauge, float64(cfg.Trials-len(rung)), e.Name, "waiting")
-			put(descTrials, gauge, float64(len(rung)-bad), e.Name, "trained")
-			put(descTrials, gauge, float64(bad), e.Name, "failed")
+			put(descTrials, gauge, float64(cfg.Trials-len(begun)), e.Name, "waiting")
+			put(descTrials, gauge, float64(len(begun)-len(failed)), e.Name, "trained")
+			put(descTrials, gauge, float64(len(failed)), e.Name, "failed")
 			put(descRungs, counter, float64(len(lines)), e.Name)
 		case experiment:
 			st, err := c.s.standing(e.path)
 			if err != nil {
 				continue
 			}
-			done := 0
+			n := map[bool]int{}
 			for _, x := range st.Cells {
-				if x.Done {
-					done++
-				}
+				n[x.Done]++
 			}
-			put(descCells, gauge, float64(done), e.Name, "done")
-			put(descCells, gauge, float64(len(st.Cells)-done), e.Name, "waiting")
+			put(descCells, gauge, float64(n[true]), e.Name, "done")
+			put(descCells, gauge, float64(n[false]), e.Name, "waiting")
 		}
 	}
 	if c.s.opt.Worker != nil {
@@ -135,14 +125,12 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		for state, n := range map[string]int{"done": q.Done, "working": q.Working, "waiting": q.Waiting, "failed": q.Failed} {
 			put(descQueueTasks, gauge, float64(n), q.Job, state)
 		}
-		silent := 0
+		n := map[bool]int{}
 		for i := range q.Workers {
-			if q.Workers[i].Silent > 0 {
-				silent++
-			}
+			n[q.Workers[i].Silent > 0]++
 		}
-		put(descQueueWorks, gauge, float64(len(q.Workers)-silent), q.Job, "well")
-		put(descQueueWorks, gauge, float64(silent), q.Job, "silent")
+		put(descQueueWorks, gauge, float64(n[false]), q.Job, "well")
+		put(descQueueWorks, gauge, float64(n[true]), q.Job, "silent")
 	}
 }
 

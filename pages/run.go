@@ -145,15 +145,22 @@ func (r *runData) configure() error {
 	if err != nil {
 		return err
 	}
-	params, err := rundir.Params(&cfg)
+	params, err := paramsOf(&cfg)
 	if err != nil {
 		return err
 	}
-	r.cfg, r.cfgAt, r.params = &cfg, i.ModTime(), nil
-	for _, p := range params {
-		r.params = append(r.params, [2]string{p.Name, rundir.ParamText(p)})
-	}
+	r.cfg, r.cfgAt, r.params = &cfg, i.ModTime(), params
 	return nil
+}
+
+// paramsOf returns the names and values of a run's settings.
+func paramsOf(cfg *config.Config) ([][2]string, error) {
+	params, err := rundir.Params(cfg)
+	var out [][2]string
+	for _, p := range params {
+		out = append(out, [2]string{p.Name, rundir.ParamText(p)})
+	}
+	return out, err
 }
 
 // line takes in a line.

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed" // the pages
@@ -8,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -102,9 +104,7 @@ func New(opt Options) *Server {
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	if opt.Poll == 0 {
-		opt.Poll = 500 * time.Millisecond
-	}
+	opt.Poll = cmp.Or(opt.Poll, 500*time.Millisecond)
 	s := &Server{opt: opt, mux: http.NewServeMux(), player: player{kernels: opt.Kernels}, runs: map[string]*runData{}, standings: map[string]*memo[*study.Standing]{}}
 	program := "\"use strict\";\n(function () {\n" + htmlpage.Drawing() + replayScript + app + "})();\n"
 	static := func(path, kind, text string) {
@@ -126,10 +126,10 @@ func New(opt Options) *Server {
 	static("/app.js", "text/javascript", program)
 	static("/signin.js", "text/javascript", signInScript)
 	s.json("/api/list", s.list)
-	s.json("/api/run", s.run)
+	s.json("/api/run", s.of(aRun, func(e entry) (any, error) { return s.data(e.path).detail(e, opt.Now()), nil }))
 	s.json("/api/curves", s.curves)
-	s.json("/api/sweep", s.sweep)
-	s.json("/api/experiment", s.experiment)
+	s.json("/api/sweep", s.of(aSweep, s.sweep))
+	s.json("/api/experiment", s.of(experiment, s.experiment))
 	s.json("/api/worker", func(*http.Request) (any, error) {
 		if opt.Worker == nil {
 			return nil, fault.Mistakef("this is no worker")
@@ -256,6 +256,17 @@ func (s *Server) entry(id string, kinds ...kind) (entry, error) {
 	return all[i], all[i].away
 }
 
+// of returns what f returns for the entry of a kind that a request names.
+func (s *Server) of(k kind, f func(e entry) (any, error)) func(r *http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		e, err := s.entry(r.URL.Query().Get("id"), k)
+		if err != nil {
+			return nil, err
+		}
+		return f(e)
+	}
+}
+
 // json serves what f returns.
 func (s *Server) json(path string, f func(r *http.Request) (any, error)) {
 	s.mux.HandleFunc("GET "+path, s.raw("application/json", func(r *http.Request) ([]byte, error) {
@@ -317,16 +328,13 @@ func (s *Server) listed(params bool) listing {
 		s.data(all[0].path).expect(s.opt.Now())
 	}
 	for _, e := range all {
-		switch e.Kind {
-		case aRun:
-			out.Entries = append(out.Entries, s.data(e.path).summarise(e, s.opt.Now(), params))
-		default:
-			shown := summary{entry: e}
-			if e.away != nil {
-				shown.Fault = e.away.Error()
-			}
-			out.Entries = append(out.Entries, shown)
+		shown := summary{entry: e}
+		if e.Kind == aRun {
+			shown = s.data(e.path).summarise(e, s.opt.Now(), params)
+		} else if e.away != nil {
+			shown.Fault = e.away.Error()
 		}
+		out.Entries = append(out.Entries, shown)
 	}
 	return out
 }
@@ -348,14 +356,6 @@ func (s *Server) queue(*http.Request) (any, error) {
 	return st, nil
 }
 
-func (s *Server) run(r *http.Request) (any, error) {
-	e, err := s.entry(r.URL.Query().Get("id"), aRun)
-	if err != nil {
-		return nil, err
-	}
-	return s.data(e.path).detail(e, s.opt.Now()), nil
-}
-
 // The bounds of a request for curves.
 const (
 	leastPoints, usualPoints, mostPoints = 16, 600, 4000
@@ -365,27 +365,20 @@ const (
 // curves is /api/curves?id=ID&id=…&key=KEY&…&n=POINTS&from=STEP&to=STEP.
 func (s *Server) curves(r *http.Request) (any, error) {
 	q := r.URL.Query()
-	number := func(key string, otherwise float64) (float64, error) {
+	var bad error
+	number := func(key string, otherwise float64) float64 {
 		if q.Get(key) == "" {
-			return otherwise, nil
+			return otherwise
 		}
 		v, err := strconv.ParseFloat(q.Get(key), 64)
 		if err != nil || math.IsNaN(v) {
-			return 0, fault.Mistakef("%s: got %q, want a number", key, q.Get(key))
+			bad = fault.Mistakef("%s: got %q, want a number", key, q.Get(key))
 		}
-		return v, nil
+		return v
 	}
-	from, err := number("from", math.Inf(-1))
-	if err != nil {
-		return nil, err
-	}
-	to, err := number("to", math.Inf(1))
-	if err != nil {
-		return nil, err
-	}
-	n, err := number("n", usualPoints)
-	if err != nil {
-		return nil, err
+	from, to, n := number("from", math.Inf(-1)), number("to", math.Inf(1)), number("n", usualPoints)
+	if bad != nil {
+		return nil, bad
 	}
 	ids := q["id"]
 	if len(ids) == 0 || len(ids) > mostRuns {
@@ -491,11 +484,7 @@ type sweepPage struct {
 	Base   [][2]string       `json:"base"`
 }
 
-func (s *Server) sweep(r *http.Request) (any, error) {
-	e, err := s.entry(r.URL.Query().Get("id"), aSweep)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) sweep(e entry) (any, error) {
 	cfg, base, err := sweep.Read(e.path)
 	if err != nil {
 		return nil, err
@@ -506,10 +495,7 @@ func (s *Server) sweep(r *http.Request) (any, error) {
 		}
 	}
 	out := sweepPage{entry: e, Trials: cfg.Trials, All: cfg.Results(), Seeds: cfg.Seeds, Rungs: cfg.Budgets(base.Train.Steps), Runs: map[string]string{}, Lines: []sweep.TrialLine{}}
-	for k := range cfg.Space {
-		out.Space = append(out.Space, k)
-	}
-	slices.Sort(out.Space)
+	out.Space = slices.Sorted(maps.Keys(cfg.Space))
 	if lines, err := sweep.Lines(e.path); err != nil {
 		return nil, err
 	} else if len(lines) > 0 {
@@ -530,21 +516,11 @@ func (s *Server) sweep(r *http.Request) (any, error) {
 			}
 		}
 	}
-	params, err := rundir.Params(&base)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range params {
-		out.Base = append(out.Base, [2]string{p.Name, rundir.ParamText(p)})
-	}
-	return out, nil
+	out.Base, err = paramsOf(&base)
+	return out, err
 }
 
-func (s *Server) experiment(r *http.Request) (any, error) {
-	e, err := s.entry(r.URL.Query().Get("id"), experiment)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) experiment(e entry) (any, error) {
 	st, err := s.standing(e.path)
 	if err != nil {
 		return nil, err

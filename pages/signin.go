@@ -89,6 +89,12 @@ func (s *Server) known(given string) bool {
 	return ok
 }
 
+// bears reports whether a request shows such a token in its header.
+func (s *Server) bears(r *http.Request) bool {
+	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return ok && s.known(strings.TrimSpace(given))
+}
+
 // signed reports whether a request has a cookie of this server that has not ended.
 func (s *Server) signed(r *http.Request) bool {
 	ok := false
@@ -125,7 +131,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
 		s.signIn(w, r)
 		return false
 	}
-	if given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && s.known(strings.TrimSpace(given)) {
+	if s.bears(r) {
 		return true
 	}
 	if given := r.URL.Query().Get("token"); given != "" && s.known(given) {

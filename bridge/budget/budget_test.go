@@ -86,10 +86,10 @@ func TestRefusalsSayWhatWouldHelp(t *testing.T) {
 	a.Reserve(Workloads, 24<<20)
 	e := a.Refuse("4096 environments", 400<<20)
 	if e.Code != wire.Capacity || !e.Retry || !strings.Contains(e.Error(), "4096 environments") || !strings.Contains(e.Got, "424 MiB") ||
-		!strings.Contains(e.Got, "124 MiB of 1 GiB are free") || !strings.Contains(e.Want, "--memory") {
+		!strings.Contains(e.Got, "124 MiB of 1 GiB are free") || !strings.Contains(e.Want, "more memory") {
 		t.Errorf("%v", e)
 	}
-	if e := a.Refuse("4096 environments", 1<<30); e.Code != wire.Capacity || e.Retry || !strings.Contains(e.Got, "1.0 GiB") || !strings.Contains(e.Want, "--memory") {
+	if e := a.Refuse("4096 environments", 1<<30); e.Code != wire.Capacity || e.Retry || !strings.Contains(e.Got, "1.0 GiB") || !strings.Contains(e.Want, "more memory") {
 		t.Errorf("%v", e)
 	}
 }

@@ -44,9 +44,9 @@ func (v *Vec) Advise(ctx context.Context, policy, budget string) ([][]int32, err
 }
 
 func adviceArgs(policy, budget string) wire.Map {
-	args := wire.Map{{Key: "policy", Value: policy}}
+	args := wire.MapOf("policy", policy)
 	if budget != "" {
-		args = append(args, wire.Pair{Key: "budget", Value: budget})
+		args.Add("budget", budget)
 	}
 	return args
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -35,11 +36,7 @@ func (c *Client) attach(ctx context.Context) (*websocket.Conn, error) {
 			if err != nil {
 				return nil, err
 			}
-			stop = context.AfterFunc(ctx, func() {
-				if err := conn.Close(); err != nil {
-					return // it was closed already
-				}
-			})
+			stop = context.AfterFunc(ctx, func() { _ = conn.Close() }) // it may be closed already
 			return &listener{Conn: conn, begun: time.Now()}, nil
 		},
 		TLSClientConfig: c.tls,
@@ -96,11 +93,7 @@ func causeOf(ctx context.Context, err error) error {
 }
 
 // closeConn closes a connection that is of no more use.
-func closeConn(conn *websocket.Conn) {
-	if err := conn.Close(); err != nil {
-		return // it was closed already
-	}
-}
+func closeConn(conn *websocket.Conn) { _ = conn.Close() } // it may be closed already
 
 // greet sends hello and reads the welcome.
 func (c *Client) greet(conn *websocket.Conn) error {
@@ -134,53 +127,29 @@ func (c *Client) hello() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := wire.NewWriter(wire.Ext)
-	n := 4
+	m := wire.MapOf(
+		"proto", []int{wire.Proto, wire.Proto},
+		"client", map[string]any{"name": "clustergym", "version": "1", "lang": runtime.Version()},
+		"enc", []string{wire.Ext.String()}, "feat", []string{"async", "resume", "snapshot", "render"},
+	)
 	if c.session != "" {
-		n++
+		last := wire.Map{}
+		for _, h := range slices.Sorted(maps.Keys(c.acked)) {
+			last.Add(strconv.FormatUint(uint64(h), 10), c.acked[h])
+		}
+		m.Add("resume", wire.MapOf("session", c.session, "token", c.secret, "last", last))
 	}
-	w.Request(1, wire.OpHello, n)
-	w.Key("proto")
-	w.Value([]int{wire.Proto, wire.Proto})
-	w.Key("client")
-	w.Value(map[string]any{"name": "clustergym", "version": "1", "lang": runtime.Version()})
-	w.Key("enc")
-	w.Value([]string{wire.Ext.String()})
-	w.Key("feat")
-	w.Value([]string{"async", "resume", "snapshot", "render"})
-	if c.session == "" {
-		return w.Bytes()
-	}
-	w.Key("resume")
-	w.Map(3)
-	w.Key("session")
-	w.Str(c.session)
-	w.Key("token")
-	w.Str(c.secret)
-	w.Key("last")
-	handles := make([]uint32, 0, len(c.acked))
-	for h := range c.acked {
-		handles = append(handles, h)
-	}
-	slices.Sort(handles)
-	w.Map(len(handles))
-	for _, h := range handles {
-		w.Key(strconv.FormatUint(uint64(h), 10))
-		w.Uint(uint64(c.acked[h]))
-	}
+	w.Request(1, wire.OpHello, len(m))
+	w.Entries(m)
 	return w.Bytes()
 }
 
 func (c *Client) welcome(m wire.Map) error {
-	session, e1 := m.Str("session", "")
-	secret, e2 := m.Str("resume", "")
-	lim, e3 := m.Sub("limits")
-	proto, e4 := m.Int("proto", wire.Proto, 0, 1<<31)
-	enc, e5 := m.Str("enc", wire.Ext.String())
-	feat, e6 := m.Strs("feat", nil)
-	for _, e := range []*wire.Error{e1, e2, e3, e4, e5, e6} {
-		if e != nil {
-			return &refusal{"a welcome that cannot be read: " + e.Error()}
-		}
+	f := wire.Fields{Map: m}
+	session, secret, lim := f.Str("session", ""), f.Str("resume", ""), f.Sub("limits")
+	proto, enc, feat := f.Int("proto", wire.Proto, 0, 1<<31), f.Str("enc", wire.Ext.String()), f.Strs("feat", nil)
+	if f.Err != nil {
+		return &refusal{"a welcome that cannot be read: " + f.Err.Error()}
 	}
 	if proto != wire.Proto || enc != wire.Ext.String() {
 		return &refusal{fmt.Sprintf("the server chose version %d and encoding %.20q, want %d and %v", proto, enc, wire.Proto, wire.Ext)}
@@ -199,17 +168,17 @@ func (c *Client) welcome(m wire.Map) error {
 
 // number64 returns the positive number at key, def if there is none.
 func number64(m wire.Map, key string, def float64) float64 {
-	switch v := m.Get(key).(type) {
+	v := def
+	switch x := m.Get(key).(type) {
 	case int64:
-		if v >= 0 {
-			return float64(v)
-		}
+		v = float64(x)
 	case float64:
-		if v >= 0 {
-			return v
-		}
+		v = x
 	}
-	return def
+	if !(v >= 0) {
+		return def
+	}
+	return v
 }
 
 // listener notes when bytes came last.

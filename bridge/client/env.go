@@ -1,12 +1,12 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"image"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -54,17 +54,11 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 	if err := e.fits(ts); err != nil {
 		return err
 	}
-	n := 1
+	m := wire.MapOf("seed", ep.Seed)
 	if special(ep) {
-		n++
+		m.Add("options", options(&ep))
 	}
-	w := e.h.begin(wire.OpReset, n)
-	w.Key("seed")
-	w.Uint(ep.Seed)
-	if special(ep) {
-		w.Key("options")
-		writeOptions(w, &ep)
-	}
+	e.h.request(wire.OpReset, m)
 	if err := e.h.exchange(ctx, true); err != nil {
 		return err
 	}
@@ -149,7 +143,7 @@ func (e *Env) sampleTask(seed uint64, dst []float64) error {
 	if e.closed {
 		return env.ErrClosed
 	}
-	ret, err := e.call(context.Background(), "sample_tasks", wire.Map{{Key: "n", Value: 1}, {Key: "seed", Value: seed}})
+	ret, err := e.call(context.Background(), "sample_tasks", wire.MapOf("n", 1, "seed", seed))
 	if err != nil {
 		return err
 	}
@@ -190,10 +184,9 @@ func (e *Env) Call(ctx context.Context, method string, args map[string]any) (any
 		return nil, err
 	}
 	m := wire.Map{}
-	for k, v := range args {
-		m = append(m, wire.Pair{Key: k, Value: v})
+	for _, k := range slices.Sorted(maps.Keys(args)) {
+		m.Add(k, args[k])
 	}
-	slices.SortFunc(m, func(a, b wire.Pair) int { return bytes.Compare([]byte(a.Key), []byte(b.Key)) })
 	ret, err := e.call(ctx, method, m)
 	if err != nil {
 		return nil, err
@@ -206,11 +199,7 @@ func (e *Env) Call(ctx context.Context, method string, args map[string]any) (any
 
 // call returns the field ret of the reply to a call.
 func (r *remote) call(ctx context.Context, method string, args wire.Map) (any, error) {
-	w := r.h.begin(wire.OpCall, 2)
-	w.Key("method")
-	w.Str(method)
-	w.Key("args")
-	w.Value(args)
+	r.h.request(wire.OpCall, wire.MapOf("method", method, "args", args))
 	if err := r.h.roundTrip(ctx); err != nil {
 		return nil, err
 	}
@@ -275,9 +264,7 @@ func (e *Env) show(mode, kind string, use func(shown any) error) error {
 	if modes, err := e.meta.Strs("render_modes", nil); err != nil || !slices.Contains(modes, kind) {
 		return fmt.Errorf("client: %s does not show itself as %s: %w", e.l.spec.ID, kind, errors.ErrUnsupported)
 	}
-	q := e.h.begin(wire.OpRender, 1)
-	q.Key("mode")
-	q.Str(mode)
+	e.h.request(wire.OpRender, wire.MapOf("mode", mode))
 	if err := e.h.roundTrip(context.Background()); err != nil {
 		return err
 	}

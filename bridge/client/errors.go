@@ -21,28 +21,24 @@ var (
 	ErrReply = errors.New("client: the server's reply makes no sense")
 )
 
+// byCode has the errors that codes stand for, and byOp those of codes that say only that a request is wrong.
+var (
+	byCode = map[wire.Code]error{
+		wire.BadAction: env.ErrIllegalAction, wire.NeedsReset: env.ErrResetNeeded, wire.SnapshotMismatch: env.ErrSnapshot,
+		wire.Unsupported: errors.ErrUnsupported,
+	}
+	byOp = map[string]error{wire.OpReset: env.ErrEpisode, wire.OpRestore: env.ErrSnapshot}
+)
+
 // refused returns err, the server's refusal of op, as the error that package env demands. It wraps err too.
 func refused(op string, err *wire.Error) error {
-	var is error
 	if op == wire.OpReset && err.Code == wire.Unsupported {
 		return fmt.Errorf("%w: %w", env.ErrEpisode, err) // a task where there are none
 	}
+	is := byCode[err.Code]
 	switch err.Code {
-	case wire.BadAction:
-		is = env.ErrIllegalAction
-	case wire.NeedsReset:
-		is = env.ErrResetNeeded
-	case wire.SnapshotMismatch:
-		is = env.ErrSnapshot
-	case wire.Unsupported:
-		is = errors.ErrUnsupported
 	case wire.BadRequest, wire.BadKwargs, wire.BadSeed, wire.TooLarge, wire.Forbidden:
-		switch op {
-		case wire.OpReset:
-			is = env.ErrEpisode
-		case wire.OpRestore:
-			is = env.ErrSnapshot
-		}
+		is = byOp[op]
 	}
 	if is == nil {
 		return fmt.Errorf("client: %s: %w", op, err)

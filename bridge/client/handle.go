@@ -47,6 +47,11 @@ func (h *handle) begin(op string, n int) *wire.Writer {
 	return h.w
 }
 
+// request starts a request with the entries of m. Steps are written field by field, with begin.
+func (h *handle) request(op string, m wire.Map) {
+	h.begin(op, len(m)).Entries(m)
+}
+
 // numberAt returns the offset of a request's id: after the map's header (one byte below 16 entries), the key "op" (3),
 // the op (a byte and its letters), the key "id" (3) and the type (1).
 func numberAt(op string) int { return 9 + len(op) }

@@ -17,7 +17,6 @@ type layout struct {
 	info      map[string]int // by key: the index in Spec.Info, or one of the negative constants below
 
 	// Of the current reply. All columns are checked before anything is written to the caller's buffers.
-	k        int // rows
 	obsCol   wire.Array
 	maskCol  wire.Array
 	rCol     wire.Array
@@ -57,29 +56,22 @@ func newLayout(s env.Spec) layout {
 
 // read checks the columns of m, which describes k time steps. With transitions m also has rewards and ends.
 func (l *layout) read(m wire.Map, k int, transitions bool) error {
-	l.k = k
 	var err error
-	if l.obsCol, err = need(m, "obs", wire.F32, k, l.obs); err != nil {
-		return err
-	}
+	l.obsCol = need(&err, m, "obs", wire.F32, k, l.obs)
 	if transitions {
-		if l.rCol, err = need(m, "r", wire.F64, k, -1); err != nil {
-			return err
-		}
-		if l.teCol, err = need(m, "te", wire.Bool, k, -1); err != nil {
-			return err
-		}
-		if l.trCol, err = need(m, "tr", wire.Bool, k, -1); err != nil {
-			return err
-		}
+		l.rCol = need(&err, m, "r", wire.F64, k, -1)
+		l.teCol = need(&err, m, "te", wire.Bool, k, -1)
+		l.trCol = need(&err, m, "tr", wire.Bool, k, -1)
+	}
+	if err != nil {
+		return err
 	}
 	return l.readInfo(m, k, l.mask > 0)
 }
 
 // readFinal checks the columns of the last time steps of k episodes.
 func (l *layout) readFinal(m wire.Map, k int) (withMasks bool, err error) {
-	l.k = k
-	if l.obsCol, err = need(m, "obs", wire.F32, k, l.obs); err != nil {
+	if l.obsCol = need(&err, m, "obs", wire.F32, k, l.obs); err != nil {
 		return false, err
 	}
 	err = l.readInfo(m, k, false)
@@ -135,20 +127,22 @@ func (l *layout) readInfo(m wire.Map, k int, masks bool) error {
 }
 
 // need returns the array at key, which must have k rows of width numbers, or be of one dimension if width is negative.
-func need(m wire.Map, key string, d wire.DType, k, width int) (wire.Array, error) {
+// Otherwise it sets err, unless that is set already.
+func need(err *error, m wire.Map, key string, d wire.DType, k, width int) wire.Array {
 	a, ok := m.Get(key).(wire.Array)
 	shape := a.Shape
-	if ok && a.DType == d && len(shape) > 0 && shape[0] == k && (width < 0 && len(shape) == 1 || len(shape) == 2 && shape[1] == width) {
-		return a, nil
+	rows := ok && a.DType == d && len(shape) > 0 && shape[0] == k
+	if *err != nil || rows && (width < 0 && len(shape) == 1 || len(shape) == 2 && shape[1] == width) {
+		return a
 	}
 	want := []int{k}
 	if width >= 0 {
 		want = append(want, width)
 	}
-	if !ok {
-		return a, fmt.Errorf("%w: no array %s, want %v %v", ErrReply, key, want, d)
+	if *err = fmt.Errorf("%w: no array %s, want %v %v", ErrReply, key, want, d); ok {
+		*err = fmt.Errorf("%w: %s is %v %v, want %v %v", ErrReply, key, shape, a.DType, want, d)
 	}
-	return a, fmt.Errorf("%w: %s is %v %v, want %v %v", ErrReply, key, shape, a.DType, want, d)
+	return a
 }
 
 // row returns row i of a column of width numbers.

@@ -3,9 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 
 	"clustergym/bridge/wire"
 	"clustergym/env"
@@ -26,37 +24,14 @@ func (c *Client) open(ctx context.Context, q request) (*remote, error) {
 	}
 	c.adopt(ctx)
 	h := c.newHandle(0)
-	n := 8
+	m := wire.MapOf(
+		"env", q.id, "n", q.n, "kwargs", q.kwargs, "autoreset", string(q.Autoreset), "obs", wire.ViewFlat,
+		"mask", []string{"info"}, "invalid", q.Invalid, "info", "all",
+	)
 	if q.Batch > 0 {
-		n += 2
+		m = append(m, wire.MapOf("recv", "any", "batch", q.Batch)...)
 	}
-	w := h.begin(wire.OpOpen, n)
-	w.Key("env")
-	w.Str(q.id)
-	w.Key("n")
-	w.Int(int64(q.n))
-	w.Key("kwargs")
-	w.Map(len(q.kwargs))
-	for _, k := range slices.Sorted(maps.Keys(q.kwargs)) {
-		w.Key(k)
-		w.Value(q.kwargs[k])
-	}
-	w.Key("autoreset")
-	w.Str(string(q.Autoreset))
-	w.Key("obs")
-	w.Str(wire.ViewFlat)
-	w.Key("mask")
-	w.Value([]string{"info"})
-	w.Key("invalid")
-	w.Str(q.Invalid)
-	w.Key("info")
-	w.Str("all")
-	if q.Batch > 0 {
-		w.Key("recv")
-		w.Str("any")
-		w.Key("batch")
-		w.Int(int64(q.Batch))
-	}
+	h.request(wire.OpOpen, m)
 	if err := h.roundTrip(ctx); err != nil {
 		c.orphan(h)
 		return nil, fmt.Errorf("client: open %s: %w", q.id, err)
@@ -108,114 +83,85 @@ func encodable(at string, v any) error {
 
 // parseOpened reads the reply to open and returns its contents and the handle's number. It copies what it keeps.
 func parseOpened(m wire.Map) (*remote, uint32, error) {
-	p := parser{}
-	id := uint32(p.whole(m, "h", 0, 1, 1<<32-1))
-	spec, meta := p.sub(m, "spec"), p.sub(m, "meta")
-	r := &remote{tasks: p.fields(m, "tasks"), sha: p.str(spec, "scenario_sha")}
+	p := &parser{wire.Fields{Map: m}}
+	id := uint32(p.Int("h", 0, 1, 1<<32-1))
+	spec, meta := &parser{wire.Fields{Map: p.Sub("spec")}}, &parser{wire.Fields{Map: p.Sub("meta")}}
+	r := &remote{tasks: p.fields("tasks"), sha: spec.Str("scenario_sha", "")}
 	s := env.Spec{
-		ID:       p.str(spec, "id"),
-		MaxSteps: int(p.whole(spec, "max_episode_steps", 0, 0, math.MaxInt32)),
-		Solved:   p.number(spec, "reward_threshold", math.NaN()),
-		NoOp:     int(p.whole(meta, "noop", -1, -1, math.MaxInt32)),
-		Tau:      nanoseconds(p.number(meta, "tau_s", 0)),
-		Obs:      p.fields(meta, "fields"),
-		Info:     p.fields(meta, "info"),
+		ID:       spec.Str("id", ""),
+		MaxSteps: int(spec.Int("max_episode_steps", 0, 0, math.MaxInt32)),
+		Solved:   spec.number("reward_threshold", math.NaN()),
+		NoOp:     int(meta.Int("noop", -1, -1, math.MaxInt32)),
+		Tau:      nanoseconds(meta.number("tau_s", 0)),
+		Obs:      meta.fields("fields"),
+		Info:     meta.fields("info"),
 	}
-	p.action(m.Get("act_space"), &s.Action)
+	p.Fail(spec.Err)
+	p.Fail(meta.Err)
+	p.action("act_space", &s.Action)
 	if len(s.Action.Sizes) == 0 && len(s.Action.Low) == 0 {
-		p.note(wire.Errorf(wire.BadRequest, "no actions"))
+		p.Fail(wire.Errorf(wire.BadRequest, "no actions"))
 	}
 	if id == 0 {
-		p.note(wire.Errorf(wire.BadRequest, "no handle"))
-	}
-	if p.err != nil {
-		return nil, id, fmt.Errorf("%w: %w", ErrReply, p.err)
+		p.Fail(wire.Errorf(wire.BadRequest, "no handle"))
 	}
 	space, e := wire.ParseSpace(m.Get("obs_space"))
-	if e != nil {
-		return nil, id, fmt.Errorf("%w: %w", ErrReply, e)
+	if p.Fail(e); p.Err != nil {
+		return nil, id, replyFault(p.Err)
 	}
 	if space.Kind != "box" || len(space.Shape) != 1 || space.Shape[0] != s.ObsLen() {
 		return nil, id, fmt.Errorf("%w: observations are a %s of shape %v, their fields have %d numbers", ErrReply, space.Kind, space.Shape, s.ObsLen())
 	}
 	r.l = newLayout(s)
-	r.meta, _ = own(meta).(wire.Map)
+	r.meta, _ = own(meta.Map).(wire.Map)
 	return r, id, nil
 }
 
-// parser reads fields of a reply and keeps the first fault.
-type parser struct{ err error }
+// parser reads fields of the reply to open.
+type parser struct{ wire.Fields }
 
-func (p *parser) note(e *wire.Error) {
-	if e != nil && p.err == nil {
-		p.err = e
-	}
-}
-
-func (p *parser) sub(m wire.Map, key string) wire.Map {
-	v, e := m.Sub(key)
-	p.note(e)
-	return v
-}
-
-func (p *parser) str(m wire.Map, key string) string {
-	v, e := m.Str(key, "")
-	p.note(e)
-	return v
-}
-
-func (p *parser) whole(m wire.Map, key string, def, lo, hi int64) int64 {
-	v, e := m.Int(key, def, lo, hi)
-	p.note(e)
-	return v
-}
-
-func (p *parser) number(m wire.Map, key string, def float64) float64 {
-	switch v := m.Get(key).(type) {
+func (p *parser) number(key string, def float64) float64 {
+	switch v := p.Get(key).(type) {
 	case nil:
 	case int64:
 		return float64(v)
 	case float64:
 		return v
 	default:
-		p.note(wire.Errorf(wire.BadRequest, "field %s is no number", key))
+		p.Fail(wire.Errorf(wire.BadRequest, "field %s is no number", key))
 	}
 	return def
 }
 
 // fields reads the descriptions of observations, infos or tasks.
-func (p *parser) fields(m wire.Map, key string) []env.Field {
-	list, ok := m.Get(key).([]any)
+func (p *parser) fields(key string) []env.Field {
+	list, ok := p.Get(key).([]any)
 	if !ok {
-		if m.Get(key) != nil {
-			p.note(wire.Errorf(wire.BadRequest, "field %s is no list", key))
+		if p.Get(key) != nil {
+			p.Fail(wire.Errorf(wire.BadRequest, "field %s is no list", key))
 		}
 		return nil
 	}
 	var out []env.Field
 	for _, x := range list {
-		e, ok := x.(wire.Map)
+		m, ok := x.(wire.Map)
 		if !ok {
-			p.note(wire.Errorf(wire.BadRequest, "field %s is no list of maps", key))
+			p.Fail(wire.Errorf(wire.BadRequest, "field %s is no list of maps", key))
 			return nil
 		}
+		e := &parser{wire.Fields{Map: m}}
 		f := env.Field{
-			Name: p.str(e, "name"), Unit: p.str(e, "unit"), Doc: p.str(e, "doc"),
-			Low: float32(p.number(e, "low", 0)), High: float32(p.number(e, "high", 0)),
+			Name: e.Str("name", ""), Unit: e.Str("unit", ""), Doc: e.Str("doc", ""),
+			Low: float32(e.number("low", 0)), High: float32(e.number("high", 0)),
+			Group: int(e.Int("group", 0, 0, math.MaxInt32)), Filled: int(e.Int("filled", 0, 0, math.MaxInt32)),
+			Metric: e.Bool("metric", false), Critic: e.Bool("critic", false),
 		}
-		f.Group = int(p.whole(e, "group", 0, 0, math.MaxInt32))
-		f.Filled = int(p.whole(e, "filled", 0, 0, math.MaxInt32))
-		metric, fault := e.Bool("metric", false)
-		p.note(fault)
-		critic, fault := e.Bool("critic", false)
-		p.note(fault)
-		f.Metric, f.Critic = metric, critic
-		shape, fault := e.Ints("shape")
-		p.note(fault)
+		shape := e.Ints("shape")
+		p.Fail(e.Err)
 		total := int64(1)
 		for _, d := range shape {
 			if d < 1 || d > math.MaxInt32/total {
-				p.note(wire.Errorf(wire.BadRequest, "field %s has shape %v", f.Name, shape))
+				p.Fail(wire.Errorf(wire.BadRequest, "field %s has shape %v", f.Name, shape))
 				return nil
 			}
 			total *= d
@@ -227,10 +173,10 @@ func (p *parser) fields(m wire.Map, key string) []env.Field {
 }
 
 // action reads a space of actions.
-func (p *parser) action(v any, a *env.ActionSpec) {
-	s, e := wire.ParseSpace(v)
+func (p *parser) action(key string, a *env.ActionSpec) {
+	s, e := wire.ParseSpace(p.Get(key))
 	if e != nil {
-		p.note(e)
+		p.Fail(e)
 		return
 	}
 	parts := []wire.Space{*s}
@@ -244,7 +190,7 @@ func (p *parser) action(v any, a *env.ActionSpec) {
 		case s.Kind == "mdiscrete" && a.Sizes == nil:
 			for _, n := range s.NVec {
 				if n < 1 || n > math.MaxInt32 {
-					p.note(wire.Errorf(wire.BadRequest, "an action factor of %d values", n))
+					p.Fail(wire.Errorf(wire.BadRequest, "an action factor of %d values", n))
 				}
 				a.Sizes = append(a.Sizes, int(n))
 			}
@@ -254,7 +200,7 @@ func (p *parser) action(v any, a *env.ActionSpec) {
 				a.High = append(a.High, float32(s.High[min(i, len(s.High)-1)]))
 			}
 		default:
-			p.note(wire.Errorf(wire.BadRequest, "actions of kind %s", s.Kind))
+			p.Fail(wire.Errorf(wire.BadRequest, "actions of kind %s", s.Kind))
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 // The program of docs/guides/go-client.md builds, and plays.
 func TestTheProgramOfThePagePlays(t *testing.T) {
 	if testing.Short() || raced.On {
-		t.Skip("it builds a program")
+		t.Skip("building the program takes seconds: this test runs without -short and -race")
 	}
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "go-client.md"))
 	if err != nil {

@@ -34,9 +34,7 @@ func (r *remote) restore(src []byte) error {
 	if most := r.h.c.allowed().frameIn - 1024; len(src) > most {
 		return fmt.Errorf("%w: %d bytes, want at most %d", env.ErrSnapshot, len(src), most)
 	}
-	w := r.h.begin(wire.OpRestore, 1)
-	w.Key("blob")
-	w.Bin(src)
+	r.h.request(wire.OpRestore, wire.MapOf("blob", src))
 	return r.h.exchange(context.Background(), true)
 }
 
@@ -100,7 +98,7 @@ func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 
 // readRestored checks the reply to a restore, whose time steps may be of any kind.
 func (l *layout) readRestored(m wire.Map, k int) (err error) {
-	if l.firstCol, err = need(m, "first", wire.Bool, k, -1); err != nil {
+	if l.firstCol = need(&err, m, "first", wire.Bool, k, -1); err != nil {
 		return err
 	}
 	return l.read(m, k, true)

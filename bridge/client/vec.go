@@ -124,19 +124,11 @@ func (v *Vec) SetTask(ctx context.Context, i int, task []float64) error {
 	if i < 0 || i >= len(v.all) {
 		return fmt.Errorf("client: row %d of %d", i, len(v.all))
 	}
-	w := v.h.begin(wire.OpCall, 3)
-	w.Key("method")
-	w.Str("set_task")
-	w.Key("ids")
-	w.Value([]int{i})
-	w.Key("args")
-	w.Map(1)
-	w.Key("task")
-	if task == nil {
-		w.Nil()
-	} else {
-		w.Value(task)
+	own := any(nil)
+	if task != nil {
+		own = task
 	}
+	v.h.request(wire.OpCall, wire.MapOf("method", "set_task", "ids", []int{i}, "args", wire.MapOf("task", own)))
 	if err := v.h.roundTrip(ctx); err != nil {
 		return err
 	}
@@ -191,7 +183,7 @@ func (v *Vec) Reset(ctx context.Context, rows []int, ep []env.Episode, b *env.Ba
 		w.Key("options")
 		w.List(k)
 		for j := range ep {
-			writeOptions(w, &ep[j])
+			w.Value(options(&ep[j]))
 		}
 	}
 	each(rows, k, func(_, i int) { v.begun[i] = false })
@@ -214,27 +206,19 @@ func (v *Vec) Reset(ctx context.Context, rows []int, ep []env.Episode, b *env.Ba
 // special reports whether ep sets more than its seed.
 func special(ep env.Episode) bool { return ep.Window != -1 || ep.Task != nil || ep.Split != "" }
 
-// writeOptions writes ep without its seed.
-func writeOptions(w *wire.Writer, ep *env.Episode) {
-	n := 0
-	for _, there := range []bool{ep.Window != -1, ep.Task != nil, ep.Split != ""} {
-		if there {
-			n++
-		}
-	}
-	w.Map(n)
+// options returns ep without its seed.
+func options(ep *env.Episode) wire.Map {
+	m := wire.Map{}
 	if ep.Window != -1 {
-		w.Key("window")
-		w.Int(int64(ep.Window))
+		m.Add("window", ep.Window)
 	}
 	if ep.Task != nil {
-		w.Key("task")
-		w.Value(ep.Task)
+		m.Add("task", ep.Task)
 	}
 	if ep.Split != "" {
-		w.Key("split")
-		w.Str(ep.Split)
+		m.Add("split", ep.Split)
 	}
+	return m
 }
 
 // Step applies row i of a to environment i for each i of rows, and writes the results to these rows of b. rows nil means

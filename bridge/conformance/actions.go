@@ -1,8 +1,7 @@
 package conformance
 
 import (
-	"errors"
-	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -10,18 +9,8 @@ import (
 	"clustergym/bridge/wire"
 )
 
-func (s *suite) badActionsChangeNothing() error {
-	p, err := s.start(3)
-	if err != nil {
-		return err
-	}
-	twin, err := s.openOn(p.conn, 3)
-	if err != nil {
-		return err
-	}
-	if err := first(p.reset(31), twin.reset(31)); err != nil {
-		return err
-	}
+func (s *suite) badActionsChangeNothing() {
+	p, twin := s.twins(3, 31)
 	d := len(p.sizes)
 	zeros := make([]int, 3*d)
 	with := func(at, v int) wire.Array {
@@ -57,46 +46,30 @@ func (s *suite) badActionsChangeNothing() error {
 	}
 	for round := range 4 {
 		for _, b := range bad {
-			e, err := p.refuse(only(wire.BadAction), wire.OpStep, "a", b.a)
-			if err != nil {
-				return fmt.Errorf("actions %s: %w", b.what, err)
-			}
+			s.part("actions %s", b.what)
+			e := p.refuse(only(wire.BadAction), wire.OpStep, "a", b.a)
 			if b.rows != nil && !slices.Equal(e.Env, b.rows) {
-				return fmt.Errorf("actions %s name environments %v, want %v", b.what, e.Env, b.rows)
+				failf("the error names environments %v, want %v", e.Env, b.rows)
 			}
 		}
-		if _, err := p.refuse(only(wire.BadRequest, wire.BadAction), wire.OpStep); err != nil {
-			return fmt.Errorf("no actions: %w", err)
-		}
-		a := p.random(s.draw)
-		x, err := p.step(a)
-		if err != nil {
-			return err
-		}
-		y, err := twin.step(a)
-		if err != nil {
-			return err
-		}
-		if err := compare.Same(x.reply, y.reply); err != nil {
-			return fmt.Errorf("step %d after actions that were refused: %w", round, err)
-		}
+		s.part("no actions")
+		p.refuse(only(wire.BadRequest, wire.BadAction), wire.OpStep)
+		s.part("step %d after actions that were refused", round)
+		stepAlike(p, twin, p.random(s.draw))
 	}
-	// One error names all bad rows.
+	s.part("one error names all bad rows")
 	a := slices.Clone(zeros)
 	a[0], a[2*d] = -1, p.sizes[0]
-	e, err := p.refuse(only(wire.BadAction), wire.OpStep, "a", p.actions(a))
-	if err != nil {
-		return err
-	}
+	e := p.refuse(only(wire.BadAction), wire.OpStep, "a", p.actions(a))
 	if !slices.Equal(e.Env, []int{0, 2}) {
-		return fmt.Errorf("bad actions of environments 0 and 2 name %v", e.Env)
+		failf("bad actions of environments 0 and 2 name %v", e.Env)
 	}
 	// Integers of any width are accepted, and lists.
 	for _, t := range []wire.DType{wire.I8, wire.U8, wire.I16, wire.I32, wire.U32, wire.U64} {
-		if _, err := p.ask(wire.OpStep, "a", p.actionsAs(t, zeros)); err != nil {
-			return fmt.Errorf("actions of type %v: %w", t, err)
-		}
+		s.part("actions of type %v", t)
+		p.ask(wire.OpStep, "a", p.actionsAs(t, zeros))
 	}
+	s.part("actions as lists")
 	lists := []any{}
 	for range 3 {
 		if p.flat {
@@ -105,132 +78,82 @@ func (s *suite) badActionsChangeNothing() error {
 			lists = append(lists, make([]int, d))
 		}
 	}
-	_, err = p.ask(wire.OpStep, "a", lists)
-	return err
+	p.ask(wire.OpStep, "a", lists)
 }
 
 // masked plays until row 0 has a masked action. It returns actions of which that of row 0 is masked and the others are
-// legal. ok is false if it finds none.
-func (p *player) masked(s *suite) (a []int, mask compare.Column, ok bool, err error) {
-	reply, err := p.ask(wire.OpReset, "seed", 8)
-	if err != nil {
-		return nil, compare.Column{}, false, err
-	}
-	if mask, err = p.masks(reply, p.n); err != nil {
-		return nil, compare.Column{}, false, err
-	}
-	over := false
+// legal, and the masks; it skips the claim if it finds none.
+func (p *player) masked(s *suite) ([]int, compare.Column) {
+	mask := p.masks(p.ask(wire.OpReset, "seed", 8), p.n)
+	over := false // the step begins episodes, and ignores its actions
 	for range s.Steps {
-		if a, err = p.legal(s.draw, mask); err != nil && !over {
-			return nil, mask, false, err
-		}
-		at := 0
-		for f, k := range p.sizes {
-			for j := range k {
-				if mask.V[at+j] == 0 && !over {
+		a := make([]int, p.n*len(p.sizes))
+		if !over {
+			a = p.legal(s.draw, mask)
+			at := 0
+			for f, k := range p.sizes {
+				if j := slices.Index(mask.V[at:at+k], 0); j >= 0 {
 					a[f] = j
-					return a, mask, true, nil
+					return a, mask
 				}
+				at += k
 			}
-			at += k
 		}
-		if over {
-			a = make([]int, p.n*len(p.sizes))
-		}
-		x, err := p.step(a)
-		if err != nil {
-			return nil, mask, false, err
-		}
+		x := p.step(a)
 		mask, over = x.mask, slices.Contains(x.over, true)
 	}
-	return nil, mask, false, nil
+	skipf("no action of the environment is ever masked")
+	return nil, mask
 }
 
-const nothingMasked = skip("no action of the environment is ever masked")
-
-func (s *suite) maskedActionsFollowThePolicy() error {
+func (s *suite) maskedActionsFollowThePolicy() {
 	var rewards [2]float64
 	for k, policy := range []string{"noop", "penalty"} {
+		s.part("invalid %s", policy)
 		more := []any{"invalid", policy}
 		if policy == "penalty" {
 			more = append(more, "kwargs", merge(mapOf(s.Kwargs), m("penalty", 0.25)))
 		}
-		p, err := s.start(2, more...)
-		if err != nil {
-			return fmt.Errorf("invalid %s: %w", policy, err)
-		}
+		p := s.start(2, more...)
 		// Both policies get the same draws.
 		save := s.draw
 		s.draw = newDraw()
-		a, _, ok, err := p.masked(s)
+		a, _ := p.masked(s)
 		s.draw = save
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return nothingMasked
-		}
-		x, err := p.step(a)
-		if err != nil {
-			return fmt.Errorf("invalid %s: a masked action: %w", policy, err)
-		}
+		x := p.step(a)
 		info, _ := x.reply.Sub("info")
 		if fin, _ := x.reply.Sub("fin"); fin != nil {
 			info, _ = fin.Sub("info")
 		}
-		said, err := compare.At(info, "invalid", wire.Bool, 2)
-		if err != nil {
-			return fmt.Errorf("invalid %s: info of a replaced action: %w", policy, err)
-		}
-		if said.V[0] != 1 || said.V[1] != 0 {
-			return fmt.Errorf("invalid %s: info.invalid is %v, want [1 0]", policy, said.V)
+		s.part("invalid %s: info of a replaced action", policy)
+		if said := need(compare.At(info, "invalid", wire.Bool, 2)); said.V[0] != 1 || said.V[1] != 0 {
+			failf("info.invalid is %v, want [1 0]", said.V)
 		}
 		rewards[k] = x.r[0]
 	}
+	s.part("noop and penalty")
 	if d := rewards[0] - rewards[1]; math.Abs(d-0.25) > 1e-12 {
-		return fmt.Errorf("the penalty took %v off the reward, want 0.25", d)
+		failf("the penalty took %v off the reward, want 0.25", d)
 	}
 
-	p, err := s.start(2, "invalid", "error")
-	if err != nil {
-		return err
-	}
-	a, mask, ok, err := p.masked(s)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return nothingMasked
-	}
-	before, err := p.ask(wire.OpMasks)
-	if err != nil {
-		return err
-	}
-	e, err := p.refuse(only(wire.BadAction), wire.OpStep, "a", p.actions(a))
-	if err != nil {
-		return fmt.Errorf("invalid error: %w", err)
-	}
+	s.part("invalid error")
+	p := s.start(2, "invalid", "error")
+	a, mask := p.masked(s)
+	before := p.ask(wire.OpMasks)
+	e := p.refuse(only(wire.BadAction), wire.OpStep, "a", p.actions(a))
 	if !slices.Equal(e.Env, []int{0}) {
-		return fmt.Errorf("invalid error: a masked action of environment 0 names %v", e.Env)
+		failf("a masked action of environment 0 names %v", e.Env)
 	}
-	now, err := compare.Read(before.Get("mask"))
-	if err != nil {
-		return err
+	if now := need(compare.Read(before.Get("mask"))); !slices.Equal(now.V, mask.V) {
+		failf("the operation masks and info do not agree")
 	}
-	if !slices.Equal(now.V, mask.V) {
-		return errors.New("the operation masks and info do not agree")
-	}
-	if a, err = p.legal(s.draw, mask); err != nil {
-		return err
-	}
-	_, err = p.step(a)
-	return err
+	p.step(p.legal(s.draw, mask))
 }
 
 // mapOf returns kwargs as a wire.Map.
 func mapOf(kwargs map[string]any) wire.Map {
 	out := wire.Map{}
-	for _, k := range sortedKeys(kwargs) {
+	for _, k := range slices.Sorted(maps.Keys(kwargs)) {
 		out = append(out, wire.Pair{Key: k, Value: kwargs[k]})
 	}
 	return out

@@ -1,208 +1,128 @@
 package conformance
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"clustergym/bridge/conformance/compare"
 	"clustergym/bridge/wire"
 )
 
-// reference plays the environment of one row alone, which shows what that row must show in any mode.
-type reference struct {
-	p *player // one environment, disabled
-}
-
-func (s *suite) references(c *conn, n int, seed int) ([]reference, []wire.Map, error) {
-	var all []reference
-	var begin []wire.Map
+// alone opens n environments one by one, resets environment i with seed + i and returns the replies too. They show what
+// the rows of a batch must show in any mode.
+func (s *suite) alone(c *conn, n, seed int, more ...any) (all []*player, begin []wire.Map) {
 	for i := range n {
-		p, err := s.openOn(c, 1, "autoreset", "disabled")
-		if err != nil {
-			return nil, nil, err
-		}
-		reply, err := p.ask(wire.OpReset, "seed", seed+i)
-		if err != nil {
-			return nil, nil, err
-		}
-		all, begin = append(all, reference{p}), append(begin, reply)
+		p := s.openOn(c, 1, more...)
+		all, begin = append(all, p), append(begin, p.ask(wire.OpReset, "seed", seed+i))
 	}
-	return all, begin, nil
+	return all, begin
 }
 
-// modes plays environments in a mode beside their references until some episodes have ended. see compares row i of a step
-// with the step of its reference and, if the episode ended, with the first step of the next one. dead says that the step
-// after the end ignores its action.
-func (s *suite) modes(mode string, see func(x *step, i int, ref *step, next wire.Map) error, dead bool) error {
+// modes plays environments in a mode together with the same environments alone until some episodes have ended. see
+// compares row i of a step with the step of the environment alone and, if the episode ended, with the first step of the
+// next one. dead says that the step after the end ignores its action.
+func (s *suite) modes(mode string, see func(x *step, i int, ref *step, next wire.Map), dead bool) {
 	const n, seed = 3, 50
-	p, err := s.start(n, "autoreset", mode)
-	if err != nil {
-		return err
-	}
-	refs, _, err := s.references(p.conn, n, seed)
-	if err != nil {
-		return err
-	}
-	reply, err := p.ask(wire.OpReset, "seed", seed)
-	if err != nil {
-		return err
-	}
-	mask, err := p.masks(reply, n)
-	if err != nil {
-		return err
-	}
+	p := s.start(n, "autoreset", mode)
+	refs, _ := s.alone(p.conn, n, seed, "autoreset", "disabled")
+	mask := p.masks(p.ask(wire.OpReset, "seed", seed), n)
 	waiting := make([]wire.Map, n) // next_step: the first observation that the next step must show
+	d := len(p.sizes)
 	ends := 0
 	for k := 0; k < s.Steps && ends < 6; k++ {
-		d := len(p.sizes)
+		s.part("step %d", k)
 		a := make([]int, n*d)
 		for i := range n {
-			row := compare.Column{Shape: []int{1, mask.Shape[1]}, V: mask.V[i*mask.Shape[1] : (i+1)*mask.Shape[1]]}
-			if waiting[i] != nil {
-				for f := range d { // ignored actions may have any value
-					a[i*d+f] = 1 << 20
-				}
+			if waiting[i] == nil {
+				copy(a[i*d:], p.legal(s.draw, mask.Row(i)))
 				continue
 			}
-			legal, err := p.legal(s.draw, row)
-			if err != nil {
-				return err
+			for f := range d { // ignored actions may have any value
+				a[i*d+f] = 1 << 20
 			}
-			copy(a[i*d:], legal)
 		}
-		x, err := p.step(a)
-		if err != nil {
-			return fmt.Errorf("step %d: %w", k, err)
-		}
+		x := p.step(a)
 		for i := range n {
 			if waiting[i] != nil {
 				if x.r[i] != 0 || x.over[i] {
-					return fmt.Errorf("step %d: environment %d begins with reward %v, end %v; want 0 and false", k, i, x.r[i], x.over[i])
+					failf("environment %d begins with reward %v, end %v; want 0 and false", i, x.r[i], x.over[i])
 				}
-				if err := sameObs(x.reply, i, n, waiting[i]); err != nil {
-					return fmt.Errorf("step %d: the beginning of environment %d: %w", k, i, err)
-				}
+				s.part("step %d: the beginning of environment %d", k, i)
+				sameObs(x.reply, i, n, waiting[i])
 				waiting[i] = nil
 				continue
 			}
-			ref, err := refs[i].p.step(a[i*d : (i+1)*d])
-			if err != nil {
-				return err
-			}
+			s.part("step %d, environment %d", k, i)
+			ref := refs[i].step(a[i*d : (i+1)*d])
 			if x.r[i] != ref.r[0] || x.te[i] != ref.te[0] || x.tr[i] != ref.tr[0] {
-				return fmt.Errorf("step %d: environment %d has r %v, te %v, tr %v; alone %v, %v, %v", k, i, x.r[i], x.te[i], x.tr[i], ref.r[0], ref.te[0], ref.tr[0])
+				failf("r %v, te %v, tr %v; alone %v, %v, %v", x.r[i], x.te[i], x.tr[i], ref.r[0], ref.te[0], ref.tr[0])
 			}
 			var next wire.Map
 			if ref.over[0] {
 				ends++
-				if next, err = refs[i].p.ask(wire.OpReset, "seed", nil); err != nil {
-					return err
-				}
+				next = refs[i].ask(wire.OpReset, "seed", nil)
 				if dead {
 					waiting[i] = next
 				}
 			}
-			if err := see(x, i, ref, next); err != nil {
-				return fmt.Errorf("step %d, environment %d: %w", k, i, err)
-			}
+			see(x, i, ref, next)
 		}
 		mask = x.mask
 	}
 	if ends == 0 {
-		return noEnd(s)
+		s.noEnd()
 	}
-	return nil
 }
 
 // sameObs compares the observation and mask of row i with those of a reply of one row.
-func sameObs(x wire.Map, i, rows int, ref wire.Map) error {
-	a, err1 := compare.Row(x, i, rows)
-	b, err2 := compare.Row(ref, 0, 1)
-	if err := first(err1, err2); err != nil {
-		return err
-	}
-	if err := compare.SameValue("obs", a.Get("obs"), b.Get("obs")); err != nil {
-		return err
-	}
+func sameObs(x wire.Map, i, rows int, ref wire.Map) {
+	a, b := need(compare.Row(x, i, rows)), need(compare.Row(ref, 0, 1))
+	must(compare.SameValue("obs", a.Get("obs"), b.Get("obs")))
 	ia, _ := a.Sub("info")
 	ib, _ := b.Sub("info")
-	return compare.SameValue("mask", ia.Get(wire.MaskKey), ib.Get(wire.MaskKey))
+	must(compare.SameValue("mask", ia.Get(wire.MaskKey), ib.Get(wire.MaskKey)))
 }
 
-func (s *suite) nextStep() error {
-	return s.modes("next_step", func(x *step, i int, ref *step, _ wire.Map) error {
+func (s *suite) nextStep() {
+	s.modes("next_step", func(x *step, i int, ref *step, _ wire.Map) {
 		if x.fin != nil {
-			return errors.New("there is a fin")
+			failf("there is a fin")
 		}
-		return sameObs(x.reply, i, 3, ref.reply)
+		sameObs(x.reply, i, 3, ref.reply)
 	}, true)
 }
 
-func (s *suite) sameStep() error {
-	return s.modes("same_step", func(x *step, i int, ref *step, next wire.Map) error {
+func (s *suite) sameStep() {
+	s.modes("same_step", func(x *step, i int, ref *step, next wire.Map) {
 		k := slices.Index(x.finalRows, i)
 		if (k >= 0) != (next != nil) {
-			return fmt.Errorf("fin lists %v", x.finalRows)
+			failf("fin lists %v", x.finalRows)
 		}
 		if next == nil {
-			return sameObs(x.reply, i, 3, ref.reply)
+			sameObs(x.reply, i, 3, ref.reply)
+			return
 		}
-		if err := sameObs(x.reply, i, 3, next); err != nil {
-			return fmt.Errorf("the next episode's beginning: %w", err)
-		}
-		fin, err := compare.Row(x.fin, k, len(x.finalRows))
-		if err != nil {
-			return fmt.Errorf("fin: %w", err)
-		}
-		last, err := compare.Row(ref.reply, 0, 1)
-		if err != nil {
-			return err
-		}
-		if err := compare.SameValue("fin.obs", fin.Get("obs"), last.Get("obs")); err != nil {
-			return err
-		}
+		sameObs(x.reply, i, 3, next)
+		fin, last := need(compare.Row(x.fin, k, len(x.finalRows))), need(compare.Row(ref.reply, 0, 1))
+		must(compare.SameValue("fin.obs", fin.Get("obs"), last.Get("obs")))
 		a, _ := fin.Sub("info")
 		b, _ := last.Sub("info")
-		if err := compare.SameValue("fin.info.episode", a.Get("episode"), b.Get("episode")); err != nil {
-			return err
-		}
+		must(compare.SameValue("fin.info.episode", a.Get("episode"), b.Get("episode")))
 		if b.Get("episode") == nil {
-			return errors.New("the last step has no episode")
+			failf("the last step has no episode")
 		}
-		return nil
 	}, false)
 }
 
-func (s *suite) disabled() error {
-	p, err := s.start(2, "autoreset", "disabled")
-	if err != nil {
-		return err
-	}
-	twin, err := s.openOn(p.conn, 2, "autoreset", "disabled")
-	if err != nil {
-		return err
-	}
-	if err := twin.reset(6); err != nil {
-		return err
-	}
+func (s *suite) disabled() {
+	p := s.start(2, "autoreset", "disabled")
+	twin := s.openOn(p.conn, 2, "autoreset", "disabled")
+	twin.reset(6)
 	var last *step
 	save := s.draw
 	s.draw = newDraw()
-	ended, err := p.playToTheEnd(s, func(x *step, _ []float64, _ []int) error {
-		last = x
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if !ended {
-		return noEnd(s)
-	}
+	p.playToTheEnd(s, func(x *step, _ []float64, _ []int) { last = x })
 	s.draw = newDraw()
-	if _, err := twin.playToTheEnd(s, func(*step, []float64, []int) error { return nil }); err != nil {
-		return err
-	}
+	twin.playToTheEnd(s, func(*step, []float64, []int) {})
 	s.draw = save
 	var over, alive []int
 	for i, o := range last.over {
@@ -212,34 +132,20 @@ func (s *suite) disabled() error {
 			alive = append(alive, i)
 		}
 	}
-	a := make([]int, 2*len(p.sizes))
+	s.part("step after the end")
 	for range 2 { // the first refusal must not begin an episode
-		e, err := p.refuse(only(wire.NeedsReset), wire.OpStep, "a", p.actions(a))
-		if err != nil {
-			return fmt.Errorf("step after the end: %w", err)
-		}
+		e := p.refuse(only(wire.NeedsReset), wire.OpStep, "a", p.actions(make([]int, 2*len(p.sizes))))
 		if !slices.Equal(e.Env, over) {
-			return fmt.Errorf("step after the end of %v names %v", over, e.Env)
+			failf("episodes %v have ended, and it names %v", over, e.Env)
 		}
 	}
 	// The refused step has not stepped the other environments either.
 	for _, i := range alive {
-		one := make([]int, len(p.sizes))
-		x, err := p.ask(wire.OpStep, "ids", []int{i}, "a", p.actions(one))
-		if err != nil {
-			return err
-		}
-		y, err := twin.ask(wire.OpStep, "ids", []int{i}, "a", twin.actions(one))
-		if err != nil {
-			return err
-		}
-		if err := compare.Same(x, y); err != nil {
-			return fmt.Errorf("environment %d after a step that was refused: %w", i, err)
-		}
+		s.part("environment %d after a step that was refused", i)
+		one := p.actions(make([]int, len(p.sizes)))
+		must(compare.Same(p.ask(wire.OpStep, "ids", []int{i}, "a", one), twin.ask(wire.OpStep, "ids", []int{i}, "a", one)))
 	}
-	if _, err := p.ask(wire.OpReset, "ids", over, "seed", nil); err != nil {
-		return err
-	}
-	_, err = p.ask(wire.OpStep, "ids", over, "a", p.actions(make([]int, len(over)*len(p.sizes))))
-	return err
+	s.part("after the reset of what had ended")
+	p.ask(wire.OpReset, "ids", over, "seed", nil)
+	p.ask(wire.OpStep, "ids", over, "a", p.actions(make([]int, len(over)*len(p.sizes))))
 }

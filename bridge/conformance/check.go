@@ -57,35 +57,33 @@ func Check(ctx context.Context, target Target, report func(Verdict)) error {
 	return nil
 }
 
-// reach returns an error if the server cannot be checked at all. It ignores broken claims, which are reported one by one
+// reach fails if the server cannot be checked at all. It ignores broken claims, which are reported one by one
 // later.
-func (s *suite) reach() error {
+func (s *suite) reach() {
 	c, resp, err := s.upgrade(wire.Ext, s.Token)
-	if err != nil {
-		switch {
-		case resp == nil && c == nil && len(s.conns) == 0:
-			return err
-		case resp != nil && resp.StatusCode == http.StatusUnauthorized:
-			return errors.New("the server knows no such token (HTTP 401)")
-		case resp != nil && resp.StatusCode == http.StatusForbidden:
-			return errors.New("the token does not have role env (HTTP 403)")
-		case resp != nil && resp.StatusCode != http.StatusSwitchingProtocols:
-			return fmt.Errorf("/v1/ws answers HTTP %d, want a server of the protocol", resp.StatusCode)
-		}
-		return nil
+	switch {
+	case err == nil:
+	case resp == nil && c == nil && len(s.conns) == 0:
+		must(err)
+	case resp != nil && resp.StatusCode == http.StatusUnauthorized:
+		failf("the server knows no such token (HTTP 401)")
+	case resp != nil && resp.StatusCode == http.StatusForbidden:
+		failf("the token does not have role env (HTTP 403)")
+	case resp != nil && resp.StatusCode != http.StatusSwitchingProtocols:
+		failf("/v1/ws answers HTTP %d, want a server of the protocol", resp.StatusCode)
+	default:
+		return
 	}
-	if err := c.greet(hello(wire.Ext)); err != nil {
+	if err := attempt(func() { c.greet(hello(wire.Ext)) }); err != nil {
 		if s.Token == "" && isClosed(err, 4401) {
-			return errors.New("the server asks for a token")
+			failf("the server asks for a token")
 		}
-		return nil
+		return
 	}
-	_, err = s.openOn(c, 1)
-	var e *wire.Error
-	if errors.As(err, &e) && e.Code == wire.UnknownEnv {
-		return fmt.Errorf("the server has no environment %q to play: %w", s.Env, err)
+	err = attempt(func() { s.openOn(c, 1) })
+	if e, ok := errors.AsType[*wire.Error](err); ok && e.Code == wire.UnknownEnv {
+		failf("the server has no environment %q to play: %w", s.Env, err)
 	}
-	return nil
 }
 
 // Tester is what Run needs of its T; *testing.T is one.

@@ -3,9 +3,11 @@ package conformance
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,7 +36,7 @@ type Target struct {
 // claims lists the parts of the protocol, in the order in which they are checked.
 var claims = []struct {
 	name  string
-	check func(*suite) error
+	check func(*suite)
 }{
 	{"welcome is complete", (*suite).welcomeIsComplete},
 	{"unknown keys and features are ignored", (*suite).unknownKeysAreIgnored},
@@ -89,11 +91,6 @@ var claims = []struct {
 	{"an ended session cannot be resumed", (*suite).goneSessionsStayGone},
 }
 
-// skip is the reason why a claim does not apply.
-type skip string
-
-func (s skip) Error() string { return string(s) }
-
 // suite is the state of checking one claim.
 type suite struct {
 	Target
@@ -101,14 +98,18 @@ type suite struct {
 	base  *url.URL        // http(s)://host:port
 	draw  *rand.Rand
 	conns []*conn
+	where string // begins the text of a failure
 }
+
+// part names the part of the claim that is checked next.
+func (s *suite) part(format string, args ...any) { s.where = fmt.Sprintf(format, args...) }
 
 // patience is how many times Target.Wait one claim may take. Single waits are bounded by Target.Wait; this bounds the
 // claim against a server that sends without end.
 const patience = 60
 
 // verify checks one claim and closes its connections.
-func verify(ctx context.Context, target Target, check func(*suite) error) error {
+func verify(ctx context.Context, target Target, check func(*suite)) error {
 	s, err := newSuite(target)
 	if err != nil {
 		return err
@@ -117,25 +118,17 @@ func verify(ctx context.Context, target Target, check func(*suite) error) error 
 	defer cancel()
 	s.ctx = limited
 	defer s.leave()
-	err = s.try(check)
+	err = attempt(func() { check(s) })
+	_, skipped := errors.AsType[skip](err)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case limited.Err() != nil:
 		return fmt.Errorf("the claim was not decided within %v: %w", patience*s.Wait, err)
+	case err != nil && !skipped && s.where != "":
+		return fmt.Errorf("%s: %w", s.where, err)
 	}
 	return err
-}
-
-// try checks one claim. Replies are cut up on the assumption that they have the shapes of the protocol; where a server
-// breaks one that the claim does not look at, the claim fails in place of the program.
-func (s *suite) try(check func(*suite) error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("a reply is malformed where the claim does not expect it: %v", r)
-		}
-	}()
-	return check(s)
 }
 
 func newSuite(target Target) (*suite, error) {
@@ -184,27 +177,29 @@ var allFeatures = []string{"async", "resume", "snapshot", "render", "shm"}
 // has reports whether the feature was granted.
 func (c *conn) has(feature string) bool {
 	list, _ := c.welcome.Strs("feat", nil)
-	for _, f := range list {
-		if f == feature {
-			return true
-		}
+	return slices.Contains(list, feature)
+}
+
+// grants skips the claim unless the feature was granted.
+func (c *conn) grants(feature string) {
+	if !c.has(feature) {
+		skipf("the server does not grant %s", feature)
 	}
-	return false
 }
 
 // mostInflight is the largest limit inflight that the suite fills with requests.
 const mostInflight = 256
 
 // window returns the limit inflight, or a skip where filling it takes too long.
-func (c *conn) window() (int, error) {
+func (c *conn) window() int {
 	n := c.limit("inflight")
 	if !(n >= 1) {
-		return 0, fmt.Errorf("limit inflight is %v, want a number above 0", n)
+		failf("limit inflight is %v, want a number above 0", n)
 	}
 	if n > mostInflight {
-		return 0, skip(fmt.Sprintf("%v requests at once are too many to try", n))
+		skipf("%v requests at once are too many to try", n)
 	}
-	return int(n), nil
+	return int(n)
 }
 
 // limit returns a number of the welcome, 0 where it is missing.
@@ -214,21 +209,5 @@ func (c *conn) limit(key string) float64 {
 	return v
 }
 
-// first returns the first error that is not nil.
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // m makes a map of alternating keys and values.
-func m(kv ...any) wire.Map {
-	out := wire.Map{}
-	for i := 0; i < len(kv); i += 2 {
-		out = append(out, wire.Pair{Key: kv[i].(string), Value: kv[i+1]})
-	}
-	return out
-}
+func m(kv ...any) wire.Map { return wire.MapOf(kv...) }

@@ -66,6 +66,13 @@ func (s *suite) upgrade(enc wire.Encoding, token string) (*conn, *http.Response,
 	return c, resp, nil
 }
 
+// connect is upgrade for servers that must accept the token.
+func (s *suite) connect(enc wire.Encoding, token string) *conn {
+	c, _, err := s.upgrade(enc, token)
+	must(err)
+	return c
+}
+
 // hello returns a valid first message, with the entries of more replaced or added.
 func hello(enc wire.Encoding, more ...any) wire.Map {
 	h := m("op", "hello", "id", 1, "proto", []int{1, 1}, "client", m("name", "conformance", "version", "1", "lang", "go"),
@@ -87,30 +94,25 @@ func merge(a, b wire.Map) wire.Map {
 }
 
 // dial begins a session in encoding ext.
-func (s *suite) dial(more ...any) (*conn, error) { return s.dialIn(wire.Ext, more...) }
+func (s *suite) dial(more ...any) *conn { return s.dialIn(wire.Ext, more...) }
 
-func (s *suite) dialIn(enc wire.Encoding, more ...any) (*conn, error) {
-	c, _, err := s.upgrade(enc, s.Token)
-	if err != nil {
-		return nil, err
-	}
-	return c, c.greet(hello(enc, more...))
+func (s *suite) dialIn(enc wire.Encoding, more ...any) *conn {
+	c := s.connect(enc, s.Token)
+	c.greet(hello(enc, more...))
+	return c
 }
 
 // greet sends hello and reads the welcome.
-func (c *conn) greet(h wire.Map) error {
-	if err := c.write(h); err != nil {
-		return err
-	}
+func (c *conn) greet(h wire.Map) {
+	c.write(h)
 	reply, err := c.next()
 	if err != nil {
-		return fmt.Errorf("after hello: %w", err)
+		failf("after hello: %w", err)
 	}
 	if op, _ := reply.Str("op", ""); op != wire.OpWelcome {
-		return fmt.Errorf("hello was answered with %v", reply)
+		failf("hello was answered with %v", reply)
 	}
 	c.id, c.welcome = 1, reply
-	return nil
 }
 
 // encode returns msg as a frame.
@@ -121,21 +123,19 @@ func (c *conn) encode(msg wire.Map) []byte {
 }
 
 // write sends msg unchanged.
-func (c *conn) write(msg wire.Map) error { return c.writeFrame(c.encode(msg)) }
+func (c *conn) write(msg wire.Map) { c.writeFrame(c.encode(msg)) }
 
-func (c *conn) writeFrame(frame []byte) error {
+func (c *conn) writeFrame(frame []byte) {
 	kind := websocket.BinaryMessage
 	if c.enc == wire.JSON {
 		kind = websocket.TextMessage
 	}
-	return c.writeAs(kind, frame)
+	c.writeAs(kind, frame)
 }
 
-func (c *conn) writeAs(kind int, frame []byte) error {
-	if err := c.ws.SetWriteDeadline(time.Now().Add(c.wait)); err != nil {
-		return err
-	}
-	return c.ws.WriteMessage(kind, frame)
+func (c *conn) writeAs(kind int, frame []byte) {
+	must(c.ws.SetWriteDeadline(time.Now().Add(c.wait)))
+	must(c.ws.WriteMessage(kind, frame))
 }
 
 // frame returns the next frame.
@@ -172,113 +172,99 @@ func (c *conn) next() (wire.Map, error) {
 }
 
 // post sends a request and returns its id.
-func (c *conn) post(op string, fields ...any) (int64, error) {
+func (c *conn) post(op string, fields ...any) int64 {
 	c.id++
-	return c.id, c.write(merge(m("op", op, "id", c.id), m(fields...)))
+	c.write(merge(m("op", op, "id", c.id), m(fields...)))
+	return c.id
 }
 
-// answer returns the next message, which must be the reply to request id. An error reply becomes a *wire.Error.
-func (c *conn) answer(op string, id int64) (wire.Map, error) {
+// answer returns the next message, which must be the reply to request id, or the error that it is.
+func (c *conn) answer(op string, id int64) (wire.Map, *wire.Error) {
 	for {
 		reply, err := c.next()
 		if err != nil {
-			return nil, fmt.Errorf("waiting for the answer to %s: %w", op, err)
+			failf("waiting for the answer to %s: %w", op, err)
 		}
 		re, e := reply.Int("re", -1, 0, 1<<32-1)
 		if e != nil || re < 0 {
-			return nil, fmt.Errorf("a message without re: %v", reply)
+			failf("a message without re: %v", reply)
 		}
 		got, _ := reply.Str("op", "")
 		if re == 0 && (got == wire.OpNotice || got == wire.OpDrain) {
 			continue
 		}
 		if re != id {
-			return nil, fmt.Errorf("waiting for the answer to %s %d came a reply to %d: %v", op, id, re, reply)
+			failf("waiting for the answer to %s %d came a reply to %d: %v", op, id, re, reply)
 		}
 		if got == wire.OpError {
 			return nil, wire.ErrorOf(reply)
 		}
 		if got != op {
-			return nil, fmt.Errorf("%s was answered with %s", op, got)
+			failf("%s was answered with %s", op, got)
 		}
 		return reply, nil
 	}
 }
 
 // ask sends a request and returns its reply.
-func (c *conn) ask(op string, fields ...any) (wire.Map, error) {
-	id, err := c.post(op, fields...)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
+func (c *conn) ask(op string, fields ...any) wire.Map {
+	reply, e := c.answer(op, c.post(op, fields...))
+	if e != nil {
+		failf("%s: %w", op, e)
 	}
-	reply, err := c.answer(op, id)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", op, err)
-	}
-	return reply, nil
+	return reply
 }
 
-// refuse sends a request, whose reply must be an error with one of the codes.
-func (c *conn) refuse(codes []wire.Code, op string, fields ...any) (*wire.Error, error) {
-	reply, err := c.ask(op, fields...)
-	var e *wire.Error
-	if !errors.As(err, &e) {
-		if err == nil {
-			err = fmt.Errorf("%s %s was accepted: %v", op, compare.Brief(fields), reply)
-		}
-		return nil, err
+// refuse sends a request, whose reply must be an error with one of the codes. It returns the error as a value: a claim
+// need
+// not look at it.
+func (c *conn) refuse(codes []wire.Code, op string, fields ...any) wire.Error {
+	reply, e := c.answer(op, c.post(op, fields...))
+	switch {
+	case e == nil:
+		failf("%s %s was accepted: %v", op, compare.Brief(fields), reply)
+	case !slices.Contains(codes, e.Code):
+		failf("%s %s: error %q, want %v", op, compare.Brief(fields), e, codes)
+	case e.Msg == "":
+		failf("%s %s: the error of code %s says nothing", op, compare.Brief(fields), e.Code)
 	}
-	if !slices.Contains(codes, e.Code) {
-		return nil, fmt.Errorf("%s %s: error %q, want %v", op, compare.Brief(fields), e, codes)
-	}
-	if e.Msg == "" {
-		return nil, fmt.Errorf("%s %s: the error of code %s says nothing", op, compare.Brief(fields), e.Code)
-	}
-	return e, nil
+	return *e
 }
 
 func only(codes ...wire.Code) []wire.Code { return codes }
 
-// closed waits for the end of the connection, which must have one of the codes and a valid reason.
-func (c *conn) closed(codes ...int) (reason string, err error) {
-	for {
-		_, err := c.frame()
-		if err == nil {
-			continue // a message that was sent before the end
-		}
-		var e *websocket.CloseError
-		if !errors.As(err, &e) {
-			return "", fmt.Errorf("waiting for the end with code %v: %w", codes, err)
-		}
-		if !slices.Contains(codes, e.Code) {
-			return "", fmt.Errorf("closed with %d %q, want %v", e.Code, e.Text, codes)
-		}
-		if len(e.Text) > 123 {
-			return "", fmt.Errorf("closed with a reason of %d bytes, want at most 123", len(e.Text))
-		}
-		if (e.Code == 1001 || e.Code >= 4400 && e.Code < 4500) && e.Text == "" {
-			return "", fmt.Errorf("closed with %d and no reason, want what to do", e.Code)
-		}
-		// The server has finished with the connection only when TCP ends too.
-		if err := c.ws.SetReadDeadline(time.Now().Add(c.wait)); err != nil {
-			return "", err
-		}
-		if _, err := io.Copy(io.Discard, c.ws.NetConn()); errors.Is(err, os.ErrDeadlineExceeded) {
-			return "", fmt.Errorf("closed with %d, and the connection still stands after %v", e.Code, c.wait)
-		}
-		return e.Text, nil
+// closed waits for the end of the connection, which must have the code and a valid reason.
+func (c *conn) closed(code int) (reason string) {
+	_, err := c.frame()
+	for err == nil { // a message that was sent before the end
+		_, err = c.frame()
 	}
+	var e *websocket.CloseError
+	switch {
+	case !errors.As(err, &e):
+		failf("waiting for the end with code %d: %w", code, err)
+	case e.Code != code:
+		failf("closed with %d %q, want %d", e.Code, e.Text, code)
+	case len(e.Text) > 123:
+		failf("closed with a reason of %d bytes, want at most 123", len(e.Text))
+	case (e.Code == 1001 || e.Code >= 4400 && e.Code < 4500) && e.Text == "":
+		failf("closed with %d and no reason, want what to do", e.Code)
+	}
+	// The server has finished with the connection only when TCP ends too.
+	must(c.ws.SetReadDeadline(time.Now().Add(c.wait)))
+	if _, err := io.Copy(io.Discard, c.ws.NetConn()); errors.Is(err, os.ErrDeadlineExceeded) {
+		failf("closed with %d, and the connection still stands after %v", e.Code, c.wait)
+	}
+	return e.Text
 }
 
 // drop ends the connection as a crash of the client would: the kernel resets it.
-func (c *conn) drop() error {
+func (c *conn) drop() {
 	c.left = true
 	if tcp, ok := c.ws.NetConn().(*net.TCPConn); ok {
-		if err := tcp.SetLinger(0); err != nil {
-			return err
-		}
+		must(tcp.SetLinger(0))
 	}
-	return c.ws.NetConn().Close()
+	must(c.ws.NetConn().Close())
 }
 
 // leave ends the session, so that it does not count while the next claims are checked.
@@ -287,18 +273,14 @@ func (c *conn) leave() {
 		return
 	}
 	c.left = true
-	if c.welcome != nil {
-		if _, err := c.post(wire.OpBye); err == nil {
-			for { // until the server closes
-				if _, err := c.frame(); err != nil {
-					break
-				}
+	if c.welcome != nil && attempt(func() { c.post(wire.OpBye) }) == nil {
+		for { // until the server closes
+			if _, err := c.frame(); err != nil {
+				break
 			}
 		}
 	}
-	if err := c.ws.Close(); err != nil {
-		return // the server has closed it
-	}
+	_ = c.ws.Close() // the server has closed it
 }
 
 // isClosed reports whether err is the end of a connection with this code.

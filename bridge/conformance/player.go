@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -17,70 +16,61 @@ type player struct {
 	sizes []int
 	flat  bool // actions have one dimension: Discrete
 	open  wire.Map
-	noop  int
 	limit int // max_episode_steps, 0 = none
-
 }
 
 // openOn opens n environments on c.
-func (s *suite) openOn(c *conn, n int, more ...any) (*player, error) {
+func (s *suite) openOn(c *conn, n int, more ...any) *player {
 	kwargs := s.Kwargs
 	if kwargs == nil {
 		kwargs = map[string]any{}
 	}
-	reply, err := c.ask(wire.OpOpen, list(merge(m("env", s.Env, "n", n, "kwargs", kwargs), m(more...)))...)
-	if err != nil {
-		return nil, err
-	}
+	reply := c.ask(wire.OpOpen, list(merge(m("env", s.Env, "n", n, "kwargs", kwargs), m(more...)))...)
 	return s.newPlayer(c, n, reply)
 }
 
-func (s *suite) newPlayer(c *conn, n int, reply wire.Map) (*player, error) {
-	p := &player{conn: c, n: n, open: reply, noop: -1}
+func (s *suite) newPlayer(c *conn, n int, reply wire.Map) *player {
+	p := &player{conn: c, n: n, open: reply}
 	var e *wire.Error
 	if p.h, e = reply.Int("h", 0, 1, 1<<32-1); e != nil || p.h == 0 {
-		return nil, fmt.Errorf("open gives handle %v, want a number above 0", reply.Get("h"))
+		failf("open gives handle %v, want a number above 0", reply.Get("h"))
 	}
-	space, e := wire.ParseSpace(reply.Get("act_space"))
-	if e != nil {
-		return nil, e
-	}
+	space := field(wire.ParseSpace(reply.Get("act_space")))
 	switch space.Kind {
 	case "discrete":
 		p.flat, p.sizes = true, []int{int(space.N)}
 	case "mdiscrete":
-		for _, k := range space.NVec {
-			p.sizes = append(p.sizes, int(k))
-		}
+		p.sizes = integers(space.NVec)
 	default:
-		return nil, fmt.Errorf("%s has actions of kind %s; the suite needs discrete ones: name another environment", s.Env, space.Kind)
+		failf("%s has actions of kind %s; the suite needs discrete ones: name another environment", s.Env, space.Kind)
 	}
-	spec, e := reply.Sub("spec")
-	if e != nil {
-		return nil, e
+	p.limit = int(field(field(reply.Sub("spec")).Int("max_episode_steps", 0, 0, 1<<31)))
+	return p
+}
+
+func integers(v []int64) []int {
+	var out []int
+	for _, x := range v {
+		out = append(out, int(x))
 	}
-	limit, e := spec.Int("max_episode_steps", 0, 0, 1<<31)
-	if e != nil {
-		return nil, e
-	}
-	p.limit = int(limit)
-	meta, e := reply.Sub("meta")
-	if e != nil {
-		return nil, e
-	}
-	if k, ok := compare.Number(meta.Get("noop")); ok {
-		p.noop = int(k)
-	}
-	return p, nil
+	return out
 }
 
 // start begins a session and opens n environments.
-func (s *suite) start(n int, more ...any) (*player, error) {
-	c, err := s.dial()
-	if err != nil {
-		return nil, err
-	}
-	return s.openOn(c, n, more...)
+func (s *suite) start(n int, more ...any) *player { return s.openOn(s.dial(), n, more...) }
+
+// twins begins a session with two handles of n environments, both reset with the seed.
+func (s *suite) twins(n, seed int) (p, twin *player) {
+	p = s.start(n)
+	twin = s.openOn(p.conn, n)
+	p.reset(seed)
+	twin.reset(seed)
+	return p, twin
+}
+
+// stepAlike steps two handles by the same actions, and compares the replies.
+func stepAlike(p, twin *player, a []int) {
+	must(compare.Same(p.ask(wire.OpStep, "a", p.actions(a)), twin.ask(wire.OpStep, "a", twin.actions(a))))
 }
 
 // list returns the entries of a map as alternating keys and values.
@@ -93,18 +83,15 @@ func list(m wire.Map) []any {
 }
 
 // ask is conn.ask with the handle, and refuse is conn.refuse with the handle.
-func (p *player) ask(op string, fields ...any) (wire.Map, error) {
+func (p *player) ask(op string, fields ...any) wire.Map {
 	return p.conn.ask(op, append([]any{"h", p.h}, fields...)...)
 }
 
-func (p *player) refuse(codes []wire.Code, op string, fields ...any) (*wire.Error, error) {
+func (p *player) refuse(codes []wire.Code, op string, fields ...any) wire.Error {
 	return p.conn.refuse(codes, op, append([]any{"h", p.h}, fields...)...)
 }
 
-func (p *player) reset(seed any) error {
-	_, err := p.ask(wire.OpReset, "seed", seed)
-	return err
-}
+func (p *player) reset(seed any) { p.ask(wire.OpReset, "seed", seed) }
 
 // actions returns a as the field a of a step. a has a row for each environment, with one index for each factor.
 func (p *player) actions(a []int) wire.Array { return p.actionsAs(wire.I64, a) }
@@ -129,36 +116,29 @@ func (p *player) random(src *rand.Rand) []int {
 }
 
 // masks returns the masks of a reply's info. Each row has one number for each action of each factor.
-func (p *player) masks(reply wire.Map, rows int) (compare.Column, error) {
-	info, e := reply.Sub("info")
-	if e != nil {
-		return compare.Column{}, e
-	}
-	c, err := compare.At(info, wire.MaskKey, wire.I8, rows)
-	if err != nil {
-		return c, err
-	}
-	return c, p.maskFits(c)
+func (p *player) masks(reply wire.Map, rows int) compare.Column {
+	c := need(compare.At(field(reply.Sub("info")), wire.MaskKey, wire.I8, rows))
+	p.maskFits(c)
+	return c
 }
 
-func (p *player) maskFits(c compare.Column) error {
+func (p *player) maskFits(c compare.Column) {
 	total := 0
 	for _, k := range p.sizes {
 		total += k
 	}
 	if len(c.Shape) != 2 || c.Shape[1] != total {
-		return fmt.Errorf("masks have shape %v, want [%d %d]", c.Shape, c.Shape[0], total)
+		failf("masks have shape %v, want [%d %d]", c.Shape, c.Shape[0], total)
 	}
 	for _, x := range c.V {
 		if x != 0 && x != 1 {
-			return fmt.Errorf("a mask with %v, want 0 or 1", x)
+			failf("a mask with %v, want 0 or 1", x)
 		}
 	}
-	return nil
 }
 
 // legal draws a legal action for each row of masks.
-func (p *player) legal(src *rand.Rand, masks compare.Column) ([]int, error) {
+func (p *player) legal(src *rand.Rand, masks compare.Column) []int {
 	var a []int
 	width := masks.Shape[1]
 	for i := range masks.Shape[0] {
@@ -171,13 +151,13 @@ func (p *player) legal(src *rand.Rand, masks compare.Column) ([]int, error) {
 				}
 			}
 			if len(ok) == 0 {
-				return nil, fmt.Errorf("row %d has no legal action in factor %d", i, f)
+				failf("row %d has no legal action in factor %d", i, f)
 			}
 			a = append(a, ok[src.IntN(len(ok))])
 			at += k
 		}
 	}
-	return a, nil
+	return a
 }
 
 // step is the parsed reply to a step.
@@ -187,67 +167,34 @@ type step struct {
 	te, tr    []bool
 	mask      compare.Column
 	over      []bool
-	ids       []int
 	fin       wire.Map
 	finalRows []int
 }
 
 // readStep parses the reply to a step or recv of the given number of rows, and checks what is true of every such reply.
-func (p *player) readStep(reply wire.Map, rows int) (*step, error) {
+func (p *player) readStep(reply wire.Map, rows int) *step {
 	s := &step{reply: reply}
-	r, err := compare.At(reply, "r", wire.F64, rows)
-	if err != nil {
-		return nil, err
-	}
-	te, err := compare.At(reply, "te", wire.Bool, rows)
-	if err != nil {
-		return nil, err
-	}
-	tr, err := compare.At(reply, "tr", wire.Bool, rows)
-	if err != nil {
-		return nil, err
-	}
+	r := need(compare.At(reply, "r", wire.F64, rows))
+	te := need(compare.At(reply, "te", wire.Bool, rows))
+	tr := need(compare.At(reply, "tr", wire.Bool, rows))
 	s.r = r.V
 	for i := range rows {
 		if te.V[i] != 0 && tr.V[i] != 0 {
-			return nil, fmt.Errorf("row %d is terminated and truncated at once", i)
+			failf("row %d is terminated and truncated at once", i)
 		}
 		if math.IsNaN(r.V[i]) || math.IsInf(r.V[i], 0) {
-			return nil, fmt.Errorf("row %d has reward %v", i, r.V[i])
+			failf("row %d has reward %v", i, r.V[i])
 		}
 		s.te, s.tr = append(s.te, te.V[i] != 0), append(s.tr, tr.V[i] != 0)
 		s.over = append(s.over, te.V[i] != 0 || tr.V[i] != 0)
 	}
-	if s.mask, err = p.masks(reply, rows); err != nil {
-		return nil, err
+	s.mask = p.masks(reply, rows)
+	field(reply.Ints("ids"))
+	if s.fin = field(reply.Sub("fin")); s.fin != nil {
+		s.finalRows = integers(field(s.fin.Ints("ids")))
 	}
-	ids, e := reply.Ints("ids")
-	if e != nil {
-		return nil, e
-	}
-	for _, i := range ids {
-		s.ids = append(s.ids, int(i))
-	}
-	if s.fin, e = reply.Sub("fin"); e != nil {
-		return nil, e
-	}
-	if s.fin != nil {
-		ids, e := s.fin.Ints("ids")
-		if e != nil {
-			return nil, e
-		}
-		for _, i := range ids {
-			s.finalRows = append(s.finalRows, int(i))
-		}
-	}
-	return s, nil
+	return s
 }
 
 // step steps all rows.
-func (p *player) step(a []int) (*step, error) {
-	reply, err := p.ask(wire.OpStep, "a", p.actions(a))
-	if err != nil {
-		return nil, err
-	}
-	return p.readStep(reply, p.n)
-}
+func (p *player) step(a []int) *step { return p.readStep(p.ask(wire.OpStep, "a", p.actions(a)), p.n) }

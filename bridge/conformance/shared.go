@@ -13,38 +13,23 @@ import (
 	"clustergym/bridge/wire"
 )
 
-// sharer opens n environments with shared observations. It returns a skip if the server's memory is not visible here.
-func (s *suite) sharer(n int) (*player, error) {
-	c, err := s.dial()
-	if err != nil {
-		return nil, err
-	}
-	if !c.has("shm") {
-		return nil, skip("the server does not grant shm")
-	}
-	probe, e := c.welcome.Sub("shm")
-	if e != nil {
-		return nil, e
-	}
-	path, e1 := probe.Str("path", "")
-	check, e2 := probe.Bytes("check")
-	if err := first(asError(e1), asError(e2)); err != nil {
-		return nil, err
-	}
+// sharer opens n environments with shared observations. It skips the claim if the server's memory is not visible here.
+func (s *suite) sharer(n int) *player {
+	c := s.dial()
+	c.grants("shm")
+	probe := field(c.welcome.Sub("shm"))
+	path, check := field(probe.Str("path", "")), field(probe.Bytes("check"))
 	if len(check) < 16 {
-		return nil, fmt.Errorf("shm.check has %d bytes, want 16 or more", len(check))
+		failf("shm.check has %d bytes, want 16 or more", len(check))
 	}
 	if b, err := readShared(path, int64(len(check))); err != nil || !bytes.Equal(b, check) {
-		return nil, skip("the server's memory is not seen from here")
+		skipf("the server's memory is not seen from here")
 	}
-	p, err := s.openOn(c, n, "autoreset", "same_step", "shm", true)
-	if err != nil {
-		return nil, err
-	}
+	p := s.openOn(c, n, "autoreset", "same_step", "shm", true)
 	if !p.open.Has("shm") {
-		return nil, skip(fmt.Sprintf("the server does not share observations of %d environments", n))
+		skipf("the server does not share observations of %d environments", n)
 	}
-	return p, nil
+	return p
 }
 
 // readShared reads a file of the size that the server announced. The path comes from the server, so only regular files
@@ -65,41 +50,23 @@ func readShared(path string, size int64) ([]byte, error) {
 	return b, errors.Join(err, f.Close())
 }
 
-// asError keeps a nil pointer from becoming an error.
-func asError(e *wire.Error) error {
-	if e == nil {
-		return nil
-	}
-	return e
-}
-
 // shown returns reply with the observations that it leaves to the server's memory.
-func (p *player) shown(reply wire.Map, space *wire.Space) (wire.Map, error) {
-	told, e := p.open.Sub("shm")
-	if e != nil {
-		return nil, e
-	}
-	path, e1 := told.Str("path", "")
-	size, e2 := told.Int("size", 0, 1, 1<<40)
-	row, e3 := told.Int("row", 0, 1, 1<<40)
-	where, e4 := told.Sub("at")
-	if err := first(asError(e1), asError(e2), asError(e3), asError(e4)); err != nil {
-		return nil, err
-	}
+func (p *player) shown(reply wire.Map, space *wire.Space) wire.Map {
+	told := field(p.open.Sub("shm"))
+	path, size := field(told.Str("path", "")), field(told.Int("size", 0, 1, 1<<40))
+	row, where := field(told.Int("row", 0, 1, 1<<40)), field(told.Sub("at"))
 	memory, err := readShared(path, size)
 	if err != nil {
-		return nil, fmt.Errorf("shm.path: %w", err)
+		failf("shm.path: %w", err)
 	}
 	if int64(len(memory)) != size || size != 4*row*int64(p.n) {
-		return nil, fmt.Errorf("%d bytes of shared memory, size says %d, and %d rows of %d numbers take %d", len(memory), size, p.n, row, 4*row*int64(p.n))
+		failf("%d bytes of shared memory, size says %d, and %d rows of %d numbers take %d",
+			len(memory), size, p.n, row, 4*row*int64(p.n))
 	}
-	obs, e := reply.Sub("obs")
-	if e != nil {
-		return nil, fmt.Errorf("obs: %w", e)
-	}
+	obs := field(reply.Sub("obs"))
 	for _, p := range obs {
 		if where.Has(p.Key) || !slices.Contains(space.Names, p.Key) {
-			return nil, fmt.Errorf("obs has %q, want only what does not stand in shared memory", p.Key)
+			failf("obs has %q, want only what does not stand in shared memory", p.Key)
 		}
 	}
 	out := wire.Map{}
@@ -108,13 +75,10 @@ func (p *player) shown(reply wire.Map, space *wire.Space) (wire.Map, error) {
 			out = append(out, wire.Pair{Key: name, Value: obs.Get(name)})
 			continue
 		}
-		each := int64(1)
-		for _, d := range space.Items[i].Shape {
-			each *= int64(d)
-		}
+		each := int64(numbers(&space.Items[i]))
 		from, e := where.Int(name, -1, 0, row-each)
 		if e != nil || from < 0 {
-			return nil, fmt.Errorf("shm.at: %q is at %v, and %d numbers of a row of %d belong to it", name, where.Get(name), each, row)
+			failf("shm.at: %q is at %v, and %d numbers of a row of %d belong to it", name, where.Get(name), each, row)
 		}
 		a := wire.Array{DType: wire.F32, Shape: append([]int{p.n}, space.Items[i].Shape...)}
 		for k := range int64(p.n) {
@@ -123,71 +87,44 @@ func (p *player) shown(reply wire.Map, space *wire.Space) (wire.Map, error) {
 		}
 		out = append(out, wire.Pair{Key: name, Value: a})
 	}
-	return merge(reply, m("obs", out)), nil
+	return merge(reply, m("obs", out))
+}
+
+// numbers returns how many numbers a value of a space with a shape has.
+func numbers(sp *wire.Space) int {
+	n := 1
+	for _, d := range sp.Shape {
+		n *= d
+	}
+	return n
 }
 
 // sharedMemoryShowsTheSame plays the same steps with shared and with sent observations, and compares them.
-func (s *suite) sharedMemoryShowsTheSame() error {
+func (s *suite) sharedMemoryShowsTheSame() {
 	const enough = 1 << 17 // numbers of a batch that is surely worth sharing
-	one, err := s.start(1)
-	if err != nil {
-		return err
-	}
-	space, e := wire.ParseSpace(one.open.Get("obs_space"))
-	if e != nil {
-		return e
-	}
+	one := s.start(1)
+	space := field(wire.ParseSpace(one.open.Get("obs_space")))
 	width := 0
-	for _, item := range space.Items {
-		each := 1
-		for _, d := range item.Shape {
-			each *= d
-		}
-		width += each
+	for i := range space.Items {
+		width += numbers(&space.Items[i])
 	}
 	if space.Kind != "dict" || width == 0 {
-		return skip("the observation is no map of arrays")
+		skipf("the observation is no map of arrays")
 	}
 	n := min((enough+width-1)/width, int(one.conn.limit("envs")))
-	p, err := s.sharer(n)
-	if err != nil {
-		return err
-	}
-	sent, err := s.start(n, "autoreset", "same_step")
-	if err != nil {
-		return err
-	}
-	both := func(op string, fields ...any) (wire.Map, error) {
-		x, err1 := sent.ask(op, fields...)
-		y, err2 := p.ask(op, fields...)
-		if err := first(err1, err2); err != nil {
-			return nil, err
-		}
-		if y, err = p.shown(y, space); err != nil {
-			return nil, err
-		}
+	p := s.sharer(n)
+	sent := s.start(n, "autoreset", "same_step")
+	both := func(op string, fields ...any) wire.Map {
+		x, y := sent.ask(op, fields...), p.shown(p.ask(op, fields...), space)
 		// The ids of the requests differ.
-		return x, compare.Alike(op, sorted(merge(x, m("re", 0))), sorted(merge(y, m("re", 0))))
+		must(compare.Alike(op, sorted(dropping(x, "re")), sorted(dropping(y, "re"))))
+		return x
 	}
-	reply, err := both(wire.OpReset, "seed", 5)
-	if err != nil {
-		return err
-	}
+	reply := both(wire.OpReset, "seed", 5)
 	for range 12 {
-		mask, err := sent.masks(reply, n)
-		if err != nil {
-			return err
-		}
-		a, err := sent.legal(s.draw, mask)
-		if err != nil {
-			return err
-		}
-		if reply, err = both(wire.OpStep, "a", sent.actions(a)); err != nil {
-			return err
-		}
+		reply = both(wire.OpStep, "a", sent.actions(sent.legal(s.draw, sent.masks(reply, n))))
 	}
-	_, err = both(wire.OpReset, "seed", 9)
-	return err
+	both(wire.OpReset, "seed", 9)
 }
 
 // sorted returns v with its keys sorted.

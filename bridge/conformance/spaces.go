@@ -1,8 +1,6 @@
 package conformance
 
 import (
-	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -13,40 +11,36 @@ import (
 
 func newDraw() *rand.Rand { return rng.Stream(2, "conformance") }
 
-func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
-
-// inside returns an error that says where v, a batch of values, is outside the space.
-func inside(path string, sp *wire.Space, v any, rows int) error {
+// inside fails where v, a batch of values, is outside the space.
+func inside(path string, sp *wire.Space, v any, rows int) {
 	if sp.Kind == "dict" {
 		m, ok := v.(wire.Map)
 		if !ok {
-			return fmt.Errorf("%s is no map", path)
+			failf("%s is no map", path)
 		}
 		if len(m) != len(sp.Items) {
-			return fmt.Errorf("%s has %d entries, the space has %d", path, len(m), len(sp.Items))
+			failf("%s has %d entries, the space has %d", path, len(m), len(sp.Items))
 		}
 		for i := range sp.Items {
 			if m[i].Key != sp.Names[i] {
-				return fmt.Errorf("%s has %q where the space has %q", path, m[i].Key, sp.Names[i])
+				failf("%s has %q where the space has %q", path, m[i].Key, sp.Names[i])
 			}
-			if err := inside(path+"."+sp.Names[i], &sp.Items[i], m[i].Value, rows); err != nil {
-				return err
-			}
+			inside(path+"."+sp.Names[i], &sp.Items[i], m[i].Value, rows)
 		}
-		return nil
+		return
 	}
 	if sp.Kind != "box" && sp.Kind != "mbinary" {
-		return skip("the suite looks into spaces of kind dict, box and mbinary only")
+		skipf("the suite looks into spaces of kind dict, box and mbinary only")
 	}
 	c, err := compare.Read(v)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		failf("%s: %w", path, err)
 	}
 	if c.DType != 0 && sp.Kind == "box" && c.DType != sp.DType {
-		return fmt.Errorf("%s is of type %v, its space of %v", path, c.DType, sp.DType)
+		failf("%s is of type %v, its space of %v", path, c.DType, sp.DType)
 	}
 	if !slices.Equal(c.Shape, append([]int{rows}, sp.Shape...)) {
-		return fmt.Errorf("%s has shape %v, want %d rows of %v", path, c.Shape, rows, sp.Shape)
+		failf("%s has shape %v, want %d rows of %v", path, c.Shape, rows, sp.Shape)
 	}
 	each := len(c.V) / rows
 	for i, x := range c.V {
@@ -55,177 +49,107 @@ func inside(path string, sp *wire.Space, v any, rows int) error {
 			low, high = sp.Low[min(i%each, len(sp.Low)-1)], sp.High[min(i%each, len(sp.High)-1)]
 		}
 		if !(x >= low && x <= high) {
-			return fmt.Errorf("%s is %v at %d of row %d, outside [%v, %v]", path, x, i%each, i/each, low, high)
+			failf("%s is %v at %d of row %d, outside [%v, %v]", path, x, i%each, i/each, low, high)
 		}
 	}
-	return nil
 }
 
-func (s *suite) observationsLieInTheirSpace() error {
+func (s *suite) observationsLieInTheirSpace() {
 	for _, view := range []struct {
 		obs  string
 		mask []string
 	}{{"dict", []string{"info"}}, {"dict", []string{"obs", "info"}}, {"flat", []string{"info"}}} {
-		p, err := s.start(3, "obs", view.obs, "mask", view.mask, "autoreset", "same_step")
-		if err != nil {
-			return fmt.Errorf("obs %s, mask %v: %w", view.obs, view.mask, err)
-		}
-		space, e := wire.ParseSpace(p.open.Get("obs_space"))
-		if e != nil {
-			return e
-		}
-		if view.obs == "dict" && slices.Contains(space.Names, wire.MaskKey) != slices.Contains(view.mask, "obs") {
-			return fmt.Errorf("mask %v: the space has %v", view.mask, space.Names)
+		s.part("obs %s, mask %v", view.obs, view.mask)
+		p := s.start(3, "obs", view.obs, "mask", view.mask, "autoreset", "same_step")
+		space := field(wire.ParseSpace(p.open.Get("obs_space")))
+		masked := slices.Contains(view.mask, "obs")
+		if view.obs == "dict" && slices.Contains(space.Names, wire.MaskKey) != masked {
+			failf("the space has %v", space.Names)
 		}
 		if view.obs == "dict" && !slices.IsSorted(space.Names) {
-			return fmt.Errorf("the space has its names in the order %v, want them sorted", space.Names)
+			failf("the space has its names in the order %v, want them sorted", space.Names)
 		}
-		reply, err := p.ask(wire.OpReset, "seed", 3)
-		if err != nil {
-			return err
-		}
-		if err := inside("obs", space, reply.Get("obs"), 3); err != nil {
-			return fmt.Errorf("%s after reset: %w", view.obs, err)
-		}
-		mask, err := p.masks(reply, 3)
-		if err != nil {
-			return err
-		}
+		s.part("obs %s, mask %v, reset", view.obs, view.mask)
+		reply := p.ask(wire.OpReset, "seed", 3)
+		inside("obs", space, reply.Get("obs"), 3)
+		mask := p.masks(reply, 3)
 		for k := range 150 {
-			a, err := p.legal(s.draw, mask)
-			if err != nil {
-				return err
-			}
-			x, err := p.step(a)
-			if err != nil {
-				return err
-			}
-			if err := inside("obs", space, x.reply.Get("obs"), 3); err != nil {
-				return fmt.Errorf("%s, step %d: %w", view.obs, k, err)
-			}
+			s.part("obs %s, mask %v, step %d", view.obs, view.mask, k)
+			x := p.step(p.legal(s.draw, mask))
+			inside("obs", space, x.reply.Get("obs"), 3)
 			if rows := len(x.finalRows); rows > 0 {
-				if err := inside("fin.obs", space, x.fin.Get("obs"), rows); err != nil {
-					return fmt.Errorf("%s, step %d: %w", view.obs, k, err)
-				}
+				inside("fin.obs", space, x.fin.Get("obs"), rows)
 			}
-			if slices.Contains(view.mask, "obs") {
+			if masked {
 				obs, _ := x.reply.Sub("obs")
-				c, err := compare.Read(obs.Get(wire.MaskKey))
-				if err != nil {
-					return err
-				}
-				if !slices.Equal(c.V, x.mask.V) {
-					return fmt.Errorf("step %d: the masks in obs and info differ", k)
+				if !slices.Equal(need(compare.Read(obs.Get(wire.MaskKey))).V, x.mask.V) {
+					failf("the masks in obs and info differ")
 				}
 			}
 			mask = x.mask
 		}
 	}
 	// info has no mask if the field mask does not name it, and has one even with info none.
-	p, err := s.start(1, "mask", []string{})
-	if err != nil {
-		return err
-	}
-	reply, err := p.ask(wire.OpReset, "seed", 1)
-	if err != nil {
-		return err
-	}
+	s.part("mask []")
+	p := s.start(1, "mask", []string{})
+	reply := p.ask(wire.OpReset, "seed", 1)
 	if info, _ := reply.Sub("info"); info.Has(wire.MaskKey) {
-		return fmt.Errorf("mask [] and a mask in info")
+		failf("there is a mask in info")
 	}
-	if p, err = s.start(1, "info", "none"); err != nil {
-		return err
-	}
-	if reply, err = p.ask(wire.OpReset, "seed", 1); err != nil {
-		return err
-	}
-	_, err = p.masks(reply, 1)
-	return err
+	s.part("info none")
+	p = s.start(1, "info", "none")
+	reply = p.ask(wire.OpReset, "seed", 1)
+	p.masks(reply, 1)
 }
 
-func (s *suite) infoCarriesWhatWasAsked() error {
+func (s *suite) infoCarriesWhatWasAsked() {
 	for _, want := range []any{"none", "episode", nil, "metrics", []string{"episode", "metrics"}} {
 		more := []any{"info", want}
 		if want == nil {
 			more = nil // the default
 		}
-		p, err := s.start(2, append(more, "autoreset", "disabled")...)
-		if err != nil {
-			return err
-		}
-		metrics, err := compare.Metrics(p.open)
-		if err != nil {
-			return err
-		}
-		ended, err := p.playToTheEnd(s, func(x *step, total []float64, steps []int) error {
-			info, e := x.reply.Sub("info")
-			if e != nil {
-				return e
-			}
-			if err := compare.Clean("info", info); err != nil {
-				return err
-			}
+		s.part("info %v", want)
+		p := s.start(2, append(more, "autoreset", "disabled")...)
+		metrics := need(compare.Metrics(p.open))
+		p.playToTheEnd(s, func(x *step, total []float64, steps []int) {
+			info := field(x.reply.Sub("info"))
+			must(compare.Clean("info", info))
 			_, listed := want.([]string)
-			if err := compare.MetricsAt(info, metrics, x.over, listed || want == "metrics"); err != nil {
-				return err
-			}
+			must(compare.MetricsAt(info, metrics, x.over, listed || want == "metrics"))
 			if want == "none" || want == "metrics" || !slices.Contains(x.over, true) {
 				if info.Has("episode") {
-					return fmt.Errorf("info %v has an episode where none ended or none was asked for", want)
+					failf("there is an episode where none ended or none was asked for")
 				}
-				return nil
+				return
 			}
-			return compare.EpisodeAt(info, x.over, total, steps)
+			must(compare.EpisodeAt(info, x.over, total, steps))
 		})
-		if err != nil {
-			return fmt.Errorf("info %v: %w", want, err)
-		}
-		if !ended {
-			return noEnd(s)
-		}
 	}
-	return nil
 }
 
-func noEnd(s *suite) error {
-	return skip(fmt.Sprintf("no episode ended within %d steps", s.Steps))
-}
+func (s *suite) noEnd() { skipf("no episode ended within %d steps", s.Steps) }
 
 // playToTheEnd plays random legal actions in a handle with autoreset disabled until the first episode of any row ends. It
-// calls see with every step, the rows' sums of rewards and their numbers of steps. ended is false if no episode ended.
-func (p *player) playToTheEnd(s *suite, see func(x *step, total []float64, steps []int) error) (ended bool, err error) {
-	reply, err := p.ask(wire.OpReset, "seed", 6)
-	if err != nil {
-		return false, err
-	}
-	mask, err := p.masks(reply, p.n)
-	if err != nil {
-		return false, err
-	}
+// calls see with every step, the rows' sums of rewards and their numbers of steps. If no episode ends, it skips the
+// claim.
+func (p *player) playToTheEnd(s *suite, see func(x *step, total []float64, steps []int)) {
+	reply := p.ask(wire.OpReset, "seed", 6)
+	mask := p.masks(reply, p.n)
 	total, steps := make([]float64, p.n), make([]int, p.n)
 	for range s.Steps {
-		a, err := p.legal(s.draw, mask)
-		if err != nil {
-			return false, err
-		}
-		x, err := p.step(a)
-		if err != nil {
-			return false, err
-		}
+		x := p.step(p.legal(s.draw, mask))
 		for i := range p.n {
 			total[i] += x.r[i]
 			steps[i]++
 			if p.limit > 0 && steps[i] >= p.limit && !x.over[i] {
-				return false, fmt.Errorf("environment %d goes on after %d steps, and max_episode_steps is %d", i, steps[i], p.limit)
+				failf("environment %d continues after %d steps, and max_episode_steps is %d", i, steps[i], p.limit)
 			}
 		}
-		if err := see(x, total, steps); err != nil {
-			return false, err
-		}
+		see(x, total, steps)
 		if slices.Contains(x.over, true) {
-			return true, nil // a further step would be needs_reset
+			return // a further step would be needs_reset
 		}
 		mask = x.mask
 	}
-	return false, nil
+	s.noEnd()
 }

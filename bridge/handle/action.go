@@ -26,13 +26,13 @@ func (h *Handle) actions(req wire.Map, rows []int) *wire.Error {
 	if v == nil {
 		return wire.Errorf(wire.BadRequest, "field a is missing, want the actions")
 	}
-	d := &h.shape.action
+	d := &h.spec.Action
 	h.bad = h.bad[:0]
 	var err *wire.Error
 	switch {
-	case d.cont == 0:
+	case len(d.Low) == 0:
 		err = h.discrete(v, rows)
-	case d.disc == 0:
+	case len(d.Sizes) == 0:
 		err = h.continuous(v, rows)
 	default:
 		m, ok := v.(wire.Map)
@@ -49,7 +49,7 @@ func (h *Handle) actions(req wire.Map, rows []int) *wire.Error {
 	if len(h.bad) > 0 {
 		return h.badActions("outside the space")
 	}
-	if d.disc > 0 {
+	if len(d.Sizes) > 0 {
 		h.masked(rows)
 		if len(h.bad) > 0 {
 			return h.badActions("masked")
@@ -80,19 +80,19 @@ func fits(shape []int, k, each int, flat bool) bool {
 
 // discrete reads indices of discrete actions.
 func (h *Handle) discrete(v any, rows []int) *wire.Error {
-	d := &h.shape.action
-	flat := d.disc == 1 && d.cont == 0
+	d := &h.spec.Action
+	flat := len(d.Sizes) == 1 && len(d.Low) == 0
 	switch v := v.(type) {
 	case wire.Array:
 		if v.DType < wire.I8 || v.DType > wire.U64 {
 			return &wire.Error{Code: wire.BadAction, Msg: "the type of the actions", Got: v.DType.String(), Want: "integers"}
 		}
-		if !fits(v.Shape, len(rows), d.disc, flat) {
-			return wrongShape(v.Shape, len(rows), d.disc, flat)
+		if !fits(v.Shape, len(rows), len(d.Sizes), flat) {
+			return wrongShape(v.Shape, len(rows), len(d.Sizes), flat)
 		}
 		at := 0
 		for _, i := range rows {
-			for j := range d.disc {
+			for j := range len(d.Sizes) {
 				x, ok := v.Int(at)
 				at++
 				if !ok {
@@ -103,7 +103,7 @@ func (h *Handle) discrete(v any, rows []int) *wire.Error {
 		}
 		return nil
 	case []any:
-		return h.listed(v, rows, d.disc, flat, "whole numbers", func(i, j int, x any) bool {
+		return h.listed(v, rows, len(d.Sizes), flat, "whole numbers", func(i, j int, x any) bool {
 			k, ok := whole(x)
 			if ok {
 				h.index(i, j, k)
@@ -114,37 +114,30 @@ func (h *Handle) discrete(v any, rows []int) *wire.Error {
 	return &wire.Error{Code: wire.BadAction, Msg: "field a", Got: brief(v), Want: "an array of integers"}
 }
 
-// whole returns x as a whole number. A float64 may be one, since some JSON writers turn 3 into 3.0.
+// whole returns x as a whole number.
 func whole(x any) (int64, bool) {
-	switch x := x.(type) {
-	case int64:
-		return x, true
-	case uint64:
+	if _, larger := x.(uint64); larger {
 		return math.MaxInt64, true // a uint64 here is larger still, and both are out of range
-	case float64:
-		if x == math.Trunc(x) && math.Abs(x) < 1<<53 {
-			return int64(x), true
-		}
 	}
-	return 0, false
+	return wire.Whole(x)
 }
 
 // index stores factor j of row i's action, or notes it as bad.
 func (h *Handle) index(i, j int, x int64) {
-	d := &h.shape.action
-	if x >= 0 && x < int64(d.sizes[j]) {
-		h.a.Disc[i*d.disc+j] = int32(x)
+	d := &h.spec.Action
+	if x >= 0 && x < int64(d.Sizes[j]) {
+		h.a.Disc[i*len(d.Sizes)+j] = int32(x)
 		return
 	}
 	if h.dead(i) {
 		return
 	}
-	h.bad = append(h.bad, badAction{i, j, strconv.FormatInt(x, 10), fmt.Sprintf("0 to %d", d.sizes[j]-1)})
+	h.bad = append(h.bad, badAction{i, j, strconv.FormatInt(x, 10), fmt.Sprintf("0 to %d", d.Sizes[j]-1)})
 }
 
 // continuous reads numbers. It accepts integers of at most 16 bits, which float32 represents exactly.
 func (h *Handle) continuous(v any, rows []int) *wire.Error {
-	d := &h.shape.action
+	d := &h.spec.Action
 	switch v := v.(type) {
 	case wire.Array:
 		switch v.DType {
@@ -152,19 +145,19 @@ func (h *Handle) continuous(v any, rows []int) *wire.Error {
 		default:
 			return &wire.Error{Code: wire.BadAction, Msg: "the type of the actions", Got: v.DType.String(), Want: "float32, float64 or float16"}
 		}
-		if !fits(v.Shape, len(rows), d.cont, false) {
-			return wrongShape(v.Shape, len(rows), d.cont, false)
+		if !fits(v.Shape, len(rows), len(d.Low), false) {
+			return wrongShape(v.Shape, len(rows), len(d.Low), false)
 		}
 		at := 0
 		for _, i := range rows {
-			for j := range d.cont {
+			for j := range len(d.Low) {
 				h.number(i, j, v.Float(at))
 				at++
 			}
 		}
 		return nil
 	case []any:
-		return h.listed(v, rows, d.cont, false, "numbers", func(i, j int, x any) bool {
+		return h.listed(v, rows, len(d.Low), false, "numbers", func(i, j int, x any) bool {
 			switch x := x.(type) {
 			case float64:
 				h.number(i, j, x)
@@ -182,16 +175,17 @@ func (h *Handle) continuous(v any, rows []int) *wire.Error {
 // number stores dimension j of row i's action, or notes it as bad. It rounds x before comparing, since the bounds are
 // float32.
 func (h *Handle) number(i, j int, x float64) {
-	d := &h.shape.action
+	d := &h.spec.Action
 	f := float32(x)
-	if f >= d.low[j] && f <= d.high[j] && !math.IsInf(float64(f), 0) {
-		h.a.Cont[i*d.cont+j] = f
+	if f >= d.Low[j] && f <= d.High[j] && !math.IsInf(float64(f), 0) {
+		h.a.Cont[i*len(d.Low)+j] = f
 		return
 	}
 	if h.dead(i) {
 		return
 	}
-	h.bad = append(h.bad, badAction{i, j, strconv.FormatFloat(x, 'g', -1, 64), fmt.Sprintf("%v to %v", d.low[j], d.high[j])})
+	h.bad = append(h.bad,
+		badAction{i, j, strconv.FormatFloat(x, 'g', -1, 64), fmt.Sprintf("%v to %v", d.Low[j], d.High[j])})
 }
 
 // listed reads nested lists: one value for each row if flat, else a list of each values for each row.
@@ -231,15 +225,15 @@ func (h *Handle) listed(list []any, rows []int, each int, flat bool, want string
 // of each masked factor.
 func (h *Handle) masked(rows []int) {
 	s := &h.shape
-	d := &s.action
+	d := &h.spec.Action
 	for _, i := range rows {
 		h.rows[i].forced = false
 		if h.dead(i) {
 			continue
 		}
 		row := h.b.Mask[i*s.mask : (i+1)*s.mask]
-		disc := h.a.Disc[i*d.disc : (i+1)*d.disc]
-		for j, size := range d.sizes {
+		disc := h.a.Disc[i*len(d.Sizes) : (i+1)*len(d.Sizes)]
+		for j, size := range d.Sizes {
 			mask := row[s.maskAt[j] : s.maskAt[j]+size]
 			if mask[disc[j]] {
 				continue
@@ -269,7 +263,7 @@ func instead(s env.Spec, mask []bool) int {
 func (h *Handle) badActions(what string) *wire.Error {
 	const most = 32 // described in got; env lists all
 	e := &wire.Error{Code: wire.BadAction}
-	d := &h.shape.action
+	d := &h.spec.Action
 	var got strings.Builder
 	for n, b := range h.bad {
 		if !slices.Contains(e.Env[max(0, len(e.Env)-1):], b.row) {
@@ -285,16 +279,16 @@ func (h *Handle) badActions(what string) *wire.Error {
 			got.WriteString(", ")
 		}
 		fmt.Fprintf(&got, "env %d", b.row)
-		if d.disc+d.cont > 1 {
+		if len(d.Sizes)+len(d.Low) > 1 {
 			fmt.Fprintf(&got, " position %d", b.pos)
 		}
 		fmt.Fprintf(&got, ": %s", b.got)
-		if d.disc+d.cont > 1 {
+		if len(d.Sizes)+len(d.Low) > 1 {
 			fmt.Fprintf(&got, " (%s)", b.want)
 		}
 	}
 	e.Got, e.Want = got.String(), h.bad[0].want
-	if d.disc+d.cont > 1 {
+	if len(d.Sizes)+len(d.Low) > 1 {
 		e.Want = "what stands in brackets"
 	}
 	e.Msg = fmt.Sprintf("actions of %d environments are %s; nothing was done", len(e.Env), what)

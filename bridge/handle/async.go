@@ -9,22 +9,18 @@ import (
 )
 
 // doSend begins a step of rows without waiting for it.
-func (h *Handle) doSend(re uint32, req wire.Map, w *wire.Writer) error {
-	rows, _, err := h.asked(req, false)
-	if err != nil {
+func (h *Handle) doSend(q request, w *wire.Writer) error {
+	if err := h.ready(q.rows, true); err != nil {
 		return err
 	}
-	if err := h.ready(rows, true); err != nil {
-		return err
-	}
-	if err := h.actions(req, rows); err != nil {
+	if err := h.actions(q.req, q.rows); err != nil {
 		return err
 	}
 	h.v.SetWorkers(h.pace.most(len(h.all))) // the first Send starts this many for good
-	if err := h.v.Send(rows, h.a); err != nil {
+	if err := h.v.Send(q.rows, h.a); err != nil {
 		return err
 	}
-	w.Reply(re, wire.OpSend, 0)
+	w.Reply(q.re, wire.OpSend, 0)
 	return nil
 }
 

@@ -31,28 +31,18 @@ const (
 // mostTasks is how many tasks one call may sample.
 const mostTasks = 4096
 
-func (h *Handle) doMasks(re uint32, req wire.Map, w *wire.Writer) error {
-	rows, named, err := h.asked(req, false)
-	if err != nil {
-		return err
-	}
+func (h *Handle) doMasks(q request, w *wire.Writer) error {
+	rows := q.rows
 	if err := h.ready(rows, false); err != nil {
 		return err
 	}
 	if h.shape.mask == 0 {
 		return wire.Errorf(wire.Unsupported, "%.80s has no masks: its actions are numbers", h.id)
 	}
-	n := 1
-	if named {
-		n++
-	}
-	w.Reply(re, wire.OpMasks, n)
+	w.Reply(q.re, wire.OpMasks, 1+count(q.named))
 	w.Key("mask")
 	gatherBool(w.Array(wire.I8, len(rows), h.shape.mask), h.b.Mask, h.shape.mask, len(rows), rows)
-	if named {
-		w.Key("ids")
-		gatherI32(w.Array(wire.I32, len(rows)), rows)
-	}
+	writeIDs(w, rows, q.named)
 	return nil
 }
 
@@ -91,23 +81,17 @@ func renderModes(e env.Env) []string {
 	return []string{renderPixels}
 }
 
-func (h *Handle) doCall(ctx context.Context, re uint32, req wire.Map, w *wire.Writer) error {
-	method, err := req.Str("method", "")
-	if err != nil {
-		return err
-	}
-	args, err := req.Sub("args")
-	if err != nil {
-		return err
-	}
-	rows, _, err := h.asked(req, false)
-	if err != nil {
-		return err
+func (h *Handle) doCall(ctx context.Context, q request, w *wire.Writer) error {
+	f := wire.Fields{Map: q.req}
+	method, args, rows := f.Str("method", ""), f.Sub("args"), q.rows
+	if f.Err != nil {
+		return f.Err
 	}
 	if err := h.home(rows); err != nil {
 		return err
 	}
 	var ret []any
+	var err *wire.Error
 	switch method {
 	case methodSetTask, methodGetTask, methodSampleTask:
 		if h.taskSpec() == nil {
@@ -141,9 +125,7 @@ func (h *Handle) doCall(ctx context.Context, re uint32, req wire.Map, w *wire.Wr
 	if err != nil {
 		return err
 	}
-	w.Reply(re, wire.OpCall, 1)
-	w.Key("ret")
-	w.Value(ret)
+	w.Answer(q.re, wire.OpCall, wire.MapOf("ret", ret))
 	return nil
 }
 
@@ -286,13 +268,10 @@ func (h *Handle) sampleTasks(args wire.Map) (ret []any, err *wire.Error) {
 	return ret, nil
 }
 
-func (h *Handle) doRender(re uint32, req wire.Map, w *wire.Writer) error {
-	rows, named, err := h.asked(req, false)
-	if err != nil {
-		return err
-	}
+func (h *Handle) doRender(q request, w *wire.Writer) error {
+	rows := q.rows
 	modes := h.renderModes()
-	mode, err := req.Str("mode", modes[0])
+	mode, err := q.req.Str("mode", modes[0])
 	if err != nil {
 		return err
 	}
@@ -302,11 +281,7 @@ func (h *Handle) doRender(re uint32, req wire.Map, w *wire.Writer) error {
 	if err := h.ready(rows, false); err != nil {
 		return err
 	}
-	n := 1
-	if named {
-		n++
-	}
-	w.Reply(re, wire.OpRender, n)
+	w.Reply(q.re, wire.OpRender, 1+count(q.named))
 	w.Key("render")
 	show := h.showText
 	if mode == renderPixels {
@@ -315,10 +290,7 @@ func (h *Handle) doRender(re uint32, req wire.Map, w *wire.Writer) error {
 	if err := show(rows, w); err != nil {
 		return err
 	}
-	if named {
-		w.Key("ids")
-		gatherI32(w.Array(wire.I32, len(rows)), rows)
-	}
+	writeIDs(w, rows, q.named)
 	return nil
 }
 

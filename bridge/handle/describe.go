@@ -1,7 +1,9 @@
 package handle
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -9,76 +11,47 @@ import (
 	"clustergym/env"
 )
 
-// writeSpec writes the field spec of the reply to open, with what Gymnasium keeps in an EnvSpec.
-func (h *Handle) writeSpec(w *wire.Writer, sha string) {
+// specOf returns the field spec of the reply to open, with what Gymnasium keeps in an EnvSpec.
+func (h *Handle) specOf(sha string) wire.Map {
 	s := h.spec
-	w.Map(7)
-	w.Key("id")
-	w.Str(s.ID)
-	w.Key("version")
+	var number, steps, solved any // nil = there is none
 	if v, ok := version(s.ID); ok {
-		w.Int(int64(v))
-	} else {
-		w.Nil()
+		number = v
 	}
-	w.Key("max_episode_steps")
 	if s.MaxSteps > 0 {
-		w.Int(int64(s.MaxSteps))
-	} else {
-		w.Nil()
+		steps = s.MaxSteps
 	}
-	w.Key("reward_threshold")
-	if math.IsNaN(s.Solved) {
-		w.Nil()
-	} else {
-		w.Float(s.Solved)
+	if !math.IsNaN(s.Solved) {
+		solved = s.Solved
 	}
-	w.Key("reward_range")
-	w.List(2)
-	w.Float(math.Inf(-1))
-	w.Float(math.Inf(1))
-	w.Key("nondeterministic")
-	w.Bool(false)
-	w.Key("scenario_sha")
-	w.Str(sha)
+	return wire.MapOf(
+		"id", s.ID, "version", number, "max_episode_steps", steps, "reward_threshold", solved,
+		"reward_range", []float64{math.Inf(-1), math.Inf(1)}, "nondeterministic", false, "scenario_sha", sha,
+	)
 }
 
 // version returns the number at the end of an id, as in JobSelect-v1.
 func version(id string) (int, bool) {
-	_, tail, ok := cutLast(id, "-v")
-	if !ok {
+	i := strings.LastIndex(id, "-v")
+	if i < 0 {
 		return 0, false
 	}
-	v, err := strconv.Atoi(tail)
+	v, err := strconv.Atoi(id[i+2:])
 	return v, err == nil && v >= 0
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
 }
 
 // meta returns the field meta of the reply to open, with what the spaces do not say: the description of every field, the
 // infos that can be asked for, and the environments' abilities. The keys that the factory adds come last.
 func (h *Handle) meta(more any) wire.Map {
 	_, saves := h.guards[0].inner.(env.Snapshotter)
-	m := wire.Map{
-		{Key: "fields", Value: fields(h.spec.Obs)},
-		{Key: "info", Value: fields(h.spec.Info)},
-		{Key: "noop", Value: h.spec.NoOp},
-		{Key: "tau_s", Value: h.spec.Tau.Seconds()},
-		{Key: "autoreset", Value: h.mode.String()},
-		{Key: "snapshots", Value: saves},
-		{Key: "render_modes", Value: h.renderModes()},
-		{Key: "render_fps", Value: h.guards[0].frameRate()},
-		{Key: "methods", Value: h.methods()},
-	}
+	m := wire.MapOf(
+		"fields", fields(h.spec.Obs), "info", fields(h.spec.Info), "noop", h.spec.NoOp, "tau_s", h.spec.Tau.Seconds(),
+		"autoreset", h.mode.String(), "snapshots", saves, "render_modes", h.renderModes(),
+		"render_fps", h.guards[0].frameRate(), "methods", h.methods(),
+	)
 	add := func(key string, v any) {
 		if !m.Has(key) {
-			m = append(m, wire.Pair{Key: key, Value: v})
+			m.Add(key, v)
 		}
 	}
 	switch more := more.(type) {
@@ -88,7 +61,7 @@ func (h *Handle) meta(more any) wire.Map {
 			add(p.Key, p.Value)
 		}
 	case map[string]any:
-		for _, k := range sortedKeys(more) {
+		for _, k := range slices.Sorted(maps.Keys(more)) {
 			add(k, more[k])
 		}
 	default:
@@ -106,22 +79,18 @@ func fields(all []env.Field) []any {
 		if shape == nil {
 			shape = []int{}
 		}
-		m := wire.Map{
-			{Key: "name", Value: f.Name}, {Key: "shape", Value: shape},
-			{Key: "low", Value: float64(f.Low)}, {Key: "high", Value: float64(f.High)},
-			{Key: "unit", Value: f.Unit}, {Key: "doc", Value: f.Doc},
-		}
+		m := wire.MapOf("name", f.Name, "shape", shape, "low", f.Low, "high", f.High, "unit", f.Unit, "doc", f.Doc)
 		if f.Group > 0 {
-			m = append(m, wire.Pair{Key: "group", Value: f.Group})
+			m.Add("group", f.Group)
 		}
 		if f.Filled > 0 {
-			m = append(m, wire.Pair{Key: "filled", Value: f.Filled})
+			m.Add("filled", f.Filled)
 		}
 		if f.Critic {
-			m = append(m, wire.Pair{Key: "critic", Value: true})
+			m.Add("critic", true)
 		}
 		if f.Metric {
-			m = append(m, wire.Pair{Key: "metric", Value: true})
+			m.Add("metric", true)
 		}
 		list = append(list, m)
 	}

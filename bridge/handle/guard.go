@@ -45,16 +45,19 @@ func (g *guard) caught(op string, what any) error {
 	return p
 }
 
+// rescue is deferred around a call of the environment, and turns its panic into an error.
+func (g *guard) rescue(op string, err *error) {
+	if p := recover(); p != nil {
+		*err = g.caught(op, p)
+	}
+}
+
 var errBroken = errors.New("the environment has failed before and was not reset since")
 
 func (g *guard) Spec() env.Spec { return g.inner.Spec() }
 
 func (g *guard) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = g.caught("reset", p)
-		}
-	}()
+	defer g.rescue("reset", &err)
 	if err = g.inner.Reset(ctx, ep, ts); err == nil {
 		g.broken = false
 	}
@@ -65,20 +68,12 @@ func (g *guard) Step(ctx context.Context, a env.Action, ts *env.TimeStep) (err e
 	if g.broken {
 		return errBroken
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = g.caught("step", p)
-		}
-	}()
+	defer g.rescue("step", &err)
 	return g.inner.Step(ctx, a, ts)
 }
 
 func (g *guard) Close() (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = g.caught("close", p)
-		}
-	}()
+	defer g.rescue("close", &err)
 	return g.inner.Close()
 }
 
@@ -103,11 +98,7 @@ func (g *guard) RestoreSnapshot(src []byte, ts *env.TimeStep) (err error) {
 	if !ok {
 		return errors.ErrUnsupported
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = g.caught("restore", p)
-		}
-	}()
+	defer g.rescue("restore", &err)
 	if err = s.RestoreSnapshot(src, ts); err == nil {
 		g.broken = false
 	}
@@ -119,11 +110,7 @@ func (g *guard) render(w io.Writer, mode string) (err error) {
 	if g.broken {
 		return errBroken
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = g.caught("render", p)
-		}
-	}()
+	defer g.rescue("render", &err)
 	return g.inner.(env.Renderer).Render(w, mode)
 }
 
@@ -132,11 +119,7 @@ func (g *guard) paint(dst *image.RGBA, ts *env.TimeStep, steps int) (err error) 
 	if g.broken {
 		return errBroken
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = g.caught("render", p)
-		}
-	}()
+	defer g.rescue("render", &err)
 	if p, ok := g.inner.(env.Painter); ok {
 		if err := p.Paint(dst); !errors.Is(err, errors.ErrUnsupported) {
 			return err
@@ -163,11 +146,7 @@ func (g *guard) advise(ctx context.Context, args wire.Map) (action any, err erro
 	if g.broken {
 		return nil, errBroken
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			action, err = nil, g.caught("call", p)
-		}
-	}()
+	defer g.rescue("call", &err)
 	return g.inner.(Adviser).Advise(ctx, args)
 }
 
@@ -176,10 +155,6 @@ func (g *guard) call(method string, args wire.Map) (ret any, err error) {
 	if g.broken {
 		return nil, errBroken
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			ret, err = nil, g.caught("call", p)
-		}
-	}()
+	defer g.rescue("call", &err)
 	return g.inner.(Caller).Call(method, args)
 }

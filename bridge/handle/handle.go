@@ -135,27 +135,41 @@ func (h *Handle) Do(ctx context.Context, op string, re uint32, req wire.Map, w *
 }
 
 func (h *Handle) dispatch(ctx context.Context, op string, re uint32, req wire.Map, w *wire.Writer) error {
+	if op == wire.OpRecv {
+		return h.doRecv(ctx, re, w)
+	}
+	rows, named, err := h.asked(req, op == wire.OpReset)
+	if err != nil {
+		return err
+	}
+	q := request{re, req, rows, named}
 	switch op {
 	case wire.OpReset:
-		return h.doReset(ctx, re, req, w)
+		return h.doReset(ctx, q, w)
 	case wire.OpStep:
-		return h.doStep(ctx, re, req, w)
+		return h.doStep(ctx, q, w)
 	case wire.OpSend:
-		return h.doSend(re, req, w)
-	case wire.OpRecv:
-		return h.doRecv(ctx, re, w)
+		return h.doSend(q, w)
 	case wire.OpMasks:
-		return h.doMasks(re, req, w)
+		return h.doMasks(q, w)
 	case wire.OpCall:
-		return h.doCall(ctx, re, req, w)
+		return h.doCall(ctx, q, w)
 	case wire.OpRender:
-		return h.doRender(re, req, w)
+		return h.doRender(q, w)
 	case wire.OpSnapshot:
-		return h.doSnapshot(re, req, w)
+		return h.doSnapshot(q, w)
 	case wire.OpRestore:
-		return h.doRestore(ctx, re, req, w)
+		return h.doRestore(ctx, q, w)
 	}
 	return wire.Errorf(wire.UnknownOp, "a handle has no operation %.40q", op)
+}
+
+// request is a request about rows; named says that it names them, so that the reply does too.
+type request struct {
+	re    uint32 // its id
+	req   wire.Map
+	rows  []int
+	named bool
 }
 
 // asked returns the rows that a request names by `ids`, or, if which is set, by `which`; all rows if it names none. named
@@ -263,27 +277,30 @@ func (h *Handle) notReady(rows []int, step bool) *wire.Error {
 	if err := h.failedOf(rows); err != nil {
 		return err
 	}
-	var reset []int
+	return without(rows, wire.NeedsReset, "an environment has no episode under way", "a reset of it", func(i int) bool {
+		return !h.rows[i].begun || step && h.mode == vec.Disabled && h.b.Kind[i].Last()
+	})
+}
+
+// without returns the error of a request that is not done because of those of rows that is selects, nil if there are
+// none.
+func without(rows []int, code wire.Code, msg, want string, is func(i int) bool) *wire.Error {
+	var some []int
 	for _, i := range rows {
-		if !h.rows[i].begun || step && h.mode == vec.Disabled && h.b.Kind[i].Last() {
-			reset = append(reset, i)
+		if is(i) {
+			some = append(some, i)
 		}
 	}
-	return &wire.Error{Code: wire.NeedsReset, Msg: "an environment has no episode under way; nothing was done", Env: reset, Want: "a reset of it"}
+	if some == nil {
+		return nil
+	}
+	return &wire.Error{Code: code, Msg: msg + "; nothing was done", Env: some, Want: want}
 }
 
 // failedOf returns the error for those of rows that have failed, nil if none has.
 func (h *Handle) failedOf(rows []int) *wire.Error {
-	var fault []int
-	for _, i := range rows {
-		if h.rows[i].fault {
-			fault = append(fault, i)
-		}
-	}
-	if fault == nil {
-		return nil
-	}
-	return &wire.Error{Code: wire.EnvFault, Msg: "an environment has failed, or a call for it was abandoned; nothing was done", Env: fault, Want: "a reset of it"}
+	return without(rows, wire.EnvFault, "an environment has failed, or a call for it was abandoned", "a reset of it",
+		func(i int) bool { return h.rows[i].fault })
 }
 
 // home returns an error that lists those of rows that are out, nil if none is.
@@ -291,16 +308,8 @@ func (h *Handle) home(rows []int) *wire.Error {
 	if h.v.Pending() == 0 {
 		return nil
 	}
-	var out []int
-	for _, i := range rows {
-		if h.v.Out(i) {
-			out = append(out, i)
-		}
-	}
-	if out == nil {
-		return nil
-	}
-	return &wire.Error{Code: wire.BadRequest, Msg: "an environment has been sent an action whose result was not received; nothing was done", Env: out, Want: "a recv first"}
+	return without(rows, wire.BadRequest, "an environment has been sent an action whose result was not received",
+		"a recv first", h.v.Out)
 }
 
 // failure is a row that failed in the current request.

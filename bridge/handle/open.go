@@ -33,26 +33,22 @@ func survive(err *error) {
 
 func newHandle(ctx context.Context, f Factory, lim Limits, o *Opening, w *wire.Writer) (*Handle, error) {
 	h := &Handle{lim: lim, log: o.Log, keys: o.Key, foreign: o.Foreign, steppers: o.Steppers}
-	var err *wire.Error
-	if h.id, err = o.Req.Str("env", ""); err != nil {
-		return nil, err
+	q := &wire.Fields{Map: o.Req}
+	h.id = q.Str("env", "")
+	n := q.Int("n", 1, 1, 1<<31)
+	switch {
+	case q.Err != nil:
+	case h.id == "":
+		q.Fail(wire.Errorf(wire.BadRequest, "field env is missing, want the id of an environment"))
+	case n > int64(lim.MaxEnvs):
+		q.Fail(&wire.Error{
+			Code: wire.Capacity, Msg: "environments of one handle", Got: strconv.FormatInt(n, 10),
+			Want: fmt.Sprintf("at most %d", lim.MaxEnvs),
+		})
 	}
-	if h.id == "" {
-		return nil, wire.Errorf(wire.BadRequest, "field env is missing, want the id of an environment")
-	}
-	n, err := o.Req.Int("n", 1, 1, 1<<31)
-	if err != nil {
-		return nil, err
-	}
-	if n > int64(lim.MaxEnvs) {
-		return nil, &wire.Error{Code: wire.Capacity, Msg: "environments of one handle", Got: strconv.FormatInt(n, 10), Want: fmt.Sprintf("at most %d", lim.MaxEnvs)}
-	}
-	kwargs, err := o.Req.Sub("kwargs")
-	if err != nil {
-		return nil, err
-	}
-	if kwargs, err = h.choose(o, kwargs, int(n)); err != nil {
-		return nil, err
+	kwargs := h.choose(q, o, q.Sub("kwargs"), n)
+	if q.Err != nil {
+		return nil, q.Err
 	}
 	made, e := construct(ctx, f, h.id, kwargs, int(n))
 	if e != nil {
@@ -104,79 +100,55 @@ func (g *guard) close() (err error) {
 }
 
 // choose reads the fields that decide how the handle behaves, and returns the kwargs that are left for the environment.
-func (h *Handle) choose(o *Opening, kwargs wire.Map, n int) (wire.Map, *wire.Error) {
-	req := o.Req
-	mode, err := oneOf(req, "autoreset", vec.NextStep.String(), vec.SameStep.String(), vec.Disabled.String())
-	if err != nil {
-		return nil, err
-	}
+func (h *Handle) choose(f *wire.Fields, o *Opening, kwargs wire.Map, n int64) wire.Map {
+	mode := oneOf(f, "autoreset", vec.NextStep.String(), vec.SameStep.String(), vec.Disabled.String())
 	if e := h.mode.UnmarshalText([]byte(mode)); e != nil {
-		return nil, wire.Errorf(wire.BadRequest, "field autoreset: %v", e)
+		f.Fail(wire.Errorf(wire.BadRequest, "field autoreset: %v", e))
 	}
-	if h.view, err = oneOf(req, "obs", wire.ViewDict, wire.ViewFlat); err != nil {
-		return nil, err
-	}
-	masks, err := req.Strs("mask", []string{"info"})
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range masks {
+	h.view = oneOf(f, "obs", wire.ViewDict, wire.ViewFlat)
+	for _, m := range f.Strs("mask", []string{"info"}) {
 		switch m {
 		case "info":
 			h.maskInfo = true
 		case "obs":
 			h.maskObs = true
 		default:
-			return nil, &wire.Error{Code: wire.BadRequest, Msg: "field mask", Got: quoted(m), Want: "a list of info and obs"}
+			f.Fail(&wire.Error{Code: wire.BadRequest, Msg: "field mask", Got: quoted(m), Want: "a list of info and obs"})
 		}
 	}
 	if h.maskObs && h.view != wire.ViewDict {
-		return nil, wire.Errorf(wire.BadRequest, "field mask: the mask stands in the observation only with obs dict, want mask info with obs %s", h.view)
+		f.Fail(wire.Errorf(wire.BadRequest,
+			"field mask: the mask stands in the observation only with obs dict, want mask info with obs %s", h.view))
 	}
-	if kwargs, err = h.chooseInvalid(req, kwargs); err != nil {
-		return nil, err
-	}
-	if h.render, err = req.Str("render_mode", ""); err != nil {
-		return nil, err
-	}
-	recv, err := oneOf(req, "recv", "all", "any")
-	if err != nil {
-		return nil, err
-	}
-	if recv == "any" && !o.Async {
-		return nil, wire.Errorf(wire.Unsupported, "field recv is any, which needs the feature async in hello")
-	}
-	if recv == "all" && req.Get("batch") != nil {
-		return nil, wire.Errorf(wire.BadRequest, "field batch has a meaning only with recv any")
-	}
-	if h.shm, err = req.Bool("shm", false); err != nil {
-		return nil, err
-	}
+	kwargs = h.chooseInvalid(f, kwargs)
+	h.render = f.Str("render_mode", "")
+	recv := oneOf(f, "recv", "all", "any")
+	h.shm = f.Bool("shm", false)
 	switch {
+	case recv == "any" && !o.Async:
+		f.Fail(wire.Errorf(wire.Unsupported, "field recv is any, which needs the feature async in hello"))
+	case recv == "all" && f.Get("batch") != nil:
+		f.Fail(wire.Errorf(wire.BadRequest, "field batch has a meaning only with recv any"))
 	case h.shm && !o.Share:
-		return nil, wire.Errorf(wire.Unsupported, "field shm needs the feature shm, which was not agreed on in hello")
+		f.Fail(wire.Errorf(wire.Unsupported, "field shm needs the feature shm, which was not agreed on in hello"))
 	case h.shm && recv == "any":
-		return nil, wire.Errorf(wire.BadRequest, "field shm has a meaning only with recv all")
+		f.Fail(wire.Errorf(wire.BadRequest, "field shm has a meaning only with recv all"))
 	}
-	batch, err := req.Int("batch", int64(n), 1, int64(n))
-	h.batch = int(batch)
-	return kwargs, err
+	h.batch = int(f.Int("batch", n, 1, n))
+	return kwargs
 }
 
 // chooseInvalid reads what happens to masked actions. The penalty may be among the kwargs.
-func (h *Handle) chooseInvalid(req, kwargs wire.Map) (wire.Map, *wire.Error) {
-	name, err := oneOf(req, "invalid", "noop", "penalty", "error")
-	if err != nil {
-		return nil, err
-	}
+func (h *Handle) chooseInvalid(f *wire.Fields, kwargs wire.Map) wire.Map {
+	name := oneOf(f, "invalid", "noop", "penalty", "error")
 	h.invalid = map[string]policy{"noop": invalidNoop, "penalty": invalidPenalty, "error": invalidError}[name]
+	v := f.Get("penalty")
 	if h.invalid != invalidPenalty {
-		if req.Get("penalty") != nil {
-			return nil, wire.Errorf(wire.BadRequest, "field penalty has a meaning only with invalid penalty")
+		if v != nil {
+			f.Fail(wire.Errorf(wire.BadRequest, "field penalty has a meaning only with invalid penalty"))
 		}
-		return kwargs, nil
+		return kwargs
 	}
-	v := req.Get("penalty")
 	if v == nil {
 		v = kwargs.Get("penalty")
 		kwargs = slices.DeleteFunc(slices.Clone(kwargs), func(p wire.Pair) bool { return p.Key == "penalty" })
@@ -192,21 +164,18 @@ func (h *Handle) chooseInvalid(req, kwargs wire.Map) (wire.Map, *wire.Error) {
 		h.penalty = nan
 	}
 	if !(h.penalty >= 0 && h.penalty <= 1e300) {
-		return nil, &wire.Error{Code: wire.BadRequest, Msg: "field penalty", Got: brief(v), Want: "a number, 0 or more"}
+		f.Fail(&wire.Error{Code: wire.BadRequest, Msg: "field penalty", Got: brief(v), Want: "a number, 0 or more"})
 	}
-	return kwargs, nil
+	return kwargs
 }
 
 // oneOf returns the string at key, which must be one of names. The first of them is the default.
-func oneOf(req wire.Map, key string, names ...string) (string, *wire.Error) {
-	s, err := req.Str(key, names[0])
-	if err != nil {
-		return "", err
-	}
+func oneOf(f *wire.Fields, key string, names ...string) string {
+	s := f.Str(key, names[0])
 	if !slices.Contains(names, s) {
-		return "", &wire.Error{Code: wire.BadRequest, Msg: "field " + key, Got: quoted(s), Want: strings.Join(names, ", ")}
+		f.Fail(&wire.Error{Code: wire.BadRequest, Msg: "field " + key, Got: quoted(s), Want: strings.Join(names, ", ")})
 	}
-	return s, nil
+	return s
 }
 
 func quoted(s string) string { return fmt.Sprintf("%.40q", s) }
@@ -400,33 +369,17 @@ func (h *Handle) timeInfo() []string {
 
 // writeOpened writes the reply to open.
 func (h *Handle) writeOpened(w *wire.Writer, o *Opening, made *Made) error {
-	tasks := h.taskSpec()
-	n := 5
-	if tasks != nil {
-		n++
+	m := wire.MapOf(
+		"h", o.H, "obs_space", wire.ObsSpace(h.spec, h.view, h.maskObs), "act_space", wire.ActionSpace(h.spec),
+		"spec", h.specOf(made.SHA), "meta", h.meta(made.Meta),
+	)
+	if tasks := h.taskSpec(); tasks != nil {
+		m.Add("tasks", fields(tasks))
 	}
 	if h.region != nil {
-		n++
+		m.Add("shm", h.place())
 	}
-	w.Reply(o.Re, wire.OpOpen, n)
-	w.Key("h")
-	w.Uint(uint64(o.H))
-	w.Key("obs_space")
-	w.Value(wire.ObsSpace(h.spec, h.view, h.maskObs))
-	w.Key("act_space")
-	w.Value(wire.ActionSpace(h.spec))
-	w.Key("spec")
-	h.writeSpec(w, made.SHA)
-	w.Key("meta")
-	w.Value(h.meta(made.Meta))
-	if tasks != nil {
-		w.Key("tasks")
-		w.Value(fields(tasks))
-	}
-	if h.region != nil {
-		w.Key("shm")
-		h.writeShare(w)
-	}
+	w.Answer(o.Re, wire.OpOpen, m)
 	if w.Len() > h.lim.MaxFrameOut {
 		return wire.Errorf(wire.TooLarge, "the description of the environment has %d bytes, want at most %d", w.Len(), h.lim.MaxFrameOut)
 	}

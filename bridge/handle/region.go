@@ -67,14 +67,10 @@ func (p *Probe) Close() {
 // Possible reports whether there is a probe, so that clients on this machine can be offered shared memory.
 func (p *Probe) Possible() bool { return p.region() != nil }
 
-// Write writes where a client can check whether it sees this memory. There must be a probe.
-func (p *Probe) Write(w *wire.Writer) {
+// Place returns where a client can check whether it sees this memory. There must be a probe.
+func (p *Probe) Place() wire.Map {
 	r := p.region()
-	w.Map(2)
-	w.Key("path")
-	w.Str(r.path)
-	w.Key("check")
-	w.Bin(bytes.Clone(r.data))
+	return wire.MapOf("path", r.path, "check", bytes.Clone(r.data))
 }
 
 // share moves the handle's observations to memory that the client sees. They stay where they are if they are too small,
@@ -92,33 +88,15 @@ func (h *Handle) share() {
 	h.region, h.b.Obs = r, r.floats()
 }
 
-// writeShare writes where the client's observations are.
-func (h *Handle) writeShare(w *wire.Writer) {
-	w.Map(4)
-	w.Key("path")
-	w.Str(h.region.path)
-	w.Key("size")
-	w.Int(int64(len(h.region.data)))
-	w.Key("row")
-	w.Int(int64(h.shape.obs))
-	w.Key("at")
-	if h.view == wire.ViewFlat {
-		w.Map(0)
-		return
-	}
-	n := 0
+// place returns where the client's observations are.
+func (h *Handle) place() wire.Map {
+	at := wire.Map{}
 	for _, p := range h.shape.parts {
-		if !p.mask {
-			n++
+		if !p.mask && h.view != wire.ViewFlat {
+			at.Add(p.name, p.at)
 		}
 	}
-	w.Map(n)
-	for _, p := range h.shape.parts {
-		if !p.mask {
-			w.Key(p.name)
-			w.Int(int64(p.at))
-		}
-	}
+	return wire.MapOf("path", h.region.path, "size", len(h.region.data), "row", h.shape.obs, "at", at)
 }
 
 // writeUnshared writes the part of v's observations that is not in the region: masks, or nothing.

@@ -148,12 +148,7 @@ func (h *Handle) writeInfo(w *wire.Writer, v view) {
 			n += 2
 		}
 	}
-	for _, yes := range []bool{h.maskInfo, showEnded, forced > 0, drawn > 0} {
-		if yes {
-			n += 2
-		}
-	}
-	w.Map(n)
+	w.Map(n + 2*count(h.maskInfo, showEnded, forced > 0, drawn > 0))
 	if h.maskInfo {
 		w.Key(wire.MaskKey)
 		h.shape.maskDims[0] = v.k
@@ -177,6 +172,25 @@ func (h *Handle) writeInfo(w *wire.Writer, v view) {
 	}
 	if drawn > 0 {
 		h.writeSeeds(w, v)
+	}
+}
+
+// count returns how many of some entries a map has.
+func count(there ...bool) int {
+	n := 0
+	for _, yes := range there {
+		if yes {
+			n++
+		}
+	}
+	return n
+}
+
+// writeIDs lists the rows of a reply, if the request named them.
+func writeIDs(w *wire.Writer, rows []int, named bool) {
+	if named {
+		w.Key("ids")
+		gatherI32(w.Array(wire.I32, len(rows)), rows)
 	}
 }
 
@@ -213,6 +227,19 @@ func (h *Handle) flags(w *wire.Writer, v view, is func(i int, kind viewKind) boo
 		dst[p] = 0
 		if is(i, v.kind) {
 			dst[p] = 1
+		}
+	}
+}
+
+// words writes a number of 8 bytes for each row of v: what of returns where has is true, and 0 elsewhere.
+func (h *Handle) words(
+	w *wire.Writer, d wire.DType, v view, has func(i int, kind viewKind) bool, of func(i int) uint64,
+) {
+	dst := w.Array(d, v.k)
+	clear(dst)
+	for p, i := range v.rows {
+		if has(i, v.kind) {
+			binary.LittleEndian.PutUint64(dst[8*p:], of(i))
 		}
 	}
 }
@@ -263,68 +290,41 @@ func (h *Handle) writeEpisode(w *wire.Writer, v view) {
 	w.Key(episodeKey)
 	w.Map(2)
 	w.Key("r")
-	dst := w.Array(wire.F64, v.k)
-	for p, i := range v.rows {
-		x := 0.0
-		if h.ends(i, v.kind) {
-			x = h.rows[i].ret
-		}
-		binary.LittleEndian.PutUint64(dst[8*p:], math.Float64bits(x))
-	}
+	h.words(w, wire.F64, v, h.ends, func(i int) uint64 { return math.Float64bits(h.rows[i].ret) })
 	w.Key("l")
-	dst = w.Array(wire.I64, v.k)
-	for p, i := range v.rows {
-		x := int64(0)
-		if h.ends(i, v.kind) {
-			x = h.rows[i].length
-		}
-		binary.LittleEndian.PutUint64(dst[8*p:], uint64(x))
-	}
+	h.words(w, wire.I64, v, h.ends, func(i int) uint64 { return uint64(h.rows[i].length) })
 	w.Key("_" + episodeKey)
 	h.flags(w, v, h.ends)
 }
 
 // writeSeeds writes the seeds that the current reset drew.
 func (h *Handle) writeSeeds(w *wire.Writer, v view) {
+	drawn := func(i int, _ viewKind) bool { return h.rows[i].drawn }
 	w.Key(seedKey)
-	dst := w.Array(wire.U64, v.k)
-	for p, i := range v.rows {
+	h.words(w, wire.U64, v, drawn, func(i int) uint64 {
 		seed, _ := h.v.Episode(i)
-		if !h.rows[i].drawn {
-			seed = 0
-		}
-		binary.LittleEndian.PutUint64(dst[8*p:], seed)
-	}
+		return seed
+	})
 	w.Key("_" + seedKey)
-	h.flags(w, v, func(i int, _ viewKind) bool { return h.rows[i].drawn })
+	h.flags(w, v, drawn)
 }
 
 // writeStep writes the reply to a step or a recv of rows. With named it lists the rows.
 func (h *Handle) writeStep(w *wire.Writer, re uint32, op string, rows []int, named bool) {
-	b, k := h.b, len(rows)
-	n := 5
-	for _, yes := range []bool{named, len(b.FinalRows) > 0, len(h.failed) > 0} {
-		if yes {
-			n++
-		}
-	}
-	w.Reply(re, op, n)
+	b := h.b
+	w.Reply(re, op, 5+count(named, len(b.FinalRows) > 0, len(h.failed) > 0))
 	v := h.present(rows, viewStep)
 	w.Key("obs")
 	h.writeObs(w, v)
 	h.writeOutcome(w, rows)
 	w.Key("info")
 	h.writeInfo(w, v)
-	if named {
-		w.Key("ids")
-		gatherI32(w.Array(wire.I32, k), rows)
-	}
+	writeIDs(w, rows, named)
 	if len(b.FinalRows) > 0 {
 		f := h.final()
 		w.Key("fin")
 		w.Map(3)
-		w.Key("ids")
-		gatherI32(w.Array(wire.I32, f.k), f.rows)
+		writeIDs(w, f.rows, true)
 		w.Key("obs")
 		h.writeObs(w, f)
 		w.Key("info")
@@ -358,32 +358,19 @@ func (h *Handle) writeKind(w *wire.Writer, rows []int, kind env.Kind) {
 
 // writeReset writes the reply to a reset.
 func (h *Handle) writeReset(w *wire.Writer, re uint32, rows []int, named bool) {
-	n := 2
-	for _, yes := range []bool{named, len(h.failed) > 0} {
-		if yes {
-			n++
-		}
-	}
-	w.Reply(re, wire.OpReset, n)
+	w.Reply(re, wire.OpReset, 2+count(named, len(h.failed) > 0))
 	v := h.present(rows, viewReset)
 	w.Key("obs")
 	h.writeObs(w, v)
 	w.Key("info")
 	h.writeInfo(w, v)
-	if named {
-		w.Key("ids")
-		gatherI32(w.Array(wire.I32, len(rows)), rows)
-	}
+	writeIDs(w, rows, named)
 	h.writeFaults(w)
 }
 
 // writeRestored writes the reply to a restore: the time steps of any kind that were current when the rows were saved.
 func (h *Handle) writeRestored(w *wire.Writer, re uint32, rows []int, named bool) {
-	n := 6
-	if named {
-		n++
-	}
-	w.Reply(re, wire.OpRestore, n)
+	w.Reply(re, wire.OpRestore, 6+count(named))
 	v := h.present(rows, viewRestored)
 	w.Key("obs")
 	h.writeObs(w, v)
@@ -392,10 +379,7 @@ func (h *Handle) writeRestored(w *wire.Writer, re uint32, rows []int, named bool
 	h.writeKind(w, rows, env.First)
 	w.Key("info")
 	h.writeInfo(w, v)
-	if named {
-		w.Key("ids")
-		gatherI32(w.Array(wire.I32, len(rows)), rows)
-	}
+	writeIDs(w, rows, named)
 }
 
 // writeFaults lists the rows that failed while others did not: for each code the environments and the first message.
@@ -416,16 +400,6 @@ func (h *Handle) writeFaults(w *wire.Writer) {
 	w.Key("fault")
 	w.List(len(codes))
 	for _, c := range codes {
-		e := byCode[c]
-		w.Map(3)
-		w.Key("code")
-		w.Str(string(c))
-		w.Key("msg")
-		w.Str(e.Msg)
-		w.Key("env")
-		w.List(len(e.Env))
-		for _, i := range e.Env {
-			w.Int(int64(i))
-		}
+		w.Value(wire.MapOf("code", string(c), "msg", byCode[c].Msg, "env", byCode[c].Env))
 	}
 }

@@ -11,19 +11,16 @@ import (
 	"clustergym/internal/plain"
 )
 
-func (h *Handle) doReset(ctx context.Context, re uint32, req wire.Map, w *wire.Writer) error {
-	rows, named, err := h.asked(req, true)
-	if err != nil {
-		return err
-	}
+func (h *Handle) doReset(ctx context.Context, q request, w *wire.Writer) error {
+	rows := q.rows
 	if e := h.fetch(ctx, rows); e != nil {
 		return e
 	}
-	s, err := readSeeds(req, len(rows))
+	s, err := readSeeds(q.req, len(rows))
 	if err != nil {
 		return err
 	}
-	opts, err := h.options(req.Get("options"), len(rows))
+	opts, err := h.options(q.req.Get("options"), len(rows))
 	if err != nil {
 		return err
 	}
@@ -83,7 +80,7 @@ func (h *Handle) doReset(ctx context.Context, re uint32, req wire.Map, w *wire.W
 	if err := h.allFailed(len(rows)); err != nil {
 		return err
 	}
-	h.writeReset(w, re, rows, named)
+	h.writeReset(w, q.re, rows, q.named)
 	return nil
 }
 
@@ -97,7 +94,7 @@ func (h *Handle) fetch(ctx context.Context, rows []int) error {
 		}
 		h.stray = false
 	}
-	if err := h.home(rows); err != nil {
+	if err := h.home(rows); err != nil { // a nil *wire.Error is no nil error
 		return err
 	}
 	return nil
@@ -218,22 +215,14 @@ func (h *Handle) option(m wire.Map) (*option, *wire.Error) {
 			return nil, &wire.Error{Code: wire.BadRequest, Msg: "field options", Got: quoted(p.Key), Want: "split, window and task"}
 		}
 	}
-	var err *wire.Error
-	if o.split, err = m.Str("split", ""); err != nil {
-		return nil, err
+	f := wire.Fields{Map: m}
+	o.split, o.window = f.Str("split", ""), int(f.Int("window", -1, -1, math.MaxInt32))
+	if o.hasTask = m.Has("task"); o.hasTask {
+		task, e := h.task(m.Get("task"))
+		o.task = task
+		f.Fail(e)
 	}
-	window, err := m.Int("window", -1, -1, math.MaxInt32)
-	if err != nil {
-		return nil, err
-	}
-	o.window = int(window)
-	if m.Has("task") {
-		o.hasTask = true
-		if o.task, err = h.task(m.Get("task")); err != nil {
-			return nil, err
-		}
-	}
-	return o, nil
+	return o, f.Err
 }
 
 // task reads a task. nil is the environment's own.

@@ -22,11 +22,8 @@ const snapshotMagic = "clustergym bridge snapshot 1\n"
 
 const seals = 2 * sha256.Size
 
-func (h *Handle) doSnapshot(re uint32, req wire.Map, w *wire.Writer) error {
-	rows, named, err := h.asked(req, false)
-	if err != nil {
-		return err
-	}
+func (h *Handle) doSnapshot(q request, w *wire.Writer) error {
+	rows := q.rows
 	if _, ok := h.guards[0].inner.(env.Snapshotter); !ok {
 		return wire.Errorf(wire.Unsupported, "%.80s has no snapshots", h.id)
 	}
@@ -53,17 +50,10 @@ func (h *Handle) doSnapshot(re uint32, req wire.Map, w *wire.Writer) error {
 		return &wire.Error{Code: wire.TooLarge, Msg: fmt.Sprintf("the snapshot of %s", plain.Count(len(rows), "environment", "environments")),
 			Got: plain.Count(len(body), "byte", "bytes"), Want: fmt.Sprintf("at most %d: name fewer environments in ids", most)}
 	}
-	n := 1
-	if named {
-		n++
-	}
-	w.Reply(re, wire.OpSnapshot, n)
+	w.Reply(q.re, wire.OpSnapshot, 1+count(q.named))
 	w.Key("blob")
 	w.Bin(body)
-	if named {
-		w.Key("ids")
-		gatherI32(w.Array(wire.I32, len(rows)), rows)
-	}
+	writeIDs(w, rows, q.named)
 	return nil
 }
 
@@ -127,18 +117,15 @@ func (h *Handle) unseal(blob []byte) ([]byte, *wire.Error) {
 	return body, nil
 }
 
-func (h *Handle) doRestore(ctx context.Context, re uint32, req wire.Map, w *wire.Writer) error {
-	rows, named, err := h.asked(req, false)
-	if err != nil {
-		return err
-	}
+func (h *Handle) doRestore(ctx context.Context, q request, w *wire.Writer) error {
+	rows := q.rows
 	if _, ok := h.guards[0].inner.(env.Snapshotter); !ok {
 		return wire.Errorf(wire.Unsupported, "%.80s has no snapshots", h.id)
 	}
 	if e := h.fetch(ctx, rows); e != nil {
 		return e
 	}
-	blob, err := req.Bytes("blob")
+	blob, err := q.req.Bytes("blob")
 	if err != nil {
 		return err
 	}
@@ -164,7 +151,7 @@ func (h *Handle) doRestore(ctx context.Context, re uint32, req wire.Map, w *wire
 			h.b.Reward[i] = 0
 		}
 	}
-	h.writeRestored(w, re, rows, named)
+	h.writeRestored(w, q.re, rows, q.named)
 	return nil
 }
 

@@ -2,23 +2,20 @@ package handle
 
 import (
 	"math"
-	"slices"
 
 	"clustergym/bridge/wire"
-	"clustergym/env"
 )
 
 var nan = math.NaN()
 
 // shape describes how the columns of a batch become the arrays of a reply.
 type shape struct {
-	obs, mask int        // elements of a row
-	parts     []obsPart  // the entries of a dict, in the order of its space
-	rowDims   []int      // [k, obs], for a flat observation
-	maskDims  []int      // [k, mask]
-	mark      []bool     // scratch: the rows already named by a request
-	maskAt    []int      // where each factor's part of the mask begins
-	action    actionDims // of the actions in requests
+	obs, mask int       // elements of a row
+	parts     []obsPart // the entries of a dict, in the order of its space
+	rowDims   []int     // [k, obs], for a flat observation
+	maskDims  []int     // [k, mask]
+	mark      []bool    // scratch: the rows already named by a request
+	maskAt    []int     // where each factor's part of the mask begins
 }
 
 // obsPart is one entry of an observation.
@@ -35,7 +32,7 @@ func newShape(h *Handle, n int) shape {
 	s := h.spec
 	out := shape{
 		obs: s.ObsLen(), mask: s.MaskLen(), rowDims: []int{0, s.ObsLen()}, maskDims: []int{0, s.MaskLen()},
-		mark: make([]bool, n), action: newActionDims(s.Action),
+		mark: make([]bool, n),
 	}
 	at := 0
 	for _, k := range s.Action.Sizes {
@@ -140,25 +137,4 @@ func gatherI32(dst []byte, src []int) {
 	for p, v := range src {
 		dst[4*p], dst[4*p+1], dst[4*p+2], dst[4*p+3] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
 	}
-}
-
-// sortedKeys returns the keys of m in order, so that replies do not depend on the map's order.
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// actionDims holds the sizes and bounds of a row of actions.
-type actionDims struct {
-	disc, cont int
-	sizes      []int
-	low, high  []float32
-}
-
-func newActionDims(a env.ActionSpec) actionDims {
-	return actionDims{disc: len(a.Sizes), cont: len(a.Low), sizes: a.Sizes, low: a.Low, high: a.High}
 }

@@ -10,15 +10,12 @@ import (
 	"clustergym/env/vec"
 )
 
-func (h *Handle) doStep(ctx context.Context, re uint32, req wire.Map, w *wire.Writer) error {
-	rows, named, err := h.asked(req, false)
-	if err != nil {
-		return err
-	}
+func (h *Handle) doStep(ctx context.Context, q request, w *wire.Writer) error {
+	rows := q.rows
 	if err := h.ready(rows, true); err != nil {
 		return err
 	}
-	if err := h.actions(req, rows); err != nil {
+	if err := h.actions(q.req, rows); err != nil {
 		return err
 	}
 	steppers := 1
@@ -30,7 +27,7 @@ func (h *Handle) doStep(ctx context.Context, re uint32, req wire.Map, w *wire.Wr
 	begin := time.Now()
 	stepped := h.v.Step(ctx, rows, h.a, h.b)
 	h.pace.took(time.Since(begin), len(rows))
-	return h.finish(re, wire.OpStep, rows, named, stepped, w)
+	return h.finish(q.re, wire.OpStep, rows, q.named, stepped, w)
 }
 
 // finish updates the states of rows that have been stepped and writes the reply.

@@ -2,6 +2,8 @@ package server
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"clustergym/bridge/wire"
@@ -12,12 +14,7 @@ import (
 func (s *Server) drainSessions() {
 	s.draining.Store(true)
 	limit := s.cfg.DrainTimeout
-	s.mu.Lock()
-	sessions := make([]*session, 0, len(s.sessions))
-	for _, n := range s.sessions {
-		sessions = append(sessions, n)
-	}
-	s.mu.Unlock()
+	sessions := s.all()
 	told := make(chan struct{})
 	go func() {
 		defer close(told)
@@ -25,14 +22,7 @@ func (s *Server) drainSessions() {
 			if n.end(true) {
 				continue // parked: a draining server accepts no connection that could resume it
 			}
-			n.event(wire.OpDrain, func(w *wire.Writer) []byte {
-				w.Reply(0, wire.OpDrain, 2)
-				w.Key("msg")
-				w.Str("the server is ending: finish and leave")
-				w.Key("timeout_s")
-				w.Float(limit.Seconds())
-				return w.Bytes()
-			})
+			n.event(wire.OpDrain, wire.MapOf("msg", "the server is ending: finish and leave", "timeout_s", limit.Seconds()))
 		}
 	}()
 	left := s.waitFor(limit, func() int { return len(s.sessions) })
@@ -46,8 +36,7 @@ func (s *Server) drainSessions() {
 // waitFor waits until left returns 0 or the time is over, and returns the last value of left. It holds the server's lock
 // while it calls left.
 func (s *Server) waitFor(limit time.Duration, left func() int) int {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+	over := time.After(limit)
 	for {
 		s.mu.Lock()
 		n := left()
@@ -57,20 +46,24 @@ func (s *Server) waitFor(limit time.Duration, left func() int) int {
 		}
 		select {
 		case <-s.changed:
-		case <-timer.C:
+		case <-over:
 			return n
 		}
 	}
+}
+
+// all returns the sessions.
+func (s *Server) all() []*session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.sessions))
 }
 
 // closeConns shuts all connections and makes the server accept no more.
 func (s *Server) closeConns() {
 	s.mu.Lock()
 	s.closed = true
-	conns := make([]*conn, 0, len(s.conns))
-	for c := range s.conns {
-		conns = append(conns, c)
-	}
+	conns := slices.Collect(maps.Keys(s.conns))
 	s.mu.Unlock()
 	for _, c := range conns {
 		_ = c.shut(wire.CloseDraining, drained)
@@ -81,14 +74,8 @@ func (s *Server) closeConns() {
 // environment's call may never return.
 func (s *Server) finish() error {
 	s.closeConns()
-	s.mu.Lock()
-	sessions := make([]*session, 0, len(s.sessions))
-	for _, n := range s.sessions {
-		sessions = append(sessions, n)
-	}
-	s.mu.Unlock()
 	// Connections end their sessions. Parked sessions have none, so they are ended here.
-	for _, n := range sessions {
+	for _, n := range s.all() {
 		n.end(true)
 	}
 	all := make(chan struct{})
@@ -97,12 +84,10 @@ func (s *Server) finish() error {
 		close(all)
 	}()
 	limit := max(s.cfg.DrainTimeout, leastWait)
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case <-all:
 		return nil
-	case <-timer.C:
+	case <-time.After(limit):
 		err := fmt.Errorf("server: %d environments were left behind: a call has not come back %v after its context ended", s.met.envs.Load(), limit)
 		s.log.Error("not everything has ended", "error", err)
 		return err

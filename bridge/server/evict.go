@@ -46,17 +46,11 @@ func (s *session) worth() (worth, time.Duration) {
 // session is parked.
 func (s *Server) evict() bool {
 	for {
-		s.mu.Lock()
-		all := make([]*session, 0, len(s.sessions))
-		for _, n := range s.sessions {
-			all = append(all, n)
-		}
-		s.mu.Unlock()
 		var first *session
 		var least worth
 		var since time.Duration
 		parked := false
-		for _, n := range all {
+		for _, n := range s.all() {
 			n.mu.Lock()
 			w, at := n.worth()
 			n.mu.Unlock()

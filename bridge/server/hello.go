@@ -88,22 +88,19 @@ func (c *conn) greet(m wire.Map) (*greeting, error) {
 	bad := func(e *wire.Error) error {
 		return c.shut(wire.CloseBadHello, "hello: "+e.Error())
 	}
-	op, e := m.Str("op", "")
-	if e != nil {
-		return nil, bad(e)
-	}
-	id, e := m.Int("id", 0, 0, math.MaxUint32)
-	if e != nil {
-		return nil, bad(e)
+	f := wire.Fields{Map: m}
+	op, id := f.Str("op", ""), f.Int("id", 0, 0, math.MaxUint32)
+	if f.Err != nil {
+		return nil, bad(f.Err)
 	}
 	if op != wire.OpHello || id != 1 {
 		return nil, c.shut(wire.CloseBadHello, fmt.Sprintf("begin with op hello and id 1, not with op %.40q and id %d", op, id))
 	}
 	g := &greeting{role: c.role}
 	if g.role == 0 {
-		token, e := m.Str("auth", "")
-		if e != nil {
-			return nil, bad(e)
+		token := f.Str("auth", "")
+		if f.Err != nil {
+			return nil, bad(f.Err)
 		}
 		switch g.role = c.srv.roleOf(token); {
 		case g.role == 0:
@@ -114,9 +111,9 @@ func (c *conn) greet(m wire.Map) (*greeting, error) {
 			return nil, c.shut(wire.CloseUnauthorized, "sessions need a token of role env, yours is "+g.role.String())
 		}
 	}
-	proto, e := m.Ints("proto")
-	if e != nil {
-		return nil, bad(e)
+	proto := f.Ints("proto")
+	if f.Err != nil {
+		return nil, bad(f.Err)
 	}
 	if len(proto) != 2 || proto[0] > proto[1] {
 		return nil, c.shut(wire.CloseBadHello, "hello: proto is [least, most], the versions that the client speaks")
@@ -125,17 +122,15 @@ func (c *conn) greet(m wire.Map) (*greeting, error) {
 		return nil, c.shut(wire.CloseNoVersion, fmt.Sprintf("the client speaks protocol %d to %d, this server %d to %d: update the older one",
 			proto[0], proto[1], wire.Proto, wire.Proto))
 	}
-	g.offered, e = m.Strs("enc", []string{c.enc.String()})
-	if e != nil {
-		return nil, bad(e)
+	g.offered = f.Strs("enc", []string{c.enc.String()})
+	feat := f.Strs("feat", nil)
+	g.resume = readResume(&f)
+	if f.Err != nil {
+		return nil, bad(f.Err)
 	}
 	if !c.choose(g.offered) {
 		return nil, c.shut(wire.CloseNoVersion, fmt.Sprintf("no common encoding in %.40q: ask for ext or mpnp in %s, json in %s",
 			g.offered, wire.SubMsgpack, wire.SubJSON))
-	}
-	feat, e := m.Strs("feat", nil)
-	if e != nil {
-		return nil, bad(e)
 	}
 	for i, name := range featureNames {
 		if slices.Contains(feat, name) {
@@ -147,9 +142,6 @@ func (c *conn) greet(m wire.Map) (*greeting, error) {
 	}
 	if g.feat&featShm != 0 && (c.enc == wire.JSON || !c.srv.mayShare(c.ws.RemoteAddr())) {
 		g.feat &^= featShm
-	}
-	if g.resume, e = parseResume(m); e != nil {
-		return nil, bad(e)
 	}
 	return g, nil
 }
@@ -169,92 +161,49 @@ func (c *conn) choose(offered []string) bool {
 	return false
 }
 
-func parseResume(m wire.Map) (*resumption, *wire.Error) {
-	r, e := m.Sub("resume")
-	if e != nil || r == nil {
-		return nil, e
+// readResume reads the field resume, nil if there is none.
+func readResume(hello *wire.Fields) *resumption {
+	f := wire.Fields{Map: hello.Sub("resume")}
+	if f.Map == nil {
+		return nil
 	}
-	out := &resumption{last: map[uint32]uint32{}}
-	if out.session, e = r.Str("session", ""); e != nil {
-		return nil, e
-	}
-	if out.token, e = r.Str("token", ""); e != nil {
-		return nil, e
-	}
-	last, e := r.Sub("last")
-	if e != nil {
-		return nil, e
-	}
-	for _, p := range last {
+	out := &resumption{session: f.Str("session", ""), token: f.Str("token", ""), last: map[uint32]uint32{}}
+	for _, p := range f.Sub("last") {
 		h, err := strconv.ParseUint(p.Key, 10, 32)
 		id, ok := p.Value.(int64)
 		if err != nil || !ok || id < 0 || id > math.MaxUint32 {
-			return nil, wire.Errorf(wire.BadRequest, "resume.last maps handles, as decimal strings, to request ids")
+			f.Fail(wire.Errorf(wire.BadRequest, "resume.last maps handles, as decimal strings, to request ids"))
+			break
 		}
 		out.last[uint32(h)] = uint32(id)
 	}
-	return out, nil
+	hello.Fail(f.Err)
+	return out
 }
 
 // welcome writes the reply to hello.
 func (s *session) welcome(w *wire.Writer) []byte {
 	cfg := &s.srv.cfg
-	n := 6
-	if s.feat&featResume != 0 {
-		n++
-	}
-	if s.feat&featShm != 0 {
-		n++
-	}
-	w.Reset()
-	w.Reply(1, wire.OpWelcome, n)
-	w.Key("proto")
-	w.Int(wire.Proto)
-	w.Key("server")
-	w.Map(3)
-	w.Key("name")
-	w.Str(serverName)
-	w.Key("version")
-	w.Str(cfg.Version)
-	w.Key("commit")
-	w.Str(cfg.Commit)
-	w.Key("enc")
-	w.Str(s.enc.String())
-	w.Key("feat")
-	w.Value(s.feat.names())
-	w.Key("session")
-	w.Str(s.id)
+	m := wire.MapOf(
+		"proto", wire.Proto,
+		"server", wire.MapOf("name", serverName, "version", cfg.Version, "commit", cfg.Commit),
+		"enc", s.enc.String(), "feat", s.feat.names(), "session", s.id,
+	)
 	resume := 0.0
 	if s.feat&featResume != 0 {
-		w.Key("resume")
-		w.Str(s.token)
+		m.Add("resume", s.token)
 		resume = cfg.ResumeWindow.Seconds()
 	}
 	if s.feat&featShm != 0 {
-		w.Key("shm")
-		s.srv.probe.Write(w)
+		m.Add("shm", s.srv.probe.Place())
 	}
-	w.Key("limits")
-	w.Map(10)
-	for _, l := range []struct {
-		key string
-		n   int
-	}{
-		{"frame_in", cfg.MaxFrameIn}, {"frame_out", cfg.MaxFrameOut}, {"envs", cfg.MaxEnvs}, {"handles", cfg.MaxHandles},
-		{"inflight", cfg.MaxInflight}, {"sessions", cfg.MaxSessions},
-	} {
-		w.Key(l.key)
-		w.Int(int64(l.n))
-	}
-	for _, l := range []struct {
-		key string
-		s   float64
-	}{
-		{"idle_s", cfg.IdleTimeout.Seconds()}, {"resume_s", resume}, {"step_s", cfg.StepTimeout.Seconds()}, {"ping_s", cfg.PingInterval.Seconds()},
-	} {
-		w.Key(l.key)
-		w.Float(l.s)
-	}
+	m.Add("limits", wire.MapOf(
+		"frame_in", cfg.MaxFrameIn, "frame_out", cfg.MaxFrameOut, "envs", cfg.MaxEnvs, "handles", cfg.MaxHandles,
+		"inflight", cfg.MaxInflight, "sessions", cfg.MaxSessions, "idle_s", cfg.IdleTimeout.Seconds(), "resume_s", resume,
+		"step_s", cfg.StepTimeout.Seconds(), "ping_s", cfg.PingInterval.Seconds(),
+	))
+	w.Reset()
+	w.Answer(1, wire.OpWelcome, m)
 	return w.Bytes()
 }
 

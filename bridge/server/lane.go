@@ -90,11 +90,7 @@ func (s *session) newLane() (*lane, *wire.Error) {
 	l.timer.Stop()
 	s.lanes[l.h] = l
 	s.srv.met.handles.Add(1)
-	s.srv.wg.Add(1)
-	go func() {
-		defer s.srv.wg.Done()
-		l.serve()
-	}()
+	s.srv.wg.Go(l.serve)
 	return l, nil
 }
 

@@ -2,7 +2,6 @@ package server
 
 import (
 	"clustergym/bridge/wire"
-	"clustergym/internal/door"
 )
 
 const (
@@ -18,11 +17,6 @@ const crowded = "too many connections that have not said hello: connect again in
 func placesFor(sessions, files int) int {
 	left := (files - files/8 - sessions) / 2
 	return max(min(max(maxStrangers, sessions), mostPlaces, left), fewestPlaces)
-}
-
-// newDoor returns the door of this server's listener.
-func (s *Server) newDoor(places int) *door.Door {
-	return door.New(door.Config{Places: places, Dropped: s.dropped, Refused: s.notAccepted})
 }
 
 // Expel implements door.Guest: it shuts the connection because its place is needed.

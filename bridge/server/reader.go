@@ -169,12 +169,10 @@ func (c *conn) takenOver() bool {
 
 // await waits until the connection's last reader has ended, and reports whether that happened within limit.
 func (c *conn) await(limit time.Duration) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case <-c.over:
 		return true
-	case <-timer.C:
+	case <-time.After(limit):
 		return false
 	}
 }

@@ -160,11 +160,7 @@ func (s *session) ping(c *conn, r request) {
 	queue := s.pending
 	s.mu.Unlock()
 	c.w.Reset()
-	c.w.Reply(r.id, wire.OpPing, 2)
-	c.w.Key("t")
-	c.w.Value(r.m.Get("t"))
-	c.w.Key("qlen")
-	c.w.Int(int64(queue))
+	c.w.Answer(r.id, wire.OpPing, wire.MapOf("t", r.m.Get("t"), "qlen", queue))
 	if most := s.srv.cfg.MaxFrameOut; c.w.Len() > most {
 		s.answer(c, r.id, wire.Errorf(wire.TooLarge, "a reply of %d bytes, above frame_out, %d", c.w.Len(), most), true)
 	} else {

@@ -154,8 +154,7 @@ func (c *conn) fit(f *frame) {
 func (c *conn) crowd(room *frameRoom, n int64) error {
 	tick := time.NewTicker(roomWait)
 	defer tick.Stop()
-	limit := time.NewTimer(c.srv.cfg.StepTimeout)
-	defer limit.Stop()
+	limit := time.After(c.srv.cfg.StepTimeout)
 	for {
 		select {
 		case <-tick.C:
@@ -164,7 +163,7 @@ func (c *conn) crowd(room *frameRoom, n int64) error {
 			}
 		case <-c.quit:
 			return errShut
-		case <-limit.C:
+		case <-limit:
 			c.srv.met.failed(wire.Capacity)
 			_ = c.shut(wire.CloseCapacity, noRoom)
 			return errCrowded

@@ -77,7 +77,7 @@ func TestFullMemoryRefusesNewcomersOnly(t *testing.T) {
 			continue
 		}
 		e := wire.ErrorOf(v)
-		if e.Code != wire.Capacity || !e.Retry || !strings.Contains(e.Msg, "1500 environments of Walk-v1") || !strings.Contains(e.Got, "of 16 MiB are free") || !strings.Contains(e.Want, "--memory") {
+		if e.Code != wire.Capacity || !e.Retry || !strings.Contains(e.Msg, "1500 environments of Walk-v1") || !strings.Contains(e.Got, "of 16 MiB are free") || !strings.Contains(e.Want, "more memory") {
 			t.Errorf("the first that does not fit: %v", e)
 		}
 		break
@@ -112,7 +112,7 @@ func TestFullMemoryRefusesNewcomersOnly(t *testing.T) {
 func TestWhatNeverFitsIsRefusedForGood(t *testing.T) {
 	h := serve(t, tight(2<<20))
 	e := h.client().fails(wire.Capacity, "open", "env", "Walk-v1", "n", 4096)
-	if e.Retry || !strings.Contains(e.Want, "--memory") {
+	if e.Retry || !strings.Contains(e.Want, "more memory") {
 		t.Errorf("%v", e)
 	}
 }

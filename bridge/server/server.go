@@ -69,7 +69,9 @@ func New(cfg Config, f Factory, logger *slog.Logger) (*Server, error) {
 		return nil, err
 	}
 	s.secrets.Store(first)
-	s.door = s.newDoor(placesFor(cfg.MaxSessions, shortage.MayOpen()))
+	s.door = door.New(door.Config{
+		Places: placesFor(cfg.MaxSessions, shortage.MayOpen()), Dropped: s.dropped, Refused: s.notAccepted,
+	})
 	if cfg.Memory == 0 {
 		s.cfg.Memory = budget.Default()
 	}

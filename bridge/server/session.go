@@ -217,11 +217,13 @@ func (s *session) endIf(may func() bool) bool {
 }
 
 // event sends a message that answers no request.
-func (s *session) event(op string, fill func(w *wire.Writer) []byte) {
+func (s *session) event(op string, m wire.Map) {
 	s.mu.Lock()
 	c := s.conn
 	s.mu.Unlock()
 	if c != nil {
-		c.write(fill(wire.NewWriter(s.enc)))
+		w := wire.NewWriter(s.enc)
+		w.Answer(0, op, m)
+		c.write(w.Bytes())
 	}
 }

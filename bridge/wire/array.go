@@ -50,8 +50,12 @@ func (d DType) String() string {
 
 // DTypeNamed returns the type that numpy calls name, and whether there is one.
 func DTypeNamed(name string) (DType, bool) {
+	return dtypeWhere(func(d DType) bool { return dtypes[d].name == name })
+}
+
+func dtypeWhere(is func(DType) bool) (DType, bool) {
 	for d := Bool; d.valid(); d++ {
-		if dtypes[d].name == name {
+		if is(d) {
 			return d, true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -30,12 +31,8 @@ func (e Encoding) String() string { return encodings[e] }
 
 // EncodingNamed returns the encoding called name, and whether there is one.
 func EncodingNamed(name string) (Encoding, bool) {
-	for i, n := range encodings {
-		if n == name {
-			return Encoding(i), true
-		}
-	}
-	return 0, false
+	i := slices.Index(encodings[:], name)
+	return Encoding(max(i, 0)), i >= 0
 }
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }

@@ -77,34 +77,17 @@ func Errorf(code Code, format string, args ...any) *Error {
 
 // Reply writes the error reply e to request re.
 func (e *Error) Reply(w *Writer, re uint32) {
-	n := 5
-	for _, there := range []bool{len(e.Env) > 0, e.Want != "", e.Got != ""} {
-		if there {
-			n++
-		}
-	}
-	w.Reply(re, OpError, n-2)
-	w.Key("code")
-	w.Str(string(e.Code))
-	w.Key("msg")
-	w.Str(e.Msg)
-	w.Key("retry")
-	w.Bool(e.Retry)
+	m := MapOf("code", string(e.Code), "msg", e.Msg, "retry", e.Retry)
 	if len(e.Env) > 0 {
-		w.Key("env")
-		w.List(len(e.Env))
-		for _, i := range e.Env {
-			w.Int(int64(i))
-		}
+		m.Add("env", e.Env)
 	}
 	if e.Want != "" {
-		w.Key("want")
-		w.Str(e.Want)
+		m.Add("want", e.Want)
 	}
 	if e.Got != "" {
-		w.Key("got")
-		w.Str(e.Got)
+		m.Add("got", e.Got)
 	}
+	w.Answer(re, OpError, m)
 }
 
 // ErrorOf reads an error reply. Fields that are missing or of a wrong type stay empty.

@@ -109,10 +109,5 @@ func shapeOf(list []any) ([]int, bool) {
 
 // numpyType returns the type of a type string of numpy's array protocol.
 func numpyType(s string) (DType, bool) {
-	for d := Bool; d.valid(); d++ {
-		if dtypes[d].numpy == s {
-			return d, true
-		}
-	}
-	return 0, false
+	return dtypeWhere(func(d DType) bool { return dtypes[d].numpy == s })
 }

@@ -1,99 +1,51 @@
 package wire
 
-func (s *Space) write(w *Writer) {
-	head := func(n int) {
-		w.Map(n + 1)
-		w.Key("t")
-		w.Str(s.Kind)
-	}
-	ints := func(key string, v []int64) {
-		w.Key(key)
-		w.List(len(v))
-		for _, x := range v {
-			w.Int(x)
-		}
-	}
-	shape := func() {
-		w.Key("shape")
-		w.Value(s.Shape)
-	}
-	dtype := func() {
-		w.Key("dtype")
-		w.Str(s.DType.String())
-	}
-	bound := func(key string, v []float64) {
-		w.Key(key)
+// entries returns the space as the map that stands for it in messages.
+func (s *Space) entries() Map {
+	bound := func(v []float64) any {
 		if len(v) == 1 {
-			w.Float(v[0])
-			return
+			return v[0]
 		}
-		w.F64(v, s.Shape...)
+		a := Array{DType: F64, Shape: s.Shape, Data: make([]byte, 8*len(v))}
+		PutF64(a.Data, v)
+		return a
 	}
+	list := make([]any, len(s.Items))
+	for i := range s.Items {
+		if list[i] = &s.Items[i]; s.Kind == "dict" {
+			list[i] = []any{s.Names[i], list[i]}
+		}
+	}
+	var m Map
 	switch s.Kind {
 	case "box":
-		head(4)
-		shape()
-		dtype()
-		bound("low", s.Low)
-		bound("high", s.High)
+		m = MapOf("shape", s.Shape, "dtype", s.DType.String(), "low", bound(s.Low), "high", bound(s.High))
 	case "discrete":
-		head(3)
-		w.Key("n")
-		w.Int(s.N)
-		w.Key("start")
-		w.Int(s.Start)
-		dtype()
+		m = MapOf("n", s.N, "start", s.Start, "dtype", s.DType.String())
 	case "mdiscrete":
 		first := s.First
 		if first == nil {
 			first = make([]int64, len(s.NVec))
 		}
-		head(3)
-		ints("nvec", s.NVec)
-		ints("start", first)
-		dtype()
+		m = MapOf("nvec", s.NVec, "start", first, "dtype", s.DType.String())
 	case "mbinary":
-		head(1)
-		shape()
+		m = MapOf("shape", s.Shape)
 	case "dict":
-		head(1)
-		w.Key("k")
-		w.List(len(s.Items))
-		for i := range s.Items {
-			w.List(2)
-			w.Str(s.Names[i])
-			s.Items[i].write(w)
-		}
+		m = MapOf("k", list)
 	case "tuple":
-		head(1)
-		w.Key("s")
-		w.List(len(s.Items))
-		for i := range s.Items {
-			s.Items[i].write(w)
-		}
+		m = MapOf("s", list)
 	case "text":
-		head(3)
-		w.Key("min")
-		w.Int(int64(s.Min))
-		w.Key("max")
-		w.Int(int64(s.Max))
-		w.Key("chars")
-		w.Str(s.Chars)
+		m = MapOf("min", s.Min, "max", s.Max, "chars", s.Chars)
 	case "graph":
-		head(2)
-		w.Key("node")
-		s.Items[0].write(w)
-		w.Key("edge")
-		if len(s.Items) == 1 {
-			w.Nil()
-			return
+		var edge any
+		if len(list) > 1 {
+			edge = list[1]
 		}
-		s.Items[1].write(w)
+		m = MapOf("node", list[0], "edge", edge)
 	case "seq":
-		head(1)
-		w.Key("s")
-		s.Items[0].write(w)
+		m = MapOf("s", list[0])
 	default:
 		panic("wire: a space of kind " + s.Kind)
 	}
+	return append(MapOf("t", s.Kind), m...)
 }

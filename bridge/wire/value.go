@@ -16,6 +16,18 @@ type Pair struct {
 	Value any
 }
 
+// MapOf makes a map of alternating keys and values.
+func MapOf(kv ...any) Map {
+	m := make(Map, 0, len(kv)/2)
+	for i := 0; i < len(kv); i += 2 {
+		m.Add(kv[i].(string), kv[i+1])
+	}
+	return m
+}
+
+// Add appends an entry, whose key must be new.
+func (m *Map) Add(key string, v any) { *m = append(*m, Pair{key, v}) }
+
 // Get returns the value at key, nil if there is none.
 func (m Map) Get(key string) any {
 	for i := range m {
@@ -66,29 +78,23 @@ func wrong(key string, got any, want string) *Error {
 	return &Error{Code: BadRequest, Msg: "field " + key, Got: describe(got), Want: want}
 }
 
-// Str returns the string at key, def if the value is nil or missing.
-func (m Map) Str(key, def string) (string, *Error) {
-	switch v := m.Get(key).(type) {
+// typed returns the T at key, def if the value is nil or missing.
+func typed[T any](m Map, key string, def T, want string) (v T, e *Error) {
+	switch x := m.Get(key).(type) {
 	case nil:
 		return def, nil
-	case string:
-		return v, nil
+	case T:
+		return x, nil
 	default:
-		return "", wrong(key, v, "a string")
+		return v, wrong(key, x, want)
 	}
 }
 
+// Str returns the string at key, def if the value is nil or missing.
+func (m Map) Str(key, def string) (string, *Error) { return typed(m, key, def, "a string") }
+
 // Bool returns the boolean at key, def if the value is nil or missing.
-func (m Map) Bool(key string, def bool) (bool, *Error) {
-	switch v := m.Get(key).(type) {
-	case nil:
-		return def, nil
-	case bool:
-		return v, nil
-	default:
-		return false, wrong(key, v, "true or false")
-	}
-}
+func (m Map) Bool(key string, def bool) (bool, *Error) { return typed(m, key, def, "true or false") }
 
 // Int returns the whole number at key, which must be from lo to hi, or def if the value is nil or missing.
 func (m Map) Int(key string, def, lo, hi int64) (int64, *Error) {
@@ -96,7 +102,7 @@ func (m Map) Int(key string, def, lo, hi int64) (int64, *Error) {
 	if v == nil {
 		return def, nil
 	}
-	n, ok := asInt(v)
+	n, ok := Whole(v)
 	if !ok || n < lo || n > hi {
 		e := wrong(key, v, "a whole number from "+decimal(lo)+" to "+decimal(hi))
 		if ok {
@@ -107,8 +113,8 @@ func (m Map) Int(key string, def, lo, hi int64) (int64, *Error) {
 	return n, nil
 }
 
-// asInt returns v as an int64 if it is a whole number. A float64 may be one, since some JSON writers turn 3 into 3.0.
-func asInt(v any) (int64, bool) {
+// Whole returns v as an int64 if it is a whole number. A float64 may be one, since some JSON writers turn 3 into 3.0.
+func Whole(v any) (int64, bool) {
 	switch v := v.(type) {
 	case int64:
 		return v, true
@@ -148,7 +154,7 @@ func (m Map) Ints(key string) ([]int64, *Error) {
 	case []any:
 		out := make([]int64, len(v))
 		for i, x := range v {
-			n, ok := asInt(x)
+			n, ok := Whole(x)
 			if !ok {
 				return nil, wrong(key, x, "whole numbers")
 			}
@@ -192,13 +198,4 @@ func (m Map) Strs(key string, def []string) ([]string, *Error) {
 }
 
 // Sub returns the map at key, nil if the value is nil or missing.
-func (m Map) Sub(key string) (Map, *Error) {
-	switch v := m.Get(key).(type) {
-	case nil:
-		return nil, nil
-	case Map:
-		return v, nil
-	default:
-		return nil, wrong(key, v, "a map")
-	}
-}
+func (m Map) Sub(key string) (Map, *Error) { return typed[Map](m, key, nil, "a map") }

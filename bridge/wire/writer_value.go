@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -34,52 +35,52 @@ func (w *Writer) Value(v any) {
 	case Array:
 		copy(w.Array(v.DType, v.Shape...), v.Data)
 	case []any:
-		w.List(len(v))
-		for _, x := range v {
-			w.Value(x)
-		}
+		list(w, v, w.Value)
 	case []string:
-		w.List(len(v))
-		for _, x := range v {
-			w.Str(x)
-		}
+		list(w, v, w.Str)
 	case []int:
-		w.List(len(v))
-		for _, x := range v {
-			w.Int(int64(x))
-		}
+		list(w, v, func(x int) { w.Int(int64(x)) })
 	case []int64:
-		w.List(len(v))
-		for _, x := range v {
-			w.Int(x)
-		}
+		list(w, v, w.Int)
 	case []float64:
-		w.List(len(v))
-		for _, x := range v {
-			w.Float(x)
-		}
+		list(w, v, w.Float)
 	case Map:
 		w.Map(len(v))
-		for _, p := range v {
-			w.Key(p.Key)
-			w.Value(p.Value)
-		}
+		w.Entries(v)
 	case map[string]any:
-		keys := make([]string, 0, len(v))
-		for k := range v {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
 		w.Map(len(v))
-		for _, k := range keys {
+		for _, k := range slices.Sorted(maps.Keys(v)) {
 			w.Key(k)
 			w.Value(v[k])
 		}
 	case Space:
-		v.write(w)
+		w.Value(v.entries())
 	case *Space:
-		v.write(w)
+		w.Value(v.entries())
 	default:
 		panic(fmt.Sprintf("wire: a value of type %T", v))
 	}
+}
+
+func list[T any](w *Writer, v []T, each func(T)) {
+	w.List(len(v))
+	for _, x := range v {
+		each(x)
+	}
+}
+
+// Entries writes the entries of m into the innermost open map, which has been announced with them.
+func (w *Writer) Entries(m Map) {
+	for _, p := range m {
+		w.Key(p.Key)
+		w.Value(p.Value)
+	}
+}
+
+// Answer writes the reply to request re, with the entries of m besides "re" and "op". It allocates: replies to steps
+// are
+// written field by field.
+func (w *Writer) Answer(re uint32, op string, m Map) {
+	w.Reply(re, op, len(m))
+	w.Entries(m)
 }

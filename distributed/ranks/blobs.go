@@ -18,13 +18,14 @@ func (g *Group) Collect(own []byte) ([][]byte, error) {
 	g.seq++
 	if g.rank > 0 {
 		l := g.links[0]
-		if err := l.blob(g.seq, kindCollect, own); err != nil {
-			return nil, g.cause(0, err)
+		err := l.blob(g.seq, kindCollect, own)
+		if err == nil {
+			err = l.flush()
 		}
-		if err := l.flush(); err != nil {
-			return nil, g.cause(0, err)
+		if err != nil {
+			err = g.cause(0, err)
 		}
-		return nil, nil
+		return nil, err
 	}
 	all := [][]byte{own}
 	for _, l := range g.links[1:] {

@@ -64,11 +64,10 @@ const (
 const longest = 1 << 12
 
 func newGroup(cfg Config) *Group {
-	g := &Group{
+	return &Group{
 		cfg: cfg, rank: cfg.Rank, world: cfg.World, links: make([]*link, cfg.World), controls: make([]net.Conn, cfg.World),
 		dead: make(chan struct{}), ended: make([]bool, cfg.World), stop: make(chan struct{}),
 	}
-	return g
 }
 
 // watch starts the goroutines of the control connections.
@@ -77,11 +76,7 @@ func (g *Group) watch() {
 		if c == nil {
 			continue
 		}
-		g.waits.Add(1)
-		go func() {
-			defer g.waits.Done()
-			g.listen(p, c)
-		}()
+		g.waits.Go(func() { g.listen(p, c) })
 	}
 	go g.beats()
 }
@@ -209,11 +204,9 @@ func (g *Group) cause(peer int, err error) error {
 		g.lose(peer, "does not do what this rank does: "+order.what)
 		return g.err
 	}
-	t := time.NewTimer(min(g.cfg.Timeout, 3*time.Second))
-	defer t.Stop()
 	select {
 	case <-g.dead:
-	case <-t.C:
+	case <-time.After(min(g.cfg.Timeout, 3*time.Second)):
 		g.mu.Lock()
 		why := fmt.Sprintf("is lost: its connection has ended (%v)", err)
 		if g.ended[peer] {
@@ -278,11 +271,9 @@ func (g *Group) Close(err error) {
 		g.waits.Wait()
 		close(done)
 	}()
-	t := time.NewTimer(time.Second)
-	defer t.Stop()
 	select {
 	case <-done:
-	case <-t.C:
+	case <-time.After(time.Second):
 	}
 	for _, c := range g.controls {
 		if c != nil {

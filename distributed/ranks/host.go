@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,14 +76,17 @@ func (j *joining) wake() {
 	}
 }
 
-// host0 is the rendezvous at rank 0.
-func (j *joining) host0(ctx context.Context) error {
+// host0 is the rendezvous at rank 0. If it fails, all ranks that have registered are told why.
+func (j *joining) host0(ctx context.Context) (err error) {
 	if j.cfg.Listening != nil {
 		if err := j.cfg.Listening(j.addr); err != nil {
 			return err
 		}
 	}
 	defer func() {
+		if err != nil {
+			j.refuseAll(err.Error())
+		}
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.begun = true
@@ -92,49 +97,26 @@ func (j *joining) host0(ctx context.Context) error {
 	for !j.complete() {
 		select {
 		case <-ctx.Done():
-			err := j.missing(ctx)
-			j.refuseAll(err.Error())
-			return err
+			return j.missing(ctx)
 		case <-j.changed:
 		}
 	}
-	b := make([]byte, 16)
-	_, _ = rand.Read(b) // it cannot fail
-	peers := make([]string, j.world)
-	j.mu.Lock()
-	j.session = hex.EncodeToString(b)
-	for k, c := range j.here {
-		ip, _, _ := net.SplitHostPort(c.RemoteAddr().String())
-		if at := net.ParseIP(ip); at == nil || at.IsLoopback() {
-			ip = "" // on this machine: others know it by the address of the rendezvous
+	calls := j.assign()
+	tell := func(a answer) error {
+		for _, c := range calls {
+			if err := c.answer(a); err != nil {
+				return fmt.Errorf("rank %d of %d is lost: %w", c.said.Rank, j.world, err)
+			}
 		}
-		peers[k] = net.JoinHostPort(ip, strconv.Itoa(c.said.Port))
+		return nil
 	}
-	j.peers = peers
-	close(j.known)
-	calls := make([]*call, j.world)
-	for k, c := range j.here {
-		calls[k] = c
-	}
-	j.mu.Unlock()
-	for k, c := range calls {
-		if c == nil {
-			continue
-		}
-		if err := c.answer(answer{Session: j.session, Peers: peers}); err != nil {
-			err = fmt.Errorf("rank %d of %d is lost: %w", k, j.world, err)
-			j.refuseAll(err.Error())
-			return err
-		}
-	}
-	if err := j.mesh(ctx); err != nil {
-		j.refuseAll(err.Error())
+	if err := tell(answer{Session: j.session, Peers: j.peers}); err != nil {
 		return err
 	}
-	for k, c := range calls {
-		if c == nil {
-			continue
-		}
+	if err := j.mesh(ctx); err != nil {
+		return err
+	}
+	for _, c := range calls {
 		why := ""
 		select {
 		case why = <-c.ready:
@@ -142,20 +124,30 @@ func (j *joining) host0(ctx context.Context) error {
 			why = "it has not connected to all others"
 		}
 		if why != "" {
-			err := fmt.Errorf("rank %d of %d cannot begin: %s", k, j.world, why)
-			j.refuseAll(err.Error())
-			return err
+			return fmt.Errorf("rank %d of %d cannot begin: %s", c.said.Rank, j.world, why)
 		}
 	}
-	for k, c := range calls {
-		if c == nil {
-			continue
+	return tell(answer{Session: j.session})
+}
+
+// assign names the session and the addresses of all ranks, and returns the calls of those that have registered, in
+// their
+// order.
+func (j *joining) assign() []*call {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // it cannot fail
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.session, j.peers = hex.EncodeToString(b), make([]string, j.world)
+	for k, c := range j.here {
+		ip, _, _ := net.SplitHostPort(c.RemoteAddr().String())
+		if at := net.ParseIP(ip); at == nil || at.IsLoopback() {
+			ip = "" // on this machine: others know it by the address of the rendezvous
 		}
-		if err := c.answer(answer{Session: j.session}); err != nil {
-			return fmt.Errorf("rank %d of %d is lost: %w", k, j.world, err)
-		}
+		j.peers[k] = net.JoinHostPort(ip, strconv.Itoa(c.said.Port))
 	}
-	return nil
+	close(j.known)
+	return slices.SortedFunc(maps.Values(j.here), func(a, b *call) int { return a.said.Rank - b.said.Rank })
 }
 
 func (j *joining) complete() bool {

@@ -47,6 +47,14 @@ func Join(ctx context.Context, cfg Config) (*Group, error) {
 // errPatience ends a rendezvous that takes too long.
 var errPatience = errors.New("the others have not come")
 
+// ended returns why a rendezvous has ended: a sentence if it took too long.
+func (*joining) ended(ctx context.Context, late string, args ...any) error {
+	if errors.Is(context.Cause(ctx), errPatience) {
+		return fmt.Errorf(late, args...)
+	}
+	return context.Cause(ctx)
+}
+
 // joining is a rendezvous under way.
 type joining struct {
 	*Group
@@ -182,11 +190,9 @@ func (j *joining) refused(conn net.Conn, err error) {
 
 // expected returns why a data or control connection does not fit.
 func (j *joining) expected(c *call) string {
-	t := time.NewTimer(handshake)
-	defer t.Stop()
 	select {
 	case <-j.known: // others may hear of the group before this rank does
-	case <-t.C:
+	case <-time.After(handshake):
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -238,10 +244,8 @@ func (j *joining) visit(ctx context.Context) error {
 func (j *joining) hear(ctx context.Context, c *call) (answer, error) {
 	a, err := c.hear()
 	switch {
-	case ctx.Err() != nil && errors.Is(context.Cause(ctx), errPatience):
-		return a, fmt.Errorf("the ranks of the group have not all come within %s", span(j.cfg.Patience))
 	case ctx.Err() != nil:
-		return a, context.Cause(ctx)
+		return a, j.ended(ctx, "the ranks of the group have not all come within %s", span(j.cfg.Patience))
 	case err != nil:
 		return a, fmt.Errorf("rank 0 at %s has gone before all ranks were there: %w", j.addr, err)
 	case a.Refused != "":

@@ -14,7 +14,7 @@ func TestRanksThatDoNotFit(t *testing.T) {
 		"it is built for arm64, want amd64 as rank 0: other processors round differently": func(c *Config) { c.arch = "arm64" },
 		"it is another build (other), want that of rank 0 (build)":                        func(c *Config) { c.Build = "other" },
 		"it counts 3 ranks, want the 2 of rank 0":                                         func(c *Config) { c.World = 3 },
-		"its token (--token-file) is another one":                                         func(c *Config) { c.Token = "guessed" },
+		"its token (token-file) is another one":                                           func(c *Config) { c.Token = "guessed" },
 	} {
 		var mu sync.Mutex
 		var said []string
@@ -38,7 +38,7 @@ func TestRanksThatDoNotFit(t *testing.T) {
 			t.Errorf("rank 0: %v", errs[0])
 		}
 		mu.Lock()
-		if text := strings.Join(said, "\n"); !strings.Contains(text, "refused") || !strings.Contains(text, want) && !strings.Contains(text, "the token (--token-file) is another one") {
+		if text := strings.Join(said, "\n"); !strings.Contains(text, "refused") || !strings.Contains(text, want) && !strings.Contains(text, "the token (token-file) is another one") {
 			t.Errorf("rank 0 says %q, want %s", text, want)
 		}
 		mu.Unlock()

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"clustergym/internal/fault"
 )
 
 // mesh connects this rank with all others: it calls those below and waits for those above.
@@ -36,10 +38,7 @@ func (j *joining) mesh(ctx context.Context) error {
 		case c := <-j.came:
 			j.put(c.said.Rank, c)
 		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), errPatience) {
-				return fmt.Errorf("rank %d is not reached by all ranks above it within %s", j.rank, span(j.cfg.Patience))
-			}
-			return context.Cause(ctx)
+			return j.ended(ctx, "rank %d is not reached by all ranks above it within %s", j.rank, span(j.cfg.Patience))
 		}
 	}
 	for p := range j.world {
@@ -87,10 +86,7 @@ func (j *joining) dial(ctx context.Context, addr, purpose, who string) (*call, e
 		}
 		select {
 		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), errPatience) {
-				return nil, fmt.Errorf("%s of %d has not come within %s: %w", who, j.world, span(j.cfg.Patience), err)
-			}
-			return nil, context.Cause(ctx)
+			return nil, j.ended(ctx, "%s of %d has not come within %s: %w", who, j.world, span(j.cfg.Patience), err)
 		case <-time.After(pause):
 			pause = min(2*pause, time.Second)
 		}
@@ -121,7 +117,8 @@ func (j *joining) once(ctx context.Context, addr string, h hello, who string) (*
 			var cert *tls.CertificateVerificationError
 			var record tls.RecordHeaderError
 			if errors.As(err, &cert) || errors.As(err, &record) {
-				return nil, &refusal{fmt.Sprintf("%s at %s: %v (--tls-ca says what to trust; all ranks use TLS or none)", who, addr, err)}
+				return nil, refusef("%s at %s: %w (%s says what to trust; all ranks use TLS or none)", who, addr, err,
+					fault.Key("tls-ca"))
 			}
 			return nil, err
 		}

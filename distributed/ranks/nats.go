@@ -14,6 +14,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"clustergym/internal/fault"
 )
 
 // NATS is a rendezvous that gives out ranks: processes that are all started alike take the lowest rank that is free.
@@ -40,7 +42,7 @@ func JoinNATS(ctx context.Context, cfg Config, n NATS) (*Group, error) {
 		return nil, err
 	}
 	if !jobName.MatchString(n.Job) {
-		return nil, &refusal{fmt.Sprintf("job: got %q, want a name of letters, digits, - and _", n.Job)}
+		return nil, refusef("job: got %q, want a name of letters, digits, - and _", n.Job)
 	}
 	waiting, cancel := context.WithTimeout(ctx, cfg.Patience)
 	defer cancel()
@@ -77,7 +79,7 @@ func (c *claims) open(ctx context.Context, address, token string) (own string, e
 	opt := []nats.Option{nats.Name("clustergym ranks"), nats.MaxReconnects(-1)}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return "", &refusal{fmt.Sprintf("NATS: got %q, want nats://HOST:PORT or tls://HOST:PORT", address)}
+		return "", refusef("NATS: got %q, want nats://HOST:PORT or tls://HOST:PORT", address)
 	}
 	if u.User == nil && token != "" {
 		opt = append(opt, nats.Token(token))
@@ -109,7 +111,9 @@ func (c *claims) open(ctx context.Context, address, token string) (own string, e
 
 func (c *claims) join(ctx, waiting context.Context, cfg Config, own string) (*Group, error) {
 	if cfg.Token == "" && !Loopback(own) && cfg.World > 1 {
-		return nil, &refusal{own + " can be reached from other machines, and nothing is asked of ranks; want --token-file FILE, the same at all ranks"}
+		return nil, refusef("%s can be reached from other machines, and nothing is asked of ranks; want %s FILE, "+
+			"the same at all ranks",
+			own, fault.Key("token-file"))
 	}
 	if err := c.take(waiting, cfg.World); err != nil {
 		return nil, err
@@ -151,7 +155,7 @@ func (c *claims) take(ctx context.Context, world int) error {
 		select {
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return fmt.Errorf("all %d ranks of %s are taken; give another group another --job", world, c.job)
+				return fault.Errorf("all %d ranks of %s are taken; give another group another %s", world, c.job, fault.Key("job"))
 			}
 			return ctx.Err()
 		case <-time.After(min(c.timeout/4, time.Second)): // those of processes that have died become free

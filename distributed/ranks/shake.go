@@ -13,6 +13,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"clustergym/internal/fault"
 )
 
 // greeting begins every connection, from the side that listens. A nonce follows.
@@ -48,9 +50,12 @@ type answer struct {
 }
 
 // refusal is an answer that another attempt would not change.
-type refusal struct{ why string }
+type refusal struct{ error }
 
-func (e *refusal) Error() string { return e.why }
+// Unwrap leads to the error whose text names keys.
+func (e *refusal) Unwrap() error { return e.error }
+
+func refusef(format string, args ...any) error { return &refusal{fault.Errorf(format, args...)} }
 
 // mac authenticates a text by the token. what keeps texts of one place from being used in another.
 func mac(token, what string, nonces ...[]byte) []byte {
@@ -76,7 +81,7 @@ func writeFrame(w io.Writer, v any, token, what string, nonces ...[]byte) error 
 }
 
 // errToken is returned by readFrame for a value that was authenticated with another token.
-var errToken = errors.New("the token (--token-file) is another one")
+var errToken = fault.Errorf("the token (%s) is another one", fault.Key("token-file"))
 
 // readFrame reads a JSON value into v. If its authentication is wrong, v is filled in all the same, and the error is errToken:
 // v may be used to say who it was.
@@ -126,12 +131,13 @@ func greet(conn net.Conn, token string, h hello, who string) (*call, error) {
 	b := make([]byte, len(greeting)+nonceBytes)
 	if _, err := io.ReadFull(conn, b); err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil, &refusal{fmt.Sprintf("%s at %v does not greet within %v: all ranks use TLS or none", who, conn.RemoteAddr(), handshake/2)}
+			return nil, refusef("%s at %v does not greet within %v: all ranks use TLS or none", who, conn.RemoteAddr(),
+				handshake/2)
 		}
 		return nil, fmt.Errorf("%s at %v does not greet: %w", who, conn.RemoteAddr(), err)
 	}
 	if !bytes.HasPrefix(b, []byte(greeting)) {
-		return nil, &refusal{fmt.Sprintf("%v is not the address of %s: something else listens there", conn.RemoteAddr(), who)}
+		return nil, refusef("%v is not the address of %s: something else listens there", conn.RemoteAddr(), who)
 	}
 	_ = conn.SetDeadline(time.Now().Add(handshake))
 	c.theirs = b[len(greeting):]
@@ -141,13 +147,14 @@ func greet(conn net.Conn, token string, h hello, who string) (*call, error) {
 	}
 	a, err := c.hear()
 	if errors.Is(err, errToken) {
-		return nil, &refusal{fmt.Sprintf("%s at %v refused this rank: its token (--token-file) is another one", who, conn.RemoteAddr())}
+		return nil, refusef("%s at %v refused this rank: its token (%s) is another one", who, conn.RemoteAddr(),
+			fault.Key("token-file"))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s at %v does not answer: %w", who, conn.RemoteAddr(), err)
 	}
 	if a.Refused != "" {
-		return nil, &refusal{fmt.Sprintf("%s at %v refused this rank: %s", who, conn.RemoteAddr(), a.Refused)}
+		return nil, refusef("%s at %v refused this rank: %s", who, conn.RemoteAddr(), a.Refused)
 	}
 	return c, conn.SetDeadline(time.Time{})
 }

@@ -215,7 +215,7 @@ func TestAWorkerUsesNoFolderOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{open, link} {
-		if err := ownFolder(dir); err == nil || !strings.Contains(err.Error(), "use another --dir") {
+		if err := ownFolder(dir); err == nil || !strings.Contains(err.Error(), "use another dir") {
 			t.Errorf("%s: got %v", dir, err)
 		}
 	}

@@ -1,14 +1,15 @@
 package workqueue
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -147,23 +148,12 @@ func Listen(ctx context.Context, opt Options) (_ *Coordinator, err error) {
 			c.end()
 		}
 	}()
-	if err := c.connect(); err != nil {
-		return nil, err
+	for _, step := range []func(context.Context) error{c.connect, c.lonely, c.streams, c.results, c.answer} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
 	}
-	if err := c.lonely(); err != nil {
-		return nil, err
-	}
-	if err := c.streams(ctx); err != nil {
-		return nil, err
-	}
-	if err := c.results(ctx); err != nil {
-		return nil, err
-	}
-	if err := c.answer(); err != nil {
-		return nil, err
-	}
-	c.running.Add(1)
-	go c.watch()
+	c.running.Go(c.watch)
 	c.welcomeBack(ctx)
 	return c, nil
 }
@@ -173,31 +163,22 @@ func (o *Options) fill() error {
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
 	}
-	if o.Job == "" {
-		o.Job = "run"
-	}
-	if o.Tries == 0 {
-		o.Tries = 3
-	}
-	if o.AckWait == 0 {
-		o.AckWait = time.Minute
-	}
-	if o.SaveEvery == 0 {
-		o.SaveEvery = 2 * time.Minute
-	}
+	o.Job, o.Tries = cmp.Or(o.Job, "run"), cmp.Or(o.Tries, 3)
+	o.AckWait, o.SaveEvery = cmp.Or(o.AckWait, time.Minute), cmp.Or(o.SaveEvery, 2*time.Minute)
 	switch {
 	case !jobName.MatchString(o.Job):
-		return fault.Mistakef("--job: got %q, want at most 64 letters, digits, - and _", o.Job)
+		return fault.Mistakef("%s: got %q, want at most 64 letters, digits, - and _", fault.Key("job"), o.Job)
 	case (o.Listen == "") == (o.Queue == ""):
-		return fault.Mistakef("want one of --listen HOST:PORT and --queue URL")
+		return fault.Mistakef("want one of %s HOST:PORT and %s URL", fault.Key("listen"), fault.Key("queue"))
 	case o.Listen != "" && o.Dir == "":
 		return errors.New("workqueue: Options.Dir is missing, the folder of the server's files")
 	case o.Queue != "" && (o.TLSCert != "" || o.TLSKey != ""):
-		return fault.Mistakef("--tls-cert and --tls-key are of --listen; a NATS of --queue has its own")
+		return fault.Mistakef("%s and %s are of %s; a NATS of %s has its own", fault.Key("tls-cert"), fault.Key("tls-key"),
+			fault.Key("listen"), fault.Key("queue"))
 	case o.Tries < 1:
-		return fault.Mistakef("--tries: got %d, want 1 or more", o.Tries)
+		return fault.Mistakef("%s: got %d, want 1 or more", fault.Key("tries"), o.Tries)
 	case o.AckWait < leastAckWait:
-		return fault.Mistakef("--ack-wait: got %v, want 100ms or more", o.AckWait)
+		return fault.Mistakef("%s: got %v, want 100ms or more", fault.Key("ack-wait"), o.AckWait)
 	case o.Here < 0:
 		return fmt.Errorf("workqueue: Options.Here is %d", o.Here)
 	}
@@ -205,7 +186,7 @@ func (o *Options) fill() error {
 }
 
 // connect starts the server, if it is ours, and connects to it.
-func (c *Coordinator) connect() error {
+func (c *Coordinator) connect(context.Context) error {
 	o := []nats.Option{nats.Name("gymctl coordinator"), nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond), nats.IgnoreAuthErrorAbort(), nats.ReconnectBufSize(-1)}
 	if c.opt.Listen != "" {
 		if err := os.MkdirAll(c.opt.Dir, 0o700); err != nil { // what tasks read and leave is for those with the token
@@ -230,7 +211,7 @@ func (c *Coordinator) connect() error {
 	}
 	url, err := address(c.opt.Queue)
 	if err != nil {
-		return fault.Mistakef("--queue: %w", err)
+		return fault.Mistakef("%s: %w", fault.Key("queue"), err)
 	}
 	more, err := trust(c.opt.TLSCA)
 	if err != nil {
@@ -240,8 +221,7 @@ func (c *Coordinator) connect() error {
 		o = append(o, nats.Token(c.opt.Token))
 	}
 	if c.nc, err = nats.Connect(url, o...); err != nil {
-		_, err = connectErr(url, err)
-		return fault.Mistakef("--queue: %w", err)
+		return fault.Mistakef("%s: %w", fault.Key("queue"), connectErr(url, err))
 	}
 	c.url = url
 	return nil
@@ -259,25 +239,20 @@ func (h *host) url(listen string, tls bool) string {
 			address = name
 		}
 	}
-	if strings.Contains(address, ":") {
-		address = "[" + address + "]"
-	}
-	_, port, _ := strings.Cut(h.srv.Addr().String(), "]:")
-	if port == "" {
-		_, port, _ = strings.Cut(h.srv.Addr().String(), ":")
-	}
-	return fmt.Sprintf("%s://%s:%s", scheme, address, port)
+	_, port, _ := net.SplitHostPort(h.srv.Addr().String())
+	return scheme + "://" + net.JoinHostPort(address, port)
 }
 
 // lonely makes sure that the job has no other coordinator.
-func (c *Coordinator) lonely() error {
+func (c *Coordinator) lonely(context.Context) error {
 	if c.host != nil {
 		return nil // its folder is locked
 	}
 	msg, err := c.nc.Request(c.job.subject("owner"), nil, requestTime)
 	switch {
 	case err == nil:
-		return fault.Mistakef("job %s has a coordinator at %s already (%s); want another --job", c.job, c.url, plain.Clip(string(msg.Data), 80))
+		return fault.Mistakef("job %s has a coordinator at %s already (%s); want another %s", c.job, c.url,
+			plain.Clip(string(msg.Data), 80), fault.Key("job"))
 	case errors.Is(err, nats.ErrNoResponders):
 		return nil
 	}
@@ -293,7 +268,8 @@ func (c *Coordinator) streams(ctx context.Context) (err error) {
 	}
 	made := func(what string, err error) error {
 		if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) || errors.Is(err, nats.ErrNoResponders) {
-			return fault.Mistakef("%s has no JetStream, which --queue needs: start nats-server with --jetstream", c.url)
+			return fault.Mistakef("%s has no JetStream, which %s needs: start nats-server with --jetstream", c.url,
+				fault.Key("queue"))
 		}
 		return fmt.Errorf("%s: the %s of job %s cannot be made: %w", c.url, what, c.job, err)
 	}
@@ -380,7 +356,7 @@ func (c *Coordinator) results(ctx context.Context) error {
 }
 
 // answer answers the workers from now on.
-func (c *Coordinator) answer() error {
+func (c *Coordinator) answer(context.Context) error {
 	for subject, handle := range map[string]nats.MsgHandler{
 		helloSubject:          c.hello,
 		statusSubject:         c.tellStatus,

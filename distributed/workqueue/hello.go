@@ -63,7 +63,8 @@ func (c *Coordinator) judge(h *hello) string {
 		if len(h.Kernels) > 0 {
 			help = h.Kernels[0]
 		}
-		return fmt.Sprintf("worker %s has the kernels %s and not %s, in which this work is computed; start the coordinator with --kernels %s to let it help",
+		return fmt.Sprintf("worker %s has the kernels %s and not %s, in which this work is computed; "+
+			"start the coordinator with the kernels %s to let it help",
 			name, plain.Clip(listed(h.Kernels), 100), c.opt.Kernels, plain.Clip(help, 20))
 	case h.Slots < 1 || h.Slots > 1<<16:
 		return fmt.Sprintf("worker %s has %d slots, want 1 or more", name, h.Slots)

@@ -62,15 +62,15 @@ func TestStrangersAreRefusedInOneSentence(t *testing.T) {
 		return o
 	}
 	refused(t, change("token", func(o *WorkOptions) { o.Token = "wrong-horse-battery" }), said,
-		c.URL()+" refuses the token: want --token-file with the coordinator's token", "worker token at 127.0.0.1 is refused: it presents another token than --token-file has")
+		c.URL()+" refuses the token: want token-file with the coordinator's token", "worker token at 127.0.0.1 is refused: it presents another token than the coordinator has")
 	refused(t, change("none", func(o *WorkOptions) { o.Token = noToken }), said,
 		c.URL()+" refuses the token", "worker none at 127.0.0.1 is refused: it presents no token")
 	text := "worker build is another build (def go1) than the coordinator (abc go1), so that its results could differ; start both from one executable"
 	refused(t, change("build", func(o *WorkOptions) { o.Build = "def go1" }), said, text, text)
-	text = "worker kernels has the kernels avx2 and portable and not avx512, in which this work is computed; start the coordinator with --kernels avx2 to let it help"
+	text = "worker kernels has the kernels avx2 and portable and not avx512, in which this work is computed; start the coordinator with the kernels avx2 to let it help"
 	refused(t, change("kernels", func(o *WorkOptions) { o.Kernels = o.Kernels[1:] }), said, text, text)
 	refused(t, change("job", func(o *WorkOptions) { o.Job = "dally" }), said,
-		c.URL()+" does the job topdrl and not dally; want --job topdrl, or none", "worker job asks for job dally; this one is topdrl")
+		c.URL()+" does the job topdrl and not dally; want job topdrl, or none", "worker job asks for job dally; this one is topdrl")
 	refused(t, change("set", func(o *WorkOptions) { o.UseKernels = func(n string) error { return errors.New("no " + n) } }), said, "worker set: no avx512", "worker set has left: no avx512")
 	refused(t, change("address", func(o *WorkOptions) { o.URL = "http://host:1" }), nil, `address: got "http://host:1", want nats://HOST:PORT`, "")
 	refused(t, change("tls", func(o *WorkOptions) { o.URL = strings.Replace(o.URL, "nats:", "tls:", 1) }), nil, "has no TLS: want nats:// in place of tls://", "")
@@ -128,24 +128,24 @@ func TestListenRefusesWhatIsWrong(t *testing.T) {
 		opt  Options
 		want string
 	}{
-		{Options{}, "want one of --listen HOST:PORT and --queue URL"},
-		{Options{Listen: "a:1", Queue: "b:1", Dir: dir}, "want one of --listen"},
-		{Options{Listen: "7777", Dir: dir}, `--listen: got "7777", want HOST:PORT`},
+		{Options{}, "want one of listen HOST:PORT and queue URL"},
+		{Options{Listen: "a:1", Queue: "b:1", Dir: dir}, "want one of listen"},
+		{Options{Listen: "7777", Dir: dir}, `listen: got "7777", want HOST:PORT`},
 		{Options{Listen: "127.0.0.1:99999", Dir: dir}, "want HOST:PORT"},
-		{Options{Listen: ":7777", Dir: dir}, "--listen :7777: everyone who reaches this address"},
-		{Options{Listen: "127.0.0.1:0", Dir: dir}, "use --token-file FILE"},
-		{Options{Listen: "localhost:0", Dir: dir}, "use --token-file FILE"},
-		{Options{Listen: "[::1]:0", Dir: dir}, "use --token-file FILE"},
+		{Options{Listen: ":7777", Dir: dir}, "listen :7777: everyone who reaches this address"},
+		{Options{Listen: "127.0.0.1:0", Dir: dir}, "use token-file FILE"},
+		{Options{Listen: "localhost:0", Dir: dir}, "use token-file FILE"},
+		{Options{Listen: "[::1]:0", Dir: dir}, "use token-file FILE"},
 		{Options{Listen: busy.Addr().String(), Dir: dir}, "address already in use"},
-		{Options{Listen: "127.0.0.1:0", Dir: dir, Job: "a.b"}, `--job: got "a.b"`},
-		{Options{Listen: "127.0.0.1:0", Dir: dir, Tries: -1}, "--tries: got -1"},
-		{Options{Listen: "127.0.0.1:0", Dir: dir, AckWait: 1}, "--ack-wait: got 1ns"},
-		{Options{Listen: "127.0.0.1:0", Dir: dir, TLSCert: "x"}, "--tls-cert and --tls-key go together"},
-		{Options{Listen: "127.0.0.1:0", Dir: dir, TLSCert: "x", TLSKey: "y"}, "--tls-cert x with --tls-key y: "},
-		{Options{Queue: busy.Addr().String(), TLSCA: filepath.Join(dir, "none")}, "--tls-ca: "},
-		{Options{Queue: "ftp://x"}, "--queue: address: got"},
+		{Options{Listen: "127.0.0.1:0", Dir: dir, Job: "a.b"}, `job: got "a.b"`},
+		{Options{Listen: "127.0.0.1:0", Dir: dir, Tries: -1}, "tries: got -1"},
+		{Options{Listen: "127.0.0.1:0", Dir: dir, AckWait: 1}, "ack-wait: got 1ns"},
+		{Options{Listen: "127.0.0.1:0", Dir: dir, TLSCert: "x"}, "tls-cert and tls-key go together"},
+		{Options{Listen: "127.0.0.1:0", Dir: dir, TLSCert: "x", TLSKey: "y"}, "tls-cert x with tls-key y: "},
+		{Options{Queue: busy.Addr().String(), TLSCA: filepath.Join(dir, "none")}, "tls-ca: "},
+		{Options{Queue: "ftp://x"}, "queue: address: got"},
 	} {
-		if c.opt.Queue == "" && !strings.Contains(c.want, "--token-file") && !strings.Contains(c.want, "everyone") {
+		if c.opt.Queue == "" && !strings.Contains(c.want, "token-file") && !strings.Contains(c.want, "everyone") {
 			c.opt.Token = testToken
 		}
 		k, err := Listen(t.Context(), c.opt)
@@ -241,7 +241,8 @@ func TestTLS(t *testing.T) {
 		t.Errorf("got %s", c.URL())
 	}
 	refused(t, WorkOptions{URL: c.URL(), Token: token, TLSCA: other, Name: "a"}, nil, "shows a certificate that is not trusted", "")
-	refused(t, WorkOptions{URL: c.URL(), Token: token, Name: "b"}, nil, "want --tls-ca with the authority that signed it", "")
+	refused(t, WorkOptions{URL: c.URL(), Token: token, Name: "b"}, nil, "want tls-ca with the authority that signed it",
+		"")
 	refused(t, WorkOptions{URL: c.URL(), Token: "wrong-horse-battery", TLSCA: ca, Name: "c"}, nil, "refuses the token", "")
 	start(t, WorkOptions{URL: c.URL(), Token: token, TLSCA: ca, Name: "good"})
 	if o := within(t, background(t, c, square(9))); o.err != nil || string(o.r.Value) != "81" {
@@ -286,7 +287,7 @@ func TestAnExistingNATS(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	bare := natsServer(t, server.Options{})
-	if _, err := Listen(t.Context(), Options{Queue: bare.ClientURL()}); err == nil || !strings.Contains(err.Error(), "has no JetStream, which --queue needs: start nats-server with --jetstream") {
+	if _, err := Listen(t.Context(), Options{Queue: bare.ClientURL()}); err == nil || !strings.Contains(err.Error(), "has no JetStream, which queue needs: start nats-server with --jetstream") {
 		t.Errorf("got %v", err)
 	}
 	// Two jobs share it.

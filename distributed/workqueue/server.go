@@ -62,14 +62,15 @@ func ReadToken(path string) (string, error) {
 // NoToken returns the user's mistake that --listen has no token. An address of this machine alone is no protection: every user and
 // every program here reaches it.
 func NoToken(listen string) error {
-	return fault.Mistakef("--listen %s: everyone who reaches this address, and every user of this machine does if it is its own, could send tasks to the workers; use --token-file FILE with a secret, made by ( umask 077; openssl rand -hex 32 > FILE )", listen)
+	return fault.Mistakef("%s %s: everyone who reaches this address, and every user of this machine does if it is its "+
+		"own, could send tasks to the workers; use %s FILE with a secret, made by "+
+		"( umask 077; openssl rand -hex 32 > FILE )", fault.Key("listen"), listen, fault.Key("token-file"))
 }
 
 // host is a NATS server in this process.
 type host struct {
-	srv    *server.Server
-	own    string // what the coordinator's own connection presents
-	refuse *refusals
+	srv *server.Server
+	own string // what the coordinator's own connection presents
 }
 
 // refusals says once for each worker that it was refused.
@@ -115,7 +116,7 @@ func (d *door) Check(c server.ClientAuthentication) bool {
 	} else {
 		name = "worker " + name
 	}
-	what := "another token than --token-file has"
+	what := "another token than the coordinator has"
 	if got == "" {
 		what = "no token"
 	}
@@ -137,7 +138,7 @@ func startHost(opt *Options, refuse *refusals) (*host, error) {
 	if port == 0 {
 		port = server.RANDOM_PORT
 	}
-	h := &host{own: rand.Text(), refuse: refuse}
+	h := &host{own: rand.Text()}
 	o := &server.Options{
 		ServerName: "gymctl-" + opt.Job, Host: address, Port: port, NoLog: true, NoSigs: true, MaxPayload: maxPayload, MaxConn: mostConns(shortage.MayOpen()),
 		JetStream: true, StoreDir: opt.Dir, DisableJetStreamBanner: true, WriteDeadline: 10 * time.Second,
@@ -152,7 +153,7 @@ func startHost(opt *Options, refuse *refusals) (*host, error) {
 	// The server logs a fatal error instead of returning it, and would end the process for want of a logger.
 	probe, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(max(0, port))))
 	if err != nil {
-		return nil, fault.Mistakef("--listen %s: %w", opt.Listen, err)
+		return nil, fault.Mistakef("%s %s: %w", fault.Key("listen"), opt.Listen, err)
 	}
 	if err := probe.Close(); err != nil {
 		return nil, err
@@ -227,7 +228,7 @@ func splitListen(text string) (address string, port int, err error) {
 		port, err = strconv.Atoi(p)
 	}
 	if err != nil || port < 0 || port > 65535 {
-		return "", 0, fault.Mistakef("--listen: got %q, want HOST:PORT, as 0.0.0.0:7777 or 127.0.0.1:0", text)
+		return "", 0, fault.Mistakef("%s: got %q, want HOST:PORT, as 0.0.0.0:7777 or 127.0.0.1:0", fault.Key("listen"), text)
 	}
 	if address == "" {
 		address = "0.0.0.0"
@@ -237,11 +238,11 @@ func splitListen(text string) (address string, port int, err error) {
 
 func serverTLS(cert, key string) (*tls.Config, error) {
 	if cert == "" || key == "" {
-		return nil, fault.Mistakef("--tls-cert and --tls-key go together")
+		return nil, fault.Mistakef("%s and %s go together", fault.Key("tls-cert"), fault.Key("tls-key"))
 	}
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
-		return nil, fault.Mistakef("--tls-cert %s with --tls-key %s: %w", cert, key, err)
+		return nil, fault.Mistakef("%s %s with %s %s: %w", fault.Key("tls-cert"), cert, fault.Key("tls-key"), key, err)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
@@ -253,11 +254,11 @@ func trust(ca string) ([]nats.Option, error) {
 	}
 	pem, err := os.ReadFile(ca)
 	if err != nil {
-		return nil, fault.Mistakef("--tls-ca: %w", err)
+		return nil, fault.Mistakef("%s: %w", fault.Key("tls-ca"), err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fault.Mistakef("--tls-ca %s: want a file with PEM certificates", ca)
+		return nil, fault.Mistakef("%s %s: want a file with PEM certificates", fault.Key("tls-ca"), ca)
 	}
 	return []nats.Option{nats.Secure(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12})}, nil
 }
@@ -274,8 +275,10 @@ func address(text string) (string, error) {
 	return scheme + "://" + rest, nil
 }
 
-// connectErr makes a sentence of why a connection to a URL failed. fatal is true where another try would fail as well.
-func connectErr(url string, err error) (fatal bool, said error) {
+// connectErr makes a sentence of why a connection to a URL failed. It is a *fault.Mistake where another try would fail
+// as
+// well.
+func connectErr(url string, err error) error {
 	var (
 		authority x509.UnknownAuthorityError
 		name      x509.HostnameError
@@ -284,11 +287,13 @@ func connectErr(url string, err error) (fatal bool, said error) {
 	)
 	switch {
 	case errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired):
-		return true, fault.Mistakef("%s refuses the token: want --token-file with the coordinator's token", url)
+		return fault.Mistakef("%s refuses the token: want %s with the coordinator's token", url,
+			fault.Key("token-file"))
 	case errors.Is(err, nats.ErrSecureConnWanted):
-		return true, fault.Mistakef("%s has no TLS: want nats:// in place of tls://, without --tls-ca", url)
+		return fault.Mistakef("%s has no TLS: want nats:// in place of tls://, without %s", url, fault.Key("tls-ca"))
 	case errors.As(err, &authority), errors.As(err, &name), errors.As(err, &invalid), errors.As(err, &verify):
-		return true, fault.Mistakef("%s shows a certificate that is not trusted: %w; want --tls-ca with the authority that signed it", url, err)
+		return fault.Mistakef("%s shows a certificate that is not trusted: %w; "+
+			"want %s with the authority that signed it", url, err, fault.Key("tls-ca"))
 	}
-	return false, fmt.Errorf("%s cannot be reached: %w", url, err)
+	return fmt.Errorf("%s cannot be reached: %w", url, err)
 }

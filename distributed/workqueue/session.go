@@ -38,7 +38,6 @@ type crew struct {
 	needs *cache
 	nc    *nats.Conn
 	js    jetstream.JetStream
-	url   string
 
 	// Of the session.
 	job     job
@@ -54,41 +53,41 @@ type crew struct {
 	waker   int
 }
 
-// dial connects to a URL once. fatal is true if another try would fail as well.
-func dial(opt WorkOptions, name string, more ...nats.Option) (nc *nats.Conn, fatal bool, err error) {
+// dial connects to a URL once. The error is a *fault.Mistake if another try would fail as well.
+func dial(opt WorkOptions, name string, more ...nats.Option) (*nats.Conn, error) {
 	url, err := address(opt.URL)
 	if err != nil {
-		return nil, true, err
+		return nil, err
 	}
 	o, err := trust(opt.TLSCA)
 	if err != nil {
-		return nil, true, err
+		return nil, err
 	}
 	o = append(o, nats.Name(name), nats.Timeout(5*time.Second))
 	if opt.Token != "" {
 		o = append(o, nats.Token(opt.Token))
 	}
-	if nc, err = nats.Connect(url, append(o, more...)...); err != nil {
-		fatal, err := connectErr(url, err)
-		return nil, fatal, err
+	nc, err := nats.Connect(url, append(o, more...)...)
+	if err != nil {
+		return nil, connectErr(url, err)
 	}
-	return nc, false, nil
+	return nc, nil
 }
 
 // connect connects to the coordinator, as soon as it is there.
 func (w *crew) connect(ctx context.Context) error {
 	said := false
 	for start := time.Now(); ; {
-		nc, fatal, err := dial(w.opt, w.opt.Name,
+		nc, err := dial(w.opt, w.opt.Name,
 			nats.MaxReconnects(-1), nats.ReconnectWait(200*time.Millisecond), nats.ReconnectJitter(100*time.Millisecond, 300*time.Millisecond), nats.ReconnectBufSize(-1),
 			nats.PingInterval(5*time.Second), nats.MaxPingsOutstanding(2),
 			nats.ReconnectHandler(func(*nats.Conn) { w.wake() }), nats.ClosedHandler(w.closed), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 		if err == nil {
-			w.nc, w.url = nc, nc.ConnectedUrlRedacted()
+			w.nc = nc
 			w.js, err = jetstream.New(nc, jetstream.WithDefaultTimeout(storeTime))
 			return err
 		}
-		if fatal {
+		if fault.IsMistake(err) {
 			return err
 		}
 		if time.Since(start) > w.opt.Patience {
@@ -115,8 +114,7 @@ func (w *crew) closed(nc *nats.Conn) {
 	if err == nil {
 		err = nats.ErrConnectionClosed
 	}
-	_, err = connectErr(w.opt.URL, err)
-	w.stop(err)
+	w.stop(connectErr(w.opt.URL, err))
 }
 
 // wake lets the slots ask for tasks again and the worker introduce itself, since a server that was started again has forgotten
@@ -148,10 +146,8 @@ func (w *crew) briefly(ctx context.Context, d time.Duration) (context.Context, c
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -170,8 +166,7 @@ func (w *crew) introduce(ctx context.Context, patience time.Duration) (*welcome,
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case w.nc.IsClosed():
-			_, err := connectErr(w.opt.URL, w.nc.LastError())
-			return nil, err
+			return nil, connectErr(w.opt.URL, w.nc.LastError())
 		case time.Since(start) > patience:
 			of := ""
 			if w.opt.Job != "" {
@@ -213,7 +208,8 @@ func (w *crew) hello(ctx context.Context) (*welcome, error) {
 		}
 		switch {
 		case a.Other && a.Own:
-			return nil, fault.Mistakef("%s does the job %s and not %s; want --job %s, or none", w.opt.URL, a.Job, w.opt.Job, a.Job)
+			return nil, fault.Mistakef("%s does the job %s and not %s; want %s %s, or none", w.opt.URL, a.Job, w.opt.Job,
+				fault.Key("job"), a.Job)
 		case a.Other:
 			continue
 		case a.Refusal != "":
@@ -270,19 +266,11 @@ func (w *crew) session(ctx context.Context, a *welcome) error {
 	}
 	var slots, signs sync.WaitGroup
 	for i := range w.opt.Slots {
-		slots.Add(1)
-		go func() {
-			defer slots.Done()
-			w.slot(work, i)
-		}()
+		slots.Go(func() { w.slot(work, i) })
 	}
 	// It goes on while the handlers save.
 	alive, dead := context.WithCancel(context.Background())
-	signs.Add(1)
-	go func() {
-		defer signs.Done()
-		w.beat(alive, answers.Subject)
-	}()
+	signs.Go(func() { w.beat(alive, answers.Subject) })
 	<-work.Done()
 	slots.Wait()
 	dead()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -26,17 +27,13 @@ func (c *Coordinator) Status() Status {
 		g.Ago = time.Since(g.at)
 		s.Lost = append(s.Lost, g.LostWorker)
 	}
-	at := map[string]int{}
+	workers := map[string]*WorkerStatus{}
 	for name, w := range c.workers {
-		st := WorkerStatus{Name: name, Slots: w.Slots, Done: w.done, Tasks: []TaskStatus{}}
+		st := &WorkerStatus{Name: name, Slots: w.Slots, Done: w.done, Tasks: []TaskStatus{}}
 		if d := time.Since(w.seen); d > silentAfter {
 			st.Silent = d
 		}
-		s.Workers = append(s.Workers, st)
-	}
-	slices.SortFunc(s.Workers, func(a, b WorkerStatus) int { return strings.Compare(a.Name, b.Name) })
-	for i, w := range s.Workers {
-		at[w.Name] = i
+		workers[name] = st
 	}
 	for _, k := range c.tasks {
 		switch {
@@ -51,17 +48,17 @@ func (c *Coordinator) Status() Status {
 			s.Waiting++
 		}
 		for name, h := range k.holders {
-			i, ok := at[name]
-			if !ok || k.result != nil {
-				continue
+			if w := workers[name]; w != nil && k.result == nil {
+				w.Tasks = append(w.Tasks, TaskStatus{
+					Name: k.Name, Digest: k.Digest, Done: h.Done, All: h.All, For: time.Since(h.since), Try: h.try,
+				})
 			}
-			w := &s.Workers[i]
-			w.Tasks = append(w.Tasks, TaskStatus{Name: k.Name, Digest: k.Digest, Done: h.Done, All: h.All, For: time.Since(h.since), Try: h.try})
 		}
 	}
 	byName := func(a, b TaskStatus) int { return strings.Compare(a.Name+a.Digest, b.Name+b.Digest) }
-	for i := range s.Workers {
-		slices.SortFunc(s.Workers[i].Tasks, byName)
+	for _, name := range slices.Sorted(maps.Keys(workers)) {
+		slices.SortFunc(workers[name].Tasks, byName)
+		s.Workers = append(s.Workers, *workers[name])
 	}
 	slices.SortFunc(s.Own, byName)
 	return s
@@ -114,7 +111,7 @@ const (
 // AskStatus asks the coordinators at a URL what goes on; of opt it reads URL, Token, TLSCA and Job. Without a job it returns those
 // of all, sorted by job.
 func AskStatus(ctx context.Context, opt WorkOptions) ([]Status, error) {
-	nc, _, err := dial(opt, "gymctl worker --status")
+	nc, err := dial(opt, "gymctl worker --status")
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 
 // watch notices workers that have gone and tasks whose messages have gone, and tells the progress.
 func (c *Coordinator) watch() {
-	defer c.running.Done()
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
 	var listed, told time.Time

@@ -1,8 +1,7 @@
 package workqueue
 
 import (
-	"clustergym/internal/fault"
-	"clustergym/internal/safefile"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -13,6 +12,9 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"clustergym/internal/fault"
+	"clustergym/internal/safefile"
 )
 
 // Handler does the tasks of one kind on a worker. The same task must give the same proof, whatever Job.Workers is and however
@@ -94,15 +96,7 @@ func (o *WorkOptions) fill() error {
 		o.Say = func(string, ...any) {}
 	}
 	o.Say = cleaned(o.Say)
-	if o.Slots == 0 {
-		o.Slots = 1
-	}
-	if o.Patience == 0 {
-		o.Patience = 10 * time.Minute
-	}
-	if o.Cache == 0 {
-		o.Cache = 8 << 30
-	}
+	o.Slots, o.Patience, o.Cache = cmp.Or(o.Slots, 1), cmp.Or(o.Patience, 10*time.Minute), cmp.Or(o.Cache, 8<<30)
 	if o.Name == "" {
 		o.Name = NewName()
 	}
@@ -111,11 +105,11 @@ func (o *WorkOptions) fill() error {
 	}
 	switch {
 	case o.Slots < 1 || o.Slots > 1<<12:
-		return fault.Mistakef("--slots: got %d, want 1 to %d", o.Slots, 1<<12)
+		return fault.Mistakef("%s: got %d, want 1 to %d", fault.Key("slots"), o.Slots, 1<<12)
 	case o.Patience < 0:
-		return fault.Mistakef("--patience: got %v, want a time such as 10m", o.Patience)
+		return fault.Mistakef("%s: got %v, want a time such as 10m", fault.Key("patience"), o.Patience)
 	case o.Job != "" && !jobName.MatchString(o.Job):
-		return fault.Mistakef("--job: got %q, want at most 64 letters, digits, - and _", o.Job)
+		return fault.Mistakef("%s: got %q, want at most 64 letters, digits, - and _", fault.Key("job"), o.Job)
 	case !workerName.MatchString(o.Name):
 		return fault.Mistakef("a worker's name: got %q, want at most 100 letters, digits, dots, - and _", o.Name)
 	}
@@ -147,7 +141,7 @@ func ownFolder(dir string) error {
 	case err != nil:
 		return err
 	case !st.IsDir(), runtime.GOOS != "windows" && st.Mode().Perm()&0o022 != 0:
-		return errors.New("it is a link, or other users may write it; use another --dir")
+		return fault.Errorf("it is a link, or other users may write it; use another %s", fault.Key("dir"))
 	}
 	return nil
 }

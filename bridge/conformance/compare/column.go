@@ -16,6 +16,12 @@ type Column struct {
 	DType wire.DType // 0 = unknown, in JSON
 }
 
+// Row returns row i of a column of two dimensions, as a column of one row.
+func (c Column) Row(i int) Column {
+	w := c.Shape[1]
+	return Column{Shape: []int{1, w}, V: c.V[i*w : (i+1)*w], DType: c.DType}
+}
+
 // Read reads an array of a reply: a wire.Array, or nested lists.
 func Read(v any) (Column, error) {
 	switch v := v.(type) {

@@ -187,7 +187,7 @@ func TestAServerStaysUnderItsMemory(t *testing.T) {
 				v, err := c.OpenVec(ctx, l.id, l.kwargs, l.n, client.VecConfig{})
 				if err != nil {
 					var e *wire.Error
-					if !errors.As(err, &e) || e.Code != wire.Capacity || !e.Retry || !strings.Contains(e.Want, "--memory") {
+					if !errors.As(err, &e) || e.Code != wire.Capacity || !e.Retry || !strings.Contains(e.Want, "more memory") {
 						t.Errorf("client %d: %v", g, err)
 						return
 					}

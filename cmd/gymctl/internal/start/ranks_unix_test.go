@@ -169,7 +169,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	at, _, _ := strings.Cut(first.Await(t, "rank 0 of 3 at "), ",")
 
 	rank(1, at, "wrong").End(t, "a wrong token", cli.ExitMistake, "refused this rank: its token (--token-file) is another one")
-	first.Await(t, "the token (--token-file) is another one")
+	first.Await(t, "the token (token-file) is another one")
 	rank(1, at, "short").End(t, "a short token", cli.ExitMistake, "got a token of 1 characters, want 16 or more")
 	one, two := rank(1, at, "right"), rank(1, at, "right")
 	select { // which of them comes second is open
