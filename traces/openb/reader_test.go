@@ -152,15 +152,15 @@ func FuzzReader(f *testing.F) {
 		if err != nil {
 			return
 		}
-		rows := len(d.jobs)
+		rows := len(d.Jobs())
 		for _, k := range d.Skipped() {
 			rows += k.Count
 		}
 		if rows > len(b) {
 			t.Fatalf("%d rows from %d bytes", rows, len(b))
 		}
-		for i, j := range d.jobs {
-			if j.Submit < 0 || i > 0 && j.Submit < d.jobs[i-1].Submit || j.Work <= 0 || j.GPUs < 0 || j.GPUs == 0 && flag || j.GPUMilli < 1 || j.GPUMilli > 1000 || j.CPUMilli < 0 || j.MemBytes < 0 {
+		for i, j := range d.Jobs() {
+			if j.Submit < 0 || i > 0 && j.Submit < d.Jobs()[i-1].Submit || j.Work <= 0 || j.GPUs < 0 || j.GPUs == 0 && flag || j.GPUMilli < 1 || j.GPUMilli > 1000 || j.CPUMilli < 0 || j.MemBytes < 0 {
 				t.Fatalf("job %d: %+v", i, j)
 			}
 		}
