@@ -135,25 +135,10 @@ func duration(seconds float64) time.Duration {
 	return time.Duration(max(1, ns))
 }
 
-// Assign gives jobs what the table knows about their models: Profile, and Work from Iterations and Batch if it is 0. If
-// a job's deadline is a multiple of its run time (SLO), Assign sets Deadline with Work. Fields of a job's own profile
-// stay if the table does not know them. changed counts the jobs that got something, unknown those whose model the table
-// does not have or whose Work is still 0. Assign changes the slice's jobs in place.
-func Assign(jobs []traces.Job, t *Table, reference string) (changed, unknown int) {
-	for i := range jobs {
-		did, known := t.Assign(&jobs[i], reference)
-		if did {
-			changed++
-		}
-		if !known {
-			unknown++
-		}
-	}
-	return changed, unknown
-}
-
-// Assign does for one job what the function Assign does. For a Job.Batch of 0 see Work. known is false if the table
-// does not have the model or Work is still 0.
+// Assign gives a job what the table knows about its model: Profile, and Work from Iterations and Batch if it is 0. If its
+// deadline is a multiple of its run time (SLO), Assign sets Deadline with Work. Fields of the job's own profile stay if
+// the table does not know them. For a Job.Batch of 0 see Work. known is false if the table does not have the model or Work
+// is still 0.
 func (t *Table) Assign(j *traces.Job, reference string) (changed, known bool) {
 	gpu, typed := t.Type(reference)
 	m := t.pick(j.Model, j.Batch, j.GPUs, gpu)

@@ -21,7 +21,7 @@ func TestAssignSetsWorkAndProfile(t *testing.T) {
 		{ID: "5", Model: "B", GPUs: 1, Iterations: 3, Profile: before},
 		{ID: "6", GPUs: 1, Work: time.Second},
 	}
-	changed, unknown := Assign(jobs, g, "V100")
+	changed, unknown := assign(jobs, g, "V100")
 	if changed != 5 || unknown != 3 { // the model of 3, the iterations of 4, the name of 6
 		t.Errorf("%d changed, %d unknown", changed, unknown)
 	}
@@ -41,13 +41,13 @@ func TestAssignSetsWorkAndProfile(t *testing.T) {
 	}
 	first := *jobs[0].Profile
 	again := jobs[0].Profile
-	if changed, unknown := Assign(jobs, g, "v100"); changed != 0 || unknown != 3 {
+	if changed, unknown := assign(jobs, g, "v100"); changed != 0 || unknown != 3 {
 		t.Errorf("again: %d changed, %d unknown", changed, unknown)
 	}
 	if jobs[0].Profile != again || jobs[0].Profile.Compute != first.Compute {
 		t.Error("a second Assign changes something")
 	}
-	if changed, unknown := Assign([]traces.Job{{Model: "A", GPUs: 1, Iterations: 1}}, g, "p100"); changed != 0 || unknown != 1 {
+	if changed, unknown := assign([]traces.Job{{Model: "A", GPUs: 1, Iterations: 1}}, g, "p100"); changed != 0 || unknown != 1 {
 		t.Errorf("with a type that is not there: %d changed, %d unknown", changed, unknown)
 	}
 }
@@ -70,7 +70,7 @@ func TestAssignTakesTheBatchSizeOfAJob(t *testing.T) {
 func TestAssignTakesTheBatchSizeThatAJobHas(t *testing.T) {
 	s := smallSia(t).table()
 	jobs := []traces.Job{{Model: "net", GPUs: 1, Batch: 10}, {Model: "net", GPUs: 1, Batch: 40}, {Model: "net", GPUs: 1}, {Model: "net", GPUs: 1, Batch: 20}}
-	changed, unknown := Assign(jobs, s, "rtx")
+	changed, unknown := assign(jobs, s, "rtx")
 	if changed != 3 || unknown != 1 {
 		t.Errorf("%d changed, %d unknown", changed, unknown)
 	}
@@ -132,4 +132,19 @@ func TestProfilesAreSafeForConcurrentUse(t *testing.T) {
 			t.Fatal("profiles differ")
 		}
 	}
+}
+
+// assign calls Assign for each of jobs. changed counts the jobs that got something, unknown those whose model the table
+// does not have or whose Work is still 0.
+func assign(jobs []traces.Job, t *Table, reference string) (changed, unknown int) {
+	for i := range jobs {
+		did, known := t.Assign(&jobs[i], reference)
+		if did {
+			changed++
+		}
+		if !known {
+			unknown++
+		}
+	}
+	return changed, unknown
 }

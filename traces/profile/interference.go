@@ -141,25 +141,14 @@ func ReadInterference(r io.Reader, file string) (*Interference, error) {
 	kept := map[row]float64{}
 	names := []string{anyModel}
 	seen := map[string]bool{anyModel: true}
-	for {
-		if err := d.Next(); err == io.EOF {
-			break
-		} else if err != nil {
-			return nil, err
-		}
-		var k row
-		if k.model, err = d.name("model"); err != nil {
-			return nil, err
-		}
-		if k.other, err = d.name("other"); err != nil {
-			return nil, err
-		}
+	for d.next() {
+		k := row{d.name("model"), d.name("other")}
 		v, ok := measure(d.cell("kept"))
 		if !ok || v == 0 || v > 1 {
-			return nil, d.fault("kept", "a number in (0, 1]")
+			d.fail("kept", "a number in (0, 1]")
 		}
 		if kept[k] != 0 {
-			return nil, d.fault("other", "each pair of model and other once")
+			d.fail("other", "each pair of model and other once")
 		}
 		kept[k] = v
 		for _, name := range [...]string{k.model, k.other} {
@@ -169,8 +158,11 @@ func ReadInterference(r io.Reader, file string) (*Interference, error) {
 			}
 		}
 		if len(names) > maxNames {
-			return nil, d.fault("model", fmt.Sprintf("at most %d different models", maxNames-1))
+			d.fail("model", fmt.Sprintf("at most %d different models", maxNames-1))
 		}
+	}
+	if err := d.end(); err != nil {
+		return nil, err
 	}
 	if len(kept) == 0 {
 		return nil, &traces.RowError{File: file, Line: d.Line(), Value: "no rows", Want: "at least one pair of models"}

@@ -143,7 +143,7 @@ func TestRealGavelJobsAllRun(t *testing.T) {
 	}
 	for _, gpu := range g.Types() {
 		given := append([]traces.Job(nil), jobs...)
-		changed, unknown := Assign(given, g, gpu)
+		changed, unknown := assign(given, g, gpu)
 		if gpu != "k80" && (unknown != 0 || changed != len(jobs)) {
 			t.Errorf("%s: %d of %d jobs unknown", gpu, unknown, len(jobs))
 		}
