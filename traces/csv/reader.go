@@ -78,8 +78,6 @@ type Reader struct {
 	rows    *traces.Table
 	o       Options
 	at      [columns]int // index of the column of each name; -1 = absent
-	extra   []string
-	extras  []int
 	types   map[string][]string
 	text    traces.Names
 	jobs    traces.Names // of jobs, apart from text because there can be a great many
@@ -121,11 +119,6 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 		return nil, t.Saying(says)
 	}
 	d := &Reader{rows: t, o: o, at: at, types: map[string][]string{}, last: math.MinInt64}
-	for i, name := range t.Columns() {
-		if field := slices.Index(at[:], i); field < 0 || field == colStatus || field == colStart || field == colEnd {
-			d.extra, d.extras = append(d.extra, name), append(d.extras, i)
-		}
-	}
 	if err := excel(head, at, open); err != nil {
 		return nil, err
 	}
@@ -137,18 +130,8 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	return d, nil
 }
 
-// Labels returns the names of the columns that a job has no field for, in the order of the file. status is one of them,
-// because its words may say more than Job.Status. The caller must not change them.
-func (d *Reader) Labels() []string { return d.extra }
-
 // Named reports whether the file has a column of jobs' names, and one of groups.
 func (d *Reader) Named() (name, group bool) { return d.at[colName] >= 0, d.at[colGroup] >= 0 }
-
-// Label returns the value in column Labels()[i] for the job that Next returned last.
-func (d *Reader) Label(i int) string { return string(d.rows.Cell(d.extras[i])) }
-
-// Line returns the number of the line in which the row read last ends.
-func (d *Reader) Line() int { return d.rows.Line() }
 
 // Next implements traces.Stream. After an error it gives the same error again.
 func (d *Reader) Next(j *traces.Job) error {

@@ -30,11 +30,7 @@ type Options struct {
 }
 
 // Reader is a traces.Stream over the workload, in order of submit. Not safe for concurrent use.
-type Reader struct {
-	traces.Sorted
-	types []string
-	ref   string
-}
+type Reader struct{ traces.Sorted }
 
 // Sniff reports whether head, the first bytes of an unpacked file, is the beginning of such a workload.
 func Sniff(head []byte) bool {
@@ -59,19 +55,19 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Reader{types: gpuTypes(t.Columns())}
-	if len(d.types) == 0 {
+	types := gpuTypes(t.Columns())
+	if len(types) == 0 {
 		return nil, t.FaultIn("", strings.Join(t.Columns(), ","), "a header with also a column of run times for each GPU type")
 	}
-	ref := slices.Index(d.types, o.Reference)
+	ref := slices.Index(types, o.Reference)
 	if o.Reference == "" {
-		ref = max(0, slices.Index(d.types, reference))
+		ref = max(0, slices.Index(types, reference))
 	} else if ref < 0 {
-		return nil, t.FaultIn(o.Reference, strings.Join(d.types, ","), "a column of run times on the reference type "+o.Reference)
+		return nil, t.FaultIn(o.Reference, strings.Join(types, ","), "a column of run times on the reference type "+o.Reference)
 	}
-	d.ref = d.types[ref]
-	c := traces.NewCells(t, slices.Concat(required, d.types))
-	run := make([]time.Duration, len(d.types))
+	c := traces.NewCells(t, slices.Concat(required, types))
+	run := make([]time.Duration, len(types))
+	d := &Reader{}
 	return d, d.Read(c, func(j *traces.Job) (skip string) {
 		j.ID, j.Submit, j.GPUs, j.GPUMilli = string(c.Text(colID)), c.Seconds(colSubmit), 1, 1000
 		if !strings.EqualFold(string(c.Text(colDeadline)), "inf") {
@@ -84,16 +80,10 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 		}
 		j.Work = run[ref]
 		speeds := make(map[string]float64, len(run))
-		for i, name := range d.types {
+		for i, name := range types {
 			speeds[name] = float64(j.Work) / float64(run[i])
 		}
 		j.Profile = &traces.Profile{Speeds: speeds}
 		return ""
 	})
 }
-
-// Types returns the GPU types of the file, in its order. The caller must not change them.
-func (d *Reader) Types() []string { return d.types }
-
-// Reference returns the type whose run time is Job.Work.
-func (d *Reader) Reference() string { return d.ref }

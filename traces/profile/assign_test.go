@@ -148,3 +148,37 @@ func assign(jobs []traces.Job, t *Table, reference string) (changed, unknown int
 	}
 	return changed, unknown
 }
+
+// Work returns the run time of a job alone on gpus GPUs of type reference, consolidated: iterations over the
+// throughput. As in a profile's Scaling, more GPUs than were measured give no more throughput. Sia's and Pollux' tables
+// know how many iterations a training takes with each batch size, so iterations may be 0 for them. batch counts the
+// examples on all GPUs together. If batch is 0, Work takes the one in the model's name; else, if the table knows how
+// long a training is, the one with the shortest training on these GPUs (as the authors did for their workloads); else
+// the smallest that was measured there. ok is false if the table does not have the answer, or the time exceeds what a
+// time.Duration holds.
+func (t *Table) Work(model string, batch, gpus int, iterations int64, reference string) (time.Duration, bool) {
+	gpu, ok := t.Type(reference)
+	m := t.pick(model, batch, gpus, gpu)
+	if !ok || m == nil {
+		return 0, false
+	}
+	return m.work(gpus, iterations, gpu)
+}
+
+// Profile returns what the table knows about a model, for a cluster whose reference GPU is of type reference (see
+// Type):
+//
+//   - Compute: the time of an iteration on one GPU; if the model needs n GPUs at least, n times the time on n.
+//   - Speeds: by type, relative to the reference, on the smallest number of GPUs for which both were measured; nil for
+//     a table with one type.
+//   - Scaling: the throughput on the reference, consolidated on the fewest nodes; nil if fewer than two points are
+//     known.
+//   - GradientBytes, MemBytes, Skewed, if the table has them.
+//
+// ok is false if the table does not have the model, or has throughputs but none of this model on the reference. A base
+// name stands for the batch size that Work takes on one GPU. Equal calls return the same *traces.Profile.
+func (t *Table) Profile(model string, reference string) (*traces.Profile, bool) {
+	gpu, _ := t.Type(reference)
+	p := t.profile(t.pick(model, 0, 1, gpu), gpu, nil)
+	return p, p != nil
+}

@@ -15,16 +15,9 @@ import (
 	"clustergym/traces"
 )
 
-// Scopes of an Interference: the resource that two jobs must share to slow each other down.
-const (
-	ScopeGPU     = "gpu"     // one GPU
-	ScopeNetwork = "network" // links between nodes
-)
-
 // Interference says how much throughput jobs keep beside each other, by the names of their models. It does not change
 // after creation; its methods are safe for concurrent use and allocate nothing.
 type Interference struct {
-	scope  string
 	index  map[string]int32 // index of a name in kept
 	n      int              // names
 	kept   []float64        // [victim*n + other], 0 = not known
@@ -34,10 +27,6 @@ type Interference struct {
 
 // anyModel stands for every model in an interference file.
 const anyModel = "*"
-
-// Scope returns what the source measured: ScopeGPU for a table of co-locations, ScopeNetwork for a seeded one, "" for a
-// user's own file, which does not say.
-func (x *Interference) Scope() string { return x.scope }
 
 // Kept returns the part of its throughput, in (0, 1], that victim keeps beside other, or 1 if it is not known. A job's
 // name is that of its profile, or else Model. An unknown name that ends in parentheses is looked up without them.
@@ -104,7 +93,7 @@ func (t *Table) Interference() (*Interference, error) {
 	if names = slices.Compact(names); len(names) > maxNames {
 		return nil, fmt.Errorf("got %d names of models, want at most %d", len(names), maxNames)
 	}
-	x := newInterference(ScopeGPU, names)
+	x := newInterference(names)
 	for v, i := range x.index { // pairs are independent, so order does not matter
 		for o, k := range x.index {
 			x.kept[int(i)*x.n+int(k)], _ = t.Kept(v, o)
@@ -114,8 +103,8 @@ func (t *Table) Interference() (*Interference, error) {
 }
 
 // newInterference returns an Interference for names, which must be distinct, without any measurement.
-func newInterference(scope string, names []string) *Interference {
-	x := &Interference{scope: scope, index: make(map[string]int32, len(names)), n: len(names), kept: make([]float64, len(names)*len(names))}
+func newInterference(names []string) *Interference {
+	x := &Interference{index: make(map[string]int32, len(names)), n: len(names), kept: make([]float64, len(names)*len(names))}
 	for i, name := range names {
 		x.index[name] = int32(i)
 	}
@@ -167,7 +156,7 @@ func ReadInterference(r io.Reader, file string) (*Interference, error) {
 	if len(kept) == 0 {
 		return nil, &traces.RowError{File: file, Line: d.Line(), Value: "no rows", Want: "at least one pair of models"}
 	}
-	x := newInterference("", names)
+	x := newInterference(names)
 	for v, i := range x.index { // pairs are independent, so order does not matter
 		for o, k := range x.index {
 			for _, r := range [...]row{{v, o}, {v, anyModel}, {anyModel, o}, {anyModel, anyModel}} {
@@ -185,7 +174,7 @@ func ReadInterference(r io.Reader, file string) (*Interference, error) {
 // configurations; the figures are computed from its published table): 0.123 to 1, mean 0.789, 65 % of the pairs below
 // 0.9.
 func Seeded(seed uint64) *Interference {
-	return &Interference{scope: ScopeNetwork, seed: seed, seeded: true}
+	return &Interference{seed: seed, seeded: true}
 }
 
 var interferenceKey = rng.Hash("traces/profile/interference")

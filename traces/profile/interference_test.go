@@ -85,9 +85,6 @@ func TestInterferenceOfATableIsItsKept(t *testing.T) {
 			}
 		}
 	}
-	if x.Scope() != ScopeGPU {
-		t.Errorf("scope %q", x.Scope())
-	}
 }
 
 func TestSeededInterferenceHasDeepSharesFigures(t *testing.T) {
