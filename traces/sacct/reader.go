@@ -174,8 +174,8 @@ func (p *parser) part(h *part, file string, o *Options) error {
 			continue
 		}
 		rec := record{component: component}
-		if err := p.record(&rec, id); err != nil {
-			return err
+		if p.record(&rec, id); p.err != nil {
+			return p.err
 		}
 		k, again := p.places[id]
 		if !again {
@@ -201,6 +201,7 @@ type parser struct {
 	tres    [2]tres
 	all     [][]record // by job, in order of the first records
 	places  map[string]int
+	err     error // the first fault in a cell
 }
 
 // lacks returns the fault in words of a header without what is required, "" if it has it.
@@ -249,6 +250,13 @@ func (p *parser) first(cols ...int) int {
 }
 
 func (p *parser) fault(col int, want string) error { return p.Fault(p.at[col], want) }
+
+// fail keeps a fault in a cell, if it is the first.
+func (p *parser) fail(col int, want string) {
+	if p.err == nil {
+		p.err = p.fault(col, want)
+	}
+}
 
 // id returns the job of the row, "" for a step, and the component of a heterogeneous job.
 func (p *parser) id() (id, component string, ok bool) {
