@@ -23,10 +23,10 @@ type Cluster struct {
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
 
-	jobs      []*store[*kube.Job] // by namespace
-	pods      []*store[*kube.Pod]
-	nodes     *store[*Node]
-	workloads []*store[*kube.Workload] // nil without Kueue
+	jobs      []*store[kube.Job] // by namespace
+	pods      []*store[kube.Pod]
+	nodes     *store[Node]
+	workloads []*store[kube.Workload] // nil without Kueue
 	kueue     kueue
 }
 
@@ -101,16 +101,15 @@ func (c *Cluster) start(ctx context.Context) error {
 	running, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
 	for _, ns := range c.cfg.Namespaces {
-		c.jobs = append(c.jobs, newStore(c.c, in(batch, ns, "jobs"), func() *kube.Job { return new(kube.Job) },
-			func(j *kube.Job) *kube.Meta { return &j.Meta }, func(j *kube.Job) bool { return r.Pod(&j.Spec.Template.Spec).GPUs > 0 }))
-		c.pods = append(c.pods, newStore(c.c, in(core, ns, "pods"), func() *kube.Pod { return new(kube.Pod) },
-			func(p *kube.Pod) *kube.Meta { return &p.Meta }, func(p *kube.Pod) bool { return r.Pod(&p.Spec).GPUs > 0 }))
+		c.jobs = append(c.jobs, newStore(c.c, in(batch, ns, "jobs"),
+			func(j *kube.Job) bool { return r.Pod(&j.Spec.Template.Spec).GPUs > 0 }))
+		c.pods = append(c.pods, newStore(c.c, in(core, ns, "pods"), func(p *kube.Pod) bool { return r.Pod(&p.Spec).GPUs > 0 }))
 		if c.kueue.version != "" && c.kueue.hidden == nil {
-			c.workloads = append(c.workloads, newStore(c.c, in(c.kueue.api(), ns, "workloads"), func() *kube.Workload { return new(kube.Workload) },
-				func(w *kube.Workload) *kube.Meta { return &w.Meta }, func(w *kube.Workload) bool { return r.Workload(w).GPUs > 0 }))
+			c.workloads = append(c.workloads, newStore(c.c, in(c.kueue.api(), ns, "workloads"),
+				func(w *kube.Workload) bool { return r.Workload(w).GPUs > 0 }))
 		}
 	}
-	c.nodes = newStore(c.c, core+"/nodes", func() *Node { return new(Node) }, func(n *Node) *kube.Meta { return &n.Meta }, func(*Node) bool { return true })
+	c.nodes = newStore(c.c, core+"/nodes", func(*Node) bool { return true })
 	run := func(f func(context.Context)) { c.running.Go(func() { f(running) }) }
 	for i := range c.jobs {
 		run(c.jobs[i].run)

@@ -109,15 +109,15 @@ func (o *Objects) add(text json.RawMessage, kind string, deleted bool) error {
 	var err error
 	switch kind {
 	case "Job":
-		err = keep(o.Jobs, text, func(j *Job) *Meta { return &j.Meta }, func(j *Job) { o.past(j.UID).job(j) })
+		err = keep(o.Jobs, text, func(j *Job) { o.past(j.UID).job(j) })
 	case "Pod":
-		err = keep(o.Pods, text, func(p *Pod) *Meta { return &p.Meta }, func(p *Pod) {
+		err = keep(o.Pods, text, func(p *Pod) {
 			if deleted {
 				o.past(p.UID).deleted = true
 			}
 		})
 	case "Workload":
-		err = keep(o.Workloads, text, func(w *Workload) *Meta { return &w.Meta }, func(w *Workload) { o.past(w.UID).workload(w) })
+		err = keep(o.Workloads, text, func(w *Workload) { o.past(w.UID).workload(w) })
 	case "":
 		return errors.New("it has no kind")
 	default:
@@ -127,17 +127,20 @@ func (o *Objects) add(text json.RawMessage, kind string, deleted bool) error {
 }
 
 // keep stores an object unless a later state of it is there, and has each state noted.
-func keep[T any](all map[string]*T, text json.RawMessage, meta func(*T) *Meta, note func(*T)) error {
+func keep[T any, P interface {
+	*T
+	Head() *Meta
+}](all map[string]*T, text json.RawMessage, note func(*T)) error {
 	o := new(T)
 	if err := json.Unmarshal(text, o); err != nil {
 		return err
 	}
-	m := meta(o)
+	m := P(o).Head()
 	if m.UID == "" || m.CreationTimestamp.IsZero() {
 		return fmt.Errorf("%s/%s has no uid or creationTimestamp", m.Namespace, m.Name)
 	}
 	note(o)
-	if old := all[m.UID]; old != nil && number(m.ResourceVersion) < number(meta(old).ResourceVersion) {
+	if old := all[m.UID]; old != nil && number(m.ResourceVersion) < number(P(old).Head().ResourceVersion) {
 		return nil
 	}
 	all[m.UID] = o
