@@ -193,9 +193,8 @@ func seededKept(bits uint64) float64 {
 }
 
 // LoadInterference reads what spec names: "seeded:<seed>" for Seeded, else the path of a file for ReadInterference, or
-// of a table for Load that has co-locations (Gavel, Lucid). open opens a file and unpacks it; nil means
-// traces.OpenFile.
-func LoadInterference(spec string, open func(path string) (io.ReadCloser, error)) (*Interference, error) {
+// of a table for LoadIn that has co-locations (Gavel, Lucid). from opens files.
+func LoadInterference(ctx context.Context, from *traces.Files, spec string) (*Interference, error) {
 	if s, ok := strings.CutPrefix(spec, "seeded:"); ok {
 		seed, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {
@@ -203,10 +202,8 @@ func LoadInterference(spec string, open func(path string) (io.ReadCloser, error)
 		}
 		return Seeded(seed), nil
 	}
-	if open == nil {
-		open = traces.OpenFile
-	}
-	files, err := tableFiles(context.Background(), nil, spec)
+	open := func(path string) (io.ReadCloser, error) { return from.Open(ctx, path) }
+	files, err := tableFiles(ctx, from, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +216,7 @@ func LoadInterference(spec string, open func(path string) (io.ReadCloser, error)
 			return ReadInterference(bytes.NewReader(data), files[0])
 		}
 	}
-	t, err := Load(spec, open)
+	t, err := load(spec, files, open, from.Abs)
 	if err != nil {
 		return nil, fmt.Errorf("interference: got neither a file with the columns %s nor a table: %w", strings.Join(interferenceColumns, ","), err)
 	}
