@@ -77,11 +77,8 @@ func (c *Cells) Decimal(col, places int) (v int64, exact, ok bool) {
 
 // Number reads a decimal number from lo to hi as Table.Number does.
 func (c *Cells) Number(col, places int, lo, hi int64, want string) int64 {
-	v, exact, err := c.t.Decimal(c.at[col], places)
-	if err != nil || v < lo || v > hi || places == 0 && !exact {
-		c.Fail(col, want)
-		return 0
-	}
+	v, err := c.t.Number(c.at[col], places, lo, hi, want)
+	c.keep(err)
 	return v
 }
 

@@ -103,9 +103,6 @@ func HasHeader(head []byte, required, optional []string) bool {
 	})
 }
 
-// Delimiter returns what stands between fields.
-func (t *Table) Delimiter() byte { return t.delimiter }
-
 // Columns returns the names in the header, in its order. The caller must not change them.
 func (t *Table) Columns() []string { return t.columns }
 

@@ -369,7 +369,7 @@ func TestTablesOfOtherDelimiters(t *testing.T) {
 			t.Errorf("%q: %v", c.text, err)
 		}
 		got := string(table.Cell(0)) + "/" + string(table.Cell(1)) + "/" + string(table.Cell(2))
-		if got != c.want || len(seen) != 5 || table.Delimiter() != seen[1] {
+		if got != c.want || len(seen) != 5 || table.delimiter != seen[1] {
 			t.Errorf("%q: %q by the header %q, want %q", c.text, got, seen, c.want)
 		}
 	}

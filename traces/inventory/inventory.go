@@ -69,14 +69,9 @@ func Sniff(head []byte) bool {
 func find(columns []string) *format {
 	for i := range formats {
 		f := &formats[i]
-		fits := true
-		for _, c := range f.required {
-			fits = fits && slices.Contains(columns, c)
-		}
-		for _, c := range columns {
-			fits = fits && (slices.Contains(f.required, c) || slices.Contains(f.optional, c))
-		}
-		if fits {
+		lacks := func(c string) bool { return !slices.Contains(columns, c) }
+		other := func(c string) bool { return !slices.Contains(f.required, c) && !slices.Contains(f.optional, c) }
+		if !slices.ContainsFunc(f.required, lacks) && !slices.ContainsFunc(columns, other) {
 			return f
 		}
 	}

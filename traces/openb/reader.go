@@ -31,14 +31,11 @@ var names = []string{"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", 
 const (
 	NeverPlaced = "never placed: scheduled_time is empty"
 	NoRunTime   = "no run time: deletion_time is scheduled_time"
-	NoGPU       = "asks for no GPU"
 )
 
 // Options changes how a list is read. The zero value is right for the list with times.
 type Options struct {
-	OnlyGPU bool          // leave out the pods that ask for no GPU
-	Static  bool          // ignore the times: all pods, also those never placed, are submitted at 0 and run for Work
-	Work    time.Duration // run time of every pod where times are missing or ignored; 0 = one hour
+	Static bool // ignore the times: all pods, also those never placed, are submitted at 0 and run for an hour
 }
 
 // Reader is a traces.Stream over a pod list, in order of submit. Not safe for concurrent use.
@@ -65,21 +62,12 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	case slices.Contains(times, false):
 		return nil, t.FaultIn("", strings.Join(t.Columns(), ","), "all of "+strings.Join(names[colCreated:], ", ")+" in the header, or none")
 	}
-	work := o.Work
-	if work <= 0 {
-		work = time.Hour
-	}
 	return d, d.Read(c, func(j *traces.Job) (skip string) {
-		p.demand(j)
-		if d.timeless {
-			j.Work = work
-		} else {
-			skip = p.times(j)
+		if p.demand(j); d.timeless {
+			j.Work = time.Hour
+			return ""
 		}
-		if o.OnlyGPU && j.GPUs == 0 {
-			skip = NoGPU
-		}
-		return skip
+		return p.times(j)
 	})
 }
 
