@@ -168,21 +168,31 @@ func showNodes(r io.Reader, each func(*machine) error) error {
 	})
 }
 
+// eachLine calls each with every line, without the blanks around it.
+func eachLine(r io.Reader, each func(line string) error) error {
+	s := bufio.NewScanner(r)
+	s.Buffer(make([]byte, 1<<16), 1<<24)
+	for s.Scan() {
+		if err := each(strings.TrimSpace(s.Text())); err != nil {
+			return err
+		}
+	}
+	return s.Err()
+}
+
 // showConfig reads scontrol show config: key = value.
 func showConfig(r io.Reader) (config, error) {
 	c := config{}
-	s := bufio.NewScanner(r)
-	s.Buffer(make([]byte, 1<<16), 1<<22)
-	for s.Scan() {
-		k, v, found := strings.Cut(s.Text(), "=")
-		if k = strings.TrimSpace(k); found {
+	err := eachLine(r, func(line string) error {
+		if k, v, found := strings.Cut(line, "="); found {
 			if v = strings.TrimSpace(v); v == "(null)" {
 				v = ""
 			}
-			c[strings.ToLower(k)] = v
+			c[strings.ToLower(strings.TrimSpace(k))] = v
 		}
-	}
-	return c, s.Err()
+		return nil
+	})
+	return c, err
 }
 
 // config is what scontrol show config prints, by its keys in small letters.
