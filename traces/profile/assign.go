@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -55,12 +56,7 @@ func fill(p, q *traces.Profile) {
 	if p.GradientBytes == 0 {
 		p.GradientBytes, p.Skewed = q.GradientBytes, q.Skewed
 	}
-	if p.Compute == 0 {
-		p.Compute = q.Compute
-	}
-	if p.MemBytes == 0 {
-		p.MemBytes = q.MemBytes
-	}
+	p.Compute, p.MemBytes = cmp.Or(p.Compute, q.Compute), cmp.Or(p.MemBytes, q.MemBytes)
 	if p.Speeds == nil {
 		p.Speeds = q.Speeds
 	}

@@ -2,6 +2,7 @@ package sacct
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -304,13 +305,7 @@ func (j *jsonJob) row(w *bytes.Buffer) {
 	if j.Time.Limit.Set && j.Time.Limit.V > 0 {
 		limit = strconv.FormatInt(j.Time.Limit.V, 10)
 	}
-	user, account := j.User, j.Account
-	if user == "" {
-		user = j.Association.User
-	}
-	if account == "" {
-		account = j.Association.Account
-	}
+	user, account := cmp.Or(j.User, j.Association.User), cmp.Or(j.Account, j.Association.Account)
 	state := ""
 	if len(j.State.Current) > 0 {
 		state = j.State.Current[0]
