@@ -41,25 +41,11 @@ func Decimal(s string, places int) (v int64, exact bool, err error) {
 		point = digits
 	}
 	exp := 0
-	if i < len(s) && (s[i] == 'e' || s[i] == 'E') {
-		i++
-		down := false
-		if i < len(s) && (s[i] == '+' || s[i] == '-') {
-			down = s[i] == '-'
-			i++
-		}
-		if i == len(s) {
+	if i < len(s) {
+		var ok bool
+		if exp, ok = exponent(s[i:]); !ok {
 			return 0, false, errNumber
 		}
-		for ; i < len(s) && s[i] >= '0' && s[i] <= '9'; i++ {
-			exp = min(exp*10+int(s[i]-'0'), 1<<40) // beyond any number of digits
-		}
-		if down {
-			exp = -exp
-		}
-	}
-	if i != len(s) {
-		return 0, false, errNumber
 	}
 	keep := point + exp + places // digits before the cut; the one after it decides the rounding
 	var u uint64
@@ -99,6 +85,27 @@ func Decimal(s string, places int) (v int64, exact bool, err error) {
 		return -int64(u), exact, nil
 	}
 	return int64(u), exact, nil
+}
+
+// exponent reads "e5", "E+5" or "e-5".
+func exponent(s string) (exp int, ok bool) {
+	if s[0] != 'e' && s[0] != 'E' {
+		return 0, false
+	}
+	sign, digits := 1, s[1:]
+	if digits != "" && (digits[0] == '+' || digits[0] == '-') {
+		if digits[0] == '-' {
+			sign = -1
+		}
+		digits = digits[1:]
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return 0, false
+		}
+		exp = min(exp*10+int(digits[i]-'0'), 1<<40) // beyond any number of digits
+	}
+	return sign * exp, digits != ""
 }
 
 // AppendSeconds appends d as a decimal number of seconds with only the decimals it needs, such as "66" or "0.25".

@@ -212,19 +212,8 @@ func stream(r io.Reader, name string, each func(*json.Decoder) error) (h head, e
 			}
 			h.release = m.Release
 		case "errors":
-			var all []struct {
-				Description string `json:"description"`
-				Error       string `json:"error"`
-			}
-			if err := d.Decode(&all); err != nil {
+			if h.faults, err = faults(d); err != nil {
 				return fail(err)
-			}
-			for _, e := range all {
-				s := e.Error
-				if e.Description != "" {
-					s = e.Description + ": " + s
-				}
-				h.faults = append(h.faults, s)
 			}
 		default:
 			var skip json.RawMessage
@@ -243,6 +232,25 @@ func stream(r io.Reader, name string, each func(*json.Decoder) error) (h head, e
 		return fail(errors.New("something follows the document, want one"))
 	}
 	return h, nil
+}
+
+// faults reads the list of errors in a document.
+func faults(d *json.Decoder) (list []string, err error) {
+	var all []struct {
+		Description string `json:"description"`
+		Error       string `json:"error"`
+	}
+	if err := d.Decode(&all); err != nil {
+		return nil, err
+	}
+	for _, e := range all {
+		s := e.Error
+		if e.Description != "" {
+			s = e.Description + ": " + s
+		}
+		list = append(list, s)
+	}
+	return list, nil
 }
 
 // readJobs reads squeue --json.
