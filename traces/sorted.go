@@ -12,6 +12,18 @@ type Sorted struct {
 
 var _ Stream = (*Sorted)(nil)
 
+// ReadTable reads the table in r to its end, whose header must have the first required of names (see OpenCells), and sorts
+// its jobs by submit; jobs with equal submits keep the order of the file. file is the name used in messages. A fault in a
+// row is a *RowError. row is as in Read.
+func ReadTable(r io.Reader, file string, names []string, required int, row func(c *Cells, j *Job) (skip string)) (*Sorted, error) {
+	c, err := OpenCells(r, file, names, required)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sorted{}
+	return s, s.Read(c, func(j *Job) (skip string) { return row(c, j) })
+}
+
 // Read reads the rows of c to the end of the file and sorts their jobs. row fills a job, which is zero before, from the
 // current row; it returns the reason if the row is to be left out, else "". The first fault in a cell ends the reading.
 func (s *Sorted) Read(c *Cells, row func(j *Job) (skip string)) error {

@@ -27,25 +27,10 @@ const (
 var names = []string{"job_id", "user", "num_gpu", "submit_time", "iterations", "model_name", "duration", "expect_time_list",
 	"expect_value_list", "best_effort"}
 
-// Reader is a traces.Stream over a trace, in order of submit. The files are not in order, so the reader holds all of a
-// file in memory. Not safe for concurrent use.
-type Reader struct{ traces.Sorted }
-
-// NewReader reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of the file. file
-// is the name used in messages. A fault in a row is a *traces.RowError.
-func NewReader(r io.Reader, file string) (*Reader, error) {
-	c, err := traces.OpenCells(r, file, names, required)
-	if err != nil {
-		return nil, err
-	}
-	d, p := &Reader{}, parser{c}
-	return d, d.Read(c, func(j *traces.Job) (skip string) {
-		p.row(j)
-		if j.GPUs == 0 {
-			return "asks for no GPU: num_gpu is 0"
-		}
-		return ""
-	})
+// NewReader reads r to its end. The result is a stream over the jobs in order of submit; the file may have them in any
+// order. file is the name used in messages. A fault in a row is a *traces.RowError.
+func NewReader(r io.Reader, file string) (*traces.Sorted, error) {
+	return traces.ReadTable(r, file, names, required, row)
 }
 
 // Sniff reports whether head, the first bytes of an unpacked file, begins with this format's header.
@@ -53,7 +38,8 @@ func Sniff(head []byte) bool { return traces.HasColumns(head, names[:required]..
 
 type parser struct{ *traces.Cells }
 
-func (p parser) row(j *traces.Job) {
+func row(c *traces.Cells, j *traces.Job) (skip string) {
+	p := parser{c}
 	j.ID, j.User = string(p.Text(colID)), p.Name(colUser)
 	if vc, ok := strings.CutPrefix(j.User, "vc_"); ok {
 		j.VC = vc
@@ -63,10 +49,13 @@ func (p parser) row(j *traces.Job) {
 	j.Iterations = p.Whole(colIterations, 0, math.MaxInt64)
 	j.Model = p.Name(colModel)
 	j.Work = p.minutes(colDuration)
-	if p.Given(colBest) && p.Whole(colBest, 0, 1) == 1 {
-		return
+	if !p.Given(colBest) || p.Whole(colBest, 0, 1) != 1 {
+		j.Deadline = p.deadline(j.Submit)
 	}
-	j.Deadline = p.deadline(j.Submit)
+	if j.GPUs == 0 {
+		return "asks for no GPU: num_gpu is 0"
+	}
+	return ""
 }
 
 // minutes reads a time, which leaves room for the sum of a submit and an expected time.

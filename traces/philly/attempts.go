@@ -201,3 +201,6 @@ func (p attemptParser) run() (a run) {
 	}
 	return a
 }
+
+// SniffAttempts reports whether head, the first bytes of an unpacked file, is the beginning of the table of attempts.
+func SniffAttempts(head []byte) bool { return traces.HasHeader(head, attemptNames, nil) }
