@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Cells reads a table by the columns that a format knows: col is the index in the list of their names. It keeps the first
-// fault in a cell, so that a reader asks once for each row, with Err, whether all cells were right; after a fault the
-// other methods return what they find, or 0. Reading a row allocates nothing. Not safe for concurrent use.
+// Cells reads a table by the columns that a format knows: col is the index in the list of their names. It keeps the
+// first fault in a cell, so that a reader asks once for each row, with Err, whether all cells were right; after a fault
+// the other methods return what they find, or 0. Reading a row allocates nothing. Not safe for concurrent use.
 type Cells struct {
 	t    *Table
 	at   []int // index of each name's column in the header; -1 = absent
@@ -15,8 +15,8 @@ type Cells struct {
 	err  error
 }
 
-// OpenCells reads the header of r, which must have the first required of names, and may have the others. file is the name
-// used in messages.
+// OpenCells reads the header of r, which must have the first required of names, and may have the others. file is the
+// name used in messages.
 func OpenCells(r io.Reader, file string, names []string, required int) (*Cells, error) {
 	t, err := NewTable(r, file, names[:required]...)
 	if err != nil {

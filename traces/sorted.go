@@ -12,10 +12,11 @@ type Sorted struct {
 
 var _ Stream = (*Sorted)(nil)
 
-// ReadTable reads the table in r to its end, whose header must have the first required of names (see OpenCells), and sorts
-// its jobs by submit; jobs with equal submits keep the order of the file. file is the name used in messages. A fault in a
-// row is a *RowError. row is as in Read.
-func ReadTable(r io.Reader, file string, names []string, required int, row func(c *Cells, j *Job) (skip string)) (*Sorted, error) {
+// ReadTable reads the table in r to its end, whose header must have the first required of names (see OpenCells), and
+// sorts its jobs by submit; jobs with equal submits keep the order of the file. file is the name used in messages. A
+// fault in a row is a *RowError. row is as in Read.
+func ReadTable(r io.Reader, file string, names []string, required int,
+	row func(c *Cells, j *Job) (skip string)) (*Sorted, error) {
 	c, err := OpenCells(r, file, names, required)
 	if err != nil {
 		return nil, err

@@ -607,7 +607,8 @@ func (a *acting) onWorkload(ctx context.Context, action live.Action, namespace, 
 		if !running || !active {
 			return nil
 		}
-		body = tree{"spec": tree{"active": false}, "metadata": marks(&w.Meta, tree{heldKey: "true", requeuesKey: strconv.Itoa(number(w.Annotations[requeuesKey]) + 1)})}
+		requeues := strconv.Itoa(number(w.Annotations[requeuesKey]) + 1)
+		body = tree{"spec": tree{"active": false}, "metadata": marks(&w.Meta, tree{heldKey: "true", requeuesKey: requeues})}
 	default:
 		if action.Op == live.StartJob && len(action.Nodes) > 0 {
 			return fmt.Errorf("%w: Kueue chooses where its Workloads run: start it without nodes", live.ErrUnsupported)

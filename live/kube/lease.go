@@ -87,8 +87,8 @@ func (l *Lease) get() (*lease, time.Time, error) {
 	return o, at, nil
 }
 
-// call sends a request, and returns the server's clock, or ours if it tells none. An answer that does not come in time is
-// what it is: nobody was there.
+// call sends a request, and returns the server's clock, or ours if it tells none. An answer that does not come in time
+// means that the server cannot be reached.
 func (l *Lease) call(method, path string, body, out any) (at time.Time, err error) {
 	ctx, stop := context.WithTimeout(context.Background(), leasePatience)
 	defer stop()

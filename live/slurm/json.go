@@ -130,9 +130,11 @@ func (j *jsonJob) record() record {
 		states: j.State.upper(), reason: j.Reason, user: j.User, account: j.Account,
 		partition: j.Partition, name: j.Name, admin: j.Admin, comment: j.Comment,
 		dependency: j.Dependency, required: j.Required, excluded: j.Excluded, nodes: j.Nodes,
-		submit: j.Submit.V, eligible: j.Eligible.V, start: j.Start.V, end: j.End.V, limit: time.Duration(min(j.Limit.V, maxMinutes)) * time.Minute,
-		nodeCount: j.NodeCount.V, cpus: j.CPUs.V, ntasks: j.NTasks.V, sockets: j.Sockets.V, priority: j.Priority.V, restarts: j.Restarts.V,
-		perNode: j.PerNode, perJob: j.PerJob, perTask: j.PerTask, perSocket: j.PerSocket,
+		submit: j.Submit.V, eligible: j.Eligible.V, start: j.Start.V, end: j.End.V,
+		limit:     time.Duration(min(j.Limit.V, maxMinutes)) * time.Minute,
+		nodeCount: j.NodeCount.V, cpus: j.CPUs.V, ntasks: j.NTasks.V, sockets: j.Sockets.V, priority: j.Priority.V,
+		restarts: j.Restarts.V,
+		perNode:  j.PerNode, perJob: j.PerJob, perTask: j.PerTask, perSocket: j.PerSocket,
 		alloc: j.Alloc, request: j.Request, detail: j.Detail, memNode: j.MemoryNode.V << 20, memCPU: j.MemoryPerCPU.V << 20,
 	}
 	if j.Priority.Infinite || !j.Priority.Set {
@@ -299,8 +301,8 @@ func readNodes(r io.Reader, each func(*machine) error) (head, error) {
 		if err := d.Decode(&n); err != nil {
 			return err
 		}
-		m := machine{name: n.Name, states: append(n.State.upper(), n.Flags.upper()...), gres: n.Gres, used: n.Used, cpus: n.CPUs.V, mem: n.Memory.V,
-			reason: n.Reason, partitions: n.Partitions}
+		m := machine{name: n.Name, states: append(n.State.upper(), n.Flags.upper()...), gres: n.Gres, used: n.Used,
+			cpus: n.CPUs.V, mem: n.Memory.V, reason: n.Reason, partitions: n.Partitions}
 		return each(&m)
 	})
 }

@@ -102,7 +102,8 @@ func showJobs(r io.Reader, each func(*record) error) error {
 	return show(r, "JobId", func(k map[string]string, nodes []string) error {
 		j := record{
 			id: whole(k["JobId"]), array: whole(k["ArrayJobId"]), het: whole(k["HetJobId"]), offset: whole(k["HetJobOffset"]), task: -1, throttle: whole(k["ArrayTaskThrottle"]),
-			states: strings.Split(strings.ToUpper(k["JobState"]), ","), reason: k["Reason"], account: k["Account"], partition: k["Partition"], name: k["JobName"],
+			states: strings.Split(strings.ToUpper(k["JobState"]), ","), reason: k["Reason"],
+			account: k["Account"], partition: k["Partition"], name: k["JobName"],
 			admin: k["AdminComment"], comment: k["Comment"], dependency: k["Dependency"], required: k["ReqNodeList"], excluded: k["ExcNodeList"],
 			nodes: k["NodeList"], submit: seconds(k["SubmitTime"]), eligible: seconds(k["EligibleTime"]), start: seconds(k["StartTime"]), end: seconds(k["EndTime"]),
 			limit: parseLimit(k["TimeLimit"]), nodeCount: whole(k["NumNodes"]), cpus: whole(k["NumCPUs"]), ntasks: whole(k["NumTasks"]), priority: whole(k["Priority"]),

@@ -81,16 +81,19 @@ func (p *Policy) act(a agents.Policy) {
 	spec := p.Env.Spec()
 	x := &actor{
 		Policy: p, a: a, ts: env.NewTimeStep(spec), b: env.NewBatch(spec, 1), action: env.NewActions(spec, 1),
-		src: []*rand.Rand{rand.New(rand.NewPCG(1, 1))}, //nolint:gosec // policies that draw are not opened; the contract wants a source
+		// Policies that draw are not opened; the contract needs a source.
+		src: []*rand.Rand{rand.New(rand.NewPCG(1, 1))}, //nolint:gosec // nothing is drawn
 	}
 	p.starts = x.start
 	if spec.ID != jobselect.ID && spec.ID != queuerank.ID {
-		p.NoOrder = fmt.Sprintf("%s acts in %s, whose actions give no order of the queue; want mode shadow or gate, or a policy of %s or %s", p.Name, spec.ID, jobselect.ID, queuerank.ID)
+		p.NoOrder = fmt.Sprintf("%s acts in %s, whose actions give no order of the queue; "+
+			"want mode shadow or gate, or a policy of %s or %s", p.Name, spec.ID, jobselect.ID, queuerank.ID)
 		return
 	}
-	x.mask, x.fits, x.values, x.each = make([]bool, spec.MaskLen()), make([]bool, spec.MaskLen()), make([]float32, spec.MaskLen()), 1
+	n := spec.MaskLen()
+	x.mask, x.fits, x.values, x.each = make([]bool, n), make([]bool, n), make([]float32, n), 1
 	if scorer, ok := a.(agents.Scorer); ok && len(spec.Action.Sizes) == 1 {
-		x.scorer, x.each = scorer, spec.MaskLen()
+		x.scorer, x.each = scorer, n
 	}
 	p.order = x.rank
 }

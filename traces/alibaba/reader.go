@@ -216,7 +216,8 @@ func (b *builder) add(w *row, t table) {
 		b.oddly(NoName, t.Line())
 	}
 	b.numbers = append(b.numbers, parents...)
-	b.tasks = append(b.tasks, traces.Task{Name: t.Intern(w.name), Instances: w.instances, Work: w.mean, CPUMilli: w.cpuMilli})
+	b.tasks = append(b.tasks,
+		traces.Task{Name: t.Intern(w.name), Instances: w.instances, Work: w.mean, CPUMilli: w.cpuMilli})
 	b.times = append(b.times, times{w.start, w.end, w.measured, len(parents), w.mem})
 }
 

@@ -76,8 +76,8 @@ func minutes(b []byte) (time.Duration, bool) {
 }
 
 // deadline reads the steps of a job's value: what it is worth, of 10, if it ends within each time after its submit. The
-// first of them is the deadline. Both lists must have equal lengths, times must rise strictly and values must never rise,
-// or else the first step would not be the deadline.
+// first of them is the deadline. Both lists must have equal lengths, times must rise strictly and values must never
+// rise, or else the first step would not be the deadline.
 func (p parser) deadline(submit time.Duration) time.Duration {
 	times, values := bytes.Split(p.Text(colTimes), []byte{'-'}), bytes.Split(p.Text(colValues), []byte{'-'})
 	if len(times) != len(values) {

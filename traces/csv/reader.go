@@ -151,9 +151,11 @@ func (d *Reader) read(j *traces.Job) (keep bool) {
 	if d.err = d.rows.Next(); d.err != nil {
 		return false
 	}
-	*j = traces.Job{Submit: d.time(colSubmit, "seconds, 0 or more and below 292 years, or a date such as 2024-03-01T12:00:00Z")}
+	const want = "seconds, 0 or more and below 292 years, or a date such as 2024-03-01T12:00:00Z"
+	*j = traces.Job{Submit: d.time(colSubmit, want)}
 	if j.Submit < d.last && !d.o.Unsorted {
-		d.fail(colSubmit, d.written(d.last)+" or later, as in the row before (rows must be in order of submit_time; --sort puts them in order)")
+		d.fail(colSubmit, d.written(d.last)+
+			" or later, as in the row before (rows must be in order of submit_time; --sort puts them in order)")
 	}
 	d.last = j.Submit
 	why := ""

@@ -51,7 +51,8 @@ func (p *parser) openb() {
 }
 
 func (p *parser) pai() {
-	n := Node{Name: p.name(0), GPUType: string(p.Text(1)), CPUs: p.size(2, "vCPU"), MemGB: p.size(3, "GiB"), GPUs: p.gpus(4)}
+	n := Node{Name: p.name(0), GPUType: string(p.Text(1)), CPUs: p.size(2, "vCPU"), MemGB: p.size(3, "GiB"),
+		GPUs: p.gpus(4)}
 	if n.GPUs == 0 && n.GPUType == "CPU" {
 		n.GPUType = ""
 	}

@@ -60,7 +60,8 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	case !slices.Contains(times, true):
 		d.timeless = true
 	case slices.Contains(times, false):
-		return nil, t.FaultIn("", strings.Join(t.Columns(), ","), "all of "+strings.Join(names[colCreated:], ", ")+" in the header, or none")
+		return nil, t.FaultIn("", strings.Join(t.Columns(), ","),
+			"all of "+strings.Join(names[colCreated:], ", ")+" in the header, or none")
 	}
 	return d, d.Read(c, func(j *traces.Job) (skip string) {
 		if p.demand(j); d.timeless {

@@ -63,7 +63,8 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	if o.Reference == "" {
 		ref = max(0, slices.Index(types, reference))
 	} else if ref < 0 {
-		return nil, t.FaultIn(o.Reference, strings.Join(types, ","), "a column of run times on the reference type "+o.Reference)
+		return nil, t.FaultIn(o.Reference, strings.Join(types, ","),
+			"a column of run times on the reference type "+o.Reference)
 	}
 	c := traces.NewCells(t, slices.Concat(required, types))
 	run := make([]time.Duration, len(types))

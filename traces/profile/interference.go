@@ -104,7 +104,8 @@ func (t *Table) Interference() (*Interference, error) {
 
 // newInterference returns an Interference for names, which must be distinct, without any measurement.
 func newInterference(names []string) *Interference {
-	x := &Interference{index: make(map[string]int32, len(names)), n: len(names), kept: make([]float64, len(names)*len(names))}
+	n := len(names)
+	x := &Interference{index: make(map[string]int32, n), n: n, kept: make([]float64, n*n)}
 	for i, name := range names {
 		x.index[name] = int32(i)
 	}

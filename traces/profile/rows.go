@@ -10,7 +10,8 @@ import (
 )
 
 // rows reads a CSV file by the names of its columns, because their order differs between files of one kind, and parses
-// the kinds of values in tables of measurements. It keeps the first fault, which ends the rows; after it, cells are "" or 0.
+// the kinds of values in tables of measurements. It keeps the first fault, which ends the rows; after it, cells are ""
+// or 0.
 type rows struct {
 	*traces.Table
 	err error

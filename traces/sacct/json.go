@@ -273,7 +273,8 @@ func (j *jsonJob) check() error {
 	for _, list := range []jsonTRES{j.TRES.Allocated, j.TRES.Requested} {
 		for _, r := range list {
 			if r.counts() && r.Count.Bad != "" {
-				return fmt.Errorf("tres of job %d: %s: got %.80s, want a whole number", j.ID.V, strings.TrimSuffix(r.Type+"/"+r.Name, "/"), r.Count.Bad)
+				return fmt.Errorf("tres of job %d: %s: got %.80s, want a whole number",
+					j.ID.V, strings.TrimSuffix(r.Type+"/"+r.Name, "/"), r.Count.Bad)
 			}
 		}
 	}

@@ -12,8 +12,8 @@ type Number struct {
 	V        int64
 	Set      bool // there is a number
 	Infinite bool
-	// Bad is what stands there and is no whole number of 64 bits. It is a fault only where the number is needed: counters of
-	// energy and the like go up to 2^64.
+	// Bad is what stands there and is no whole number of 64 bits. It is a fault only where the number is needed: counters
+	// of energy and the like go up to 2^64.
 	Bad string
 }
 

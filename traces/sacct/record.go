@@ -30,7 +30,8 @@ func (p *parser) record(r *record, id string) {
 	if c := string(p.cell(colCluster)); p.cluster == "" {
 		p.cluster = c
 	} else if c != "" && c != p.cluster { // one of several dumps that were joined may not say
-		p.fail(colCluster, p.cluster+", as in the rows before (ids of jobs are unique in a cluster only: sacct -M NAME shows one)")
+		p.fail(colCluster, p.cluster+
+			", as in the rows before (ids of jobs are unique in a cluster only: sacct -M NAME shows one)")
 	}
 	j.Submit = p.time(colSubmit)
 	r.start, r.end = p.when(colStart), p.when(colEnd)
@@ -108,7 +109,8 @@ func (p *parser) time(col int) time.Duration {
 	if !ok {
 		p.fail(col, "a time as 2024-03-01T12:00:00 (SLURM_TIME_FORMAT=standard)")
 	} else if kind != p.clock {
-		p.fail(col, "a time in the form of those before (sacct --json has seconds since 1970; SLURM_TIME_FORMAT=%s prints them)")
+		p.fail(col, "a time in the form of those before "+
+			"(sacct --json has seconds since 1970; SLURM_TIME_FORMAT=%s prints them)")
 	}
 	return at
 }

@@ -29,7 +29,8 @@ func ReadSample(r io.Reader, file string) ([]float64, error) {
 	case c.Err() != io.EOF:
 		return nil, c.Err()
 	case sample == nil:
-		return nil, &traces.RowError{File: file, Line: c.Line(), Column: sampleColumn, Value: "no rows", Want: "at least one GPU time"}
+		return nil, &traces.RowError{File: file, Line: c.Line(), Column: sampleColumn, Value: "no rows",
+			Want: "at least one GPU time"}
 	}
 	return sample, nil
 }

@@ -215,7 +215,8 @@ func (r *replay) moments() (all []moment, points int) {
 	return all, points
 }
 
-// askAgain shows the policy what has happened, and asks it at the moments of real starts: at most so many, evenly spread.
+// askAgain shows the policy what has happened, and asks it at the moments of real starts: at most so many, evenly
+// spread.
 func (r *replay) askAgain(ctx context.Context, p *steer.Policy, a *Agreement, most int) error {
 	all, points := r.moments()
 	if err := p.Env.Follow(sched.Following{Origin: r.origin}); err != nil {
