@@ -171,8 +171,8 @@ func ofClock(b []byte) (time.Duration, bool) {
 	return d + part, n == len(rest)-1
 }
 
-// fraction reads the decimals of a second with which b begins, and returns how many there are; those beyond nine are cut
-// off.
+// fraction reads the decimals of a second with which b begins, and returns how many there are; those beyond nine are
+// cut off.
 func fraction(b []byte) (d time.Duration, n int) {
 	for unit := time.Second / 10; n < len(b) && b[n] >= '0' && b[n] <= '9'; n++ {
 		d += time.Duration(b[n]-'0') * unit

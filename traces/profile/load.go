@@ -32,8 +32,8 @@ const (
 // maxFile bounds a file of a table, in bytes; the largest published one has 1.3 million.
 const maxFile = 1 << 28
 
-// LoadIn reads the published table at path, which from opens: a file, or a folder with everything below it. It finds the
-// kind by the contents:
+// LoadIn reads the published table at path, which from opens: a file, or a folder with everything below it. It finds
+// the kind by the contents:
 //
 //	Gavel        one of the two files of throughputs
 //	Lucid        colocate_info.csv, single_data.csv, or the folder with both
