@@ -51,14 +51,11 @@ func ParseDate(b []byte) (at time.Duration, zoned, ok bool) {
 	}
 	at += time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute + time.Duration(second)*time.Second
 	if i == 19 && i < len(b) && (b[i] == '.' || b[i] == ',') {
-		unit := time.Second / 10
-		for i++; i < len(b) && b[i] >= '0' && b[i] <= '9'; i++ {
-			at += time.Duration(b[i]-'0') * unit
-			unit /= 10
-		}
-		if unit == time.Second/10 {
+		part, n := fraction(b[i+1:])
+		if n == 0 {
 			return 0, false, false // a point without decimals
 		}
+		at, i = at+part, i+1+n
 	}
 	if i == len(b) {
 		return at, false, true
@@ -170,15 +167,18 @@ func ofClock(b []byte) (time.Duration, bool) {
 	if rest[0] != '.' && rest[0] != ',' || len(rest) == 1 {
 		return 0, false
 	}
-	unit := time.Second / 10
-	for _, c := range rest[1:] {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		d += time.Duration(c-'0') * unit
+	part, n := fraction(rest[1:])
+	return d + part, n == len(rest)-1
+}
+
+// fraction reads the decimals of a second with which b begins, and returns how many there are; those beyond nine are
+// cut off.
+func fraction(b []byte) (d time.Duration, n int) {
+	for unit := time.Second / 10; n < len(b) && b[n] >= '0' && b[n] <= '9'; n++ {
+		d += time.Duration(b[n]-'0') * unit
 		unit /= 10
 	}
-	return d, true
+	return d, n
 }
 
 // units reads "1h30m", with d for days before the units of time.ParseDuration and perhaps blanks after units.

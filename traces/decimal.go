@@ -2,7 +2,6 @@ package traces
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -13,20 +12,6 @@ var (
 	errNumber = errors.New("not a decimal number")
 	errRange  = errors.New("out of range")
 )
-
-// Seconds reads a decimal number of seconds, such as "66.0", "0.25" or "1e3", without going through a float. Up to nine
-// decimals are exact; further decimals are rounded to the nearest nanosecond, halves away from zero. Anything that is
-// not such a number (including "NaN" and "Inf") and anything above what a time.Duration holds (292 years) is an error.
-func Seconds(s string) (time.Duration, error) {
-	v, _, err := Decimal(s, 9)
-	switch err {
-	case nil:
-		return time.Duration(v), nil
-	case errRange:
-		return 0, fmt.Errorf("%q seconds are more than 292 years, the longest time that can be told", short(strings.Clone(s)))
-	}
-	return 0, fmt.Errorf("%q is not a decimal number of seconds", short(strings.Clone(s)))
-}
 
 // Decimal reads s as a decimal number and returns it times 10^places as an integer, rounded to nearest, halves away
 // from zero; exact reports that nothing was rounded. s is an optional sign, digits with at most one point among them,
@@ -56,25 +41,11 @@ func Decimal(s string, places int) (v int64, exact bool, err error) {
 		point = digits
 	}
 	exp := 0
-	if i < len(s) && (s[i] == 'e' || s[i] == 'E') {
-		i++
-		down := false
-		if i < len(s) && (s[i] == '+' || s[i] == '-') {
-			down = s[i] == '-'
-			i++
-		}
-		if i == len(s) {
+	if i < len(s) {
+		var ok bool
+		if exp, ok = exponent(s[i:]); !ok {
 			return 0, false, errNumber
 		}
-		for ; i < len(s) && s[i] >= '0' && s[i] <= '9'; i++ {
-			exp = min(exp*10+int(s[i]-'0'), 1<<40) // beyond any number of digits
-		}
-		if down {
-			exp = -exp
-		}
-	}
-	if i != len(s) {
-		return 0, false, errNumber
 	}
 	keep := point + exp + places // digits before the cut; the one after it decides the rounding
 	var u uint64
@@ -116,8 +87,29 @@ func Decimal(s string, places int) (v int64, exact bool, err error) {
 	return int64(u), exact, nil
 }
 
+// exponent reads "e5", "E+5" or "e-5".
+func exponent(s string) (exp int, ok bool) {
+	if s[0] != 'e' && s[0] != 'E' {
+		return 0, false
+	}
+	sign, digits := 1, s[1:]
+	if digits != "" && (digits[0] == '+' || digits[0] == '-') {
+		if digits[0] == '-' {
+			sign = -1
+		}
+		digits = digits[1:]
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return 0, false
+		}
+		exp = min(exp*10+int(digits[i]-'0'), 1<<40) // beyond any number of digits
+	}
+	return sign * exp, digits != ""
+}
+
 // AppendSeconds appends d as a decimal number of seconds with only the decimals it needs, such as "66" or "0.25".
-// Seconds reads it back exactly.
+// Decimal with 9 places reads it back exactly.
 func AppendSeconds(dst []byte, d time.Duration) []byte { return AppendDecimal(dst, int64(d), 9) }
 
 // AppendDecimal appends v/10^places in decimal, exactly and without trailing zeros. Decimal reads it back.

@@ -1,6 +1,7 @@
 package traces
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"strings"
@@ -23,7 +24,7 @@ func TestSecondsAreExact(t *testing.T) {
 		{"000000000000000000000000000000012", 12 * time.Second}, {"0.00000000000000000000000000012e29", 12 * time.Second},
 		{"4628226.0", 4628226 * time.Second},
 	} {
-		if got, err := Seconds(c.in); err != nil || got != c.want {
+		if got, err := seconds(c.in); err != nil || got != c.want {
 			t.Errorf("Seconds(%q) = %d ns, %v; want %d ns", c.in, got, err, c.want)
 		}
 	}
@@ -31,12 +32,12 @@ func TestSecondsAreExact(t *testing.T) {
 
 func TestSecondsRefusesWhatIsNoTime(t *testing.T) {
 	for _, s := range []string{"", " 1", "1 ", "1s", "NaN", "inf", "-Inf", "0x10", "1_000", "1,5", "1.2.3", ".", "-", "+", "e5", "1e", "1e+", "--1", "1e5.0", "１"} {
-		if d, err := Seconds(s); err == nil || !strings.Contains(err.Error(), "not a decimal number of seconds") {
+		if d, err := seconds(s); err == nil || !strings.Contains(err.Error(), "not a decimal number of seconds") {
 			t.Errorf("Seconds(%q) = %v, %v", s, d, err)
 		}
 	}
 	for _, s := range []string{"9223372036.854775808", "1e10", "-1e300", "1e999999999999999999999", strings.Repeat("9", 100000)} {
-		d, err := Seconds(s)
+		d, err := seconds(s)
 		if err == nil || !strings.Contains(err.Error(), "292 years") {
 			t.Errorf("Seconds(%.40q) = %v, %v", s, d, err)
 		}
@@ -98,7 +99,7 @@ func TestReadingANumberAllocatesNothing(t *testing.T) {
 	b := []byte("1234567.125")
 	dst := make([]byte, 0, 32)
 	if n := testing.AllocsPerRun(100, func() {
-		d, _ := Seconds(string(b))
+		d, _ := seconds(string(b))
 		dst = AppendSeconds(dst[:0], d)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -108,8 +109,22 @@ func TestReadingANumberAllocatesNothing(t *testing.T) {
 func BenchmarkSeconds(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Seconds("10289.25"); err != nil {
+		if _, err := seconds("10289.25"); err != nil {
 			b.Fatal(err)
 		}
 	}
+}
+
+// seconds reads a decimal number of seconds, such as "66.0", "0.25" or "1e3", without going through a float. Up to nine
+// decimals are exact; further decimals are rounded to the nearest nanosecond, halves away from zero. Anything that is
+// not such a number (including "NaN" and "Inf") and anything above what a time.Duration holds (292 years) is an error.
+func seconds(s string) (time.Duration, error) {
+	v, _, err := Decimal(s, 9)
+	switch err {
+	case nil:
+		return time.Duration(v), nil
+	case errRange:
+		return 0, fmt.Errorf("%q seconds are more than 292 years, the longest time that can be told", short(strings.Clone(s)))
+	}
+	return 0, fmt.Errorf("%q is not a decimal number of seconds", short(strings.Clone(s)))
 }

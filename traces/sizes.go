@@ -59,7 +59,7 @@ func shorter(length int) int {
 
 // windows returns how many disjoint windows part p of n jobs has.
 func (c Cut) windows(p Part, n int) int {
-	lo, hi := p.bounds(n)
+	lo, hi := p.Bounds(n)
 	return max(0, hi-lo-c.Warm) / c.Length
 }
 

@@ -66,19 +66,13 @@ func Summarize(s Stream) (Stats, error) {
 		area sum128
 	}
 	var (
-		st                 Stats
-		j                  Job
-		work               []time.Duration
-		area               sum128
-		sizes              = map[int]*size{}
-		users, vcs, models = map[string]int{}, map[string]int{}, map[string]int{}
-		groups, names      = map[string]int{}, map[string]int{}
-		known              = map[[2]string]struct{}{} // users with names of their jobs
-		countName          = func(m map[string]int, name string) {
-			if name != "" {
-				m[name]++
-			}
-		}
+		st    Stats
+		j     Job
+		work  []time.Duration
+		area  sum128
+		sizes = map[int]*size{}
+		named = [...]map[string]int{{}, {}, {}, {}, {}} // users, VCs, models, groups, names
+		known = map[[2]string]bool{}                    // users with names of their jobs
 	)
 	for {
 		if err := s.Next(&j); err == io.EOF {
@@ -100,18 +94,16 @@ func Summarize(s Stream) (Stats, error) {
 		z.jobs++
 		z.area.mul(max(0, j.Milli()), max(0, j.Work))
 		area.mul(max(0, j.Milli()), max(0, j.Work))
-		countName(users, j.User)
-		countName(vcs, j.VC)
-		countName(models, j.Model)
-		countName(groups, j.Group)
-		countName(names, j.Name)
-		if j.User != "" && j.Name != "" {
-			k := [2]string{j.User, j.Name}
-			if _, again := known[k]; again {
-				st.Repeats++
-			} else {
-				known[k] = struct{}{}
+		for i, name := range [...]string{j.User, j.VC, j.Model, j.Group, j.Name} {
+			if name != "" {
+				named[i][name]++
 			}
+		}
+		if k := [2]string{j.User, j.Name}; k[0] != "" && k[1] != "" {
+			if known[k] {
+				st.Repeats++
+			}
+			known[k] = true
 		}
 		if int(j.Status) < len(st.Statuses) {
 			st.Statuses[j.Status]++
@@ -136,8 +128,9 @@ func Summarize(s Stream) (Stats, error) {
 		st.Sizes = append(st.Sizes, Size{Milli: m, Jobs: z.jobs, GPUHours: z.area.float() / milliHour})
 	}
 	slices.SortFunc(st.Sizes, func(a, b Size) int { return cmp.Compare(a.Milli, b.Milli) })
-	st.Users, st.VCs, st.Models = counts(users), counts(vcs), counts(models)
-	st.Groups, st.Names = counts(groups), counts(names)
+	for i, to := range [...]*[]Count{&st.Users, &st.VCs, &st.Models, &st.Groups, &st.Names} {
+		*to = counts(named[i])
+	}
 	slices.Sort(work)
 	st.Work = SpreadOf(work)
 	return st, nil

@@ -44,12 +44,6 @@ func NewTable(r io.Reader, file string, required ...string) (*Table, error) {
 	return OpenTable(r, file, TableOptions{}, required...)
 }
 
-// NewTableOfText is NewTable for a file whose quoted fields may hold line ends. A row longer than MaxLine, such as one
-// whose quote is never closed, is a fault.
-func NewTableOfText(r io.Reader, file string, required ...string) (*Table, error) {
-	return OpenTable(r, file, TableOptions{Text: true}, required...)
-}
-
 // OpenTable is NewTable with options.
 func OpenTable(r io.Reader, file string, o TableOptions, required ...string) (*Table, error) {
 	t := &Table{lines: NewLines(r, file), delimiter: ',', breaks: o.Text}
@@ -108,9 +102,6 @@ func HasHeader(head []byte, required, optional []string) bool {
 		return !slices.Contains(required, c) && !slices.Contains(optional, c)
 	})
 }
-
-// Delimiter returns what stands between fields.
-func (t *Table) Delimiter() byte { return t.delimiter }
 
 // Columns returns the names in the header, in its order. The caller must not change them.
 func (t *Table) Columns() []string { return t.columns }

@@ -79,7 +79,7 @@ func TestFaultsOfATableSayWhereAndWhatWouldBeRight(t *testing.T) {
 }
 
 func TestQuotedFieldsOfTextGoOnOverLines(t *testing.T) {
-	d, err := NewTableOfText(strings.NewReader("a,\"b\nc\"\n1,\"x\r\n\n,\"\"y\"\"\"\n2,z\n"), "t.csv", "b\nc")
+	d, err := newTableOfText(strings.NewReader("a,\"b\nc\"\n1,\"x\r\n\n,\"\"y\"\"\"\n2,z\n"), "t.csv", "b\nc")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestQuotedFieldsOfTextGoOnOverLines(t *testing.T) {
 		"a\n1\n\"2\n\n": `t.csv:4: got "the end of the file", want a closing quote for the one opened in line 3`,
 		"a\n\"" + strings.Repeat("line\n", MaxLine/4): `want a row of at most 1048576 bytes (a quote opened in line 2 is not closed)`,
 	} {
-		d, err := NewTableOfText(strings.NewReader(text), "t.csv", "a")
+		d, err := newTableOfText(strings.NewReader(text), "t.csv", "a")
 		for err == nil {
 			err = d.Next()
 		}
@@ -165,7 +165,7 @@ func TestHeadsOfFilesTellTheirColumns(t *testing.T) {
 func TestAFailureOfTheFileIsNoFaultOfARow(t *testing.T) {
 	broken := errors.New("disk on fire")
 	for _, text := range []string{"", "a\n", "a\n\"x\n"} {
-		d, err := NewTableOfText(io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken)), "t.csv", "a")
+		d, err := newTableOfText(io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken)), "t.csv", "a")
 		if err == nil {
 			err = d.Next()
 		}
@@ -212,7 +212,7 @@ func TestWhatACSVWriterWritesIsReadBack(t *testing.T) {
 		if err := w.WriteAll(append([][]string{header}, rows...)); err != nil {
 			t.Fatal(err)
 		}
-		d, err := NewTableOfText(&b, "t.csv", header...)
+		d, err := newTableOfText(&b, "t.csv", header...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -263,7 +263,7 @@ func FuzzTable(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, breaks bool) {
 		open := NewTable
 		if breaks {
-			open = NewTableOfText
+			open = newTableOfText
 		}
 		d, err := open(bytes.NewReader(b), "f")
 		if err != nil {
@@ -369,7 +369,7 @@ func TestTablesOfOtherDelimiters(t *testing.T) {
 			t.Errorf("%q: %v", c.text, err)
 		}
 		got := string(table.Cell(0)) + "/" + string(table.Cell(1)) + "/" + string(table.Cell(2))
-		if got != c.want || len(seen) != 5 || table.Delimiter() != seen[1] {
+		if got != c.want || len(seen) != 5 || table.delimiter != seen[1] {
 			t.Errorf("%q: %q by the header %q, want %q", c.text, got, seen, c.want)
 		}
 	}
@@ -417,4 +417,10 @@ func TestShortNumbersAreReadAsLongOnes(t *testing.T) {
 			t.Fatalf("%q to %d places: %d, %v, %v; want %d, %v, %v", text, places, got, exact, err, want, wantExact, wantErr)
 		}
 	})
+}
+
+// newTableOfText is NewTable for a file whose quoted fields may hold line ends. A row longer than MaxLine, such as one
+// whose quote is never closed, is a fault.
+func newTableOfText(r io.Reader, file string, required ...string) (*Table, error) {
+	return OpenTable(r, file, TableOptions{Text: true}, required...)
 }

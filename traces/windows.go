@@ -29,10 +29,10 @@ func (p Part) String() string {
 	return fmt.Sprintf("Part(%d)", uint8(p))
 }
 
-// bounds returns the index of the first of n jobs that belongs to part p, and the index after its last. Parts are cut
+// Bounds returns the index of the first of n jobs that belongs to part p, and the index after its last. Parts are cut
 // by number of jobs, not by time, so that a quiet end of a trace does not leave the test part with few jobs: the last
 // fifth of the Philly trace's time has only 11 % of its jobs of up to 8 GPUs.
-func (p Part) bounds(n int) (lo, hi int) {
+func (p Part) Bounds(n int) (lo, hi int) {
 	cut := [...]int{0, n * 7 / 10, n * 8 / 10, n}
 	return cut[p], cut[p+1]
 }
@@ -67,7 +67,7 @@ func NewWindows(jobs []Job, length, warm int) (*Windows, error) {
 
 // tooFew is the *TooFewError for a part p without a window; it names the number of jobs that would give every part one.
 func (w *Windows) tooFew(p Part) error {
-	lo, hi := p.bounds(len(w.jobs))
+	lo, hi := p.Bounds(len(w.jobs))
 	need := max(1, (w.length+w.warm)*10-20) // slightly too few for the smallest part, which has a tenth
 	for !w.enough(need) {
 		need++
@@ -78,7 +78,7 @@ func (w *Windows) tooFew(p Part) error {
 // enough reports whether n jobs give every part a window.
 func (w *Windows) enough(n int) bool {
 	for p := range Part(len(partNames)) {
-		if lo, hi := p.bounds(n); hi-lo < w.length+w.warm {
+		if lo, hi := p.Bounds(n); hi-lo < w.length+w.warm {
 			return false
 		}
 	}
@@ -91,7 +91,7 @@ func (w *Windows) Count(p Part) int {
 	if int(p) >= len(partNames) {
 		return 0
 	}
-	lo, hi := p.bounds(len(w.jobs))
+	lo, hi := p.Bounds(len(w.jobs))
 	return max(0, hi-lo-w.warm) / w.length
 }
 
@@ -100,7 +100,7 @@ func (w *Windows) Jobs(p Part) []Job {
 	if int(p) >= len(partNames) {
 		return nil
 	}
-	lo, hi := p.bounds(len(w.jobs))
+	lo, hi := p.Bounds(len(w.jobs))
 	return w.jobs[lo:hi:hi]
 }
 
@@ -127,7 +127,7 @@ func (w *Windows) At(p Part, seed uint64, window int) (warm, counted []Job, firs
 	case window < -1 || window >= n:
 		return nil, nil, 0, fmt.Errorf("window %d of the %s part: want 0 to %d, or -1 for one drawn from the seed", window, p, n-1)
 	}
-	lo, hi := p.bounds(len(w.jobs))
+	lo, hi := p.Bounds(len(w.jobs))
 	first = lo + w.warm + window*w.length
 	if window < 0 {
 		var pcg rand.PCG

@@ -512,7 +512,7 @@ func TestARecordedWorkloadIsPlayed(t *testing.T) {
 	if _, err := os.Stat(root); err != nil {
 		t.Skip("no recorded workloads in " + root)
 	}
-	table, err := profile.Load(filepath.Join(root, "profiles-sia"), nil)
+	table, err := profile.LoadIn(t.Context(), nil, filepath.Join(root, "profiles-sia"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -530,7 +530,9 @@ func TestARecordedWorkloadIsPlayed(t *testing.T) {
 		t.Fatal(err)
 	}
 	gpu := table.Types()[0]
-	profile.Assign(all, table, gpu)
+	for i := range all {
+		table.Assign(&all[i], gpu)
+	}
 	all, _, _ = traces.Filter(all, 8)
 	p, err := TableProfiles(table, gpu)
 	if err != nil {

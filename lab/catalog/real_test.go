@@ -128,7 +128,7 @@ func TestEntriesAreReadByTheirReaders(t *testing.T) {
 			}
 			_ = f.Close()
 		case catalog.KindProfiles:
-			if p, err := profile.Load(path, nil); err != nil || len(p.Models()) == 0 {
+			if p, err := profile.LoadIn(t.Context(), nil, path); err != nil || len(p.Models()) == 0 {
 				t.Errorf("%s: %v", e.Name, err)
 			}
 		}

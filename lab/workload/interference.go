@@ -3,7 +3,6 @@ package workload
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -30,9 +29,7 @@ func LoadInterference(spec string) (sim.Interference, error) {
 			return nil, fault.Mistakef("interference: got %q, want %s; did you mean seeded:%s?", spec, InterferenceForms, n)
 		}
 	}
-	x, err := profile.LoadInterference(from, func(path string) (io.ReadCloser, error) {
-		return traces.OrdinaryFiles().Open(context.Background(), path)
-	})
+	x, err := profile.LoadInterference(context.Background(), traces.OrdinaryFiles(), from)
 	if err != nil {
 		return nil, &fault.Mistake{Err: err}
 	}

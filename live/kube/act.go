@@ -129,12 +129,12 @@ func (a *acting) act(ctx context.Context, action live.Action) error {
 }
 
 // get reads an object that must be the one of this uid.
-func get[T any](ctx context.Context, c *client, path, uid string, meta func(*T) *kube.Meta) (*T, error) {
+func get[T any](ctx context.Context, c *client, path, uid string) (*T, error) {
 	o := new(T)
 	if _, err := c.call(ctx, http.MethodGet, path, nil, nil, o); err != nil {
 		return nil, err
 	}
-	if !strings.HasPrefix(meta(o).UID, uid) {
+	if !strings.HasPrefix(head(o).UID, uid) {
 		return nil, live.ErrGone // the name has been used again
 	}
 	return o, nil
@@ -148,25 +148,25 @@ func marks(m *kube.Meta, annotations tree) tree {
 	return tree{"resourceVersion": m.ResourceVersion, "annotations": annotations}
 }
 
-func jobMeta(j *kube.Job) *kube.Meta           { return &j.Meta }
-func podMeta(p *kube.Pod) *kube.Meta           { return &p.Meta }
-func workloadMeta(w *kube.Workload) *kube.Meta { return &w.Meta }
-
-// patchJob writes a Job and lets the next snapshot know.
-func (a *acting) patchJob(ctx context.Context, j *kube.Job, patch tree) (*kube.Job, error) {
-	o := new(kube.Job)
-	if _, err := a.c.call(ctx, http.MethodPatch, in(batch, j.Namespace, "jobs/"+j.Name), nil, patch, o); err != nil {
+// patch writes an object, and lets the next snapshot know.
+func patch[T any](ctx context.Context, c *client, path string, body tree, mirrors []*store[T]) (*T, error) {
+	o := new(T)
+	if _, err := c.call(ctx, http.MethodPatch, path, nil, body, o); err != nil {
 		return nil, err
 	}
-	for _, s := range a.jobs {
+	for _, s := range mirrors {
 		s.put(o)
 	}
 	return o, nil
 }
 
+func (a *acting) patchJob(ctx context.Context, j *kube.Job, body tree) (*kube.Job, error) {
+	return patch(ctx, a.c, in(batch, j.Namespace, "jobs/"+j.Name), body, a.jobs)
+}
+
 // onJob does an action on a Job.
 func (a *acting) onJob(ctx context.Context, action live.Action, namespace, name, uid string) error {
-	j, err := get(ctx, a.c, in(batch, namespace, "jobs/"+name), uid, jobMeta)
+	j, err := get[kube.Job](ctx, a.c, in(batch, namespace, "jobs/"+name), uid)
 	if err != nil {
 		return err
 	}
@@ -288,26 +288,20 @@ func (a *acting) reshape(ctx context.Context, j *kube.Job, nodes []string, freed
 	if template != nil {
 		spec["template"] = tree{"spec": template}
 	}
-	patch := tree{"spec": spec, "metadata": marks(&j.Meta, tree{heldKey: nil, freedKey: mark})}
-	_, err = a.patchJob(ctx, j, patch)
+	body := tree{"spec": spec, "metadata": marks(&j.Meta, tree{heldKey: nil, freedKey: mark})}
+	_, err = a.patchJob(ctx, j, body)
 	if errors.Is(err, errInvalid) && template != nil && !j.Status.StartTime.IsZero() {
 		// Before Kubernetes 1.36 a Job that was once started must forget that before its nodes can change.
-		patch, err = a.forgetStart(ctx, j, patch)
-		if err == nil {
-			_, err = a.patchJob(ctx, j, patch)
+		reset := tree{"metadata": tree{"resourceVersion": j.ResourceVersion}, "status": tree{"startTime": nil}}
+		o, err := patch[kube.Job](ctx, a.c, in(batch, j.Namespace, "jobs/"+j.Name+"/status"), reset, nil)
+		if err != nil {
+			return err
 		}
+		body["metadata"].(tree)["resourceVersion"] = o.ResourceVersion
+		_, err = a.patchJob(ctx, j, body)
+		return err
 	}
 	return err
-}
-
-func (a *acting) forgetStart(ctx context.Context, j *kube.Job, patch tree) (tree, error) {
-	o := new(kube.Job)
-	reset := tree{"metadata": tree{"resourceVersion": j.ResourceVersion}, "status": tree{"startTime": nil}}
-	if _, err := a.c.call(ctx, http.MethodPatch, in(batch, j.Namespace, "jobs/"+j.Name+"/status"), nil, reset, o); err != nil {
-		return nil, err
-	}
-	patch["metadata"].(tree)["resourceVersion"] = o.ResourceVersion
-	return patch, nil
 }
 
 // emptied waits until a suspended Job has no pods any more.
@@ -326,7 +320,7 @@ func (a *acting) emptied(ctx context.Context, j *kube.Job) (*kube.Job, error) {
 			return nil, fmt.Errorf("%w: it is suspended, and its pods have not gone within %v", live.ErrNotYet, a.patience)
 		case <-tick.C:
 		}
-		next, err := get(ctx, a.c, in(batch, j.Namespace, "jobs/"+j.Name), j.UID, jobMeta)
+		next, err := get[kube.Job](ctx, a.c, in(batch, j.Namespace, "jobs/"+j.Name), j.UID)
 		if err != nil {
 			return nil, err
 		}
@@ -475,7 +469,7 @@ func (a *acting) onPods(ctx context.Context, action live.Action, namespace, name
 	running, gated, freed := false, false, false
 	var tied []*kube.Pod // let go to nodes, which cannot change any more
 	for _, n := range names {
-		p, err := get(ctx, a.c, in(core, namespace, "pods/"+n), uid, podMeta)
+		p, err := get[kube.Pod](ctx, a.c, in(core, namespace, "pods/"+n), uid)
 		if err != nil {
 			return err
 		}
@@ -568,15 +562,9 @@ func (a *acting) letGo(ctx context.Context, p *kube.Pod, nodes []string, freed b
 	if isGated(p) {
 		spec["schedulingGates"] = left
 	}
-	o := new(kube.Pod)
-	patch := tree{"metadata": marks(&p.Meta, tree{freedKey: mark}), "spec": spec}
-	if _, err := a.c.call(ctx, http.MethodPatch, in(core, p.Namespace, "pods/"+p.Name), nil, patch, o); err != nil {
-		return err
-	}
-	for _, s := range a.pods {
-		s.put(o)
-	}
-	return nil
+	body := tree{"metadata": marks(&p.Meta, tree{freedKey: mark}), "spec": spec}
+	_, err = patch(ctx, a.c, in(core, p.Namespace, "pods/"+p.Name), body, a.pods)
+	return err
 }
 
 // onWorkload does an action on a Workload of Kueue.
@@ -589,7 +577,7 @@ func (a *acting) onWorkload(ctx context.Context, action live.Action, namespace, 
 		return live.ErrGone
 	}
 	path := in(a.kueue.api(), namespace, "workloads/"+name)
-	w, err := get(ctx, a.c, path, uid, workloadMeta)
+	w, err := get[kube.Workload](ctx, a.c, path, uid)
 	if err != nil {
 		return err
 	}
@@ -599,12 +587,12 @@ func (a *acting) onWorkload(ctx context.Context, action live.Action, namespace, 
 	if kube.Holds(w.Status.Conditions, "Finished") != nil || !w.DeletionTimestamp.IsZero() || running && action.Op != live.RequeueJob {
 		return live.ErrGone
 	}
-	var patch tree
+	var body tree
 	switch action.Op {
 	case live.RankJob:
 		u := &unit{wl: w}
-		patch, err = a.rankPatch(ctx, v, u, action.Score)
-		if err != nil || patch == nil {
+		body, err = a.rankPatch(ctx, v, u, action.Score)
+		if err != nil || body == nil {
 			return err
 		}
 	case live.HoldJob:
@@ -614,12 +602,13 @@ func (a *acting) onWorkload(ctx context.Context, action live.Action, namespace, 
 		if !active {
 			return fmt.Errorf("%w: its Workload is not active, and not by us", live.ErrUnsupported)
 		}
-		patch = tree{"spec": tree{"active": false}, "metadata": marks(&w.Meta, tree{heldKey: "true", freedKey: nil})}
+		body = tree{"spec": tree{"active": false}, "metadata": marks(&w.Meta, tree{heldKey: "true", freedKey: nil})}
 	case live.RequeueJob:
 		if !running || !active {
 			return nil
 		}
-		patch = tree{"spec": tree{"active": false}, "metadata": marks(&w.Meta, tree{heldKey: "true", requeuesKey: strconv.Itoa(number(w.Annotations[requeuesKey]) + 1)})}
+		requeues := strconv.Itoa(number(w.Annotations[requeuesKey]) + 1)
+		body = tree{"spec": tree{"active": false}, "metadata": marks(&w.Meta, tree{heldKey: "true", requeuesKey: requeues})}
 	default:
 		if action.Op == live.StartJob && len(action.Nodes) > 0 {
 			return fmt.Errorf("%w: Kueue chooses where its Workloads run: start it without nodes", live.ErrUnsupported)
@@ -630,21 +619,15 @@ func (a *acting) onWorkload(ctx context.Context, action live.Action, namespace, 
 		}
 		switch {
 		case held: // nothing else of a Workload that is not active is ours
-			patch = tree{"spec": tree{"active": true}, "metadata": marks(&w.Meta, tree{heldKey: nil, freedKey: mark})}
+			body = tree{"spec": tree{"active": true}, "metadata": marks(&w.Meta, tree{heldKey: nil, freedKey: mark})}
 		case action.Op == live.ReleaseJob && w.Annotations[freedKey] != "":
-			patch = tree{"metadata": marks(&w.Meta, tree{freedKey: nil})}
+			body = tree{"metadata": marks(&w.Meta, tree{freedKey: nil})}
 		default:
 			return nil
 		}
 	}
-	o := new(kube.Workload)
-	if _, err := a.c.call(ctx, http.MethodPatch, path, nil, patch, o); err != nil {
-		return err
-	}
-	for _, s := range a.workloads {
-		s.put(o)
-	}
-	return nil
+	_, err = patch(ctx, a.c, path, body, a.workloads)
+	return err
 }
 
 // rankPatch is what writes a rank, nil = it is there.

@@ -2,7 +2,6 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -23,11 +22,18 @@ type Cluster struct {
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
 
-	jobs      []*store[*kube.Job] // by namespace
-	pods      []*store[*kube.Pod]
-	nodes     *store[*Node]
-	workloads []*store[*kube.Workload] // nil without Kueue
+	jobs      []*store[kube.Job] // by namespace
+	pods      []*store[kube.Pod]
+	nodes     *store[Node]
+	workloads []*store[kube.Workload] // nil without Kueue
+	mirrors   []mirror                // all of these
 	kueue     kueue
+}
+
+// mirror is a store of any kind of objects.
+type mirror interface {
+	run(ctx context.Context)
+	ready(ctx context.Context) error
 }
 
 var _ live.Cluster = (*Cluster)(nil)
@@ -101,25 +107,19 @@ func (c *Cluster) start(ctx context.Context) error {
 	running, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
 	for _, ns := range c.cfg.Namespaces {
-		c.jobs = append(c.jobs, newStore(c.c, in(batch, ns, "jobs"), func() *kube.Job { return new(kube.Job) },
-			func(j *kube.Job) *kube.Meta { return &j.Meta }, func(j *kube.Job) bool { return r.Pod(&j.Spec.Template.Spec).GPUs > 0 }))
-		c.pods = append(c.pods, newStore(c.c, in(core, ns, "pods"), func() *kube.Pod { return new(kube.Pod) },
-			func(p *kube.Pod) *kube.Meta { return &p.Meta }, func(p *kube.Pod) bool { return r.Pod(&p.Spec).GPUs > 0 }))
+		jobs := newStore(c.c, in(batch, ns, "jobs"), func(j *kube.Job) bool { return r.Pod(&j.Spec.Template.Spec).GPUs > 0 })
+		pods := newStore(c.c, in(core, ns, "pods"), func(p *kube.Pod) bool { return r.Pod(&p.Spec).GPUs > 0 })
+		c.jobs, c.pods, c.mirrors = append(c.jobs, jobs), append(c.pods, pods), append(c.mirrors, jobs, pods)
 		if c.kueue.version != "" && c.kueue.hidden == nil {
-			c.workloads = append(c.workloads, newStore(c.c, in(c.kueue.api(), ns, "workloads"), func() *kube.Workload { return new(kube.Workload) },
-				func(w *kube.Workload) *kube.Meta { return &w.Meta }, func(w *kube.Workload) bool { return r.Workload(w).GPUs > 0 }))
+			w := newStore(c.c, in(c.kueue.api(), ns, "workloads"), func(w *kube.Workload) bool { return r.Workload(w).GPUs > 0 })
+			c.workloads, c.mirrors = append(c.workloads, w), append(c.mirrors, w)
 		}
 	}
-	c.nodes = newStore(c.c, core+"/nodes", func() *Node { return new(Node) }, func(n *Node) *kube.Meta { return &n.Meta }, func(*Node) bool { return true })
-	run := func(f func(context.Context)) { c.running.Go(func() { f(running) }) }
-	for i := range c.jobs {
-		run(c.jobs[i].run)
-		run(c.pods[i].run)
+	c.nodes = newStore(c.c, core+"/nodes", func(*Node) bool { return true })
+	c.mirrors = append(c.mirrors, c.nodes)
+	for _, m := range c.mirrors {
+		c.running.Go(func() { m.run(running) })
 	}
-	for _, s := range c.workloads {
-		run(s.run)
-	}
-	run(c.nodes.run)
 	c.started = true
 	return nil
 }
@@ -129,25 +129,12 @@ func (c *Cluster) follow(ctx context.Context) error {
 	if err := c.start(ctx); err != nil {
 		return err
 	}
-	for i := range c.jobs {
-		if err := errors.Join(c.jobs[i].ready(ctx), c.pods[i].ready(ctx)); err != nil {
-			return first(err)
-		}
-	}
-	for _, s := range c.workloads {
-		if err := s.ready(ctx); err != nil {
+	for _, m := range c.mirrors {
+		if err := m.ready(ctx); err != nil {
 			return err
 		}
 	}
-	return c.nodes.ready(ctx)
-}
-
-// first returns the first of joined errors: one sentence is enough.
-func first(err error) error {
-	if j, ok := err.(interface{ Unwrap() []error }); ok && len(j.Unwrap()) > 0 {
-		return j.Unwrap()[0]
-	}
-	return err
+	return nil
 }
 
 // Observe implements live.Cluster. Times are by the server's clock.

@@ -116,13 +116,16 @@ type kubeconfig struct {
 			} `yaml:"auth-provider"`
 		} `yaml:"user"`
 	} `yaml:"users"`
-	Contexts []struct {
-		Name    string `yaml:"name"`
-		Context struct {
-			Cluster string `yaml:"cluster"`
-			User    string `yaml:"user"`
-		} `yaml:"context"`
-	} `yaml:"contexts"`
+	Contexts []named `yaml:"contexts"`
+}
+
+// named is a context: a cluster and a user of it.
+type named struct {
+	Name    string `yaml:"name"`
+	Context struct {
+		Cluster string `yaml:"cluster"`
+		User    string `yaml:"user"`
+	} `yaml:"context"`
 }
 
 // Kubeconfig reads a kubeconfig file. context names one of its contexts; "" = its current one. Users with a token, a token file
@@ -158,15 +161,7 @@ func Kubeconfig(path, context string) (Config, error) {
 	if context == "" {
 		return Config{}, fmt.Errorf("%s has no current-context, want the name of a context", path)
 	}
-	i := slices.IndexFunc(k.Contexts, func(c struct {
-		Name    string `yaml:"name"`
-		Context struct {
-			Cluster string `yaml:"cluster"`
-			User    string `yaml:"user"`
-		} `yaml:"context"`
-	}) bool {
-		return c.Name == context
-	})
+	i := slices.IndexFunc(k.Contexts, func(c named) bool { return c.Name == context })
 	if i < 0 {
 		var names []string
 		for _, c := range k.Contexts {

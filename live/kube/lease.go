@@ -75,41 +75,38 @@ func (l *Lease) Read() (age time.Duration, mark, text string, err error) {
 }
 
 func (l *Lease) get() (*lease, time.Time, error) {
-	ctx, stop := context.WithTimeout(context.Background(), leasePatience)
-	defer stop()
 	o := new(lease)
-	at, err := l.c.call(ctx, http.MethodGet, l.path, nil, nil, o)
-	switch {
-	case errors.Is(err, errMissing):
-		return nil, at, fmt.Errorf("%w: there is no Lease %s, which deploy/kubernetes/gate.yaml has", live.ErrUnsupported, l.name)
-	case err != nil:
-		return nil, at, late(err)
+	at, err := l.call(http.MethodGet, l.path, nil, o)
+	if errors.Is(err, errMissing) {
+		err = fmt.Errorf("%w: there is no Lease %s, which deploy/kubernetes/gate.yaml has", live.ErrUnsupported, l.name)
+	}
+	if err != nil {
+		return nil, at, err
 	}
 	l.version = o.Metadata.ResourceVersion
-	if at.IsZero() {
-		at = time.Now()
-	}
 	return o, at, nil
 }
 
-// late makes of an answer that did not come in time what it is: nobody was there.
-func late(err error) error {
+// call sends a request, and returns the server's clock, or ours if it tells none. An answer that does not come in time
+// means that the server cannot be reached.
+func (l *Lease) call(method, path string, body, out any) (at time.Time, err error) {
+	ctx, stop := context.WithTimeout(context.Background(), leasePatience)
+	defer stop()
+	at, err = l.c.call(ctx, method, path, nil, body, out)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%w: %w", live.ErrUnreachable, err)
+		err = fmt.Errorf("%w: %w", live.ErrUnreachable, err)
 	}
-	return err
+	if at.IsZero() {
+		at = time.Now()
+	}
+	return at, err
 }
 
 // Write writes text and the time, on the condition that the lease is as it was read last. A conflict says that somebody else was faster.
 func (l *Lease) Write(text string) error {
-	ctx, stop := context.WithTimeout(context.Background(), leasePatience)
-	defer stop()
-	at, err := l.c.call(ctx, http.MethodGet, "/version", nil, nil, nil) // what is read of the lease must not change
+	at, err := l.call(http.MethodGet, "/version", nil, nil) // what is read of the lease must not change
 	if err != nil {
-		return late(err)
-	}
-	if at.IsZero() {
-		at = time.Now()
+		return err
 	}
 	return l.patch(tree{"holderIdentity": text, "renewTime": at.UTC().Format(microTime)})
 }
@@ -130,12 +127,10 @@ func (l *Lease) Renew(text string) error {
 func (l *Lease) Remove() error { return l.patch(tree{"holderIdentity": "", "renewTime": nil}) }
 
 func (l *Lease) patch(spec tree) error {
-	ctx, stop := context.WithTimeout(context.Background(), leasePatience)
-	defer stop()
 	o := new(lease)
-	_, err := l.c.call(ctx, http.MethodPatch, l.path, nil, tree{"metadata": tree{"resourceVersion": l.version}, "spec": spec}, o)
+	_, err := l.call(http.MethodPatch, l.path, tree{"metadata": tree{"resourceVersion": l.version}, "spec": spec}, o)
 	if err != nil {
-		return late(err)
+		return err
 	}
 	l.version = o.Metadata.ResourceVersion
 	return nil

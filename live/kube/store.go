@@ -16,22 +16,17 @@ import (
 	"clustergym/traces/kube"
 )
 
-// object is what a store holds.
-type object interface{ comparable }
-
 // store mirrors the objects of one resource: it lists them, and watches what becomes of them from there on. One goroutine runs
 // it; Observe reads it.
-type store[T object] struct {
+type store[T any] struct {
 	c    *client
-	path string // as /apis/batch/v1/jobs
-	meta func(T) *kube.Meta
-	make func() T
-	keep func(T) bool // what is of interest; the rest is forgotten
+	path string        // as /apis/batch/v1/jobs
+	keep func(*T) bool // what is of interest; the rest is forgotten
 
 	kick chan struct{} // asks for the next try now
 
 	mu      sync.Mutex
-	items   map[string]T  // by uid
+	items   map[string]*T // by uid
 	version string        // of the list or the last event
 	open    bool          // a watch is running
 	tries   int           // that have failed
@@ -39,9 +34,12 @@ type store[T object] struct {
 	news    chan struct{} // closed and replaced when one of the last three changes
 }
 
-func newStore[T object](c *client, path string, create func() T, meta func(T) *kube.Meta, keep func(T) bool) *store[T] {
-	return &store[T]{c: c, path: path, make: create, meta: meta, keep: keep, kick: make(chan struct{}, 1), news: make(chan struct{})}
+func newStore[T any](c *client, path string, keep func(*T) bool) *store[T] {
+	return &store[T]{c: c, path: path, keep: keep, kick: make(chan struct{}, 1), news: make(chan struct{})}
 }
+
+// head returns what o has as every object of Kubernetes.
+func head[T any](o *T) *kube.Meta { return any(o).(interface{ Head() *kube.Meta }).Head() }
 
 // pageSize is how many objects a list asks for at once.
 const pageSize = 500
@@ -114,7 +112,7 @@ func (s *store[T]) tell() {
 
 // list reads all objects, page by page.
 func (s *store[T]) list(ctx context.Context) error {
-	items := map[string]T{}
+	items := map[string]*T{}
 	query := url.Values{"limit": {strconv.Itoa(pageSize)}}
 	for {
 		var page struct {
@@ -122,7 +120,7 @@ func (s *store[T]) list(ctx context.Context) error {
 				ResourceVersion string `json:"resourceVersion"`
 				Continue        string `json:"continue"`
 			} `json:"metadata"`
-			Items []T `json:"items"`
+			Items []*T `json:"items"`
 		}
 		if _, err := s.c.call(ctx, http.MethodGet, s.path, query, nil, &page); err != nil {
 			if errors.Is(err, errExpired) && query.Get("continue") != "" { // it took too long: all over again
@@ -137,7 +135,7 @@ func (s *store[T]) list(ctx context.Context) error {
 		}
 		for _, o := range page.Items {
 			if s.keep(o) {
-				items[s.meta(o).UID] = o
+				items[head(o).UID] = o
 			}
 		}
 		if page.Metadata.Continue == "" {
@@ -203,11 +201,11 @@ func (s *store[T]) event(kind string, text json.RawMessage) error {
 		}
 		return statusError("watch", s.path, st.Code, st.Message)
 	}
-	o := s.make()
+	o := new(T)
 	if err := json.Unmarshal(text, o); err != nil {
 		return fmt.Errorf("%w: watch %s: an object of a version that is not known here: %v", live.ErrUnsupported, s.path, err)
 	}
-	m := s.meta(o)
+	m := head(o)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch kind {
@@ -226,9 +224,9 @@ func (s *store[T]) event(kind string, text json.RawMessage) error {
 }
 
 // set stores an object unless a newer version is there, which our own write may have left.
-func (s *store[T]) set(o T) {
-	m := s.meta(o)
-	if old, there := s.items[m.UID]; there && older(m.ResourceVersion, s.meta(old).ResourceVersion) {
+func (s *store[T]) set(o *T) {
+	m := head(o)
+	if old, there := s.items[m.UID]; there && older(m.ResourceVersion, head(old).ResourceVersion) {
 		return
 	}
 	if s.keep(o) {
@@ -246,10 +244,10 @@ func older(a, b string) bool {
 }
 
 // put is what a write of ours has made of an object, so that the next snapshot shows it.
-func (s *store[T]) put(o T) {
+func (s *store[T]) put(o *T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, there := s.items[s.meta(o).UID]; there { // one that is not there may have been deleted
+	if _, there := s.items[head(o).UID]; there { // one that is not there may have been deleted
 		s.set(o)
 	}
 }
@@ -284,10 +282,10 @@ func (s *store[T]) ready(ctx context.Context) error {
 }
 
 // all returns the objects. They must not be changed.
-func (s *store[T]) all() []T {
+func (s *store[T]) all() []*T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := make([]T, 0, len(s.items))
+	list := make([]*T, 0, len(s.items))
 	for _, o := range s.items { // the order does not matter, because snapshots are sorted
 		list = append(list, o)
 	}

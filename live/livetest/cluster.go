@@ -294,13 +294,10 @@ func (c *Cluster) wait(j *job) {
 func (c *Cluster) SetDown(name, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := slices.IndexFunc(c.nodes, func(n *node) bool { return n.Name == name })
-	if i < 0 {
-		panic(fmt.Sprintf("livetest: no node %q", name))
-	}
-	c.nodes[i].Down, c.nodes[i].Why = why != "", why
+	n := c.node(name)
+	n.Down, n.Why = why != "", why
 	for _, j := range c.byArrival() {
-		if why != "" && slices.ContainsFunc(j.holds, func(h hold) bool { return h.on == c.nodes[i] }) {
+		if why != "" && slices.ContainsFunc(j.holds, func(h hold) bool { return h.on == n }) {
 			c.wait(j)
 		}
 	}
@@ -311,11 +308,7 @@ func (c *Cluster) SetDown(name, why string) {
 func (c *Cluster) Jam(name string, jammed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := slices.IndexFunc(c.nodes, func(n *node) bool { return n.Name == name })
-	if i < 0 {
-		panic(fmt.Sprintf("livetest: no node %q", name))
-	}
-	c.nodes[i].jammed = jammed
+	c.node(name).jammed = jammed
 	c.schedule()
 }
 
@@ -325,8 +318,15 @@ func (c *Cluster) Hide(name string, hidden bool) {
 	c.Jam(name, hidden)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.node(name).hidden = hidden
+}
+
+func (c *Cluster) node(name string) *node {
 	i := slices.IndexFunc(c.nodes, func(n *node) bool { return n.Name == name })
-	c.nodes[i].hidden = hidden
+	if i < 0 {
+		panic(fmt.Sprintf("livetest: no node %q", name))
+	}
+	return c.nodes[i]
 }
 
 // Block gives the reason for which a waiting job could not start on an empty cluster, as a dependency; "" takes it away.

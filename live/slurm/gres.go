@@ -21,13 +21,7 @@ type gpus struct {
 // gres:gpu:2, gres/gpu=4, gpu:a100:2(IDX:0,4-5), gres/gpu:a100:4. Other resources are passed over.
 func parseGres(s string) (all []gpus, err error) {
 	for item := range splitGres(s) {
-		item = strings.TrimSpace(item)
-		for _, p := range []string{"gres:", "gres/"} {
-			item = strings.TrimPrefix(item, p)
-		}
-		word, detail, _ := strings.Cut(item, "(")
-		word = strings.Replace(word, "=", ":", 1)
-		parts := strings.Split(word, ":")
+		parts, detail := gresParts(item)
 		if parts[0] != "gpu" {
 			continue
 		}
@@ -44,7 +38,6 @@ func parseGres(s string) (all []gpus, err error) {
 			g.kind = strings.Join(parts[1:], ":")
 		}
 		if idx, found := strings.CutPrefix(detail, "IDX:"); found {
-			idx, _, _ = strings.Cut(idx, ")")
 			if g.index, err = parseIndex(idx); err != nil || len(g.index) != g.n {
 				g.index = nil // N/A, or of shared GPUs
 			}
@@ -52,6 +45,14 @@ func parseGres(s string) (all []gpus, err error) {
 		all = append(all, g)
 	}
 	return all, nil
+}
+
+// gresParts takes an item apart: its words, and what stands in parentheses.
+func gresParts(item string) (parts []string, detail string) {
+	item = strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(item), "gres:"), "gres/")
+	word, detail, _ := strings.Cut(item, "(")
+	detail, _, _ = strings.Cut(detail, ")")
+	return strings.Split(strings.Replace(word, "=", ":", 1), ":"), detail
 }
 
 // splitGres yields the items between commas outside parentheses.

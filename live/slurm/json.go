@@ -12,83 +12,23 @@ import (
 	"time"
 
 	"clustergym/live"
+	"clustergym/traces/sacct"
 )
 
-// The values by which Slurm says that there is none, and that there is no limit, where it writes plain numbers.
-const (
-	noValue  = 4294967294
-	infinite = 4294967295
-)
-
-// number is a number as any release writes it: plain, null, in quotes, or {"set": true, "infinite": false, "number": 5}.
-type number struct {
-	v        int64
-	set      bool
-	infinite bool
-}
+// number is a sacct.Number that is needed. Fractions are cut off.
+type number struct{ sacct.Number }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (n *number) UnmarshalJSON(b []byte) error {
-	*n = number{}
-	switch {
-	case len(b) == 0 || string(b) == "null" || string(b) == `""`:
-		return nil
-	case b[0] == '{':
-		set, number, err := n.object(b)
-		if !set || err != nil {
-			return err
-		}
-		b = number
-	case b[0] == '"':
-		b = bytes.Trim(b, `"`)
+	if err := n.Number.UnmarshalJSON(b); err != nil || n.Bad == "" {
+		return err
 	}
-	v, err := strconv.ParseInt(string(b), 10, 64)
-	if err != nil {
-		switch u, err := strconv.ParseUint(string(b), 10, 64); {
-		case err == nil && u == math.MaxUint64-1: // noValue of 64 bits
-			return nil
-		case err == nil && u == math.MaxUint64: // infinite
-			n.infinite = true
-			return nil
-		}
-		f, err := strconv.ParseFloat(string(b), 64)
-		if err != nil || math.Abs(f) > 1<<62 {
-			return fmt.Errorf("got %.40q, want a number", b)
-		}
-		v = int64(f)
+	f, err := strconv.ParseFloat(n.Bad, 64)
+	if err != nil || math.Abs(f) > 1<<62 {
+		return fmt.Errorf("got %.40q, want a number", n.Bad)
 	}
-	switch v {
-	case noValue:
-		return nil
-	case infinite:
-		n.infinite = true
-		return nil
-	}
-	n.v, n.set = v, true
+	n.V, n.Set = int64(f), true
 	return nil
-}
-
-// object reads {"set": true, "infinite": false, "number": 5} without allocating, as there are dozens for each job. set says that
-// there is a number; b is valid JSON.
-func (n *number) object(b []byte) (set bool, value []byte, err error) {
-	set = true
-	for rest := b[1 : len(b)-1]; len(bytes.TrimSpace(rest)) > 0; {
-		var item []byte
-		item, rest, _ = bytes.Cut(rest, []byte{','})
-		key, v, found := bytes.Cut(item, []byte{':'})
-		v = bytes.TrimSpace(v)
-		switch key = bytes.TrimSpace(key); {
-		case !found || len(v) == 0 || v[0] == '{' || v[0] == '[' || v[0] == '"':
-			return false, nil, fmt.Errorf("got %.80q, want a number", b)
-		case string(key) == `"set"`:
-			set = set && string(v) == "true"
-		case string(key) == `"infinite"`:
-			n.infinite = string(v) == "true"
-		case string(key) == `"number"`:
-			value = v
-		}
-	}
-	return set && !n.infinite && value != nil && string(value) != "null", value, nil
 }
 
 // words is a text, or a list of texts.
@@ -149,12 +89,10 @@ type jsonJob struct {
 	Offset       number `json:"het_job_offset"`
 	State        words  `json:"job_state"`
 	Reason       string `json:"state_reason"`
-	Says         string `json:"state_description"`
 	User         string `json:"user_name"`
 	UserID       number `json:"user_id"`
 	Account      string `json:"account"`
 	Partition    string `json:"partition"`
-	QOS          string `json:"qos"`
 	Name         string `json:"name"`
 	Admin        string `json:"admin_comment"`
 	Comment      string `json:"comment"`
@@ -184,28 +122,29 @@ type jsonJob struct {
 	Exclusive    words  `json:"exclusive"` // later releases
 	MemoryNode   number `json:"memory_per_node"`
 	MemoryPerCPU number `json:"memory_per_cpu"`
-	Cluster      string `json:"cluster"`
 }
 
 func (j *jsonJob) record() record {
 	r := record{
-		id: j.ID.v, array: j.Array.v, het: j.Het.v, offset: j.Offset.v, task: -1, waiting: j.Tasks, throttle: j.Throttle.v,
-		states: j.State.upper(), reason: j.Reason, says: j.Says, user: j.User, account: j.Account,
-		partition: j.Partition, name: j.Name, qos: j.QOS, admin: j.Admin, comment: j.Comment,
+		id: j.ID.V, array: j.Array.V, het: j.Het.V, offset: j.Offset.V, task: -1, waiting: j.Tasks, throttle: j.Throttle.V,
+		states: j.State.upper(), reason: j.Reason, user: j.User, account: j.Account,
+		partition: j.Partition, name: j.Name, admin: j.Admin, comment: j.Comment,
 		dependency: j.Dependency, required: j.Required, excluded: j.Excluded, nodes: j.Nodes,
-		submit: j.Submit.v, eligible: j.Eligible.v, start: j.Start.v, end: j.End.v, limit: time.Duration(min(j.Limit.v, maxMinutes)) * time.Minute,
-		nodeCount: j.NodeCount.v, cpus: j.CPUs.v, ntasks: j.NTasks.v, sockets: j.Sockets.v, priority: j.Priority.v, restarts: j.Restarts.v,
-		perNode: j.PerNode, perJob: j.PerJob, perTask: j.PerTask, perSocket: j.PerSocket,
-		alloc: j.Alloc, request: j.Request, detail: j.Detail, memNode: j.MemoryNode.v << 20, memCPU: j.MemoryPerCPU.v << 20,
+		submit: j.Submit.V, eligible: j.Eligible.V, start: j.Start.V, end: j.End.V,
+		limit:     time.Duration(min(j.Limit.V, maxMinutes)) * time.Minute,
+		nodeCount: j.NodeCount.V, cpus: j.CPUs.V, ntasks: j.NTasks.V, sockets: j.Sockets.V, priority: j.Priority.V,
+		restarts: j.Restarts.V,
+		perNode:  j.PerNode, perJob: j.PerJob, perTask: j.PerTask, perSocket: j.PerSocket,
+		alloc: j.Alloc, request: j.Request, detail: j.Detail, memNode: j.MemoryNode.V << 20, memCPU: j.MemoryPerCPU.V << 20,
 	}
-	if j.Priority.infinite || !j.Priority.set {
+	if j.Priority.Infinite || !j.Priority.Set {
 		r.priority = 1 // not 0, which is a hold
 	}
-	if j.Task.set && j.Array.v != 0 && r.waiting == "" {
-		r.task = j.Task.v
+	if j.Task.Set && j.Array.V != 0 && r.waiting == "" {
+		r.task = j.Task.V
 	}
-	if r.user == "" && j.UserID.set {
-		r.user = fmt.Sprint(j.UserID.v)
+	if r.user == "" && j.UserID.Set {
+		r.user = fmt.Sprint(j.UserID.V)
 	}
 	for _, w := range [][]string{j.Shared, j.Exclusive} {
 		for _, s := range w {
@@ -220,8 +159,8 @@ const maxMinutes = int64(time.Duration(math.MaxInt64)/time.Minute) / 4
 
 // head is what stands around the list of a document.
 type head struct {
-	release, cluster string
-	faults           []string
+	release string
+	faults  []string
 }
 
 // stream reads a document of Slurm's commands, and calls each with every element of the list called name. Only one element is
@@ -261,37 +200,22 @@ func stream(r io.Reader, name string, each func(*json.Decoder) error) (h head, e
 				return fail(err)
 			}
 		case "meta", "metadata":
-			var m struct {
-				Old, New struct {
-					Release string `json:"release"`
-					Cluster string `json:"cluster"`
-				}
-			}
 			var raw map[string]json.RawMessage
 			if err := d.Decode(&raw); err != nil {
 				return fail(err)
 			}
+			var m struct {
+				Release string `json:"release"`
+			}
 			for key, value := range raw { // "Slurm", later "slurm"; the order does not matter
 				if strings.EqualFold(key, "slurm") {
-					_ = json.Unmarshal(value, &m.New) // of another shape: it is only shown
+					_ = json.Unmarshal(value, &m) // of another shape: it is only shown
 				}
 			}
-			h.release, h.cluster = m.New.Release, m.New.Cluster
+			h.release = m.Release
 		case "errors":
-			var all []struct {
-				Description string `json:"description"`
-				Error       string `json:"error"`
-				Source      string `json:"source"`
-			}
-			if err := d.Decode(&all); err != nil {
+			if h.faults, err = faults(d); err != nil {
 				return fail(err)
-			}
-			for _, e := range all {
-				s := e.Error
-				if e.Description != "" {
-					s = e.Description + ": " + s
-				}
-				h.faults = append(h.faults, s)
 			}
 		default:
 			var skip json.RawMessage
@@ -312,6 +236,25 @@ func stream(r io.Reader, name string, each func(*json.Decoder) error) (h head, e
 	return h, nil
 }
 
+// faults reads the list of errors in a document.
+func faults(d *json.Decoder) (list []string, err error) {
+	var all []struct {
+		Description string `json:"description"`
+		Error       string `json:"error"`
+	}
+	if err := d.Decode(&all); err != nil {
+		return nil, err
+	}
+	for _, e := range all {
+		s := e.Error
+		if e.Description != "" {
+			s = e.Description + ": " + s
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
 // readJobs reads squeue --json.
 func readJobs(r io.Reader, each func(*record) error) (head, error) {
 	var j jsonJob
@@ -320,7 +263,7 @@ func readJobs(r io.Reader, each func(*record) error) (head, error) {
 		if err := d.Decode(&j); err != nil {
 			return err
 		}
-		if j.ID.v <= 0 || len(j.State) == 0 {
+		if j.ID.V <= 0 || len(j.State) == 0 {
 			return fmt.Errorf("a job without job_id or job_state")
 		}
 		rec := j.record()
@@ -358,8 +301,8 @@ func readNodes(r io.Reader, each func(*machine) error) (head, error) {
 		if err := d.Decode(&n); err != nil {
 			return err
 		}
-		m := machine{name: n.Name, states: append(n.State.upper(), n.Flags.upper()...), gres: n.Gres, used: n.Used, cpus: n.CPUs.v, mem: n.Memory.v,
-			reason: n.Reason, partitions: n.Partitions}
+		m := machine{name: n.Name, states: append(n.State.upper(), n.Flags.upper()...), gres: n.Gres, used: n.Used,
+			cpus: n.CPUs.V, mem: n.Memory.V, reason: n.Reason, partitions: n.Partitions}
 		return each(&m)
 	})
 }

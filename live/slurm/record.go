@@ -20,9 +20,9 @@ type record struct {
 	throttle       int64  // how many tasks may run at a time; 0 = all
 
 	states                   []string
-	reason, says             string
+	reason                   string
 	user, account, partition string
-	name, qos                string
+	name                     string
 	admin, comment           string
 	dependency               string
 	required, excluded       string

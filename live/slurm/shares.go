@@ -22,12 +22,7 @@ type shares struct {
 // each GPU; mps:50(IDX:1); gres/shard=10.
 func parseShares(s string) (all []shares) {
 	for item := range splitGres(s) {
-		item = strings.TrimSpace(item)
-		for _, p := range []string{"gres:", "gres/"} {
-			item = strings.TrimPrefix(item, p)
-		}
-		word, detail, _ := strings.Cut(item, "(")
-		parts := strings.Split(strings.Replace(word, "=", ":", 1), ":")
+		parts, detail := gresParts(item)
 		if parts[0] != "shard" && parts[0] != "mps" {
 			continue
 		}
@@ -38,7 +33,6 @@ func parseShares(s string) (all []shares) {
 			}
 			x.kind = strings.Join(parts[1:], ":")
 		}
-		detail, _, _ = strings.Cut(detail, ")")
 		if index, found := strings.CutPrefix(detail, "IDX:"); found {
 			x.on, _ = parseIndex(index) // nil for N/A
 		} else if strings.Contains(detail, "/") {

@@ -223,13 +223,10 @@ func (c *Cluster) racks(ctx context.Context, conf config, b *builder) error {
 	}
 	racks := map[string]string{}
 	err := c.output(ctx, func(r io.Reader) error {
-		s := bufio.NewScanner(r)
-		s.Buffer(make([]byte, 1<<16), 1<<24)
-		for s.Scan() {
+		return eachLine(r, func(line string) error {
 			k := map[string]string{}
-			split(strings.TrimSpace(s.Text()), k)
-			if k["Level"] != "0" {
-				continue
+			if split(line, k); k["Level"] != "0" {
+				return nil
 			}
 			hosts, err := expandHosts(k["Nodes"])
 			if err != nil {
@@ -238,8 +235,8 @@ func (c *Cluster) racks(ctx context.Context, conf config, b *builder) error {
 			for _, h := range hosts {
 				racks[h] = k["SwitchName"]
 			}
-		}
-		return s.Err()
+			return nil
+		})
 	}, "scontrol", "show", "topology")
 	if err != nil {
 		return err
@@ -254,14 +251,13 @@ func (c *Cluster) racks(ctx context.Context, conf config, b *builder) error {
 func (c *Cluster) ranks(ctx context.Context, b *builder) error {
 	site := map[string]int64{}
 	err := c.output(ctx, func(r io.Reader) error {
-		s := bufio.NewScanner(r)
-		for s.Scan() {
-			id, value, _ := strings.Cut(strings.TrimSpace(s.Text()), "|")
+		return eachLine(r, func(line string) error {
+			id, value, _ := strings.Cut(line, "|")
 			if v, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64); err == nil && v != 0 {
 				site[strings.TrimSpace(id)] = v
 			}
-		}
-		return s.Err()
+			return nil
+		})
 	}, "sprio", "-h", "-o", "%i|%S")
 	if _, failed := errors.AsType[*ExitError](err); errors.Is(err, exec.ErrNotFound) || failed && !errors.Is(err, live.ErrUnreachable) || err == nil && len(site) == 0 {
 		return nil // ranks are told where Slurm tells them

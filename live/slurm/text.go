@@ -102,7 +102,8 @@ func showJobs(r io.Reader, each func(*record) error) error {
 	return show(r, "JobId", func(k map[string]string, nodes []string) error {
 		j := record{
 			id: whole(k["JobId"]), array: whole(k["ArrayJobId"]), het: whole(k["HetJobId"]), offset: whole(k["HetJobOffset"]), task: -1, throttle: whole(k["ArrayTaskThrottle"]),
-			states: strings.Split(strings.ToUpper(k["JobState"]), ","), reason: k["Reason"], account: k["Account"], partition: k["Partition"], name: k["JobName"], qos: k["QOS"],
+			states: strings.Split(strings.ToUpper(k["JobState"]), ","), reason: k["Reason"],
+			account: k["Account"], partition: k["Partition"], name: k["JobName"],
 			admin: k["AdminComment"], comment: k["Comment"], dependency: k["Dependency"], required: k["ReqNodeList"], excluded: k["ExcNodeList"],
 			nodes: k["NodeList"], submit: seconds(k["SubmitTime"]), eligible: seconds(k["EligibleTime"]), start: seconds(k["StartTime"]), end: seconds(k["EndTime"]),
 			limit: parseLimit(k["TimeLimit"]), nodeCount: whole(k["NumNodes"]), cpus: whole(k["NumCPUs"]), ntasks: whole(k["NumTasks"]), priority: whole(k["Priority"]),
@@ -168,21 +169,31 @@ func showNodes(r io.Reader, each func(*machine) error) error {
 	})
 }
 
+// eachLine calls each with every line, without the blanks around it.
+func eachLine(r io.Reader, each func(line string) error) error {
+	s := bufio.NewScanner(r)
+	s.Buffer(make([]byte, 1<<16), 1<<24)
+	for s.Scan() {
+		if err := each(strings.TrimSpace(s.Text())); err != nil {
+			return err
+		}
+	}
+	return s.Err()
+}
+
 // showConfig reads scontrol show config: key = value.
 func showConfig(r io.Reader) (config, error) {
 	c := config{}
-	s := bufio.NewScanner(r)
-	s.Buffer(make([]byte, 1<<16), 1<<22)
-	for s.Scan() {
-		k, v, found := strings.Cut(s.Text(), "=")
-		if k = strings.TrimSpace(k); found {
+	err := eachLine(r, func(line string) error {
+		if k, v, found := strings.Cut(line, "="); found {
 			if v = strings.TrimSpace(v); v == "(null)" {
 				v = ""
 			}
-			c[strings.ToLower(k)] = v
+			c[strings.ToLower(strings.TrimSpace(k))] = v
 		}
-	}
-	return c, s.Err()
+		return nil
+	})
+	return c, err
 }
 
 // config is what scontrol show config prints, by its keys in small letters.

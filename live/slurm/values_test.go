@@ -67,7 +67,7 @@ func TestNumbersOfAllReleases(t *testing.T) {
 	} {
 		var n number
 		err := json.Unmarshal([]byte(text), &n)
-		if got := fmt.Sprint(n.v, " ", n.set, " ", n.infinite); (err != nil) != (want == "!") || err == nil && strings.ReplaceAll(got, "  ", " ") != want {
+		if got := fmt.Sprint(n.V, " ", n.Set, " ", n.Infinite); (err != nil) != (want == "!") || err == nil && strings.ReplaceAll(got, "  ", " ") != want {
 			t.Errorf("%s: %s, %v; want %s", text, got, err, want)
 		}
 	}

@@ -24,6 +24,29 @@ func (l *loop) room() int {
 	return max(0, n)
 }
 
+// mayWrite renews the lease, and returns for how long writes may take.
+func (l *loop) mayWrite() (within time.Duration, err error) {
+	if !l.leased() {
+		return l.Timeout, nil
+	}
+	if l.Guarded != nil {
+		switch err := l.Guarded(); {
+		case err != nil && l.gates():
+			return 0, fmt.Errorf("nobody watches the lease: %w", err)
+		case err != nil && !l.unseen: // ranks keep no job from starting
+			l.unseen = true
+			l.Note(fmt.Sprintf("nobody watches the lease (%v): ranks stay if steer is killed", err))
+		}
+	}
+	if err := l.renew(); err != nil {
+		return 0, err
+	}
+	if l.gates() {
+		return min(l.Timeout, l.Lease.Left()/2), nil
+	}
+	return l.Timeout, nil
+}
+
 // act asks the cluster for as many of the actions as limits allow, and returns those that it has taken.
 func (l *loop) act(ctx context.Context, s *live.Snapshot, actions []live.Action) (written []live.Action, err error) {
 	if len(actions) == 0 {
@@ -45,23 +68,9 @@ func (l *loop) act(ctx context.Context, s *live.Snapshot, actions []live.Action)
 		l.Metrics.change(func(m *Metrics) { m.stale++ })
 		return nil, nil
 	}
-	within := l.Timeout
-	if l.leased() && l.Guarded != nil {
-		switch err := l.Guarded(); {
-		case err != nil && l.gates():
-			return nil, fmt.Errorf("nobody watches the lease: %w", err)
-		case err != nil && !l.unseen: // ranks keep no job from starting
-			l.unseen = true
-			l.Note(fmt.Sprintf("nobody watches the lease (%v): ranks stay if steer is killed", err))
-		}
-	}
-	if l.leased() {
-		if err := l.renew(); err != nil {
-			return nil, err
-		}
-		if l.gates() {
-			within = min(within, l.Lease.Left()/2)
-		}
+	within, err := l.mayWrite()
+	if err != nil {
+		return nil, err
 	}
 	ctx, stop := context.WithTimeout(ctx, within)
 	defer stop()

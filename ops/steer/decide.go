@@ -79,102 +79,132 @@ const mostActions = 100_000
 // act makes p a policy that acts through the environment.
 func (p *Policy) act(a agents.Policy) {
 	spec := p.Env.Spec()
-	ts, b, action := env.NewTimeStep(spec), env.NewBatch(spec, 1), env.NewActions(spec, 1)
-	src := []*rand.Rand{rand.New(rand.NewPCG(1, 1))} //nolint:gosec // policies that draw are not opened; the contract wants a source
-	choose := func(ctx context.Context, mask []bool) error {
-		copy(b.Obs, ts.Obs)
-		copy(b.Mask, mask)
-		b.Kind[0] = env.Mid
-		return a.Act(ctx, b, action, src)
+	x := &actor{
+		Policy: p, a: a, ts: env.NewTimeStep(spec), b: env.NewBatch(spec, 1), action: env.NewActions(spec, 1),
+		// Policies that draw are not opened; the contract needs a source.
+		src: []*rand.Rand{rand.New(rand.NewPCG(1, 1))}, //nolint:gosec // nothing is drawn
 	}
-	p.starts = func(ctx context.Context, add func(d *sim.Decision)) error {
-		defer func() {
-			if p.keeps {
-				p.Env.Keep()
-			}
-			p.Env.Forget()
-		}()
-		for n := range mostActions {
-			if p.cut = p.late(n); p.cut {
-				break
-			}
-			asks, err := p.Env.Observe(ts)
-			if err != nil || !asks {
-				break
-			}
-			if err := choose(ctx, ts.Mask); err != nil {
-				return err
-			}
-			if err := p.decided(ctx, b, action, src); err != nil {
-				return err
-			}
-			decisions, waits, err := p.Env.Imagine(env.Action{Disc: action.Disc, Cont: action.Cont})
-			if err != nil {
-				return err
-			}
-			for i := range decisions {
-				add(&decisions[i])
-			}
-			if waits {
-				break
-			}
+	p.starts = x.start
+	if spec.ID != jobselect.ID && spec.ID != queuerank.ID {
+		p.NoOrder = fmt.Sprintf("%s acts in %s, whose actions give no order of the queue; "+
+			"want mode shadow or gate, or a policy of %s or %s", p.Name, spec.ID, jobselect.ID, queuerank.ID)
+		return
+	}
+	n := spec.MaskLen()
+	x.mask, x.fits, x.values, x.each = make([]bool, n), make([]bool, n), make([]float32, n), 1
+	if scorer, ok := a.(agents.Scorer); ok && len(spec.Action.Sizes) == 1 {
+		x.scorer, x.each = scorer, n
+	}
+	p.order = x.rank
+}
+
+// actor is a policy that acts through the environment.
+type actor struct {
+	*Policy
+	a      agents.Policy
+	ts     *env.TimeStep
+	b      *env.Batch
+	action *env.Actions
+	src    []*rand.Rand
+
+	// Of rank: how many jobs one look orders, by their scores if these are more than one.
+	each       int
+	scorer     agents.Scorer
+	mask, fits []bool
+	values     []float32
+}
+
+func (x *actor) choose(ctx context.Context, mask []bool) error {
+	copy(x.b.Obs, x.ts.Obs)
+	copy(x.b.Mask, mask)
+	x.b.Kind[0] = env.Mid
+	return x.a.Act(ctx, x.b, x.action, x.src)
+}
+
+// start is Policy.starts.
+func (x *actor) start(ctx context.Context, add func(d *sim.Decision)) error {
+	defer func() {
+		if x.keeps {
+			x.Env.Keep()
 		}
-		decisions, err := p.Env.Proceed()
+		x.Env.Forget()
+	}()
+	for n := range mostActions {
+		if x.cut = x.late(n); x.cut {
+			break
+		}
+		asks, err := x.Env.Observe(x.ts)
+		if err != nil || !asks {
+			break
+		}
+		if err := x.choose(ctx, x.ts.Mask); err != nil {
+			return err
+		}
+		if err := x.decided(ctx, x.b, x.action, x.src); err != nil {
+			return err
+		}
+		decisions, waits, err := x.Env.Imagine(env.Action{Disc: x.action.Disc, Cont: x.action.Cont})
+		if err != nil {
+			return err
+		}
 		for i := range decisions {
 			add(&decisions[i])
 		}
-		return err
-	}
-	if spec.ID != jobselect.ID && spec.ID != queuerank.ID {
-		p.NoOrder = fmt.Sprintf("%s acts in %s, whose actions give no order of the queue; want mode shadow or gate, or a policy of %s or %s", p.Name, spec.ID, jobselect.ID, queuerank.ID)
-		return
-	}
-	mask, fits := make([]bool, spec.MaskLen()), make([]bool, spec.MaskLen())
-	scorer, scored := a.(agents.Scorer)
-	values := make([]float32, spec.MaskLen())
-	each := 1
-	if scored && len(spec.Action.Sizes) == 1 {
-		each = spec.MaskLen()
-	}
-	p.order = func(ctx context.Context, most int, _ []Start) ([]sim.Job, int, error) {
-		done := 0
-		list, err := sched.Rank(p.Env, ts, each, nil, func(_ *env.TimeStep, jobs []sim.Job) ([]float64, error) {
-			if done >= most || p.late(done) {
-				return nil, errEnough
-			}
-			scores := make([]float64, len(jobs))
-			done += min(each, len(jobs))
-			clear(mask)
-			copy(fits, ts.Mask)
-			for i := range jobs { // an order is wanted of those that do not fit, too
-				mask[i] = true
-			}
-			if err := choose(ctx, mask); err != nil {
-				return nil, err
-			}
-			if each == 1 {
-				if k := int(action.Disc[0]); k < len(jobs) {
-					scores[k] = 1
-				}
-				return scores, nil
-			}
-			if _, err := scorer.Scores(ctx, b, values); err != nil {
-				return nil, err
-			}
-			low, high := slices.Min(values[:len(jobs)]), slices.Max(values[:len(jobs)])
-			for i := range scores { // those that fit are what the network has learned to choose among: they come first
-				scores[i] = float64(values[i] - low)
-				if fits[i] {
-					scores[i] += float64(high-low) + 1
-				}
-			}
-			return scores, nil
-		})
-		if err != nil && !errors.Is(err, errEnough) {
-			return nil, 0, err
+		if waits {
+			break
 		}
-		return p.others(list), len(list), nil
 	}
+	decisions, err := x.Env.Proceed()
+	for i := range decisions {
+		add(&decisions[i])
+	}
+	return err
+}
+
+// rank is Policy.order.
+func (x *actor) rank(ctx context.Context, most int, _ []Start) ([]sim.Job, int, error) {
+	done := 0
+	list, err := sched.Rank(x.Env, x.ts, x.each, nil, func(_ *env.TimeStep, jobs []sim.Job) ([]float64, error) {
+		if done >= most || x.late(done) {
+			return nil, errEnough
+		}
+		done += min(x.each, len(jobs))
+		return x.scores(ctx, len(jobs))
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, 0, err
+	}
+	return x.others(list), len(list), nil
+}
+
+// scores returns how much the policy prefers each of the n jobs that it sees.
+func (x *actor) scores(ctx context.Context, n int) ([]float64, error) {
+	scores := make([]float64, n)
+	clear(x.mask)
+	copy(x.fits, x.ts.Mask)
+	for i := range n { // an order is wanted of those that do not fit, too
+		x.mask[i] = true
+	}
+	if err := x.choose(ctx, x.mask); err != nil {
+		return nil, err
+	}
+	if x.each == 1 {
+		if k := int(x.action.Disc[0]); k < n {
+			scores[k] = 1
+		}
+		return scores, nil
+	}
+	if _, err := x.scorer.Scores(ctx, x.b, x.values); err != nil {
+		return nil, err
+	}
+	low, high := slices.Min(x.values[:n]), slices.Max(x.values[:n])
+	for i := range scores { // those that fit are what the network has learned to choose among: they come first
+		scores[i] = float64(x.values[i] - low)
+		if x.fits[i] {
+			scores[i] += float64(high-low) + 1
+		}
+	}
+	return scores, nil
 }
 
 // others appends to list the jobs that wait and are not in it, in order of arrival.

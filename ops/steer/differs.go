@@ -2,6 +2,7 @@ package steer
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -44,26 +45,14 @@ func differs(trained, here *cluster.Spec) string {
 		}
 		b = bare
 	}
-	for _, k := range slices.Sorted(keys(a, b)) {
+	both := maps.Clone(a)
+	maps.Copy(both, b)
+	for _, k := range slices.Sorted(maps.Keys(both)) {
 		if a[k] != b[k] {
 			return fmt.Sprintf("%d %s there, %d here", a[k], k, b[k])
 		}
 	}
 	return ""
-}
-
-func keys(ms ...map[string]int) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		seen := map[string]bool{}
-		for _, m := range ms {
-			for k := range m {
-				if !seen[k] && !yield(k) {
-					return
-				}
-				seen[k] = true
-			}
-		}
-	}
 }
 
 // otherShape says in what observations or actions differ.

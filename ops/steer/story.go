@@ -70,16 +70,21 @@ func Story(file string, w io.Writer) (lines int, err error) {
 	return lines, t.log.Flush()
 }
 
-// readStory reads the newest lines of a log, from one that stands alone on.
-func readStory(file string) (list []*Line, lines int, err error) {
+// Files returns the files of a log, newest first: file, file.1, file.2 and so on.
+func Files(file string) []string {
 	names := []string{file}
-	for k := 1; ; k++ {
-		name := fmt.Sprintf("%s.%d", file, k)
+	for {
+		name := fmt.Sprintf("%s.%d", file, len(names))
 		if _, err := os.Stat(name); err != nil {
-			break
+			return names
 		}
 		names = append(names, name)
 	}
+}
+
+// readStory reads the newest lines of a log, from one that stands alone on.
+func readStory(file string) (list []*Line, lines int, err error) {
+	names := Files(file)
 	size, from := int64(0), len(names)-1
 	for k, name := range names {
 		i, err := os.Stat(name)

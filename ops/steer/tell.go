@@ -40,22 +40,8 @@ func (l *loop) tell(s *live.Snapshot) {
 		begun.Every, begun.Limit = l.Every.Seconds(), l.Mirror.Limit.Seconds()
 		l.line.Begun = &begun
 	}
-	var nodes []NodeLine
-	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.GPUs > 0 {
-			nodes = append(nodes, NodeLine{n.Name, n.Rack, n.GPUType, n.GPUs, n.Down})
-			if !n.Down {
-				l.line.Free += n.GPUs
-			}
-		}
-	}
 	alone := l.Log.Fresh()
-	if alone {
-		l.line.Log, l.order = Format, ""
-	}
-	if text := fmt.Sprint(nodes); text != l.nodes || alone {
-		l.nodes, l.line.Nodes = text, nodes
-	}
+	l.tellNodes(s, alone)
 	now := make(map[string]*live.Job, len(s.Jobs))
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
@@ -117,6 +103,25 @@ func (l *loop) tell(s *live.Snapshot) {
 		delete(l.late, id)
 	}
 	l.before, l.looked = now, true
+}
+
+// tellNodes fills in the nodes, where they have changed or the line stands alone, and the GPUs of those that are up.
+func (l *loop) tellNodes(s *live.Snapshot, alone bool) {
+	var nodes []NodeLine
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.GPUs > 0 {
+			nodes = append(nodes, NodeLine{n.Name, n.Rack, n.GPUType, n.GPUs, n.Down})
+			if !n.Down {
+				l.line.Free += n.GPUs
+			}
+		}
+	}
+	if alone {
+		l.line.Log, l.order = Format, ""
+	}
+	if text := fmt.Sprint(nodes); text != l.nodes || alone {
+		l.nodes, l.line.Nodes = text, nodes
+	}
 }
 
 func lineOf(j *live.Job) JobLine {

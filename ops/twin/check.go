@@ -1,6 +1,7 @@
 package twin
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -371,23 +372,8 @@ func newPast(t *Truth) *past {
 			p.all = append(p.all, list[0])
 		}
 	}
-	slices.SortFunc(p.all, func(a, b StartLine) int {
-		if c := a.Start.Compare(b.Start); c != 0 {
-			return c
-		}
-		return cmpID(a.ID, b.ID)
-	})
+	slices.SortFunc(p.all, func(a, b StartLine) int { return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID)) })
 	return p
-}
-
-func cmpID(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // How many waits a rival looks at, and how many it needs.

@@ -1,6 +1,7 @@
 package twin
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -68,41 +69,25 @@ func (r *Report) WriteText(w io.Writer, top int) error {
 	if len(r.Waiting) == 0 {
 		p("\nNo job waits for GPUs.\n")
 	}
-	if err := writeJobs(w, "starts in", r.Waiting, r.Interval, top); err != nil {
+	if err := writeWaiting(w, r.Waiting, r.Interval, top); err != nil {
 		return err
 	}
-	var rows [][]string
 	byEnd := slices.Clone(r.Running)
-	slices.SortStableFunc(byEnd, func(a, b EndForecast) int {
-		switch {
-		case a.End[median] < b.End[median]:
-			return -1
-		case a.End[median] > b.End[median]:
-			return 1
-		}
-		return 0
+	slices.SortStableFunc(byEnd, func(a, b EndForecast) int { return cmp.Compare(a.End[median], b.End[median]) })
+	err := writeJobs(w, "running", "ends in", len(byEnd), top, func(i int) []string {
+		f := &byEnd[i]
+		return []string{f.ID, f.User, fmt.Sprint(f.GPUs), f.End.cell(r.Interval)}
 	})
-	for i := range byEnd {
-		if f := &byEnd[i]; i < top {
-			rows = append(rows, []string{f.ID, f.User, fmt.Sprint(f.GPUs), f.End.cell(r.Interval)})
-		}
-	}
-	if rows != nil {
-		p("\n")
-		if err := texttable.Write(w, []string{"running", "user", "GPUs", "ends in"}, rows, 2); err != nil {
-			return err
-		}
-		more(w, len(r.Running), top)
+	if err != nil {
+		return err
 	}
 	if err := writeRoom(w, r.Room, r.Interval); err != nil {
 		return err
 	}
 	if len(r.Blocked) > 0 {
 		p("\nNo forecast:\n")
-		for i := range r.Blocked {
-			if b := &r.Blocked[i]; i < top {
-				p("  %s (%s): %s\n", b.ID, plain.Count(b.GPUs, "GPU", "GPUs"), b.Why)
-			}
+		for _, b := range r.Blocked[:min(top, len(r.Blocked))] {
+			p("  %s (%s): %s\n", b.ID, plain.Count(b.GPUs, "GPU", "GPUs"), b.Why)
 		}
 		more(w, len(r.Blocked), top)
 	}
@@ -141,23 +126,28 @@ func more(w io.Writer, n, top int) {
 	}
 }
 
-func writeJobs(w io.Writer, what string, jobs []JobForecast, percent, top int) error {
+// writeJobs writes a table of the first top of n jobs; cells returns what it has of one.
+func writeJobs(w io.Writer, which, what string, n, top int, cells func(i int) []string) error {
 	var rows [][]string
-	for i := range jobs {
-		f := &jobs[i]
-		if i < top {
-			rows = append(rows, []string{f.ID, f.User, fmt.Sprint(f.GPUs), f.Start.cell(percent)})
-		}
+	for i := range min(n, top) {
+		rows = append(rows, cells(i))
 	}
 	if rows == nil {
 		return nil
 	}
 	_, _ = fmt.Fprintln(w)
-	if err := texttable.Write(w, []string{"waiting", "user", "GPUs", what}, rows, 2); err != nil {
+	if err := texttable.Write(w, []string{which, "user", "GPUs", what}, rows, 2); err != nil {
 		return err
 	}
-	more(w, len(jobs), top)
+	more(w, n, top)
 	return nil
+}
+
+func writeWaiting(w io.Writer, jobs []JobForecast, percent, top int) error {
+	return writeJobs(w, "waiting", "starts in", len(jobs), top, func(i int) []string {
+		f := &jobs[i]
+		return []string{f.ID, f.User, fmt.Sprint(f.GPUs), f.Start.cell(percent)}
+	})
 }
 
 func writeRoom(w io.Writer, list []RoomForecast, percent int) error {
@@ -203,10 +193,7 @@ func (x *WhatIf) write(w io.Writer, percent, top int) error {
 			return err
 		}
 	}
-	if err := writeJobs(w, "starts in", x.Jobs, percent, top); err != nil {
-		return err
-	}
-	return nil
+	return writeWaiting(w, x.Jobs, percent, top)
 }
 
 func signed(x float64, format func(float64) string) string {

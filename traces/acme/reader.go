@@ -15,12 +15,16 @@ const (
 	colIterations
 	colWorkers
 	colGPUs
+	required // the columns before it are required
+	colCPU   = iota - 1
+	colMem
+	colNet
+	read // the columns before it are read
 )
 
-var (
-	required = []string{"job_id", "arrival_time", "num_iteration", "gpu_workers", "gpu_per_worker"}
-	optional = []string{"cpu_per_gpu_worker", "tensorsizes", "iteration_networking_time", "iteration_computing_time", "ps", "cpu_per_ps_worker", "profiled_network"}
-)
+var names = []string{"job_id", "arrival_time", "num_iteration", "gpu_workers", "gpu_per_worker",
+	"cpu_per_gpu_worker", "tensorsizes", "iteration_networking_time",
+	"iteration_computing_time", "ps", "cpu_per_ps_worker", "profiled_network"}
 
 // NoRunTime is the reason for which rows are left out.
 const NoRunTime = "no run time: num_iteration is 0"
@@ -37,13 +41,10 @@ const (
 
 // Reader is a traces.Stream over the table. It holds one row at a time. Not safe for concurrent use.
 type Reader struct {
-	t             *traces.Table
-	at            []int // of required
-	cpu, mem, net int   // index of the column; -1 = absent
-	skips         traces.Skips
-	o             Options
-	last          time.Duration
-	err           error
+	c     *traces.Cells
+	skips traces.Skips
+	o     Options
+	last  time.Duration
 }
 
 // Options changes what the reader accepts.
@@ -54,106 +55,73 @@ type Options struct {
 var _ traces.Stream = (*Reader)(nil)
 
 // Sniff reports whether head, the first bytes of an unpacked file, is the beginning of such a table.
-func Sniff(head []byte) bool { return traces.HasHeader(head, required, optional) }
+func Sniff(head []byte) bool { return traces.HasHeader(head, names[:required], names[required:]) }
 
 // NewReader reads the header of r. file is the name used in messages. A header that lacks required columns is a
 // *traces.RowError that names all of them.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
-	t, err := traces.NewTable(r, file, required...)
+	c, err := traces.OpenCells(r, file, names[:read], required)
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{t: t, o: o, at: t.At(required...), cpu: t.Column("cpu_per_gpu_worker"), mem: t.Column("tensorsizes"), net: t.Column("iteration_networking_time")}, nil
+	return &Reader{c: c, o: o}, nil
 }
 
 // Next implements traces.Stream. After an error it gives the same error again.
 func (d *Reader) Next(j *traces.Job) error {
-	for d.err == nil {
-		if d.err = d.t.Next(); d.err != nil {
+	for d.c.Next() == nil {
+		if d.read(j); d.c.Err() != nil || j.Work > 0 {
 			break
-		}
-		if d.err = d.read(j); d.err != nil {
-			break
-		}
-		if j.Work > 0 {
-			return nil
 		}
 		d.skips.Add(NoRunTime)
 	}
-	return d.err
+	return d.c.Err()
 }
 
 // Named reports whether the file has the column that tells pretraining, which is a name. There are no groups.
-func (d *Reader) Named() (name, group bool) { return d.net >= 0, false }
+func (d *Reader) Named() (name, group bool) { return d.c.Has(colNet), false }
 
 // Skipped returns how many rows were left out so far, by reason.
 func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
 
-func (d *Reader) read(j *traces.Job) error {
-	*j = traces.Job{ID: string(d.t.Text(d.at[colID])), Status: traces.Completed}
-	var err error
-	if j.Submit, err = d.t.Seconds(d.at[colArrival]); err != nil {
-		return err
-	}
+func (d *Reader) read(j *traces.Job) {
+	c := d.c
+	*j = traces.Job{ID: string(c.Text(colID)), Submit: c.Seconds(colArrival), Status: traces.Completed}
 	if j.Submit < d.last && !d.o.Unsorted {
-		return d.t.Fault(d.at[colArrival], string(traces.AppendSeconds(nil, d.last))+" or later, as in the row before (rows must be in order of arrival; --sort puts them in order)")
+		c.Fail(colArrival, string(traces.AppendSeconds(nil, d.last))+
+			" or later, as in the row before (rows must be in order of arrival; --sort puts them in order)")
 	}
 	d.last = j.Submit
-	n, err := d.t.Number(d.at[colIterations], 0, 0, math.MaxInt64/int64(iteration), "a whole number of half seconds, 0 or more and below 292 years")
-	if err != nil {
-		return err
-	}
-	j.Work = time.Duration(n) * iteration
-	workers, err := d.t.Number(d.at[colWorkers], 0, 1, 1<<16, "a whole number of nodes, 1 to 65536")
-	if err != nil {
-		return err
-	}
-	if err := d.gpus(j, workers); err != nil {
-		return err
-	}
-	if d.cpu >= 0 {
+	const halves = "a whole number of half seconds, 0 or more and below 292 years"
+	j.Work = time.Duration(c.Number(colIterations, 0, 0, math.MaxInt64/int64(iteration), halves)) * iteration
+	workers := c.Number(colWorkers, 0, 1, 1<<16, "a whole number of nodes, 1 to 65536")
+	j.GPUs, j.GPUMilli = d.gpus(workers), 1000
+	if c.Has(colCPU) {
 		// The column is a quotient, such as 128 cores over 24 GPUs, so its product with the GPUs is rounded to a
 		// thousandth of a core.
-		per, err := d.t.Number(d.cpu, 9, 0, 1e6*nano, "cores for each GPU, 0 to a million")
-		if err != nil {
-			return err
-		}
+		per := c.Number(colCPU, 9, 0, 1e6*nano, "cores for each GPU, 0 to a million")
 		j.CPUMilli = scaled(per, int64(j.GPUs)*1000)
 	}
-	if d.mem >= 0 {
-		per, err := d.t.Number(d.mem, 9, 0, 100*nano, "main memory of each node in units of 100 GB, 0 to 100")
-		if err != nil {
-			return err
-		}
+	if c.Has(colMem) {
+		per := c.Number(colMem, 9, 0, 100*nano, "main memory of each node in units of 100 GB, 0 to 100")
 		if per != memUnknown {
 			j.MemBytes = scaled(per, memUnit) * workers
 		}
 	}
-	if d.net >= 0 {
-		milli, err := d.t.Number(d.net, 3, 0, math.MaxInt64, "seconds, 0 or more")
-		if err != nil {
-			return err
-		}
-		if milli == pretrainMilli {
-			j.Model, j.Name = pretrain, pretrain
-		}
+	if c.Has(colNet) && c.Number(colNet, 3, 0, math.MaxInt64, "seconds, 0 or more") == pretrainMilli {
+		j.Model, j.Name = pretrain, pretrain
 	}
-	return nil
 }
 
-// gpus sets the GPUs of all nodes together. The GPUs of one node are a quotient, such as 3.3333333333333335 for 10 GPUs
-// on 3 nodes, so a product close to a whole number is rounded to it.
-func (d *Reader) gpus(j *traces.Job, workers int64) error {
-	per, err := d.t.Number(d.at[colGPUs], 9, 0, 1e4*nano, "GPUs on each node, above 0 and at most 10000")
-	if err != nil {
-		return err
-	}
+// gpus returns the GPUs of all nodes together. The GPUs of one node are a quotient, such as 3.3333333333333335 for 10
+// GPUs on 3 nodes, so a product close to a whole number is rounded to it.
+func (d *Reader) gpus(workers int64) int {
+	per := d.c.Number(colGPUs, 9, 0, 1e4*nano, "GPUs on each node, above 0 and at most 10000")
 	total := scaled(per, workers)
 	if off := per*workers - total*nano; total < 1 || off > workers || off < -workers {
-		return d.t.Fault(d.at[colGPUs], "GPUs on each node that make a whole number with gpu_workers, 1 or more")
+		d.c.Fail(colGPUs, "GPUs on each node that make a whole number with gpu_workers, 1 or more")
 	}
-	j.GPUs, j.GPUMilli = int(total), 1000
-	return nil
+	return int(total)
 }
 
 const nano = 1_000_000_000

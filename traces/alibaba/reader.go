@@ -23,7 +23,7 @@ type Options struct {
 // Reader is a traces.Stream over a file. Besides the current job it keeps eight bytes for each job read, to detect a
 // job that occurs twice. Not safe for concurrent use.
 type Reader struct {
-	t       *table
+	t       table
 	file    string
 	o       Options
 	job     builder
@@ -108,14 +108,13 @@ func (d *Reader) gather() error {
 	d.pending = false
 	h := rng.Hash(string(d.ahead.job))
 	if _, again := d.seen[h]; again {
-		return d.t.fault(colJob, "all rows of a job together (--sort puts them in order)")
+		d.t.Fail(colJob, "all rows of a job together (--sort puts them in order)")
+		return d.t.Err()
 	}
 	d.seen[h] = struct{}{}
 	d.job.reset(string(d.ahead.job))
 	for {
-		if err := d.job.add(&d.ahead, d.t); err != nil {
-			return err
-		}
+		d.job.add(&d.ahead, d.t)
 		if err := d.next(&d.ahead); err == io.EOF {
 			return nil
 		} else if err != nil {
@@ -146,9 +145,7 @@ func (d *Reader) readAll() error {
 			byName[b.id] = b
 			all = append(all, b)
 		}
-		if err := b.add(&w, d.t); err != nil {
-			return err
-		}
+		b.add(&w, d.t)
 	}
 	var jobs []traces.Job
 	for _, b := range all {
@@ -195,7 +192,7 @@ func (b *builder) reset(id string) {
 	clear(b.index)
 }
 
-func (b *builder) add(w *row, t *table) error {
+func (b *builder) add(w *row, t table) {
 	if b.line == 0 {
 		b.line = t.Line()
 	}
@@ -219,9 +216,9 @@ func (b *builder) add(w *row, t *table) error {
 		b.oddly(NoName, t.Line())
 	}
 	b.numbers = append(b.numbers, parents...)
-	b.tasks = append(b.tasks, traces.Task{Name: t.words.Get(w.name), Instances: w.instances, Work: w.mean, CPUMilli: w.cpuMilli})
+	b.tasks = append(b.tasks,
+		traces.Task{Name: t.Intern(w.name), Instances: w.instances, Work: w.mean, CPUMilli: w.cpuMilli})
 	b.times = append(b.times, times{w.start, w.end, w.measured, len(parents), w.mem})
-	return nil
 }
 
 // oddly marks the job as one to leave out.

@@ -39,74 +39,45 @@ type row struct {
 }
 
 // table reads rows.
-type table struct {
-	*traces.Table
-	at    []int // index of each column; -1 = not in this file
-	words traces.Names
-}
+type table struct{ *traces.Cells }
 
-func newTable(r io.Reader, file string) (*table, error) {
-	t, err := traces.NewTable(r, file, names[:required]...)
-	if err != nil {
-		return nil, err
-	}
-	return &table{Table: t, at: t.At(names[:]...)}, nil
+func newTable(r io.Reader, file string) (table, error) {
+	c, err := traces.OpenCells(r, file, names[:], required)
+	return table{c}, err
 }
 
 // next reads the next row into w and skips empty lines.
-func (t *table) next(w *row) error {
+func (t table) next(w *row) error {
 	if err := t.Next(); err != nil {
 		return err
 	}
-	*w = row{name: t.cell(colTask), job: t.cell(colJob), status: t.words.Get(t.cell(colStatus))}
-	w.timed = len(t.cell(colStart)) > 0 && len(t.cell(colEnd)) > 0
-	n, err := t.number(colInstances, 0, math.MaxInt32, "a whole number of instances, or nothing where unknown")
-	if err != nil {
-		return err
-	}
-	w.instances = int(n)
-	for _, c := range [...]struct {
-		col    int
-		places int
-		to     *int64
-		want   string
-	}{
-		{colStart, 9, (*int64)(&w.start), "seconds, 0 or more"}, {colEnd, 9, (*int64)(&w.end), "seconds, 0 or more"},
-		{colCPU, 1, &w.cpuMilli, "100 for each core, or nothing where unknown"},
-		{colMem, 3, &w.mem, "percent of a machine, or nothing where unknown"},
-	} {
-		if *c.to, err = t.number(c.col, c.places, math.MaxInt64, c.want); err != nil {
-			return err
-		}
-	}
-	if len(t.cell(colMean)) > 0 {
-		mean, err := t.number(colMean, 9, math.MaxInt64, "seconds, 0 or more, or nothing where unknown")
-		if err != nil {
-			return err
-		}
-		w.mean, w.measured = time.Duration(mean), true
-	}
-	return nil
+	*w = row{name: t.cell(colTask), job: t.cell(colJob), status: t.Intern(t.cell(colStatus))}
+	w.timed, w.measured = t.Stated(colStart) && t.Stated(colEnd), t.Stated(colMean)
+	w.instances = int(t.number(colInstances, 0, math.MaxInt32, "a whole number of instances, or nothing where unknown"))
+	w.start = time.Duration(t.number(colStart, 9, math.MaxInt64, "seconds, 0 or more"))
+	w.end = time.Duration(t.number(colEnd, 9, math.MaxInt64, "seconds, 0 or more"))
+	w.cpuMilli = t.number(colCPU, 1, math.MaxInt64, "100 for each core, or nothing where unknown")
+	w.mem = t.number(colMem, 3, math.MaxInt64, "percent of a machine, or nothing where unknown")
+	w.mean = time.Duration(t.number(colMean, 9, math.MaxInt64, "seconds, 0 or more, or nothing where unknown"))
+	return t.Err()
 }
 
 // number returns the field times 10^places, or 0 if it is empty. Measured means, which are binary fractions, are
 // rounded; counts must be whole.
-func (t *table) number(col, places int, most int64, want string) (int64, error) {
-	if len(t.cell(col)) == 0 {
-		return 0, nil
+func (t table) number(col, places int, most int64, want string) int64 {
+	if !t.Stated(col) {
+		return 0
 	}
-	return t.Number(t.at[col], places, 0, most, want)
+	return t.Number(col, places, 0, most, want)
 }
 
 // cell returns a cell without blanks around it, nil where it says that there is nothing.
-func (t *table) cell(col int) []byte {
-	if b := t.Text(t.at[col]); !traces.NotGiven(b) {
-		return b
+func (t table) cell(col int) []byte {
+	if !t.Stated(col) {
+		return nil
 	}
-	return nil
+	return t.Text(col)
 }
-
-func (t *table) fault(col int, want string) error { return t.Fault(t.at[col], want) }
 
 // Sniff reports whether head, the first bytes of an unpacked file, is of this format: a header with task_name,
 // instance_num, job_name and start_time.

@@ -11,8 +11,8 @@
 //	iterations         Iterations
 //	model_name         Model
 //	duration           minutes                                                           Work
-//	expect_time_list   minutes after the submit, joined by "-", rising                   Deadline, Steps
-//	expect_value_list  what it is worth to be done by each of them, of 10, falling       Steps
+//	expect_time_list   minutes after the submit, joined by "-", rising                   Deadline
+//	expect_value_list  what it is worth to be done by each of them, of 10, falling       checked
 //	best_effort        1 = there is no deadline                                          (optional)
 //	job_type           strict, soft or best                                              not used
 //	interval           the authors do not explain it                                     not used
@@ -20,7 +20,7 @@
 // All times are whole minutes. The files do not state the unit, but with minutes submits end just below 14 days and run
 // times just below 3 days. A strict job has one expected time. A soft job has several, and its value falls from one to
 // the next: Deadline is the first, up to which the job is worth the full 10, as in the authors' simulator, and
-// Reader.Steps returns all of them. A best-effort job repeats its submit time as its expected time, which means
+// the others are checked. A best-effort job repeats its submit time as its expected time, which means
 // nothing.
 //
 // Rows are not in order of submit. Iterations are not proportional to run times, because they were drawn independently.

@@ -8,7 +8,7 @@
 // (alternatives joined by |), num_cpu (cores of the gang), mem_gb (GiB of the gang), estimate, model, iterations, deadline,
 // priority, min_gpu and max_gpu (elastic range), status, name (of the job, its script or executable) and group (of users, or of
 // recurring jobs). An empty cell means "not given". The ID of a job without job_id is its position, from 0, and no two rows may
-// have the same ID. Other columns are labels, which Reader.Labels and Reader.Label return. Numbers are decimal and read exactly,
+// have the same ID. Other columns are not read. Numbers are decimal and read exactly,
 // never through a float.
 //
 // Files come from many programs, so the reader takes what they write:

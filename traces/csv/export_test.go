@@ -254,3 +254,27 @@ func TestReadingDatesAllocatesTheIDAlone(t *testing.T) {
 		t.Errorf("%v allocations a row", n)
 	}
 }
+
+// Labels returns the names of the columns that a job has no field for, in the order of the file. status is one of them,
+// because its words may say more than Job.Status.
+func (d *Reader) Labels() (names []string) {
+	for _, i := range d.labels() {
+		names = append(names, d.rows.Columns()[i])
+	}
+	return names
+}
+
+func (d *Reader) labels() (columns []int) {
+	for i := range d.rows.Columns() {
+		if field := slices.Index(d.at[:], i); field < 0 || field == colStatus || field == colStart || field == colEnd {
+			columns = append(columns, i)
+		}
+	}
+	return columns
+}
+
+// Label returns the value in column Labels()[i] for the job that Next returned last.
+func (d *Reader) Label(i int) string { return string(d.rows.Cell(d.labels()[i])) }
+
+// Line returns the number of the line in which the row read last ends.
+func (d *Reader) Line() int { return d.rows.Line() }

@@ -78,8 +78,6 @@ type Reader struct {
 	rows    *traces.Table
 	o       Options
 	at      [columns]int // index of the column of each name; -1 = absent
-	extra   []string
-	extras  []int
 	types   map[string][]string
 	text    traces.Names
 	jobs    traces.Names // of jobs, apart from text because there can be a great many
@@ -121,11 +119,6 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 		return nil, t.Saying(says)
 	}
 	d := &Reader{rows: t, o: o, at: at, types: map[string][]string{}, last: math.MinInt64}
-	for i, name := range t.Columns() {
-		if field := slices.Index(at[:], i); field < 0 || field == colStatus || field == colStart || field == colEnd {
-			d.extra, d.extras = append(d.extra, name), append(d.extras, i)
-		}
-	}
 	if err := excel(head, at, open); err != nil {
 		return nil, err
 	}
@@ -137,25 +130,14 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	return d, nil
 }
 
-// Labels returns the names of the columns that a job has no field for, in the order of the file. status is one of them,
-// because its words may say more than Job.Status. The caller must not change them.
-func (d *Reader) Labels() []string { return d.extra }
-
 // Named reports whether the file has a column of jobs' names, and one of groups.
 func (d *Reader) Named() (name, group bool) { return d.at[colName] >= 0, d.at[colGroup] >= 0 }
-
-// Label returns the value in column Labels()[i] for the job that Next returned last.
-func (d *Reader) Label(i int) string { return string(d.rows.Cell(d.extras[i])) }
-
-// Line returns the number of the line in which the row read last ends.
-func (d *Reader) Line() int { return d.rows.Line() }
 
 // Next implements traces.Stream. After an error it gives the same error again.
 func (d *Reader) Next(j *traces.Job) error {
 	for d.err == nil {
-		keep := false
-		if keep, d.err = d.read(j); keep {
-			return nil
+		if keep := d.read(j); keep && d.err == nil {
+			break
 		}
 	}
 	return d.err
@@ -164,27 +146,26 @@ func (d *Reader) Next(j *traces.Job) error {
 // Skipped returns how many rows were left out so far, by reason.
 func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
 
-// read reads one row. keep is false on an error and for a row to leave out.
-func (d *Reader) read(j *traces.Job) (keep bool, err error) {
-	if err := d.rows.Next(); err != nil {
-		return false, err
+// read reads one row. keep is false for a row to leave out. The first fault is in d.err.
+func (d *Reader) read(j *traces.Job) (keep bool) {
+	if d.err = d.rows.Next(); d.err != nil {
+		return false
 	}
-	*j = traces.Job{}
-	if j.Submit, err = d.time(colSubmit, "seconds, 0 or more and below 292 years, or a date such as 2024-03-01T12:00:00Z"); err != nil {
-		return false, err
-	}
+	const want = "seconds, 0 or more and below 292 years, or a date such as 2024-03-01T12:00:00Z"
+	*j = traces.Job{Submit: d.time(colSubmit, want)}
 	if j.Submit < d.last && !d.o.Unsorted {
-		return false, d.fault(colSubmit, d.written(d.last)+" or later, as in the row before (rows must be in order of submit_time; --sort puts them in order)")
+		d.fail(colSubmit, d.written(d.last)+
+			" or later, as in the row before (rows must be in order of submit_time; --sort puts them in order)")
 	}
 	d.last = j.Submit
 	why := ""
-	if j.Work, why, err = d.work(); err != nil {
-		return false, err
-	}
-	if why != "" {
+	if j.Work, why = d.work(); why != "" && d.err == nil {
 		d.skips.Add(why)
 		d.n++
-		return false, nil
+		return false
+	}
+	if d.err != nil {
+		return false
 	}
 	if !d.begun {
 		d.begun, d.first = true, j.Submit
@@ -193,70 +174,54 @@ func (d *Reader) read(j *traces.Job) (keep bool, err error) {
 	if d.based {
 		j.Submit -= d.first
 	}
-	err = d.rest(j)
-	return err == nil, err
+	if d.rest(j); d.err == nil {
+		d.n++
+		d.notes.job(d, j)
+	}
+	return true
 }
 
 // rest reads the columns that do not decide whether the row is a job.
-func (d *Reader) rest(j *traces.Job) (err error) {
-	if err = d.gpus(j); err != nil {
-		return err
-	}
-	if id := d.name(colID); len(id) > 0 {
-		if !d.ids.Add(id) {
-			if at, err := strconv.Atoi(string(id)); err == nil && at < d.n && d.called {
-				return d.fault(colID, "an id of its own (an earlier row has this one, or has none and is called by its position)")
-			}
-			return d.fault(colID, "an id of its own (an earlier row has this one)")
-		}
-		j.ID = string(id)
-	} else {
-		j.ID, d.called = strconv.Itoa(d.n), true
-		if d.at[colID] >= 0 && !d.ids.Add([]byte(j.ID)) {
-			return d.fault(colID, "an id (a row without one is called by its position, "+j.ID+", and an earlier row has that id)")
-		}
-	}
+func (d *Reader) rest(j *traces.Job) {
+	d.gpus(j)
+	j.ID = d.id()
 	j.User, j.VC, j.Model = d.text.Get(d.name(colUser)), d.text.Get(d.name(colVC)), d.text.Get(d.name(colModel))
 	j.Name, j.Group = d.jobs.Get(d.name(colName)), d.text.Get(d.name(colGroup))
-	if j.GPUTypes, err = d.gpuTypes(); err != nil {
-		return err
-	}
-	if j.CPUMilli, err = d.decimal(colCPU, 3, "a number of cores, 0 or more"); err != nil {
-		return err
-	}
-	if j.MemBytes, err = d.memory(); err != nil {
-		return err
-	}
-	if err = d.times(j); err != nil {
-		return err
-	}
+	j.GPUTypes = d.gpuTypes()
+	j.CPUMilli = d.decimal(colCPU, 3, "a number of cores, 0 or more")
+	j.MemBytes = d.memory()
+	d.times(j)
 	if d.given(colEstimate) {
-		if j.Estimate, err = d.length(colEstimate, ", or nothing where it is not given"); err != nil {
-			return err
-		}
+		j.Estimate = d.length(colEstimate, ", or nothing where it is not given")
 	}
-	if j.Iterations, err = d.decimal(colIterations, 0, "a whole number, 0 or more"); err != nil {
-		return err
-	}
-	if j.Deadline, err = d.deadline(); err != nil {
-		return err
-	}
-	if err = d.elastic(j); err != nil {
-		return err
-	}
+	j.Iterations = d.decimal(colIterations, 0, "a whole number, 0 or more")
+	j.Deadline = d.deadline()
+	d.elastic(j)
 	if d.given(colPriority) {
-		v, err := d.rows.Number(d.at[colPriority], 0, math.MinInt, math.MaxInt, "a whole number")
-		if err != nil {
-			return err
-		}
-		j.Priority = int(v)
+		j.Priority = int(d.number(colPriority, 0, math.MinInt, math.MaxInt, "a whole number"))
 	}
 	if b := d.cell(colStatus); len(b) > 0 {
 		j.Status = status(b)
 	}
-	d.n++
-	d.notes.job(d, j)
-	return nil
+}
+
+// id returns the id of the row, or its position.
+func (d *Reader) id() string {
+	if id := d.name(colID); len(id) > 0 {
+		if !d.ids.Add(id) {
+			says := "an id of its own (an earlier row has this one)"
+			if at, err := strconv.Atoi(string(id)); err == nil && at < d.n && d.called {
+				says = "an id of its own (an earlier row has this one, or has none and is called by its position)"
+			}
+			d.fail(colID, says)
+		}
+		return string(id)
+	}
+	id := strconv.Itoa(d.n)
+	if d.called = true; d.at[colID] >= 0 && !d.ids.Add([]byte(id)) {
+		d.fail(colID, "an id (a row without one is called by its position, "+id+", and an earlier row has that id)")
+	}
+	return id
 }
 
 // given reports whether the row has a number, a time or a type in a column.
@@ -285,108 +250,108 @@ func (d *Reader) name(col int) []byte {
 // cell returns the current row's cell, or nil if the file has no such column.
 func (d *Reader) cell(col int) []byte { return d.rows.Cell(d.at[col]) }
 
-func (d *Reader) fault(col int, want string) error { return d.rows.Fault(d.at[col], want) }
+// fail keeps a fault in a cell, if it is the first.
+func (d *Reader) fail(col int, want string) {
+	if d.err == nil {
+		d.err = d.rows.Fault(d.at[col], want)
+	}
+}
+
+func (d *Reader) number(col, places int, lo, hi int64, want string) int64 {
+	v, err := d.rows.Number(d.at[col], places, lo, hi, want)
+	if d.err == nil {
+		d.err = err
+	}
+	return v
+}
 
 // decimal reads an optional number of 0 or more and returns it times 10^places. With places 0 it must be whole, else it
 // is rounded.
-func (d *Reader) decimal(col, places int, want string) (int64, error) {
+func (d *Reader) decimal(col, places int, want string) int64 {
 	if !d.given(col) {
-		return 0, nil
+		return 0
 	}
-	return d.rows.Number(d.at[col], places, 0, math.MaxInt64, want)
+	return d.number(col, places, 0, math.MaxInt64, want)
 }
 
-func (d *Reader) gpus(j *traces.Job) error {
+func (d *Reader) gpus(j *traces.Job) {
 	v, exact, err := d.rows.Decimal(d.at[colGPU], 3)
 	switch whole := v / 1000; {
 	case err != nil || !exact || v < 0 || v > traces.MaxGPUs*1000 || v > 1000 && v%1000 != 0:
-		return d.fault(colGPU, "a whole number of GPUs, or a share of one GPU in thousandths, 0.001 to 0.999")
+		d.fail(colGPU, "a whole number of GPUs, or a share of one GPU in thousandths, 0.001 to 0.999")
 	case v == 0 || v >= 1000:
 		j.GPUs, j.GPUMilli = int(whole), 1000
 	default:
 		j.GPUs, j.GPUMilli = 1, int(v)
 	}
-	return nil
 }
 
 // times multiplies what one worker has by the number of workers, in a file that Options.Columns gives one.
-func (d *Reader) times(j *traces.Job) error {
-	if !d.given(colWorkers) {
-		return nil
+func (d *Reader) times(j *traces.Job) {
+	if !d.given(colWorkers) || d.err != nil {
+		return
 	}
-	n, err := d.rows.Number(d.at[colWorkers], 0, 1, traces.MaxGPUs, "a whole number of workers, 1 or more, or nothing for 1")
-	if err != nil {
-		return err
-	}
+	n := max(1, d.number(colWorkers, 0, 1, traces.MaxGPUs, "a whole number of workers, 1 or more, or nothing for 1"))
 	switch {
 	case int64(j.GPUs) > traces.MaxGPUs/n:
-		return d.fault(colWorkers, fmt.Sprintf("at most %d GPUs in all", traces.MaxGPUs))
+		d.fail(colWorkers, fmt.Sprintf("at most %d GPUs in all", traces.MaxGPUs))
 	case n > 1 && j.GPUMilli != 1000:
-		return d.fault(colWorkers, "1 where num_gpu is a share of a GPU: a gang has whole GPUs")
+		d.fail(colWorkers, "1 where num_gpu is a share of a GPU: a gang has whole GPUs")
 	case j.CPUMilli > math.MaxInt64/n || j.MemBytes > math.MaxInt64/n:
-		return d.fault(colWorkers, "fewer workers: their cores or memory are beyond 63 bits")
+		d.fail(colWorkers, "fewer workers: their cores or memory are beyond 63 bits")
 	}
 	j.GPUs, j.CPUMilli, j.MemBytes = j.GPUs*int(n), j.CPUMilli*n, j.MemBytes*n
-	return nil
 }
 
-func (d *Reader) elastic(j *traces.Job) error {
-	lo, err := d.decimal(colMin, 0, "a whole number of GPUs, at most num_gpu, or nothing")
-	if err == nil && lo > int64(j.GPUs) {
-		err = d.fault(colMin, "at most num_gpu")
+func (d *Reader) elastic(j *traces.Job) {
+	lo := d.decimal(colMin, 0, "a whole number of GPUs, at most num_gpu, or nothing")
+	if lo > int64(j.GPUs) {
+		d.fail(colMin, "at most num_gpu")
 	}
-	if err != nil {
-		return err
-	}
-	hi, err := d.decimal(colMax, 0, "a whole number of GPUs, at least num_gpu, or nothing")
-	if err == nil && (hi != 0 && hi < int64(j.GPUs) || hi > traces.MaxGPUs) {
-		err = d.fault(colMax, "at least num_gpu")
+	hi := d.decimal(colMax, 0, "a whole number of GPUs, at least num_gpu, or nothing")
+	if hi != 0 && hi < int64(j.GPUs) || hi > traces.MaxGPUs {
+		d.fail(colMax, "at least num_gpu")
 	}
 	j.MinGPUs, j.MaxGPUs = int(lo), int(hi)
-	return err
 }
 
 // gpuTypes returns one slice for each distinct cell. Jobs share it, so it must not be changed.
-func (d *Reader) gpuTypes() ([]string, error) {
+func (d *Reader) gpuTypes() []string {
 	b := d.name(colType)
 	if len(b) == 0 {
-		return nil, nil
+		return nil
 	}
 	if text := d.rows.Text(d.at[colType]); len(text) > 0 && traces.NotGiven(text) {
-		return nil, nil
+		return nil
 	}
 	if t, ok := d.types[string(b)]; ok {
-		return t, nil
+		return t
 	}
 	t := strings.Split(string(b), "|")
-	for _, s := range t {
-		if s == "" {
-			return nil, d.fault(colType, "names joined by |, none of them empty")
-		}
+	if slices.Contains(t, "") {
+		d.fail(colType, "names joined by |, none of them empty")
 	}
 	if len(d.types) < 4096 {
 		d.types[string(b)] = t
 	}
-	return t, nil
+	return t
 }
 
 // memDecimals is enough to distinguish neighbouring bytes in GiB (2^-30 is 0.9e-9).
 const memDecimals = 10
 
-func (d *Reader) memory() (int64, error) {
-	v, err := d.decimal(colMem, memDecimals, "GiB, 0 or more")
-	if err != nil || v == 0 {
-		return 0, err
-	}
-	hi, lo := bits.Mul64(uint64(v), 1<<30)
+func (d *Reader) memory() int64 {
+	const want = "GiB, 0 or more"
+	hi, lo := bits.Mul64(uint64(d.decimal(colMem, memDecimals, want)), 1<<30)
 	const unit = 1e10
 	lo, carry := bits.Add64(lo, unit/2, 0) // round to nearest
 	if hi += carry; hi >= unit {
-		return 0, d.fault(colMem, "GiB, 0 or more")
+		d.fail(colMem, want)
+		return 0
 	}
 	q, _ := bits.Div64(hi, lo, unit)
 	if q > math.MaxInt64 {
-		return 0, d.fault(colMem, "GiB, 0 or more")
+		d.fail(colMem, want)
 	}
-	return int64(q), nil
+	return int64(q)
 }

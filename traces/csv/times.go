@@ -22,13 +22,13 @@ const (
 func isUnix(first time.Duration) bool { return first >= 1e9*time.Second && first < 4e9*time.Second }
 
 // time reads a time: seconds, or the time since 1970 of a date. want says what would be right in a file of numbers.
-func (d *Reader) time(col int, want string) (time.Duration, error) {
+func (d *Reader) time(col int, want string) time.Duration {
 	at := d.at[col]
 	if d.clock <= counted {
 		v, _, err := d.rows.Decimal(at, 9)
 		if err == nil && v >= 0 {
 			d.clock = counted
-			return time.Duration(v), nil
+			return time.Duration(v)
 		}
 	}
 	b := d.rows.Text(at)
@@ -40,7 +40,7 @@ func (d *Reader) time(col int, want string) (time.Duration, error) {
 	switch {
 	case ok && (d.clock == noClock || d.clock == kind):
 		d.clock = kind
-		return v, nil
+		return v
 	case dayOrMonth(b):
 		want = "a date with the year first such as 2024-03-01 12:00:00, because this one does not tell day from month"
 	case d.clock == dated:
@@ -52,7 +52,8 @@ func (d *Reader) time(col int, want string) (time.Duration, error) {
 	case fine(b) != "":
 		want = "seconds; as a unix time this is in " + fine(b)
 	}
-	return 0, d.fault(col, want)
+	d.fail(col, want)
+	return 0
 }
 
 // dayOrMonth reports whether b looks like a date such as 03/04/2024 or 1.3.24, of which programs disagree.
@@ -93,48 +94,40 @@ func (d *Reader) written(t time.Duration) string {
 }
 
 // length reads a length of time. more is added to what would be right.
-func (d *Reader) length(col int, more string) (time.Duration, error) {
+func (d *Reader) length(col int, more string) time.Duration {
 	v, _, err := d.rows.Decimal(d.at[col], 9)
 	if err == nil && v >= 0 {
-		return time.Duration(v), nil
+		return time.Duration(v)
 	}
-	if t, ok := traces.ParseDuration(d.rows.Text(d.at[col])); ok {
-		return t, nil
+	t, ok := traces.ParseDuration(d.rows.Text(d.at[col]))
+	if !ok {
+		d.fail(col, "seconds, 0 or more and below 292 years, or as in 1h30m, 01:30:00 or 1-12:00:00"+more)
 	}
-	return 0, d.fault(col, "seconds, 0 or more and below 292 years, or as in 1h30m, 01:30:00 or 1-12:00:00"+more)
+	return t
 }
 
 // work returns the run time of the row. why is the reason for which the row is left out, "" if it is a job.
-func (d *Reader) work() (work time.Duration, why string, err error) {
+func (d *Reader) work() (work time.Duration, why string) {
 	if !d.between {
 		if traces.NotGiven(d.rows.Text(d.at[colDuration])) && unfinished(d.cell(colStatus)) {
-			return 0, NoDuration, nil
+			return 0, NoDuration
 		}
-		if work, err = d.length(colDuration, ""); err != nil {
-			return 0, "", err
-		}
-		return d.notes.compare(d, work), "", nil
+		return d.notes.compare(d, d.length(colDuration, "")), ""
 	}
 	if traces.NotGiven(d.rows.Text(d.at[colStart])) {
-		return 0, NeverStarted, nil
+		return 0, NeverStarted
 	}
 	const want = "a time as in submit_time, or nothing where there is none"
-	start, err := d.time(colStart, want)
-	if err != nil {
-		return 0, "", err
-	}
+	start := d.time(colStart, want)
 	if traces.NotGiven(d.rows.Text(d.at[colEnd])) {
-		return 0, NotEnded, nil
+		return 0, NotEnded
 	}
-	end, err := d.time(colEnd, want)
-	if err != nil {
-		return 0, "", err
-	}
+	end := d.time(colEnd, want)
 	work, ok := traces.Between(start, end, d.clock == dated)
 	if !ok {
-		return 0, "", d.fault(colEnd, d.written(start)+" or later, as in "+d.rows.Columns()[d.at[colStart]])
+		d.fail(colEnd, d.written(start)+" or later, as in "+d.rows.Columns()[d.at[colStart]])
 	}
-	return work, "", nil
+	return work, ""
 }
 
 // unfinished reports whether a status is of a job that may not have run.
@@ -154,15 +147,15 @@ func status(b []byte) traces.Status {
 }
 
 // deadline reads the deadline as a time from the origin; 0 = none.
-func (d *Reader) deadline() (time.Duration, error) {
+func (d *Reader) deadline() time.Duration {
 	if !d.given(colDeadline) {
-		return 0, nil
+		return 0
 	}
-	t, err := d.time(colDeadline, "seconds, 0 or more and below 292 years, or nothing where it is not given")
-	if err == nil && d.based && t != 0 {
+	t := d.time(colDeadline, "seconds, 0 or more and below 292 years, or nothing where it is not given")
+	if d.based && t != 0 {
 		t = max(1, t-d.first) // one that passed before the first submit is still one
 	}
-	return t, err
+	return t
 }
 
 // Rebase counts the submits and deadlines of jobs, which an Unsorted reader gave and which are now in order of submit, from the

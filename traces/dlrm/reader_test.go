@@ -103,8 +103,8 @@ func FuzzReader(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for i, j := range d.jobs {
-			if j.Submit < 0 || i > 0 && j.Submit < d.jobs[i-1].Submit || j.Work <= 0 || j.GPUs < 0 || j.CPUMilli < 0 || j.MemBytes < 0 {
+		for i, j := range d.Jobs() {
+			if j.Submit < 0 || i > 0 && j.Submit < d.Jobs()[i-1].Submit || j.Work <= 0 || j.GPUs < 0 || j.CPUMilli < 0 || j.MemBytes < 0 {
 				t.Fatalf("job %d: %+v", i, j)
 			}
 		}

@@ -62,7 +62,7 @@ func TestFaultsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"another header":  {"job_id,submit_time,model_name,num_gpu,duration\n", "want a header with also iteration, ddl, batch_size"},
 		"before the time": {head + "0,-1,5,m,9,8,1,3,0,,\n", `t.csv:2: submit_time: got "-1", want seconds, 0 or more`},
-		"no GPU":          {head + "0,1,5,m,9,8,0,3,0,,\n", `t.csv:2: num_gpu: got "0", want a whole number from 1`},
+		"no GPU":          {head + "0,1,5,m,9,8,0,3,0,,\n", `t.csv:2: num_gpu: got "0", want a whole number of GPUs, 1 or more`},
 		"no batch":        {head + "0,1,5,m,9,0,1,3,0,,\n", `t.csv:2: batch_size: got "0", want a whole number, 1 or more`},
 		"iterations":      {head + "0,1,5.5,m,9,8,1,3,0,,\n", `t.csv:2: iteration: got "5.5", want a whole number, 0 or more`},
 		"duration":        {head + "0,1,5,m,9,8,1,1e10,0,,\n", `t.csv:2: duration: got "1e10", want seconds`},

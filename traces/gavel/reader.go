@@ -21,12 +21,7 @@ var (
 
 // Reader is a traces.Stream over a trace, in order of submit. A file may be out of order, so the reader holds all of it
 // in memory. Not safe for concurrent use.
-type Reader struct {
-	stream traces.Slice
-	moved  int
-}
-
-var _ traces.Stream = (*Reader)(nil)
+type Reader struct{ traces.Sorted }
 
 // NewReader reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of the file. file
 // is the name used in messages. A fault in a row is a *traces.RowError. A file without rows is an empty trace.
@@ -43,21 +38,13 @@ func NewReader(r io.Reader, file string) (*Reader, error) {
 		j.ID = strconv.Itoa(all.Len())
 		all.Add(&j)
 	}
-	jobs := all.Take()
-	return &Reader{moved: traces.SortStable(jobs), stream: traces.Slice{Jobs: jobs}}, nil
+	d := &Reader{}
+	d.Sort(all.Take())
+	return d, nil
 }
-
-// Next implements traces.Stream.
-func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
 
 // Named reports that jobs can have a name and have no group.
 func (*Reader) Named() (name, group bool) { return true, false }
-
-// Moved returns how many jobs came after a job with a later submit in the file.
-func (d *Reader) Moved() int { return d.moved }
-
-// Skipped returns nil: this format leaves out no rows.
-func (d *Reader) Skipped() []traces.Skip { return nil }
 
 // Sniff reports whether head, the first bytes of an unpacked file, is of this format: its first line must read as a
 // row.

@@ -44,7 +44,7 @@ type format struct {
 	name     string
 	required []string
 	optional []string
-	row      func(p *parser) error
+	row      func(p *parser)
 }
 
 // formats are the known formats; no header matches two of them.
@@ -69,14 +69,9 @@ func Sniff(head []byte) bool {
 func find(columns []string) *format {
 	for i := range formats {
 		f := &formats[i]
-		fits := true
-		for _, c := range f.required {
-			fits = fits && slices.Contains(columns, c)
-		}
-		for _, c := range columns {
-			fits = fits && (slices.Contains(f.required, c) || slices.Contains(f.optional, c))
-		}
-		if fits {
+		lacks := func(c string) bool { return !slices.Contains(columns, c) }
+		other := func(c string) bool { return !slices.Contains(f.required, c) && !slices.Contains(f.optional, c) }
+		if !slices.ContainsFunc(f.required, lacks) && !slices.ContainsFunc(columns, other) {
 			return f
 		}
 	}
@@ -97,16 +92,13 @@ func Read(r io.Reader, file string) (Inventory, error) {
 	if f == nil {
 		return Inventory{}, t.FaultIn("", strings.Join(t.Columns(), ","), wantHeader())
 	}
-	p := &parser{Table: t, at: t.At(slices.Concat(f.required, f.optional)...), seen: map[string]bool{}, inv: Inventory{Format: f.name}}
-	for {
-		if err := t.Next(); err == io.EOF {
-			break
-		} else if err != nil {
-			return Inventory{}, err
-		}
-		if err := f.row(p); err != nil {
-			return Inventory{}, err
-		}
+	c := traces.NewCells(t, slices.Concat(f.required, f.optional))
+	p := &parser{Cells: c, seen: map[string]bool{}, inv: Inventory{Format: f.name}}
+	for p.Next() == nil {
+		f.row(p)
+	}
+	if err := p.Err(); err != io.EOF {
+		return Inventory{}, err
 	}
 	if len(p.inv.Nodes)+len(p.inv.VCs) == 0 {
 		return Inventory{}, t.FaultIn("", "no rows", "at least one node or virtual cluster")

@@ -36,6 +36,9 @@ type Owner struct {
 	Controller bool   `json:"controller"`
 }
 
+// Head returns what the object has as every object; types that embed a Meta have it.
+func (m *Meta) Head() *Meta { return m }
+
 // Controller returns the owner that manages the object, the zero Owner if there is none.
 func (m *Meta) Controller() Owner {
 	for _, o := range m.OwnerReferences {
@@ -51,7 +54,6 @@ type Condition struct {
 	Type               string    `json:"type"`
 	Status             string    `json:"status"`
 	Reason             string    `json:"reason"`
-	Message            string    `json:"message"`
 	LastTransitionTime time.Time `json:"lastTransitionTime"`
 }
 
@@ -169,8 +171,6 @@ type PodSpec struct {
 	NodeName              string            `json:"nodeName"`
 	NodeSelector          map[string]string `json:"nodeSelector"`
 	Priority              *int32            `json:"priority"`
-	PriorityClassName     string            `json:"priorityClassName"`
-	ServiceAccountName    string            `json:"serviceAccountName"`
 	ActiveDeadlineSeconds int64             `json:"activeDeadlineSeconds"`
 	SchedulingGates       []struct {
 		Name string `json:"name"`
@@ -213,8 +213,7 @@ type Pod struct {
 
 // ContainerStatus is what became of a container.
 type ContainerStatus struct {
-	RestartCount int `json:"restartCount"`
-	State        struct {
+	State struct {
 		Terminated *struct {
 			FinishedAt time.Time `json:"finishedAt"`
 		} `json:"terminated"`
@@ -258,8 +257,6 @@ type Job struct {
 	} `json:"spec"`
 	Status struct {
 		Active         int         `json:"active"`
-		Succeeded      int         `json:"succeeded"`
-		Failed         int         `json:"failed"`
 		StartTime      time.Time   `json:"startTime"`
 		CompletionTime time.Time   `json:"completionTime"`
 		Conditions     []Condition `json:"conditions"`

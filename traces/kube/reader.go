@@ -24,14 +24,11 @@ const (
 
 // Reader is a traces.Stream over the jobs of a recording, in order of submit. It holds all objects in memory. Not safe for concurrent use.
 type Reader struct {
-	stream  traces.Slice
-	skips   traces.Skips
+	traces.Sorted
 	evicted int
 	others  []Other
 	parts   []Other
 }
-
-var _ traces.Stream = (*Reader)(nil)
 
 // Objects are the objects of a recording, each in its last state, by uid.
 type Objects struct {
@@ -109,15 +106,15 @@ func (o *Objects) add(text json.RawMessage, kind string, deleted bool) error {
 	var err error
 	switch kind {
 	case "Job":
-		err = keep(o.Jobs, text, func(j *Job) *Meta { return &j.Meta }, func(j *Job) { o.past(j.UID).job(j) })
+		err = keep(o.Jobs, text, func(j *Job) { o.past(j.UID).job(j) })
 	case "Pod":
-		err = keep(o.Pods, text, func(p *Pod) *Meta { return &p.Meta }, func(p *Pod) {
+		err = keep(o.Pods, text, func(p *Pod) {
 			if deleted {
 				o.past(p.UID).deleted = true
 			}
 		})
 	case "Workload":
-		err = keep(o.Workloads, text, func(w *Workload) *Meta { return &w.Meta }, func(w *Workload) { o.past(w.UID).workload(w) })
+		err = keep(o.Workloads, text, func(w *Workload) { o.past(w.UID).workload(w) })
 	case "":
 		return errors.New("it has no kind")
 	default:
@@ -127,17 +124,20 @@ func (o *Objects) add(text json.RawMessage, kind string, deleted bool) error {
 }
 
 // keep stores an object unless a later state of it is there, and has each state noted.
-func keep[T any](all map[string]*T, text json.RawMessage, meta func(*T) *Meta, note func(*T)) error {
+func keep[T any, P interface {
+	*T
+	Head() *Meta
+}](all map[string]*T, text json.RawMessage, note func(*T)) error {
 	o := new(T)
 	if err := json.Unmarshal(text, o); err != nil {
 		return err
 	}
-	m := meta(o)
+	m := P(o).Head()
 	if m.UID == "" || m.CreationTimestamp.IsZero() {
 		return fmt.Errorf("%s/%s has no uid or creationTimestamp", m.Namespace, m.Name)
 	}
 	note(o)
-	if old := all[m.UID]; old != nil && number(m.ResourceVersion) < number(meta(old).ResourceVersion) {
+	if old := all[m.UID]; old != nil && number(m.ResourceVersion) < number(P(old).Head().ResourceVersion) {
 		return nil
 	}
 	all[m.UID] = o
@@ -163,8 +163,8 @@ type ran struct {
 	asks           asked         // that counts as no GPU
 }
 
-// Trace returns the jobs that have run.
-func (o *Objects) Trace(as Reading) *Reader {
+// all returns all jobs, in order of submit.
+func (o *Objects) all(as Reading) (all []ran) {
 	ofJob := map[string][]*Pod{}     // by the Job's uid
 	byOwner := map[string][]*Pod{}   // by the uid of what else owns them
 	gangs := map[string][]*Pod{}     // pods without a Job, by ID
@@ -186,7 +186,6 @@ func (o *Objects) Trace(as Reading) *Reader {
 			gangs[PodsID(p)] = append(gangs[PodsID(p)], p)
 		}
 	}
-	var all []ran
 	workloadOfJob := map[*Workload]bool{}
 	for uid, j := range o.Jobs {
 		if w := within[j.Controller().UID]; w != nil && j.Controller().UID != "" {
@@ -229,21 +228,29 @@ func (o *Objects) Trace(as Reading) *Reader {
 		all = append(all, r)
 	}
 	slices.SortFunc(all, func(a, b ran) int { return cmp.Or(a.submit.Compare(b.submit), strings.Compare(a.job.ID, b.job.ID)) })
-	d := &Reader{}
-	var none, parts asks
+	return all
+}
+
+// Trace returns the jobs that have run.
+func (o *Objects) Trace(as Reading) *Reader {
+	d, all := &Reader{}, o.all(as)
+	var (
+		jobs        []traces.Job
+		none, parts asks
+	)
 	for _, r := range all {
 		work := lasted(r.runs)
 		switch {
 		case r.job.GPUs == 0 && len(r.asks) > 0:
 			none.add(r.asks)
 		case r.job.GPUs == 0:
-			d.skips.Add(NoGPUs)
+			d.Left.Add(NoGPUs)
 		case !r.started:
-			d.skips.Add(NeverStarted)
+			d.Left.Add(NeverStarted)
 		case r.finish.IsZero():
-			d.skips.Add(NotEnded)
+			d.Left.Add(NotEnded)
 		case work <= 0:
-			d.skips.Add(NoRunTime)
+			d.Left.Add(NoRunTime)
 		default:
 			r.job.Work = min(work+min(r.before, traces.MaxTime), traces.MaxTime)
 			if r.evicted {
@@ -252,16 +259,17 @@ func (o *Objects) Trace(as Reading) *Reader {
 			if len(r.asks) > 0 {
 				parts.add(r.asks)
 			}
-			if len(d.stream.Jobs) == 0 {
+			if len(jobs) == 0 {
 				all[0].submit = r.submit
 			}
 			r.job.Submit = min(r.submit.Sub(all[0].submit), traces.MaxTime)
-			d.stream.Jobs = append(d.stream.Jobs, r.job)
+			jobs = append(jobs, r.job)
 		}
 	}
+	d.Sort(jobs)
 	d.others, d.parts = none.list(), parts.list()
 	for _, x := range d.others {
-		d.skips.AddN(x.reason(), x.Jobs)
+		d.Left.AddN(x.reason(), x.Jobs)
 	}
 	return d
 }
@@ -336,15 +344,6 @@ func (o *Objects) over(pods []*Pod) (at time.Time, status traces.Status) {
 	}
 	return at, status
 }
-
-// Next implements traces.Stream.
-func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
-
-// Skipped returns how many jobs were left out, by reason.
-func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
-
-// Jobs returns how many jobs there are.
-func (d *Reader) Jobs() int { return len(d.stream.Jobs) }
 
 // Evicted returns how many of the jobs ran before, were evicted, and do not tell for how long they had run: their Work is that of the runs
 // that are known.

@@ -10,7 +10,7 @@
 //	model_name       Model and Profile.Name, without the batch size
 //	batch_size       examples in a batch on each GPU; one for each model                   Batch, times num_gpu
 //	duration         milliseconds; it is iterations times iteration_time, rounded          Work
-//	iteration_time   milliseconds of one iteration alone on these GPUs                     Reader.Stages, Profile
+//	iteration_time   milliseconds of one iteration alone on these GPUs                     Profile
 //	resource_time_0  of it on storage and CPU: input, or the simulation in learning by it  (likewise the next two)
 //	resource_time_1  of it on the GPU
 //	resource_time_2  of it on the network

@@ -35,8 +35,6 @@ func TestReadsATraceWithItsProfiles(t *testing.T) {
 		{ID: "3", Model: "netb", Submit: 4000 * ms, Work: 10000 * ms, GPUs: 8, GPUMilli: 1000, Iterations: 20, Batch: 1024, Profile: netb128},
 		{ID: "4", Model: "netb", Submit: 9000 * ms, Work: 15000 * ms, GPUs: 1, GPUMilli: 1000, Iterations: 30, Batch: 64, Priority: 1, Profile: netb64},
 	}
-	stages := []Stages{{100 * ms, 40 * ms, 80 * ms, 0}, {160 * ms, 30 * ms, 80 * ms, 70500 * time.Microsecond}, {161 * ms, 30 * ms, 80 * ms, 70500 * time.Microsecond},
-		{500 * ms, 430 * ms, 8 * ms, 500 * time.Microsecond}, {500 * ms, 440 * ms, 8 * ms, 0}}
 	text := made(t)
 	lines := strings.SplitAfter(text, "\r\n")
 	lines[1], lines[5] = lines[5], lines[1] // the last job first, the first last
@@ -49,14 +47,11 @@ func TestReadsATraceWithItsProfiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if d.Stages() != (Stages{}) {
-			t.Errorf("%s: stages before the first job", name)
-		}
 		var got []traces.Job
 		for i := range want {
 			var j traces.Job
-			if err := d.Next(&j); err != nil || !reflect.DeepEqual(j, want[i]) || d.Stages() != stages[i] {
-				t.Errorf("%s: %v\n%+v %+v %v\nwant\n%+v %+v %v", name, err, j, j.Profile, d.Stages(), want[i], want[i].Profile, stages[i])
+			if err := d.Next(&j); err != nil || !reflect.DeepEqual(j, want[i]) {
+				t.Errorf("%s: %v\n%+v %+v\nwant\n%+v %+v", name, err, j, j.Profile, want[i], want[i].Profile)
 			}
 			got = append(got, j)
 		}
@@ -67,9 +62,10 @@ func TestReadsATraceWithItsProfiles(t *testing.T) {
 }
 
 func TestComputeIsNeverLessThanTheStageOnTheGPU(t *testing.T) {
-	rows := []row{{job: traces.Job{GPUs: 8}, stages: Stages{Iteration: 192 * ms, GPU: 167 * ms, Network: 59 * ms}}}
-	setProfiles(rows)
-	if p := rows[0].job.Profile; p.Compute != 167*ms {
+	all, j := profiles{}, traces.Job{GPUs: 8}
+	all.add(&j, stages{iteration: 192 * ms, gpu: 167 * ms, network: 59 * ms})
+	all.finish()
+	if p := j.Profile; p.Compute != 167*ms {
 		t.Errorf("%+v", p)
 	}
 }
@@ -78,7 +74,7 @@ func TestFaultsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
 	const head = "job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,iteration_time,resource_time_0,resource_time_1,resource_time_2,priority\r\n"
 	for name, c := range map[string]struct{ text, want string }{
 		"another header":  {"job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,iteration_time\r\n", "want a header with also resource_time_0, resource_time_1, resource_time_2"},
-		"no GPU":          {head + "0,0,0,1,m,8,100,10,1,2,3,0\r\n", `t.csv:2: num_gpu: got "0", want a whole number from 1`},
+		"no GPU":          {head + "0,0,0,1,m,8,100,10,1,2,3,0\r\n", `t.csv:2: num_gpu: got "0", want a whole number of GPUs, 1 or more`},
 		"before the time": {head + "0,1,-5,1,m,8,100,10,1,2,3,0\r\n", `t.csv:2: submit_time: got "-5", want milliseconds, 0 or more`},
 		"iterations":      {head + "0,1,0,-1,m,8,100,10,1,2,3,0\r\n", `t.csv:2: iterations: got "-1", want a whole number, 0 or more`},
 		"absurd batch":    {head + "0,2,0,1,m,5e18,100,10,1,2,3,0\r\n", `t.csv:2: batch_size: got "5e18", want a whole number from 1 to 4611686018427387903`},

@@ -24,10 +24,9 @@
 //   - Pending pods were deleted before they were ever placed. They have no run time, so they are left out and counted,
 //     as is a pod with a run time of 0.
 //   - Pods without GPU (num_gpu 0) are jobs of cores and memory: GPUs is 0 and, as in every package, GPUMilli is 1000.
-//     Options.OnlyGPU leaves them out and counts them.
 //   - A few pods are months older than the rest, which starts near 10,000,000 s. Times are not shifted.
 //   - Some lists that upstream sampled from the first for static packing have no times. All their pods are submitted at
-//     0 and run for Options.Work; Options.Static reads any list this way. Reader.Timeless reports it.
+//     0 and run for an hour; Options.Static reads any list this way. Reader.Timeless reports it.
 //
 // Lists that were sampled with times are not in order of creation_time; the reader holds all of a list in memory.
 package openb

@@ -68,16 +68,6 @@ func TestReadsAListInOrderOfSubmit(t *testing.T) {
 	}
 }
 
-func TestOnlyGPUCountsThePodsWithout(t *testing.T) {
-	d := open(t, full, Options{OnlyGPU: true})
-	if jobs := all(t, d); len(jobs) != 2 || jobs[0].ID != "pod-b" || jobs[1].ID != "pod-a" {
-		t.Errorf("%+v", jobs)
-	}
-	if got := d.Skipped(); len(got) != 3 || got[0] != (traces.Skip{Reason: NoGPU, Count: 1}) {
-		t.Errorf("%v", got)
-	}
-}
-
 func TestAListWithoutTimesIsSubmittedAt0(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
@@ -85,10 +75,8 @@ func TestAListWithoutTimesIsSubmittedAt0(t *testing.T) {
 		n    int
 		work time.Duration
 	}{
-		"no times":          {"name,cpu_milli,memory_mib,num_gpu,gpu_milli\nx,1,1,1,1000\ny,1,1,2,1000\n", Options{}, 2, time.Hour},
-		"no times, a day":   {"name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\nx,1,1,1,1000,A\n", Options{Work: 24 * time.Hour}, 1, 24 * time.Hour},
-		"times not used":    {full, Options{Static: true}, 5, time.Hour},
-		"nor CPU-only pods": {full, Options{Static: true, OnlyGPU: true}, 4, time.Hour},
+		"no times":       {"name,cpu_milli,memory_mib,num_gpu,gpu_milli\nx,1,1,1,1000\ny,1,1,2,1000\n", Options{}, 2, time.Hour},
+		"times not used": {full, Options{Static: true}, 5, time.Hour},
 	} {
 		d := open(t, c.text, c.o)
 		jobs := all(t, d)
@@ -148,19 +136,19 @@ func FuzzReader(f *testing.F) {
 	f.Add([]byte("name,cpu_milli,memory_mib,num_gpu,gpu_milli\r\n\"a\"\"\",1,1e0,0,0\r\n"), true)
 	f.Fuzz(func(t *testing.T, b []byte, flag bool) {
 		Sniff(b)
-		d, err := NewReader(strings.NewReader(string(b)), "f", Options{OnlyGPU: flag})
+		d, err := NewReader(strings.NewReader(string(b)), "f", Options{Static: flag})
 		if err != nil {
 			return
 		}
-		rows := len(d.jobs)
+		rows := len(d.Jobs())
 		for _, k := range d.Skipped() {
 			rows += k.Count
 		}
 		if rows > len(b) {
 			t.Fatalf("%d rows from %d bytes", rows, len(b))
 		}
-		for i, j := range d.jobs {
-			if j.Submit < 0 || i > 0 && j.Submit < d.jobs[i-1].Submit || j.Work <= 0 || j.GPUs < 0 || j.GPUs == 0 && flag || j.GPUMilli < 1 || j.GPUMilli > 1000 || j.CPUMilli < 0 || j.MemBytes < 0 {
+		for i, j := range d.Jobs() {
+			if j.Submit < 0 || i > 0 && j.Submit < d.Jobs()[i-1].Submit || j.Work <= 0 || j.GPUs < 0 || j.GPUMilli < 1 || j.GPUMilli > 1000 || j.CPUMilli < 0 || j.MemBytes < 0 {
 				t.Fatalf("job %d: %+v", i, j)
 			}
 		}

@@ -46,12 +46,12 @@ func TestReadsRunTimesOnEveryType(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %v\n%+v\nwant\n%+v", name, err, got, c.want)
 		}
-		if !Sniff([]byte(c.text)) || len(d.Types()) != 3 || d.Skipped() != nil {
-			t.Errorf("%s: types %v", name, d.Types())
+		if !Sniff([]byte(c.text)) || d.Skipped() != nil {
+			t.Errorf("%s: skipped %v", name, d.Skipped())
 		}
 	}
 	d, err := NewReader(strings.NewReader("job_name,norm_job_submit_time,ddl,X,Y\nq,0,inf,3,6\n"), "t.csv", Options{})
-	if err != nil || d.Reference() != "X" || d.Moved() != 0 {
+	if err != nil || d.Jobs()[0].Work != 3*time.Second || d.Moved() != 0 {
 		t.Errorf("without an A100: %v", err)
 	}
 }
@@ -89,8 +89,8 @@ func FuzzReader(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for i, j := range d.jobs {
-			if j.Submit < 0 || i > 0 && j.Submit < d.jobs[i-1].Submit || j.Work <= 0 || j.Deadline < 0 || j.Profile.Speeds[d.ref] != 1 {
+		for i, j := range d.Jobs() {
+			if j.Submit < 0 || i > 0 && j.Submit < d.Jobs()[i-1].Submit || j.Work <= 0 || j.Deadline < 0 || ref != "" && j.Profile.Speeds[ref] != 1 {
 				t.Fatalf("job %d: %+v", i, j)
 			}
 		}

@@ -53,7 +53,7 @@ func TestThePublishedWorkloadHasItsStatistics(t *testing.T) {
 			t.Fatalf("%s: speeds %v", j.ID, v)
 		}
 	}
-	if st.Jobs != 3000 || st.Between(1000, 1001) != 3000 || st.Span != 0 || deadlines != 596 || d.Reference() != "A100" {
-		t.Errorf("%d jobs, %d of one GPU, span %v, %d deadlines (want 19.9%%), reference %s", st.Jobs, st.Between(1000, 1001), st.Span, deadlines, d.Reference())
+	if st.Jobs != 3000 || st.Between(1000, 1001) != 3000 || st.Span != 0 || deadlines != 596 {
+		t.Errorf("%d jobs, %d of one GPU, span %v, %d deadlines (want 19.9%%)", st.Jobs, st.Between(1000, 1001), st.Span, deadlines)
 	}
 }

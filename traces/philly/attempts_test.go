@@ -122,8 +122,8 @@ func FuzzAttempts(f *testing.F) {
 			}
 			last = j.Submit
 		}
-		if d.Moved() > len(d.jobs) {
-			t.Fatalf("%d of %d jobs moved", d.Moved(), len(d.jobs))
+		if d.Moved() > len(d.Jobs()) {
+			t.Fatalf("%d of %d jobs moved", d.Moved(), len(d.Jobs()))
 		}
 	})
 }

@@ -22,46 +22,36 @@ var names = []string{"timestamp", "duration", "num_gpus", "cluster",
 // Reader is a traces.Stream over the table, in order of submit. The file is not in order, so the reader holds all of it
 // in memory. Not safe for concurrent use.
 type Reader struct {
-	jobs     []traces.Job
-	stream   traces.Slice
+	traces.Sorted
 	origin   time.Time
-	moved    int
 	repeated int
 }
-
-var _ traces.Stream = (*Reader)(nil)
 
 // NewReader reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of the file. file
 // is the name used in messages. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string) (*Reader, error) {
-	t, err := traces.NewTable(r, file, names[:required]...)
+	c, err := traces.OpenCells(r, file, names[:required], required)
 	if err != nil {
 		return nil, err
 	}
-	d, p := &Reader{}, &parser{Table: t, at: t.At(names[:required]...)}
-	var jobs traces.Gather[traces.Job]
-	for {
-		var j traces.Job
-		if err := p.row(&j); err == io.EOF {
-			break
-		} else if err != nil {
-			return nil, err
-		}
-		j.ID = strconv.Itoa(jobs.Len())
-		jobs.Add(&j)
-	}
-	d.jobs = jobs.Take()
-	d.moved = traces.SortStable(d.jobs)
-	d.repeated = repeated(d.jobs)
-	if len(d.jobs) > 0 {
-		first := d.jobs[0].Submit
+	d, n := &Reader{}, 0
+	err = d.Read(c, func(j *traces.Job) (skip string) {
+		j.ID, j.Submit, j.Work = strconv.Itoa(n), at(c, colTime), c.Seconds(colDuration)
+		j.GPUs, j.GPUMilli = c.GPUs(colGPUs, 1)
+		j.VC = c.Name(colVC)
+		n++
+		return ""
+	})
+	jobs := d.Jobs()
+	d.repeated = repeated(jobs)
+	if len(jobs) > 0 {
+		first := jobs[0].Submit
 		d.origin = time.Unix(int64(first/time.Second), 0).UTC()
-		for i := range d.jobs {
-			d.jobs[i].Submit -= first
+		for i := range jobs {
+			jobs[i].Submit -= first
 		}
 	}
-	d.stream.Jobs = d.jobs
-	return d, nil
+	return d, err
 }
 
 // repeated counts the jobs that equal an earlier one. Equal jobs have equal submits, so only jobs of the same second
@@ -93,49 +83,21 @@ func repeated(jobs []traces.Job) (n int) {
 	return n
 }
 
-// Next implements traces.Stream.
-func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
-
-// Jobs returns all jobs of the table in order of submit, independent of Next. The caller must not change them.
-func (d *Reader) Jobs() []traces.Job { return d.jobs }
-
 // Origin returns the first job's timestamp as written, which gives weekdays and hours of the day. Its location is UTC,
 // although the cluster's clock was not. It is the zero time for a table without jobs.
 func (d *Reader) Origin() time.Time { return d.origin }
-
-// Moved returns how many rows came after a row with a later submit.
-func (d *Reader) Moved() int { return d.moved }
 
 // Repeated returns how many rows equal an earlier row in every column. They are kept, because two jobs submitted in the
 // same second look the same.
 func (d *Reader) Repeated() int { return d.repeated }
 
-type parser struct {
-	*traces.Table
-	at   []int // index of the column of each required name
-	text traces.Names
-}
-
-// row reads the next row; Submit is the clock time as written, since 1970.
-func (p *parser) row(j *traces.Job) (err error) {
-	if err = p.Next(); err != nil {
-		return err
-	}
-	at, ok := clock(p.Text(p.at[colTime]))
+// at reads the clock time in a cell.
+func at(c *traces.Cells, col int) time.Duration {
+	d, ok := clock(c.Text(col))
 	if !ok {
-		return p.Fault(p.at[colTime], "a time from 1970 to 2199 such as 2017-10-09 07:01:55")
+		c.Fail(col, "a time from 1970 to 2199 such as 2017-10-09 07:01:55")
 	}
-	j.Submit = at
-	if j.Work, err = p.Seconds(p.at[colDuration]); err != nil {
-		return err
-	}
-	gpus, err := p.Number(p.at[colGPUs], 0, 1, traces.MaxGPUs, "a whole number of GPUs, 1 or more")
-	if err != nil {
-		return err
-	}
-	j.GPUs, j.GPUMilli = int(gpus), 1000
-	j.VC = p.text.Get(p.Text(p.at[colVC]))
-	return nil
+	return d
 }
 
 // clock reads "2006-01-02 15:04:05" as the time since 1970.

@@ -38,15 +38,6 @@ func (m *Mix) Profile(seed uint64, jobID, modelName string) *traces.Profile {
 	return profileOf(v, m.batch(seed, jobID, v))
 }
 
-// Apply gives each job without a profile one of the mix. It changes the slice's jobs in place.
-func (m *Mix) Apply(seed uint64, jobs []traces.Job) {
-	for i := range jobs {
-		if j := &jobs[i]; j.Profile == nil {
-			j.Profile = m.Profile(seed, j.ID, j.Model)
-		}
-	}
-}
-
 // made keeps the profiles for the whole process, because mixes are plain values that are copied. A profile depends only
 // on its key.
 var made = struct {

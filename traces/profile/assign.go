@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -11,24 +12,6 @@ type profileKey struct {
 	m         *model
 	reference string
 	over      *traces.Profile // the profile that the job had before
-}
-
-// Profile returns what the table knows about a model, for a cluster whose reference GPU is of type reference (see
-// Type):
-//
-//   - Compute: the time of an iteration on one GPU; if the model needs n GPUs at least, n times the time on n.
-//   - Speeds: by type, relative to the reference, on the smallest number of GPUs for which both were measured; nil for
-//     a table with one type.
-//   - Scaling: the throughput on the reference, consolidated on the fewest nodes; nil if fewer than two points are
-//     known.
-//   - GradientBytes, MemBytes, Skewed, if the table has them.
-//
-// ok is false if the table does not have the model, or has throughputs but none of this model on the reference. A base
-// name stands for the batch size that Work takes on one GPU. Equal calls return the same *traces.Profile.
-func (t *Table) Profile(model string, reference string) (*traces.Profile, bool) {
-	gpu, _ := t.Type(reference)
-	p := t.profile(t.pick(model, 0, 1, gpu), gpu, nil)
-	return p, p != nil
 }
 
 // profile returns nil if there is none. What the table does not know is taken from over.
@@ -73,12 +56,7 @@ func fill(p, q *traces.Profile) {
 	if p.GradientBytes == 0 {
 		p.GradientBytes, p.Skewed = q.GradientBytes, q.Skewed
 	}
-	if p.Compute == 0 {
-		p.Compute = q.Compute
-	}
-	if p.MemBytes == 0 {
-		p.MemBytes = q.MemBytes
-	}
+	p.Compute, p.MemBytes = cmp.Or(p.Compute, q.Compute), cmp.Or(p.MemBytes, q.MemBytes)
 	if p.Speeds == nil {
 		p.Speeds = q.Speeds
 	}
@@ -96,22 +74,6 @@ func ratio(a, b *measured) float64 {
 		}
 	}
 	return 0
-}
-
-// Work returns the run time of a job alone on gpus GPUs of type reference, consolidated: iterations over the
-// throughput. As in a profile's Scaling, more GPUs than were measured give no more throughput. Sia's and Pollux' tables
-// know how many iterations a training takes with each batch size, so iterations may be 0 for them. batch counts the
-// examples on all GPUs together. If batch is 0, Work takes the one in the model's name; else, if the table knows how
-// long a training is, the one with the shortest training on these GPUs (as the authors did for their workloads); else
-// the smallest that was measured there. ok is false if the table does not have the answer, or the time exceeds what a
-// time.Duration holds.
-func (t *Table) Work(model string, batch, gpus int, iterations int64, reference string) (time.Duration, bool) {
-	gpu, ok := t.Type(reference)
-	m := t.pick(model, batch, gpus, gpu)
-	if !ok || m == nil {
-		return 0, false
-	}
-	return m.work(gpus, iterations, gpu)
 }
 
 func (m *model) work(gpus int, iterations int64, gpu string) (time.Duration, bool) {
@@ -135,25 +97,11 @@ func duration(seconds float64) time.Duration {
 	return time.Duration(max(1, ns))
 }
 
-// Assign gives jobs what the table knows about their models: Profile, and Work from Iterations and Batch if it is 0. If
-// a job's deadline is a multiple of its run time (SLO), Assign sets Deadline with Work. Fields of a job's own profile
-// stay if the table does not know them. changed counts the jobs that got something, unknown those whose model the table
-// does not have or whose Work is still 0. Assign changes the slice's jobs in place.
-func Assign(jobs []traces.Job, t *Table, reference string) (changed, unknown int) {
-	for i := range jobs {
-		did, known := t.Assign(&jobs[i], reference)
-		if did {
-			changed++
-		}
-		if !known {
-			unknown++
-		}
-	}
-	return changed, unknown
-}
-
-// Assign does for one job what the function Assign does. For a Job.Batch of 0 see Work. known is false if the table
-// does not have the model or Work is still 0.
+// Assign gives a job what the table knows about its model: Profile, and Work from Iterations and Batch if it is 0. If
+// its deadline is a multiple of its run time (SLO), Assign sets Deadline with Work. Fields of the job's own profile
+// stay if the table does not know them. If Batch is 0, the batch size is the one in the model's name; else, if the table
+// knows how long a training is, the one with the shortest training on these GPUs; else the smallest that was measured
+// there. known is false if the table does not have the model or Work is still 0.
 func (t *Table) Assign(j *traces.Job, reference string) (changed, known bool) {
 	gpu, typed := t.Type(reference)
 	m := t.pick(j.Model, j.Batch, j.GPUs, gpu)

@@ -21,7 +21,7 @@ func TestAssignSetsWorkAndProfile(t *testing.T) {
 		{ID: "5", Model: "B", GPUs: 1, Iterations: 3, Profile: before},
 		{ID: "6", GPUs: 1, Work: time.Second},
 	}
-	changed, unknown := Assign(jobs, g, "V100")
+	changed, unknown := assign(jobs, g, "V100")
 	if changed != 5 || unknown != 3 { // the model of 3, the iterations of 4, the name of 6
 		t.Errorf("%d changed, %d unknown", changed, unknown)
 	}
@@ -41,13 +41,13 @@ func TestAssignSetsWorkAndProfile(t *testing.T) {
 	}
 	first := *jobs[0].Profile
 	again := jobs[0].Profile
-	if changed, unknown := Assign(jobs, g, "v100"); changed != 0 || unknown != 3 {
+	if changed, unknown := assign(jobs, g, "v100"); changed != 0 || unknown != 3 {
 		t.Errorf("again: %d changed, %d unknown", changed, unknown)
 	}
 	if jobs[0].Profile != again || jobs[0].Profile.Compute != first.Compute {
 		t.Error("a second Assign changes something")
 	}
-	if changed, unknown := Assign([]traces.Job{{Model: "A", GPUs: 1, Iterations: 1}}, g, "p100"); changed != 0 || unknown != 1 {
+	if changed, unknown := assign([]traces.Job{{Model: "A", GPUs: 1, Iterations: 1}}, g, "p100"); changed != 0 || unknown != 1 {
 		t.Errorf("with a type that is not there: %d changed, %d unknown", changed, unknown)
 	}
 }
@@ -70,7 +70,7 @@ func TestAssignTakesTheBatchSizeOfAJob(t *testing.T) {
 func TestAssignTakesTheBatchSizeThatAJobHas(t *testing.T) {
 	s := smallSia(t).table()
 	jobs := []traces.Job{{Model: "net", GPUs: 1, Batch: 10}, {Model: "net", GPUs: 1, Batch: 40}, {Model: "net", GPUs: 1}, {Model: "net", GPUs: 1, Batch: 20}}
-	changed, unknown := Assign(jobs, s, "rtx")
+	changed, unknown := assign(jobs, s, "rtx")
 	if changed != 3 || unknown != 1 {
 		t.Errorf("%d changed, %d unknown", changed, unknown)
 	}
@@ -132,4 +132,53 @@ func TestProfilesAreSafeForConcurrentUse(t *testing.T) {
 			t.Fatal("profiles differ")
 		}
 	}
+}
+
+// assign calls Assign for each of jobs. changed counts the jobs that got something, unknown those whose model the table
+// does not have or whose Work is still 0.
+func assign(jobs []traces.Job, t *Table, reference string) (changed, unknown int) {
+	for i := range jobs {
+		did, known := t.Assign(&jobs[i], reference)
+		if did {
+			changed++
+		}
+		if !known {
+			unknown++
+		}
+	}
+	return changed, unknown
+}
+
+// Work returns the run time of a job alone on gpus GPUs of type reference, consolidated: iterations over the
+// throughput. As in a profile's Scaling, more GPUs than were measured give no more throughput. Sia's and Pollux' tables
+// know how many iterations a training takes with each batch size, so iterations may be 0 for them. batch counts the
+// examples on all GPUs together. If batch is 0, Work takes the one in the model's name; else, if the table knows how
+// long a training is, the one with the shortest training on these GPUs (as the authors did for their workloads); else
+// the smallest that was measured there. ok is false if the table does not have the answer, or the time exceeds what a
+// time.Duration holds.
+func (t *Table) Work(model string, batch, gpus int, iterations int64, reference string) (time.Duration, bool) {
+	gpu, ok := t.Type(reference)
+	m := t.pick(model, batch, gpus, gpu)
+	if !ok || m == nil {
+		return 0, false
+	}
+	return m.work(gpus, iterations, gpu)
+}
+
+// Profile returns what the table knows about a model, for a cluster whose reference GPU is of type reference (see
+// Type):
+//
+//   - Compute: the time of an iteration on one GPU; if the model needs n GPUs at least, n times the time on n.
+//   - Speeds: by type, relative to the reference, on the smallest number of GPUs for which both were measured; nil for
+//     a table with one type.
+//   - Scaling: the throughput on the reference, consolidated on the fewest nodes; nil if fewer than two points are
+//     known.
+//   - GradientBytes, MemBytes, Skewed, if the table has them.
+//
+// ok is false if the table does not have the model, or has throughputs but none of this model on the reference. A base
+// name stands for the batch size that Work takes on one GPU. Equal calls return the same *traces.Profile.
+func (t *Table) Profile(model string, reference string) (*traces.Profile, bool) {
+	gpu, _ := t.Type(reference)
+	p := t.profile(t.pick(model, 0, 1, gpu), gpu, nil)
+	return p, p != nil
 }

@@ -27,59 +27,39 @@ func (b *builder) elasticflow(r io.Reader, file, name, gpu string) error {
 		}
 		gpus[i] = n
 	}
-	for {
-		if err := d.Next(); err == io.EOF {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		batch, err := d.whole("global_batch_size", maxBatch)
-		if err != nil {
-			return err
-		}
+	for d.next() {
+		batch := d.whole("global_batch_size", maxBatch)
 		m := b.model(named(name, int(batch)), int(batch))
 		if m.find(gpu) != nil {
-			return d.fault("global_batch_size", "each batch size once for "+name+" on "+gpu)
+			d.fail("global_batch_size", "each batch size once for "+name+" on "+gpu)
 		}
 		for i, n := range gpus {
 			if n == 0 {
 				continue
 			}
-			rate, err := d.rate(d.Columns()[i])
-			if err != nil {
-				return err
-			}
+			rate := d.rate(d.Columns()[i])
 			m.add(gpu, point{n, 1, rate})
 		}
 	}
+	return d.end()
 }
 
 // anyGPU is the GPU type for tables that do not name theirs.
 const anyGPU = "gpu"
 
 // lucidName reads the model and batch size of one of Lucid's configurations.
-func (d rows) lucidName(suffix string) (string, int, error) {
-	model, err := d.name("model" + suffix)
-	if err != nil {
-		return "", 0, err
-	}
-	dataset, err := d.name("dataset" + suffix)
-	if err != nil {
-		return "", 0, err
-	}
-	batch, err := d.whole("batchsize"+suffix, maxBatch)
-	if err != nil {
-		return "", 0, err
-	}
-	name := fmt.Sprintf("%s (%s, batch size %d)", model, dataset, batch)
+func (d *rows) lucidName(suffix string) (name string, batch int) {
+	model, dataset := d.name("model"+suffix), d.name("dataset"+suffix)
+	batch = int(d.whole("batchsize"+suffix, maxBatch))
+	amp := ""
 	switch d.cell("amp" + suffix) {
 	case "0":
 	case "1":
-		name = fmt.Sprintf("%s (%s, batch size %d, amp)", model, dataset, batch)
+		amp = ", amp"
 	default:
-		return "", 0, d.fault("amp"+suffix, "0 or 1")
+		d.fail("amp"+suffix, "0 or 1")
 	}
-	return name, int(batch), nil
+	return fmt.Sprintf("%s (%s, batch size %d%s)", model, dataset, batch, amp), batch
 }
 
 // lucidPairs reads colocate_info.csv of Lucid (Hu et al., ASPLOS 2023; published for non-commercial use only): two
@@ -90,30 +70,21 @@ func (b *builder) lucidPairs(r io.Reader, file string) error {
 	if err != nil {
 		return err
 	}
-	for {
-		if err := d.Next(); err == io.EOF {
-			return nil
-		} else if err != nil {
-			return err
-		}
+	for d.next() {
 		var of [2]*model
 		var speed [2]float64
 		for i, suffix := range [...]string{"1", "2"} {
-			name, batch, err := d.lucidName(suffix)
-			if err != nil {
-				return err
-			}
+			name, batch := d.lucidName(suffix)
 			if d.cell("gpu_num"+suffix) != "1" {
-				return d.fault("gpu_num"+suffix, "1: the pairs share one GPU")
+				d.fail("gpu_num"+suffix, "1: the pairs share one GPU")
 			}
-			if speed[i], err = d.number("speed" + suffix); err != nil {
-				return err
-			}
+			speed[i] = d.number("speed" + suffix)
 			of[i] = b.model(name, batch)
 		}
 		b.keeps(of[0], of[1], speed[0])
 		b.keeps(of[1], of[0], speed[1])
 	}
+	return d.end()
 }
 
 // lucidAlone reads single_data.csv of Lucid: a model alone on a GPU of an unnamed type, its speed in examples a
@@ -123,31 +94,18 @@ func (b *builder) lucidAlone(r io.Reader, file string) error {
 	if err != nil {
 		return err
 	}
-	for {
-		if err := d.Next(); err == io.EOF {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		name, batch, err := d.lucidName("")
-		if err != nil {
-			return err
-		}
-		speed, err := d.number("speed")
-		if err != nil {
-			return err
-		}
-		mem, err := d.number("gmem")
-		if err != nil {
-			return err
-		}
+	for d.next() {
+		name, batch := d.lucidName("")
+		speed := d.number("speed")
+		mem := d.number("gmem")
 		m := b.model(name, batch)
 		if m.find(anyGPU) != nil {
-			return d.fault("model", "each model, dataset, batch size and amp once")
+			d.fail("model", "each model, dataset, batch size and amp once")
 		}
 		m.add(anyGPU, point{1, 1, speed / float64(batch)})
 		m.mem = mebibytes(mem)
 	}
+	return d.end()
 }
 
 // mebibytes converts to bytes, at most what an int64 holds.
@@ -170,20 +128,9 @@ func (b *builder) tiresias(r io.Reader, file string) error {
 	}
 	type sizes struct{ sum, largest float64 }
 	of := map[*model]*sizes{}
-	for {
-		if err := d.Next(); err == io.EOF {
-			break
-		} else if err != nil {
-			return err
-		}
-		name, err := d.name("model_name")
-		if err != nil {
-			return err
-		}
-		v, err := d.number("tensor_size_mb")
-		if err != nil {
-			return err
-		}
+	for d.next() {
+		name := d.name("model_name")
+		v := d.number("tensor_size_mb")
 		m := b.model(name, batchOf(name))
 		if of[m] == nil {
 			of[m] = &sizes{}
@@ -194,5 +141,5 @@ func (b *builder) tiresias(r io.Reader, file string) error {
 	for m, s := range of { // models are independent, so order does not matter
 		m.gradient, m.skewed = mebibytes(s.sum), s.largest > s.sum/2
 	}
-	return nil
+	return d.end()
 }

@@ -15,26 +15,23 @@ const unconsolidated = "_unconsolidated"
 // that it did not fit or was not measured.
 func (b *builder) gavel(data []byte, file string) error {
 	d := newObject(data, file)
-	err := d.each("an object of GPU types", func(gpu string) error {
+	d.each("an object of GPU types", func(gpu string) {
 		nodes := 1
 		if base, ok := strings.CutSuffix(gpu, unconsolidated); ok {
 			gpu, nodes = base, 0
 		}
 		if gpu == "" {
-			return d.fault(gpu, "the name of a GPU type")
+			d.fail(gpu, "the name of a GPU type")
 		}
-		return d.each("an object of jobs", func(job string) error { return b.gavelJob(d, gpu, nodes, job) })
+		d.each("an object of jobs", func(job string) { b.gavelJob(d, gpu, nodes, job) })
 	})
-	if err != nil {
-		return err
-	}
 	return d.end()
 }
 
-func (b *builder) gavelJob(d *object, gpu string, nodes int, job string) error {
+func (b *builder) gavelJob(d *object, gpu string, nodes int, job string) {
 	name, gpus, ok := tuple(job)
 	if !ok {
-		return d.fault(job, `a job and its GPUs, as in ('LM (batch size 5)', 1)`)
+		d.fail(job, `a job and its GPUs, as in ('LM (batch size 5)', 1)`)
 	}
 	m := b.model(name, batchOf(name))
 	type shared struct {
@@ -43,38 +40,30 @@ func (b *builder) gavelJob(d *object, gpu string, nodes int, job string) error {
 	}
 	var with []shared
 	alone, found := 0.0, false
-	err := d.each("an object of throughputs", func(partner string) (err error) {
+	d.each("an object of throughputs", func(partner string) {
 		if partner == "null" {
-			alone, err = d.number()
-			found = true
-			return err
+			alone, found = d.number(), true
+			return
 		}
 		other, _, ok := tuple(partner)
 		if !ok {
-			return d.fault(partner, `"null" or a job and its GPUs, as in ('LM (batch size 5)', 1)`)
+			d.fail(partner, `"null" or a job and its GPUs, as in ('LM (batch size 5)', 1)`)
 		}
 		var rates [2]float64
-		if err := d.numbers(rates[:]); err != nil {
-			return err
-		}
+		d.numbers(rates[:])
 		with = append(with, shared{b.model(other, batchOf(other)), rates[0]})
-		return nil
 	})
-	if err != nil {
-		return err
-	}
 	if !found {
-		return d.fault("no \"null\"", `the throughput alone under "null"`)
+		d.fail("no \"null\"", `the throughput alone under "null"`)
 	}
 	if !m.add(gpu, point{gpus, nodes, alone}) {
-		return d.fault(job, "each job once")
+		d.fail(job, "each job once")
 	}
 	if nodes == 1 && alone > 0 { // the co-location figures are the same for both placements
 		for _, s := range with {
 			b.keeps(m, s.other, s.rate/alone)
 		}
 	}
-	return nil
 }
 
 // tuple reads a Python tuple of a string and a whole number.
@@ -100,38 +89,27 @@ func tuple(s string) (name string, n int, ok bool) {
 // objects by number of nodes over which they are spread; the values are speeds relative to one node.
 func (b *builder) chronus(data []byte, file string) error {
 	d := newObject(data, file)
-	count := func(key, what string, hi int) (int, error) {
+	count := func(key, what string, hi int) int {
 		n, err := strconv.Atoi(key)
 		if err != nil || n < 1 || n > hi {
-			return 0, d.fault(key, fmt.Sprintf("a number of %s from 1 to %d", what, hi))
+			d.fail(key, fmt.Sprintf("a number of %s from 1 to %d", what, hi))
 		}
-		return n, nil
+		return n
 	}
-	err := d.each("an object of models", func(name string) error {
+	d.each("an object of models", func(name string) {
 		if name == "" {
-			return d.fault(name, "the name of a model")
+			d.fail(name, "the name of a model")
 		}
 		m := b.model(name, batchOf(name))
-		return d.each("an object of numbers of GPUs", func(key string) error {
-			gpus, err := count(key, "GPUs", maxGPUs)
-			if err != nil {
-				return err
-			}
-			return d.each("an object of numbers of nodes", func(key string) error {
-				nodes, err := count(key, "nodes", gpus)
-				if err != nil {
-					return err
-				}
-				v, err := d.number()
-				if err == nil && v > 0 {
+		d.each("an object of numbers of GPUs", func(key string) {
+			gpus := count(key, "GPUs", maxGPUs)
+			d.each("an object of numbers of nodes", func(key string) {
+				nodes := count(key, "nodes", gpus)
+				if v := d.number(); v > 0 {
 					m.relative = append(m.relative, point{gpus, nodes, v})
 				}
-				return err
 			})
 		})
 	})
-	if err != nil {
-		return err
-	}
 	return d.end()
 }

@@ -15,16 +15,9 @@ import (
 	"clustergym/traces"
 )
 
-// Scopes of an Interference: the resource that two jobs must share to slow each other down.
-const (
-	ScopeGPU     = "gpu"     // one GPU
-	ScopeNetwork = "network" // links between nodes
-)
-
 // Interference says how much throughput jobs keep beside each other, by the names of their models. It does not change
 // after creation; its methods are safe for concurrent use and allocate nothing.
 type Interference struct {
-	scope  string
 	index  map[string]int32 // index of a name in kept
 	n      int              // names
 	kept   []float64        // [victim*n + other], 0 = not known
@@ -34,10 +27,6 @@ type Interference struct {
 
 // anyModel stands for every model in an interference file.
 const anyModel = "*"
-
-// Scope returns what the source measured: ScopeGPU for a table of co-locations, ScopeNetwork for a seeded one, "" for a
-// user's own file, which does not say.
-func (x *Interference) Scope() string { return x.scope }
 
 // Kept returns the part of its throughput, in (0, 1], that victim keeps beside other, or 1 if it is not known. A job's
 // name is that of its profile, or else Model. An unknown name that ends in parentheses is looked up without them.
@@ -104,7 +93,7 @@ func (t *Table) Interference() (*Interference, error) {
 	if names = slices.Compact(names); len(names) > maxNames {
 		return nil, fmt.Errorf("got %d names of models, want at most %d", len(names), maxNames)
 	}
-	x := newInterference(ScopeGPU, names)
+	x := newInterference(names)
 	for v, i := range x.index { // pairs are independent, so order does not matter
 		for o, k := range x.index {
 			x.kept[int(i)*x.n+int(k)], _ = t.Kept(v, o)
@@ -114,8 +103,9 @@ func (t *Table) Interference() (*Interference, error) {
 }
 
 // newInterference returns an Interference for names, which must be distinct, without any measurement.
-func newInterference(scope string, names []string) *Interference {
-	x := &Interference{scope: scope, index: make(map[string]int32, len(names)), n: len(names), kept: make([]float64, len(names)*len(names))}
+func newInterference(names []string) *Interference {
+	n := len(names)
+	x := &Interference{index: make(map[string]int32, n), n: n, kept: make([]float64, n*n)}
 	for i, name := range names {
 		x.index[name] = int32(i)
 	}
@@ -141,25 +131,14 @@ func ReadInterference(r io.Reader, file string) (*Interference, error) {
 	kept := map[row]float64{}
 	names := []string{anyModel}
 	seen := map[string]bool{anyModel: true}
-	for {
-		if err := d.Next(); err == io.EOF {
-			break
-		} else if err != nil {
-			return nil, err
-		}
-		var k row
-		if k.model, err = d.name("model"); err != nil {
-			return nil, err
-		}
-		if k.other, err = d.name("other"); err != nil {
-			return nil, err
-		}
+	for d.next() {
+		k := row{d.name("model"), d.name("other")}
 		v, ok := measure(d.cell("kept"))
 		if !ok || v == 0 || v > 1 {
-			return nil, d.fault("kept", "a number in (0, 1]")
+			d.fail("kept", "a number in (0, 1]")
 		}
 		if kept[k] != 0 {
-			return nil, d.fault("other", "each pair of model and other once")
+			d.fail("other", "each pair of model and other once")
 		}
 		kept[k] = v
 		for _, name := range [...]string{k.model, k.other} {
@@ -169,13 +148,16 @@ func ReadInterference(r io.Reader, file string) (*Interference, error) {
 			}
 		}
 		if len(names) > maxNames {
-			return nil, d.fault("model", fmt.Sprintf("at most %d different models", maxNames-1))
+			d.fail("model", fmt.Sprintf("at most %d different models", maxNames-1))
 		}
+	}
+	if err := d.end(); err != nil {
+		return nil, err
 	}
 	if len(kept) == 0 {
 		return nil, &traces.RowError{File: file, Line: d.Line(), Value: "no rows", Want: "at least one pair of models"}
 	}
-	x := newInterference("", names)
+	x := newInterference(names)
 	for v, i := range x.index { // pairs are independent, so order does not matter
 		for o, k := range x.index {
 			for _, r := range [...]row{{v, o}, {v, anyModel}, {anyModel, o}, {anyModel, anyModel}} {
@@ -193,7 +175,7 @@ func ReadInterference(r io.Reader, file string) (*Interference, error) {
 // configurations; the figures are computed from its published table): 0.123 to 1, mean 0.789, 65 % of the pairs below
 // 0.9.
 func Seeded(seed uint64) *Interference {
-	return &Interference{scope: ScopeNetwork, seed: seed, seeded: true}
+	return &Interference{seed: seed, seeded: true}
 }
 
 var interferenceKey = rng.Hash("traces/profile/interference")
@@ -212,9 +194,8 @@ func seededKept(bits uint64) float64 {
 }
 
 // LoadInterference reads what spec names: "seeded:<seed>" for Seeded, else the path of a file for ReadInterference, or
-// of a table for Load that has co-locations (Gavel, Lucid). open opens a file and unpacks it; nil means
-// traces.OpenFile.
-func LoadInterference(spec string, open func(path string) (io.ReadCloser, error)) (*Interference, error) {
+// of a table for LoadIn that has co-locations (Gavel, Lucid). from opens files.
+func LoadInterference(ctx context.Context, from *traces.Files, spec string) (*Interference, error) {
 	if s, ok := strings.CutPrefix(spec, "seeded:"); ok {
 		seed, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {
@@ -222,10 +203,8 @@ func LoadInterference(spec string, open func(path string) (io.ReadCloser, error)
 		}
 		return Seeded(seed), nil
 	}
-	if open == nil {
-		open = traces.OpenFile
-	}
-	files, err := tableFiles(context.Background(), nil, spec)
+	open := func(path string) (io.ReadCloser, error) { return from.Open(ctx, path) }
+	files, err := tableFiles(ctx, from, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +217,7 @@ func LoadInterference(spec string, open func(path string) (io.ReadCloser, error)
 			return ReadInterference(bytes.NewReader(data), files[0])
 		}
 	}
-	t, err := Load(spec, open)
+	t, err := load(spec, files, open, from.Abs)
 	if err != nil {
 		return nil, fmt.Errorf("interference: got neither a file with the columns %s nor a table: %w", strings.Join(interferenceColumns, ","), err)
 	}

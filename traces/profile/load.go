@@ -32,8 +32,8 @@ const (
 // maxFile bounds a file of a table, in bytes; the largest published one has 1.3 million.
 const maxFile = 1 << 28
 
-// Load reads the published table at path: a file, or a folder with everything below it. It finds the kind by the
-// contents:
+// LoadIn reads the published table at path, which from opens: a file, or a folder with everything below it. It finds
+// the kind by the contents:
 //
 //	Gavel        one of the two files of throughputs
 //	Lucid        colocate_info.csv, single_data.csv, or the folder with both
@@ -43,21 +43,8 @@ const maxFile = 1 << 28
 //	Chronus      model_info.json
 //	Tiresias     model_tensors.csv
 //
-// In a folder, Load ignores files that end neither in .csv nor in .json (plus .gz or .zst if packed). Tables of two
-// kinds in one folder are a fault. open opens a file and unpacks it; nil means traces.OpenFile. Errors name file, line
-// and column or key.
-func Load(path string, open func(path string) (io.ReadCloser, error)) (*Table, error) {
-	if open == nil {
-		open = traces.OpenFile
-	}
-	files, err := tableFiles(context.Background(), nil, path)
-	if err != nil {
-		return nil, err
-	}
-	return load(path, files, open, filepath.Abs)
-}
-
-// LoadIn is Load of a path that from opens. It ends when ctx is done.
+// In a folder, LoadIn ignores files that end neither in .csv nor in .json (plus .gz or .zst if packed). Tables of two
+// kinds in one folder are a fault. Errors name file, line and column or key. It ends when ctx is done.
 func LoadIn(ctx context.Context, from *traces.Files, path string) (*Table, error) {
 	files, err := tableFiles(ctx, from, path)
 	if err != nil {

@@ -3,6 +3,7 @@ package profile
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -63,7 +64,7 @@ func TestLoadKnowsEveryKindByItsContents(t *testing.T) {
 		{"an application", "net", map[string]string{"net/placements-rtx.csv": placements, "net/scalability-dgx-ext.csv": scaling, "net/validation-20.csv": validation}, "net (batch size 20)", "dgx-ext rtx"},
 		{"applications, types without names", "", map[string]string{"a/placements.csv": placements, "a/validation-10.csv.gz": validation, "b/scalability.csv": scaling, "b/validation-20.csv": validation, "b/validation-40.csv": validation}, "a (batch size 10) b (batch size 20) b (batch size 40)", "gpu"},
 	} {
-		table, err := Load(filepath.Join(write(t, c.files), filepath.FromSlash(c.path)), nil)
+		table, err := LoadIn(context.Background(), nil, filepath.Join(write(t, c.files), filepath.FromSlash(c.path)))
 		if err != nil {
 			t.Errorf("%s: %v", c.what, err)
 			continue
@@ -92,11 +93,11 @@ func TestLoadSaysWhatIsWrong(t *testing.T) {
 		{map[string]string{"a.csv": tensors + "wide,1,x\n"}, `a.csv:3: tensor_size_mb: got "x", want 0 or a number from 1e-15 to 1e15`},
 	} {
 		dir := write(t, c.files)
-		if _, err := Load(dir, nil); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), dir) {
+		if _, err := LoadIn(context.Background(), nil, dir); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%v\nwant %s", err, c.want)
 		}
 	}
-	if _, err := Load(filepath.Join(t.TempDir(), "no"), nil); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := LoadIn(context.Background(), nil, filepath.Join(t.TempDir(), "no")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 }
@@ -104,10 +105,10 @@ func TestLoadSaysWhatIsWrong(t *testing.T) {
 func TestLoadReportsFailuresOfTheCallersOpen(t *testing.T) {
 	dir := write(t, map[string]string{"t.csv": tensors})
 	broken := errors.New("broken")
-	if _, err := Load(dir, func(string) (io.ReadCloser, error) { return nil, broken }); !errors.Is(err, broken) {
+	if _, err := load(dir, []string{filepath.Join(dir, "t.csv")}, func(string) (io.ReadCloser, error) { return nil, broken }, filepath.Abs); !errors.Is(err, broken) {
 		t.Error(err)
 	}
-	if _, err := Load(dir, func(string) (io.ReadCloser, error) { return badCloser{strings.NewReader(tensors)}, nil }); !errors.Is(err, fs.ErrClosed) {
+	if _, err := load(dir, []string{filepath.Join(dir, "t.csv")}, func(string) (io.ReadCloser, error) { return badCloser{strings.NewReader(tensors)}, nil }, filepath.Abs); !errors.Is(err, fs.ErrClosed) {
 		t.Error(err)
 	}
 }

@@ -1,6 +1,8 @@
 package profile
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"math"
 	"strconv"
 	"strings"
@@ -128,4 +130,36 @@ func BenchmarkDraw(b *testing.B) {
 	for b.Loop() {
 		m.Draw(3, "application_17")
 	}
+}
+
+// Hash returns the SHA-256, in hexadecimal digits, of everything that a draw depends on and of all figures, but not of
+// the mix's own name. Figures that are not given are left out, so that a new field of Model does not change the hash of
+// mixes that do not use it.
+func (m *Mix) Hash() string {
+	var b []byte
+	num := func(v float64) { b = append(strconv.AppendUint(b, math.Float64bits(v), 16), ' ') }
+	for _, v := range m.Models {
+		b = strconv.AppendQuote(b, v.Name)
+		num(v.MB)
+		num(v.GFLOPs)
+		for i, w := range [...]float64{v.Ms, float64(v.Batch), v.MemMB} {
+			if w != 0 {
+				b = append(b, "tbm"[i])
+				num(w)
+			}
+		}
+		if v.Skewed {
+			b = append(b, 's')
+		}
+	}
+	b = append(b, '\n')
+	for _, w := range m.Weights {
+		num(w)
+	}
+	b = append(b, '\n')
+	for _, n := range m.Batches {
+		b = append(strconv.AppendInt(b, int64(n), 10), ' ')
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
 }

@@ -11,12 +11,14 @@ import (
 	"clustergym/traces"
 )
 
-// object walks a JSON document in the order of the file and knows its current line and keys.
+// object walks a JSON document in the order of the file and knows its current line and keys. It keeps the first fault,
+// after which nothing is read any more and numbers are 0.
 type object struct {
 	file string
 	data []byte
 	dec  *json.Decoder
 	path []string // keys, outermost first
+	err  error
 }
 
 func newObject(data []byte, file string) *object {
@@ -28,105 +30,94 @@ func newObject(data []byte, file string) *object {
 
 // each calls fn once for every key of the next object; fn must consume the key's value. A repeated key is a fault,
 // because Go and Python would keep different values.
-func (d *object) each(what string, fn func(key string) error) error {
-	if err := d.open('{', what); err != nil {
-		return err
-	}
+func (d *object) each(what string, fn func(key string)) {
+	d.open('{', what)
 	seen := map[string]bool{}
-	for d.dec.More() {
-		t, err := d.token()
-		if err != nil {
-			return err
-		}
+	for d.err == nil && d.dec.More() {
+		t := d.token()
 		key, ok := t.(string)
 		if !ok {
-			return d.fault(fmt.Sprint(t), "a key")
+			d.fail(fmt.Sprint(t), "a key")
 		}
 		d.path = append(d.path, key)
 		if seen[key] {
-			return d.fault(key, "each key once")
+			d.fail(key, "each key once")
 		}
-		seen[key] = true
-		if err := fn(key); err != nil {
-			return err
+		if seen[key] = true; d.err != nil {
+			return
 		}
+		fn(key)
 		d.path = d.path[:len(d.path)-1]
 	}
-	_, err := d.token() // the closing brace
-	return err
+	d.token() // the closing brace
 }
 
 // numbers reads a list of exactly len(dst) measurements.
-func (d *object) numbers(dst []float64) error {
+func (d *object) numbers(dst []float64) {
 	want := fmt.Sprintf("a list of %d numbers", len(dst))
-	if err := d.open('[', want); err != nil {
-		return err
-	}
+	d.open('[', want)
 	for i := range dst {
-		if !d.dec.More() {
-			return d.fault("]", want)
+		if d.err == nil && !d.dec.More() {
+			d.fail("]", want)
 		}
-		var err error
-		if dst[i], err = d.number(); err != nil {
-			return err
-		}
+		dst[i] = d.number()
 	}
-	if d.dec.More() {
-		return d.fault("more numbers", want)
+	if d.err == nil && d.dec.More() {
+		d.fail("more numbers", want)
 	}
-	_, err := d.token()
-	return err
+	d.token()
 }
 
 // number reads a measurement.
-func (d *object) number() (float64, error) {
-	t, err := d.token()
-	if err != nil {
-		return 0, err
-	}
+func (d *object) number() float64 {
+	t := d.token()
 	if n, ok := t.(json.Number); ok {
 		if v, ok := measure(n.String()); ok {
-			return v, nil
+			return v
 		}
 	}
-	return 0, d.fault(text(t), wantMeasure)
+	d.fail(text(t), wantMeasure)
+	return 0
 }
 
-// end checks that the document ends here.
+// end returns the first fault; it is one if the document does not end here.
 func (d *object) end() error {
-	if t, err := d.dec.Token(); err == nil {
-		return d.fault(text(t), "the end of the file")
-	} else if err != io.EOF {
-		return d.fault(err.Error(), "the end of the file")
+	if d.err == nil {
+		if t, err := d.dec.Token(); err == nil {
+			d.fail(text(t), "the end of the file")
+		} else if err != io.EOF {
+			d.fail(err.Error(), "the end of the file")
+		}
 	}
-	return nil
+	return d.err
 }
 
-func (d *object) open(delim json.Delim, what string) error {
-	t, err := d.token()
-	if err != nil {
-		return err
+func (d *object) open(delim json.Delim, what string) {
+	if t := d.token(); t != delim {
+		d.fail(text(t), what)
 	}
-	if t != delim {
-		return d.fault(text(t), what)
-	}
-	return nil
 }
 
-func (d *object) token() (json.Token, error) {
+func (d *object) token() json.Token {
+	if d.err != nil {
+		return nil
+	}
 	t, err := d.dec.Token()
 	switch {
 	case err == io.EOF || err == io.ErrUnexpectedEOF:
-		return nil, d.fault("the end of the file", "a complete JSON document")
+		d.fail("the end of the file", "a complete JSON document")
 	case err != nil:
-		return nil, d.fault(err.Error(), "a JSON document")
+		d.fail(err.Error(), "a JSON document")
 	}
-	return t, nil
+	return t
 }
 
-func (d *object) fault(value, want string) error {
-	at := min(int(d.dec.InputOffset()), len(d.data))
-	return &traces.RowError{File: d.file, Line: 1 + bytes.Count(d.data[:at], []byte{'\n'}), Column: strings.Join(d.path, " / "), Value: plain.Clip(value, 80), Want: want}
+func (d *object) fail(value, want string) {
+	if d.err == nil {
+		at := min(int(d.dec.InputOffset()), len(d.data))
+		d.err = &traces.RowError{File: d.file, Line: 1 + bytes.Count(d.data[:at], []byte{'\n'}),
+			Column: strings.Join(d.path, " / "), Value: plain.Clip(value, 80), Want: want}
+	}
 }
 
 func text(t json.Token) string {

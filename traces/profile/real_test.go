@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -21,7 +22,7 @@ func realPath(path string) string {
 
 func loadReal(t *testing.T, path string) *Table {
 	t.Helper()
-	table, err := Load(realPath(path), nil)
+	table, err := LoadIn(context.Background(), nil, realPath(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skip("measurements not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
@@ -143,7 +144,7 @@ func TestRealGavelJobsAllRun(t *testing.T) {
 	}
 	for _, gpu := range g.Types() {
 		given := append([]traces.Job(nil), jobs...)
-		changed, unknown := Assign(given, g, gpu)
+		changed, unknown := assign(given, g, gpu)
 		if gpu != "k80" && (unknown != 0 || changed != len(jobs)) {
 			t.Errorf("%s: %d of %d jobs unknown", gpu, unknown, len(jobs))
 		}

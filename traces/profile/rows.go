@@ -10,53 +10,84 @@ import (
 )
 
 // rows reads a CSV file by the names of its columns, because their order differs between files of one kind, and parses
-// the kinds of values in tables of measurements.
-type rows struct{ *traces.Table }
+// the kinds of values in tables of measurements. It keeps the first fault, which ends the rows; after it, cells are ""
+// or 0.
+type rows struct {
+	*traces.Table
+	err error
+}
 
 // newRows reads the header of r, which must have every column of need.
-func newRows(r io.Reader, file string, need ...string) (rows, error) {
+func newRows(r io.Reader, file string, need ...string) (*rows, error) {
 	t, err := traces.NewTable(r, file, need...)
-	return rows{t}, err
+	return &rows{Table: t}, err
+}
+
+// next reads the next row; false = there is none, or end has a fault.
+func (d *rows) next() bool {
+	if d.err == nil {
+		d.err = d.Next()
+	}
+	return d.err == nil
+}
+
+// end returns the fault that ended the rows, nil at the end of the file.
+func (d *rows) end() error {
+	if d.err == io.EOF {
+		return nil
+	}
+	return d.err
+}
+
+// fail keeps a fault in a cell.
+func (d *rows) fail(column, want string) {
+	if d.err == nil {
+		d.err = d.Fault(d.Column(column), want)
+	}
 }
 
 // cell returns the value in a column.
-func (d rows) cell(column string) string { return string(d.Text(d.Column(column))) }
+func (d *rows) cell(column string) string { return string(d.Text(d.Column(column))) }
 
 // name reads a cell that must not be empty.
-func (d rows) name(column string) (string, error) {
-	if s := d.cell(column); s != "" {
-		return s, nil
+func (d *rows) name(column string) string {
+	s := d.cell(column)
+	if s == "" {
+		d.fail(column, "a name")
 	}
-	return "", d.fault(column, "a name")
+	return s
 }
 
 // number reads a finite number, 0 or more.
-func (d rows) number(column string) (float64, error) {
+func (d *rows) number(column string) float64 {
 	v, ok := measure(d.cell(column))
 	if !ok {
-		return 0, d.fault(column, wantMeasure)
+		d.fail(column, wantMeasure)
 	}
-	return v, nil
+	return v
 }
 
 // rate reads a throughput. It returns 0 if it was not measured, which the cell says by 0, nan or being empty.
-func (d rows) rate(column string) (float64, error) {
-	if s := d.cell(column); s == "" || strings.EqualFold(s, "nan") {
-		return 0, nil
+func (d *rows) rate(column string) float64 {
+	s := d.cell(column)
+	if s == "" || strings.EqualFold(s, "nan") {
+		return 0
 	}
-	v, ok := measure(d.cell(column))
+	v, ok := measure(s)
 	if !ok {
-		return 0, d.fault(column, wantMeasure+", or nan where nothing was measured")
+		d.fail(column, wantMeasure+", or nan where nothing was measured")
 	}
-	return v, nil
+	return v
 }
 
 // whole reads a whole number from 1 to hi, which may be written as "8.0".
-func (d rows) whole(column string, hi int64) (int64, error) {
-	return d.Whole(d.Column(column), 1, hi)
+func (d *rows) whole(column string, hi int64) int64 {
+	v, err := d.Whole(d.Column(column), 1, hi)
+	if d.err == nil {
+		d.err = err
+	}
+	return v
 }
-
-func (d rows) fault(column, want string) error { return d.Fault(d.Column(column), want) }
 
 const wantMeasure = "0 or a number from 1e-15 to 1e15"
 

@@ -61,18 +61,15 @@ func (a *application) placements(r io.Reader, file, gpu string) error {
 	if err != nil {
 		return err
 	}
-	return a.read(d, gpu, true, func() (nodes, gpus int, err error) {
+	return a.read(d, gpu, true, func() (nodes, gpus int) {
 		s := d.cell("placement")
 		for _, c := range s {
-			if c < '1' || c > '9' {
-				return 0, 0, d.fault("placement", "digits from 1 to 9, the GPUs on each node")
-			}
 			gpus += int(c - '0')
 		}
-		if s == "" || gpus > maxGPUs {
-			return 0, 0, d.fault("placement", "digits from 1 to 9, the GPUs on each node")
+		if s == "" || strings.Trim(s, "123456789") != "" || gpus > maxGPUs {
+			d.fail("placement", "digits from 1 to 9, the GPUs on each node")
 		}
-		return len(s), gpus, nil
+		return len(s), gpus
 	})
 }
 
@@ -82,47 +79,27 @@ func (a *application) scalability(r io.Reader, file, gpu string) error {
 	if err != nil {
 		return err
 	}
-	return a.read(d, gpu, false, func() (nodes, gpus int, err error) {
-		n, err := d.whole("num_replicas", maxGPUs)
-		if err != nil {
-			return 0, 0, err
-		}
-		m, err := d.whole("num_nodes", n)
-		return int(m), int(n), err
+	return a.read(d, gpu, false, func() (nodes, gpus int) {
+		n := d.whole("num_replicas", maxGPUs)
+		return int(d.whole("num_nodes", n)), int(n)
 	})
 }
 
-func (a *application) read(d rows, gpu string, placed bool, layout func() (nodes, gpus int, err error)) error {
-	for {
-		if err := d.Next(); err == io.EOF {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		nodes, gpus, err := layout()
-		if err != nil {
-			return err
-		}
-		local, err := d.whole("local_bsz", maxBatch)
-		if err != nil {
-			return err
-		}
-		time, err := d.number("step_time")
-		if err != nil {
-			return err
-		}
-		sync, err := d.number("sync_time")
-		if err != nil {
-			return err
-		}
+func (a *application) read(d *rows, gpu string, placed bool, layout func() (nodes, gpus int)) error {
+	for d.next() {
+		nodes, gpus := layout()
+		local := d.whole("local_bsz", maxBatch)
+		time := d.number("step_time")
+		sync := d.number("sync_time")
 		if time == 0 {
-			return d.fault("step_time", "more than 0 seconds")
+			d.fail("step_time", "more than 0 seconds")
 		}
 		if sync >= time && !a.pipelined() {
-			return d.fault("sync_time", "less than step_time, of which it is a part")
+			d.fail("sync_time", "less than step_time, of which it is a part")
 		}
 		a.steps = append(a.steps, step{gpu, nodes, gpus, int(local), time, sync, 1, placed})
 	}
+	return d.end()
 }
 
 // validation reads validation-<batch>.csv: a row for each epoch with the iterations done by then. The last row gives
@@ -133,20 +110,15 @@ func (a *application) validation(r io.Reader, file string, batch int) error {
 		return err
 	}
 	last := int64(0)
-	for {
-		if err := d.Next(); err == io.EOF {
-			break
-		} else if err != nil {
-			return err
-		}
-		n, err := d.whole("iteration", math.MaxInt64)
-		if err != nil {
-			return err
-		}
+	for d.next() {
+		n := d.whole("iteration", math.MaxInt64)
 		if n < last {
-			return d.fault("iteration", fmt.Sprintf("%d or more, as in the row before", last))
+			d.fail("iteration", fmt.Sprintf("%d or more, as in the row before", last))
 		}
 		last = n
+	}
+	if err := d.end(); err != nil {
+		return err
 	}
 	if last == 0 {
 		return &traces.RowError{File: file, Line: d.Line(), Want: "a row with the iterations of an epoch"}

@@ -2,11 +2,11 @@ package sacct
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,7 +108,7 @@ func (c *documents) next() error {
 
 // row writes the row of j.
 func (c *documents) row(j *jsonJob) error {
-	if j.ID.v <= 0 || j.State.Current == nil || j.Time == nil {
+	if j.ID.V <= 0 || j.State.Current == nil || j.Time == nil {
 		says := "a job without job_id, state or time"
 		if len(j.Waits) > 0 {
 			says += "; " + ofSqueue
@@ -185,73 +185,6 @@ func cmpError(err error, says string) error {
 	return errors.New(says)
 }
 
-// jsonNumber is a number as any release writes it: plain, null, in quotes, or {"set": true, "infinite": false, "number": 5}.
-// Anything else is a fault only where the number is needed: counters of energy and the like go up to 2^64.
-type jsonNumber struct {
-	v        int64
-	set      bool
-	infinite bool
-	bad      string // what stands there and is no whole number of 64 bits
-}
-
-// Slurm's values for a missing number (NO_VAL) and for no limit (INFINITE), in 32 and in 64 bits.
-const (
-	noValue    = math.MaxUint32 - 1
-	infinite   = math.MaxUint32
-	noValue64  = math.MaxUint64 - 1
-	infinite64 = math.MaxUint64
-)
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (n *jsonNumber) UnmarshalJSON(b []byte) error {
-	*n = jsonNumber{}
-	text := bytes.Trim(b, `"`)
-	switch {
-	case len(text) == 0 || string(text) == "null":
-		return nil
-	case b[0] == '{':
-		var o struct {
-			Set      *bool           `json:"set"`
-			Infinite bool            `json:"infinite"`
-			Number   json.RawMessage `json:"number"`
-		}
-		if json.Unmarshal(b, &o) != nil {
-			n.bad = string(b)
-			return nil //nolint:nilerr // a fault where the number is needed
-		}
-		if n.infinite = o.Infinite; o.Infinite || o.Set != nil && !*o.Set {
-			return nil
-		}
-		if text = bytes.Trim(o.Number, `"`); len(text) == 0 || string(text) == "null" {
-			return nil
-		}
-	}
-	v, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil {
-		switch u, err := strconv.ParseUint(string(text), 10, 64); {
-		case err == nil && u == noValue64:
-			return nil
-		case err == nil && u == infinite64:
-			n.infinite = true
-			return nil
-		}
-		f, err := strconv.ParseFloat(string(text), 64) // 240.0
-		if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<53 {
-			n.bad = string(b)
-			return nil //nolint:nilerr // likewise
-		}
-		v = int64(f)
-	}
-	switch v {
-	case noValue:
-	case infinite:
-		n.infinite = true
-	default:
-		n.v, n.set = v, true
-	}
-	return nil
-}
-
 // jsonWords is a text or a list of texts.
 type jsonWords []string
 
@@ -271,9 +204,9 @@ func (w *jsonWords) UnmarshalJSON(b []byte) error {
 type jsonTRES []jsonResource
 
 type jsonResource struct {
-	Type  string     `json:"type"`
-	Name  string     `json:"name"`
-	Count jsonNumber `json:"count"`
+	Type  string `json:"type"`
+	Name  string `json:"name"`
+	Count Number `json:"count"`
 }
 
 // counts reports whether a job's resources are read from r.
@@ -286,36 +219,36 @@ func (r *jsonResource) counts() bool {
 }
 
 type jsonJob struct {
-	ID    jsonNumber `json:"job_id"`
+	ID    Number `json:"job_id"`
 	Array struct {
-		ID    jsonNumber `json:"job_id"`
-		Task  jsonNumber `json:"task_id"`
-		Tasks string     `json:"task"`
+		ID    Number `json:"job_id"`
+		Task  Number `json:"task_id"`
+		Tasks string `json:"task"`
 	} `json:"array"`
 	Het struct {
-		ID     jsonNumber `json:"job_id"`
-		Offset jsonNumber `json:"job_offset"`
+		ID     Number `json:"job_id"`
+		Offset Number `json:"job_offset"`
 	} `json:"het"`
 	User        string `json:"user"`
 	Association struct {
 		User    string `json:"user"`
 		Account string `json:"account"`
 	} `json:"association"`
-	Account   string     `json:"account"`
-	Partition string     `json:"partition"`
-	Cluster   string     `json:"cluster"`
-	Name      string     `json:"name"`
-	Nodes     jsonNumber `json:"allocation_nodes"`
+	Account   string `json:"account"`
+	Partition string `json:"partition"`
+	Cluster   string `json:"cluster"`
+	Name      string `json:"name"`
+	Nodes     Number `json:"allocation_nodes"`
 	State     struct {
 		Current jsonWords `json:"current"`
 	} `json:"state"`
 	Waits json.RawMessage `json:"job_state"` // of squeue and scontrol alone
 	Time  *struct {
-		Submission jsonNumber `json:"submission"`
-		Start      jsonNumber `json:"start"`
-		End        jsonNumber `json:"end"`
-		Elapsed    jsonNumber `json:"elapsed"`
-		Limit      jsonNumber `json:"limit"` // minutes
+		Submission Number `json:"submission"`
+		Start      Number `json:"start"`
+		End        Number `json:"end"`
+		Elapsed    Number `json:"elapsed"`
+		Limit      Number `json:"limit"` // minutes
 	} `json:"time"`
 	TRES struct {
 		Allocated jsonTRES `json:"allocated"`
@@ -327,20 +260,21 @@ type jsonJob struct {
 func (j *jsonJob) check() error {
 	for _, n := range []struct {
 		key string
-		of  *jsonNumber
+		of  *Number
 	}{
 		{"job_id", &j.ID}, {"array.job_id", &j.Array.ID}, {"array.task_id", &j.Array.Task}, {"het.job_id", &j.Het.ID}, {"het.job_offset", &j.Het.Offset},
 		{"allocation_nodes", &j.Nodes}, {"time.submission", &j.Time.Submission}, {"time.start", &j.Time.Start}, {"time.end", &j.Time.End},
 		{"time.elapsed", &j.Time.Elapsed}, {"time.limit", &j.Time.Limit},
 	} {
-		if n.of.bad != "" {
-			return fmt.Errorf("%s of job %d: got %.80s, want a whole number", n.key, j.ID.v, n.of.bad)
+		if n.of.Bad != "" {
+			return fmt.Errorf("%s of job %d: got %.80s, want a whole number", n.key, j.ID.V, n.of.Bad)
 		}
 	}
 	for _, list := range []jsonTRES{j.TRES.Allocated, j.TRES.Requested} {
 		for _, r := range list {
-			if r.counts() && r.Count.bad != "" {
-				return fmt.Errorf("tres of job %d: %s: got %.80s, want a whole number", j.ID.v, strings.TrimSuffix(r.Type+"/"+r.Name, "/"), r.Count.bad)
+			if r.counts() && r.Count.Bad != "" {
+				return fmt.Errorf("tres of job %d: %s: got %.80s, want a whole number",
+					j.ID.V, strings.TrimSuffix(r.Type+"/"+r.Name, "/"), r.Count.Bad)
 			}
 		}
 	}
@@ -350,35 +284,29 @@ func (j *jsonJob) check() error {
 // id returns the ID as sacct -P prints it.
 func (j *jsonJob) id() string {
 	switch {
-	case j.Het.ID.v > 0:
-		return fmt.Sprintf("%d+%d", j.Het.ID.v, j.Het.Offset.v)
-	case j.Array.ID.v > 0 && j.Array.Task.set && j.Array.Tasks == "":
-		return fmt.Sprintf("%d_%d", j.Array.ID.v, j.Array.Task.v)
-	case j.Array.ID.v > 0 && j.Array.Tasks != "": // tasks that have not started, as numbers or as bits
-		return fmt.Sprintf("%d_[%s]", j.Array.ID.v, j.Array.Tasks)
+	case j.Het.ID.V > 0:
+		return fmt.Sprintf("%d+%d", j.Het.ID.V, j.Het.Offset.V)
+	case j.Array.ID.V > 0 && j.Array.Task.Set && j.Array.Tasks == "":
+		return fmt.Sprintf("%d_%d", j.Array.ID.V, j.Array.Task.V)
+	case j.Array.ID.V > 0 && j.Array.Tasks != "": // tasks that have not started, as numbers or as bits
+		return fmt.Sprintf("%d_[%s]", j.Array.ID.V, j.Array.Tasks)
 	}
-	return strconv.FormatInt(j.ID.v, 10)
+	return strconv.FormatInt(j.ID.V, 10)
 }
 
 // row writes the line of sacct -P.
 func (j *jsonJob) row(w *bytes.Buffer) {
-	instant := func(n jsonNumber) string {
-		if !n.set || n.v <= 0 {
+	instant := func(n Number) string {
+		if !n.Set || n.V <= 0 {
 			return "Unknown"
 		}
-		return strconv.FormatInt(n.v, 10)
+		return strconv.FormatInt(n.V, 10)
 	}
 	limit := "UNLIMITED"
-	if j.Time.Limit.set && j.Time.Limit.v > 0 {
-		limit = strconv.FormatInt(j.Time.Limit.v, 10)
+	if j.Time.Limit.Set && j.Time.Limit.V > 0 {
+		limit = strconv.FormatInt(j.Time.Limit.V, 10)
 	}
-	user, account := j.User, j.Account
-	if user == "" {
-		user = j.Association.User
-	}
-	if account == "" {
-		account = j.Association.Account
-	}
+	user, account := cmp.Or(j.User, j.Association.User), cmp.Or(j.Account, j.Association.Account)
 	state := ""
 	if len(j.State.Current) > 0 {
 		state = j.State.Current[0]
@@ -387,11 +315,11 @@ func (j *jsonJob) row(w *bytes.Buffer) {
 		}
 	}
 	elapsed := "" // then it is from start to end
-	if j.Time.Elapsed.set {
-		elapsed = strconv.FormatInt(max(0, j.Time.Elapsed.v), 10)
+	if j.Time.Elapsed.Set {
+		elapsed = strconv.FormatInt(max(0, j.Time.Elapsed.V), 10)
 	}
 	for _, s := range []string{j.id(), user, account, j.Partition, j.Cluster, instant(j.Time.Submission), instant(j.Time.Start), instant(j.Time.End), elapsed,
-		limit, state, strconv.FormatInt(max(0, j.Nodes.v), 10), j.TRES.Allocated.text(), j.TRES.Requested.text()} {
+		limit, state, strconv.FormatInt(max(0, j.Nodes.V), 10), j.TRES.Allocated.text(), j.TRES.Requested.text()} {
 		w.WriteString(clean(s))
 		w.WriteByte('|')
 	}
@@ -403,7 +331,7 @@ func (j *jsonJob) row(w *bytes.Buffer) {
 func (t jsonTRES) text() string {
 	var b strings.Builder
 	for _, r := range t {
-		if !r.counts() || !r.Count.set || r.Count.v == -1 || r.Count.v == -2 { // INFINITE64 and NO_VAL64 as signed
+		if !r.counts() || !r.Count.Set || r.Count.V == -1 || r.Count.V == -2 { // INFINITE64 and NO_VAL64 as signed
 			continue
 		}
 		name := r.Type
@@ -413,7 +341,7 @@ func (t jsonTRES) text() string {
 		if b.Len() > 0 {
 			b.WriteByte(',')
 		}
-		fmt.Fprintf(&b, "%s=%d", name, r.Count.v)
+		fmt.Fprintf(&b, "%s=%d", name, r.Count.V)
 		if r.Type == "mem" {
 			b.WriteByte('M')
 		}

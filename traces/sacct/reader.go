@@ -59,13 +59,9 @@ type Options struct {
 // Reader is a traces.Stream over the jobs, in order of submit. sacct prints them in order of id, and the records of a job are
 // apart, so the reader holds all of them in memory. Not safe for concurrent use.
 type Reader struct {
-	stream      traces.Slice
-	moved       int
-	skips       traces.Skips
+	traces.Sorted
 	name, group bool
 }
-
-var _ traces.Stream = (*Reader)(nil)
 
 // record is one line: a run of a job, or of one component of it.
 type record struct {
@@ -110,12 +106,12 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	jobs := make([]traces.Job, 0, len(p.all))
 	for _, records := range p.all {
 		kept, again := distinct(records)
-		d.skips.AddN(Duplicate, again)
+		d.Left.AddN(Duplicate, again)
 		same := 0 // jobs with this id
 		for _, records := range apart(kept) {
 			j, why := whole(records)
 			if why != "" {
-				d.skips.Add(why)
+				d.Left.Add(why)
 				continue
 			}
 			if j.GPUs > traces.MaxGPUs || j.Work < 0 {
@@ -127,11 +123,10 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 			jobs = append(jobs, j)
 		}
 	}
-	d.moved = traces.SortStable(jobs)
+	d.Sort(jobs)
 	for i := len(jobs) - 1; i >= 0; i-- {
 		jobs[i].Submit -= jobs[0].Submit
 	}
-	d.stream.Jobs = jobs
 	return d, nil
 }
 
@@ -179,8 +174,8 @@ func (p *parser) part(h *part, file string, o *Options) error {
 			continue
 		}
 		rec := record{component: component}
-		if err := p.record(&rec, id); err != nil {
-			return err
+		if p.record(&rec, id); p.err != nil {
+			return p.err
 		}
 		k, again := p.places[id]
 		if !again {
@@ -193,17 +188,8 @@ func (p *parser) part(h *part, file string, o *Options) error {
 	}
 }
 
-// Next implements traces.Stream.
-func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
-
-// Moved returns how many jobs came after a job with a later submit in the file.
-func (d *Reader) Moved() int { return d.moved }
-
 // Named reports whether the file has a column of jobs' names, and one of accounts.
 func (d *Reader) Named() (name, group bool) { return d.name, d.group }
-
-// Skipped returns how many jobs were left out, by reason.
-func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
 
 type parser struct {
 	*traces.Table
@@ -215,6 +201,7 @@ type parser struct {
 	tres    [2]tres
 	all     [][]record // by job, in order of the first records
 	places  map[string]int
+	err     error // the first fault in a cell
 }
 
 // lacks returns the fault in words of a header without what is required, "" if it has it.
@@ -263,6 +250,13 @@ func (p *parser) first(cols ...int) int {
 }
 
 func (p *parser) fault(col int, want string) error { return p.Fault(p.at[col], want) }
+
+// fail keeps a fault in a cell, if it is the first.
+func (p *parser) fail(col int, want string) {
+	if p.err == nil {
+		p.err = p.fault(col, want)
+	}
+}
 
 // id returns the job of the row, "" for a step, and the component of a heterogeneous job.
 func (p *parser) id() (id, component string, ok bool) {

@@ -2,6 +2,7 @@ package sacct
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -22,18 +23,17 @@ const (
 )
 
 // record reads the row as a run of job id.
-func (p *parser) record(r *record, id string) (err error) {
+func (p *parser) record(r *record, id string) {
 	j := &r.job
 	*j = traces.Job{ID: id, GPUMilli: 1000, User: p.text.Get(p.cell(colUser)), VC: p.text.Get(p.cell(colPartition)),
 		Name: p.jobs.Get(p.cell(colName)), Group: p.text.Get(p.cell(colAccount))}
 	if c := string(p.cell(colCluster)); p.cluster == "" {
 		p.cluster = c
 	} else if c != "" && c != p.cluster { // one of several dumps that were joined may not say
-		return p.fault(colCluster, p.cluster+", as in the rows before (ids of jobs are unique in a cluster only: sacct -M NAME shows one)")
+		p.fail(colCluster, p.cluster+
+			", as in the rows before (ids of jobs are unique in a cluster only: sacct -M NAME shows one)")
 	}
-	if j.Submit, err = p.time(colSubmit); err != nil {
-		return err
-	}
+	j.Submit = p.time(colSubmit)
 	r.start, r.end = p.when(colStart), p.when(colEnd)
 	if j.Status, r.ends, r.after = state(p.cell(colState)); r.ends == ended {
 		switch { // where the state does not say it, the times do
@@ -44,16 +44,11 @@ func (p *parser) record(r *record, id string) (err error) {
 		}
 	}
 	if r.ends != ended {
-		return nil // its run time is not one, and its resources may not be allocated
+		return // its run time is not one, and its resources may not be allocated
 	}
-	if j.Work, err = p.work(); err != nil {
-		return err
-	}
-	if err = p.resources(j); err != nil {
-		return err
-	}
-	j.Estimate, err = p.limit()
-	return err
+	j.Work = p.work()
+	p.resources(j)
+	j.Estimate = p.limit()
 }
 
 // state reads how a job ended, or that it has not. REQUEUED says that another run follows; RESIZING, that one of another size
@@ -97,7 +92,7 @@ func (p *parser) when(col int) time.Duration {
 }
 
 // time reads a time since 1970.
-func (p *parser) time(col int) (time.Duration, error) {
+func (p *parser) time(col int) time.Duration {
 	b := p.cell(col)
 	at, zone, ok := traces.ParseDate(b)
 	kind := local
@@ -108,53 +103,51 @@ func (p *parser) time(col int) (time.Duration, error) {
 		v, _, err := traces.Decimal(string(b), 9)
 		at, ok, kind = time.Duration(v), err == nil && v >= 0, unix
 	}
-	if !ok {
-		return 0, p.fault(col, "a time as 2024-03-01T12:00:00 (SLURM_TIME_FORMAT=standard)")
-	}
-	if p.clock == noClock {
+	if p.clock == noClock && ok {
 		p.clock = kind
 	}
-	if kind != p.clock {
-		return 0, p.fault(col, "a time in the form of those before (sacct --json has seconds since 1970; SLURM_TIME_FORMAT=%s prints them)")
+	if !ok {
+		p.fail(col, "a time as 2024-03-01T12:00:00 (SLURM_TIME_FORMAT=standard)")
+	} else if kind != p.clock {
+		p.fail(col, "a time in the form of those before "+
+			"(sacct --json has seconds since 1970; SLURM_TIME_FORMAT=%s prints them)")
 	}
-	return at, nil
+	return at
 }
 
 // work returns the run time: what Slurm counted, which leaves out suspensions, else from start to end.
-func (p *parser) work() (time.Duration, error) {
+func (p *parser) work() time.Duration {
 	if p.first(colElapsedRaw) >= 0 {
-		return p.Seconds(p.at[colElapsedRaw])
+		d, err := p.Seconds(p.at[colElapsedRaw])
+		if p.err == nil {
+			p.err = err
+		}
+		return d
 	}
 	if p.first(colElapsed) >= 0 {
-		d, ok := length(p.cell(colElapsed))
-		if !ok {
-			return 0, p.fault(colElapsed, "a run time as [D-]HH:MM:SS")
-		}
-		return d, nil
+		return p.length(colElapsed, "a run time as [D-]HH:MM:SS")
 	}
 	if p.first(colStart) < 0 || p.first(colEnd) < 0 {
-		col := colElapsed
-		if p.at[col] < 0 {
-			col = colElapsedRaw
-		}
-		if p.at[col] < 0 {
-			col = colEnd
-		}
-		return 0, p.fault(col, "a run time")
+		cols := []int{colElapsed, colElapsedRaw, colEnd}
+		there := slices.IndexFunc(cols, func(c int) bool { return p.at[c] >= 0 })
+		p.fail(cols[there], "a run time")
+		return 0
 	}
-	start, err := p.time(colStart)
-	if err != nil {
-		return 0, err
-	}
-	end, err := p.time(colEnd)
-	if err != nil {
-		return 0, err
-	}
+	start, end := p.time(colStart), p.time(colEnd)
 	work, ok := traces.Between(start, end, p.clock == local)
 	if !ok {
-		return 0, p.fault(colEnd, "Start or later, "+string(p.cell(colStart)))
+		p.fail(colEnd, "Start or later, "+string(p.cell(colStart)))
 	}
-	return work, nil
+	return work
+}
+
+// length reads a length of time.
+func (p *parser) length(col int, want string) time.Duration {
+	d, ok := length(p.cell(col))
+	if !ok {
+		p.fail(col, want)
+	}
+	return d
 }
 
 // length reads [D-]HH:MM:SS, and MM:SS, which the manual allows.
@@ -169,24 +162,24 @@ func length(b []byte) (time.Duration, bool) {
 }
 
 // limit returns the time limit; 0 = none.
-func (p *parser) limit() (time.Duration, error) {
-	if c := p.first(colLimitRaw, colLimit); c >= 0 {
-		b := p.cell(c)
-		switch strings.ToLower(string(b)) {
-		case "unlimited", "partition_limit":
-			return 0, nil
-		}
-		if c == colLimitRaw {
-			minutes, err := p.Number(p.at[c], 0, 0, math.MaxInt64/int64(time.Minute), "minutes, UNLIMITED or Partition_Limit")
-			return time.Duration(minutes) * time.Minute, err
-		}
-		d, ok := length(b)
-		if !ok {
-			return 0, p.fault(c, "a time as [D-]HH:MM:SS, UNLIMITED or Partition_Limit")
-		}
-		return d, nil
+func (p *parser) limit() time.Duration {
+	c := p.first(colLimitRaw, colLimit)
+	if c < 0 {
+		return 0
 	}
-	return 0, nil
+	switch strings.ToLower(string(p.cell(c))) {
+	case "unlimited", "partition_limit":
+		return 0
+	}
+	if c == colLimit {
+		return p.length(c, "a time as [D-]HH:MM:SS, UNLIMITED or Partition_Limit")
+	}
+	const want = "minutes, UNLIMITED or Partition_Limit"
+	minutes, err := p.Number(p.at[c], 0, 0, math.MaxInt64/int64(time.Minute), want)
+	if p.err == nil {
+		p.err = err
+	}
+	return time.Duration(minutes) * time.Minute
 }
 
 // tres is a list of trackable resources.
@@ -266,8 +259,21 @@ func memory(b []byte) (int64, bool) {
 	return int64(bytes), bytes <= mostMem
 }
 
+// count reads the first of columns that has a value, otherwise it returns n.
+func (p *parser) count(n int64, want string, cols ...int) int64 {
+	c := p.first(cols...)
+	if c < 0 {
+		return n
+	}
+	n, ok := count(p.cell(c))
+	if !ok {
+		p.fail(c, want)
+	}
+	return n
+}
+
 // resources sets the GPUs, cores and memory of j.
-func (p *parser) resources(j *traces.Job) error {
+func (p *parser) resources(j *traces.Job) {
 	alloc, req := &p.tres[0], &p.tres[1]
 	for i, col := range [...]int{colAllocTRES, colReqTRES} {
 		b := p.cell(col)
@@ -275,17 +281,10 @@ func (p *parser) resources(j *traces.Job) error {
 			b = nil
 		}
 		if !p.tres[i].read(b) {
-			return p.fault(col, wantTRES)
+			p.fail(col, wantTRES)
 		}
 	}
-	nodes := max(alloc.node, req.node)
-	if c := p.first(colNodes, colAllocNodes); c >= 0 {
-		n, ok := count(p.cell(c))
-		if !ok {
-			return p.fault(c, "a number of nodes")
-		}
-		nodes = n
-	}
+	nodes := p.count(max(alloc.node, req.node), "a number of nodes", colNodes, colAllocNodes)
 	if len(req.types) > 0 {
 		j.GPUTypes = slices.Clone(req.types)
 	}
@@ -297,14 +296,14 @@ func (p *parser) resources(j *traces.Job) error {
 		each, types, perJob, ok := generic(p.cell(c))
 		switch {
 		case !ok:
-			return p.fault(c, "generic resources as gpu:2 or gres:gpu:v100:4")
+			p.fail(c, "generic resources as gpu:2 or gres:gpu:v100:4")
 		case each > 0 && nodes == 0 && !perJob:
-			return p.fault(c, "a number of nodes beside it: NNodes in sacct's -o (--format)")
+			p.fail(c, "a number of nodes beside it: NNodes in sacct's -o (--format)")
 		case !perJob:
 			each *= nodes
 		}
 		if gpus = each; gpus > traces.MaxGPUs {
-			return p.fault(c, "at most 2^30 GPUs on all nodes")
+			p.fail(c, "at most 2^30 GPUs on all nodes")
 		}
 		j.GPUTypes = types
 	}
@@ -312,30 +311,16 @@ func (p *parser) resources(j *traces.Job) error {
 	if j.GPUs == 0 {
 		j.GPUTypes = nil
 	}
-	cores := max(alloc.cores, 0)
-	if cores == 0 {
-		cores = req.cores
-	}
-	if c := p.first(colCPUs, colAllocCPUs); c >= 0 {
-		n, ok := count(p.cell(c))
-		if !ok {
-			return p.fault(c, "a number of cores")
-		}
-		cores = n
-	}
+	cores := p.count(cmp.Or(max(alloc.cores, 0), req.cores), "a number of cores", colCPUs, colAllocCPUs)
 	j.CPUMilli = cores * 1000
-	j.MemBytes = alloc.mem
-	if j.MemBytes == 0 {
-		j.MemBytes = req.mem
-	}
+	j.MemBytes = cmp.Or(alloc.mem, req.mem)
 	if c := p.first(colMem); c >= 0 && j.MemBytes == 0 {
-		return p.requested(j, c, nodes, cores)
+		j.MemBytes = p.requested(c, nodes, cores)
 	}
-	return nil
 }
 
 // requested reads the memory of column c: of the job, with n of each node and with c of each core.
-func (p *parser) requested(j *traces.Job, c int, nodes, cores int64) error {
+func (p *parser) requested(c int, nodes, cores int64) int64 {
 	b := p.cell(c)
 	times := int64(1)
 	switch b[len(b)-1] {
@@ -346,10 +331,9 @@ func (p *parser) requested(j *traces.Job, c int, nodes, cores int64) error {
 	}
 	mem, ok := memory(b)
 	if !ok || mem > mostMem/max(1, times) {
-		return p.fault(c, "memory as 64G, 4000Mc or 64Gn")
+		p.fail(c, "memory as 64G, 4000Mc or 64Gn")
 	}
-	j.MemBytes = mem * times
-	return nil
+	return mem * times
 }
 
 // generic reads a request for generic resources: gpu:2, gpu:v100:4, gres:gpu:2, PER_NODE:gres:gpu:2, joined by commas. It counts

@@ -10,7 +10,7 @@
 //	num_replicas  GPUs, for schedulers that do not resize the job
 //	batch_size    examples in a batch on all GPUs together, likewise                    Batch
 //	category      adaptive (as without the column), scale-gpus (the batch size stays) or rigid (the size stays too);
-//	              Reader.Category                                                       (optional)
+//	              checked, not used                                                     (optional)
 //
 // A workload says what is trained, not for how long: Work and Iterations are 0. A run
 // time follows from an application's measurements: the iterations to the end of its training at batch_size, times the

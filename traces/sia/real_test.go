@@ -73,7 +73,7 @@ func TestTheWorkloadsOfPolluxHaveTheArrivalsOfThoseOfPhilly(t *testing.T) {
 	}
 }
 
-func published(t *testing.T, set, name string) *sia.Reader {
+func published(t *testing.T, set, name string) *traces.Sorted {
 	t.Helper()
 	f, err := traces.OpenFile(filepath.Join("..", "..", "..", "shared", "traces", "sia-workloads", set, name))
 	if errors.Is(err, fs.ErrNotExist) {

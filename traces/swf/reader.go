@@ -39,11 +39,9 @@ var names = [fields]string{"job number", "submit time", "wait time", "run time",
 
 // Options changes how a log is read. The zero value is right for a log of the archive.
 type Options struct {
-	Unsorted  bool // let submit times go backwards; jobs then come in the order of the file, for traces.SortStable
-	Queue     bool // Job.VC is the queue instead of the group
-	Zero      bool // keep jobs whose run time is 0; those whose run time is unknown (-1) are still left out
-	Requested bool // GPUs are the processors requested, or those allocated if the request is not given
-	NoText    bool // leave ID and all names empty, so that reading allocates nothing
+	Unsorted bool // let submit times go backwards; jobs then come in the order of the file, for traces.SortStable
+	Zero     bool // keep jobs whose run time is 0; those whose run time is unknown (-1) are still left out
+	NoText   bool // leave ID and all names empty, so that reading allocates nothing
 }
 
 // Reader is a traces.Stream over a log. It holds one line at a time. Not safe for concurrent use.
@@ -58,7 +56,6 @@ type Reader struct {
 	whole   uint32         // by field, lowest bit first
 	text    traces.Names
 	last    time.Duration
-	record  Record
 	idle    int // jobs without run time
 	empty   int // jobs without processors
 	err     error
@@ -94,13 +91,10 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 // Header returns the header before the first job. The caller must not change it.
 func (d *Reader) Header() Header { return d.header }
 
-// Dropped returns how many lines were left out so far, because their job did not run or has no size.
-func (d *Reader) Dropped() int { return d.idle + d.empty }
-
 // Named reports that jobs can have a name and a group.
 func (*Reader) Named() (name, group bool) { return true, true }
 
-// Skipped returns the lines of Dropped by reason.
+// Skipped returns how many lines were left out so far, by reason.
 func (d *Reader) Skipped() []traces.Skip {
 	var s traces.Skips
 	if d.o.Zero {
@@ -115,97 +109,77 @@ func (d *Reader) Skipped() []traces.Skip {
 // Next implements traces.Stream. After an error it gives the same error again.
 func (d *Reader) Next(j *traces.Job) error {
 	for d.err == nil {
-		keep := false
-		if keep, d.err = d.read(j); keep {
-			return nil
+		if keep := d.read(j); keep && d.err == nil {
+			break
 		}
 	}
 	return d.err
 }
 
-// read reads one line. keep is false on an error and if the line is not a job or is a job to drop.
-func (d *Reader) read(j *traces.Job) (keep bool, err error) {
+// read reads one line. keep is false if the line is not a job or is a job to drop. The first fault is in d.err.
+func (d *Reader) read(j *traces.Job) (keep bool) {
 	line := d.first
 	if !d.pending {
-		if line, err = d.lines.Next(); err != nil {
-			return false, err
+		if line, d.err = d.lines.Next(); d.err != nil {
+			return false
 		}
 	}
 	d.first, d.pending = nil, false
 	if line = trim(line); len(line) == 0 || line[0] == ';' {
-		return false, nil
+		return false
 	}
 	if n := d.split(line); n < fields {
-		return false, d.lines.Fault("", fmt.Sprintf("%d fields", n), "18, blank-separated (-1 where unknown)")
+		d.err = d.lines.Fault("", fmt.Sprintf("%d fields", n), "18, blank-separated (-1 where unknown)")
+		return false
 	}
-	*j = traces.Job{}
-	if j.Submit, err = d.seconds(fieldSubmit); err != nil {
-		return false, err
-	}
+	*j = traces.Job{Submit: d.seconds(fieldSubmit)}
 	if j.Submit < 0 {
-		return false, d.fault(fieldSubmit, "seconds, 0 or more")
+		d.fail(fieldSubmit, "seconds, 0 or more")
 	}
 	if j.Submit < d.last && !d.o.Unsorted {
-		return false, d.fault(fieldSubmit, string(traces.AppendSeconds(nil, d.last))+" or later, as in the job before (jobs must be in order of submit time; --sort puts them in order)")
+		d.fail(fieldSubmit, string(traces.AppendSeconds(nil, d.last))+
+			" or later, as in the job before (jobs must be in order of submit time; --sort puts them in order)")
 	}
 	d.last = j.Submit
-	if j.Work, err = d.seconds(fieldRun); err != nil {
-		return false, err
-	}
-	size, other := fieldAllocated, fieldProcs
-	if d.o.Requested {
-		size, other = other, size
-	}
-	procs, err := d.number(size)
-	if err == nil && procs <= 0 {
-		size = other
-		procs, err = d.number(size)
-	}
-	if err != nil {
-		return false, err
-	}
-	if procs > maxProcs {
-		return false, d.fault(size, fmt.Sprintf("at most %d", maxProcs))
-	}
+	j.Work = d.seconds(fieldRun)
+	procs := d.procs()
 	j.GPUs, j.GPUMilli = int(procs), 1000
-	if j.Estimate, err = d.seconds(fieldTime); err != nil {
-		return false, err
-	}
-	j.Estimate = max(0, j.Estimate)
-	if j.MemBytes, err = d.memory(procs); err != nil {
-		return false, err
-	}
-	if j.Status, err = d.status(); err != nil {
-		return false, err
-	}
-	model, err := d.number(fieldExecutable)
-	if err != nil {
-		return false, err
-	}
-	if j.Work < 0 || j.Work == 0 && !d.o.Zero {
+	j.Estimate = max(0, d.seconds(fieldTime))
+	j.MemBytes, j.Status = d.memory(procs), d.status()
+	model := d.number(fieldExecutable)
+	switch {
+	case d.err != nil:
+		return false
+	case j.Work < 0 || j.Work == 0 && !d.o.Zero:
 		d.idle++
-		return false, nil
-	}
-	if procs <= 0 {
+		return false
+	case procs <= 0:
 		d.empty++
-		return false, nil
+		return false
+	case d.o.NoText:
+		return true
 	}
-	if d.o.NoText {
-		return true, nil
-	}
-	group := fieldGroup
-	if d.o.Queue {
-		group = fieldQueue
-	}
-	j.ID, j.User, j.VC = string(d.f[fieldID]), d.name(fieldUser), d.name(group)
-	if j.Group = j.VC; d.o.Queue {
-		j.Group = d.name(fieldGroup)
-	}
+	j.ID, j.User, j.VC = string(d.f[fieldID]), d.name(fieldUser), d.name(fieldGroup)
+	j.Group = j.VC
 	if model > 0 {
 		j.Model = d.name(fieldExecutable)
 		j.Name = j.Model
 	}
-	return true, nil
+	return true
+}
+
+// procs returns the size of the job: the processors allocated, or those requested if that is not known.
+func (d *Reader) procs() int64 {
+	field := fieldAllocated
+	n := d.number(field)
+	if n <= 0 && d.err == nil {
+		field = fieldProcs
+		n = d.number(field)
+	}
+	if n > maxProcs {
+		d.fail(field, fmt.Sprintf("at most %d", maxProcs))
+	}
+	return n
 }
 
 // maxProcs bounds the processors of a job, so that sums of demands in thousandths stay far inside an int64.
@@ -263,44 +237,50 @@ func (d *Reader) split(line []byte) (n int) {
 // maxDigits is the number of digits that always fit an int64.
 const maxDigits = 18
 
-func (d *Reader) fault(field int, want string) error {
-	return d.lines.Fault(names[field], string(d.f[field]), want)
+// fail keeps a fault in a field, if it is the first.
+func (d *Reader) fail(field int, want string) {
+	if d.err == nil {
+		d.err = d.lines.Fault(names[field], string(d.f[field]), want)
+	}
 }
 
 // seconds reads a time. Logs have whole seconds; decimals are read exactly. Negative means unknown.
-func (d *Reader) seconds(field int) (time.Duration, error) {
+func (d *Reader) seconds(field int) time.Duration {
 	const most = int64(math.MaxInt64 / time.Second)
 	if v := d.v[field]; d.whole&(1<<field) != 0 && v <= most && v >= -most {
-		return time.Duration(v) * time.Second, nil
+		return time.Duration(v) * time.Second
 	}
 	v, _, err := traces.Decimal(string(d.f[field]), 9)
 	if err != nil {
-		return 0, d.fault(field, "seconds, below 292 years, or -1 where unknown")
+		d.fail(field, "seconds, below 292 years, or -1 where unknown")
 	}
-	return time.Duration(v), nil
+	return time.Duration(v)
 }
 
-func (d *Reader) number(field int) (int64, error) {
-	if d.whole&(1<<field) != 0 {
-		return d.v[field], nil
+func (d *Reader) number(field int) int64 {
+	v, exact := d.rounded(field, "a whole number, or -1 where unknown")
+	if !exact {
+		d.fail(field, "a whole number, or -1 where unknown")
 	}
-	v, exact, err := traces.Decimal(string(d.f[field]), 0)
-	if err != nil || !exact {
-		return 0, d.fault(field, "a whole number, or -1 where unknown")
-	}
-	return v, nil
+	return v
 }
 
 // kilobytes reads an amount of memory; averages of used memory need not be whole and are rounded.
-func (d *Reader) kilobytes(field int) (int64, error) {
+func (d *Reader) kilobytes(field int) int64 {
+	v, _ := d.rounded(field, "KB for each processor, or -1 where unknown")
+	return v
+}
+
+// rounded reads a number, rounded to a whole one; exact reports that it was whole. want is what would be right.
+func (d *Reader) rounded(field int, want string) (v int64, exact bool) {
 	if d.whole&(1<<field) != 0 {
-		return d.v[field], nil
+		return d.v[field], true
 	}
-	v, _, err := traces.Decimal(string(d.f[field]), 0)
+	v, exact, err := traces.Decimal(string(d.f[field]), 0)
 	if err != nil {
-		return 0, d.fault(field, "KB for each processor, or -1 where unknown")
+		d.fail(field, want)
 	}
-	return v, nil
+	return v, exact
 }
 
 // name returns a number as written, or "" if it is unknown.
@@ -313,38 +293,32 @@ func (d *Reader) name(field int) string {
 
 // memory returns the memory of the whole job, in bytes, from the memory requested for each processor, else from that
 // used by each. The request goes first because it is what a scheduler knows.
-func (d *Reader) memory(procs int64) (int64, error) {
+func (d *Reader) memory(procs int64) int64 {
 	for _, field := range [...]int{fieldMem, fieldUsedMem} {
-		kb, err := d.kilobytes(field)
-		if err != nil {
-			return 0, err
+		kb := d.kilobytes(field)
+		if kb <= 0 || procs <= 0 {
+			continue
 		}
-		if kb > 0 && procs > 0 {
-			if kb > math.MaxInt64>>10 {
-				return 0, d.fault(field, "KB for each processor, within 2^53")
-			}
-			hi, lo := bits.Mul64(uint64(kb)<<10, uint64(procs))
-			if hi != 0 || lo > math.MaxInt64 {
-				return 0, d.fault(field, "KB for each processor, together below 2^63 bytes")
-			}
-			return int64(lo), nil
+		if kb > math.MaxInt64>>10 {
+			d.fail(field, "KB for each processor, within 2^53")
 		}
+		hi, lo := bits.Mul64(uint64(kb)<<10, uint64(procs))
+		if hi != 0 || lo > math.MaxInt64 {
+			d.fail(field, "KB for each processor, together below 2^63 bytes")
+		}
+		return int64(lo)
 	}
-	return 0, nil
+	return 0
 }
 
-func (d *Reader) status() (traces.Status, error) {
-	v, err := d.number(fieldStatus)
-	if err != nil {
-		return traces.StatusUnknown, err
-	}
-	switch v {
+func (d *Reader) status() traces.Status {
+	switch d.number(fieldStatus) {
 	case 1, 3: // 3 and 4 are the last parts of jobs that were checkpointed and swapped out
-		return traces.Completed, nil
+		return traces.Completed
 	case 0, 4:
-		return traces.Failed, nil
+		return traces.Failed
 	case 5:
-		return traces.Cancelled, nil
+		return traces.Cancelled
 	}
-	return traces.StatusUnknown, nil
+	return traces.StatusUnknown
 }

@@ -49,15 +49,6 @@ func TestReadsASmallLog(t *testing.T) {
 			t.Errorf("%s: %v, dropped %d\n%+v\nwant\n%+v", name, err, d.Dropped(), got, want)
 		}
 	}
-	got, err := traces.ReadAll(open(t, text, Options{Queue: true}))
-	if err != nil || got[0].VC != "1" || got[1].VC != "0" || got[2].VC != "" || got[3].VC != "2" {
-		t.Errorf("queues: %v, %+v", err, got)
-	}
-	for i, j := range got {
-		if j.Group != want[i].Group || j.Name != want[i].Name {
-			t.Errorf("queues, job %d: group %q and name %q, want %q and %q", i, j.Group, j.Name, want[i].Group, want[i].Name)
-		}
-	}
 	if name, group := open(t, text, Options{}).Named(); !name || !group {
 		t.Error("a log can have names and groups")
 	}
@@ -65,8 +56,8 @@ func TestReadsASmallLog(t *testing.T) {
 
 // Jobs share the strings of their names, so that a long log holds each once.
 func TestNamesAndGroupsAreShared(t *testing.T) {
-	got, err := traces.ReadAll(open(t, "1 0 -1 9 4 -1 -1 4 -1 -1 1 3 12 345 1 -1 -1 -1\n2 5 -1 9 4 -1 -1 4 -1 -1 1 3 12 345 1 -1 -1 -1\n", Options{Queue: true}))
-	if err != nil || len(got) != 2 || got[0].Name != "345" || got[0].Group != "12" || got[0].VC != "1" {
+	got, err := traces.ReadAll(open(t, "1 0 -1 9 4 -1 -1 4 -1 -1 1 3 12 345 1 -1 -1 -1\n2 5 -1 9 4 -1 -1 4 -1 -1 1 3 12 345 1 -1 -1 -1\n", Options{}))
+	if err != nil || len(got) != 2 || got[0].Name != "345" || got[0].Group != "12" || got[0].VC != "12" {
 		t.Fatalf("%v, %+v", err, got)
 	}
 	for _, s := range [][2]string{{got[0].Name, got[1].Name}, {got[0].Group, got[1].Group}, {got[0].Name, got[0].Model}} {
@@ -135,11 +126,11 @@ func TestFaultsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
 }
 
 func FuzzReader(f *testing.F) {
-	f.Add([]byte(small(f)), false)
-	f.Add([]byte(line(fieldMem, "123456789")+line(fieldAllocated, "-1")), true)
-	f.Add([]byte(";;;:\n; a: b\n;\x00:\n1 1e300 1"), true)
-	f.Fuzz(func(t *testing.T, b []byte, queue bool) {
-		d, err := NewReader(strings.NewReader(string(b)), "f", Options{Queue: queue})
+	f.Add([]byte(small(f)))
+	f.Add([]byte(line(fieldMem, "123456789") + line(fieldAllocated, "-1")))
+	f.Add([]byte(";;;:\n; a: b\n;\x00:\n1 1e300 1"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d, err := NewReader(strings.NewReader(string(b)), "f", Options{})
 		if err != nil {
 			return
 		}

@@ -17,75 +17,29 @@ const (
 )
 
 var (
-	required = []string{"job_id", "num_gpu", "submit_time", "iterations", "model_name", "duration"}
+	names    = []string{"job_id", "num_gpu", "submit_time", "iterations", "model_name", "duration"} // required
 	optional = []string{"interval"}
 )
 
 // NoRunTime is the reason for which rows are left out.
 const NoRunTime = "no run time: duration is 0"
 
-// Reader is a traces.Stream over a workload, in order of submit. Not safe for concurrent use.
-type Reader struct {
-	jobs   []traces.Job
-	stream traces.Slice
-	skips  traces.Skips
-	moved  int
-}
-
-var _ traces.Stream = (*Reader)(nil)
-
 // Sniff reports whether head, the first bytes of an unpacked file, is the beginning of a workload.
-func Sniff(head []byte) bool { return traces.HasHeader(head, required, optional) }
+func Sniff(head []byte) bool { return traces.HasHeader(head, names, optional) }
 
-// NewReader reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of the file. file
-// is the name used in messages. A fault in a row is a *traces.RowError.
-func NewReader(r io.Reader, file string) (*Reader, error) {
-	t, err := traces.NewTable(r, file, required...)
-	if err != nil {
-		return nil, err
-	}
-	at := t.At(required...)
-	var models traces.Names
-	d := &Reader{}
-	var jobs traces.Gather[traces.Job]
-	for {
-		if err := t.Next(); err == io.EOF {
-			break
-		} else if err != nil {
-			return nil, err
-		}
-		j := traces.Job{ID: string(t.Text(at[colID])), Model: models.Get(t.Text(at[colModel])), GPUMilli: 1000}
-		gpus, err := t.Number(at[colGPUs], 0, 1, traces.MaxGPUs, "a whole number of GPUs, 1 or more")
-		if err != nil {
-			return nil, err
-		}
-		j.GPUs = int(gpus)
-		if j.Submit, err = t.Seconds(at[colSubmit]); err != nil {
-			return nil, err
-		}
-		if j.Iterations, err = t.Number(at[colIterations], 0, 0, math.MaxInt64, "a whole number, 0 or more"); err != nil {
-			return nil, err
-		}
-		if j.Work, err = t.Seconds(at[colDuration]); err != nil {
-			return nil, err
-		}
-		if j.Work == 0 {
-			d.skips.Add(NoRunTime)
-			continue
-		}
-		jobs.Add(&j)
-	}
-	d.jobs = jobs.Take()
-	d.moved = traces.SortStable(d.jobs)
-	d.stream.Jobs = d.jobs
-	return d, nil
+// NewReader reads r to its end. The result is a stream over the jobs in order of submit; the file may have them in any
+// order. file is the name used in messages. A fault in a row is a *traces.RowError.
+func NewReader(r io.Reader, file string) (*traces.Sorted, error) {
+	return traces.ReadTable(r, file, names, len(names), row)
 }
 
-// Next implements traces.Stream.
-func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
-
-// Skipped returns how many rows were left out, by reason.
-func (d *Reader) Skipped() []traces.Skip { return d.skips.All() }
-
-// Moved returns how many jobs came after a job with a later submit in the file.
-func (d *Reader) Moved() int { return d.moved }
+func row(c *traces.Cells, j *traces.Job) (skip string) {
+	j.ID, j.Model = string(c.Text(colID)), c.Name(colModel)
+	j.GPUs, j.GPUMilli = c.GPUs(colGPUs, 1)
+	j.Submit = c.Seconds(colSubmit)
+	j.Iterations = c.Number(colIterations, 0, 0, math.MaxInt64, "a whole number, 0 or more")
+	if j.Work = c.Seconds(colDuration); j.Work == 0 {
+		return NoRunTime
+	}
+	return ""
+}

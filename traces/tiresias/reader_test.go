@@ -92,8 +92,8 @@ func FuzzReader(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for i, j := range d.jobs {
-			if j.Submit < 0 || i > 0 && j.Submit < d.jobs[i-1].Submit || j.Work <= 0 || j.GPUs < 1 || j.Iterations < 0 {
+		for i, j := range d.Jobs() {
+			if j.Submit < 0 || i > 0 && j.Submit < d.Jobs()[i-1].Submit || j.Work <= 0 || j.GPUs < 1 || j.Iterations < 0 {
 				t.Fatalf("job %d: %+v", i, j)
 			}
 		}

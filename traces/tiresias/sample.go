@@ -2,6 +2,8 @@ package tiresias
 
 import (
 	"io"
+	"math"
+	"time"
 
 	"clustergym/traces"
 )
@@ -14,29 +16,21 @@ func SniffSample(head []byte) bool { return traces.HasHeader(head, []string{samp
 // ReadSample reads a sample of GPU times to its end: seconds of run time times GPUs, in the order of the file, each
 // above 0. file is the name used in messages. A fault in a row, or no rows at all, is a *traces.RowError.
 func ReadSample(r io.Reader, file string) ([]float64, error) {
-	t, err := traces.NewTable(r, file, sampleColumn)
+	c, err := traces.OpenCells(r, file, []string{sampleColumn}, 1)
 	if err != nil {
 		return nil, err
 	}
-	c := t.Column(sampleColumn)
 	var sample []float64
-	for {
-		if err := t.Next(); err == io.EOF {
-			break
-		} else if err != nil {
-			return nil, err
-		}
-		d, err := t.Seconds(c)
-		if err != nil {
-			return nil, err
-		}
-		if d == 0 {
-			return nil, t.Fault(c, "seconds of GPU time, above 0 and below 292 years")
-		}
-		sample = append(sample, d.Seconds())
+	for c.Next() == nil {
+		const want = "seconds of GPU time, above 0 and below 292 years"
+		sample = append(sample, time.Duration(c.Number(0, 9, 1, math.MaxInt64, want)).Seconds())
 	}
-	if sample == nil {
-		return nil, t.FaultIn(sampleColumn, "no rows", "at least one GPU time")
+	switch {
+	case c.Err() != io.EOF:
+		return nil, c.Err()
+	case sample == nil:
+		return nil, &traces.RowError{File: file, Line: c.Line(), Column: sampleColumn, Value: "no rows",
+			Want: "at least one GPU time"}
 	}
 	return sample, nil
 }

@@ -1,7 +1,5 @@
 package tpch
 
-import "maps"
-
 // Rule says how the run times of a stage's tasks, measured at several numbers of executors, are combined into one.
 type Rule uint8
 
@@ -88,10 +86,3 @@ func mean(l []float64) float64 {
 
 // waves are run times in milliseconds by number of executors.
 type waves map[int][]float64
-
-// keys adds the numbers of executors of w to set.
-func (w waves) keys(set map[int]bool) {
-	for e := range maps.Keys(w) { // a set: order does not matter
-		set[e] = true
-	}
-}

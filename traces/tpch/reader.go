@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -160,7 +161,6 @@ func (p *parser) job(q *query) (traces.Job, error) {
 	for i := range q.Stages {
 		at := fmt.Sprintf("stages[%d]", i)
 		var st stage
-		set := map[int]bool{}
 		for _, w := range [...]struct {
 			name string
 			from map[string][]float64
@@ -171,13 +171,9 @@ func (p *parser) job(q *query) (traces.Job, error) {
 				return traces.Job{}, err
 			}
 		}
-		st.first.keys(set)
-		st.rest.keys(set)
-		var executors []int
-		for e := range set { // sorted next
-			executors = append(executors, e)
-		}
+		executors := slices.AppendSeq(slices.Collect(maps.Keys(st.first)), maps.Keys(st.rest))
 		slices.Sort(executors)
+		executors = slices.Compact(executors)
 		n := 0
 		if len(executors) > 0 {
 			n = len(st.first[executors[0]]) + len(st.rest[executors[0]])
@@ -223,12 +219,7 @@ func (p *parser) job(q *query) (traces.Job, error) {
 // waves reads the numbers of executors and checks the run times.
 func (p *parser) waves(at string, from map[string][]float64) (waves, error) {
 	w := waves{}
-	keys := make([]string, 0, len(from))
-	for k := range from { // sorted next, so that the reported fault is the first by key
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(from)) { // so that the reported fault is the first by key
 		e, err := strconv.Atoi(k)
 		if err != nil || e < 1 || w[e] != nil {
 			return nil, p.fault(at, k, "a number of executors, each once")

@@ -150,9 +150,6 @@ func (m *Mirror) clock(t time.Time) time.Duration { return max(0, t.Sub(m.zero))
 // Now returns what the clock of the facts shows at the last snapshot.
 func (m *Mirror) Now() time.Duration { return m.clock(m.last) }
 
-// Time returns when the clock of the facts shows d.
-func (m *Mirror) Time(d time.Duration) time.Time { return m.zero.Add(d) }
-
 // GPUs returns where a job runs, as the facts have it; nil if it does not.
 func (m *Mirror) GPUs(id string) []cluster.GPU {
 	if j := m.jobs[id]; j != nil {

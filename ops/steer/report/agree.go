@@ -191,10 +191,8 @@ func (m *moment) rank() int {
 	return 2
 }
 
-// askAgain shows the policy what has happened, and asks it at the moments of real starts: at most so many, evenly spread.
-func (r *replay) askAgain(ctx context.Context, p *steer.Policy, a *Agreement, most int) error {
-	var all []moment
-	points := 0
+// moments returns what the log tells, in order, and the number of moments at which jobs started while steer looked.
+func (r *replay) moments() (all []moment, points int) {
 	last := time.Duration(-1)
 	for i, j := range r.of {
 		all = append(all, moment{r.jobs[i].Submit, sim.Submit, i})
@@ -214,6 +212,13 @@ func (r *replay) askAgain(ctx context.Context, p *steer.Policy, a *Agreement, mo
 			last = m.at
 		}
 	}
+	return all, points
+}
+
+// askAgain shows the policy what has happened, and asks it at the moments of real starts: at most so many, evenly
+// spread.
+func (r *replay) askAgain(ctx context.Context, p *steer.Policy, a *Agreement, most int) error {
+	all, points := r.moments()
 	if err := p.Env.Follow(sched.Following{Origin: r.origin}); err != nil {
 		return err
 	}
@@ -224,7 +229,7 @@ func (r *replay) askAgain(ctx context.Context, p *steer.Policy, a *Agreement, mo
 	asked, mean, point := 0, 0, -1
 	wanted := map[string]string{}
 	asking := false
-	last = -1
+	last := time.Duration(-1)
 	for i := range all {
 		m := &all[i]
 		j := r.of[m.job]

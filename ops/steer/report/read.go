@@ -9,9 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"clustergym/internal/fault"
@@ -92,7 +90,8 @@ func Read(ctx context.Context, files []string) (*Log, error) {
 	var all []part
 	seen := map[string]bool{}
 	for _, name := range files {
-		p := part{name: name, parts: rotated(name)}
+		p := part{name: name, parts: steer.Files(name)}
+		slices.Reverse(p.parts) // oldest first
 		for _, f := range p.parts {
 			if seen[f] {
 				return nil, fault.Mistakef("%s is given twice: FILE.1 and its siblings are read with FILE", f)
@@ -130,19 +129,6 @@ func Read(ctx context.Context, files []string) (*Log, error) {
 	}
 	l.end()
 	return l, l.check()
-}
-
-// rotated returns the files of a log, oldest first.
-func rotated(name string) (list []string) {
-	for k := 1; ; k++ {
-		f := name + "." + strconv.Itoa(k)
-		if _, err := os.Stat(f); err != nil {
-			break
-		}
-		list = append(list, f)
-	}
-	slices.Reverse(list)
-	return append(list, name)
 }
 
 // mostLine bounds a line.

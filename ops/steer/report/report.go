@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -66,10 +67,9 @@ type Report struct {
 	Censored    Censored    `json:"censored"`
 	Notes       []string    `json:"notes"`
 
-	log       *Log
-	curves    []curve
-	pairs     [][2]float64 // waits that were and that the model has, of the second half
-	estimates sim.Estimates
+	log    *Log
+	curves []curve
+	pairs  [][2]float64 // waits that were and that the model has, of the second half
 }
 
 // Censored counts jobs of which the log does not tell all, and those that replays leave out.
@@ -152,7 +152,7 @@ func Build(ctx context.Context, l *Log, opt Options) (*Report, error) {
 	}
 	out := &Report{
 		Files: l.Files, Cluster: l.Cluster, Nodes: len(l.Nodes), GPUs: l.GPUs(), From: l.From, To: l.To, Looks: l.Looks, Runs: l.Runs,
-		InLog: l.Policies, Modes: l.Modes, Jobs: len(l.Jobs), Replayed: len(r.jobs), Agreement: logged(l), log: l, estimates: opt.Estimates,
+		InLog: l.Policies, Modes: l.Modes, Jobs: len(l.Jobs), Replayed: len(r.jobs), Agreement: logged(l), log: l,
 		Censored: Censored{Running: r.running, Waiting: r.waiting, Withdrawn: r.withdrawn, Blocked: r.blocked, Large: r.large, Before: len(r.forced)},
 	}
 	base := config.For(jobselect.ID)
@@ -275,15 +275,7 @@ func (b *builder) incumbent() error {
 			out.Incumbent, b.model, b.best = c.name, w, s
 		}
 	}
-	slices.SortStableFunc(out.Candidates, func(x, y Candidate) int {
-		switch {
-		case x.Error < y.Error:
-			return -1
-		case x.Error > y.Error:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(out.Candidates, func(x, y Candidate) int { return cmp.Compare(x.Error, y.Error) })
 	b.early = len(early)
 	for i := range out.Candidates {
 		if x := &out.Candidates[i]; x.Name != timelyName && policyname.Of(x.Name).Backfill != "conservative" { // they exist in replays, or remember

@@ -6,6 +6,3 @@ import "clustergym/traces"
 func Sniff(head []byte) bool {
 	return traces.HasHeader(head, names[:required], names[required:])
 }
-
-// SniffAttempts reports whether head, the first bytes of an unpacked file, is the beginning of the table of attempts.
-func SniffAttempts(head []byte) bool { return traces.HasHeader(head, attemptNames, nil) }

@@ -24,36 +24,17 @@ type Record struct {
 	Think      time.Duration // 18: from that end to this submit
 }
 
-// Record returns the line of the job that Next returned last. It belongs to the reader and is overwritten by the next
-// call. The fields that Next does not need are parsed only here, so a fault in them is reported only here. Record is
+// Record returns the line of the job that Next returned last. The fields that Next does not need are parsed only here, so a fault in them is reported only here. Record is
 // valid only after Next returned a job.
 func (d *Reader) Record() (*Record, error) {
-	r := &d.record
-	for _, c := range [...]struct {
-		field int
-		to    *int64
-	}{{fieldID, &r.Number}, {fieldAllocated, &r.Allocated}, {fieldProcs, &r.Requested}, {fieldStatus, &r.Status}, {fieldUser, &r.User},
-		{fieldGroup, &r.Group}, {fieldExecutable, &r.Executable}, {fieldQueue, &r.Queue}, {fieldPartition, &r.Partition}, {fieldPreceding, &r.Preceding}} {
-		var err error
-		if *c.to, err = d.number(c.field); err != nil {
-			return nil, err
-		}
+	r := &Record{
+		d.number(fieldID), d.seconds(fieldSubmit), d.seconds(fieldWait), d.seconds(fieldRun), d.number(fieldAllocated),
+		d.seconds(fieldCPU), d.kilobytes(fieldUsedMem), d.number(fieldProcs), d.seconds(fieldTime), d.kilobytes(fieldMem),
+		d.number(fieldStatus), d.number(fieldUser), d.number(fieldGroup), d.number(fieldExecutable), d.number(fieldQueue),
+		d.number(fieldPartition), d.number(fieldPreceding), d.seconds(fieldThink),
 	}
-	for _, c := range [...]struct {
-		field int
-		to    *time.Duration
-	}{{fieldSubmit, &r.Submit}, {fieldWait, &r.Wait}, {fieldRun, &r.Run}, {fieldCPU, &r.CPU}, {fieldTime, &r.Time}, {fieldThink, &r.Think}} {
-		var err error
-		if *c.to, err = d.seconds(c.field); err != nil {
-			return nil, err
-		}
-	}
-	var err error
-	if r.UsedMem, err = d.kilobytes(fieldUsedMem); err != nil {
-		return nil, err
-	}
-	if r.Mem, err = d.kilobytes(fieldMem); err != nil {
-		return nil, err
-	}
-	return r, nil
+	return r, d.err
 }
+
+// Dropped returns how many lines were left out so far, because their job did not run or has no size.
+func (d *Reader) Dropped() int { return d.idle + d.empty }
