@@ -27,5 +27,5 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		RunTimes: "predicted by a random forest from jobs that have ended (causal); exact in the tables that say so; SRTF and SRSF know everything",
 		Takes:    "quick half a minute, full ten minutes, on one core",
 		Expected: expected,
-	}, planned, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})
+	}, planned, study.Parts[settings]{Cells: (*settings).cells, Report: reportYAML, Values: (*settings).values})
 }

@@ -26,5 +26,7 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		Cite:     "Sgambati, Vakanski, Anderson, arXiv 2505.03946 (2025)",
 		Takes:    "quick 2 minutes, full half an hour on two cores",
 		Expected: expected,
-	}, planned, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})
+	}, planned, study.Parts[settings]{
+		Cells: (*settings).cells, Report: reportYAML, Values: (*settings).values, Formats: formats, Notes: (*settings).notes,
+	})
 }

@@ -27,5 +27,5 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		RunTimes: "exact, as in the paper: numbers of iterations and times of tasks are known",
 		Takes:    "quick half a minute to a minute, full ten minutes, on two cores",
 		Expected: expected,
-	}, planned, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})
+	}, planned, study.Parts[settings]{Cells: (*settings).cells, Report: reportYAML, Values: (*settings).values, Formats: formats})
 }

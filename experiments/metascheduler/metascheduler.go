@@ -17,13 +17,13 @@ var expected []byte
 
 // Study returns the study meta-scheduler, which compares the meta-learning scheduler with rules and other learners.
 func Study() study.Study {
-	return study.Study{
-		Name:  "meta-scheduler",
-		Title: "A meta-learning scheduler that places workers (reconstruction)",
-		Cite:  "Yang, Bao, Liu, Yang and Wu, On a Meta Learning-Based Scheduler for Deep Learning Clusters, IEEE Trans. Cloud Computing 11(4), 2023, 10.1109/TCC.2023.3308161",
-		Takes: "quick two minutes of processor time, a minute on two free cores; full about 50 minutes of processor time",
-		Cells: cells, Tables: tables, Figures: figures, Claims: claims, Notes: notes, Expected: expected,
-	}
+	return study.Of(study.Study{
+		Name:     "meta-scheduler",
+		Title:    "A meta-learning scheduler that places workers (reconstruction)",
+		Cite:     "Yang, Bao, Liu, Yang and Wu, On a Meta Learning-Based Scheduler for Deep Learning Clusters, IEEE Trans. Cloud Computing 11(4), 2023, 10.1109/TCC.2023.3308161",
+		Takes:    "quick two minutes of processor time, a minute on two free cores; full about 50 minutes of processor time",
+		Expected: expected,
+	}, settingsOf, study.Parts[settings]{Cells: (*settings).cells, Report: reportYAML, Values: (*settings).values})
 }
 
 // version is part of every cell's input. Raise it when cells compute something else with equal settings.
@@ -40,18 +40,9 @@ func settingsOf(p study.Plan) (settings, error) {
 	return s, err
 }
 
-// cells returns the study's units of work for p's form and number of seeds.
-func cells(p study.Plan) ([]study.Cell, error) {
-	s, err := settingsOf(p)
-	if err != nil {
-		return nil, err
-	}
-	return s.cells(), nil
-}
-
 // cells returns one cell for all rules of a regime, and one for each learner, seed by seed: a run that is not whole then has as
 // many learners of each method as possible.
-func (s *settings) cells() []study.Cell {
+func (s *settings) cells(study.Plan) ([]study.Cell, error) {
 	all := []study.Cell{s.rulesCell(&theUsual, "")}
 	seeds := s.Seeds
 	if s.Poor.Seeds > 0 {
@@ -78,7 +69,7 @@ func (s *settings) cells() []study.Cell {
 			all = append(all, s.learnCell(&theUsual, "", m, s.FirstSeed+k))
 		}
 	}
-	return all
+	return all, nil
 }
 
 // input is everything on which a cell depends.

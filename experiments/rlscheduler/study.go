@@ -29,5 +29,7 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		PlaysAgents: true,
 		Takes:       "quick 1 minute, full 20 minutes, with --data 40 minutes on two cores",
 		Expected:    expected,
-	}, planned, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})
+	}, planned, study.Parts[settings]{
+		Cells: (*settings).cells, Report: reportYAML, Values: (*settings).values, Claims: (*settings).claims, Notes: (*settings).notes,
+	})
 }

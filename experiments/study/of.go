@@ -1,8 +1,18 @@
 package study
 
-// Parts makes the parts of a study from settings of type S and the plan that they are of. Figures, Claims and Notes may be nil.
+import (
+	"maps"
+	"slices"
+	"sync"
+)
+
+// Parts makes the parts of a study from settings of type S and the plan that they are of. All but Cells may be nil. The tables,
+// figures, claims and notes of Report come before those of the functions.
 type Parts[S any] struct {
 	Cells   func(*S, Plan) ([]Cell, error)
+	Report  []byte                                // report.yaml
+	Values  func(*S, Plan) map[string][]string    // what Report names, by name; a label's values are in the order of tables
+	Formats map[string]func(value float64) string // of columns, by the names that Report uses
 	Tables  func(*S, Plan) []Table
 	Figures func(*S, Plan) []Figure
 	Claims  func(*S, Plan) []Claim
@@ -12,12 +22,17 @@ type Parts[S any] struct {
 // Of returns s with the parts that settings make. planned returns the settings of a plan; if it fails, Cells reports that, and
 // the other parts are made from the zero value of S.
 func Of[S any](s Study, planned func(Plan) (S, error), parts Parts[S]) Study {
-	valid := func(p Plan) *S {
-		own, err := planned(p)
-		if err != nil {
-			own = *new(S)
+	read := sync.OnceValue(func() *layout { return readLayout(s.Name, parts.Report) })
+	values := func(own *S, p Plan) scope {
+		v := scope{"why": {"there is no --data"}}
+		if p.Data != "" {
+			v["why"] = []string{p.Data + " does not have them"}
 		}
-		return &own
+		maps.Copy(v, read().Values)
+		if parts.Values != nil {
+			maps.Copy(v, parts.Values(own, p))
+		}
+		return v
 	}
 	s.Cells = func(p Plan) ([]Cell, error) {
 		own, err := planned(p)
@@ -26,15 +41,24 @@ func Of[S any](s Study, planned func(Plan) (S, error), parts Parts[S]) Study {
 		}
 		return parts.Cells(&own, p)
 	}
-	s.Tables = func(p Plan) []Table { return parts.Tables(valid(p), p) }
-	if parts.Figures != nil {
-		s.Figures = func(p Plan) []Figure { return parts.Figures(valid(p), p) }
-	}
-	if parts.Claims != nil {
-		s.Claims = func(p Plan) []Claim { return parts.Claims(valid(p), p) }
-	}
-	if parts.Notes != nil {
-		s.Notes = func(p Plan) []string { return parts.Notes(valid(p), p) }
-	}
+	s.Tables = joined(planned, parts.Tables, func(own *S, p Plan) []Table { return read().Tables.of(values(own, p), parts.Formats) })
+	s.Figures = joined(planned, parts.Figures, func(own *S, p Plan) []Figure { return read().Figures.of(values(own, p)) })
+	s.Claims = joined(planned, parts.Claims, func(own *S, p Plan) []Claim { return read().Claims.of(values(own, p)) })
+	s.Notes = joined(planned, parts.Notes, func(own *S, p Plan) []string { return values(own, p).notes(read().Notes) })
 	return s
+}
+
+// joined returns a function of a plan that returns what first makes of its settings and then, if it is not nil, more.
+func joined[S, T any](planned func(Plan) (S, error), more, first func(*S, Plan) []T) func(Plan) []T {
+	return func(p Plan) []T {
+		own, err := planned(p)
+		if err != nil {
+			own = *new(S)
+		}
+		all := first(&own, p)
+		if more != nil {
+			all = slices.Concat(all, more(&own, p))
+		}
+		return all
+	}
 }
