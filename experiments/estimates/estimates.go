@@ -28,5 +28,5 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 			"rather than user runtime estimates, IEEE TPDS 18(6), 2007",
 		Takes:    "quick 10 seconds, full 2 minutes, with --data 6 minutes on two cores",
 		Expected: expected,
-	}, planned, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Notes: (*settings).notes})
+	}, planned, study.Parts[settings]{Cells: (*settings).cells, Report: reportYAML, Values: (*settings).values, Figures: (*settings).figures})
 }

@@ -29,5 +29,5 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		Cite:     "Zaki, Mohan, Gopalan, Mannor: Improper reinforcement learning with gradient-based policy optimization, arXiv 2102.08201 (2021), and Actor-critic based improper reinforcement learning, ICML 2022 (arXiv 2207.09090)",
 		Takes:    "quick a minute, full six minutes on two free cores",
 		Expected: expected,
-	}, planned, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})
+	}, planned, study.Parts[settings]{Cells: (*settings).cells, Report: reportYAML, Values: (*settings).values, Formats: formats})
 }

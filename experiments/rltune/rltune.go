@@ -30,5 +30,5 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 			"and github.com/dshruti20/RLTune",
 		Takes:    "quick a minute, full a quarter of an hour on two cores",
 		Expected: expected,
-	}, planned, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})
+	}, planned, study.Parts[settings]{Cells: (*settings).cells, Report: reportYAML, Values: (*settings).values})
 }

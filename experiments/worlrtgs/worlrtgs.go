@@ -34,7 +34,7 @@ func Study() study.Study {
 		RunTimes: sim.Estimates{Mode: sim.EstimateExact}.Label() + ", given with the graphs",
 		Takes:    "quick: under 2 minutes on two cores; full: an estimated 45 minutes of processor time",
 		Expected: expected,
-	}, settingsOf, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})
+	}, settingsOf, study.Parts[settings]{Cells: (*settings).cells, Report: reportYAML, Values: (*settings).values})
 }
 
 // settingsOf returns the settings of p's form, quick or full, with p's number of seeds.
