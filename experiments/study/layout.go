@@ -108,8 +108,11 @@ func readLayout(study string, file []byte) *layout {
 // scope has the values that texts name.
 type scope map[string][]string
 
-// named matches a name in a text.
-var named = regexp.MustCompile(`\{[^{}]+\}`)
+// named matches a name in a text, nested one that has others inside: the value of one name can be a part of another.
+var (
+	named  = regexp.MustCompile(`\{[^{}]+\}`)
+	nested = regexp.MustCompile(`\{[^{}]*(\{[^{}]+\}[^{}]*)+\}`)
+)
 
 // of returns the values of a name in braces.
 func (v scope) of(name string) []string {
@@ -120,15 +123,20 @@ func (v scope) of(name string) []string {
 	return all
 }
 
+// flat returns s without names inside others.
+func (v scope) flat(s string) string {
+	return nested.ReplaceAllStringFunc(s, func(name string) string { return "{" + v.text(name[1:len(name)-1]) + "}" })
+}
+
 // text returns s with its names replaced.
 func (v scope) text(s string) string {
-	return named.ReplaceAllStringFunc(s, func(name string) string { return strings.Join(v.of(name), ", ") })
+	return named.ReplaceAllStringFunc(v.flat(s), func(name string) string { return strings.Join(v.of(name), ", ") })
 }
 
 // list returns the entries of l with their names replaced.
 func (v scope) list(l []string) (out []string) {
 	for _, s := range l {
-		if named.FindString(s) == s && s != "" {
+		if s = v.flat(s); s != "" && named.FindString(s) == s {
 			out = append(out, v.of(s)...)
 			continue
 		}
@@ -162,9 +170,10 @@ func (v scope) each(names []string, fn func(scope)) {
 		fn(v)
 		return
 	}
-	for _, x := range v.of(names[0]) {
+	name := v.text(names[0])
+	for _, x := range v.of(name) {
 		own := maps.Clone(v)
-		own[names[0]] = []string{x}
+		own[name] = []string{x}
 		own.each(names[1:], fn)
 	}
 }
@@ -216,7 +225,7 @@ func (l tableLayouts) of(all scope, formats map[string]func(float64) string) (ou
 				By: t.By, Order: map[string][]string{}, Runs: t.Runs, Notes: v.notes(t.Notes),
 			}
 			for _, label := range t.By {
-				own.Order[label] = v[cmp.Or(t.Order[label], label)]
+				own.Order[label] = v[cmp.Or(v.text(t.Order[label]), label)]
 			}
 			for _, c := range t.Columns {
 				v.each(c.Each, func(v scope) { own.Columns = append(own.Columns, c.column(v, t.By, formats)) })

@@ -28,5 +28,5 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		RunTimes: sim.Estimates{Mode: sim.EstimateExact}.Label(),
 		Takes:    "quick 2 min, full an hour on two cores",
 		Expected: expected,
-	}, planned, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})
+	}, planned, study.Parts[settings]{Cells: (*settings).cells, Report: reportYAML, Values: (*settings).values})
 }
