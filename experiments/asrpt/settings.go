@@ -96,7 +96,7 @@ func once[T comparable](l *fault.List, key string, list []T) {
 
 // settingsOf returns the settings of p's form, quick or full, with p's number of seeds.
 func settingsOf(p study.Plan) (settings, error) {
-	s, err := study.Settings("a-srpt", settingsYAML, p, settings{})
+	s, err := study.Settings("a-srpt", files, p, settings{})
 	s.Draws = p.SeedsOr(s.Draws)
 	return s, err
 }

@@ -1,14 +1,10 @@
 package asrpt
 
 import (
-	_ "embed" // what the report shows
 	"strconv"
 
 	"clustergym/experiments/study"
 )
-
-//go:embed report.yaml
-var reportYAML []byte
 
 // numbers formats settings as labels.
 func numbers(list []float64) (all []string) {

@@ -1,16 +1,13 @@
 package dally
 
 import (
-	_ "embed"
+	"embed"
 
 	"clustergym/experiments/study"
 )
 
-//go:embed experiment.yaml
-var settingsYAML []byte
-
-//go:embed expected.csv.zst
-var expected []byte
+//go:embed experiment.yaml report.yaml expected.csv.zst
+var files embed.FS
 
 // acceptorYAML is the run that trains acceptors.
 //
@@ -29,6 +26,5 @@ func Study() study.Study {
 			"arXiv 2401.16492 (2024)",
 		RunTimes: "exact for agents, none for the one that learned without run times; other policies ask nothing of them",
 		Takes:    "quick about a minute, full about a quarter of an hour, on two free cores",
-		Expected: expected,
-	}, settingsOf, study.Parts[settings]{Cells: (*settings).cells, Report: reportYAML, Values: (*settings).values, Figures: (*settings).figures})
+	}, files, settingsOf, study.Parts[settings]{Cells: (*settings).cells, Values: (*settings).values, Figures: (*settings).figures})
 }

@@ -1,15 +1,11 @@
 package dally
 
 import (
-	_ "embed" // what the report shows
 	"fmt"
 	"slices"
 
 	"clustergym/experiments/study"
 )
-
-//go:embed report.yaml
-var reportYAML []byte
 
 // shareText formats a share of congestion for labels.
 func shareText(c float64) string { return fmt.Sprintf("%g %%", 100*c) }

@@ -1,15 +1,11 @@
 package ddppo
 
 import (
-	_ "embed" // what the report shows
 	"fmt"
 	"slices"
 
 	"clustergym/experiments/study"
 )
-
-//go:embed report.yaml
-var reportYAML []byte
 
 // formats has a figure that is 1 or 0 as a word.
 var formats = map[string]func(v float64) string{"yes or no": func(v float64) string {

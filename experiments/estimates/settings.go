@@ -61,7 +61,7 @@ func (s *settings) Validate() error {
 
 // settingsOf returns the settings of p's form, quick or full, with p's number of seeds.
 func settingsOf(p study.Plan) (settings, error) {
-	s, err := study.Settings("estimates", settingsYAML, p, settings{})
+	s, err := study.Settings("estimates", files, p, settings{})
 	s.Seeds = p.SeedsOr(s.Seeds)
 	return s, err
 }

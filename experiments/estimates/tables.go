@@ -1,14 +1,10 @@
 package estimates
 
 import (
-	_ "embed" // what the report shows
 	"fmt"
 
 	"clustergym/experiments/study"
 )
-
-//go:embed report.yaml
-var reportYAML []byte
 
 // values returns what report.yaml names.
 func (s *settings) values(p study.Plan) map[string][]string {

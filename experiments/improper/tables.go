@@ -1,7 +1,6 @@
 package improper
 
 import (
-	_ "embed" // what the report shows
 	"fmt"
 	"math"
 	"slices"
@@ -9,9 +8,6 @@ import (
 	"clustergym/env/policymix"
 	"clustergym/experiments/study"
 )
-
-//go:embed report.yaml
-var reportYAML []byte
 
 // formats has numbers of packets, of which a network that is not stable has hundreds, and percent without the unit.
 var formats = map[string]func(v float64) string{

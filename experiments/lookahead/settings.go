@@ -158,7 +158,7 @@ func (c *scenario) config(a *agent, k int, file string) (config.Config, error) {
 
 // settingsOf returns the settings of p's form, quick or full.
 func settingsOf(p study.Plan) (settings, error) {
-	s, err := study.Settings("lookahead", settingsYAML, p, settings{})
+	s, err := study.Settings("lookahead", files, p, settings{})
 	s.Seeds = p.SeedsOr(s.Seeds)
 	return s, err
 }

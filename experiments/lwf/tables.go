@@ -1,15 +1,11 @@
 package lwf
 
 import (
-	_ "embed" // what the report shows
 	"fmt"
 	"slices"
 
 	"clustergym/experiments/study"
 )
-
-//go:embed report.yaml
-var reportYAML []byte
 
 // formats has a difference in percent as a ratio.
 var formats = map[string]func(v float64) string{"times": func(v float64) string { return fmt.Sprintf("%.2f×", 1+v/100) }}

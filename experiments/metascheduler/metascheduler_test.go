@@ -20,7 +20,7 @@ import (
 // settingsFor returns the settings of a form.
 func settingsFor(t *testing.T, quick bool) settings {
 	t.Helper()
-	s, err := study.Settings[settings]("meta-scheduler", settingsYAML, study.Plan{Quick: quick}, defaultSettings())
+	s, err := study.Settings[settings]("meta-scheduler", files, study.Plan{Quick: quick}, defaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}

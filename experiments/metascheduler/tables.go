@@ -1,16 +1,12 @@
 package metascheduler
 
 import (
-	_ "embed" // what the report shows
 	"fmt"
 	"slices"
 
 	"clustergym/env/workerplace"
 	"clustergym/experiments/study"
 )
-
-//go:embed report.yaml
-var reportYAML []byte
 
 // values returns what report.yaml names.
 func (s *settings) values(p study.Plan) map[string][]string {

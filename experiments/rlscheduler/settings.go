@@ -64,5 +64,5 @@ func (s *settings) Validate() error {
 
 // settingsOf returns the settings of p's form, quick or full.
 func settingsOf(p study.Plan) (settings, error) {
-	return study.Settings("rlscheduler", settingsYAML, p, settings{})
+	return study.Settings("rlscheduler", files, p, settings{})
 }

@@ -1,16 +1,12 @@
 package rlscheduler
 
 import (
-	_ "embed" // what the report shows
 	"slices"
 	"strconv"
 	"strings"
 
 	"clustergym/experiments/study"
 )
-
-//go:embed report.yaml
-var reportYAML []byte
 
 // theirs are the means of RLScheduler's trained agents in the ten windows: the figure that its program prints, which is one draw
 // from its softmax, then the mean and standard deviation of such a mean over 100 draws, and the best action always.

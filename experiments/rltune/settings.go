@@ -105,7 +105,7 @@ func settingsOf(p study.Plan) (settings, error) {
 	if err != nil {
 		return settings{}, err
 	}
-	s, err := study.Settings("rltune", settingsYAML, p, settings{Agent: agent}, study.Part{Key: "agent", File: agentYAML})
+	s, err := study.Settings("rltune", files, p, settings{Agent: agent}, study.Part{Key: "agent", File: agentYAML})
 	s.Seeds = p.SeedsOr(s.Seeds)
 	return s, err
 }

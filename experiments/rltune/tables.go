@@ -1,14 +1,10 @@
 package rltune
 
 import (
-	_ "embed" // what the report shows
 	"slices"
 
 	"clustergym/experiments/study"
 )
-
-//go:embed report.yaml
-var reportYAML []byte
 
 // values returns what report.yaml names.
 func (s *settings) values(p study.Plan) map[string][]string {

@@ -1,28 +1,29 @@
 package study
 
 import (
+	"errors"
+	"io/fs"
 	"maps"
 	"slices"
 	"sync"
 )
 
-// Parts makes the parts of a study from settings of type S and the plan that they are of. All but Cells may be nil. The tables,
-// figures, claims and notes of Report come before those of the functions.
+// Parts makes the parts of a study from settings of type S and the plan that they are of. All but Cells may be nil. Figures,
+// claims and notes of report.yaml come before those of the functions; tables are there alone.
 type Parts[S any] struct {
 	Cells   func(*S, Plan) ([]Cell, error)
-	Report  []byte                                // report.yaml
-	Values  func(*S, Plan) map[string][]string    // what Report names, by name; a label's values are in the order of tables
-	Formats map[string]func(value float64) string // of columns, by the names that Report uses
-	Tables  func(*S, Plan) []Table
+	Values  func(*S, Plan) map[string][]string    // what report.yaml names, by name; a label's values are in the order of tables
+	Formats map[string]func(value float64) string // of columns, by the names that report.yaml uses
 	Figures func(*S, Plan) []Figure
 	Claims  func(*S, Plan) []Claim
 	Notes   func(*S, Plan) []string
 }
 
-// Of returns s with the parts that settings make. planned returns the settings of a plan; if it fails, Cells reports that, and
-// the other parts are made from the zero value of S.
-func Of[S any](s Study, planned func(Plan) (S, error), parts Parts[S]) Study {
-	read := sync.OnceValue(func() *layout { return readLayout(s.Name, parts.Report) })
+// Of returns s with the parts that settings make. files are embedded: report.yaml, if there is one, and expected.csv.zst. planned returns
+// the settings of a plan; if it fails, Cells reports that, and the other parts are made from the zero value of S.
+func Of[S any](s Study, files fs.FS, planned func(Plan) (S, error), parts Parts[S]) Study {
+	read := sync.OnceValue(func() *layout { return readLayout(s.Name, fileIn(files, "report.yaml")) })
+	s.Expected = fileIn(files, "expected.csv.zst")
 	values := func(own *S, p Plan) scope {
 		v := scope{"why": {"there is no --data"}}
 		if p.Data != "" {
@@ -41,7 +42,7 @@ func Of[S any](s Study, planned func(Plan) (S, error), parts Parts[S]) Study {
 		}
 		return parts.Cells(&own, p)
 	}
-	s.Tables = joined(planned, parts.Tables, func(own *S, p Plan) []Table { return read().Tables.of(values(own, p), parts.Formats) })
+	s.Tables = joined(planned, nil, func(own *S, p Plan) []Table { return read().Tables.of(values(own, p), parts.Formats) })
 	s.Figures = joined(planned, parts.Figures, func(own *S, p Plan) []Figure { return read().Figures.of(values(own, p)) })
 	s.Claims = joined(planned, parts.Claims, func(own *S, p Plan) []Claim { return read().Claims.of(values(own, p)) })
 	s.Notes = joined(planned, parts.Notes, func(own *S, p Plan) []string { return values(own, p).notes(read().Notes) })
@@ -61,4 +62,13 @@ func joined[S, T any](planned func(Plan) (S, error), more, first func(*S, Plan) 
 		}
 		return all
 	}
+}
+
+// fileIn returns the contents of a file of the program, nil if there is none.
+func fileIn(files fs.FS, name string) []byte {
+	b, err := fs.ReadFile(files, name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		panic(err)
+	}
+	return b
 }

@@ -79,7 +79,7 @@ func filed(made *int) Study {
 	return Study{
 		Name: "filed", Title: "Files", Tables: func(Plan) []Table { return nil },
 		Cells: func(p Plan) ([]Cell, error) {
-			if _, err := Settings("filed", []byte("quick:\n  runs: 1\nfull:\n  runs: 2\n"), p, fileSettings{}); err != nil {
+			if _, err := Settings("filed", experimentYAML("quick:\n  runs: 1\nfull:\n  runs: 2\n"), p, fileSettings{}); err != nil {
 				return nil, err
 			}
 			*made++

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strconv"
@@ -144,14 +145,18 @@ type Part struct {
 // errOnly ends a call of Study.Cells whose settings alone are wanted.
 var errOnly = errors.New("only the settings were wanted")
 
-// Settings returns the settings of p's form from an experiment.yaml, whose sections "quick" and "full" hold the settings of a
+// Settings returns the settings of p's form from experiment.yaml, whose sections "quick" and "full" hold the settings of a
 // study's two forms, after the changes of p. T is a plain struct whose pointer implements configs.Validator. Keys that a section
 // leaves out have the values of defaults, of which parts are the files. A study must call it before all else in Cells, and must read
 // its settings nowhere else.
 func Settings[T any, P interface {
 	*T
 	configs.Validator
-}](name string, file []byte, p Plan, defaults T, parts ...Part) (T, error) {
+}](name string, files fs.FS, p Plan, defaults T, parts ...Part) (T, error) {
+	file, err := fs.ReadFile(files, "experiment.yaml")
+	if err != nil {
+		return defaults, fmt.Errorf("study %s: %w", name, err)
+	}
 	both := sections[T, P]{Quick: defaults, Full: defaults}
 	if err := configs.DecodeBytes(name+"/experiment.yaml", file, &both); err != nil {
 		return defaults, fmt.Errorf("study %s: %w", name, err)

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"clustergym/configs"
@@ -55,7 +57,7 @@ full:
 func tunable(computed func(key string)) Study {
 	var plain knobs
 	plain.Net.Width = 8
-	settings := func(p Plan) (knobs, error) { return Settings("tunable", []byte(knobsYAML), p, plain) }
+	settings := func(p Plan) (knobs, error) { return Settings("tunable", experimentYAML(knobsYAML), p, plain) }
 	return Study{
 		Name: "tunable", Title: "Tunable",
 		Cells: func(p Plan) (all []Cell, err error) {
@@ -289,4 +291,9 @@ func TestWorkersHaveTheChangedSettings(t *testing.T) {
 	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
+}
+
+// experimentYAML returns the files of a study that has these settings.
+func experimentYAML(text string) fs.FS {
+	return fstest.MapFS{"experiment.yaml": {Data: []byte(text)}}
 }

@@ -1,16 +1,12 @@
 package topdrl
 
 import (
-	_ "embed" // what the report shows
 	"fmt"
 	"slices"
 
 	"clustergym/experiments/study"
 	"clustergym/simulator/policyname"
 )
-
-//go:embed report.yaml
-var reportYAML []byte
 
 // order returns the order of policies in the tables of a stage.
 func (st *stage) order() []string {

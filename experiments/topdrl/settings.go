@@ -256,7 +256,7 @@ func (s *settings) tuning() tune.Settings {
 
 // settingsOf returns the settings of p's form, with p's number of seeds and the recorded stage if p has a folder of data.
 func settingsOf(p study.Plan) (settings, error) {
-	s, err := study.Settings("topdrl", settingsYAML, p, settings{})
+	s, err := study.Settings("topdrl", files, p, settings{})
 	if err != nil {
 		return s, err
 	}

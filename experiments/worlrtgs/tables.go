@@ -1,16 +1,12 @@
 package worlrtgs
 
 import (
-	_ "embed" // what the report shows
 	"fmt"
 	"math"
 
 	"clustergym/experiments/study"
 	"clustergym/simulator/dag/synth"
 )
-
-//go:embed report.yaml
-var reportYAML []byte
 
 // values returns what report.yaml names. The tables of recorded jobs appear only with --data.
 func (s *settings) values(p study.Plan) map[string][]string {
