@@ -51,7 +51,7 @@ func (s *settings) measureQuality(_ context.Context, b *study.Bench, name string
 		}
 		for _, x := range s.Splits {
 			label := maps.Clone(own)
-			label["split"] = study.Fixed(0)(100*x) + " %"
+			label["split"] = fmt.Sprintf("%.0f %%", 100*x)
 			add("splits", label, after(int(x*float64(n))))
 		}
 	}

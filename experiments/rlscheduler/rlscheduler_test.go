@@ -183,7 +183,12 @@ func TestTheTableOfThePaper(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, mode := range modes {
-			rows, err := s.playRules(t.Context(), o, mode, jobs, published, nil, new(peer.Linear))
+			windows, err := s.windows(t.Context(), o, jobs, published, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := &field{settings: &s, o: o, mode: mode}
+			rows, err := f.playRules(t.Context(), nil, published, windows, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
