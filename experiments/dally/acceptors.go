@@ -145,11 +145,8 @@ func (s *settings) playedCell(ask string, c config.Config, text string) study.Ce
 					return nil, err
 				}
 				got := outcomeOf(&m)
-				labels := map[string]string{"order": ask, "acceptor": delayLAS, "window": fmt.Sprint(w)}
-				rows = append(rows,
-					study.Row{Table: "acceptors", Labels: labels, Metric: "jct_h", Value: got.jct},
-					study.Row{Table: "acceptors", Labels: labels, Metric: "comm_h", Value: got.comm},
-				)
+				row := study.RowOf("acceptors", map[string]string{"order": ask, "acceptor": delayLAS, "window": fmt.Sprint(w)})
+				rows = append(rows, row("jct_h", got.jct), row("comm_h", got.comm))
 				b.Progress(int64(w+1), int64(s.Windows))
 			}
 			return rows, nil
@@ -320,11 +317,9 @@ func (s *settings) judgeAcceptor(ctx context.Context, b *study.Bench, c *config.
 		if seed != "" {
 			labels["seed"] = seed
 		}
-		rows = append(rows,
-			study.Row{Table: "acceptors", Labels: labels, Metric: "jct_h", Value: ts.Info[delayoffer.InfoJCT] / 3600},
-			study.Row{Table: "acceptors", Labels: labels, Metric: "comm_h", Value: ts.Info[delayoffer.InfoCommunication] / 3600},
-			study.Row{Table: "acceptors", Labels: labels, Metric: "accepted", Value: float64(accepted) / float64(offers)},
-		)
+		row := study.RowOf("acceptors", labels)
+		rows = append(rows, row("jct_h", ts.Info[delayoffer.InfoJCT]/3600),
+			row("comm_h", ts.Info[delayoffer.InfoCommunication]/3600), row("accepted", float64(accepted)/float64(offers)))
 		b.Progress(int64(w+1), int64(s.Windows))
 	}
 	return rows, nil

@@ -104,10 +104,8 @@ type played struct{ jct, makespan, comm float64 } // hours; comm includes what s
 
 // rows returns the outcome as rows of a table.
 func (p played) rows(table string, labels map[string]string) []study.Row {
-	return []study.Row{
-		{Table: table, Labels: labels, Metric: "jct_h", Value: p.jct}, {Table: table, Labels: labels, Metric: "makespan_h", Value: p.makespan},
-		{Table: table, Labels: labels, Metric: "comm_h", Value: p.comm},
-	}
+	row := study.RowOf(table, labels)
+	return []study.Row{row("jct_h", p.jct), row("makespan_h", p.makespan), row("comm_h", p.comm)}
 }
 
 // authorsCost is the overhead of the authors' program: a gang that is stopped or moved loses a second for each of its GPUs,

@@ -184,10 +184,8 @@ func (w *world) tune(ctx context.Context, b *study.Bench, cfg config.Config, set
 		return nil, err
 	}
 	for i, weight := range h.Values() {
-		rows = append(rows, study.Row{
-			Table: "weights", Labels: map[string]string{"scenario": w.c.Name, "policy": name, "workload": fmt.Sprint(w.k), "weight": h.Names()[i]},
-			Metric: "weight", Value: *weight,
-		})
+		rows = append(rows, study.NewRow("weights", "weight", *weight,
+			"scenario", w.c.Name, "policy", name, "workload", fmt.Sprint(w.k), "weight", h.Names()[i]))
 	}
 	return rows, nil
 }
@@ -244,11 +242,8 @@ func (w *world) rows(name, estimates string, r *report.Report) (rows []study.Row
 		if w.c.File != "" {
 			labels["window"], labels["seed"] = fmt.Sprint(i), fmt.Sprint(w.k)
 		}
-		add := func(metric string, v float64) {
-			rows = append(rows, study.Row{Table: "windows", Labels: labels, Metric: metric, Value: v})
-		}
-		add("jct_h", m.JCT.PerWindow[i]/3600)
-		add("slowdown", m.BoundedSlowdown.PerWindow[i])
+		row := study.RowOf("windows", labels)
+		rows = append(rows, row("jct_h", m.JCT.PerWindow[i]/3600), row("slowdown", m.BoundedSlowdown.PerWindow[i]))
 	}
 	return rows, nil
 }

@@ -3,6 +3,7 @@ package study
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 
@@ -123,6 +124,18 @@ func NewRow(table, metric string, v float64, labels ...string) Row {
 		m[labels[i]] = labels[i+1]
 	}
 	return Row{Table: table, Labels: m, Metric: metric, Value: v}
+}
+
+// RowOf returns a function that makes rows of a table with these labels.
+func RowOf(table string, labels map[string]string) func(metric string, v float64) Row {
+	return func(metric string, v float64) Row { return Row{Table: table, Labels: labels, Metric: metric, Value: v} }
+}
+
+// With returns a copy of labels with one more.
+func With(labels map[string]string, name string, value any) map[string]string {
+	own := maps.Clone(labels)
+	own[name] = fmt.Sprint(value)
+	return own
 }
 
 // Timing reports whether the row measures the machine: its metric or one of its labels is "timing" or begins with "timing_".

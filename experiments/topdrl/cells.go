@@ -228,10 +228,10 @@ func trainIn(ctx context.Context, b *study.Bench, cfg config.Config, w *arena.Wo
 	if err != nil {
 		return nil, err
 	}
-	labels := map[string]string{"agent": cfg.Agent, "seed": fmt.Sprint(cfg.Seed), "cell": cfg.Env.ID}
-	rows := []study.Row{{Table: "train", Labels: labels, Metric: "steps", Value: float64(r.Step)}}
+	row := study.RowOf("train", map[string]string{"agent": cfg.Agent, "seed": fmt.Sprint(cfg.Seed), "cell": cfg.Env.ID})
+	rows := []study.Row{row("steps", float64(r.Step))}
 	if r.PerSecond != nil {
-		rows = append(rows, study.Row{Table: "train", Labels: labels, Metric: "timing_steps_per_s", Value: *r.PerSecond})
+		rows = append(rows, row("timing_steps_per_s", *r.PerSecond))
 	}
 	return rows, nil
 }
