@@ -81,7 +81,7 @@ func (s *settings) Validate() error {
 	for _, w := range s.Logs {
 		l.Add(words.MatchString(w.Name) && !seen[w.Name] && w.Name != generated, "logs", w.Name, "names of letters, digits and hyphens, each once")
 		seen[w.Name] = true
-		l.Add(w.File != "", "file", w.File, "a path in the folder of --data")
+		l.Add(w.File != "", "file", w.File, "a path in the folder of recorded workloads")
 		l.Add(w.Windows >= 1 && w.Windows <= 1000, "windows", w.Windows, "1 to 1000")
 	}
 	return l.Err()

@@ -47,7 +47,7 @@ func TestACellOpensNoFileOfTheWorker(t *testing.T) {
 		return err
 	}
 	for want, in := range map[string]cellTask{
-		"start it with --data":                  {Study: "filed", Quick: true, Data: "/etc", Key: "cell"},
+		"start it with data":                    {Study: "filed", Quick: true, Data: "/etc", Key: "cell"},
 		`file: it names the file "/etc/passwd"`: {Study: "filed", Quick: true, Key: "cell", Changes: &Changes{Set: []string{"file=/etc/passwd"}}},
 		`file: it names the file "token"`:       {Study: "filed", Quick: true, Key: "cell", Changes: &Changes{File: "x.yaml", Text: "file: token\n"}},
 		"take at most 10000":                    {Study: "filed", Quick: true, Key: "cell", Seeds: 1 << 40},
