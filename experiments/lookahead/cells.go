@@ -129,7 +129,7 @@ func (w *world) trained(a *agent) ([]study.Cell, error) {
 		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 			own := cfg
 			for _, search := range after {
-				found, err := weightsIn(b.WorkOf(search), &cfg)
+				found, err := cell.Weights(b.WorkOf(search), &cfg)
 				if err != nil {
 					return nil, err
 				}
@@ -166,7 +166,7 @@ func (w *world) tuned(t *tuned) ([]study.Cell, error) {
 		all = append(all, study.Cell{
 			Key: w.key("play", keyOf(name)), Input: in, After: []string{key},
 			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-				found, err := weightsIn(b.WorkOf(key), &cfg)
+				found, err := cell.Weights(b.WorkOf(key), &cfg)
 				if err != nil {
 					return nil, err
 				}
@@ -186,12 +186,6 @@ func (w *world) tuned(t *tuned) ([]study.Cell, error) {
 		play(policyname.Slots(t.Name), policyname.Slots(order))
 	}
 	return all, nil
-}
-
-// weightsIn returns the weights that a search in a folder has found for cfg.
-func weightsIn(dir string, cfg *config.Config) (tune.Weights, error) {
-	w := tune.Weights{Policy: tune.Fits(cfg)}
-	return tune.Read(w.Policy, filepath.Join(dir, w.File()))
 }
 
 // tune looks for weights in the cell's folder, where a search that was interrupted continues.

@@ -166,6 +166,12 @@ type Claim struct {
 // keys matches keys whose words are valid file names on all systems.
 var keys = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.,_+=@-]*(/[A-Za-z0-9][A-Za-z0-9.,_+=@-]*)*$`)
 
+// word matches what Word accepts.
+var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
+
+// Word reports whether a name can be a word of a cell's key: letters, digits and hyphens.
+func Word(name string) bool { return word.MatchString(name) }
+
 // check panics if the cells are inconsistent, which is an error of the program, unless the user has changed the settings of p.
 func (s *Study) check(cells []Cell, p Plan) error {
 	err := consistent(cells)
