@@ -76,7 +76,8 @@ func (s *settings) Validate() error {
 	}
 	seen := map[string]bool{}
 	for _, w := range s.Logs {
-		l.Add(study.Word(w.Name) && !seen[w.Name] && w.Name != generated, "logs", w.Name, "names of letters, digits and hyphens, each once")
+		l.Add(study.Word(w.Name) && !seen[w.Name] && w.Name != generated, "logs", w.Name,
+			"names of letters, digits and hyphens, each once")
 		seen[w.Name] = true
 		l.Add(w.File != "", "file", w.File, "a path in the folder of recorded workloads")
 		l.Add(w.Windows >= 1 && w.Windows <= 1000, "windows", w.Windows, "1 to 1000")

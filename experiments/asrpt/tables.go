@@ -36,7 +36,8 @@ func (s *settings) values(p study.Plan) map[string][]string {
 	return map[string][]string{
 		"workload": workloads, "load": numbers(s.Loads), "scheduler": orderings(), "variant": variants, "predictor": named(),
 		"error": numbers(s.Errors), "NIC": numbers(s.NICs), "placement": placements(), "waits": rules,
-		"speed": numbers(s.Speeds), "telling": telling, "recorded": recorded, "absent": absent, "jobs": {strconv.Itoa(s.Jobs)},
+		"speed": numbers(s.Speeds), "telling": telling, "recorded": recorded, "absent": absent,
+		"jobs":    {strconv.Itoa(s.Jobs)},
 		"servers": {strconv.Itoa(s.Servers)}, "gpus": {strconv.Itoa(s.GPUs)}, "usual load": {number(s.Load)},
 	}
 }

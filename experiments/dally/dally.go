@@ -26,5 +26,7 @@ func Study() study.Study {
 			"arXiv 2401.16492 (2024)",
 		RunTimes: "exact for agents, none for the one that learned without run times; other policies ask nothing of them",
 		Takes:    "quick about a minute, full about a quarter of an hour, on two free cores",
-	}, files, settingsOf, study.Parts[settings]{Cells: (*settings).cells, Values: (*settings).values, Figures: (*settings).figures})
+	}, files, settingsOf, study.Parts[settings]{
+		Cells: (*settings).cells, Values: (*settings).values, Figures: (*settings).figures,
+	})
 }

@@ -64,7 +64,9 @@ func leasing() []string {
 }
 
 // waits are the times for which policies with these names wait in the order dally, in place of tuned ones.
-var waits = map[string][2]float64{fixedTimers: {5, 10}, acceptAtOnce: {0, 0}, waitForNearest: {1e6, 1e6}, lasNearest: {1e6, 1e6}}
+var waits = map[string][2]float64{
+	fixedTimers: {5, 10}, acceptAtOnce: {0, 0}, waitForNearest: {1e6, 1e6}, lasNearest: {1e6, 1e6},
+}
 
 // orders are the orders of the other policies.
 var orders = map[string]string{

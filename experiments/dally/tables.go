@@ -34,7 +34,9 @@ func (s *settings) figures(study.Plan) []study.Figure {
 			Series: func(r *study.Results) []study.Series { return s.scarce(r, column) },
 		}
 	}
-	return []study.Figure{over("jct", "Mean JCT", "mean JCT (h)"), over("communication", "Communication", "communication (h)")}
+	return []study.Figure{
+		over("jct", "Mean JCT", "mean JCT (h)"), over("communication", "Communication", "communication (h)"),
+	}
 }
 
 // scarce returns a column of the table congestion over how many times less bandwidth there is.

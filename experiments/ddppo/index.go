@@ -113,7 +113,8 @@ func makeIndex(ctx context.Context, b *study.Bench, from, path string, jobs int)
 	row := study.RowOf("log", map[string]string{"log": logName(jobs)})
 	return []study.Row{
 		row("jobs", float64(n)), row("procs", float64(l.procs)), row("weeks", float64(span)/float64(week)),
-		row("dropped", float64(l.Info().Dropped)), row("load", area/(span.Seconds()*float64(l.procs))), row("users", float64(len(known))),
+		row("dropped", float64(l.Info().Dropped)), row("load", area/(span.Seconds()*float64(l.procs))),
+		row("users", float64(len(known))),
 	}, w.Flush()
 }
 

@@ -107,7 +107,8 @@ func heap() float64 {
 func (m *measure) rows(labels map[string]string) (rows []study.Row) {
 	for i, s := range m.weeks {
 		row := study.RowOf("held", study.With(labels, "week", i))
-		rows = append(rows, row("bsld", s.bsld/s.jobs), row("wait_h", s.wait/s.jobs/3600), row("jct_h", s.jct/s.jobs/3600), row("jobs", s.jobs))
+		rows = append(rows, row("bsld", s.bsld/s.jobs), row("wait_h", s.wait/s.jobs/3600), row("jct_h", s.jct/s.jobs/3600),
+			row("jobs", s.jobs))
 	}
 	return slices.DeleteFunc(rows, func(r study.Row) bool { return math.IsNaN(r.Value) })
 }

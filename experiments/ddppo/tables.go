@@ -27,7 +27,8 @@ func (s *settings) values(study.Plan) map[string][]string {
 	g := &s.Straggler
 	return map[string][]string{
 		"run times": rungs, "policy": slices.Concat(agents, []string{tunedPolicy}, names), "replicas": replicas, "way": ways,
-		"trait": traits[:], "agents": agents, "rules": scheduled, "last history": {s.last(predicted)}, "last exact": {s.last(known)},
+		"trait": traits[:], "agents": agents, "rules": scheduled,
+		"last history": {s.last(predicted)}, "last exact": {s.last(known)},
 		"stragglers": {fmt.Sprint(g.Replicas)}, "delay": {g.Delay.String()}, "share": {fmt.Sprintf("%.0f", 100*g.Share)},
 	}
 }

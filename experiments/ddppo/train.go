@@ -224,7 +224,8 @@ func (s *settings) compare(ctx context.Context, b *study.Bench, x *index) (rows 
 			}
 			row := study.RowOf("equal", map[string]string{"replicas": fmt.Sprint(n), "update": fmt.Sprint(k)})
 			moved := apart(one.weights[k], one.weights[0])
-			rows = append(rows, row("distance", apart(t.weights[k], one.weights[k])/moved), row("same", same(t.weights[k], again.weights[k])))
+			rows = append(rows, row("distance", apart(t.weights[k], one.weights[k])/moved),
+				row("same", same(t.weights[k], again.weights[k])))
 		}
 	}
 	return rows, nil
@@ -300,7 +301,8 @@ func (s *settings) straggle(ctx context.Context, b *study.Bench, x *index) (rows
 		}
 		last, took := t.records[len(t.records)-1], t.took.Seconds()
 		rows = append(rows, row("timing_s", took), row("timing_samples_s", float64(t.step)/took),
-			row("timing_updates_s", float64(t.updates)/took), row("timing_collected", t.collected()), row("timing_return", last.Return))
+			row("timing_updates_s", float64(t.updates)/took), row("timing_collected", t.collected()),
+			row("timing_return", last.Return))
 	}
 	return rows, nil
 }

@@ -24,5 +24,7 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		Cite: "measurements of this project; last two: Tsafrir, Etsion and Feitelson, Backfilling using system-generated predictions " +
 			"rather than user runtime estimates, IEEE TPDS 18(6), 2007",
 		Takes: "quick 10 seconds, full 2 minutes, with --data 6 minutes on two cores",
-	}, files, planned, study.Parts[settings]{Cells: (*settings).cells, Values: (*settings).values, Figures: (*settings).figures})
+	}, files, planned, study.Parts[settings]{
+		Cells: (*settings).cells, Values: (*settings).values, Figures: (*settings).figures,
+	})
 }

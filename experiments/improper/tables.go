@@ -26,7 +26,8 @@ func short(v float64, below, from string) string {
 
 // values returns what report.yaml names. A network has itself as value if it is played.
 func (s *settings) values(study.Plan) map[string][]string {
-	order := slices.Concat(learners(), []string{likeliest, exact, ppo, best, uniform, byHand, shares, hindsight, optimum}, policymix.Policies())
+	order := slices.Concat(learners(), []string{likeliest, exact, ppo, best, uniform, byHand, shares, hindsight, optimum},
+		policymix.Policies())
 	all := map[string][]string{
 		"network": s.Networks, "workload": s.Workloads, "policy": order, "learners": learners(), "agents": players(),
 		"scheduler": policymix.Policies(),

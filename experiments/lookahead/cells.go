@@ -26,7 +26,8 @@ func (s *settings) given(p study.Plan) (scenarios []scenario, absent []string, e
 // keyOf makes a word of a cell's key of a policy's name.
 var keyOf = strings.NewReplacer(":", "=", "@", "-at-", "search+", "search-").Replace
 
-// cells returns the units of work: searches for weights, trainings, and the play of one policy on the windows of one workload.
+// cells returns the units of work: searches for weights, trainings, and the play of one policy on the windows of one
+// workload.
 func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	scenarios, _, err := s.given(p)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 // values returns what report.yaml names: of each scenario its policies, which of them are ours and which are rivals.
 func (s *settings) values(p study.Plan) map[string][]string {
 	_, absent, _ := s.given(p) // Cells reports the fault
-	all := map[string][]string{"scenario": nil, "weight": weightNames(), "tuning": nil, "workloads": {fmt.Sprint(s.Seeds)}, "absent": absent}
+	all := map[string][]string{"scenario": nil, "weight": weightNames(), "tuning": nil,
+		"workloads": {fmt.Sprint(s.Seeds)}, "absent": absent}
 	for i := range s.Scenarios {
 		c := &s.Scenarios[i]
 		set := func(what string, values ...string) { all[what+" "+c.Name] = values }

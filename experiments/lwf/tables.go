@@ -8,7 +8,9 @@ import (
 )
 
 // formats has a difference in percent as a ratio.
-var formats = map[string]func(v float64) string{"times": func(v float64) string { return fmt.Sprintf("%.2f×", 1+v/100) }}
+var formats = map[string]func(v float64) string{
+	"times": func(v float64) string { return fmt.Sprintf("%.2f×", 1+v/100) },
+}
 
 // spans formats numbers of seconds as labels.
 func spans(list []int64) (all []string) {

@@ -38,15 +38,15 @@ type field struct {
 	jobs  func() ([]peer.Job, error)
 }
 
-// runner computes the rows of a cell from the jobs of the log, player from the windows of a set. read are the rows of the cell
-// that it comes after, if there is one.
+// runner computes the rows of a cell from the jobs of the log, player from the windows of a set. read are the rows of
+// the cell that it comes after, if there is one.
 type (
 	runner func(ctx context.Context, b *study.Bench, log []peer.Job, read []study.Row) ([]study.Row, error)
 	player func(ctx context.Context, b *study.Bench, set string, windows []window, read []study.Row) ([]study.Row, error)
 )
 
-// cells returns the study's units of work: for each log without and with back-filling a key that is tuned, then by set of windows
-// the rules and the key, the search, and a trained agent where the plan has one.
+// cells returns the study's units of work: for each log without and with back-filling a key that is tuned, then by set
+// of windows the rules and the key, the search, and a trained agent where the plan has one.
 func (s *settings) cells(p study.Plan) (all []study.Cell, err error) {
 	logs, _, err := s.given(p)
 	if err != nil {
@@ -114,7 +114,8 @@ func (f *field) cells(played []*trained) []study.Cell {
 // on returns a cell that runs on the jobs of the log, and with the rows of the cell that it comes after.
 func (f *field) on(key string, input map[string]any, after []string, run runner) study.Cell {
 	input["method"], input["digest"] = method, f.of
-	return study.Cell{Key: key, Input: input, After: after, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+	c := study.Cell{Key: key, Input: input, After: after}
+	c.Run = func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 		log, err := f.jobs()
 		if err != nil {
 			return nil, err
@@ -124,7 +125,8 @@ func (f *field) on(key string, input map[string]any, after []string, run runner)
 			rows = b.Rows(before)
 		}
 		return run(ctx, b, log, rows)
-	}}
+	}
+	return c
 }
 
 // onWindows returns a runner that plays the windows of a set.
@@ -156,8 +158,8 @@ func (f *field) tune(ctx context.Context, b *study.Bench, log []peer.Job, _ []st
 	return f.weights("key", key[:]), nil
 }
 
-// tuneState returns the weights of a key with traits of the state, tuned on the log's training part from the key of its jobs,
-// which it reads.
+// tuneState returns the weights of a key with traits of the state, tuned on the log's training part from the key of
+// its jobs, which it reads.
 func (f *field) tuneState(ctx context.Context, b *study.Bench, log []peer.Job, read []study.Row) ([]study.Row, error) {
 	key, err := peer.TuneState(ctx, procs, f.mode == "yes", log[:training], *keyIn(read), f.State, tuneSeed, b.Workers)
 	if err != nil {

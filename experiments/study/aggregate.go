@@ -159,7 +159,8 @@ func (t *Table) lines(rows []Row) ([]Line, error) {
 	return lines, nil
 }
 
-// grouped returns the lines of the rows in order of appearance, their values, and for each label of By its values, likewise.
+// grouped returns the lines of the rows in order of appearance, their values, and for each label of By its values,
+// likewise.
 func (t *Table) grouped(rows []Row) (lines []Line, groups map[lineMetric]*group, appeared [][]string, err error) {
 	from, runs := cmp.Or(t.From, t.Name), cmp.Or(t.Runs, "seed")
 	wanted := map[string]bool{}

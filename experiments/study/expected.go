@@ -166,7 +166,8 @@ func (d *Deviation) String() string {
 	b.WriteString(".\n")
 	const most = 10
 	for _, o := range d.Others[:min(most, len(d.Others))] {
-		fmt.Fprintf(&b, "  %s: %s, expected %s [%s, %s]\n", o.Figure, digits(o.Value), digits(o.Expected), digits(o.Low), digits(o.High))
+		fmt.Fprintf(&b, "  %s: %s, expected %s [%s, %s]\n", o.Figure, digits(o.Value), digits(o.Expected), digits(o.Low),
+			digits(o.High))
 	}
 	if len(d.Others) > most {
 		fmt.Fprintf(&b, "  and %d more\n", len(d.Others)-most)

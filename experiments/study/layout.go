@@ -11,10 +11,11 @@ import (
 	"clustergym/configs"
 )
 
-// layout is a report.yaml: the tables, figures, claims and notes of a study's report. Texts and lists name values: "{NAME}" in a text
-// stands for the values of that name, with commas between them, and alone in a list for one entry each. A part with a list "each" is
-// there once for each value of these names, which its texts then name, and not at all where a name has no values. A part that
-// has parts of its kind stands for these. A note that names something without values is left out.
+// layout is a report.yaml: the tables, figures, claims and notes of a study's report. Texts and lists name values:
+// "{NAME}" in a text stands for the values of that name, with commas between them, and alone in a list for one entry
+// each. A part with a list "each" is there once for each value of these names, which its texts then name, and not at
+// all where a name has no values. A part that has parts of its kind stands for these. A note that names something
+// without values is left out.
 type layout struct {
 	Values  map[string][]string `yaml:"values"` // by name; the study's own are added
 	Tables  tableLayouts        `yaml:"tables"`
@@ -93,7 +94,8 @@ type claimLayout struct {
 	Claims claimLayouts      `yaml:"claims"`
 }
 
-// Validate implements configs.Validator. Mistakes in a report.yaml are errors of the program, which tests of its tables find.
+// Validate implements configs.Validator. Mistakes in a report.yaml are errors of the program, which tests of its
+// tables find.
 func (*layout) Validate() error { return nil }
 
 // readLayout reads a report.yaml; nil is one that shows nothing.
@@ -281,8 +283,8 @@ func (l figureLayouts) of(all scope) (out []Figure) {
 			}
 			table, column, keep := v.text(f.Table), v.text(f.Column), v.show(f.Show)
 			own := Figure{
-				Name: v.text(f.Name), Title: v.text(f.Title), X: v.text(f.X), Y: v.text(f.Y), LogX: f.LogX, Kind: Bars, Zero: f.Zero,
-				Ours: v.list(f.Ours), Sorted: f.Sorted, Higher: f.Higher,
+				Name: v.text(f.Name), Title: v.text(f.Title), X: v.text(f.X), Y: v.text(f.Y), LogX: f.LogX, Kind: Bars,
+				Zero: f.Zero, Ours: v.list(f.Ours), Sorted: f.Sorted, Higher: f.Higher,
 				Series: func(r *Results) []Series { return r.Bars(table, column, keep) },
 			}
 			if f.Over != "" {
@@ -313,7 +315,8 @@ func (l claimLayouts) of(all scope) (out []Claim) {
 				return
 			}
 			out = append(out, Claim{
-				What: v.text(c.What), Paper: cmp.Or(c.Paper, "–"), Table: v.text(c.Table), Line: v.labels(c.Line), Column: v.text(c.Column),
+				What: v.text(c.What), Paper: cmp.Or(c.Paper, "–"), Table: v.text(c.Table), Line: v.labels(c.Line),
+				Column: v.text(c.Column),
 			})
 		})
 	}

@@ -31,7 +31,8 @@ claims:
 notes: ["{rivals}, {why}"]
 `
 
-// Parts of a report are repeated for every value, names are replaced, also within names, and a note without values is left out.
+// Parts of a report are repeated for every value, names are replaced, also within names, and a note without values is
+// left out.
 func TestTheReportIsData(t *testing.T) {
 	s := Of(Study{Name: "laid-out"}, fstest.MapFS{"report.yaml": {Data: []byte(reportYAML)}}, func(Plan) (int, error) { return 0, nil },
 		Parts[int]{Values: func(*int, Plan) map[string][]string {

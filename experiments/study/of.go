@@ -8,19 +8,20 @@ import (
 	"sync"
 )
 
-// Parts makes the parts of a study from settings of type S and the plan that they are of. All but Cells may be nil. Figures,
-// claims and notes of report.yaml come before those of the functions; tables are there alone.
+// Parts makes the parts of a study from settings of type S and the plan that they are of. All but Cells may be nil.
+// Figures, claims and notes of report.yaml come before those of the functions; tables are there alone.
 type Parts[S any] struct {
 	Cells   func(*S, Plan) ([]Cell, error)
-	Values  func(*S, Plan) map[string][]string    // what report.yaml names, by name; a label's values are in the order of tables
+	Values  func(*S, Plan) map[string][]string    // what report.yaml names; those of a label are in the order of lines
 	Formats map[string]func(value float64) string // of columns, by the names that report.yaml uses
 	Figures func(*S, Plan) []Figure
 	Claims  func(*S, Plan) []Claim
 	Notes   func(*S, Plan) []string
 }
 
-// Of returns s with the parts that settings make. files are embedded: report.yaml, if there is one, and expected.csv.zst. planned returns
-// the settings of a plan; if it fails, Cells reports that, and the other parts are made from the zero value of S.
+// Of returns s with the parts that settings make. files are embedded: report.yaml, if there is one, and
+// expected.csv.zst. planned returns the settings of a plan; if it fails, Cells reports that, and the other parts are
+// made from the zero value of S.
 func Of[S any](s Study, files fs.FS, planned func(Plan) (S, error), parts Parts[S]) Study {
 	read := sync.OnceValue(func() *layout { return readLayout(s.Name, fileIn(files, "report.yaml")) })
 	s.Expected = fileIn(files, "expected.csv.zst")
@@ -42,7 +43,9 @@ func Of[S any](s Study, files fs.FS, planned func(Plan) (S, error), parts Parts[
 		}
 		return parts.Cells(&own, p)
 	}
-	s.Tables = joined(planned, nil, func(own *S, p Plan) []Table { return read().Tables.of(values(own, p), parts.Formats) })
+	s.Tables = joined(planned, nil, func(own *S, p Plan) []Table {
+		return read().Tables.of(values(own, p), parts.Formats)
+	})
 	s.Figures = joined(planned, parts.Figures, func(own *S, p Plan) []Figure { return read().Figures.of(values(own, p)) })
 	s.Claims = joined(planned, parts.Claims, func(own *S, p Plan) []Claim { return read().Claims.of(values(own, p)) })
 	s.Notes = joined(planned, parts.Notes, func(own *S, p Plan) []string { return values(own, p).notes(read().Notes) })

@@ -25,7 +25,8 @@ type Changes struct {
 // some reports whether there are changes.
 func (c *Changes) some() bool { return c.File != "" || c.Text != "" || len(c.Set) > 0 }
 
-// apply changes and validates cfg. An error is the user's mistake and names the file and line, or the change of Set, that is at fault.
+// apply changes and validates cfg. An error is the user's mistake and names the file and line, or the change of Set,
+// that is at fault.
 func (c *Changes) apply(cfg configs.Validator) error {
 	if c.File != "" || c.Text != "" {
 		if err := configs.DecodeBytes(c.File, []byte(c.Text), cfg); err != nil {
@@ -55,8 +56,8 @@ func (c *Changes) apply(cfg configs.Validator) error {
 	return &fault.Mistake{Err: errors.Join(errs...)}
 }
 
-// blame names the last change of Set that gave key, a key around it or one inside it. If there is none, it names the only one, or
-// all changes.
+// blame names the last change of Set that gave key, a key around it or one inside it. If there is none, it names the
+// only one, or all changes.
 func (c *Changes) blame(key string, given [][]string) error {
 	best, shared := -1, 0
 	for i := range given {
@@ -147,10 +148,10 @@ type Part struct {
 // errOnly ends a call of Study.Cells whose settings alone are wanted.
 var errOnly = errors.New("only the settings were wanted")
 
-// Settings returns the settings of p's form from experiment.yaml, whose sections "quick" and "full" hold the settings of a
-// study's two forms, after the changes of p. T is a plain struct whose pointer implements configs.Validator. Keys that a section
-// leaves out have the values of defaults, of which parts are the files. A study must call it before all else in Cells, and must read
-// its settings nowhere else.
+// Settings returns the settings of p's form from experiment.yaml, whose sections "quick" and "full" hold the settings
+// of a study's two forms, after the changes of p. T is a plain struct whose pointer implements configs.Validator. Keys
+// that a section leaves out have the values of defaults, of which parts are the files. A study must call it before all
+// else in Cells, and must read its settings nowhere else.
 func Settings[T any, P interface {
 	*T
 	configs.Validator

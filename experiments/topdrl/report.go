@@ -14,8 +14,8 @@ func (st *stage) order() []string {
 	for _, t := range st.searches() {
 		all = append(all, t.name, policyname.Slots(t.name))
 	}
-	all = slices.Concat(all, ruleNames(sixBaselines()), []string{"fifo" + learned}, ruleNames(skipping()), []string{"sjf+skip" + learned},
-		others, stoppers, stoppersInSlots)
+	all = slices.Concat(all, ruleNames(sixBaselines()), []string{"fifo" + learned}, ruleNames(skipping()),
+		[]string{"sjf+skip" + learned}, others, stoppers, stoppersInSlots)
 	for _, name := range foreseen {
 		all = append(all, name+forecasting)
 	}
@@ -29,11 +29,12 @@ func ruleNames(rules []rule) (names []string) {
 	return names
 }
 
-// values returns what report.yaml names: of each stage what its policies are compared with, which is written short, and the
-// agents that play there.
+// values returns what report.yaml names: of each stage what its policies are compared with, which is written short,
+// and the agents that play there.
 func (s *settings) values(study.Plan) map[string][]string {
 	all := map[string][]string{
-		"stage": nil, "stopping": nil, "six": ruleNames(sixBaselines()), "pickers": pickers, "noisy": {fmt.Sprint(s.Hindsight.Noisy)},
+		"stage": nil, "stopping": nil, "six": ruleNames(sixBaselines()), "pickers": pickers,
+		"noisy":  {fmt.Sprint(s.Hindsight.Noisy)},
 		"picked": slices.Concat(pickers, []string{"optimal", "rack"}, gapPlacements),
 	}
 	for i := range s.Stages {

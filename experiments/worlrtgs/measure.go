@@ -132,7 +132,8 @@ func compareWithOptimum(ctx context.Context, b *study.Bench, s *settings, k int)
 			if plan.Makespan < x.Plan.Makespan*(1-1e-9) {
 				return nil, fmt.Errorf("%s of %s takes %v, and the optimum is %v", pl.name, q.Graph.Name, plan.Makespan, x.Plan.Makespan)
 			}
-			row := study.RowOf("optimum", map[string]string{"graph": fmt.Sprint(k), "policy": pl.name, "seed": fmt.Sprint(seed + 1)})
+			labels := map[string]string{"graph": fmt.Sprint(k), "policy": pl.name, "seed": fmt.Sprint(seed + 1)}
+			row := study.RowOf("optimum", labels)
 			hit := 0.0
 			if plan.Makespan <= x.Plan.Makespan*(1+1e-9) {
 				hit = 1

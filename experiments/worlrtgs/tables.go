@@ -36,8 +36,8 @@ func (s *settings) values(p study.Plan) map[string][]string {
 	}
 }
 
-// studentized holds the upper 5 % points of the studentized range divided by √2 for 2, 3, … methods: Demšar, JMLR 7, 2006,
-// table 5, continued.
+// studentized holds the upper 5 % points of the studentized range divided by √2 for 2, 3, … methods: Demšar, JMLR 7,
+// 2006, table 5, continued.
 var studentized = []float64{
 	1.960, 2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164, 3.219, 3.268, 3.313, 3.354, 3.391, 3.426, 3.458, 3.489,
 }

@@ -113,10 +113,11 @@ func (n *Network) Choose(b Base, queues []int) int {
 	return at
 }
 
-// BestShares returns the shares of one server for queues of the given rates with which the fewest packets wait, and how many. A queue
-// of a rate that is served with probability share, the service first, has rate·(1−rate)/(share−rate) of them (a birth and death chain):
-// shares beyond the rates are in proportion to √(rate·(1−rate)). If no rate is strictly between 0 and 1, all queues get equally
-// much beyond theirs. If the rates sum to 1 or more, the packets are infinite and the shares are the rates.
+// BestShares returns the shares of one server for queues of the given rates with which the fewest packets wait, and
+// how many. A queue of a rate that is served with probability share, the service first, has rate·(1−rate)/(share−rate)
+// of them (a birth and death chain): shares beyond the rates are in proportion to √(rate·(1−rate)). If no rate is
+// strictly between 0 and 1, all queues get equally much beyond theirs. If the rates sum to 1 or more, the packets are
+// infinite and the shares are the rates.
 func BestShares(rates []float64) (shares []float64, packets float64) {
 	sum, roots := 0.0, 0.0
 	for _, r := range rates {
