@@ -22,7 +22,6 @@ import (
 	"clustergym/lab/rundir"
 	"clustergym/simulator/metrics"
 	"clustergym/simulator/schedulers"
-	"clustergym/traces/profile"
 )
 
 // The acceptors that are not policies, by their names in the tables.
@@ -32,12 +31,6 @@ const (
 	learnedBlind   = "learned without run times, greedy"
 	randomAnswers  = "random"
 )
-
-// askings returns the orders in which jobs get offers: Dally's and that of attained GPU-time.
-func askings() []string { return schedulers.Asks() }
-
-// modelMix returns the mix of the six models.
-func modelMix() (profile.Mix, error) { return profile.Named("dally") }
 
 // acceptorConfig returns the run that trains an acceptor of offers in an order. A blind acceptor sees no run times; the
 // timers see none either.
@@ -69,7 +62,7 @@ func (s *settings) acceptorCells() (all []study.Cell, err error) {
 	untrained := func(ask string) (config.Config, string) {
 		return s.acceptorConfig(ask, 1, false), text(s.acceptorConfig(ask, 0, false))
 	}
-	for _, ask := range askings() {
+	for _, ask := range schedulers.Asks() {
 		c, input := untrained(ask)
 		for _, r := range answerers() {
 			all = append(all, s.ruleCell(ask, r, c, input))
