@@ -19,7 +19,7 @@
 //   - rlscheduler: plays on the machine of RLScheduler (peer/rlscheduler): the rules of its table, a key tuned on the
 //     log's first part, and that key with a search, on its own ten windows, on windows that nobody was trained on, and
 //     on fresh logs
-//   - study/cell: trains agents in the cells of studies
+//   - study/cell: trains agents in the cells of studies, and has the files that cells leave for each other
 //   - study/studytest: runs studies in tests
 //   - worlrtgs: reproduces the study of WORL-RTGS, which plans task graphs by whale optimisation with a learned
 //     generator of plans

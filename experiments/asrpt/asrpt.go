@@ -1,16 +1,13 @@
 package asrpt
 
 import (
-	_ "embed" // settings and figures
+	"embed"
 
 	"clustergym/experiments/study"
 )
 
-//go:embed experiment.yaml
-var settingsYAML []byte
-
-//go:embed expected.csv.zst
-var expected []byte
+//go:embed experiment.yaml report.yaml expected.csv.zst
+var files embed.FS
 
 // method is a version that is part of every cell's input. Raise it when cells compute something else with equal settings.
 const method = 1
@@ -26,6 +23,5 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		Cite:     "Luo, Liu, Lee, Shroff: Prediction-assisted online distributed deep learning workload scheduling in GPU clusters, INFOCOM 2025, arXiv 2501.05563",
 		RunTimes: "predicted by a random forest from jobs that have ended (causal); exact in the tables that say so; SRTF and SRSF know everything",
 		Takes:    "quick half a minute, full ten minutes, on one core",
-		Expected: expected,
-	}, planned, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})
+	}, files, planned, study.Parts[settings]{Cells: (*settings).cells, Values: (*settings).values})
 }

@@ -27,11 +27,7 @@ func TestTheReportIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 		t.Skip("some seconds")
 	}
 	r, _ := studytest.Small(t, studyWith(few))
-	s, err := few(study.Plan{Quick: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range s.claims(study.Plan{}) {
+	for _, c := range r.Study.Claims(study.Plan{Quick: true}) {
 		if v, _, ok := r.Results.Find(c.Table, c.Line, c.Column); !ok || math.IsNaN(v.Value) {
 			t.Errorf("%s: there is no figure in column %s of table %s, line %v", c.What, c.Column, c.Table, c.Line)
 		}

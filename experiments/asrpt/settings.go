@@ -2,7 +2,6 @@ package asrpt
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 
 	"clustergym/experiments/study"
@@ -37,8 +36,6 @@ type record struct {
 	File    string `yaml:"file"`    // in the folder of --data
 	Windows int    `yaml:"windows"` // workloads, spread evenly over its second half
 }
-
-var words = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
 
 // Validate returns an error that names every fault of s, or nil.
 func (s *settings) Validate() error {
@@ -79,9 +76,10 @@ func (s *settings) Validate() error {
 	}
 	seen := map[string]bool{}
 	for _, w := range s.Logs {
-		l.Add(words.MatchString(w.Name) && !seen[w.Name] && w.Name != generated, "logs", w.Name, "names of letters, digits and hyphens, each once")
+		l.Add(study.Word(w.Name) && !seen[w.Name] && w.Name != generated, "logs", w.Name,
+			"names of letters, digits and hyphens, each once")
 		seen[w.Name] = true
-		l.Add(w.File != "", "file", w.File, "a path in the folder of --data")
+		l.Add(w.File != "", "file", w.File, "a path in the folder of recorded workloads")
 		l.Add(w.Windows >= 1 && w.Windows <= 1000, "windows", w.Windows, "1 to 1000")
 	}
 	return l.Err()
@@ -96,7 +94,7 @@ func once[T comparable](l *fault.List, key string, list []T) {
 
 // settingsOf returns the settings of p's form, quick or full, with p's number of seeds.
 func settingsOf(p study.Plan) (settings, error) {
-	s, err := study.Settings("a-srpt", settingsYAML, p, settings{})
+	s, err := study.Settings("a-srpt", files, p, settings{})
 	s.Draws = p.SeedsOr(s.Draws)
 	return s, err
 }

@@ -22,7 +22,6 @@ import (
 	"clustergym/lab/rundir"
 	"clustergym/simulator/metrics"
 	"clustergym/simulator/schedulers"
-	"clustergym/traces/profile"
 )
 
 // The acceptors that are not policies, by their names in the tables.
@@ -32,12 +31,6 @@ const (
 	learnedBlind   = "learned without run times, greedy"
 	randomAnswers  = "random"
 )
-
-// askings returns the orders in which jobs get offers: Dally's and that of attained GPU-time.
-func askings() []string { return schedulers.Asks() }
-
-// modelMix returns the mix of the six models.
-func modelMix() (profile.Mix, error) { return profile.Named("dally") }
 
 // acceptorConfig returns the run that trains an acceptor of offers in an order. A blind acceptor sees no run times; the
 // timers see none either.
@@ -69,7 +62,7 @@ func (s *settings) acceptorCells() (all []study.Cell, err error) {
 	untrained := func(ask string) (config.Config, string) {
 		return s.acceptorConfig(ask, 1, false), text(s.acceptorConfig(ask, 0, false))
 	}
-	for _, ask := range askings() {
+	for _, ask := range schedulers.Asks() {
 		c, input := untrained(ask)
 		for _, r := range answerers() {
 			all = append(all, s.ruleCell(ask, r, c, input))
@@ -145,11 +138,8 @@ func (s *settings) playedCell(ask string, c config.Config, text string) study.Ce
 					return nil, err
 				}
 				got := outcomeOf(&m)
-				labels := map[string]string{"order": ask, "acceptor": delayLAS, "window": fmt.Sprint(w)}
-				rows = append(rows,
-					study.Row{Table: "acceptors", Labels: labels, Metric: "jct_h", Value: got.jct},
-					study.Row{Table: "acceptors", Labels: labels, Metric: "comm_h", Value: got.comm},
-				)
+				row := study.RowOf("acceptors", map[string]string{"order": ask, "acceptor": delayLAS, "window": fmt.Sprint(w)})
+				rows = append(rows, row("jct_h", got.jct), row("comm_h", got.comm))
 				b.Progress(int64(w+1), int64(s.Windows))
 			}
 			return rows, nil
@@ -320,11 +310,9 @@ func (s *settings) judgeAcceptor(ctx context.Context, b *study.Bench, c *config.
 		if seed != "" {
 			labels["seed"] = seed
 		}
-		rows = append(rows,
-			study.Row{Table: "acceptors", Labels: labels, Metric: "jct_h", Value: ts.Info[delayoffer.InfoJCT] / 3600},
-			study.Row{Table: "acceptors", Labels: labels, Metric: "comm_h", Value: ts.Info[delayoffer.InfoCommunication] / 3600},
-			study.Row{Table: "acceptors", Labels: labels, Metric: "accepted", Value: float64(accepted) / float64(offers)},
-		)
+		row := study.RowOf("acceptors", labels)
+		rows = append(rows, row("jct_h", ts.Info[delayoffer.InfoJCT]/3600),
+			row("comm_h", ts.Info[delayoffer.InfoCommunication]/3600), row("accepted", float64(accepted)/float64(offers)))
 		b.Progress(int64(w+1), int64(s.Windows))
 	}
 	return rows, nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -148,17 +147,10 @@ func (o outcome) cell(key string) study.Cell {
 				if err != nil {
 					return nil, err
 				}
-				rows = append(rows, got.rows(o.table, with(o.labels, "policy", policy))...)
+				rows = append(rows, got.rows(o.table, study.With(o.labels, "policy", policy))...)
 				b.Progress(int64(i+1), int64(len(o.policies)))
 			}
 			return rows, nil
 		},
 	}
-}
-
-// with returns a copy of labels with one more.
-func with(labels map[string]string, name, value string) map[string]string {
-	all := maps.Clone(labels)
-	all[name] = value
-	return all
 }

@@ -87,7 +87,7 @@ func TestAcceptorsAreTrainedAndJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := settings{TrainSteps: 8192, TrainSeeds: 1, Windows: windows, Agent: agent}
-	s := study.Study{Name: "dally", Title: "small", Cells: func(study.Plan) ([]study.Cell, error) { return own.acceptorCells() }, Tables: own.tables}
+	s := study.Study{Name: "dally", Title: "small", Cells: func(study.Plan) ([]study.Cell, error) { return own.acceptorCells() }, Tables: Study().Tables}
 	r, err := study.Run(t.Context(), s, study.Options{Plan: study.Plan{Quick: true, Workers: 2}, Dir: t.TempDir(), Now: func() time.Time { return time.Unix(0, 0) }})
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package dally
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -62,39 +63,33 @@ func leasing() []string {
 	return []string{tunedTimers, lasTimers, delayLAS, tiresiasLease, tiresiasTogether}
 }
 
+// waits are the times for which policies with these names wait in the order dally, in place of tuned ones.
+var waits = map[string][2]float64{
+	fixedTimers: {5, 10}, acceptAtOnce: {0, 0}, waitForNearest: {1e6, 1e6}, lasNearest: {1e6, 1e6},
+}
+
+// orders are the orders of the other policies.
+var orders = map[string]string{
+	delayLAS: "delay-las", delayTogether: "delay-las", tiresiasLease: "tiresias-lease", tiresiasTogether: "tiresias-lease",
+	tiresiasLAS: "las-2d", lasSkewed: "las-2d", gandivaHours: "gandiva", gandiva: "gandiva",
+}
+
 // policyConfig returns the configuration of the policy with this name.
 func policyConfig(name string) schedulers.Config {
 	h := schedulers.DefaultConfig()
-	h.Placement = "rack"
+	h.Order, h.Placement = cmp.Or(orders[name], "dally"), "rack"
+	if w, ok := waits[name]; ok {
+		h.Auto, h.RackWait, h.NetworkWait = false, w[0], w[1]
+	}
 	switch name {
-	case tunedTimers:
-		h.Order = "dally"
-	case fixedTimers:
-		h.Order, h.Auto, h.RackWait, h.NetworkWait = "dally", false, 5, 10
-	case acceptAtOnce:
-		h.Order, h.Auto, h.RackWait, h.NetworkWait = "dally", false, 0, 0
-	case waitForNearest:
-		h.Order, h.Auto, h.RackWait, h.NetworkWait = "dally", false, 1e6, 1e6
-	case lasTimers:
-		h.Order, h.Ask = "dally", "las"
-	case lasNearest:
-		h.Order, h.Ask, h.Auto, h.RackWait, h.NetworkWait = "dally", "las", false, 1e6, 1e6
-	case delayLAS:
-		h.Order = "delay-las"
-	case delayTogether:
-		h.Order, h.Together = "delay-las", true
-	case tiresiasLease:
-		h.Order = "tiresias-lease"
-	case tiresiasTogether:
-		h.Order, h.Together = "tiresias-lease", true
-	case tiresiasLAS:
-		h.Order = "las-2d"
+	case lasTimers, lasNearest:
+		h.Ask = "las"
+	case delayTogether, tiresiasTogether:
+		h.Together = true
 	case lasSkewed:
-		h.Order, h.Placement = "las-2d", "rack-skewed"
+		h.Placement = "rack-skewed"
 	case gandivaHours:
-		h.Order, h.Round = "gandiva", time.Hour
-	case gandiva:
-		h.Order = "gandiva"
+		h.Round = time.Hour
 	}
 	return h
 }
@@ -104,10 +99,8 @@ type played struct{ jct, makespan, comm float64 } // hours; comm includes what s
 
 // rows returns the outcome as rows of a table.
 func (p played) rows(table string, labels map[string]string) []study.Row {
-	return []study.Row{
-		{Table: table, Labels: labels, Metric: "jct_h", Value: p.jct}, {Table: table, Labels: labels, Metric: "makespan_h", Value: p.makespan},
-		{Table: table, Labels: labels, Metric: "comm_h", Value: p.comm},
-	}
+	row := study.RowOf(table, labels)
+	return []study.Row{row("jct_h", p.jct), row("makespan_h", p.makespan), row("comm_h", p.comm)}
 }
 
 // authorsCost is the overhead of the authors' program: a gang that is stopped or moved loses a second for each of its GPUs,

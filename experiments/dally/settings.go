@@ -98,7 +98,7 @@ func settingsOf(p study.Plan) (settings, error) {
 	if err != nil {
 		return settings{}, err
 	}
-	s, err := study.Settings[settings]("dally", settingsYAML, p, settings{Agent: agent}, study.Part{Key: "agent", File: acceptorYAML})
+	s, err := study.Settings("dally", files, p, settings{Agent: agent}, study.Part{Key: "agent", File: acceptorYAML})
 	if p.Seeds > 0 {
 		s.Draws, s.CongestionDraws, s.AxesDraws, s.PeerDraws, s.TrainSeeds = p.Seeds, p.Seeds, p.Seeds, p.Seeds, p.Seeds
 	}

@@ -8,6 +8,7 @@ import (
 	"clustergym/simulator/cluster"
 	"clustergym/traces"
 	authors "clustergym/traces/dally"
+	"clustergym/traces/profile"
 	"clustergym/traces/synth"
 )
 
@@ -80,7 +81,7 @@ func scaled(jobs []traces.Job, gpus int) []traces.Job {
 
 // modelled gives every job without a profile one of the six models, with their frequencies in the authors' workloads.
 func modelled(jobs []traces.Job, seed uint64) ([]traces.Job, error) {
-	mix, err := modelMix()
+	mix, err := profile.Named("dally")
 	if err != nil {
 		return nil, err
 	}

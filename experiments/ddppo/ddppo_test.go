@@ -162,11 +162,7 @@ func TestTheStudyInSmall(t *testing.T) {
 		} else if string(b) != first {
 			t.Error("rows.csv depends on the number of workers")
 		}
-		s, err := small(study.Plan{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range s.claims(study.Plan{}) {
+		for _, c := range r.Study.Claims(study.Plan{Quick: true}) {
 			if v, _, ok := r.Results.Find(c.Table, c.Line, c.Column); !ok || math.IsNaN(v.Value) {
 				t.Errorf("%s: there is no figure in column %s of table %s, line %v", c.What, c.Column, c.Table, c.Line)
 			}

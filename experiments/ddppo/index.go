@@ -110,16 +110,12 @@ func makeIndex(ctx context.Context, b *study.Bench, from, path string, jobs int)
 		return nil, fault.Mistakef("log %s: it has %d jobs that ran, want some weeks of them", from, n)
 	}
 	span := last - first
-	for _, x := range []struct {
-		metric string
-		value  float64
-	}{
-		{"jobs", float64(n)}, {"procs", float64(l.procs)}, {"weeks", float64(span) / float64(week)}, {"dropped", float64(l.Info().Dropped)},
-		{"load", area / (span.Seconds() * float64(l.procs))}, {"users", float64(len(known))},
-	} {
-		rows = append(rows, study.Row{Table: "log", Labels: map[string]string{"log": logName(jobs)}, Metric: x.metric, Value: x.value})
-	}
-	return rows, w.Flush()
+	row := study.RowOf("log", map[string]string{"log": logName(jobs)})
+	return []study.Row{
+		row("jobs", float64(n)), row("procs", float64(l.procs)), row("weeks", float64(span)/float64(week)),
+		row("dropped", float64(l.Info().Dropped)), row("load", area/(span.Seconds()*float64(l.procs))),
+		row("users", float64(len(known))),
+	}, w.Flush()
 }
 
 // users are the numbers of users.
@@ -222,9 +218,7 @@ func (x *index) greatest() ([]study.Row, error) {
 			}
 		}
 	}
-	row := func(metric string, v float64) study.Row {
-		return study.Row{Table: "greatest", Metric: metric, Value: v}
-	}
+	row := study.RowOf("greatest", nil)
 	return []study.Row{row("work", float64(work)), row("estimate", float64(estimate)), row("user", float64(user))}, nil
 }
 

@@ -2,10 +2,10 @@ package ddppo
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"clustergym/agents"
@@ -106,17 +106,11 @@ func heap() float64 {
 // rows returns the figures of weeks.
 func (m *measure) rows(labels map[string]string) (rows []study.Row) {
 	for i, s := range m.weeks {
-		own := with(labels, "week", fmt.Sprint(i))
-		for _, x := range []struct {
-			metric string
-			value  float64
-		}{{"bsld", s.bsld / s.jobs}, {"wait_h", s.wait / s.jobs / 3600}, {"jct_h", s.jct / s.jobs / 3600}, {"jobs", s.jobs}} {
-			if !math.IsNaN(x.value) {
-				rows = append(rows, study.Row{Table: "held", Labels: own, Metric: x.metric, Value: x.value})
-			}
-		}
+		row := study.RowOf("held", study.With(labels, "week", i))
+		rows = append(rows, row("bsld", s.bsld/s.jobs), row("wait_h", s.wait/s.jobs/3600), row("jct_h", s.jct/s.jobs/3600),
+			row("jobs", s.jobs))
 	}
-	return rows
+	return slices.DeleteFunc(rows, func(r study.Row) bool { return math.IsNaN(r.Value) })
 }
 
 // playRule plays a rule on a stream.
@@ -200,7 +194,7 @@ func (s *settings) heldOut(ctx context.Context, x *index, rung string, labels ma
 		return nil, err
 	}
 	m := &measure{from: x.held - first[0].Submit, weeks: make([]sums, s.Held)}
-	labels = with(labels, "run times", rung)
+	labels = study.With(labels, "run times", rung)
 	if r != nil {
 		err := playRule(ctx, r, rung, x.procs, jobs, m)
 		return m.rows(labels), err
@@ -237,7 +231,7 @@ func (s *settings) pass(ctx context.Context, b *study.Bench, x *index, path stri
 		peak = max(peak, mib)
 		b.Progress(int64(started), int64(x.jobs))
 		if k := started / m.every; k%80 == 0 {
-			add("heap", with(labels, "read", fmt.Sprint(k/4)), "timing_mib", peak)
+			add("heap", study.With(labels, "read", k/4), "timing_mib", peak)
 		}
 	}
 	begin := time.Now()

@@ -105,7 +105,7 @@ func (s *settings) last(rung string) string {
 
 // settingsOf returns the settings of p's form, quick or full, with p's number of seeds.
 func settingsOf(p study.Plan) (settings, error) {
-	s, err := study.Settings("ddppo", settingsYAML, p, settings{PPO: ppo.DefaultConfig()})
+	s, err := study.Settings("ddppo", files, p, settings{PPO: ppo.DefaultConfig()})
 	s.Seeds = p.SeedsOr(s.Seeds)
 	return s, err
 }

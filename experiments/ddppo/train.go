@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -163,23 +162,15 @@ func (t *trained) save(dir string) error {
 // curve returns the rows of the learning curve.
 func (t *trained) curve(labels map[string]string) (rows []study.Row) {
 	for _, r := range t.records {
-		own := with(labels, "samples", fmt.Sprint(r.Step))
-		add := func(metric string, v float64) {
-			if !math.IsNaN(v) {
-				rows = append(rows, study.Row{Table: "curve", Labels: own, Metric: metric, Value: v})
-			}
-		}
-		add("return", r.Return)
+		row := study.RowOf("curve", study.With(labels, "samples", r.Step))
+		rows = append(rows, row("return", r.Return))
 		for _, st := range r.Learn {
-			switch st.Name {
-			case "value_loss":
-				add("value_loss", st.Value)
-			case "entropy":
-				add("entropy", st.Value)
+			if st.Name == "value_loss" || st.Name == "entropy" {
+				rows = append(rows, row(st.Name, st.Value))
 			}
 		}
 	}
-	return rows
+	return slices.DeleteFunc(rows, func(r study.Row) bool { return math.IsNaN(r.Value) })
 }
 
 // collected returns which share of full rollouts updates have learnt from: 1 if replicas step together.
@@ -196,13 +187,6 @@ func (t *trained) collected() float64 {
 		return 1
 	}
 	return sum / float64(n)
-}
-
-// with returns labels with one more.
-func with(labels map[string]string, key, value string) map[string]string {
-	own := maps.Clone(labels)
-	own[key] = value
-	return own
 }
 
 // train trains an agent, and keeps its network in the cell's folder.
@@ -238,16 +222,21 @@ func (s *settings) compare(ctx context.Context, b *study.Bench, x *index) (rows 
 			if k > 3 && k != len(t.weights)-1 {
 				continue
 			}
-			labels := map[string]string{"replicas": fmt.Sprint(n), "update": fmt.Sprint(k)}
-			rows = append(rows, study.Row{Table: "equal", Labels: labels, Metric: "distance", Value: apart(t.weights[k], one.weights[k]) / apart(one.weights[k], one.weights[0])})
-			same := 0.0
-			if slices.Equal(t.weights[k], again.weights[k]) {
-				same = 1
-			}
-			rows = append(rows, study.Row{Table: "equal", Labels: labels, Metric: "same", Value: same})
+			row := study.RowOf("equal", map[string]string{"replicas": fmt.Sprint(n), "update": fmt.Sprint(k)})
+			moved := apart(one.weights[k], one.weights[0])
+			rows = append(rows, row("distance", apart(t.weights[k], one.weights[k])/moved),
+				row("same", same(t.weights[k], again.weights[k])))
 		}
 	}
 	return rows, nil
+}
+
+// same returns 1 if two vectors are equal, else 0.
+func same(a, b []float32) float64 {
+	if slices.Equal(a, b) {
+		return 1
+	}
+	return 0
 }
 
 // apart returns the Euclidean distance of two vectors.
@@ -266,12 +255,10 @@ func (s *settings) speed(ctx context.Context, b *study.Bench, x *index, n int) (
 	if err != nil {
 		return nil, err
 	}
-	labels := map[string]string{"replicas": fmt.Sprint(n)}
-	rate := float64(t.step) / t.took.Seconds()
+	row, rate := study.RowOf("speed", map[string]string{"replicas": fmt.Sprint(n)}), float64(t.step)/t.took.Seconds()
 	return []study.Row{
-		{Table: "speed", Labels: labels, Metric: "timing_samples_s", Value: rate},
-		{Table: "speed", Labels: labels, Metric: "timing_epoch_h", Value: float64(x.jobs) / rate / 3600},
-		{Table: "speed", Labels: labels, Metric: "timing_processors", Value: float64(runtime.GOMAXPROCS(0))},
+		row("timing_samples_s", rate), row("timing_epoch_h", float64(x.jobs)/rate/3600),
+		row("timing_processors", float64(runtime.GOMAXPROCS(0))),
 	}, nil
 }
 
@@ -305,26 +292,17 @@ func (s *settings) straggle(ctx context.Context, b *study.Bench, x *index) (rows
 		if err != nil {
 			return nil, err
 		}
-		labels := map[string]string{"way": way}
+		row := study.RowOf("straggler", map[string]string{"way": way})
 		if together == nil {
 			together = t
 		}
 		if way == oneSlow || way == oneWaits {
-			same := 0.0
-			if slices.Equal(t.agent.Params().Data, together.agent.Params().Data) {
-				same = 1
-			}
-			rows = append(rows, study.Row{Table: "straggler", Labels: labels, Metric: "same", Value: same})
+			rows = append(rows, row("same", same(t.agent.Params().Data, together.agent.Params().Data)))
 		}
-		last := t.records[len(t.records)-1]
-		for _, v := range []struct {
-			metric string
-			value  float64
-		}{
-			{"s", t.took.Seconds()}, {"samples_s", float64(t.step) / t.took.Seconds()}, {"updates_s", float64(t.updates) / t.took.Seconds()}, {"collected", t.collected()}, {"return", last.Return},
-		} {
-			rows = append(rows, study.Row{Table: "straggler", Labels: labels, Metric: "timing_" + v.metric, Value: v.value})
-		}
+		last, took := t.records[len(t.records)-1], t.took.Seconds()
+		rows = append(rows, row("timing_s", took), row("timing_samples_s", float64(t.step)/took),
+			row("timing_updates_s", float64(t.updates)/took), row("timing_collected", t.collected()),
+			row("timing_return", last.Return))
 	}
 	return rows, nil
 }

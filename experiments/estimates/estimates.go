@@ -1,16 +1,13 @@
 package estimates
 
 import (
-	_ "embed" // settings and figures
+	"embed"
 
 	"clustergym/experiments/study"
 )
 
-//go:embed experiment.yaml
-var settingsYAML []byte
-
-//go:embed expected.csv.zst
-var expected []byte
+//go:embed experiment.yaml report.yaml expected.csv.zst
+var files embed.FS
 
 // method is a version that is part of every cell's input. Raise it when cells compute something else with equal settings.
 const method = 2
@@ -26,7 +23,8 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		Title: "What schedulers lose by not knowing run times: predictors, schedulers and workloads",
 		Cite: "measurements of this project; last two: Tsafrir, Etsion and Feitelson, Backfilling using system-generated predictions " +
 			"rather than user runtime estimates, IEEE TPDS 18(6), 2007",
-		Takes:    "quick 10 seconds, full 2 minutes, with --data 6 minutes on two cores",
-		Expected: expected,
-	}, planned, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Notes: (*settings).notes})
+		Takes: "quick 10 seconds, full 2 minutes, with --data 6 minutes on two cores",
+	}, files, planned, study.Parts[settings]{
+		Cells: (*settings).cells, Values: (*settings).values, Figures: (*settings).figures,
+	})
 }

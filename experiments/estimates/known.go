@@ -68,9 +68,6 @@ func labels(log, known string) map[string]string {
 	return own
 }
 
-// exact and blind are the labels of exact estimates and of none.
-var exact, blind = labelsOf(knowExact), labelsOf(knowNone)
-
 // keyOf returns a name as a word of a cell's key.
 func keyOf(known string) string { return strings.NewReplacer(" ", "-", ":", "-").Replace(known) }
 

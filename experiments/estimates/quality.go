@@ -3,7 +3,6 @@ package estimates
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	"clustergym/experiments/study"
 	"clustergym/lab/predictors"
@@ -45,14 +44,10 @@ func (s *settings) measureQuality(_ context.Context, b *study.Bench, name string
 		}
 		said := after(n / 2)
 		for i := s.Blocks / 2; i < s.Blocks; i++ {
-			label := maps.Clone(own)
-			label["block"] = fmt.Sprint(i + 1)
-			add("predictors", label, said[i*n/s.Blocks-n/2:(i+1)*n/s.Blocks-n/2])
+			add("predictors", study.With(own, "block", i+1), said[i*n/s.Blocks-n/2:(i+1)*n/s.Blocks-n/2])
 		}
 		for _, x := range s.Splits {
-			label := maps.Clone(own)
-			label["split"] = study.Fixed(0)(100*x) + " %"
-			add("splits", label, after(int(x*float64(n))))
+			add("splits", study.With(own, "split", fmt.Sprintf("%.0f %%", 100*x)), after(int(x*float64(n))))
 		}
 	}
 	return rows, nil
@@ -60,16 +55,13 @@ func (s *settings) measureQuality(_ context.Context, b *study.Bench, name string
 
 // qualityRows returns a quality as rows of a table. The quantiles of estimates that are one number say nothing.
 func qualityRows(table string, labels map[string]string, q predictors.Quality, quantiles bool) []study.Row {
-	rows := []study.Row{
-		{Table: table, Labels: labels, Metric: "spearman", Value: q.Spearman},
-		{Table: table, Labels: labels, Metric: "pairs", Value: q.Pairs},
-		{Table: table, Labels: labels, Metric: "log_error", Value: q.LogError},
-	}
+	row := study.RowOf(table, labels)
+	rows := []study.Row{row("spearman", q.Spearman), row("pairs", q.Pairs), row("log_error", q.LogError)}
 	if !quantiles {
 		return rows
 	}
 	for i, p := range predict.Levels {
-		rows = append(rows, study.Row{Table: table, Labels: labels, Metric: fmt.Sprintf("below_%.0f", 100*p), Value: q.Below[i]})
+		rows = append(rows, row(fmt.Sprintf("below_%.0f", 100*p), q.Below[i]))
 	}
-	return append(rows, study.Row{Table: table, Labels: labels, Metric: "log_width", Value: q.Width})
+	return append(rows, row("log_width", q.Width))
 }

@@ -76,10 +76,8 @@ func (m *means) add(j *metrics.Job) {
 }
 
 func (m *means) rows(table string, labels map[string]string) []study.Row {
-	row := func(metric string, sum float64) study.Row {
-		return study.Row{Table: table, Labels: labels, Metric: metric, Value: sum / m.jobs}
-	}
-	return []study.Row{row("wait_h", m.wait), row("jct_h", m.jct), row("slowdown", m.slowdown)}
+	row := study.RowOf(table, labels)
+	return []study.Row{row("wait_h", m.wait/m.jobs), row("jct_h", m.jct/m.jobs), row("slowdown", m.slowdown/m.jobs)}
 }
 
 // play runs jobs, which begin at first, under a policy, and returns the records of those from position counted on.
@@ -136,7 +134,7 @@ func (s *settings) playWhole(ctx context.Context, b *study.Bench, name string, l
 			blocks[int(j.Pos)*s.Blocks/len(k.jobs)].add(j)
 		}
 		for i := range blocks {
-			rows = append(rows, blocks[i].rows("whole", with(labels, "block", i+1))...)
+			rows = append(rows, blocks[i].rows("whole", study.With(labels, "block", i+1))...)
 		}
 		return nil
 	})
@@ -159,19 +157,9 @@ func (s *settings) playWindows(ctx context.Context, b *study.Bench, name string,
 			for j := range m.Jobs() {
 				all.add(j)
 			}
-			rows = append(rows, all.rows("windows", with(labels, "window", w+1))...)
+			rows = append(rows, all.rows("windows", study.With(labels, "window", w+1))...)
 		}
 		return nil
 	})
 	return rows, err
-}
-
-// with returns a copy of labels with one more.
-func with(labels map[string]string, name string, value int) map[string]string {
-	own := make(map[string]string, len(labels)+1)
-	for k, v := range labels {
-		own[k] = v
-	}
-	own[name] = fmt.Sprint(value)
-	return own
 }

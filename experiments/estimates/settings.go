@@ -2,7 +2,6 @@ package estimates
 
 import (
 	"fmt"
-	"regexp"
 
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
@@ -30,8 +29,6 @@ type logSettings struct {
 	Load    float64      `yaml:"load"`  // offered load to which submit times are stretched; 0 = as recorded or generated
 }
 
-var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
-
 // Validate returns an error that names every fault of s, or nil.
 func (s *settings) Validate() error {
 	var l fault.List
@@ -40,7 +37,7 @@ func (s *settings) Validate() error {
 	for i := range s.Logs {
 		o := &s.Logs[i]
 		key := fmt.Sprintf("logs[%d].", i)
-		l.Add(names.MatchString(o.Name) && !seen[o.Name], key+"name", o.Name, "letters, digits and hyphens, each name once")
+		l.Add(study.Word(o.Name) && !seen[o.Name], key+"name", o.Name, "letters, digits and hyphens, each name once")
 		seen[o.Name] = true
 		_, ok, err := cluster.Parse(o.Cluster)
 		l.Add(ok && err == nil, key+"cluster", o.Cluster, "pool:N or NxG")
@@ -61,7 +58,7 @@ func (s *settings) Validate() error {
 
 // settingsOf returns the settings of p's form, quick or full, with p's number of seeds.
 func settingsOf(p study.Plan) (settings, error) {
-	s, err := study.Settings("estimates", settingsYAML, p, settings{})
+	s, err := study.Settings("estimates", files, p, settings{})
 	s.Seeds = p.SeedsOr(s.Seeds)
 	return s, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -113,15 +112,14 @@ func windows(ctx context.Context, b *study.Bench, w *arena.World, part traces.Pa
 			case err != nil:
 				return nil, fmt.Errorf("%v: %w", labels, err)
 			}
-			own := maps.Clone(labels)
-			own["window"] = fmt.Sprint(i)
-			rows := []study.Row{{Table: table, Labels: own, Metric: "jct_h", Value: play.TimeStep().Info[jct] / 3600}}
+			row := study.RowOf(table, study.With(labels, "window", i))
+			rows := []study.Row{row("jct_h", play.TimeStep().Info[jct]/3600)}
 			all := 0.0
 			for _, c := range counts.n {
 				all += c
 			}
 			for k, c := range counts.n {
-				rows = append(rows, study.Row{Table: table, Labels: own, Metric: policymix.Policies()[k], Value: c / all})
+				rows = append(rows, row(policymix.Policies()[k], c/all))
 			}
 			return rows, nil
 		}, nil

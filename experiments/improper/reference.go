@@ -3,7 +3,6 @@ package improper
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -31,8 +30,7 @@ func (s *settings) playNet(ctx context.Context, n network, labels map[string]str
 		if _, _, err := p.Play(ctx, ep, rng.Stream(ep.Seed, "improper/act")); err != nil {
 			return nil, err
 		}
-		own := maps.Clone(labels)
-		own["network"], own["episode"] = n.Name, fmt.Sprint(k)
+		own := study.With(study.With(labels, "network", n.Name), "episode", k)
 		rows = append(rows, study.Row{Table: "networks", Labels: own, Metric: "packets", Value: p.TimeStep().Info[0]})
 	}
 	return rows, nil
@@ -137,8 +135,7 @@ func (s *settings) reference(ctx context.Context, b *study.Bench, n network) (ro
 func renamed(rows []study.Row, policy string) []study.Row {
 	own := slices.Clone(rows)
 	for i := range own {
-		own[i].Labels = maps.Clone(own[i].Labels)
-		own[i].Labels["policy"] = policy
+		own[i].Labels = study.With(own[i].Labels, "policy", policy)
 	}
 	return own
 }

@@ -50,7 +50,7 @@ func (s *settings) Validate() error {
 
 // settingsOf returns the settings of p's form, quick or full, with p's number of seeds.
 func settingsOf(p study.Plan) (settings, error) {
-	s, err := study.Settings("improper", settingsYAML, p, settings{})
+	s, err := study.Settings("improper", files, p, settings{})
 	s.Seeds, s.NetSeeds = p.SeedsOr(s.Seeds), p.SeedsOr(s.NetSeeds)
 	return s, err
 }

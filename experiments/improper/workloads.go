@@ -1,21 +1,19 @@
 package improper
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"time"
 
 	"clustergym/env/policymix"
+	"clustergym/experiments/study/cell"
 	"clustergym/internal/rng"
 	"clustergym/lab/config"
 	"clustergym/lab/workload"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
-	"clustergym/traces/csv"
 	"clustergym/traces/synth"
 )
 
@@ -111,16 +109,7 @@ func (w *scheduled) write(path string, n int, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	var s traces.Slice
-	s.ResetAt(jobs, 0)
-	if _, err := csv.Write(f, &s); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	return f.Close()
+	return cell.WriteJobs(path, jobs)
 }
 
 // traceFile is where a workload's cell leaves its jobs.

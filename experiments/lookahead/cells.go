@@ -26,7 +26,8 @@ func (s *settings) given(p study.Plan) (scenarios []scenario, absent []string, e
 // keyOf makes a word of a cell's key of a policy's name.
 var keyOf = strings.NewReplacer(":", "=", "@", "-at-", "search+", "search-").Replace
 
-// cells returns the units of work: trainings, and the play of one policy on the windows of one workload.
+// cells returns the units of work: searches for weights, trainings, and the play of one policy on the windows of one
+// workload.
 func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	scenarios, _, err := s.given(p)
 	if err != nil {
@@ -42,106 +43,131 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 			}
 		}
 		for k := range s.Seeds {
-			w := &world{c: c, k: k}
-			input := func(cfg *config.Config, more map[string]any) (map[string]any, error) {
-				shown := *cfg
-				if c.File != "" {
-					shown.Trace.File = filepath.Base(c.File)
-				}
-				text, err := configs.Encode(&shown)
-				more["method"], more["config"], more["digest"] = method, string(text), digest
-				return more, err
+			own, err := (&world{c: c, k: k, digest: digest}).cells()
+			if err != nil {
+				return nil, err
 			}
-			for i := range c.Tuned {
-				more, err := w.tuned(&c.Tuned[i], input)
-				if err != nil {
-					return nil, err
-				}
-				all = append(all, more...)
-			}
-			for _, a := range c.Agents {
-				cfg, err := c.config(&a, k, c.File)
-				if err != nil {
-					return nil, err
-				}
-				more := map[string]any{}
-				if a.Weights != "" {
-					more["weights"] = a.Weights
-				}
-				in, err := input(&cfg, more)
-				if err != nil {
-					return nil, err
-				}
-				key := fmt.Sprintf("train/%s/%d/%s", c.Name, k, a.Name)
-				train := study.Cell{Key: key, Input: in}
-				found := "" // where the weights of its teacher are looked for
-				if a.Weights != "" {
-					found = fmt.Sprintf("tune/%s/%d/%s", c.Name, k, a.Weights)
-					train.After = []string{found}
-				}
-				train.Run = func(ctx context.Context, b *study.Bench) (_ []study.Row, err error) {
-					own := cfg
-					if found != "" {
-						found, err := weightsIn(b.WorkOf(found), &cfg)
-						if err != nil {
-							return nil, err
-						}
-						found.Give(&own.Eval)
-					}
-					_, err = cell.Train(ctx, b, own, nil)
-					return nil, err
-				}
-				all = append(all, train)
-				play := cfg
-				play.Eval.Policies = nil
-				all = append(all, study.Cell{Key: fmt.Sprintf("play/%s/%d/%s", c.Name, k, a.Name), Input: in, After: []string{key}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-					return w.play(ctx, b, play, a.Name, []string{filepath.Join(b.WorkOf(key), "run")})
-				}})
-			}
-			// Recorded windows are the same for every seed, and so is what policies that are not trained do on them.
-			if c.File != "" && k > 0 {
-				continue
-			}
-			for _, name := range c.Policies {
-				cfg, err := c.config(&agent{}, k, c.File)
-				if err != nil {
-					return nil, err
-				}
-				cfg.Eval.Policies = []string{name}
-				in, err := input(&cfg, map[string]any{})
-				if err != nil {
-					return nil, err
-				}
-				all = append(all, study.Cell{Key: fmt.Sprintf("play/%s/%d/%s", c.Name, k, keyOf(name)), Input: in, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-					return w.play(ctx, b, cfg, name, nil)
-				}})
-			}
+			all = append(all, own...)
 		}
 	}
 	return all, nil
 }
 
+// input returns the input of a cell with this configuration, which more completes.
+func (w *world) input(cfg *config.Config, more map[string]any) (map[string]any, error) {
+	shown := *cfg
+	if w.c.File != "" {
+		shown.Trace.File = filepath.Base(w.c.File)
+	}
+	text, err := configs.Encode(&shown)
+	more["method"], more["config"], more["digest"] = method, string(text), w.digest
+	return more, err
+}
+
+// cells returns the units of work of a workload.
+func (w *world) cells() (all []study.Cell, err error) {
+	add := func(more []study.Cell, err error) error {
+		all = append(all, more...)
+		return err
+	}
+	for i := range w.c.Tuned {
+		if err := add(w.tuned(&w.c.Tuned[i])); err != nil {
+			return nil, err
+		}
+	}
+	for i := range w.c.Agents {
+		if err := add(w.trained(&w.c.Agents[i])); err != nil {
+			return nil, err
+		}
+	}
+	// Recorded windows are the same for every seed, and so is what policies that are not trained do on them.
+	if w.c.File != "" && w.k > 0 {
+		return all, nil
+	}
+	for _, name := range w.c.Policies {
+		cfg, err := w.c.config(&agent{}, w.k, w.c.File)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Eval.Policies = []string{name}
+		in, err := w.input(&cfg, map[string]any{})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, study.Cell{
+			Key: w.key("play", keyOf(name)), Input: in,
+			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) { return w.play(ctx, b, cfg, name, nil) },
+		})
+	}
+	return all, nil
+}
+
+// key returns the key of a cell of the workload.
+func (w *world) key(kind, name string) string {
+	return fmt.Sprintf("%s/%s/%d/%s", kind, w.c.Name, w.k, name)
+}
+
+// trained returns the training of an agent and what plays it.
+func (w *world) trained(a *agent) ([]study.Cell, error) {
+	cfg, err := w.c.config(a, w.k, w.c.File)
+	if err != nil {
+		return nil, err
+	}
+	more := map[string]any{}
+	var after []string // the search for the weights of its teacher
+	if a.Weights != "" {
+		more["weights"] = a.Weights
+		after = []string{w.key("tune", a.Weights)}
+	}
+	in, err := w.input(&cfg, more)
+	if err != nil {
+		return nil, err
+	}
+	key, play := w.key("train", a.Name), cfg
+	play.Eval.Policies = nil
+	return []study.Cell{{
+		Key: key, Input: in, After: after,
+		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+			own := cfg
+			for _, search := range after {
+				found, err := cell.Weights(b.WorkOf(search), &cfg)
+				if err != nil {
+					return nil, err
+				}
+				found.Give(&own.Eval)
+			}
+			_, err := cell.Train(ctx, b, own, nil)
+			return nil, err
+		},
+	}, {
+		Key: w.key("play", a.Name), Input: in, After: []string{key},
+		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+			return w.play(ctx, b, play, a.Name, []string{filepath.Join(b.WorkOf(key), "run")})
+		},
+	}}, nil
+}
+
 // tuned returns the search for t's weights and what plays them.
-func (w *world) tuned(t *tuned, input func(*config.Config, map[string]any) (map[string]any, error)) ([]study.Cell, error) {
+func (w *world) tuned(t *tuned) ([]study.Cell, error) {
 	cfg, err := w.c.config(&agent{Set: t.Set}, w.k, w.c.File)
 	if err != nil {
 		return nil, err
 	}
 	cfg.Eval.Policies = nil
 	settings := t.settings(w.k)
-	in, err := input(&cfg, map[string]any{"tune": settings})
+	in, err := w.input(&cfg, map[string]any{"tune": settings})
 	if err != nil {
 		return nil, err
 	}
-	key := fmt.Sprintf("tune/%s/%d/%s", w.c.Name, w.k, t.Name)
+	key := w.key("tune", t.Name)
 	all := []study.Cell{{Key: key, Input: in, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 		return w.tune(ctx, b, cfg, settings, t.Name)
 	}}}
 	play := func(name, policy string) {
 		all = append(all, study.Cell{
-			Key: fmt.Sprintf("play/%s/%d/%s", w.c.Name, w.k, keyOf(name)), Input: in, After: []string{key},
+			Key: w.key("play", keyOf(name)), Input: in, After: []string{key},
 			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-				found, err := weightsIn(b.WorkOf(key), &cfg)
+				found, err := cell.Weights(b.WorkOf(key), &cfg)
 				if err != nil {
 					return nil, err
 				}
@@ -163,12 +189,6 @@ func (w *world) tuned(t *tuned, input func(*config.Config, map[string]any) (map[
 	return all, nil
 }
 
-// weightsIn returns the weights that a search in a folder has found for cfg.
-func weightsIn(dir string, cfg *config.Config) (tune.Weights, error) {
-	w := tune.Weights{Policy: tune.Fits(cfg)}
-	return tune.Read(w.Policy, filepath.Join(dir, w.File()))
-}
-
 // tune looks for weights in the cell's folder, where a search that was interrupted continues.
 func (w *world) tune(ctx context.Context, b *study.Bench, cfg config.Config, settings tune.Settings, name string) (rows []study.Row, err error) {
 	made, err := w.load(ctx, &cfg)
@@ -184,20 +204,19 @@ func (w *world) tune(ctx context.Context, b *study.Bench, cfg config.Config, set
 		return nil, err
 	}
 	for i, weight := range h.Values() {
-		rows = append(rows, study.Row{
-			Table: "weights", Labels: map[string]string{"scenario": w.c.Name, "policy": name, "workload": fmt.Sprint(w.k), "weight": h.Names()[i]},
-			Metric: "weight", Value: *weight,
-		})
+		rows = append(rows, study.NewRow("weights", "weight", *weight,
+			"scenario", w.c.Name, "policy", name, "workload", fmt.Sprint(w.k), "weight", h.Names()[i]))
 	}
 	return rows, nil
 }
 
 // world is a workload, which is made when the first cell needs it and kept for the others.
 type world struct {
-	c  *scenario
-	k  int
-	mu sync.Mutex
-	w  *arena.World
+	c      *scenario
+	k      int
+	digest string // of the recorded workload's file, "" = generated
+	mu     sync.Mutex
+	w      *arena.World
 }
 
 func (w *world) load(ctx context.Context, cfg *config.Config) (*arena.World, error) {
@@ -244,11 +263,8 @@ func (w *world) rows(name, estimates string, r *report.Report) (rows []study.Row
 		if w.c.File != "" {
 			labels["window"], labels["seed"] = fmt.Sprint(i), fmt.Sprint(w.k)
 		}
-		add := func(metric string, v float64) {
-			rows = append(rows, study.Row{Table: "windows", Labels: labels, Metric: metric, Value: v})
-		}
-		add("jct_h", m.JCT.PerWindow[i]/3600)
-		add("slowdown", m.BoundedSlowdown.PerWindow[i])
+		row := study.RowOf("windows", labels)
+		rows = append(rows, row("jct_h", m.JCT.PerWindow[i]/3600), row("slowdown", m.BoundedSlowdown.PerWindow[i]))
 	}
 	return rows, nil
 }

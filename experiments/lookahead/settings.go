@@ -3,7 +3,6 @@ package lookahead
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"clustergym/configs"
@@ -67,8 +66,6 @@ func (t *tuned) settings(k int) tune.Settings {
 	return s
 }
 
-var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
-
 // Validate returns an error that names every fault of s, or nil.
 func (s *settings) Validate() error {
 	var l fault.List
@@ -78,7 +75,7 @@ func (s *settings) Validate() error {
 	for i := range s.Scenarios {
 		c := &s.Scenarios[i]
 		key := fmt.Sprintf("scenarios[%d].", i)
-		l.Add(names.MatchString(c.Name) && !seen[c.Name], key+"name", c.Name, "letters, digits and hyphens, each name once")
+		l.Add(study.Word(c.Name) && !seen[c.Name], key+"name", c.Name, "letters, digits and hyphens, each name once")
 		seen[c.Name] = true
 		l.Add(slices.Contains(configs.Runs(), c.Preset), key+"preset", c.Preset, "an embedded run")
 		l.Add(c.Windows >= 2, key+"windows", c.Windows, "2 or more")
@@ -91,7 +88,7 @@ func (s *settings) Validate() error {
 			continue
 		}
 		for _, a := range append([]agent{{}}, c.Agents...) {
-			l.Add(a.Name == "" || names.MatchString(a.Name), key+"agents", a.Name, "letters, digits and hyphens")
+			l.Add(a.Name == "" || study.Word(a.Name), key+"agents", a.Name, "letters, digits and hyphens")
 			l.Add(a.Weights == "" || slices.ContainsFunc(c.Tuned, func(t tuned) bool { return t.Name == a.Weights }), key+"agents", a.Weights,
 				"weights of an entry of tuned")
 			if cfg, err := c.config(&a, 0, ""); err != nil {
@@ -101,7 +98,7 @@ func (s *settings) Validate() error {
 			}
 		}
 		for _, t := range c.Tuned {
-			l.Add(names.MatchString(t.Name), key+"tuned", t.Name, "letters, digits and hyphens")
+			l.Add(study.Word(t.Name), key+"tuned", t.Name, "letters, digits and hyphens")
 			cfg, err := c.config(&agent{Set: t.Set}, 0, "")
 			if err != nil {
 				return err
@@ -158,7 +155,7 @@ func (c *scenario) config(a *agent, k int, file string) (config.Config, error) {
 
 // settingsOf returns the settings of p's form, quick or full.
 func settingsOf(p study.Plan) (settings, error) {
-	s, err := study.Settings("lookahead", settingsYAML, p, settings{})
+	s, err := study.Settings("lookahead", files, p, settings{})
 	s.Seeds = p.SeedsOr(s.Seeds)
 	return s, err
 }

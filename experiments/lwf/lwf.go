@@ -1,16 +1,13 @@
 package lwf
 
 import (
-	_ "embed" // settings and figures
+	"embed"
 
 	"clustergym/experiments/study"
 )
 
-//go:embed experiment.yaml
-var settingsYAML []byte
-
-//go:embed expected.csv.zst
-var expected []byte
+//go:embed experiment.yaml report.yaml expected.csv.zst
+var files embed.FS
 
 // method is a version that is part of every cell's input. Raise it when cells compute something else with equal settings.
 const method = 1
@@ -26,6 +23,5 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		Cite:     "Wang, Shi, Wang, Chu: Communication contention aware scheduling of multiple deep learning training jobs, arXiv 2002.10105 (2020)",
 		RunTimes: "exact, as in the paper: numbers of iterations and times of tasks are known",
 		Takes:    "quick half a minute to a minute, full ten minutes, on two cores",
-		Expected: expected,
-	}, planned, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})
+	}, files, planned, study.Parts[settings]{Cells: (*settings).cells, Values: (*settings).values, Formats: formats})
 }

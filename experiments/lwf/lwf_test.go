@@ -43,7 +43,7 @@ func TestTheReportIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 		} else if string(b) != string(first) {
 			t.Error("rows.csv depends on the number of workers")
 		}
-		for _, c := range new(settings).claims(study.Plan{}) {
+		for _, c := range Study().Claims(study.Plan{}) {
 			if strings.HasPrefix(c.Table, "paper") {
 				continue // such a workload takes ten seconds
 			}
@@ -71,7 +71,7 @@ func TestThePapersScale(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := 0
-	for _, c := range new(settings).claims(study.Plan{}) {
+	for _, c := range Study().Claims(study.Plan{}) {
 		if !strings.HasPrefix(c.Table, "paper") {
 			continue
 		}

@@ -43,9 +43,6 @@ var places = map[string]string{
 // kappas returns the placements LWF-κ, in order of κ. With κ of the largest job it is list scheduling.
 func kappas() []string { return []string{lwf1, "LWF-2", "LWF-4", "LWF-8", "LWF-16", list} }
 
-// others returns the placements that the paper compares LWF-1 with, and itself.
-func others() []string { return []string{lwf1, firstFit, list, random} }
-
 // The GPUs: shared by jobs as long as their memory fits, or each of one job at a time. A GPU whose memory is that of the largest
 // job has room for no two.
 const (

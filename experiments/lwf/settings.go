@@ -45,7 +45,7 @@ func (s *settings) Validate() error {
 
 // settingsOf returns the settings of p's form, quick or full, with p's number of seeds.
 func settingsOf(p study.Plan) (settings, error) {
-	s, err := study.Settings("lwf", settingsYAML, p, settings{})
+	s, err := study.Settings("lwf", files, p, settings{})
 	s.Draws, s.SpanDraws, s.FluidDraws = p.SeedsOr(s.Draws), p.SeedsOr(s.SpanDraws), p.SeedsOr(s.FluidDraws)
 	return s, err
 }

@@ -23,12 +23,8 @@ func jctRows(method, world, stage, seed string, out []mbmpo.Outcome) []study.Row
 		if seed != "" {
 			labels["seed"] = seed
 		}
-		for _, m := range []struct {
-			name  string
-			value float64
-		}{{"jct_h", o.JCT}, {"tail_h", o.Tail}, {"makespan_h", o.Makespan}} {
-			rows = append(rows, study.Row{Table: "outcome", Labels: labels, Metric: m.name, Value: m.value * hours()})
-		}
+		row := study.RowOf("outcome", labels)
+		rows = append(rows, row("jct_h", o.JCT*hours()), row("tail_h", o.Tail*hours()), row("makespan_h", o.Makespan*hours()))
 	}
 	return rows
 }
@@ -254,13 +250,11 @@ func (t *training) outcome(world, stage string) {
 // note adds the last outcomes to a curve over real episodes, and how far the models were off in the last round.
 func (t *training) note(curve string) {
 	m := mark{t.last.Episodes - t.since, meanJCT(t.out) * hours()}
-	at := t.labels()
-	at["episodes"] = strconv.Itoa(m.episodes)
-	t.rows = append(t.rows, study.Row{Table: curve, Labels: at, Metric: "jct_h", Value: m.jct})
+	row := study.RowOf(curve, study.With(t.labels(), "episodes", m.episodes))
+	t.rows = append(t.rows, row("jct_h", m.jct))
 	t.curves[curve] = append(t.curves[curve], m)
 	if !t.cfg.ModelFree && t.last.Round > 0 {
-		t.rows = append(t.rows, study.Row{Table: curve, Labels: at, Metric: "error", Value: t.last.Error},
-			study.Row{Table: curve, Labels: at, Metric: "spaces", Value: float64(t.last.Spaces)})
+		t.rows = append(t.rows, row("error", t.last.Error), row("spaces", float64(t.last.Spaces)))
 	}
 }
 

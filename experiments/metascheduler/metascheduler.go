@@ -2,28 +2,24 @@ package metascheduler
 
 import (
 	"context"
-	_ "embed" // settings and figures
+	"embed"
 	"fmt"
 
 	"clustergym/experiments/metascheduler/mbmpo"
 	"clustergym/experiments/study"
 )
 
-//go:embed experiment.yaml
-var settingsYAML []byte
-
-//go:embed expected.csv.zst
-var expected []byte
+//go:embed experiment.yaml report.yaml expected.csv.zst
+var files embed.FS
 
 // Study returns the study meta-scheduler, which compares the meta-learning scheduler with rules and other learners.
 func Study() study.Study {
-	return study.Study{
+	return study.Of(study.Study{
 		Name:  "meta-scheduler",
 		Title: "A meta-learning scheduler that places workers (reconstruction)",
 		Cite:  "Yang, Bao, Liu, Yang and Wu, On a Meta Learning-Based Scheduler for Deep Learning Clusters, IEEE Trans. Cloud Computing 11(4), 2023, 10.1109/TCC.2023.3308161",
 		Takes: "quick two minutes of processor time, a minute on two free cores; full about 50 minutes of processor time",
-		Cells: cells, Tables: tables, Figures: figures, Claims: claims, Notes: notes, Expected: expected,
-	}
+	}, files, settingsOf, study.Parts[settings]{Cells: (*settings).cells, Values: (*settings).values})
 }
 
 // version is part of every cell's input. Raise it when cells compute something else with equal settings.
@@ -31,7 +27,7 @@ const version = 3
 
 // settingsOf returns the settings of p's form.
 func settingsOf(p study.Plan) (settings, error) {
-	s, err := study.Settings[settings]("meta-scheduler", settingsYAML, p, defaultSettings())
+	s, err := study.Settings[settings]("meta-scheduler", files, p, defaultSettings())
 	for _, n := range []*int{&s.Seeds, &s.AblationSeeds, &s.Poor.Seeds, &s.Family.Seeds} {
 		if *n > 0 {
 			*n = p.SeedsOr(*n)
@@ -40,18 +36,9 @@ func settingsOf(p study.Plan) (settings, error) {
 	return s, err
 }
 
-// cells returns the study's units of work for p's form and number of seeds.
-func cells(p study.Plan) ([]study.Cell, error) {
-	s, err := settingsOf(p)
-	if err != nil {
-		return nil, err
-	}
-	return s.cells(), nil
-}
-
 // cells returns one cell for all rules of a regime, and one for each learner, seed by seed: a run that is not whole then has as
 // many learners of each method as possible.
-func (s *settings) cells() []study.Cell {
+func (s *settings) cells(study.Plan) ([]study.Cell, error) {
 	all := []study.Cell{s.rulesCell(&theUsual, "")}
 	seeds := s.Seeds
 	if s.Poor.Seeds > 0 {
@@ -78,7 +65,7 @@ func (s *settings) cells() []study.Cell {
 			all = append(all, s.learnCell(&theUsual, "", m, s.FirstSeed+k))
 		}
 	}
-	return all
+	return all, nil
 }
 
 // input is everything on which a cell depends.

@@ -20,7 +20,7 @@ import (
 // settingsFor returns the settings of a form.
 func settingsFor(t *testing.T, quick bool) settings {
 	t.Helper()
-	s, err := study.Settings[settings]("meta-scheduler", settingsYAML, study.Plan{Quick: quick}, defaultSettings())
+	s, err := study.Settings[settings]("meta-scheduler", files, study.Plan{Quick: quick}, defaultSettings())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestSettingsAreInOrder(t *testing.T) {
 // folders from before there were keys stay valid.
 func TestKeysOfPPO(t *testing.T) {
 	inputs := func(set ...string) map[string]string {
-		all, err := cells(study.Plan{Changes: study.Changes{Set: set}})
+		all, err := Study().Cells(study.Plan{Changes: study.Changes{Set: set}})
 		if err != nil {
 			t.Fatalf("%v: %v", set, err)
 		}
@@ -120,7 +120,7 @@ func smallStudy(t *testing.T) study.Study {
 	s.Family = family{1, 1, 2, 3, 1, 0.1, families()}
 	small := Study()
 	small.Expected = nil
-	small.Cells = func(study.Plan) ([]study.Cell, error) { return s.cells(), nil }
+	small.Cells = func(study.Plan) ([]study.Cell, error) { return s.cells(study.Plan{}) }
 	return small
 }
 
@@ -161,7 +161,7 @@ func TestTheStudyInSmall(t *testing.T) {
 			t.Errorf("%d workers make other rows than one", workers)
 		}
 		against := func(table string) float64 {
-			v, _, ok := r.Results.Find(table, map[string]string{"method": "planner"}, vsFewest)
+			v, _, ok := r.Results.Find(table, map[string]string{"method": "planner"}, "vs least-interference, %")
 			if !ok {
 				t.Fatalf("no planner in table %s", table)
 			}

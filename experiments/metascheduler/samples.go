@@ -20,9 +20,7 @@ func samples(table string, labels map[string]string, curve []mark, reference flo
 	n := len(curve)
 	end := (curve[n-1].jct + curve[max(n-2, 0)].jct) / 2
 	start := curve[0].jct
-	row := func(metric string, v float64) study.Row {
-		return study.Row{Table: table, Labels: labels, Metric: metric, Value: v}
-	}
+	row := study.RowOf(table, labels)
 	first := func(limit float64) float64 {
 		for _, m := range curve {
 			if m.jct <= limit {

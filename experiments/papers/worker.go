@@ -27,7 +27,7 @@ func unquoted(h workqueue.Handler) workqueue.Handler {
 	return func(ctx context.Context, j *workqueue.Job) (workqueue.Outcome, error) {
 		out, err := h(ctx, j)
 		if _, quoting := errors.AsType[*workload.QuotingError](err); quoting {
-			err = &fault.Mistake{Err: workload.Unquoted(err, "a file of --data")}
+			err = &fault.Mistake{Err: workload.Unquoted(err, "a recorded workload")}
 		}
 		return out, err
 	}

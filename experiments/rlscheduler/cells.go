@@ -3,6 +3,7 @@ package rlscheduler
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 
@@ -27,9 +28,26 @@ const tuneSeed, searchSeed = 1, 1
 // modes are the values of label back-filling.
 var modes = []string{"no", "yes"}
 
-// cells returns the study's units of work: for each log without and with back-filling a key that is tuned, then by set of windows the
-// rules and the key, the search, and a trained agent where the plan has one.
-func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
+// field is a log on a machine without or with back-filling, as mode says.
+type field struct {
+	*settings
+	o     *logSettings
+	mode  string
+	of    string   // identifies the log and the fresh files
+	files []string // recorded fresh logs
+	jobs  func() ([]peer.Job, error)
+}
+
+// runner computes the rows of a cell from the jobs of the log, player from the windows of a set. read are the rows of
+// the cell that it comes after, if there is one.
+type (
+	runner func(ctx context.Context, b *study.Bench, log []peer.Job, read []study.Row) ([]study.Row, error)
+	player func(ctx context.Context, b *study.Bench, set string, windows []window, read []study.Row) ([]study.Row, error)
+)
+
+// cells returns the study's units of work: for each log without and with back-filling a key that is tuned, then by set
+// of windows the rules and the key, the search, and a trained agent where the plan has one.
+func (s *settings) cells(p study.Plan) (all []study.Cell, err error) {
 	logs, _, err := s.given(p)
 	if err != nil {
 		return nil, err
@@ -42,7 +60,6 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []study.Cell
 	for i := range logs {
 		o := &logs[i]
 		of, err := digest(context.Background(), o, files)
@@ -51,92 +68,76 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 		}
 		jobs := sync.OnceValues(func() ([]peer.Job, error) { return o.load(context.Background()) })
 		for _, mode := range modes {
-			name := o.Name + "/back-filling-" + mode
-			tune := "tune/" + name
-			all = append(all, study.Cell{
-				Key: tune, Input: map[string]any{"method": method, "digest": of, "tune": s.Tune, "seed": tuneSeed},
-				Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-					log, err := jobs()
-					if err != nil {
-						return nil, err
-					}
-					return s.tune(ctx, b, o, mode, log)
-				},
-			})
-			tuneState := "tune-state/" + name
-			all = append(all, study.Cell{
-				Key: tuneState, Input: map[string]any{"method": method, "digest": of, "tune": s.State, "seed": tuneSeed}, After: []string{tune},
-				Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-					log, err := jobs()
-					if err != nil {
-						return nil, err
-					}
-					return s.tuneState(ctx, b, o, mode, log, keyIn(b.Rows(tune)))
-				},
-			})
-			for _, set := range o.sets(files) {
-				input := map[string]any{"method": method, "digest": of, "set": set}
-				if set == fresh {
-					input["fresh"] = s.Fresh
-				}
-				where := name + "/" + strings.ReplaceAll(set, " ", "-")
-				all = append(all, study.Cell{
-					Key: "rules/" + where, Input: input, After: []string{tune},
-					Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-						log, err := jobs()
-						if err != nil {
-							return nil, err
-						}
-						return s.playRules(ctx, o, mode, log, set, files, keyIn(b.Rows(tune)))
-					},
-				})
-				all = append(all, study.Cell{
-					Key: "state/" + where, Input: input, After: []string{tuneState},
-					Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-						log, err := jobs()
-						if err != nil {
-							return nil, err
-						}
-						return s.playState(ctx, o, mode, log, set, files, stateKeyIn(b.Rows(tuneState)))
-					},
-				})
-				searched := map[string]any{"search": s.Search, "seed": searchSeed}
-				for k, v := range input {
-					searched[k] = v
-				}
-				all = append(all, study.Cell{
-					Key: "search/" + where, Input: searched, After: []string{tune},
-					Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-						log, err := jobs()
-						if err != nil {
-							return nil, err
-						}
-						return s.playSearch(ctx, b, o, mode, log, set, files, keyIn(b.Rows(tune)))
-					},
-				})
-				for _, t := range played {
-					if t.log != o.Name {
-						continue
-					}
-					agent := map[string]any{"network": t.identity(), "draws": s.Draws, "seed": drawSeed}
-					for k, v := range input {
-						agent[k] = v
-					}
-					all = append(all, study.Cell{
-						Key: "network/" + where, Input: agent,
-						Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-							log, err := jobs()
-							if err != nil {
-								return nil, err
-							}
-							return s.playNetwork(ctx, b, o, mode, log, set, files, t)
-						},
-					})
-				}
-			}
+			f := &field{s, o, mode, of, files, jobs}
+			all = append(all, f.cells(played)...)
 		}
 	}
 	return all, nil
+}
+
+// cells returns the cells of a log on a machine.
+func (f *field) cells(played []*trained) []study.Cell {
+	name := f.o.Name + "/back-filling-" + f.mode
+	tune, tuneState := "tune/"+name, "tune-state/"+name
+	all := []study.Cell{
+		f.on(tune, map[string]any{"tune": f.Tune, "seed": tuneSeed}, nil, f.tune),
+		f.on(tuneState, map[string]any{"tune": f.State, "seed": tuneSeed}, []string{tune}, f.tuneState),
+	}
+	for _, set := range f.o.sets(f.files) {
+		// A cell plays the windows of the set, and may read the rows of another one.
+		add := func(kind string, more map[string]any, reads string, play player) {
+			input := map[string]any{"set": set}
+			if set == fresh {
+				input["fresh"] = f.Fresh
+			}
+			maps.Copy(input, more)
+			var after []string
+			if reads != "" {
+				after = []string{reads}
+			}
+			key := kind + "/" + name + "/" + strings.ReplaceAll(set, " ", "-")
+			all = append(all, f.on(key, input, after, f.onWindows(set, play)))
+		}
+		add("rules", nil, tune, f.playRules)
+		add("state", nil, tuneState, f.playState)
+		add("search", map[string]any{"search": f.Search, "seed": searchSeed}, tune, f.playSearch)
+		for _, t := range played {
+			if t.log == f.o.Name {
+				agent := map[string]any{"network": t.identity(), "draws": f.Draws, "seed": drawSeed}
+				add("network", agent, "", f.playNetwork(t))
+			}
+		}
+	}
+	return all
+}
+
+// on returns a cell that runs on the jobs of the log, and with the rows of the cell that it comes after.
+func (f *field) on(key string, input map[string]any, after []string, run runner) study.Cell {
+	input["method"], input["digest"] = method, f.of
+	c := study.Cell{Key: key, Input: input, After: after}
+	c.Run = func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+		log, err := f.jobs()
+		if err != nil {
+			return nil, err
+		}
+		var rows []study.Row
+		for _, before := range after {
+			rows = b.Rows(before)
+		}
+		return run(ctx, b, log, rows)
+	}
+	return c
+}
+
+// onWindows returns a runner that plays the windows of a set.
+func (f *field) onWindows(set string, play player) runner {
+	return func(ctx context.Context, b *study.Bench, log []peer.Job, read []study.Row) ([]study.Row, error) {
+		windows, err := f.windows(ctx, f.o, log, set, f.files)
+		if err != nil {
+			return nil, err
+		}
+		return play(ctx, b, set, windows, read)
+	}
 }
 
 // traits names the weights of a key, in their order: of the job, then of the state.
@@ -145,59 +146,33 @@ var traits = [peer.Traits + peer.StateTraits]string{
 	"blocked", "delay", "delay of all", "slowdown", "blocked ln r",
 }
 
+// machine returns a new machine.
+func (f *field) machine() *peer.Machine { return peer.NewMachine(procs, f.mode == "yes") }
+
 // tune returns the weights of a key that is tuned on the log's training part.
-func (s *settings) tune(ctx context.Context, b *study.Bench, o *logSettings, mode string, log []peer.Job) (rows []study.Row, err error) {
-	key, err := peer.Tune(ctx, procs, mode == "yes", log[:training], s.Tune, tuneSeed, b.Workers)
+func (f *field) tune(ctx context.Context, b *study.Bench, log []peer.Job, _ []study.Row) ([]study.Row, error) {
+	key, err := peer.Tune(ctx, procs, f.mode == "yes", log[:training], f.Tune, tuneSeed, b.Workers)
 	if err != nil {
 		return nil, err
 	}
-	return weights("key", o, mode, key[:]), nil
+	return f.weights("key", key[:]), nil
 }
 
-// tuneState returns the weights of a key with traits of the state, tuned on the log's training part from the key of its jobs.
-func (s *settings) tuneState(ctx context.Context, b *study.Bench, o *logSettings, mode string, log []peer.Job, from *peer.Linear) ([]study.Row, error) {
-	key, err := peer.TuneState(ctx, procs, mode == "yes", log[:training], *from, s.State, tuneSeed, b.Workers)
+// tuneState returns the weights of a key with traits of the state, tuned on the log's training part from the key of
+// its jobs, which it reads.
+func (f *field) tuneState(ctx context.Context, b *study.Bench, log []peer.Job, read []study.Row) ([]study.Row, error) {
+	key, err := peer.TuneState(ctx, procs, f.mode == "yes", log[:training], *keyIn(read), f.State, tuneSeed, b.Workers)
 	if err != nil {
 		return nil, err
 	}
-	return weights("state key", o, mode, append(key.Job[:], key.State[:]...)), nil
+	return f.weights("state key", append(key.Job[:], key.State[:]...)), nil
 }
 
-func weights(table string, o *logSettings, mode string, key []float64) (rows []study.Row) {
+func (f *field) weights(table string, key []float64) (rows []study.Row) {
 	for i, w := range key {
-		labels := map[string]string{"log": o.Name, "back-filling": mode, "trait": traits[i]}
-		rows = append(rows, study.Row{Table: table, Labels: labels, Metric: "weight", Value: w})
+		rows = append(rows, study.NewRow(table, "weight", w, "log", f.o.Name, "back-filling", f.mode, "trait", traits[i]))
 	}
 	return rows
-}
-
-// stateKeyIn returns the key whose weights are in rows.
-func stateKeyIn(rows []study.Row) *peer.StateKey {
-	var key peer.StateKey
-	for i := range rows {
-		if i < peer.Traits {
-			key.Job[i] = rows[i].Value
-		} else {
-			key.State[i-peer.Traits] = rows[i].Value
-		}
-	}
-	return &key
-}
-
-// playState plays the key with traits of the state.
-func (s *settings) playState(ctx context.Context, o *logSettings, mode string, log []peer.Job, set string, files []string, key *peer.StateKey) (rows []study.Row, err error) {
-	windows, err := s.windows(ctx, o, log, set, files)
-	if err != nil {
-		return nil, err
-	}
-	m, p := peer.NewMachine(procs, mode == "yes"), peer.NewStated(key)
-	for i := range windows {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		rows = append(rows, row(o, mode, set, state, &windows[i], "bsld", peer.PlayStated(m, p, windows[i].jobs)))
-	}
-	return rows, nil
 }
 
 // keyIn returns the key whose weights are in rows.
@@ -209,20 +184,26 @@ func keyIn(rows []study.Row) *peer.Linear {
 	return &key
 }
 
-// row is the bounded slowdown of a policy in a window.
-func row(o *logSettings, mode, set, policy string, w *window, metric string, v float64) study.Row {
-	return study.Row{Table: set, Metric: metric, Value: v, Labels: map[string]string{
-		"log": o.Name, "back-filling": mode, "policy": policy, "window": w.name, "apart": fmt.Sprint(w.apart),
-	}}
+// stateKeyIn returns the key with traits of the state whose weights are in rows.
+func stateKeyIn(rows []study.Row) *peer.StateKey {
+	key := &peer.StateKey{Job: *keyIn(rows[:peer.Traits])}
+	for i, r := range rows[peer.Traits:] {
+		key.State[i] = r.Value
+	}
+	return key
 }
 
-// playRules plays the rules and the tuned key.
-func (s *settings) playRules(ctx context.Context, o *logSettings, mode string, log []peer.Job, set string, files []string, key *peer.Linear) (rows []study.Row, err error) {
-	windows, err := s.windows(ctx, o, log, set, files)
-	if err != nil {
-		return nil, err
-	}
-	m := peer.NewMachine(procs, mode == "yes")
+// row is the figure of a policy in a window.
+func (f *field) row(set, policy string, w *window, metric string, v float64) study.Row {
+	return study.NewRow(set, metric, v,
+		"log", f.o.Name, "back-filling", f.mode, "policy", policy, "window", w.name, "apart", fmt.Sprint(w.apart))
+}
+
+// playRules plays the rules and the tuned key that it reads.
+func (f *field) playRules(
+	ctx context.Context, _ *study.Bench, set string, windows []window, read []study.Row,
+) (rows []study.Row, err error) {
+	m, key := f.machine(), keyIn(read)
 	for i := range windows {
 		w := &windows[i]
 		for _, name := range rules {
@@ -234,27 +215,39 @@ func (s *settings) playRules(ctx context.Context, o *logSettings, mode string, l
 				return nil, err
 			}
 			m.Reset(w.jobs)
-			rows = append(rows, row(o, mode, set, name, w, "bsld", peer.Play(m, rule)))
+			rows = append(rows, f.row(set, name, w, "bsld", peer.Play(m, rule)))
 		}
-		rows = append(rows, row(o, mode, set, tuned, w, "bsld", peer.PlayKeyed(m, peer.NewKeyed(key), w.jobs)))
+		rows = append(rows, f.row(set, tuned, w, "bsld", peer.PlayKeyed(m, peer.NewKeyed(key), w.jobs)))
 	}
 	return rows, nil
 }
 
-// playSearch plays the tuned key with a search.
-func (s *settings) playSearch(ctx context.Context, b *study.Bench, o *logSettings, mode string, log []peer.Job, set string, files []string, key *peer.Linear) ([]study.Row, error) {
-	windows, err := s.windows(ctx, o, log, set, files)
-	if err != nil {
-		return nil, err
+// playState plays the key with traits of the state that it reads.
+func (f *field) playState(
+	ctx context.Context, _ *study.Bench, set string, windows []window, read []study.Row,
+) (rows []study.Row, err error) {
+	m, p := f.machine(), peer.NewStated(stateKeyIn(read))
+	for i := range windows {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		rows = append(rows, f.row(set, state, &windows[i], "bsld", peer.PlayStated(m, p, windows[i].jobs)))
 	}
-	rows := make([][2]study.Row, len(windows))
-	err = par.For(ctx, b.Workers, len(windows), func(_, i int) error {
+	return rows, nil
+}
+
+// playSearch plays the tuned key that it reads with a search.
+func (f *field) playSearch(
+	ctx context.Context, b *study.Bench, set string, windows []window, read []study.Row,
+) ([]study.Row, error) {
+	rows, key := make([]study.Row, 2*len(windows)), keyIn(read)
+	err := par.For(ctx, b.Workers, len(windows), func(_, i int) error {
 		w := &windows[i]
-		p, err := peer.NewSearch(key, w.pool, s.Search, searchSeed)
+		p, err := peer.NewSearch(key, w.pool, f.Search, searchSeed)
 		if err != nil {
 			return err
 		}
-		m := peer.NewMachine(procs, mode == "yes")
+		m := f.machine()
 		m.Reset(w.jobs)
 		for !m.Done() {
 			if err := ctx.Err(); err != nil {
@@ -263,13 +256,9 @@ func (s *settings) playSearch(ctx context.Context, b *study.Bench, o *logSetting
 			m.Commit(p.Choose(m))
 		}
 		t := p.Tally()
-		rows[i][0] = row(o, mode, set, search, w, "bsld", m.Mean())
-		rows[i][1] = row(o, mode, set, search, w, "deviated", float64(t.Deviated)/float64(max(1, t.Decisions)))
+		rows[2*i] = f.row(set, search, w, "bsld", m.Mean())
+		rows[2*i+1] = f.row(set, search, w, "deviated", float64(t.Deviated)/float64(max(1, t.Decisions)))
 		return nil
 	})
-	var all []study.Row
-	for i := range rows {
-		all = append(all, rows[i][:]...)
-	}
-	return all, err
+	return rows, err
 }

@@ -2,10 +2,7 @@ package rlscheduler
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -61,31 +58,7 @@ func (o *logSettings) sets(files []string) []string {
 
 // given returns the logs that p's folder has, or that are generated, and the names of the others.
 func (s *settings) given(p study.Plan) (logs []logSettings, absent []string, err error) {
-	var files []string
-	recorded := 0
-	for _, o := range s.Logs {
-		if o.File == "" {
-			logs = append(logs, o)
-			continue
-		}
-		files = append(files, filepath.FromSlash(o.File))
-		path := filepath.Join(p.Data, filepath.FromSlash(o.File))
-		if p.Data != "" {
-			if _, err := os.Stat(path); err == nil {
-				o.File = path
-				logs = append(logs, o)
-				recorded++
-				continue
-			} else if !errors.Is(err, fs.ErrNotExist) {
-				return nil, nil, fault.Mistakef("%s: %v", fault.Key("data"), err)
-			}
-		}
-		absent = append(absent, o.Name)
-	}
-	if p.Data != "" && recorded == 0 && len(files) > 0 {
-		return nil, nil, fault.Mistakef("data folder %s: it has none of %s", p.Data, strings.Join(files, ", "))
-	}
-	return logs, absent, nil
+	return workload.Given(p.Data, s.Logs, func(o *logSettings) (string, *string) { return o.Name, &o.File })
 }
 
 // generatorSeed is the seed of the generated log; the logs of fresh windows have the seeds after freshSeed.

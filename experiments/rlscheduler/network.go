@@ -247,20 +247,20 @@ func (t *trained) play(ctx context.Context, workers, draws int, mode string, win
 	return plays[0], plays[1:], err
 }
 
-// playNetwork plays a trained agent.
-func (s *settings) playNetwork(ctx context.Context, b *study.Bench, o *logSettings, mode string, log []peer.Job, set string, files []string, t *trained) (rows []study.Row, err error) {
-	windows, err := s.windows(ctx, o, log, set, files)
-	if err != nil {
-		return nil, err
+// playNetwork returns what plays a trained agent.
+func (f *field) playNetwork(t *trained) player {
+	return func(ctx context.Context, b *study.Bench, set string, windows []window, _ []study.Row) ([]study.Row, error) {
+		best, draws, err := t.play(ctx, b.Workers, f.Draws, f.mode, windows)
+		return f.networkRows(set, windows, best, draws), err
 	}
-	best, draws, err := t.play(ctx, b.Workers, s.Draws, mode, windows)
-	if err != nil {
-		return nil, err
-	}
+}
+
+// networkRows returns the rows of the plays of an agent, by its best actions and by draw.
+func (f *field) networkRows(set string, windows []window, best []float64, draws [][]float64) (rows []study.Row) {
 	means := make([]float64, len(draws)) // by draw, over the windows
 	for i := range windows {
 		w := &windows[i]
-		rows = append(rows, row(o, mode, set, network, w, "bsld", best[i]))
+		rows = append(rows, f.row(set, network, w, "bsld", best[i]))
 		if len(draws) == 0 {
 			continue
 		}
@@ -269,12 +269,12 @@ func (s *settings) playNetwork(ctx context.Context, b *study.Bench, o *logSettin
 			sum += draws[k][i]
 			means[k] += draws[k][i] / float64(len(windows))
 		}
-		rows = append(rows, row(o, mode, set, drawn, w, "bsld", sum/float64(len(draws))))
+		rows = append(rows, f.row(set, drawn, w, "bsld", sum/float64(len(draws))))
 	}
 	if len(draws) > 1 {
-		rows = append(rows, row(o, mode, set, drawn, &window{name: "all"}, "spread", deviation(means)))
+		rows = append(rows, f.row(set, drawn, &window{name: "all"}, "spread", deviation(means)))
 	}
-	return rows, nil
+	return rows
 }
 
 // deviation returns the standard deviation, with n − 1.

@@ -2,7 +2,6 @@ package rlscheduler
 
 import (
 	"fmt"
-	"regexp"
 
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
@@ -36,8 +35,6 @@ type logSettings struct {
 	Synth synth.Config `yaml:"synth"` // the generator, as trace.synth of a run
 }
 
-var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
-
 // Validate returns an error that names every fault of s, or nil.
 func (s *settings) Validate() error {
 	var l fault.List
@@ -46,7 +43,7 @@ func (s *settings) Validate() error {
 	for i := range s.Logs {
 		o := &s.Logs[i]
 		key := fmt.Sprintf("logs[%d].", i)
-		l.Add(names.MatchString(o.Name) && !seen[o.Name], key+"name", o.Name, "letters, digits and hyphens, each name once")
+		l.Add(study.Word(o.Name) && !seen[o.Name], key+"name", o.Name, "letters, digits and hyphens, each name once")
 		seen[o.Name] = true
 		if o.File == "" {
 			l.Join(key+"synth", o.Synth.Validate())
@@ -64,5 +61,5 @@ func (s *settings) Validate() error {
 
 // settingsOf returns the settings of p's form, quick or full.
 func settingsOf(p study.Plan) (settings, error) {
-	return study.Settings("rlscheduler", settingsYAML, p, settings{})
+	return study.Settings("rlscheduler", files, p, settings{})
 }

@@ -1,17 +1,14 @@
 package rlscheduler
 
 import (
-	_ "embed" // settings and figures
+	"embed"
 
 	"clustergym/experiments/study"
 	"clustergym/simulator/sim"
 )
 
-//go:embed experiment.yaml
-var settingsYAML []byte
-
-//go:embed expected.csv.zst
-var expected []byte
+//go:embed experiment.yaml report.yaml expected.csv.zst
+var files embed.FS
 
 // method is a version that is part of every cell's input. Raise it when cells compute something else with equal settings.
 const method = 1
@@ -28,6 +25,7 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		RunTimes:    sim.Estimates{Mode: sim.EstimateExact}.Label(),
 		PlaysAgents: true,
 		Takes:       "quick 1 minute, full 20 minutes, with --data 40 minutes on two cores",
-		Expected:    expected,
-	}, planned, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})
+	}, files, planned, study.Parts[settings]{
+		Cells: (*settings).cells, Values: (*settings).values, Claims: (*settings).claims, Notes: (*settings).notes,
+	})
 }

@@ -173,9 +173,7 @@ func describe(w *world, jobs []traces.Job) []study.Row {
 	}
 	slices.Sort(runs)
 	n := float64(len(jobs))
-	row := func(metric string, v float64) study.Row {
-		return study.Row{Table: "jobs", Labels: map[string]string{"workload": w.Name}, Metric: metric, Value: v}
-	}
+	row := study.RowOf("jobs", map[string]string{"workload": w.Name})
 	return []study.Row{row("gpus", gpus/n), row("jobs", n), row("median_h", runs[len(runs)/2]), row("run_h", hours/n)}
 }
 
@@ -183,9 +181,8 @@ func describe(w *world, jobs []traces.Job) []study.Row {
 func bestOf(rows []study.Row, of base) (all []study.Row) {
 	for _, r := range rows {
 		if r.Table == "bases" && r.Labels["policy"] == best {
-			labels := maps.Clone(r.Labels)
-			labels["base"] = of.name
-			all = append(all, study.Row{Table: "play", Labels: labels, Metric: r.Metric, Value: r.Value})
+			r.Table, r.Labels = "play", study.With(r.Labels, "base", of.name)
+			all = append(all, r)
 		}
 	}
 	return all

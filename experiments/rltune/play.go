@@ -3,7 +3,6 @@ package rltune
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -55,15 +54,11 @@ func (m *measure) rows(table string, labels map[string]string, n, gpus int) ([]s
 	if m.jobs != n {
 		return nil, fmt.Errorf("rltune: %d jobs have started in a window of %d: %v", m.jobs, n, labels)
 	}
-	k := float64(n)
-	var rows []study.Row
-	for _, x := range []struct {
-		metric string
-		value  float64
-	}{{"wait_h", m.wait / k / 3600}, {"jct_h", m.jct / k / 3600}, {"bsld", m.bounded / k}, {"used", m.use / (float64(gpus) * m.end.Seconds())}} {
-		rows = append(rows, study.Row{Table: table, Labels: labels, Metric: x.metric, Value: x.value})
-	}
-	return rows, nil
+	k, row := float64(n), study.RowOf(table, labels)
+	return []study.Row{
+		row("wait_h", m.wait/k/3600), row("jct_h", m.jct/k/3600), row("bsld", m.bounded/k),
+		row("used", m.use/(float64(gpus)*m.end.Seconds())),
+	}, nil
 }
 
 // choice chooses a slot.
@@ -132,9 +127,7 @@ func windows(
 			if err := play(ctx, episode(split, i), &m); err != nil {
 				return nil, fmt.Errorf("%v: %w", labels, err)
 			}
-			own := maps.Clone(labels)
-			own["window"] = fmt.Sprint(i)
-			return m.rows(table, own, w.Settings.(*queuerank.Config).Window, w.GPUs)
+			return m.rows(table, study.With(labels, "window", i), w.Settings.(*queuerank.Config).Window, w.GPUs)
 		}, err
 	})
 	return slices.Concat(out...), err
@@ -203,9 +196,8 @@ func (s *settings) playBases(ctx context.Context, b *study.Bench, w *world, rung
 		b.Progress(int64(i+1), int64(len(bases)))
 	}
 	for _, r := range tests[won] {
-		labels := maps.Clone(r.Labels)
-		labels["policy"] = best
-		all = append(all, study.Row{Table: "bases", Labels: labels, Metric: r.Metric, Value: r.Value})
+		r.Labels = study.With(r.Labels, "policy", best)
+		all = append(all, r)
 	}
 	return all, nil
 }

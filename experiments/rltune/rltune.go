@@ -1,19 +1,16 @@
 package rltune
 
 import (
-	_ "embed" // settings and figures
+	"embed"
 
 	"clustergym/experiments/study"
 )
 
-//go:embed experiment.yaml
-var settingsYAML []byte
-
 //go:embed agent.yaml
 var agentYAML []byte
 
-//go:embed expected.csv.zst
-var expected []byte
+//go:embed experiment.yaml report.yaml expected.csv.zst
+var files embed.FS
 
 // method is a version that is part of every cell's input. Raise it when cells compute something else with equal settings.
 const method = 1
@@ -28,7 +25,6 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		Title: "RLTune: an agent that ranks the queue of a base policy and an integer programme that places jobs",
 		Cite: "Dongare et al., RLTune: hybrid learning-guided scheduling of heterogeneous GPU clusters, SoCC 2025 (arXiv 2512.10271), " +
 			"and github.com/dshruti20/RLTune",
-		Takes:    "quick a minute, full a quarter of an hour on two cores",
-		Expected: expected,
-	}, planned, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})
+		Takes: "quick a minute, full a quarter of an hour on two cores",
+	}, files, planned, study.Parts[settings]{Cells: (*settings).cells, Values: (*settings).values})
 }

@@ -1,7 +1,6 @@
 package rltune
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -59,8 +58,6 @@ func baseOf(name string) base {
 // rungs are what is known of run times: everything, as in RLTune's program, or what a predictor makes of the jobs that have ended.
 var rungs = []string{"exact", "history"}
 
-var words = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
-
 // Validate returns an error that names every fault of s, or nil.
 func (s *settings) Validate() error {
 	var l fault.List
@@ -68,7 +65,7 @@ func (s *settings) Validate() error {
 	seen := map[string]bool{}
 	for i := range s.Workloads {
 		w := &s.Workloads[i]
-		l.Add(words.MatchString(w.Name) && !seen[w.Name], "workloads", w.Name, "names of letters, digits and hyphens, each once")
+		l.Add(study.Word(w.Name) && !seen[w.Name], "workloads", w.Name, "names of letters, digits and hyphens, each once")
 		seen[w.Name] = true
 		if w.File == "" {
 			_, ok := generators[w.Name]
@@ -105,7 +102,7 @@ func settingsOf(p study.Plan) (settings, error) {
 	if err != nil {
 		return settings{}, err
 	}
-	s, err := study.Settings("rltune", settingsYAML, p, settings{Agent: agent}, study.Part{Key: "agent", File: agentYAML})
+	s, err := study.Settings("rltune", files, p, settings{Agent: agent}, study.Part{Key: "agent", File: agentYAML})
 	s.Seeds = p.SeedsOr(s.Seeds)
 	return s, err
 }

@@ -6,17 +6,16 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"time"
 
 	"clustergym/experiments/study"
+	"clustergym/experiments/study/cell"
 	"clustergym/internal/fault"
 	"clustergym/internal/rng"
 	"clustergym/lab/workload"
 	"clustergym/traces"
-	"clustergym/traces/csv"
 	"clustergym/traces/synth"
 )
 
@@ -180,17 +179,7 @@ func (w *world) write(ctx context.Context, path string) ([]traces.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Create(path)
-	if err != nil {
-		return nil, err
-	}
-	var s traces.Slice
-	s.ResetAt(jobs, 0)
-	if _, err := csv.Write(f, &s); err != nil {
-		_ = f.Close() // the fault of writing matters more
-		return nil, err
-	}
-	return jobs, f.Close()
+	return jobs, cell.WriteJobs(path, jobs)
 }
 
 // given returns the workloads that p's folder has, or that are generated, and the names of the others.

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -127,24 +128,47 @@ func pair(a, b *group) (x, y [][]float64) {
 	return x, y
 }
 
+// lineMetric identifies the values of a metric in a line.
+type lineMetric struct{ line, metric string }
+
 // lines groups and aggregates the rows.
 func (t *Table) lines(rows []Row) ([]Line, error) {
-	from, runs := t.From, t.Runs
-	if from == "" {
-		from = t.Name
+	lines, groups, appeared, err := t.grouped(rows)
+	if err != nil {
+		return nil, err
 	}
-	if runs == "" {
-		runs = "seed"
+	slices.SortStableFunc(lines, func(a, b Line) int {
+		for k, label := range t.By {
+			order := t.Order[label]
+			x := rank(order, a.Labels[label], slices.Index(appeared[k], a.Labels[label]))
+			y := rank(order, b.Labels[label], slices.Index(appeared[k], b.Labels[label]))
+			if x != y {
+				return x - y
+			}
+		}
+		return 0
+	})
+	if t.Keep != nil {
+		lines = slices.DeleteFunc(lines, func(l Line) bool { return !t.Keep(l.Labels) })
 	}
+	for i := range lines {
+		for c := range t.Columns {
+			lines[i].Cells = append(lines[i].Cells, t.value(&t.Columns[c], lines[i].Labels, groups))
+		}
+	}
+	return lines, nil
+}
+
+// grouped returns the lines of the rows in order of appearance, their values, and for each label of By its values,
+// likewise.
+func (t *Table) grouped(rows []Row) (lines []Line, groups map[lineMetric]*group, appeared [][]string, err error) {
+	from, runs := cmp.Or(t.From, t.Name), cmp.Or(t.Runs, "seed")
 	wanted := map[string]bool{}
 	for _, c := range t.Columns {
 		wanted[c.Metric] = true
 	}
-	type key struct{ line, metric string }
-	groups := map[key]*group{}
-	var lines []Line
+	groups, appeared = map[lineMetric]*group{}, make([][]string, len(t.By))
 	seen := map[string]bool{}
-	appeared := make([][]string, len(t.By)) // values of labels
 	for i := range rows {
 		r := &rows[i]
 		if r.Table != from || !wanted[r.Metric] || !has(r.Labels, t.Where) {
@@ -168,58 +192,45 @@ func (t *Table) lines(rows []Row) ([]Line, error) {
 				unit = append(unit, l+"="+r.Labels[l])
 			}
 		}
-		k := key{name, r.Metric}
+		k := lineMetric{name, r.Metric}
 		if groups[k] == nil {
 			groups[k] = &group{at: map[string]int{}}
 		}
 		if err := groups[k].add(strings.Join(unit, ";"), r.Labels[runs], r.Value); err != nil {
-			return nil, fmt.Errorf("line %s, metric %s: %w", name, r.Metric, err)
+			return nil, nil, nil, fmt.Errorf("line %s, metric %s: %w", name, r.Metric, err)
 		}
 	}
-	slices.SortStableFunc(lines, func(a, b Line) int {
-		for k, label := range t.By {
-			order := t.Order[label]
-			x := rank(order, a.Labels[label], slices.Index(appeared[k], a.Labels[label]))
-			y := rank(order, b.Labels[label], slices.Index(appeared[k], b.Labels[label]))
-			if x != y {
-				return x - y
-			}
-		}
-		return 0
-	})
-	if t.Keep != nil {
-		lines = slices.DeleteFunc(lines, func(l Line) bool { return !t.Keep(l.Labels) })
+	return lines, groups, appeared, nil
+}
+
+// value returns the figure of a column in the line with these labels.
+func (t *Table) value(col *Column, labels map[string]string, groups map[lineMetric]*group) (v Value) {
+	// of returns the values of the line that differs in some labels.
+	of := func(others map[string]string) (*group, string) {
+		other := maps.Clone(labels)
+		maps.Copy(other, others)
+		name := t.label(other)
+		return groups[lineMetric{name, col.Metric}], name
 	}
-	for i := range lines {
-		for c := range t.Columns {
-			col := &t.Columns[c]
-			own := groups[key{t.label(lines[i].Labels), col.Metric}]
-			var v Value
-			if col.stat().paired() {
-				other := maps.Clone(lines[i].Labels)
-				maps.Copy(other, col.Versus)
-				a, b := own, groups[key{t.label(other), col.Metric}]
-				itself := t.label(other) == t.label(lines[i].Labels)
-				switch {
-				case col.Stat == Behind:
-					start := maps.Clone(lines[i].Labels)
-					maps.Copy(start, col.Start)
-					v = behind(a, b, groups[key{t.label(start), col.Metric}], itself)
-				case col.Turned:
-					v = compare(col, b, a, itself)
-				default:
-					v = compare(col, a, b, itself)
-				}
-			} else {
-				v = describe(col.stat(), own.values())
-			}
-			if col.Paper != nil {
-				v.Paper = col.Paper(lines[i].Labels)
-			}
-			lines[i].Cells = append(lines[i].Cells, v)
+	own, name := of(nil)
+	if col.stat().paired() {
+		rival, its := of(col.Versus)
+		switch {
+		case col.Stat == Behind:
+			start, _ := of(col.Start)
+			v = behind(own, rival, start, its == name)
+		case col.Turned:
+			v = compare(col, rival, own, its == name)
+		default:
+			v = compare(col, own, rival, its == name)
 		}
+	} else {
+		v = describe(col.stat(), own.values())
 	}
-	return lines, nil
+	if col.Paper != nil {
+		v.Paper = col.Paper(labels)
+	}
+	return v
 }
 
 // has reports whether labels contains all of where.

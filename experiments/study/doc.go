@@ -5,6 +5,9 @@
 // only speed, and an interrupted experiment continues where it stopped. Wall-clock figures (rows of a metric or label
 // named timing…) are reported, but they are in a file of their own and excluded from comparisons of bytes.
 //
+// What a report shows is in a report.yaml next to the study: tables, figures, the paper's claims and notes
+// (layout.go). It names values that the study's code has, such as the order of policies.
+//
 // The folder of an experiment:
 //
 //	cells/KEY.json    the rows of a cell, with its input and its digest

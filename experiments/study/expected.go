@@ -2,6 +2,7 @@ package study
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"math"
@@ -125,16 +126,7 @@ func (r *Report) deviate() (*Deviation, error) {
 			d.Others = append(d.Others, Deviating{figure, v.Value, want, low, high})
 		}
 	}
-	slices.SortStableFunc(d.Others, func(a, b Deviating) int {
-		x, y := a.far(), b.far()
-		switch {
-		case x > y:
-			return -1
-		case x < y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(d.Others, func(a, b Deviating) int { return cmp.Compare(b.far(), a.far()) })
 	return d, nil
 }
 
@@ -174,7 +166,8 @@ func (d *Deviation) String() string {
 	b.WriteString(".\n")
 	const most = 10
 	for _, o := range d.Others[:min(most, len(d.Others))] {
-		fmt.Fprintf(&b, "  %s: %s, expected %s [%s, %s]\n", o.Figure, Digits(o.Value), Digits(o.Expected), Digits(o.Low), Digits(o.High))
+		fmt.Fprintf(&b, "  %s: %s, expected %s [%s, %s]\n", o.Figure, digits(o.Value), digits(o.Expected), digits(o.Low),
+			digits(o.High))
 	}
 	if len(d.Others) > most {
 		fmt.Fprintf(&b, "  and %d more\n", len(d.Others)-most)

@@ -13,10 +13,9 @@ import (
 // Kind says how a figure draws its points.
 type Kind uint8
 
-// The kinds: points joined by lines, points alone, and one row for each point with its interval.
+// The kinds: points joined by lines, and one row for each point with its interval.
 const (
 	Lines Kind = iota
-	Dots
 	Bars
 )
 
@@ -204,16 +203,24 @@ func (c *canvas) line(x1, y1, x2, y2 float64, color string, width float64) {
 }
 
 func (c *canvas) text(x, y float64, anchor, color string, size int, s string) {
-	fmt.Fprintf(&c.b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s" font-size="%d">%s</text>`+"\n", x, y, anchor, color, size, html.EscapeString(s))
+	c.words(x, y, anchor, color, size, false, s)
 }
 
 // words is text that can be bold.
 func (c *canvas) words(x, y float64, anchor, color string, size int, bold bool, s string) {
-	if !bold {
-		c.text(x, y, anchor, color, size, s)
-		return
+	weight := ""
+	if bold {
+		weight = ` font-weight="700"`
 	}
-	fmt.Fprintf(&c.b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s" font-size="%d" font-weight="700">%s</text>`+"\n", x, y, anchor, color, size, html.EscapeString(s))
+	fmt.Fprintf(&c.b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s" font-size="%d"%s>%s</text>`+"\n",
+		x, y, anchor, color, size, weight, html.EscapeString(s))
+}
+
+// legend names series i below a drawing of this height.
+func (c *canvas) legend(left, height float64, i, across int, color string, bold bool, name string) {
+	x, y := left+float64(i%across)*675/float64(across), height+4+float64(i/across)*18
+	c.mark(x, y, i, color)
+	c.words(x+10, y+4, "start", ink, 12, bold, name)
 }
 
 // bar draws a bar in a pale shade of color.
@@ -285,7 +292,7 @@ func open(width, height float64, title string) *canvas {
 	return c
 }
 
-// curves draws Lines and Dots.
+// curves draws Lines.
 func (f *Figure) curves(series []Series) string {
 	const width, height, left, right, top, bottom = 760.0, 430.0, 72.0, 20.0, 40.0, 52.0
 	across, legend := legendOf(series)
@@ -324,13 +331,11 @@ func (f *Figure) curves(series []Series) string {
 		if bold[i] {
 			stroke = 3
 		}
-		if f.Kind == Lines {
-			var path strings.Builder
-			for k, p := range s.Points {
-				fmt.Fprintf(&path, "%s%.1f %.1f", map[bool]string{true: "M", false: "L"}[k == 0], x.at(p.X), y.at(p.Y))
-			}
-			fmt.Fprintf(&c.b, `<path d="%s" fill="none" stroke="%s" stroke-width="%g"/>`+"\n", path.String(), color, stroke)
+		var path strings.Builder
+		for k, p := range s.Points {
+			fmt.Fprintf(&path, "%c%.1f %.1f", "ML"[min(k, 1)], x.at(p.X), y.at(p.Y))
 		}
+		fmt.Fprintf(&c.b, `<path d="%s" fill="none" stroke="%s" stroke-width="%g"/>`+"\n", path.String(), color, stroke)
 		for _, p := range s.Points {
 			if !math.IsNaN(p.Low) && !math.IsNaN(p.High) && !(f.LogY && p.Low <= 0) {
 				c.line(x.at(p.X), y.at(p.Low), x.at(p.X), y.at(p.High), color, 1.2)
@@ -338,9 +343,7 @@ func (f *Figure) curves(series []Series) string {
 			c.mark(x.at(p.X), y.at(p.Y), i, color)
 		}
 		if len(series) > 1 {
-			lx, ly := left+float64(i%across)*675/float64(across), height+4+float64(i/across)*18
-			c.mark(lx, ly, i, color)
-			c.words(lx+10, ly+4, "start", ink, 12, bold[i], s.Name)
+			c.legend(left, height, i, across, color, bold[i], s.Name)
 		}
 	}
 	return c.b.String() + "</svg>\n"
@@ -397,9 +400,7 @@ func (f *Figure) bars(series []Series) string {
 			y += row
 		}
 		if len(series) > 1 {
-			lx, ly := left+float64(i%across)*675/float64(across), height+4+float64(i/across)*18
-			c.mark(lx, ly, i, colors[i])
-			c.words(lx+10, ly+4, "start", ink, 12, bold[i], s.Name)
+			c.legend(left, height, i, across, colors[i], bold[i], s.Name)
 		}
 	}
 	return c.b.String() + "</svg>\n"

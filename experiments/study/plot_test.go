@@ -27,7 +27,7 @@ func TestFiguresAreWellFormedAndHoldTheirWords(t *testing.T) {
 	for _, f := range []Figure{
 		{Title: "lines <1>", X: "tasks", Y: "s", Kind: Lines},
 		{Title: "logarithms", X: "tasks", Y: "s", Kind: Lines, LogX: true, LogY: true},
-		{Title: "dots", X: "tasks", Y: "s", Kind: Dots, Zero: true},
+		{Title: "dots", X: "tasks", Y: "s", Zero: true},
 		{Title: "bars & intervals", X: "s", Kind: Bars, Zero: true},
 		{Title: "bars", X: "s", Kind: Bars, LogX: true},
 	} {

@@ -217,10 +217,12 @@ func (h *cellHandler) do(ctx context.Context, j *workqueue.Job) (workqueue.Outco
 	}
 	i, ok := l.index[in.Key]
 	if !ok {
-		return workqueue.Outcome{}, fault.Mistakef("cell %s: experiment %s has none of that name here; want the coordinator's recorded workloads in the folder that --data names", in.Key, in.Study)
+		return workqueue.Outcome{}, fault.Mistakef("cell %s: experiment %s has none of that name here; "+
+			"want the coordinator's recorded workloads in the folder that %s names", in.Key, in.Study, fault.Key("data"))
 	}
 	if l.at[i].digest != in.Digest {
-		return workqueue.Outcome{}, fault.Mistakef("cell %s: its input is another one here than at the coordinator; want the same recorded workloads in the folder that --data names", in.Key)
+		return workqueue.Outcome{}, fault.Mistakef("cell %s: its input is another one here than at the coordinator; "+
+			"want the same recorded workloads in the folder that %s names", in.Key, fault.Key("data"))
 	}
 	c := &l.cells[i]
 	if err := sameData(j.Dir, l.data); err != nil {
@@ -277,7 +279,8 @@ func (h *cellHandler) list(in *cellTask, j *workqueue.Job) (*listed, error) {
 	if in.Data != "" {
 		// The path is the coordinator's. What lies there on this machine is not the task's business.
 		if h.data == "" {
-			return nil, fault.Mistakef("cell %s reads recorded workloads, and a worker opens no folder that a task names; start it with --data and the folder on its machine", in.Key)
+			return nil, fault.Mistakef("cell %s reads recorded workloads, and a worker opens no folder that a task names; "+
+				"start it with %s and the folder on its machine", in.Key, fault.Key("data"))
 		}
 		plan.Data = h.data
 	}

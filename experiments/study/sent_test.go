@@ -47,7 +47,7 @@ func TestACellOpensNoFileOfTheWorker(t *testing.T) {
 		return err
 	}
 	for want, in := range map[string]cellTask{
-		"start it with --data":                  {Study: "filed", Quick: true, Data: "/etc", Key: "cell"},
+		"start it with data":                    {Study: "filed", Quick: true, Data: "/etc", Key: "cell"},
 		`file: it names the file "/etc/passwd"`: {Study: "filed", Quick: true, Key: "cell", Changes: &Changes{Set: []string{"file=/etc/passwd"}}},
 		`file: it names the file "token"`:       {Study: "filed", Quick: true, Key: "cell", Changes: &Changes{File: "x.yaml", Text: "file: token\n"}},
 		"take at most 10000":                    {Study: "filed", Quick: true, Key: "cell", Seeds: 1 << 40},
@@ -79,7 +79,7 @@ func filed(made *int) Study {
 	return Study{
 		Name: "filed", Title: "Files", Tables: func(Plan) []Table { return nil },
 		Cells: func(p Plan) ([]Cell, error) {
-			if _, err := Settings("filed", []byte("quick:\n  runs: 1\nfull:\n  runs: 2\n"), p, fileSettings{}); err != nil {
+			if _, err := Settings("filed", experimentYAML("quick:\n  runs: 1\nfull:\n  runs: 2\n"), p, fileSettings{}); err != nil {
 				return nil, err
 			}
 			*made++

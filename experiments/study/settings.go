@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -25,18 +25,19 @@ type Changes struct {
 // some reports whether there are changes.
 func (c *Changes) some() bool { return c.File != "" || c.Text != "" || len(c.Set) > 0 }
 
-// apply changes and validates cfg. An error is the user's mistake and names the file and line, or the --set, that is at fault.
+// apply changes and validates cfg. An error is the user's mistake and names the file and line, or the change of Set,
+// that is at fault.
 func (c *Changes) apply(cfg configs.Validator) error {
 	if c.File != "" || c.Text != "" {
 		if err := configs.DecodeBytes(c.File, []byte(c.Text), cfg); err != nil {
 			return &fault.Mistake{Err: err}
 		}
 	}
-	given := make([][]string, len(c.Set)) // keys, by --set
+	given := make([][]string, len(c.Set)) // keys, by change
 	for i, set := range c.Set {
 		keys, err := configs.SetKeys(cfg, set)
 		if err != nil {
-			return fault.Mistakef("--set %s: %w", strconv.Quote(set), withKnown(err, cfg))
+			return fault.Mistakef("%w: %w", c.set(i), withKnown(err, cfg))
 		}
 		given[i] = keys
 	}
@@ -46,18 +47,18 @@ func (c *Changes) apply(cfg configs.Validator) error {
 	}
 	all := fault.All(err)
 	if len(all) == 0 {
-		return fault.Mistakef("%s: %w", c.blame("", given), err)
+		return fault.Mistakef("%w: %w", c.blame("", given), err)
 	}
 	errs := make([]error, len(all))
 	for i, f := range all {
-		errs[i] = fmt.Errorf("%s: %w", c.blame(f.Key, given), f)
+		errs[i] = fault.Errorf("%w: %w", c.blame(f.Key, given), f)
 	}
 	return &fault.Mistake{Err: errors.Join(errs...)}
 }
 
-// blame names the last --set that gave key, a key around it or one inside it. If there is none, it names the only --set, or all
-// changes.
-func (c *Changes) blame(key string, given [][]string) string {
+// blame names the last change of Set that gave key, a key around it or one inside it. If there is none, it names the
+// only one, or all changes.
+func (c *Changes) blame(key string, given [][]string) error {
 	best, shared := -1, 0
 	for i := range given {
 		for _, g := range given[i] {
@@ -68,14 +69,17 @@ func (c *Changes) blame(key string, given [][]string) string {
 	}
 	switch {
 	case best >= 0:
-		return "--set " + strconv.Quote(c.Set[best])
+		return c.set(best)
 	case len(c.Set) == 1:
-		return "--set " + strconv.Quote(c.Set[0])
+		return c.set(0)
 	case len(c.Set) > 1:
-		return "--set"
+		return fault.Errorf("%s", fault.Key("set"))
 	}
-	return c.File
+	return errors.New(c.File)
 }
+
+// set names a change of Set.
+func (c *Changes) set(i int) error { return fault.Errorf("%s %q", fault.Key("set"), c.Set[i]) }
 
 // common returns the number of characters of the shorter of two paths if it is the other one or around it, else 0.
 func common(a, b string) int {
@@ -144,14 +148,18 @@ type Part struct {
 // errOnly ends a call of Study.Cells whose settings alone are wanted.
 var errOnly = errors.New("only the settings were wanted")
 
-// Settings returns the settings of p's form from an experiment.yaml, whose sections "quick" and "full" hold the settings of a
-// study's two forms, after the changes of p. T is a plain struct whose pointer implements configs.Validator. Keys that a section
-// leaves out have the values of defaults, of which parts are the files. A study must call it before all else in Cells, and must read
-// its settings nowhere else.
+// Settings returns the settings of p's form from experiment.yaml, whose sections "quick" and "full" hold the settings
+// of a study's two forms, after the changes of p. T is a plain struct whose pointer implements configs.Validator. Keys
+// that a section leaves out have the values of defaults, of which parts are the files. A study must call it before all
+// else in Cells, and must read its settings nowhere else.
 func Settings[T any, P interface {
 	*T
 	configs.Validator
-}](name string, file []byte, p Plan, defaults T, parts ...Part) (T, error) {
+}](name string, files fs.FS, p Plan, defaults T, parts ...Part) (T, error) {
+	file, err := fs.ReadFile(files, "experiment.yaml")
+	if err != nil {
+		return defaults, fmt.Errorf("study %s: %w", name, err)
+	}
 	both := sections[T, P]{Quick: defaults, Full: defaults}
 	if err := configs.DecodeBytes(name+"/experiment.yaml", file, &both); err != nil {
 		return defaults, fmt.Errorf("study %s: %w", name, err)
@@ -178,7 +186,8 @@ func Settings[T any, P interface {
 		}
 		for _, c := range changed {
 			if c.Key == "seeds" && p.Seeds > 0 { // the report would name seeds that nothing is run with
-				return recorded, fault.Mistakef("seeds: got %s among the settings and %d by --seeds, want one of the two", c.To, p.Seeds)
+				return recorded, fault.Mistakef("seeds: got %s among the settings and %d by %s, want one of the two",
+					c.To, p.Seeds, fault.Key("seeds"))
 			}
 		}
 		h.mu.Lock()

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"clustergym/configs"
@@ -55,7 +57,7 @@ full:
 func tunable(computed func(key string)) Study {
 	var plain knobs
 	plain.Net.Width = 8
-	settings := func(p Plan) (knobs, error) { return Settings("tunable", []byte(knobsYAML), p, plain) }
+	settings := func(p Plan) (knobs, error) { return Settings("tunable", experimentYAML(knobsYAML), p, plain) }
 	return Study{
 		Name: "tunable", Title: "Tunable",
 		Cells: func(p Plan) (all []Cell, err error) {
@@ -89,24 +91,24 @@ func TestMistakesInSettingsNameTheirSource(t *testing.T) {
 		changes Changes
 		want    string
 	}{
-		{Changes{Set: []string{"run=3"}}, `--set "run=3": run: unknown key; did you mean runs? Known are runs, sizes, lease, net`},
-		{Changes{Set: []string{"zebra=3"}}, `--set "zebra=3": zebra: unknown key; known are runs, sizes, lease, net`},
-		{Changes{Set: []string{"net.wdth=3"}}, `--set "net.wdth=3": net.wdth: unknown key; did you mean width?`},
-		{Changes{Set: []string{"runs"}}, `--set "runs": got "runs", want KEY.PATH=VALUE`},
-		{Changes{Set: []string{"runs=many"}}, `--set "runs=many": runs: got "many", want a whole number`},
-		{Changes{Set: []string{"runs=99"}}, `--set "runs=99": runs: got 99, want 1 to 9`},
+		{Changes{Set: []string{"run=3"}}, `set "run=3": run: unknown key; did you mean runs? Known are runs, sizes, lease, net`},
+		{Changes{Set: []string{"zebra=3"}}, `set "zebra=3": zebra: unknown key; known are runs, sizes, lease, net`},
+		{Changes{Set: []string{"net.wdth=3"}}, `set "net.wdth=3": net.wdth: unknown key; did you mean width?`},
+		{Changes{Set: []string{"runs"}}, `set "runs": got "runs", want KEY.PATH=VALUE`},
+		{Changes{Set: []string{"runs=many"}}, `set "runs=many": runs: got "many", want a whole number`},
+		{Changes{Set: []string{"runs=99"}}, `set "runs=99": runs: got 99, want 1 to 9`},
 		{Changes{Set: []string{"runs=99", "runs=4"}}, ``},
-		{Changes{Set: []string{"lease=5x", "runs=4"}}, `--set "lease=5x": lease: got "5x", want a time`},
-		{Changes{Set: []string{"sizes=[3, -1]"}}, `--set "sizes=[3, -1]": sizes: got -1, want 1 or more`},
-		{Changes{Set: []string{"sizes[7]=2"}}, `--set "sizes[7]=2": sizes[7]: there is no such element; sizes has 2`},
-		{Changes{Set: []string{"runs+=2"}}, `--set "runs+=2": runs: is no list, to which += adds; want runs=VALUE`},
-		{Changes{Set: []string{"net={width: 0}"}}, `--set "net={width: 0}": net.width: got 0, want 1 or more`},
+		{Changes{Set: []string{"lease=5x", "runs=4"}}, `set "lease=5x": lease: got "5x", want a time`},
+		{Changes{Set: []string{"sizes=[3, -1]"}}, `set "sizes=[3, -1]": sizes: got -1, want 1 or more`},
+		{Changes{Set: []string{"sizes[7]=2"}}, `set "sizes[7]=2": sizes[7]: there is no such element; sizes has 2`},
+		{Changes{Set: []string{"runs+=2"}}, `set "runs+=2": runs: is no list, to which += adds; want runs=VALUE`},
+		{Changes{Set: []string{"net={width: 0}"}}, `set "net={width: 0}": net.width: got 0, want 1 or more`},
 		{Changes{Set: []string{"sizes=[3, 4, 3]"}}, `with these settings two cells are called "size/3/0"; want each name and value of a list once, of letters, digits and -._=`},
 		{Changes{File: "mine.yaml", Text: "runs: 2\nsize: [3]\n"}, `mine.yaml:2: size: unknown key; did you mean sizes?`},
 		{Changes{File: "mine.yaml", Text: "runs: 2\n\nlease: 5x\n"}, `mine.yaml:3: lease: got "5x", want a time`},
 		{Changes{File: "mine.yaml", Text: "runs: [\n"}, `mine.yaml:1: not YAML: did not find expected node content`},
 		{Changes{File: "mine.yaml", Text: "quick: {runs: 2}\n"}, `mine.yaml:1: quick: unknown key; known are runs, sizes, lease, net`},
-		{Changes{File: "mine.yaml", Text: "runs: 5\n", Set: []string{"runs=0"}}, `--set "runs=0": runs: got 0, want 1 to 9`},
+		{Changes{File: "mine.yaml", Text: "runs: 5\n", Set: []string{"runs=0"}}, `set "runs=0": runs: got 0, want 1 to 9`},
 	} {
 		dir := filepath.Join(t.TempDir(), "out")
 		_, err := Run(t.Context(), tunable(func(string) {}), Options{Dir: dir, Plan: Plan{Quick: true, Workers: 1, Changes: c.changes}})
@@ -236,7 +238,7 @@ net: {width: 4}
 			t.Errorf("%v: %s", err, b)
 		}
 	}
-	if _, err := ShowSettings(tunable(func(string) {}), set("lease=x")); err == nil || err.Error() != `--set "lease=x": lease: got "x", want a time` {
+	if _, err := ShowSettings(tunable(func(string) {}), set("lease=x")); err == nil || err.Error() != `set "lease=x": lease: got "x", want a time` {
 		t.Errorf("a wrong value: %v", err)
 	}
 	if _, err := ShowSettings(new(toy).study(), Plan{}); err == nil {
@@ -289,4 +291,9 @@ func TestWorkersHaveTheChangedSettings(t *testing.T) {
 	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
+}
+
+// experimentYAML returns the files of a study that has these settings.
+func experimentYAML(text string) fs.FS {
+	return fstest.MapFS{"experiment.yaml": {Data: []byte(text)}}
 }

@@ -3,6 +3,7 @@ package study
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 
@@ -125,6 +126,18 @@ func NewRow(table, metric string, v float64, labels ...string) Row {
 	return Row{Table: table, Labels: m, Metric: metric, Value: v}
 }
 
+// RowOf returns a function that makes rows of a table with these labels.
+func RowOf(table string, labels map[string]string) func(metric string, v float64) Row {
+	return func(metric string, v float64) Row { return Row{Table: table, Labels: labels, Metric: metric, Value: v} }
+}
+
+// With returns a copy of labels with one more.
+func With(labels map[string]string, name string, value any) map[string]string {
+	own := maps.Clone(labels)
+	own[name] = fmt.Sprint(value)
+	return own
+}
+
 // Timing reports whether the row measures the machine: its metric or one of its labels is "timing" or begins with "timing_".
 func (r *Row) Timing() bool {
 	if isTiming(r.Metric) {
@@ -152,6 +165,12 @@ type Claim struct {
 
 // keys matches keys whose words are valid file names on all systems.
 var keys = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.,_+=@-]*(/[A-Za-z0-9][A-Za-z0-9.,_+=@-]*)*$`)
+
+// word matches what Word accepts.
+var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
+
+// Word reports whether a name can be a word of a cell's key: letters, digits and hyphens.
+func Word(name string) bool { return word.MatchString(name) }
 
 // check panics if the cells are inconsistent, which is an error of the program, unless the user has changed the settings of p.
 func (s *Study) check(cells []Cell, p Plan) error {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -468,7 +469,10 @@ func TestTheTableIsShortAndTheRestIsElsewhere(t *testing.T) {
 	s.Tables = func(p Plan) []Table {
 		all := tables(p)
 		all[0].By = []string{"policy", "nothing"}
-		all[0].Columns = Hide(all[0].Columns, "wins")
+		all[0].Columns = slices.Clone(all[0].Columns)
+		for i := range all[0].Columns {
+			all[0].Columns[i].Hidden = all[0].Columns[i].Title == "wins"
+		}
 		wide := Table{Name: "wide", Title: "Wide", From: "makespan", By: []string{"policy"}}
 		for i := range 12 {
 			wide.Columns = append(wide.Columns, Column{Title: fmt.Sprintf("makespan again, column %d", i), Metric: "makespan_s"})
@@ -501,12 +505,6 @@ func TestTheTableIsShortAndTheRestIsElsewhere(t *testing.T) {
 			t.Errorf("%s lacks the hidden column", name)
 		}
 	}
-	defer func() {
-		if recover() == nil {
-			t.Error("a column that is not there was hidden")
-		}
-	}()
-	Hide(nil, "x")
 }
 
 func TestUnitsStandOnce(t *testing.T) {
@@ -514,7 +512,7 @@ func TestUnitsStandOnce(t *testing.T) {
 		c    Column
 		want string
 	}{
-		{Column{Stat: Percent}, "-12.0 % [-14.0, +3.0]"}, {Column{}, "-12 [-14, 3]"}, {Column{Format: Share}, "-1200.0 % [-1400.0, 300.0]"},
+		{Column{Stat: Percent}, "-12.0 % [-14.0, +3.0]"}, {Column{}, "-12 [-14, 3]"}, {Column{Format: func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }}, "-1200.0 % [-1400.0, 300.0]"},
 		{Column{Format: func(v float64) string { return fmt.Sprintf("%g×", v) }}, "-12× [-14×, 3×]"}, {Column{Stat: Percent, Bare: true}, "-12.0 %"},
 	} {
 		if got := c.c.Show(Value{Value: -12, Low: -14, High: 3}); got != c.want {

@@ -110,11 +110,11 @@ func (c *Column) Show(v Value) string {
 	if f == nil {
 		switch c.stat() {
 		case Percent, PercentEach:
-			f = SignedPercent
+			f = signedPercent
 		case Wins:
 			f = func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }
 		default:
-			f = Digits
+			f = digits
 		}
 	}
 	if c.Bare || !v.Interval() {
@@ -128,8 +128,8 @@ func (c *Column) Show(v Value) string {
 	return fmt.Sprintf("%s [%s, %s]", f(v.Value), strings.TrimSuffix(f(v.Low), unit), strings.TrimSuffix(f(v.High), unit))
 }
 
-// Digits formats a number with four digits, or as a whole number.
-func Digits(v float64) string {
+// digits formats a number with four digits, or as a whole number.
+func digits(v float64) string {
 	switch a := math.Abs(v); {
 	case a == math.Trunc(a) && a < 1e6:
 		return strconv.FormatFloat(v, 'f', 0, 64)
@@ -145,19 +145,8 @@ func Digits(v float64) string {
 	return strconv.FormatFloat(v, 'g', 4, 64)
 }
 
-// Fixed returns a function that formats numbers with the given number of decimal places.
-func Fixed(places int) func(v float64) string {
-	return func(v float64) string { return strconv.FormatFloat(v, 'f', places, 64) }
-}
-
-// Signed formats a difference with its sign and one decimal place.
-func Signed(v float64) string { return fmt.Sprintf("%+.1f", v) }
-
-// SignedPercent formats a difference in percent, with its sign.
-func SignedPercent(v float64) string { return fmt.Sprintf("%+.1f %%", v) }
-
-// Share formats a share of one in percent.
-func Share(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
+// signedPercent formats a difference in percent, with its sign.
+func signedPercent(v float64) string { return fmt.Sprintf("%+.1f %%", v) }
 
 // rank returns the place of a label's value: values in order come first, others follow by seen.
 func rank(order []string, value string, seen int) int {
@@ -165,17 +154,4 @@ func rank(order []string, value string, seen int) int {
 		return i
 	}
 	return len(order) + seen
-}
-
-// Hide returns columns with those of the titles hidden. It panics if there is none of a title.
-func Hide(columns []Column, titles ...string) []Column {
-	columns = slices.Clone(columns)
-	for _, t := range titles {
-		i := slices.IndexFunc(columns, func(c Column) bool { return c.Title == t })
-		if i < 0 {
-			panic(fmt.Sprintf("study: no column is called %q", t))
-		}
-		columns[i].Hidden = true
-	}
-	return columns
 }

@@ -107,7 +107,7 @@ func (s *settings) stageCells(st *stage) ([]study.Cell, error) {
 			return s.playRules(ctx, b, w, st)
 		}),
 		on("play/"+st.Name+"/hindsight", map[string]any{"hindsight": s.Hindsight}, []string{teacher}, func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
-			found, err := weightsIn(b.WorkOf(teacher), &cfg)
+			found, err := cell.Weights(b.WorkOf(teacher), &cfg)
 			if err != nil {
 				return nil, err
 			}
@@ -165,7 +165,7 @@ func (s *settings) tuneCells(st *stage, t tuned, on maker) []study.Cell {
 			if err != nil {
 				return nil, err
 			}
-			found, err := weightsIn(b.WorkOf(key), &cfg)
+			found, err := cell.Weights(b.WorkOf(key), &cfg)
 			if err != nil {
 				return nil, err
 			}
@@ -178,12 +178,6 @@ func (s *settings) tuneCells(st *stage, t tuned, on maker) []study.Cell {
 			return append(rows, own...), err
 		}),
 	}
-}
-
-// weightsIn returns the weights that a search in a folder has found for cfg.
-func weightsIn(dir string, cfg *config.Config) (tune.Weights, error) {
-	w := tune.Weights{Policy: tune.Fits(cfg)}
-	return tune.Read(w.Policy, filepath.Join(dir, w.File()))
 }
 
 // agentCells returns a training of an agent and what plays it.
@@ -207,7 +201,7 @@ func (s *settings) agentCells(st *stage, a *agent, seed uint64, on maker) ([]stu
 		on(key, map[string]any{"config": text}, after, func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
 			own := cfg
 			if taught != "" {
-				found, err := weightsIn(b.WorkOf(taught), &cfg)
+				found, err := cell.Weights(b.WorkOf(taught), &cfg)
 				if err != nil {
 					return nil, err
 				}
@@ -228,10 +222,10 @@ func trainIn(ctx context.Context, b *study.Bench, cfg config.Config, w *arena.Wo
 	if err != nil {
 		return nil, err
 	}
-	labels := map[string]string{"agent": cfg.Agent, "seed": fmt.Sprint(cfg.Seed), "cell": cfg.Env.ID}
-	rows := []study.Row{{Table: "train", Labels: labels, Metric: "steps", Value: float64(r.Step)}}
+	row := study.RowOf("train", map[string]string{"agent": cfg.Agent, "seed": fmt.Sprint(cfg.Seed), "cell": cfg.Env.ID})
+	rows := []study.Row{row("steps", float64(r.Step))}
 	if r.PerSecond != nil {
-		rows = append(rows, study.Row{Table: "train", Labels: labels, Metric: "timing_steps_per_s", Value: *r.PerSecond})
+		rows = append(rows, row("timing_steps_per_s", *r.PerSecond))
 	}
 	return rows, nil
 }

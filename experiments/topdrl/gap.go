@@ -62,9 +62,9 @@ func measureGap(name string, states int) ([]study.Row, error) {
 				best = cost
 				continue
 			}
-			labels := map[string]string{"cluster": name, "placement": rule.Name(), "state": fmt.Sprint(state)}
-			rows = append(rows, study.Row{Table: "gap", Labels: labels, Metric: "excess_percent", Value: 100 * (cost - best) / best},
-				study.Row{Table: "gap", Labels: labels, Metric: "optimal_share", Value: map[bool]float64{true: 1}[cost <= best+1e-9]})
+			row := study.RowOf("gap", map[string]string{"cluster": name, "placement": rule.Name(), "state": fmt.Sprint(state)})
+			rows = append(rows, row("excess_percent", 100*(cost-best)/best),
+				row("optimal_share", map[bool]float64{true: 1}[cost <= best+1e-9]))
 		}
 		state++
 	}

@@ -108,17 +108,12 @@ func (m *measure) figures() (figures, error) {
 
 // rows returns the figures as rows. Tables of shares of the headroom want a JCT that is higher where it is better.
 func (f *figures) rows(labels map[string]string) []study.Row {
-	var rows []study.Row
-	for _, x := range []struct {
-		metric string
-		value  float64
-	}{
-		{"throughput_jobs_per_h", f.throughput}, {"finished_work_share", f.work}, {"running_jobs", f.running},
-		{"jct_h", f.jct}, {"minus_jct_h", -f.jct}, {"jct_p99_h", f.wide}, {"wait_h", f.wait}, {"makespan_h", f.makespan}, {"comm_cost", f.cost}, {"closeness", f.close},
-	} {
-		rows = append(rows, study.Row{Table: "play", Labels: labels, Metric: x.metric, Value: x.value})
+	row := study.RowOf("play", labels)
+	return []study.Row{
+		row("throughput_jobs_per_h", f.throughput), row("finished_work_share", f.work), row("running_jobs", f.running),
+		row("jct_h", f.jct), row("minus_jct_h", -f.jct), row("jct_p99_h", f.wide), row("wait_h", f.wait),
+		row("makespan_h", f.makespan), row("comm_cost", f.cost), row("closeness", f.close),
 	}
-	return rows
 }
 
 // with returns f with the figures by which tables of throughput judge taken from t.

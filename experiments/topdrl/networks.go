@@ -1,9 +1,6 @@
 package topdrl
 
 import (
-	"maps"
-	"slices"
-
 	"clustergym/nets/model"
 )
 
@@ -51,5 +48,3 @@ func base() model.Config {
 	c.Activation, c.Separate = "relu", false
 	return c
 }
-
-func networkNames() []string { return slices.Sorted(maps.Keys(networks)) }

@@ -183,15 +183,9 @@ func (s *settings) playPick(ctx context.Context, cfg config.Config, seed, name s
 		if seed != "" {
 			labels["seed"] = seed
 		}
-		for _, x := range []struct {
-			metric string
-			value  float64
-		}{
-			{"closeness", info[gpupick.InfoCloseness]}, {"comm_cost", info[gpupick.InfoCost]},
-			{"jct_h", info[gpupick.InfoJCT] / 3600}, {"makespan_h", info[gpupick.InfoMakespan] / 3600},
-		} {
-			rows = append(rows, study.Row{Table: "pick", Labels: labels, Metric: x.metric, Value: x.value})
-		}
+		row := study.RowOf("pick", labels)
+		rows = append(rows, row("closeness", info[gpupick.InfoCloseness]), row("comm_cost", info[gpupick.InfoCost]),
+			row("jct_h", info[gpupick.InfoJCT]/3600), row("makespan_h", info[gpupick.InfoMakespan]/3600))
 	}
 	return rows, nil
 }

@@ -122,7 +122,8 @@ func (s *settings) checkAgents(l *fault.List) {
 			"small letters, digits and hyphens that no other agent has, and none of "+strings.Join(reserved, ", "))
 		names[a.Name] = true
 		l.Add(a.Learner == "ppo" || a.Learner == "ddqn", key+".learner", a.Learner, "ppo or ddqn")
-		l.Add(networks[a.Network] != nil, key+".network", a.Network, nearest.OneOf(a.Network, networkNames()))
+		l.Add(networks[a.Network] != nil, key+".network", a.Network,
+			nearest.OneOf(a.Network, slices.Sorted(maps.Keys(networks))))
 		l.Add(a.Seeds >= 0, key+".seeds", a.Seeds, "a number of trainings, or 0 for as many as of the others")
 		l.Add(a.Imitate == "" || slices.Contains(policyname.Rules("hold", "index"), a.Imitate), key+".imitate", a.Imitate, policyname.Slots("hold")+", "+policyname.Slots("index")+" or nothing")
 		if preset {
@@ -256,7 +257,7 @@ func (s *settings) tuning() tune.Settings {
 
 // settingsOf returns the settings of p's form, with p's number of seeds and the recorded stage if p has a folder of data.
 func settingsOf(p study.Plan) (settings, error) {
-	s, err := study.Settings("topdrl", settingsYAML, p, settings{})
+	s, err := study.Settings("topdrl", files, p, settings{})
 	if err != nil {
 		return s, err
 	}

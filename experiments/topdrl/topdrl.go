@@ -1,17 +1,14 @@
 package topdrl
 
 import (
-	_ "embed" // settings and figures
+	"embed"
 
 	"clustergym/experiments/study"
 	"clustergym/simulator/sim"
 )
 
-//go:embed experiment.yaml
-var settingsYAML []byte
-
-//go:embed expected.csv.zst
-var expected []byte
+//go:embed experiment.yaml report.yaml expected.csv.zst
+var files embed.FS
 
 // method is a version that is part of every cell's input. Raise it when cells compute something else with equal settings.
 const method = 2
@@ -27,6 +24,5 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 		Cite:     "Ayadi et al., TopDRL, JPDC 204, 105138 (2025), doi 10.1016/j.jpdc.2025.105138; a reconstruction",
 		RunTimes: sim.Estimates{Mode: sim.EstimateExact}.Label(),
 		Takes:    "quick 2 min, full an hour on two cores",
-		Expected: expected,
-	}, planned, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})
+	}, files, planned, study.Parts[settings]{Cells: (*settings).cells, Values: (*settings).values})
 }

@@ -133,12 +133,12 @@ func compareWithOptimum(ctx context.Context, b *study.Bench, s *settings, k int)
 				return nil, fmt.Errorf("%s of %s takes %v, and the optimum is %v", pl.name, q.Graph.Name, plan.Makespan, x.Plan.Makespan)
 			}
 			labels := map[string]string{"graph": fmt.Sprint(k), "policy": pl.name, "seed": fmt.Sprint(seed + 1)}
-			rows = append(rows, study.Row{Table: "optimum", Labels: labels, Metric: "gap", Value: 100 * (plan.Makespan/x.Plan.Makespan - 1)})
+			row := study.RowOf("optimum", labels)
 			hit := 0.0
 			if plan.Makespan <= x.Plan.Makespan*(1+1e-9) {
 				hit = 1
 			}
-			rows = append(rows, study.Row{Table: "optimum", Labels: labels, Metric: "optimal", Value: hit})
+			rows = append(rows, row("gap", 100*(plan.Makespan/x.Plan.Makespan-1)), row("optimal", hit))
 		}
 	}
 	return rows, nil

@@ -64,9 +64,6 @@ const hopefulPlanner = "worl-rtgs hopeful"
 // sixPlanners are ranked among each other on all graphs, as the paper ranks six methods.
 var sixPlanners = []string{"heft", "cpop", "dras-like", "woa", "rtgs", "worl-rtgs"}
 
-// mainPlanners are those of the narrow tables: ours, what they must beat, and the paper's own rivals.
-var mainPlanners = []string{"cpop", "peft", "heft-noise", "dras-like", "woa", "rtgs", "worl-rtgs", "worl-rtgs+heft", "worl-ranks", "worl-ranks+heft", stillRanks}
-
 func plannerNames() []string {
 	var names []string
 	for _, p := range allPlanners {

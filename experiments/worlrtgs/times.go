@@ -21,10 +21,8 @@ func measureTimes(ctx context.Context, b *study.Bench, size [2]int) ([]study.Row
 		return nil, err
 	}
 	var rows []study.Row
-	labels := map[string]string{"tasks": fmt.Sprint(size[0]), "GPUs": fmt.Sprint(size[1])}
-	row := func(metric string, v float64) {
-		rows = append(rows, study.Row{Table: "times", Labels: labels, Metric: "timing_" + metric, Value: v})
-	}
+	made := study.RowOf("times", map[string]string{"tasks": fmt.Sprint(size[0]), "GPUs": fmt.Sprint(size[1])})
+	row := func(metric string, v float64) { rows = append(rows, made("timing_"+metric, v)) }
 	auto := settings{}
 	for _, p := range allPlanners {
 		if p.name != "heft" && p.name != "woa" && p.name != "rtgs" && p.name != "worl-rtgs" {

@@ -2,7 +2,7 @@ package worlrtgs
 
 import (
 	"context"
-	_ "embed" // settings and figures
+	"embed"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,11 +13,8 @@ import (
 	"clustergym/simulator/sim"
 )
 
-//go:embed experiment.yaml
-var settingsYAML []byte
-
-//go:embed expected.csv.zst
-var expected []byte
+//go:embed experiment.yaml report.yaml expected.csv.zst
+var files embed.FS
 
 // version is part of every cell's input. Raise it when a method changes: every cell is then computed again.
 const version = 2
@@ -33,13 +30,12 @@ func Study() study.Study {
 		Cite:     "Du, Wu, Hou, Nie, Song: Efficient Scheduling for GPU-Based Neural Network Training via Hybrid Reinforcement Learning and Metaheuristic Optimization, BDCC 9(11), 284, 2025",
 		RunTimes: sim.Estimates{Mode: sim.EstimateExact}.Label() + ", given with the graphs",
 		Takes:    "quick: under 2 minutes on two cores; full: an estimated 45 minutes of processor time",
-		Expected: expected,
-	}, settingsOf, study.Parts[settings]{Cells: (*settings).cells, Tables: (*settings).tables, Figures: (*settings).figures, Claims: (*settings).claims, Notes: (*settings).notes})
+	}, files, settingsOf, study.Parts[settings]{Cells: (*settings).cells, Values: (*settings).values})
 }
 
 // settingsOf returns the settings of p's form, quick or full, with p's number of seeds.
 func settingsOf(p study.Plan) (settings, error) {
-	s, err := study.Settings("worl-rtgs", settingsYAML, p, settings{
+	s, err := study.Settings("worl-rtgs", files, p, settings{
 		Graphs: 1, Seeds: 1, DRAS: 1, Plans: 3, Real: 1, Generator: plan.DefaultGeneratorConfig(), DRASAgent: defaultDRASAgent(),
 	})
 	if err == nil && p.Seeds > 0 {

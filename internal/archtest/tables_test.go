@@ -261,7 +261,8 @@ const maxLines = 4000
 
 // large are the packages that have more, each with the reason. An entry that is not needed any more is a fault.
 var large = map[string]string{
-	"simulator/sim": "what plays, what branches and what follows write the same books, and no other package may",
+	"simulator/sim":     "what plays, what branches and what follows write the same books, and no other package may",
+	"experiments/study": "a report.yaml is read into the tables, figures and claims of a study, which are drawn and compared here",
 }
 
 // repeatable are the folders whose results depend on seed and configuration alone; clocks are the ones below

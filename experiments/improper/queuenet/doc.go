@@ -9,5 +9,5 @@
 // one with the most queues that hold a packet. A network may have several loads that alternate.
 //
 // The optimum is that of all schedulers that see the queues. Solve finds it by relative value iteration over queues up to a bound.
-// One server without losses has it in closed form (Busy), and so do the mixtures of its fixed controllers (Single, BestShares).
+// One server without losses has it in closed form (Busy), and so do the mixtures of its fixed controllers (BestShares).
 package queuenet

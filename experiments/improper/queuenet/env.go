@@ -8,7 +8,6 @@ import (
 
 	"clustergym/env"
 	"clustergym/internal/rng"
-	"clustergym/internal/snap"
 )
 
 // unit is the number of packets that a reward of −1 stands for.
@@ -34,10 +33,7 @@ type Env struct {
 	closed bool
 }
 
-var (
-	_ env.Env         = (*Env)(nil)
-	_ env.Snapshotter = (*Env)(nil)
-)
+var _ env.Env = (*Env)(nil)
 
 // New returns an environment of episodes of so many slots. n must not change afterwards.
 func New(n Network, slots int) (*Env, error) {
@@ -152,71 +148,5 @@ func (e *Env) show(ts *env.TimeStep, reward float64) {
 // Close implements env.Env.
 func (e *Env) Close() error {
 	e.closed = true
-	return nil
-}
-
-const magic = "queuenet1"
-
-// AppendSnapshot implements env.Snapshotter.
-func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
-	if e.closed {
-		return dst, env.ErrClosed
-	}
-	if !e.ready {
-		return dst, env.ErrResetNeeded
-	}
-	pcg, err := e.pcg.MarshalBinary()
-	if err != nil {
-		return dst, err
-	}
-	start := len(dst)
-	dst = snap.Begin(dst, magic)
-	dst = snap.Bytes(dst, pcg)
-	dst = snap.Int(dst, e.slot)
-	dst = snap.Int(dst, e.begin)
-	dst = snap.F64(dst, e.sum)
-	for _, q := range e.queues {
-		dst = snap.Int(dst, q)
-	}
-	return snap.Seal(dst, start), nil
-}
-
-// RestoreSnapshot implements env.Snapshotter.
-func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
-	if e.closed {
-		return env.ErrClosed
-	}
-	r, err := snap.Open(src, magic)
-	if err != nil {
-		return fmt.Errorf("queuenet: %w: %w", env.ErrSnapshot, err)
-	}
-	state, pcg := r.Bytes(), *e.pcg
-	slot, begin, sum, packets := r.Int(), r.Int(), r.F64(), 0
-	queues := make([]int, len(e.queues))
-	fine := true
-	for i := range queues {
-		queues[i] = r.Int()
-		fine = fine && queues[i] >= 0 && queues[i] <= slot
-		packets += queues[i]
-	}
-	if err := r.Done(); err != nil {
-		return fmt.Errorf("queuenet: %w: %w", env.ErrSnapshot, err)
-	}
-	if cycle := len(e.net.Rates) * max(1, e.net.Slots); begin < 0 || begin >= cycle || begin > 0 && len(e.net.Rates) == 1 {
-		fine = false
-	}
-	if !fine || slot < 0 || slot > e.slots || !(sum >= float64(packets)) || sum > float64(slot)*float64(slot)*float64(len(queues)) || pcg.UnmarshalBinary(state) != nil {
-		return fmt.Errorf("queuenet: %d packets in slot %d of %d: %w", packets, slot, e.slots, env.ErrSnapshot)
-	}
-	*e.pcg, e.slot, e.begin, e.sum, e.ready = pcg, slot, begin, sum, true
-	copy(e.queues, queues)
-	reward := -float64(packets) / unit
-	switch e.kind = env.Mid; slot {
-	case 0:
-		e.kind, reward = env.First, 0
-	case e.slots:
-		e.kind = env.Truncated
-	}
-	e.show(ts, reward)
 	return nil
 }

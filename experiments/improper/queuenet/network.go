@@ -113,21 +113,11 @@ func (n *Network) Choose(b Base, queues []int) int {
 	return at
 }
 
-// Single returns the mean number of packets of one queue that gets a packet with probability rate in a slot and is served with
-// probability share, the service first: a birth and death chain. It is infinite if share is not above rate, unless rate is 0.
-func Single(rate, share float64) float64 {
-	switch {
-	case rate == 0:
-		return 0
-	case share <= rate:
-		return math.Inf(1)
-	}
-	return rate * (1 - rate) / (share - rate)
-}
-
-// BestShares returns the shares of one server for queues of the given rates that make the sum of Single least, and that sum:
-// shares beyond the rates are in proportion to √(rate·(1−rate)). If no rate is strictly between 0 and 1, all queues get equally
-// much beyond theirs. If the rates sum to 1 or more, the packets are infinite and the shares are the rates.
+// BestShares returns the shares of one server for queues of the given rates with which the fewest packets wait, and
+// how many. A queue of a rate that is served with probability share, the service first, has rate·(1−rate)/(share−rate)
+// of them (a birth and death chain): shares beyond the rates are in proportion to √(rate·(1−rate)). If no rate is
+// strictly between 0 and 1, all queues get equally much beyond theirs. If the rates sum to 1 or more, the packets are
+// infinite and the shares are the rates.
 func BestShares(rates []float64) (shares []float64, packets float64) {
 	sum, roots := 0.0, 0.0
 	for _, r := range rates {

@@ -123,7 +123,7 @@ func TestSharesAtTheEdges(t *testing.T) {
 		}
 		sum := 0.0
 		for i, r := range c.rates {
-			sum += Single(r, shares[i])
+			sum += single(r, shares[i])
 		}
 		if sum != packets {
 			t.Errorf("%v: the queues hold %v packets, want %v", c.rates, sum, packets)
@@ -131,14 +131,14 @@ func TestSharesAtTheEdges(t *testing.T) {
 	}
 }
 
-// With a single queue every controller does the same, so the optimum is the closed form Single.
+// With a single queue every controller does the same, so the optimum is the closed form single.
 func TestLossesAreThoseOfOneQueue(t *testing.T) {
 	n := Network{Name: "one", Rates: [][]float64{{0.3}}, Up: []float64{0.5}, Sets: [][]int{{0}}, Bases: []Base{{Name: "it"}}}
 	o, err := Solve(n, 60)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := Single(0.3, 0.5); math.Abs(o.Packets-want) > 1e-4 || math.Abs(want-1.05) > 1e-12 { // 0.3·0.7/0.2
+	if want := single(0.3, 0.5); math.Abs(o.Packets-want) > 1e-4 || math.Abs(want-1.05) > 1e-12 { // 0.3·0.7/0.2
 		t.Errorf("%v packets, want %v", o.Packets, want)
 	}
 }
@@ -167,7 +167,7 @@ func TestTheBetterLinkGoesFirst(t *testing.T) {
 func TestPlayedMeansAreTheCalculatedOnes(t *testing.T) {
 	rates := []float64{0.3, 0.4}
 	shares, best := BestShares(rates)
-	if sum := Single(0.3, shares[0]) + Single(0.4, shares[1]); math.Abs(sum-best) > 1e-9 || best >= Single(0.3, 0.5)+Single(0.4, 0.5) || math.Abs(shares[0]+shares[1]-1) > 1e-12 {
+	if sum := single(0.3, shares[0]) + single(0.4, shares[1]); math.Abs(sum-best) > 1e-9 || best >= single(0.3, 0.5)+single(0.4, 0.5) || math.Abs(shares[0]+shares[1]-1) > 1e-12 {
 		t.Errorf("shares %v: %v packets, and %v", shares, best, sum)
 	}
 	two := two(rates...)
@@ -261,4 +261,16 @@ func TestNetworksThatMakeNoSense(t *testing.T) {
 	if _, err := Solve(n, 5); err == nil || !strings.Contains(err.Error(), "want one load") {
 		t.Errorf("two loads: %v", err)
 	}
+}
+
+// single returns the mean number of packets of one queue that gets a packet with probability rate in a slot and is served with
+// probability share, the service first: a birth and death chain. It is infinite if share is not above rate, unless rate is 0.
+func single(rate, share float64) float64 {
+	switch {
+	case rate == 0:
+		return 0
+	case share <= rate:
+		return math.Inf(1)
+	}
+	return rate * (1 - rate) / (share - rate)
 }

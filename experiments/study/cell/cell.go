@@ -1,4 +1,4 @@
-// Package cell trains agents in the cells of studies.
+// Package cell trains agents in the cells of studies, and has the files that cells leave for each other.
 package cell
 
 import (
@@ -14,6 +14,9 @@ import (
 	"clustergym/lab/config"
 	"clustergym/lab/run"
 	"clustergym/lab/rundir"
+	"clustergym/lab/tune"
+	"clustergym/traces"
+	"clustergym/traces/csv"
 )
 
 // Train trains cfg in the folder run of a study's cell, in world, or in one of its own if world is nil. A training that was
@@ -33,4 +36,22 @@ func Train(ctx context.Context, b *study.Bench, cfg config.Config, world *arena.
 		return nil, err
 	}
 	return r, run.Thin(filepath.Join(dir, "checkpoints"))
+}
+
+// Weights returns the weights that a search in a folder has found for cfg.
+func Weights(dir string, cfg *config.Config) (tune.Weights, error) {
+	w := tune.Weights{Policy: tune.Fits(cfg)}
+	return tune.Read(w.Policy, filepath.Join(dir, w.File()))
+}
+
+// WriteJobs writes jobs to a CSV file.
+func WriteJobs(path string, jobs []traces.Job) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	var s traces.Slice
+	s.ResetAt(jobs, 0)
+	_, err = csv.Write(f, &s)
+	return errors.Join(err, f.Close())
 }

@@ -26,7 +26,7 @@ func TestExperimentsAreListed(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 		// Each has a folder with the files that define it.
-		for _, file := range []string{"README.md", "experiment.yaml", "expected.csv"} {
+		for _, file := range []string{"README.md", "experiment.yaml", "report.yaml", "expected.csv.zst"} {
 			if _, err := os.Stat(filepath.Join("..", "..", "..", "..", "experiments", strings.ReplaceAll(e.Name, "-", ""), file)); err != nil {
 				t.Error(err)
 			}
