@@ -171,9 +171,21 @@ standard error. Exit codes: 0 done, 1 failed, 2 a mistake in a flag, file or val
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
 			completionVerb(c)
+		} else {
+			flagsOnly(c)
 		}
 	}
 	return root
+}
+
+// flagsOnly lets c and the verbs below it take flags only, unless they say which arguments they take.
+func flagsOnly(c *cobra.Command) {
+	if c.Args == nil && len(c.ValidArgs) == 0 {
+		c.Args = Args(0, 0, "flags only")
+	}
+	for _, s := range c.Commands() {
+		flagsOnly(s)
+	}
 }
 
 // Parent makes c a command that only has subcommands: alone it prints its help, and for an unknown subcommand it

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
+
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/internal/plain"
 	"clustergym/simulator/cluster"
@@ -13,13 +15,13 @@ import (
 
 // showCluster prints a cluster as a tree, with equal racks and nodes grouped, and its types and virtual clusters
 // below; or as JSON.
-func showCluster(a *cli.App, spec cluster.Spec, asJSON bool) error {
-	c, err := cluster.New(spec)
+func showCluster(a *cli.App, c *cobra.Command, spec cluster.Spec) error {
+	built, err := cluster.New(spec)
 	if err != nil {
 		return err
 	}
-	d := documentOf(c)
-	if asJSON {
+	d := documentOf(built)
+	if cli.AsJSON(c) {
 		return a.JSON(d)
 	}
 	if d.Pool {

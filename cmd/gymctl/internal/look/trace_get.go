@@ -1,7 +1,6 @@
 package look
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,7 +18,7 @@ var PublicTraces = catalog.Public
 
 // getFlags are the flags of trace get.
 type getFlags struct {
-	list, all, asJSON  bool
+	list, all          bool
 	out, cache, mirror string
 }
 
@@ -52,12 +51,12 @@ gymctl trace get slurm and gymctl trace get kubernetes fetch the history of your
 				return err
 			}
 			if g.list {
-				return listPublic(a, dir, g.asJSON)
+				return listPublic(a, c, dir)
 			}
 			if g.all {
 				names = PublicTraces().Names()
 			}
-			return getPublic(c.Context(), a, names, dir, &g)
+			return getPublic(a, c, names, dir, &g)
 		},
 	}
 	c.AddCommand(traceGetSlurm(a), traceGetKubernetes(a))
@@ -67,7 +66,7 @@ gymctl trace get slurm and gymctl trace get kubernetes fetch the history of your
 	f.StringVarP(&g.out, "output", "o", "", "put copies into `DIR`, besides the cache")
 	f.StringVar(&g.cache, "cache", "", "keep files in `DIR` (default $CLUSTERGYM_CACHE, or clustergym/traces in your cache folder)")
 	f.StringVar(&g.mirror, "mirror", "", "fetch from addresses that begin with `URL` instead of "+catalog.Publisher)
-	f.BoolVar(&g.asJSON, "json", false, "print one JSON document")
+	cli.JSONFlag(c)
 	cli.Rivals(c, "list", "all")
 	cli.Filled(c, "output", "cache")
 	return c
@@ -151,11 +150,11 @@ func ShellWord(s string) string {
 	return s
 }
 
-func listPublic(a *cli.App, dir string, asJSON bool) error {
-	c := PublicTraces()
+func listPublic(a *cli.App, c *cobra.Command, dir string) error {
+	entries := PublicTraces().Entries
 	list := []PublicTrace{}
-	for i := range c.Entries {
-		e := &c.Entries[i]
+	for i := range entries {
+		e := &entries[i]
 		here, err := e.In(dir)
 		if err != nil {
 			return &fault.Mistake{Err: err}
@@ -167,7 +166,7 @@ func listPublic(a *cli.App, dir string, asJSON bool) error {
 		p.Here = here
 		list = append(list, p)
 	}
-	if asJSON {
+	if cli.AsJSON(c) {
 		return a.JSON(struct {
 			Cache  string        `json:"cache"`
 			Traces []PublicTrace `json:"traces"`
@@ -206,7 +205,7 @@ func listTable(a *cli.App, rows [][]string) error {
 
 // getPublic fetches names in order. If one fails, it continues with the others, unless the folder is at fault or the
 // user interrupted it.
-func getPublic(ctx context.Context, a *cli.App, names []string, dir string, g *getFlags) error {
+func getPublic(a *cli.App, c *cobra.Command, names []string, dir string, g *getFlags) error {
 	var entries []*catalog.Entry
 	for _, n := range names { // check every name first, so that a typo in the last is reported before anything is fetched
 		e, err := PublicTraces().Find(n)
@@ -220,10 +219,10 @@ func getPublic(ctx context.Context, a *cli.App, names []string, dir string, g *g
 	list := []PublicTrace{}
 	var failed []error
 	for i, e := range entries {
-		if i > 0 && !g.asJSON && len(list) > 0 {
+		if i > 0 && !cli.AsJSON(c) && len(list) > 0 {
 			a.Printf("\n")
 		}
-		fetched, err := getter.Get(ctx, PublicTraces().SourceOf(e), e)
+		fetched, err := getter.Get(c.Context(), PublicTraces().SourceOf(e), e)
 		bar.Close()
 		path := e.Path(dir)
 		if err == nil && g.out != "" {
@@ -244,19 +243,14 @@ func getPublic(ctx context.Context, a *cli.App, names []string, dir string, g *g
 			return &fault.Mistake{Err: err}
 		}
 		p.Here, p.Fetched = true, fetched
-		if list = append(list, p); !g.asJSON {
+		if list = append(list, p); !cli.AsJSON(c) {
 			showPublic(a, p)
 		}
 	}
-	if len(failed) > 0 {
+	if len(failed) > 0 || !cli.AsJSON(c) {
 		return errors.Join(failed...)
 	}
-	if g.asJSON {
-		return a.JSON(struct {
-			Traces []PublicTrace `json:"traces"`
-		}{list})
-	}
-	return nil
+	return a.JSON(cli.Keyed{"traces": list})
 }
 
 func showPublic(a *cli.App, p PublicTrace) {

@@ -33,7 +33,6 @@ var SlurmCommands = func(s *options.SlurmAccess) slurm.Runner {
 type slurmFlags struct {
 	options.SlurmAccess
 	since, until, from, out, vc string
-	asJSON                      bool
 }
 
 // What the jobs' VC is.
@@ -43,7 +42,7 @@ const (
 )
 
 func traceGetSlurm(a *cli.App) *cobra.Command {
-	var g slurmFlags
+	g := slurmFlags{vc: vcPartition}
 	c := &cobra.Command{
 		Use:   "slurm",
 		Short: "Fetch the history of your own Slurm cluster",
@@ -59,20 +58,19 @@ The file has names of users and jobs. GPUs are known only if slurm.conf has Acco
 		Example: `  gymctl trace get slurm
   gymctl trace get slurm -S 2024-01-01 -E 2024-07-01 -o history.txt.gz
   gymctl trace get slurm --from jobs.json -o history.txt.gz`,
-		Args: cli.Args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error { return getSlurm(a, c, &g) },
 	}
 	f := c.Flags()
 	f.StringVarP(&g.since, "since", "S", "90d", "the first `TIME`: 2024-01-31, 2024-01-31T12:00:00 (UTC), or how long ago: 12h, 90d, 52w")
 	f.StringVarP(&g.until, "until", "E", "now", "the last `TIME`, likewise")
 	f.StringVar(&g.from, "from", "", "read this `FILE` of sacct -P or sacct --json, and ask nobody")
-	f.StringVar(&g.vc, "vc", vcPartition, "what a job's virtual cluster is: partition or account; the other one becomes its group")
+	cli.Choice(c, &g.vc, "vc", "what a job's virtual cluster is: partition or account; the other one becomes its group",
+		vcPartition, vcAccount)
 	g.SlurmAccess.Add(f)
 	f.StringVarP(&g.out, "output", "o", "slurm-jobs.txt.gz", "write to `FILE`, packed if it ends in .gz or .zst; - for standard output")
-	f.BoolVar(&g.asJSON, "json", false, "print one JSON document on what was written")
+	f.Bool("json", false, "print one JSON document on what was written")
 	cli.Apart(c, []string{"from"}, "since", "until", "ssh", "slurm-conf")
 	cli.Filled(c, "output")
-	cli.Complete(c, "vc", vcPartition, vcAccount)
 	return c
 }
 
@@ -95,10 +93,7 @@ type FetchedHistory struct {
 }
 
 func getSlurm(a *cli.App, c *cobra.Command, g *slurmFlags) error {
-	if g.vc != vcPartition && g.vc != vcAccount {
-		return fault.Mistakef("--vc: got %q, want %s or %s", g.vc, vcPartition, vcAccount)
-	}
-	if err := checkDocument(g.asJSON, g.out); err != nil {
+	if err := checkDocument(c, g.out); err != nil {
 		return err
 	}
 	var h FetchedHistory
@@ -114,11 +109,10 @@ func getSlurm(a *cli.App, c *cobra.Command, g *slurmFlags) error {
 	if err := h.look(c.Context(), g.out); err != nil {
 		return err
 	}
-	if g.asJSON {
-		return a.JSON(h)
-	}
-	showHistory(a, &h)
-	return nil
+	return a.Show(c, h, func(io.Writer) error {
+		showHistory(a, &h)
+		return nil
+	})
 }
 
 // askSlurm lets sacct write the history to w.

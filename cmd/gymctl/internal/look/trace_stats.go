@@ -2,6 +2,7 @@ package look
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 	"time"
 
@@ -17,7 +18,6 @@ import (
 
 func traceStats(a *cli.App) *cobra.Command {
 	cfg := workload.DefaultTraceConfig()
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "stats FILE",
 		Short: "Describe a trace: sizes, run times, load",
@@ -33,9 +33,7 @@ same user and name. The mean load is the number of GPUs that the jobs would keep
 			cfg.File = files[0]
 			line := cli.NewStatus(a, cli.Unnoticed)
 			defer line.Clear()
-			if line != nil {
-				c.SetContext(workload.WithReading(c.Context(), options.Reading(a, line, cfg.File)))
-			}
+			c.SetContext(options.WithReading(c.Context(), line, cfg.File))
 			t, err := openTrace(c, cfg)
 			if err != nil {
 				return err
@@ -52,14 +50,11 @@ same user and name. The mean load is the number of GPUs that the jobs would keep
 			}
 			d := describe(&s, t.Info())
 			d.Contents = jobs
-			if asJSON {
-				return a.JSON(d)
-			}
-			return showStats(a, d)
+			return a.Show(c, d, func(io.Writer) error { return showStats(a, d) })
 		},
 	}
 	options.TraceFlags(c, &cfg)
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	cli.JSONFlag(c)
 	return c
 }
 
