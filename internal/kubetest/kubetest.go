@@ -106,23 +106,24 @@ func Start(t testing.TB) *Cluster {
 	if k.key, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
 		t.Fatal(err)
 	}
-	k.file("sa.key", string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(k.key)})))
-	k.file("tokens.csv", AdminToken+",admin,1,system:masters\nscheduler-of-these-tests,system:kube-scheduler,2\n")
-	k.run("etcd", "--dir", filepath.Join(k.Dir, "etcd"), "--client", k.ports[0], "--peer", k.ports[1])
+	k.File("sa.key", string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(k.key)})))
+	k.File("tokens.csv", AdminToken+",admin,1,system:masters\nscheduler-of-these-tests,system:kube-scheduler,2\n")
+	k.Begin("etcd", "--dir", filepath.Join(k.Dir, "etcd"), "--client", k.ports[0], "--peer", k.ports[1])
 	k.Revive()
 	// A pod that has found no room is tried again within a second once there is some, in place of ten.
-	k.file("scheduler.yaml", fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1
+	k.File("scheduler.yaml", fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {leaderElect: false}
 clientConnection: {kubeconfig: %q, qps: 500, burst: 500}
 podInitialBackoffSeconds: 1
 podMaxBackoffSeconds: 1
 `, k.Kubeconfig("scheduler", "scheduler-of-these-tests", "")))
-	k.run("kube-scheduler", "--config", filepath.Join(k.Dir, "scheduler.yaml"), "--secure-port=0")
+	k.Begin("kube-scheduler", "--config", filepath.Join(k.Dir, "scheduler.yaml"), "--secure-port=0")
 	return k
 }
 
-func (k *Cluster) file(name, text string) {
+// File writes a file into the cluster's folder.
+func (k *Cluster) File(name, text string) {
 	k.t.Helper()
 	if err := os.WriteFile(filepath.Join(k.Dir, name), []byte(text), 0o600); err != nil {
 		k.t.Fatal(err)
@@ -149,14 +150,14 @@ func (k *Cluster) Kubeconfig(name, token, server string) string {
 	if strings.HasPrefix(server, "http:") {
 		ca = ""
 	}
-	k.file(name+".conf", fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+	k.File(name+".conf", fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
   clusters: [{name: a, cluster: {server: %q%s}}], users: [{name: a, user: {token: %q}}]}`, server, ca, token))
 	return filepath.Join(k.Dir, name+".conf")
 }
 
-// run starts a program, by its path or of the folder of programs, that ends with the test. If the test has failed, the end of what it said
+// Begin starts a program, by its path or of the folder of programs, that ends with the test. If the test has failed, the end of what it said
 // is shown.
-func (k *Cluster) run(program string, args ...string) *exec.Cmd {
+func (k *Cluster) Begin(program string, args ...string) *exec.Cmd {
 	k.t.Helper()
 	if !filepath.IsAbs(program) {
 		program = filepath.Join(k.bin, program)
@@ -194,7 +195,7 @@ func (k *Cluster) Revive() {
 	k.t.Helper()
 	_, listen, _ := net.SplitHostPort(k.ports[2])
 	key := filepath.Join(k.Dir, "sa.key")
-	k.api = k.run("kube-apiserver", "--etcd-servers=http://"+k.ports[0], "--bind-address=127.0.0.1", "--secure-port="+listen, "--cert-dir="+filepath.Join(k.Dir, "certs"),
+	k.api = k.Begin("kube-apiserver", "--etcd-servers=http://"+k.ports[0], "--bind-address=127.0.0.1", "--secure-port="+listen, "--cert-dir="+filepath.Join(k.Dir, "certs"),
 		"--authorization-mode=RBAC", "--token-auth-file="+filepath.Join(k.Dir, "tokens.csv"), "--service-account-issuer="+issuer,
 		"--service-account-key-file="+key, "--service-account-signing-key-file="+key, "--service-cluster-ip-range=10.0.0.0/24",
 		"--disable-admission-plugins=ServiceAccount", "--watch-cache-sizes=", "--v=0")
