@@ -234,17 +234,13 @@ func shownConfig(a *cli.App, c *cobra.Command, file, as string, src options.Sour
 		}
 		return other, k, options.SetAll(other, src.Set)
 	}
-	found, data, err := options.ReadConfig(file)
+	cfg, given, err := options.LoadRun(file)
 	if err != nil {
-		return nil, options.Kind{}, err
-	}
-	cfg, given, err := options.DecodeRun(file, found, data)
-	if err != nil {
-		return nil, options.Kind{}, err
+		return nil, k, err
 	}
 	src.Given = given
 	if err := src.Apply(c, &cfg); err != nil {
-		return nil, options.Kind{}, err
+		return nil, k, err
 	}
 	_, chosen, err := src.Fit(c, &cfg)
 	for _, line := range append(src.Adapted, chosen...) {

@@ -98,7 +98,7 @@ type Job struct {
 type Pod struct {
 	Metadata meta `json:"metadata"`
 	Spec     struct {
-		NodeName string          `json:"nodeName"`
+		NodeName string `json:"nodeName"`
 		Gates    []tree `json:"schedulingGates"`
 	} `json:"spec"`
 	Status struct {

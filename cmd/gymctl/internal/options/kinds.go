@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/configs"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
@@ -46,13 +47,7 @@ var Kinds = []Kind{
 }
 
 // KindNames returns the names of all kinds.
-func KindNames() []string {
-	var names []string
-	for _, k := range Kinds {
-		names = append(names, k.Name)
-	}
-	return names
-}
+func KindNames() []string { return cli.NamesOf(Kinds, func(k Kind) string { return k.Name }) }
 
 // PresetFiles returns the embedded files: clusters, then runs, each sorted by name.
 func PresetFiles() []string {
@@ -146,12 +141,10 @@ func ReadConfig(name string) (file string, data []byte, err error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", nil, FileMistake(name, err)
 	}
-	var names []string
-	for _, f := range PresetFiles() {
-		if names = append(names, PresetName(f)); PresetName(f) == name {
-			data, err = fs.ReadFile(configs.Presets, f)
-			return f, data, err
-		}
+	files, names := PresetFiles(), PresetNames()
+	if i := slices.Index(names, name); i >= 0 {
+		data, err = fs.ReadFile(configs.Presets, files[i])
+		return files[i], data, err
 	}
 	if near := nearest.Name(name, names); near != "" {
 		return "", nil, fault.Mistakef("%s: there is no such file or preset; did you mean %s?", name, near)

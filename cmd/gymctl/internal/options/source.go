@@ -140,11 +140,6 @@ func LoadRun(name string) (config.Config, config.Given, error) {
 	if err != nil {
 		return config.Config{}, nil, err
 	}
-	return DecodeRun(name, file, data)
-}
-
-// DecodeRun is loadRun of data, which was found in file.
-func DecodeRun(name, file string, data []byte) (config.Config, config.Given, error) {
 	cfg, given, err := config.DecodeGiven(name, data)
 	if err != nil {
 		return config.Config{}, nil, &fault.Mistake{Err: err}

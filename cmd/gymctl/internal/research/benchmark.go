@@ -527,10 +527,7 @@ func (o *reportOptions) ofBoard() ([]benchmark.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	var known []string
-	for i := range b.Rows {
-		known = append(known, b.Rows[i].Name)
-	}
+	known := cli.NamesOf(b.Rows, func(r benchmark.BoardRow) string { return r.Name })
 	for _, name := range o.rows {
 		if !slices.Contains(known, name) {
 			return nil, fault.Mistakef("--rows: the leaderboard has no row %q, want %s", name, nearest.OneOf(name, known))

@@ -39,10 +39,7 @@ func (g *againFlags) again(a *cli.App, c *cobra.Command, v *benchmark.Version, r
 	}
 	p := g.play
 	p.policy.Name = row.Policy.Name
-	p.tasks = nil
-	for _, t := range row.Tasks {
-		p.tasks = append(p.tasks, t.Task)
-	}
+	p.tasks = cli.NamesOf(row.Tasks, taskOf)
 	own := row.Policy
 	q, err := &own, error(nil)
 	switch kind := row.Policy.Kind; {
@@ -74,6 +71,8 @@ func (g *againFlags) again(a *cli.App, c *cobra.Command, v *benchmark.Version, r
 	}
 	return p.play(a, c, v, q)
 }
+
+func taskOf(t benchmark.TaskResult) string { return t.Task }
 
 func benchmarkVerifyVerb(a *cli.App) *cobra.Command {
 	var again againFlags
@@ -201,11 +200,7 @@ func (o *openOptions) run(a *cli.App, c *cobra.Command, name string) error {
 	if err := b.Write(o.board); err != nil {
 		return err
 	}
-	var names []string
-	for _, t := range row.Tasks {
-		names = append(names, t.Task)
-	}
-	tasks, err := v.Match(names...)
+	tasks, err := v.Match(cli.NamesOf(row.Tasks, taskOf)...)
 	if err != nil {
 		return err
 	}

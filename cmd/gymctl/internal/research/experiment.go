@@ -262,9 +262,5 @@ func studied(a *cli.App, c *cobra.Command, r *study.Report) error {
 
 // PaperNames returns the names of all experiments.
 func PaperNames() []string {
-	var names []string
-	for _, s := range papers.All() {
-		names = append(names, s.Name)
-	}
-	return names
+	return cli.NamesOf(papers.All(), func(s study.Study) string { return s.Name })
 }
