@@ -162,7 +162,7 @@ func TestProgressFollowsTheWidth(t *testing.T) {
 	}
 	screen.resize(t, 80)
 	ui.Best(104000, "validation windows: typical JCT 4.17 h", true)
-	ui.Close()
+	ui.Clear()
 	text := screen.text(t)
 	drawings := strings.Split(text, cli.EraseLine)
 	for i, columns := range []int{80, 120, 50, 30, 12, 3} {

@@ -3,7 +3,6 @@ package look
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -123,9 +122,9 @@ func newPublicTrace(e *catalog.Entry, path, dir string) (PublicTrace, error) {
 	}
 	switch e.Kind {
 	case catalog.KindTrace:
-		p.Next = "gymctl trace stats " + ShellWord(path)
+		p.Next = "gymctl trace stats " + cli.ShellWords(path)
 	case catalog.KindInventory:
-		p.Next = "gymctl config show --cluster " + ShellWord(path)
+		p.Next = "gymctl config show --cluster " + cli.ShellWords(path)
 	}
 	if e.Profiles == "" {
 		return p, nil
@@ -134,20 +133,12 @@ func newPublicTrace(e *catalog.Entry, path, dir string) (PublicTrace, error) {
 	if err != nil {
 		return p, err
 	}
-	p.Next += " --profiles " + ShellWord(table.Path(dir)) + " --reference " + e.Reference
+	p.Next += " --profiles " + cli.ShellWords(table.Path(dir)) + " --reference " + e.Reference
 	here, err := table.In(dir)
 	if !here {
 		p.Needs = table.Name
 	}
 	return p, err
-}
-
-// ShellWord quotes s so that a shell reads it as one word.
-func ShellWord(s string) string {
-	if strings.ContainsAny(s, " \t\n'\"$&;|<>()*?[]#~`\\!{}") {
-		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-	}
-	return s
 }
 
 func listPublic(a *cli.App, c *cobra.Command, dir string) error {
@@ -214,8 +205,19 @@ func getPublic(a *cli.App, c *cobra.Command, names []string, dir string, g *getF
 		}
 		entries = append(entries, e)
 	}
-	bar := &FetchBar{A: a, Line: cli.NewStatus(a, 0)}
-	getter := catalog.NewGetter(dir, catalog.Options{Mirror: g.mirror, Progress: bar.Tick, Note: bar.note})
+	bar := cli.NewBar(a, 0)
+	getter := catalog.NewGetter(dir, catalog.Options{
+		Mirror: g.mirror,
+		Progress: func(e *catalog.Entry, done, all int64) {
+			amount := func(done, all int64) string { return catalog.FormatSize(done) + " of " + catalog.FormatSize(all) }
+			rate := func(perSecond float64) string { return catalog.FormatSize(int64(perSecond)) + "/s" }
+			bar.Show(e.Name, done, all, amount, rate)
+		},
+		Note: func(line string) {
+			bar.Clear() // it is drawn again at the next tick
+			a.Notef("%s", line)
+		},
+	})
 	list := []PublicTrace{}
 	var failed []error
 	for i, e := range entries {
@@ -223,7 +225,7 @@ func getPublic(a *cli.App, c *cobra.Command, names []string, dir string, g *getF
 			a.Printf("\n")
 		}
 		fetched, err := getter.Get(c.Context(), PublicTraces().SourceOf(e), e)
-		bar.Close()
+		bar.Clear()
 		path := e.Path(dir)
 		if err == nil && g.out != "" {
 			path, err = catalog.Copy(e, dir, g.out)
@@ -273,35 +275,6 @@ func showPublic(a *cli.App, p PublicTrace) {
 		a.Printf("  try      %s\n", p.Next)
 	}
 }
-
-// FetchBar shows the progress of a transfer on a terminal.
-type FetchBar struct {
-	A     *cli.App
-	Line  *cli.Status
-	meter *cli.Meter
-	entry *catalog.Entry
-}
-
-// Tick shows how much of an entry has come.
-func (b *FetchBar) Tick(e *catalog.Entry, done, all int64) {
-	if b.Line == nil {
-		return
-	}
-	if b.entry != e {
-		b.entry, b.meter = e, cli.NewMeter(b.A, e.Name, all, done)
-		b.meter.Amount = func(done, all int64) string { return catalog.FormatSize(done) + " of " + catalog.FormatSize(all) }
-		b.meter.Rate = func(perSecond float64) string { return catalog.FormatSize(int64(perSecond)) + "/s" }
-	}
-	b.Line.Show(func(width int) []string { return b.meter.Parts(width, done) })
-}
-
-func (b *FetchBar) note(line string) {
-	b.Line.Clear() // it is drawn again at the next tick
-	b.A.Notef("%s", line)
-}
-
-// Close clears the line for the output that follows.
-func (b *FetchBar) Close() { b.Line.Clear() }
 
 // publicSize returns the size of the whole catalogue in bytes.
 func publicSize() (n int64) {

@@ -98,7 +98,7 @@ func (o *kubeOptions) run(a *cli.App, c *cobra.Command) error {
 	for _, text := range doubts(r) {
 		a.Printf("  note      %s\n", text)
 	}
-	a.Printf("  try       gymctl trace stats %s\n", ShellWord(o.out))
+	a.Printf("  try       gymctl trace stats %s\n", cli.ShellWords(o.out))
 	if n == 0 && len(r.Others()) == 0 {
 		a.Notef("note: there is no job that has run on GPUs and ended; record for a while with kubectl get --watch, and read that with --from")
 	}

@@ -129,21 +129,14 @@ func askSlurm(ctx context.Context, a *cli.App, w io.Writer, g *slurmFlags, h *Fe
 	if !since.Before(until) {
 		return fault.Mistakef("--since %s: want a time before --until %s", g.since, g.until)
 	}
-	line := cli.NewStatus(a, 0)
-	var m *cli.Meter
-	rows := 0
-	count, err := slurm.History(ctx, SlurmCommands(&g.SlurmAccess), slurm.HistoryOptions{Since: since, Until: until, Accounts: g.vc == vcAccount, Progress: func(done, all, n int) {
-		if m == nil {
-			m = cli.NewMeter(a, "sacct", int64(all), 0)
-			m.Amount = func(done, all int64) string {
-				return fmt.Sprintf("%d of %d months, %d rows", done, all, rows)
-			}
-			m.Rate = func(perSecond float64) string { return fmt.Sprintf("%.1f months/min", 60*perSecond) }
-		}
-		rows = n
-		line.Show(func(width int) []string { return m.Parts(width, int64(done)) })
-	}}, w)
-	line.Clear()
+	bar := cli.NewBar(a, 0)
+	opt := slurm.HistoryOptions{Since: since, Until: until, Accounts: g.vc == vcAccount, Progress: func(done, all, rows int) {
+		amount := func(done, all int64) string { return fmt.Sprintf("%d of %d months, %d rows", done, all, rows) }
+		rate := func(perSecond float64) string { return fmt.Sprintf("%.1f months/min", 60*perSecond) }
+		bar.Show("sacct", int64(done), int64(all), amount, rate)
+	}}
+	count, err := slurm.History(ctx, SlurmCommands(&g.SlurmAccess), opt, w)
+	bar.Clear()
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return fmt.Errorf("%w: nothing is written", fault.ErrInterrupted)
@@ -180,7 +173,7 @@ func copyHistory(ctx context.Context, w io.Writer, g *slurmFlags) error {
 		return options.FileMistake(g.from, err)
 	}
 	defer f.Close() //nolint:errcheck // only read
-	in := bufio.NewReaderSize(&stoppableReader{ctx, f}, 1<<16)
+	in := bufio.NewReaderSize(f, 1<<16)
 	head, err := in.Peek(1 << 16)
 	if err != nil && err != io.EOF {
 		return options.FileMistake(g.from, err)
@@ -197,20 +190,6 @@ func copyHistory(ctx context.Context, w io.Writer, g *slurmFlags) error {
 	}
 	_, err = io.Copy(w, text)
 	return err
-}
-
-// stoppableReader ends a file when ctx is done.
-type stoppableReader struct {
-	ctx context.Context
-	io.Reader
-}
-
-// Read implements io.Reader.
-func (s *stoppableReader) Read(p []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return s.Reader.Read(p)
 }
 
 // look reads the file that was written, as every command will.
@@ -270,7 +249,7 @@ func showHistory(a *cli.App, h *FetchedHistory) {
 	if h.Broken > 0 {
 		a.Printf("  broken    %d lines behind a line break in a name, left out\n", h.Broken)
 	}
-	a.Printf("  try       gymctl trace stats %s\n", ShellWord(h.File))
+	a.Printf("  try       gymctl trace stats %s\n", cli.ShellWords(h.File))
 	switch {
 	case h.Jobs == 0:
 		a.Notef("note: there is no job that has run and ended in this time; --since asks for more (sacct shows only your own jobs where slurm.conf has PrivateData=jobs)")

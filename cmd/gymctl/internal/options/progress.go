@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"sync"
 	"time"
 
 	"clustergym/agents/imitate"
@@ -14,52 +13,40 @@ import (
 
 // Progress shows the progress of a run: a status line on a terminal, otherwise plain lines.
 type Progress struct {
+	*cli.Bar
 	a        *cli.App
-	Line     *cli.Status // nil if there is no terminal
 	steps    int64
-	mu       sync.Mutex
-	meters   map[string]*cli.Meter // by what they are about
-	quarters int64                 // of the recording that have been said, without a terminal
+	quarters int64 // of the recording that have been said, without a terminal
 }
 
 // NewProgress returns the progress of a run of so many steps, 0 if it trains nothing.
 func NewProgress(a *cli.App, steps int64) *Progress {
-	return &Progress{a: a, Line: cli.NewStatus(a, 0), steps: steps, meters: map[string]*cli.Meter{}}
+	return &Progress{Bar: cli.NewBar(a, 0), a: a, steps: steps}
 }
 
 // Say prints a line.
 func (p *Progress) Say(format string, args ...any) {
-	p.Line.Clear() // it is drawn again at the next tick
+	p.Clear() // it is drawn again at the next tick
 	p.a.Say(format, args...)
 }
 
 // show shows how many whole things called unit are done.
 func (p *Progress) show(what, unit string, done, all int64, more ...string) {
-	if p.Line == nil {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	m := p.meters[what]
-	if m == nil {
-		m = cli.NewMeter(p.a, what, all, done)
-		m.Amount = func(done, all int64) string { return fmt.Sprintf("%d/%d %s", done, all, unit) }
-		m.Rate = func(perSecond float64) string {
-			if perSecond < 10 {
-				return fmt.Sprintf("%.1f/s", perSecond)
-			}
-			return fmt.Sprintf("%.0f/s", perSecond)
+	amount := func(done, all int64) string { return fmt.Sprintf("%d/%d %s", done, all, unit) }
+	rate := func(perSecond float64) string {
+		if perSecond < 10 {
+			return fmt.Sprintf("%.1f/s", perSecond)
 		}
-		p.meters[what] = m
+		return fmt.Sprintf("%.0f/s", perSecond)
 	}
-	p.Line.Show(func(width int) []string { return m.Parts(width, done, more...) })
+	p.Bar.Show(what, done, all, amount, rate, more...)
 }
 
 // Tick shows how far a training is.
 func (p *Progress) Tick(t train.Progress) {
 	l := t.Lesson
 	switch {
-	case p.Line == nil:
+	case p.Status == nil:
 		p.quarter(l)
 	case l.All > 0:
 		what := "imitating"
@@ -92,7 +79,7 @@ func (p *Progress) quarter(l imitate.Progress) {
 
 // Log prints a line of a training where there is no terminal.
 func (p *Progress) Log(r train.Record, perSecond float64) {
-	if p.Line != nil {
+	if p.Status != nil {
 		return
 	}
 	eta := ""
@@ -121,9 +108,6 @@ func (p *Progress) Best(step int64, score string, best bool) {
 
 // Game shows how far a comparison is.
 func (p *Progress) Game(done, all int) { p.show("comparing", "games", int64(done), int64(all)) }
-
-// Close clears the line for the output that follows.
-func (p *Progress) Close() { p.Line.Clear() }
 
 // Generation shows how far a search for weights is.
 func (p *Progress) Generation(done, all int) {

@@ -183,11 +183,7 @@ var BuildIdentity = sync.OnceValue(func() string {
 func executableSum() (string, error) {
 	f, err := os.Open("/proc/self/exe") // the program that runs, although its file may have been replaced
 	if err != nil {
-		path, err := os.Executable()
-		if err != nil {
-			return "", err
-		}
-		if f, err = os.Open(path); err != nil {
+		if f, err = os.Open(cli.Self()); err != nil {
 			return "", err
 		}
 	}

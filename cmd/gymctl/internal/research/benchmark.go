@@ -231,7 +231,7 @@ func (o *trainOptions) run(a *cli.App, c *cobra.Command, patterns []string) erro
 		ui := options.NewProgress(a, cfg.Train.Steps*int64(o.seeds))
 		opt.Now, opt.Tags, opt.Say, opt.Tick = a.Now, "sb3", ui.Say, ui.Tick
 		r, err := t.Train(c.Context(), cfg, o.dir, o.seeds, opt)
-		ui.Close()
+		ui.Clear()
 		if err != nil {
 			return err
 		}

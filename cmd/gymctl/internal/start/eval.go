@@ -231,7 +231,7 @@ func (o *evalOptions) run(a *cli.App, c *cobra.Command) (err error) {
 	} else {
 		r, err = arena.CompareRungs(ctx, o.cfg, o.rungs, o.opt)
 	}
-	ui.Close()
+	ui.Clear()
 	if err != nil && ctx.Err() != nil && o.queue.Given() {
 		return fmt.Errorf("%w: %w", fault.ErrInterrupted, err)
 	}

@@ -246,12 +246,12 @@ func (o *trainOptions) train(a *cli.App, c *cobra.Command, ui *options.Progress)
 		if err := config.UseKernels(o.cfg.Kernels); err != nil { // before the queue tells workers which
 			return err
 		}
-		line := &options.QueueProgress{A: a, Line: ui.Line}
+		line := &options.QueueProgress{A: a, Line: ui.Status}
 		if o.opt.Queue = o.queue.Opener(line, filepath.Base(o.opt.RunDir), o.opt.RunDir); o.opt.Queue != nil {
 			o.opt.Tick = nil // the queue shows the progress of all machines
 		}
 		report, err := run.TrainSeeds(c.Context(), o.cfg, o.seeds, o.opt)
-		ui.Close()
+		ui.Clear()
 		if err = o.queue.Disputed(err); err != nil {
 			return err
 		}
@@ -262,7 +262,7 @@ func (o *trainOptions) train(a *cli.App, c *cobra.Command, ui *options.Progress)
 		return options.WritePage(c.Context(), a, o.html, pageOfSeeds(o.cfg, report, &o.opt))
 	}
 	result, err := run.Train(c.Context(), o.cfg, o.opt)
-	ui.Close()
+	ui.Clear()
 	if err != nil {
 		return err
 	}

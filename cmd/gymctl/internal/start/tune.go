@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -152,7 +150,7 @@ func (o *tuneOptions) search(a *cli.App, c *cobra.Command) (h tune.Weights, r *t
 	}
 	defer unlock()
 	ui := options.NewProgress(a, 0)
-	defer ui.Close()
+	defer ui.Clear()
 	o.opt.World, o.opt.Tick = world, ui.Generation
 	return tune.Run(c.Context(), o.cfg, o.opt)
 }
@@ -173,7 +171,7 @@ func tuned(a *cli.App, file string, c *cobra.Command, w *tune.Weights, r *tune.R
 	if err := a.Table(1, []string{"policy", "mean JCT", "vs " + w.Reference()}, rows); err != nil {
 		return err
 	}
-	a.Printf("weights: %s\non test windows: gymctl eval %s\n", file, shellWords(append(workloadOf(c), w.Compared(file)...)))
+	a.Printf("weights: %s\non test windows: gymctl eval %s\n", file, cli.ShellWords(append(workloadOf(c), w.Compared(file)...)...))
 	return nil
 }
 
@@ -195,17 +193,4 @@ func workloadOf(c *cobra.Command) (words []string) {
 		}
 	})
 	return words
-}
-
-// shellWords returns words as a shell reads them.
-func shellWords(words []string) string {
-	q := make([]string, len(words))
-	for i, s := range words {
-		if q[i] = s; s == "" || strings.ContainsFunc(s, func(r rune) bool {
-			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./,:=+@%", r)
-		}) {
-			q[i] = "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(q, " ")
 }
