@@ -245,7 +245,12 @@ func writeFile(path string, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, r)
+	return fill(f, r)
+}
+
+// fill writes a file and closes it.
+func fill(f *os.File, content io.Reader) error {
+	_, err := io.Copy(f, content)
 	return cmp.Or(err, f.Close())
 }
 
@@ -300,6 +305,5 @@ func extract(root *os.Root, name string, dir bool, content io.Reader) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, content)
-	return cmp.Or(err, f.Close())
+	return fill(f, content)
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NamesOf returns the names of things.
-func NamesOf[T any](list []T, name func(T) string) []string {
-	names := make([]string, len(list))
+// NamesOf returns the names of things, or others of their parts.
+func NamesOf[T, N any](list []T, name func(T) N) []N {
+	names := make([]N, len(list))
 	for i, x := range list {
 		names[i] = name(x)
 	}

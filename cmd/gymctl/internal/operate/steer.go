@@ -258,7 +258,7 @@ func (g *SteerFlags) choiceFlags(c *cobra.Command, ofPolicy, ofOthers string) {
 	cli.CompleteDir(c, "policy")
 }
 
-func runSteer(a *cli.App, c *cobra.Command, g *SteerFlags) error {
+func runSteer(a *cli.App, c *cobra.Command, g *SteerFlags) (err error) {
 	cfg := &g.loop
 	if err := g.check(c); err != nil {
 		return err
@@ -294,24 +294,24 @@ func runSteer(a *cli.App, c *cobra.Command, g *SteerFlags) error {
 		}
 		cfg.Log.Note = cfg.Note
 	}
+	defer func() { err = errors.Join(err, cfg.Log.Close()) }()
 	if g.metrics.Addr != "" {
 		stop, err := g.serve(a, cfg)
 		if err != nil {
-			return errors.Join(err, cfg.Log.Close())
+			return err
 		}
 		defer stop()
 	}
 	if cfg.Mode != steer.Shadow && !cfg.DryRun {
 		err := g.lead(c, a)
 		if c.Context().Err() != nil { // it was still waiting for its turn
-			return cfg.Log.Close()
+			return nil
 		}
 		if err != nil {
-			return errors.Join(err, cfg.Log.Close())
+			return err
 		}
 	}
-	err = steer.Run(c.Context(), *cfg)
-	return errors.Join(err, cfg.Log.Close())
+	return steer.Run(c.Context(), *cfg)
 }
 
 // noteWeights says if ranks can change little, because a cluster orders jobs by other things that weigh more. A cluster that does not answer says

@@ -3,8 +3,8 @@ package start
 import (
 	"context"
 	"net"
+	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -118,9 +118,9 @@ func joined(ctx context.Context) func(*ranks.Group, error) (*ranks.Group, error)
 func (r *rankFlags) place(c *cobra.Command, cfg *ranks.Config, get func(string) string) error {
 	f := c.Flags()
 	var found Placed
+	var err error
 	switch r.from {
 	case "slurm":
-		var err error
 		if found, err = SlurmPlace(get); err != nil {
 			return err
 		}
@@ -149,7 +149,6 @@ func (r *rankFlags) place(c *cobra.Command, cfg *ranks.Config, get func(string) 
 			return fault.Mistakef("--ranks %s: the environment does not say the %s (%s), and there is no --%s", r.from, v.flag, variables[r.from][v.flag], v.flag)
 		}
 	}
-	var err error
 	if cfg.World, err = strconv.Atoi(found.World); err != nil || cfg.World < 1 || cfg.World > 1024 {
 		return fault.Mistakef("--world: got %q ranks, want 1 to 1024", found.World)
 	}
@@ -214,30 +213,17 @@ func SlurmPlace(get func(string) string) (Placed, error) {
 
 // FirstHost returns the first host of a list as Slurm writes it, such as gpu[01-04,7],x3.
 func FirstHost(list string) (string, error) {
-	var host strings.Builder
-	for rest := list; rest != ""; {
-		switch i := strings.IndexAny(rest, "[,"); {
-		case i < 0:
-			host.WriteString(rest)
-			rest = ""
-		case rest[i] == ',':
-			host.WriteString(rest[:i])
-			rest = ""
-		default:
-			end := strings.IndexByte(rest, ']')
-			first := strings.IndexAny(rest[i:], ",-]") // after the bracket
-			if end < i || first < 2 {
-				return "", fault.Mistakef("--ranks slurm: the list of nodes %q is none, want one such as gpu[01-04],x3", list)
-			}
-			host.WriteString(rest[:i] + rest[i+1:i+first])
-			rest = rest[end+1:]
-		}
-	}
-	if host.Len() == 0 {
+	host := hostRange.ReplaceAllString(firstHost.FindString(list), "$1")
+	if host == "" {
 		return "", fault.Mistakef("--ranks slurm: the list of nodes %q is none, want one such as gpu[01-04],x3", list)
 	}
-	return host.String(), nil
+	return host, nil
 }
+
+var (
+	firstHost = regexp.MustCompile(`^(?:[^\[,]|\[[^],-][^]]*])*(?:$|,)`)
+	hostRange = regexp.MustCompile(`\[([^],-]+)[^]]*]|,$`) // the first of a range or list; the end of the first host
+)
 
 // overNATS joins a group whose ranks a NATS gives out.
 func (r *rankFlags) overNATS(ctx context.Context, a *cli.App, cfg ranks.Config, url, job string) (*ranks.Group, error) {
