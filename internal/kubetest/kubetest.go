@@ -24,11 +24,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"clustergym/internal/slurmtest"
 )
 
 // Var is the environment variable without which Start skips the test. It names the folder of the programs.
@@ -51,27 +52,10 @@ type Cluster struct {
 	http   *http.Client
 }
 
-// port is the last one that FreePort has returned.
-var port atomic.Int64
-
-// FreePort returns an address of loopback that nobody listens on. Its port is below those that systems choose by themselves, so that no
-// connection takes it before the test does, or while a server that was killed is away.
+// FreePort returns an address of loopback that nobody listens on, and that it has not returned before.
 func FreePort(t testing.TB) string {
 	t.Helper()
-	const lowest, ports = 20000, 12000
-	port.CompareAndSwap(0, int64(os.Getpid()*16)) // tests of several packages run at once
-	for range ports {
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.FormatInt(lowest+port.Add(1)%ports, 10)))
-		if err != nil {
-			continue
-		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return l.Addr().String()
-	}
-	t.Fatal("no port is free")
-	return ""
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(slurmtest.FreePort(t)))
 }
 
 // patience is how long something may take on a machine that is busy with other things.

@@ -86,6 +86,13 @@ func (a *App) Printf(format string, args ...any) { _, _ = fmt.Fprintf(a.People()
 // Notef writes one line for people to standard error. It ignores errors, since there is no one left to tell.
 func (a *App) Notef(format string, args ...any) { a.Say("gymctl: "+format, args...) }
 
+// Notes writes notes, each a line.
+func (a *App) Notes(notes []string) {
+	for _, n := range notes {
+		a.Notef("%s", n)
+	}
+}
+
 // mostNotes is the greatest number of different notes on files in one run: clients of a server choose theirs.
 const mostNotes = 100
 

@@ -5,12 +5,12 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -54,10 +54,13 @@ const (
 	ExitInterrupted = 130
 )
 
+// Verb makes a verb of the program.
+type Verb = func(*App) *cobra.Command
+
 // Group is a section of the list of verbs in the program's help.
 type Group struct {
 	Title string
-	Verbs []func(*App) *cobra.Command
+	Verbs []Verb
 }
 
 // App is the state shared by all verbs.
@@ -202,12 +205,8 @@ func Parent(c *cobra.Command) *cobra.Command {
 }
 
 func unknownVerb(c *cobra.Command, name string) error {
-	var names []string
-	for _, s := range c.Commands() {
-		if s.IsAvailableCommand() {
-			names = append(names, s.Name())
-		}
-	}
+	available := slices.DeleteFunc(slices.Clone(c.Commands()), func(s *cobra.Command) bool { return !s.IsAvailableCommand() })
+	names := NamesOf(available, (*cobra.Command).Name)
 	slices.Sort(names)
 	return Unknown(VerbName(c)+"verb", name, names)
 }
@@ -252,10 +251,4 @@ func Args(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-func quoted(args []string) string {
-	q := make([]string, len(args))
-	for i, s := range args {
-		q[i] = fmt.Sprintf("%q", s)
-	}
-	return strings.Join(q, " ")
-}
+func quoted(args []string) string { return strings.Join(NamesOf(args, strconv.Quote), " ") }

@@ -243,9 +243,7 @@ func shownConfig(a *cli.App, c *cobra.Command, file, as string, src options.Sour
 		return nil, k, err
 	}
 	_, chosen, err := src.Fit(c, &cfg)
-	for _, line := range append(src.Adapted, chosen...) {
-		a.Notef("%s", line)
-	}
+	a.Notes(append(src.Adapted, chosen...))
 	return &cfg, k, err
 }
 

@@ -88,8 +88,6 @@ type FetchedHistory struct {
 	GPUTypes  []string        `json:"gpu_types"` // that jobs ask for
 	Estimates int             `json:"estimates"` // jobs with a time limit
 	Span      string          `json:"span"`      // from the first submit to the last
-	vc        map[string]int  // jobs
-	users     map[string]int
 }
 
 func getSlurm(a *cli.App, c *cobra.Command, g *slurmFlags) error {
@@ -201,8 +199,8 @@ func (h *FetchedHistory) look(ctx context.Context, file string) error {
 		return err
 	}
 	defer t.Close() //nolint:errcheck // only read
-	h.File, h.vc, h.users = file, map[string]int{}, map[string]int{}
-	h.Skipped, h.GPUTypes = []workload.Skip{}, []string{}
+	h.File, h.Skipped, h.GPUTypes = file, []workload.Skip{}, []string{}
+	vcs, users := map[string]bool{}, map[string]bool{}
 	var j traces.Job
 	last := time.Duration(0)
 	for {
@@ -212,8 +210,7 @@ func (h *FetchedHistory) look(ctx context.Context, file string) error {
 			return err
 		}
 		h.Jobs++
-		h.vc[j.VC]++
-		h.users[j.User]++
+		vcs[j.VC], users[j.User] = true, true
 		if j.GPUs > 0 {
 			h.GPUJobs++
 		}
@@ -228,7 +225,7 @@ func (h *FetchedHistory) look(ctx context.Context, file string) error {
 		last = j.Submit
 	}
 	slices.Sort(h.GPUTypes)
-	h.Users, h.VCs, h.Span = len(h.users), len(h.vc), last.Round(time.Second).String()
+	h.Users, h.VCs, h.Span = len(users), len(vcs), last.Round(time.Second).String()
 	h.Skipped = append(h.Skipped, t.Info().Skipped...)
 	return nil
 }

@@ -1,10 +1,8 @@
 package operate
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -131,12 +129,8 @@ func (o *serveOptions) run(a *cli.App, c *cobra.Command) (err error) {
 	}
 	defer o.door.Reloads(s)()
 	defer budget.Limit(s.Memory())()
-	ctx := c.Context()
-	if o.atEOF {
-		var stop context.CancelFunc
-		ctx, stop = options.UntilEnd(ctx, os.Stdin)
-		defer stop()
-	}
+	ctx, stop := options.UntilEnd(c.Context(), o.atEOF)
+	defer stop()
 	err = a.Announce(ctx, func(a *cli.App) error {
 		return a.Show(c, cli.Keyed{"addr": l.Addr().String()}, func(io.Writer) error {
 			_, err := fmt.Fprintln(a.Stdout, l.Addr())

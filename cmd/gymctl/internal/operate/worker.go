@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"os/signal"
 	"runtime"
 	"syscall"
@@ -117,12 +116,9 @@ func (o *workerOptions) run(a *cli.App, c *cobra.Command) error {
 // untilLeft returns a copy of ctx that also ends when the terminal or the connection of ssh goes from which this program was
 // started, unless nohup keeps it, and with untilEOF when standard input ends.
 func untilLeft(ctx context.Context, untilEOF bool) (context.Context, context.CancelFunc) {
-	ctx, stop := context.WithCancel(ctx) // its end is that of the others
+	ctx, stop := options.UntilEnd(ctx, untilEOF)
 	if !signal.Ignored(syscall.SIGHUP) {
-		ctx, _ = signal.NotifyContext(ctx, syscall.SIGHUP)
-	}
-	if untilEOF {
-		ctx, _ = options.UntilEnd(ctx, os.Stdin)
+		ctx, _ = signal.NotifyContext(ctx, syscall.SIGHUP) // ends with the other one
 	}
 	return ctx, stop
 }

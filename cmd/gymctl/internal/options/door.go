@@ -162,13 +162,15 @@ func listen(addr string, guarded bool, hint string) (net.Listener, error) {
 	return l, nil
 }
 
-// UntilEnd returns a copy of ctx that ends when r ends. The goroutine that reads r ends at the latest with the
+// UntilEnd returns a copy of ctx that ends, if atEOF, when standard input ends. The goroutine that reads ends at the latest with the
 // program, because a read of standard input cannot be cancelled.
-func UntilEnd(ctx context.Context, r io.Reader) (context.Context, context.CancelFunc) {
+func UntilEnd(ctx context.Context, atEOF bool) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(ctx)
-	go func() {
-		_, _ = io.Copy(io.Discard, r) // an input that cannot be read counts as ended
-		stop()
-	}()
+	if atEOF {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin) // an input that cannot be read counts as ended
+			stop()
+		}()
+	}
 	return ctx, stop
 }

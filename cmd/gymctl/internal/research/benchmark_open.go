@@ -19,13 +19,13 @@ import (
 )
 
 // againFlags are the flags of verbs that play a row again.
-type againFlags struct{ play benchmarkPlay }
+type againFlags struct{ benchmarkPlay }
 
 // ofRow are the flags of benchmarkPlay that the row says.
 var ofRow = []string{"name", "policy", "set", "budget", "tasks"}
 
 func (g *againFlags) flags(c *cobra.Command) {
-	g.play.flags(c)
+	g.benchmarkPlay.flags(c)
 	for _, name := range ofRow {
 		c.Flags().Lookup(name).Hidden = true
 	}
@@ -37,7 +37,7 @@ func (g *againFlags) again(a *cli.App, c *cobra.Command, v *benchmark.Version, r
 	if name := options.Changed(c, ofRow...); name != "" {
 		return nil, fault.Mistakef("--%s: the row says what plays", name)
 	}
-	p := g.play
+	p := g.benchmarkPlay
 	p.policy.Name = row.Policy.Name
 	p.tasks = cli.NamesOf(row.Tasks, taskOf)
 	own := row.Policy

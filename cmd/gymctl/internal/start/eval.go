@@ -3,7 +3,6 @@ package start
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -214,12 +213,8 @@ func (o *evalOptions) run(a *cli.App, c *cobra.Command) (err error) {
 	if o.opt.Queue == nil { // which shows the progress of all machines
 		o.opt.Game = ui.Game
 	}
-	ctx := c.Context()
-	if o.atEOF {
-		var stop context.CancelFunc
-		ctx, stop = options.UntilEnd(ctx, os.Stdin)
-		defer stop()
-	}
+	ctx, stop := options.UntilEnd(c.Context(), o.atEOF)
+	defer stop()
 	closePages, err := o.web.Show(ctx, a, c, pages.Options{Paths: runsIn(o.opt.Checkpoints), Queue: o.queue.Status})
 	if err != nil {
 		return err
@@ -241,9 +236,7 @@ func (o *evalOptions) run(a *cli.App, c *cobra.Command) (err error) {
 	if left := leftOut(r); left != nil {
 		chosen = append(chosen, workload.LeftOut(left, o.cfg.Cluster, "env.max_gpus")...)
 	}
-	for _, line := range chosen {
-		a.Notef("%s", line)
-	}
+	a.Notes(chosen)
 	err = a.Show(c, r, r.WriteTable)
 	if err == nil && o.html != "" {
 		err = options.WritePage(ctx, a, o.html, &runpage.Page{

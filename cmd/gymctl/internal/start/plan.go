@@ -126,9 +126,7 @@ func (o *planOptions) run(a *cli.App, c *cobra.Command) error {
 // plan makes all plans. It prints each as JSON, or keeps it.
 func (o *planOptions) plan(a *cli.App, c *cobra.Command, hooks plan.Hooks) error {
 	return plan.Run(c.Context(), o.cfg, hooks, func(r *plan.Result) error {
-		for _, n := range r.Notes {
-			a.Notef("%s", n)
-		}
+		a.Notes(r.Notes)
 		if cli.AsJSON(c) {
 			return a.JSON(&r.Document)
 		}

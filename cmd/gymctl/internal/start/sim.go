@@ -29,10 +29,10 @@ import (
 
 // simPolicies completes sim --policy.
 func simPolicies(c *cobra.Command, word string) []string {
-	if c.Name() == "peer" {
+	switch {
+	case c.Name() == "peer":
 		return simulate.PeerPolicies(c.Flags().Arg(0))
-	}
-	if c.Flags().Changed("peer") {
+	case c.Flags().Changed("peer"):
 		return simulate.PeerPolicies(c.Flag("peer").Value.String())
 	}
 	return rollout.Names().Complete(word)
@@ -235,9 +235,7 @@ func (o *simOptions) run(a *cli.App, c *cobra.Command) error {
 	if err != nil && (report == nil || len(report.Runs) == 0) {
 		return err
 	}
-	for _, n := range report.Notes {
-		a.Notef("%s", n)
-	}
+	a.Notes(report.Notes)
 	return errors.Join(err, a.Show(c, report, report.WriteTable))
 }
 

@@ -131,9 +131,7 @@ func (o *tuneOptions) search(a *cli.App, c *cobra.Command) (h tune.Weights, r *t
 	if err != nil {
 		return h, nil, err
 	}
-	for _, line := range chosen {
-		a.Notef("%s", line)
-	}
+	a.Notes(chosen)
 	if world == nil {
 		if world, err = arena.NewWorldContext(c.Context(), &o.cfg); err != nil {
 			return h, nil, err
