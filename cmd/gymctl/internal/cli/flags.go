@@ -130,8 +130,8 @@ func FlagFaults(c *cobra.Command, err error, names map[string]string) error {
 	})
 }
 
-// GivenFaults rewrites faults of a configuration to name the flag that has set the value, if one has. names maps keys to
-// flags.
+// GivenFaults rewrites faults of a configuration to name the flag that has set the value, if one has. names maps keys
+// to flags.
 func GivenFaults(c *cobra.Command, err error, names map[string]string) error {
 	return renamed(err, func(key string) string {
 		if name := names[key]; name != "" && c.Flags().Changed(name) {
@@ -141,8 +141,8 @@ func GivenFaults(c *cobra.Command, err error, names map[string]string) error {
 	})
 }
 
-// renamed returns the faults of err with the names that of gives their keys, "" = the key itself. An error without faults stays
-// as it is.
+// renamed returns the faults of err with the names that of gives their keys, "" = the key itself. An error without
+// faults stays as it is.
 func renamed(err error, of func(key string) string) error {
 	var l fault.List
 	for _, f := range fault.All(err) {

@@ -205,7 +205,8 @@ func Parent(c *cobra.Command) *cobra.Command {
 }
 
 func unknownVerb(c *cobra.Command, name string) error {
-	available := slices.DeleteFunc(slices.Clone(c.Commands()), func(s *cobra.Command) bool { return !s.IsAvailableCommand() })
+	available := slices.DeleteFunc(slices.Clone(c.Commands()),
+		func(s *cobra.Command) bool { return !s.IsAvailableCommand() })
 	names := NamesOf(available, (*cobra.Command).Name)
 	slices.Sort(names)
 	return Unknown(VerbName(c)+"verb", name, names)

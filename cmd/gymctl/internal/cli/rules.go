@@ -22,7 +22,8 @@ const (
 	leastKey  = "gymctl_least"
 )
 
-// hints are the ends of messages that refuse a flag: by the flag and the one that it does or does not go with, or by the latter alone.
+// hints are the ends of messages that refuse a flag: by the flag and the one that it does or does not go with, or by
+// the latter alone.
 var hints = map[string]string{
 	"columns trace":        "; for the configuration's own trace use --set trace.columns.NAME=COLUMN",
 	"sort trace":           "; for the configuration's own trace use --set trace.sort=true",

@@ -161,7 +161,8 @@ func (s *Status) Clear() {
 	}
 }
 
-// Bar is a Status that shows how much is done of known amounts, and guesses when that will be finished. Safe for concurrent use.
+// Bar is a Status that shows how much is done of known amounts, and guesses when that will be finished. Safe for
+// concurrent use.
 type Bar struct {
 	*Status
 	mu     sync.Mutex
@@ -180,9 +181,10 @@ type meter struct {
 	first int64 // done when it began
 }
 
-// Show shows how much of what is done, in words of amount and rate, and what else there is. An amount counts from the first call with
-// its what.
-func (b *Bar) Show(what string, done, all int64, amount func(done, all int64) string, rate func(perSecond float64) string, more ...string) {
+// Show shows how much of what is done, in words of amount and rate, and what else there is. An amount counts from the
+// first call with its what.
+func (b *Bar) Show(what string, done, all int64, amount func(done, all int64) string,
+	rate func(perSecond float64) string, more ...string) {
 	if b.Status == nil {
 		return
 	}
@@ -214,7 +216,8 @@ const (
 	mostBar  = 24
 )
 
-// withBar returns the parts of a status: what and the share done, with a bar where there is room for it, and the others.
+// withBar returns the parts of a status: what and the share done, with a bar where there is room for it, and the
+// others.
 func withBar(width int, what string, share float64, others []string) []string {
 	parts := append([]string{fmt.Sprintf("%s %3.0f %%", what, 100*share)}, others...)
 	free := width - utf8.RuneCountInString(statusLine(parts, 1<<20)) - len("  []")

@@ -53,7 +53,8 @@ func showTypes(a *cli.App, types []gpuDocument) error {
 	}
 	var rows [][]string
 	for _, t := range types {
-		rows = append(rows, []string{cmp.Or(t.GPUType, "(not stated)"), fmt.Sprint(t.Nodes), fmt.Sprint(t.GPUs), fmt.Sprint(t.Speed)})
+		rows = append(rows, []string{cmp.Or(t.GPUType, "(not stated)"), fmt.Sprint(t.Nodes), fmt.Sprint(t.GPUs),
+			fmt.Sprint(t.Speed)})
 	}
 	a.Printf("\n")
 	return a.Table(1, []string{"GPU type", "nodes", "GPUs", "speed"}, rows)

@@ -117,7 +117,8 @@ func listEnvs(a *cli.App, c *cobra.Command) error {
 		}
 		rows = append(rows, []string{id, ActionSpace(e.Spec.Action), strings.Join(obs, ", "), end})
 	}
-	return a.ShowTable(c, cli.Keyed{"envs": docs}, 4, []string{"environment", "actions", "observations", "ends"}, rows, "ends")
+	return a.ShowTable(c, cli.Keyed{"envs": docs}, 4, []string{"environment", "actions", "observations", "ends"}, rows,
+		"ends")
 }
 
 // ActionSpace describes a space of actions as Gymnasium does.

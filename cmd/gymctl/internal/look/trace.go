@@ -133,7 +133,8 @@ func (o *synthOptions) run(a *cli.App, c *cobra.Command) error {
 	}
 	n := 0
 	err = a.WriteFile(o.out, []string{o.file}, func(w io.Writer) error {
-		n, err = writeTrace(w, &stoppable{c.Context(), jobs}, o.to, synthHeader(o.cfg, o.seed), synth.Named(o.cfg.Profile), false)
+		n, err = writeTrace(w, &stoppable{c.Context(), jobs}, o.to, synthHeader(o.cfg, o.seed), synth.Named(o.cfg.Profile),
+			false)
 		return err
 	})
 	if err != nil || !cli.AsJSON(c) {
@@ -219,7 +220,8 @@ func convert(a *cli.App, c *cobra.Command, cfg workload.TraceConfig, o *writeOpt
 	}
 	i := t.Info()
 	if o.out != "" && o.out != "-" {
-		a.Notef("%s → %s (%s): %s, %d left out, %d moved", i.File, o.out, o.to, plain.Count(n, "job", "jobs"), i.Dropped, i.Moved)
+		a.Notef("%s → %s (%s): %s, %d left out, %d moved", i.File, o.out, o.to, plain.Count(n, "job", "jobs"), i.Dropped,
+			i.Moved)
 	}
 	for _, k := range i.Skipped {
 		if k.Reason == sacctfmt.Duplicate {

@@ -52,7 +52,8 @@ The file has names of users and jobs.`,
 	f := c.Flags()
 	o.Add(f)
 	f.StringArrayVar(&o.from, "from", nil, "read this `FILE` of kubectl get -o json, and ask no cluster; can be repeated")
-	f.StringVarP(&o.out, "output", "o", "kubernetes-jobs.csv.gz", "write to `FILE`, packed if it ends in .gz or .zst; - for standard output")
+	f.StringVarP(&o.out, "output", "o", "kubernetes-jobs.csv.gz",
+		"write to `FILE`, packed if it ends in .gz or .zst; - for standard output")
 	f.Bool("json", false, "print one JSON document on what was written")
 	cli.Apart(c, []string{"from"}, "kubeconfig", "context", "namespace")
 	cli.Filled(c, "output")

@@ -128,11 +128,12 @@ func askSlurm(ctx context.Context, a *cli.App, w io.Writer, g *slurmFlags, h *Fe
 		return fault.Mistakef("--since %s: want a time before --until %s", g.since, g.until)
 	}
 	bar := cli.NewBar(a, 0)
-	opt := slurm.HistoryOptions{Since: since, Until: until, Accounts: g.vc == vcAccount, Progress: func(done, all, rows int) {
+	opt := slurm.HistoryOptions{Since: since, Until: until, Accounts: g.vc == vcAccount}
+	opt.Progress = func(done, all, rows int) {
 		amount := func(done, all int64) string { return fmt.Sprintf("%d of %d months, %d rows", done, all, rows) }
 		rate := func(perSecond float64) string { return fmt.Sprintf("%.1f months/min", 60*perSecond) }
 		bar.Show("sacct", int64(done), int64(all), amount, rate)
-	}}
+	}
 	count, err := slurm.History(ctx, SlurmCommands(&g.SlurmAccess), opt, w)
 	bar.Clear()
 	switch {

@@ -1,6 +1,12 @@
 package operate_test
 
 import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -321,4 +327,32 @@ func (p *Player) MeanWait() float64 {
 		sum += at
 	}
 	return float64(sum) / float64(max(1, len(p.Started)))
+}
+
+// expiredToken makes credentials as Token of a cluster does, which have run out an hour ago.
+func expiredToken(t testing.TB, k *kubetest.Cluster, account string) string {
+	t.Helper()
+	var o struct {
+		Metadata struct {
+			UID string `json:"uid"`
+		} `json:"metadata"`
+	}
+	k.Must(http.MethodGet, kubetest.Core+"/namespaces/clustergym/serviceaccounts/"+account, nil, &o)
+	now := time.Now().Unix()
+	text := func(o any) string {
+		b, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return base64.RawURLEncoding.EncodeToString(b)
+	}
+	signed := text(tree{"alg": "RS256", "typ": "JWT"}) + "." + text(tree{"iss": kubetest.Issuer, "aud": []string{kubetest.Issuer}, "iat": now - 7200, "nbf": now - 7200, "exp": now - 3600,
+		"sub":           "system:serviceaccount:clustergym:" + account,
+		"kubernetes.io": tree{"namespace": "clustergym", "serviceaccount": tree{"name": account, "uid": o.Metadata.UID}}})
+	sum := sha256.Sum256([]byte(signed))
+	sig, err := rsa.SignPKCS1v15(rand.Reader, k.Key, crypto.SHA256, sum[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signed + "." + base64.RawURLEncoding.EncodeToString(sig)
 }

@@ -84,7 +84,8 @@ func (o *serveOptions) flags(c *cobra.Command) {
 	o.onnx.Flags(c)
 	f.IntVar(&reg.Advice.Budget, "budget", reg.Advice.Budget, "at most `N` rollouts for one action of a policy that looks ahead")
 	f.DurationVar(&reg.Advice.Time, "budget-time", reg.Advice.Time, "time limit of one such action, for clients that give a budget of time")
-	f.BoolVar(&o.atEOF, "until-eof", false, "drain and end when standard input ends, for a program that starts this one and may be killed")
+	f.BoolVar(&o.atEOF, "until-eof", false,
+		"drain and end when standard input ends, for a program that starts this one and may be killed")
 	f.Bool("json", false, `print the address as {"addr":"…"}, or the outcome of --check as one document`)
 	f.IntVar(&door.Cfg.MaxSessions, "max-sessions", door.Cfg.MaxSessions, "at most `N` clients at once, including lost ones that may reconnect")
 	f.IntVar(&door.Cfg.MaxHandles, "max-handles", door.Cfg.MaxHandles, "at most `N` sets of environments per client")

@@ -91,7 +91,7 @@ func (k *check) tls() (*tls.Config, error) {
 	case k.ca == "" && cert == "" && key == "":
 		return nil, nil // as the system has it
 	case (cert == "") != (key == ""):
-		return nil, fault.Mistakef("--tls-cert and --tls-key go together: want the certificate that --check shows and its key")
+		return nil, fault.Mistakef("--tls-cert and --tls-key go together: want those that --check shows")
 	}
 	if !strings.HasPrefix(k.url, "wss:") {
 		return nil, fault.Mistakef("--check: got %s with certificates, want wss://HOST:PORT", k.url)

@@ -341,10 +341,9 @@ func (g *SteerFlags) check(c *cobra.Command) error {
 	case cfg.Mode == steer.Gate && g.lease < cfg.Every:
 		return fault.Mistakef("--lease: got %v, want 2s or more, and no less than --every (%v)", g.lease, cfg.Every)
 	}
-	ofModes := map[string][]string{
-		"clear": {steer.Rank}, "grace": {steer.Gate}, "lease": {steer.Rank, steer.Gate}, "lease-file": {steer.Rank, steer.Gate},
-		"lease-object": {steer.Rank, steer.Gate},
-	}
+	both := []string{steer.Rank, steer.Gate}
+	ofModes := map[string][]string{"clear": both[:1], "grace": both[1:], "lease": both, "lease-file": both,
+		"lease-object": both}
 	for _, flag := range slices.Sorted(maps.Keys(ofModes)) {
 		if modes := ofModes[flag]; c.Flags().Changed(flag) && !slices.Contains(modes, cfg.Mode) {
 			return fault.Mistakef("--%s goes with --mode %s", flag, strings.Join(modes, " and "))

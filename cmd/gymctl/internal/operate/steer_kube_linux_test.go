@@ -179,8 +179,8 @@ func (k *kubeSteer) refused(t *testing.T) {
 		want       string
 	}{
 		{k.Kubeconfig("stranger", "of-nobody", ""), with("shadow"), "credentials have expired or are not known"},
-		{k.Kubeconfig("expired", k.ExpiredToken("steer-gate"), ""), with("shadow"), "credentials have expired or are not known"},
-		{k.Kubeconfig("expired", k.ExpiredToken("steer-gate"), ""), gate(0), "credentials have expired or are not known"},
+		{k.Kubeconfig("expired", expiredToken(t, k.Cluster, "steer-gate"), ""), with("shadow"), "credentials have expired or are not known"},
+		{k.Kubeconfig("expired", expiredToken(t, k.Cluster, "steer-gate"), ""), gate(0), "credentials have expired or are not known"},
 		{shadow, gate(1), "may not patch jobs.batch in all namespaces: deploy/kubernetes/gate.yaml has the rights"},
 		{shadow, object, "may not patch jobs.batch"},
 		{k.Kubeconfig("rank", k.Token("steer-rank"), ""), with("rank"), "the cluster has no Kueue"},

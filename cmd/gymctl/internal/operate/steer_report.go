@@ -66,7 +66,8 @@ time; all comparisons are of the jobs of the second half. The policy is that of 
 		},
 	}
 	f := c.Flags()
-	g.choiceFlags(c, "that is asked and replayed (default that of the log)", "; what the log tells goes before the default")
+	g.choiceFlags(c, "that is asked and replayed (default that of the log)",
+		"; what the log tells goes before the default")
 	f.StringVar(&g.past.File, "history", "", "`FILE` of what the cluster had done before the log (default that of the log)")
 	f.IntVar(&asks, "asks", 5000, "ask the policy again at `N` real starts at most, evenly spread")
 	f.StringVar(&html, "html", "", "write a page with plots to `FILE`, for any browser and without a network")

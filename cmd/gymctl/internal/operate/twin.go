@@ -36,7 +36,9 @@ func (g *forecastFlags) add(c *cobra.Command) {
 	f.TextVar(&g.cfg.Predictor, "estimates", sim.Estimates{Mode: sim.EstimateHistory},
 		"`ESTIMATES` from which run times are drawn: history, gbdt, gbdt:FILE or trace (time limits)")
 	f.DurationVar(&g.cfg.Limit, "limit", g.cfg.Limit, "stands for the time limit of jobs that have none")
-	cli.Choice(c, &g.arrivals, "arrivals", "jobs that come meanwhile: none, or history, those of earlier days at the same hour of the week (default history where there are two days of it)",
+	cli.Choice(c, &g.arrivals, "arrivals",
+		"jobs that come meanwhile: none, or history, those of earlier days at the same hour of the week "+
+			"(default history where there are two days of it)",
 		"none", "history")
 	f.IntVar(&g.cfg.Draws, "draws", g.cfg.Draws, "`N` futures that are played")
 	f.Float64Var(&g.cfg.Alike, "alike", g.cfg.Alike, "share of what decides over a run time that jobs of one user and name have in common")
@@ -61,7 +63,8 @@ func (g *forecastFlags) read(kind string, history bool) (why string, err error) 
 		return "", err
 	}
 	if m := g.cfg.Predictor.Mode; m != sim.EstimateHistory && m != sim.EstimateGBDT && m != sim.EstimateTrace {
-		return "", fault.Mistakef("--estimates: got %q, which a cluster does not tell; want history, gbdt, gbdt:FILE or trace", g.cfg.Predictor)
+		return "", fault.Mistakef("--estimates: got %q, which a cluster does not tell; want history, gbdt, gbdt:FILE or trace",
+			g.cfg.Predictor)
 	}
 	if g.recalibrate != "" {
 		if g.cfg.Stretch, err = twin.ParseStretch(g.recalibrate); err != nil {

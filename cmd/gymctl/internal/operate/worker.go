@@ -74,7 +74,8 @@ func (o *workerOptions) flags(c *cobra.Command) {
 	f.DurationVar(&opt.Patience, "patience", 10*time.Minute, "`TIME` to wait for a command that does not answer")
 	f.BoolVar(&o.status, "status", false, "print who works on what, and end")
 	f.Bool("json", false, "print one JSON document (--status)")
-	f.BoolVar(&o.atEOF, "until-eof", false, "save and end when standard input ends, for a program that starts this one and may be killed")
+	f.BoolVar(&o.atEOF, "until-eof", false,
+		"save and end when standard input ends, for a program that starts this one and may be killed")
 	o.web.Flags(c)
 	cli.Apart(c, []string{"status"}, "ui", "ui-token-file")
 	cli.Needs(c, []string{"status"}, "json")

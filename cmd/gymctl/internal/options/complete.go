@@ -89,8 +89,9 @@ func valuesOf(key string) []string {
 	fixed := func(names ...string) func() []string { return func() []string { return names } }
 	names := map[string]func() []string{
 		"placement": schedulers.PlacementNames, "estimates": EstimateNames, "forecast": fixed("auto", "on", "off"),
-		"admission": policyname.Admissions, "backfill": policyname.Backfills, "comm": sim.CommNames, "profile": synth.Profiles,
-		"mix": profile.Names, "models": profile.Names, "format": workload.FormatNames, "cluster": workload.ClusterPresets,
+		"admission": policyname.Admissions, "backfill": policyname.Backfills, "comm": sim.CommNames,
+		"profile": synth.Profiles,
+		"mix":     profile.Names, "models": profile.Names, "format": workload.FormatNames, "cluster": workload.ClusterPresets,
 		"agent": config.AgentNames, "kernels": config.KernelSets, "objective": fixed(rollout.JCT, rollout.Slowdown),
 	}[key[strings.LastIndexByte(key, '.')+1:]]
 	if names == nil {

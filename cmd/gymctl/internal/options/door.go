@@ -92,8 +92,9 @@ func (d *Door) Open(a *cli.App, c *cobra.Command, f server.Factory) (*server.Ser
 		}
 		return nil, nil, cli.FlagFaults(c, err, nil)
 	}
-	l, err := listen(d.addr, len(d.Cfg.Tokens) > 0 || d.Cfg.ClientCA != "" || d.Cfg.Insecure, "nothing is asked of clients; want "+
-		"--token-file FILE, --client-ca FILE, an address such as 127.0.0.1:8765, or --insecure where the network is trusted")
+	l, err := listen(d.addr, len(d.Cfg.Tokens) > 0 || d.Cfg.ClientCA != "" || d.Cfg.Insecure,
+		"nothing is asked of clients; want "+
+			"--token-file FILE, --client-ca FILE, an address such as 127.0.0.1:8765, or --insecure where the network is trusted")
 	return s, l, err
 }
 
@@ -141,8 +142,8 @@ func (d *Door) Reloads(s *server.Server) (stop func()) {
 	}
 }
 
-// listen opens an address. If other machines can reach it, guarded must be true: otherwise the mistake ends with hint. The server
-// that gets the listener puts it behind a Door (package door).
+// listen opens an address. If other machines can reach it, guarded must be true: otherwise the mistake ends with
+// hint. The server that gets the listener puts it behind a Door (package door).
 func listen(addr string, guarded bool, hint string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -162,8 +163,8 @@ func listen(addr string, guarded bool, hint string) (net.Listener, error) {
 	return l, nil
 }
 
-// UntilEnd returns a copy of ctx that ends, if atEOF, when standard input ends. The goroutine that reads ends at the latest with the
-// program, because a read of standard input cannot be cancelled.
+// UntilEnd returns a copy of ctx that ends, if atEOF, when standard input ends. The goroutine that reads ends at the
+// latest with the program, because a read of standard input cannot be cancelled.
 func UntilEnd(ctx context.Context, atEOF bool) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(ctx)
 	if atEOF {

@@ -26,7 +26,8 @@ func (m *ModelFlags) Flags(c *cobra.Command) {
 
 // CompleteModel makes the shell offer ONNX files for --policy-onnx.
 func CompleteModel(c *cobra.Command) {
-	cli.CompleteBy(c, "policy-onnx", cobra.FixedCompletions([]cobra.Completion{"onnx"}, cobra.ShellCompDirectiveFilterFileExt))
+	cli.CompleteBy(c, "policy-onnx", cobra.FixedCompletions([]cobra.Completion{"onnx"},
+		cobra.ShellCompDirectiveFilterFileExt))
 }
 
 // Read reads the models.

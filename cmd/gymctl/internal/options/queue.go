@@ -45,11 +45,13 @@ func (q *QueueFlags) Flags(c *cobra.Command) {
 	f.StringVar(&q.Listen, "listen", "", "let workers on other machines help (gymctl worker): `HOST:PORT` to listen at, with --token-file; port 0 picks one")
 	f.StringVar(&q.URL, "queue", "", "`URL` of a NATS with JetStream that exists already, instead of --listen")
 	// Some verbs have flags of these names already, for another server of theirs.
-	Once(f, "token-file", "`FILE` with the token that workers must present, or that the NATS asks for: one line of 16 characters or more")
+	Once(f, "token-file",
+		"`FILE` with the token that workers must present, or that the NATS asks for: one line of 16 characters or more")
 	Once(f, "tls-cert", "PEM `FILE` of the certificate of --listen; with --tls-key, TLS only")
 	Once(f, "tls-key", "PEM `FILE` of the certificate's key")
 	Once(f, "tls-ca", "PEM `FILE` of the authorities that sign the certificate of --queue (default those of the system)")
-	f.IntVar(&q.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in total; affects only speed; 0 with --listen: none here")
+	f.IntVar(&q.Workers, "workers", runtime.GOMAXPROCS(0),
+		"`N` goroutines in total; affects only speed; 0 with --listen: none here")
 	f.StringVar(&q.job, "job", "", "`NAME` of this command's tasks in the queue (default that of its folder)")
 	f.IntVar(&q.Tries, "tries", 3, "a task has failed after `N` tries on workers since it last saved")
 	f.DurationVar(&q.AckWait, "ack-wait", time.Minute, "`TIME` of silence after which a worker's tasks go to others")
@@ -87,15 +89,17 @@ func (q *QueueFlags) Check(c *cobra.Command) error {
 	return nil
 }
 
-// Open starts the coordinator of the work in a folder, with as many tasks at once on this machine as it has workers; nil if no
-// other machine may help. Its tasks are called name in the queue, unless --job says otherwise. The caller closes it.
+// Open starts the coordinator of the work in a folder, with as many tasks at once on this machine as it has workers;
+// nil if no other machine may help. Its tasks are called name in the queue, unless --job says otherwise. The caller
+// closes it.
 func (q *QueueFlags) Open(ctx context.Context, ui *QueueProgress, name, dir string) (*workqueue.Coordinator, error) {
 	if !q.Given() {
 		return nil, nil
 	}
 	opt := workqueue.Options{
 		Listen: q.Listen, Queue: q.URL, Job: q.job, TLSCert: q.cert, TLSKey: q.key, TLSCA: q.ca, Build: BuildIdentity(), Kernels: kernel.Set(),
-		Here: q.Workers, Workers: q.Workers, Tries: q.Tries, AckWait: q.AckWait, SaveEvery: q.Saves, Say: ui.Say, Progress: ui.show,
+		Here: q.Workers, Workers: q.Workers, Tries: q.Tries, AckWait: q.AckWait, SaveEvery: q.Saves, Say: ui.Say,
+		Progress: ui.show,
 	}
 	if q.Listen != "" {
 		opt.Dir = filepath.Join(dir, "queue")

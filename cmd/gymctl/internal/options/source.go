@@ -50,8 +50,10 @@ func (s *Source) Flags(c *cobra.Command, without string) {
 	f.StringVar(&s.Trace, "trace", "", "trace `FILE` instead of the configuration's workload: jobs, or what the environment takes (gymctl envs ID)")
 	f.StringVar(&s.Format, "format", "auto", "`NAME` of the format of --trace as in gymctl trace formats; auto = by content")
 	columnsFlag(c, &s.columns)
-	LateFlag(&s.Late, f.DurationVar, "limit", 0, LimitHelp, func(cfg *config.Config) *time.Duration { return &cfg.Trace.Limit })
-	LateFlag(&s.Late, f.BoolVar, "sort", false, "sort the jobs of --trace by submit time, instead of refusing an unsorted file",
+	LateFlag(&s.Late, f.DurationVar, "limit", 0, LimitHelp,
+		func(cfg *config.Config) *time.Duration { return &cfg.Trace.Limit })
+	LateFlag(&s.Late, f.BoolVar, "sort", false,
+		"sort the jobs of --trace by submit time, instead of refusing an unsorted file",
 		func(cfg *config.Config) *bool { return &cfg.Trace.Sort })
 	f.StringVar(&s.Cluster, "cluster", "", ClusterForms+", instead of the configuration's cluster")
 	f.StringVar(&s.known, "estimates", "", "what observations and policies know of run times, instead of the configuration's env.estimates: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
@@ -79,8 +81,8 @@ func (s *Source) Flags(c *cobra.Command, without string) {
 type Late []func(c *cobra.Command, cfg *config.Config)
 
 // LateFlag adds a flag to late, by bind. of returns what it changes, if it is given.
-func LateFlag[T any](late *Late, bind func(p *T, name string, value T, usage string), name string, value T, usage string,
-	of func(cfg *config.Config) *T) {
+func LateFlag[T any](late *Late, bind func(p *T, name string, value T, usage string), name string, value T,
+	usage string, of func(cfg *config.Config) *T) {
 	given := value
 	bind(&given, name, value, usage)
 	*late = append(*late, func(c *cobra.Command, cfg *config.Config) {

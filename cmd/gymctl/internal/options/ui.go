@@ -35,8 +35,8 @@ func (u *UIFlags) Flags(c *cobra.Command) {
 	cli.Needs(c, []string{"ui"}, "ui-token-file")
 }
 
-// Listen opens the address, before the work begins: a port in use must not be found out afterwards. Who serves on it stands behind
-// a Door, which package pages puts there.
+// Listen opens the address, before the work begins: a port in use must not be found out afterwards. Who serves on it
+// stands behind a Door, which package pages puts there.
 func (u *UIFlags) Listen(a *cli.App) (net.Listener, []server.Token, error) {
 	tokenFlag := "--" + u.Flag + "-token-file"
 	if u.Flag == "addr" {
@@ -54,7 +54,8 @@ func (u *UIFlags) Listen(a *cli.App) (net.Listener, []server.Token, error) {
 	if strings.HasPrefix(addr, ":") {
 		addr = "127.0.0.1" + addr
 	}
-	l, err := listen(addr, len(tokens) > 0, "nothing is asked of readers; want "+tokenFlag+" FILE, or an address such as 127.0.0.1:6006")
+	l, err := listen(addr, len(tokens) > 0,
+		"nothing is asked of readers; want "+tokenFlag+" FILE, or an address such as 127.0.0.1:6006")
 	if err != nil {
 		return nil, nil, fault.Errorf("--%s: %w", u.Flag, err)
 	}
@@ -75,8 +76,8 @@ func (u *UIFlags) Show(ctx context.Context, a *cli.App, c *cobra.Command, opt pa
 	return Beside(ctx, a, "pages", func(ctx context.Context) error { return pages.New(opt).Serve(ctx, l) }), nil
 }
 
-// Beside lets serve work until ctx ends or stop is called, which waits for its end and notes an error of it. what names it, in the
-// plural.
+// Beside lets serve work until ctx ends or stop is called, which waits for its end and notes an error of it. what
+// names it, in the plural.
 func Beside(ctx context.Context, a *cli.App, what string, serve func(ctx context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)

@@ -322,7 +322,8 @@ func (p *benchmarkPlay) flags(c *cobra.Command) {
 
 // tasksFlag adds --tasks.
 func tasksFlag(c *cobra.Command, tasks *[]string) {
-	c.Flags().StringSliceVar(tasks, "tasks", nil, "`TASKS` or patterns such as jobselect-*, joined by commas (default all)")
+	c.Flags().StringSliceVar(tasks, "tasks", nil,
+		"`TASKS` or patterns such as jobselect-*, joined by commas (default all)")
 	cli.CompleteList(c, "tasks", func(*cobra.Command, string) []string { return taskNames() })
 }
 
@@ -498,7 +499,8 @@ func (o *reportOptions) run(a *cli.App, c *cobra.Command, from []string) error {
 		return err
 	}
 	if o.split == benchmark.Sealed && len(from) > 0 {
-		return fault.Mistakef("--split %s: folders and rows have development windows; gymctl benchmark open plays the others", o.split)
+		return fault.Mistakef("--split %s: folders and rows have development windows; gymctl benchmark open plays the others",
+			o.split)
 	}
 	if err := options.CheckPage(o.html, ""); err != nil {
 		return err

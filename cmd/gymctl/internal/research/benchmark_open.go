@@ -53,7 +53,8 @@ func (g *againFlags) again(a *cli.App, c *cobra.Command, v *benchmark.Version, r
 	case kind == benchmark.KindModel && len(p.policy.Models) == 0:
 		return nil, fault.Mistakef("row %s is of models: want their files by --policy-onnx", row.Policy.Name)
 	case kind == benchmark.KindExternal && len(p.external.Names) == 0:
-		return nil, fault.Mistakef("row %s is of a program: want --serve and --external, and what it plays with by --file", row.Policy.Name)
+		return nil, fault.Mistakef("row %s is of a program: want --serve and --external, and what it plays with by --file",
+			row.Policy.Name)
 	default:
 		if q, err = p.read(a, c); err != nil {
 			return nil, err
@@ -150,7 +151,8 @@ the secret.`,
 	}
 	o.flags(c)
 	f := c.Flags()
-	f.StringVar(&o.secret, "secret", "", "`FILE` of the secret seed, outside of the repository; not needed once the version is closed")
+	f.StringVar(&o.secret, "secret", "",
+		"`FILE` of the secret seed, outside of the repository; not needed once the version is closed")
 	f.StringVar(&o.references, "references", "", "`FILE` of record --split sealed: what sealed scores refer to")
 	f.StringVar(&o.board, "leaderboard", "", "`FILE` of the leaderboard, which gets the row")
 	cli.One(c, "references")
@@ -208,9 +210,10 @@ func (o *openOptions) run(a *cli.App, c *cobra.Command, name string) error {
 	return benchmarkReport(a, c, v, benchmark.Sealed, tasks, []benchmark.Entry{e}, "")
 }
 
-// played plays a row on the sealed windows, once it has given the row's values on the development windows: nobody else has seen that
-// they are true.
-func (o *openOptions) played(a *cli.App, c *cobra.Command, v *benchmark.Version, row *benchmark.Row, secret *benchmark.Secret) (*benchmark.Results, error) {
+// played plays a row on the sealed windows, once it has given the row's values on the development windows: nobody
+// else has seen that they are true.
+func (o *openOptions) played(a *cli.App, c *cobra.Command, v *benchmark.Version, row *benchmark.Row,
+	secret *benchmark.Secret) (*benchmark.Results, error) {
 	shown, err := o.again(a, c, v, row, nil)
 	if err != nil {
 		return nil, err
@@ -220,7 +223,8 @@ func (o *openOptions) played(a *cli.App, c *cobra.Command, v *benchmark.Version,
 	}
 	r, err := o.again(a, c, v, row, secret)
 	if err == nil && r.Hash != row.Hash {
-		err = fault.Mistakef("row %s: its policy's hash is %.12s…, and what was played now has %.12s…: it is another policy", row.Policy.Name, row.Hash, r.Hash)
+		err = fault.Mistakef("row %s: its policy's hash is %.12s…, and what was played now has %.12s…: it is another policy",
+			row.Policy.Name, row.Hash, r.Hash)
 	}
 	return r, err
 }

@@ -199,8 +199,10 @@ func (o *runExperiment) flags(c *cobra.Command) {
 	f.IntVar(&plan.Seeds, "seeds", 0, "`N` seeds instead of the experiment's own number")
 	options.KernelsFlag(c, &o.kernels)
 	o.queue.Flags(c)
-	f.StringVar(&o.opt.Only, "only", "", "compute only the cells whose names begin with `PREFIX`, and the cells that they need")
-	f.StringArrayVar(&o.agents, "agent", nil, "a trained agent that plays too: `LOG=DIR` of a run or checkpoint (repeatable)")
+	f.StringVar(&o.opt.Only, "only", "",
+		"compute only the cells whose names begin with `PREFIX`, and the cells that they need")
+	f.StringArrayVar(&o.agents, "agent", nil,
+		"a trained agent that plays too: `LOG=DIR` of a run or checkpoint (repeatable)")
 	cli.JSONFlag(c)
 	o.web.Flags(c)
 	cli.Least(c, 1, "seeds")

@@ -74,7 +74,8 @@ func (o *planOptions) flags(c *cobra.Command) {
 	f.IntVar(&cfg.Moves, "moves", cfg.Moves, "single tasks of the best plan that woa, rtgs and worl-rtgs try to move in each iteration")
 	f.Float64Var(&cfg.Noise, "noise", cfg.Noise, "of heft-noise: standard deviation of the logarithms of ranks")
 	f.StringVar(&cfg.Weights, "generator", cfg.Weights, "`FILE` of weights of worl-rtgs and worl-ranks, instead of those in the program")
-	f.StringVar(&o.trained, "train-generator", "", "train the generator of worl-rtgs, write its weights to `FILE`, and plan nothing")
+	f.StringVar(&o.trained, "train-generator", "",
+		"train the generator of worl-rtgs, write its weights to `FILE`, and plan nothing")
 	f.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "seed of everything drawn")
 	options.WorkersFlag(c, &cfg.Workers)
 	f.Bool("json", false, "print one JSON document per line for each graph and policy")

@@ -49,8 +49,8 @@ type predictOptions struct {
 	workers    int
 }
 
-// newPredictOptions returns the options with the workload of verbs without a trace: one in which there is something to learn about
-// users.
+// newPredictOptions returns the options with the workload of verbs without a trace: one in which there is something
+// to learn about users.
 func newPredictOptions() *predictOptions {
 	o := &predictOptions{trace: workload.DefaultTraceConfig()}
 	o.trace.Synth.Profile = "philly-users"
@@ -182,7 +182,8 @@ Columns: ` + options.Wrapped(predictors.FeatureColumns(false)) + `.`,
 		},
 	}
 	o.flags(c)
-	c.Flags().StringVarP(&o.out, "output", "o", "", "write to `FILE` instead of standard output, packed if it ends in .gz or .zst")
+	c.Flags().StringVarP(&o.out, "output", "o", "",
+		"write to `FILE` instead of standard output, packed if it ends in .gz or .zst")
 	c.Flags().StringVar(&o.model, "model", "", "add the forecasts of the trees in this `FILE`")
 	return c
 }

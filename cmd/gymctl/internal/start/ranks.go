@@ -32,13 +32,17 @@ func (r *rankFlags) flags(c *cobra.Command) {
 	f.IntVar(&r.rank, "rank", 0, "this process is rank `R`, from 0, of a training in --world processes, one for each of ppo.replicas")
 	f.IntVar(&r.world, "world", 0, "`N` ranks train together")
 	f.StringVar(&r.rendezvous, "rendezvous", "", "`HOST:PORT` of rank 0, where the ranks meet; at rank 0 port 0 picks one")
-	cli.Choice(c, &r.from, "ranks", "take rank, world and rendezvous from the environment instead: slurm (srun), env (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT; JOB_COMPLETION_INDEX) or nats (--queue)", rankSources...)
+	cli.Choice(c, &r.from, "ranks",
+		"take rank, world and rendezvous from the environment instead: slurm (srun), "+
+			"env (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT; JOB_COMPLETION_INDEX) or nats (--queue)", rankSources...)
 	f.DurationVar(&r.timeout, "rank-timeout", 30*time.Second, "`TIME` of silence after which a rank is lost and all end")
 	f.DurationVar(&r.waits, "rank-wait", 5*time.Minute, "`TIME` that the ranks wait for each other at the beginning")
 	options.Once(f, "token-file", "`FILE` with the token that the ranks share: one line of 16 characters or more")
-	options.Once(f, "tls-cert", "PEM `FILE` of the certificate that every rank shows, made out to the host of --rendezvous; with --tls-key, TLS only")
+	options.Once(f, "tls-cert",
+		"PEM `FILE` of the certificate that every rank shows, made out to the host of --rendezvous; with --tls-key, TLS only")
 	options.Once(f, "tls-key", "PEM `FILE` of the certificate's key")
-	options.Once(f, "tls-ca", "PEM `FILE` of the authorities that sign the ranks' certificates (default those of the system)")
+	options.Once(f, "tls-ca",
+		"PEM `FILE` of the authorities that sign the ranks' certificates (default those of the system)")
 	options.Once(f, "queue", "`URL` of a NATS with JetStream, for --ranks nats")
 	options.Once(f, "job", "`NAME` of the group of ranks on that NATS (default train)")
 	cli.Least(c, time.Millisecond, "rank-wait")

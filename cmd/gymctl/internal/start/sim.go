@@ -110,9 +110,11 @@ Interference: ` + workload.InterferenceForms + `.
 	o.flags(c)
 	o.ownFlags(c)
 	o.peerForm(c)
-	cli.Section(c, "Policies", "policy", "admission", "backfill", "estimates", "placement", "hold", "index", "budget", "policy-onnx", "name")
+	cli.Section(c, "Policies", "policy", "admission", "backfill", "estimates", "placement", "hold", "index", "budget",
+		"policy-onnx", "name")
 	cli.Section(c, "Workload", workloadFlags...)
-	cli.Section(c, "Cluster", "cluster", "comm", "overlap", "interference", "interference-scope", "restart", "checkpoint", "mtbf", "mttr")
+	cli.Section(c, "Cluster", "cluster", "comm", "overlap", "interference", "interference-scope", "restart", "checkpoint",
+		"mtbf", "mttr")
 	cli.Section(c, "Run", "horizon", "warmup", "tail", "seed", "fail-refused", "set")
 	cli.Section(c, "Output", "json", "events", "jobs-out", "html")
 	cli.Section(c, "Machine", "stream")

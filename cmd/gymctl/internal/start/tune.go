@@ -169,7 +169,8 @@ func tuned(a *cli.App, file string, c *cobra.Command, w *tune.Weights, r *tune.R
 	if err := a.Table(1, []string{"policy", "mean JCT", "vs " + w.Reference()}, rows); err != nil {
 		return err
 	}
-	a.Printf("weights: %s\non test windows: gymctl eval %s\n", file, cli.ShellWords(append(workloadOf(c), w.Compared(file)...)...))
+	a.Printf("weights: %s\non test windows: gymctl eval %s\n", file, cli.ShellWords(append(workloadOf(c),
+		w.Compared(file)...)...))
 	return nil
 }
 
