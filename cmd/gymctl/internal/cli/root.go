@@ -120,13 +120,10 @@ func Said(err error) string {
 
 // IsMistake distinguishes the user's mistakes from failures of the program or the machine.
 func IsMistake(err error) bool {
-	var (
-		input *fault.Mistake
-		row   *traces.RowError
-	)
-	return errors.As(err, &input) || errors.As(err, &row) || len(fault.All(err)) > 0 || errors.Is(err, fs.ErrNotExist) ||
-		errors.Is(err, checkpoint.ErrDamaged) || errors.Is(err, checkpoint.ErrMismatch) || errors.Is(err, checkpoint.ErrNone) ||
-		errors.Is(err, checkpoint.ErrParts)
+	_, row := errors.AsType[*traces.RowError](err)
+	ofFile := []error{fs.ErrNotExist, checkpoint.ErrDamaged, checkpoint.ErrMismatch, checkpoint.ErrNone, checkpoint.ErrParts}
+	return row || fault.IsMistake(err) || len(fault.All(err)) > 0 ||
+		slices.ContainsFunc(ofFile, func(e error) bool { return errors.Is(err, e) })
 }
 
 // NewRoot builds the tree of commands.

@@ -15,7 +15,7 @@ import (
 	"clustergym/internal/fault"
 )
 
-// The rules for flags, as annotations of them. Those that cobra has are its own: Apart, Rivals and One.
+// The rules for flags, as annotations of them. Those that cobra has are its own: Apart and One.
 const (
 	needsKey  = "gymctl_needs"
 	filledKey = "gymctl_filled"
@@ -57,9 +57,6 @@ func Apart(c *cobra.Command, first []string, others ...string) {
 		}
 	}
 }
-
-// Rivals lets at most one of flags be given.
-func Rivals(c *cobra.Command, flags ...string) { c.MarkFlagsMutuallyExclusive(flags...) }
 
 // One makes c want exactly one of flags; of a single flag, that it is given.
 func One(c *cobra.Command, flags ...string) {

@@ -66,7 +66,7 @@ gymctl trace get slurm and gymctl trace get kubernetes fetch the history of your
 	f.StringVar(&g.cache, "cache", "", "keep files in `DIR` (default $CLUSTERGYM_CACHE, or clustergym/traces in your cache folder)")
 	f.StringVar(&g.mirror, "mirror", "", "fetch from addresses that begin with `URL` instead of "+catalog.Publisher)
 	cli.JSONFlag(c)
-	cli.Rivals(c, "list", "all")
+	c.MarkFlagsMutuallyExclusive("list", "all")
 	cli.Filled(c, "output", "cache")
 	return c
 }

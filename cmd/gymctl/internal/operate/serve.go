@@ -101,7 +101,7 @@ func (o *serveOptions) flags(c *cobra.Command) {
 	f.DurationVar(&door.Cfg.PingInterval, "ping-interval", door.Cfg.PingInterval, "interval of pings to clients; 0s = none")
 	f.IntVar(&door.Cfg.Workers, "workers", door.Cfg.Workers, "`N` goroutines per set of environments, 0 = chosen by the server; affects only speed")
 	f.BoolVar(&door.Cfg.SharedMemory, "shared-memory", door.Cfg.SharedMemory, "let clients on this machine that run as the same user read large observations from memory (Linux)")
-	cli.Rivals(c, "own-files", "trace-root")
+	c.MarkFlagsMutuallyExclusive("own-files", "trace-root")
 	o.checks.flags(c, door)
 	options.Sections(c)
 }

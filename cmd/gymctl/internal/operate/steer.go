@@ -223,7 +223,7 @@ func (g *SteerFlags) flags(c *cobra.Command, mode string) {
 		f.DurationVar(&g.lease, "lease", g.lease, "how long steer may be silent before the guard takes back what it did")
 		f.StringVar(&g.leaseFile, "lease-file", "", "the lease, a `FILE` (default gymctl-steer-CLUSTER.lease in a folder that takes no files of others: $RUNTIME_DIRECTORY, /run/user/UID, that of --log)")
 		f.StringVar(&g.leaseObject, "lease-object", "", leaseObjectHelp)
-		cli.Rivals(c, "lease-file", "lease-object")
+		c.MarkFlagsMutuallyExclusive("lease-file", "lease-object")
 		cli.Least(c, 2*time.Second, "lease")
 	}
 	f.StringVar(&g.LogFile, "log", "", "add a line of JSON for every look to `FILE`")
@@ -253,7 +253,7 @@ func (g *SteerFlags) choiceFlags(c *cobra.Command, ofPolicy, ofOthers string) {
 	f.DurationVar(&g.limit, "limit", 24*time.Hour, "stands for the time limit of jobs that have none"+ofOthers)
 	options.BudgetFlag(f, &g.budget)
 	cli.Least(c, time.Second, "limit")
-	cli.Rivals(c, "policy", "policy-onnx")
+	c.MarkFlagsMutuallyExclusive("policy", "policy-onnx")
 	cli.Complete(c, "estimates", "history", "gbdt", "trace", "none")
 	cli.CompleteDir(c, "policy")
 }

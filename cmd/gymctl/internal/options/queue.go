@@ -56,7 +56,7 @@ func (q *QueueFlags) Flags(c *cobra.Command) {
 	f.IntVar(&q.Tries, "tries", 3, "a task has failed after `N` tries on workers since it last saved")
 	f.DurationVar(&q.AckWait, "ack-wait", time.Minute, "`TIME` of silence after which a worker's tasks go to others")
 	f.DurationVar(&q.Saves, "save-every", 2*time.Minute, "least `TIME` between two saved folders of a task that workers upload")
-	cli.Rivals(c, "listen", "queue")
+	c.MarkFlagsMutuallyExclusive("listen", "queue")
 	cli.Filled(c, "listen", "queue")
 	cli.Needs(c, []string{"listen", "queue"}, "tries", "ack-wait", "save-every")
 	if c.Name() != "eval" && c.Name() != "train" { // there the others can be of another server

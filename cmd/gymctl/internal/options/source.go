@@ -60,7 +60,7 @@ func (s *Source) Flags(c *cobra.Command, without string) {
 	cli.CompleteBy(c, "estimates", EstimateValues)
 	cli.Filled(c, "trace")
 	cli.Needs(c, []string{"trace"}, "format", "columns", "sort")
-	cli.Rivals(c, "config", "env")
+	c.MarkFlagsMutuallyExclusive("config", "env")
 	KernelsFlag(c, &s.kernels)
 	cli.Complete(c, "format", workload.FormatNames()...)
 	cli.CompleteOrFile(c, "cluster", workload.ClusterPresets()...)

@@ -265,7 +265,7 @@ func (p *policyFlags) flags(c *cobra.Command) {
 	f.DurationVar(&p.external.Timeout, "external-timeout", 10*time.Minute,
 		"give up on programs when none of them has finished a window for this long")
 	options.ExternalRules(c)
-	cli.Rivals(c, "policy", "checkpoint", "policy-onnx", "external")
+	c.MarkFlagsMutuallyExclusive("policy", "checkpoint", "policy-onnx", "external")
 	cli.Needs(c, []string{"policy"}, "set")
 	cli.Needs(c, []string{"external"}, "file")
 	cli.CompleteDir(c, "checkpoint")

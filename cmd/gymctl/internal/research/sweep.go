@@ -62,7 +62,7 @@ in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.
 	options.KernelsFlag(c, &o.kernels)
 	o.web.Flags(c)
 	cli.One(c, "config", "resume")
-	cli.Rivals(c, "dir", "resume")
+	c.MarkFlagsMutuallyExclusive("dir", "resume")
 	cli.CompleteDir(c, "dir", "resume")
 	options.Sections(c)
 	return c

@@ -73,7 +73,7 @@ func (o *simOptions) peerForm(c *cobra.Command) {
 	also := append([]string{"peer", "cluster", "policy", "seed", "fail-refused", "set", "events", "jobs-out", "json"}, workloadFlags...)
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if !slices.Contains(also, f.Name) || f.Name == "limit" {
-			cli.Rivals(c, "peer", f.Name)
+			c.MarkFlagsMutuallyExclusive("peer", f.Name)
 		}
 	})
 	o.peerFlags(c)
