@@ -68,6 +68,11 @@ with more --generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does
 	f.StringVarP(&opt.Dir, "dir", "o", "", "`DIR` of the result (default runs/hold-TIME, or runs/index-TIME)")
 	cli.JSONFlag(c)
 	o.src.Flags(c, "quickstart")
+	o.src.Late = append(o.src.Late, func(c *cobra.Command, cfg *config.Config) {
+		if c.Flags().Changed("seed") { // is the search's; folders that are there have a configuration with this one
+			cfg.Seed = 0
+		}
+	})
 	cli.CompleteDir(c, "dir")
 	cli.CompleteList(c, "only", func(*cobra.Command, string) []string {
 		names := append(schedulers.HoldNames(), schedulers.IndexNames()...)
