@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,12 +53,7 @@ func (d *decoder) wrong(key string, n *yaml.Node, line int, want string) {
 // follows reports whether a fault at key may only be a consequence of a value that could not be read, at the same key,
 // inside it or around it.
 func (d *decoder) follows(key string) bool {
-	for _, b := range d.bad {
-		if within(key, b) || within(b, key) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.bad, func(b string) bool { return within(key, b) || within(b, key) })
 }
 
 // within reports whether key is outer or inside it.
@@ -421,6 +417,15 @@ func scalar(n *yaml.Node, v reflect.Value) (want string) {
 			return "true or false"
 		}
 		v.SetBool(b)
+	default:
+		return number(x, v)
+	}
+	return ""
+}
+
+// number is scalar for numbers; x is what the library reads.
+func number(x any, v reflect.Value) (want string) {
+	switch v.Kind() {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		want = "a whole number"
 		if bits := v.Type().Bits(); bits < 64 {
@@ -445,19 +450,11 @@ func scalar(n *yaml.Node, v reflect.Value) (want string) {
 		}
 		v.SetUint(u)
 	case reflect.Float32, reflect.Float64:
-		var f float64
-		switch x := x.(type) {
-		case int:
-			f = float64(x)
-		case int64:
-			f = float64(x)
-		case uint64:
-			f = float64(x)
-		case float64:
-			f = x
-		default:
+		n := reflect.ValueOf(x)
+		if x == nil || n.Kind() == reflect.Bool || !n.CanConvert(reflect.TypeFor[float64]()) {
 			return "a number"
 		}
+		f := n.Convert(reflect.TypeFor[float64]()).Float()
 		// Rounding first: the largest float32, printed, is a little larger than itself.
 		if v.Kind() == reflect.Float32 && math.IsInf(float64(float32(f)), 0) && !math.IsInf(f, 0) {
 			return "a number of single precision"

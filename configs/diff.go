@@ -31,11 +31,11 @@ func (c Change) String() string {
 func Diff(from, to any) ([]Change, error) {
 	a, err := documentOf(Whole{from})
 	if err != nil {
-		return nil, fmt.Errorf("configs: %w", err)
+		return nil, err
 	}
 	b, err := documentOf(Whole{to})
 	if err != nil {
-		return nil, fmt.Errorf("configs: %w", err)
+		return nil, err
 	}
 	return diff(nil, "", a, b), nil
 }

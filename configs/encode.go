@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -20,15 +21,17 @@ func Encode(cfg any) ([]byte, error) {
 	// The nodes are built here, because the library writes some texts of several lines in a form that it cannot read.
 	n, err := documentOf(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("configs: %w", err)
+		return nil, err
 	}
-	var b bytes.Buffer
-	e := yaml.NewEncoder(&b)
+	return appendYAML(nil, n)
+}
+
+// appendYAML appends n as a document.
+func appendYAML(text []byte, n *yaml.Node) ([]byte, error) {
+	b := bytes.NewBuffer(text)
+	e := yaml.NewEncoder(b)
 	e.SetIndent(2)
-	if err := e.Encode(n); err != nil {
-		return nil, fmt.Errorf("configs: %w", err)
-	}
-	if err := e.Close(); err != nil {
+	if err := errors.Join(e.Encode(n), e.Close()); err != nil {
 		return nil, fmt.Errorf("configs: %w", err)
 	}
 	return b.Bytes(), nil
@@ -42,10 +45,15 @@ type Whole struct{ Config any }
 type form struct{ whole bool }
 
 func documentOf(cfg any) (*yaml.Node, error) {
-	if w, ok := cfg.(Whole); ok {
-		return form{whole: true}.node(reflect.ValueOf(w.Config))
+	w, whole := cfg.(Whole)
+	if whole {
+		cfg = w.Config
 	}
-	return form{}.node(reflect.ValueOf(cfg))
+	n, err := form{whole}.node(reflect.ValueOf(cfg))
+	if err != nil {
+		return nil, fmt.Errorf("configs: %w", err)
+	}
+	return n, nil
 }
 
 func (m form) node(v reflect.Value) (*yaml.Node, error) {

@@ -15,7 +15,7 @@ import (
 func JSON(cfg any) (json.RawMessage, error) {
 	n, err := documentOf(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("configs: %w", err)
+		return nil, err
 	}
 	var b bytes.Buffer
 	if err := appendNode(&b, n); err != nil {

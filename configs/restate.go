@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -27,11 +26,11 @@ func Restate(file []byte, section string, parts map[string][]byte, recorded, own
 	}
 	a, err := documentOf(recorded)
 	if err != nil {
-		return nil, fmt.Errorf("configs: %w", err)
+		return nil, err
 	}
 	b, err := documentOf(own)
 	if err != nil {
-		return nil, fmt.Errorf("configs: %w", err)
+		return nil, err
 	}
 	says := cloned(cmp.Or(child(doc, section), &yaml.Node{Kind: yaml.MappingNode}))
 	for _, key := range slices.Sorted(maps.Keys(parts)) {
@@ -47,19 +46,14 @@ func Restate(file []byte, section string, parts map[string][]byte, recorded, own
 	for i := 0; doc != nil && i+1 < len(doc.Content); i += 2 {
 		comment(n, child(doc, doc.Content[i].Value))
 	}
-	var out bytes.Buffer
-	for line := range strings.Lines(string(file)) {
-		if !strings.HasPrefix(line, "#") {
+	var head []byte
+	for line := range bytes.Lines(file) {
+		if line[0] != '#' {
 			break
 		}
-		out.WriteString(line)
+		head = append(head, line...)
 	}
-	e := yaml.NewEncoder(&out)
-	e.SetIndent(2)
-	if err := e.Encode(n); err != nil {
-		return nil, fmt.Errorf("configs: %w", err)
-	}
-	return out.Bytes(), e.Close()
+	return appendYAML(head, n)
 }
 
 // restated returns b as a file says it. says is what the file has in b's place, nil = nothing, and a is what that was decoded into.
@@ -101,15 +95,8 @@ func restated(says, a, b *yaml.Node, whole bool) *yaml.Node {
 
 // sections reports whether n is a list whose elements are sections.
 func sections(n *yaml.Node) bool {
-	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
-		return false
-	}
-	for _, e := range n.Content {
-		if e.Kind != yaml.MappingNode {
-			return false
-		}
-	}
-	return true
+	return n.Kind == yaml.SequenceNode && len(n.Content) > 0 &&
+		!slices.ContainsFunc(n.Content, func(e *yaml.Node) bool { return e.Kind != yaml.MappingNode })
 }
 
 // cloned copies n without anchors and aliases.

@@ -25,10 +25,9 @@ var targets = []target{
 func findTarget(name string) (target, error) {
 	var names []string
 	for _, t := range targets {
-		if t.String() == name {
+		if names = append(names, t.String()); t.String() == name {
 			return t, nil
 		}
-		names = append(names, t.String())
 	}
 	return target{}, fmt.Errorf("target %q is unknown, want one of %s", name, strings.Join(names, ", "))
 }

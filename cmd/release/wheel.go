@@ -53,17 +53,10 @@ func wheelFor(base []entry, t target, version string, binary, licences, own, sbo
 	add(entry{path: info + "WHEEL", data: []byte(b.String())})
 	all = sorted(all)
 	// What describes the package stands at the end, where readers look first.
-	slices.SortStableFunc(all, func(a, b entry) int {
-		return boolInt(strings.HasPrefix(a.path, info)) - boolInt(strings.HasPrefix(b.path, info))
-	})
+	about := func(e entry) bool { return strings.HasPrefix(e.path, info) }
+	others := slices.DeleteFunc(slices.Clone(all), about)
+	all = append(others, slices.DeleteFunc(all, func(e entry) bool { return !about(e) })...)
 	return append(all, record(all, info+"RECORD")), nil
-}
-
-func boolInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // withLicences adds lines License-File to the head of METADATA where they are missing.

@@ -38,6 +38,15 @@ func TestNoKeyOfADocumentGoes(t *testing.T) {
 			return err
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
+			if doc, ok := n.(*ast.CompositeLit); ok { // cli.Keyed, whose keys are not tags
+				if of, ok := doc.Type.(*ast.SelectorExpr); ok && of.Sel.Name == "Keyed" {
+					key, err := strconv.Unquote(doc.Elts[0].(*ast.KeyValueExpr).Key.(*ast.BasicLit).Value)
+					if err != nil {
+						t.Error(err)
+					}
+					have["json "+key] = true
+				}
+			}
 			if field, ok := n.(*ast.Field); ok && field.Tag != nil {
 				text, err := strconv.Unquote(field.Tag.Value)
 				if err != nil {

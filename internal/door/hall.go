@@ -231,36 +231,29 @@ func (p *Place) Vouch() {
 	}
 }
 
-// Upgraded notes that the connection speaks another protocol now.
-func (p *Place) Upgraded(c Guest) {
+// locked calls f under the hall's lock, unless no Door guards the connection.
+func (p *Place) locked(f func()) {
 	if p == nil {
 		return
 	}
 	p.hall.mu.Lock()
 	defer p.hall.mu.Unlock()
-	p.guest = c
+	f()
 }
 
+// Upgraded notes that the connection speaks another protocol now.
+func (p *Place) Upgraded(c Guest) { p.locked(func() { p.guest = c }) }
+
 // Settle takes p from the hall, because its connection has a session.
-func (p *Place) Settle() {
-	if p == nil {
-		return
-	}
-	p.hall.mu.Lock()
-	defer p.hall.mu.Unlock()
-	p.hall.put(p, nowhere)
-}
+func (p *Place) Settle() { p.locked(func() { p.hall.put(p, nowhere) }) }
 
 // Depart puts p back into the hall, because its connection is being closed. It is among the first to make room.
 func (p *Place) Depart() {
-	if p == nil {
-		return
-	}
-	p.hall.mu.Lock()
-	defer p.hall.mu.Unlock()
-	if p.at == nowhere && !p.leaving && !p.gone {
-		p.hall.put(p, stranger)
-	}
+	p.locked(func() {
+		if p.at == nowhere && !p.leaving && !p.gone {
+			p.hall.put(p, stranger)
+		}
+	})
 }
 
 // Vacate takes p from the hall for good, unless the HTTP server still has its connection.

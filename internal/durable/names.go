@@ -2,6 +2,7 @@
 package durable
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"runtime"
@@ -18,10 +19,7 @@ func Names(dir string) error {
 	if err != nil {
 		return err
 	}
-	err = d.Sync()
-	if e := d.Close(); err == nil {
-		err = e
-	}
+	err = cmp.Or(d.Sync(), d.Close())
 	// Some file systems of networks and of other machines say so by EINVAL.
 	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
 		return nil

@@ -4,13 +4,10 @@ package kubetest
 
 import (
 	"bytes"
-	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -24,11 +21,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"clustergym/internal/slurmtest"
 )
 
 // Var is the environment variable without which Start skips the test. It names the folder of the programs.
@@ -37,7 +35,8 @@ const Var = "CLUSTERGYM_KUBERNETES"
 // AdminToken are the credentials of somebody who may do everything.
 const AdminToken = "admin-of-these-tests"
 
-const issuer = "https://kubernetes.default.svc"
+// Issuer issues the tokens of service accounts.
+const Issuer = "https://kubernetes.default.svc"
 
 // Cluster is a Kubernetes that runs.
 type Cluster struct {
@@ -47,31 +46,14 @@ type Cluster struct {
 	bin    string
 	ports  []string
 	api    *exec.Cmd
-	key    *rsa.PrivateKey // signs the tokens of service accounts
+	Key    *rsa.PrivateKey // signs the tokens of service accounts
 	http   *http.Client
 }
 
-// port is the last one that FreePort has returned.
-var port atomic.Int64
-
-// FreePort returns an address of loopback that nobody listens on. Its port is below those that systems choose by themselves, so that no
-// connection takes it before the test does, or while a server that was killed is away.
+// FreePort returns an address of loopback that nobody listens on, and that it has not returned before.
 func FreePort(t testing.TB) string {
 	t.Helper()
-	const lowest, ports = 20000, 12000
-	port.CompareAndSwap(0, int64(os.Getpid()*16)) // tests of several packages run at once
-	for range ports {
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.FormatInt(lowest+port.Add(1)%ports, 10)))
-		if err != nil {
-			continue
-		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return l.Addr().String()
-	}
-	t.Fatal("no port is free")
-	return ""
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(slurmtest.FreePort(t)))
 }
 
 // patience is how long something may take on a machine that is busy with other things.
@@ -103,26 +85,28 @@ func Start(t testing.TB) *Cluster {
 	}
 	k.Server = "https://" + k.ports[2]
 	var err error
-	if k.key, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
+	if k.Key, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
 		t.Fatal(err)
 	}
-	k.file("sa.key", string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(k.key)})))
-	k.file("tokens.csv", AdminToken+",admin,1,system:masters\nscheduler-of-these-tests,system:kube-scheduler,2\n")
-	k.run("etcd", "--dir", filepath.Join(k.Dir, "etcd"), "--client", k.ports[0], "--peer", k.ports[1])
+	k.File("sa.key", string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY",
+		Bytes: x509.MarshalPKCS1PrivateKey(k.Key)})))
+	k.File("tokens.csv", AdminToken+",admin,1,system:masters\nscheduler-of-these-tests,system:kube-scheduler,2\n")
+	k.Begin("etcd", "--dir", filepath.Join(k.Dir, "etcd"), "--client", k.ports[0], "--peer", k.ports[1])
 	k.Revive()
 	// A pod that has found no room is tried again within a second once there is some, in place of ten.
-	k.file("scheduler.yaml", fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1
+	k.File("scheduler.yaml", fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {leaderElect: false}
 clientConnection: {kubeconfig: %q, qps: 500, burst: 500}
 podInitialBackoffSeconds: 1
 podMaxBackoffSeconds: 1
 `, k.Kubeconfig("scheduler", "scheduler-of-these-tests", "")))
-	k.run("kube-scheduler", "--config", filepath.Join(k.Dir, "scheduler.yaml"), "--secure-port=0")
+	k.Begin("kube-scheduler", "--config", filepath.Join(k.Dir, "scheduler.yaml"), "--secure-port=0")
 	return k
 }
 
-func (k *Cluster) file(name, text string) {
+// File writes a file into the cluster's folder.
+func (k *Cluster) File(name, text string) {
 	k.t.Helper()
 	if err := os.WriteFile(filepath.Join(k.Dir, name), []byte(text), 0o600); err != nil {
 		k.t.Fatal(err)
@@ -149,14 +133,14 @@ func (k *Cluster) Kubeconfig(name, token, server string) string {
 	if strings.HasPrefix(server, "http:") {
 		ca = ""
 	}
-	k.file(name+".conf", fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+	k.File(name+".conf", fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
   clusters: [{name: a, cluster: {server: %q%s}}], users: [{name: a, user: {token: %q}}]}`, server, ca, token))
 	return filepath.Join(k.Dir, name+".conf")
 }
 
-// run starts a program, by its path or of the folder of programs, that ends with the test. If the test has failed, the end of what it said
-// is shown.
-func (k *Cluster) run(program string, args ...string) *exec.Cmd {
+// Begin starts a program, by its path or of the folder of programs, that ends with the test. If the test has failed,
+// the end of what it said is shown.
+func (k *Cluster) Begin(program string, args ...string) *exec.Cmd {
 	k.t.Helper()
 	if !filepath.IsAbs(program) {
 		program = filepath.Join(k.bin, program)
@@ -194,8 +178,9 @@ func (k *Cluster) Revive() {
 	k.t.Helper()
 	_, listen, _ := net.SplitHostPort(k.ports[2])
 	key := filepath.Join(k.Dir, "sa.key")
-	k.api = k.run("kube-apiserver", "--etcd-servers=http://"+k.ports[0], "--bind-address=127.0.0.1", "--secure-port="+listen, "--cert-dir="+filepath.Join(k.Dir, "certs"),
-		"--authorization-mode=RBAC", "--token-auth-file="+filepath.Join(k.Dir, "tokens.csv"), "--service-account-issuer="+issuer,
+	k.api = k.Begin("kube-apiserver", "--etcd-servers=http://"+k.ports[0], "--bind-address=127.0.0.1",
+		"--secure-port="+listen, "--cert-dir="+filepath.Join(k.Dir, "certs"),
+		"--authorization-mode=RBAC", "--token-auth-file="+filepath.Join(k.Dir, "tokens.csv"), "--service-account-issuer="+Issuer,
 		"--service-account-key-file="+key, "--service-account-signing-key-file="+key, "--service-cluster-ip-range=10.0.0.0/24",
 		"--disable-admission-plugins=ServiceAccount", "--watch-cache-sizes=", "--v=0")
 	Happens(k.t, "the API server is ready", nil, func() bool {
@@ -323,34 +308,6 @@ func (k *Cluster) Token(account string) string {
 	}
 	k.Must(http.MethodPost, Core+"/namespaces/clustergym/serviceaccounts/"+account+"/token", Tree{"spec": Tree{}}, &o)
 	return o.Status.Token
-}
-
-// ExpiredToken makes credentials as Token does, which have run out an hour ago.
-func (k *Cluster) ExpiredToken(account string) string {
-	k.t.Helper()
-	var o struct {
-		Metadata struct {
-			UID string `json:"uid"`
-		} `json:"metadata"`
-	}
-	k.Must(http.MethodGet, Core+"/namespaces/clustergym/serviceaccounts/"+account, nil, &o)
-	now := time.Now().Unix()
-	text := func(o any) string {
-		b, err := json.Marshal(o)
-		if err != nil {
-			k.t.Fatal(err)
-		}
-		return base64.RawURLEncoding.EncodeToString(b)
-	}
-	signed := text(Tree{"alg": "RS256", "typ": "JWT"}) + "." + text(Tree{"iss": issuer, "aud": []string{issuer}, "iat": now - 7200, "nbf": now - 7200, "exp": now - 3600,
-		"sub":           "system:serviceaccount:clustergym:" + account,
-		"kubernetes.io": Tree{"namespace": "clustergym", "serviceaccount": Tree{"name": account, "uid": o.Metadata.UID}}})
-	sum := sha256.Sum256([]byte(signed))
-	sig, err := rsa.SignPKCS1v15(rand.Reader, k.key, crypto.SHA256, sum[:])
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	return signed + "." + base64.RawURLEncoding.EncodeToString(sig)
 }
 
 // InstallKueue registers Workloads and ClusterQueues of Kueue in these versions, without controller and the rest of their schema. Objects are

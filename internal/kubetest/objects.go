@@ -1,6 +1,6 @@
 // Package kubetest starts a Kubernetes of a test's own on the loopback address: etcd, API server with RBAC, and scheduler, without
-// kubelets, containers or controllers. All files are in one folder, and everything ends with the test. Tests play controllers and kubelets;
-// Player does for jobs of one pod. make kubernetes builds the programs.
+// kubelets, containers or controllers. All files are in one folder, and everything ends with the test. Tests play
+// controllers and kubelets. make kubernetes builds the programs.
 //
 // The objects of this file do for servers that a test plays, too, on any system.
 package kubetest

@@ -108,34 +108,6 @@ func Stat(name string) (fs.FileInfo, error) {
 	return st, nil
 }
 
-// FS is a file system whose Open opens regular files and folders only, below dir, as fs.FS of os.DirFS does otherwise.
-// Unlike os.DirFS it follows no link out of dir. The caller closes it.
-type FS struct{ root *os.Root }
-
-// In returns the file system of dir.
-func In(dir string) (*FS, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, failed(dir, err)
-	}
-	return &FS{root}, nil
-}
-
-// Open implements fs.FS.
-func (f *FS) Open(name string) (fs.File, error) {
-	if !fs.ValidPath(name) {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
-	}
-	st, err := f.root.Stat(name)
-	if err == nil && st.IsDir() {
-		return f.root.Open(name)
-	}
-	return OpenIn(f.root, name)
-}
-
-// Close releases the folder.
-func (f *FS) Close() error { return f.root.Close() }
-
 type everywhere struct{}
 
 func (everywhere) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }

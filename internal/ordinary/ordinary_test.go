@@ -54,18 +54,18 @@ func TestNothingBelowARootLeadsOutOfIt(t *testing.T) {
 	if err := os.Symlink("../secret", filepath.Join(dir, "in", "far")); err != nil {
 		t.Fatal(err)
 	}
-	f, err := In(filepath.Join(dir, "in"))
+	root, err := os.OpenRoot(filepath.Join(dir, "in"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = f.Close() }()
+	defer func() { _ = root.Close() }()
 	for _, name := range []string{"a", "near"} {
-		if b, err := fs.ReadFile(f, name); err != nil || string(b) != "a" {
+		if b, err := ReadIn(root, name, 100); err != nil || string(b) != "a" {
 			t.Errorf("%s: %q, %v", name, b, err)
 		}
 	}
 	for _, name := range []string{"far", "../secret", filepath.Join(dir, "secret")} {
-		if b, err := fs.ReadFile(f, name); err == nil {
+		if b, err := ReadIn(root, name, 100); err == nil {
 			t.Errorf("%s was read: %q", name, b)
 		}
 	}

@@ -30,18 +30,18 @@ func TestPipesSocketsAndDevicesAreRefusedAtOnce(t *testing.T) {
 	if err := os.Symlink("/dev/zero", link); err != nil {
 		t.Fatal(err)
 	}
-	f, err := In(dir)
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = f.Close() }()
+	defer func() { _ = root.Close() }()
 	for name, say := range map[string]string{pipe: "a pipe", socket: "a socket", link: "a device", "/dev/zero": "a device"} {
 		if _, err := Read(name, 100); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v, expected %q", name, err, say)
 		}
 	}
 	for _, name := range []string{"pipe", "socket", "link"} {
-		if _, err := f.Open(name); err == nil {
+		if _, err := OpenIn(root, name); err == nil {
 			t.Errorf("%s below a root was opened", name)
 		}
 	}

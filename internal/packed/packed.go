@@ -5,6 +5,7 @@ package packed
 import (
 	"archive/tar"
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -71,12 +72,7 @@ func Entries(root string) ([]Entry, error) {
 		list = append(list, Entry{filepath.ToSlash(rel), p, st.IsDir(), st.Size(), st.ModTime().UnixNano()})
 		return nil
 	})
-	slices.SortFunc(list, func(a, b Entry) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(list, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
 	return list, err
 }
 
@@ -102,10 +98,7 @@ func writeTar(ctx context.Context, w io.Writer, list []Entry) error {
 			return err
 		}
 		n, err := io.Copy(t, io.LimitReader(f, e.Size))
-		if e := f.Close(); err == nil {
-			err = e
-		}
-		if err == nil && n < e.Size {
+		if err = cmp.Or(err, f.Close()); err == nil && n < e.Size {
 			err = fmt.Errorf("%s became shorter while it was read", e.Path)
 		}
 		if err != nil {
@@ -135,10 +128,7 @@ func Write(ctx context.Context, w io.Writer, path, kind string, list []Entry) er
 		return err
 	}
 	_, err = io.Copy(w, f)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	return err
+	return cmp.Or(err, f.Close())
 }
 
 // Reader returns a reader of the packed content; digest gives the digest of what was packed, once it is read.
@@ -255,11 +245,13 @@ func writeFile(path string, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, r)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	return err
+	return fill(f, r)
+}
+
+// fill writes a file and closes it.
+func fill(f *os.File, content io.Reader) error {
+	_, err := io.Copy(f, content)
+	return cmp.Or(err, f.Close())
 }
 
 // readTar writes what writeTar wrote into dir. It refuses what writeTar does not write: names that lead out of dir or are out of
@@ -313,9 +305,5 @@ func extract(root *os.Root, name string, dir bool, content io.Reader) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, content)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	return err
+	return fill(f, content)
 }

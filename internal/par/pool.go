@@ -16,14 +16,12 @@ type Pool struct {
 func NewPool(workers, room int, fn func(worker, i int)) *Pool {
 	p := &Pool{in: make(chan int, room), out: make(chan int, room)}
 	for w := range max(workers, 1) {
-		p.wg.Add(1)
-		go func() {
-			defer p.wg.Done()
+		p.wg.Go(func() {
 			for i := range p.in {
 				fn(w, i)
 				p.out <- i // never blocks: out has room for all pieces put
 			}
-		}()
+		})
 	}
 	return p
 }

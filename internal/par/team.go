@@ -119,11 +119,7 @@ func (t *Team) grow(workers int) {
 		b := &t.blocks[w]
 		b.wake = make(chan struct{}, 1)
 		seen := t.calls.Load()
-		t.wg.Add(1)
-		go func() {
-			defer t.wg.Done()
-			t.stay(w, b, seen)
-		}()
+		t.wg.Go(func() { t.stay(w, b, seen) })
 	}
 }
 

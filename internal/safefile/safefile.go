@@ -3,6 +3,7 @@
 package safefile
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"os"
@@ -60,10 +61,7 @@ func write(name string, data []byte) (err error) {
 	if _, err = f.Write(data); err == nil {
 		err = f.Sync()
 	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
+	if err = cmp.Or(err, f.Close()); err == nil {
 		err = os.Rename(tmp, name)
 	}
 	if err != nil {

@@ -51,14 +51,12 @@ func WriteBlocks(w io.Writer, width int, header []string, rows [][]string, left 
 		for i := range rows {
 			some[i] = pick(rows[i])
 		}
-		b := &Buffer{width: width}
 		if k > 0 {
-			b.WriteString("\n")
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return err
+			}
 		}
-		if err := Write(b, pick(header), some, left); err != nil {
-			return err
-		}
-		if _, err := io.WriteString(w, b.String()); err != nil {
+		if err := Write(&wide{w, width}, pick(header), some, left); err != nil {
 			return err
 		}
 	}

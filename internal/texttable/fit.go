@@ -161,12 +161,3 @@ func (p *Page) Flush() error {
 	_, err := io.WriteString(p.w, out.String())
 	return err
 }
-
-// Buffer is a strings.Builder that is as wide as the writer for which it was made, for text that is written in one piece.
-type Buffer struct {
-	strings.Builder
-	width int
-}
-
-// Width implements Terminal.
-func (b *Buffer) Width() int { return b.width }

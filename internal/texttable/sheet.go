@@ -17,17 +17,15 @@ type Sheet struct {
 func WriteSheets(w io.Writer, sheets []Sheet) error {
 	for i := range sheets {
 		s := &sheets[i]
-		if s.Above != "" || i > 0 {
-			above := s.Above
-			if above != "" {
-				above += "\n"
-			}
-			if i > 0 {
-				above = "\n" + above
-			}
-			if _, err := io.WriteString(w, above); err != nil {
-				return err
-			}
+		above := s.Above
+		if above != "" {
+			above += "\n"
+		}
+		if i > 0 {
+			above = "\n" + above
+		}
+		if _, err := io.WriteString(w, above); err != nil {
+			return err
 		}
 		if err := Write(w, s.Header, s.Rows, s.Left, s.Least...); err != nil {
 			return err

@@ -7,6 +7,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// NamesOf returns the names of things, or others of their parts.
+func NamesOf[T, N any](list []T, name func(T) N) []N {
+	names := make([]N, len(list))
+	for i, x := range list {
+		names[i] = name(x)
+	}
+	return names
+}
+
 // Complete sets the shell's completions for the values of a flag.
 func Complete(c *cobra.Command, flag string, values ...string) {
 	CompleteBy(c, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))

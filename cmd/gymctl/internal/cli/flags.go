@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -83,28 +85,74 @@ func WantOf(f *pflag.Flag) string {
 	return "a value"
 }
 
+// Choice adds a flag whose value is one of names. Its default is what value has.
+func Choice(c *cobra.Command, value *string, flag, usage string, names ...string) {
+	c.Flags().Var(&choice{value, names}, flag, usage)
+	Complete(c, flag, names...)
+}
+
+type choice struct {
+	value *string
+	names []string
+}
+
+// Set implements pflag.Value.
+func (v *choice) Set(s string) error {
+	if slices.Contains(v.names, s) {
+		*v.value = s
+		return nil
+	}
+	if len(v.names) == 2 {
+		return errors.New("want " + strings.Join(v.names, " or ") + nearest.Meant(s, v.names))
+	}
+	return errors.New("want " + nearest.OneOf(s, v.names))
+}
+
+// String implements pflag.Value.
+func (v *choice) String() string { return *v.value }
+
+// Type implements pflag.Value.
+func (v *choice) Type() string { return "string" }
+
 // FlagFaults rewrites every fault of a configuration to name the flag of c that sets the value. names holds the flags whose
 // names differ from their keys; otherwise the flag is the last part of the key. A key without a flag is named as an
 // argument of --set.
 func FlagFaults(c *cobra.Command, err error, names map[string]string) error {
-	faults := fault.All(err)
-	if len(faults) == 0 {
-		return err
-	}
-	var l fault.List
-	for _, f := range faults {
-		key, _, _ := strings.Cut(f.Key, "[") // for a list, the value shows which element it is
+	return renamed(err, func(key string) string {
 		name, ok := names[key]
 		if !ok {
-			name = key[strings.LastIndexByte(key, '.')+1:]
-			name = strings.ReplaceAll(name, "_", "-")
+			name = strings.ReplaceAll(key[strings.LastIndexByte(key, '.')+1:], "_", "-")
 			if c.Flags().Lookup(name) == nil && c.Flags().Lookup("set") != nil {
 				name = "set " + key
 			}
 		}
+		return "--" + name
+	})
+}
+
+// GivenFaults rewrites faults of a configuration to name the flag that has set the value, if one has. names maps keys
+// to flags.
+func GivenFaults(c *cobra.Command, err error, names map[string]string) error {
+	return renamed(err, func(key string) string {
+		if name := names[key]; name != "" && c.Flags().Changed(name) {
+			return "--" + name
+		}
+		return ""
+	})
+}
+
+// renamed returns the faults of err with the names that of gives their keys, "" = the key itself. An error without
+// faults stays as it is.
+func renamed(err error, of func(key string) string) error {
+	var l fault.List
+	for _, f := range fault.All(err) {
 		g := *f
-		g.Key = "--" + name
+		key, _, _ := strings.Cut(f.Key, "[") // for a list, the value shows which element it is
+		g.Key = cmp.Or(of(key), f.Key)
 		l.Join("", &g)
+	}
+	if l.Err() == nil {
+		return err
 	}
 	return &fault.Mistake{Err: l.Err()}
 }

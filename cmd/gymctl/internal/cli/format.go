@@ -2,6 +2,8 @@ package cli
 
 import (
 	"strconv"
+	"strings"
+	"unicode"
 )
 
 // Percent formats the share of part in of; - of nothing.
@@ -23,4 +25,17 @@ func Seconds(s float64) string {
 		return strconv.FormatFloat(s/60, 'f', 1, 64) + " min"
 	}
 	return strconv.FormatFloat(s, 'f', -1, 64) + " s"
+}
+
+// ShellWords returns words as a shell reads them.
+func ShellWords(words ...string) string {
+	q := make([]string, len(words))
+	for i, s := range words {
+		if q[i] = s; s == "" || strings.ContainsFunc(s, func(r rune) bool {
+			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./,:=+@%", r)
+		}) {
+			q[i] = "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(q, " ")
 }

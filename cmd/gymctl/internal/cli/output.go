@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"clustergym/internal/fault"
 	"clustergym/internal/logging"
 	"clustergym/internal/plain"
@@ -84,6 +86,13 @@ func (a *App) Printf(format string, args ...any) { _, _ = fmt.Fprintf(a.People()
 // Notef writes one line for people to standard error. It ignores errors, since there is no one left to tell.
 func (a *App) Notef(format string, args ...any) { a.Say("gymctl: "+format, args...) }
 
+// Notes writes notes, each a line.
+func (a *App) Notes(notes []string) {
+	for _, n := range notes {
+		a.Notef("%s", n)
+	}
+}
+
 // mostNotes is the greatest number of different notes on files in one run: clients of a server choose theirs.
 const mostNotes = 100
 
@@ -118,12 +127,29 @@ func (a *App) JSON(v any) error {
 	return e.Encode(v)
 }
 
-// Show prints a result: v as the JSON document of the run, or a table for people.
-func (a *App) Show(asJSON bool, v any, table func(w io.Writer) error) error {
-	if asJSON {
+// JSONFlag adds --json.
+func JSONFlag(c *cobra.Command) { c.Flags().Bool("json", false, "print one JSON document") }
+
+// AsJSON reports whether c has --json and it is given.
+func AsJSON(c *cobra.Command) bool {
+	given, err := c.Flags().GetBool("json")
+	return given && err == nil
+}
+
+// Keyed is a JSON document of one key.
+type Keyed map[string]any
+
+// Show prints the result of c: v as the JSON document of the run, or a table for people.
+func (a *App) Show(c *cobra.Command, v any, table func(w io.Writer) error) error {
+	if AsJSON(c) {
 		return a.JSON(v)
 	}
 	return table(a.People())
+}
+
+// ShowTable is Show for a result that people read as one table.
+func (a *App) ShowTable(c *cobra.Command, v any, left int, header []string, rows [][]string, least ...string) error {
+	return a.Show(c, v, func(io.Writer) error { return a.Table(left, header, rows, least...) })
 }
 
 // Table writes a table to standard output; the first left columns are aligned to the left. On a terminal that is too
@@ -155,6 +181,14 @@ func (a *App) WriteFile(path string, inputs []string, write func(w io.Writer) er
 		return fmt.Errorf("output file %s: %w", path, err)
 	}
 	return nil
+}
+
+// WriteBytes is WriteFile for what a verb has as a whole.
+func (a *App) WriteBytes(path string, data []byte) error {
+	return a.WriteFile(path, nil, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
 }
 
 // sameFile reports whether both paths lead to one regular file, through any names and links. A terminal or a pipe can

@@ -5,12 +5,12 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -54,10 +54,13 @@ const (
 	ExitInterrupted = 130
 )
 
+// Verb makes a verb of the program.
+type Verb = func(*App) *cobra.Command
+
 // Group is a section of the list of verbs in the program's help.
 type Group struct {
 	Title string
-	Verbs []func(*App) *cobra.Command
+	Verbs []Verb
 }
 
 // App is the state shared by all verbs.
@@ -117,13 +120,10 @@ func Said(err error) string {
 
 // IsMistake distinguishes the user's mistakes from failures of the program or the machine.
 func IsMistake(err error) bool {
-	var (
-		input *fault.Mistake
-		row   *traces.RowError
-	)
-	return errors.As(err, &input) || errors.As(err, &row) || len(fault.All(err)) > 0 || errors.Is(err, fs.ErrNotExist) ||
-		errors.Is(err, checkpoint.ErrDamaged) || errors.Is(err, checkpoint.ErrMismatch) || errors.Is(err, checkpoint.ErrNone) ||
-		errors.Is(err, checkpoint.ErrParts)
+	_, row := errors.AsType[*traces.RowError](err)
+	ofFile := []error{fs.ErrNotExist, checkpoint.ErrDamaged, checkpoint.ErrMismatch, checkpoint.ErrNone, checkpoint.ErrParts}
+	return row || fault.IsMistake(err) || len(fault.All(err)) > 0 ||
+		slices.ContainsFunc(ofFile, func(e error) bool { return errors.Is(err, e) })
 }
 
 // NewRoot builds the tree of commands.
@@ -171,9 +171,21 @@ standard error. Exit codes: 0 done, 1 failed, 2 a mistake in a flag, file or val
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
 			completionVerb(c)
+		} else {
+			flagsOnly(c)
 		}
 	}
 	return root
+}
+
+// flagsOnly lets c and the verbs below it take flags only, unless they say which arguments they take.
+func flagsOnly(c *cobra.Command) {
+	if c.Args == nil && len(c.ValidArgs) == 0 {
+		c.Args = Args(0, 0, "flags only")
+	}
+	for _, s := range c.Commands() {
+		flagsOnly(s)
+	}
 }
 
 // Parent makes c a command that only has subcommands: alone it prints its help, and for an unknown subcommand it
@@ -190,12 +202,9 @@ func Parent(c *cobra.Command) *cobra.Command {
 }
 
 func unknownVerb(c *cobra.Command, name string) error {
-	var names []string
-	for _, s := range c.Commands() {
-		if s.IsAvailableCommand() {
-			names = append(names, s.Name())
-		}
-	}
+	available := slices.DeleteFunc(slices.Clone(c.Commands()),
+		func(s *cobra.Command) bool { return !s.IsAvailableCommand() })
+	names := NamesOf(available, (*cobra.Command).Name)
 	slices.Sort(names)
 	return Unknown(VerbName(c)+"verb", name, names)
 }
@@ -240,10 +249,4 @@ func Args(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-func quoted(args []string) string {
-	q := make([]string, len(args))
-	for i, s := range args {
-		q[i] = fmt.Sprintf("%q", s)
-	}
-	return strings.Join(q, " ")
-}
+func quoted(args []string) string { return strings.Join(NamesOf(args, strconv.Quote), " ") }

@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -11,11 +15,37 @@ import (
 	"clustergym/internal/fault"
 )
 
-// The rules among flags, as annotations of them. Those that cobra has are its own: Apart, Together and One.
+// The rules for flags, as annotations of them. Those that cobra has are its own: Apart and One.
 const (
 	needsKey  = "gymctl_needs"
 	filledKey = "gymctl_filled"
+	leastKey  = "gymctl_least"
 )
+
+// hints are the ends of messages that refuse a flag: by the flag and the one that it does or does not go with, or by
+// the latter alone.
+var hints = map[string]string{
+	"columns trace":        "; for the configuration's own trace use --set trace.columns.NAME=COLUMN",
+	"sort trace":           "; for the configuration's own trace use --set trace.sort=true",
+	"trace-root own-files": ": clients name files by absolute paths, or below one folder",
+	"ui checkpoint":        ", whose runs it shows",
+	"env config":           ": the configuration names its environment",
+	"env checkpoint":       ": its run's configuration names the environment",
+	"serve external":       "; name each policy that will connect",
+	"policy-onnx listen":   ": models play on this machine",
+	"policy-onnx queue":    ": models play on this machine",
+	"estimates rungs":      ": it names them",
+	"resume":               ": its folder says it",
+	"from":                 ": no cluster is asked",
+	"check":                ", which serves nothing",
+	"ui status":            ": it does no tasks to show",
+	"seeds":                ": each seed is a training of its own",
+	"train-generator":      ", which plans nothing",
+	"serve":                " HOST:PORT",
+}
+
+// hint returns the end of a message that refuses a flag because of another.
+func hint(flag, other string) string { return cmp.Or(hints[flag+" "+other], hints[other]) }
 
 // Apart lets each flag of first go with none of others. Flags that c does not have are passed over.
 func Apart(c *cobra.Command, first []string, others ...string) {
@@ -28,9 +58,6 @@ func Apart(c *cobra.Command, first []string, others ...string) {
 	}
 }
 
-// Rivals lets at most one of flags be given.
-func Rivals(c *cobra.Command, flags ...string) { c.MarkFlagsMutuallyExclusive(flags...) }
-
 // One makes c want exactly one of flags; of a single flag, that it is given.
 func One(c *cobra.Command, flags ...string) {
 	c.MarkFlagsOneRequired(flags...)
@@ -42,6 +69,11 @@ func One(c *cobra.Command, flags ...string) {
 
 // Needs lets flags be given only with one of hosts.
 func Needs(c *cobra.Command, hosts []string, flags ...string) { annotate(c, needsKey, hosts, flags) }
+
+// Least refuses values of flags below least, a number or a time.
+func Least(c *cobra.Command, least any, flags ...string) {
+	annotate(c, leastKey, []string{fmt.Sprint(least)}, flags)
+}
 
 // Filled refuses "" as the value of flags.
 func Filled(c *cobra.Command, flags ...string) { annotate(c, filledKey, []string{"true"}, flags) }
@@ -58,17 +90,41 @@ func annotate(c *cobra.Command, key string, values, flags []string) {
 func checkRules(c *cobra.Command, _ []string) error {
 	err := groupMistake(c, c.ValidateFlagGroups())
 	c.Flags().Visit(func(f *pflag.Flag) {
-		hosts := f.Annotations[needsKey]
-		lonely := hosts != nil && !slices.ContainsFunc(hosts, c.Flags().Changed)
-		switch {
-		case err != nil:
-		case lonely:
-			err = fault.Mistakef("--%s goes with %s", f.Name, listed(hosts, "or"))
-		case f.Annotations[filledKey] != nil && (f.Value.String() == "" || f.Value.String() == "[]"):
-			err = fault.Mistakef(`--%s: got "", want %s`, f.Name, WantOf(f))
+		if err == nil {
+			err = flagRules(c, f)
 		}
 	})
 	return err
+}
+
+// flagRules holds a flag that is given against the rules for it alone.
+func flagRules(c *cobra.Command, f *pflag.Flag) error {
+	hosts, least, value := f.Annotations[needsKey], f.Annotations[leastKey], f.Value.String()
+	switch {
+	case hosts != nil && !slices.ContainsFunc(hosts, c.Flags().Changed):
+		also := ""
+		if len(hosts) == 1 {
+			also = hint(f.Name, hosts[0])
+		}
+		return fault.Mistakef("--%s goes with %s%s", f.Name, listed(hosts, "or"), also)
+	case f.Annotations[filledKey] != nil && (value == "" || value == "[]"):
+		return fault.Mistakef(`--%s: got "", want %s`, f.Name, WantOf(f))
+	case least != nil && quantity(value) < quantity(least[0]):
+		return fault.Mistakef("--%s: got %s, want %s or more", f.Name, value, least[0])
+	}
+	return nil
+}
+
+// quantity returns a number, or a time in seconds.
+func quantity(text string) float64 {
+	if v, err := strconv.ParseFloat(text, 64); err == nil {
+		return v
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		panic("gymctl: " + err.Error()) // the flag takes neither numbers nor times
+	}
+	return d.Seconds()
 }
 
 // groupFault matches cobra's errors of groups of flags: the group, and of a pair those that were given.
@@ -85,7 +141,7 @@ func groupMistake(c *cobra.Command, err error) error {
 		return err
 	case m[1] == "if any":
 		if pair := strings.Fields(m[2]); len(pair) == 2 {
-			return fault.Mistakef("--%s does not go with --%s", pair[1], pair[0])
+			return fault.Mistakef("--%s does not go with --%s%s", pair[1], pair[0], hint(pair[1], pair[0]))
 		}
 		return fault.Mistakef("%s do not go together", listed(strings.Fields(m[3]), "and"))
 	}

@@ -11,7 +11,8 @@ import (
 // What flags want of each other is said in one sentence, by the rules that the help of cobra knows and by ours.
 func TestRulesAmongFlagsAreOneSentence(t *testing.T) {
 	for args, want := range map[string]string{
-		"train --resume x --seed 2":                  "--seed does not go with --resume",
+		"train --resume x --seed 2":                  "--seed does not go with --resume: its folder says it",
+		"train --sort":                               "--sort goes with --trace; for the configuration's own trace use --set trace.sort=true",
 		"train --continue":                           "--continue goes with --run-dir",
 		"train --ack-wait 1m --seeds 2":              "--ack-wait goes with --listen or --queue",
 		"train --resume=":                            `--resume: got "", want DIR`,

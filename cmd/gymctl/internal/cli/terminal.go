@@ -161,20 +161,53 @@ func (s *Status) Clear() {
 	}
 }
 
-// Meter counts what is done of a known amount, and guesses when it will be finished.
-type Meter struct {
-	what   string
-	Amount func(done, all int64) string
-	Rate   func(perSecond float64) string
+// Bar is a Status that shows how much is done of known amounts, and guesses when that will be finished. Safe for
+// concurrent use.
+type Bar struct {
+	*Status
+	mu     sync.Mutex
 	now    func() time.Time
-	all    int64
-	begun  time.Time
-	first  int64 // done when it began
+	meters map[string]*meter // by what they are about
 }
 
-// NewMeter returns a meter of which done are done when it begins.
-func NewMeter(a *App, what string, all, done int64) *Meter {
-	return &Meter{what: what, now: a.Now, all: all, begun: a.Now(), first: done}
+// NewBar returns a bar on standard error, which shows nothing if that is no terminal.
+func NewBar(a *App, patience time.Duration) *Bar {
+	return &Bar{Status: NewStatus(a, patience), now: a.Now, meters: map[string]*meter{}}
+}
+
+// meter counts one amount.
+type meter struct {
+	begun time.Time
+	first int64 // done when it began
+}
+
+// Show shows how much of what is done, in words of amount and rate, and what else there is. An amount counts from the
+// first call with its what.
+func (b *Bar) Show(what string, done, all int64, amount func(done, all int64) string,
+	rate func(perSecond float64) string, more ...string) {
+	if b.Status == nil {
+		return
+	}
+	b.mu.Lock()
+	m := b.meters[what]
+	if m == nil {
+		m = &meter{b.now(), done}
+		b.meters[what] = m
+	}
+	b.mu.Unlock()
+	b.Status.Show(func(width int) []string {
+		speed, left := "", ""
+		if spent := b.now().Sub(m.begun).Seconds(); spent >= 1 && done > m.first {
+			perSecond := float64(done-m.first) / spent
+			speed = rate(perSecond)
+			left = time.Duration(float64(all-done)/perSecond*float64(time.Second)).Round(time.Second).String() + " left"
+		}
+		share := 0.0
+		if all > 0 {
+			share = min(1, float64(done)/float64(all))
+		}
+		return withBar(width, what, share, append([]string{amount(done, all), speed, left}, more...))
+	})
 }
 
 // The least and the greatest width of a bar. A line without room for the least shows no bar.
@@ -183,20 +216,10 @@ const (
 	mostBar  = 24
 )
 
-// Parts returns the parts of a status: the share done, the amount, the rate, the time left, what else there is, and a
-// bar where there is room for it.
-func (m *Meter) Parts(width int, done int64, more ...string) []string {
-	share := 0.0
-	if m.all > 0 {
-		share = min(1, float64(done)/float64(m.all))
-	}
-	rate, left := "", ""
-	if spent := m.now().Sub(m.begun).Seconds(); spent >= 1 && done > m.first {
-		perSecond := float64(done-m.first) / spent
-		rate = m.Rate(perSecond)
-		left = time.Duration(float64(m.all-done)/perSecond*float64(time.Second)).Round(time.Second).String() + " left"
-	}
-	parts := append([]string{fmt.Sprintf("%s %3.0f %%", m.what, 100*share), m.Amount(done, m.all), rate, left}, more...)
+// withBar returns the parts of a status: what and the share done, with a bar where there is room for it, and the
+// others.
+func withBar(width int, what string, share float64, others []string) []string {
+	parts := append([]string{fmt.Sprintf("%s %3.0f %%", what, 100*share)}, others...)
 	free := width - utf8.RuneCountInString(statusLine(parts, 1<<20)) - len("  []")
 	if size := min(free, mostBar); size >= leastBar {
 		full := int(share * float64(size))

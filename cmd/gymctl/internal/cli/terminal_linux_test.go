@@ -162,7 +162,7 @@ func TestProgressFollowsTheWidth(t *testing.T) {
 	}
 	screen.resize(t, 80)
 	ui.Best(104000, "validation windows: typical JCT 4.17 h", true)
-	ui.Close()
+	ui.Clear()
 	text := screen.text(t)
 	drawings := strings.Split(text, cli.EraseLine)
 	for i, columns := range []int{80, 120, 50, 30, 12, 3} {
@@ -196,7 +196,7 @@ func TestProgressOfASimulation(t *testing.T) {
 	at := &clock{time.Unix(1e9, 0)}
 	a := &cli.App{Stdout: &cli.Output{W: screen.File}, Stderr: &cli.Locked{W: screen.File}, Now: at.now}
 	line := cli.NewStatus(a, cli.Unnoticed)
-	read := options.Reading(a, line, "a/very/long/folder/of/traces/that/does/not/fit/the/line/of/a/terminal/jobs.csv.gz")
+	read := options.Reading(line, "a/very/long/folder/of/traces/that/does/not/fit/the/line/of/a/terminal/jobs.csv.gz")
 	show := func(p simulate.Progress) { line.Show(func(int) []string { return start.SimParts(p) }) }
 	read(1024)
 	show(simulate.Progress{Policy: "fifo+strict", Runs: 1, Ended: 1, Jobs: 2})

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
 
@@ -67,4 +68,13 @@ func (v *Build) add(info *debug.BuildInfo, ok bool) {
 			v.Modified = s.Value == "true"
 		}
 	}
+}
+
+// Self returns the path of this program.
+func Self() string {
+	path, err := os.Executable()
+	if err != nil {
+		return os.Args[0]
+	}
+	return path
 }

@@ -26,6 +26,12 @@ var Update = flag.Bool("update", false, "rewrite testdata")
 // AsProgram makes the test binary act as gymctl, for tests that need a process.
 const AsProgram = "GYMCTL_TEST_AS_PROGRAM"
 
+// Patience is how long any wait may take in these tests.
+const Patience = 30 * time.Second
+
+// Jobs is a small trace.
+const Jobs = "job_id,submit_time,duration,num_gpu\na,0,100,2\nb,5,10,1\nc,5,10,1\n"
+
 // Main is TestMain of packages whose tests run gymctl as a process.
 func Main(m *testing.M) {
 	if os.Getenv(AsProgram) != "" {
@@ -111,6 +117,16 @@ func Program(t *testing.T, args ...string) *exec.Cmd {
 	c := exec.Command(self, args...) //nolint:gosec // this binary
 	c.Env = append(os.Environ(), AsProgram+"=1")
 	return c
+}
+
+// Eventually waits for something that happens in other processes.
+func Eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for begun := time.Now(); !holds(); time.Sleep(200 * time.Millisecond) {
+		if time.Since(begun) > 6*Patience {
+			t.Fatalf("it does not happen that %s", what)
+		}
+	}
 }
 
 // Strict reads exactly one JSON document, which must have no keys but those of v.

@@ -2,7 +2,8 @@ package clitest
 
 import (
 	"bytes"
-	"encoding/json"
+	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"clustergym/agents/checkpoint"
 	"clustergym/cmd/gymctl/internal/cli"
 )
 
@@ -33,8 +35,7 @@ func InRoom(t *testing.T, withRun bool) {
 	var b strings.Builder
 	b.WriteString("submit_time,duration,num_gpu\n")
 	for i := range 900 {
-		n := func(v int) string { s, _ := json.Marshal(v); return string(s) } // an int
-		b.WriteString(n(30*i) + "," + n(60+977*i%5000) + "," + n(1+i%4) + "\n")
+		fmt.Fprintf(&b, "%d,%d,%d\n", 30*i, 60+977*i%5000, 1+i%4)
 	}
 	Write(t, "jobs.csv", b.String())
 	if withRun {
@@ -108,4 +109,52 @@ func Find(t *testing.T, name string) *cobra.Command {
 		t.Fatalf("no verb %s", name)
 	}
 	return all[i]
+}
+
+// Brief makes a training end after a moment.
+var Brief = strings.Fields("--set train.steps=128 --set train.envs=2 --set train.eval_every=64 --set train.checkpoint_every=64 --set ppo.steps=32 " +
+	"--set ppo.minibatches=2 --set ppo.network.hidden=[8] --set eval.validation=2 --workers 1")
+
+// InYard changes to an empty folder with jobs.csv, whose jobs name no models, and models.csv, whose jobs do.
+func InYard(t *testing.T) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	jobs, models := "submit_time,duration,num_gpu\n", "submit_time,duration,num_gpu,model\n"
+	for i := range 600 {
+		gpus := []int{1, 6, 2, 5, 8, 3}[i%6]
+		jobs += fmt.Sprintf("%d,%d,%d\n", 120*i, 300+i*977%3000, gpus)
+		models += fmt.Sprintf("%d,%d,%d,%s\n", 60*i, 900+i*7%500, 1+i%3, []string{"resnet-50", "vgg-16"}[i%2])
+	}
+	Write(t, "jobs.csv", jobs)
+	Write(t, "models.csv", models)
+}
+
+// part is a part of a checkpoint with fixed content.
+type part struct{ name, content string }
+
+func (p part) Name() string { return p.name }
+
+func (p part) WriteTo(w io.Writer) (int64, error) {
+	n, err := io.WriteString(w, p.content)
+	return int64(n), err
+}
+
+func (p part) ReadFrom(r io.Reader) (int64, error) { return io.Copy(io.Discard, r) }
+
+// Save creates the run directory run with checkpoints of two steps.
+func Save(t *testing.T) {
+	t.Helper()
+	SaveSteps(t, "run", 1000, 500)
+}
+
+// SaveSteps saves checkpoints of so many steps into the folder of a run.
+func SaveSteps(t *testing.T, run string, steps ...int64) {
+	t.Helper()
+	for _, step := range steps {
+		m := checkpoint.Meta{Step: step, Env: "JobSelect-v1", Agent: "ppo", Seed: 3, Kernels: "portable"}
+		dir := checkpoint.Dir(filepath.Join(run, "checkpoints"), step)
+		if err := checkpoint.Save(dir, m, part{"weights.bin", "weights"}, part{"agent.bin", strings.Repeat("x", 500)}); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package look
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -29,7 +30,6 @@ checkpoints are in its folder checkpoints.`,
 }
 
 func ckptShow(a *cli.App) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "show DIR",
 		Short: "Print what a checkpoint is for and what it holds",
@@ -39,7 +39,7 @@ comparing all sizes and hashes.`,
   gymctl ckpt show runs/mine/checkpoints/50000 --json`,
 		Args:              cli.Args(1, 1, "one DIR"),
 		ValidArgsFunction: cli.OnlyFolders,
-		RunE: func(_ *cobra.Command, dirs []string) error {
+		RunE: func(c *cobra.Command, dirs []string) error {
 			found, err := findCheckpoints(dirs[0])
 			if err != nil {
 				return err
@@ -52,15 +52,10 @@ comparing all sizes and hashes.`,
 				}
 				all = append(all, CkptInfo{Dir: dir, Manifest: m})
 			}
-			if asJSON {
-				return a.JSON(struct {
-					Checkpoints []CkptInfo `json:"checkpoints"`
-				}{all})
-			}
-			return showCheckpoints(a, all)
+			return a.Show(c, cli.Keyed{"checkpoints": all}, func(io.Writer) error { return showCheckpoints(a, all) })
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	cli.JSONFlag(c)
 	return c
 }
 
@@ -73,12 +68,8 @@ type CkptInfo struct {
 func showCheckpoints(a *cli.App, all []CkptInfo) error {
 	var rows [][]string
 	for _, k := range all {
-		var bytes int64
-		for _, p := range k.Parts {
-			bytes += p.Size
-		}
 		rows = append(rows, []string{k.Dir, k.Meta.Env, k.Meta.Agent, strconv.FormatInt(k.Meta.Step, 10),
-			strconv.FormatUint(k.Meta.Seed, 10), k.Meta.Kernels, strconv.FormatInt(bytes, 10)})
+			strconv.FormatUint(k.Meta.Seed, 10), k.Meta.Kernels, strconv.FormatInt(bytesOf(k.Manifest), 10)})
 	}
 	if err := a.Table(3, []string{"checkpoint", "environment", "agent", "step", "seed", "kernels", "bytes"}, rows, "kernels", "seed", "bytes"); err != nil {
 		return err
@@ -105,7 +96,6 @@ type CkptVerified struct {
 }
 
 func ckptVerify(a *cli.App) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "verify DIR",
 		Short: "Compare every file of a checkpoint with its hash",
@@ -115,45 +105,40 @@ ends with exit code 2 at the first file that is missing, truncated or changed.`,
   gymctl ckpt verify runs/mine --json`,
 		Args:              cli.Args(1, 1, "one DIR"),
 		ValidArgsFunction: cli.OnlyFolders,
-		RunE: func(_ *cobra.Command, dirs []string) error {
+		RunE: func(c *cobra.Command, dirs []string) error {
 			found, err := findCheckpoints(dirs[0])
 			if err != nil {
 				return err
 			}
 			verified := make([]CkptVerified, 0, len(found))
 			for _, dir := range found {
-				m, err := checkpoint.Verify(dir)
-				if err != nil {
-					if asJSON {
-						verified = append(verified, CkptVerified{Dir: dir, Fault: err.Error()})
-						err = errors.Join(showVerified(a, verified), err)
-					}
-					return err
+				var m *checkpoint.Manifest
+				if m, err = checkpoint.Verify(dir); err != nil {
+					verified = append(verified, CkptVerified{Dir: dir, Fault: err.Error()})
+					break
 				}
-				v := CkptVerified{Dir: dir, OK: true, Step: m.Meta.Step, Parts: len(m.Parts)}
-				for _, p := range m.Parts {
-					v.Bytes += p.Size
-				}
+				v := CkptVerified{Dir: dir, OK: true, Step: m.Meta.Step, Parts: len(m.Parts), Bytes: bytesOf(m)}
 				verified = append(verified, v)
-				if !asJSON {
+				if !cli.AsJSON(c) {
 					a.Printf("%s: ok, step %d, %d parts\n", dir, v.Step, v.Parts)
 				}
 			}
-			if asJSON {
-				return showVerified(a, verified)
+			if cli.AsJSON(c) {
+				err = errors.Join(a.JSON(cli.Keyed{"checkpoints": verified}), err)
 			}
-			return nil
+			return err
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document, in which the damaged checkpoint is the last")
+	c.Flags().Bool("json", false, "print one JSON document, in which the damaged checkpoint is the last")
 	return c
 }
 
-// showVerified prints the JSON document of ckpt verify.
-func showVerified(a *cli.App, all []CkptVerified) error {
-	return a.JSON(struct {
-		Checkpoints []CkptVerified `json:"checkpoints"`
-	}{all})
+// bytesOf is the size of all parts.
+func bytesOf(m *checkpoint.Manifest) (n int64) {
+	for _, p := range m.Parts {
+		n += p.Size
+	}
+	return n
 }
 
 // findCheckpoints lists the checkpoints in dir: dir itself, those directly in it, or those in its folder checkpoints.

@@ -1,7 +1,6 @@
 package look
 
 import (
-	"io"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -51,24 +50,18 @@ gymctl eval --policy-onnx plays the model again.`,
 			}
 			model := e.Model.Encode()
 			if out != "" {
-				if err := a.WriteFile(out, nil, func(w io.Writer) error {
-					_, err := w.Write(model)
-					return err
-				}); err != nil {
+				if err := a.WriteBytes(out, model); err != nil {
 					return err
 				}
 			}
-			if card != "" {
-				text, err := modelcard.New(e, modelcard.File{Name: filepath.Base(out), Bytes: len(model)}, v.Version, v.Commit)
-				if err != nil {
-					return err
-				}
-				return a.WriteFile(card, nil, func(w io.Writer) error {
-					_, err := io.WriteString(w, text)
-					return err
-				})
+			if card == "" {
+				return nil
 			}
-			return nil
+			text, err := modelcard.New(e, modelcard.File{Name: filepath.Base(out), Bytes: len(model)}, v.Version, v.Commit)
+			if err != nil {
+				return err
+			}
+			return a.WriteBytes(card, []byte(text))
 		},
 	}
 	f := c.Flags()

@@ -77,10 +77,7 @@ func faultsIn(err error) (list []FileFault) {
 }
 
 func configCheck(a *cli.App) *cobra.Command {
-	var (
-		as     string
-		asJSON bool
-	)
+	var as string
 	c := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Find every fault in a configuration file",
@@ -90,12 +87,7 @@ types, values out of range. For a list of machines it reports only the first. Th
 		Example: `  gymctl config show philly-192 > mine.yaml
   gymctl config check mine.yaml`,
 		Args: cli.Args(1, 1<<10, "one or more FILEs"),
-		RunE: func(_ *cobra.Command, files []string) error {
-			if as != "" {
-				if _, err := options.KindNamed(as); err != nil {
-					return err
-				}
-			}
+		RunE: func(c *cobra.Command, files []string) error {
 			var faults []error
 			checked := []CheckedFile{}
 			for _, f := range files {
@@ -106,33 +98,38 @@ types, values out of range. For a list of machines it reports only the first. Th
 					continue
 				}
 				checked = append(checked, CheckedFile{f, true, k.Name, []FileFault{}})
-				if !asJSON {
+				if !cli.AsJSON(c) {
 					a.Printf("%s: ok (%s)\n", f, k.Name)
 				}
 			}
-			if asJSON {
-				if err := a.JSON(struct {
-					Files []CheckedFile `json:"files"`
-				}{checked}); err != nil {
+			if cli.AsJSON(c) {
+				if err := a.JSON(cli.Keyed{"files": checked}); err != nil {
 					return err
 				}
 			}
 			return errors.Join(faults...)
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document, with the faults as well")
+	c.Flags().Bool("json", false, "print one JSON document, with the faults as well")
 	c.ValidArgsFunction = cli.NamesOrFiles(options.PresetNames()...)
-	c.Flags().StringVar(&as, "kind", "", "what the file configures: "+strings.Join(options.KindNames(), ", "))
-	cli.Complete(c, "kind", options.KindNames()...)
+	kindFlag(c, &as)
 	return c
 }
 
+// kindFlag adds --kind.
+func kindFlag(c *cobra.Command, as *string) {
+	names := options.KindNames()
+	cli.Choice(c, as, "kind", "what the file configures: "+strings.Join(names, ", "), names...)
+}
+
+// showOptions are the flags of config show.
+type showOptions struct {
+	as, cluster, trace string
+	sets               []string
+}
+
 func configShow(a *cli.App) *cobra.Command {
-	var (
-		as, named, trace string
-		sets             []string
-		asJSON           bool
-	)
+	o := &showOptions{}
 	c := &cobra.Command{
 		Use:   "show [FILE]",
 		Short: "Print a configuration with all defaults, or a cluster as a tree",
@@ -148,75 +145,80 @@ file leaves out, follow from the workload and the cluster.`,
   gymctl config show --cluster openb-1523
   gymctl config show --cluster pool:256 --json`,
 		Args: cli.Args(0, 1, "one FILE or --cluster C"),
-		RunE: func(c *cobra.Command, files []string) error {
-			if named == "" && len(files) == 0 {
-				return fault.Mistakef("config show: want one FILE or --cluster C; see gymctl config show --help")
-			}
-			if len(files) == 0 {
-				if trace != "" {
-					return fault.Mistakef("--trace goes with the FILE of a run, such as quickstart")
-				}
-				if len(sets) > 0 {
-					return fault.Mistakef("--set goes with a FILE, not with --cluster")
-				}
-				spec, err := workload.ClusterSpec(named)
-				if err != nil {
-					return err
-				}
-				return showCluster(a, spec, asJSON)
-			}
-			cfg, k, err := shownConfig(a, c, files[0], as, options.Source{Name: files[0], Set: sets, Trace: trace, Format: workload.FormatAuto, Cluster: named})
-			if err != nil {
-				return err
-			}
-			if err := cfg.Validate(); err != nil {
-				return &fault.Mistake{Err: err}
-			}
-			if asJSON {
-				text, err := configs.JSON(configs.Whole{Config: cfg})
-				if err != nil {
-					return err
-				}
-				return a.JSON(struct {
-					File   string          `json:"file"`
-					Kind   string          `json:"kind"`
-					Config json.RawMessage `json:"config"`
-				}{files[0], k.Name, text})
-			}
-			text, err := configs.Encode(configs.Whole{Config: cfg})
-			if err != nil {
-				return err
-			}
-			_, err = a.Stdout.Write(text)
-			return err
-		},
+		RunE: func(c *cobra.Command, files []string) error { return o.run(a, c, files) },
 	}
 	c.ValidArgsFunction = func(c *cobra.Command, files []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(files) > 0 || named != "" {
+		if len(files) > 0 || o.cluster != "" {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		return cli.NamesOrFiles(options.PresetNames()...)(c, files, typed)
 	}
 	f := c.Flags()
-	f.StringVar(&as, "kind", "", "what the file configures: "+strings.Join(options.KindNames(), ", "))
-	f.StringVar(&named, "cluster", "", "show this cluster as a tree, or with FILE a run on it: "+options.ClusterForms)
-	f.StringVar(&trace, "trace", "", "show a run on this trace `FILE`")
-	f.StringArrayVar(&sets, "set", nil, "change a value: `KEY.PATH=VALUE` (repeatable)")
-	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	kindFlag(c, &o.as)
+	f.StringVar(&o.cluster, "cluster", "", "show this cluster as a tree, or with FILE a run on it: "+options.ClusterForms)
+	f.StringVar(&o.trace, "trace", "", "show a run on this trace `FILE`")
+	f.StringArrayVar(&o.sets, "set", nil, "change a value: `KEY.PATH=VALUE` (repeatable)")
+	cli.JSONFlag(c)
 	options.CompleteSet(c, func(_ *cobra.Command, files []string) configs.Validator {
 		if len(files) == 0 {
 			return nil
 		}
-		cfg, _, err := options.Load(files[0], as)
+		cfg, _, err := options.Load(files[0], o.as)
 		if err != nil {
 			return nil
 		}
 		return cfg
 	})
 	cli.Filled(c, "trace")
-	cli.Complete(c, "kind", options.KindNames()...)
 	cli.CompleteOrFile(c, "cluster", workload.ClusterPresets()...)
 	return c
+}
+
+func (o *showOptions) run(a *cli.App, c *cobra.Command, files []string) error {
+	switch {
+	case len(files) > 0:
+		return o.showFile(a, c, files[0])
+	case o.cluster == "":
+		return fault.Mistakef("config show: want one FILE or --cluster C; see gymctl config show --help")
+	case o.trace != "":
+		return fault.Mistakef("--trace goes with the FILE of a run, such as quickstart")
+	case len(o.sets) > 0:
+		return fault.Mistakef("--set goes with a FILE, not with --cluster")
+	}
+	spec, err := workload.ClusterSpec(o.cluster)
+	if err != nil {
+		return err
+	}
+	return showCluster(a, c, spec)
+}
+
+// showFile prints the whole configuration of a file.
+func (o *showOptions) showFile(a *cli.App, c *cobra.Command, file string) error {
+	src := options.Source{Name: file, Set: o.sets, Trace: o.trace, Format: workload.FormatAuto, Cluster: o.cluster}
+	cfg, k, err := shownConfig(a, c, file, o.as, src)
+	if err != nil {
+		return err
+	}
+	if err := cfg.Validate(); err != nil {
+		return &fault.Mistake{Err: err}
+	}
+	if cli.AsJSON(c) {
+		text, err := configs.JSON(configs.Whole{Config: cfg})
+		if err != nil {
+			return err
+		}
+		return a.JSON(struct {
+			File   string          `json:"file"`
+			Kind   string          `json:"kind"`
+			Config json.RawMessage `json:"config"`
+		}{file, k.Name, text})
+	}
+	text, err := configs.Encode(configs.Whole{Config: cfg})
+	if err != nil {
+		return err
+	}
+	_, err = a.Stdout.Write(text)
+	return err
 }
 
 // shownConfig returns the configuration of a file after the changes of src; a run's sizes follow src's trace and cluster, and a preset
@@ -227,64 +229,48 @@ func shownConfig(a *cli.App, c *cobra.Command, file, as string, src options.Sour
 		return nil, k, err
 	}
 	if k.Name != options.RunKind {
-		if follows := src.Changed(c, "trace", "cluster"); follows != "" {
+		if follows := options.Changed(c, "trace", "cluster"); follows != "" {
 			return nil, options.Kind{}, fault.Mistakef("--%s goes with the FILE of a run, not with %s", follows, file)
 		}
 		return other, k, options.SetAll(other, src.Set)
 	}
-	found, data, err := options.ReadConfig(file)
+	cfg, given, err := options.LoadRun(file)
 	if err != nil {
-		return nil, options.Kind{}, err
-	}
-	cfg, given, err := options.DecodeRun(file, found, data)
-	if err != nil {
-		return nil, options.Kind{}, err
+		return nil, k, err
 	}
 	src.Given = given
 	if err := src.Apply(c, &cfg); err != nil {
-		return nil, options.Kind{}, err
+		return nil, k, err
 	}
 	_, chosen, err := src.Fit(c, &cfg)
-	for _, line := range append(src.Adapted, chosen...) {
-		a.Notef("%s", line)
-	}
+	a.Notes(append(src.Adapted, chosen...))
 	return &cfg, k, err
 }
 
 func configList(a *cli.App) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use:     "list",
 		Short:   "List the built-in presets",
 		Example: `  gymctl config list`,
-		Args:    cli.Args(0, 0, "flags only"),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
 			type preset struct {
 				Name string `json:"name"`
 				Kind string `json:"kind"`
 				What string `json:"what"`
 			}
-			list := []preset{}
+			list, rows := []preset{}, [][]string(nil)
 			for _, file := range options.PresetFiles() {
 				data, err := fs.ReadFile(configs.Presets, file)
 				if err != nil {
 					return err
 				}
-				list = append(list, preset{options.PresetName(file), options.KindOf(file, data).Name, FirstSentence(data)})
+				p := preset{options.PresetName(file), options.KindOf(file, data).Name, FirstSentence(data)}
+				list, rows = append(list, p), append(rows, []string{p.Name, p.Kind, p.What})
 			}
-			if asJSON {
-				return a.JSON(struct {
-					Presets []preset `json:"presets"`
-				}{list})
-			}
-			var rows [][]string
-			for _, p := range list {
-				rows = append(rows, []string{p.Name, p.Kind, p.What})
-			}
-			return a.Table(3, []string{"preset", "kind", "what it is"}, rows)
+			return a.ShowTable(c, cli.Keyed{"presets": list}, 3, []string{"preset", "kind", "what it is"}, rows)
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	cli.JSONFlag(c)
 	return c
 }
 

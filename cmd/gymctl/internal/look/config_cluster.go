@@ -1,10 +1,13 @@
 package look
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/internal/plain"
@@ -13,13 +16,13 @@ import (
 
 // showCluster prints a cluster as a tree, with equal racks and nodes grouped, and its types and virtual clusters
 // below; or as JSON.
-func showCluster(a *cli.App, spec cluster.Spec, asJSON bool) error {
-	c, err := cluster.New(spec)
+func showCluster(a *cli.App, c *cobra.Command, spec cluster.Spec) error {
+	built, err := cluster.New(spec)
 	if err != nil {
 		return err
 	}
-	d := documentOf(c)
-	if asJSON {
+	d := documentOf(built)
+	if cli.AsJSON(c) {
 		return a.JSON(d)
 	}
 	if d.Pool {
@@ -50,7 +53,8 @@ func showTypes(a *cli.App, types []gpuDocument) error {
 	}
 	var rows [][]string
 	for _, t := range types {
-		rows = append(rows, []string{typeName(t.GPUType), fmt.Sprint(t.Nodes), fmt.Sprint(t.GPUs), fmt.Sprint(t.Speed)})
+		rows = append(rows, []string{cmp.Or(t.GPUType, "(not stated)"), fmt.Sprint(t.Nodes), fmt.Sprint(t.GPUs),
+			fmt.Sprint(t.Speed)})
 	}
 	a.Printf("\n")
 	return a.Table(1, []string{"GPU type", "nodes", "GPUs", "speed"}, rows)
@@ -100,13 +104,6 @@ func showVCs(a *cli.App, d *ClusterDocument) error {
 	return a.Table(1, header, rows)
 }
 
-func typeName(t string) string {
-	if t == "" {
-		return "(not stated)"
-	}
-	return t
-}
-
 // numbers returns a range of numbers, or one number if both are the same.
 func numbers(first, last int) string {
 	if first == last {
@@ -143,7 +140,14 @@ func tree(racks []cluster.RackSpec) []string {
 		s.total += n
 		next += n
 	}
-	columns := widths(same)
+	var columns [4]int // widths of the cells
+	for _, r := range same {
+		for _, n := range r.spec.Nodes {
+			for i, cell := range nodeCells(n) {
+				columns[i] = max(columns[i], utf8.RuneCountInString(cell))
+			}
+		}
+	}
 	var lines []string
 	for i, s := range same {
 		branch, bar := "├─ ", "│  "
@@ -156,8 +160,7 @@ func tree(racks []cluster.RackSpec) []string {
 			if k == len(s.spec.Nodes)-1 {
 				twig, under = "└─ ", "   "
 			}
-			cells := nodeCells(n)
-			lines = append(lines, bar+twig+strings.TrimRight(columns.row(cells), " "))
+			lines = append(lines, bar+twig+strings.TrimRight(aligned(nodeCells(n), columns), " "))
 			if links := linkTexts(n); links != "" {
 				lines = append(lines, bar+under+strings.Repeat(" ", columns[0]+2)+links)
 			}
@@ -225,38 +228,20 @@ func (s *sameRacks) text() string {
 	return line
 }
 
-// columnWidths are the widths of the columns number, GPUs, cores and memory of nodes.
-type columnWidths [4]int
-
-func widths(racks []sameRacks) (w columnWidths) {
-	for _, r := range racks {
-		for _, n := range r.spec.Nodes {
-			for i, cell := range nodeCells(n) {
-				w[i] = max(w[i], utf8.RuneCountInString(cell))
-			}
-		}
-	}
-	return w
-}
-
-// row aligns cells: numbers to the right, GPUs to the left.
-func (w columnWidths) row(cells [4]string) string {
-	var b strings.Builder
+// aligned aligns cells in columns of these widths, 0 = left out: numbers to the right, GPUs to the left.
+func aligned(cells [4]string, widths [4]int) string {
+	var row []string
 	for i, c := range cells {
-		if w[i] == 0 {
-			continue
-		}
-		if i > 0 {
-			b.WriteString("  ")
-		}
-		pad := strings.Repeat(" ", w[i]-utf8.RuneCountInString(c))
-		if i == 1 {
-			b.WriteString(c + pad)
-		} else {
-			b.WriteString(pad + c)
+		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
+		switch {
+		case widths[i] == 0:
+		case i == 1:
+			row = append(row, c+pad)
+		default:
+			row = append(row, pad+c)
 		}
 	}
-	return b.String()
+	return strings.Join(row, "  ")
 }
 
 // nodeCells describes equal nodes: their number, the GPUs of each, cores, memory.

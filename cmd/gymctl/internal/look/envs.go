@@ -21,7 +21,6 @@ func envsVerb(a *cli.App) *cobra.Command {
 	var (
 		sets    []string
 		cluster string
-		asJSON  bool
 	)
 	c := &cobra.Command{
 		Use:   "envs [ID]",
@@ -39,7 +38,7 @@ arguments as kwargs.`,
 				if len(sets) > 0 || c.Flags().Changed("cluster") {
 					return fault.Mistakef("envs: --set and --cluster belong to one environment; want its ID before them, as %s", jobselect.ID)
 				}
-				return listEnvs(a, asJSON)
+				return listEnvs(a, c)
 			}
 			hardware := ""
 			if c.Flags().Changed("cluster") {
@@ -51,7 +50,7 @@ arguments as kwargs.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
+			if cli.AsJSON(c) {
 				return a.JSON(envDocumentOf(e))
 			}
 			_, err = fmt.Fprintf(a.Stdout, "%s\n", strings.TrimRight(e.Page, "\n")) // Markdown, for a file as well
@@ -76,7 +75,7 @@ arguments as kwargs.`,
 	f := c.Flags()
 	f.StringArrayVar(&sets, "set", nil, "change an argument: `KEY=VALUE` (repeatable)")
 	f.StringVar(&cluster, "cluster", "", options.ClusterForms+"; default: the environment's own")
-	f.BoolVar(&asJSON, "json", false, "print the specification as one JSON document")
+	f.Bool("json", false, "print the specification as one JSON document")
 	options.CompleteSet(c, completeArguments)
 	cli.CompleteOrFile(c, "cluster", workload.ClusterPresets()...)
 	return c
@@ -99,7 +98,7 @@ func describeEnv(id, cluster string, sets []string) (*envs.Info, error) {
 	})
 }
 
-func listEnvs(a *cli.App, asJSON bool) error {
+func listEnvs(a *cli.App, c *cobra.Command) error {
 	var rows [][]string
 	docs := []EnvDocument{}
 	for _, id := range envs.IDs() {
@@ -118,12 +117,8 @@ func listEnvs(a *cli.App, asJSON bool) error {
 		}
 		rows = append(rows, []string{id, ActionSpace(e.Spec.Action), strings.Join(obs, ", "), end})
 	}
-	if asJSON {
-		return a.JSON(struct {
-			Envs []EnvDocument `json:"envs"`
-		}{docs})
-	}
-	return a.Table(4, []string{"environment", "actions", "observations", "ends"}, rows, "ends")
+	return a.ShowTable(c, cli.Keyed{"envs": docs}, 4, []string{"environment", "actions", "observations", "ends"}, rows,
+		"ends")
 }
 
 // ActionSpace describes a space of actions as Gymnasium does.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -15,7 +14,6 @@ import (
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/configs"
 	"clustergym/internal/fault"
-	"clustergym/internal/nearest"
 	"clustergym/internal/plain"
 	"clustergym/lab/workload"
 	"clustergym/traces"
@@ -41,15 +39,36 @@ it.`,
 	return c
 }
 
+// writeOptions are the flags of verbs that write a trace.
+type writeOptions struct{ out, to string }
+
+func (o *writeOptions) flags(c *cobra.Command) {
+	o.to = workload.FormatCSV
+	cli.Choice(c, &o.to, "to", "`FORMAT` to write: "+strings.Join(targets(), ", "), targets()...)
+	c.Flags().StringVarP(&o.out, "output", "o", "", "write to `FILE` instead of standard output")
+	c.Flags().Bool("json", false, "with -o: print one JSON document on what was written")
+}
+
+// checkDocument returns a mistake if the document and the trace would both go to standard output.
+func checkDocument(c *cobra.Command, out string) error {
+	if cli.AsJSON(c) && (out == "" || out == "-") {
+		return fault.Mistakef("--json: the document goes to standard output; want -o FILE for the trace")
+	}
+	return nil
+}
+
+// synthOptions are the flags of trace synth.
+type synthOptions struct {
+	writeOptions
+	cfg           synth.Config
+	file, profile string
+	sets          []string
+	jobs          int
+	seed          uint64
+}
+
 func traceSynth(a *cli.App) *cobra.Command {
-	cfg := synth.DefaultConfig()
-	var (
-		file, out, to string
-		sets          []string
-		flags                = cfg
-		seed          uint64 = 1
-		asJSON        bool
-	)
+	o := &synthOptions{cfg: synth.DefaultConfig()}
 	c := &cobra.Command{
 		Use:   "synth",
 		Short: "Generate a workload like that of a real cluster",
@@ -60,71 +79,76 @@ The profiles hpc and lublin need the same memory for any number of jobs.
 
 -c reads settings from a YAML file; --set changes one of them. Settings and their defaults:
 
-` + options.Indented(cfg),
+` + options.Indented(o.cfg),
 		Example: `  gymctl trace synth --jobs 5 --seed 7
   gymctl trace synth --jobs 2000 --set rate=1.5 --set max_gpus=8 -o busy.csv.zst
   gymctl trace synth --jobs 2000 -o jobs.csv --json
   gymctl trace synth --profile hpc --jobs 1000 --set procs=1024 --to swf -o log.swf`,
-		Args: cli.Args(0, 0, "flags only"),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := checkTarget(to); err != nil {
-				return err
-			}
-			if err := checkDocument(asJSON, out); err != nil {
-				return err
-			}
-			if file != "" {
-				if err := options.DecodeFile(file, &cfg); err != nil {
-					return err
-				}
-			}
-			if err := options.SetAll(&cfg, sets); err != nil {
-				return err
-			}
-			if c.Flags().Changed("jobs") {
-				cfg.Jobs = flags.Jobs
-			}
-			if c.Flags().Changed("profile") {
-				cfg.Profile = flags.Profile
-			}
-			if err := cfg.Validate(); err != nil {
-				return &fault.Mistake{Err: err} // named by key: it may come from the file, from --set or from a flag
-			}
-			jobs, err := synth.New(cfg, seed)
-			if err != nil {
-				return err
-			}
-			n := 0
-			err = a.WriteFile(out, []string{file}, func(w io.Writer) error {
-				n, err = writeTrace(w, &stoppable{c.Context(), jobs}, to, synthHeader(cfg, seed), synth.Named(cfg.Profile), false)
-				return err
-			})
-			if err != nil || !asJSON {
-				return err
-			}
-			settings, err := configs.JSON(cfg)
-			if err != nil {
-				return err
-			}
-			return a.JSON(struct {
-				writtenTrace
-				Seed     uint64          `json:"seed"`
-				Settings json.RawMessage `json:"settings"`
-			}{writtenTrace{out, to, n}, seed, settings})
-		},
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(a, c) },
 	}
 	f := c.Flags()
-	f.StringVarP(&file, "config", "c", "", "read settings from this YAML `FILE`")
-	f.StringArrayVar(&sets, "set", nil, "change a setting: `KEY=VALUE` (repeatable)")
-	f.IntVar(&flags.Jobs, "jobs", cfg.Jobs, "how many jobs")
-	f.StringVar(&flags.Profile, "profile", cfg.Profile, "`NAME` of what is imitated: "+strings.Join(synth.Profiles(), ", "))
-	f.Uint64Var(&seed, "seed", seed, "another seed gives other jobs")
-	toFlag(c, &to)
-	f.StringVarP(&out, "output", "o", "", "write to `FILE` instead of standard output")
-	documentFlag(c, &asJSON)
-	options.CompleteSet(c, func(*cobra.Command, []string) configs.Validator { return &cfg })
+	f.StringVarP(&o.file, "config", "c", "", "read settings from this YAML `FILE`")
+	f.StringArrayVar(&o.sets, "set", nil, "change a setting: `KEY=VALUE` (repeatable)")
+	f.IntVar(&o.jobs, "jobs", o.cfg.Jobs, "how many jobs")
+	f.StringVar(&o.profile, "profile", o.cfg.Profile, "`NAME` of what is imitated: "+strings.Join(synth.Profiles(), ", "))
+	f.Uint64Var(&o.seed, "seed", 1, "another seed gives other jobs")
+	o.writeOptions.flags(c)
+	options.CompleteSet(c, func(*cobra.Command, []string) configs.Validator { return &o.cfg })
 	cli.Complete(c, "profile", synth.Profiles()...)
 	return c
+}
+
+// complete reads the settings.
+func (o *synthOptions) complete(c *cobra.Command) error {
+	if err := checkDocument(c, o.out); err != nil {
+		return err
+	}
+	if o.file != "" {
+		if err := options.DecodeFile(o.file, &o.cfg); err != nil {
+			return err
+		}
+	}
+	if err := options.SetAll(&o.cfg, o.sets); err != nil {
+		return err
+	}
+	if c.Flags().Changed("jobs") {
+		o.cfg.Jobs = o.jobs
+	}
+	if c.Flags().Changed("profile") {
+		o.cfg.Profile = o.profile
+	}
+	if err := o.cfg.Validate(); err != nil {
+		return &fault.Mistake{Err: err} // named by key: it may come from the file, from --set or from a flag
+	}
+	return nil
+}
+
+func (o *synthOptions) run(a *cli.App, c *cobra.Command) error {
+	if err := o.complete(c); err != nil {
+		return err
+	}
+	jobs, err := synth.New(o.cfg, o.seed)
+	if err != nil {
+		return err
+	}
+	n := 0
+	err = a.WriteFile(o.out, []string{o.file}, func(w io.Writer) error {
+		n, err = writeTrace(w, &stoppable{c.Context(), jobs}, o.to, synthHeader(o.cfg, o.seed), synth.Named(o.cfg.Profile),
+			false)
+		return err
+	})
+	if err != nil || !cli.AsJSON(c) {
+		return err
+	}
+	settings, err := configs.JSON(o.cfg)
+	if err != nil {
+		return err
+	}
+	return a.JSON(struct {
+		writtenTrace
+		Seed     uint64          `json:"seed"`
+		Settings json.RawMessage `json:"settings"`
+	}{writtenTrace{o.out, o.to, n}, o.seed, settings})
 }
 
 // writtenTrace is what the JSON documents of trace synth and convert say of the written file.
@@ -132,18 +156,6 @@ type writtenTrace struct {
 	File   string `json:"file"`
 	Format string `json:"format"`
 	Jobs   int    `json:"jobs"`
-}
-
-func documentFlag(c *cobra.Command, asJSON *bool) {
-	c.Flags().BoolVar(asJSON, "json", false, "with -o: print one JSON document on what was written")
-}
-
-// checkDocument returns a mistake if the document and the trace would both go to standard output.
-func checkDocument(asJSON bool, out string) error {
-	if asJSON && (out == "" || out == "-") {
-		return fault.Mistakef("--json: the document goes to standard output; want -o FILE for the trace")
-	}
-	return nil
 }
 
 // synthHeader returns the header of a log of generated jobs.
@@ -161,11 +173,7 @@ func synthHeader(cfg synth.Config, seed uint64) swf.Header {
 }
 
 func traceConvert(a *cli.App) *cobra.Command {
-	cfg := workload.DefaultTraceConfig()
-	var (
-		to, out string
-		asJSON  bool
-	)
+	cfg, o := workload.DefaultTraceConfig(), &writeOptions{}
 	c := &cobra.Command{
 		Use:   "convert FILE --to FORMAT -o FILE",
 		Short: "Write a trace in the native format or as an SWF log",
@@ -178,61 +186,62 @@ jobs if some have them), or a log in Standard Workload Format. It reports on sta
 		Args:              cli.Args(1, 1, "one FILE"),
 		ValidArgsFunction: cli.OneFile,
 		RunE: func(c *cobra.Command, files []string) error {
+			if err := checkDocument(c, o.out); err != nil {
+				return err
+			}
 			cfg.File = files[0]
-			if err := checkTarget(to); err != nil {
-				return err
-			}
-			if err := checkDocument(asJSON, out); err != nil {
-				return err
-			}
-			t, err := openTrace(c, cfg)
-			if err != nil {
-				return err
-			}
-			defer t.Close() //nolint:errcheck // only read
-			n, jobs := 0, &contents{Stream: t}
-			err = a.WriteFile(out, []string{files[0], cfg.Profiles}, func(w io.Writer) error {
-				h := t.Header()
-				if h == nil {
-					h = swf.Header{"Conversion": "from format " + t.Info().Format + " by gymctl trace convert"}
-				}
-				name, group := t.Named()
-				n, err = writeTrace(w, jobs, to, h, name, group)
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			i := t.Info()
-			if out != "" && out != "-" {
-				a.Notef("%s → %s (%s): %s, %d left out, %d moved", i.File, out, to, plain.Count(n, "job", "jobs"), i.Dropped, i.Moved)
-			}
-			for _, k := range i.Skipped {
-				if k.Reason == sacctfmt.Duplicate {
-					a.Notef("note: %d left out: %s", k.Count, k.Reason)
-				}
-			}
-			if lost := jobs.lost(to); lost != "" {
-				a.Notef("note: %s has no place for %s", to, lost)
-			}
-			if i.Timeless && i.Format != "openb" {
-				a.Notef("note: run times are 0, as format %s does not tell them; --profiles gives a table from which they follow", i.Format)
-			}
-			if asJSON {
-				return a.JSON(struct {
-					writtenTrace
-					Trace workload.Info `json:"trace"` // that was read
-					Lost  []LostField   `json:"lost"`
-				}{writtenTrace{out, to, n}, i, jobs.lostFields(to)})
-			}
-			return nil
+			return convert(a, c, cfg, o)
 		},
 	}
 	options.TraceFlags(c, &cfg)
-	toFlag(c, &to)
-	c.Flags().StringVarP(&out, "output", "o", "", "write to `FILE` instead of standard output")
-	documentFlag(c, &asJSON)
+	o.flags(c)
 	return c
+}
+
+// convert writes a trace, and says what it could not write.
+func convert(a *cli.App, c *cobra.Command, cfg workload.TraceConfig, o *writeOptions) error {
+	t, err := openTrace(c, cfg)
+	if err != nil {
+		return err
+	}
+	defer t.Close() //nolint:errcheck // only read
+	n, jobs := 0, &contents{Stream: t}
+	err = a.WriteFile(o.out, []string{cfg.File, cfg.Profiles}, func(w io.Writer) error {
+		h := t.Header()
+		if h == nil {
+			h = swf.Header{"Conversion": "from format " + t.Info().Format + " by gymctl trace convert"}
+		}
+		name, group := t.Named()
+		n, err = writeTrace(w, jobs, o.to, h, name, group)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	i := t.Info()
+	if o.out != "" && o.out != "-" {
+		a.Notef("%s → %s (%s): %s, %d left out, %d moved", i.File, o.out, o.to, plain.Count(n, "job", "jobs"), i.Dropped,
+			i.Moved)
+	}
+	for _, k := range i.Skipped {
+		if k.Reason == sacctfmt.Duplicate {
+			a.Notef("note: %d left out: %s", k.Count, k.Reason)
+		}
+	}
+	if lost := jobs.lost(o.to); lost != "" {
+		a.Notef("note: %s has no place for %s", o.to, lost)
+	}
+	if i.Timeless && i.Format != "openb" {
+		a.Notef("note: run times are 0, as format %s does not tell them; --profiles gives a table from which they follow", i.Format)
+	}
+	if !cli.AsJSON(c) {
+		return nil
+	}
+	return a.JSON(struct {
+		writtenTrace
+		Trace workload.Info `json:"trace"` // that was read
+		Lost  []LostField   `json:"lost"`
+	}{writtenTrace{o.out, o.to, n}, i, jobs.lostFields(o.to)})
 }
 
 // targets returns the formats that can be written.
@@ -244,18 +253,6 @@ func targets() []string {
 		}
 	}
 	return names
-}
-
-func toFlag(c *cobra.Command, to *string) {
-	c.Flags().StringVar(to, "to", workload.FormatCSV, "`FORMAT` to write: "+strings.Join(targets(), ", "))
-	cli.Complete(c, "to", targets()...)
-}
-
-func checkTarget(to string) error {
-	if !slices.Contains(targets(), to) {
-		return fault.Mistakef("--to: got %q, want %s%s", to, strings.Join(targets(), " or "), nearest.Meant(to, targets()))
-	}
-	return nil
 }
 
 // writeTrace writes jobs in format to, one by one. h is the header of a log; name and group say whether jobs can have a
@@ -303,40 +300,37 @@ func (s *stoppable) Next(j *traces.Job) error {
 }
 
 func traceFormats(a *cli.App) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use:     "formats",
 		Short:   "List the trace formats that can be read",
 		Example: `  gymctl trace formats`,
-		Args:    cli.Args(0, 0, "flags only"),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
 			formats := workload.Formats()
-			if asJSON {
-				return a.JSON(struct {
-					Formats []workload.Format `json:"formats"`
-				}{formats})
-			}
-			for i, f := range formats {
-				if i > 0 {
-					a.Printf("\n")
-				}
-				order := "in order of submit, unless --sort"
-				if !f.Sorted {
-					order = "in any order"
-				}
-				a.Printf("%s: %s\n  known by  %s\n  columns   %s\n  rows      %s\n", f.Name, f.What, f.KnownBy, f.Columns, order)
-				if f.Profiles {
-					a.Printf("  run times with --profiles, from a throughput table\n")
-				}
-				if f.Writes {
-					a.Printf("  written   by gymctl trace synth and convert, --to %s\n", f.Name)
-				}
-			}
-			return nil
+			return a.Show(c, cli.Keyed{"formats": formats}, func(io.Writer) error { return showFormats(a, formats) })
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	cli.JSONFlag(c)
 	return c
+}
+
+func showFormats(a *cli.App, formats []workload.Format) error {
+	for i, f := range formats {
+		if i > 0 {
+			a.Printf("\n")
+		}
+		order := "in order of submit, unless --sort"
+		if !f.Sorted {
+			order = "in any order"
+		}
+		a.Printf("%s: %s\n  known by  %s\n  columns   %s\n  rows      %s\n", f.Name, f.What, f.KnownBy, f.Columns, order)
+		if f.Profiles {
+			a.Printf("  run times with --profiles, from a throughput table\n")
+		}
+		if f.Writes {
+			a.Printf("  written   by gymctl trace synth and convert, --to %s\n", f.Name)
+		}
+	}
+	return nil
 }
 
 // openTrace opens the trace that the flags name.

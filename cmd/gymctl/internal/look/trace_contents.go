@@ -36,16 +36,13 @@ func (c *contents) Next(j *traces.Job) error {
 		has bool
 		n   *int
 	}{{j.Deadline > 0, &c.Deadlines}, {j.MinGPUs != 0 || j.MaxGPUs != 0, &c.Elastic}, {len(j.GPUTypes) > 0, &c.Typed}, {j.CPUMilli > 0, &c.Cores},
-		{j.Iterations > 0, &c.Iterations}, {j.Priority != 0, &c.Priorities}, {j.Profile != nil, &c.Profiles}, {j.Graph != nil, &c.Graphs}} {
+		{j.Iterations > 0, &c.Iterations}, {j.Priority != 0, &c.Priorities}, {j.Profile != nil, &c.Profiles},
+		{j.Graph != nil, &c.Graphs},
+		{j.Name != "" && j.Model != "" && j.Name != j.Model, &c.names},
+		{j.Group != "" && j.VC != "" && j.Group != j.VC, &c.groups}} {
 		if f.has {
 			*f.n++
 		}
-	}
-	if j.Name != "" && j.Model != "" && j.Name != j.Model {
-		c.names++
-	}
-	if j.Group != "" && j.VC != "" && j.Group != j.VC {
-		c.groups++
 	}
 	if j.Graph != nil {
 		c.Tasks += len(j.Graph.Tasks)

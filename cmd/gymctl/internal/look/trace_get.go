@@ -1,10 +1,8 @@
 package look
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +17,7 @@ var PublicTraces = catalog.Public
 
 // getFlags are the flags of trace get.
 type getFlags struct {
-	list, all, asJSON  bool
+	list, all          bool
 	out, cache, mirror string
 }
 
@@ -52,12 +50,12 @@ gymctl trace get slurm and gymctl trace get kubernetes fetch the history of your
 				return err
 			}
 			if g.list {
-				return listPublic(a, dir, g.asJSON)
+				return listPublic(a, c, dir)
 			}
 			if g.all {
 				names = PublicTraces().Names()
 			}
-			return getPublic(c.Context(), a, names, dir, &g)
+			return getPublic(a, c, names, dir, &g)
 		},
 	}
 	c.AddCommand(traceGetSlurm(a), traceGetKubernetes(a))
@@ -67,8 +65,8 @@ gymctl trace get slurm and gymctl trace get kubernetes fetch the history of your
 	f.StringVarP(&g.out, "output", "o", "", "put copies into `DIR`, besides the cache")
 	f.StringVar(&g.cache, "cache", "", "keep files in `DIR` (default $CLUSTERGYM_CACHE, or clustergym/traces in your cache folder)")
 	f.StringVar(&g.mirror, "mirror", "", "fetch from addresses that begin with `URL` instead of "+catalog.Publisher)
-	f.BoolVar(&g.asJSON, "json", false, "print one JSON document")
-	cli.Rivals(c, "list", "all")
+	cli.JSONFlag(c)
+	c.MarkFlagsMutuallyExclusive("list", "all")
 	cli.Filled(c, "output", "cache")
 	return c
 }
@@ -124,9 +122,9 @@ func newPublicTrace(e *catalog.Entry, path, dir string) (PublicTrace, error) {
 	}
 	switch e.Kind {
 	case catalog.KindTrace:
-		p.Next = "gymctl trace stats " + ShellWord(path)
+		p.Next = "gymctl trace stats " + cli.ShellWords(path)
 	case catalog.KindInventory:
-		p.Next = "gymctl config show --cluster " + ShellWord(path)
+		p.Next = "gymctl config show --cluster " + cli.ShellWords(path)
 	}
 	if e.Profiles == "" {
 		return p, nil
@@ -135,7 +133,7 @@ func newPublicTrace(e *catalog.Entry, path, dir string) (PublicTrace, error) {
 	if err != nil {
 		return p, err
 	}
-	p.Next += " --profiles " + ShellWord(table.Path(dir)) + " --reference " + e.Reference
+	p.Next += " --profiles " + cli.ShellWords(table.Path(dir)) + " --reference " + e.Reference
 	here, err := table.In(dir)
 	if !here {
 		p.Needs = table.Name
@@ -143,19 +141,11 @@ func newPublicTrace(e *catalog.Entry, path, dir string) (PublicTrace, error) {
 	return p, err
 }
 
-// ShellWord quotes s so that a shell reads it as one word.
-func ShellWord(s string) string {
-	if strings.ContainsAny(s, " \t\n'\"$&;|<>()*?[]#~`\\!{}") {
-		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-	}
-	return s
-}
-
-func listPublic(a *cli.App, dir string, asJSON bool) error {
-	c := PublicTraces()
+func listPublic(a *cli.App, c *cobra.Command, dir string) error {
+	entries := PublicTraces().Entries
 	list := []PublicTrace{}
-	for i := range c.Entries {
-		e := &c.Entries[i]
+	for i := range entries {
+		e := &entries[i]
 		here, err := e.In(dir)
 		if err != nil {
 			return &fault.Mistake{Err: err}
@@ -167,7 +157,7 @@ func listPublic(a *cli.App, dir string, asJSON bool) error {
 		p.Here = here
 		list = append(list, p)
 	}
-	if asJSON {
+	if cli.AsJSON(c) {
 		return a.JSON(struct {
 			Cache  string        `json:"cache"`
 			Traces []PublicTrace `json:"traces"`
@@ -206,7 +196,7 @@ func listTable(a *cli.App, rows [][]string) error {
 
 // getPublic fetches names in order. If one fails, it continues with the others, unless the folder is at fault or the
 // user interrupted it.
-func getPublic(ctx context.Context, a *cli.App, names []string, dir string, g *getFlags) error {
+func getPublic(a *cli.App, c *cobra.Command, names []string, dir string, g *getFlags) error {
 	var entries []*catalog.Entry
 	for _, n := range names { // check every name first, so that a typo in the last is reported before anything is fetched
 		e, err := PublicTraces().Find(n)
@@ -215,16 +205,27 @@ func getPublic(ctx context.Context, a *cli.App, names []string, dir string, g *g
 		}
 		entries = append(entries, e)
 	}
-	bar := &FetchBar{A: a, Line: cli.NewStatus(a, 0)}
-	getter := catalog.NewGetter(dir, catalog.Options{Mirror: g.mirror, Progress: bar.Tick, Note: bar.note})
+	bar := cli.NewBar(a, 0)
+	getter := catalog.NewGetter(dir, catalog.Options{
+		Mirror: g.mirror,
+		Progress: func(e *catalog.Entry, done, all int64) {
+			amount := func(done, all int64) string { return catalog.FormatSize(done) + " of " + catalog.FormatSize(all) }
+			rate := func(perSecond float64) string { return catalog.FormatSize(int64(perSecond)) + "/s" }
+			bar.Show(e.Name, done, all, amount, rate)
+		},
+		Note: func(line string) {
+			bar.Clear() // it is drawn again at the next tick
+			a.Notef("%s", line)
+		},
+	})
 	list := []PublicTrace{}
 	var failed []error
 	for i, e := range entries {
-		if i > 0 && !g.asJSON && len(list) > 0 {
+		if i > 0 && !cli.AsJSON(c) && len(list) > 0 {
 			a.Printf("\n")
 		}
-		fetched, err := getter.Get(ctx, PublicTraces().SourceOf(e), e)
-		bar.Close()
+		fetched, err := getter.Get(c.Context(), PublicTraces().SourceOf(e), e)
+		bar.Clear()
 		path := e.Path(dir)
 		if err == nil && g.out != "" {
 			path, err = catalog.Copy(e, dir, g.out)
@@ -244,19 +245,14 @@ func getPublic(ctx context.Context, a *cli.App, names []string, dir string, g *g
 			return &fault.Mistake{Err: err}
 		}
 		p.Here, p.Fetched = true, fetched
-		if list = append(list, p); !g.asJSON {
+		if list = append(list, p); !cli.AsJSON(c) {
 			showPublic(a, p)
 		}
 	}
-	if len(failed) > 0 {
+	if len(failed) > 0 || !cli.AsJSON(c) {
 		return errors.Join(failed...)
 	}
-	if g.asJSON {
-		return a.JSON(struct {
-			Traces []PublicTrace `json:"traces"`
-		}{list})
-	}
-	return nil
+	return a.JSON(cli.Keyed{"traces": list})
 }
 
 func showPublic(a *cli.App, p PublicTrace) {
@@ -279,35 +275,6 @@ func showPublic(a *cli.App, p PublicTrace) {
 		a.Printf("  try      %s\n", p.Next)
 	}
 }
-
-// FetchBar shows the progress of a transfer on a terminal.
-type FetchBar struct {
-	A     *cli.App
-	Line  *cli.Status
-	meter *cli.Meter
-	entry *catalog.Entry
-}
-
-// Tick shows how much of an entry has come.
-func (b *FetchBar) Tick(e *catalog.Entry, done, all int64) {
-	if b.Line == nil {
-		return
-	}
-	if b.entry != e {
-		b.entry, b.meter = e, cli.NewMeter(b.A, e.Name, all, done)
-		b.meter.Amount = func(done, all int64) string { return catalog.FormatSize(done) + " of " + catalog.FormatSize(all) }
-		b.meter.Rate = func(perSecond float64) string { return catalog.FormatSize(int64(perSecond)) + "/s" }
-	}
-	b.Line.Show(func(width int) []string { return b.meter.Parts(width, done) })
-}
-
-func (b *FetchBar) note(line string) {
-	b.Line.Clear() // it is drawn again at the next tick
-	b.A.Notef("%s", line)
-}
-
-// Close clears the line for the output that follows.
-func (b *FetchBar) Close() { b.Line.Clear() }
 
 // publicSize returns the size of the whole catalogue in bytes.
 func publicSize() (n int64) {

@@ -19,13 +19,15 @@ import (
 	kubetrace "clustergym/traces/kube"
 )
 
+// kubeOptions are the flags of trace get kubernetes.
+type kubeOptions struct {
+	options.KubeFlags
+	from []string
+	out  string
+}
+
 func traceGetKubernetes(a *cli.App) *cobra.Command {
-	var (
-		k      options.KubeFlags
-		from   []string
-		out    string
-		asJSON bool
-	)
+	o := &kubeOptions{}
 	c := &cobra.Command{
 		Use:   "kubernetes",
 		Short: "Fetch the history of your own Kubernetes cluster",
@@ -45,61 +47,63 @@ The file has names of users and jobs.`,
 		Example: `  gymctl trace get kubernetes
   gymctl trace get kubernetes --namespace ml --context prod -o history.csv.gz
   gymctl trace get kubernetes --from jobs.json --from pods.json -o history.csv.gz`,
-		Args: cli.Args(0, 0, "flags only"),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := checkDocument(asJSON, out); err != nil {
-				return err
-			}
-			r, err := kubeJobs(c.Context(), &k, from)
-			if err != nil {
-				return err
-			}
-			n := 0
-			if err := a.WriteFile(out, from, func(w io.Writer) error {
-				n, err = csv.WriteNamed(w, r, true, true)
-				return err
-			}); err != nil {
-				return err
-			}
-			if out == "-" {
-				for _, text := range doubts(r) {
-					a.Notef("note: %s", text)
-				}
-				return nil
-			}
-			if asJSON {
-				skipped := []workload.Skip{}
-				for _, s := range r.Skipped() {
-					skipped = append(skipped, workload.Skip(s))
-				}
-				return a.JSON(struct {
-					writtenTrace
-					Skipped []workload.Skip `json:"skipped"`
-					Notes   []string        `json:"notes,omitempty"`
-				}{writtenTrace{out, workload.FormatCSV, n}, skipped, doubts(r)})
-			}
-			a.Printf("%s: %s\n", out, plain.Count(n, "job", "jobs"))
-			for _, s := range r.Skipped() {
-				a.Printf("  left out  %d: %s\n", s.Count, s.Reason)
-			}
-			for _, text := range doubts(r) {
-				a.Printf("  note      %s\n", text)
-			}
-			a.Printf("  try       gymctl trace stats %s\n", ShellWord(out))
-			if n == 0 && len(r.Others()) == 0 {
-				a.Notef("note: there is no job that has run on GPUs and ended; record for a while with kubectl get --watch, and read that with --from")
-			}
-			return nil
-		},
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(a, c) },
 	}
 	f := c.Flags()
-	k.Add(f)
-	f.StringArrayVar(&from, "from", nil, "read this `FILE` of kubectl get -o json, and ask no cluster; can be repeated")
-	f.StringVarP(&out, "output", "o", "kubernetes-jobs.csv.gz", "write to `FILE`, packed if it ends in .gz or .zst; - for standard output")
-	f.BoolVar(&asJSON, "json", false, "print one JSON document on what was written")
+	o.Add(f)
+	f.StringArrayVar(&o.from, "from", nil, "read this `FILE` of kubectl get -o json, and ask no cluster; can be repeated")
+	f.StringVarP(&o.out, "output", "o", "kubernetes-jobs.csv.gz",
+		"write to `FILE`, packed if it ends in .gz or .zst; - for standard output")
+	f.Bool("json", false, "print one JSON document on what was written")
 	cli.Apart(c, []string{"from"}, "kubeconfig", "context", "namespace")
 	cli.Filled(c, "output")
 	return c
+}
+
+func (o *kubeOptions) run(a *cli.App, c *cobra.Command) error {
+	if err := checkDocument(c, o.out); err != nil {
+		return err
+	}
+	r, err := kubeJobs(c.Context(), &o.KubeFlags, o.from)
+	if err != nil {
+		return err
+	}
+	n := 0
+	if err := a.WriteFile(o.out, o.from, func(w io.Writer) error {
+		n, err = csv.WriteNamed(w, r, true, true)
+		return err
+	}); err != nil {
+		return err
+	}
+	if o.out == "-" {
+		for _, text := range doubts(r) {
+			a.Notef("note: %s", text)
+		}
+		return nil
+	}
+	if cli.AsJSON(c) {
+		skipped := []workload.Skip{}
+		for _, s := range r.Skipped() {
+			skipped = append(skipped, workload.Skip(s))
+		}
+		return a.JSON(struct {
+			writtenTrace
+			Skipped []workload.Skip `json:"skipped"`
+			Notes   []string        `json:"notes,omitempty"`
+		}{writtenTrace{o.out, workload.FormatCSV, n}, skipped, doubts(r)})
+	}
+	a.Printf("%s: %s\n", o.out, plain.Count(n, "job", "jobs"))
+	for _, s := range r.Skipped() {
+		a.Printf("  left out  %d: %s\n", s.Count, s.Reason)
+	}
+	for _, text := range doubts(r) {
+		a.Printf("  note      %s\n", text)
+	}
+	a.Printf("  try       gymctl trace stats %s\n", cli.ShellWords(o.out))
+	if n == 0 && len(r.Others()) == 0 {
+		a.Notef("note: there is no job that has run on GPUs and ended; record for a while with kubectl get --watch, and read that with --from")
+	}
+	return nil
 }
 
 // doubts says what is not known of jobs in a trace.

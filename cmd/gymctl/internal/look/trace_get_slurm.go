@@ -33,7 +33,6 @@ var SlurmCommands = func(s *options.SlurmAccess) slurm.Runner {
 type slurmFlags struct {
 	options.SlurmAccess
 	since, until, from, out, vc string
-	asJSON                      bool
 }
 
 // What the jobs' VC is.
@@ -43,7 +42,7 @@ const (
 )
 
 func traceGetSlurm(a *cli.App) *cobra.Command {
-	var g slurmFlags
+	g := slurmFlags{vc: vcPartition}
 	c := &cobra.Command{
 		Use:   "slurm",
 		Short: "Fetch the history of your own Slurm cluster",
@@ -59,20 +58,19 @@ The file has names of users and jobs. GPUs are known only if slurm.conf has Acco
 		Example: `  gymctl trace get slurm
   gymctl trace get slurm -S 2024-01-01 -E 2024-07-01 -o history.txt.gz
   gymctl trace get slurm --from jobs.json -o history.txt.gz`,
-		Args: cli.Args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error { return getSlurm(a, c, &g) },
 	}
 	f := c.Flags()
 	f.StringVarP(&g.since, "since", "S", "90d", "the first `TIME`: 2024-01-31, 2024-01-31T12:00:00 (UTC), or how long ago: 12h, 90d, 52w")
 	f.StringVarP(&g.until, "until", "E", "now", "the last `TIME`, likewise")
 	f.StringVar(&g.from, "from", "", "read this `FILE` of sacct -P or sacct --json, and ask nobody")
-	f.StringVar(&g.vc, "vc", vcPartition, "what a job's virtual cluster is: partition or account; the other one becomes its group")
+	cli.Choice(c, &g.vc, "vc", "what a job's virtual cluster is: partition or account; the other one becomes its group",
+		vcPartition, vcAccount)
 	g.SlurmAccess.Add(f)
 	f.StringVarP(&g.out, "output", "o", "slurm-jobs.txt.gz", "write to `FILE`, packed if it ends in .gz or .zst; - for standard output")
-	f.BoolVar(&g.asJSON, "json", false, "print one JSON document on what was written")
+	f.Bool("json", false, "print one JSON document on what was written")
 	cli.Apart(c, []string{"from"}, "since", "until", "ssh", "slurm-conf")
 	cli.Filled(c, "output")
-	cli.Complete(c, "vc", vcPartition, vcAccount)
 	return c
 }
 
@@ -90,15 +88,10 @@ type FetchedHistory struct {
 	GPUTypes  []string        `json:"gpu_types"` // that jobs ask for
 	Estimates int             `json:"estimates"` // jobs with a time limit
 	Span      string          `json:"span"`      // from the first submit to the last
-	vc        map[string]int  // jobs
-	users     map[string]int
 }
 
 func getSlurm(a *cli.App, c *cobra.Command, g *slurmFlags) error {
-	if g.vc != vcPartition && g.vc != vcAccount {
-		return fault.Mistakef("--vc: got %q, want %s or %s", g.vc, vcPartition, vcAccount)
-	}
-	if err := checkDocument(g.asJSON, g.out); err != nil {
+	if err := checkDocument(c, g.out); err != nil {
 		return err
 	}
 	var h FetchedHistory
@@ -114,11 +107,10 @@ func getSlurm(a *cli.App, c *cobra.Command, g *slurmFlags) error {
 	if err := h.look(c.Context(), g.out); err != nil {
 		return err
 	}
-	if g.asJSON {
-		return a.JSON(h)
-	}
-	showHistory(a, &h)
-	return nil
+	return a.Show(c, h, func(io.Writer) error {
+		showHistory(a, &h)
+		return nil
+	})
 }
 
 // askSlurm lets sacct write the history to w.
@@ -135,21 +127,15 @@ func askSlurm(ctx context.Context, a *cli.App, w io.Writer, g *slurmFlags, h *Fe
 	if !since.Before(until) {
 		return fault.Mistakef("--since %s: want a time before --until %s", g.since, g.until)
 	}
-	line := cli.NewStatus(a, 0)
-	var m *cli.Meter
-	rows := 0
-	count, err := slurm.History(ctx, SlurmCommands(&g.SlurmAccess), slurm.HistoryOptions{Since: since, Until: until, Accounts: g.vc == vcAccount, Progress: func(done, all, n int) {
-		if m == nil {
-			m = cli.NewMeter(a, "sacct", int64(all), 0)
-			m.Amount = func(done, all int64) string {
-				return fmt.Sprintf("%d of %d months, %d rows", done, all, rows)
-			}
-			m.Rate = func(perSecond float64) string { return fmt.Sprintf("%.1f months/min", 60*perSecond) }
-		}
-		rows = n
-		line.Show(func(width int) []string { return m.Parts(width, int64(done)) })
-	}}, w)
-	line.Clear()
+	bar := cli.NewBar(a, 0)
+	opt := slurm.HistoryOptions{Since: since, Until: until, Accounts: g.vc == vcAccount}
+	opt.Progress = func(done, all, rows int) {
+		amount := func(done, all int64) string { return fmt.Sprintf("%d of %d months, %d rows", done, all, rows) }
+		rate := func(perSecond float64) string { return fmt.Sprintf("%.1f months/min", 60*perSecond) }
+		bar.Show("sacct", int64(done), int64(all), amount, rate)
+	}
+	count, err := slurm.History(ctx, SlurmCommands(&g.SlurmAccess), opt, w)
+	bar.Clear()
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return fmt.Errorf("%w: nothing is written", fault.ErrInterrupted)
@@ -186,7 +172,7 @@ func copyHistory(ctx context.Context, w io.Writer, g *slurmFlags) error {
 		return options.FileMistake(g.from, err)
 	}
 	defer f.Close() //nolint:errcheck // only read
-	in := bufio.NewReaderSize(&stoppableReader{ctx, f}, 1<<16)
+	in := bufio.NewReaderSize(f, 1<<16)
 	head, err := in.Peek(1 << 16)
 	if err != nil && err != io.EOF {
 		return options.FileMistake(g.from, err)
@@ -205,20 +191,6 @@ func copyHistory(ctx context.Context, w io.Writer, g *slurmFlags) error {
 	return err
 }
 
-// stoppableReader ends a file when ctx is done.
-type stoppableReader struct {
-	ctx context.Context
-	io.Reader
-}
-
-// Read implements io.Reader.
-func (s *stoppableReader) Read(p []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return s.Reader.Read(p)
-}
-
 // look reads the file that was written, as every command will.
 func (h *FetchedHistory) look(ctx context.Context, file string) error {
 	cfg := workload.DefaultTraceConfig()
@@ -228,8 +200,8 @@ func (h *FetchedHistory) look(ctx context.Context, file string) error {
 		return err
 	}
 	defer t.Close() //nolint:errcheck // only read
-	h.File, h.vc, h.users = file, map[string]int{}, map[string]int{}
-	h.Skipped, h.GPUTypes = []workload.Skip{}, []string{}
+	h.File, h.Skipped, h.GPUTypes = file, []workload.Skip{}, []string{}
+	vcs, users := map[string]bool{}, map[string]bool{}
 	var j traces.Job
 	last := time.Duration(0)
 	for {
@@ -239,8 +211,7 @@ func (h *FetchedHistory) look(ctx context.Context, file string) error {
 			return err
 		}
 		h.Jobs++
-		h.vc[j.VC]++
-		h.users[j.User]++
+		vcs[j.VC], users[j.User] = true, true
 		if j.GPUs > 0 {
 			h.GPUJobs++
 		}
@@ -255,7 +226,7 @@ func (h *FetchedHistory) look(ctx context.Context, file string) error {
 		last = j.Submit
 	}
 	slices.Sort(h.GPUTypes)
-	h.Users, h.VCs, h.Span = len(h.users), len(h.vc), last.Round(time.Second).String()
+	h.Users, h.VCs, h.Span = len(users), len(vcs), last.Round(time.Second).String()
 	h.Skipped = append(h.Skipped, t.Info().Skipped...)
 	return nil
 }
@@ -276,7 +247,7 @@ func showHistory(a *cli.App, h *FetchedHistory) {
 	if h.Broken > 0 {
 		a.Printf("  broken    %d lines behind a line break in a name, left out\n", h.Broken)
 	}
-	a.Printf("  try       gymctl trace stats %s\n", ShellWord(h.File))
+	a.Printf("  try       gymctl trace stats %s\n", cli.ShellWords(h.File))
 	switch {
 	case h.Jobs == 0:
 		a.Notef("note: there is no job that has run and ended in this time; --since asks for more (sacct shows only your own jobs where slurm.conf has PrivateData=jobs)")

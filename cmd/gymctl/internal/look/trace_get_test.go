@@ -254,13 +254,14 @@ func TestTheBarIsDrawnOnATerminalOnly(t *testing.T) {
 	e := &catalog.Entry{Name: "philly-jobs"}
 	for _, tty := range []bool{true, false} {
 		var w bytes.Buffer
-		b := &look.FetchBar{A: &cli.App{Stderr: &w, Now: time.Now}}
+		b := cli.NewBar(&cli.App{Stderr: &w, Now: time.Now}, 0)
 		if tty {
-			b.Line = &cli.Status{W: &w, Now: time.Now}
+			b.Status = &cli.Status{W: &w, Now: time.Now}
 		}
-		b.Tick(e, 100, 2000)
-		b.Tick(e, 2000, 2000)
-		b.Close()
+		for _, done := range []int64{100, 2000} {
+			b.Show(e.Name, done, 2000, func(done, all int64) string { return "" }, func(float64) string { return "" })
+		}
+		b.Clear()
 		if strings.Contains(w.String(), "philly-jobs") != tty {
 			t.Errorf("on a terminal %v: %q", tty, w.String())
 		}
@@ -269,7 +270,7 @@ func TestTheBarIsDrawnOnATerminalOnly(t *testing.T) {
 
 func TestShellWords(t *testing.T) {
 	for s, want := range map[string]string{"/a/b-c.csv": "/a/b-c.csv", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'"} {
-		if got := look.ShellWord(s); got != want {
+		if got := cli.ShellWords(s); got != want {
 			t.Errorf("%s: %s, want %s", s, got, want)
 		}
 	}

@@ -2,8 +2,9 @@ package look
 
 import (
 	"fmt"
+	"io"
+	"slices"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +18,6 @@ import (
 
 func traceStats(a *cli.App) *cobra.Command {
 	cfg := workload.DefaultTraceConfig()
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "stats FILE",
 		Short: "Describe a trace: sizes, run times, load",
@@ -33,9 +33,7 @@ same user and name. The mean load is the number of GPUs that the jobs would keep
 			cfg.File = files[0]
 			line := cli.NewStatus(a, cli.Unnoticed)
 			defer line.Clear()
-			if line != nil {
-				c.SetContext(workload.WithReading(c.Context(), options.Reading(a, line, cfg.File)))
-			}
+			c.SetContext(options.WithReading(c.Context(), line, cfg.File))
 			t, err := openTrace(c, cfg)
 			if err != nil {
 				return err
@@ -52,14 +50,11 @@ same user and name. The mean load is the number of GPUs that the jobs would keep
 			}
 			d := describe(&s, t.Info())
 			d.Contents = jobs
-			if asJSON {
-				return a.JSON(d)
-			}
-			return showStats(a, d)
+			return a.Show(c, d, func(io.Writer) error { return showStats(a, d) })
 		},
 	}
 	options.TraceFlags(c, &cfg)
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	cli.JSONFlag(c)
 	return c
 }
 
@@ -135,17 +130,12 @@ func describe(s *traces.Stats, info workload.Info) Stats {
 }
 
 func counted(cs []traces.Count) []count {
-	out := make([]count, 0, len(cs))
-	for _, c := range cs {
-		out = append(out, count{c.Name, c.Jobs})
-	}
-	return out
+	return cli.NamesOf(cs, func(c traces.Count) count { return count(c) })
 }
 
 func showStats(a *cli.App, d Stats) error {
-	span := time.Duration(d.SpanS * float64(time.Second))
 	a.Printf("trace       %s\n", d.Trace)
-	a.Printf("span        %s, %.3g jobs/h\n", days(span), d.JobsPerHour)
+	a.Printf("span        %s, %.3g jobs/h\n", cli.Seconds(d.SpanS), d.JobsPerHour)
 	if d.Trace.Timeless && d.Duration.Max == 0 {
 		a.Printf("run time    not in the file; --profiles gives a table from which it follows\n")
 	} else {
@@ -198,18 +188,17 @@ func showStats(a *cli.App, d Stats) error {
 			continue
 		}
 		const most = 15
-		rows = nil
-		rest := 0
-		for i, c := range t.of {
-			if i < most {
-				rows = append(rows, []string{c.Name, strconv.Itoa(c.Jobs), cli.Percent(float64(c.Jobs), float64(d.Trace.Jobs))})
-			} else {
-				rest += c.Jobs
+		shown := slices.Clone(t.of[:min(most, len(t.of))])
+		if len(t.of) > most {
+			others := count{Name: fmt.Sprintf("(%d others)", len(t.of)-most)}
+			for _, c := range t.of[most:] {
+				others.Jobs += c.Jobs
 			}
+			shown = append(shown, others)
 		}
-		if rest > 0 {
-			rows = append(rows, []string{fmt.Sprintf("(%d others)", len(t.of)-most), strconv.Itoa(rest), cli.Percent(float64(rest), float64(d.Trace.Jobs))})
-		}
+		rows = cli.NamesOf(shown, func(c count) []string {
+			return []string{c.Name, strconv.Itoa(c.Jobs), cli.Percent(float64(c.Jobs), float64(d.Trace.Jobs))}
+		})
 		a.Printf("\n")
 		if err := a.Table(1, []string{t.name, "jobs", "of jobs"}, rows); err != nil {
 			return err
@@ -247,5 +236,3 @@ func Buckets(sizes []Size) []Bucket {
 	}
 	return out
 }
-
-func days(d time.Duration) string { return cli.Seconds(d.Seconds()) }

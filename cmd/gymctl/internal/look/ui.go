@@ -2,6 +2,7 @@ package look
 
 import (
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,6 @@ import (
 
 func uiVerb(a *cli.App) *cobra.Command {
 	u := options.UIFlags{Addr: "127.0.0.1:6006", Flag: "addr"}
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "ui PATH...",
 		Short: "Show runs, sweeps and experiments in a browser, and replay decisions",
@@ -46,13 +46,10 @@ pages about their own work with --ui.`,
 				return err
 			}
 			s := pages.New(pages.Options{Paths: paths, Tokens: tokens, Kernels: config.UseKernels, Version: cli.About().Version})
-			if asJSON {
-				err = a.JSON(struct {
-					Addr string `json:"addr"`
-				}{l.Addr().String()})
-			} else {
-				_, err = fmt.Fprintf(a.Stdout, "http://%s/\n", l.Addr())
-			}
+			err = a.Show(c, cli.Keyed{"addr": l.Addr().String()}, func(io.Writer) error {
+				_, err := fmt.Fprintf(a.Stdout, "http://%s/\n", l.Addr())
+				return err
+			})
 			if err != nil {
 				_ = l.Close() // nobody knows the address
 				return err
@@ -63,6 +60,6 @@ pages about their own work with --ui.`,
 	f := c.Flags()
 	f.StringVar(&u.Addr, "addr", u.Addr, "`HOST:PORT` to listen at; :PORT is this machine alone, port 0 picks a free one")
 	f.StringVar(&u.TokenFile, "token-file", "", options.TokenHelp)
-	f.BoolVar(&asJSON, "json", false, `print the address as {"addr":"…"}`)
+	f.Bool("json", false, `print the address as {"addr":"…"}`)
 	return c
 }

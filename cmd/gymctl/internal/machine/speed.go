@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,13 +20,15 @@ import (
 	"clustergym/simulator/schedulers"
 )
 
+// speedOptions are the flags of speed.
+type speedOptions struct {
+	cfg             speed.Config
+	kernels, asRank string
+	dir             string // of --long, to be removed
+}
+
 func speedVerb(a *cli.App) *cobra.Command {
-	cfg := speed.Config{Trace: workload.DefaultTraceConfig()}
-	var (
-		asJSON  bool
-		kernels string
-		asRank  string
-	)
+	o := &speedOptions{cfg: speed.Config{Trace: workload.DefaultTraceConfig()}}
 	c := &cobra.Command{
 		Use:     "speed [" + strings.Join(speed.Groups(), "|") + "] ...",
 		Aliases: []string{"bench"}, // its name until 2026
@@ -61,47 +64,19 @@ every job has one.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			if asRank != "" {
-				return speedRank(c, a, asRank)
+			if o.asRank != "" {
+				return speedRank(c, a, o.asRank)
 			}
-			if c.Flags().Changed("kernels") {
-				if err := options.UseKernels(kernels); err != nil {
-					return err
-				}
-			}
-			cfg.Groups = args
-			if err := cfg.Validate(); err != nil {
-				return cli.FlagFaults(c, err, map[string]string{"trace": "trace", "policies": "policy"})
-			}
-			var dir string
-			defer func() {
-				if dir != "" {
-					if err := os.RemoveAll(dir); err != nil {
-						a.Notef("%v", err)
-					}
-				}
-			}()
-			report, err := speed.Run(c.Context(), cfg, speed.Hooks{
-				Now: a.Now,
-				Row: func(what string) { a.Notef("%s", what) },
-				Rank: func(ctx context.Context, rank, world int, rendezvous string, quick bool) *exec.Cmd {
-					return exec.CommandContext(ctx, cli.Self(), "speed", "--as-rank", fmt.Sprintf("%d,%d,%s,%t", rank, world, rendezvous, quick)) //nolint:gosec // this program
-				},
-				Dir: func() (string, error) {
-					var err error
-					if dir, err = os.MkdirTemp("", "gymctl-bench-"); err != nil {
-						return "", fmt.Errorf("--long needs a folder for its log: %w", err)
-					}
-					return dir, nil
-				},
-			})
-			if err != nil {
-				return err
-			}
-			return a.Show(asJSON, report, report.WriteTable)
+			o.cfg.Groups = args
+			return o.run(a, c)
 		},
 	}
-	f := c.Flags()
+	o.flags(c)
+	return c
+}
+
+func (o *speedOptions) flags(c *cobra.Command) {
+	f, cfg := c.Flags(), &o.cfg
 	f.BoolVar(&cfg.Quick, "quick", false, "small workloads and short rounds: an impression within seconds")
 	f.BoolVar(&cfg.Long, "long", false, "also 11,500,000 jobs, read from a file while they are simulated; takes 200 MB of disk")
 	f.StringVar(&cfg.Trace.File, "trace", "", "simulate this trace `FILE` instead of generated workloads")
@@ -110,15 +85,46 @@ every job has one.`,
 	f.StringVar(&cfg.Cluster, "cluster", "", "with --trace: preset, `FILE`, pool:N, swf-N or NxG")
 	f.StringSliceVar(&cfg.Policies, "policy", nil, "with --trace: policies, joined by commas: `ORDER`[+ADMISSION][+BACKFILL] (default some)")
 	f.StringVar(&cfg.Python, "python", "python3", "of the bridge: `PROGRAM` of a Python in which the package of python/ is installed; of ranks: one with PyTorch")
-	f.BoolVar(&asJSON, "json", false, "print one JSON document")
-	f.StringVar(&asRank, "as-rank", "", "a process of speed ranks")
-	if err := f.MarkHidden("as-rank"); err != nil {
-		panic(err) // a flag that was just added
-	}
-	options.KernelsFlag(c, &kernels)
+	cli.JSONFlag(c)
+	f.StringVar(&o.asRank, "as-rank", "", "a process of speed ranks")
+	f.Lookup("as-rank").Hidden = true
+	options.KernelsFlag(c, &o.kernels)
 	cli.CompleteOrFile(c, "cluster", workload.ClusterPresets()...)
 	cli.CompleteList(c, "policy", func(_ *cobra.Command, word string) []string { return schedulers.Names().Complete(word) })
-	return c
+}
+
+func (o *speedOptions) run(a *cli.App, c *cobra.Command) error {
+	if c.Flags().Changed("kernels") {
+		if err := options.UseKernels(o.kernels); err != nil {
+			return err
+		}
+	}
+	if err := o.cfg.Validate(); err != nil {
+		return cli.FlagFaults(c, err, map[string]string{"trace": "trace", "policies": "policy"})
+	}
+	defer func() {
+		if err := os.RemoveAll(o.dir); o.dir != "" && err != nil {
+			a.Notef("%v", err)
+		}
+	}()
+	report, err := speed.Run(c.Context(), o.cfg, speed.Hooks{
+		Now: a.Now,
+		Row: func(what string) { a.Notef("%s", what) },
+		Rank: func(ctx context.Context, rank, world int, rendezvous string, quick bool) *exec.Cmd {
+			what := fmt.Sprintf("%d,%d,%s,%t", rank, world, rendezvous, quick)
+			return exec.CommandContext(ctx, cli.Self(), "speed", "--as-rank", what) //nolint:gosec // this program
+		},
+		Dir: func() (dir string, err error) {
+			if o.dir, err = os.MkdirTemp("", "gymctl-bench-"); err != nil {
+				return "", fmt.Errorf("--long needs a folder for its log: %w", err)
+			}
+			return o.dir, nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return a.Show(c, report, report.WriteTable)
 }
 
 // speedRank is a rank of gymctl speed ranks: RANK,WORLD,RENDEZVOUS,QUICK.
@@ -127,12 +133,9 @@ func speedRank(c *cobra.Command, a *cli.App, what string) error {
 	if len(parts) != 4 {
 		return fault.Mistakef("--as-rank: got %q, which is for speed ranks itself", what)
 	}
-	rank, err := strconv.Atoi(parts[0])
-	if err != nil {
-		return fault.Mistakef("--as-rank: %w", err)
-	}
-	world, err := strconv.Atoi(parts[1])
-	if err != nil {
+	rank, errRank := strconv.Atoi(parts[0])
+	world, errWorld := strconv.Atoi(parts[1])
+	if err := errors.Join(errRank, errWorld); err != nil {
 		return fault.Mistakef("--as-rank: %w", err)
 	}
 	return speed.Rank(c.Context(), rank, world, parts[2], parts[3] == "true", a.Now, a.Stdout)

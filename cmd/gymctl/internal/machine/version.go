@@ -1,13 +1,15 @@
 package machine
 
 import (
+	"fmt"
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"clustergym/cmd/gymctl/internal/cli"
 )
 
 func versionVerb(a *cli.App) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print version, commit, Go version and the float32 kernels in use",
@@ -15,16 +17,14 @@ func versionVerb(a *cli.App) *cobra.Command {
 being equal, results of the same set are equal byte for byte.`,
 		Example: `  gymctl version
   gymctl version --json`,
-		Args: cli.Args(0, 0, "flags only"),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
 			v := cli.About()
-			if asJSON {
-				return a.JSON(v)
-			}
-			a.Printf("%s", v)
-			return nil
+			return a.Show(c, v, func(w io.Writer) error {
+				_, err := fmt.Fprint(w, v)
+				return err
+			})
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	cli.JSONFlag(c)
 	return c
 }

@@ -1,13 +1,7 @@
 // Package operate holds the verbs that run for long: servers, workers, and what stands next to a real cluster.
 package operate
 
-import (
-	"github.com/spf13/cobra"
-
-	"clustergym/cmd/gymctl/internal/cli"
-)
+import "clustergym/cmd/gymctl/internal/cli"
 
 // Group are the verbs that run for long: servers, workers, and what stands next to a real cluster.
-func Group() cli.Group {
-	return cli.Group{Title: "Operate", Verbs: []func(*cli.App) *cobra.Command{ServeVerb, workerVerb, steerVerb, twinVerb}}
-}
+var Group = cli.Group{Title: "Operate", Verbs: []cli.Verb{ServeVerb, workerVerb, steerVerb, twinVerb}}

@@ -1,9 +1,8 @@
 package operate
 
 import (
-	"context"
 	"fmt"
-	"os"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -13,15 +12,18 @@ import (
 	"clustergym/lab/envs"
 )
 
+// serveOptions are the flags of serve.
+type serveOptions struct {
+	door   *options.Door
+	reg    envs.RegistryConfig
+	atEOF  bool
+	onnx   options.ModelFlags
+	checks check
+}
+
 // ServeVerb is gymctl serve.
 func ServeVerb(a *cli.App) *cobra.Command {
-	var (
-		door     = options.NewDoor("127.0.0.1:8765")
-		reg      = envs.DefaultRegistryConfig()
-		untilEOF bool
-		asJSON   bool
-		onnx     options.ModelFlags
-	)
+	o := &serveOptions{door: options.NewDoor("127.0.0.1:8765"), reg: envs.DefaultRegistryConfig()}
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the environments to other languages and other machines",
@@ -55,69 +57,36 @@ With --policy-onnx clients can also ask an ONNX model, by its --name, wherever i
 SIGTERM or Ctrl-C drains: clients are notified, /readyz reports not ready, and the program ends with exit code 0 when
 the last one has left, or after --drain-timeout. A second signal, a second later or more, ends it at once. SIGHUP reads
 the token file and the certificates again, for new connections; if one of them is bad, all stays as it was. Logs go to
-standard error, and the server never waits for them to be read.`,
+standard error, and the server never waits for them to be read.
+
+With --check URL it serves nothing. It plays the environment of --check-env on the server at URL, which may be written
+in any language, and prints for each claim of the protocol whether the server keeps it: pass, fail or skip with the
+reason, and a summary. The exit code is 0 if no claim fails, else 1. --token-file then holds the token to show,
+--tls-cert and --tls-key the certificate to show, and --hello-timeout is the server's own, checked only if given.
+The check fills the server with sessions for a moment: do not run it against one that others are using.`,
 		Example: `  gymctl serve
   gymctl serve --addr 127.0.0.1:0 --json
   gymctl serve --addr 0.0.0.0:8765 --token-file tokens --tls-cert cert.pem --tls-key key.pem
-  gymctl serve --trace-root /srv/traces --max-sessions 16 --memory 4GiB`,
-		Args: cli.Args(0, 0, "flags only"),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if reg.OwnFiles {
-				if err := door.Private(); err != nil {
-					return err
-				}
-				reg.MaxJobs = envs.OwnMaxJobs
-			}
-			var err error
-			if reg.Advice.Models, err = onnx.Read(); err != nil {
-				return err
-			}
-			r, err := envs.NewRegistry(reg)
-			if err != nil {
-				return cli.FlagFaults(c, err, nil)
-			}
-			a.Unblock()
-			s, l, err := door.Open(a, c, envs.NewFactory(r))
-			if err != nil {
-				return err
-			}
-			defer door.Reloads(s)()
-			defer budget.Limit(s.Memory())()
-			ctx := c.Context()
-			if untilEOF {
-				var stop context.CancelFunc
-				ctx, stop = options.UntilEnd(ctx, os.Stdin)
-				defer stop()
-			}
-			err = a.Announce(ctx, func(a *cli.App) error {
-				if asJSON {
-					return a.JSON(struct {
-						Addr string `json:"addr"`
-					}{l.Addr().String()})
-				}
-				_, err := fmt.Fprintln(a.Stdout, l.Addr())
-				return err
-			})
-			if err != nil {
-				_ = l.Close() // no client knows the address yet
-				if ctx.Err() != nil {
-					return nil // told to end before the address was read
-				}
-				return err
-			}
-			return s.Serve(ctx, l)
-		},
+  gymctl serve --trace-root /srv/traces --max-sessions 16 --memory 4GiB
+  gymctl serve --check ws://127.0.0.1:8765`,
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(a, c) },
 	}
-	f := c.Flags()
+	o.flags(c)
+	return c
+}
+
+func (o *serveOptions) flags(c *cobra.Command) {
+	f, door, reg := c.Flags(), o.door, &o.reg
 	door.Flags(c)
 	f.StringVar(&reg.TraceRoot, "trace-root", "", "clients may name the trace files below `DIR`, by their paths relative to it")
 	f.BoolVar(&reg.OwnFiles, "own-files", false, "clients may name every file that you can read, by absolute paths; goes with --token-file")
 	f.StringSliceVar(&reg.Advice.Policies, "advise", []string{envs.AllPolicies}, "`POLICIES` that clients may ask for an action, as sjf@slots,rollout:sjf@slots; all = every one, \"\" = none")
-	onnx.Flags(c)
+	o.onnx.Flags(c)
 	f.IntVar(&reg.Advice.Budget, "budget", reg.Advice.Budget, "at most `N` rollouts for one action of a policy that looks ahead")
 	f.DurationVar(&reg.Advice.Time, "budget-time", reg.Advice.Time, "time limit of one such action, for clients that give a budget of time")
-	f.BoolVar(&untilEOF, "until-eof", false, "drain and end when standard input ends, for a program that starts this one and may be killed")
-	f.BoolVar(&asJSON, "json", false, `print the address as {"addr":"…"}`)
+	f.BoolVar(&o.atEOF, "until-eof", false,
+		"drain and end when standard input ends, for a program that starts this one and may be killed")
+	f.Bool("json", false, `print the address as {"addr":"…"}, or the outcome of --check as one document`)
 	f.IntVar(&door.Cfg.MaxSessions, "max-sessions", door.Cfg.MaxSessions, "at most `N` clients at once, including lost ones that may reconnect")
 	f.IntVar(&door.Cfg.MaxHandles, "max-handles", door.Cfg.MaxHandles, "at most `N` sets of environments per client")
 	f.IntVar(&door.Cfg.MaxEnvs, "max-envs", door.Cfg.MaxEnvs, "at most `N` environments per set")
@@ -132,8 +101,49 @@ standard error, and the server never waits for them to be read.`,
 	f.DurationVar(&door.Cfg.PingInterval, "ping-interval", door.Cfg.PingInterval, "interval of pings to clients; 0s = none")
 	f.IntVar(&door.Cfg.Workers, "workers", door.Cfg.Workers, "`N` goroutines per set of environments, 0 = chosen by the server; affects only speed")
 	f.BoolVar(&door.Cfg.SharedMemory, "shared-memory", door.Cfg.SharedMemory, "let clients on this machine that run as the same user read large observations from memory (Linux)")
-	cli.Rivals(c, "own-files", "trace-root")
-	(&check{door: door, asJSON: &asJSON}).install(a, c)
+	c.MarkFlagsMutuallyExclusive("own-files", "trace-root")
+	o.checks.flags(c, door)
 	options.Sections(c)
-	return c
+}
+
+func (o *serveOptions) run(a *cli.App, c *cobra.Command) (err error) {
+	if c.Flags().Changed("check") {
+		return o.checks.run(a, c)
+	}
+	if o.reg.OwnFiles {
+		if err := o.door.Private(); err != nil {
+			return err
+		}
+		o.reg.MaxJobs = envs.OwnMaxJobs
+	}
+	if o.reg.Advice.Models, err = o.onnx.Read(); err != nil {
+		return err
+	}
+	r, err := envs.NewRegistry(o.reg)
+	if err != nil {
+		return cli.FlagFaults(c, err, nil)
+	}
+	a.Unblock()
+	s, l, err := o.door.Open(a, c, envs.NewFactory(r))
+	if err != nil {
+		return err
+	}
+	defer o.door.Reloads(s)()
+	defer budget.Limit(s.Memory())()
+	ctx, stop := options.UntilEnd(c.Context(), o.atEOF)
+	defer stop()
+	err = a.Announce(ctx, func(a *cli.App) error {
+		return a.Show(c, cli.Keyed{"addr": l.Addr().String()}, func(io.Writer) error {
+			_, err := fmt.Fprintln(a.Stdout, l.Addr())
+			return err
+		})
+	})
+	if err == nil {
+		return s.Serve(ctx, l)
+	}
+	_ = l.Close() // no client knows the address yet
+	if ctx.Err() != nil {
+		return nil // told to end before the address was read
+	}
+	return err
 }

@@ -1,7 +1,6 @@
 package operate
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -28,31 +27,15 @@ import (
 type check struct {
 	url, env, ca string
 	door         *options.Door // has the values of --token-file, --tls-cert, --tls-key and --hello-timeout
-	asJSON       *bool
 }
 
 // checkFlags are the flags of serve that count with --check.
 var checkFlags = []string{"check", "check-env", "ca", "token-file", "tls-cert", "tls-key", "hello-timeout", "json", "help"}
 
-// install adds --check to the command that serves.
-func (k *check) install(a *cli.App, c *cobra.Command) {
-	c.Long += `
-
-With --check URL it serves nothing. It plays the environment of --check-env on the server at URL, which may be written
-in any language, and prints for each claim of the protocol whether the server keeps it: pass, fail or skip with the
-reason, and a summary. The exit code is 0 if no claim fails, else 1. --token-file then holds the token to show,
---tls-cert and --tls-key the certificate to show, and --hello-timeout is the server's own, checked only if given.
-The check fills the server with sessions for a moment: do not run it against one that others are using.`
-	c.Example += "\n  gymctl serve --check ws://127.0.0.1:8765"
-	serve := c.RunE
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if c.Flags().Changed("check") {
-			return k.run(c.Context(), a, c)
-		}
-		return serve(c, args)
-	}
+// flags adds the flags of the check to those of a server.
+func (k *check) flags(c *cobra.Command, d *options.Door) {
+	k.door = d
 	f := c.Flags()
-	f.Lookup("json").Usage += ", or the outcome of --check as one document"
 	f.StringVar(&k.url, "check", "", "serve nothing: check the server at `URL`, ws://HOST:PORT or wss://HOST:PORT, against the protocol")
 	f.StringVar(&k.env, "check-env", "InvalidAction-v1", "`ID` of the environment that --check plays: discrete actions, episodes that end under random play")
 	f.StringVar(&k.ca, "ca", "", "PEM `FILE` of the authorities that --check trusts with wss://, in place of the system's")
@@ -104,8 +87,11 @@ func (k *check) token() (string, error) {
 // tls is how the check speaks with wss://: whom it trusts, and the certificate that it shows.
 func (k *check) tls() (*tls.Config, error) {
 	cert, key := k.door.Cfg.TLSCert, k.door.Cfg.TLSKey
-	if k.ca == "" && cert == "" && key == "" {
+	switch {
+	case k.ca == "" && cert == "" && key == "":
 		return nil, nil // as the system has it
+	case (cert == "") != (key == ""):
+		return nil, fault.Mistakef("--tls-cert and --tls-key go together: want those that --check shows")
 	}
 	if !strings.HasPrefix(k.url, "wss:") {
 		return nil, fault.Mistakef("--check: got %s with certificates, want wss://HOST:PORT", k.url)
@@ -121,10 +107,7 @@ func (k *check) tls() (*tls.Config, error) {
 			return nil, fault.Mistakef("--ca: %s holds no certificate in PEM", k.ca)
 		}
 	}
-	if cert != "" || key != "" {
-		if cert == "" || key == "" {
-			return nil, fault.Mistakef("--tls-cert and --tls-key go together: want the certificate that --check shows and its key")
-		}
+	if cert != "" {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
 			return nil, fault.Mistakef("--tls-cert %s, --tls-key %s: %w", cert, key, err)
@@ -143,7 +126,7 @@ type Verdict struct {
 }
 
 // run checks the server and prints one line for each claim as soon as it is decided.
-func (k *check) run(ctx context.Context, a *cli.App, c *cobra.Command) error {
+func (k *check) run(a *cli.App, c *cobra.Command) error {
 	t, err := k.target(c)
 	if err != nil {
 		return err
@@ -151,7 +134,7 @@ func (k *check) run(ctx context.Context, a *cli.App, c *cobra.Command) error {
 	var all []Verdict
 	count := map[string]int{}
 	begun := a.Now()
-	err = conformance.Check(ctx, t, func(v conformance.Verdict) {
+	err = conformance.Check(c.Context(), t, func(v conformance.Verdict) {
 		d := Verdict{Claim: v.Claim, Verdict: "pass", Seconds: v.Took.Round(time.Millisecond).Seconds()}
 		switch {
 		case v.Err != nil:
@@ -161,23 +144,21 @@ func (k *check) run(ctx context.Context, a *cli.App, c *cobra.Command) error {
 		}
 		count[d.Verdict]++
 		all = append(all, d)
-		if *k.asJSON {
-			return
-		}
 		line := d.Verdict + "  " + d.Claim
 		if d.Reason != "" {
 			line += ": " + d.Reason
 		}
-		a.Printf("%s\n", line)
+		if !cli.AsJSON(c) {
+			a.Printf("%s\n", line)
+		}
 	})
-	var refused *wire.Error
-	if errors.As(err, &refused) && refused.Code == wire.UnknownEnv {
+	if refused, ok := errors.AsType[*wire.Error](err); ok && refused.Code == wire.UnknownEnv {
 		return fault.Mistakef("--check-env: %w", err)
 	}
 	if err != nil {
 		return err
 	}
-	if *k.asJSON {
+	if cli.AsJSON(c) {
 		err = a.JSON(struct {
 			URL     string    `json:"url"`
 			Env     string    `json:"env"`

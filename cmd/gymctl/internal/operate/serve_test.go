@@ -267,7 +267,7 @@ func TestServeRefusesBadInputInOneSentence(t *testing.T) {
 		{"--addr 127.0.0.1:0 --max-inflight x", `--max-inflight: got "x", want a whole number`},
 		{"--addr 127.0.0.1:0 --idle-timeout 5", `--idle-timeout: got "5", want a time such as 90s`},
 		{"--addr 127.0.0.1:0 --step-timeout -1s", "--step-timeout: got -1s"},
-		{"--addr 127.0.0.1:0 --log-level loud", `--log-level: got "loud", want debug, info, warn or error`},
+		{"--addr 127.0.0.1:0 --log-level loud", `--log-level: got "loud", want one of debug, info, warn, error`},
 		{"--adr 127.0.0.1:0", "did you mean --addr?"},
 		{"now", "flags only"},
 	} {

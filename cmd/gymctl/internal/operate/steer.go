@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -19,7 +20,6 @@ import (
 	"clustergym/env/rollout"
 	"clustergym/internal/fault"
 	"clustergym/lab/config"
-	"clustergym/lab/models"
 	"clustergym/live"
 	"clustergym/live/kube"
 	"clustergym/live/slurm"
@@ -88,17 +88,19 @@ func (k *ClusterFlags) open() (live.Cluster, error) {
 // SteerFlags are the flags of steer.
 type SteerFlags struct {
 	ClusterFlags
-	policy, estimates, budget string
-	past                      PastFlags
-	LogFile, leaseFile        string
-	metrics                   options.UIFlags
-	leaseObject               string
-	logMax                    int64
-	logKeep                   int
-	lease                     time.Duration
-	models                    options.ModelFlags
-	loop                      steer.Config
-	limit                     time.Duration
+	policy             string
+	estimates          sim.Estimates
+	budget             rollout.Budget
+	past               PastFlags
+	LogFile, leaseFile string
+	metrics            options.UIFlags
+	leaseObject        string
+	logMax             int64
+	logKeep            int
+	lease              time.Duration
+	models             options.ModelFlags
+	loop               steer.Config
+	limit              time.Duration
 }
 
 func steerVerb(a *cli.App) *cobra.Command {
@@ -167,7 +169,6 @@ func steerMode(a *cli.App, mode string) *cobra.Command {
 	text := steerTexts[mode]
 	c := &cobra.Command{
 		Use: mode, Short: text[0], Long: text[1], Example: text[2],
-		Args: cli.Args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error { return runSteer(a, c, &g) },
 	}
 	writes := mode != steer.Shadow
@@ -180,8 +181,7 @@ func steerMode(a *cli.App, mode string) *cobra.Command {
 		}
 		return c
 	}
-	c.Flags().StringVar(&g.loop.Mode, "mode", g.loop.Mode, "what is written: shadow, rank or gate")
-	cli.Complete(c, "mode", steer.Modes()...)
+	cli.Choice(c, &g.loop.Mode, "mode", "what is written: shadow, rank or gate", steer.Modes()...)
 	c.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = true })
 	c.Use = "steer"
 	run := c.RunE
@@ -200,12 +200,8 @@ func steerMode(a *cli.App, mode string) *cobra.Command {
 func (g *SteerFlags) flags(c *cobra.Command, mode string) {
 	f := c.Flags()
 	g.add(c)
-	f.StringVar(&g.policy, "policy", "", "`POLICY` that looks: a run or checkpoint, RULE, RULE@slots, rollout:RULE")
-	g.models.Flags(c)
 	g.past.add(f)
-	f.StringVar(&g.estimates, "estimates", "history", "of rules: history, gbdt, gbdt:FILE, trace (time limits) or none")
-	f.DurationVar(&g.limit, "limit", 24*time.Hour, "stands for the time limit of jobs that have none")
-	options.BudgetFlag(f, &g.budget)
+	g.choiceFlags(c, "that looks: a run or checkpoint, RULE, RULE@slots, rollout:RULE", "")
 	f.DurationVar(&g.loop.Every, "every", g.loop.Every, "time between two looks")
 	f.DurationVar(&g.loop.Timeout, "timeout", g.loop.Timeout, "how long the cluster may take for an answer")
 	f.DurationVar(&g.loop.Think, "think", 0, "how long the policy may choose starts after each look, and as long again order the queue (default half of --every)")
@@ -217,6 +213,7 @@ func (g *SteerFlags) flags(c *cobra.Command, mode string) {
 	f.BoolVar(&g.loop.DryRun, "dry-run", false, "write nothing, and say what would be written")
 	if mode == steer.Gate || mode == "" {
 		f.DurationVar(&g.loop.Grace, "grace", g.loop.Grace, "take a start back that the cluster has not carried out for this long")
+		cli.Least(c, time.Second, "grace")
 	}
 	if mode == steer.Rank || mode == "" {
 		f.BoolVar(&g.loop.Clear, "clear", false, "take the ranks back at the end")
@@ -226,7 +223,8 @@ func (g *SteerFlags) flags(c *cobra.Command, mode string) {
 		f.DurationVar(&g.lease, "lease", g.lease, "how long steer may be silent before the guard takes back what it did")
 		f.StringVar(&g.leaseFile, "lease-file", "", "the lease, a `FILE` (default gymctl-steer-CLUSTER.lease in a folder that takes no files of others: $RUNTIME_DIRECTORY, /run/user/UID, that of --log)")
 		f.StringVar(&g.leaseObject, "lease-object", "", leaseObjectHelp)
-		cli.Rivals(c, "lease-file", "lease-object")
+		c.MarkFlagsMutuallyExclusive("lease-file", "lease-object")
+		cli.Least(c, 2*time.Second, "lease")
 	}
 	f.StringVar(&g.LogFile, "log", "", "add a line of JSON for every look to `FILE`")
 	g.logMax = 100 << 20
@@ -234,10 +232,10 @@ func (g *SteerFlags) flags(c *cobra.Command, mode string) {
 	f.IntVar(&g.logKeep, "log-keep", 9, "keep `N` full logs")
 	f.StringVar(&g.metrics.Addr, "metrics", "", "serve figures for Prometheus at `HOST:PORT`/metrics; :PORT is this machine alone")
 	f.StringVar(&g.metrics.TokenFile, "metrics-token-file", "", "`FILE` of the tokens that readers of --metrics present, one \"ROLE TOKEN\" per line; those of role read or admin count")
-	cli.Rivals(c, "policy", "policy-onnx")
 	cli.Needs(c, []string{"metrics"}, "metrics-token-file")
-	cli.Complete(c, "estimates", "history", "gbdt", "trace", "none")
-	cli.CompleteDir(c, "policy")
+	cli.Least(c, time.Second, "every", "timeout", "max-age")
+	cli.Least(c, 0, "max-writes", "max-writes-per-minute", "cycles", "log-keep")
+	cli.Least(c, time.Millisecond, "think")
 	cli.Section(c, "Policy", "policy", "policy-onnx", "name", "budget", "estimates", "limit", "history", "history-end")
 	cli.Section(c, "Cluster", "cluster", "slurm-conf", "ssh", "site-factor", "kubeconfig", "context", "namespace", "gpu-resource", "tolerated-taint")
 	cli.Section(c, "Writes", "dry-run", "clear", "grace", "top", "max-age", "max-writes", "max-writes-per-minute")
@@ -245,12 +243,27 @@ func (g *SteerFlags) flags(c *cobra.Command, mode string) {
 	cli.Section(c, "Looks and logs", "every", "timeout", "think", "cycles", "log", "log-max", "log-keep", "metrics", "metrics-token-file")
 }
 
-func runSteer(a *cli.App, c *cobra.Command, g *SteerFlags) error {
+// choiceFlags adds the flags that say what the policy is; of are ends of helps.
+func (g *SteerFlags) choiceFlags(c *cobra.Command, ofPolicy, ofOthers string) {
+	f := c.Flags()
+	f.StringVar(&g.policy, "policy", "", "`POLICY` "+ofPolicy)
+	g.models.Flags(c)
+	f.TextVar(&g.estimates, "estimates", sim.Estimates{Mode: sim.EstimateHistory},
+		"`ESTIMATES` of rules: history, gbdt, gbdt:FILE, trace (time limits) or none"+ofOthers)
+	f.DurationVar(&g.limit, "limit", 24*time.Hour, "stands for the time limit of jobs that have none"+ofOthers)
+	options.BudgetFlag(f, &g.budget)
+	cli.Least(c, time.Second, "limit")
+	c.MarkFlagsMutuallyExclusive("policy", "policy-onnx")
+	cli.Complete(c, "estimates", "history", "gbdt", "trace", "none")
+	cli.CompleteDir(c, "policy")
+}
+
+func runSteer(a *cli.App, c *cobra.Command, g *SteerFlags) (err error) {
 	cfg := &g.loop
 	if err := g.check(c); err != nil {
 		return err
 	}
-	choice, err := g.choice(c.Context(), c, a.Now())
+	choice, err := g.choice(c)
 	if err != nil {
 		return err
 	}
@@ -266,14 +279,13 @@ func runSteer(a *cli.App, c *cobra.Command, g *SteerFlags) error {
 		noteWeights(c.Context(), a, cfg.Cluster)
 	}
 	cfg.Begun = steer.Begun{Policy: g.policy, History: g.past.File}
-	switch {
-	case choice.Model != nil:
+	if choice.Model != nil {
 		cfg.Begun.Model = g.models.Files[0]
-	default:
-		cfg.Begun.Estimates = g.estimates
+	} else {
+		cfg.Begun.Estimates = g.estimates.String()
 	}
 	if c.Flags().Changed("budget") {
-		cfg.Begun.Budget = g.budget
+		cfg.Begun.Budget = g.budget.String()
 	}
 	cfg.Now, cfg.Note = a.Now, func(text string) { a.Notef("%s", text) }
 	if g.LogFile != "" {
@@ -282,24 +294,24 @@ func runSteer(a *cli.App, c *cobra.Command, g *SteerFlags) error {
 		}
 		cfg.Log.Note = cfg.Note
 	}
+	defer func() { err = errors.Join(err, cfg.Log.Close()) }()
 	if g.metrics.Addr != "" {
 		stop, err := g.serve(a, cfg)
 		if err != nil {
-			return errors.Join(err, cfg.Log.Close())
+			return err
 		}
 		defer stop()
 	}
 	if cfg.Mode != steer.Shadow && !cfg.DryRun {
 		err := g.lead(c, a)
 		if c.Context().Err() != nil { // it was still waiting for its turn
-			return cfg.Log.Close()
+			return nil
 		}
 		if err != nil {
-			return errors.Join(err, cfg.Log.Close())
+			return err
 		}
 	}
-	err = steer.Run(c.Context(), *cfg)
-	return errors.Join(err, cfg.Log.Close())
+	return steer.Run(c.Context(), *cfg)
 }
 
 // noteWeights says if ranks can change little, because a cluster orders jobs by other things that weigh more. A cluster that does not answer says
@@ -322,73 +334,59 @@ func (g *SteerFlags) check(c *cobra.Command) error {
 	switch {
 	case g.policy == "" && len(g.models.Files) == 0:
 		return fault.Mistakef("want either --policy POLICY or --policy-onnx FILE")
-	case !slices.Contains(steer.Modes(), cfg.Mode):
-		return fault.Mistakef("--mode: got %q, want %s", cfg.Mode, strings.Join(steer.Modes(), ", "))
-	case len(g.models.Files) > 1:
-		return fault.Mistakef("--policy-onnx: got %d models, want one", len(g.models.Files))
-	case cfg.Every < time.Second:
-		return fault.Mistakef("--every: got %v, want 1s or more", cfg.Every)
-	case cfg.Think < 0 || cfg.Think > cfg.Every || c.Flags().Changed("think") && cfg.Think < time.Millisecond:
+	case cfg.Think > cfg.Every:
 		return fault.Mistakef("--think: got %v, want 1ms to --every (%v)", cfg.Think, cfg.Every)
-	case cfg.Timeout < time.Second || cfg.MaxAge < time.Second || cfg.Grace < time.Second || g.limit < time.Second:
-		return fault.Mistakef("--timeout %v, --max-age %v, --grace %v, --limit %v: want 1s or more of each", cfg.Timeout, cfg.MaxAge, cfg.Grace, g.limit)
-	case cfg.PerCycle < 0 || cfg.PerMinute < 0 || cfg.Cycles < 0 || g.logKeep < 0:
-		return fault.Mistakef("--max-writes %d, --max-writes-per-minute %d, --cycles %d, --log-keep %d: want 0 or more of each", cfg.PerCycle, cfg.PerMinute, cfg.Cycles, g.logKeep)
 	case cfg.Top < 1 || cfg.Top > live.MaxScore/2:
 		return fault.Mistakef("--top: got %d, want 1 to %d", cfg.Top, live.MaxScore/2)
-	case cfg.Mode == steer.Gate && g.lease < max(2*time.Second, cfg.Every):
+	case cfg.Mode == steer.Gate && g.lease < cfg.Every:
 		return fault.Mistakef("--lease: got %v, want 2s or more, and no less than --every (%v)", g.lease, cfg.Every)
-	case cfg.Mode == steer.Rank && g.lease < 2*time.Second:
-		return fault.Mistakef("--lease: got %v, want 2s or more", g.lease)
 	}
-	for _, only := range []struct{ flag, mode string }{{"clear", steer.Rank}, {"grace", steer.Gate}} {
-		if c.Flags().Changed(only.flag) && cfg.Mode != only.mode {
-			return fault.Mistakef("--%s goes with --mode %s", only.flag, only.mode)
+	both := []string{steer.Rank, steer.Gate}
+	ofModes := map[string][]string{"clear": both[:1], "grace": both[1:], "lease": both, "lease-file": both,
+		"lease-object": both}
+	for _, flag := range slices.Sorted(maps.Keys(ofModes)) {
+		if modes := ofModes[flag]; c.Flags().Changed(flag) && !slices.Contains(modes, cfg.Mode) {
+			return fault.Mistakef("--%s goes with --mode %s", flag, strings.Join(modes, " and "))
 		}
 	}
-	for _, flag := range []string{"lease", "lease-file", "lease-object"} {
-		if c.Flags().Changed(flag) && cfg.Mode == steer.Shadow {
-			return fault.Mistakef("--%s goes with --mode %s and %s", flag, steer.Rank, steer.Gate)
-		}
-	}
-	switch {
-	case g.leaseObject != "" && g.Kind != KubeCluster:
-		return fault.Mistakef("--lease-object: want --cluster %s, whose API server keeps it", KubeCluster)
-	case g.leaseObject == "" && g.Kind == KubeCluster && cfg.Mode == steer.Gate && !cfg.DryRun && inPod():
+	if g.leaseObject == "" && g.Kind == KubeCluster && cfg.Mode == steer.Gate && !cfg.DryRun && inPod() {
 		return fault.Mistakef("--mode gate in a pod: a guard that steer starts would die with its container; want --lease-object NAMESPACE/NAME, and gymctl steer guard in a Deployment of its own, as deploy/kubernetes/gate.yaml has it")
+	}
+	return g.keeps(g.leaseObject)
+}
+
+// keeps returns a mistake if the cluster has no API server that keeps a lease object.
+func (k *ClusterFlags) keeps(object string) error {
+	if object != "" && k.Kind != KubeCluster {
+		return fault.Mistakef("--lease-object: want --cluster %s, whose API server keeps it", KubeCluster)
 	}
 	return nil
 }
 
 // choice reads the policy's files.
-func (g *SteerFlags) choice(ctx context.Context, c *cobra.Command, _ time.Time) (*steer.Choice, error) {
-	ch := &steer.Choice{Policy: g.policy, Config: config.For(jobselect.ID), Budget: rollout.DefaultConfig().Budget}
-	if c.Flags().Changed("budget") {
-		b, err := rollout.ParseBudget(g.budget)
-		if err != nil {
-			return nil, fault.Mistakef("--budget: got %q, want %s", g.budget, rollout.BudgetWanted)
-		}
-		ch.Budget = b
+func (g *SteerFlags) choice(c *cobra.Command) (*steer.Choice, error) {
+	if len(g.models.Files) > 1 {
+		return nil, fault.Mistakef("--policy-onnx: got %d models, want one", len(g.models.Files))
 	}
+	ch := &steer.Choice{Policy: g.policy, Config: config.For(jobselect.ID), Budget: g.budget}
 	list, err := g.models.Read()
 	if err != nil {
 		return nil, err
 	}
 	if len(list) > 0 {
-		ch.Model = new(models.Model)
-		*ch.Model = list[0]
+		ch.Model = new(list[0])
 		if ch.Config, err = options.PlayedConfig(ch.Model, nil); err != nil {
 			return nil, err
 		}
 	} else {
-		if est, err := sim.ParseEstimates(g.estimates); err == nil && est.Rung() >= sim.RungNoisy {
+		if g.estimates.Rung() >= sim.RungNoisy {
 			return nil, fault.Mistakef("--estimates: got %q, and nobody knows the run times of a real cluster; want history, gbdt, gbdt:FILE, trace (time limits) or none", g.estimates)
 		}
-		if err := ch.Config.Set("env.estimates=" + g.estimates); err != nil {
+		if err := ch.Config.Set("env.estimates=" + g.estimates.String()); err != nil {
 			return nil, cli.FlagFaults(c, err, map[string]string{"env.estimates": "estimates"})
 		}
 	}
-	ch.History, err = g.past.read(ctx)
+	ch.History, err = g.past.read(c.Context())
 	return ch, err
 }
 
@@ -406,13 +404,9 @@ With --lease-object it stays, in a Deployment of its own (deploy/kubernetes/gate
 a quarter longer than --lease, all that is held back, or handed over, is released. NAME-guard, a second Lease object, says
 that it watches; steer does not begin without, and ends when it has not been seen for twice as long as --lease.`,
 		Example: `  gymctl steer guard --cluster kubernetes --lease-object clustergym/steer-gate`,
-		Args:    cli.Args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			switch {
-			case object != "" && k.Kind != KubeCluster:
-				return fault.Mistakef("--lease-object: want --cluster %s, whose API server keeps it", KubeCluster)
-			case l.Term < 2*time.Second:
-				return fault.Mistakef("--lease: got %v, want 2s or more", l.Term)
+			if err := k.keeps(object); err != nil {
+				return err
 			}
 			l.Note = func(text string) { a.Notef("%s %s", a.Now().Format(time.RFC3339), text) } // for a file
 			cluster, err := Steered(&k)
@@ -442,6 +436,7 @@ that it watches; steer does not begin without, and ends when it has not been see
 	c.Flags().DurationVar(&l.Term, "lease", time.Minute, "how old the lease may be")
 	c.Flags().BoolVar(&l.Ranks, "ranks", false, "take ranks back, too")
 	cli.One(c, "lease-file", "lease-object")
+	cli.Least(c, 2*time.Second, "lease")
 	return c
 }
 
@@ -456,7 +451,6 @@ runs or has died, and may be called any number of times; systemd does so with Ex
 administrators hold stay held.`,
 		Example: `  gymctl steer release-all --cluster slurm
   gymctl steer release-all --cluster kubernetes --keep-ranks`,
-		Args: cli.Args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			cluster, err := Steered(&k)
 			if err != nil {

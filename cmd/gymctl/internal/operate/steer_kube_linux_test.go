@@ -161,8 +161,8 @@ func (k *kubeSteer) ours() (versions map[string]string, written []string) {
 }
 
 func (k *kubeSteer) refused(t *testing.T) {
-	p := k.Player(t, "refused")
-	p.Submit("a", 8, 1, time.Hour, kubetest.Plain)
+	p := newPlayer(t, k.Cluster, "refused")
+	p.Submit("a", 8, 1, time.Hour, Plain)
 	p.Step()
 	before, _ := k.ours()
 	nowhere := "https://" + kubetest.FreePort(t)
@@ -179,8 +179,8 @@ func (k *kubeSteer) refused(t *testing.T) {
 		want       string
 	}{
 		{k.Kubeconfig("stranger", "of-nobody", ""), with("shadow"), "credentials have expired or are not known"},
-		{k.Kubeconfig("expired", k.ExpiredToken("steer-gate"), ""), with("shadow"), "credentials have expired or are not known"},
-		{k.Kubeconfig("expired", k.ExpiredToken("steer-gate"), ""), gate(0), "credentials have expired or are not known"},
+		{k.Kubeconfig("expired", expiredToken(t, k.Cluster, "steer-gate"), ""), with("shadow"), "credentials have expired or are not known"},
+		{k.Kubeconfig("expired", expiredToken(t, k.Cluster, "steer-gate"), ""), gate(0), "credentials have expired or are not known"},
 		{shadow, gate(1), "may not patch jobs.batch in all namespaces: deploy/kubernetes/gate.yaml has the rights"},
 		{shadow, object, "may not patch jobs.batch"},
 		{k.Kubeconfig("rank", k.Token("steer-rank"), ""), with("rank"), "the cluster has no Kueue"},
@@ -204,7 +204,7 @@ func (k *kubeSteer) refused(t *testing.T) {
 }
 
 // sixty hands in sixty jobs of a node each: twelve long ones, and then those of the kinds in turn that are short.
-func sixty(p *kubetest.Player, long kubetest.How, short ...kubetest.How) {
+func sixty(p *Player, long How, short ...How) {
 	for i := range 60 {
 		if i < 12 {
 			p.Submit(fmt.Sprintf("long-%02d", i), 8, 20, 10*time.Hour, long)
@@ -215,7 +215,7 @@ func sixty(p *kubetest.Player, long kubetest.How, short ...kubetest.How) {
 }
 
 // play runs all jobs to their end. Time goes on only when nothing can start.
-func play(t *testing.T, p *kubetest.Player) {
+func play(t *testing.T, p *Player) {
 	t.Helper()
 	for over := false; !over; over = p.Tick() {
 		kubetest.Happens(t, fmt.Sprintf("no job can start at %d, with %d left", p.Now, p.Left()), p.Step, p.Full)
@@ -223,8 +223,8 @@ func play(t *testing.T, p *kubetest.Player) {
 }
 
 func (k *kubeSteer) shadow(t *testing.T) {
-	p := k.Player(t, "shadow")
-	sixty(p, kubetest.Plain, kubetest.Plain, kubetest.Handed, kubetest.Gated)
+	p := newPlayer(t, k.Cluster, "shadow")
+	sixty(p, Plain, Plain, Handed, Gated)
 	kubetest.Happens(t, "four jobs run", p.Step, p.Full)
 	p.Step()
 	before, _ := k.ours()
@@ -286,7 +286,7 @@ func (k *kubeSteer) twin(t *testing.T, namespace string) {
 
 // reported lets a shadow look while jobs come and go, and has its log reported on.
 func (k *kubeSteer) reported(t *testing.T) {
-	p := k.Player(t, "reported")
+	p := newPlayer(t, k.Cluster, "reported")
 	r := k.run(t, k.Kubeconfig("shadow", k.Token("steer-shadow"), ""), manifestArgs(t, "shadow", "steer-shadow"), "--namespace", p.Namespace, "--every", "1s")
 	kubetest.Happens(t, "shadow looks", nil, func() bool { return len(r.lines()) > 0 })
 	seen := func() (started, ended int) {
@@ -305,7 +305,7 @@ func (k *kubeSteer) reported(t *testing.T) {
 	const batches, each = 4, 8
 	for b := range batches {
 		for i := range each {
-			p.Submit(fmt.Sprintf("j%d-%d", b, i), 8, 1+i%3, 10*time.Minute, kubetest.Plain)
+			p.Submit(fmt.Sprintf("j%d-%d", b, i), 8, 1+i%3, 10*time.Minute, Plain)
 		}
 		for !tick() { // so that jobs come in both halves of the log
 		}
@@ -322,7 +322,7 @@ func (k *kubeSteer) reported(t *testing.T) {
 		waits[row.Role] = row.Mean
 	}
 	t.Logf("%d looks at %d jobs, %d starts; the cluster is like %s; mean waits %v s, error of the model %.1f s a job", d.Looks, d.Jobs, d.Agreement.Starts, d.Incumbent, waits, d.Calibration.Absolute)
-	if d.Looks != len(r.lines()) || d.Jobs != batches*each || d.Replayed != d.Jobs || d.Nodes != 4 || d.GPUs != kubetest.Room || d.Policy != "sjf+skip" || d.Agreement.Starts < d.Jobs-each || d.Belief == "" {
+	if d.Looks != len(r.lines()) || d.Jobs != batches*each || d.Replayed != d.Jobs || d.Nodes != 4 || d.GPUs != Room || d.Policy != "sjf+skip" || d.Agreement.Starts < d.Jobs-each || d.Belief == "" {
 		t.Errorf("%+v, agreement %+v", d, d.Agreement)
 	}
 	if c := d.Calibration; c.N < each || c.N >= d.Jobs || c.Real <= 0 || c.Model < 0 || waits["cluster"] != c.Real || waits["policy"] < 0 || waits["policy"] > 10*c.Real {
@@ -346,11 +346,11 @@ func (k *kubeSteer) gating(t *testing.T, kubeconfig, namespace string, more ...s
 }
 
 func (k *kubeSteer) gate(t *testing.T) {
-	plain := k.Player(t, "plain")
-	sixty(plain, kubetest.Plain, kubetest.Plain)
+	plain := newPlayer(t, k.Cluster, "plain")
+	sixty(plain, Plain, Plain)
 	play(t, plain)
-	p := k.Player(t, "gate")
-	sixty(p, kubetest.Handed, kubetest.Handed, kubetest.Gated)
+	p := newPlayer(t, k.Cluster, "gate")
+	sixty(p, Handed, Handed, Gated)
 	cfg := k.Kubeconfig("gate", k.Token("steer-gate"), "")
 	k.guarded(t, cfg, p.Namespace, "--lease", "5m")
 	r := k.gating(t, cfg, p.Namespace, "--lease", "5m", "--grace", "1h") // no start is taken back, however slow the machine is
@@ -388,7 +388,7 @@ func (k *kubeSteer) gate(t *testing.T) {
 }
 
 // stuck returns what is held back or bears the mark of a hold.
-func stuck(p *kubetest.Player) (names []string) {
+func stuck(p *Player) (names []string) {
 	for _, j := range p.Jobs() {
 		if _, ended := p.Ended[j.Metadata.Name]; !ended && (j.Spec.Suspend || j.Metadata.Annotations["clustergym/held"] != "") {
 			names = append(names, j.Metadata.Name)
@@ -403,8 +403,8 @@ func stuck(p *kubetest.Player) (names []string) {
 }
 
 func (k *kubeSteer) terminated(t *testing.T) {
-	p := k.Player(t, "terminated")
-	sixty(p, kubetest.Plain, kubetest.Plain, kubetest.Handed, kubetest.Gated)
+	p := newPlayer(t, k.Cluster, "terminated")
+	sixty(p, Plain, Plain, Handed, Gated)
 	cfg := k.Kubeconfig("gate", k.Token("steer-gate"), "")
 	k.guarded(t, cfg, p.Namespace, "--lease", "5m")
 	r := k.gating(t, cfg, p.Namespace, "--lease", "5m")
@@ -467,9 +467,9 @@ func (k *kubeSteer) killed(t *testing.T) {
 		rescue := []string{"the guard", "release-all", "another steer"}[n%3]
 		t.Run(fmt.Sprintf("at write %d, %s", n, rescue), func(t *testing.T) {
 			t.Parallel()
-			p := k.Player(t, fmt.Sprintf("killed-%d", n))
+			p := newPlayer(t, k.Cluster, fmt.Sprintf("killed-%d", n))
 			for i := range 15 { // a Job that is not handed over may start before steer sees it; the others take a write each
-				how := []kubetest.How{kubetest.Handed, kubetest.Handed, kubetest.Plain, kubetest.Gated, kubetest.Handed}[i%5]
+				how := []How{Handed, Handed, Plain, Gated, Handed}[i%5]
 				p.Submit(fmt.Sprintf("k%02d", i), 1, 1, time.Hour, how)
 			}
 			lease := []string{"--lease", "30s"} // a busy machine keeps steer from renewing it for long
@@ -523,7 +523,7 @@ func (k *kubeSteer) killed(t *testing.T) {
 
 // unknown has a Job that Kueue has let go, and one in its queue, neither of which may be touched.
 func (k *kubeSteer) unknown(t *testing.T) {
-	p := k.Player(t, "unknown")
+	p := newPlayer(t, k.Cluster, "unknown")
 	for name, suspended := range map[string]bool{"admitted": false, "queued": true} {
 		k.Must(http.MethodPost, kubetest.Batch+"/namespaces/unknown/jobs", kubetest.Tree{"metadata": kubetest.Tree{"name": name, "labels": kubetest.Tree{"kueue.x-k8s.io/queue-name": "gpus", "clustergym/gate": ""}},
 			"spec": kubetest.Tree{"suspend": suspended, "template": kubetest.Tree{"spec": kubetest.PodSpec(8)}}}, nil)
@@ -549,15 +549,15 @@ func (k *kubeSteer) unknown(t *testing.T) {
 
 // rank plays sixty jobs in a queue of Kueue, in their own order and in that of a policy.
 func (k *kubeSteer) rank(t *testing.T) {
-	plain := k.Player(t, "unranked")
-	sixty(plain, kubetest.Queued, kubetest.Queued)
+	plain := newPlayer(t, k.Cluster, "unranked")
+	sixty(plain, Queued, Queued)
 	play(t, plain)
-	p := k.Player(t, "rank")
+	p := newPlayer(t, k.Cluster, "rank")
 	p.Hold = true // nothing is admitted before there are ranks
-	sixty(p, kubetest.Queued, kubetest.Queued)
+	sixty(p, Queued, Queued)
 	r := k.run(t, k.Kubeconfig("rank", k.Token("steer-rank"), ""), manifestArgs(t, "rank", "steer-rank"), "--namespace", p.Namespace, "--every", "1s")
 	kubetest.Happens(t, "all Workloads have ranks", p.Step, func() bool {
-		return !slices.ContainsFunc(p.Workloads(), func(w kubetest.Workload) bool { return w.Metadata.Annotations["clustergym/rank"] == "" })
+		return !slices.ContainsFunc(p.Workloads(), func(w Workload) bool { return w.Metadata.Annotations["clustergym/rank"] == "" })
 	})
 	for _, w := range p.Workloads() {
 		for _, v := range p.Workloads() {
@@ -578,10 +578,10 @@ func (k *kubeSteer) rank(t *testing.T) {
 }
 
 func (k *kubeSteer) restarted(t *testing.T) {
-	p := k.Player(t, "restarted")
+	p := newPlayer(t, k.Cluster, "restarted")
 	cfg := k.Kubeconfig("gate", k.Token("steer-gate"), "")
 	p.Hold = true
-	p.Submit("queued-0", 8, 1, time.Hour, kubetest.Queued)
+	p.Submit("queued-0", 8, 1, time.Hour, Queued)
 	k.guarded(t, cfg, p.Namespace, "--lease", "5m")
 	all := map[string]*steering{"gate": k.gating(t, cfg, p.Namespace, "--lease", "5m")}
 	for _, mode := range []string{"shadow", "rank"} {
@@ -595,11 +595,11 @@ func (k *kubeSteer) restarted(t *testing.T) {
 		kubetest.Happens(t, mode+" says that nobody answers", nil, func() bool { return strings.Contains(r.says(), "cannot be reached") })
 	}
 	k.Revive()
-	p.Submit("queued-1", 8, 1, time.Hour, kubetest.Queued)
-	p.Submit("handed", 8, 1, time.Hour, kubetest.Handed)
+	p.Submit("queued-1", 8, 1, time.Hour, Queued)
+	p.Submit("handed", 8, 1, time.Hour, Handed)
 	kubetest.Happens(t, "the job that was handed over runs, and the new Workload has a rank", p.Step, func() bool {
 		_, runs := p.Started["handed"]
-		return runs && slices.ContainsFunc(p.Workloads(), func(w kubetest.Workload) bool {
+		return runs && slices.ContainsFunc(p.Workloads(), func(w Workload) bool {
 			return w.Metadata.Name == "queued-1" && w.Metadata.Annotations["clustergym/rank"] != ""
 		})
 	})

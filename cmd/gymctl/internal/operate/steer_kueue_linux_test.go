@@ -18,7 +18,7 @@ import (
 // kueueSteer is a Kubernetes whose queue is Kueue's.
 type kueueSteer struct {
 	kubeSteer
-	kueue *kubetest.Manager
+	kueue *Manager
 	own   float64 // the mean wait of sixty Jobs without us
 }
 
@@ -26,7 +26,7 @@ type kueueSteer struct {
 // the controller of Jobs and the kubelets, and time is the player's.
 func TestKubernetesKueue(t *testing.T) {
 	k := &kueueSteer{kubeSteer: *startKubeSteer(t)}
-	k.kueue = k.StartKueue()
+	k.kueue = startKueue(t, k.Cluster)
 	k.kueue.AddQueue()
 	t.Run("Kueue admits in order of submit", k.submitted)
 	t.Run("rank reorders its queue", k.rank)
@@ -44,12 +44,12 @@ func (k *kueueSteer) shut() { k.kueue.SetQueue(kubetest.Tree{"stopPolicy": "Hold
 
 // sixty hands in all but the last of sixty Jobs of a node each, none of which is let in: twelve long ones first. Kueue tells their ages in
 // seconds.
-func (k *kueueSteer) sixty(t *testing.T, p *kubetest.Player) {
+func (k *kueueSteer) sixty(t *testing.T, p *Player) {
 	t.Helper()
 	k.shut()
 	for i := range 59 {
 		if i < 12 {
-			p.Submit(fmt.Sprintf("long-%02d", i), 8, 20, 10*time.Hour, kubetest.Queued)
+			p.Submit(fmt.Sprintf("long-%02d", i), 8, 20, 10*time.Hour, Queued)
 			continue
 		}
 		if i == 12 {
@@ -57,7 +57,7 @@ func (k *kueueSteer) sixty(t *testing.T, p *kubetest.Player) {
 			last := time.Now()
 			kubetest.Happens(t, "a second goes by", nil, func() bool { return time.Since(last) > time.Second })
 		}
-		p.Submit(fmt.Sprintf("short-%02d", i), 8, 1, 10*time.Minute, kubetest.Queued)
+		p.Submit(fmt.Sprintf("short-%02d", i), 8, 1, 10*time.Minute, Queued)
 	}
 	k.queued(t, p, 59)
 }
@@ -65,9 +65,9 @@ func (k *kueueSteer) sixty(t *testing.T, p *kubetest.Player) {
 const lastOne = "short-59"
 
 // last hands in one Job more, and waits until Kueue has seen it, and with it all that was written to Workloads before.
-func (k *kueueSteer) last(t *testing.T, p *kubetest.Player) {
+func (k *kueueSteer) last(t *testing.T, p *Player) {
 	t.Helper()
-	p.Submit(lastOne, 8, 1, 10*time.Minute, kubetest.Queued)
+	p.Submit(lastOne, 8, 1, 10*time.Minute, Queued)
 	kubetest.Happens(t, "Kueue has said that the last one waits", p.Step, func() bool {
 		w := p.InQueue()[lastOne]
 		return w != nil && len(w.Status.Conditions) > 0
@@ -75,7 +75,7 @@ func (k *kueueSteer) last(t *testing.T, p *kubetest.Player) {
 }
 
 // queued waits until Kueue has made a Workload for each of so many Jobs.
-func (k *kueueSteer) queued(t *testing.T, p *kubetest.Player, jobs int) {
+func (k *kueueSteer) queued(t *testing.T, p *Player, jobs int) {
 	t.Helper()
 	kubetest.Happens(t, fmt.Sprintf("Kueue has %d Workloads", jobs), p.Step, func() bool { return len(p.InQueue()) == jobs })
 	if len(p.Started) > 0 {
@@ -84,7 +84,7 @@ func (k *kueueSteer) queued(t *testing.T, p *kubetest.Player, jobs int) {
 }
 
 // ranks starts steer as rank.yaml does, and waits until all Workloads that wait have ranks.
-func (k *kueueSteer) ranks(t *testing.T, p *kubetest.Player, more ...string) *steering {
+func (k *kueueSteer) ranks(t *testing.T, p *Player, more ...string) *steering {
 	t.Helper()
 	r := k.run(t, k.Kubeconfig("rank", k.Token("steer-rank"), ""), manifestArgs(t, "rank", "steer-rank"), append([]string{"--namespace", p.Namespace, "--every", "1s"}, more...)...)
 	kubetest.Happens(t, "all Workloads that wait have ranks", func() { p.Step(); runs(r) }, func() bool { return len(unranked(p)) == 0 })
@@ -102,7 +102,7 @@ func runs(r *steering) {
 }
 
 // unranked returns the Jobs that wait and whose Workloads do not have the priority that a rank has written.
-func unranked(p *kubetest.Player) (names []string) {
+func unranked(p *Player) (names []string) {
 	for name, w := range p.InQueue() {
 		var r struct{ Wrote int32 }
 		if err := json.Unmarshal([]byte(w.Metadata.Annotations["clustergym/rank"]), &r); !w.Holds("QuotaReserved") && (err != nil || r.Wrote != w.Spec.Priority) {
@@ -114,7 +114,7 @@ func unranked(p *kubetest.Player) (names []string) {
 }
 
 // priorities returns those of the Workloads, by the Job's name.
-func priorities(p *kubetest.Player) map[string]int32 {
+func priorities(p *Player) map[string]int32 {
 	all := map[string]int32{}
 	for name, w := range p.InQueue() {
 		all[name] = w.Spec.Priority
@@ -123,7 +123,7 @@ func priorities(p *kubetest.Player) map[string]int32 {
 }
 
 // inOrder reports a Job of the second kind that started before one of the first.
-func inOrder(t *testing.T, p *kubetest.Player, first, second string) {
+func inOrder(t *testing.T, p *Player, first, second string) {
 	t.Helper()
 	for a, at := range p.Started {
 		for b, sooner := range p.Started {
@@ -158,7 +158,7 @@ func (k *kueueSteer) bestEffort(t *testing.T) {
 }
 
 // ranked plays the queue in the order of ranks.
-func (k *kueueSteer) ranked(t *testing.T, namespace string) *kubetest.Player {
+func (k *kueueSteer) ranked(t *testing.T, namespace string) *Player {
 	t.Helper()
 	p := k.kueue.Queues(t, namespace)
 	k.sixty(t, p)
@@ -212,7 +212,7 @@ func (k *kueueSteer) killed(t *testing.T) {
 	play(t, p)
 }
 
-func (k *kueueSteer) releaseAll(t *testing.T, p *kubetest.Player, mode string) {
+func (k *kueueSteer) releaseAll(t *testing.T, p *Player, mode string) {
 	t.Helper()
 	x := k.run(t, k.Kubeconfig(mode, k.Token("steer-"+mode), ""), []string{"steer", "release-all", "--cluster", "kubernetes", "--namespace", p.Namespace})
 	if code := x.end(nil); code != cli.ExitDone {
@@ -225,13 +225,13 @@ func (k *kueueSteer) classes(t *testing.T) {
 	p := k.kueue.Queues(t, "classes")
 	k.shut()
 	for name, value := range map[string]int{"team": 100, "urgent": 300} {
-		k.Must("POST", kubetest.KueueAPI+"/workloadpriorityclasses", kubetest.Tree{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadPriorityClass", "metadata": kubetest.Tree{"name": name}, "value": value}, nil)
+		k.Must("POST", KueueAPI+"/workloadpriorityclasses", kubetest.Tree{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadPriorityClass", "metadata": kubetest.Tree{"name": name}, "value": value}, nil)
 	}
 	class := func(job, name string) {
 		k.Must("PATCH", kubetest.Batch+"/namespaces/"+p.Namespace+"/jobs/"+job, kubetest.Tree{"metadata": kubetest.Tree{"labels": kubetest.Tree{"kueue.x-k8s.io/priority-class": name}}}, nil)
 	}
 	for _, name := range []string{"long-0", "short-1", "none-2"} {
-		p.Submit(name, 8, 1, map[bool]time.Duration{true: 10 * time.Hour, false: time.Minute}[name == "long-0"], kubetest.Queued)
+		p.Submit(name, 8, 1, map[bool]time.Duration{true: 10 * time.Hour, false: time.Minute}[name == "long-0"], Queued)
 	}
 	k.queued(t, p, 3)
 	class("long-0", "team")
@@ -259,7 +259,7 @@ func (k *kueueSteer) classes(t *testing.T) {
 	r = k.ranks(t, p)
 
 	// Changes of a class, and of a Job's class.
-	k.Must("PATCH", kubetest.KueueAPI+"/workloadpriorityclasses/team", kubetest.Tree{"value": 200}, nil)
+	k.Must("PATCH", KueueAPI+"/workloadpriorityclasses/team", kubetest.Tree{"value": 200}, nil)
 	kubetest.Happens(t, "ranks are above the class's new value", p.Step, func() bool { return above(priorities(p), 200) })
 	class("long-0", "urgent")
 	kubetest.Happens(t, "the Job of a higher class is before the others, which stay below that class", p.Step, func() bool {
@@ -286,7 +286,7 @@ func (k *kueueSteer) preempting(t *testing.T) {
 }
 
 // inactive returns the Jobs whose Workloads Kueue may not admit, or bear the mark of a hold.
-func inactive(p *kubetest.Player) (names []string) {
+func inactive(p *Player) (names []string) {
 	for name, w := range p.InQueue() {
 		if !w.Spec.Active || w.Metadata.Annotations["clustergym/held"] != "" {
 			names = append(names, name)

@@ -2,9 +2,9 @@ package operate
 
 import (
 	"context"
-	"sync"
 
 	"clustergym/cmd/gymctl/internal/cli"
+	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/ops/steer"
 	"clustergym/pages"
 )
@@ -17,13 +17,7 @@ func (g *SteerFlags) serve(a *cli.App, cfg *steer.Config) (stop func(), err erro
 		return nil, err
 	}
 	cfg.Metrics = new(steer.Metrics)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- pages.ServeMetrics(ctx, l, tokens, cfg.Metrics) }()
-	return sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			a.Notef("the metrics ended: %v", err)
-		}
+	return options.Beside(context.Background(), a, "metrics", func(ctx context.Context) error {
+		return pages.ServeMetrics(ctx, l, tokens, cfg.Metrics)
 	}), nil
 }

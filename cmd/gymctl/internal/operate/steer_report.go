@@ -13,13 +13,11 @@ import (
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/internal/fault"
 	"clustergym/ops/steer/report"
-	"clustergym/simulator/sim"
 )
 
 func steerReport(a *cli.App) *cobra.Command {
 	var g SteerFlags
 	var html string
-	var asJSON bool
 	var asks int
 	c := &cobra.Command{
 		Use:   "report LOG...",
@@ -42,12 +40,6 @@ time; all comparisons are of the jobs of the second half. The policy is that of 
 			if err := options.CheckPage(html, ""); err != nil {
 				return err
 			}
-			if asks < 1 {
-				return fault.Mistakef("--asks: got %d, want 1 or more", asks)
-			}
-			if g.limit < time.Second {
-				return fault.Mistakef("--limit: got %v, want 1s or more", g.limit)
-			}
 			l, err := report.Read(c.Context(), logs)
 			if err != nil {
 				return err
@@ -64,7 +56,7 @@ time; all comparisons are of the jobs of the second half. The policy is that of 
 			if err != nil {
 				return err
 			}
-			err = a.Show(asJSON, r, r.Text)
+			err = a.Show(c, r, r.Text)
 			if err == nil && html != "" {
 				if err = a.WriteFile(html, logs, func(w io.Writer) error { return r.HTML(w) }); err == nil {
 					a.Notef("the page is %s", html)
@@ -74,18 +66,13 @@ time; all comparisons are of the jobs of the second half. The policy is that of 
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&g.policy, "policy", "", "`POLICY` that is asked and replayed (default that of the log)")
-	g.models.Flags(c)
+	g.choiceFlags(c, "that is asked and replayed (default that of the log)",
+		"; what the log tells goes before the default")
 	f.StringVar(&g.past.File, "history", "", "`FILE` of what the cluster had done before the log (default that of the log)")
-	f.StringVar(&g.estimates, "estimates", "history", "of rules: history, gbdt, gbdt:FILE, trace (time limits) or none; what the log tells goes before the default")
-	f.DurationVar(&g.limit, "limit", 24*time.Hour, "stands for the time limit of jobs that have none; what the log tells goes before the default")
-	options.BudgetFlag(f, &g.budget)
 	f.IntVar(&asks, "asks", 5000, "ask the policy again at `N` real starts at most, evenly spread")
 	f.StringVar(&html, "html", "", "write a page with plots to `FILE`, for any browser and without a network")
-	f.BoolVar(&asJSON, "json", false, "print one JSON document")
-	cli.Rivals(c, "policy", "policy-onnx")
-	cli.Complete(c, "estimates", "history", "gbdt", "trace", "none")
-	cli.CompleteDir(c, "policy")
+	cli.Least(c, 1, "asks")
+	cli.JSONFlag(c)
 	return c
 }
 
@@ -93,9 +80,6 @@ time; all comparisons are of the jobs of the second half. The policy is that of 
 func (g *SteerFlags) reported(c *cobra.Command, l *report.Log) (*report.Options, error) {
 	given := c.Flags().Changed
 	asked := given("policy") || given("policy-onnx")
-	if len(g.models.Files) > 1 {
-		return nil, fault.Mistakef("--policy-onnx: got %d models, want one", len(g.models.Files))
-	}
 	if b := l.Begun; b != nil {
 		if !asked {
 			g.policy = b.Policy
@@ -104,7 +88,9 @@ func (g *SteerFlags) reported(c *cobra.Command, l *report.Log) (*report.Options,
 			}
 		}
 		if !given("estimates") && b.Estimates != "" {
-			g.estimates = b.Estimates
+			if err := g.estimates.UnmarshalText([]byte(b.Estimates)); err != nil {
+				return nil, fault.Mistakef("--estimates: %w", err)
+			}
 		}
 		if !given("history") {
 			g.past.File = b.History
@@ -113,25 +99,21 @@ func (g *SteerFlags) reported(c *cobra.Command, l *report.Log) (*report.Options,
 			g.limit = time.Duration(b.Limit * float64(time.Second))
 		}
 		if !given("budget") && b.Budget != "" {
-			if err := c.Flags().Set("budget", b.Budget); err != nil {
-				return nil, err
+			if err := g.budget.UnmarshalText([]byte(b.Budget)); err != nil {
+				return nil, fault.Mistakef("--budget: %w", err)
 			}
 		}
 	} else if !asked {
 		g.policy = l.Policy
 	}
-	known, err := sim.ParseEstimates(g.estimates)
-	if err != nil {
-		return nil, fault.Mistakef("--estimates: %w", err)
-	}
-	opt := &report.Options{Estimates: known, Limit: g.limit}
+	opt := &report.Options{Estimates: g.estimates, Limit: g.limit}
 	if g.past.File != "" && !given("history") {
 		if _, err := os.Stat(g.past.File); err != nil {
 			opt.Notes = append(opt.Notes, fmt.Sprintf("steer knew the history %s, which is not there any more: predictors know only what ended in the log; want --history FILE", g.past.File))
 			g.past.File = ""
 		}
 	}
-	ch, err := g.choice(c.Context(), c, time.Time{})
+	ch, err := g.choice(c)
 	if err == nil {
 		opt.Choice, opt.History = ch, ch.History
 		err = opt.Try(l)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,8 +24,8 @@ import (
 
 // forecastFlags are the flags of forecasts, live and of the past.
 type forecastFlags struct {
-	cfg                                                    twin.Config
-	scheduler, placement, estimates, arrivals, recalibrate string
+	cfg                                         twin.Config
+	scheduler, placement, arrivals, recalibrate string
 }
 
 func (g *forecastFlags) add(c *cobra.Command) {
@@ -34,28 +33,27 @@ func (g *forecastFlags) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&g.scheduler, "scheduler", "", "`RULE` that stands for the cluster's own scheduler (default fifo+easy; of Kubernetes fifo+skip)")
 	f.StringVar(&g.placement, "placement", "consolidate-best", "where gangs are put: on one node or whole nodes, or first-fit, …")
-	f.StringVar(&g.estimates, "estimates", "history", "run times are drawn from: history, gbdt, gbdt:FILE or trace (time limits)")
+	f.TextVar(&g.cfg.Predictor, "estimates", sim.Estimates{Mode: sim.EstimateHistory},
+		"`ESTIMATES` from which run times are drawn: history, gbdt, gbdt:FILE or trace (time limits)")
 	f.DurationVar(&g.cfg.Limit, "limit", g.cfg.Limit, "stands for the time limit of jobs that have none")
-	f.StringVar(&g.arrivals, "arrivals", "", "jobs that come meanwhile: none, or history, those of earlier days at the same hour of the week (default history where there are two days of it)")
+	cli.Choice(c, &g.arrivals, "arrivals",
+		"jobs that come meanwhile: none, or history, those of earlier days at the same hour of the week "+
+			"(default history where there are two days of it)",
+		"none", "history")
 	f.IntVar(&g.cfg.Draws, "draws", g.cfg.Draws, "`N` futures that are played")
 	f.Float64Var(&g.cfg.Alike, "alike", g.cfg.Alike, "share of what decides over a run time that jobs of one user and name have in common")
 	f.DurationVar(&g.cfg.Horizon, "horizon", g.cfg.Horizon, "how far a future is played")
 	f.StringVar(&g.recalibrate, "recalibrate", "", "`MEDIAN,SPREAD`: factors by which forecasts are moved, as check finds them")
 	f.Uint64Var(&g.cfg.Seed, "seed", g.cfg.Seed, "seed of the draws")
-	f.IntVar(&g.cfg.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed")
-	cli.Complete(c, "arrivals", "none", "history")
+	options.WorkersFlag(c, &g.cfg.Workers)
 	cli.Complete(c, "estimates", "history", "gbdt", "trace")
 	cli.Complete(c, "placement", cluster.PlacementNames()...)
 }
 
 // read completes the configuration. kind is that of the cluster.
 func (g *forecastFlags) read(kind string, history bool) (why string, err error) {
-	if g.arrivals == "" {
-		g.arrivals, g.cfg.Able = "none", history
-		if history {
-			g.arrivals = "history"
-		}
-	}
+	g.cfg.Able = g.arrivals == "" && history
+	g.cfg.Arrives = g.cfg.Able || g.arrivals == "history"
 	if g.scheduler == "" {
 		g.cfg.Scheduler, why = twin.Default(kind)
 	} else if g.cfg.Scheduler, err = twin.ParseModel(g.scheduler, sim.Estimates{Mode: sim.EstimateTrace}); err != nil {
@@ -64,25 +62,14 @@ func (g *forecastFlags) read(kind string, history bool) (why string, err error) 
 	if g.cfg.Scheduler, err = g.cfg.Scheduler.Place(g.placement); err != nil {
 		return "", err
 	}
-	if g.cfg.Predictor, err = sim.ParseEstimates(g.estimates); err != nil {
-		return "", fault.Mistakef("--estimates: got %q, want history, gbdt, gbdt:FILE or trace", g.estimates)
-	}
 	if m := g.cfg.Predictor.Mode; m != sim.EstimateHistory && m != sim.EstimateGBDT && m != sim.EstimateTrace {
-		return "", fault.Mistakef("--estimates: got %q, which a cluster does not tell; want history, gbdt, gbdt:FILE or trace", g.estimates)
-	}
-	switch g.arrivals {
-	case "none", "history":
-		g.cfg.Arrives = g.arrivals == "history"
-	default:
-		return "", fault.Mistakef("--arrivals: got %q, want none or history", g.arrivals)
+		return "", fault.Mistakef("--estimates: got %q, which a cluster does not tell; want history, gbdt, gbdt:FILE or trace",
+			g.cfg.Predictor)
 	}
 	if g.recalibrate != "" {
 		if g.cfg.Stretch, err = twin.ParseStretch(g.recalibrate); err != nil {
 			return "", err
 		}
-	}
-	if g.cfg.Workers < 1 {
-		return "", fault.Mistakef("--workers: got %d, want 1 or more", g.cfg.Workers)
 	}
 	return why, g.cfg.Validate()
 }
@@ -96,7 +83,6 @@ type twinFlags struct {
 	log, html                 string
 	every, timeout            time.Duration
 	looks, top                int
-	json                      bool
 }
 
 func twinVerb(a *cli.App) *cobra.Command {
@@ -123,7 +109,6 @@ what it does not know, and how well it held on a recorded cluster.`,
   gymctl twin --cluster slurm --history slurm-jobs.txt.gz --submit 16:4h --add 2x8 --policy sjf+skip
   gymctl twin --cluster kubernetes --history jobs.csv.gz --every 10m --log twin.jsonl --html twin.html
   gymctl twin check twin.jsonl`,
-		Args: cli.Args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error { return runTwin(a, c, g) },
 	}
 	g.ClusterFlags.add(c)
@@ -141,8 +126,11 @@ what it does not know, and how well it held on a recorded cluster.`,
 	f.DurationVar(&g.every, "every", 0, "look again and again, after so long; 0 = once")
 	f.IntVar(&g.looks, "looks", 0, "of --every: end after `N` looks, 0 = never")
 	f.DurationVar(&g.timeout, "timeout", 30*time.Second, "how long the cluster may take for an answer")
-	f.BoolVar(&g.json, "json", false, "print one JSON document for each look")
+	f.Bool("json", false, "print one JSON document for each look")
 	cli.Needs(c, []string{"every"}, "looks")
+	cli.Least(c, 0, "looks")
+	cli.Least(c, 1, "top")
+	cli.Least(c, time.Second, "timeout")
 	c.AddCommand(twinCheck(a), twinBacktest(a))
 	options.Sections(c)
 	return c
@@ -175,15 +163,8 @@ func runTwin(a *cli.App, c *cobra.Command, g *twinFlags) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case g.every != 0 && g.every < time.Second:
+	if g.every != 0 && g.every < time.Second {
 		return fault.Mistakef("--every: got %v, want 1s or more, or 0 for one look", g.every)
-	case g.looks < 0:
-		return fault.Mistakef("--looks: got %d, want 0 or more", g.looks)
-	case g.timeout < time.Second:
-		return fault.Mistakef("--timeout: got %v, want 1s or more", g.timeout)
-	case g.top < 1:
-		return fault.Mistakef("--top: got %d, want 1 or more", g.top)
 	}
 	if err := options.CheckPage(g.html, ""); err != nil {
 		return err
@@ -207,16 +188,9 @@ func runTwin(a *cli.App, c *cobra.Command, g *twinFlags) error {
 	if g.cfg.Arrives && g.past.File == "" {
 		return fault.Mistakef("--arrivals history: want --history FILE, from which they are drawn")
 	}
-	explain := func() {
-		if why == "" || g.json {
-			return
-		}
-		a.Notef("the scheduler is taken for %s: %s; --scheduler says otherwise", g.cfg.Scheduler.Name, why)
-		why = ""
-	}
 	away := false
 	for n := 1; ; n++ {
-		switch err := twinLook(c.Context(), a, g, eye, cl, changes); {
+		switch err := twinLook(a, c, g, eye, cl, changes); {
 		case g.every > 0 && err != nil && c.Context().Err() != nil:
 			return nil //nolint:nilerr // the end was asked for
 		case g.every > 0 && errors.Is(err, live.ErrUnreachable):
@@ -227,8 +201,10 @@ func runTwin(a *cli.App, c *cobra.Command, g *twinFlags) error {
 		case err != nil:
 			return err
 		default:
-			explain()
-			away = false
+			if why != "" && !cli.AsJSON(c) {
+				a.Notef("the scheduler is taken for %s: %s; --scheduler says otherwise", g.cfg.Scheduler.Name, why)
+			}
+			why, away = "", false
 		}
 		if g.every == 0 || n == g.looks {
 			return nil
@@ -240,7 +216,8 @@ func runTwin(a *cli.App, c *cobra.Command, g *twinFlags) error {
 }
 
 // twinLook is one look at the cluster.
-func twinLook(ctx context.Context, a *cli.App, g *twinFlags, eye *twin.Eye, cl live.Cluster, changes []twin.Change) error {
+func twinLook(a *cli.App, c *cobra.Command, g *twinFlags, eye *twin.Eye, cl live.Cluster, changes []twin.Change) error {
+	ctx := c.Context()
 	st, snapshot, err := eye.Look(ctx, cl, g.timeout)
 	if err != nil {
 		return err
@@ -261,16 +238,12 @@ func twinLook(ctx context.Context, a *cli.App, g *twinFlags, eye *twin.Eye, cl l
 			return err
 		}
 	}
-	if g.json {
-		return a.JSON(r)
-	}
-	return r.WriteText(a.People(), g.top)
+	return a.Show(c, r, func(w io.Writer) error { return r.WriteText(w, g.top) })
 }
 
 func twinCheck(a *cli.App) *cobra.Command {
 	var k ClusterFlags
 	var actual []string
-	var asJSON bool
 	var seed uint64
 	timeout := 30 * time.Second
 	c := &cobra.Command{
@@ -312,7 +285,7 @@ part make the later part better beyond chance.`,
 			if err != nil {
 				return err
 			}
-			return a.Show(asJSON, r, r.WriteText)
+			return a.Show(c, r, r.WriteText)
 		},
 	}
 	k.add(c)
@@ -320,7 +293,7 @@ part make the later part better beyond chance.`,
 	f.StringArrayVar(&actual, "actual", nil, "`FILE` that says when jobs have started")
 	f.DurationVar(&timeout, "timeout", timeout, "how long the cluster may take for an answer")
 	f.Uint64Var(&seed, "seed", 1, "seed of the resamples")
-	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	cli.JSONFlag(c)
 	return c
 }
 
@@ -328,7 +301,6 @@ func twinBacktest(a *cli.App) *cobra.Command {
 	g := &forecastFlags{}
 	b := twin.Backtest{Trace: workload.DefaultTraceConfig(), From: 0.5, Until: 1, Moments: 100}
 	var on string
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "backtest FILE",
 		Short: "Try forecasts on a schedule of the past",
@@ -373,13 +345,10 @@ The predictor knows what had ended at each moment, and nothing else of the trace
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return a.JSON(r)
-			}
-			if r.LeftOut > 0 {
+			if r.LeftOut > 0 && !cli.AsJSON(c) {
 				a.Notef("%s left out: nobody knows of the start, or there was no room then", plain.Count(r.LeftOut, "job is", "jobs are"))
 			}
-			return r.WriteText(a.People())
+			return a.Show(c, r, r.WriteText)
 		},
 	}
 	g.add(c)
@@ -391,6 +360,6 @@ The predictor knows what had ended at each moment, and nothing else of the trace
 	f.Float64Var(&b.From, "from", b.From, "moments begin after this `SHARE` of the jobs")
 	f.Float64Var(&b.Until, "until", b.Until, "and end before this `SHARE`")
 	f.IntVar(&b.Moments, "moments", b.Moments, "`N` evenly spaced moments")
-	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	cli.JSONFlag(c)
 	return c
 }

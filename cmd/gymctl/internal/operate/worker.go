@@ -3,7 +3,7 @@ package operate
 import (
 	"context"
 	"fmt"
-	"os"
+	"io"
 	"os/signal"
 	"runtime"
 	"syscall"
@@ -15,7 +15,6 @@ import (
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/distributed/workqueue"
 	"clustergym/experiments/papers"
-	"clustergym/internal/fault"
 	"clustergym/internal/secret"
 	"clustergym/internal/texttable"
 	"clustergym/lab/config"
@@ -26,16 +25,16 @@ import (
 // TaskKinds returns what a worker can do, by the kind of task; tests replace it.
 var TaskKinds = papers.Handlers
 
+// workerOptions are the flags of worker.
+type workerOptions struct {
+	opt             workqueue.WorkOptions
+	tokenFile, data string
+	status, atEOF   bool
+	web             options.UIFlags
+}
+
 func workerVerb(a *cli.App) *cobra.Command {
-	var (
-		opt       workqueue.WorkOptions
-		tokenFile string
-		data      string
-		status    bool
-		asJSON    bool
-		untilEOF  bool
-		web       options.UIFlags
-	)
+	o := &workerOptions{}
 	c := &cobra.Command{
 		Use:   "worker URL",
 		Short: "Do tasks of a command on another machine",
@@ -54,89 +53,79 @@ With --status it does nothing but print who works on what.`,
   gymctl worker nats://host:7777 --token-file token --status`,
 		Args: cli.Args(1, 1, "one URL"),
 		RunE: func(c *cobra.Command, urls []string) error {
-			opt.URL = urls[0]
-			if err := options.ReadToken(tokenFile, &opt.Token); err != nil {
-				return err
-			}
-			if status {
-				list, err := workqueue.AskStatus(c.Context(), opt)
-				if err != nil {
-					return err
-				}
-				return workersTable(a, list, asJSON)
-			}
-			switch {
-			case opt.Slots < 1:
-				return fault.Mistakef("--slots: got %d, want 1 or more", opt.Slots)
-			case opt.Workers < 1:
-				return fault.Mistakef("--workers: got %d, want 1 or more", opt.Workers)
-			case opt.Patience <= 0:
-				return fault.Mistakef("--patience: got %v, want a time such as 10m", opt.Patience)
-			}
-			opt.Build, opt.Kernels, opt.UseKernels = options.BuildIdentity(), kernel.Sets(), config.UseKernels
-			opt.Mistake, opt.Say = cli.IsMistake, a.Say
-			opt.Handlers = TaskKinds(data)
-			ctx, stop := untilLeft(c.Context(), untilEOF)
-			defer stop()
-			opt.Name = workqueue.NewName()
-			w := &workerPages{state: pages.WorkerState{Name: opt.Name, URL: secret.Without(opt.URL), Slots: opt.Slots}}
-			closePages, err := web.Show(ctx, a, c, pages.Options{Paths: []string{scratchOf(opt.Dir, opt.Name)}, Worker: w.get})
-			if err != nil {
-				return err
-			}
-			defer closePages()
-			if web.Addr != "" {
-				opt.Handlers = w.watch(opt.Handlers)
-			}
-			return workqueue.Work(ctx, opt)
+			o.opt.URL = urls[0]
+			return o.run(a, c)
 		},
 	}
-	f := c.Flags()
-	f.StringVar(&tokenFile, "token-file", "", "`FILE` with the token of the command: one line of 16 characters or more")
+	o.flags(c)
+	return c
+}
+
+func (o *workerOptions) flags(c *cobra.Command) {
+	f, opt := c.Flags(), &o.opt
+	f.StringVar(&o.tokenFile, "token-file", "", "`FILE` with the token of the command: one line of 16 characters or more")
 	f.StringVar(&opt.TLSCA, "tls-ca", "", "PEM `FILE` of the authorities that sign the command's certificate (default those of the system)")
 	f.IntVar(&opt.Slots, "slots", 1, "`N` tasks at once")
 	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in total, shared by the slots; affects only speed")
-	f.StringVar(&data, "data", "", "`DIR` of recorded workloads on this machine, for commands with --data")
+	f.StringVar(&o.data, "data", "", "`DIR` of recorded workloads on this machine, for commands with --data")
 	f.StringVar(&opt.Job, "job", "", "`NAME` of the command's tasks, where several share a NATS (default the only one)")
 	f.StringVar(&opt.Dir, "dir", "", "`DIR` for scratch files (default a temporary folder)")
 	f.BoolVar(&opt.Stay, "stay", false, "wait for the next command when one is done")
 	f.DurationVar(&opt.Patience, "patience", 10*time.Minute, "`TIME` to wait for a command that does not answer")
-	f.BoolVar(&status, "status", false, "print who works on what, and end")
-	f.BoolVar(&asJSON, "json", false, "print one JSON document (--status)")
-	f.BoolVar(&untilEOF, "until-eof", false, "save and end when standard input ends, for a program that starts this one and may be killed")
-	web.Flags(c)
+	f.BoolVar(&o.status, "status", false, "print who works on what, and end")
+	f.Bool("json", false, "print one JSON document (--status)")
+	f.BoolVar(&o.atEOF, "until-eof", false,
+		"save and end when standard input ends, for a program that starts this one and may be killed")
+	o.web.Flags(c)
 	cli.Apart(c, []string{"status"}, "ui", "ui-token-file")
 	cli.Needs(c, []string{"status"}, "json")
+	cli.Least(c, 1, "slots", "workers")
+	cli.Least(c, time.Millisecond, "patience")
 	cli.CompleteDir(c, "data", "dir")
-	return c
+}
+
+func (o *workerOptions) run(a *cli.App, c *cobra.Command) error {
+	opt := o.opt
+	if err := options.ReadToken(o.tokenFile, &opt.Token); err != nil {
+		return err
+	}
+	if o.status {
+		list, err := workqueue.AskStatus(c.Context(), opt)
+		if err != nil {
+			return err
+		}
+		return a.Show(c, cli.Keyed{"jobs": list}, func(io.Writer) error { return workersTable(a, list) })
+	}
+	opt.Build, opt.Kernels, opt.UseKernels = options.BuildIdentity(), kernel.Sets(), config.UseKernels
+	opt.Mistake, opt.Say = cli.IsMistake, a.Say
+	opt.Handlers = TaskKinds(o.data)
+	ctx, stop := untilLeft(c.Context(), o.atEOF)
+	defer stop()
+	opt.Name = workqueue.NewName()
+	w := &workerPages{state: pages.WorkerState{Name: opt.Name, URL: secret.Without(opt.URL), Slots: opt.Slots}}
+	closePages, err := o.web.Show(ctx, a, c, pages.Options{Paths: []string{scratchOf(opt.Dir, opt.Name)}, Worker: w.get})
+	if err != nil {
+		return err
+	}
+	defer closePages()
+	if o.web.Addr != "" {
+		opt.Handlers = w.watch(opt.Handlers)
+	}
+	return workqueue.Work(ctx, opt)
 }
 
 // untilLeft returns a copy of ctx that also ends when the terminal or the connection of ssh goes from which this program was
 // started, unless nohup keeps it, and with untilEOF when standard input ends.
 func untilLeft(ctx context.Context, untilEOF bool) (context.Context, context.CancelFunc) {
-	var stops []context.CancelFunc
+	ctx, stop := options.UntilEnd(ctx, untilEOF)
 	if !signal.Ignored(syscall.SIGHUP) {
-		hung, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
-		ctx, stops = hung, append(stops, stop)
+		ctx, _ = signal.NotifyContext(ctx, syscall.SIGHUP) // ends with the other one
 	}
-	if untilEOF {
-		left, stop := options.UntilEnd(ctx, os.Stdin)
-		ctx, stops = left, append(stops, stop)
-	}
-	return ctx, func() {
-		for _, stop := range stops {
-			stop()
-		}
-	}
+	return ctx, stop
 }
 
 // workersTable prints what goes on: a row for each task in work, and one for each worker without.
-func workersTable(a *cli.App, list []workqueue.Status, asJSON bool) error {
-	if asJSON {
-		return a.JSON(struct {
-			Jobs []workqueue.Status `json:"jobs"`
-		}{list})
-	}
+func workersTable(a *cli.App, list []workqueue.Status) error {
 	for _, s := range list {
 		rows := [][]string{}
 		for _, w := range s.Workers {

@@ -114,21 +114,22 @@ func TestWorkerDoesTasksAndShowsThem(t *testing.T) {
 func TestQueueFlags(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, c := range []struct {
-		args    []string
-		workers int
-		want    string // "" = right
+		args string
+		want string // "" = right
 	}{
-		{nil, 1, ""}, {nil, 0, "--workers: got 0, want 1 or more, or 0 with --listen or --queue"},
-		{[]string{"--listen", "127.0.0.1:0", "--token-file", "token"}, 0, ""}, {[]string{"--listen", "127.0.0.1:0"}, 0, "use --token-file FILE with a secret"}, {[]string{"--listen", "127.0.0.1:0"}, -1, "--workers: got -1, want 0 or more"},
+		{"--workers=1", ""}, {"--workers=0", "--workers: got 0, want 1 or more, or 0 with --listen or --queue"},
+		{"--workers=0 --listen 127.0.0.1:0 --token-file token", ""},
+		{"--workers=0 --listen 127.0.0.1:0", "use --token-file FILE with a secret"},
+		{"--workers=-1 --listen 127.0.0.1:0", "--workers: got -1, want 0 or more"},
 	} {
 		var q options.QueueFlags
 		verb := research.ExperimentListVerb(&cli.App{Stdout: &cli.Output{}})
 		q.Flags(verb)
-		if err := verb.ParseFlags(c.args); err != nil {
+		if err := verb.ParseFlags(strings.Fields(c.args)); err != nil {
 			t.Fatal(err)
 		}
-		if err := q.Check(verb, c.workers); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q with %d workers: got %v, want %q", c.args, c.workers, err, c.want)
+		if err := q.Check(verb); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.args, err, c.want)
 		}
 	}
 	for _, c := range []struct{ args, want string }{ // rules among flags are cobra's
@@ -142,12 +143,12 @@ func TestQueueFlags(t *testing.T) {
 	}
 	a := &cli.App{Stdout: &cli.Output{}, Stderr: &cli.Locked{W: &strings.Builder{}}, Now: time.Now}
 	q := options.QueueFlags{}
-	if c, err := q.Open(t.Context(), options.NewQueueProgress(a), "x", ".", 1); c != nil || err != nil {
+	if c, err := q.Open(t.Context(), options.NewQueueProgress(a), "x", "."); c != nil || err != nil {
 		t.Errorf("without flags: got %v, %v", c, err)
 	}
 	clitest.Write(t, "token", "correct-horse-battery\n")
-	q = options.QueueFlags{Listen: "127.0.0.1:0", TokenFile: "token", Tries: 3, AckWait: time.Minute, Saves: time.Minute}
-	c, err := q.Open(t.Context(), options.NewQueueProgress(a), "my run", ".", 2)
+	q = options.QueueFlags{Listen: "127.0.0.1:0", TokenFile: "token", Tries: 3, AckWait: time.Minute, Saves: time.Minute, Workers: 2}
+	c, err := q.Open(t.Context(), options.NewQueueProgress(a), "my run", ".")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,42 +86,19 @@ func CompleteSet(c *cobra.Command, of func(c *cobra.Command, args []string) conf
 
 // valuesOf returns the names that a key takes, by its last part, nil if they are not known.
 func valuesOf(key string) []string {
-	switch key[strings.LastIndexByte(key, '.')+1:] {
-	case "placement":
-		return schedulers.PlacementNames()
-	case "estimates":
-		return EstimateNames()
-	case "forecast":
-		return []string{"auto", "on", "off"}
-	case "admission":
-		return policyname.Admissions()
-	case "backfill":
-		return policyname.Backfills()
-	case "comm":
-		return sim.CommNames()
-	case "profile":
-		return synth.Profiles()
-	case "mix", "models":
-		return profile.Names()
-	case "format":
-		return workload.FormatNames()
-	case "cluster":
-		return workload.ClusterPresets()
-	case "agent":
-		return config.AgentNames()
-	case "kernels":
-		return config.KernelSets()
-	case "objective":
-		return []string{rollout.JCT, rollout.Slowdown}
+	fixed := func(names ...string) func() []string { return func() []string { return names } }
+	names := map[string]func() []string{
+		"placement": schedulers.PlacementNames, "estimates": EstimateNames, "forecast": fixed("auto", "on", "off"),
+		"admission": policyname.Admissions, "backfill": policyname.Backfills, "comm": sim.CommNames,
+		"profile": synth.Profiles,
+		"mix":     profile.Names, "models": profile.Names, "format": workload.FormatNames, "cluster": workload.ClusterPresets,
+		"agent": config.AgentNames, "kernels": config.KernelSets, "objective": fixed(rollout.JCT, rollout.Slowdown),
+	}[key[strings.LastIndexByte(key, '.')+1:]]
+	if names == nil {
+		return nil
 	}
-	return nil
+	return names()
 }
 
 // PresetNames returns the names of all presets: runs, clusters and others.
-func PresetNames() []string {
-	var names []string
-	for _, f := range PresetFiles() {
-		names = append(names, PresetName(f))
-	}
-	return names
-}
+func PresetNames() []string { return cli.NamesOf(PresetFiles(), PresetName) }

@@ -30,6 +30,9 @@ type Door struct {
 	log       *slog.Logger // from open on
 }
 
+// logLevels are the values of --log-level.
+var logLevels = []string{"debug", "info", "warn", "error"}
+
 // NewDoor returns a door that listens at addr unless a flag says otherwise.
 func NewDoor(addr string) *Door {
 	v := cli.About()
@@ -55,7 +58,7 @@ func (d *Door) Flags(c *cobra.Command) {
 	f.Var(SizeFlag{Bytes: &d.Cfg.Memory}, "memory", "`SIZE` of the memory that clients can take together, as 4GiB; by default a share of what there is")
 	f.BoolVar(&d.Cfg.Insecure, "insecure", false, "listen beyond this machine without authenticating clients")
 	f.StringVar(&d.logLevel, "log-level", d.logLevel, "lowest `LEVEL` that is logged to standard error: debug, info, warn or error")
-	cli.Complete(c, "log-level", "debug", "info", "warn", "error")
+	cli.Complete(c, "log-level", logLevels...)
 }
 
 // Private returns why this is no server for its owner alone, or nil if it is.
@@ -75,7 +78,7 @@ func (d *Door) Private() error {
 func (d *Door) Open(a *cli.App, c *cobra.Command, f server.Factory) (*server.Server, net.Listener, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(d.logLevel)); err != nil {
-		return nil, nil, fault.Mistakef("--log-level: got %q, want debug, info, warn or error%s", d.logLevel, nearest.Meant(d.logLevel, []string{"debug", "info", "warn", "error"}))
+		return nil, nil, fault.Mistakef("--log-level: got %q, want %s", d.logLevel, nearest.OneOf(d.logLevel, logLevels))
 	}
 	d.log = slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: level}))
 	var err error
@@ -89,26 +92,25 @@ func (d *Door) Open(a *cli.App, c *cobra.Command, f server.Factory) (*server.Ser
 		}
 		return nil, nil, cli.FlagFaults(c, err, nil)
 	}
-	l, err := net.Listen("tcp", d.addr)
-	if err != nil {
-		return nil, nil, notListening(d.addr, err)
-	}
-	tcp, ok := l.Addr().(*net.TCPAddr)
-	if ok && !tcp.IP.IsLoopback() && len(d.Cfg.Tokens) == 0 && d.Cfg.ClientCA == "" && !d.Cfg.Insecure {
-		_ = l.Close() // no client knows the address yet
-		return nil, nil, fault.Mistakef("%s can be reached from other machines, and nothing is asked of clients; want --token-file FILE, --client-ca FILE, an address such as 127.0.0.1:8765, or --insecure where the network is trusted", d.addr)
-	}
-	return s, l, nil
+	l, err := listen(d.addr, len(d.Cfg.Tokens) > 0 || d.Cfg.ClientCA != "" || d.Cfg.Insecure,
+		"nothing is asked of clients; want "+
+			"--token-file FILE, --client-ca FILE, an address such as 127.0.0.1:8765, or --insecure where the network is trusted")
+	return s, l, err
 }
 
 // tokens reads the token file, if there is one.
 func (d *Door) tokens() ([]server.Token, error) {
-	if d.TokenFile == "" {
+	return readTokens(d.TokenFile, func(warning string) { d.log.Warn(warning) })
+}
+
+// readTokens reads a token file, if there is one.
+func readTokens(file string, warn func(text string)) ([]server.Token, error) {
+	if file == "" {
 		return nil, nil
 	}
-	tokens, warning, err := envs.ReadTokens(d.TokenFile)
+	tokens, warning, err := envs.ReadTokens(file)
 	if warning != "" {
-		d.log.Warn(warning)
+		warn(warning)
 	}
 	return tokens, err
 }
@@ -140,25 +142,36 @@ func (d *Door) Reloads(s *server.Server) (stop func()) {
 	}
 }
 
-// notListening distinguishes an invalid address from one that is in use.
-func notListening(addr string, err error) error {
+// listen opens an address. If other machines can reach it, guarded must be true: otherwise the mistake ends with
+// hint. The server that gets the listener puts it behind a Door (package door).
+func listen(addr string, guarded bool, hint string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("address %s is in use by another program; port 0 picks a free one", addr)
+		return nil, fmt.Errorf("address %s is in use by another program; port 0 picks a free one", addr)
 	}
-	var op *net.OpError
-	if errors.As(err, &op) {
-		err = op.Err
+	if err != nil {
+		if op, ok := errors.AsType[*net.OpError](err); ok {
+			err = op.Err
+		}
+		text := strings.TrimPrefix(err.Error(), "listen tcp: ")
+		return nil, fault.Mistakef("address %q: %s; want HOST:PORT, as 127.0.0.1:8765", addr, text)
 	}
-	return fault.Mistakef("address %q: %s; want HOST:PORT, as 127.0.0.1:8765", addr, strings.TrimPrefix(err.Error(), "listen tcp: "))
+	if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && !guarded {
+		_ = l.Close() // no client knows the address yet
+		return nil, fault.Mistakef("%s can be reached from other machines, and %s", addr, hint)
+	}
+	return l, nil
 }
 
-// UntilEnd returns a copy of ctx that ends when r ends. The goroutine that reads r ends at the latest with the
-// program, because a read of standard input cannot be cancelled.
-func UntilEnd(ctx context.Context, r io.Reader) (context.Context, context.CancelFunc) {
+// UntilEnd returns a copy of ctx that ends, if atEOF, when standard input ends. The goroutine that reads ends at the
+// latest with the program, because a read of standard input cannot be cancelled.
+func UntilEnd(ctx context.Context, atEOF bool) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(ctx)
-	go func() {
-		_, _ = io.Copy(io.Discard, r) // an input that cannot be read counts as ended
-		stop()
-	}()
+	if atEOF {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin) // an input that cannot be read counts as ended
+			stop()
+		}()
+	}
 	return ctx, stop
 }

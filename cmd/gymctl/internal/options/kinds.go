@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/configs"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
@@ -46,13 +47,7 @@ var Kinds = []Kind{
 }
 
 // KindNames returns the names of all kinds.
-func KindNames() []string {
-	var names []string
-	for _, k := range Kinds {
-		names = append(names, k.Name)
-	}
-	return names
-}
+func KindNames() []string { return cli.NamesOf(Kinds, func(k Kind) string { return k.Name }) }
 
 // PresetFiles returns the embedded files: clusters, then runs, each sorted by name.
 func PresetFiles() []string {
@@ -75,7 +70,7 @@ func PresetName(file string) string { return strings.TrimSuffix(path.Base(file),
 // ClusterForms describes in a flag's help how a cluster can be named.
 const ClusterForms = "preset, `FILE` (YAML or a list of machines), pool:N, NxG or dally:RxM"
 
-// Load reads the file or preset called name. as names its kind; "" means by its keys.
+// Load reads the file or preset called name. as is one of KindNames; "" means by its keys.
 func Load(name, as string) (configs.Validator, Kind, error) {
 	if as == "" || as == Kinds[0].Name {
 		if spec, ok, err := loadMachines(name); err != nil {
@@ -89,10 +84,8 @@ func Load(name, as string) (configs.Validator, Kind, error) {
 		return nil, Kind{}, err
 	}
 	k := KindOf(file, data)
-	if as != "" {
-		if k, err = KindNamed(as); err != nil {
-			return nil, Kind{}, err
-		}
+	if i := slices.IndexFunc(Kinds, func(k Kind) bool { return k.Name == as }); i >= 0 {
+		k = Kinds[i]
 	}
 	if k.Name == RunKind { // its defaults depend on the environment that it names
 		cfg, err := config.Decode(name, data)
@@ -148,27 +141,15 @@ func ReadConfig(name string) (file string, data []byte, err error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", nil, FileMistake(name, err)
 	}
-	var names []string
-	for _, f := range PresetFiles() {
-		if names = append(names, PresetName(f)); PresetName(f) == name {
-			data, err = fs.ReadFile(configs.Presets, f)
-			return f, data, err
-		}
+	files, names := PresetFiles(), PresetNames()
+	if i := slices.Index(names, name); i >= 0 {
+		data, err = fs.ReadFile(configs.Presets, files[i])
+		return files[i], data, err
 	}
 	if near := nearest.Name(name, names); near != "" {
 		return "", nil, fault.Mistakef("%s: there is no such file or preset; did you mean %s?", name, near)
 	}
 	return "", nil, fault.Mistakef("%s: there is no such file or preset; presets are %s", name, strings.Join(names, ", "))
-}
-
-// KindNamed returns the kind called name.
-func KindNamed(name string) (Kind, error) {
-	for _, k := range Kinds {
-		if k.Name == name {
-			return k, nil
-		}
-	}
-	return Kind{}, fault.Mistakef("--kind: got %q, want %s", name, nearest.OneOf(name, KindNames()))
 }
 
 var topKey = regexp.MustCompile(`(?m)^["']?([A-Za-z_][A-Za-z0-9_-]*)["']?[ \t]*:`)

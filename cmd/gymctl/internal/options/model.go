@@ -21,9 +21,13 @@ type ModelFlags struct{ Files, names []string }
 func (m *ModelFlags) Flags(c *cobra.Command) {
 	c.Flags().StringArrayVar(&m.Files, "policy-onnx", nil, "play the ONNX model in `FILE` (repeatable)")
 	c.Flags().StringArrayVar(&m.names, "name", nil, "call the model of --policy-onnx `NAME`, in the same order (default its file's name)")
-	cli.CompleteBy(c, "policy-onnx", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return []cobra.Completion{"onnx"}, cobra.ShellCompDirectiveFilterFileExt
-	})
+	CompleteModel(c)
+}
+
+// CompleteModel makes the shell offer ONNX files for --policy-onnx.
+func CompleteModel(c *cobra.Command) {
+	cli.CompleteBy(c, "policy-onnx", cobra.FixedCompletions([]cobra.Completion{"onnx"},
+		cobra.ShellCompDirectiveFilterFileExt))
 }
 
 // Read reads the models.

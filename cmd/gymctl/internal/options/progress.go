@@ -13,51 +13,42 @@ import (
 
 // Progress shows the progress of a run: a status line on a terminal, otherwise plain lines.
 type Progress struct {
-	a     *cli.App
-	Line  *cli.Status // nil if there is no terminal
-	steps int64
-	train *cli.Meter
-	games *cli.Meter
-	// Of a run that imitates: the meter of what it is at.
-	lesson   *cli.Meter
-	lessons  string
+	*cli.Bar
+	a        *cli.App
+	steps    int64
 	quarters int64 // of the recording that have been said, without a terminal
 }
 
 // NewProgress returns the progress of a run of so many steps, 0 if it trains nothing.
 func NewProgress(a *cli.App, steps int64) *Progress {
-	return &Progress{a: a, Line: cli.NewStatus(a, 0), steps: steps}
+	return &Progress{Bar: cli.NewBar(a, 0), a: a, steps: steps}
 }
 
 // Say prints a line.
 func (p *Progress) Say(format string, args ...any) {
-	p.Line.Clear() // it is drawn again at the next tick
+	p.Clear() // it is drawn again at the next tick
 	p.a.Say(format, args...)
 }
 
-// meter returns a meter of whole things called unit.
-func (p *Progress) meter(what, unit string, all, done int64) *cli.Meter {
-	m := cli.NewMeter(p.a, what, all, done)
-	m.Amount = func(done, all int64) string { return fmt.Sprintf("%d/%d %s", done, all, unit) }
-	m.Rate = func(perSecond float64) string { return fmt.Sprintf("%.*f/s", decimalsOf(perSecond), perSecond) }
-	return m
-}
-
-// decimalsOf is how many decimals a rate is shown with.
-func decimalsOf(rate float64) int {
-	if rate < 10 {
-		return 1
+// show shows how many whole things called unit are done.
+func (p *Progress) show(what, unit string, done, all int64, more ...string) {
+	amount := func(done, all int64) string { return fmt.Sprintf("%d/%d %s", done, all, unit) }
+	rate := func(perSecond float64) string {
+		if perSecond < 10 {
+			return fmt.Sprintf("%.1f/s", perSecond)
+		}
+		return fmt.Sprintf("%.0f/s", perSecond)
 	}
-	return 0
+	p.Bar.Show(what, done, all, amount, rate, more...)
 }
 
 // Tick shows how far a training is.
 func (p *Progress) Tick(t train.Progress) {
-	if p.Line == nil {
-		p.quarter(t.Lesson)
-		return
-	}
-	if l := t.Lesson; l.All > 0 {
+	l := t.Lesson
+	switch {
+	case p.Status == nil:
+		p.quarter(l)
+	case l.All > 0:
 		what := "imitating"
 		if l.Records {
 			what = "recording"
@@ -65,16 +56,10 @@ func (p *Progress) Tick(t train.Progress) {
 		if l.Rounds > 1 {
 			what += fmt.Sprintf(" (round %d of %d)", l.Round, l.Rounds)
 		}
-		if what != p.lessons {
-			p.lessons, p.lesson = what, p.meter(what, "steps", l.All, l.Done)
-		}
-		p.Line.Show(func(width int) []string { return p.lesson.Parts(width, l.Done) })
-		return
+		p.show(what, "steps", l.Done, l.All)
+	default:
+		p.show("training", "steps", t.Step, p.steps, "return "+MeanReturn(t.Return))
 	}
-	if p.train == nil {
-		p.train = p.meter("training", "steps", p.steps, t.Step)
-	}
-	p.Line.Show(func(width int) []string { return p.train.Parts(width, t.Step, "return "+MeanReturn(t.Return)) })
 }
 
 // quarter says every quarter of a recording, which can take as long as the training.
@@ -94,7 +79,7 @@ func (p *Progress) quarter(l imitate.Progress) {
 
 // Log prints a line of a training where there is no terminal.
 func (p *Progress) Log(r train.Record, perSecond float64) {
-	if p.Line != nil {
+	if p.Status != nil {
 		return
 	}
 	eta := ""
@@ -122,26 +107,9 @@ func (p *Progress) Best(step int64, score string, best bool) {
 }
 
 // Game shows how far a comparison is.
-func (p *Progress) Game(done, all int) {
-	if p.Line == nil {
-		return
-	}
-	if p.games == nil {
-		p.games = p.meter("comparing", "games", int64(all), 0)
-	}
-	p.Line.Show(func(width int) []string { return p.games.Parts(width, int64(done)) })
-}
-
-// Close clears the line for the output that follows.
-func (p *Progress) Close() { p.Line.Clear() }
+func (p *Progress) Game(done, all int) { p.show("comparing", "games", int64(done), int64(all)) }
 
 // Generation shows how far a search for weights is.
 func (p *Progress) Generation(done, all int) {
-	if p.Line == nil {
-		return
-	}
-	if p.train == nil {
-		p.train = p.meter("tuning", "generations", int64(all), int64(done))
-	}
-	p.Line.Show(func(width int) []string { return p.train.Parts(width, int64(done)) })
+	p.show("tuning", "generations", int64(done), int64(all))
 }

@@ -4,15 +4,18 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/distributed/workqueue"
@@ -29,6 +32,7 @@ type QueueFlags struct {
 	job            string
 	Data           string // folder of recorded workloads that workers need too, "" = none
 	Tries          int
+	Workers        int // goroutines of this machine
 	AckWait, Saves time.Duration
 
 	c     *workqueue.Coordinator // nil = not opened
@@ -41,21 +45,18 @@ func (q *QueueFlags) Flags(c *cobra.Command) {
 	f.StringVar(&q.Listen, "listen", "", "let workers on other machines help (gymctl worker): `HOST:PORT` to listen at, with --token-file; port 0 picks one")
 	f.StringVar(&q.URL, "queue", "", "`URL` of a NATS with JetStream that exists already, instead of --listen")
 	// Some verbs have flags of these names already, for another server of theirs.
-	for _, s := range [][2]string{
-		{"token-file", "`FILE` with the token that workers must present, or that the NATS asks for: one line of 16 characters or more"},
-		{"tls-cert", "PEM `FILE` of the certificate of --listen; with --tls-key, TLS only"},
-		{"tls-key", "PEM `FILE` of the certificate's key"},
-		{"tls-ca", "PEM `FILE` of the authorities that sign the certificate of --queue (default those of the system)"},
-	} {
-		if f.Lookup(s[0]) == nil {
-			f.String(s[0], "", s[1])
-		}
-	}
+	Once(f, "token-file",
+		"`FILE` with the token that workers must present, or that the NATS asks for: one line of 16 characters or more")
+	Once(f, "tls-cert", "PEM `FILE` of the certificate of --listen; with --tls-key, TLS only")
+	Once(f, "tls-key", "PEM `FILE` of the certificate's key")
+	Once(f, "tls-ca", "PEM `FILE` of the authorities that sign the certificate of --queue (default those of the system)")
+	f.IntVar(&q.Workers, "workers", runtime.GOMAXPROCS(0),
+		"`N` goroutines in total; affects only speed; 0 with --listen: none here")
 	f.StringVar(&q.job, "job", "", "`NAME` of this command's tasks in the queue (default that of its folder)")
 	f.IntVar(&q.Tries, "tries", 3, "a task has failed after `N` tries on workers since it last saved")
 	f.DurationVar(&q.AckWait, "ack-wait", time.Minute, "`TIME` of silence after which a worker's tasks go to others")
 	f.DurationVar(&q.Saves, "save-every", 2*time.Minute, "least `TIME` between two saved folders of a task that workers upload")
-	cli.Rivals(c, "listen", "queue")
+	c.MarkFlagsMutuallyExclusive("listen", "queue")
 	cli.Filled(c, "listen", "queue")
 	cli.Needs(c, []string{"listen", "queue"}, "tries", "ack-wait", "save-every")
 	if c.Name() != "eval" && c.Name() != "train" { // there the others can be of another server
@@ -63,38 +64,42 @@ func (q *QueueFlags) Flags(c *cobra.Command) {
 	}
 }
 
+// Once adds a flag for a text unless the verb has it.
+func Once(f *pflag.FlagSet, name, usage string) {
+	if f.Lookup(name) == nil {
+		f.String(name, "", usage)
+	}
+}
+
 // Given reports whether other machines may help.
 func (q *QueueFlags) Given() bool { return q.Listen != "" || q.URL != "" }
 
-// Check checks the flags, and the number of goroutines on this machine, which may be 0 if other machines do all.
-func (q *QueueFlags) Check(c *cobra.Command, workers int) error {
-	for name, to := range map[string]*string{"token-file": &q.TokenFile, "tls-cert": &q.cert, "tls-key": &q.key, "tls-ca": &q.ca} {
-		*to = c.Flag(name).Value.String()
-	}
-	least := 1
-	if q.Given() {
-		least = 0
-	}
+// Check checks the flags. This machine may have no goroutine if others do all.
+func (q *QueueFlags) Check(c *cobra.Command) error {
+	text := func(name string) string { return c.Flag(name).Value.String() }
+	q.TokenFile, q.cert, q.key, q.ca = text("token-file"), text("tls-cert"), text("tls-key"), text("tls-ca")
 	switch {
-	case workers < least && q.Given():
-		return fault.Mistakef("--workers: got %d, want 0 or more", workers)
-	case workers < least:
-		return fault.Mistakef("--workers: got %d, want 1 or more, or 0 with --listen or --queue", workers)
+	case q.Workers < 0 && q.Given():
+		return fault.Mistakef("--workers: got %d, want 0 or more", q.Workers)
+	case q.Workers < 1 && !q.Given():
+		return fault.Mistakef("--workers: got %d, want 1 or more, or 0 with --listen or --queue", q.Workers)
 	case q.Listen != "" && q.TokenFile == "":
 		return workqueue.NoToken(q.Listen)
 	}
 	return nil
 }
 
-// Open starts the coordinator of the work in a folder, with workers tasks at once on this machine; nil if no other machine may
-// help. Its tasks are called name in the queue, unless --job says otherwise. The caller closes it.
-func (q *QueueFlags) Open(ctx context.Context, ui *QueueProgress, name, dir string, workers int) (*workqueue.Coordinator, error) {
+// Open starts the coordinator of the work in a folder, with as many tasks at once on this machine as it has workers;
+// nil if no other machine may help. Its tasks are called name in the queue, unless --job says otherwise. The caller
+// closes it.
+func (q *QueueFlags) Open(ctx context.Context, ui *QueueProgress, name, dir string) (*workqueue.Coordinator, error) {
 	if !q.Given() {
 		return nil, nil
 	}
 	opt := workqueue.Options{
 		Listen: q.Listen, Queue: q.URL, Job: q.job, TLSCert: q.cert, TLSKey: q.key, TLSCA: q.ca, Build: BuildIdentity(), Kernels: kernel.Set(),
-		Here: workers, Workers: workers, Tries: q.Tries, AckWait: q.AckWait, SaveEvery: q.Saves, Say: ui.Say, Progress: ui.show,
+		Here: q.Workers, Workers: q.Workers, Tries: q.Tries, AckWait: q.AckWait, SaveEvery: q.Saves, Say: ui.Say,
+		Progress: ui.show,
 	}
 	if q.Listen != "" {
 		opt.Dir = filepath.Join(dir, "queue")
@@ -135,28 +140,26 @@ func (q *QueueFlags) Status() *workqueue.Status {
 }
 
 // Opener returns what opens the queue when the folder is there, nil if no other machine may help. ui shows its progress.
-func (q *QueueFlags) Opener(ui *QueueProgress, name, dir string, workers int) workqueue.Opener {
+func (q *QueueFlags) Opener(ui *QueueProgress, name, dir string) workqueue.Opener {
 	if !q.Given() {
 		return nil
 	}
 	return func(ctx context.Context) (_ *workqueue.Coordinator, err error) {
-		q.c, err = q.Open(ctx, ui, name, dir, workers)
+		q.c, err = q.Open(ctx, ui, name, dir)
 		return q.c, err
 	}
 }
 
-// Disputes returns an error if machines gave different results for one task.
-func (q *QueueFlags) Disputes() error {
-	if q.c == nil {
-		return nil
+// Disputed returns err, and an error if machines gave different results for one task.
+func (q *QueueFlags) Disputed(err error) error {
+	if q.c == nil || len(q.c.Disputes()) == 0 {
+		return err
 	}
 	all := q.c.Disputes()
-	if len(all) == 0 {
-		return nil
-	}
 	d := all[0]
-	return fmt.Errorf("%s done twice with different results, %s by workers %s and %s; the first result was kept, and one of the machines cannot be trusted",
-		plain.Count(len(all), "task was", "tasks were"), d.Task.Name, d.First.Worker, d.Second.Worker)
+	return errors.Join(err, fmt.Errorf("%s done twice with different results, %s by workers %s and %s; "+
+		"the first result was kept, and one of the machines cannot be trusted",
+		plain.Count(len(all), "task was", "tasks were"), d.Task.Name, d.First.Worker, d.Second.Worker))
 }
 
 // ReadToken reads a token file, if there is one.
@@ -184,11 +187,7 @@ var BuildIdentity = sync.OnceValue(func() string {
 func executableSum() (string, error) {
 	f, err := os.Open("/proc/self/exe") // the program that runs, although its file may have been replaced
 	if err != nil {
-		path, err := os.Executable()
-		if err != nil {
-			return "", err
-		}
-		if f, err = os.Open(path); err != nil {
+		if f, err = os.Open(cli.Self()); err != nil {
 			return "", err
 		}
 	}

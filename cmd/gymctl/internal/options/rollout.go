@@ -12,20 +12,18 @@ import (
 )
 
 // BudgetFlag adds --budget.
-func BudgetFlag(f *pflag.FlagSet, budget *string) {
-	f.StringVar(budget, "budget", rollout.DefaultConfig().Budget.String(), "what a decision of policies rollout:POLICY may cost: rollouts, or a time, as 128 or 30ms")
+func BudgetFlag(f *pflag.FlagSet, budget *rollout.Budget) {
+	*budget = rollout.DefaultConfig().Budget
+	f.TextVar(budget, "budget", *budget,
+		"what a decision of policies rollout:POLICY may cost: `ROLLOUTS`, or a time, as 128 or 30ms")
 }
 
 // BudgetOf sets the budget to that of --budget, if it is given; policies are those that it is for.
-func BudgetOf(c *cobra.Command, budget string, policies []string, cfg *rollout.Config) error {
+func BudgetOf(c *cobra.Command, budget rollout.Budget, policies []string, cfg *rollout.Config) error {
 	if !c.Flags().Changed("budget") {
 		return nil
 	}
-	b, err := rollout.ParseBudget(budget)
-	if err != nil {
-		return fault.Mistakef("--budget: got %q, want %s", budget, rollout.BudgetWanted)
-	}
-	cfg.Budget = b
+	cfg.Budget = budget
 	for _, p := range policies {
 		if policyname.Of(p).Ahead == policyname.Rollout {
 			return nil

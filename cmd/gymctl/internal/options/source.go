@@ -13,7 +13,6 @@ import (
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/configs"
 	"clustergym/internal/fault"
-	"clustergym/internal/nearest"
 	"clustergym/lab/arena"
 	"clustergym/lab/config"
 	"clustergym/lab/envs"
@@ -31,13 +30,10 @@ type Source struct {
 	Trace   string
 	Format  string
 	columns map[string]string
-	limit   time.Duration
-	sort    bool
 	Cluster string
 	known   string // env.estimates
-	agent   string
-	seed    uint64
 	kernels string
+	Late    Late // before --set
 
 	Given   config.Given // keys of the user's own file, of --set and of flags
 	changes config.Given // keys of --set
@@ -54,19 +50,17 @@ func (s *Source) Flags(c *cobra.Command, without string) {
 	f.StringVar(&s.Trace, "trace", "", "trace `FILE` instead of the configuration's workload: jobs, or what the environment takes (gymctl envs ID)")
 	f.StringVar(&s.Format, "format", "auto", "`NAME` of the format of --trace as in gymctl trace formats; auto = by content")
 	columnsFlag(c, &s.columns)
-	LimitFlag(c, &s.limit)
-	f.BoolVar(&s.sort, "sort", false, "sort the jobs of --trace by submit time, instead of refusing an unsorted file")
+	LateFlag(&s.Late, f.DurationVar, "limit", 0, LimitHelp,
+		func(cfg *config.Config) *time.Duration { return &cfg.Trace.Limit })
+	LateFlag(&s.Late, f.BoolVar, "sort", false,
+		"sort the jobs of --trace by submit time, instead of refusing an unsorted file",
+		func(cfg *config.Config) *bool { return &cfg.Trace.Sort })
 	f.StringVar(&s.Cluster, "cluster", "", ClusterForms+", instead of the configuration's cluster")
 	f.StringVar(&s.known, "estimates", "", "what observations and policies know of run times, instead of the configuration's env.estimates: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
 	cli.CompleteBy(c, "estimates", EstimateValues)
-	if c.Name() == "train" {
-		f.StringVar(&s.agent, "agent", "", strings.Join(config.AgentNames(), ", "))
-		f.Uint64Var(&s.seed, "seed", 1, "seed of everything drawn during training")
-		cli.Complete(c, "agent", config.AgentNames()...)
-	}
 	cli.Filled(c, "trace")
 	cli.Needs(c, []string{"trace"}, "format", "columns", "sort")
-	cli.Rivals(c, "config", "env")
+	c.MarkFlagsMutuallyExclusive("config", "env")
 	KernelsFlag(c, &s.kernels)
 	cli.Complete(c, "format", workload.FormatNames()...)
 	cli.CompleteOrFile(c, "cluster", workload.ClusterPresets()...)
@@ -83,20 +77,43 @@ func (s *Source) Flags(c *cobra.Command, without string) {
 	})
 }
 
-// Changed returns the first of names that is given on the command line, "" if none is.
-func (s *Source) Changed(c *cobra.Command, names ...string) string {
-	i := slices.IndexFunc(names, func(n string) bool { f := c.Flags().Lookup(n); return f != nil && f.Changed })
-	if i < 0 {
-		return ""
+// Late are flags that change a configuration once it is read.
+type Late []func(c *cobra.Command, cfg *config.Config)
+
+// LateFlag adds a flag to late, by bind. of returns what it changes, if it is given.
+func LateFlag[T any](late *Late, bind func(p *T, name string, value T, usage string), name string, value T,
+	usage string, of func(cfg *config.Config) *T) {
+	given := value
+	bind(&given, name, value, usage)
+	*late = append(*late, func(c *cobra.Command, cfg *config.Config) {
+		if c.Flags().Changed(name) {
+			*of(cfg) = given
+		}
+	})
+}
+
+// Apply changes cfg.
+func (l Late) Apply(c *cobra.Command, cfg *config.Config) {
+	for _, change := range l {
+		change(c, cfg)
 	}
-	return names[i]
+}
+
+// Changed returns the first of names that is given on the command line, "" if none is.
+func Changed(c *cobra.Command, names ...string) string {
+	for _, n := range names {
+		if c.Flags().Changed(n) {
+			return n
+		}
+	}
+	return ""
 }
 
 // config returns the configuration for a new run.
 func (s *Source) config(c *cobra.Command) (config.Config, error) {
 	name := s.Name
 	s.Given = config.Given{}
-	if s.Changed(c, "env") != "" {
+	if c.Flags().Changed("env") {
 		d, err := envs.Lookup(s.env)
 		switch {
 		case err != nil:
@@ -125,11 +142,6 @@ func LoadRun(name string) (config.Config, config.Given, error) {
 	if err != nil {
 		return config.Config{}, nil, err
 	}
-	return DecodeRun(name, file, data)
-}
-
-// DecodeRun is loadRun of data, which was found in file.
-func DecodeRun(name, file string, data []byte) (config.Config, config.Given, error) {
 	cfg, given, err := config.DecodeGiven(name, data)
 	if err != nil {
 		return config.Config{}, nil, &fault.Mistake{Err: err}
@@ -162,7 +174,7 @@ func (s *Source) EvalConfig(c *cobra.Command, ckpts []string, list []models.Mode
 		if _, dir, err = rundir.CheckpointDir(ckpts[0]); err == nil {
 			trained, err = rundir.ReadConfig(dir)
 		}
-	case len(list) > 0 && s.Name == "" && s.Changed(c, "env") == "" && list[0].Run() != "":
+	case len(list) > 0 && s.Name == "" && !c.Flags().Changed("env") && list[0].Run() != "":
 		trained, err = PlayedConfig(&list[0], s.named(c))
 	default:
 		return s.config(c)
@@ -191,7 +203,7 @@ func (s *Source) EvalConfig(c *cobra.Command, ckpts []string, list []models.Mode
 func (s *Source) named(c *cobra.Command) config.Given {
 	keys := config.Given{}
 	for key, flag := range flagsOf {
-		keys[key] = s.Changed(c, strings.TrimPrefix(flag, "--")) != ""
+		keys[key] = c.Flags().Changed(strings.TrimPrefix(flag, "--"))
 	}
 	for _, kv := range s.Set {
 		key, _, _ := strings.Cut(kv, "=")
@@ -202,7 +214,7 @@ func (s *Source) named(c *cobra.Command) config.Given {
 
 // kernelsTo applies --kernels to cfg.
 func (s *Source) kernelsTo(c *cobra.Command, cfg *config.Config) error {
-	if s.Changed(c, "kernels") == "" {
+	if !c.Flags().Changed("kernels") {
 		return nil
 	}
 	cfg.Kernels = s.kernels
@@ -215,10 +227,10 @@ func (s *Source) Apply(c *cobra.Command, cfg *config.Config) error {
 		return err
 	}
 	if d := envs.Find(cfg.Env.ID); d != nil {
-		if name := s.Changed(c, "trace", "format", "columns", "limit", "sort"); name != "" && d.Takes.Trace() == "" {
+		if name := Changed(c, "trace", "format", "columns", "limit", "sort"); name != "" && d.Takes.Trace() == "" {
 			return fault.Mistakef("--%s: %s has no workload", name, d.ID)
 		}
-		if s.Changed(c, "cluster") != "" && !d.Takes.Cluster {
+		if c.Flags().Changed("cluster") && !d.Takes.Cluster {
 			what := ""
 			if d.Scheduling() {
 				what = "; its settings say what runs where"
@@ -226,20 +238,14 @@ func (s *Source) Apply(c *cobra.Command, cfg *config.Config) error {
 			return fault.Mistakef("--cluster: %s has no cluster%s", d.ID, what)
 		}
 	}
-	if s.Changed(c, "trace") != "" {
+	if c.Flags().Changed("trace") {
 		cfg.Trace.File, cfg.Trace.Format, cfg.Trace.Columns, cfg.Trace.Delimiter, cfg.Trace.Limit = s.Trace, s.Format, s.columns, "", 0
-		s.sized = true
-		if s.Changed(c, "sort") != "" {
-			cfg.Trace.Sort = s.sort
-		}
 	}
-	if s.Changed(c, "limit") != "" {
-		cfg.Trace.Limit = s.limit
+	if c.Flags().Changed("cluster") {
+		cfg.Cluster = s.Cluster
 	}
-	if s.Changed(c, "cluster") != "" {
-		cfg.Cluster, s.sized = s.Cluster, true
-	}
-	if s.Changed(c, "estimates") != "" {
+	s.sized = s.sized || Changed(c, "trace", "cluster") != ""
+	if c.Flags().Changed("estimates") {
 		if d := cfg.Descriptor(); d != nil && !d.Simulated() {
 			return fault.Mistakef("--estimates: %s has no run times to know", d.ID)
 		}
@@ -253,15 +259,7 @@ func (s *Source) Apply(c *cobra.Command, cfg *config.Config) error {
 			return cli.FlagFaults(c, err, map[string]string{"env.estimates": "estimates"})
 		}
 	}
-	if s.Changed(c, "agent") != "" {
-		if !slices.Contains(config.AgentNames(), s.agent) {
-			return fault.Mistakef("--agent: got %q, want %s", s.agent, nearest.OneOf(s.agent, config.AgentNames()))
-		}
-		cfg.Agent = s.agent
-	}
-	if s.Changed(c, "seed") != "" {
-		cfg.Seed = s.seed
-	}
+	s.Late.Apply(c, cfg)
 	return s.override(cfg)
 }
 

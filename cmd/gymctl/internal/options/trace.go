@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,10 +31,8 @@ func TraceFlags(c *cobra.Command, t *workload.TraceConfig) {
 	cli.Complete(c, "mix", profile.Names()...)
 }
 
-// LimitFlag adds --limit.
-func LimitFlag(c *cobra.Command, limit *time.Duration) {
-	c.Flags().DurationVar(limit, "limit", *limit, "`TIME` that stands for the time limit of jobs that have none, for estimates trace; 0s = they have none")
-}
+// LimitHelp is the help of --limit.
+const LimitHelp = "`TIME` that stands for the time limit of jobs that have none, for estimates trace; 0s = they have none"
 
 // columnsFlag adds --columns.
 func columnsFlag(c *cobra.Command, columns *map[string]string) {

@@ -2,7 +2,6 @@ package options
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"clustergym/bridge/server"
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/internal/fault"
-	"clustergym/lab/envs"
 	"clustergym/pages"
 )
 
@@ -37,37 +35,29 @@ func (u *UIFlags) Flags(c *cobra.Command) {
 	cli.Needs(c, []string{"ui"}, "ui-token-file")
 }
 
-// Listen opens the address, before the work begins: a port in use must not be found out afterwards.
+// Listen opens the address, before the work begins: a port in use must not be found out afterwards. Who serves on it
+// stands behind a Door, which package pages puts there.
 func (u *UIFlags) Listen(a *cli.App) (net.Listener, []server.Token, error) {
 	tokenFlag := "--" + u.Flag + "-token-file"
 	if u.Flag == "addr" {
 		tokenFlag = "--token-file"
 	}
-	var tokens []server.Token
-	if u.TokenFile != "" {
-		var warning string
-		var err error
-		if tokens, warning, err = envs.ReadTokens(u.TokenFile); err != nil {
-			return nil, nil, err
-		}
-		if warning != "" {
-			a.Notef("%s", warning)
-		}
-		if !slices.ContainsFunc(tokens, func(t server.Token) bool { return t.Role == server.RoleRead || t.Role == server.RoleAdmin }) {
-			return nil, nil, fault.Mistakef("%s %s: no token has role read or admin, so nobody could look", tokenFlag, u.TokenFile)
-		}
+	tokens, err := readTokens(u.TokenFile, func(warning string) { a.Notef("%s", warning) })
+	if err != nil {
+		return nil, nil, err
+	}
+	reads := func(t server.Token) bool { return t.Role == server.RoleRead || t.Role == server.RoleAdmin }
+	if u.TokenFile != "" && !slices.ContainsFunc(tokens, reads) {
+		return nil, nil, fault.Mistakef("%s %s: no token has role read or admin, so nobody could look", tokenFlag, u.TokenFile)
 	}
 	addr := u.Addr
 	if strings.HasPrefix(addr, ":") {
 		addr = "127.0.0.1" + addr
 	}
-	l, err := net.Listen("tcp", addr)
+	l, err := listen(addr, len(tokens) > 0,
+		"nothing is asked of readers; want "+tokenFlag+" FILE, or an address such as 127.0.0.1:6006")
 	if err != nil {
-		return nil, nil, fmt.Errorf("--%s: %w", u.Flag, notListening(addr, err))
-	}
-	if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && len(tokens) == 0 {
-		_ = l.Close() // nobody knows the address yet
-		return nil, nil, fault.Mistakef("--%s: %s can be reached from other machines, and nothing is asked of readers; want %s FILE, or an address such as 127.0.0.1:6006", u.Flag, addr, tokenFlag)
+		return nil, nil, fault.Errorf("--%s: %w", u.Flag, err)
 	}
 	return l, tokens, nil
 }
@@ -82,15 +72,20 @@ func (u *UIFlags) Show(ctx context.Context, a *cli.App, c *cobra.Command, opt pa
 		return nil, err
 	}
 	opt.Tokens, opt.Version = tokens, cli.About().Version
+	a.Say("pages     http://%s/", l.Addr())
+	return Beside(ctx, a, "pages", func(ctx context.Context) error { return pages.New(opt).Serve(ctx, l) }), nil
+}
+
+// Beside lets serve work until ctx ends or stop is called, which waits for its end and notes an error of it. what
+// names it, in the plural.
+func Beside(ctx context.Context, a *cli.App, what string, serve func(ctx context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	s := pages.New(opt)
-	go func() { ended <- s.Serve(ctx, l) }()
-	a.Say("pages     http://%s/", l.Addr())
+	go func() { ended <- serve(ctx) }()
 	return sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			a.Notef("the pages ended: %v", err)
+			a.Notef("the %s ended: %v", what, err)
 		}
-	}), nil
+	})
 }

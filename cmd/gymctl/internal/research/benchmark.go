@@ -1,11 +1,11 @@
 package research
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +15,7 @@ import (
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/configs"
+	"clustergym/env/rollout"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/internal/plain"
@@ -70,7 +71,6 @@ type ListedTask struct {
 }
 
 func benchmarkListVerb(a *cli.App) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "list [TASK...]",
 		Short: "List the tasks with their hashes",
@@ -79,7 +79,7 @@ times, windows, and the metric of random play and of the best rule on the develo
 measured. The hash of a task covers the jobs of its windows.`,
 		Example: `  gymctl benchmark list
   gymctl benchmark list queuerank-easy-exact --json`,
-		RunE: func(_ *cobra.Command, patterns []string) error {
+		RunE: func(c *cobra.Command, patterns []string) error {
 			v := CurrentBenchmark()
 			tasks, err := v.Match(patterns...)
 			if err != nil {
@@ -107,14 +107,12 @@ measured. The hash of a task covers the jobs of its windows.`,
 				}
 				list, rows = append(list, l), append(rows, row)
 			}
-			if asJSON {
-				return a.JSON(list)
-			}
-			return a.Table(4, []string{"task", "hash", "environment", "run times", "windows", "metric", "random", "best", "best rule"}, rows, "hash", "metric", "windows")
+			header := []string{"task", "hash", "environment", "run times", "windows", "metric", "random", "best", "best rule"}
+			return a.ShowTable(c, list, 4, header, rows, "hash", "metric", "windows")
 		},
+		ValidArgs: taskNames(),
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
-	c.ValidArgs = taskNames()
+	cli.JSONFlag(c)
 	return c
 }
 
@@ -130,7 +128,7 @@ type ShownTask struct {
 }
 
 func benchmarkShowVerb(a *cli.App) *cobra.Command {
-	var asJSON, kwargs bool
+	var kwargs bool
 	c := &cobra.Command{
 		Use:   "show TASK",
 		Short: "Print the configuration of a task",
@@ -143,7 +141,7 @@ and for --kwargs of the examples in python/examples. --json has them too, beside
   gymctl benchmark show queuerank-easy-exact --json
   gymctl benchmark show queuerank-easy-exact --kwargs`,
 		Args: cli.Args(1, 1, "one TASK"),
-		RunE: func(_ *cobra.Command, names []string) error {
+		RunE: func(c *cobra.Command, names []string) error {
 			t, err := CurrentBenchmark().Task(names[0])
 			if err != nil {
 				return err
@@ -152,19 +150,15 @@ and for --kwargs of the examples in python/examples. --json has them too, beside
 			if err != nil {
 				return err
 			}
-			if kwargs {
+			if kwargs || cli.AsJSON(c) {
 				k, err := t.Kwargs()
 				if err != nil {
 					return err
 				}
-				return a.JSON(k)
-			}
-			if asJSON {
+				if kwargs {
+					return a.JSON(k)
+				}
 				b, err := configs.JSON(&cfg)
-				if err != nil {
-					return err
-				}
-				k, err := t.Kwargs()
 				if err != nil {
 					return err
 				}
@@ -177,21 +171,23 @@ and for --kwargs of the examples in python/examples. --json has them too, beside
 			a.Printf("# %s, task %s, hash %s\n# %s\n%s", benchmark.Name, t.Name, t.Hash, t.Tests, b)
 			return nil
 		},
+		ValidArgs: taskNames(),
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	cli.JSONFlag(c)
 	c.Flags().BoolVar(&kwargs, "kwargs", false, "print the arguments of the environment for clients of the bridge")
-	c.ValidArgs = taskNames()
 	return c
 }
 
+// trainOptions are the flags of benchmark train.
+type trainOptions struct {
+	opt   run.TrainOptions
+	dir   string
+	seeds int
+	set   []string
+}
+
 func benchmarkTrainVerb(a *cli.App) *cobra.Command {
-	var (
-		opt    run.TrainOptions
-		dir    string
-		seeds  int
-		set    []string
-		asJSON bool
-	)
+	o := &trainOptions{}
 	c := &cobra.Command{
 		Use:   "train [TASK...]",
 		Short: "Train the agents of tasks by the protocol",
@@ -202,65 +198,53 @@ training and the validation part of the development workload; the development wi
 Ctrl-C saves, and the same command continues.`,
 		Example: `  gymctl benchmark train -o runs/ours
   gymctl benchmark train 'gpupick-*' -o runs/wide --set 'ppo.network.hidden=[512, 512]'`,
-		RunE: func(c *cobra.Command, patterns []string) error {
-			if opt.Workers < 1 {
-				return fault.Mistakef("--workers: got %d, want 1 or more", opt.Workers)
-			}
-			if seeds < 1 {
-				return fault.Mistakef("--seeds: got %d, want 1 or more", seeds)
-			}
-			tasks, err := CurrentBenchmark().Match(patterns...)
-			if err != nil {
-				return err
-			}
-			learners := make([]config.Config, len(tasks))
-			for i, t := range tasks { // before the first of them has learned for hours
-				if learners[i], err = t.Learner(set); err != nil {
-					return err
-				}
-			}
-			list := []*benchmark.Trained{}
-			for i, t := range tasks {
-				cfg := learners[i]
-				a.Say("task      %s", t.Name)
-				ui := options.NewProgress(a, cfg.Train.Steps*int64(seeds))
-				o := opt
-				o.Now, o.Tags, o.Say, o.Tick = a.Now, "sb3", ui.Say, ui.Tick
-				r, err := t.Train(c.Context(), cfg, dir, seeds, o)
-				ui.Close()
-				if err != nil {
-					return err
-				}
-				list = append(list, r)
-			}
-			if asJSON {
-				return a.JSON(list)
-			}
-			var rows [][]string
-			for _, r := range list {
-				rows = append(rows, []string{r.Task, fmt.Sprint(len(r.Report.Runs)), r.Dir})
-			}
-			return a.Table(1, []string{"task", "seeds", "runs"}, rows)
-		},
+		RunE:      func(c *cobra.Command, patterns []string) error { return o.run(a, c, patterns) },
+		ValidArgs: taskNames(),
 	}
 	f := c.Flags()
-	f.StringVarP(&dir, "out", "o", "", "`DIR` of the runs, a folder for each task")
-	f.IntVar(&seeds, "seeds", benchmark.Seeds, "`N` seeds; a row has five")
-	f.StringArrayVar(&set, "set", nil, "change a key of the agent or its training: `KEY.PATH=VALUE` (repeatable)")
-	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed")
-	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	f.StringVarP(&o.dir, "out", "o", "", "`DIR` of the runs, a folder for each task")
+	f.IntVar(&o.seeds, "seeds", benchmark.Seeds, "`N` seeds; a row has five")
+	f.StringArrayVar(&o.set, "set", nil, "change a key of the agent or its training: `KEY.PATH=VALUE` (repeatable)")
+	options.WorkersFlag(c, &o.opt.Workers)
+	cli.JSONFlag(c)
+	cli.Least(c, 1, "seeds")
 	cli.One(c, "out")
 	cli.CompleteDir(c, "out")
-	c.ValidArgs = taskNames()
 	return c
+}
+
+func (o *trainOptions) run(a *cli.App, c *cobra.Command, patterns []string) error {
+	tasks, err := CurrentBenchmark().Match(patterns...)
+	if err != nil {
+		return err
+	}
+	learners := make([]config.Config, len(tasks))
+	for i, t := range tasks { // before the first of them has learned for hours
+		if learners[i], err = t.Learner(o.set); err != nil {
+			return err
+		}
+	}
+	list, rows := []*benchmark.Trained{}, [][]string(nil)
+	for i, t := range tasks {
+		cfg, opt := learners[i], o.opt
+		a.Say("task      %s", t.Name)
+		ui := options.NewProgress(a, cfg.Train.Steps*int64(o.seeds))
+		opt.Now, opt.Tags, opt.Say, opt.Tick = a.Now, "sb3", ui.Say, ui.Tick
+		r, err := t.Train(c.Context(), cfg, o.dir, o.seeds, opt)
+		ui.Clear()
+		if err != nil {
+			return err
+		}
+		list, rows = append(list, r), append(rows, []string{r.Task, fmt.Sprint(len(r.Report.Runs)), r.Dir})
+	}
+	return a.ShowTable(c, list, 1, []string{"task", "seeds", "runs"}, rows)
 }
 
 // policyFlags say what plays.
 type policyFlags struct {
 	policy   benchmark.Policy
-	budget   string
-	external []string
-	timeout  time.Duration
+	budget   rollout.Budget
+	external arena.External
 	door     *options.Door
 }
 
@@ -272,64 +256,50 @@ func (p *policyFlags) flags(c *cobra.Command) {
 	f.StringArrayVar(&p.policy.Models, "policy-onnx", nil, "ONNX models: `PATH` of a folder with one for each task, whose models are the runs; TASK=PATH for a model or a folder of one task; of a single task, its models (repeatable)")
 	f.StringArrayVar(&p.policy.Set, "set", nil, "how rules search or weigh: eval.rollout.`KEY=VALUE`, eval.hold. and eval.index. likewise (repeatable)")
 	options.BudgetFlag(f, &p.budget)
-	f.StringArrayVar(&p.external, "external", nil, "wait for a program called `NAME` to play one task through --serve; several are the runs of one row (repeatable)")
+	f.StringArrayVar(&p.external.Names, "external", nil,
+		"wait for a program called `NAME` to play one task through --serve; several are the runs of one row (repeatable)")
 	f.StringArrayVar(&p.policy.Files, "file", nil, "`FILE` that the program plays with, such as its model: the row has its hash (repeatable)")
 	p.door = options.NewDoor("")
 	p.door.Cfg.DrainTimeout = options.EvalDrain
 	p.door.Flags(c)
-	f.DurationVar(&p.timeout, "external-timeout", 10*time.Minute, "give up on programs when none of them has finished a window for this long")
+	f.DurationVar(&p.external.Timeout, "external-timeout", 10*time.Minute,
+		"give up on programs when none of them has finished a window for this long")
 	options.ExternalRules(c)
-	cli.Rivals(c, "policy", "checkpoint", "policy-onnx", "external")
+	c.MarkFlagsMutuallyExclusive("policy", "checkpoint", "policy-onnx", "external")
 	cli.Needs(c, []string{"policy"}, "set")
 	cli.Needs(c, []string{"external"}, "file")
 	cli.CompleteDir(c, "checkpoint")
-	cli.CompleteBy(c, "policy-onnx", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return []cobra.Completion{"onnx"}, cobra.ShellCompDirectiveFilterFileExt
-	})
+	options.CompleteModel(c)
 	cli.CompleteList(c, "policy", options.RivalNames)
 }
 
 // read returns the policy.
 func (p *policyFlags) read(a *cli.App, c *cobra.Command) (*benchmark.Policy, error) {
 	q := p.policy
-	kinds := map[string]bool{
-		benchmark.KindRule: len(q.Rules) > 0, benchmark.KindCheckpoint: len(q.Dirs) > 0, benchmark.KindModel: len(q.Models) > 0,
-		benchmark.KindExternal: len(p.external) > 0,
-	}
-	for kind, given := range kinds {
-		if given {
-			q.Kind = kind
+	name := ""
+	switch dirs := slices.Concat(q.Dirs, q.Models); {
+	case len(q.Rules) > 0:
+		q.Kind, name = benchmark.KindRule, q.Rules[0][strings.LastIndexByte(q.Rules[0], '=')+1:]
+	case len(dirs) > 0:
+		if q.Kind = benchmark.KindCheckpoint; len(q.Models) > 0 {
+			q.Kind = benchmark.KindModel
 		}
+		if name = dirs[0]; strings.Contains(name, "=") {
+			_, name, _ = strings.Cut(name, "=")
+		}
+		name = strings.TrimSuffix(filepath.Base(filepath.Clean(name)), ".onnx")
+	default:
+		q.Kind, name = benchmark.KindExternal, p.external.Names[0]
 	}
+	q.Name = cmp.Or(q.Name, name)
 	if c.Flags().Changed("budget") {
-		q.Set = append(slices.Clone(q.Set), "eval.rollout.budget="+p.budget)
+		q.Set = append(slices.Clone(q.Set), "eval.rollout.budget="+p.budget.String())
 	}
 	var opt arena.EvalOptions
-	var x arena.External
-	if q.Kind == benchmark.KindExternal {
-		x = arena.External{Names: p.external, Timeout: p.timeout}
-	}
-	if err := options.Join(a, c, p.door, &x, &opt); err != nil {
+	if err := options.Join(a, c, p.door, &p.external, &opt); err != nil {
 		return nil, err
 	}
 	q.External = opt.External
-	if q.Name == "" {
-		switch q.Kind {
-		case benchmark.KindRule:
-			_, q.Name, _ = strings.Cut("="+q.Rules[0], "=")
-			if i := strings.LastIndexByte(q.Name, '='); i >= 0 {
-				q.Name = q.Name[i+1:]
-			}
-		case benchmark.KindCheckpoint, benchmark.KindModel:
-			dir := slices.Concat(q.Dirs, q.Models)[0]
-			if _, d, ok := strings.Cut(dir, "="); ok {
-				dir = d
-			}
-			q.Name = strings.TrimSuffix(filepath.Base(filepath.Clean(dir)), ".onnx")
-		default:
-			q.Name = p.external[0]
-		}
-	}
 	return &q, q.Validate()
 }
 
@@ -344,18 +314,27 @@ func (p *benchmarkPlay) flags(c *cobra.Command) {
 	p.policyFlags.flags(c)
 	f := c.Flags()
 	f.StringVarP(&p.opt.Dir, "out", "o", "", "`DIR` that keeps the results; what is there is not played again")
-	f.StringSliceVar(&p.tasks, "tasks", nil, "`TASKS` or patterns such as jobselect-*, joined by commas (default all)")
-	f.IntVar(&p.opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed")
+	tasksFlag(c, &p.tasks)
+	options.WorkersFlag(c, &p.opt.Workers)
 	f.StringVar(&p.opt.Kernels, "kernels", "auto", "`SET` of float32 kernels, as in gymctl version")
 	cli.CompleteDir(c, "out")
+}
+
+// tasksFlag adds --tasks.
+func tasksFlag(c *cobra.Command, tasks *[]string) {
+	c.Flags().StringSliceVar(tasks, "tasks", nil,
+		"`TASKS` or patterns such as jobselect-*, joined by commas (default all)")
 	cli.CompleteList(c, "tasks", func(*cobra.Command, string) []string { return taskNames() })
+}
+
+// splitFlag adds --split.
+func splitFlag(c *cobra.Command, split *string) {
+	*split = benchmark.Development
+	cli.Choice(c, split, "split", "windows: development or sealed", benchmark.Development, benchmark.Sealed)
 }
 
 // play plays q.
 func (p *benchmarkPlay) play(a *cli.App, c *cobra.Command, v *benchmark.Version, q *benchmark.Policy) (*benchmark.Results, error) {
-	if p.opt.Workers < 1 {
-		return nil, fault.Mistakef("--workers: got %d, want 1 or more", p.opt.Workers)
-	}
 	var err error
 	if p.opt.Tasks, err = v.Match(p.tasks...); err != nil {
 		return nil, err
@@ -376,13 +355,14 @@ func (p *benchmarkPlay) play(a *cli.App, c *cobra.Command, v *benchmark.Version,
 	return r, err
 }
 
+// runOptions are the flags of benchmark run.
+type runOptions struct {
+	benchmarkPlay
+	secret, split string
+}
+
 func benchmarkRunVerb(a *cli.App) *cobra.Command {
-	var (
-		p      benchmarkPlay
-		secret string
-		split  string
-		asJSON bool
-	)
+	o := &runOptions{}
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Play a policy on the development windows of tasks",
@@ -401,60 +381,52 @@ bytes. The same folder takes further tasks.
   gymctl benchmark run --checkpoint runs/ours -o runs/ours-played
   gymctl benchmark run --policy-onnx runs/sb3 -o runs/sb3-played
   gymctl benchmark run --serve 127.0.0.1:8765 --external sb3 --file sb3.zip --tasks queuerank-easy-exact -o runs/sb3`,
-		Args: cli.Args(0, 0, "flags only"),
-		RunE: func(c *cobra.Command, _ []string) error {
-			v := CurrentBenchmark()
-			q, err := p.read(a, c)
-			if err != nil {
-				return err
-			}
-			switch {
-			case split == benchmark.Sealed:
-				s, err := v.Sealed(secret)
-				if err != nil {
-					return err
-				}
-				p.opt.Secret = &s
-			case split != benchmark.Development:
-				return fault.Mistakef("--split: got %q, want %s or %s", split, benchmark.Development, benchmark.Sealed)
-			case secret != "":
-				return fault.Mistakef("--secret goes with --split %s", benchmark.Sealed)
-			}
-			r, err := p.play(a, c, v, q)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return a.JSON(r)
-			}
-			if split == benchmark.Sealed {
-				return sealedMeans(a, r)
-			}
-			e, err := v.Entry(r)
-			if err != nil {
-				a.Notef("no scores: %v", err)
-				return sealedMeans(a, r)
-			}
-			e.Numbers = benchmark.PlayedNow
-			var played []*benchmark.Task // on which there are results, those of earlier calls too
-			for _, t := range p.opt.Tasks {
-				if r.Task(t.Name) != nil {
-					played = append(played, t)
-				}
-			}
-			return benchmarkReport(a, v, benchmark.Development, played, []benchmark.Entry{e}, false, "")
-		},
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(a, c) },
 	}
-	p.flags(c)
+	o.flags(c)
 	cli.One(c, "out")
 	cli.One(c, "policy", "checkpoint", "policy-onnx", "external")
-	f := c.Flags()
-	f.StringVar(&split, "split", benchmark.Development, "windows: development or sealed")
-	f.StringVar(&secret, "secret", "", "`FILE` of the secret seed, with --split sealed")
-	f.BoolVar(&asJSON, "json", false, "print one JSON document: what results.json has")
-	cli.Complete(c, "split", benchmark.Development, benchmark.Sealed)
+	splitFlag(c, &o.split)
+	c.Flags().StringVar(&o.secret, "secret", "", "`FILE` of the secret seed, with --split sealed")
+	c.Flags().Bool("json", false, "print one JSON document: what results.json has")
 	options.Sections(c)
 	return c
+}
+
+func (o *runOptions) run(a *cli.App, c *cobra.Command) error {
+	v := CurrentBenchmark()
+	q, err := o.read(a, c)
+	if err != nil {
+		return err
+	}
+	if o.split == benchmark.Sealed {
+		s, err := v.Sealed(o.secret)
+		if err != nil {
+			return err
+		}
+		o.opt.Secret = &s
+	} else if o.secret != "" {
+		return fault.Mistakef("--secret goes with --split %s", benchmark.Sealed)
+	}
+	r, err := o.play(a, c, v, q)
+	if err != nil {
+		return err
+	}
+	if cli.AsJSON(c) {
+		return a.JSON(r)
+	}
+	if o.split == benchmark.Sealed {
+		return sealedMeans(a, r)
+	}
+	e, err := v.Entry(r)
+	if err != nil {
+		a.Notef("no scores: %v", err)
+		return sealedMeans(a, r)
+	}
+	e.Numbers = benchmark.PlayedNow
+	// On which there are results, those of earlier calls too.
+	played := slices.DeleteFunc(slices.Clone(o.opt.Tasks), func(t *benchmark.Task) bool { return r.Task(t.Name) == nil })
+	return benchmarkReport(a, c, v, benchmark.Development, played, []benchmark.Entry{e}, "")
 }
 
 // sealedMeans prints the means of results whose references are not recorded.
@@ -472,7 +444,8 @@ func sealedMeans(a *cli.App, r *benchmark.Results) error {
 }
 
 // benchmarkReport prints a comparison, and writes its page if there is a name for it.
-func benchmarkReport(a *cli.App, v *benchmark.Version, split string, tasks []*benchmark.Task, entries []benchmark.Entry, asJSON bool, html string) error {
+func benchmarkReport(a *cli.App, c *cobra.Command, v *benchmark.Version, split string, tasks []*benchmark.Task,
+	entries []benchmark.Entry, html string) error {
 	r, err := v.NewReport(split, tasks, entries)
 	if err != nil {
 		return err
@@ -483,18 +456,18 @@ func benchmarkReport(a *cli.App, v *benchmark.Version, split string, tasks []*be
 		}
 		a.Notef("the page is %s", html)
 	}
-	return a.Show(asJSON, r, r.WriteTable)
+	return a.Show(c, r, r.WriteTable)
+}
+
+// reportOptions are the flags of benchmark report.
+type reportOptions struct {
+	tasks, rows []string
+	split, html string
+	board       bool
 }
 
 func benchmarkReportVerb(a *cli.App) *cobra.Command {
-	var (
-		patterns []string
-		names    []string
-		split    string
-		board    bool
-		asJSON   bool
-		html     string
-	)
+	o := &reportOptions{}
 	c := &cobra.Command{
 		Use:   "report [DIR | ROW]...",
 		Short: "Compare results, rows and the leaderboard",
@@ -506,62 +479,65 @@ Sealed scores are those of the leaderboard alone.`,
 		Example: `  gymctl benchmark report
   gymctl benchmark report --split sealed --tasks 'jobselect-*'
   gymctl benchmark report runs/ours-played runs/best --board --html report.html`,
-		RunE: func(_ *cobra.Command, from []string) error {
-			v := CurrentBenchmark()
-			tasks, err := v.Match(patterns...)
-			if err != nil {
-				return err
-			}
-			if split != benchmark.Development && split != benchmark.Sealed {
-				return fault.Mistakef("--split: got %q, want %s or %s", split, benchmark.Development, benchmark.Sealed)
-			}
-			if split == benchmark.Sealed && len(from) > 0 {
-				return fault.Mistakef("--split %s: folders and rows have development windows; gymctl benchmark open plays the others", split)
-			}
-			if err := options.CheckPage(html, ""); err != nil {
-				return err
-			}
-			var entries []benchmark.Entry
-			for _, name := range from {
-				e, err := entryOf(v, name)
-				if err != nil {
-					return err
-				}
-				entries = append(entries, e)
-			}
-			if board || len(from) == 0 {
-				b, err := benchmark.Leaderboard()
-				if err != nil {
-					return err
-				}
-				var known []string
-				for i := range b.Rows {
-					known = append(known, b.Rows[i].Name)
-				}
-				for _, name := range names {
-					if !slices.Contains(known, name) {
-						return fault.Mistakef("--rows: the leaderboard has no row %q, want %s", name, nearest.OneOf(name, known))
-					}
-				}
-				for _, e := range b.Entries(split) {
-					if len(names) == 0 || slices.Contains(names, e.Name) {
-						entries = append(entries, e)
-					}
-				}
-			}
-			return benchmarkReport(a, v, split, tasks, entries, asJSON, html)
-		},
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, from []string) error { return o.run(a, c, from) },
 	}
 	f := c.Flags()
-	f.StringSliceVar(&patterns, "tasks", nil, "`TASKS` or patterns such as jobselect-*, joined by commas (default all)")
-	f.StringSliceVar(&names, "rows", nil, "rows of the leaderboard by their `NAMES`, joined by commas (default all)")
-	f.StringVar(&split, "split", benchmark.Development, "windows: development or sealed")
-	f.BoolVar(&board, "board", false, "compare with the leaderboard too")
-	f.StringVar(&html, "html", "", "write a page with profiles to `FILE`, for any browser and without a network")
-	f.BoolVar(&asJSON, "json", false, "print one JSON document")
-	cli.Complete(c, "split", benchmark.Development, benchmark.Sealed)
-	cli.CompleteList(c, "tasks", func(*cobra.Command, string) []string { return taskNames() })
+	tasksFlag(c, &o.tasks)
+	f.StringSliceVar(&o.rows, "rows", nil, "rows of the leaderboard by their `NAMES`, joined by commas (default all)")
+	splitFlag(c, &o.split)
+	f.BoolVar(&o.board, "board", false, "compare with the leaderboard too")
+	f.StringVar(&o.html, "html", "", "write a page with profiles to `FILE`, for any browser and without a network")
+	cli.JSONFlag(c)
 	return c
+}
+
+func (o *reportOptions) run(a *cli.App, c *cobra.Command, from []string) error {
+	v := CurrentBenchmark()
+	tasks, err := v.Match(o.tasks...)
+	if err != nil {
+		return err
+	}
+	if o.split == benchmark.Sealed && len(from) > 0 {
+		return fault.Mistakef("--split %s: folders and rows have development windows; gymctl benchmark open plays the others",
+			o.split)
+	}
+	if err := options.CheckPage(o.html, ""); err != nil {
+		return err
+	}
+	var entries []benchmark.Entry
+	for _, name := range from {
+		e, err := entryOf(v, name)
+		if err != nil {
+			return err
+		}
+		entries = append(entries, e)
+	}
+	if o.board || len(from) == 0 {
+		some, err := o.ofBoard()
+		if err != nil {
+			return err
+		}
+		entries = append(entries, some...)
+	}
+	return benchmarkReport(a, c, v, o.split, tasks, entries, o.html)
+}
+
+// ofBoard returns the rows of the leaderboard that --rows names, all without it.
+func (o *reportOptions) ofBoard() ([]benchmark.Entry, error) {
+	b, err := benchmark.Leaderboard()
+	if err != nil {
+		return nil, err
+	}
+	known := cli.NamesOf(b.Rows, func(r benchmark.BoardRow) string { return r.Name })
+	for _, name := range o.rows {
+		if !slices.Contains(known, name) {
+			return nil, fault.Mistakef("--rows: the leaderboard has no row %q, want %s", name, nearest.OneOf(name, known))
+		}
+	}
+	return slices.DeleteFunc(b.Entries(o.split), func(e benchmark.Entry) bool {
+		return len(o.rows) > 0 && !slices.Contains(o.rows, e.Name)
+	}), nil
 }
 
 // entryOf reads a folder of results, or a row.
@@ -580,17 +556,10 @@ func entryOf(v *benchmark.Version, name string) (benchmark.Entry, error) {
 	return v.Entry(&r.Results)
 }
 
-// madeWith returns what results are made with.
-func madeWith() benchmark.Program {
-	b := cli.About()
-	return benchmark.Program{Version: b.Version, Commit: b.Commit, Go: b.Go, Platform: b.Platform}
-}
-
 func benchmarkSubmitVerb(a *cli.App) *cobra.Command {
 	var (
 		out, author, text string
 		commands          []string
-		asJSON            bool
 	)
 	c := &cobra.Command{
 		Use:   "submit DIR",
@@ -601,20 +570,22 @@ was changed afterwards. Policies that know the windows beforehand are refused.`,
 		Example: `  gymctl benchmark submit runs/ours-played -o ours.json --author "A. Person" \
     --command 'gymctl benchmark train -o runs/ours' --command 'gymctl benchmark run --checkpoint runs/ours -o runs/ours-played'`,
 		Args: cli.Args(1, 1, "one DIR of gymctl benchmark run"),
-		RunE: func(_ *cobra.Command, dirs []string) error {
+		RunE: func(c *cobra.Command, dirs []string) error {
 			v := CurrentBenchmark()
 			r, err := v.ReadResults(dirs[0])
 			if err != nil {
 				return err
 			}
-			row, err := v.NewRow(r, author, text, commands, madeWith())
+			b := cli.About()
+			with := benchmark.Program{Version: b.Version, Commit: b.Commit, Go: b.Go, Platform: b.Platform}
+			row, err := v.NewRow(r, author, text, commands, with)
 			if err != nil {
 				return err
 			}
 			if err := row.Write(out); err != nil {
 				return err
 			}
-			if asJSON {
+			if cli.AsJSON(c) {
 				return a.JSON(row)
 			}
 			a.Printf("%s: row %s, %s, hash %s\n", out, row.Policy.Name, plain.Count(len(row.Tasks), "task", "tasks"), row.Digest)
@@ -626,7 +597,7 @@ was changed afterwards. Policies that know the windows beforehand are refused.`,
 	f.StringVar(&author, "author", "", "`NAME` of who made it")
 	f.StringVar(&text, "about", "", "a `SENTENCE` on the policy")
 	f.StringArrayVar(&commands, "command", nil, "`COMMAND` that repeats it, training first (repeatable)")
-	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	cli.JSONFlag(c)
 	cli.One(c, "out")
 	cli.CompleteDir(c, "out")
 	return c

@@ -1,8 +1,8 @@
 package research
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"path/filepath"
 	"slices"
@@ -19,47 +19,43 @@ import (
 )
 
 // againFlags are the flags of verbs that play a row again.
-type againFlags struct{ play benchmarkPlay }
+type againFlags struct{ benchmarkPlay }
+
+// ofRow are the flags of benchmarkPlay that the row says.
+var ofRow = []string{"name", "policy", "set", "budget", "tasks"}
 
 func (g *againFlags) flags(c *cobra.Command) {
-	g.play.flags(c)
-	for _, name := range []string{"name", "policy", "set", "budget", "tasks"} { // the row says these
-		_ = c.Flags().MarkHidden(name)
+	g.benchmarkPlay.flags(c)
+	for _, name := range ofRow {
+		c.Flags().Lookup(name).Hidden = true
 	}
+	cli.JSONFlag(c)
 }
 
 // again plays the policy of a row in a folder of its own in -o DIR, on the windows of secret, nil = the development windows.
 func (g *againFlags) again(a *cli.App, c *cobra.Command, v *benchmark.Version, row *benchmark.Row, secret *benchmark.Secret) (*benchmark.Results, error) {
-	for _, name := range []string{"name", "policy", "set", "budget", "tasks"} {
-		if c.Flags().Changed(name) {
-			return nil, fault.Mistakef("--%s: the row says what plays", name)
-		}
+	if name := options.Changed(c, ofRow...); name != "" {
+		return nil, fault.Mistakef("--%s: the row says what plays", name)
 	}
-	p := g.play
+	p := g.benchmarkPlay
 	p.policy.Name = row.Policy.Name
-	p.tasks = nil
-	for _, t := range row.Tasks {
-		p.tasks = append(p.tasks, t.Task)
-	}
-	var q *benchmark.Policy
-	switch row.Policy.Kind {
-	case benchmark.KindRule:
-		own := row.Policy
-		q = &own
+	p.tasks = cli.NamesOf(row.Tasks, taskOf)
+	own := row.Policy
+	q, err := &own, error(nil)
+	switch kind := row.Policy.Kind; {
+	case kind == benchmark.KindRule:
 		q.Rules = nil // by name, so that another best rule changes nothing
 		for _, t := range row.Tasks {
 			q.Rules = append(q.Rules, t.Task+"="+t.Policy)
 		}
+	case kind == benchmark.KindCheckpoint && len(p.policy.Dirs) == 0:
+		return nil, fault.Mistakef("row %s is of agents: want their runs by --checkpoint DIR", row.Policy.Name)
+	case kind == benchmark.KindModel && len(p.policy.Models) == 0:
+		return nil, fault.Mistakef("row %s is of models: want their files by --policy-onnx", row.Policy.Name)
+	case kind == benchmark.KindExternal && len(p.external.Names) == 0:
+		return nil, fault.Mistakef("row %s is of a program: want --serve and --external, and what it plays with by --file",
+			row.Policy.Name)
 	default:
-		switch {
-		case row.Policy.Kind == benchmark.KindCheckpoint && len(p.policy.Dirs) == 0:
-			return nil, fault.Mistakef("row %s is of agents: want their runs by --checkpoint DIR", row.Policy.Name)
-		case row.Policy.Kind == benchmark.KindModel && len(p.policy.Models) == 0:
-			return nil, fault.Mistakef("row %s is of models: want their files by --policy-onnx", row.Policy.Name)
-		case row.Policy.Kind == benchmark.KindExternal && len(p.external) == 0:
-			return nil, fault.Mistakef("row %s is of a program: want --serve and --external, and what it plays with by --file", row.Policy.Name)
-		}
-		var err error
 		if q, err = p.read(a, c); err != nil {
 			return nil, err
 		}
@@ -67,24 +63,21 @@ func (g *againFlags) again(a *cli.App, c *cobra.Command, v *benchmark.Version, r
 	if row.Kernels != "" && !c.Flags().Changed("kernels") {
 		p.opt.Kernels = row.Kernels // sets differ in the last bits, and so in actions
 	}
-	p.opt.Secret = secret
 	split := benchmark.Development
-	if secret != nil {
+	if p.opt.Secret = secret; secret != nil {
 		split = benchmark.Sealed
 	}
-	p.opt.Dir = filepath.Join(p.opt.Dir, split)
-	if g.play.opt.Dir == "" {
-		p.opt.Dir = ""
+	if p.opt.Dir != "" {
+		p.opt.Dir = filepath.Join(p.opt.Dir, split)
 	}
 	return p.play(a, c, v, q)
 }
 
+func taskOf(t benchmark.TaskResult) string { return t.Task }
+
 func benchmarkVerifyVerb(a *cli.App) *cobra.Command {
-	var (
-		again  againFlags
-		replay bool
-		asJSON bool
-	)
+	var again againFlags
+	var replay bool
 	c := &cobra.Command{
 		Use:   "verify ROW",
 		Short: "Check a row of submit, and play it again",
@@ -116,34 +109,31 @@ runs (--checkpoint), one of models their files (--policy-onnx), and one of a pro
 				Tasks    int    `json:"tasks"`
 				Replayed bool   `json:"replayed"`
 			}
-			if asJSON {
-				return a.JSON(verified{row.Policy.Name, row.Digest, len(row.Tasks), replay})
-			}
 			what := benchmark.NotReplayed + ": its hashes match, and that is all that was checked; --replay plays it again"
 			if replay {
 				what = "verified: its hashes match, and playing it again gives the same values"
 			}
-			a.Printf("row %s, %s: %s\n", row.Policy.Name, plain.Count(len(row.Tasks), "task", "tasks"), what)
-			return nil
+			return a.Show(c, verified{row.Policy.Name, row.Digest, len(row.Tasks), replay}, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "row %s, %s: %s\n", row.Policy.Name, plain.Count(len(row.Tasks), "task", "tasks"), what)
+				return err
+			})
 		},
 	}
 	again.flags(c)
-	f := c.Flags()
-	f.BoolVar(&replay, "replay", false, "play the policy again on the development windows and compare")
+	c.Flags().BoolVar(&replay, "replay", false, "play the policy again on the development windows and compare")
 	cli.Needs(c, []string{"out"}, "replay")
-	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	options.Sections(c)
 	return c
 }
 
+// openOptions are the flags of benchmark open.
+type openOptions struct {
+	againFlags
+	secret, references, board string
+}
+
 func benchmarkOpenVerb(a *cli.App) *cobra.Command {
-	var (
-		again      againFlags
-		secretFile string
-		references string
-		board      string
-		asJSON     bool
-	)
+	o := &openOptions{}
 	c := &cobra.Command{
 		Use:   "open ROW",
 		Short: "Play a row on the sealed windows and put it into the leaderboard",
@@ -157,79 +147,86 @@ the secret.`,
 		Example: `  gymctl benchmark open ours.json --secret ~/bench-secret --references ~/bench-references.json --checkpoint runs/ours \
     -o runs/opened --leaderboard experiments/benchmark/leaderboard.json`,
 		Args: cli.Args(1, 1, "one ROW"),
-		RunE: func(c *cobra.Command, names []string) error {
-			v := CurrentBenchmark()
-			row, err := v.ReadRow(names[0])
-			if err != nil {
-				return err
-			}
-			secret, err := v.Sealed(secretFile)
-			if err != nil {
-				return err
-			}
-			refs, err := v.ReadReferences(references)
-			if err != nil {
-				return err
-			}
-			b, err := benchmark.ReadBoard(board)
-			if err == nil {
-				err = b.Takes(row)
-			}
-			if err != nil {
-				return err
-			}
-			dev, err := v.Entry(&row.Results)
-			if err != nil {
-				return err
-			}
-			shown, err := again.again(a, c, v, row, nil) // nobody else has seen that its numbers are true
-			if err != nil {
-				return err
-			}
-			if err := row.Compare(shown); err != nil {
-				return err
-			}
-			r, err := again.again(a, c, v, row, &secret)
-			if err != nil {
-				return err
-			}
-			if r.Hash != row.Hash {
-				return fault.Mistakef("row %s: its policy's hash is %.12s…, and what was played now has %.12s…: it is another policy", row.Policy.Name, row.Hash, r.Hash)
-			}
-			sealed, err := r.Scores(func(task string) (benchmark.Reference, bool) {
-				ref, ok := refs[task]
-				return ref, ok
-			})
-			if err != nil {
-				return err
-			}
-			b.Put(row, dev.Scores, sealed, a.Now())
-			if err := b.Write(board); err != nil {
-				return err
-			}
-			e := benchmark.Entry{Name: row.Policy.Name, Kind: row.Policy.Kind, Numbers: benchmark.PlayedNow, Scores: sealed}
-			var tasks []*benchmark.Task
-			for _, t := range row.Tasks {
-				x, err := v.Task(t.Task)
-				if err != nil {
-					return err
-				}
-				tasks = append(tasks, x)
-			}
-			return benchmarkReport(a, v, benchmark.Sealed, tasks, []benchmark.Entry{e}, asJSON, "")
-		},
+		RunE: func(c *cobra.Command, names []string) error { return o.run(a, c, names[0]) },
 	}
-	again.flags(c)
+	o.flags(c)
 	f := c.Flags()
-	f.StringVar(&secretFile, "secret", "", "`FILE` of the secret seed, outside of the repository; not needed once the version is closed")
-	f.StringVar(&references, "references", "", "`FILE` of record --split sealed: what sealed scores refer to")
-	f.StringVar(&board, "leaderboard", "", "`FILE` of the leaderboard, which gets the row")
+	f.StringVar(&o.secret, "secret", "",
+		"`FILE` of the secret seed, outside of the repository; not needed once the version is closed")
+	f.StringVar(&o.references, "references", "", "`FILE` of record --split sealed: what sealed scores refer to")
+	f.StringVar(&o.board, "leaderboard", "", "`FILE` of the leaderboard, which gets the row")
 	cli.One(c, "references")
 	cli.One(c, "leaderboard")
 	cli.One(c, "out")
-	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	options.Sections(c)
 	return c
+}
+
+func (o *openOptions) run(a *cli.App, c *cobra.Command, name string) error {
+	v := CurrentBenchmark()
+	row, err := v.ReadRow(name)
+	if err != nil {
+		return err
+	}
+	secret, err := v.Sealed(o.secret)
+	if err != nil {
+		return err
+	}
+	refs, err := v.ReadReferences(o.references)
+	if err != nil {
+		return err
+	}
+	b, err := benchmark.ReadBoard(o.board)
+	if err == nil {
+		err = b.Takes(row)
+	}
+	if err != nil {
+		return err
+	}
+	dev, err := v.Entry(&row.Results)
+	if err != nil {
+		return err
+	}
+	r, err := o.played(a, c, v, row, &secret)
+	if err != nil {
+		return err
+	}
+	sealed, err := r.Scores(func(task string) (benchmark.Reference, bool) {
+		ref, ok := refs[task]
+		return ref, ok
+	})
+	if err != nil {
+		return err
+	}
+	b.Put(row, dev.Scores, sealed, a.Now())
+	if err := b.Write(o.board); err != nil {
+		return err
+	}
+	tasks, err := v.Match(cli.NamesOf(row.Tasks, taskOf)...)
+	if err != nil {
+		return err
+	}
+	e := benchmark.Entry{Name: row.Policy.Name, Kind: row.Policy.Kind, Numbers: benchmark.PlayedNow, Scores: sealed}
+	return benchmarkReport(a, c, v, benchmark.Sealed, tasks, []benchmark.Entry{e}, "")
+}
+
+// played plays a row on the sealed windows, once it has given the row's values on the development windows: nobody
+// else has seen that they are true.
+func (o *openOptions) played(a *cli.App, c *cobra.Command, v *benchmark.Version, row *benchmark.Row,
+	secret *benchmark.Secret) (*benchmark.Results, error) {
+	shown, err := o.again(a, c, v, row, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := row.Compare(shown); err != nil {
+		return nil, err
+	}
+	r, err := o.again(a, c, v, row, secret)
+	if err == nil && r.Hash != row.Hash {
+		err = fault.Mistakef("row %s: its policy's hash is %.12s…, and what was played now has %.12s…: it is another policy",
+			row.Policy.Name, row.Hash, r.Hash)
+	}
+	return r, err
 }
 
 func benchmarkSealVerb(a *cli.App) *cobra.Command {
@@ -241,7 +238,6 @@ func benchmarkSealVerb(a *cli.App) *cobra.Command {
 commitment that the file of a new version has. A file that is there already is never replaced: seal then prints its lines for
 the file of the version that closes, if they belong to the commitment (docs/evidence/benchmark.md).`,
 		Example: `  gymctl benchmark seal --secret ~/bench-secret`,
-		Args:    cli.Args(0, 0, "flags only"),
 		RunE: func(*cobra.Command, []string) error {
 			s := benchmark.Draw()
 			if err := s.Write(secretFile); err != nil {
@@ -278,9 +274,6 @@ chosen. It is for those who make a version.`,
 		Args: cli.Args(1, math.MaxInt, "folders of gymctl benchmark run"),
 		RunE: func(_ *cobra.Command, dirs []string) error {
 			v := CurrentBenchmark()
-			if split != benchmark.Development && split != benchmark.Sealed {
-				return fault.Mistakef("--split: got %q, want %s or %s", split, benchmark.Development, benchmark.Sealed)
-			}
 			var all []*benchmark.Results
 			for _, d := range dirs {
 				r, err := v.ReadResults(d)
@@ -300,11 +293,7 @@ chosen. It is for those who make a version.`,
 			if err != nil {
 				return err
 			}
-			b, err := json.MarshalIndent(refs, "", " ")
-			if err == nil {
-				err = safefile.Write(out, append(b, '\n'))
-			}
-			if err != nil {
+			if err := safefile.WriteJSON(out, refs); err != nil {
 				return err
 			}
 			var absent []string
@@ -324,7 +313,6 @@ chosen. It is for those who make a version.`,
 	f := c.Flags()
 	f.StringVarP(&out, "out", "o", "", "`FILE` of the references")
 	cli.One(c, "out")
-	f.StringVar(&split, "split", benchmark.Development, "windows: development or sealed")
-	cli.Complete(c, "split", benchmark.Development, benchmark.Sealed)
+	splitFlag(c, &split)
 	return c
 }

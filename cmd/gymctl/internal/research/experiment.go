@@ -1,10 +1,10 @@
 package research
 
 import (
-	"errors"
+	"cmp"
+	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,14 +41,12 @@ const ListWidth = 120
 
 // ExperimentListVerb is gymctl experiment list.
 func ExperimentListVerb(a *cli.App) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use:     "list",
 		Short:   "List the experiments",
 		Long:    `list names the experiments, what they reproduce, and how long that takes.`,
 		Example: `  gymctl experiment list --json`,
-		Args:    cli.Args(0, 0, "flags only"),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
 			type entry struct {
 				Name    string `json:"name"`
 				Title   string `json:"title"`
@@ -61,13 +59,13 @@ func ExperimentListVerb(a *cli.App) *cobra.Command {
 				list = append(list, entry{s.Name, s.Title, s.Cite, s.Takes, "gymctl experiment run " + s.Name})
 				rows = append(rows, []string{s.Name, s.Title, s.Takes, s.Cite})
 			}
-			if asJSON {
-				return a.JSON(list)
-			}
-			return texttable.Write(texttable.AtMost(a.People(), ListWidth), []string{"name", "experiment", "takes", "source"}, rows, 4, "source")
+			return a.Show(c, list, func(w io.Writer) error {
+				header := []string{"name", "experiment", "takes", "source"}
+				return texttable.Write(texttable.AtMost(w, ListWidth), header, rows, 4, "source")
+			})
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	cli.JSONFlag(c)
 	return c
 }
 
@@ -112,7 +110,6 @@ func experimentShowVerb(a *cli.App) *cobra.Command {
 	var (
 		plan    study.Plan
 		changed settingsFlags
-		asJSON  bool
 	)
 	c := &cobra.Command{
 		Use:   "show NAME",
@@ -131,7 +128,7 @@ quick one, after the changes of --settings and --set. What it prints is a file f
 			if err != nil {
 				return err
 			}
-			if asJSON {
+			if cli.AsJSON(c) {
 				return a.JSON(shown)
 			}
 			_, err = a.Stdout.Write(shown.YAML())
@@ -142,20 +139,22 @@ quick one, after the changes of --settings and --set. What it prints is a file f
 	f := c.Flags()
 	f.BoolVar(&plan.Quick, "quick", false, "the settings of the short version")
 	changed.flags(c, &plan.Quick)
-	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	cli.JSONFlag(c)
 	return c
 }
 
+// runExperiment are the flags of experiment run.
+type runExperiment struct {
+	opt     study.Options
+	agents  []string
+	kernels string
+	queue   options.QueueFlags
+	changed settingsFlags
+	web     options.UIFlags
+}
+
 func experimentRunVerb(a *cli.App) *cobra.Command {
-	var (
-		opt     study.Options
-		agents  []string
-		kernels string
-		queue   options.QueueFlags
-		changed settingsFlags
-		asJSON  bool
-		web     options.UIFlags
-	)
+	o := &runExperiment{}
 	c := &cobra.Command{
 		Use:   "run NAME",
 		Short: "Run an experiment, or continue it",
@@ -183,74 +182,77 @@ Results are the same bytes for any number of workers, whichever of them die.`,
   gymctl experiment run lwf --quick --set draws=30 --set 'spans=[6, 24]'
   gymctl experiment run rlscheduler --data ../traces --agent Lublin-1=runs/mine --only network
   gymctl experiment run topdrl --listen 0.0.0.0:7777 --token-file token`,
-		Args: cli.Args(1, 1, "one NAME"),
-		RunE: func(c *cobra.Command, names []string) error {
-			if err := queue.Check(c, opt.Plan.Workers); err != nil {
-				return err
-			}
-			var err error
-			if opt.Plan.Changes, err = changed.changes(c); err != nil {
-				return err
-			}
-			if err := options.UseKernels(kernels); err != nil {
-				return err
-			}
-			if c.Flags().Changed("seeds") && opt.Plan.Seeds < 1 {
-				return fault.Mistakef("--seeds: got %d, want 1 or more", opt.Plan.Seeds)
-			}
-			for _, text := range agents {
-				where, dir, _ := strings.Cut(text, "=")
-				if where == "" || dir == "" {
-					return fault.Mistakef("--agent: got %q, want %s", text, cli.WantOf(c.Flag("agent")))
-				}
-				opt.Plan.Agents = append(opt.Plan.Agents, study.Agent{Where: where, Dir: dir})
-			}
-			opt.Commit, opt.Now = cli.About().Commit, a.Now
-			ui := options.NewQueueProgress(a)
-			opt.Say = ui.Say
-			if opt.Dir == "" {
-				opt.Dir = papers.Dir(names[0], opt.Plan.Quick)
-			}
-			closePages, err := web.Show(c.Context(), a, c, pages.Options{Paths: []string{opt.Dir}, Queue: queue.Status})
-			if err != nil {
-				return err
-			}
-			defer closePages()
-			queue.Data = opt.Plan.Data
-			opt.Queue = queue.Opener(ui, names[0], opt.Dir, opt.Plan.Workers)
-			r, err := papers.Run(c.Context(), names[0], opt)
-			if err = errors.Join(err, queue.Disputes()); err != nil {
-				return err
-			}
-			return studied(a, r, asJSON)
-		},
+		Args:      cli.Args(1, 1, "one NAME"),
+		RunE:      func(c *cobra.Command, names []string) error { return o.run(a, c, names[0]) },
 		ValidArgs: PaperNames(),
 	}
-	f := c.Flags()
-	f.BoolVar(&opt.Plan.Quick, "quick", false, "the short version, within two minutes on two cores: shows only the tendency")
-	f.StringVar(&opt.Dir, "out", "", "`DIR` of the experiment (default runs/NAME, with --quick runs/NAME-quick)")
-	changed.flags(c, &opt.Plan.Quick)
-	f.StringVar(&opt.Plan.Data, "data", "", "`DIR` of recorded workloads, used in addition to the generated ones")
-	f.IntVar(&opt.Plan.Seeds, "seeds", 0, "`N` seeds instead of the experiment's own number")
-	f.IntVar(&opt.Plan.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in total; affects only speed; 0 with --listen: none here")
-	options.KernelsFlag(c, &kernels)
-	queue.Flags(c)
-	f.StringVar(&opt.Only, "only", "", "compute only the cells whose names begin with `PREFIX`, and the cells that they need")
-	f.StringArrayVar(&agents, "agent", nil, "a trained agent that plays too: `LOG=DIR` of a run or checkpoint (repeatable)")
-	f.BoolVar(&asJSON, "json", false, "print one JSON document")
-	web.Flags(c)
-	cli.Filled(c, "data", "out", "only")
-	cli.CompleteDir(c, "out", "data")
-	options.Sections(c)
+	o.flags(c)
 	return c
 }
 
-// studied prints the results of an experiment.
-func studied(a *cli.App, r *study.Report, asJSON bool) error {
-	if asJSON {
-		return a.JSON(r)
+func (o *runExperiment) flags(c *cobra.Command) {
+	f, plan := c.Flags(), &o.opt.Plan
+	f.BoolVar(&plan.Quick, "quick", false, "the short version, within two minutes on two cores: shows only the tendency")
+	f.StringVar(&o.opt.Dir, "out", "", "`DIR` of the experiment (default runs/NAME, with --quick runs/NAME-quick)")
+	o.changed.flags(c, &plan.Quick)
+	f.StringVar(&plan.Data, "data", "", "`DIR` of recorded workloads, used in addition to the generated ones")
+	f.IntVar(&plan.Seeds, "seeds", 0, "`N` seeds instead of the experiment's own number")
+	options.KernelsFlag(c, &o.kernels)
+	o.queue.Flags(c)
+	f.StringVar(&o.opt.Only, "only", "",
+		"compute only the cells whose names begin with `PREFIX`, and the cells that they need")
+	f.StringArrayVar(&o.agents, "agent", nil,
+		"a trained agent that plays too: `LOG=DIR` of a run or checkpoint (repeatable)")
+	cli.JSONFlag(c)
+	o.web.Flags(c)
+	cli.Least(c, 1, "seeds")
+	cli.Filled(c, "data", "out", "only")
+	cli.CompleteDir(c, "out", "data")
+	options.Sections(c)
+}
+
+// complete reads files, and reports mistakes in flags.
+func (o *runExperiment) complete(c *cobra.Command) (err error) {
+	if err := o.queue.Check(c); err != nil {
+		return err
 	}
-	if err := r.WriteTable(a.People()); err != nil {
+	if o.opt.Plan.Changes, err = o.changed.changes(c); err != nil {
+		return err
+	}
+	o.opt.Plan.Workers, o.queue.Data = o.queue.Workers, o.opt.Plan.Data
+	for _, text := range o.agents {
+		where, dir, _ := strings.Cut(text, "=")
+		if where == "" || dir == "" {
+			return fault.Mistakef("--agent: got %q, want %s", text, cli.WantOf(c.Flag("agent")))
+		}
+		o.opt.Plan.Agents = append(o.opt.Plan.Agents, study.Agent{Where: where, Dir: dir})
+	}
+	return options.UseKernels(o.kernels)
+}
+
+func (o *runExperiment) run(a *cli.App, c *cobra.Command, name string) error {
+	if err := o.complete(c); err != nil {
+		return err
+	}
+	ui, opt := options.NewQueueProgress(a), &o.opt
+	opt.Commit, opt.Now, opt.Say = cli.About().Commit, a.Now, ui.Say
+	opt.Dir = cmp.Or(opt.Dir, papers.Dir(name, opt.Plan.Quick))
+	closePages, err := o.web.Show(c.Context(), a, c, pages.Options{Paths: []string{opt.Dir}, Queue: o.queue.Status})
+	if err != nil {
+		return err
+	}
+	defer closePages()
+	opt.Queue = o.queue.Opener(ui, name, opt.Dir)
+	r, err := papers.Run(c.Context(), name, *opt)
+	if err = o.queue.Disputed(err); err != nil {
+		return err
+	}
+	return studied(a, c, r)
+}
+
+// studied prints the results of an experiment.
+func studied(a *cli.App, c *cobra.Command, r *study.Report) error {
+	if err := a.Show(c, r, r.WriteTable); err != nil || cli.AsJSON(c) {
 		return err
 	}
 	page := filepath.Join(r.Dir, "index.html")
@@ -262,9 +264,5 @@ func studied(a *cli.App, r *study.Report, asJSON bool) error {
 
 // PaperNames returns the names of all experiments.
 func PaperNames() []string {
-	var names []string
-	for _, s := range papers.All() {
-		names = append(names, s.Name)
-	}
-	return names
+	return cli.NamesOf(papers.All(), func(s study.Study) string { return s.Name })
 }

@@ -1,10 +1,9 @@
 package research
 
 import (
-	"errors"
+	"cmp"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -16,14 +15,16 @@ import (
 	"clustergym/pages"
 )
 
+// sweepOptions are the flags of sweep.
+type sweepOptions struct {
+	opt                   sweep.Options
+	file, resume, kernels string
+	queue                 options.QueueFlags
+	web                   options.UIFlags
+}
+
 func sweepVerb(a *cli.App) *cobra.Command {
-	var (
-		file, resume, dir, kernels string
-		workers                    int
-		asJSON                     bool
-		queue                      options.QueueFlags
-		web                        options.UIFlags
-	)
+	o := &sweepOptions{}
 	c := &cobra.Command{
 		Use:   "sweep",
 		Short: "Search for settings: random draws, of which the better ones continue",
@@ -50,71 +51,66 @@ in trial-N/seed-K. Ctrl-C saves and ends with exit code 130.
   gymctl sweep --resume runs/search
   gymctl sweep --resume runs/search --listen 0.0.0.0:7777 --token-file token
   gymctl eval --checkpoint runs/search/trial-3/seed-1`,
-		Args: cli.Args(0, 0, "flags only"),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := queue.Check(c, workers); err != nil {
-				return err
-			}
-			ui := options.NewQueueProgress(a)
-			opt := sweep.Options{Dir: dir, Workers: workers, Now: a.Now, Say: ui.Say}
-			cfg, base, err := sweepConfig(c, file, resume, &opt)
-			if err != nil {
-				return err
-			}
-			if opt.Dir == "" {
-				opt.Dir = rundir.Default(cfg.Name, a.Now())
-			}
-			if c.Flags().Changed("kernels") {
-				if err := options.UseKernels(kernels); err != nil {
-					return err
-				}
-				base.Kernels = kernels
-			}
-			if err := config.UseKernels(base.Kernels); err != nil { // before the queue tells workers which
-				return err
-			}
-			closePages, err := web.Show(c.Context(), a, c, pages.Options{Paths: []string{opt.Dir}, Queue: queue.Status})
-			if err != nil {
-				return err
-			}
-			defer closePages()
-			opt.Queue = queue.Opener(ui, filepath.Base(opt.Dir), opt.Dir, workers)
-			r, err := sweep.Run(c.Context(), cfg, base, opt)
-			if err = errors.Join(err, queue.Disputes()); err != nil {
-				return err
-			}
-			return a.Show(asJSON, r, r.WriteTable)
-		},
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(a, c) },
 	}
 	f := c.Flags()
-	f.StringVarP(&file, "config", "c", "", "YAML `FILE` of the sweep")
-	f.StringVar(&dir, "dir", "", "`DIR` of the sweep (default runs/NAME-TIME)")
-	f.StringVar(&resume, "resume", "", "continue the sweep in `DIR`")
-	f.IntVar(&workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in total; affects only speed; 0 with --listen: none here")
-	queue.Flags(c)
-	f.BoolVar(&asJSON, "json", false, "print one JSON document")
-	options.KernelsFlag(c, &kernels)
-	web.Flags(c)
+	f.StringVarP(&o.file, "config", "c", "", "YAML `FILE` of the sweep")
+	f.StringVar(&o.opt.Dir, "dir", "", "`DIR` of the sweep (default runs/NAME-TIME)")
+	f.StringVar(&o.resume, "resume", "", "continue the sweep in `DIR`")
+	o.queue.Flags(c)
+	cli.JSONFlag(c)
+	options.KernelsFlag(c, &o.kernels)
+	o.web.Flags(c)
 	cli.One(c, "config", "resume")
-	cli.Rivals(c, "dir", "resume")
+	c.MarkFlagsMutuallyExclusive("dir", "resume")
 	cli.CompleteDir(c, "dir", "resume")
 	options.Sections(c)
 	return c
 }
 
-// sweepConfig returns the sweep and its base, from a file or from the folder of a sweep to resume.
-func sweepConfig(c *cobra.Command, file, resume string, opt *sweep.Options) (cfg sweep.Config, base config.Config, err error) {
-	if c.Flags().Changed("resume") {
-		opt.Resume, opt.Dir = true, resume
-		return sweep.Read(resume)
+func (o *sweepOptions) run(a *cli.App, c *cobra.Command) error {
+	if err := o.queue.Check(c); err != nil {
+		return err
 	}
-	v, _, err := options.Load(file, "sweep")
+	ui, opt := options.NewQueueProgress(a), &o.opt
+	opt.Workers, opt.Now, opt.Say = o.queue.Workers, a.Now, ui.Say
+	cfg, base, err := o.config(c)
+	if err != nil {
+		return err
+	}
+	opt.Dir = cmp.Or(opt.Dir, rundir.Default(cfg.Name, a.Now()))
+	if c.Flags().Changed("kernels") {
+		base.Kernels = o.kernels
+	}
+	if err := config.UseKernels(base.Kernels); err != nil { // before the queue tells workers which
+		return err
+	}
+	closePages, err := o.web.Show(c.Context(), a, c, pages.Options{Paths: []string{opt.Dir}, Queue: o.queue.Status})
+	if err != nil {
+		return err
+	}
+	defer closePages()
+	opt.Queue = o.queue.Opener(ui, filepath.Base(opt.Dir), opt.Dir)
+	r, err := sweep.Run(c.Context(), cfg, base, *opt)
+	if err = o.queue.Disputed(err); err != nil {
+		return err
+	}
+	return a.Show(c, r, r.WriteTable)
+}
+
+// config returns the sweep and its base, from a file or from the folder of a sweep to resume.
+func (o *sweepOptions) config(c *cobra.Command) (cfg sweep.Config, base config.Config, err error) {
+	if c.Flags().Changed("resume") {
+		o.opt.Resume, o.opt.Dir = true, o.resume
+		return sweep.Read(o.resume)
+	}
+	v, _, err := options.Load(o.file, "sweep")
 	if err != nil {
 		return cfg, base, err
 	}
 	cfg = *v.(*sweep.Config)
 	name := cfg.Base
-	if beside := filepath.Join(filepath.Dir(file), name); !filepath.IsAbs(name) {
+	if beside := filepath.Join(filepath.Dir(o.file), name); !filepath.IsAbs(name) {
 		if st, err := os.Stat(beside); err == nil && st.Mode().IsRegular() {
 			name = beside
 		}
@@ -123,5 +119,5 @@ func sweepConfig(c *cobra.Command, file, resume string, opt *sweep.Options) (cfg
 	if err != nil {
 		return cfg, base, err
 	}
-	return cfg, base, cfg.Fit(c.Context(), &base, given, opt.Say)
+	return cfg, base, cfg.Fit(c.Context(), &base, given, o.opt.Say)
 }

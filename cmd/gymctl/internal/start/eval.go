@@ -2,10 +2,7 @@ package start
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +13,7 @@ import (
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/distributed/workqueue"
 	"clustergym/env/jobselect"
+	"clustergym/env/rollout"
 	"clustergym/env/sched"
 	"clustergym/internal/fault"
 	"clustergym/lab/arena"
@@ -35,14 +33,9 @@ type evalOptions struct {
 	rungs   arena.Rungs // nil for the estimates of cfg
 	src     options.Source
 	opt     arena.EvalOptions
-	windows int
-	games   int
-	seeds   int
-	polices []string
-	budget  string
+	late    options.Late
+	budget  rollout.Budget
 	weights options.Weights
-	noWhole bool
-	asJSON  bool
 	html    string
 	atEOF   bool
 	onRungs []string
@@ -106,24 +99,31 @@ a time. The results are the same.`,
   gymctl eval --checkpoint runs/mine --rungs none,history,exact
   gymctl eval --policy-onnx policy.onnx --name mine --policies fifo+skip,sjf+skip
   gymctl eval --checkpoint runs/cartpole --policies random --episodes 1000`,
-		Args: cli.Args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(a, c) },
 	}
+	o.flags(c)
+	return c
+}
+
+func (o *evalOptions) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringArrayVar(&o.opt.Checkpoints, "checkpoint", nil, "run or checkpoint `DIR` (repeatable)")
 	o.models.Flags(c)
-	f.StringSliceVar(&o.polices, "policies", nil, "policies to compare with, joined by commas: `POLICY`")
+	options.LateFlag(&o.late, f.StringSliceVar, "policies", nil, "policies to compare with, joined by commas: `POLICY`",
+		func(cfg *config.Config) *[]string { return &cfg.Eval.Policies })
 	options.BudgetFlag(f, &o.budget)
 	o.weights.Flags(f)
-	f.IntVar(&o.windows, "windows", 32, "at most `N` test windows")
-	f.IntVar(&o.games, "episodes", 100, "`N` test episodes, for environments without a workload")
-	f.IntVar(&o.seeds, "seeds", 1, "play random policies `N` times")
-	f.BoolVar(&o.noWhole, "no-whole", false, "skip the run over the whole test part, where the configuration has one (eval.whole)")
-	f.IntVar(&o.opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed; 0 with --listen: none here")
+	options.LateFlag(&o.late, f.IntVar, "windows", 32, "at most `N` test windows",
+		func(cfg *config.Config) *int { return &cfg.Eval.Windows })
+	options.LateFlag(&o.late, f.IntVar, "episodes", 100, "`N` test episodes, for environments without a workload",
+		func(cfg *config.Config) *int { return &cfg.Eval.Episodes })
+	options.LateFlag(&o.late, f.IntVar, "seeds", 1, "play random policies `N` times",
+		func(cfg *config.Config) *int { return &cfg.Eval.Seeds })
+	f.Bool("no-whole", false, "skip the run over the whole test part, where the configuration has one (eval.whole)")
 	f.StringSliceVar(&o.onRungs, "rungs", nil, "compare with each of these estimates of run times, joined by commas: `ESTIMATES`, as none,history,exact")
 	options.HtmlFlag(f, &o.html)
 	o.web.Flags(c)
-	f.BoolVar(&o.asJSON, "json", false, "print one JSON document")
+	cli.JSONFlag(c)
 	f.BoolVar(&o.atEOF, "until-eof", false, "end when standard input ends, for a program that starts this one and may be killed")
 	o.src.Flags(c, "the first checkpoint's, else quickstart")
 	o.door.Flags(c)
@@ -139,15 +139,15 @@ a time. The results are the same.`,
 	cli.Apart(c, []string{"rungs"}, "serve", "estimates")
 	cli.Apart(c, []string{"checkpoint"}, "env")
 	options.Sections(c)
-	return c
 }
 
 // complete reads the configuration and what belongs to it, and reports mistakes in them.
 func (o *evalOptions) complete(c *cobra.Command) (err error) {
-	if err := o.queue.Check(c, o.opt.Workers); err != nil {
+	if err := o.queue.Check(c); err != nil {
 		return err
 	}
-	if err := runsOf(&o.opt); err != nil {
+	o.opt.Workers = o.queue.Workers
+	if o.opt.Checkpoints, err = runsOf(o.opt.Checkpoints); err != nil {
 		return err
 	}
 	if o.opt.Models, err = o.models.Read(); err != nil {
@@ -156,19 +156,8 @@ func (o *evalOptions) complete(c *cobra.Command) (err error) {
 	if o.cfg, err = o.src.EvalConfig(c, o.opt.Checkpoints, o.opt.Models); err != nil {
 		return err
 	}
-	if c.Flags().Changed("episodes") {
-		o.cfg.Eval.Episodes = o.games
-	}
-	if c.Flags().Changed("windows") {
-		o.cfg.Eval.Windows = o.windows
-	}
-	if c.Flags().Changed("seeds") {
-		o.cfg.Eval.Seeds = o.seeds
-	}
-	if c.Flags().Changed("policies") {
-		o.cfg.Eval.Policies = o.polices
-	}
-	if o.noWhole {
+	o.late.Apply(c, &o.cfg)
+	if c.Flags().Changed("no-whole") {
 		o.cfg.Eval.Whole = false
 	}
 	if err := options.BudgetOf(c, o.budget, o.cfg.Policies(), &o.cfg.Eval.Rollout); err != nil {
@@ -181,11 +170,14 @@ func (o *evalOptions) complete(c *cobra.Command) (err error) {
 		return err
 	}
 	if err := o.cfg.Validate(); err != nil {
-		flags := map[string]string{"eval.policies": "policies", "eval.windows": "windows", "eval.seeds": "seeds", "eval.episodes": "episodes", "eval.whole": "no-whole", "env.estimates": "estimates"}
+		flags := map[string]string{
+			"eval.policies": "policies", "eval.windows": "windows", "eval.seeds": "seeds", "eval.episodes": "episodes",
+			"eval.whole": "no-whole", "env.estimates": "estimates",
+		}
 		if o.rungs != nil {
 			flags["env.estimates"] = "rungs"
 		}
-		return options.EvalFaults(c, err, flags)
+		return cli.GivenFaults(c, err, flags)
 	}
 	return nil
 }
@@ -203,7 +195,7 @@ func (o *evalOptions) run(a *cli.App, c *cobra.Command) (err error) {
 			return err
 		}
 		o.opt.Queue = func(ctx context.Context, dir string) (*workqueue.Coordinator, error) {
-			return o.queue.Opener(options.NewQueueProgress(a), "eval", dir, o.opt.Workers)(ctx)
+			return o.queue.Opener(options.NewQueueProgress(a), "eval", dir)(ctx)
 		}
 	} else if err := options.Join(a, c, o.door, &o.external, &o.opt); err != nil {
 		return err
@@ -221,12 +213,8 @@ func (o *evalOptions) run(a *cli.App, c *cobra.Command) (err error) {
 	if o.opt.Queue == nil { // which shows the progress of all machines
 		o.opt.Game = ui.Game
 	}
-	ctx := c.Context()
-	if o.atEOF {
-		var stop context.CancelFunc
-		ctx, stop = options.UntilEnd(ctx, os.Stdin)
-		defer stop()
-	}
+	ctx, stop := options.UntilEnd(c.Context(), o.atEOF)
+	defer stop()
 	closePages, err := o.web.Show(ctx, a, c, pages.Options{Paths: runsIn(o.opt.Checkpoints), Queue: o.queue.Status})
 	if err != nil {
 		return err
@@ -238,20 +226,18 @@ func (o *evalOptions) run(a *cli.App, c *cobra.Command) (err error) {
 	} else {
 		r, err = arena.CompareRungs(ctx, o.cfg, o.rungs, o.opt)
 	}
-	ui.Close()
+	ui.Clear()
 	if err != nil && ctx.Err() != nil && o.queue.Given() {
 		return fmt.Errorf("%w: %w", fault.ErrInterrupted, err)
 	}
-	if err = errors.Join(err, o.queue.Disputes()); err != nil {
+	if err = o.queue.Disputed(err); err != nil {
 		return err
 	}
 	if left := leftOut(r); left != nil {
 		chosen = append(chosen, workload.LeftOut(left, o.cfg.Cluster, "env.max_gpus")...)
 	}
-	for _, line := range chosen {
-		a.Notef("%s", line)
-	}
-	err = a.Show(o.asJSON, r, r.WriteTable)
+	a.Notes(chosen)
+	err = a.Show(c, r, r.WriteTable)
 	if err == nil && o.html != "" {
 		err = options.WritePage(ctx, a, o.html, &runpage.Page{
 			Config: o.cfg, Evaluated: o.opt, Runs: runsIn(o.opt.Checkpoints), Sheets: r.Sheets(), Results: runpage.ResultsOf(r, o.cfg.Estimates()),
@@ -309,18 +295,16 @@ func absent(c arena.Comparison) error {
 	return fmt.Errorf("external policies are missing: %s; want each to play all windows within --external-timeout", strings.Join(names, ", "))
 }
 
-// runsOf replaces folders of several seeds by the runs in them.
-func runsOf(opt *arena.EvalOptions) error {
-	var all []string
-	for _, dir := range opt.Checkpoints {
+// runsOf returns checkpoints with the runs in folders of several seeds in place of these.
+func runsOf(checkpoints []string) (all []string, err error) {
+	for _, dir := range checkpoints {
 		runs, err := run.RunsOf(dir)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		all = append(all, runs...)
 	}
-	opt.Checkpoints = all
-	return nil
+	return all, nil
 }
 
 // runsIn returns the run directories of checkpoints, each once.

@@ -3,7 +3,6 @@ package start
 import (
 	"fmt"
 	"io"
-	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -15,10 +14,15 @@ import (
 	"clustergym/simulator/dag/dagjson"
 )
 
+// planOptions are the flags of plan, and what comes of them.
+type planOptions struct {
+	cfg           plan.Config
+	trained, kept string
+	plans         []*plan.Result
+}
+
 func planVerb(a *cli.App) *cobra.Command {
-	cfg := plan.DefaultConfig()
-	var asJSON bool
-	var trained, kept string
+	o := &planOptions{cfg: plan.DefaultConfig()}
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "Plan task graphs on heterogeneous GPUs",
@@ -49,64 +53,17 @@ Policies: ` + options.Wrapped(plan.Policies()) + `.`,
   gymctl plan --graph graph.json --policy heft,cpop,peft --json
   gymctl plan --graph graph.json --policy heft,worl-rtgs --budget 50x20 --start random
   gymctl plan --generate alibaba:10x3 --policy heft,optimum --budget 1000000`,
-		Args: cli.Args(0, 0, "flags only"),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if c.Flags().Changed("train-generator") {
-				return trainGenerator(a, c, trained, cfg)
-			}
-			if kept == "-" {
-				return fault.Mistakef("--output: got \"-\", want the path of a file: plans go to standard output")
-			}
-			if err := cfg.Validate(); err != nil {
-				return cli.FlagFaults(c, err, map[string]string{"policies": "policy", "rank_mean": "rank-mean"})
-			}
-			hooks := plan.Hooks{Now: a.Now}
-			line := cli.NewStatus(a, 0)
-			defer line.Clear()
-			if line != nil {
-				hooks.Progress = func(graph, policy string, share float64) {
-					line.Show(func(int) []string {
-						return []string{fmt.Sprintf("%s, %s", graph, policy), fmt.Sprintf("%.0f %%", 100*share)}
-					})
-					if share >= 1 {
-						line.Clear()
-					}
-				}
-			}
-			var all []*plan.Result
-			planAll := func() error {
-				return plan.Run(c.Context(), cfg, hooks, func(r *plan.Result) error {
-					for _, n := range r.Notes {
-						a.Notef("%s", n)
-					}
-					if asJSON {
-						return a.JSON(&r.Document)
-					}
-					all = append(all, r)
-					return nil
-				})
-			}
-			var err error
-			if kept == "" {
-				err = planAll()
-			} else {
-				err = a.WriteFile(kept, []string{cfg.Graph, cfg.Platform, cfg.Weights}, func(w io.Writer) error {
-					hooks.Graph = func(q *dag.Problem) error { return dagjson.Write(w, q.Graph, q.Platform) }
-					return planAll()
-				})
-			}
-			if len(all) > 0 { // plans made before an error are still useful
-				if err := plan.WriteTable(a.People(), all); err != nil {
-					return err
-				}
-			}
-			return err
-		},
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(a, c) },
 	}
-	f := c.Flags()
+	o.flags(c)
+	return c
+}
+
+func (o *planOptions) flags(c *cobra.Command) {
+	f, cfg := c.Flags(), &o.cfg
 	f.StringVar(&cfg.Graph, "graph", cfg.Graph, "`FILE` of task graphs")
 	f.StringVar(&cfg.Generate, "generate", cfg.Generate, "plan a drawn graph: `"+plan.GenerateForm+"`")
-	f.StringVarP(&kept, "output", "o", "", "write the graphs and their GPUs to `FILE`, as dag-json")
+	f.StringVarP(&o.kept, "output", "o", "", "write the graphs and their GPUs to `FILE`, as dag-json")
 	f.StringVar(&cfg.Format, "format", cfg.Format, "auto, dag-json, wfformat or alibaba")
 	f.StringVar(&cfg.Platform, "platform", cfg.Platform, "`FILE` of processors and bandwidth, for graphs that have none")
 	f.StringSliceVar(&cfg.Policies, "policy", cfg.Policies, "planning policies, joined by commas")
@@ -117,16 +74,66 @@ Policies: ` + options.Wrapped(plan.Policies()) + `.`,
 	f.IntVar(&cfg.Moves, "moves", cfg.Moves, "single tasks of the best plan that woa, rtgs and worl-rtgs try to move in each iteration")
 	f.Float64Var(&cfg.Noise, "noise", cfg.Noise, "of heft-noise: standard deviation of the logarithms of ranks")
 	f.StringVar(&cfg.Weights, "generator", cfg.Weights, "`FILE` of weights of worl-rtgs and worl-ranks, instead of those in the program")
-	f.StringVar(&trained, "train-generator", "", "train the generator of worl-rtgs, write its weights to `FILE`, and plan nothing")
+	f.StringVar(&o.trained, "train-generator", "",
+		"train the generator of worl-rtgs, write its weights to `FILE`, and plan nothing")
 	f.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "seed of everything drawn")
-	f.IntVar(&cfg.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines of a search; affects only speed")
-	f.BoolVar(&asJSON, "json", false, "print one JSON document per line for each graph and policy")
+	options.WorkersFlag(c, &cfg.Workers)
+	f.Bool("json", false, "print one JSON document per line for each graph and policy")
 	cli.Apart(c, []string{"train-generator"}, "graph", "generate", "output")
 	cli.Complete(c, "format", plan.GraphFormats()...)
 	cli.CompleteList(c, "policy", func(*cobra.Command, string) []string { return plan.Policies() })
 	cli.Complete(c, "start", "heft", "random")
 	cli.Complete(c, "rank-mean", dag.RankMeans()...)
-	return c
+}
+
+// run plans, and prints the plans.
+func (o *planOptions) run(a *cli.App, c *cobra.Command) error {
+	if c.Flags().Changed("train-generator") {
+		return trainGenerator(a, c, o.trained, o.cfg)
+	}
+	if o.kept == "-" {
+		return fault.Mistakef("--output: got \"-\", want the path of a file: plans go to standard output")
+	}
+	if err := o.cfg.Validate(); err != nil {
+		return cli.FlagFaults(c, err, map[string]string{"policies": "policy", "rank_mean": "rank-mean"})
+	}
+	line := cli.NewStatus(a, 0)
+	defer line.Clear()
+	hooks := plan.Hooks{Now: a.Now, Progress: func(graph, policy string, share float64) {
+		line.Show(func(int) []string {
+			return []string{fmt.Sprintf("%s, %s", graph, policy), fmt.Sprintf("%.0f %%", 100*share)}
+		})
+		if share >= 1 {
+			line.Clear()
+		}
+	}}
+	var err error
+	if o.kept == "" {
+		err = o.plan(a, c, hooks)
+	} else {
+		err = a.WriteFile(o.kept, []string{o.cfg.Graph, o.cfg.Platform, o.cfg.Weights}, func(w io.Writer) error {
+			hooks.Graph = func(q *dag.Problem) error { return dagjson.Write(w, q.Graph, q.Platform) }
+			return o.plan(a, c, hooks)
+		})
+	}
+	if len(o.plans) > 0 { // plans made before an error are still useful
+		if err := plan.WriteTable(a.People(), o.plans); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// plan makes all plans. It prints each as JSON, or keeps it.
+func (o *planOptions) plan(a *cli.App, c *cobra.Command, hooks plan.Hooks) error {
+	return plan.Run(c.Context(), o.cfg, hooks, func(r *plan.Result) error {
+		a.Notes(r.Notes)
+		if cli.AsJSON(c) {
+			return a.JSON(&r.Document)
+		}
+		o.plans = append(o.plans, r)
+		return nil
+	})
 }
 
 // trainGenerator runs --train-generator.
@@ -140,8 +147,5 @@ func trainGenerator(a *cli.App, c *cobra.Command, file string, cfg plan.Config) 
 	if err != nil {
 		return err
 	}
-	return a.WriteFile(file, nil, func(w io.Writer) error {
-		_, err := w.Write(g.Weights)
-		return err
-	})
+	return a.WriteBytes(file, g.Weights)
 }

@@ -1,12 +1,11 @@
 package start
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -41,51 +40,49 @@ synth).`,
 	return c
 }
 
-// predictable is the workload of the verbs without a trace: one in which there is something to learn about users.
-func predictable() workload.TraceConfig {
-	t := workload.DefaultTraceConfig()
-	t.Synth.Profile = "philly-users"
-	return t
+// predictOptions are the flags of the verbs of predict that read a trace.
+type predictOptions struct {
+	trace      workload.TraceConfig
+	seed       uint64
+	out, model string
+	until      string
+	workers    int
 }
 
-// predictTrace adds the argument and the flags that name the trace of a verb of predict.
-func predictTrace(c *cobra.Command, t *workload.TraceConfig, seed *uint64) {
+// newPredictOptions returns the options with the workload of verbs without a trace: one in which there is something
+// to learn about users.
+func newPredictOptions() *predictOptions {
+	o := &predictOptions{trace: workload.DefaultTraceConfig()}
+	o.trace.Synth.Profile = "philly-users"
+	return o
+}
+
+// flags adds the argument and the flags that name the trace.
+func (o *predictOptions) flags(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&t.File, "trace", t.File, "trace `FILE`; without it, jobs are generated")
-	options.TraceFlags(c, t)
+	f.StringVar(&o.trace.File, "trace", o.trace.File, "trace `FILE`; without it, jobs are generated")
+	options.TraceFlags(c, &o.trace)
 	cli.Filled(c, "trace")
-	f.Uint64Var(seed, "seed", 1, "seed of generated jobs, of a mix of models and of noisy estimates")
+	f.Uint64Var(&o.seed, "seed", 1, "seed of generated jobs, of a mix of models and of noisy estimates")
 	c.Args, c.ValidArgsFunction = cli.Args(0, 1, "one FILE, or none"), cli.OneFile
 }
 
-// predicted completes the trace of a verb of predict from its arguments, and checks it.
-func predicted(c *cobra.Command, files []string, t *workload.TraceConfig, seed uint64) error {
-	if err := traceOf(c, files, &t.File); err != nil {
+// complete completes the trace from the arguments, and checks it.
+func (o *predictOptions) complete(c *cobra.Command, files []string) error {
+	if err := traceOf(c, files, &o.trace); err != nil {
 		return err
 	}
-	if t.File == "" {
-		if n := t.Skip + t.Jobs; t.Jobs > 0 && n > 0 {
-			t.Synth.Jobs = n // as many as requested
-		}
-	}
-	t.Seed = seed
-	if err := t.Validate(); err != nil {
-		return cli.FlagFaults(c, err, nil)
-	}
-	return nil
+	o.trace.Seed = o.seed
+	return cli.FlagFaults(c, o.trace.Validate(), nil)
 }
 
-// loading returns a context under which line shows how many jobs of t have been read.
-func loading(ctx context.Context, a *cli.App, line *cli.Status, t *workload.TraceConfig) context.Context {
-	if line == nil {
-		return ctx
-	}
-	return workload.WithReading(ctx, options.Reading(a, line, t.File))
+// load reads the trace. line shows how many jobs have been read.
+func (o *predictOptions) load(c *cobra.Command, line *cli.Status) ([]traces.Job, workload.Info, error) {
+	return workload.LoadTraceContext(options.WithReading(c.Context(), line, o.trace.File), o.trace)
 }
 
 func predictEval(a *cli.App) *cobra.Command {
-	cfg := predictors.EvalConfig{Trace: predictable(), From: "0.5"}
-	var asJSON bool
+	o, cfg := newPredictOptions(), predictors.EvalConfig{From: "0.5"}
 	c := &cobra.Command{
 		Use:   "eval [FILE]",
 		Short: "Measure how well predictors forecast the run times of a trace",
@@ -107,12 +104,13 @@ model of predict fit; it is refused if it has been fitted to jobs that are measu
   gymctl predict fit jobs.csv.gz --until 0.5 -o model.bin
   gymctl predict eval jobs.csv.gz --estimates history,gbdt:model.bin`,
 		RunE: func(c *cobra.Command, files []string) error {
-			if err := predicted(c, files, &cfg.Trace, cfg.Seed); err != nil {
+			if err := o.complete(c, files); err != nil {
 				return err
 			}
+			cfg.Trace, cfg.Seed = o.trace, o.seed
 			line := cli.NewStatus(a, cli.Unnoticed)
 			defer line.Clear()
-			r, err := predictors.Eval(loading(c.Context(), a, line, &cfg.Trace), cfg, predictors.EvalHooks{
+			r, err := predictors.Eval(options.WithReading(c.Context(), line, o.trace.File), cfg, predictors.EvalHooks{
 				Now: a.Now,
 				Done: func(name string, seconds float64) {
 					line.Clear()
@@ -126,15 +124,15 @@ model of predict fit; it is refused if it has been fitted to jobs that are measu
 			if err != nil {
 				return err
 			}
-			return a.Show(asJSON, r, r.WriteTable)
+			return a.Show(c, r, r.WriteTable)
 		},
 	}
-	predictTrace(c, &cfg.Trace, &cfg.Seed)
+	o.flags(c)
 	f := c.Flags()
 	f.StringSliceVar(&cfg.Estimates, "estimates", nil, "predictors, joined by commas: history, gbdt, gbdt:FILE, trace, exact, noisy:SIGMA (default by the trace)")
 	f.StringVar(&cfg.From, "from", cfg.From, "measure the jobs submitted from `POINT` on: a share of the jobs, or a time on the trace's clock such as 36h")
 	f.StringVar(&cfg.Cluster, "cluster", "", "preset, `FILE`, pool:N, swf-N or NxG; without it, every job starts when it is submitted")
-	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	cli.JSONFlag(c)
 	cli.Filled(c, "estimates", "cluster")
 	cli.CompleteList(c, "estimates", func(*cobra.Command, string) []string { return options.EstimateNames()[1:] })
 	cli.CompleteOrFile(c, "cluster", workload.ClusterPresets()...)
@@ -142,11 +140,7 @@ model of predict fit; it is refused if it has been fitted to jobs that are measu
 }
 
 func predictFeatures(a *cli.App) *cobra.Command {
-	trace := predictable()
-	var (
-		out, model string
-		seed       uint64
-	)
+	o := newPredictOptions()
 	c := &cobra.Command{
 		Use:   "features [FILE] -o FILE",
 		Short: "Write the features and run times of a trace as CSV",
@@ -163,23 +157,23 @@ Columns: ` + options.Wrapped(predictors.FeatureColumns(false)) + `.`,
   gymctl predict fit jobs.csv.gz --until 0.5 -o model.bin
   gymctl predict features jobs.csv.gz --model model.bin -o forecasts.csv.gz`,
 		RunE: func(c *cobra.Command, files []string) error {
-			if err := predicted(c, files, &trace, seed); err != nil {
+			if err := o.complete(c, files); err != nil {
 				return err
 			}
 			var m *predictors.Model
 			if c.Flags().Changed("model") {
 				var err error
-				if m, err = predictors.ReadModel(c.Context(), nil, model, model); err != nil {
+				if m, err = predictors.ReadModel(c.Context(), nil, o.model, o.model); err != nil {
 					return err
 				}
 			}
 			line := cli.NewStatus(a, cli.Unnoticed)
 			defer line.Clear()
-			jobs, _, err := workload.LoadTraceContext(loading(c.Context(), a, line, &trace), trace)
+			jobs, _, err := o.load(c, line)
 			if err != nil {
 				return err
 			}
-			return a.WriteFile(out, []string{trace.File, model}, func(w io.Writer) error {
+			return a.WriteFile(o.out, []string{o.trace.File, o.model}, func(w io.Writer) error {
 				_, err := predictors.WriteFeatures(c.Context(), w, jobs, m, func(rows int) {
 					line.Show(func(int) []string { return []string{"writing features", fmt.Sprintf("%d/%d jobs", rows, len(jobs))} })
 				})
@@ -187,19 +181,15 @@ Columns: ` + options.Wrapped(predictors.FeatureColumns(false)) + `.`,
 			})
 		},
 	}
-	predictTrace(c, &trace, &seed)
-	c.Flags().StringVarP(&out, "output", "o", "", "write to `FILE` instead of standard output, packed if it ends in .gz or .zst")
-	c.Flags().StringVar(&model, "model", "", "add the forecasts of the trees in this `FILE`")
+	o.flags(c)
+	c.Flags().StringVarP(&o.out, "output", "o", "",
+		"write to `FILE` instead of standard output, packed if it ends in .gz or .zst")
+	c.Flags().StringVar(&o.model, "model", "", "add the forecasts of the trees in this `FILE`")
 	return c
 }
 
 func predictFit(a *cli.App) *cobra.Command {
-	trace := predictable()
-	var (
-		out, until string
-		seed       uint64
-		workers    int
-	)
+	o := newPredictOptions()
 	c := &cobra.Command{
 		Use:   "fit [FILE] -o FILE",
 		Short: "Fit boosted trees to the run times of a trace",
@@ -214,57 +204,62 @@ could know. The file says which jobs it has seen, so that this is noticed.
   gymctl predict show model.bin
   gymctl sim jobs.csv.gz --skip 1500 --cluster pool:64 --policy sjf+skip --estimates gbdt:model.bin`,
 		RunE: func(c *cobra.Command, files []string) error {
-			if err := predicted(c, files, &trace, seed); err != nil {
+			if err := o.complete(c, files); err != nil {
 				return err
 			}
-			switch {
+			switch out := o.out; {
 			case out == "" || out == "-":
 				return fault.Mistakef("--output: got %q, want the path of a file for the model", out)
 			case strings.HasSuffix(out, ".gz") || strings.HasSuffix(out, ".zst"):
 				return fault.Mistakef("--output: got %q, want a name without .gz and .zst: models are not packed", out)
-			case workers < 1:
-				return fault.Mistakef("--workers: got %d, want 1 or more", workers)
 			}
-			line := cli.NewStatus(a, 0)
-			defer line.Clear()
-			jobs, info, err := workload.LoadTraceContext(loading(c.Context(), a, line, &trace), trace)
-			if err != nil {
-				return err
-			}
-			end, err := predictors.Point(jobs, "until", until)
-			if err != nil {
-				return err
-			}
-			if until == "1" {
-				end = traces.MaxTime // whatever ends
-			}
-			return a.WriteFile(out, []string{trace.File}, func(w io.Writer) error {
-				line.Show(func(int) []string { return []string{"fitting trees", plain.Count(len(jobs), "job", "jobs")} })
-				begin := a.Now()
-				m, err := gbdt.Fit(c.Context(), filepath.Base(info.File), jobs, end, workers)
-				if errors.Is(err, gbdt.ErrTooFew) {
-					return fault.Mistakef("trace %s: fewer than %d of %s had ended by then; want more jobs, or a later --until", info.File, gbdt.First, plain.Count(len(jobs), "job", "jobs"))
-				}
-				if err != nil {
-					return err
-				}
-				line.Clear()
-				a.Notef("fitted to %s in %.1f s", plain.Count(m.Jobs(), "job", "jobs"), a.Now().Sub(begin).Seconds())
-				_, err = w.Write(m.AppendBinary(nil))
-				return err
-			})
+			return o.fit(a, c)
 		},
 	}
-	predictTrace(c, &trace, &seed)
+	o.flags(c)
 	f := c.Flags()
-	f.StringVar(&until, "until", "1", "fit to the jobs that had ended before `POINT`: a share of the jobs, or a time on the trace's clock such as 36h")
-	f.StringVarP(&out, "output", "o", "", "write the model to `FILE`")
-	f.IntVar(&workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed")
+	f.StringVar(&o.until, "until", "1",
+		"fit to the jobs that had ended before `POINT`: a share of the jobs, or a time on the trace's clock such as 36h")
+	f.StringVarP(&o.out, "output", "o", "", "write the model to `FILE`")
+	options.WorkersFlag(c, &o.workers)
 	return c
 }
 
+// fit fits trees and writes them.
+func (o *predictOptions) fit(a *cli.App, c *cobra.Command) error {
+	line := cli.NewStatus(a, 0)
+	defer line.Clear()
+	jobs, info, err := o.load(c, line)
+	if err != nil {
+		return err
+	}
+	end, err := predictors.Point(jobs, "until", o.until)
+	if err != nil {
+		return err
+	}
+	if o.until == "1" {
+		end = traces.MaxTime // whatever ends
+	}
+	count := plain.Count(len(jobs), "job", "jobs")
+	return a.WriteFile(o.out, []string{o.trace.File}, func(w io.Writer) error {
+		line.Show(func(int) []string { return []string{"fitting trees", count} })
+		begin := a.Now()
+		m, err := gbdt.Fit(c.Context(), filepath.Base(info.File), jobs, end, o.workers)
+		if errors.Is(err, gbdt.ErrTooFew) {
+			return fault.Mistakef("trace %s: fewer than %d of %s had ended by then; want more jobs, or a later --until",
+				info.File, gbdt.First, count)
+		}
+		if err != nil {
+			return err
+		}
+		line.Clear()
+		a.Notef("fitted to %s in %.1f s", plain.Count(m.Jobs(), "job", "jobs"), a.Now().Sub(begin).Seconds())
+		_, err = w.Write(m.AppendBinary(nil))
+		return err
+	})
+}
+
 func predictShow(a *cli.App) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "show FILE",
 		Short: "Describe a model of predict fit",
@@ -280,7 +275,7 @@ Features without a share are not used.`,
 				return err
 			}
 			d := describeModel(m)
-			if asJSON {
+			if cli.AsJSON(c) {
 				return a.JSON(d)
 			}
 			until := "the whole trace"
@@ -297,7 +292,7 @@ Features without a share are not used.`,
 			return a.Table(1, []string{"feature", "share of the gain"}, rows)
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	cli.JSONFlag(c)
 	return c
 }
 
@@ -334,14 +329,6 @@ func describeModel(m *predictors.Model) ModelDocument {
 		}
 		d.Features = append(d.Features, f)
 	}
-	slices.SortStableFunc(d.Features, func(a, b featureShare) int {
-		switch {
-		case a.Share > b.Share:
-			return -1
-		case a.Share < b.Share:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(d.Features, func(a, b featureShare) int { return cmp.Compare(b.Share, a.Share) })
 	return d
 }

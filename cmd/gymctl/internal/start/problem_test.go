@@ -85,7 +85,7 @@ func TestKernelsFlag(t *testing.T) {
 			t.Errorf("printed %s", out)
 		}
 	}
-	clitest.Wrong(t, []string{"bench", "training", "--quick", "--kernels", "mmx"}, `--kernels: set "mmx" is unknown`)
+	clitest.Wrong(t, []string{"bench", "training", "--quick", "--kernels", "mmx"}, `--kernels: got "mmx", want one of auto`)
 }
 
 func TestTrainSeedsAndEvalThem(t *testing.T) {

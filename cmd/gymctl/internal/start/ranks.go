@@ -3,18 +3,16 @@ package start
 import (
 	"context"
 	"net"
+	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/distributed/ranks"
 	"clustergym/internal/fault"
-	"clustergym/internal/nearest"
 )
 
 // rankFlags are the flags of a training in several processes.
@@ -34,23 +32,21 @@ func (r *rankFlags) flags(c *cobra.Command) {
 	f.IntVar(&r.rank, "rank", 0, "this process is rank `R`, from 0, of a training in --world processes, one for each of ppo.replicas")
 	f.IntVar(&r.world, "world", 0, "`N` ranks train together")
 	f.StringVar(&r.rendezvous, "rendezvous", "", "`HOST:PORT` of rank 0, where the ranks meet; at rank 0 port 0 picks one")
-	f.StringVar(&r.from, "ranks", "", "take rank, world and rendezvous from the environment instead: slurm (srun), env (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT; JOB_COMPLETION_INDEX) or nats (--queue)")
+	cli.Choice(c, &r.from, "ranks",
+		"take rank, world and rendezvous from the environment instead: slurm (srun), "+
+			"env (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT; JOB_COMPLETION_INDEX) or nats (--queue)", rankSources...)
 	f.DurationVar(&r.timeout, "rank-timeout", 30*time.Second, "`TIME` of silence after which a rank is lost and all end")
 	f.DurationVar(&r.waits, "rank-wait", 5*time.Minute, "`TIME` that the ranks wait for each other at the beginning")
-	once(f, "token-file", "`FILE` with the token that the ranks share: one line of 16 characters or more")
-	once(f, "tls-cert", "PEM `FILE` of the certificate that every rank shows, made out to the host of --rendezvous; with --tls-key, TLS only")
-	once(f, "tls-key", "PEM `FILE` of the certificate's key")
-	once(f, "tls-ca", "PEM `FILE` of the authorities that sign the ranks' certificates (default those of the system)")
-	once(f, "queue", "`URL` of a NATS with JetStream, for --ranks nats")
-	once(f, "job", "`NAME` of the group of ranks on that NATS (default train)")
-	cli.Complete(c, "ranks", rankSources...)
-}
-
-// once adds a flag unless the verb has it.
-func once(f *pflag.FlagSet, name, usage string) {
-	if f.Lookup(name) == nil {
-		f.String(name, "", usage)
-	}
+	options.Once(f, "token-file", "`FILE` with the token that the ranks share: one line of 16 characters or more")
+	options.Once(f, "tls-cert",
+		"PEM `FILE` of the certificate that every rank shows, made out to the host of --rendezvous; with --tls-key, TLS only")
+	options.Once(f, "tls-key", "PEM `FILE` of the certificate's key")
+	options.Once(f, "tls-ca",
+		"PEM `FILE` of the authorities that sign the ranks' certificates (default those of the system)")
+	options.Once(f, "queue", "`URL` of a NATS with JetStream, for --ranks nats")
+	options.Once(f, "job", "`NAME` of the group of ranks on that NATS (default train)")
+	cli.Least(c, time.Millisecond, "rank-wait")
+	cli.Least(c, 100*time.Millisecond, "rank-timeout")
 }
 
 // ranksOnly are the flags that only a training in ranks has.
@@ -59,17 +55,9 @@ var ranksOnly = []string{"rank", "world", "rendezvous", "ranks", "rank-timeout",
 // read returns the group that the flags name, nil if they name none, without meeting it. get returns a variable of the
 // environment.
 func (r *rankFlags) read(c *cobra.Command, a *cli.App, get func(string) string) (*ranks.Config, error) {
-	f := c.Flags()
-	named := func(names ...string) string {
-		for _, n := range names {
-			if f.Changed(n) {
-				return n
-			}
-		}
-		return ""
-	}
-	if named(ranksOnly...) == "" {
-		if n := named("token-file", "tls-cert", "tls-key", "tls-ca", "job"); n != "" && !f.Changed("listen") && !f.Changed("queue") {
+	if options.Changed(c, ranksOnly...) == "" {
+		n := options.Changed(c, "token-file", "tls-cert", "tls-key", "tls-ca", "job")
+		if n != "" && options.Changed(c, "listen", "queue") == "" {
 			return nil, fault.Mistakef("--%s goes with --rank, --world and --rendezvous or with --ranks, or with --seeds and --listen or --queue", n)
 		}
 		return nil, nil
@@ -77,13 +65,7 @@ func (r *rankFlags) read(c *cobra.Command, a *cli.App, get func(string) string) 
 	cfg := ranks.DefaultConfig()
 	cfg.Timeout, cfg.Patience, cfg.Build = r.timeout, r.waits, options.BuildIdentity()
 	cfg.Say = a.Say
-	text := func(name string) string { return f.Lookup(name).Value.String() }
-	if r.waits < time.Millisecond {
-		return nil, fault.Mistakef("--rank-wait: got %v, want a time such as 5m", r.waits)
-	}
-	if r.timeout < 100*time.Millisecond {
-		return nil, fault.Mistakef("--rank-timeout: got %v, want 100ms or more", r.timeout)
-	}
+	text := func(name string) string { return c.Flag(name).Value.String() }
 	if err := options.ReadToken(text("token-file"), &cfg.Token); err != nil {
 		return nil, err
 	}
@@ -123,29 +105,26 @@ func (r *rankFlags) join(c *cobra.Command, a *cli.App, cfg ranks.Config) (*ranks
 			return nil
 		}
 	}
-	return joined(c.Context(), cfg)
+	return joined(c.Context())(ranks.Join(c.Context(), cfg))
 }
 
-// joined is ranks.Join; what it refuses is the user's mistake.
-func joined(ctx context.Context, cfg ranks.Config) (*ranks.Group, error) {
-	g, err := ranks.Join(ctx, cfg)
-	if err != nil && ctx.Err() == nil && ranks.Refused(err) {
-		return nil, &fault.Mistake{Err: err}
+// joined returns a group, or why there is none; what the group refuses is the user's mistake.
+func joined(ctx context.Context) func(*ranks.Group, error) (*ranks.Group, error) {
+	return func(g *ranks.Group, err error) (*ranks.Group, error) {
+		if err != nil && ctx.Err() == nil && ranks.Refused(err) {
+			return nil, &fault.Mistake{Err: err}
+		}
+		return g, err
 	}
-	return g, err
 }
 
 // place sets rank, world and rendezvous from flags and the environment. Flags win.
 func (r *rankFlags) place(c *cobra.Command, cfg *ranks.Config, get func(string) string) error {
 	f := c.Flags()
 	var found Placed
+	var err error
 	switch r.from {
-	case "":
-		if f.Changed("ranks") {
-			return fault.Mistakef(`--ranks: got "", want %s`, nearest.OneOf("", rankSources))
-		}
 	case "slurm":
-		var err error
 		if found, err = SlurmPlace(get); err != nil {
 			return err
 		}
@@ -159,8 +138,6 @@ func (r *rankFlags) place(c *cobra.Command, cfg *ranks.Config, get func(string) 
 			return fault.Mistakef("--ranks nats gives out the ranks itself: --rank and --rendezvous do not go with it")
 		}
 		found.Rank, found.Rendezvous = "0", "nats:0"
-	default:
-		return fault.Mistakef("--ranks: got %q, want %s", r.from, nearest.OneOf(r.from, rankSources))
 	}
 	for _, v := range []struct {
 		flag string
@@ -176,7 +153,6 @@ func (r *rankFlags) place(c *cobra.Command, cfg *ranks.Config, get func(string) 
 			return fault.Mistakef("--ranks %s: the environment does not say the %s (%s), and there is no --%s", r.from, v.flag, variables[r.from][v.flag], v.flag)
 		}
 	}
-	var err error
 	if cfg.World, err = strconv.Atoi(found.World); err != nil || cfg.World < 1 || cfg.World > 1024 {
 		return fault.Mistakef("--world: got %q ranks, want 1 to 1024", found.World)
 	}
@@ -241,54 +217,26 @@ func SlurmPlace(get func(string) string) (Placed, error) {
 
 // FirstHost returns the first host of a list as Slurm writes it, such as gpu[01-04,7],x3.
 func FirstHost(list string) (string, error) {
-	var host strings.Builder
-	for rest := list; rest != ""; {
-		switch i := strings.IndexAny(rest, "[,"); {
-		case i < 0:
-			host.WriteString(rest)
-			rest = ""
-		case rest[i] == ',':
-			host.WriteString(rest[:i])
-			rest = ""
-		default:
-			end := strings.IndexByte(rest, ']')
-			first := strings.IndexAny(rest[i:], ",-]") // after the bracket
-			if end < i || first < 2 {
-				return "", fault.Mistakef("--ranks slurm: the list of nodes %q is none, want one such as gpu[01-04],x3", list)
-			}
-			host.WriteString(rest[:i] + rest[i+1:i+first])
-			rest = rest[end+1:]
-		}
-	}
-	if host.Len() == 0 {
+	host := hostRange.ReplaceAllString(firstHost.FindString(list), "$1")
+	if host == "" {
 		return "", fault.Mistakef("--ranks slurm: the list of nodes %q is none, want one such as gpu[01-04],x3", list)
 	}
-	return host.String(), nil
+	return host, nil
 }
+
+var (
+	firstHost = regexp.MustCompile(`^(?:[^\[,]|\[[^],-][^]]*])*(?:$|,)`)
+	hostRange = regexp.MustCompile(`\[([^],-]+)[^]]*]|,$`) // the first of a range or list; the end of the first host
+)
 
 // overNATS joins a group whose ranks a NATS gives out.
 func (r *rankFlags) overNATS(ctx context.Context, a *cli.App, cfg ranks.Config, url, job string) (*ranks.Group, error) {
 	if job == "" {
 		job = "train"
 	}
-	g, err := ranks.JoinNATS(ctx, cfg, ranks.NATS{URL: url, Job: job})
-	if err != nil && ctx.Err() == nil && ranks.Refused(err) {
-		return nil, &fault.Mistake{Err: err}
-	}
+	g, err := joined(ctx)(ranks.JoinNATS(ctx, cfg, ranks.NATS{URL: url, Job: job}))
 	if err == nil {
 		a.Say("ranks     rank %d of %d of %s", g.Rank(), g.World(), job)
 	}
 	return g, err
-}
-
-// closing ends this process's part of a group when its verb ends, with the verb's error.
-func closing(g *ranks.Group, err *error) {
-	if g != nil {
-		g.Close(*err)
-	}
-}
-
-// followed prints what a rank other than 0 has done.
-func followed(a *cli.App, g *ranks.Group, step int64) {
-	a.Say("rank      %d of %d has taken part in %d steps", g.Rank(), g.World(), step)
 }

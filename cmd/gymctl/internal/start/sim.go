@@ -1,6 +1,7 @@
 package start
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -28,10 +29,10 @@ import (
 
 // simPolicies completes sim --policy.
 func simPolicies(c *cobra.Command, word string) []string {
-	if c.Name() == "peer" {
+	switch {
+	case c.Name() == "peer":
 		return simulate.PeerPolicies(c.Flags().Arg(0))
-	}
-	if c.Flags().Changed("peer") {
+	case c.Flags().Changed("peer"):
 		return simulate.PeerPolicies(c.Flag("peer").Value.String())
 	}
 	return rollout.Names().Complete(word)
@@ -42,12 +43,11 @@ type simOptions struct {
 	cfg                   simulate.Config
 	generated             string // the cluster of generated jobs
 	sets                  []string
-	budget                string
+	budget                rollout.Budget
 	weights               options.Weights
 	onnx                  options.ModelFlags
 	played                []simulate.Played
 	events, html, jobsOut string
-	asJSON                bool
 }
 
 func newSimOptions() *simOptions {
@@ -107,16 +107,32 @@ Interference: ` + workload.InterferenceForms + `.
 		ValidArgsFunction: cli.OneFile,
 		RunE:              func(c *cobra.Command, files []string) error { return o.carryOut(a, c, files) },
 	}
-	f := c.Flags()
 	o.flags(c)
-	options.LimitFlag(c, &o.cfg.Trace.Limit)
+	o.ownFlags(c)
+	o.peerForm(c)
+	cli.Section(c, "Policies", "policy", "admission", "backfill", "estimates", "placement", "hold", "index", "budget",
+		"policy-onnx", "name")
+	cli.Section(c, "Workload", workloadFlags...)
+	cli.Section(c, "Cluster", "cluster", "comm", "overlap", "interference", "interference-scope", "restart", "checkpoint",
+		"mtbf", "mttr")
+	cli.Section(c, "Run", "horizon", "warmup", "tail", "seed", "fail-refused", "set")
+	cli.Section(c, "Output", "json", "events", "jobs-out", "html")
+	cli.Section(c, "Machine", "stream")
+	return c
+}
+
+// ownFlags adds the flags that peer does not have.
+func (o *simOptions) ownFlags(c *cobra.Command) {
+	f := c.Flags()
+	f.DurationVar(&o.cfg.Trace.Limit, "limit", o.cfg.Trace.Limit, options.LimitHelp)
 	f.StringVar(&o.cfg.Admission, "admission", o.cfg.Admission, "strict, skip or commit, for policies that do not name one")
 	f.StringVar(&o.cfg.Backfill, "backfill", o.cfg.Backfill, "none, easy or conservative, for policies that do not name one")
 	options.BudgetFlag(f, &o.budget)
 	o.weights.Flags(f)
 	o.onnx.Flags(c)
 	f.StringVar(&o.cfg.Policy.Placement, "placement", o.cfg.Policy.Placement, "which GPUs a job gets")
-	f.Var(options.EstimatesFlag{Estimates: &o.cfg.Policy.Estimates}, "estimates", "run times that policies see: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
+	f.TextVar(&o.cfg.Policy.Estimates, "estimates", o.cfg.Policy.Estimates,
+		"`ESTIMATES` of run times that policies see: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
 	f.StringVar(&o.cfg.Simulator.Comm, "comm", o.cfg.Simulator.Comm, "how a placement slows a gang down: "+strings.Join(sim.CommNames(), ", "))
 	f.Float64Var(&o.cfg.Simulator.Ring.Overlap, "overlap", o.cfg.Simulator.Ring.Overlap, "with --comm ring: share of the compute time that hides communication")
 	f.StringVar(&o.cfg.Interference, "interference", o.cfg.Interference, "how jobs that share hardware slow each other down: `FILE` or seeded:N")
@@ -138,14 +154,6 @@ Interference: ` + workload.InterferenceForms + `.
 	cli.Complete(c, "comm", sim.CommNames()...)
 	cli.Complete(c, "stream", "auto", "on", "off")
 	cli.Complete(c, "interference-scope", "gpu", "node")
-	o.peerForm(c)
-	cli.Section(c, "Policies", "policy", "admission", "backfill", "estimates", "placement", "hold", "index", "budget", "policy-onnx", "name")
-	cli.Section(c, "Workload", workloadFlags...)
-	cli.Section(c, "Cluster", "cluster", "comm", "overlap", "interference", "interference-scope", "restart", "checkpoint", "mtbf", "mttr")
-	cli.Section(c, "Run", "horizon", "warmup", "tail", "seed", "fail-refused", "set")
-	cli.Section(c, "Output", "json", "events", "jobs-out", "html")
-	cli.Section(c, "Machine", "stream")
-	return c
 }
 
 // workloadFlags are the flags of a trace, for the help.
@@ -164,7 +172,7 @@ func (o *simOptions) flags(c *cobra.Command) {
 	f.StringArrayVar(&o.sets, "set", nil, "change a setting: `KEY=VALUE` (repeatable)")
 	f.StringVar(&o.events, "events", "", "write every event to `FILE` as a JSON line, packed if it ends in .gz or .zst")
 	f.StringVar(&o.jobsOut, "jobs-out", "", "write every job as a CSV row to `FILE`, packed if it ends in .gz or .zst")
-	f.BoolVar(&o.asJSON, "json", false, `print one JSON document; for several policies {"runs":[…]}`)
+	f.Bool("json", false, `print one JSON document; for several policies {"runs":[…]}`)
 	cli.CompleteList(c, "policy", simPolicies)
 	options.CompleteSet(c, func(*cobra.Command, []string) configs.Validator { return &o.cfg })
 	cli.CompleteOrFile(c, "cluster", workload.ClusterPresets()...)
@@ -184,20 +192,13 @@ func (o *simOptions) carryOut(a *cli.App, c *cobra.Command, files []string) erro
 // complete fills in what the flags leave out.
 func (o *simOptions) complete(c *cobra.Command, files []string) error {
 	cfg := &o.cfg
-	if err := traceOf(c, files, &cfg.Trace.File); err != nil {
+	if err := traceOf(c, files, &cfg.Trace); err != nil {
 		return err
 	}
-	switch fromFile := cfg.Trace.File != ""; {
-	case fromFile && cfg.Cluster == "":
+	if cfg.Trace.File == "" {
+		cfg.Cluster, cfg.Trace.Seed = cmp.Or(cfg.Cluster, o.generated), cfg.Seed
+	} else if cfg.Cluster == "" {
 		return fault.Mistakef("--cluster is missing; want %s", workload.ClusterForms)
-	case !fromFile:
-		if cfg.Cluster == "" {
-			cfg.Cluster = o.generated
-		}
-		cfg.Trace.Seed = cfg.Seed
-		if n := cfg.Trace.Skip + cfg.Trace.Jobs; cfg.Trace.Jobs > 0 && n > 0 {
-			cfg.Trace.Synth.Jobs = n // as many as requested
-		}
 	}
 	if err := options.SetAll(cfg, o.sets); err != nil {
 		return err
@@ -236,20 +237,21 @@ func (o *simOptions) run(a *cli.App, c *cobra.Command) error {
 	if err != nil && (report == nil || len(report.Runs) == 0) {
 		return err
 	}
-	for _, n := range report.Notes {
-		a.Notef("%s", n)
-	}
-	return errors.Join(err, a.Show(o.asJSON, report, report.WriteTable))
+	a.Notes(report.Notes)
+	return errors.Join(err, a.Show(c, report, report.WriteTable))
 }
 
-// traceOf sets file to the argument of a verb that also takes it as --trace.
-func traceOf(c *cobra.Command, files []string, file *string) error {
+// traceOf completes the trace of a verb that takes its file as an argument, too.
+func traceOf(c *cobra.Command, files []string, t *workload.TraceConfig) error {
+	if n := t.Skip + t.Jobs; t.File == "" && len(files) == 0 && t.Jobs > 0 && n > 0 {
+		t.Synth.Jobs = n // as many as requested
+	}
 	if len(files) == 0 {
 		return nil
 	}
 	name := files[0]
 	if c.Flags().Changed("trace") {
-		return fault.Mistakef("%sgot the trace %q and --trace %q, want one of them", cli.VerbName(c), name, *file)
+		return fault.Mistakef("%sgot the trace %q and --trace %q, want one of them", cli.VerbName(c), name, t.File)
 	}
 	path, err := workload.Located(name)
 	if err != nil {
@@ -262,7 +264,7 @@ func traceOf(c *cobra.Command, files []string, file *string) error {
 		}
 		return fault.Mistakef("%sthere is no file %q; want the FILE of a trace%s", cli.VerbName(c), name, hint)
 	}
-	*file = name
+	t.File = name
 	return nil
 }
 
@@ -274,16 +276,12 @@ var simFlags = map[string]string{
 
 // simulate runs the simulator, and writes the files that are requested.
 func (o *simOptions) simulate(a *cli.App, c *cobra.Command) (report *simulate.Report, err error) {
-	ctx, hooks := c.Context(), simulate.Hooks{Now: a.Now, Workers: runtime.GOMAXPROCS(0), Models: o.played}
+	hooks := simulate.Hooks{Now: a.Now, Workers: runtime.GOMAXPROCS(0), Models: o.played}
 	line := cli.NewStatus(a, cli.Unnoticed)
 	defer line.Clear()
+	ctx := options.WithReading(c.Context(), line, o.cfg.Trace.File)
 	if line != nil {
-		ctx = workload.WithReading(ctx, options.Reading(a, line, o.cfg.Trace.File))
 		hooks.Progress = func(p simulate.Progress) { line.Show(func(int) []string { return SimParts(p) }) }
-	}
-	run := func() error {
-		report, err = simulate.Run(ctx, o.cfg, hooks)
-		return err
 	}
 	// into lets run write to a file, if it is requested.
 	into := func(file string, run func(w io.Writer) error) error {
@@ -302,7 +300,8 @@ func (o *simOptions) simulate(a *cli.App, c *cobra.Command) (report *simulate.Re
 			hooks.Jobs = w
 			return into(o.events, func(w io.Writer) error {
 				hooks.Events = w
-				return run()
+				report, err = simulate.Run(ctx, o.cfg, hooks)
+				return err
 			})
 		})
 		if err != nil || page == nil {

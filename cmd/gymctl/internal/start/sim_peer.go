@@ -44,12 +44,15 @@ The workload is a trace, FILE or --trace FILE, or generated as in sim. --set cha
 	}
 	o.flags(c)
 	o.peerFlags(c)
-	cli.Section(c, "Policies and cluster", "policy", "cluster", "net", "factors", "timers", "lease", "granularity", "history")
+	cli.Section(c, "Policies and cluster", append([]string{"policy", "cluster"}, peerOnly...)...)
 	cli.Section(c, "Workload", workloadFlags...)
 	cli.Section(c, "Run", "seed", "fail-refused", "set")
 	cli.Section(c, "Output", "json", "events", "jobs-out")
 	return c
 }
+
+// peerOnly are the flags of peerFlags.
+var peerOnly = []string{"net", "factors", "timers", "lease", "granularity", "history"}
 
 // peerFlags adds the flags of other simulators.
 func (o *simOptions) peerFlags(c *cobra.Command) {
@@ -70,13 +73,12 @@ func (o *simOptions) peerForm(c *cobra.Command) {
 	also := append([]string{"peer", "cluster", "policy", "seed", "fail-refused", "set", "events", "jobs-out", "json"}, workloadFlags...)
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if !slices.Contains(also, f.Name) || f.Name == "limit" {
-			cli.Rivals(c, "peer", f.Name)
+			c.MarkFlagsMutuallyExclusive("peer", f.Name)
 		}
 	})
 	o.peerFlags(c)
-	own := []string{"net", "factors", "timers", "lease", "granularity", "history"}
-	cli.Needs(c, []string{"peer"}, own...)
-	for _, name := range append(own, "peer") {
+	cli.Needs(c, []string{"peer"}, peerOnly...)
+	for _, name := range append([]string{"peer"}, peerOnly...) {
 		c.Flags().Lookup(name).Hidden = true
 	}
 	cli.Complete(c, "peer", simulate.PeerNames()...)

@@ -1,10 +1,10 @@
 package start
 
 import (
-	"errors"
+	"io"
 	"os"
 	"path/filepath"
-	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +12,6 @@ import (
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/distributed/ranks"
 	"clustergym/internal/fault"
-	"clustergym/internal/nearest"
 	"clustergym/lab/config"
 	"clustergym/lab/run"
 	"clustergym/pages"
@@ -26,7 +25,6 @@ type trainOptions struct {
 	opt     run.TrainOptions
 	resume  string
 	seeds   int
-	asJSON  bool
 	html    string
 	weights options.Weights
 	queue   options.QueueFlags
@@ -86,47 +84,53 @@ byte for byte.`,
   gymctl train -c cartpole-ppo --seeds 5 --listen 0.0.0.0:7777 --token-file token
   gymctl train --run-dir runs/mine --html runs/mine/page.html
   gymctl train --run-dir runs/mine --ui :6006 --mlflow http://127.0.0.1:5000`,
-		Args: cli.Args(0, 0, "flags only"),
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(a, c) },
 	}
+	o.flags(c)
+	return c
+}
+
+func (o *trainOptions) flags(c *cobra.Command) {
 	f := c.Flags()
 	o.src.Flags(c, "quickstart")
+	agents := config.AgentNames()
+	choose := func(agent *string, name, _, usage string) { cli.Choice(c, agent, name, usage, agents...) }
+	options.LateFlag(&o.src.Late, choose, "agent", "", strings.Join(agents, ", "),
+		func(cfg *config.Config) *string { return &cfg.Agent })
+	options.LateFlag(&o.src.Late, f.Uint64Var, "seed", 1, "seed of everything drawn during training",
+		func(cfg *config.Config) *uint64 { return &cfg.Seed })
 	f.StringVar(&o.opt.RunDir, "run-dir", "", "`DIR` of the run (default runs/NAME-TIME)")
 	f.StringVar(&o.resume, "resume", "", "continue the run in `DIR`")
 	f.BoolVar(&o.opt.Continue, "continue", false, "continue the run in --run-dir if there is one, else begin it: the same command for launchers that start it again")
 	f.IntVar(&o.seeds, "seeds", 0, "train `N` runs side by side, with consecutive seeds from --seed on")
-	f.IntVar(&o.opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines; affects only speed; 0 with --listen: none here")
 	o.queue.Flags(c)
-	f.StringVar(&o.opt.Tags, "tags", "sb3", "names in TensorBoard: sb3 or cleanrl")
+	o.opt.Tags = "sb3"
+	cli.Choice(c, &o.opt.Tags, "tags", "names in TensorBoard: sb3 or cleanrl", "sb3", "cleanrl")
 	f.BoolVar(&o.opt.NoEval, "no-eval", false, "skip the comparison at the end")
 	o.weights.Flags(f)
 	o.group.flags(c)
 	options.HtmlFlag(f, &o.html)
 	o.web.Flags(c)
 	o.track.flags(c)
-	f.BoolVar(&o.asJSON, "json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
+	f.Bool("json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
 	cli.Apart(c, []string{"seeds", "listen"}, ranksOnly...)
 	cli.Apart(c, []string{"resume"}, "config", "env", "trace", "format", "columns", "limit", "sort", "cluster", "estimates", "agent", "seed", "run-dir", "hold", "index", "continue")
 	cli.Needs(c, []string{"run-dir"}, "continue")
 	cli.Filled(c, "resume", "run-dir")
 	cli.CompleteDir(c, "run-dir", "resume")
-	cli.Complete(c, "tags", "sb3", "cleanrl")
+	cli.Least(c, 1, "seeds")
 	options.Sections(c)
-	return c
 }
 
 // complete reads the flags that say where the training takes place.
 func (o *trainOptions) complete(a *cli.App, c *cobra.Command) (err error) {
-	o.opt.Now = a.Now
-	if o.opt.Tags != "sb3" && o.opt.Tags != "cleanrl" {
-		return fault.Mistakef("--tags: got %q, want sb3 or cleanrl%s", o.opt.Tags, nearest.Meant(o.opt.Tags, []string{"sb3", "cleanrl"}))
-	}
-	if o.src.Changed(c, ranksOnly...) != "" {
+	o.opt.Now, o.opt.Workers = a.Now, o.queue.Workers
+	if options.Changed(c, ranksOnly...) != "" {
 		o.group.nats, o.queue.Listen, o.queue.URL = o.queue.URL, "", "" // --queue gives out ranks, not tasks
 		if o.opt.Workers < 1 {
 			return fault.Mistakef("--workers: got %d, want 1 or more", o.opt.Workers)
 		}
-	} else if err := o.queue.Check(c, o.opt.Workers); err != nil {
+	} else if err := o.queue.Check(c); err != nil {
 		return err
 	}
 	o.meeting, err = o.group.read(c, a, os.Getenv)
@@ -182,7 +186,11 @@ func (o *trainOptions) run(a *cli.App, c *cobra.Command) (err error) {
 		}
 		return err
 	}
-	defer func() { closing(o.opt.Ranks, &err) }()
+	defer func() {
+		if o.opt.Ranks != nil {
+			o.opt.Ranks.Close(err)
+		}
+	}()
 	if !early {
 		if err := meet(); err != nil {
 			return err
@@ -238,30 +246,27 @@ func (o *trainOptions) train(a *cli.App, c *cobra.Command, ui *options.Progress)
 		if err := config.UseKernels(o.cfg.Kernels); err != nil { // before the queue tells workers which
 			return err
 		}
-		if o.opt.Queue = o.queue.Opener(&options.QueueProgress{A: a, Line: ui.Line}, filepath.Base(o.opt.RunDir), o.opt.RunDir, o.opt.Workers); o.opt.Queue != nil {
+		line := &options.QueueProgress{A: a, Line: ui.Status}
+		if o.opt.Queue = o.queue.Opener(line, filepath.Base(o.opt.RunDir), o.opt.RunDir); o.opt.Queue != nil {
 			o.opt.Tick = nil // the queue shows the progress of all machines
 		}
 		report, err := run.TrainSeeds(c.Context(), o.cfg, o.seeds, o.opt)
-		ui.Close()
-		if err = errors.Join(err, o.queue.Disputes()); err != nil {
+		ui.Clear()
+		if err = o.queue.Disputed(err); err != nil {
 			return err
 		}
-		err = a.Show(o.asJSON, report, report.WriteTable)
+		err = a.Show(c, report, report.WriteTable)
 		if err != nil || o.html == "" {
 			return err
 		}
 		return options.WritePage(c.Context(), a, o.html, pageOfSeeds(o.cfg, report, &o.opt))
 	}
 	result, err := run.Train(c.Context(), o.cfg, o.opt)
-	ui.Close()
+	ui.Clear()
 	if err != nil {
 		return err
 	}
-	if o.asJSON {
-		err = a.JSON(result)
-	} else {
-		err = trained(a, result)
-	}
+	err = a.Show(c, result, func(io.Writer) error { return trained(a, result) })
 	if err != nil || o.html == "" {
 		return err
 	}
@@ -277,7 +282,7 @@ func follow(c *cobra.Command, a *cli.App, src *options.Source, cfg config.Config
 	opt.Say, opt.Tick, opt.Log, opt.Best, opt.Game = a.Say, nil, nil, nil, nil
 	r, err := run.Train(c.Context(), cfg, *opt)
 	if err == nil {
-		followed(a, opt.Ranks, r.Step)
+		a.Say("rank      %d of %d has taken part in %d steps", opt.Ranks.Rank(), opt.Ranks.World(), r.Step)
 	}
 	return err
 }
@@ -300,9 +305,6 @@ func trained(a *cli.App, r *run.TrainResult) error {
 // number.
 func seedsOf(c *cobra.Command, seeds int, opt *run.TrainOptions) (int, error) {
 	given := c.Flags().Changed("seeds")
-	if given && seeds < 1 {
-		return 0, fault.Mistakef("--seeds: got %d, want 1 or more", seeds)
-	}
 	if !opt.Resume {
 		return seeds, nil
 	}

@@ -59,7 +59,7 @@ func TestTrainRefusesBadInputInOneSentenceAndWritesNothing(t *testing.T) {
 		{"--workers 0", "--workers: got 0, want 1 or more"},
 		{"--seed x", "--seed"},
 		{"--seeds 0", "--seeds: got 0, want 1 or more"},
-		{"--kernels sse", `--kernels: set "sse" is unknown, want one of auto, avx512, avx2, portable`},
+		{"--kernels sse", `--kernels: got "sse", want one of auto, avx512, avx2, portable`},
 		{"--kernels avx5", `did you mean avx512?`},
 		{"--set kernels=sse", `kernels: got "sse", want one of auto, `},
 		{"--set eval.episodes=5", "eval.episodes: got 5, want nothing: JobSelect-v1 is judged on windows"},

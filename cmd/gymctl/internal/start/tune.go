@@ -1,14 +1,13 @@
 package start
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,17 +17,21 @@ import (
 	"clustergym/internal/fault"
 	"clustergym/internal/safefile"
 	"clustergym/lab/arena"
+	"clustergym/lab/config"
 	"clustergym/lab/rundir"
 	"clustergym/lab/tune"
 	"clustergym/simulator/schedulers"
 )
 
+// tuneOptions are the flags of tune, and what follows from them.
+type tuneOptions struct {
+	src options.Source
+	cfg config.Config
+	opt tune.Options
+}
+
 func tuneVerb(a *cli.App) *cobra.Command {
-	var (
-		src    options.Source
-		opt    = tune.Options{Settings: tune.DefaultSettings(), Workers: runtime.GOMAXPROCS(0)}
-		asJSON bool
-	)
+	o := &tuneOptions{opt: tune.Options{Settings: tune.DefaultSettings()}}
 	c := &cobra.Command{
 		Use:   "tune",
 		Short: "Fit the scheduler hold, or index, to a workload by simulation",
@@ -52,89 +55,24 @@ with more --generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does
   gymctl tune --trace jobs.csv --cluster mycluster.yaml --dir runs/mine
   gymctl tune -c jobselect-preempt --dir runs/index
   gymctl eval -c jobselect-preempt --policies gittins+skip,index+skip,index@slots --index runs/index/index.yaml --no-whole`,
-		Args: cli.Args(0, 0, "flags only"),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if opt.Workers < 1 {
-				return fault.Mistakef("--workers: got %d, want 1 or more", opt.Workers)
-			}
-			if err := opt.Validate(); err != nil {
-				return cli.FlagFaults(c, err, nil)
-			}
-			cfg, err := src.EvalConfig(c, nil, nil)
-			if err != nil {
-				return err
-			}
-			policy := tune.Fits(&cfg)
-			if err := opt.Check(policy); err != nil {
-				return cli.FlagFaults(c, err, nil)
-			}
-			cfg.Eval.Policies = nil
-			if err := tune.Able(&cfg); err != nil {
-				return fault.Mistakef("tune: %w", err)
-			}
-			if err := cfg.Validate(); err != nil {
-				return options.EvalFaults(c, err, map[string]string{"env.estimates": "estimates"})
-			}
-			if opt.Dir == "" {
-				opt.Dir = rundir.Default(policy, a.Now())
-			}
-			if _, err := os.Stat(filepath.Join(opt.Dir, rundir.ConfigFile)); err == nil {
-				return fault.Mistakef("--dir: %s holds a training run; want a folder of its own", opt.Dir)
-			}
-			stopped := func(err error) error {
-				if c.Context().Err() != nil {
-					a.Notef("stopped; the same command with --dir %s continues", opt.Dir)
-				}
-				return err
-			}
-			world, chosen, err := src.Fit(c, &cfg)
-			if err != nil {
-				return stopped(err)
-			}
-			for _, line := range chosen {
-				a.Notef("%s", line)
-			}
-			if world == nil {
-				if world, err = arena.NewWorldContext(c.Context(), &cfg); err != nil {
-					return stopped(err)
-				}
-			}
-			if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
-				return fault.Mistakef("--dir: %w", err)
-			}
-			unlock, err := safefile.Lock(opt.Dir)
-			if errors.Is(err, safefile.ErrLocked) {
-				return fault.Mistakef("another process is tuning in %s", opt.Dir)
-			} else if err != nil {
-				return fault.Mistakef("--dir: %w", err)
-			}
-			defer unlock()
-			opt.World = world
-			ui := options.NewProgress(a, 0)
-			opt.Tick = ui.Generation
-			h, r, err := tune.Run(c.Context(), cfg, opt)
-			ui.Close()
-			if err != nil {
-				return stopped(err)
-			}
-			file := filepath.Join(opt.Dir, h.File())
-			if asJSON {
-				return a.JSON(map[string]any{"file": file, h.Policy: weightsOf(&h), "report": r})
-			}
-			return tuned(a, file, c, &h, r)
-		},
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(a, c) },
 	}
-	f := c.Flags()
+	f, opt := c.Flags(), &o.opt
 	f.IntVar(&opt.Generations, "generations", opt.Generations, "`N` moves of the distribution of weights")
 	f.IntVar(&opt.Population, "population", opt.Population, "`N` weights drawn in a generation")
 	f.IntVar(&opt.Windows, "windows", opt.Windows, "`N` windows in which they are compared")
 	f.IntVar(&opt.Every, "every", opt.Every, "`N` generations from one validation to the next")
 	f.StringSliceVar(&opt.Only, "only", nil, "move these weights alone, joined by commas: `WEIGHTS`, as width,spread")
 	f.Uint64Var(&opt.Seed, "seed", opt.Seed, "seed of the draws")
-	f.IntVar(&opt.Workers, "workers", opt.Workers, "`N` goroutines; affects only speed")
+	options.WorkersFlag(c, &opt.Workers)
 	f.StringVarP(&opt.Dir, "dir", "o", "", "`DIR` of the result (default runs/hold-TIME, or runs/index-TIME)")
-	f.BoolVar(&asJSON, "json", false, "print one JSON document")
-	src.Flags(c, "quickstart")
+	cli.JSONFlag(c)
+	o.src.Flags(c, "quickstart")
+	o.src.Late = append(o.src.Late, func(c *cobra.Command, cfg *config.Config) {
+		if c.Flags().Changed("seed") { // is the search's; folders that are there have a configuration with this one
+			cfg.Seed = 0
+		}
+	})
 	cli.CompleteDir(c, "dir")
 	cli.CompleteList(c, "only", func(*cobra.Command, string) []string {
 		names := append(schedulers.HoldNames(), schedulers.IndexNames()...)
@@ -145,12 +83,79 @@ with more --generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does
 	return c
 }
 
-func weightsOf(w *tune.Weights) map[string]float64 {
-	all := map[string]float64{}
-	for i, x := range w.Values() {
-		all[w.Names()[i]] = *x
+// complete reads the configuration, and reports mistakes in it and in the flags.
+func (o *tuneOptions) complete(a *cli.App, c *cobra.Command) (err error) {
+	if err := o.opt.Validate(); err != nil {
+		return cli.FlagFaults(c, err, nil)
 	}
-	return all
+	if o.cfg, err = o.src.EvalConfig(c, nil, nil); err != nil {
+		return err
+	}
+	policy := tune.Fits(&o.cfg)
+	if err := o.opt.Check(policy); err != nil {
+		return cli.FlagFaults(c, err, nil)
+	}
+	o.cfg.Eval.Policies = nil
+	if err := tune.Able(&o.cfg); err != nil {
+		return fault.Mistakef("tune: %w", err)
+	}
+	if err := o.cfg.Validate(); err != nil {
+		return cli.GivenFaults(c, err, map[string]string{"env.estimates": "estimates"})
+	}
+	o.opt.Dir = cmp.Or(o.opt.Dir, rundir.Default(policy, a.Now()))
+	if _, err := os.Stat(filepath.Join(o.opt.Dir, rundir.ConfigFile)); err == nil {
+		return fault.Mistakef("--dir: %s holds a training run; want a folder of its own", o.opt.Dir)
+	}
+	return nil
+}
+
+// run finds weights, and prints them.
+func (o *tuneOptions) run(a *cli.App, c *cobra.Command) error {
+	if err := o.complete(a, c); err != nil {
+		return err
+	}
+	h, r, err := o.search(a, c)
+	if err != nil {
+		if c.Context().Err() != nil {
+			a.Notef("stopped; the same command with --dir %s continues", o.opt.Dir)
+		}
+		return err
+	}
+	file, weights := filepath.Join(o.opt.Dir, h.File()), map[string]float64{}
+	for i, x := range h.Values() {
+		weights[h.Names()[i]] = *x
+	}
+	return a.Show(c, map[string]any{"file": file, h.Policy: weights, "report": r}, func(io.Writer) error {
+		return tuned(a, file, c, &h, r)
+	})
+}
+
+// search loads the workload and looks for weights in a folder of its own.
+func (o *tuneOptions) search(a *cli.App, c *cobra.Command) (h tune.Weights, r *tune.Report, err error) {
+	world, chosen, err := o.src.Fit(c, &o.cfg)
+	if err != nil {
+		return h, nil, err
+	}
+	a.Notes(chosen)
+	if world == nil {
+		if world, err = arena.NewWorldContext(c.Context(), &o.cfg); err != nil {
+			return h, nil, err
+		}
+	}
+	if err := os.MkdirAll(o.opt.Dir, 0o755); err != nil {
+		return h, nil, fault.Mistakef("--dir: %w", err)
+	}
+	unlock, err := safefile.Lock(o.opt.Dir)
+	if errors.Is(err, safefile.ErrLocked) {
+		return h, nil, fault.Mistakef("another process is tuning in %s", o.opt.Dir)
+	} else if err != nil {
+		return h, nil, fault.Mistakef("--dir: %w", err)
+	}
+	defer unlock()
+	ui := options.NewProgress(a, 0)
+	defer ui.Clear()
+	o.opt.World, o.opt.Tick = world, ui.Generation
+	return tune.Run(c.Context(), o.cfg, o.opt)
 }
 
 // tuned prints what was found.
@@ -169,40 +174,27 @@ func tuned(a *cli.App, file string, c *cobra.Command, w *tune.Weights, r *tune.R
 	if err := a.Table(1, []string{"policy", "mean JCT", "vs " + w.Reference()}, rows); err != nil {
 		return err
 	}
-	a.Printf("weights: %s\non test windows: gymctl eval %s\n", file, shellWords(append(workloadOf(c), w.Compared(file)...)))
+	a.Printf("weights: %s\non test windows: gymctl eval %s\n", file, cli.ShellWords(append(workloadOf(c),
+		w.Compared(file)...)...))
 	return nil
 }
 
 // workloadOf returns the arguments of c that say which workload, cluster and environment it is about.
 func workloadOf(c *cobra.Command) (words []string) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Changed || !slices.Contains([]string{"config", "env", "trace", "format", "columns", "limit", "sort", "cluster", "estimates", "set"}, f.Name) {
-			return
-		}
-		if v, ok := f.Value.(pflag.SliceValue); ok { // each of --set
+		about := []string{"config", "env", "trace", "format", "columns", "limit", "sort", "cluster", "estimates", "set"}
+		v, many := f.Value.(pflag.SliceValue)
+		switch {
+		case !f.Changed || !slices.Contains(about, f.Name):
+		case many: // each of --set
 			for _, s := range v.GetSlice() {
 				words = append(words, "--"+f.Name, s)
 			}
-			return
-		}
-		if f.NoOptDefVal != "" { // a switch
+		case f.NoOptDefVal != "": // a switch
 			words = append(words, "--"+f.Name+"="+f.Value.String())
-			return
+		default:
+			words = append(words, "--"+f.Name, f.Value.String())
 		}
-		words = append(words, "--"+f.Name, f.Value.String())
 	})
 	return words
-}
-
-// shellWords returns words as a shell reads them.
-func shellWords(words []string) string {
-	q := make([]string, len(words))
-	for i, s := range words {
-		if q[i] = s; s == "" || strings.ContainsFunc(s, func(r rune) bool {
-			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./,:=+@%", r)
-		}) {
-			q[i] = "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(q, " ")
 }

@@ -12,5 +12,5 @@ import (
 
 // All returns all verbs of gymctl, in the order of its help.
 func All() []cli.Group {
-	return []cli.Group{start.Group(), look.Group(), operate.Group(), research.Group(), machine.Group()}
+	return []cli.Group{start.Group, look.Group, operate.Group, research.Group, machine.Group}
 }

@@ -1,14 +1,23 @@
-//go:build linux
-
-package kubetest
+package operate_test
 
 import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"testing"
 	"time"
+
+	"clustergym/internal/kubetest"
 )
+
+// tree is JSON to send.
+type tree = kubetest.Tree
 
 // How says how a job is handed in.
 type How int
@@ -31,7 +40,7 @@ type Player struct {
 	Nodes          map[string]string
 	Hold           bool // Kueue admits nothing
 
-	k      *Cluster
+	k      *kubetest.Cluster
 	t      testing.TB
 	work   map[string]int
 	asks   map[string]int
@@ -41,15 +50,15 @@ type Player struct {
 	managed bool // Kueue itself runs
 }
 
-// Player makes a namespace.
-func (k *Cluster) Player(t testing.TB, namespace string) *Player {
+// newPlayer makes a namespace.
+func newPlayer(t testing.TB, k *kubetest.Cluster, namespace string) *Player {
 	t.Helper()
 	p := &Player{Namespace: namespace, Started: map[string]int{}, Ended: map[string]int{}, Nodes: map[string]string{}, k: k, t: t, work: map[string]int{}, asks: map[string]int{}}
-	k.Must(http.MethodPost, Core+"/namespaces", Tree{"metadata": Tree{"name": namespace}}, nil)
+	k.Must(http.MethodPost, kubetest.Core+"/namespaces", tree{"metadata": tree{"name": namespace}}, nil)
 	t.Cleanup(func() { // so that others have the nodes
 		for _, name := range []string{"jobs", "pods"} {
-			api := map[string]string{"jobs": Batch, "pods": Core}[name]
-			_, _ = k.Call(http.MethodDelete, p.in(api, name), Tree{"gracePeriodSeconds": 0, "propagationPolicy": "Background"}, nil)
+			api := map[string]string{"jobs": kubetest.Batch, "pods": kubetest.Core}[name]
+			_, _ = k.Call(http.MethodDelete, p.in(api, name), tree{"gracePeriodSeconds": 0, "propagationPolicy": "Background"}, nil)
 		}
 	})
 	return p
@@ -81,7 +90,7 @@ type Job struct {
 	Spec     struct {
 		Suspend  bool `json:"suspend"`
 		Template struct {
-			Spec Tree `json:"spec"`
+			Spec tree `json:"spec"`
 		} `json:"template"`
 	} `json:"spec"`
 	Status struct {
@@ -96,7 +105,7 @@ type Pod struct {
 	Metadata meta `json:"metadata"`
 	Spec     struct {
 		NodeName string `json:"nodeName"`
-		Gates    []Tree `json:"schedulingGates"`
+		Gates    []tree `json:"schedulingGates"`
 	} `json:"spec"`
 	Status struct {
 		Phase string `json:"phase"`
@@ -114,7 +123,7 @@ type Workload struct {
 	} `json:"status"`
 }
 
-func holds(all []condition, kind string) bool {
+func isTrue(all []condition, kind string) bool {
 	return slices.Contains(all, condition{kind, "True"})
 }
 
@@ -122,14 +131,14 @@ func holds(all []condition, kind string) bool {
 func (p *Player) Submit(name string, gpus, work int, limit time.Duration, how How) {
 	p.t.Helper()
 	p.work[name], p.asks[name] = work, gpus
-	pod := PodSpec(gpus)
+	pod := kubetest.PodSpec(gpus)
 	seconds := int(limit / time.Second)
 	if how == Gated {
-		pod["activeDeadlineSeconds"], pod["schedulingGates"] = seconds, []Tree{{"name": "clustergym/gate"}}
-		p.k.Must(http.MethodPost, p.in(Core, "pods"), Tree{"metadata": Tree{"name": name}, "spec": pod}, nil)
+		pod["activeDeadlineSeconds"], pod["schedulingGates"] = seconds, []tree{{"name": "clustergym/gate"}}
+		p.k.Must(http.MethodPost, p.in(kubetest.Core, "pods"), tree{"metadata": tree{"name": name}, "spec": pod}, nil)
 		return
 	}
-	labels := Tree{}
+	labels := tree{}
 	switch how {
 	case Handed:
 		labels["clustergym/gate"] = "steer"
@@ -137,12 +146,12 @@ func (p *Player) Submit(name string, gpus, work int, limit time.Duration, how Ho
 		labels["kueue.x-k8s.io/queue-name"], p.queued = "gpus", !p.managed
 	}
 	var j Job
-	p.k.Must(http.MethodPost, p.in(Batch, "jobs"), Tree{"metadata": Tree{"name": name, "labels": labels}, "spec": Tree{"suspend": how != Plain, "activeDeadlineSeconds": seconds,
-		"template": Tree{"spec": pod}}}, &j)
+	p.k.Must(http.MethodPost, p.in(kubetest.Batch, "jobs"), tree{"metadata": tree{"name": name, "labels": labels}, "spec": tree{"suspend": how != Plain, "activeDeadlineSeconds": seconds,
+		"template": tree{"spec": pod}}}, &j)
 	if p.queued && how == Queued {
-		p.k.Must(http.MethodPost, p.in(Kueue, "workloads"), Tree{"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Workload", "metadata": Tree{"name": name,
-			"ownerReferences": []Tree{{"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": j.Metadata.UID, "controller": true}}},
-			"spec": Tree{"queueName": "gpus", "active": true, "podSets": []Tree{{"name": "main", "count": 1, "template": Tree{"spec": pod}}}}}, nil)
+		p.k.Must(http.MethodPost, p.in(kubetest.Kueue, "workloads"), tree{"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Workload", "metadata": tree{"name": name,
+			"ownerReferences": []tree{{"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": j.Metadata.UID, "controller": true}}},
+			"spec": tree{"queueName": "gpus", "active": true, "podSets": []tree{{"name": "main", "count": 1, "template": tree{"spec": pod}}}}}, nil)
 	}
 }
 
@@ -157,13 +166,13 @@ func list[T any](p *Player, path string) []T {
 }
 
 // Jobs returns the Jobs of the namespace.
-func (p *Player) Jobs() []Job { return list[Job](p, p.in(Batch, "jobs")) }
+func (p *Player) Jobs() []Job { return list[Job](p, p.in(kubetest.Batch, "jobs")) }
 
 // Pods returns the pods of the namespace.
-func (p *Player) Pods() []Pod { return list[Pod](p, p.in(Core, "pods")) }
+func (p *Player) Pods() []Pod { return list[Pod](p, p.in(kubetest.Core, "pods")) }
 
 // Workloads returns the Workloads of the namespace.
-func (p *Player) Workloads() []Workload { return list[Workload](p, p.in(Kueue, "workloads")) }
+func (p *Player) Workloads() []Workload { return list[Workload](p, p.in(kubetest.Kueue, "workloads")) }
 
 // try lets pass what a change in between explains.
 func (p *Player) try(method, path string, body any) {
@@ -189,26 +198,26 @@ func (p *Player) Step() {
 	}
 	for _, j := range p.Jobs() {
 		name, x := j.Metadata.Name, of[j.Metadata.UID]
-		status := p.in(Batch, "jobs/"+name+"/status")
+		status := p.in(kubetest.Batch, "jobs/"+name+"/status")
 		_, ended := p.Ended[name]
 		switch {
 		case ended:
 		case j.Spec.Suspend:
 			if x != nil {
-				p.try(http.MethodDelete, p.in(Core, "pods/"+x.Metadata.Name), Tree{"gracePeriodSeconds": 0})
+				p.try(http.MethodDelete, p.in(kubetest.Core, "pods/"+x.Metadata.Name), tree{"gracePeriodSeconds": 0})
 			}
-			if j.Status.Active > 0 || !holds(j.Status.Conditions, "Suspended") {
-				p.try(http.MethodPatch, status, Tree{"metadata": Tree{"resourceVersion": j.Metadata.ResourceVersion}, "status": Tree{"active": 0, "ready": 0, "conditions": Conditions("True", "Suspended")}})
+			if j.Status.Active > 0 || !isTrue(j.Status.Conditions, "Suspended") {
+				p.try(http.MethodPatch, status, tree{"metadata": tree{"resourceVersion": j.Metadata.ResourceVersion}, "status": tree{"active": 0, "ready": 0, "conditions": kubetest.Conditions("True", "Suspended")}})
 			}
 		case x != nil:
 			p.runs(name, x)
-		case j.Status.StartTime == nil || holds(j.Status.Conditions, "Suspended"):
-			p.try(http.MethodPatch, status, Tree{"metadata": Tree{"resourceVersion": j.Metadata.ResourceVersion}, "status": Tree{"active": 1, "ready": 0,
-				"startTime": Now(), "conditions": Conditions("False", "Suspended")}})
+		case j.Status.StartTime == nil || isTrue(j.Status.Conditions, "Suspended"):
+			p.try(http.MethodPatch, status, tree{"metadata": tree{"resourceVersion": j.Metadata.ResourceVersion}, "status": tree{"active": 1, "ready": 0,
+				"startTime": kubetest.Now(), "conditions": kubetest.Conditions("False", "Suspended")}})
 		default:
 			p.pods++
-			p.try(http.MethodPost, p.in(Core, "pods"), Tree{"metadata": Tree{"name": fmt.Sprintf("%s-%04d", name, p.pods), "labels": Tree{"batch.kubernetes.io/controller-uid": j.Metadata.UID},
-				"ownerReferences": []Tree{{"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": j.Metadata.UID, "controller": true}}}, "spec": j.Spec.Template.Spec})
+			p.try(http.MethodPost, p.in(kubetest.Core, "pods"), tree{"metadata": tree{"name": fmt.Sprintf("%s-%04d", name, p.pods), "labels": tree{"batch.kubernetes.io/controller-uid": j.Metadata.UID},
+				"ownerReferences": []tree{{"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": j.Metadata.UID, "controller": true}}}, "spec": j.Spec.Template.Spec})
 		}
 	}
 	if p.queued && !p.Hold {
@@ -223,7 +232,7 @@ func (p *Player) runs(name string, x *Pod) {
 		return
 	}
 	p.Started[name], p.Nodes[name] = p.Now, x.Spec.NodeName
-	p.try(http.MethodPatch, p.in(Core, "pods/"+x.Metadata.Name+"/status"), Tree{"status": Tree{"phase": "Running", "startTime": Now()}})
+	p.try(http.MethodPatch, p.in(kubetest.Core, "pods/"+x.Metadata.Name+"/status"), tree{"status": tree{"phase": "Running", "startTime": kubetest.Now()}})
 }
 
 // admit is Kueue: of the Workloads that fit, those of the highest priority are admitted, and of those the oldest.
@@ -238,18 +247,18 @@ func (p *Player) admit() {
 	})
 	room := Room
 	for i := range all {
-		if holds(all[i].Status.Conditions, "Admitted") && !holds(all[i].Status.Conditions, "Finished") {
+		if isTrue(all[i].Status.Conditions, "Admitted") && !isTrue(all[i].Status.Conditions, "Finished") {
 			room -= p.asks[all[i].Metadata.Name]
 		}
 	}
 	for i := range all {
 		name := all[i].Metadata.Name
-		if holds(all[i].Status.Conditions, "Admitted") || p.asks[name] > room {
+		if isTrue(all[i].Status.Conditions, "Admitted") || p.asks[name] > room {
 			continue
 		}
 		room -= p.asks[name]
-		p.try(http.MethodPatch, p.in(Kueue, "workloads/"+name+"/status"), Tree{"status": Tree{"conditions": Conditions("True", "Admitted")}})
-		p.try(http.MethodPatch, p.in(Batch, "jobs/"+name), Tree{"spec": Tree{"suspend": false}})
+		p.try(http.MethodPatch, p.in(kubetest.Kueue, "workloads/"+name+"/status"), tree{"status": tree{"conditions": kubetest.Conditions("True", "Admitted")}})
+		p.try(http.MethodPatch, p.in(kubetest.Batch, "jobs/"+name), tree{"spec": tree{"suspend": false}})
 	}
 }
 
@@ -294,15 +303,15 @@ func (p *Player) Tick() bool {
 		for i := range pods {
 			x := &pods[i]
 			if x.Metadata.Name == name || j != nil && len(x.Metadata.Owners) > 0 && x.Metadata.Owners[0].UID == j.Metadata.UID {
-				p.k.Must(http.MethodPatch, p.in(Core, "pods/"+x.Metadata.Name+"/status"), Tree{"status": Tree{"phase": "Succeeded"}}, nil)
+				p.k.Must(http.MethodPatch, p.in(kubetest.Core, "pods/"+x.Metadata.Name+"/status"), tree{"status": tree{"phase": "Succeeded"}}, nil)
 			}
 		}
 		if j == nil {
 			continue
 		}
-		FinishJob(p.k.Must, p.in(Batch, "jobs/"+name), 1)
+		kubetest.FinishJob(p.k.Must, p.in(kubetest.Batch, "jobs/"+name), 1)
 		if p.queued {
-			p.k.Must(http.MethodPatch, p.in(Kueue, "workloads/"+name+"/status"), Tree{"status": Tree{"conditions": Conditions("True", "Admitted", "Finished")}}, nil)
+			p.k.Must(http.MethodPatch, p.in(kubetest.Kueue, "workloads/"+name+"/status"), tree{"status": tree{"conditions": kubetest.Conditions("True", "Admitted", "Finished")}}, nil)
 		}
 	}
 	return len(p.Ended) == len(p.work)
@@ -318,4 +327,32 @@ func (p *Player) MeanWait() float64 {
 		sum += at
 	}
 	return float64(sum) / float64(max(1, len(p.Started)))
+}
+
+// expiredToken makes credentials as Token of a cluster does, which have run out an hour ago.
+func expiredToken(t testing.TB, k *kubetest.Cluster, account string) string {
+	t.Helper()
+	var o struct {
+		Metadata struct {
+			UID string `json:"uid"`
+		} `json:"metadata"`
+	}
+	k.Must(http.MethodGet, kubetest.Core+"/namespaces/clustergym/serviceaccounts/"+account, nil, &o)
+	now := time.Now().Unix()
+	text := func(o any) string {
+		b, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return base64.RawURLEncoding.EncodeToString(b)
+	}
+	signed := text(tree{"alg": "RS256", "typ": "JWT"}) + "." + text(tree{"iss": kubetest.Issuer, "aud": []string{kubetest.Issuer}, "iat": now - 7200, "nbf": now - 7200, "exp": now - 3600,
+		"sub":           "system:serviceaccount:clustergym:" + account,
+		"kubernetes.io": tree{"namespace": "clustergym", "serviceaccount": tree{"name": account, "uid": o.Metadata.UID}}})
+	sum := sha256.Sum256([]byte(signed))
+	sig, err := rsa.SignPKCS1v15(rand.Reader, k.Key, crypto.SHA256, sum[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signed + "." + base64.RawURLEncoding.EncodeToString(sig)
 }
