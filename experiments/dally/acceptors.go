@@ -22,6 +22,7 @@ import (
 	"clustergym/lab/rundir"
 	"clustergym/simulator/metrics"
 	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/delay"
 	"clustergym/traces/profile"
 )
 
@@ -34,7 +35,7 @@ const (
 )
 
 // askings returns the orders in which jobs get offers: Dally's and that of attained GPU-time.
-func askings() []string { return schedulers.Asks() }
+func askings() []string { return delay.Asks() }
 
 // modelMix returns the mix of the six models.
 func modelMix() (profile.Mix, error) { return profile.Named("dally") }

@@ -8,7 +8,7 @@ import (
 	"clustergym/experiments/study"
 	"clustergym/lab/ladder"
 	"clustergym/simulator/policyname"
-	"clustergym/simulator/schedulers"
+	weights "clustergym/simulator/schedulers/tuned"
 )
 
 // tables returns a table for each scenario.
@@ -50,8 +50,8 @@ func (s *settings) tables(study.Plan) (all []study.Table) {
 
 // weightNames returns the names of the weights of hold, then those that index has beside them.
 func weightNames() []string {
-	names := schedulers.HoldNames()
-	for _, n := range schedulers.IndexNames() {
+	names := weights.HoldNames()
+	for _, n := range weights.IndexNames() {
 		if !slices.Contains(names, n) {
 			names = append(names, n)
 		}

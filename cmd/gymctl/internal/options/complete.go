@@ -13,7 +13,7 @@ import (
 	"clustergym/lab/envs"
 	"clustergym/lab/workload"
 	"clustergym/simulator/policyname"
-	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/place"
 	"clustergym/simulator/sim"
 	"clustergym/traces/profile"
 	"clustergym/traces/synth"
@@ -88,7 +88,7 @@ func CompleteSet(c *cobra.Command, of func(c *cobra.Command, args []string) conf
 func valuesOf(key string) []string {
 	switch key[strings.LastIndexByte(key, '.')+1:] {
 	case "placement":
-		return schedulers.PlacementNames()
+		return place.Names()
 	case "estimates":
 		return EstimateNames()
 	case "forecast":

@@ -20,7 +20,7 @@ import (
 	"clustergym/lab/arena"
 	"clustergym/lab/rundir"
 	"clustergym/lab/tune"
-	"clustergym/simulator/schedulers"
+	weights "clustergym/simulator/schedulers/tuned"
 )
 
 func tuneVerb(a *cli.App) *cobra.Command {
@@ -137,7 +137,7 @@ with more --generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does
 	src.Flags(c, "quickstart")
 	cli.CompleteDir(c, "dir")
 	cli.CompleteList(c, "only", func(*cobra.Command, string) []string {
-		names := append(schedulers.HoldNames(), schedulers.IndexNames()...)
+		names := append(weights.HoldNames(), weights.IndexNames()...)
 		slices.Sort(names)
 		return slices.Compact(names)
 	})
