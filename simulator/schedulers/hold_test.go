@@ -159,7 +159,7 @@ func TestHoldFollowsItsFormula(t *testing.T) {
 			held++
 		}
 	})
-	if !raced.On && held < 10 {
+	if !raced.On && held < ofDraws(10) {
 		t.Errorf("%d runs in which a job was held back", held)
 	}
 }
