@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"clustergym/internal/grow"
 	"clustergym/internal/snap"
 	"clustergym/simulator/predict"
 )
@@ -42,14 +43,12 @@ func (f *forecasts) reset(jobs any) {
 // submitted asks for the forecast for j, which has just arrived.
 func (s *Simulator) submitted(j Job) {
 	f := &s.forecasts
-	for int(j) >= len(f.of) {
-		f.of = append(f.of, predict.Forecast{})
-	}
+	of := grow.At(&f.of, j)
 	if s.role == forks {
-		f.of[j] = s.foretold()
+		*of = s.foretold()
 		return
 	}
-	f.of[j] = f.by.Predict(time.Duration(s.now), int(j), s.traced[j])
+	*of = f.by.Predict(time.Duration(s.now), int(j), s.traced[j])
 }
 
 func (f *forecasts) append(b []byte, jobs int) []byte {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/internal/grow"
 	"clustergym/internal/snap"
 	"clustergym/simulator/predict"
 	"clustergym/simulator/predict/boost"
@@ -106,10 +107,7 @@ func (p *predictor) Reset(origin time.Duration) {
 // Predict implements predict.Predictor.
 func (p *predictor) Predict(now time.Duration, number int, j *traces.Job) predict.Forecast {
 	f := p.history.Predict(now, number, j)
-	for number >= len(p.jobs) {
-		p.jobs = append(p.jobs, job{})
-	}
-	b := &p.jobs[number]
+	b := grow.At(&p.jobs, number)
 	*b = job{known: true, unit: history.Unit(j)}
 	if n := len(p.free); n > 0 {
 		b.row, p.free = int32(p.free[n-1]), p.free[:n-1]

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/internal/grow"
 	"clustergym/internal/snap"
 	"clustergym/simulator/predict"
 	"clustergym/traces"
@@ -113,12 +114,9 @@ func (p *Predictor) over(s *sample, now time.Duration, x float64, itself int, ds
 
 // Predict implements predict.Predictor.
 func (p *Predictor) Predict(now time.Duration, number int, j *traces.Job) predict.Forecast {
-	for number >= len(p.jobs) {
-		p.jobs = append(p.jobs, job{})
-	}
 	var k keys
 	k.of(j)
-	b := &p.jobs[number]
+	b := grow.At(&p.jobs, number)
 	*b = job{n: int8(k.n), kind: k.kind, unit: unit(j)}
 	b.keys[0] = p.sample(k.hash[0], 0)
 	for i := 1; i < k.n; i++ {
