@@ -125,10 +125,7 @@ func (p *predictor) Predict(now time.Duration, number int, j *traces.Job) predic
 			p.q[i] = math.Exp(x) * b.unit
 		}
 		p.widen.Apply(&p.q)
-		most := float64(traces.MaxTime)
-		if asked := predict.Requested(j); asked > 0 {
-			most = float64(asked)
-		}
+		most := predict.Most(j)
 		for i := range p.q {
 			p.q[i] = min(p.q[i], most)
 		}

@@ -178,10 +178,7 @@ func (p *Predictor) forecast(now time.Duration, b *job, itself int, j *traces.Jo
 			p.spread(&q, b, first+1, predict.Requested(j) > 0)
 		}
 	}
-	most := float64(traces.MaxTime)
-	if asked := predict.Requested(j); asked > 0 {
-		most = float64(asked)
-	}
+	most := predict.Most(j)
 	p.widen.Apply(&q)
 	for i := range q {
 		q[i] = min(q[i]*b.unit, most)
