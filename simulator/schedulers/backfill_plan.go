@@ -271,7 +271,7 @@ func (b *conservative) startsNow(v *sim.View, j sim.Job, r *cluster.Request, las
 	}
 	ok := b.startsOn(v, j, r, p.times.GPUs, lasts, now)
 	if !ok { // what jobs hold that have outlived their estimates is not free yet, and other GPUs may be
-		if b.dst, ok = b.s.place.Place(v, j, b.ahead, b.dst); ok {
+		if b.dst, ok = b.s.place.Place(v, j, v.Request(j), b.ahead, b.dst); ok {
 			ok = b.startsOn(v, j, r, b.dst, lasts, now)
 		}
 	}

@@ -525,7 +525,7 @@ func (s *Scheduler) nextStart(v *sim.View, d *sim.Decision) (done bool) {
 			if c.Pool() { // no placement distinguishes its GPUs
 				d.GPUs, ok = d.GPUs[:0], c.Fits(v.Request(e.Job))
 			} else {
-				d.GPUs, ok = s.place.Place(v, e.Job, c, d.GPUs)
+				d.GPUs, ok = s.place.Place(v, e.Job, v.Request(e.Job), c, d.GPUs)
 			}
 			if ok {
 				s.pop(l, at)

@@ -147,7 +147,7 @@ func (s *Plan) Put(v *sim.View, a Ask) bool {
 	}
 	s.req = s.request(v, a)
 	var ok bool
-	if s.dst, ok = s.Place.PlaceAs(v, a.Job, &s.req, s.On, s.dst); !ok || !Take(s.On, &s.req, s.dst) {
+	if s.dst, ok = s.Place.Place(v, a.Job, &s.req, s.On, s.dst); !ok || !Take(s.On, &s.req, s.dst) {
 		return false
 	}
 	t.taken, t.kept, t.n, t.from = true, false, a.N, len(s.gpus)

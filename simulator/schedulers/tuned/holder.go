@@ -235,7 +235,7 @@ func (h *Holder) start(v *sim.View, d *sim.Decision) (bool, error) {
 		}
 		ok := c.Pool()
 		if d.GPUs = d.GPUs[:0]; !ok {
-			d.GPUs, ok = h.put.Place(v, e.Job, c, d.GPUs)
+			d.GPUs, ok = h.put.Place(v, e.Job, v.Request(e.Job), c, d.GPUs)
 		}
 		if !ok {
 			continue
