@@ -31,7 +31,7 @@ type Config struct {
 	Auto        bool          `yaml:"auto"`
 	RackWait    float64       `yaml:"rack_wait"`
 	NetworkWait float64       `yaml:"nw_wait"`
-	Ask         string        `yaml:"ask,omitempty"` // the order in which jobs get offers: one of schedulers.Asks; "" = nw
+	Ask         string        `yaml:"ask,omitempty"` // the order in which jobs get offers: one of delay.Asks; "" = nw
 
 	Forecast sched.Forecast `yaml:"forecast,omitempty"` // whether observations show the forecast of the job
 }

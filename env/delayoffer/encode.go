@@ -7,7 +7,8 @@ import (
 	"clustergym/env"
 	"clustergym/env/encode"
 	"clustergym/simulator/cluster"
-	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/delay"
+	"clustergym/simulator/schedulers/place"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
@@ -103,7 +104,7 @@ func (x *encoder) encode(dst []float32, e *offers) {
 }
 
 // queue encodes the waiting jobs, and how many of them have less left than the job that is asked.
-func (x *encoder) queue(dst []float32, e *offers, v *sim.View, o *schedulers.Offer) {
+func (x *encoder) queue(dst []float32, e *offers, v *sim.View, o *delay.Offer) {
 	own, _ := e.remaining(o.Job)
 	least, wanted, others, shorter, gpus := math.Inf(1), 0, 0, 0, 0
 	for _, j := range v.Waiting() {
@@ -148,11 +149,11 @@ func (x *encoder) cluster(dst []float32, v *sim.View) {
 	}
 	machines, racks := 0, 0
 	for _, j := range v.Running() {
-		switch schedulers.Spread(c, v.GPUs(j)) {
-		case schedulers.AcrossRacks:
+		switch place.Spread(c, v.GPUs(j)) {
+		case place.AcrossRacks:
 			racks++
 			machines++
-		case schedulers.InRack:
+		case place.InRack:
 			machines++
 		}
 	}
@@ -165,10 +166,10 @@ func (x *encoder) cluster(dst []float32, v *sim.View) {
 	}
 }
 
-func (x *encoder) job(dst []float32, e *offers, v *sim.View, o *schedulers.Offer) {
+func (x *encoder) job(dst []float32, e *offers, v *sim.View, o *delay.Offer) {
 	j := o.Job
 	t, n := v.Trace(j), v.Request(j).GPUs
-	if o.Tier == schedulers.InRack {
+	if o.Tier == place.InRack {
 		dst[0] = 1
 	} else {
 		dst[1] = 1
@@ -179,7 +180,7 @@ func (x *encoder) job(dst []float32, e *offers, v *sim.View, o *schedulers.Offer
 	left, done := e.remaining(j)
 	dst[jobLeft] = encode.L(left)
 	dst[4] = cut(done)
-	dst[5] = cut(min(schedulers.Sensitivity(v, j), 2) / 2)
+	dst[5] = cut(min(delay.Sensitivity(v, j), 2) / 2)
 	dst[6] = cut(float64(o.Waited) / float64(e.cfg.Lease) / day)
 	if p := t.Profile; p != nil {
 		dst[7] = encode.C(float64(p.Compute)/float64(time.Millisecond), 1000)

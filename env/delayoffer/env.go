@@ -8,6 +8,7 @@ import (
 	"clustergym/env/sched"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/delay"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
@@ -68,7 +69,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 
 // Offer returns the offer that the agent is asked about, nil before the first and after the last. It belongs to the
 // environment.
-func (e *Env) Offer() *schedulers.Offer { return e.offers.offer }
+func (e *Env) Offer() *delay.Offer { return e.offers.offer }
 
 // Timely returns the policy dally's answer to the offer.
 func (e *Env) Timely() int32 { return e.offers.timely() }
@@ -79,8 +80,8 @@ type offers struct {
 	cfg    Config
 	est    sim.Estimates
 	view   *sim.View
-	rule   *schedulers.Delay
-	offer  *schedulers.Offer // that the agent is asked about, nil = none
+	rule   *delay.Delay
+	offer  *delay.Offer // that the agent is asked about, nil = none
 	shown  encoder
 	moment int // the pass is that of this moment
 
@@ -241,7 +242,7 @@ func (o *offers) Hide(s *sched.State, j sim.Job) error {
 	return nil
 }
 
-// tiers names where the GPUs of an offer are, by schedulers.Tier.
+// tiers names where the GPUs of an offer are, by place.Tier.
 var tiers = [...]string{"one machine", "one rack", "several racks"}
 
 // Tell implements sched.Teller.

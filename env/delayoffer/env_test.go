@@ -17,6 +17,7 @@ import (
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/metrics"
 	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/place"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
 	"clustergym/traces/dally"
@@ -85,7 +86,7 @@ func TestAcceptAndDeclineByHand(t *testing.T) {
 		jct    float64
 	}{{delayoffer.Accept, 200}, {delayoffer.Decline, 109}} {
 		e, ts := open(t, cfg, pairs(), offered())
-		if o := e.Offer(); o.Tier != schedulers.InRack || !ts.Mask[0] || !ts.Mask[1] || ts.Obs[6] != 1 || ts.Obs[7] != 0 {
+		if o := e.Offer(); o.Tier != place.InRack || !ts.Mask[0] || !ts.Mask[1] || ts.Obs[6] != 1 || ts.Obs[7] != 0 {
 			t.Fatalf("offer %+v, mask %v, tier %v", o, ts.Mask, ts.Obs[6:8])
 		}
 		if rates := ts.Obs[15:18]; rates[0] != 1 || math.Abs(float64(rates[1])-.5) > 1e-6 || rates[2] != 0 {

@@ -7,6 +7,7 @@ import (
 	"clustergym/env/sched"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/delay"
 	"clustergym/simulator/sim"
 )
 
@@ -14,7 +15,7 @@ import (
 // would have earned at each moment.
 type baseline struct {
 	plays *sched.Baseline
-	rule  *schedulers.Delay
+	rule  *delay.Delay
 	line  []inSystem // by time
 	at    int        // index in line of the last call of until
 }

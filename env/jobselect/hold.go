@@ -6,6 +6,7 @@ import (
 
 	"clustergym/env/sched"
 	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/tuned"
 	"clustergym/simulator/sim"
 )
 
@@ -23,7 +24,7 @@ type holder struct {
 }
 
 // NewHold returns an actor that plays the rule hold in e with the given weights; zero = the default ones.
-func NewHold(e *sched.Env, weights schedulers.Hold) (*sched.Actor, error) {
+func NewHold(e *sched.Env, weights tuned.Hold) (*sched.Actor, error) {
 	c := schedulers.Passing(holdRule.Name)
 	c.Estimates, c.Placement, c.Hold = e.Config().Estimates, e.Parts().Placement, weights
 	p, err := schedulers.New(c)

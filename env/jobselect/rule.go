@@ -6,7 +6,7 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/sched"
-	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/tuned"
 )
 
 // order is a rule that starts the visible job of the least score that fits; ties go to the lower slot. It never waits
@@ -54,11 +54,11 @@ func NewRule(name string, e *sched.Env) (*sched.Actor, error) {
 	}
 	for i := range stoppings {
 		if stoppings[i].Name == name {
-			return newStopper(&stoppings[i], e, schedulers.Index{})
+			return newStopper(&stoppings[i], e, tuned.Index{})
 		}
 	}
 	if name == holdRule.Name {
-		return NewHold(e, schedulers.Hold{})
+		return NewHold(e, tuned.Hold{})
 	}
 	if name == "random" {
 		return sched.RandomActor(), nil

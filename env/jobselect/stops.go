@@ -10,6 +10,7 @@ import (
 	"clustergym/env/sched"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/tuned"
 	"clustergym/simulator/sim"
 )
 
@@ -108,7 +109,7 @@ func (a *entrant) compare(b *entrant) int {
 // stopper plays a stopping rule in one environment.
 type stopper struct {
 	rule  *stopping
-	index *schedulers.Indexer // of index, else nil
+	index *tuned.Indexer // of index, else nil
 	e     *sched.Env
 	k     int // slots, so row r is stopped by action k + r
 	all   []entrant
@@ -117,7 +118,7 @@ type stopper struct {
 }
 
 // NewIndex returns an actor that plays the rule index in e with the given weights; zero = the default ones.
-func NewIndex(e *sched.Env, weights schedulers.Index) (*sched.Actor, error) {
+func NewIndex(e *sched.Env, weights tuned.Index) (*sched.Actor, error) {
 	if err := weights.Validate(); err != nil {
 		return nil, fmt.Errorf("%s: weights of rule %q: %w", ID, indexRule.Name, err)
 	}
@@ -125,13 +126,13 @@ func NewIndex(e *sched.Env, weights schedulers.Index) (*sched.Actor, error) {
 }
 
 // newStopper returns an actor that plays rule in e, index with weights.
-func newStopper(rule *stopping, e *sched.Env, weights schedulers.Index) (*sched.Actor, error) {
+func newStopper(rule *stopping, e *sched.Env, weights tuned.Index) (*sched.Actor, error) {
 	if !e.Stops() {
 		return nil, fmt.Errorf("%s: rule %q stops running jobs, which preempt: false does not allow; want preempt: true", ID, rule.Name)
 	}
 	p := &stopper{rule: rule, e: e, k: e.Spec().NoOp - e.Rows()}
 	if rule.key == nil {
-		p.index = schedulers.NewIndexer(weights, e.Config().Estimates)
+		p.index = tuned.NewIndexer(weights, e.Config().Estimates)
 	}
 	return sched.NewActor(func(mask []bool, _ *rand.Rand) (int32, error) { return p.choose(mask), nil }), nil
 }

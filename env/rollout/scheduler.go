@@ -11,6 +11,7 @@ import (
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/policyname"
 	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/tuned"
 	"clustergym/simulator/sim"
 )
 
@@ -170,7 +171,7 @@ type Setup struct {
 	Source  Source
 	Workers int
 	Clock   func() time.Duration // for budgets of time
-	Hold    schedulers.Hold      // weights of the base hold of an Actor; zero = the default ones
+	Hold    tuned.Hold           // weights of the base hold of an Actor; zero = the default ones
 }
 
 // New returns the scheduler that improves base.

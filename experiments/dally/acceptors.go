@@ -22,6 +22,7 @@ import (
 	"clustergym/lab/rundir"
 	"clustergym/simulator/metrics"
 	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/delay"
 )
 
 // The acceptors that are not policies, by their names in the tables.
@@ -62,7 +63,7 @@ func (s *settings) acceptorCells() (all []study.Cell, err error) {
 	untrained := func(ask string) (config.Config, string) {
 		return s.acceptorConfig(ask, 1, false), text(s.acceptorConfig(ask, 0, false))
 	}
-	for _, ask := range schedulers.Asks() {
+	for _, ask := range delay.Asks() {
 		c, input := untrained(ask)
 		for _, r := range answerers() {
 			all = append(all, s.ruleCell(ask, r, c, input))

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"clustergym/experiments/study"
-	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/delay"
 )
 
 // shareText formats a share of congestion for labels.
@@ -20,7 +20,7 @@ func (s *settings) values(study.Plan) map[string][]string {
 	all := everyPolicy()
 	return map[string][]string{
 		"workload": workloads(), "net": nets(), "congestion": shares, "worst": shares[max(0, len(shares)-1):],
-		"overhead": s.Overheads, "cluster": s.Clusters, "lease": s.Leases, "order": schedulers.Asks(),
+		"overhead": s.Overheads, "cluster": s.Clusters, "lease": s.Leases, "order": delay.Asks(),
 		// The authors' machine has a Tiresias of its own.
 		"policy": slices.Concat(all[:len(all)-1], []string{"Tiresias", gandiva, gandivaHours}),
 	}

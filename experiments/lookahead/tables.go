@@ -8,7 +8,7 @@ import (
 	"clustergym/experiments/study"
 	"clustergym/lab/ladder"
 	"clustergym/simulator/policyname"
-	"clustergym/simulator/schedulers"
+	weights "clustergym/simulator/schedulers/tuned"
 )
 
 // values returns what report.yaml names: of each scenario its policies, which of them are ours and which are rivals.
@@ -61,8 +61,8 @@ func (c *scenario) ours() (names []string) {
 
 // weightNames returns the names of the weights of hold, then those that index has beside them.
 func weightNames() []string {
-	names := schedulers.HoldNames()
-	for _, n := range schedulers.IndexNames() {
+	names := weights.HoldNames()
+	for _, n := range weights.IndexNames() {
 		if !slices.Contains(names, n) {
 			names = append(names, n)
 		}

@@ -81,13 +81,13 @@ var arrows = map[string][]string{
 	"env/encode": {"env", "simulator/sim", "simulator/cluster", "simulator/predict", "env/sched", "traces"},
 	"env/reward": {"simulator/sim", "env/sched"},
 	// It plays on with any heuristic, and draws futures from recorded windows, with the forecasts that their jobs had.
-	"env/rollout":               {"env", "simulator/cluster", "simulator/policyname", "simulator/predict", "simulator/predict/gbdt", "simulator/sim", "env/sched", "simulator/schedulers", "traces"},
+	"env/rollout":               {"env", "simulator/cluster", "simulator/policyname", "simulator/predict", "simulator/predict/gbdt", "simulator/sim", "env/sched", "simulator/schedulers", "simulator/schedulers/tuned", "traces"},
 	"env/jobselect":             wiring,
 	"env/gpupick":               wiring,
 	"env/queuerank":             wiring,
 	"env/queuerank/rlscheduler": {"traces", "env", "simulator/sim", "env/sched", "simulator/cluster", "env/queuerank"},
 	"env/queuerank/rltune":      {"traces", "env", "simulator/sim", "env/sched", "simulator/cluster", "simulator/schedulers", "env/queuerank", "peer/rltune"}, // it places jobs and shows them as that program does
-	"env/delayoffer":            append([]string{"traces/dally"}, wiring...),
+	"env/delayoffer":            append([]string{"traces/dally", "simulator/schedulers/delay", "simulator/schedulers/place"}, wiring...),
 	"env/policymix":             wiring,
 	"env/workerplace":           {"env", "simulator/cluster", "env/paint", "env/sched", "traces", "traces/profile"}, // of sched the life cycle only: there is no simulator
 	"simulator/dag":             {},
@@ -211,7 +211,7 @@ var paper = []string{lower, "experiments/study", "experiments/study/cell"}
 
 // wiring lists the packages that a scheduling environment puts together.
 var wiring = []string{
-	"env", "simulator/cluster", "simulator/predict", "simulator/sim", "env/sched", "env/paint", "env/encode", "env/reward", "simulator/schedulers", "traces", "traces/profile",
+	"env", "simulator/cluster", "simulator/predict", "simulator/sim", "env/sched", "env/paint", "env/encode", "env/reward", "simulator/schedulers", "simulator/schedulers/tuned", "traces", "traces/profile",
 }
 
 // libraries lists the outside modules that packages may import. Tests may also import rapid.

@@ -18,7 +18,7 @@ import (
 	"clustergym/lab/envs"
 	"clustergym/lab/workload"
 	"clustergym/nets/kernel"
-	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/tuned"
 )
 
 // Config is a whole run: workload, cluster, environment, agent, training and evaluation. Presets and
@@ -68,9 +68,9 @@ type Eval struct {
 	// Rollout says how policies of the form rollout:POLICY look ahead.
 	Rollout rollout.Config `yaml:"rollout,omitempty"`
 	// Hold are the weights of hold, zero = its default ones.
-	Hold schedulers.Hold `yaml:"hold,omitempty"`
+	Hold tuned.Hold `yaml:"hold,omitempty"`
 	// Index are the weights of index, zero = its default ones.
-	Index schedulers.Index `yaml:"index,omitempty"`
+	Index tuned.Index `yaml:"index,omitempty"`
 	// Hindsight is how many schedules hindsight:BASE tries for each window, 0 = DefaultHindsight.
 	Hindsight int `yaml:"hindsight,omitempty"`
 }

@@ -6,7 +6,7 @@ import (
 
 	"clustergym/configs"
 	"clustergym/lab/config"
-	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/tuned"
 )
 
 // Weights of eval.hold reach hold wherever it plays, and stand in files only if they are given.
@@ -27,7 +27,7 @@ func TestWeightsReachHold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := schedulers.Hold{Width: 0.5, Base: -2}
+	want := tuned.Hold{Width: 0.5, Base: -2}
 	for _, name := range []string{"hold", "rollout:hold", "hindsight:hold"} {
 		r, err := cfg.Rival(name)
 		if err != nil {
@@ -70,7 +70,7 @@ func TestWeightsReachIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := schedulers.Index{Left: 1, News: 0.5}
+	want := tuned.Index{Left: 1, News: 0.5}
 	for _, name := range []string{"index", "index+skip", "index+strict"} {
 		r, err := cfg.Rival(name)
 		if err != nil {

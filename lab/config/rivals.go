@@ -15,6 +15,7 @@ import (
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/policyname"
 	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/tuned"
 	"clustergym/simulator/sim"
 )
 
@@ -63,8 +64,8 @@ type rivals struct {
 	s    envs.Settings
 	look rollout.Config
 	// The weights of policies that have some; zero = the default ones.
-	hold  schedulers.Hold
-	index schedulers.Index
+	hold  tuned.Hold
+	index tuned.Index
 }
 
 func (p *rivals) names() *policyname.Resolver {

@@ -21,7 +21,7 @@ import (
 	"clustergym/lab/rundir"
 	format "clustergym/nets/onnx"
 	"clustergym/simulator/policyname"
-	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/tuned"
 )
 
 // File is the model's file; its name is "." or "-" if the model was not written to one.
@@ -344,7 +344,7 @@ func (c *card) besides(r *results) string {
 			without = append(without, "`"+p.Name+"`")
 		}
 	}
-	if e := &c.e.Cfg.Eval; e.Hold != (schedulers.Hold{}) || e.Index != (schedulers.Index{}) {
+	if e := &c.e.Cfg.Eval; e.Hold != (tuned.Hold{}) || e.Index != (tuned.Index{}) {
 		without = append(without, "the weights of `eval.hold` and `eval.index` in the run's `"+rundir.ConfigFile+"`")
 	}
 	if len(without) == 0 {

@@ -17,6 +17,7 @@ import (
 	"clustergym/lab/arena"
 	"clustergym/lab/config"
 	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/tuned"
 	"clustergym/traces"
 )
 
@@ -104,7 +105,7 @@ func (s *Settings) method() cem.Search {
 // spread is the deviation of a weight in the first generation, in units of scale.
 const spread = 0.4
 
-// scaleOfHold and scaleOfIndex are how much a weight changes decisions, in the order of schedulers.HoldNames and schedulers.IndexNames.
+// scaleOfHold and scaleOfIndex are how much a weight changes decisions, in the order of tuned.HoldNames and tuned.IndexNames.
 var (
 	scaleOfHold  = []float64{1, 0.5, 1, 0.33, 0.5, 0.5, 1, 1, 0.33, 0.5, 1, 1, 0.5}
 	scaleOfIndex = []float64{1, 1, 0.5, 0.5, 1, 0.5, 0.5, 0.3, 0.5, 1, 0.7, 0.5, 0.5}
@@ -262,8 +263,8 @@ func (t *tuner) generation(ctx context.Context, p *point) error {
 	plays := []schedulers.Config{ref.Sched}
 	for _, w := range drawn {
 		for k := range w {
-			if math.Abs(p.Mean[k]) <= schedulers.HeaviestHold {
-				w[k] = max(-schedulers.HeaviestHold, min(schedulers.HeaviestHold, w[k]))
+			if math.Abs(p.Mean[k]) <= tuned.HeaviestHold {
+				w[k] = max(-tuned.HeaviestHold, min(tuned.HeaviestHold, w[k]))
 			}
 		}
 		plays = append(plays, t.with(w))

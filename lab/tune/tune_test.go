@@ -12,7 +12,7 @@ import (
 	"clustergym/configs"
 	"clustergym/lab/config"
 	"clustergym/lab/tune"
-	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/tuned"
 	"clustergym/simulator/sim"
 )
 
@@ -39,7 +39,7 @@ func small(generations int) tune.Settings {
 	return tune.Settings{Generations: generations, Population: 8, Windows: 12, Every: 2, Seed: 3}
 }
 
-func tuned(t *testing.T, cfg config.Config, opt tune.Options) (schedulers.Hold, *tune.Report) {
+func search(t *testing.T, cfg config.Config, opt tune.Options) (tuned.Hold, *tune.Report) {
 	t.Helper()
 	h, r, err := tune.Run(ctx, cfg, opt)
 	if err != nil {
@@ -52,8 +52,8 @@ func tuned(t *testing.T, cfg config.Config, opt tune.Options) (schedulers.Hold, 
 func TestTheSameSeedFindsTheSameWeights(t *testing.T) {
 	for _, estimates := range []string{"exact", "history"} {
 		cfg := run(t, "env.estimates="+estimates)
-		want, about := tuned(t, cfg, tune.Options{Settings: small(6), Workers: 1})
-		if got, again := tuned(t, cfg, tune.Options{Settings: small(6), Workers: 3}); got != want || !reflect.DeepEqual(again, about) {
+		want, about := search(t, cfg, tune.Options{Settings: small(6), Workers: 1})
+		if got, again := search(t, cfg, tune.Options{Settings: small(6), Workers: 3}); got != want || !reflect.DeepEqual(again, about) {
 			t.Errorf("%s: 3 workers find %+v and 1 finds %+v", estimates, got, want)
 		}
 		if about.Best > about.Start || about.Windows == 0 || about.Jobs <= 0 || about.Generations != 6 {
@@ -61,7 +61,7 @@ func TestTheSameSeedFindsTheSameWeights(t *testing.T) {
 		}
 		other := small(6)
 		other.Seed++
-		if got, about := tuned(t, cfg, tune.Options{Settings: other, Workers: 2}); got == want && about.At > 0 {
+		if got, about := search(t, cfg, tune.Options{Settings: other, Workers: 2}); got == want && about.At > 0 {
 			t.Errorf("%s: two seeds find %+v", estimates, got)
 		}
 	}
@@ -70,9 +70,9 @@ func TestTheSameSeedFindsTheSameWeights(t *testing.T) {
 // From weights that hold back nearly everything the search finds ones that do not.
 func TestASearchLeavesABadBeginning(t *testing.T) {
 	cfg := run(t)
-	cfg.Eval.Hold = schedulers.DefaultHold(sim.Estimates{Mode: sim.EstimateExact})
+	cfg.Eval.Hold = tuned.DefaultHold(sim.Estimates{Mode: sim.EstimateExact})
 	cfg.Eval.Hold.Base = 0.5
-	h, about := tuned(t, cfg, tune.Options{Settings: small(14), Workers: 2})
+	h, about := search(t, cfg, tune.Options{Settings: small(14), Workers: 2})
 	if about.Best > 0.95*about.Start || h.Base >= 0.5 {
 		t.Errorf("%+v: %+v", h, about)
 	}
@@ -80,18 +80,18 @@ func TestASearchLeavesABadBeginning(t *testing.T) {
 
 // A weight that begins at its bound stays within it.
 func TestWeightsStayWithinTheirBounds(t *testing.T) {
-	for _, base := range []float64{-schedulers.HeaviestHold, schedulers.HeaviestHold} {
+	for _, base := range []float64{-tuned.HeaviestHold, tuned.HeaviestHold} {
 		cfg := run(t)
-		cfg.Eval.Hold = schedulers.Hold{Base: base}
-		h, _ := tuned(t, cfg, tune.Options{Settings: small(4), Workers: 2})
+		cfg.Eval.Hold = tuned.Hold{Base: base}
+		h, _ := search(t, cfg, tune.Options{Settings: small(4), Workers: 2})
 		if err := h.Validate(); err != nil {
 			t.Errorf("from base %v: %v", base, err)
 		}
 	}
 	cfg := run(t)
-	cfg.Eval.Hold = schedulers.Hold{Width: 1}.Unheld()
+	cfg.Eval.Hold = tuned.Hold{Width: 1}.Unheld()
 	base := cfg.Eval.Hold.Base
-	if h, _ := tuned(t, cfg, tune.Options{Settings: small(4), Workers: 2}); h.Base != base {
+	if h, _ := search(t, cfg, tune.Options{Settings: small(4), Workers: 2}); h.Base != base {
 		t.Errorf("a base of %v, which holds nothing back, has become %v", base, h.Base)
 	}
 }
@@ -114,12 +114,12 @@ func TestWhatThereIsNothingToTuneFor(t *testing.T) {
 
 // Arguments of the environment count as its settings do.
 func TestArgumentsOfTheEnvironmentCount(t *testing.T) {
-	want, _ := tuned(t, run(t, "env.window=32"), tune.Options{Settings: small(4), Workers: 2})
+	want, _ := search(t, run(t, "env.window=32"), tune.Options{Settings: small(4), Workers: 2})
 	cfg := run(t)
 	if err := cfg.Set("env.args=[window=32]"); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := tuned(t, cfg, tune.Options{Settings: small(4), Workers: 2}); got != want {
+	if got, _ := search(t, cfg, tune.Options{Settings: small(4), Workers: 2}); got != want {
 		t.Errorf("env.args finds %+v, want %+v", got, want)
 	}
 }
@@ -127,12 +127,12 @@ func TestArgumentsOfTheEnvironmentCount(t *testing.T) {
 // Weights that are not to move stay.
 func TestOnlySomeWeightsMove(t *testing.T) {
 	cfg := run(t)
-	begin := schedulers.DefaultHold(sim.Estimates{Mode: sim.EstimateExact})
+	begin := tuned.DefaultHold(sim.Estimates{Mode: sim.EstimateExact})
 	begin.Base = 0.5
 	cfg.Eval.Hold = begin
 	s := small(6)
 	s.Only = []string{"base"}
-	h, about := tuned(t, cfg, tune.Options{Settings: s, Workers: 2})
+	h, about := search(t, cfg, tune.Options{Settings: s, Workers: 2})
 	if about.At == 0 || h.Base >= 0.5 {
 		t.Errorf("nothing has moved: %+v, %+v", h, about)
 	}
@@ -144,7 +144,7 @@ func TestOnlySomeWeightsMove(t *testing.T) {
 // A search that is interrupted goes on where it was.
 func TestAnInterruptedSearchGoesOn(t *testing.T) {
 	cfg := run(t)
-	want, about := tuned(t, cfg, tune.Options{Settings: small(5), Workers: 2})
+	want, about := search(t, cfg, tune.Options{Settings: small(5), Workers: 2})
 	dir := t.TempDir()
 	stopped, cancel := context.WithCancel(ctx)
 	_, _, err := tune.Run(stopped, cfg, tune.Options{Settings: small(5), Workers: 2, Dir: dir, Tick: func(done, _ int) {
@@ -156,7 +156,7 @@ func TestAnInterruptedSearchGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := -1
-	got, again := tuned(t, cfg, tune.Options{Settings: small(5), Workers: 1, Dir: dir, Tick: func(done, _ int) {
+	got, again := search(t, cfg, tune.Options{Settings: small(5), Workers: 1, Dir: dir, Tick: func(done, _ int) {
 		if first < 0 {
 			first = done
 		}
@@ -174,7 +174,7 @@ func TestAnInterruptedSearchGoesOn(t *testing.T) {
 	}
 
 	// Further generations; another configuration, and others settings.
-	if _, more := tuned(t, cfg, tune.Options{Settings: small(6), Workers: 1, Dir: dir}); more.Generations != 6 {
+	if _, more := search(t, cfg, tune.Options{Settings: small(6), Workers: 1, Dir: dir}); more.Generations != 6 {
 		t.Errorf("%+v", more)
 	}
 	refused := func(cfg config.Config, s tune.Settings, want string) {
@@ -251,7 +251,7 @@ func TestIndexIsTunedWhereJobsCanBeStopped(t *testing.T) {
 	if want.Policy != "index" || want.File() != "index.yaml" || about.Best > about.Start || about.Rules["srsf+skip"] == 0 || about.Rules["gittins+skip"] == 0 {
 		t.Errorf("%+v, %+v", want, about)
 	}
-	begin := schedulers.DefaultIndex(sim.Estimates{Mode: sim.EstimateExact})
+	begin := tuned.DefaultIndex(sim.Estimates{Mode: sim.EstimateExact})
 	if want.Index == begin && about.At > 0 || want.Index != begin && about.At == 0 {
 		t.Errorf("%+v of generation %d", want.Index, about.At)
 	}

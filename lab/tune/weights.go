@@ -7,6 +7,7 @@ import (
 	"clustergym/lab/config"
 	"clustergym/simulator/policyname"
 	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/tuned"
 )
 
 // The files of the weights in a search's folder.
@@ -17,9 +18,9 @@ const (
 
 // Weights are those of the policy that a search is for: hold, or index where running jobs can be stopped.
 type Weights struct {
-	Policy string           // hold or index
-	Hold   schedulers.Hold  // of hold
-	Index  schedulers.Index // of index
+	Policy string      // hold or index
+	Hold   tuned.Hold  // of hold
+	Index  tuned.Index // of index
 }
 
 // weighed is what hold and index have in common.
@@ -53,9 +54,9 @@ func Fits(cfg *config.Config) string {
 // namesOf returns the names of policy's weights.
 func namesOf(policy string) []string {
 	if policy == indexed {
-		return schedulers.IndexNames()
+		return tuned.IndexNames()
 	}
-	return schedulers.HoldNames()
+	return tuned.HoldNames()
 }
 
 // scaleOf returns how much each weight changes decisions.
@@ -95,7 +96,7 @@ func from(policy string, c *schedulers.Config) (w Weights) {
 	if !w.given().IsZero() {
 		return w
 	}
-	w.Hold, w.Index = schedulers.DefaultHold(c.Estimates), schedulers.DefaultIndex(c.Estimates)
+	w.Hold, w.Index = tuned.DefaultHold(c.Estimates), tuned.DefaultIndex(c.Estimates)
 	return w
 }
 

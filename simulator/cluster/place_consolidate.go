@@ -21,30 +21,7 @@ type consolidate struct {
 	rooms rooms
 }
 
-func (p *consolidate) Name() string {
-	if p.best {
-		return "consolidate-best"
-	}
-	return "consolidate-first"
-}
-
-// Constrained reports that this rule may refuse a gang although its GPUs are free.
-func (p *consolidate) Constrained() bool { return true }
-
-func (p *consolidate) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
-	dst = dst[:0]
-	if !c.Fits(r) {
-		return dst, false
-	}
-	if c.pool {
-		return dst, true
-	}
-	if r.GPUs == 0 {
-		if p.best {
-			return c.placeCPU(r, dst, fullest), true
-		}
-		return c.placeCPU(r, dst, lowest), true
-	}
+func (p *consolidate) place(c *Cluster, r *Request, dst []GPU) []GPU {
 	room := p.rooms.count(c, r)
 	if r.GPUs <= c.largest(r) {
 		n := first(room, r.GPUs)
@@ -52,9 +29,9 @@ func (p *consolidate) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 			n = tightest(room, r.GPUs)
 		}
 		if n < 0 {
-			return dst, false
+			return dst
 		}
-		return c.takeFullest(n, r.GPUs, r, dst), true
+		return c.takeFullest(n, r.GPUs, r, dst)
 	}
 	for {
 		need := r.GPUs - len(dst)
@@ -63,10 +40,10 @@ func (p *consolidate) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 			n = freest(room)
 		}
 		if n >= 0 {
-			return c.takeFullest(n, need, r, dst), true
+			return c.takeFullest(n, need, r, dst)
 		}
 		if n = c.largestIdle(room, r); n < 0 {
-			return dst[:0], false
+			return dst[:0]
 		}
 		dst = c.takeFrom(n, int(room[n]), r, dst)
 		room[n] = 0

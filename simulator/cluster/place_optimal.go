@@ -16,22 +16,10 @@ type optimal struct {
 	nodes []int32 // [racks][need+1]: how many nodes of the rack attain it
 }
 
-func (*optimal) Name() string { return "optimal" }
-
-func (p *optimal) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
-	dst = dst[:0]
-	if !c.Fits(r) {
-		return dst, false
-	}
-	if c.pool {
-		return dst, true
-	}
-	if r.GPUs == 0 {
-		return c.placeCPU(r, dst, fullest), true
-	}
+func (p *optimal) place(c *Cluster, r *Request, dst []GPU) []GPU {
 	room := p.rooms.count(c, r)
 	if n := tightest(room, r.GPUs); n >= 0 {
-		return c.takeFullest(n, r.GPUs, r, dst), true
+		return c.takeFullest(n, r.GPUs, r, dst)
 	}
 	p.solve(c, room, r.GPUs)
 	for k := 0; len(dst) < r.GPUs; k++ {
@@ -44,7 +32,7 @@ func (p *optimal) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 			dst = p.rooms.spread(c, r, dst, min(sum, need), int(c.node0[k]), int(c.node0[k+1]), 1)
 		}
 	}
-	return dst, true
+	return dst
 }
 
 // solve fills cost and nodes for a gang of n.

@@ -12,19 +12,7 @@ type tetris struct {
 	score []float64 // by node
 }
 
-func (*tetris) Name() string { return "tetris" }
-
-func (p *tetris) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
-	dst = dst[:0]
-	if !c.Fits(r) {
-		return dst, false
-	}
-	if c.pool {
-		return dst, true
-	}
-	if r.GPUs == 0 {
-		return c.placeCPU(r, dst, aligned), true
-	}
+func (p *tetris) place(c *Cluster, r *Request, dst []GPU) []GPU {
 	room := p.rooms.count(c, r)
 	if len(p.score) != len(room) {
 		p.score = make([]float64, len(room))
@@ -46,7 +34,7 @@ func (p *tetris) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 			}
 		}
 		if fit >= 0 {
-			return c.takeFullest(fit, need, r, dst), true
+			return c.takeFullest(fit, need, r, dst)
 		}
 		dst = c.takeFrom(next, int(room[next]), r, dst)
 		room[next] = 0

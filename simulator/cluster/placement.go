@@ -24,27 +24,58 @@ func Constrained(p Placement) bool {
 	return ok && k.Constrained()
 }
 
-// placements are the rules that NewPlacement makes.
+// rule is a placement that looks at nothing but what is free.
+type rule struct {
+	name  string
+	slot  choice // of the node for a job without GPUs
+	picky bool   // see Constrained
+	gangs gangs
+}
+
+// gangs appends the GPUs of a gang that fits c, which is no counter, to dst, which is empty; none if it refuses the gang.
+type gangs func(c *Cluster, r *Request, dst []GPU) []GPU
+
+func (p *rule) Name() string { return p.name }
+
+func (p *rule) Constrained() bool { return p.picky }
+
+func (p *rule) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
+	dst = dst[:0]
+	switch {
+	case !c.Fits(r):
+		return dst, false
+	case c.pool:
+		return dst, true
+	case r.GPUs == 0:
+		return c.placeCPU(r, dst, p.slot), true
+	}
+	dst = p.gangs(c, r, dst)
+	return dst, len(dst) == r.GPUs
+}
+
+// placements are the placements that NewPlacement makes: rules, and those without make, which are types of their own.
 var placements = []struct {
-	name string
-	make func() Placement
+	name  string
+	slot  choice
+	picky bool
+	make  func() gangs
 }{
-	{"first-fit", func() Placement { return firstFit{} }},
-	{"best-fit", func() Placement { return new(bestFit) }},
-	{"worst-fit", func() Placement { return new(worstFit) }},
-	{"pack", func() Placement { return new(pack) }},
-	{"first-available", func() Placement { return firstAvailable{} }},
-	{"load-balance", func() Placement { return new(loadBalance) }},
-	{"closest-a", func() Placement { return &closest{variant: 'a'} }},
-	{"closest-b", func() Placement { return &closest{variant: 'b'} }},
-	{"closest-c", func() Placement { return &closest{variant: 'c'} }},
-	{"consolidate-first", func() Placement { return new(consolidate) }},
-	{"consolidate-best", func() Placement { return &consolidate{best: true} }},
-	{"rack", func() Placement { return new(rack) }},
-	{"tetris", func() Placement { return new(tetris) }},
-	{"fgd", func() Placement { return NewFGD(nil) }},
-	{"random", func() Placement { return NewRandom(0) }},
-	{"optimal", func() Placement { return new(optimal) }},
+	{name: "first-fit", slot: lowest, make: func() gangs { return firstFit }},
+	{name: "best-fit", slot: fullest, make: func() gangs { return new(bestFit).place }},
+	{name: "worst-fit", slot: emptiest, make: func() gangs { return new(worstFit).place }},
+	{name: "pack", slot: fullest, make: func() gangs { return new(pack).place }},
+	{name: "first-available", slot: lowest, make: func() gangs { return firstAvailable }},
+	{name: "load-balance", slot: emptiest, make: func() gangs { return new(loadBalance).place }},
+	{name: "closest-a", slot: lowest, make: func() gangs { return (&closest{variant: 'a'}).place }},
+	{name: "closest-b", slot: lowest, make: func() gangs { return (&closest{variant: 'b'}).place }},
+	{name: "closest-c", slot: lowest, make: func() gangs { return (&closest{variant: 'c'}).place }},
+	{name: "consolidate-first", slot: lowest, picky: true, make: func() gangs { return new(consolidate).place }},
+	{name: "consolidate-best", slot: fullest, picky: true, make: func() gangs { return (&consolidate{best: true}).place }},
+	{name: "rack", slot: fullest, make: func() gangs { return new(rack).place }},
+	{name: "tetris", slot: aligned, make: func() gangs { return new(tetris).place }},
+	{name: "fgd"},
+	{name: "random"},
+	{name: "optimal", slot: fullest, make: func() gangs { return new(optimal).place }},
 }
 
 // PlacementNames returns the names of the rules that NewPlacement makes.
@@ -59,9 +90,15 @@ func PlacementNames() []string {
 // NewPlacement returns the rule called name. "random" starts with seed 0 and "fgd" without known requests: see
 // Random.Reseed and FGD.SetClasses.
 func NewPlacement(name string) (Placement, error) {
-	for i := range placements {
-		if placements[i].name == name {
-			return placements[i].make(), nil
+	switch name {
+	case "fgd":
+		return NewFGD(nil), nil
+	case "random":
+		return NewRandom(0), nil
+	}
+	for _, p := range placements {
+		if p.name == name {
+			return &rule{name, p.slot, p.picky, p.make()}, nil
 		}
 	}
 	return nil, fmt.Errorf("placement %q is unknown, want %s", name, nearest.OneOf(name, PlacementNames()))
@@ -94,54 +131,28 @@ func (c *Cluster) takeFullest(node int, n int, r *Request, dst []GPU) []GPU {
 
 // firstFit takes the first node with room for the whole gang, lowest number first; if there is none, all that each
 // node has, in order.
-type firstFit struct{}
-
-func (firstFit) Name() string { return "first-fit" }
-
-func (firstFit) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
-	dst = dst[:0]
-	if !c.Fits(r) {
-		return dst, false
-	}
-	if c.pool {
-		return dst, true
-	}
-	if r.GPUs == 0 {
-		return c.placeCPU(r, dst, lowest), true
-	}
+func firstFit(c *Cluster, r *Request, dst []GPU) []GPU {
 	for n := range c.rackOf {
 		if c.Room(n, r) >= r.GPUs {
-			return c.takeFrom(n, r.GPUs, r, dst), true
+			return c.takeFrom(n, r.GPUs, r, dst)
 		}
 	}
 	for n := range c.rackOf {
 		dst = c.takeFrom(n, min(c.Room(n, r), r.GPUs-len(dst)), r, dst)
 	}
-	return dst, true
+	return dst
 }
 
 // bestFit takes the node where the fewest GPUs are left over; if none holds the gang, the node with most room, and so
 // on until the rest fits one node. Shares go to the fullest GPU that suffices.
 type bestFit struct{ rooms rooms }
 
-func (*bestFit) Name() string { return "best-fit" }
-
-func (p *bestFit) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
-	dst = dst[:0]
-	if !c.Fits(r) {
-		return dst, false
-	}
-	if c.pool {
-		return dst, true
-	}
-	if r.GPUs == 0 {
-		return c.placeCPU(r, dst, fullest), true
-	}
+func (p *bestFit) place(c *Cluster, r *Request, dst []GPU) []GPU {
 	if r.Milli < 1000 && r.GPUs == 1 {
-		return append(dst, c.fullestShare(r)), true
+		return append(dst, c.fullestShare(r))
 	}
 	p.rooms.count(c, r)
-	return p.rooms.spread(c, r, dst, r.GPUs, 0, len(p.rooms), 1), true
+	return p.rooms.spread(c, r, dst, r.GPUs, 0, len(p.rooms), 1)
 }
 
 // fullestShare returns the GPU with the least left that suffices for one share, lowest number on ties.
@@ -287,42 +298,18 @@ func (c *Cluster) placeCPU(r *Request, dst []GPU, which choice) []GPU {
 // worstFit takes the node with most room; a larger gang takes nodes in decreasing order of room.
 type worstFit struct{ rooms rooms }
 
-func (*worstFit) Name() string { return "worst-fit" }
-
-func (p *worstFit) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
-	dst = dst[:0]
-	if !c.Fits(r) {
-		return dst, false
-	}
-	if c.pool {
-		return dst, true
-	}
-	if r.GPUs == 0 {
-		return c.placeCPU(r, dst, emptiest), true
-	}
+func (p *worstFit) place(c *Cluster, r *Request, dst []GPU) []GPU {
 	p.rooms.count(c, r)
-	return p.rooms.spread(c, r, dst, r.GPUs, 0, len(p.rooms), -1), true
+	return p.rooms.spread(c, r, dst, r.GPUs, 0, len(p.rooms), -1)
 }
 
 // pack fills nodes in use before it opens idle ones: the fullest node in use that holds the gang, else the smallest
 // idle node that does. A larger gang takes what the nodes in use have, fullest first, then idle nodes, largest first.
 type pack struct{ rooms rooms }
 
-func (*pack) Name() string { return "pack" }
-
-func (p *pack) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
-	dst = dst[:0]
-	if !c.Fits(r) {
-		return dst, false
-	}
-	if c.pool {
-		return dst, true
-	}
-	if r.GPUs == 0 {
-		return c.placeCPU(r, dst, fullest), true
-	}
+func (p *pack) place(c *Cluster, r *Request, dst []GPU) []GPU {
 	if r.Milli < 1000 && r.GPUs == 1 {
-		return append(dst, c.fullestShare(r)), true
+		return append(dst, c.fullestShare(r))
 	}
 	room := p.rooms.count(c, r)
 	const idle = 1 << 20 // any idle node comes after every started one
@@ -340,7 +327,7 @@ func (p *pack) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 		}
 	}
 	if fit >= 0 {
-		return c.takeFullest(fit, r.GPUs, r, dst), true
+		return c.takeFullest(fit, r.GPUs, r, dst)
 	}
 	for len(dst) < r.GPUs {
 		next, score := -1, int32(0)
@@ -358,5 +345,5 @@ func (p *pack) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 		dst = c.takeFullest(next, min(int(room[next]), r.GPUs-len(dst)), r, dst)
 		room[next] = 0
 	}
-	return dst, true
+	return dst
 }

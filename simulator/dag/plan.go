@@ -1,6 +1,7 @@
 package dag
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -78,20 +79,7 @@ func Check(q *Problem, p *Plan, transfers bool) error {
 		by[i] = int32(i)
 	}
 	slices.SortFunc(by, func(a, b int32) int {
-		switch {
-		case p.Proc[a] != p.Proc[b]:
-			return int(p.Proc[a] - p.Proc[b])
-		case p.Start[a] != p.Start[b]:
-			if p.Start[a] < p.Start[b] {
-				return -1
-			}
-			return 1
-		case p.Finish[a] < p.Finish[b]:
-			return -1
-		case p.Finish[a] > p.Finish[b]:
-			return 1
-		}
-		return 0
+		return cmp.Or(cmp.Compare(p.Proc[a], p.Proc[b]), cmp.Compare(p.Start[a], p.Start[b]), cmp.Compare(p.Finish[a], p.Finish[b]))
 	})
 	for k := 1; k < n; k++ {
 		a, b := by[k-1], by[k]

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/internal/grow"
 	"clustergym/internal/rng"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/sim"
@@ -162,10 +163,7 @@ func (r *recorder) Observe(v *sim.View, p *sim.Point) error {
 		switch e.Kind {
 		case sim.Submit:
 			pos := v.Pos(e.Job)
-			for pos >= len(r.at) {
-				r.at = append(r.at, record{})
-			}
-			r.at[pos] = record{seen: true, submit: v.Trace(e.Job).Submit, on: -1}
+			*grow.At(&r.at, pos) = record{seen: true, submit: v.Trace(e.Job).Submit, on: -1}
 			r.open++
 		case sim.Finish:
 			pos := v.Pos(e.Job)

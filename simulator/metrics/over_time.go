@@ -3,6 +3,7 @@ package metrics
 import (
 	"time"
 
+	"clustergym/internal/grow"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/sim"
 )
@@ -29,10 +30,7 @@ func (l *systemLog) begin(v *sim.View) {
 func (l *systemLog) submit(j sim.Job) { l.set(j, l.area) }
 
 func (l *systemLog) set(j sim.Job, area float64) {
-	for int(j) >= len(l.at) {
-		l.at = append(l.at, 0)
-	}
-	l.at[j] = area
+	*grow.At(&l.at, j) = area
 }
 
 // fairness returns ρ of a job that has just finished, 0 if undefined.
@@ -52,10 +50,7 @@ type queueLog struct{ ns []int64 } // nanoseconds by length
 func (l *queueLog) reset() { clear(l.ns) }
 
 func (l *queueLog) add(length int, span time.Duration) {
-	for length >= len(l.ns) {
-		l.ns = append(l.ns, 0)
-	}
-	l.ns[length] += int64(span)
+	*grow.At(&l.ns, length) += int64(span)
 }
 
 // quantiles returns quantiles weighted by time: P90 is the shortest length that was not exceeded for 90 % of the time.
@@ -116,10 +111,8 @@ func (l *nodeLog) begin(v *sim.View) {
 
 // hold records that j now has gpus.
 func (l *nodeLog) hold(j sim.Job, gpus []cluster.GPU) []cluster.GPU {
-	for int(j) >= len(l.held) {
-		l.held = append(l.held, nil)
-	}
-	l.held[j] = append(l.held[j][:0], gpus...)
+	held := grow.At(&l.held, j)
+	*held = append((*held)[:0], gpus...)
 	return gpus
 }
 

@@ -50,19 +50,11 @@ func (c *Calibration) Learn(q *[Quantiles]time.Duration, ran time.Duration) {
 	}
 }
 
-// Append appends the factors to a snapshot.
-func (c *Calibration) Append(dst []byte) []byte {
-	for _, x := range c.factor {
-		dst = snap.F64(dst, x)
-	}
-	return dst
-}
-
-// Read reads what Append wrote. It reports whether the factors can be such.
-func (c *Calibration) Read(r *snap.Reader) bool {
+// Code appends the factors to a snapshot or reads them from one. It reports whether the factors can be such.
+func (c *Calibration) Code(k *snap.Codec) bool {
 	ok := true
 	for i := range c.factor {
-		c.factor[i] = r.F64()
+		k.F64(&c.factor[i])
 		ok = ok && c.factor[i] >= 1.0/widest && c.factor[i] <= widest
 	}
 	return ok

@@ -80,6 +80,14 @@ func Requested(j *traces.Job) time.Duration {
 	return max(0, j.Estimate)
 }
 
+// Most returns the longest run time that j can be forecast to have, in nanoseconds: its requested time if it has one.
+func Most(j *traces.Job) float64 {
+	if asked := Requested(j); asked > 0 {
+		return float64(asked)
+	}
+	return float64(traces.MaxTime)
+}
+
 // Of returns a forecast with ascending quantiles q, in nanoseconds, each brought within the bounds of a run time.
 func Of(q *[Quantiles]float64, seen int) Forecast {
 	f := Forecast{Seen: int32(min(seen, math.MaxInt32))}

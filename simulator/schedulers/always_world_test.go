@@ -14,6 +14,7 @@ import (
 	"clustergym/simulator/predict/gbdt"
 	past "clustergym/simulator/predict/history"
 	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/place"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
@@ -280,7 +281,7 @@ func drawPolicy(t *rapid.T, x *world, w wants) {
 		way = &k
 	}
 	c.Admission, c.Backfill = way.admission, way.backfill
-	all := schedulers.PlacementNames()
+	all := place.Names()
 	if w.order == "exact" {
 		all = freePlacements()
 	}

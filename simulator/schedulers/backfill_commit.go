@@ -154,7 +154,7 @@ func (b *commit) next(v *sim.View, d *sim.Decision) (done bool) {
 		for b.choose(v, l) {
 			if !l.tried {
 				var ok bool
-				if d.GPUs, ok = b.s.place.Place(v, l.held.Job, v.Cluster(), d.GPUs); ok {
+				if d.GPUs, ok = b.s.place.Place(v, l.held.Job, v.Request(l.held.Job), v.Cluster(), d.GPUs); ok {
 					l.holds = false
 					lasts := int64(0)
 					if b.fill { // without back-filling nothing asks for run times, and there may be no predictor
@@ -224,7 +224,7 @@ func (b *commit) fillIn(v *sim.View, l *commitQueue, d *sim.Decision) bool {
 			b.drop(l, e.Job, e.Pos)
 			continue
 		}
-		if d.GPUs, ok = b.s.place.Place(v, e.Job, v.Cluster(), d.GPUs); !ok {
+		if d.GPUs, ok = b.s.place.Place(v, e.Job, v.Request(e.Job), v.Cluster(), d.GPUs); !ok {
 			l.Mark(e.Job, queue.Closed)
 			continue
 		}

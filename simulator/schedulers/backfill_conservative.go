@@ -366,7 +366,7 @@ func (b *conservative) startSome(v *sim.View, jobs []sim.Job, room int64) (start
 		from := len(b.spots)
 		if b.nodes {
 			var ok bool
-			if b.dst, ok = b.s.place.Place(v, j, b.ahead, b.dst); !ok || !place.Take(b.ahead, v.Request(j), b.dst) {
+			if b.dst, ok = b.s.place.Place(v, j, v.Request(j), b.ahead, b.dst); !ok || !place.Take(b.ahead, v.Request(j), b.dst) {
 				continue
 			}
 			b.spots = append(b.spots, b.dst...)

@@ -208,7 +208,7 @@ func (b *easy) nextHead(v *sim.View, d *sim.Decision) bool {
 			return false
 		}
 		var ok bool
-		if d.GPUs, ok = b.s.place.Place(v, first.Job, v.Cluster(), d.GPUs); ok {
+		if d.GPUs, ok = b.s.place.Place(v, first.Job, v.Request(first.Job), v.Cluster(), d.GPUs); ok {
 			best.valid = false
 			b.start(v, best, first.Job, d)
 			return true
@@ -270,7 +270,7 @@ func (b *easy) fillNodes(v *sim.View, l *easyQueue, d *sim.Decision) bool {
 			return false
 		}
 		if ok = !l.Hopeless(v.Cluster(), &b.s.freed, e.Job); ok {
-			d.GPUs, ok = b.s.place.Place(v, e.Job, v.Cluster(), d.GPUs)
+			d.GPUs, ok = b.s.place.Place(v, e.Job, v.Request(e.Job), v.Cluster(), d.GPUs)
 		}
 		if !ok {
 			l.Mark(e.Job, queue.Closed)
@@ -296,7 +296,7 @@ func (b *easy) leavesRoom(v *sim.View, l *easyQueue, j sim.Job, gpus []cluster.G
 		return false
 	}
 	var ok bool
-	if b.dst, ok = b.s.place.Place(v, l.head.Job, b.ahead, b.dst); !ok {
+	if b.dst, ok = b.s.place.Place(v, l.head.Job, v.Request(l.head.Job), b.ahead, b.dst); !ok {
 		b.ahead.Release(r, gpus)
 	}
 	return ok

@@ -1,6 +1,7 @@
 package schedulers
 
 import (
+	"clustergym/internal/grow"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/schedulers/place"
 	"clustergym/simulator/schedulers/queue"
@@ -70,10 +71,7 @@ func (b *conservative) counted(v *sim.View) bool {
 
 // number returns the kind of j.
 func (p *planned) number(v *sim.View, j sim.Job) int32 {
-	for int(j) >= len(p.kindOf) {
-		p.kindOf = append(p.kindOf, jobKind{})
-	}
-	k := &p.kindOf[j]
+	k := grow.At(&p.kindOf, j)
 	if k.run != p.run || k.pos != v.Pos(j) {
 		r := v.Request(j)
 		n, ok := p.kinds[*r]
@@ -245,10 +243,7 @@ func (b *conservative) planOne(v *sim.View, j sim.Job, line int, now int64) (res
 
 // keep notes the reservation of j.
 func (p *planned) keep(v *sim.View, j sim.Job, at int64, gpus []cluster.GPU) {
-	for int(j) >= len(p.kept) {
-		p.kept = append(p.kept, reservation{})
-	}
-	old := &p.kept[j]
+	old := grow.At(&p.kept, j)
 	*old = reservation{p.run, v.Pos(j), at, append(old.gpus[:0], gpus...)}
 }
 
@@ -276,7 +271,7 @@ func (b *conservative) startsNow(v *sim.View, j sim.Job, r *cluster.Request, las
 	}
 	ok := b.startsOn(v, j, r, p.times.GPUs, lasts, now)
 	if !ok { // what jobs hold that have outlived their estimates is not free yet, and other GPUs may be
-		if b.dst, ok = b.s.place.Place(v, j, b.ahead, b.dst); ok {
+		if b.dst, ok = b.s.place.Place(v, j, v.Request(j), b.ahead, b.dst); ok {
 			ok = b.startsOn(v, j, r, b.dst, lasts, now)
 		}
 	}

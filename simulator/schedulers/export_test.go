@@ -42,7 +42,9 @@ func Refusing(cfg Config) func(v *sim.View, j sim.Job, c *cluster.Cluster) ([]cl
 	if err != nil || !place.Constrained(p) {
 		return nil
 	}
-	return func(v *sim.View, j sim.Job, c *cluster.Cluster) ([]cluster.GPU, bool) { return p.Place(v, j, c, nil) }
+	return func(v *sim.View, j sim.Job, c *cluster.Cluster) ([]cluster.GPU, bool) {
+		return p.Place(v, j, v.Request(j), c, nil)
+	}
 }
 
 // everywhere calls change with each Scheduler that decides for p: that for a whole cluster, and those of its parts.

@@ -14,13 +14,14 @@ import (
 	"clustergym/internal/raced"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/tuned"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
 // naiveHold is hold as its documentation has it: every decision looks at every job anew.
 type naiveHold struct {
-	w     schedulers.Hold
+	w     tuned.Hold
 	est   sim.Estimates
 	place cluster.Placement
 }
@@ -123,10 +124,10 @@ func (n *naiveHold) Decide(v *sim.View, _ *sim.Point, d *sim.Decision) error {
 }
 
 // drawHold draws weights with which some jobs are held back.
-func drawHold(t *rapid.T) (h schedulers.Hold) {
+func drawHold(t *rapid.T) (h tuned.Hold) {
 	for i, w := range h.Weights() {
 		// Odd fractions, so that no rounding decides whether a sum is above 0.
-		*w = float64(number(t, -40, 40, schedulers.HoldNames()[i]))/13 + 0.01*math.Pi
+		*w = float64(number(t, -40, 40, tuned.HoldNames()[i]))/13 + 0.01*math.Pi
 	}
 	return h
 }
@@ -158,7 +159,7 @@ func TestHoldFollowsItsFormula(t *testing.T) {
 			held++
 		}
 	})
-	if !raced.On && held < 10 {
+	if !raced.On && held < ofDraws(10) {
 		t.Errorf("%d runs in which a job was held back", held)
 	}
 }
@@ -172,7 +173,7 @@ func TestHoldKeepsGPUsFree(t *testing.T) {
 		{ID: "b", Submit: 2 * second, Work: 60 * second, GPUs: 4, GPUMilli: 1000},
 		{ID: "c", Submit: 4 * second, Work: 60 * second, GPUs: 4, GPUMilli: 1000},
 	}
-	order := func(w schedulers.Hold) []int {
+	order := func(w tuned.Hold) []int {
 		m, err := sim.New(sim.DefaultConfig(), cluster.Spec{Pool: 8})
 		if err != nil {
 			t.Fatal(err)
@@ -187,10 +188,10 @@ func TestHoldKeepsGPUsFree(t *testing.T) {
 		}
 		return got
 	}
-	if got, want := order(schedulers.DefaultHold(sim.Estimates{Mode: sim.EstimateExact})), []int{0, 2, 3, 1}; !slices.Equal(got, want) {
+	if got, want := order(tuned.DefaultHold(sim.Estimates{Mode: sim.EstimateExact})), []int{0, 2, 3, 1}; !slices.Equal(got, want) {
 		t.Errorf("jobs start as %v, want %v", got, want)
 	}
-	if got, want := order(schedulers.Hold{Width: 1}), []int{0, 1, 2, 3}; !slices.Equal(got, want) {
+	if got, want := order(tuned.Hold{Width: 1}), []int{0, 1, 2, 3}; !slices.Equal(got, want) {
 		t.Errorf("without weights that hold back: jobs start as %v, want %v", got, want)
 	}
 }
@@ -198,7 +199,7 @@ func TestHoldKeepsGPUsFree(t *testing.T) {
 func TestHoldRefusesWeightsThatAreNoNumbers(t *testing.T) {
 	for _, bad := range []float64{math.NaN(), math.Inf(1), -2e6} {
 		c := schedulers.DefaultConfig()
-		c.Order, c.Hold = "hold", schedulers.Hold{Later: bad}
+		c.Order, c.Hold = "hold", tuned.Hold{Later: bad}
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "hold.later") || !strings.Contains(err.Error(), "a number from -1e6 to 1e6") {
 			t.Errorf("later %v: %v", bad, err)
 		}

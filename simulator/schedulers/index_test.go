@@ -13,12 +13,13 @@ import (
 	"clustergym/simulator/predict"
 	past "clustergym/simulator/predict/history"
 	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/tuned"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
 // naiveIndex returns the key of index as its documentation has it.
-func naiveIndex(w schedulers.Index, est sim.Estimates) func(v *sim.View, j sim.Job) float64 {
+func naiveIndex(w tuned.Index, est sim.Estimates) func(v *sim.View, j sim.Job) float64 {
 	return func(v *sim.View, j sim.Job) float64 {
 		ran, r := v.Ran(j), v.Request(j)
 		g := math.Log(float64(r.GPUs*r.Milli) / 1000)
@@ -113,11 +114,11 @@ func TestIndexContainsOtherOrders(t *testing.T) {
 	seed := testseed.Or(61)
 	for _, c := range []struct {
 		order, estimates string
-		is               schedulers.Index
+		is               tuned.Index
 	}{
-		{"srtf", "exact", schedulers.Index{Left: 1}}, {"srtf", "history", schedulers.Index{Left: 1}}, {"srtf", "noisy:1", schedulers.Index{Left: 2}},
-		{"srsf", "exact", schedulers.Index{Left: 1, Width: 1}}, {"srsf", "history", schedulers.Index{Left: 1, Width: 1}},
-		{"gittins", "exact", schedulers.Index{Gittins: 1, Width: 1}}, {"gittins", "history", schedulers.Index{Gittins: 1, Width: 1}},
+		{"srtf", "exact", tuned.Index{Left: 1}}, {"srtf", "history", tuned.Index{Left: 1}}, {"srtf", "noisy:1", tuned.Index{Left: 2}},
+		{"srsf", "exact", tuned.Index{Left: 1, Width: 1}}, {"srsf", "history", tuned.Index{Left: 1, Width: 1}},
+		{"gittins", "exact", tuned.Index{Gittins: 1, Width: 1}}, {"gittins", "history", tuned.Index{Gittins: 1, Width: 1}},
 	} {
 		for k := range uint64(6) {
 			r := rand.New(rand.NewPCG(seed, k))
@@ -153,7 +154,7 @@ func TestIndexHearsOfJobsLikeIt(t *testing.T) {
 			traces.Job{ID: fmt.Sprint("long", i), Submit: 0, User: "l", Name: "x", GPUs: 4, GPUMilli: 1000, Work: time.Hour},
 			traces.Job{ID: fmt.Sprint("short", i), Submit: 0, User: "s", Name: "x", GPUs: 4, GPUMilli: 1000, Work: time.Minute})
 	}
-	finished := func(w schedulers.Index) (ids []string) {
+	finished := func(w tuned.Index) (ids []string) {
 		cfg := schedulers.DefaultConfig()
 		cfg.Order, cfg.Estimates, cfg.Index = "index", sim.MustEstimates("history"), w
 		for _, m := range momentsOf(t, cfg, past.NewArchive(nil), jobs) {
@@ -164,17 +165,17 @@ func TestIndexHearsOfJobsLikeIt(t *testing.T) {
 		return ids
 	}
 	for _, c := range []struct {
-		w    schedulers.Index
+		w    tuned.Index
 		want []string
 	}{
-		{schedulers.Index{Left: 1, News: 1, Elder: 1}, []string{"1m0s short0", "2m0s short1", "2m0s short2", "3m0s short3"}},
-		{schedulers.Index{Left: 1, News: 1}, []string{"1m0s short0", "2m0s short1", "3m0s short2", "4m0s short3"}},
+		{tuned.Index{Left: 1, News: 1, Elder: 1}, []string{"1m0s short0", "2m0s short1", "2m0s short2", "3m0s short3"}},
+		{tuned.Index{Left: 1, News: 1}, []string{"1m0s short0", "2m0s short1", "3m0s short2", "4m0s short3"}},
 	} {
 		if got := finished(c.w); !slices.Equal(got[:4], c.want) {
 			t.Errorf("%+v: jobs end as %v, want first %v", c.w, got, c.want)
 		}
 	}
-	if got := finished(schedulers.Index{Left: 1}); slices.Equal(got[2:4], []string{"3m0s short2", "4m0s short3"}) {
+	if got := finished(tuned.Index{Left: 1}); slices.Equal(got[2:4], []string{"3m0s short2", "4m0s short3"}) {
 		t.Errorf("by the forecasts of their submits jobs end as %v", got)
 	}
 }
@@ -182,7 +183,7 @@ func TestIndexHearsOfJobsLikeIt(t *testing.T) {
 func TestIndexRefusesWeightsThatAreNoNumbers(t *testing.T) {
 	for _, bad := range []float64{math.NaN(), math.Inf(1), -2e6} {
 		c := schedulers.DefaultConfig()
-		c.Order, c.Index = "index", schedulers.Index{Elder: bad}
+		c.Order, c.Index = "index", tuned.Index{Elder: bad}
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "index.elder") || !strings.Contains(err.Error(), "a number from -1e6 to 1e6") {
 			t.Errorf("elder %v: %v", bad, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/internal/grow"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/sim"
 )
@@ -152,10 +153,7 @@ func (d *divided) fill(v *sim.View) {
 
 // list moves j to the list where it belongs now.
 func (d *divided) list(v *sim.View, j sim.Job) *part {
-	for int(j) >= len(d.at) {
-		d.at = append(d.at, listed{pos: -1})
-	}
-	at, state := &d.at[j], v.State(j)
+	at, state := grow.Or(&d.at, j, listed{pos: -1}), v.State(j)
 	if at.pos == v.Pos(j) && at.state == state {
 		return d.parts[at.part]
 	}

@@ -82,6 +82,14 @@ func New(cfg Config) (Policy, error) {
 	return &divided{Policy: p, cfg: cfg, make: build, stops: Preemptive(cfg.Order)}, nil
 }
 
+// NewDelay returns the policy that cfg names: dally, delay-las or tiresias-lease.
+func NewDelay(cfg Config) (*delay.Delay, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return delay.New(cfg.Order, cfg.Leases)
+}
+
 // Orders returns the orders and other policies that New knows, the most important to readers first.
 func Orders() []string {
 	var names []string

@@ -221,7 +221,7 @@ func (s *Scheduler) nextStep(v *sim.View, d *sim.Decision) (done bool) {
 		if ok {
 			d.GPUs = append(d.GPUs[:0], s.exact.spots[p.from:p.to]...)
 		} else {
-			d.GPUs, ok = s.place.Place(v, p.Job, v.Cluster(), d.GPUs)
+			d.GPUs, ok = s.place.Place(v, p.Job, v.Request(p.Job), v.Cluster(), d.GPUs)
 		}
 		if ok {
 			d.Op = sim.StartJob
@@ -279,7 +279,7 @@ func (s *Scheduler) goesOn(v *sim.View) bool {
 			return false
 		}
 		var ok bool
-		s.exact.dst, ok = s.place.Place(v, e.Job, v.Cluster(), s.exact.dst)
+		s.exact.dst, ok = s.place.Place(v, e.Job, v.Request(e.Job), v.Cluster(), s.exact.dst)
 		return ok
 	})
 }

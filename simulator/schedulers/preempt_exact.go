@@ -135,15 +135,15 @@ func (x *exactPlan) rebuild(s *Scheduler, v *sim.View, r int) {
 func (x *exactPlan) placed(s *Scheduler, v *sim.View, r int, j sim.Job) bool {
 	req := v.Request(j)
 	var ok bool
-	if x.dst, ok = s.place.Place(v, j, x.full, x.dst); ok {
+	if x.dst, ok = s.place.Place(v, j, v.Request(j), x.full, x.dst); ok {
 		x.put(v, x.high, req)
 		if !place.Take(x.full, req, x.dst) || !place.Take(x.kept, req, x.dst) {
 			x.rebuild(s, v, r)
 		}
 		return true
 	}
-	if x.dst, ok = s.place.Place(v, j, x.kept, x.dst); !ok {
-		if x.dst, ok = s.place.Place(v, j, x.high, x.dst); !ok {
+	if x.dst, ok = s.place.Place(v, j, v.Request(j), x.kept, x.dst); !ok {
+		if x.dst, ok = s.place.Place(v, j, v.Request(j), x.high, x.dst); !ok {
 			return false
 		}
 		x.spare(s, v, r, j)
@@ -183,7 +183,7 @@ func (x *exactPlan) spare(s *Scheduler, v *sim.View, r int, j sim.Job) {
 		for _, e := range x.beside[:mid] {
 			place.Take(x.full, v.Request(e.Job), v.GPUs(e.Job))
 		}
-		gpus, ok := s.place.Place(v, j, x.full, x.other)
+		gpus, ok := s.place.Place(v, j, v.Request(j), x.full, x.other)
 		if x.other = gpus; !ok {
 			none = mid
 			continue

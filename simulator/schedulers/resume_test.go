@@ -20,6 +20,14 @@ func (n newborn) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	return n.Policy.Decide(v, &sim.Point{Now: p.Now}, d)
 }
 
+// ofDraws returns how many of n runs there are at least with -short, for which rapid draws a fifth of the worlds.
+func ofDraws(n int) int {
+	if testing.Short() {
+		return n / 5
+	}
+	return n
+}
+
 // A policy that remembers nothing decides alike when it is reset before every decision.
 func TestWhatRemembersNothingCanBeResetAtAnyTime(t *testing.T) {
 	played := 0
@@ -36,7 +44,7 @@ func TestWhatRemembersNothingCanBeResetAtAnyTime(t *testing.T) {
 			t.Fatalf("reset before every decision:\n%s\n%s", diff(got, want), x)
 		}
 	})
-	if !raced.On && played < 500 {
+	if !raced.On && played < ofDraws(500) {
 		t.Errorf("%d runs of policies that remember nothing", played)
 	}
 }

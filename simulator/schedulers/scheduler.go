@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"clustergym/internal/grow"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/schedulers/place"
 	"clustergym/simulator/schedulers/queue"
@@ -135,11 +136,8 @@ func (s *Scheduler) Reset(v *sim.View) {
 
 // note makes room for what the scheduler notes about j, and counts it if it is odd.
 func (s *Scheduler) note(v *sim.View, j sim.Job) *queue.Mark {
-	for int(j) >= len(s.jobs) {
-		s.jobs = append(s.jobs, queue.Mark{})
-	}
 	s.forgetOdd(j)
-	m := &s.jobs[j]
+	m := grow.At(&s.jobs, j)
 	*m = queue.Mark{Odd: !queue.Plain(v.Request(j))}
 	if m.Odd {
 		s.odd++
@@ -527,7 +525,7 @@ func (s *Scheduler) nextStart(v *sim.View, d *sim.Decision) (done bool) {
 			if c.Pool() { // no placement distinguishes its GPUs
 				d.GPUs, ok = d.GPUs[:0], c.Fits(v.Request(e.Job))
 			} else {
-				d.GPUs, ok = s.place.Place(v, e.Job, c, d.GPUs)
+				d.GPUs, ok = s.place.Place(v, e.Job, v.Request(e.Job), c, d.GPUs)
 			}
 			if ok {
 				s.pop(l, at)

@@ -1,9 +1,9 @@
 package sim
 
 import (
-	"fmt"
 	"time"
 
+	"clustergym/internal/grow"
 	"clustergym/internal/snap"
 	"clustergym/simulator/predict"
 )
@@ -42,47 +42,31 @@ func (f *forecasts) reset(jobs any) {
 // submitted asks for the forecast for j, which has just arrived.
 func (s *Simulator) submitted(j Job) {
 	f := &s.forecasts
-	for int(j) >= len(f.of) {
-		f.of = append(f.of, predict.Forecast{})
-	}
+	of := grow.At(&f.of, j)
 	if s.role == forks {
-		f.of[j] = s.foretold()
+		*of = s.foretold()
 		return
 	}
-	f.of[j] = f.by.Predict(time.Duration(s.now), int(j), s.traced[j])
+	*of = f.by.Predict(time.Duration(s.now), int(j), s.traced[j])
 }
 
-func (f *forecasts) append(b []byte, jobs int) []byte {
-	b = snap.Bytes(b, f.by.AppendSnapshot(nil))
-	for i := range jobs {
-		g := &f.of[i]
-		for _, q := range g.Q {
-			b = snap.Int(b, int(q))
-		}
-		b = snap.Int(b, int(g.Seen))
-	}
-	return b
-}
-
-// savedForecasts are the forecasts of a decoded snapshot.
+// savedForecasts are the forecasts of a snapshot.
 type savedForecasts struct {
 	by []byte
 	of []predict.Forecast
 }
 
-func (f *savedForecasts) read(r *snap.Reader, jobs int) error {
-	f.by = r.Bytes()
-	for i := range jobs {
-		var g predict.Forecast
-		for k := range g.Q {
-			g.Q[k] = time.Duration(r.Int())
-		}
-		seen := r.Int()
-		g.Seen = int32(seen)
-		if int(g.Seen) != seen || !g.Valid() {
-			return fmt.Errorf("job %d is forecast to run for %v", i, g.Q)
-		}
-		f.of = append(f.of, g)
+// code appends f to a snapshot of so many jobs, or reads it from one.
+func (f *savedForecasts) code(c *snap.Codec, jobs int) {
+	c.Bytes(&f.by)
+	if c.Reads() {
+		f.of = make([]predict.Forecast, jobs)
 	}
-	return nil
+	for i := range f.of {
+		g := &f.of[i]
+		for k := range g.Q {
+			snap.Ints(c, &g.Q[k])
+		}
+		snap.Ints(c, &g.Seen)
+	}
 }

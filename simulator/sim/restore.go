@@ -114,82 +114,8 @@ func (s *Simulator) parse(src []byte) (*saved, error) {
 	if r.U64() != s.fingerprint() {
 		return nil, errors.New("of a run with another configuration or cluster")
 	}
-	p := &saved{rows: r.U64()}
-	for _, f := range []*int64{&p.now, &p.read, &p.arrived, &p.ended, &p.seq, &p.timer, &p.points} {
-		*f = int64(r.Int())
-	}
-	for _, f := range []*bool{&p.coming, &p.waited, &p.begun, &p.over} {
-		*f = r.Bool()
-	}
-	gpus := func() []cluster.GPU {
-		list := make([]cluster.GPU, r.Count(8))
-		for i := range list {
-			g := r.Int()
-			list[i] = cluster.GPU(g)
-			if int(list[i]) != g {
-				list[i] = math.MinInt32 // check refuses it
-			}
-		}
-		return list
-	}
-	p.jobs = make([]jobState, r.Count(snapJob))
-	p.size, p.more = make([]int64, len(p.jobs)), make([]jobMore, len(p.jobs))
-	for i := range p.jobs {
-		st := &p.jobs[i]
-		var stops, state int64
-		for _, f := range [...]*int64{
-			&st.row, &st.pos, &st.since, &st.start, &st.first, &st.ran, &st.finish, &st.changed, &stops, &state, &p.size[i],
-		} {
-			*f = int64(r.Int())
-		}
-		if st.stops, st.state = int32(stops), State(state); int64(st.stops) != stops || int64(st.state) != state {
-			return nil, fmt.Errorf("job %d was stopped %d times and is in state %d", i, stops, state)
-		}
-		st.left, st.rate = r.F64(), r.F64()
-		st.sized, st.more = r.Bool(), r.Bool()
-		if st.more {
-			if err := p.more[i].read(&r); err != nil {
-				return nil, fmt.Errorf("job %d: %w", i, err)
-			}
-		}
-		st.gpus = gpus()
-	}
-	for k := range p.lists {
-		p.lists[k] = make([]Job, r.Count(8))
-		for i := range p.lists[k] {
-			j := r.Int()
-			if j < 0 || j >= len(p.jobs) {
-				return nil, fmt.Errorf("job %d of %d stands in a list", j, len(p.jobs))
-			}
-			p.lists[k][i] = Job(j)
-		}
-	}
-	p.gone = r.Int()
-	p.seqs = make([]int64, len(p.lists[1]))
-	for i := range p.seqs {
-		p.seqs[i] = int64(r.Int())
-	}
-	for k := range p.events {
-		p.events[k] = make([]Event, r.Count(snapEvent))
-		for i := range p.events[k] {
-			at, kind, j, node, n := r.Int(), r.Int(), r.Int(), r.Int(), r.Int()
-			if kind < 0 || kind > int(NodeRecover) || j < -1 || j >= len(p.jobs) || (j < 0) != EventKind(kind).jobless() ||
-				node < 0 || node >= s.cluster.Nodes() || n < 0 || n > s.cluster.GPUs() {
-				return nil, fmt.Errorf("event %d of job %d, node %d, %d GPUs", kind, j, node, n)
-			}
-			p.events[k][i] = Event{At: time.Duration(at), Kind: EventKind(kind), Job: Job(j), Node: int32(node), N: int32(n), GPUs: gpus()}
-		}
-	}
-	if s.cfg.Failures.MTBF > 0 {
-		for range s.cluster.Nodes() {
-			p.nodes = append(p.nodes, savedNode{int64(r.Int()), int64(r.Int()), int64(r.Int())})
-		}
-	}
-	if s.forecasts.by != nil {
-		if err := p.forecasts.read(&r, len(p.jobs)); err != nil {
-			return nil, err
-		}
-	}
+	p := new(saved)
+	p.code(r.Codec(), s)
 	return p, r.Done()
 }
 
@@ -216,6 +142,9 @@ func (p *saved) check(c *cluster.Cluster) error {
 	in := make([]int, len(p.jobs)) // list + 1
 	for k, list := range p.lists {
 		for _, j := range list {
+			if j < 0 || int(j) >= len(p.jobs) {
+				return fmt.Errorf("job %d of %d stands in a list", j, len(p.jobs))
+			}
 			if in[j] != 0 {
 				return fmt.Errorf("job %d stands in two lists", j)
 			}
@@ -235,9 +164,18 @@ func (p *saved) check(c *cluster.Cluster) error {
 	}
 	for _, events := range p.events {
 		for _, e := range events {
+			if e.Kind > NodeRecover || e.Job < -1 || int(e.Job) >= len(p.jobs) || (e.Job < 0) != e.Kind.jobless() ||
+				e.Node < 0 || int(e.Node) >= c.Nodes() || e.N < 0 || int(e.N) > c.GPUs() {
+				return fmt.Errorf("event %d of job %d, node %d, %d GPUs", uint8(e.Kind), e.Job, e.Node, e.N)
+			}
 			if e.At < 0 || int64(e.At) > p.now || e.Job >= 0 && in[e.Job] == 3 || !legal(e.GPUs) {
 				return fmt.Errorf("a %v of job %d at %v on %v", e.Kind, e.Job, e.At, e.GPUs)
 			}
+		}
+	}
+	for i := range p.forecasts.of {
+		if g := &p.forecasts.of[i]; !g.Valid() {
+			return fmt.Errorf("job %d is forecast to run for %v", i, g.Q)
 		}
 	}
 	return nil
@@ -259,22 +197,6 @@ func (st *jobState) possible(m *jobMore, now, points int64) bool {
 	}
 	// Only an overhead delays progress.
 	return ok && st.first >= 0 && st.since >= st.start && (st.since <= now || st.more && st.since == m.begun)
-}
-
-// read decodes what append wrote.
-func (m *jobMore) read(r *snap.Reader) error {
-	var counts [3]int64
-	for _, f := range [...]*int64{&m.begun, &m.owed, &m.held, &counts[0], &counts[1], &counts[2]} {
-		*f = int64(r.Int())
-	}
-	for i, f := range [...]*int32{&m.fails, &m.moves, &m.sizes} {
-		if *f = int32(counts[i]); int64(*f) != counts[i] {
-			return fmt.Errorf("%v failures, migrations and resizes", counts)
-		}
-	}
-	m.saved, m.lost = r.F64(), r.F64()
-	m.area.hi, m.area.lo = r.U64(), r.U64()
-	return nil
 }
 
 // reread reads the stream up to the snapshot's position, and takes the jobs' trace data from it.

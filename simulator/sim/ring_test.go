@@ -148,7 +148,7 @@ func TestModelsThatMustBeKnown(t *testing.T) {
 			if err = s.Reset(stream(jobs)); err == nil {
 				_, err = s.Advance(t.Context())
 			}
-			if err == nil || !strings.Contains(err.Error(), "(J7)") || !strings.Contains(err.Error(), comm) || !strings.Contains(err.Error(), "--mix") {
+			if err == nil || !strings.Contains(err.Error(), "(J7)") || !strings.Contains(err.Error(), comm) || !strings.Contains(err.Error(), "(mix)") {
 				t.Errorf("%s, %s: %v", name, comm, err)
 			}
 			// On a counter no model is needed.

@@ -19,95 +19,97 @@ const snapshotMagic = "CGsim2"
 const (
 	snapJob   = 14*8 + 2
 	snapEvent = 6 * 8
-	snapNode  = 3 * 8
 )
 
 // AppendSnapshot appends the state of the run to dst and returns the longer slice. It may be called between
 // decisions at a point.
 func (s *Simulator) AppendSnapshot(dst []byte) []byte {
 	start := len(dst)
-	b := snap.Begin(dst, snapshotMagic)
-	b = snap.U64(b, s.fingerprint())
-	b = snap.U64(b, s.rows)
-	for _, v := range []int64{s.now, s.read, s.arrived, s.ended, s.seq, s.timer, s.points} {
-		b = snap.Int(b, int(v))
+	p := saved{
+		rows: s.rows, now: s.now, read: s.read, arrived: s.arrived, ended: s.ended, seq: s.seq, timer: s.timer, points: s.points,
+		coming: s.coming, waited: s.waited, begun: s.begun, over: s.over, jobs: s.jobs, more: s.more,
+		lists: [4][]Job{s.waiting, s.running, s.spare, s.dead}, gone: s.gone, events: [2][]Event{s.point.Events, s.events},
 	}
-	for _, v := range []bool{s.coming, s.waited, s.begun, s.over} {
-		b = snap.Bool(b, v)
-	}
-	b = snap.Int(b, len(s.jobs))
-	for i := range s.jobs {
-		st := &s.jobs[i]
-		gang := 0
-		if st.state == Running {
-			gang = st.req.GPUs
-		}
-		for _, v := range [...]int64{
-			st.row, st.pos, st.since, st.start, st.first, st.ran, st.finish, st.changed,
-			int64(st.stops), int64(st.state), int64(gang),
-		} {
-			b = snap.Int(b, int(v))
-		}
-		b = snap.F64(b, st.left)
-		b = snap.F64(b, st.rate)
-		b = snap.Bool(b, st.sized)
-		b = snap.Bool(b, st.more)
-		if st.more {
-			b = s.more[i].append(b)
-		}
-		b = appendGPUs(b, st.gpus)
-	}
-	for _, list := range [][]Job{s.waiting, s.running, s.spare, s.dead} {
-		b = snap.Int(b, len(list))
-		for _, j := range list {
-			b = snap.Int(b, int(j))
-		}
-	}
-	b = snap.Int(b, s.gone)
 	for _, j := range s.running {
-		b = snap.Int(b, int(s.finishes[s.jobs[j].heap].seq))
+		p.seqs = append(p.seqs, s.seqOf(j))
 	}
-	for _, events := range [][]Event{s.point.Events, s.events} {
-		b = snap.Int(b, len(events))
-		for _, e := range events {
-			b = snap.Int(b, int(e.At))
-			b = snap.Int(b, int(e.Kind))
-			b = snap.Int(b, int(e.Job))
-			b = snap.Int(b, int(e.Node))
-			b = snap.Int(b, int(e.N))
-			b = appendGPUs(b, e.GPUs)
-		}
-	}
-	// In the order of the heap, so that restoring gives the same heap.
 	if s.nodes.on {
 		for _, e := range s.nodes.pending {
-			b = snap.Int(b, int(e.node))
-			b = snap.Int(b, int(e.at))
-			b = snap.Int(b, int(s.nodes.draws[e.node]))
+			p.nodes = append(p.nodes, savedNode{int64(e.node), e.at, s.nodes.draws[e.node]})
 		}
 	}
+	if f := &s.forecasts; f.by != nil {
+		p.forecasts = savedForecasts{f.by.AppendSnapshot(nil), f.of[:len(s.jobs)]}
+	}
+	c := snap.Appender(snap.U64(snap.Begin(dst, snapshotMagic), s.fingerprint()))
+	p.code(c, s)
+	return snap.Seal(c.Appended(), start)
+}
+
+// code appends p to a snapshot of s, or reads it from one.
+func (p *saved) code(c *snap.Codec, s *Simulator) {
+	c.U64(&p.rows)
+	snap.Ints(c, &p.now, &p.read, &p.arrived, &p.ended, &p.seq, &p.timer, &p.points)
+	c.Bool(&p.coming, &p.waited, &p.begun, &p.over)
+	snap.List(c, &p.jobs, snapJob, func(i int, st *jobState) {
+		gang := int64(0)
+		if st.state == Running {
+			gang = int64(st.req.GPUs)
+		}
+		snap.Ints(c, &st.row, &st.pos, &st.since, &st.start, &st.first, &st.ran, &st.finish, &st.changed)
+		snap.Ints(c, &st.stops)
+		snap.Ints(c, &st.state)
+		snap.Ints(c, &gang)
+		c.F64(&st.left, &st.rate)
+		c.Bool(&st.sized, &st.more)
+		if c.Reads() {
+			p.size, p.more = append(p.size, gang), append(p.more, jobMore{})
+		}
+		if st.more {
+			p.more[i].code(c)
+		}
+		codeGPUs(c, &st.gpus)
+	})
+	for k := range p.lists {
+		snap.List(c, &p.lists[k], 8, func(_ int, j *Job) { snap.Ints(c, j) })
+	}
+	snap.Ints(c, &p.gone)
+	if c.Reads() {
+		p.seqs = make([]int64, len(p.lists[1]))
+	}
+	for i := range p.seqs {
+		snap.Ints(c, &p.seqs[i])
+	}
+	for k := range p.events {
+		snap.List(c, &p.events[k], snapEvent, func(_ int, e *Event) {
+			snap.Ints(c, &e.At)
+			snap.Ints(c, &e.Kind)
+			snap.Ints(c, &e.Job)
+			snap.Ints(c, &e.Node, &e.N)
+			codeGPUs(c, &e.GPUs)
+		})
+	}
+	if c.Reads() && s.cfg.Failures.MTBF > 0 {
+		p.nodes = make([]savedNode, s.cluster.Nodes())
+	}
+	for i := range p.nodes { // in the order of the heap, so that restoring gives the same heap
+		n := &p.nodes[i]
+		snap.Ints(c, &n.node, &n.at, &n.draws)
+	}
 	if s.forecasts.by != nil {
-		b = s.forecasts.append(b, len(s.jobs))
+		p.forecasts.code(c, len(p.jobs))
 	}
-	return snap.Seal(b, start)
 }
 
-func (m *jobMore) append(b []byte) []byte {
-	for _, v := range [...]int64{m.begun, m.owed, m.held, int64(m.fails), int64(m.moves), int64(m.sizes)} {
-		b = snap.Int(b, int(v))
-	}
-	b = snap.F64(b, m.saved)
-	b = snap.F64(b, m.lost)
-	b = snap.U64(b, m.area.hi)
-	return snap.U64(b, m.area.lo)
+func (m *jobMore) code(c *snap.Codec) {
+	snap.Ints(c, &m.begun, &m.owed, &m.held)
+	snap.Ints(c, &m.fails, &m.moves, &m.sizes)
+	c.F64(&m.saved, &m.lost)
+	c.U64(&m.area.hi, &m.area.lo)
 }
 
-func appendGPUs(b []byte, gpus []cluster.GPU) []byte {
-	b = snap.Int(b, len(gpus))
-	for _, g := range gpus {
-		b = snap.Int(b, int(g))
-	}
-	return b
+func codeGPUs(c *snap.Codec, gpus *[]cluster.GPU) {
+	snap.List(c, gpus, 8, func(_ int, g *cluster.GPU) { snap.Ints(c, g) })
 }
 
 // fingerprint distinguishes configurations and clusters; fmt prints maps in order of their keys.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"clustergym/internal/fault"
+	"clustergym/internal/grow"
 	"clustergym/internal/rng"
 	"clustergym/simulator/cluster"
 	"clustergym/traces"
@@ -71,10 +72,7 @@ type jobMore struct {
 // extra returns j's jobMore, and creates it empty if necessary. The pointer is valid until the next job gets one.
 func (s *Simulator) extra(j Job) *jobMore {
 	if !s.jobs[j].more {
-		for int(j) >= len(s.more) {
-			s.more = append(s.more, jobMore{})
-		}
-		s.more[j], s.jobs[j].more = jobMore{}, true
+		*grow.At(&s.more, j), s.jobs[j].more = jobMore{}, true
 	}
 	return &s.more[j]
 }

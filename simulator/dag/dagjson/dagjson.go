@@ -28,6 +28,7 @@ import (
 	"strconv"
 	"strings"
 
+	"clustergym/internal/fault"
 	"clustergym/simulator/dag"
 )
 
@@ -201,23 +202,29 @@ func (r *Reader) Next() (*Instance, error) {
 	return in, nil
 }
 
-func (r *Reader) next() (*Instance, error) {
-	var raw json.RawMessage
-	err := r.d.Decode(&raw)
-	line := r.src.line(r.d.InputOffset() - int64(len(raw)))
+// value returns the next JSON value of the file, and io.EOF after the last; what says in words which the first is to be.
+func (r *Reader) value(what string) (raw json.RawMessage, err error) {
+	err = r.d.Decode(&raw)
 	var syntax *json.SyntaxError
 	switch {
 	case err == io.EOF && r.n == 0:
-		return nil, fmt.Errorf("%s: the file is empty, want a graph as a JSON object", r.file)
-	case err == io.EOF:
-		return nil, io.EOF
+		return nil, fmt.Errorf("%s: the file is empty, want %s", r.file, what)
+	case err == nil || err == io.EOF:
+		return raw, err
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, fmt.Errorf("%s: the file ends in the middle of a JSON object (it began on line %d)", r.file, r.src.line(r.d.InputOffset()+1))
 	case errors.As(err, &syntax):
 		return nil, fmt.Errorf("%s, line %d: this is no JSON: %w", r.file, r.src.line(syntax.Offset-1), err)
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", r.file, err)
 	}
+	return nil, fmt.Errorf("%s: %w", r.file, err)
+}
+
+func (r *Reader) next() (*Instance, error) {
+	raw, err := r.value("a graph as a JSON object")
+	if err != nil {
+		return nil, err
+	}
+	line := r.src.line(r.d.InputOffset() - int64(len(raw)))
 	in, err := decode(raw)
 	if err != nil {
 		var name struct {
@@ -234,21 +241,14 @@ func (r *Reader) next() (*Instance, error) {
 	return in, nil
 }
 
-// ReadPlatform reads one platform from r. Anything after it is an error.
-func ReadPlatform(r io.Reader, file string) (*dag.Platform, error) {
-	src := &lineCounter{r: r}
-	d := json.NewDecoder(src)
-	var raw, more json.RawMessage
-	if err := d.Decode(&raw); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			return nil, fmt.Errorf("%s, line %d: this is no JSON: %w", file, src.line(syntax.Offset-1), err)
-		}
-		if err == io.EOF {
-			return nil, fmt.Errorf("%s: the file is empty, want a JSON object of processors and bandwidth", file)
-		}
-		return nil, fmt.Errorf("%s: %w", file, err)
+// ReadPlatform reads one platform from in. Anything after it is an error.
+func ReadPlatform(in io.Reader, file string) (*dag.Platform, error) {
+	r := NewReader(in, file)
+	raw, err := r.value("a JSON object of processors and bandwidth")
+	if err != nil {
+		return nil, err
 	}
+	r.n++
 	var doc document
 	if err := unmarshal(raw, &doc); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -260,7 +260,7 @@ func ReadPlatform(r io.Reader, file string) (*dag.Platform, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	if err := d.Decode(&more); err != io.EOF {
+	if _, err := r.value(""); err != io.EOF {
 		return nil, fmt.Errorf("%s: something follows the platform, want one JSON object", file)
 	}
 	return p, nil
@@ -296,7 +296,7 @@ func decode(raw []byte) (*Instance, error) {
 	}
 	if doc.Tasks == nil {
 		if doc.Workflow != nil {
-			return nil, errors.New("this is WfFormat; want --format wfformat")
+			return nil, fault.Errorf("this is WfFormat; want %s wfformat", fault.Key("format"))
 		}
 		return nil, errors.New(`tasks is missing, want a list of {"id": …, "work": …}`)
 	}

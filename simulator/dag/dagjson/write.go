@@ -16,10 +16,9 @@ func Write(w io.Writer, g *dag.Graph, p *dag.Platform) error {
 	b := &jsonWriter{w: bufio.NewWriter(w)}
 	b.text(`{"name":`)
 	b.value(g.Name)
-	b.text(`,"tasks":[`)
-	for i := range int32(g.Len()) {
-		t := g.Task(i)
-		b.comma(i > 0)
+	b.text(`,"tasks":`)
+	b.list(g.Len(), func(i int) {
+		t := g.Task(int32(i))
 		b.text(`{"id":`)
 		b.id(t.ID)
 		if !math.IsNaN(t.Work) {
@@ -27,28 +26,28 @@ func Write(w io.Writer, g *dag.Graph, p *dag.Platform) error {
 			b.value(t.Work)
 		}
 		if t.Cost != nil {
-			b.text(`,"cost":[`)
-			for k, c := range t.Cost {
-				b.comma(k > 0)
-				if math.IsNaN(c) {
+			b.text(`,"cost":`)
+			b.list(len(t.Cost), func(k int) {
+				if math.IsNaN(t.Cost[k]) {
 					b.text("null")
 				} else {
-					b.value(c)
+					b.value(t.Cost[k])
 				}
-			}
-			b.text("]")
+			})
 		}
 		if t.Types != nil {
 			b.text(`,"types":`)
 			b.value(t.Types)
 		}
 		b.text("}")
-	}
-	b.text(`],"edges":[`)
+	})
+	b.text(`,"edges":[`)
 	first := true
 	for i := range int32(g.Len()) {
 		for _, s := range g.Succs(i) {
-			b.comma(!first)
+			if !first {
+				b.text(",")
+			}
 			first = false
 			b.text("[")
 			b.id(g.Task(i).ID)
@@ -81,10 +80,16 @@ func (b *jsonWriter) text(s string) {
 	}
 }
 
-func (b *jsonWriter) comma(put bool) {
-	if put {
-		b.text(",")
+// list writes a list of n elements, each of which element writes.
+func (b *jsonWriter) list(n int, element func(i int)) {
+	b.text("[")
+	for i := range n {
+		if i > 0 {
+			b.text(",")
+		}
+		element(i)
 	}
+	b.text("]")
 }
 
 func (b *jsonWriter) value(v any) {
@@ -106,10 +111,9 @@ func (b *jsonWriter) id(s string) {
 
 func (b *jsonWriter) platform(p *dag.Platform) {
 	m := p.Len()
-	b.text(`,"processors":[`)
-	for g := range m {
+	b.text(`,"processors":`)
+	b.list(m, func(g int) {
 		c := p.Processor(g)
-		b.comma(g > 0)
 		b.text(`{"id":`)
 		b.id(c.ID)
 		b.text(`,"speed":`)
@@ -119,25 +123,19 @@ func (b *jsonWriter) platform(p *dag.Platform) {
 			b.value(c.Type)
 		}
 		b.text("}")
-	}
-	b.text("]")
+	})
 	switch {
 	case p.Linked():
-		b.text(`,"bandwidth":[`)
-		for g := range m {
-			b.comma(g > 0)
-			b.text("[")
-			for h := range m {
-				b.comma(h > 0)
+		b.text(`,"bandwidth":`)
+		b.list(m, func(g int) {
+			b.list(m, func(h int) {
 				if g == h {
 					b.text("0")
 				} else {
 					b.value(p.Bandwidth(g, h))
 				}
-			}
-			b.text("]")
-		}
-		b.text("]")
+			})
+		})
 	case m > 1 && !math.IsInf(p.Bandwidth(0, 1), 1):
 		b.text(`,"bandwidth":`)
 		b.value(p.Bandwidth(0, 1))

@@ -1,6 +1,7 @@
 package listsched
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/bits"
@@ -250,17 +251,7 @@ func (s *search) run(ctx context.Context, depth int) error {
 		}
 	}
 	slices.SortStableFunc(moves, func(a, b move) int {
-		switch {
-		case a.bound < b.bound:
-			return -1
-		case a.bound > b.bound:
-			return 1
-		case a.start < b.start:
-			return -1
-		case a.start > b.start:
-			return 1
-		}
-		return 0
+		return cmp.Or(cmp.Compare(a.bound, b.bound), cmp.Compare(a.start, b.start))
 	})
 	s.moves[depth] = moves
 	for k := range moves {

@@ -355,23 +355,19 @@ func (p *Planner) Plan(ctx context.Context, policy string, src *rand.Rand) (*dag
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	switch policy {
-	case "heft":
-		return p.HEFT(true).Clone(), nil
-	case "heft-noinsert":
-		return p.HEFT(false).Clone(), nil
-	case "cpop":
-		return p.CPOP().Clone(), nil
-	case "peft":
-		return p.PEFT().Clone(), nil
-	case "eft-index":
-		return p.EFTIndex().Clone(), nil
-	case "list-ready":
-		return p.ListReady().Clone(), nil
-	case "random":
-		return p.Random(src).Clone(), nil
+	plan, ok := map[string]func() *dag.Plan{
+		"heft":          func() *dag.Plan { return p.HEFT(true) },
+		"heft-noinsert": func() *dag.Plan { return p.HEFT(false) },
+		"cpop":          p.CPOP,
+		"peft":          p.PEFT,
+		"eft-index":     p.EFTIndex,
+		"list-ready":    p.ListReady,
+		"random":        func() *dag.Plan { return p.Random(src) },
+	}[policy]
+	if !ok {
+		return nil, fmt.Errorf("listsched: policy %q is unknown", policy)
 	}
-	return nil, fmt.Errorf("listsched: policy %q is unknown", policy)
+	return plan().Clone(), nil
 }
 
 // NoisyHEFT returns the best of so many plans: the first is HEFT's with insertion, and the others are made like it with every

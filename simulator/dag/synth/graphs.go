@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 
 	"clustergym/internal/fault"
@@ -28,7 +29,7 @@ type Config struct {
 var kinds = []string{"layered", "fork-join", "erdos", "training", "instances"}
 
 // Kinds returns the names of graphs.
-func Kinds() []string { return append([]string(nil), kinds...) }
+func Kinds() []string { return slices.Clone(kinds) }
 
 // DefaultConfig returns a random graph of 100 tasks with 3 parents each on average.
 func DefaultConfig() Config {
@@ -38,11 +39,7 @@ func DefaultConfig() Config {
 // Validate reports every fault.
 func (c Config) Validate() error {
 	var l fault.List
-	known := false
-	for _, k := range kinds {
-		known = known || k == c.Kind
-	}
-	l.Add(known, "kind", c.Kind, nearest.OneOf(c.Kind, kinds))
+	l.Add(slices.Contains(kinds, c.Kind), "kind", c.Kind, nearest.OneOf(c.Kind, kinds))
 	l.Add(c.Tasks >= 1 && c.Tasks <= 1_000_000, "tasks", c.Tasks, "1 to 1000000")
 	l.Add(c.Degree >= 0 && c.Degree <= 1e6, "degree", c.Degree, "0 to 1000000")
 	l.Add(c.MeanWork > 0 && c.MeanWork <= 1e9, "mean_work", c.MeanWork, "a number above 0, up to 1e9")

@@ -56,13 +56,8 @@ type task struct {
 	Outputs  []string `json:"outputFiles"`
 }
 
-// Read reads one workflow from r. file is the name in error messages.
-func Read(r io.Reader, file string, o Options) (*dag.Graph, error) {
-	g, _, err := ReadNoted(r, file, o)
-	return g, err
-}
-
-// ReadNoted is Read, and returns sentences about what the workflow lacks that its user should know of.
+// ReadNoted reads one workflow from r, and returns sentences about what it lacks that its user should know of. file is the
+// name in error messages.
 func ReadNoted(r io.Reader, file string, o Options) (g *dag.Graph, notes []string, err error) {
 	var doc document
 	if g, err = doc.read(r, file, o); err != nil {

@@ -137,3 +137,9 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// Read reads one workflow without its notes.
+func Read(r io.Reader, file string, o Options) (*dag.Graph, error) {
+	g, _, err := ReadNoted(r, file, o)
+	return g, err
+}

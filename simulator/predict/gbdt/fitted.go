@@ -114,10 +114,7 @@ func (f *Fitted) Gains() []float64 { return f.model.Gains() }
 func (f *Fitted) Predict(r *Row) predict.Forecast {
 	var q [predict.Quantiles]float64
 	f.model.Predict(r.Features, q[:])
-	most := float64(traces.MaxTime)
-	if asked := predict.Requested(r.Job); asked > 0 {
-		most = float64(asked)
-	}
+	most := predict.Most(r.Job)
 	for i, x := range q {
 		q[i] = min(math.Exp(x)*float64(r.Unit), most)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/internal/grow"
 	"clustergym/internal/snap"
 	"clustergym/simulator/predict"
 	"clustergym/simulator/predict/boost"
@@ -106,10 +107,7 @@ func (p *predictor) Reset(origin time.Duration) {
 // Predict implements predict.Predictor.
 func (p *predictor) Predict(now time.Duration, number int, j *traces.Job) predict.Forecast {
 	f := p.history.Predict(now, number, j)
-	for number >= len(p.jobs) {
-		p.jobs = append(p.jobs, job{})
-	}
-	b := &p.jobs[number]
+	b := grow.At(&p.jobs, number)
 	*b = job{known: true, unit: history.Unit(j)}
 	if n := len(p.free); n > 0 {
 		b.row, p.free = int32(p.free[n-1]), p.free[:n-1]
@@ -127,10 +125,7 @@ func (p *predictor) Predict(now time.Duration, number int, j *traces.Job) predic
 			p.q[i] = math.Exp(x) * b.unit
 		}
 		p.widen.Apply(&p.q)
-		most := float64(traces.MaxTime)
-		if asked := predict.Requested(j); asked > 0 {
-			most = float64(asked)
-		}
+		most := predict.Most(j)
 		for i := range p.q {
 			p.q[i] = min(p.q[i], most)
 		}
@@ -200,41 +195,53 @@ const magic = "CGgbdt1"
 
 // AppendSnapshot implements predict.Predictor.
 func (p *predictor) AppendSnapshot(dst []byte) []byte {
-	start := len(dst)
-	b := snap.Begin(dst, magic)
-	b = snap.Bytes(b, p.history.AppendSnapshot(nil))
-	b = snap.Int(b, int(p.origin))
-	b = snap.Int(b, p.fitted)
+	c := snap.Appender(snap.Begin(dst, magic))
 	var model []byte
 	if p.fitted > 0 {
 		model = p.model.AppendBinary(nil)
 	}
-	b = snap.Bytes(b, model)
-	b = p.widen.Append(b)
-	b = snap.Int(b, p.rows.next)
-	b = snap.Int(b, p.rows.since)
-	b = snap.Int(b, len(p.rows.y))
-	for _, y := range p.rows.y {
-		b = snap.F64(b, y)
+	past := p.history.AppendSnapshot(nil)
+	p.code(c, &past, &model)
+	return snap.Seal(c.Appended(), len(dst))
+}
+
+// code appends p to a snapshot, or reads it from one, past and model being those of its parts. It reports whether p can be a
+// predictor.
+func (p *predictor) code(c *snap.Codec, past, model *[]byte) bool {
+	c.Bytes(past)
+	snap.Ints(c, &p.origin)
+	snap.Ints(c, &p.fitted)
+	c.Bytes(model)
+	ok := p.widen.Code(c) && p.fitted >= 0
+	snap.Ints(c, &p.rows.next, &p.rows.since)
+	snap.List(c, &p.rows.y, 8, func(_ int, y *float64) {
+		c.F64(y)
+		ok = ok && math.Abs(*y) <= 1000
+	})
+	count := len(p.rows.y)
+	if count > Rows || p.rows.next < 0 || p.rows.next >= Rows || p.rows.next > 0 && count < Rows || p.rows.since < 0 {
+		return false
 	}
-	for _, x := range p.rows.x {
-		b = snap.F32(b, x)
+	if c.Reads() {
+		p.rows.x = make([]float32, count*columns)
 	}
-	b = snap.Int(b, len(p.jobs))
-	for i := range p.jobs {
-		j := &p.jobs[i]
-		if b = snap.Bool(b, j.known); !j.known {
-			continue
+	c.F32(p.rows.x)
+	snap.List(c, &p.jobs, 1, func(_ int, j *job) {
+		if c.Bool(&j.known); !j.known {
+			return
 		}
-		b = snap.F64(b, j.unit)
-		for _, q := range j.q {
-			b = snap.Int(b, int(q))
+		c.F64(&j.unit)
+		for i := range j.q {
+			snap.Ints(c, &j.q[i])
 		}
-		for _, x := range p.row(j) {
-			b = snap.F32(b, x)
+		if c.Reads() {
+			j.row = int32(len(p.pending) / columns)
+			p.pending = append(p.pending, make([]float32, columns)...)
 		}
-	}
-	return snap.Seal(b, start)
+		c.F32(p.row(j))
+		ok = ok && j.unit > 0 && !math.IsInf(j.unit, 0)
+	})
+	return ok
 }
 
 var errSnapshot = errors.New("gbdt: a number of the snapshot is out of range")
@@ -246,55 +253,21 @@ func (p *predictor) RestoreSnapshot(src []byte) error {
 		return err
 	}
 	n := p.maker.New().(*predictor)
-	past := r.Bytes()
-	n.origin = time.Duration(r.Int())
-	n.model = p.maker.at(n.origin)
-	n.fitted = r.Int()
-	if b := r.Bytes(); n.fitted != 0 || len(b) != 0 {
-		if n.model, err = boost.Parse(b); err != nil {
-			return fmt.Errorf("gbdt: %w", err)
-		}
-		if n.fitted < 0 || !fits(n.model) {
-			return errSnapshot
-		}
-	}
-	if !n.widen.Read(&r) {
+	var past, model []byte
+	if !n.code(r.Codec(), &past, &model) {
 		return errSnapshot
-	}
-	n.rows.next, n.rows.since = r.Int(), r.Int()
-	count := r.Count(8)
-	if count > Rows || n.rows.next < 0 || n.rows.next >= Rows || n.rows.next > 0 && count < Rows || n.rows.since < 0 {
-		return errSnapshot
-	}
-	for range count {
-		y := r.F64()
-		if math.IsNaN(y) || math.Abs(y) > 1000 {
-			return errSnapshot
-		}
-		n.rows.y = append(n.rows.y, y)
-	}
-	for range count * columns {
-		n.rows.x = append(n.rows.x, r.F32())
-	}
-	for range r.Count(1) {
-		j := job{known: r.Bool()}
-		if j.known {
-			j.unit = r.F64()
-			for i := range j.q {
-				j.q[i] = time.Duration(r.Int())
-			}
-			j.row = int32(len(n.pending) / columns)
-			for range columns {
-				n.pending = append(n.pending, r.F32())
-			}
-			if !(j.unit > 0) || math.IsInf(j.unit, 0) {
-				return errSnapshot
-			}
-		}
-		n.jobs = append(n.jobs, j)
 	}
 	if err := r.Done(); err != nil {
 		return fmt.Errorf("gbdt: %w", err)
+	}
+	n.model = p.maker.at(n.origin)
+	if n.fitted != 0 || len(model) != 0 {
+		if n.model, err = boost.Parse(model); err != nil {
+			return fmt.Errorf("gbdt: %w", err)
+		}
+		if !fits(n.model) {
+			return errSnapshot
+		}
 	}
 	if err := n.history.RestoreSnapshot(past); err != nil {
 		return err

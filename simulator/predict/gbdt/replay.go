@@ -1,7 +1,8 @@
 package gbdt
 
 import (
-	"container/heap"
+	"cmp"
+	"slices"
 	"time"
 
 	"clustergym/simulator/predict"
@@ -32,51 +33,35 @@ func (n *noting) Predict(now time.Duration, number int, j *traces.Job) predict.F
 // before p learns that it has finished; number is the job's.
 func Replay(jobs []traces.Job, p predict.Predictor, ends func(end time.Duration, number int, j *traces.Job)) {
 	p.Reset(0)
-	var running running
+	// Jobs finish in order of their ends; those that end together, in the order of the trace.
+	end := func(i int) time.Duration { return jobs[i].Submit + jobs[i].Work }
+	order, numbers := make([]int, len(jobs)), make([]int, len(jobs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(end(a), end(b)) })
 	var spare []int
-	finish := func() {
-		r := heap.Pop(&running).(run)
-		ends(r.end, r.number, &jobs[r.job])
-		p.Finished(r.end, r.number, jobs[r.job].Work)
-		spare = append(spare, r.number)
+	finish := func(i int) {
+		ends(end(i), numbers[i], &jobs[i])
+		p.Finished(end(i), numbers[i], jobs[i].Work)
+		spare = append(spare, numbers[i])
 	}
 	next := 0
 	for i := range jobs {
 		j := &jobs[i]
-		for len(running) > 0 && running[0].end <= j.Submit {
-			finish()
+		for ; order[0] < i && end(order[0]) <= j.Submit; order = order[1:] {
+			finish(order[0])
 		}
-		number := next
+		numbers[i] = next
 		if n := len(spare); n > 0 {
-			number, spare = spare[n-1], spare[:n-1]
+			numbers[i], spare = spare[n-1], spare[:n-1]
 		} else {
 			next++
 		}
-		p.Predict(j.Submit, number, j)
-		p.Started(j.Submit, number)
-		heap.Push(&running, run{j.Submit + j.Work, i, number})
+		p.Predict(j.Submit, numbers[i], j)
+		p.Started(j.Submit, numbers[i])
 	}
-	for len(running) > 0 {
-		finish()
+	for _, i := range order {
+		finish(i)
 	}
-}
-
-// running is a heap of jobs, those that end first on top; jobs that end together are in order of the trace.
-type running []run
-
-type run struct {
-	end         time.Duration
-	job, number int
-}
-
-func (r running) Len() int { return len(r) }
-func (r running) Less(a, b int) bool {
-	return r[a].end < r[b].end || r[a].end == r[b].end && r[a].job < r[b].job
-}
-func (r running) Swap(a, b int) { r[a], r[b] = r[b], r[a] }
-func (r *running) Push(x any)   { *r = append(*r, x.(run)) }
-func (r *running) Pop() any {
-	last := (*r)[len(*r)-1]
-	*r = (*r)[:len(*r)-1]
-	return last
 }

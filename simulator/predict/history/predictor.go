@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/internal/grow"
 	"clustergym/internal/snap"
 	"clustergym/simulator/predict"
 	"clustergym/traces"
@@ -113,12 +114,9 @@ func (p *Predictor) over(s *sample, now time.Duration, x float64, itself int, ds
 
 // Predict implements predict.Predictor.
 func (p *Predictor) Predict(now time.Duration, number int, j *traces.Job) predict.Forecast {
-	for number >= len(p.jobs) {
-		p.jobs = append(p.jobs, job{})
-	}
 	var k keys
 	k.of(j)
-	b := &p.jobs[number]
+	b := grow.At(&p.jobs, number)
 	*b = job{n: int8(k.n), kind: k.kind, unit: unit(j)}
 	b.keys[0] = p.sample(k.hash[0], 0)
 	for i := 1; i < k.n; i++ {
@@ -180,10 +178,7 @@ func (p *Predictor) forecast(now time.Duration, b *job, itself int, j *traces.Jo
 			p.spread(&q, b, first+1, predict.Requested(j) > 0)
 		}
 	}
-	most := float64(traces.MaxTime)
-	if asked := predict.Requested(j); asked > 0 {
-		most = float64(asked)
-	}
+	most := predict.Most(j)
 	p.widen.Apply(&q)
 	for i := range q {
 		q[i] = min(q[i]*b.unit, most)
@@ -277,43 +272,75 @@ const magic = "CGhist1"
 
 // AppendSnapshot implements predict.Predictor.
 func (p *Predictor) AppendSnapshot(dst []byte) []byte {
-	start := len(dst)
-	b := snap.Begin(dst, magic)
-	b = snap.Int(b, int(p.origin))
-	b = snap.Int(b, len(p.used))
+	c := snap.Appender(snap.Begin(dst, magic))
 	place := make(map[int32]int, len(p.used))
-	for i, k := range p.used {
-		place[k] = i
-		s := &p.samples[k]
-		b = snap.U64(b, s.hash)
-		b = snap.Int(b, int(s.n))
-		b = snap.Int(b, int(s.at))
-		for _, x := range s.last[:s.n] {
-			b = snap.F64(b, x)
+	snap.Ints(c, &p.origin)
+	snap.List(c, &p.used, snapSample, func(i int, k *int32) {
+		place[*k] = i
+		p.samples[*k].code(c)
+	})
+	p.widen.Code(c)
+	snap.List(c, &p.jobs, snapJob, func(_ int, j *job) {
+		k := *j
+		for i := range k.keys[:k.n] {
+			k.keys[i] = int32(place[k.keys[i]])
 		}
-		b = snap.Int(b, int(s.turn))
-		for _, number := range s.begun {
-			b = snap.Int(b, int(number))
+		k.code(c)
+	})
+	return snap.Seal(c.Appended(), len(dst))
+}
+
+// code appends s to a snapshot, or reads it from one; the methods that change s keep sorted up to date. It reports whether s
+// can be a sample.
+func (s *sample) code(c *snap.Codec) bool {
+	n, at := s.n, s.at
+	c.U64(&s.hash)
+	snap.Ints(c, &n, &at)
+	if n < 0 || n > Keep {
+		return false
+	}
+	if c.Reads() {
+		for range n {
+			x := 0.0
+			c.F64(&x)
+			s.add(x)
+		}
+		s.at = at
+	} else {
+		for i := range s.last[:n] {
+			c.F64(&s.last[i])
 		}
 	}
-	b = p.widen.Append(b)
-	b = snap.Int(b, len(p.jobs))
-	for i := range p.jobs {
-		j := &p.jobs[i]
-		b = snap.Int(b, int(j.n))
-		for i, k := range j.keys[:j.n] {
-			b = snap.Int(b, place[k])
-			b = snap.Int(b, int(j.kind[i]))
+	snap.Ints(c, &s.turn)
+	for i := range s.begun {
+		snap.Ints(c, &s.begun[i])
+		if c.Reads() && s.begun[i] > 0 {
+			s.live++
 		}
-		for _, q := range j.q {
-			b = snap.Int(b, int(q))
-		}
-		b = snap.Int(b, int(j.place))
-		b = snap.Bool(b, j.runs)
-		b = snap.F64(b, j.unit)
-		b = snap.Int(b, int(j.start))
 	}
-	return snap.Seal(b, start)
+	return s.valid()
+}
+
+// code appends j to a snapshot, or reads it from one. Keys are the places of samples there. It reports whether j can be a job.
+func (j *job) code(c *snap.Codec) bool {
+	snap.Ints(c, &j.n)
+	if j.n < 0 || j.n > most {
+		return false
+	}
+	ok := true
+	for i := range j.keys[:j.n] {
+		snap.Ints(c, &j.keys[i])
+		snap.Ints(c, &j.kind[i])
+		ok = ok && j.keys[i] >= 0 && j.kind[i] < most
+	}
+	for i := range j.q {
+		snap.Ints(c, &j.q[i])
+	}
+	snap.Ints(c, &j.place)
+	c.Bool(&j.runs)
+	c.F64(&j.unit)
+	snap.Ints(c, &j.start)
+	return ok && j.place >= 0 && j.place < Recent && !(j.n > 0 && !isUnit(j.unit)) && !(j.n == 0 && j.runs)
 }
 
 // isUnit reports whether run times can be counted in x.
@@ -331,69 +358,25 @@ func (p *Predictor) RestoreSnapshot(src []byte) error {
 	if err != nil {
 		return err
 	}
-	n := New(p.archive)
-	n.origin = time.Duration(r.Int())
-	for range r.Count(snapSample) {
-		s := sample{head: head{hash: r.U64(), run: n.run}}
-		count, at := r.Int(), r.Int()
-		if count < 0 || count > Keep || at < 0 || at >= Keep {
-			return errSnapshot
+	n, c, ok := New(p.archive), r.Codec(), true
+	snap.Ints(c, &n.origin)
+	snap.List(c, &n.used, snapSample, func(i int, k *int32) {
+		s := sample{head: head{run: n.run}}
+		valid := ok && s.code(c)
+		if _, twice := n.index.find(s.hash); !valid || twice {
+			ok = false
+			return
 		}
-		for range count {
-			s.add(r.F64())
-		}
-		s.at = int8(at)
-		turn := r.Int()
-		if s.turn = int8(turn); int(s.turn) != turn {
-			return errSnapshot
-		}
-		for i := range s.begun {
-			number := r.Int()
-			if s.begun[i] = int32(number); int(s.begun[i]) != number {
-				return errSnapshot
-			}
-			if number > 0 {
-				s.live++
-			}
-		}
-		if _, ok := n.index.find(s.hash); ok || !s.valid() {
-			return errSnapshot
-		}
-		n.index.add(s.hash, int32(len(n.samples)))
-		n.used = append(n.used, int32(len(n.samples)))
+		*k = int32(i)
+		n.index.add(s.hash, *k)
 		n.samples = append(n.samples, s)
-	}
-	if !n.widen.Read(&r) {
+	})
+	ok = ok && n.widen.Code(c)
+	snap.List(c, &n.jobs, snapJob, func(_ int, j *job) {
+		ok = ok && j.code(c) && !slices.ContainsFunc(j.keys[:j.n], func(k int32) bool { return int(k) >= len(n.samples) })
+	})
+	if !ok {
 		return errSnapshot
-	}
-	for range r.Count(snapJob) {
-		var j job
-		count := r.Int()
-		if count < 0 || count > most {
-			return errSnapshot
-		}
-		j.n = int8(count)
-		for i := range count {
-			k := r.Int()
-			if k < 0 || k >= len(n.samples) {
-				return errSnapshot
-			}
-			kind := r.Int()
-			if kind < 0 || kind >= most {
-				return errSnapshot
-			}
-			j.keys[i], j.kind[i] = int32(k), uint8(kind)
-		}
-		for i := range j.q {
-			j.q[i] = time.Duration(r.Int())
-		}
-		place := r.Int()
-		j.runs, j.unit, j.start = r.Bool(), r.F64(), time.Duration(r.Int())
-		if place < 0 || place >= Recent || j.n > 0 && !isUnit(j.unit) || j.n == 0 && j.runs {
-			return errSnapshot
-		}
-		j.place = int8(place)
-		n.jobs = append(n.jobs, j)
 	}
 	if err := r.Done(); err != nil {
 		return fmt.Errorf("history: %w", err)

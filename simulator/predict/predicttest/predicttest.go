@@ -115,7 +115,10 @@ func job(r *rand.Rand, users, i int, now time.Duration) traces.Job {
 }
 
 // Play tells p the events and returns its forecasts.
-func Play(p predict.Predictor, events []Event) (all []predict.Forecast) {
+func Play(p predict.Predictor, events []Event) []predict.Forecast { return play(p, events, nil) }
+
+// play is Play, which appends to all.
+func play(p predict.Predictor, events []Event, all []predict.Forecast) []predict.Forecast {
 	for i := range events {
 		e := &events[i]
 		switch e.Kind {

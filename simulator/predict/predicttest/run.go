@@ -11,9 +11,11 @@ import (
 	"clustergym/simulator/predict"
 )
 
+// origin is where runs begin on the clock of the archive.
+const origin = time.Hour
+
 // Run checks that the predictors of maker keep the contract, on n jobs. Their snapshots begin with magic.
 func Run(t *testing.T, maker predict.Maker, magic string, n int) {
-	const origin = time.Hour
 	r := rand.New(rand.NewPCG(uint64(n), 77))
 	events := Draw(r, n, 5)
 	fresh := func() predict.Predictor {
@@ -55,58 +57,48 @@ func Run(t *testing.T, maker predict.Maker, magic string, n int) {
 			t.Error("forecasts depend on run times that the predictor cannot know")
 		}
 	})
-	t.Run("snapshots continue", func(t *testing.T) {
-		for range 8 {
-			at := r.IntN(len(events) + 1)
-			p := fresh()
-			Play(p, events[:at])
-			saved := p.AppendSnapshot([]byte("before"))[len("before"):]
-			q := fresh()
-			Play(q, events[:r.IntN(len(events))]) // is replaced
-			if err := q.RestoreSnapshot(saved); err != nil {
-				t.Fatalf("after %d events: %v", at, err)
-			}
-			if !bytes.Equal(q.AppendSnapshot(nil), saved) {
-				t.Fatalf("after %d events: the snapshot of what was restored differs", at)
-			}
-			if a, b := Play(p, events[at:]), Play(q, events[at:]); !slices.Equal(a, b) {
-				t.Fatalf("after %d events: what was restored forecasts otherwise", at)
-			}
-			if !bytes.Equal(p.AppendSnapshot(nil), q.AppendSnapshot(nil)) {
-				t.Fatalf("after %d events: the snapshots at the end differ", at)
-			}
-			q.Reset(origin)
-			if !slices.Equal(Play(q, events), want) {
-				t.Fatalf("after %d events: what was restored and then reset forecasts otherwise", at)
-			}
-		}
-	})
+	t.Run("snapshots continue", func(t *testing.T) { continues(t, r, fresh, events, want) })
 	t.Run("hostile snapshots", func(t *testing.T) { hostile(t, fresh, events, magic) })
 	t.Run("allocates nothing", func(t *testing.T) {
 		p := fresh()
 		few := events[:min(len(events), 300)]
-		play := func() {
+		all := make([]predict.Forecast, len(few))
+		again := func() {
 			p.Reset(origin)
-			for i := range few {
-				e := &few[i]
-				switch e.Kind {
-				case Submit:
-					p.Predict(e.At, e.Number, &e.Job)
-				case Start:
-					p.Started(e.At, e.Number)
-				case Stop:
-					p.Stopped(e.At, e.Number, e.Ran)
-				case Finish:
-					p.Finished(e.At, e.Number, e.Ran)
-				case Drop:
-					p.Dropped(e.At, e.Number)
-				}
-			}
+			play(p, few, all[:0])
 		}
-		if a := testing.AllocsPerRun(5, play); a != 0 {
+		if a := testing.AllocsPerRun(5, again); a != 0 {
 			t.Errorf("%v allocations in a run that repeats an earlier one", a)
 		}
 	})
+}
+
+// continues checks that a predictor goes on from a snapshot as the one that was saved. want are the forecasts of all events.
+func continues(t *testing.T, r *rand.Rand, fresh func() predict.Predictor, events []Event, want []predict.Forecast) {
+	for range 8 {
+		at := r.IntN(len(events) + 1)
+		p := fresh()
+		Play(p, events[:at])
+		saved := p.AppendSnapshot([]byte("before"))[len("before"):]
+		q := fresh()
+		Play(q, events[:r.IntN(len(events))]) // is replaced
+		if err := q.RestoreSnapshot(saved); err != nil {
+			t.Fatalf("after %d events: %v", at, err)
+		}
+		if !bytes.Equal(q.AppendSnapshot(nil), saved) {
+			t.Fatalf("after %d events: the snapshot of what was restored differs", at)
+		}
+		if a, b := Play(p, events[at:]), Play(q, events[at:]); !slices.Equal(a, b) {
+			t.Fatalf("after %d events: what was restored forecasts otherwise", at)
+		}
+		if !bytes.Equal(p.AppendSnapshot(nil), q.AppendSnapshot(nil)) {
+			t.Fatalf("after %d events: the snapshots at the end differ", at)
+		}
+		q.Reset(origin)
+		if !slices.Equal(Play(q, events), want) {
+			t.Fatalf("after %d events: what was restored and then reset forecasts otherwise", at)
+		}
+	}
 }
 
 // hostile checks that bytes behind a correct seal are refused without a trace, or leave a predictor that works on.

@@ -6,6 +6,7 @@ import (
 	"sort"
 	"time"
 
+	"clustergym/internal/grow"
 	"clustergym/simulator/schedulers/queue"
 	"clustergym/simulator/sim"
 )
@@ -105,10 +106,7 @@ func (g *Gittins) rank(quanta int64) float64 {
 	if quanta < 0 || quanta >= maxMemo {
 		return -g.index(float64(quanta) * g.quantum)
 	}
-	for int(quanta) >= len(g.keys) {
-		g.keys = append(g.keys, gittinsMemo{})
-	}
-	m := &g.keys[quanta]
+	m := grow.At(&g.keys, quanta)
 	if m.version != g.version {
 		*m = gittinsMemo{g.version, -g.index(float64(quanta) * g.quantum)}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/internal/grow"
 	"clustergym/simulator/schedulers/queue"
 	"clustergym/simulator/sim"
 )
@@ -59,10 +60,7 @@ func (q *Queues) Key(j sim.Job) float64 { return q.at[j].key() }
 
 // Submit puts j at the back of queue 0.
 func (q *Queues) Submit(_ *sim.View, j sim.Job) {
-	for int(j) >= len(q.at) {
-		q.at = append(q.at, queuePlace{})
-	}
-	q.at[j] = queuePlace{queue: 0, rank: q.back(0)}
+	*grow.At(&q.at, j) = queuePlace{queue: 0, rank: q.back(0)}
 }
 
 func (q *Queues) back(queue int) float64 {

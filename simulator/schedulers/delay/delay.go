@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/internal/grow"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/schedulers/place"
 	"clustergym/simulator/schedulers/queue"
@@ -200,18 +201,12 @@ func (d *Delay) Reset(v *sim.View) {
 
 // waits notes that j has waited since at.
 func (d *Delay) waits(v *sim.View, j sim.Job, at int64) {
-	for int(j) >= len(d.last) {
-		d.last = append(d.last, since{pos: -1})
-	}
-	d.last[j] = since{v.Pos(j), at}
+	*grow.Or(&d.last, j, since{pos: -1}) = since{v.Pos(j), at}
 }
 
 // lease returns the lease of j, which runs.
 func (d *Delay) lease(v *sim.View, j sim.Job) *heldUntil {
-	for int(j) >= len(d.holds) {
-		d.holds = append(d.holds, heldUntil{pos: -1})
-	}
-	l := &d.holds[j]
+	l := grow.Or(&d.holds, j, heldUntil{pos: -1})
 	if l.pos != v.Pos(j) || l.ends <= int64(v.Started(j)) {
 		*l = heldUntil{v.Pos(j), d.ends(v.Started(j))}
 	}
@@ -347,11 +342,7 @@ func (d *Delay) find(r *cluster.Request) ([]cluster.GPU, bool) {
 
 // slot returns the place of r's number of GPUs in list. All numbers from 4096 on share one.
 func slot(list *[]finding, r *cluster.Request) *finding {
-	at := min(r.GPUs, 1<<12)
-	for at >= len(*list) {
-		*list = append(*list, finding{})
-	}
-	return &(*list)[at]
+	return grow.At(list, min(r.GPUs, 1<<12))
 }
 
 // Answer accepts (take) or declines the offer that Next returned last. A job that declines is not asked again at this
@@ -368,20 +359,14 @@ func (d *Delay) accept(v *sim.View) {
 	o := &d.offer
 	d.plan.PutOn(v, o.Job, o.GPUs)
 	now := int64(v.Now())
-	for int(o.Job) >= len(d.holds) {
-		d.holds = append(d.holds, heldUntil{pos: -1})
-	}
-	d.holds[o.Job] = heldUntil{v.Pos(o.Job), d.ends(v.Now())}
+	*grow.Or(&d.holds, o.Job, heldUntil{pos: -1}) = heldUntil{v.Pos(o.Job), d.ends(v.Now())}
 	if d.rule == byTimers {
 		d.delayed(v.Request(o.Job).GPUs, o.Tier, now, float64(o.Waited)/float64(d.cfg.Lease))
 	}
 }
 
 func (d *Delay) history(n int) *sizeDelays {
-	for n >= len(d.delays) {
-		d.delays = append(d.delays, sizeDelays{})
-	}
-	return &d.delays[n]
+	return grow.At(&d.delays, n)
 }
 
 // tier returns how far gpus are spread.
@@ -500,10 +485,7 @@ func (d *Delay) TimelyBy(v *sim.View, o *Offer, timers func(v *sim.View, n int) 
 
 // nearest returns the nearest tier that could hold j if nothing else ran.
 func (d *Delay) nearest(v *sim.View, j sim.Job) place.Tier {
-	for int(j) >= len(d.least) {
-		d.least = append(d.least, nearest{pos: -1})
-	}
-	l := &d.least[j]
+	l := grow.Or(&d.least, j, nearest{pos: -1})
 	if l.pos != v.Pos(j) {
 		*l = nearest{v.Pos(j), place.AcrossRacks}
 		var ok bool

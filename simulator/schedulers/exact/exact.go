@@ -107,7 +107,7 @@ func (p *Policy) Decide(v *sim.View, _ *sim.Point, d *sim.Decision) error {
 		return nil
 	}
 	var ok bool
-	if d.GPUs, ok = p.place.Place(v, next, v.Cluster(), d.GPUs); ok {
+	if d.GPUs, ok = p.place.Place(v, next, v.Request(next), v.Cluster(), d.GPUs); ok {
 		d.Op, d.Job = sim.StartJob, next
 		return nil
 	}

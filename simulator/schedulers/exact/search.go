@@ -1,6 +1,7 @@
 package exact
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"math/bits"
@@ -94,15 +95,7 @@ func (s *search) seed() {
 		for i := range order {
 			order[i] = i
 		}
-		slices.SortStableFunc(order, func(a, b int) int {
-			x, y := key(&s.tasks[a]), key(&s.tasks[b])
-			if x < y {
-				return -1
-			} else if x > y {
-				return 1
-			}
-			return 0
-		})
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(key(&s.tasks[a]), key(&s.tasks[b])) })
 		start, cost := make([]int64, n), int64(0)
 		var placed []int
 		left := order
@@ -172,14 +165,7 @@ func (s *search) open(depth int, done uint64, last, cost int64) {
 	}
 	// The likeliest first: the sooner a good schedule is found, the more is cut.
 	slices.SortFunc(choices, func(a, b choice) int {
-		x, y := a.start+s.tasks[a.task].work, b.start+s.tasks[b.task].work
-		switch {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return a.task - b.task
+		return cmp.Or(cmp.Compare(a.start+s.tasks[a.task].work, b.start+s.tasks[b.task].work), a.task-b.task)
 	})
 	for k := range choices {
 		c := choices[k]
@@ -218,15 +204,7 @@ func (s *search) live(done uint64, t int64) []stint {
 			r = append(r, stint{end, s.tasks[i].need})
 		}
 	}
-	slices.SortFunc(r, func(a, b stint) int {
-		switch {
-		case a.end != b.end && a.end < b.end, a.end == b.end && a.need < b.need:
-			return -1
-		case a == b:
-			return 0
-		}
-		return 1
-	})
+	slices.SortFunc(r, func(a, b stint) int { return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.need, b.need)) })
 	s.running = r
 	return r
 }

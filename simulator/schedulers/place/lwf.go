@@ -50,11 +50,7 @@ func (*lwf) Reset() {}
 // Reseed changes the seed of noisy estimates.
 func (p *lwf) Reseed(seed uint64) { p.est.Seed = seed }
 
-func (p *lwf) Place(v *sim.View, j sim.Job, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool) {
-	return p.PlaceAs(v, j, v.Request(j), c, dst)
-}
-
-func (p *lwf) PlaceAs(v *sim.View, _ sim.Job, r *cluster.Request, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool) {
+func (p *lwf) Place(v *sim.View, _ sim.Job, r *cluster.Request, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool) {
 	dst = dst[:0]
 	if !c.Fits(r) {
 		return dst, false

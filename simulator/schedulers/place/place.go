@@ -15,9 +15,8 @@ import (
 type Placement interface {
 	// Reset begins a run. It forgets everything seen in earlier runs.
 	Reset()
-	Place(v *sim.View, j sim.Job, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool)
-	// PlaceAs is Place with another request than the job's own: of another size, or for fewer types.
-	PlaceAs(v *sim.View, j sim.Job, r *cluster.Request, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool)
+	// Place finds GPUs for r, which is the job's own request or another: of another size, or for fewer types.
+	Place(v *sim.View, j sim.Job, r *cluster.Request, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool)
 }
 
 // Reseed changes the seed of p, if it draws or weighs jobs by noisy estimates.
@@ -107,11 +106,7 @@ func Steady(p Placement) bool {
 // blind is a placement that does not look at jobs.
 type blind struct{ rule cluster.Placement }
 
-func (b *blind) Place(v *sim.View, j sim.Job, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool) {
-	return b.rule.Place(c, v.Request(j), dst)
-}
-
-func (b *blind) PlaceAs(_ *sim.View, _ sim.Job, r *cluster.Request, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool) {
+func (b *blind) Place(_ *sim.View, _ sim.Job, r *cluster.Request, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool) {
 	return b.rule.Place(c, r, dst)
 }
 

@@ -82,7 +82,7 @@ func TestLWFByHand(t *testing.T) {
 		{"lwf-32", 9, "[3 5 1 4 0]"},
 		{"lwf-2", 8, "[3]"},
 	} {
-		got, ok := named(t, x.name, Given{}).Place(v, x.job, v.Cluster(), nil)
+		got, ok := named(t, x.name, Given{}).Place(v, x.job, v.Request(x.job), v.Cluster(), nil)
 		if !ok || fmt.Sprint(got) != x.want {
 			t.Errorf("%s places job %d on %v, %v; want %s", x.name, x.job, got, ok, x.want)
 		}
@@ -95,7 +95,7 @@ func TestLWFByHand(t *testing.T) {
 	}
 	plan.CopyFrom(v.Cluster())
 	plan.Release(v.Request(0), v.GPUs(0))
-	if got, ok := named(t, "lwf-1", Given{}).Place(v, 5, plan, nil); !ok || got[0] != 0 {
+	if got, ok := named(t, "lwf-1", Given{}).Place(v, 5, v.Request(5), plan, nil); !ok || got[0] != 0 {
 		t.Errorf("on the copy it takes %v, %v; want GPU 0", got, ok)
 	}
 }
@@ -130,7 +130,7 @@ func TestLeastInterferenceByHand(t *testing.T) {
 		{Given{nil, table, "gpu"}, 4, "[6]"},          // whole GPUs are not shared: best-fit
 		{Given{}, 4, "[6]"},
 	} {
-		got, ok := named(t, "least-interference", x.with).Place(v, x.job, v.Cluster(), nil)
+		got, ok := named(t, "least-interference", x.with).Place(v, x.job, v.Request(x.job), v.Cluster(), nil)
 		if !ok || fmt.Sprint(got) != x.want {
 			t.Errorf("scope %q: job %d goes to %v, %v; want %s", x.with.InterferenceScope, x.job, got, ok, x.want)
 		}
@@ -149,7 +149,7 @@ func TestLeastInterferenceByHand(t *testing.T) {
 		{6, "[1 0 3]"}, // no node holds it
 		{7, "[0]"},     // disturbs no job: the fullest that suffices; 600 are left of GPUs 0 and 2
 	} {
-		got, ok := named(t, "least-interference", Given{nil, table, "gpu"}).Place(v, x.job, v.Cluster(), nil)
+		got, ok := named(t, "least-interference", Given{nil, table, "gpu"}).Place(v, x.job, v.Request(x.job), v.Cluster(), nil)
 		if !ok || fmt.Sprint(got) != x.want {
 			t.Errorf("shares: job %d goes to %v, %v; want %s", x.job, got, ok, x.want)
 		}
@@ -244,7 +244,7 @@ func TestLWFAgainstTheNextBestAgainAndAgain(t *testing.T) {
 		for _, k := range []int{1, 2, 4, 8} {
 			p := newLWF(k, sim.Estimates{Mode: sim.EstimateExact})
 			for _, j := range v.Waiting() {
-				got, ok := p.Place(v, j, v.Cluster(), nil)
+				got, ok := p.Place(v, j, v.Request(j), v.Cluster(), nil)
 				if ok != v.Fits(j) {
 					t.Fatalf("lwf-%d: %v, fits %v", k, ok, v.Fits(j))
 				}
@@ -282,7 +282,7 @@ func TestLeastInterferenceFindsTheBestNode(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, j := range v.Waiting() {
-			got, ok := p.Place(v, j, c, nil)
+			got, ok := p.Place(v, j, v.Request(j), c, nil)
 			if ok != v.Fits(j) {
 				t.Fatalf("placed %v, fits %v", ok, v.Fits(j))
 			}
@@ -323,7 +323,7 @@ func TestJobPlacementsDoNotAllocate(t *testing.T) {
 		var gpus []cluster.GPU
 		if n := testing.AllocsPerRun(100, func() {
 			for _, j := range v.Waiting() {
-				gpus, _ = p.Place(v, j, v.Cluster(), gpus)
+				gpus, _ = p.Place(v, j, v.Request(j), v.Cluster(), gpus)
 			}
 		}); n != 0 {
 			t.Errorf("%s %s: %v allocations per run", name, scope, n)
@@ -350,7 +350,7 @@ func TestPlacementsFollowTheSeedAndForgetOtherRuns(t *testing.T) {
 	all := func(p Placement) (s string) {
 		p.Reset()
 		for _, j := range v.Waiting() {
-			gpus, _ := p.Place(v, j, v.Cluster(), nil)
+			gpus, _ := p.Place(v, j, v.Request(j), v.Cluster(), nil)
 			s += fmt.Sprint(gpus)
 		}
 		return s

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"clustergym/internal/grow"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/sim"
 )
@@ -76,12 +77,7 @@ func (s *Plan) Clear() {
 	s.steps, s.next, s.Loose, s.Placed, s.gpus = s.steps[:0], 0, s.Loose[:0], s.Placed[:0], s.gpus[:0]
 }
 
-func (s *Plan) of(j sim.Job) *placement {
-	for int(j) >= len(s.placement) {
-		s.placement = append(s.placement, placement{})
-	}
-	return &s.placement[j]
-}
+func (s *Plan) of(j sim.Job) *placement { return grow.At(&s.placement, j) }
 
 // Begin starts a plan in which no job has a place. Running jobs with GPUs for which loose returns true hold no GPUs in it; all
 // others keep theirs. Jobs that were started at this same time cannot be stopped.
@@ -151,7 +147,7 @@ func (s *Plan) Put(v *sim.View, a Ask) bool {
 	}
 	s.req = s.request(v, a)
 	var ok bool
-	if s.dst, ok = s.Place.PlaceAs(v, a.Job, &s.req, s.On, s.dst); !ok || !Take(s.On, &s.req, s.dst) {
+	if s.dst, ok = s.Place.Place(v, a.Job, &s.req, s.On, s.dst); !ok || !Take(s.On, &s.req, s.dst) {
 		return false
 	}
 	t.taken, t.kept, t.n, t.from = true, false, a.N, len(s.gpus)

@@ -24,7 +24,7 @@ func Shadow(p Placement, v *sim.View, running *queue.Ends, list *[]sim.Job, ahea
 			continue
 		}
 		var ok bool
-		if *dst, ok = p.Place(v, head, ahead, *dst); ok {
+		if *dst, ok = p.Place(v, head, v.Request(head), ahead, *dst); ok {
 			return end
 		}
 	}

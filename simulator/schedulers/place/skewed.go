@@ -25,11 +25,7 @@ func newSkewed() *skewed {
 
 func (*skewed) Reset() {}
 
-func (p *skewed) Place(v *sim.View, j sim.Job, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool) {
-	return p.PlaceAs(v, j, v.Request(j), c, dst)
-}
-
-func (p *skewed) PlaceAs(v *sim.View, j sim.Job, r *cluster.Request, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool) {
+func (p *skewed) Place(v *sim.View, j sim.Job, r *cluster.Request, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool) {
 	dst, ok := p.rack.Place(c, r, dst)
 	if m := v.Trace(j).Profile; !ok || m == nil || !m.Skewed {
 		return dst, ok

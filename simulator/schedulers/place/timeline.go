@@ -265,7 +265,7 @@ func (p *Timeline) Earliest(choose Placement, v *sim.View, j sim.Job, lasts, fro
 			if p.c.Pool() {
 				return at, true
 			}
-			if p.GPUs, ok = choose.Place(v, j, p.window, p.GPUs); ok {
+			if p.GPUs, ok = choose.Place(v, j, r, p.window, p.GPUs); ok {
 				return at, true
 			}
 		}

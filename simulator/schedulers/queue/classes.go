@@ -1,6 +1,9 @@
 package queue
 
-import "clustergym/simulator/sim"
+import (
+	"clustergym/internal/grow"
+	"clustergym/simulator/sim"
+)
 
 // Classes are the classes of waiting jobs and the keys that rank them now.
 type Classes struct {
@@ -80,10 +83,8 @@ func (l *rows) add(i int, e Entry) {
 // enter notes the slot of a class in a row.
 func (l *rows) enter(at rowClass, slot int32) {
 	l.slots[at] = slot
-	for int(at.class) >= len(l.inRows) {
-		l.inRows = append(l.inRows, nil)
-	}
-	l.inRows[at.class] = append(l.inRows[at.class], at)
+	in := grow.At(&l.inRows, at.class)
+	*in = append(*in, at)
 }
 
 // slot returns a new slot for jobs of class.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"clustergym/internal/grow"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/sim"
 )
@@ -80,10 +81,7 @@ func (s *Kinds) Clear() {
 func (s *Kinds) kindOf(r *cluster.Request) int32 {
 	counted := Plain(r) && r.GPUs < 1<<16
 	if counted {
-		for r.GPUs >= len(s.whole) {
-			s.whole = append(s.whole, None)
-		}
-		if k := s.whole[r.GPUs]; k != None {
+		if k := *grow.Or(&s.whole, r.GPUs, None); k != None {
 			return k
 		}
 	} else if k, ok := s.index[*r]; ok {
@@ -135,10 +133,7 @@ func (s *Kinds) forget() {
 // Push adds a job that is expected to run for lasts.
 func (s *Kinds) Push(e Entry, lasts int64, r *cluster.Request) {
 	i := s.kindOf(r)
-	for int(e.Job) >= len(s.of) {
-		s.of = append(s.of, 0)
-	}
-	s.of[e.Job] = i
+	*grow.At(&s.of, e.Job) = i
 	k := &s.kinds[i]
 	if len(k.trees) == 0 {
 		s.empty--

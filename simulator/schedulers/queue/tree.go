@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"clustergym/internal/grow"
 	"clustergym/internal/rng"
 	"clustergym/simulator/sim"
 )
@@ -57,10 +58,7 @@ func (t *Tree) Reset() { t.Nodes = t.Nodes[:0] }
 
 // Insert adds j, which must not be in a tree, to the tree at root and returns its new root.
 func (t *Tree) Insert(root int32, j sim.Job, key uint64, pos int, time, need int64) int32 {
-	for int(j) >= len(t.Nodes) {
-		t.Nodes = append(t.Nodes, Node{})
-	}
-	t.Nodes[j] = Node{
+	*grow.At(&t.Nodes, j) = Node{
 		Key: key, Pos: pos, Time: time, least: time, Need: need, sum: need, Few: need,
 		left: None, right: None, priority: uint32(rng.Mix(uint64(pos))), in: true,
 	}

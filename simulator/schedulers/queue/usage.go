@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"clustergym/internal/grow"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/sim"
 )
@@ -195,10 +196,7 @@ func (u *Usage) CountUsers(v *sim.View) {
 
 // UserOf returns the number of j's user.
 func (u *Usage) UserOf(v *sim.View, j sim.Job) int32 {
-	for int(j) >= len(u.user) {
-		u.user = append(u.user, owner{pos: -1})
-	}
-	o := &u.user[j]
+	o := grow.Or(&u.user, j, owner{pos: -1})
 	if o.pos != v.Pos(j) {
 		name := v.Trace(j).User
 		if u.index == nil {

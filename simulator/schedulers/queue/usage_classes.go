@@ -1,6 +1,9 @@
 package queue
 
-import "clustergym/simulator/sim"
+import (
+	"clustergym/internal/grow"
+	"clustergym/simulator/sim"
+)
 
 // Dominant returns the dominant share of user.
 func (u *Usage) Dominant(user int32) float64 {
@@ -63,10 +66,7 @@ func (a *byDemand) Key(class int32) float64 { return -a.align(a.list[class]) }
 // Alignment is aligned, with the demand of j, which waits, computed once.
 func (u *Usage) Alignment(v *sim.View, j sim.Job) float64 {
 	u.measure(v.Cluster())
-	for int(j) >= len(u.wants) {
-		u.wants = append(u.wants, want{pos: -1})
-	}
-	w := &u.wants[j]
+	w := grow.Or(&u.wants, j, want{pos: -1})
 	if w.pos != v.Pos(j) {
 		*w = want{v.Pos(j), u.demand(v.Request(j))}
 	}

@@ -1,6 +1,7 @@
 package rounds
 
 import (
+	"clustergym/internal/grow"
 	"clustergym/simulator/schedulers/place"
 	"clustergym/simulator/schedulers/queue"
 	"clustergym/simulator/sim"
@@ -102,10 +103,7 @@ func (o *optimus) divide(v *sim.View) {
 	}
 	o.n, o.gains = o.n[:0], o.gains[:0]
 	for i, e := range o.list {
-		for int(e.Job) >= len(o.at) {
-			o.at = append(o.at, 0)
-		}
-		o.at[e.Job] = i
+		*grow.At(&o.at, e.Job) = i
 		n := least(v, e.Job)
 		if !spend(e.Job, n) {
 			n = 0

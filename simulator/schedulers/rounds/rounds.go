@@ -207,7 +207,7 @@ func (r *rounds) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 			continue
 		}
 		var ok bool
-		if d.GPUs, ok = r.place.Place(v, e.Job, v.Cluster(), d.GPUs); ok {
+		if d.GPUs, ok = r.place.Place(v, e.Job, v.Request(e.Job), v.Cluster(), d.GPUs); ok {
 			d.Op, d.Job, d.N = sim.StartJob, e.Job, 0
 			return nil
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"clustergym/internal/grow"
 	"clustergym/simulator/schedulers/place"
 	"clustergym/simulator/schedulers/queue"
 	"clustergym/simulator/sim"
@@ -62,10 +63,7 @@ func (t *themis) event(*sim.View, *sim.Event) {}
 
 // leaseOf returns the lease of j, which runs.
 func (t *themis) leaseOf(v *sim.View, j sim.Job) *lease {
-	for int(j) >= len(t.leases) {
-		t.leases = append(t.leases, lease{pos: -1})
-	}
-	l := &t.leases[j]
+	l := grow.Or(&t.leases, j, lease{pos: -1})
 	if l.pos != v.Pos(j) || l.ends <= int64(v.Started(j)) {
 		*l = lease{v.Pos(j), int64(v.Started(j)) + t.lease}
 	}
@@ -132,10 +130,7 @@ func (t *themis) decide(v *sim.View) error {
 		line = line[stay:]
 	}
 	for _, j := range t.Placed {
-		for int(j) >= len(t.leases) {
-			t.leases = append(t.leases, lease{})
-		}
-		t.leases[j] = lease{v.Pos(j), now + t.lease}
+		*grow.At(&t.leases, j) = lease{v.Pos(j), now + t.lease}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"clustergym/internal/grow"
 	"clustergym/simulator/predict"
 	"clustergym/simulator/schedulers/place"
 	"clustergym/simulator/schedulers/queue"
@@ -113,10 +114,7 @@ func (h *Holder) Reset(v *sim.View) {
 
 // meet writes down what is known of j.
 func (h *Holder) meet(v *sim.View, j sim.Job) error {
-	for int(j) >= len(h.jobs) {
-		h.jobs = append(h.jobs, holdJob{})
-	}
-	k := &h.jobs[j]
+	k := grow.At(&h.jobs, j)
 	if k.run == h.run && k.pos == v.Pos(j) {
 		return nil
 	}
@@ -237,7 +235,7 @@ func (h *Holder) start(v *sim.View, d *sim.Decision) (bool, error) {
 		}
 		ok := c.Pool()
 		if d.GPUs = d.GPUs[:0]; !ok {
-			d.GPUs, ok = h.put.Place(v, e.Job, c, d.GPUs)
+			d.GPUs, ok = h.put.Place(v, e.Job, v.Request(e.Job), c, d.GPUs)
 		}
 		if !ok {
 			continue

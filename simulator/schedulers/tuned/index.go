@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"clustergym/internal/fault"
+	"clustergym/internal/grow"
 	"clustergym/simulator/predict"
 	"clustergym/simulator/schedulers/place"
 	"clustergym/simulator/schedulers/queue"
@@ -148,10 +149,7 @@ func (x *Indexer) Meet(v *sim.View, j sim.Job) { x.meet(v, j) }
 
 // meet returns what is known of j.
 func (x *Indexer) meet(v *sim.View, j sim.Job) *indexed {
-	for int(j) >= len(x.jobs) {
-		x.jobs = append(x.jobs, indexed{pos: -1})
-	}
-	k := &x.jobs[j]
+	k := grow.Or(&x.jobs, j, indexed{pos: -1})
 	if k.pos == v.Pos(j) {
 		return k
 	}

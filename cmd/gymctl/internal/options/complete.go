@@ -13,7 +13,7 @@ import (
 	"clustergym/lab/envs"
 	"clustergym/lab/workload"
 	"clustergym/simulator/policyname"
-	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/place"
 	"clustergym/simulator/sim"
 	"clustergym/traces/profile"
 	"clustergym/traces/synth"
@@ -88,7 +88,7 @@ func CompleteSet(c *cobra.Command, of func(c *cobra.Command, args []string) conf
 func valuesOf(key string) []string {
 	fixed := func(names ...string) func() []string { return func() []string { return names } }
 	names := map[string]func() []string{
-		"placement": schedulers.PlacementNames, "estimates": EstimateNames, "forecast": fixed("auto", "on", "off"),
+		"placement": place.Names, "estimates": EstimateNames, "forecast": fixed("auto", "on", "off"),
 		"admission": policyname.Admissions, "backfill": policyname.Backfills, "comm": sim.CommNames,
 		"profile": synth.Profiles,
 		"mix":     profile.Names, "models": profile.Names, "format": workload.FormatNames, "cluster": workload.ClusterPresets,

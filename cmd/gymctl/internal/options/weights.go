@@ -10,7 +10,7 @@ import (
 	"clustergym/internal/fault"
 	"clustergym/lab/tune"
 	"clustergym/simulator/policyname"
-	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/tuned"
 )
 
 // Weights are --hold and --index: the files of the weights of these policies.
@@ -23,7 +23,7 @@ func (w *Weights) Flags(f *pflag.FlagSet) {
 }
 
 // Read sets the weights to those of the files that are given; policies are those that they are for.
-func (w *Weights) Read(c *cobra.Command, policies []string, hold *schedulers.Hold, index *schedulers.Index) error {
+func (w *Weights) Read(c *cobra.Command, policies []string, hold *tuned.Hold, index *tuned.Index) error {
 	for _, x := range []struct{ name, file string }{{"hold", w.hold}, {"index", w.index}} {
 		if !c.Flags().Changed(x.name) {
 			continue

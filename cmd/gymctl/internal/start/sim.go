@@ -24,6 +24,7 @@ import (
 	"clustergym/lab/workload"
 	"clustergym/simulator/policyname"
 	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/place"
 	"clustergym/simulator/sim"
 )
 
@@ -87,7 +88,7 @@ communication are those of this run.
 counted and named. Jobs read = finished + unfinished + dropped + refused.
 
 Orders and policies: ` + options.Wrapped(schedulers.Orders()) + `.
-Placements: ` + options.Wrapped(schedulers.PlacementNames()) + `; lwf-K for any K.
+Placements: ` + options.Wrapped(place.Names()) + `; lwf-K for any K.
 Clusters: a preset (gymctl config list), a YAML file, an inventory of machines, pool:N (a plain counter of N GPUs
 or processors), swf-N (the same), NxG (N nodes of G GPUs in one rack), dally:RxM (R racks of M nodes of 8).
 Interference: ` + workload.InterferenceForms + `.
@@ -148,7 +149,7 @@ func (o *simOptions) ownFlags(c *cobra.Command) {
 	f.StringVar(&o.html, "html", "", "write the schedules as one HTML page to `FILE`, for any browser and without a network")
 	cli.Complete(c, "admission", policyname.Admissions()...)
 	cli.Complete(c, "backfill", policyname.Backfills()...)
-	cli.Complete(c, "placement", schedulers.PlacementNames()...)
+	cli.Complete(c, "placement", place.Names()...)
 	cli.CompleteBy(c, "estimates", options.EstimateValues)
 	cli.CompleteOrFile(c, "interference", "seeded:1")
 	cli.Complete(c, "comm", sim.CommNames()...)

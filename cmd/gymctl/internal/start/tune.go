@@ -20,7 +20,7 @@ import (
 	"clustergym/lab/config"
 	"clustergym/lab/rundir"
 	"clustergym/lab/tune"
-	"clustergym/simulator/schedulers"
+	weights "clustergym/simulator/schedulers/tuned"
 )
 
 // tuneOptions are the flags of tune, and what follows from them.
@@ -75,7 +75,7 @@ with more --generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does
 	})
 	cli.CompleteDir(c, "dir")
 	cli.CompleteList(c, "only", func(*cobra.Command, string) []string {
-		names := append(schedulers.HoldNames(), schedulers.IndexNames()...)
+		names := append(weights.HoldNames(), weights.IndexNames()...)
 		slices.Sort(names)
 		return slices.Compact(names)
 	})
