@@ -12,6 +12,7 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/envtest"
+	"clustergym/env/sched"
 	"clustergym/internal/rng"
 	"clustergym/simulator/dag"
 	"clustergym/simulator/dag/graphs"
@@ -410,10 +411,10 @@ func TestRulesAndPlannersRankAsTheyShould(t *testing.T) {
 			}
 		}
 	}
-	if _, err := RuleOf("best"); err == nil || !strings.Contains(err.Error(), `DAGPlace-v1: rule "best" is unknown, want one of random, greedy-hope, first-free, eft`) {
+	if _, err := sched.FindRule(ID, "best", Rules()); err == nil || !strings.Contains(err.Error(), `DAGPlace-v1: rule "best" is unknown, want one of random, greedy-hope, first-free, eft`) {
 		t.Errorf("%v", err)
 	}
-	if r, err := RuleOf("eft"); err != nil || r.Name != "eft" || r.About == "" {
+	if r, err := sched.FindRule(ID, "eft", Rules()); err != nil || r.Name != "eft" || r.About == "" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	e := open(t, c, nil, recorded(t), traces.Training)

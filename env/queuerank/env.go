@@ -78,7 +78,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 		return nil, err
 	}
 	if cfg.Peer || cfg.RLTune != "" {
-		return nil, fmt.Errorf("%s: with peer or rltune it is another environment: see packages rlscheduler and rltune", ID)
+		return nil, fmt.Errorf("%s: with peer it is RLScheduler-v1, and with rltune RLTune-v1: see their packages", ID)
 	}
 	return Assemble(cfg, Program{}, spec, w, training, part)
 }

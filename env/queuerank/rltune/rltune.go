@@ -20,7 +20,8 @@ import (
 // virtual cluster and its types of GPU. Nodes smaller than the largest of the pool take jobs of up to twice their size, as those of 2
 // GPUs on Philly do.
 type tuned struct {
-	cfg       queuerank.Config
+	id        string // of the environment
+	cfg       Config
 	c         *cluster.Cluster
 	s         *sched.State
 	queue     tunedQueue
@@ -70,8 +71,8 @@ type counted struct {
 const tunedDoc = "by slot, of the jobs in the order of base: wait/12 h; n/largest node; n/free GPUs/capacity; (free − demand of the visible jobs + capacity)/(2 capacity); " +
 	"partial nodes/nodes with a free GPU; ways/3; can start: 1e-5 no, 1 − 1e-5 in one way, half as much again in several; an empty slot is 0, 1, 1, 1, 1, 1, 0"
 
-// New returns an environment over the windows w. cfg.RLTune says which placement a job takes.
-func New(cfg queuerank.Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*queuerank.Env, error) {
+// New returns an environment over the windows w. id is its name: ID, or queuerank.ID for runs that have the older keys.
+func New(id string, cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*queuerank.Env, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -80,9 +81,9 @@ func New(cfg queuerank.Config, spec cluster.Spec, w sched.Windows, part traces.P
 		return nil, err
 	}
 	if c.Pool() {
-		return nil, fmt.Errorf("%s: rltune %s places jobs on nodes, and cluster %s is a counter", queuerank.ID, cfg.RLTune, spec.Name)
+		return nil, fmt.Errorf("%s: rltune %s places jobs on nodes, and cluster %s is a counter", id, cfg.Placement, spec.Name)
 	}
-	t := &tuned{cfg: cfg, c: c, programme: cfg.RLTune == "programme", pools: map[poolKey]*pool{}}
+	t := &tuned{id: id, cfg: cfg, c: c, programme: cfg.Placement == "programme", pools: map[poolKey]*pool{}}
 	t.divided, t.single = len(c.VCs()) > 0, len(c.VCs()) == 0 && len(c.Types()) < 2
 	rank, err := schedulers.NewRanker(cfg.Base, cfg.Estimates)
 	if err != nil {
@@ -92,19 +93,19 @@ func New(cfg queuerank.Config, spec cluster.Spec, w sched.Windows, part traces.P
 	t.queue = tunedQueue{t: t, rank: rank, sized: cfg.Base == "sjf", list: make([]sim.Job, 0, n), keys: make([]tunedKey, 0, n)}
 	t.ends, t.parts = make([]finish, 0, n), make([]peer.Part, 0, c.Nodes())
 	own := queuerank.Program{
-		Eager: true, Queue: &t.queue, Machine: t, Encoder: tunedRows{t}, Suits: t.check,
-		NoStreams: fmt.Sprintf("rltune %s plays windows, not streams", cfg.RLTune),
+		ID: id, Eager: true, Queue: &t.queue, Machine: t, Encoder: tunedRows{t}, Suits: t.check,
+		NoStreams: fmt.Sprintf("rltune %s plays windows, not streams", cfg.Placement),
 	}
 	if cfg.Reward == "relative" {
 		first := cfg
-		first.Reward, first.RLTune = "minus", "first" // base policies take the first placement
-		base, err := New(first, spec, w, part)
+		first.Reward, first.Placement = "minus", "first" // base policies take the first placement
+		base, err := New(id, first, spec, w, part)
 		if err != nil {
 			return nil, err
 		}
 		own.Base = base.Head
 	}
-	e, err := queuerank.Assemble(cfg, own, spec, w, nil, part)
+	e, err := queuerank.Assemble(cfg.Older(), own, spec, w, nil, part)
 	if err == nil {
 		t.s, t.c = e.State(), e.View().Cluster()
 	}
@@ -172,7 +173,7 @@ func (t *tuned) check(jobs []traces.Job) error {
 			continue // the workload leaves it out
 		}
 		if j.GPUs < 1 || j.GPUMilli != 1000 {
-			return fmt.Errorf("%s: job %s asks for %d × %d thousandths of a GPU; rltune places whole GPUs", queuerank.ID, j.ID, j.GPUs, j.GPUMilli)
+			return fmt.Errorf("%s: job %s asks for %d × %d thousandths of a GPU; rltune places whole GPUs", t.id, j.ID, j.GPUs, j.GPUMilli)
 		}
 		p := t.pool(&r)
 		most := 0
@@ -182,7 +183,7 @@ func (t *tuned) check(jobs []traces.Job) error {
 			}
 		}
 		if j.GPUs > most {
-			return fmt.Errorf("%s: job %s asks for %d GPUs; rltune places it on equal nodes only, which have %d: set env.max_gpus=%d", queuerank.ID, j.ID, j.GPUs, most, most)
+			return fmt.Errorf("%s: job %s asks for %d GPUs; rltune places it on equal nodes only, which have %d: set env.max_gpus=%d", t.id, j.ID, j.GPUs, most, most)
 		}
 	}
 	return nil

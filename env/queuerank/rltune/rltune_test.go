@@ -88,8 +88,8 @@ func TestRLTuneIsItsPeer(t *testing.T) {
 						}
 						r := rand.New(rand.NewPCG(seed, 1))
 						jobs, same := tunedJobs(r, c, 150)
-						cfg := queuerank.DefaultConfig()
-						cfg.RLTune, cfg.Base, cfg.Backfill, cfg.Estimates = ways, bases[base], backfill, sim.MustEstimates("exact")
+						cfg := rltune.DefaultConfig()
+						cfg.Placement, cfg.Base, cfg.Backfill, cfg.Estimates = ways, bases[base], backfill, sim.MustEstimates("exact")
 						e, ts := open(t, cfg, tunedSpec(t, c), jobs...)
 						rule, err := peer.NewRule(base)
 						if err != nil {
@@ -198,8 +198,8 @@ func TestContractOfRLTune(t *testing.T) {
 			}
 		}
 		for _, ways := range []string{"first", "programme"} {
-			cfg := queuerank.DefaultConfig()
-			cfg.Window, cfg.Visible, cfg.RLTune, cfg.Base = 40, 12, ways, []string{"wfp3", "sjf", "multifactor"}[i]
+			cfg := rltune.DefaultConfig()
+			cfg.Window, cfg.Visible, cfg.Placement, cfg.Base = 40, 12, ways, []string{"wfp3", "sjf", "multifactor"}[i]
 			if i > 0 {
 				cfg.Backfill = "easy"
 			}
@@ -212,7 +212,7 @@ func TestContractOfRLTune(t *testing.T) {
 				options = append(options, envtest.NoAllocs())
 			}
 			envtest.Run(t, func() env.Env {
-				e, err := rltune.New(cfg, tunedSpec(t, c), w, traces.Training)
+				e, err := rltune.New(rltune.ID, cfg, tunedSpec(t, c), w, traces.Training)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -249,15 +249,15 @@ func TestWhatRLTuneCannotPlaceIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := queuerank.DefaultConfig()
-	cfg.RLTune = "first"
+	cfg := rltune.DefaultConfig()
+	cfg.Placement = "first"
 	shared := job(0, time.Second, 1)
 	shared.GPUMilli = 500
 	for want, j := range map[string]traces.Job{
 		"asks for 161 GPUs; rltune places it on equal nodes only, which have 160: set env.max_gpus=160": job(0, time.Second, 161),
 		"asks for 1 × 500 thousandths of a GPU; rltune places whole GPUs":                               shared,
 	} {
-		e, err := rltune.New(cfg, tunedSpec(t, c), windows{j}, traces.Training)
+		e, err := rltune.New(rltune.ID, cfg, tunedSpec(t, c), windows{j}, traces.Training)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +265,7 @@ func TestWhatRLTuneCannotPlaceIsSaid(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if _, err := rltune.New(cfg, cluster.Spec{Name: "pool:8", Pool: 8}, windows{shared}, traces.Training); err == nil || !strings.Contains(err.Error(), "is a counter") {
+	if _, err := rltune.New(rltune.ID, cfg, cluster.Spec{Name: "pool:8", Pool: 8}, windows{shared}, traces.Training); err == nil || !strings.Contains(err.Error(), "is a counter") {
 		t.Errorf("a counter: %v", err)
 	}
 }
@@ -278,10 +278,10 @@ func BenchmarkRLTune(b *testing.B) {
 	}
 	src := rand.New(rand.NewPCG(3, 3))
 	jobs, _ := tunedJobs(src, c, 256)
-	cfg := queuerank.DefaultConfig()
-	cfg.RLTune, cfg.Reward = "programme", "minus"
+	cfg := rltune.DefaultConfig()
+	cfg.Placement, cfg.Reward = "programme", "minus"
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 16, GPUs: 2}, {Count: 20, GPUs: 8}}}}}
-	e, err := rltune.New(cfg, spec, windows(jobs), traces.Training)
+	e, err := rltune.New(rltune.ID, cfg, spec, windows(jobs), traces.Training)
 	if err != nil {
 		b.Fatal(err)
 	}
