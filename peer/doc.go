@@ -10,7 +10,4 @@
 //   - rlscheduler: is the simulator that the authors of RLScheduler published (Zhang et al., "RLScheduler: an automated
 //     HPC batch job scheduler using reinforcement learning", SC 2020; github.com/DIR-LAB/deep-batch-scheduler), rebuilt
 //     from its rules alone: its machine, its observation, its bounded slowdown
-//   - rltune: is the simulator that the authors of RLTune published (Dongare et al., "RLTune: hybrid learning-guided
-//     scheduling of heterogeneous GPU clusters", SoCC 2025; github.com/dshruti20/RLTune), rebuilt from its rules alone:
-//     its three clusters, its base policies, its placement, its observation and its choice between placements
 package peer

@@ -87,7 +87,7 @@ var arrows = map[string][]string{
 	"env/gpupick":               wiring,
 	"env/queuerank":             wiring,
 	"env/queuerank/rlscheduler": {"traces", "env", "simulator/sim", "env/sched", "simulator/cluster", "env/queuerank"},
-	"env/queuerank/rltune":      {"traces", "env", "simulator/sim", "env/sched", "simulator/cluster", "simulator/schedulers", "env/queuerank", "peer/rltune"}, // it places jobs and shows them as that program does
+	"env/queuerank/rltune":      {"traces", "env", "simulator/sim", "env/sched", "simulator/cluster", "simulator/schedulers", "env/queuerank"},
 	"env/delayoffer":            append([]string{"traces/dally"}, wiring...),
 	"env/policymix":             wiring,
 	"env/workerplace":           {"env", "simulator/cluster", "env/paint", "env/page", "env/sched", "traces", "traces/profile"}, // of sched the life cycle only: there is no simulator

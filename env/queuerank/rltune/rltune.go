@@ -9,7 +9,6 @@ import (
 	"clustergym/env"
 	"clustergym/env/queuerank"
 	"clustergym/env/sched"
-	peer "clustergym/peer/rltune"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/schedulers"
 	"clustergym/simulator/sim"
@@ -25,16 +24,16 @@ type tuned struct {
 	c         *cluster.Cluster
 	s         *sched.State
 	queue     tunedQueue
-	finder    peer.Finder
-	planner   peer.Planner
+	finder    Finder
+	planner   Planner
 	programme bool
 	divided   bool // the cluster has virtual clusters: observations count no ways on one node more, and the programme is over whole pools
 	single    bool // all jobs have one pool: the share of partial nodes is of all nodes, not of those with a free GPU
 
 	pools map[poolKey]*pool
-	parts []peer.Part
+	parts []Part
 	ends  []finish
-	row   [peer.Features]float64
+	row   [Features]float64
 }
 
 // finish is when a running job ends as estimated.
@@ -51,13 +50,13 @@ type poolKey struct {
 
 // pool is a pool's nodes, and what is counted of them.
 type pool struct {
-	*peer.Pool
-	nodes []int32    // of the cluster, in ascending order
-	free  []int32    // GPUs, by position in nodes
-	of    uint64     // version of the cluster that free is of, 0 = none
-	state peer.State // of the last observation
-	used  int        // visible jobs that encode has added to state
-	ways  []counted  // by GPUs of a request
+	*Pool
+	nodes []int32   // of the cluster, in ascending order
+	free  []int32   // GPUs, by position in nodes
+	of    uint64    // version of the cluster that free is of, 0 = none
+	state State     // of the last observation
+	used  int       // visible jobs that encode has added to state
+	ways  []counted // by GPUs of a request
 }
 
 // counted is the ways of requests in one version of the cluster.
@@ -91,7 +90,7 @@ func New(id string, cfg Config, spec cluster.Spec, w sched.Windows, part traces.
 	}
 	n := cfg.Window
 	t.queue = tunedQueue{t: t, rank: rank, sized: cfg.Base == "sjf", list: make([]sim.Job, 0, n), keys: make([]tunedKey, 0, n)}
-	t.ends, t.parts = make([]finish, 0, n), make([]peer.Part, 0, c.Nodes())
+	t.ends, t.parts = make([]finish, 0, n), make([]Part, 0, c.Nodes())
 	own := queuerank.Program{
 		ID: id, Eager: true, Queue: &t.queue, Machine: t, Encoder: tunedRows{t}, Suits: t.check,
 		NoStreams: fmt.Sprintf("rltune %s plays windows, not streams", cfg.Placement),
@@ -120,7 +119,7 @@ func (t *tuned) pool(r *cluster.Request) *pool {
 	}
 	c := t.c
 	p := new(pool)
-	var blocks []peer.Block
+	var blocks []Block
 	largest := 0
 	from, to := 0, c.Nodes()
 	if r.VC != 0 {
@@ -136,7 +135,7 @@ func (t *tuned) pool(r *cluster.Request) *pool {
 		if k := len(blocks) - 1; k >= 0 && blocks[k].Each == each {
 			blocks[k].Nodes++
 		} else {
-			blocks = append(blocks, peer.Block{Nodes: 1, Each: each})
+			blocks = append(blocks, Block{Nodes: 1, Each: each})
 		}
 		largest = max(largest, each)
 	}
@@ -145,7 +144,7 @@ func (t *tuned) pool(r *cluster.Request) *pool {
 			b.Most = 2 * b.Each
 		}
 	}
-	p.Pool, p.free = peer.NewPool("", 0, blocks...), make([]int32, len(p.nodes))
+	p.Pool, p.free = NewPool(blocks...), make([]int32, len(p.nodes))
 	p.ways = make([]counted, p.GPUs()+1)
 	t.pools[key] = p
 	return p
@@ -196,8 +195,7 @@ func (t *tuned) Place(j sim.Job, held bool, dst []cluster.GPU) ([]cluster.GPU, b
 	free := t.count(p)
 	var ok bool
 	if t.programme && held {
-		t.planner.Next(t.queue.second(j))
-		t.parts, ok = t.planner.Choose(p.Pool, free, r.GPUs, t.divided, t.parts)
+		t.parts, ok = t.planner.Choose(p.Pool, free, r.GPUs, t.queue.second(j), t.divided, t.parts)
 	} else {
 		t.parts, ok = t.finder.First(p.Pool, free, r.GPUs, t.parts)
 	}
@@ -267,7 +265,7 @@ type tunedRows struct{ *tuned }
 
 // Fields implements sched.Encoder.
 func (t tunedRows) Fields() []env.Field {
-	return []env.Field{{Name: "jobs", Shape: []int{t.cfg.Visible, peer.Features}, High: 1.5, Unit: "fraction", Doc: tunedDoc, Filled: peer.Features}}
+	return []env.Field{{Name: "jobs", Shape: []int{t.cfg.Visible, Features}, High: 1.5, Unit: "fraction", Doc: tunedDoc, Filled: Features}}
 }
 
 // Reset implements sched.Encoder.
@@ -286,15 +284,15 @@ func (t tunedRows) Encode(dst []float32, s *sched.State) {
 		r := v.Request(j)
 		p := t.pool(r)
 		if p.used == 0 {
-			p.state = peer.State{PerNode: float64(c.MaxNode())}
+			p.state = State{PerNode: float64(c.MaxNode())}
 			p.state.Count(p.Pool, t.count(p), t.single)
 		}
 		p.used++
 		p.state.Demand += float64(r.GPUs)
 	}
 	for i := range t.cfg.Visible {
-		d := dst[i*peer.Features : (i+1)*peer.Features]
-		row := peer.Padding
+		d := dst[i*Features : (i+1)*Features]
+		row := Padding
 		if i < len(s.Slots) {
 			j := s.Slots[i]
 			r := v.Request(j)
