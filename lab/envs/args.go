@@ -242,14 +242,6 @@ func (a *Args) Kwargs() []Kwarg {
 	return all
 }
 
-// words returns the allowed values and the meaning of the key at path.
-func (d *Descriptor) words(path string) [2]string {
-	if w, ok := d.Keys[path]; ok {
-		return w
-	}
-	return commonKeys[path]
-}
-
 // presetConfig is the workload, cluster and environment of an embedded run.
 type presetConfig struct {
 	Trace   workload.TraceConfig `yaml:"trace"`

@@ -36,9 +36,6 @@ type Descriptor struct {
 	Trace   func() workload.TraceConfig
 	// Settings returns the defaults, nil for an environment without settings.
 	Settings func() Settings
-	// Keys gives the allowed values and the meaning of every setting. commonKeys has the keys that several environments
-	// share.
-	Keys map[string][2]string
 	// Cut returns which jobs of a workload the environment takes.
 	Cut func(s Settings) sched.Taken
 	// MostGPUs returns the largest max_gpus that follows from a workload (Fit), nil = 1024. Users may set more.

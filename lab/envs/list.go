@@ -2,9 +2,7 @@ package envs
 
 import (
 	"context"
-	"maps"
 	"math"
-	"strings"
 
 	"clustergym/agents"
 	"clustergym/env"
@@ -17,7 +15,6 @@ import (
 	"clustergym/env/queuerank"
 	"clustergym/env/queuerank/rlscheduler"
 	"clustergym/env/queuerank/rltune"
-	"clustergym/env/reward"
 	"clustergym/env/sched"
 	"clustergym/env/workerplace"
 	"clustergym/lab/workload"
@@ -77,19 +74,6 @@ var scheduling = []*Descriptor{
 			t.Synth.Profile = "dally"
 			return t
 		},
-		Keys: map[string][2]string{
-			"max_gpus":  {"1 to 1048576", "larger jobs are left out of the workload"},
-			"comm":      {"ring, contention, tree or none", "how a placement slows a gang down"},
-			"ideal":     {"true or false", "with ring: run times are compute times, not those at the best place"},
-			"per_gpu":   {"true or false", "with ring: every GPU has links of its own"},
-			"relative":  {"true or false", "take off what the timers earn on the same jobs at the same time"},
-			"lease":     {"a time of 1s or more", "how long gangs hold their GPUs"},
-			"history":   {"leases, 0 to 1000000", "how far the tuner of timers looks back"},
-			"auto":      {"true or false", "the timers shown are tuned"},
-			"rack_wait": {"leases, 0 to 1000000", "where they are not: how long a rack is declined"},
-			"nw_wait":   {"leases, 0 to 1000000", "and the network"},
-			"ask":       {"nw, las or nothing (nw)", "which jobs get offers first: those that the network slows most, or those with the least GPU-time"},
-		},
 		mix:    "dally",
 		Rules:  rules(delayoffer.Rules(), delayoffer.NewRule),
 		Rivals: append([]string{"fifo+skip", "sjf+skip", "las+skip", "srtf+skip"}, slots(delayoffer.Rules())...),
@@ -120,11 +104,6 @@ var scheduling = []*Descriptor{
 		Takes:   Takes{Jobs: true, Cluster: true},
 		Cluster: workload.DefaultCluster,
 		Trace:   workload.DefaultTraceConfig,
-		Keys: map[string][2]string{
-			"gamma": {"above 0, up to 1", "discount of a step"},
-			"idle":  {"true or false", "whether the agent may let a job wait"},
-			"table": {"true or false", "a row of numbers of each GPU instead of the fields busy and picked"},
-		},
 		whyMost: "a window of larger gangs may take more than env.max_steps picks",
 		Rules:   rules(gpupick.Rules(), gpupick.NewRule),
 		Rivals:  slots(gpupick.Rules()),
@@ -160,15 +139,10 @@ var scheduling = []*Descriptor{
 		Takes:   Takes{Jobs: true, Cluster: true},
 		Cluster: workload.DefaultCluster,
 		Trace:   workload.DefaultTraceConfig,
-		Keys: map[string][2]string{
-			"hold":      {"a time above 0s", "how long a choice holds at least"},
-			"estimates": {"exact, trace, history, gbdt or noisy:SIGMA", "what is known of run times"},
-			"reward":    {strings.Join(reward.Names(), ", "), "what is paid"},
-		},
-		busy:   func(e sched.Arena) bool { return len(e.View().Waiting()) > 1 }, // every policy is always legal
-		Rules:  rules(policymix.Rules(), policymix.NewRule),
-		Rivals: append([]string{"fifo+strict", "fifo+skip", "las+skip", "srtf+skip"}, slots(policymix.Rules())...),
-		Metric: JCT,
+		busy:    func(e sched.Arena) bool { return len(e.View().Waiting()) > 1 }, // every policy is always legal
+		Rules:   rules(policymix.Rules(), policymix.NewRule),
+		Rivals:  append([]string{"fifo+strict", "fifo+skip", "las+skip", "srtf+skip"}, slots(policymix.Rules())...),
+		Metric:  JCT,
 	}, settings[policymix.Config]{
 		defaults: policymix.DefaultConfig,
 		cut: func(c *policymix.Config) sched.Taken {
@@ -188,12 +162,6 @@ var scheduling = []*Descriptor{
 		About:   "which waiting job is next; it holds the queue until it fits",
 		Cluster: "pool:256",
 		Trace:   hpcTrace,
-		Keys: map[string][2]string{
-			"backfill": {"none; easy, on counters and with rltune", "what may start while the chosen job waits"},
-			"base":     {"fifo, sjf, f1, smallest, area; with rltune every order that ranks jobs", "the order to which relative refers"},
-			"peer":     {"true or false", "the older form of RLScheduler-v1"},
-			"rltune":   {"first or programme, on nodes", "the older form of RLTune-v1, with this placement"},
-		},
 	}), ranked(queuerank.DefaultConfig, queuerank.Page, func(c *queuerank.Config) { c.Filter = false },
 		func(c queuerank.Config, src *Source, part traces.Part) (env.Env, error) {
 			switch training := src.Windows.Jobs(traces.Training); {
@@ -210,10 +178,6 @@ var scheduling = []*Descriptor{
 		About:   "which waiting job is next, as RLScheduler's program asks and shows it",
 		Cluster: "pool:256",
 		Trace:   hpcTrace,
-		Keys: map[string][2]string{
-			"backfill": {"none; easy, on counters", "what may start while the chosen job waits"},
-			"base":     {"fifo, sjf, f1, smallest or area", "the order to which relative refers"},
-		},
 	}), ranked(rlscheduler.DefaultConfig, rlscheduler.Page, func(c *rlscheduler.Config) { c.Filter = false },
 		func(c rlscheduler.Config, src *Source, part traces.Part) (env.Env, error) {
 			return rlscheduler.New(rlscheduler.ID, c, src.Cluster, src.Windows, src.Windows.Jobs(traces.Training), part)
@@ -223,11 +187,6 @@ var scheduling = []*Descriptor{
 		About:   "which job of a sorted queue is next, on nodes where RLTune's integer programme places it",
 		Cluster: workload.DefaultCluster,
 		Trace:   workload.DefaultTraceConfig,
-		Keys: map[string][2]string{
-			"placement": {"first or programme", "which GPUs a job gets: the first that the program finds, or those of its integer programme"},
-			"backfill":  {"none or easy", "what may start while the chosen job waits"},
-			"base":      {"every order that ranks jobs", "the order of the queue, to which relative refers too"},
-		},
 	}), ranked(rltune.DefaultConfig, rltune.Page, nil,
 		func(c rltune.Config, src *Source, part traces.Part) (env.Env, error) {
 			return rltune.New(rltune.ID, c, src.Cluster, src.Windows, part)
@@ -237,18 +196,6 @@ var scheduling = []*Descriptor{
 // ranking returns d with what the environments have in common in which the agent chooses the next job.
 func ranking(d Descriptor) Descriptor {
 	d.Takes = Takes{Jobs: true, Cluster: true}
-	keys := map[string][2]string{
-		"gamma":     {"above 0, up to 1", "discount of a step"},
-		"max_gpus":  {"1 to 1048576", "larger jobs are left out of the workload"},
-		"visible":   {"1 to 4096", "jobs that the agent sees and can choose"},
-		"placement": {"first-fit, best-fit, …", "which GPUs a job gets"},
-		"estimates": {"exact, trace, history, gbdt or noisy:SIGMA", "what is known of run times"},
-		"metric":    {strings.Join(queuerank.Metrics(), ", "), "what the return is made of"},
-		"reward":    {"relative, minus or dense", "against a base order, as it is, or job by job"},
-		"filter":    {"true or false", "draw training windows again that SJF finds too easy or too hard"},
-	}
-	maps.Copy(keys, d.Keys)
-	d.Keys = keys
 	d.Rules = rules(queuerank.Rules(), queuerank.NewRule)
 	whole := []string{"fifo+strict", "sjf+strict", "f1+strict", "sjf+skip", "las+skip", "srtf+skip"}
 	d.Rivals = append(whole, slots(queuerank.Rules())...)
@@ -289,7 +236,6 @@ var planning = []*Descriptor{
 		ID: dagplace.ID, Preset: "dagplace-ddqn",
 		About:    "the processor of the next task of a task graph",
 		Takes:    Takes{Graphs: true},
-		Keys:     dagplace.ArgWords(),
 		Rules:    rules(dagplace.Rules(), dagplace.NewRule),
 		Planners: dagPlanners(),
 		Rivals:   append([]string{"heft", "peft", "cpop"}, policyname.Rules("random", "first-free", "greedy-hope", "eft")...),
@@ -312,7 +258,6 @@ var planning = []*Descriptor{
 		About:  "the job and server of the next worker, or the end of the interval",
 		Takes:  Takes{Jobs: true, Models: true},
 		Trace:  workload.DefaultTraceConfig,
-		Keys:   workerplace.ArgWords(),
 		Rules:  rules(workerplace.Rules(), workerplace.NewRule),
 		Rivals: slots(workerplace.Rules()),
 		Metric: Metric{Key: "jct_s", Title: "mean JCT", Unit: "s", Of: func(_ *metrics.Summary, info []float64) float64 { return info[workerplace.InfoJCT] }},
