@@ -99,7 +99,7 @@ var arrows = map[string][]string{
 	"simulator/dag/graphs": {"simulator/dag", "simulator/dag/alibaba", "simulator/dag/dagjson", "simulator/dag/wfformat", "traces", "traces/alibaba", "traces/tpch"},
 	"env/dagplace":         {"env", "simulator/dag", "simulator/dag/listsched", "simulator/dag/synth", "env/paint", "env/page", "env/sched", "traces"}, // of sched as env/workerplace; rivals plan by listsched
 	"env/control":          {"env", "env/page", "env/paint"},
-	"peer/...":             {"traces", "simulator/metrics"},
+	"peer/...":             {"traces", "simulator/metrics", "peer/internal/..."},
 	"env/vec":              {"env"},
 
 	"bridge/wire":   {"env"},
