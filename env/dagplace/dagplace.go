@@ -68,7 +68,7 @@ func New(cfg Config) (*Env, error) {
 		},
 		Solved: math.NaN(), NoOp: -1,
 	}}
-	e.src, e.shell = rand.New(&e.pcg), sched.NewNamedShell(e.spec)
+	e.src, e.shell = rand.New(&e.pcg), sched.NewShell(e.spec)
 	e.obs, e.mask = make([]float32, e.spec.ObsLen()), make([]bool, e.spec.MaskLen())
 	return e, nil
 }

@@ -269,7 +269,7 @@ func TestSnapshotsNameTheGraph(t *testing.T) {
 		t.Errorf("without the workload: %v", err)
 	}
 	another := open(t, c, nil, setOf(t, set.Graph(1), set.Graph(2)), traces.Training)
-	if err := another.RestoreSnapshot(s, got); !errors.Is(err, env.ErrSnapshot) || !strings.Contains(err.Error(), "with another workload") {
+	if err := another.RestoreSnapshot(s, got); !errors.Is(err, env.ErrSnapshot) || !strings.Contains(err.Error(), "of another workload") {
 		t.Errorf("with another workload: %v", err)
 	}
 	if err := another.Step(ctx, env.Action{Disc: []int32{0}}, got); !errors.Is(err, env.ErrResetNeeded) {
