@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"clustergym/env/sched"
 	"clustergym/simulator/predict"
 	"clustergym/simulator/sim"
 )
@@ -102,14 +103,28 @@ func NewForecasts(est sim.Estimates, gpus int) *Forecasts {
 	return f
 }
 
-// Reset begins a run.
+// ForecastsOf returns NewForecasts if shown says that observations have them, nil if not.
+func ForecastsOf(shown sched.Forecast, est sim.Estimates, gpus int) *Forecasts {
+	if !shown.Shown(est) {
+		return nil
+	}
+	return NewForecasts(est, gpus)
+}
+
+// Reset begins a run. Of nil it does nothing.
 func (f *Forecasts) Reset() {
+	if f == nil {
+		return
+	}
 	f.users.reset()
 	f.vcs.reset()
 }
 
-// Learn takes in a job that has just arrived. estimate is what is known of its run time, 0 = nothing.
+// Learn takes in a job that has just arrived. estimate is what is known of its run time, 0 = nothing. Of nil it does nothing.
 func (f *Forecasts) Learn(v *sim.View, j sim.Job, estimate time.Duration) {
+	if f == nil {
+		return
+	}
 	for int(j) >= len(f.jobs) {
 		f.jobs = append(f.jobs, foreseen{})
 	}

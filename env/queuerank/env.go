@@ -106,11 +106,7 @@ func Assemble(cfg Config, own Program, spec cluster.Spec, w sched.Windows, train
 		l.machine = &counter{l: l, place: place}
 	}
 	if own.Encoder == nil {
-		x := &encoder{l: l, most: maximaOf(training, est)}
-		if cfg.Forecast.Shown(est) {
-			x.seen = encode.NewForecasts(est, c.GPUs())
-		}
-		own.Encoder = x
+		own.Encoder = &encoder{l: l, most: maximaOf(training, est), seen: encode.ForecastsOf(cfg.Forecast, est, c.GPUs())}
 	}
 	sum := &score{cfg: &l.cfg, base: own.Base}
 	common := sched.DefaultConfig()

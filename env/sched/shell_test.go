@@ -194,7 +194,9 @@ func TestShellKeepsItsOwnTask(t *testing.T) {
 func TestShellRenders(t *testing.T) {
 	c, _ := began(t, 2)
 	var b strings.Builder
-	draw := func(b *strings.Builder) { fmt.Fprintf(b, "Adder-v1  seed %d, step %d, sum 2\n", c.shell.Episode().Seed, c.shell.Steps()) }
+	draw := func(b *strings.Builder) {
+		fmt.Fprintf(b, "Adder-v1  seed %d, step %d, sum 2\n", c.shell.Episode().Seed, c.shell.Steps())
+	}
 	if err := c.shell.Render(&b, "ansi", draw); err != nil || b.String() != "Adder-v1  seed 3, step 1, sum 2\n" {
 		t.Errorf("%v, %q", err, b.String())
 	}
