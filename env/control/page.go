@@ -41,8 +41,8 @@ func text(name string) string {
 
 // spaces returns how a page begins.
 func spaces(s env.Spec) string {
-	return fmt.Sprintf("# %s\n\n| | |\n|---|---|\n| Action space | %s |\n| Observation space | %s |\n| Steps at most | %s |\n"+
-		"| Solved at a mean return of | %s |\n\n",
+	return fmt.Sprintf("# %s\n\n| | |\n|---|---|\n| Action space | %s |\n| Observation space | %s |\n"+
+		"| Steps at most | %s |\n| Solved at a mean return of | %s |\n\n",
 		s.ID, actionSpace(s.Action), dict(s.Obs), orNone(s.MaxSteps > 0, s.MaxSteps), orNone(!math.IsNaN(s.Solved), s.Solved))
 }
 

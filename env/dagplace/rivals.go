@@ -26,12 +26,17 @@ type Rule struct {
 func Rules() []Rule {
 	return []Rule{
 		{Rule: sched.Rule{Name: "random", About: "any processor that can run the task", Random: true}},
-		{Rule: sched.Rule{Name: "greedy-hope", About: "the processor whose load, with the task, comes nearest to the hope: RTGS's greedy generator"},
+		{Rule: sched.Rule{
+			Name: "greedy-hope", About: "the processor whose load, with the task, comes nearest to the hope: " +
+				"RTGS's greedy generator",
+		},
 			cost: func(p *episode, g int32) float64 {
 				i := p.b.Task()
 				return math.Abs(p.hope[i] - (p.b.load[g] + p.b.q.Exec(i, g)))
 			}},
-		{Rule: sched.Rule{Name: "first-free", About: "the processor that is free first: list scheduling that ignores speeds and transfers"},
+		{Rule: sched.Rule{
+			Name: "first-free", About: "the processor that is free first: list scheduling that ignores speeds and transfers",
+		},
 			cost: func(p *episode, g int32) float64 { return p.b.end[g] }},
 		{Rule: sched.Rule{Name: "eft", About: "the processor on which the task ends earliest"},
 			cost: func(p *episode, g int32) float64 { return p.b.finish[g] }},

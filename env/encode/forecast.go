@@ -120,7 +120,8 @@ func (f *Forecasts) Reset() {
 	f.vcs.reset()
 }
 
-// Learn takes in a job that has just arrived. estimate is what is known of its run time, 0 = nothing. Of nil it does nothing.
+// Learn takes in a job that has just arrived. estimate is what is known of its run time, 0 = nothing. Of nil it does
+// nothing.
 func (f *Forecasts) Learn(v *sim.View, j sim.Job, estimate time.Duration) {
 	if f == nil {
 		return

@@ -17,7 +17,8 @@ var (
 	heldSection string
 )
 
-// Sections returns what the templates of environments' pages call for the parts that describe fields of this package, as Markdown.
+// Sections returns what the templates of environments' pages call for the parts that describe fields of this package,
+// as Markdown.
 func Sections() template.FuncMap {
 	return template.FuncMap{
 		"forecasts": forecastSection,
@@ -26,8 +27,8 @@ func Sections() template.FuncMap {
 	}
 }
 
-// forecastSection returns the part about forecasts, the numbers fcQuantiles to fcVCWaiting. where says where they are; held is whether
-// there is a field of Held.
+// forecastSection returns the part about forecasts, the numbers fcQuantiles to fcVCWaiting. where says where they are;
+// held is whether there is a field of Held.
 func forecastSection(where string, held bool) string {
 	field := ""
 	if held {

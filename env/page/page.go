@@ -1,4 +1,5 @@
-// Package page writes the pages of environments, in Markdown and in the manner of Gymnasium's pages, from their templates.
+// Package page writes the pages of environments, in Markdown and in the manner of Gymnasium's pages, from their
+// templates.
 package page
 
 import (
@@ -10,8 +11,10 @@ import (
 )
 
 // illegal is the sentence about actions that cannot be taken.
-const illegal = "An action that is masked or out of range is an error that changes nothing. Over the bridge, in Python too, a masked one is by\n" +
-	"default no error but becomes the action that does nothing, or the lowest legal one; `invalid: error` refuses it there too."
+const illegal = "An action that is masked or out of range is an error that changes nothing. " +
+	"Over the bridge, in Python too, a masked one is by\n" +
+	"default no error but becomes the action that does nothing, or the lowest legal one; " +
+	"`invalid: error` refuses it there too."
 
 // funcs are what every template can call.
 var funcs = template.FuncMap{
@@ -22,8 +25,8 @@ var funcs = template.FuncMap{
 	"here":    here,
 }
 
-// Of returns the page that the template text makes of an environment's settings, .Cfg, and its specification, .Spec. more are
-// functions that it calls in addition to those of this package.
+// Of returns the page that the template text makes of an environment's settings, .Cfg, and its specification, .Spec.
+// more are functions that it calls in addition to those of this package.
 func Of(text string, cfg any, s env.Spec, more template.FuncMap) string {
 	t := template.Must(template.New(s.ID).Funcs(funcs).Funcs(more).Parse(text))
 	var b strings.Builder

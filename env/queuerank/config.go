@@ -17,8 +17,8 @@ const ID = "QueueRank-v1"
 // jobs of the window, and lower is better.
 func Metrics() []string { return []string{"bsld", "wait", "jct", "slowdown", "utilisation"} }
 
-// Common holds the settings of every environment in which the agent chooses the next job: QueueRank-v1, RLScheduler-v1 and
-// RLTune-v1.
+// Common holds the settings of every environment in which the agent chooses the next job: QueueRank-v1, RLScheduler-v1
+// and RLTune-v1.
 type Common struct {
 	Gamma     float64       `yaml:"gamma"`     // discount of a step, reported as info.discount
 	Window    int           `yaml:"window"`    // W, jobs of an episode

@@ -58,8 +58,8 @@ func (t *total) leave(x float64) {
 	}
 }
 
-// present pays −N/(W·tau) per second. For jct, N is the counted jobs that are submitted and unfinished, and the return −mean JCT / tau;
-// for wait, those that wait, and −mean wait / tau.
+// present pays −N/(W·tau) per second. For jct, N is the counted jobs that are submitted and unfinished, and the return
+// −mean JCT / tau; for wait, those that wait, and −mean wait / tau.
 type present struct {
 	enter []sim.EventKind
 	leave sim.EventKind
@@ -113,8 +113,8 @@ func (r *makespan) Rate() float64 {
 }
 
 // slowdown pays −Σ 1/work / W per second over the counted jobs that are submitted and unfinished. Return = −mean
-// slowdown. With least, that of bsld in seconds, it is 1/max(work, least), and at each finish it pays the difference to the exact term
-// max(1, JCT/max(work, least)). Return = −mean bounded slowdown.
+// slowdown. With least, that of bsld in seconds, it is 1/max(work, least), and at each finish it pays the difference to
+// the exact term max(1, JCT/max(work, least)). Return = −mean bounded slowdown.
 type slowdown struct {
 	least float64
 	w     *sched.Window

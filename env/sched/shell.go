@@ -121,7 +121,8 @@ func (s *Shell) Shape(a env.Action) error {
 	if len(a.Disc) == len(s.sizes) && len(a.Cont) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s: %d indices and %d numbers, want %d and 0", env.ErrIllegalAction, s.id, len(a.Disc), len(a.Cont), len(s.sizes))
+	return fmt.Errorf("%w: %s: %d indices and %d numbers, want %d and 0",
+		env.ErrIllegalAction, s.id, len(a.Disc), len(a.Cont), len(s.sizes))
 }
 
 func (s *Shell) outside(x int32, n int) error {

@@ -8,8 +8,8 @@ import (
 	"clustergym/internal/snap"
 )
 
-// Stamp is what a sealed snapshot names before the episode and its actions, for environments without the simulator of clusters: it
-// restores into environments of equal settings and workload only.
+// Stamp is what a sealed snapshot names before the episode and its actions, for environments without the simulator of
+// clusters: it restores into environments of equal settings and workload only.
 type Stamp struct {
 	ID string
 	// Magics are the first bytes where episodes are generated, and where they are of a workload.

@@ -30,15 +30,18 @@ func Rules() []Rule {
 	random.Random, oracle.Knows, waits.Knows = true, true, true
 	return []Rule{
 		{Rule: random},
-		{Rule: rule("load-balance", "the longest waiting job that fits, each worker on the server with most free GPUs and CPUs"),
+		{Rule: rule("load-balance",
+			"the longest waiting job that fits, each worker on the server with most free GPUs and CPUs"),
 			server: emptiest},
 		{Rule: rule("tetris",
-			"packing after Tetris: the job whose demand is most of what is free, each worker on the fullest server that holds it"),
+			"packing after Tetris: the job whose demand is most of what is free, "+
+				"each worker on the fullest server that holds it"),
 			job: func(e *Env, a, b *job) float64 { return e.alignment(b) - e.alignment(a) }, server: fullest},
 		{Rule: rule("least-interference",
 			"the longest waiting job that fits, each worker beside the fewest other jobs, of these on the fuller server"),
 			server: fewest},
-		{Rule: rule("sjf-least-interference", "the job that takes least alone, placed likewise"), job: shortest, server: fewest},
+		{Rule: rule("sjf-least-interference", "the job that takes least alone, placed likewise"),
+			job: shortest, server: fewest},
 		{Rule: rule("sjf-waits", "the same, but it waits where that server has one and a half other jobs or more"),
 			job: shortest, server: fewest, most: 1.5},
 		{Rule: oracle, plan: &Planner{Wait: Never}},

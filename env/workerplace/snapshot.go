@@ -34,8 +34,8 @@ func (e *Env) AppendSnapshot(dst []byte) ([]byte, error) {
 	return e.shell.AppendStamped(dst, e.stamp())
 }
 
-// RestoreSnapshot implements env.Snapshotter. Speeds that were put in must be the ones of then. A recorder does not see the intervals
-// that are played again.
+// RestoreSnapshot implements env.Snapshotter. Speeds that were put in must be the ones of then. A recorder does not see
+// the intervals that are played again.
 func (e *Env) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 	rec := e.rec
 	e.rec = nil

@@ -114,7 +114,8 @@ func open(p study.Plan, a study.Agent, log *logSettings) (*trained, error) {
 	case *queuerank.Config:
 		settings = *s
 	default:
-		return nil, fault.Mistakef("it was trained in %s, want %s, or %s with env.peer: true", cfg.Env.ID, program.ID, queuerank.ID)
+		return nil, fault.Mistakef("it was trained in %s, want %s, or %s with env.peer: true",
+			cfg.Env.ID, program.ID, queuerank.ID)
 	}
 	est := settings.Estimates
 	switch {
@@ -171,7 +172,9 @@ func (t *trained) identity() map[string]any {
 	sum := sha256.Sum256(t.found.Weights)
 	// The text is older than the part of the settings that several environments have in common.
 	settings := strings.NewReplacer("{Common:{", "{", "} Filter:", " Filter:").Replace(fmt.Sprintf("%+v", t.env))
-	return map[string]any{"weights": hex.EncodeToString(sum[:]), "longest": t.longest, "env": settings, "agent": t.found.Cfg.Agent}
+	return map[string]any{
+		"weights": hex.EncodeToString(sum[:]), "longest": t.longest, "env": settings, "agent": t.found.Cfg.Agent,
+	}
 }
 
 // open returns the environment of the agent's run over windows, at this machine: requests as the rules know them, back-filling as mode
@@ -183,7 +186,8 @@ func (t *trained) open(mode string, windows windowsOf) (*queuerank.Env, error) {
 	if mode == "yes" {
 		c.Backfill = "easy"
 	}
-	return program.New(t.id, program.FromOlder(c), cluster.Spec{Name: "swf-256", Pool: procs}, windows, t.scale, traces.Test)
+	return program.New(t.id, program.FromOlder(c),
+		cluster.Spec{Name: "swf-256", Pool: procs}, windows, t.scale, traces.Test)
 }
 
 // windowsOf are windows of jobs for QueueRank-v1.

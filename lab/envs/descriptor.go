@@ -76,8 +76,8 @@ type Descriptor struct {
 	record func(ctx context.Context, w *World, s Settings, t, shown workload.TraceConfig) error
 	// sha returns the text of everything but the jobs that decides episodes, if its form is not the usual one.
 	sha func(a *Args, spec cluster.Spec) (string, error)
-	// older returns the settings of QueueRank-v1 that play the same episodes, which had no id of their own once. Scenario hashes are
-	// those of the older form.
+	// older returns the settings of QueueRank-v1 that play the same episodes, which had no id of their own once. Scenario
+	// hashes are those of the older form.
 	older func(s Settings) Settings
 }
 

@@ -11,8 +11,8 @@ import (
 	"clustergym/traces/synth"
 )
 
-// keysText gives the allowed values and the meaning of every key: a table of those that several environments share, and one for
-// each environment whose keys have other words. Names in braces stand for lists that packages have.
+// keysText gives the allowed values and the meaning of every key: a table of those that several environments share, and
+// one for each environment whose keys have other words. Names in braces stand for lists that packages have.
 //
 //go:embed keys.md
 var keysText string

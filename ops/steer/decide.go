@@ -128,7 +128,8 @@ func (p *Policy) act(a agents.Policy) {
 		return err
 	}
 	if !slices.Contains([]string{jobselect.ID, queuerank.ID, rlscheduler.ID, rltune.ID}, spec.ID) {
-		p.NoOrder = fmt.Sprintf("%s acts in %s, whose actions give no order of the queue; want mode shadow or gate, or a policy of %s or %s",
+		p.NoOrder = fmt.Sprintf("%s acts in %s, whose actions give no order of the queue; "+
+			"want mode shadow or gate, or a policy of %s or %s",
 			p.Name, spec.ID, jobselect.ID, queuerank.ID)
 		return
 	}

@@ -29,7 +29,8 @@ func ReadJobs(r io.Reader, name string) ([]Job, error) {
 			Forward: t.Whole(6, 1, 1<<20), Backward: t.Whole(7, 1, 1<<20), Memory: t.Whole(8, 0, 1<<40),
 		}
 		if t.Err() == nil && j.endless() {
-			t.Fail(4, fmt.Sprintf("fewer: with the row's workers and times they compute for %d ms on each GPU, and 2^50 ms together is the most",
+			t.Fail(4, fmt.Sprintf("fewer: with the row's workers and times they compute for %d ms on each GPU, "+
+				"and 2^50 ms together is the most",
 				j.compute()))
 		}
 		jobs = append(jobs, j)

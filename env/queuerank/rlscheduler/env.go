@@ -35,9 +35,11 @@ func (c *Config) Validate() error {
 	return older.Validate()
 }
 
-// New returns an environment over the windows w, as queuerank.New does. id is its name: ID, or queuerank.ID for runs that
-// have the older keys.
-func New(id string, cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, part traces.Part) (*queuerank.Env, error) {
+// New returns an environment over the windows w, as queuerank.New does. id is its name: ID, or queuerank.ID for runs
+// that have the older keys.
+func New(
+	id string, cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, part traces.Part,
+) (*queuerank.Env, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}

@@ -11,12 +11,12 @@ import (
 // ID is the environment's name and version.
 const ID = "RLTune-v1"
 
-// Placements returns the values of Config.Placement: first, the first placement that RLTune's program finds, and programme, that of
-// the paper's integer programme.
+// Placements returns the values of Config.Placement: first, the first placement that RLTune's program finds, and
+// programme, that of the paper's integer programme.
 func Placements() []string { return []string{"first", "programme"} }
 
-// Config holds the settings. Placement is one of Placements, and Base every order that ranks jobs. A change of a default that
-// changes returns gets a new version.
+// Config holds the settings. Placement is one of Placements, and Base every order that ranks jobs. A change of a
+// default that changes returns gets a new version.
 type Config struct {
 	queuerank.Common `yaml:",inline"`
 }

@@ -72,8 +72,8 @@ type Planner struct {
 	ways      [][]Part
 }
 
-// Choose appends the way that the programme chooses to dst[:0]. There is one where there is a way of tier 1. next and whole are as in
-// Programme.Choose.
+// Choose appends the way that the programme chooses to dst[:0]. There is one where there is a way of tier 1. next and
+// whole are as in Programme.Choose.
 func (o *Planner) Choose(p *Pool, free []int32, gpus, next int, whole bool, dst []Part) ([]Part, bool) {
 	if !o.finder.Fits(p, free, gpus) {
 		return dst[:0], false

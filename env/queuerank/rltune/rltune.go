@@ -80,7 +80,8 @@ func New(id string, cfg Config, spec cluster.Spec, w sched.Windows, part traces.
 		return nil, err
 	}
 	if c.Pool() {
-		return nil, fmt.Errorf("%s: rltune %s places jobs on nodes, and cluster %s is a counter", id, cfg.Placement, spec.Name)
+		return nil, fmt.Errorf("%s: rltune %s places jobs on nodes, and cluster %s is a counter",
+			id, cfg.Placement, spec.Name)
 	}
 	t := &tuned{id: id, cfg: cfg, c: c, programme: cfg.Placement == "programme", pools: map[poolKey]*pool{}}
 	t.divided, t.single = len(c.VCs()) > 0, len(c.VCs()) == 0 && len(c.Types()) < 2
@@ -172,7 +173,8 @@ func (t *tuned) check(jobs []traces.Job) error {
 			continue // the workload leaves it out
 		}
 		if j.GPUs < 1 || j.GPUMilli != 1000 {
-			return fmt.Errorf("%s: job %s asks for %d × %d thousandths of a GPU; rltune places whole GPUs", t.id, j.ID, j.GPUs, j.GPUMilli)
+			return fmt.Errorf("%s: job %s asks for %d × %d thousandths of a GPU; rltune places whole GPUs",
+				t.id, j.ID, j.GPUs, j.GPUMilli)
 		}
 		p := t.pool(&r)
 		most := 0
@@ -182,7 +184,9 @@ func (t *tuned) check(jobs []traces.Job) error {
 			}
 		}
 		if j.GPUs > most {
-			return fmt.Errorf("%s: job %s asks for %d GPUs; rltune places it on equal nodes only, which have %d: set env.max_gpus=%d", t.id, j.ID, j.GPUs, most, most)
+			return fmt.Errorf("%s: job %s asks for %d GPUs; rltune places it on equal nodes only, "+
+				"which have %d: set env.max_gpus=%d",
+				t.id, j.ID, j.GPUs, most, most)
 		}
 	}
 	return nil
@@ -265,7 +269,9 @@ type tunedRows struct{ *tuned }
 
 // Fields implements sched.Encoder.
 func (t tunedRows) Fields() []env.Field {
-	return []env.Field{{Name: "jobs", Shape: []int{t.cfg.Visible, Features}, High: 1.5, Unit: "fraction", Doc: tunedDoc, Filled: Features}}
+	return []env.Field{{
+		Name: "jobs", Shape: []int{t.cfg.Visible, Features}, High: 1.5, Unit: "fraction", Doc: tunedDoc, Filled: Features,
+	}}
 }
 
 // Reset implements sched.Encoder.

@@ -11,8 +11,8 @@ import (
 	"clustergym/traces"
 )
 
-// Reader reads rows of a CSV by the places of the columns that it was opened with, and keeps the first error, which names line,
-// column and value.
+// Reader reads rows of a CSV by the places of the columns that it was opened with, and keeps the first error, which
+// names line, column and value.
 type Reader struct {
 	t   *traces.Table
 	at  []int
