@@ -146,15 +146,5 @@ func acrobot() definition {
 			MaxSteps: 500, Solved: -100, NoOp: -1,
 		},
 		make: func() problem { return new(robot) },
-		about: "Two links hang from a pivot. Only the joint between them is driven, and the tip of the lower one shall swing up to 1 m above the pivot. " +
-			sameAsGymnasium,
-		actions: "0, 1 and 2 apply -1, 0 and 1 N·m to the joint.",
-		rewards: "-1 for every step, 0 for the one that reaches the line.",
-		start:   "Both angles and both speeds uniformly from -0.1 to 0.1, rounded to float32.",
-		end:     "Terminated when the tip is higher than 1 m above the pivot. Truncated after 500 steps.",
-		answer: "Uniform play returns -498.7 on average, for it hardly ever arrives. Driving the joint against the movement of the upper link (0 while velocity1 is 0 or more, else 2) " +
-			"returns -84.5 on average and -69 at best. Published runs (RL Baselines3 Zoo): PPO -73.5 after 1,000,000 steps, DQN -76.6 after 100,000.",
-		history: "- v1: the first here, the same as Gymnasium's v1.",
-		source:  "Sutton, Generalization in reinforcement learning, NIPS 8, 1996; Sutton and Barto, Reinforcement Learning, 2018; numbers and order of operations: Gymnasium.",
 	}
 }

@@ -149,17 +149,5 @@ func bandit(c BanditConfig) definition {
 			Solved: 0.8 * float64(c.Pulls), NoOp: -1,
 		},
 		make: func() problem { return &arms{cfg: c, pays: make([]float64, c.Arms)} },
-		about: fmt.Sprintf("%d arms, each of which pays 1 with a probability of its own, and %d pulls. Every task has other probabilities: without learning within the task "+
-			"no arm is better than another. A family of tasks for meta-learning.", c.Arms, c.Pulls),
-		actions: "The arm to pull.",
-		rewards: "1 or 0, at random.",
-		start:   "The task, or probabilities drawn uniformly from 0 to 1.",
-		end:     fmt.Sprintf("Terminated after %d pulls.", c.Pulls),
-		answer: "For 10 arms and 100 pulls: playing blindly returns 50 on average, Thompson sampling 77.2, always the best arm 91 (10/11 of the pulls). An agent that pulls 100 times at random, " +
-			"adapts, and then commits to the arm with the best record earns 0.87 a pull; after one step of adaptation 0.80 is a pass, and \"solved\" means an episode after it.",
-		task: fmt.Sprintf("`pays` [%d], from 0 to 1: the probability of each arm. Drawn uniformly.", c.Arms),
-		args: "None under this name. Go programs make bandits of other sizes with `control.NewBandit`:\n\n| argument | default | meaning |\n|---|---|---|\n| `arms` | 10 | 1 to 10000 |\n| `pulls` | 100 | of an episode, 1 to 1000000 |\n" +
-			"| `history` | false | observe the last action (one-hot), the last reward and the share of pulls done instead of a constant |",
-		source: "Duan et al., RL²: Fast Reinforcement Learning via Slow Reinforcement Learning, arXiv 1611.02779; the problem is older than any of them (Thompson, 1933).",
 	}
 }

@@ -122,22 +122,5 @@ func cartPole() definition {
 			MaxSteps: 500, Solved: 475, NoOp: -1,
 		},
 		make: func() problem { return new(cart) },
-		about: "A pole stands on a cart, joined by a hinge without friction. The cart is pushed left or right, 50 times a second, to keep the pole upright and " +
-			"itself on the track. " + sameAsGymnasium,
-		actions: "0 pushes to the left, 1 to the right, with 10 N.",
-		rewards: "1 for every step, the last included.",
-		start:   "All four numbers uniformly from -0.05 to 0.05.",
-		end: "Terminated when the pole is more than 12 degrees from upright or the cart more than 2.4 m from the middle. " +
-			"Truncated after 500 steps.",
-		answer: "500 is the best return. Pushing to the side of angle + 0.5·velocity of the pole returns 500 always, uniform play 22.2 on average. " +
-			"Published runs (RL Baselines3 Zoo): PPO 500 after 100,000 steps, DQN 500 after 50,000.",
-		history: "- v1: the first here, the same as Gymnasium's v1.",
-		source:  "Barto, Sutton and Anderson, Neuronlike adaptive elements that can solve difficult learning control problems, IEEE SMC 13, 1983; numbers and order of operations: Gymnasium.",
 	}
 }
-
-// sameAsGymnasium is the promise on the pages of Gymnasium's problems.
-const sameAsGymnasium = "State, observations, rewards and ends are those of Gymnasium's environment of this name, bit for bit, where its sine, cosine and squares are " +
-	"correctly rounded. A C library rounds one or two calls of a thousand the other way. Against Gymnasium 1.4.0 with glibc 2.36 that changed nothing in 20 whole episodes of CartPole and 30 of " +
-	"MountainCar; of 40 episodes of random play in Acrobot, which is chaotic, 3 showed other last bits in their observations, from step 367 on at the earliest. Seeds are this " +
-	"project's own: the same seed starts elsewhere in Gymnasium."

@@ -9,21 +9,10 @@ import (
 	"clustergym/internal/nearest"
 )
 
-// definition is a problem with its texts for people.
+// definition is a problem; its page is in pages.
 type definition struct {
 	spec env.Spec
 	make func() problem
-
-	about   string // description: what is decided, and what the problem isolates
-	actions string
-	rewards string
-	start   string
-	end     string
-	answer  string // what an agent that learns correctly ends with
-	task    string // what a task is; "" = no tasks
-	args    string // "" = none
-	history string // of versions; "" = the first
-	source  string
 }
 
 // definitions lists the problems by ID. Every call builds the list anew, so that callers share no slices.

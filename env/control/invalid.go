@@ -86,15 +86,5 @@ func invalidAction() definition {
 			MaxSteps: invalidSteps, Solved: 90, NoOp: -1,
 		},
 		make: func() problem { return new(invalid) },
-		about: "The state, one of 80, is shown, and the action of the same number pays. 60 of the 80 actions are illegal at every " +
-			"step, never the one that pays, and which ones changes with every step. An agent that masks both when it samples and " +
-			"when it learns solves this within a few thousand steps; one that masks only when it samples, or that uses the mask " +
-			"of another step, does not.",
-		actions: "The number of a state. A masked one is an error; over the bridge, in Python too, it becomes the lowest legal one by default, and `invalid: error` refuses it.",
-		rewards: "1 if the action equals the state, else 0.",
-		start:   "A state and its 60 illegal actions, uniformly.",
-		end:     "Truncated after 100 steps.",
-		answer:  "100 is the best return. Uniform play over the legal actions returns 5 on average. Masked PPO with a discount of 0.4 reaches 90 within 5,000 steps.",
-		source:  "The test problem of sb3-contrib's MaskablePPO; on masks: Huang and Ontañón, arXiv 2006.14171.",
 	}
 }

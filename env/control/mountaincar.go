@@ -89,15 +89,5 @@ func mountainCar() definition {
 			MaxSteps: 200, Solved: -110, NoOp: -1,
 		},
 		make: func() problem { return new(car) },
-		about: "A car in a valley is too weak for the hill on its right and must swing to get there. Nothing but the time limit tells good play from bad before " +
-			"the goal has been reached once: a test of exploration. " + sameAsGymnasium,
-		actions: "0 accelerates to the left, 1 not at all, 2 to the right.",
-		rewards: "-1 for every step.",
-		start:   "The position uniformly from -0.6 to -0.4, at rest.",
-		end:     "Terminated when the position is 0.5 or more. Truncated after 200 steps.",
-		answer: "Uniform play never arrives and returns -200. Accelerating to the side to which the car moves returns -119.4 on average, which does not count as solved. " +
-			"Published runs: DQN -100.8 after 120,000 steps (RL Baselines3 Zoo); plain PPO -200 after 500,000 (CleanRL), for it hardly ever sees the goal.",
-		history: "- v0: the first here, the same as Gymnasium's v0.",
-		source:  "Moore, Efficient memory-based learning for robot control, 1990; numbers and order of operations: Gymnasium.",
 	}
 }

@@ -107,16 +107,5 @@ func nav2D() definition {
 			MaxSteps: navSteps, Solved: -20, NoOp: -1,
 		},
 		make: func() problem { return new(point) },
-		about: "A point in the plane walks to a goal that it cannot see: only the reward tells where it is. Every task has another goal. A family of tasks for " +
-			"meta-learning, with real-valued actions.",
-		actions: "How far to go in x and in y, each from -0.1 to 0.1. As everywhere, an action outside the box or NaN is an error that changes nothing: an agent that draws from a " +
-			"normal distribution cuts each number to the bounds itself, and learns from the number before the cut.",
-		rewards: "Minus the distance from the goal after the step.",
-		start:   "At (0, 0). The goal is the task, or drawn uniformly from the square of ±0.5.",
-		end:     "Truncated after 100 steps. Reaching the goal ends nothing.",
-		answer: "Standing still returns -38.3 on average (a hundred times the mean distance of the goal), uniform play -62, going straight to the goal -0.506. An agent that has not seen the task can do " +
-			"no better than stand still; after one step of adaptation more than -20, and 15 more than before it, is a pass, and \"solved\" means an episode after it.",
-		task:   "`goal` [2], each from -0.5 to 0.5. Drawn uniformly.",
-		source: "The 2D navigation of Finn, Abbeel and Levine, Model-Agnostic Meta-Learning, ICML 2017, with a distance instead of its square and without a stop at the goal.",
 	}
 }

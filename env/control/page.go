@@ -1,13 +1,20 @@
 package control
 
 import (
-	"cmp"
+	"embed"
 	"fmt"
 	"math"
 	"strings"
+	"text/template"
 
 	"clustergym/env"
+	"clustergym/env/page"
 )
+
+// pages are the templates of the problems' pages, and the sentences that those of Gymnasium's problems have in common.
+//
+//go:embed pages
+var pages embed.FS
 
 // Page returns the page of the environment called id, in Markdown and with the headings of Gymnasium's pages:
 // description, actions, observations with bounds and units, reward, start, end, arguments, versions. It returns "" for
@@ -15,37 +22,28 @@ import (
 func Page(id string) string {
 	for _, d := range definitions() {
 		if d.spec.ID == id {
-			return d.page()
+			return page.Of(text(id), nil, d.spec, template.FuncMap{
+				"spaces": spaces, "gymnasium": func() string { return text("gymnasium") },
+			})
 		}
 	}
 	return ""
 }
 
-func (d *definition) page() string {
-	var b strings.Builder
-	s := d.spec
-	fmt.Fprintf(&b, "# %s\n\n", s.ID)
-	fmt.Fprintf(&b, "| | |\n|---|---|\n| Action space | %s |\n| Observation space | %s |\n| Steps at most | %s |\n| Solved at a mean return of | %s |\n\n",
-		actionSpace(s.Action), dict(s.Obs), orNone(s.MaxSteps > 0, s.MaxSteps), orNone(!math.IsNaN(s.Solved), s.Solved))
-	section := func(title, text string) { fmt.Fprintf(&b, "## %s\n\n%s\n\n", title, text) }
-	section("Description", d.about)
-	section("Action space", d.actions)
-	b.WriteString("## Observation space\n\n| field | shape | low | high | unit | meaning |\n|---|---|---|---|---|---|\n")
-	for _, f := range s.Obs {
-		fmt.Fprintf(&b, "| `%s` | %v | %v | %v | %s | %s |\n", f.Name, f.Shape, f.Low, f.High, f.Unit, f.Doc)
+// text returns one of pages.
+func text(name string) string {
+	b, err := pages.ReadFile("pages/" + name + ".md")
+	if err != nil {
+		panic(err) // it is embedded
 	}
-	b.WriteString("\n")
-	section("Rewards", d.rewards)
-	section("Starting state", d.start)
-	section("Episode end", d.end)
-	section("Known answer", d.answer)
-	if d.task != "" {
-		section("Tasks", d.task)
-	}
-	section("Arguments", cmp.Or(d.args, "None."))
-	section("Version history", cmp.Or(d.history, "- v1: the first."))
-	section("Source", d.source)
-	return strings.TrimRight(b.String(), "\n") + "\n"
+	return string(b)
+}
+
+// spaces returns how a page begins.
+func spaces(s env.Spec) string {
+	return fmt.Sprintf("# %s\n\n| | |\n|---|---|\n| Action space | %s |\n| Observation space | %s |\n"+
+		"| Steps at most | %s |\n| Solved at a mean return of | %s |\n\n",
+		s.ID, actionSpace(s.Action), dict(s.Obs), orNone(s.MaxSteps > 0, s.MaxSteps), orNone(!math.IsNaN(s.Solved), s.Solved))
 }
 
 // actionSpace names the space as Gymnasium does. The bounds of a Box are equal in every dimension here.

@@ -1,10 +1,6 @@
 package dagplace
 
-import (
-	"math"
-
-	"clustergym/simulator/dag"
-)
+import "clustergym/simulator/dag"
 
 // Builder puts a plan together, task by task in a topological order. Not safe for concurrent use.
 type Builder struct {
@@ -124,20 +120,6 @@ func (b *Builder) Earliest() int32 {
 		}
 	}
 	return int32(best)
-}
-
-// Nearest is the processor whose load comes nearest to hope with the next task, the greedy generator of RTGS.
-func (b *Builder) Nearest(hope float64) int32 {
-	best, least := int32(-1), math.Inf(1)
-	for g, x := range b.q.Row(b.Task()) {
-		if math.IsInf(x, 1) {
-			continue
-		}
-		if d := math.Abs(hope - (b.load[g] + x)); best < 0 || d < least {
-			best, least = int32(g), d
-		}
-	}
-	return best
 }
 
 // PrefixLoads fills loads with the position of each task of a plan in running-time space: the seconds of work of its

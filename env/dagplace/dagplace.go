@@ -25,9 +25,8 @@ const (
 type Env struct {
 	cfg   Config
 	spec  env.Spec
-	fixed *dag.Problem // in place of drawn ones; nil = they are drawn
-	work  *Workload    // nil = graphs and platforms are drawn
-	part  traces.Part  // of work, for episodes that name none
+	work  *Workload   // nil = graphs and platforms are drawn
+	part  traces.Part // of work, for episodes that name none
 	pcg   rand.PCG
 	src   *rand.Rand
 	shell sched.Shell
@@ -68,22 +67,8 @@ func New(cfg Config) (*Env, error) {
 		},
 		Solved: math.NaN(), NoOp: -1,
 	}}
-	e.src, e.shell = rand.New(&e.pcg), sched.NewNamedShell(e.spec)
+	e.src, e.shell = rand.New(&e.pcg), sched.NewShell(e.spec)
 	e.obs, e.mask = make([]float32, e.spec.ObsLen()), make([]bool, e.spec.MaskLen())
-	return e, nil
-}
-
-// NewFixed returns the environment over one problem, whatever the seed; it must have as many GPUs as cfg says, unless
-// slots are given.
-func NewFixed(cfg Config, q *dag.Problem) (*Env, error) {
-	if cfg.Slots == 0 {
-		cfg.GPUs = q.Procs()
-	}
-	e, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	e.fixed = q
 	return e, nil
 }
 
@@ -158,10 +143,7 @@ func (e *Env) named(ep env.Episode) (env.Episode, error) {
 // problem returns the problem of episode ep and leaves e.src behind what it has drawn.
 func (e *Env) problem(ctx context.Context, ep env.Episode) (*dag.Problem, error) {
 	rng.Seed(&e.pcg, ep.Seed, ID)
-	switch {
-	case e.fixed != nil:
-		return e.fixed, nil
-	case e.work != nil:
+	if e.work != nil {
 		return e.recorded(ctx, ep, e.src)
 	}
 	graph, platform := e.cfg.draw(e.src)

@@ -18,43 +18,34 @@ import (
 // Rule is a simple policy that agents are compared with. It acts through the action space: it takes the tasks in the
 // environment's order and knows the processors that are offered.
 type Rule struct {
-	Name, About string
-
+	sched.Rule
 	cost func(p *episode, g int32) float64 // of processor g for the next task, the least is taken; nil = random
 }
 
 // Rules returns the rules, in the order in which tables show them.
 func Rules() []Rule {
 	return []Rule{
-		{Name: "random", About: "any processor that can run the task"},
-		{Name: "greedy-hope", About: "the processor whose load, with the task, comes nearest to the hope: RTGS's greedy generator",
+		{Rule: sched.Rule{Name: "random", About: "any processor that can run the task", Random: true}},
+		{Rule: sched.Rule{
+			Name: "greedy-hope", About: "the processor whose load, with the task, comes nearest to the hope: " +
+				"RTGS's greedy generator",
+		},
 			cost: func(p *episode, g int32) float64 {
 				i := p.b.Task()
 				return math.Abs(p.hope[i] - (p.b.load[g] + p.b.q.Exec(i, g)))
 			}},
-		{Name: "first-free", About: "the processor that is free first: list scheduling that ignores speeds and transfers",
+		{Rule: sched.Rule{
+			Name: "first-free", About: "the processor that is free first: list scheduling that ignores speeds and transfers",
+		},
 			cost: func(p *episode, g int32) float64 { return p.b.end[g] }},
-		{Name: "eft", About: "the processor on which the task ends earliest",
+		{Rule: sched.Rule{Name: "eft", About: "the processor on which the task ends earliest"},
 			cost: func(p *episode, g int32) float64 { return p.b.finish[g] }},
 	}
 }
 
-// RuleOf returns the rule of a name.
-func RuleOf(name string) (Rule, error) {
-	rules := Rules()
-	if i := slices.IndexFunc(rules, func(r Rule) bool { return r.Name == name }); i >= 0 {
-		return rules[i], nil
-	}
-	var names []string
-	for _, r := range rules {
-		names = append(names, r.Name)
-	}
-	return Rule{}, fmt.Errorf("%s: rule %q is unknown, want %s", ID, name, nearest.OneOf(name, names))
-}
-
 // NewRule returns an actor that plays the rule of a name in e alone.
 func NewRule(name string, e *Env) (*sched.Actor, error) {
-	r, err := RuleOf(name)
+	r, err := sched.FindRule(ID, name, Rules())
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/envtest"
+	"clustergym/env/sched"
 	"clustergym/internal/rng"
 	"clustergym/simulator/dag"
 	"clustergym/simulator/dag/graphs"
@@ -268,7 +269,7 @@ func TestSnapshotsNameTheGraph(t *testing.T) {
 		t.Errorf("without the workload: %v", err)
 	}
 	another := open(t, c, nil, setOf(t, set.Graph(1), set.Graph(2)), traces.Training)
-	if err := another.RestoreSnapshot(s, got); !errors.Is(err, env.ErrSnapshot) || !strings.Contains(err.Error(), "with another workload") {
+	if err := another.RestoreSnapshot(s, got); !errors.Is(err, env.ErrSnapshot) || !strings.Contains(err.Error(), "of another workload") {
 		t.Errorf("with another workload: %v", err)
 	}
 	if err := another.Step(ctx, env.Action{Disc: []int32{0}}, got); !errors.Is(err, env.ErrResetNeeded) {
@@ -410,10 +411,10 @@ func TestRulesAndPlannersRankAsTheyShould(t *testing.T) {
 			}
 		}
 	}
-	if _, err := RuleOf("best"); err == nil || !strings.Contains(err.Error(), `DAGPlace-v1: rule "best" is unknown, want one of random, greedy-hope, first-free, eft`) {
+	if _, err := sched.FindRule(ID, "best", Rules()); err == nil || !strings.Contains(err.Error(), `DAGPlace-v1: rule "best" is unknown, want one of random, greedy-hope, first-free, eft`) {
 		t.Errorf("%v", err)
 	}
-	if r, err := RuleOf("eft"); err != nil || r.Name != "eft" || r.About == "" {
+	if r, err := sched.FindRule(ID, "eft", Rules()); err != nil || r.Name != "eft" || r.About == "" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	e := open(t, c, nil, recorded(t), traces.Training)

@@ -43,9 +43,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	if o.rule, err = schedulers.NewDelay(cfg.Heuristic()); err != nil {
 		return nil, err
 	}
-	if cfg.Forecast.Shown(est) {
-		o.shown.seen = encode.NewForecasts(est, c.GPUs())
-	}
+	o.shown.seen = encode.ForecastsOf(cfg.Forecast, est, c.GPUs())
 	x := &inTime{cfg: &o.cfg}
 	if cfg.Relative {
 		if x.base, err = newBaseline(&cfg, spec); err != nil {
@@ -272,16 +270,13 @@ func (x observer) Fields() []env.Field { return x.shown.fields() }
 
 // Reset implements sched.Encoder.
 func (x observer) Reset(s *sched.State) {
-	if x.est.Seed = s.Seed; x.shown.seen != nil {
-		x.shown.seen.Reset()
-	}
+	x.est.Seed = s.Seed
+	x.shown.seen.Reset()
 }
 
 // Learn implements sched.Encoder.
 func (x observer) Learn(s *sched.State, j sim.Job) {
-	if x.shown.seen != nil {
-		x.shown.seen.Learn(s.View, j, s.Known[j].Estimate)
-	}
+	x.shown.seen.Learn(s.View, j, s.Known[j].Estimate)
 }
 
 // Encode implements sched.Encoder.

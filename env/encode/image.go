@@ -156,9 +156,7 @@ func (im *Image) machine() int {
 func (im *Image) Reset(*sched.State) {
 	im.place.Forget()
 	im.gangs.reset()
-	if im.seen != nil {
-		im.seen.Reset()
-	}
+	im.seen.Reset()
 }
 
 // Follow implements sched.Follower.
@@ -177,9 +175,7 @@ func (im *Image) Learn(s *sched.State, j sim.Job) {
 		n := s.View.Request(j).GPUs
 		k.Feature[featBest] = float32(im.c.BestCost(n) / im.c.WorstCost(n))
 	}
-	if im.seen != nil {
-		im.seen.Learn(s.View, j, k.Estimate)
-	}
+	im.seen.Learn(s.View, j, k.Estimate)
 }
 
 // Renew implements sched.Renewer.

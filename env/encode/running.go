@@ -67,30 +67,6 @@ func NewRunning(e sched.Encoder, rows, gpus int, seen *Forecasts, cost StopCost)
 	return r
 }
 
-// RunningSection returns the part of an environment's page about the table, as Markdown.
-func RunningSection() string {
-	return `### Running gangs
-
-With running: R there is a field running [R, 12] from 0 to 1: the R running gangs of most expected GPU-time left, in this order (time
-left as estimated for a job of that age; with estimates: exact until its finish). With estimates: none they are those that have held most
-GPU-time so far, and the time left is 0. With forecasts every row has the 14 numbers, too. Rows without a gang are zeros. With
-images: false there are no fields cluster and queue: the size of an observation does not depend on the cluster or on max_gpus.
-
-| numbers | unit | content |
-|---|---|---|
-| 0 | 0 or 1 | filled |
-| 1 | fraction | GPUs held, of G |
-| 2–3 | L(time) | since its last start; run in all |
-| 4–5 | L(time) | left; left·n/G |
-| 6 | fraction | running gangs with fewer GPUs |
-| 7 | fraction | rate at which it progresses: 1 = at the best place |
-| 8 | fraction | of the held GPUs, those of its virtual cluster |
-| 9–10 | L(time), C(stops, 32) | what a stop costs it; stops so far |
-| 11 | 0 or 1 | may be stopped |
-
-`
-}
-
 // The numbers at the end of a slot where jobs can be stopped.
 const (
 	stopRan = iota

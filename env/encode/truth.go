@@ -40,22 +40,6 @@ func NewTruth(e sched.Encoder, k, window, gpus int) *Truth {
 	return t
 }
 
-// TruthSection returns the part of an environment's page about the field, as Markdown.
-func TruthSection() string {
-	return `### What critics may know
-
-With privileged: true there is a field truth [3 + K] from 0 to 1, for critics in training: true work instead of estimates, and how many
-jobs are still to come. Networks of the agents here do not let it reach what chooses actions; other programs must see to that themselves.
-
-| numbers | unit | content |
-|---|---|---|
-| 0 | fraction | jobs of the window that have not arrived |
-| 1–2 | L(time) | work·n/G left, of all waiting and of all running jobs |
-| 3–2+K | L(time) | work left of each slot's job |
-
-`
-}
-
 // Renew implements sched.Renewer.
 func (t *Truth) Renew(s *sched.State, j sim.Job) {
 	if e, ok := t.Encoder.(sched.Renewer); ok {

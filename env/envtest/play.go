@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"clustergym/env"
 	"clustergym/internal/rng"
@@ -35,24 +36,7 @@ func (s *suite) player(seed uint64) *player {
 func (p *player) choose(ts *env.TimeStep) env.Action {
 	at := 0
 	for f, n := range p.spec.Action.Sizes {
-		// Draw the k-th legal value, k below the number of legal ones.
-		legal := 0
-		for _, ok := range ts.Mask[at : at+n] {
-			if ok {
-				legal++
-			}
-		}
-		k := p.src.IntN(max(legal, 1))
-		for i, ok := range ts.Mask[at : at+n] {
-			if !ok {
-				continue
-			}
-			if k == 0 {
-				p.a.Disc[f] = int32(i)
-				break
-			}
-			k--
-		}
+		p.a.Disc[f] = int32(env.Uniform(ts.Mask[at:at+n], p.src))
 		at += n
 	}
 	for i := range p.a.Cont {
@@ -208,8 +192,6 @@ func (s *suite) advance(e env.Env, ep env.Episode, n int) (*env.TimeStep, *playe
 // clone returns a copy with its own buffers.
 func clone(ts *env.TimeStep) *env.TimeStep {
 	c := *ts
-	c.Obs = append([]float32(nil), ts.Obs...)
-	c.Mask = append([]bool(nil), ts.Mask...)
-	c.Info = append([]float64(nil), ts.Info...)
+	c.Obs, c.Mask, c.Info = slices.Clone(ts.Obs), slices.Clone(ts.Mask), slices.Clone(ts.Info)
 	return &c
 }

@@ -107,11 +107,7 @@ func (s *suite) instancesShareNothing() error {
 	var wg sync.WaitGroup
 	var errs [n]error
 	for i := range got {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			got[i], errs[i] = s.record(envs[i], s.episode(i))
-		}()
+		wg.Go(func() { got[i], errs[i] = s.record(envs[i], s.episode(i)) })
 	}
 	wg.Wait()
 	for i := range got {

@@ -20,6 +20,35 @@ func (s *suite) specIsSane() error {
 	if !idPattern.MatchString(sp.ID) {
 		bad("ID %q, want a name and a version as in JobSelect-v1", sp.ID)
 	}
+	fieldsAreSane(&sp, bad)
+	actionsAreSane(&sp, bad)
+	if sp.MaxSteps < 0 {
+		bad("MaxSteps is %d", sp.MaxSteps)
+	}
+	if sp.Tau < 0 {
+		bad("Tau is %v", sp.Tau)
+	}
+	if math.IsInf(sp.Solved, 0) {
+		bad("Solved is %v, want a return, or NaN for none", sp.Solved)
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	before := s.spec
+	if err := s.play(s.first(), s.episode(0), func(*env.TimeStep) error { return nil }); err != nil {
+		return err
+	}
+	if !sameSpec(before, s.first().Spec()) {
+		return errors.New("the spec changed with an episode")
+	}
+	if !sameSpec(before, s.open().Spec()) {
+		return errors.New("two instances have different specs")
+	}
+	return nil
+}
+
+// fieldsAreSane calls bad for everything that is wrong with observations and infos.
+func fieldsAreSane(sp *env.Spec, bad func(format string, args ...any)) {
 	if len(sp.Obs) == 0 {
 		bad("no observations")
 	}
@@ -55,6 +84,10 @@ func (s *suite) specIsSane() error {
 			bad("info %q has %d elements, want a scalar: TimeStep.Info holds one number for each", f.Name, f.Len())
 		}
 	}
+}
+
+// actionsAreSane calls bad for everything that is wrong with the actions.
+func actionsAreSane(sp *env.Spec, bad func(format string, args ...any)) {
 	a := sp.Action
 	if len(a.Sizes) == 0 && len(a.Low) == 0 {
 		bad("no actions")
@@ -75,29 +108,6 @@ func (s *suite) specIsSane() error {
 	if sp.NoOp < -1 || sp.NoOp >= 0 && (len(a.Sizes) == 0 || sp.NoOp >= a.Sizes[0]) {
 		bad("NoOp is %d, want -1 or an action", sp.NoOp)
 	}
-	if sp.MaxSteps < 0 {
-		bad("MaxSteps is %d", sp.MaxSteps)
-	}
-	if sp.Tau < 0 {
-		bad("Tau is %v", sp.Tau)
-	}
-	if math.IsInf(sp.Solved, 0) {
-		bad("Solved is %v, want a return, or NaN for none", sp.Solved)
-	}
-	if len(errs) > 0 {
-		return errors.Join(errs...)
-	}
-	before := s.spec
-	if err := s.play(s.first(), s.episode(0), func(*env.TimeStep) error { return nil }); err != nil {
-		return err
-	}
-	if !sameSpec(before, s.first().Spec()) {
-		return errors.New("the spec changed with an episode")
-	}
-	if !sameSpec(before, s.open().Spec()) {
-		return errors.New("two instances have different specs")
-	}
-	return nil
 }
 
 func fieldIsSane(f env.Field) error {

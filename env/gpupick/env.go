@@ -46,9 +46,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	}
 	g := &game{cfg: cfg}
 	g.picks = newPicks(&g.cfg, est, c)
-	if cfg.Forecast.Shown(est) {
-		g.picks.seen = encode.NewForecasts(est, c.GPUs())
-	}
+	g.picks.seen = encode.ForecastsOf(cfg.Forecast, est, c.GPUs())
 	common := sched.DefaultConfig()
 	common.Gamma, common.Window, common.Warm, common.Load, common.Estimates, common.Forecast = cfg.Gamma, cfg.Window, 0, cfg.Load, cfg.Estimates, cfg.Forecast
 	if cfg.Idle {
@@ -195,16 +193,12 @@ type encoder struct{ *game }
 // Reset implements sched.Encoder.
 func (x encoder) Reset(s *sched.State) {
 	x.picks.est.Seed = s.Seed
-	if x.picks.seen != nil {
-		x.picks.seen.Reset()
-	}
+	x.picks.seen.Reset()
 }
 
 // Learn implements sched.Encoder.
 func (g *game) Learn(s *sched.State, j sim.Job) {
-	if g.picks.seen != nil {
-		g.picks.seen.Learn(s.View, j, s.Known[j].Estimate)
-	}
+	g.picks.seen.Learn(s.View, j, s.Known[j].Estimate)
 }
 
 // closeness is the score: what the last pick of a job pays, and the sums over the jobs placed.

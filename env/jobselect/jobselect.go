@@ -170,7 +170,6 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 		parts.Sim.Overhead = sim.Overhead{Stop: cfg.Checkpoint + cfg.Restart, StopPerGPU: cfg.CheckpointPerGPU + cfg.RestartPerGPU}
 		parts.Stops, act.r, cost = &sched.Stops{Min: cfg.MinRun}, cfg.Running, cfg.stopCost
 	}
-	est := cfg.Estimates
 	axis := encode.LogAxis()
 	if cfg.TimeAxis == "linear" {
 		axis = encode.LinearAxis(cfg.Row)
@@ -179,10 +178,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 	if err != nil {
 		return nil, err
 	}
-	var seen *encode.Forecasts
-	if cfg.Forecast.Shown(est) {
-		seen = encode.NewForecasts(est, c.GPUs())
-	}
+	seen := encode.ForecastsOf(cfg.Forecast, cfg.Estimates, c.GPUs())
 	image := encode.NewTables(axis, c, cfg.Visible, place, seen)
 	if cfg.Images {
 		if image, err = encode.NewImage(axis, c, cfg.Visible, min(cfg.MaxGPUs, c.GPUs()), place, seen); err != nil {

@@ -72,9 +72,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 	}
 	m := &mixer{hold: cfg.Hold, last: -1}
 	shown := &encoder{m: m, axis: encode.LogAxis()}
-	if cfg.Forecast.Shown(est) {
-		shown.seen = encode.NewForecasts(est, c.GPUs())
-	}
+	shown.seen = encode.ForecastsOf(cfg.Forecast, est, c.GPUs())
 	for _, order := range Policies() {
 		h := schedulers.DefaultConfig()
 		h.Order, h.Admission, h.Placement, h.Estimates = order, "skip", cfg.Placement, cfg.Estimates
@@ -236,15 +234,11 @@ func (e *encoder) Reset(s *sched.State) {
 	for _, p := range e.m.policies {
 		p.Reseed(s.Seed) // all policies see the episode's estimates
 	}
-	if e.seen != nil {
-		e.seen.Reset()
-	}
+	e.seen.Reset()
 }
 
 func (e *encoder) Learn(s *sched.State, j sim.Job) {
-	if e.seen != nil {
-		e.seen.Learn(s.View, j, s.Known[j].Estimate)
-	}
+	e.seen.Learn(s.View, j, s.Known[j].Estimate)
 }
 
 func (e *encoder) Encode(dst []float32, s *sched.State) {

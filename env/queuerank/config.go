@@ -17,8 +17,9 @@ const ID = "QueueRank-v1"
 // jobs of the window, and lower is better.
 func Metrics() []string { return []string{"bsld", "wait", "jct", "slowdown", "utilisation"} }
 
-// Config holds the settings. A change of a default that changes returns gets a new version.
-type Config struct {
+// Common holds the settings of every environment in which the agent chooses the next job: QueueRank-v1, RLScheduler-v1
+// and RLTune-v1.
+type Common struct {
 	Gamma     float64       `yaml:"gamma"`     // discount of a step, reported as info.discount
 	Window    int           `yaml:"window"`    // W, jobs of an episode
 	Load      float64       `yaml:"load"`      // offered load to which submit times are stretched; 0 = as recorded
@@ -32,55 +33,73 @@ type Config struct {
 	// −S when it starts.
 	Reward string `yaml:"reward"`
 	Base   string `yaml:"base"` // the order that relative compares with
+}
+
+// Config holds the settings. A change of a default that changes returns gets a new version.
+type Config struct {
+	Common `yaml:",inline"`
 	// Filter redraws training windows whose S under SJF is not between 10 and 150, as RLScheduler filters trajectories.
 	Filter bool `yaml:"filter"`
 
-	// Peer equals RLScheduler's program where this environment differs: the agent is asked after every arrival, even if more
-	// jobs arrive in the same second, and of a long queue it sees the jobs that the program shows, in its order.
+	// Peer is the older form of the environment RLScheduler-v1.
 	Peer bool `yaml:"peer,omitempty"`
 
-	// RLTune follows RLTune's program instead: on nodes, with its observation of 7 numbers a job and the queue in the order of Base, and
-	// the agent is asked after every arrival. The value says which placement a job takes: first, the first that its program finds, or
-	// programme, that of the paper's integer programme. "" = off.
+	// RLTune is the older form of the environment RLTune-v1; the value is its placement. "" = off.
 	RLTune string `yaml:"rltune,omitempty"`
 
 	Forecast sched.Forecast `yaml:"forecast,omitempty"` // whether observations show forecasts of single jobs
 }
 
-// DefaultConfig returns the settings that published results use.
-func DefaultConfig() Config {
-	return Config{
-		Gamma: 1, Window: 256, MaxGPUs: 1 << 20, Visible: 128, Placement: "first-fit", Backfill: "none", Estimates: sim.Estimates{Mode: sim.EstimateTrace},
-		Metric: "bsld", Reward: "relative", Base: "sjf",
-		Forecast: sched.ForecastAuto,
+// DefaultCommon returns the settings that published results use.
+func DefaultCommon() Common {
+	return Common{
+		Gamma: 1, Window: 256, MaxGPUs: 1 << 20, Visible: 128, Placement: "first-fit", Backfill: "none",
+		Estimates: sim.Estimates{Mode: sim.EstimateTrace}, Metric: "bsld", Reward: "relative", Base: "sjf",
 	}
 }
+
+// DefaultConfig returns the settings that published results use.
+func DefaultConfig() Config { return Config{Common: DefaultCommon(), Forecast: sched.ForecastAuto} }
 
 // bases returns the orders that Base can name: those whose ranks do not change over time.
 func bases() []string { return []string{"fifo", "sjf", "f1", "smallest", "area"} }
 
-// Validate reports every fault.
-func (c *Config) Validate() error {
-	var l fault.List
+// Check adds every fault to l. The placement and the base are among those given.
+func (c *Common) Check(l *fault.List, placements, bases []string) {
+	among := func(key, v string, all []string) { l.Add(slices.Contains(all, v), key, v, nearest.OneOf(v, all)) }
 	l.Add(c.Gamma > 0 && c.Gamma <= 1, "gamma", c.Gamma, "a number above 0 and up to 1")
 	l.Add(c.Window >= 1 && c.Window <= 1<<20, "window", c.Window, "1 to 1048576 jobs")
 	l.Add(c.Load == 0 || c.Load >= 0.01 && c.Load <= 100, "load", c.Load, "0 (as recorded), or 0.01 to 100 times the cluster")
 	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1<<20, "max_gpus", c.MaxGPUs, "1 to 1048576")
 	l.Add(c.Visible >= 1 && c.Visible <= 4096, "visible", c.Visible, "1 to 4096")
-	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement, nearest.OneOf(c.Placement, sched.Placements()))
+	among("placement", c.Placement, placements)
 	l.Add(c.Backfill == "none" || c.Backfill == "easy", "backfill", c.Backfill, "none or easy")
-	l.Add(c.Estimates.Known(), "estimates", c.Estimates.String(), "estimates, not none: trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with SIGMA from 0 to 10")
-	l.Add(slices.Contains(Metrics(), c.Metric), "metric", c.Metric, nearest.OneOf(c.Metric, Metrics()))
+	l.Add(c.Estimates.Known(), "estimates", c.Estimates.String(),
+		"estimates, not none: trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with SIGMA from 0 to 10")
+	among("metric", c.Metric, Metrics())
 	l.Add(slices.Contains([]string{"relative", "minus", "dense"}, c.Reward), "reward", c.Reward, "relative, minus or dense")
-	l.Add(c.Reward != "dense" || c.Metric != "utilisation", "reward", c.Reward, "relative or minus with metric utilisation, which is no mean over jobs")
-	if c.RLTune == "" {
-		l.Add(slices.Contains(bases(), c.Base), "base", c.Base, nearest.OneOf(c.Base, bases()))
-	} else {
-		l.Add(slices.Contains(schedulers.Ranking(), c.Base), "base", c.Base, nearest.OneOf(c.Base, schedulers.Ranking()))
+	l.Add(c.Reward != "dense" || c.Metric != "utilisation", "reward", c.Reward,
+		"relative or minus with metric utilisation, which is no mean over jobs")
+	among("base", c.Base, bases)
+}
+
+// Older returns c: RLScheduler-v1 and RLTune-v1 have their settings in this older form too.
+func (c Config) Older() Config { return c }
+
+// Validate reports every fault.
+func (c *Config) Validate() error {
+	var l fault.List
+	orders := bases()
+	if c.RLTune != "" {
+		orders = schedulers.Ranking()
+	}
+	c.Check(&l, sched.Placements(), orders)
+	if c.RLTune != "" {
 		l.Add(c.RLTune == "first" || c.RLTune == "programme", "rltune", c.RLTune, "first, programme, or nothing")
 		l.Add(!c.Peer, "peer", c.Peer, "false with rltune, which is another program")
 		l.Add(!c.Filter, "filter", c.Filter, "false with rltune")
-		l.Add(c.Placement == DefaultConfig().Placement, "placement", c.Placement, DefaultConfig().Placement+" with rltune, which itself says where jobs start")
+		l.Add(c.Placement == DefaultConfig().Placement, "placement", c.Placement,
+			DefaultConfig().Placement+" with rltune, which itself says where jobs start")
 		l.Add(c.Forecast != sched.ForecastOn, "forecast", c.Forecast, "auto or off with rltune, whose rows have 7 numbers")
 	}
 	l.Add(c.Forecast.Valid(), "forecast", c.Forecast, sched.ForecastWanted)

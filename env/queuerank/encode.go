@@ -68,11 +68,7 @@ func (x *encoder) Fields() []env.Field {
 }
 
 // Reset implements sched.Encoder.
-func (x *encoder) Reset(*sched.State) {
-	if x.seen != nil {
-		x.seen.Reset()
-	}
-}
+func (x *encoder) Reset(*sched.State) { x.seen.Reset() }
 
 // Learn implements sched.Encoder.
 func (x *encoder) Learn(s *sched.State, j sim.Job) {
@@ -88,9 +84,8 @@ func (x *encoder) Learn(s *sched.State, j sim.Job) {
 			k.user = min(cut, float32(float64(u)/x.most.user))
 		}
 	}
-	if x.own[j] = k; x.seen != nil {
-		x.seen.Learn(s.View, j, s.Known[j].Estimate)
-	}
+	x.own[j] = k
+	x.seen.Learn(s.View, j, s.Known[j].Estimate)
 }
 
 // Encode implements sched.Encoder.

@@ -78,7 +78,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 		return nil, err
 	}
 	if cfg.Peer || cfg.RLTune != "" {
-		return nil, fmt.Errorf("%s: with peer or rltune it is another environment: see packages rlscheduler and rltune", ID)
+		return nil, fmt.Errorf("%s: with peer it is RLScheduler-v1, and with rltune RLTune-v1: see their packages", ID)
 	}
 	return Assemble(cfg, Program{}, spec, w, training, part)
 }
@@ -106,11 +106,7 @@ func Assemble(cfg Config, own Program, spec cluster.Spec, w sched.Windows, train
 		l.machine = &counter{l: l, place: place}
 	}
 	if own.Encoder == nil {
-		x := &encoder{l: l, most: maximaOf(training, est)}
-		if cfg.Forecast.Shown(est) {
-			x.seen = encode.NewForecasts(est, c.GPUs())
-		}
-		own.Encoder = x
+		own.Encoder = &encoder{l: l, most: maximaOf(training, est), seen: encode.ForecastsOf(cfg.Forecast, est, c.GPUs())}
 	}
 	sum := &score{cfg: &l.cfg, base: own.Base}
 	common := sched.DefaultConfig()

@@ -382,7 +382,10 @@ func TestFaultsAreAllTold(t *testing.T) {
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	cfg = queuerank.Config{Gamma: 2, Load: -1, Placement: "anywhere", Backfill: "magic", Estimates: sim.MustEstimates("none"), Metric: "fame", Reward: "praise", Base: "luck"}
+	cfg = queuerank.Config{Common: queuerank.Common{
+		Gamma: 2, Load: -1, Placement: "anywhere", Backfill: "magic", Estimates: sim.MustEstimates("none"),
+		Metric: "fame", Reward: "praise", Base: "luck",
+	}}
 	var keys []string
 	for _, f := range fault.All(cfg.Validate()) {
 		keys = append(keys, f.Key)

@@ -18,13 +18,13 @@ func Names() []string {
 func New(name string, waitCost float64) (sched.Reward, error) {
 	switch name {
 	case "jct":
-		return &jct{}, nil
+		return &present{enter: []sim.EventKind{sim.Submit}, leave: sim.Finish}, nil
 	case "wait":
-		return &wait{}, nil
+		return &present{enter: []sim.EventKind{sim.Submit, sim.Preempt, sim.Fail}, leave: sim.Start}, nil
 	case "slowdown":
 		return &slowdown{}, nil
 	case "bsld":
-		return &bsld{}, nil
+		return &slowdown{least: 10}, nil
 	case "makespan", "utilisation":
 		return &makespan{}, nil
 	case "throughput":
@@ -39,50 +39,49 @@ func Known(name string) bool { return slices.Contains(Names(), name) }
 // counted reports whether j belongs to the window.
 func counted(w *sched.Window, v *sim.View, j sim.Job) bool { return j >= 0 && v.Pos(j) >= w.First }
 
-// jct pays −N/(W·tau) per second, N being the counted jobs that are submitted and unfinished. Return = −mean JCT /
-// tau.
-type jct struct {
+// total is a sum over a number of jobs.
+type total struct {
+	n   int
+	sum float64
+}
+
+func (t *total) enter(x float64) {
+	t.n++
+	t.sum += x
+}
+
+func (t *total) leave(x float64) {
+	if t.n--; t.n == 0 {
+		t.sum = 0 // rounding errors must not accumulate
+	} else {
+		t.sum -= x
+	}
+}
+
+// present pays −N/(W·tau) per second. For jct, N is the counted jobs that are submitted and unfinished, and the return
+// −mean JCT / tau; for wait, those that wait, and −mean wait / tau.
+type present struct {
+	enter []sim.EventKind
+	leave sim.EventKind
+
 	w *sched.Window
 	n int
 }
 
-func (r *jct) Reset(w *sched.Window) { r.w, r.n = w, 0 }
+func (r *present) Reset(w *sched.Window) { r.w, r.n = w, 0 }
 
-func (r *jct) Event(v *sim.View, e *sim.Event) float64 {
+func (r *present) Event(v *sim.View, e *sim.Event) float64 {
 	if counted(r.w, v, e.Job) {
-		switch e.Kind {
-		case sim.Submit:
-			r.n++
-		case sim.Finish:
+		if e.Kind == r.leave {
 			r.n--
+		} else if slices.Contains(r.enter, e.Kind) {
+			r.n++
 		}
 	}
 	return 0
 }
 
-func (r *jct) Rate() float64 { return -float64(r.n) / (float64(r.w.Jobs) * r.w.Tau.Seconds()) }
-
-// wait pays −N_w/(W·tau) per second, N_w being the counted jobs that wait. Return = −mean wait / tau.
-type wait struct {
-	w *sched.Window
-	n int
-}
-
-func (r *wait) Reset(w *sched.Window) { r.w, r.n = w, 0 }
-
-func (r *wait) Event(v *sim.View, e *sim.Event) float64 {
-	if counted(r.w, v, e.Job) {
-		switch e.Kind {
-		case sim.Submit, sim.Preempt, sim.Fail:
-			r.n++
-		case sim.Start:
-			r.n--
-		}
-	}
-	return 0
-}
-
-func (r *wait) Rate() float64 { return -float64(r.n) / (float64(r.w.Jobs) * r.w.Tau.Seconds()) }
+func (r *present) Rate() float64 { return -float64(r.n) / (float64(r.w.Jobs) * r.w.Tau.Seconds()) }
 
 // makespan pays −1/tau per second until the last counted finish. Return = −makespan / tau. On a drained window the
 // mean utilisation is Σ n·run / (G·makespan), so this reward also serves "utilisation".
@@ -114,67 +113,35 @@ func (r *makespan) Rate() float64 {
 }
 
 // slowdown pays −Σ 1/work / W per second over the counted jobs that are submitted and unfinished. Return = −mean
-// slowdown.
+// slowdown. With least, that of bsld in seconds, it is 1/max(work, least), and at each finish it pays the difference to
+// the exact term max(1, JCT/max(work, least)). Return = −mean bounded slowdown.
 type slowdown struct {
-	w   *sched.Window
-	n   int
-	sum float64 // Σ 1/work, 1/s
+	least float64
+	w     *sched.Window
+	all   total // of 1/work, 1/s
 }
 
-func (r *slowdown) Reset(w *sched.Window) { r.w, r.n, r.sum = w, 0, 0 }
+func (r *slowdown) Reset(w *sched.Window) { r.w, r.all = w, total{} }
 
 func (r *slowdown) Event(v *sim.View, e *sim.Event) float64 {
-	if counted(r.w, v, e.Job) {
-		switch e.Kind {
-		case sim.Submit:
-			r.n++
-			r.sum += 1 / v.Trace(e.Job).Work.Seconds()
-		case sim.Finish:
-			if r.n--; r.n == 0 {
-				r.sum = 0 // rounding errors must not accumulate
-			} else {
-				r.sum -= 1 / v.Trace(e.Job).Work.Seconds()
-			}
-		}
-	}
-	return 0
-}
-
-func (r *slowdown) Rate() float64 { return -r.sum / float64(r.w.Jobs) }
-
-// bsld is slowdown with 1/max(work, 10 s); at each finish it pays the difference to the exact term max(1, JCT/max(work,
-// 10 s)). Return = −mean bounded slowdown.
-type bsld struct {
-	w   *sched.Window
-	n   int
-	sum float64
-}
-
-func (r *bsld) Reset(w *sched.Window) { r.w, r.n, r.sum = w, 0, 0 }
-
-func (r *bsld) Event(v *sim.View, e *sim.Event) float64 {
 	if !counted(r.w, v, e.Job) {
 		return 0
 	}
 	t := v.Trace(e.Job)
-	per := 1 / max(t.Work.Seconds(), 10)
+	per := 1 / max(t.Work.Seconds(), r.least)
 	switch e.Kind {
 	case sim.Submit:
-		r.n++
-		r.sum += per
+		r.all.enter(per)
 	case sim.Finish:
-		if r.n--; r.n == 0 {
-			r.sum = 0
-		} else {
-			r.sum -= per
+		if r.all.leave(per); r.least > 0 {
+			jct := (e.At - t.Submit).Seconds()
+			return -max(0, 1-jct*per) / float64(r.w.Jobs)
 		}
-		jct := (e.At - t.Submit).Seconds()
-		return -max(0, 1-jct*per) / float64(r.w.Jobs)
 	}
 	return 0
 }
 
-func (r *bsld) Rate() float64 { return -r.sum / float64(r.w.Jobs) }
+func (r *slowdown) Rate() float64 { return -r.all.sum / float64(r.w.Jobs) }
 
 // throughput pays (Σ_running n·rate − c·Σ_waiting n)/(G·tau) per second (TopDRL's form, c = 2). Return = (Σ n·work −
 // c·Σ n·wait)/(G·tau). The work term is the same for every policy that drains the window, so there it teaches only
@@ -183,15 +150,13 @@ func (r *bsld) Rate() float64 { return -r.sum / float64(r.w.Jobs) }
 type throughput struct {
 	w       *sched.Window
 	c       float64
-	running int
-	waiting int
-	work    float64   // Σ n·rate of running jobs
-	queued  float64   // Σ n of waiting jobs
+	running total     // of n·rate
+	waiting total     // of n
 	rate    []float64 // n·rate by job
 }
 
 func (r *throughput) Reset(w *sched.Window) {
-	r.w, r.running, r.waiting, r.work, r.queued = w, 0, 0, 0, 0
+	r.w, r.running, r.waiting = w, total{}, total{}
 }
 
 func (r *throughput) Event(v *sim.View, e *sim.Event) float64 {
@@ -203,44 +168,28 @@ func (r *throughput) Event(v *sim.View, e *sim.Event) float64 {
 	for int(e.Job) >= len(r.rate) {
 		r.rate = append(r.rate, 0)
 	}
-	enter := func() { r.waiting++; r.queued += n }
-	leave := func() {
-		if r.waiting--; r.waiting == 0 {
-			r.queued = 0
-		} else {
-			r.queued -= n
-		}
-	}
 	begin := func() {
 		r.rate[e.Job] = n * v.Factor(e.Job, e.GPUs)
-		r.running++
-		r.work += r.rate[e.Job]
-	}
-	stop := func() {
-		if r.running--; r.running == 0 {
-			r.work = 0
-		} else {
-			r.work -= r.rate[e.Job]
-		}
+		r.running.enter(r.rate[e.Job])
 	}
 	switch e.Kind {
 	case sim.Submit:
-		enter()
+		r.waiting.enter(n)
 	case sim.Start:
-		leave()
+		r.waiting.leave(n)
 		begin()
 	case sim.Migrate, sim.Resize:
-		stop()
+		r.running.leave(r.rate[e.Job])
 		begin()
 	case sim.Preempt, sim.Fail:
-		stop()
-		enter()
+		r.running.leave(r.rate[e.Job])
+		r.waiting.enter(n)
 	case sim.Finish:
-		stop()
+		r.running.leave(r.rate[e.Job])
 	}
 	return 0
 }
 
 func (r *throughput) Rate() float64 {
-	return (r.work - r.c*r.queued) / (float64(r.w.GPUs) * r.w.Tau.Seconds())
+	return (r.running.sum - r.c*r.waiting.sum) / (float64(r.w.GPUs) * r.w.Tau.Seconds())
 }

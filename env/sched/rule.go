@@ -17,7 +17,14 @@ type Rule struct {
 	Random      bool // it draws, so one play of an episode says little
 	Estimates   bool // it ranks by run times, so it needs estimates
 	Stops       bool // it stops running jobs, so it needs an environment in which actions can
+	Knows       bool // it plans by what no agent sees
 }
+
+// Described returns r, of types that embed it.
+func (r Rule) Described() Rule { return r }
+
+// Described is a Rule, or a type that embeds one.
+type Described interface{ Described() Rule }
 
 // RandomRule returns the rule that every environment has.
 func RandomRule() Rule {
@@ -25,20 +32,20 @@ func RandomRule() Rule {
 }
 
 // RuleNames returns the names of rules.
-func RuleNames(rules []Rule) []string {
+func RuleNames[R Described](rules []R) []string {
 	names := make([]string, len(rules))
 	for i, r := range rules {
-		names[i] = r.Name
+		names[i] = r.Described().Name
 	}
 	return names
 }
 
 // FindRule returns the rule of a name among those of the environment id.
-func FindRule(id, name string, rules []Rule) (Rule, error) {
-	if i := slices.IndexFunc(rules, func(r Rule) bool { return r.Name == name }); i >= 0 {
+func FindRule[R Described](id, name string, rules []R) (r R, err error) {
+	if i := slices.IndexFunc(rules, func(r R) bool { return r.Described().Name == name }); i >= 0 {
 		return rules[i], nil
 	}
-	return Rule{}, fmt.Errorf("%s: rule %q is unknown, want %s", id, name, nearest.OneOf(name, RuleNames(rules)))
+	return r, fmt.Errorf("%s: rule %q is unknown, want %s", id, name, nearest.OneOf(name, RuleNames(rules)))
 }
 
 // Actor plays a rule in one environment whose action is one discrete number. It is an agents.Policy for batches of one row:

@@ -20,7 +20,6 @@ type Shell struct {
 	id       string
 	sizes    []int
 	maxSteps int
-	named    bool
 
 	record Record
 	task   []float64 // the record's own copy
@@ -32,13 +31,6 @@ type Shell struct {
 // NewShell returns the shell of an environment with specification s, before its first episode.
 func NewShell(s env.Spec) Shell {
 	return Shell{id: s.ID, sizes: slices.Clone(s.Action.Sizes), maxSteps: s.MaxSteps}
-}
-
-// NewNamedShell returns a shell whose errors about actions name the environment and speak of indices and numbers.
-func NewNamedShell(s env.Spec) Shell {
-	x := NewShell(s)
-	x.named = true
-	return x
 }
 
 // Close implements env.Env: later calls return env.ErrClosed.
@@ -121,7 +113,7 @@ func (s *Shell) Index(a env.Action) (int32, error) {
 
 // Masked returns the error for an action that the mask forbids.
 func (s *Shell) Masked(x int32) error {
-	return fmt.Errorf("%w: %s%d is masked", env.ErrIllegalAction, s.prefix(), x)
+	return fmt.Errorf("%w: %s: %d is masked", env.ErrIllegalAction, s.id, x)
 }
 
 // Shape checks the number of parts of action a.
@@ -129,22 +121,12 @@ func (s *Shell) Shape(a env.Action) error {
 	if len(a.Disc) == len(s.sizes) && len(a.Cont) == 0 {
 		return nil
 	}
-	format := "%w: %s%d discrete and %d continuous parts, want %d and 0"
-	if s.named {
-		format = "%w: %s%d indices and %d numbers, want %d and 0"
-	}
-	return fmt.Errorf(format, env.ErrIllegalAction, s.prefix(), len(a.Disc), len(a.Cont), len(s.sizes))
+	return fmt.Errorf("%w: %s: %d indices and %d numbers, want %d and 0",
+		env.ErrIllegalAction, s.id, len(a.Disc), len(a.Cont), len(s.sizes))
 }
 
 func (s *Shell) outside(x int32, n int) error {
-	return fmt.Errorf("%w: %s%d, want 0 to %d", env.ErrIllegalAction, s.prefix(), x, n-1)
-}
-
-func (s *Shell) prefix() string {
-	if s.named {
-		return s.id + ": "
-	}
-	return ""
+	return fmt.Errorf("%w: %s: %d, want 0 to %d", env.ErrIllegalAction, s.id, x, n-1)
 }
 
 // Took records that action a was taken and led to a time step of kind kind. It returns the kind to show: env.Truncated
@@ -232,9 +214,4 @@ func (s *Shell) Render(w io.Writer, mode string, draw func(b *strings.Builder)) 
 	draw(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// Headline returns what a rendering begins with: the environment, its episode's seed and the step.
-func (s *Shell) Headline() string {
-	return fmt.Sprintf("%s  seed %d, step %d", s.id, s.record.Episode.Seed, s.Steps())
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -82,11 +83,11 @@ func TestShellRefusesInTheOrderOfTheContract(t *testing.T) {
 		a    env.Action
 		want string
 	}{
-		{env.Action{}, "env: illegal action: 0 discrete and 0 continuous parts, want 1 and 0"},
-		{env.Action{Disc: []int32{1}, Cont: []float32{2}}, "env: illegal action: 1 discrete and 1 continuous parts, want 1 and 0"},
-		{take(3), "env: illegal action: 3, want 0 to 2"},
-		{take(-1), "env: illegal action: -1, want 0 to 2"},
-		{take(0), "env: illegal action: 0 is masked"},
+		{env.Action{}, "env: illegal action: Adder-v1: 0 indices and 0 numbers, want 1 and 0"},
+		{env.Action{Disc: []int32{1}, Cont: []float32{2}}, "env: illegal action: Adder-v1: 1 indices and 1 numbers, want 1 and 0"},
+		{take(3), "env: illegal action: Adder-v1: 3, want 0 to 2"},
+		{take(-1), "env: illegal action: Adder-v1: -1, want 0 to 2"},
+		{take(0), "env: illegal action: Adder-v1: 0 is masked"},
 	} {
 		err := c.Step(ctx, x.a, ts)
 		if !errors.Is(err, env.ErrIllegalAction) || err.Error() != x.want {
@@ -96,19 +97,6 @@ func TestShellRefusesInTheOrderOfTheContract(t *testing.T) {
 			if _, err := c.shell.Index(x.a); (err != nil) != (x.a.Disc[0] != 0) || err != nil && err.Error() != x.want {
 				t.Errorf("Index of %v: %v", x.a, err)
 			}
-		}
-	}
-	named := sched.NewNamedShell(adderSpec())
-	for _, x := range []struct {
-		a    env.Action
-		want string
-	}{
-		{env.Action{}, "env: illegal action: Adder-v1: 0 indices and 0 numbers, want 1 and 0"},
-		{take(3), "env: illegal action: Adder-v1: 3, want 0 to 2"},
-		{take(0), "env: illegal action: Adder-v1: 0 is masked"},
-	} {
-		if err := named.Legal(x.a, make([]bool, 3)); err == nil || err.Error() != x.want {
-			t.Errorf("%v: %v, want %s", x.a, err, x.want)
 		}
 	}
 	stopped, cancel := context.WithCancel(ctx)
@@ -206,7 +194,9 @@ func TestShellKeepsItsOwnTask(t *testing.T) {
 func TestShellRenders(t *testing.T) {
 	c, _ := began(t, 2)
 	var b strings.Builder
-	draw := func(b *strings.Builder) { b.WriteString(c.shell.Headline() + ", sum 2\n") }
+	draw := func(b *strings.Builder) {
+		fmt.Fprintf(b, "Adder-v1  seed %d, step %d, sum 2\n", c.shell.Episode().Seed, c.shell.Steps())
+	}
 	if err := c.shell.Render(&b, "ansi", draw); err != nil || b.String() != "Adder-v1  seed 3, step 1, sum 2\n" {
 		t.Errorf("%v, %q", err, b.String())
 	}

@@ -1,6 +1,7 @@
 package workerplace
 
 import (
+	"fmt"
 	"math"
 
 	"clustergym/internal/fault"
@@ -47,10 +48,10 @@ func DefaultConfig() Config {
 func (c Config) Validate() error {
 	var l fault.List
 	count := func(key string, v, most int) {
-		l.Add(v >= 1 && v <= most, key, v, "a whole number from 1 to "+words(most))
+		l.Add(v >= 1 && v <= most, key, v, fmt.Sprintf("a whole number from 1 to %d", most))
 	}
 	number := func(key string, v, low, high float64) {
-		l.Add(v >= low && v <= high && !math.IsNaN(v), key, v, "a number from "+decimal(low)+" to "+decimal(high))
+		l.Add(v >= low && v <= high && !math.IsNaN(v), key, v, fmt.Sprintf("a number from %v to %v", low, high))
 	}
 	count("servers", c.Servers, 1024)
 	count("gpus", c.GPUs, 64)

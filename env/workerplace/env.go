@@ -78,7 +78,7 @@ func New(cfg Config) (*Env, error) {
 		e.jobs[i].on = on[i*cfg.Servers : (i+1)*cfg.Servers : (i+1)*cfg.Servers]
 	}
 	e.spec = e.describe()
-	e.shell = sched.NewNamedShell(e.spec)
+	e.shell = sched.NewShell(e.spec)
 	e.tasks = e.TaskSpec()
 	e.obs = make([]float32, e.spec.ObsLen())
 	e.src, e.times = rand.New(&e.pcg), rand.New(&e.pcgT)

@@ -6,55 +6,51 @@ import (
 	"slices"
 
 	"clustergym/env/sched"
-	"clustergym/internal/nearest"
 )
 
 // Rule is a placement rule that schedulers are compared with. It knows what an agent sees, unless it says otherwise.
 type Rule struct {
-	Name, About string
-
+	sched.Rule
 	// job compares waiting jobs of which both could be placed, negative = a goes first; nil = the one that waits longer.
 	job func(e *Env, a, b *job) float64
 	// server is the cost of the next worker of j on server m; the least is taken, of equal ones the first.
 	server func(e *Env, j *job, m int) float64
-	most   float64 // cost of a job's first server from which on the rule waits, 0 = it never does
-	plan   *Planner
-	random bool
+	most   float64  // cost of a job's first server from which on the rule waits, 0 = it never does
+	plan   *Planner // by the true speeds, which no agent sees
 }
-
-// Knows reports whether the rule plans by the true speeds, which no agent sees.
-func (r *Rule) Knows() bool { return r.plan != nil && r.plan.Speeds == nil }
 
 // Rules are the rules by name, in the order in which tables show them.
 func Rules() []Rule {
+	rule := func(name, about string) sched.Rule { return sched.Rule{Name: name, About: about} }
+	random := rule("random", "any legal worker, and closes when nothing fits")
+	oracle := rule("oracle",
+		"the shortest job, each worker where all jobs together are fastest by their true speeds: knows what no agent knows")
+	waits := rule("oracle-waits",
+		"the same, of the jobs that add four tenths of their own speed alone to the sum of all, and waits where none does")
+	random.Random, oracle.Knows, waits.Knows = true, true, true
 	return []Rule{
-		{Name: "random", About: "any legal worker, and closes when nothing fits", random: true},
-		{Name: "load-balance", About: "the longest waiting job that fits, each worker on the server with most free GPUs and CPUs", server: emptiest},
-		{Name: "tetris", About: "packing after Tetris: the job whose demand is most of what is free, each worker on the fullest server that holds it",
+		{Rule: random},
+		{Rule: rule("load-balance",
+			"the longest waiting job that fits, each worker on the server with most free GPUs and CPUs"),
+			server: emptiest},
+		{Rule: rule("tetris",
+			"packing after Tetris: the job whose demand is most of what is free, "+
+				"each worker on the fullest server that holds it"),
 			job: func(e *Env, a, b *job) float64 { return e.alignment(b) - e.alignment(a) }, server: fullest},
-		{Name: "least-interference", About: "the longest waiting job that fits, each worker beside the fewest other jobs, of these on the fuller server", server: fewest},
-		{Name: "sjf-least-interference", About: "the job that takes least alone, placed likewise", job: shortest, server: fewest},
-		{Name: "sjf-waits", About: "the same, but it waits where that server has one and a half other jobs or more", job: shortest, server: fewest, most: 1.5},
-		{Name: "oracle", About: "the shortest job, each worker where all jobs together are fastest by their true speeds: knows what no agent knows",
-			plan: &Planner{Wait: Never}},
-		{Name: "oracle-waits", About: "the same, of the jobs that add four tenths of their own speed alone to the sum of all, and waits where none does",
-			plan: &Planner{Wait: 0.4}},
+		{Rule: rule("least-interference",
+			"the longest waiting job that fits, each worker beside the fewest other jobs, of these on the fuller server"),
+			server: fewest},
+		{Rule: rule("sjf-least-interference", "the job that takes least alone, placed likewise"),
+			job: shortest, server: fewest},
+		{Rule: rule("sjf-waits", "the same, but it waits where that server has one and a half other jobs or more"),
+			job: shortest, server: fewest, most: 1.5},
+		{Rule: oracle, plan: &Planner{Wait: Never}},
+		{Rule: waits, plan: &Planner{Wait: 0.4}},
 	}
 }
 
 // RuleOf is the rule of a name.
-func RuleOf(name string) (Rule, error) {
-	rules := Rules()
-	i := slices.IndexFunc(rules, func(r Rule) bool { return r.Name == name })
-	if i >= 0 {
-		return rules[i], nil
-	}
-	var names []string
-	for _, r := range rules {
-		names = append(names, r.Name)
-	}
-	return Rule{}, fmt.Errorf("%s: rule %q is unknown, want %s", ID, name, nearest.OneOf(name, names))
-}
+func RuleOf(name string) (Rule, error) { return sched.FindRule(ID, name, Rules()) }
 
 // NewRule returns an actor that plays the rule of a name in e alone.
 func NewRule(name string, e *Env) (*sched.Actor, error) {
@@ -68,7 +64,7 @@ func NewRule(name string, e *Env) (*sched.Actor, error) {
 // Choose is the rule's action in the present state of e, which must have one. Only the random rule draws.
 func (r *Rule) Choose(e *Env, src *rand.Rand) int32 {
 	last := len(e.mask) - 1
-	if r.random {
+	if r.Random {
 		best, seen := last, 0
 		for k, legal := range e.mask[:last] {
 			if legal {

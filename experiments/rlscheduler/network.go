@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"clustergym/agents"
@@ -44,11 +45,12 @@ const (
 // drawSeed decides the draws from the softmax.
 const drawSeed = 1
 
-// trained is an agent that was trained in QueueRank-v1 on this machine.
+// trained is an agent that was trained in RLScheduler-v1, or its older form in QueueRank-v1, on this machine.
 type trained struct {
 	log     string // where it plays
 	found   *arena.Opened
-	env     queuerank.Config // of its run
+	id      string           // of the environment of its run
+	env     queuerank.Config // its settings
 	on      string           // the workload of its run
 	longest time.Duration    // the largest run time that it was trained on
 	jobs    int              // of its training part
@@ -105,9 +107,15 @@ func open(p study.Plan, a study.Agent, log *logSettings) (*trained, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings, ok := cfg.Env.Settings.(*queuerank.Config)
-	if !ok || cfg.Env.ID != queuerank.ID {
-		return nil, fault.Mistakef("it was trained in %s, want %s with env.peer: true", cfg.Env.ID, queuerank.ID)
+	var settings queuerank.Config
+	switch s := cfg.Env.Settings.(type) {
+	case *program.Config:
+		settings = s.Older()
+	case *queuerank.Config:
+		settings = *s
+	default:
+		return nil, fault.Mistakef("it was trained in %s, want %s, or %s with env.peer: true",
+			cfg.Env.ID, program.ID, queuerank.ID)
 	}
 	est := settings.Estimates
 	switch {
@@ -139,7 +147,7 @@ func open(p study.Plan, a study.Agent, log *logSettings) (*trained, error) {
 	if world.GPUs != procs {
 		return nil, fault.Mistakef("it was trained on %d processors, want %d", world.GPUs, procs)
 	}
-	t := &trained{log: a.Where, env: *settings, on: world.Trace.String()}
+	t := &trained{log: a.Where, id: cfg.Env.ID, env: settings, on: world.Trace.String()}
 	for _, j := range world.Workload.Windows.Jobs(traces.Training) {
 		asked := est.OfJob(&j)
 		if user, err := strconv.Atoi(j.User); j.MemBytes > 0 || err == nil && user > 0 {
@@ -162,7 +170,11 @@ func open(p study.Plan, a study.Agent, log *logSettings) (*trained, error) {
 // identity is what the agent's play depends on.
 func (t *trained) identity() map[string]any {
 	sum := sha256.Sum256(t.found.Weights)
-	return map[string]any{"weights": hex.EncodeToString(sum[:]), "longest": t.longest, "env": fmt.Sprintf("%+v", t.env), "agent": t.found.Cfg.Agent}
+	// The text is older than the part of the settings that several environments have in common.
+	settings := strings.NewReplacer("{Common:{", "{", "} Filter:", " Filter:").Replace(fmt.Sprintf("%+v", t.env))
+	return map[string]any{
+		"weights": hex.EncodeToString(sum[:]), "longest": t.longest, "env": settings, "agent": t.found.Cfg.Agent,
+	}
 }
 
 // open returns the environment of the agent's run over windows, at this machine: requests as the rules know them, back-filling as mode
@@ -174,7 +186,8 @@ func (t *trained) open(mode string, windows windowsOf) (*queuerank.Env, error) {
 	if mode == "yes" {
 		c.Backfill = "easy"
 	}
-	return program.New(c, cluster.Spec{Name: "swf-256", Pool: procs}, windows, t.scale, traces.Test)
+	return program.New(t.id, program.FromOlder(c),
+		cluster.Spec{Name: "swf-256", Pool: procs}, windows, t.scale, traces.Test)
 }
 
 // windowsOf are windows of jobs for QueueRank-v1.

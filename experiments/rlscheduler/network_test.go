@@ -95,7 +95,7 @@ func TestANetworkPlaysAsInQueueRank(t *testing.T) {
 		if mode == "yes" {
 			c.Backfill = "easy"
 		}
-		e, err := program.New(c, cluster.Spec{Pool: procs}, windowsOf{simulated(jobs)}, training, traces.Training)
+		e, err := program.New(queuerank.ID, program.FromOlder(c), cluster.Spec{Pool: procs}, windowsOf{simulated(jobs)}, training, traces.Training)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,7 +231,7 @@ func TestAgentsThatCannotPlay(t *testing.T) {
 		{"generated", t.TempDir(), "is neither a checkpoint (no manifest.json) nor a run directory (no config.yaml)"},
 		{"generatde", good, `log "generatde" is unknown, want one of generated; did you mean generated?`},
 		{"Lublin-1", good, "log Lublin-1 is not at hand; data names the folder that has it"},
-		{"generated", edited(func(c *config.Config) { *c = other }), "it was trained in JobSelect-v1, want QueueRank-v1 with env.peer: true"},
+		{"generated", edited(func(c *config.Config) { *c = other }), "it was trained in JobSelect-v1, want RLScheduler-v1, or QueueRank-v1 with env.peer: true"},
 		{"generated", edited(func(c *config.Config) { own(c).Peer = false }), "it was trained with env.peer: false, want true"},
 		{"generated", edited(func(c *config.Config) { own(c).Estimates = sim.MustEstimates("noisy:1") }), "it was trained with env.estimates: noisy:1, want exact or trace"},
 		{"generated", edited(func(c *config.Config) { c.Cluster = "pool:128" }), "it was trained on 128 processors, want 256"},

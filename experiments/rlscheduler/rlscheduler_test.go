@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"clustergym/env"
-	"clustergym/env/queuerank"
 	program "clustergym/env/queuerank/rlscheduler"
 	"clustergym/experiments/study"
 	"clustergym/internal/fault"
@@ -232,9 +231,9 @@ func TestTheMachineIsQueueRank(t *testing.T) {
 		}
 		jobs := peer.Jobs(log, procs)
 		for _, backfill := range []string{"none", "easy"} {
-			cfg := queuerank.DefaultConfig()
-			cfg.Window, cfg.Peer, cfg.Backfill, cfg.Estimates, cfg.Reward = len(log), true, backfill, sim.MustEstimates("exact"), "minus"
-			e, err := program.New(cfg, cluster.Spec{Pool: procs}, jobsOf(log), log, traces.Training)
+			cfg := program.DefaultConfig()
+			cfg.Window, cfg.Backfill, cfg.Estimates, cfg.Reward = len(log), backfill, sim.MustEstimates("exact"), "minus"
+			e, err := program.New(program.ID, cfg, cluster.Spec{Pool: procs}, jobsOf(log), log, traces.Training)
 			if err != nil {
 				t.Fatal(err)
 			}

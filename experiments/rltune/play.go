@@ -11,11 +11,11 @@ import (
 	"clustergym/agents"
 	"clustergym/env"
 	"clustergym/env/queuerank"
+	"clustergym/env/queuerank/rltune"
 	"clustergym/env/sched"
 	"clustergym/experiments/study"
 	"clustergym/internal/rng"
 	"clustergym/lab/arena"
-	peer "clustergym/peer/rltune"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
@@ -69,7 +69,7 @@ func head(*queuerank.Env, *env.TimeStep, *rand.Rand) int32 { return 0 }
 
 // fitting reports whether the row of a slot says that the job can start.
 func fitting(ts *env.TimeStep, slot int) bool {
-	return ts.Obs[slot*peer.Features+peer.Features-1] > 0.5
+	return ts.Obs[slot*rltune.Features+rltune.Features-1] > 0.5
 }
 
 // firstThatFits chooses the first job that can start, or the first.

@@ -56,6 +56,7 @@ var arrows = map[string][]string{
 	"env":                           {},
 	"env/envtest":                   {"env"},
 	"env/paint":                     {"env"},
+	"env/page":                      {"env"},
 	"simulator/cluster":             {"traces"},
 	"simulator/predict":             {"traces"},
 	"simulator/predict/boost":       {}, // trees over numbers, which know nothing of jobs
@@ -86,19 +87,19 @@ var arrows = map[string][]string{
 	"env/gpupick":               wiring,
 	"env/queuerank":             wiring,
 	"env/queuerank/rlscheduler": {"traces", "env", "simulator/sim", "env/sched", "simulator/cluster", "env/queuerank"},
-	"env/queuerank/rltune":      {"traces", "env", "simulator/sim", "env/sched", "simulator/cluster", "simulator/schedulers", "env/queuerank", "peer/rltune"}, // it places jobs and shows them as that program does
+	"env/queuerank/rltune":      {"traces", "env", "simulator/sim", "env/sched", "simulator/cluster", "simulator/schedulers", "env/queuerank"},
 	"env/delayoffer":            append([]string{"traces/dally", "simulator/schedulers/delay", "simulator/schedulers/place"}, wiring...),
 	"env/policymix":             wiring,
-	"env/workerplace":           {"env", "simulator/cluster", "env/paint", "env/sched", "traces", "traces/profile"}, // of sched the life cycle only: there is no simulator
+	"env/workerplace":           {"env", "simulator/cluster", "env/paint", "env/page", "env/sched", "traces", "traces/profile"}, // of sched the life cycle only: there is no simulator
 	"simulator/dag":             {},
 	"simulator/dag/dagjson":     {"simulator/dag"}, "simulator/dag/wfformat": {"simulator/dag"}, "simulator/dag/synth": {"simulator/dag"},
 	"simulator/dag/alibaba":   {"simulator/dag", "traces"},
 	"simulator/dag/listsched": {"simulator/dag"},
 	// It opens a file whatever its format, so it knows every reader of graphs.
 	"simulator/dag/graphs": {"simulator/dag", "simulator/dag/alibaba", "simulator/dag/dagjson", "simulator/dag/wfformat", "traces", "traces/alibaba", "traces/tpch"},
-	"env/dagplace":         {"env", "simulator/dag", "simulator/dag/listsched", "simulator/dag/synth", "env/paint", "env/sched", "traces"}, // of sched as env/workerplace; rivals plan by listsched
-	"env/control":          {"env", "env/paint"},
-	"peer/...":             {"traces", "simulator/metrics"},
+	"env/dagplace":         {"env", "simulator/dag", "simulator/dag/listsched", "simulator/dag/synth", "env/paint", "env/page", "env/sched", "traces"}, // of sched as env/workerplace; rivals plan by listsched
+	"env/control":          {"env", "env/page", "env/paint"},
+	"peer/...":             {"traces", "simulator/metrics", "peer/internal/..."},
 	"env/vec":              {"env"},
 
 	"bridge/wire":   {"env"},
@@ -211,7 +212,8 @@ var paper = []string{lower, "experiments/study", "experiments/study/cell"}
 
 // wiring lists the packages that a scheduling environment puts together.
 var wiring = []string{
-	"env", "simulator/cluster", "simulator/predict", "simulator/sim", "env/sched", "env/paint", "env/encode", "env/reward", "simulator/schedulers", "simulator/schedulers/tuned", "traces", "traces/profile",
+	"env", "simulator/cluster", "simulator/predict", "simulator/sim", "env/sched", "env/paint", "env/page", "env/encode", "env/reward",
+	"simulator/schedulers", "simulator/schedulers/tuned", "traces", "traces/profile",
 }
 
 // libraries lists the outside modules that packages may import. Tests may also import rapid.

@@ -17,6 +17,7 @@ import (
 	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/jobselect"
+	"clustergym/env/queuerank"
 	"clustergym/env/sched"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
@@ -132,6 +133,9 @@ func (a *Args) part() traces.Part { return traces.Part(slices.Index(SplitNames[:
 // SHA returns a hash of everything that decides the episodes over w: the settings, the cluster, the part and the jobs, but
 // not the names of files.
 func (a *Args) SHA(w *World) (string, error) {
+	if a.d.older != nil {
+		a = &Args{Settings: a.d.older(a.Settings), Split: a.Split, d: Find(queuerank.ID)}
+	}
 	text, jobs := "", []byte(nil)
 	var err error
 	switch d := a.d; {
@@ -236,14 +240,6 @@ func (a *Args) Kwargs() []Kwarg {
 		all = append(all, k)
 	})
 	return all
-}
-
-// words returns the allowed values and the meaning of the key at path.
-func (d *Descriptor) words(path string) [2]string {
-	if w, ok := d.Keys[path]; ok {
-		return w
-	}
-	return commonKeys[path]
 }
 
 // presetConfig is the workload, cluster and environment of an embedded run.

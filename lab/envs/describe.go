@@ -3,8 +3,8 @@ package envs
 import (
 	"context"
 
-	"clustergym/agents"
 	"clustergym/env"
+	"clustergym/env/queuerank"
 	"clustergym/env/sched"
 	"clustergym/lab/workload"
 	"clustergym/simulator/cluster"
@@ -27,6 +27,7 @@ type settings[C any] struct {
 	memory    func(c *C, x Extent) float64
 	sha       func(c *C, a *Args, spec cluster.Spec) (string, error)
 	record    func(ctx context.Context, w *World, c *C, t, shown workload.TraceConfig) error
+	older     func(c C) queuerank.Config
 }
 
 // describe returns d with the functions of by, which get the settings in their own type. P is *C.
@@ -61,6 +62,12 @@ func describe[C any, P interface {
 	if by.sha != nil {
 		d.sha = func(a *Args, spec cluster.Spec) (string, error) { return by.sha(own(a.Settings), a, spec) }
 	}
+	if by.older != nil {
+		d.older = func(s Settings) Settings {
+			c := by.older(*own(s))
+			return &c
+		}
+	}
 	if by.record != nil {
 		d.record = func(ctx context.Context, w *World, s Settings, t, shown workload.TraceConfig) error {
 			return by.record(ctx, w, own(s), t, shown)
@@ -73,11 +80,6 @@ func describe[C any, P interface {
 func copied[C any](c *C) *C {
 	own := *c
 	return &own
-}
-
-// acting returns the policies of the rule called name, which play in an E.
-func acting[E env.Env, P agents.Policy](name string, actor func(name string, e E) (P, error)) func(e env.Env) (agents.Policy, error) {
-	return func(e env.Env) (agents.Policy, error) { return actor(name, e.(E)) }
 }
 
 // untyped returns f as a function of settings that own converts, nil for nil.

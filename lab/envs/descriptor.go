@@ -36,9 +36,6 @@ type Descriptor struct {
 	Trace   func() workload.TraceConfig
 	// Settings returns the defaults, nil for an environment without settings.
 	Settings func() Settings
-	// Keys gives the allowed values and the meaning of every setting. commonKeys has the keys that several environments
-	// share.
-	Keys map[string][2]string
 	// Cut returns which jobs of a workload the environment takes.
 	Cut func(s Settings) sched.Taken
 	// MostGPUs returns the largest max_gpus that follows from a workload (Fit), nil = 1024. Users may set more.
@@ -79,6 +76,9 @@ type Descriptor struct {
 	record func(ctx context.Context, w *World, s Settings, t, shown workload.TraceConfig) error
 	// sha returns the text of everything but the jobs that decides episodes, if its form is not the usual one.
 	sha func(a *Args, spec cluster.Spec) (string, error)
+	// older returns the settings of QueueRank-v1 that play the same episodes, which had no id of their own once. Scenario
+	// hashes are those of the older form.
+	older func(s Settings) Settings
 }
 
 // Takes says which inputs of a user the environment takes.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"flag"
 	"fmt"
+	"hash"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -112,6 +113,22 @@ func episodeDigest(t *testing.T, e env.Env) string {
 	spec := e.Spec()
 	// The hashes are older than the fields Group, Filled, Critic and Metric, which change no episode.
 	fmt.Fprintf(h, "%s\n", regexp.MustCompile(` (Group:\d+|Filled:\d+|Critic:(true|false)|Metric:(true|false))`).ReplaceAllString(fmt.Sprintf("%+v", spec), ""))
+	playInto(t, h, e)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// playDigest returns a hash of one episode under random play.
+func playDigest(t *testing.T, e env.Env) string {
+	t.Helper()
+	h := sha256.New()
+	playInto(t, h, e)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// playInto writes one episode under random play to h, with a snapshot in its middle.
+func playInto(t *testing.T, h hash.Hash, e env.Env) {
+	t.Helper()
+	spec := e.Spec()
 	ts, acts, src := env.NewTimeStep(spec), env.NewActions(spec, 1), rand.New(rand.NewPCG(7, 11))
 	ep := env.Episode{Seed: 5, Window: -1}
 	if err := e.Reset(t.Context(), ep, ts); err != nil {
@@ -163,5 +180,39 @@ func episodeDigest(t *testing.T, e env.Env) string {
 			}
 		}
 	}
-	return hex.EncodeToString(h.Sum(nil))
+}
+
+// RLScheduler-v1 and RLTune-v1 were keys of QueueRank-v1 once: either form has the same scenario and the same episodes.
+func TestOlderFormsKeepTheirScenarios(t *testing.T) {
+	type pair = wire.Pair
+	own := regexp.MustCompile(`^\{ID:\S+ `)
+	for _, c := range []struct {
+		id         string
+		key, older pair
+		more       wire.Map
+	}{
+		{"RLScheduler-v1", pair{Key: "filter", Value: true}, pair{Key: "peer", Value: true}, wire.Map{{Key: "filter", Value: true}}},
+		{"RLTune-v1", pair{Key: "placement", Value: "first"}, pair{Key: "rltune", Value: "first"}, wire.Map{{Key: "cluster", Value: "4x8"}, {Key: "estimates", Value: "exact"}}},
+		{"RLTune-v1", pair{Key: "base", Value: "wfp3"}, pair{Key: "rltune", Value: "programme"}, wire.Map{{Key: "base", Value: "wfp3"}, {Key: "cluster", Value: "4x8"}, {Key: "estimates", Value: "exact"}}},
+	} {
+		trace := wire.Map{{Key: "synth", Value: wire.Map{{Key: "profile", Value: "philly"}, {Key: "procs", Value: int64(0)}, {Key: "jobs", Value: int64(400)}}}}
+		if c.id == "RLScheduler-v1" {
+			trace = wire.Map{{Key: "seed", Value: int64(3)}}
+		}
+		common := wire.Map{{Key: "window", Value: int64(24)}, {Key: "reward", Value: "minus"}, {Key: "trace", Value: trace}}
+		all := slices.DeleteFunc(slices.Clone(c.more), func(p pair) bool { return p.Key == c.key.Key })
+		r := registry(t, nil)
+		a := makeEnvs(t, r, c.id, append(append(slices.Clone(common), all...), c.key), 1)
+		b := makeEnvs(t, r, queuerank.ID, append(append(slices.Clone(common), c.more...), c.older), 1)
+		if a.SHA != b.SHA {
+			t.Errorf("%s: scenario %s, with %s: %v of %s it is %s", c.id, a.SHA, c.older.Key, c.older.Value, queuerank.ID, b.SHA)
+		}
+		x, y := fmt.Sprintf("%+v", a.Envs[0].Spec()), fmt.Sprintf("%+v", b.Envs[0].Spec())
+		if own.ReplaceAllString(x, "") != own.ReplaceAllString(y, "") {
+			t.Errorf("%s: spec %s, in the older form %s", c.id, x, y)
+		}
+		if x, y := playDigest(t, a.Envs[0]), playDigest(t, b.Envs[0]); x != y {
+			t.Errorf("%s: episode %s, in the older form %s", c.id, x, y)
+		}
+	}
 }

@@ -3,7 +3,6 @@ package envs
 import (
 	"context"
 	"math"
-	"strings"
 
 	"clustergym/agents"
 	"clustergym/env"
@@ -16,7 +15,6 @@ import (
 	"clustergym/env/queuerank"
 	"clustergym/env/queuerank/rlscheduler"
 	"clustergym/env/queuerank/rltune"
-	"clustergym/env/reward"
 	"clustergym/env/sched"
 	"clustergym/env/workerplace"
 	"clustergym/lab/workload"
@@ -76,19 +74,6 @@ var scheduling = []*Descriptor{
 			t.Synth.Profile = "dally"
 			return t
 		},
-		Keys: map[string][2]string{
-			"max_gpus":  {"1 to 1048576", "larger jobs are left out of the workload"},
-			"comm":      {"ring, contention, tree or none", "how a placement slows a gang down"},
-			"ideal":     {"true or false", "with ring: run times are compute times, not those at the best place"},
-			"per_gpu":   {"true or false", "with ring: every GPU has links of its own"},
-			"relative":  {"true or false", "take off what the timers earn on the same jobs at the same time"},
-			"lease":     {"a time of 1s or more", "how long gangs hold their GPUs"},
-			"history":   {"leases, 0 to 1000000", "how far the tuner of timers looks back"},
-			"auto":      {"true or false", "the timers shown are tuned"},
-			"rack_wait": {"leases, 0 to 1000000", "where they are not: how long a rack is declined"},
-			"nw_wait":   {"leases, 0 to 1000000", "and the network"},
-			"ask":       {"nw, las or nothing (nw)", "which jobs get offers first: those that the network slows most, or those with the least GPU-time"},
-		},
 		mix:    "dally",
 		Rules:  rules(delayoffer.Rules(), delayoffer.NewRule),
 		Rivals: append([]string{"fifo+skip", "sjf+skip", "las+skip", "srtf+skip"}, slots(delayoffer.Rules())...),
@@ -119,11 +104,6 @@ var scheduling = []*Descriptor{
 		Takes:   Takes{Jobs: true, Cluster: true},
 		Cluster: workload.DefaultCluster,
 		Trace:   workload.DefaultTraceConfig,
-		Keys: map[string][2]string{
-			"gamma": {"above 0, up to 1", "discount of a step"},
-			"idle":  {"true or false", "whether the agent may let a job wait"},
-			"table": {"true or false", "a row of numbers of each GPU instead of the fields busy and picked"},
-		},
 		whyMost: "a window of larger gangs may take more than env.max_steps picks",
 		Rules:   rules(gpupick.Rules(), gpupick.NewRule),
 		Rivals:  slots(gpupick.Rules()),
@@ -159,15 +139,10 @@ var scheduling = []*Descriptor{
 		Takes:   Takes{Jobs: true, Cluster: true},
 		Cluster: workload.DefaultCluster,
 		Trace:   workload.DefaultTraceConfig,
-		Keys: map[string][2]string{
-			"hold":      {"a time above 0s", "how long a choice holds at least"},
-			"estimates": {"exact, trace, history, gbdt or noisy:SIGMA", "what is known of run times"},
-			"reward":    {strings.Join(reward.Names(), ", "), "what is paid"},
-		},
-		busy:   func(e sched.Arena) bool { return len(e.View().Waiting()) > 1 }, // every policy is always legal
-		Rules:  rules(policymix.Rules(), policymix.NewRule),
-		Rivals: append([]string{"fifo+strict", "fifo+skip", "las+skip", "srtf+skip"}, slots(policymix.Rules())...),
-		Metric: JCT,
+		busy:    func(e sched.Arena) bool { return len(e.View().Waiting()) > 1 }, // every policy is always legal
+		Rules:   rules(policymix.Rules(), policymix.NewRule),
+		Rivals:  append([]string{"fifo+strict", "fifo+skip", "las+skip", "srtf+skip"}, slots(policymix.Rules())...),
+		Metric:  JCT,
 	}, settings[policymix.Config]{
 		defaults: policymix.DefaultConfig,
 		cut: func(c *policymix.Config) sched.Taken {
@@ -182,60 +157,77 @@ var scheduling = []*Descriptor{
 		judged:    func(c *policymix.Config) { c.Config = judged(c.Config) },
 		memory:    policyMixBytes,
 	}),
-	describe(Descriptor{
+	describe(ranking(Descriptor{
 		ID: queuerank.ID, Preset: "queuerank-ppo",
 		About:   "which waiting job is next; it holds the queue until it fits",
-		Takes:   Takes{Jobs: true, Cluster: true},
 		Cluster: "pool:256",
-		Trace: func() workload.TraceConfig {
-			t := workload.DefaultTraceConfig()
-			t.Synth.Profile, t.Synth.Procs = "hpc", 256
-			return t
-		},
-		Keys: map[string][2]string{
-			"gamma":     {"above 0, up to 1", "discount of a step"},
-			"max_gpus":  {"1 to 1048576", "larger jobs are left out of the workload"},
-			"visible":   {"1 to 4096", "jobs that the agent sees and can choose"},
-			"placement": {"first-fit, best-fit, …", "which GPUs a job gets"},
-			"backfill":  {"none; easy, on counters and with rltune", "what may start while the chosen job waits"},
-			"estimates": {"exact, trace, history, gbdt or noisy:SIGMA", "what is known of run times"},
-			"metric":    {strings.Join(queuerank.Metrics(), ", "), "what the return is made of"},
-			"reward":    {"relative, minus or dense", "against a base order, as it is, or job by job"},
-			"base":      {"fifo, sjf, f1, smallest, area; with rltune every order that ranks jobs", "the order to which relative refers"},
-			"filter":    {"true or false", "draw training windows again that SJF finds too easy or too hard"},
-			"peer":      {"true or false", "equal RLScheduler's program in when the agent is asked and what it sees of a long queue"},
-			"rltune":    {"first or programme, on nodes", "follow RLTune's program: its observation, the queue in the order of base, and this placement"},
-		},
-		Rules:  rules(queuerank.Rules(), queuerank.NewRule),
-		Rivals: append([]string{"fifo+strict", "sjf+strict", "f1+strict", "sjf+skip", "las+skip", "srtf+skip"}, slots(queuerank.Rules())...),
-		Metric: Metric{Key: "bounded_slowdown", Title: "bounded slowdown", Of: func(s *metrics.Summary, _ []float64) float64 { return s.BoundedSlowdown.Mean }},
-	}, settings[queuerank.Config]{
-		defaults: queuerank.DefaultConfig,
-		cut: func(c *queuerank.Config) sched.Taken {
-			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
-		},
-		mostGPUs: unlimited[queuerank.Config],
-		open: func(c queuerank.Config, src *Source, part traces.Part) (env.Env, error) {
+		Trace:   hpcTrace,
+	}), ranked(queuerank.DefaultConfig, queuerank.Page, func(c *queuerank.Config) { c.Filter = false },
+		func(c queuerank.Config, src *Source, part traces.Part) (env.Env, error) {
 			switch training := src.Windows.Jobs(traces.Training); {
 			case c.RLTune != "":
-				return rltune.New(c, src.Cluster, src.Windows, part)
+				return rltune.New(queuerank.ID, rltune.FromOlder(c), src.Cluster, src.Windows, part)
 			case c.Peer:
-				return rlscheduler.New(c, src.Cluster, src.Windows, training, part)
+				return rlscheduler.New(queuerank.ID, rlscheduler.FromOlder(c), src.Cluster, src.Windows, training, part)
 			default:
 				return queuerank.New(c, src.Cluster, src.Windows, training, part)
 			}
+		})),
+	describe(ranking(Descriptor{
+		ID: rlscheduler.ID, Preset: "rlscheduler-ppo",
+		About:   "which waiting job is next, as RLScheduler's program asks and shows it",
+		Cluster: "pool:256",
+		Trace:   hpcTrace,
+	}), ranked(rlscheduler.DefaultConfig, rlscheduler.Page, func(c *rlscheduler.Config) { c.Filter = false },
+		func(c rlscheduler.Config, src *Source, part traces.Part) (env.Env, error) {
+			return rlscheduler.New(rlscheduler.ID, c, src.Cluster, src.Windows, src.Windows.Jobs(traces.Training), part)
+		})),
+	describe(ranking(Descriptor{
+		ID: rltune.ID, Preset: "rltune-ppo",
+		About:   "which job of a sorted queue is next, on nodes where RLTune's integer programme places it",
+		Cluster: workload.DefaultCluster,
+		Trace:   workload.DefaultTraceConfig,
+	}), ranked(rltune.DefaultConfig, rltune.Page, nil,
+		func(c rltune.Config, src *Source, part traces.Part) (env.Env, error) {
+			return rltune.New(rltune.ID, c, src.Cluster, src.Windows, part)
+		})),
+}
+
+// ranking returns d with what the environments have in common in which the agent chooses the next job.
+func ranking(d Descriptor) Descriptor {
+	d.Takes = Takes{Jobs: true, Cluster: true}
+	d.Rules = rules(queuerank.Rules(), queuerank.NewRule)
+	whole := []string{"fifo+strict", "sjf+strict", "f1+strict", "sjf+skip", "las+skip", "srtf+skip"}
+	d.Rivals = append(whole, slots(queuerank.Rules())...)
+	d.Metric = Metric{
+		Key: "bounded_slowdown", Title: "bounded slowdown",
+		Of: func(s *metrics.Summary, _ []float64) float64 { return s.BoundedSlowdown.Mean },
+	}
+	return d
+}
+
+// ranked returns how such an environment looks at its settings, which QueueRank-v1 has in an older form.
+func ranked[C interface{ Older() queuerank.Config }](
+	defaults func() C, page func(C, env.Spec) string, judged func(*C), open func(C, *Source, traces.Part) (env.Env, error),
+) settings[C] {
+	return settings[C]{
+		defaults: defaults, open: open, page: page, judged: judged,
+		cut: func(own *C) sched.Taken {
+			c := (*own).Older()
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
 		},
-		page:      queuerank.Page,
-		placement: func(c *queuerank.Config) string { return c.Placement },
-		judged:    func(c *queuerank.Config) { c.Filter = false },
-		memory: func(c *queuerank.Config, x Extent) float64 {
-			nodes := 0.0
-			if c.RLTune != "" { // a simulator more for the base
-				nodes = 2*clusterBytes(x) + 1250*float64(c.Window)
-			}
-			return 64<<10 + nodes + 1250*float64(c.Window) + 24*float64(c.Visible) + 0.35*clusterBytes(x) + forecastBytes(c.Estimates, c.Forecast, c.Window, simulators(c.Reward == "relative" || c.Filter))
-		},
-	}),
+		mostGPUs:  unlimited[C],
+		placement: func(c *C) string { return (*c).Older().Placement },
+		memory:    rankedBytes[C],
+		older:     C.Older,
+	}
+}
+
+// hpcTrace returns the jobs of a machine of 256 processors.
+func hpcTrace() workload.TraceConfig {
+	t := workload.DefaultTraceConfig()
+	t.Synth.Profile, t.Synth.Procs = "hpc", 256
+	return t
 }
 
 // planning are the environments over task graphs and over intervals of workers, which have simulators of their own.
@@ -244,8 +236,7 @@ var planning = []*Descriptor{
 		ID: dagplace.ID, Preset: "dagplace-ddqn",
 		About:    "the processor of the next task of a task graph",
 		Takes:    Takes{Graphs: true},
-		Keys:     dagplace.ArgWords(),
-		Rules:    dagPlaceRules(),
+		Rules:    rules(dagplace.Rules(), dagplace.NewRule),
 		Planners: dagPlanners(),
 		Rivals:   append([]string{"heft", "peft", "cpop"}, policyname.Rules("random", "first-free", "greedy-hope", "eft")...),
 		Metric: Metric{Key: "makespan_over_heft", Title: "makespan / HEFT's", Of: func(_ *metrics.Summary, info []float64) float64 {
@@ -267,9 +258,8 @@ var planning = []*Descriptor{
 		About:  "the job and server of the next worker, or the end of the interval",
 		Takes:  Takes{Jobs: true, Models: true},
 		Trace:  workload.DefaultTraceConfig,
-		Keys:   workerplace.ArgWords(),
-		Rules:  workerPlaceRules(),
-		Rivals: workerRivals(),
+		Rules:  rules(workerplace.Rules(), workerplace.NewRule),
+		Rivals: slots(workerplace.Rules()),
 		Metric: Metric{Key: "jct_s", Title: "mean JCT", Unit: "s", Of: func(_ *metrics.Summary, info []float64) float64 { return info[workerplace.InfoJCT] }},
 	}, settings[workerplace.Config]{
 		defaults: workerplace.DefaultConfig,
@@ -316,56 +306,20 @@ var random = Rule{
 }
 
 // rules returns the rules of one environment's package; E is its environment.
-func rules[E env.Env](all []sched.Rule, actor func(name string, e E) (*sched.Actor, error)) []Rule {
+func rules[R sched.Described, E env.Env](all []R, actor func(name string, e E) (*sched.Actor, error)) []Rule {
 	var out []Rule
-	for _, r := range all {
+	for _, one := range all {
+		r := one.Described()
 		out = append(out, Rule{
-			Name: r.Name, About: r.About, Draws: r.Random, Estimates: r.Estimates, Stops: r.Stops,
-			Policy: acting(r.Name, actor),
+			Name: r.Name, About: r.About, Draws: r.Random, Estimates: r.Estimates, Stops: r.Stops, Knows: r.Knows,
+			Policy: func(e env.Env) (agents.Policy, error) { return actor(r.Name, e.(E)) },
 		})
 	}
 	return out
 }
 
 // slots returns the names of rules as policies.
-func slots(rules []sched.Rule) []string {
-	var names []string
-	for _, r := range rules {
-		names = append(names, r.Name)
-	}
-	return policyname.Rules(names...)
-}
-
-func dagPlaceRules() []Rule {
-	var all []Rule
-	for _, r := range dagplace.Rules() {
-		all = append(all, Rule{
-			Name: r.Name, About: r.About, Draws: r.Name == "random",
-			Policy: acting(r.Name, dagplace.NewRule),
-		})
-	}
-	return all
-}
-
-func workerPlaceRules() []Rule {
-	all := []Rule{}
-	for _, r := range workerplace.Rules() {
-		all = append(all, Rule{
-			Name: r.Name, About: r.About, Draws: r.Name == "random", Knows: r.Knows(),
-			Policy: acting(r.Name, workerplace.NewRule),
-		})
-	}
-	return all
-}
-
-// workerRivals returns the names of all rules, random play first.
-func workerRivals() []string {
-	var names []string
-	for _, r := range workerplace.Rules() {
-		names = append(names, r.Name)
-	}
-	return policyname.Rules(names...)
-}
+func slots[R sched.Described](rules []R) []string { return policyname.Rules(sched.RuleNames(rules)...) }
 
 // dagPlanners returns the planners of whole graphs.
 func dagPlanners() []Planner {

@@ -5,6 +5,7 @@ import (
 	"clustergym/env/dagplace"
 	"clustergym/env/jobselect"
 	"clustergym/env/policymix"
+	"clustergym/env/queuerank"
 	"clustergym/env/sched"
 	"clustergym/env/workerplace"
 	"clustergym/simulator/sim"
@@ -121,4 +122,15 @@ func dagPlaceBytes(c *dagplace.Config, x Extent) float64 {
 
 func workerPlaceBytes(c *workerplace.Config, _ Extent) float64 {
 	return float64(c.Jobs)*(220+5*float64(c.Servers)) + 150*float64(c.Servers) + 8<<10
+}
+
+func rankedBytes[C interface{ Older() queuerank.Config }](own *C, x Extent) float64 {
+	c := (*own).Older()
+	nodes := 0.0
+	if c.RLTune != "" { // a simulator more for the base
+		nodes = 2*clusterBytes(x) + 1250*float64(c.Window)
+	}
+	plays := simulators(c.Reward == "relative" || c.Filter)
+	return 64<<10 + nodes + 1250*float64(c.Window) + 24*float64(c.Visible) + 0.35*clusterBytes(x) +
+		forecastBytes(c.Estimates, c.Forecast, c.Window, plays)
 }

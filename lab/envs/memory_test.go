@@ -14,6 +14,8 @@ import (
 	"clustergym/env/jobselect"
 	"clustergym/env/policymix"
 	"clustergym/env/queuerank"
+	"clustergym/env/queuerank/rlscheduler"
+	"clustergym/env/queuerank/rltune"
 	"clustergym/env/workerplace"
 	"clustergym/internal/raced"
 )
@@ -130,6 +132,8 @@ func TestMemoryIsAnUpperBound(t *testing.T) {
 			{kw("reward", "dense"), 2}, {kw("estimates", "noisy:0.5"), 2},
 			{kw("estimates", "history"), 2}, {kw("estimates", "history", "window", 800), 1}, {kw("forecast", "on", "window", 800), 1},
 		},
+		rlscheduler.ID: {{nil, 4}, {kw("window", 8), 32}, {kw("window", 800), 1}, {kw("visible", 4096), 2}, {kw("estimates", "history"), 2}, {kw("forecast", "on", "window", 800), 1}},
+		rltune.ID:      {{nil, 4}, {kw("window", 8), 32}, {kw("window", 800), 1}, {kw("cluster", large), 1}, {kw("placement", "first", "backfill", "easy"), 2}, {kw("estimates", "history"), 2}},
 		dagplace.ID: {
 			{nil, 8}, {kw("gpus", 2), 32}, {kw("gpus", 2000), 1}, {kw("gpus", 1000, "links", "random"), 1}, {kw("gpus", 1000, "links", "equal"), 1}, {kw("gpus", 10000), 1},
 			{kw("tasks", 1500), 1}, {kw("tasks", 1000, "degree", 50.0), 1}, {kw("tasks", 1000, "gpus", 1000), 1}, {kw("tasks", 1000, "graph", "training"), 2},

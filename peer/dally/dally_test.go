@@ -215,14 +215,14 @@ func TestGPUsAreLeasedToOneJobAtATime(t *testing.T) {
 func TestWhatIsWrongWithFilesIsSaidInOneSentence(t *testing.T) {
 	const header = "job,arrival,gpus,model,iterations,time_per_iteration\n"
 	for _, c := range []struct{ text, want string }{
-		{"", "w.csv: empty, want a header with job, arrival, gpus, model, iterations, time_per_iteration"},
-		{"job,arrival\n", "w.csv: line 1: no column gpus, want a header with job, arrival, gpus, model, iterations, time_per_iteration"},
+		{"", `w.csv:1: got "", want a header with job, arrival, gpus, model, iterations, time_per_iteration`},
+		{"job,arrival\n", `w.csv:1: got "job,arrival", want a header with also gpus, model, iterations, time_per_iteration`},
 		{header, "w.csv: no jobs"},
-		{header + "7,-1,2,VGG,10,0.5\n", `w.csv: line 2: column arrival: got "-1", want a number of 0 or more`},
-		{header + "7,1,two,VGG,10,0.5\n", `w.csv: line 2: column gpus: got "two", want a whole number from 1 to 1073741824`},
-		{header + "7,1,2,VGG,10,0\n", `w.csv: line 2: column time_per_iteration: got "0", want a number above 0`},
-		{header + "7,1,2,,10,1\n", "w.csv: line 2: column model: got nothing, want a name"},
-		{header + "7,1,2\n", "w.csv: record on line 2: wrong number of fields"},
+		{header + "7,-1,2,VGG,10,0.5\n", `w.csv:2: arrival: got "-1", want a number of 0 or more`},
+		{header + "7,1,two,VGG,10,0.5\n", `w.csv:2: gpus: got "two", want a whole number from 1 to 1073741824`},
+		{header + "7,1,2,VGG,10,0\n", `w.csv:2: time_per_iteration: got "0", want a number above 0`},
+		{header + "7,1,2,,10,1\n", `w.csv:2: model: got "", want a name`},
+		{header + "7,1,2\n", `w.csv:2: got "3 fields", want 6, as in the header`},
 	} {
 		if _, err := ReadJobs(strings.NewReader(c.text), "w.csv"); err == nil || err.Error() != c.want {
 			t.Errorf("%q: got %v\nwant %s", c.text, err, c.want)
@@ -233,7 +233,7 @@ func TestWhatIsWrongWithFilesIsSaidInOneSentence(t *testing.T) {
 		t.Error(err)
 	}
 	bad := strings.Replace(factors, "0.5", "1.5", 1)
-	if _, _, err := ReadFactors(strings.NewReader(bad), "f.csv", "slow"); err == nil || err.Error() != "f.csv: line 2: column factor: got factor 1.5, want a share above 0 and up to 1" {
+	if _, _, err := ReadFactors(strings.NewReader(bad), "f.csv", "slow"); err == nil || err.Error() != `f.csv:2: factor: got "1.5", want a share above 0 and up to 1` {
 		t.Error(err)
 	}
 	table, _, err := ReadFactors(strings.NewReader(factors), "f.csv", "slow")

@@ -363,15 +363,15 @@ func TestBadJobsAndConfigurationsAreNamed(t *testing.T) {
 func TestBadRowsAreNamed(t *testing.T) {
 	const header = "job,arrival_ms,workers,model,iters,size_mb,fw_ms,bw_ms,mem_mb\n"
 	for text, want := range map[string]string{
-		"":                               "w.csv: empty, want a header with job, arrival_ms",
-		"job,arrival_ms\n":               "w.csv: line 1: no column workers",
+		"":                               `w.csv:1: got "", want a header with job, arrival_ms`,
+		"job,arrival_ms\n":               `w.csv:1: got "job,arrival_ms", want a header with also workers`,
 		header:                           "w.csv: no jobs",
-		header + "1,0,1,a,1,1,1,1\n":     "w.csv: record on line 2: wrong number of fields",
-		header + "1,0,0,a,1,1,1,1,1\n":   `w.csv: line 2: column workers: got "0", want a whole number from 1`,
-		header + "1,0,1,a,1,NaN,1,1,1\n": `w.csv: line 2: column size_mb: got "NaN", want a number from 0`,
-		header + "1,0.5,1,a,1,1,1,1,1\n": `w.csv: line 2: column arrival_ms: got "0.5"`,
-		header + ",0,1,a,1,1,1,1,1\n":    `w.csv: line 2: column job: got "", want a name`,
-		header + "1,0,1048576,a,1073741824,1,1,1,1\n": `w.csv: line 2: column iters: got "1073741824", want fewer: with the row's workers and times they compute for 2147483648 ms on each GPU`,
+		header + "1,0,1,a,1,1,1,1\n":     `w.csv:2: got "8 fields", want 9, as in the header`,
+		header + "1,0,0,a,1,1,1,1,1\n":   `w.csv:2: workers: got "0", want a whole number from 1`,
+		header + "1,0,1,a,1,NaN,1,1,1\n": `w.csv:2: size_mb: got "NaN", want a number from 0`,
+		header + "1,0.5,1,a,1,1,1,1,1\n": `w.csv:2: arrival_ms: got "0.5"`,
+		header + ",0,1,a,1,1,1,1,1\n":    `w.csv:2: job: got "", want a name`,
+		header + "1,0,1048576,a,1073741824,1,1,1,1\n": `w.csv:2: iters: got "1073741824", want fewer: with the row's workers and times they compute for 2147483648 ms on each GPU`,
 	} {
 		if _, err := ReadJobs(strings.NewReader(text), "w.csv"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)

@@ -2,5 +2,5 @@
 // but for when the agent is asked, which jobs it sees of a long queue and in which order, and the arithmetic of waits. It equals that
 // program decision by decision and bit by bit.
 //
-// QueueRank-v1 with the key env.peer is this environment: runs and checkpoints of it keep that name.
+// QueueRank-v1 with the key env.peer is the older form of this environment: its runs and checkpoints keep that name.
 package rlscheduler

@@ -4,20 +4,8 @@ import (
 	"slices"
 
 	"clustergym/env/queuerank"
-	"clustergym/env/sched"
-	"clustergym/simulator/cluster"
 	"clustergym/simulator/sim"
-	"clustergym/traces"
 )
-
-// New returns an environment over the windows w, as queuerank.New does.
-func New(cfg queuerank.Config, spec cluster.Spec, w sched.Windows, training []traces.Job, part traces.Part) (*queuerank.Env, error) {
-	cfg.Peer = true
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	return queuerank.Assemble(cfg, queuerank.Program{Eager: true, Seconds: true, Queue: new(peerQueue)}, spec, w, training, part)
-}
 
 // peerQueue is RLScheduler's list and its two sorted orders. Its slots are those of that program,
 // which differ from QueueRank-v1's when more jobs wait than are visible, and between jobs of one second.

@@ -14,7 +14,6 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/envtest"
-	"clustergym/env/queuerank"
 	"clustergym/env/queuerank/rlscheduler"
 	"clustergym/internal/recorded"
 	"clustergym/simulator/cluster"
@@ -82,12 +81,12 @@ func TestThePublishedDecisions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cfg := queuerank.DefaultConfig()
-			cfg.Peer, cfg.Window, cfg.Reward, cfg.Estimates = true, 1024, "minus", sim.MustEstimates("exact")
+			cfg := rlscheduler.DefaultConfig()
+			cfg.Window, cfg.Reward, cfg.Estimates = 1024, "minus", sim.MustEstimates("exact")
 			if want["backfill"] == "1" {
 				cfg.Backfill = "easy"
 			}
-			e, err := rlscheduler.New(cfg, cluster.Spec{Pool: 256}, windows(jobs[from:from+1024]), jobs, traces.Training)
+			e, err := rlscheduler.New(rlscheduler.ID, cfg, cluster.Spec{Pool: 256}, windows(jobs[from:from+1024]), jobs, traces.Training)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,8 +130,8 @@ func TestThePublishedDecisions(t *testing.T) {
 // If more jobs wait than are visible, the shortest and the smallest alternate, and the oldest is not among them for its age. The
 // list is then in the order of sizes, which the next sort by submit keeps for jobs of one second.
 func TestWhatThePeerSeesOfALongQueue(t *testing.T) {
-	cfg := queuerank.DefaultConfig()
-	cfg.Visible, cfg.Peer, cfg.Reward = 4, true, "minus"
+	cfg := rlscheduler.DefaultConfig()
+	cfg.Visible, cfg.Reward = 4, "minus"
 	s := time.Second
 	e, ts := open(t, cfg, cluster.Spec{Pool: 8},
 		job(0, 1000*s, 8),  // holds the machine
@@ -169,8 +168,8 @@ func TestWhatThePeerSeesOfALongQueue(t *testing.T) {
 
 // The agent is asked after each arrival, even if more come in the same second.
 func TestThePeerAsksAfterEveryArrival(t *testing.T) {
-	cfg := queuerank.DefaultConfig()
-	cfg.Peer, cfg.Reward = true, "minus"
+	cfg := rlscheduler.DefaultConfig()
+	cfg.Reward = "minus"
 	e, _ := open(t, cfg, cluster.Spec{Pool: 8}, job(0, time.Second, 1), job(0, time.Second, 1))
 	if len(e.Slots()) != 1 {
 		t.Errorf("%d jobs are visible, want the first of two", len(e.Slots()))
@@ -183,8 +182,8 @@ func TestContractOfThePeer(t *testing.T) {
 		jobs[i].Submit = jobs[i].Submit / (5 * time.Minute) * (5 * time.Minute)
 	}
 	for _, backfill := range []string{"none", "easy"} {
-		cfg := queuerank.DefaultConfig()
-		cfg.Window, cfg.Peer, cfg.Backfill, cfg.Visible = 40, true, backfill, 6
+		cfg := rlscheduler.DefaultConfig()
+		cfg.Window, cfg.Backfill, cfg.Visible = 40, backfill, 6
 		w, err := traces.NewWindows(jobs, cfg.Window, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -194,7 +193,7 @@ func TestContractOfThePeer(t *testing.T) {
 			options = append(options, envtest.NoAllocs())
 		}
 		envtest.Run(t, func() env.Env {
-			e, err := rlscheduler.New(cfg, cluster.Spec{Pool: 16}, w, w.Jobs(traces.Training), traces.Training)
+			e, err := rlscheduler.New(rlscheduler.ID, cfg, cluster.Spec{Pool: 16}, w, w.Jobs(traces.Training), traces.Training)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -25,9 +25,9 @@ func job(submit, work time.Duration, gpus int) traces.Job {
 	return traces.Job{ID: "j", Submit: submit, Work: work, Estimate: work, GPUs: gpus, GPUMilli: 1000}
 }
 
-func open(t *testing.T, cfg queuerank.Config, spec cluster.Spec, jobs ...traces.Job) (*queuerank.Env, *env.TimeStep) {
+func open(t *testing.T, cfg rltune.Config, spec cluster.Spec, jobs ...traces.Job) (*queuerank.Env, *env.TimeStep) {
 	t.Helper()
-	e, err := rltune.New(cfg, spec, windows(jobs), traces.Training)
+	e, err := rltune.New(rltune.ID, cfg, spec, windows(jobs), traces.Training)
 	if err != nil {
 		t.Fatal(err)
 	}

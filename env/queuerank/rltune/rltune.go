@@ -9,7 +9,6 @@ import (
 	"clustergym/env"
 	"clustergym/env/queuerank"
 	"clustergym/env/sched"
-	peer "clustergym/peer/rltune"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/schedulers"
 	"clustergym/simulator/sim"
@@ -20,20 +19,21 @@ import (
 // virtual cluster and its types of GPU. Nodes smaller than the largest of the pool take jobs of up to twice their size, as those of 2
 // GPUs on Philly do.
 type tuned struct {
-	cfg       queuerank.Config
+	id        string // of the environment
+	cfg       Config
 	c         *cluster.Cluster
 	s         *sched.State
 	queue     tunedQueue
-	finder    peer.Finder
-	planner   peer.Planner
+	finder    Finder
+	planner   Planner
 	programme bool
 	divided   bool // the cluster has virtual clusters: observations count no ways on one node more, and the programme is over whole pools
 	single    bool // all jobs have one pool: the share of partial nodes is of all nodes, not of those with a free GPU
 
 	pools map[poolKey]*pool
-	parts []peer.Part
+	parts []Part
 	ends  []finish
-	row   [peer.Features]float64
+	row   [Features]float64
 }
 
 // finish is when a running job ends as estimated.
@@ -50,13 +50,13 @@ type poolKey struct {
 
 // pool is a pool's nodes, and what is counted of them.
 type pool struct {
-	*peer.Pool
-	nodes []int32    // of the cluster, in ascending order
-	free  []int32    // GPUs, by position in nodes
-	of    uint64     // version of the cluster that free is of, 0 = none
-	state peer.State // of the last observation
-	used  int        // visible jobs that encode has added to state
-	ways  []counted  // by GPUs of a request
+	*Pool
+	nodes []int32   // of the cluster, in ascending order
+	free  []int32   // GPUs, by position in nodes
+	of    uint64    // version of the cluster that free is of, 0 = none
+	state State     // of the last observation
+	used  int       // visible jobs that encode has added to state
+	ways  []counted // by GPUs of a request
 }
 
 // counted is the ways of requests in one version of the cluster.
@@ -70,8 +70,8 @@ type counted struct {
 const tunedDoc = "by slot, of the jobs in the order of base: wait/12 h; n/largest node; n/free GPUs/capacity; (free − demand of the visible jobs + capacity)/(2 capacity); " +
 	"partial nodes/nodes with a free GPU; ways/3; can start: 1e-5 no, 1 − 1e-5 in one way, half as much again in several; an empty slot is 0, 1, 1, 1, 1, 1, 0"
 
-// New returns an environment over the windows w. cfg.RLTune says which placement a job takes.
-func New(cfg queuerank.Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*queuerank.Env, error) {
+// New returns an environment over the windows w. id is its name: ID, or queuerank.ID for runs that have the older keys.
+func New(id string, cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*queuerank.Env, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -80,9 +80,10 @@ func New(cfg queuerank.Config, spec cluster.Spec, w sched.Windows, part traces.P
 		return nil, err
 	}
 	if c.Pool() {
-		return nil, fmt.Errorf("%s: rltune %s places jobs on nodes, and cluster %s is a counter", queuerank.ID, cfg.RLTune, spec.Name)
+		return nil, fmt.Errorf("%s: rltune %s places jobs on nodes, and cluster %s is a counter",
+			id, cfg.Placement, spec.Name)
 	}
-	t := &tuned{cfg: cfg, c: c, programme: cfg.RLTune == "programme", pools: map[poolKey]*pool{}}
+	t := &tuned{id: id, cfg: cfg, c: c, programme: cfg.Placement == "programme", pools: map[poolKey]*pool{}}
 	t.divided, t.single = len(c.VCs()) > 0, len(c.VCs()) == 0 && len(c.Types()) < 2
 	rank, err := schedulers.NewRanker(cfg.Base, cfg.Estimates)
 	if err != nil {
@@ -90,21 +91,21 @@ func New(cfg queuerank.Config, spec cluster.Spec, w sched.Windows, part traces.P
 	}
 	n := cfg.Window
 	t.queue = tunedQueue{t: t, rank: rank, sized: cfg.Base == "sjf", list: make([]sim.Job, 0, n), keys: make([]tunedKey, 0, n)}
-	t.ends, t.parts = make([]finish, 0, n), make([]peer.Part, 0, c.Nodes())
+	t.ends, t.parts = make([]finish, 0, n), make([]Part, 0, c.Nodes())
 	own := queuerank.Program{
-		Eager: true, Queue: &t.queue, Machine: t, Encoder: tunedRows{t}, Suits: t.check,
-		NoStreams: fmt.Sprintf("rltune %s plays windows, not streams", cfg.RLTune),
+		ID: id, Eager: true, Queue: &t.queue, Machine: t, Encoder: tunedRows{t}, Suits: t.check,
+		NoStreams: fmt.Sprintf("rltune %s plays windows, not streams", cfg.Placement),
 	}
 	if cfg.Reward == "relative" {
 		first := cfg
-		first.Reward, first.RLTune = "minus", "first" // base policies take the first placement
-		base, err := New(first, spec, w, part)
+		first.Reward, first.Placement = "minus", "first" // base policies take the first placement
+		base, err := New(id, first, spec, w, part)
 		if err != nil {
 			return nil, err
 		}
 		own.Base = base.Head
 	}
-	e, err := queuerank.Assemble(cfg, own, spec, w, nil, part)
+	e, err := queuerank.Assemble(cfg.Older(), own, spec, w, nil, part)
 	if err == nil {
 		t.s, t.c = e.State(), e.View().Cluster()
 	}
@@ -119,7 +120,7 @@ func (t *tuned) pool(r *cluster.Request) *pool {
 	}
 	c := t.c
 	p := new(pool)
-	var blocks []peer.Block
+	var blocks []Block
 	largest := 0
 	from, to := 0, c.Nodes()
 	if r.VC != 0 {
@@ -135,7 +136,7 @@ func (t *tuned) pool(r *cluster.Request) *pool {
 		if k := len(blocks) - 1; k >= 0 && blocks[k].Each == each {
 			blocks[k].Nodes++
 		} else {
-			blocks = append(blocks, peer.Block{Nodes: 1, Each: each})
+			blocks = append(blocks, Block{Nodes: 1, Each: each})
 		}
 		largest = max(largest, each)
 	}
@@ -144,7 +145,7 @@ func (t *tuned) pool(r *cluster.Request) *pool {
 			b.Most = 2 * b.Each
 		}
 	}
-	p.Pool, p.free = peer.NewPool("", 0, blocks...), make([]int32, len(p.nodes))
+	p.Pool, p.free = NewPool(blocks...), make([]int32, len(p.nodes))
 	p.ways = make([]counted, p.GPUs()+1)
 	t.pools[key] = p
 	return p
@@ -172,7 +173,8 @@ func (t *tuned) check(jobs []traces.Job) error {
 			continue // the workload leaves it out
 		}
 		if j.GPUs < 1 || j.GPUMilli != 1000 {
-			return fmt.Errorf("%s: job %s asks for %d × %d thousandths of a GPU; rltune places whole GPUs", queuerank.ID, j.ID, j.GPUs, j.GPUMilli)
+			return fmt.Errorf("%s: job %s asks for %d × %d thousandths of a GPU; rltune places whole GPUs",
+				t.id, j.ID, j.GPUs, j.GPUMilli)
 		}
 		p := t.pool(&r)
 		most := 0
@@ -182,7 +184,9 @@ func (t *tuned) check(jobs []traces.Job) error {
 			}
 		}
 		if j.GPUs > most {
-			return fmt.Errorf("%s: job %s asks for %d GPUs; rltune places it on equal nodes only, which have %d: set env.max_gpus=%d", queuerank.ID, j.ID, j.GPUs, most, most)
+			return fmt.Errorf("%s: job %s asks for %d GPUs; rltune places it on equal nodes only, "+
+				"which have %d: set env.max_gpus=%d",
+				t.id, j.ID, j.GPUs, most, most)
 		}
 	}
 	return nil
@@ -195,8 +199,7 @@ func (t *tuned) Place(j sim.Job, held bool, dst []cluster.GPU) ([]cluster.GPU, b
 	free := t.count(p)
 	var ok bool
 	if t.programme && held {
-		t.planner.Next(t.queue.second(j))
-		t.parts, ok = t.planner.Choose(p.Pool, free, r.GPUs, t.divided, t.parts)
+		t.parts, ok = t.planner.Choose(p.Pool, free, r.GPUs, t.queue.second(j), t.divided, t.parts)
 	} else {
 		t.parts, ok = t.finder.First(p.Pool, free, r.GPUs, t.parts)
 	}
@@ -266,7 +269,9 @@ type tunedRows struct{ *tuned }
 
 // Fields implements sched.Encoder.
 func (t tunedRows) Fields() []env.Field {
-	return []env.Field{{Name: "jobs", Shape: []int{t.cfg.Visible, peer.Features}, High: 1.5, Unit: "fraction", Doc: tunedDoc, Filled: peer.Features}}
+	return []env.Field{{
+		Name: "jobs", Shape: []int{t.cfg.Visible, Features}, High: 1.5, Unit: "fraction", Doc: tunedDoc, Filled: Features,
+	}}
 }
 
 // Reset implements sched.Encoder.
@@ -285,15 +290,15 @@ func (t tunedRows) Encode(dst []float32, s *sched.State) {
 		r := v.Request(j)
 		p := t.pool(r)
 		if p.used == 0 {
-			p.state = peer.State{PerNode: float64(c.MaxNode())}
+			p.state = State{PerNode: float64(c.MaxNode())}
 			p.state.Count(p.Pool, t.count(p), t.single)
 		}
 		p.used++
 		p.state.Demand += float64(r.GPUs)
 	}
 	for i := range t.cfg.Visible {
-		d := dst[i*peer.Features : (i+1)*peer.Features]
-		row := peer.Padding
+		d := dst[i*Features : (i+1)*Features]
+		row := Padding
 		if i < len(s.Slots) {
 			j := s.Slots[i]
 			r := v.Request(j)

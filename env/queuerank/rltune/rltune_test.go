@@ -12,14 +12,13 @@ import (
 	"clustergym/env/envtest"
 	"clustergym/env/queuerank"
 	"clustergym/env/queuerank/rltune"
-	peer "clustergym/peer/rltune"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
 
 // tunedSpec is the cluster of RLTune's program called name.
-func tunedSpec(t *testing.T, c *peer.Cluster) cluster.Spec {
+func tunedSpec(t *testing.T, c *rltune.Cluster) cluster.Spec {
 	t.Helper()
 	spec := cluster.Spec{Name: c.Name}
 	for _, p := range c.Pools {
@@ -40,7 +39,7 @@ func tunedSpec(t *testing.T, c *peer.Cluster) cluster.Spec {
 }
 
 // tunedJobs draws jobs for c; some come in the same second.
-func tunedJobs(r *rand.Rand, c *peer.Cluster, n int) (all []traces.Job, same []peer.Job) {
+func tunedJobs(r *rand.Rand, c *rltune.Cluster, n int) (all []traces.Job, same []rltune.Job) {
 	at := int64(0)
 	for i := range n {
 		if i > 0 {
@@ -63,7 +62,7 @@ func tunedJobs(r *rand.Rand, c *peer.Cluster, n int) (all []traces.Job, same []p
 			j.GPUTypes = []string{p.Name}
 		}
 		all = append(all, j)
-		same = append(same, peer.Job{ID: j.ID, Submit: at, Run: run, Known: run, GPUs: gpus, Pool: k})
+		same = append(same, rltune.Job{ID: j.ID, Submit: at, Run: run, Known: run, GPUs: gpus, Pool: k})
 	}
 	return all, same
 }
@@ -73,7 +72,7 @@ func tunedJobs(r *rand.Rand, c *peer.Cluster, n int) (all []traces.Job, same []p
 func TestRLTuneIsItsPeer(t *testing.T) {
 	bases := map[string]string{"fcfs": "fifo", "sjf": "sjf", "lpf": "ljf", "wfp3": "wfp3-rlscheduler"}
 	seed := uint64(0)
-	for _, name := range peer.Clusters() {
+	for _, name := range rltune.Clusters() {
 		for _, base := range []string{"fcfs", "sjf", "lpf", "wfp3"} {
 			for _, ways := range []string{"first", "programme"} {
 				for _, backfill := range []string{"none", "easy"} {
@@ -82,36 +81,36 @@ func TestRLTuneIsItsPeer(t *testing.T) {
 					}
 					seed++
 					t.Run(fmt.Sprint(name, " ", base, " ", ways, " ", backfill, " seed ", seed), func(t *testing.T) {
-						c, err := peer.NewCluster(name)
+						c, err := rltune.NewCluster(name)
 						if err != nil {
 							t.Fatal(err)
 						}
 						r := rand.New(rand.NewPCG(seed, 1))
 						jobs, same := tunedJobs(r, c, 150)
-						cfg := queuerank.DefaultConfig()
-						cfg.RLTune, cfg.Base, cfg.Backfill, cfg.Estimates = ways, bases[base], backfill, sim.MustEstimates("exact")
+						cfg := rltune.DefaultConfig()
+						cfg.Placement, cfg.Base, cfg.Backfill, cfg.Estimates = ways, bases[base], backfill, sim.MustEstimates("exact")
 						e, ts := open(t, cfg, tunedSpec(t, c), jobs...)
-						rule, err := peer.NewRule(base)
+						rule, err := rltune.NewRule(base)
 						if err != nil {
 							t.Fatal(err)
 						}
-						m := peer.NewMachine(c, backfill == "easy")
+						m := rltune.NewMachine(c, backfill == "easy")
 						m.Reset(same)
-						peer.Play(m, rule, nil)
+						rltune.Play(m, rule, nil)
 						want := m.Score()
 						starts := map[string]string{}
-						m.OnStart = func(j int, at int64, parts []peer.Part) { starts[same[j].ID] = fmt.Sprint(at, parts) }
+						m.OnStart = func(j int, at int64, parts []rltune.Part) { starts[same[j].ID] = fmt.Sprint(at, parts) }
 						m.Reset(same)
-						var place peer.Placer
+						var place rltune.Placer
 						if ways == "programme" {
-							place = &peer.Planner{Base: rule}
+							place = &rltune.Programmed{Base: rule}
 						}
 						got := starter{}
 						e.Watch(got)
 						if err := e.Reset(ctx, env.Episode{Seed: 1}, ts); err != nil {
 							t.Fatal(err)
 						}
-						var o peer.Observer
+						var o rltune.Observer
 						var ret float64
 						for k := 0; !m.Done(); k++ {
 							rule.Sort(m)
@@ -126,7 +125,7 @@ func TestRLTuneIsItsPeer(t *testing.T) {
 							}
 							for i, x := range rows {
 								if ts.Obs[i] != float32(x) {
-									t.Fatalf("decision %d, slot %d: number %d is %v, want %v", k, i/peer.Features, i%peer.Features, ts.Obs[i], x)
+									t.Fatalf("decision %d, slot %d: number %d is %v, want %v", k, i/rltune.Features, i%rltune.Features, ts.Obs[i], x)
 								}
 							}
 							slot := r.IntN(visible)
@@ -137,7 +136,7 @@ func TestRLTuneIsItsPeer(t *testing.T) {
 							ret += ts.Reward
 						}
 						score := m.Score()
-						reward := peer.Reward(want.Of("bsld", c.GPUs()), score.Of("bsld", c.GPUs()))
+						reward := rltune.Reward(want.Of("bsld", c.GPUs()), score.Of("bsld", c.GPUs()))
 						if d := ret - reward; ts.Kind != env.Terminated || d > 1e-9 || d < -1e-9 {
 							t.Errorf("return %v, want %v at the end", ret, reward)
 						}
@@ -174,10 +173,10 @@ func (s starter) Observe(v *sim.View, p *sim.Point) error {
 		for _, g := range v.GPUs(e.Job) {
 			count[slices.Index(pool, c.NodeOf(g))]++
 		}
-		var parts []peer.Part
+		var parts []rltune.Part
 		for n := range pool {
 			if count[n] > 0 {
-				parts = append(parts, peer.Part{Node: int32(n), GPUs: int32(count[n])})
+				parts = append(parts, rltune.Part{Node: int32(n), GPUs: int32(count[n])})
 			}
 		}
 		s[j.ID] = fmt.Sprint(int64(e.At/time.Second), parts)
@@ -186,8 +185,8 @@ func (s starter) Observe(v *sim.View, p *sim.Point) error {
 }
 
 func TestContractOfRLTune(t *testing.T) {
-	for i, name := range peer.Clusters() {
-		c, err := peer.NewCluster(name)
+	for i, name := range rltune.Clusters() {
+		c, err := rltune.NewCluster(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,8 +197,8 @@ func TestContractOfRLTune(t *testing.T) {
 			}
 		}
 		for _, ways := range []string{"first", "programme"} {
-			cfg := queuerank.DefaultConfig()
-			cfg.Window, cfg.Visible, cfg.RLTune, cfg.Base = 40, 12, ways, []string{"wfp3", "sjf", "multifactor"}[i]
+			cfg := rltune.DefaultConfig()
+			cfg.Window, cfg.Visible, cfg.Placement, cfg.Base = 40, 12, ways, []string{"wfp3", "sjf", "multifactor"}[i]
 			if i > 0 {
 				cfg.Backfill = "easy"
 			}
@@ -212,7 +211,7 @@ func TestContractOfRLTune(t *testing.T) {
 				options = append(options, envtest.NoAllocs())
 			}
 			envtest.Run(t, func() env.Env {
-				e, err := rltune.New(cfg, tunedSpec(t, c), w, traces.Training)
+				e, err := rltune.New(rltune.ID, cfg, tunedSpec(t, c), w, traces.Training)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -245,19 +244,19 @@ func TestSettingsBesideRLTune(t *testing.T) {
 }
 
 func TestWhatRLTuneCannotPlaceIsSaid(t *testing.T) {
-	c, err := peer.NewCluster("philly")
+	c, err := rltune.NewCluster("philly")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := queuerank.DefaultConfig()
-	cfg.RLTune = "first"
+	cfg := rltune.DefaultConfig()
+	cfg.Placement = "first"
 	shared := job(0, time.Second, 1)
 	shared.GPUMilli = 500
 	for want, j := range map[string]traces.Job{
 		"asks for 161 GPUs; rltune places it on equal nodes only, which have 160: set env.max_gpus=160": job(0, time.Second, 161),
 		"asks for 1 × 500 thousandths of a GPU; rltune places whole GPUs":                               shared,
 	} {
-		e, err := rltune.New(cfg, tunedSpec(t, c), windows{j}, traces.Training)
+		e, err := rltune.New(rltune.ID, cfg, tunedSpec(t, c), windows{j}, traces.Training)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,23 +264,23 @@ func TestWhatRLTuneCannotPlaceIsSaid(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if _, err := rltune.New(cfg, cluster.Spec{Name: "pool:8", Pool: 8}, windows{shared}, traces.Training); err == nil || !strings.Contains(err.Error(), "is a counter") {
+	if _, err := rltune.New(rltune.ID, cfg, cluster.Spec{Name: "pool:8", Pool: 8}, windows{shared}, traces.Training); err == nil || !strings.Contains(err.Error(), "is a counter") {
 		t.Errorf("a counter: %v", err)
 	}
 }
 
 // BenchmarkRLTune chooses slots at random on the Philly-like cluster, without the beginnings of episodes.
 func BenchmarkRLTune(b *testing.B) {
-	c, err := peer.NewCluster("philly")
+	c, err := rltune.NewCluster("philly")
 	if err != nil {
 		b.Fatal(err)
 	}
 	src := rand.New(rand.NewPCG(3, 3))
 	jobs, _ := tunedJobs(src, c, 256)
-	cfg := queuerank.DefaultConfig()
-	cfg.RLTune, cfg.Reward = "programme", "minus"
+	cfg := rltune.DefaultConfig()
+	cfg.Placement, cfg.Reward = "programme", "minus"
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 16, GPUs: 2}, {Count: 20, GPUs: 8}}}}}
-	e, err := rltune.New(cfg, spec, windows(jobs), traces.Training)
+	e, err := rltune.New(rltune.ID, cfg, spec, windows(jobs), traces.Training)
 	if err != nil {
 		b.Fatal(err)
 	}

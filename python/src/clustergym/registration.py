@@ -34,6 +34,8 @@ ENVIRONMENTS: dict[str, float | None] = {
     "ProbeObservation-v1": None,
     "ProbeTruncation-v1": None,
     "QueueRank-v1": None,
+    "RLScheduler-v1": None,
+    "RLTune-v1": None,
     "WorkerPlace-v1": None,
 }
 

@@ -169,9 +169,9 @@ with every result and its interval, rows.csv with every single number, and figur
 show NAME prints them). The report names what is changed, and does not compare it with the recorded figures. A folder may
 change its settings: what depends on them is computed again.
 
---agent lets a trained agent of yours play beside the others. rlscheduler takes runs and checkpoints of QueueRank-v1
-with env.peer: true, one for each log (generated, Lublin-1, Lublin-2); their rows are called network (best action) and
-network-drawn (actions drawn from the softmax), and are no part of the recorded figures.
+--agent lets a trained agent of yours play beside the others. rlscheduler takes runs and checkpoints of RLScheduler-v1,
+one for each log (generated, Lublin-1, Lublin-2); their rows are called network (best action) and network-drawn (actions
+drawn from the softmax), and are no part of the recorded figures.
 
 --listen lets workers on other machines compute cells (gymctl worker; docs/guides/many-machines.md); cells that
 measure time stay here.

@@ -90,7 +90,7 @@ func TestSimPeerMistakes(t *testing.T) {
 		"--peer dally-published --policy dally --cluster dally:1x1 --net astra":                         "--net: got astra, want slow or one, or --factors, the path of a table that has it",
 		"--peer dally-published --policy dally --cluster dally:1x1 --timers five":                       `--timers: got "five", want auto, or two numbers of leases, the rack's and the network's, as 5/10`,
 		"--peer dally-published --policy dally --cluster dally:1x1 --factors none.csv":                  "--factors none.csv: there is no such file",
-		"--peer dally-published --policy dally --cluster dally:1x1 --trace jobs.csv --factors jobs.csv": "jobs.csv: line 1: no column net, want a header with net, model, shape, factor",
+		"--peer dally-published --policy dally --cluster dally:1x1 --trace jobs.csv --factors jobs.csv": `jobs.csv:1: got "job,arrival,gpus,model,iterations,time_per_iteration", want a header with also net, shape, factor`,
 	} {
 		code, _, stderr := clitest.Run(t, append([]string{"sim"}, strings.Fields(args)...)...)
 		if code != cli.ExitMistake || stderr != "gymctl: "+want+"\n" {

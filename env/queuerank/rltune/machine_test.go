@@ -28,7 +28,14 @@ func (a *running) compare(b *running) int {
 	return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.seq, b.seq))
 }
 
-// Machine is the state of a run over a list of jobs. Not safe for concurrent use.
+// Machine is the simulator that the authors of RLTune published, rebuilt from its rules alone: the state of a run over a list of jobs. It
+// is nodes in pools, to one of which a job belongs. Times are whole seconds. The waiting job that a base policy
+// or an agent chooses is committed to: if it does not fit, the clock runs until it does, whatever pool the others are of, and
+// no policy is asked meanwhile. Events are handled one at a time, an arrival before a completion of the same second. Jobs arrive while
+// a job is held; when none waits, the clock runs until one job has arrived. A job that never fits is dropped once nothing runs.
+//
+// Some of the rules are faults of the program. They are kept, and the names and comments say where: "wfp3" favours jobs that came
+// early, back-filling in Helios passes over jobs, and run times are known. Not safe for concurrent use.
 type Machine struct {
 	cluster  *Cluster
 	backfill bool
@@ -141,7 +148,7 @@ func (m *Machine) try(at int32, place Placer) bool {
 	j := &m.jobs[at]
 	var ok bool
 	if place == nil {
-		m.way, ok = m.finder.First(m.cluster.Pools[j.Pool], m.free[j.Pool], j.GPUs, m.way)
+		m.way, ok = m.finder.First(m.cluster.Pools[j.Pool].Pool, m.free[j.Pool], j.GPUs, m.way)
 	} else {
 		m.way, ok = place.Place(m, j, m.way)
 	}
@@ -183,7 +190,7 @@ func (m *Machine) early(j *Job) int64 {
 		for _, p := range m.parts[r.job] {
 			m.spare[p.Node] += p.GPUs
 		}
-		if m.finder.Fits(m.cluster.Pools[j.Pool], m.spare, j.GPUs) {
+		if m.finder.Fits(m.cluster.Pools[j.Pool].Pool, m.spare, j.GPUs) {
 			return max(r.end, m.now)
 		}
 	}
@@ -296,4 +303,89 @@ func Play(m *Machine, p Policy, place Placer) {
 	for !m.Done() {
 		m.Commit(p.Choose(m), place)
 	}
+}
+
+// Programmed is the Placer of the integer programme.
+type Programmed struct {
+	Planner
+	Base *Rule
+}
+
+// Place implements Placer.
+func (o *Programmed) Place(m *Machine, j *Job, dst []Part) ([]Part, bool) {
+	next := 0
+	first, second := o.Base.rankOf(j, -1), ranked{}
+	for i, at := range m.queue {
+		k := o.Base.rankOf(&m.jobs[at], at)
+		switch {
+		case k.compare(&first) < 0:
+			first, second = k, first
+		case i == 0 || k.compare(&second) < 0:
+			second = k
+		}
+	}
+	if len(m.queue) > 0 {
+		next = j.GPUs
+		if second.at >= 0 {
+			next = m.jobs[second.at].GPUs
+		}
+	}
+	return o.Choose(m.cluster.Pools[j.Pool].Pool, m.free[j.Pool], j.GPUs, next, m.cluster.WholePool, dst)
+}
+
+// Slots is how many jobs are visible at most.
+const Slots = 128
+
+// Observer fills observations. Not safe for concurrent use.
+type Observer struct {
+	finder Finder
+	pools  []State
+	cache  map[request]seenWays
+	of     uint64 // version of the machine that the cache is of
+	rows   []float64
+}
+
+// request is what the ways of a job depend on, beside the machine.
+type request struct{ pool, gpus int }
+
+type seenWays struct {
+	ways int
+	fits bool
+}
+
+// Look fills a row for each visible job, up to Slots in the order of the queue, which the base policy must have sorted. It returns how
+// many are visible. The rows are valid until the next call.
+func (o *Observer) Look(m *Machine) (rows []float64, visible int) {
+	visible = min(len(m.queue), Slots)
+	c := m.cluster
+	if o.cache == nil {
+		o.cache = map[request]seenWays{}
+	}
+	if o.of != m.version {
+		clear(o.cache)
+		o.of = m.version
+	}
+	o.pools = o.pools[:0]
+	for i, p := range c.Pools {
+		s := State{PerNode: float64(c.PerNode)}
+		s.Count(p.Pool, m.free[i], c.AllNodes)
+		o.pools = append(o.pools, s)
+	}
+	for i := range visible {
+		j := m.Job(i)
+		o.pools[j.Pool].Demand += float64(j.GPUs)
+	}
+	o.rows = o.rows[:0]
+	for i := range visible {
+		j := m.Job(i)
+		n, ok := o.cache[request{j.Pool, j.GPUs}]
+		if !ok {
+			n.ways, n.fits = o.finder.Ways(c.Pools[j.Pool].Pool, m.free[j.Pool], j.GPUs, !c.Wide1)
+			o.cache[request{j.Pool, j.GPUs}] = n
+		}
+		var row [Features]float64
+		o.pools[j.Pool].Row(float64(m.now-j.Submit), float64(j.GPUs), n.ways, n.fits, row[:])
+		o.rows = append(o.rows, row[:]...)
+	}
+	return o.rows, visible
 }

@@ -24,7 +24,7 @@ func partsOf(t testing.TB, text string) (all []Part) {
 	return all
 }
 
-func text(parts []Part, first int) string {
+func written(parts []Part, first int) string {
 	var all []string
 	for _, p := range parts {
 		all = append(all, fmt.Sprintf("%d:%d", int(p.Node)+first, p.GPUs))
@@ -44,7 +44,7 @@ func TestTheRecordedWays(t *testing.T) {
 		for _, s := range state {
 			nodes = max(nodes, int(s.Node))
 		}
-		p := NewPool("", 1, Block{Nodes: nodes, Each: each})
+		p := NewPool(Block{Nodes: nodes, Each: each})
 		free := make([]int32, nodes)
 		for _, s := range state {
 			free[s.Node-1] = s.GPUs
@@ -55,15 +55,15 @@ func TestTheRecordedWays(t *testing.T) {
 			t.Errorf("case %s: %d and %d ways, want %s and %s", r["case"], one, two, r["tier1_count"], r["tier2_count"])
 		}
 		first, ok := f.First(p, free, gpus, nil)
-		if text(first, 1) != r["greedy"] || ok != f.Fits(p, free, gpus) || ok != (r["greedy"] != "") {
-			t.Errorf("case %s: first way %s, want %s", r["case"], text(first, 1), r["greedy"])
+		if written(first, 1) != r["greedy"] || ok != f.Fits(p, free, gpus) || ok != (r["greedy"] != "") {
+			t.Errorf("case %s: first way %s, want %s", r["case"], written(first, 1), r["greedy"])
 		}
 		f.Best(p, free, gpus, true, nil)
 		for i, name := range []string{"tier1_defrag", "tier1_balance", "tier2_defrag", "tier2_balance"} {
 			w := &f.best[i]
 			got := ""
 			if w.ok {
-				got = text(w.parts, 1)
+				got = written(w.parts, 1)
 			}
 			if got != r[name] {
 				t.Errorf("case %s: %s %s, want %s", r["case"], name, got, r[name])
@@ -112,7 +112,7 @@ func log(m *Machine) *[]started {
 	var got []started
 	m.OnStart = func(job int, at int64, parts []Part) {
 		j := &m.jobs[job]
-		got = append(got, started{j.ID, at, at + j.Run, text(parts, m.cluster.Pools[j.Pool].First)})
+		got = append(got, started{j.ID, at, at + j.Run, written(parts, m.cluster.Pools[j.Pool].First)})
 	}
 	return &got
 }

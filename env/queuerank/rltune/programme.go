@@ -67,46 +67,18 @@ func (o *Programme) Choose(free []int32, ways [][]Part, next int, whole bool) in
 // Planner places jobs by the integer programme. The next job is the second of the queue in the order of the base policy, as in
 // the program, counted while the job that is placed still waits there: so it can be the job itself. Not safe for concurrent use.
 type Planner struct {
-	Base *Rule // of Place
-
 	finder    Finder
 	programme Programme
 	ways      [][]Part
-	next      int
 }
 
-// Next tells Choose how many GPUs the next job wants; 0 means that there is no next job.
-func (o *Planner) Next(gpus int) { o.next = gpus }
-
-// Place implements Placer.
-func (o *Planner) Place(m *Machine, j *Job, dst []Part) ([]Part, bool) {
-	o.next = 0
-	first, second := o.Base.rankOf(j, -1), ranked{}
-	for i, at := range m.queue {
-		k := o.Base.rankOf(&m.jobs[at], at)
-		switch {
-		case k.compare(&first) < 0:
-			first, second = k, first
-		case i == 0 || k.compare(&second) < 0:
-			second = k
-		}
-	}
-	if len(m.queue) > 0 {
-		o.next = j.GPUs
-		if second.at >= 0 {
-			o.next = m.jobs[second.at].GPUs
-		}
-	}
-	return o.Choose(m.cluster.Pools[j.Pool], m.free[j.Pool], j.GPUs, m.cluster.WholePool, dst)
-}
-
-// Choose appends the way that the programme chooses to dst[:0]. There is one where there is a way of tier 1. whole is as in
-// Programme.Choose.
-func (o *Planner) Choose(p *Pool, free []int32, gpus int, whole bool, dst []Part) ([]Part, bool) {
+// Choose appends the way that the programme chooses to dst[:0]. There is one where there is a way of tier 1. next and
+// whole are as in Programme.Choose.
+func (o *Planner) Choose(p *Pool, free []int32, gpus, next int, whole bool, dst []Part) ([]Part, bool) {
 	if !o.finder.Fits(p, free, gpus) {
 		return dst[:0], false
 	}
 	o.ways = o.finder.Best(p, free, gpus, true, o.ways)
-	i := o.programme.Choose(free, o.ways, o.next, whole)
+	i := o.programme.Choose(free, o.ways, next, whole)
 	return append(dst[:0], o.ways[i]...), true
 }

@@ -1,10 +1,7 @@
 package rltune
 
-// Slots and Features are the shape of an observation.
-const (
-	Slots    = 128
-	Features = 7
-)
+// Features is how many numbers an observation has of a job.
+const Features = 7
 
 // Cut is the largest number of a row, but for the last.
 const Cut = 1 - 1e-5
@@ -75,58 +72,4 @@ func (s *State) Row(wait, gpus float64, ways int, fits bool, row []float64) {
 func (f *Finder) Ways(p *Pool, free []int32, gpus int, wide bool) (ways int, fits bool) {
 	one, two := f.count(p, free, gpus, 2, wide)
 	return one + min(two, 1), one > 0
-}
-
-// Observer fills observations. Not safe for concurrent use.
-type Observer struct {
-	finder Finder
-	pools  []State
-	cache  map[request]counted
-	of     uint64 // version of the machine that the cache is of
-	rows   []float64
-}
-
-// request is what the ways of a job depend on, beside the machine.
-type request struct{ pool, gpus int }
-
-type counted struct {
-	ways int
-	fits bool
-}
-
-// Look fills a row for each visible job, up to Slots in the order of the queue, which the base policy must have sorted. It returns how
-// many are visible. The rows are valid until the next call.
-func (o *Observer) Look(m *Machine) (rows []float64, visible int) {
-	visible = min(len(m.queue), Slots)
-	c := m.cluster
-	if o.cache == nil {
-		o.cache = map[request]counted{}
-	}
-	if o.of != m.version {
-		clear(o.cache)
-		o.of = m.version
-	}
-	o.pools = o.pools[:0]
-	for i, p := range c.Pools {
-		s := State{PerNode: float64(c.PerNode)}
-		s.Count(p, m.free[i], c.AllNodes)
-		o.pools = append(o.pools, s)
-	}
-	for i := range visible {
-		j := m.Job(i)
-		o.pools[j.Pool].Demand += float64(j.GPUs)
-	}
-	o.rows = o.rows[:0]
-	for i := range visible {
-		j := m.Job(i)
-		n, ok := o.cache[request{j.Pool, j.GPUs}]
-		if !ok {
-			n.ways, n.fits = o.finder.Ways(c.Pools[j.Pool], m.free[j.Pool], j.GPUs, !c.Wide1)
-			o.cache[request{j.Pool, j.GPUs}] = n
-		}
-		var row [Features]float64
-		o.pools[j.Pool].Row(float64(m.now-j.Submit), float64(j.GPUs), n.ways, n.fits, row[:])
-		o.rows = append(o.rows, row[:]...)
-	}
-	return o.rows, visible
 }

@@ -13,7 +13,7 @@ import (
 func small(pools ...int) *Cluster {
 	c := &Cluster{Name: "small", PerNode: 8}
 	for i, n := range pools {
-		c.Pools = append(c.Pools, NewPool(fmt.Sprint(i), 1, Block{Nodes: n, Each: 8}))
+		c.Pools = append(c.Pools, Named{NewPool(Block{Nodes: n, Each: 8}), fmt.Sprint(i), 1})
 		c.gpus += 8 * n
 	}
 	return c
@@ -89,10 +89,10 @@ func TestBackFillingPassesOverJobs(t *testing.T) {
 // On empty nodes 12 GPUs have the ways 8 + 4, 7 + 5 and 6 + 6, of which the last is the first by node and GPUs. Three nodes would leave
 // three partly free, where none was.
 func TestWaysByHand(t *testing.T) {
-	p := NewPool("", 1, Block{Nodes: 3, Each: 8})
+	p := NewPool(Block{Nodes: 3, Each: 8})
 	var f Finder
 	parts, ok := f.First(p, []int32{8, 8, 8}, 12, nil)
-	if got := text(parts, 1); !ok || got != "1:6 2:6" {
+	if got := written(parts, 1); !ok || got != "1:6 2:6" {
 		t.Errorf("12 GPUs are placed as %q", got)
 	}
 	if one, two := f.count(p, []int32{8, 8, 8}, 12, 0, true); one != 3 || two != 0 {
@@ -167,7 +167,7 @@ func TestMachinesKeepTheirBooks(t *testing.T) {
 			}
 		}
 		m.Reset(jobs)
-		place := &Planner{Base: fcfs}
+		place := &Programmed{Base: fcfs}
 		for !m.Done() {
 			m.Commit(r.IntN(m.Waiting()), place)
 		}
@@ -206,7 +206,7 @@ func TestDecisionsDoNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := NewMachine(c, true)
-	place := &Planner{Base: rule}
+	place := &Programmed{Base: rule}
 	var o Observer
 	play := func() {
 		m.Reset(jobs)

@@ -2,57 +2,10 @@ package rltune
 
 import "fmt"
 
-// Block is consecutive nodes of equal size. Their positions in the pool follow those of the blocks before.
-type Block struct {
-	Nodes int
-	Each  int // GPUs of a node
-	Most  int // larger jobs do not run here; 0 = all do
-}
-
-// Pool is the nodes that a job can use.
-type Pool struct {
-	Name   string
-	Blocks []Block
-	First  int // the program's number of the first node
-
-	gpus, nodes int
-}
-
-// GPUs returns the GPUs of the pool.
-func (p *Pool) GPUs() int { return p.gpus }
-
-// Nodes returns the number of its nodes.
-func (p *Pool) Nodes() int { return p.nodes }
-
-// Each returns the GPUs of the node at a position.
-func (p *Pool) Each(node int) int {
-	for i := range p.Blocks {
-		if b := &p.Blocks[i]; node < b.Nodes {
-			return b.Each
-		}
-		node -= p.Blocks[i].Nodes
-	}
-	panic(fmt.Sprintf("rltune: pool %s has no node %d", p.Name, node))
-}
-
-// NewPool returns a pool whose first node has number first.
-func NewPool(name string, first int, blocks ...Block) *Pool {
-	p := &Pool{Name: name, Blocks: blocks, First: first}
-	for i := range blocks {
-		b := &blocks[i]
-		if b.Nodes < 1 || b.Each < 1 {
-			panic(fmt.Sprintf("rltune: pool %s has a block of %d nodes of %d GPUs", name, b.Nodes, b.Each))
-		}
-		p.nodes += b.Nodes
-		p.gpus += b.Nodes * b.Each
-	}
-	return p
-}
-
 // Cluster is one of the three environments of the program.
 type Cluster struct {
 	Name  string
-	Pools []*Pool
+	Pools []Named
 
 	// PerNode divides requests in observations.
 	PerNode int
@@ -78,7 +31,7 @@ func Clusters() []string { return []string{"philly", "helios", "alibaba"} }
 func NewCluster(name string) (*Cluster, error) {
 	c := &Cluster{Name: name, PerNode: 8}
 	add := func(name string, first int, blocks ...Block) {
-		c.Pools = append(c.Pools, NewPool(name, first, blocks...))
+		c.Pools = append(c.Pools, Named{NewPool(blocks...), name, first})
 	}
 	switch name {
 	case "philly":
@@ -102,4 +55,22 @@ func NewCluster(name string) (*Cluster, error) {
 		c.gpus += p.gpus
 	}
 	return c, nil
+}
+
+// Named is a pool of the program.
+type Named struct {
+	*Pool
+	Name  string
+	First int // the program's number of the first node
+}
+
+// Each returns the GPUs of the node at a position.
+func (p Named) Each(node int) int {
+	for i := range p.Blocks {
+		if b := &p.Blocks[i]; node < b.Nodes {
+			return b.Each
+		}
+		node -= p.Blocks[i].Nodes
+	}
+	panic(fmt.Sprintf("rltune: pool %s has no node %d", p.Name, node))
 }

@@ -1,0 +1,14 @@
+package rltune
+
+import (
+	_ "embed" // the page's template
+
+	"clustergym/env"
+	"clustergym/env/queuerank"
+)
+
+//go:embed page.md
+var text string
+
+// Page returns the environment's page for configuration cfg and specification s, as Markdown.
+func Page(cfg Config, s env.Spec) string { return queuerank.PageOf(text, cfg, s) }
