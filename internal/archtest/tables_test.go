@@ -269,3 +269,27 @@ var (
 	repeatable = []string{"simulator/...", "peer/...", "env/...", "bridge/...", "traces/...", "replay/...", "nets/...", "agents/..."}
 	clocks     = []string{"bridge/..."}
 )
+
+// flagless are the folders whose packages know no flags: their messages name keys.
+var flagless = []string{"lab", "simulator", "distributed", "experiments", "ops", "bridge", "env", "agents", "traces"}
+
+// mayNameFlags are the packages and files below them that name flags all the same, and why.
+var mayNameFlags = map[string]string{
+	"distributed/...":         "its messages are not keys yet",
+	"experiments/...":         "its messages are not keys yet",
+	"traces/...":              "errors of rows are text alone",
+	"ops/twin/...":            "its report tells readers of gymctl twin what would show more",
+	"ops/steer/...":           "its log tells readers of gymctl steer which limit acted",
+	"bridge/budget/refuse.go": "clients of a server read it, and its owner sets flags",
+	"lab/envs/world.go":       "clients of a server read it, and its owner sets flags",
+	"lab/envs/keys.go":        "clients of a server read it, and its owner sets flags",
+	"lab/envs/page.go":        "documentation",
+	"lab/workload/formats.go": "documentation",
+	"lab/modelcard/card.go":   "writes commands",
+	"lab/tune/weights.go":     "writes a command",
+	"lab/speed/bridge.go":     "starts a Python program",
+	"lab/speed/ranks.go":      "a line of progress",
+	"lab/mlflow/mlflow.go":    "a line of progress",
+	"lab/arena/fit.go":        "a line of progress",
+	"lab/arena/contention.go": "a line of progress",
+}

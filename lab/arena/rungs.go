@@ -2,6 +2,7 @@ package arena
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -150,18 +151,18 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 
 // atRung names the estimates in a fault of the configuration with them, unless it is of estimates itself.
 func atRung(e sim.Estimates, err error) error {
-	var l fault.List
+	var faults []error
 	for _, f := range fault.All(err) {
-		g := *f
-		if g.Key == "env.estimates" {
-			g.Key = "--rungs"
+		if f.Key == "env.estimates" {
+			faults = append(faults, fault.Errorf("%s: got %s, want %s", fault.Key("rungs"), f.Value, f.Want))
+		} else {
+			faults = append(faults, f)
 		}
-		l.Join("", &g)
 	}
-	if l.Err() == nil {
-		return &fault.Mistake{Err: fault.Errorf("%s %s: %w", fault.Key("rungs"), e, err)}
+	if len(faults) == 0 {
+		return fault.Mistakef("%s %s: %w", fault.Key("rungs"), e, err)
 	}
-	return &fault.Mistake{Err: l.Err()}
+	return &fault.Mistake{Err: errors.Join(faults...)}
 }
 
 // knows returns the user's mistake if the trace lacks what the estimates need.

@@ -123,7 +123,7 @@ func (v *Version) Play(ctx context.Context, p *Policy, opt Options) (*Results, e
 	}
 	g := &playing{v: v, policy: p, opt: opt, alone: len(tasks) == 1}
 	if p.Kind == KindExternal && len(tasks) != 1 {
-		return nil, fault.Mistakef("a program plays one task at a time: name it by --tasks")
+		return nil, fault.Mistakef("a program plays one task at a time: name it by %s", fault.Key("tasks"))
 	}
 	unlock, err := g.enter()
 	if err != nil {

@@ -195,13 +195,14 @@ func clusterWords(spec cluster.Spec) string {
 
 // tooFew says that a file has too few jobs for any windows that are worth training on.
 func tooFew(jobs int, file string, warm bool) error {
-	flags := ""
+	err := fault.Errorf("%s: too few jobs: %d are left to train on, to validate and to judge on; want at least %d",
+		file, jobs, traces.FewestJobs)
 	if jobs >= 10 { // one in each part
-		if flags = fmt.Sprintf(", or --set env.%s=%d", windowKey, jobs/10); warm {
-			flags += fmt.Sprintf(" --set env.%s=0", warmKey)
+		if err = fault.Errorf("%w, or %s env.%s=%d", err, fault.Key("set"), windowKey, jobs/10); warm {
+			err = fault.Errorf("%w %s env.%s=0", err, fault.Key("set"), warmKey)
 		}
 	}
-	return fault.Mistakef("%s: too few jobs: %d are left to train on, to validate and to judge on; want at least %d%s", file, jobs, traces.FewestJobs, flags)
+	return &fault.Mistake{Err: err}
 }
 
 // mostGPUs returns the largest max_gpus that Fit chooses.
@@ -226,9 +227,9 @@ func (d *Descriptor) WithFlags(err error) error {
 	if d.Takes.Models { // an interval's jobs are its window
 		key = "jobs"
 	}
-	flags := fmt.Sprintf("--set env.%s=%d", key, c.Length)
+	err = fault.Errorf("%w: %s env.%s=%d", err, fault.Key("set"), key, c.Length)
 	if few.Cut.Warm > 0 {
-		flags += fmt.Sprintf(" --set env.%s=%d", warmKey, c.Warm)
+		err = fault.Errorf("%w %s env.%s=%d", err, fault.Key("set"), warmKey, c.Warm)
 	}
-	return &fault.Mistake{Err: fmt.Errorf("%w: %s", err, flags)}
+	return &fault.Mistake{Err: err}
 }

@@ -48,8 +48,9 @@ func (w *World) unseen() error {
 			continue
 		}
 		first := all.Jobs(traces.Validation)[0].Submit
-		return fault.Mistakef("model %s has been fitted to %s of the %s part of %s, on which it would know what no cluster can know; want a model of gymctl predict fit --until %s or earlier",
-			w.Model.File, plain.Count(n, "job", "jobs"), part, w.Info.File, predictors.Clock(first))
+		return fault.Mistakef("model %s has been fitted to %s of the %s part of %s, on which it would know what no cluster "+
+			"can know; want a model of gymctl predict fit %s %s or earlier", w.Model.File, plain.Count(n, "job", "jobs"), part,
+			w.Info.File, fault.Key("until"), predictors.Clock(first))
 	}
 	return nil
 }

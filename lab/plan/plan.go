@@ -55,7 +55,7 @@ func Policies() []string { return append(append(listsched.Policies(), NoisyPolic
 func (c *Config) Validate() error {
 	var l fault.List
 	if c.Generate == "" {
-		l.Add(c.Graph != "", "graph", c.Graph, "the path of a file; or --generate "+GenerateForm)
+		l.Add(c.Graph != "", "graph", c.Graph, "the path of a file; or generate "+GenerateForm)
 	} else if _, _, _, _, err := parseGenerate(c.Generate); err != nil {
 		l.Join("", err)
 	} else {
@@ -180,7 +180,8 @@ func Run(ctx context.Context, cfg Config, hooks Hooks, emit func(*Result) error)
 			own = platform
 		}
 		if own == nil {
-			return fault.Mistakef("%s: the graph has no processors; want --platform FILE, a JSON object of processors and bandwidth", at)
+			return fault.Mistakef("%s: the graph has no processors; want %s FILE, a JSON object of processors and bandwidth", at,
+				fault.Key("platform"))
 		}
 		q, err := dag.NewProblem(g, own)
 		if err != nil {

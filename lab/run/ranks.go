@@ -78,9 +78,11 @@ func (t *training) plan(cfg *config.Config) error {
 	}
 	switch {
 	case own.Resume != first.Resume:
-		return fault.Mistakef("--resume: it is given to rank 0 or to this rank alone, want all ranks to resume or none")
+		return fault.Mistakef("%s: it is given to rank 0 or to this rank alone, want all ranks to resume or none",
+			fault.Key("resume"))
 	case own.Resume && !slices.Equal(own.Changes, first.Changes):
-		return fault.Mistakef("--set: this rank changes %q and rank 0 %q, want the same", own.Changes, first.Changes)
+		return fault.Mistakef("%s: this rank changes %q and rank 0 %q, want the same", fault.Key("set"), own.Changes,
+			first.Changes)
 	case own.Resume:
 		if *cfg, err = config.Decode("rank 0's config.yaml", []byte(first.Config)); err != nil {
 			return err
@@ -93,7 +95,8 @@ func (t *training) plan(cfg *config.Config) error {
 		return fault.Mistakef("this rank has another configuration than rank 0: %s", differing(own.Config, first.Config))
 	}
 	if own.Kernels != first.Kernels {
-		return fault.Mistakef("this rank computes with kernels %s and rank 0 with %s, which differ in last bits: give all ranks the same --kernels", own.Kernels, first.Kernels)
+		return fault.Mistakef("this rank computes with kernels %s and rank 0 with %s, which differ in last bits: give all "+
+			"ranks the same %s", own.Kernels, first.Kernels, fault.Key("kernels"))
 	}
 	return nil
 }
@@ -228,7 +231,8 @@ func (t *training) follow(ctx context.Context) (*TrainResult, error) {
 		err = t.disband()
 	}
 	if err == nil && stopped {
-		err = fmt.Errorf("%w at step %d; rank 0 has saved it, continue all ranks with --resume %s", fault.ErrInterrupted, t.trainer.Step(), t.runDir)
+		err = fault.Errorf("%w at step %d; rank 0 has saved it, continue all ranks with %s %s", fault.ErrInterrupted,
+			t.trainer.Step(), fault.Key("resume"), t.runDir)
 	}
 	if err != nil {
 		return nil, err
@@ -284,7 +288,8 @@ func (t *training) leave(err error) error {
 		if t.saved < 0 {
 			return fmt.Errorf("%w; the training ends at all ranks before its first checkpoint", lost)
 		}
-		return fmt.Errorf("%w; the training ends at all ranks, its last checkpoint is step %d: go on with --resume %s at all ranks", lost, t.saved, t.runDir)
+		return fault.Errorf("%w; the training ends at all ranks, its last checkpoint is step %d: go on with %s %s at all "+
+			"ranks", lost, t.saved, fault.Key("resume"), t.runDir)
 	}
 	if errors.Is(err, fault.ErrInterrupted) {
 		g.Close(nil)

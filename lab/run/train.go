@@ -126,7 +126,8 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 	t := &training{cfg: &cfg, opt: &opt}
 	r, err := t.train(ctx, cfg)
 	if ctx.Err() != nil && shortage.OfSpace(err) {
-		err = fmt.Errorf("%w while the disk is full: what came after the last checkpoint is not saved; make space and continue with --resume %s (%w)", fault.ErrInterrupted, opt.RunDir, err)
+		err = fault.Errorf("%w while the disk is full: what came after the last checkpoint is not saved; make space and "+
+			"continue with %s %s (%w)", fault.ErrInterrupted, fault.Key("resume"), opt.RunDir, err)
 	}
 	if opt.Ranks != nil {
 		err = t.leave(err)
@@ -239,7 +240,8 @@ func (t *training) train(ctx context.Context, cfg config.Config) (*TrainResult, 
 		if e != nil {
 			return nil, errors.Join(e, t.dir.Close())
 		}
-		return nil, errors.Join(fmt.Errorf("%w at step %d; saved, continue with --resume %s", fault.ErrInterrupted, t.trainer.Step(), opt.RunDir), t.dir.Close())
+		return nil, errors.Join(fault.Errorf("%w at step %d; saved, continue with %s %s", fault.ErrInterrupted,
+			t.trainer.Step(), fault.Key("resume"), opt.RunDir), t.dir.Close())
 	}
 	if err == nil {
 		err = t.disband()
@@ -636,7 +638,8 @@ func (t *training) finish(ctx context.Context) (*TrainResult, error) {
 	r, err := t.arena.Judge(ctx, *t.cfg, arena.EvalOptions{Checkpoints: []string{dir}, Workers: t.opt.Workers, Game: t.opt.Game})
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%w during the evaluation; the training is saved, --resume %s evaluates again", fault.ErrInterrupted, t.opt.RunDir)
+			return nil, fault.Errorf("%w during the evaluation; the training is saved, %s %s evaluates again",
+				fault.ErrInterrupted, fault.Key("resume"), t.opt.RunDir)
 		}
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func (c *Config) checkModels(h *Hooks) error {
 		}
 		names = append(names, h.Models[i].Name)
 	}
-	what := ""
+	var what error
 	plain := sim.DefaultConfig()
 	plain.Comm = c.Simulator.Comm
 	switch {
@@ -84,24 +84,25 @@ func (c *Config) checkModels(h *Hooks) error {
 	case c.streams():
 		return fault.Mistakef("%s needs the whole trace in memory; want %s off", fault.Key("policy-onnx"), fault.Key("stream"))
 	case h.Events != nil:
-		what = "--events"
+		what = fault.Errorf("%s", fault.Key("events"))
 	case h.Jobs != nil:
-		what = "--jobs-out"
+		what = fault.Errorf("%s", fault.Key("jobs-out"))
 	case h.Observe != nil:
-		what = "--html"
+		what = fault.Errorf("%s", fault.Key("html"))
 	case c.Peer.Name != "":
-		what = "--peer"
+		what = fault.Errorf("%s", fault.Key("peer"))
 	case c.Horizon > 0:
-		what = "--horizon"
+		what = fault.Errorf("%s", fault.Key("horizon"))
 	case c.Interference != "":
-		what = "--interference"
+		what = fault.Errorf("%s", fault.Key("interference"))
 	case !sameSimulator(c.Simulator, plain):
-		what = "settings of the simulator other than --comm"
+		what = fault.Errorf("settings of the simulator other than %s", fault.Key("comm"))
 	}
-	if what == "" {
+	if what == nil {
 		return nil
 	}
-	return fault.Mistakef("%s does not go with %s: models play in %s, which has none; gymctl eval %s %s draws their schedules", fault.Key("policy-onnx"), what, jobselect.ID, fault.Key("policy-onnx"), fault.Key("html"))
+	return fault.Mistakef("%s does not go with %w: models play in %s, which has none; gymctl eval %s %s draws their "+
+		"schedules", fault.Key("policy-onnx"), what, jobselect.ID, fault.Key("policy-onnx"), fault.Key("html"))
 }
 
 // sameSimulator reports whether two settings simulate alike.

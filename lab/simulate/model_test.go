@@ -85,10 +85,10 @@ func TestWhatModelsDoNotGoWith(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(c *Config, h *Hooks){
-		"does not go with --events":             func(_ *Config, h *Hooks) { h.Events = &bytes.Buffer{} },
-		"does not go with --jobs-out":           func(_ *Config, h *Hooks) { h.Jobs = &bytes.Buffer{} },
+		"does not go with events":               func(_ *Config, h *Hooks) { h.Events = &bytes.Buffer{} },
+		"does not go with jobs-out":             func(_ *Config, h *Hooks) { h.Jobs = &bytes.Buffer{} },
 		"policy mine is named twice":            func(_ *Config, h *Hooks) { h.Models = append(h.Models, h.Models[0]) },
-		"does not go with --horizon":            func(c *Config, _ *Hooks) { c.Horizon = 1e12 },
+		"does not go with horizon":              func(c *Config, _ *Hooks) { c.Horizon = 1e12 },
 		"settings of the simulator other than":  func(c *Config, _ *Hooks) { c.Simulator.Restart = 1e9 },
 		"needs the whole trace in memory; want": func(c *Config, _ *Hooks) { c.Trace.File, c.Stream = "x.csv", "on" },
 	} {

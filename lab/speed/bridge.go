@@ -240,7 +240,8 @@ func (b *bench) python(ctx context.Context, url, bare string) error {
 		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return fault.Mistakef("--python %s: %w; want a Python 3.10 or later in which the package of python/ is installed: pip install './python[gymnasium]'", b.cfg.Python, err)
+		return fault.Mistakef("%s %s: %w; want a Python 3.10 or later in which the package of python/ is installed: pip "+
+			"install './python[gymnasium]'", fault.Key("python"), b.cfg.Python, err)
 	}
 	lines := bufio.NewScanner(out)
 	var bad error
@@ -265,7 +266,8 @@ func (b *bench) python(ctx context.Context, url, bare string) error {
 	case bad != nil:
 		return bad
 	case err != nil && strings.Contains(complaint.String(), "ModuleNotFoundError"):
-		return fault.Mistakef("--python %s: %s; want a Python in which the package of python/ is installed: pip install './python[gymnasium]'", b.cfg.Python, lastLine(complaint.String()))
+		return fault.Mistakef("%s %s: %s; want a Python in which the package of python/ is installed: pip install "+
+			"'./python[gymnasium]'", fault.Key("python"), b.cfg.Python, lastLine(complaint.String()))
 	case err != nil:
 		return fmt.Errorf("%s -m clustergym.bench: %w: %s", b.cfg.Python, err, lastLine(complaint.String()))
 	}

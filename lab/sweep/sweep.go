@@ -155,7 +155,9 @@ func Run(ctx context.Context, cfg Config, base config.Config, opt Options) (*Rep
 		err = e
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("%w; what was trained is saved, continue with --resume %s", fault.ErrInterrupted, opt.Dir)
+		return nil, fault.Errorf("%w; what was trained is saved, continue with %s %s", fault.ErrInterrupted,
+			fault.Key("resume"),
+			opt.Dir)
 	}
 	if err != nil {
 		return nil, err
@@ -182,7 +184,8 @@ func (s *sweep) enter(base config.Config) (unlock func(), err error) {
 	if !s.opt.Resume {
 		for _, f := range []string{sweepFile, trialsFile, rundir.ConfigFile} {
 			if _, err := os.Stat(filepath.Join(dir, f)); err == nil {
-				return nil, fault.Mistakef("%s holds a sweep or a run already; continue a sweep with --resume %s, or name another --dir", dir, dir)
+				return nil, fault.Mistakef("%s holds a sweep or a run already; continue a sweep with %s %s, or name another %s",
+					dir, fault.Key("resume"), dir, fault.Key("dir"))
 			}
 		}
 		if err := os.MkdirAll(dir, 0o755); err != nil {

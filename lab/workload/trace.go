@@ -204,7 +204,8 @@ func OpenTrace(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	}
 	if f := format(t.info.Format); f != nil && f.Profiles && cfg.Profiles == "" {
 		_ = t.Close() // the mistake matters more
-		return nil, fault.Mistakef("trace %s: jobs of format %s tell their steps, not their run times; want --profiles (trace.profiles), the path of a throughput table from which they follow", cfg.File, f.Name)
+		return nil, fault.Mistakef("trace %s: jobs of format %s tell their steps, not their run times; want %s "+
+			"(trace.profiles), the path of a throughput table from which they follow", cfg.File, f.Name, fault.Key("profiles"))
 	}
 	return t, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"clustergym/internal/fault"
 	"clustergym/simulator/cluster"
 	"clustergym/traces"
 )
@@ -144,6 +145,7 @@ func (s *Simulator) checkProfile() error {
 	if what == "" {
 		return nil
 	}
-	return fmt.Errorf("sim: job %d (%s) wants %d GPUs and has %s: comm %s needs compute time and gradient bytes of every gang's model, "+
-		"from the trace or from a mix of models (--mix)", s.read-1, s.next.ID, s.next.GPUs, what, s.cfg.Comm)
+	return fault.Errorf("sim: job %d (%s) wants %d GPUs and has %s: comm %s needs compute time and gradient bytes of "+
+		"every gang's model, "+
+		"from the trace or from a mix of models (%s)", s.read-1, s.next.ID, s.next.GPUs, what, s.cfg.Comm, fault.Key("mix"))
 }

@@ -28,6 +28,7 @@ import (
 	"strconv"
 	"strings"
 
+	"clustergym/internal/fault"
 	"clustergym/simulator/dag"
 )
 
@@ -296,7 +297,7 @@ func decode(raw []byte) (*Instance, error) {
 	}
 	if doc.Tasks == nil {
 		if doc.Workflow != nil {
-			return nil, errors.New("this is WfFormat; want --format wfformat")
+			return nil, fault.Errorf("this is WfFormat; want %s wfformat", fault.Key("format"))
 		}
 		return nil, errors.New(`tasks is missing, want a list of {"id": …, "work": …}`)
 	}

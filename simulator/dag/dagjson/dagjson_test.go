@@ -78,7 +78,7 @@ func TestWhatIsWrongIsOneSentence(t *testing.T) {
 		{`[1]`, "f, line 1: got a JSON array, want an object"},
 		{`null`, `f, line 1: tasks is missing, want a list of {"id": …, "work": …}`},
 		{`{"name":"n"}`, `f, line 1 (n): tasks is missing, want a list of {"id": …, "work": …}`},
-		{`{"name":"n","workflow":{}}`, "f, line 1 (n): this is WfFormat; want --format wfformat"},
+		{`{"name":"n","workflow":{}}`, "f, line 1 (n): this is WfFormat; want format wfformat"},
 		{`{"tasks":[]}`, "f, line 1: edges is missing, want a list of [from, to, bytes], which may be empty"},
 		{`{"tasks":[],"edges":[]}`, "f, line 1: tasks: got none, want at least one"},
 		{`{"tasks":[{"work":1}],"edges":[]}`, "f, line 1: tasks[0]: id is missing, want a whole number or a string"},

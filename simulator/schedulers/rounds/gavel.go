@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"clustergym/internal/fault"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/schedulers/place"
 	"clustergym/simulator/sim"
@@ -280,8 +281,10 @@ func (g *gavel) work(v *sim.View) error {
 		g.row = append(g.row, i)
 	}
 	if n := len(f.size) * g.types; n > maxShares {
-		return fmt.Errorf("%s: %d jobs of different kinds on %d GPU types at %v make a program of %d shares, more than the %d that are solved; "+
-			"fewer jobs at a time (--jobs, a lower load) or another policy", g.Name(), len(f.size), g.types, v.Now(), n, maxShares)
+		return fault.Errorf("%s: %d jobs of different kinds on %d GPU types at %v make a program of %d shares, more than "+
+			"the %d that are solved; "+
+			"fewer jobs at a time (%s, a lower load) or another policy", g.Name(), len(f.size), g.types, v.Now(), n, maxShares,
+			fault.Key("jobs"))
 	}
 	if len(f.size) > 0 {
 		if g.ftf {
