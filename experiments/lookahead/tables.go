@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"clustergym/experiments/study"
-	"clustergym/lab/ladder"
+	"clustergym/lab/report"
 	"clustergym/simulator/policyname"
 	"clustergym/simulator/schedulers"
 )
@@ -24,7 +24,7 @@ func (s *settings) tables(study.Plan) (all []study.Table) {
 		if cfg, err := c.config(&agent{}, 0, ""); err == nil {
 			known = cfg.Estimates().Label()
 		}
-		t.Title = fmt.Sprintf("%s; %s: %s", strings.ReplaceAll(c.Name, "-", " "), ladder.Key, known)
+		t.Title = fmt.Sprintf("%s; %s: %s", strings.ReplaceAll(c.Name, "-", " "), report.EstimatesKey, known)
 		// Of many rivals a line has room for the first and the last two.
 		for k, v := range c.Versus {
 			t.Columns = append(t.Columns, study.Column{

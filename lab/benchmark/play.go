@@ -20,7 +20,7 @@ import (
 	"clustergym/internal/statistic"
 	"clustergym/lab/arena"
 	"clustergym/lab/config"
-	"clustergym/lab/models"
+	"clustergym/lab/envs"
 	"clustergym/nets/kernel"
 )
 
@@ -486,11 +486,11 @@ func (g *playing) play(ctx context.Context, t *Task, cfg *config.Config, w *aren
 	case KindCheckpoint:
 		opt.Checkpoints = []string{c.from}
 	case KindModel:
-		m, err := models.Read(c.from, "")
+		m, err := envs.ReadModel(c.from, "")
 		if err != nil {
 			return nil, err
 		}
-		opt.Models = []models.Model{m}
+		opt.Models = []envs.Model{m}
 	case KindExternal:
 		var err error
 		if opt.External, err = g.program(t); err != nil {

@@ -3,7 +3,6 @@ package envs
 import (
 	"context"
 
-	"clustergym/agents"
 	"clustergym/env"
 	"clustergym/env/sched"
 	"clustergym/lab/workload"
@@ -26,7 +25,7 @@ type settings[C any] struct {
 	placement func(c *C) string
 	memory    func(c *C, x Extent) float64
 	sha       func(c *C, a *Args, spec cluster.Spec) (string, error)
-	record    func(ctx context.Context, w *World, c *C, t, shown workload.TraceConfig) error
+	record    func(w *World, ctx context.Context, c *C, t, shown workload.TraceConfig) error
 }
 
 // describe returns d with the functions of by, which get the settings in their own type. P is *C.
@@ -63,7 +62,7 @@ func describe[C any, P interface {
 	}
 	if by.record != nil {
 		d.record = func(ctx context.Context, w *World, s Settings, t, shown workload.TraceConfig) error {
-			return by.record(ctx, w, own(s), t, shown)
+			return by.record(w, ctx, own(s), t, shown)
 		}
 	}
 	return &d
@@ -73,11 +72,6 @@ func describe[C any, P interface {
 func copied[C any](c *C) *C {
 	own := *c
 	return &own
-}
-
-// acting returns the policies of the rule called name, which play in an E.
-func acting[E env.Env, P agents.Policy](name string, actor func(name string, e E) (P, error)) func(e env.Env) (agents.Policy, error) {
-	return func(e env.Env) (agents.Policy, error) { return actor(name, e.(E)) }
 }
 
 // untyped returns f as a function of settings that own converts, nil for nil.

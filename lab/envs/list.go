@@ -63,7 +63,7 @@ var scheduling = []*Descriptor{
 		training:  func(c *jobselect.Config, gamma float64) { c.Gamma = gamma },
 		judged:    func(c *jobselect.Config) { c.Config = judged(c.Config) },
 		stops:     func(c *jobselect.Config) bool { return c.Preempt },
-		memory:    jobSelectBytes,
+		memory:    func(c *jobselect.Config, x Extent) float64 { return windowBytes(&c.Config, x) },
 		sha:       jobSelectSHA,
 	}),
 	describe(Descriptor{
@@ -180,7 +180,7 @@ var scheduling = []*Descriptor{
 		placement: func(c *policymix.Config) string { return c.Placement },
 		training:  func(c *policymix.Config, gamma float64) { c.Gamma = gamma },
 		judged:    func(c *policymix.Config) { c.Config = judged(c.Config) },
-		memory:    policyMixBytes,
+		memory:    func(c *policymix.Config, x Extent) float64 { return windowBytes(&c.Config, x) },
 	}),
 	describe(Descriptor{
 		ID: queuerank.ID, Preset: "queuerank-ppo",
@@ -258,9 +258,7 @@ var planning = []*Descriptor{
 		},
 		page:   dagplace.Page,
 		memory: dagPlaceBytes,
-		record: func(ctx context.Context, w *World, c *dagplace.Config, t, shown workload.TraceConfig) error {
-			return w.loadGraphs(ctx, *c, t, shown)
-		},
+		record: (*World).loadGraphs,
 	}),
 	describe(Descriptor{
 		ID: workerplace.ID, Preset: "workerplace-maml",
@@ -269,7 +267,7 @@ var planning = []*Descriptor{
 		Trace:  workload.DefaultTraceConfig,
 		Keys:   workerplace.ArgWords(),
 		Rules:  workerPlaceRules(),
-		Rivals: workerRivals(),
+		Rivals: policyname.Rules(ruleNames(workerPlaceRules())...),
 		Metric: Metric{Key: "jct_s", Title: "mean JCT", Unit: "s", Of: func(_ *metrics.Summary, info []float64) float64 { return info[workerplace.InfoJCT] }},
 	}, settings[workerplace.Config]{
 		defaults: workerplace.DefaultConfig,
@@ -278,9 +276,7 @@ var planning = []*Descriptor{
 		},
 		page:   workerplace.Page,
 		memory: workerPlaceBytes,
-		record: func(ctx context.Context, w *World, c *workerplace.Config, t, shown workload.TraceConfig) error {
-			return w.loadWorkers(ctx, *c, t, shown)
-		},
+		record: (*World).loadWorkers,
 	}),
 }
 
@@ -317,12 +313,19 @@ var random = Rule{
 
 // rules returns the rules of one environment's package; E is its environment.
 func rules[E env.Env](all []sched.Rule, actor func(name string, e E) (*sched.Actor, error)) []Rule {
+	return rulesOf(all, actor, func(r *sched.Rule) Rule {
+		return Rule{Name: r.Name, About: r.About, Draws: r.Random, Estimates: r.Estimates, Stops: r.Stops}
+	})
+}
+
+// rulesOf returns the rules that of describes, which actor makes for an E.
+func rulesOf[R any, E env.Env, P agents.Policy](all []R, actor func(name string, e E) (P, error),
+	of func(r *R) Rule) []Rule {
 	var out []Rule
-	for _, r := range all {
-		out = append(out, Rule{
-			Name: r.Name, About: r.About, Draws: r.Random, Estimates: r.Estimates, Stops: r.Stops,
-			Policy: acting(r.Name, actor),
-		})
+	for i := range all {
+		r := of(&all[i])
+		r.Policy = func(e env.Env) (agents.Policy, error) { return actor(r.Name, e.(E)) }
+		out = append(out, r)
 	}
 	return out
 }
@@ -337,34 +340,15 @@ func slots(rules []sched.Rule) []string {
 }
 
 func dagPlaceRules() []Rule {
-	var all []Rule
-	for _, r := range dagplace.Rules() {
-		all = append(all, Rule{
-			Name: r.Name, About: r.About, Draws: r.Name == "random",
-			Policy: acting(r.Name, dagplace.NewRule),
-		})
-	}
-	return all
+	return rulesOf(dagplace.Rules(), dagplace.NewRule, func(r *dagplace.Rule) Rule {
+		return Rule{Name: r.Name, About: r.About, Draws: r.Name == "random"}
+	})
 }
 
 func workerPlaceRules() []Rule {
-	all := []Rule{}
-	for _, r := range workerplace.Rules() {
-		all = append(all, Rule{
-			Name: r.Name, About: r.About, Draws: r.Name == "random", Knows: r.Knows(),
-			Policy: acting(r.Name, workerplace.NewRule),
-		})
-	}
-	return all
-}
-
-// workerRivals returns the names of all rules, random play first.
-func workerRivals() []string {
-	var names []string
-	for _, r := range workerplace.Rules() {
-		names = append(names, r.Name)
-	}
-	return policyname.Rules(names...)
+	return rulesOf(workerplace.Rules(), workerplace.NewRule, func(r *workerplace.Rule) Rule {
+		return Rule{Name: r.Name, About: r.About, Draws: r.Name == "random", Knows: r.Knows()}
+	})
 }
 
 // dagPlanners returns the planners of whole graphs.

@@ -10,7 +10,6 @@ import (
 	"clustergym/internal/statistic"
 	"clustergym/internal/texttable"
 	"clustergym/lab/envs"
-	"clustergym/lab/ladder"
 	"clustergym/simulator/policyname"
 )
 
@@ -82,9 +81,9 @@ func (r *Report) Sheets() []texttable.Sheet {
 		fmt.Fprintf(&b, "agent vs it: difference of %s on the same windows, %s = %s is %s.\n", metric.Title, better(metric), r.Shown(reference), word)
 		b.WriteString(r.verdict(reference, versus))
 	}
-	b.WriteString(ladder.Below(r.Estimates, r.knowledge()))
+	b.WriteString(Below(r.Estimates, r.knowledge()))
 	sheets := []texttable.Sheet{{
-		Above: ladder.Header(r.Estimates),
+		Above: EstimatesHeader(r.Estimates),
 		Title: "Policies on the same test windows", Header: header, Rows: rows, Left: 1,
 		Least: []string{"GPUs used", "p99 JCT", "bounded slowdown", "mean wait", "wins"}, Below: b.String(),
 	}}
@@ -105,7 +104,7 @@ func (r *Report) Sheets() []texttable.Sheet {
 	}
 	texttable.OneUnit(rows)
 	known := ""
-	if h := ladder.Header(r.Estimates); h != "" {
+	if h := EstimatesHeader(r.Estimates); h != "" {
 		known = "; " + strings.TrimSpace(h)
 	}
 	return append(sheets, texttable.Sheet{
@@ -135,14 +134,14 @@ func (r *Report) verdict(reference string, versus map[string]statistic.Paired) s
 		case low > 0:
 			text = agent + " is behind " + rival
 		}
-		return ladder.Wrapped(fmt.Sprintf("%s: %s %s.", text, r.Counts().Title, PairedText(p)))
+		return Wrapped(fmt.Sprintf("%s: %s %s.", text, r.Counts().Title, PairedText(p)))
 	}
 	return ""
 }
 
 // row is what the table says of what p knows.
-func (r *Report) row(p *PolicyReport) ladder.Row {
-	return ladder.Row{Name: r.Shown(p.Name), Nothing: p.Nothing, Knows: p.Knows, Trained: p.Trained}
+func (r *Report) row(p *PolicyReport) Knowledge {
+	return Knowledge{Name: r.Shown(p.Name), Nothing: p.Nothing, Knows: p.Knows, Trained: p.Trained}
 }
 
 // told returns the name of p in the table, with a mark if it was trained on another rung.
@@ -152,8 +151,8 @@ func (r *Report) told(p *PolicyReport) string {
 }
 
 // knowledge returns what the policies know.
-func (r *Report) knowledge() []ladder.Row {
-	var rows []ladder.Row
+func (r *Report) knowledge() []Knowledge {
+	var rows []Knowledge
 	for i := range r.Policies {
 		rows = append(rows, r.row(&r.Policies[i]))
 	}

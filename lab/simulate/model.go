@@ -14,9 +14,8 @@ import (
 	"clustergym/internal/fault"
 	"clustergym/lab/config"
 	"clustergym/lab/envs"
-	"clustergym/lab/ladder"
-	"clustergym/lab/models"
 	"clustergym/lab/predictors"
+	"clustergym/lab/report"
 	"clustergym/simulator/metrics"
 	"clustergym/simulator/predict"
 	"clustergym/simulator/sim"
@@ -25,13 +24,13 @@ import (
 
 // Played is a model with the environment through whose actions it schedules.
 type Played struct {
-	models.Model
+	envs.Model
 	Settings jobselect.Config
 }
 
 // NewPlayed returns a model that plays through the environment of cfg, which must be JobSelect-v1. Observations show what they did
 // there, also with other estimates.
-func NewPlayed(m models.Model, cfg *config.Config) (Played, error) {
+func NewPlayed(m envs.Model, cfg *config.Config) (Played, error) {
 	if cfg.Env.JobSelect() == nil {
 		return Played{}, fault.Mistakef("model %s: it plays in %s, and only models for %s can schedule a whole trace", m.File, cfg.Env.ID, jobselect.ID)
 	}
@@ -147,7 +146,7 @@ func (r *simulation) play(ctx context.Context, m *Played) error {
 		return fmt.Errorf("model %s: %w", m.Name, err)
 	}
 	run := Result{
-		Policy: m.Name, Placement: s.Placement, Backfill: "none", Estimates: s.Estimates, Rung: ladder.Rung(s.Estimates),
+		Policy: m.Name, Placement: s.Placement, Backfill: "none", Estimates: s.Estimates, Rung: report.RungOf(s.Estimates),
 		Cluster: clusterOf(r.cluster), Events: counted.Events(), Metrics: counted.Summary(cfg.Warmup, cfg.Tail),
 		Trace: traceOf(&r.report.Info, r.read, r.never.count, r.never.share(), r.never.ids),
 	}

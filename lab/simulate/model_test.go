@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"clustergym/env/jobselect"
-	"clustergym/lab/models"
+	"clustergym/lab/envs"
 	"clustergym/nets/onnx"
 )
 
@@ -42,7 +42,7 @@ func TestAModelSchedulesAWholeTrace(t *testing.T) {
 	// The observation of the environment without images: its tables.
 	width := 0
 	for _, n := range []int{1, 1 << 12} {
-		m, err := models.Read(firstLegal(t, n, 151), "mine")
+		m, err := envs.ReadModel(firstLegal(t, n, 151), "mine")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestAModelSchedulesAWholeTrace(t *testing.T) {
 			width = 10*width + int(c-'0')
 		}
 	}
-	m, err := models.Read(firstLegal(t, width, 151), "mine")
+	m, err := envs.ReadModel(firstLegal(t, width, 151), "mine")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestAModelSchedulesAWholeTrace(t *testing.T) {
 }
 
 func TestWhatModelsDoNotGoWith(t *testing.T) {
-	m, err := models.Read(firstLegal(t, 1, 1), "mine")
+	m, err := envs.ReadModel(firstLegal(t, 1, 1), "mine")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"clustergym/env/rollout"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
-	"clustergym/lab/ladder"
 	"clustergym/lab/predictors"
+	"clustergym/lab/report"
 	"clustergym/lab/workload"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/metrics"
@@ -261,7 +261,7 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 	}
 	run := Result{
 		Policy: h.Order, Admission: h.Admission, Placement: h.Placement, Backfill: h.Backfill, Estimates: h.Estimates,
-		Rung: ladder.Rung(h.Estimates), knows: h.Order == "gittins-2d" && cfg.Service == "workload",
+		Rung: report.RungOf(h.Estimates), knows: h.Order == "gittins-2d" && cfg.Service == "workload",
 		Cluster: clusterOf(r.cluster),
 		Events:  counted.Events(),
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"clustergym/internal/texttable"
-	"clustergym/lab/ladder"
+	"clustergym/lab/report"
 	"clustergym/lab/workload"
 	"clustergym/simulator/metrics"
 )
@@ -24,7 +24,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	fmt.Fprintf(&b, "workload   %s\n", r.Info)
 	fmt.Fprintf(&b, "cluster    %s\n", first.Cluster)
 	fmt.Fprintf(&b, "placement  %s\n", first.Placement)
-	fmt.Fprintf(&b, "%s  %s\n", ladder.Key, first.Estimates.Label())
+	fmt.Fprintf(&b, "%s  %s\n", report.EstimatesKey, first.Estimates.Label())
 	if t := first.Trace; t.Refused > 0 {
 		fmt.Fprintf(&b, "jobs       %d read, %d refused: %s of the GPU time\n", t.Jobs, t.Refused, workload.Percent(t.RefusedShare))
 	}
@@ -35,7 +35,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	header, rows := r.table()
 	err := texttable.Write(w, header, rows, 1, "first wait", "JCT p50", "JCT p90", "communication", "makespan", "migrations", "preemptions",
 		"work lost", "failures", "finished", "wait mean", "GPUs used", "bounded slowdown", "JCT p99", "deadlines missed")
-	if below := ladder.Below(first.Estimates, r.knowledge()); err == nil && below != "" {
+	if below := report.Below(first.Estimates, r.knowledge()); err == nil && below != "" {
 		_, err = io.WriteString(w, "\n"+below)
 	}
 	return err

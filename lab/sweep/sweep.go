@@ -25,7 +25,7 @@ import (
 	"clustergym/internal/statistic"
 	"clustergym/lab/arena"
 	"clustergym/lab/config"
-	"clustergym/lab/ladder"
+	"clustergym/lab/report"
 	"clustergym/lab/run"
 	"clustergym/lab/rundir"
 	"clustergym/simulator/sim"
@@ -442,7 +442,7 @@ func (s *sweep) report() (*Report, error) {
 			break
 		}
 	}
-	r.Rung = ladder.Rung(r.Estimates)
+	r.Rung = report.RungOf(r.Estimates)
 	last := map[int]int{}
 	for key := range s.lines { // a maximum: their order does not matter
 		last[key[0]] = max(last[key[0]], key[1])

@@ -19,7 +19,7 @@ import (
 	"clustergym/env/rollout"
 	"clustergym/internal/fault"
 	"clustergym/lab/config"
-	"clustergym/lab/models"
+	"clustergym/lab/envs"
 	"clustergym/live"
 	"clustergym/live/kube"
 	"clustergym/live/slurm"
@@ -375,7 +375,7 @@ func (g *SteerFlags) choice(ctx context.Context, c *cobra.Command, _ time.Time) 
 		return nil, err
 	}
 	if len(list) > 0 {
-		ch.Model = new(models.Model)
+		ch.Model = new(envs.Model)
 		*ch.Model = list[0]
 		if ch.Config, err = options.PlayedConfig(ch.Model, nil); err != nil {
 			return nil, err
