@@ -364,28 +364,20 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 			return nil, &fault.Mistake{Err: err}
 		}
 		cfg.Eval.Policies, runs[0].rule = []string{name}, rival.Name
-	case KindCheckpoint:
-		dirs, err := g.policy.dirs(t, g.alone)
+	case KindCheckpoint, KindModel:
+		find, hash, what := g.policy.dirs, hashCheckpoint, "run"
+		if g.policy.Kind == KindModel {
+			find, hash, what = g.policy.files, hashModel, "model"
+		}
+		from, err := find(t, g.alone)
 		if err != nil {
 			return nil, err
 		}
-		if len(dirs) == 0 {
-			g.say("%s: left out, there is no run for it", t.Name)
+		if len(from) == 0 {
+			g.say("%s: left out, there is no %s for it", t.Name, what)
 			return nil, nil
 		}
-		if runs, err = contenders(t, dirs, hashCheckpoint); err != nil {
-			return nil, err
-		}
-	case KindModel:
-		files, err := g.policy.files(t, g.alone)
-		if err != nil {
-			return nil, err
-		}
-		if len(files) == 0 {
-			g.say("%s: left out, there is no model for it", t.Name)
-			return nil, nil
-		}
-		if runs, err = contenders(t, files, hashModel); err != nil {
+		if runs, err = contenders(t, from, hash); err != nil {
 			return nil, err
 		}
 	}

@@ -74,34 +74,30 @@ func (c *Config) checkModels(h *Hooks) error {
 		}
 		names = append(names, h.Models[i].Name)
 	}
-	var what error
 	plain := sim.DefaultConfig()
 	plain.Comm = c.Simulator.Comm
-	switch {
-	case len(h.Models) == 0:
+	if len(h.Models) == 0 {
 		return nil
-	case c.streams():
+	}
+	if c.streams() {
 		return fault.Mistakef("%s needs the whole trace in memory; want %s off", fault.Key("policy-onnx"), fault.Key("stream"))
-	case h.Events != nil:
-		what = fault.Errorf("%s", fault.Key("events"))
-	case h.Jobs != nil:
-		what = fault.Errorf("%s", fault.Key("jobs-out"))
-	case h.Observe != nil:
-		what = fault.Errorf("%s", fault.Key("html"))
-	case c.Peer.Name != "":
-		what = fault.Errorf("%s", fault.Key("peer"))
-	case c.Horizon > 0:
-		what = fault.Errorf("%s", fault.Key("horizon"))
-	case c.Interference != "":
-		what = fault.Errorf("%s", fault.Key("interference"))
-	case !sameSimulator(c.Simulator, plain):
-		what = fault.Errorf("settings of the simulator other than %s", fault.Key("comm"))
 	}
-	if what == nil {
-		return nil
+	for _, k := range []struct {
+		given  bool
+		format string
+		key    fault.Key
+	}{
+		{h.Events != nil, "%s", "events"}, {h.Jobs != nil, "%s", "jobs-out"}, {h.Observe != nil, "%s", "html"},
+		{c.Peer.Name != "", "%s", "peer"}, {c.Horizon > 0, "%s", "horizon"}, {c.Interference != "", "%s", "interference"},
+		{!sameSimulator(c.Simulator, plain), "settings of the simulator other than %s", "comm"},
+	} {
+		if k.given {
+			return fault.Mistakef("%s does not go with %w: models play in %s, which has none; gymctl eval %s %s draws their "+
+				"schedules", fault.Key("policy-onnx"), fault.Errorf(k.format, k.key), jobselect.ID, fault.Key("policy-onnx"),
+				fault.Key("html"))
+		}
 	}
-	return fault.Mistakef("%s does not go with %w: models play in %s, which has none; gymctl eval %s %s draws their "+
-		"schedules", fault.Key("policy-onnx"), what, jobselect.ID, fault.Key("policy-onnx"), fault.Key("html"))
+	return nil
 }
 
 // sameSimulator reports whether two settings simulate alike.

@@ -142,20 +142,8 @@ func (l *peerLog) event(seconds float64, kind string, finish bool, job string, g
 	if l.w == nil || l.err != nil {
 		return
 	}
-	b := append(l.w.row[:0], `{"t_s":`...)
-	b = strconv.AppendFloat(b, seconds, 'f', -1, 64)
-	b = append(b, `,"event":"`...)
-	b = append(b, kind...)
-	b = append(b, `","job":`...)
-	b = appendJSON(b, job)
-	b = append(b, `,"gpus":[`...)
-	for k, g := range gpus {
-		if k > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendInt(b, int64(g), 10)
-	}
-	l.w.row = append(b, "]}\n"...)
+	b := strconv.AppendFloat(append(l.w.row[:0], `{"t_s":`...), seconds, 'f', -1, 64)
+	l.w.row = appendJobEvent(b, kind, job, gpus)
 	_, l.err = l.w.w.Write(l.w.row)
 }
 
