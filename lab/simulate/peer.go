@@ -33,7 +33,9 @@ type peerRun struct {
 	hooks       Hooks
 	spec        cluster.Spec
 	nodes, gpus int
-	read        int // jobs, with those that are left out
+	read        int         // jobs, with those that are left out
+	who         [][2]string // users and virtual clusters of all jobs that were read; nil = unknown
+	at          []int       // by jobs that were read: the place among those that fit; −1 = left out
 	report      *Report
 	table       *jobTable // nil if no file of jobs is written
 }
@@ -91,20 +93,59 @@ func equalNodes(c *cluster.Cluster) (nodes, each int) {
 	return c.Nodes(), each
 }
 
-// leaveOut notes the jobs, of n that were read, that the machine can never hold. share is theirs of the GPU time, and size says how
-// large the cluster is. It returns a mistake if no job remains, or if the configuration wants one.
-func (r *peerRun) leaveOut(size string, never []string, n int, share float64) error {
-	r.read = n
-	if len(never) == 0 {
-		return nil
+// peerJob is what leaveOut asks of a job of a machine.
+type peerJob struct {
+	name string
+	fits bool
+	work float64 // GPU time, in any unit
+}
+
+// leaveOut returns the jobs of all that the machine can hold, and notes the others. size says how large the cluster is.
+// It returns a mistake if no job remains, or if the configuration wants one.
+func leaveOut[J any](r *peerRun, size string, all []J, of func(j *J) peerJob) (jobs []J, err error) {
+	var never []string
+	lost, total := 0.0, 0.0
+	for i := range all {
+		j := of(&all[i])
+		total += j.work
+		if !j.fits {
+			never, lost = append(never, j.name), lost+j.work
+			r.at = append(r.at, -1)
+			continue
+		}
+		r.at = append(r.at, len(jobs))
+		jobs = append(jobs, all[i])
+	}
+	if r.read = len(all); len(never) == 0 {
+		return jobs, nil
+	}
+	share := 0.0
+	if total > 0 {
+		share = lost / total
 	}
 	ids := listIDs(never[:min(namedJobs, len(never))], len(never))
-	if r.cfg.FailRefused || len(never) == n {
-		return fault.Mistakef("%d of %s can never fit cluster %s (%s): %s; want a larger cluster", len(never), plain.Count(n, "job", "jobs"), r.spec.Name, size, ids)
+	if r.cfg.FailRefused || len(never) == len(all) {
+		return nil, fault.Mistakef("%d of %s can never fit cluster %s (%s): %s; want a larger cluster", len(never),
+			plain.Count(len(all), "job", "jobs"), r.spec.Name, size, ids)
 	}
 	r.report.refused, r.report.refusedShare = never, share
-	r.report.note("%s refused, because cluster %s can never hold them: %s", workload.Part(len(never), n, share), r.spec.Name, ids)
-	return nil
+	r.report.note("%s refused, because cluster %s can never hold them: %s", workload.Part(len(never), len(all), share),
+		r.spec.Name, ids)
+	return jobs, nil
+}
+
+// writeJobs writes the rows of the jobs that were read, for a run of policy. row appends that of a job to b, whose
+// place among those that fit is at.
+func (r *peerRun) writeJobs(policy string, row func(b []byte, i, at int) []byte) error {
+	r.table.policy = policy
+	var b []byte
+	for i, at := range r.at {
+		b = row(b[:0], i, at)
+		if _, err := r.table.w.Write(b); err != nil {
+			return err
+		}
+	}
+	return r.table.w.Flush()
 }
 
 // peerLog counts the events of a run of one policy on a peer's machine, tells its progress, and writes the events like eventLog,
@@ -174,9 +215,13 @@ func (r *peerRun) add(l *peerLog, run Result) {
 	r.report.Runs = append(r.report.Runs, run)
 }
 
-// appendPeerJob appends the columns of the table of jobs that say what a job is. who is its user and virtual cluster, and arrival is
-// in seconds.
-func appendPeerJob(b []byte, name string, who [2]string, gpus int, arrival float64) []byte {
+// appendJob appends the columns of the table of jobs that say what job i of those that were read is. arrival is in
+// seconds.
+func (r *peerRun) appendJob(b []byte, i int, name string, gpus int, arrival float64) []byte {
+	var who [2]string
+	if r.who != nil {
+		who = r.who[i]
+	}
 	b = append(csv.AppendText(b, name), ',')
 	b = append(csv.AppendText(b, who[0]), ',')
 	b = csv.AppendText(b, who[1])
