@@ -209,7 +209,7 @@ func (c *checker) policyName(n ast.Node) bool {
 
 // aFlag matches the name of a flag, and aCommand a program in whose command line, shown as a whole, flags may stand.
 var (
-	aFlag    = regexp.MustCompile(`(^|[^\w-])--[a-z]`)
+	aFlag    = regexp.MustCompile(`(^|[^\w-])--[a-z%]`)
 	aCommand = regexp.MustCompile(`\b(gymctl [a-z]+|sacct|squeue|nats-server|xz)\b`)
 )
 

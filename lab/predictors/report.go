@@ -57,7 +57,7 @@ type EvalHooks struct {
 
 // Point reads a point of time of jobs, which are in order of submit: a share of the jobs, from 0 to 1, or a time on the
 // trace's clock such as 36h. The point of a share is the submit of the first job behind it.
-func Point(jobs []traces.Job, flag, text string) (time.Duration, error) {
+func Point(jobs []traces.Job, key fault.Key, text string) (time.Duration, error) {
 	if share, err := strconv.ParseFloat(text, 64); err == nil && share >= 0 && share <= 1 {
 		i := int(share * float64(len(jobs)))
 		if i == len(jobs) {
@@ -68,7 +68,7 @@ func Point(jobs []traces.Job, flag, text string) (time.Duration, error) {
 	if t, err := time.ParseDuration(text); err == nil && t >= 0 {
 		return t, nil
 	}
-	return 0, fault.Mistakef("--%s: got %q, want a share of the jobs from 0 to 1, or a time on the trace's clock such as 36h", flag, text)
+	return 0, fault.Mistakef("%s: got %q, want a share of the jobs from 0 to 1, or a time on the trace's clock such as 36h", key, text)
 }
 
 // Eval measures predictors on the jobs of a trace from some time on. Each sees the whole trace from its beginning, and knows
