@@ -45,7 +45,7 @@ func (p *Problem) Spec(*config.Config) (env.Spec, error) { return p.About, nil }
 
 // NewVec returns the environments that cfg trains in.
 func (p *Problem) NewVec(cfg *config.Config, workers int) (*vec.Vec, error) {
-	return newVec(cfg, max(1, min(workers, cfg.Train.Envs/worthwhile)), p.Open)
+	return vec.Open(cfg.Train.Envs, max(1, min(workers, cfg.Train.Envs/worthwhile)), p.Open)
 }
 
 // worthwhile is the smallest number of environments for which a goroutine of their own pays off: a step of a problem takes

@@ -1,7 +1,6 @@
 package benchmark
 
 import (
-	"strings"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"clustergym/internal/fault"

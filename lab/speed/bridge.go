@@ -310,13 +310,9 @@ func (b *bench) inProcess(ctx context.Context, f server.Factory) error {
 		return err
 	}
 	m, best := v.Spec().MaskLen(), BridgeRow{What: rowLocal, Envs: bridgeEnvs}
-	least := fullRound
-	if b.cfg.Quick {
-		least = quickRound
-	}
 	for range rounds {
 		begin, cpu, n := b.hooks.Now(), processorTime(), 0
-		for b.hooks.Now().Sub(begin) < least {
+		for b.hooks.Now().Sub(begin) < b.least() {
 			for i := range bridgeEnvs {
 				actions.Disc[i] = 0
 				for k, ok := range batch.Mask[i*m : (i+1)*m] {
@@ -374,9 +370,9 @@ func (b *bench) ratios() error {
 	return nil
 }
 
-// writeBridge writes the tables of the bridge's rows and ratios.
-func (r *Report) writeBridge(w io.Writer) error {
-	var rows [][]string
+// bridgeSheets are the tables of the bridge's rows and ratios.
+func (r *Report) bridgeSheets() []texttable.Sheet {
+	var rows, ratios [][]string
 	micro := func(v float64) string {
 		if v == 0 {
 			return ""
@@ -389,14 +385,6 @@ func (r *Report) writeBridge(w io.Writer) error {
 			micro(x.ClientCPU), micro(x.ServerCPU), micro(x.Bytes),
 		})
 	}
-	header := []string{"bridge", "envs", "env steps/s", "calls/s", "p50 µs", "p90 µs", "p99 µs", "client µs", "server µs", "bytes"}
-	if err := texttable.Write(w, header, rows, 1, "bytes", "server µs", "client µs", "p90 µs", "p50 µs", "calls/s"); err != nil {
-		return err
-	}
-	if _, err := io.WriteString(w, "\np50, p90, p99: of one call of step. client, server: processor time per env step. bytes: both ways per env step.\n\n"); err != nil {
-		return err
-	}
-	rows = nil
 	for _, x := range r.Ratios {
 		mark := ""
 		switch {
@@ -405,7 +393,13 @@ func (r *Report) writeBridge(w io.Writer) error {
 		case x.Mark > 0:
 			mark = "at least " + thousands(x.Mark)
 		}
-		rows = append(rows, []string{x.What, thousands(x.Is), mark})
+		ratios = append(ratios, []string{x.What, thousands(x.Is), mark})
 	}
-	return texttable.Write(w, []string{"compared", "is", "mark"}, rows, 1)
+	return []texttable.Sheet{{
+		Header: []string{"bridge", "envs", "env steps/s", "calls/s", "p50 µs", "p90 µs", "p99 µs", "client µs", "server µs",
+			"bytes"},
+		Rows: rows, Left: 1, Least: []string{"bytes", "server µs", "client µs", "p90 µs", "p50 µs", "calls/s"},
+		Below: "p50, p90, p99: of one call of step. client, server: processor time per env step. bytes: both ways per env " +
+			"step.\n",
+	}, {Header: []string{"compared", "is", "mark"}, Rows: ratios, Left: 1}}
 }

@@ -1,8 +1,6 @@
 package workload
 
-import (
-	"context"
-)
+import "context"
 
 // Note hands a sentence to the function of WithNotes, if ctx has one. It is for what is read beside traces.
 func Note(ctx context.Context, note string) {
