@@ -84,7 +84,10 @@ func (p *Problem) Judge(ctx context.Context, cfg config.Config, opt EvalOptions)
 	if err != nil {
 		return nil, err
 	}
-	out := newEpisodeReport(p.About, &cfg, r.episodes)
+	out := &report.EpisodeReport{
+		Env: p.About.ID, Solved: report.Number(p.About.Solved), Episodes: r.episodes, Seed: cfg.Eval.Seed,
+		Kernels: kernel.Set(),
+	}
 	if p.Recorded() {
 		out.File = p.Trace.File
 	}
@@ -97,9 +100,4 @@ func (p *Problem) Judge(ctx context.Context, cfg config.Config, opt EvalOptions)
 		out.AddScores(d.Metric, scores)
 	}
 	return out, nil
-}
-
-// newEpisodeReport returns a report without policies.
-func newEpisodeReport(s env.Spec, cfg *config.Config, episodes int) *report.EpisodeReport {
-	return &report.EpisodeReport{Env: s.ID, Solved: report.Number(s.Solved), Episodes: episodes, Seed: cfg.Eval.Seed, Kernels: kernel.Set()}
 }

@@ -71,10 +71,7 @@ func (r Rungs) Base(cfg config.Config) (config.Config, error) {
 // CompareRungs plays checkpoints and the policies of cfg on the same test windows with each of rungs. cfg is what Rungs.Base
 // returns. Policies that rank by run times are absent where there are none.
 func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalOptions) (_ *report.Ladder, err error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, &fault.Mistake{Err: err}
-	}
-	if err := config.UseKernels(cfg.Kernels); err != nil {
+	if err := ready(&cfg); err != nil {
 		return nil, err
 	}
 	if opt.External != nil {

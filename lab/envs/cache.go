@@ -111,10 +111,7 @@ func (c *worldCache) load(ctx context.Context, key string, e *worldEntry, load f
 	if w, err = load(ctx, e.room); err != nil {
 		return err
 	}
-	if err = reserve(e.room, w.bytes); err != nil {
-		return err
-	}
-	return nil
+	return reserve(e.room, w.bytes)
 }
 
 // reserve makes what is reserved for a workload n bytes.

@@ -11,7 +11,6 @@ import (
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 	"clustergym/lab/workload"
-	"clustergym/simulator/cluster"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
@@ -80,8 +79,10 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 	if err != nil {
 		return nil, nil, nil, &fault.Mistake{Err: err}
 	}
+	gpus, _ := sizeOf(&spec)
 	if !keep.MaxGPUs {
-		why := fmt.Sprintf("the largest gang of %s that fits %s", info.File, clusterWords(spec))
+		why := fmt.Sprintf("the largest gang of %s that fits the %s of %s", info.File, plain.Count(gpus, "GPU", "GPUs"),
+			spec.Name)
 		if z.Largest > z.MaxGPUs {
 			why += fmt.Sprintf(", of those of up to %d: %s", most, d.whyMost)
 		}
@@ -89,7 +90,7 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 			return nil, nil, nil, err
 		}
 	}
-	w := &World{Source: &Source{Cluster: spec}, GPUs: gpusOf(spec)}
+	w := &World{Source: &Source{Cluster: spec}, GPUs: gpus}
 	if !z.Enough && z.Jobs > 0 && !keep.Window && !keep.Warm {
 		return nil, nil, nil, tooFew(z.Jobs, info.File, has[warmKey])
 	}
@@ -182,15 +183,6 @@ func settingKeys(s Settings) map[string]bool {
 	keys := map[string]bool{}
 	walkKeys(reflect.ValueOf(s).Elem(), "", func(path string, _ reflect.Value) { keys[path] = true })
 	return keys
-}
-
-func gpusOf(spec cluster.Spec) int {
-	gpus, _ := sizeOf(&spec)
-	return gpus
-}
-
-func clusterWords(spec cluster.Spec) string {
-	return fmt.Sprintf("the %s of %s", plain.Count(gpusOf(spec), "GPU", "GPUs"), spec.Name)
 }
 
 // tooFew says that a file has too few jobs for any windows that are worth training on.

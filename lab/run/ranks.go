@@ -13,6 +13,7 @@ import (
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/distributed/ranks"
+	"clustergym/env/vec"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 	"clustergym/lab/arena"
@@ -180,32 +181,21 @@ func (p peers) Any(yes bool) (bool, error) {
 	return some, err
 }
 
-// makeRank makes the agent, environments and trainer of this rank.
-func (t *training) makeRank() (release func(), err error) {
+// makeRank makes the agent and trainer of this rank, whose environments are v.
+func (t *training) makeRank(v *vec.Vec) error {
 	g := t.opt.Ranks
-	own := *t.cfg
-	own.Train.Envs /= g.World()
-	v, err := t.arena.NewVec(&own, t.opt.Workers)
-	if err != nil {
-		return nil, err
-	}
-	release = func() { _ = v.Close() } // memory only
 	p := peers{g, t}
 	a, err := arena.NewRank(t.cfg, t.spec, t.opt.Workers, g.Rank(), p)
 	if err != nil {
-		release()
-		var l fault.List
-		l.Join(t.cfg.Agent, err) // the keys of its section
-		return nil, &fault.Mistake{Err: l.Err()}
+		return t.wrongAgent(err)
 	}
 	trainer, err := train.NewRank(loopOf(t.cfg), v, a, t.cfg.Seed, g.Rank(), g.World(), p)
 	if err != nil {
-		release()
-		return nil, err
+		return err
 	}
 	trainer.Kernels = kernel.Set()
 	t.agent, t.trainer, t.shares = a, trainer, []agents.Share{a, trainer}
-	return release, nil
+	return nil
 }
 
 // follow is the training at a rank other than 0.

@@ -253,7 +253,8 @@ func (s *seedRuns) run(ctx context.Context, i, workers int) error {
 	opt.Say = nil
 	opt.Tick = func(p train.Progress) { s.tick(i, p) }
 	opt.Log = func(r train.Record, rate float64) {
-		s.say("seed %d: step %8d of %d  return %8s  %6.0f steps/s", cfg.Seed, r.Step, cfg.Train.Steps, meanReturn(r.Return), rate)
+		s.say("seed %d: step %8d of %d  return %8s  %6.0f steps/s", cfg.Seed, r.Step, cfg.Train.Steps,
+			meanReturn(report.Number(r.Return)), rate)
 	}
 	opt.Best = func(step int64, score string, best bool) {
 		if best {

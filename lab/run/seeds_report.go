@@ -146,11 +146,7 @@ func (r *SeedsReport) Sheets() []texttable.Sheet {
 	if r.IQM == nil {
 		var rows [][]string
 		for _, s := range r.Runs {
-			training := "-"
-			if s.Return != nil {
-				training = report.Decimals(*s.Return)
-			}
-			rows = append(rows, []string{fmt.Sprint(s.Seed), fmt.Sprint(s.Step), training, s.Checkpoint})
+			rows = append(rows, []string{fmt.Sprint(s.Seed), fmt.Sprint(s.Step), meanReturn(s.Return), s.Checkpoint})
 		}
 		return []texttable.Sheet{{Above: report.EstimatesHeader(r.Estimates), Title: ofSeeds, Header: []string{"seed",
 			"steps", "return in training", "checkpoint"}, Rows: rows, Left: 1}}
@@ -230,9 +226,9 @@ func (r *SeedsReport) returns() texttable.Sheet {
 }
 
 // meanReturn returns a return as text, a dash before the first episode has ended.
-func meanReturn(v float64) string {
-	if math.IsNaN(v) {
+func meanReturn(v *float64) string {
+	if v == nil {
 		return "-"
 	}
-	return report.Decimals(v)
+	return report.Decimals(*v)
 }

@@ -22,6 +22,7 @@ import (
 	"clustergym/distributed/ranks"
 	"clustergym/distributed/workqueue"
 	"clustergym/env"
+	"clustergym/env/vec"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 	"clustergym/internal/shortage"
@@ -266,42 +267,53 @@ func (t *training) make() (release func(), err error) {
 		t.agent, t.trainer = l, newMetaTrainer(t.cfg, l)
 		return func() { _ = l.Close() }, nil // memory only
 	}
-	if t.opt.Ranks != nil {
-		return t.makeRank()
+	own, fill := *t.cfg, t.makeAgent
+	if g := t.opt.Ranks; g != nil { // of this rank
+		own.Train.Envs /= g.World()
+		fill = t.makeRank
 	}
-	v, err := t.arena.NewVec(t.cfg, t.opt.Workers)
+	v, err := t.arena.NewVec(&own, t.opt.Workers)
 	if err != nil {
 		return nil, err
 	}
-	release = func() { _ = v.Close() } // memory only
+	if err := fill(v); err != nil {
+		_ = v.Close()
+		return nil, err
+	}
+	return func() { _ = v.Close() }, nil // memory only
+}
+
+// wrongAgent returns the error of the agent's constructor with the keys of its section.
+func (t *training) wrongAgent(err error) error {
+	var l fault.List
+	l.Join(t.cfg.Agent, err)
+	return &fault.Mistake{Err: l.Err()}
+}
+
+// makeAgent makes the agent and the trainer, whose environments are v.
+func (t *training) makeAgent(v *vec.Vec) error {
 	a, err := arena.NewAgent(t.cfg, t.spec, t.opt.Workers)
 	if err != nil {
-		release()
-		var l fault.List
-		l.Join(t.cfg.Agent, err) // the keys of its section
-		return nil, &fault.Mistake{Err: l.Err()}
+		return t.wrongAgent(err)
 	}
 	trainer, err := train.New(loopOf(t.cfg), v, a, t.cfg.Seed)
 	if err != nil {
-		release()
-		return nil, err
+		return err
 	}
 	trainer.Kernels = kernel.Set()
 	if t.cfg.Train.Imitate != "" {
 		if trainer.Lessons, err = arena.NewLessons(t.cfg, t.arena, t.spec, t.opt.Workers); err != nil {
-			release()
-			return nil, &fault.Mistake{Err: err}
+			return &fault.Mistake{Err: err}
 		}
 		t.lessons = trainer.Lessons
 		if _, err := os.Stat(filepath.Join(t.opt.RunDir, rundir.RecordingFile)); err != nil {
 			if err := t.borrow(); err != nil {
-				release()
-				return nil, err
+				return err
 			}
 		}
 	}
 	t.agent, t.trainer = a, trainer
-	return release, nil
+	return nil
 }
 
 // paused validates and saves the run at its current step.

@@ -131,7 +131,7 @@ func Run(ctx context.Context, cfg Config, base config.Config, opt Options) (*Rep
 	if err := config.UseKernels(first.Kernels); err != nil {
 		return nil, err
 	}
-	s.rungs = cfg.budgets(first.Train.Steps)
+	s.rungs = cfg.Budgets(first.Train.Steps)
 	if !cfg.changesWorld() {
 		if s.world, err = arena.NewWorld(first); err != nil {
 			return nil, err
@@ -411,21 +411,18 @@ func (s *sweep) ranked(rung int, trials []int) []TrialLine {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b TrialLine) int {
+		order := 0
 		switch {
-		case a.Score == nil || b.Score == nil:
-			if (a.Score == nil) == (b.Score == nil) {
-				return a.Trial - b.Trial
+		case a.Score != nil && b.Score != nil:
+			if order = cmp.Compare(*a.Score, *b.Score); rundir.HigherIsBetter(a.Metric) {
+				order = -order
 			}
-			if a.Score == nil {
-				return 1
-			}
-			return -1
-		case *a.Score == *b.Score:
-			return a.Trial - b.Trial
-		case (*a.Score > *b.Score) == rundir.HigherIsBetter(a.Metric):
-			return -1
+		case a.Score != nil:
+			order = -1
+		case b.Score != nil:
+			order = 1
 		}
-		return 1
+		return cmp.Or(order, a.Trial-b.Trial)
 	})
 	return all
 }
@@ -499,6 +496,3 @@ func (c *Config) Results() int {
 	}
 	return all
 }
-
-// Budgets returns the steps of every rung of a sweep over runs of steps steps.
-func (c *Config) Budgets(steps int64) []int64 { return c.budgets(steps) }

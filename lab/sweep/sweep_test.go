@@ -117,7 +117,7 @@ func TestDrawsKeepToTheSpaceAndRepeat(t *testing.T) {
 
 func TestRungsAreSharesOfTheTraining(t *testing.T) {
 	c := Config{Halving: Halving{Rungs: 3, Keep: 3}}
-	if b := c.budgets(1000); !slices.Equal(b, []int64{112, 334, 1000}) {
+	if b := c.Budgets(1000); !slices.Equal(b, []int64{112, 334, 1000}) {
 		t.Errorf("rungs at %v", b)
 	}
 }
