@@ -343,43 +343,9 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 		return nil, err
 	}
 	cfg.Eval.Policies, cfg.Kernels = nil, g.opt.Kernels
-	runs := []contender{{}}
-	switch g.policy.Kind {
-	case KindRule:
-		for _, s := range g.policy.Set {
-			if err := cfg.Set(s); err != nil {
-				return nil, fault.Mistakef("set %s: %w", s, err)
-			}
-		}
-		name, err := g.policy.rule(g.v, t, &cfg)
-		if err != nil {
-			return nil, err
-		}
-		if name == "" {
-			g.say("%s: left out, no such policy there", t.Name)
-			return nil, nil
-		}
-		rival, err := cfg.Rival(name)
-		if err != nil {
-			return nil, &fault.Mistake{Err: err}
-		}
-		cfg.Eval.Policies, runs[0].rule = []string{name}, rival.Name
-	case KindCheckpoint, KindModel:
-		find, hash, what := g.policy.dirs, hashCheckpoint, "run"
-		if g.policy.Kind == KindModel {
-			find, hash, what = g.policy.files, hashModel, "model"
-		}
-		from, err := find(t, g.alone)
-		if err != nil {
-			return nil, err
-		}
-		if len(from) == 0 {
-			g.say("%s: left out, there is no %s for it", t.Name, what)
-			return nil, nil
-		}
-		if runs, err = contenders(t, from, hash); err != nil {
-			return nil, err
-		}
+	runs, err := g.runs(t, &cfg)
+	if err != nil || runs == nil {
+		return nil, err
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, &fault.Mistake{Err: err}
@@ -421,6 +387,47 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 		res.add(p)
 	}
 	return res, nil
+}
+
+// runs returns what plays t, one for each run, nil if there is nothing; cfg gets what decides how it plays.
+func (g *playing) runs(t *Task, cfg *config.Config) ([]contender, error) {
+	runs := []contender{{}}
+	switch g.policy.Kind {
+	case KindRule:
+		for _, s := range g.policy.Set {
+			if err := cfg.Set(s); err != nil {
+				return nil, fault.Mistakef("set %s: %w", s, err)
+			}
+		}
+		name, err := g.policy.rule(g.v, t, cfg)
+		if err != nil {
+			return nil, err
+		}
+		if name == "" {
+			g.say("%s: left out, no such policy there", t.Name)
+			return nil, nil
+		}
+		rival, err := cfg.Rival(name)
+		if err != nil {
+			return nil, &fault.Mistake{Err: err}
+		}
+		cfg.Eval.Policies, runs[0].rule = []string{name}, rival.Name
+	case KindCheckpoint, KindModel:
+		find, hash, what := g.policy.dirs, hashCheckpoint, "run"
+		if g.policy.Kind == KindModel {
+			find, hash, what = g.policy.files, hashModel, "model"
+		}
+		from, err := find(t, g.alone)
+		if err != nil {
+			return nil, err
+		}
+		if len(from) == 0 {
+			g.say("%s: left out, there is no %s for it", t.Name, what)
+			return nil, nil
+		}
+		return contenders(t, from, hash)
+	}
+	return runs, nil
 }
 
 // contender is what plays one run of a task.

@@ -70,7 +70,9 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 		if jobs, info, err = workload.LoadTraceContext(ctx, t); err != nil {
 			return nil, nil, nil, err
 		}
-		choices = append(choices, Choice{[]string{mixKey}, []any{t.Mix}, fmt.Sprintf("%s of %s say nothing of their models, which %s needs, so they are drawn", jobsOf(n, len(jobs)), info.File, d.ID)})
+		why := fmt.Sprintf("%s of %s say nothing of their models, which %s needs, so they are drawn", jobsOf(n, len(jobs)),
+			info.File, d.ID)
+		choices = append(choices, Choice{[]string{mixKey}, []any{t.Mix}, why})
 	}
 	cut, has := d.Cut(s), settingKeys(s)
 	keep := sched.Kept{MaxGPUs: given(maxGPUsKey), Window: given(windowKey), Warm: given(warmKey) || !has[warmKey]}
@@ -101,20 +103,28 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 	if err := w.cutJobs(cut, jobs, info); err != nil {
 		return nil, nil, nil, d.WithFlags(err)
 	}
-	why := fmt.Sprintf("%s jobs give %s and %s", workload.Thousands(z.Jobs),
-		plain.Count(w.Count(traces.Validation), "validation window", "validation windows"), plain.Count(w.Count(traces.Test), "test window", "test windows"))
-	switch {
-	case !keep.Window && !keep.Warm:
-		err = choose(why, []string{windowKey, warmKey}, z.Cut.Length, z.Cut.Warm)
-	case !keep.Window:
-		err = choose(why, []string{windowKey}, z.Cut.Length)
-	case !keep.Warm:
-		err = choose(why, []string{warmKey}, z.Cut.Warm)
+	var sizes []string
+	var values []any
+	if !keep.Window {
+		sizes, values = append(sizes, windowKey), append(values, z.Cut.Length)
+	}
+	if !keep.Warm {
+		sizes, values = append(sizes, warmKey), append(values, z.Cut.Warm)
+	}
+	if len(sizes) > 0 {
+		err = choose(w.gives(z.Jobs), sizes, values...)
 	}
 	if err == nil {
 		err = d.check(s, w)
 	}
 	return s, w, choices, err
+}
+
+// gives says how many windows so many jobs give.
+func (w *World) gives(jobs int) string {
+	return fmt.Sprintf("%s jobs give %s and %s", workload.Thousands(jobs),
+		plain.Count(w.Count(traces.Validation), "validation window", "validation windows"),
+		plain.Count(w.Count(traces.Test), "test window", "test windows"))
 }
 
 // inEnv returns given for the keys of settings.
@@ -132,12 +142,7 @@ func (d *Descriptor) unknown(s Settings, jobs []traces.Job, file string) string 
 	if d.Cut(s).Estimates.Mode != sim.EstimateTrace {
 		return ""
 	}
-	n := 0
-	for i := range jobs {
-		if jobs[i].Estimate <= 0 {
-			n++
-		}
-	}
+	n := count(jobs, func(j *traces.Job) bool { return j.Estimate <= 0 })
 	if n == 0 {
 		return ""
 	}
@@ -145,12 +150,13 @@ func (d *Descriptor) unknown(s Settings, jobs []traces.Job, file string) string 
 }
 
 // modelless returns the number of jobs whose model lacks what the settings require.
-func (d *Descriptor) modelless(s Settings, jobs []traces.Job) (n int) {
-	if d.lacks == nil {
-		return 0
-	}
+func (d *Descriptor) modelless(s Settings, jobs []traces.Job) int {
+	return count(jobs, func(j *traces.Job) bool { return d.lacks != nil && d.lacks(s, j) != "" })
+}
+
+func count(jobs []traces.Job, is func(j *traces.Job) bool) (n int) {
 	for i := range jobs {
-		if d.lacks(s, &jobs[i]) != "" {
+		if is(&jobs[i]) {
 			n++
 		}
 	}

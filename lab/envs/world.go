@@ -288,29 +288,7 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func
 	if model != nil {
 		files += model.stamp
 	}
-	// Everything that a world depends on, including the modification times of files.
-	of := struct {
-		ID      string
-		Trace   workload.TraceConfig `yaml:"trace"`
-		Cluster cluster.Spec         `yaml:"cluster"`
-		Cut     sched.Taken
-		Of      Settings
-		Files   string
-	}{Trace: t, Cluster: spec, Files: files}
-	if d.Simulated() {
-		of.Cut = d.Cut(args.Settings)
-		if est := of.Cut.Estimates; est.Mode != sim.EstimateTrace && !est.Causal() {
-			of.Cut.Estimates = sim.Estimates{} // it changes nothing but what the jobs weigh
-			if !d.Cut(args.Settings).Forecast.Remembers(est) {
-				of.Cut.Forecast = ""
-			}
-		} else {
-			of.Cut.Forecast = ""
-		}
-	} else {
-		of.ID, of.Of = d.ID, args.Settings
-	}
-	key, err := configs.Encode(of)
+	key, err := args.worldKey(t, spec, files)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -348,6 +326,34 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func
 		return nil, nil, badKwargs(shown(workload.Unquoted(err, name), &t, &args.Trace))
 	}
 	return w, leave, err
+}
+
+// worldKey returns a text of everything that the world of a depends on, including the modification times of files. t
+// has the paths of files.
+func (a *Args) worldKey(t workload.TraceConfig, spec cluster.Spec, files string) ([]byte, error) {
+	d := a.d
+	of := struct {
+		ID      string
+		Trace   workload.TraceConfig `yaml:"trace"`
+		Cluster cluster.Spec         `yaml:"cluster"`
+		Cut     sched.Taken
+		Of      Settings
+		Files   string
+	}{Trace: t, Cluster: spec, Files: files}
+	if d.Simulated() {
+		of.Cut = d.Cut(a.Settings)
+		if est := of.Cut.Estimates; est.Mode != sim.EstimateTrace && !est.Causal() {
+			of.Cut.Estimates = sim.Estimates{} // it changes nothing but what the jobs weigh
+			if !d.Cut(a.Settings).Forecast.Remembers(est) {
+				of.Cut.Forecast = ""
+			}
+		} else {
+			of.Cut.Forecast = ""
+		}
+	} else {
+		of.ID, of.Of = d.ID, a.Settings
+	}
+	return configs.Encode(of)
 }
 
 // sizeOf returns the numbers of GPUs and nodes of a cluster without building it.

@@ -19,6 +19,14 @@ func (r *Report) WriteTable(w io.Writer) error { return texttable.WriteSheets(w,
 
 // Sheets returns what WriteTable prints.
 func (r *Report) Sheets() []texttable.Sheet {
+	if r.Whole == nil {
+		return []texttable.Sheet{r.windowsSheet()}
+	}
+	return []texttable.Sheet{r.windowsSheet(), r.wholeSheet()}
+}
+
+// windowsSheet is the table of the windows.
+func (r *Report) windowsSheet() texttable.Sheet {
 	metric := r.Counts()
 	header := []string{"policy", "mean JCT", "IQM [95 %]", "p99 JCT", "mean wait", "bounded slowdown", "GPUs used"}
 	if metric.Key != envs.JCT.Key {
@@ -82,15 +90,16 @@ func (r *Report) Sheets() []texttable.Sheet {
 		b.WriteString(r.verdict(reference, versus))
 	}
 	b.WriteString(Below(r.Estimates, r.knowledge()))
-	sheets := []texttable.Sheet{{
+	return texttable.Sheet{
 		Above: EstimatesHeader(r.Estimates),
 		Title: "Policies on the same test windows", Header: header, Rows: rows, Left: 1,
 		Least: []string{"GPUs used", "p99 JCT", "bounded slowdown", "mean wait", "wins"}, Below: b.String(),
-	}}
-	if r.Whole == nil {
-		return sheets
 	}
-	rows = nil
+}
+
+// wholeSheet is the table of the whole test part.
+func (r *Report) wholeSheet() texttable.Sheet {
+	var rows [][]string
 	for _, p := range r.Whole.Policies {
 		m := &p.Metrics
 		name := r.Shown(p.Name)
@@ -107,12 +116,12 @@ func (r *Report) Sheets() []texttable.Sheet {
 	if h := EstimatesHeader(r.Estimates); h != "" {
 		known = "; " + strings.TrimSpace(h)
 	}
-	return append(sheets, texttable.Sheet{
+	return texttable.Sheet{
 		Title:  "The whole test part",
 		Header: []string{"policy", "mean JCT", "p50 JCT", "p99 JCT", "mean wait", "bounded slowdown", "GPUs used"}, Rows: rows, Left: 1,
 		Least: []string{"p50 JCT", "GPUs used", "mean wait"},
 		Above: fmt.Sprintf("One run over the whole test part: %d jobs, %d counted%s.\n", r.Whole.Jobs, r.Whole.Counted, known),
-	})
+	}
 }
 
 // verdict says whether the agent is ahead of SJF, which most tables have, "" if this one does not.

@@ -143,42 +143,10 @@ func (t *training) train(ctx context.Context, cfg config.Config) (*TrainResult, 
 			return nil, err
 		}
 	}
-	if err := cfg.Validate(); err != nil {
-		return nil, &fault.Mistake{Err: err}
-	}
 	t.cfg = &cfg
-	heard := opt.Say != nil
-	if !heard {
-		opt.Say = func(string, ...any) {}
-	}
-	if opt.Now == nil {
-		opt.Now = time.Now
-	}
-	if opt.Resume && !t.follows() {
-		if err := sameRun(opt.RunDir, &cfg); err != nil {
-			return nil, err
-		}
-	}
-	var err error
-	if err = config.UseKernels(cfg.Kernels); err != nil {
-		return nil, err
-	}
-	if t.arena, err = arena.New(&cfg, opt.World); err != nil {
-		return nil, err
-	}
-	spec, err := t.arena.Spec(&cfg)
+	choices, err := t.prepare(ctx)
 	if err != nil {
 		return nil, err
-	}
-	if err := config.CheckMemory(&cfg, spec); err != nil {
-		return nil, err
-	}
-	t.spec = spec
-	var choices []arena.Fact
-	if w, ok := t.arena.(*arena.World); ok && !opt.Resume && heard && !t.follows() {
-		if choices, err = w.DescribeChoices(ctx, &cfg); err != nil {
-			return nil, err
-		}
 	}
 	release, err := t.make()
 	if err != nil {
@@ -200,27 +168,8 @@ func (t *training) train(ctx context.Context, cfg config.Config) (*TrainResult, 
 	}
 	defer unlock()
 	arena.Say(opt.Say, append(t.describe(from), choices...)...)
-	reported := t.trainer.Step()
-	if t.lessons != nil {
-		if err := t.recall(); err != nil {
-			return nil, err
-		}
-		if !t.lessons.Done() {
-			reported = -1 // step 0 is reported once the lessons are over
-		}
-	}
-	if t.dir, err = rundir.Open(opt.RunDir, reported, opt.Resume, opt.Tags, opt.Now, t.wait); err != nil {
+	if err := t.open(); err != nil {
 		return nil, err
-	}
-	t.result, t.validated = resultOf(&t.dir.Last), t.dir.Validated
-	if t.best, t.hasBest, err = rundir.ReadBest(opt.RunDir); err == nil && opt.Resume {
-		err = t.dir.Prune(cfg.Train.Keep) // a crash can happen between writing a checkpoint and removing an old one
-	}
-	if err == nil {
-		err = t.dir.Params(&cfg)
-	}
-	if err != nil {
-		return nil, errors.Join(err, t.dir.Close())
 	}
 	t.begun = opt.Now()
 	t.pace.begin(t.begun, t.trainer.Step(), unknownUpdates)
@@ -233,24 +182,90 @@ func (t *training) train(ctx context.Context, cfg config.Config) (*TrainResult, 
 	if opt.Until > 0 && ctx.Err() == nil && (err == nil || errors.Is(err, context.Canceled)) {
 		return t.paused()
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		e := t.checkpoint(t.trainer.Step())
-		if e == nil {
-			e = t.disband()
+	return t.ended(ctx, err)
+}
+
+// prepare checks the configuration, and loads its world and takes its kernels into use. It returns what is to be said
+// of the choices that training windows have.
+func (t *training) prepare(ctx context.Context) (choices []arena.Fact, err error) {
+	cfg, opt := t.cfg, t.opt
+	if err := cfg.Validate(); err != nil {
+		return nil, &fault.Mistake{Err: err}
+	}
+	heard := opt.Say != nil
+	if !heard {
+		opt.Say = func(string, ...any) {}
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.Resume && !t.follows() {
+		if err := sameRun(opt.RunDir, cfg); err != nil {
+			return nil, err
 		}
-		if e != nil {
-			return nil, errors.Join(e, t.dir.Close())
+	}
+	if err = config.UseKernels(cfg.Kernels); err != nil {
+		return nil, err
+	}
+	if t.arena, err = arena.New(cfg, opt.World); err != nil {
+		return nil, err
+	}
+	if t.spec, err = t.arena.Spec(cfg); err != nil {
+		return nil, err
+	}
+	if err := config.CheckMemory(cfg, t.spec); err != nil {
+		return nil, err
+	}
+	if w, ok := t.arena.(*arena.World); ok && !opt.Resume && heard && !t.follows() {
+		return w.DescribeChoices(ctx, cfg)
+	}
+	return nil, nil
+}
+
+// open opens the run directory for what the training writes.
+func (t *training) open() (err error) {
+	opt, reported := t.opt, t.trainer.Step()
+	if t.lessons != nil {
+		if err := t.recall(); err != nil {
+			return err
 		}
-		return nil, errors.Join(fault.Errorf("%w at step %d; saved, continue with %s %s", fault.ErrInterrupted,
-			t.trainer.Step(), fault.Key("resume"), opt.RunDir), t.dir.Close())
+		if !t.lessons.Done() {
+			reported = -1 // step 0 is reported once the lessons are over
+		}
+	}
+	if t.dir, err = rundir.Open(opt.RunDir, reported, opt.Resume, opt.Tags, opt.Now, t.wait); err != nil {
+		return err
+	}
+	t.result, t.validated = resultOf(&t.dir.Last), t.dir.Validated
+	if t.best, t.hasBest, err = rundir.ReadBest(opt.RunDir); err == nil && opt.Resume {
+		err = t.dir.Prune(t.cfg.Train.Keep) // a crash can happen between writing a checkpoint and removing an old one
+	}
+	if err == nil {
+		err = t.dir.Params(t.cfg)
+	}
+	if err != nil {
+		return errors.Join(err, t.dir.Close())
+	}
+	return nil
+}
+
+// ended saves a training that was interrupted and evaluates one that has come to its end. err is that of its last step.
+func (t *training) ended(ctx context.Context, err error) (r *TrainResult, _ error) {
+	interrupted := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if interrupted {
+		err = t.checkpoint(t.trainer.Step())
 	}
 	if err == nil {
 		err = t.disband()
 	}
-	if err != nil {
-		return nil, errors.Join(err, t.dir.Close())
+	switch {
+	case err != nil:
+	case interrupted:
+		err = fault.Errorf("%w at step %d; saved, continue with %s %s", fault.ErrInterrupted, t.trainer.Step(),
+			fault.Key("resume"), t.opt.RunDir)
+	default:
+		r, err = t.finish(ctx)
 	}
-	r, err := t.finish(ctx)
 	if err = errors.Join(err, t.dir.Close()); err != nil {
 		return nil, err
 	}

@@ -315,7 +315,7 @@ func TestNewRunsNeedAVacantDirectory(t *testing.T) {
 		make func(t *testing.T, dir string)
 		want string
 	}{
-		"a run":       {func(t *testing.T, dir string) { put(t, dir, rundir.ConfigFile) }, "--resume"},
+		"a run":       {func(t *testing.T, dir string) { put(t, dir, rundir.ConfigFile) }, "resume"},
 		"progress":    {func(t *testing.T, dir string) { put(t, dir, rundir.ProgressFile) }, "left of a run"},
 		"checkpoints": {func(t *testing.T, dir string) { put(t, dir, "checkpoints/7/"+checkpoint.ManifestName) }, "left of a run"},
 		"a file": {func(t *testing.T, dir string) {

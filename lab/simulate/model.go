@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"clustergym/agents"
 	"clustergym/env"
@@ -126,17 +125,12 @@ func (r *simulation) play(ctx context.Context, m *Played) error {
 	}
 	var counted metrics.Collector
 	var seen sim.Observer = &counted
-	if r.hooks.Progress != nil {
-		seen = observers{&counted, &watch{tell: r.hooks.Progress, at: Progress{
-			Policy: m.Name, Run: len(r.report.Runs), Runs: len(cfg.Policies) + len(r.hooks.Models), Jobs: len(r.jobs),
-		}}}
+	if w := r.watch(m.Name, len(r.jobs)); w != nil {
+		seen = observers{&counted, w}
 	}
 	e.Watch(seen)
 	defer e.Watch(nil)
-	var begin time.Time
-	if r.hooks.Now != nil {
-		begin = r.hooks.Now()
-	}
+	wall := r.hooks.clock()
 	_, _, err = agents.NewPlayer(e, p).Play(ctx, env.Episode{Seed: cfg.Seed, Split: env.SplitTest}, nil)
 	if err != nil && !errors.Is(err, sched.ErrUndecided) { // which played it: there was nothing to decide
 		return fmt.Errorf("model %s: %w", m.Name, err)
@@ -146,9 +140,7 @@ func (r *simulation) play(ctx context.Context, m *Played) error {
 		Cluster: clusterOf(r.cluster), Events: counted.Events(), Metrics: counted.Summary(cfg.Warmup, cfg.Tail),
 		Trace: traceOf(&r.report.Info, r.read, r.never.count, r.never.share(), r.never.ids),
 	}
-	if r.hooks.Now != nil {
-		run.WallS = r.hooks.Now().Sub(begin).Seconds()
-	}
+	run.WallS = wall()
 	r.unfinished(m.Name, e.View(), &run)
 	r.report.Runs = append(r.report.Runs, run)
 	return nil

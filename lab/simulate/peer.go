@@ -153,23 +153,20 @@ func (r *peerRun) writeJobs(policy string, row func(b []byte, i, at int) []byte)
 type peerLog struct {
 	w     *eventLog // nil = events are not written
 	watch *watch    // nil = nobody watches
-	begin time.Time // zero without a clock
-	wallS float64   // which the run took, with its events
+	wall  func() float64
+	wallS float64 // which the run took, with its events
 	n     int
 	err   error // of the first event that could not be written
 }
 
 // begin returns the log of a run of policy that begins now.
 func (r *peerRun) begin(policy string, jobs int) *peerLog {
-	l := &peerLog{}
+	l := &peerLog{wall: r.hooks.clock()}
 	if r.hooks.Events != nil {
 		l.w = newEventLog(r.hooks.Events)
 	}
 	if r.hooks.Progress != nil {
 		l.watch = &watch{tell: r.hooks.Progress, at: Progress{Policy: policy, Run: len(r.report.Runs), Runs: len(r.cfg.Policies), Jobs: jobs}}
-	}
-	if r.hooks.Now != nil {
-		l.begin = r.hooks.Now()
 	}
 	return l
 }
@@ -190,9 +187,7 @@ func (l *peerLog) event(seconds float64, kind string, finish bool, job string, g
 
 // ended stops the clock and ends the events of a run that returned err, and returns what went wrong.
 func (r *peerRun) ended(ctx context.Context, policy string, l *peerLog, err error) error {
-	if r.hooks.Now != nil {
-		l.wallS = r.hooks.Now().Sub(l.begin).Seconds()
-	}
+	l.wallS = l.wall()
 	err = cmp.Or(err, l.err)
 	switch {
 	case ctx.Err() != nil:
