@@ -67,7 +67,8 @@ func (v *Version) valid(r *Row) error {
 	return v.possible(&r.Results)
 }
 
-// each calls do with every task of r, its results and its configuration, until an error, which it returns with the task's name.
+// each calls do with every task of r, its results and its configuration, until an error, which it returns with the
+// task's name.
 func (v *Version) each(r *Results, do func(t *Task, res *TaskResult, cfg *config.Config) error) error {
 	for i := range r.Tasks {
 		t, err := v.Task(r.Tasks[i].Task)
@@ -93,7 +94,9 @@ func (v *Version) protocol(r *Row) error {
 	if len(r.Commands) == 0 {
 		return fmt.Errorf("want the commands that repeat the row")
 	}
-	return v.each(&r.Results, func(_ *Task, res *TaskResult, cfg *config.Config) error { return res.protocol(&r.Policy, cfg) })
+	return v.each(&r.Results, func(_ *Task, res *TaskResult, cfg *config.Config) error {
+		return res.protocol(&r.Policy, cfg)
+	})
 }
 
 // protocol is Version.protocol for one task, whose configuration is cfg.

@@ -23,9 +23,9 @@ type Forecast struct {
 	Seen   int
 }
 
-// collect simulates jobs, which are in order of submit, on the cluster under FIFO that skips, with the predictors of by, and returns
-// the forecasts for those submitted at from or later whose run time is not 0. On the zero Spec every job starts when it is submitted.
-// progress is told how many jobs have been submitted; nil = nobody is.
+// collect simulates jobs, which are in order of submit, on the cluster under FIFO that skips, with the predictors of
+// by, and returns the forecasts for those submitted at from or later whose run time is not 0. On the zero Spec every
+// job starts when it is submitted. progress is told how many jobs have been submitted; nil = nobody is.
 func collect(ctx context.Context, jobs []traces.Job, est sim.Estimates, by predict.Maker, on cluster.Spec, from time.Duration, progress func(jobs int)) ([]Forecast, error) {
 	cfg := sim.DefaultConfig()
 	cfg.Predictor = by
@@ -139,7 +139,8 @@ func (f *Forecast) logError() float64 {
 	return math.Abs(math.Log(max(1, float64(f.Q[predict.Quantiles/2])) / float64(f.Work)))
 }
 
-// ties calls do with the places of equal values of x, in ascending order of the values. first is how many values are less.
+// ties calls do with the places of equal values of x, in ascending order of the values. first is how many values are
+// less.
 func ties(x []float64, do func(first int, equal []int)) {
 	order := make([]int, len(x))
 	for i := range order {

@@ -68,7 +68,8 @@ func Point(jobs []traces.Job, key fault.Key, text string) (time.Duration, error)
 	if t, err := time.ParseDuration(text); err == nil && t >= 0 {
 		return t, nil
 	}
-	return 0, fault.Mistakef("%s: got %q, want a share of the jobs from 0 to 1, or a time on the trace's clock such as 36h", key, text)
+	return 0, fault.Mistakef("%s: got %q, want a share of the jobs from 0 to 1, or a time on the trace's clock such as 36h",
+		key, text)
 }
 
 // Eval measures predictors on the jobs of a trace from some time on. Each sees the whole trace from its beginning, and knows

@@ -25,8 +25,8 @@ func EstimatesHeader(e sim.Estimates) string {
 	return EstimatesKey + ": " + e.Label() + "\n"
 }
 
-// Knowledge is what one policy of a table knows of run times. Only policies that know the same can be compared, so a table
-// names its estimates and their rung above it, and below it the policies that know something else.
+// Knowledge is what one policy of a table knows of run times. Only policies that know the same can be compared, so a
+// table names its estimates and their rung above it, and below it the policies that know something else.
 type Knowledge struct {
 	Name    string
 	Nothing bool          // it does not ask for run times

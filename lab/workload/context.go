@@ -27,21 +27,21 @@ type (
 	playing     bool
 )
 
-// WithNotes returns a context whose traces call tell with each sentence about what their file has that its user should look at,
-// although it can be read: once they are read to the end, or closed. The goroutine that reads calls it.
+// WithNotes returns a context whose traces call tell with each sentence about what their file has that its user should
+// look at, although it can be read: once they are read to the end, or closed. The goroutine that reads calls it.
 func WithNotes(ctx context.Context, tell func(note string)) context.Context {
 	return with(ctx, noteFunc(tell))
 }
 
-// Playing returns a context whose traces are played by schedulers. Then a note (WithNotes) says where jobs differ in priority,
-// which no order looks at.
+// Playing returns a context whose traces are played by schedulers. Then a note (WithNotes) says where jobs differ in
+// priority, which no order looks at.
 func Playing(ctx context.Context) context.Context { return with(ctx, playing(true)) }
 
 // readings is the number of jobs between two calls of WithReading's function.
 const readings = 1 << 10
 
-// WithReading returns a context whose traces call tell with the number of jobs read so far, once for every 1,024 jobs. The
-// goroutine that reads calls it.
+// WithReading returns a context whose traces call tell with the number of jobs read so far, once for every 1,024 jobs.
+// The goroutine that reads calls it.
 func WithReading(ctx context.Context, tell func(jobs int)) context.Context {
 	return with(ctx, readingFunc(tell))
 }

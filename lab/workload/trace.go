@@ -217,8 +217,8 @@ func OpenUntimed(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 		return nil, &fault.Mistake{Err: err}
 	}
 	t := &Trace{
-		limit: cfg.Limit, passing: cfg.Skip, left: -1, room: of[roomFunc](ctx), reading: of[readingFunc](ctx), stopped: ctx.Err,
-		tell: of[noteFunc](ctx), urgent: urgency{on: bool(of[playing](ctx))},
+		limit: cfg.Limit, passing: cfg.Skip, left: -1, room: of[roomFunc](ctx), reading: of[readingFunc](ctx),
+		stopped: ctx.Err, tell: of[noteFunc](ctx), urgent: urgency{on: bool(of[playing](ctx))},
 	}
 	if cfg.Jobs > 0 {
 		t.left = cfg.Jobs
