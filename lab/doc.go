@@ -8,10 +8,8 @@
 //     weighed its options beside what a rival would have done
 //   - htmlpage: writes results as one HTML page: learning curves, comparisons with their intervals, tables, and the
 //     schedules of a workload
-//   - ladder: says in tables what policies know of run times
 //   - workload: opens what users name: traces in any known format or from the generator, clusters, throughput tables,
 //     interference tables and samples of service times
-//   - models: reads ONNX files of policies, whether this program exported them or another trained them
 //   - plan: is gymctl plan: it plans task graphs, recorded or generated, with list schedulers and whale optimisation
 //     searches
 //   - predictors: makes predictors of run times by name, and measures how well they predict

@@ -59,6 +59,19 @@ type row struct {
 	err   error
 }
 
+// Open returns a Vec over n environments that open opens, whose episodes follow each other in the same step.
+func Open(n, workers int, open func() (env.Env, error)) (*Vec, error) {
+	envs := make([]env.Env, n)
+	for i := range envs {
+		e, err := open()
+		if err != nil {
+			return nil, err
+		}
+		envs[i] = e
+	}
+	return New(Config{Workers: workers, Autoreset: SameStep}, envs...)
+}
+
 // New returns a Vec over envs. The Vec owns them from then on and closes them with Close. Their specs must be equal.
 // The seed is 0 until Seed or Reset sets another.
 func New(cfg Config, envs ...env.Env) (*Vec, error) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"clustergym/experiments/study"
-	"clustergym/lab/ladder"
+	"clustergym/lab/report"
 	"clustergym/simulator/policyname"
 	weights "clustergym/simulator/schedulers/tuned"
 )
@@ -25,7 +25,7 @@ func (s *settings) values(p study.Plan) map[string][]string {
 		}
 		all["scenario"] = append(all["scenario"], c.Name)
 		set("words of", words)
-		set("title of", fmt.Sprintf("%s; %s: %s", words, ladder.Key, known))
+		set("title of", fmt.Sprintf("%s; %s: %s", words, report.EstimatesKey, known))
 		set("players of", c.players()...)
 		set("ours of", c.ours()...)
 		first := min(1, len(c.Versus))

@@ -17,7 +17,7 @@ import (
 	"clustergym/configs"
 	"clustergym/internal/safefile"
 	"clustergym/internal/texttable"
-	"clustergym/lab/ladder"
+	labreport "clustergym/lab/report"
 )
 
 // Report is the outcome of an experiment.
@@ -195,7 +195,7 @@ func (r *Report) claimed() (header []string, lines [][]string) {
 func (r *Report) facts() [][2]string {
 	facts := [][2]string{{"source", r.Study.Cite}, {"mode", r.Plan.Mode()}}
 	if r.Study.RunTimes != "" {
-		facts = append(facts, [2]string{ladder.Key, r.Study.RunTimes})
+		facts = append(facts, [2]string{labreport.EstimatesKey, r.Study.RunTimes})
 	}
 	if r.Plan.Data != "" {
 		facts = append(facts, [2]string{"data", r.Plan.Data})

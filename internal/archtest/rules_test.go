@@ -61,6 +61,9 @@ func check(s source) []string {
 	if !c.test && s.pkg != policyNames {
 		ast.Inspect(f, c.policyName)
 	}
+	if !c.test && slices.Contains(flagless, top(s.pkg)) && !matchesAny(slices.Collect(maps.Keys(mayNameFlags)), path.Join(s.pkg, s.name)) {
+		ast.Inspect(f, c.flagName)
+	}
 	return c.faults
 }
 
@@ -200,6 +203,25 @@ func (c *checker) policyName(n ast.Node) bool {
 	text, err := strconv.Unquote(lit.Value)
 	if help := top(c.pkg) == "cmd" && strings.Contains(text, " "); err == nil && !help && ofPolicy.MatchString(text) {
 		c.fault(lit.Pos(), "%.60q is a piece of a policy's name, want %s to read or write it", text, policyNames)
+	}
+	return true
+}
+
+// aFlag matches the name of a flag, and aCommand a program in whose command line, shown as a whole, flags may stand.
+var (
+	aFlag    = regexp.MustCompile(`(^|[^\w-])--[a-z%]`)
+	aCommand = regexp.MustCompile(`\b(gymctl [a-z]+|sacct|squeue|nats-server|xz)\b`)
+)
+
+// flagName checks that no string names a flag: packages name keys (fault.Key), which gymctl shows as its flags.
+func (c *checker) flagName(n ast.Node) bool {
+	lit, ok := n.(*ast.BasicLit)
+	if !ok || lit.Kind != token.STRING {
+		return true
+	}
+	text, err := strconv.Unquote(lit.Value)
+	if err == nil && aFlag.MatchString(text) && !aCommand.MatchString(text) {
+		c.fault(lit.Pos(), "%.60q names a flag, want fault.Key and its name without hyphens", text)
 	}
 	return true
 }

@@ -131,30 +131,30 @@ var arrows = map[string][]string{
 	"distributed/ranks":     {"nets", "nets/kernel"},
 
 	// What a run is, from the lowest up. Nothing here knows a real cluster.
-	"lab/workload":           {lower, "lab/catalog"},
-	"lab/predictors":         {lower, "lab/workload"},
-	"lab/models":             {lower, "lab/workload"},
-	"lab/htmlpage":           {lower},
-	"lab/ladder":             {lower},
-	"lab/decisionlog":        {},
-	"lab/catalog":            {"configs"},
-	"lab/plan":               {lower, "lab/workload"},
-	"lab/envs":               {lower, "lab/catalog", "lab/models", "lab/predictors", "lab/workload"},
-	"lab/config":             {lower, "lab/envs", "lab/workload"},
-	"lab/report":             {lower, "lab/envs", "lab/ladder"},
-	"lab/rundir":             {lower, "lab/config", "lab/envs", "lab/report"},
-	"lab/mlflow":             {"lab/rundir"},
-	"lab/brought":            {lower, "lab/config", "lab/workload"},
-	"lab/simulate":           {lower, "lab/config", "lab/envs", "lab/htmlpage", "lab/ladder", "lab/models", "lab/predictors", "lab/workload"},
-	"lab/arena":              {lower, "lab/brought", "lab/config", "lab/envs", "lab/ladder", "lab/models", "lab/report", "lab/rundir", "lab/workload"},
+	"lab/workload":    {lower, "lab/catalog"},
+	"lab/predictors":  {lower, "lab/workload"},
+	"lab/htmlpage":    {lower},
+	"lab/decisionlog": {},
+	"lab/catalog":     {"configs"},
+	"lab/plan":        {lower, "lab/workload"},
+	"lab/envs":        {lower, "lab/catalog", "lab/predictors", "lab/workload"},
+	"lab/config":      {lower, "lab/envs", "lab/workload"},
+	"lab/report":      {lower, "lab/envs"},
+	"lab/rundir":      {lower, "lab/config", "lab/envs", "lab/report"},
+	"lab/mlflow":      {"lab/rundir"},
+	"lab/brought":     {lower, "lab/config", "lab/workload"},
+	"lab/simulate": {lower, "lab/config", "lab/envs", "lab/htmlpage", "lab/report", "lab/predictors",
+		"lab/workload"},
+	"lab/arena":              {lower, "lab/brought", "lab/config", "lab/envs", "lab/report", "lab/rundir", "lab/workload"},
 	"lab/actor":              {lower, "lab/arena"},
-	"lab/modelcard":          {lower, "lab/arena", "lab/ladder", "lab/report", "lab/rundir"},
+	"lab/modelcard":          {lower, "lab/arena", "lab/report", "lab/rundir"},
 	"lab/decisionlog/record": {lower, "lab/arena", "lab/config", "lab/decisionlog"},
 	"lab/tune":               {lower, "lab/arena", "lab/config"},
-	"lab/run":                {lower, "lab/arena", "lab/brought", "lab/config", "lab/ladder", "lab/report", "lab/rundir"},
-	"lab/sweep":              {lower, "lab/arena", "lab/config", "lab/ladder", "lab/run", "lab/rundir"},
-	"lab/benchmark":          {lower, "lab/arena", "lab/config", "lab/envs", "lab/htmlpage", "lab/ladder", "lab/models", "lab/run", "lab/rundir"},
-	"lab/speed":              {lower, "lab/arena", "lab/config", "lab/envs", "lab/simulate", "lab/workload"},
+	"lab/run":                {lower, "lab/arena", "lab/brought", "lab/config", "lab/report", "lab/rundir"},
+	"lab/sweep":              {lower, "lab/arena", "lab/config", "lab/report", "lab/run", "lab/rundir"},
+	"lab/benchmark": {lower, "lab/arena", "lab/config", "lab/envs", "lab/htmlpage", "lab/report", "lab/run",
+		"lab/rundir"},
+	"lab/speed": {lower, "lab/arena", "lab/config", "lab/envs", "lab/simulate", "lab/workload"},
 
 	"ops/steer/mirror": {lower},
 	"ops/steer":        {lower, "ops/steer/mirror"},
@@ -162,7 +162,7 @@ var arrows = map[string][]string{
 	"ops/twin":         {lower, "ops/steer/mirror"},
 
 	// A paper imports no other paper.
-	"experiments/study":                   {"configs", "distributed/workqueue", "lab/ladder", "simulator/cluster"},
+	"experiments/study":                   {"configs", "distributed/workqueue", "lab/report", "simulator/cluster"},
 	"experiments/study/cell":              {lower, "experiments/study"},
 	"experiments/study/studytest":         {"experiments/study"},
 	"experiments/asrpt":                   paper,
@@ -273,3 +273,27 @@ var (
 	repeatable = []string{"simulator/...", "peer/...", "env/...", "bridge/...", "traces/...", "replay/...", "nets/...", "agents/..."}
 	clocks     = []string{"bridge/..."}
 )
+
+// flagless are the folders whose packages know no flags: their messages name keys.
+var flagless = []string{"lab", "simulator", "distributed", "experiments", "ops", "bridge", "env", "agents", "traces"}
+
+// mayNameFlags are the packages and files below them that name flags all the same, and why.
+var mayNameFlags = map[string]string{
+	"distributed/...":         "its messages are not keys yet",
+	"experiments/...":         "its messages are not keys yet",
+	"traces/...":              "errors of rows are text alone",
+	"ops/twin/...":            "its report tells readers of gymctl twin what would show more",
+	"ops/steer/...":           "its log tells readers of gymctl steer which limit acted",
+	"bridge/budget/refuse.go": "clients of a server read it, and its owner sets flags",
+	"lab/envs/world.go":       "clients of a server read it, and its owner sets flags",
+	"lab/envs/keys.go":        "clients of a server read it, and its owner sets flags",
+	"lab/envs/page.go":        "documentation",
+	"lab/workload/formats.go": "documentation",
+	"lab/modelcard/card.go":   "writes commands",
+	"lab/tune/weights.go":     "writes a command",
+	"lab/speed/bridge.go":     "starts a Python program",
+	"lab/speed/ranks.go":      "a line of progress",
+	"lab/mlflow/mlflow.go":    "a line of progress",
+	"lab/arena/fit.go":        "a line of progress",
+	"lab/arena/contention.go": "a line of progress",
+}

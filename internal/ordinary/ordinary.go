@@ -4,6 +4,8 @@
 package ordinary
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -92,6 +94,20 @@ func ReadIn(root Root, name string, most int64) ([]byte, error) {
 		return nil, long
 	}
 	return b, nil
+}
+
+// SHA256 returns the hash of the content of the regular file called name, in hexadecimal.
+func SHA256(name string) (string, error) {
+	file, err := Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	h := sha256.New()
+	if _, err := io.Copy(h, file); err != nil {
+		return "", failed(name, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // Stat describes the regular file or folder called name. Anything else is an *Error.

@@ -7,7 +7,7 @@ import (
 	"clustergym/env/vec"
 	"clustergym/internal/fault"
 	"clustergym/lab/config"
-	"clustergym/lab/ladder"
+	"clustergym/lab/report"
 	"clustergym/lab/rundir"
 	"clustergym/lab/workload"
 	"clustergym/traces"
@@ -81,10 +81,11 @@ func (w *World) Describe(cfg *config.Config) []Fact {
 		len(n.Jobs(traces.Training)), n.Count(traces.Validation), n.Count(traces.Test), n.Length()), Fact{"cluster", w.Cluster().Name})
 	e := cfg.Env.JobSelect()
 	if e == nil {
-		return append(facts, Factf("env", "%s: %s; %s %s", cfg.Env.ID, w.About.About, ladder.Key, w.About.Cut(w.Settings).Estimates.Label()))
+		return append(facts, Factf("env", "%s: %s; %s %s", cfg.Env.ID, w.About.About, report.EstimatesKey,
+			w.About.Cut(w.Settings).Estimates.Label()))
 	}
 	facts = append(facts, Factf("env", "%s: reward %s, load %g, %s %s, placement %s, comm %s",
-		cfg.Env.ID, e.Reward, e.Load, ladder.Key, e.Estimates.Label(), e.Placement, e.Comm))
+		cfg.Env.ID, e.Reward, e.Load, report.EstimatesKey, e.Estimates.Label(), e.Placement, e.Comm))
 	if e.Preempt {
 		facts = append(facts, Fact{"", e.Price()})
 	}

@@ -96,19 +96,7 @@ func (w *World) judged() envs.Settings {
 
 // NewVec returns the environments that cfg trains in.
 func (w *World) NewVec(cfg *config.Config, workers int) (*vec.Vec, error) {
-	return newVec(cfg, workers, func() (env.Env, error) { return w.NewEnv(traces.Training, cfg.Gamma()) })
-}
-
-func newVec(cfg *config.Config, workers int, open func() (env.Env, error)) (*vec.Vec, error) {
-	all := make([]env.Env, cfg.Train.Envs)
-	for i := range all {
-		e, err := open()
-		if err != nil {
-			return nil, err
-		}
-		all[i] = e
-	}
-	return vec.New(vec.Config{Workers: workers, Autoreset: vec.SameStep}, all...)
+	return vec.Open(cfg.Train.Envs, workers, func() (env.Env, error) { return w.NewEnv(traces.Training, cfg.Gamma()) })
 }
 
 // count returns how many windows to play, at most n. A part without windows is the user's mistake.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strconv"
 
 	"clustergym/agents"
 	"clustergym/agents/checkpoint"
@@ -23,6 +22,7 @@ import (
 // Opened is a checkpoint that can play.
 type Opened struct {
 	Name    string          // agent, run and step, as in tables
+	Run     string          // the folder of its run
 	Meta    checkpoint.Meta // what it belongs to
 	Cfg     config.Config   // of its run
 	Weights []byte
@@ -61,7 +61,8 @@ func OpenCheckpoint(dir string, spec env.Spec) (*Opened, error) {
 	if err := meta.Match(checkpoint.Meta{Env: spec.ID, Agent: cfg.Agent}); err != nil {
 		return nil, &fault.Mistake{Err: fmt.Errorf("%s: %w", ckpt, err)}
 	}
-	c := &Opened{checkpointName(cfg.Agent, run, meta.Step), meta, cfg, weights}
+	name := fmt.Sprintf("%s:%s@%d", cfg.Agent, filepath.Base(run), meta.Step)
+	c := &Opened{name, run, meta, cfg, weights}
 	if _, err := c.Policy(spec); err != nil {
 		return nil, &fault.Mistake{Err: fmt.Errorf("%s does not fit this environment%s: %w", ckpt, misfit(&cfg, err), err)}
 	}
@@ -71,7 +72,12 @@ func OpenCheckpoint(dir string, spec env.Spec) (*Opened, error) {
 // OpenPolicy opens a checkpoint, or the checkpoint of a run, with the kernels of its run, to act where no environment of the run is
 // open. spec is what the environment has in which the agent was judged. Faults are *fault.Mistakes.
 func OpenPolicy(dir string) (c *Opened, p agents.Policy, spec env.Spec, err error) {
-	_, run, err := rundir.CheckpointDir(dir)
+	return openPolicy(dir, true)
+}
+
+// openPolicy is OpenPolicy, with the kernels of the run only if they are asked for.
+func openPolicy(dir string, kernels bool) (c *Opened, p agents.Policy, spec env.Spec, err error) {
+	ckpt, run, err := rundir.CheckpointDir(dir)
 	if err != nil {
 		return nil, nil, spec, err
 	}
@@ -79,15 +85,19 @@ func OpenPolicy(dir string) (c *Opened, p agents.Policy, spec env.Spec, err erro
 	if err != nil {
 		return nil, nil, spec, err
 	}
-	if err := config.UseKernels(cfg.Kernels); err != nil {
+	if kernels {
+		err = config.UseKernels(cfg.Kernels)
+	}
+	if err == nil {
+		spec, err = JudgedSpec(&cfg)
+	}
+	if err == nil {
+		c, err = OpenCheckpoint(ckpt, spec)
+	}
+	if err != nil {
 		return nil, nil, spec, err
 	}
-	if spec, err = JudgedSpec(&cfg); err != nil {
-		return nil, nil, spec, err
-	}
-	if c, err = OpenCheckpoint(dir, spec); err != nil {
-		return nil, nil, spec, err
-	}
+	c.Run = run
 	p, err = c.Policy(spec)
 	return c, p, spec, err
 }
@@ -105,11 +115,6 @@ func misfit(cfg *config.Config, err error) string {
 		return ", whose fields have other columns than those of its training"
 	}
 	return ", where its network has weights of other shapes (those of kind attention fit every cluster and number of slots)"
-}
-
-// checkpointName returns the name of a checkpoint in tables: agent, run and step.
-func checkpointName(agent, run string, step int64) string {
-	return agent + ":" + filepath.Base(run) + "@" + strconv.FormatInt(step, 10)
 }
 
 // JudgedSpec returns the specification of the environment in which the agent of a run is judged. It does not read the

@@ -8,7 +8,6 @@ import (
 	"clustergym/env/jobselect"
 	"clustergym/internal/statistic"
 	"clustergym/lab/config"
-	"clustergym/lab/ladder"
 	"clustergym/lab/report"
 	"clustergym/traces"
 )
@@ -53,7 +52,7 @@ func (r *runner) compare(ctx context.Context, opt *EvalOptions) (*report.Report,
 // report computes statistics of the results. Agents are compared with every other policy.
 func (r *runner) report(played [][][]result) (*report.Report, error) {
 	est := r.world.About.Cut(r.world.Settings).Estimates
-	out := &report.Report{Estimates: est, Rung: ladder.Rung(est)}
+	out := &report.Report{Estimates: est, Rung: report.RungOf(est)}
 	if r.world.About.ID != jobselect.ID {
 		out.Env, out.Metric = r.world.About.ID, r.world.About.Metric.Key
 	}

@@ -8,7 +8,7 @@ import (
 	"clustergym/distributed/workqueue"
 	"clustergym/internal/fault"
 	"clustergym/lab/config"
-	"clustergym/lab/models"
+	"clustergym/lab/envs"
 	"clustergym/lab/report"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
@@ -16,8 +16,8 @@ import (
 
 // EvalOptions are the arguments of an evaluation that its configuration does not contain.
 type EvalOptions struct {
-	Checkpoints []string       // checkpoints or run directories; each is played as its own run's configuration says
-	Models      []models.Model // ONNX models
+	Checkpoints []string     // checkpoints or run directories; each is played as its own run's configuration says
+	Models      []envs.Model // ONNX models
 	Workers     int
 	World       *World // nil = made from the configuration
 	External    *External

@@ -11,7 +11,6 @@ import (
 	"clustergym/internal/fault"
 	"clustergym/lab/brought"
 	"clustergym/lab/config"
-	"clustergym/lab/rundir"
 	"clustergym/lab/workload"
 	format "clustergym/nets/onnx"
 	"clustergym/simulator/cluster"
@@ -20,7 +19,6 @@ import (
 // Exported is a checkpoint as an ONNX model.
 type Exported struct {
 	*Opened
-	Run   string // the run's folder
 	Spec  env.Spec
 	Model *format.Model
 }
@@ -29,23 +27,7 @@ type Exported struct {
 // time, 0 = any number. Its metadata say what it is for (package onnx) and name commit as the program's. Faults are
 // *fault.Mistakes.
 func Export(dir string, rows int, commit string) (*Exported, error) {
-	ckpt, run, err := rundir.CheckpointDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := rundir.ReadConfig(run)
-	if err != nil {
-		return nil, err
-	}
-	spec, err := JudgedSpec(&cfg)
-	if err != nil {
-		return nil, err
-	}
-	c, err := OpenCheckpoint(ckpt, spec)
-	if err != nil {
-		return nil, err
-	}
-	p, err := c.Policy(spec)
+	c, p, spec, err := openPolicy(dir, false)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +55,7 @@ func Export(dir string, rows int, commit string) (*Exported, error) {
 		}
 	}
 	m.Doc = "The greedy policy of " + c.Name + " for " + spec.ID + "."
-	return &Exported{Opened: c, Run: run, Spec: spec, Model: m}, nil
+	return &Exported{Opened: c, Spec: spec, Model: m}, nil
 }
 
 // runOf returns the settings under which others play a model of the run. It leaves out names of files, because the files stay

@@ -2,7 +2,6 @@ package arena
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"clustergym/env"
@@ -50,13 +49,7 @@ func (w *World) futures() (*rollout.Recorded, error) {
 
 // load returns the setting load of the environment, 0 where it has none.
 func (w *World) load() float64 {
-	a := w.About.Args()
-	a.Settings = w.judged()
-	all := a.Kwargs()
-	i := slices.IndexFunc(all, func(k envs.Kwarg) bool { return k.Name == "load" })
-	if i < 0 {
-		return 0
-	}
-	load, _ := all[i].Default.(float64)
-	return load
+	load, _ := envs.Setting(w.judged(), "load")
+	x, _ := load.(float64)
+	return x
 }

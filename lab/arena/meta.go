@@ -39,7 +39,7 @@ func (f *Families) Describe(cfg *config.Config) []Fact {
 
 // Validate implements Arena.
 func (f *Families) Validate(cfg *config.Config, agent Trainee, _ int) (*rundir.Validation, error) {
-	c, on := &cfg.MAML, validationTasks(cfg)
+	c, on := &cfg.MAML, tasksOf(cfg, traces.Validation, cfg.Eval.Validation)
 	l := agent.(*maml.Learner)
 	out, err := l.Judge(context.Background(), l.Params().Data, on.seed, on.n, c.Judge, c.JudgeEpisodes, nil)
 	if err != nil {
@@ -60,17 +60,11 @@ type taskSet struct {
 	n    int
 }
 
-func validationTasks(cfg *config.Config) taskSet {
-	return taskSet{rng.At(cfg.Eval.Seed, rng.Hash(streams[traces.Validation])), cfg.Eval.Validation}
-}
-
-func testTasks(cfg *config.Config) taskSet {
-	return taskSet{rng.At(cfg.Eval.Seed, rng.Hash(streams[traces.Test])), cfg.Eval.Episodes}
+func tasksOf(cfg *config.Config, part traces.Part, n int) taskSet {
+	return taskSet{rng.At(cfg.Eval.Seed, rng.Hash(streams[part])), n}
 }
 
 func sampledOutcome(o maml.Outcome) float64 { return o.Sampled }
-
-func greedyOutcome(o maml.Outcome) float64 { return o.Greedy }
 
 func outcomes(of []maml.Outcome, value func(o maml.Outcome) float64) []float64 {
 	v := make([]float64, len(of))
@@ -107,7 +101,7 @@ func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions
 	}
 	all = append(all, &Opened{Name: "before training", Cfg: all[0].Cfg}) // with the initial weights
 	r := &report.AdaptReport{Env: f.About.ID, Solved: report.Number(f.About.Solved), Tasks: cfg.Eval.Episodes, Seed: cfg.Eval.Seed, Kernels: kernel.Set()}
-	on := testTasks(&cfg)
+	on := tasksOf(&cfg, traces.Test, cfg.Eval.Episodes)
 	tick := counted(len(all)*on.n, opt.Game)
 	for _, e := range all {
 		c := &e.Cfg.MAML
@@ -137,13 +131,18 @@ func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions
 	return r, f.compare(ctx, &cfg, opt.Workers, random, r)
 }
 
-// random plays uniformly at random on tasks.
-func (f *Families) random(ctx context.Context, cfg *config.Config, c *config.MAML, on taskSet) ([]maml.Outcome, error) {
+// tasks draws tasks as maml.Learner.Judge does.
+func (f *Families) tasks(on taskSet) ([]maml.Task, error) {
 	family, err := maml.NewFamily(f.Open)
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := family.Sample(rng.Stream(on.seed, "maml/judge"), on.n)
+	return family.Sample(rng.Stream(on.seed, "maml/judge"), on.n)
+}
+
+// random plays uniformly at random on tasks.
+func (f *Families) random(ctx context.Context, cfg *config.Config, c *config.MAML, on taskSet) ([]maml.Outcome, error) {
+	tasks, err := f.tasks(on)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +197,7 @@ func uniform(s env.Spec, ts *env.TimeStep, a env.Action, src *rand.Rand) {
 // addOutcomes adds the row of one policy to r. without are its outcomes before adaptation.
 func addOutcomes(r *report.AdaptReport, name string, steps, seen int, out, without []maml.Outcome) {
 	returns := report.Returns(r.Seed, outcomes(out, sampledOutcome))
-	greedy := statistic.Mean(outcomes(out, greedyOutcome))
+	greedy := statistic.Mean(outcomes(out, func(o maml.Outcome) float64 { return o.Greedy }))
 	row := report.AdaptRow{
 		Name: name, Steps: steps, Episodes: seen, Greedy: greedy, Gain: returns.Mean - statistic.Mean(outcomes(without, sampledOutcome)),
 		PerStep: greedy / statistic.Mean(outcomes(out, func(o maml.Outcome) float64 { return o.Length })),

@@ -19,20 +19,24 @@ func (f *Families) compare(ctx context.Context, cfg *config.Config, workers int,
 	if !f.World.About.Scheduling() {
 		return nil
 	}
-	err := f.rules(ctx, cfg, workers, testTasks(cfg), func(name string, out []maml.Outcome) { addOutcomes(r, name, 0, 0, out, out) })
+	err := f.rules(ctx, cfg, workers, tasksOf(cfg, traces.Test, cfg.Eval.Episodes), func(name string,
+		out []maml.Outcome) {
+		addOutcomes(r, name, 0, 0, out, out)
+	})
 	if err != nil {
 		return err
 	}
 	base := outcomes(random, sampledOutcome)
 	for i := range r.Rows {
-		r.Rows[i].OverRandom = overRandom(r.Seed, r.Rows[i].Return.PerEpisode, base)
+		mean, ci := statistic.Difference(r.Seed, "over random", r.Rows[i].Return.PerEpisode, base)
+		r.Rows[i].OverRandom = &report.Difference{Mean: mean, CI95: ci}
 	}
 	return nil
 }
 
 // Baselines implements Arena. They do not adapt.
 func (f *Families) Baselines(ctx context.Context, cfg *config.Config, workers int) ([]Baseline, error) {
-	on := validationTasks(cfg)
+	on := tasksOf(cfg, traces.Validation, cfg.Eval.Validation)
 	random, err := f.random(ctx, cfg, &cfg.MAML, on)
 	if err != nil {
 		return nil, err
@@ -46,11 +50,7 @@ func (f *Families) Baselines(ctx context.Context, cfg *config.Config, workers in
 
 // rules plays the rules of cfg on tasks and passes each one's outcomes to take.
 func (f *Families) rules(ctx context.Context, cfg *config.Config, workers int, on taskSet, take func(name string, out []maml.Outcome)) error {
-	family, err := maml.NewFamily(f.Open)
-	if err != nil {
-		return err
-	}
-	tasks, err := family.Sample(rng.Stream(on.seed, "maml/judge"), on.n)
+	tasks, err := f.tasks(on)
 	if err != nil {
 		return err
 	}
@@ -81,10 +81,4 @@ func (f *Families) rules(ctx context.Context, cfg *config.Config, workers int, o
 		take(r.policies[p].name, out)
 	}
 	return nil
-}
-
-// overRandom compares returns with those of random play on the same tasks.
-func overRandom(seed uint64, returns, random []float64) *report.Difference {
-	mean, ci := statistic.Difference(seed, "over random", returns, random)
-	return &report.Difference{Mean: mean, CI95: ci}
 }

@@ -45,7 +45,7 @@ func (p *Problem) Spec(*config.Config) (env.Spec, error) { return p.About, nil }
 
 // NewVec returns the environments that cfg trains in.
 func (p *Problem) NewVec(cfg *config.Config, workers int) (*vec.Vec, error) {
-	return newVec(cfg, max(1, min(workers, cfg.Train.Envs/worthwhile)), p.Open)
+	return vec.Open(cfg.Train.Envs, max(1, min(workers, cfg.Train.Envs/worthwhile)), p.Open)
 }
 
 // worthwhile is the smallest number of environments for which a goroutine of their own pays off: a step of a problem takes
@@ -84,7 +84,10 @@ func (p *Problem) Judge(ctx context.Context, cfg config.Config, opt EvalOptions)
 	if err != nil {
 		return nil, err
 	}
-	out := newEpisodeReport(p.About, &cfg, r.episodes)
+	out := &report.EpisodeReport{
+		Env: p.About.ID, Solved: report.Number(p.About.Solved), Episodes: r.episodes, Seed: cfg.Eval.Seed,
+		Kernels: kernel.Set(),
+	}
 	if p.Recorded() {
 		out.File = p.Trace.File
 	}
@@ -97,9 +100,4 @@ func (p *Problem) Judge(ctx context.Context, cfg config.Config, opt EvalOptions)
 		out.AddScores(d.Metric, scores)
 	}
 	return out, nil
-}
-
-// newEpisodeReport returns a report without policies.
-func newEpisodeReport(s env.Spec, cfg *config.Config, episodes int) *report.EpisodeReport {
-	return &report.EpisodeReport{Env: s.ID, Solved: report.Number(s.Solved), Episodes: episodes, Seed: cfg.Eval.Seed, Kernels: kernel.Set()}
 }

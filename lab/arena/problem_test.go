@@ -9,6 +9,7 @@ import (
 	"clustergym/env"
 	"clustergym/internal/rng"
 	"clustergym/lab/config"
+	"clustergym/lab/report"
 	"clustergym/traces"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestEpisodeReportByHand(t *testing.T) {
 	cfg := config.For("CartPole-v1")
 	cfg.Eval.Episodes = 4
-	r := newEpisodeReport(env.Spec{ID: "X-v1", Solved: 5}, &cfg, 4)
+	r := &report.EpisodeReport{Env: "X-v1", Solved: new(5.0), Episodes: 4, Seed: cfg.Eval.Seed}
 	r.Add("a", "checkpoint", []float64{2, 4, 6, 12}, []float64{1, 2, 3, 4})
 	r.Add("b", "baseline", []float64{1, 1, 1, 1}, []float64{1, 1, 1, 1})
 	a, b := r.Policies[0], r.Policies[1]
@@ -36,7 +37,7 @@ func TestEpisodeReportByHand(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, text.String())
 		}
 	}
-	r = newEpisodeReport(env.Spec{ID: "Y-v1", Solved: math.NaN()}, &cfg, 1)
+	r = &report.EpisodeReport{Env: "Y-v1", Episodes: 1, Seed: cfg.Eval.Seed}
 	r.Add("a", "checkpoint", []float64{2}, []float64{1})
 	if out, err := json.Marshal(r); err != nil || !strings.Contains(string(out), `"solved_at":null`) || !strings.Contains(string(out), `"solved":null`) {
 		t.Errorf("without a threshold: %s (%v)", out, err)

@@ -2,6 +2,7 @@ package arena
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,10 +71,7 @@ func (r Rungs) Base(cfg config.Config) (config.Config, error) {
 // CompareRungs plays checkpoints and the policies of cfg on the same test windows with each of rungs. cfg is what Rungs.Base
 // returns. Policies that rank by run times are absent where there are none.
 func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalOptions) (_ *report.Ladder, err error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, &fault.Mistake{Err: err}
-	}
-	if err := config.UseKernels(cfg.Kernels); err != nil {
+	if err := ready(&cfg); err != nil {
 		return nil, err
 	}
 	if opt.External != nil {
@@ -150,18 +148,18 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 
 // atRung names the estimates in a fault of the configuration with them, unless it is of estimates itself.
 func atRung(e sim.Estimates, err error) error {
-	var l fault.List
+	var faults []error
 	for _, f := range fault.All(err) {
-		g := *f
-		if g.Key == "env.estimates" {
-			g.Key = "--rungs"
+		if f.Key == "env.estimates" {
+			faults = append(faults, fault.Errorf("%s: got %s, want %s", fault.Key("rungs"), f.Value, f.Want))
+		} else {
+			faults = append(faults, f)
 		}
-		l.Join("", &g)
 	}
-	if l.Err() == nil {
-		return &fault.Mistake{Err: fault.Errorf("%s %s: %w", fault.Key("rungs"), e, err)}
+	if len(faults) == 0 {
+		return fault.Mistakef("%s %s: %w", fault.Key("rungs"), e, err)
 	}
-	return &fault.Mistake{Err: l.Err()}
+	return &fault.Mistake{Err: errors.Join(faults...)}
 }
 
 // knows returns the user's mistake if the trace lacks what the estimates need.

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"clustergym/env"
-	"clustergym/internal/rng"
 	"clustergym/internal/statistic"
 	"clustergym/lab/config"
 	"clustergym/lab/envs"
@@ -195,11 +194,3 @@ func (w *World) Windows(cfg *config.Config, part traces.Part) (int, error) {
 
 // Episode returns window i of any part, as it is validated and evaluated.
 func (w *World) Episode(cfg *config.Config, i int) env.Episode { return windowOf(&cfg.Eval, i) }
-
-// TestEpisode returns test window i of cfg, or test episode i of one whose episodes are generated, as every policy is judged on it.
-func TestEpisode(cfg *config.Config, i int) env.Episode {
-	if cfg.Simulated() {
-		return windowOf(&cfg.Eval, i)
-	}
-	return env.Episode{Seed: env.EpisodeSeed(rng.At(cfg.Eval.Seed, rng.Hash(streams[traces.Test])), i), Window: -1}
-}

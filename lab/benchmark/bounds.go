@@ -33,20 +33,7 @@ func (v *Version) possible(r *Results) error {
 	if r.Split != Development {
 		return nil
 	}
-	for i := range r.Tasks {
-		t, err := v.Task(r.Tasks[i].Task)
-		if err != nil {
-			return err
-		}
-		cfg, err := t.Config()
-		if err != nil {
-			return err
-		}
-		if err := r.Tasks[i].possible(t, &cfg); err != nil {
-			return fmt.Errorf("task %s: %w", t.Name, err)
-		}
-	}
-	return nil
+	return v.each(r, func(t *Task, res *TaskResult, cfg *config.Config) error { return res.possible(t, cfg) })
 }
 
 // possible is Version.possible for one task, whose configuration is cfg.

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 
@@ -84,16 +83,11 @@ func hashModel(name string) (fingerprint, error) {
 
 // hashFile returns the SHA-256 of a file.
 func hashFile(name string) (string, error) {
-	f, err := ordinary.Open(name)
+	h, err := ordinary.SHA256(name)
 	if err != nil {
 		return "", &fault.Mistake{Err: err}
 	}
-	defer f.Close() //nolint:errcheck // it is read only
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", &fault.Mistake{Err: err}
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return h, nil
 }
 
 // text returns a configuration as YAML.

@@ -15,6 +15,7 @@ import (
 	"clustergym/env/dagplace"
 	"clustergym/env/sched"
 	"clustergym/env/workerplace"
+	"clustergym/internal/rng"
 	"clustergym/lab/arena"
 	"clustergym/lab/config"
 	"clustergym/lab/envs"
@@ -77,7 +78,7 @@ func leastOf(ctx context.Context, cfg *config.Config, w *arena.World, n int) (al
 	defer func() { err = errors.Join(err, e.Close()) }()
 	ts := env.NewTimeStep(e.Spec())
 	for i := range n {
-		ep := arena.TestEpisode(cfg, i)
+		ep := testEpisode(cfg, i)
 		switch e := e.(type) {
 		case *dagplace.Env:
 			least, leader, err := e.Least(ctx, ep)
@@ -113,7 +114,7 @@ func simulated(ctx context.Context, cfg *config.Config, w *arena.World, n int) (
 		seen := metrics.Collector{Keep: func(pos int) bool { return pos >= e.First() }}
 		return func(i int) (float64, error) {
 			seen.Reset()
-			ep := arena.TestEpisode(cfg, i)
+			ep := testEpisode(cfg, i)
 			h.Reseed(ep.Seed)
 			if err := e.Simulate(ctx, ep, h, &seen); err != nil {
 				return 0, fmt.Errorf("%s: %w", cfg.Env.ID, err)
@@ -225,4 +226,13 @@ func leastDelay(jobs []job) float64 {
 		now = until
 	}
 	return max(alone, shared-came)
+}
+
+// testEpisode returns test window i of cfg, or test episode i of one whose episodes are generated, as every policy is
+// judged on it.
+func testEpisode(cfg *config.Config, i int) env.Episode {
+	if cfg.Simulated() {
+		return (*arena.World)(nil).Episode(cfg, i)
+	}
+	return env.Episode{Seed: env.EpisodeSeed(rng.At(cfg.Eval.Seed, rng.Hash("test episodes")), i), Window: -1}
 }

@@ -20,7 +20,7 @@ import (
 	"clustergym/internal/statistic"
 	"clustergym/lab/arena"
 	"clustergym/lab/config"
-	"clustergym/lab/models"
+	"clustergym/lab/envs"
 	"clustergym/nets/kernel"
 )
 
@@ -123,7 +123,7 @@ func (v *Version) Play(ctx context.Context, p *Policy, opt Options) (*Results, e
 	}
 	g := &playing{v: v, policy: p, opt: opt, alone: len(tasks) == 1}
 	if p.Kind == KindExternal && len(tasks) != 1 {
-		return nil, fault.Mistakef("a program plays one task at a time: name it by --tasks")
+		return nil, fault.Mistakef("a program plays one task at a time: name it by %s", fault.Key("tasks"))
 	}
 	unlock, err := g.enter()
 	if err != nil {
@@ -343,51 +343,9 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 		return nil, err
 	}
 	cfg.Eval.Policies, cfg.Kernels = nil, g.opt.Kernels
-	runs := []contender{{}}
-	switch g.policy.Kind {
-	case KindRule:
-		for _, s := range g.policy.Set {
-			if err := cfg.Set(s); err != nil {
-				return nil, fault.Mistakef("set %s: %w", s, err)
-			}
-		}
-		name, err := g.policy.rule(g.v, t, &cfg)
-		if err != nil {
-			return nil, err
-		}
-		if name == "" {
-			g.say("%s: left out, no such policy there", t.Name)
-			return nil, nil
-		}
-		rival, err := cfg.Rival(name)
-		if err != nil {
-			return nil, &fault.Mistake{Err: err}
-		}
-		cfg.Eval.Policies, runs[0].rule = []string{name}, rival.Name
-	case KindCheckpoint:
-		dirs, err := g.policy.dirs(t, g.alone)
-		if err != nil {
-			return nil, err
-		}
-		if len(dirs) == 0 {
-			g.say("%s: left out, there is no run for it", t.Name)
-			return nil, nil
-		}
-		if runs, err = contenders(t, dirs, hashCheckpoint); err != nil {
-			return nil, err
-		}
-	case KindModel:
-		files, err := g.policy.files(t, g.alone)
-		if err != nil {
-			return nil, err
-		}
-		if len(files) == 0 {
-			g.say("%s: left out, there is no model for it", t.Name)
-			return nil, nil
-		}
-		if runs, err = contenders(t, files, hashModel); err != nil {
-			return nil, err
-		}
+	runs, err := g.runs(t, &cfg)
+	if err != nil || runs == nil {
+		return nil, err
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, &fault.Mistake{Err: err}
@@ -429,6 +387,47 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 		res.add(p)
 	}
 	return res, nil
+}
+
+// runs returns what plays t, one for each run, nil if there is nothing; cfg gets what decides how it plays.
+func (g *playing) runs(t *Task, cfg *config.Config) ([]contender, error) {
+	runs := []contender{{}}
+	switch g.policy.Kind {
+	case KindRule:
+		for _, s := range g.policy.Set {
+			if err := cfg.Set(s); err != nil {
+				return nil, fault.Mistakef("set %s: %w", s, err)
+			}
+		}
+		name, err := g.policy.rule(g.v, t, cfg)
+		if err != nil {
+			return nil, err
+		}
+		if name == "" {
+			g.say("%s: left out, no such policy there", t.Name)
+			return nil, nil
+		}
+		rival, err := cfg.Rival(name)
+		if err != nil {
+			return nil, &fault.Mistake{Err: err}
+		}
+		cfg.Eval.Policies, runs[0].rule = []string{name}, rival.Name
+	case KindCheckpoint, KindModel:
+		find, hash, what := g.policy.dirs, hashCheckpoint, "run"
+		if g.policy.Kind == KindModel {
+			find, hash, what = g.policy.files, hashModel, "model"
+		}
+		from, err := find(t, g.alone)
+		if err != nil {
+			return nil, err
+		}
+		if len(from) == 0 {
+			g.say("%s: left out, there is no %s for it", t.Name, what)
+			return nil, nil
+		}
+		return contenders(t, from, hash)
+	}
+	return runs, nil
 }
 
 // contender is what plays one run of a task.
@@ -486,11 +485,11 @@ func (g *playing) play(ctx context.Context, t *Task, cfg *config.Config, w *aren
 	case KindCheckpoint:
 		opt.Checkpoints = []string{c.from}
 	case KindModel:
-		m, err := models.Read(c.from, "")
+		m, err := envs.ReadModel(c.from, "")
 		if err != nil {
 			return nil, err
 		}
-		opt.Models = []models.Model{m}
+		opt.Models = []envs.Model{m}
 	case KindExternal:
 		var err error
 		if opt.External, err = g.program(t); err != nil {

@@ -12,7 +12,7 @@ import (
 	"clustergym/internal/statistic"
 	"clustergym/internal/texttable"
 	"clustergym/lab/htmlpage"
-	"clustergym/lab/ladder"
+	"clustergym/lab/report"
 )
 
 // Report compares rows on one split. As JSON it is the document of gymctl benchmark report --json.
@@ -192,7 +192,11 @@ func (r *Report) Sheets() []texttable.Sheet {
 		Title: fmt.Sprintf("%s, version %d, %s windows", Name, r.Version, r.Split), Left: 2,
 		Header: []string{"row", "numbers", "tasks", "runs", "IQM [95 %]", "other tasks too", "mean", "median", "gap"}, Rows: rows, Least: []string{"median", "gap", "runs", "mean"},
 		Above: fmt.Sprintf("%s, version %d, %s windows. Score 0 = random play, 1 = the best rule of the task.\n", Name, r.Version, r.Split),
-		Below: ladder.Wrapped("IQM: interquartile mean over all runs of all tasks, with the 95 % interval over other runs, and then over other tasks too. Rules have one run, so that only tasks vary. gap: by how much runs fall short of 1 in the mean. Rows without all tasks compare on theirs alone, and stand below those with more. not replayed: the numbers are those of a file, and nothing but their hashes was checked; gymctl benchmark verify --replay plays a row again."),
+		Below: report.Wrapped("IQM: interquartile mean over all runs of all tasks, with the 95 % interval over other runs, " +
+			"and then over other tasks too. Rules have one run, so that only tasks vary. gap: by how much runs fall short of " +
+			"1 in the mean. Rows without all tasks compare on theirs alone, and stand below those with more. not replayed: " +
+			"the numbers are those of a file, and nothing but their hashes was checked; gymctl benchmark verify --replay " +
+			"plays a row again."),
 	}}
 	if len(r.Pairs) > 0 {
 		rows = nil
@@ -201,7 +205,8 @@ func (r *Report) Sheets() []texttable.Sheet {
 		}
 		all = append(all, texttable.Sheet{
 			Title: "Probability of improvement", Header: []string{"a", "b", "tasks", "P(a > b) [95 %]"}, Rows: rows, Left: 2,
-			Below: ladder.Wrapped("P(a > b): the probability that a run of a scores higher than a run of b on a task that both have, ties half."),
+			Below: report.Wrapped("P(a > b): the probability that a run of a scores higher than a run of b on a task that " +
+				"both have, ties half."),
 		})
 	}
 	return append(all, r.byTask())
@@ -236,7 +241,7 @@ func (r *Report) byTask() texttable.Sheet {
 	}
 	return texttable.Sheet{
 		Title: "Scores by task", Header: header, Rows: rows, Left: 1, Least: least,
-		Below: ladder.Wrapped("Means of a task's runs, with the lowest and the highest where there are several."),
+		Below: report.Wrapped("Means of a task's runs, with the lowest and the highest where there are several."),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"clustergym/internal/fault"
@@ -48,17 +49,41 @@ const (
 // NewRow returns the row of results on the development windows. Results that break the protocol are a *fault.Mistake.
 func (v *Version) NewRow(r *Results, author, about string, commands []string, made Program) (*Row, error) {
 	row := &Row{Results: *r, Author: author, About: about, Commands: commands, Program: made}
-	if err := v.check(r); err != nil {
-		return nil, &fault.Mistake{Err: err}
-	}
-	if err := v.protocol(row); err != nil {
-		return nil, &fault.Mistake{Err: err}
-	}
-	if err := v.possible(r); err != nil {
+	if err := v.valid(row); err != nil {
 		return nil, &fault.Mistake{Err: err}
 	}
 	row.Digest = row.digest()
 	return row, nil
+}
+
+// valid returns an error if a row cannot be one of this version.
+func (v *Version) valid(r *Row) error {
+	if err := v.check(&r.Results); err != nil {
+		return err
+	}
+	if err := v.protocol(r); err != nil {
+		return err
+	}
+	return v.possible(&r.Results)
+}
+
+// each calls do with every task of r, its results and its configuration, until an error, which it returns with the
+// task's name.
+func (v *Version) each(r *Results, do func(t *Task, res *TaskResult, cfg *config.Config) error) error {
+	for i := range r.Tasks {
+		t, err := v.Task(r.Tasks[i].Task)
+		if err != nil {
+			return err
+		}
+		cfg, err := t.Config()
+		if err != nil {
+			return err
+		}
+		if err := do(t, &r.Tasks[i], &cfg); err != nil {
+			return fmt.Errorf("task %s: %w", t.Name, err)
+		}
+	}
+	return nil
 }
 
 // protocol returns an error if a row, which check has passed, breaks a rule of the protocol that can be seen in it.
@@ -69,21 +94,9 @@ func (v *Version) protocol(r *Row) error {
 	if len(r.Commands) == 0 {
 		return fmt.Errorf("want the commands that repeat the row")
 	}
-	for i := range r.Tasks {
-		res := &r.Tasks[i]
-		t, err := v.Task(res.Task)
-		if err != nil {
-			return err
-		}
-		cfg, err := t.Config()
-		if err != nil {
-			return err
-		}
-		if err := res.protocol(&r.Policy, &cfg); err != nil {
-			return fmt.Errorf("task %s: %w", t.Name, err)
-		}
-	}
-	return nil
+	return v.each(&r.Results, func(_ *Task, res *TaskResult, cfg *config.Config) error {
+		return res.protocol(&r.Policy, cfg)
+	})
 }
 
 // protocol is Version.protocol for one task, whose configuration is cfg.
@@ -158,25 +171,13 @@ func (v *Version) ReadRow(name string) (*Row, error) {
 		return nil, fault.Mistakef("row %s: %v", name, ordinary.Reason(err))
 	}
 	r := &Row{}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	err = d.Decode(r)
-	if err == nil {
-		err = ended(d)
-	}
-	if err != nil {
+	if err := decode(b, r); err != nil {
 		return nil, fault.Mistakef("row %s: it is no row, as gymctl benchmark submit writes it: %v", name, err)
 	}
 	if got := r.digest(); got != r.Digest {
 		return nil, fault.Mistakef("row %s: its hash does not match: it says %.12s…, and its contents have %.12s…, so it was changed after it was made", name, r.Digest, got)
 	}
-	if err := v.check(&r.Results); err != nil {
-		return nil, fault.Mistakef("row %s: %w", name, err)
-	}
-	if err := v.protocol(r); err != nil {
-		return nil, fault.Mistakef("row %s: %w", name, err)
-	}
-	if err := v.possible(&r.Results); err != nil {
+	if err := v.valid(r); err != nil {
 		return nil, fault.Mistakef("row %s: %w", name, err)
 	}
 	return r, nil
@@ -203,29 +204,20 @@ func (v *Version) check(r *Results) error {
 		return fmt.Errorf("it has no tasks")
 	}
 	seen := map[string]bool{}
-	for i := range r.Tasks {
-		res := &r.Tasks[i]
-		t, err := v.Task(res.Task)
-		if err != nil {
-			return err
-		}
+	if err := v.each(r, func(t *Task, res *TaskResult, cfg *config.Config) error {
 		if seen[t.Name] {
-			return fmt.Errorf("task %s is there twice", t.Name)
+			return errors.New("it is there twice")
 		}
 		seen[t.Name] = true
 		if res.Hash != t.Hash {
-			return fmt.Errorf("task %s: its hash is %.12s…, and the task's is %.12s…: it was played on other windows", t.Name, res.Hash, t.Hash)
-		}
-		cfg, err := t.Config()
-		if err != nil {
-			return err
-		}
-		if err := res.check(r.Policy.Kind, Windows(&cfg)); err != nil {
-			return fmt.Errorf("task %s: %w", t.Name, err)
+			return fmt.Errorf("its hash is %.12s…, and the task's is %.12s…: it was played on other windows", res.Hash, t.Hash)
 		}
 		if r.Policy.Kind == KindExternal && !cfg.Simulated() {
-			return fmt.Errorf("task %s: no program can play it over the bridge, for %s has no windows there; models play it", t.Name, cfg.Env.ID)
+			return fmt.Errorf("no program can play it over the bridge, for %s has no windows there; models play it", cfg.Env.ID)
 		}
+		return res.check(r.Policy.Kind, Windows(cfg))
+	}); err != nil {
+		return err
 	}
 	if r.Policy.Kind != KindExternal && r.Hash != r.policyHash("") { // that of a program covers its files
 		return fmt.Errorf("its policy's hash is not that of what it says plays")
@@ -395,8 +387,13 @@ func ReadBoard(name string) (*Board, error) {
 	return decodeBoard(name, b)
 }
 
-// ended returns an error if something stands behind the value that d has read.
-func ended(d *json.Decoder) error {
+// decode decodes b, which must be one JSON object with keys of v alone.
+func decode(b []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
 	if _, err := d.Token(); err != io.EOF {
 		return errors.New("there is more after it, want one JSON object in the file")
 	}
@@ -405,13 +402,7 @@ func ended(d *json.Decoder) error {
 
 func decodeBoard(name string, b []byte) (*Board, error) {
 	board := &Board{}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	err := d.Decode(board)
-	if err == nil {
-		err = ended(d)
-	}
-	if err != nil {
+	if err := decode(b, board); err != nil {
 		return nil, fault.Mistakef("leaderboard %s: %v", name, err)
 	}
 	if board.Format != resultsFormat {
@@ -452,22 +443,11 @@ func (b *Board) Put(r *Row, dev, sealed map[string]Reached, day time.Time) {
 	}
 	b.Rows = slices.DeleteFunc(b.Rows, func(x BoardRow) bool { return x.Name == row.Name })
 	b.Rows = append(b.Rows, row)
-	slices.SortFunc(b.Rows, func(x, y BoardRow) int {
-		if x.Name < y.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(b.Rows, func(x, y BoardRow) int { return strings.Compare(x.Name, y.Name) })
 }
 
 // Write writes the leaderboard.
-func (b *Board) Write(name string) error {
-	out, err := json.MarshalIndent(b, "", " ")
-	if err != nil {
-		return err
-	}
-	return safefile.Write(name, append(out, '\n'))
-}
+func (b *Board) Write(name string) error { return safefile.WriteJSON(name, b) }
 
 // ReadReferences reads what scores on the sealed windows of v refer to, by task. Those of other windows are refused.
 func (v *Version) ReadReferences(name string) (map[string]Reference, error) {

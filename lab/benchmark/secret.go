@@ -97,7 +97,8 @@ func (v *Version) Check(s *Secret) error {
 func (v *Version) Sealed(name string) (Secret, error) {
 	if name == "" {
 		if v.State != Closed {
-			return Secret{}, fault.Mistakef("version %d is open, and its sealed windows are secret until it closes; want --secret FILE, or split %s", v.Version, Development)
+			return Secret{}, fault.Mistakef("version %d is open, and its sealed windows are secret until it closes; want %s "+
+				"FILE, or split %s", v.Version, fault.Key("secret"), Development)
 		}
 		return v.revealed()
 	}

@@ -42,11 +42,12 @@ func (t *Task) Learner(set []string) (config.Config, error) {
 	}
 	for _, s := range set {
 		if err := cfg.Set(s); err != nil {
-			return cfg, fault.Mistakef("--set %s: %w", s, err)
+			return cfg, fault.Mistakef("%s %s: %w", fault.Key("set"), s, err)
 		}
 	}
 	if !fixed(&cfg, &plain) {
-		return cfg, fault.Mistakef("--set: the workload, the cluster, the environment and the windows are the task's; want keys of the agent (ppo, ddqn, agent), of train, eval.choose or eval.validation")
+		return cfg, fault.Mistakef("%s: the workload, the cluster, the environment and the windows are the task's; want "+
+			"keys of the agent (ppo, ddqn, agent), of train, eval.choose or eval.validation", fault.Key("set"))
 	}
 	if err := cfg.Validate(); err != nil {
 		return cfg, &fault.Mistake{Err: err}

@@ -9,7 +9,7 @@ import (
 	"clustergym/internal/raced"
 	"clustergym/lab/arena"
 	"clustergym/lab/envs"
-	"clustergym/lab/ladder"
+	"clustergym/lab/report"
 )
 
 // hashesTo is for a new version alone.
@@ -83,7 +83,7 @@ func TestTasksCoverEnvironmentsAndRungs(t *testing.T) {
 		if rungs[kind] == nil {
 			rungs[kind] = map[string]bool{}
 		}
-		rungs[kind][ladder.Rung(cfg.Estimates())] = true
+		rungs[kind][report.RungOf(cfg.Estimates())] = true
 		if cfg.Trace.File != "" {
 			t.Errorf("%s has recorded jobs", task.Name)
 		}

@@ -145,7 +145,7 @@ func isFile(path string, f *File) (bool, error) {
 	if st.Size() != f.Size {
 		return false, nil
 	}
-	got, err := hashOf(path)
+	got, err := ordinary.SHA256(path)
 	return got == f.SHA256, err
 }
 

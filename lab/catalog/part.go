@@ -135,17 +135,3 @@ type HashError struct {
 func (e *HashError) Error() string {
 	return fmt.Sprintf("%s from %s has the SHA-256 %s, want %s: this is not the published file, and it was removed", e.File, e.URL, e.Got, e.Want)
 }
-
-// hashOf returns the SHA-256 of the file at path.
-func hashOf(path string) (string, error) {
-	f, err := ordinary.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close() //nolint:errcheck // open for reading only
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}

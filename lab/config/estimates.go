@@ -1,8 +1,7 @@
 package config
 
 import (
-	"slices"
-
+	"clustergym/env/sched"
 	"clustergym/lab/envs"
 	"clustergym/simulator/sim"
 )
@@ -61,13 +60,7 @@ func (c *Config) shows() string {
 	if d == nil || !d.HasSettings() || !c.ownSettings(d) {
 		return ""
 	}
-	a := d.Args()
-	a.Settings = c.Env.Settings
-	all := a.Kwargs()
-	i := slices.IndexFunc(all, func(k envs.Kwarg) bool { return k.Name == keyForecast })
-	if i < 0 {
-		return ""
-	}
-	value, _ := all[i].Default.(string)
-	return value
+	v, _ := envs.Setting(c.Env.Settings, keyForecast)
+	shown, _ := v.(sched.Forecast)
+	return string(shown)
 }

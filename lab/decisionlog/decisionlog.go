@@ -210,42 +210,43 @@ func (c *check) line(b []byte) (*Line, error) {
 		if kind.Log == nil || *kind.Log != Format {
 			return nil, fmt.Errorf("it is no log of decisions, whose first line has \"log\":%q", Format)
 		}
-		h := &Header{}
-		if err := json.Unmarshal(b, h); err != nil {
-			return nil, err
-		}
-		return &Line{Header: h}, c.head(h)
+		h, err := read(b, c.head)
+		return &Line{Header: h}, err
 	}
 	switch {
 	case kind.Decision != nil:
-		d := &Decision{}
-		if err := json.Unmarshal(b, d); err != nil {
-			return nil, err
-		}
-		return &Line{Decision: d}, c.decision(d)
+		d, err := read(b, c.decision)
+		return &Line{Decision: d}, err
 	case kind.Event != nil:
-		e := &Event{}
-		if err := json.Unmarshal(b, e); err != nil {
-			return nil, err
-		}
-		return &Line{Event: e}, c.event(e)
+		e, err := read(b, c.event)
+		return &Line{Event: e}, err
 	case kind.Job != nil:
-		j := &Job{}
-		if err := json.Unmarshal(b, j); err != nil {
-			return nil, err
-		}
-		switch {
-		case c.jobs[j.ID]:
-			return nil, fmt.Errorf("job %q was there before", j.ID)
-		case j.GPUs < 0 || j.GPUs > maxGPUs:
-			return nil, fmt.Errorf("job %q has %d GPUs", j.ID, j.GPUs)
-		case j.Milli < 0 || j.Milli > 1000:
-			return nil, fmt.Errorf("milli: got %d of job %q, want thousandths of a GPU, 1 to 1000", j.Milli, j.ID)
-		}
-		c.jobs[j.ID] = true
-		return &Line{Job: j}, nil
+		j, err := read(b, c.job)
+		return &Line{Job: j}, err
 	}
 	return nil, fmt.Errorf("want a job, an event or a decision")
+}
+
+// read decodes a line and checks it.
+func read[T any](b []byte, check func(v *T) error) (*T, error) {
+	v := new(T)
+	if err := json.Unmarshal(b, v); err != nil {
+		return nil, err
+	}
+	return v, check(v)
+}
+
+func (c *check) job(j *Job) error {
+	switch {
+	case c.jobs[j.ID]:
+		return fmt.Errorf("job %q was there before", j.ID)
+	case j.GPUs < 0 || j.GPUs > maxGPUs:
+		return fmt.Errorf("job %q has %d GPUs", j.ID, j.GPUs)
+	case j.Milli < 0 || j.Milli > 1000:
+		return fmt.Errorf("milli: got %d of job %q, want thousandths of a GPU, 1 to 1000", j.Milli, j.ID)
+	}
+	c.jobs[j.ID] = true
+	return nil
 }
 
 func (c *check) head(h *Header) error {

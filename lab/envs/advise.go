@@ -17,7 +17,6 @@ import (
 	"clustergym/env/sched"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
-	"clustergym/lab/models"
 	"clustergym/simulator/policyname"
 	"clustergym/simulator/schedulers"
 	"clustergym/traces"
@@ -32,7 +31,7 @@ type Advice struct {
 	Budget   int           // rollouts of one decision at most
 	Time     time.Duration // of one decision at most, for budgets of time
 	// Models are policies of other programs, which can be asked by their names where they fit the environment.
-	Models []models.Model
+	Models []Model
 }
 
 // on returns whether there may be something to ask for.
@@ -45,7 +44,7 @@ func DefaultAdvice() Advice { return Advice{Budget: 256, Time: time.Second} }
 func (a *Advice) Validate() error {
 	var l fault.List
 	for i, m := range a.Models {
-		twice := slices.ContainsFunc(a.Models[:i], func(o models.Model) bool { return o.Name == m.Name })
+		twice := slices.ContainsFunc(a.Models[:i], func(o Model) bool { return o.Name == m.Name })
 		l.Add(m.Name != AllPolicies && !twice && !slices.Contains(everyAdvice(), m.Name), "name", m.Name, "a name that no other policy has")
 	}
 	if len(a.Policies) == 0 {
@@ -95,7 +94,7 @@ type desk struct {
 	account *budget.Account // memory is reserved when an environment first looks ahead
 	bytes   float64         // about what a copy of the environment takes
 	names   []string
-	fit     []*models.Model // of Models
+	fit     []*Model // of Models
 
 	mu      sync.Mutex
 	futures *rollout.Recorded
@@ -122,7 +121,7 @@ func (k *desk) fitting(ctx context.Context, s env.Spec) {
 }
 
 // model returns the model called name among those that fit, nil if there is none.
-func (k *desk) model(name string) *models.Model {
+func (k *desk) model(name string) *Model {
 	for _, m := range k.fit {
 		if m.Name == name {
 			return m
@@ -180,11 +179,14 @@ func newAdviser(k *desk, e env.Env) *adviser {
 	return a
 }
 
-// follow stores the current time step.
-func (a *adviser) follow(ts *env.TimeStep) {
-	copy(a.batch.Obs, ts.Obs)
-	copy(a.batch.Mask, ts.Mask)
-	a.batch.Kind[0], a.begun = ts.Kind, true
+// after stores ts, the time step of a call that returned err, and returns err.
+func (a *adviser) after(ts *env.TimeStep, err error) error {
+	if err == nil {
+		copy(a.batch.Obs, ts.Obs)
+		copy(a.batch.Mask, ts.Mask)
+		a.batch.Kind[0], a.begun = ts.Kind, true
+	}
+	return err
 }
 
 // Advises implements handle.Adviser.
@@ -369,27 +371,15 @@ type taskedEnv struct {
 // Reset implements env.Env.
 func (p *plannedEnv) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
 	p.begun = false
-	err := p.planned.Reset(ctx, ep, ts)
-	if err == nil {
-		p.follow(ts)
-	}
-	return err
+	return p.after(ts, p.planned.Reset(ctx, ep, ts))
 }
 
 // Step implements env.Env.
 func (p *plannedEnv) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
-	err := p.planned.Step(ctx, a, ts)
-	if err == nil {
-		p.follow(ts)
-	}
-	return err
+	return p.after(ts, p.planned.Step(ctx, a, ts))
 }
 
 // RestoreSnapshot implements env.Snapshotter.
 func (p *plannedEnv) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
-	err := p.planned.RestoreSnapshot(src, ts)
-	if err == nil {
-		p.follow(ts)
-	}
-	return err
+	return p.after(ts, p.planned.RestoreSnapshot(src, ts))
 }

@@ -23,7 +23,6 @@ import (
 	"clustergym/env/sched"
 	"clustergym/env/workerplace"
 	"clustergym/internal/raced"
-	"clustergym/lab/models"
 	"clustergym/nets/onnx"
 	"clustergym/simulator/metrics"
 	"clustergym/simulator/policyname"
@@ -279,7 +278,7 @@ func TestAdviceIsRefusedInOneSentence(t *testing.T) {
 }
 
 // scorer returns a model that prefers the action of the largest index, for observations of a width.
-func scorer(t *testing.T, name string, width, actions int) models.Model {
+func scorer(t *testing.T, name string, width, actions int) Model {
 	t.Helper()
 	weights := make([]float32, width*actions)
 	bias := make([]float32, actions)
@@ -297,7 +296,7 @@ func scorer(t *testing.T, name string, width, actions int) models.Model {
 	if err := os.WriteFile(file, m.Encode(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	read, err := models.Read(file, name)
+	read, err := ReadModel(file, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +307,7 @@ func scorer(t *testing.T, name string, width, actions int) models.Model {
 func TestModelsAreAsked(t *testing.T) {
 	s := makeEnvs(t, registry(t, nil), jobselect.ID, smallKwargs(), 1).Envs[0].Spec()
 	r := registry(t, func(c *RegistryConfig) {
-		c.Advice.Models = []models.Model{scorer(t, "last", s.ObsLen(), s.MaskLen()), scorer(t, "other", 3, 2)}
+		c.Advice.Models = []Model{scorer(t, "last", s.ObsLen(), s.MaskLen()), scorer(t, "other", 3, 2)}
 	})
 	made := makeEnvs(t, r, jobselect.ID, smallKwargs(), 2)
 	if got := fmt.Sprint(made.Meta["advise"]); got != "[last]" {
@@ -339,7 +338,7 @@ func TestModelsAreAsked(t *testing.T) {
 	if _, err := e.Advise(t.Context(), ask("sjf@slots")); err == nil || !strings.Contains(err.Error(), "not enabled") {
 		t.Error(err)
 	}
-	twice := Advice{Models: []models.Model{scorer(t, "sjf@slots", 1, 1), scorer(t, "a", 1, 1), scorer(t, "a", 1, 1)}}
+	twice := Advice{Models: []Model{scorer(t, "sjf@slots", 1, 1), scorer(t, "a", 1, 1), scorer(t, "a", 1, 1)}}
 	if err := twice.Validate(); err == nil || strings.Count(err.Error(), "want a name that no other policy has") != 2 {
 		t.Error(err)
 	}

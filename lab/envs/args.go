@@ -301,7 +301,9 @@ func graft(tree map[string]any, path, key string, v any) error {
 	if strings.Count(whole, ".") >= maxArgDepth {
 		return fmt.Errorf("%.60s: nested too deep", whole)
 	}
-	if head, rest, dotted := strings.Cut(key, "."); dotted {
+	head, rest, dotted := strings.Cut(key, ".")
+	m, isMap := v.(wire.Map)
+	if dotted || isMap {
 		inner, ok := tree[head].(map[string]any)
 		if !ok {
 			if _, there := tree[head]; there {
@@ -310,16 +312,8 @@ func graft(tree map[string]any, path, key string, v any) error {
 			inner = map[string]any{}
 			tree[head] = inner
 		}
-		return graft(inner, path+head+".", rest, v)
-	}
-	if m, ok := v.(wire.Map); ok {
-		inner, ok := tree[key].(map[string]any)
-		if !ok {
-			if _, there := tree[key]; there {
-				return fmt.Errorf("%.60s: given twice, once as a whole", whole)
-			}
-			inner = map[string]any{}
-			tree[key] = inner
+		if dotted {
+			return graft(inner, path+head+".", rest, v)
 		}
 		for _, p := range m {
 			if err := graft(inner, whole+".", p.Key, p.Value); err != nil {

@@ -111,10 +111,7 @@ func (c *worldCache) load(ctx context.Context, key string, e *worldEntry, load f
 	if w, err = load(ctx, e.room); err != nil {
 		return err
 	}
-	if err = reserve(e.room, w.bytes); err != nil {
-		return err
-	}
-	return nil
+	return reserve(e.room, w.bytes)
 }
 
 // reserve makes what is reserved for a workload n bytes.
@@ -174,7 +171,8 @@ func (c *worldCache) free(bytes int64) {
 
 // inRoom returns a context under which the workload of t is read only as far as its memory can be reserved in room. That of
 // the model is reserved with it.
-func inRoom(ctx context.Context, room *budget.Account, t *workload.TraceConfig, model *modelFile) (context.Context, error) {
+func inRoom(ctx context.Context, room *budget.Account, t *workload.TraceConfig, model *namedFile) (context.Context,
+	error) {
 	least := int64(leastRoom)
 	if model != nil {
 		least += fileLoading * model.bytes

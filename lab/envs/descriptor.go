@@ -261,9 +261,11 @@ func (d *Descriptor) Rule(name string) (r Rule, ok bool) {
 }
 
 // RuleNames returns the names of the rules.
-func (d *Descriptor) RuleNames() []string {
-	names := make([]string, len(d.Rules))
-	for i, r := range d.Rules {
+func (d *Descriptor) RuleNames() []string { return ruleNames(d.Rules) }
+
+func ruleNames(rules []Rule) []string {
+	names := make([]string, len(rules))
+	for i, r := range rules {
 		names[i] = r.Name
 	}
 	return names

@@ -11,7 +11,6 @@ import (
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 	"clustergym/lab/workload"
-	"clustergym/simulator/cluster"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
@@ -71,7 +70,9 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 		if jobs, info, err = workload.LoadTraceContext(ctx, t); err != nil {
 			return nil, nil, nil, err
 		}
-		choices = append(choices, Choice{[]string{mixKey}, []any{t.Mix}, fmt.Sprintf("%s of %s say nothing of their models, which %s needs, so they are drawn", jobsOf(n, len(jobs)), info.File, d.ID)})
+		why := fmt.Sprintf("%s of %s say nothing of their models, which %s needs, so they are drawn", jobsOf(n, len(jobs)),
+			info.File, d.ID)
+		choices = append(choices, Choice{[]string{mixKey}, []any{t.Mix}, why})
 	}
 	cut, has := d.Cut(s), settingKeys(s)
 	keep := sched.Kept{MaxGPUs: given(maxGPUsKey), Window: given(windowKey), Warm: given(warmKey) || !has[warmKey]}
@@ -80,8 +81,10 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 	if err != nil {
 		return nil, nil, nil, &fault.Mistake{Err: err}
 	}
+	gpus, _ := sizeOf(&spec)
 	if !keep.MaxGPUs {
-		why := fmt.Sprintf("the largest gang of %s that fits %s", info.File, clusterWords(spec))
+		why := fmt.Sprintf("the largest gang of %s that fits the %s of %s", info.File, plain.Count(gpus, "GPU", "GPUs"),
+			spec.Name)
 		if z.Largest > z.MaxGPUs {
 			why += fmt.Sprintf(", of those of up to %d: %s", most, d.whyMost)
 		}
@@ -89,7 +92,7 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 			return nil, nil, nil, err
 		}
 	}
-	w := &World{Source: &Source{Cluster: spec}, GPUs: gpusOf(spec)}
+	w := &World{Source: &Source{Cluster: spec}, GPUs: gpus}
 	if !z.Enough && z.Jobs > 0 && !keep.Window && !keep.Warm {
 		return nil, nil, nil, tooFew(z.Jobs, info.File, has[warmKey])
 	}
@@ -100,20 +103,28 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 	if err := w.cutJobs(cut, jobs, info); err != nil {
 		return nil, nil, nil, d.WithFlags(err)
 	}
-	why := fmt.Sprintf("%s jobs give %s and %s", workload.Thousands(z.Jobs),
-		plain.Count(w.Count(traces.Validation), "validation window", "validation windows"), plain.Count(w.Count(traces.Test), "test window", "test windows"))
-	switch {
-	case !keep.Window && !keep.Warm:
-		err = choose(why, []string{windowKey, warmKey}, z.Cut.Length, z.Cut.Warm)
-	case !keep.Window:
-		err = choose(why, []string{windowKey}, z.Cut.Length)
-	case !keep.Warm:
-		err = choose(why, []string{warmKey}, z.Cut.Warm)
+	var sizes []string
+	var values []any
+	if !keep.Window {
+		sizes, values = append(sizes, windowKey), append(values, z.Cut.Length)
+	}
+	if !keep.Warm {
+		sizes, values = append(sizes, warmKey), append(values, z.Cut.Warm)
+	}
+	if len(sizes) > 0 {
+		err = choose(w.gives(z.Jobs), sizes, values...)
 	}
 	if err == nil {
 		err = d.check(s, w)
 	}
 	return s, w, choices, err
+}
+
+// gives says how many windows so many jobs give.
+func (w *World) gives(jobs int) string {
+	return fmt.Sprintf("%s jobs give %s and %s", workload.Thousands(jobs),
+		plain.Count(w.Count(traces.Validation), "validation window", "validation windows"),
+		plain.Count(w.Count(traces.Test), "test window", "test windows"))
 }
 
 // inEnv returns given for the keys of settings.
@@ -131,12 +142,7 @@ func (d *Descriptor) unknown(s Settings, jobs []traces.Job, file string) string 
 	if d.Cut(s).Estimates.Mode != sim.EstimateTrace {
 		return ""
 	}
-	n := 0
-	for i := range jobs {
-		if jobs[i].Estimate <= 0 {
-			n++
-		}
-	}
+	n := count(jobs, func(j *traces.Job) bool { return j.Estimate <= 0 })
 	if n == 0 {
 		return ""
 	}
@@ -144,12 +150,13 @@ func (d *Descriptor) unknown(s Settings, jobs []traces.Job, file string) string 
 }
 
 // modelless returns the number of jobs whose model lacks what the settings require.
-func (d *Descriptor) modelless(s Settings, jobs []traces.Job) (n int) {
-	if d.lacks == nil {
-		return 0
-	}
+func (d *Descriptor) modelless(s Settings, jobs []traces.Job) int {
+	return count(jobs, func(j *traces.Job) bool { return d.lacks != nil && d.lacks(s, j) != "" })
+}
+
+func count(jobs []traces.Job, is func(j *traces.Job) bool) (n int) {
 	for i := range jobs {
-		if d.lacks(s, &jobs[i]) != "" {
+		if is(&jobs[i]) {
 			n++
 		}
 	}
@@ -184,24 +191,16 @@ func settingKeys(s Settings) map[string]bool {
 	return keys
 }
 
-func gpusOf(spec cluster.Spec) int {
-	gpus, _ := sizeOf(&spec)
-	return gpus
-}
-
-func clusterWords(spec cluster.Spec) string {
-	return fmt.Sprintf("the %s of %s", plain.Count(gpusOf(spec), "GPU", "GPUs"), spec.Name)
-}
-
 // tooFew says that a file has too few jobs for any windows that are worth training on.
 func tooFew(jobs int, file string, warm bool) error {
-	flags := ""
+	err := fault.Errorf("%s: too few jobs: %d are left to train on, to validate and to judge on; want at least %d",
+		file, jobs, traces.FewestJobs)
 	if jobs >= 10 { // one in each part
-		if flags = fmt.Sprintf(", or --set env.%s=%d", windowKey, jobs/10); warm {
-			flags += fmt.Sprintf(" --set env.%s=0", warmKey)
+		if err = fault.Errorf("%w, or %s env.%s=%d", err, fault.Key("set"), windowKey, jobs/10); warm {
+			err = fault.Errorf("%w %s env.%s=0", err, fault.Key("set"), warmKey)
 		}
 	}
-	return fault.Mistakef("%s: too few jobs: %d are left to train on, to validate and to judge on; want at least %d%s", file, jobs, traces.FewestJobs, flags)
+	return &fault.Mistake{Err: err}
 }
 
 // mostGPUs returns the largest max_gpus that Fit chooses.
@@ -226,9 +225,9 @@ func (d *Descriptor) WithFlags(err error) error {
 	if d.Takes.Models { // an interval's jobs are its window
 		key = "jobs"
 	}
-	flags := fmt.Sprintf("--set env.%s=%d", key, c.Length)
+	err = fault.Errorf("%w: %s env.%s=%d", err, fault.Key("set"), key, c.Length)
 	if few.Cut.Warm > 0 {
-		flags += fmt.Sprintf(" --set env.%s=%d", warmKey, c.Warm)
+		err = fault.Errorf("%w %s env.%s=%d", err, fault.Key("set"), warmKey, c.Warm)
 	}
-	return &fault.Mistake{Err: fmt.Errorf("%w: %s", err, flags)}
+	return &fault.Mistake{Err: err}
 }

@@ -16,13 +16,7 @@ type foreseen struct {
 	*traces.Windows
 	model *predictors.Model // of gbdt:FILE, by the name that the settings give it; nil = none
 	mu    sync.Mutex
-	made  map[sim.Estimates]*made
-}
-
-type made struct {
-	once  sync.Once
-	maker predict.Maker
-	err   error
+	made  map[sim.Estimates]func() (predict.Maker, error)
 }
 
 var _ sched.Foresight = (*foreseen)(nil)
@@ -32,20 +26,17 @@ func (f *foreseen) Predictor(est sim.Estimates) (predict.Maker, error) {
 	est.Seed = 0
 	f.mu.Lock()
 	if f.made == nil {
-		f.made = map[sim.Estimates]*made{}
+		f.made = map[sim.Estimates]func() (predict.Maker, error){}
 	}
-	m := f.made[est]
-	if m == nil {
-		m = new(made)
-		f.made[est] = m
+	if f.made[est] == nil {
+		f.made[est] = sync.OnceValues(func() (predict.Maker, error) {
+			if f.model != nil && est.File == f.model.File {
+				return f.model.Maker(f.All()), nil
+			}
+			return predictors.Maker(est, f.All())
+		})
 	}
+	of := f.made[est]
 	f.mu.Unlock()
-	m.once.Do(func() {
-		if f.model != nil && est.File == f.model.File {
-			m.maker = f.model.Maker(f.All())
-			return
-		}
-		m.maker, m.err = predictors.Maker(est, f.All())
-	})
-	return m.maker, m.err
+	return of()
 }

@@ -61,7 +61,7 @@ var scheduling = []*Descriptor{
 		training:  func(c *jobselect.Config, gamma float64) { c.Gamma = gamma },
 		judged:    func(c *jobselect.Config) { c.Config = judged(c.Config) },
 		stops:     func(c *jobselect.Config) bool { return c.Preempt },
-		memory:    jobSelectBytes,
+		memory:    func(c *jobselect.Config, x Extent) float64 { return windowBytes(&c.Config, x) },
 		sha:       jobSelectSHA,
 	}),
 	describe(Descriptor{
@@ -155,7 +155,7 @@ var scheduling = []*Descriptor{
 		placement: func(c *policymix.Config) string { return c.Placement },
 		training:  func(c *policymix.Config, gamma float64) { c.Gamma = gamma },
 		judged:    func(c *policymix.Config) { c.Config = judged(c.Config) },
-		memory:    policyMixBytes,
+		memory:    func(c *policymix.Config, x Extent) float64 { return windowBytes(&c.Config, x) },
 	}),
 	describe(ranking(Descriptor{
 		ID: queuerank.ID, Preset: "queuerank-ppo",
@@ -249,9 +249,7 @@ var planning = []*Descriptor{
 		},
 		page:   dagplace.Page,
 		memory: dagPlaceBytes,
-		record: func(ctx context.Context, w *World, c *dagplace.Config, t, shown workload.TraceConfig) error {
-			return w.loadGraphs(ctx, *c, t, shown)
-		},
+		record: (*World).loadGraphs,
 	}),
 	describe(Descriptor{
 		ID: workerplace.ID, Preset: "workerplace-maml",
@@ -268,9 +266,7 @@ var planning = []*Descriptor{
 		},
 		page:   workerplace.Page,
 		memory: workerPlaceBytes,
-		record: func(ctx context.Context, w *World, c *workerplace.Config, t, shown workload.TraceConfig) error {
-			return w.loadWorkers(ctx, *c, t, shown)
-		},
+		record: (*World).loadWorkers,
 	}),
 }
 

@@ -3,8 +3,6 @@ package envs
 import (
 	"clustergym/env"
 	"clustergym/env/dagplace"
-	"clustergym/env/jobselect"
-	"clustergym/env/policymix"
 	"clustergym/env/queuerank"
 	"clustergym/env/sched"
 	"clustergym/env/workerplace"
@@ -96,12 +94,8 @@ func simulators(base bool) int {
 	return 1
 }
 
-func jobSelectBytes(c *jobselect.Config, x Extent) float64 {
-	jobs, base := c.Window+c.Warm, c.Relative != "" || c.Contested
-	return queueBytes(jobs, base, x) + forecastBytes(c.Estimates, c.Forecast, jobs, simulators(base))
-}
-
-func policyMixBytes(c *policymix.Config, x Extent) float64 {
+// windowBytes returns the bytes of an environment over windows whose settings begin with those of c.
+func windowBytes(c *sched.Config, x Extent) float64 {
 	jobs, base := c.Window+c.Warm, c.Relative != "" || c.Contested
 	return queueBytes(jobs, base, x) + forecastBytes(c.Estimates, c.Forecast, jobs, simulators(base))
 }

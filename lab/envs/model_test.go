@@ -114,7 +114,7 @@ func TestClientsNameModelsByTheRulesForTraces(t *testing.T) {
 	refused(r, "gbdt:../m.bin", "gbdt:../m.bin", "a path below the server's --trace-root")
 	refused(r, "gbdt:.", "the name of an ordinary file")
 	refused(r, "gbdt:jobs.csv", "model jobs.csv: it is no model of gymctl predict fit")
-	refused(r, "gbdt:late.bin", "model late.bin has been fitted to", "validation part", "predict fit --until 11h40m0s or earlier")
+	refused(r, "gbdt:late.bin", "model late.bin has been fitted to", "validation part", "predict fit until 11h40m0s or earlier")
 	refused(registry(t, nil), "gbdt:m.bin", "this server reads no files", "--trace-root DIR")
 	refused(own, "gbdt:m.bin", "an absolute path")
 	absolute := kwargs("gbdt:" + filepath.Join(dir, "m.bin"))

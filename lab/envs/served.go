@@ -67,40 +67,27 @@ func newServedEnv(k *desk, e sched.Arena) *ServedEnv {
 // Reset implements env.Env.
 func (s *ServedEnv) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
 	s.begun = false
-	if err := s.simulated.Reset(ctx, ep, ts); err != nil {
-		return err
-	}
-	s.follow(ts)
-	return nil
+	return s.after(ts, s.simulated.Reset(ctx, ep, ts))
 }
 
 // Step implements env.Env.
 func (s *ServedEnv) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
-	if err := s.simulated.Step(ctx, a, ts); err != nil {
-		return err
-	}
-	s.follow(ts)
-	return nil
+	return s.after(ts, s.simulated.Step(ctx, a, ts))
 }
 
 // RestoreSnapshot implements env.Snapshotter. A refused snapshot leaves the metrics unchanged, because the environment then
 // replays its episode, and the metrics with it.
 func (s *ServedEnv) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
-	err := s.simulated.RestoreSnapshot(src, ts)
-	if err == nil {
-		s.follow(ts)
-	} else if s.begun && s.batch.Kind[0] == env.Truncated {
+	return s.after(ts, s.simulated.RestoreSnapshot(src, ts))
+}
+
+// after is adviser.after, and ends the metrics with the episode.
+func (s *ServedEnv) after(ts *env.TimeStep, err error) error {
+	err = s.adviser.after(ts, err)
+	if s.begun && s.batch.Kind[0] == env.Truncated {
 		s.end()
 	}
 	return err
-}
-
-// follow stores what rules use of ts.
-func (s *ServedEnv) follow(ts *env.TimeStep) {
-	s.adviser.follow(ts)
-	if ts.Kind == env.Truncated {
-		s.end()
-	}
 }
 
 // end counts the jobs that an episode leaves unfinished, for which there are no events.

@@ -83,7 +83,8 @@ func (d *Descriptor) check(s Settings, w *World) error {
 
 // load makes the world of an environment. t has the paths of files, shown their names in messages; model is where the file
 // of estimates gbdt:FILE is, nil = at the path that the settings name.
-func (d *Descriptor) load(ctx context.Context, s Settings, spec cluster.Spec, t, shown workload.TraceConfig, model *modelFile) (*World, error) {
+func (d *Descriptor) load(ctx context.Context, s Settings, spec cluster.Spec, t, shown workload.TraceConfig,
+	model *namedFile) (*World, error) {
 	w := &World{Source: &Source{Cluster: spec}}
 	w.GPUs, _ = sizeOf(&spec)
 	switch {
@@ -96,7 +97,7 @@ func (d *Descriptor) load(ctx context.Context, s Settings, spec cluster.Spec, t,
 }
 
 // loadJobs cuts a workload into windows.
-func (w *World) loadJobs(ctx context.Context, cut sched.Taken, t, shown workload.TraceConfig, model *modelFile) error {
+func (w *World) loadJobs(ctx context.Context, cut sched.Taken, t, shown workload.TraceConfig, model *namedFile) error {
 	if err := w.loadModel(ctx, cut, model); err != nil { // before the jobs, which may take longer
 		return err
 	}
@@ -104,7 +105,7 @@ func (w *World) loadJobs(ctx context.Context, cut sched.Taken, t, shown workload
 	if err != nil {
 		return err
 	}
-	return w.cutJobs(cut, jobs, named(info, &shown))
+	return w.cutJobs(cut, jobs, shownAs(info, &shown))
 }
 
 // cutJobs leaves out the jobs that are not taken and cuts the rest into windows. The model has been loaded.
@@ -125,8 +126,8 @@ func (w *World) cutJobs(cut sched.Taken, jobs []traces.Job, info workload.Info) 
 	return nil
 }
 
-// named returns info with the names of files for messages.
-func named(info workload.Info, shown *workload.TraceConfig) workload.Info {
+// shownAs returns info with the names of files for messages.
+func shownAs(info workload.Info, shown *workload.TraceConfig) workload.Info {
 	if shown.File != "" {
 		info.File = shown.File
 	}
@@ -146,7 +147,7 @@ func (w *World) weigh(jobs *traces.Windows) {
 }
 
 // loadGraphs reads recorded task graphs.
-func (w *World) loadGraphs(ctx context.Context, cfg dagplace.Config, t, shown workload.TraceConfig) error {
+func (w *World) loadGraphs(ctx context.Context, cfg *dagplace.Config, t, shown workload.TraceConfig) error {
 	path, err := located(t.FileFrom, t.File)
 	if err != nil {
 		return err
@@ -164,7 +165,7 @@ func (w *World) loadGraphs(ctx context.Context, cfg dagplace.Config, t, shown wo
 	for _, n := range set.Notes() {
 		workload.Note(ctx, n)
 	}
-	if w.Source.Graphs, err = dagplace.NewWorkload(cfg, nil, set); err != nil {
+	if w.Source.Graphs, err = dagplace.NewWorkload(*cfg, nil, set); err != nil {
 		return &fault.Mistake{Err: err}
 	}
 	w.sha = w.Source.Graphs.SHA256()
@@ -186,7 +187,7 @@ func located(from *traces.Files, name string) (string, error) {
 }
 
 // loadWorkers reads recorded jobs with their models and the speeds of the models.
-func (w *World) loadWorkers(ctx context.Context, cfg workerplace.Config, t, shown workload.TraceConfig) error {
+func (w *World) loadWorkers(ctx context.Context, cfg *workerplace.Config, t, shown workload.TraceConfig) error {
 	var o workerplace.WorkloadOptions
 	if t.Profiles != "" {
 		path, err := located(t.ProfilesFrom, t.Profiles)
@@ -210,7 +211,7 @@ func (w *World) loadWorkers(ctx context.Context, cfg workerplace.Config, t, show
 	if err != nil {
 		return err
 	}
-	w.Info = named(info, &shown)
+	w.Info = shownAs(info, &shown)
 	w.Info.Profiles, w.Info.Mix = shown.Profiles, t.Mix
 	var kept []traces.Job
 	for i := range jobs {
@@ -223,7 +224,7 @@ func (w *World) loadWorkers(ctx context.Context, cfg workerplace.Config, t, show
 		_, _, _, err = windows.At(traces.Test, 0, 0) // its error says how many jobs are enough
 	}
 	if err == nil {
-		w.Source.Workers, err = workerplace.NewWorkload(cfg, windows, o)
+		w.Source.Workers, err = workerplace.NewWorkload(*cfg, windows, o)
 	}
 	if err != nil {
 		return &fault.Mistake{Err: fmt.Errorf("%s: %w", w.Info.File, err)}
@@ -280,34 +281,14 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func
 	if err != nil {
 		return nil, nil, badKwargs(err)
 	}
-	model, state, err := r.openModel(ctx, d, args.Settings)
+	model, err := r.openModel(ctx, d, args.Settings)
 	if err != nil {
 		return nil, nil, badKwargs(err)
 	}
-	files += state
-	// Everything that a world depends on, including the modification times of files.
-	of := struct {
-		ID      string
-		Trace   workload.TraceConfig `yaml:"trace"`
-		Cluster cluster.Spec         `yaml:"cluster"`
-		Cut     sched.Taken
-		Of      Settings
-		Files   string
-	}{Trace: t, Cluster: spec, Files: files}
-	if d.Simulated() {
-		of.Cut = d.Cut(args.Settings)
-		if est := of.Cut.Estimates; est.Mode != sim.EstimateTrace && !est.Causal() {
-			of.Cut.Estimates = sim.Estimates{} // it changes nothing but what the jobs weigh
-			if !d.Cut(args.Settings).Forecast.Remembers(est) {
-				of.Cut.Forecast = ""
-			}
-		} else {
-			of.Cut.Forecast = ""
-		}
-	} else {
-		of.ID, of.Of = d.ID, args.Settings
+	if model != nil {
+		files += model.stamp
 	}
-	key, err := configs.Encode(of)
+	key, err := args.worldKey(t, spec, files)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -345,6 +326,34 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func
 		return nil, nil, badKwargs(shown(workload.Unquoted(err, name), &t, &args.Trace))
 	}
 	return w, leave, err
+}
+
+// worldKey returns a text of everything that the world of a depends on, including the modification times of files. t
+// has the paths of files.
+func (a *Args) worldKey(t workload.TraceConfig, spec cluster.Spec, files string) ([]byte, error) {
+	d := a.d
+	of := struct {
+		ID      string
+		Trace   workload.TraceConfig `yaml:"trace"`
+		Cluster cluster.Spec         `yaml:"cluster"`
+		Cut     sched.Taken
+		Of      Settings
+		Files   string
+	}{Trace: t, Cluster: spec, Files: files}
+	if d.Simulated() {
+		of.Cut = d.Cut(a.Settings)
+		if est := of.Cut.Estimates; est.Mode != sim.EstimateTrace && !est.Causal() {
+			of.Cut.Estimates = sim.Estimates{} // it changes nothing but what the jobs weigh
+			if !d.Cut(a.Settings).Forecast.Remembers(est) {
+				of.Cut.Forecast = ""
+			}
+		} else {
+			of.Cut.Forecast = ""
+		}
+	} else {
+		of.ID, of.Of = d.ID, a.Settings
+	}
+	return configs.Encode(of)
 }
 
 // sizeOf returns the numbers of GPUs and nodes of a cluster without building it.
@@ -428,25 +437,43 @@ func (r *Registry) Open(ctx context.Context, t *workload.TraceConfig, folder boo
 		if *f.name == "" {
 			continue
 		}
-		at, from, err := r.allowed(f.key, *f.name)
+		named, err := r.named(ctx, f.key, *f.name, f.folder)
 		if err != nil {
 			return "", err
 		}
-		st, err := from.Stat(at)
-		if open, ok := errors.AsType[*traces.OpenError](err); ok && open.Err != nil {
-			return "", r.refusal(f.key, *f.name, err)
-		}
-		if err != nil || !st.Mode().IsRegular() && !(f.folder && st.IsDir()) {
-			return "", fault.New(f.key, *f.name, "the name of an ordinary file")
-		}
-		state, err := stamp(ctx, from, at)
-		if err != nil {
-			return "", r.refusal(f.key, *f.name, err)
-		}
-		*f.name, *f.from = at, from
-		stamps += fmt.Sprintln(f.key, state)
+		*f.name, *f.from = named.path, named.from
+		stamps += named.stamp
 	}
 	return stamps, nil
+}
+
+// namedFile is a file that a client names, or a folder.
+type namedFile struct {
+	path  string
+	from  *traces.Files // opens it
+	bytes int64
+	stamp string // a line with its key and state
+}
+
+// named finds the file that a client names for key.
+func (r *Registry) named(ctx context.Context, key, name string, folder bool) (f *namedFile, err error) {
+	f = &namedFile{}
+	if f.path, f.from, err = r.allowed(key, name); err != nil {
+		return nil, err
+	}
+	st, err := f.from.Stat(f.path)
+	if open, ok := errors.AsType[*traces.OpenError](err); ok && open.Err != nil {
+		return nil, r.refusal(key, name, err)
+	}
+	if err != nil || !st.Mode().IsRegular() && !(folder && st.IsDir()) {
+		return nil, fault.New(key, name, "the name of an ordinary file")
+	}
+	state, err := stamp(ctx, f.from, f.path)
+	if err != nil {
+		return nil, r.refusal(key, name, err)
+	}
+	f.bytes, f.stamp = st.Size(), fmt.Sprintln(key, state)
+	return f, nil
 }
 
 // allowed returns the path of a file that a client names and what opens it: a public trace in the cache, or a file below

@@ -160,13 +160,9 @@ func (h *heat) fold() {
 	for row := range h.level {
 		cells := h.area[row*h.columns:][:h.columns]
 		for i := range cells {
-			a, b := 2*i, 2*i+1
 			sum := 0.0
-			if a < len(cells) {
-				sum = cells[a]
-			}
-			if b < len(cells) {
-				sum += cells[b]
+			for _, x := range cells[min(2*i, len(cells)):min(2*i+2, len(cells))] {
+				sum += x
 			}
 			cells[i] = sum
 		}

@@ -34,7 +34,6 @@ func (e *encoder) close(c byte) { e.b = append(e.b, c) }
 
 func (e *encoder) string(s string)    { e.b = append(e.b, text(s)...) }
 func (e *encoder) int(v int64)        { e.b = strconv.AppendInt(e.b, v, 10) }
-func (e *encoder) bool(v bool)        { e.b = strconv.AppendBool(e.b, v) }
 func (e *encoder) ms(d time.Duration) { e.int(millis(d)) }
 
 // millis rounds to whole milliseconds.
@@ -52,6 +51,38 @@ func (e *encoder) number(v float64) {
 
 // digits writes v with the digits of a float32, which is more than a figure shows.
 func (e *encoder) digits(v float64) { e.b = strconv.AppendFloat(e.b, v, 'g', -1, 32) }
+
+// object begins the object called key; close('}') ends it.
+func (e *encoder) object(key string) {
+	e.key(key)
+	e.open('{')
+}
+
+// named writes a text called key, count a whole number, time a time and flag a truth value.
+func (e *encoder) named(key, s string) {
+	e.key(key)
+	e.string(s)
+}
+
+func (e *encoder) count(key string, n int64) {
+	e.key(key)
+	e.int(n)
+}
+
+func (e *encoder) time(key string, d time.Duration) {
+	e.key(key)
+	e.ms(d)
+}
+
+func (e *encoder) flag(key string, v bool) {
+	e.key(key)
+	e.b = strconv.AppendBool(e.b, v)
+}
+
+// texts writes the list of texts called key.
+func (e *encoder) texts(key string, all []string) {
+	e.column(key, len(all), func(i int) { e.string(all[i]) })
+}
 
 // column writes the list of n values called name.
 func (e *encoder) column(name string, n int, value func(i int)) {
@@ -83,22 +114,18 @@ func (p *Page) encode() []byte {
 		}
 	}
 	e.open('{')
-	e.key("title")
-	e.string(p.Title)
+	e.named("title", p.Title)
 	e.column("facts", len(p.Facts), func(i int) {
 		e.list(2, func(k int) { e.string(p.Facts[i][k]) })
 	})
 	e.encodeFigures(p)
-	e.column("notes", len(p.Notes), func(i int) { e.string(p.Notes[i]) })
-	e.key("origin")
-	e.ms(e.origin)
-	e.key("end")
-	e.ms(max(0, end-e.origin))
+	e.texts("notes", p.Notes)
+	e.time("origin", e.origin)
+	e.time("end", max(0, end-e.origin))
 	if p.Focus {
-		e.key("focus")
-		e.ms(p.focus(e.origin, end))
+		e.time("focus", p.focus(e.origin, end))
 	}
-	e.column("sizes", len(sizeNames), func(i int) { e.string(sizeNames[i]) })
+	e.texts("sizes", sizeNames[:])
 	e.cluster(p)
 
 	// Jobs and stints can take much room. They are written as long as the limit permits.
@@ -131,15 +158,12 @@ func (e *encoder) cluster(p *Page) {
 			continue
 		}
 		c := r.cluster
-		e.key("gpus")
-		e.int(int64(c.GPUs()))
-		e.key("pool")
-		e.bool(c.Pool())
+		e.count("gpus", int64(c.GPUs()))
+		e.flag("pool", c.Pool())
 		if c.Pool() {
 			return
 		}
-		e.key("nodes")
-		e.int(int64(c.Nodes()))
+		e.count("nodes", int64(c.Nodes()))
 		if c.GPUs() <= p.limits.gpus && c.Nodes() <= p.limits.gpus {
 			e.column("node0", c.Nodes(), func(i int) {
 				g, _ := c.NodeGPUs(i)
@@ -157,27 +181,20 @@ func (e *encoder) cluster(p *Page) {
 // run writes one run, with its stints unless they are nil.
 func (e *encoder) run(r *Run, stints []byte) {
 	e.open('{')
-	e.key("name")
-	e.string(r.name)
+	e.named("name", r.name)
 	jct := r.curve()
-	e.key("jct")
-	e.open('{')
-	e.key("jobs")
-	e.int(int64(jct.jobs))
+	e.object("jct")
+	e.count("jobs", int64(jct.jobs))
 	e.column("at", len(jct.at), func(i int) { e.ms(jct.at[i]) })
 	e.column("share", len(jct.at), func(i int) { e.b = strconv.AppendFloat(e.b, math.Round(jct.share[i]*1e6)/1e6, 'f', -1, 64) })
 	e.close('}')
 	if r.begun {
 		r.settle()
-		e.key("from")
-		e.ms(r.from - e.origin)
-		e.key("to")
-		e.ms(r.to - e.origin)
+		e.time("from", r.from-e.origin)
+		e.time("to", r.to-e.origin)
 		e.column("ended", len(r.counts), func(i int) { e.int(int64(r.counts[i])) })
-		e.key("starts")
-		e.int(int64(r.started))
-		e.key("coreOnly")
-		e.int(int64(r.coreJobs))
+		e.count("starts", int64(r.started))
+		e.count("coreOnly", int64(r.coreJobs))
 		e.series(&r.series, r.to)
 		if !r.cluster.Pool() {
 			e.heat(r)
@@ -201,8 +218,7 @@ func amount(v int, x float64) float64 {
 
 // series writes every change, or buckets if there are too many changes.
 func (e *encoder) series(s *series, end time.Duration) {
-	e.key("series")
-	e.open('{')
+	e.object("series")
 	if s.exact {
 		e.column("at", len(s.at), func(i int) { e.ms(s.at[i] - e.origin) })
 		e.column("values", vars, func(v int) {
@@ -211,10 +227,8 @@ func (e *encoder) series(s *series, end time.Duration) {
 		e.close('}')
 		return
 	}
-	e.key("from")
-	e.ms(s.ticks.origin - e.origin)
-	e.key("width")
-	e.ms(s.ticks.width)
+	e.time("from", s.ticks.origin-e.origin)
+	e.time("width", s.ticks.width)
 	e.column("values", vars, func(v int) {
 		e.list(len(s.buckets), func(i int) {
 			span := min(s.ticks.width, end-s.ticks.origin-s.ticks.width*time.Duration(i))
@@ -237,14 +251,10 @@ const shades = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_
 func (e *encoder) heat(r *Run) {
 	h := &r.heat
 	columns := int((r.to - h.ticks.origin + h.ticks.width - 1) / h.ticks.width)
-	e.key("heat")
-	e.open('{')
-	e.key("from")
-	e.ms(h.ticks.origin - e.origin)
-	e.key("width")
-	e.ms(h.ticks.width)
-	e.key("nodes")
-	e.int(int64(h.perRow))
+	e.object("heat")
+	e.time("from", h.ticks.origin-e.origin)
+	e.time("width", h.ticks.width)
+	e.count("nodes", int64(h.perRow))
 	e.column("gpu0", len(h.gpu0), func(i int) { e.int(int64(h.gpu0[i])) })
 	e.column("rows", len(h.level), func(row int) {
 		whole := float64(h.gpu0[row+1]-h.gpu0[row]) * 1000
@@ -267,10 +277,8 @@ func (e *encoder) downs(r *Run) {
 	if r.downsInAll == 0 {
 		return
 	}
-	e.key("downs")
-	e.open('{')
-	e.key("all")
-	e.int(int64(r.downsInAll))
+	e.object("downs")
+	e.count("all", int64(r.downsInAll))
 	e.column("node", len(r.downs), func(i int) { e.int(int64(r.downs[i].node)) })
 	e.column("gpu0", len(r.downs), func(i int) {
 		g, _ := r.cluster.NodeGPUs(int(r.downs[i].node))
@@ -340,7 +348,7 @@ func (r *Run) encodeStints(origin time.Duration) []byte {
 func (t *jobTable) encode(origin time.Duration) []byte {
 	e := &encoder{origin: origin}
 	e.open('{')
-	e.column("id", len(t.id), func(i int) { e.string(t.id[i]) })
+	e.texts("id", t.id)
 	e.column("submit", len(t.id), func(i int) { e.ms(t.submit[i] - origin) })
 	e.column("work", len(t.id), func(i int) { e.ms(t.work[i]) })
 	e.column("gpus", len(t.id), func(i int) { e.int(int64(t.gpus[i])) })
@@ -354,9 +362,8 @@ func (t *jobTable) encode(origin time.Duration) []byte {
 		if !c.names.told() {
 			continue
 		}
-		e.key(c.key)
-		e.open('{')
-		e.column("names", len(c.names.text), func(i int) { e.string(c.names.text[i]) })
+		e.object(c.key)
+		e.texts("names", c.names.text)
 		e.column("of", len(c.names.of), func(i int) { e.int(int64(c.names.of[i])) })
 		e.close('}')
 	}

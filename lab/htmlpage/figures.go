@@ -68,26 +68,14 @@ func (e *encoder) encodeFigures(p *Page) {
 		t := &p.Tables[i]
 		e.open('{')
 		e.named("title", t.Title)
-		e.column("header", len(t.Header), func(i int) { e.string(t.Header[i]) })
+		e.texts("header", t.Header)
 		e.column("rows", len(t.Rows), func(i int) {
 			e.list(len(t.Rows[i]), func(k int) { e.string(t.Rows[i][k]) })
 		})
 		e.named("text", t.Text)
-		e.key("left")
-		e.int(int64(t.Left))
+		e.count("left", int64(t.Left))
 		e.close('}')
 	})
-}
-
-// named writes a text called key.
-func (e *encoder) named(key, s string) {
-	e.key(key)
-	e.string(s)
-}
-
-func (e *encoder) flag(key string, v bool) {
-	e.key(key)
-	e.bool(v)
 }
 
 func (e *encoder) chart(c *Chart) {
@@ -117,8 +105,7 @@ func (e *encoder) chart(c *Chart) {
 		e.named("name", u.Name)
 		e.column("x", len(at), func(k int) { e.digits(u.Points[at[k]].X) })
 		e.column("y", len(at), func(k int) { e.digits(u.Points[at[k]].Y) })
-		e.key("best")
-		e.int(int64(best))
+		e.count("best", int64(best))
 		e.close('}')
 	})
 	var levels []Level

@@ -5,6 +5,7 @@ package mlflow
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -121,12 +122,7 @@ func Start(opt Options) (*Sender, error) {
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	if opt.Every == 0 {
-		opt.Every = 2 * time.Second
-	}
-	if opt.Patience == 0 {
-		opt.Patience = 10 * time.Second
-	}
+	opt.Every, opt.Patience = cmp.Or(opt.Every, 2*time.Second), cmp.Or(opt.Patience, 10*time.Second)
 	opt.URL = strings.TrimRight(opt.URL, "/")
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Sender{
@@ -201,8 +197,7 @@ func (s *Sender) loop(ctx context.Context) {
 
 // short is an error without the address, which the sentence has.
 func short(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err
@@ -277,7 +272,7 @@ func (s *Sender) take(line []byte) {
 		if l.Step > s.upTo.Validated {
 			s.upTo.Validated = l.Step
 			at := l.Eval.At(l.Step)
-			add(nameOf(at.Metric), at.Value)
+			add(strings.ReplaceAll(at.Metric, " ", "_"), at.Value) // MLflow takes no blanks
 		}
 		return
 	}
@@ -306,15 +301,9 @@ func (s *Sender) take(line []byte) {
 		add("time/time_elapsed", l.Timing.Wall)
 	}
 	slices.SortFunc(s.pending, func(a, b metric) int {
-		if a.Step != b.Step {
-			return int(max(-1, min(1, a.Step-b.Step)))
-		}
-		return strings.Compare(a.Key, b.Key)
+		return cmp.Or(cmp.Compare(a.Step, b.Step), strings.Compare(a.Key, b.Key))
 	})
 }
-
-// nameOf is a name of best.json as MLflow takes it.
-func nameOf(metric string) string { return strings.ReplaceAll(metric, " ", "_") }
 
 // open finds or makes the experiment and the run.
 func (s *Sender) open(ctx context.Context) error {

@@ -24,13 +24,6 @@ func parseGenerate(text string) (family string, tasks, gpus, draw int, err error
 	if len(parts) < 2 || len(parts) > 3 || !slices.Contains(families, parts[0]) {
 		return "", 0, 0, 0, wrong
 	}
-	count := func(s string, low, high int) int {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < low || n > high || s[0] == '+' {
-			return -1
-		}
-		return n
-	}
 	left, right, both := strings.Cut(parts[1], "x")
 	if tasks, gpus = count(left, 1, 100_000), count(right, 1, 5_000); len(parts) == 3 {
 		draw = count(parts[2], 0, 1_000_000)
@@ -39,6 +32,15 @@ func parseGenerate(text string) (family string, tasks, gpus, draw int, err error
 		return "", 0, 0, 0, wrong
 	}
 	return parts[0], tasks, gpus, draw, nil
+}
+
+// count reads a whole number from low to high without a sign. It returns -1 for any other text.
+func count(s string, low, high int) int {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < low || n > high || s[0] == '+' {
+		return -1
+	}
+	return n
 }
 
 // generateGraph returns a source of the one graph that text, which has GenerateForm, describes.

@@ -82,20 +82,12 @@ func TrainGenerator(ctx context.Context, c GeneratorConfig, seed uint64, workers
 	if err := c.Validate(); err != nil {
 		return nil, &fault.Mistake{Err: err}
 	}
-	envs := make([]env.Env, c.Envs)
-	for i := range envs {
-		e, err := dagplace.New(c.Place)
-		if err != nil {
-			return nil, &fault.Mistake{Err: err}
-		}
-		envs[i] = e
-	}
-	v, err := vec.New(vec.Config{Workers: workers, Autoreset: vec.SameStep}, envs...)
+	v, err := vec.Open(c.Envs, workers, func() (env.Env, error) { return dagplace.New(c.Place) })
 	if err != nil {
-		return nil, err
+		return nil, &fault.Mistake{Err: err}
 	}
 	defer v.Close() //nolint:errcheck // the environments hold no resources
-	spec := envs[0].Spec()
+	spec := v.Spec()
 	agent, err := ddqn.New(c.Learner, spec, c.Envs, workers, seed)
 	if err != nil {
 		return nil, &fault.Mistake{Err: fmt.Errorf("learner: %w", err)}

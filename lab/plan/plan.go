@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -55,7 +54,7 @@ func Policies() []string { return append(append(listsched.Policies(), NoisyPolic
 func (c *Config) Validate() error {
 	var l fault.List
 	if c.Generate == "" {
-		l.Add(c.Graph != "", "graph", c.Graph, "the path of a file; or --generate "+GenerateForm)
+		l.Add(c.Graph != "", "graph", c.Graph, "the path of a file; or generate "+GenerateForm)
 	} else if _, _, _, _, err := parseGenerate(c.Generate); err != nil {
 		l.Join("", err)
 	} else {
@@ -83,23 +82,16 @@ type budget struct{ nodes, iterations, whales int }
 
 // parseBudget reads a text of one of BudgetForms.
 func parseBudget(s string) (b budget, err error) {
-	count := func(text string, most int) int {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > most || text[0] == '+' {
-			return 0
-		}
-		return n
-	}
 	switch iterations, whales, both := strings.Cut(s, "x"); {
 	case s == "auto":
 		return b, nil
 	case both:
-		b.iterations, b.whales = count(iterations, 1_000_000), count(whales, 10_000)
+		b.iterations, b.whales = count(iterations, 1, 1_000_000), count(whales, 1, 10_000)
 		if b.iterations > 0 && b.whales > 1 {
 			return b, nil
 		}
 	default:
-		if b.nodes = count(s, math.MaxInt); b.nodes > 0 {
+		if b.nodes = count(s, 1, math.MaxInt); b.nodes > 0 {
 			return b, nil
 		}
 	}
@@ -180,7 +172,8 @@ func Run(ctx context.Context, cfg Config, hooks Hooks, emit func(*Result) error)
 			own = platform
 		}
 		if own == nil {
-			return fault.Mistakef("%s: the graph has no processors; want --platform FILE, a JSON object of processors and bandwidth", at)
+			return fault.Mistakef("%s: the graph has no processors; want %s FILE, a JSON object of processors and bandwidth", at,
+				fault.Key("platform"))
 		}
 		q, err := dag.NewProblem(g, own)
 		if err != nil {
@@ -265,14 +258,14 @@ func (r *Result) plan(ctx context.Context, policy string, cfg *Config, hooks Hoo
 	return err
 }
 
-// existing returns a mistake if the path given to a flag does not exist or is a folder.
-func existing(flag, path string) error {
+// existing returns a mistake if the path given for key does not exist or is a folder.
+func existing(key fault.Key, path string) error {
 	st, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return fault.Mistakef("--%s: there is no file %s", flag, path)
+		return fault.Mistakef("%s: there is no file %s", key, path)
 	case err == nil && st.IsDir():
-		return fault.Mistakef("--%s: %s is a folder, want a file", flag, path)
+		return fault.Mistakef("%s: %s is a folder, want a file", key, path)
 	}
 	return nil
 }

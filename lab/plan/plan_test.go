@@ -160,11 +160,11 @@ func TestAMistakeIsOneSentence(t *testing.T) {
 		set  func(c *Config)
 		want string
 	}{
-		{func(c *Config) { c.Graph = "" }, `graph: got "", want the path of a file; or --generate FAMILY:TASKSxGPUS`},
+		{func(c *Config) { c.Graph = "" }, `graph: got "", want the path of a file; or generate FAMILY:TASKSxGPUS`},
 		{func(c *Config) { c.Generate = "degree-3:20x4" }, `generate: got "degree-3:20x4", want one of graph and generate`},
-		{func(c *Config) { c.Graph = "none.json" }, "--graph: there is no file none.json"},
+		{func(c *Config) { c.Graph = "none.json" }, "graph: there is no file none.json"},
 		{func(c *Config) { c.Graph = dir }, "is a folder, want a file"},
-		{func(c *Config) { c.Platform = "none.json" }, "--platform: there is no file none.json"},
+		{func(c *Config) { c.Platform = "none.json" }, "platform: there is no file none.json"},
 		{func(c *Config) { c.Policies = nil }, `policies: got "", want one or more of heft, `},
 		{func(c *Config) { c.Policies = []string{"heft2"} }, `policies: got "heft2", want one of heft, `},
 		{func(c *Config) { c.RankMean = "x" }, `rank_mean: got "x", want one of pairs, mean-bandwidth, self-pairs`},
@@ -176,8 +176,8 @@ func TestAMistakeIsOneSentence(t *testing.T) {
 		{func(c *Config) { c.Format = "dot" }, `format: got "dot", want one of auto, dag-json, wfformat, alibaba`},
 		{func(c *Config) { c.Format = "wfformat" }, `schemaVersion: got "", want 1.5 or 1.6`},
 		{func(c *Config) { c.Graph = write(t, "p.json", processor) }, "tasks is missing"},
-		{func(c *Config) { c.Policies, c.Weights = []string{"worl-rtgs"}, "none" }, "--generator: there is no file none"},
-		{func(c *Config) { c.Policies, c.Weights = []string{"worl-rtgs"}, graphs }, "--generator " + graphs + ": the generator's weights: "},
+		{func(c *Config) { c.Policies, c.Weights = []string{"worl-rtgs"}, "none" }, "generator: there is no file none"},
+		{func(c *Config) { c.Policies, c.Weights = []string{"worl-rtgs"}, graphs }, "generator " + graphs + ": the generator's weights: "},
 	} {
 		c := DefaultConfig()
 		c.Graph = graphs
@@ -191,7 +191,7 @@ func TestAMistakeIsOneSentence(t *testing.T) {
 	c := DefaultConfig()
 	c.Graph = graphs
 	all, err := runAll(c)
-	if want := graphs + ", line 2 (bare): the graph has no processors; want --platform FILE"; len(all) != 1 || err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := graphs + ", line 2 (bare): the graph has no processors; want platform FILE"; len(all) != 1 || err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%d plans, %v; want the first graph's plan and %s", len(all), err, want)
 	}
 }

@@ -98,7 +98,7 @@ func (r *Result) search(ctx context.Context, policy string, cfg *Config, limit b
 		}
 		h.Policy = GeneratorPolicies(DefaultGeneratorConfig(), weights)
 		if _, err := h.Policy(); err != nil {
-			return fault.Mistakef("--generator %s: %w", cfg.Weights, err)
+			return fault.Mistakef("%s %s: %w", fault.Key("generator"), cfg.Weights, err)
 		}
 	}
 	if hooks.Progress != nil {

@@ -1,10 +1,10 @@
 package predictors
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
-	"sort"
 	"time"
 
 	"clustergym/simulator/cluster"
@@ -23,17 +23,9 @@ type Forecast struct {
 	Seen   int
 }
 
-// Collect simulates jobs, which are in order of submit, on the cluster under FIFO that skips, and returns the forecasts
-// for those submitted at from or later whose run time is not 0. On the zero Spec every job starts when it is submitted.
-func Collect(ctx context.Context, jobs []traces.Job, est sim.Estimates, on cluster.Spec, from time.Duration) ([]Forecast, error) {
-	by, err := Maker(est, nil)
-	if err != nil {
-		return nil, err
-	}
-	return collect(ctx, jobs, est, by, on, from, nil)
-}
-
-// collect is Collect with what makes the predictors. progress is told how many jobs have been submitted; nil = nobody is.
+// collect simulates jobs, which are in order of submit, on the cluster under FIFO that skips, with the predictors of
+// by, and returns the forecasts for those submitted at from or later whose run time is not 0. On the zero Spec every
+// job starts when it is submitted. progress is told how many jobs have been submitted; nil = nobody is.
 func collect(ctx context.Context, jobs []traces.Job, est sim.Estimates, by predict.Maker, on cluster.Spec, from time.Duration, progress func(jobs int)) ([]Forecast, error) {
 	cfg := sim.DefaultConfig()
 	cfg.Predictor = by
@@ -147,32 +139,32 @@ func (f *Forecast) logError() float64 {
 	return math.Abs(math.Log(max(1, float64(f.Q[predict.Quantiles/2])) / float64(f.Work)))
 }
 
-// ranks returns the ranks of x; equal values share the mean of theirs.
-func ranks(x []float64) []float64 {
+// ties calls do with the places of equal values of x, in ascending order of the values. first is how many values are
+// less.
+func ties(x []float64, do func(first int, equal []int)) {
 	order := make([]int, len(x))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		switch {
-		case x[a] < x[b]:
-			return -1
-		case x[a] > x[b]:
-			return 1
-		}
-		return 0
-	})
-	r := make([]float64, len(x))
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(x[a], x[b]) })
 	for i := 0; i < len(order); {
 		k := i
 		for k < len(order) && x[order[k]] == x[order[i]] {
 			k++
 		}
-		for _, j := range order[i:k] {
-			r[j] = float64(i+k-1) / 2
-		}
+		do(i, order[i:k])
 		i = k
 	}
+}
+
+// ranks returns the ranks of x; equal values share the mean of theirs.
+func ranks(x []float64) []float64 {
+	r := make([]float64, len(x))
+	ties(x, func(first int, equal []int) {
+		for _, j := range equal {
+			r[j] = float64(2*first+len(equal)-1) / 2
+		}
+	})
 	return r
 }
 
@@ -212,11 +204,6 @@ func concordant(x, y []float64) (right, pairs float64) {
 	values := slices.Clone(x)
 	slices.Sort(values)
 	values = slices.Compact(values)
-	order := make([]int, len(x))
-	for i := range order {
-		order[i] = i
-	}
-	sort.Slice(order, func(a, b int) bool { return y[order[a]] < y[order[b]] })
 	tree := make([]int, len(values)+1)
 	upTo := func(i int) (n int) {
 		for ; i > 0; i &= i - 1 {
@@ -224,26 +211,19 @@ func concordant(x, y []float64) (right, pairs float64) {
 		}
 		return n
 	}
-	seen := 0
-	for i := 0; i < len(order); {
-		k := i
-		for k < len(order) && y[order[k]] == y[order[i]] {
-			k++
-		}
-		for _, j := range order[i:k] { // against all of smaller y
+	ties(y, func(seen int, equal []int) {
+		for _, j := range equal { // against all of smaller y
 			at, _ := slices.BinarySearch(values, x[j])
-			less, equal := upTo(at), upTo(at+1)-upTo(at)
-			right += float64(less) + float64(equal)/2
+			less, same := upTo(at), upTo(at+1)-upTo(at)
+			right += float64(less) + float64(same)/2
 			pairs += float64(seen)
 		}
-		for _, j := range order[i:k] {
+		for _, j := range equal {
 			at, _ := slices.BinarySearch(values, x[j])
 			for t := at + 1; t < len(tree); t += t & -t {
 				tree[t]++
 			}
 		}
-		seen += k - i
-		i = k
-	}
+	})
 	return right, pairs
 }

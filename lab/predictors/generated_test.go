@@ -20,7 +20,12 @@ import (
 func fromHistory(t *testing.T, jobs []traces.Job) Quality {
 	t.Helper()
 	half := (jobs[0].Submit + jobs[len(jobs)-1].Submit) / 2
-	all, err := Collect(t.Context(), jobs, sim.Estimates{Mode: sim.EstimateHistory}, cluster.Spec{}, half)
+	est := sim.Estimates{Mode: sim.EstimateHistory}
+	by, err := Maker(est, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := collect(t.Context(), jobs, est, by, cluster.Spec{}, half, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,21 +91,14 @@ func triple(w *[Blocks]float64, t *tensor) (sum float64) {
 
 // below returns for each value how many values of each block are less; equal ones count half. A value's rank is their sum.
 func below(x []float64, block []int) [][Blocks]float32 {
-	order := make([]int, len(x))
-	for i := range order {
-		order[i] = i
-	}
-	sort.Slice(order, func(a, b int) bool { return x[order[a]] < x[order[b]] })
 	out := make([][Blocks]float32, len(x))
 	var seen [Blocks]float32
-	for i := 0; i < len(order); {
-		k := i
+	ties(x, func(_ int, places []int) {
 		var equal [Blocks]float32
-		for k < len(order) && x[order[k]] == x[order[i]] {
-			equal[block[order[k]]]++
-			k++
+		for _, j := range places {
+			equal[block[j]]++
 		}
-		for _, j := range order[i:k] {
+		for _, j := range places {
 			for b := range seen {
 				out[j][b] = seen[b] + equal[b]/2
 			}
@@ -113,8 +106,7 @@ func below(x []float64, block []int) [][Blocks]float32 {
 		for b := range seen {
 			seen[b] += equal[b]
 		}
-		i = k
-	}
+	})
 	return out
 }
 

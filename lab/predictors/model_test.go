@@ -284,7 +284,7 @@ func TestPoints(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "-1", "1.5", "-1h", "soon", "NaN"} {
-		if _, err := Point(jobs, "from", text); err == nil || !strings.Contains(err.Error(), "--from: got") {
+		if _, err := Point(jobs, "from", text); err == nil || !strings.Contains(err.Error(), "from: got") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -57,7 +57,7 @@ type EvalHooks struct {
 
 // Point reads a point of time of jobs, which are in order of submit: a share of the jobs, from 0 to 1, or a time on the
 // trace's clock such as 36h. The point of a share is the submit of the first job behind it.
-func Point(jobs []traces.Job, flag, text string) (time.Duration, error) {
+func Point(jobs []traces.Job, key fault.Key, text string) (time.Duration, error) {
 	if share, err := strconv.ParseFloat(text, 64); err == nil && share >= 0 && share <= 1 {
 		i := int(share * float64(len(jobs)))
 		if i == len(jobs) {
@@ -68,7 +68,8 @@ func Point(jobs []traces.Job, flag, text string) (time.Duration, error) {
 	if t, err := time.ParseDuration(text); err == nil && t >= 0 {
 		return t, nil
 	}
-	return 0, fault.Mistakef("--%s: got %q, want a share of the jobs from 0 to 1, or a time on the trace's clock such as 36h", flag, text)
+	return 0, fault.Mistakef("%s: got %q, want a share of the jobs from 0 to 1, or a time on the trace's clock such as 36h",
+		key, text)
 }
 
 // Eval measures predictors on the jobs of a trace from some time on. Each sees the whole trace from its beginning, and knows
@@ -123,38 +124,50 @@ func Eval(ctx context.Context, cfg EvalConfig, hooks EvalHooks) (*Report, error)
 	}
 	for i, est := range ests {
 		est.Seed = cfg.Seed
-		p := Predictor{Estimates: est.String(), Rung: est.Rung().String()}
-		by, err := Maker(sim.Estimates{Mode: est.Mode}, nil)
+		p, err := hooks.measure(ctx, jobs, est, models[i], spec, from)
 		if err != nil {
 			return nil, err
 		}
-		if m := models[i]; m != nil {
-			by, p.Model = m.Maker(nil), m.SHA256
+		if p.Jobs == 0 {
+			return nil, fault.Mistakef("%s: there are no jobs to measure from %s on: all have a run time of 0, or fit no node "+
+				"of "+
+				"the cluster", info.File, Clock(from))
 		}
-		var begin time.Time
-		if hooks.Now != nil {
-			begin = hooks.Now()
-		}
-		all, err := collect(ctx, jobs, est, by, spec, from, func(n int) {
-			if hooks.Progress != nil {
-				hooks.Progress(p.Estimates, n, len(jobs))
-			}
-		})
-		if err != nil {
-			return nil, err
-		}
-		if len(all) == 0 {
-			return nil, fault.Mistakef("%s: there are no jobs to measure from %s on: all have a run time of 0, or fit no node of the cluster", info.File, Clock(from))
-		}
-		if hooks.Done != nil && hooks.Now != nil {
-			hooks.Done(p.Estimates, hooks.Now().Sub(begin).Seconds())
-		}
-		p.Quality = Measure(all)
-		p.Intervals(all)
 		report.Jobs = p.Jobs
 		report.Predictors = append(report.Predictors, p)
 	}
 	return report, nil
+}
+
+// measure measures one predictor, of m if that is not nil.
+func (h *EvalHooks) measure(ctx context.Context, jobs []traces.Job, est sim.Estimates, m *Model, on cluster.Spec,
+	from time.Duration) (Predictor, error) {
+	p := Predictor{Estimates: est.String(), Rung: est.Rung().String()}
+	by, err := Maker(sim.Estimates{Mode: est.Mode}, nil)
+	if err != nil {
+		return p, err
+	}
+	if m != nil {
+		by, p.Model = m.Maker(nil), m.SHA256
+	}
+	var begin time.Time
+	if h.Now != nil {
+		begin = h.Now()
+	}
+	all, err := collect(ctx, jobs, est, by, on, from, func(n int) {
+		if h.Progress != nil {
+			h.Progress(p.Estimates, n, len(jobs))
+		}
+	})
+	if err != nil || len(all) == 0 {
+		return p, err
+	}
+	if h.Done != nil && h.Now != nil {
+		h.Done(p.Estimates, h.Now().Sub(begin).Seconds())
+	}
+	p.Quality = Measure(all)
+	p.Intervals(all)
+	return p, nil
 }
 
 // predictors reads the list of estimates and the models of files.

@@ -10,7 +10,6 @@ import (
 	"clustergym/internal/plain"
 	"clustergym/internal/statistic"
 	"clustergym/internal/texttable"
-	"clustergym/lab/ladder"
 	"clustergym/simulator/sim"
 )
 
@@ -129,11 +128,11 @@ func (l *Ladder) Sheets() []texttable.Sheet {
 	}
 	shown := l.longest()
 	var rows [][]string
-	var known []ladder.Row
+	var known []Knowledge
 	dashes := map[string][]string{}
 	for i := range l.Policies {
 		p := &l.Policies[i]
-		k := ladder.Row{Name: shown.Shown(p.Name), Nothing: p.Nothing, Trained: p.Trained}
+		k := Knowledge{Name: shown.Shown(p.Name), Nothing: p.Nothing, Trained: p.Trained}
 		known = append(known, k)
 		row := []string{k.Shown(sim.Estimates{})}
 		for _, c := range p.Rungs {
@@ -161,16 +160,17 @@ func (l *Ladder) Sheets() []texttable.Sheet {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %d jobs each, the same on every rung: mean over windows of %s with its 95 %% bootstrap interval.\n",
 		plain.Count(len(first.Windows), "window", "windows"), first.Windows[0].Jobs, m.Title)
-	b.WriteString(ladder.Wrapped(fmt.Sprintf("lost on: by how much the policy is worse than itself on %s, on the same windows, with the 95 %% interval of the difference; negative = better.", l.Against.Label())))
+	b.WriteString(Wrapped(fmt.Sprintf("lost on: by how much the policy is worse than itself on %s, on the same windows, "+
+		"with the 95 %% interval of the difference; negative = better.", l.Against.Label())))
 	for _, why := range []string{ranksByTimes, noMetric} {
 		if names := dashes[why]; names != nil {
-			b.WriteString(ladder.Wrapped("–: " + why + ": " + strings.Join(names, ", ") + "."))
+			b.WriteString(Wrapped("–: " + why + ": " + strings.Join(names, ", ") + "."))
 		}
 	}
-	b.WriteString(ladder.Below(sim.Estimates{}, known))
+	b.WriteString(Below(sim.Estimates{}, known))
 	return []texttable.Sheet{{
 		Title: "What policies lose by not knowing run times", Header: header, Rows: rows, Left: 1,
-		Above: ladder.Key + ": " + strings.Join(labels, ", ") + "\n", Below: b.String(),
+		Above: EstimatesKey + ": " + strings.Join(labels, ", ") + "\n", Below: b.String(),
 	}}
 }
 

@@ -10,7 +10,6 @@ import (
 	"clustergym/internal/statistic"
 	"clustergym/internal/texttable"
 	"clustergym/lab/envs"
-	"clustergym/lab/ladder"
 	"clustergym/simulator/policyname"
 )
 
@@ -20,6 +19,14 @@ func (r *Report) WriteTable(w io.Writer) error { return texttable.WriteSheets(w,
 
 // Sheets returns what WriteTable prints.
 func (r *Report) Sheets() []texttable.Sheet {
+	if r.Whole == nil {
+		return []texttable.Sheet{r.windowsSheet()}
+	}
+	return []texttable.Sheet{r.windowsSheet(), r.wholeSheet()}
+}
+
+// windowsSheet is the table of the windows.
+func (r *Report) windowsSheet() texttable.Sheet {
 	metric := r.Counts()
 	header := []string{"policy", "mean JCT", "IQM [95 %]", "p99 JCT", "mean wait", "bounded slowdown", "GPUs used"}
 	if metric.Key != envs.JCT.Key {
@@ -82,16 +89,17 @@ func (r *Report) Sheets() []texttable.Sheet {
 		fmt.Fprintf(&b, "agent vs it: difference of %s on the same windows, %s = %s is %s.\n", metric.Title, better(metric), r.Shown(reference), word)
 		b.WriteString(r.verdict(reference, versus))
 	}
-	b.WriteString(ladder.Below(r.Estimates, r.knowledge()))
-	sheets := []texttable.Sheet{{
-		Above: ladder.Header(r.Estimates),
+	b.WriteString(Below(r.Estimates, r.knowledge()))
+	return texttable.Sheet{
+		Above: EstimatesHeader(r.Estimates),
 		Title: "Policies on the same test windows", Header: header, Rows: rows, Left: 1,
 		Least: []string{"GPUs used", "p99 JCT", "bounded slowdown", "mean wait", "wins"}, Below: b.String(),
-	}}
-	if r.Whole == nil {
-		return sheets
 	}
-	rows = nil
+}
+
+// wholeSheet is the table of the whole test part.
+func (r *Report) wholeSheet() texttable.Sheet {
+	var rows [][]string
 	for _, p := range r.Whole.Policies {
 		m := &p.Metrics
 		name := r.Shown(p.Name)
@@ -105,15 +113,15 @@ func (r *Report) Sheets() []texttable.Sheet {
 	}
 	texttable.OneUnit(rows)
 	known := ""
-	if h := ladder.Header(r.Estimates); h != "" {
+	if h := EstimatesHeader(r.Estimates); h != "" {
 		known = "; " + strings.TrimSpace(h)
 	}
-	return append(sheets, texttable.Sheet{
+	return texttable.Sheet{
 		Title:  "The whole test part",
 		Header: []string{"policy", "mean JCT", "p50 JCT", "p99 JCT", "mean wait", "bounded slowdown", "GPUs used"}, Rows: rows, Left: 1,
 		Least: []string{"p50 JCT", "GPUs used", "mean wait"},
 		Above: fmt.Sprintf("One run over the whole test part: %d jobs, %d counted%s.\n", r.Whole.Jobs, r.Whole.Counted, known),
-	})
+	}
 }
 
 // verdict says whether the agent is ahead of SJF, which most tables have, "" if this one does not.
@@ -135,14 +143,14 @@ func (r *Report) verdict(reference string, versus map[string]statistic.Paired) s
 		case low > 0:
 			text = agent + " is behind " + rival
 		}
-		return ladder.Wrapped(fmt.Sprintf("%s: %s %s.", text, r.Counts().Title, PairedText(p)))
+		return Wrapped(fmt.Sprintf("%s: %s %s.", text, r.Counts().Title, PairedText(p)))
 	}
 	return ""
 }
 
 // row is what the table says of what p knows.
-func (r *Report) row(p *PolicyReport) ladder.Row {
-	return ladder.Row{Name: r.Shown(p.Name), Nothing: p.Nothing, Knows: p.Knows, Trained: p.Trained}
+func (r *Report) row(p *PolicyReport) Knowledge {
+	return Knowledge{Name: r.Shown(p.Name), Nothing: p.Nothing, Knows: p.Knows, Trained: p.Trained}
 }
 
 // told returns the name of p in the table, with a mark if it was trained on another rung.
@@ -152,8 +160,8 @@ func (r *Report) told(p *PolicyReport) string {
 }
 
 // knowledge returns what the policies know.
-func (r *Report) knowledge() []ladder.Row {
-	var rows []ladder.Row
+func (r *Report) knowledge() []Knowledge {
+	var rows []Knowledge
 	for i := range r.Policies {
 		rows = append(rows, r.row(&r.Policies[i]))
 	}

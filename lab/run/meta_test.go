@@ -64,7 +64,7 @@ func TestMetaLearnersTrainAndResumeByteForByte(t *testing.T) {
 					cancel()
 				}
 			}})
-			if !errors.Is(err, fault.ErrInterrupted) || !strings.Contains(err.Error(), "--resume") {
+			if !errors.Is(err, fault.ErrInterrupted) || !strings.Contains(err.Error(), "resume") {
 				t.Fatal(err)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"clustergym/agents/train"
 	"clustergym/configs"
 	"clustergym/distributed/ranks"
+	"clustergym/env/vec"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 	"clustergym/lab/arena"
@@ -78,9 +79,11 @@ func (t *training) plan(cfg *config.Config) error {
 	}
 	switch {
 	case own.Resume != first.Resume:
-		return fault.Mistakef("--resume: it is given to rank 0 or to this rank alone, want all ranks to resume or none")
+		return fault.Mistakef("%s: it is given to rank 0 or to this rank alone, want all ranks to resume or none",
+			fault.Key("resume"))
 	case own.Resume && !slices.Equal(own.Changes, first.Changes):
-		return fault.Mistakef("--set: this rank changes %q and rank 0 %q, want the same", own.Changes, first.Changes)
+		return fault.Mistakef("%s: this rank changes %q and rank 0 %q, want the same", fault.Key("set"), own.Changes,
+			first.Changes)
 	case own.Resume:
 		if *cfg, err = config.Decode("rank 0's config.yaml", []byte(first.Config)); err != nil {
 			return err
@@ -93,7 +96,8 @@ func (t *training) plan(cfg *config.Config) error {
 		return fault.Mistakef("this rank has another configuration than rank 0: %s", differing(own.Config, first.Config))
 	}
 	if own.Kernels != first.Kernels {
-		return fault.Mistakef("this rank computes with kernels %s and rank 0 with %s, which differ in last bits: give all ranks the same --kernels", own.Kernels, first.Kernels)
+		return fault.Mistakef("this rank computes with kernels %s and rank 0 with %s, which differ in last bits: give all "+
+			"ranks the same %s", own.Kernels, first.Kernels, fault.Key("kernels"))
 	}
 	return nil
 }
@@ -177,32 +181,21 @@ func (p peers) Any(yes bool) (bool, error) {
 	return some, err
 }
 
-// makeRank makes the agent, environments and trainer of this rank.
-func (t *training) makeRank() (release func(), err error) {
+// makeRank makes the agent and trainer of this rank, whose environments are v.
+func (t *training) makeRank(v *vec.Vec) error {
 	g := t.opt.Ranks
-	own := *t.cfg
-	own.Train.Envs /= g.World()
-	v, err := t.arena.NewVec(&own, t.opt.Workers)
-	if err != nil {
-		return nil, err
-	}
-	release = func() { _ = v.Close() } // memory only
 	p := peers{g, t}
 	a, err := arena.NewRank(t.cfg, t.spec, t.opt.Workers, g.Rank(), p)
 	if err != nil {
-		release()
-		var l fault.List
-		l.Join(t.cfg.Agent, err) // the keys of its section
-		return nil, &fault.Mistake{Err: l.Err()}
+		return t.wrongAgent(err)
 	}
 	trainer, err := train.NewRank(loopOf(t.cfg), v, a, t.cfg.Seed, g.Rank(), g.World(), p)
 	if err != nil {
-		release()
-		return nil, err
+		return err
 	}
 	trainer.Kernels = kernel.Set()
 	t.agent, t.trainer, t.shares = a, trainer, []agents.Share{a, trainer}
-	return release, nil
+	return nil
 }
 
 // follow is the training at a rank other than 0.
@@ -228,7 +221,8 @@ func (t *training) follow(ctx context.Context) (*TrainResult, error) {
 		err = t.disband()
 	}
 	if err == nil && stopped {
-		err = fmt.Errorf("%w at step %d; rank 0 has saved it, continue all ranks with --resume %s", fault.ErrInterrupted, t.trainer.Step(), t.runDir)
+		err = fault.Errorf("%w at step %d; rank 0 has saved it, continue all ranks with %s %s", fault.ErrInterrupted,
+			t.trainer.Step(), fault.Key("resume"), t.runDir)
 	}
 	if err != nil {
 		return nil, err
@@ -284,7 +278,8 @@ func (t *training) leave(err error) error {
 		if t.saved < 0 {
 			return fmt.Errorf("%w; the training ends at all ranks before its first checkpoint", lost)
 		}
-		return fmt.Errorf("%w; the training ends at all ranks, its last checkpoint is step %d: go on with --resume %s at all ranks", lost, t.saved, t.runDir)
+		return fault.Errorf("%w; the training ends at all ranks, its last checkpoint is step %d: go on with %s %s at all "+
+			"ranks", lost, t.saved, fault.Key("resume"), t.runDir)
 	}
 	if errors.Is(err, fault.ErrInterrupted) {
 		g.Close(nil)

@@ -125,7 +125,7 @@ func TestRanksLeaveTheRunOfOneProcess(t *testing.T) {
 			}
 		})
 		for k, err := range errs {
-			if !errors.Is(err, fault.ErrInterrupted) || !strings.Contains(err.Error(), "--resume "+filepath.Join(dir, "tiny")) {
+			if !errors.Is(err, fault.ErrInterrupted) || !strings.Contains(err.Error(), "resume "+filepath.Join(dir, "tiny")) {
 				t.Fatalf("%s, rank %d: %v", name, k, err)
 			}
 		}
@@ -184,7 +184,7 @@ func TestRanksThatDoNotFitAreRefused(t *testing.T) {
 		"preempt":  {func(_ int, c *config.Config, _ *TrainOptions) { c.PPO.PreemptShare = 0.6 }, "ppo.preempt_share: got 0.6, want 0 with ranks", "ppo.preempt_share"},
 		"resume": {
 			func(k int, _ *config.Config, opt *TrainOptions) { opt.Resume = k == 1 },
-			"--resume: it is given to rank 0 or to this rank alone", "rank 1 of 2 has failed: --resume",
+			"resume: it is given to rank 0 or to this rank alone", "rank 1 of 2 has failed: resume",
 		},
 		"fault": {
 			func(k int, c *config.Config, _ *TrainOptions) {

@@ -87,16 +87,22 @@ func TrainOn(ctx context.Context, q *workqueue.Coordinator, name string, cfg con
 // saved puts what another machine has saved of a task into the run directory, if there is anything. It returns whether the
 // directory holds a run to go on with.
 func saved(ctx context.Context, q *workqueue.Coordinator, digest string, opt *TrainOptions) (resume bool, err error) {
-	aside := opt.RunDir + ".arriving"
-	if err := errors.Join(os.RemoveAll(aside), os.MkdirAll(filepath.Dir(opt.RunDir), 0o755)); err != nil {
+	ok, err := arriving(opt.RunDir, func(aside string) (bool, error) { return q.Restore(ctx, digest, aside) })
+	return ok || opt.Resume, err
+}
+
+// arriving puts the run directory dir, which fetch makes in a folder aside, in its place, whole or not at all; ok is
+// what fetch returns, false = there is none.
+func arriving(dir string, fetch func(aside string) (ok bool, err error)) (ok bool, err error) {
+	aside := dir + ".arriving"
+	if err := errors.Join(os.RemoveAll(aside), os.MkdirAll(filepath.Dir(dir), 0o755)); err != nil {
 		return false, err
 	}
 	defer func() { _ = os.RemoveAll(aside) }()
-	ok, err := q.Restore(ctx, digest, aside)
-	if err != nil || !ok {
-		return opt.Resume, err
+	if ok, err = fetch(aside); err != nil || !ok {
+		return false, err
 	}
-	return true, errors.Join(os.RemoveAll(opt.RunDir), os.Rename(filepath.Join(aside, filepath.Base(opt.RunDir)), opt.RunDir))
+	return true, errors.Join(os.RemoveAll(dir), os.Rename(filepath.Join(aside, filepath.Base(dir)), dir))
 }
 
 // trainTaskOf returns a training as a task.
@@ -135,24 +141,20 @@ func arrived(ctx context.Context, q *workqueue.Coordinator, res *workqueue.Resul
 	if err := json.Unmarshal(res.Value, &v); err != nil {
 		return nil, fmt.Errorf("the result of worker %s cannot be read: %w", res.Worker, err)
 	}
-	// The directory is there whole or not at all.
-	aside := opt.RunDir + ".arriving"
-	if err := errors.Join(os.RemoveAll(aside), os.MkdirAll(filepath.Dir(opt.RunDir), 0o755)); err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(aside) }()
-	if err := q.Unpack(ctx, res.Files, aside); err != nil {
-		return nil, err
-	}
-	if err := asAsked(filepath.Join(aside, filepath.Base(opt.RunDir)), cfg); err != nil {
-		return nil, fmt.Errorf("the run of worker %s: %w", res.Worker, err)
-	}
-	if err := errors.Join(os.RemoveAll(opt.RunDir), os.Rename(filepath.Join(aside, filepath.Base(opt.RunDir)), opt.RunDir)); err != nil {
+	_, err := arriving(opt.RunDir, func(aside string) (bool, error) {
+		if err := q.Unpack(ctx, res.Files, aside); err != nil {
+			return false, err
+		}
+		if err := asAsked(filepath.Join(aside, filepath.Base(opt.RunDir)), cfg); err != nil {
+			return false, fmt.Errorf("the run of worker %s: %w", res.Worker, err)
+		}
+		return true, nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	r := v.Result
 	r.Best = v.Best
-	var err error
 	if r.Checkpoint, _, err = rundir.CheckpointDir(opt.RunDir); err != nil || opt.NoEval || opt.Until > 0 {
 		return &r, err
 	}

@@ -71,7 +71,8 @@ func Begun(dir string, seeds int) (bool, error) {
 	had, err := SeedsOf(dir)
 	if err == nil && had != seeds {
 		kinds := map[bool]string{true: "a single run", false: fmt.Sprintf("%d seeds", had)}
-		err = fault.Mistakef("--continue: %s holds %s; name another --run-dir", dir, kinds[had == 0])
+		err = fault.Mistakef("%s: %s holds %s; name another %s", fault.Key("continue"), dir, kinds[had == 0],
+			fault.Key("run-dir"))
 	}
 	return err == nil, err
 }
@@ -151,7 +152,9 @@ func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOpti
 		err = errors.Join(err, s.queue.Close())
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("%w; what was trained is saved, continue with --resume %s", fault.ErrInterrupted, opt.RunDir)
+		return nil, fault.Errorf("%w; what was trained is saved, continue with %s %s", fault.ErrInterrupted,
+			fault.Key("resume"),
+			opt.RunDir)
 	}
 	if err != nil {
 		return nil, err
@@ -250,7 +253,8 @@ func (s *seedRuns) run(ctx context.Context, i, workers int) error {
 	opt.Say = nil
 	opt.Tick = func(p train.Progress) { s.tick(i, p) }
 	opt.Log = func(r train.Record, rate float64) {
-		s.say("seed %d: step %8d of %d  return %8s  %6.0f steps/s", cfg.Seed, r.Step, cfg.Train.Steps, meanReturn(r.Return), rate)
+		s.say("seed %d: step %8d of %d  return %8s  %6.0f steps/s", cfg.Seed, r.Step, cfg.Train.Steps,
+			meanReturn(report.Number(r.Return)), rate)
 	}
 	opt.Best = func(step int64, score string, best bool) {
 		if best {

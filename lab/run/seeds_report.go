@@ -13,7 +13,6 @@ import (
 	"clustergym/internal/texttable"
 	"clustergym/lab/arena"
 	"clustergym/lab/config"
-	"clustergym/lab/ladder"
 	"clustergym/lab/report"
 	"clustergym/nets/kernel"
 	"clustergym/simulator/sim"
@@ -69,7 +68,7 @@ func (r *TrainResult) scores() (metric string, values []float64) {
 func newSeedsReport(cfg *config.Config, dir string, results []TrainResult) *SeedsReport {
 	r := &SeedsReport{Env: cfg.Env.ID, Agent: cfg.Agent, Kernels: kernel.Set(), Dir: dir}
 	r.Estimates = cfg.Estimates()
-	r.Rung = ladder.Rung(r.Estimates)
+	r.Rung = report.RungOf(r.Estimates)
 	var all [][]float64
 	var flat []float64
 	solved := 0
@@ -147,13 +146,10 @@ func (r *SeedsReport) Sheets() []texttable.Sheet {
 	if r.IQM == nil {
 		var rows [][]string
 		for _, s := range r.Runs {
-			training := "-"
-			if s.Return != nil {
-				training = report.Decimals(*s.Return)
-			}
-			rows = append(rows, []string{fmt.Sprint(s.Seed), fmt.Sprint(s.Step), training, s.Checkpoint})
+			rows = append(rows, []string{fmt.Sprint(s.Seed), fmt.Sprint(s.Step), meanReturn(s.Return), s.Checkpoint})
 		}
-		return []texttable.Sheet{{Above: ladder.Header(r.Estimates), Title: ofSeeds, Header: []string{"seed", "steps", "return in training", "checkpoint"}, Rows: rows, Left: 1}}
+		return []texttable.Sheet{{Above: report.EstimatesHeader(r.Estimates), Title: ofSeeds, Header: []string{"seed",
+			"steps", "return in training", "checkpoint"}, Rows: rows, Left: 1}}
 	}
 	if r.Metric == report.Return {
 		return []texttable.Sheet{r.returns()}
@@ -172,18 +168,18 @@ func (r *SeedsReport) Sheets() []texttable.Sheet {
 			report.PairedText(p.Paired), fmt.Sprintf("%d of %d", p.Ahead, len(r.Runs))})
 	}
 	texttable.OneUnit(rows)
-	var known []ladder.Row
+	var known []report.Knowledge
 	if e, ok := r.Runs[0].Eval.(*report.Report); ok {
 		for _, p := range e.Policies {
-			known = append(known, ladder.Row{Name: p.Name, Nothing: p.Nothing})
+			known = append(known, report.Knowledge{Name: p.Name, Nothing: p.Nothing})
 		}
 	}
 	return []texttable.Sheet{{
-		Above: ladder.Header(r.Estimates),
+		Above: report.EstimatesHeader(r.Estimates),
 		Title: ofSeeds, Header: []string{"seed", "policy", m.Title, "IQM [95 %]", "agents vs it [95 %]", "seeds ahead"}, Rows: rows, Left: 2,
 		Below: fmt.Sprintf("%s on the same windows; the interval for all seeds draws seeds, then the windows of each.\n", plain.Count(len(r.Runs), "seed", "seeds")) +
 			fmt.Sprintf("agents vs it: difference of %s, all seeds together, on the same windows; the interval draws seeds and windows.\n", m.Title) +
-			ladder.Below(r.Estimates, known),
+			report.Below(r.Estimates, known),
 	}}
 }
 
@@ -230,9 +226,9 @@ func (r *SeedsReport) returns() texttable.Sheet {
 }
 
 // meanReturn returns a return as text, a dash before the first episode has ended.
-func meanReturn(v float64) string {
-	if math.IsNaN(v) {
+func meanReturn(v *float64) string {
+	if v == nil {
 		return "-"
 	}
-	return report.Decimals(v)
+	return report.Decimals(*v)
 }

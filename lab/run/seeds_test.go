@@ -70,7 +70,7 @@ func TestSeedsSideBySideAreTheRunsThatTheyAreAlone(t *testing.T) {
 				cancel()
 			}
 		}})
-		if !errors.Is(err, fault.ErrInterrupted) || !strings.Contains(err.Error(), "--resume "+cut) {
+		if !errors.Is(err, fault.ErrInterrupted) || !strings.Contains(err.Error(), "resume "+cut) {
 			t.Fatalf("got %v, want fault.ErrInterrupted with what to do", err)
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"clustergym/distributed/ranks"
 	"clustergym/distributed/workqueue"
 	"clustergym/env"
+	"clustergym/env/vec"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 	"clustergym/internal/shortage"
@@ -126,7 +127,8 @@ func Train(ctx context.Context, cfg config.Config, opt TrainOptions) (*TrainResu
 	t := &training{cfg: &cfg, opt: &opt}
 	r, err := t.train(ctx, cfg)
 	if ctx.Err() != nil && shortage.OfSpace(err) {
-		err = fmt.Errorf("%w while the disk is full: what came after the last checkpoint is not saved; make space and continue with --resume %s (%w)", fault.ErrInterrupted, opt.RunDir, err)
+		err = fault.Errorf("%w while the disk is full: what came after the last checkpoint is not saved; make space and "+
+			"continue with %s %s (%w)", fault.ErrInterrupted, fault.Key("resume"), opt.RunDir, err)
 	}
 	if opt.Ranks != nil {
 		err = t.leave(err)
@@ -141,42 +143,10 @@ func (t *training) train(ctx context.Context, cfg config.Config) (*TrainResult, 
 			return nil, err
 		}
 	}
-	if err := cfg.Validate(); err != nil {
-		return nil, &fault.Mistake{Err: err}
-	}
 	t.cfg = &cfg
-	heard := opt.Say != nil
-	if !heard {
-		opt.Say = func(string, ...any) {}
-	}
-	if opt.Now == nil {
-		opt.Now = time.Now
-	}
-	if opt.Resume && !t.follows() {
-		if err := sameRun(opt.RunDir, &cfg); err != nil {
-			return nil, err
-		}
-	}
-	var err error
-	if err = config.UseKernels(cfg.Kernels); err != nil {
-		return nil, err
-	}
-	if t.arena, err = arena.New(&cfg, opt.World); err != nil {
-		return nil, err
-	}
-	spec, err := t.arena.Spec(&cfg)
+	choices, err := t.prepare(ctx)
 	if err != nil {
 		return nil, err
-	}
-	if err := config.CheckMemory(&cfg, spec); err != nil {
-		return nil, err
-	}
-	t.spec = spec
-	var choices []arena.Fact
-	if w, ok := t.arena.(*arena.World); ok && !opt.Resume && heard && !t.follows() {
-		if choices, err = w.DescribeChoices(ctx, &cfg); err != nil {
-			return nil, err
-		}
 	}
 	release, err := t.make()
 	if err != nil {
@@ -198,27 +168,8 @@ func (t *training) train(ctx context.Context, cfg config.Config) (*TrainResult, 
 	}
 	defer unlock()
 	arena.Say(opt.Say, append(t.describe(from), choices...)...)
-	reported := t.trainer.Step()
-	if t.lessons != nil {
-		if err := t.recall(); err != nil {
-			return nil, err
-		}
-		if !t.lessons.Done() {
-			reported = -1 // step 0 is reported once the lessons are over
-		}
-	}
-	if t.dir, err = rundir.Open(opt.RunDir, reported, opt.Resume, opt.Tags, opt.Now, t.wait); err != nil {
+	if err := t.open(); err != nil {
 		return nil, err
-	}
-	t.result, t.validated = resultOf(&t.dir.Last), t.dir.Validated
-	if t.best, t.hasBest, err = rundir.ReadBest(opt.RunDir); err == nil && opt.Resume {
-		err = t.dir.Prune(cfg.Train.Keep) // a crash can happen between writing a checkpoint and removing an old one
-	}
-	if err == nil {
-		err = t.dir.Params(&cfg)
-	}
-	if err != nil {
-		return nil, errors.Join(err, t.dir.Close())
 	}
 	t.begun = opt.Now()
 	t.pace.begin(t.begun, t.trainer.Step(), unknownUpdates)
@@ -231,23 +182,90 @@ func (t *training) train(ctx context.Context, cfg config.Config) (*TrainResult, 
 	if opt.Until > 0 && ctx.Err() == nil && (err == nil || errors.Is(err, context.Canceled)) {
 		return t.paused()
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		e := t.checkpoint(t.trainer.Step())
-		if e == nil {
-			e = t.disband()
+	return t.ended(ctx, err)
+}
+
+// prepare checks the configuration, and loads its world and takes its kernels into use. It returns what is to be said
+// of the choices that training windows have.
+func (t *training) prepare(ctx context.Context) (choices []arena.Fact, err error) {
+	cfg, opt := t.cfg, t.opt
+	if err := cfg.Validate(); err != nil {
+		return nil, &fault.Mistake{Err: err}
+	}
+	heard := opt.Say != nil
+	if !heard {
+		opt.Say = func(string, ...any) {}
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.Resume && !t.follows() {
+		if err := sameRun(opt.RunDir, cfg); err != nil {
+			return nil, err
 		}
-		if e != nil {
-			return nil, errors.Join(e, t.dir.Close())
+	}
+	if err = config.UseKernels(cfg.Kernels); err != nil {
+		return nil, err
+	}
+	if t.arena, err = arena.New(cfg, opt.World); err != nil {
+		return nil, err
+	}
+	if t.spec, err = t.arena.Spec(cfg); err != nil {
+		return nil, err
+	}
+	if err := config.CheckMemory(cfg, t.spec); err != nil {
+		return nil, err
+	}
+	if w, ok := t.arena.(*arena.World); ok && !opt.Resume && heard && !t.follows() {
+		return w.DescribeChoices(ctx, cfg)
+	}
+	return nil, nil
+}
+
+// open opens the run directory for what the training writes.
+func (t *training) open() (err error) {
+	opt, reported := t.opt, t.trainer.Step()
+	if t.lessons != nil {
+		if err := t.recall(); err != nil {
+			return err
 		}
-		return nil, errors.Join(fmt.Errorf("%w at step %d; saved, continue with --resume %s", fault.ErrInterrupted, t.trainer.Step(), opt.RunDir), t.dir.Close())
+		if !t.lessons.Done() {
+			reported = -1 // step 0 is reported once the lessons are over
+		}
+	}
+	if t.dir, err = rundir.Open(opt.RunDir, reported, opt.Resume, opt.Tags, opt.Now, t.wait); err != nil {
+		return err
+	}
+	t.result, t.validated = resultOf(&t.dir.Last), t.dir.Validated
+	if t.best, t.hasBest, err = rundir.ReadBest(opt.RunDir); err == nil && opt.Resume {
+		err = t.dir.Prune(t.cfg.Train.Keep) // a crash can happen between writing a checkpoint and removing an old one
+	}
+	if err == nil {
+		err = t.dir.Params(t.cfg)
+	}
+	if err != nil {
+		return errors.Join(err, t.dir.Close())
+	}
+	return nil
+}
+
+// ended saves a training that was interrupted and evaluates one that has come to its end. err is that of its last step.
+func (t *training) ended(ctx context.Context, err error) (r *TrainResult, _ error) {
+	interrupted := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if interrupted {
+		err = t.checkpoint(t.trainer.Step())
 	}
 	if err == nil {
 		err = t.disband()
 	}
-	if err != nil {
-		return nil, errors.Join(err, t.dir.Close())
+	switch {
+	case err != nil:
+	case interrupted:
+		err = fault.Errorf("%w at step %d; saved, continue with %s %s", fault.ErrInterrupted, t.trainer.Step(),
+			fault.Key("resume"), t.opt.RunDir)
+	default:
+		r, err = t.finish(ctx)
 	}
-	r, err := t.finish(ctx)
 	if err = errors.Join(err, t.dir.Close()); err != nil {
 		return nil, err
 	}
@@ -264,42 +282,53 @@ func (t *training) make() (release func(), err error) {
 		t.agent, t.trainer = l, newMetaTrainer(t.cfg, l)
 		return func() { _ = l.Close() }, nil // memory only
 	}
-	if t.opt.Ranks != nil {
-		return t.makeRank()
+	own, fill := *t.cfg, t.makeAgent
+	if g := t.opt.Ranks; g != nil { // of this rank
+		own.Train.Envs /= g.World()
+		fill = t.makeRank
 	}
-	v, err := t.arena.NewVec(t.cfg, t.opt.Workers)
+	v, err := t.arena.NewVec(&own, t.opt.Workers)
 	if err != nil {
 		return nil, err
 	}
-	release = func() { _ = v.Close() } // memory only
+	if err := fill(v); err != nil {
+		_ = v.Close()
+		return nil, err
+	}
+	return func() { _ = v.Close() }, nil // memory only
+}
+
+// wrongAgent returns the error of the agent's constructor with the keys of its section.
+func (t *training) wrongAgent(err error) error {
+	var l fault.List
+	l.Join(t.cfg.Agent, err)
+	return &fault.Mistake{Err: l.Err()}
+}
+
+// makeAgent makes the agent and the trainer, whose environments are v.
+func (t *training) makeAgent(v *vec.Vec) error {
 	a, err := arena.NewAgent(t.cfg, t.spec, t.opt.Workers)
 	if err != nil {
-		release()
-		var l fault.List
-		l.Join(t.cfg.Agent, err) // the keys of its section
-		return nil, &fault.Mistake{Err: l.Err()}
+		return t.wrongAgent(err)
 	}
 	trainer, err := train.New(loopOf(t.cfg), v, a, t.cfg.Seed)
 	if err != nil {
-		release()
-		return nil, err
+		return err
 	}
 	trainer.Kernels = kernel.Set()
 	if t.cfg.Train.Imitate != "" {
 		if trainer.Lessons, err = arena.NewLessons(t.cfg, t.arena, t.spec, t.opt.Workers); err != nil {
-			release()
-			return nil, &fault.Mistake{Err: err}
+			return &fault.Mistake{Err: err}
 		}
 		t.lessons = trainer.Lessons
 		if _, err := os.Stat(filepath.Join(t.opt.RunDir, rundir.RecordingFile)); err != nil {
 			if err := t.borrow(); err != nil {
-				release()
-				return nil, err
+				return err
 			}
 		}
 	}
 	t.agent, t.trainer = a, trainer
-	return release, nil
+	return nil
 }
 
 // paused validates and saves the run at its current step.
@@ -636,7 +665,8 @@ func (t *training) finish(ctx context.Context) (*TrainResult, error) {
 	r, err := t.arena.Judge(ctx, *t.cfg, arena.EvalOptions{Checkpoints: []string{dir}, Workers: t.opt.Workers, Game: t.opt.Game})
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%w during the evaluation; the training is saved, --resume %s evaluates again", fault.ErrInterrupted, t.opt.RunDir)
+			return nil, fault.Errorf("%w during the evaluation; the training is saved, %s %s evaluates again",
+				fault.ErrInterrupted, fault.Key("resume"), t.opt.RunDir)
 		}
 		return nil, err
 	}

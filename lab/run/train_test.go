@@ -112,7 +112,7 @@ func TestInterruptedAndResumedEqualsStraightThrough(t *testing.T) {
 					cancel()
 				}
 				_, err := Train(ctx, cfg, opt)
-				if !errors.Is(err, fault.ErrInterrupted) || !strings.Contains(err.Error(), "--resume "+opt.RunDir) {
+				if !errors.Is(err, fault.ErrInterrupted) || !strings.Contains(err.Error(), "resume "+opt.RunDir) {
 					t.Fatalf("%s, %s: %v, want fault.ErrInterrupted with what to do", agent, name, err)
 				}
 				if s := steps(t, opt.RunDir); len(s) == 0 || s[len(s)-1] != cut {
@@ -141,7 +141,7 @@ func TestInterruptedComparisonIsMadeUpFor(t *testing.T) {
 			cancel()
 		}
 	}})
-	if !errors.Is(err, fault.ErrInterrupted) || !strings.Contains(err.Error(), "--resume "+run) {
+	if !errors.Is(err, fault.ErrInterrupted) || !strings.Contains(err.Error(), "resume "+run) {
 		t.Fatalf("got %v, want fault.ErrInterrupted with what to do", err)
 	}
 	if _, err := os.Stat(filepath.Join(run, rundir.EvalFile)); err == nil {
@@ -315,7 +315,7 @@ func TestNewRunsNeedAVacantDirectory(t *testing.T) {
 		make func(t *testing.T, dir string)
 		want string
 	}{
-		"a run":       {func(t *testing.T, dir string) { put(t, dir, rundir.ConfigFile) }, "--resume"},
+		"a run":       {func(t *testing.T, dir string) { put(t, dir, rundir.ConfigFile) }, "resume"},
 		"progress":    {func(t *testing.T, dir string) { put(t, dir, rundir.ProgressFile) }, "left of a run"},
 		"checkpoints": {func(t *testing.T, dir string) { put(t, dir, "checkpoints/7/"+checkpoint.ManifestName) }, "left of a run"},
 		"a file": {func(t *testing.T, dir string) {

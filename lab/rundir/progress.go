@@ -48,39 +48,26 @@ type Validation struct {
 
 // At returns the validation as an entry of best.json for the checkpoint at step.
 func (v *Validation) At(step int64) BestCheckpoint {
-	return BestCheckpoint{step, v.metric(), v.value()}
-}
-
-func (v *Validation) metric() string {
 	switch {
 	case v.Return != nil:
-		return BestReturn
+		return BestCheckpoint{step, BestReturn, *v.Return}
 	case v.Score != nil:
-		return "validation/" + v.Metric + " " + v.Mean
+		return BestCheckpoint{step, "validation/" + v.Metric + " " + v.Mean, *v.Score}
 	}
-	return BestMetric
-}
-
-func (v *Validation) value() float64 {
-	switch {
-	case v.Return != nil:
-		return *v.Return
-	case v.Score != nil:
-		return *v.Score
-	}
-	return v.JCT
+	return BestCheckpoint{step, BestMetric, v.JCT}
 }
 
 // Beats returns whether v replaces the best so far. A lower JCT does, and so does a return that is not lower: many problems
 // have a highest return, and of the checkpoints that reach it the latest has learned longest.
 func (v *Validation) Beats(b BestCheckpoint) bool {
-	if v.Return != nil {
-		return v.value() >= b.Value
+	switch value := v.At(0).Value; {
+	case v.Return != nil:
+		return value >= b.Value
+	case v.Counts.Higher:
+		return value > b.Value
+	default:
+		return value < b.Value
 	}
-	if v.Counts.Higher {
-		return v.value() > b.Value
-	}
-	return v.value() < b.Value
 }
 
 // Words returns the score as text.

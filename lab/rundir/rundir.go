@@ -121,14 +121,16 @@ func Vacant(path string) error {
 		return fault.Mistakef("run directory %s: there is a file of that name", path)
 	}
 	if _, err := os.Stat(filepath.Join(path, ConfigFile)); err == nil {
-		return fault.Mistakef("%s holds a run already; continue it with --resume %s, or name another --run-dir", path, path)
+		return fault.Mistakef("%s holds a run already; continue it with %s %s, or name another %s", path, fault.Key("resume"),
+			path, fault.Key("run-dir"))
 	}
 	steps, err := checkpoint.List(filepath.Join(path, Checkpoints))
 	if err != nil {
 		return &fault.Mistake{Err: err}
 	}
 	if _, err := os.Stat(filepath.Join(path, ProgressFile)); err == nil || len(steps) > 0 {
-		return fault.Mistakef("%s holds what is left of a run, without its %s; name another --run-dir", path, ConfigFile)
+		return fault.Mistakef("%s holds what is left of a run, without its %s; name another %s", path, ConfigFile,
+			fault.Key("run-dir"))
 	}
 	return nil
 }

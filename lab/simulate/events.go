@@ -35,34 +35,31 @@ func (l *eventLog) Observe(v *sim.View, p *sim.Point) error {
 		if e.Kind == sim.Timer {
 			continue
 		}
-		b := append(l.row[:0], `{"t_s":`...)
-		b = traces.AppendSeconds(b, e.At)
-		b = append(b, `,"event":"`...)
-		b = append(b, e.Kind.String()...)
+		b := traces.AppendSeconds(append(l.row[:0], `{"t_s":`...), e.At)
 		if e.Job < 0 { // an event of a node
-			b = append(b, `","node":`...)
-			b = strconv.AppendInt(b, int64(e.Node), 10)
-			l.row = append(b, "}\n"...)
-			if _, err := l.w.Write(l.row); err != nil {
-				return err
-			}
-			continue
+			b = append(append(append(b, `,"event":"`...), e.Kind.String()...), `","node":`...)
+			l.row = append(strconv.AppendInt(b, int64(e.Node), 10), "}\n"...)
+		} else {
+			l.row = appendJobEvent(b, e.Kind.String(), v.Trace(e.Job).ID, e.GPUs)
 		}
-		b = append(b, `","job":`...)
-		b = appendJSON(b, v.Trace(e.Job).ID)
-		b = append(b, `,"gpus":[`...)
-		for k, g := range e.GPUs {
-			if k > 0 {
-				b = append(b, ',')
-			}
-			b = strconv.AppendInt(b, int64(g), 10)
-		}
-		l.row = append(b, "]}\n"...)
 		if _, err := l.w.Write(l.row); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// appendJobEvent appends the rest of a line behind its time.
+func appendJobEvent[G ~int32](b []byte, kind, id string, gpus []G) []byte {
+	b = append(append(append(b, `,"event":"`...), kind...), `","job":`...)
+	b = append(appendJSON(b, id), `,"gpus":[`...)
+	for k, g := range gpus {
+		if k > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(g), 10)
+	}
+	return append(b, "]}\n"...)
 }
 
 func (l *eventLog) flush() error { return l.w.Flush() }

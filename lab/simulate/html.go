@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"clustergym/lab/htmlpage"
-	"clustergym/lab/ladder"
+	"clustergym/lab/report"
 	"clustergym/simulator/sim"
 )
 
@@ -36,10 +36,10 @@ func (p *SchedulePage) Write(w io.Writer, r *Report) error {
 		{"workload", r.Info.String()},
 		{"cluster", first.Cluster.String()},
 		{"placement", first.Placement},
-		{ladder.Key, first.Estimates.Label()},
+		{report.EstimatesKey, first.Estimates.Label()},
 	}
 	header, rows := r.table()
 	page.Tables = []htmlpage.Table{{Title: "Metrics", Header: header, Rows: rows}}
-	page.Notes = slices.Concat(r.Notes, ladder.Sentences(first.Estimates, r.knowledge()))
+	page.Notes = slices.Concat(r.Notes, report.Sentences(first.Estimates, r.knowledge()))
 	return page.Write(w)
 }

@@ -177,13 +177,8 @@ func (t *jobTable) close(s traces.Stream) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
-	var j traces.Job
-	for {
-		if err := s.Next(&j); err == io.EOF {
-			break
-		} else if err != nil {
-			return err
-		}
+	if err := drain(s); err != nil {
+		return err
 	}
 	t.refuse(-1)
 	if _, err := t.w.Write(t.waiting); err != nil {

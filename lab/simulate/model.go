@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"clustergym/agents"
 	"clustergym/env"
@@ -14,9 +13,8 @@ import (
 	"clustergym/internal/fault"
 	"clustergym/lab/config"
 	"clustergym/lab/envs"
-	"clustergym/lab/ladder"
-	"clustergym/lab/models"
 	"clustergym/lab/predictors"
+	"clustergym/lab/report"
 	"clustergym/simulator/metrics"
 	"clustergym/simulator/predict"
 	"clustergym/simulator/sim"
@@ -25,13 +23,13 @@ import (
 
 // Played is a model with the environment through whose actions it schedules.
 type Played struct {
-	models.Model
+	envs.Model
 	Settings jobselect.Config
 }
 
 // NewPlayed returns a model that plays through the environment of cfg, which must be JobSelect-v1. Observations show what they did
 // there, also with other estimates.
-func NewPlayed(m models.Model, cfg *config.Config) (Played, error) {
+func NewPlayed(m envs.Model, cfg *config.Config) (Played, error) {
 	if cfg.Env.JobSelect() == nil {
 		return Played{}, fault.Mistakef("model %s: it plays in %s, and only models for %s can schedule a whole trace", m.File, cfg.Env.ID, jobselect.ID)
 	}
@@ -75,33 +73,30 @@ func (c *Config) checkModels(h *Hooks) error {
 		}
 		names = append(names, h.Models[i].Name)
 	}
-	what := ""
 	plain := sim.DefaultConfig()
 	plain.Comm = c.Simulator.Comm
-	switch {
-	case len(h.Models) == 0:
+	if len(h.Models) == 0 {
 		return nil
-	case c.streams():
+	}
+	if c.streams() {
 		return fault.Mistakef("%s needs the whole trace in memory; want %s off", fault.Key("policy-onnx"), fault.Key("stream"))
-	case h.Events != nil:
-		what = "--events"
-	case h.Jobs != nil:
-		what = "--jobs-out"
-	case h.Observe != nil:
-		what = "--html"
-	case c.Peer.Name != "":
-		what = "--peer"
-	case c.Horizon > 0:
-		what = "--horizon"
-	case c.Interference != "":
-		what = "--interference"
-	case !sameSimulator(c.Simulator, plain):
-		what = "settings of the simulator other than --comm"
 	}
-	if what == "" {
-		return nil
+	for _, k := range []struct {
+		given  bool
+		format string
+		key    fault.Key
+	}{
+		{h.Events != nil, "%s", "events"}, {h.Jobs != nil, "%s", "jobs-out"}, {h.Observe != nil, "%s", "html"},
+		{c.Peer.Name != "", "%s", "peer"}, {c.Horizon > 0, "%s", "horizon"}, {c.Interference != "", "%s", "interference"},
+		{!sameSimulator(c.Simulator, plain), "settings of the simulator other than %s", "comm"},
+	} {
+		if k.given {
+			return fault.Mistakef("%s does not go with %w: models play in %s, which has none; gymctl eval %s %s draws their "+
+				"schedules", fault.Key("policy-onnx"), fault.Errorf(k.format, k.key), jobselect.ID, fault.Key("policy-onnx"),
+				fault.Key("html"))
+		}
 	}
-	return fault.Mistakef("%s does not go with %s: models play in %s, which has none; gymctl eval %s %s draws their schedules", fault.Key("policy-onnx"), what, jobselect.ID, fault.Key("policy-onnx"), fault.Key("html"))
+	return nil
 }
 
 // sameSimulator reports whether two settings simulate alike.
@@ -130,29 +125,22 @@ func (r *simulation) play(ctx context.Context, m *Played) error {
 	}
 	var counted metrics.Collector
 	var seen sim.Observer = &counted
-	if r.hooks.Progress != nil {
-		seen = observers{&counted, &watch{tell: r.hooks.Progress, at: Progress{
-			Policy: m.Name, Run: len(r.report.Runs), Runs: len(cfg.Policies) + len(r.hooks.Models), Jobs: len(r.jobs),
-		}}}
+	if w := r.watch(m.Name, len(r.jobs)); w != nil {
+		seen = observers{&counted, w}
 	}
 	e.Watch(seen)
 	defer e.Watch(nil)
-	var begin time.Time
-	if r.hooks.Now != nil {
-		begin = r.hooks.Now()
-	}
+	wall := r.hooks.clock()
 	_, _, err = agents.NewPlayer(e, p).Play(ctx, env.Episode{Seed: cfg.Seed, Split: env.SplitTest}, nil)
 	if err != nil && !errors.Is(err, sched.ErrUndecided) { // which played it: there was nothing to decide
 		return fmt.Errorf("model %s: %w", m.Name, err)
 	}
 	run := Result{
-		Policy: m.Name, Placement: s.Placement, Backfill: "none", Estimates: s.Estimates, Rung: ladder.Rung(s.Estimates),
+		Policy: m.Name, Placement: s.Placement, Backfill: "none", Estimates: s.Estimates, Rung: report.RungOf(s.Estimates),
 		Cluster: clusterOf(r.cluster), Events: counted.Events(), Metrics: counted.Summary(cfg.Warmup, cfg.Tail),
 		Trace: traceOf(&r.report.Info, r.read, r.never.count, r.never.share(), r.never.ids),
 	}
-	if r.hooks.Now != nil {
-		run.WallS = r.hooks.Now().Sub(begin).Seconds()
-	}
+	run.WallS = wall()
 	r.unfinished(m.Name, e.View(), &run)
 	r.report.Runs = append(r.report.Runs, run)
 	return nil

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"clustergym/env/jobselect"
-	"clustergym/lab/models"
+	"clustergym/lab/envs"
 	"clustergym/nets/onnx"
 )
 
@@ -42,7 +42,7 @@ func TestAModelSchedulesAWholeTrace(t *testing.T) {
 	// The observation of the environment without images: its tables.
 	width := 0
 	for _, n := range []int{1, 1 << 12} {
-		m, err := models.Read(firstLegal(t, n, 151), "mine")
+		m, err := envs.ReadModel(firstLegal(t, n, 151), "mine")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestAModelSchedulesAWholeTrace(t *testing.T) {
 			width = 10*width + int(c-'0')
 		}
 	}
-	m, err := models.Read(firstLegal(t, width, 151), "mine")
+	m, err := envs.ReadModel(firstLegal(t, width, 151), "mine")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,15 +80,15 @@ func TestAModelSchedulesAWholeTrace(t *testing.T) {
 }
 
 func TestWhatModelsDoNotGoWith(t *testing.T) {
-	m, err := models.Read(firstLegal(t, 1, 1), "mine")
+	m, err := envs.ReadModel(firstLegal(t, 1, 1), "mine")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(c *Config, h *Hooks){
-		"does not go with --events":             func(_ *Config, h *Hooks) { h.Events = &bytes.Buffer{} },
-		"does not go with --jobs-out":           func(_ *Config, h *Hooks) { h.Jobs = &bytes.Buffer{} },
+		"does not go with events":               func(_ *Config, h *Hooks) { h.Events = &bytes.Buffer{} },
+		"does not go with jobs-out":             func(_ *Config, h *Hooks) { h.Jobs = &bytes.Buffer{} },
 		"policy mine is named twice":            func(_ *Config, h *Hooks) { h.Models = append(h.Models, h.Models[0]) },
-		"does not go with --horizon":            func(c *Config, _ *Hooks) { c.Horizon = 1e12 },
+		"does not go with horizon":              func(c *Config, _ *Hooks) { c.Horizon = 1e12 },
 		"settings of the simulator other than":  func(c *Config, _ *Hooks) { c.Simulator.Restart = 1e9 },
 		"needs the whole trace in memory; want": func(c *Config, _ *Hooks) { c.Trace.File, c.Stream = "x.csv", "on" },
 	} {

@@ -33,7 +33,9 @@ type peerRun struct {
 	hooks       Hooks
 	spec        cluster.Spec
 	nodes, gpus int
-	read        int // jobs, with those that are left out
+	read        int         // jobs, with those that are left out
+	who         [][2]string // users and virtual clusters of all jobs that were read; nil = unknown
+	at          []int       // by jobs that were read: the place among those that fit; −1 = left out
 	report      *Report
 	table       *jobTable // nil if no file of jobs is written
 }
@@ -91,20 +93,59 @@ func equalNodes(c *cluster.Cluster) (nodes, each int) {
 	return c.Nodes(), each
 }
 
-// leaveOut notes the jobs, of n that were read, that the machine can never hold. share is theirs of the GPU time, and size says how
-// large the cluster is. It returns a mistake if no job remains, or if the configuration wants one.
-func (r *peerRun) leaveOut(size string, never []string, n int, share float64) error {
-	r.read = n
-	if len(never) == 0 {
-		return nil
+// peerJob is what leaveOut asks of a job of a machine.
+type peerJob struct {
+	name string
+	fits bool
+	work float64 // GPU time, in any unit
+}
+
+// leaveOut returns the jobs of all that the machine can hold, and notes the others. size says how large the cluster is.
+// It returns a mistake if no job remains, or if the configuration wants one.
+func leaveOut[J any](r *peerRun, size string, all []J, of func(j *J) peerJob) (jobs []J, err error) {
+	var never []string
+	lost, total := 0.0, 0.0
+	for i := range all {
+		j := of(&all[i])
+		total += j.work
+		if !j.fits {
+			never, lost = append(never, j.name), lost+j.work
+			r.at = append(r.at, -1)
+			continue
+		}
+		r.at = append(r.at, len(jobs))
+		jobs = append(jobs, all[i])
+	}
+	if r.read = len(all); len(never) == 0 {
+		return jobs, nil
+	}
+	share := 0.0
+	if total > 0 {
+		share = lost / total
 	}
 	ids := listIDs(never[:min(namedJobs, len(never))], len(never))
-	if r.cfg.FailRefused || len(never) == n {
-		return fault.Mistakef("%d of %s can never fit cluster %s (%s): %s; want a larger cluster", len(never), plain.Count(n, "job", "jobs"), r.spec.Name, size, ids)
+	if r.cfg.FailRefused || len(never) == len(all) {
+		return nil, fault.Mistakef("%d of %s can never fit cluster %s (%s): %s; want a larger cluster", len(never),
+			plain.Count(len(all), "job", "jobs"), r.spec.Name, size, ids)
 	}
 	r.report.refused, r.report.refusedShare = never, share
-	r.report.note("%s refused, because cluster %s can never hold them: %s", workload.Part(len(never), n, share), r.spec.Name, ids)
-	return nil
+	r.report.note("%s refused, because cluster %s can never hold them: %s", workload.Part(len(never), len(all), share),
+		r.spec.Name, ids)
+	return jobs, nil
+}
+
+// writeJobs writes the rows of the jobs that were read, for a run of policy. row appends that of a job to b, whose
+// place among those that fit is at.
+func (r *peerRun) writeJobs(policy string, row func(b []byte, i, at int) []byte) error {
+	r.table.policy = policy
+	var b []byte
+	for i, at := range r.at {
+		b = row(b[:0], i, at)
+		if _, err := r.table.w.Write(b); err != nil {
+			return err
+		}
+	}
+	return r.table.w.Flush()
 }
 
 // peerLog counts the events of a run of one policy on a peer's machine, tells its progress, and writes the events like eventLog,
@@ -112,23 +153,20 @@ func (r *peerRun) leaveOut(size string, never []string, n int, share float64) er
 type peerLog struct {
 	w     *eventLog // nil = events are not written
 	watch *watch    // nil = nobody watches
-	begin time.Time // zero without a clock
-	wallS float64   // which the run took, with its events
+	wall  func() float64
+	wallS float64 // which the run took, with its events
 	n     int
 	err   error // of the first event that could not be written
 }
 
 // begin returns the log of a run of policy that begins now.
 func (r *peerRun) begin(policy string, jobs int) *peerLog {
-	l := &peerLog{}
+	l := &peerLog{wall: r.hooks.clock()}
 	if r.hooks.Events != nil {
 		l.w = newEventLog(r.hooks.Events)
 	}
 	if r.hooks.Progress != nil {
 		l.watch = &watch{tell: r.hooks.Progress, at: Progress{Policy: policy, Run: len(r.report.Runs), Runs: len(r.cfg.Policies), Jobs: jobs}}
-	}
-	if r.hooks.Now != nil {
-		l.begin = r.hooks.Now()
 	}
 	return l
 }
@@ -142,28 +180,14 @@ func (l *peerLog) event(seconds float64, kind string, finish bool, job string, g
 	if l.w == nil || l.err != nil {
 		return
 	}
-	b := append(l.w.row[:0], `{"t_s":`...)
-	b = strconv.AppendFloat(b, seconds, 'f', -1, 64)
-	b = append(b, `,"event":"`...)
-	b = append(b, kind...)
-	b = append(b, `","job":`...)
-	b = appendJSON(b, job)
-	b = append(b, `,"gpus":[`...)
-	for k, g := range gpus {
-		if k > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendInt(b, int64(g), 10)
-	}
-	l.w.row = append(b, "]}\n"...)
+	b := strconv.AppendFloat(append(l.w.row[:0], `{"t_s":`...), seconds, 'f', -1, 64)
+	l.w.row = appendJobEvent(b, kind, job, gpus)
 	_, l.err = l.w.w.Write(l.w.row)
 }
 
 // ended stops the clock and ends the events of a run that returned err, and returns what went wrong.
 func (r *peerRun) ended(ctx context.Context, policy string, l *peerLog, err error) error {
-	if r.hooks.Now != nil {
-		l.wallS = r.hooks.Now().Sub(l.begin).Seconds()
-	}
+	l.wallS = l.wall()
 	err = cmp.Or(err, l.err)
 	switch {
 	case ctx.Err() != nil:
@@ -186,9 +210,13 @@ func (r *peerRun) add(l *peerLog, run Result) {
 	r.report.Runs = append(r.report.Runs, run)
 }
 
-// appendPeerJob appends the columns of the table of jobs that say what a job is. who is its user and virtual cluster, and arrival is
-// in seconds.
-func appendPeerJob(b []byte, name string, who [2]string, gpus int, arrival float64) []byte {
+// appendJob appends the columns of the table of jobs that say what job i of those that were read is. arrival is in
+// seconds.
+func (r *peerRun) appendJob(b []byte, i int, name string, gpus int, arrival float64) []byte {
+	var who [2]string
+	if r.who != nil {
+		who = r.who[i]
+	}
 	b = append(csv.AppendText(b, name), ',')
 	b = append(csv.AppendText(b, who[0]), ',')
 	b = csv.AppendText(b, who[1])

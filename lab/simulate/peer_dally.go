@@ -55,17 +55,8 @@ type PeerGrants struct {
 type dallyRun struct {
 	*peerRun
 	racks, perRack int
-	jobs           []dally.Job
+	all, jobs      []dally.Job // read, in the order of the trace, and those that fit
 	factors        dally.Factors
-	who            [][2]string // the jobs' users and virtual clusters, if there is a table of jobs
-	refused        []refusedPeer
-}
-
-// refusedPeer is a job that the machine can never hold, and the index of the next one that it can.
-type refusedPeer struct {
-	job    dally.Job
-	who    [2]string
-	before int
 }
 
 // takes implements peerMachine: racks of equally many machines of eight GPUs.
@@ -134,18 +125,21 @@ func (r *dallyRun) load(ctx context.Context) (err error) {
 			return &fault.Mistake{Err: err}
 		}
 		defer f.Close() //nolint:errcheck // open for reading only
-		if r.jobs, err = dally.ReadJobs(workload.NewCtxReader(ctx, f), r.cfg.Trace.File); err != nil {
+		if r.all, err = dally.ReadJobs(workload.NewCtxReader(ctx, f), r.cfg.Trace.File); err != nil {
 			return &fault.Mistake{Err: err}
 		}
-	} else if r.jobs, err = PeerJobs(all); err != nil {
+	} else if r.all, err = PeerJobs(all); err != nil {
 		return err
 	}
-	if r.hooks.Jobs != nil && len(all) == len(r.jobs) {
+	if r.hooks.Jobs != nil && len(all) == len(r.all) {
 		for i := range all {
 			r.who = append(r.who, [2]string{all[i].User, all[i].VC})
 		}
 	}
-	return r.refuse()
+	r.jobs, err = leaveOut(r.peerRun, fmt.Sprintf("%d GPUs", r.gpus), r.all, func(j *dally.Job) peerJob {
+		return peerJob{j.Name, j.GPUs <= r.gpus, j.Iterations * j.Time}
+	})
+	return err
 }
 
 // PeerJobs converts the simulator's jobs to the machine's. The number of iterations and their time come from the trace, or
@@ -178,36 +172,6 @@ func PeerJobs(all []traces.Job) ([]dally.Job, error) {
 		jobs = append(jobs, d)
 	}
 	return jobs, nil
-}
-
-// refuse removes the jobs that the cluster can never hold and notes them. It returns a mistake if no job remains, or if the
-// configuration wants one.
-func (r *dallyRun) refuse() error {
-	var never []string
-	kept := make([]dally.Job, 0, len(r.jobs))
-	lost, total := 0.0, 0.0
-	for i, j := range r.jobs {
-		total += j.Iterations * j.Time
-		var who [2]string
-		if r.who != nil {
-			who = r.who[i]
-		}
-		if j.GPUs > r.gpus {
-			lost += j.Iterations * j.Time
-			never = append(never, j.Name)
-			r.refused = append(r.refused, refusedPeer{j, who, len(kept)})
-			continue
-		}
-		if r.who != nil {
-			r.who[len(kept)] = who
-		}
-		kept = append(kept, j)
-	}
-	r.jobs = kept
-	if total > 0 {
-		lost /= total
-	}
-	return r.leaveOut(fmt.Sprintf("%d GPUs", r.gpus), never, len(never)+len(kept), lost)
 }
 
 // run implements peerMachine.

@@ -36,36 +36,22 @@ const dallyColumns = "queue_delay,gpu_time,comp_time,g_one,g_slot,g_machine,g_ra
 
 // writeJobs writes the rows of a run of policy, with all digits of the machine's seconds.
 func (r *dallyRun) writeJobs(policy string, found *dally.Report, log *dallyLog) error {
-	t, refused := r.table, r.refused
-	t.policy = policy
-	var b []byte
-	for i := 0; i <= len(r.jobs); i++ {
-		b = b[:0]
-		for ; len(refused) > 0 && refused[0].before == i; refused = refused[1:] {
-			j := &refused[0].job
-			b = appendPeerJob(b, j.Name, refused[0].who, j.GPUs, j.Arrival)
-			b = t.appendRefused(b, peerDuration(j), dallyColumns)
+	return r.peerRun.writeJobs(policy, func(b []byte, i, at int) []byte {
+		j := &r.all[i]
+		b = r.appendJob(b, i, j.Name, j.GPUs, j.Arrival)
+		if at < 0 {
+			return r.table.appendRefused(b, peerDuration(j), dallyColumns)
 		}
-		if i < len(r.jobs) {
-			j, f := &r.jobs[i], &found.Jobs[i]
-			jct := f.End - j.Arrival
-			var who [2]string
-			if r.who != nil {
-				who = r.who[i]
-			}
-			b = appendFloats(appendPeerJob(b, j.Name, who, j.GPUs, j.Arrival), f.First, f.End, peerDuration(j), jct-f.GPUTime, jct)
-			if b = append(b, ','); f.CompTime > 0 { // the machine's work, in whole blocks
-				b = strconv.AppendFloat(b, jct/f.CompTime, 'f', -1, 64)
-			}
-			b = append(appendInts(b, log.stops[i], log.moved[i]), ","+stateFinished...)
-			b = appendFloats(t.appendPolicy(b), f.Queue, f.GPUTime, f.CompTime)
-			b = append(appendInts(appendInts(b, f.Grants[:]...), f.WhileRunning), '\n')
+		f := &found.Jobs[at]
+		jct := f.End - j.Arrival
+		b = appendFloats(b, f.First, f.End, peerDuration(j), jct-f.GPUTime, jct)
+		if b = append(b, ','); f.CompTime > 0 { // the machine's work, in whole blocks
+			b = strconv.AppendFloat(b, jct/f.CompTime, 'f', -1, 64)
 		}
-		if _, err := t.w.Write(b); err != nil {
-			return err
-		}
-	}
-	return t.w.Flush()
+		b = append(appendInts(b, log.stops[at], log.moved[at]), ","+stateFinished...)
+		b = appendFloats(r.table.appendPolicy(b), f.Queue, f.GPUTime, f.CompTime)
+		return append(appendInts(appendInts(b, f.Grants[:]...), f.WhileRunning), '\n')
+	})
 }
 
 // peerDuration is the run time of a job on its GPUs, in seconds, if communication took no time.

@@ -53,11 +53,9 @@ func lwfPolicies() (all []string) {
 type lwfRun struct {
 	*peerRun
 	question string
-	perNode  int         // GPUs of a node
-	all      []lwf.Job   // read, in the order of the trace
-	who      [][2]string // their users and virtual clusters
-	jobs     []lwf.Job   // those that fit
-	at       []int       // by index of all: that of jobs; −1 = left out
+	perNode  int       // GPUs of a node
+	all      []lwf.Job // read, in the order of the trace
+	jobs     []lwf.Job // those that fit
 }
 
 // takes implements peerMachine: nodes of equally many GPUs.
@@ -88,21 +86,11 @@ func (r *lwfRun) load(ctx context.Context) error {
 		}
 	}
 	memory := lwf.DefaultConfig().Memory
-	var never []string
-	lost, total := 0.0, 0.0
-	for i := range r.all {
-		j := &r.all[i]
+	r.jobs, err = leaveOut(r.peerRun, fmt.Sprintf("%d GPUs of %d MB", r.gpus, memory), r.all, func(j *lwf.Job) peerJob {
 		work := float64(j.Iterations*(j.Forward+j.Backward)) * float64(j.Workers)
-		total += work
-		if j.Workers > r.gpus || j.Memory > memory {
-			never, lost = append(never, j.Name), lost+work
-			r.at = append(r.at, -1)
-			continue
-		}
-		r.at = append(r.at, len(r.jobs))
-		r.jobs = append(r.jobs, *j)
-	}
-	return r.leaveOut(fmt.Sprintf("%d GPUs of %d MB", r.gpus, memory), never, len(r.all), lost/math.Max(1, total))
+		return peerJob{j.Name, j.Workers <= r.gpus && j.Memory <= memory, work}
+	})
+	return err
 }
 
 // ownFile reads the trace if it is a file of the machine's own, and reports whether it is.
@@ -134,7 +122,6 @@ func (r *lwfRun) ownFile(ctx context.Context) (own bool, err error) {
 	if r.all, err = lwf.ReadJobs(workload.NewCtxReader(ctx, in), t.File); err != nil {
 		return true, &fault.Mistake{Err: err}
 	}
-	r.who = make([][2]string, len(r.all))
 	r.report.Info = workload.Info{File: t.File, Format: "lwf", Read: len(r.all), Jobs: len(r.all)}
 	return true, nil
 }
@@ -227,34 +214,27 @@ const lwfColumns = "placed_ms,first_task_ms,finish_ms,nodes,gpus_in_worker_order
 
 // writeJobs writes the rows of a run of policy.
 func (r *lwfRun) writeJobs(policy string, found *lwf.Report) error {
-	t := r.table
-	t.policy = policy
-	var b []byte
-	for i := range r.all {
+	return r.peerRun.writeJobs(policy, func(b []byte, i, at int) []byte {
 		j := &r.all[i]
-		b = appendPeerJob(b[:0], j.Name, r.who[i], j.Workers, float64(j.Arrival)/1000)
+		b = r.appendJob(b, i, j.Name, j.Workers, float64(j.Arrival)/1000)
 		work := float64(j.Iterations*(j.Forward+j.Backward)) / 1000
-		if r.at[i] < 0 {
-			b = t.appendRefused(b, work, lwfColumns)
-		} else {
-			f := &found.Jobs[r.at[i]]
-			jct := float64(f.Finish-j.Arrival) / 1000
-			b = appendFloats(b, float64(f.First)/1000, float64(f.Finish)/1000, work, float64(f.First-j.Arrival)/1000, jct, jct/work)
-			b = append(b, ",0,0,"+stateFinished...)
-			b = appendInts(t.appendPolicy(b), int(f.Placed), int(f.First), int(f.Finish), f.Nodes)
-			b = append(b, ',')
-			for k, g := range f.GPUs {
-				if k > 0 {
-					b = append(b, ' ')
-				}
-				b = append(strconv.AppendInt(b, int64(g)/int64(r.perNode), 10), '.')
-				b = strconv.AppendInt(b, int64(g)%int64(r.perNode), 10)
+		if at < 0 {
+			return r.table.appendRefused(b, work, lwfColumns)
+		}
+		f := &found.Jobs[at]
+		jct := float64(f.Finish-j.Arrival) / 1000
+		b = appendFloats(b, float64(f.First)/1000, float64(f.Finish)/1000, work, float64(f.First-j.Arrival)/1000, jct,
+			jct/work)
+		b = append(b, ",0,0,"+stateFinished...)
+		b = appendInts(r.table.appendPolicy(b), int(f.Placed), int(f.First), int(f.Finish), f.Nodes)
+		b = append(b, ',')
+		for k, g := range f.GPUs {
+			if k > 0 {
+				b = append(b, ' ')
 			}
-			b = append(b, '\n')
+			b = append(strconv.AppendInt(b, int64(g)/int64(r.perNode), 10), '.')
+			b = strconv.AppendInt(b, int64(g)%int64(r.perNode), 10)
 		}
-		if _, err := t.w.Write(b); err != nil {
-			return err
-		}
-	}
-	return t.w.Flush()
+		return append(b, '\n')
+	})
 }

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -108,10 +109,10 @@ func (r *Refusal) Mistake(of int, name string, c *cluster.Cluster, asked bool) e
 	if r.noGPU > 0 {
 		why = append(why, fmt.Sprintf("%s for no GPU", plain.Count(r.noGPU, "asks", "ask")))
 	}
-	want := "want a cluster that holds one of them at least"
+	want := errors.New("want a cluster that holds one of them at least")
 	if asked {
-		want = "want a cluster that holds them, or no --fail-refused, to run without them"
+		want = fault.Errorf("want a cluster that holds them, or no %s, to run without them", fault.Key("fail-refused"))
 	}
-	return fault.Mistakef("%d of %s can never fit cluster %s (%s): %s; %s; %s",
+	return fault.Mistakef("%d of %s can never fit cluster %s (%s): %s; %s; %w",
 		r.count, plain.Count(of, "job", "jobs"), name, plain.Count(c.GPUs(), "GPU", "GPUs"), listIDs(r.ids, r.count), strings.Join(why, ", "), want)
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"clustergym/internal/plain"
-	"clustergym/lab/ladder"
+	"clustergym/lab/report"
 	"clustergym/lab/workload"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/metrics"
@@ -46,13 +46,13 @@ type Result struct {
 }
 
 // row is what the table says of what the policy knows.
-func (r *Result) row() ladder.Row {
-	return ladder.Row{Name: r.Name(), Nothing: r.Nothing, Knows: r.knows}
+func (r *Result) row() report.Knowledge {
+	return report.Knowledge{Name: r.Name(), Nothing: r.Nothing, Knows: r.knows}
 }
 
 // knowledge returns what the policies of the table know.
-func (r *Report) knowledge() []ladder.Row {
-	rows := make([]ladder.Row, len(r.Runs))
+func (r *Report) knowledge() []report.Knowledge {
+	rows := make([]report.Knowledge, len(r.Runs))
 	for i := range r.Runs {
 		rows[i] = r.Runs[i].row()
 	}

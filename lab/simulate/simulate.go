@@ -12,8 +12,8 @@ import (
 	"clustergym/env/rollout"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
-	"clustergym/lab/ladder"
 	"clustergym/lab/predictors"
+	"clustergym/lab/report"
 	"clustergym/lab/workload"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/metrics"
@@ -206,15 +206,8 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 		defer file.Close() //nolint:errcheck // open for reading only
 		jobs = file
 	}
-	if cfg.Horizon > 0 {
-		first, err := firstSubmit(jobs)
-		if err != nil {
-			return err
-		}
-		if first > traces.MaxTime-cfg.Horizon {
-			return fault.Mistakef("horizon: got %v, want less: the first job is submitted at %v, and the clock ends at 146 years", cfg.Horizon, first)
-		}
-		sc.Horizon = first + cfg.Horizon
+	if sc.Horizon, err = cfg.end(jobs); err != nil {
+		return err
 	}
 	if r.table != nil {
 		jobs = r.table.begin(sch.Name(), jobs, r.never.jobs)
@@ -236,18 +229,13 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 		events = newEventLog(r.hooks.Events)
 		observers = append(observers, events)
 	}
-	if r.hooks.Progress != nil {
-		observers = append(observers, &watch{tell: r.hooks.Progress, at: Progress{
-			Policy: sch.Name(), Run: len(r.report.Runs), Runs: len(cfg.Policies) + len(r.hooks.Models), Jobs: max(len(r.jobs), r.read-r.never.count),
-		}})
+	if w := r.watch(sch.Name(), max(len(r.jobs), r.read-r.never.count)); w != nil {
+		observers = append(observers, w)
 	}
 	if r.hooks.Observe != nil {
 		observers = append(observers, r.hooks.Observe(sch.Name()))
 	}
-	var begin time.Time
-	if r.hooks.Now != nil {
-		begin = r.hooks.Now()
-	}
+	wall := r.hooks.clock()
 	if err := sim.Run(ctx, s, sch, observers...); err != nil {
 		if ctx.Err() == nil {
 			if input, ok := errors.AsType[*fault.Mistake](err); ok { // from a row of a streamed trace
@@ -259,25 +247,8 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 		}
 		return fmt.Errorf("policy %s: %w", sch.Name(), err)
 	}
-	run := Result{
-		Policy: h.Order, Admission: h.Admission, Placement: h.Placement, Backfill: h.Backfill, Estimates: h.Estimates,
-		Rung: ladder.Rung(h.Estimates), knows: h.Order == "gittins-2d" && cfg.Service == "workload",
-		Cluster: clusterOf(r.cluster),
-		Events:  counted.Events(),
-	}
-	if looks {
-		run.Policy = policyname.Rollout.String() + run.Policy
-	} else if rung, own := h.Knows(); own && rung == sim.RungNone {
-		run.Nothing = !run.knows
-	} else if own {
-		run.knows = true
-	}
-	if run.knows {
-		run.Rung = sim.RungExact.String()
-	}
-	if r.hooks.Now != nil {
-		run.WallS = r.hooks.Now().Sub(begin).Seconds()
-	}
+	run := r.result(&h, looks)
+	run.Events, run.WallS = counted.Events(), wall()
 	if events != nil {
 		if err := events.flush(); err != nil {
 			return err
@@ -306,6 +277,57 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 	}
 	r.report.Runs = append(r.report.Runs, run)
 	return nil
+}
+
+// end returns when a run ends whose jobs these are, 0 = with the last of them.
+func (c *Config) end(jobs traces.Stream) (time.Duration, error) {
+	if c.Horizon == 0 {
+		return 0, nil
+	}
+	first, err := firstSubmit(jobs)
+	if err == nil && first > traces.MaxTime-c.Horizon {
+		err = fault.Mistakef("horizon: got %v, want less: the first job is submitted at %v, and the clock ends at 146 years",
+			c.Horizon, first)
+	}
+	return first + c.Horizon, err
+}
+
+// watch returns what tells the progress of a run of so many jobs, nil if it is not asked for.
+func (r *simulation) watch(policy string, jobs int) *watch {
+	if r.hooks.Progress == nil {
+		return nil
+	}
+	runs := len(r.cfg.Policies) + len(r.hooks.Models)
+	return &watch{tell: r.hooks.Progress, at: Progress{Policy: policy, Run: len(r.report.Runs), Runs: runs, Jobs: jobs}}
+}
+
+// clock begins to measure, and returns what returns the seconds since; 0 without a clock.
+func (h *Hooks) clock() (seconds func() float64) {
+	if h.Now == nil {
+		return func() float64 { return 0 }
+	}
+	begin := h.Now()
+	return func() float64 { return h.Now().Sub(begin).Seconds() }
+}
+
+// result returns the result of a run of h, or of a search on top of it, without what the run measures.
+func (r *simulation) result(h *schedulers.Config, looks bool) Result {
+	run := Result{
+		Policy: h.Order, Admission: h.Admission, Placement: h.Placement, Backfill: h.Backfill, Estimates: h.Estimates,
+		Rung: report.RungOf(h.Estimates), knows: h.Order == "gittins-2d" && r.cfg.Service == "workload",
+		Cluster: clusterOf(r.cluster),
+	}
+	if looks {
+		run.Policy = policyname.Rollout.String() + run.Policy
+	} else if rung, own := h.Knows(); own && rung == sim.RungNone {
+		run.Nothing = !run.knows
+	} else if own {
+		run.knows = true
+	}
+	if run.knows {
+		run.Rung = sim.RungExact.String()
+	}
+	return run
 }
 
 // scheduler returns the policy that h describes, or, if it looks ahead, that one on top of it.

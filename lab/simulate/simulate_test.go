@@ -269,7 +269,7 @@ func TestJobsThatNeverFitAreRefusedByCountAndName(t *testing.T) {
 	cfg.FailRefused = true
 	_, err := Run(t.Context(), cfg, Hooks{})
 	want := "13 of 15 jobs can never fit cluster pool:2 (2 GPUs): big0, big1, big2, big3, big4, big5, big6, big7, big8, big9 and 3 more; " +
-		"the largest asks for 15 GPUs; want a cluster that holds them, or no --fail-refused, to run without them"
+		"the largest asks for 15 GPUs; want a cluster that holds them, or no fail-refused, to run without them"
 	if _, ok := errors.AsType[*fault.Mistake](err); !ok || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}

@@ -91,18 +91,22 @@ func firstSubmit(s traces.Stream) (time.Duration, error) {
 	return 0, nil
 }
 
-// count reads the rest of a streamed trace and takes its counts into the report.
-func (r *simulation) count(file *streamed, s *sim.Simulator) error {
-	// Jobs after the horizon count too.
+// drain reads the rest of s.
+func drain(s traces.Stream) error {
 	for {
 		var j traces.Job
-		err := file.Next(&j)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
+		if err := s.Next(&j); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
 			return err
 		}
+	}
+}
+
+// count reads the rest of a streamed trace and takes its counts into the report.
+func (r *simulation) count(file *streamed, s *sim.Simulator) error {
+	if err := drain(file); err != nil { // jobs after the horizon count too
+		return err
 	}
 	first := len(r.report.Runs) == 0
 	r.report.Info = file.Info()

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"clustergym/internal/texttable"
-	"clustergym/lab/ladder"
+	"clustergym/lab/report"
 	"clustergym/lab/workload"
 	"clustergym/simulator/metrics"
 )
@@ -24,7 +24,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	fmt.Fprintf(&b, "workload   %s\n", r.Info)
 	fmt.Fprintf(&b, "cluster    %s\n", first.Cluster)
 	fmt.Fprintf(&b, "placement  %s\n", first.Placement)
-	fmt.Fprintf(&b, "%s  %s\n", ladder.Key, first.Estimates.Label())
+	fmt.Fprintf(&b, "%s  %s\n", report.EstimatesKey, first.Estimates.Label())
 	if t := first.Trace; t.Refused > 0 {
 		fmt.Fprintf(&b, "jobs       %d read, %d refused: %s of the GPU time\n", t.Jobs, t.Refused, workload.Percent(t.RefusedShare))
 	}
@@ -35,10 +35,39 @@ func (r *Report) WriteTable(w io.Writer) error {
 	header, rows := r.table()
 	err := texttable.Write(w, header, rows, 1, "first wait", "JCT p50", "JCT p90", "communication", "makespan", "migrations", "preemptions",
 		"work lost", "failures", "finished", "wait mean", "GPUs used", "bounded slowdown", "JCT p99", "deadlines missed")
-	if below := ladder.Below(first.Estimates, r.knowledge()); err == nil && below != "" {
+	if below := report.Below(first.Estimates, r.knowledge()); err == nil && below != "" {
 		_, err = io.WriteString(w, "\n"+below)
 	}
 	return err
+}
+
+// meanJCT is the column by which policies are compared.
+const meanJCT = "JCT mean"
+
+// columns are those of the table. Rare ones are usually zero, and appear if one run has another value.
+var columns = []struct {
+	name   string
+	format func(vs []float64) (unit string, cells []string)
+	of     func(m *metrics.Summary) float64
+	rare   bool
+}{
+	{meanJCT, timeCells, func(m *metrics.Summary) float64 { return m.JCT.Mean }, false},
+	{"JCT p50", timeCells, func(m *metrics.Summary) float64 { return m.JCT.P50 }, false},
+	{"JCT p90", timeCells, func(m *metrics.Summary) float64 { return m.JCT.P90 }, false},
+	{"JCT p99", timeCells, func(m *metrics.Summary) float64 { return m.JCT.P99 }, false},
+	{"wait mean", timeCells, func(m *metrics.Summary) float64 { return m.Wait.Mean }, false},
+	{"first wait", timeCells, func(m *metrics.Summary) float64 { return m.FirstWait.Mean }, false},
+	{"bounded slowdown", numberCells, func(m *metrics.Summary) float64 { return m.BoundedSlowdown.Mean }, false},
+	{"makespan", timeCells, func(m *metrics.Summary) float64 { return m.Makespan }, false},
+	{"GPUs used", percentCells, func(m *metrics.Summary) float64 { return m.Utilization }, false},
+	{"communication", percentCells, func(m *metrics.Summary) float64 { return m.Communication }, true},
+	{"migrations", countCells, func(m *metrics.Summary) float64 { return float64(m.Migrations) }, true},
+	{"failures", countCells, func(m *metrics.Summary) float64 { return float64(m.Failures) }, true},
+	{"work lost", timeCells, func(m *metrics.Summary) float64 { return m.Lost }, true},
+	{"deadlines missed", countCells, func(m *metrics.Summary) float64 { return float64(m.DeadlineMisses) }, true},
+	{"preemptions", countCells, func(m *metrics.Summary) float64 { return float64(m.Preemptions) }, false},
+	{"finished", countCells, func(m *metrics.Summary) float64 { return float64(m.Finished) }, false},
+	{"unfinished", countCells, func(m *metrics.Summary) float64 { return float64(m.Unfinished) }, true},
 }
 
 // table returns the cells of WriteTable's table: a row for each run, its name first.
@@ -48,64 +77,26 @@ func (r *Report) table() (header []string, rows [][]string) {
 		row := r.Runs[i].row()
 		rows[i] = []string{row.Shown(r.Runs[i].Estimates)}
 	}
-	column := func(name string, format func(vs []float64) (unit string, cells []string), of func(m *metrics.Summary) float64) {
-		vs := make([]float64, len(r.Runs))
-		for i := range r.Runs {
-			vs[i] = of(&r.Runs[i].Metrics)
-		}
-		unit, cells := format(vs)
-		header = append(header, name+unit)
+	add := func(name string, cells []string) {
+		header = append(header, name)
 		for i := range rows {
 			rows[i] = append(rows[i], cells[i])
 		}
 	}
-	column("JCT mean", timeCells, func(m *metrics.Summary) float64 { return m.JCT.Mean })
-	r.gap(func(cells []string) {
-		header = append(header, "gap to exact")
-		for i := range rows {
-			rows[i] = append(rows[i], cells[i])
-		}
-	})
-	column("JCT p50", timeCells, func(m *metrics.Summary) float64 { return m.JCT.P50 })
-	column("JCT p90", timeCells, func(m *metrics.Summary) float64 { return m.JCT.P90 })
-	column("JCT p99", timeCells, func(m *metrics.Summary) float64 { return m.JCT.P99 })
-	column("wait mean", timeCells, func(m *metrics.Summary) float64 { return m.Wait.Mean })
-	column("first wait", timeCells, func(m *metrics.Summary) float64 { return m.FirstWait.Mean })
-	column("bounded slowdown", numberCells, func(m *metrics.Summary) float64 { return m.BoundedSlowdown.Mean })
-	column("makespan", timeCells, func(m *metrics.Summary) float64 { return m.Makespan })
-	column("GPUs used", percentCells, func(m *metrics.Summary) float64 { return m.Utilization })
-	has := func(of func(m *metrics.Summary) float64) bool {
+	for _, c := range columns {
+		vs, none := make([]float64, len(r.Runs)), true
 		for i := range r.Runs {
-			if of(&r.Runs[i].Metrics) != 0 {
-				return true
-			}
+			vs[i] = c.of(&r.Runs[i].Metrics)
+			none = none && vs[i] == 0
 		}
-		return false
-	}
-	// Columns that are usually zero appear if one run has another value.
-	for _, c := range []struct {
-		name   string
-		format func([]float64) (string, []string)
-		of     func(m *metrics.Summary) float64
-	}{
-		{"communication", percentCells, func(m *metrics.Summary) float64 { return m.Communication }},
-		{"migrations", countCells, func(m *metrics.Summary) float64 { return float64(m.Migrations) }},
-		{"failures", countCells, func(m *metrics.Summary) float64 { return float64(m.Failures) }},
-		{"work lost", timeCells, func(m *metrics.Summary) float64 { return m.Lost }},
-		{"deadlines missed", countCells, func(m *metrics.Summary) float64 { return float64(m.DeadlineMisses) }},
-	} {
-		if has(c.of) {
-			column(c.name, c.format, c.of)
+		if none && c.rare {
+			continue
 		}
-	}
-	column("preemptions", countCells, func(m *metrics.Summary) float64 { return float64(m.Preemptions) })
-	column("finished", countCells, func(m *metrics.Summary) float64 { return float64(m.Finished) })
-	cut := false
-	for i := range r.Runs {
-		cut = cut || r.Runs[i].Metrics.Unfinished > 0
-	}
-	if cut {
-		column("unfinished", countCells, func(m *metrics.Summary) float64 { return float64(m.Unfinished) })
+		unit, cells := c.format(vs)
+		add(c.name+unit, cells)
+		if c.name == meanJCT {
+			r.gap(func(cells []string) { add("gap to exact", cells) })
+		}
 	}
 	return header, rows
 }
@@ -152,24 +143,19 @@ func numberCells(vs []float64) (unit string, cells []string) {
 	case least < 1000:
 		places = 1
 	}
-	for _, v := range vs {
-		cells = append(cells, strconv.FormatFloat(v, 'f', places, 64))
-	}
-	return "", cells
+	return eachCell(vs, 1, places, "")
 }
 
 // percentCells formats shares in percent.
-func percentCells(vs []float64) (unit string, cells []string) {
-	for _, v := range vs {
-		cells = append(cells, strconv.FormatFloat(100*v, 'f', 1, 64)+" %")
-	}
-	return "", cells
-}
+func percentCells(vs []float64) (unit string, cells []string) { return eachCell(vs, 100, 1, " %") }
 
 // countCells formats whole numbers.
-func countCells(vs []float64) (unit string, cells []string) {
+func countCells(vs []float64) (unit string, cells []string) { return eachCell(vs, 1, 0, "") }
+
+// eachCell formats numbers, times factor, with so many decimal places and what stands behind them.
+func eachCell(vs []float64, factor float64, places int, behind string) (unit string, cells []string) {
 	for _, v := range vs {
-		cells = append(cells, strconv.FormatFloat(v, 'f', 0, 64))
+		cells = append(cells, strconv.FormatFloat(factor*v, 'f', places, 64)+behind)
 	}
 	return "", cells
 }

@@ -188,7 +188,7 @@ func TestGeneratedWorkloadsHaveTheLoadTheyAreCalledBy(t *testing.T) {
 		gpus int
 		load float64
 	}{
-		"hpc": {hpcJobs(8192, 0.85), 8192, 0.85}, "philly": {phillyJobs(512, 0.8), 512, 0.8},
+		"hpc": {jobsOf("hpc", 8192, 0.85), 8192, 0.85}, "philly": {jobsOf("philly", 512, 0.8), 512, 0.8},
 	} {
 		jobs, err := w.make(3000)
 		if err != nil {

@@ -240,7 +240,8 @@ func (b *bench) python(ctx context.Context, url, bare string) error {
 		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return fault.Mistakef("--python %s: %w; want a Python 3.10 or later in which the package of python/ is installed: pip install './python[gymnasium]'", b.cfg.Python, err)
+		return fault.Mistakef("%s %s: %w; want a Python 3.10 or later in which the package of python/ is installed: pip "+
+			"install './python[gymnasium]'", fault.Key("python"), b.cfg.Python, err)
 	}
 	lines := bufio.NewScanner(out)
 	var bad error
@@ -265,7 +266,8 @@ func (b *bench) python(ctx context.Context, url, bare string) error {
 	case bad != nil:
 		return bad
 	case err != nil && strings.Contains(complaint.String(), "ModuleNotFoundError"):
-		return fault.Mistakef("--python %s: %s; want a Python in which the package of python/ is installed: pip install './python[gymnasium]'", b.cfg.Python, lastLine(complaint.String()))
+		return fault.Mistakef("%s %s: %s; want a Python in which the package of python/ is installed: pip install "+
+			"'./python[gymnasium]'", fault.Key("python"), b.cfg.Python, lastLine(complaint.String()))
 	case err != nil:
 		return fmt.Errorf("%s -m clustergym.bench: %w: %s", b.cfg.Python, err, lastLine(complaint.String()))
 	}
@@ -308,13 +310,9 @@ func (b *bench) inProcess(ctx context.Context, f server.Factory) error {
 		return err
 	}
 	m, best := v.Spec().MaskLen(), BridgeRow{What: rowLocal, Envs: bridgeEnvs}
-	least := fullRound
-	if b.cfg.Quick {
-		least = quickRound
-	}
 	for range rounds {
 		begin, cpu, n := b.hooks.Now(), processorTime(), 0
-		for b.hooks.Now().Sub(begin) < least {
+		for b.hooks.Now().Sub(begin) < b.least() {
 			for i := range bridgeEnvs {
 				actions.Disc[i] = 0
 				for k, ok := range batch.Mask[i*m : (i+1)*m] {
@@ -372,9 +370,9 @@ func (b *bench) ratios() error {
 	return nil
 }
 
-// writeBridge writes the tables of the bridge's rows and ratios.
-func (r *Report) writeBridge(w io.Writer) error {
-	var rows [][]string
+// bridgeSheets are the tables of the bridge's rows and ratios.
+func (r *Report) bridgeSheets() []texttable.Sheet {
+	var rows, ratios [][]string
 	micro := func(v float64) string {
 		if v == 0 {
 			return ""
@@ -387,14 +385,6 @@ func (r *Report) writeBridge(w io.Writer) error {
 			micro(x.ClientCPU), micro(x.ServerCPU), micro(x.Bytes),
 		})
 	}
-	header := []string{"bridge", "envs", "env steps/s", "calls/s", "p50 µs", "p90 µs", "p99 µs", "client µs", "server µs", "bytes"}
-	if err := texttable.Write(w, header, rows, 1, "bytes", "server µs", "client µs", "p90 µs", "p50 µs", "calls/s"); err != nil {
-		return err
-	}
-	if _, err := io.WriteString(w, "\np50, p90, p99: of one call of step. client, server: processor time per env step. bytes: both ways per env step.\n\n"); err != nil {
-		return err
-	}
-	rows = nil
 	for _, x := range r.Ratios {
 		mark := ""
 		switch {
@@ -403,7 +393,13 @@ func (r *Report) writeBridge(w io.Writer) error {
 		case x.Mark > 0:
 			mark = "at least " + thousands(x.Mark)
 		}
-		rows = append(rows, []string{x.What, thousands(x.Is), mark})
+		ratios = append(ratios, []string{x.What, thousands(x.Is), mark})
 	}
-	return texttable.Write(w, []string{"compared", "is", "mark"}, rows, 1)
+	return []texttable.Sheet{{
+		Header: []string{"bridge", "envs", "env steps/s", "calls/s", "p50 µs", "p90 µs", "p99 µs", "client µs", "server µs",
+			"bytes"},
+		Rows: rows, Left: 1, Least: []string{"bytes", "server µs", "client µs", "p90 µs", "p50 µs", "calls/s"},
+		Below: "p50, p90, p99: of one call of step. client, server: processor time per env step. bytes: both ways per env " +
+			"step.\n",
+	}, {Header: []string{"compared", "is", "mark"}, Rows: ratios, Left: 1}}
 }

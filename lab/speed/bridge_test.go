@@ -90,7 +90,7 @@ func TestWhatTheProgramOfBenchBridgeDoesWrongIsTold(t *testing.T) {
 		}
 	}
 	cfg := Config{Groups: []string{"bridge"}, Quick: true, Trace: workload.DefaultTraceConfig(), Python: "/nonexistent/python"}
-	if _, err := Run(context.Background(), cfg, Hooks{Now: time.Now}); err == nil || !strings.Contains(err.Error(), "--python") {
-		t.Errorf("error %v, want one that names --python", err)
+	if _, err := Run(context.Background(), cfg, Hooks{Now: time.Now}); err == nil || !strings.Contains(err.Error(), "python") {
+		t.Errorf("error %v, want one that names python", err)
 	}
 }

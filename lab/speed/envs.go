@@ -208,7 +208,7 @@ func (b *bench) lastRate() float64 {
 
 // together measures rows environments that are stepped together and returns their rate.
 func (b *bench) together(ctx context.Context, w *arena.World, rows, workers int, mark float64) (rate float64, err error) {
-	v, err := vectorised(w, rows, workers)
+	v, err := vec.Open(rows, workers, func() (env.Env, error) { return w.NewEnv(traces.Training, 1) })
 	if err != nil {
 		return 0, err
 	}
@@ -239,17 +239,4 @@ func workerCounts(processors int) []int {
 		return []int{1, processors}
 	}
 	return []int{1}
-}
-
-// vectorised returns n training environments that are stepped together.
-func vectorised(w *arena.World, n, workers int) (*vec.Vec, error) {
-	envs := make([]env.Env, n)
-	for i := range envs {
-		e, err := w.NewEnv(traces.Training, 1)
-		if err != nil {
-			return nil, err
-		}
-		envs[i] = e
-	}
-	return vec.New(vec.Config{Workers: workers, Autoreset: vec.SameStep}, envs...)
 }

@@ -17,6 +17,14 @@ const (
 // work does some units of work.
 type work func(ctx context.Context) (units int, err error)
 
+// least returns how long a round lasts at least.
+func (b *bench) least() time.Duration {
+	if b.cfg.Quick {
+		return quickRound
+	}
+	return fullRound
+}
+
 // measure measures the speed of do and adds row to the report.
 func (b *bench) measure(ctx context.Context, row Row, do work) error {
 	return b.measureAfter(ctx, row, nil, do)
@@ -33,13 +41,9 @@ func (b *bench) measureAfter(ctx context.Context, row Row, prepare func(ctx cont
 	if _, err := do(ctx); err != nil {
 		return err
 	}
-	least := fullRound
-	if b.cfg.Quick {
-		least = quickRound
-	}
 	for range rounds {
 		before := b.calibrate()
-		r, err := b.round(ctx, least, prepare, do)
+		r, err := b.round(ctx, b.least(), prepare, do)
 		if err != nil {
 			return err
 		}

@@ -282,8 +282,8 @@ func (b *bench) group(world int, start func(k int) *exec.Cmd, first func(line st
 	return list, nil
 }
 
-// writeRanks writes the table of sums over ranks.
-func (r *Report) writeRanks(w io.Writer) error {
+// ranksSheet is the table of sums over ranks.
+func (r *Report) ranksSheet() texttable.Sheet {
 	var rows [][]string
 	cell := func(v float64) string {
 		if v == 0 || math.IsNaN(v) {
@@ -297,15 +297,19 @@ func (r *Report) writeRanks(w io.Writer) error {
 		if q := x.ratio(); q > 0 {
 			ratio = fmt.Sprintf("%.2f", q)
 		}
-		rows = append(rows, []string{strconv.Itoa(x.Ranks), thousands(float64(x.Floats)), cell(x.P50), cell(x.P90), cell(x.GlooP50), cell(x.GlooP90), ratio})
-	}
-	if err := texttable.Write(w, []string{"ranks", "float32", "p50 µs", "p90 µs", "gloo p50 µs", "gloo p90 µs", "p50 over gloo's"}, rows, 0); err != nil {
-		return err
+		rows = append(rows, []string{
+			strconv.Itoa(x.Ranks), thousands(float64(x.Floats)), cell(x.P50), cell(x.P90), cell(x.GlooP50), cell(x.GlooP90),
+			ratio,
+		})
 	}
 	with := ""
 	if r.Torch != "" {
 		with = ", beside all_reduce of gloo in PyTorch " + r.Torch + " in the same minutes"
 	}
-	_, err := fmt.Fprintf(w, "\nOne sum over processes on this machine, over loopback%s; the best of %d rounds. Mark: at most 1.00 of gloo's.\n", with, rounds)
-	return err
+	return texttable.Sheet{
+		Header: []string{"ranks", "float32", "p50 µs", "p90 µs", "gloo p50 µs", "gloo p90 µs", "p50 over gloo's"}, Rows: rows,
+		Below: fmt.Sprintf("One sum over processes on this machine, over loopback%s; the best of %d rounds. Mark: at most "+
+			"1.00 of "+
+			"gloo's.\n", with, rounds),
+	}
 }

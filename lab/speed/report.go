@@ -24,59 +24,49 @@ func (r *Row) name() string {
 }
 
 // WriteTable writes the measurements as text tables.
-func (r *Report) WriteTable(w io.Writer) error {
+func (r *Report) WriteTable(w io.Writer) error { return texttable.WriteSheets(w, r.sheets()) }
+
+// sheets returns what WriteTable writes.
+func (r *Report) sheets() []texttable.Sheet {
 	m := &r.Machine
 	cpu := ""
 	if m.CPU != "" {
 		cpu = m.CPU + ", "
 	}
-	if _, err := fmt.Fprintf(w, "machine  %s%s, %s/%s, %s, kernels %s\n\n", cpu, plain.Count(m.Processors, "processor", "processors"), m.OS, m.Arch, m.Go, m.Kernels); err != nil {
-		return err
-	}
-	header := []string{"what", "cluster", "policy", "jobs", "rate", "unit", "mark", "allocs", "loop steps", "walk steps", "CPU"}
 	var rows [][]string
 	for _, list := range [][]Row{r.Calibration, r.Rows} {
 		for i := range list {
 			rows = append(rows, list[i].cells())
 		}
 	}
-	if err := texttable.Write(w, header, rows, 3, "walk steps", "loop steps", "CPU", "allocs", "mark", "jobs"); err != nil {
-		return err
-	}
 	how := fmt.Sprintf("best of %d rounds of %v or one run, after a run to warm up", rounds, fullRound)
 	if r.Quick {
 		how = fmt.Sprintf("best of %d rounds of %v, small workloads: for an impression only", rounds, quickRound)
 	}
-	if _, err := fmt.Fprintf(w, `
-rate: units of work per second of wall time, %s.
+	sheets := []texttable.Sheet{{
+		Above: fmt.Sprintf("machine  %s%s, %s/%s, %s, kernels %s\n", cpu,
+			plain.Count(m.Processors, "processor", "processors"), m.OS, m.Arch, m.Go, m.Kernels),
+		Header: []string{"what", "cluster", "policy", "jobs", "rate", "unit", "mark", "allocs", "loop steps", "walk steps",
+			"CPU"},
+		Rows: rows, Left: 3, Least: []string{"walk steps", "loop steps", "CPU", "allocs", "mark", "jobs"},
+		Below: fmt.Sprintf(`rate: units of work per second of wall time, %s.
 allocs, loop steps, walk steps: of one unit; steps are the processor time of a unit in steps of the first two rows,
 measured beside it, by which figures of two machines or moments compare. CPU: processor time over wall time; below
 100 %% where something else runs on the machine, and the rate is too low by about as much.
 mark: the project's own minimum; of 64 environments and one worker %v of the rate of one environment above, and of two
 workers %v times that of one worker in the row before.
-`, how, markTogether, markWorkers); err != nil {
-		return err
-	}
+`, how, markTogether, markWorkers),
+	}}
 	if len(r.Queues) > 0 {
-		if err := r.writeQueues(w); err != nil {
-			return err
-		}
+		sheets = append(sheets, r.queuesSheet())
 	}
 	if len(r.Bridge) > 0 {
-		if _, err := io.WriteString(w, "\n"); err != nil {
-			return err
-		}
-		if err := r.writeBridge(w); err != nil {
-			return err
-		}
+		sheets = append(sheets, r.bridgeSheets()...)
 	}
-	if len(r.Ranks) == 0 {
-		return nil
+	if len(r.Ranks) > 0 {
+		sheets = append(sheets, r.ranksSheet())
 	}
-	if _, err := io.WriteString(w, "\n"); err != nil {
-		return err
-	}
-	return r.writeRanks(w)
+	return sheets
 }
 
 // cells returns the row as cells of WriteTable's table.
@@ -101,8 +91,8 @@ func (r *Row) cells() []string {
 	return []string{what, r.Cluster, r.Policy, jobs, thousands(r.Rate), r.Unit, mark, allocs, loop, walk, share}
 }
 
-// writeQueues writes the table of the cost of a job by the length of the queue.
-func (r *Report) writeQueues(w io.Writer) error {
+// queuesSheet is the table of the cost of a job by the length of the queue.
+func (r *Report) queuesSheet() texttable.Sheet {
 	header := []string{"µs per job with so many waiting", "cluster"}
 	for _, n := range r.Queues[0].Waiting {
 		header = append(header, strconv.Itoa(n))
@@ -117,10 +107,7 @@ func (r *Report) writeQueues(w io.Writer) error {
 		}
 		rows = append(rows, append(row, fmt.Sprintf("%.1f×", q.JobS[len(q.JobS)-1]/q.JobS[0])))
 	}
-	if _, err := io.WriteString(w, "\n"); err != nil {
-		return err
-	}
-	return texttable.Write(w, header, rows, 2)
+	return texttable.Sheet{Header: header, Rows: rows, Left: 2}
 }
 
 // thousands formats a rate: from 1000 on as a whole number in groups of three digits, below with three digits.

@@ -28,16 +28,16 @@ func (b *bench) simulator(ctx context.Context) error {
 		jobs      func(n int) ([]traces.Job, error)
 		rows      []policyCase
 	}{
-		{"pool:256", "HPC jobs, load 0.6", sim.EstimateExact, hpcJobs(256, 0.6), []policyCase{
+		{"pool:256", "HPC jobs, load 0.6", sim.EstimateExact, jobsOf("hpc", 256, 0.6), []policyCase{
 			{"fifo+strict", "", 2_000_000}, {"sjf+strict", "", 2_000_000}, {"sjf+skip", "", 0}, {"fifo+commit", "", 0},
 		}},
-		{"64x8", "Philly jobs, load 0.8", sim.EstimateExact, phillyJobs(512, 0.8), []policyCase{
+		{"64x8", "Philly jobs, load 0.8", sim.EstimateExact, jobsOf("philly", 512, 0.8), []policyCase{
 			{"fifo+strict", "best-fit", 500_000}, {"sjf+skip", "best-fit", 0}, {"srtf+skip", "best-fit", 100_000}, {"las+skip", "best-fit", 0},
 		}},
-		{"pool:100", "HPC jobs like KTH-SP2's, load 0.7", sim.EstimateTrace, hpcJobs(100, 0.7), []policyCase{
+		{"pool:100", "HPC jobs like KTH-SP2's, load 0.7", sim.EstimateTrace, jobsOf("hpc", 100, 0.7), []policyCase{
 			{"fifo+strict+easy", "", 100_000}, {"fifo+strict+conservative", "", 0},
 		}},
-		{"pool:8192", "HPC jobs like RICC's, load 0.85", sim.EstimateTrace, hpcJobs(8192, 0.85), []policyCase{
+		{"pool:8192", "HPC jobs like RICC's, load 0.85", sim.EstimateTrace, jobsOf("hpc", 8192, 0.85), []policyCase{
 			{"fifo+strict+easy", "", 100_000}, {"sjf+strict+easy", "", 0},
 		}},
 	} {
@@ -155,17 +155,15 @@ func (b *bench) play(ctx context.Context, what, on string, known sim.EstimateMod
 	return nil
 }
 
-// hpcJobs returns a generator of logs of a batch system with procs processors at the given load.
-func hpcJobs(procs int, load float64) func(n int) ([]traces.Job, error) {
+// jobsOf returns a generator of jobs of a profile for gpus GPUs or processors at the given load: of a batch system
+// (hpc), or of deep-learning workloads (philly).
+func jobsOf(profile string, gpus int, load float64) func(n int) ([]traces.Job, error) {
 	cfg := synth.DefaultConfig()
-	cfg.Profile, cfg.Procs = "hpc", procs
-	return loaded(cfg, procs, load)
-}
-
-// phillyJobs returns a generator of deep-learning workloads for gpus GPUs at the given load.
-func phillyJobs(gpus int, load float64) func(n int) ([]traces.Job, error) {
-	cfg := synth.DefaultConfig()
-	cfg.MaxGPUs = gpus
+	if cfg.Profile = profile; profile == "hpc" {
+		cfg.Procs = gpus
+	} else {
+		cfg.MaxGPUs = gpus
+	}
 	return loaded(cfg, gpus, load)
 }
 

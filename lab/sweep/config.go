@@ -221,8 +221,8 @@ func setValue(cfg *config.Config, key string, v any) error {
 	return err
 }
 
-// budgets returns the steps of the rungs in ascending order.
-func (c *Config) budgets(steps int64) []int64 {
+// Budgets returns the steps of the rungs of a sweep over runs of steps steps, in ascending order.
+func (c *Config) Budgets(steps int64) []int64 {
 	b := make([]int64, c.Halving.Rungs)
 	for k := len(b) - 1; k >= 0; k-- {
 		b[k] = max(1, steps)

@@ -9,7 +9,7 @@ import (
 
 	"clustergym/internal/plain"
 	"clustergym/internal/texttable"
-	"clustergym/lab/ladder"
+	"clustergym/lab/report"
 	"clustergym/lab/rundir"
 )
 
@@ -32,9 +32,9 @@ func (r *Report) WriteTable(w io.Writer) error {
 		}
 		rows = append(rows, row)
 	}
-	above := ladder.Header(r.Estimates)
+	above := report.EstimatesHeader(r.Estimates)
 	if slices.Contains(keys, keyEstimates) {
-		above = ladder.Key + ": see " + keyEstimates + "; only trials with the same can be compared\n"
+		above = report.EstimatesKey + ": see " + keyEstimates + "; only trials with the same can be compared\n"
 	}
 	if above != "" {
 		if _, err := io.WriteString(w, above+"\n"); err != nil {

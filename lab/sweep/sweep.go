@@ -25,7 +25,7 @@ import (
 	"clustergym/internal/statistic"
 	"clustergym/lab/arena"
 	"clustergym/lab/config"
-	"clustergym/lab/ladder"
+	"clustergym/lab/report"
 	"clustergym/lab/run"
 	"clustergym/lab/rundir"
 	"clustergym/simulator/sim"
@@ -131,7 +131,7 @@ func Run(ctx context.Context, cfg Config, base config.Config, opt Options) (*Rep
 	if err := config.UseKernels(first.Kernels); err != nil {
 		return nil, err
 	}
-	s.rungs = cfg.budgets(first.Train.Steps)
+	s.rungs = cfg.Budgets(first.Train.Steps)
 	if !cfg.changesWorld() {
 		if s.world, err = arena.NewWorld(first); err != nil {
 			return nil, err
@@ -155,7 +155,9 @@ func Run(ctx context.Context, cfg Config, base config.Config, opt Options) (*Rep
 		err = e
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("%w; what was trained is saved, continue with --resume %s", fault.ErrInterrupted, opt.Dir)
+		return nil, fault.Errorf("%w; what was trained is saved, continue with %s %s", fault.ErrInterrupted,
+			fault.Key("resume"),
+			opt.Dir)
 	}
 	if err != nil {
 		return nil, err
@@ -182,7 +184,8 @@ func (s *sweep) enter(base config.Config) (unlock func(), err error) {
 	if !s.opt.Resume {
 		for _, f := range []string{sweepFile, trialsFile, rundir.ConfigFile} {
 			if _, err := os.Stat(filepath.Join(dir, f)); err == nil {
-				return nil, fault.Mistakef("%s holds a sweep or a run already; continue a sweep with --resume %s, or name another --dir", dir, dir)
+				return nil, fault.Mistakef("%s holds a sweep or a run already; continue a sweep with %s %s, or name another %s",
+					dir, fault.Key("resume"), dir, fault.Key("dir"))
 			}
 		}
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -408,21 +411,18 @@ func (s *sweep) ranked(rung int, trials []int) []TrialLine {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b TrialLine) int {
+		order := 0
 		switch {
-		case a.Score == nil || b.Score == nil:
-			if (a.Score == nil) == (b.Score == nil) {
-				return a.Trial - b.Trial
+		case a.Score != nil && b.Score != nil:
+			if order = cmp.Compare(*a.Score, *b.Score); rundir.HigherIsBetter(a.Metric) {
+				order = -order
 			}
-			if a.Score == nil {
-				return 1
-			}
-			return -1
-		case *a.Score == *b.Score:
-			return a.Trial - b.Trial
-		case (*a.Score > *b.Score) == rundir.HigherIsBetter(a.Metric):
-			return -1
+		case a.Score != nil:
+			order = -1
+		case b.Score != nil:
+			order = 1
 		}
-		return 1
+		return cmp.Or(order, a.Trial-b.Trial)
 	})
 	return all
 }
@@ -439,7 +439,7 @@ func (s *sweep) report() (*Report, error) {
 			break
 		}
 	}
-	r.Rung = ladder.Rung(r.Estimates)
+	r.Rung = report.RungOf(r.Estimates)
 	last := map[int]int{}
 	for key := range s.lines { // a maximum: their order does not matter
 		last[key[0]] = max(last[key[0]], key[1])
@@ -496,6 +496,3 @@ func (c *Config) Results() int {
 	}
 	return all
 }
-
-// Budgets returns the steps of every rung of a sweep over runs of steps steps.
-func (c *Config) Budgets(steps int64) []int64 { return c.budgets(steps) }

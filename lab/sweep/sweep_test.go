@@ -117,7 +117,7 @@ func TestDrawsKeepToTheSpaceAndRepeat(t *testing.T) {
 
 func TestRungsAreSharesOfTheTraining(t *testing.T) {
 	c := Config{Halving: Halving{Rungs: 3, Keep: 3}}
-	if b := c.budgets(1000); !slices.Equal(b, []int64{112, 334, 1000}) {
+	if b := c.Budgets(1000); !slices.Equal(b, []int64{112, 334, 1000}) {
 		t.Errorf("rungs at %v", b)
 	}
 }
@@ -161,7 +161,7 @@ func TestSweepHalvesResumesAndPausesWithoutATrace(t *testing.T) {
 	cut := filepath.Join(t.TempDir(), "s")
 	ctx, cancel := cancelled(t)
 	_, err = Run(ctx, cfg, base, Options{Dir: cut, Workers: 1, Say: func(string, ...any) { cancel() }})
-	if !errors.Is(err, fault.ErrInterrupted) || !strings.Contains(err.Error(), "--resume "+cut) {
+	if !errors.Is(err, fault.ErrInterrupted) || !strings.Contains(err.Error(), "resume "+cut) {
 		t.Fatalf("got %v, want ErrInterrupted with what to do", err)
 	}
 	name := filepath.Join(cut, trialsFile)

@@ -52,7 +52,7 @@ func (t *tuner) resume() (*point, error) {
 		return nil, err
 	}
 	var s saved
-	if err := json.Unmarshal(b, &s); err != nil || s.Point == nil || !s.Point.of(len(namesOf(t.policy))) {
+	if err := json.Unmarshal(b, &s); err != nil || s.Point == nil || !s.Point.of(len(families[t.policy].names)) {
 		return nil, fault.Mistakef("%s: it is damaged, so the search cannot go on; remove it to begin anew, or name another folder", name)
 	}
 	want, err := t.identity()

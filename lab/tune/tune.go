@@ -23,12 +23,7 @@ import (
 
 // Baselines returns the rules that weights are compared with. By the JCT of the last, the reference, the JCT of a window is divided, so that no window
 // decides.
-func (w *Weights) Baselines() []string {
-	if w.Policy == indexed {
-		return []string{"las+skip", "srtf+skip", "gittins+skip", "srsf+skip"}
-	}
-	return []string{"smallest+skip", "sjf+skip", "area+skip"}
-}
+func (w *Weights) Baselines() []string { return families[w.Policy].baselines }
 
 // Reference returns the last of Baselines.
 func (w *Weights) Reference() string { all := w.Baselines(); return all[len(all)-1] }
@@ -64,7 +59,7 @@ func (s *Settings) Check(policy string) error {
 	var l fault.List
 	l.Join("", s.Validate())
 	for _, name := range s.Only {
-		l.Add(slices.Contains(namesOf(policy), name), "only", name, nearest.OneOf(name, namesOf(policy)))
+		l.Add(slices.Contains(families[policy].names, name), "only", name, nearest.OneOf(name, families[policy].names))
 	}
 	return l.Err()
 }
@@ -104,12 +99,6 @@ func (s *Settings) method() cem.Search {
 
 // spread is the deviation of a weight in the first generation, in units of scale.
 const spread = 0.4
-
-// scaleOfHold and scaleOfIndex are how much a weight changes decisions, in the order of tuned.HoldNames and tuned.IndexNames.
-var (
-	scaleOfHold  = []float64{1, 0.5, 1, 0.33, 0.5, 0.5, 1, 1, 0.33, 0.5, 1, 1, 0.5}
-	scaleOfIndex = []float64{1, 1, 0.5, 0.5, 1, 0.5, 0.5, 0.3, 0.5, 1, 0.7, 0.5, 0.5}
-)
 
 // point is the state of a search after some generations.
 type point struct {
@@ -210,7 +199,7 @@ func (t *tuner) search(ctx context.Context, start Weights) (*point, error) {
 	}
 	if p == nil {
 		p = &point{Point: cem.Point{Mean: vector(&start)}}
-		for i, s := range scaleOf(t.policy) {
+		for i, s := range families[t.policy].scale {
 			if !t.moves(i) {
 				s = 0
 			}
@@ -287,7 +276,7 @@ func (t *tuner) generation(ctx context.Context, p *point) error {
 
 // moves reports whether the weight of this number moves.
 func (t *tuner) moves(k int) bool {
-	return len(t.opt.Only) == 0 || slices.Contains(t.opt.Only, namesOf(t.policy)[k])
+	return len(t.opt.Only) == 0 || slices.Contains(t.opt.Only, families[t.policy].names[k])
 }
 
 // validate returns the mean JCT of weights on the validation windows over that of the reference.

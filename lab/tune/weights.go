@@ -1,6 +1,8 @@
 package tune
 
 import (
+	"strings"
+
 	"clustergym/configs"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
@@ -51,35 +53,37 @@ func Fits(cfg *config.Config) string {
 	return held
 }
 
-// namesOf returns the names of policy's weights.
-func namesOf(policy string) []string {
-	if policy == indexed {
-		return tuned.IndexNames()
-	}
-	return tuned.HoldNames()
+// family is what there is to know of the weights of a policy.
+type family struct {
+	names     []string
+	scale     []float64 // how much each weight changes decisions
+	file      string    // in the folder of a search
+	baselines []string
+	compared  []string // the rules of gymctl eval
 }
 
-// scaleOf returns how much each weight changes decisions.
-func scaleOf(policy string) []float64 {
-	if policy == indexed {
-		return scaleOfIndex
-	}
-	return scaleOfHold
+// families are the policies that have weights.
+var families = map[string]family{
+	held: {
+		tuned.HoldNames(), []float64{1, 0.5, 1, 0.33, 0.5, 0.5, 1, 1, 0.33, 0.5, 1, 1, 0.5}, HoldFile,
+		[]string{"smallest+skip", "sjf+skip", "area+skip"},
+		[]string{"sjf+skip", "area+skip", held, policyname.Of(held).Looking(policyname.Rollout).String()},
+	},
+	indexed: {
+		tuned.IndexNames(), []float64{1, 1, 0.5, 0.5, 1, 0.5, 0.5, 0.3, 0.5, 1, 0.7, 0.5, 0.5}, IndexFile,
+		[]string{"las+skip", "srtf+skip", "gittins+skip", "srsf+skip"},
+		[]string{"las+skip", "srtf+skip", "gittins+skip", "index+skip"},
+	},
 }
 
 // Names returns the names of the weights.
-func (w *Weights) Names() []string { return namesOf(w.Policy) }
+func (w *Weights) Names() []string { return families[w.Policy].names }
 
 // Values returns where the weights are, in the order of Names.
 func (w *Weights) Values() []*float64 { return w.given().Weights() }
 
 // File returns the name of the file that holds the weights in the folder of a search.
-func (w *Weights) File() string {
-	if w.Policy == indexed {
-		return IndexFile
-	}
-	return HoldFile
-}
+func (w *Weights) File() string { return families[w.Policy].file }
 
 // Give sets the weights with which policies play.
 func (w *Weights) Give(e *config.Eval) {
@@ -134,8 +138,5 @@ func Read(policy, name string) (Weights, error) {
 
 // Compared returns the arguments of gymctl eval that compare the weights of a file with rules.
 func (w *Weights) Compared(file string) []string {
-	if w.Policy == indexed {
-		return []string{"--policies", "las+skip,srtf+skip,gittins+skip,index+skip", "--index", file, "--no-whole"}
-	}
-	return []string{"--policies", "sjf+skip,area+skip,hold," + policyname.Of(held).Looking(policyname.Rollout).String(), "--hold", file, "--no-whole"}
+	return []string{"--policies", strings.Join(families[w.Policy].compared, ","), "--" + w.Policy, file, "--no-whole"}
 }

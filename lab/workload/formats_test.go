@@ -105,7 +105,7 @@ func TestEveryFormatIsFoundAndRead(t *testing.T) {
 		cfg := DefaultTraceConfig()
 		cfg.File = i.File
 		_, _, err := LoadTrace(cfg)
-		if needs := c.timeless && c.format != "openb"; needs != (err != nil) || needs && !strings.Contains(err.Error(), "--profiles") {
+		if needs := c.timeless && c.format != "openb"; needs != (err != nil) || needs && !strings.Contains(err.Error(), "want profiles") {
 			t.Errorf("%s: loading it gave %v", c.format, err)
 		}
 	}

@@ -2,23 +2,9 @@ package workload
 
 import "context"
 
-type notesKey struct{}
-
-// WithNotes returns a context whose traces call tell with each sentence about what their file has that its user should look at,
-// although it can be read: once they are read to the end, or closed. The goroutine that reads calls it.
-func WithNotes(ctx context.Context, tell func(note string)) context.Context {
-	return context.WithValue(ctx, notesKey{}, tell)
-}
-
-// notesOf returns the function of ctx, or nil.
-func notesOf(ctx context.Context) func(note string) {
-	tell, _ := ctx.Value(notesKey{}).(func(note string))
-	return tell
-}
-
 // Note hands a sentence to the function of WithNotes, if ctx has one. It is for what is read beside traces.
 func Note(ctx context.Context, note string) {
-	if tell := notesOf(ctx); tell != nil {
+	if tell := of[noteFunc](ctx); tell != nil {
 		tell(note)
 	}
 }

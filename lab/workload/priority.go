@@ -1,18 +1,8 @@
 package workload
 
 import (
-	"context"
-
 	"clustergym/traces"
 )
-
-type playingKey struct{}
-
-// Playing returns a context whose traces are played by schedulers. Then a note (WithNotes) says where jobs differ in priority,
-// which no order looks at.
-func Playing(ctx context.Context) context.Context {
-	return context.WithValue(ctx, playingKey{}, true)
-}
 
 // urgency looks for jobs that differ in priority.
 type urgency struct {
@@ -20,11 +10,6 @@ type urgency struct {
 	any    bool // there was a job
 	first  int  // its priority
 	differ bool
-}
-
-func urgencyOf(ctx context.Context) urgency {
-	on, _ := ctx.Value(playingKey{}).(bool)
-	return urgency{on: on}
 }
 
 func (u *urgency) see(j *traces.Job) {

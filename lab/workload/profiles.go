@@ -2,9 +2,9 @@ package workload
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
+	"clustergym/internal/fault"
 	"clustergym/traces"
 	"clustergym/traces/profile"
 )
@@ -46,7 +46,8 @@ func (t *Trace) profile(ctx context.Context, cfg TraceConfig) error {
 		}
 		own, ok := table.Type(cfg.Reference)
 		if types := table.Types(); !ok && len(types) > 0 {
-			return fmt.Errorf("reference %q: profiles %s have the GPU types %s, want one of them (--reference, trace.reference)", cfg.Reference, cfg.Profiles, strings.Join(types, ", "))
+			return fault.Errorf("reference %q: profiles %s have the GPU types %s, want one of them (%s, trace.reference)",
+				cfg.Reference, cfg.Profiles, strings.Join(types, ", "), fault.Key("reference"))
 		}
 		f := format(t.info.Format)
 		p.table, p.needs = table, f != nil && f.Profiles

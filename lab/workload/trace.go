@@ -181,15 +181,15 @@ type Trace struct {
 	info     Info
 	source   any // the format's reader, which counts what it dropped or moved
 	profiled *profiled
-	limit    time.Duration        // stands for a missing estimate; 0 = none does
-	passing  int                  // jobs still to pass over
-	left     int                  // jobs still to return, -1 = no limit
-	room     func(jobs int) error // see WithRoom; nil = whatever there is
-	hash     func() error         // fills info.SHA256
-	reading  func(jobs int)       // see WithReading; nil = nobody is told
-	urgent   urgency              // see Playing
-	stopped  func() error         // the context's error
-	tell     func(note string)    // see WithNotes; nil = nobody is told, or was already
+	limit    time.Duration // stands for a missing estimate; 0 = none does
+	passing  int           // jobs still to pass over
+	left     int           // jobs still to return, -1 = no limit
+	room     roomFunc      // see WithRoom; nil = whatever there is
+	hash     func() error  // fills info.SHA256
+	reading  readingFunc   // see WithReading; nil = nobody is told
+	urgent   urgency       // see Playing
+	stopped  func() error  // the context's error
+	tell     noteFunc      // see WithNotes; nil = nobody is told, or was already
 }
 
 var _ traces.Stream = (*Trace)(nil)
@@ -204,7 +204,8 @@ func OpenTrace(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	}
 	if f := format(t.info.Format); f != nil && f.Profiles && cfg.Profiles == "" {
 		_ = t.Close() // the mistake matters more
-		return nil, fault.Mistakef("trace %s: jobs of format %s tell their steps, not their run times; want --profiles (trace.profiles), the path of a throughput table from which they follow", cfg.File, f.Name)
+		return nil, fault.Mistakef("trace %s: jobs of format %s tell their steps, not their run times; want %s "+
+			"(trace.profiles), the path of a throughput table from which they follow", cfg.File, f.Name, fault.Key("profiles"))
 	}
 	return t, nil
 }
@@ -215,7 +216,10 @@ func OpenUntimed(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &fault.Mistake{Err: err}
 	}
-	t := &Trace{limit: cfg.Limit, passing: cfg.Skip, left: -1, room: roomOf(ctx), reading: readingOf(ctx), stopped: ctx.Err, tell: notesOf(ctx), urgent: urgencyOf(ctx)}
+	t := &Trace{
+		limit: cfg.Limit, passing: cfg.Skip, left: -1, room: of[roomFunc](ctx), reading: of[readingFunc](ctx),
+		stopped: ctx.Err, tell: of[noteFunc](ctx), urgent: urgency{on: bool(of[playing](ctx))},
+	}
 	if cfg.Jobs > 0 {
 		t.left = cfg.Jobs
 	}

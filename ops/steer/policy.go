@@ -10,7 +10,7 @@ import (
 	"clustergym/env/sched"
 	"clustergym/internal/fault"
 	"clustergym/lab/config"
-	"clustergym/lab/models"
+	"clustergym/lab/envs"
 	"clustergym/lab/rundir"
 	"clustergym/ops/steer/mirror"
 	"clustergym/simulator/cluster"
@@ -70,8 +70,8 @@ func (p *Policy) Order(ctx context.Context, most int, starts []Start) (jobs []si
 
 // Choice says which policy is wanted, and what it may know.
 type Choice struct {
-	Policy string        // a run folder or checkpoint, RULE, RULE@slots, rollout:RULE
-	Model  *models.Model // in place of Policy
+	Policy string      // a run folder or checkpoint, RULE, RULE@slots, rollout:RULE
+	Model  *envs.Model // in place of Policy
 	// Config has the environment of a model, and of rules (its estimates and placement).
 	Config  config.Config
 	Budget  rollout.Budget // of rollouts

@@ -14,7 +14,6 @@ import (
 	"clustergym/lab/arena"
 	"clustergym/lab/config"
 	"clustergym/lab/htmlpage"
-	"clustergym/lab/ladder"
 	"clustergym/lab/report"
 	"clustergym/simulator/sim"
 )
@@ -44,7 +43,7 @@ func ResultsOf(c arena.Comparison, estimates sim.Estimates) []Result {
 	}
 	var all []Result
 	for _, r := range l.Rungs {
-		x := Result{Name: ladder.Key + " " + r.Estimates.Label(), Comparison: r}
+		x := Result{Name: report.EstimatesKey + " " + r.Estimates.Label(), Comparison: r}
 		if r.Estimates == estimates {
 			all = slices.Insert(all, 0, x)
 		} else {

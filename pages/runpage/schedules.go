@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"clustergym/lab/arena"
-	"clustergym/lab/ladder"
 	"clustergym/lab/report"
 )
 
@@ -48,7 +47,7 @@ func (d *drawing) schedules() error {
 		how = "the test window in which the two differ by the median of all windows"
 	}
 	d.note("Schedules, %s %s: window %d of %d, %s. It has %d jobs, from job %d of the workload on; others were there before it and are drawn from its first submit on, without counting in the completion times.",
-		ladder.Key, r.Estimates.Label(), window+1, len(r.Windows), how, w.Jobs, w.FirstJob)
+		report.EstimatesKey, r.Estimates.Label(), window+1, len(r.Windows), how, w.Jobs, w.FirstJob)
 	return nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"clustergym/internal/fault"
 	"clustergym/lab/brought"
 	"clustergym/lab/config"
-	"clustergym/lab/models"
+	"clustergym/lab/envs"
 	"clustergym/lab/simulate"
 )
 
@@ -31,11 +31,11 @@ func CompleteModel(c *cobra.Command) {
 }
 
 // Read reads the models.
-func (m *ModelFlags) Read() ([]models.Model, error) {
+func (m *ModelFlags) Read() ([]envs.Model, error) {
 	if len(m.names) > len(m.Files) {
 		return nil, fault.Mistakef("--name: got %d names for %d models of --policy-onnx", len(m.names), len(m.Files))
 	}
-	var all []models.Model
+	var all []envs.Model
 	for i, file := range m.Files {
 		name := ""
 		if i < len(m.names) {
@@ -43,7 +43,7 @@ func (m *ModelFlags) Read() ([]models.Model, error) {
 				return nil, fault.Mistakef(`--name: got "", want a name for %s`, file)
 			}
 		}
-		model, err := models.Read(file, name)
+		model, err := envs.ReadModel(file, name)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ func (m *ModelFlags) Read() ([]models.Model, error) {
 // PlayedConfig returns the configuration that a model brings along, else that of quickstart. The author of a
 // model may not choose files of this machine: settings that name one are refused, except for the keys in given, whose files the
 // user names.
-func PlayedConfig(m *models.Model, given config.Given) (config.Config, error) {
+func PlayedConfig(m *envs.Model, given config.Given) (config.Config, error) {
 	if m.Run() == "" {
 		return config.Preset("quickstart")
 	}

@@ -16,7 +16,6 @@ import (
 	"clustergym/lab/arena"
 	"clustergym/lab/config"
 	"clustergym/lab/envs"
-	"clustergym/lab/models"
 	"clustergym/lab/run"
 	"clustergym/lab/rundir"
 	"clustergym/lab/workload"
@@ -163,7 +162,7 @@ func (s *Source) Fit(c *cobra.Command, cfg *config.Config) (*arena.World, []stri
 
 // EvalConfig returns the configuration for an evaluation: that of the first checkpoint's run, unless -c is given, or else the one
 // that the first model brings along, unless -c or --env is given. Observations show what they did in training.
-func (s *Source) EvalConfig(c *cobra.Command, ckpts []string, list []models.Model) (config.Config, error) {
+func (s *Source) EvalConfig(c *cobra.Command, ckpts []string, list []envs.Model) (config.Config, error) {
 	var (
 		trained config.Config
 		err     error

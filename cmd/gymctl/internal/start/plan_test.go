@@ -68,7 +68,7 @@ func TestPlanSaysWhatIsWrongAndKeepsWhatWasPlanned(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, `--graph: got "", want the path of a file; or --generate FAMILY:TASKSxGPUS`},
+		{nil, `--graph: got "", want the path of a file; or generate FAMILY:TASKSxGPUS`},
 		{[]string{"--generate", "degree-2:20x4"}, `FAMILY one of alibaba, degree-1, degree-3, degree-100, training`},
 		{[]string{"--generate", "degree-3:20x4", "-o", "-"}, `--output: got "-", want the path of a file`},
 		{[]string{"--graph", graphs, "-o", graphs}, `it is the input`},

@@ -1,6 +1,4 @@
-// Package ladder says in tables what policies know of run times. Only policies that know the same can be compared, so a table
-// names its estimates and their rung above it, and below it the policies that know something else.
-package ladder
+package report
 
 import (
 	"strings"
@@ -8,27 +6,28 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// Rung names the rung of estimates, "" if they are unset.
-func Rung(e sim.Estimates) string {
+// RungOf names the rung of estimates, "" if they are unset.
+func RungOf(e sim.Estimates) string {
 	if e.IsZero() {
 		return ""
 	}
 	return e.Rung().String()
 }
 
-// Key is what headers call the estimates.
-const Key = "estimates"
+// EstimatesKey is what headers call the estimates.
+const EstimatesKey = "estimates"
 
-// Header is the line above a table of policies with these estimates, "" if they are unset.
-func Header(e sim.Estimates) string {
+// EstimatesHeader is the line above a table of policies with these estimates, "" if they are unset.
+func EstimatesHeader(e sim.Estimates) string {
 	if e.IsZero() {
 		return ""
 	}
-	return Key + ": " + e.Label() + "\n"
+	return EstimatesKey + ": " + e.Label() + "\n"
 }
 
-// Row is what one policy of a table knows.
-type Row struct {
+// Knowledge is what one policy of a table knows of run times. Only policies that know the same can be compared, so a
+// table names its estimates and their rung above it, and below it the policies that know something else.
+type Knowledge struct {
 	Name    string
 	Nothing bool          // it does not ask for run times
 	Knows   bool          // it knows the workload beforehand, whatever the estimates
@@ -36,7 +35,7 @@ type Row struct {
 }
 
 // Shown returns the policy's name in a table with these estimates: with a mark if it knows something else.
-func (r *Row) Shown(e sim.Estimates) string {
+func (r *Knowledge) Shown(e sim.Estimates) string {
 	switch {
 	case r.Knows && e.Rung() != sim.RungExact:
 		return r.Name + " (" + sim.RungExact.String() + ")"
@@ -47,11 +46,11 @@ func (r *Row) Shown(e sim.Estimates) string {
 }
 
 // elsewhere reports whether the agent was trained with other estimates.
-func (r *Row) elsewhere(e sim.Estimates) bool { return !r.Trained.IsZero() && r.Trained != e }
+func (r *Knowledge) elsewhere(e sim.Estimates) bool { return !r.Trained.IsZero() && r.Trained != e }
 
 // Sentences says which policies of a table with these estimates ask nothing, so that they are the same on every rung, which
 // know more, and which were trained on another rung.
-func Sentences(e sim.Estimates, rows []Row) []string {
+func Sentences(e sim.Estimates, rows []Knowledge) []string {
 	var nothing, all, trained []string
 	for i := range rows {
 		r := &rows[i]
@@ -61,7 +60,7 @@ func Sentences(e sim.Estimates, rows []Row) []string {
 		case r.Nothing:
 			nothing = append(nothing, r.Name)
 		case r.elsewhere(e):
-			trained = append(trained, r.Name+" was trained on "+Key+": "+r.Trained.Label()+".")
+			trained = append(trained, r.Name+" was trained on "+EstimatesKey+": "+r.Trained.Label()+".")
 		}
 	}
 	var out []string
@@ -79,7 +78,7 @@ func Sentences(e sim.Estimates, rows []Row) []string {
 }
 
 // Below returns the sentences as lines below a text table.
-func Below(e sim.Estimates, rows []Row) string {
+func Below(e sim.Estimates, rows []Knowledge) string {
 	var b strings.Builder
 	for _, s := range Sentences(e, rows) {
 		b.WriteString(Wrapped(s))

@@ -1,5 +1,4 @@
-// Package models reads ONNX files of policies, whether this program exported them or another trained them.
-package models
+package envs
 
 import (
 	"context"
@@ -25,8 +24,9 @@ type Model struct {
 	model      *format.Model
 }
 
-// Read reads the model in a file, to be called name; "" = as the file without its extension. Faults are *fault.Mistakes.
-func Read(file, name string) (Model, error) {
+// ReadModel reads the ONNX file of a policy, of whatever program, to be called name; "" = as the file without its
+// extension. Faults are *fault.Mistakes.
+func ReadModel(file, name string) (Model, error) {
 	path, err := workload.Located(file)
 	if err != nil {
 		return Model{}, err
@@ -48,10 +48,12 @@ func (m *Model) Run() string { return m.model.Meta(onnx.KeyRun) }
 
 // Policy returns a policy of the model for environments of specification s; a model that does not fit is a *fault.Mistake. Policies
 // share the model. Each has memory of its own, for weights in the order of the kernels and for intermediate results.
-func (m *Model) Policy(s env.Spec) (*Policy, error) { return m.PolicyContext(context.Background(), s) }
+func (m *Model) Policy(s env.Spec) (*ModelPolicy, error) {
+	return m.PolicyContext(context.Background(), s)
+}
 
 // PolicyContext is Policy with a context that ends what the model computes beforehand.
-func (m *Model) PolicyContext(ctx context.Context, s env.Spec) (*Policy, error) {
+func (m *Model) PolicyContext(ctx context.Context, s env.Spec) (*ModelPolicy, error) {
 	p, err := onnx.NewContext(ctx, m.model, s)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -59,19 +61,19 @@ func (m *Model) PolicyContext(ctx context.Context, s env.Spec) (*Policy, error) 
 	if err != nil {
 		return nil, fault.Mistakef("model %s: %w", m.File, err)
 	}
-	return &Policy{p, m.File}, nil
+	return &ModelPolicy{p, m.File}, nil
 }
 
-// Policy is an imported policy whose errors name its file.
-type Policy struct {
+// ModelPolicy is an imported policy whose errors name its file.
+type ModelPolicy struct {
 	*onnx.Policy
 	file string
 }
 
-var _ agents.Policy = (*Policy)(nil)
+var _ agents.Policy = (*ModelPolicy)(nil)
 
 // Act implements agents.Policy.
-func (p *Policy) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) error {
+func (p *ModelPolicy) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) error {
 	if err := p.Policy.Act(ctx, b, dst, src); err != nil {
 		return fmt.Errorf("model %s: %w", p.file, err)
 	}
