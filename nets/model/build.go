@@ -113,7 +113,7 @@ func (b *builder) based(scores int) int {
 	}
 	slots := b.in[field].Shape[0]
 	base := op.Base{From: from + c.Column, Stride: b.in[field].Size() / slots, Slots: slots, Scale: c.Scale, Rest: c.Wait}
-	return b.value(b.actions, func(out int) layerOf { return &based{in: scores, out: out, base: base} })
+	return b.value(b.actions, &Based{scores, base})
 }
 
 // headGain returns the gain of a head of scores: 0, which is weights and biases of 0, over a base.
@@ -172,11 +172,8 @@ func (b *builder) biases(inputs int) initialiser {
 
 // dense adds a dense layer over value in, with rows rows for each observation.
 func (b *builder) dense(name string, in, rows, n int, gain float64, bias bool, act op.Act) int {
-	k := b.width[in] / rows
-	w, c := b.linear(name, k, n, gain, bias)
-	return b.value(rows*n, func(out int) layerOf {
-		return &dense{in: in, out: out, w: w, b: c, rows: rows, k: k, n: n, act: act}
-	})
+	w, c := b.linear(name, b.width[in]/rows, n, gain, bias)
+	return b.value(rows*n, &Dense{In: in, Weight: w, Bias: c, Rows: rows, Act: act})
 }
 
 // linear declares the weights [k, n] of a dense layer and its bias, -1 if it has none.
@@ -200,7 +197,7 @@ func (b *builder) concat(rows int, vs []int) int {
 	for _, v := range vs {
 		w += b.width[v]
 	}
-	return b.value(w, func(out int) layerOf { return &concat{in: vs, out: out, rows: rows} })
+	return b.value(w, &Concat{vs, rows})
 }
 
 // body adds everything below the heads. Parameter names are prefix + name. valued says whether the state's value needs the
@@ -258,10 +255,7 @@ func (b *builder) body(prefix string, valued bool) body {
 				break
 			}
 			for _, t := range r.tables {
-				h := b.width[t.v] / t.rows
-				trunk = append(trunk, b.value(h, func(out int) layerOf {
-					return &pool{in: t.v, out: out, rows: t.rows, h: h, max: maxima}
-				}))
+				trunk = append(trunk, b.value(b.width[t.v]/t.rows, &Pool{t.v, t.rows, maxima}))
 			}
 		}
 	}
@@ -322,14 +316,14 @@ func (b *builder) hidden(prefix string, x int) int {
 		}
 		in := b.dense(name, x, 1, n, layer.GainHidden, false, op.Identity)
 		scale, bias := b.param(name+".norm.scale", constant(1), n), b.param(name+".norm.bias", constant(0), n)
-		x = b.value(n, func(out int) layerOf { return &norm{in: in, out: out, scale: scale, bias: bias, h: n, act: act} })
+		x = b.value(n, &Norm{In: in, Scale: scale, Bias: bias, Rows: 1, Act: act})
 	}
 	return x
 }
 
 // columns adds a value that is the columns [from, to) of the observation.
 func (b *builder) columns(from, to int) int {
-	return b.value(to-from, func(out int) layerOf { return &columns{in: 0, out: out, from: from, to: to} })
+	return b.value(to-from, &Columns{0, from, to})
 }
 
 // branch adds the layers of branch i over field f, whose elements are the columns [from, to) of the observation. The result
@@ -364,8 +358,7 @@ func (b *builder) branch(prefix string, i int, f Field, from, to int) (r slotBra
 				k.Kernel = [2]int{h, f.Group}
 				k.Stride = k.Kernel
 			}
-			geom := op.Geometry{Kernel: k.Kernel, Stride: k.Stride, Pad: k.Pad}
-			g := geom.Conv(h, w, c)
+			g := op.Geometry{Kernel: k.Kernel, Stride: k.Stride, Pad: k.Pad}.Conv(h, w, c)
 			if g.Check() != nil {
 				want := fmt.Sprintf("at most the image and its padding, [%d %d]", h+2*k.Pad[0], w+2*k.Pad[1])
 				if j == 0 {
@@ -385,10 +378,7 @@ func (b *builder) branch(prefix string, i int, f Field, from, to int) (r slotBra
 			default: // it reads its images from the observation itself
 				at, g.Apart = from, b.width[v]
 			}
-			in := v
-			v = b.value(g.OutH()*g.OutW()*k.Filters, func(out int) layerOf {
-				return &conv{in: in, out: out, from: at, w: weight, b: bias, filters: k.Filters, geom: geom, c: g, act: act}
-			})
+			v = b.value(g.OutH()*g.OutW()*k.Filters, &Convolution{v, at, weight, bias, k.Filters, g, act})
 			h, w, c = g.OutH(), g.OutW(), k.Filters
 		}
 		positions = h * w
@@ -414,8 +404,7 @@ func (b *builder) branch(prefix string, i int, f Field, from, to int) (r slotBra
 	v = t.v
 	r.live = t.live
 	if rows > 1 && !asSlots {
-		in := v
-		v = b.value(b.width[in], func(out int) layerOf { return &flatten{in: in, out: out, width: b.width[in]} })
+		v = b.value(b.width[v], &Same{v})
 	}
 	r.v = v
 	return r
@@ -467,7 +456,7 @@ func (b *builder) actionHead(name string, y body, gain float64) int {
 			if i == 0 {
 				context = b.dense(name+".context", y.trunk, 1, h, 1, true, op.Identity)
 			}
-			hidden = b.value(k*h, func(out int) layerOf { return &addRows{in: s, context: context, out: out, rows: k, h: h, act: act} })
+			hidden = b.value(k*h, &AddRows{s, context, k, act})
 		}
 		each := b.unpacked(t, b.rowsDense(name+".each"+suffix, slotTable{hidden, k, t.live}, 1, gain, op.Identity))
 		scores = append(scores, each)
@@ -477,8 +466,7 @@ func (b *builder) actionHead(name string, y body, gain float64) int {
 		wait = b.dense(name+".wait", y.trunk, 1, 1, gain, true, op.Identity)
 	}
 	for i, t := range y.tables {
-		each := scores[i]
-		scores[i] = b.value(t.rows, func(out int) layerOf { return &flatten{in: each, out: out, width: t.rows} })
+		scores[i] = b.value(t.rows, &Same{scores[i]})
 	}
 	if wait >= 0 {
 		scores = append(scores, wait)

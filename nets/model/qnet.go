@@ -45,7 +45,7 @@ func planQNet(cfg Config, in Input, actions int, duelling bool) (*builder, error
 	if duelling {
 		v := b.dense("value", y.trunk, 1, 1, layer.GainValue, true, op.Identity)
 		adv := b.actionHead("advantage", y, b.headGain(layer.GainValue))
-		q := b.value(actions, func(out int) layerOf { return &duel{v: v, adv: adv, out: out, a: actions} })
+		q := b.value(actions, &Duel{V: v, A: adv})
 		b.out = []int{b.based(q)}
 	} else {
 		b.out = []int{b.based(b.actionHead("q", y, b.headGain(layer.GainValue)))}
