@@ -14,7 +14,7 @@ func TestTheTableOfLibrariesAgreesWithGoMod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	allowed := slices.Concat(everywhere, everyTest)
+	allowed := slices.Clone(everyTest)
 	for _, list := range libraries {
 		allowed = append(allowed, list...)
 	}

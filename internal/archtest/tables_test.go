@@ -249,11 +249,8 @@ var libraries = map[string][]string{
 	},
 }
 
-// everywhere are outside modules open to every package, and everyTest those open to every test.
-var (
-	everywhere = []string{"golang.org/x/exp"}
-	everyTest  = []string{"pgregory.net/rapid"}
-)
+// everyTest are outside modules open to every test.
+var everyTest = []string{"pgregory.net/rapid"}
 
 // maxLines is how many lines of Go a package has at most, beside its tests: what one can still read as one thing.
 const maxLines = 4000
