@@ -123,7 +123,7 @@ func (p *Prioritized) WriteTo(w io.Writer) (int64, error) {
 	e.f64(p.pri.Eps)
 	e.f64(p.max)
 	p.ring.save(e)
-	e.f64s(p.tree.node[p.tree.leaves:][:p.ring.size])
+	put(e, p.tree.node[p.tree.leaves:][:p.ring.size])
 	return e.end()
 }
 
@@ -138,7 +138,7 @@ func (p *Prioritized) ReadFrom(r io.Reader) (int64, error) {
 	fresh := p.ring.load(d)
 	tree := newSumTree(p.ring.cfg.Capacity)
 	if d.err == nil {
-		d.f64s(tree.node[tree.leaves:][:fresh.size])
+		finite(d, tree.node[tree.leaves:][:fresh.size])
 		for s := 0; s < fresh.size; s++ {
 			v := tree.leaf(s)
 			d.check(v > 0 && v <= top, "priority of slot %d is %v", s, v)
