@@ -45,19 +45,18 @@ func conv(x, w, b *gorgonia.Node, g kernel.Conv, from int, act Act) *gorgonia.No
 	need(ws[0] == g.KH && ws[1] == g.KW && ws[2] == g.C, "conv: filters %q have shape %v, want [%d %d %d F]", w.Name(), ws, g.KH, g.KW, g.C)
 	n, filters, room := x.Shape()[0], ws[3], g.Scratch(ws[3])
 	in := []*gorgonia.Node{x, w}
-	diff := []bool{true, true}
 	if b != nil {
 		bs := shape("conv", b, 1)
 		need(bs[0] == filters, "conv: bias %q has shape %v, filters %v", b.Name(), bs, ws)
-		in, diff = append(in, b), append(diff, true)
+		in = append(in, b)
 	}
 	return apply(spec{
 		name:    fmt.Sprintf("conv %v %v %v", g, from, act),
 		out:     tensor.Shape{n, g.OutH(), g.OutW(), filters},
 		scratch: room,
-		diff:    diff,
+		diff:    len(in),
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
-			d := actGrad(out, grad, act)
+			d := actGrad(out, grad, nil, act)
 			alone := g // as for images whose gradients are contiguous
 			alone.Apart = 0
 			dx := convGradX(d, in[1], nil, tensor.Shape{n, g.H, g.W, g.C}, filters, alone, Identity)
@@ -69,7 +68,7 @@ func conv(x, w, b *gorgonia.Node, g kernel.Conv, from int, act Act) *gorgonia.No
 					runConvGradW[float32](n, filters, g, from), runConvGradW[float64](n, filters, g, from), in[0], d),
 			}
 			if len(in) == 3 {
-				gs = append(gs, colSums(Reshape(d, n*g.OutH()*g.OutW(), filters)))
+				gs = append(gs, colSums(Reshape(d, n*g.OutH()*g.OutW(), filters), nil))
 			}
 			return gs
 		},

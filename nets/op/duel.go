@@ -13,16 +13,16 @@ import (
 func Duel(v, a, mask *gorgonia.Node) *gorgonia.Node {
 	vs, s := shape("duel", v, 1), shape("duel", a, 2)
 	need(vs[0] == s[0], "duel: values %v for advantages %v", vs, s)
-	in, diff := withMask("duel", mask, s, []*gorgonia.Node{v, a}, []bool{true, true})
+	in := withMask("duel", mask, s, v, a)
 	return apply(spec{
 		name: "duel",
 		out:  s,
-		diff: diff,
+		diff: 2,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			dv := apply(spec{name: "rowsums", out: tensor.Shape{s[0]}}, runRowSums[float32](s[1]), runRowSums[float64](s[1]), grad)
 			da := apply(spec{name: "duel-grad", out: s}, runDuelGrad[float32](s[0], s[1]), runDuelGrad[float64](s[0], s[1]),
 				append([]*gorgonia.Node{grad}, in[2:]...)...)
-			return gorgonia.Nodes{dv, da, nil}[:len(in)]
+			return gorgonia.Nodes{dv, da}
 		},
 	}, runDuel[float32](s[0], s[1]), runDuel[float64](s[0], s[1]), in...)
 }

@@ -69,25 +69,11 @@ func SurrogateLoss(x Surrogate) (loss, stats *gorgonia.Node) {
 
 	// The loss depends on the parameters through these; their gradients are in all.
 	of := []*gorgonia.Node{x.Head, x.Value}
-	diff := []bool{true, true}
 	from, shapes := []int{s.dHead, s.dValue}, []tensor.Shape{{n, d.Head()}, {n}}
 	if d.Dims > 0 {
-		of, diff = append(of, x.LogStd), append(diff, true)
-		from, shapes = append(from, s.dLogStd), append(shapes, tensor.Shape{d.Dims})
+		of, from, shapes = append(of, x.LogStd), append(from, s.dLogStd), append(shapes, tensor.Shape{d.Dims})
 	}
-	loss = apply(spec{
-		name: "surrogate-loss",
-		out:  tensor.ScalarShape(),
-		diff: append(diff, false),
-		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
-			gs := make(gorgonia.Nodes, len(in))
-			for k := range from {
-				gs[k] = apply(spec{name: fmt.Sprintf("surrogate-part %d", from[k]), out: shapes[k]},
-					runSurrogatePart[float32](from[k]), runSurrogatePart[float64](from[k]), all, grad)
-			}
-			return gs
-		},
-	}, runLast[float32], runLast[float64], append(of, all)...)
+	loss = parts("surrogate", PPOStats, all, of, from, shapes)
 	stats = apply(spec{name: "surrogate-stats", out: tensor.Shape{PPOStats}}, runSurrogateStats[float32], runSurrogateStats[float64], all)
 	return loss, stats
 }
@@ -111,12 +97,32 @@ func (s *surrogate) matrix(v *gorgonia.Node, width int) int {
 	return len(s.in) - 1
 }
 
-// runLast returns the loss, which follows the statistics in the last input.
-func runLast[T kernel.Float](out []T, in [][]T, _ []T) { out[0] = in[len(in)-1][PPOStats] }
+// parts is the loss that all has at a position, next to the loss's gradients with respect to the nodes of: these begin
+// at from and have the given shapes.
+func parts(name string, at int, all *gorgonia.Node, of []*gorgonia.Node, from []int,
+	shapes []tensor.Shape) *gorgonia.Node {
+	return apply(spec{
+		name: name + "-loss",
+		out:  tensor.ScalarShape(),
+		diff: len(of),
+		grad: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gs gorgonia.Nodes) {
+			for k := range of {
+				gs = append(gs, apply(spec{name: fmt.Sprintf("%s-part %d", name, from[k]), out: shapes[k]},
+					runPart[float32](from[k]), runPart[float64](from[k]), all, grad))
+			}
+			return gs
+		},
+	}, runLast[float32](at), runLast[float64](at), append(of, all)...)
+}
+
+// runLast returns the element of the last input at a position.
+func runLast[T kernel.Float](at int) runFunc[T] {
+	return func(out []T, in [][]T, _ []T) { out[0] = in[len(in)-1][at] }
+}
 
 func runSurrogateStats[T kernel.Float](out []T, in [][]T, _ []T) { copy(out, in[0][:PPOStats]) }
 
-func runSurrogatePart[T kernel.Float](from int) runFunc[T] {
+func runPart[T kernel.Float](from int) runFunc[T] {
 	return func(out []T, in [][]T, _ []T) {
 		part, g := in[0][from:from+len(out)], in[1][0]
 		for i, x := range part {
