@@ -130,7 +130,8 @@ func addr(name string) Mem {
 // 0 for a bias, and the distance of c's rows to add to what is there.
 func (s isa) gemm(rows, cols int) {
 	TEXT(fmt.Sprintf("%sGemm%dx%d", s.name, rows, cols), NOSPLIT,
-		"func(c, a, b, init *float32, blocks, outer, k, aRow, aStep, aSkip, aNext, bStep, cRow, initRow int, "+s.mask()+", relu int)")
+		"func(c, a, b, init *float32, blocks, outer, k, aRow, aStep, aSkip, aNext, bStep, cRow, initRow int, "+
+			s.mask()+", relu int)")
 	Doc(fmt.Sprintf("%sGemm%dx%d computes blocks of %d rows and %d columns, see tile.", s.name, rows, cols, rows, cols*s.lanes))
 	Pragma("noescape")
 	c := Load(Param("c"), GP64())
