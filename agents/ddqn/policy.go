@@ -27,11 +27,10 @@ func checkSpec(s env.Spec) error {
 
 // newNet builds a network; its initial weights follow from seed alone.
 func newNet(cfg Config, s env.Spec, seed uint64) (*model.QNet, error) {
-	in := make(model.Input, len(s.Obs))
-	for i, f := range s.Obs {
-		in[i] = model.Field{Name: f.Name, Shape: f.Shape, Group: f.Group, Filled: f.Filled, Critic: f.Critic}
+	if err := checkSpec(s); err != nil {
+		return nil, err
 	}
-	net, err := model.NewQNet(cfg.Network, in, s.Action.Sizes[0], cfg.Duelling, rng.Stream(seed, "ddqn/init"))
+	net, err := model.NewQNet(cfg.Network, agents.Input(s), s.Action.Sizes[0], cfg.Duelling, rng.Stream(seed, "ddqn/init"))
 	if err != nil {
 		var l fault.List
 		l.Join("network", err)
@@ -118,12 +117,6 @@ var _ agents.Policy = (*Policy)(nil)
 // NewPolicy returns the greedy policy of saved weights ("weights.safetensors" of a checkpoint) for environments of
 // spec s. cfg's Network and Duelling must be those of the training; errors name the first tensor that does not fit.
 func NewPolicy(cfg Config, s env.Spec, weights io.Reader) (*Policy, error) {
-	if err := cfg.Network.Validate(); err != nil {
-		return nil, err
-	}
-	if err := checkSpec(s); err != nil {
-		return nil, err
-	}
 	net, err := newNet(cfg, s, 0)
 	if err != nil {
 		return nil, err

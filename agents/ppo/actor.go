@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"clustergym/env"
+	"clustergym/nets/model"
 	"clustergym/nets/op"
 	"clustergym/replay"
 )
@@ -57,12 +58,7 @@ func (a *actor) fit(b *env.Batch, dst *env.Actions, src []*rand.Rand, draws bool
 			a.obs = make([]float32, n*a.obsLen)
 		}
 	}
-	for k, legal := range b.Mask[:n*l] {
-		a.mask[k] = 0
-		if legal {
-			a.mask[k] = 1
-		}
-	}
+	model.Legal(a.mask[:n*l], b.Mask)
 	return nil
 }
 

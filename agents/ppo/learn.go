@@ -9,6 +9,7 @@ import (
 	"clustergym/internal/par"
 	"clustergym/nets"
 	"clustergym/nets/kernel"
+	"clustergym/nets/model"
 	"clustergym/nets/optim"
 )
 
@@ -302,12 +303,7 @@ func (a *Agent) loadSteps(l *loss, steps []int) {
 	r, o, m, f, c := a.roll, a.act.obsLen, a.act.dist.Logits(), len(a.act.dist.Sizes), a.act.dist.Dims
 	for k, at := range steps {
 		copy(l.obs[k*o:(k+1)*o], r.Obs[at*o:(at+1)*o])
-		for j, legal := range r.Mask[at*m : (at+1)*m] {
-			l.mask[k*m+j] = 0
-			if legal {
-				l.mask[k*m+j] = 1
-			}
-		}
+		model.Legal(l.mask[k*m:(k+1)*m], r.Mask[at*m:])
 		for j, x := range r.Action.Disc[at*f : (at+1)*f] {
 			l.action[k*f+j] = float32(x)
 		}

@@ -41,7 +41,9 @@ func Div(a, b *gorgonia.Node) *gorgonia.Node {
 // Max is the larger of a and b. The gradient goes to that one, and to a if they are equal.
 func Max(a, b *gorgonia.Node) *gorgonia.Node {
 	return binary("max", a, b, 2, runMax[float32], runMax[float64],
-		func(a, b, grad *gorgonia.Node) (da, db *gorgonia.Node) { return where(a, b, grad, true), where(a, b, grad, false) })
+		func(a, b, grad *gorgonia.Node) (da, db *gorgonia.Node) {
+			return where(a, b, grad, true), where(a, b, grad, false)
+		})
 }
 
 // Min is the smaller of a and b, −Max(−a, −b).
