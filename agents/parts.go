@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"clustergym/env"
-	"clustergym/nets/model"
 )
 
 // maxJSON is the largest JSON part in bytes: JSON holds counters and streams, never data.
@@ -18,15 +15,6 @@ const maxJSON = 64 << 20
 type ReadWriter interface {
 	io.WriterTo
 	io.ReaderFrom
-}
-
-// Input describes the observations of s to a network.
-func Input(s env.Spec) model.Input {
-	in := make(model.Input, len(s.Obs))
-	for i, f := range s.Obs {
-		in[i] = model.Field{Name: f.Name, Shape: f.Shape, Group: f.Group, Filled: f.Filled, Critic: f.Critic}
-	}
-	return in
 }
 
 // NewPart returns state as a part of a checkpoint with that name.

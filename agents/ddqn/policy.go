@@ -30,7 +30,11 @@ func newNet(cfg Config, s env.Spec, seed uint64) (*model.QNet, error) {
 	if err := checkSpec(s); err != nil {
 		return nil, err
 	}
-	net, err := model.NewQNet(cfg.Network, agents.Input(s), s.Action.Sizes[0], cfg.Duelling, rng.Stream(seed, "ddqn/init"))
+	in := make(model.Input, len(s.Obs))
+	for i, f := range s.Obs {
+		in[i] = model.Field{Name: f.Name, Shape: f.Shape, Group: f.Group, Filled: f.Filled, Critic: f.Critic}
+	}
+	net, err := model.NewQNet(cfg.Network, in, s.Action.Sizes[0], cfg.Duelling, rng.Stream(seed, "ddqn/init"))
 	if err != nil {
 		var l fault.List
 		l.Join("network", err)

@@ -17,7 +17,7 @@ type state struct {
 
 // trial is what rows have earned under perturbed weights.
 type trial struct {
-	From     int64     `json:"from"`     // the first episode that counts in every row: both rows of a pair count the same ones
+	From     int64     `json:"from"`     // the first episode that counts, the same in every row
 	Episode  []int64   `json:"episode"`  // [rows], number of the current episode
 	Earned   []float64 `json:"earned"`   // [rows], in episodes that count and have ended
 	Running  []float64 `json:"running"`  // [rows], in the current episode

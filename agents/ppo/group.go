@@ -42,7 +42,8 @@ func newGroups(cfg Config, rows int) (*groups, error) {
 	return &groups{
 		size: cfg.Group,
 		groupsState: groupsState{
-			Clock: make([]float64, rows), Episode: make([]int64, rows), ClockThen: make([]float64, rows), EpisodeThen: make([]int64, rows),
+			Clock: make([]float64, rows), Episode: make([]int64, rows),
+			ClockThen: make([]float64, rows), EpisodeThen: make([]int64, rows),
 		},
 		begin: make([]float64, n), of: make([]int64, n), base: make([]float64, n),
 	}, nil

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"clustergym/agents"
+	"clustergym/agents/ppo"
 	"clustergym/env"
 	"clustergym/internal/fault"
 	"clustergym/lab/envs"
@@ -63,7 +63,7 @@ func Needs(cfg *Config, spec env.Spec) []Need {
 	if outputs == 0 {
 		return nil
 	}
-	in := agents.Input(spec)
+	in := ppo.Input(spec)
 	var (
 		size model.Size
 		err  error
