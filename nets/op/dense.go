@@ -106,12 +106,12 @@ func actGrad(y, dy, live *gorgonia.Node, act Act) *gorgonia.Node {
 	for live == nil {
 		o, ok := from.Op().(*Op)
 		if ok && o.before != nil {
-			return Reshape(o.before(inputs(from), Reshape(y, from.Shape()...), act), y.Shape()...)
+			return Reshape(o.before(Inputs(from), Reshape(y, from.Shape()...), act), y.Shape()...)
 		}
 		if !ok || !o.view {
 			break
 		}
-		from = inputs(from)[0]
+		from = Inputs(from)[0]
 	}
 	r := rowsOf(y, live)
 	h := size(y.Shape()) / r.all

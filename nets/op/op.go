@@ -236,8 +236,8 @@ func sameInputs(n *gorgonia.Node, in []*gorgonia.Node) bool {
 	return !it.Next()
 }
 
-// inputs returns the nodes that n is computed from, in order.
-func inputs(n *gorgonia.Node) gorgonia.Nodes {
+// Inputs returns the nodes that n is computed from, in order.
+func Inputs(n *gorgonia.Node) gorgonia.Nodes {
 	var in gorgonia.Nodes
 	for it := n.Graph().From(n.ID()); it.Next(); {
 		in = append(in, it.Node().(*gorgonia.Node))

@@ -73,7 +73,7 @@ func (b *Builder) differentiate(loss *gorgonia.Node) ([]*gorgonia.Node, error) {
 		if n.Op() == nil || !ok {
 			continue
 		}
-		in := inputs(n)
+		in := op.Inputs(n)
 		for i, diff := range d.DiffWRT(len(in)) {
 			if diff {
 				todo = append(todo, in[i])
@@ -104,15 +104,6 @@ func (b *Builder) differentiate(loss *gorgonia.Node) ([]*gorgonia.Node, error) {
 	return grads, nil
 }
 
-// inputs returns the nodes that n is computed from, in order.
-func inputs(n *gorgonia.Node) []*gorgonia.Node {
-	var in []*gorgonia.Node
-	for it := n.Graph().From(n.ID()); it.Next(); {
-		in = append(in, it.Node().(*gorgonia.Node))
-	}
-	return in
-}
-
 // schedule returns the nodes that roots need, each after its inputs. The order is that of a walk from the roots and
 // depends only on the graph. Nodes that are not needed are left out.
 func (b *Builder) schedule(roots []*gorgonia.Node) ([]*gorgonia.Node, error) {
@@ -127,7 +118,7 @@ func (b *Builder) schedule(roots []*gorgonia.Node) ([]*gorgonia.Node, error) {
 			return nil
 		}
 		done[n.ID()] = 1
-		for _, c := range inputs(n) {
+		for _, c := range op.Inputs(n) {
 			if err := visit(c); err != nil {
 				return err
 			}
@@ -256,7 +247,7 @@ func base(n *gorgonia.Node) *gorgonia.Node {
 		if !ok || !o.View() {
 			return n
 		}
-		n = inputs(n)[0]
+		n = op.Inputs(n)[0]
 	}
 }
 
@@ -268,7 +259,7 @@ func (m *machine[T]) add(n *gorgonia.Node, mem, place map[int64][]T, free *room[
 	if n.Op() == nil {
 		return fmt.Errorf("variable %q was not made by this builder", n.Name())
 	}
-	children := inputs(n)
+	children := op.Inputs(n)
 	in := make([][]T, len(children))
 	for i, c := range children {
 		in[i] = mem[c.ID()]
