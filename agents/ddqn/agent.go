@@ -172,7 +172,7 @@ func (a *Agent) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*
 		if explore {
 			k = pick(mask, src[i])
 		} else {
-			k = best(a.q[i*n:(i+1)*n], mask)
+			k = agents.Best(a.q[i*n:(i+1)*n], mask)
 		}
 		var err error
 		if dst.Disc[i], err = chosen(b, i, k); err != nil {

@@ -207,7 +207,7 @@ func (a *Agent) workShard(by, i int) error {
 		at := s.from + r
 		y := a.reward * float64(b.Reward[at])
 		if d := float64(b.Discount[at]); d != 0 { // observations after a termination are not used
-			c := best(choice[r*k:(r+1)*k], nextMask[r*k:(r+1)*k])
+			c := agents.Best(choice[r*k:(r+1)*k], nextMask[r*k:(r+1)*k])
 			if c < 0 {
 				return fmt.Errorf("ddqn: a value of the next observation is NaN at step %d of the optimiser", a.updates)
 			}

@@ -153,7 +153,7 @@ func (p *Policy) take(b *env.Batch, i int, out *run.Tensor, r int, dst *env.Acti
 		legal := mask[at : at+size]
 		j := 0
 		if p.out.scores {
-			if j = best(out.Floats[r*len(mask)+at:][:size], legal); j == notSane {
+			if j = agents.Best(out.Floats[r*len(mask)+at:][:size], legal); j == agents.NotSane {
 				return fmt.Errorf("row %d: a number of the output %q is NaN", i, p.out.name)
 			}
 		} else {
@@ -177,29 +177,6 @@ func (p *Policy) take(b *env.Batch, i int, out *run.Tensor, r int, dst *env.Acti
 	return nil
 }
 
-// Results of best that are no action.
-const (
-	noneLegal = -1
-	notSane   = -2
-)
-
-// best returns the legal action of the largest number, the first among equals.
-func best(x []float32, legal []bool) int {
-	at := noneLegal
-	for k, v := range x {
-		if !legal[k] {
-			continue
-		}
-		if v != v {
-			return notSane
-		}
-		if at < 0 || v > x[at] {
-			at = k
-		}
-	}
-	return at
-}
-
 // instead returns what is done in place of an illegal action: nothing, or else the first legal one.
 func (p *Policy) instead(legal []bool) int {
 	if k := p.spec.NoOp; len(p.spec.Action.Sizes) == 1 && k >= 0 && k < len(legal) && legal[k] {
@@ -210,5 +187,5 @@ func (p *Policy) instead(legal []bool) int {
 			return k
 		}
 	}
-	return noneLegal
+	return agents.NoneLegal
 }

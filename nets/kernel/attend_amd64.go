@@ -88,7 +88,8 @@ func (v *vectors[M]) weights(s *sequence[M], q, k []float32) {
 // scores sets dst [rows, rows] to a·bᵀ, with rows of a aRow bytes apart.
 func (v *vectors[M]) scores(s *sequence[M], dst []float32, a *float32, aRow int, b []float32) {
 	v.turn(s.turned, b, s.rows, s.d, s.rows, s.row/word)
-	v.strided(&dst[0], a, &s.turned[0], nil, &s.square, &walk{outer: 1, k: s.d, aRow: aRow, aStep: word, bStep: s.score, cRow: s.score})
+	steps := walk{outer: 1, k: s.d, aRow: aRow, aStep: word, bStep: s.score, cRow: s.score}
+	v.strided(&dst[0], a, &s.turned[0], nil, &s.square, &steps)
 }
 
 func (v *vectors[M]) attend(dst, qkv []float32, rows, width, heads int, scratch []float32) {
