@@ -9,9 +9,8 @@
 //   - double: the online network chooses the next action, the target network values it (van Hasselt et al. 2016, arXiv
 //     1509.06461, equation 4). Stable-Baselines3's DQN is as with double off: workShard.
 //   - Masks in three places: the greedy action (agents.Best), the random one, uniform over the legal actions (pick),
-// and the
-//     action that the target maximises over (workShard), for which the replay keeps the next mask. After a truncation
-//     without a known final mask every action counts as legal.
+//     and the action that the target maximises over (workShard), for which the replay keeps the next mask. After a
+//     truncation without a known final mask every action counts as legal.
 //   - duelling: Q = V + A − mean A, the mean over the legal actions (Wang et al. 2016, arXiv 1511.06581, equation 9):
 //     op.Duel and kernel.Duel.
 //   - n_step: targets over several steps (Sutton 1988; Hessel et al. 2018, arXiv 1710.02298). They end with 0 at a

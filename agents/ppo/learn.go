@@ -78,6 +78,11 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	a.roll.Reset()
 	a.warmed(warming)
 
+	return a.report(p, v, explained, lr, clip, scale, shared), nil
+}
+
+// report returns the statistics of an update, see Learn.
+func (a *Agent) report(p, v passed, explained, lr, clip, scale, shared float64) agents.Stats {
 	sum, d := p.sum, float64(max(p.measured, 1))
 	if a.critic != nil {
 		sum.value = v.sum.value * d / float64(max(v.measured, 1))
@@ -108,7 +113,7 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	if a.cfg.CriticWarmup > 0 {
 		a.stats = append(a.stats, agents.Stat{Name: "ppo/critic_warmup", Value: float64(a.cfg.CriticWarmup - a.warm)})
 	}
-	return a.stats, nil
+	return a.stats
 }
 
 // teach makes the update's passes: p of the policy and, where it has none of its own, of the critic; v of the critic alone. While

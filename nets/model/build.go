@@ -340,48 +340,10 @@ func (b *builder) branch(prefix string, i int, f Field, from, to int) (r slotBra
 	if len(br.Convs) == 0 {
 		v = b.columns(from, to)
 	} else {
-		if len(f.Shape) != 2 && len(f.Shape) != 3 {
-			b.faults.Add(false, key+".field", f.Name, fmt.Sprintf("an image [H, W] or [H, W, C] for convolutions; its shape is %v", f.Shape))
+		var ok bool
+		if v, positions, ok = b.convolutions(key, prefix, br.Convs, f, from, to); !ok {
 			return r
 		}
-		h, w, c := f.Shape[0], f.Shape[1], 1
-		if len(f.Shape) == 3 {
-			c = f.Shape[2]
-		}
-		for j, k := range br.Convs {
-			kernel := fmt.Sprintf("%s.convs[%d].kernel", key, j)
-			if k.grouped() {
-				if f.Group < 1 || w%f.Group != 0 {
-					b.faults.Add(false, kernel, "nothing", fmt.Sprintf("[down, across]: the columns of field %s form no groups that it could follow", f.Name))
-					return r
-				}
-				k.Kernel = [2]int{h, f.Group}
-				k.Stride = k.Kernel
-			}
-			g := op.Geometry{Kernel: k.Kernel, Stride: k.Stride, Pad: k.Pad}.Conv(h, w, c)
-			if g.Check() != nil {
-				want := fmt.Sprintf("at most the image and its padding, [%d %d]", h+2*k.Pad[0], w+2*k.Pad[1])
-				if j == 0 {
-					want += orGroup(f)
-				}
-				b.faults.Add(false, kernel, k.Kernel, want)
-				return r
-			}
-			name := fmt.Sprintf("%s.conv.%d", prefix, j)
-			weight := b.param(name+".weight", b.weights(layer.GainHidden), g.KH, g.KW, g.C, k.Filters)
-			bias := b.param(name+".bias", b.biases(g.KH*g.KW*g.C), k.Filters)
-			at := 0
-			switch {
-			case j > 0:
-			case g.Tiles(): // one product, if the images are contiguous
-				v = b.columns(from, to)
-			default: // it reads its images from the observation itself
-				at, g.Apart = from, b.width[v]
-			}
-			v = b.value(g.OutH()*g.OutW()*k.Filters, &Convolution{v, at, weight, bias, k.Filters, g, act})
-			h, w, c = g.OutH(), g.OutW(), k.Filters
-		}
-		positions = h * w
 	}
 	rows, asSlots := 1, br.Slots && b.cfg.slotted()
 	if asSlots {
@@ -408,6 +370,55 @@ func (b *builder) branch(prefix string, i int, f Field, from, to int) (r slotBra
 	}
 	r.v = v
 	return r
+}
+
+// convolutions adds convolutions over an image, the columns [from, to) of the observation. It returns their result and
+// the number of its positions; ok is false after a fault.
+func (b *builder) convolutions(key, prefix string, convs []Conv, f Field, from, to int) (v, positions int, ok bool) {
+	if len(f.Shape) != 2 && len(f.Shape) != 3 {
+		b.faults.Add(false, key+".field", f.Name,
+			fmt.Sprintf("an image [H, W] or [H, W, C] for convolutions; its shape is %v", f.Shape))
+		return 0, 0, false
+	}
+	h, w, c := f.Shape[0], f.Shape[1], 1
+	if len(f.Shape) == 3 {
+		c = f.Shape[2]
+	}
+	for j, k := range convs {
+		kernel := fmt.Sprintf("%s.convs[%d].kernel", key, j)
+		if k.grouped() {
+			if f.Group < 1 || w%f.Group != 0 {
+				b.faults.Add(false, kernel, "nothing",
+					fmt.Sprintf("[down, across]: the columns of field %s form no groups that it could follow", f.Name))
+				return 0, 0, false
+			}
+			k.Kernel = [2]int{h, f.Group}
+			k.Stride = k.Kernel
+		}
+		g := op.Geometry{Kernel: k.Kernel, Stride: k.Stride, Pad: k.Pad}.Conv(h, w, c)
+		if g.Check() != nil {
+			want := fmt.Sprintf("at most the image and its padding, [%d %d]", h+2*k.Pad[0], w+2*k.Pad[1])
+			if j == 0 {
+				want += orGroup(f)
+			}
+			b.faults.Add(false, kernel, k.Kernel, want)
+			return 0, 0, false
+		}
+		name := fmt.Sprintf("%s.conv.%d", prefix, j)
+		weight := b.param(name+".weight", b.weights(layer.GainHidden), g.KH, g.KW, g.C, k.Filters)
+		bias := b.param(name+".bias", b.biases(g.KH*g.KW*g.C), k.Filters)
+		at := 0
+		switch {
+		case j > 0:
+		case g.Tiles(): // one product, if the images are contiguous
+			v = b.columns(from, to)
+		default: // it reads its images from the observation itself
+			at, g.Apart = from, b.width[v]
+		}
+		v = b.value(g.OutH()*g.OutW()*k.Filters, &Convolution{v, at, weight, bias, k.Filters, g, b.cfg.act()})
+		h, w, c = g.OutH(), g.OutW(), k.Filters
+	}
+	return v, h * w, true
 }
 
 // notSlots returns the fault of a branch over field f that ends in another number of positions than there are actions that

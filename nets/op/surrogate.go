@@ -156,12 +156,7 @@ func runSurrogate[T kernel.Float](s *surrogate) runFunc[T] {
 			if weight[i] == 0 { // a row that only fills up the batch may hold anything
 				continue
 			}
-			var sum T
-			at := i * l
-			for k, size := range d.Sizes {
-				sum += logp[at+pick(action[i*f+k], i, size)]
-				at += size
-			}
+			sum := taken(d.Sizes, logp[i*l:(i+1)*l], action, i)
 			if d.Dims > 0 {
 				sum += NormalLogProb(number[i*d.Dims:(i+1)*d.Dims], head[i*w+l:(i+1)*w], logStd, inv)
 			}
@@ -201,22 +196,8 @@ func runSurrogate[T kernel.Float](s *surrogate) runFunc[T] {
 			dEntropy := -share * c[PPOEntCoef]
 			sum, at := normal, 0
 			for k, size := range d.Sizes {
-				lp, q := logp[i*l+at:i*l+at+size], p[i*l+at:i*l+at+size]
-				var h T
-				for j, x := range q {
-					h -= x * lp[j]
-				}
-				g := dh[at : at+size]
-				for j, x := range q {
-					g[j] = -x * (dLogP + dEntropy*(lp[j]+h))
-				}
-				g[int(action[i*f+k])] += dLogP
-				for j, legal := range mask[i*l+at : i*l+at+size] {
-					if legal == 0 {
-						g[j] = 0
-					}
-				}
-				sum += h
+				from, to := i*l+at, i*l+at+size
+				sum += factorGrad(dh[at:at+size], logp[from:to], p[from:to], mask[from:to], int(action[i*f+k]), dLogP, dEntropy)
 				at += size
 			}
 			entropy += wt * sum
@@ -230,6 +211,33 @@ func runSurrogate[T kernel.Float](s *surrogate) runFunc[T] {
 		out[PPOEntropy], out[PPOApproxKL], out[PPOClipFraction] = entropy/divisor, kl/divisor, clipped/divisor
 		out[PPOStats] = out[PPOPolicyLoss] + c[PPOVFCoef]*out[PPOValueLoss] - c[PPOEntCoef]*out[PPOEntropy]
 	}
+}
+
+// taken returns the sum of the log-probabilities of row i's actions.
+func taken[T kernel.Float](sizes []int, logp, action []T, i int) (sum T) {
+	for k, size := range sizes {
+		sum += logp[pick(action[i*len(sizes)+k], i, size)]
+		logp = logp[size:]
+	}
+	return sum
+}
+
+// factorGrad sets g to the gradient with respect to a factor's logits, whose action was taken, and returns the factor's
+// entropy. p are the probabilities whose logarithms are logp.
+func factorGrad[T kernel.Float](g, logp, p, mask []T, taken int, dLogP, dEntropy T) (h T) {
+	for j, x := range p {
+		h -= x * logp[j]
+	}
+	for j, x := range p {
+		g[j] = -x * (dLogP + dEntropy*(logp[j]+h))
+	}
+	g[taken] += dLogP
+	for j, legal := range mask {
+		if legal == 0 {
+			g[j] = 0
+		}
+	}
+	return h
 }
 
 // valueLossOf returns half the squared error of a value, and its derivative; with a clip, the larger of that and the
