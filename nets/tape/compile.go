@@ -37,19 +37,18 @@ func (b *Builder) Compile(loss *gorgonia.Node, outputs ...*gorgonia.Node) (p *Pr
 	if err != nil {
 		return nil, err
 	}
-	p = &Program{}
-	if b.dt == tensor.Float64 {
-		p.m64, err = assemble[float64](b, order, loss, outputs, grads)
+	var shapes []nets.View
+	for _, p := range b.params {
+		shapes = append(shapes, p.view)
+	}
+	p = &Program{double: b.dt == tensor.Float64, grad: nets.NewParams(shapes)}
+	if p.double {
+		err = p.m64.assemble(b, order, loss, outputs, grads, p.grad)
 	} else {
-		p.m32, err = assemble[float32](b, order, loss, outputs, grads)
+		err = p.m32.assemble(b, order, loss, outputs, grads, p.grad)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("tape: compile: %w", err)
-	}
-	if p.m32 != nil {
-		p.grad = p.m32.grad
-	} else {
-		p.grad = p.m64.grad
 	}
 	return p, nil
 }
@@ -137,14 +136,13 @@ func (b *Builder) schedule(roots []*gorgonia.Node) ([]*gorgonia.Node, error) {
 	return order, nil
 }
 
-// assemble allocates the values and lists the steps.
-func assemble[T kernel.Float](b *Builder, order []*gorgonia.Node, loss *gorgonia.Node, outputs, grads []*gorgonia.Node) (*machine[T], error) {
-	m := &machine[T]{inputs: map[string][]T{}, params: map[string][]T{}}
+// assemble allocates the values and lists the steps. Gradients go to grad, which is for float32.
+func (m *machine[T]) assemble(b *Builder, order []*gorgonia.Node, loss *gorgonia.Node, outputs, grads []*gorgonia.Node,
+	grad *nets.Params) error {
+	m.inputs, m.params = map[string][]T{}, map[string][]T{}
 	mem := map[int64][]T{} // by node
 	free := newRoom[T](order, append(append([]*gorgonia.Node{loss}, outputs...), grads...))
-	shapes := make([]nets.View, len(b.params))
-	for i, p := range b.params {
-		shapes[i] = p.view
+	for _, p := range b.params {
 		d, shared := any(p.view.Data).([]T)
 		if !shared {
 			d = make([]T, len(p.view.Data))
@@ -155,17 +153,16 @@ func assemble[T kernel.Float](b *Builder, order []*gorgonia.Node, loss *gorgonia
 		mem[p.node.ID()] = d
 		m.params[p.view.Name] = d
 	}
-	m.grad = nets.NewParams(shapes)
 	for _, n := range b.inputs { // including unused ones: the caller fills them all
 		d := make([]T, elements(n))
 		mem[n.ID()] = d
 		m.inputs[n.Name()] = d
 	}
-	// A gradient is computed directly in m.grad if its node serves only one parameter and is computed by a step.
+	// A gradient is computed directly in grad if its node serves only one parameter and is computed by a step.
 	m.grads = make([][]T, len(grads))
 	place := map[int64][]T{}
 	for i, n := range grads {
-		v := &m.grad.Views[i]
+		v := &grad.Views[i]
 		d, same := any(v.Data).([]T)
 		if !same {
 			d = make([]T, len(v.Data))
@@ -181,7 +178,7 @@ func assemble[T kernel.Float](b *Builder, order []*gorgonia.Node, loss *gorgonia
 	}
 	for i, n := range order {
 		if err := m.add(n, mem, place, free, i); err != nil {
-			return nil, err
+			return err
 		}
 		free.after(i)
 	}
@@ -205,7 +202,7 @@ func assemble[T kernel.Float](b *Builder, order []*gorgonia.Node, loss *gorgonia
 		m.size += len(d)
 	}
 	m.find()
-	return m, nil
+	return nil
 }
 
 // find fills reads and fixed.
