@@ -38,10 +38,8 @@ type result struct {
 	scores bool // numbers of all discrete actions, not the action itself
 }
 
-// New returns the policy of a model for environments of spec s. It keeps m and does not change it.
-func New(m *onnx.Model, s env.Spec) (*Policy, error) { return NewContext(context.Background(), m, s) }
-
-// NewContext is New with a context that ends what the model computes beforehand.
+// NewContext returns the policy of a model for environments of spec s. It keeps m and does not change it. ctx ends
+// what the model computes beforehand.
 func NewContext(ctx context.Context, m *onnx.Model, s env.Spec) (*Policy, error) {
 	if id := m.Meta(KeyEnv); id != "" && id != s.ID {
 		return nil, fmt.Errorf("the model is for %s, and this is %s", onnx.Plain(id), s.ID)
@@ -101,7 +99,7 @@ func (p *Policy) Act(ctx context.Context, b *env.Batch, dst *env.Actions, _ []*r
 func (p *Policy) Bytes() int {
 	i, err := p.prog.For(max(1, p.prog.Rows()))
 	if err != nil {
-		return 0 // New made it
+		return 0 // NewContext made it
 	}
 	return i.Bytes() + p.prog.Bytes()
 }
