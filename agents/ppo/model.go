@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 
 	"clustergym/agents"
 	"clustergym/env"
@@ -115,7 +116,7 @@ func (m *Model) Numbers() []float32 { return m.act.number }
 // Score fills in what e keeps of the policy that acted, as if this policy had acted: LogProb, Head and LogStd.
 func (m *Model) Score(e *replay.Episodes) error {
 	d, n := m.act.dist, e.Len()
-	e.LogProb, e.Head = resize(e.LogProb, n), resize(e.Head, n*d.Head())
+	e.LogProb, e.Head = slices.Grow(e.LogProb[:0], n)[:n], slices.Grow(e.Head[:0], n*d.Head())[:n*d.Head()]
 	e.LogStd = append(e.LogStd[:0], m.net.LogStd()...)
 	w := d.Head()
 	return m.each(e, func(i int, head, logp []float32) {
@@ -215,11 +216,4 @@ func accumulate(g, part *nets.Params, first bool) {
 	default:
 		kernel.Add(g.Data, g.Data, part.Data)
 	}
-}
-
-func resize(s []float32, n int) []float32 {
-	if cap(s) < n {
-		return make([]float32, n)
-	}
-	return s[:n]
 }
