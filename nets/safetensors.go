@@ -2,6 +2,7 @@ package nets
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -63,7 +63,8 @@ func WriteTensors(w io.Writer, meta map[string]string, tensors []View) (int64, e
 		if h.Len() > 1 {
 			h.WriteByte(',')
 		}
-		fmt.Fprintf(&h, `%s:{"dtype":"F32","shape":%s,"data_offsets":[%d,%d]}`, name, shapeText(v.Shape), at, at+4*len(v.Data))
+		shape := strings.ReplaceAll(fmt.Sprint(v.Shape), " ", ",")
+		fmt.Fprintf(&h, `%s:{"dtype":"F32","shape":%s,"data_offsets":[%d,%d]}`, name, shape, at, at+4*len(v.Data))
 		at += 4 * len(v.Data)
 	}
 	h.WriteByte('}')
@@ -230,13 +231,7 @@ func match(entries []entry, tensors []View) (order []int, total int, err error) 
 	}
 	found := make([]bool, len(tensors))
 	slices.SortStableFunc(entries, func(a, b entry) int {
-		if a.Offsets[0] != b.Offsets[0] {
-			if a.Offsets[0] < b.Offsets[0] {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(cmp.Compare(a.Offsets[0], b.Offsets[0]), strings.Compare(a.Name, b.Name))
 	})
 	for i := range entries {
 		e := &entries[i]
@@ -274,19 +269,6 @@ func byName(tensors []View) []int {
 	for i := range order {
 		order[i] = i
 	}
-	sort.SliceStable(order, func(a, b int) bool { return tensors[order[a]].Name < tensors[order[b]].Name })
+	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(tensors[a].Name, tensors[b].Name) })
 	return order
-}
-
-func shapeText(shape []int) string {
-	var b strings.Builder
-	b.WriteByte('[')
-	for i, d := range shape {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprint(&b, d)
-	}
-	b.WriteByte(']')
-	return b.String()
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 )
 
 // The saved form is little-endian: the magic "CGRP", a version, the kind of buffer, then its fields in the order of
@@ -27,6 +28,8 @@ type encoder struct {
 	n   int64
 	err error
 	buf [8]byte
+
+	column []byte // part of a column
 }
 
 func newEncoder(w io.Writer) *encoder { return &encoder{w: bufio.NewWriterSize(w, 1<<16)} }
@@ -68,37 +71,14 @@ func (e *encoder) u64(v uint64) {
 func (e *encoder) int(v int)     { e.u64(uint64(v)) }
 func (e *encoder) f64(v float64) { e.u64(math.Float64bits(v)) }
 
-func (e *encoder) u64s(s []uint64) {
-	for _, v := range s {
-		e.u64(v)
-	}
-}
+// atOnce is the number of elements of a column that are converted at a time.
+const atOnce = 4096
 
-func (e *encoder) f64s(s []float64) {
-	for _, v := range s {
-		e.f64(v)
-	}
-}
-
-func (e *encoder) f32s(s []float32) {
-	for _, v := range s {
-		e.u32(math.Float32bits(v))
-	}
-}
-
-func (e *encoder) i32s(s []int32) {
-	for _, v := range s {
-		e.u32(uint32(v))
-	}
-}
-
-func (e *encoder) bools(s []bool) {
-	for _, v := range s {
-		e.buf[0] = 0
-		if v {
-			e.buf[0] = 1
-		}
-		e.write(e.buf[:1])
+// put writes a column of numbers or truth values.
+func put[T any](e *encoder, column []T) {
+	for part := range slices.Chunk(column, atOnce) {
+		e.column, _ = binary.Append(e.column[:0], binary.LittleEndian, part) // fails for other types alone
+		e.write(e.column)
 	}
 }
 
@@ -108,6 +88,8 @@ type decoder struct {
 	n   int64
 	err error
 	buf [8]byte
+
+	column []byte // part of a column
 }
 
 func newDecoder(r io.Reader) *decoder { return &decoder{r: bufio.NewReaderSize(r, 1<<16)} }
@@ -179,44 +161,27 @@ func (d *decoder) int(name string, low, high int) int {
 	return int(v)
 }
 
-func (d *decoder) u64s(s []uint64) {
-	for i := range s {
-		s[i] = d.u64()
+// get reads a column of numbers.
+func get[T any](d *decoder, column []T) {
+	for part := range slices.Chunk(column, atOnce) {
+		d.column = slices.Grow(d.column[:0], binary.Size(part))[:binary.Size(part)]
+		d.read(d.column)
+		_, _ = binary.Decode(d.column, binary.LittleEndian, part) // of the size of part
 	}
 }
 
-func (d *decoder) f64s(s []float64) {
-	for i := range s {
-		s[i] = d.f64()
-		d.check(s[i]-s[i] == 0, "it holds the number %v", s[i])
+// finite reads a column of numbers that must be finite.
+func finite[T float32 | float64](d *decoder, column []T) {
+	get(d, column)
+	for _, x := range column {
+		d.check(x-x == 0, "it holds the number %v", x)
 	}
 }
 
-// f32s reads numbers that must be finite.
-func (d *decoder) f32s(s []float32) {
-	for i := range s {
-		s[i] = math.Float32frombits(d.u32())
-		d.check(s[i]-s[i] == 0, "it holds the number %v", s[i])
-	}
-}
-
-// anyF32s reads numbers that may be infinite or NaN, since an environment may observe anything.
-func (d *decoder) anyF32s(s []float32) {
-	for i := range s {
-		s[i] = math.Float32frombits(d.u32())
-	}
-}
-
-func (d *decoder) i32s(s []int32) {
-	for i := range s {
-		s[i] = int32(d.u32())
-	}
-}
-
-func (d *decoder) bools(s []bool) {
-	for i := range s {
+func (d *decoder) bools(column []bool) {
+	for i := range column {
 		d.read(d.buf[:1])
 		d.check(d.buf[0] <= 1, "it holds the truth value %d", d.buf[0])
-		s[i] = d.buf[0] == 1
+		column[i] = d.buf[0] == 1
 	}
 }

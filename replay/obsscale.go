@@ -10,10 +10,7 @@ import (
 // and 7": normalisation and a clip). It accumulates in float64 and applies float32, which is what a policy needs
 // later: see Numbers. It is not safe for concurrent use.
 type ObsScale struct {
-	N    float64   // observations seen
-	Mean []float64 // [ObsLen]
-	M2   []float64 // [ObsLen], sums of squared differences from the mean
-
+	ObsScaleState
 	clip   float32
 	shift  []float32 // Mean
 	factor []float32 // 1/sqrt(variance + 1e-8)
@@ -23,8 +20,8 @@ type ObsScale struct {
 // clip]; 0 = no bound.
 func NewObsScale(obsLen int, clip float64) *ObsScale {
 	s := &ObsScale{
-		Mean: make([]float64, obsLen), M2: make([]float64, obsLen),
-		clip: float32(clip), shift: make([]float32, obsLen), factor: make([]float32, obsLen),
+		ObsScaleState: ObsScaleState{Mean: make([]float64, obsLen), M2: make([]float64, obsLen)},
+		clip:          float32(clip), shift: make([]float32, obsLen), factor: make([]float32, obsLen),
 	}
 	s.refresh()
 	return s
@@ -94,13 +91,13 @@ func (s *ObsScale) Numbers() (mean, factor []float32) { return s.shift, s.factor
 
 // ObsScaleState is the saved form of an ObsScale; JSON keeps every bit.
 type ObsScaleState struct {
-	N    float64   `json:"n"`
-	Mean []float64 `json:"mean"`
-	M2   []float64 `json:"m2"`
+	N    float64   `json:"n"`    // observations seen
+	Mean []float64 `json:"mean"` // [ObsLen]
+	M2   []float64 `json:"m2"`   // [ObsLen], sums of squared differences from the mean
 }
 
 // State returns the saved form of the scale. It is a view.
-func (s *ObsScale) State() *ObsScaleState { return &ObsScaleState{s.N, s.Mean, s.M2} }
+func (s *ObsScale) State() *ObsScaleState { return &s.ObsScaleState }
 
 // Check reports whether t can be the state of a scale of s's length.
 func (s *ObsScale) Check(t *ObsScaleState) error {

@@ -32,7 +32,7 @@ func (c PriorityConfig) Validate() error {
 // variant). A transition that has never been drawn has the largest priority of all so far. It is not safe for
 // concurrent use.
 type Prioritized struct {
-	ring *ring
+	*ring
 	pri  PriorityConfig
 	tree sumTree
 	max  float64 // largest p so far
@@ -52,7 +52,7 @@ func NewPrioritized(cfg Config, pri PriorityConfig, s env.Spec, rows int) (*Prio
 
 // Add stores one step of all rows, as Uniform.Add does, at the largest priority.
 func (p *Prioritized) Add(b *env.Batch, a *env.Actions, next *env.Batch) error {
-	if err := p.ring.add(b, a, next); err != nil {
+	if err := p.ring.Add(b, a, next); err != nil {
 		return err
 	}
 	for _, s := range p.ring.fresh {
@@ -60,12 +60,6 @@ func (p *Prioritized) Add(b *env.Batch, a *env.Actions, next *env.Batch) error {
 	}
 	return nil
 }
-
-// Len returns the number of transitions that can be drawn.
-func (p *Prioritized) Len() int { return p.ring.size }
-
-// Added returns the number of transitions ever added.
-func (p *Prioritized) Added() uint64 { return p.ring.added }
 
 // Sample fills dst with dst.N transitions, one from each of N equal shares of the total priority (appendix B.2.1),
 // with importance weights w = (N·P(i))^-beta divided by the largest in the batch. (Section 3.4 divides by the largest
@@ -123,7 +117,7 @@ func (p *Prioritized) WriteTo(w io.Writer) (int64, error) {
 	e.f64(p.pri.Eps)
 	e.f64(p.max)
 	p.ring.save(e)
-	e.f64s(p.tree.node[p.tree.leaves:][:p.ring.size])
+	put(e, p.tree.node[p.tree.leaves:][:p.ring.size])
 	return e.end()
 }
 
@@ -138,7 +132,7 @@ func (p *Prioritized) ReadFrom(r io.Reader) (int64, error) {
 	fresh := p.ring.load(d)
 	tree := newSumTree(p.ring.cfg.Capacity)
 	if d.err == nil {
-		d.f64s(tree.node[tree.leaves:][:fresh.size])
+		finite(d, tree.node[tree.leaves:][:fresh.size])
 		for s := 0; s < fresh.size; s++ {
 			v := tree.leaf(s)
 			d.check(v > 0 && v <= top, "priority of slot %d is %v", s, v)

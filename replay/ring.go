@@ -52,8 +52,14 @@ func newRing(cfg Config, s env.Spec, rows int) (*ring, error) {
 	}, nil
 }
 
-// add stores what a step of all rows completes, row by row and each row's oldest transition first.
-func (r *ring) add(b *env.Batch, a *env.Actions, next *env.Batch) error {
+// Add stores one step of all rows: the batch that was acted on, the actions and the batch that followed, which must be
+// the next call's b. An ended row's next observation is its FinalObs, or its Obs if it has none; rows of next with
+// Kind First are not transitions and are left out. If NStep is above 1, a transition is stored when its last step
+// arrives. Add copies everything and does not allocate in steady state. An error (impossible rows, lengths or rewards)
+// changes nothing.
+//
+// What a step completes is stored row by row, each row's oldest transition first.
+func (r *ring) Add(b *env.Batch, a *env.Actions, next *env.Batch) error {
 	r.fresh = r.fresh[:0]
 	if err := checkBatches(r.spec, r.rows, b, a, next); err != nil {
 		return err
@@ -89,6 +95,12 @@ func (r *ring) add(b *env.Batch, a *env.Actions, next *env.Batch) error {
 	r.frames.release(r.floor())
 	return nil
 }
+
+// Len returns the number of transitions that can be drawn.
+func (r *ring) Len() int { return r.size }
+
+// Added returns the number of transitions ever added.
+func (r *ring) Added() uint64 { return r.added }
 
 // flush completes all waiting transitions of row i at observation end.
 func (r *ring) flush(i int, end, low uint64) {

@@ -141,17 +141,17 @@ func (r *Rollout) WriteTo(w io.Writer) (int64, error) {
 	e.int(r.t)
 	n := r.t * r.Rows
 	o, m, f, c := r.spec.ObsLen(), r.spec.MaskLen(), len(r.spec.Action.Sizes), len(r.spec.Action.Low)
-	e.f32s(r.Obs[:n*o])
-	e.bools(r.Mask[:n*m])
-	e.i32s(r.Action.Disc[:n*f])
-	e.f32s(r.Action.Cont[:n*c])
+	put(e, r.Obs[:n*o])
+	put(e, r.Mask[:n*m])
+	put(e, r.Action.Disc[:n*f])
+	put(e, r.Action.Cont[:n*c])
 	for _, col := range r.columns() {
-		e.f32s(col[:n])
+		put(e, col[:n])
 	}
-	e.bools(r.End[:n])
-	e.bools(r.Live[:n])
+	put(e, r.End[:n])
+	put(e, r.Live[:n])
 	if r.Elapsed != nil {
-		e.f32s(r.Elapsed[:n])
+		put(e, r.Elapsed[:n])
 	}
 	return e.end()
 }
@@ -178,21 +178,21 @@ func (r *Rollout) ReadFrom(src io.Reader) (int64, error) {
 	fresh.t = t
 	n := t * r.Rows
 	o, m, f, c := r.spec.ObsLen(), r.spec.MaskLen(), len(r.spec.Action.Sizes), len(r.spec.Action.Low)
-	d.anyF32s(fresh.Obs[:n*o])
+	get(d, fresh.Obs[:n*o])
 	d.bools(fresh.Mask[:n*m])
-	d.i32s(fresh.Action.Disc[:n*f])
+	get(d, fresh.Action.Disc[:n*f])
 	for k, v := range fresh.Action.Disc[:n*f] {
 		d.check(v >= 0 && int(v) < r.spec.Action.Sizes[k%f], "it holds the action %d", v)
 	}
-	d.f32s(fresh.Action.Cont[:n*c])
+	finite(d, fresh.Action.Cont[:n*c])
 	for _, col := range fresh.columns() {
-		d.f32s(col[:n])
+		finite(d, col[:n])
 	}
 	d.bools(fresh.End[:n])
 	d.bools(fresh.Live[:n])
 	if r.Elapsed != nil {
 		fresh.Timed()
-		d.anyF32s(fresh.Elapsed[:n])
+		get(d, fresh.Elapsed[:n])
 		for _, v := range fresh.Elapsed[:n] {
 			d.check(v >= 0, "a step takes %v s", v)
 		}

@@ -12,13 +12,13 @@ func (r *ring) save(e *encoder) {
 	e.int(r.size)
 	e.int(r.pos)
 	n := r.size
-	e.u64s(r.obs[:n])
-	e.u64s(r.next[:n])
-	e.u64s(r.low[:n])
-	e.i32s(r.disc[:n*w.factors])
-	e.f32s(r.cont[:n*w.conts])
-	e.f32s(r.reward[:n])
-	e.f32s(r.discount[:n])
+	put(e, r.obs[:n])
+	put(e, r.next[:n])
+	put(e, r.low[:n])
+	put(e, r.disc[:n*w.factors])
+	put(e, r.cont[:n*w.conts])
+	put(e, r.reward[:n])
+	put(e, r.discount[:n])
 
 	// Waiting transitions are written oldest first, so that the saved form does not depend on where a row's ring
 	// begins.
@@ -28,8 +28,8 @@ func (r *ring) save(e *encoder) {
 		for j := 0; j < w.len[i]; j++ {
 			k := i*w.n + (w.head[i]+j)%w.n
 			e.u64(w.obs[k])
-			e.i32s(w.disc[k*w.factors : (k+1)*w.factors])
-			e.f32s(w.cont[k*w.conts : (k+1)*w.conts])
+			put(e, w.disc[k*w.factors:(k+1)*w.factors])
+			put(e, w.cont[k*w.conts:(k+1)*w.conts])
 			e.f64(w.sum[k])
 			e.f64(w.prod[k])
 		}
@@ -39,7 +39,7 @@ func (r *ring) save(e *encoder) {
 	e.u64(low)
 	e.u64(f.next)
 	for id := low; id < f.next; id++ {
-		e.f32s(f.obs(id))
+		put(e, f.obs(id))
 		e.write(f.bits(id))
 	}
 }
@@ -74,13 +74,13 @@ func (r *ring) load(d *decoder) *ring {
 	n := fresh.size
 	d.check(n == c || fresh.pos == n, "position %d does not follow %d transitions", fresh.pos, n)
 	d.check(fresh.added >= uint64(n), "it counts %d transitions and holds %d", fresh.added, n)
-	d.u64s(fresh.obs[:n])
-	d.u64s(fresh.next[:n])
-	d.u64s(fresh.low[:n])
-	d.i32s(fresh.disc[:n*w.factors])
-	d.f32s(fresh.cont[:n*w.conts])
-	d.f32s(fresh.reward[:n])
-	d.f32s(fresh.discount[:n])
+	get(d, fresh.obs[:n])
+	get(d, fresh.next[:n])
+	get(d, fresh.low[:n])
+	get(d, fresh.disc[:n*w.factors])
+	finite(d, fresh.cont[:n*w.conts])
+	finite(d, fresh.reward[:n])
+	finite(d, fresh.discount[:n])
 	for i := 0; i < n; i++ {
 		d.check(fresh.discount[i] >= 0 && fresh.discount[i] <= 1, "discount of slot %d is %v", i, fresh.discount[i])
 	}
@@ -94,10 +94,10 @@ func (r *ring) load(d *decoder) *ring {
 		for j := 0; j < w.len[i]; j++ {
 			k := i*w.n + j
 			w.obs[k] = d.u64()
-			d.i32s(w.disc[k*w.factors : (k+1)*w.factors])
-			d.f32s(w.cont[k*w.conts : (k+1)*w.conts])
-			d.f64s(w.sum[k : k+1])
-			d.f64s(w.prod[k : k+1])
+			get(d, w.disc[k*w.factors:(k+1)*w.factors])
+			finite(d, w.cont[k*w.conts:(k+1)*w.conts])
+			finite(d, w.sum[k:k+1])
+			finite(d, w.prod[k:k+1])
 			d.check(w.prod[k] >= 0 && w.prod[k] <= 1, "a waiting discount of row %d is %v", i, w.prod[k])
 			fresh.checkActions(d, w.disc[k*w.factors:(k+1)*w.factors])
 		}
@@ -144,7 +144,7 @@ func (r *ring) loadFrames(d *decoder) {
 		f.grow()
 		id := f.next
 		f.next++
-		d.anyF32s(f.obs(id))
+		get(d, f.obs(id))
 		d.read(f.bits(id))
 		all := byte(0)
 		for _, b := range f.bits(id) {

@@ -9,7 +9,7 @@ import (
 
 // Uniform is a buffer of the last Config.Capacity transitions, each equally likely in every draw. It is not safe for
 // concurrent use.
-type Uniform struct{ ring *ring }
+type Uniform struct{ *ring }
 
 // NewUniform returns an empty buffer for rows environments of spec s that are stepped together.
 func NewUniform(cfg Config, s env.Spec, rows int) (*Uniform, error) {
@@ -19,21 +19,6 @@ func NewUniform(cfg Config, s env.Spec, rows int) (*Uniform, error) {
 	}
 	return &Uniform{r}, nil
 }
-
-// Add stores one step of all rows: the batch that was acted on, the actions and the batch that followed, which must be
-// the next call's b. An ended row's next observation is its FinalObs, or its Obs if it has none; rows of next with
-// Kind First are not transitions and are left out. If NStep is above 1, a transition is stored when its last step
-// arrives. Add copies everything and does not allocate in steady state. An error (impossible rows, lengths or rewards)
-// changes nothing.
-func (u *Uniform) Add(b *env.Batch, a *env.Actions, next *env.Batch) error {
-	return u.ring.add(b, a, next)
-}
-
-// Len returns the number of transitions that can be drawn.
-func (u *Uniform) Len() int { return u.ring.size }
-
-// Added returns the number of transitions ever added.
-func (u *Uniform) Added() uint64 { return u.ring.added }
 
 // Sample fills dst with dst.N transitions, drawn with replacement. It returns ErrTooFew while the buffer holds fewer.
 func (u *Uniform) Sample(rng *rand.Rand, dst *Batch) error {

@@ -74,9 +74,6 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if err := checkSpec(s); err != nil {
-		return nil, err
-	}
 	if rows < 1 {
 		return nil, fmt.Errorf("ddqn: got %d rows, want at least 1", rows)
 	}
@@ -175,7 +172,7 @@ func (a *Agent) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*
 		if explore {
 			k = pick(mask, src[i])
 		} else {
-			k = best(a.q[i*n:(i+1)*n], mask)
+			k = agents.Best(a.q[i*n:(i+1)*n], mask)
 		}
 		var err error
 		if dst.Disc[i], err = chosen(b, i, k); err != nil {

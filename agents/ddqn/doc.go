@@ -8,9 +8,9 @@
 //     2018, arXiv 1712.00378; handle_timeout_termination in Stable-Baselines3): package replay, workShard.
 //   - double: the online network chooses the next action, the target network values it (van Hasselt et al. 2016, arXiv
 //     1509.06461, equation 4). Stable-Baselines3's DQN is as with double off: workShard.
-//   - Masks in three places: the greedy action (best), the random one, uniform over the legal actions (pick), and the
-//     action that the target maximises over (workShard), for which the replay keeps the next mask. After a truncation
-//     without a known final mask every action counts as legal.
+//   - Masks in three places: the greedy action (agents.Best), the random one, uniform over the legal actions (pick),
+//     and the action that the target maximises over (workShard), for which the replay keeps the next mask. After a
+//     truncation without a known final mask every action counts as legal.
 //   - duelling: Q = V + A − mean A, the mean over the legal actions (Wang et al. 2016, arXiv 1511.06581, equation 9):
 //     op.Duel and kernel.Duel.
 //   - n_step: targets over several steps (Sutton 1988; Hessel et al. 2018, arXiv 1710.02298). They end with 0 at a
@@ -39,8 +39,8 @@
 // of train_every after it. A copy of the target that is due together with an update is made after the update, as in
 // CleanRL; Stable-Baselines3 makes it before. Each row decides by itself whether it explores.
 //
-// The greedy policy takes the legal action of the largest value, the first among equals (best). An action that does
-// nothing (env.Spec.NoOp) has no special place, unlike in package ppo.
+// The greedy policy takes the legal action of the largest value, the first among equals (agents.Best). An action that
+// does nothing (env.Spec.NoOp) has no special place, unlike in package ppo.
 //
 // Training minimises the error of action values in the environment's reward. Which checkpoint is best, and how good it
 // is in the end, others decide by other measures (docs/guides/train.md).

@@ -36,7 +36,7 @@ func (a *Agent) Study(ctx context.Context, _ bool) (agents.Stats, error) {
 		if w.taught != nil {
 			break
 		}
-		l, err := newTaughtLoss(a.net, a.spec.ObsLen(), (a.cfg.Batch+a.cfg.Shards-1)/a.cfg.Shards)
+		l, err := newLoss(a.net, a.spec.ObsLen(), (a.cfg.Batch+a.cfg.Shards-1)/a.cfg.Shards, true)
 		if err != nil {
 			return nil, err
 		}

@@ -22,7 +22,7 @@ func TestTheMarginLossAndItsGradient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := newTaughtLoss(net, o, n)
+		l, err := newLoss(net, o, n, true)
 		if err != nil {
 			t.Fatal(err)
 		}

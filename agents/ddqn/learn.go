@@ -20,7 +20,7 @@ type worker struct {
 }
 
 func newWorker(net, target *model.QNet, obsLen, rows int) (*worker, error) {
-	l, err := newLoss(net, obsLen, rows)
+	l, err := newLoss(net, obsLen, rows, false)
 	return &worker{online: net.Forward(rows), target: target.Forward(rows), loss: l}, err
 }
 
@@ -207,7 +207,7 @@ func (a *Agent) workShard(by, i int) error {
 		at := s.from + r
 		y := a.reward * float64(b.Reward[at])
 		if d := float64(b.Discount[at]); d != 0 { // observations after a termination are not used
-			c := best(choice[r*k:(r+1)*k], nextMask[r*k:(r+1)*k])
+			c := agents.Best(choice[r*k:(r+1)*k], nextMask[r*k:(r+1)*k])
 			if c < 0 {
 				return fmt.Errorf("ddqn: a value of the next observation is NaN at step %d of the optimiser", a.updates)
 			}
@@ -218,12 +218,7 @@ func (a *Agent) workShard(by, i int) error {
 		l.weight[r] = b.Weight[at]
 	}
 	l.see(b.Obs[s.from*o:], n*o)
-	for j, legal := range b.Mask[s.from*k : s.to*k] {
-		l.mask[j] = 0
-		if legal {
-			l.mask[j] = 1
-		}
-	}
+	model.Legal(l.mask[:n*k], b.Mask[s.from*k:])
 	clear(l.weight[n:]) // the shard is smaller than the largest
 	if a.teaching {
 		l.part(n)

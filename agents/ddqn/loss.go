@@ -23,29 +23,16 @@ type loss struct {
 // Positions of a loss's outputs.
 const outErrors = 0
 
-func newLoss(m *model.QNet, obsLen, capacity int) (*loss, error) {
-	n, a := capacity, m.Actions()
-	prog, err := tape.Build(tensor.Float32, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
-		q := m.Graph(b, b.Input("obs", n, obsLen), b.Input("mask", n, a))
-		l, errs := op.TDLoss(q, b.Input("action", n), b.Input("target", n), b.Input("weight", n), b.Input("coef", op.TDCoefs))
-		return l, []*gorgonia.Node{errs}
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &loss{
-		prog: prog, obs: prog.Input("obs"), mask: prog.Input("mask"), action: prog.Input("action"),
-		target: prog.Input("target"), weight: prog.Input("weight"), coef: prog.Input("coef"),
-	}, nil
-}
-
-// newTaughtLoss is newLoss with the large-margin loss added.
-func newTaughtLoss(m *model.QNet, obsLen, capacity int) (*loss, error) {
+// newLoss builds the loss; taught adds the large-margin loss.
+func newLoss(m *model.QNet, obsLen, capacity int, taught bool) (*loss, error) {
 	n, a := capacity, m.Actions()
 	prog, err := tape.Build(tensor.Float32, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
 		q := m.Graph(b, b.Input("obs", n, obsLen), b.Input("mask", n, a))
 		action, weight := b.Input("action", n), b.Input("weight", n)
 		l, errs := op.TDLoss(q, action, b.Input("target", n), weight, b.Input("coef", op.TDCoefs))
+		if !taught {
+			return l, []*gorgonia.Node{errs}
+		}
 		rival := op.Reshape(op.MaxRows(op.Reshape(op.Add(q, b.Input("gap", n, a)), n*a, 1), a), n)
 		short := op.Sum(op.Mul(op.Sub(rival, op.Gather(q, action)), weight))
 		return op.Add(l, op.Div(short, b.Input("divisor", 1))), []*gorgonia.Node{errs}

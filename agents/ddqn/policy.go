@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 
 	"clustergym/agents"
 	"clustergym/env"
@@ -27,6 +28,9 @@ func checkSpec(s env.Spec) error {
 
 // newNet builds a network; its initial weights follow from seed alone.
 func newNet(cfg Config, s env.Spec, seed uint64) (*model.QNet, error) {
+	if err := checkSpec(s); err != nil {
+		return nil, err
+	}
 	in := make(model.Input, len(s.Obs))
 	for i, f := range s.Obs {
 		in[i] = model.Field{Name: f.Name, Shape: f.Shape, Group: f.Group, Filled: f.Filled, Critic: f.Critic}
@@ -40,48 +44,16 @@ func newNet(cfg Config, s env.Spec, seed uint64) (*model.QNet, error) {
 	return net, nil
 }
 
-// best returns the legal action of the largest value, the first among equals; -1 if none is legal or a value is NaN.
-func best(q []float32, mask []bool) int {
-	at := -1
-	for k, v := range q {
-		if !mask[k] {
-			continue
-		}
-		if v != v {
-			return -1
-		}
-		if at < 0 || v > q[at] {
-			at = k
-		}
-	}
-	return at
-}
-
 // pick draws one legal action uniformly; -1 if none is legal.
 func pick(mask []bool, src *rand.Rand) int {
-	n := 0
-	for _, legal := range mask {
-		if legal {
-			n++
-		}
-	}
-	if n == 0 {
+	if !slices.Contains(mask, true) {
 		return -1
 	}
-	n = src.IntN(n)
-	for k, legal := range mask {
-		if legal {
-			if n == 0 {
-				return k
-			}
-			n--
-		}
-	}
-	return -1
+	return env.Uniform(mask, src)
 }
 
-// chosen turns a result of best or pick into row i's action. An ended row, whose mask may be empty and whose action
-// is ignored, gets 0.
+// chosen turns a result of agents.Best or pick into row i's action. An ended row, whose mask may be empty and whose
+// action is ignored, gets 0.
 func chosen(b *env.Batch, i, k int) (int32, error) {
 	if k >= 0 {
 		return int32(k), nil
@@ -118,12 +90,6 @@ var _ agents.Policy = (*Policy)(nil)
 // NewPolicy returns the greedy policy of saved weights ("weights.safetensors" of a checkpoint) for environments of
 // spec s. cfg's Network and Duelling must be those of the training; errors name the first tensor that does not fit.
 func NewPolicy(cfg Config, s env.Spec, weights io.Reader) (*Policy, error) {
-	if err := cfg.Network.Validate(); err != nil {
-		return nil, err
-	}
-	if err := checkSpec(s); err != nil {
-		return nil, err
-	}
 	net, err := newNet(cfg, s, 0)
 	if err != nil {
 		return nil, err
@@ -148,7 +114,7 @@ func (p *Policy) Act(ctx context.Context, b *env.Batch, dst *env.Actions, _ []*r
 	}
 	for i := 0; i < b.N; i++ {
 		var err error
-		if dst.Disc[i], err = chosen(b, i, best(p.q[i*a:(i+1)*a], b.Mask[i*a:(i+1)*a])); err != nil {
+		if dst.Disc[i], err = chosen(b, i, agents.Best(p.q[i*a:(i+1)*a], b.Mask[i*a:(i+1)*a])); err != nil {
 			return err
 		}
 	}

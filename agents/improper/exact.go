@@ -148,17 +148,7 @@ func (e *Exact) occupy() {
 	}
 }
 
-// Value returns the value of the mixture at the start.
-func (e *Exact) Value() float64 {
-	e.evaluate()
-	v := 0.0
-	for s, p := range e.p.Start {
-		v += p * e.value[s]
-	}
-	return v
-}
-
-// Gradient returns the gradient of Value. The slice is valid until the next call.
+// Gradient returns the gradient of the value of the mixture at the start. The slice is valid until the next call.
 func (e *Exact) Gradient() []float64 {
 	e.evaluate()
 	e.occupy()

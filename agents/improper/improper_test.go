@@ -162,7 +162,7 @@ func TestBrokenNumbersAreNamed(t *testing.T) {
 func TestAHugeStepOfSPSAIsNamed(t *testing.T) {
 	l := agenttest.NewLoop(t, builder(busy("spsa")), agenttest.Setting{Env: "ProbeContext-v1", Rows: 4, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 500})
 	l.Agent.cfg.LR = 1e300
-	l.Agent.trial.earned[0] = 5 // so that the rows of a pair differ
+	l.Agent.trial.Earned[0] = 5 // so that the rows of a pair differ
 	before := agenttest.State(t, l.Agent.Parts())["weights.safetensors"]
 	var err error
 	for err = agents.ErrNotReady; errors.Is(err, agents.ErrNotReady); _, err = l.Agent.Learn(t.Context()) {
@@ -308,4 +308,14 @@ func TestExactGradientByHand(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
+}
+
+// Value returns the value of the mixture at the start.
+func (e *Exact) Value() float64 {
+	e.evaluate()
+	v := 0.0
+	for s, p := range e.p.Start {
+		v += p * e.value[s]
+	}
+	return v
 }

@@ -17,11 +17,11 @@ type state struct {
 
 // trial is what rows have earned under perturbed weights.
 type trial struct {
-	From     int64     `json:"from"`
-	Episode  []int64   `json:"episode"`
-	Earned   []float64 `json:"earned"`
-	Running  []float64 `json:"running"`
-	Discount []float64 `json:"discount"`
+	From     int64     `json:"from"`     // the first episode that counts, the same in every row
+	Episode  []int64   `json:"episode"`  // [rows], number of the current episode
+	Earned   []float64 `json:"earned"`   // [rows], in episodes that count and have ended
+	Running  []float64 `json:"running"`  // [rows], in the current episode
+	Discount []float64 `json:"discount"` // [rows], so far
 }
 
 const stateFormat = 1
@@ -39,7 +39,7 @@ func (a *Agent) Parts() []agents.Part {
 func (a *Agent) save() (state, error) {
 	s := state{Format: stateFormat, Updates: a.updates, Seed: a.seed}
 	if t := a.trial; t != nil {
-		s.Trial = &trial{From: t.from, Episode: t.episode, Earned: t.earned, Running: t.running, Discount: t.discount}
+		s.Trial = &t.trial
 		return s, nil
 	}
 	s.Critic = a.critic.w
@@ -57,17 +57,10 @@ func (a *Agent) load(s state) error {
 		if n := a.rows; len(t.Episode) != n || len(t.Earned) != n || len(t.Running) != n || len(t.Discount) != n || t.From < 0 {
 			return fmt.Errorf("improper: the state counts %d rows from episode %d on, want %d rows from 0 or later", len(t.Episode), t.From, n)
 		}
-		a.trial.from = t.From
-		copy(a.trial.episode, t.Episode)
-		copy(a.trial.earned, t.Earned)
-		copy(a.trial.running, t.Running)
-		copy(a.trial.discount, t.Discount)
+		a.trial.trial, a.trial.stale = *t, true
 	} else {
 		copy(a.critic.w, s.Critic)
 	}
 	a.updates, a.seed = s.Updates, s.Seed
-	if a.trial != nil {
-		a.trial.stale = true
-	}
 	return nil
 }

@@ -18,13 +18,8 @@ type perturbed struct {
 	thick []float32 // [rows, dim]
 	unit  []float64 // [rows/2, dim], the perturbations
 
-	// Of each row: the number of its current episode, what it earned in the one that counts, and the discount so far.
-	episode  []int64
-	earned   []float64
-	running  []float64
-	discount []float64
-	from     int64 // the first episode that counts in every row: both rows of a pair count the same ones
-	stale    bool  // thick and unit are not those of theta
+	trial
+	stale bool // thick and unit are not those of theta
 }
 
 func newPerturbed(a *Agent) (*perturbed, error) {
@@ -34,10 +29,10 @@ func newPerturbed(a *Agent) (*perturbed, error) {
 	d := len(a.params.Data)
 	t := &perturbed{
 		a: a, dim: d, thick: make([]float32, a.rows*d), unit: make([]float64, a.rows/2*d),
-		episode: make([]int64, a.rows), earned: make([]float64, a.rows), running: make([]float64, a.rows), discount: make([]float64, a.rows),
-	}
-	for i := range t.discount {
-		t.discount[i] = 1
+		trial: trial{
+			Episode: make([]int64, a.rows), Earned: make([]float64, a.rows), Running: make([]float64, a.rows),
+			Discount: slices.Repeat([]float64{1}, a.rows),
+		},
 	}
 	t.stale = true
 	return t, nil
@@ -71,7 +66,7 @@ func (t *perturbed) perturb() {
 
 // counts reports whether a row's current episode counts.
 func (t *perturbed) counts(row int) bool {
-	return t.episode[row] >= t.from && t.episode[row] < t.from+int64(t.a.cfg.Episodes)
+	return t.Episode[row] >= t.From && t.Episode[row] < t.From+int64(t.a.cfg.Episodes)
 }
 
 func (t *perturbed) observe(next *env.Batch) error {
@@ -86,14 +81,14 @@ func (t *perturbed) observe(next *env.Batch) error {
 		if kind == env.First {
 			continue
 		}
-		t.running[i] += t.discount[i] * r
-		t.discount[i] *= t.a.spec.Discount(t.a.cfg.Gamma, next.Elapsed[i])
+		t.Running[i] += t.Discount[i] * r
+		t.Discount[i] *= t.a.spec.Discount(t.a.cfg.Gamma, next.Elapsed[i])
 		if kind.Last() {
 			if t.counts(i) {
-				t.earned[i] += t.running[i]
+				t.Earned[i] += t.Running[i]
 			}
-			t.running[i], t.discount[i] = 0, 1
-			t.episode[i]++
+			t.Running[i], t.Discount[i] = 0, 1
+			t.Episode[i]++
 		}
 	}
 	return nil
@@ -102,27 +97,27 @@ func (t *perturbed) observe(next *env.Batch) error {
 // learn makes a step once all rows have played their episodes.
 func (t *perturbed) learn() (agents.Stats, error) {
 	a, latest := t.a, int64(0)
-	for i := range t.episode {
-		if t.episode[i] < t.from+int64(a.cfg.Episodes) {
+	for i := range t.Episode {
+		if t.Episode[i] < t.From+int64(a.cfg.Episodes) {
 			return nil, agents.ErrNotReady
 		}
-		latest = max(latest, t.episode[i])
+		latest = max(latest, t.Episode[i])
 	}
 	if t.stale { // a resumed run that has not acted
 		t.perturb()
 	}
 	// Returns are divided by their deviation over all rows, so that lr does not depend on the unit of rewards.
 	mean, squares, n := 0.0, 0.0, float64(a.rows)
-	for _, r := range t.earned {
+	for _, r := range t.Earned {
 		mean += r / n
 	}
-	for _, r := range t.earned {
+	for _, r := range t.Earned {
 		squares += (r - mean) * (r - mean)
 	}
 	deviation := math.Sqrt(squares/n) + 1e-8
 	grad := make([]float64, t.dim)
 	for j := range a.rows / 2 {
-		slope := (t.earned[2*j] - t.earned[2*j+1]) / (2 * a.cfg.Perturb * deviation) * float64(t.dim) / (n / 2)
+		slope := (t.Earned[2*j] - t.Earned[2*j+1]) / (2 * a.cfg.Perturb * deviation) * float64(t.dim) / (n / 2)
 		for i, u := range t.unit[j*t.dim : (j+1)*t.dim] {
 			grad[i] += slope * u
 		}
@@ -135,8 +130,8 @@ func (t *perturbed) learn() (agents.Stats, error) {
 		a.params.Data[i] += float32(a.rate() * g)
 	}
 	a.updates++
-	clear(t.earned)
-	t.from = latest + 1 // a new episode in every row
+	clear(t.Earned)
+	t.From = latest + 1 // a new episode in every row
 	t.stale = true
 	a.weights(a.p, a.params.Data, nil, nil)
 	entropy := 0.0

@@ -3,6 +3,7 @@ package maml
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"clustergym/replay"
 )
@@ -44,7 +45,8 @@ func newBaseline(kind string, obsLen, infos int) (*baseline, error) {
 // features fills x and returns.
 func (v *baseline) features(e *replay.Episodes) {
 	n, obsLen, infos := e.Len(), e.Spec().ObsLen(), len(e.Spec().Info)
-	v.x, v.returns, v.value = grow(v.x, n*v.n), grow(v.returns, n), grow(v.value, n)
+	v.x = slices.Grow(v.x[:0], n*v.n)[:n*v.n]
+	v.returns, v.value = slices.Grow(v.returns[:0], n)[:n], slices.Grow(v.value[:0], n)[:n]
 	for k := range e.Episodes() {
 		sum := 0.0
 		for i := e.Start[k+1] - 1; i >= e.Start[k]; i-- {
@@ -178,11 +180,4 @@ func (v *baseline) advantages(e *replay.Episodes, lambda float64) error {
 		e.Advantage[i] = float32((a - mean) / deviation)
 	}
 	return nil
-}
-
-func grow(s []float64, n int) []float64 {
-	if cap(s) < n {
-		return make([]float64, n)
-	}
-	return s[:n]
 }

@@ -1,6 +1,8 @@
 package maml
 
 import (
+	"fmt"
+
 	"clustergym/internal/fault"
 )
 
@@ -58,11 +60,11 @@ func DefaultConfig() Config {
 func (c Config) Validate() error {
 	var l fault.List
 	count := func(key string, v int, most int) {
-		l.Add(v >= 1 && v <= most, key, v, "a whole number from 1 to "+number(most))
+		l.Add(v >= 1 && v <= most, key, v, fmt.Sprintf("a whole number from 1 to %d", most))
 	}
 	unit := func(key string, v float64) { l.Add(v >= 0 && v <= 1, key, v, "a number in [0, 1]") }
 	positive := func(key string, v, most float64) {
-		l.Add(v > 0 && v <= most, key, v, "a number above 0, at most "+decimal(most))
+		l.Add(v > 0 && v <= most, key, v, fmt.Sprintf("a number above 0, at most %v", most))
 	}
 	l.Add(c.Method == "maml" || c.Method == "reptile" || c.Method == "joint", "method", c.Method, "maml, reptile or joint")
 	l.Add(c.Order == 1 || c.Order == 2, "order", c.Order, "1, without Hessians, or 2, with them")

@@ -189,18 +189,9 @@ func (h *hand) round(ctx context.Context, dst *replay.Episodes, t Task, phase, f
 	h.rows = h.rows[:0]
 	for j := range n {
 		recs[j].Reset()
-		at := uint64(first + j)
-		if err := h.world.Enter(h.envs[j], t); err != nil {
+		if err := h.begin(ctx, t, phase, first+j, j); err != nil {
 			return err
 		}
-		ep := env.Episode{Seed: t.Seed, Window: -1, Task: t.Values}
-		if !t.Same {
-			ep.Seed = rng.At(t.Seed, uint64(phase), at)
-		}
-		if err := h.envs[j].Reset(ctx, ep, h.steps[j]); err != nil {
-			return fmt.Errorf("maml: %w", err)
-		}
-		rng.Seed(h.pcg[j], rng.At(t.Seed, uint64(phase), at), "maml/act")
 		h.rows = append(h.rows, j)
 	}
 	o, m, f, c := h.spec.ObsLen(), h.spec.MaskLen(), len(h.spec.Action.Sizes), len(h.spec.Action.Low)
@@ -258,6 +249,22 @@ func (h *hand) round(ctx context.Context, dst *replay.Episodes, t Task, phase, f
 	}
 	for _, r := range recs {
 		dst.Append(r)
+	}
+	return nil
+}
+
+// begin begins episode number at of a phase of task t in environment j.
+func (h *hand) begin(ctx context.Context, t Task, phase, at, j int) error {
+	if err := h.world.Enter(h.envs[j], t); err != nil {
+		return err
+	}
+	seed := rng.At(t.Seed, uint64(phase), uint64(at))
+	rng.Seed(h.pcg[j], seed, "maml/act")
+	if t.Same {
+		seed = t.Seed
+	}
+	if err := h.envs[j].Reset(ctx, env.Episode{Seed: seed, Window: -1, Task: t.Values}, h.steps[j]); err != nil {
+		return fmt.Errorf("maml: %w", err)
 	}
 	return nil
 }

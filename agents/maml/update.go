@@ -1,9 +1,13 @@
 package maml
 
-import "math"
+import (
+	"math"
+
+	"golang.org/x/exp/constraints"
+)
 
 // Float is float32 or float64.
-type Float interface{ ~float32 | ~float64 }
+type Float interface{ constraints.Float }
 
 // Gradient sets g to the gradient of a loss at x. It keeps neither.
 type Gradient[T Float] func(g, x []T) error

@@ -1,5 +1,6 @@
-// Package onnx plays policies that other programs have trained, and our own that left as ONNX models. New finds by names, types
-// and shapes what a model's inputs and outputs are, and refuses what does not fit the environment in one sentence.
+// Package onnx plays policies that other programs have trained, and our own that left as ONNX models. NewContext finds
+// by names, types and shapes what a model's inputs and outputs are, and refuses what does not fit the environment in
+// one sentence.
 //
 // Inputs are the observation as one vector (any name), or one input for each of its fields by the field's name, and with the name
 // action_mask the legal actions. One output is used, the first of these that the model has:

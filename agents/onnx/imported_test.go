@@ -249,3 +249,5 @@ func sum(text string) string {
 	h := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(h[:])
 }
+
+func New(m *onnx.Model, s env.Spec) (*Policy, error) { return NewContext(context.Background(), m, s) }

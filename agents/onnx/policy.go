@@ -38,10 +38,8 @@ type result struct {
 	scores bool // numbers of all discrete actions, not the action itself
 }
 
-// New returns the policy of a model for environments of spec s. It keeps m and does not change it.
-func New(m *onnx.Model, s env.Spec) (*Policy, error) { return NewContext(context.Background(), m, s) }
-
-// NewContext is New with a context that ends what the model computes beforehand.
+// NewContext returns the policy of a model for environments of spec s. It keeps m and does not change it. ctx ends
+// what the model computes beforehand.
 func NewContext(ctx context.Context, m *onnx.Model, s env.Spec) (*Policy, error) {
 	if id := m.Meta(KeyEnv); id != "" && id != s.ID {
 		return nil, fmt.Errorf("the model is for %s, and this is %s", onnx.Plain(id), s.ID)
@@ -101,7 +99,7 @@ func (p *Policy) Act(ctx context.Context, b *env.Batch, dst *env.Actions, _ []*r
 func (p *Policy) Bytes() int {
 	i, err := p.prog.For(max(1, p.prog.Rows()))
 	if err != nil {
-		return 0 // New made it
+		return 0 // NewContext made it
 	}
 	return i.Bytes() + p.prog.Bytes()
 }
@@ -153,7 +151,7 @@ func (p *Policy) take(b *env.Batch, i int, out *run.Tensor, r int, dst *env.Acti
 		legal := mask[at : at+size]
 		j := 0
 		if p.out.scores {
-			if j = best(out.Floats[r*len(mask)+at:][:size], legal); j == notSane {
+			if j = agents.Best(out.Floats[r*len(mask)+at:][:size], legal); j == agents.NotSane {
 				return fmt.Errorf("row %d: a number of the output %q is NaN", i, p.out.name)
 			}
 		} else {
@@ -177,29 +175,6 @@ func (p *Policy) take(b *env.Batch, i int, out *run.Tensor, r int, dst *env.Acti
 	return nil
 }
 
-// Results of best that are no action.
-const (
-	noneLegal = -1
-	notSane   = -2
-)
-
-// best returns the legal action of the largest number, the first among equals.
-func best(x []float32, legal []bool) int {
-	at := noneLegal
-	for k, v := range x {
-		if !legal[k] {
-			continue
-		}
-		if v != v {
-			return notSane
-		}
-		if at < 0 || v > x[at] {
-			at = k
-		}
-	}
-	return at
-}
-
 // instead returns what is done in place of an illegal action: nothing, or else the first legal one.
 func (p *Policy) instead(legal []bool) int {
 	if k := p.spec.NoOp; len(p.spec.Action.Sizes) == 1 && k >= 0 && k < len(legal) && legal[k] {
@@ -210,5 +185,5 @@ func (p *Policy) instead(legal []bool) int {
 			return k
 		}
 	}
-	return noneLegal
+	return agents.NoneLegal
 }

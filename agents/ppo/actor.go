@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"clustergym/env"
+	"clustergym/nets/model"
 	"clustergym/nets/op"
 	"clustergym/replay"
 )
@@ -57,12 +58,7 @@ func (a *actor) fit(b *env.Batch, dst *env.Actions, src []*rand.Rand, draws bool
 			a.obs = make([]float32, n*a.obsLen)
 		}
 	}
-	for k, legal := range b.Mask[:n*l] {
-		a.mask[k] = 0
-		if legal {
-			a.mask[k] = 1
-		}
-	}
+	model.Legal(a.mask[:n*l], b.Mask)
 	return nil
 }
 
@@ -88,13 +84,10 @@ func (a *actor) sample(b *env.Batch, i int, src *rand.Rand, dst *env.Actions) er
 	at := i * l
 	for k, size := range a.dist.Sizes {
 		j := a.draw(a.logp[at:at+size], a.mask[at:at+size], src.Float64())
-		if j < 0 {
-			if err := a.none(b, i, k, j); err != nil {
-				return err
-			}
-			j = 0
+		var err error
+		if dst.Disc[i*f+k], err = a.chosen(b, i, k, j); err != nil {
+			return err
 		}
-		dst.Disc[i*f+k] = int32(j)
 		at += size
 	}
 	mean := a.head[i*w+l : (i+1)*w]
@@ -145,19 +138,20 @@ func (a *actor) draw(logp, mask []float32, u float64) int {
 	return last // rounding pushed u to the total
 }
 
-// none returns the error for a factor without a legal action. An ended row, whose mask may be empty and whose action
-// is ignored, is no error and gets action 0.
-func (a *actor) none(b *env.Batch, i, factor, why int) error {
-	if why == notSane {
-		return fmt.Errorf("ppo: row %d: the policy's probabilities are no numbers", i)
+// chosen turns a result of draw or pick into a factor's action. An ended row, whose mask may be empty and whose action
+// is ignored, gets action 0.
+func (a *actor) chosen(b *env.Batch, i, factor, j int) (int32, error) {
+	switch {
+	case j >= 0:
+		return int32(j), nil
+	case j == notSane:
+		return 0, fmt.Errorf("ppo: row %d: the policy's probabilities are no numbers", i)
+	case b.Kind[i].Last():
+		return 0, nil
+	case len(a.dist.Sizes) > 1:
+		return 0, fmt.Errorf("ppo: row %d has no legal action in factor %d", i, factor)
 	}
-	if b.Kind[i].Last() {
-		return nil
-	}
-	if len(a.dist.Sizes) > 1 {
-		return fmt.Errorf("ppo: row %d has no legal action in factor %d", i, factor)
-	}
-	return fmt.Errorf("ppo: row %d has no legal action", i)
+	return 0, fmt.Errorf("ppo: row %d has no legal action", i)
 }
 
 // best chooses row i's most likely action: in each factor the action of pick, and the means of the numbers.
@@ -170,13 +164,10 @@ func (a *actor) best(b *env.Batch, i int, dst *env.Actions) error {
 			noop = a.spec.NoOp
 		}
 		j := pick(a.head[i*w+at:i*w+at+size], a.mask[i*l+at:i*l+at+size], noop)
-		if j < 0 {
-			if err := a.none(b, i, k, j); err != nil {
-				return err
-			}
-			j = 0
+		var err error
+		if dst.Disc[i*f+k], err = a.chosen(b, i, k, j); err != nil {
+			return err
 		}
-		dst.Disc[i*f+k] = int32(j)
 		at += size
 	}
 	for k, m := range a.head[i*w+l : (i+1)*w] {

@@ -86,9 +86,6 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if err := checkSpec(s); err != nil {
-		return nil, err
-	}
 	if rows < 1 {
 		return nil, fmt.Errorf("ppo: got %d rows, want at least 1", rows)
 	}

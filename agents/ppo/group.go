@@ -25,12 +25,8 @@ import (
 // at other times of their episodes. Where no peer counts, the critic is the baseline, as without groups. A peer's return does
 // not depend on the row's own action, so the baseline has no bias.
 type groups struct {
-	size    int
-	clock   []float64 // [rows], simulated time in the running episode, in seconds
-	episode []int64   // [rows], number of the running episode
-	// Of the rollout's first step.
-	clockThen   []float64
-	episodeThen []int64
+	groupsState
+	size int
 
 	// Scratch, [Steps, Rows].
 	begin []float64
@@ -44,28 +40,31 @@ func newGroups(cfg Config, rows int) (*groups, error) {
 	}
 	n := rows * cfg.Steps
 	return &groups{
-		size: cfg.Group, clock: make([]float64, rows), episode: make([]int64, rows),
-		clockThen: make([]float64, rows), episodeThen: make([]int64, rows),
+		size: cfg.Group,
+		groupsState: groupsState{
+			Clock: make([]float64, rows), Episode: make([]int64, rows),
+			ClockThen: make([]float64, rows), EpisodeThen: make([]int64, rows),
+		},
 		begin: make([]float64, n), of: make([]int64, n), base: make([]float64, n),
 	}, nil
 }
 
 // remember notes where rows are before the first step of a rollout.
 func (g *groups) remember() {
-	copy(g.clockThen, g.clock)
-	copy(g.episodeThen, g.episode)
+	copy(g.ClockThen, g.Clock)
+	copy(g.EpisodeThen, g.Episode)
 }
 
 // follow counts a step.
 func (g *groups) follow(next *env.Batch) {
-	for i := range g.clock {
+	for i := range g.Clock {
 		switch kind := next.Kind[i]; {
 		case kind == env.First:
 		case kind.Last():
-			g.clock[i] = 0
-			g.episode[i]++
+			g.Clock[i] = 0
+			g.Episode[i]++
 		default:
-			g.clock[i] += float64(float32(next.Elapsed[i].Seconds())) // as the rollout keeps it
+			g.Clock[i] += float64(float32(next.Elapsed[i].Seconds())) // as the rollout keeps it
 		}
 	}
 }
@@ -76,7 +75,7 @@ func (a *Agent) baselines(scale float64) (share float64) {
 	g, r := a.groups, a.roll
 	n := r.Len()
 	for i := range a.rows {
-		clock, episode := g.clockThen[i], g.episodeThen[i]
+		clock, episode := g.ClockThen[i], g.EpisodeThen[i]
 		for t := range n {
 			k := t*a.rows + i
 			g.begin[k], g.of[k] = clock, episode

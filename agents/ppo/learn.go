@@ -9,6 +9,7 @@ import (
 	"clustergym/internal/par"
 	"clustergym/nets"
 	"clustergym/nets/kernel"
+	"clustergym/nets/model"
 	"clustergym/nets/optim"
 )
 
@@ -77,6 +78,11 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	a.roll.Reset()
 	a.warmed(warming)
 
+	return a.report(p, v, explained, lr, clip, scale, shared), nil
+}
+
+// report returns the statistics of an update, see Learn.
+func (a *Agent) report(p, v passed, explained, lr, clip, scale, shared float64) agents.Stats {
 	sum, d := p.sum, float64(max(p.measured, 1))
 	if a.critic != nil {
 		sum.value = v.sum.value * d / float64(max(v.measured, 1))
@@ -107,7 +113,7 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	if a.cfg.CriticWarmup > 0 {
 		a.stats = append(a.stats, agents.Stat{Name: "ppo/critic_warmup", Value: float64(a.cfg.CriticWarmup - a.warm)})
 	}
-	return a.stats, nil
+	return a.stats
 }
 
 // teach makes the update's passes: p of the policy and, where it has none of its own, of the critic; v of the critic alone. While
@@ -302,12 +308,7 @@ func (a *Agent) loadSteps(l *loss, steps []int) {
 	r, o, m, f, c := a.roll, a.act.obsLen, a.act.dist.Logits(), len(a.act.dist.Sizes), a.act.dist.Dims
 	for k, at := range steps {
 		copy(l.obs[k*o:(k+1)*o], r.Obs[at*o:(at+1)*o])
-		for j, legal := range r.Mask[at*m : (at+1)*m] {
-			l.mask[k*m+j] = 0
-			if legal {
-				l.mask[k*m+j] = 1
-			}
-		}
+		model.Legal(l.mask[k*m:(k+1)*m], r.Mask[at*m:])
 		for j, x := range r.Action.Disc[at*f : (at+1)*f] {
 			l.action[k*f+j] = float32(x)
 		}

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 
 	"clustergym/agents"
 	"clustergym/env"
 	"clustergym/nets"
 	"clustergym/nets/kernel"
 	"clustergym/nets/model"
-	"clustergym/nets/op"
 	"clustergym/replay"
 )
 
@@ -51,12 +51,6 @@ type Model struct {
 // cfg that does not fit, or say why the policy cannot act in the environment.
 func NewModel(c ModelConfig, s env.Spec, seed uint64) (*Model, error) {
 	cfg := c.config()
-	if err := cfg.Network.Validate(); err != nil {
-		return nil, err
-	}
-	if err := checkSpec(s); err != nil {
-		return nil, err
-	}
 	net, err := newNet(cfg, s, seed)
 	if err != nil {
 		return nil, err
@@ -122,33 +116,13 @@ func (m *Model) Numbers() []float32 { return m.act.number }
 // Score fills in what e keeps of the policy that acted, as if this policy had acted: LogProb, Head and LogStd.
 func (m *Model) Score(e *replay.Episodes) error {
 	d, n := m.act.dist, e.Len()
-	e.LogProb, e.Head = resize(e.LogProb, n), resize(e.Head, n*d.Head())
+	e.LogProb, e.Head = slices.Grow(e.LogProb[:0], n)[:n], slices.Grow(e.Head[:0], n*d.Head())[:n*d.Head()]
 	e.LogStd = append(e.LogStd[:0], m.net.LogStd()...)
-	o, l, f, w := m.act.obsLen, d.Logits(), len(d.Sizes), d.Head()
-	op.Precisions(m.act.precision, m.act.logStd)
-	mask, logp := m.loss.mask, make([]float32, modelRows*l)
-	for from := 0; from < n; from += modelRows {
-		k := min(modelRows, n-from)
-		head := e.Head[from*w : (from+k)*w]
-		if err := m.fwd.Run(context.Background(), e.Obs[from*o:(from+k)*o], k, head, nil); err != nil {
-			return err
-		}
-		bits(mask, e.Mask[from*l:(from+k)*l])
-		op.LogProbs(d, logp, head, mask, k)
-		for i := range k {
-			var sum float32
-			at := i * l
-			for j, size := range d.Sizes {
-				sum += logp[at+int(e.Action.Disc[(from+i)*f+j])]
-				at += size
-			}
-			if c := d.Dims; c > 0 {
-				sum += op.NormalLogProb(e.Number[(from+i)*c:(from+i+1)*c], head[i*w+l:(i+1)*w], m.act.logStd, m.act.precision)
-			}
-			e.LogProb[from+i] = sum
-		}
-	}
-	return nil
+	w := d.Head()
+	return m.each(e, func(i int, head, logp []float32) {
+		copy(e.Head[i*w:(i+1)*w], head)
+		e.LogProb[i] = m.logProb(e, i, head, logp)
+	})
 }
 
 // Surrogate returns the mean over all transitions of −min(r·A, clip(r, 1±clip)·A) − ent·H at the current parameters,
@@ -173,7 +147,7 @@ func (m *Model) Surrogate(g *nets.Params, e *replay.Episodes, clip, ent float64)
 	for from := 0; from < n; from += modelRows {
 		k := min(modelRows, n-from)
 		copy(s.obs, e.Obs[from*o:(from+k)*o])
-		bits(s.mask, e.Mask[from*l:(from+k)*l])
+		model.Legal(s.mask[:k*l], e.Mask[from*l:])
 		for i, a := range e.Action.Disc[from*f : (from+k)*f] {
 			s.action[i] = float32(a)
 		}
@@ -210,7 +184,7 @@ func (m *Model) Divergence(g *nets.Params, e *replay.Episodes) (kl float64, err 
 	for from := 0; from < n; from += modelRows {
 		k := min(modelRows, n-from)
 		copy(s.obs, e.Obs[from*o:(from+k)*o])
-		bits(s.mask, e.Mask[from*l:(from+k)*l])
+		model.Legal(s.mask[:k*l], e.Mask[from*l:])
 		copy(s.old, e.Head[from*w:(from+k)*w])
 		weigh(s.weight, k)
 		if err := s.prog.Run(); err != nil {
@@ -233,15 +207,6 @@ func weigh(weight []float32, k int) {
 	clear(weight[k:])
 }
 
-func bits(dst []float32, mask []bool) {
-	for i, legal := range mask {
-		dst[i] = 0
-		if legal {
-			dst[i] = 1
-		}
-	}
-}
-
 // accumulate adds part, the gradient of some of the rows, to g.
 func accumulate(g, part *nets.Params, first bool) {
 	switch {
@@ -251,11 +216,4 @@ func accumulate(g, part *nets.Params, first bool) {
 	default:
 		kernel.Add(g.Data, g.Data, part.Data)
 	}
-}
-
-func resize(s []float32, n int) []float32 {
-	if cap(s) < n {
-		return make([]float32, n)
-	}
-	return s[:n]
 }

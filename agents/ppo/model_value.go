@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"clustergym/nets/model"
 	"clustergym/nets/op"
 	"clustergym/replay"
 )
@@ -25,7 +26,7 @@ func (m *Model) each(e *replay.Episodes, visit func(i int, head, logp []float32)
 		if err := m.fwd.Run(context.Background(), e.Obs[from*o:(from+k)*o], k, heads[:k*w], nil); err != nil {
 			return err
 		}
-		bits(m.loss.mask, e.Mask[from*l:(from+k)*l])
+		model.Legal(m.loss.mask[:k*l], e.Mask[from*l:])
 		op.LogProbs(d, logps, heads, m.loss.mask, k)
 		for i := range k {
 			visit(from+i, heads[i*w:(i+1)*w], logps[i*l:(i+1)*l])
@@ -34,25 +35,33 @@ func (m *Model) each(e *replay.Episodes, visit func(i int, head, logp []float32)
 	return nil
 }
 
+// logProb returns the log-probability of the action of transition i from what each gives.
+func (m *Model) logProb(e *replay.Episodes, i int, head, logp []float32) (sum float32) {
+	d, at := m.act.dist, 0
+	f, c := len(d.Sizes), d.Dims
+	for j, size := range d.Sizes {
+		sum += logp[at+int(e.Action.Disc[i*f+j])]
+		at += size
+	}
+	if c > 0 {
+		sum += op.NormalLogProb(e.Number[i*c:(i+1)*c], head[at:], m.act.logStd, m.act.precision)
+	}
+	return sum
+}
+
 func (m *Model) surrogateValue(e *replay.Episodes, clip, ent float64) (loss float64, err error) {
 	d := m.act.dist
-	l, f, c := d.Logits(), len(d.Sizes), d.Dims
+	l := d.Logits()
 	err = m.each(e, func(i int, head, logp []float32) {
-		var now float32
-		entropy, at := 0.0, 0
-		for j, size := range d.Sizes {
-			now += logp[at+int(e.Action.Disc[i*f+j])]
-			if ent != 0 {
-				for k, x := range logp[at : at+size] {
-					if e.Mask[i*l+at+k] {
-						entropy -= math.Exp(float64(x)) * float64(x)
-					}
+		now, entropy := m.logProb(e, i, head, logp), 0.0
+		if ent != 0 {
+			for k, x := range logp {
+				if e.Mask[i*l+k] {
+					entropy -= math.Exp(float64(x)) * float64(x)
 				}
 			}
-			at += size
 		}
-		if c > 0 {
-			now += op.NormalLogProb(e.Number[i*c:(i+1)*c], head[l:], m.act.logStd, m.act.precision)
+		if d.Dims > 0 {
 			entropy += float64(op.NormalEntropy(m.act.logStd))
 		}
 		r, a := math.Exp(float64(now)-float64(e.LogProb[i])), float64(e.Advantage[i])
@@ -71,7 +80,7 @@ func (m *Model) divergenceValue(e *replay.Episodes) (kl float64, err error) {
 	old, mask := make([]float32, l), make([]float32, l)
 	err = m.each(e, func(i int, head, logp []float32) {
 		was := e.Head[i*w : (i+1)*w]
-		bits(mask, e.Mask[i*l:(i+1)*l])
+		model.Legal(mask, e.Mask[i*l:])
 		op.LogProbs(d, old, was, mask, 1)
 		for k, q := range old {
 			if mask[k] != 0 {

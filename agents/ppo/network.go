@@ -34,8 +34,8 @@ func distribution(s env.Spec) op.Distribution {
 	return op.Distribution{Sizes: s.Action.Sizes, Dims: len(s.Action.Low)}
 }
 
-// input describes the observation to the network.
-func input(s env.Spec) model.Input {
+// Input describes the observations of s to a network.
+func Input(s env.Spec) model.Input {
 	in := make(model.Input, len(s.Obs))
 	for i, f := range s.Obs {
 		in[i] = model.Field{Name: f.Name, Shape: f.Shape, Group: f.Group, Filled: f.Filled, Critic: f.Critic}
@@ -43,9 +43,14 @@ func input(s env.Spec) model.Input {
 	return in
 }
 
-// newNet builds the network; its initial weights follow from seed alone.
+// newNet builds the network; its initial weights follow from seed alone. Errors name every key of cfg that does not
+// fit, or say why the policy cannot act in the environment.
 func newNet(cfg Config, s env.Spec, seed uint64) (*model.ActorCritic, error) {
-	net, err := model.NewActorCriticOf(cfg.Network, input(s), distribution(s), cfg.LogStd, rng.Stream(seed, "ppo/init"))
+	if err := checkSpec(s); err != nil {
+		return nil, err
+	}
+	r := rng.Stream(seed, "ppo/init")
+	net, err := model.NewActorCriticOf(cfg.Network, Input(s), distribution(s), cfg.LogStd, r)
 	if err != nil {
 		var l fault.List
 		l.Join("network", err)

@@ -35,8 +35,8 @@ type state struct {
 
 // groupsState is where the rows of groups are, now and at the rollout's first step.
 type groupsState struct {
-	Clock       []float64 `json:"clock"`
-	Episode     []int64   `json:"episode"`
+	Clock       []float64 `json:"clock"`   // [rows], simulated time in the running episode, in seconds
+	Episode     []int64   `json:"episode"` // [rows], number of the running episode
 	ClockThen   []float64 `json:"clock_then"`
 	EpisodeThen []int64   `json:"episode_then"`
 }
@@ -55,8 +55,8 @@ func (a *Agent) Parts() []agents.Part {
 	parts := []agents.Part{
 		agents.NewPart("weights.safetensors", &weightsPart{a.net.Params(), a.act.scale}),
 		agents.NewPart("optimizer.safetensors", a.opt),
-		agents.NewJSONPart("agent.json", a.save, a.load),
-		agents.NewPart("rollout.bin", a.roll),
+		agents.NewJSONPart(statePart, a.save, a.load),
+		agents.NewPart(rolloutPart, a.roll),
 	}
 	if a.anchor != nil {
 		parts = append(parts, agents.NewPart("anchor.safetensors", &weightsPart{a.anchor.net.Params(), nil}))
@@ -67,8 +67,12 @@ func (a *Agent) Parts() []agents.Part {
 	return parts
 }
 
-// criticPart is the part with the state of the critic's optimiser.
-const criticPart = "critic-optimizer.safetensors"
+// Parts that are named in several places: the state, the rollout, and the critic's optimiser.
+const (
+	statePart   = "agent.json"
+	rolloutPart = "rollout.bin"
+	criticPart  = "critic-optimizer.safetensors"
+)
 
 func (a *Agent) save() (state, error) {
 	order, err := a.orderPCG.MarshalBinary()
@@ -87,7 +91,7 @@ func (a *Agent) save() (state, error) {
 		s.Popart = &kept
 	}
 	if g := a.groups; g != nil {
-		s.Groups = &groupsState{g.clock, g.episode, g.clockThen, g.episodeThen}
+		s.Groups = &g.groupsState
 	}
 	if a.taught != (taught{}) {
 		kept := a.taught
@@ -135,10 +139,7 @@ func (a *Agent) load(s state) error {
 		*a.popart = *s.Popart
 	}
 	if s.Groups != nil {
-		copy(a.groups.clock, s.Groups.Clock)
-		copy(a.groups.episode, s.Groups.Episode)
-		copy(a.groups.clockThen, s.Groups.ClockThen)
-		copy(a.groups.episodeThen, s.Groups.EpisodeThen)
+		a.groups.groupsState = *s.Groups
 	}
 	a.taught = taught{}
 	if s.Taught != nil {

@@ -32,12 +32,6 @@ func newPolicy(cfg Config, net *model.ActorCritic, s env.Spec, scale *replay.Obs
 // spec s. cfg.Network, cfg.NormObs and the other keys that decide how a network acts must be those of the training;
 // errors name the first tensor that does not fit.
 func NewPolicy(cfg Config, s env.Spec, weights io.Reader) (*Policy, error) {
-	if err := cfg.Network.Validate(); err != nil {
-		return nil, err
-	}
-	if err := checkSpec(s); err != nil {
-		return nil, err
-	}
 	net, err := newNet(cfg, s, 0)
 	if err != nil {
 		return nil, err

@@ -162,10 +162,10 @@ func (r *Rank) Learn(ctx context.Context) (agents.Stats, error) {
 	return r.Agent.Learn(ctx)
 }
 
-// partsOf returns the names of the parts that a rank has for itself.
-func partsOf(rank int) (state, rollout string) {
+// ownParts returns the names of the parts that a rank has for itself.
+func ownParts(rank int) (state, rollout string) {
 	if rank == 0 {
-		return "agent.json", "rollout.bin"
+		return statePart, rolloutPart
 	}
 	return fmt.Sprintf("agent-%d.json", rank), fmt.Sprintf("rollout-%d.bin", rank)
 }
@@ -180,14 +180,17 @@ func (r renamed) Name() string { return r.name }
 
 // Parts returns what this rank reads of a checkpoint of Replicas: weights, optimisers and anchor, which all share, and the
 // state and rollout of its own.
-func (r *Rank) Parts() []agents.Part {
-	state, rollout := partsOf(r.rank)
-	parts := r.Agent.Parts()
+func (r *Rank) Parts() []agents.Part { return r.Agent.partsOf(r.rank) }
+
+// partsOf returns the agent's parts under the names that they have for a rank.
+func (a *Agent) partsOf(rank int) []agents.Part {
+	state, rollout := ownParts(rank)
+	parts := a.Parts()
 	for i, p := range parts {
 		switch p.Name() {
-		case "agent.json":
+		case statePart:
 			parts[i] = renamed{p, state}
-		case "rollout.bin":
+		case rolloutPart:
 			parts[i] = renamed{p, rollout}
 		}
 	}
@@ -196,7 +199,7 @@ func (r *Rank) Parts() []agents.Part {
 
 // Share implements agents.Share: the parts that only this rank has, nothing at rank 0, which writes the checkpoint.
 func (r *Rank) Share() []agents.Part {
-	state, rollout := partsOf(r.rank)
+	state, rollout := ownParts(r.rank)
 	return slices.DeleteFunc(r.Parts(), func(p agents.Part) bool { return r.rank == 0 || p.Name() != state && p.Name() != rollout })
 }
 
@@ -204,13 +207,13 @@ func (r *Rank) Share() []agents.Part {
 // Share gave.
 func (r *Rank) Whole(shares []map[string][]byte) ([]agents.Part, error) {
 	parts := r.Agent.Parts()
-	i := slices.IndexFunc(parts, func(p agents.Part) bool { return p.Name() == "rollout.bin" }) + 1
+	i := slices.IndexFunc(parts, func(p agents.Part) bool { return p.Name() == rolloutPart }) + 1
 	whole := slices.Clone(parts[:i])
 	for k, share := range shares {
 		if k == 0 {
 			continue
 		}
-		state, rollout := partsOf(k)
+		state, rollout := ownParts(k)
 		for _, name := range []string{state, rollout} {
 			b, ok := share[name]
 			if !ok {

@@ -237,33 +237,29 @@ func (r *Replicas) Network() string { return r.members[0].Network() }
 // Parts is Agent.Parts with one part each for weights, optimiser and anchor for all replicas, and an agent-K.json and a
 // rollout-K.bin for each replica but the first.
 func (r *Replicas) Parts() []agents.Part {
-	first := r.members[0]
-	var weights, optimisers, anchors, critics []agents.ReadWriter
-	var rest []agents.Part
+	var all [][]agents.Part
 	for k, a := range r.members {
-		weights = append(weights, &weightsPart{a.net.Params(), a.act.scale})
-		optimisers = append(optimisers, a.opt)
-		if a.anchor != nil {
-			anchors = append(anchors, &weightsPart{a.anchor.net.Params(), nil})
-		}
-		if a.critic != nil {
-			critics = append(critics, a.critic.opt)
-		}
-		if k > 0 {
-			rest = append(rest, agents.NewJSONPart(fmt.Sprintf("agent-%d.json", k), a.save, a.load),
-				agents.NewPart(fmt.Sprintf("rollout-%d.bin", k), a.roll))
+		all = append(all, a.partsOf(k))
+	}
+	var parts []agents.Part
+	for i, p := range all[0] {
+		switch p.Name() {
+		case statePart:
+			parts = append(parts, p)
+		case rolloutPart:
+			parts = append(parts, p)
+			for _, others := range all[1:] {
+				parts = append(parts, others[i-1], others[i]) // its state and rollout
+			}
+		default:
+			var same copies
+			for _, list := range all {
+				same = append(same, list[i])
+			}
+			parts = append(parts, agents.NewPart(p.Name(), same))
 		}
 	}
-	if anchors != nil {
-		rest = append(rest, agents.NewPart("anchor.safetensors", copies(anchors)))
-	}
-	if critics != nil {
-		rest = append(rest, agents.NewPart(criticPart, copies(critics)))
-	}
-	return append([]agents.Part{
-		agents.NewPart("weights.safetensors", copies(weights)), agents.NewPart("optimizer.safetensors", copies(optimisers)),
-		agents.NewJSONPart("agent.json", first.save, first.load), agents.NewPart("rollout.bin", first.roll),
-	}, rest...)
+	return parts
 }
 
 // copies are parts with equal content: the first is saved, and all are loaded.

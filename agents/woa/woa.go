@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 
 	"clustergym/agents"
 	"clustergym/env/dagplace"
@@ -343,9 +342,4 @@ func (s *search) refine(ctx context.Context, k int) error {
 		}
 	}
 	return nil
-}
-
-// String returns the search in short, as budgets are written: ITERATIONSxWHALES.
-func (c Config) String() string {
-	return strconv.Itoa(c.Iterations) + "x" + strconv.Itoa(c.Whales)
 }

@@ -1,5 +1,7 @@
 package snap
 
+import "golang.org/x/exp/constraints"
+
 // Codec appends numbers to a snapshot or reads them from one, in the same order, so that one function describes both. A
 // Codec that appends changes nothing of what it is given.
 type Codec struct {
@@ -49,7 +51,7 @@ func each[T any](c *Codec, write func(dst []byte, v T) []byte, read func(*Reader
 }
 
 // Ints is for whole numbers of one type, as Int writes them. A number that the type cannot hold is a failure.
-func Ints[T ~int | ~int8 | ~int32 | ~int64 | ~uint8](c *Codec, all ...*T) {
+func Ints[T constraints.Integer](c *Codec, all ...*T) {
 	for _, v := range all {
 		if !c.Reads() {
 			c.dst = Int(c.dst, int(*v))

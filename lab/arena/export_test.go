@@ -148,7 +148,7 @@ func TestExportsOfPresetsActLikeThem(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			q, err := onnx.New(read, s)
+			q, err := onnx.NewContext(context.Background(), read, s)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/agents/ppo"
 	"clustergym/env"
 	"clustergym/internal/fault"
 	"clustergym/lab/envs"
@@ -62,10 +63,7 @@ func Needs(cfg *Config, spec env.Spec) []Need {
 	if outputs == 0 {
 		return nil
 	}
-	in := make(model.Input, len(spec.Obs))
-	for i, f := range spec.Obs {
-		in[i] = model.Field{Name: f.Name, Shape: f.Shape, Group: f.Group, Filled: f.Filled, Critic: f.Critic}
-	}
+	in := ppo.Input(spec)
 	var (
 		size model.Size
 		err  error

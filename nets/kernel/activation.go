@@ -29,11 +29,7 @@ func (a Act) String() string {
 
 // Activate sets dst[i] = act(src[i]). dst may be src.
 func Activate[T Float](dst, src []T, act Act) {
-	if d, ok := f32(dst); ok {
-		active.activate(d, as32(src), act)
-		return
-	}
-	activate(dst, src, act)
+	inUse[T]().activate(dst, src, act)
 }
 
 func activate[T Float](dst, src []T, act Act) {
@@ -56,11 +52,7 @@ func activate[T Float](dst, src []T, act Act) {
 
 // ActGrad sets dst[i] = dy[i]·act'(x[i]), where y[i] = act(x[i]). dst may be dy.
 func ActGrad[T Float](dst, y, dy []T, act Act) {
-	if d, ok := f32(dst); ok {
-		active.actGrad(d, as32(y), as32(dy), act)
-		return
-	}
-	actGrad(dst, y, dy, act)
+	inUse[T]().actGrad(dst, y, dy, act)
 }
 
 func actGrad[T Float](dst, y, dy []T, act Act) {
@@ -69,8 +61,8 @@ func actGrad[T Float](dst, y, dy []T, act Act) {
 	case Identity:
 		copy(dst, dy)
 	case ReLU:
-		if y32, ok := f32(y); ok {
-			reluGrad(as32(dst), y32, as32(dy))
+		if y32, ok := any(y).([]float32); ok {
+			reluGrad(any(dst).([]float32), y32, any(dy).([]float32))
 			return
 		}
 		for i, v := range y {
@@ -102,11 +94,7 @@ func reluGrad(dst, y, dy []float32) {
 
 // Add sets dst[i] = a[i] + b[i]. dst may be either.
 func Add[T Float](dst, a, b []T) {
-	if d, ok := f32(dst); ok {
-		active.add(d, as32(a), as32(b))
-		return
-	}
-	add(dst, a, b)
+	inUse[T]().add(dst, a, b)
 }
 
 func add[T Float](dst, a, b []T) {

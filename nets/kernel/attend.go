@@ -8,22 +8,14 @@ import "math"
 // elements and is overwritten.
 func Attend[T Float](dst, qkv []T, rows, width, heads int, scratch []T) {
 	checkMatMul("Attend", len(dst), len(qkv), len(scratch), rows*width, 3*rows*width, AttendScratch(rows, width, heads))
-	if d, ok := f32(dst); ok {
-		active.attend(d, as32(qkv), rows, width, heads, as32(scratch))
-		return
-	}
-	attend(dst, qkv, rows, width, heads, scratch)
+	inUse[T]().attend(dst, qkv, rows, width, heads, scratch)
 }
 
 // AttendGrad sets dqkv [rows, 3·width] to the gradient before Attend of qkv, whose result has gradient dy [rows, width]. It
 // computes the weights of Attend again. scratch is as for Attend.
 func AttendGrad[T Float](dqkv, qkv, dy []T, rows, width, heads int, scratch []T) {
 	checkMatMul("AttendGrad", len(dqkv), len(qkv), len(scratch), 3*rows*width, 3*rows*width, AttendScratch(rows, width, heads))
-	if d, ok := f32(dqkv); ok {
-		active.attendGrad(d, as32(qkv), as32(dy), rows, width, heads, as32(scratch))
-		return
-	}
-	attendGrad(dqkv, qkv, dy, rows, width, heads, scratch)
+	inUse[T]().attendGrad(dqkv, qkv, dy, rows, width, heads, scratch)
 }
 
 // AttendScratch returns the number of elements that Attend and AttendGrad need for up to rows rows: weights, their gradients and

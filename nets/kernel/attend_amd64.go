@@ -45,14 +45,14 @@ func (v *vectors[M]) grid(m, n int) (g grid[M]) {
 }
 
 // strided computes a product whose factors and results lie as w says, with b in its own layout.
-func (v *vectors[M]) strided(c, a, b *float32, g *grid[M], w *walk) {
+func (v *vectors[M]) strided(c, a, b, init *float32, g *grid[M], w *walk) {
 	wide := 2 * v.lanes
 	for col := 0; col < g.n; col += wide {
 		cut := &g.whole
 		if g.n-col < wide {
 			cut = &g.last
 		}
-		v.columns(at(c, col*word), a, at(b, col*word), nil, cut, w)
+		v.columns(at(c, col*word), a, at(b, col*word), at(init, col*word), cut, w)
 	}
 }
 
@@ -88,7 +88,8 @@ func (v *vectors[M]) weights(s *sequence[M], q, k []float32) {
 // scores sets dst [rows, rows] to a·bᵀ, with rows of a aRow bytes apart.
 func (v *vectors[M]) scores(s *sequence[M], dst []float32, a *float32, aRow int, b []float32) {
 	v.turn(s.turned, b, s.rows, s.d, s.rows, s.row/word)
-	v.strided(&dst[0], a, &s.turned[0], &s.square, &walk{outer: 1, k: s.d, aRow: aRow, aStep: word, bStep: s.score, cRow: s.score})
+	steps := walk{outer: 1, k: s.d, aRow: aRow, aStep: word, bStep: s.score, cRow: s.score}
+	v.strided(&dst[0], a, &s.turned[0], nil, &s.square, &steps)
 }
 
 func (v *vectors[M]) attend(dst, qkv []float32, rows, width, heads int, scratch []float32) {
@@ -99,7 +100,7 @@ func (v *vectors[M]) attend(dst, qkv []float32, rows, width, heads int, scratch 
 	mix := walk{outer: 1, k: rows, aRow: s.score, aStep: word, bStep: s.row, cRow: s.out}
 	for head := 0; head < width; head += s.d {
 		v.weights(&s, qkv[head:], qkv[width+head:])
-		v.strided(&dst[head], &s.p[0], &qkv[2*width+head], &s.thin, &mix)
+		v.strided(&dst[head], &s.p[0], &qkv[2*width+head], nil, &s.thin, &mix)
 	}
 }
 
@@ -114,10 +115,10 @@ func (v *vectors[M]) attendGrad(dqkv, qkv, dy []float32, rows, width, heads int,
 	for head := 0; head < width; head += s.d {
 		q, k, val := qkv[head:], qkv[width+head:], qkv[2*width+head:]
 		v.weights(&s, q, k)
-		v.strided(&dqkv[2*width+head], &s.p[0], &dy[head], &s.thin, &across)
+		v.strided(&dqkv[2*width+head], &s.p[0], &dy[head], nil, &s.thin, &across)
 		v.scores(&s, s.dp, &dy[head], s.out, val)
 		v.softmaxGrad(&s.dp[0], &s.p[0], rows, rows, s.score, s.tail, s.scale)
-		v.strided(&dqkv[head], &s.dp[0], &k[0], &s.thin, &mix)
-		v.strided(&dqkv[width+head], &s.dp[0], &q[0], &s.thin, &back)
+		v.strided(&dqkv[head], &s.dp[0], &k[0], nil, &s.thin, &mix)
+		v.strided(&dqkv[width+head], &s.dp[0], &q[0], nil, &s.thin, &back)
 	}
 }

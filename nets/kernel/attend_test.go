@@ -10,7 +10,7 @@ import (
 )
 
 // sameAttention compares attention and layer norm of s with the portable ones in float64.
-func sameAttention(s *set, r *rand.Rand) error {
+func sameAttention(s *set[float32], r *rand.Rand) error {
 	rows, heads := 1+r.IntN(70), 1+r.IntN(4)
 	width := heads * (1 + r.IntN(40))
 	if width < 3 {

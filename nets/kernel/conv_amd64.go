@@ -9,20 +9,18 @@ func (v *vectors[M]) convolve(y, x, w, bias []float32, rows, filters int, g *Con
 	in, line := g.bordered(x, 0, scratch)
 	steps := walk{outer: g.KH, k: g.KW * g.C, aRow: g.SW * g.C * word, aStep: word, aSkip: (line - g.KW*g.C) * word,
 		bStep: filters * word, cRow: filters * word, relu: act == ReLU}
-	whole, last := v.cutting(ow, 2*v.lanes), v.cutting(ow, filters%(2*v.lanes))
+	var begin *float32
+	if bias != nil {
+		begin = &bias[0]
+	}
+	tiles := v.grid(ow, filters)
 	for i := range rows {
 		if i > 0 {
 			in, _ = g.bordered(x, i, scratch)
 		}
 		for r := range oh {
 			to := y[(i*oh+r)*ow*filters : (i*oh+r+1)*ow*filters]
-			for col := 0; col < filters; col += 2 * v.lanes {
-				var begin *float32
-				if bias != nil {
-					begin = &bias[col]
-				}
-				v.columns(&to[col], &in[r*g.SH*line], &w[col], begin, ofTwo(&whole, &last, filters-col >= 2*v.lanes), &steps)
-			}
+			v.strided(&to[0], &in[r*g.SH*line], &w[0], begin, &tiles, &steps)
 			if act == Tanh {
 				v.activate(to, to, Tanh)
 			}
@@ -62,14 +60,6 @@ func (g *Conv) line() int {
 	return g.paddedW() * g.C
 }
 
-// ofTwo returns first if full is true, otherwise second.
-func ofTwo[T any](first, second *T, full bool) *T {
-	if full {
-		return first
-	}
-	return second
-}
-
 // together is the number of images whose gradients are added in one walk. This requires that the elements seen by one
 // line of the filters are at equal distances across images. What every line of the filters reads again then stays in
 // the first-level cache.
@@ -87,7 +77,7 @@ func (v *vectors[M]) convGradW(dw, x, dy []float32, rows, filters int, g *Conv, 
 			further = g.apart()
 		}
 	}
-	whole, last := v.cutting(run, 2*v.lanes), v.cutting(run, filters%(2*v.lanes))
+	tiles := v.grid(run, filters)
 	for i := 0; i < rows; i += most {
 		images := min(most, rows-i)
 		in, line := g.bordered(x, i, scratch)
@@ -96,9 +86,7 @@ func (v *vectors[M]) convGradW(dw, x, dy []float32, rows, filters int, g *Conv, 
 			bStep: filters * word, cRow: filters * word, initRow: filters * word}
 		for ky := range g.KH {
 			to := dw[ky*run*filters : (ky+1)*run*filters]
-			for col := 0; col < filters; col += 2 * v.lanes {
-				v.columns(&to[col], &in[ky*line], &from[col], &to[col], ofTwo(&whole, &last, filters-col >= 2*v.lanes), &steps)
-			}
+			v.strided(&to[0], &in[ky*line], &from[0], &to[0], &tiles, &steps)
 		}
 	}
 }
@@ -152,7 +140,7 @@ func (v *vectors[M]) convGradX(dx, dy, w, x []float32, rows, filters int, g *Con
 func (v *vectors[M]) pixels(to, out, w []float32, ry, rx, line, filters int, g *Conv, down, across *taps) {
 	ny, nx := down.count[ry], across.count[rx]
 	n := (g.W - rx + g.SW - 1) / g.SW
-	whole, last := v.cutting(n, 2*v.lanes), v.cutting(n, g.C%(2*v.lanes))
+	tiles := v.grid(n, g.C)
 	steps := walk{outer: ny, k: nx * filters, aRow: filters * word, aStep: word, aSkip: (line - nx*filters) * word,
 		bStep: g.C * word, cRow: g.SW * g.C * word}
 	for q := 0; ry+g.SH*q < g.H; q++ {
@@ -164,8 +152,6 @@ func (v *vectors[M]) pixels(to, out, w []float32, ry, rx, line, filters int, g *
 			continue
 		}
 		a := &out[(down.first[ry]+down.below+q)*line+(across.first[rx]+across.below)*filters]
-		for col := 0; col < g.C; col += 2 * v.lanes {
-			v.columns(&row[rx*g.C+col], a, &w[col], nil, ofTwo(&whole, &last, g.C-col >= 2*v.lanes), &steps)
-		}
+		v.strided(&row[rx*g.C], a, &w[0], nil, &tiles, &steps)
 	}
 }

@@ -30,11 +30,7 @@ func Convolve[T Float](y, x, w, bias []T, rows, filters int, g *Conv, act Act, s
 		MatMul(y, x, w, bias, rows*g.OutH()*g.OutW(), filters, g.Patch(), act)
 		return
 	}
-	if y32, ok := f32(y); ok {
-		active.convolve(y32, as32(x), as32(w), as32(bias), rows, filters, g, act, as32(scratch))
-		return
-	}
-	convolve(y, x, w, bias, rows, filters, g, act, scratch)
+	inUse[T]().convolve(y, x, w, bias, rows, filters, g, act, scratch)
 }
 
 // ConvolveGradW sets dw [Patch, filters] to the gradient of the filters, from dy, the gradient before the activation.
@@ -44,11 +40,7 @@ func ConvolveGradW[T Float](dw, x, dy []T, rows, filters int, g *Conv, scratch [
 		MatMulTN(dw, x, dy, rows*g.OutH()*g.OutW(), filters, g.Patch())
 		return
 	}
-	if d, ok := f32(dw); ok {
-		active.convGradW(d, as32(x), as32(dy), rows, filters, g, as32(scratch))
-		return
-	}
-	convGradW(dw, x, dy, rows, filters, g, scratch)
+	inUse[T]().convGradW(dw, x, dy, rows, filters, g, scratch)
 }
 
 // ConvolveGradX sets dx to the gradient of the images, which must be contiguous, from dy as in ConvolveGradW. If the
@@ -62,11 +54,7 @@ func ConvolveGradX[T Float](dx, dy, w, x []T, rows, filters int, g *Conv, act Ac
 		}
 		return
 	}
-	if d, ok := f32(dx); ok {
-		active.convGradX(d, as32(dy), as32(w), as32(x), rows, filters, g, act, as32(scratch))
-		return
-	}
-	convGradX(dx, dy, w, x, rows, filters, g, act, scratch)
+	inUse[T]().convGradX(dx, dy, w, x, rows, filters, g, act, scratch)
 }
 
 func convolve[T Float](y, x, w, bias []T, rows, filters int, g *Conv, act Act, scratch []T) {

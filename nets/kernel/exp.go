@@ -8,11 +8,7 @@ import (
 // Exp sets dst[i] = e^src[i]. dst may be src. float32 results are within 2 units in the last place; results
 // below the smallest normal number are 0.
 func Exp[T Float](dst, src []T) {
-	if d, ok := f32(dst); ok {
-		active.exp(d, as32(src))
-		return
-	}
-	expAll(dst, src)
+	inUse[T]().exp(dst, src)
 }
 
 func expAll[T Float](dst, src []T) {

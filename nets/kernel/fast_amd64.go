@@ -90,8 +90,8 @@ var avx2 = vectors[*int32]{
 }
 
 // fast returns the sets that this machine can run, the fastest first.
-func fast() []*set {
-	var all []*set
+func fast() []*set[float32] {
+	var all []*set[float32]
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL {
 		all = append(all, avx512.set())
 	}
@@ -102,7 +102,7 @@ func fast() []*set {
 }
 
 // set returns the portable set with the loops of v in place of its own.
-func (v *vectors[M]) set() *set {
+func (v *vectors[M]) set() *set[float32] {
 	for _, t := range append(slices.Clone(v.tiles), v.thin...) {
 		if t.cols <= 2 {
 			v.strips[t.cols] = append(v.strips[t.cols], t)

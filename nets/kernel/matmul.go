@@ -10,33 +10,21 @@ func MatMul[T Float](c, a, b, bias []T, m, n, k int, act Act) {
 	if bias != nil && len(bias) < n {
 		panic(fmt.Sprintf("kernel: MatMul: bias of %d elements, want %d", len(bias), n))
 	}
-	if c32, ok := f32(c); ok {
-		active.matMul(c32, as32(a), as32(b), as32(bias), m, n, k, act)
-		return
-	}
-	matMul(c, a, b, bias, m, n, k, act)
+	inUse[T]().matMul(c, a, b, bias, m, n, k, act)
 }
 
 // MatMulTN sets c = aᵀ·b, with a [m, k], b [m, n], c [k, n]: the gradient of a weight. The m products of an
 // element are added in the order of the rows.
 func MatMulTN[T Float](c, a, b []T, m, n, k int) {
 	checkMatMul("MatMulTN", len(c), len(a), len(b), k*n, m*k, m*n)
-	if c32, ok := f32(c); ok {
-		active.matMulTN(c32, as32(a), as32(b), m, n, k)
-		return
-	}
-	matMulTN(c, a, b, m, n, k)
+	inUse[T]().matMulTN(c, a, b, m, n, k)
 }
 
 // MatMulNT sets c = a·bᵀ, with a [m, k], b [n, k], c [m, n]: the gradient of a layer's input. scratch needs at least
 // n·k elements and is overwritten.
 func MatMulNT[T Float](c, a, b []T, m, n, k int, scratch []T) {
 	checkMatMul("MatMulNT", len(c), len(a), len(b), m*n, m*k, n*k)
-	if c32, ok := f32(c); ok {
-		active.matMulNT(c32, as32(a), as32(b), m, n, k, as32(scratch))
-		return
-	}
-	matMulNT(c, a, b, m, n, k, scratch)
+	inUse[T]().matMulNT(c, a, b, m, n, k, scratch)
 }
 
 func checkMatMul(name string, c, a, b, wantC, wantA, wantB int) {
@@ -238,11 +226,7 @@ func matMulNT[T Float](c, a, b []T, m, n, k int, scratch []T) {
 
 // ColSums sets dst[j] to the sum of column j of a [m, n], added in the order of the rows.
 func ColSums[T Float](dst, a []T, m, n int) {
-	if d, ok := f32(dst); ok {
-		active.colSums(d, as32(a), m, n)
-		return
-	}
-	colSums(dst, a, m, n)
+	inUse[T]().colSums(dst, a, m, n)
 }
 
 func colSums[T Float](dst, a []T, m, n int) {

@@ -6,11 +6,7 @@ const LayerNormEps = 1e-5
 // LayerNorm sets each row of dst [n, h] to gamma·(x-mean)/sqrt(variance+LayerNormEps) + beta, mean and variance (of
 // the population) over that row (Ba et al. 2016, arXiv 1607.06450, eq. 4). dst may be x.
 func LayerNorm[T Float](dst, x, gamma, beta []T, n, h int) {
-	if d, ok := f32(dst); ok {
-		active.layerNorm(d, as32(x), as32(gamma), as32(beta), n, h)
-		return
-	}
-	layerNorm(dst, x, gamma, beta, n, h)
+	inUse[T]().layerNorm(dst, x, gamma, beta, n, h)
 }
 
 func layerNorm[T Float](dst, x, gamma, beta []T, n, h int) {
@@ -40,11 +36,7 @@ func moments[T Float](x []T) (mean, inv T) {
 // LayerNormGrad sets dx [n, h] to the gradient before LayerNorm of x, whose result has gradient dy: with z the normalised
 // row and e = gamma·dy, (e − mean(e) − z·mean(e·z))/deviation. dx may be dy.
 func LayerNormGrad[T Float](dx, x, gamma, dy []T, n, h int) {
-	if d, ok := f32(dx); ok {
-		active.layerNormGrad(d, as32(x), as32(gamma), as32(dy), n, h)
-		return
-	}
-	layerNormGrad(dx, x, gamma, dy, n, h)
+	inUse[T]().layerNormGrad(dx, x, gamma, dy, n, h)
 }
 
 func layerNormGrad[T Float](dx, x, gamma, dy []T, n, h int) {
@@ -69,11 +61,7 @@ func layerNormGrad[T Float](dx, x, gamma, dy []T, n, h int) {
 // LayerNormGradGamma sets dgamma [h] to the gradient of LayerNorm's gamma, Σ dy·z over the rows of x [n, h]. scratch needs at
 // least n·h elements and is overwritten.
 func LayerNormGradGamma[T Float](dgamma, x, dy []T, n, h int, scratch []T) {
-	if d, ok := f32(dgamma); ok {
-		active.layerNormGradGamma(d, as32(x), as32(dy), n, h, as32(scratch))
-		return
-	}
-	layerNormGradGamma(dgamma, x, dy, n, h, scratch)
+	inUse[T]().layerNormGradGamma(dgamma, x, dy, n, h, scratch)
 }
 
 func layerNormGradGamma[T Float](dgamma, x, dy []T, n, h int, _ []T) {

@@ -3,11 +3,7 @@ package kernel
 // AddRows sets dst = act(x + context), with x and dst [n·k, h] and context [n, h]: the k rows of one group get the
 // same context. dst may be x.
 func AddRows[T Float](dst, x, context []T, n, k, h int, act Act) {
-	if d, ok := f32(dst); ok {
-		active.addRows(d, as32(x), as32(context), n, k, h, act)
-		return
-	}
-	addRows(dst, x, context, n, k, h, act)
+	inUse[T]().addRows(dst, x, context, n, k, h, act)
 }
 
 func addRows[T Float](dst, x, context []T, n, k, h int, act Act) {
@@ -25,11 +21,7 @@ func addRows[T Float](dst, x, context []T, n, k, h int, act Act) {
 // SumRows sets each row of dst [n, h] to the sum of the k rows of its group in x [n·k, h], in order, divided by
 // div.
 func SumRows[T Float](dst, x []T, n, k, h int, div T) {
-	if d, ok := f32(dst); ok {
-		active.sumRows(d, as32(x), n, k, h, float32(div))
-		return
-	}
-	sumRows(dst, x, n, k, h, div)
+	inUse[T]().sumRows(dst, x, n, k, h, div)
 }
 
 func sumRows[T Float](dst, x []T, n, k, h int, div T) {
@@ -50,11 +42,7 @@ func sumRows[T Float](dst, x []T, n, k, h int, div T) {
 // MaxRows sets each row of dst [n, h] to the maximum, column by column, of the k rows of its group in x [n·k, h]. It
 // ignores NaN except in a group's first row.
 func MaxRows[T Float](dst, x []T, n, k, h int) {
-	if d, ok := f32(dst); ok {
-		active.maxRows(d, as32(x), n, k, h)
-		return
-	}
-	maxRows(dst, x, n, k, h)
+	inUse[T]().maxRows(dst, x, n, k, h)
 }
 
 func maxRows[T Float](dst, x []T, n, k, h int) {
@@ -76,11 +64,7 @@ func maxRows[T Float](dst, x []T, n, k, h int) {
 // MaxRowsGrad sets dst [n·k, h] to dy [n, h] in the first row of a group of x that equals top, the maxima, column by
 // column, and to 0 elsewhere.
 func MaxRowsGrad[T Float](dst, x, top, dy []T, n, k, h int) {
-	if d, ok := f32(dst); ok {
-		active.maxRowsGrad(d, as32(x), as32(top), as32(dy), n, k, h)
-		return
-	}
-	maxRowsGrad(dst, x, top, dy, n, k, h)
+	inUse[T]().maxRowsGrad(dst, x, top, dy, n, k, h)
 }
 
 func maxRowsGrad[T Float](dst, x, top, dy []T, n, k, h int) {

@@ -3,71 +3,82 @@ package kernel
 import (
 	"fmt"
 	"strings"
-
-	"golang.org/x/exp/constraints"
 )
 
 // Float is the element type: float32 for normal use, float64 for checking gradients.
-type Float interface{ constraints.Float }
+type Float interface{ float32 | float64 }
 
-// set is one implementation of the float32 kernels. Only the choice of a set selects faster code.
-type set struct {
+// set is one implementation of the kernels for T. Only the choice of a set selects faster code, which is for float32
+// alone.
+type set[T Float] struct {
 	name        string
-	matMul      func(c, a, b, bias []float32, m, n, k int, act Act)
-	matMulTN    func(c, a, b []float32, m, n, k int)
-	matMulNT    func(c, a, b []float32, m, n, k int, scratch []float32)
-	colSums     func(dst, a []float32, m, n int)
-	activate    func(dst, src []float32, act Act)
-	actGrad     func(dst, y, dy []float32, act Act)
-	exp         func(dst, src []float32)
-	logSoftmax  func(dst, src, mask []float32, m, n int)
-	convolve    func(y, x, w, bias []float32, rows, filters int, g *Conv, act Act, scratch []float32)
-	convGradW   func(dw, x, dy []float32, rows, filters int, g *Conv, scratch []float32)
-	convGradX   func(dx, dy, w, y []float32, rows, filters int, g *Conv, act Act, scratch []float32)
-	addRows     func(dst, x, context []float32, n, k, h int, act Act)
-	sumRows     func(dst, x []float32, n, k, h int, div float32)
-	maxRows     func(dst, x []float32, n, k, h int)
-	maxRowsGrad func(dst, x, top, dy []float32, n, k, h int)
-	layerNorm   func(dst, x, gamma, beta []float32, n, h int)
-	add         func(dst, a, b []float32)
+	matMul      func(c, a, b, bias []T, m, n, k int, act Act)
+	matMulTN    func(c, a, b []T, m, n, k int)
+	matMulNT    func(c, a, b []T, m, n, k int, scratch []T)
+	colSums     func(dst, a []T, m, n int)
+	activate    func(dst, src []T, act Act)
+	actGrad     func(dst, y, dy []T, act Act)
+	exp         func(dst, src []T)
+	logSoftmax  func(dst, src, mask []T, m, n int)
+	convolve    func(y, x, w, bias []T, rows, filters int, g *Conv, act Act, scratch []T)
+	convGradW   func(dw, x, dy []T, rows, filters int, g *Conv, scratch []T)
+	convGradX   func(dx, dy, w, y []T, rows, filters int, g *Conv, act Act, scratch []T)
+	addRows     func(dst, x, context []T, n, k, h int, act Act)
+	sumRows     func(dst, x []T, n, k, h int, div T)
+	maxRows     func(dst, x []T, n, k, h int)
+	maxRowsGrad func(dst, x, top, dy []T, n, k, h int)
+	layerNorm   func(dst, x, gamma, beta []T, n, h int)
+	add         func(dst, a, b []T)
 	adam        func(p, g, m, v []float32, s AdamStep)
 	sumSquares  func(x []float32) float64
 
-	layerNormGrad      func(dx, x, gamma, dy []float32, n, h int)
-	layerNormGradGamma func(dgamma, x, dy []float32, n, h int, scratch []float32)
-	attend             func(dst, qkv []float32, rows, width, heads int, scratch []float32)
-	attendGrad         func(dqkv, qkv, dy []float32, rows, width, heads int, scratch []float32)
+	layerNormGrad      func(dx, x, gamma, dy []T, n, h int)
+	layerNormGradGamma func(dgamma, x, dy []T, n, h int, scratch []T)
+	attend             func(dst, qkv []T, rows, width, heads int, scratch []T)
+	attendGrad         func(dqkv, qkv, dy []T, rows, width, heads int, scratch []T)
 }
 
-var portable = set{
-	name:        "portable",
-	matMul:      matMul[float32],
-	matMulTN:    matMulTN[float32],
-	matMulNT:    matMulNT[float32],
-	colSums:     colSums[float32],
-	activate:    activate[float32],
-	actGrad:     actGrad[float32],
-	exp:         expAll[float32],
-	logSoftmax:  logSoftmax[float32],
-	convolve:    convolve[float32],
-	convGradW:   convGradW[float32],
-	convGradX:   convGradX[float32],
-	addRows:     addRows[float32],
-	sumRows:     sumRows[float32],
-	maxRows:     maxRows[float32],
-	maxRowsGrad: maxRowsGrad[float32],
-	layerNorm:   layerNorm[float32],
-	add:         add[float32],
-	adam:        adam,
-	sumSquares:  sumSquares,
+// portable is the set that runs everywhere, and the only one of float64.
+var portable, portable64 = portableOf[float32](), portableOf[float64]()
 
-	layerNormGrad:      layerNormGrad[float32],
-	layerNormGradGamma: layerNormGradGamma[float32],
-	attend:             attend[float32],
-	attendGrad:         attendGrad[float32],
+func portableOf[T Float]() set[T] {
+	return set[T]{
+		name:               "portable",
+		matMul:             matMul[T],
+		matMulTN:           matMulTN[T],
+		matMulNT:           matMulNT[T],
+		colSums:            colSums[T],
+		activate:           activate[T],
+		actGrad:            actGrad[T],
+		exp:                expAll[T],
+		logSoftmax:         logSoftmax[T],
+		convolve:           convolve[T],
+		convGradW:          convGradW[T],
+		convGradX:          convGradX[T],
+		addRows:            addRows[T],
+		sumRows:            sumRows[T],
+		maxRows:            maxRows[T],
+		maxRowsGrad:        maxRowsGrad[T],
+		layerNorm:          layerNorm[T],
+		add:                add[T],
+		adam:               adam,
+		sumSquares:         sumSquares,
+		layerNormGrad:      layerNormGrad[T],
+		layerNormGradGamma: layerNormGradGamma[T],
+		attend:             attend[T],
+		attendGrad:         attendGrad[T],
+	}
 }
 
-// sets are the sets that this machine can run, the fastest first.
+// inUse returns the set in use for T.
+func inUse[T Float]() *set[T] {
+	if s, ok := any(active).(*set[T]); ok {
+		return s
+	}
+	return any(&portable64).(*set[T])
+}
+
+// sets are the sets that this machine can run for float32, the fastest first.
 var sets = append(fast(), &portable)
 
 var active = sets[0]
@@ -101,15 +112,4 @@ func Use(name string) error {
 		}
 	}
 	return fmt.Errorf("kernel: set %q, want %s or one that this machine can run: %s", name, Auto, strings.Join(Sets(), ", "))
-}
-
-// f32 returns x as a []float32, and whether it is one.
-func f32[T Float](x []T) ([]float32, bool) {
-	y, ok := any(x).([]float32)
-	return y, ok
-}
-
-func as32[T Float](x []T) []float32 {
-	y, _ := any(x).([]float32)
-	return y
 }

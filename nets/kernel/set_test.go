@@ -81,7 +81,7 @@ func near(x, y float32, scale, tol float64) bool {
 }
 
 // same compares every kernel of s with the portable one on the sizes and numbers that r draws.
-func same(s *set, r *rand.Rand, share float64) error {
+func same(s *set[float32], r *rand.Rand, share float64) error {
 	m, n, k := 1+r.IntN(30), 1+r.IntN(150), r.IntN(40)
 	if r.IntN(4) == 0 {
 		n = 1 + r.IntN(9)
@@ -286,7 +286,7 @@ func same(s *set, r *rand.Rand, share float64) error {
 	for i := range v0 {
 		v0[i] *= v0[i]
 	}
-	for i, f := range []*set{s, &portable} {
+	for i, f := range []*set[float32]{s, &portable} {
 		for j, x := range [][]float32{p0, m0, v0} {
 			parts[i][j] = append(append([]float32(nil), x...), 42)
 		}
@@ -301,7 +301,7 @@ func same(s *set, r *rand.Rand, share float64) error {
 }
 
 // sameConv is same for convolutions. Their sums are compared relative to the same sums over absolute values.
-func sameConv(s *set, r *rand.Rand) error {
+func sameConv(s *set[float32], r *rand.Rand) error {
 	g := Conv{H: 1 + r.IntN(12), W: 1 + r.IntN(16), C: 1 + r.IntN(4), KH: 1 + r.IntN(5), KW: 1 + r.IntN(5), SH: 1 + r.IntN(4), SW: 1 + r.IntN(4)}
 	if r.IntN(3) == 0 {
 		g.H, g.W, g.C = 1+r.IntN(6), 1+r.IntN(6), 1+r.IntN(40)
@@ -328,20 +328,20 @@ func sameConv(s *set, r *rand.Rand) error {
 	for _, c := range []struct {
 		name string
 		n    int
-		run  func(s *set, out, image, dy, filter, bias, scratch []float32, act Act)
+		run  func(s *set[float32], out, image, dy, filter, bias, scratch []float32, act Act)
 	}{
-		{"convolve", y, func(s *set, out, image, _, filter, bias, scratch []float32, act Act) {
+		{"convolve", y, func(s *set[float32], out, image, _, filter, bias, scratch []float32, act Act) {
 			s.convolve(out, image, filter, bias, rows, filters, &g, act, scratch)
 		}},
-		{"convGradW", w, func(s *set, out, image, dy, _, _, scratch []float32, _ Act) {
+		{"convGradW", w, func(s *set[float32], out, image, dy, _, _, scratch []float32, _ Act) {
 			s.convGradW(out, image, dy, rows, filters, &g, scratch)
 		}},
-		{"convGradX", x, func(s *set, out, image, dy, filter, _, scratch []float32, act Act) {
+		{"convGradX", x, func(s *set[float32], out, image, dy, filter, _, scratch []float32, act Act) {
 			s.convGradX(out, dy, filter, image, rows, filters, &g, act, scratch)
 		}},
 	} {
 		var out [3][]float32
-		for i, f := range []*set{s, &portable, &portable} {
+		for i, f := range []*set[float32]{s, &portable, &portable} {
 			scratch := make([]float32, g.Scratch(filters)+1)
 			for j := range scratch { // content left by earlier work
 				scratch[j] = 42

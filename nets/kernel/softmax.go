@@ -10,11 +10,7 @@ const MaskedLogit = -1e8
 // MaskedLogit where mask [m, n] is 0; a nil mask replaces nothing. The normaliser is computed from the replaced
 // logits, so the probabilities of the legal actions sum to 1. A row without any legal action becomes uniform.
 func LogSoftmax[T Float](dst, src, mask []T, m, n int) {
-	if d, ok := f32(dst); ok {
-		active.logSoftmax(d, as32(src), as32(mask), m, n)
-		return
-	}
-	logSoftmax(dst, src, mask, m, n)
+	inUse[T]().logSoftmax(dst, src, mask, m, n)
 }
 
 func logSoftmax[T Float](dst, src, mask []T, m, n int) {

@@ -177,11 +177,11 @@ func (b *builder) attention(prefix string) body {
 		t += p.tokens
 	}
 	if b.live == 0 { // actor and critic share it
-		b.live = b.value(1+t, func(out int) layerOf { return &liveRows{out: out, tables: tables, t: t} })
+		b.live = b.value(1+t, &LiveRows{tables, t})
 	}
 	live := b.live
 	// The first token: what has no rows, and how many rows of each field are live.
-	others := []int{b.value(len(rows), func(out int) layerOf { return &fillLive{live: live, out: out, rows: rows, t: t} })}
+	others := []int{b.value(len(rows), &FillLive{live, rows, t})}
 	for _, c := range rest {
 		others = append(others, b.columns(c[0], c[1]))
 	}
@@ -189,33 +189,29 @@ func (b *builder) attention(prefix string) body {
 	for _, p := range parts {
 		embedded = append(embedded, b.embed(prefix+"embed."+p.field.Name, p, h))
 	}
-	x := b.value(t*h, func(out int) layerOf {
-		return &packLive{live: live, in: embedded, out: out, rows: append([]int{1}, rows...), t: t, h: h}
-	})
+	x := b.value(t*h, &Pack{live, embedded, append([]int{1}, rows...), t, h})
 	b.keep("x", x)
 	residual := 1 / math.Sqrt(2*float64(cfg.Layers)) // so that the sum over all layers has the variance of one
 	for i := range cfg.Layers {
 		name := fmt.Sprintf("%sattention.%d", prefix, i)
 		y := b.keep("y", b.normLive(name+".norm", x, live, t, h))
-		qkv := b.keep("qkv", b.denseLive(name+".qkv", y, live, t, h, 3*h, 1, op.Identity))
-		y = b.keep("y", b.value(t*h, func(out int) layerOf {
-			return &attendLive{in: qkv, live: live, out: out, t: t, h: h, heads: cfg.Heads}
-		}))
-		y = b.keep("change", b.denseLive(name+".out", y, live, t, h, h, residual, op.Identity))
+		qkv := b.keep("qkv", b.denseLive(name+".qkv", y, live, t, 3*h, 1, op.Identity))
+		y = b.keep("y", b.value(t*h, &Attend{qkv, live, t, h, cfg.Heads}))
+		y = b.keep("change", b.denseLive(name+".out", y, live, t, h, residual, op.Identity))
 		x = b.keep("x", b.addLive(x, y, live, t, h))
 		y = b.keep("y", b.normLive(name+".feed.norm", x, live, t, h))
-		y = b.keep("wide", b.denseLive(name+".feed.0", y, live, t, h, cfg.Feed, layer.GainHidden, b.cfg.act()))
-		y = b.keep("change", b.denseLive(name+".feed.1", y, live, t, cfg.Feed, h, residual, op.Identity))
+		y = b.keep("wide", b.denseLive(name+".feed.0", y, live, t, cfg.Feed, layer.GainHidden, b.cfg.act()))
+		y = b.keep("change", b.denseLive(name+".feed.1", y, live, t, h, residual, op.Identity))
 		x = b.keep("x", b.addLive(x, y, live, t, h))
 	}
 	y := b.keep("y", b.normLive(prefix+"attention.norm", x, live, t, h))
 	var r body
 	if b.cfg.slotted() {
 		k := b.slots()
-		slots := b.value(k*h, func(out int) layerOf { return &unpackLive{in: y, live: live, out: out, from: 1, rows: k, t: t, h: h} })
+		slots := b.value(k*h, &Unpack{In: y, Live: live, From: 1, Rows: k, All: t, Columns: h})
 		r.tables = []slotTable{{v: slots, rows: k}}
 	}
-	pooled := b.value(2*h, func(out int) layerOf { return &poolLive{in: y, live: live, out: out, t: t, h: h} })
+	pooled := b.value(2*h, &PoolLive{y, live, t, h})
 	r.trunk = b.hidden(prefix, pooled)
 	return r
 }
@@ -226,8 +222,7 @@ func (b *builder) embed(name string, p part, h int) int {
 		return b.dense(name, b.columns(p.from, p.to), p.tokens, h, 1, true, op.Identity)
 	}
 	kernel := [2]int{p.field.Shape[0], p.field.Group}
-	geom := op.Geometry{Kernel: kernel, Stride: kernel}
-	g := geom.Conv(p.field.Shape[0], p.field.Shape[1], 1)
+	g := op.Geometry{Kernel: kernel, Stride: kernel}.Conv(p.field.Shape[0], p.field.Shape[1], 1)
 	w := b.param(name+".weight", b.weights(1), g.KH, g.KW, g.C, h)
 	bias := b.param(name+".bias", b.biases(g.KH*g.KW*g.C), h)
 	in, from := 0, p.from
@@ -236,27 +231,22 @@ func (b *builder) embed(name string, p part, h int) int {
 	} else {
 		g.Apart = b.width[0]
 	}
-	return b.value(p.tokens*h, func(out int) layerOf {
-		return &conv{in: in, out: out, from: from, w: w, b: bias, filters: h, geom: geom, c: g, act: op.Identity}
-	})
+	return b.value(p.tokens*h, &Convolution{in, from, w, bias, h, g, op.Identity})
 }
 
-func (b *builder) denseLive(name string, in, live, t, k, h int, gain float64, act op.Act) int {
-	w, c := b.param(name+".weight", b.weights(gain), k, h), b.param(name+".bias", b.biases(k), h)
-	return b.value(t*h, func(out int) layerOf {
-		return &denseLive{in: in, live: live, out: out, w: w, b: c, t: t, k: k, h: h, act: act}
-	})
+// denseLive is dense with a bias over the live ones of t rows.
+func (b *builder) denseLive(name string, in, live, t, n int, gain float64, act op.Act) int {
+	w, c := b.linear(name, b.width[in]/t, n, gain, true)
+	return b.value(t*n, &Dense{in, w, c, t, act, live})
 }
 
 func (b *builder) normLive(name string, in, live, t, h int) int {
 	scale, bias := b.param(name+".scale", constant(1), h), b.param(name+".bias", constant(0), h)
-	return b.value(t*h, func(out int) layerOf {
-		return &normLive{in: in, live: live, out: out, scale: scale, bias: bias, t: t, h: h}
-	})
+	return b.value(t*h, &Norm{In: in, Scale: scale, Bias: bias, Rows: t, Live: live})
 }
 
 func (b *builder) addLive(x, y, live, t, h int) int {
-	return b.value(t*h, func(out int) layerOf { return &addLive{a: x, b: y, live: live, out: out, t: t, h: h} })
+	return b.value(t*h, &Add{x, y, live, t})
 }
 
 // keep makes forward passes keep the values of one role in the same memory: of the values of a role, only the last is still read.

@@ -113,7 +113,7 @@ func (b *builder) based(scores int) int {
 	}
 	slots := b.in[field].Shape[0]
 	base := op.Base{From: from + c.Column, Stride: b.in[field].Size() / slots, Slots: slots, Scale: c.Scale, Rest: c.Wait}
-	return b.value(b.actions, func(out int) layerOf { return &based{in: scores, out: out, base: base} })
+	return b.value(b.actions, &Based{scores, base})
 }
 
 // headGain returns the gain of a head of scores: 0, which is weights and biases of 0, over a base.
@@ -172,11 +172,8 @@ func (b *builder) biases(inputs int) initialiser {
 
 // dense adds a dense layer over value in, with rows rows for each observation.
 func (b *builder) dense(name string, in, rows, n int, gain float64, bias bool, act op.Act) int {
-	k := b.width[in] / rows
-	w, c := b.linear(name, k, n, gain, bias)
-	return b.value(rows*n, func(out int) layerOf {
-		return &dense{in: in, out: out, w: w, b: c, rows: rows, k: k, n: n, act: act}
-	})
+	w, c := b.linear(name, b.width[in]/rows, n, gain, bias)
+	return b.value(rows*n, &Dense{In: in, Weight: w, Bias: c, Rows: rows, Act: act})
 }
 
 // linear declares the weights [k, n] of a dense layer and its bias, -1 if it has none.
@@ -200,7 +197,7 @@ func (b *builder) concat(rows int, vs []int) int {
 	for _, v := range vs {
 		w += b.width[v]
 	}
-	return b.value(w, func(out int) layerOf { return &concat{in: vs, out: out, rows: rows} })
+	return b.value(w, &Concat{vs, rows})
 }
 
 // body adds everything below the heads. Parameter names are prefix + name. valued says whether the state's value needs the
@@ -258,10 +255,7 @@ func (b *builder) body(prefix string, valued bool) body {
 				break
 			}
 			for _, t := range r.tables {
-				h := b.width[t.v] / t.rows
-				trunk = append(trunk, b.value(h, func(out int) layerOf {
-					return &pool{in: t.v, out: out, rows: t.rows, h: h, max: maxima}
-				}))
+				trunk = append(trunk, b.value(b.width[t.v]/t.rows, &Pool{t.v, t.rows, maxima}))
 			}
 		}
 	}
@@ -322,14 +316,14 @@ func (b *builder) hidden(prefix string, x int) int {
 		}
 		in := b.dense(name, x, 1, n, layer.GainHidden, false, op.Identity)
 		scale, bias := b.param(name+".norm.scale", constant(1), n), b.param(name+".norm.bias", constant(0), n)
-		x = b.value(n, func(out int) layerOf { return &norm{in: in, out: out, scale: scale, bias: bias, h: n, act: act} })
+		x = b.value(n, &Norm{In: in, Scale: scale, Bias: bias, Rows: 1, Act: act})
 	}
 	return x
 }
 
 // columns adds a value that is the columns [from, to) of the observation.
 func (b *builder) columns(from, to int) int {
-	return b.value(to-from, func(out int) layerOf { return &columns{in: 0, out: out, from: from, to: to} })
+	return b.value(to-from, &Columns{0, from, to})
 }
 
 // branch adds the layers of branch i over field f, whose elements are the columns [from, to) of the observation. The result
@@ -346,52 +340,10 @@ func (b *builder) branch(prefix string, i int, f Field, from, to int) (r slotBra
 	if len(br.Convs) == 0 {
 		v = b.columns(from, to)
 	} else {
-		if len(f.Shape) != 2 && len(f.Shape) != 3 {
-			b.faults.Add(false, key+".field", f.Name, fmt.Sprintf("an image [H, W] or [H, W, C] for convolutions; its shape is %v", f.Shape))
+		var ok bool
+		if v, positions, ok = b.convolutions(key, prefix, br.Convs, f, from, to); !ok {
 			return r
 		}
-		h, w, c := f.Shape[0], f.Shape[1], 1
-		if len(f.Shape) == 3 {
-			c = f.Shape[2]
-		}
-		for j, k := range br.Convs {
-			kernel := fmt.Sprintf("%s.convs[%d].kernel", key, j)
-			if k.grouped() {
-				if f.Group < 1 || w%f.Group != 0 {
-					b.faults.Add(false, kernel, "nothing", fmt.Sprintf("[down, across]: the columns of field %s form no groups that it could follow", f.Name))
-					return r
-				}
-				k.Kernel = [2]int{h, f.Group}
-				k.Stride = k.Kernel
-			}
-			geom := op.Geometry{Kernel: k.Kernel, Stride: k.Stride, Pad: k.Pad}
-			g := geom.Conv(h, w, c)
-			if g.Check() != nil {
-				want := fmt.Sprintf("at most the image and its padding, [%d %d]", h+2*k.Pad[0], w+2*k.Pad[1])
-				if j == 0 {
-					want += orGroup(f)
-				}
-				b.faults.Add(false, kernel, k.Kernel, want)
-				return r
-			}
-			name := fmt.Sprintf("%s.conv.%d", prefix, j)
-			weight := b.param(name+".weight", b.weights(layer.GainHidden), g.KH, g.KW, g.C, k.Filters)
-			bias := b.param(name+".bias", b.biases(g.KH*g.KW*g.C), k.Filters)
-			at := 0
-			switch {
-			case j > 0:
-			case g.Tiles(): // one product, if the images are contiguous
-				v = b.columns(from, to)
-			default: // it reads its images from the observation itself
-				at, g.Apart = from, b.width[v]
-			}
-			in := v
-			v = b.value(g.OutH()*g.OutW()*k.Filters, func(out int) layerOf {
-				return &conv{in: in, out: out, from: at, w: weight, b: bias, filters: k.Filters, geom: geom, c: g, act: act}
-			})
-			h, w, c = g.OutH(), g.OutW(), k.Filters
-		}
-		positions = h * w
 	}
 	rows, asSlots := 1, br.Slots && b.cfg.slotted()
 	if asSlots {
@@ -414,11 +366,59 @@ func (b *builder) branch(prefix string, i int, f Field, from, to int) (r slotBra
 	v = t.v
 	r.live = t.live
 	if rows > 1 && !asSlots {
-		in := v
-		v = b.value(b.width[in], func(out int) layerOf { return &flatten{in: in, out: out, width: b.width[in]} })
+		v = b.value(b.width[v], &Same{v})
 	}
 	r.v = v
 	return r
+}
+
+// convolutions adds convolutions over an image, the columns [from, to) of the observation. It returns their result and
+// the number of its positions; ok is false after a fault.
+func (b *builder) convolutions(key, prefix string, convs []Conv, f Field, from, to int) (v, positions int, ok bool) {
+	if len(f.Shape) != 2 && len(f.Shape) != 3 {
+		b.faults.Add(false, key+".field", f.Name,
+			fmt.Sprintf("an image [H, W] or [H, W, C] for convolutions; its shape is %v", f.Shape))
+		return 0, 0, false
+	}
+	h, w, c := f.Shape[0], f.Shape[1], 1
+	if len(f.Shape) == 3 {
+		c = f.Shape[2]
+	}
+	for j, k := range convs {
+		kernel := fmt.Sprintf("%s.convs[%d].kernel", key, j)
+		if k.grouped() {
+			if f.Group < 1 || w%f.Group != 0 {
+				b.faults.Add(false, kernel, "nothing",
+					fmt.Sprintf("[down, across]: the columns of field %s form no groups that it could follow", f.Name))
+				return 0, 0, false
+			}
+			k.Kernel = [2]int{h, f.Group}
+			k.Stride = k.Kernel
+		}
+		g := op.Geometry{Kernel: k.Kernel, Stride: k.Stride, Pad: k.Pad}.Conv(h, w, c)
+		if g.Check() != nil {
+			want := fmt.Sprintf("at most the image and its padding, [%d %d]", h+2*k.Pad[0], w+2*k.Pad[1])
+			if j == 0 {
+				want += orGroup(f)
+			}
+			b.faults.Add(false, kernel, k.Kernel, want)
+			return 0, 0, false
+		}
+		name := fmt.Sprintf("%s.conv.%d", prefix, j)
+		weight := b.param(name+".weight", b.weights(layer.GainHidden), g.KH, g.KW, g.C, k.Filters)
+		bias := b.param(name+".bias", b.biases(g.KH*g.KW*g.C), k.Filters)
+		at := 0
+		switch {
+		case j > 0:
+		case g.Tiles(): // one product, if the images are contiguous
+			v = b.columns(from, to)
+		default: // it reads its images from the observation itself
+			at, g.Apart = from, b.width[v]
+		}
+		v = b.value(g.OutH()*g.OutW()*k.Filters, &Convolution{v, at, weight, bias, k.Filters, g, b.cfg.act()})
+		h, w, c = g.OutH(), g.OutW(), k.Filters
+	}
+	return v, h * w, true
 }
 
 // notSlots returns the fault of a branch over field f that ends in another number of positions than there are actions that
@@ -467,7 +467,7 @@ func (b *builder) actionHead(name string, y body, gain float64) int {
 			if i == 0 {
 				context = b.dense(name+".context", y.trunk, 1, h, 1, true, op.Identity)
 			}
-			hidden = b.value(k*h, func(out int) layerOf { return &addRows{in: s, context: context, out: out, rows: k, h: h, act: act} })
+			hidden = b.value(k*h, &AddRows{s, context, k, act})
 		}
 		each := b.unpacked(t, b.rowsDense(name+".each"+suffix, slotTable{hidden, k, t.live}, 1, gain, op.Identity))
 		scores = append(scores, each)
@@ -477,8 +477,7 @@ func (b *builder) actionHead(name string, y body, gain float64) int {
 		wait = b.dense(name+".wait", y.trunk, 1, 1, gain, true, op.Identity)
 	}
 	for i, t := range y.tables {
-		each := scores[i]
-		scores[i] = b.value(t.rows, func(out int) layerOf { return &flatten{in: each, out: out, width: t.rows} })
+		scores[i] = b.value(t.rows, &Same{scores[i]})
 	}
 	if wait >= 0 {
 		scores = append(scores, wait)

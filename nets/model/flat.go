@@ -21,7 +21,7 @@ func (b *builder) flat(prefix string, tables []slotTable) int {
 		}
 		hidden := b.rowsDense(prefix+"value.slot"+suffix, t, b.cfg.SlotHidden, layer.GainHidden, b.cfg.act())
 		each := b.unpacked(t, b.rowsDense(prefix+"value.each"+suffix, slotTable{hidden, t.rows, t.live}, 1, 1, op.Identity))
-		all = append(all, b.value(t.rows, func(out int) layerOf { return &flatten{in: each, out: out, width: t.rows} }))
+		all = append(all, b.value(t.rows, &Same{each}))
 	}
 	return b.concat(1, all)
 }

@@ -7,156 +7,112 @@ import (
 	"clustergym/nets/op"
 )
 
-// The layers in this file work on sequences of at most t tokens, of which only the live ones are computed (nets/kernel, live.go).
-// Value live lists them; other values have room for t tokens of h numbers. outLive is the value of a layer that programs keep once.
-
-// liveRows lists the live tokens of an observation.
-type liveRows struct {
-	out    int
-	tables []kernel.Table
-	t      int
+// LiveRows says which of 1 + the rows of all Tables, Rows in all, are live (kernel.ListLive); row 0 always is. The
+// value has a form of its own, which only layers with Live read.
+type LiveRows struct {
+	Tables []kernel.Table
+	Rows   int
 }
 
-func (l *liveRows) run(f *forward, n int) {
-	kernel.ListLive(f.val(l.out, n), f.vals[0], n, f.p.width[0], l.tables, l.t)
+func (l *LiveRows) run(f *forward, out, n int) {
+	kernel.ListLive(f.val(out, n), f.vals[0], n, f.p.width[0], l.Tables, l.Rows)
 }
 
-func (l *liveRows) node(g *grapher) *gorgonia.Node { return op.LiveRows(g.nodes[0], l.tables) }
+func (l *LiveRows) node(g *grapher) *gorgonia.Node { return op.LiveRows(g.nodes[0], l.Tables) }
 
-// fillLive is how many tokens of each part are live, on a logarithmic scale.
-type fillLive struct {
-	live, out int
-	rows      []int // of each part
-	t         int
+// FillLive is ln(1+k)/ln 1025 for each part, k the number of its live rows: after row 0 come the parts, with Rows rows
+// each, All in all.
+type FillLive struct {
+	Live int
+	Rows []int
+	All  int
 }
 
-func (l *fillLive) run(f *forward, n int) {
-	kernel.FillLive(f.val(l.out, n), f.val(l.live, n), n, l.t, l.rows)
+func (l *FillLive) run(f *forward, out, n int) {
+	kernel.FillLive(f.val(out, n), f.val(l.Live, n), n, l.All, l.Rows)
 }
 
-func (l *fillLive) node(g *grapher) *gorgonia.Node { return op.FillLive(g.nodes[l.live], l.rows) }
+func (l *FillLive) node(g *grapher) *gorgonia.Node { return op.FillLive(g.nodes[l.Live], l.Rows) }
 
-// packLive packs the live tokens of all parts.
-type packLive struct {
-	live, out int
-	in, rows  []int // values of the parts, and their tokens
-	t, h      int
+// Pack is the rows of the values In, All in all, one below the other; value i has Rows[i] of them.
+type Pack struct {
+	Live         int
+	In, Rows     []int
+	All, Columns int
 }
 
-func (l *packLive) outLive() int { return l.out }
-
-func (l *packLive) run(f *forward, n int) {
+func (l *Pack) run(f *forward, out, n int) {
 	from := 0
-	for i, v := range l.in {
-		kernel.Pack(f.val(l.out, n), f.val(v, n), f.val(l.live, n), n, l.t, l.h, from, l.rows[i], false)
-		from += l.rows[i]
+	for i, v := range l.In {
+		kernel.Pack(f.val(out, n), f.val(v, n), f.val(l.Live, n), n, l.All, l.Columns, from, l.Rows[i], false)
+		from += l.Rows[i]
 	}
 }
 
-func (l *packLive) node(g *grapher) *gorgonia.Node {
-	parts := make([]*gorgonia.Node, len(l.in))
-	for i, v := range l.in {
-		parts[i] = op.Reshape(g.nodes[v], g.n*l.rows[i], l.h)
+func (l *Pack) node(g *grapher) *gorgonia.Node {
+	parts := make([]*gorgonia.Node, len(l.In))
+	for i, v := range l.In {
+		parts[i] = g.rows(v, l.Rows[i])
 	}
-	return op.Pack(g.nodes[l.live], parts...)
+	return op.Pack(g.nodes[l.Live], parts...)
 }
 
-// denseLive is act(x·w + b) for each live token.
-type denseLive struct {
-	in, live, out int
-	w, b          int // parameters
-	t, k, h       int // inputs and outputs of one token
-	act           kernel.Act
+// Attend is attention of each live row to the live ones (kernel.Attend): value In has queries, keys and values side by
+// side, 3·Width columns, and Rows rows.
+type Attend struct{ In, Live, Rows, Width, Heads int }
+
+func (l *Attend) run(f *forward, out, n int) {
+	kernel.AttendLive(f.val(out, n), f.val(l.In, n), f.val(l.Live, n), n, l.Rows, l.Width, l.Heads, f.scratch)
 }
 
-func (l *denseLive) outLive() int { return l.out }
-
-func (l *denseLive) run(f *forward, n int) {
-	m := kernel.CountLive(f.val(l.live, n), n, l.t)
-	kernel.MatMul(f.val(l.out, n), f.val(l.in, n), f.param(l.w), f.param(l.b), m, l.h, l.k, l.act)
+func (l *Attend) node(g *grapher) *gorgonia.Node {
+	return op.AttendLive(g.nodes[l.In], g.nodes[l.Live], l.Heads)
 }
 
-func (l *denseLive) node(g *grapher) *gorgonia.Node {
-	return op.DenseLive(g.nodes[l.in], g.param(l.w), g.param(l.b), g.nodes[l.live], l.act)
+// Add is value A + value B, row by row.
+type Add struct{ A, B, Live, Rows int }
+
+func (l *Add) run(f *forward, out, n int) {
+	m := f.rows(l.Live, n, l.Rows) * (f.p.width[out] / l.Rows)
+	kernel.Add(f.val(out, n)[:m], f.val(l.A, n), f.val(l.B, n))
 }
 
-// normLive is layer norm of each live token.
-type normLive struct {
-	in, live, out int
-	scale, bias   int
-	t, h          int
+func (l *Add) node(g *grapher) *gorgonia.Node {
+	return op.AddLive(g.nodes[l.A], g.nodes[l.B], g.nodes[l.Live])
 }
 
-func (l *normLive) outLive() int { return l.out }
+// Unpack is the rows [From, From+Rows) of value In, which has All rows and Columns columns; those that are not live
+// are 0.
+type Unpack struct{ In, Live, From, Rows, All, Columns int }
 
-func (l *normLive) run(f *forward, n int) {
-	m := kernel.CountLive(f.val(l.live, n), n, l.t)
-	kernel.LayerNorm(f.val(l.out, n), f.val(l.in, n), f.param(l.scale), f.param(l.bias), m, l.h)
+func (l *Unpack) run(f *forward, out, n int) {
+	kernel.Unpack(f.val(out, n), f.val(l.In, n), f.val(l.Live, n), n, l.All, l.Columns, l.From, l.Rows)
 }
 
-func (l *normLive) node(g *grapher) *gorgonia.Node {
-	return op.NormLive(g.nodes[l.in], g.param(l.scale), g.param(l.bias), g.nodes[l.live])
+func (l *Unpack) node(g *grapher) *gorgonia.Node {
+	return op.Unpack(g.nodes[l.In], g.nodes[l.Live], l.From, l.Rows)
 }
 
-// attendLive is attention of each live token to those of its sequence, from queries, keys and values side by side.
-type attendLive struct {
-	in, live, out int
-	t, h, heads   int
+// PoolLive is row 0 and the mean of the live rows of value In side by side.
+type PoolLive struct{ In, Live, Rows, Columns int }
+
+func (l *PoolLive) run(f *forward, out, n int) {
+	kernel.PoolLive(f.val(out, n), f.val(l.In, n), f.val(l.Live, n), n, l.Rows, l.Columns)
 }
 
-func (l *attendLive) scratch() int { return kernel.AttendScratch(l.t, l.h, l.heads) }
-
-func (l *attendLive) outLive() int { return l.out }
-
-func (l *attendLive) run(f *forward, n int) {
-	kernel.AttendLive(f.val(l.out, n), f.val(l.in, n), f.val(l.live, n), n, l.t, l.h, l.heads, f.scratch)
+func (l *PoolLive) node(g *grapher) *gorgonia.Node {
+	return op.PoolLive(g.nodes[l.In], g.nodes[l.Live])
 }
 
-func (l *attendLive) node(g *grapher) *gorgonia.Node {
-	return op.AttendLive(g.nodes[l.in], g.nodes[l.live], l.heads)
-}
-
-// addLive is a + b of each live token.
-type addLive struct {
-	a, b, live, out int
-	t, h            int
-}
-
-func (l *addLive) outLive() int { return l.out }
-
-func (l *addLive) run(f *forward, n int) {
-	m := kernel.CountLive(f.val(l.live, n), n, l.t) * l.h
-	kernel.Add(f.val(l.out, n)[:m], f.val(l.a, n), f.val(l.b, n))
-}
-
-func (l *addLive) node(g *grapher) *gorgonia.Node {
-	return op.AddLive(g.nodes[l.a], g.nodes[l.b], g.nodes[l.live])
-}
-
-// unpackLive is the tokens [from, from+rows) of each sequence, 0 where they are not live.
-type unpackLive struct {
-	in, live, out    int
-	from, rows, t, h int
-}
-
-func (l *unpackLive) run(f *forward, n int) {
-	kernel.Unpack(f.val(l.out, n), f.val(l.in, n), f.val(l.live, n), n, l.t, l.h, l.from, l.rows)
-}
-
-func (l *unpackLive) node(g *grapher) *gorgonia.Node {
-	return op.Unpack(g.nodes[l.in], g.nodes[l.live], l.from, l.rows)
-}
-
-// poolLive is the first token and the mean of the live ones, side by side.
-type poolLive struct {
-	in, live, out int
-	t, h          int
-}
-
-func (l *poolLive) run(f *forward, n int) {
-	kernel.PoolLive(f.val(l.out, n), f.val(l.in, n), f.val(l.live, n), n, l.t, l.h)
-}
-
-func (l *poolLive) node(g *grapher) *gorgonia.Node {
-	return op.PoolLive(g.nodes[l.in], g.nodes[l.live])
+// once reports whether programs have one value of a layer and reuse its gradient's memory.
+func once(l Layer) bool {
+	switch l := l.(type) {
+	case *Dense:
+		return l.Live > 0
+	case *Norm:
+		return l.Live > 0
+	case *Pack, *Attend, *Add:
+		return true
+	}
+	return false
 }

@@ -8,14 +8,16 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"clustergym/nets"
+	"clustergym/nets/kernel"
 	"clustergym/nets/layer"
+	"clustergym/nets/op"
 	"clustergym/nets/tape"
 )
 
 // plan is a network as a list of layers in order, each computing one value. Value 0 is the observation. Every value
 // has a width, its number of elements for one observation.
 type plan struct {
-	layers []layerOf
+	layers []Layer
 	width  []int
 	home   map[int]int // values that a forward pass keeps in the memory of an earlier one
 	params *nets.Params
@@ -28,21 +30,13 @@ type plan struct {
 // initialiser fills a parameter before training.
 type initialiser = func(v *nets.View, r *rand.Rand)
 
-// layerOf is one layer, which can run in two ways, and say what it is.
-type layerOf interface {
-	run(f *forward, n int)
-	node(g *grapher) *gorgonia.Node
-	describe(p *plan) Layer
-}
-
 func newPlan(in Input) *plan { return &plan{width: []int{in.Size()}} }
 
 // value adds a layer that computes a value of the given width and returns the value's number.
-func (p *plan) value(width int, build func(out int) layerOf) int {
-	out := len(p.width)
+func (p *plan) value(width int, l Layer) int {
 	p.width = append(p.width, width)
-	p.layers = append(p.layers, build(out))
-	return out
+	p.layers = append(p.layers, l)
+	return len(p.layers)
 }
 
 // share makes a forward pass keep value v in the memory of the earlier value at, which no layer after v reads as itself. It is
@@ -118,6 +112,15 @@ func (f *forward) param(i int) []float32 {
 	return f.p.params.Views[i].Data
 }
 
+// rows returns how many rows a layer of rows rows computes for n observations: the live ones that value live lists, or
+// all without one.
+func (f *forward) rows(live, n, rows int) int {
+	if live > 0 {
+		return kernel.CountLive(f.val(live, n), n, rows)
+	}
+	return n * rows
+}
+
 // run computes all values for n observations.
 func (f *forward) run(obs []float32, n int) { f.upTo(len(f.p.layers), obs, n) }
 
@@ -127,8 +130,8 @@ func (f *forward) upTo(last int, obs []float32, n int) {
 		panic(fmt.Sprintf("model: %d rows in %d numbers; at most %d rows of %d", n, len(obs), f.max, f.p.width[0]))
 	}
 	f.vals[0] = obs
-	for _, l := range f.p.layers[:last] {
-		l.run(f, n)
+	for i, l := range f.p.layers[:last] {
+		l.run(f, i+1, n)
 	}
 	f.vals[0] = nil
 }
@@ -162,6 +165,12 @@ func (p *plan) graph(b *tape.Builder, obs, mask *gorgonia.Node) []*gorgonia.Node
 		out[i] = g.nodes[v]
 	}
 	return out
+}
+
+// rows returns value v with that many rows for each observation.
+func (g *grapher) rows(v, rows int) *gorgonia.Node {
+	x := g.nodes[v]
+	return op.Reshape(x, g.n*rows, x.Shape().TotalSize()/(g.n*rows))
 }
 
 func (g *grapher) param(i int) *gorgonia.Node {

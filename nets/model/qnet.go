@@ -45,7 +45,7 @@ func planQNet(cfg Config, in Input, actions int, duelling bool) (*builder, error
 	if duelling {
 		v := b.dense("value", y.trunk, 1, 1, layer.GainValue, true, op.Identity)
 		adv := b.actionHead("advantage", y, b.headGain(layer.GainValue))
-		q := b.value(actions, func(out int) layerOf { return &duel{v: v, adv: adv, out: out, a: actions} })
+		q := b.value(actions, &Duel{V: v, A: adv})
 		b.out = []int{b.based(q)}
 	} else {
 		b.out = []int{b.based(b.actionHead("q", y, b.headGain(layer.GainValue)))}
@@ -80,6 +80,16 @@ type QForward struct {
 	mask    []float32
 }
 
+// Legal sets dst to 1 for the actions that are legal by mask and to 0 for the others.
+func Legal(dst []float32, mask []bool) {
+	for i, legal := range mask[:len(dst)] {
+		dst[i] = 0
+		if legal {
+			dst[i] = 1
+		}
+	}
+}
+
 // Run computes action values [n, actions] for n observations, including those of illegal actions. mask [n, actions]
 // is as in Graph, nil = all legal. The result is valid until the next Run and belongs to the runner. A row's bits
 // depend on that row alone. Run allocates nothing. It panics if n exceeds Forward's maxRows or a slice is too short.
@@ -87,12 +97,7 @@ func (f *QForward) Run(obs []float32, mask []bool, n int) (q []float32) {
 	f.f.mask = nil
 	if mask != nil {
 		f.f.mask = f.mask[:n*f.actions]
-		for i, legal := range mask[:n*f.actions] {
-			f.mask[i] = 0
-			if legal {
-				f.mask[i] = 1
-			}
-		}
+		Legal(f.f.mask, mask)
 	}
 	f.f.run(obs, n)
 	return f.f.val(f.q, n)

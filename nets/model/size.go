@@ -1,6 +1,9 @@
 package model
 
-import "clustergym/nets"
+import (
+	"clustergym/nets"
+	"clustergym/nets/kernel"
+)
 
 // Size is the memory that a network needs, in numbers of float32, computed before it is built. It is counted in
 // float64 because a configuration can ask for more than an int holds.
@@ -51,9 +54,9 @@ func (p *plan) size() Size {
 		}
 		s.Graph += graphValues * float64(w)
 	}
-	for _, l := range p.layers {
-		if l, ok := l.(interface{ outLive() int }); ok { // programs have one value of each, and reuse its gradient's memory
-			s.Graph -= (graphValues - graphLive) * float64(p.width[l.outLive()])
+	for i, l := range p.layers {
+		if once(l) {
+			s.Graph -= (graphValues - graphLive) * float64(p.width[i+1])
 		}
 	}
 	s.Scratch = float64(p.scratch())
@@ -64,8 +67,11 @@ func (p *plan) size() Size {
 func (p *plan) scratch() int {
 	need := 0
 	for _, l := range p.layers {
-		if c, ok := l.(interface{ scratch() int }); ok {
-			need = max(need, c.scratch())
+		switch l := l.(type) {
+		case *Convolution:
+			need = max(need, l.Geometry.Scratch(l.Filters))
+		case *Attend:
+			need = max(need, kernel.AttendScratch(l.Rows, l.Width, l.Heads))
 		}
 	}
 	return need
@@ -81,14 +87,12 @@ func (p *plan) work() int {
 	n := 0
 	for _, l := range p.layers {
 		switch l := l.(type) {
-		case *dense:
-			n += l.rows * l.k * l.n
-		case *denseLive:
-			n += l.t * l.k * l.h
-		case *attendLive:
-			n += 2 * l.t * l.t * l.h
-		case *conv:
-			n += l.c.OutH() * l.c.OutW() * l.c.Patch() * l.filters
+		case *Dense:
+			n += l.Rows * p.shapes[l.Weight].Size()
+		case *Attend:
+			n += 2 * l.Rows * l.Rows * l.Width
+		case *Convolution:
+			n += l.Geometry.OutH() * l.Geometry.OutW() * l.Geometry.Patch() * l.Filters
 		}
 	}
 	return n

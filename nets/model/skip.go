@@ -13,14 +13,11 @@ func (b *builder) packed(f Field, from, to int) slotTable {
 	t := 1 + rows
 	if b.live == 0 {
 		tables := []kernel.Table{{At: from, Rows: rows, Columns: columns, Filled: f.Filled}}
-		b.live = b.value(1+t, func(out int) layerOf { return &liveRows{out: out, tables: tables, t: t} })
+		b.live = b.value(1+t, &LiveRows{tables, t})
 	}
-	live := b.live
 	in := []int{b.columns(from, from+columns), b.columns(from, to)}
-	v := b.value(t*columns, func(out int) layerOf {
-		return &packLive{live: live, in: in, out: out, rows: []int{1, rows}, t: t, h: columns}
-	})
-	return slotTable{v, rows, live}
+	v := b.value(t*columns, &Pack{b.live, in, []int{1, rows}, t, columns})
+	return slotTable{v, rows, b.live}
 }
 
 // rowsDense adds a dense layer of n outputs with a bias over the rows of t.
@@ -28,12 +25,7 @@ func (b *builder) rowsDense(name string, t slotTable, n int, gain float64, act o
 	if t.live == 0 {
 		return b.dense(name, t.v, t.rows, n, gain, true, act)
 	}
-	rows := 1 + t.rows
-	k := b.width[t.v] / rows
-	w, c := b.linear(name, k, n, gain, true)
-	return b.value(rows*n, func(out int) layerOf {
-		return &denseLive{in: t.v, live: t.live, out: out, w: w, b: c, t: rows, k: k, h: n, act: act}
-	})
+	return b.denseLive(name, t.v, t.live, 1+t.rows, n, gain, act)
 }
 
 // unpacked adds the numbers of all slots from those of the rows that hold something: 0 where a row does not.
@@ -41,7 +33,5 @@ func (b *builder) unpacked(t slotTable, v int) int {
 	if t.live == 0 {
 		return v
 	}
-	return b.value(t.rows, func(out int) layerOf {
-		return &unpackLive{in: v, live: t.live, out: out, from: 1, rows: t.rows, t: 1 + t.rows, h: 1}
-	})
+	return b.value(t.rows, &Unpack{In: v, Live: t.live, From: 1, Rows: t.rows, All: 1 + t.rows, Columns: 1})
 }

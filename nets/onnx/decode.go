@@ -16,288 +16,165 @@ var ErrFormat = errors.New("no ONNX model")
 // ErrExternal is matched by errors about tensors whose data lie in other files.
 var ErrExternal = errors.New("its data lie in another file")
 
-func wrong(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))
+// refusal is what reading panics with where it can go no further. Decode recovers it.
+type refusal struct{ err error }
+
+// refuse ends the reading of a model.
+func refuse(format string, args ...any) {
+	panic(refusal{fmt.Errorf("%w: %s", ErrFormat, fmt.Sprintf(format, args...))})
 }
 
-// mostNames bounds the nodes, tensors and values of a graph: far more than networks for inference have.
+// mostNames bounds every list of nodes, tensors, values and names: far more than networks for inference have.
 const mostNames = 1 << 20
 
 // Decode reads a model. The result shares nothing with b. It takes about as much memory, and up to some ten times as much where the
 // format packs whole numbers. An error is one sentence and names the part of the model that is wrong.
-func Decode(b []byte) (*Model, error) {
-	m := &Model{}
-	seen, opsets := false, 0
-	err := fields(b, "the model", func(f protowire.Number, v value) (err error) {
-		switch f {
-		case 1:
-			m.IR, err = v.int()
-		case 2:
-			m.Producer, err = v.text()
-		case 3:
-			m.Version, err = v.text()
-		case 6:
-			m.Doc, err = v.text()
-		case 7:
-			seen = true
-			err = v.into("the graph", m.Graph.decode)
-		case 8:
-			opsets++
-			err = m.decodeOpset(v)
-		case 14:
-			if len(m.Metadata) >= mostNames {
-				return wrong("more than %d entries of metadata", mostNames)
-			}
-			var p Property
-			err = v.into("the metadata", func(f protowire.Number, v value) (err error) {
-				switch f {
-				case 1:
-					p.Key, err = v.text()
-				case 2:
-					p.Value, err = v.text()
-				}
-				return err
-			})
-			m.Metadata = append(m.Metadata, p)
-		case 25:
-			m.Functions++
+func Decode(b []byte) (m *Model, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case refusal:
+			m, err = nil, r.err
+		default:
+			panic(r)
 		}
-		return err
-	})
+	}()
+	m = &Model{}
+	seen := false
+	message{
+		1:  set(&m.IR, value.int),
+		2:  set(&m.Producer, value.text),
+		3:  set(&m.Version, value.text),
+		6:  set(&m.Doc, value.text),
+		7:  func(v value) { m.Graph.decode(v); seen = true },
+		8:  m.decodeOpset,
+		14: add(&m.Metadata, decodeProperty),
+		25: func(value) { m.Functions++ },
+	}.read(b, "the model")
 	switch {
-	case err != nil:
-		return nil, err
 	case !seen:
-		return nil, wrong("there is no graph in it")
+		refuse("there is no graph in it")
 	case m.IR < 3:
-		return nil, wrong("IR version %d, want 3 or more", m.IR)
+		refuse("IR version %d, want 3 or more", m.IR)
 	case m.Opset == 0:
-		return nil, wrong("it names no version of the standard operators")
+		refuse("it names no version of the standard operators")
 	}
 	return m, nil
 }
 
-func (m *Model) decodeOpset(v value) error {
+func decodeProperty(v value) (p Property) {
+	v.read("the metadata", message{1: set(&p.Key, value.text), 2: set(&p.Value, value.text)})
+	return p
+}
+
+func (m *Model) decodeOpset(v value) {
 	var domain string
 	var version int64
-	err := v.into("the list of operator sets", func(f protowire.Number, v value) (err error) {
-		switch f {
-		case 1:
-			domain, err = v.text()
-		case 2:
-			version, err = v.int()
-		}
-		return err
-	})
-	switch {
-	case err != nil:
-		return err
-	case domain == "" || domain == "ai.onnx":
+	v.read("the list of operator sets", message{1: set(&domain, value.text), 2: set(&version, value.int)})
+	if domain == "" || domain == "ai.onnx" {
 		m.Opset = version
-	default:
-		if m.Domains == nil {
-			m.Domains = map[string]int64{}
-		}
-		m.Domains[domain] = version
+		return
 	}
-	return nil
+	if m.Domains == nil {
+		m.Domains = map[string]int64{}
+	}
+	m.Domains[domain] = version
 }
 
-func (g *Graph) decode(f protowire.Number, v value) (err error) {
-	if len(g.Nodes)+len(g.Tensors)+len(g.Inputs)+len(g.Outputs) >= mostNames {
-		return wrong("the graph has more than %d nodes and values", mostNames)
-	}
-	switch f {
-	case 1:
-		var n Node
-		err = v.into("a node", n.decode)
-		g.Nodes = append(g.Nodes, n)
-	case 2:
-		g.Name, err = v.text()
-	case 5:
-		var t *Tensor
-		if t, err = decodeTensor(v); err == nil {
-			g.Tensors = append(g.Tensors, *t)
-		}
-	case 11, 12:
-		var x Value
-		if err = v.into("an input or output", x.decode); err != nil {
-			return err
-		}
-		if f == 11 {
-			g.Inputs = append(g.Inputs, x)
-		} else {
-			g.Outputs = append(g.Outputs, x)
-		}
-	case 15:
-		return wrong("the graph has sparse tensors, want dense ones")
-	}
-	return err
+func (g *Graph) decode(v value) {
+	v.read("the graph", message{
+		1:  add(&g.Nodes, decodeNode),
+		2:  set(&g.Name, value.text),
+		5:  add(&g.Tensors, decodeTensor),
+		11: add(&g.Inputs, decodeValue),
+		12: add(&g.Outputs, decodeValue),
+		15: func(value) { refuse("the graph has sparse tensors, want dense ones") },
+	})
 }
 
-func (n *Node) decode(f protowire.Number, v value) (err error) {
-	var s string
-	switch f {
-	case 1, 2:
-		if s, err = v.text(); err != nil {
-			return err
-		}
-		if len(n.Inputs)+len(n.Outputs) >= mostNames {
-			return wrong("a node has more than %d inputs and outputs", mostNames)
-		}
-		if f == 1 {
-			n.Inputs = append(n.Inputs, s)
-		} else {
-			n.Outputs = append(n.Outputs, s)
-		}
-	case 3:
-		n.Name, err = v.text()
-	case 4:
-		n.Op, err = v.text()
-	case 5:
-		var a Attribute
-		err = v.into("an attribute", a.decode)
-		if len(n.Attributes) >= mostNames {
-			return wrong("a node has more than %d attributes", mostNames)
-		}
-		n.Attributes = append(n.Attributes, a)
-	case 7:
-		n.Domain, err = v.text()
-	}
-	return err
+func decodeNode(v value) (n Node) {
+	v.read("a node", message{
+		1: add(&n.Inputs, value.text),
+		2: add(&n.Outputs, value.text),
+		3: set(&n.Name, value.text),
+		4: set(&n.Op, value.text),
+		5: add(&n.Attributes, decodeAttribute),
+		7: set(&n.Domain, value.text),
+	})
+	return n
 }
 
-func (a *Attribute) decode(f protowire.Number, v value) (err error) {
-	switch f {
-	case 1:
-		a.Name, err = v.text()
-	case 2:
-		a.Float, err = v.float()
-	case 3:
-		a.Int, err = v.int()
-	case 4:
-		a.Text, err = v.text()
-	case 5:
-		a.Tensor, err = decodeTensor(v)
-	case 7:
-		a.Floats, err = v.floats(a.Floats)
-	case 8:
-		a.Ints, err = v.ints(a.Ints)
-	case 9:
-		var s string
-		s, err = v.text()
-		a.Strings = append(a.Strings, s)
-	case 20:
-		var k int64
-		k, err = v.int()
-		a.Kind = AttributeKind(k)
-	}
-	return err
+func decodeAttribute(v value) (a Attribute) {
+	v.read("an attribute", message{
+		1:  set(&a.Name, value.text),
+		2:  set(&a.Float, value.float),
+		3:  set(&a.Int, value.int),
+		4:  set(&a.Text, value.text),
+		5:  func(v value) { t := decodeTensor(v); a.Tensor = &t },
+		7:  func(v value) { a.Floats = v.floats(a.Floats) },
+		8:  func(v value) { a.Ints = v.ints(a.Ints) },
+		9:  add(&a.Strings, value.text),
+		20: func(v value) { a.Kind = AttributeKind(v.int()) },
+	})
+	return a
 }
 
-func (x *Value) decode(f protowire.Number, v value) (err error) {
-	switch f {
-	case 1:
-		x.Name, err = v.text()
-	case 2:
-		err = v.into("a type", func(f protowire.Number, v value) error {
-			if f != 1 {
-				return nil // sequences, maps and the like keep the type 0
-			}
-			return v.into("a tensor's type", x.decodeType)
-		})
+func decodeValue(v value) (x Value) {
+	shape := message{1: x.decodeDim}
+	tensor := message{
+		1: func(v value) { x.Type = Type(v.int()) },
+		2: func(v value) { v.read("a shape", shape); x.Known = true },
 	}
-	return err
+	// Sequences, maps and the like keep the type 0.
+	typ := message{1: func(v value) { v.read("a tensor's type", tensor) }}
+	v.read("an input or output", message{1: set(&x.Name, value.text), 2: func(v value) { v.read("a type", typ) }})
+	return x
 }
 
-func (x *Value) decodeType(f protowire.Number, v value) error {
-	switch f {
-	case 1:
-		t, err := v.int()
-		x.Type = Type(t)
-		return err
-	case 2:
-		x.Known = true
-		return v.into("a shape", func(f protowire.Number, v value) error {
-			if f != 1 {
-				return nil
-			}
-			if len(x.Shape) >= mostDims {
-				return wrong("value %.60q has more than %d dimensions", x.Name, mostDims)
-			}
-			d, name := int64(-1), ""
-			err := v.into("a dimension", func(f protowire.Number, v value) (err error) {
-				switch f {
-				case 1:
-					d, err = v.int()
-				case 2:
-					name, err = v.text()
-				}
-				return err
-			})
-			if d < -1 || d > math.MaxInt32 {
-				d = -1
-			}
-			x.Shape, x.Dims = append(x.Shape, int(d)), append(x.Dims, name)
-			return err
-		})
+func (x *Value) decodeDim(v value) {
+	if len(x.Shape) >= mostDims {
+		refuse("value %.60q has more than %d dimensions", x.Name, mostDims)
 	}
-	return nil
+	d, name := int64(-1), ""
+	v.read("a dimension", message{1: set(&d, value.int), 2: set(&name, value.text)})
+	if d < -1 || d > math.MaxInt32 {
+		d = -1
+	}
+	x.Shape, x.Dims = append(x.Shape, int(d)), append(x.Dims, name)
 }
 
 // mostDims bounds the dimensions of a tensor.
 const mostDims = 16
 
-func decodeTensor(v value) (*Tensor, error) {
-	t := &Tensor{}
+func decodeTensor(v value) (t Tensor) {
 	var raw []byte
 	var dims, small []int64 // small is int32_data
 	hasRaw, external := false, false
-	err := v.into("a tensor", func(f protowire.Number, v value) (err error) {
-		switch f {
-		case 1:
-			dims, err = v.ints(dims)
-		case 2:
-			var n int64
-			n, err = v.int()
-			t.Type = Type(n)
-		case 4:
-			t.Floats, err = v.floats(t.Floats)
-		case 5:
-			small, err = v.ints(small)
-		case 7:
-			t.Ints, err = v.ints(t.Ints)
-		case 8:
-			t.Name, err = v.text()
-		case 9:
-			raw, err = v.bytes()
-			hasRaw = true
-		case 10:
-			t.Doubles, err = v.doubles(t.Doubles)
-		case 13:
-			external = true
-		case 14:
-			var where int64
-			where, err = v.int()
-			external = external || where == 1
-		}
-		return err
+	v.read("a tensor", message{
+		1:  func(v value) { dims = v.ints(dims) },
+		2:  func(v value) { t.Type = Type(v.int()) },
+		4:  func(v value) { t.Floats = v.floats(t.Floats) },
+		5:  func(v value) { small = v.ints(small) },
+		7:  func(v value) { t.Ints = v.ints(t.Ints) },
+		8:  set(&t.Name, value.text),
+		9:  func(v value) { raw, hasRaw = v.bytes(), true },
+		10: func(v value) { t.Doubles = v.doubles(t.Doubles) },
+		13: func(value) { external = true },
+		14: func(v value) { external = v.int() == 1 || external },
 	})
-	if err != nil {
-		return nil, err
-	}
 	if external {
-		return nil, fmt.Errorf("tensor %.60q: %w, want a model that is one file", t.Name, ErrExternal)
+		panic(refusal{fmt.Errorf("tensor %.60q: %w, want a model that is one file", t.Name, ErrExternal)})
 	}
 	if t.Type.size() == 0 {
-		return nil, wrong("tensor %.60q has elements of type %v, want float32, float64, int64, int32, int8, uint8 or bool", t.Name, t.Type)
+		refuse("tensor %.60q has elements of type %v, want float32, float64, int64, int32, int8, uint8 or bool",
+			t.Name, t.Type)
 	}
 	if len(dims) > mostDims {
-		return nil, wrong("tensor %.60q has %d dimensions, want at most %d", t.Name, len(dims), mostDims)
+		refuse("tensor %.60q has %d dimensions, want at most %d", t.Name, len(dims), mostDims)
 	}
 	for _, d := range dims {
 		if d < 0 || d > math.MaxInt32 {
-			return nil, wrong("tensor %.60q has a dimension of %d, want 0 to %d", t.Name, d, math.MaxInt32)
+			refuse("tensor %.60q has a dimension of %d, want 0 to %d", t.Name, d, math.MaxInt32)
 		}
 		t.Shape = append(t.Shape, int(d))
 	}
@@ -307,7 +184,7 @@ func decodeTensor(v value) (*Tensor, error) {
 	n := Len(t.Shape)
 	if hasRaw {
 		if n < 0 || len(raw) != n*t.Type.size() {
-			return nil, wrong("tensor %.60q of type %v and shape %v has %d bytes", t.Name, t.Type, t.Shape, len(raw))
+			refuse("tensor %.60q of type %v and shape %v has %d bytes", t.Name, t.Type, t.Shape, len(raw))
 		}
 		t.unpack(raw, n)
 	}
@@ -321,9 +198,9 @@ func decodeTensor(v value) (*Tensor, error) {
 		t.Floats, t.Doubles = nil, nil
 	}
 	if have != n {
-		return nil, wrong("tensor %.60q of shape %v has %d elements", t.Name, t.Shape, have)
+		refuse("tensor %.60q of shape %v has %d elements", t.Name, t.Shape, have)
 	}
-	return t, nil
+	return t
 }
 
 // unpack reads n elements from their bytes.
@@ -365,121 +242,134 @@ type value struct {
 	b    []byte // of bytes
 }
 
-// fields calls read for each field of message b, which is what in the words of errors.
-func fields(b []byte, what string, read func(f protowire.Number, v value) error) error {
+// message says what is done with each field of a message, by its number. Other fields are skipped.
+type message map[protowire.Number]func(v value)
+
+// set has a field replace what is there.
+func set[T any](to *T, get func(v value) T) func(v value) { return func(v value) { *to = get(v) } }
+
+// add has a field be one more entry of a list.
+func add[T any](to *[]T, get func(v value) T) func(v value) {
+	return func(v value) {
+		if len(*to) >= mostNames {
+			refuse("it has a list of more than %d entries", mostNames)
+		}
+		*to = append(*to, get(v))
+	}
+}
+
+// read reads the fields of message b, which is what in the words of errors.
+func (m message) read(b []byte, what string) {
 	for len(b) > 0 {
 		f, wire, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return wrong("%s is truncated or damaged", what)
-		}
-		b = b[n:]
 		v := value{wire: wire}
-		switch wire {
-		case protowire.VarintType:
-			v.n, n = protowire.ConsumeVarint(b)
-		case protowire.Fixed32Type:
-			var x uint32
-			x, n = protowire.ConsumeFixed32(b)
-			v.n = uint64(x)
-		case protowire.Fixed64Type:
-			v.n, n = protowire.ConsumeFixed64(b)
-		case protowire.BytesType:
-			v.b, n = protowire.ConsumeBytes(b)
-		default:
-			n = -1 // groups are not in the format
+		if n >= 0 {
+			b = b[n:]
+			n = v.consume(b)
 		}
 		if n < 0 {
-			return wrong("%s is truncated or damaged", what)
+			refuse("%s is truncated or damaged", what)
 		}
 		b = b[n:]
-		if err := read(f, v); err != nil {
-			return err
+		if use := m[f]; use != nil {
+			use(v)
 		}
 	}
-	return nil
 }
 
-var errKind = wrong("a field has another kind than the format says")
-
-// into reads the fields of a message within a message. The format nests them a fixed number of times, so this cannot recurse
-// without end.
-func (v value) into(what string, read func(f protowire.Number, v value) error) error {
-	b, err := v.bytes()
-	if err != nil {
-		return err
+// consume takes a value of v's wire type from the beginning of b and returns its length, which is negative if there is
+// none.
+func (v *value) consume(b []byte) (n int) {
+	switch v.wire {
+	case protowire.VarintType:
+		v.n, n = protowire.ConsumeVarint(b)
+	case protowire.Fixed32Type:
+		var x uint32
+		x, n = protowire.ConsumeFixed32(b)
+		v.n = uint64(x)
+	case protowire.Fixed64Type:
+		v.n, n = protowire.ConsumeFixed64(b)
+	case protowire.BytesType:
+		v.b, n = protowire.ConsumeBytes(b)
+	default:
+		n = -1 // groups are not in the format
 	}
-	return fields(b, what, read)
+	return n
 }
 
-func (v value) bytes() ([]byte, error) {
-	if v.wire != protowire.BytesType {
-		return nil, errKind
+// read reads a message within a message. The format nests them a fixed number of times, so this cannot recurse without
+// end.
+func (v value) read(what string, m message) { m.read(v.bytes(), what) }
+
+func (v value) need(wire protowire.Type) {
+	if v.wire != wire {
+		refuse("a field has another kind than the format says")
 	}
-	return v.b, nil
 }
 
-func (v value) text() (string, error) {
-	b, err := v.bytes()
-	if err == nil && !utf8.Valid(b) {
-		return "", wrong("a text is not UTF-8")
-	}
-	return string(b), err
+func (v value) bytes() []byte {
+	v.need(protowire.BytesType)
+	return v.b
 }
 
-func (v value) int() (int64, error) {
-	if v.wire != protowire.VarintType {
-		return 0, errKind
+func (v value) text() string {
+	b := v.bytes()
+	if !utf8.Valid(b) {
+		refuse("a text is not UTF-8")
 	}
-	return int64(v.n), nil
+	return string(b)
 }
 
-func (v value) float() (float32, error) {
-	if v.wire != protowire.Fixed32Type {
-		return 0, errKind
-	}
-	return math.Float32frombits(uint32(v.n)), nil
+func (v value) int() int64 {
+	v.need(protowire.VarintType)
+	return int64(v.n)
+}
+
+func (v value) float() float32 {
+	v.need(protowire.Fixed32Type)
+	return math.Float32frombits(uint32(v.n))
 }
 
 // ints appends whole numbers, packed or single.
-func (v value) ints(to []int64) ([]int64, error) {
+func (v value) ints(to []int64) []int64 {
 	if v.wire == protowire.VarintType {
-		return append(to, int64(v.n)), nil
+		return append(to, int64(v.n))
 	}
-	b, err := v.bytes()
-	for err == nil && len(b) > 0 {
+	for b := v.bytes(); len(b) > 0; {
 		x, n := protowire.ConsumeVarint(b)
 		if n < 0 {
-			return nil, wrong("a list of whole numbers is truncated or damaged")
+			refuse("a list of whole numbers is truncated or damaged")
 		}
 		to, b = append(to, int64(x)), b[n:]
 	}
-	return to, err
+	return to
 }
 
-func (v value) floats(to []float32) ([]float32, error) {
+func (v value) floats(to []float32) []float32 {
 	if v.wire == protowire.Fixed32Type {
-		return append(to, math.Float32frombits(uint32(v.n))), nil
+		return append(to, v.float())
 	}
-	b, err := v.bytes()
-	if err == nil && len(b)%4 != 0 {
-		return nil, wrong("a list of numbers is truncated")
-	}
-	for ; err == nil && len(b) > 0; b = b[4:] {
+	for b := v.packed(4); len(b) > 0; b = b[4:] {
 		to = append(to, math.Float32frombits(binary.LittleEndian.Uint32(b)))
 	}
-	return to, err
+	return to
 }
 
-func (v value) doubles(to []float64) ([]float64, error) {
+func (v value) doubles(to []float64) []float64 {
 	if v.wire == protowire.Fixed64Type {
-		return append(to, math.Float64frombits(v.n)), nil
+		return append(to, math.Float64frombits(v.n))
 	}
-	b, err := v.bytes()
-	if err == nil && len(b)%8 != 0 {
-		return nil, wrong("a list of numbers is truncated")
-	}
-	for ; err == nil && len(b) > 0; b = b[8:] {
+	for b := v.packed(8); len(b) > 0; b = b[8:] {
 		to = append(to, math.Float64frombits(binary.LittleEndian.Uint64(b)))
 	}
-	return to, err
+	return to
+}
+
+// packed returns the bytes of numbers of the given size.
+func (v value) packed(size int) []byte {
+	b := v.bytes()
+	if len(b)%size != 0 {
+		refuse("a list of numbers is truncated")
+	}
+	return b
 }

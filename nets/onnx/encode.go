@@ -31,34 +31,34 @@ func (m *Model) Encode() []byte {
 func opset(domain string, version int64) []byte { return number(text(nil, 1, domain), 2, version) }
 
 func (g *Graph) encode(b []byte) []byte {
-	for i := range g.Nodes {
-		b = within(b, 1, g.Nodes[i].encode(nil))
-	}
+	b = list(b, 1, g.Nodes, (*Node).encode)
 	b = text(b, 2, g.Name)
-	for i := range g.Tensors {
-		b = within(b, 5, g.Tensors[i].encode(nil))
+	b = list(b, 5, g.Tensors, (*Tensor).encode)
+	b = list(b, 11, g.Inputs, (*Value).encode)
+	return list(b, 12, g.Outputs, (*Value).encode)
+}
+
+// list writes a message for each of xs.
+func list[T any](b []byte, f protowire.Number, xs []T, encode func(x *T, b []byte) []byte) []byte {
+	for i := range xs {
+		b = within(b, f, encode(&xs[i], nil))
 	}
-	for i := range g.Inputs {
-		b = within(b, 11, g.Inputs[i].encode(nil))
-	}
-	for i := range g.Outputs {
-		b = within(b, 12, g.Outputs[i].encode(nil))
+	return b
+}
+
+// texts writes a field for each of xs.
+func texts(b []byte, f protowire.Number, xs []string) []byte {
+	for _, s := range xs {
+		b = text(b, f, s)
 	}
 	return b
 }
 
 func (n *Node) encode(b []byte) []byte {
-	for _, s := range n.Inputs {
-		b = text(b, 1, s)
-	}
-	for _, s := range n.Outputs {
-		b = text(b, 2, s)
-	}
+	b = texts(texts(b, 1, n.Inputs), 2, n.Outputs)
 	b = optional(b, 3, n.Name)
 	b = text(b, 4, n.Op)
-	for i := range n.Attributes {
-		b = within(b, 5, n.Attributes[i].encode(nil))
-	}
+	b = list(b, 5, n.Attributes, (*Attribute).encode)
 	return optional(b, 7, n.Domain)
 }
 
@@ -84,9 +84,7 @@ func (a *Attribute) encode(b []byte) []byte {
 			b = number(b, 8, x)
 		}
 	case KindStrings:
-		for _, s := range a.Strings {
-			b = text(b, 9, s)
-		}
+		b = texts(b, 9, a.Strings)
 	}
 	return number(b, 20, int64(a.Kind))
 }

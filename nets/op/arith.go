@@ -16,37 +16,34 @@ import (
 
 // Add is a + b.
 func Add(a, b *gorgonia.Node) *gorgonia.Node {
-	return binary("add", a, b, true, runAdd[float32], runAdd[float64], func(a, b, grad *gorgonia.Node) (da, db *gorgonia.Node) {
-		return grad, grad
-	})
+	return binary("add", a, b, 2, runAdd[float32], runAdd[float64],
+		func(a, b, grad *gorgonia.Node) (da, db *gorgonia.Node) { return grad, grad })
 }
 
 // Sub is a − b.
 func Sub(a, b *gorgonia.Node) *gorgonia.Node {
-	return binary("sub", a, b, true, runSub[float32], runSub[float64], func(a, b, grad *gorgonia.Node) (da, db *gorgonia.Node) {
-		return grad, Affine(grad, -1, 0)
-	})
+	return binary("sub", a, b, 2, runSub[float32], runSub[float64],
+		func(a, b, grad *gorgonia.Node) (da, db *gorgonia.Node) { return grad, Affine(grad, -1, 0) })
 }
 
 // Mul is a·b.
 func Mul(a, b *gorgonia.Node) *gorgonia.Node {
-	return binary("mul", a, b, true, runMul[float32], runMul[float64], func(a, b, grad *gorgonia.Node) (da, db *gorgonia.Node) {
-		return Mul(grad, b), Mul(grad, a)
-	})
+	return binary("mul", a, b, 2, runMul[float32], runMul[float64],
+		func(a, b, grad *gorgonia.Node) (da, db *gorgonia.Node) { return Mul(grad, b), Mul(grad, a) })
 }
 
 // Div is a/b. No gradient passes through b.
 func Div(a, b *gorgonia.Node) *gorgonia.Node {
-	return binary("div", a, b, false, runDiv[float32], runDiv[float64], func(a, b, grad *gorgonia.Node) (da, db *gorgonia.Node) {
-		return Div(grad, b), nil
-	})
+	return binary("div", a, b, 1, runDiv[float32], runDiv[float64],
+		func(a, b, grad *gorgonia.Node) (da, db *gorgonia.Node) { return Div(grad, b), nil })
 }
 
 // Max is the larger of a and b. The gradient goes to that one, and to a if they are equal.
 func Max(a, b *gorgonia.Node) *gorgonia.Node {
-	return binary("max", a, b, true, runMax[float32], runMax[float64], func(a, b, grad *gorgonia.Node) (da, db *gorgonia.Node) {
-		return where(a, b, grad, true), where(a, b, grad, false)
-	})
+	return binary("max", a, b, 2, runMax[float32], runMax[float64],
+		func(a, b, grad *gorgonia.Node) (da, db *gorgonia.Node) {
+			return where(a, b, grad, true), where(a, b, grad, false)
+		})
 }
 
 // Min is the smaller of a and b, −Max(−a, −b).
@@ -57,18 +54,18 @@ func Min(a, b *gorgonia.Node) *gorgonia.Node {
 // Clamp is x, but at least low and at most high. Where it is held, no gradient reaches x.
 func Clamp(x, low, high *gorgonia.Node) *gorgonia.Node { return Min(Max(x, low), high) }
 
-// binary adds an element-wise operation of two operands. diff gives the gradients, both in a's shape.
-func binary(name string, a, b *gorgonia.Node, both bool, r32 runFunc[float32], r64 runFunc[float64],
-	diff func(a, b, grad *gorgonia.Node) (da, db *gorgonia.Node)) *gorgonia.Node {
+// binary adds an element-wise operation of two operands. gradient gives the gradients, both in a's shape.
+func binary(name string, a, b *gorgonia.Node, diff int, r32 runFunc[float32], r64 runFunc[float64],
+	gradient func(a, b, grad *gorgonia.Node) (da, db *gorgonia.Node)) *gorgonia.Node {
 	as, bs := a.Shape(), b.Shape()
 	n, m := size(as), size(bs)
 	need(m == 1 || len(as) >= len(bs) && as[len(as)-len(bs):].Eq(bs), "%s: operands of shapes %v and %v", name, as, bs)
 	return apply(spec{
 		name: name,
 		out:  as,
-		diff: []bool{true, both},
+		diff: diff,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
-			da, db := diff(in[0], in[1], grad)
+			da, db := gradient(in[0], in[1], grad)
 			if db != nil && m < n { // every place where b was repeated
 				db = apply(spec{name: fmt.Sprintf("fold %v", bs), out: bs}, runFold[float32], runFold[float64], db)
 			}
@@ -162,7 +159,7 @@ func Affine(x *gorgonia.Node, scale, shift float64) *gorgonia.Node {
 	return apply(spec{
 		name: fmt.Sprintf("affine %v %v", scale, shift),
 		out:  x.Shape(),
-		diff: []bool{true},
+		diff: 1,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			return gorgonia.Nodes{Affine(grad, scale, 0)}
 		},
@@ -183,7 +180,7 @@ func Square(x *gorgonia.Node) *gorgonia.Node {
 	return apply(spec{
 		name: "square",
 		out:  x.Shape(),
-		diff: []bool{true},
+		diff: 1,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			return gorgonia.Nodes{Mul(grad, Affine(in[0], 2, 0))}
 		},
@@ -201,7 +198,7 @@ func Exp(x *gorgonia.Node) *gorgonia.Node {
 	return apply(spec{
 		name: "exp",
 		out:  x.Shape(),
-		diff: []bool{true},
+		diff: 1,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			return gorgonia.Nodes{Mul(grad, out)}
 		},
@@ -218,9 +215,9 @@ func Keep(x, weight *gorgonia.Node) *gorgonia.Node {
 	return apply(spec{
 		name: "keep",
 		out:  s,
-		diff: []bool{true, false},
+		diff: 1,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
-			return gorgonia.Nodes{Keep(grad, in[1]), nil}
+			return gorgonia.Nodes{Keep(grad, in[1])}
 		},
 	}, runKeep[float32], runKeep[float64], x, weight)
 }
@@ -248,7 +245,7 @@ func sumOf(name string, x *gorgonia.Node, out tensor.Shape) *gorgonia.Node {
 	return apply(spec{
 		name: name,
 		out:  out,
-		diff: []bool{true},
+		diff: 1,
 		grad: func(in gorgonia.Nodes, _, grad *gorgonia.Node) gorgonia.Nodes {
 			return gorgonia.Nodes{apply(spec{name: fmt.Sprintf("%s-grad %v", name, from), out: from},
 				runSpread[float32](size(out)), runSpread[float64](size(out)), grad)}

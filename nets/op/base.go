@@ -26,8 +26,8 @@ func AddBase(x, obs *gorgonia.Node, b Base) *gorgonia.Node {
 		name: fmt.Sprintf("addbase %v", b),
 		out:  xs,
 		over: 1,
-		diff: []bool{true, false},
-		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes { return gorgonia.Nodes{grad, nil} },
+		diff: 1,
+		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes { return gorgonia.Nodes{grad} },
 	}, runAddBase[float32](b, n, a, d), runAddBase[float64](b, n, a, d), x, obs)
 }
 

@@ -20,25 +20,20 @@ func (g Geometry) Conv(h, w, c int) kernel.Conv {
 		PH: g.Pad[0], PW: g.Pad[1]}
 }
 
-// Conv2D is act(x * w + b) for images x [N, H, W, C], filters w [KH, KW, C, F] and b [F], or nil for none; the result
-// is [N, OH, OW, F]. It is a matrix product over patches, of a few images at a time. If the patches in order are the
-// image itself (kernel = stride over whole rows, or over pieces of one row), nothing is copied and the whole batch is
-// one product.
-func Conv2D(x, w, b *gorgonia.Node, geom Geometry, act Act) *gorgonia.Node {
-	xs := shape("conv", x, 4)
-	return conv(x, w, b, geom.Conv(xs[1], xs[2], xs[3]), 0, act)
-}
-
-// ConvColumns is Conv2D over the images of h rows, w columns and c channels that are the columns from, from+1, … of
-// x [N, D], without copying them.
-func ConvColumns(x, filters, b *gorgonia.Node, geom Geometry, from, h, w, c int, act Act) *gorgonia.Node {
-	d, g := shape("conv", x, 2)[1], geom.Conv(h, w, c)
-	need(from >= 0 && from+h*w*c <= d, "conv: images of %d columns from %d of %d", h*w*c, from, d)
-	if h*w*c == d {
-		return conv(Reshape(x, x.Shape()[0], h, w, c), filters, b, g, 0, act)
+// ConvColumns is act(x * w + b) for the images [H, W, C] that are the columns from, from+1, … of x [N, D], filters w
+// [KH, KW, C, F] and b [F], or nil for none; the result is [N, OH, OW, F]. It copies no images. It is a matrix product
+// over patches, of a few images at a time. If the patches in order are the image itself (kernel = stride over whole
+// rows, or over pieces of one row), nothing is copied and the whole batch is one product. g.Apart is set to what x
+// has.
+func ConvColumns(x, w, b *gorgonia.Node, g kernel.Conv, from int, act Act) *gorgonia.Node {
+	d, size := shape("conv", x, 2)[1], g.H*g.W*g.C
+	need(from >= 0 && from+size <= d, "conv: images of %d columns from %d of %d", size, from, d)
+	if size == d {
+		g.Apart = 0
+		return conv(Reshape(x, x.Shape()[0], g.H, g.W, g.C), w, b, g, 0, act)
 	}
 	g.Apart = d
-	return conv(x, filters, b, g, from, act)
+	return conv(x, w, b, g, from, act)
 }
 
 // conv works on the images that begin at element from of the rows of x.
@@ -50,19 +45,18 @@ func conv(x, w, b *gorgonia.Node, g kernel.Conv, from int, act Act) *gorgonia.No
 	need(ws[0] == g.KH && ws[1] == g.KW && ws[2] == g.C, "conv: filters %q have shape %v, want [%d %d %d F]", w.Name(), ws, g.KH, g.KW, g.C)
 	n, filters, room := x.Shape()[0], ws[3], g.Scratch(ws[3])
 	in := []*gorgonia.Node{x, w}
-	diff := []bool{true, true}
 	if b != nil {
 		bs := shape("conv", b, 1)
 		need(bs[0] == filters, "conv: bias %q has shape %v, filters %v", b.Name(), bs, ws)
-		in, diff = append(in, b), append(diff, true)
+		in = append(in, b)
 	}
 	return apply(spec{
 		name:    fmt.Sprintf("conv %v %v %v", g, from, act),
 		out:     tensor.Shape{n, g.OutH(), g.OutW(), filters},
 		scratch: room,
-		diff:    diff,
+		diff:    len(in),
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
-			d := actGrad(out, grad, act)
+			d := actGrad(out, grad, nil, act)
 			alone := g // as for images whose gradients are contiguous
 			alone.Apart = 0
 			dx := convGradX(d, in[1], nil, tensor.Shape{n, g.H, g.W, g.C}, filters, alone, Identity)
@@ -74,7 +68,7 @@ func conv(x, w, b *gorgonia.Node, g kernel.Conv, from int, act Act) *gorgonia.No
 					runConvGradW[float32](n, filters, g, from), runConvGradW[float64](n, filters, g, from), in[0], d),
 			}
 			if len(in) == 3 {
-				gs = append(gs, colSums(Reshape(d, n*g.OutH()*g.OutW(), filters)))
+				gs = append(gs, colSums(Reshape(d, n*g.OutH()*g.OutW(), filters), nil))
 			}
 			return gs
 		},

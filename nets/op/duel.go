@@ -2,7 +2,6 @@ package op
 
 import (
 	"gorgonia.org/gorgonia"
-	"gorgonia.org/tensor"
 
 	"clustergym/nets/kernel"
 )
@@ -13,34 +12,21 @@ import (
 func Duel(v, a, mask *gorgonia.Node) *gorgonia.Node {
 	vs, s := shape("duel", v, 1), shape("duel", a, 2)
 	need(vs[0] == s[0], "duel: values %v for advantages %v", vs, s)
-	in, diff := withMask("duel", mask, s, []*gorgonia.Node{v, a}, []bool{true, true})
+	in := withMask("duel", mask, s, v, a)
 	return apply(spec{
 		name: "duel",
 		out:  s,
-		diff: diff,
+		diff: 2,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
-			dv := apply(spec{name: "rowsums", out: tensor.Shape{s[0]}}, runRowSums[float32](s[1]), runRowSums[float64](s[1]), grad)
 			da := apply(spec{name: "duel-grad", out: s}, runDuelGrad[float32](s[0], s[1]), runDuelGrad[float64](s[0], s[1]),
 				append([]*gorgonia.Node{grad}, in[2:]...)...)
-			return gorgonia.Nodes{dv, da, nil}[:len(in)]
+			return gorgonia.Nodes{RowSum(grad), da}
 		},
 	}, runDuel[float32](s[0], s[1]), runDuel[float64](s[0], s[1]), in...)
 }
 
 func runDuel[T kernel.Float](n, a int) runFunc[T] {
 	return func(out []T, in [][]T, _ []T) { kernel.Duel(out, in[0], in[1], maskOf(in, 2), n, a) }
-}
-
-func runRowSums[T kernel.Float](a int) runFunc[T] {
-	return func(out []T, in [][]T, _ []T) {
-		for i := range out {
-			var s T
-			for _, v := range in[0][i*a : (i+1)*a] {
-				s += v
-			}
-			out[i] = s
-		}
-	}
 }
 
 // runDuelGrad computes da = dq - sum(dq)/count for the actions in the mean, and dq for the others.

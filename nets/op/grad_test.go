@@ -90,24 +90,30 @@ var gradCases = []gradCase{
 		return op.Concat(op.Columns(x, 1, 4), e.param("y", 3, 2), op.Columns(x, 2, 8))
 	}},
 	{"conv", func(e *env) *gorgonia.Node {
-		return op.Conv2D(e.param("x", 2, 7, 6, 3), e.param("w", 3, 2, 3, 4), e.param("b", 4), op.Geometry{Kernel: [2]int{3, 2}, Stride: [2]int{2, 1}}, op.Tanh)
+		return conv2D(e.param("x", 2, 7, 6, 3), e.param("w", 3, 2, 3, 4), e.param("b", 4),
+			op.Geometry{Kernel: [2]int{3, 2}, Stride: [2]int{2, 1}}, op.Tanh)
 	}},
 	{"conv with padding", func(e *env) *gorgonia.Node {
-		return op.Conv2D(e.param("x", 2, 4, 5, 2), e.param("w", 3, 3, 2, 3), nil, op.Geometry{Kernel: [2]int{3, 3}, Stride: [2]int{1, 2}, Pad: [2]int{1, 2}}, op.Identity)
+		return conv2D(e.param("x", 2, 4, 5, 2), e.param("w", 3, 3, 2, 3), nil,
+			op.Geometry{Kernel: [2]int{3, 3}, Stride: [2]int{1, 2}, Pad: [2]int{1, 2}}, op.Identity)
 	}},
 	{"conv slot by slot", func(e *env) *gorgonia.Node {
-		return op.Conv2D(e.param("x", 2, 4, 6, 1), e.param("w", 4, 2, 1, 3), e.param("b", 3), op.Geometry{Kernel: [2]int{4, 2}, Stride: [2]int{4, 2}}, op.Tanh)
+		return conv2D(e.param("x", 2, 4, 6, 1), e.param("w", 4, 2, 1, 3), e.param("b", 3),
+			op.Geometry{Kernel: [2]int{4, 2}, Stride: [2]int{4, 2}}, op.Tanh)
 	}},
 	{"conv in columns", func(e *env) *gorgonia.Node {
 		x := op.Activate(e.param("x", 3, 30), op.Tanh)
-		return op.ConvColumns(x, e.param("w", 4, 2, 1, 3), e.param("b", 3), op.Geometry{Kernel: [2]int{4, 2}, Stride: [2]int{4, 2}}, 5, 4, 6, 1, op.Tanh)
+		return op.ConvColumns(x, e.param("w", 4, 2, 1, 3), e.param("b", 3),
+			op.Geometry{Kernel: [2]int{4, 2}, Stride: [2]int{4, 2}}.Conv(4, 6, 1), 5, op.Tanh)
 	}},
 	{"conv in all columns", func(e *env) *gorgonia.Node {
 		x := op.Activate(e.param("x", 3, 24), op.Tanh)
-		return op.ConvColumns(x, e.param("w", 2, 2, 1, 3), nil, op.Geometry{Kernel: [2]int{2, 2}}, 0, 4, 6, 1, op.Tanh)
+		return op.ConvColumns(x, e.param("w", 2, 2, 1, 3), nil,
+			op.Geometry{Kernel: [2]int{2, 2}}.Conv(4, 6, 1), 0, op.Tanh)
 	}},
 	{"conv over tiles", func(e *env) *gorgonia.Node {
-		return op.Conv2D(e.param("x", 2, 4, 6, 1), e.param("w", 1, 3, 1, 3), e.param("b", 3), op.Geometry{Kernel: [2]int{1, 3}, Stride: [2]int{1, 3}}, op.Tanh)
+		return conv2D(e.param("x", 2, 4, 6, 1), e.param("w", 1, 3, 1, 3), e.param("b", 3),
+			op.Geometry{Kernel: [2]int{1, 3}, Stride: [2]int{1, 3}}, op.Tanh)
 	}},
 	{"squared error", func(e *env) *gorgonia.Node {
 		return op.Sum(op.Square(op.Sub(e.param("x", 4, 6), e.input("target", cell, 4, 6))))
@@ -263,4 +269,10 @@ func TestGradientsEqualCentralDifferences(t *testing.T) {
 			}
 		})
 	}
+}
+
+// conv2D is op.ConvColumns over images x [N, H, W, C].
+func conv2D(x, w, b *gorgonia.Node, geom op.Geometry, act op.Act) *gorgonia.Node {
+	s := x.Shape()
+	return op.ConvColumns(op.Reshape(x, s[0], s[1]*s[2]*s[3]), w, b, geom.Conv(s[1], s[2], s[3]), 0, act)
 }

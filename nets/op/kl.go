@@ -56,25 +56,12 @@ func KLLoss(x KL) *gorgonia.Node {
 	// All at once: the loss, then its gradients by head and deviations.
 	all := apply(spec{name: fmt.Sprintf("kl %v", d), out: tensor.Shape{1 + n*d.Head() + d.Dims}, scratch: 4*n*d.Logits() + 2*d.Dims},
 		runKL[float32](k), runKL[float64](k), in...)
-	of, diff := []*gorgonia.Node{x.Head}, []bool{true}
+	of := []*gorgonia.Node{x.Head}
 	from, shapes := []int{1}, []tensor.Shape{{n, d.Head()}}
 	if d.Dims > 0 {
-		of, diff = append(of, x.LogStd), append(diff, true)
-		from, shapes = append(from, 1+n*d.Head()), append(shapes, tensor.Shape{d.Dims})
+		of, from, shapes = append(of, x.LogStd), append(from, 1+n*d.Head()), append(shapes, tensor.Shape{d.Dims})
 	}
-	return apply(spec{
-		name: "kl-loss",
-		out:  tensor.ScalarShape(),
-		diff: append(diff, false),
-		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
-			gs := make(gorgonia.Nodes, len(in))
-			for i := range from {
-				gs[i] = apply(spec{name: fmt.Sprintf("kl-part %d", from[i]), out: shapes[i]},
-					runSurrogatePart[float32](from[i]), runSurrogatePart[float64](from[i]), all, grad)
-			}
-			return gs
-		},
-	}, runKLLoss[float32], runKLLoss[float64], append(of, all)...)
+	return parts("kl", 0, all, of, from, shapes)
 }
 
 // kl holds the positions of the operation's inputs; -1 means absent.
@@ -83,8 +70,6 @@ type kl struct {
 	n            int
 	mask, logStd int
 }
-
-func runKLLoss[T kernel.Float](out []T, in [][]T, _ []T) { out[0] = in[len(in)-1][0] }
 
 func runKL[T kernel.Float](k *kl) runFunc[T] {
 	d, n := k.d, k.n

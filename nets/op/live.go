@@ -59,22 +59,22 @@ func packed(name string, x, live *gorgonia.Node) (n, t, h int) {
 // Pack packs the live rows of parts into one value [N·T, H]. The parts [N·rows, H] have the rows of the sequences in order.
 func Pack(live *gorgonia.Node, parts ...*gorgonia.Node) *gorgonia.Node {
 	n, t := of("pack", live)
-	rows, diff, h, all := make([]int, len(parts)), make([]bool, len(parts)+1), 0, 0
+	rows, h, all := make([]int, len(parts)), 0, 0
 	for i, p := range parts {
 		s := shape("pack", p, 2)
 		need(s[0]%n == 0 && (i == 0 || s[1] == h), "pack: part of shape %v for %d sequences", s, n)
-		rows[i], h, diff[i] = s[0]/n, s[1], true
+		rows[i], h = s[0]/n, s[1]
 		all += rows[i]
 	}
 	need(all == t, "pack: parts of %d rows for sequences of %d", all, t)
 	return apply(spec{
 		name: fmt.Sprintf("pack %v", rows),
 		out:  tensor.Shape{n * t, h},
-		diff: diff,
+		diff: len(parts),
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
-			gs, from := make(gorgonia.Nodes, len(in)), 0
-			for i, r := range rows {
-				gs[i] = unpack(grad, in[len(in)-1], from, r)
+			gs, from := gorgonia.Nodes{}, 0
+			for _, r := range rows {
+				gs = append(gs, unpack(grad, in[len(in)-1], from, r))
 				from += r
 			}
 			return gs
@@ -104,10 +104,10 @@ func unpack(x, live *gorgonia.Node, from, rows int) *gorgonia.Node {
 	return apply(spec{
 		name: fmt.Sprintf("unpack %d %d", from, rows),
 		out:  tensor.Shape{n * rows, h},
-		diff: []bool{true, false},
+		diff: 1,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			return gorgonia.Nodes{apply(spec{name: fmt.Sprintf("pack alone %d %d", from, rows), out: tensor.Shape{n * t, h}},
-				runPack[float32](n, t, h, from, rows), runPack[float64](n, t, h, from, rows), grad, in[1]), nil}
+				runPack[float32](n, t, h, from, rows), runPack[float64](n, t, h, from, rows), grad, in[1])}
 		},
 	}, runUnpack[float32](n, t, h, from, rows), runUnpack[float64](n, t, h, from, rows), x, live)
 }
@@ -126,10 +126,10 @@ func PoolLive(x, live *gorgonia.Node) *gorgonia.Node {
 	return apply(spec{
 		name: "poollive",
 		out:  tensor.Shape{n, 2 * h},
-		diff: []bool{true, false},
+		diff: 1,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			return gorgonia.Nodes{apply(spec{name: "poollive-grad", out: tensor.Shape{n * t, h}},
-				runPoolLiveGrad[float32](n, t, h), runPoolLiveGrad[float64](n, t, h), grad, in[1]), nil}
+				runPoolLiveGrad[float32](n, t, h), runPoolLiveGrad[float64](n, t, h), grad, in[1])}
 		},
 	}, runPoolLive[float32](n, t, h), runPoolLive[float64](n, t, h), x, live)
 }
@@ -153,10 +153,10 @@ func AttendLive(qkv, live *gorgonia.Node, heads int) *gorgonia.Node {
 		name:    fmt.Sprintf("attend %d", heads),
 		out:     tensor.Shape{n * t, h},
 		scratch: scratch,
-		diff:    []bool{true, false},
+		diff:    1,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			return gorgonia.Nodes{apply(spec{name: fmt.Sprintf("attend-grad %d", heads), out: tensor.Shape{n * t, 3 * h}, scratch: scratch},
-				runAttendGrad[float32](n, t, h, heads), runAttendGrad[float64](n, t, h, heads), in[0], grad, in[1]), nil}
+				runAttendGrad[float32](n, t, h, heads), runAttendGrad[float64](n, t, h, heads), in[0], grad, in[1])}
 		},
 	}, runAttend[float32](n, t, h, heads), runAttend[float64](n, t, h, heads), qkv, live)
 }
@@ -173,115 +173,14 @@ func runAttendGrad[T kernel.Float](n, t, h, heads int) runFunc[T] {
 
 // DenseLive is Dense over the live rows of packed x [N·T, in].
 func DenseLive(x, w, b, live *gorgonia.Node, act Act) *gorgonia.Node {
-	n, t, k := packed("denselive", x, live)
-	ws := shape("denselive", w, 2)
-	need(ws[0] == k, "denselive: weight %q has shape %v, input has %d columns", w.Name(), ws, k)
-	h := ws[1]
-	in, diff := []*gorgonia.Node{x, w, live}, []bool{true, true, false}
-	if b != nil {
-		bs := shape("denselive", b, 1)
-		need(bs[0] == h, "denselive: bias %q has shape %v, weight %v", b.Name(), bs, ws)
-		in, diff = append(in, b), append(diff, true)
-	}
-	return apply(spec{
-		name: fmt.Sprintf("denselive %v", act),
-		out:  tensor.Shape{n * t, h},
-		diff: diff,
-		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
-			x, w, live, d := in[0], in[1], in[2], grad
-			if act != Identity {
-				d = apply(spec{name: fmt.Sprintf("actgradlive %v", act), out: out.Shape(), over: 2},
-					runActGradLive[float32](n, t, h, act), runActGradLive[float64](n, t, h, act), out, grad, live)
-			}
-			gs := gorgonia.Nodes{
-				apply(spec{name: "denselive-dx", out: x.Shape(), scratch: k * h}, runDenseLiveX[float32](n, t, k, h), runDenseLiveX[float64](n, t, k, h), d, w, live),
-				apply(spec{name: "denselive-dw", out: tensor.Shape{k, h}}, runDenseLiveW[float32](n, t, k, h), runDenseLiveW[float64](n, t, k, h), x, d, live),
-				nil,
-			}
-			if len(in) == 4 {
-				gs = append(gs, colSumsLive(d, live))
-			}
-			return gs
-		},
-	}, runDenseLive[float32](n, t, k, h, act), runDenseLive[float64](n, t, k, h, act), in...)
-}
-
-func runDenseLive[T kernel.Float](n, t, k, h int, act Act) runFunc[T] {
-	return func(out []T, in [][]T, _ []T) {
-		var bias []T
-		if len(in) == 4 {
-			bias = in[3]
-		}
-		kernel.MatMul(out, in[0], in[1], bias, kernel.CountLive(in[2], n, t), h, k, act)
-	}
-}
-
-func runDenseLiveX[T kernel.Float](n, t, k, h int) runFunc[T] {
-	return func(out []T, in [][]T, scratch []T) {
-		kernel.MatMulNT(out, in[0], in[1], kernel.CountLive(in[2], n, t), k, h, scratch)
-	}
-}
-
-func runDenseLiveW[T kernel.Float](n, t, k, h int) runFunc[T] {
-	return func(out []T, in [][]T, _ []T) {
-		kernel.MatMulTN(out, in[0], in[1], kernel.CountLive(in[2], n, t), h, k)
-	}
-}
-
-func runActGradLive[T kernel.Float](n, t, h int, act Act) runFunc[T] {
-	return func(out []T, in [][]T, _ []T) {
-		m := kernel.CountLive(in[2], n, t) * h
-		kernel.ActGrad(out[:m], in[0][:m], in[1][:m], act)
-	}
-}
-
-// colSumsLive adds up the live rows of packed x.
-func colSumsLive(x, live *gorgonia.Node) *gorgonia.Node {
-	n, t, h := packed("colsumslive", x, live)
-	return apply(spec{name: "colsumslive", out: tensor.Shape{h}}, runColSumsLive[float32](n, t, h), runColSumsLive[float64](n, t, h), x, live)
-}
-
-func runColSumsLive[T kernel.Float](n, t, h int) runFunc[T] {
-	return func(out []T, in [][]T, _ []T) { kernel.ColSums(out, in[0], kernel.CountLive(in[1], n, t), h) }
+	packed("denselive", x, live)
+	return dense("denselive", x, w, b, live, act)
 }
 
 // NormLive is LayerNorm over the live rows of packed x [N·T, H].
 func NormLive(x, gamma, beta, live *gorgonia.Node) *gorgonia.Node {
-	n, t, h := packed("normlive", x, live)
-	gs, bs := shape("normlive", gamma, 1), shape("normlive", beta, 1)
-	need(gs[0] == h && bs[0] == h, "normlive: gamma %v and beta %v for %d columns", gs, bs, h)
-	return apply(spec{
-		name: "normlive",
-		out:  x.Shape(),
-		diff: []bool{true, true, true, false},
-		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
-			x, gamma, live := in[0], in[1], in[3]
-			return gorgonia.Nodes{
-				apply(spec{name: "normlive-dx", out: x.Shape(), over: 3}, runNormLiveX[float32](n, t, h), runNormLiveX[float64](n, t, h), x, gamma, grad, live),
-				apply(spec{name: "normlive-dgamma", out: tensor.Shape{h}, scratch: n * t * h}, runNormLiveGamma[float32](n, t, h), runNormLiveGamma[float64](n, t, h), x, grad, live),
-				colSumsLive(grad, live),
-				nil,
-			}
-		},
-	}, runNormLive[float32](n, t, h), runNormLive[float64](n, t, h), x, gamma, beta, live)
-}
-
-func runNormLive[T kernel.Float](n, t, h int) runFunc[T] {
-	return func(out []T, in [][]T, _ []T) {
-		kernel.LayerNorm(out, in[0], in[1], in[2], kernel.CountLive(in[3], n, t), h)
-	}
-}
-
-func runNormLiveX[T kernel.Float](n, t, h int) runFunc[T] {
-	return func(out []T, in [][]T, _ []T) {
-		kernel.LayerNormGrad(out, in[0], in[1], in[2], kernel.CountLive(in[3], n, t), h)
-	}
-}
-
-func runNormLiveGamma[T kernel.Float](n, t, h int) runFunc[T] {
-	return func(out []T, in [][]T, scratch []T) {
-		kernel.LayerNormGradGamma(out, in[0], in[1], kernel.CountLive(in[2], n, t), h, scratch)
-	}
+	packed("normlive", x, live)
+	return norm("normlive", x, gamma, beta, live)
 }
 
 // AddLive is a + b over the live rows of packed values.
@@ -292,9 +191,9 @@ func AddLive(a, b, live *gorgonia.Node) *gorgonia.Node {
 		name: "addlive",
 		out:  a.Shape(),
 		over: 1,
-		diff: []bool{true, true, false},
+		diff: 2,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
-			return gorgonia.Nodes{grad, grad, nil}
+			return gorgonia.Nodes{grad, grad}
 		},
 	}, runAddLive[float32](n, t, h), runAddLive[float64](n, t, h), a, b, live)
 }

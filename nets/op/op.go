@@ -26,7 +26,7 @@ const (
 // runFunc computes out from the inputs; scratch has the size that the operation asked for and is overwritten.
 type runFunc[T kernel.Float] func(out []T, in [][]T, scratch []T)
 
-// gradFunc adds the nodes of the gradients with respect to the inputs; nil for inputs that are not differentiable.
+// gradFunc adds the nodes of the gradients with respect to the first inputs; the others have none.
 type gradFunc func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes
 
 // beforeFunc adds a node that computes this operation, a gradient after the activation act with values y, and the
@@ -44,7 +44,7 @@ type Op struct {
 	over    int  // 1 + the input whose memory the output may be
 	run32   runFunc[float32]
 	run64   runFunc[float64]
-	diff    []bool
+	diff    int // the first inputs, with respect to which it can be differentiated
 	grad    gradFunc
 	before  beforeFunc // nil = compute it, then the activation's gradient
 	salt    int
@@ -119,14 +119,17 @@ func (o *Op) Hashcode() uint32 {
 func (o *Op) String() string { return o.name }
 
 // DiffWRT returns, for each input, whether the operation can be differentiated with respect to it.
-func (o *Op) DiffWRT(inputs int) []bool { return slices.Clone(o.diff) }
+func (o *Op) DiffWRT(inputs int) []bool {
+	return append(slices.Repeat([]bool{true}, o.diff), make([]bool, inputs-o.diff)...)
+}
 
 // SymDiff adds the nodes of the gradients to the graph.
 func (o *Op) SymDiff(inputs gorgonia.Nodes, output, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 	if o.grad == nil {
 		return nil, fmt.Errorf("op: %s has no gradient", o.name)
 	}
-	return o.grad(inputs, output, grad), nil
+	gs := o.grad(inputs, output, grad)
+	return append(gs, make(gorgonia.Nodes, len(inputs)-len(gs))...), nil
 }
 
 // Do computes the output into new memory, for Gorgonia's own machines.
@@ -191,8 +194,8 @@ type spec struct {
 	out     tensor.Shape
 	scratch int
 	view    bool
-	over    int    // 1 + the input whose memory the output may be, 0 = none
-	diff    []bool // nil = no input
+	over    int // 1 + the input whose memory the output may be, 0 = none
+	diff    int // the number of inputs, the first ones, that have a gradient
 	grad    gradFunc
 	before  beforeFunc
 }
@@ -208,9 +211,6 @@ func apply(s spec, r32 runFunc[float32], r64 runFunc[float64], in ...*gorgonia.N
 			panic(fmt.Errorf("op: %s: inputs of types %v and %v", s.name, o.dt, n.Dtype()))
 		}
 		o.in = append(o.in, n.Shape())
-	}
-	if o.diff == nil {
-		o.diff = make([]bool, len(in))
 	}
 	for ; o.salt < 100; o.salt++ {
 		n, err := gorgonia.ApplyOp(o, in...)
@@ -236,8 +236,8 @@ func sameInputs(n *gorgonia.Node, in []*gorgonia.Node) bool {
 	return !it.Next()
 }
 
-// inputs returns the nodes that n is computed from, in order.
-func inputs(n *gorgonia.Node) gorgonia.Nodes {
+// Inputs returns the nodes that n is computed from, in order.
+func Inputs(n *gorgonia.Node) gorgonia.Nodes {
 	var in gorgonia.Nodes
 	for it := n.Graph().From(n.ID()); it.Next(); {
 		in = append(in, it.Node().(*gorgonia.Node))

@@ -14,28 +14,28 @@ import (
 // gradient of an illegal logit is 0 (Huang and Ontañón 2022, arXiv 2006.14171, section 4).
 func MaskedLogSoftmax(logits, mask *gorgonia.Node) *gorgonia.Node {
 	s := shape("logsoftmax", logits, 2)
-	in, diff := withMask("logsoftmax", mask, s, []*gorgonia.Node{logits}, []bool{true})
+	in := withMask("logsoftmax", mask, s, logits)
 	return apply(spec{
 		name: "logsoftmax",
 		out:  s,
-		diff: diff,
+		diff: 1,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			args := append([]*gorgonia.Node{out, grad}, in[1:]...)
 			d := apply(spec{name: "logsoftmax-grad", out: s, scratch: s[0] * s[1]},
 				runLogSoftmaxGrad[float32](s[0], s[1]), runLogSoftmaxGrad[float64](s[0], s[1]), args...)
-			return gorgonia.Nodes{d, nil}[:len(in)]
+			return gorgonia.Nodes{d}
 		},
 	}, runLogSoftmax[float32](s[0], s[1]), runLogSoftmax[float64](s[0], s[1]), in...)
 }
 
 // withMask appends mask, if there is one, to the inputs of an operation.
-func withMask(name string, mask *gorgonia.Node, s tensor.Shape, in []*gorgonia.Node, diff []bool) ([]*gorgonia.Node, []bool) {
+func withMask(name string, mask *gorgonia.Node, s tensor.Shape, in ...*gorgonia.Node) []*gorgonia.Node {
 	if mask == nil {
-		return in, diff
+		return in
 	}
 	ms := shape(name, mask, 2)
 	need(ms.Eq(s), "%s: mask %q has shape %v, want %v", name, mask.Name(), ms, s)
-	return append(in, mask), append(diff, false)
+	return append(in, mask)
 }
 
 // maskOf returns the mask after the first k inputs, or nil.
@@ -80,17 +80,17 @@ func runLogSoftmaxGrad[T kernel.Float](n, a int) runFunc[T] {
 // count 0.
 func Entropy(logp, mask *gorgonia.Node) *gorgonia.Node {
 	s := shape("entropy", logp, 2)
-	in, diff := withMask("entropy", mask, s, []*gorgonia.Node{logp}, []bool{true})
+	in := withMask("entropy", mask, s, logp)
 	return apply(spec{
 		name:    "entropy",
 		out:     tensor.Shape{s[0]},
 		scratch: s[0] * s[1],
-		diff:    diff,
+		diff:    1,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			args := append([]*gorgonia.Node{in[0], grad}, in[1:]...)
 			d := apply(spec{name: "entropy-grad", out: s, scratch: s[0] * s[1]},
 				runEntropyGrad[float32](s[0], s[1]), runEntropyGrad[float64](s[0], s[1]), args...)
-			return gorgonia.Nodes{d, nil}[:len(in)]
+			return gorgonia.Nodes{d}
 		},
 	}, runEntropy[float32](s[0], s[1]), runEntropy[float64](s[0], s[1]), in...)
 }
@@ -139,10 +139,10 @@ func Gather(x, index *gorgonia.Node) *gorgonia.Node {
 	return apply(spec{
 		name: "gather",
 		out:  tensor.Shape{s[0]},
-		diff: []bool{true, false},
+		diff: 1,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			return gorgonia.Nodes{apply(spec{name: "scatter", out: s},
-				runScatter[float32](s[1]), runScatter[float64](s[1]), grad, in[1]), nil}
+				runScatter[float32](s[1]), runScatter[float64](s[1]), grad, in[1])}
 		},
 	}, runGather[float32](s[1]), runGather[float64](s[1]), x, index)
 }

@@ -284,10 +284,10 @@ func TestShapesThatDoNotFitAreNamed(t *testing.T) {
 		{"columns", "columns", func(e *env) *gorgonia.Node { return op.Columns(e.param("x", 2, 3), 2, 4) }},
 		{"concat", "rows", func(e *env) *gorgonia.Node { return op.Concat(e.param("x", 2, 3), e.param("y", 3, 3)) }},
 		{"conv", "larger", func(e *env) *gorgonia.Node {
-			return op.Conv2D(e.param("x", 2, 3, 3, 1), e.param("w", 4, 4, 1, 1), nil, op.Geometry{Kernel: [2]int{4, 4}}, op.ReLU)
+			return conv2D(e.param("x", 2, 3, 3, 1), e.param("w", 4, 4, 1, 1), nil, op.Geometry{Kernel: [2]int{4, 4}}, op.ReLU)
 		}},
 		{"conv filters", `"w"`, func(e *env) *gorgonia.Node {
-			return op.Conv2D(e.param("x", 2, 3, 3, 1), e.param("w", 2, 2, 2, 1), nil, op.Geometry{Kernel: [2]int{2, 2}}, op.ReLU)
+			return conv2D(e.param("x", 2, 3, 3, 1), e.param("w", 2, 2, 2, 1), nil, op.Geometry{Kernel: [2]int{2, 2}}, op.ReLU)
 		}},
 		{"mask", "mask", func(e *env) *gorgonia.Node { return op.MaskedLogSoftmax(e.param("x", 2, 3), e.param("mask", 2, 2)) }},
 		{"gather", "indices", func(e *env) *gorgonia.Node { return op.Gather(e.param("x", 2, 3), e.param("k", 3)) }},

@@ -20,7 +20,7 @@ func Reshape(x *gorgonia.Node, dims ...int) *gorgonia.Node {
 		name: "reshape",
 		out:  to,
 		view: true,
-		diff: []bool{true},
+		diff: 1,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			return gorgonia.Nodes{Reshape(grad, from...)}
 		},
@@ -47,7 +47,7 @@ func Columns(x *gorgonia.Node, from, to int) *gorgonia.Node {
 	return apply(spec{
 		name: fmt.Sprintf("columns %d %d", from, to),
 		out:  tensor.Shape{s[0], to - from},
-		diff: []bool{true},
+		diff: 1,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			return gorgonia.Nodes{padColumns(grad, from, s[1])}
 		},
@@ -87,18 +87,16 @@ func Concat(xs ...*gorgonia.Node) *gorgonia.Node {
 	}
 	n, d := shape("concat", xs[0], 2)[0], 0
 	at := make([]int, len(xs)+1)
-	diff := make([]bool, len(xs))
 	for i, x := range xs {
 		s := shape("concat", x, 2)
 		need(s[0] == n, "concat: %q has %d rows, the first has %d", x.Name(), s[0], n)
 		d += s[1]
 		at[i+1] = d
-		diff[i] = true
 	}
 	return apply(spec{
 		name: "concat",
 		out:  tensor.Shape{n, d},
-		diff: diff,
+		diff: len(xs),
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			gs := make(gorgonia.Nodes, len(in))
 			for i := range in {

@@ -19,9 +19,9 @@ func AddRows(x, context *gorgonia.Node, act Act) *gorgonia.Node {
 		name: fmt.Sprintf("addrows %v", act),
 		out:  xs,
 		over: 1,
-		diff: []bool{true, true},
+		diff: 2,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
-			d := actGrad(out, grad, act)
+			d := actGrad(out, grad, nil, act)
 			return gorgonia.Nodes{d, sumRows(d, k, 1)}
 		},
 	}, runAddRows[float32](n, k, h, act), runAddRows[float64](n, k, h, act), x, context)
@@ -45,7 +45,7 @@ func sumRows(x *gorgonia.Node, k, div int) *gorgonia.Node {
 	return apply(spec{
 		name: fmt.Sprintf("sumrows %d %d", k, div),
 		out:  tensor.Shape{n, h},
-		diff: []bool{true},
+		diff: 1,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			return gorgonia.Nodes{repeatRows(grad, k, div)}
 		},
@@ -88,7 +88,7 @@ func MaxRows(x *gorgonia.Node, k int) *gorgonia.Node {
 	return apply(spec{
 		name: fmt.Sprintf("maxrows %d", k),
 		out:  tensor.Shape{n, h},
-		diff: []bool{true},
+		diff: 1,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			return gorgonia.Nodes{apply(spec{name: fmt.Sprintf("maxrows-grad %d", k), out: xs},
 				runMaxRowsGrad[float32](n, k, h), runMaxRowsGrad[float64](n, k, h), in[0], out, grad)}

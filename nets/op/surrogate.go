@@ -69,25 +69,11 @@ func SurrogateLoss(x Surrogate) (loss, stats *gorgonia.Node) {
 
 	// The loss depends on the parameters through these; their gradients are in all.
 	of := []*gorgonia.Node{x.Head, x.Value}
-	diff := []bool{true, true}
 	from, shapes := []int{s.dHead, s.dValue}, []tensor.Shape{{n, d.Head()}, {n}}
 	if d.Dims > 0 {
-		of, diff = append(of, x.LogStd), append(diff, true)
-		from, shapes = append(from, s.dLogStd), append(shapes, tensor.Shape{d.Dims})
+		of, from, shapes = append(of, x.LogStd), append(from, s.dLogStd), append(shapes, tensor.Shape{d.Dims})
 	}
-	loss = apply(spec{
-		name: "surrogate-loss",
-		out:  tensor.ScalarShape(),
-		diff: append(diff, false),
-		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
-			gs := make(gorgonia.Nodes, len(in))
-			for k := range from {
-				gs[k] = apply(spec{name: fmt.Sprintf("surrogate-part %d", from[k]), out: shapes[k]},
-					runSurrogatePart[float32](from[k]), runSurrogatePart[float64](from[k]), all, grad)
-			}
-			return gs
-		},
-	}, runLast[float32], runLast[float64], append(of, all)...)
+	loss = parts("surrogate", PPOStats, all, of, from, shapes)
 	stats = apply(spec{name: "surrogate-stats", out: tensor.Shape{PPOStats}}, runSurrogateStats[float32], runSurrogateStats[float64], all)
 	return loss, stats
 }
@@ -111,12 +97,32 @@ func (s *surrogate) matrix(v *gorgonia.Node, width int) int {
 	return len(s.in) - 1
 }
 
-// runLast returns the loss, which follows the statistics in the last input.
-func runLast[T kernel.Float](out []T, in [][]T, _ []T) { out[0] = in[len(in)-1][PPOStats] }
+// parts is the loss that all has at a position, next to the loss's gradients with respect to the nodes of: these begin
+// at from and have the given shapes.
+func parts(name string, at int, all *gorgonia.Node, of []*gorgonia.Node, from []int,
+	shapes []tensor.Shape) *gorgonia.Node {
+	return apply(spec{
+		name: name + "-loss",
+		out:  tensor.ScalarShape(),
+		diff: len(of),
+		grad: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gs gorgonia.Nodes) {
+			for k := range of {
+				gs = append(gs, apply(spec{name: fmt.Sprintf("%s-part %d", name, from[k]), out: shapes[k]},
+					runPart[float32](from[k]), runPart[float64](from[k]), all, grad))
+			}
+			return gs
+		},
+	}, runLast[float32](at), runLast[float64](at), append(of, all)...)
+}
+
+// runLast returns the element of the last input at a position.
+func runLast[T kernel.Float](at int) runFunc[T] {
+	return func(out []T, in [][]T, _ []T) { out[0] = in[len(in)-1][at] }
+}
 
 func runSurrogateStats[T kernel.Float](out []T, in [][]T, _ []T) { copy(out, in[0][:PPOStats]) }
 
-func runSurrogatePart[T kernel.Float](from int) runFunc[T] {
+func runPart[T kernel.Float](from int) runFunc[T] {
 	return func(out []T, in [][]T, _ []T) {
 		part, g := in[0][from:from+len(out)], in[1][0]
 		for i, x := range part {
@@ -150,12 +156,7 @@ func runSurrogate[T kernel.Float](s *surrogate) runFunc[T] {
 			if weight[i] == 0 { // a row that only fills up the batch may hold anything
 				continue
 			}
-			var sum T
-			at := i * l
-			for k, size := range d.Sizes {
-				sum += logp[at+pick(action[i*f+k], i, size)]
-				at += size
-			}
+			sum := taken(d.Sizes, logp[i*l:(i+1)*l], action, i)
 			if d.Dims > 0 {
 				sum += NormalLogProb(number[i*d.Dims:(i+1)*d.Dims], head[i*w+l:(i+1)*w], logStd, inv)
 			}
@@ -195,22 +196,8 @@ func runSurrogate[T kernel.Float](s *surrogate) runFunc[T] {
 			dEntropy := -share * c[PPOEntCoef]
 			sum, at := normal, 0
 			for k, size := range d.Sizes {
-				lp, q := logp[i*l+at:i*l+at+size], p[i*l+at:i*l+at+size]
-				var h T
-				for j, x := range q {
-					h -= x * lp[j]
-				}
-				g := dh[at : at+size]
-				for j, x := range q {
-					g[j] = -x * (dLogP + dEntropy*(lp[j]+h))
-				}
-				g[int(action[i*f+k])] += dLogP
-				for j, legal := range mask[i*l+at : i*l+at+size] {
-					if legal == 0 {
-						g[j] = 0
-					}
-				}
-				sum += h
+				from, to := i*l+at, i*l+at+size
+				sum += factorGrad(dh[at:at+size], logp[from:to], p[from:to], mask[from:to], int(action[i*f+k]), dLogP, dEntropy)
 				at += size
 			}
 			entropy += wt * sum
@@ -224,6 +211,33 @@ func runSurrogate[T kernel.Float](s *surrogate) runFunc[T] {
 		out[PPOEntropy], out[PPOApproxKL], out[PPOClipFraction] = entropy/divisor, kl/divisor, clipped/divisor
 		out[PPOStats] = out[PPOPolicyLoss] + c[PPOVFCoef]*out[PPOValueLoss] - c[PPOEntCoef]*out[PPOEntropy]
 	}
+}
+
+// taken returns the sum of the log-probabilities of row i's actions.
+func taken[T kernel.Float](sizes []int, logp, action []T, i int) (sum T) {
+	for k, size := range sizes {
+		sum += logp[pick(action[i*len(sizes)+k], i, size)]
+		logp = logp[size:]
+	}
+	return sum
+}
+
+// factorGrad sets g to the gradient with respect to a factor's logits, whose action was taken, and returns the factor's
+// entropy. p are the probabilities whose logarithms are logp.
+func factorGrad[T kernel.Float](g, logp, p, mask []T, taken int, dLogP, dEntropy T) (h T) {
+	for j, x := range p {
+		h -= x * logp[j]
+	}
+	for j, x := range p {
+		g[j] = -x * (dLogP + dEntropy*(logp[j]+h))
+	}
+	g[taken] += dLogP
+	for j, legal := range mask {
+		if legal == 0 {
+			g[j] = 0
+		}
+	}
+	return h
 }
 
 // valueLossOf returns half the squared error of a value, and its derivative; with a clip, the larger of that and the

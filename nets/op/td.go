@@ -30,16 +30,16 @@ func TDLoss(q, action, target, weight, coef *gorgonia.Node) (loss, errors *gorgo
 	errors = apply(spec{
 		name: "td-error",
 		out:  tensor.Shape{n},
-		diff: []bool{true, false},
-		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes { return gorgonia.Nodes{grad, nil} },
+		diff: 1,
+		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes { return gorgonia.Nodes{grad} },
 	}, runTDError[float32], runTDError[float64], qa, target)
 	loss = apply(spec{
 		name: "td-loss",
 		out:  tensor.ScalarShape(),
-		diff: []bool{true, false, false},
+		diff: 1,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
 			return gorgonia.Nodes{apply(spec{name: "td-grad", out: tensor.Shape{n}},
-				runTDGrad[float32], runTDGrad[float64], in[0], in[1], in[2], grad), nil, nil}
+				runTDGrad[float32], runTDGrad[float64], in[0], in[1], in[2], grad)}
 		},
 	}, runTDLoss[float32], runTDLoss[float64], errors, weight, coef)
 	return loss, errors

@@ -37,19 +37,18 @@ func (b *Builder) Compile(loss *gorgonia.Node, outputs ...*gorgonia.Node) (p *Pr
 	if err != nil {
 		return nil, err
 	}
-	p = &Program{}
-	if b.dt == tensor.Float64 {
-		p.m64, err = assemble[float64](b, order, loss, outputs, grads)
+	var shapes []nets.View
+	for _, p := range b.params {
+		shapes = append(shapes, p.view)
+	}
+	p = &Program{double: b.dt == tensor.Float64, grad: nets.NewParams(shapes)}
+	if p.double {
+		err = p.m64.assemble(b, order, loss, outputs, grads, p.grad)
 	} else {
-		p.m32, err = assemble[float32](b, order, loss, outputs, grads)
+		err = p.m32.assemble(b, order, loss, outputs, grads, p.grad)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("tape: compile: %w", err)
-	}
-	if p.m32 != nil {
-		p.grad = p.m32.grad
-	} else {
-		p.grad = p.m64.grad
 	}
 	return p, nil
 }
@@ -73,7 +72,7 @@ func (b *Builder) differentiate(loss *gorgonia.Node) ([]*gorgonia.Node, error) {
 		if n.Op() == nil || !ok {
 			continue
 		}
-		in := inputs(n)
+		in := op.Inputs(n)
 		for i, diff := range d.DiffWRT(len(in)) {
 			if diff {
 				todo = append(todo, in[i])
@@ -104,15 +103,6 @@ func (b *Builder) differentiate(loss *gorgonia.Node) ([]*gorgonia.Node, error) {
 	return grads, nil
 }
 
-// inputs returns the nodes that n is computed from, in order.
-func inputs(n *gorgonia.Node) []*gorgonia.Node {
-	var in []*gorgonia.Node
-	for it := n.Graph().From(n.ID()); it.Next(); {
-		in = append(in, it.Node().(*gorgonia.Node))
-	}
-	return in
-}
-
 // schedule returns the nodes that roots need, each after its inputs. The order is that of a walk from the roots and
 // depends only on the graph. Nodes that are not needed are left out.
 func (b *Builder) schedule(roots []*gorgonia.Node) ([]*gorgonia.Node, error) {
@@ -127,7 +117,7 @@ func (b *Builder) schedule(roots []*gorgonia.Node) ([]*gorgonia.Node, error) {
 			return nil
 		}
 		done[n.ID()] = 1
-		for _, c := range inputs(n) {
+		for _, c := range op.Inputs(n) {
 			if err := visit(c); err != nil {
 				return err
 			}
@@ -146,14 +136,13 @@ func (b *Builder) schedule(roots []*gorgonia.Node) ([]*gorgonia.Node, error) {
 	return order, nil
 }
 
-// assemble allocates the values and lists the steps.
-func assemble[T kernel.Float](b *Builder, order []*gorgonia.Node, loss *gorgonia.Node, outputs, grads []*gorgonia.Node) (*machine[T], error) {
-	m := &machine[T]{inputs: map[string][]T{}, params: map[string][]T{}}
+// assemble allocates the values and lists the steps. Gradients go to grad, which is for float32.
+func (m *machine[T]) assemble(b *Builder, order []*gorgonia.Node, loss *gorgonia.Node, outputs, grads []*gorgonia.Node,
+	grad *nets.Params) error {
+	m.inputs, m.params = map[string][]T{}, map[string][]T{}
 	mem := map[int64][]T{} // by node
 	free := newRoom[T](order, append(append([]*gorgonia.Node{loss}, outputs...), grads...))
-	shapes := make([]nets.View, len(b.params))
-	for i, p := range b.params {
-		shapes[i] = p.view
+	for _, p := range b.params {
 		d, shared := any(p.view.Data).([]T)
 		if !shared {
 			d = make([]T, len(p.view.Data))
@@ -164,17 +153,16 @@ func assemble[T kernel.Float](b *Builder, order []*gorgonia.Node, loss *gorgonia
 		mem[p.node.ID()] = d
 		m.params[p.view.Name] = d
 	}
-	m.grad = nets.NewParams(shapes)
 	for _, n := range b.inputs { // including unused ones: the caller fills them all
 		d := make([]T, elements(n))
 		mem[n.ID()] = d
 		m.inputs[n.Name()] = d
 	}
-	// A gradient is computed directly in m.grad if its node serves only one parameter and is computed by a step.
+	// A gradient is computed directly in grad if its node serves only one parameter and is computed by a step.
 	m.grads = make([][]T, len(grads))
 	place := map[int64][]T{}
 	for i, n := range grads {
-		v := &m.grad.Views[i]
+		v := &grad.Views[i]
 		d, same := any(v.Data).([]T)
 		if !same {
 			d = make([]T, len(v.Data))
@@ -190,7 +178,7 @@ func assemble[T kernel.Float](b *Builder, order []*gorgonia.Node, loss *gorgonia
 	}
 	for i, n := range order {
 		if err := m.add(n, mem, place, free, i); err != nil {
-			return nil, err
+			return err
 		}
 		free.after(i)
 	}
@@ -214,7 +202,7 @@ func assemble[T kernel.Float](b *Builder, order []*gorgonia.Node, loss *gorgonia
 		m.size += len(d)
 	}
 	m.find()
-	return m, nil
+	return nil
 }
 
 // find fills reads and fixed.
@@ -256,7 +244,7 @@ func base(n *gorgonia.Node) *gorgonia.Node {
 		if !ok || !o.View() {
 			return n
 		}
-		n = inputs(n)[0]
+		n = op.Inputs(n)[0]
 	}
 }
 
@@ -268,7 +256,7 @@ func (m *machine[T]) add(n *gorgonia.Node, mem, place map[int64][]T, free *room[
 	if n.Op() == nil {
 		return fmt.Errorf("variable %q was not made by this builder", n.Name())
 	}
-	children := inputs(n)
+	children := op.Inputs(n)
 	in := make([][]T, len(children))
 	for i, c := range children {
 		in[i] = mem[c.ID()]

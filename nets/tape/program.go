@@ -11,27 +11,20 @@ import (
 // share parameters may run at the same time while the parameters do not change. The same inputs and parameters give
 // the same bits.
 type Program struct {
-	m32  *machine[float32]
-	m64  *machine[float64]
-	grad *nets.Params
+	m32    machine[float32] // empty in a float64 program
+	m64    machine[float64] // and the other way round
+	double bool
+	grad   *nets.Params
 }
 
 // Input returns the memory of a float32 program's input, row-major, which the caller fills before Run; nil if there
 // is no such input.
-func (p *Program) Input(name string) []float32 {
-	if p.m32 == nil {
-		return nil
-	}
-	return p.m32.inputs[name]
-}
+func (p *Program) Input(name string) []float32 { return p.m32.inputs[name] }
 
 // Bind makes a float32 program read an input from data, which must have at least the input's size, instead of from
 // its own memory. Each run reads the content at that time. Bind reports whether it succeeded; it cannot bind an input
 // that one of Gorgonia's own operations reads or that is itself an output.
 func (p *Program) Bind(name string, data []float32) bool {
-	if p.m32 == nil {
-		return false
-	}
 	own, ok := p.m32.inputs[name]
 	if !ok || len(data) < len(own) || slices.Contains(p.m32.fixed, name) {
 		return false
@@ -44,28 +37,18 @@ func (p *Program) Bind(name string, data []float32) bool {
 }
 
 // InputF64 is Input for a float64 program.
-func (p *Program) InputF64(name string) []float64 {
-	if p.m64 == nil {
-		return nil
-	}
-	return p.m64.inputs[name]
-}
+func (p *Program) InputF64(name string) []float64 { return p.m64.inputs[name] }
 
 // ParamF64 returns a float64 program's copy of a parameter, which the caller may change between runs; nil if there is
 // no such parameter.
-func (p *Program) ParamF64(name string) []float64 {
-	if p.m64 == nil {
-		return nil
-	}
-	return p.m64.params[name]
-}
+func (p *Program) ParamF64(name string) []float64 { return p.m64.params[name] }
 
 // Run computes everything from the current inputs and parameters. It allocates nothing, unless the graph has
 // operations of Gorgonia's own. An error means that an operation failed, for example because an action index is out
 // of range; results are then undefined until the next Run. Numbers that are not finite are not an error: check Loss.
 func (p *Program) Run() (err error) {
 	defer caught("run", &err)
-	if p.m32 != nil {
+	if !p.double {
 		return p.m32.run()
 	}
 	if err := p.m64.run(); err != nil {
@@ -83,9 +66,9 @@ func (p *Program) Run() (err error) {
 // Loss returns the loss of the last run, 0 in a program without one.
 func (p *Program) Loss() float64 {
 	switch {
-	case p.m32 != nil && p.m32.loss != nil:
+	case p.m32.loss != nil:
 		return float64(p.m32.loss[0])
-	case p.m64 != nil && p.m64.loss != nil:
+	case p.m64.loss != nil:
 		return p.m64.loss[0]
 	}
 	return 0
@@ -93,20 +76,10 @@ func (p *Program) Loss() float64 {
 
 // Output returns the i-th output of a float32 program, row-major. The next run overwrites it; the caller must not
 // change it.
-func (p *Program) Output(i int) []float32 {
-	if p.m32 == nil {
-		return nil
-	}
-	return p.m32.outputs[i]
-}
+func (p *Program) Output(i int) []float32 { return p.m32.outputs[i] }
 
 // OutputF64 is Output for a float64 program.
-func (p *Program) OutputF64(i int) []float64 {
-	if p.m64 == nil {
-		return nil
-	}
-	return p.m64.outputs[i]
-}
+func (p *Program) OutputF64(i int) []float64 { return p.m64.outputs[i] }
 
 // Grad returns the gradient of the loss: one view for each parameter, in the order and with the names and shapes in
 // which they were first given to Builder.Param. It has its own memory, which each run overwrites. Between runs the
@@ -115,9 +88,6 @@ func (p *Program) Grad() *nets.Params { return p.grad }
 
 // GradF64 returns a float64 program's gradient with respect to one parameter, nil if there is no such parameter.
 func (p *Program) GradF64(name string) []float64 {
-	if p.m64 == nil {
-		return nil
-	}
 	for i := range p.grad.Views {
 		if p.grad.Views[i].Name == name && i < len(p.m64.grads) {
 			return p.m64.grads[i]
@@ -128,12 +98,7 @@ func (p *Program) GradF64(name string) []float64 {
 
 // Memory returns the number of elements that inputs and values take, without parameters and gradients. Values that
 // neither a step nor the caller reads any more are reused.
-func (p *Program) Memory() int {
-	if p.m32 != nil {
-		return p.m32.size
-	}
-	return p.m64.size
-}
+func (p *Program) Memory() int { return p.m32.size + p.m64.size }
 
 // machine is a program for one type.
 type machine[T kernel.Float] struct {
@@ -148,7 +113,6 @@ type machine[T kernel.Float] struct {
 	loss    []T
 	outputs [][]T
 	grads   [][]T // by parameter; for float32 this is grad's memory
-	grad    *nets.Params
 }
 
 type step[T kernel.Float] struct {

@@ -6,6 +6,7 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"clustergym/nets/kernel"
+	"clustergym/nets/op"
 )
 
 // room allocates memory for the values of a program and reuses it once no later step reads a value. A step's output
@@ -23,7 +24,7 @@ func newRoom[T kernel.Float](order, given []*gorgonia.Node) *room[T] {
 	r := &room[T]{last: map[int64]int{}, done: map[int][]int64{}, held: map[int64][]T{}}
 	for i, n := range order {
 		r.last[base(n).ID()] = max(r.last[base(n).ID()], i)
-		for _, c := range inputs(n) {
+		for _, c := range op.Inputs(n) {
 			r.last[base(c).ID()] = i
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -15,8 +16,7 @@ type byRow struct {
 	n      reg.Register
 	i      reg.GPVirtual // the current element
 	left   reg.GPVirtual
-	k1     reg.OpmaskVirtual
-	vmask  reg.VecVirtual
+	tail   tail
 	part   bool // in the last elements, fewer than fill a register
 	passes int
 }
@@ -24,13 +24,6 @@ type byRow struct {
 // rowwise writes a function over rows of n elements of some slices. strides are the parameters that say how many bytes apart
 // the rows of each slice are; a slice without one has a single row. body handles one row.
 func (s isa) rowwise(name, doc string, slices, strides []string, extra string, constants func() any, body func(f *byRow, consts any)) {
-	sig, mask := "func(", "mask uint64"
-	for _, p := range slices {
-		sig += p + ", "
-	}
-	if s.lanes == 8 {
-		mask = "mask *int32"
-	}
 	ints, seen := "", map[string]bool{}
 	for _, p := range strides {
 		if p != "" && !seen[p] {
@@ -38,7 +31,7 @@ func (s isa) rowwise(name, doc string, slices, strides []string, extra string, c
 		}
 		seen[p] = true
 	}
-	TEXT(s.name+name, NOSPLIT, sig[:len(sig)-2]+" *float32, rows, n"+ints+" int, "+mask+extra+")")
+	TEXT(s.name+name, NOSPLIT, "func("+strings.Join(slices, ", ")+" *float32, rows, n"+ints+" int, "+s.mask()+extra+")")
 	Doc(s.name + name + " " + doc)
 	Pragma("noescape")
 	f := &byRow{isa: s, i: GP64(), left: GP64()}
@@ -53,13 +46,7 @@ func (s isa) rowwise(name, doc string, slices, strides []string, extra string, c
 			apart[p] = Load(Param(p), GP64())
 		}
 	}
-	if s.lanes == 16 {
-		f.k1 = K()
-		KMOVW(Load(Param("mask"), GP64()).(reg.GPVirtual).As32(), f.k1)
-	} else {
-		f.vmask = YMM()
-		VMOVUPS(Mem{Base: Load(Param("mask"), GP64())}, f.vmask)
-	}
+	f.tail = s.tail()
 	consts := constants()
 	Label("row")
 	body(f, consts)
@@ -101,14 +88,7 @@ func (f *byRow) mem(i int) Mem { return Mem{Base: f.ptr[i], Index: f.i, Scale: 4
 // get reads a register of elements of slice i, zeros beyond the row's end.
 func (f *byRow) get(i int) reg.VecVirtual {
 	v := f.reg()
-	switch {
-	case !f.part:
-		VMOVUPS(f.mem(i), v)
-	case f.lanes == 16:
-		VMOVUPS_Z(f.mem(i), f.k1, v)
-	default:
-		VMASKMOVPS(f.mem(i), f.vmask, v)
-	}
+	f.tail.load(f.mem(i), v, f.part)
 	return v
 }
 
@@ -120,23 +100,14 @@ func (f *byRow) only(v, rest reg.VecVirtual) reg.VecVirtual {
 	w := f.reg()
 	if f.lanes == 16 {
 		VMOVAPS(rest, w)
-		VMOVAPS(v, f.k1, w)
+		VMOVAPS(v, f.tail.k1, w)
 	} else {
-		VBLENDVPS(f.vmask, v, rest, w)
+		VBLENDVPS(f.tail.vmask, v, rest, w)
 	}
 	return w
 }
 
-func (f *byRow) put(v reg.VecVirtual, i int) {
-	switch {
-	case !f.part:
-		VMOVUPS(v, f.mem(i))
-	case f.lanes == 16:
-		VMOVUPS(v, f.k1, f.mem(i))
-	default:
-		VMASKMOVPS(v, f.vmask, f.mem(i))
-	}
-}
+func (f *byRow) put(v reg.VecVirtual, i int) { f.tail.store(v, f.mem(i), f.part) }
 
 // getOne returns a register filled with the first element of the row of slice i; putOne sets it to that of v.
 func (f *byRow) getOne(i int) reg.VecVirtual {

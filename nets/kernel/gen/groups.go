@@ -1,6 +1,9 @@
 package main
 
 import (
+	"slices"
+	"strings"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -9,14 +12,8 @@ import (
 // groups writes a function over groups of k rows of h elements. Tall slices have their own row for every row, flat
 // ones one row for the group. block handles one register of columns of one group.
 func (s isa) groups(name, doc string, tall, flat []string, extra string, block func(g *group)) {
-	sig, mask := "func(", "mask uint64"
-	for _, p := range append(append([]string{}, tall...), flat...) {
-		sig += p + ", "
-	}
-	if s.lanes == 8 {
-		mask = "mask *int32"
-	}
-	TEXT(s.name+name, NOSPLIT, sig[:len(sig)-2]+" *float32, groups, k, h int, "+mask+extra+")")
+	names := strings.Join(slices.Concat(tall, flat), ", ")
+	TEXT(s.name+name, NOSPLIT, "func("+names+" *float32, groups, k, h int, "+s.mask()+extra+")")
 	Doc(s.name + name + " " + doc)
 	Pragma("noescape")
 	g := &group{isa: s, names: tall, tall: map[string]reg.Register{}, flat: map[string]reg.Register{}, at: map[string]reg.GPVirtual{}}
@@ -30,13 +27,7 @@ func (s isa) groups(name, doc string, tall, flat []string, extra string, block f
 	g.k, g.col = GP64(), GP64()
 	g.row = Load(Param("h"), GP64())
 	SHLQ(U8(2), g.row) // bytes
-	if s.lanes == 16 {
-		g.k1 = K()
-		KMOVW(Load(Param("mask"), GP64()).(reg.GPVirtual).As32(), g.k1)
-	} else {
-		g.vmask = YMM()
-		VMOVUPS(Mem{Base: Load(Param("mask"), GP64())}, g.vmask)
-	}
+	g.tail = s.tail()
 	Label("group")
 	XORQ(g.col, g.col)
 	Load(Param("h"), left)
@@ -76,37 +67,19 @@ type group struct {
 	at         map[string]reg.GPVirtual // the current row of each tall slice
 	k, col     reg.GPVirtual            // rows left, bytes from the start of a row
 	row        reg.Register             // bytes from row to row
-	k1         reg.OpmaskVirtual
-	vmask      reg.VecVirtual
+	tail       tail
 	part       bool // the last columns, fewer than fill a register
 	label      string
 }
 
 // load reads a register of columns of a flat slice, or of a tall slice's current row.
 func (g *group) load(name string) reg.VecVirtual {
-	v, m := g.reg(), g.mem(name)
-	switch {
-	case !g.part:
-		VMOVUPS(m, v)
-	case g.lanes == 16:
-		VMOVUPS_Z(m, g.k1, v)
-	default:
-		VMASKMOVPS(m, g.vmask, v)
-	}
+	v := g.reg()
+	g.tail.load(g.mem(name), v, g.part)
 	return v
 }
 
-func (g *group) store(v reg.VecVirtual, name string) {
-	m := g.mem(name)
-	switch {
-	case !g.part:
-		VMOVUPS(v, m)
-	case g.lanes == 16:
-		VMOVUPS(v, g.k1, m)
-	default:
-		VMASKMOVPS(v, g.vmask, m)
-	}
-}
+func (g *group) store(v reg.VecVirtual, name string) { g.tail.store(v, g.mem(name), g.part) }
 
 func (g *group) mem(name string) Mem {
 	if p, ok := g.flat[name]; ok {
@@ -144,8 +117,7 @@ func (g *group) next() {
 func (s isa) groupwise() {
 	s.groups("AddRows", "sets dst to x plus its group's row of context, at least 0 with relu.", []string{"dst", "x"}, []string{"context"}, ", relu int",
 		func(g *group) {
-			c, least := g.load("context"), s.reg()
-			VXORPS(least, least, least)
+			c, least := g.load("context"), s.zero()
 			relu := Load(Param("relu"), GP64())
 			g.first()
 			TESTQ(relu, relu)
@@ -169,8 +141,7 @@ func (s isa) groupwise() {
 		})
 	s.groups("SumRows", "sets dst to the sums of a group's rows of x, in order, divided by div.", []string{"x"}, []string{"dst"}, ", div float32",
 		func(g *group) {
-			sum := s.reg()
-			VXORPS(sum, sum, sum)
+			sum := s.zero()
 			g.first()
 			g.rows(func() { VADDPS(g.load("x"), sum, sum) })
 			VDIVPS(s.params("div")[0], sum, sum)

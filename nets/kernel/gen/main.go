@@ -66,16 +66,72 @@ func (s isa) tiles() [][2]int {
 	return [][2]int{{6, 2}, {6, 1}, {4, 2}, {4, 1}, {2, 4}, {2, 2}, {2, 1}, {1, 8}, {1, 4}, {1, 2}, {1, 1}}
 }
 
+// mask is the parameter that says which elements of a register are the last of a row.
+func (s isa) mask() string {
+	if s.lanes == 16 {
+		return "mask uint64"
+	}
+	return "mask *int32"
+}
+
+// tail reads and writes the last elements of rows, which fill only part of a register.
+type tail struct {
+	k1    reg.OpmaskVirtual // of AVX-512
+	vmask reg.VecVirtual    // of AVX2
+}
+
+// tail loads the parameter mask.
+func (s isa) tail() (t tail) {
+	if s.lanes == 16 {
+		t.k1 = K()
+		KMOVW(Load(Param("mask"), GP64()).(reg.GPVirtual).As32(), t.k1)
+	} else {
+		t.vmask = YMM()
+		VMOVUPS(Mem{Base: Load(Param("mask"), GP64())}, t.vmask)
+	}
+	return t
+}
+
+// load fills v from p, with zeros beyond the end if it is the last part of a row.
+func (t *tail) load(p Mem, v reg.VecVirtual, last bool) {
+	switch {
+	case !last:
+		VMOVUPS(p, v)
+	case t.vmask == nil:
+		VMOVUPS_Z(p, t.k1, v)
+	default:
+		VMASKMOVPS(p, t.vmask, v)
+	}
+}
+
+// store writes v to p, up to the end if it is the last part of a row.
+func (t *tail) store(v reg.VecVirtual, p Mem, last bool) {
+	switch {
+	case !last:
+		VMOVUPS(v, p)
+	case t.vmask == nil:
+		VMOVUPS(v, t.k1, p)
+	default:
+		VMASKMOVPS(v, t.vmask, p)
+	}
+}
+
+// addr returns where a parameter is in memory.
+func addr(name string) Mem {
+	p, err := Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	return p.Addr
+}
+
 // gemm writes a function that computes blocks of rows×(cols·lanes) elements of c, one below the other: c = init + Σ
 // a·b. Each element is a chain of fused multiply-adds in order, over outer × k steps. Rows of init are initRow apart:
 // 0 for a bias, and the distance of c's rows to add to what is there.
 func (s isa) gemm(rows, cols int) {
-	mask := "mask uint64"
-	if s.lanes == 8 {
-		mask = "mask *int32"
-	}
 	TEXT(fmt.Sprintf("%sGemm%dx%d", s.name, rows, cols), NOSPLIT,
-		"func(c, a, b, init *float32, blocks, outer, k, aRow, aStep, aSkip, aNext, bStep, cRow, initRow int, "+mask+", relu int)")
+		"func(c, a, b, init *float32, blocks, outer, k, aRow, aStep, aSkip, aNext, bStep, cRow, initRow int, "+
+			s.mask()+", relu int)")
 	Doc(fmt.Sprintf("%sGemm%dx%d computes blocks of %d rows and %d columns, see tile.", s.name, rows, cols, rows, cols*s.lanes))
 	Pragma("noescape")
 	c := Load(Param("c"), GP64())
@@ -106,41 +162,14 @@ func (s isa) gemm(rows, cols int) {
 		}
 		return m
 	}
-	var (
-		k1    reg.OpmaskVirtual
-		vmask reg.VecVirtual
-	)
-	if s.lanes == 16 {
-		k1 = K()
-		m := Load(Param("mask"), GP64())
-		KMOVW(m.(reg.GPVirtual).As32(), k1)
-	}
-	// AVX2 loads its mask where it is used, because it has few registers.
+	tail := s.tail()
 	load := func(p Mem, v reg.VecVirtual, col int) {
 		p.Disp += col * s.lanes * 4
-		switch {
-		case col < cols-1:
-			VMOVUPS(p, v)
-		case s.lanes == 16:
-			VMOVUPS_Z(p, k1, v)
-		default:
-			VMASKMOVPS(p, vmask, v)
-		}
+		tail.load(p, v, col == cols-1)
 	}
 	store := func(v reg.VecVirtual, p Mem, col int) {
 		p.Disp += col * s.lanes * 4
-		switch {
-		case col < cols-1:
-			VMOVUPS(v, p)
-		case s.lanes == 16:
-			VMOVUPS(v, k1, p)
-		default:
-			VMASKMOVPS(v, vmask, p)
-		}
-	}
-	if s.lanes == 8 {
-		vmask = YMM()
-		VMOVUPS(Mem{Base: Load(Param("mask"), GP64())}, vmask)
+		tail.store(v, p, col == cols-1)
 	}
 
 	Label("block")
@@ -150,25 +179,17 @@ func (s isa) gemm(rows, cols int) {
 			acc[r] = append(acc[r], s.reg())
 		}
 	}
-	b := GP64()
-	init, err := Param("init").Resolve()
-	if err != nil {
-		panic(err)
-	}
-	initRow, err := Param("initRow").Resolve()
-	if err != nil {
-		panic(err)
-	}
-	MOVQ(init.Addr, b)
+	b, init := GP64(), addr("init")
+	MOVQ(init, b)
 	TESTQ(b, b)
 	JZ(LabelRef("zero"))
 	for r := range rows {
 		for j := range cols {
 			load(Mem{Base: b}, acc[r][j], j)
 		}
-		ADDQ(initRow.Addr, b)
+		ADDQ(addr("initRow"), b)
 	}
-	MOVQ(b, init.Addr)
+	MOVQ(b, init)
 	JMP(LabelRef("begin"))
 	Label("zero")
 	for r := range rows {
@@ -179,10 +200,6 @@ func (s isa) gemm(rows, cols int) {
 	Label("begin")
 	Load(Param("b"), b)
 	outer, k := Load(Param("outer"), GP64()), GP64()
-	skip, err := Param("aSkip").Resolve()
-	if err != nil {
-		panic(err)
-	}
 
 	Label("outer")
 	Load(Param("k"), k)
@@ -232,7 +249,7 @@ func (s isa) gemm(rows, cols int) {
 	DECQ(k)
 	JNZ(LabelRef("step"))
 	for _, p := range bases {
-		ADDQ(skip.Addr, p)
+		ADDQ(addr("aSkip"), p)
 	}
 	DECQ(outer)
 	JNZ(LabelRef("outer"))
@@ -241,8 +258,7 @@ func (s isa) gemm(rows, cols int) {
 	relu := Load(Param("relu"), GP64())
 	TESTQ(relu, relu)
 	JZ(LabelRef("store"))
-	zero := s.reg()
-	VXORPS(zero, zero, zero)
+	zero := s.zero()
 	for r := range rows {
 		for j := range cols {
 			VMAXPS(acc[r][j], zero, acc[r][j]) // in this order NaN stays NaN

@@ -10,43 +10,19 @@ import (
 
 // copyRows writes the function that copies rows of n elements.
 func (s isa) copyRows() {
-	mask := "mask uint64"
-	if s.lanes == 8 {
-		mask = "mask *int32"
-	}
-	TEXT(s.name+"CopyRows", NOSPLIT, "func(dst, src *float32, rows, dstRow, srcRow, n int, "+mask+")")
+	TEXT(s.name+"CopyRows", NOSPLIT, "func(dst, src *float32, rows, dstRow, srcRow, n int, "+s.mask()+")")
 	Doc(fmt.Sprintf("%sCopyRows copies rows of n elements of src, srcRow bytes apart, to those of dst, dstRow bytes apart. The mask is that of the last n mod %d.", s.name, s.lanes))
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	rows := Load(Param("rows"), GP64())
 	dstRow, srcRow := Load(Param("dstRow"), GP64()), Load(Param("srcRow"), GP64())
 	n := Load(Param("n"), GP64())
-	var (
-		k1    reg.OpmaskVirtual
-		vmask reg.VecVirtual
-	)
-	if s.lanes == 16 {
-		k1 = K()
-		KMOVW(Load(Param("mask"), GP64()).(reg.GPVirtual).As32(), k1)
-	} else {
-		vmask = YMM()
-		VMOVUPS(Mem{Base: Load(Param("mask"), GP64())}, vmask)
-	}
+	tail := s.tail()
 	i, left := GP64(), GP64()
-	whole := func() {
-		v, from, to := s.reg(), Mem{Base: src, Index: i, Scale: 4}, Mem{Base: dst, Index: i, Scale: 4}
-		VMOVUPS(from, v)
-		VMOVUPS(v, to)
-	}
-	part := func() {
-		v, from, to := s.reg(), Mem{Base: src, Index: i, Scale: 4}, Mem{Base: dst, Index: i, Scale: 4}
-		if s.lanes == 16 {
-			VMOVUPS_Z(from, k1, v)
-			VMOVUPS(v, k1, to)
-			return
-		}
-		VMASKMOVPS(from, vmask, v)
-		VMASKMOVPS(v, vmask, to)
+	part := func(last bool) {
+		v := s.reg()
+		tail.load(Mem{Base: src, Index: i, Scale: 4}, v, last)
+		tail.store(v, Mem{Base: dst, Index: i, Scale: 4}, last)
 	}
 	next := func() {
 		ADDQ(srcRow, src)
@@ -73,20 +49,20 @@ func (s isa) copyRows() {
 	MOVQ(n, left)
 	SUBQ(U8(s.lanes), left)
 	Label("block")
-	whole()
+	part(false)
 	ADDQ(U8(s.lanes), i)
 	SUBQ(U8(s.lanes), left)
 	JGE(LabelRef("block"))
 	ADDQ(U8(s.lanes), left)
 	JZ(LabelRef("next"))
-	part()
+	part(true)
 	Label("next")
 	next()
 	JNZ(LabelRef("row"))
 	VZEROUPPER()
 	RET()
 	Label("short")
-	part()
+	part(true)
 	next()
 	JNZ(LabelRef("short"))
 	VZEROUPPER()

@@ -16,19 +16,14 @@ func (s isa) picked(cols int) {
 	Pragma("noescape")
 	c, a, b := Load(Param("c"), GP64()), Load(Param("a"), GP64()), Load(Param("b"), GP64())
 	index, count, bStep := Load(Param("index"), GP64()), Load(Param("count"), GP64()), Load(Param("bStep"), GP64())
-	k1 := K()
-	KMOVW(Load(Param("mask"), GP64()).(reg.GPVirtual).As32(), k1)
+	tail := s.tail()
 	load := func(p Mem, v reg.VecVirtual, col int) {
-		if p.Disp += col * s.lanes * 4; col < cols-1 {
-			VMOVUPS(p, v)
-		} else {
-			VMOVUPS_Z(p, k1, v)
-		}
+		p.Disp += col * s.lanes * 4
+		tail.load(p, v, col == cols-1)
 	}
 	acc := make([]reg.VecVirtual, cols)
 	for j := range acc {
-		acc[j] = s.reg()
-		VXORPS(acc[j], acc[j], acc[j])
+		acc[j] = s.zero()
 	}
 	init := Load(Param("init"), GP64())
 	TESTQ(init, init)
@@ -57,18 +52,13 @@ func (s isa) picked(cols int) {
 	relu := Load(Param("relu"), GP64())
 	TESTQ(relu, relu)
 	JZ(LabelRef("store"))
-	zero := s.reg()
-	VXORPS(zero, zero, zero)
+	zero := s.zero()
 	for j := range acc {
 		VMAXPS(acc[j], zero, acc[j]) // in this order NaN stays NaN
 	}
 	Label("store")
 	for j := range acc {
-		if p := (Mem{Base: c, Disp: j * s.lanes * 4}); j < cols-1 {
-			VMOVUPS(acc[j], p)
-		} else {
-			VMOVUPS(acc[j], k1, p)
-		}
+		tail.store(acc[j], Mem{Base: c, Disp: j * s.lanes * 4}, j == cols-1)
 	}
 	VZEROUPPER()
 	RET()
@@ -80,8 +70,7 @@ func (s isa) nonZero() {
 	Doc(s.name + fmt.Sprintf("NonZero writes the places of what is not 0 among the first %d·blocks elements of x to index, and returns their number.", s.lanes))
 	Pragma("noescape")
 	index, x, blocks := Load(Param("index"), GP64()), Load(Param("x"), GP64()), Load(Param("blocks"), GP64())
-	zero, places, step := s.reg(), s.reg(), s.reg()
-	VXORPS(zero, zero, zero)
+	zero, places, step := s.zero(), s.reg(), s.reg()
 	steps := GLOBL(s.name+"Places", RODATA|NOPTR)
 	for i := range s.lanes {
 		DATA(4*i, U32(i))

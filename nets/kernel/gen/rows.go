@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -12,15 +13,7 @@ import (
 // each writes a function over n elements of some slices. body handles one register of elements; it reads them by get
 // and writes them by put. A mask handles the remaining elements.
 func (s isa) each(name, doc string, slices []string, constants func() any, body func(consts any, get func(i int) reg.VecVirtual, put func(i int, v reg.VecVirtual))) {
-	sig := "func("
-	for _, p := range slices {
-		sig += p + ", "
-	}
-	mask := "mask uint64"
-	if s.lanes == 8 {
-		mask = "mask *int32"
-	}
-	TEXT(s.name+name, NOSPLIT, sig[:len(sig)-2]+" *float32, n int, "+mask+extra(name)+")")
+	TEXT(s.name+name, NOSPLIT, "func("+strings.Join(slices, ", ")+" *float32, n int, "+s.mask()+extra(name)+")")
 	Doc(s.name + name + " " + doc)
 	Pragma("noescape")
 	var ptr []reg.Register
@@ -28,53 +21,30 @@ func (s isa) each(name, doc string, slices []string, constants func() any, body 
 		ptr = append(ptr, Load(Param(p), GP64()))
 	}
 	n := Load(Param("n"), GP64())
-	var (
-		k1    reg.OpmaskVirtual
-		vmask reg.VecVirtual
-	)
-	if s.lanes == 16 {
-		k1 = K()
-		KMOVW(Load(Param("mask"), GP64()).(reg.GPVirtual).As32(), k1)
-	} else {
-		vmask = YMM()
-		VMOVUPS(Mem{Base: Load(Param("mask"), GP64())}, vmask)
-	}
+	tail := s.tail()
 	consts := constants()
 	at := GP64()
 	XORQ(at, at)
 	SUBQ(U8(s.lanes), n)
 	JL(LabelRef("tail"))
 	Label("loop")
-	body(consts,
-		func(i int) reg.VecVirtual {
-			v := s.reg()
-			VMOVUPS(Mem{Base: ptr[i], Index: at, Scale: 4}, v)
-			return v
-		},
-		func(i int, v reg.VecVirtual) { VMOVUPS(v, Mem{Base: ptr[i], Index: at, Scale: 4}) })
+	part := func(last bool) {
+		body(consts,
+			func(i int) reg.VecVirtual {
+				v := s.reg()
+				tail.load(Mem{Base: ptr[i], Index: at, Scale: 4}, v, last)
+				return v
+			},
+			func(i int, v reg.VecVirtual) { tail.store(v, Mem{Base: ptr[i], Index: at, Scale: 4}, last) })
+	}
+	part(false)
 	ADDQ(U8(s.lanes), at)
 	SUBQ(U8(s.lanes), n)
 	JGE(LabelRef("loop"))
 	Label("tail")
 	ADDQ(U8(s.lanes), n)
 	JZ(LabelRef("end"))
-	body(consts,
-		func(i int) reg.VecVirtual {
-			v := s.reg()
-			if s.lanes == 16 {
-				VMOVUPS_Z(Mem{Base: ptr[i], Index: at, Scale: 4}, k1, v)
-			} else {
-				VMASKMOVPS(Mem{Base: ptr[i], Index: at, Scale: 4}, vmask, v)
-			}
-			return v
-		},
-		func(i int, v reg.VecVirtual) {
-			if s.lanes == 16 {
-				VMOVUPS(v, k1, Mem{Base: ptr[i], Index: at, Scale: 4})
-			} else {
-				VMASKMOVPS(v, vmask, Mem{Base: ptr[i], Index: at, Scale: 4})
-			}
-		})
+	part(true)
 	Label("end")
 	VZEROUPPER()
 	RET()
@@ -93,12 +63,8 @@ func extra(name string) string {
 func (s isa) params(names ...string) []reg.VecVirtual {
 	var c []reg.VecVirtual
 	for _, name := range names {
-		p, err := Param(name).Resolve()
-		if err != nil {
-			panic(err)
-		}
 		v := s.reg()
-		VBROADCASTSS(p.Addr, v)
+		VBROADCASTSS(addr(name), v)
 		c = append(c, v)
 	}
 	return c
@@ -244,22 +210,14 @@ func (s isa) elementwise() {
 			put(0, s.expOf(get(1), s.constant, false))
 		})
 	s.each("ReLU", "sets dst to src where that is above 0 or no number, else to 0.", []string{"dst", "src"},
-		func() any {
-			zero := s.reg()
-			VXORPS(zero, zero, zero)
-			return zero
-		},
+		func() any { return s.zero() },
 		func(c any, get func(int) reg.VecVirtual, put func(int, reg.VecVirtual)) {
 			x := get(1)
 			VMAXPS(x, c.(reg.VecVirtual), x)
 			put(0, x)
 		})
 	s.each("ReLUGrad", "keeps dy where y is above 0 or no number and clears it elsewhere.", []string{"dst", "y", "dy"},
-		func() any {
-			zero := s.reg()
-			VXORPS(zero, zero, zero)
-			return zero
-		},
+		func() any { return s.zero() },
 		func(c any, get func(int) reg.VecVirtual, put func(int, reg.VecVirtual)) {
 			y, dy := get(1), get(2)
 			if s.lanes == 16 {
@@ -290,8 +248,7 @@ func (s isa) elementwise() {
 		})
 	s.each("Adam", "is one update, see Adam.", []string{"p", "grad", "m", "v"},
 		func() any {
-			zero := s.reg()
-			VXORPS(zero, zero, zero)
+			zero := s.zero()
 			return append(s.params("beta1", "beta2", "rest1", "rest2", "rate", "root", "eps"), s.constant(0x1p-100), zero)
 		},
 		func(consts any, get func(int) reg.VecVirtual, put func(int, reg.VecVirtual)) {
@@ -333,45 +290,22 @@ func (s isa) elementwise() {
 
 // colSums writes the function that adds the rows of a matrix, with one register of columns or four at a time.
 func (s isa) colSums(cols int) {
-	mask := "mask uint64"
-	if s.lanes == 8 {
-		mask = "mask *int32"
-	}
-	TEXT(fmt.Sprintf("%sColSums%d", s.name, cols), NOSPLIT, "func(dst, a *float32, rows, stride int, "+mask+")")
+	TEXT(fmt.Sprintf("%sColSums%d", s.name, cols), NOSPLIT, "func(dst, a *float32, rows, stride int, "+s.mask()+")")
 	Doc(fmt.Sprintf("%sColSums%d sets %d elements of dst to the sums of as many columns of a, whose rows are stride bytes apart.", s.name, cols, cols*s.lanes))
 	Pragma("noescape")
 	dst, a := Load(Param("dst"), GP64()), Load(Param("a"), GP64())
 	rows, stride := Load(Param("rows"), GP64()), Load(Param("stride"), GP64())
 	acc := make([]reg.VecVirtual, cols)
 	for j := range acc {
-		acc[j] = s.reg()
-		VXORPS(acc[j], acc[j], acc[j])
+		acc[j] = s.zero()
 	}
-	var (
-		k1    reg.OpmaskVirtual
-		vmask reg.VecVirtual
-	)
-	if s.lanes == 16 {
-		k1 = K()
-		KMOVW(Load(Param("mask"), GP64()).(reg.GPVirtual).As32(), k1)
-	} else {
-		vmask = YMM()
-		VMOVUPS(Mem{Base: Load(Param("mask"), GP64())}, vmask)
-	}
+	tail := s.tail()
 	TESTQ(rows, rows)
 	JZ(LabelRef("store"))
 	Label("row")
 	for j := range acc {
 		v := s.reg()
-		m := Mem{Base: a, Disp: j * s.lanes * 4}
-		switch {
-		case j < cols-1:
-			VMOVUPS(m, v)
-		case s.lanes == 16:
-			VMOVUPS_Z(m, k1, v)
-		default:
-			VMASKMOVPS(m, vmask, v)
-		}
+		tail.load(Mem{Base: a, Disp: j * s.lanes * 4}, v, j == cols-1)
 		VADDPS(v, acc[j], acc[j])
 	}
 	ADDQ(stride, a)
@@ -379,15 +313,7 @@ func (s isa) colSums(cols int) {
 	JNZ(LabelRef("row"))
 	Label("store")
 	for j := range acc {
-		m := Mem{Base: dst, Disp: j * s.lanes * 4}
-		switch {
-		case j < cols-1:
-			VMOVUPS(acc[j], m)
-		case s.lanes == 16:
-			VMOVUPS(acc[j], k1, m)
-		default:
-			VMASKMOVPS(acc[j], vmask, m)
-		}
+		tail.store(acc[j], Mem{Base: dst, Disp: j * s.lanes * 4}, j == cols-1)
 	}
 	VZEROUPPER()
 	RET()

@@ -1,6 +1,7 @@
 package export_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -42,7 +43,7 @@ func BenchmarkForward(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		prog, err := run.New(m)
+		prog, err := run.NewContext(context.Background(), m)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package export_test
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -46,7 +47,7 @@ func program(t interface{ Fatal(...any) }, m *onnx.Model, rows int, obs []float3
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := run.New(read)
+	p, err := run.NewContext(context.Background(), read)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,10 +3,11 @@ package export
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
-	"clustergym/nets"
 	"clustergym/nets/kernel"
+	"clustergym/nets/model"
 	"clustergym/nets/onnx"
 )
 
@@ -14,7 +15,8 @@ import (
 // [N, width], or [N, rows, width/rows] while it has several rows.
 type grapher struct {
 	onnx.Graph
-	width  []int
+	net    *model.Description
+	width  []int // of its values
 	values []placed
 	lives  map[int]*liveness
 	mask   string
@@ -36,10 +38,10 @@ type liveness struct {
 	rows   int
 }
 
-func newGrapher(name string, width []int) *grapher {
+func newGrapher(name string, net *model.Description) *grapher {
 	g := &grapher{
-		width: width, values: make([]placed, len(width)), lives: map[int]*liveness{}, count: map[string]int{}, known: map[string]string{},
-		shaped: map[string]string{},
+		net: net, width: net.Width, values: make([]placed, len(net.Width)), lives: map[int]*liveness{},
+		count: map[string]int{}, known: map[string]string{}, shaped: map[string]string{},
 	}
 	g.Name = name
 	return g
@@ -116,20 +118,19 @@ func (g *grapher) list(x ...int64) string {
 	return g.constant(onnx.Tensor{Type: onnx.Int64, Shape: []int{len(x)}, Ints: x})
 }
 
-// param adds a parameter under its own name, in another order of its elements if order is given.
-func (g *grapher) param(v *nets.View, shape []int, order func(to []float32)) string {
-	if name := g.known[v.Name]; name != "" {
-		return name
+// param adds a copy of a parameter under its own name.
+func (g *grapher) param(i int) string {
+	v := g.net.View(i)
+	return g.weights(v.Name, v.Shape, slices.Clone(v.Data))
+}
+
+// weights adds a tensor under a name, once.
+func (g *grapher) weights(name string, shape []int, data []float32) string {
+	if g.known[name] == "" {
+		g.Tensors = append(g.Tensors, onnx.Tensor{Name: name, Type: onnx.Float32, Shape: shape, Floats: data})
+		g.known[name] = name
 	}
-	data := make([]float32, len(v.Data))
-	if order == nil {
-		copy(data, v.Data)
-	} else {
-		order(data)
-	}
-	g.Tensors = append(g.Tensors, onnx.Tensor{Name: v.Name, Type: onnx.Float32, Shape: shape, Floats: data})
-	g.known[v.Name] = v.Name
-	return v.Name
+	return name
 }
 
 // reshape returns x with another shape; 0 keeps a dimension, -1 follows from the others.
@@ -188,18 +189,17 @@ func (g *grapher) act(x string, a kernel.Act) string {
 	return x
 }
 
-// linear is act(x·w + b) for a value with rows.
-func (g *grapher) linear(x string, rows int, w, b *nets.View, act kernel.Act) string {
-	weight := g.param(w, w.Shape, nil)
+func (g *grapher) linear(l *model.Dense) string {
+	x, weight := g.rows(l.In, l.Rows), g.param(l.Weight)
 	switch {
-	case rows == 1 && b != nil:
-		x = g.node("Gemm", x, weight, g.param(b, b.Shape, nil))
-	case b != nil:
-		x = g.node("Add", g.node("MatMul", x, weight), g.param(b, b.Shape, nil))
+	case l.Rows == 1 && l.Bias >= 0:
+		x = g.node("Gemm", x, weight, g.param(l.Bias))
+	case l.Bias >= 0:
+		x = g.node("Add", g.node("MatMul", x, weight), g.param(l.Bias))
 	default:
 		x = g.node("MatMul", x, weight)
 	}
-	return g.act(x, act)
+	return g.act(x, l.Act)
 }
 
 // float returns the liveness as numbers.

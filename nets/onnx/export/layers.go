@@ -13,17 +13,17 @@ import (
 func (g *grapher) layer(v int, l model.Layer) error {
 	to := func(name string, rows int) { g.values[v] = placed{name, rows} }
 	switch l := l.(type) {
-	case model.Columns:
+	case *model.Columns:
 		to(g.columns(g.rows(l.In, 1), l.From, l.To, g.width[l.In]), 1)
-	case model.Dense:
-		to(g.linear(g.rows(l.In, l.Rows), l.Rows, l.Weight, l.Bias, l.Act), l.Rows)
-	case model.Norm:
+	case *model.Dense:
+		to(g.linear(l), l.Rows)
+	case *model.Norm:
 		eps := onnx.Attribute{Name: "epsilon", Kind: onnx.KindFloat, Float: kernel.LayerNormEps}
 		to(g.act(g.with("LayerNormalization", []onnx.Attribute{integer("axis", -1), eps}, g.rows(l.In, l.Rows),
-			g.param(l.Scale, l.Scale.Shape, nil), g.param(l.Bias, l.Bias.Shape, nil)), l.Act), l.Rows)
-	case model.Convolution:
+			g.param(l.Scale), g.param(l.Bias)), l.Act), l.Rows)
+	case *model.Convolution:
 		to(g.convolution(l), 1)
-	case model.Concat:
+	case *model.Concat:
 		xs := make([]string, len(l.In))
 		for i, in := range l.In {
 			xs[i] = g.rows(in, l.Rows)
@@ -33,33 +33,33 @@ func (g *grapher) layer(v int, l model.Layer) error {
 			axis = 2
 		}
 		to(g.concat(axis, xs...), l.Rows)
-	case model.Pool:
+	case *model.Pool:
 		to(g.pool(l), 1)
-	case model.AddRows:
+	case *model.AddRows:
 		context := g.rows(l.Context, 1)
 		if l.Rows > 1 {
 			context = g.reshape(context, 0, 1, int64(g.width[l.Context]))
 		}
 		to(g.act(g.node("Add", g.rows(l.In, l.Rows), context), l.Act), l.Rows)
-	case model.Same:
+	case *model.Same:
 		g.values[v] = g.values[l.In]
-	case model.Duel:
+	case *model.Duel:
 		to(g.duel(g.rows(l.V, 1), g.rows(l.A, 1)), 1)
-	case model.Based:
+	case *model.Based:
 		to(g.based(v, l), 1)
-	case model.LiveRows:
+	case *model.LiveRows:
 		g.lives[v] = g.liveRows(l)
-	case model.FillLive:
+	case *model.FillLive:
 		to(g.fill(l), 1)
-	case model.Pack:
+	case *model.Pack:
 		to(g.pack(l), g.lives[l.Live].rows)
-	case model.Attend:
+	case *model.Attend:
 		to(g.attend(l), l.Rows)
-	case model.Add:
+	case *model.Add:
 		to(g.node("Add", g.rows(l.A, l.Rows), g.rows(l.B, l.Rows)), l.Rows)
-	case model.Unpack:
+	case *model.Unpack:
 		to(g.unpack(l), l.Rows)
-	case model.PoolLive:
+	case *model.PoolLive:
 		to(g.poolLive(l), 1)
 	default:
 		return fmt.Errorf("export: layer %T has no form in ONNX", l)
@@ -68,7 +68,7 @@ func (g *grapher) layer(v int, l model.Layer) error {
 }
 
 // convolution turns images from rows of channels to the order of ONNX, channels first, and back.
-func (g *grapher) convolution(l model.Convolution) string {
+func (g *grapher) convolution(l *model.Convolution) string {
 	c := l.Geometry
 	x := g.columns(g.rows(l.In, 1), l.From, l.From+c.H*c.W*c.C, g.width[l.In])
 	if c.C == 1 {
@@ -76,26 +76,24 @@ func (g *grapher) convolution(l model.Convolution) string {
 	} else {
 		x = g.with("Transpose", []onnx.Attribute{list("perm", 0, 3, 1, 2)}, g.reshape(x, 0, int64(c.H), int64(c.W), int64(c.C)))
 	}
-	weight := g.param(l.Weight, []int{l.Filters, c.C, c.KH, c.KW}, func(to []float32) {
-		at := 0
-		for m := range l.Filters {
-			for ch := range c.C {
-				for k := range c.KH * c.KW {
-					to[at] = l.Weight.Data[(k*c.C+ch)*l.Filters+m]
-					at++
-				}
+	weight := g.net.View(l.Weight)
+	var turned []float32
+	for m := range l.Filters {
+		for ch := range c.C {
+			for k := range c.KH * c.KW {
+				turned = append(turned, weight.Data[(k*c.C+ch)*l.Filters+m])
 			}
 		}
-	})
+	}
 	x = g.with("Conv", []onnx.Attribute{
 		list("kernel_shape", int64(c.KH), int64(c.KW)), list("strides", int64(c.SH), int64(c.SW)),
 		list("pads", int64(c.PH), int64(c.PW), int64(c.PH), int64(c.PW)),
-	}, x, weight, g.param(l.Bias, l.Bias.Shape, nil))
+	}, x, g.weights(weight.Name, []int{l.Filters, c.C, c.KH, c.KW}, turned), g.param(l.Bias))
 	x = g.with("Transpose", []onnx.Attribute{list("perm", 0, 2, 3, 1)}, g.act(x, l.Act))
 	return g.reshape(x, 0, int64(c.OutH()*c.OutW()*l.Filters))
 }
 
-func (g *grapher) pool(l model.Pool) string {
+func (g *grapher) pool(l *model.Pool) string {
 	if l.Rows == 1 {
 		return g.rows(l.In, 1)
 	}
@@ -115,7 +113,7 @@ func (g *grapher) duel(value, advantage string) string {
 }
 
 // based adds the base, which looks at the observation as the network does.
-func (g *grapher) based(v int, l model.Based) string {
+func (g *grapher) based(v int, l *model.Based) string {
 	b, actions := l.Base, g.width[v]
 	score := g.slice(g.rows(0, 1), 1, b.From, b.From+(b.Slots-1)*b.Stride+1, b.Stride)
 	score = g.node("Mul", score, g.floats([]float32{float32(b.Scale)}))
@@ -126,7 +124,7 @@ func (g *grapher) based(v int, l model.Based) string {
 }
 
 // liveRows says for every row whether it is live.
-func (g *grapher) liveRows(l model.LiveRows) *liveness {
+func (g *grapher) liveRows(l *model.LiveRows) *liveness {
 	obs := g.rows(0, 1)
 	always := func(rows int) string { // nothing is less than itself
 		x := g.columns(obs, 0, rows, g.width[0])
@@ -151,7 +149,7 @@ func (g *grapher) liveRows(l model.LiveRows) *liveness {
 	return &liveness{is: g.concat(1, parts...), rows: rows}
 }
 
-func (g *grapher) fill(l model.FillLive) string {
+func (g *grapher) fill(l *model.FillLive) string {
 	live := g.lives[l.Live]
 	var parts []string
 	at := 1
@@ -163,7 +161,7 @@ func (g *grapher) fill(l model.FillLive) string {
 	return g.node("Mul", x, g.floats([]float32{float32(1 / logOf1025)}))
 }
 
-func (g *grapher) pack(l model.Pack) string {
+func (g *grapher) pack(l *model.Pack) string {
 	xs := make([]string, len(l.In))
 	for i, v := range l.In {
 		if xs[i] = g.rows(v, l.Rows[i]); l.Rows[i] == 1 {
@@ -173,7 +171,7 @@ func (g *grapher) pack(l model.Pack) string {
 	return g.concat(1, xs...)
 }
 
-func (g *grapher) attend(l model.Attend) string {
+func (g *grapher) attend(l *model.Attend) string {
 	qkv, d := g.rows(l.In, l.Rows), l.Width/l.Heads
 	part := func(k int, perm ...int64) string {
 		x := g.reshape(g.slice(qkv, 2, k*l.Width, (k+1)*l.Width, 1), 0, int64(l.Rows), int64(l.Heads), int64(d))
@@ -188,7 +186,7 @@ func (g *grapher) attend(l model.Attend) string {
 	return g.reshape(x, 0, int64(l.Rows), int64(l.Width))
 }
 
-func (g *grapher) unpack(l model.Unpack) string {
+func (g *grapher) unpack(l *model.Unpack) string {
 	live := g.lives[l.Live]
 	x, is := g.rows(l.In, l.All), g.columns(live.is, l.From, l.From+l.Rows, live.rows)
 	if l.All == 1 {
@@ -202,7 +200,7 @@ func (g *grapher) unpack(l model.Unpack) string {
 	return x
 }
 
-func (g *grapher) poolLive(l model.PoolLive) string {
+func (g *grapher) poolLive(l *model.PoolLive) string {
 	live := g.lives[l.Live]
 	x := g.rows(l.In, l.Rows)
 	first := g.reshape(g.slice(x, 1, 0, 1, 1), 0, int64(l.Columns))

@@ -61,7 +61,7 @@ func (p *Policy) Model() (*onnx.Model, error) {
 	if len(out) == 0 || p.Net.Width[out[0]] != logits+numbers || p.QValues && (len(p.Sizes) != 1 || numbers > 0) {
 		return nil, fmt.Errorf("export: a network with results %v for factors %v and %d numbers", out, p.Sizes, numbers)
 	}
-	g := newGrapher(p.Name, p.Net.Width)
+	g := newGrapher(p.Name, &p.Net)
 	b := -1
 	if p.Batch > 0 {
 		b = p.Batch

@@ -41,6 +41,24 @@ func (t *tensor) owner() *tensor {
 	return t
 }
 
+// fill sets all elements to the only one of v.
+func (t *tensor) fill(v *tensor) {
+	if t.float() {
+		fill(t.f, v.f[0])
+	} else {
+		fill(t.i, v.i[0])
+	}
+}
+
+// copy copies n elements of x, a tensor of the same type.
+func (t *tensor) copy(to int, x *tensor, from, n int) {
+	if t.float() {
+		copy(t.f[to:to+n], x.f[from:])
+	} else {
+		copy(t.i[to:to+n], x.i[from:])
+	}
+}
+
 func (t *tensor) allocate() {
 	if t.float() {
 		t.f = make([]float32, t.len())
@@ -60,10 +78,9 @@ type compiler struct {
 	all     []*tensor      // with memory in the arena
 	left    int            // elements that may still be taken
 	rows    int
-	folded  int   // work that was done, see mostFolding
-	work    int   // of the steps, for all rows
-	extra   int   // multiplications of the next step
-	err     error // of a step that was left out
+	folded  int // work that was done, see mostFolding
+	work    int // of the steps, for all rows
+	extra   int // multiplications of the next step
 	ctx     context.Context
 
 	at   int // number of the node
@@ -71,7 +88,19 @@ type compiler struct {
 	in   []*tensor // its inputs, nil = left out
 }
 
-func compile(ctx context.Context, p *Program, rows int) (*Instance, error) {
+// refusal is what a compiler panics with at a node that it cannot compile.
+type refusal struct{ err error }
+
+func compile(ctx context.Context, p *Program, rows int) (inst *Instance, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case refusal:
+			inst, err = nil, r.err
+		default:
+			panic(r)
+		}
+	}()
 	c := &compiler{
 		p: p, inst: &Instance{in: map[string]*tensor{}, out: map[string]*tensor{}}, values: map[string]*tensor{},
 		readers: map[string]int{}, next: map[string]int{}, done: map[int]bool{}, left: mostElements, rows: rows, ctx: ctx,
@@ -110,12 +139,7 @@ func compile(ctx context.Context, p *Program, rows int) (*Instance, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := c.compile(k, n); err != nil {
-			return nil, err
-		}
-		if c.err != nil {
-			return nil, c.err
-		}
+		c.compile(k, n)
 	}
 	for _, s := range p.outputs {
 		t := c.values[s]
@@ -133,7 +157,7 @@ func constantOf(t *onnx.Tensor) *tensor {
 	return &tensor{typ: t.Type, shape: t.Shape, f: t.Floats, i: t.Ints, fixed: true, weights: true}
 }
 
-func (c *compiler) compile(k int, n *onnx.Node) error {
+func (c *compiler) compile(k int, n *onnx.Node) {
 	c.at, c.node, c.in = k, n, c.in[:0]
 	for _, s := range n.Inputs {
 		if s == "" {
@@ -142,10 +166,10 @@ func (c *compiler) compile(k int, n *onnx.Node) error {
 		}
 		t := c.values[s]
 		if t == nil {
-			return c.wrong("its input %.60q is computed by nothing before it, want nodes in the order in which they are computed", s)
+			c.refuse("its input %.60q is computed by nothing before it, want nodes in the order in which they are computed", s)
 		}
 		if !known(t.typ) {
-			return c.wrong("its input %.60q has the type %v, want %s", s, t.typ, typesWanted)
+			c.refuse("its input %.60q has the type %v, want %s", s, t.typ, typesWanted)
 		}
 		c.in = append(c.in, t)
 	}
@@ -153,24 +177,27 @@ func (c *compiler) compile(k int, n *onnx.Node) error {
 		c.in = c.in[:len(c.in)-1]
 	}
 	if len(n.Outputs) == 0 || n.Outputs[0] == "" {
-		return c.wrong("it has no output")
+		c.refuse("it has no output")
 	}
 	o := operators[n.Op]
 	if len(c.in) < o.min || len(c.in) > o.max {
-		return c.wrong("it has %d inputs, want %d to %d", len(c.in), o.min, o.max)
+		c.refuse("it has %d inputs, want %d to %d", len(c.in), o.min, o.max)
 	}
 	for i := range o.min {
 		if c.in[i] == nil {
-			return c.wrong("its input %d is left out", i)
+			c.refuse("its input %d is left out", i)
 		}
 	}
 	for i := range n.Attributes {
 		if a := &n.Attributes[i]; !slices.Contains(o.set, a.Name) {
-			return c.wrong("its setting %.40q is not known", a.Name)
+			c.refuse("its setting %.40q is not known", a.Name)
 		}
 	}
-	return o.add(c)
+	c.values[n.Outputs[0]] = o.add(c)
 }
+
+// refuse ends the compilation with an error about the present node.
+func (c *compiler) refuse(format string, args ...any) { panic(refusal{c.wrong(format, args...)}) }
 
 // wrong returns an error about the present node.
 func (c *compiler) wrong(format string, args ...any) error {
@@ -185,32 +212,29 @@ func (c *compiler) has(i int) *tensor {
 	return nil
 }
 
-// floats returns an error unless all inputs are float32.
-func (c *compiler) floats() error {
+// floats refuses inputs that are not float32.
+func (c *compiler) floats() {
 	for i, t := range c.in {
 		if t != nil && !t.float() {
-			return c.wrong("its input %d has the type %v, want float32", i, t.typ)
+			c.refuse("its input %d has the type %v, want float32", i, t.typ)
 		}
 	}
-	return nil
 }
 
 // new returns a tensor for a result or for work within a step.
-func (c *compiler) new(typ onnx.Type, shape []int) (*tensor, error) {
+func (c *compiler) new(typ onnx.Type, shape []int) *tensor {
 	t := &tensor{typ: typ, shape: shape}
 	n := t.len()
 	if n < 0 || n > c.left {
-		return nil, c.wrong("its result of shape %s is too large, or the model takes more than %d numbers", onnx.ShapeString(shape), mostElements)
+		c.refuse("its result of shape %s is too large, or the model takes more than %d numbers",
+			onnx.ShapeString(shape), mostElements)
 	}
 	c.left -= n
-	return t, nil
+	return t
 }
 
-// result makes t the first output.
-func (c *compiler) result(t *tensor) { c.values[c.node.Outputs[0]] = t }
-
-// step adds what the node does: run reads the tensors of from and writes those of to, which end with work that only run uses. If all
-// that it reads is known, it runs at once. A step that takes too much work is left out, and c.err says so.
+// step adds what the node does: run reads the tensors of from and writes those of to, which end with work that only
+// run uses. If all that it reads is known, it runs at once.
 func (c *compiler) step(run func(), from, to []*tensor) {
 	now := true
 	for _, t := range from {
@@ -218,19 +242,16 @@ func (c *compiler) step(run func(), from, to []*tensor) {
 	}
 	cost := costOf(c.extra, from, to)
 	c.extra = 0
-	if c.err == nil {
-		c.err = c.afford(cost, now)
-	}
-	if c.err != nil {
-		return
-	}
+	c.afford(cost, now)
 	if now {
 		for _, t := range to {
 			t.fixed = true
 			t.allocate()
 		}
 		run()
-		c.err = c.ctx.Err()
+		if err := c.ctx.Err(); err != nil {
+			panic(refusal{err})
+		}
 		return
 	}
 	at := len(c.inst.steps)
@@ -246,20 +267,18 @@ func (c *compiler) step(run func(), from, to []*tensor) {
 	c.inst.steps = append(c.inst.steps, step{run, cost})
 }
 
-// emit is step for a node of one result.
-func (c *compiler) emit(y *tensor, run func(), from ...*tensor) error {
+// emit is step for one result, which it returns.
+func (c *compiler) emit(y *tensor, run func(), from ...*tensor) *tensor {
 	c.step(run, from, []*tensor{y})
-	c.result(y)
-	return nil
+	return y
 }
 
-// same makes x in another shape the first output.
-func (c *compiler) same(x *tensor, shape []int) error {
+// same returns x in another shape.
+func (c *compiler) same(x *tensor, shape []int) *tensor {
 	if onnx.Len(shape) != x.len() {
-		return c.wrong("a tensor of shape %s cannot have the shape %s", onnx.ShapeString(x.shape), onnx.ShapeString(shape))
+		c.refuse("a tensor of shape %s cannot have the shape %s", onnx.ShapeString(x.shape), onnx.ShapeString(shape))
 	}
-	c.result(&tensor{typ: x.typ, shape: shape, f: x.f, i: x.i, fixed: x.fixed, root: x})
-	return nil
+	return &tensor{typ: x.typ, shape: shape, f: x.f, i: x.i, fixed: x.fixed, root: x}
 }
 
 // follower returns the only node that reads the value called name, and its number; nil if there are several or the value is an

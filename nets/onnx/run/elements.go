@@ -50,19 +50,16 @@ func quotient(a, b int64) int64 {
 }
 
 func binary(p pair) *operator {
-	return &operator{2, 2, nil, func(c *compiler) error { return c.binary(p, c.in[0], c.in[1]) }}
+	return &operator{2, 2, nil, func(c *compiler) *tensor { return c.binary(p, c.in[0], c.in[1]) }}
 }
 
 // pow takes exponents of another type than the numbers, as exporters write x**2.
-func (c *compiler) pow() error {
+func (c *compiler) pow() *tensor {
 	x, exponent := c.in[0], c.in[1]
 	if !x.float() || exponent.float() {
 		return c.binary(powOp, x, exponent)
 	}
-	e, err := c.new(onnx.Float32, exponent.shape)
-	if err != nil {
-		return err
-	}
+	e := c.new(onnx.Float32, exponent.shape)
 	c.step(func() { floatsOf(e.f, exponent.i) }, []*tensor{exponent}, []*tensor{e})
 	return c.binary(powOp, x, e)
 }
@@ -74,48 +71,33 @@ func floatsOf(dst []float32, src []int64) {
 }
 
 func logical(p pair) *operator {
-	return &operator{2, 2, nil, func(c *compiler) error {
+	return &operator{2, 2, nil, func(c *compiler) *tensor {
 		if c.in[0].typ != onnx.Bool || c.in[1].typ != onnx.Bool {
-			return c.wrong("its inputs have the types %v and %v, want bool", c.in[0].typ, c.in[1].typ)
+			c.refuse("its inputs have the types %v and %v, want bool", c.in[0].typ, c.in[1].typ)
 		}
 		return c.binary(p, c.in[0], c.in[1])
 	}}
 }
 
-// alike returns the shape to which two inputs of the same type are stretched.
-func (c *compiler) alike(a, b *tensor) ([]int, error) {
+// stretch returns a result of type typ for two inputs of the same type, and the walk over it and the inputs, which are
+// stretched to one shape.
+func (c *compiler) stretch(typ onnx.Type, a, b *tensor) (*tensor, *walk) {
 	if a.typ != b.typ {
-		return nil, c.wrong("its inputs have the types %v and %v, want the same", a.typ, b.typ)
+		c.refuse("its inputs have the types %v and %v, want the same", a.typ, b.typ)
 	}
 	shape, ok := broadcast(a.shape, b.shape)
 	if !ok {
-		return nil, c.wrong("its inputs have the shapes %s, which do not fit", shapes(a, b))
+		c.refuse("its inputs have the shapes %s, which do not fit", shapes(a, b))
 	}
-	return shape, nil
+	return c.new(typ, shape), newWalk(shape, stridesOf(shape), stretched(a.shape, shape), stretched(b.shape, shape))
 }
 
-func (c *compiler) binary(p pair, a, b *tensor) error {
-	y, err := c.combined(p, a, b)
-	if err == nil {
-		c.result(y)
-	}
-	return err
-}
-
-// combined adds the step that applies p to a and b.
-func (c *compiler) combined(p pair, a, b *tensor) (*tensor, error) {
-	shape, err := c.alike(a, b)
-	if err != nil {
-		return nil, err
-	}
+// binary adds the step that applies p to a and b.
+func (c *compiler) binary(p pair, a, b *tensor) *tensor {
 	if a.float() && p.f == nil || !a.float() && p.i == nil {
-		return nil, c.wrong("its inputs have the type %v, which it does not take", a.typ)
+		c.refuse("its inputs have the type %v, which it does not take", a.typ)
 	}
-	y, err := c.new(a.typ, shape)
-	if err != nil {
-		return nil, err
-	}
-	w := newWalk(shape, stridesOf(shape), stretched(a.shape, shape), stretched(b.shape, shape))
+	y, w := c.stretch(a.typ, a, b)
 	n, sa, sb := w.length, w.stride[1], w.stride[2]
 	var run func(at *[4]int)
 	switch {
@@ -138,8 +120,7 @@ func (c *compiler) combined(p pair, a, b *tensor) (*tensor, error) {
 			run = func(at *[4]int) { inner(at); wrap(y.i[at[0]:at[0]+n], typ) }
 		}
 	}
-	c.step(func() { w.each(run) }, []*tensor{a, b}, []*tensor{y})
-	return y, nil
+	return c.emit(y, func() { w.each(run) }, a, b)
 }
 
 func zip[T number, R number](f func(a, b T) R, dst []R, a, b []T, sa, sb int) {
@@ -162,29 +143,22 @@ func wrap(x []int64, typ onnx.Type) {
 	}
 }
 
-func (c *compiler) fold(p pair) error {
+func (c *compiler) fold(p pair) *tensor {
 	y := c.in[0]
 	for _, x := range c.in[1:] {
 		if x == nil {
-			return c.wrong("an input is left out")
+			c.refuse("an input is left out")
 		}
-		var err error
-		if y, err = c.combined(p, y, x); err != nil {
-			return err
-		}
+		y = c.binary(p, y, x)
 	}
 	if len(c.in) == 1 {
 		return c.same(y, y.shape)
 	}
-	c.result(y)
-	return nil
+	return y
 }
 
-func (c *compiler) mod() error {
-	f, err := c.int("fmod", 0)
-	if err != nil {
-		return err
-	}
+func (c *compiler) mod() *tensor {
+	f := c.int("fmod", 0)
 	p := pair{func(a, b float32) float32 { return float32(math.Mod(float64(a), float64(b))) }, func(a, b int64) int64 {
 		if b == 0 || b == -1 {
 			return 0
@@ -227,17 +201,9 @@ var (
 )
 
 func compares(r relation) *operator {
-	return &operator{2, 2, nil, func(c *compiler) error {
+	return &operator{2, 2, nil, func(c *compiler) *tensor {
 		a, b := c.in[0], c.in[1]
-		shape, err := c.alike(a, b)
-		if err != nil {
-			return err
-		}
-		y, err := c.new(onnx.Bool, shape)
-		if err != nil {
-			return err
-		}
-		w := newWalk(shape, stridesOf(shape), stretched(a.shape, shape), stretched(b.shape, shape))
+		y, w := c.stretch(onnx.Bool, a, b)
 		n, sa, sb := w.length, w.stride[1], w.stride[2]
 		run := func(at *[4]int) { zip(r.i, y.i[at[0]:at[0]+n], a.i[at[1]:], b.i[at[2]:], sa, sb) }
 		if a.float() {
@@ -247,38 +213,26 @@ func compares(r relation) *operator {
 	}}
 }
 
-func (c *compiler) not() error {
-	x := c.in[0]
-	if x.typ != onnx.Bool {
-		return c.wrong("its input has the type %v, want bool", x.typ)
+func (c *compiler) not() *tensor {
+	if typ := c.in[0].typ; typ != onnx.Bool {
+		c.refuse("its input has the type %v, want bool", typ)
 	}
-	y, err := c.new(onnx.Bool, x.shape)
-	if err != nil {
-		return err
-	}
-	return c.emit(y, func() {
-		for k, v := range x.i {
-			y.i[k] = 1 - v
-		}
-	}, x)
+	return c.unary(single{i: func(x int64) int64 { return 1 - x }})
 }
 
-func (c *compiler) where() error {
+func (c *compiler) where() *tensor {
 	is, a, b := c.in[0], c.in[1], c.in[2]
 	if is.typ != onnx.Bool {
-		return c.wrong("its condition has the type %v, want bool", is.typ)
+		c.refuse("its condition has the type %v, want bool", is.typ)
 	}
 	if a.typ != b.typ {
-		return c.wrong("its inputs have the types %v and %v, want the same", a.typ, b.typ)
+		c.refuse("its inputs have the types %v and %v, want the same", a.typ, b.typ)
 	}
 	shape, ok := broadcast(is.shape, a.shape, b.shape)
 	if !ok {
-		return c.wrong("its inputs have the shapes %s, which do not fit", shapes(is, a, b))
+		c.refuse("its inputs have the shapes %s, which do not fit", shapes(is, a, b))
 	}
-	y, err := c.new(a.typ, shape)
-	if err != nil {
-		return err
-	}
+	y := c.new(a.typ, shape)
 	w := newWalk(shape, stridesOf(shape), stretched(is.shape, shape), stretched(a.shape, shape), stretched(b.shape, shape))
 	n, s := w.length, w.stride
 	run := func(at *[4]int) { choose(y.i[at[0]:at[0]+n], is.i[at[1]:], a.i[at[2]:], b.i[at[3]:], &s) }
@@ -332,18 +286,15 @@ var (
 )
 
 func unary(s single) *operator {
-	return &operator{1, 1, nil, func(c *compiler) error { return c.unary(s) }}
+	return &operator{1, 1, nil, func(c *compiler) *tensor { return c.unary(s) }}
 }
 
-func (c *compiler) unary(s single) error {
+func (c *compiler) unary(s single) *tensor {
 	x := c.in[0]
 	if x.float() && s.f == nil || !x.float() && s.i == nil {
-		return c.wrong("its input has the type %v, which it does not take", x.typ)
+		c.refuse("its input has the type %v, which it does not take", x.typ)
 	}
-	y, err := c.new(x.typ, x.shape)
-	if err != nil {
-		return err
-	}
+	y := c.new(x.typ, x.shape)
 	if x.float() {
 		return c.emit(y, func() {
 			for k, v := range x.f {
@@ -360,33 +311,25 @@ func (c *compiler) unary(s single) error {
 }
 
 // vector is unary for a function of slices.
-func (c *compiler) vector(run func(dst, src []float32)) error {
+func (c *compiler) vector(run func(dst, src []float32)) *tensor {
 	x := c.in[0]
-	if err := c.floats(); err != nil {
-		return err
-	}
-	y, err := c.new(x.typ, x.shape)
-	if err != nil {
-		return err
-	}
+	c.floats()
+	y := c.new(x.typ, x.shape)
 	return c.emit(y, func() { run(y.f, x.f) }, x)
 }
 
-func (c *compiler) relu() error {
+func (c *compiler) relu() *tensor {
 	return c.vector(func(dst, src []float32) { kernel.Activate(dst, src, kernel.ReLU) })
 }
 
-func (c *compiler) tanh() error {
+func (c *compiler) tanh() *tensor {
 	return c.vector(func(dst, src []float32) { kernel.Activate(dst, src, kernel.Tanh) })
 }
 
-func (c *compiler) exp() error { return c.vector(kernel.Exp[float32]) }
+func (c *compiler) exp() *tensor { return c.vector(kernel.Exp[float32]) }
 
-func (c *compiler) elu() error {
-	alpha, err := c.number("alpha", 1)
-	if err != nil {
-		return err
-	}
+func (c *compiler) elu() *tensor {
+	alpha := c.number("alpha", 1)
 	return c.unary(single{f: func(x float32) float32 {
 		if x >= 0 {
 			return x
@@ -395,11 +338,8 @@ func (c *compiler) elu() error {
 	}})
 }
 
-func (c *compiler) leaky() error {
-	alpha, err := c.number("alpha", 0.01)
-	if err != nil {
-		return err
-	}
+func (c *compiler) leaky() *tensor {
+	alpha := c.number("alpha", 0.01)
 	return c.unary(single{f: func(x float32) float32 {
 		if x >= 0 {
 			return x
@@ -408,87 +348,63 @@ func (c *compiler) leaky() error {
 	}})
 }
 
-func (c *compiler) gelu() error {
-	how, err := c.text("approximate", "none")
-	if err != nil {
-		return err
-	}
-	switch how {
+func (c *compiler) gelu() *tensor {
+	f := func(x float64) float64 { return 0.5 * x * (1 + math.Erf(x/math.Sqrt2)) }
+	switch how := c.text("approximate", "none"); how {
 	case "none":
-		return c.unary(single{f: in64(func(x float64) float64 { return 0.5 * x * (1 + math.Erf(x/math.Sqrt2)) })})
 	case "tanh":
-		return c.unary(single{f: in64(func(x float64) float64 {
-			return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
-		})})
+		f = func(x float64) float64 { return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))) }
+	default:
+		c.refuse("its setting approximate is %.40q, want none or tanh", how)
 	}
-	return c.wrong("its setting approximate is %.40q, want none or tanh", how)
+	return c.unary(single{f: in64(f)})
 }
 
-func (c *compiler) clip() error {
+func (c *compiler) clip() *tensor {
 	x, low, high := c.in[0], c.has(1), c.has(2)
 	for _, t := range []*tensor{low, high} {
 		if t != nil && (t.typ != x.typ || t.len() != 1) {
-			return c.wrong("a bound has the type %v and the shape %s, want one %v", t.typ, shapes(t), x.typ)
+			c.refuse("a bound has the type %v and the shape %s, want one %v", t.typ, shapes(t), x.typ)
 		}
 	}
-	y, err := c.new(x.typ, x.shape)
-	if err != nil {
-		return err
+	y := c.new(x.typ, x.shape)
+	given := []*tensor{x, low, high}
+	if low == nil {
+		low = &tensor{f: []float32{float32(math.Inf(-1))}, i: []int64{math.MinInt64}}
 	}
-	if x.float() {
-		return c.emit(y, func() {
-			a, b := float32(math.Inf(-1)), float32(math.Inf(1))
-			if low != nil {
-				a = low.f[0]
-			}
-			if high != nil {
-				b = high.f[0]
-			}
-			for k, v := range x.f {
-				y.f[k] = min(max(v, a), b)
-			}
-		}, x, low, high)
+	if high == nil {
+		high = &tensor{f: []float32{float32(math.Inf(1))}, i: []int64{math.MaxInt64}}
 	}
 	return c.emit(y, func() {
-		a, b := int64(math.MinInt64), int64(math.MaxInt64)
-		if low != nil {
-			a = low.i[0]
+		if x.float() {
+			within(y.f, x.f, low.f[0], high.f[0])
+		} else {
+			within(y.i, x.i, low.i[0], high.i[0])
 		}
-		if high != nil {
-			b = high.i[0]
-		}
-		for k, v := range x.i {
-			y.i[k] = min(max(v, a), b)
-		}
-	}, x, low, high)
+	}, given...)
 }
 
-func (c *compiler) cast() error {
-	to, err := c.int("to", 0)
-	if err != nil {
-		return err
+func within[T number](dst, src []T, low, high T) {
+	for k, v := range src {
+		dst[k] = min(max(v, low), high)
 	}
-	x, typ := c.in[0], onnx.Type(to)
+}
+
+func (c *compiler) cast() *tensor {
+	x, typ := c.in[0], onnx.Type(c.int("to", 0))
 	if !known(typ) {
-		return c.wrong("it casts to %v, want %s", typ, typesWanted)
+		c.refuse("it casts to %v, want %s", typ, typesWanted)
 	}
 	if typ == x.typ {
 		return c.same(x, x.shape)
 	}
-	y, err := c.new(typ, x.shape)
-	if err != nil {
-		return err
-	}
+	y := c.new(typ, x.shape)
 	var run func()
 	switch {
 	case y.float():
 		run = func() { floatsOf(y.f, x.i) }
 	case x.float() && typ == onnx.Bool:
-		run = func() {
-			for k, v := range x.f {
-				y.i[k] = truth(v != 0)
-			}
-		}
+		run = func() { truths(y.i, x.f) }
 	case x.float():
 		run = func() {
 			for k, v := range x.f {
@@ -497,11 +413,7 @@ func (c *compiler) cast() error {
 			wrap(y.i, typ)
 		}
 	case typ == onnx.Bool:
-		run = func() {
-			for k, v := range x.i {
-				y.i[k] = truth(v != 0)
-			}
-		}
+		run = func() { truths(y.i, x.i) }
 	default:
 		run = func() {
 			copy(y.i, x.i)
@@ -509,6 +421,12 @@ func (c *compiler) cast() error {
 		}
 	}
 	return c.emit(y, run, x)
+}
+
+func truths[T number](dst []int64, src []T) {
+	for k, v := range src {
+		dst[k] = truth(v != 0)
+	}
 }
 
 // whole rounds towards 0; what no int64 holds becomes 0 on every machine.

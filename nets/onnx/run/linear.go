@@ -40,7 +40,7 @@ func (c *compiler) merged(n int, bias *tensor) (product, string) {
 }
 
 // turned returns a matrix with rows and columns exchanged, fixed if x is.
-func (c *compiler) turned(x *tensor) (*tensor, error) {
+func (c *compiler) turned(x *tensor) *tensor {
 	rows, cols := x.shape[0], x.shape[1]
 	return c.ordered(x, "turned", []int{cols, rows}, func(y *tensor) {
 		for i := range rows {
@@ -52,116 +52,85 @@ func (c *compiler) turned(x *tensor) (*tensor, error) {
 }
 
 // ordered returns the elements of x in another order, which put writes. Those of the model's own weights are kept for all instances.
-func (c *compiler) ordered(x *tensor, how string, shape []int, put func(y *tensor)) (*tensor, error) {
+func (c *compiler) ordered(x *tensor, how string, shape []int, put func(y *tensor)) *tensor {
 	var key packedOf
 	if x.weights && len(x.f) > 0 {
 		key = packedOf{&x.f[0], how}
 		if y := c.p.packed[key]; y != nil && slices.Equal(y.shape, shape) {
-			return y, nil
+			return y
 		}
 	}
-	y, err := c.new(x.typ, shape)
-	if err != nil {
-		return nil, err
-	}
+	y := c.new(x.typ, shape)
 	c.step(func() { put(y) }, []*tensor{x}, []*tensor{y})
-	if key.first != nil && c.err == nil {
+	if key.first != nil {
 		c.p.packed[key] = y
 	}
-	return y, nil
+	return y
 }
 
 // scaledBy returns x·factor.
-func (c *compiler) scaledBy(x *tensor, factor float32) (*tensor, error) {
+func (c *compiler) scaledBy(x *tensor, factor float32) *tensor {
 	if factor == 1 {
-		return x, nil
+		return x
 	}
-	y, err := c.new(x.typ, x.shape)
-	if err != nil {
-		return nil, err
-	}
+	y := c.new(x.typ, x.shape)
 	c.step(func() {
 		for k, v := range x.f {
 			y.f[k] = factor * v
 		}
 	}, []*tensor{x}, []*tensor{y})
-	return y, nil
+	return y
 }
 
-func (c *compiler) gemm() error {
-	if err := c.floats(); err != nil {
-		return err
-	}
+func (c *compiler) gemm() *tensor {
+	c.floats()
 	a, b, extra := c.in[0], c.in[1], c.has(2)
 	if len(a.shape) != 2 || len(b.shape) != 2 {
-		return c.wrong("its inputs have the shapes %s, want two matrices", shapes(a, b))
+		c.refuse("its inputs have the shapes %s, want two matrices", shapes(a, b))
 	}
-	alpha, err := c.number("alpha", 1)
-	if err != nil {
-		return err
-	}
-	beta, err := c.number("beta", 1)
-	if err != nil {
-		return err
-	}
+	alpha, beta := c.number("alpha", 1), c.number("beta", 1)
 	for _, m := range []struct {
 		name string
 		of   **tensor
 	}{{"transA", &a}, {"transB", &b}} {
-		t, err := c.int(m.name, 0)
-		if err != nil {
-			return err
-		}
-		if t != 0 {
-			if *m.of, err = c.turned(*m.of); err != nil {
-				return err
-			}
+		if c.int(m.name, 0) != 0 {
+			*m.of = c.turned(*m.of)
 		}
 	}
-	if b, err = c.scaledBy(b, alpha); err != nil {
-		return err
-	}
+	b = c.scaledBy(b, alpha)
 	m, k, n := a.shape[0], a.shape[1], b.shape[1]
 	if b.shape[0] != k {
-		return c.wrong("its inputs have the shapes %s, which do not fit", shapes(a, b))
+		c.refuse("its inputs have the shapes %s, which do not fit", shapes(a, b))
 	}
 	shape := []int{m, n}
 	var bias *tensor
 	if extra != nil {
 		if s, ok := broadcast(extra.shape, shape); !ok || len(s) != 2 || s[0] != m || s[1] != n {
-			return c.wrong("its inputs have the shapes %s, which do not fit", shapes(a, b, extra))
+			c.refuse("its inputs have the shapes %s, which do not fit", shapes(a, b, extra))
 		}
-		if extra, err = c.scaledBy(extra, beta); err != nil {
-			return err
-		}
+		extra = c.scaledBy(extra, beta)
 		if extra.len() == n && (len(extra.shape) < 2 || extra.shape[0] == 1) {
 			bias, extra = extra, nil
 		}
 	}
 	if extra != nil { // another bias for each row, or one for all
-		y, err := c.new(onnx.Float32, shape)
-		if err != nil {
-			return err
-		}
+		y := c.new(onnx.Float32, shape)
 		inst := c.inst
 		c.extra = times(m, n, k)
-		c.step(func() { inst.product(y.f, a.f, b.f, nil, m, n, k, kernel.Identity) }, []*tensor{a, b}, []*tensor{y})
+		c.emit(y, func() { inst.product(y.f, a.f, b.f, nil, m, n, k, kernel.Identity) }, a, b)
 		return c.binary(addOp, y, extra)
 	}
 	return c.multiply(a, b, bias, m, k, n, shape)
 }
 
 // multiply adds the step act(a·b + bias) for a [m, k] and b [k, n], with what follows in the graph.
-func (c *compiler) multiply(a, b, bias *tensor, m, k, n int, shape []int) error {
+func (c *compiler) multiply(a, b, bias *tensor, m, k, n int, shape []int) *tensor {
 	columns := n
 	if len(shape) == 0 {
 		columns = -1 // adding a bias of one element to a scalar gives a list
 	}
 	p, name := c.merged(columns, bias)
-	y, err := c.new(onnx.Float32, shape)
-	if err != nil {
-		return err
-	}
+	y := c.new(onnx.Float32, shape)
 	inst := c.inst
 	c.extra = times(m, n, k)
 	c.step(func() {
@@ -172,16 +141,14 @@ func (c *compiler) multiply(a, b, bias *tensor, m, k, n int, shape []int) error 
 		inst.product(y.f, a.f, b.f, add, m, n, k, p.act)
 	}, []*tensor{a, b, p.bias}, []*tensor{y})
 	c.values[name] = y
-	return nil
+	return y
 }
 
-func (c *compiler) matMul() error {
-	if err := c.floats(); err != nil {
-		return err
-	}
+func (c *compiler) matMul() *tensor {
+	c.floats()
 	a, b := c.in[0], c.in[1]
 	if len(a.shape) == 0 || len(b.shape) == 0 {
-		return c.wrong("its inputs have the shapes %s, want matrices", shapes(a, b))
+		c.refuse("its inputs have the shapes %s, want matrices", shapes(a, b))
 	}
 	as, bs := a.shape, b.shape
 	if len(as) == 1 {
@@ -193,7 +160,7 @@ func (c *compiler) matMul() error {
 	m, k, n := as[len(as)-2], as[len(as)-1], bs[len(bs)-1]
 	batch, ok := broadcast(as[:len(as)-2], bs[:len(bs)-2])
 	if !ok || bs[len(bs)-2] != k {
-		return c.wrong("its inputs have the shapes %s, which do not fit", shapes(a, b))
+		c.refuse("its inputs have the shapes %s, which do not fit", shapes(a, b))
 	}
 	shape := append([]int{}, batch...)
 	if len(a.shape) > 1 {
@@ -205,14 +172,11 @@ func (c *compiler) matMul() error {
 	if len(bs) == 2 { // one product for all rows
 		rows := onnx.Len(as[:len(as)-1])
 		if rows < 0 {
-			return c.wrong("its inputs have the shapes %s, which are too large", shapes(a, b))
+			c.refuse("its inputs have the shapes %s, which are too large", shapes(a, b))
 		}
 		return c.multiply(a, b, nil, rows, k, n, shape)
 	}
-	y, err := c.new(onnx.Float32, shape)
-	if err != nil {
-		return err
-	}
+	y := c.new(onnx.Float32, shape)
 	full := func(batch []int, inner ...int) []int { return append(append([]int{}, batch...), inner...) }
 	lead := func(s []int, each int) []int { // strides of the batch
 		st := stretched(s[:len(s)-2], batch)
@@ -235,69 +199,21 @@ func (c *compiler) matMul() error {
 	return c.emit(y, func() { w.each(run) }, a, b)
 }
 
-func (c *compiler) conv() error {
-	if err := c.floats(); err != nil {
-		return err
-	}
+func (c *compiler) conv() *tensor {
+	c.floats()
 	x, weight, bias := c.in[0], c.in[1], c.has(2)
-	lists := map[string][]int{}
-	for _, name := range []string{"dilations", "kernel_shape", "pads", "strides"} {
-		l, err := c.list(name)
-		if err != nil {
-			return err
-		}
-		lists[name] = l
-	}
 	xs, ws := x.shape, weight.shape
-	if len(xs) == 3 && len(ws) == 3 { // one dimension is an image of one row
+	line := len(xs) == 3 && len(ws) == 3
+	if line { // an image of one row
 		xs, ws = []int{xs[0], xs[1], 1, xs[2]}, []int{ws[0], ws[1], 1, ws[2]}
-		for name, l := range lists {
-			switch {
-			case len(l) == 1:
-				lists[name] = []int{1, l[0]}
-			case name == "pads" && len(l) == 2:
-				lists[name] = []int{0, l[0], 0, l[1]}
-			}
-		}
 	}
 	if len(xs) != 4 || len(ws) != 4 {
-		return c.wrong("its inputs have the shapes %s, want images [N, channels, rows, columns] and filters of as many dimensions", shapes(x, weight))
+		c.refuse("its inputs have the shapes %s, want images [N, channels, rows, columns] and filters of as many dimensions",
+			shapes(x, weight))
 	}
-	or := func(name string, n, def int) []int {
-		l := lists[name]
-		if l == nil {
-			l = make([]int, n)
-			for i := range l {
-				l[i] = def
-			}
-		}
-		return l
-	}
-	strides, pads, dilations := or("strides", 2, 1), or("pads", 4, 0), or("dilations", 2, 1)
-	group, err := c.int("group", 1)
-	if err != nil {
-		return err
-	}
-	auto, err := c.text("auto_pad", "NOTSET")
-	switch {
-	case err != nil:
-		return err
-	case group != 1:
-		return c.wrong("it has %d groups, want 1", group)
-	case len(dilations) != 2 || dilations[0] != 1 || dilations[1] != 1:
-		return c.wrong("it has the dilations %v, want 1", dilations)
-	case len(strides) != 2 || len(pads) != 4 || min(pads[0], pads[1], pads[2], pads[3]) < 0 || max(pads[0], pads[1], pads[2], pads[3]) > 1<<16:
-		return c.wrong("it has the strides %v and the padding %v, want two and four numbers", strides, pads)
-	}
+	strides, pads := c.window(line)
 	n, channels, h, w := xs[0], xs[1], xs[2], xs[3]
 	filters, kh, kw := ws[0], ws[2], ws[3]
-	switch auto {
-	case "NOTSET", "":
-	case "VALID":
-		pads = make([]int, 4)
-	default:
-		return c.wrong("its setting auto_pad is %.40q, want NOTSET or VALID", auto)
-	}
 	// Padding that differs between sides is written down, even padding is the kernel's.
 	g := kernel.Conv{H: h, W: w, C: channels, KH: kh, KW: kw, SH: strides[0], SW: strides[1]}
 	if pads[0] == pads[2] && pads[1] == pads[3] && pads[0] < kh && pads[1] < kw {
@@ -306,22 +222,22 @@ func (c *compiler) conv() error {
 		g.H, g.W = h+pads[0]+pads[2], w+pads[1]+pads[3]
 	}
 	if ws[1] != channels || bias != nil && (len(bias.shape) != 1 || bias.shape[0] != filters) || g.Check() != nil || filters < 1 || n < 1 {
-		return c.wrong("its inputs have the shapes %s, which do not fit strides %v", shapes(x, weight), strides)
+		c.refuse("its inputs have the shapes %s, which do not fit strides %v", shapes(x, weight), strides)
 	}
 	oh, ow, patch := g.OutH(), g.OutW(), g.Patch()
 	shape := []int{n, filters, oh, ow}
-	if len(x.shape) == 3 {
+	if line {
 		shape = []int{n, filters, ow}
 	}
 	p, name := c.merged(-1, bias)
 	turn := true // from channels last, as the kernels have them
-	if k, next := c.follower(name); next != nil && len(xs) == len(x.shape) && next.Op == "Transpose" && len(next.Outputs) == 1 {
+	if k, next := c.follower(name); next != nil && !line && next.Op == "Transpose" && len(next.Outputs) == 1 {
 		if perm := next.Attribute("perm"); perm != nil && slices.Equal(perm.Ints, []int64{0, 2, 3, 1}) { // which turns them back
 			turn, shape, name = false, []int{n, oh, ow, filters}, next.Outputs[0]
 			c.done[k] = true
 		}
 	}
-	packed, err := c.ordered(weight, "filters", []int{patch, filters}, func(packed *tensor) {
+	packed := c.ordered(weight, "filters", []int{patch, filters}, func(packed *tensor) {
 		for m := range filters {
 			for ch := range channels {
 				for at := range kh * kw {
@@ -330,17 +246,12 @@ func (c *compiler) conv() error {
 			}
 		}
 	})
-	if err != nil {
-		return err
-	}
 	var work [4]*tensor // images with channels last, their result, the kernel's own, and the final result
 	for i, s := range [][]int{{n, g.H, g.W, channels}, {n, oh, ow, filters}, {g.Scratch(filters)}, shape} {
 		if i == 1 && !turn {
 			s = []int{0}
 		}
-		if work[i], err = c.new(onnx.Float32, s); err != nil {
-			return err
-		}
+		work[i] = c.new(onnx.Float32, s)
 	}
 	images, out, scratch, y, inst := work[0], work[1], work[2], work[3], c.inst
 	c.extra = times(n, oh, ow, filters, patch)
@@ -362,7 +273,43 @@ func (c *compiler) conv() error {
 		first(y.f, out.f, n, filters, oh*ow)
 	}, []*tensor{x, packed, p.bias}, []*tensor{y, images, out, scratch})
 	c.values[name] = y
-	return nil
+	return y
+}
+
+// window returns the strides [down, across] of a convolution and the padding [top, left, bottom, right]. The settings
+// of one over lines have one dimension.
+func (c *compiler) window(line bool) (strides, pads []int) {
+	read := func(name string, n, def int) []int {
+		l := c.list(name)
+		switch {
+		case l == nil:
+			return slices.Repeat([]int{def}, n)
+		case line && len(l) == 1:
+			return []int{1, l[0]}
+		case line && n == 4 && len(l) == 2:
+			return []int{0, l[0], 0, l[1]}
+		}
+		return l
+	}
+	c.list("kernel_shape") // is that of the filters
+	strides, pads = read("strides", 2, 1), read("pads", 4, 0)
+	dilations, group := read("dilations", 2, 1), c.int("group", 1)
+	switch {
+	case group != 1:
+		c.refuse("it has %d groups, want 1", group)
+	case len(dilations) != 2 || dilations[0] != 1 || dilations[1] != 1:
+		c.refuse("it has the dilations %v, want 1", dilations)
+	case len(strides) != 2 || len(pads) != 4 || slices.Min(pads) < 0 || slices.Max(pads) > 1<<16:
+		c.refuse("it has the strides %v and the padding %v, want two and four numbers", strides, pads)
+	}
+	switch auto := c.text("auto_pad", "NOTSET"); auto {
+	case "NOTSET", "":
+	case "VALID":
+		pads = make([]int, 4)
+	default:
+		c.refuse("its setting auto_pad is %.40q, want NOTSET or VALID", auto)
+	}
+	return strides, pads
 }
 
 // last writes images [n, channels, h, w] to dst [n, height, width, channels], beginning top rows down and left columns across.

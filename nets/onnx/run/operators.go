@@ -10,7 +10,7 @@ import (
 type operator struct {
 	min, max int
 	set      []string
-	add      func(c *compiler) error
+	add      func(c *compiler) *tensor // returns the first output
 }
 
 // operators are the known ones by name.
@@ -20,9 +20,9 @@ func init() { //nolint:gochecknoinits // the table names functions that look int
 	operators = map[string]*operator{
 		"Add": binary(addOp), "Sub": binary(subOp), "Mul": binary(mulOp), "Div": binary(divOp), "Pow": {2, 2, nil, (*compiler).pow},
 		"Mod": {2, 2, []string{"fmod"}, (*compiler).mod},
-		"Max": {1, most, nil, func(c *compiler) error { return c.fold(maxOp) }},
-		"Min": {1, most, nil, func(c *compiler) error { return c.fold(minOp) }},
-		"Sum": {1, most, nil, func(c *compiler) error { return c.fold(addOp) }},
+		"Max": {1, most, nil, func(c *compiler) *tensor { return c.fold(maxOp) }},
+		"Min": {1, most, nil, func(c *compiler) *tensor { return c.fold(minOp) }},
+		"Sum": {1, most, nil, func(c *compiler) *tensor { return c.fold(addOp) }},
 
 		"Equal": compares(equalOp), "Greater": compares(greaterOp), "GreaterOrEqual": compares(greaterEqualOp),
 		"Less": compares(lessOp), "LessOrEqual": compares(lessEqualOp),
@@ -43,8 +43,8 @@ func init() { //nolint:gochecknoinits // the table names functions that look int
 		"MatMul": {2, 2, nil, (*compiler).matMul},
 		"Conv":   {2, 3, []string{"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}, (*compiler).conv},
 
-		"Softmax":            {1, 1, []string{"axis"}, func(c *compiler) error { return c.softmax(false) }},
-		"LogSoftmax":         {1, 1, []string{"axis"}, func(c *compiler) error { return c.softmax(true) }},
+		"Softmax":            {1, 1, []string{"axis"}, func(c *compiler) *tensor { return c.softmax(false) }},
+		"LogSoftmax":         {1, 1, []string{"axis"}, func(c *compiler) *tensor { return c.softmax(true) }},
 		"LayerNormalization": {2, 3, []string{"axis", "epsilon", "stash_type"}, (*compiler).layerNorm},
 
 		"ReduceSum":  reduces(sumReduction),
@@ -52,8 +52,8 @@ func init() { //nolint:gochecknoinits // the table names functions that look int
 		"ReduceMax":  reduces(maxReduction),
 		"ReduceMin":  reduces(minReduction),
 		"ReduceProd": reduces(prodReduction),
-		"ArgMax":     {1, 1, []string{"axis", "keepdims", "select_last_index"}, func(c *compiler) error { return c.arg(1) }},
-		"ArgMin":     {1, 1, []string{"axis", "keepdims", "select_last_index"}, func(c *compiler) error { return c.arg(-1) }},
+		"ArgMax":     chooses(1),
+		"ArgMin":     chooses(-1),
 
 		"Identity": {1, 1, nil, (*compiler).identity}, "Dropout": {1, 3, []string{"seed"}, (*compiler).dropout},
 		"Reshape":   {2, 2, []string{"allowzero"}, (*compiler).reshape},
@@ -80,109 +80,108 @@ func init() { //nolint:gochecknoinits // the table names functions that look int
 const most = mostNodes
 
 // int returns a whole number among the node's settings.
-func (c *compiler) int(name string, def int) (int, error) {
+func (c *compiler) int(name string, def int) int {
 	a := c.node.Attribute(name)
 	if a == nil {
-		return def, nil
+		return def
 	}
 	if a.Kind != onnx.KindInt || a.Int > 1<<31 || a.Int < -1<<31 {
-		return 0, c.wrong("its setting %q is no whole number of a fitting size", name)
+		c.refuse("its setting %q is no whole number of a fitting size", name)
 	}
-	return int(a.Int), nil
+	return int(a.Int)
 }
 
-func (c *compiler) number(name string, def float32) (float32, error) {
+func (c *compiler) number(name string, def float32) float32 {
 	a := c.node.Attribute(name)
 	if a == nil {
-		return def, nil
+		return def
 	}
 	if a.Kind != onnx.KindFloat {
-		return 0, c.wrong("its setting %q is no number", name)
+		c.refuse("its setting %q is no number", name)
 	}
-	return a.Float, nil
+	return a.Float
 }
 
-func (c *compiler) text(name, def string) (string, error) {
+func (c *compiler) text(name, def string) string {
 	a := c.node.Attribute(name)
 	if a == nil {
-		return def, nil
+		return def
 	}
 	if a.Kind != onnx.KindString {
-		return "", c.wrong("its setting %q is no text", name)
+		c.refuse("its setting %q is no text", name)
 	}
-	return a.Text, nil
+	return a.Text
 }
 
 // list returns a list of whole numbers among the settings, nil if there is none.
-func (c *compiler) list(name string) ([]int, error) {
+func (c *compiler) list(name string) []int {
 	a := c.node.Attribute(name)
 	if a == nil {
-		return nil, nil
+		return nil
 	}
 	if a.Kind != onnx.KindInts || len(a.Ints) > 64 {
-		return nil, c.wrong("its setting %q is no short list of whole numbers", name)
+		c.refuse("its setting %q is no short list of whole numbers", name)
 	}
-	return c.sound(a.Ints)
+	return sound(a.Ints)
 }
 
 // sound returns whole numbers of a size that sums of them do not overflow; the ends of int64 stand for the ends of a dimension.
-func (c *compiler) sound(x []int64) ([]int, error) {
+func sound(x []int64) []int {
 	out := make([]int, len(x))
 	for i, v := range x {
 		out[i] = int(min(max(v, -1<<31), 1<<31))
 	}
-	return out, nil
+	return out
 }
 
 // known returns the whole numbers of input i, which must follow from the model alone.
-func (c *compiler) known(i int, what string) ([]int, error) {
+func (c *compiler) known(i int, what string) []int {
 	t := c.has(i)
 	switch {
 	case t == nil:
-		return nil, nil
+		return nil
 	case !t.fixed:
-		return nil, c.wrong("its %s depend on the data, want %s that the model gives", what, what)
+		c.refuse("its %s depend on the data, want %s that the model gives", what, what)
 	case t.float() || len(t.shape) > 1 || t.len() > 64:
-		return nil, c.wrong("its %s are no short list of whole numbers", what)
+		c.refuse("its %s are no short list of whole numbers", what)
 	}
-	return c.sound(t.i)
+	return sound(t.i)
 }
 
-// firstAlone returns an error if an output behind the first is read.
-func (c *compiler) firstAlone() error {
+// firstAlone refuses a model that reads an output behind the first.
+func (c *compiler) firstAlone() {
 	for i, s := range c.node.Outputs {
 		if i > 0 && s != "" && c.readers[s] > 0 {
-			return c.wrong("its output %.60q is read, want a model that reads the first alone", s)
+			c.refuse("its output %.60q is read, want a model that reads the first alone", s)
 		}
 	}
-	return nil
 }
 
 // axis returns an axis of a tensor of that rank.
-func (c *compiler) axis(a, rank int) (int, error) {
+func (c *compiler) axis(a, rank int) int {
 	if a < -rank || a >= rank {
-		return 0, c.wrong("axis %d of a tensor of %d dimensions", a, rank)
+		c.refuse("axis %d of a tensor of %d dimensions", a, rank)
 	}
 	if a < 0 {
 		a += rank
 	}
-	return a, nil
+	return a
 }
 
+// along returns the axis among the settings, for a tensor of that rank.
+func (c *compiler) along(def, rank int) int { return c.axis(c.int("axis", def), rank) }
+
 // axes returns several axes, each once, sorted.
-func (c *compiler) axes(list []int, rank int) ([]int, error) {
+func (c *compiler) axes(list []int, rank int) []int {
 	out := make([]int, len(list))
 	for i, a := range list {
-		var err error
-		if out[i], err = c.axis(a, rank); err != nil {
-			return nil, err
-		}
+		out[i] = c.axis(a, rank)
 		if slices.Contains(out[:i], out[i]) {
-			return nil, c.wrong("axis %d is named twice", a)
+			c.refuse("axis %d is named twice", a)
 		}
 	}
 	slices.Sort(out)
-	return out, nil
+	return out
 }
 
 // around returns the number of elements of shape before an axis, along it and after it.

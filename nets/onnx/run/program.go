@@ -33,13 +33,8 @@ type packedOf struct {
 	how   string
 }
 
-// New returns a program that computes the outputs of m with these names; none = all of them. Errors are one sentence and name what is
-// not known.
-func New(m *onnx.Model, outputs ...string) (*Program, error) {
-	return NewContext(context.Background(), m, outputs...)
-}
-
-// NewContext is New with a context that ends what is computed beforehand.
+// NewContext returns a program that computes the outputs of m with these names; none = all of them. Errors are one
+// sentence and name what is not known. ctx ends what is computed beforehand.
 func NewContext(ctx context.Context, m *onnx.Model, outputs ...string) (*Program, error) {
 	p := &Program{model: m, inputs: m.Graph.Arguments(), outputs: outputs, ready: map[int]*Instance{}, packed: map[packedOf]*tensor{}}
 	if m.Opset < OldestOpset || m.Opset > NewestOpset {

@@ -8,36 +8,22 @@ import (
 	"clustergym/nets/onnx"
 )
 
-func (c *compiler) softmax(logs bool) error {
-	if err := c.floats(); err != nil {
-		return err
-	}
+func (c *compiler) softmax(logs bool) *tensor {
+	c.floats()
 	x := c.in[0]
-	a, err := c.int("axis", -1)
-	if err != nil {
-		return err
-	}
-	if a, err = c.axis(a, len(x.shape)); err != nil {
-		return err
-	}
+	a := c.along(-1, len(x.shape))
 	outer, n, inner := around(x.shape, a)
 	if n == 0 {
 		return c.same(x, x.shape)
 	}
-	y, err := c.new(x.typ, x.shape)
-	if err != nil {
-		return err
+	y, run := c.new(x.typ, x.shape), softmax
+	if logs {
+		run = func(dst, src []float32, m, n int) { kernel.LogSoftmax(dst, src, nil, m, n) }
 	}
 	if inner == 1 {
-		if logs {
-			return c.emit(y, func() { kernel.LogSoftmax(y.f, x.f, nil, outer, n) }, x)
-		}
-		return c.emit(y, func() { softmax(y.f, x.f, outer, n) }, x)
+		return c.emit(y, func() { run(y.f, x.f, outer, n) }, x)
 	}
-	row, err := c.new(x.typ, []int{n})
-	if err != nil {
-		return err
-	}
+	row := c.new(x.typ, []int{n})
 	c.step(func() {
 		for o := range outer {
 			for k := range inner {
@@ -45,19 +31,14 @@ func (c *compiler) softmax(logs bool) error {
 				for j := range n {
 					row.f[j] = x.f[at+j*inner]
 				}
-				if logs {
-					kernel.LogSoftmax(row.f, row.f, nil, 1, n)
-				} else {
-					softmax(row.f, row.f, 1, n)
-				}
+				run(row.f, row.f, 1, n)
 				for j := range n {
 					y.f[at+j*inner] = row.f[j]
 				}
 			}
 		}
 	}, []*tensor{x}, []*tensor{y, row})
-	c.result(y)
-	return nil
+	return y
 }
 
 // softmax sets each row of dst [m, n] to the softmax of src's. dst may be src.
@@ -79,39 +60,21 @@ func softmax(dst, src []float32, m, n int) {
 	}
 }
 
-func (c *compiler) layerNorm() error {
-	if err := c.floats(); err != nil {
-		return err
-	}
+func (c *compiler) layerNorm() *tensor {
+	c.floats()
 	x, scale, bias := c.in[0], c.in[1], c.has(2)
-	a, err := c.int("axis", -1)
-	if err != nil {
-		return err
-	}
-	if a, err = c.axis(a, len(x.shape)); err != nil {
-		return err
-	}
-	eps, err := c.number("epsilon", 1e-5)
-	if err != nil {
-		return err
-	}
-	if err := c.firstAlone(); err != nil { // the others are mean and deviation
-		return err
-	}
+	a := c.along(-1, len(x.shape))
+	eps := c.number("epsilon", 1e-5)
+	c.firstAlone() // the others are mean and deviation
 	rows, h := onnx.Len(x.shape[:a]), onnx.Len(x.shape[a:])
 	if scale.len() != h || bias != nil && bias.len() != h {
-		return c.wrong("its inputs have the shapes %s, which do not fit", shapes(x, scale))
+		c.refuse("its inputs have the shapes %s, which do not fit", shapes(x, scale))
 	}
 	if bias == nil {
-		if bias, err = c.new(x.typ, []int{h}); err != nil {
-			return err
-		}
+		bias = c.new(x.typ, []int{h})
 		c.step(func() {}, nil, []*tensor{bias})
 	}
-	y, err := c.new(x.typ, x.shape)
-	if err != nil {
-		return err
-	}
+	y := c.new(x.typ, x.shape)
 	if eps == kernel.LayerNormEps {
 		return c.emit(y, func() { kernel.LayerNorm(y.f, x.f, scale.f, bias.f, rows, h) }, x, scale, bias)
 	}
@@ -151,32 +114,18 @@ var (
 )
 
 func reduces(r reduction) *operator {
-	return &operator{1, 2, []string{"axes", "keepdims", "noop_with_empty_axes"}, func(c *compiler) error { return c.reduce(r) }}
+	set := []string{"axes", "keepdims", "noop_with_empty_axes"}
+	return &operator{1, 2, set, func(c *compiler) *tensor { return c.reduce(r) }}
 }
 
-func (c *compiler) reduce(r reduction) error {
+func (c *compiler) reduce(r reduction) *tensor {
 	x := c.in[0]
-	list, err := c.list("axes")
-	if err != nil {
-		return err
-	}
+	list := c.list("axes")
 	if list == nil {
-		if list, err = c.known(1, "axes"); err != nil {
-			return err
-		}
+		list = c.known(1, "axes")
 	}
-	keep, err := c.int("keepdims", 1)
-	if err != nil {
-		return err
-	}
-	nothing, err := c.int("noop_with_empty_axes", 0)
-	if err != nil {
-		return err
-	}
-	axes, err := c.axes(list, len(x.shape))
-	if err != nil {
-		return err
-	}
+	keep, nothing := c.int("keepdims", 1), c.int("noop_with_empty_axes", 0)
+	axes := c.axes(list, len(x.shape))
 	if len(axes) == 0 {
 		if nothing != 0 {
 			return c.same(x, x.shape)
@@ -186,7 +135,7 @@ func (c *compiler) reduce(r reduction) error {
 		}
 	}
 	if r.mean && !x.float() {
-		return c.wrong("its input has the type %v, want float32", x.typ)
+		c.refuse("its input has the type %v, want float32", x.typ)
 	}
 	var shape []int
 	kept, count := slices.Clone(x.shape), 1
@@ -199,12 +148,9 @@ func (c *compiler) reduce(r reduction) error {
 		}
 	}
 	if count == 0 {
-		return c.wrong("it has nothing to fold: the shape is %s", onnx.ShapeString(x.shape))
+		c.refuse("it has nothing to fold: the shape is %s", onnx.ShapeString(x.shape))
 	}
-	y, err := c.new(x.typ, shape)
-	if err != nil {
-		return err
-	}
+	y := c.new(x.typ, shape)
 	w := newWalk(x.shape, stridesOf(x.shape), stretched(kept, x.shape))
 	n, sy := w.length, w.stride[1]
 	if x.float() {
@@ -260,27 +206,19 @@ func gather[T number](f func(a, b T) T, dst, src []T, stride int) {
 	}
 }
 
-// arg is ArgMax for sign 1 and ArgMin for -1.
-func (c *compiler) arg(sign int) error {
+// chooses is ArgMax for sign 1 and ArgMin for -1.
+func chooses(sign int) *operator {
+	set := []string{"axis", "keepdims", "select_last_index"}
+	return &operator{1, 1, set, func(c *compiler) *tensor { return c.arg(sign) }}
+}
+
+func (c *compiler) arg(sign int) *tensor {
 	x := c.in[0]
-	a, err := c.int("axis", 0)
-	if err != nil {
-		return err
-	}
-	if a, err = c.axis(a, len(x.shape)); err != nil {
-		return err
-	}
-	keep, err := c.int("keepdims", 1)
-	if err != nil {
-		return err
-	}
-	late, err := c.int("select_last_index", 0)
-	if err != nil {
-		return err
-	}
+	a := c.along(0, len(x.shape))
+	keep, late := c.int("keepdims", 1), c.int("select_last_index", 0)
 	outer, n, inner := around(x.shape, a)
 	if n == 0 {
-		return c.wrong("it has nothing to choose from: the shape is %s", onnx.ShapeString(x.shape))
+		c.refuse("it has nothing to choose from: the shape is %s", onnx.ShapeString(x.shape))
 	}
 	shape := slices.Clone(x.shape)
 	if keep != 0 {
@@ -288,10 +226,7 @@ func (c *compiler) arg(sign int) error {
 	} else {
 		shape = slices.Delete(shape, a, a+1)
 	}
-	y, err := c.new(onnx.Int64, shape)
-	if err != nil {
-		return err
-	}
+	y := c.new(onnx.Int64, shape)
 	if x.float() {
 		return c.emit(y, func() { best(y.i, x.f, outer, n, inner, sign > 0, late != 0) }, x)
 	}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -489,4 +490,8 @@ func FuzzRun(f *testing.F) {
 			_ = i.Run() // an index may be out of its bounds
 		}
 	})
+}
+
+func New(m *onnx.Model, outputs ...string) (*Program, error) {
+	return NewContext(context.Background(), m, outputs...)
 }

@@ -6,39 +6,30 @@ import (
 	"clustergym/nets/onnx"
 )
 
-func (c *compiler) identity() error { return c.same(c.in[0], c.in[0].shape) }
+func (c *compiler) identity() *tensor { return c.same(c.in[0], c.in[0].shape) }
 
 // dropout changes nothing outside training.
-func (c *compiler) dropout() error {
+func (c *compiler) dropout() *tensor {
 	if t := c.has(2); t != nil && (!t.fixed || t.len() != 1 || t.float() || t.i[0] != 0) {
-		return c.wrong("it is in training mode, want a model for inference")
+		c.refuse("it is in training mode, want a model for inference")
 	}
-	if err := c.firstAlone(); err != nil { // the other is its mask
-		return err
-	}
+	c.firstAlone() // the other is its mask
 	return c.same(c.in[0], c.in[0].shape)
 }
 
-func (c *compiler) reshape() error {
+func (c *compiler) reshape() *tensor {
 	x := c.in[0]
-	want, err := c.known(1, "shape")
-	if err != nil {
-		return err
-	}
-	zero, err := c.int("allowzero", 0)
-	if err != nil {
-		return err
-	}
+	want, zero := c.known(1, "shape"), c.int("allowzero", 0)
 	shape, open := slices.Clone(want), -1
 	for i, d := range shape {
 		switch {
 		case d == -1 && open < 0:
 			open, shape[i] = i, 1
 		case d < 0:
-			return c.wrong("it wants the shape %v, which has several open or negative dimensions", want)
+			c.refuse("it wants the shape %v, which has several open or negative dimensions", want)
 		case d == 0 && zero == 0:
 			if i >= len(x.shape) {
-				return c.wrong("it keeps dimension %d of a tensor of shape %s", i, onnx.ShapeString(x.shape))
+				c.refuse("it keeps dimension %d of a tensor of shape %s", i, onnx.ShapeString(x.shape))
 			}
 			shape[i] = x.shape[i]
 		}
@@ -46,45 +37,35 @@ func (c *compiler) reshape() error {
 	if open >= 0 {
 		n := onnx.Len(shape)
 		if n < 1 || x.len()%n != 0 {
-			return c.wrong("a tensor of shape %s cannot have the shape %v", onnx.ShapeString(x.shape), want)
+			c.refuse("a tensor of shape %s cannot have the shape %v", onnx.ShapeString(x.shape), want)
 		}
 		shape[open] = x.len() / n
 	}
 	return c.same(x, shape)
 }
 
-func (c *compiler) flatten() error {
+func (c *compiler) flatten() *tensor {
 	x := c.in[0]
-	a, err := c.int("axis", 1)
-	if err != nil {
-		return err
-	}
+	a := c.int("axis", 1)
 	if a < 0 {
 		a += len(x.shape)
 	}
 	if a < 0 || a > len(x.shape) {
-		return c.wrong("axis %d of a tensor of %d dimensions", a, len(x.shape))
+		c.refuse("axis %d of a tensor of %d dimensions", a, len(x.shape))
 	}
 	return c.same(x, []int{onnx.Len(x.shape[:a]), onnx.Len(x.shape[a:])})
 }
 
-func (c *compiler) squeeze() error {
+func (c *compiler) squeeze() *tensor {
 	x := c.in[0]
-	list, err := c.known(1, "axes")
-	if err != nil {
-		return err
-	}
-	axes, err := c.axes(list, len(x.shape))
-	if err != nil {
-		return err
-	}
+	axes := c.axes(c.known(1, "axes"), len(x.shape))
 	shape := []int{}
 	for a, d := range x.shape {
 		switch {
 		case c.has(1) == nil && d == 1:
 		case slices.Contains(axes, a):
 			if d != 1 {
-				return c.wrong("it leaves out dimension %d of a tensor of shape %s", a, onnx.ShapeString(x.shape))
+				c.refuse("it leaves out dimension %d of a tensor of shape %s", a, onnx.ShapeString(x.shape))
 			}
 		default:
 			shape = append(shape, d)
@@ -93,16 +74,10 @@ func (c *compiler) squeeze() error {
 	return c.same(x, shape)
 }
 
-func (c *compiler) unsqueeze() error {
+func (c *compiler) unsqueeze() *tensor {
 	x := c.in[0]
-	list, err := c.known(1, "axes")
-	if err != nil {
-		return err
-	}
-	axes, err := c.axes(list, len(x.shape)+len(list))
-	if err != nil {
-		return err
-	}
+	list := c.known(1, "axes")
+	axes := c.axes(list, len(x.shape)+len(list))
 	shape, at := make([]int, len(x.shape)+len(list)), 0
 	for i := range shape {
 		if shape[i] = 1; !slices.Contains(axes, i) {
@@ -114,24 +89,20 @@ func (c *compiler) unsqueeze() error {
 }
 
 // moves adds the step that fills y in order from x, whose elements begin at from and are strides apart along y's dimensions.
-func (c *compiler) moves(x *tensor, shape, strides []int, from int) error {
-	y, err := c.new(x.typ, shape)
-	if err != nil {
-		return err
-	}
-	c.move(y, x, newWalk(shape, stridesOf(shape), strides), 0, from)
-	c.result(y)
-	return nil
+func (c *compiler) moves(x *tensor, shape, strides []int, from int) *tensor {
+	y := c.new(x.typ, shape)
+	w := newWalk(shape, stridesOf(shape), strides)
+	run := moving(y, x, w, 0, from)
+	return c.emit(y, func() { w.each(run) }, x)
 }
 
-// move adds the step that copies along w from x to y, both of which advance by w's strides.
-func (c *compiler) move(y, x *tensor, w *walk, to, from int, more ...*tensor) {
+// moving copies along w from x to y, both of which advance by w's strides.
+func moving(y, x *tensor, w *walk, to, from int) func(at *[4]int) {
 	n, sy, sx := w.length, w.stride[0], w.stride[1]
-	run := func(at *[4]int) { scatter(y.i, x.i, to+at[0], from+at[1], n, sy, sx) }
 	if x.float() {
-		run = func(at *[4]int) { scatter(y.f, x.f, to+at[0], from+at[1], n, sy, sx) }
+		return func(at *[4]int) { scatter(y.f, x.f, to+at[0], from+at[1], n, sy, sx) }
 	}
-	c.step(func() { w.each(run) }, []*tensor{x}, append([]*tensor{y}, more...))
+	return func(at *[4]int) { scatter(y.i, x.i, to+at[0], from+at[1], n, sy, sx) }
 }
 
 // scatter copies n elements; strides may be negative.
@@ -146,19 +117,16 @@ func scatter[T number](dst, src []T, to, from, n, sd, ss int) {
 	}
 }
 
-func (c *compiler) transpose() error {
+func (c *compiler) transpose() *tensor {
 	x := c.in[0]
-	perm, err := c.list("perm")
-	if err != nil {
-		return err
-	}
+	perm := c.list("perm")
 	if perm == nil {
 		for i := range x.shape {
 			perm = append(perm, len(x.shape)-1-i)
 		}
 	}
-	if axes, err := c.axes(perm, len(x.shape)); err != nil || len(axes) != len(x.shape) || slices.Min(append([]int{0}, perm...)) < 0 {
-		return c.wrong("it has the order %v for a tensor of shape %s", perm, onnx.ShapeString(x.shape))
+	if len(c.axes(perm, len(x.shape))) != len(x.shape) || slices.Min(append([]int{0}, perm...)) < 0 {
+		c.refuse("it has the order %v for a tensor of shape %s", perm, onnx.ShapeString(x.shape))
 	}
 	own := stridesOf(x.shape)
 	shape, strides := make([]int, len(perm)), make([]int, len(perm))
@@ -168,19 +136,9 @@ func (c *compiler) transpose() error {
 	return c.moves(x, shape, strides, 0)
 }
 
-func (c *compiler) slice() error {
+func (c *compiler) slice() *tensor {
 	x := c.in[0]
-	var lists [5][]int
-	for i, what := range []string{"", "starts", "ends", "axes", "steps"} {
-		if i == 0 {
-			continue
-		}
-		var err error
-		if lists[i], err = c.known(i, what); err != nil {
-			return err
-		}
-	}
-	starts, ends, axes, steps := lists[1], lists[2], lists[3], lists[4]
+	starts, ends, axes, steps := c.known(1, "starts"), c.known(2, "ends"), c.known(3, "axes"), c.known(4, "steps")
 	if c.has(3) == nil {
 		for i := range starts {
 			axes = append(axes, i)
@@ -192,17 +150,15 @@ func (c *compiler) slice() error {
 		}
 	}
 	if len(ends) != len(starts) || len(axes) != len(starts) || len(steps) != len(starts) {
-		return c.wrong("it has %d starts, %d ends, %d axes and %d steps", len(starts), len(ends), len(axes), len(steps))
+		c.refuse("it has %d starts, %d ends, %d axes and %d steps", len(starts), len(ends), len(axes), len(steps))
 	}
-	if _, err := c.axes(axes, len(x.shape)); err != nil {
-		return err
-	}
+	c.axes(axes, len(x.shape)) // each once
 	shape, strides, from := slices.Clone(x.shape), stridesOf(x.shape), 0
 	for i, a := range axes {
-		a, _ = c.axis(a, len(x.shape)) //nolint:errcheck // checked above
+		a = c.axis(a, len(x.shape))
 		d, step := x.shape[a], steps[i]
 		if step == 0 {
-			return c.wrong("it has a step of 0")
+			c.refuse("it has a step of 0")
 		}
 		lo, hi := starts[i], ends[i]
 		if lo < 0 {
@@ -227,19 +183,10 @@ func (c *compiler) slice() error {
 	return c.moves(x, shape, strides, from)
 }
 
-func (c *compiler) split() error {
+func (c *compiler) split() *tensor {
 	x := c.in[0]
-	a, err := c.int("axis", 0)
-	if err != nil {
-		return err
-	}
-	if a, err = c.axis(a, len(x.shape)); err != nil {
-		return err
-	}
-	sizes, err := c.known(1, "sizes")
-	if err != nil {
-		return err
-	}
+	a := c.along(0, len(x.shape))
+	sizes := c.known(1, "sizes")
 	outs := c.node.Outputs
 	if sizes == nil {
 		each := (x.shape[a] + len(outs) - 1) / len(outs)
@@ -255,56 +202,43 @@ func (c *compiler) split() error {
 		}
 	}
 	if len(sizes) != len(outs) || sum != x.shape[a] {
-		return c.wrong("it cuts a dimension of %d into %v for %d outputs", x.shape[a], sizes, len(outs))
+		c.refuse("it cuts a dimension of %d into %v for %d outputs", x.shape[a], sizes, len(outs))
 	}
 	own, at := stridesOf(x.shape), 0
 	for i, n := range sizes {
 		shape := slices.Clone(x.shape)
 		shape[a] = n
-		y, err := c.new(x.typ, shape)
-		if err != nil {
-			return err
-		}
-		c.move(y, x, newWalk(shape, stridesOf(shape), own), 0, at*own[a])
+		y := c.moves(x, shape, own, at*own[a])
 		at += n
 		if outs[i] != "" {
 			c.values[outs[i]] = y
 		}
 	}
-	return nil
+	return c.values[outs[0]]
 }
 
-func (c *compiler) concat() error {
+func (c *compiler) concat() *tensor {
 	if c.node.Attribute("axis") == nil {
-		return c.wrong("it has no axis")
-	}
-	a, err := c.int("axis", 0)
-	if err != nil {
-		return err
+		c.refuse("it has no axis")
 	}
 	x := c.in[0]
-	if a, err = c.axis(a, len(x.shape)); err != nil {
-		return err
-	}
+	a := c.along(0, len(x.shape))
 	shape := slices.Clone(x.shape)
 	shape[a] = 0
 	for _, t := range c.in {
 		if t == nil {
-			return c.wrong("an input is left out")
+			c.refuse("an input is left out")
 		}
 		fits := t.typ == x.typ && len(t.shape) == len(shape)
 		for k := range shape {
 			fits = fits && (k == a || t.shape[k] == x.shape[k])
 		}
 		if !fits {
-			return c.wrong("its inputs have the shapes %s, which do not fit", shapes(c.in...))
+			c.refuse("its inputs have the shapes %s, which do not fit", shapes(c.in...))
 		}
 		shape[a] += t.shape[a]
 	}
-	y, err := c.new(x.typ, shape)
-	if err != nil {
-		return err
-	}
+	y := c.new(x.typ, shape)
 	in := slices.Clone(c.in)
 	outer, all, inner := around(shape, a)
 	return c.emit(y, func() {
@@ -312,54 +246,37 @@ func (c *compiler) concat() error {
 		for _, t := range in {
 			n := t.shape[a] * inner
 			for o := range outer {
-				if y.float() {
-					copy(y.f[o*all*inner+at:][:n], t.f[o*n:])
-				} else {
-					copy(y.i[o*all*inner+at:][:n], t.i[o*n:])
-				}
+				y.copy(o*all*inner+at, t, o*n, n)
 			}
 			at += n
 		}
 	}, in...)
 }
 
-func (c *compiler) expand() error {
+func (c *compiler) expand() *tensor {
 	x := c.in[0]
-	want, err := c.known(1, "shape")
-	if err != nil {
-		return err
-	}
+	want := c.known(1, "shape")
 	if slices.Min(append([]int{0}, want...)) < 0 {
-		return c.wrong("it wants the shape %v", want)
+		c.refuse("it wants the shape %v", want)
 	}
 	shape, ok := broadcast(x.shape, want)
 	if !ok {
-		return c.wrong("a tensor of shape %s cannot be stretched to %v", onnx.ShapeString(x.shape), want)
+		c.refuse("a tensor of shape %s cannot be stretched to %v", onnx.ShapeString(x.shape), want)
 	}
 	return c.moves(x, shape, stretched(x.shape, shape), 0)
 }
 
-func (c *compiler) pad() error {
+func (c *compiler) pad() *tensor {
 	x := c.in[0]
-	mode, err := c.text("mode", "constant")
-	if err != nil {
-		return err
+	if mode := c.text("mode", "constant"); mode != "constant" {
+		c.refuse("its setting mode is %.40q, want constant", mode)
 	}
-	if mode != "constant" {
-		return c.wrong("its setting mode is %.40q, want constant", mode)
-	}
-	pads, err := c.known(1, "padding")
-	if err != nil {
-		return err
-	}
+	pads := c.known(1, "padding")
 	with := c.has(2)
 	if with != nil && (with.typ != x.typ || with.len() != 1) {
-		return c.wrong("it pads with a tensor of type %v and shape %s, want one %v", with.typ, shapes(with), x.typ)
+		c.refuse("it pads with a tensor of type %v and shape %s, want one %v", with.typ, shapes(with), x.typ)
 	}
-	axes, err := c.known(3, "axes")
-	if err != nil {
-		return err
-	}
+	axes := c.known(3, "axes")
 	if c.has(3) == nil {
 		axes = nil
 		for i := range x.shape {
@@ -367,74 +284,47 @@ func (c *compiler) pad() error {
 		}
 	}
 	if len(pads) != 2*len(axes) || slices.Min(append([]int{0}, pads...)) < 0 {
-		return c.wrong("it has the padding %v for %d axes, want two numbers for each, none below 0", pads, len(axes))
+		c.refuse("it has the padding %v for %d axes, want two numbers for each, none below 0", pads, len(axes))
 	}
-	if _, err := c.axes(axes, len(x.shape)); err != nil {
-		return err
-	}
+	c.axes(axes, len(x.shape)) // each once
 	shape, before := slices.Clone(x.shape), make([]int, len(x.shape))
 	for i, a := range axes {
-		a, _ = c.axis(a, len(x.shape)) //nolint:errcheck // checked above
+		a = c.axis(a, len(x.shape))
 		shape[a] += pads[i] + pads[len(axes)+i]
 		before[a] = pads[i]
 	}
-	y, err := c.new(x.typ, shape)
-	if err != nil {
-		return err
-	}
+	y := c.new(x.typ, shape)
 	own, to := stridesOf(shape), 0
 	for a, n := range before {
 		to += n * own[a]
 	}
 	w := newWalk(x.shape, own, stridesOf(x.shape))
-	n, sy, sx := w.length, w.stride[0], w.stride[1]
-	if x.float() {
-		run := func(at *[4]int) { scatter(y.f, x.f, to+at[0], at[1], n, sy, sx) }
-		return c.emit(y, func() {
-			var v float32
-			if with != nil {
-				v = with.f[0]
-			}
-			fill(y.f, v)
-			w.each(run)
-		}, x, with)
+	run, v := moving(y, x, w, to, 0), with
+	if v == nil {
+		v = &tensor{f: []float32{0}, i: []int64{0}}
 	}
-	run := func(at *[4]int) { scatter(y.i, x.i, to+at[0], at[1], n, sy, sx) }
 	return c.emit(y, func() {
-		var v int64
-		if with != nil {
-			v = with.i[0]
-		}
-		fill(y.i, v)
+		y.fill(v)
 		w.each(run)
 	}, x, with)
 }
 
-func (c *compiler) gather() error {
+func (c *compiler) gather() *tensor {
 	x, index := c.in[0], c.in[1]
 	if index.typ != onnx.Int64 && index.typ != onnx.Int32 {
-		return c.wrong("its indices have the type %v, want int64 or int32", index.typ)
+		c.refuse("its indices have the type %v, want int64 or int32", index.typ)
 	}
-	a, err := c.int("axis", 0)
-	if err != nil {
-		return err
-	}
-	if a, err = c.axis(a, len(x.shape)); err != nil {
-		return err
-	}
+	a := c.along(0, len(x.shape))
 	outer, d, inner := around(x.shape, a)
 	if index.fixed {
 		for _, k := range index.i {
 			if k < int64(-d) || k >= int64(d) {
-				return c.wrong("it takes element %d of a dimension of %d", k, d)
+				c.refuse("it takes element %d of a dimension of %d", k, d)
 			}
 		}
 	}
 	shape := append(append(slices.Clone(x.shape[:a]), index.shape...), x.shape[a+1:]...)
-	y, err := c.new(x.typ, shape)
-	if err != nil {
-		return err
-	}
+	y := c.new(x.typ, shape)
 	inst, fault := c.inst, c.wrong("it takes an element that a dimension of %d does not have", d)
 	n := index.len()
 	return c.emit(y, func() {
@@ -448,32 +338,20 @@ func (c *compiler) gather() error {
 					continue
 				}
 				from, to := (o*d+int(k))*inner, (o*n+j)*inner
-				if y.float() {
-					copy(y.f[to:to+inner], x.f[from:])
-				} else {
-					copy(y.i[to:to+inner], x.i[from:])
-				}
+				y.copy(to, x, from, inner)
 			}
 		}
 	}, x, index)
 }
 
-// constantly makes whole numbers the first output.
-func (c *compiler) constantly(shape []int, x ...int64) error {
-	c.result(&tensor{typ: onnx.Int64, shape: shape, i: x, fixed: true})
-	return nil
+// constantly returns whole numbers.
+func constantly(shape []int, x ...int64) *tensor {
+	return &tensor{typ: onnx.Int64, shape: shape, i: x, fixed: true}
 }
 
-func (c *compiler) shape() error {
+func (c *compiler) shape() *tensor {
 	x := c.in[0]
-	from, err := c.int("start", 0)
-	if err != nil {
-		return err
-	}
-	to, err := c.int("end", len(x.shape))
-	if err != nil {
-		return err
-	}
+	from, to := c.int("start", 0), c.int("end", len(x.shape))
 	end := func(k int) int {
 		if k < 0 {
 			k += len(x.shape)
@@ -485,77 +363,62 @@ func (c *compiler) shape() error {
 	for _, d := range x.shape[from:max(from, to)] {
 		dims = append(dims, int64(d))
 	}
-	return c.constantly([]int{len(dims)}, dims...)
+	return constantly([]int{len(dims)}, dims...)
 }
 
-func (c *compiler) size() error { return c.constantly(nil, int64(c.in[0].len())) }
+func (c *compiler) size() *tensor { return constantly(nil, int64(c.in[0].len())) }
 
-func (c *compiler) constant() error {
+func (c *compiler) constant() *tensor {
 	if len(c.node.Attributes) != 1 {
-		return c.wrong("it has %d settings, want one", len(c.node.Attributes))
+		c.refuse("it has %d settings, want one", len(c.node.Attributes))
 	}
 	switch a := &c.node.Attributes[0]; {
 	case a.Name == "value" && a.Tensor != nil:
-		c.result(constantOf(a.Tensor))
+		return constantOf(a.Tensor)
 	case a.Name == "value_float" && a.Kind == onnx.KindFloat:
-		c.result(&tensor{typ: onnx.Float32, f: []float32{a.Float}, fixed: true})
+		return &tensor{typ: onnx.Float32, f: []float32{a.Float}, fixed: true}
 	case a.Name == "value_floats" && a.Kind == onnx.KindFloats:
-		c.result(&tensor{typ: onnx.Float32, shape: []int{len(a.Floats)}, f: a.Floats, fixed: true})
+		return &tensor{typ: onnx.Float32, shape: []int{len(a.Floats)}, f: a.Floats, fixed: true}
 	case a.Name == "value_int" && a.Kind == onnx.KindInt:
-		return c.constantly(nil, a.Int)
+		return constantly(nil, a.Int)
 	case a.Name == "value_ints" && a.Kind == onnx.KindInts:
-		return c.constantly([]int{len(a.Ints)}, a.Ints...)
+		return constantly([]int{len(a.Ints)}, a.Ints...)
 	default:
-		return c.wrong("its setting %.40q is not of its kind", a.Name)
+		c.refuse("its setting %.40q is not of its kind", a.Name)
 	}
 	return nil
 }
 
-func (c *compiler) constantOfShape() error {
-	shape, err := c.known(0, "shape")
-	if err != nil {
-		return err
-	}
+func (c *compiler) constantOfShape() *tensor {
+	shape := c.known(0, "shape")
 	if slices.Min(append([]int{0}, shape...)) < 0 {
-		return c.wrong("it wants the shape %v", shape)
+		c.refuse("it wants the shape %v", shape)
 	}
 	v := &tensor{typ: onnx.Float32, f: []float32{0}}
 	if a := c.node.Attribute("value"); a != nil {
 		if a.Tensor == nil || onnx.Len(a.Tensor.Shape) != 1 || !known(a.Tensor.Type) {
-			return c.wrong("its value is no single number of type %s", typesWanted)
+			c.refuse("its value is no single number of type %s", typesWanted)
 		}
 		v = constantOf(a.Tensor)
 	}
-	y, err := c.new(v.typ, shape)
-	if err != nil {
-		return err
-	}
-	return c.emit(y, func() {
-		if y.float() {
-			fill(y.f, v.f[0])
-		} else {
-			fill(y.i, v.i[0])
-		}
-	})
+	y := c.new(v.typ, shape)
+	return c.emit(y, func() { y.fill(v) })
 }
 
-func (c *compiler) ranged() error {
+func (c *compiler) ranged() *tensor {
 	var n [3]int64
 	for i, t := range c.in {
 		if !t.fixed || t.typ != onnx.Int64 || t.len() != 1 {
-			return c.wrong("it has bounds that depend on the data or are no whole numbers")
+			c.refuse("it has bounds that depend on the data or are no whole numbers")
 		}
 		n[i] = min(max(t.i[0], -1<<31), 1<<31)
 	}
 	from, to, step := n[0], n[1], n[2]
 	if step == 0 {
-		return c.wrong("it has a step of 0")
+		c.refuse("it has a step of 0")
 	}
 	count := max(0, (to-from+step-sign(step))/step)
-	y, err := c.new(onnx.Int64, []int{int(count)})
-	if err != nil {
-		return err
-	}
+	y := c.new(onnx.Int64, []int{int(count)})
 	return c.emit(y, func() {
 		for k := range y.i {
 			y.i[k] = from + int64(k)*step

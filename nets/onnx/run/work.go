@@ -58,18 +58,19 @@ func costOf(products int, from, to []*tensor) int {
 	return plus(products, times(perElement, elements))
 }
 
-// afford counts the work of a step of the present node. It returns an error if the model takes too much with it.
-func (c *compiler) afford(cost int, now bool) error {
+// afford counts the work of a step of the present node, and refuses what takes too much.
+func (c *compiler) afford(cost int, now bool) {
 	if now {
 		if c.folded = plus(c.folded, cost); c.folded > mostFolding {
-			return c.wrong("it takes some %d multiplications before there is any input, and the model %d with it, want at most %d in all", cost, c.folded, mostFolding)
+			c.refuse("it takes some %d multiplications before there is any input, and the model %d with it, "+
+				"want at most %d in all", cost, c.folded, mostFolding)
 		}
-		return nil
+		return
 	}
 	if c.work = plus(c.work, cost); c.work/c.rows > mostWork {
-		return c.wrong("it takes some %d multiplications for each row, and the model %d with it, want at most %d in all", cost/c.rows, c.work/c.rows, mostWork)
+		c.refuse("it takes some %d multiplications for each row, and the model %d with it, want at most %d in all",
+			cost/c.rows, c.work/c.rows, mostWork)
 	}
-	return nil
 }
 
 // until makes long steps end early once ctx is done. finish ends that.

@@ -1,7 +1,0 @@
-package maml
-
-import "strconv"
-
-func number(n int) string { return strconv.Itoa(n) }
-
-func decimal(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
